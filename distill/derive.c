@@ -32,15 +32,13 @@ static enum vc_status check(struct vc_ctx *ctx, const struct vc_distill_options 
 static enum vc_status share_to_remove(struct vc_ctx *ctx, const char *width, char *share, size_t size)
 {
     struct vc_fraction stays;
-    enum vc_status status;
 
-    VC_TRY(vc_share_read(ctx, "derive.width", width, &stays));
+    VC_CALL(vc_share_read(ctx, "derive.width", width, &stays));
     if (stays.n == 0 || stays.n == stays.d) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: %s is not above 0 and below 1", vc_option(ctx, "derive.width"), width);
     }
     (void)snprintf(share, size, "%.9f", (double)(stays.d - stays.n) / (double)stays.d);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* What belongs together, where a file of its own says what the teacher computes. */
@@ -66,25 +64,23 @@ enum vc_status vc_derive_add(struct vc_ctx *ctx, const struct vc_distill_options
     struct vc_structured_options structured;
     struct vc_depth_options depth;
     char share[32];
-    enum vc_status status;
 
     *couplings = NULL;
-    VC_TRY(check(ctx, o));
+    VC_CALL(check(ctx, o));
     if (o->derive.keep_layers != NULL) {
         vc_depth_defaults(&depth);
         depth.keep = o->derive.keep_layers;
         depth.layers = o->derive.layers;
-        VC_TRY(vc_job_add_depth(ctx, job, &depth));
+        VC_CALL(vc_job_add_depth(ctx, job, &depth));
     }
     if (o->derive.width != NULL) {
-        VC_TRY(share_to_remove(ctx, o->derive.width, share, sizeof share));
-        VC_TRY(find_couplings(ctx, o, couplings));
+        VC_CALL(share_to_remove(ctx, o->derive.width, share, sizeof share));
+        VC_CALL(find_couplings(ctx, o, couplings));
         vc_structured_defaults(&structured);
         structured.share = share;
         structured.units = 1u << VC_UNIT_NEURONS | (heads ? 1u << VC_UNIT_HEADS : 0);
         structured.couplings = *couplings;
-        VC_TRY(vc_job_add_structured(ctx, job, &structured));
+        VC_CALL(vc_job_add_structured(ctx, job, &structured));
     }
-out:
-    return status;
+    return VC_OK;
 }

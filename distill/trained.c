@@ -256,24 +256,21 @@ static enum vc_status add_coded(struct vc_ctx *ctx, struct vc_item *item, const 
     struct vc_desc like = *item->desc;
     struct vc_candidate way;
     const char *why;
-    enum vc_status status;
 
     if (weight->becomes != NULL) {
         like.quant = weight->becomes;
         like.dtype = vc_code_scheme(weight->becomes->scheme)->codes;
     }
-    VC_TRY(vc_candidate_of_codes(ctx, item->set->arena, &like, &way));
-    VC_TRY(vc_decode_add(ctx, item, true));
+    VC_CALL(vc_candidate_of_codes(ctx, item->set->arena, &like, &way));
+    VC_CALL(vc_decode_add(ctx, item, true));
     why = way.reason(&way, item);
     if (why != NULL) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: its codes cannot be made again: %s (%s leaves it as it is)",
                        weight->name, why, vc_option(ctx, "trained.freeze"));
     }
-    VC_TRY(add_step(ctx, item, weight, f64, dry_plan));
-    VC_TRY(way.add(ctx, item, &way, weights));
-    VC_TRY(check_scales(ctx, item, weight));
-out:
-    return status;
+    VC_CALL(add_step(ctx, item, weight, f64, dry_plan));
+    VC_CALL(way.add(ctx, item, &way, weights));
+    return check_scales(ctx, item, weight);
 }
 
 enum vc_status vc_trained_plan(struct vc_ctx *ctx, struct vc_item *item, struct vc_weights *weights, bool statistics,

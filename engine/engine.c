@@ -232,12 +232,11 @@ static struct vc_engine_value describe(const struct vc_engine *e, uint32_t v)
 static enum vc_status make_inputs(struct vc_engine *e)
 {
     const struct vc_graph *g = e->graph;
-    enum vc_status status = VC_OK;
 
     e->inputs = vc_calloc_array(e->ctx, VC_TAG_MISC, g->n_inputs + (size_t)1, sizeof *e->inputs);
-    VC_TRY_ALLOC(e->inputs);
+    VC_CALL_ALLOC(e->inputs);
     e->input_refs = vc_calloc_array(e->ctx, VC_TAG_MISC, 2 * (g->n_inputs + (size_t)1), sizeof *e->input_refs);
-    VC_TRY_ALLOC(e->input_refs);
+    VC_CALL_ALLOC(e->input_refs);
     e->n_inputs = e->options.answers != NULL ? 0 : g->n_inputs;
     for (size_t k = 0; k < e->n_inputs; k++) {
         struct vc_plan_value *x = &e->values[g->inputs[k]];
@@ -249,8 +248,7 @@ static enum vc_status make_inputs(struct vc_engine *e)
             e->input_refs[2 * k] = x->data;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Outputs live up to the loss, which writes their gradients. */
@@ -258,12 +256,11 @@ static enum vc_status make_outputs(struct vc_engine *e)
 {
     uint32_t n_outputs = vc_plan_outputs(e);
     size_t n = n_outputs + e->options.n_kept;
-    enum vc_status status = VC_OK;
 
     e->outputs = vc_calloc_array(e->ctx, VC_TAG_MISC, n + 1, sizeof *e->outputs);
-    VC_TRY_ALLOC(e->outputs);
+    VC_CALL_ALLOC(e->outputs);
     e->output_refs = vc_calloc_array(e->ctx, VC_TAG_MISC, 2 * (n + 1), sizeof *e->output_refs);
-    VC_TRY_ALLOC(e->output_refs);
+    VC_CALL_ALLOC(e->output_refs);
     e->n_outputs = n;
     for (size_t k = 0; k < n; k++) {
         uint32_t v = k < n_outputs ? e->graph->outputs[k] : e->options.kept[k - n_outputs];
@@ -271,8 +268,8 @@ static enum vc_status make_outputs(struct vc_engine *e)
 
         e->outputs[k] = describe(e, v);
         if (root->data.kind != VC_REF_ARENA) {
-            VC_TRY(vc_fail(e->ctx, VC_E_UNSUPPORTED, "the value '%s' is no result of a node, and cannot be an output",
-                           e->graph->values[v].name));
+            VC_CALL(vc_fail(e->ctx, VC_E_UNSUPPORTED, "the value '%s' is no result of a node, and cannot be an output",
+                            e->graph->values[v].name));
         }
         vc_plan_touch(e, root->data, e->n_forward);
         e->output_refs[2 * k] = root->data;
@@ -285,8 +282,7 @@ static enum vc_status make_outputs(struct vc_engine *e)
             e->output_refs[2 * k + 1] = root->grad;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the program ---- */
@@ -420,64 +416,58 @@ out:
 
 static enum vc_status make_program(struct vc_engine *e)
 {
-    enum vc_status status = VC_OK;
-
-    VC_TRY(e->options.answers == NULL ? check_sizes(e) : VC_OK);
+    VC_CALL(e->options.answers == NULL ? check_sizes(e) : VC_OK);
     vc_plan_find_known(e);
     find_needed(e);
     for (uint32_t v = 0; v < e->graph->n_values; v++) {
         size_value(e, v);
     }
-    VC_TRY(e->status);
+    VC_CALL(e->status);
     find_trained(e);
     check_nodes(e);
-    VC_TRY(find_uses(e));
+    VC_CALL(find_uses(e));
     hold_values(e);
-    VC_TRY(vc_plan_divide(e));
+    VC_CALL(vc_plan_divide(e));
     vc_plan_find_kept(e);
-    VC_TRY(load_constants(e));
-    VC_TRY(make_inputs(e));
+    VC_CALL(load_constants(e));
+    VC_CALL(make_inputs(e));
     vc_plan_feed(e);
     add_forward(e);
-    VC_TRY(e->status);
+    VC_CALL(e->status);
     if (e->n_problems == 0) {
-        VC_TRY(make_outputs(e));
+        VC_CALL(make_outputs(e));
         add_backward(e);
         keep_input_grads(e);
-        VC_TRY(e->status);
+        VC_CALL(e->status);
     }
     if (e->n_problems != 0) {
-        VC_TRY(vc_fail(e->ctx, VC_E_UNSUPPORTED, "%s", e->problem));
+        VC_CALL(vc_fail(e->ctx, VC_E_UNSUPPORTED, "%s", e->problem));
     }
-    VC_TRY(vc_plan_narrow(e));
-    VC_TRY(e->options.device != NULL ? vc_engine_plan_device(e) : VC_OK);
-out:
-    return status;
+    VC_CALL(vc_plan_narrow(e));
+    return e->options.device != NULL ? vc_engine_plan_device(e) : VC_OK;
 }
 
 static enum vc_status allocate(struct vc_engine *e)
 {
     const struct vc_graph *g = e->graph;
-    enum vc_status status = VC_OK;
 
     e->values = vc_calloc_array(e->ctx, VC_TAG_MISC, g->n_values + (size_t)1, sizeof *e->values);
-    VC_TRY_ALLOC(e->values);
+    VC_CALL_ALLOC(e->values);
     e->needed = vc_calloc_array(e->ctx, VC_TAG_MISC, g->n_nodes + (size_t)1, sizeof *e->needed);
-    VC_TRY_ALLOC(e->needed);
+    VC_CALL_ALLOC(e->needed);
     e->parts = vc_calloc_array(e->ctx, VC_TAG_MISC, g->n_nodes + (size_t)1, sizeof *e->parts);
-    VC_TRY_ALLOC(e->parts);
+    VC_CALL_ALLOC(e->parts);
     e->working = vc_calloc_array(e->ctx, VC_TAG_MISC, e->weights->n + 1, sizeof *e->working);
-    VC_TRY_ALLOC(e->working);
+    VC_CALL_ALLOC(e->working);
     e->n_workers = e->options.device != NULL ? 1
                    : e->options.threads != 0 ? e->options.threads
                                              : vc_ctx_threads(e->ctx);
     if (!e->options.plan_only) {
-        VC_TRY(vc_thread_pool_create(e->ctx, e->n_workers, &e->pool));
+        VC_CALL(vc_thread_pool_create(e->ctx, e->n_workers, &e->pool));
         e->n_workers = vc_thread_pool_size(e->pool);
     }
     e->loops = vc_train_loops(e->ctx, e->weights->precision);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* What only planning needs. */
@@ -563,14 +553,13 @@ static enum vc_status choose_parts(struct vc_ctx *ctx, const struct vc_graph *gr
     struct choice choice = {.bytes = UINT64_MAX};
     uint32_t n = 0;
     bool fits;
-    enum vc_status status;
 
     o.plan_only = true;
     o.recompute = VC_RECOMPUTE_NONE;
     for (uint32_t k = 0; k < graph->n_nodes; k++) {
         n += vc_node_has_weights(graph, &graph->nodes[k]);
     }
-    VC_TRY(try_plan(ctx, graph, weights, &o, &choice, &fits));
+    VC_CALL(try_plan(ctx, graph, weights, &o, &choice, &fits));
     o.recompute = VC_RECOMPUTE_EVERY;
     for (uint32_t every = 1; !fits && every <= n; every += 1 + every / 8) {
         uint32_t low = 0; /* parts: so few are not enough, so many are */
@@ -579,20 +568,19 @@ static enum vc_status choose_parts(struct vc_ctx *ctx, const struct vc_graph *gr
 
         o.recompute_every = every;
         o.first_parts = 0;
-        VC_TRY(try_plan(ctx, graph, weights, &o, &choice, &enough));
+        VC_CALL(try_plan(ctx, graph, weights, &o, &choice, &enough));
         while (enough && high - low > 1) {
             bool middle;
 
             o.first_parts = low + (high - low) / 2;
-            VC_TRY(try_plan(ctx, graph, weights, &o, &choice, &middle));
+            VC_CALL(try_plan(ctx, graph, weights, &o, &choice, &middle));
             low = middle ? low : o.first_parts;
             high = middle ? o.first_parts : high;
         }
     }
     *out = choice.best;
     out->plan_only = options->plan_only;
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_engine_make(struct vc_ctx *ctx, const struct vc_graph *graph, struct vc_weights *weights,

@@ -102,7 +102,6 @@ static void stage_output(struct vc_engine *e, size_t k)
 enum vc_status vc_engine_plan_device(struct vc_engine *e)
 {
     struct array arrays[3 * VC_GRAPH_MAX_DIMS];
-    enum vc_status status = VC_OK;
 
     e->own_bytes = e->constant_bytes;
     for (size_t k = 0; k < e->n; k++) {
@@ -115,7 +114,7 @@ enum vc_status vc_engine_plan_device(struct vc_engine *e)
             struct vc_args_mapped *copy = vc_plan_args(e, sizeof *copy);
             size_t n;
 
-            VC_TRY(e->status);
+            VC_CALL(e->status);
             memcpy(copy, in->call.args, sizeof *copy);
             in->device_args = copy;
             n = list_arrays(in->call.args, copy, arrays);
@@ -135,8 +134,7 @@ enum vc_status vc_engine_plan_device(struct vc_engine *e)
     for (size_t k = 0; k < 2 * e->n_outputs; k++) {
         stage_output(e, k);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- memory ---- */
@@ -179,9 +177,8 @@ static enum vc_status fill_own(struct vc_engine *e)
     struct vc_train_device *device = e->options.device;
     struct array arrays[3 * VC_GRAPH_MAX_DIMS];
     uint64_t at = 0;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(vc_train_to_device(device, (char *)e->own + take(&at, e->constant_bytes), e->constants, e->constant_bytes));
+    VC_CALL(vc_train_to_device(device, (char *)e->own + take(&at, e->constant_bytes), e->constants, e->constant_bytes));
     for (size_t k = 0; k < e->n; k++) {
         struct vc_instruction *in = &e->instructions[k];
         size_t n = has_arrays(in) ? list_arrays(in->call.args, in->device_args, arrays) : 0;
@@ -189,24 +186,21 @@ static enum vc_status fill_own(struct vc_engine *e)
         for (size_t i = 0; i < n; i++) {
             char *to = (char *)e->own + take(&at, arrays[i].n * sizeof(int64_t));
 
-            VC_TRY(vc_train_to_device(device, to, arrays[i].from, arrays[i].n * sizeof(int64_t)));
+            VC_CALL(vc_train_to_device(device, to, arrays[i].from, arrays[i].n * sizeof(int64_t)));
             *arrays[i].at = (const int64_t *)(void *)to;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_engine_attach_device(struct vc_engine *e, void *staging, void *arena)
 {
-    enum vc_status status = VC_OK;
-
     e->staging = staging;
     e->device_arena = arena;
-    VC_TRY(vc_weights_use(e->weights, e->options.device));
+    VC_CALL(vc_weights_use(e->weights, e->options.device));
     if (e->own == NULL && e->own_bytes != 0) {
-        VC_TRY(vc_train_alloc(e->options.device, e->own_bytes, &e->own));
-        VC_TRY(fill_own(e));
+        VC_CALL(vc_train_alloc(e->options.device, e->own_bytes, &e->own));
+        VC_CALL(fill_own(e));
     }
     for (size_t k = 0; k < e->n; k++) {
         struct vc_instruction *in = &e->instructions[k];
@@ -225,8 +219,7 @@ enum vc_status vc_engine_attach_device(struct vc_engine *e, void *staging, void 
         v->data = v->device_data != NULL ? e->staging + v->staged : NULL;
         v->grad = v->device_grad != NULL ? e->staging + v->staged_grad : NULL;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_engine_detach_device(struct vc_engine *e)
@@ -253,7 +246,6 @@ uint64_t vc_engine_own_bytes(const struct vc_engine *engine)
 static enum vc_status run_on_host(struct vc_engine *e, const struct vc_instruction *in)
 {
     unsigned n_read = in->n_refs - in->n_written;
-    enum vc_status status = VC_OK;
 
     for (unsigned r = 0; r < in->n_refs; r++) {
         uint64_t bytes = bytes_of(e, in->refs[r]);
@@ -262,13 +254,12 @@ static enum vc_status run_on_host(struct vc_engine *e, const struct vc_instructi
             in->run(&in->call, &e->pass, 0, 0);
         }
         if (bytes != 0 && r < n_read) {
-            VC_TRY(vc_train_to_host(e->options.device, in->call.p[r], on_device(e, in->refs[r]), bytes));
+            VC_CALL(vc_train_to_host(e->options.device, in->call.p[r], on_device(e, in->refs[r]), bytes));
         } else if (bytes != 0) {
-            VC_TRY(vc_train_to_device(e->options.device, on_device(e, in->refs[r]), in->call.p[r], bytes));
+            VC_CALL(vc_train_to_device(e->options.device, on_device(e, in->refs[r]), in->call.p[r], bytes));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The first index that is out of range, as the device has noted it. */
@@ -276,12 +267,11 @@ static enum vc_status find_fault(struct vc_engine *e)
 {
     struct vc_train_device *device = e->options.device;
     struct vc_train_fault found;
-    enum vc_status status = VC_OK;
 
     if (!e->has_indices) {
         return VC_OK;
     }
-    VC_TRY(vc_train_result(device, device->table->fault(device->session, &found)));
+    VC_CALL(vc_train_result(device, device->table->fault(device->session, &found)));
     for (size_t k = 0; found.set && k < e->n_forward; k++) {
         const struct vc_instruction *in = &e->instructions[k];
         bool rotary = in->loop == VC_LOOP_rotary;
@@ -297,56 +287,51 @@ static enum vc_status find_fault(struct vc_engine *e)
         e->fault.size = rotary ? (int64_t)((const struct vc_args_rotary *)in->call.args)->rows
                                : (int64_t)((const struct vc_args_gather *)in->call.args)->size;
         if (indices != NULL) {
-            VC_TRY(vc_train_to_host(device, &e->fault.index, indices + found.at, sizeof e->fault.index));
+            VC_CALL(vc_train_to_host(device, &e->fault.index, indices + found.at, sizeof e->fault.index));
         }
         break;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_engine_run_device(struct vc_engine *e, size_t first, size_t end)
 {
     struct vc_train_device *device = e->options.device;
-    enum vc_status status = VC_OK;
 
     for (size_t k = first; k < end; k++) {
         const struct vc_instruction *in = &e->instructions[k];
         const struct vc_train_work work = {in->device_loop, &in->call, in->device_args, &e->pass};
 
         if (in->loop < 0) {
-            VC_TRY(run_on_host(e, in));
+            VC_CALL(run_on_host(e, in));
         } else {
-            VC_TRY(vc_train_result(device, device->table->run(device->session, &work)));
+            VC_CALL(vc_train_result(device, device->table->run(device->session, &work)));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_engine_forward_device(struct vc_engine *e)
 {
     struct vc_train_device *device = e->options.device;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(vc_weights_to_device(e->weights));
+    VC_CALL(vc_weights_to_device(e->weights));
     for (size_t k = 0; k < e->n_inputs; k++) {
         const struct vc_engine_value *v = &e->inputs[k];
 
         if (v->data != NULL) {
-            VC_TRY(vc_train_to_device(device, v->device_data, v->data, v->n * (v->integers ? 8 : sizeof(float))));
+            VC_CALL(vc_train_to_device(device, v->device_data, v->data, v->n * (v->integers ? 8 : sizeof(float))));
         }
     }
-    VC_TRY(vc_engine_run_device(e, 0, e->n_forward));
+    VC_CALL(vc_engine_run_device(e, 0, e->n_forward));
     if (e->pass.training) { /* running statistics */
         e->weights->newer_on_device = true;
     }
-    VC_TRY(find_fault(e));
+    VC_CALL(find_fault(e));
     for (size_t k = 0; !e->outputs_stay && k < e->n_outputs; k++) {
-        VC_TRY(vc_engine_fetch(e, k));
+        VC_CALL(vc_engine_fetch(e, k));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_engine_fetch(struct vc_engine *e, size_t output)
@@ -361,26 +346,24 @@ enum vc_status vc_engine_fetch(struct vc_engine *e, size_t output)
 enum vc_status vc_engine_backward_device(struct vc_engine *e)
 {
     struct vc_train_device *device = e->options.device;
-    enum vc_status status = VC_OK;
 
     for (size_t k = 0; !e->outputs_stay && k < e->n_outputs; k++) {
         const struct vc_engine_value *v = &e->outputs[k];
 
         if (v->grad != NULL) {
-            VC_TRY(vc_train_to_device(device, v->device_grad, v->grad, v->n * sizeof(float)));
+            VC_CALL(vc_train_to_device(device, v->device_grad, v->grad, v->n * sizeof(float)));
         }
     }
-    VC_TRY(vc_engine_run_device(e, e->n_forward, e->n));
+    VC_CALL(vc_engine_run_device(e, e->n_forward, e->n));
     e->weights->grads_on_device = true;
     for (size_t k = 0; k < e->n_inputs; k++) {
         const struct vc_engine_value *v = &e->inputs[k];
 
         if (v->grad != NULL) {
-            VC_TRY(vc_train_to_host(device, v->grad, v->device_grad, v->n * sizeof(float)));
+            VC_CALL(vc_train_to_host(device, v->grad, v->device_grad, v->n * sizeof(float)));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_engine_keep_outputs(struct vc_engine *engine, bool stay)

@@ -220,15 +220,11 @@ enum vc_status vc_engine_forward(struct vc_engine *e, const struct vc_engine_pas
 
 enum vc_status vc_engine_backward(struct vc_engine *e)
 {
-    enum vc_status status = VC_OK;
-
     if (e->options.device == NULL) {
         return vc_engine_run_range(e, e->n_forward, e->n);
     }
-    VC_TRY(vc_check_cancelled(e->ctx));
-    VC_TRY(vc_engine_backward_device(e));
-out:
-    return status;
+    VC_CALL(vc_check_cancelled(e->ctx));
+    return vc_engine_backward_device(e);
 }
 
 unsigned vc_engine_workers(const struct vc_engine *engine)

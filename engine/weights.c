@@ -132,15 +132,12 @@ static enum vc_status make_tables(struct vc_weights *w)
 {
     uint32_t n = vc_graph_param_count(w->graph);
     bool others = false;
-    enum vc_status status;
 
     for (uint32_t k = 0; k < n; k++) {
         others = others || vc_graph_param(w->graph, k)->from_weights;
     }
-    VC_TRY(vc_name_table_make(w->ctx, n, &w->names[false]));
-    VC_TRY(others ? vc_name_table_make(w->ctx, n, &w->names[true]) : VC_OK);
-out:
-    return status;
+    VC_CALL(vc_name_table_make(w->ctx, n, &w->names[false]));
+    return others ? vc_name_table_make(w->ctx, n, &w->names[true]) : VC_OK;
 }
 
 enum vc_status vc_weights_make(struct vc_ctx *ctx, const struct vc_graph *graph, enum vc_graph_precision precision,
@@ -228,10 +225,9 @@ static enum vc_status add_initialized(struct vc_weights *w, const char *name, un
 {
     uint64_t *own = vc_arena_alloc(w->ctx, &w->added, n_dims * sizeof *own);
     struct vc_weight *item = &w->items[w->n];
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(name);
-    VC_TRY_ALLOC(own);
+    VC_CALL_ALLOC(name);
+    VC_CALL_ALLOC(own);
     memcpy(own, shape, n_dims * sizeof *own);
     *item = (struct vc_weight){.name = name,
                                .param = NO_PARAM,
@@ -244,38 +240,32 @@ static enum vc_status add_initialized(struct vc_weights *w, const char *name, un
     if (n_dims == 2 && !vc_mul_u64(item->n, shape[1], &item->n)) {
         return vc_fail(w->ctx, VC_E_ARGUMENT, "%s: the size overflows", name);
     }
-    VC_TRY(add_bytes(w, item));
+    VC_CALL(add_bytes(w, item));
     w->n++;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* For n more entries. */
 static enum vc_status make_room(struct vc_weights *w, size_t n)
 {
     struct vc_weight *items = vc_calloc_array(w->ctx, VC_TAG_MISC, w->n + n + 1, sizeof *items);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(items);
+    VC_CALL_ALLOC(items);
     memcpy(items, w->items, w->n * sizeof *items);
     vc_free(w->ctx, w->items);
     w->items = items;
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_weights_add_shares(struct vc_weights *w, const char *name, uint64_t n, size_t *entry)
 {
-    enum vc_status status;
-
-    VC_TRY(make_room(w, 1));
+    VC_CALL(make_room(w, 1));
     *entry = w->n;
-    VC_TRY(add_initialized(w, vc_arena_printf(w->ctx, &w->added, "grid.%s", name), 1, &n, 0));
+    VC_CALL(add_initialized(w, vc_arena_printf(w->ctx, &w->added, "grid.%s", name), 1, &n, 0));
     w->items[*entry].middle = 1;
     w->items[*entry].shares = true;
     count_gradients(w);
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_weights_add_map(struct vc_weights *w, const char *name, uint64_t inputs, uint64_t outputs,
@@ -283,16 +273,14 @@ enum vc_status vc_weights_add_map(struct vc_weights *w, const char *name, uint64
 {
     double bound = 1 / sqrt((double)inputs);
     const uint64_t shape[2] = {outputs, inputs};
-    enum vc_status status;
 
-    VC_TRY(make_room(w, 2));
+    VC_CALL(make_room(w, 2));
     w->seed = seed;
     *first = w->n;
-    VC_TRY(add_initialized(w, vc_arena_printf(w->ctx, &w->added, "%s.weight", name), 2, shape, bound));
-    VC_TRY(add_initialized(w, vc_arena_printf(w->ctx, &w->added, "%s.bias", name), 1, shape, bound));
+    VC_CALL(add_initialized(w, vc_arena_printf(w->ctx, &w->added, "%s.weight", name), 2, shape, bound));
+    VC_CALL(add_initialized(w, vc_arena_printf(w->ctx, &w->added, "%s.bias", name), 1, shape, bound));
     count_gradients(w);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Even numbers between -bound and bound; a stream for each entry, which other entries do not move. */
@@ -316,12 +304,11 @@ enum vc_status vc_weights_allocate(struct vc_weights *w)
 {
     uint64_t data = 0;
     uint64_t grad = 0;
-    enum vc_status status = VC_OK;
 
     w->data_block = vc_alloc(w->ctx, VC_TAG_TILES, (size_t)w->data_bytes);
-    VC_TRY_ALLOC(w->data_block);
+    VC_CALL_ALLOC(w->data_block);
     w->grad_block = vc_alloc(w->ctx, VC_TAG_TILES, (size_t)w->grad_bytes);
-    VC_TRY_ALLOC(w->grad_block);
+    VC_CALL_ALLOC(w->grad_block);
     for (size_t i = 0; i < w->n; i++) {
         struct vc_weight *item = &w->items[i];
         uint64_t bytes = bytes_of(w, item);
@@ -333,9 +320,7 @@ enum vc_status vc_weights_allocate(struct vc_weights *w)
             grad += bytes;
         }
     }
-    VC_TRY(vc_weights_clear(w));
-out:
-    return status;
+    return vc_weights_clear(w);
 }
 
 enum vc_status vc_weights_load(struct vc_weights *w, const struct vc_model *model, const struct vc_model *other)
@@ -388,18 +373,15 @@ enum vc_status vc_weights_clear(struct vc_weights *w)
 
 enum vc_status vc_weights_use(struct vc_weights *w, struct vc_train_device *device)
 {
-    enum vc_status status = VC_OK;
-
     if (w->device != NULL) {
         return VC_OK;
     }
     w->device = device;
-    VC_TRY(vc_train_alloc(device, w->data_bytes, &w->device_data));
-    VC_TRY(vc_train_alloc(device, w->grad_bytes, &w->device_grad));
-    VC_TRY(vc_train_clear(device, w->device_grad, w->grad_bytes));
+    VC_CALL(vc_train_alloc(device, w->data_bytes, &w->device_data));
+    VC_CALL(vc_train_alloc(device, w->grad_bytes, &w->device_grad));
+    VC_CALL(vc_train_clear(device, w->device_grad, w->grad_bytes));
     w->newer_on_host = true;
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_weights_leave(struct vc_weights *w)
@@ -423,14 +405,11 @@ void vc_weights_changed(struct vc_weights *w)
 
 enum vc_status vc_weights_to_host(struct vc_weights *w)
 {
-    enum vc_status status = VC_OK;
-
     if (w->device != NULL && w->newer_on_device) {
-        VC_TRY(vc_train_to_host(w->device, w->data_block, w->device_data, w->data_bytes));
+        VC_CALL(vc_train_to_host(w->device, w->data_block, w->device_data, w->data_bytes));
         w->newer_on_device = false;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_weights_grads_to_host(struct vc_weights *w)
@@ -478,14 +457,11 @@ enum vc_status vc_weights_gradient_to_device(struct vc_weights *w, size_t entry)
 
 enum vc_status vc_weights_to_device(struct vc_weights *w)
 {
-    enum vc_status status = VC_OK;
-
     if (w->device != NULL && w->newer_on_host) {
-        VC_TRY(vc_train_to_device(w->device, w->device_data, w->data_block, w->data_bytes));
+        VC_CALL(vc_train_to_device(w->device, w->device_data, w->data_block, w->data_bytes));
         w->newer_on_host = false;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_weights_free(struct vc_weights *w)

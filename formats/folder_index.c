@@ -104,20 +104,17 @@ static enum vc_status open_all(struct vc_ctx *ctx, const char *path, struct vc_m
 {
     struct vc_model *model = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *model);
     struct vc_infolder *folder = NULL;
-    enum vc_status status = VC_OK;
 
     *out = model;
-    VC_TRY_ALLOC(model);
+    VC_CALL_ALLOC(model);
     model->ctx = ctx;
-    VC_TRY(vc_infolder_scan_all(ctx, path, &folder));
+    VC_CALL(vc_infolder_scan_all(ctx, path, &folder));
     model->expect = vc_format_expect;
     model->folder = folder;
     model->close_folder = vc_infolder_close;
-    VC_TRY(check_count(ctx, folder));
-    VC_TRY(vc_safetensors_open_folder(ctx, model));
-    VC_TRY(vc_safetensors_check_job(ctx, model->self));
-out:
-    return status;
+    VC_CALL(check_count(ctx, folder));
+    VC_CALL(vc_safetensors_open_folder(ctx, model));
+    return vc_safetensors_check_job(ctx, model->self);
 }
 
 enum vc_status vc_index_write(struct vc_ctx *ctx, const char *path, struct vc_index_summary *out)

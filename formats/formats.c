@@ -378,18 +378,16 @@ out:
 static enum vc_status note_wrong_name(struct vc_ctx *ctx, struct vc_model *model)
 {
     const struct vc_format *promised = vc_format_find_by_name(model->path);
-    enum vc_status status;
     size_t n;
 
     if (promised == NULL || promised == model->format || model->format == &vc_format_tokens) {
         return VC_OK;
     }
     n = model->n_facts;
-    VC_TRY(vc_model_add_fact(ctx, model, VC_FACT_NOTE, "%s: is %s by its content, not %s as its name says", model->path,
-                             model->format_name, promised->name));
+    VC_CALL(vc_model_add_fact(ctx, model, VC_FACT_NOTE, "%s: is %s by its content, not %s as its name says",
+                              model->path, model->format_name, promised->name));
     model->wrong_name = model->n_facts > n ? &model->facts[n] : NULL; /* there may be too many facts already */
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A file that is damaged where its reader cannot go on: with findings one more of them, and a model without tensors.
@@ -413,17 +411,15 @@ out:
 static enum vc_status open_ruin(struct vc_ctx *ctx, struct vc_infile *file, struct vc_zip *zip, struct vc_model *model)
 {
     const struct vc_format *promised = vc_format_find_by_name(model->path);
-    enum vc_status status;
 
     vc_model_set_format(model, promised != NULL && promised->probe_zip != NULL ? promised : &vc_format_npz);
-    VC_TRY(vc_zip_recover(ctx, file, zip));
+    VC_CALL(vc_zip_recover(ctx, file, zip));
     if (zip->n == 0) {
         vc_zip_close(ctx, zip);
         vc_infile_close(ctx, file);
         model->input = NULL;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Every zip archive is opened here; its members say what it is. Takes over file. */
@@ -572,17 +568,15 @@ static enum vc_status note_other_bin(struct vc_ctx *ctx, struct vc_model *model)
 static enum vc_status note_odd(struct vc_ctx *ctx, const struct vc_infolder *folder, struct vc_model *model)
 {
     size_t n = vc_infolder_odd_count(folder);
-    enum vc_status status = VC_OK;
     size_t i;
 
     for (i = 0; i < n && i < VC_NAMED_ODD && !vc_collecting(ctx); i++) {
-        VC_TRY(vc_model_add_fact(ctx, model, VC_FACT_NOTE, "%s", vc_infolder_odd(folder, i)));
+        VC_CALL(vc_model_add_fact(ctx, model, VC_FACT_NOTE, "%s", vc_infolder_odd(folder, i)));
     }
     if (n > i && !vc_collecting(ctx)) {
-        VC_TRY(vc_model_add_fact(ctx, model, VC_FACT_NOTE, "and %zu more such files", n - i));
+        VC_CALL(vc_model_add_fact(ctx, model, VC_FACT_NOTE, "and %zu more such files", n - i));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A folder, or the index in it: the readers of safetensors, or of PyTorch files, get all of its files. Of a pipeline
@@ -659,9 +653,7 @@ static const char *name_below(const struct vc_model *model, const char *path)
 /* struct vc_model.check_unchanged. A file beside the one that was given, or in a folder, is named. */
 static enum vc_status check_unchanged(struct vc_ctx *ctx, const struct vc_model *model)
 {
-    enum vc_status status = VC_OK;
-
-    VC_TRY(model->input != NULL ? vc_infile_check(ctx, model->input) : VC_OK);
+    VC_CALL(model->input != NULL ? vc_infile_check(ctx, model->input) : VC_OK);
     for (size_t i = 0; i < model->n_inputs; i++) {
         const struct vc_infile *file = model->inputs[i];
 
@@ -669,24 +661,21 @@ static enum vc_status check_unchanged(struct vc_ctx *ctx, const struct vc_model 
             return vc_context(ctx, "%s", name_below(model, file->path));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A model of that path, which nobody has opened yet. */
 static enum vc_status create_model(struct vc_ctx *ctx, const char *path, struct vc_model **out)
 {
     struct vc_model *model = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *model);
-    enum vc_status status = VC_OK;
 
     *out = model;
-    VC_TRY_ALLOC(model);
+    VC_CALL_ALLOC(model);
     model->ctx = ctx;
     model->expect = vc_format_expect;
     model->path = vc_strdup(ctx, VC_TAG_NAMES, path);
-    VC_TRY_ALLOC(model->path);
-out:
-    return status;
+    VC_CALL_ALLOC(model->path);
+    return VC_OK;
 }
 
 static const char *const no_extensions[] = {NULL};

@@ -117,9 +117,8 @@ static uint64_t own_bytes(const struct vc_model *model)
 static enum vc_status list_parts(struct vc_ctx *ctx, struct vc_model *model)
 {
     struct vc_part *parts = vc_arena_alloc(ctx, &model->arena, (model->n_components + 1) * sizeof *parts);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(parts);
+    VC_CALL_ALLOC(parts);
     for (size_t i = 0; i < model->n_components; i++) {
         const struct vc_component *c = &model->components[i];
         const struct vc_pipeline_part *part = part_called(model->folder, c->name);
@@ -131,42 +130,38 @@ static enum vc_status list_parts(struct vc_ctx *ctx, struct vc_model *model)
                              .chosen = true,
                              .n_tensors = c->model->n_tensors,
                              .size_bytes = own_bytes(c->model)};
-        VC_TRY_ALLOC(parts[i].what);
+        VC_CALL_ALLOC(parts[i].what);
     }
     model->parts = parts;
     model->n_parts = model->n_components;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* "fp16" in the names of weights: their loader takes them only where it is told. */
 static enum vc_status note_variant(struct vc_ctx *ctx, struct vc_model *model)
 {
     const char *found = NULL;
-    enum vc_status status = VC_OK;
     size_t i;
 
     for (i = 0; i < model->n_components && found == NULL; i++) {
-        VC_TRY(vc_infolder_variant(ctx, model->components[i].model->folder, &found));
+        VC_CALL(vc_infolder_variant(ctx, model->components[i].model->folder, &found));
     }
     if (found != NULL) {
-        VC_TRY(vc_model_add_fact(ctx, model, VC_FACT_NOTE,
-                                 "weights of %s have the variant %.40s in their names: pass variant=\"%.40s\" to "
-                                 "from_pretrained",
-                                 model->components[i - 1].name, found, found));
+        VC_CALL(vc_model_add_fact(ctx, model, VC_FACT_NOTE,
+                                  "weights of %s have the variant %.40s in their names: pass variant=\"%.40s\" to "
+                                  "from_pretrained",
+                                  model->components[i - 1].name, found, found));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The components whose weights are in codes, as one layout. */
 static enum vc_status find_layout(struct vc_ctx *ctx, struct vc_model *model)
 {
     struct vc_pipeline_codes *codes = vc_arena_alloc(ctx, &model->arena, (model->n_components + 1) * sizeof *codes);
-    enum vc_status status = VC_OK;
     size_t n = 0;
 
-    VC_TRY_ALLOC(codes);
+    VC_CALL_ALLOC(codes);
     for (size_t i = 0; i < model->n_components; i++) {
         const struct vc_component *c = &model->components[i];
 
@@ -174,22 +169,16 @@ static enum vc_status find_layout(struct vc_ctx *ctx, struct vc_model *model)
             codes[n++] = (struct vc_pipeline_codes){c->name, c->model->dialect, &c->model->loader};
         }
     }
-    VC_TRY(n != 0 ? vc_pipeline_layout(ctx, &model->arena, codes, n, &model->dialect, &model->loader) : VC_OK);
-out:
-    return status;
+    return n != 0 ? vc_pipeline_layout(ctx, &model->arena, codes, n, &model->dialect, &model->loader) : VC_OK;
 }
 
 enum vc_status vc_pipeline_open(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model *model)
 {
-    enum vc_status status;
-
     vc_model_set_format(model, &vc_format_pipeline);
-    VC_TRY(open_all(ctx, options, model));
-    VC_TRY(list_parts(ctx, model));
-    VC_TRY(note_variant(ctx, model));
-    VC_TRY(find_layout(ctx, model));
-out:
-    return status;
+    VC_CALL(open_all(ctx, options, model));
+    VC_CALL(list_parts(ctx, model));
+    VC_CALL(note_variant(ctx, model));
+    return find_layout(ctx, model);
 }
 
 /* ---- the layouts of components as one ---- */
@@ -229,23 +218,21 @@ enum vc_status vc_pipeline_layout(struct vc_ctx *ctx, struct vc_arena *arena, co
     const char *names = NULL;
     bool loads = true;
     bool tried = true;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(row);
+    VC_CALL_ALLOC(row);
     *loader = (struct vc_loader){.tried = VC_DIFFUSERS_TRIED};
     for (size_t i = 0; i < n; i++) {
         loads = loads && codes[i].loader->program != NULL;
         tried = tried && codes[i].loader->tried != NULL;
-        VC_TRY(add_once(ctx, arena, codes[i].dialect->name, &names));
-        VC_TRY(add_needs(ctx, arena, &codes[i], &loader->needs));
+        VC_CALL(add_once(ctx, arena, codes[i].dialect->name, &names));
+        VC_CALL(add_needs(ctx, arena, &codes[i], &loader->needs));
     }
     for (size_t i = 0; loads && tried && i < n; i++) {
-        VC_TRY(add_once(ctx, arena, codes[i].loader->tried, &loader->tried));
+        VC_CALL(add_once(ctx, arena, codes[i].loader->tried, &loader->tried));
     }
     loader->program = loads ? "diffusers" : NULL;
     loader->tried = loads && tried ? loader->tried : NULL;
     *row = (struct vc_dialect){.name = names};
     *dialect = row;
-out:
-    return status;
+    return VC_OK;
 }

@@ -85,13 +85,12 @@ static bool is_new_codes(struct vc_out_tensor out)
 static enum vc_status divide(struct vc_ctx *ctx, struct pipeline_sink *self, const struct vc_out_list *outs)
 {
     size_t *list_of = vc_arena_alloc(ctx, &self->arena, (outs->n + 1) * sizeof *list_of);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(list_of);
+    VC_CALL_ALLOC(list_of);
     for (size_t i = 0; i < outs->n; i++) {
         list_of[i] = (size_t)(vc_model_component(self->model, vc_out_at(outs, i).source) - self->model->components);
     }
-    VC_TRY(vc_out_divide(ctx, &self->arena, outs, self->n, list_of, &self->division));
+    VC_CALL(vc_out_divide(ctx, &self->arena, outs, self->n, list_of, &self->division));
     for (size_t i = 0; i < self->n; i++) {
         const struct vc_component *c = &self->model->components[i];
         struct vc_out_list *list = &self->division.lists[i];
@@ -109,8 +108,7 @@ static enum vc_status divide(struct vc_ctx *ctx, struct pipeline_sink *self, con
             list->recipe = c->model->recipe;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Appends a sentence to the notes; the name of a component may stand before it. */
@@ -128,7 +126,6 @@ static enum vc_status add_note(struct vc_ctx *ctx, struct pipeline_sink *self, c
 /* "unet, vae: no int8 (diffusers loads none)", one sentence for each reason, where others get codes. */
 static enum vc_status note_refused(struct vc_ctx *ctx, struct pipeline_sink *self, const char **notes)
 {
-    enum vc_status status = VC_OK;
     size_t k;
 
     for (size_t i = 0; i < self->n; i++) {
@@ -146,15 +143,14 @@ static enum vc_status note_refused(struct vc_ctx *ctx, struct pipeline_sink *sel
         for (k = i + 1; k < self->n; k++) {
             if (self->parts[k].refusal != NULL && strcmp(self->parts[k].refusal, why) == 0) {
                 names = vc_arena_printf(ctx, &self->arena, "%s, %s", names, self->model->components[k].name);
-                VC_TRY_ALLOC(names);
+                VC_CALL_ALLOC(names);
             }
         }
         names = vc_arena_printf(ctx, &self->arena, "%s: no int8 (%s)", names, why);
-        VC_TRY_ALLOC(names);
-        VC_TRY(add_note(ctx, self, NULL, names, notes));
+        VC_CALL_ALLOC(names);
+        VC_CALL(add_note(ctx, self, NULL, names, notes));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* What the report says of all components together: notes, and what loads those with codes. */
@@ -162,11 +158,10 @@ static enum vc_status sum_up(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct pipeline_sink *self = sink->self;
     struct vc_pipeline_codes *codes = vc_arena_alloc(ctx, &self->arena, (self->n + 1) * sizeof *codes);
-    enum vc_status status = VC_OK;
     bool made = false;
     size_t n = 0;
 
-    VC_TRY_ALLOC(codes);
+    VC_CALL_ALLOC(codes);
     for (size_t i = 0; i < self->n; i++) {
         const struct vc_out_list *list = &self->division.lists[i];
         const struct vc_sink *own = self->parts[i].sink;
@@ -179,13 +174,11 @@ static enum vc_status sum_up(struct vc_ctx *ctx, struct vc_sink *sink)
         if (any) {
             codes[n++] = (struct vc_pipeline_codes){self->model->components[i].name, own->dialect, &own->loader};
         }
-        VC_TRY(add_note(ctx, self, self->model->components[i].name, own->note, &sink->note));
+        VC_CALL(add_note(ctx, self, self->model->components[i].name, own->note, &sink->note));
     }
-    VC_TRY(made ? note_refused(ctx, self, &sink->note) : VC_OK);
-    VC_TRY(add_note(ctx, self, NULL, self->carry.note, &sink->note));
-    VC_TRY(n != 0 ? vc_pipeline_layout(ctx, &self->arena, codes, n, &sink->dialect, &sink->loader) : VC_OK);
-out:
-    return status;
+    VC_CALL(made ? note_refused(ctx, self, &sink->note) : VC_OK);
+    VC_CALL(add_note(ctx, self, NULL, self->carry.note, &sink->note));
+    return n != 0 ? vc_pipeline_layout(ctx, &self->arena, codes, n, &sink->dialect, &sink->loader) : VC_OK;
 }
 
 static enum vc_status pipeline_layout(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
@@ -228,14 +221,12 @@ out:
 static enum vc_status pipeline_begin(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct pipeline_sink *self = sink->self;
-    enum vc_status status = VC_OK;
 
     vc_outfolder_sweep(self->folder);
     for (size_t i = 0; i < self->n; i++) {
-        VC_TRY(self->parts[i].sink->ops->begin(ctx, self->parts[i].sink));
+        VC_CALL(self->parts[i].sink->ops->begin(ctx, self->parts[i].sink));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static size_t pipeline_pack_bound(const struct vc_sink *sink, size_t n_bytes)
@@ -281,16 +272,13 @@ static enum vc_status pipeline_finish(struct vc_ctx *ctx, struct vc_sink *sink, 
 {
     struct pipeline_sink *self = sink->self;
     uint64_t own = 0;
-    enum vc_status status = VC_OK;
 
     *file_bytes = 0;
     for (size_t i = 0; i < self->n; i++) {
-        VC_TRY(self->parts[i].sink->ops->finish(ctx, self->parts[i].sink, &own));
+        VC_CALL(self->parts[i].sink->ops->finish(ctx, self->parts[i].sink, &own));
         *file_bytes += own;
     }
-    VC_TRY(self->folder != NULL ? vc_hf_carry_write(ctx, &self->carry, self->folder) : VC_OK);
-out:
-    return status;
+    return self->folder != NULL ? vc_hf_carry_write(ctx, &self->carry, self->folder) : VC_OK;
 }
 
 static enum vc_status pipeline_commit(struct vc_ctx *ctx, struct vc_sink *sink)

@@ -55,7 +55,6 @@ static enum vc_status load(struct forward *f, uint32_t v)
 {
     const struct vc_graph_value *value = &f->graph->values[v];
     struct vc_run_value *to = &f->values[v];
-    enum vc_status status = VC_OK;
 
     if (to->data != NULL || is_fed(f, v) || value->kind == VC_VALUE_RESULT || value->kind == VC_VALUE_INPUT) {
         return VC_OK;
@@ -65,17 +64,15 @@ static enum vc_status load(struct forward *f, uint32_t v)
     to->n = 1;
     for (unsigned k = 0; k < value->n_dims; k++) { /* numbers all: parameters and constants depend on nothing */
         to->shape[k] = value->shape[k].size;
-        VC_TRY(vc_mul_size(to->n, (size_t)to->shape[k], &to->n)
-                   ? VC_OK
-                   : vc_fail(f->ctx, VC_E_FORMAT, "%s: the size overflows", value->name));
+        VC_CALL(vc_mul_size(to->n, (size_t)to->shape[k], &to->n)
+                    ? VC_OK
+                    : vc_fail(f->ctx, VC_E_FORMAT, "%s: the size overflows", value->name));
     }
     to->data = vc_alloc_array(f->ctx, VC_TAG_TILES, to->n != 0 ? to->n : 1, element_bytes(f, to->is_real));
-    VC_TRY_ALLOC(to->data);
-    VC_TRY(value->kind == VC_VALUE_CONSTANT
+    VC_CALL_ALLOC(to->data);
+    return value->kind == VC_VALUE_CONSTANT
                ? load_constant(f, value, to)
-               : f->calls->param(f->ctx, f->calls->user, &f->graph->params[value->param], to->data));
-out:
-    return status;
+               : f->calls->param(f->ctx, f->calls->user, &f->graph->params[value->param], to->data);
 }
 
 static void drop(struct forward *f, uint32_t v)
@@ -95,15 +92,12 @@ static void release(struct forward *f, uint32_t v)
 
 static enum vc_status take_if_wanted(struct forward *f, uint32_t v)
 {
-    enum vc_status status = VC_OK;
-
     if (f->wanted[v]) {
-        VC_TRY(load(f, v));
-        VC_TRY(f->calls->take(f->ctx, f->calls->user, v, value_of(f, v)));
+        VC_CALL(load(f, v));
+        VC_CALL(f->calls->take(f->ctx, f->calls->user, v, value_of(f, v)));
         f->wanted[v] = false;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* What the node made against what was inferred, with the sizes of this run: a symbol that met a number was taken to be
@@ -213,7 +207,6 @@ static enum vc_status fill_option(struct forward *f, uint32_t v)
 {
     const struct vc_graph_value *value = &f->graph->values[v];
     struct vc_run_value *to = &f->values[v];
-    enum vc_status status = VC_OK;
 
     if (to->data != NULL) {
         return VC_OK;
@@ -223,13 +216,13 @@ static enum vc_status fill_option(struct forward *f, uint32_t v)
     to->n = 1;
     for (unsigned k = 0; k < value->n_dims; k++) {
         to->shape[k] = vc_dim_value(&f->graph->dims, value->shape[k]);
-        VC_TRY(to->shape[k] >= 0 && vc_mul_size(to->n, (size_t)to->shape[k], &to->n)
-                   ? VC_OK
-                   : vc_fail(f->ctx, VC_E_ARGUMENT, "the input '%s' is missing: no other input tells its size",
-                             value->name));
+        VC_CALL(to->shape[k] >= 0 && vc_mul_size(to->n, (size_t)to->shape[k], &to->n)
+                    ? VC_OK
+                    : vc_fail(f->ctx, VC_E_ARGUMENT, "the input '%s' is missing: no other input tells its size",
+                              value->name));
     }
     to->data = vc_alloc_array(f->ctx, VC_TAG_TILES, to->n != 0 ? to->n : 1, element_bytes(f, to->is_real));
-    VC_TRY_ALLOC(to->data);
+    VC_CALL_ALLOC(to->data);
     for (size_t i = 0; i < to->n; i++) {
         if (!to->is_real) {
             ((int64_t *)to->data)[i] = value->otherwise;
@@ -239,15 +232,12 @@ static enum vc_status fill_option(struct forward *f, uint32_t v)
             ((double *)to->data)[i] = (double)value->otherwise;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* With feeds, inputs that are needed are among them, and symbols have their sizes. */
 static enum vc_status read_inputs(struct forward *f)
 {
-    enum vc_status status = VC_OK;
-
     if (f->feeds != NULL) {
         return VC_OK;
     }
@@ -258,20 +248,19 @@ static enum vc_status read_inputs(struct forward *f)
         if (f->uses[v] == 0 && !f->wanted[v]) {
             continue; /* nothing that is wanted needs it */
         }
-        VC_TRY(f->calls->input(f->ctx, f->calls->user, k, &f->values[v]));
+        VC_CALL(f->calls->input(f->ctx, f->calls->user, k, &f->values[v]));
         if (f->values[v].data != NULL) {
-            VC_TRY(bind_input(f, v));
+            VC_CALL(bind_input(f, v));
         }
     }
     for (uint32_t k = 0; k < f->graph->n_inputs; k++) { /* of sizes that the others have */
         uint32_t v = f->graph->inputs[k];
 
         if (f->uses[v] != 0 || f->wanted[v]) {
-            VC_TRY(fill_option(f, v));
+            VC_CALL(fill_option(f, v));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Nodes and uses, from what is wanted backwards. */
@@ -298,24 +287,21 @@ static void mark(struct forward *f)
 static enum vc_status begin(struct forward *f, const uint32_t *wanted, size_t n_wanted)
 {
     size_t n = f->graph->n_values + (size_t)1;
-    enum vc_status status = VC_OK;
 
     f->values = vc_calloc_array(f->ctx, VC_TAG_MISC, n, sizeof *f->values);
-    VC_TRY_ALLOC(f->values);
+    VC_CALL_ALLOC(f->values);
     f->uses = vc_calloc_array(f->ctx, VC_TAG_MISC, n, sizeof *f->uses);
-    VC_TRY_ALLOC(f->uses);
+    VC_CALL_ALLOC(f->uses);
     f->needed = vc_calloc_array(f->ctx, VC_TAG_MISC, f->graph->n_nodes + (size_t)1, sizeof *f->needed);
-    VC_TRY_ALLOC(f->needed);
+    VC_CALL_ALLOC(f->needed);
     f->wanted = vc_calloc_array(f->ctx, VC_TAG_MISC, n, sizeof *f->wanted);
-    VC_TRY_ALLOC(f->wanted);
+    VC_CALL_ALLOC(f->wanted);
     for (size_t k = 0; k < n_wanted; k++) {
         f->wanted[wanted[k]] = true;
     }
     mark(f);
-    VC_TRY(read_inputs(f));
-    VC_TRY(f->feeds == NULL ? vc_graph_check_sizes(f->ctx, f->graph, wanted, n_wanted) : VC_OK);
-out:
-    return status;
+    VC_CALL(read_inputs(f));
+    return f->feeds == NULL ? vc_graph_check_sizes(f->ctx, f->graph, wanted, n_wanted) : VC_OK;
 }
 
 static void end(struct forward *f)

@@ -56,20 +56,16 @@ static bool is_same(const void *user, size_t number)
 static enum vc_status grow(struct blocks *b)
 {
     size_t n = b->public.n;
-    enum vc_status status;
 
-    VC_TRY(VC_GROW(b->ctx, VC_TAG_MISC, b->list, b->capacity, n + 1));
-    VC_TRY(VC_GROW(b->ctx, VC_TAG_MISC, b->last, b->last_capacity, n + 1));
-    VC_TRY(vc_hash_grow(b->ctx, &b->by_name, n, hash_of, b->list));
-out:
-    return status;
+    VC_CALL(VC_GROW(b->ctx, VC_TAG_MISC, b->list, b->capacity, n + 1));
+    VC_CALL(VC_GROW(b->ctx, VC_TAG_MISC, b->last, b->last_capacity, n + 1));
+    return vc_hash_grow(b->ctx, &b->by_name, n, hash_of, b->list);
 }
 
 /* The block of that name in `parent`, made if there is none. */
 static enum vc_status child(struct blocks *b, uint32_t parent, const char *name, const char *path, uint32_t *out)
 {
     const struct key key = {b->list, parent, name};
-    enum vc_status status = VC_OK;
     struct vc_graph_block *block;
     uint32_t n = b->public.n;
     size_t at;
@@ -79,7 +75,7 @@ static enum vc_status child(struct blocks *b, uint32_t parent, const char *name,
         *out = (uint32_t)at;
         return VC_OK;
     }
-    VC_TRY(grow(b));
+    VC_CALL(grow(b));
     block = &b->list[n];
     *block = (struct vc_graph_block){.parent = parent,
                                      .first_child = VC_NO_BLOCK,
@@ -89,8 +85,8 @@ static enum vc_status child(struct blocks *b, uint32_t parent, const char *name,
                                      .output = VC_NO_VALUE};
     block->name = vc_arena_copy(b->ctx, &b->arena, name, strlen(name));
     block->path = vc_arena_copy(b->ctx, &b->arena, path, strlen(path));
-    VC_TRY_ALLOC(block->name);
-    VC_TRY_ALLOC(block->path);
+    VC_CALL_ALLOC(block->name);
+    VC_CALL_ALLOC(block->path);
     vc_hash_add(&b->by_name, hash_of_block(parent, name), n);
     if (parent != VC_NO_BLOCK) {
         block->depth = b->list[parent].depth + 1;
@@ -103,8 +99,7 @@ static enum vc_status child(struct blocks *b, uint32_t parent, const char *name,
     }
     b->public.n++;
     *out = n;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The block of a path, with those around it. */
@@ -112,7 +107,6 @@ static enum vc_status find(struct blocks *b, const char *path, uint32_t *out)
 {
     char text[512];
     size_t from = 0;
-    enum vc_status status = VC_OK;
 
     *out = 0;
     while (path[from] != '\0' && strlen(path) < sizeof text) {
@@ -123,11 +117,10 @@ static enum vc_status find(struct blocks *b, const char *path, uint32_t *out)
         name[n] = '\0';
         memcpy(text, path, from + n);
         text[from + n] = '\0';
-        VC_TRY(child(b, *out, name, text, out));
+        VC_CALL(child(b, *out, name, text, out));
         from += n + (path[from + n] == '.');
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- sums ---- */

@@ -34,9 +34,8 @@ static enum vc_status describe(struct vc_ctx *ctx, const struct vc_plan *plan, s
     const struct vc_desc *desc = maker_of(plan, tensor)->desc;
     struct vc_change_part *parts = vc_arena_alloc(ctx, &planned->arena, (desc->n_parts + 1) * sizeof *parts);
     struct vc_change *change = &planned->changes[tensor];
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(parts);
+    VC_CALL_ALLOC(parts);
     *change =
         (struct vc_change){true, desc->dtype, desc->n_dims, desc->shape, desc->n_elems, NULL, desc->quant, 0, parts};
     *n_bytes += aligned(vc_dtype_bytes(desc->dtype, desc->n_elems));
@@ -50,8 +49,7 @@ static enum vc_status describe(struct vc_ctx *ctx, const struct vc_plan *plan, s
             (struct vc_change_part){part->role, part->dtype, part->n_dims, part->shape, part->n_elems, NULL};
         *n_bytes += aligned(vc_dtype_bytes(part->dtype, part->n_elems));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The bytes of one role of it, at *at. */
@@ -69,14 +67,11 @@ static enum vc_status fetch(struct vc_ctx *ctx, const struct vc_plan *plan, size
 static enum vc_status describe_all(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_planned_model *planned,
                                    uint64_t *n_bytes)
 {
-    enum vc_status status = VC_OK;
-
     *n_bytes = 0;
     for (size_t i = 0; i < plan->n_items; i++) {
-        VC_TRY(is_changed(plan, i) ? describe(ctx, plan, planned, i, n_bytes) : VC_OK);
+        VC_CALL(is_changed(plan, i) ? describe(ctx, plan, planned, i, n_bytes) : VC_OK);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The values, one behind the other in one block. */
@@ -84,13 +79,12 @@ static enum vc_status take_values(struct vc_ctx *ctx, const struct vc_plan *plan
                                   uint64_t n_bytes)
 {
     char *at;
-    enum vc_status status = VC_OK;
 
     if (n_bytes >= SIZE_MAX) {
         return VC_E_NOMEM;
     }
     planned->values = vc_alloc(ctx, VC_TAG_TILES, (size_t)n_bytes + 1);
-    VC_TRY_ALLOC(planned->values);
+    VC_CALL_ALLOC(planned->values);
     at = planned->values;
     for (size_t i = 0; i < plan->n_items; i++) {
         struct vc_change *change = &planned->changes[i];
@@ -98,15 +92,14 @@ static enum vc_status take_values(struct vc_ctx *ctx, const struct vc_plan *plan
         if (!change->changed) {
             continue;
         }
-        VC_TRY(fetch(ctx, plan, i, VC_PART_CODES, vc_dtype_bytes(change->dtype, change->n_elems), &at, &change->data));
+        VC_CALL(fetch(ctx, plan, i, VC_PART_CODES, vc_dtype_bytes(change->dtype, change->n_elems), &at, &change->data));
         for (size_t k = 0; k < change->n_parts; k++) {
             struct vc_change_part *part = &change->parts[k];
 
-            VC_TRY(fetch(ctx, plan, i, part->role, vc_dtype_bytes(part->dtype, part->n_elems), &at, &part->data));
+            VC_CALL(fetch(ctx, plan, i, part->role, vc_dtype_bytes(part->dtype, part->n_elems), &at, &part->data));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status take(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_planned_model *planned,
@@ -114,7 +107,6 @@ static enum vc_status take(struct vc_ctx *ctx, const struct vc_plan *plan, struc
 {
     uint64_t n_bytes;
     bool changed = false;
-    enum vc_status status = VC_OK;
 
     planned->weights = plan->model;
     for (size_t i = 0; i < plan->n_items; i++) {
@@ -124,13 +116,12 @@ static enum vc_status take(struct vc_ctx *ctx, const struct vc_plan *plan, struc
         return VC_OK;
     }
     planned->changes = vc_calloc_array(ctx, VC_TAG_NAMES, plan->n_items + 1, sizeof *planned->changes);
-    VC_TRY_ALLOC(planned->changes);
-    VC_TRY(describe_all(ctx, plan, planned, &n_bytes));
-    VC_TRY(values ? take_values(ctx, plan, planned, n_bytes) : VC_OK);
-    VC_TRY(vc_changed_model_make(ctx, plan->model, planned->changes, &planned->own));
+    VC_CALL_ALLOC(planned->changes);
+    VC_CALL(describe_all(ctx, plan, planned, &n_bytes));
+    VC_CALL(values ? take_values(ctx, plan, planned, n_bytes) : VC_OK);
+    VC_CALL(vc_changed_model_make(ctx, plan->model, planned->changes, &planned->own));
     planned->weights = planned->own;
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_planned_weights(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_planned_model *planned)
@@ -163,19 +154,16 @@ enum vc_status vc_planned_graph(struct vc_ctx *ctx, const struct vc_plan *plan, 
 {
     const struct vc_model *weights = planned->weights;
     struct vc_program program;
-    enum vc_status status;
 
-    VC_TRY(vc_model_program(ctx, plan->model, &planned->arena, &program));
-    VC_TRY(plan->n_edits != 0 ? vc_program_edit(ctx, plan->edits, plan->n_edits, &planned->arena, &program) : VC_OK);
+    VC_CALL(vc_model_program(ctx, plan->model, &planned->arena, &program));
+    VC_CALL(plan->n_edits != 0 ? vc_program_edit(ctx, plan->edits, plan->n_edits, &planned->arena, &program) : VC_OK);
     if (plan->n_graph_edits != 0 || changes_shapes(plan)) {
-        VC_TRY(vc_program_edit_graph(ctx, plan->graph_edits, plan->n_graph_edits, &planned->arena, &program));
+        VC_CALL(vc_program_edit_graph(ctx, plan->graph_edits, plan->n_graph_edits, &planned->arena, &program));
     }
     if (planned->own != NULL) {
-        VC_TRY(vc_program_take_shapes(ctx, weights, &planned->arena, &program));
+        VC_CALL(vc_program_take_shapes(ctx, weights, &planned->arena, &program));
     }
-    VC_TRY(vc_graph_build_program(ctx, weights, &program, &planned->graph));
-out:
-    return status;
+    return vc_graph_build_program(ctx, weights, &program, &planned->graph);
 }
 
 void vc_planned_free(struct vc_planned_model *planned)

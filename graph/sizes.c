@@ -97,22 +97,20 @@ static enum vc_status begin(struct again *a, struct vc_ctx *ctx)
 {
     const struct vc_graph *of = a->of;
     struct vc_graph *g = &a->graph;
-    enum vc_status status = VC_OK;
 
     *g = (struct vc_graph){.ctx = ctx, .block = "", .n_nodes = of->n_nodes, .n_values = of->n_values};
-    VC_TRY(vc_dims_init(&g->dims, ctx, &g->arena));
-    VC_TRY(copy(ctx, of->nodes, of->n_nodes, sizeof *of->nodes, &g->nodes));
-    VC_TRY(copy(ctx, of->values, of->n_values, sizeof *of->values, &g->values));
-    VC_TRY(copy(ctx, of->facts, of->n_values, sizeof *of->facts, &g->facts));
+    VC_CALL(vc_dims_init(&g->dims, ctx, &g->arena));
+    VC_CALL(copy(ctx, of->nodes, of->n_nodes, sizeof *of->nodes, &g->nodes));
+    VC_CALL(copy(ctx, of->values, of->n_values, sizeof *of->values, &g->values));
+    VC_CALL(copy(ctx, of->facts, of->n_values, sizeof *of->facts, &g->facts));
     for (uint32_t v = 0; v < of->n_values; v++) {
         if (of->values[v].kind == VC_VALUE_RESULT) {
             g->facts[v] = (struct vc_value_facts){.unknown = true};
         } else if (of->values[v].kind == VC_VALUE_INPUT) {
-            VC_TRY(size_input(a, v));
+            VC_CALL(size_input(a, v));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static void end(struct again *a)
@@ -186,19 +184,17 @@ static enum vc_status check_node(struct again *a, uint32_t index)
 {
     const struct vc_graph_node *node = &a->of->nodes[index];
     char symbols[160];
-    enum vc_status status = VC_OK;
 
     vc_infer_node(&a->graph, index);
     if (a->graph.n_problems != 0) {
         return vc_fail(a->graph.ctx, VC_E_FORMAT, "%s%s", a->graph.problems[0],
                        sizes_text(a->of, symbols, sizeof symbols));
     }
-    VC_TRY(a->graph.dims.no_memory ? VC_E_NOMEM : a->graph.status);
+    VC_CALL(a->graph.dims.no_memory ? VC_E_NOMEM : a->graph.status);
     for (unsigned k = 0; k < node->n_outputs; k++) {
-        VC_TRY(node->outputs[k] != VC_NO_VALUE ? compare(a, node->outputs[k]) : VC_OK);
+        VC_CALL(node->outputs[k] != VC_NO_VALUE ? compare(a, node->outputs[k]) : VC_OK);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_graph_check_sizes(struct vc_ctx *ctx, const struct vc_graph *graph, const uint32_t *wanted, size_t n)

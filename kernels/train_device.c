@@ -48,7 +48,6 @@ enum vc_status vc_train_result(struct vc_train_device *device, int result)
 enum vc_status vc_train_alloc(struct vc_train_device *device, uint64_t bytes, void **out)
 {
     uint64_t block = vc_train_block_bytes(bytes);
-    enum vc_status status = VC_OK;
 
     *out = NULL;
     if (bytes == 0) {
@@ -59,11 +58,10 @@ enum vc_status vc_train_alloc(struct vc_train_device *device, uint64_t bytes, vo
                        (unsigned long long)block, (unsigned long long)device->bytes,
                        (unsigned long long)device->limit_bytes);
     }
-    VC_TRY(vc_train_result(device, device->table->alloc(device->session, block, out)));
+    VC_CALL(vc_train_result(device, device->table->alloc(device->session, block, out)));
     device->bytes += block;
     device->peak_bytes = vc_max_u64(device->peak_bytes, device->bytes);
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_train_free(struct vc_train_device *device, void *p, uint64_t bytes)

@@ -50,8 +50,6 @@ size_t vc_curve_scratch_bytes(enum vc_dtype dtype, size_t n)
 
 enum vc_status vc_curve_begin(struct vc_ctx *ctx, struct vc_curve *c)
 {
-    enum vc_status status = VC_OK;
-
     if (c->has_mutex) {
         return VC_OK;
     }
@@ -60,16 +58,15 @@ enum vc_status vc_curve_begin(struct vc_ctx *ctx, struct vc_curve *c)
     }
     c->has_mutex = true;
     c->bins = vc_calloc_array(ctx, VC_TAG_SCRATCH, BINS, sizeof *c->bins);
-    VC_TRY_ALLOC(c->bins);
+    VC_CALL_ALLOC(c->bins);
     c->classes = vc_calloc_array(ctx, VC_TAG_SCRATCH, BINS, 1);
-    VC_TRY_ALLOC(c->classes);
+    VC_CALL_ALLOC(c->classes);
     c->segments = vc_alloc_array(ctx, VC_TAG_SCRATCH, c->n_points + 1, sizeof *c->segments);
-    VC_TRY_ALLOC(c->segments);
+    VC_CALL_ALLOC(c->segments);
     for (size_t i = 0; i <= c->n_points; i++) {
         vc_exact_clear(&c->segments[i]);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the first walk ---- */

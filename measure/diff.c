@@ -79,7 +79,6 @@ static enum vc_status walk(struct vc_ctx *ctx, struct vc_tile_reader *fa, struct
                            double *chunk_sums, struct sums *sums, bool *same)
 {
     const struct vc_tensor *t = &fa->item->set->model->tensors[fa->item->source];
-    enum vc_status status = VC_OK;
 
     for (;;) {
         struct vc_tile_result ra;
@@ -87,18 +86,17 @@ static enum vc_status walk(struct vc_ctx *ctx, struct vc_tile_reader *fa, struct
         struct vc_tile tile;
         bool more = false;
 
-        VC_TRY(vc_tile_reader_next(ctx, fa, &tile, &ra, &more));
-        VC_TRY(vc_tile_reader_next(ctx, fb, &tile, &rb, &more));
+        VC_CALL(vc_tile_reader_next(ctx, fa, &tile, &ra, &more));
+        VC_CALL(vc_tile_reader_next(ctx, fb, &tile, &rb, &more));
         if (!more) {
             return VC_OK;
         }
         if (numeric) {
-            VC_TRY(add_tile(ctx, fa->item->desc->dtype == VC_DTYPE_F64, &tile, ra.data, rb.data, chunk_sums, sums));
+            VC_CALL(add_tile(ctx, fa->item->desc->dtype == VC_DTYPE_F64, &tile, ra.data, rb.data, chunk_sums, sums));
         }
         *same = *same && memcmp(fa->buffers->in, fb->buffers->in, (size_t)vc_tensor_bytes(t, tile.n_elems)) == 0;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status compare(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
@@ -184,11 +182,9 @@ static enum vc_status one_pair(struct vc_ctx *ctx, void *user, size_t index, str
 enum vc_status vc_diff_pairs(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
                              struct vc_diff_pair *pairs, size_t *n)
 {
-    enum vc_status status = VC_OK;
-
     *n = 0;
     for (size_t i = 0; i < a->n_tensors; i++) {
-        VC_TRY(i % STRIDE == 0 ? vc_check_cancelled(ctx) : VC_OK);
+        VC_CALL(i % STRIDE == 0 ? vc_check_cancelled(ctx) : VC_OK);
         if (a->tensors[i].part_of == VC_NO_TENSOR) {
             size_t other = vc_model_find(b, a->tensors[i].name);
 
@@ -199,7 +195,7 @@ enum vc_status vc_diff_pairs(struct vc_ctx *ctx, const struct vc_model *a, const
         }
     }
     for (size_t i = 0; i < b->n_tensors; i++) {
-        VC_TRY(i % STRIDE == 0 ? vc_check_cancelled(ctx) : VC_OK);
+        VC_CALL(i % STRIDE == 0 ? vc_check_cancelled(ctx) : VC_OK);
         if (b->tensors[i].part_of == VC_NO_TENSOR) {
             size_t other = vc_model_find(a, b->tensors[i].name);
 
@@ -208,8 +204,7 @@ enum vc_status vc_diff_pairs(struct vc_ctx *ctx, const struct vc_model *a, const
             }
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_diff_sizes(const struct vc_model *a, const struct vc_model *b, struct vc_buffer_sizes *sizes)

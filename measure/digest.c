@@ -91,11 +91,10 @@ static enum vc_status read_all(struct list *list, int fd, struct vc_report_file 
     struct vc_sha256 sha;
     uint64_t n_read = 0;
     ssize_t n;
-    enum vc_status status = VC_OK;
 
     vc_sha256_begin(&sha);
     do {
-        VC_TRY(vc_check_cancelled(list->ctx));
+        VC_CALL(vc_check_cancelled(list->ctx));
         n = read(fd, list->block, BLOCK_BYTES);
         if (n < 0 && errno == EINTR) {
             n = 1; /* once more */
@@ -109,8 +108,7 @@ static enum vc_status read_all(struct list *list, int fd, struct vc_report_file 
     } while (n > 0);
     vc_sha256_end(&sha, file->sha256);
     file->size_bytes = n_read;
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status hash_file(struct list *list, struct vc_report_file *file)

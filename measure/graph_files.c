@@ -82,7 +82,6 @@ static enum vc_status take(void *user, const struct vc_graph_array *array)
     size_t n_bytes = (size_t)vc_dtype_bytes(array->dtype, array->n_elems);
     struct vc_memory_tensor *tensor = NULL;
     size_t at = 0;
-    enum vc_status status = VC_OK;
 
     for (size_t k = 0; k < f->n_taken; k++) {
         tensor = strcmp(f->taken[k].name, array->name) == 0 ? &f->taken[k] : tensor;
@@ -93,12 +92,11 @@ static enum vc_status take(void *user, const struct vc_graph_array *array)
     }
     if (tensor == NULL) {
         tensor = &f->taken[f->n_taken];
-        VC_TRY(make_room(f, array, tensor));
+        VC_CALL(make_room(f, array, tensor));
     }
     at = f->n == 0 ? 0 : n_bytes / (size_t)f->n * (size_t)f->first;
     memcpy((char *)(uintptr_t)tensor->data + at, array->data, n_bytes);
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status write_outputs(struct graph_files *f)
@@ -186,13 +184,12 @@ static enum vc_status run(struct graph_files *f, const struct vc_model *model)
                                               .n_arrays = f->options.n_arrays,
                                               .batch = f->options.batch};
     struct vc_graph_run_options options;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(check(f));
-    VC_TRY(vc_graph_inputs_read(f->ctx, f->graph, &from, &f->inputs));
+    VC_CALL(check(f));
+    VC_CALL(vc_graph_inputs_read(f->ctx, f->graph, &from, &f->inputs));
     f->capacity = f->options.n_values != 0 ? f->options.n_values : vc_graph_output_count(f->graph);
     f->taken = vc_calloc_array(f->ctx, VC_TAG_MISC, f->capacity + 1, sizeof *f->taken);
-    VC_TRY_ALLOC(f->taken);
+    VC_CALL_ALLOC(f->taken);
     vc_graph_run_defaults(&options);
     options.precision = f->options.precision;
     options.values = f->options.values;
@@ -200,12 +197,11 @@ static enum vc_status run(struct graph_files *f, const struct vc_model *model)
     options.weights = f->options.weights;
     options.take = take;
     options.user = f;
-    VC_TRY(f->options.batch != 0 ? run_batches(f, model, &options)
-                                 : vc_graph_run(f->ctx, f->graph, model, f->inputs.arrays, f->inputs.n, &options));
-    VC_TRY(write_outputs(f));
+    VC_CALL(f->options.batch != 0 ? run_batches(f, model, &options)
+                                  : vc_graph_run(f->ctx, f->graph, model, f->inputs.arrays, f->inputs.n, &options));
+    VC_CALL(write_outputs(f));
     tell(f);
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_graph_run_files(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,

@@ -152,16 +152,14 @@ static enum vc_status check_ids(struct vc_ctx *ctx, const struct vc_graph *graph
 {
     struct vc_ids ids = vc_graph_ids(graph, vc_graph_input(graph, k));
     uint64_t rows = array->n_dims != 0 ? array->shape[0] : 1;
-    enum vc_status status = VC_OK;
 
     for (uint64_t i = 0; ids.table != NULL && vc_is_integer(array->dtype) && i < n; i++) {
         uint64_t per_row = n / rows;
 
-        VC_TRY(vc_graph_check_id(ctx, &ids, path, name, vc_integer_at(array->dtype, array->data, i), i / per_row,
-                                 i % per_row));
+        VC_CALL(vc_graph_check_id(ctx, &ids, path, name, vc_integer_at(array->dtype, array->data, i), i / per_row,
+                                  i % per_row));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status read_input(struct reading *f, uint32_t k)
@@ -172,9 +170,8 @@ static enum vc_status read_input(struct reading *f, uint32_t k)
     size_t index;
     size_t n_bytes;
     void *data;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(find_array(f, input->name, &index));
+    VC_CALL(find_array(f, input->name, &index));
     if (index == VC_NO_TENSOR) {
         return VC_OK;
     }
@@ -187,19 +184,18 @@ static enum vc_status read_input(struct reading *f, uint32_t k)
                                      .n_dims = tensor->n_dims,
                                      .shape = tensor->shape,
                                      .n_elems = tensor->n_elems};
-    VC_TRY(cut_rows(f, input, array));
+    VC_CALL(cut_rows(f, input, array));
     n_bytes = (size_t)vc_dtype_bytes(tensor->dtype, array->n_elems);
     data = vc_alloc(f->ctx, VC_TAG_TILES, n_bytes + 1);
-    VC_TRY_ALLOC(data);
+    VC_CALL_ALLOC(data);
     array->data = data;
     f->to->n++;
-    VC_TRY(vc_model_read(f->ctx, f->to->data, index, 0, array->n_elems, data, n_bytes));
-    VC_TRY(check_ids(f->ctx, f->graph, k, vc_model_path(f->to->data), array, array->n_elems, tensor->name));
+    VC_CALL(vc_model_read(f->ctx, f->to->data, index, 0, array->n_elems, data, n_bytes));
+    VC_CALL(check_ids(f->ctx, f->graph, k, vc_model_path(f->to->data), array, array->n_elems, tensor->name));
     if (input->dtype == VC_DTYPE_F32 && tensor->dtype >= VC_DTYPE_BOOL && tensor->dtype <= VC_DTYPE_I64) {
-        VC_TRY(make_floats(f, array));
+        VC_CALL(make_floats(f, array));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* With a batch all inputs have the same rows. */
@@ -244,22 +240,20 @@ enum vc_status vc_graph_inputs_read(struct vc_ctx *ctx, struct vc_graph *graph, 
 {
     struct reading f = {.ctx = ctx, .graph = graph, .from = from, .to = to};
     uint32_t n = vc_graph_input_count(graph);
-    enum vc_status status = VC_OK;
 
     *to = (struct vc_graph_inputs){.n = 0};
-    VC_TRY(check_arrays(&f));
+    VC_CALL(check_arrays(&f));
     to->arrays = vc_calloc_array(ctx, VC_TAG_MISC, n + (size_t)1, sizeof *to->arrays);
-    VC_TRY_ALLOC(to->arrays);
+    VC_CALL_ALLOC(to->arrays);
     if (from->path != NULL) {
-        VC_TRY(vc_model_open(ctx, from->path, NULL, &to->data));
+        VC_CALL(vc_model_open(ctx, from->path, NULL, &to->data));
         for (uint32_t k = 0; k < n; k++) {
-            VC_TRY(read_input(&f, k));
+            VC_CALL(read_input(&f, k));
         }
-        VC_TRY(check_rows(&f));
-        VC_TRY(vc_model_unchanged(ctx, to->data, VC_OK));
+        VC_CALL(check_rows(&f));
+        VC_CALL(vc_model_unchanged(ctx, to->data, VC_OK));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_graph_inputs_release(struct vc_ctx *ctx, struct vc_graph_inputs *inputs)
@@ -296,8 +290,6 @@ out:
 static enum vc_status copy_input(struct vc_ctx *ctx, const struct vc_graph_array *given, bool f64,
                                  struct vc_run_value *to)
 {
-    enum vc_status status = VC_OK;
-
     to->n_dims = given->n_dims;
     to->n = 1;
     for (unsigned k = 0; k < given->n_dims; k++) {
@@ -307,15 +299,14 @@ static enum vc_status copy_input(struct vc_ctx *ctx, const struct vc_graph_array
         to->shape[k] = (int64_t)given->shape[k];
     }
     to->data = vc_alloc_array(ctx, VC_TAG_TILES, to->n != 0 ? to->n : 1, to->is_real && !f64 ? sizeof(float) : 8);
-    VC_TRY_ALLOC(to->data);
+    VC_CALL_ALLOC(to->data);
     if (to->is_real && to->n != 0) {
-        VC_TRY(read_float_input(ctx, given, f64, to->data));
+        VC_CALL(read_float_input(ctx, given, f64, to->data));
     }
     for (size_t i = 0; !to->is_real && i < to->n; i++) {
         ((int64_t *)to->data)[i] = vc_integer_at(given->dtype, given->data, i);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_graph_input_value(struct vc_ctx *ctx, const struct vc_graph *graph,
@@ -324,7 +315,6 @@ enum vc_status vc_graph_input_value(struct vc_ctx *ctx, const struct vc_graph *g
 {
     const struct vc_graph_value *input = vc_graph_value(graph, vc_graph_input(graph, k));
     const struct vc_graph_array *given = NULL;
-    enum vc_status status;
 
     for (size_t i = 0; i < n; i++) {
         given = strcmp(arrays[i].name, input->name) == 0 ? &arrays[i] : given;
@@ -341,8 +331,6 @@ enum vc_status vc_graph_input_value(struct vc_ctx *ctx, const struct vc_graph *g
         return vc_fail(ctx, VC_E_ARGUMENT, "the input '%s' is of type %s and has %u dimensions; the model takes %s",
                        given->name, vc_dtype_name(given->dtype), given->n_dims, value->is_real ? "floats" : "integers");
     }
-    VC_TRY(copy_input(ctx, given, f64, value));
-    VC_TRY(check_ids(ctx, graph, k, NULL, given, value->n, given->name));
-out:
-    return status;
+    VC_CALL(copy_input(ctx, given, f64, value));
+    return check_ids(ctx, graph, k, NULL, given, value->n, given->name);
 }

@@ -82,29 +82,25 @@ static bool make_room(struct vc_ctx *ctx, struct vc_output_runs *runs, const str
 static enum vc_status keep(struct vc_ctx *ctx, struct vc_output_runs *runs, uint32_t v, const void *elements)
 {
     size_t n_bytes = (size_t)vc_output_bytes(&runs->known[v]);
-    enum vc_status status = VC_OK;
 
     runs->known[v].data = vc_alloc(ctx, VC_TAG_TILES, n_bytes + 1);
-    VC_TRY_ALLOC(runs->known[v].data);
+    VC_CALL_ALLOC(runs->known[v].data);
     memcpy(runs->known[v].data, elements, n_bytes);
     runs->kept_bytes += n_bytes;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* vc_run_calls.take of the first run: times of all results, and elements of those that fit. */
 static enum vc_status first_take(struct vc_ctx *ctx, void *user, uint32_t v, const struct vc_run_value *value)
 {
     struct vc_output_runs *runs = user;
-    enum vc_status status = VC_OK;
 
     runs->seconds[v] = vc_seconds() - runs->last;
     if (runs->is_kept[v] || make_room(ctx, runs, value)) {
-        VC_TRY(keep(ctx, runs, v, value->data));
+        VC_CALL(keep(ctx, runs, v, value->data));
     }
     runs->last = vc_seconds();
-out:
-    return status;
+    return VC_OK;
 }
 
 /* vc_run_calls.param of the first run */
@@ -112,14 +108,12 @@ static enum vc_status first_param(struct vc_ctx *ctx, void *user, const struct v
 {
     struct vc_output_runs *runs = user;
     uint32_t v = param->value;
-    enum vc_status status;
 
-    VC_TRY(vc_output_read_param(ctx, runs, param, elements));
+    VC_CALL(vc_output_read_param(ctx, runs, param, elements));
     if (runs->first == NULL && runs->kept_bytes + vc_output_bytes(&runs->known[v]) <= runs->budget) {
-        VC_TRY(keep(ctx, runs, v, elements));
+        VC_CALL(keep(ctx, runs, v, elements));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the first run ---- */
@@ -127,20 +121,18 @@ out:
 static enum vc_status find_tensors(struct vc_ctx *ctx, struct vc_output_runs *runs)
 {
     uint32_t n = vc_graph_param_count(runs->graph);
-    enum vc_status status = VC_OK;
 
     runs->tensor_of = vc_alloc_array(ctx, VC_TAG_MISC, n + (size_t)1, sizeof *runs->tensor_of);
-    VC_TRY_ALLOC(runs->tensor_of);
+    VC_CALL_ALLOC(runs->tensor_of);
     for (uint32_t k = 0; k < n; k++) {
         const struct vc_graph_param *param = vc_graph_param(runs->graph, k);
 
         runs->tensor_of[k] = VC_NO_TENSOR;
         if (runs->other == NULL || vc_model_find(runs->model, param->tensor) != VC_NO_TENSOR) {
-            VC_TRY(vc_param_find(ctx, runs->model, param, &runs->tensor_of[k]));
+            VC_CALL(vc_param_find(ctx, runs->model, param, &runs->tensor_of[k]));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status find_outputs(struct vc_ctx *ctx, struct vc_output_runs *runs)
@@ -338,20 +330,19 @@ out:
 enum vc_status vc_output_runs_begin(struct vc_ctx *ctx, struct vc_output_runs *runs)
 {
     size_t n_values = vc_graph_value_count(runs->graph) + (size_t)1;
-    enum vc_status status;
 
     runs->needed =
         vc_calloc_array(ctx, VC_TAG_MISC, vc_graph_node_count(runs->graph) + (size_t)1, sizeof *runs->needed);
-    VC_TRY_ALLOC(runs->needed);
+    VC_CALL_ALLOC(runs->needed);
     runs->known = vc_calloc_array(ctx, VC_TAG_MISC, n_values, sizeof *runs->known);
-    VC_TRY_ALLOC(runs->known);
+    VC_CALL_ALLOC(runs->known);
     runs->seconds = vc_calloc_array(ctx, VC_TAG_MISC, n_values, sizeof *runs->seconds);
-    VC_TRY_ALLOC(runs->seconds);
+    VC_CALL_ALLOC(runs->seconds);
     runs->is_kept = vc_calloc_array(ctx, VC_TAG_MISC, n_values, sizeof *runs->is_kept);
-    VC_TRY_ALLOC(runs->is_kept);
-    VC_TRY(find_tensors(ctx, runs));
-    VC_TRY(find_outputs(ctx, runs));
-    VC_TRY(compute_first(ctx, runs));
+    VC_CALL_ALLOC(runs->is_kept);
+    VC_CALL(find_tensors(ctx, runs));
+    VC_CALL(find_outputs(ctx, runs));
+    VC_CALL(compute_first(ctx, runs));
     for (size_t k = 0; k < runs->n_outputs; k++) {
         const struct vc_run_value *output = &runs->known[runs->outputs[k]];
 
@@ -359,8 +350,7 @@ enum vc_status vc_output_runs_begin(struct vc_ctx *ctx, struct vc_output_runs *r
             runs->norm2 += (double)((const float *)output->data)[i] * (double)((const float *)output->data)[i];
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static void end_one(struct vc_ctx *ctx, struct vc_output_runs *runs)

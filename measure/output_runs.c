@@ -319,13 +319,12 @@ static enum vc_status bar_part(struct vc_ctx *ctx, struct run *run, struct bar *
     const struct vc_output_runs *runs = run->runs;
     struct vc_run_calls calls = {.user = run, .param = next_param, .input = no_input, .take = copy_take};
     const struct vc_run_value *known = &runs->known[bar->scores];
-    enum vc_status status = VC_OK;
 
     if (!bar->unknown[bar->scores]) {
         memcpy(run->copy, known->data, (size_t)vc_output_bytes(known));
     } else {
         feed_known(runs, bar->unknown, bar->feeds);
-        VC_TRY(compute(ctx, runs, &calls, bar->feeds, &bar->scores, 1, &bar->before));
+        VC_CALL(compute(ctx, runs, &calls, bar->feeds, &bar->scores, 1, &bar->before));
     }
     for (size_t i = 0; i < known->n; i++) {
         run->copy[i] = bar->goes[i % bar->n] ? -INFINITY : run->copy[i];
@@ -333,9 +332,7 @@ static enum vc_status bar_part(struct vc_ctx *ctx, struct run *run, struct bar *
     feed_known(runs, bar->reached, bar->feeds);
     bar->feeds[bar->scores].data = run->copy;
     calls.take = next_take;
-    VC_TRY(compute(ctx, runs, &calls, bar->feeds, runs->outputs, runs->n_outputs, &bar->behind));
-out:
-    return status;
+    return compute(ctx, runs, &calls, bar->feeds, runs->outputs, runs->n_outputs, &bar->behind);
 }
 
 enum vc_status vc_output_runs_bar(struct vc_ctx *ctx, const struct vc_output_runs *runs, uint32_t scores,

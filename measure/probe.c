@@ -35,12 +35,9 @@ static enum vc_status begin_curve(struct vc_ctx *ctx, struct vc_probe *p, const 
 static enum vc_status probe_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct vc_probe *p = step->state;
-    enum vc_status status;
 
-    VC_TRY(p->curve == NULL ? begin_curve(ctx, p, &step->in) : VC_OK);
-    VC_TRY(vc_candidate_runs_begin(ctx, &p->runs, step, item));
-out:
-    return status;
+    VC_CALL(p->curve == NULL ? begin_curve(ctx, p, &step->in) : VC_OK);
+    return vc_candidate_runs_begin(ctx, &p->runs, step, item);
 }
 
 static void end_curve(struct vc_ctx *ctx, struct vc_probe *p)
@@ -69,23 +66,17 @@ static enum vc_status survey_scan(struct vc_ctx *ctx, struct vc_step *step, cons
                                   const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
     struct vc_probe *p = step->state;
-    enum vc_status status;
 
-    VC_TRY(vc_curve_count(ctx, p->curve, in->data, tile->n_elems, scratch));
-    VC_TRY(vc_candidate_runs_scan(ctx, &p->runs, tile, in, scratch));
-out:
-    return status;
+    VC_CALL(vc_curve_count(ctx, p->curve, in->data, tile->n_elems, scratch));
+    return vc_candidate_runs_scan(ctx, &p->runs, tile, in, scratch);
 }
 
 static enum vc_status survey_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct vc_probe *p = step->state;
-    enum vc_status status;
 
-    VC_TRY(vc_curve_cut(ctx, p->curve));
-    VC_TRY(vc_candidate_runs_scan_end(ctx, &p->runs));
-out:
-    return status;
+    VC_CALL(vc_curve_cut(ctx, p->curve));
+    return vc_candidate_runs_scan_end(ctx, &p->runs);
 }
 
 static enum vc_status survey_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
@@ -168,12 +159,11 @@ enum vc_status vc_probe_add(struct vc_ctx *ctx, struct vc_item *item, const stru
     struct vc_step *survey;
     struct vc_step *step;
     size_t tile;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(quantized ? vc_decode_add(ctx, item, false) : VC_OK);
+    VC_CALL(quantized ? vc_decode_add(ctx, item, false) : VC_OK);
     survey = vc_item_add_step(ctx, item, &survey_ops);
     p = survey == NULL ? NULL : vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *p);
-    VC_TRY_ALLOC(p);
+    VC_CALL_ALLOC(p);
     p->sum_e2 = vc_arena_alloc(ctx, item->set->arena, n_percents * sizeof *p->sum_e2);
     if (p->sum_e2 == NULL) {
         vc_free(ctx, p);
@@ -184,8 +174,8 @@ enum vc_status vc_probe_add(struct vc_ctx *ctx, struct vc_item *item, const stru
     p->candidates = candidates;
     p->weights = weights;
     p->policy = (struct vc_policy){.nonfinite = VC_NONFINITE_KEEP, .room = VC_DTYPE_F64, .advice = ""};
-    VC_TRY(vc_policy_add_step(ctx, item, &probe_ops, &p->policy, &step)); /* calibrates under this policy */
-    VC_TRY(plan_candidates(ctx, p, step, item));
+    VC_CALL(vc_policy_add_step(ctx, item, &probe_ops, &p->policy, &step)); /* calibrates under this policy */
+    VC_CALL(plan_candidates(ctx, p, step, item));
     tile = vc_curve_scratch_bytes(step->in.dtype, (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS));
     step->scheme = "probe";
     step->scratch_bytes = vc_candidate_runs_scratch(&p->runs) > tile ? vc_candidate_runs_scratch(&p->runs) : tile;
@@ -194,8 +184,7 @@ enum vc_status vc_probe_add(struct vc_ctx *ctx, struct vc_item *item, const stru
     survey->scheme = "survey";
     survey->scan = true;
     survey->scratch_bytes = step->scratch_bytes;
-out:
-    return status;
+    return VC_OK;
 }
 
 const struct vc_probe *vc_probe_of(const struct vc_item *item)

@@ -194,7 +194,6 @@ static enum vc_status add_teacher(struct vc_estimate *e, struct vc_memory_report
     struct vc_memory_part *part = &e->out->components[VC_MEMORY_TEACHER];
     uint32_t v = vc_graph_output_count(graph) != 0 ? vc_graph_output(graph, 0) : VC_NO_VALUE;
     uint64_t n = 1;
-    enum vc_status status = VC_OK;
 
     *teacher = (struct vc_memory_report){.peak_at = "", .eager_at = ""};
     for (unsigned k = 0; v != VC_NO_VALUE && k < vc_graph_value(graph, v)->n_dims; k++) {
@@ -210,14 +209,13 @@ static enum vc_status add_teacher(struct vc_estimate *e, struct vc_memory_report
         options.amp = o->amp;
         options.attention = o->attention;
         options.allocator = o->allocator == VC_ALLOCATOR_CUDA ? VC_ALLOCATOR_CUDA : VC_ALLOCATOR_EXACT;
-        VC_TRY(vc_memory_estimate(e->ctx, o->teacher, o->teacher_model, &options, teacher));
+        VC_CALL(vc_memory_estimate(e->ctx, o->teacher, o->teacher_model, &options, teacher));
     }
     *part = (struct vc_memory_part){vc_estimate_sum(e, teacher->components[VC_MEMORY_PARAMETERS].bytes,
                                                     teacher->components[VC_MEMORY_ACTIVATIONS].bytes),
                                     teacher->unknown != NULL ? VC_KNOWN_NOT : VC_KNOWN_MODELLED};
     part->bytes = vc_estimate_sum(e, part->bytes, e->logits);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- moments ---- */
@@ -246,16 +244,13 @@ static uint64_t budget_of(struct vc_estimate *e)
 
 static enum vc_status choose_parts(struct vc_estimate *e)
 {
-    enum vc_status status;
-
     e->parts = vc_alloc_array(e->ctx, VC_TAG_MISC, e->storages.n_nodes + 1U, sizeof *e->parts);
     if (e->parts == NULL) {
         return VC_E_NOMEM;
     }
-    VC_TRY(vc_recompute_choose(e, budget_of(e), e->parts));
+    VC_CALL(vc_recompute_choose(e, budget_of(e), e->parts));
     e->storages.parts = e->parts;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The same run as PyTorch's eager mode has it: how much more lives at its fullest step. */
@@ -288,13 +283,12 @@ static enum vc_status add_activations(struct vc_estimate *e, unsigned stage)
     uint64_t in_flight;
     uint64_t of;
     uint64_t kept;
-    enum vc_status status;
 
     if (trains && e->options.recompute == VC_RECOMPUTE_AUTO) {
-        VC_TRY(choose_parts(e));
+        VC_CALL(choose_parts(e));
     }
-    VC_TRY(vc_timeline_make(e->ctx, &e->storages, &e->timeline));
-    VC_TRY(vc_buffers_pack(e->ctx, e->timeline.buffers, e->timeline.n, e->align, &packing));
+    VC_CALL(vc_timeline_make(e->ctx, &e->storages, &e->timeline));
+    VC_CALL(vc_buffers_pack(e->ctx, e->timeline.buffers, e->timeline.n, e->align, &packing));
     e->out->arena_bytes = packing.arena_bytes;
     e->out->arena_least = packing.live_bytes;
     e->out->peak_at = e->out->eager_at = name_of_step(e, packing.peak_step);
@@ -328,10 +322,9 @@ static enum vc_status add_activations(struct vc_estimate *e, unsigned stage)
     c[VC_MEMORY_ACTIVATIONS].known = c[VC_MEMORY_TRANSIENT].known = VC_KNOWN_MODELLED;
     add_exchange(e);
     if (!trains && e->options.reuse) {
-        VC_TRY(add_frames(e, packing.live_bytes));
+        VC_CALL(add_frames(e, packing.live_bytes));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* From the components: the teacher computes while the student's activations are there, or before them, so that the
@@ -479,7 +472,6 @@ static enum vc_status run_stages(struct vc_estimate *e)
     struct vc_memory_report *out = e->out;
     struct vc_memory_stage stages[VC_MEMORY_STAGES];
     unsigned n = e->options.pp;
-    enum vc_status status = VC_OK;
 
     for (unsigned k = 0; k < n; k++) {
         struct vc_memory_report own = {.peak_at = "", .eager_at = ""};
@@ -487,7 +479,7 @@ static enum vc_status run_stages(struct vc_estimate *e)
         bool best;
 
         one.out = &own;
-        VC_TRY(vc_estimate_run(&one, k));
+        VC_CALL(vc_estimate_run(&one, k));
         stages[k] = (struct vc_memory_stage){own.moments[VC_MOMENT_PEAK].bytes, own.stages[k].in_flight};
         best = e->options.stage == 0 ? k == 0 || own.moments[VC_MOMENT_PEAK].bytes > out->moments[VC_MOMENT_PEAK].bytes
                                      : k + 1 == e->options.stage;
@@ -498,8 +490,7 @@ static enum vc_status run_stages(struct vc_estimate *e)
     }
     out->n_stages = n;
     memcpy(out->stages, stages, n * sizeof stages[0]);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Sizes of 0 mean 1; what has no meaning together is refused. */
@@ -552,35 +543,29 @@ static enum vc_status check(struct vc_estimate *e)
 enum vc_status vc_estimate_begin(struct vc_estimate *e, const struct vc_memory_options *options)
 {
     static const uint64_t aligns[] = {1, 256, 512};
-    enum vc_status status;
 
-    VC_TRY(vc_options_read(e->ctx, &memory_kind, options, &e->options));
+    VC_CALL(vc_options_read(e->ctx, &memory_kind, options, &e->options));
     e->type = vc_memory_float_type(e->graph, e->model);
-    VC_TRY(check(e));
+    VC_CALL(check(e));
     e->usual = e->options.activations == VC_DTYPE_NONE && e->options.weights == VC_DTYPE_NONE && !e->coded;
     e->options.activations = e->usual ? e->type : e->options.activations;
     e->align = aligns[e->options.allocator];
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status estimate(struct vc_estimate *e, const struct vc_memory_options *options)
 {
-    enum vc_status status;
-
     vc_clear_error(e->ctx);
     *e->out = (struct vc_memory_report){.peak_at = "", .eager_at = ""};
-    VC_TRY(vc_estimate_begin(e, options));
+    VC_CALL(vc_estimate_begin(e, options));
     if (e->options.pp > 1) {
-        VC_TRY(run_stages(e));
+        VC_CALL(run_stages(e));
     } else {
-        VC_TRY(vc_estimate_run(e, 0));
+        VC_CALL(vc_estimate_run(e, 0));
         e->out->n_stages = e->out->stage = 1;
         e->out->stages[0].peak_bytes = e->out->moments[VC_MOMENT_PEAK].bytes;
     }
-    VC_TRY(e->graph != NULL ? vc_graph_check_sizes(e->ctx, e->graph, NULL, 0) : VC_OK);
-out:
-    return status;
+    return e->graph != NULL ? vc_graph_check_sizes(e->ctx, e->graph, NULL, 0) : VC_OK;
 }
 
 enum vc_status vc_memory_estimate(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,

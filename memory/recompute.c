@@ -330,17 +330,16 @@ static enum vc_status search(struct chooser *c, uint64_t budget)
     uint64_t low = 0; /* a goal without a plan, or with a plan that fits */
     uint64_t high = c->best_peak;
     uint64_t goal = budget;
-    enum vc_status status = VC_OK;
 
     for (int round = 0; round < ROUNDS && low + 1 < high; round++) {
         uint64_t peak = 0;
         uint64_t cost = 0;
 
         if (solve(c, goal)) {
-            VC_TRY(measure(c, c->parts, &peak, &cost));
+            VC_CALL(measure(c, c->parts, &peak, &cost));
             consider(c, peak, cost, budget);
         }
-        VC_TRY(vc_check_cancelled(c->e->ctx));
+        VC_CALL(vc_check_cancelled(c->e->ctx));
         if (peak > budget) {
             high = goal;
         } else {
@@ -351,8 +350,7 @@ static enum vc_status search(struct chooser *c, uint64_t budget)
             goal = low + (high - low) / 2;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_recompute_choose(struct vc_estimate *e, uint64_t budget, uint32_t *parts)

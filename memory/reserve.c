@@ -242,7 +242,6 @@ static enum vc_status make_requests(struct requests *r)
     struct vc_estimate *e = r->e;
     size_t n_params = vc_graph_param_count(e->graph);
     size_t n = e->timeline.n;
-    enum vc_status status = VC_OK;
 
     r->capacity = e->requests.n + n_params + 4 * n + 2 * (size_t)e->storages.n_nodes + 16;
     r->list = vc_alloc_array(e->ctx, VC_TAG_MISC, r->capacity, sizeof *r->list);
@@ -262,10 +261,10 @@ static enum vc_status make_requests(struct requests *r)
             r->gradient[request->param] = request->bytes;
         }
     }
-    VC_TRY(sort(e->ctx, &e->timeline, false, r->by_first));
-    VC_TRY(sort(e->ctx, &e->timeline, true, r->by_last));
-    VC_TRY(find_gradient_steps(r));
-    VC_TRY(list_gradients(r));
+    VC_CALL(sort(e->ctx, &e->timeline, false, r->by_first));
+    VC_CALL(sort(e->ctx, &e->timeline, true, r->by_last));
+    VC_CALL(find_gradient_steps(r));
+    VC_CALL(list_gradients(r));
     ask_weights(r);
     r->marks[VC_MOMENT_LOAD] = r->n;
     ask_others(r);
@@ -275,8 +274,7 @@ static enum vc_status make_requests(struct requests *r)
         ask_steps(r, false);
     }
     r->marks[VC_MOMENT_PEAK] = r->marks[VC_MOMENT_STEP] = r->n;
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_estimate_reserved(struct vc_estimate *e)

@@ -67,7 +67,6 @@ static enum vc_status add_row(struct vc_ctx *ctx, struct vc_planned_weights *w, 
     enum vc_dtype source = t->quant != NULL              ? t->quant->source_dtype
                            : is_float(row->dtype_before) ? row->dtype_before
                                                          : VC_DTYPE_F32;
-    enum vc_status status;
 
     *t = (struct vc_tensor){.name = t->name,
                             .dtype = row->dtype_after,
@@ -77,7 +76,7 @@ static enum vc_status add_row(struct vc_ctx *ctx, struct vc_planned_weights *w, 
                             .part_of = VC_NO_TENSOR,
                             .alias_of = VC_NO_TENSOR,
                             .role = VC_ROLE_WEIGHT};
-    VC_TRY(copy_shape(ctx, w, row->n_dims_after, row->shape_after, &t->shape));
+    VC_CALL(copy_shape(ctx, w, row->n_dims_after, row->shape_after, &t->shape));
     if (row->n_parts != 0) {
         w->quants[source].source_dtype = source;
         t->quant = &w->quants[source];
@@ -94,15 +93,14 @@ static enum vc_status add_row(struct vc_ctx *ctx, struct vc_planned_weights *w, 
                                   .part_of = tensor,
                                   .alias_of = VC_NO_TENSOR,
                                   .role = VC_ROLE_WEIGHT};
-        VC_TRY(copy_shape(ctx, w, part->n_dims, part->shape, &own->shape));
+        VC_CALL(copy_shape(ctx, w, part->n_dims, part->shape, &own->shape));
         for (unsigned d = 0; d < part->n_dims; d++) {
             own->n_elems *= part->shape[d];
         }
         t->size_bytes -= vc_min_u64(t->size_bytes, part->bytes);
         w->n++;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_written_make(struct vc_ctx *ctx, const struct vc_report *report, const struct vc_model *model,
@@ -111,15 +109,14 @@ enum vc_status vc_written_make(struct vc_ctx *ctx, const struct vc_report *repor
     size_t n = vc_model_tensor_count(model);
     size_t n_parts = 0;
     struct vc_report_row row;
-    enum vc_status status = VC_OK;
 
     for (size_t k = 0; vc_report_get_row(report, k, &row); k++) {
         n_parts += is_written(&row) && row.n_parts != 0 ? row.n_parts + 1 : 0;
     }
     out->tensors = vc_alloc_array(ctx, VC_TAG_MISC, n + n_parts + 1, sizeof *out->tensors);
-    VC_TRY_ALLOC(out->tensors);
+    VC_CALL_ALLOC(out->tensors);
     out->quants = vc_calloc_array(ctx, VC_TAG_MISC, VC_DTYPE_COUNT, sizeof *out->quants);
-    VC_TRY_ALLOC(out->quants);
+    VC_CALL_ALLOC(out->quants);
     for (size_t i = 0; i < n; i++) {
         out->tensors[i] = *vc_model_tensor(model, i);
         out->tensors[i].role = VC_ROLE_OTHER;
@@ -128,13 +125,12 @@ enum vc_status vc_written_make(struct vc_ctx *ctx, const struct vc_report *repor
     for (size_t k = 0; vc_report_get_row(report, k, &row); k++) {
         size_t tensor = is_written(&row) ? vc_model_find(model, row.name) : VC_NO_TENSOR;
 
-        VC_TRY(tensor != VC_NO_TENSOR ? add_row(ctx, out, &row, tensor) : VC_OK);
+        VC_CALL(tensor != VC_NO_TENSOR ? add_row(ctx, out, &row, tensor) : VC_OK);
         if (tensor != VC_NO_TENSOR && row.n_parts != 0 && constant_bytes(report) != 0) {
             add_constant(out, tensor, constant_bytes(report));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_written_release(struct vc_ctx *ctx, struct vc_planned_weights *written)

@@ -188,17 +188,14 @@ out:
 
 enum vc_status vc_candidate_runs_scan_end(struct vc_ctx *ctx, struct vc_candidate_runs *r)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t i = 0; i < r->n; i++) {
         struct vc_step *candidate = only_step(r, i);
 
         if (candidate->scan) {
-            VC_TRY(candidate->ops->scan_end(ctx, candidate, &r->runs[i].item));
+            VC_CALL(candidate->ops->scan_end(ctx, candidate, &r->runs[i].item));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* One candidate on one tile; the sums of its chunks join those of the tensor. */
@@ -239,8 +236,6 @@ static enum vc_status try_tile(struct vc_ctx *ctx, struct vc_candidate_runs *r, 
 enum vc_status vc_candidate_runs_apply(struct vc_ctx *ctx, struct vc_candidate_runs *r, const struct vc_tile *tile,
                                        const struct vc_tile_in *in, void *scratch)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t i = 0; i < r->n; i++) {
         bool refused;
 
@@ -248,11 +243,10 @@ enum vc_status vc_candidate_runs_apply(struct vc_ctx *ctx, struct vc_candidate_r
         refused = r->results[i].refused;
         (void)pthread_mutex_unlock(&r->mutex);
         if (!refused && (!r->results[i].sampled || tile->index % r->stride == 0)) {
-            VC_TRY(try_tile(ctx, r, i, tile, in, scratch));
+            VC_CALL(try_tile(ctx, r, i, tile, in, scratch));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 bool vc_candidate_runs_sampled(const struct vc_candidate_runs *r)

@@ -390,10 +390,9 @@ static enum vc_status codes_calibrate(struct vc_ctx *ctx, struct vc_step *step, 
     const int8_t *q;
     struct tile_scales t;
     double values[CHUNK_ELEMS];
-    enum vc_status status = VC_OK;
     size_t n = 0;
 
-    VC_TRY(find_scales(ctx, step, in, scratch, &t));
+    VC_CALL(find_scales(ctx, step, in, scratch, &t));
     q = codes_of(s, tile, in->data, scratch);
     for (size_t i = 0; t.may_overflow && i < tile->n_elems; i++) {
         size_t k = scale_of(s, &t, tile->first + i);
@@ -408,8 +407,7 @@ static enum vc_status codes_calibrate(struct vc_ctx *ctx, struct vc_step *step, 
             n = 0;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status codes_explain(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
@@ -429,18 +427,16 @@ static enum vc_status codes_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     const struct vc_kernels *k = vc_kernels_get(ctx);
     const struct codes_state *s = step->state;
     struct tile_scales t;
-    enum vc_status status = VC_OK;
 
     if (k == NULL) {
         return ctx->status;
     }
-    VC_TRY(find_scales(ctx, step, in, scratch, &t));
-    VC_TRY(decode_codes(ctx, k, s, &t, tile, codes_of(s, tile, in->data, scratch), out->data));
+    VC_CALL(find_scales(ctx, step, in, scratch, &t));
+    VC_CALL(decode_codes(ctx, k, s, &t, tile, codes_of(s, tile, in->data, scratch), out->data));
     if (t.may_overflow && vc_has_nonfinite(VC_DTYPE_F32, out->data, tile->n_elems) && !settle(s, &t, tile, out->data)) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "a value does not fit f32");
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static const struct vc_step_ops codes_ops = {.calibrate = codes_calibrate,

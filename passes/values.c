@@ -16,12 +16,8 @@ enum vc_status vc_values_init_raw(struct vc_ctx *ctx, const struct vc_model *mod
 
 enum vc_status vc_values_init(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, struct vc_values *values)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_values_init_raw(ctx, model, tensor, values));
-    VC_TRY(vc_values_numeric(&model->tensors[tensor]) ? vc_decode_add(ctx, &values->item, false) : VC_OK);
-out:
-    return status;
+    VC_CALL(vc_values_init_raw(ctx, model, tensor, values));
+    return vc_values_numeric(&model->tensors[tensor]) ? vc_decode_add(ctx, &values->item, false) : VC_OK;
 }
 
 bool vc_values_numeric(const struct vc_tensor *tensor)

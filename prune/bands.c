@@ -121,7 +121,6 @@ enum vc_status vc_bands_add(struct vc_ctx *ctx, struct vc_bands *bands, const st
 {
     uint64_t end = tile->first + tile->n_elems;
     uint64_t at = tile->first;
-    enum vc_status status = VC_OK;
 
     while (at < end) {
         const char *here = (const char *)values + (size_t)(at - tile->first) * bands->elem_size;
@@ -133,16 +132,15 @@ enum vc_status vc_bands_add(struct vc_ctx *ctx, struct vc_bands *bands, const st
         band_of(&bands->grid, at, &first, &n);
         if (first != at || first + n > end) { /* a band that this tile has a part of */
             n = (size_t)(vc_min_u64(first + n, end) - at);
-            VC_TRY(add_piece(ctx, bands, at, here, n, fn, user));
+            VC_CALL(add_piece(ctx, bands, at, here, n, fn, user));
             at += n;
             continue;
         }
         whole = block_end <= end ? block_end : at + (end - at) / bands->grid.band * bands->grid.band;
-        VC_TRY(fn(ctx, user, at, here, (size_t)(whole - at)));
+        VC_CALL(fn(ctx, user, at, here, (size_t)(whole - at)));
         at = whole;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 bool vc_bands_fit_tiles(const struct vc_band_grid *grid, uint64_t n_rows, uint64_t row_len)

@@ -95,13 +95,10 @@ static enum vc_status add_tile(struct vc_ctx *ctx, struct vc_step *step, const s
     struct scoring scoring = {.step = step, .mark = marks};
     struct vc_prune_state *s = step->state;
     char *room = scratch;
-    enum vc_status status = VC_OK;
     const void *values;
 
-    VC_TRY(vc_prune_values(ctx, step->in.dtype, data, tile->n_elems, &room, &values));
-    VC_TRY(vc_bands_add(ctx, &s->bands, tile, values, score, &scoring));
-out:
-    return status;
+    VC_CALL(vc_prune_values(ctx, step->in.dtype, data, tile->n_elems, &room, &values));
+    return vc_bands_add(ctx, &s->bands, tile, values, score, &scoring);
 }
 
 static enum vc_status blocks_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
@@ -142,21 +139,18 @@ static enum vc_status blocks_begin(struct vc_ctx *ctx, struct vc_step *step, con
     struct vc_band_grid grid = s->bands.grid;
     size_t value = vc_dtype_size(step->in.dtype == VC_DTYPE_F64 ? VC_DTYPE_F64 : VC_DTYPE_F32);
     size_t n_bytes = (size_t)((s->keys.n + 7) / 8);
-    enum vc_status status = VC_OK;
 
-    VC_TRY(vc_bands_init(ctx, &s->bands, &grid, value));
+    VC_CALL(vc_bands_init(ctx, &s->bands, &grid, value));
     if (!s->keys.done) {
         return step->calibrate ? vc_keys_begin(ctx, &s->keys) : VC_OK;
     }
     if (step->scan) {
         s->mask = vc_calloc_array(ctx, VC_TAG_SCRATCH, n_bytes, 1);
-        VC_TRY_ALLOC(s->mask);
+        VC_CALL_ALLOC(s->mask);
         s->ties = vc_calloc_array(ctx, VC_TAG_SCRATCH, n_bytes, 1);
-        VC_TRY_ALLOC(s->ties);
+        VC_CALL_ALLOC(s->ties);
     }
-    VC_TRY(vc_reconstruct_begin(ctx, step));
-out:
-    return status;
+    return vc_reconstruct_begin(ctx, step);
 }
 
 static void blocks_end(struct vc_ctx *ctx, struct vc_step *step)
@@ -230,10 +224,9 @@ enum vc_status vc_blocks_add(struct vc_ctx *ctx, struct vc_item *item, const str
 {
     struct vc_prune_state *s;
     struct vc_step *step;
-    enum vc_status status;
     struct layout l;
 
-    VC_TRY(vc_prune_add_step(ctx, item, &blocks_ops, options, scheme, &s, &step));
+    VC_CALL(vc_prune_add_step(ctx, item, &blocks_ops, options, scheme, &s, &step));
     l = layout_of(options, &step->in);
     s->key_type = VC_KEY_F64;
     vc_keys_init(&s->keys, 63, vc_blocks_count(options, &step->in), limit);
@@ -244,6 +237,5 @@ enum vc_status vc_blocks_add(struct vc_ctx *ctx, struct vc_item *item, const str
     step->state_bytes = vc_keys_bytes(&s->keys) + vc_bands_bytes(&s->bands.grid, sizeof(double), s->n_tiles);
     step->scratch_bytes = vc_prune_scratch(step, VC_TILE_ELEMS / 8 + 64);
     vc_item_replan(item);
-out:
-    return status;
+    return VC_OK;
 }

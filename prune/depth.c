@@ -275,7 +275,6 @@ static enum vc_status rename_tensor(struct vc_ctx *ctx, struct vc_plan *plan, co
 static enum vc_status edit_names(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_layer_list *list,
                                  const bool *gone)
 {
-    enum vc_status status = VC_OK;
     uint64_t below = 0; /* layers that stay, before this one */
 
     for (size_t i = 0; i < list->n; i++) {
@@ -283,13 +282,12 @@ static enum vc_status edit_names(struct vc_ctx *ctx, struct vc_plan *plan, const
 
         below += i != 0 && t->layer != t[-1].layer && !gone[t[-1].layer];
         if (gone[t->layer]) {
-            VC_TRY(vc_plan_drop(ctx, plan, t->index, "its layer is left out"));
+            VC_CALL(vc_plan_drop(ctx, plan, t->index, "its layer is left out"));
         } else if (below != t->layer) {
-            VC_TRY(rename_tensor(ctx, plan, t, below));
+            VC_CALL(rename_tensor(ctx, plan, t, below));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status edit_count(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_layer_list *list,
@@ -362,12 +360,11 @@ static enum vc_status copy_options(struct vc_ctx *ctx, struct depth *d)
 {
     struct vc_depth_options *o = &d->options;
     const char **text[] = {&o->drop, &o->keep, &o->layers, &o->why};
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; i < sizeof text / sizeof text[0]; i++) {
         if (*text[i] != NULL) {
             *text[i] = vc_arena_printf(ctx, &d->arena, "%s", *text[i]);
-            VC_TRY_ALLOC(*text[i]);
+            VC_CALL_ALLOC(*text[i]);
         }
     }
     d->recipe[0] = (struct vc_recipe_entry){o->drop != NULL ? "drop_layers" : "keep_layers", numbers_of(d)};
@@ -379,9 +376,8 @@ static enum vc_status copy_options(struct vc_ctx *ctx, struct depth *d)
         o->layers == NULL
             ? vc_arena_printf(ctx, &d->arena, "prune --%s-layers %s", word_of(d), numbers_of(d))
             : vc_arena_printf(ctx, &d->arena, "prune --%s-layers %s --layers %s", word_of(d), numbers_of(d), o->layers);
-    VC_TRY_ALLOC(d->pass.command);
-out:
-    return status;
+    VC_CALL_ALLOC(d->pass.command);
+    return VC_OK;
 }
 
 enum vc_status vc_job_add_depth(struct vc_ctx *ctx, struct vc_job *job, const struct vc_depth_options *options)

@@ -85,10 +85,8 @@ static int compare(const void *x, const void *y)
 static enum vc_status list_tensors(struct vc_ctx *ctx, const struct vc_model *model, const char *name,
                                    struct vc_layer_list *out)
 {
-    enum vc_status status = VC_OK;
-
     out->tensors = vc_alloc_array(ctx, VC_TAG_MISC, model->n_tensors, sizeof *out->tensors);
-    VC_TRY_ALLOC(out->tensors);
+    VC_CALL_ALLOC(out->tensors);
     for (size_t i = 0; i < model->n_tensors; i++) {
         struct vc_layer_tensor *t = &out->tensors[out->n];
 
@@ -102,8 +100,7 @@ static enum vc_status list_tensors(struct vc_ctx *ctx, const struct vc_model *mo
     if (out->n != 0) {
         qsort(out->tensors, out->n, sizeof *out->tensors, compare);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The tensors from `first` on that are of one list, and of one layer. */
@@ -227,10 +224,8 @@ static void find_odd(const struct vc_model *model, struct vc_layer_list *list)
 enum vc_status vc_layers_find(struct vc_ctx *ctx, const struct vc_model *model, const char *name,
                               struct vc_arena *arena, struct vc_layer_list *list)
 {
-    enum vc_status status;
-
     *list = (struct vc_layer_list){0};
-    VC_TRY(list_tensors(ctx, model, name, list));
+    VC_CALL(list_tensors(ctx, model, name, list));
     if (list->n == 0) {
         return refuse_none(ctx, name);
     }
@@ -238,9 +233,8 @@ enum vc_status vc_layers_find(struct vc_ctx *ctx, const struct vc_model *model, 
         return refuse_several(ctx, list, arena);
     }
     list->name = vc_arena_copy(ctx, arena, list->tensors[0].name, list->tensors[0].n_list);
-    VC_TRY_ALLOC(list->name);
-    VC_TRY(count_layers(ctx, list));
+    VC_CALL_ALLOC(list->name);
+    VC_CALL(count_layers(ctx, list));
     find_odd(model, list);
-out:
-    return status;
+    return VC_OK;
 }

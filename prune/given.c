@@ -225,14 +225,12 @@ enum vc_status vc_given_add(struct vc_ctx *ctx, struct vc_item *item, const stru
 {
     struct vc_prune_state *s;
     struct vc_step *step;
-    enum vc_status status;
 
-    VC_TRY(vc_prune_add_step(ctx, item, &given_ops, options, scheme, &s, &step));
+    VC_CALL(vc_prune_add_step(ctx, item, &given_ops, options, scheme, &s, &step));
     s->given_from = masks;
     s->given = mask;
     step->state_bytes = (size_t)vc_ceil_div_u64(step->in.n_elems, 8) + CHUNK_BYTES + vc_reconstruct_state(step);
     step->scratch_bytes = vc_prune_scratch(step, 0);
     vc_item_replan(item);
-out:
-    return status;
+    return VC_OK;
 }

@@ -24,14 +24,13 @@ static enum vc_status key_values(struct vc_ctx *ctx, const struct vc_step *step,
                                  const void *data, char **scratch, const void **values)
 {
     const struct vc_prune_state *s = step->state;
-    enum vc_status status = VC_OK;
     double *wide;
 
     *values = data;
     if (s->key_type == VC_KEY_U16) {
         return VC_OK;
     }
-    VC_TRY(vc_prune_values(ctx, step->in.dtype, data, tile->n_elems, scratch, values));
+    VC_CALL(vc_prune_values(ctx, step->in.dtype, data, tile->n_elems, scratch, values));
     if (s->key_type == VC_KEY_F64 && step->in.dtype != VC_DTYPE_F64) {
         wide = (double *)(void *)*scratch;
         for (size_t i = 0; i < tile->n_elems; i++) {
@@ -43,8 +42,7 @@ static enum vc_status key_values(struct vc_ctx *ctx, const struct vc_step *step,
         *scratch += (tile->n_elems * sizeof *wide + 63) & ~(size_t)63;
         *values = wide;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status count_bins(struct vc_ctx *ctx, enum vc_key_type type, const void *values, size_t n,
@@ -73,28 +71,26 @@ static enum vc_status magnitude_calibrate(struct vc_ctx *ctx, struct vc_step *st
     const struct vc_bin_range *range = &s->keys.range;
     uint32_t *bins = scratch;
     char *room = (char *)scratch + VC_KEY_BINS * sizeof *bins;
-    enum vc_status status = VC_OK;
     const void *values;
     uint32_t bad = 0;
 
     if (s->keys.bins == NULL) { /* the figures of a refusal are wanted, no threshold */
         return vc_policy_calibrate(ctx, step, item, tile, in, scratch);
     }
-    VC_TRY(key_values(ctx, step, tile, in->data, &room, &values));
-    VC_TRY(count_bins(ctx, s->key_type, values, tile->n_elems, range, bins));
+    VC_CALL(key_values(ctx, step, tile, in->data, &room, &values));
+    VC_CALL(count_bins(ctx, s->key_type, values, tile->n_elems, range, bins));
     for (size_t i = (size_t)(first_nonfinite(step, s->key_type) >> range->shift);
          range->first == 0 && i < range->n_bins; i++) {
         bad |= bins[i];
     }
     if (bad != 0) {
-        VC_TRY(vc_policy_calibrate(ctx, step, item, tile, in, scratch));
+        VC_CALL(vc_policy_calibrate(ctx, step, item, tile, in, scratch));
     }
     vc_keys_add(&s->keys, bins);
     if (s->lamp != NULL) {
         vc_lamp_add(s->lamp, &s->keys.mutex, values, tile->n_elems);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Elements that equal the threshold, tile by tile. */
@@ -105,23 +101,21 @@ static enum vc_status magnitude_scan(struct vc_ctx *ctx, struct vc_step *step, c
     const struct vc_bin_range one = {.first = s->keys.cut.threshold, .shift = 0, .n_bins = 1};
     uint32_t *bins = scratch;
     char *room = (char *)scratch + VC_KEY_BINS * sizeof *bins;
-    enum vc_status status = VC_OK;
     const void *values;
     size_t i;
 
-    VC_TRY(key_values(ctx, step, tile, in->data, &room, &values));
+    VC_CALL(key_values(ctx, step, tile, in->data, &room, &values));
     if (s->key_type == VC_KEY_U16) {
         const struct vc_bin_range all = {.n_bins = 32768};
 
-        VC_TRY(count_bins(ctx, s->key_type, values, tile->n_elems, &all, bins));
+        VC_CALL(count_bins(ctx, s->key_type, values, tile->n_elems, &all, bins));
         i = (size_t)one.first;
     } else {
-        VC_TRY(count_bins(ctx, s->key_type, values, tile->n_elems, &one, bins));
+        VC_CALL(count_bins(ctx, s->key_type, values, tile->n_elems, &one, bins));
         i = 0;
     }
     s->tile_ties[tile->index] = bins[i];
-out:
-    return status;
+    return VC_OK;
 }
 
 /* tile_ties becomes, for each tile, how many of its ties go. */
@@ -242,13 +236,11 @@ enum vc_status vc_magnitude_add(struct vc_ctx *ctx, struct vc_item *item, const 
 {
     struct vc_prune_state *s;
     struct vc_step *step;
-    enum vc_status status;
 
-    VC_TRY(vc_prune_add_step(ctx, item, &magnitude_ops, options, scheme, &s, &step));
+    VC_CALL(vc_prune_add_step(ctx, item, &magnitude_ops, options, scheme, &s, &step));
     s->keys.limit = limit;
     vc_magnitude_set_type(step, type);
     step->calibrate = true;
     vc_item_replan(item);
-out:
-    return status;
+    return VC_OK;
 }

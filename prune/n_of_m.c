@@ -105,19 +105,16 @@ static enum vc_dtype value_type(const struct vc_step *step)
 static enum vc_status n_of_m_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct vc_prune_state *s = step->state;
-    enum vc_status status = VC_OK;
 
     atomic_store(&s->n_checked, 0);
     if (step->scan) {
         struct vc_band_grid grid = s->bands.grid;
 
-        VC_TRY(vc_bands_init(ctx, &s->bands, &grid, vc_dtype_size(value_type(step))));
+        VC_CALL(vc_bands_init(ctx, &s->bands, &grid, vc_dtype_size(value_type(step))));
         s->mask = vc_calloc_array(ctx, VC_TAG_SCRATCH, (size_t)((step->in.n_elems + 7) / 8), 1);
-        VC_TRY_ALLOC(s->mask);
+        VC_CALL_ALLOC(s->mask);
     }
-    VC_TRY(vc_reconstruct_begin(ctx, step));
-out:
-    return status;
+    return vc_reconstruct_begin(ctx, step);
 }
 
 static void n_of_m_end(struct vc_ctx *ctx, struct vc_step *step)
@@ -154,13 +151,10 @@ static enum vc_status n_of_m_scan(struct vc_ctx *ctx, struct vc_step *step, cons
 {
     struct vc_prune_state *s = step->state;
     char *room = scratch;
-    enum vc_status status = VC_OK;
     const void *values;
 
-    VC_TRY(vc_prune_values(ctx, step->in.dtype, in->data, tile->n_elems, &room, &values));
-    VC_TRY(vc_bands_add(ctx, &s->bands, tile, values, add_bands, step));
-out:
-    return status;
+    VC_CALL(vc_prune_values(ctx, step->in.dtype, in->data, tile->n_elems, &room, &values));
+    return vc_bands_add(ctx, &s->bands, tile, values, add_bands, step);
 }
 
 static enum vc_status n_of_m_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
@@ -180,7 +174,6 @@ static enum vc_status n_of_m_apply(struct vc_ctx *ctx, struct vc_step *step, con
     uint8_t *mask = scratch;
     char *room = (char *)scratch + ((VC_TILE_ELEMS / 8 + 63) & ~(size_t)63);
     char *after = room;
-    enum vc_status status = VC_OK;
     const void *values;
 
     if (vc_has_nonfinite(step->in.dtype, in->data, tile->n_elems)) {
@@ -189,12 +182,10 @@ static enum vc_status n_of_m_apply(struct vc_ctx *ctx, struct vc_step *step, con
     if (s->mask != NULL) {
         return vc_prune_apply(ctx, step, tile, in->data, s->mask, tile->first, room, out);
     }
-    VC_TRY(vc_prune_values(ctx, step->in.dtype, in->data, tile->n_elems, &after, &values));
-    VC_TRY(mask_of(ctx, step, values, tile->n_elems, mask));
-    VC_TRY(vc_n_of_m_check(ctx, s, mask, tile->n_elems));
-    VC_TRY(vc_prune_apply(ctx, step, tile, in->data, mask, 0, room, out));
-out:
-    return status;
+    VC_CALL(vc_prune_values(ctx, step->in.dtype, in->data, tile->n_elems, &after, &values));
+    VC_CALL(mask_of(ctx, step, values, tile->n_elems, mask));
+    VC_CALL(vc_n_of_m_check(ctx, s, mask, tile->n_elems));
+    return vc_prune_apply(ctx, step, tile, in->data, mask, 0, room, out);
 }
 
 static const struct vc_step_ops n_of_m_ops = {.calibrate = vc_policy_calibrate,
@@ -212,11 +203,10 @@ enum vc_status vc_n_of_m_add(struct vc_ctx *ctx, struct vc_item *item, const str
     unsigned axis = vc_input_axis(&item->set->model->tensors[item->source]);
     struct vc_prune_state *s;
     struct vc_step *step;
-    enum vc_status status;
     uint64_t n_rows;
     uint64_t row_len;
 
-    VC_TRY(vc_prune_add_step(ctx, item, &n_of_m_ops, options, scheme, &s, &step));
+    VC_CALL(vc_prune_add_step(ctx, item, &n_of_m_ops, options, scheme, &s, &step));
     step->keep = options->keep;
     step->group = options->group;
     s->n_len = step->in.shape[axis];
@@ -236,6 +226,5 @@ enum vc_status vc_n_of_m_add(struct vc_ctx *ctx, struct vc_item *item, const str
     }
     step->scratch_bytes = vc_prune_scratch(step, VC_TILE_ELEMS / 8 + 64);
     vc_item_replan(item);
-out:
-    return status;
+    return VC_OK;
 }

@@ -111,10 +111,9 @@ static enum vc_status check_pair(struct vc_ctx *ctx, struct vc_item *item, bool 
 {
     const struct vc_model *model = item->set->model;
     const char *name = model->tensors[item->source].name;
-    enum vc_status status;
     size_t other;
 
-    VC_TRY(vc_find_beside(ctx, model, name, "_orig", "_mask", &other));
+    VC_CALL(vc_find_beside(ctx, model, name, "_orig", "_mask", &other));
     if (other != VC_NO_TENSOR) {
         return vc_fail(
             ctx, VC_E_UNSUPPORTED,
@@ -122,13 +121,12 @@ static enum vc_status check_pair(struct vc_ctx *ctx, struct vc_item *item, bool 
             "permanent with torch's function remove before the model is saved (%s keeps the tensor as it is)",
             model->tensors[other].name, why_not_joined(model, name), vc_option(ctx, "include=false"));
     }
-    VC_TRY(vc_find_beside(ctx, model, name, "_mask", "_orig", &other));
+    VC_CALL(vc_find_beside(ctx, model, name, "_mask", "_orig", &other));
     if (other != VC_NO_TENSOR) {
         *kept = true;
         return vc_item_keep_as(ctx, item, "the mask of another tensor");
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Whether the pass works on the item: what is possible, then the rules, then the defaults. A rule of `sets`, or a mask,
@@ -140,10 +138,9 @@ static enum vc_status choose(struct vc_ctx *ctx, const struct vc_prune *p, struc
     const char *glob = NULL;
     struct vc_fraction sparsity;
     enum vc_choice choice;
-    enum vc_status status;
     bool own;
 
-    VC_TRY(check_possible(ctx, p, item, kept));
+    VC_CALL(check_possible(ctx, p, item, kept));
     if (*kept) {
         return VC_OK;
     }
@@ -153,12 +150,12 @@ static enum vc_status choose(struct vc_ctx *ctx, const struct vc_prune *p, struc
         return vc_item_keep(ctx, item, "excluded by '%s'", glob);
     }
     if (p->options.pattern == VC_PATTERN_PAIRS) {
-        VC_TRY(check_pair(ctx, item, kept));
+        VC_CALL(check_pair(ctx, item, kept));
         *kept = true;
         return vc_item_keep_as(ctx, item, "no mask");
     }
     if (p->options.pattern == VC_PATTERN_GIVEN) {
-        VC_TRY(vc_given_find(ctx, p->options.mask, item, mask));
+        VC_CALL(vc_given_find(ctx, p->options.mask, item, mask));
         *kept = *mask == VC_NO_TENSOR;
         return *kept ? vc_item_keep_as(ctx, item, "no mask") : VC_OK;
     }
@@ -167,13 +164,12 @@ static enum vc_status choose(struct vc_ctx *ctx, const struct vc_prune *p, struc
         return vc_item_keep_as(ctx, item, "no sparsity given");
     }
     if (choice == VC_CHOICE_DEFAULT && (p->options.pattern == VC_PATTERN_N_OF_M || !own)) {
-        VC_TRY(check_default(ctx, p, item, kept));
+        VC_CALL(check_default(ctx, p, item, kept));
     }
     if (!*kept) {
-        VC_TRY(check_pair(ctx, item, kept));
+        VC_CALL(check_pair(ctx, item, kept));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- planning ---- */
@@ -265,8 +261,6 @@ static enum vc_status add_decode(struct vc_ctx *ctx, struct vc_item *item)
 static enum vc_status apply_pair(struct vc_ctx *ctx, const struct vc_prune *p, struct vc_item *item, size_t mask,
                                  bool more)
 {
-    enum vc_status status;
-
     for (size_t k = 0; k < item->chain->n_steps; k++) {
         if (item->chain->steps[k]->action == VC_ACTION_PRUNED) { /* an earlier prune has done it */
             return VC_OK;
@@ -278,10 +272,8 @@ static enum vc_status apply_pair(struct vc_ctx *ctx, const struct vc_prune *p, s
                        "has to be the first pass",
                        item->set->model->tensors[mask].name);
     }
-    VC_TRY(add_decode(ctx, item));
-    VC_TRY(vc_given_add(ctx, item, more ? &p->pair_first : &p->pair_alone, item->set->model, mask, "mask"));
-out:
-    return status;
+    VC_CALL(add_decode(ctx, item));
+    return vc_given_add(ctx, item, more ? &p->pair_first : &p->pair_alone, item->set->model, mask, "mask");
 }
 
 /* Scores by statistics; tensors that have none are kept. */
@@ -352,7 +344,6 @@ out:
 static enum vc_status prune_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan)
 {
     struct vc_prune *p = pass->self;
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; i < plan->n_items; i++) { /* what other workers prune does not change type or shape */
         if (plan->items[i].in_other_shard && plan->items[i].chain->n_steps > plan->items[i].chain->pass_first) {
@@ -368,14 +359,13 @@ static enum vc_status prune_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, s
                        "with %s gathers them",
                        p->options.calibration->path, vc_option(ctx, "score"), vc_option(ctx, "second_moments"));
     }
-    VC_TRY(vc_rules_unmatched(ctx, &p->arena, p->options.rules, p->options.n_rules, plan->model, &pass->note));
+    VC_CALL(vc_rules_unmatched(ctx, &p->arena, p->options.rules, p->options.n_rules, plan->model, &pass->note));
     if (p->changed) {
         pass->note = pass->note == NULL ? VC_STATISTICS_NOTE
                                         : vc_arena_printf(ctx, &p->arena, "%s; %s", pass->note, VC_STATISTICS_NOTE);
-        VC_TRY_ALLOC(pass->note);
+        VC_CALL_ALLOC(pass->note);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static void prune_free(struct vc_ctx *ctx, struct vc_pass *pass)

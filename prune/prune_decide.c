@@ -130,7 +130,6 @@ static enum vc_status check_finite(struct vc_ctx *ctx, struct vc_item *item, boo
 /* After the first round: takes items that are kept out of the common order, which then has fewer weights. */
 static enum vc_status drop_kept(struct vc_ctx *ctx, struct vc_prune *p, struct vc_plan *plan)
 {
-    enum vc_status status = VC_OK;
     bool any = false;
     bool kept;
     size_t n = 0;
@@ -139,7 +138,7 @@ static enum vc_status drop_kept(struct vc_ctx *ctx, struct vc_prune *p, struct v
         struct vc_item *item = &plan->items[i];
 
         if (vc_item_calibrates(item)) {
-            VC_TRY(check_finite(ctx, item, &kept));
+            VC_CALL(check_finite(ctx, item, &kept));
             any = any || kept;
         }
     }
@@ -156,8 +155,7 @@ static enum vc_status drop_kept(struct vc_ctx *ctx, struct vc_prune *p, struct v
         }
         p->k = vc_fraction_floor(p->sparsity, p->k);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static struct vc_lamp *lamp_of(const struct vc_plan *plan, size_t index)
@@ -229,10 +227,9 @@ static void follow_keys(struct vc_ctx *ctx, const struct vc_prune *p, struct vc_
 enum vc_status vc_prune_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan, size_t round)
 {
     struct vc_prune *p = pass->self;
-    enum vc_status status = VC_OK;
 
     if (round == 0) {
-        VC_TRY(drop_kept(ctx, p, plan));
+        VC_CALL(drop_kept(ctx, p, plan));
     }
     if (vc_prune_says_itself(&p->options)) {
         for (size_t i = 0; i < plan->n_items; i++) {
@@ -242,7 +239,7 @@ enum vc_status vc_prune_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct 
         }
         return VC_OK;
     }
-    VC_TRY(check_counted(ctx, plan));
+    VC_CALL(check_counted(ctx, plan));
     for (size_t i = 0; i < plan->n_items;
          i++) { /* those of a common threshold follow below: some may not have looked */
         if (vc_item_calibrates(&plan->items[i]) && !keys_of(plan, i)->shared) {
@@ -250,7 +247,7 @@ enum vc_status vc_prune_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct 
         }
     }
     if (p->n_shared != 0) {
-        VC_TRY(p->options.score == VC_SCORE_LAMP ? narrow_scores(ctx, p, plan) : narrow_shared(ctx, p, plan));
+        VC_CALL(p->options.score == VC_SCORE_LAMP ? narrow_scores(ctx, p, plan) : narrow_shared(ctx, p, plan));
     }
     for (size_t i = 0; i < p->n_shared; i++) {
         struct vc_step *step = last_step(&plan->items[p->shared[i]]);
@@ -259,6 +256,5 @@ enum vc_status vc_prune_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct 
             follow_keys(ctx, p, step);
         }
     }
-out:
-    return status;
+    return VC_OK;
 }

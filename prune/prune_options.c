@@ -91,7 +91,6 @@ static enum vc_status check_statistics(struct vc_ctx *ctx, const struct vc_prune
 enum vc_status vc_prune_check(struct vc_ctx *ctx, struct vc_prune *p)
 {
     const struct vc_prune_options *o = &p->options;
-    enum vc_status status = VC_OK;
 
     if ((unsigned)o->scope > VC_PRUNE_GLOBAL || (unsigned)o->pattern > VC_PATTERN_PAIRS) {
         return vc_fail(ctx, VC_E_ARGUMENT, "vc_prune_options: no such scope or pattern");
@@ -100,11 +99,11 @@ enum vc_status vc_prune_check(struct vc_ctx *ctx, struct vc_prune *p)
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: prune replaces no NaN and Inf: error or keep",
                        vc_option(ctx, "nonfinite"));
     }
-    VC_TRY(check_pattern(ctx, o));
+    VC_CALL(check_pattern(ctx, o));
     if ((unsigned)o->score > VC_SCORE_SPARSEGPT) {
         return vc_fail(ctx, VC_E_ARGUMENT, "vc_prune_options: no such score");
     }
-    VC_TRY(check_statistics(ctx, o));
+    VC_CALL(check_statistics(ctx, o));
     if (o->score == VC_SCORE_LAMP && (o->scope != VC_PRUNE_GLOBAL || o->pattern != VC_PATTERN_NONE)) {
         return vc_fail(
             ctx, VC_E_ARGUMENT,
@@ -118,14 +117,13 @@ enum vc_status vc_prune_check(struct vc_ctx *ctx, struct vc_prune *p)
     }
     p->sparsity = (struct vc_fraction){0, 1};
     if (o->sparsity != NULL) {
-        VC_TRY(vc_share_read(ctx, "sparsity", o->sparsity, &p->sparsity));
+        VC_CALL(vc_share_read(ctx, "sparsity", o->sparsity, &p->sparsity));
     }
     p->min_keep = (struct vc_fraction){1, 100};
     if (o->min_keep != NULL) {
-        VC_TRY(vc_share_read(ctx, "min_keep", o->min_keep, &p->min_keep));
+        VC_CALL(vc_share_read(ctx, "min_keep", o->min_keep, &p->min_keep));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The pass's own copies of what the options point to. */
@@ -133,25 +131,24 @@ enum vc_status vc_prune_copy(struct vc_ctx *ctx, struct vc_prune *p)
 {
     struct vc_prune_options *o = &p->options;
     const struct vc_sparsity_rule *sets = o->sets;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(vc_rules_copy(ctx, &p->arena, o->rules, o->n_rules, &o->rules));
+    VC_CALL(vc_rules_copy(ctx, &p->arena, o->rules, o->n_rules, &o->rules));
     if (o->sparsity != NULL) {
         o->sparsity = vc_arena_printf(ctx, &p->arena, "%s", o->sparsity);
-        VC_TRY_ALLOC(o->sparsity);
+        VC_CALL_ALLOC(o->sparsity);
     }
     if (o->mask_path != NULL) {
         o->mask_path = vc_arena_printf(ctx, &p->arena, "%s", o->mask_path);
-        VC_TRY_ALLOC(o->mask_path);
+        VC_CALL_ALLOC(o->mask_path);
         p->mask_file = (struct vc_part_file){VC_PART_MASK, VC_DTYPE_U8, o->mask_path};
         p->pass.part_file = &p->mask_file;
     }
     p->sets = vc_arena_alloc(ctx, &p->arena, (o->n_sets + 1) * sizeof *p->sets);
-    VC_TRY_ALLOC(p->sets);
+    VC_CALL_ALLOC(p->sets);
     for (size_t i = 0; i < o->n_sets; i++) {
         p->sets[i].glob = vc_arena_printf(ctx, &p->arena, "%s", sets[i].glob);
-        VC_TRY_ALLOC(p->sets[i].glob);
-        VC_TRY(vc_share_read(ctx, "sets", sets[i].sparsity, &p->sets[i].sparsity));
+        VC_CALL_ALLOC(p->sets[i].glob);
+        VC_CALL(vc_share_read(ctx, "sets", sets[i].sparsity, &p->sets[i].sparsity));
     }
     o->sets = NULL;
     p->pair_alone = *o;
@@ -159,8 +156,7 @@ enum vc_status vc_prune_copy(struct vc_ctx *ctx, struct vc_prune *p)
     p->pair_alone.reconstruct = false;
     p->pair_first = p->pair_alone;
     p->pair_first.mask_path = NULL;
-out:
-    return status;
+    return VC_OK;
 }
 
 static const char *pattern_text(struct vc_ctx *ctx, struct vc_prune *p)

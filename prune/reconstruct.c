@@ -19,12 +19,11 @@ enum vc_status vc_reconstruct_plan(struct vc_ctx *ctx, const struct vc_item *ite
     const char *why = NULL;
     uint64_t n_rows;
     uint64_t row_len;
-    enum vc_status status = VC_OK;
 
     if (!s->options->reconstruct) {
         return VC_OK;
     }
-    VC_TRY(vc_calibration_find(ctx, s->options->calibration, item, true, &s->calibration));
+    VC_CALL(vc_calibration_find(ctx, s->options->calibration, item, true, &s->calibration));
     vc_desc_grid(&step->in, &n_rows, &row_len);
     why = s->calibration.moments == VC_NO_TENSOR                                    ? "no second moments"
           : step->in.dtype == VC_DTYPE_F64                                          ? "f64 is not reconstructed"
@@ -32,8 +31,7 @@ enum vc_status vc_reconstruct_plan(struct vc_ctx *ctx, const struct vc_item *ite
                                                                                     : NULL;
     s->refitted = why == NULL;
     step->why = why != NULL ? why : step->why;
-out:
-    return status;
+    return VC_OK;
 }
 
 size_t vc_reconstruct_state(const struct vc_step *step)

@@ -47,16 +47,14 @@ enum vc_status vc_sparse_scan(struct vc_ctx *ctx, struct vc_step *step, const st
 {
     const struct vc_prune_state *s = step->state;
     char *room = scratch;
-    enum vc_status status = VC_OK;
     const void *values;
 
     if (vc_has_nonfinite(step->in.dtype, in->data, tile->n_elems)) {
         return vc_prune_refuse(ctx);
     }
-    VC_TRY(vc_prune_values(ctx, step->in.dtype, in->data, tile->n_elems, &room, &values));
+    VC_CALL(vc_prune_values(ctx, step->in.dtype, in->data, tile->n_elems, &room, &values));
     memcpy(s->fitted + tile->first, values, tile->n_elems * sizeof *s->fitted);
-out:
-    return status;
+    return VC_OK;
 }
 
 static bool stays(const struct vc_prune_state *s, size_t at)

@@ -168,7 +168,6 @@ static enum vc_status wanda_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     const struct vc_prune_state *s = step->state;
     struct room r;
     char *after;
-    enum vc_status status = VC_OK;
     const void *values;
 
     if (vc_has_nonfinite(step->in.dtype, in->data, tile->n_elems)) {
@@ -179,11 +178,9 @@ static enum vc_status wanda_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     }
     carve(step, s, scratch, &r);
     after = r.rest;
-    VC_TRY(vc_prune_values(ctx, step->in.dtype, in->data, tile->n_elems, &after, &values));
-    VC_TRY(make_mask(ctx, step, tile, values, &r));
-    VC_TRY(vc_prune_apply(ctx, step, tile, in->data, r.mask, 0, r.rest, out));
-out:
-    return status;
+    VC_CALL(vc_prune_values(ctx, step->in.dtype, in->data, tile->n_elems, &after, &values));
+    VC_CALL(make_mask(ctx, step, tile, values, &r));
+    return vc_prune_apply(ctx, step, tile, in->data, r.mask, 0, r.rest, out);
 }
 
 static const struct vc_step_ops wanda_ops = {.calibrate = vc_policy_calibrate,
@@ -218,9 +215,8 @@ enum vc_status vc_wanda_add(struct vc_ctx *ctx, struct vc_item *item, const stru
     bool along_last = calibration->row == item->desc->shape[item->desc->n_dims - 1];
     struct vc_prune_state *s;
     struct vc_step *step;
-    enum vc_status status;
 
-    VC_TRY(vc_prune_add_step(ctx, item, &wanda_ops, options, scheme, &s, &step));
+    VC_CALL(vc_prune_add_step(ctx, item, &wanda_ops, options, scheme, &s, &step));
     s->calibration = *calibration;
     s->share = share;
     if (options->pattern == VC_PATTERN_N_OF_M) {
@@ -235,6 +231,5 @@ enum vc_status vc_wanda_add(struct vc_ctx *ctx, struct vc_item *item, const stru
     step->state_bytes += vc_reconstruct_state(step);
     step->scratch_bytes = vc_prune_scratch(step, room_bytes(step, s));
     vc_item_replan(item);
-out:
-    return status;
+    return VC_OK;
 }

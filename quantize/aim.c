@@ -140,7 +140,6 @@ static enum vc_status add_blocks(struct vc_ctx *ctx, struct vc_aim *aim, const s
                                  const struct vc_plan *plan)
 {
     const struct vc_scheme_row *row = vc_scheme_of_target(VC_TARGET_GGUF);
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; plan->dialect != NULL && plan->dialect->blocks && i < sizeof block_types / sizeof block_types[0];
          i++) {
@@ -149,17 +148,15 @@ static enum vc_status add_blocks(struct vc_ctx *ctx, struct vc_aim *aim, const s
         own.target = row->target;
         own.granularity_given = false;
         own.overflow = VC_OVERFLOW_ERROR;
-        VC_TRY(add_candidate(ctx, aim, row, &own, block_types[i], plan));
+        VC_CALL(add_candidate(ctx, aim, row, &own, block_types[i], plan));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_aim_list_candidates(struct vc_ctx *ctx, struct vc_aim *aim, const struct vc_quantize_options *options,
                                       const struct vc_plan *plan)
 {
     const struct vc_scheme_row *row;
-    enum vc_status status = VC_OK;
 
     aim->n_candidates = 0;
     for (size_t i = 0; (row = vc_scheme_row_at(i)) != NULL; i++) {
@@ -176,12 +173,10 @@ enum vc_status vc_aim_list_candidates(struct vc_ctx *ctx, struct vc_aim *aim, co
             own.granularity = choice ? row->granularities[k].granularity : VC_GRANULARITY_CHANNEL;
             own.group_size = choice ? row->granularities[k].group_size : 0;
             if (own.granularity == VC_GRANULARITY_CHANNEL || own.axis == VC_AXIS_OUTPUT || own.axis == 0) {
-                VC_TRY(add_candidate(ctx, aim, row, &own, VC_DTYPE_NONE, plan));
+                VC_CALL(add_candidate(ctx, aim, row, &own, VC_DTYPE_NONE, plan));
             }
         }
     }
-    VC_TRY(add_blocks(ctx, aim, options, plan));
-    VC_TRY(settle(ctx, aim, plan));
-out:
-    return status;
+    VC_CALL(add_blocks(ctx, aim, options, plan));
+    return settle(ctx, aim, plan);
 }

@@ -159,20 +159,19 @@ static void list_points(struct choosing *c, struct tensor *t, const struct vc_st
 
 static enum vc_status list_tensors(struct choosing *c)
 {
-    enum vc_status status = VC_OK;
     size_t n = 0;
 
     for (size_t i = 0; i < c->plan->n_items; i++) {
         n += vc_aim_probe_of(&c->plan->items[i]) != NULL;
     }
     c->tensors = vc_calloc_array(c->ctx, VC_TAG_MISC, n, sizeof *c->tensors);
-    VC_TRY_ALLOC(c->tensors);
+    VC_CALL_ALLOC(c->tensors);
     c->points = vc_calloc_array(c->ctx, VC_TAG_MISC, n * (c->aim->n_candidates + 1), sizeof *c->points);
-    VC_TRY_ALLOC(c->points);
+    VC_CALL_ALLOC(c->points);
     c->best = vc_calloc_array(c->ctx, VC_TAG_MISC, 2 * n, sizeof *c->best);
-    VC_TRY_ALLOC(c->best);
+    VC_CALL_ALLOC(c->best);
     c->lists = vc_calloc_array(c->ctx, VC_TAG_MISC, n, sizeof *c->lists);
-    VC_TRY_ALLOC(c->lists);
+    VC_CALL_ALLOC(c->lists);
     for (size_t i = 0; i < c->plan->n_items; i++) {
         const struct vc_step *probe = vc_aim_probe_of(&c->plan->items[i]);
 
@@ -181,8 +180,7 @@ static enum vc_status list_tensors(struct choosing *c)
             list_points(c, &c->tensors[c->n++], probe);
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static const struct vc_aim_point *chosen(const struct choosing *c, const struct tensor *t)
@@ -222,13 +220,10 @@ static enum vc_status apply_one(struct choosing *c, struct tensor *t)
 
 static enum vc_status apply(struct choosing *c)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t i = 0; i < c->n; i++) {
-        VC_TRY(apply_one(c, &c->tensors[i]));
+        VC_CALL(apply_one(c, &c->tensors[i]));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static uint64_t total_bytes(const struct choosing *c)
@@ -401,7 +396,6 @@ static enum vc_status improve(struct choosing *c, uint64_t room)
 {
     double price = price_of(c, room);
     double error = total_bytes(c) <= room ? total_error(c) : (double)INFINITY;
-    enum vc_status status = VC_OK;
     bool better = false;
 
     for (size_t i = 0; i < c->n; i++) {
@@ -409,13 +403,12 @@ static enum vc_status improve(struct choosing *c, uint64_t room)
     }
     c->bound = vc_aim_bound(c->lists, c->n, room, price);
     if (error > 0.0 && error < (double)INFINITY) {
-        VC_TRY(vc_aim_exact(c->ctx, c->lists, c->n, room, price, error, c->best + c->n, &better));
+        VC_CALL(vc_aim_exact(c->ctx, c->lists, c->n, room, price, error, c->best + c->n, &better));
     }
     for (size_t i = 0; i < c->n && better; i++) {
         c->tensors[i].chosen = c->best[c->n + i];
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Counts what each candidate takes in the file beside its bytes (a scale is a member with headers of its own) as bytes
@@ -424,13 +417,12 @@ out:
 static enum vc_status add_overheads(struct choosing *c)
 {
     uint64_t whole = 0;
-    enum vc_status status = VC_OK;
 
     if (c->n > LAID_OUT) {
         return VC_OK;
     }
-    VC_TRY(apply(c)); /* every tensor as it is */
-    VC_TRY(vc_plan_file_bytes(c->ctx, c->plan, &whole));
+    VC_CALL(apply(c)); /* every tensor as it is */
+    VC_CALL(vc_plan_file_bytes(c->ctx, c->plan, &whole));
     for (size_t i = 0; i < c->n; i++) {
         struct tensor *t = &c->tensors[i];
         struct vc_aim_point *points = c->points + t->first;
@@ -441,19 +433,18 @@ static enum vc_status add_overheads(struct choosing *c)
             uint64_t without;
 
             t->chosen = p;
-            VC_TRY(apply_one(c, t));
-            VC_TRY(vc_plan_file_bytes(c->ctx, c->plan, &file));
+            VC_CALL(apply_one(c, t));
+            VC_CALL(vc_plan_file_bytes(c->ctx, c->plan, &file));
             without = whole - (points[n - 1].bytes - points[p].bytes);
             points[p].bytes += file > without ? file - without : 0;
         }
         t->chosen = n - 1;
-        VC_TRY(apply_one(c, t));
+        VC_CALL(apply_one(c, t));
     }
     for (size_t i = 0; i < c->n; i++) {
         sort_points(c, &c->tensors[i], c->tensors[i].n);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static void remember(struct choosing *c)
@@ -471,10 +462,9 @@ static enum vc_status choose_for_file(struct choosing *c)
     double best_error = (double)INFINITY;
     double best_bound = 0.0;
     uint64_t room = 0;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(add_overheads(c));
-    VC_TRY(list_edges(c));
+    VC_CALL(add_overheads(c));
+    VC_CALL(list_edges(c));
     for (size_t round = 0; round < ROUNDS; round++) {
         uint64_t file = 0;
         uint64_t bytes;
@@ -482,9 +472,9 @@ static enum vc_status choose_for_file(struct choosing *c)
         uint64_t next;
 
         choose_by_size(c, room);
-        VC_TRY(improve(c, room));
-        VC_TRY(apply(c));
-        VC_TRY(vc_plan_file_bytes(c->ctx, c->plan, &file));
+        VC_CALL(improve(c, room));
+        VC_CALL(apply(c));
+        VC_CALL(vc_plan_file_bytes(c->ctx, c->plan, &file));
         bytes = total_bytes(c);
         beside = file > bytes ? file - bytes : 0;
         if (round == 0) {
@@ -508,9 +498,7 @@ static enum vc_status choose_for_file(struct choosing *c)
         c->tensors[i].chosen = c->best[i];
     }
     c->bound = best_bound;
-    VC_TRY(apply(c));
-out:
-    return status;
+    return apply(c);
 }
 
 /* ---- a loss ---- */
@@ -522,10 +510,9 @@ static enum vc_status choose_for_loss(struct choosing *c)
     uint64_t low = 0;
     uint64_t high;
     double price;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(add_overheads(c));
-    VC_TRY(list_edges(c));
+    VC_CALL(add_overheads(c));
+    VC_CALL(list_edges(c));
     for (size_t i = 0; i < c->n; i++) {
         c->tensors[i].chosen = c->tensors[i].n - 1;
         low += c->points[c->tensors[i].first].bytes;
@@ -535,9 +522,9 @@ static enum vc_status choose_for_loss(struct choosing *c)
     while (low < high) {
         uint64_t room = low + (high - low) / 2;
 
-        VC_TRY(vc_check_cancelled(c->ctx));
+        VC_CALL(vc_check_cancelled(c->ctx));
         choose_by_size(c, room);
-        VC_TRY(c->n <= LAID_OUT ? improve(c, room) : VC_OK);
+        VC_CALL(c->n <= LAID_OUT ? improve(c, room) : VC_OK);
         if (total_bytes(c) <= room && total_error(c) <= limit) {
             high = total_bytes(c);
             remember(c);
@@ -551,9 +538,7 @@ static enum vc_status choose_for_loss(struct choosing *c)
     }
     price = price_of(c, high);
     c->bound = price > 0.0 ? (vc_aim_bound(c->lists, c->n, 0, price) - limit) / price : 0.0;
-    VC_TRY(apply(c));
-out:
-    return status;
+    return apply(c);
 }
 
 /* ---- all of it ---- */

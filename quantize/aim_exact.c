@@ -117,23 +117,20 @@ static enum vc_status extend(struct search *s, size_t i, bool *too_many)
 
 static enum vc_status prepare(struct search *s)
 {
-    enum vc_status status = VC_OK;
-
     s->rest_cost = vc_calloc_array(s->ctx, VC_TAG_MISC, s->n + 1, sizeof *s->rest_cost);
-    VC_TRY_ALLOC(s->rest_cost);
+    VC_CALL_ALLOC(s->rest_cost);
     s->rest_bytes = vc_calloc_array(s->ctx, VC_TAG_MISC, s->n + 1, sizeof *s->rest_bytes);
-    VC_TRY_ALLOC(s->rest_bytes);
+    VC_CALL_ALLOC(s->rest_bytes);
     s->levels = vc_calloc_array(s->ctx, VC_TAG_MISC, s->n + 1, sizeof *s->levels);
-    VC_TRY_ALLOC(s->levels);
+    VC_CALL_ALLOC(s->levels);
     for (size_t i = s->n; i-- > 0;) {
         s->rest_cost[i] = s->rest_cost[i + 1] + least_cost(&s->tensors[i], s->price);
         s->rest_bytes[i] = s->rest_bytes[i + 1] + s->tensors[i].points[0].bytes;
     }
     s->levels[0].states = vc_calloc_array(s->ctx, VC_TAG_MISC, 1, sizeof *s->levels[0].states);
-    VC_TRY_ALLOC(s->levels[0].states);
+    VC_CALL_ALLOC(s->levels[0].states);
     s->levels[0].n = 1;
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_aim_exact(struct vc_ctx *ctx, const struct vc_aim_points *tensors, size_t n, uint64_t room,

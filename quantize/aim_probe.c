@@ -199,7 +199,6 @@ enum vc_status vc_aim_probe_add(struct vc_ctx *ctx, struct vc_item *item, const 
 {
     struct probe *p = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *p);
     struct vc_step *step;
-    enum vc_status status = VC_OK;
 
     if (p == NULL) {
         return VC_E_NOMEM;
@@ -227,18 +226,16 @@ enum vc_status vc_aim_probe_add(struct vc_ctx *ctx, struct vc_item *item, const 
         return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
     }
     p->has_mutex = true;
-    VC_TRY(vc_candidate_runs_init(ctx, &p->runs));
+    VC_CALL(vc_candidate_runs_init(ctx, &p->runs));
     step->scheme = "probe";
     step->calibrate = true;
     choose_candidates(p, item, codes, included);
-    VC_TRY(measure_candidates(ctx, p, step, item));
+    VC_CALL(measure_candidates(ctx, p, step, item));
     if (p->runs.n == 0) {
         vc_item_undo(ctx, item);
         return item->reason[0] != '\0' ? VC_OK : vc_item_keep_as(ctx, item, "no way makes it smaller");
     }
-    VC_TRY(p->runs.scans ? add_survey(ctx, item) : VC_OK);
-out:
-    return status;
+    return p->runs.scans ? add_survey(ctx, item) : VC_OK;
 }
 
 struct vc_step *vc_aim_probe_of(const struct vc_item *item)

@@ -72,9 +72,8 @@ enum vc_status vc_correct_biases(struct vc_ctx *ctx, struct vc_plan *plan, const
 {
     struct vc_program program = {.kind = VC_PROGRAM_NONE};
     const char *glob = NULL;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(options->calibration != NULL ? vc_model_program(ctx, plan->model, plan->arena, &program) : VC_OK);
+    VC_CALL(options->calibration != NULL ? vc_model_program(ctx, plan->model, plan->arena, &program) : VC_OK);
     for (size_t i = 0; options->calibration != NULL && i < plan->n_items; i++) {
         struct vc_item *weight = vc_plan_item(plan, i);
         size_t index = VC_NO_TENSOR;
@@ -82,7 +81,7 @@ enum vc_status vc_correct_biases(struct vc_ctx *ctx, struct vc_plan *plan, const
         struct vc_step *step;
         bool casts;
 
-        VC_TRY(weight != NULL ? vc_group_codes_bias(ctx, weight, &index) : VC_OK);
+        VC_CALL(weight != NULL ? vc_group_codes_bias(ctx, weight, &index) : VC_OK);
         bias = index != VC_NO_TENSOR ? vc_plan_item(plan, index) : NULL;
         if (bias == NULL || bias->desc->quant != NULL || !of_one_layer(plan, &program, i, index) ||
             vc_rules_choose(options->rules, options->n_rules, plan->model->tensors[index].name, &glob) ==
@@ -92,14 +91,13 @@ enum vc_status vc_correct_biases(struct vc_ctx *ctx, struct vc_plan *plan, const
         casts = bias->chain->n_steps > bias->chain->pass_first;
         vc_item_undo(ctx, bias);
         step = vc_item_add_step(ctx, bias, &correct_ops);
-        VC_TRY_ALLOC(step);
+        VC_CALL_ALLOC(step);
         step->action = VC_ACTION_REFITTED;
         step->scheme = "bias correction";
         step->state = vc_group_codes_measure(ctx, weight, plan->dry_plan);
-        VC_TRY_ALLOC(step->state);
+        VC_CALL_ALLOC(step->state);
         vc_item_replan(bias);
-        VC_TRY(casts && rest != NULL ? vc_rest_add(ctx, bias, rest, options) : VC_OK);
+        VC_CALL(casts && rest != NULL ? vc_rest_add(ctx, bias, rest, options) : VC_OK);
     }
-out:
-    return status;
+    return VC_OK;
 }

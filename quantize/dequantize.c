@@ -75,30 +75,28 @@ static enum vc_status choose(struct vc_ctx *ctx, const struct dequantize *d, str
 static enum vc_status dequantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
 {
     const struct dequantize *d = pass->self;
-    enum vc_status status = VC_OK;
     enum vc_dtype target;
     bool kept = false;
 
-    VC_TRY(choose(ctx, d, item, &kept));
+    VC_CALL(choose(ctx, d, item, &kept));
     if (kept) {
         return VC_OK;
     }
     target = target_of(d, item);
     if (item->desc->quant == NULL && !vc_dtype_is_quantized(item->desc->dtype)) {
-        VC_TRY(vc_decode_add(ctx, item, false));
+        VC_CALL(vc_decode_add(ctx, item, false));
     } else if (target == VC_DTYPE_F32 || target == VC_DTYPE_F64) {
-        VC_TRY(vc_decode_add_codes(ctx, item, d->options.overflow, true));
+        VC_CALL(vc_decode_add_codes(ctx, item, d->options.overflow, true));
     } else { /* FLT_MAX does not fit f16 and bf16 either, so the policy of the cast still decides */
-        VC_TRY(vc_decode_add_codes(ctx, item, VC_OVERFLOW_SATURATE, true));
+        VC_CALL(vc_decode_add_codes(ctx, item, VC_OVERFLOW_SATURATE, true));
     }
     if (target == VC_DTYPE_F64) {
-        VC_TRY(vc_decode_add_f64(ctx, item));
+        VC_CALL(vc_decode_add_f64(ctx, item));
     } else if (target != VC_DTYPE_F32) {
-        VC_TRY(vc_cast_add(ctx, item, target, VC_NONFINITE_ERROR, d->options.overflow, VC_ACTION_DEQUANTIZED,
-                           VC_ADVICE_EXCLUDE));
+        VC_CALL(vc_cast_add(ctx, item, target, VC_NONFINITE_ERROR, d->options.overflow, VC_ACTION_DEQUANTIZED,
+                            VC_ADVICE_EXCLUDE));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status dequantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan)

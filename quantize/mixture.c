@@ -194,18 +194,17 @@ enum vc_status vc_mixture_read(struct vc_ctx *ctx, struct vc_arena *arena, const
 {
     struct vc_program program;
     struct named *list;
-    enum vc_status status = VC_OK;
     int last = -1;
 
     *out = (struct vc_mixture_plan){
         .mixture = mixture, .pure = pure, .plan = plan, .n_experts = 1, .foreign = true, .tied = true};
     out->place = vc_arena_alloc(ctx, arena, (plan->n_items + 1) * sizeof *out->place);
-    VC_TRY_ALLOC(out->place);
+    VC_CALL_ALLOC(out->place);
     list = vc_arena_alloc(ctx, arena, (plan->n_items + 1) * sizeof *list);
-    VC_TRY_ALLOC(list);
-    VC_TRY(vc_model_program(ctx, plan->model, arena, &program));
+    VC_CALL_ALLOC(list);
+    VC_CALL(vc_model_program(ctx, plan->model, arena, &program));
     /* as a file behind the passes before would say it */
-    VC_TRY(plan->n_edits != 0 ? vc_program_edit(ctx, plan->edits, plan->n_edits, arena, &program) : VC_OK);
+    VC_CALL(plan->n_edits != 0 ? vc_program_edit(ctx, plan->edits, plan->n_edits, arena, &program) : VC_OK);
     if (program.kind == VC_PROGRAM_KEYS) {
         read_keys(&program, out);
     }
@@ -221,8 +220,7 @@ enum vc_status vc_mixture_read(struct vc_ctx *ctx, struct vc_arena *arena, const
     out->n_layers = out->n_layers == 0 ? (uint32_t)(last + 1) : out->n_layers;
     number_tensors(plan, true, list, out);
     number_tensors(plan, false, list, out);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- types ---- */

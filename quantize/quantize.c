@@ -198,10 +198,9 @@ static enum vc_status choose(struct vc_ctx *ctx, struct quantize *q, struct vc_i
     const char *glob = NULL;
     enum vc_choice choice = choice_of(q, item, &glob);
     bool kept = false;
-    enum vc_status status;
 
     *fate = KEPT;
-    VC_TRY(check_possible(ctx, q, item, &kept));
+    VC_CALL(check_possible(ctx, q, item, &kept));
     if (kept) {
         return VC_OK;
     }
@@ -209,20 +208,18 @@ static enum vc_status choose(struct vc_ctx *ctx, struct quantize *q, struct vc_i
         return vc_item_keep(ctx, item, "excluded by '%s'", glob);
     }
     if (choice == VC_CHOICE_DEFAULT) {
-        VC_TRY(q->mixture != NULL ? check_mixture(ctx, q, item, &kept) : check_default(ctx, q, item, &kept));
+        VC_CALL(q->mixture != NULL ? check_mixture(ctx, q, item, &kept) : check_default(ctx, q, item, &kept));
     }
     if (!kept) {
-        VC_TRY(check_scheme(ctx, q, item, choice == VC_CHOICE_INCLUDE, fate));
+        VC_CALL(check_scheme(ctx, q, item, choice == VC_CHOICE_INCLUDE, fate));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Block types lie in GGUF files only. */
 static enum vc_status begin_mixture(struct vc_ctx *ctx, struct quantize *q, const struct vc_plan *plan)
 {
     const struct vc_scheme_row *row = vc_scheme_of_target(VC_TARGET_GGUF);
-    enum vc_status status = VC_OK;
 
     if (q->scheme == NULL || plan->dialect == NULL || plan->n_targets != 1 ||
         vc_scheme_check(ctx, row, &q->options, plan) != VC_OK) {
@@ -231,10 +228,9 @@ static enum vc_status begin_mixture(struct vc_ctx *ctx, struct quantize *q, cons
                        "GGUF's block types need an output that is a GGUF file: name one that ends in .gguf");
     }
     q->scheme = row;
-    VC_TRY(vc_mixture_read(ctx, &q->arena, plan, q->mixture, q->options.pure, &q->types));
+    VC_CALL(vc_mixture_read(ctx, &q->arena, plan, q->mixture, q->options.pure, &q->types));
     q->types.statistics = q->options.calibration != NULL;
-out:
-    return status;
+    return VC_OK;
 }
 
 static bool is_static(const struct quantize *q)
@@ -272,13 +268,12 @@ static enum vc_status check_target(struct vc_ctx *ctx, const struct quantize *q,
 static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
 {
     struct quantize *q = pass->self;
-    enum vc_status status = VC_OK;
 
     q->rest_bytes = 0;
     q->asked = NULL;
     q->changed = false;
     if (q->options.calibration != NULL) {
-        VC_TRY(
+        VC_CALL(
             vc_calibration_check(ctx, q->options.calibration, plan->model, q->options.calibration_anyway, &q->changed));
     }
     q->scheme = vc_scheme_choose(&q->options, plan->dialect);
@@ -286,7 +281,7 @@ static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pa
         return begin_mixture(ctx, q, plan);
     }
     if (q->scheme == NULL) {
-        VC_TRY(vc_scheme_check(ctx, vc_scheme_of_target(q->options.target), &q->options, plan));
+        VC_CALL(vc_scheme_check(ctx, vc_scheme_of_target(q->options.target), &q->options, plan));
         return vc_fail(ctx, VC_E_UNSUPPORTED, "the layout %s has codes of a type that cannot be made yet",
                        plan->dialect->name);
     }
@@ -294,15 +289,14 @@ static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pa
     if (q->scheme->codes && vc_scheme_check(ctx, q->scheme, &q->options, plan) != VC_OK) {
         return ctx->status;
     }
-    VC_TRY(q->aim.set ? vc_aim_list_candidates(ctx, &q->aim, &q->options, plan) : VC_OK);
+    VC_CALL(q->aim.set ? vc_aim_list_candidates(ctx, &q->aim, &q->options, plan) : VC_OK);
     if (is_static(q)) {
-        VC_TRY(check_target(ctx, q, plan));
+        VC_CALL(check_target(ctx, q, plan));
     }
     if (is_static(q) && !scales_inputs(q, plan->dialect)) {
-        VC_TRY(vc_activations_begin(ctx, &q->options, plan, &q->arena, &q->activations));
+        VC_CALL(vc_activations_begin(ctx, &q->options, plan, &q->arena, &q->activations));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status refuse_again(struct vc_ctx *ctx, const char *what)
@@ -346,13 +340,10 @@ static enum vc_status plan_probe(struct vc_ctx *ctx, struct quantize *q, struct 
 {
     const char *glob = NULL;
     bool included = choice_of(q, item, &glob) == VC_CHOICE_INCLUDE;
-    enum vc_status status;
 
-    VC_TRY(vc_scheme_decode(ctx, q->scheme, item));
-    VC_TRY(vc_aim_probe_add(ctx, item, &q->aim, codes, included));
-    VC_TRY(vc_aim_probe_of(item) == NULL ? plan_rest(ctx, q, item) : VC_OK);
-out:
-    return status;
+    VC_CALL(vc_scheme_decode(ctx, q->scheme, item));
+    VC_CALL(vc_aim_probe_add(ctx, item, &q->aim, codes, included));
+    return vc_aim_probe_of(item) == NULL ? plan_rest(ctx, q, item) : VC_OK;
 }
 
 /* The step of the item's type; a tensor that has the type already stays as it is. */
@@ -361,7 +352,6 @@ static enum vc_status plan_blocks(struct vc_ctx *ctx, struct quantize *q, struct
     enum vc_dtype fallback;
     enum vc_dtype type = vc_mixture_type(&q->types, item, &fallback);
     enum vc_dtype weights = vc_desc_weight_dtype(item->desc);
-    enum vc_status status = VC_OK;
 
     if (item->desc->dtype == type && item->desc->quant == NULL) {
         return vc_item_keep(ctx, item, "%s already", vc_dtype_name(type));
@@ -369,36 +359,34 @@ static enum vc_status plan_blocks(struct vc_ctx *ctx, struct quantize *q, struct
     if (is_quantized(item->desc) && !q->options.requantize) {
         return refuse_again(ctx, vc_dtype_name(item->desc->dtype));
     }
-    VC_TRY(vc_scheme_decode(ctx, q->scheme, item));
+    VC_CALL(vc_scheme_decode(ctx, q->scheme, item));
     if (type == VC_DTYPE_F16 && item->desc->dtype != VC_DTYPE_F16) {
-        VC_TRY(vc_scheme_f16.add(ctx, item, &q->options, weights));
+        VC_CALL(vc_scheme_f16.add(ctx, item, &q->options, weights));
     } else if (type != VC_DTYPE_F16) {
-        VC_TRY(vc_encode_blocks_add(ctx, item, &q->options, type));
+        VC_CALL(vc_encode_blocks_add(ctx, item, &q->options, type));
     }
     if (fallback != VC_DTYPE_NONE) {
         const char *why =
             vc_arena_printf(ctx, item->set->arena, "%s does not divide the last axis", vc_dtype_name(fallback));
 
-        VC_TRY_ALLOC(why);
+        VC_CALL_ALLOC(why);
         item->chain->steps[item->chain->n_steps - 1]->why = why;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
 {
     struct quantize *q = pass->self;
-    enum vc_status status = VC_OK;
     enum fate fate = KEPT;
     bool done = false;
 
     if (is_static(q) && !scales_inputs(q, item->set->dialect)) {
-        VC_TRY(vc_activations_add(ctx, &q->activations, item, &done));
+        VC_CALL(vc_activations_add(ctx, &q->activations, item, &done));
         return done ? VC_OK : vc_item_keep_as(ctx, item, "no product on codes reads it");
     }
-    VC_TRY(check_quantized(ctx, q, item));
-    VC_TRY(choose(ctx, q, item, &fate));
+    VC_CALL(check_quantized(ctx, q, item));
+    VC_CALL(choose(ctx, q, item, &fate));
     if (q->mixture != NULL && fate != KEPT) {
         return plan_blocks(ctx, q, item);
     }
@@ -408,12 +396,11 @@ static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, st
     if (vc_dtype_is_quantized(item->desc->dtype) && !q->options.requantize) { /* those that would be worked on */
         return refuse_again(ctx, vc_dtype_name(item->desc->dtype));
     }
-    VC_TRY(q->aim.set ? plan_probe(ctx, q, item, fate == WORK) : vc_scheme_add(ctx, q->scheme, item, &q->options));
+    VC_CALL(q->aim.set ? plan_probe(ctx, q, item, fate == WORK) : vc_scheme_add(ctx, q->scheme, item, &q->options));
     if (is_static(q) && item->desc->quant != NULL) {
-        VC_TRY(vc_act_set_input_scale(ctx, q->options.calibration, item));
+        VC_CALL(vc_act_set_input_scale(ctx, q->options.calibration, item));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* For the recipe: "output" where the output channels are not on axis 0 of all tensors. */
@@ -468,25 +455,22 @@ static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass
 {
     struct quantize *q = pass->self;
     const char *unmatched = NULL;
-    enum vc_status status = VC_OK;
 
     name_axis(q, plan->model);
     pass->note = NULL;
-    VC_TRY(vc_rules_unmatched(ctx, &q->arena, q->options.rules, q->options.n_rules, plan->model, &unmatched));
-    VC_TRY(add_note(ctx, q, unmatched));
-    VC_TRY(q->changed ? add_note(ctx, q, VC_STATISTICS_NOTE) : VC_OK);
+    VC_CALL(vc_rules_unmatched(ctx, &q->arena, q->options.rules, q->options.n_rules, plan->model, &unmatched));
+    VC_CALL(add_note(ctx, q, unmatched));
+    VC_CALL(q->changed ? add_note(ctx, q, VC_STATISTICS_NOTE) : VC_OK);
     if (is_static(q) && !scales_inputs(q, plan->dialect)) {
-        VC_TRY(vc_activations_finish(ctx, &q->activations, plan, &q->arena, &unmatched));
+        VC_CALL(vc_activations_finish(ctx, &q->activations, plan, &q->arena, &unmatched));
         return add_note(ctx, q, unmatched);
     }
     if (q->aim.set) {
         plan->aim_bytes = q->aim.file_bytes;
         return check_all_here(ctx, q, plan);
     }
-    VC_TRY(vc_correct_biases(ctx, plan, &q->options, q->rest));
-    VC_TRY(q->scheme->codes && q->mixture == NULL ? note_rest(ctx, q, plan) : VC_OK);
-out:
-    return status;
+    VC_CALL(vc_correct_biases(ctx, plan, &q->options, q->rest));
+    return q->scheme->codes && q->mixture == NULL ? note_rest(ctx, q, plan) : VC_OK;
 }
 
 /* ---- the pass ---- */
@@ -509,17 +493,15 @@ static enum vc_status quantize_decide(struct vc_ctx *ctx, struct vc_pass *pass, 
 {
     struct quantize *q = pass->self;
     const char *note = NULL;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(decide_policies(ctx, plan));
-    VC_TRY(vc_group_codes_decide(ctx, plan));
+    VC_CALL(decide_policies(ctx, plan));
+    VC_CALL(vc_group_codes_decide(ctx, plan));
     if (q->aim.set) {
-        VC_TRY(vc_aim_decide(ctx, &q->aim, plan, &q->arena, &note));
-        VC_TRY(add_note(ctx, q, note));
-        VC_TRY(note_rest(ctx, q, plan));
+        VC_CALL(vc_aim_decide(ctx, &q->aim, plan, &q->arena, &note));
+        VC_CALL(add_note(ctx, q, note));
+        VC_CALL(note_rest(ctx, q, plan));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static void quantize_free(struct vc_ctx *ctx, struct vc_pass *pass)

@@ -69,17 +69,15 @@ static enum vc_status add_candidate(struct vc_ctx *ctx, struct vc_arena *arena, 
 enum vc_status vc_quantize_candidates(struct vc_ctx *ctx, struct vc_arena *arena, struct vc_candidate_list *list)
 {
     const struct vc_scheme_row *row;
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; (row = vc_scheme_row_at(i)) != NULL; i++) {
         bool choice = row->codes && !row->own_granularity;
 
         for (size_t k = 0; row->add != NULL && k < (choice ? row->n_granularities : 1); k++) {
-            VC_TRY(add_candidate(ctx, arena, row, choice ? &row->granularities[k] : NULL, list));
+            VC_CALL(add_candidate(ctx, arena, row, choice ? &row->granularities[k] : NULL, list));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_quantize_candidate_of(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_desc *desc,

@@ -18,16 +18,14 @@ static enum vc_status add_pruned(struct vc_shrinking *s, struct vc_chain chain)
 {
     size_t n;
     const struct vc_shrink_scheme *schemes = vc_shrink_schemes(s, &n);
-    enum vc_status status = VC_OK;
 
     for (size_t k = 0; k < n; k++) {
         if (schemes[k].after_pruning) {
             chain.scheme = &schemes[k];
-            VC_TRY(add(s, &chain));
+            VC_CALL(add(s, &chain));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Without data: what plan offers with removed units, in its order. Counted there, from headers. */
@@ -89,20 +87,17 @@ static bool has_unit(const struct vc_shrinking *s, enum vc_unit unit)
  * whose graph is another file, refuses layer 0. */
 static enum vc_status add_layers(struct vc_shrinking *s)
 {
-    enum vc_status status = VC_OK;
-
     for (unsigned layer = 0; s->options.graph_path == NULL && layer < MOST_LAYERS; layer++) {
         struct vc_chain chain = {.drop = vc_arena_printf(s->ctx, &s->arena, "%u", layer)};
 
-        VC_TRY_ALLOC(chain.drop);
-        VC_TRY(add(s, &chain));
+        VC_CALL_ALLOC(chain.drop);
+        VC_CALL(add(s, &chain));
         if (s->candidates[s->result.n_candidates - 1].reason != NULL) {
             s->result.n_candidates--;
             break;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The candidate of one layer that lost least, among those that are not taken. VC_NO_CANDIDATE: none. */
@@ -126,7 +121,6 @@ enum vc_status vc_shrink_list_layers(struct vc_shrinking *s)
     bool taken[VC_SHRINK_MOST] = {false};
     const char *drop = NULL;
     size_t n_layers = 0;
-    enum vc_status status = VC_OK;
 
     for (size_t k = 0; k < s->result.n_candidates; k++) {
         n_layers += s->chains[k].drop != NULL;
@@ -139,13 +133,12 @@ enum vc_status vc_shrink_list_layers(struct vc_shrinking *s)
         }
         taken[k] = true;
         drop = drop == NULL ? s->chains[k].drop : vc_arena_printf(s->ctx, &s->arena, "%s,%s", drop, s->chains[k].drop);
-        VC_TRY_ALLOC(drop);
+        VC_CALL_ALLOC(drop);
         if (n == (n_layers + 7) / 8 || n == (n_layers + 3) / 4 || n == n_layers / 2) {
-            VC_TRY(add_pruned(s, (struct vc_chain){.drop = drop}));
+            VC_CALL(add_pruned(s, (struct vc_chain){.drop = drop}));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_shrink_list(struct vc_shrinking *s)
@@ -154,35 +147,32 @@ enum vc_status vc_shrink_list(struct vc_shrinking *s)
     static const char *const sparsities[] = {"0.95", "0.9", "0.8", "0.7", "0.5"};
     size_t n;
     const struct vc_shrink_scheme *schemes = vc_shrink_schemes(s, &n);
-    enum vc_status status = VC_OK;
 
     for (size_t k = 0; k < n; k++) {
-        VC_TRY(add(s, &(struct vc_chain){.scheme = &schemes[k]}));
+        VC_CALL(add(s, &(struct vc_chain){.scheme = &schemes[k]}));
     }
     if (s->options.data == NULL) {
         return s->gpu != NULL && s->sized != NULL && schemes->gguf == NULL ? add_recipes(s) : VC_OK;
     }
     if (s->gpu != NULL && (s->gpu->types & VC_GPU_2_4) != 0) {
-        VC_TRY(add_pruned(s, (struct vc_chain){.two_four = true}));
+        VC_CALL(add_pruned(s, (struct vc_chain){.two_four = true}));
     }
     for (size_t k = 0; k < sizeof shares / sizeof shares[0]; k++) {
-        VC_TRY(add_pruned(s, (struct vc_chain){.share = shares[k]}));
+        VC_CALL(add_pruned(s, (struct vc_chain){.share = shares[k]}));
     }
     for (size_t k = 0; k < 2; k++) { /* a quarter and half of the heads, of the experts */
         if (has_unit(s, VC_UNIT_HEADS)) {
-            VC_TRY(add_pruned(s, (struct vc_chain){.share = shares[k], .unit = VC_UNIT_HEADS}));
+            VC_CALL(add_pruned(s, (struct vc_chain){.share = shares[k], .unit = VC_UNIT_HEADS}));
         }
         if (has_unit(s, VC_UNIT_EXPERTS)) {
-            VC_TRY(add_pruned(s, (struct vc_chain){.share = shares[k], .unit = VC_UNIT_EXPERTS}));
+            VC_CALL(add_pruned(s, (struct vc_chain){.share = shares[k], .unit = VC_UNIT_EXPERTS}));
         }
     }
     for (size_t k = 0; s->zeros && k < sizeof sparsities / sizeof sparsities[0]; k++) {
-        VC_TRY(add_pruned(s, (struct vc_chain){.sparsity = sparsities[k]}));
+        VC_CALL(add_pruned(s, (struct vc_chain){.sparsity = sparsities[k]}));
     }
     if (s->result.limit_bytes != 0 && schemes->gguf == NULL && !s->onnx) {
-        VC_TRY(add(s, &(struct vc_chain){.aim_bytes = s->result.limit_bytes}));
+        VC_CALL(add(s, &(struct vc_chain){.aim_bytes = s->result.limit_bytes}));
     }
-    VC_TRY(add_layers(s));
-out:
-    return status;
+    return add_layers(s);
 }

@@ -213,9 +213,8 @@ enum vc_status vc_chain_describe(struct vc_shrinking *s, const struct vc_chain *
 {
     const char **lines = vc_arena_alloc(s->ctx, &s->arena, 4 * sizeof *lines);
     struct vc_text text;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(lines);
+    VC_CALL_ALLOC(lines);
     out->lines = lines;
     out->n_lines = 0;
     out->deflate = chain->sparsity != NULL;
@@ -223,21 +222,21 @@ enum vc_status vc_chain_describe(struct vc_shrinking *s, const struct vc_chain *
     if (prunes(chain)) {
         vc_text_init(&text, s->ctx);
         put_prune(s, chain, &text);
-        VC_TRY(take(s, &text, &lines[out->n_lines++]));
+        VC_CALL(take(s, &text, &lines[out->n_lines++]));
     }
     if (casts_first(s, chain)) {
         lines[out->n_lines] = vc_arena_printf(s->ctx, &s->arena, "quantize --%s --rest %s", s->rest, s->rest);
-        VC_TRY_ALLOC(lines[out->n_lines++]);
+        VC_CALL_ALLOC(lines[out->n_lines++]);
     }
     if (chain->steps != 0) {
         vc_text_init(&text, s->ctx);
         put_distill(s, chain, &text);
-        VC_TRY(take(s, &text, &lines[out->n_lines++]));
+        VC_CALL(take(s, &text, &lines[out->n_lines++]));
     }
     if (quantizes(s, chain)) {
         vc_text_init(&text, s->ctx);
         put_quantize(s, chain, &text);
-        VC_TRY(take(s, &text, &lines[out->n_lines++]));
+        VC_CALL(take(s, &text, &lines[out->n_lines++]));
     }
     vc_text_init(&text, s->ctx);
     if (chain->share != NULL) {
@@ -254,9 +253,7 @@ enum vc_status vc_chain_describe(struct vc_shrinking *s, const struct vc_chain *
     if (chain->steps != 0) {
         vc_text_add(&text, ", %llu steps", (unsigned long long)chain->steps);
     }
-    VC_TRY(take(s, &text, &out->name));
-out:
-    return status;
+    return take(s, &text, &out->name);
 }
 
 /* ---- passes ---- */
@@ -372,10 +369,8 @@ static enum vc_status add_distill(struct vc_shrinking *s, const struct vc_chain 
 
 enum vc_status vc_chain_add(struct vc_shrinking *s, const struct vc_chain *chain, struct vc_job *job)
 {
-    enum vc_status status = VC_OK;
-
     if (prunes(chain)) {
-        VC_TRY(add_prune(s, chain, job));
+        VC_CALL(add_prune(s, chain, job));
     }
     if (casts_first(s, chain)) {
         struct vc_quantize_options cast;
@@ -383,10 +378,8 @@ enum vc_status vc_chain_add(struct vc_shrinking *s, const struct vc_chain *chain
         vc_quantize_defaults(&cast);
         cast.target = strcmp(s->rest, "bf16") == 0 ? VC_TARGET_BF16 : VC_TARGET_F16;
         cast.rest = s->rest;
-        VC_TRY(vc_job_add_quantize(s->ctx, job, &cast));
+        VC_CALL(vc_job_add_quantize(s->ctx, job, &cast));
     }
-    VC_TRY(chain->steps != 0 ? add_distill(s, chain, job) : VC_OK);
-    VC_TRY(quantizes(s, chain) ? add_quantize(s, chain, job) : VC_OK);
-out:
-    return status;
+    VC_CALL(chain->steps != 0 ? add_distill(s, chain, job) : VC_OK);
+    return quantizes(s, chain) ? add_quantize(s, chain, job) : VC_OK;
 }

@@ -129,20 +129,18 @@ static enum vc_status take_sizes(struct vc_shrinking *s, size_t k, const struct 
     uint64_t limit = s->result.limit_bytes;
     struct vc_fit_change change = {.gpu = s->gpu, .count = 1};
     const struct vc_fit *fit;
-    enum vc_status status = VC_OK;
 
     c->file_bytes = report->totals.file_after;
     c->need_bytes = report->totals.host_after;
     c->within = limit == 0 || (c->file_bytes != 0 && c->file_bytes <= limit) ||
                 (c->file_bytes == 0 && c->deflate && !s->write.dry_run);
     if (s->gpu != NULL) {
-        VC_TRY(vc_fit_of_report(s->ctx, report, s->given, s->sized, NULL, &change));
+        VC_CALL(vc_fit_of_report(s->ctx, report, s->given, s->sized, NULL, &change));
         fit = s->options.native ? &change.native : &change.after;
         c->need_bytes = fit->need_bytes;
         c->within = c->within && fit->verdict == VC_FITS;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_shrink_count(struct vc_shrinking *s, size_t k)
@@ -244,15 +242,13 @@ static enum vc_status judge(struct vc_shrinking *s, size_t k, const char *path)
 {
     struct vc_shrink_candidate *c = &s->candidates[k];
     struct vc_quality quality;
-    enum vc_status status;
 
-    VC_TRY(vc_shrink_quality(s, path, &s->choose, &quality));
+    VC_CALL(vc_shrink_quality(s, path, &s->choose, &quality));
     c->kd = quality.kd;
     c->agreement = quality.agreement;
     c->accuracy = quality.accuracy;
     c->loss = vc_shrink_loss(&s->whole, &quality);
-out:
-    return status;
+    return VC_OK;
 }
 
 static const char *make_folder(struct vc_shrinking *s, size_t k)

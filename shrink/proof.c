@@ -25,37 +25,32 @@ enum vc_status vc_shrink_fit(struct vc_shrinking *s, const struct vc_shrink_net 
     struct vc_memory_options memory;
     struct vc_memory_report report;
     struct vc_fit_options options;
-    enum vc_status status;
 
     vc_memory_defaults(&memory);
     memory.allocator = VC_ALLOCATOR_PYTORCH; /* as fit and plan */
     memory.runtime = s->options.native ? VC_RUNTIME_NATIVE : vc_memory_runtime(vc_model_layout(net->model));
     vc_fit_defaults(&options);
-    VC_TRY(net->graph != NULL ? vc_graph_bind_usual(s->ctx, net->graph) : VC_OK);
-    VC_TRY(vc_memory_estimate(s->ctx, net->graph, net->model, &memory, &report));
+    VC_CALL(net->graph != NULL ? vc_graph_bind_usual(s->ctx, net->graph) : VC_OK);
+    VC_CALL(vc_memory_estimate(s->ctx, net->graph, net->model, &memory, &report));
     options.weights_only = report.unknown != NULL;
-    VC_TRY(vc_fit_decide(s->ctx, &report, &memory, vc_gpu_visible_bytes(s->gpu, NULL), &options, out));
-out:
-    return status;
+    return vc_fit_decide(s->ctx, &report, &memory, vc_gpu_visible_bytes(s->gpu, NULL), &options, out);
 }
 
 static enum vc_status judge(struct vc_shrinking *s, const char *path)
 {
     struct vc_shrinkage *r = &s->result;
-    enum vc_status status;
 
     if (s->options.data == NULL) {
         return VC_OK;
     }
-    VC_TRY(vc_shrink_quality(s, NULL, &s->prove, &r->teacher));
-    VC_TRY(vc_shrink_quality(s, path, &s->prove, &r->quality));
+    VC_CALL(vc_shrink_quality(s, NULL, &s->prove, &r->teacher));
+    VC_CALL(vc_shrink_quality(s, path, &s->prove, &r->quality));
     r->loss = vc_shrink_loss(&r->teacher, &r->quality);
     if (s->options.max_loss >= 0 && !(r->loss <= s->options.max_loss)) {
         miss(s, vc_arena_printf(s->ctx, &s->arena, "on the rows to prove the loss is %.4f, %s allows %g", r->loss,
                                 vc_option(s->ctx, "max_loss"), s->options.max_loss));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status verify(struct vc_shrinking *s, const char *path)
@@ -148,17 +143,15 @@ static enum vc_status write_recipe(struct vc_shrinking *s)
 static enum vc_status give_names(struct vc_shrinking *s, size_t k)
 {
     bool statistics = false;
-    enum vc_status status;
 
     for (size_t i = 0; i < s->candidates[k].n_lines; i++) {
         statistics = statistics || strstr(s->candidates[k].lines[i], " --calibration ") != NULL;
     }
-    VC_TRY(statistics ? move(s, s->stats_path, s->final_stats) : VC_OK);
-    VC_TRY(move_all(s, k));
-    VC_TRY(write_recipe(s));
+    VC_CALL(statistics ? move(s, s->stats_path, s->final_stats) : VC_OK);
+    VC_CALL(move_all(s, k));
+    VC_CALL(write_recipe(s));
     s->result.written = true;
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_shrink_prove(struct vc_shrinking *s, size_t k)

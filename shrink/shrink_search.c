@@ -80,28 +80,25 @@ static enum vc_status name_files(struct vc_shrinking *s)
     size_t n = strlen(s->write.path);
     char *path;
     const char *slash;
-    enum vc_status status = VC_OK;
 
     while (n > 1 && s->write.path[n - 1] == '/') {
         n--;
     }
     path = vc_arena_copy(s->ctx, &s->arena, s->write.path, n);
-    VC_TRY_ALLOC(path);
+    VC_CALL_ALLOC(path);
     slash = strrchr(path, '/');
     s->name = slash != NULL ? slash + 1 : path;
     s->work = vc_arena_printf(s->ctx, &s->arena, "%s.shrink", path);
     s->final_stats = vc_arena_printf(s->ctx, &s->arena, "%s.stats.npz", path);
     s->stats_path = vc_arena_printf(s->ctx, &s->arena, "%s.shrink/stats.npz", path);
-    VC_TRY_ALLOC(s->work);
-    VC_TRY_ALLOC(s->final_stats);
-    VC_TRY_ALLOC(s->stats_path);
+    VC_CALL_ALLOC(s->work);
+    VC_CALL_ALLOC(s->final_stats);
+    VC_CALL_ALLOC(s->stats_path);
     s->recipe = s->options.recipe != NULL ? s->options.recipe : vc_arena_printf(s->ctx, &s->arena, "%s.recipe", path);
-    VC_TRY_ALLOC(s->recipe);
-    VC_TRY(check_name(s, path));
-    VC_TRY(check_name(s, s->recipe));
-    VC_TRY(s->options.data != NULL ? check_name(s, s->final_stats) : VC_OK);
-out:
-    return status;
+    VC_CALL_ALLOC(s->recipe);
+    VC_CALL(check_name(s, path));
+    VC_CALL(check_name(s, s->recipe));
+    return s->options.data != NULL ? check_name(s, s->final_stats) : VC_OK;
 }
 
 static void set_limits(struct vc_shrinking *s)
@@ -299,17 +296,14 @@ static bool is_worth_trying(const struct vc_shrinking *s, size_t k)
 /* Candidates from number k on. */
 static enum vc_status try_from(struct vc_shrinking *s, size_t k)
 {
-    enum vc_status status = VC_OK;
-
     for (; k < s->result.n_candidates; k++) {
         if (vc_shrink_is_late(s)) {
             s->result.out_of_time = true;
             break;
         }
-        VC_TRY(is_worth_trying(s, k) ? vc_shrink_try(s, k) : VC_OK);
+        VC_CALL(is_worth_trying(s, k) ? vc_shrink_try(s, k) : VC_OK);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The same candidate, trained. *made: its number, or VC_NO_CANDIDATE if it was not trained. */
@@ -358,7 +352,6 @@ static enum vc_status train_smallest(struct vc_shrinking *s, uint64_t steps)
     size_t order[VC_SHRINK_MOST];
     size_t high = list_front(s, order); /* from here on training does not help */
     size_t low = 0;                     /* what is before holds */
-    enum vc_status status = VC_OK;
 
     while (low < high && s->candidates[order[low]].loss <= s->options.max_loss) {
         low++;
@@ -367,7 +360,7 @@ static enum vc_status train_smallest(struct vc_shrinking *s, uint64_t steps)
         size_t middle = low + (high - low) / 2;
         size_t made;
 
-        VC_TRY(try_trained(s, order[middle], steps, &made));
+        VC_CALL(try_trained(s, order[middle], steps, &made));
         if (made == VC_NO_CANDIDATE) {
             break;
         }
@@ -377,8 +370,7 @@ static enum vc_status train_smallest(struct vc_shrinking *s, uint64_t steps)
             high = middle;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Trains the candidates that lose least before training. */
@@ -386,7 +378,6 @@ static enum vc_status train_best(struct vc_shrinking *s, uint64_t steps)
 {
     bool done[VC_SHRINK_MOST] = {false};
     size_t n = s->result.n_candidates;
-    enum vc_status status = VC_OK;
 
     for (int round = 0; round < N_FINALISTS; round++) {
         size_t found = VC_NO_CANDIDATE;
@@ -402,10 +393,9 @@ static enum vc_status train_best(struct vc_shrinking *s, uint64_t steps)
             break;
         }
         done[found] = true;
-        VC_TRY(try_trained(s, found, steps, &made));
+        VC_CALL(try_trained(s, found, steps, &made));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static bool has_trained(const struct vc_shrinking *s)
@@ -424,23 +414,21 @@ static enum vc_status search_by_data(struct vc_shrinking *s)
     uint64_t steps = s->options.steps != 0 ? s->options.steps : USUAL_STEPS;
     uint64_t first = steps / FIRST_SHARE != 0 ? steps / FIRST_SHARE : 1;
     size_t k;
-    enum vc_status status;
 
-    VC_TRY(vc_shrink_quality(s, NULL, &s->choose, &s->whole));
+    VC_CALL(vc_shrink_quality(s, NULL, &s->choose, &s->whole));
     s->until = SEARCH_SHARE * s->options.seconds;
-    VC_TRY(try_from(s, 0));
+    VC_CALL(try_from(s, 0));
     k = s->result.n_candidates;
-    VC_TRY(vc_shrink_list_layers(s));
-    VC_TRY(try_from(s, k));
+    VC_CALL(vc_shrink_list_layers(s));
+    VC_CALL(try_from(s, k));
     s->until = FIRST_UNTIL * s->options.seconds;
-    VC_TRY(wants_smallest(s) ? train_smallest(s, first) : train_best(s, first));
+    VC_CALL(wants_smallest(s) ? train_smallest(s, first) : train_best(s, first));
     s->until = s->options.seconds;
     k = best(s);
     if (k != VC_NO_CANDIDATE && (s->chains[k].steps != 0 || !has_trained(s))) {
-        VC_TRY(try_trained(s, k, steps, &k));
+        VC_CALL(try_trained(s, k, steps, &k));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Without data: the first type within the limits, which is the least harmful; and for a limit of bytes a mixture of
@@ -487,12 +475,11 @@ static enum vc_status make_chosen(struct vc_shrinking *s, size_t k)
 static enum vc_status choose(struct vc_shrinking *s)
 {
     struct vc_shrinkage *r = &s->result;
-    enum vc_status status = VC_OK;
 
     if (s->options.data == NULL || s->write.dry_run) {
-        VC_TRY(search_by_weights(s));
+        VC_CALL(search_by_weights(s));
     } else {
-        VC_TRY(search_by_data(s));
+        VC_CALL(search_by_data(s));
         r->chosen = best(s);
     }
     mark_front(s);
@@ -510,11 +497,10 @@ static enum vc_status choose(struct vc_shrinking *s)
             s->ctx, &s->arena, "no candidate is within the limits; the nearest is '%s' with %llu bytes%s", r->nearest,
             (unsigned long long)(by_file ? s->candidates[k].file_bytes : s->candidates[k].need_bytes),
             by_file ? "" : " on the device");
-        VC_TRY_ALLOC(r->missed);
+        VC_CALL_ALLOC(r->missed);
         r->chosen = s->options.keep_going ? k : VC_NO_CANDIDATE;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the call ---- */
@@ -524,23 +510,19 @@ static enum vc_status check_need(struct vc_shrinking *s)
 {
     const struct vc_shrink_net net = {s->given, NULL, s->sized};
     struct vc_fit fit = {.verdict = VC_FITS};
-    enum vc_status status = VC_OK;
 
-    VC_TRY(s->gpu != NULL ? vc_shrink_fit(s, &net, &fit) : VC_OK);
+    VC_CALL(s->gpu != NULL ? vc_shrink_fit(s, &net, &fit) : VC_OK);
     if (fit.verdict == VC_FITS && s->options.max_loss < 0 &&
         (s->result.limit_bytes == 0 || s->result.input_bytes <= s->result.limit_bytes)) {
         return vc_fail(s->ctx, VC_E_ARGUMENT, "is within the limits as it is: there is nothing to do");
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status begin(struct vc_shrinking *s, const struct vc_shrink_options *options)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_options_read(s->ctx, &shrink_kind, options, &s->options));
-    VC_TRY(check_options(s));
+    VC_CALL(vc_options_read(s->ctx, &shrink_kind, options, &s->options));
+    VC_CALL(check_options(s));
     s->started = vc_seconds();
     s->write = *s->options.write;
     s->write.rows_on_request = true;
@@ -552,13 +534,11 @@ static enum vc_status begin(struct vc_shrinking *s, const struct vc_shrink_optio
                                       .weights_only = s->options.data == NULL,
                                       .loss = NAN};
     set_limits(s);
-    VC_TRY(name_files(s));
+    VC_CALL(name_files(s));
     s->zeros = vc_format_of_name(s->write.path) != NULL && strcmp(vc_format_of_name(s->write.path), "npz") == 0;
     s->onnx = strcmp(vc_model_format(s->given), "onnx") == 0;
-    VC_TRY(open_graph(s));
-    VC_TRY(check_need(s));
-out:
-    return status;
+    VC_CALL(open_graph(s));
+    return check_need(s);
 }
 
 static enum vc_status search(struct vc_shrinking *s)

@@ -92,6 +92,23 @@ enum vc_status vc_check_cancelled(struct vc_ctx *ctx);
 /* A context for one worker. No allocation: `child` is the worker's own storage. */
 void vc_ctx_fork(const struct vc_ctx *parent, struct vc_ctx *child);
 
+/* Returns what expr is when that is not VC_OK: for functions that have nothing to free. */
+#define VC_CALL(expr)                      \
+    do {                                   \
+        enum vc_status vc_called = (expr); \
+        if (vc_called != VC_OK) {          \
+            return vc_called;              \
+        }                                  \
+    } while (0)
+
+/* What VC_CALL does for a NULL from vc_alloc and friends. */
+#define VC_CALL_ALLOC(p)       \
+    do {                       \
+        if ((p) == NULL) {     \
+            return VC_E_NOMEM; \
+        }                      \
+    } while (0)
+
 /* Goes to `out` when expr is not VC_OK, keeping the value in `status`, which the function declares. */
 #define VC_TRY(expr)           \
     do {                       \

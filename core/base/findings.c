@@ -69,27 +69,25 @@ static enum vc_status keep_name(struct vc_ctx *ctx, struct vc_findings *findings
 {
     const char *name = whole_name(ctx, findings, tensor);
     const struct key key = {findings, NULL, name};
-    enum vc_status status = VC_OK;
     size_t at;
 
     *out = "";
-    VC_TRY_ALLOC(name);
+    VC_CALL_ALLOC(name);
     if (name[0] == '\0') {
         return VC_OK;
     }
     at = vc_hash_find(&findings->by_name, hash_of_key(&key), is_same, &key);
     if (at == SIZE_MAX) {
         at = findings->n_names;
-        VC_TRY(VC_GROW(ctx, VC_TAG_REPORT, findings->names, findings->names_capacity, at + 1));
-        VC_TRY(vc_hash_grow(ctx, &findings->by_name, at, hash_of, findings));
+        VC_CALL(VC_GROW(ctx, VC_TAG_REPORT, findings->names, findings->names_capacity, at + 1));
+        VC_CALL(vc_hash_grow(ctx, &findings->by_name, at, hash_of, findings));
         findings->names[at] = vc_arena_printf(ctx, &findings->arena, "%s", name);
-        VC_TRY_ALLOC(findings->names[at]);
+        VC_CALL_ALLOC(findings->names[at]);
         vc_hash_add(&findings->by_name, hash_of_key(&key), at);
         findings->n_names++;
     }
     *out = findings->names[at];
-out:
-    return status;
+    return VC_OK;
 }
 
 bool vc_findings_has(const struct vc_findings *findings, const char *tensor)
@@ -106,14 +104,12 @@ static enum vc_status count(struct vc_ctx *ctx, enum vc_severity severity, const
                             bool *room)
 {
     struct vc_findings *findings = ctx->findings;
-    enum vc_status status;
 
-    VC_TRY(keep_name(ctx, findings, tensor, name));
+    VC_CALL(keep_name(ctx, findings, tensor, name));
     findings->n_errors += severity == VC_SEVERITY_ERROR;
     findings->n_warnings += severity == VC_SEVERITY_WARNING;
     *room = findings->n < VC_MAX_FINDINGS;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* name: kept; sentence: the arena's, or NULL when there was no memory for it. */
@@ -121,13 +117,11 @@ static enum vc_status add(struct vc_ctx *ctx, enum vc_severity severity, const c
                           const char *sentence)
 {
     struct vc_findings *findings = ctx->findings;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(sentence);
-    VC_TRY(VC_GROW(ctx, VC_TAG_REPORT, findings->list, findings->capacity, findings->n + 1));
+    VC_CALL_ALLOC(sentence);
+    VC_CALL(VC_GROW(ctx, VC_TAG_REPORT, findings->list, findings->capacity, findings->n + 1));
     findings->list[findings->n++] = (struct vc_finding){severity, id, name, sentence};
-out:
-    return status;
+    return VC_OK;
 }
 
 /* "path: name: what is wrong" without what the finding says elsewhere. */
@@ -170,7 +164,6 @@ enum vc_status vc_collect_missing(struct vc_ctx *ctx, enum vc_status status, con
 enum vc_status vc_find(struct vc_ctx *ctx, enum vc_severity severity, const char *id, const char *tensor,
                        const char *format, ...)
 {
-    enum vc_status status = VC_OK;
     const char *sentence;
     const char *name;
     bool room = false;
@@ -179,16 +172,14 @@ enum vc_status vc_find(struct vc_ctx *ctx, enum vc_severity severity, const char
     if (!vc_collecting(ctx) || ctx->findings->muted) {
         return VC_OK;
     }
-    VC_TRY(count(ctx, severity, tensor, &name, &room));
+    VC_CALL(count(ctx, severity, tensor, &name, &room));
     if (!room) {
         return VC_OK;
     }
     va_start(args, format);
     sentence = vc_arena_vprintf(ctx, &ctx->findings->arena, format, args);
     va_end(args);
-    VC_TRY(add(ctx, severity, id, name, sentence));
-out:
-    return status;
+    return add(ctx, severity, id, name, sentence);
 }
 
 void vc_findings_about(struct vc_ctx *ctx, const char *part)

@@ -140,10 +140,9 @@ static void stop(struct vc_thread_pool *pool)
 enum vc_status vc_thread_pool_create(struct vc_ctx *ctx, unsigned n, struct vc_thread_pool **out)
 {
     struct vc_thread_pool *pool = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *pool);
-    enum vc_status status = VC_OK;
 
     *out = NULL;
-    VC_TRY_ALLOC(pool);
+    VC_CALL_ALLOC(pool);
     pool->ctx = ctx;
     pool->members = vc_calloc_array(ctx, VC_TAG_MISC, n + (size_t)1, sizeof *pool->members);
     if (pool->members == NULL || !start(pool, n)) {
@@ -152,8 +151,7 @@ enum vc_status vc_thread_pool_create(struct vc_ctx *ctx, unsigned n, struct vc_t
         return VC_E_NOMEM;
     }
     *out = pool;
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_thread_pool_free(struct vc_thread_pool *pool)

@@ -19,19 +19,16 @@ struct vc_item *vc_plan_item(const struct vc_plan *plan, size_t index)
 
 static enum vc_status need_names(struct vc_ctx *ctx, struct vc_plan *plan)
 {
-    enum vc_status status = VC_OK;
-
     if (plan->names != NULL) {
         return VC_OK;
     }
     plan->gone = vc_arena_alloc(ctx, plan->arena, plan->n_items * sizeof *plan->gone);
-    VC_TRY_ALLOC(plan->gone);
+    VC_CALL_ALLOC(plan->gone);
     plan->names = vc_arena_alloc(ctx, plan->arena, plan->n_items * sizeof *plan->names);
-    VC_TRY_ALLOC(plan->names);
+    VC_CALL_ALLOC(plan->names);
     memset(plan->gone, 0, plan->n_items * sizeof *plan->gone);
     memset(plan->names, 0, plan->n_items * sizeof *plan->names);
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_plan_drop(struct vc_ctx *ctx, struct vc_plan *plan, size_t index, const char *why)
@@ -147,33 +144,28 @@ static enum vc_status copy_graph_edit(struct vc_ctx *ctx, struct vc_plan *plan, 
                                       struct vc_graph_edit *to)
 {
     int64_t *numbers = vc_arena_alloc(ctx, plan->arena, (edit->n + 1) * sizeof *numbers);
-    enum vc_status status = VC_OK;
 
     *to = *edit;
-    VC_TRY_ALLOC(numbers);
+    VC_CALL_ALLOC(numbers);
     if (edit->n != 0) {
         memcpy(numbers, edit->numbers, edit->n * sizeof *numbers);
     }
     to->numbers = numbers;
     to->value = vc_arena_printf(ctx, plan->arena, "%s", edit->value);
-    VC_TRY_ALLOC(to->value);
+    VC_CALL_ALLOC(to->value);
     if (edit->kind == VC_GRAPH_EDIT_ATTRIBUTE) {
         to->attribute = vc_arena_printf(ctx, plan->arena, "%s", edit->attribute);
-        VC_TRY_ALLOC(to->attribute);
+        VC_CALL_ALLOC(to->attribute);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_plan_edit_graph(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_graph_edit *edits, size_t n)
 {
-    enum vc_status status = VC_OK;
-
-    VC_TRY(VC_ARENA_GROW(ctx, plan->arena, plan->graph_edits, plan->graph_edits_capacity, plan->n_graph_edits + n));
+    VC_CALL(VC_ARENA_GROW(ctx, plan->arena, plan->graph_edits, plan->graph_edits_capacity, plan->n_graph_edits + n));
     for (size_t i = 0; i < n; i++) {
-        VC_TRY(copy_graph_edit(ctx, plan, &edits[i], &plan->graph_edits[plan->n_graph_edits]));
+        VC_CALL(copy_graph_edit(ctx, plan, &edits[i], &plan->graph_edits[plan->n_graph_edits]));
         plan->n_graph_edits++;
     }
-out:
-    return status;
+    return VC_OK;
 }

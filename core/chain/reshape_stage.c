@@ -48,21 +48,19 @@ static enum vc_status open_level(struct vc_ctx *ctx, struct vc_reshape_stage *st
     struct vc_item *item = stage->item;
     const struct vc_desc *in = vc_item_desc(item, first);
     struct vc_buffer_sizes sizes = {0};
-    enum vc_status status;
 
     *l = (struct vc_reshape_level){.place = {stage, level}, .first = first, .step = step};
     vc_desc_grid(in, &l->n_rows, &l->row_len);
     l->n_tiles = vc_tile_count(l->n_rows, l->row_len);
     vc_buffer_sizes_add(&sizes, item);
-    VC_TRY(vc_buffers_alloc(ctx, &sizes, &l->buffers));
+    VC_CALL(vc_buffers_alloc(ctx, &sizes, &l->buffers));
     if (level != 0) {
         l->input = vc_alloc(ctx, VC_TAG_TILES, tile_bytes(item, in) + 1);
-        VC_TRY_ALLOC(l->input);
+        VC_CALL_ALLOC(l->input);
     }
     l->views = vc_calloc_array(ctx, VC_TAG_TILES, item->chain->steps[step]->n_made + 1, sizeof *l->views);
-    VC_TRY_ALLOC(l->views);
-out:
-    return status;
+    VC_CALL_ALLOC(l->views);
+    return VC_OK;
 }
 
 enum vc_status vc_reshape_open(struct vc_ctx *ctx, struct vc_item *item, size_t k, struct vc_reshape_stage *stage)
@@ -127,20 +125,18 @@ static enum vc_status read_source(struct vc_ctx *ctx, struct vc_reshape_stage *s
 {
     struct vc_item *item = stage->item;
     struct vc_tile tile;
-    enum vc_status status = VC_OK;
 
     if (index < stage->next_source) {
-        VC_TRY(vc_source_reader_start(ctx, item->set->model, item->source, &stage->reader));
+        VC_CALL(vc_source_reader_start(ctx, item->set->model, item->source, &stage->reader));
         stage->next_source = 0;
     }
     while (stage->next_source <= index) {
         vc_tile_get(l->n_rows, l->row_len, stage->next_source, &tile);
-        VC_TRY(vc_source_reader_read(ctx, &stage->reader, l->buffers.in,
-                                     (size_t)vc_desc_bytes(item, item->first, tile.n_elems)));
+        VC_CALL(vc_source_reader_read(ctx, &stage->reader, l->buffers.in,
+                                      (size_t)vc_desc_bytes(item, item->first, tile.n_elems)));
         stage->next_source++;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Runs the step that regroups for one tile of its output. */
@@ -168,16 +164,15 @@ static enum vc_status make_tile(struct vc_ctx *ctx, struct vc_reshape_stage *sta
     struct vc_reshape_level *l = &stage->levels[level];
     struct vc_tile_in in = {.data = level == 0 ? l->buffers.in : l->input};
     struct vc_tile_result result;
-    enum vc_status status;
 
     l->next = 0;
     vc_tile_get(l->n_rows, l->row_len, index, &l->tile);
     if (level == 0) {
-        VC_TRY(read_source(ctx, stage, l, index));
+        VC_CALL(read_source(ctx, stage, l, index));
     } else {
-        VC_TRY(regroup(ctx, stage, level - 1, &l->tile, l->input));
+        VC_CALL(regroup(ctx, stage, level - 1, &l->tile, l->input));
     }
-    VC_TRY(vc_steps_apply(ctx, stage->item, l->first, l->step, &l->tile, &in, &l->buffers, &result));
+    VC_CALL(vc_steps_apply(ctx, stage->item, l->first, l->step, &l->tile, &in, &l->buffers, &result));
     if (level == 0 && index == stage->n_seen) {
         stage->n_seen++;
         if (stage->see != NULL) {
@@ -186,22 +181,17 @@ static enum vc_status make_tile(struct vc_ctx *ctx, struct vc_reshape_stage *sta
     }
     l->data = result.data;
     l->next = index + 1;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The same. Tiles of the source that are passed over on the way go through their steps, too: whether a value is
  * refused, and the figures, must not depend on which elements the step that regroups asks for. */
 static enum vc_status load_tile(struct vc_ctx *ctx, struct vc_reshape_stage *stage, size_t level, uint64_t index)
 {
-    enum vc_status status = VC_OK;
-
     while (level == 0 && stage->n_seen < index) {
-        VC_TRY(make_tile(ctx, stage, level, stage->n_seen));
+        VC_CALL(make_tile(ctx, stage, level, stage->n_seen));
     }
-    VC_TRY(make_tile(ctx, stage, level, index));
-out:
-    return status;
+    return make_tile(ctx, stage, level, index);
 }
 
 enum vc_status vc_step_read(struct vc_ctx *ctx, struct vc_step_input *input, uint64_t first, size_t n, void *dst)
@@ -246,16 +236,13 @@ const struct vc_part_view *vc_reshape_views(const struct vc_reshape_stage *stage
 enum vc_status vc_reshape_finish(struct vc_ctx *ctx, struct vc_reshape_stage *stage)
 {
     struct vc_reshape_level *l;
-    enum vc_status status = VC_OK;
 
     if (stage->n_steps == 0) {
         return VC_OK;
     }
     l = &stage->levels[0];
     if (l->n_tiles != 0 && stage->next_source != l->n_tiles) {
-        VC_TRY(load_tile(ctx, stage, 0, l->n_tiles - 1)); /* the tiles that no step asked for */
+        VC_CALL(load_tile(ctx, stage, 0, l->n_tiles - 1)); /* the tiles that no step asked for */
     }
-    VC_TRY(vc_source_reader_finish(ctx, &stage->reader));
-out:
-    return status;
+    return vc_source_reader_finish(ctx, &stage->reader);
 }

@@ -8,19 +8,17 @@
 static enum vc_status rewind_reader(struct vc_ctx *ctx, struct vc_tile_reader *reader, size_t k)
 {
     struct vc_item *item = reader->item;
-    enum vc_status status = VC_OK;
 
     vc_reshape_close(ctx, &reader->stage);
     vc_source_reader_stop(ctx, &reader->reader);
     vc_desc_grid(vc_item_desc(item, k), &reader->n_rows, &reader->row_len);
     reader->n_tiles = vc_tile_count(reader->n_rows, reader->row_len);
     reader->next = 0;
-    VC_TRY(vc_reshape_open(ctx, item, k, &reader->stage));
+    VC_CALL(vc_reshape_open(ctx, item, k, &reader->stage));
     if (reader->stage.n_steps == 0) {
-        VC_TRY(vc_source_reader_start(ctx, item->set->model, item->source, &reader->reader));
+        VC_CALL(vc_source_reader_start(ctx, item->set->model, item->source, &reader->reader));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Makes the next tile of step k's input: reads it, then applies the steps before k. */
@@ -31,14 +29,13 @@ static enum vc_status next_tile(struct vc_ctx *ctx, struct vc_tile_reader *reade
     struct vc_buffers *buffers = reader->buffers;
     struct vc_tile_in in = {.data = buffers->in};
     size_t n_covered = reader->stage.n_steps;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(vc_check_cancelled(ctx));
+    VC_CALL(vc_check_cancelled(ctx));
     vc_tile_get(reader->n_rows, reader->row_len, reader->next++, tile);
     if (n_covered != 0) {
         struct vc_step *last = item->chain->steps[n_covered - 1];
 
-        VC_TRY(vc_reshape_tile(ctx, &reader->stage, tile, buffers->in));
+        VC_CALL(vc_reshape_tile(ctx, &reader->stage, tile, buffers->in));
         if (last->n_made != 0) {
             memcpy(buffers->views + last->first_view, vc_reshape_views(&reader->stage),
                    last->n_made * sizeof *buffers->views);
@@ -46,24 +43,18 @@ static enum vc_status next_tile(struct vc_ctx *ctx, struct vc_tile_reader *reade
     } else {
         size_t n_bytes = (size_t)vc_desc_bytes(item, item->first, tile->n_elems);
 
-        VC_TRY(vc_source_reader_read(ctx, &reader->reader, buffers->in, n_bytes));
+        VC_CALL(vc_source_reader_read(ctx, &reader->reader, buffers->in, n_bytes));
         if (reader->see != NULL) {
             reader->see(reader->user, buffers->in, n_bytes);
         }
     }
-    VC_TRY(vc_steps_apply(ctx, item, n_covered, k, tile, &in, buffers, result));
-out:
-    return status;
+    return vc_steps_apply(ctx, item, n_covered, k, tile, &in, buffers, result);
 }
 
 static enum vc_status finish(struct vc_ctx *ctx, struct vc_tile_reader *reader)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_reshape_finish(ctx, &reader->stage));
-    VC_TRY(vc_source_reader_finish(ctx, &reader->reader));
-out:
-    return status;
+    VC_CALL(vc_reshape_finish(ctx, &reader->stage));
+    return vc_source_reader_finish(ctx, &reader->reader);
 }
 
 /* Shows step k all tiles of its input, before its first apply. */
@@ -72,44 +63,37 @@ static enum vc_status scan_all(struct vc_ctx *ctx, struct vc_tile_reader *reader
     struct vc_item *item = reader->item;
     struct vc_buffers *buffers = reader->buffers;
     struct vc_step *step = item->chain->steps[k];
-    enum vc_status status = VC_OK;
 
-    VC_TRY(rewind_reader(ctx, reader, k));
+    VC_CALL(rewind_reader(ctx, reader, k));
     while (reader->next < reader->n_tiles) {
         struct vc_tile_in in = {.parts = buffers->in_views};
         struct vc_tile_result result;
         struct vc_tile tile;
         const struct vc_tile_in source = {0};
 
-        VC_TRY(next_tile(ctx, reader, k, &tile, &result));
+        VC_CALL(next_tile(ctx, reader, k, &tile, &result));
         in.data = result.data;
         for (size_t i = 0; i < step->in.n_parts; i++) {
             buffers->in_views[i] = vc_steps_view(item, &step->in, i, &source, buffers);
         }
-        VC_TRY(step->ops->scan(ctx, step, item, &tile, &in, vc_steps_scratch(item, k, buffers)));
+        VC_CALL(step->ops->scan(ctx, step, item, &tile, &in, vc_steps_scratch(item, k, buffers)));
     }
-    VC_TRY(finish(ctx, reader));
-    VC_TRY(step->ops->scan_end(ctx, step, item));
-out:
-    return status;
+    VC_CALL(finish(ctx, reader));
+    return step->ops->scan_end(ctx, step, item);
 }
 
 enum vc_status vc_tile_reader_open(struct vc_ctx *ctx, struct vc_item *item, struct vc_buffers *buffers,
                                    struct vc_tile_reader *reader)
 {
-    enum vc_status status = VC_OK;
-
     *reader = (struct vc_tile_reader){.item = item, .buffers = buffers};
-    VC_TRY(vc_steps_begin(ctx, item, item->chain->n_steps));
+    VC_CALL(vc_steps_begin(ctx, item, item->chain->n_steps));
     reader->begun = true;
     for (size_t k = 0; k < item->chain->n_steps; k++) {
         if (item->chain->steps[k]->scan) {
-            VC_TRY(scan_all(ctx, reader, k));
+            VC_CALL(scan_all(ctx, reader, k));
         }
     }
-    VC_TRY(rewind_reader(ctx, reader, item->chain->n_steps));
-out:
-    return status;
+    return rewind_reader(ctx, reader, item->chain->n_steps);
 }
 
 enum vc_status vc_tile_reader_next(struct vc_ctx *ctx, struct vc_tile_reader *reader, struct vc_tile *tile,
@@ -140,7 +124,6 @@ void vc_tile_reader_close(struct vc_ctx *ctx, struct vc_tile_reader *reader)
 static enum vc_status collect(struct vc_ctx *ctx, struct vc_tile_reader *reader, size_t part, char *dst)
 {
     const struct vc_desc *desc = reader->item->desc;
-    enum vc_status status = VC_OK;
 
     for (;;) {
         struct vc_tile_result result;
@@ -148,7 +131,7 @@ static enum vc_status collect(struct vc_ctx *ctx, struct vc_tile_reader *reader,
         struct vc_tile tile;
         bool more = false;
 
-        VC_TRY(vc_tile_reader_next(ctx, reader, &tile, &result, &more));
+        VC_CALL(vc_tile_reader_next(ctx, reader, &tile, &result, &more));
         if (!more) {
             break;
         }
@@ -163,8 +146,7 @@ static enum vc_status collect(struct vc_ctx *ctx, struct vc_tile_reader *reader,
                    (size_t)vc_dtype_bytes(desc->parts[part].dtype, view.n));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_tile_reader_all(struct vc_ctx *ctx, struct vc_item *item, enum vc_part_role role, void *dst,

@@ -140,21 +140,18 @@ void vc_job_choose_recipe(struct vc_job *job)
 /* Room for the figures of every step. */
 static enum vc_status make_results(struct vc_ctx *ctx, struct vc_job *job)
 {
-    enum vc_status status = VC_OK;
-
     job->results = vc_calloc_array(ctx, VC_TAG_MISC, job->plan.n_items, sizeof *job->results);
-    VC_TRY_ALLOC(job->results);
+    VC_CALL_ALLOC(job->results);
     for (size_t i = 0; i < job->plan.n_items; i++) {
         size_t n_bytes = job->plan.items[i].chain->n_steps * sizeof(struct vc_error);
 
         if (n_bytes != 0) {
             job->results[i].steps = vc_arena_alloc(ctx, &job->arena, n_bytes);
-            VC_TRY_ALLOC(job->results[i].steps);
+            VC_CALL_ALLOC(job->results[i].steps);
             memset(job->results[i].steps, 0, n_bytes);
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static struct vc_exec job_exec(struct vc_job *job)
@@ -171,33 +168,30 @@ static struct vc_exec job_exec(struct vc_job *job)
 /* size_only: no report but the sizes of the outputs. */
 static enum vc_status plan(struct vc_ctx *ctx, struct vc_job *job, bool size_only)
 {
-    enum vc_status status = VC_OK;
     unsigned n_workers = 1;
     uint64_t file_bytes = 0;
     struct vc_exec exec;
 
-    VC_TRY(check_refused(ctx, job));
-    VC_TRY(vc_job_plan_items(ctx, job));
+    VC_CALL(check_refused(ctx, job));
+    VC_CALL(vc_job_plan_items(ctx, job));
     job->writers->release(ctx, &job->reserved);
-    VC_TRY(vc_job_check_held(ctx, job));
-    VC_TRY(vc_job_list_outs(ctx, job));
+    VC_CALL(vc_job_check_held(ctx, job));
+    VC_CALL(vc_job_list_outs(ctx, job));
     vc_job_choose_recipe(job);
-    VC_TRY(job->sink->ops->layout(ctx, job->sink, &job->outs, &file_bytes));
+    VC_CALL(job->sink->ops->layout(ctx, job->sink, &job->outs, &file_bytes));
     vc_job_output_sizes(job, file_bytes);
     if (size_only) {
         return VC_OK;
     }
-    VC_TRY(vc_job_list_beside(ctx, job));
-    VC_TRY(vc_job_list_gates(ctx, job));
-    VC_TRY(vc_job_report_plan(ctx, job));
+    VC_CALL(vc_job_list_beside(ctx, job));
+    VC_CALL(vc_job_list_gates(ctx, job));
+    VC_CALL(vc_job_report_plan(ctx, job));
     exec = job_exec(job);
-    VC_TRY(vc_exec_workers(ctx, &exec, &n_workers));
+    VC_CALL(vc_exec_workers(ctx, &exec, &n_workers));
     job->report.threads = n_workers;
-    VC_TRY(vc_job_check_passes(ctx, job));
-    VC_TRY(vc_job_check_size(ctx, job));
-    VC_TRY(vc_job_check_sparsity(ctx, job));
-out:
-    return status;
+    VC_CALL(vc_job_check_passes(ctx, job));
+    VC_CALL(vc_job_check_size(ctx, job));
+    return vc_job_check_sparsity(ctx, job);
 }
 
 static const struct vc_write_options write_defaults = {.path = NULL};

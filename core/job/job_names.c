@@ -35,16 +35,13 @@ static enum vc_status untie(struct vc_ctx *ctx, struct vc_job *job)
 /* Tensors that are left out stay in the list of the model, under names that no other tensor can have. */
 static enum vc_status name_gone(struct vc_ctx *ctx, struct vc_job *job)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t i = 0; i < job->plan.n_items; i++) {
         if (job->plan.gone[i] && job->plan.names[i] == NULL) {
             job->plan.names[i] = vc_arena_printf(ctx, job->plan.arena, "%s (left out)", job->model->tensors[i].name);
-            VC_TRY_ALLOC(job->plan.names[i]);
+            VC_CALL_ALLOC(job->plan.names[i]);
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static void settle(struct vc_ctx *ctx, struct vc_job *job)
@@ -67,8 +64,6 @@ static void settle(struct vc_ctx *ctx, struct vc_job *job)
 
 enum vc_status vc_job_take_names(struct vc_ctx *ctx, struct vc_job *job)
 {
-    enum vc_status status = VC_OK;
-
     if (!job->plan.renames) {
         return VC_OK;
     }
@@ -77,14 +72,12 @@ enum vc_status vc_job_take_names(struct vc_ctx *ctx, struct vc_job *job)
         return vc_fail(ctx, VC_E_UNSUPPORTED, "a pipeline: its models keep their tensors and their names");
     }
     drop_parts(job);
-    VC_TRY(untie(ctx, job));
-    VC_TRY(name_gone(ctx, job));
-    VC_TRY(vc_renamed_model_make(ctx, job->model, job->plan.names, job->plan.gone, &job->renamed));
+    VC_CALL(untie(ctx, job));
+    VC_CALL(name_gone(ctx, job));
+    VC_CALL(vc_renamed_model_make(ctx, job->model, job->plan.names, job->plan.gone, &job->renamed));
     settle(ctx, job);
     job->plan.model = job->renamed;
-    VC_TRY(vc_job_list_targets(ctx, job));
-out:
-    return status;
+    return vc_job_list_targets(ctx, job);
 }
 
 /* ---- the report ---- */

@@ -71,23 +71,19 @@ static enum vc_status add_output(struct vc_ctx *ctx, struct vc_job *job, const c
 {
     struct vc_report *report = &job->report;
     struct vc_report_output *output = &job->outputs[report->n_outputs];
-    enum vc_status status = VC_OK;
 
     *output = (struct vc_report_output){.path = vc_arena_printf(ctx, &job->arena, "%s", path), .format = ""};
-    VC_TRY_ALLOC(output->path);
+    VC_CALL_ALLOC(output->path);
     for (size_t i = 0; i < report->n_outputs; i++) {
-        VC_TRY(refuse_same_file(ctx, job, job->outputs[i].path, path));
+        VC_CALL(refuse_same_file(ctx, job, job->outputs[i].path, path));
     }
     report->n_outputs++;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The file of a pass's parts is the last output. */
 static enum vc_status list_parts_file(struct vc_ctx *ctx, struct vc_job *job)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t i = 0; i < job->n_passes; i++) {
         const struct vc_part_file *file = job->passes[i]->part_file;
         const char *role = file != NULL ? vc_part_role_name(file->role) : NULL;
@@ -106,18 +102,16 @@ static enum vc_status list_parts_file(struct vc_ctx *ctx, struct vc_job *job)
             return vc_fail(ctx, VC_E_ARGUMENT, "%s: the workers of %s would all write the same file of %ss", file->path,
                            vc_option(ctx, "shard"), role);
         }
-        VC_TRY(add_output(ctx, job, file->path));
+        VC_CALL(add_output(ctx, job, file->path));
         job->parts_file = *file;
         job->parts_file.path = job->outputs[job->report.n_outputs - 1].path;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status list_outputs(struct vc_ctx *ctx, struct vc_job *job)
 {
     const struct vc_write_options *options = &job->options;
-    enum vc_status status = VC_OK;
 
     if (options->format != NULL && options->n_emit != 0) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s is for one output; with %s the names say the formats",
@@ -127,17 +121,16 @@ static enum vc_status list_outputs(struct vc_ctx *ctx, struct vc_job *job)
         return vc_fail(ctx, VC_E_ARGUMENT, "more than %d outputs of one run", VC_MAX_OUTPUTS);
     }
     job->outputs = vc_arena_alloc(ctx, &job->arena, (options->n_emit + 2) * sizeof *job->outputs);
-    VC_TRY_ALLOC(job->outputs);
+    VC_CALL_ALLOC(job->outputs);
     if (options->path != NULL || options->n_emit == 0) {
-        VC_TRY(add_output(ctx, job, options->path != NULL ? options->path : ""));
+        VC_CALL(add_output(ctx, job, options->path != NULL ? options->path : ""));
     }
     for (size_t i = 0; i < options->n_emit; i++) {
-        VC_TRY(add_output(ctx, job, options->emit[i]));
+        VC_CALL(add_output(ctx, job, options->emit[i]));
     }
-    VC_TRY(list_parts_file(ctx, job));
+    VC_CALL(list_parts_file(ctx, job));
     job->report.outputs = job->outputs;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the sink ---- */
@@ -145,10 +138,9 @@ out:
 enum vc_status vc_job_create_sink(struct vc_ctx *ctx, struct vc_job *job)
 {
     const struct vc_model *model = job->model;
-    enum vc_status status = VC_OK;
     bool nothing = job->options.path == NULL && job->options.n_emit == 0;
 
-    VC_TRY(list_outputs(ctx, job));
+    VC_CALL(list_outputs(ctx, job));
     job->options.path = nothing ? NULL : job->outputs[0].path;
     job->options.emit = NULL; /* the caller's */
     job->options.n_emit = 0;
@@ -159,9 +151,7 @@ enum vc_status vc_job_create_sink(struct vc_ctx *ctx, struct vc_job *job)
     if (nothing && model->format == NULL) { /* no file behind it, and none wanted */
         return vc_null_sink_create(ctx, &job->sink);
     }
-    VC_TRY(job->writers->create(ctx, model, &job->options, &job->sink));
-out:
-    return status;
+    return job->writers->create(ctx, model, &job->options, &job->sink);
 }
 
 void vc_job_output_sizes(struct vc_job *job, uint64_t first_bytes)
@@ -174,10 +164,9 @@ void vc_job_output_sizes(struct vc_job *job, uint64_t first_bytes)
 enum vc_status vc_job_list_beside(struct vc_ctx *ctx, struct vc_job *job)
 {
     size_t n = job->report.n_outputs;
-    enum vc_status status = VC_OK;
 
     job->beside = vc_arena_alloc(ctx, &job->arena, (n + 1) * sizeof *job->beside);
-    VC_TRY_ALLOC(job->beside);
+    VC_CALL_ALLOC(job->beside);
     for (size_t i = 0; i < n; i++) {
         const char *path = vc_sink_of_output(job->sink, i)->beside;
 
@@ -186,8 +175,7 @@ enum vc_status vc_job_list_beside(struct vc_ctx *ctx, struct vc_job *job)
             return VC_E_NOMEM;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_job_written(struct vc_job *job)

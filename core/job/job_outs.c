@@ -86,7 +86,6 @@ static enum vc_status describe_outs(struct vc_ctx *ctx, struct vc_job *job, stru
     size_t n_parts = made_parts(root);
     struct vc_item_outs *outs;
     const char **names;
-    enum vc_status status = VC_OK;
 
     if (n_parts == 0 && item->desc->quant == NULL && root->desc->quant == NULL) {
         if (item->chain->outs != NULL) { /* of an earlier list: passes have changed their minds */
@@ -94,19 +93,18 @@ static enum vc_status describe_outs(struct vc_ctx *ctx, struct vc_job *job, stru
         }
         return VC_OK;
     }
-    VC_TRY(vc_item_own_chain(ctx, item));
+    VC_CALL(vc_item_own_chain(ctx, item));
     outs = vc_arena_alloc(ctx, &job->arena, sizeof *outs);
-    VC_TRY_ALLOC(outs);
+    VC_CALL_ALLOC(outs);
     names = vc_arena_alloc(ctx, &job->arena, (n_parts + 1) * sizeof *names);
-    VC_TRY_ALLOC(names);
+    VC_CALL_ALLOC(names);
     for (size_t k = 0; k < n_parts; k++) {
-        VC_TRY(name_part(ctx, job, item, &root->desc->parts[k], &names[k]));
+        VC_CALL(name_part(ctx, job, item, &root->desc->parts[k], &names[k]));
     }
     *outs = (struct vc_item_outs){.names = names};
-    VC_TRY(out_quant(ctx, job, item, &outs->quant));
+    VC_CALL(out_quant(ctx, job, item, &outs->quant));
     item->chain->outs = outs;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* What the weights were in the file that the last pass would have read, had every pass written one. */
@@ -196,13 +194,12 @@ static const struct vc_quant *quant_of_other_shard(struct vc_ctx *ctx, struct vc
 static enum vc_status list_other_shards(struct vc_ctx *ctx, struct vc_job *job)
 {
     struct vc_out_tensor *to;
-    enum vc_status status = VC_OK;
 
     if (job->options.n_shards == 0) {
         return VC_OK;
     }
     to = vc_alloc_array(ctx, VC_TAG_MISC, job->model->n_tensors, sizeof *to);
-    VC_TRY_ALLOC(to);
+    VC_CALL_ALLOC(to);
     job->other_shards = to;
     job->outs.other_shards = to;
     for (size_t i = 0; i < job->model->n_tensors; i++) {
@@ -214,7 +211,7 @@ static enum vc_status list_other_shards(struct vc_ctx *ctx, struct vc_job *job)
         }
         if (item->desc->quant != NULL) {
             quant = quant_of_other_shard(ctx, job, item->desc->quant);
-            VC_TRY_ALLOC(quant);
+            VC_CALL_ALLOC(quant);
         }
         *to = main_out(job, item, item, quant);
         job->outs.other_shards_unsure =
@@ -222,8 +219,7 @@ static enum vc_status list_other_shards(struct vc_ctx *ctx, struct vc_job *job)
         job->outs.n_other_shards++;
         to++;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The outputs of the item: none where it is not written. */
@@ -236,7 +232,6 @@ static size_t count_outs(const struct vc_job *job, const struct vc_item *item)
 static enum vc_status number_outs(struct vc_ctx *ctx, struct vc_job *job)
 {
     size_t n_tensors = job->model->n_tensors;
-    enum vc_status status = VC_OK;
     size_t n = 0;
 
     for (size_t i = 0; i < n_tensors; i++) {
@@ -246,9 +241,9 @@ static enum vc_status number_outs(struct vc_ctx *ctx, struct vc_job *job)
         return vc_fail(ctx, VC_E_NOMEM, "too many tensors");
     }
     job->first_out = vc_calloc_array(ctx, VC_TAG_MISC, n_tensors, sizeof *job->first_out);
-    VC_TRY_ALLOC(job->first_out);
+    VC_CALL_ALLOC(job->first_out);
     job->out_item = vc_alloc_array(ctx, VC_TAG_MISC, n, sizeof *job->out_item);
-    VC_TRY_ALLOC(job->out_item);
+    VC_CALL_ALLOC(job->out_item);
     job->outs.n = 0;
     for (size_t i = 0; i < n_tensors; i++) {
         size_t left = count_outs(job, &job->plan.items[i]);
@@ -258,8 +253,7 @@ static enum vc_status number_outs(struct vc_ctx *ctx, struct vc_job *job)
             job->out_item[job->outs.n++] = (uint32_t)i;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- stages ---- */
@@ -305,13 +299,11 @@ void vc_job_add_stage(struct vc_job *job, size_t pass)
 
 enum vc_status vc_job_list_outs(struct vc_ctx *ctx, struct vc_job *job)
 {
-    enum vc_status status = VC_OK;
-
-    VC_TRY(number_outs(ctx, job));
+    VC_CALL(number_outs(ctx, job));
     for (size_t i = 0; i < job->model->n_tensors; i++) {
-        VC_TRY(vc_check_cancelled(ctx));
+        VC_CALL(vc_check_cancelled(ctx));
         if (count_outs(job, &job->plan.items[i]) != 0) {
-            VC_TRY(describe_outs(ctx, job, &job->plan.items[i]));
+            VC_CALL(describe_outs(ctx, job, &job->plan.items[i]));
         }
     }
     job->outs.make = make_out;
@@ -326,9 +318,7 @@ enum vc_status vc_job_list_outs(struct vc_ctx *ctx, struct vc_job *job)
     for (size_t i = 0; i < job->n_passes; i++) { /* the last one's, as if every pass had written a file of its own */
         job->outs.lineage = job->passes[i]->lineage != NULL ? job->passes[i]->lineage : job->outs.lineage;
     }
-    VC_TRY(list_other_shards(ctx, job));
-out:
-    return status;
+    return list_other_shards(ctx, job);
 }
 
 void vc_job_free_outs(struct vc_ctx *ctx, struct vc_job *job)

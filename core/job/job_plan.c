@@ -131,7 +131,6 @@ static void clear_calibration(struct vc_item *item)
 static enum vc_status calibrate(struct vc_ctx *ctx, struct vc_job *job, struct vc_pass *pass)
 {
     struct vc_plan *plan = &job->plan;
-    enum vc_status status = VC_OK;
 
     for (size_t round = 0; wants_calibration(plan); round++) {
         struct vc_exec exec = {.items = plan->items, .n_items = plan->n_items, .calibrate = true, .what = "survey"};
@@ -139,14 +138,13 @@ static enum vc_status calibrate(struct vc_ctx *ctx, struct vc_job *job, struct v
         if (pass->ops->decide == NULL) {
             return vc_fail(ctx, VC_E_INTERNAL, "%s: calibrates, but does not decide", pass->ops->name);
         }
-        VC_TRY(vc_exec_run(ctx, &exec));
-        VC_TRY(pass->ops->decide(ctx, pass, plan, round));
+        VC_CALL(vc_exec_run(ctx, &exec));
+        VC_CALL(pass->ops->decide(ctx, pass, plan, round));
     }
     for (size_t i = 0; i < plan->n_items; i++) {
         clear_calibration(&plan->items[i]);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_job_explain(struct vc_ctx *ctx, struct vc_job *job, size_t failed, enum vc_status status)
@@ -205,28 +203,25 @@ static enum vc_status plan_item(struct vc_ctx *ctx, struct vc_job *job, struct v
 static enum vc_status plan_pass(struct vc_ctx *ctx, struct vc_job *job, size_t number)
 {
     struct vc_pass *pass = job->passes[number];
-    enum vc_status status = VC_OK;
 
     pass->said = NULL; /* that of an earlier plan is gone */
     for (size_t i = 0; i < job->plan.n_sets; i++) {
         job->plan.sets[i].pass = pass;
     }
     if (pass->ops->plan_begin != NULL) {
-        VC_TRY(pass->ops->plan_begin(ctx, pass, &job->plan));
+        VC_CALL(pass->ops->plan_begin(ctx, pass, &job->plan));
     }
     for (size_t i = 0; i < job->plan.n_items; i++) {
-        VC_TRY(vc_check_cancelled(ctx));
-        VC_TRY(plan_item(ctx, job, pass, i));
+        VC_CALL(vc_check_cancelled(ctx));
+        VC_CALL(plan_item(ctx, job, pass, i));
     }
     if (pass->ops->plan_end != NULL) {
-        VC_TRY(pass->ops->plan_end(ctx, pass, &job->plan));
+        VC_CALL(pass->ops->plan_end(ctx, pass, &job->plan));
     }
     vc_job_settle_parts(job);
-    VC_TRY(calibrate(ctx, job, pass));
+    VC_CALL(calibrate(ctx, job, pass));
     vc_job_add_stage(job, number);
-    VC_TRY(vc_job_take_names(ctx, job));
-out:
-    return status;
+    return vc_job_take_names(ctx, job);
 }
 
 /* ---- the error of a chain ---- */
@@ -302,9 +297,8 @@ enum vc_status vc_job_list_targets(struct vc_ctx *ctx, struct vc_job *job)
 {
     const struct vc_model *model = job->plan.model;
     struct vc_plan_target *targets = vc_arena_alloc(ctx, &job->arena, (model->n_components + 1) * sizeof *targets);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(targets);
+    VC_CALL_ALLOC(targets);
     job->plan.n_targets = 0;
     for (size_t i = 0; i < model->n_components; i++) {
         const struct vc_component *c = &model->components[i];
@@ -318,8 +312,7 @@ enum vc_status vc_job_list_targets(struct vc_ctx *ctx, struct vc_job *job)
         targets[job->plan.n_targets++] = (struct vc_plan_target){model, job->sink->dialect, NULL};
     }
     job->plan.targets = targets;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* What the items have in common: of a pipeline those of each model. */
@@ -328,9 +321,8 @@ static enum vc_status make_sets(struct vc_ctx *ctx, struct vc_job *job)
     const struct vc_model *model = job->model;
     size_t n = model->n_components != 0 ? model->n_components : 1;
     struct vc_item_set *sets = vc_arena_alloc(ctx, &job->arena, n * sizeof *sets);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(sets);
+    VC_CALL_ALLOC(sets);
     for (size_t i = 0; i < n; i++) {
         size_t first = model->n_components != 0 ? model->components[i].first : 0;
 
@@ -342,16 +334,14 @@ static enum vc_status make_sets(struct vc_ctx *ctx, struct vc_job *job)
     job->plan.sets = sets;
     job->plan.n_sets = n;
     job->stages = vc_arena_alloc(ctx, &job->arena, (n * job->n_passes + 1) * sizeof *job->stages);
-    VC_TRY_ALLOC(job->stages);
+    VC_CALL_ALLOC(job->stages);
     memset(job->stages, 0, (n * job->n_passes + 1) * sizeof *job->stages);
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_job_plan_items(struct vc_ctx *ctx, struct vc_job *job)
 {
     struct vc_plan *plan = &job->plan;
-    enum vc_status status = VC_OK;
 
     *plan = (struct vc_plan){.model = job->model,
                              .arena = &job->arena,
@@ -360,28 +350,27 @@ enum vc_status vc_job_plan_items(struct vc_ctx *ctx, struct vc_job *job)
                              .job = job,
                              .dry_plan = job->dry_plan};
     plan->items = vc_calloc_array(ctx, VC_TAG_MISC, job->model->n_tensors, sizeof *plan->items);
-    VC_TRY_ALLOC(plan->items);
+    VC_CALL_ALLOC(plan->items);
     plan->n_items = job->model->n_tensors;
-    VC_TRY(vc_job_list_targets(ctx, job));
-    VC_TRY(make_sets(ctx, job));
+    VC_CALL(vc_job_list_targets(ctx, job));
+    VC_CALL(make_sets(ctx, job));
     for (size_t i = 0; i < plan->n_items; i++) {
-        VC_TRY(vc_check_cancelled(ctx));
-        VC_TRY(make_item(ctx, job, i));
+        VC_CALL(vc_check_cancelled(ctx));
+        VC_CALL(make_item(ctx, job, i));
     }
-    VC_TRY(share_items(ctx, job));
+    VC_CALL(share_items(ctx, job));
     for (size_t i = 0; i < job->n_passes; i++) {
-        VC_TRY(plan_pass(ctx, job, i));
+        VC_CALL(plan_pass(ctx, job, i));
     }
     for (size_t i = 0; i < plan->n_sets; i++) {
         plan->sets[i].pass = NULL;
     }
     vc_job_settle_parts(job);
     for (size_t i = 0; i < plan->n_items; i++) {
-        VC_TRY(vc_check_cancelled(ctx));
-        VC_TRY(check_parts(ctx, &plan->items[i]));
-        VC_TRY(plan_total(ctx, job, &plan->items[i]));
-        VC_TRY(check_told(ctx, job, &plan->items[i]));
+        VC_CALL(vc_check_cancelled(ctx));
+        VC_CALL(check_parts(ctx, &plan->items[i]));
+        VC_CALL(plan_total(ctx, job, &plan->items[i]));
+        VC_CALL(check_told(ctx, job, &plan->items[i]));
     }
-out:
-    return status;
+    return VC_OK;
 }

@@ -152,28 +152,26 @@ static enum vc_status list_parts(struct vc_ctx *ctx, struct vc_job *job, const s
 static enum vc_status prepare_row(struct vc_ctx *ctx, struct vc_job *job, struct vc_item *item)
 {
     struct vc_item_lists *lists;
-    enum vc_status status = VC_OK;
 
     if (vc_item_is_idle(item)) {
         if (item->tied && !item->dropped) {
             item->reason = vc_arena_printf(ctx, &job->arena, "the same as %s",
                                            job->model->tensors[vc_job_root(job, item->source)->source].name);
-            VC_TRY_ALLOC(item->reason);
+            VC_CALL_ALLOC(item->reason);
         }
         return VC_OK;
     }
     if (item->chain->n_steps == 0 && item->desc->n_parts == 0) {
         return VC_OK;
     }
-    VC_TRY(vc_item_own_chain(ctx, item));
+    VC_CALL(vc_item_own_chain(ctx, item));
     lists = vc_arena_alloc(ctx, &job->arena, sizeof *lists);
-    VC_TRY_ALLOC(lists);
+    VC_CALL_ALLOC(lists);
     *lists = (struct vc_item_lists){.n_parts = 0};
-    VC_TRY(list_parts(ctx, job, item, lists));
-    VC_TRY(item->chain->n_steps != 0 ? list_steps(ctx, job, item, lists) : VC_OK);
+    VC_CALL(list_parts(ctx, job, item, lists));
+    VC_CALL(item->chain->n_steps != 0 ? list_steps(ctx, job, item, lists) : VC_OK);
     item->chain->lists = lists;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Dropped, or a second name: nothing of its own is in the output. */
@@ -277,19 +275,17 @@ static const char *join_commands(struct vc_ctx *ctx, struct vc_job *job)
 static enum vc_status add_note(struct vc_ctx *ctx, struct vc_job *job, const char *id, const char *text)
 {
     struct vc_report *report = &job->report;
-    enum vc_status status = VC_OK;
     const char *copy;
 
     if (text == NULL) {
         return VC_OK;
     }
     copy = vc_arena_printf(ctx, &job->arena, "%s", text);
-    VC_TRY_ALLOC(copy);
+    VC_CALL_ALLOC(copy);
     report->note = report->note[0] == '\0' ? copy : vc_arena_printf(ctx, &job->arena, "%s; %s", report->note, copy);
-    VC_TRY_ALLOC(report->note);
+    VC_CALL_ALLOC(report->note);
     job->notes[report->n_notes++] = (struct vc_report_note){id, copy};
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Passes that found nothing to do are no failure, but hardly what was wanted. A worker's share may have no weights. */
@@ -306,26 +302,24 @@ static enum vc_status list_notes(struct vc_ctx *ctx, struct vc_job *job)
 {
     const struct vc_model *model = job->model;
     size_t most = model->n_facts + job->n_passes + 2 * job->report.n_outputs + 2;
-    enum vc_status status = VC_OK;
 
     job->notes = vc_arena_alloc(ctx, &job->arena, most * sizeof *job->notes);
-    VC_TRY_ALLOC(job->notes);
+    VC_CALL_ALLOC(job->notes);
     job->report.note = "";
     job->report.notes = job->notes;
     for (size_t i = 0; i < model->n_facts; i++) {
         if (strcmp(model->facts[i].key, VC_FACT_NOTE) == 0) {
-            VC_TRY(add_note(ctx, job, "input", model->facts[i].value));
+            VC_CALL(add_note(ctx, job, "input", model->facts[i].value));
         }
     }
     for (size_t i = 0; i < job->n_passes; i++) {
-        VC_TRY(add_note(ctx, job, "pass", job->passes[i]->note));
+        VC_CALL(add_note(ctx, job, "pass", job->passes[i]->note));
     }
-    VC_TRY(add_note(ctx, job, "unchanged", unchanged(job)));
+    VC_CALL(add_note(ctx, job, "unchanged", unchanged(job)));
     for (size_t i = 0; i < job->report.n_outputs; i++) {
-        VC_TRY(add_note(ctx, job, "output", vc_sink_of_output(job->sink, i)->note));
+        VC_CALL(add_note(ctx, job, "output", vc_sink_of_output(job->sink, i)->note));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Whether an output has weights in codes, made or kept. */
@@ -361,21 +355,19 @@ static enum vc_status list_layouts(struct vc_ctx *ctx, struct vc_job *job)
     const struct vc_layout **list = vc_arena_alloc(ctx, &job->arena, n * sizeof *list);
     struct vc_layout *layouts = vc_arena_alloc(ctx, &job->arena, n * sizeof *layouts);
     bool codes = has_codes(job);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(list);
-    VC_TRY_ALLOC(layouts);
+    VC_CALL_ALLOC(list);
+    VC_CALL_ALLOC(layouts);
     for (size_t i = 0; i < n; i++) {
         const struct vc_sink *sink = vc_sink_of_output(job->sink, i);
 
         list[i] = codes && sink->dialect != NULL ? &layouts[i] : NULL;
         if (list[i] != NULL) {
-            VC_TRY(copy_layout(ctx, job, sink, &layouts[i]));
+            VC_CALL(copy_layout(ctx, job, sink, &layouts[i]));
         }
     }
     job->report.layouts = list;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The whole file; of a worker's share, what its tensors take. */
@@ -396,7 +388,6 @@ static uint64_t source_file_bytes(const struct vc_job *job)
 static enum vc_status list_rows(struct vc_ctx *ctx, struct vc_job *job)
 {
     const struct vc_model *model = job->model;
-    enum vc_status status = VC_OK;
     size_t n = 0;
 
     for (size_t i = 0; i < model->n_tensors; i++) {
@@ -404,24 +395,23 @@ static enum vc_status list_rows(struct vc_ctx *ctx, struct vc_job *job)
     }
     if (n != model->n_tensors) {
         job->row_item = vc_alloc_array(ctx, VC_TAG_REPORT, n, sizeof *job->row_item);
-        VC_TRY_ALLOC(job->row_item);
+        VC_CALL_ALLOC(job->row_item);
     }
     for (size_t i = 0; i < model->n_tensors; i++) {
-        VC_TRY(vc_check_cancelled(ctx));
+        VC_CALL(vc_check_cancelled(ctx));
         if (model->tensors[i].part_of == VC_NO_TENSOR && !job->plan.items[i].in_other_shard) {
             if (job->row_item != NULL) {
                 job->row_item[job->report.n_rows] = i;
             }
             job->report.n_rows++;
-            VC_TRY(prepare_row(ctx, job, &job->plan.items[i]));
+            VC_CALL(prepare_row(ctx, job, &job->plan.items[i]));
         }
     }
     if (!job->options.rows_on_request) {
         job->rows = vc_alloc_array(ctx, VC_TAG_REPORT, n, sizeof *job->rows);
-        VC_TRY_ALLOC(job->rows);
+        VC_CALL_ALLOC(job->rows);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Makes the rows, or makes them anew, where a list of them is wanted, and adds them up. */
@@ -444,32 +434,28 @@ static void fill_rows(struct vc_job *job)
 /* The members of the report that passes have of their own. */
 static enum vc_status report_passes(struct vc_ctx *ctx, struct vc_job *job, bool measured)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t i = 0; i < job->n_passes; i++) {
         if (job->passes[i]->ops->report != NULL) {
-            VC_TRY(job->passes[i]->ops->report(ctx, job->passes[i], &job->plan, measured, &job->report));
+            VC_CALL(job->passes[i]->ops->report(ctx, job->passes[i], &job->plan, measured, &job->report));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
 {
     struct vc_report *report = &job->report;
     const struct vc_model *model = job->model;
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; i < model->n_tensors; i++) {
         report->input_compressed |= model->tensors[i].compressed;
     }
-    VC_TRY(list_rows(ctx, job));
+    VC_CALL(list_rows(ctx, job));
     report->rows = job->rows;
     report->job = job;
     report->command = join_commands(ctx, job);
-    VC_TRY_ALLOC(report->command);
-    VC_TRY(list_layouts(ctx, job));
+    VC_CALL_ALLOC(report->command);
+    VC_CALL(list_layouts(ctx, job));
     report->input = model->path;
     report->output = job->outputs[0].path;
     report->input_format = model->format_name;
@@ -479,11 +465,9 @@ enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
     report->device = "cpu";
     report->totals.file_before = source_file_bytes(job);
     fill_rows(job);
-    VC_TRY(vc_job_report_layers(ctx, job));
-    VC_TRY(report_passes(ctx, job, false));
-    VC_TRY(list_notes(ctx, job));
-out:
-    return status;
+    VC_CALL(vc_job_report_layers(ctx, job));
+    VC_CALL(report_passes(ctx, job, false));
+    return list_notes(ctx, job);
 }
 
 /* What the reader noticed while it read. */

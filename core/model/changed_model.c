@@ -83,9 +83,8 @@ static enum vc_status add_parts(struct vc_ctx *ctx, struct own *own, size_t tens
     struct vc_model *model = &own->model;
     const struct vc_change *c = &own->self.changes[tensor];
     struct vc_quant *quant = vc_arena_alloc(ctx, &own->arena, sizeof *quant);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(quant);
+    VC_CALL_ALLOC(quant);
     *quant = *c->quant;
     quant->n_parts = 0;
     for (size_t k = 0; k < c->n_parts; k++) {
@@ -95,7 +94,7 @@ static enum vc_status add_parts(struct vc_ctx *ctx, struct own *own, size_t tens
             vc_arena_printf(ctx, &own->arena, "%s.%s", model->tensors[tensor].name, vc_part_role_name(part->role));
         uint64_t n_bytes = vc_dtype_bytes(part->dtype, part->n_elems);
 
-        VC_TRY_ALLOC(name);
+        VC_CALL_ALLOC(name);
         *t = (struct vc_tensor){.name = name,
                                 .dtype = part->dtype,
                                 .n_dims = part->n_dims,
@@ -111,8 +110,7 @@ static enum vc_status add_parts(struct vc_ctx *ctx, struct own *own, size_t tens
         quant->parts[quant->n_parts++] = (struct vc_quant_part){part->role, model->n_tensors++};
     }
     model->tensors[tensor].quant = quant;
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_changed_model_make(struct vc_ctx *ctx, const struct vc_model *base, const struct vc_change *changes,

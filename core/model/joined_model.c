@@ -42,15 +42,13 @@ static size_t joined_stream_bytes(const struct vc_model *model, size_t tensor)
 static enum vc_status joined_check_rest(struct vc_ctx *ctx, const struct vc_model *model)
 {
     const struct joined *self = model->self;
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; i < self->n; i++) {
         if (self->parts[i] != NULL && self->parts[i]->ops->check_rest != NULL) {
-            VC_TRY(self->parts[i]->ops->check_rest(ctx, self->parts[i]));
+            VC_CALL(self->parts[i]->ops->check_rest(ctx, self->parts[i]));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The first part that has something to say, with its name: there is room for one line. */
@@ -150,20 +148,18 @@ static enum vc_status name_tensors(struct vc_ctx *ctx, const struct joined *self
 {
     const struct vc_model *part = self->parts[index];
     struct vc_tensor *tensors = model->tensors + self->first[index];
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; self->names != NULL && i < part->n_tensors; i++) {
         tensors[i].name = with_name(ctx, model, self->names[index], part->tensors[i].name);
-        VC_TRY_ALLOC(tensors[i].name);
+        VC_CALL_ALLOC(tensors[i].name);
     }
     for (size_t i = 0; self->names != NULL && i < part->n_refused; i++) {
         struct vc_refused *refused = &self->refused[model->n_refused - part->n_refused + i];
 
         refused->name = with_name(ctx, model, self->names[index], refused->name);
-        VC_TRY_ALLOC(refused->name);
+        VC_CALL_ALLOC(refused->name);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Of a part that has a name: what it notes, the rest is about it alone. Else the facts of all parts, each of them once.
@@ -171,12 +167,11 @@ out:
 static enum vc_status take_facts(struct vc_ctx *ctx, const struct vc_model *part, const char *name,
                                  struct vc_model *model)
 {
-    enum vc_status status = VC_OK;
     size_t k;
 
     for (size_t i = 0; name != NULL && i < part->n_facts; i++) {
         if (strcmp(part->facts[i].key, VC_FACT_NOTE) == 0) {
-            VC_TRY(vc_model_add_fact(ctx, model, VC_FACT_NOTE, "%s: %s", name, part->facts[i].value));
+            VC_CALL(vc_model_add_fact(ctx, model, VC_FACT_NOTE, "%s: %s", name, part->facts[i].value));
         }
     }
     if (name != NULL) {
@@ -188,11 +183,10 @@ static enum vc_status take_facts(struct vc_ctx *ctx, const struct vc_model *part
              k++) {
         }
         if (k == model->n_facts) {
-            VC_TRY(vc_model_add_fact(ctx, model, part->facts[i].key, "%s", part->facts[i].value));
+            VC_CALL(vc_model_add_fact(ctx, model, part->facts[i].key, "%s", part->facts[i].value));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status take_part(struct vc_ctx *ctx, struct joined *self, size_t index, struct vc_model *model,
@@ -200,7 +194,6 @@ static enum vc_status take_part(struct vc_ctx *ctx, struct joined *self, size_t 
 {
     const struct vc_model *part = self->parts[index];
     const char *name = self->names != NULL ? self->names[index] : NULL;
-    enum vc_status status;
 
     take_tensors(self, index, model, quants);
     for (size_t i = 0; i < part->n_refused; i++) {
@@ -219,30 +212,25 @@ static enum vc_status take_part(struct vc_ctx *ctx, struct joined *self, size_t 
         model->parts = part->parts;
         model->n_parts = part->n_parts;
     }
-    VC_TRY(name_tensors(ctx, self, index, model));
-    VC_TRY(take_facts(ctx, part, name, model));
-out:
-    return status;
+    VC_CALL(name_tensors(ctx, self, index, model));
+    return take_facts(ctx, part, name, model);
 }
 
 /* What the joined model says of the models it is made of. Those that are lost are left out. */
 static enum vc_status list_components(struct vc_ctx *ctx, struct joined *self, struct vc_model *model)
 {
-    enum vc_status status = VC_OK;
-
     self->components = vc_calloc_array(ctx, VC_TAG_NAMES, self->n, sizeof *self->components);
-    VC_TRY_ALLOC(self->components);
+    VC_CALL_ALLOC(self->components);
     model->components = self->components;
     for (size_t i = 0; i < self->n; i++) {
         if (self->parts[i] != NULL) {
             const char *name = vc_arena_printf(ctx, &model->arena, "%s", self->names[i]);
 
-            VC_TRY_ALLOC(name);
+            VC_CALL_ALLOC(name);
             self->components[model->n_components++] = (struct vc_component){name, self->parts[i], self->first[i]};
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_joined_model_make(struct vc_ctx *ctx, struct vc_model **parts, size_t n, const char *const *names,

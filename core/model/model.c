@@ -359,17 +359,14 @@ void vc_model_ahead(const struct vc_model *model, size_t index, uint64_t first, 
 enum vc_status vc_model_program(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
                                 struct vc_program *out)
 {
-    enum vc_status status = VC_OK;
-
     *out = (struct vc_program){.kind = VC_PROGRAM_NONE};
     if (model->ops->program != NULL) {
-        VC_TRY(model->ops->program(ctx, model, arena, out));
+        VC_CALL(model->ops->program(ctx, model, arena, out));
     }
     if (out->kind == VC_PROGRAM_NONE && model->program_beside != NULL) {
-        VC_TRY(model->program_beside(ctx, model, arena, out));
+        VC_CALL(model->program_beside(ctx, model, arena, out));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_model_close(struct vc_model *model)

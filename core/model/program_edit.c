@@ -47,9 +47,8 @@ static enum vc_status edit_attribute(struct editing *e, struct vc_program_node *
 {
     struct vc_program_attr *attrs;
     size_t k = 0;
-    enum vc_status status;
 
-    VC_TRY(copy(e->ctx, e->arena, node->attrs, node->n_attrs, 0, sizeof *attrs, &attrs));
+    VC_CALL(copy(e->ctx, e->arena, node->attrs, node->n_attrs, 0, sizeof *attrs, &attrs));
     while (k < node->n_attrs && strcmp(attrs[k].name, edit->attribute) != 0) {
         k++;
     }
@@ -61,8 +60,7 @@ static enum vc_status edit_attribute(struct editing *e, struct vc_program_node *
     attrs[k].ints = edit->numbers;
     attrs[k].n = attrs[k].kind == VC_PROGRAM_INTS ? edit->n : attrs[k].n;
     node->attrs = attrs;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- inputs ---- */
@@ -94,17 +92,16 @@ static enum vc_status edit_input(struct editing *e, struct vc_program_node *node
     uint64_t *shape = vc_arena_alloc(e->ctx, e->arena, sizeof *shape);
     const char **inputs;
     const char *name;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(tensor);
-    VC_TRY_ALLOC(shape);
+    VC_CALL_ALLOC(tensor);
+    VC_CALL_ALLOC(shape);
     if (edit->input >= node->n_inputs) {
         return vc_fail(e->ctx, VC_E_INTERNAL, "the node that makes '%s' has no input number %u", edit->value,
                        edit->input);
     }
-    VC_TRY(copy(e->ctx, e->arena, node->inputs, node->n_inputs, 0, sizeof *inputs, &inputs));
+    VC_CALL(copy(e->ctx, e->arena, node->inputs, node->n_inputs, 0, sizeof *inputs, &inputs));
     name = vc_arena_printf(e->ctx, e->arena, "%s, input %u", edit->value, edit->input);
-    VC_TRY_ALLOC(name);
+    VC_CALL_ALLOC(name);
     *shape = edit->n;
     *tensor = (struct vc_program_tensor){.dtype = VC_DTYPE_I64,
                                          .n_dims = edit->n == 1 && is_scalar(e, inputs[edit->input]) ? 0 : 1,
@@ -120,8 +117,7 @@ static enum vc_status edit_input(struct editing *e, struct vc_program_node *node
         }
     }
     e->constants[e->program->n_constants++] = (struct vc_program_constant){name, VC_NO_TENSOR, tensor};
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- declared shapes ---- */
@@ -130,8 +126,6 @@ out:
 static enum vc_status edit_shape(struct editing *e, const struct vc_graph_edit *edits, size_t n,
                                  struct vc_program_value *value, bool *named)
 {
-    enum vc_status status = VC_OK;
-
     *named = false;
     for (size_t i = 0; i < n; i++) {
         struct vc_program_dim *dims;
@@ -140,7 +134,7 @@ static enum vc_status edit_shape(struct editing *e, const struct vc_graph_edit *
             continue;
         }
         *named = true;
-        VC_TRY(copy(e->ctx, e->arena, value->shape, value->n_dims, 0, sizeof *dims, &dims));
+        VC_CALL(copy(e->ctx, e->arena, value->shape, value->n_dims, 0, sizeof *dims, &dims));
         for (size_t d = 0; d < edits[i].n && d < value->n_dims; d++) {
             if (edits[i].numbers[d] >= 0) {
                 dims[d] = (struct vc_program_dim){.size = edits[i].numbers[d]};
@@ -148,8 +142,7 @@ static enum vc_status edit_shape(struct editing *e, const struct vc_graph_edit *
         }
         value->shape = dims;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status edit_declared(struct editing *e, const struct vc_graph_edit *edits, size_t n)
@@ -158,19 +151,18 @@ static enum vc_status edit_declared(struct editing *e, const struct vc_graph_edi
     struct vc_program_value *outputs;
     size_t kept = 0;
     bool named;
-    enum vc_status status;
 
-    VC_TRY(copy(e->ctx, e->arena, e->program->declared, e->program->n_declared, 0, sizeof *declared, &declared));
-    VC_TRY(copy(e->ctx, e->arena, e->program->outputs, e->program->n_outputs, 0, sizeof *outputs, &outputs));
+    VC_CALL(copy(e->ctx, e->arena, e->program->declared, e->program->n_declared, 0, sizeof *declared, &declared));
+    VC_CALL(copy(e->ctx, e->arena, e->program->outputs, e->program->n_outputs, 0, sizeof *outputs, &outputs));
     for (size_t k = 0; k < e->program->n_declared; k++) {
         struct vc_program_value value = declared[k];
 
-        VC_TRY(edit_shape(e, edits, n, &value, &named));
+        VC_CALL(edit_shape(e, edits, n, &value, &named));
         declared[kept] = value;
         kept += named;
     }
     for (size_t k = 0; k < e->program->n_outputs; k++) {
-        VC_TRY(edit_shape(e, edits, n, &outputs[k], &named));
+        VC_CALL(edit_shape(e, edits, n, &outputs[k], &named));
         if (!named) {
             outputs[k].has_shape = false;
             outputs[k].n_dims = 0;
@@ -179,15 +171,13 @@ static enum vc_status edit_declared(struct editing *e, const struct vc_graph_edi
     e->program->n_declared = kept;
     e->program->declared = declared;
     e->program->outputs = outputs;
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_program_edit_graph(struct vc_ctx *ctx, const struct vc_graph_edit *edits, size_t n,
                                      struct vc_arena *arena, struct vc_program *program)
 {
     struct editing e = {.ctx = ctx, .arena = arena, .program = program};
-    enum vc_status status = VC_OK;
 
     if (program->kind != VC_PROGRAM_NODES) {
         return VC_OK;
@@ -198,8 +188,8 @@ enum vc_status vc_program_edit_graph(struct vc_ctx *ctx, const struct vc_graph_e
                            "values of the graph become codes: what comes behind that needs a run of its own");
         }
     }
-    VC_TRY(copy(ctx, arena, program->nodes, program->n_nodes, 0, sizeof *e.nodes, &e.nodes));
-    VC_TRY(copy(ctx, arena, program->constants, program->n_constants, n, sizeof *e.constants, &e.constants));
+    VC_CALL(copy(ctx, arena, program->nodes, program->n_nodes, 0, sizeof *e.nodes, &e.nodes));
+    VC_CALL(copy(ctx, arena, program->constants, program->n_constants, n, sizeof *e.constants, &e.constants));
     for (size_t i = 0; i < n; i++) {
         struct vc_program_node *node = edits[i].kind != VC_GRAPH_EDIT_SHAPE ? maker_of(&e, edits[i].value) : NULL;
 
@@ -209,14 +199,13 @@ enum vc_status vc_program_edit_graph(struct vc_ctx *ctx, const struct vc_graph_e
         if (node == NULL) {
             return vc_fail(ctx, VC_E_INTERNAL, "no node makes '%s', which an edit names", edits[i].value);
         }
-        VC_TRY(edits[i].kind == VC_GRAPH_EDIT_INPUT ? edit_input(&e, node, &edits[i])
-                                                    : edit_attribute(&e, node, &edits[i]));
+        VC_CALL(edits[i].kind == VC_GRAPH_EDIT_INPUT ? edit_input(&e, node, &edits[i])
+                                                     : edit_attribute(&e, node, &edits[i]));
     }
-    VC_TRY(edit_declared(&e, edits, n));
+    VC_CALL(edit_declared(&e, edits, n));
     program->nodes = e.nodes;
     program->constants = e.constants;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- weights ---- */
@@ -227,37 +216,33 @@ static enum vc_status take_shape(struct vc_ctx *ctx, const struct vc_model *mode
     const struct vc_tensor *t = &model->tensors[constant->index];
     struct vc_program_tensor *tensor = vc_arena_alloc(ctx, arena, sizeof *tensor);
     void *data = NULL;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(tensor);
+    VC_CALL_ALLOC(tensor);
     if (constant->tensor->data != NULL && t->quant == NULL && t->size_bytes <= VC_PROGRAM_MAX_INLINE) {
         data = vc_arena_alloc(ctx, arena, (size_t)t->size_bytes + 1);
-        VC_TRY_ALLOC(data);
-        VC_TRY(vc_source_read_any(ctx, model, constant->index, VC_FORM_VALUES, 0, data, (size_t)t->size_bytes));
+        VC_CALL_ALLOC(data);
+        VC_CALL(vc_source_read_any(ctx, model, constant->index, VC_FORM_VALUES, 0, data, (size_t)t->size_bytes));
     }
     *tensor = (struct vc_program_tensor){
         .dtype = t->dtype, .n_dims = t->n_dims, .shape = t->shape, .n_bytes = t->size_bytes, .data = data};
     constant->tensor = tensor;
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_program_take_shapes(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
                                       struct vc_program *program)
 {
     struct vc_program_constant *constants;
-    enum vc_status status = VC_OK;
 
     if (program->kind != VC_PROGRAM_NODES) {
         return VC_OK;
     }
-    VC_TRY(copy(ctx, arena, program->constants, program->n_constants, 0, sizeof *constants, &constants));
+    VC_CALL(copy(ctx, arena, program->constants, program->n_constants, 0, sizeof *constants, &constants));
     for (size_t k = 0; k < program->n_constants; k++) {
         if (constants[k].index != VC_NO_TENSOR && constants[k].tensor != NULL) {
-            VC_TRY(take_shape(ctx, model, arena, &constants[k]));
+            VC_CALL(take_shape(ctx, model, arena, &constants[k]));
         }
     }
     program->constants = constants;
-out:
-    return status;
+    return VC_OK;
 }

@@ -24,17 +24,15 @@ static void move_aliases(const struct vc_model *source, const bool *gone, struct
 static enum vc_status index_names(struct vc_ctx *ctx, const bool *gone, struct vc_model *model)
 {
     struct vc_name_list list = VC_NAME_LIST(model->tensors, sizeof *model->tensors);
-    enum vc_status status;
 
-    VC_TRY(vc_name_table_make(ctx, model->n_tensors, &model->names));
+    VC_CALL(vc_name_table_make(ctx, model->n_tensors, &model->names));
     for (size_t i = 0; i < model->n_tensors; i++) {
         if (!gone[i] && vc_name_table_add(&model->names, list, i) != SIZE_MAX) {
             return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: two tensors of the output would have this name",
                            model->tensors[i].name);
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static struct vc_model *create(struct vc_ctx *ctx, const struct vc_model *source)
@@ -57,11 +55,9 @@ static struct vc_model *create(struct vc_ctx *ctx, const struct vc_model *source
 enum vc_status vc_renamed_model_make(struct vc_ctx *ctx, const struct vc_model *source, const char *const *names,
                                      const bool *gone, struct vc_model **out)
 {
-    enum vc_status status = VC_OK;
-
     if (*out == NULL) {
         *out = create(ctx, source);
-        VC_TRY_ALLOC(*out);
+        VC_CALL_ALLOC(*out);
     }
     for (size_t i = 0; i < source->n_tensors; i++) {
         (*out)->tensors[i] = source->tensors[i];
@@ -70,9 +66,7 @@ enum vc_status vc_renamed_model_make(struct vc_ctx *ctx, const struct vc_model *
         }
     }
     move_aliases(source, gone, *out);
-    VC_TRY(index_names(ctx, gone, *out));
-out:
-    return status;
+    return index_names(ctx, gone, *out);
 }
 
 void vc_renamed_model_free(struct vc_ctx *ctx, struct vc_model *model)

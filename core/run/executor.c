@@ -313,17 +313,14 @@ static uint64_t total_bytes(const struct vc_run_state *rs)
 
 static enum vc_status run_state_init(struct vc_ctx *ctx, struct vc_exec *exec, struct vc_run_state *rs)
 {
-    enum vc_status status = VC_OK;
-
     rs->live = vc_calloc_array(ctx, VC_TAG_MISC, exec->n_items, sizeof(struct vc_live *));
-    VC_TRY_ALLOC(rs->live);
-    VC_TRY(make_order(ctx, rs));
+    VC_CALL_ALLOC(rs->live);
+    VC_CALL(make_order(ctx, rs));
     (void)worker_room(rs);
     rs->total_bytes = total_bytes(rs);
     atomic_init(&rs->done_bytes, 0);
     rs->last_progress = vc_seconds();
-out:
-    return status;
+    return VC_OK;
 }
 
 static void run_state_release(struct vc_ctx *ctx, struct vc_run_state *rs)

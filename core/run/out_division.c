@@ -29,15 +29,13 @@ static void number(const struct vc_out_list *outs, struct vc_out_division *d)
 enum vc_status vc_out_divide(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_out_list *outs, size_t n,
                              const size_t *list_of, struct vc_out_division *out)
 {
-    enum vc_status status = VC_OK;
-
     *out = (struct vc_out_division){.n = n, .list_of = list_of};
     out->lists = vc_arena_alloc(ctx, arena, (n + 1) * sizeof *out->lists);
-    VC_TRY_ALLOC(out->lists);
+    VC_CALL_ALLOC(out->lists);
     out->tensors = vc_arena_alloc(ctx, arena, (n + 1) * sizeof *out->tensors);
-    VC_TRY_ALLOC(out->tensors);
+    VC_CALL_ALLOC(out->tensors);
     out->place = vc_arena_alloc(ctx, arena, (outs->n + 1) * sizeof *out->place);
-    VC_TRY_ALLOC(out->place);
+    VC_CALL_ALLOC(out->place);
     for (size_t i = 0; i < n; i++) {
         out->lists[i] = *outs;
         out->lists[i].n = 0;
@@ -45,7 +43,7 @@ enum vc_status vc_out_divide(struct vc_ctx *ctx, struct vc_arena *arena, const s
     number(outs, out);
     for (size_t i = 0; i < n; i++) {
         out->tensors[i] = vc_arena_alloc(ctx, arena, (out->lists[i].n + 1) * sizeof *out->tensors[i]);
-        VC_TRY_ALLOC(out->tensors[i]);
+        VC_CALL_ALLOC(out->tensors[i]);
         out->lists[i].tensors = out->tensors[i];
     }
     for (size_t i = 0; i < outs->n; i++) {
@@ -59,9 +57,8 @@ enum vc_status vc_out_divide(struct vc_ctx *ctx, struct vc_arena *arena, const s
         to->alias_of = to->alias ? out->place[to->alias_of] : 0;
         if (to->quant != NULL) {
             to->quant = move_quant(ctx, arena, to->quant, out->place);
-            VC_TRY_ALLOC(to->quant);
+            VC_CALL_ALLOC(to->quant);
         }
     }
-out:
-    return status;
+    return VC_OK;
 }

@@ -27,22 +27,20 @@ enum vc_status vc_tee_parts_divide(struct vc_ctx *ctx, struct tee_parts *parts, 
 {
     size_t *list_of = vc_arena_alloc(ctx, &parts->arena, (outs->n + 1) * sizeof *list_of);
     struct vc_out_list *list;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(list_of);
+    VC_CALL_ALLOC(list_of);
     for (size_t i = 0; i < outs->n; i++) {
         const struct vc_out_tensor t = vc_out_at(outs, i);
 
         list_of[i] = !t.apart ? MAIN : t.alias ? SIZE_MAX : PARTS; /* of second names no bytes come */
     }
-    VC_TRY(vc_out_divide(ctx, &parts->arena, outs, LISTS, list_of, &parts->division));
+    VC_CALL(vc_out_divide(ctx, &parts->arena, outs, LISTS, list_of, &parts->division));
     list = &parts->division.lists[PARTS];
     *list = (struct vc_out_list){.n = list->n, .tensors = list->tensors, .drop = outs->drop};
     for (size_t i = 0; i < list->n; i++) {
         parts->division.tensors[PARTS][i].role = VC_PART_CODES;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A tensor without a size for each of the source's, so that their numbers are the same. */
@@ -51,7 +49,6 @@ static enum vc_status make_model(struct vc_ctx *ctx, struct tee_parts *parts, co
 {
     size_t n = source->n_tensors;
     struct vc_memory_tensor *tensors = vc_arena_alloc(ctx, &parts->arena, (n + 1) * sizeof *tensors);
-    enum vc_status status = VC_OK;
 
     if (tensors == NULL) {
         return VC_E_NOMEM;
@@ -59,9 +56,7 @@ static enum vc_status make_model(struct vc_ctx *ctx, struct tee_parts *parts, co
     for (size_t i = 0; i < n; i++) {
         tensors[i] = (struct vc_memory_tensor){.name = source->tensors[i].name, .dtype = dtype};
     }
-    VC_TRY(vc_memory_model_create(ctx, tensors, n, &parts->model));
-out:
-    return status;
+    return vc_memory_model_create(ctx, tensors, n, &parts->model);
 }
 
 enum vc_status vc_tee_parts_create(struct vc_ctx *ctx, const struct vc_writers *writers, const struct vc_model *model,

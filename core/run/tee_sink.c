@@ -52,32 +52,28 @@ static enum vc_status tee_layout(struct vc_ctx *ctx, struct vc_sink *sink, const
                                  uint64_t *file_bytes)
 {
     struct tee *tee = sink->self;
-    enum vc_status status = VC_OK;
 
     if (tee->parts != NULL) {
-        VC_TRY(vc_tee_parts_divide(ctx, tee->parts, outs));
+        VC_CALL(vc_tee_parts_divide(ctx, tee->parts, outs));
     }
     for (size_t i = 0; i < tee->n; i++) {
         const struct vc_out_list *own = tee->parts == NULL ? outs : vc_tee_parts_list(tee->parts, gets_parts(tee, i));
 
-        VC_TRY(tee->sinks[i]->ops->layout(ctx, tee->sinks[i], own, &tee->outputs[i].file_bytes));
+        VC_CALL(tee->sinks[i]->ops->layout(ctx, tee->sinks[i], own, &tee->outputs[i].file_bytes));
     }
     join(sink);
     *file_bytes = tee->outputs[0].file_bytes;
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status tee_begin(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct tee *tee = sink->self;
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; i < tee->n; i++) {
-        VC_TRY(tee->sinks[i]->ops->begin(ctx, tee->sinks[i]));
+        VC_CALL(tee->sinks[i]->ops->begin(ctx, tee->sinks[i]));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- pieces ---- */
@@ -104,7 +100,6 @@ static enum vc_status tee_pack(struct vc_ctx *ctx, struct vc_sink *sink, struct 
     struct vc_packet *packets = packet->buffer;
     char *at = (char *)packet->buffer + aligned(tee->n * sizeof(struct vc_packet));
     size_t n_bytes = packet->n_bytes;
-    enum vc_status status = VC_OK;
 
     if (tee_pack_bound(sink, n_bytes) > packet->buffer_bytes) {
         return vc_fail(ctx, VC_E_INTERNAL, "a packet of %zu bytes needs more room than was planned", n_bytes);
@@ -118,26 +113,23 @@ static enum vc_status tee_pack(struct vc_ctx *ctx, struct vc_sink *sink, struct 
         if (out == SIZE_MAX) {
             continue;
         }
-        VC_TRY(vc_sink_pack(ctx, tee->sinks[i], out, packet->offset, packet->data, n_bytes, &packets[i]));
+        VC_CALL(vc_sink_pack(ctx, tee->sinks[i], out, packet->offset, packet->data, n_bytes, &packets[i]));
         at += room;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status tee_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
 {
     struct tee *tee = sink->self;
     const struct vc_packet *packets = packet->buffer;
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; i < tee->n; i++) {
         if (packets[i].out != SIZE_MAX) {
-            VC_TRY(tee->sinks[i]->ops->emit(ctx, tee->sinks[i], &packets[i]));
+            VC_CALL(tee->sinks[i]->ops->emit(ctx, tee->sinks[i], &packets[i]));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the end ---- */
@@ -145,14 +137,12 @@ out:
 static enum vc_status tee_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes)
 {
     struct tee *tee = sink->self;
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; i < tee->n; i++) {
-        VC_TRY(tee->sinks[i]->ops->finish(ctx, tee->sinks[i], &tee->outputs[i].file_bytes));
+        VC_CALL(tee->sinks[i]->ops->finish(ctx, tee->sinks[i], &tee->outputs[i].file_bytes));
     }
     *file_bytes = tee->outputs[0].file_bytes;
-out:
-    return status;
+    return VC_OK;
 }
 
 static bool is_stdout(const struct vc_report_output *output)

@@ -131,18 +131,16 @@ static enum vc_status begin_item(struct vc_worker *worker, const struct vc_ticke
     struct vc_run_state *rs = worker->rs;
     struct vc_live *live = ticket->live;
     struct vc_item *item = &rs->exec->items[live->item];
-    enum vc_status status;
 
-    VC_TRY(vc_steps_begin(&worker->ctx, item, rs->exec->calibrate ? live->target + 1 : item->chain->n_steps));
+    VC_CALL(vc_steps_begin(&worker->ctx, item, rs->exec->calibrate ? live->target + 1 : item->chain->n_steps));
     if (!rs->exec->calibrate && item->chain->compare != NULL) {
-        VC_TRY(item->chain->compare->ops->begin(&worker->ctx, item->chain->compare));
+        VC_CALL(item->chain->compare->ops->begin(&worker->ctx, item->chain->compare));
     }
     (void)pthread_mutex_lock(&rs->mutex);
     live->ready_phases = 1;
     (void)pthread_cond_broadcast(&rs->changed);
     (void)pthread_mutex_unlock(&rs->mutex);
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_live_free(struct vc_ctx *ctx, struct vc_run_state *rs, struct vc_live *live)
@@ -230,23 +228,21 @@ static enum vc_status read_in_turn(struct vc_worker *worker, const struct vc_tic
     const struct vc_model *model = item->set->model;
     struct vc_ctx *ctx = &worker->ctx;
     bool last = is_last(worker, ticket);
-    enum vc_status status = VC_OK;
 
-    VC_TRY(wait_for_turn(worker, ticket));
+    VC_CALL(wait_for_turn(worker, ticket));
     /* Only the worker whose turn it is touches live->stream until the turn is passed on. */
     if (ticket->tile == 0) {
-        VC_TRY(model->ops->stream_open(ctx, model, item->source, live->form, &live->stream));
+        VC_CALL(model->ops->stream_open(ctx, model, item->source, live->form, &live->stream));
     }
-    VC_TRY(model->ops->stream_read(ctx, live->stream, dst, n));
+    VC_CALL(model->ops->stream_read(ctx, live->stream, dst, n));
     if (last) {
         struct vc_source_stream *stream = live->stream;
 
         live->stream = NULL;
-        VC_TRY(model->ops->stream_close(ctx, stream, true));
+        VC_CALL(model->ops->stream_close(ctx, stream, true));
     }
     pass_turn(worker, ticket, last);
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status read_bytes(struct vc_worker *worker, const struct vc_ticket *ticket, uint64_t offset, void *dst,
@@ -315,23 +311,21 @@ static enum vc_status write_batch(struct vc_worker *worker, const struct vc_tick
     struct vc_run_state *rs = worker->rs;
     struct vc_sink *sink = rs->exec->sink;
     struct vc_packet packets[VC_PACKETS];
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; i < n; i++) {
         packets[i] =
             (struct vc_packet){.buffer = worker->packets == NULL ? NULL : worker->packets + i * rs->packet_bytes,
                                .buffer_bytes = rs->packet_bytes};
-        VC_TRY(vc_sink_pack(&worker->ctx, sink, pieces[i].out, pieces[i].offset, pieces[i].data, pieces[i].n,
-                            &packets[i]));
+        VC_CALL(vc_sink_pack(&worker->ctx, sink, pieces[i].out, pieces[i].offset, pieces[i].data, pieces[i].n,
+                             &packets[i]));
     }
-    VC_TRY(wait_to_emit(worker, ticket));
+    VC_CALL(wait_to_emit(worker, ticket));
     /* Where the order is free, the small parts go first. A file has one writer at a time: after the large piece, this
      * worker would often have to wait for another worker's large piece before it could write the small ones. */
     for (size_t i = 0; i < n; i++) {
-        VC_TRY(sink->ops->emit(&worker->ctx, sink, &packets[rs->ordered ? i : n - 1 - i]));
+        VC_CALL(sink->ops->emit(&worker->ctx, sink, &packets[rs->ordered ? i : n - 1 - i]));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Pieces of one ticket that are packed together before any of them is emitted. */
@@ -349,14 +343,13 @@ static enum vc_status add_piece(struct batch *batch, struct piece piece)
 {
     struct vc_run_state *rs = batch->worker->rs;
     size_t most = rs->packet_bytes != 0 ? rs->piece_bytes : piece.n;
-    enum vc_status status = VC_OK;
 
     while (piece.n != 0) {
         struct piece part = piece;
 
         part.n = piece.n < most ? piece.n : most;
         if (batch->n == VC_PACKETS) {
-            VC_TRY(write_batch(batch->worker, batch->ticket, batch->pieces, batch->n));
+            VC_CALL(write_batch(batch->worker, batch->ticket, batch->pieces, batch->n));
             batch->n = 0;
         }
         batch->pieces[batch->n++] = part;
@@ -364,19 +357,15 @@ static enum vc_status add_piece(struct batch *batch, struct piece piece)
         piece.offset += part.n;
         piece.n -= part.n;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Writes what is left, and lets the next ticket emit. */
 static enum vc_status end_batch(struct batch *batch)
 {
-    enum vc_status status;
-
-    VC_TRY(write_batch(batch->worker, batch->ticket, batch->pieces, batch->n));
+    VC_CALL(write_batch(batch->worker, batch->ticket, batch->pieces, batch->n));
     emitted(batch->worker);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the work ---- */
@@ -389,18 +378,16 @@ static enum vc_status copy_piece(struct vc_worker *worker, const struct vc_ticke
     struct batch batch = {.worker = worker, .ticket = ticket};
     size_t n;
     uint64_t offset = vc_copy_range(&rs->exec->items[live->item], live->form, rs->ordered, ticket->tile, &n);
-    enum vc_status status;
 
-    VC_TRY(read_bytes(worker, ticket, offset, worker->buffers.in, n));
+    VC_CALL(read_bytes(worker, ticket, offset, worker->buffers.in, n));
     atomic_fetch_add(&rs->done_bytes, n);
     if (rs->exec->sink != NULL) {
-        VC_TRY(add_piece(
+        VC_CALL(add_piece(
             &batch, (struct piece){
                         .out = rs->exec->first_out[live->item], .offset = offset, .data = worker->buffers.in, .n = n}));
-        VC_TRY(end_batch(&batch));
+        VC_CALL(end_batch(&batch));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Adds the figures of a tile to the running ones. The tile's chunks are summed before the lock is taken; sums are
@@ -457,15 +444,13 @@ static enum vc_status compare_ends(struct vc_worker *worker, struct vc_live *liv
     struct vc_buffers *buffers = &worker->buffers;
     struct vc_tile_in result = {.data = data, .parts = buffers->in_views};
     struct vc_tile_stats stats = {0};
-    enum vc_status status;
 
     for (size_t i = 0; i < item->desc->n_parts; i++) {
         buffers->in_views[i] = vc_steps_view(item, item->desc, i, source, buffers);
     }
-    VC_TRY(compare->ops->tile(&worker->ctx, compare, tile, source, &result, &worker->before, &worker->after, &stats));
+    VC_CALL(compare->ops->tile(&worker->ctx, compare, tile, source, &result, &worker->before, &worker->after, &stats));
     add_figures(worker, &live->running[item->chain->n_steps], tile, &stats);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Writes what the steps made of a tile: the values or codes, then the parts that are due with it. */
@@ -477,22 +462,19 @@ static enum vc_status write_tile(struct vc_worker *worker, const struct vc_ticke
     struct batch batch = {.worker = worker, .ticket = ticket};
     enum vc_dtype dtype = item->desc->dtype;
     size_t main_out = exec->first_out[ticket->item];
-    enum vc_status status;
 
-    VC_TRY(add_piece(&batch, (struct piece){main_out, vc_dtype_bytes(dtype, tile->first), data,
-                                            (size_t)vc_dtype_bytes(dtype, tile->n_elems)}));
+    VC_CALL(add_piece(&batch, (struct piece){main_out, vc_dtype_bytes(dtype, tile->first), data,
+                                             (size_t)vc_dtype_bytes(dtype, tile->n_elems)}));
     for (size_t i = 0; i < item->desc->n_parts; i++) {
         const struct vc_part_desc *part = &item->desc->parts[i];
         struct vc_part_view view = vc_steps_view(item, item->desc, i, source, &worker->buffers);
 
         if (view.write && view.data != NULL && view.n != 0) {
-            VC_TRY(add_piece(&batch, (struct piece){main_out + 1 + i, vc_dtype_bytes(part->dtype, view.first),
-                                                    view.data, (size_t)vc_dtype_bytes(part->dtype, view.n)}));
+            VC_CALL(add_piece(&batch, (struct piece){main_out + 1 + i, vc_dtype_bytes(part->dtype, view.first),
+                                                     view.data, (size_t)vc_dtype_bytes(part->dtype, view.n)}));
         }
     }
-    VC_TRY(end_batch(&batch));
-out:
-    return status;
+    return end_batch(&batch);
 }
 
 /* Shows step k its input, from which it makes nothing yet: a calibrate while the job is planned, or a scan. */
@@ -538,24 +520,22 @@ static enum vc_status read_head(struct vc_worker *worker, const struct vc_ticket
     struct seeing seeing = {worker, live};
     bool last = is_last(worker, ticket);
     const struct vc_step *step;
-    enum vc_status status;
 
-    VC_TRY(wait_for_turn(worker, ticket));
+    VC_CALL(wait_for_turn(worker, ticket));
     if (ticket->tile == 0) {
-        VC_TRY(vc_reshape_open(&worker->ctx, item, k, &live->stage));
+        VC_CALL(vc_reshape_open(&worker->ctx, item, k, &live->stage));
     }
     live->stage.see = live->n_running != 0 && ticket->phase + 1 == live->n_phases ? see_stage : NULL;
     live->stage.user = &seeing;
-    VC_TRY(vc_reshape_tile(&worker->ctx, &live->stage, tile, buffers->in));
+    VC_CALL(vc_reshape_tile(&worker->ctx, &live->stage, tile, buffers->in));
     step = item->chain->steps[live->stage.n_steps - 1];
     memcpy(buffers->views + step->first_view, vc_reshape_views(&live->stage), step->n_made * sizeof *buffers->views);
     if (last) {
-        VC_TRY(vc_reshape_finish(&worker->ctx, &live->stage));
+        VC_CALL(vc_reshape_finish(&worker->ctx, &live->stage));
         vc_reshape_close(&worker->ctx, &live->stage);
     }
     pass_turn(worker, ticket, last);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The input of the phase: a tile of the source, or of what changed its shape. */
@@ -724,45 +704,39 @@ static enum vc_status run_whole(struct vc_worker *worker, struct vc_ticket *tick
     const struct vc_item *item = &worker->rs->exec->items[live->item];
     const struct vc_model *model = item->set->model;
     struct vc_ctx *ctx = &worker->ctx;
-    enum vc_status status = VC_OK;
     size_t n_phases = live->n_phases;
 
     for (ticket->phase = 0; ticket->phase < n_phases; ticket->phase++) {
         uint64_t n_tiles = vc_ticket_tiles(worker->rs, item, ticket->phase);
 
-        VC_TRY(model->ops->stream_open(ctx, model, item->source, live->form, &live->stream));
+        VC_CALL(model->ops->stream_open(ctx, model, item->source, live->form, &live->stream));
         for (ticket->tile = 0; ticket->tile < n_tiles; ticket->tile++) {
             if (ticket->tile + 1 < n_tiles) {
-                VC_TRY(run_tile(worker, ticket));
+                VC_CALL(run_tile(worker, ticket));
             } else { /* the end of the stream is checked before the tensor counts as done */
-                VC_TRY(vc_check_cancelled(ctx));
-                VC_TRY(live->copy ? copy_piece(worker, ticket) : work_on_tile(worker, ticket));
+                VC_CALL(vc_check_cancelled(ctx));
+                VC_CALL(live->copy ? copy_piece(worker, ticket) : work_on_tile(worker, ticket));
             }
         }
         {
             struct vc_source_stream *stream = live->stream;
 
             live->stream = NULL;
-            VC_TRY(model->ops->stream_close(ctx, stream, true));
+            VC_CALL(model->ops->stream_close(ctx, stream, true));
         }
-        VC_TRY(tile_completed(worker, live, ticket->phase));
+        VC_CALL(tile_completed(worker, live, ticket->phase));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_ticket_run(struct vc_worker *worker, struct vc_ticket *ticket)
 {
-    enum vc_status status;
-
     if (ticket->first) {
-        VC_TRY(begin_item(worker, ticket));
+        VC_CALL(begin_item(worker, ticket));
     }
     if (ticket->whole) {
         return run_whole(worker, ticket);
     }
-    VC_TRY(wait_for_phase(worker, ticket));
-    VC_TRY(run_tile(worker, ticket));
-out:
-    return status;
+    VC_CALL(wait_for_phase(worker, ticket));
+    return run_tile(worker, ticket);
 }

@@ -336,21 +336,19 @@ static enum vc_status bring_input(struct vc_ctx *ctx, void *user, uint32_t k, st
 {
     struct calibration *c = user;
     const struct vc_rows_input *input = &c->view.inputs[k];
-    enum vc_status status = VC_OK;
 
     *value = c->inputs[k];
     value->n = c->now.n * input->n_elems;
     value->shape[0] = (int64_t)c->now.n;
     value->data = vc_alloc_array(ctx, VC_TAG_TILES, value->n + 1, sizeof(int64_t));
-    VC_TRY_ALLOC(value->data);
-    VC_TRY(vc_rows_read(&c->view, k, c->now.numbers, c->now.n, false, value->data));
+    VC_CALL_ALLOC(value->data);
+    VC_CALL(vc_rows_read(&c->view, k, c->now.numbers, c->now.n, false, value->data));
     for (size_t i = 0; vc_sha256_built_in() && i < c->now.n; i++) {
         size_t n = (size_t)input->n_elems * (input->integers ? sizeof(int64_t) : sizeof(float));
 
         add_digest(c->digest, (const char *)value->data + i * n, n);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status copy_elements(struct vc_ctx *ctx, const struct vc_run_value *from, void **to)
@@ -590,61 +588,54 @@ static enum vc_status lay_out_layer(struct calibration *c, struct layer *layer)
                           [HIST_WIDTH] = {VC_DTYPE_F32, 1, NULL, (void **)&layer->width},
                           [SAMPLE] = {VC_DTYPE_F32, layer->n_sample, layer->sample, NULL},
                           [MOMENTS] = {VC_DTYPE_F64, from->moments != NULL ? k : 0, from->moments, NULL}};
-    enum vc_status status = VC_OK;
 
     for (unsigned which = 0; which < N_ARRAYS; which++) {
         if (arrays[which].size != 0) {
-            VC_TRY(add_array(c, layer->tensor, tails[which], arrays[which].dtype, arrays[which].size,
-                             arrays[which].data, arrays[which].made));
+            VC_CALL(add_array(c, layer->tensor, tails[which], arrays[which].dtype, arrays[which].size,
+                              arrays[which].data, arrays[which].made));
             c->arrays[c->n_arrays - 1].n_dims += which == MOMENTS;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status lay_out_graph(struct calibration *c)
 {
     const struct vc_graph_values *v = &c->graph_values;
-    enum vc_status status = VC_OK;
 
     for (size_t k = 0; k < v->n_samples; k++) {
         const struct vc_graph_sample *s = &v->samples[k];
 
-        VC_TRY(add_array(c, s->tensor, ".in_sample", VC_DTYPE_F32, s->of->n_columns, s->vectors, NULL));
+        VC_CALL(add_array(c, s->tensor, ".in_sample", VC_DTYPE_F32, s->of->n_columns, s->vectors, NULL));
         *(uint64_t *)(uintptr_t)c->arrays[c->n_arrays - 1].shape = s->n;
         c->arrays[c->n_arrays - 1].n_dims = 2;
     }
     for (size_t k = 0; k < v->n_ranges; k++) {
-        VC_TRY(add_array(c, c->graph->values[v->ranges[k].value].name, ".range", VC_DTYPE_F32, 2, v->ranges[k].ends,
-                         NULL));
+        VC_CALL(add_array(c, c->graph->values[v->ranges[k].value].name, ".range", VC_DTYPE_F32, 2, v->ranges[k].ends,
+                          NULL));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The arrays of the file, whose numbers come when all rows are seen. */
 static enum vc_status lay_out(struct calibration *c)
 {
     int64_t *rows;
-    enum vc_status status = VC_OK;
 
     c->arrays = vc_calloc_array(c->ctx, VC_TAG_MISC, c->n_layers * (N_ARRAYS + 1) + c->graph_values.n_ranges + 2,
                                 sizeof *c->arrays);
-    VC_TRY_ALLOC(c->arrays);
+    VC_CALL_ALLOC(c->arrays);
     for (size_t k = 0; k < c->n_layers; k++) {
         struct layer *layer = &c->layers[k];
 
-        VC_TRY(
+        VC_CALL(
             vc_calibration_sample(c->ctx, c->options.network.weights, layer->tensor, layer->sample, &layer->n_sample));
-        VC_TRY(lay_out_layer(c, layer));
+        VC_CALL(lay_out_layer(c, layer));
     }
-    VC_TRY(lay_out_graph(c));
-    VC_TRY(add_array(c, VC_STATISTICS_ROWS, "", VC_DTYPE_I64, 1, NULL, (void **)&rows));
+    VC_CALL(lay_out_graph(c));
+    VC_CALL(add_array(c, VC_STATISTICS_ROWS, "", VC_DTYPE_I64, 1, NULL, (void **)&rows));
     *rows = (int64_t)c->n_numbers;
-    VC_TRY(add_array(c, VC_STATISTICS_DATA, "", VC_DTYPE_I64, 4, c->digest, NULL));
-out:
-    return status;
+    return add_array(c, VC_STATISTICS_DATA, "", VC_DTYPE_I64, 4, c->digest, NULL);
 }
 
 static void fill(struct calibration *c)

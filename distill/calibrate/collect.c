@@ -246,10 +246,9 @@ enum vc_status vc_collector_look(struct vc_ctx *ctx, const struct vc_collector *
     size_t each = c->conv == NULL ? value->n / k / rows->n : 0; /* vectors of a row */
     struct vc_window w;
     int64_t o[3];
-    enum vc_status status = VC_OK;
 
     if (c->conv != NULL) {
-        VC_TRY(find_window(ctx, c, graph, value, &w));
+        VC_CALL(find_window(ctx, c, graph, value, &w));
         each = (size_t)(w.out[0] * w.out[1] * w.out[2]);
     }
     for (size_t j = 0; each != 0 && j < n; j++, to += k) {
@@ -265,8 +264,7 @@ enum vc_status vc_collector_look(struct vc_ctx *ctx, const struct vc_collector *
             memcpy(to, (const float *)value->data + v * k, k * sizeof *to);
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status add_windows(struct vc_ctx *ctx, struct vc_collector *c, struct vc_thread_pool *pool,
@@ -277,9 +275,8 @@ static enum vc_status add_windows(struct vc_ctx *ctx, struct vc_collector *c, st
     size_t images = (size_t)value->shape[0];
     size_t image = value->n / images;
     struct vc_window w;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(find_window(ctx, c, graph, value, &w));
+    VC_CALL(find_window(ctx, c, graph, value, &w));
     for (size_t i = 0; i < images; i++) {
         size_t n = (size_t)(w.out[0] * w.out[1] * w.out[2]);
 
@@ -292,25 +289,22 @@ static enum vc_status add_windows(struct vc_ctx *ctx, struct vc_collector *c, st
             count_in(c, pool, until_end(rows, images * n, i * n + p) == 1);
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_collector_add(struct vc_ctx *ctx, struct vc_collector *c, struct vc_thread_pool *pool,
                                 const struct vc_graph *graph, const struct vc_run_value *value,
                                 const struct vc_collect_rows *rows)
 {
-    enum vc_status status = VC_OK;
-
     if (value->n == 0) {
         return VC_OK;
     }
     if (c->tile == NULL) {
         c->tile = vc_alloc_array(ctx, VC_TAG_TILES, TILE * (size_t)c->n_columns, sizeof *c->tile);
-        VC_TRY_ALLOC(c->tile);
+        VC_CALL_ALLOC(c->tile);
     }
     if (c->conv != NULL) {
-        VC_TRY(add_windows(ctx, c, pool, graph, value, rows));
+        VC_CALL(add_windows(ctx, c, pool, graph, value, rows));
     } else {
         add_rows(c, pool, value, rows);
     }
@@ -318,8 +312,7 @@ enum vc_status vc_collector_add(struct vc_ctx *ctx, struct vc_collector *c, stru
         vc_free(ctx, c->tile);
         c->tile = NULL;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- memory ---- */
@@ -328,32 +321,30 @@ enum vc_status vc_collector_begin(struct vc_ctx *ctx, struct vc_collector *c, co
 {
     size_t k = (size_t)c->n_columns;
     size_t square;
-    enum vc_status status = VC_OK;
 
     c->sum = vc_calloc_array(ctx, VC_TAG_TILES, k, sizeof *c->sum);
-    VC_TRY_ALLOC(c->sum);
+    VC_CALL_ALLOC(c->sum);
     c->sum2 = vc_calloc_array(ctx, VC_TAG_TILES, k, sizeof *c->sum2);
-    VC_TRY_ALLOC(c->sum2);
+    VC_CALL_ALLOC(c->sum2);
     c->steps = vc_alloc_array(ctx, VC_TAG_TILES, k, sizeof *c->steps);
-    VC_TRY_ALLOC(c->steps);
+    VC_CALL_ALLOC(c->steps);
     c->min = vc_alloc_array(ctx, VC_TAG_TILES, k, sizeof *c->min);
-    VC_TRY_ALLOC(c->min);
+    VC_CALL_ALLOC(c->min);
     c->max = vc_alloc_array(ctx, VC_TAG_TILES, k, sizeof *c->max);
-    VC_TRY_ALLOC(c->max);
+    VC_CALL_ALLOC(c->max);
     for (size_t j = 0; j < k; j++) {
         c->min[j] = INFINITY;
         c->max[j] = -INFINITY;
     }
     if (moments) {
-        VC_TRY(vc_mul_size(k, k, &square) ? VC_OK : VC_E_NOMEM);
+        VC_CALL(vc_mul_size(k, k, &square) ? VC_OK : VC_E_NOMEM);
         c->moments = vc_calloc_array(ctx, VC_TAG_TILES, square, sizeof *c->moments);
         if (c->moments == NULL) {
             return vc_context(ctx, "the second moments of '%s', %zu x %zu numbers (%s leaves them out)", tensor, k, k,
                               vc_option(ctx, "second_moments"));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_collector_end(struct vc_ctx *ctx, struct vc_collector *c)

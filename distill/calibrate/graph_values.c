@@ -11,13 +11,12 @@ enum vc_status vc_graph_values_begin(struct vc_ctx *ctx, struct vc_graph_values 
                                      uint64_t n_rows, size_t n_layers)
 {
     bool written = false;
-    enum vc_status status = VC_OK;
 
     v->n_rows = n_rows;
     v->ranges = vc_alloc_array(ctx, VC_TAG_MISC, graph->n_values + (size_t)1, sizeof *v->ranges);
-    VC_TRY_ALLOC(v->ranges);
+    VC_CALL_ALLOC(v->ranges);
     v->samples = vc_calloc_array(ctx, VC_TAG_MISC, n_layers + 1, sizeof *v->samples);
-    VC_TRY_ALLOC(v->samples);
+    VC_CALL_ALLOC(v->samples);
     for (uint32_t k = 0; k < graph->n_values; k++) {
         written = written || graph->facts[k].written != VC_WRITTEN_NOT;
     }
@@ -30,8 +29,7 @@ enum vc_status vc_graph_values_begin(struct vc_ctx *ctx, struct vc_graph_values 
             v->ranges[v->n_ranges++] = (struct vc_graph_range){k, {INFINITY, -INFINITY}};
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_graph_values_end(struct vc_ctx *ctx, struct vc_graph_values *v)
@@ -48,7 +46,6 @@ enum vc_status vc_graph_values_sample(struct vc_ctx *ctx, struct vc_graph_values
 {
     struct vc_graph_sample *s = &v->samples[v->n_samples];
     size_t n;
-    enum vc_status status = VC_OK;
 
     if (v->n_ranges == 0) {
         return VC_OK;
@@ -56,12 +53,11 @@ enum vc_status vc_graph_values_sample(struct vc_ctx *ctx, struct vc_graph_values
     *s = (struct vc_graph_sample){.tensor = tensor, .of = of};
     s->per_row = of->conv == NULL && graph->values[of->value].n_dims == 2 ? 1 : 4;
     s->n = vc_min_u64(v->n_rows, ROWS) * s->per_row;
-    VC_TRY(vc_mul_size((size_t)s->n, (size_t)of->n_columns, &n) ? VC_OK : VC_E_NOMEM);
+    VC_CALL(vc_mul_size((size_t)s->n, (size_t)of->n_columns, &n) ? VC_OK : VC_E_NOMEM);
     s->vectors = vc_calloc_array(ctx, VC_TAG_TILES, n, sizeof *s->vectors);
-    VC_TRY_ALLOC(s->vectors);
+    VC_CALL_ALLOC(s->vectors);
     v->n_samples++;
-out:
-    return status;
+    return VC_OK;
 }
 
 static void widen(struct vc_graph_range *range, const float *x, size_t n)
@@ -78,27 +74,23 @@ static enum vc_status take_sample(struct vc_ctx *ctx, const struct vc_graph_valu
                                   const struct vc_collect_rows *rows)
 {
     uint64_t n = vc_min_u64(v->n_rows, ROWS);
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; i < rows->n; i++) {
         uint64_t row = rows->first + i;
         uint64_t number = row * n / v->n_rows;
 
         if (row == 0 || number != (row - 1) * n / v->n_rows) {
-            VC_TRY(vc_collector_look(ctx, s->of, graph, elements, rows, i, s->per_row,
-                                     s->vectors + (size_t)number * s->per_row * (size_t)s->of->n_columns));
+            VC_CALL(vc_collector_look(ctx, s->of, graph, elements, rows, i, s->per_row,
+                                      s->vectors + (size_t)number * s->per_row * (size_t)s->of->n_columns));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_graph_values_take(struct vc_ctx *ctx, struct vc_graph_values *v, const struct vc_graph *graph,
                                     uint32_t value, const struct vc_run_value *elements,
                                     const struct vc_collect_rows *rows)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t k = 0; k < v->n_ranges && v->ranges[k].value <= value; k++) {
         if (v->ranges[k].value == value) {
             widen(&v->ranges[k], elements->data, elements->n);
@@ -106,9 +98,8 @@ enum vc_status vc_graph_values_take(struct vc_ctx *ctx, struct vc_graph_values *
     }
     for (size_t k = 0; k < v->n_samples; k++) {
         if (v->samples[k].of->value == value && elements->n != 0) {
-            VC_TRY(take_sample(ctx, v, &v->samples[k], graph, elements, rows));
+            VC_CALL(take_sample(ctx, v, &v->samples[k], graph, elements, rows));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }

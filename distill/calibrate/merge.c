@@ -176,7 +176,6 @@ out:
 static enum vc_status check_rows(const struct merge *g)
 {
     int64_t digests[2][4];
-    enum vc_status status = VC_OK;
 
     for (size_t k = 1; k < g->n_files; k++) {
         for (size_t i = 0; i < k; i++) {
@@ -184,22 +183,20 @@ static enum vc_status check_rows(const struct merge *g)
                 vc_model_find(g->files[k], VC_STATISTICS_DATA) == VC_NO_TENSOR) {
                 continue;
             }
-            VC_TRY(read(g, i, VC_STATISTICS_DATA, 4, true, digests[0]));
-            VC_TRY(read(g, k, VC_STATISTICS_DATA, 4, true, digests[1]));
+            VC_CALL(read(g, i, VC_STATISTICS_DATA, 4, true, digests[0]));
+            VC_CALL(read(g, k, VC_STATISTICS_DATA, 4, true, digests[1]));
             if (memcmp(digests[0], digests[1], sizeof *digests) == 0 && digests[0][0] != 0) {
                 return vc_fail(g->ctx, VC_E_ARGUMENT, "%s: has seen the rows of %s, which would count twice",
                                g->files[k]->path, g->files[i]->path);
             }
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status add_arrays(struct merge *g)
 {
     const struct vc_model *first = g->files[0];
-    enum vc_status status = VC_OK;
     bool any = false;
 
     for (size_t i = 0; i < first->n_tensors; i++) {
@@ -216,19 +213,18 @@ static enum vc_status add_arrays(struct merge *g)
                            g->files[k]->path, g->files[k]->n_tensors, first->path, first->n_tensors);
         }
     }
-    VC_TRY(check_rows(g));
+    VC_CALL(check_rows(g));
     g->sums = vc_calloc_array(g->ctx, VC_TAG_MISC, first->n_tensors, sizeof *g->sums);
-    VC_TRY_ALLOC(g->sums);
+    VC_CALL_ALLOC(g->sums);
     g->out = vc_calloc_array(g->ctx, VC_TAG_MISC, first->n_tensors, sizeof *g->out);
-    VC_TRY_ALLOC(g->out);
+    VC_CALL_ALLOC(g->out);
     for (size_t i = 0; i < first->n_tensors; i++) {
         const char *name = first->tensors[i].name;
 
-        VC_TRY(!g->imatrix || ends_in(name, ".in_sum2") || ends_in(name, ".counts") ? add_array(g, &first->tensors[i])
-                                                                                    : VC_OK);
+        VC_CALL(!g->imatrix || ends_in(name, ".in_sum2") || ends_in(name, ".counts") ? add_array(g, &first->tensors[i])
+                                                                                     : VC_OK);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_statistics_merge(struct vc_ctx *ctx, const struct vc_model *const *files, size_t n_files,

@@ -93,9 +93,8 @@ enum vc_status vc_identity_input(const struct vc_rows_view *view, size_t k, char
     const struct vc_tensor *t;
     const struct vc_row_array *array;
     struct vc_sha256 sha;
-    enum vc_status status;
 
-    VC_TRY(vc_identity_check(rows->ctx));
+    VC_CALL(vc_identity_check(rows->ctx));
     vc_sha256_begin(&sha);
     if (input->tensor == VC_NO_TENSOR) { /* left out: the same for all rows */
         add_number(&sha, (double)input->otherwise);
@@ -111,12 +110,11 @@ enum vc_status vc_identity_input(const struct vc_rows_view *view, size_t k, char
     for (uint64_t i = 0; i < rows->n; i++) {
         const void *row;
 
-        VC_TRY(vc_row_array_read(rows->ctx, array, i, &row));
+        VC_CALL(vc_row_array_read(rows->ctx, array, i, &row));
         vc_sha256_add(&sha, row, array->n_bytes);
     }
     vc_sha256_end(&sha, hex);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- files of ours ---- */
@@ -152,7 +150,6 @@ static enum vc_status add_tensor(struct vc_ctx *ctx, const struct vc_model *mode
     const struct vc_tensor *t = &model->tensors[tensor];
     uint64_t at_once = PIECE / vc_max_u64(vc_dtype_size(t->dtype), 1);
     unsigned char piece[PIECE];
-    enum vc_status status = VC_OK;
 
     add_text(sha, t->name);
     add_text(sha, vc_dtype_name(t->dtype));
@@ -165,11 +162,10 @@ static enum vc_status add_tensor(struct vc_ctx *ctx, const struct vc_model *mode
     }
     for (uint64_t first = 0, n; first < t->n_elems; first += n) {
         n = vc_min_u64(at_once, t->n_elems - first);
-        VC_TRY(vc_model_read(ctx, model, tensor, first, n, piece, sizeof piece));
+        VC_CALL(vc_model_read(ctx, model, tensor, first, n, piece, sizeof piece));
         vc_sha256_add(sha, piece, (size_t)vc_dtype_bytes(t->dtype, n));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_identity_content(struct vc_ctx *ctx, const struct vc_model *model, char hex[VC_SHA256_HEX_BYTES])
@@ -204,7 +200,6 @@ enum vc_status vc_identity_content_check(struct vc_ctx *ctx, const struct vc_mod
     const struct vc_tensor *t = at != VC_NO_TENSOR ? &model->tensors[at] : NULL;
     char ours[VC_SHA256_HEX_BYTES];
     char theirs[VC_SHA256_HEX_BYTES] = "";
-    enum vc_status status;
 
     if (t == NULL || t->quant != NULL || t->dtype != VC_DTYPE_U8 || t->n_elems != VC_SHA256_HEX_BYTES - 1) {
         return vc_fail(ctx, VC_E_FORMAT,
@@ -213,12 +208,11 @@ enum vc_status vc_identity_content_check(struct vc_ctx *ctx, const struct vc_mod
                        "wrote it",
                        model->path);
     }
-    VC_TRY(vc_model_read(ctx, model, at, 0, VC_SHA256_HEX_BYTES - 1, theirs, sizeof theirs));
-    VC_TRY(vc_identity_content(ctx, model, ours));
+    VC_CALL(vc_model_read(ctx, model, at, 0, VC_SHA256_HEX_BYTES - 1, theirs, sizeof theirs));
+    VC_CALL(vc_identity_content(ctx, model, ours));
     if (memcmp(ours, theirs, sizeof ours - 1) != 0) {
         return vc_fail(ctx, VC_E_FORMAT, "%s: what is in it is not what was written, by its SHA-256: it is damaged",
                        model->path);
     }
-out:
-    return status;
+    return VC_OK;
 }

@@ -178,29 +178,22 @@ out:
 enum vc_status vc_net_open(struct vc_ctx *ctx, const struct vc_network *network, const struct vc_net_options *options,
                            const struct vc_rows *rows, struct vc_rows_view *view, struct vc_net *net)
 {
-    enum vc_status status;
-
     *net = (struct vc_net){.ctx = ctx, .network = *network, .options = *options};
     if (network->graph == NULL || network->weights == NULL) {
         return vc_fail(ctx, VC_E_ARGUMENT, "there is no %s", options->role);
     }
-    VC_TRY(vc_rows_view_make(rows, network->graph, view, &net->batch, &net->fixed));
-    VC_TRY(check_output(net));
-    VC_TRY(make_weights(net));
-out:
-    return status;
+    VC_CALL(vc_rows_view_make(rows, network->graph, view, &net->batch, &net->fixed));
+    VC_CALL(check_output(net));
+    return make_weights(net);
 }
 
 enum vc_status vc_net_load(struct vc_net *net)
 {
     const struct vc_network *n = &net->network;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(net->weights->data_block == NULL ? vc_weights_allocate(net->weights) : VC_OK);
+    VC_CALL(net->weights->data_block == NULL ? vc_weights_allocate(net->weights) : VC_OK);
     /* A graph that was built with other weights reads its parameters from there, and the rest from its own file. */
-    VC_TRY(vc_weights_load(net->weights, n->beside != NULL ? n->beside : n->weights, n->weights));
-out:
-    return status;
+    return vc_weights_load(net->weights, n->beside != NULL ? n->beside : n->weights, n->weights);
 }
 
 void vc_net_drop_engines(struct vc_net *net)
@@ -243,15 +236,13 @@ static enum vc_status check_rows(const struct vc_net *net, const struct vc_engin
 static enum vc_status bind_rows(const struct vc_net *net, uint64_t rows)
 {
     struct vc_graph *graph = net->network.graph;
-    enum vc_status status = VC_OK;
 
     for (uint32_t k = 0; k < vc_graph_input_count(graph); k++) {
         const char *symbol = vc_rows_symbol(graph, vc_graph_value(graph, vc_graph_input(graph, k)));
 
-        VC_TRY(symbol != NULL ? vc_graph_bind(net->ctx, graph, symbol, (int64_t)rows) : VC_OK);
+        VC_CALL(symbol != NULL ? vc_graph_bind(net->ctx, graph, symbol, (int64_t)rows) : VC_OK);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The first size of the output is that of the rows by what it is made of: a number that happens to be equal, as the
@@ -321,8 +312,6 @@ out:
 
 enum vc_status vc_net_engine(struct vc_net *net, uint64_t rows, bool train, struct vc_engine **out)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t k = 0; k < net->n_engines; k++) {
         if (net->engines[k].rows == rows && net->engines[k].train == train) {
             *out = net->engines[k].engine;
@@ -333,10 +322,9 @@ enum vc_status vc_net_engine(struct vc_net *net, uint64_t rows, bool train, stru
         return vc_fail(net->ctx, VC_E_INTERNAL, "%s: a network with more than %d numbers of rows", file_of(net),
                        VC_NETWORK_SIZES);
     }
-    VC_TRY(make_engine(net, rows, train, out));
+    VC_CALL(make_engine(net, rows, train, out));
     net->engines[net->n_engines++] = (struct vc_net_engine){.rows = rows, .train = train, .engine = *out};
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_net_bytes(const struct vc_net *net, uint64_t *arena, uint64_t *least, uint64_t *naive)
@@ -388,17 +376,14 @@ bool vc_net_has_batch_norm(const struct vc_net *net)
 
 enum vc_status vc_net_attach(struct vc_net *net, void *memory, void *arena)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t k = 0; k < net->n_engines; k++) {
         if (net->options.device != NULL) {
-            VC_TRY(vc_engine_attach_device(net->engines[k].engine, memory, arena));
+            VC_CALL(vc_engine_attach_device(net->engines[k].engine, memory, arena));
         } else {
             vc_engine_attach(net->engines[k].engine, memory);
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 uint64_t vc_net_host_bytes(const struct vc_net *net)

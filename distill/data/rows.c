@@ -230,14 +230,13 @@ static enum vc_status read_labels(struct vc_rows *rows)
     const struct vc_model *model;
     size_t tensor;
     bool some = false;
-    enum vc_status status;
 
-    VC_TRY(find_labels(rows, &model, &tensor));
+    VC_CALL(find_labels(rows, &model, &tensor));
     if (tensor == VC_NO_TENSOR) {
         return VC_OK;
     }
-    VC_TRY(expect_rows(rows, model, tensor));
-    VC_TRY(read_numbers(rows, model, tensor, &rows->labels, &rows->label_width));
+    VC_CALL(expect_rows(rows, model, tensor));
+    VC_CALL(read_numbers(rows, model, tensor, &rows->labels, &rows->label_width));
     for (uint64_t i = 0; rows->part != NULL && i < rows->n; i++) {
         memmove(&rows->labels[i * rows->label_width], &rows->labels[rows->part[i] * rows->label_width],
                 rows->label_width * sizeof *rows->labels);
@@ -251,8 +250,7 @@ static enum vc_status read_labels(struct vc_rows *rows)
         vc_free(rows->ctx, rows->labels);
         rows->labels = NULL;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status read_mask(struct vc_rows *rows)
@@ -328,7 +326,6 @@ static enum vc_status take_part(struct vc_rows *rows)
     const struct vc_data_options *o = &rows->options;
     uint64_t first;
     uint64_t end;
-    enum vc_status status = VC_OK;
 
     if (o->part_to == 0) {
         return o->part_from == 0 && o->part_seed == 0
@@ -349,13 +346,12 @@ static enum vc_status take_part(struct vc_rows *rows)
                        (unsigned long long)o->part_to);
     }
     rows->part = vc_alloc_array(rows->ctx, VC_TAG_MISC, (size_t)rows->n, sizeof *rows->part);
-    VC_TRY_ALLOC(rows->part);
+    VC_CALL_ALLOC(rows->part);
     vc_random_order(o->part_seed, PART_STREAM, rows->part, (size_t)rows->n);
     rows->n = end - first;
     memmove(rows->part, rows->part + first, (size_t)rows->n * sizeof *rows->part);
     qsort(rows->part, (size_t)rows->n, sizeof *rows->part, by_number);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The number of rows: that of the array of the graph's first input. */
@@ -363,20 +359,18 @@ static enum vc_status count_rows(struct vc_rows *rows, const struct vc_graph *gr
 {
     const struct vc_tensor *t;
     size_t tensor;
-    enum vc_status status;
 
     if (vc_graph_input_count(graph) == 0) {
         return vc_fail(rows->ctx, VC_E_ARGUMENT, "the graph has no inputs, so it computes the same for every row");
     }
-    VC_TRY(vc_rows_find(rows, graph, vc_graph_value(graph, vc_graph_input(graph, 0))->name, &tensor));
+    VC_CALL(vc_rows_find(rows, graph, vc_graph_value(graph, vc_graph_input(graph, 0))->name, &tensor));
     t = &rows->model->tensors[tensor];
     if (t->n_dims == 0 || t->shape[0] == 0 || t->shape[0] > SIZE_MAX / 64) {
         return vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: %s has no rows", rows->model->path, t->name);
     }
     rows->n_all = t->shape[0];
     rows->n = rows->options.n_rows != 0 ? vc_min_u64(rows->n_all, rows->options.n_rows) : rows->n_all;
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_rows_open(struct vc_ctx *ctx, const struct vc_data_options *options,

@@ -24,15 +24,13 @@ static enum vc_status read_all(const struct vc_rows_view *view, size_t k, int64_
 {
     const struct vc_rows *rows = view->rows;
     size_t width = view->inputs[k].n_elems;
-    enum vc_status status = VC_OK;
 
     *out = vc_alloc_array(rows->ctx, VC_TAG_TILES, (size_t)rows->n * width + 1, sizeof **out);
-    VC_TRY_ALLOC(*out);
+    VC_CALL_ALLOC(*out);
     for (uint64_t i = 0; i < rows->n; i++) {
-        VC_TRY(vc_rows_read(view, k, &i, 1, false, *out + i * width));
+        VC_CALL(vc_rows_read(view, k, &i, 1, false, *out + i * width));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status expect_width(const struct vc_rows *rows, const char *what, size_t width, size_t positions)
@@ -97,12 +95,10 @@ static void shift(struct vc_rows *rows)
 enum vc_status vc_rows_take_positions(struct vc_rows *rows, const struct vc_rows_view *view, size_t positions,
                                       bool next)
 {
-    enum vc_status status = VC_OK;
-
     rows->positions = positions;
-    VC_TRY(rows->labels != NULL ? expect_width(rows, "y", rows->label_width, positions) : VC_OK);
-    VC_TRY(rows->mask != NULL ? expect_width(rows, "mask", rows->mask_width, positions) : VC_OK);
-    VC_TRY(take_mask(rows, view, positions));
+    VC_CALL(rows->labels != NULL ? expect_width(rows, "y", rows->label_width, positions) : VC_OK);
+    VC_CALL(rows->mask != NULL ? expect_width(rows, "mask", rows->mask_width, positions) : VC_OK);
+    VC_CALL(take_mask(rows, view, positions));
     if (!next) {
         return VC_OK;
     }
@@ -112,7 +108,7 @@ enum vc_status vc_rows_take_positions(struct vc_rows *rows, const struct vc_rows
         if (k == view->n) {
             return VC_OK;
         }
-        VC_TRY(read_all(view, k, &rows->labels));
+        VC_CALL(read_all(view, k, &rows->labels));
         rows->tokens = true;
     }
     shift(rows);
@@ -121,6 +117,5 @@ enum vc_status vc_rows_take_positions(struct vc_rows *rows, const struct vc_rows
         rows->labels[i] = rows->labels[i] < 0 ? VC_NO_LABEL : rows->labels[i];
         rows->max_label = rows->labels[i] > rows->max_label ? rows->labels[i] : rows->max_label;
     }
-out:
-    return status;
+    return VC_OK;
 }

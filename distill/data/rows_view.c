@@ -178,20 +178,19 @@ static enum vc_status add_input(struct vc_rows_view *view, struct vc_graph *grap
     const struct vc_graph_value *input = vc_graph_value(graph, vc_graph_input(graph, k));
     struct vc_rows_input *to = &view->inputs[view->n];
     const struct vc_tensor *t;
-    enum vc_status status;
 
     if (leave_out(rows, graph, input, to)) {
         to->value = vc_graph_input(graph, k);
         view->n++;
         return VC_OK;
     }
-    VC_TRY(vc_rows_find(rows, graph, input->name, &to->tensor));
+    VC_CALL(vc_rows_find(rows, graph, input->name, &to->tensor));
     t = &rows->model->tensors[to->tensor];
-    VC_TRY(check_type(rows, input, t));
+    VC_CALL(check_type(rows, input, t));
     if (t->n_dims == 0 || input->n_dims == 0 || t->shape[0] != rows->n_all) {
         return refuse_shape(rows, graph, input, t);
     }
-    VC_TRY(fit_shape(rows, graph, input, t));
+    VC_CALL(fit_shape(rows, graph, input, t));
     to->name = input->name;
     to->value = vc_graph_input(graph, k);
     to->integers = input->dtype != VC_DTYPE_F32;
@@ -206,11 +205,10 @@ static enum vc_status add_input(struct vc_rows_view *view, struct vc_graph *grap
     }
     to->plane = to->channels != 0 ? to->n_elems / to->channels : 0;
     if (rows->arrays[to->tensor].model == NULL) {
-        VC_TRY(vc_row_array_open(rows->ctx, rows->model, to->tensor, &rows->arrays[to->tensor]));
+        VC_CALL(vc_row_array_open(rows->ctx, rows->model, to->tensor, &rows->arrays[to->tensor]));
     }
     view->n++;
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_rows_view_make(const struct vc_rows *rows, struct vc_graph *graph, struct vc_rows_view *view,
@@ -281,7 +279,6 @@ enum vc_status vc_rows_read(const struct vc_rows_view *view, size_t k, const uin
     const struct vc_rows_input *input = &view->inputs[k];
     const struct vc_rows *rows = view->rows;
     enum vc_dtype dtype;
-    enum vc_status status = VC_OK;
 
     if (input->tensor == VC_NO_TENSOR) {
         put_otherwise(input, n * input->n_elems, f64, to);
@@ -292,20 +289,19 @@ enum vc_status vc_rows_read(const struct vc_rows_view *view, size_t k, const uin
         uint64_t row = vc_rows_in_file(rows, numbers[r]);
         const void *raw;
 
-        VC_TRY(vc_row_array_read(rows->ctx, &rows->arrays[input->tensor], row, &raw));
+        VC_CALL(vc_row_array_read(rows->ctx, &rows->arrays[input->tensor], row, &raw));
         for (size_t i = 0; input->integers && i < input->n_elems; i++) {
             int64_t x = vc_integer_at(dtype, raw, i);
 
             ((int64_t *)to)[r * input->n_elems + i] = x;
-            VC_TRY(vc_graph_check_id(rows->ctx, &input->ids, rows->model->path,
-                                     rows->model->tensors[input->tensor].name, x, row, i));
+            VC_CALL(vc_graph_check_id(rows->ctx, &input->ids, rows->model->path,
+                                      rows->model->tensors[input->tensor].name, x, row, i));
         }
         if (!input->integers) {
             put_row(rows, input, dtype, raw, f64, to, r * input->n_elems);
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_rows_ahead(const struct vc_rows *rows, const uint64_t *numbers, size_t n)

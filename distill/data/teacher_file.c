@@ -40,17 +40,15 @@ static enum vc_status read_one(struct vc_ctx *ctx, const struct vc_model *model,
 {
     size_t tensor = vc_model_find(model, name);
     unsigned char element[8];
-    enum vc_status status = VC_OK;
 
     *out = 0;
     if (tensor == VC_NO_TENSOR || !has_shape(&model->tensors[tensor], dtype, (struct shape){1, 0, 0})) {
         return vc_fail(ctx, VC_E_FORMAT, "%s: is no file of logits: %s is not %s [1]", model->path, name,
                        vc_dtype_name(dtype));
     }
-    VC_TRY(vc_model_read(ctx, model, tensor, 0, 1, element, sizeof element));
+    VC_CALL(vc_model_read(ctx, model, tensor, 0, 1, element, sizeof element));
     *out = vc_number_at(dtype, element, 0);
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status open_array(struct vc_ctx *ctx, const struct vc_model *model, const char *name,
@@ -71,20 +69,17 @@ static enum vc_status open_largest(struct vc_ctx *ctx, struct vc_teacher_file *f
 {
     const struct vc_model *model = file->model;
     double made_for;
-    enum vc_status status;
 
-    VC_TRY(read_one(ctx, model, "temperature", VC_DTYPE_F64, &made_for));
+    VC_CALL(read_one(ctx, model, "temperature", VC_DTYPE_F64, &made_for));
     if (made_for != temperature) {
         return vc_fail(ctx, VC_E_ARGUMENT,
                        "%s: has the %zu largest logits of each row, and the sum of all at the temperature %g; %s is %g",
                        model->path, file->k, made_for, vc_option(ctx, "temperature"), temperature);
     }
     shape.columns = file->k;
-    VC_TRY(open_array(ctx, model, "classes", VC_DTYPE_I32, shape, &file->classes));
+    VC_CALL(open_array(ctx, model, "classes", VC_DTYPE_I32, shape, &file->classes));
     shape.columns = 0;
-    VC_TRY(open_array(ctx, model, "rest", VC_DTYPE_F64, shape, &file->rest));
-out:
-    return status;
+    return open_array(ctx, model, "rest", VC_DTYPE_F64, shape, &file->rest);
 }
 
 /* The teacher's classes and the student's. */
@@ -126,10 +121,9 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_model *model
     struct shape shape = {rows->n, rows->positions > 1 ? rows->positions : 0, 0};
     uint64_t positions, width;
     double classes;
-    enum vc_status status;
 
     file->model = model;
-    VC_TRY(read_one(ctx, model, "n_classes", VC_DTYPE_I64, &classes));
+    VC_CALL(read_one(ctx, model, "n_classes", VC_DTYPE_I64, &classes));
     if (t == NULL || t->n_dims < 2 || t->n_dims > 3 || t->quant != NULL || t->dtype < VC_DTYPE_F16 ||
         t->dtype > VC_DTYPE_F64 || t->shape[t->n_dims - 1] == 0 || (double)t->shape[t->n_dims - 1] > classes) {
         return vc_fail(ctx, VC_E_FORMAT, "%s: is no file of logits: logits are no rows of floats", model->path);
@@ -138,7 +132,7 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_model *model
     width = t->shape[t->n_dims - 1];
     file->n_classes = (size_t)classes;
     file->k = width < file->n_classes ? (size_t)width : 0;
-    VC_TRY(check_classes(ctx, file, question));
+    VC_CALL(check_classes(ctx, file, question));
     if (t->shape[0] != rows->n) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: has answers to %llu rows; %s has %llu%s", model->path,
                        (unsigned long long)t->shape[0], rows->model->path, (unsigned long long)rows->n,
@@ -148,11 +142,9 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_model *model
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: has answers to %llu positions of each row; the student answers for %zu",
                        model->path, (unsigned long long)positions, rows->positions);
     }
-    VC_TRY(vc_identity_content_check(ctx, model));
-    VC_TRY(file->k != 0 ? open_largest(ctx, file, shape, question->temperature) : VC_OK);
-    VC_TRY(vc_row_array_open(ctx, model, tensor, &file->logits));
-out:
-    return status;
+    VC_CALL(vc_identity_content_check(ctx, model));
+    VC_CALL(file->k != 0 ? open_largest(ctx, file, shape, question->temperature) : VC_OK);
+    return vc_row_array_open(ctx, model, tensor, &file->logits);
 }
 
 /* ---- alignment ---- */
@@ -178,11 +170,10 @@ static enum vc_status check_data(struct vc_ctx *ctx, const struct vc_teacher_fil
     char hex[VC_SHA256_HEX_BYTES];
     char name[256];
     size_t n = 0;
-    enum vc_status status = VC_OK;
 
     for (size_t k = 0; k < view->n; k++) {
         (void)snprintf(name, sizeof name, VC_TEACHER_DATA "%s", view->inputs[k].name);
-        VC_TRY(read_digest(ctx, file->model, name, hex));
+        VC_CALL(read_digest(ctx, file->model, name, hex));
         n += hex[0] != '\0';
         if (hex[0] != '\0' && strcmp(hex, digests[k]) != 0) {
             return vc_fail(ctx, VC_E_ARGUMENT,
@@ -198,8 +189,7 @@ static enum vc_status check_data(struct vc_ctx *ctx, const struct vc_teacher_fil
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: does not say which rows it answers: there is no %s%s",
                        file->model->path, VC_TEACHER_DATA, view->n != 0 ? view->inputs[0].name : "");
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status check_digests(struct vc_teacher_files *files, const struct vc_rows_view *view)
@@ -240,7 +230,6 @@ static enum vc_status check_labels(struct vc_teacher_files *files, const struct 
     double chance = 1 / (double)files->n_classes;
     uint64_t n = 0;
     uint64_t right = 0;
-    enum vc_status status = VC_OK;
 
     files->accuracy = (double)NAN;
     for (uint64_t i = 0; rows->labels != NULL && i < rows->n; i++) {
@@ -250,7 +239,7 @@ static enum vc_status check_labels(struct vc_teacher_files *files, const struct 
         if (labelled == 0) {
             continue;
         }
-        VC_TRY(vc_teacher_files_read(files, true, temperature, false, &i, 1, &answers));
+        VC_CALL(vc_teacher_files_read(files, true, temperature, false, &i, 1, &answers));
         for (size_t p = 0; p < rows->positions; p++) {
             int64_t label = rows->labels[i * rows->positions + p];
 
@@ -268,8 +257,7 @@ static enum vc_status check_labels(struct vc_teacher_files *files, const struct 
                        files->items[0].model->path, (unsigned long long)right, (unsigned long long)n, files->n_classes,
                        rows->model->path);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_teacher_files_open(struct vc_ctx *ctx, const struct vc_model *const *models, size_t n,
@@ -279,16 +267,15 @@ enum vc_status vc_teacher_files_open(struct vc_ctx *ctx, const struct vc_model *
     size_t positions = view->rows->positions;
     size_t n_classes = question->n_classes;
     size_t n_elems, n_points;
-    enum vc_status status = VC_OK;
 
     *files = (struct vc_teacher_files){.ctx = ctx, .n = n, .positions = positions, .n_classes = n_classes};
     if (!vc_mul_size((size_t)question->batch, positions, &n_points) || !vc_mul_size(n_points, n_classes, &n_elems)) {
         return vc_fail(ctx, VC_E_NOMEM, "%s: too many rows", vc_option(ctx, "batch"));
     }
     files->items = vc_calloc_array(ctx, VC_TAG_MISC, n, sizeof *files->items);
-    VC_TRY_ALLOC(files->items);
+    VC_CALL_ALLOC(files->items);
     for (size_t i = 0; i < n; i++) {
-        VC_TRY(open_file(ctx, models[i], view->rows, question, &files->items[i]));
+        VC_CALL(open_file(ctx, models[i], view->rows, question, &files->items[i]));
         if (n > 1 && files->items[i].k != 0) {
             return vc_fail(ctx, VC_E_ARGUMENT,
                            "%s: has the %zu largest logits of each row; the mean of several teachers needs all",
@@ -297,19 +284,17 @@ enum vc_status vc_teacher_files_open(struct vc_ctx *ctx, const struct vc_model *
     }
     files->k = files->items[0].k;
     files->logits = vc_alloc_array(ctx, VC_TAG_TILES, n_elems + 1, sizeof(double));
-    VC_TRY_ALLOC(files->logits);
+    VC_CALL_ALLOC(files->logits);
     files->classes = vc_alloc_array(ctx, VC_TAG_TILES, n_points * files->k + 1, sizeof *files->classes);
-    VC_TRY_ALLOC(files->classes);
+    VC_CALL_ALLOC(files->classes);
     files->rest = vc_alloc_array(ctx, VC_TAG_TILES, n_points + 1, sizeof *files->rest);
-    VC_TRY_ALLOC(files->rest);
+    VC_CALL_ALLOC(files->rest);
     files->row = vc_alloc_array(ctx, VC_TAG_TILES, positions * n_classes, sizeof *files->row);
-    VC_TRY_ALLOC(files->row);
+    VC_CALL_ALLOC(files->row);
     files->sum = vc_alloc_array(ctx, VC_TAG_TILES, positions * n_classes, sizeof *files->sum);
-    VC_TRY_ALLOC(files->sum);
-    VC_TRY(check_digests(files, view));
-    VC_TRY(check_labels(files, view->rows, question->temperature));
-out:
-    return status;
+    VC_CALL_ALLOC(files->sum);
+    VC_CALL(check_digests(files, view));
+    return check_labels(files, view->rows, question->temperature);
 }
 
 /* Files without a digest fit every other. */
@@ -318,7 +303,6 @@ enum vc_status vc_teacher_files_agree(const struct vc_teacher_files *data, const
     struct vc_ctx *ctx = eval->ctx;
     char ours[VC_SHA256_HEX_BYTES];
     char theirs[VC_SHA256_HEX_BYTES];
-    enum vc_status status = VC_OK;
 
     if (data->n == 0 || eval->n == 0) {
         return VC_OK;
@@ -330,9 +314,9 @@ enum vc_status vc_teacher_files_agree(const struct vc_teacher_files *data, const
     for (size_t i = 0; i < eval->n; i++) {
         bool found = false;
 
-        VC_TRY(read_digest(ctx, eval->items[i].model, "teacher", ours));
+        VC_CALL(read_digest(ctx, eval->items[i].model, "teacher", ours));
         for (size_t k = 0; k < data->n && !found; k++) {
-            VC_TRY(read_digest(ctx, data->items[k].model, "teacher", theirs));
+            VC_CALL(read_digest(ctx, data->items[k].model, "teacher", theirs));
             found = ours[0] == '\0' || theirs[0] == '\0' || strcmp(ours, theirs) == 0;
         }
         if (!found) {
@@ -340,8 +324,7 @@ enum vc_status vc_teacher_files_agree(const struct vc_teacher_files *data, const
                            eval->items[i].model->path, data->items[data->n == 1 ? 0 : i].model->path);
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_teacher_files_close(struct vc_teacher_files *files)
@@ -379,9 +362,8 @@ static enum vc_status read_logits(struct vc_teacher_files *files, const struct v
     size_t theirs = file->k != 0 ? file->k : file->n_classes;
     size_t ours = file->k != 0 ? file->k : files->n_classes;
     const void *raw;
-    enum vc_status status;
 
-    VC_TRY(vc_row_array_read(files->ctx, &file->logits, number, &raw));
+    VC_CALL(vc_row_array_read(files->ctx, &file->logits, number, &raw));
     for (size_t i = 0; i < files->positions * ours; i++) {
         size_t c = i % ours;
 
@@ -391,8 +373,7 @@ static enum vc_status read_logits(struct vc_teacher_files *files, const struct v
                            file->model->path, (unsigned long long)number);
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Classes and rest of one row, which is row `at` of the batch. */
@@ -401,9 +382,8 @@ static enum vc_status read_largest(struct vc_teacher_files *files, uint64_t numb
     const struct vc_teacher_file *file = &files->items[0];
     size_t n = files->positions * files->k;
     const void *raw;
-    enum vc_status status;
 
-    VC_TRY(vc_row_array_read(files->ctx, &file->classes, number, &raw));
+    VC_CALL(vc_row_array_read(files->ctx, &file->classes, number, &raw));
     memcpy(files->classes + at * n, raw, n * sizeof *files->classes);
     for (size_t i = 0; i < n; i++) {
         int32_t c = files->classes[at * n + i];
@@ -413,14 +393,13 @@ static enum vc_status read_largest(struct vc_teacher_files *files, uint64_t numb
                            (unsigned long long)number, (long)c, file->n_classes);
         }
     }
-    VC_TRY(vc_row_array_read(files->ctx, &file->rest, number, &raw));
+    VC_CALL(vc_row_array_read(files->ctx, &file->rest, number, &raw));
     memcpy(&files->rest[at * files->positions], raw, files->positions * sizeof *files->rest);
     if (vc_first_nonfinite(true, &files->rest[at * files->positions], files->positions) != files->positions) {
         return vc_fail(files->ctx, VC_E_FORMAT, "%s: row %llu of rest is NaN or infinite", file->model->path,
                        (unsigned long long)number);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* log of the sum of exp(x / t) */
@@ -450,13 +429,12 @@ static double log_add(double a, double b)
 static enum vc_status read_mean(struct vc_teacher_files *files, double t, bool of_logits, uint64_t number)
 {
     size_t n = files->positions * files->n_classes;
-    enum vc_status status = VC_OK;
 
     for (size_t c = 0; c < n; c++) {
         files->sum[c] = of_logits ? 0 : -INFINITY;
     }
     for (size_t i = 0; i < files->n; i++) {
-        VC_TRY(read_logits(files, &files->items[i], number));
+        VC_CALL(read_logits(files, &files->items[i], number));
         for (size_t p = 0; p < n; p += files->n_classes) {
             double all = log_sum(files->row + p, files->n_classes, t);
 
@@ -470,20 +448,18 @@ static enum vc_status read_mean(struct vc_teacher_files *files, double t, bool o
         files->row[c] =
             of_logits ? files->sum[c] / (double)files->n : t * (files->sum[c] - vc_log_f64((double)files->n));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_teacher_files_read(struct vc_teacher_files *files, bool f64, double temperature, bool of_logits,
                                      const uint64_t *numbers, size_t n, struct vc_teacher_rows *out)
 {
     size_t width = files->positions * (files->k != 0 ? files->k : files->n_classes);
-    enum vc_status status = VC_OK;
 
     for (size_t r = 0; r < n; r++) {
-        VC_TRY(files->n == 1 ? read_logits(files, &files->items[0], numbers[r])
-                             : read_mean(files, temperature, of_logits, numbers[r]));
-        VC_TRY(files->k != 0 ? read_largest(files, numbers[r], r) : VC_OK);
+        VC_CALL(files->n == 1 ? read_logits(files, &files->items[0], numbers[r])
+                              : read_mean(files, temperature, of_logits, numbers[r]));
+        VC_CALL(files->k != 0 ? read_largest(files, numbers[r], r) : VC_OK);
         for (size_t c = 0; c < width; c++) {
             put(f64, files->logits, r * width + c, files->row[c]);
         }
@@ -492,8 +468,7 @@ enum vc_status vc_teacher_files_read(struct vc_teacher_files *files, bool f64, d
                                     .classes = files->k != 0 ? files->classes : NULL,
                                     .rest = files->k != 0 ? files->rest : NULL,
                                     .k = files->k};
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_teacher_files_ahead(const struct vc_teacher_files *files, const uint64_t *numbers, size_t n)

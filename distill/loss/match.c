@@ -54,7 +54,6 @@ struct vc_matches {
 enum vc_status vc_match_find(struct vc_ctx *ctx, const struct vc_distill_options *o, struct vc_matches **out)
 {
     struct vc_matches *m;
-    enum vc_status status = VC_OK;
 
     if (o->loss.n_matches == 0) {
         return VC_OK;
@@ -70,7 +69,7 @@ enum vc_status vc_match_find(struct vc_ctx *ctx, const struct vc_distill_options
                        o->loss.n_matches, VC_MATCH_MOST);
     }
     m = *out = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *m);
-    VC_TRY_ALLOC(m);
+    VC_CALL_ALLOC(m);
     m->ctx = ctx;
     m->options = o;
     m->f64 = o->precision.kind == VC_GRAPH_F64;
@@ -79,13 +78,12 @@ enum vc_status vc_match_find(struct vc_ctx *ctx, const struct vc_distill_options
         struct pair *pair = &m->pairs[k];
 
         *pair = (struct pair){.match = &o->loss.matches[k], .map = NO_MAP};
-        VC_TRY(vc_match_name(ctx, o->teacher.graph, "teacher", pair->match->teacher, &pair->teacher.value));
-        VC_TRY(vc_match_name(ctx, o->student.graph, "student", pair->match->student, &pair->student.value));
+        VC_CALL(vc_match_name(ctx, o->teacher.graph, "teacher", pair->match->teacher, &pair->teacher.value));
+        VC_CALL(vc_match_name(ctx, o->student.graph, "student", pair->match->student, &pair->student.value));
         m->teacher_values[k] = pair->teacher.value;
         m->student_values[k] = pair->student.value;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_match_keep_values(const struct vc_matches *m, struct vc_net_options *student, struct vc_net_options *teacher)
@@ -156,15 +154,11 @@ static enum points points_of(const struct vc_matches *m, const struct vc_graph_v
 /* Networks with one answer for each row have no mask of positions: attention_mask of student or teacher is it. */
 static enum vc_status read_tokens(struct vc_matches *m)
 {
-    enum vc_status status = VC_OK;
-
     if (m->student->positions > 1) {
         return VC_OK;
     }
-    VC_TRY(vc_rows_read_tokens(&m->data->student, &m->tokens, &m->n_tokens));
-    VC_TRY(m->tokens == NULL ? vc_rows_read_tokens(&m->data->teacher, &m->tokens, &m->n_tokens) : VC_OK);
-out:
-    return status;
+    VC_CALL(vc_rows_read_tokens(&m->data->student, &m->tokens, &m->n_tokens));
+    return m->tokens == NULL ? vc_rows_read_tokens(&m->data->teacher, &m->tokens, &m->n_tokens) : VC_OK;
 }
 
 static enum vc_status open_pair(struct vc_matches *m, size_t k)
@@ -195,8 +189,6 @@ static enum vc_status open_pair(struct vc_matches *m, size_t k)
 enum vc_status vc_match_open(struct vc_matches *m, const struct vc_net *student, const struct vc_net *teacher,
                              const struct vc_taught_rows *data, struct vc_arena *texts)
 {
-    enum vc_status status = VC_OK;
-
     if (m == NULL) {
         return VC_OK;
     }
@@ -204,15 +196,14 @@ enum vc_status vc_match_open(struct vc_matches *m, const struct vc_net *student,
     m->teacher = teacher;
     m->data = data;
     m->figures = vc_arena_alloc(m->ctx, texts, m->n * sizeof *m->figures);
-    VC_TRY_ALLOC(m->figures);
-    VC_TRY(read_tokens(m));
+    VC_CALL_ALLOC(m->figures);
+    VC_CALL(read_tokens(m));
     for (size_t k = 0; k < m->n; k++) {
-        VC_TRY(open_pair(m, k));
+        VC_CALL(open_pair(m, k));
         m->figures[k] = (struct vc_match_figures){
             .projected = m->pairs[k].map != NO_MAP, .first = (double)NAN, .last = (double)NAN};
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 const struct vc_match_figures *vc_match_figures(const struct vc_matches *m)
@@ -593,16 +584,14 @@ static enum vc_status read_map(const struct task *task)
     struct vc_weights *weights = task->m->student->weights;
     const struct vc_weight *weight = &weights->items[task->pair->map];
     double *to = (double *)(void *)(task->room + task->layout->map);
-    enum vc_status status = VC_OK;
 
     for (size_t k = 0; k < 2; k++) {
-        VC_TRY(vc_weights_entry_to_host(weights, task->pair->map + k));
+        VC_CALL(vc_weights_entry_to_host(weights, task->pair->map + k));
         for (size_t i = 0; i < weight[k].n; i++) {
             *to++ = get(task->m->f64, weight[k].data, i);
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The gradients of kept values are 0, but of those that are the logits themselves. */
@@ -639,7 +628,6 @@ enum vc_status vc_match_batch(const struct vc_matches *m, struct vc_engine *engi
                               double *sums)
 {
     struct layout l = lay_out(m);
-    enum vc_status status = VC_OK;
 
     clear(m, engine);
     for (size_t k = 0; sums != NULL && k < m->n; k++) {
@@ -656,7 +644,7 @@ enum vc_status vc_match_batch(const struct vc_matches *m, struct vc_engine *engi
         const double *losses = (const double *)(void *)(task.room + l.losses);
 
         if (has_map(pair)) {
-            VC_TRY(read_map(&task));
+            VC_CALL(read_map(&task));
         }
         vc_engine_each(engine, batch->n, match_row, &task);
         for (size_t i = 0; i < batch->n; i++) {
@@ -664,12 +652,11 @@ enum vc_status vc_match_batch(const struct vc_matches *m, struct vc_engine *engi
         }
         if (has_map(pair)) {
             vc_engine_each(engine, pair->teacher.width, map_output, &task);
-            VC_TRY(vc_weights_gradient_to_device(m->student->weights, pair->map));
-            VC_TRY(vc_weights_gradient_to_device(m->student->weights, pair->map + 1));
+            VC_CALL(vc_weights_gradient_to_device(m->student->weights, pair->map));
+            VC_CALL(vc_weights_gradient_to_device(m->student->weights, pair->map + 1));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- a term that is NaN or infinite ---- */

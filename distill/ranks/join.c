@@ -126,14 +126,12 @@ out:
 enum vc_status vc_ranks_find(struct vc_ctx *ctx, const char **name)
 {
     const struct vc_transport *transport = NULL;
-    enum vc_status status;
 
     *name = NULL;
     vc_clear_error(ctx);
-    VC_TRY(find_transport(ctx, &transport));
+    VC_CALL(find_transport(ctx, &transport));
     *name = transport->name;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- processors ---- */
@@ -167,17 +165,15 @@ static enum vc_status share_processors(struct vc_ctx *ctx, struct vc_ranks *rank
     const double own[3] = {host_number(), first, n};
     unsigned sharing = 0;
     unsigned before = 0;
-    enum vc_status status;
 
-    VC_TRY(vc_ranks_all_gather(ctx, ranks, VC_OK, own, 3, all));
+    VC_CALL(vc_ranks_all_gather(ctx, ranks, VC_OK, own, 3, all));
     for (unsigned k = 0; k < vc_ranks_size(ranks); k++) {
         sharing += memcmp(all[k], own, sizeof own) == 0;
         before += k < vc_ranks_rank(ranks) && all[k][0] == own[0];
     }
     n = vc_cpu_threads() / sharing;
     vc_ranks_set_machine(ranks, n != 0 ? n : 1, before);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- joining ---- */

@@ -107,21 +107,18 @@ static enum vc_status list_weight(struct vc_trainer *t, struct list *list, size_
 
 static enum vc_status list_state(struct vc_trainer *t, struct list *list)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t k = 0; k < t->student.net.weights->n; k++) {
-        VC_TRY(list_weight(t, list, k));
+        VC_CALL(list_weight(t, list, k));
     }
     add(list, "states", VC_DTYPE_U8, t->student.optimizer.block, t->report->state_bytes);
     if (!t->progress.control && t->progress.counts.n_evals != 0) {
-        VC_TRY(vc_trainer_room_for_evals(t, t->progress.counts.n_evals));
+        VC_CALL(vc_trainer_room_for_evals(t, t->progress.counts.n_evals));
         add(list, "evals", VC_DTYPE_U8, t->evals.items, t->progress.counts.n_evals * sizeof *t->evals.items);
     }
     if (t->progress.counts.control_done != 0) {
         add(list, "answers", VC_DTYPE_U8, t->progress.control_answers.right, t->eval.rows.n * t->student.net.positions);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- writing ---- */
@@ -130,16 +127,13 @@ static enum vc_status plan(struct vc_trainer *t, const struct list *list, bool f
                            struct vc_job **job)
 {
     struct vc_write_options write;
-    enum vc_status status;
 
     vc_write_defaults(&write);
     write.path = t->options.checkpoint.path;
     write.force = force;
-    VC_TRY(vc_memory_model_create(t->ctx, list->items, list->n, model));
-    VC_TRY(vc_job_create(t->ctx, *model, job));
-    VC_TRY(vc_job_plan(t->ctx, *job, &write));
-out:
-    return status;
+    VC_CALL(vc_memory_model_create(t->ctx, list->items, list->n, model));
+    VC_CALL(vc_job_create(t->ctx, *model, job));
+    return vc_job_plan(t->ctx, *job, &write);
 }
 
 static enum vc_status write_file(struct vc_trainer *t)
@@ -192,7 +186,6 @@ static enum vc_status find(struct vc_trainer *t, const char *name, enum vc_dtype
 static enum vc_status read_list(struct vc_trainer *t, const struct list *list)
 {
     const struct vc_model *model = t->checkpoint->resume;
-    enum vc_status status = VC_OK;
 
     for (size_t k = 0; k < list->n; k++) {
         const struct vc_memory_tensor *to = &list->items[k];
@@ -202,12 +195,11 @@ static enum vc_status read_list(struct vc_trainer *t, const struct list *list)
         for (unsigned d = 0; d < to->n_dims; d++) {
             n *= to->shape[d];
         }
-        VC_TRY(find(t, to->name, to->dtype, n, &tensor));
-        VC_TRY(vc_model_read(t->ctx, model, tensor, 0, n, (void *)(uintptr_t)to->data,
-                             (size_t)vc_dtype_bytes(to->dtype, n)));
+        VC_CALL(find(t, to->name, to->dtype, n, &tensor));
+        VC_CALL(vc_model_read(t->ctx, model, tensor, 0, n, (void *)(uintptr_t)to->data,
+                              (size_t)vc_dtype_bytes(to->dtype, n)));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Its text is that of this run. */
@@ -282,24 +274,22 @@ static enum vc_status check_weight(struct vc_trainer *t, size_t k)
 static enum vc_status check_values(struct vc_trainer *t)
 {
     const uint8_t *right = t->progress.control_answers.right;
-    enum vc_status status = VC_OK;
 
     t->report->n_masked = 0;
     for (size_t k = 0; k < t->student.net.weights->n; k++) {
-        VC_TRY(check_weight(t, k));
+        VC_CALL(check_weight(t, k));
     }
     for (uint64_t i = 0; !t->progress.control && i < t->progress.counts.n_evals; i++) {
         uint64_t before = i != 0 ? t->evals.items[i - 1].step : 0;
 
-        VC_TRY(t->evals.items[i].step <= before || t->evals.items[i].step > t->progress.counts.step
-                   ? refuse_value(t, "evals", "", i)
-                   : VC_OK);
+        VC_CALL(t->evals.items[i].step <= before || t->evals.items[i].step > t->progress.counts.step
+                    ? refuse_value(t, "evals", "", i)
+                    : VC_OK);
     }
     for (uint64_t i = 0; t->progress.counts.control_done != 0 && i < t->eval.rows.n * t->student.net.positions; i++) {
-        VC_TRY(right[i] > 1 ? refuse_value(t, "answers", "", i) : VC_OK);
+        VC_CALL(right[i] > 1 ? refuse_value(t, "answers", "", i) : VC_OK);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static bool counts_hold(const struct vc_trainer *t)
@@ -429,18 +419,15 @@ out:
 
 static enum vc_status open_resume(struct vc_trainer *t)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_model_open(t->ctx, t->options.checkpoint.resume, NULL, &t->checkpoint->resume));
+    VC_CALL(vc_model_open(t->ctx, t->options.checkpoint.resume, NULL, &t->checkpoint->resume));
     if (t->options.checkpoint.path != NULL) {
         vc_kept_give_up(t->ctx, t->options.checkpoint.resume); /* the next checkpoint may take its place */
     }
-    VC_TRY(compare(t));
-    VC_TRY(read_counts(t));
+    VC_CALL(compare(t));
+    VC_CALL(read_counts(t));
     t->checkpoint->of_control = t->progress.counts.control != 0;
     t->checkpoint->control_done = t->progress.counts.control_done != 0;
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status make_statistics(struct vc_trainer *t)
@@ -519,17 +506,15 @@ static void copy_statistics(struct vc_trainer *t, bool back)
 enum vc_status vc_checkpoint_mark(struct vc_trainer *t)
 {
     bool has = false;
-    enum vc_status status = VC_OK;
 
     for (size_t k = 0; t->checkpoint != NULL && k < t->student.net.weights->n; k++) {
         has = has || t->student.net.weights->items[k].statistic;
     }
     if (has) {
-        VC_TRY(vc_weights_to_host(t->student.net.weights));
+        VC_CALL(vc_weights_to_host(t->student.net.weights));
         copy_statistics(t, false);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static void take_figures(struct vc_trainer *t)

@@ -274,16 +274,13 @@ static void compare_answers(const struct vc_trainer *t, const struct vc_answers 
 static enum vc_status run(struct vc_trainer *t)
 {
     bool loaded;
-    enum vc_status status;
 
-    VC_TRY(vc_checkpoint_load(t, &loaded));
+    VC_CALL(vc_checkpoint_load(t, &loaded));
     t->report->resumed = loaded && !t->progress.control ? t->progress.counts.step : 0;
-    VC_TRY(vc_trainer_run(t));
-    VC_TRY(vc_trainer_ranks_compare(t));
-    VC_TRY(
-        vc_weights_round(t->ctx, t->student.net.weights, t->options.student.weights, !t->options.trained.frozen_norm));
-out:
-    return status;
+    VC_CALL(vc_trainer_run(t));
+    VC_CALL(vc_trainer_ranks_compare(t));
+    return vc_weights_round(t->ctx, t->student.net.weights, t->options.student.weights,
+                            !t->options.trained.frozen_norm);
 }
 
 /* The same student, rows and steps by labels alone. Its result outlives an interruption of the run behind it. */
@@ -347,9 +344,8 @@ static enum vc_status check_gates(struct vc_trainer *t, struct vc_arena *arena)
     struct vc_distillation *r = t->report;
     double drop = r->teacher.accuracy - r->after.accuracy;
     const char *missed = NULL;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(vc_masks_gate(&t->student, arena, &r->missed));
+    VC_CALL(vc_masks_gate(&t->student, arena, &r->missed));
     if (!r->evaluated || r->missed != NULL) {
         return VC_OK;
     }
@@ -371,10 +367,9 @@ static enum vc_status check_gates(struct vc_trainer *t, struct vc_arena *arena)
     } else {
         return VC_OK;
     }
-    VC_TRY_ALLOC(missed);
+    VC_CALL_ALLOC(missed);
     r->missed = missed;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Some trained tensor has other values than in the file. */
@@ -425,36 +420,31 @@ static enum vc_status identify_rows(struct vc_trainer *t, char hex[VC_SHA256_HEX
 {
     const struct vc_rows_view *view = &t->data.student;
     struct vc_sha256 sha;
-    enum vc_status status = VC_OK;
 
     vc_sha256_begin(&sha);
     for (size_t k = 0; k < view->n; k++) {
-        VC_TRY(vc_identity_input(view, k, hex));
+        VC_CALL(vc_identity_input(view, k, hex));
         vc_sha256_add(&sha, hex, VC_SHA256_HEX_BYTES - 1);
     }
     if (view->n != 1) {
         vc_sha256_end(&sha, hex);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* digests: room for both, taken before memory is counted. */
 static enum vc_status identify(struct vc_trainer *t, char digests[2][VC_SHA256_HEX_BYTES])
 {
-    enum vc_status status = VC_OK;
-
     if (!vc_sha256_built_in()) {
         return VC_OK;
     }
     if (t->runs_teacher) {
-        VC_TRY(vc_identity_net(&t->teacher, digests[0]));
+        VC_CALL(vc_identity_net(&t->teacher, digests[0]));
         t->report->teacher_sha256 = digests[0];
     }
-    VC_TRY(identify_rows(t, digests[1]));
+    VC_CALL(identify_rows(t, digests[1]));
     t->report->data_sha256 = digests[1];
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the work ---- */
@@ -537,13 +527,10 @@ static void drop_job(struct result *result)
 static enum vc_status make_job(struct vc_ctx *ctx, const struct vc_distill_options *o, struct result *result)
 {
     bool derives = vc_derives(o);
-    enum vc_status status;
 
-    VC_TRY(vc_job_create(ctx, derives ? o->teacher.weights : o->student.weights, &result->job));
-    VC_TRY(derives ? vc_derive_add(ctx, o, result->job, result->heads_kept[0] == '\0', &result->couplings) : VC_OK);
-    VC_TRY(vc_distill_add(ctx, result->job, o));
-out:
-    return status;
+    VC_CALL(vc_job_create(ctx, derives ? o->teacher.weights : o->student.weights, &result->job));
+    VC_CALL(derives ? vc_derive_add(ctx, o, result->job, result->heads_kept[0] == '\0', &result->couplings) : VC_OK);
+    return vc_distill_add(ctx, result->job, o);
 }
 
 /* Configurations of many families cannot say that there are fewer heads of the same size (BERT's have no head_dim). A

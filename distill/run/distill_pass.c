@@ -159,17 +159,14 @@ static const struct vc_pass_ops distill_ops = {.name = "distill",
 enum vc_status vc_job_add_distill(struct vc_ctx *ctx, struct vc_job *job, const struct vc_distill_options *options)
 {
     struct vc_distill_options own;
-    enum vc_status status;
 
     vc_clear_error(ctx);
-    VC_TRY(vc_distill_check(ctx, options, &own));
+    VC_CALL(vc_distill_check(ctx, options, &own));
     if (vc_derives(&own)) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: in a job the passes before it make the student: prune",
                        vc_option(ctx, own.derive.width != NULL ? "derive.width" : "derive.keep_layers"));
     }
-    VC_TRY(vc_distill_add(ctx, job, options));
-out:
-    return status;
+    return vc_distill_add(ctx, job, options);
 }
 
 enum vc_status vc_distill_add(struct vc_ctx *ctx, struct vc_job *job, const struct vc_distill_options *options)

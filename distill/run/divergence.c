@@ -80,17 +80,14 @@ enum vc_status vc_divergence_judge(struct vc_trainer *t)
 
 enum vc_status vc_divergence_tell(struct vc_trainer *t, struct vc_arena *arena)
 {
-    enum vc_status status = VC_OK;
-
     t->report->missed =
         vc_arena_printf(t->ctx, arena, "%s%s", t->progress.control ? "the control run: " : "", vc_ctx_message(t->ctx));
-    VC_TRY_ALLOC(t->report->missed);
+    VC_CALL_ALLOC(t->report->missed);
     vc_clear_error(t->ctx);
     t->progress.control = false;
     t->report->evaluated = false;
     t->report->has_control = false;
-    VC_TRY(vc_trainer_reload(t)); /* what a chain goes on with is finite */
+    VC_CALL(vc_trainer_reload(t)); /* what a chain goes on with is finite */
     vc_trainer_release(t);
-out:
-    return status;
+    return VC_OK;
 }

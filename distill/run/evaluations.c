@@ -84,10 +84,9 @@ static enum vc_status note(struct vc_trainer *t, const struct vc_quality *qualit
                                          .device_bytes = t->student.device != NULL ? t->student.device->bytes : 0,
                                          .seconds = vc_seconds() - t->progress.began,
                                          .eval = quality};
-    enum vc_status status = VC_OK;
 
     if (!t->progress.control) {
-        VC_TRY(vc_trainer_room_for_evals(t, t->report->n_evals + 1));
+        VC_CALL(vc_trainer_room_for_evals(t, t->report->n_evals + 1));
         t->evals.items[t->report->n_evals] =
             (struct vc_distill_eval){.step = t->progress.counts.step, .quality = *quality};
         t->progress.counts.n_evals = ++t->report->n_evals;
@@ -95,21 +94,19 @@ static enum vc_status note(struct vc_trainer *t, const struct vc_quality *qualit
     if (t->options.tell != NULL) {
         t->options.tell(t->options.user, &told);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_trainer_evaluate(struct vc_trainer *t, bool *stop)
 {
     struct vc_quality quality;
     double figure, loss;
-    enum vc_status status = VC_OK;
 
     *stop = is_over(t);
     if (!is_due(t)) {
         return VC_OK;
     }
-    VC_TRY(judge(t, &quality));
+    VC_CALL(judge(t, &quality));
     figure = vc_figure_of(&quality);
     loss = loss_of(&quality);
     t->progress.counts.looked = t->progress.counts.step;
@@ -127,10 +124,9 @@ enum vc_status vc_trainer_evaluate(struct vc_trainer *t, bool *stop)
         memcpy(t->evals.best, t->evals.spare, (size_t)t->student.net.weights->data_bytes);
         vc_fake_quant_copy_masters(&t->student, t->evals.best);
     }
-    VC_TRY(note(t, &quality));
+    VC_CALL(note(t, &quality));
     *stop = is_over(t);
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_trainer_choose(struct vc_trainer *t)

@@ -41,21 +41,19 @@ enum vc_status vc_trainer_ask(struct vc_trainer *t, struct vc_taught_rows *rows,
     const struct vc_engine_pass pass = {.norm_share = -1};
     const struct vc_engine_value *logits;
     struct vc_engine *engine;
-    enum vc_status status;
 
     if (rows->files.n != 0) {
         return vc_teacher_files_read(&rows->files, t->student.f64, t->options.loss.temperature, of_logits, numbers, n,
                                      out);
     }
-    VC_TRY(vc_net_engine(&t->teacher, n, false, &engine));
-    VC_TRY(vc_net_forward(&t->teacher, engine, &rows->teacher, numbers, n, &pass, &logits));
+    VC_CALL(vc_net_engine(&t->teacher, n, false, &engine));
+    VC_CALL(vc_net_forward(&t->teacher, engine, &rows->teacher, numbers, n, &pass, &logits));
     take_classes(t, n * t->student.net.positions, logits->data);
     *out = (struct vc_teacher_rows){.logits = t->batch.teacher_logits};
     if (t->match != NULL && rows == &t->data) {
         vc_match_take(t->match, engine, n);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The class that the teacher answers with; n_classes where its logits are no numbers. */
@@ -98,17 +96,15 @@ static enum vc_status answer(struct vc_trainer *t, bool the_teacher, const struc
     const struct vc_engine_pass pass = {.norm_share = -1};
     const struct vc_engine_value *logits;
     struct vc_engine *engine;
-    enum vc_status status;
 
     if (the_teacher && t->eval.files.n != 0) {
         *out = teacher->classes == NULL ? teacher->logits : NULL;
         return VC_OK;
     }
-    VC_TRY(vc_net_engine(net, n, false, &engine));
-    VC_TRY(vc_net_forward(net, engine, the_teacher ? &t->eval.teacher : &t->eval.student, numbers, n, &pass, &logits));
+    VC_CALL(vc_net_engine(net, n, false, &engine));
+    VC_CALL(vc_net_forward(net, engine, the_teacher ? &t->eval.teacher : &t->eval.student, numbers, n, &pass, &logits));
     *out = logits->data;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The first row of logits that counts and has one that is no number; n: none. Infinite ones are none of the answers,
@@ -168,20 +164,19 @@ static enum vc_status judge_batch(struct vc_trainer *t, bool the_teacher, const 
     struct vc_loss_sums sums = {.kd = 0, .ce = (double)NAN};
     const void *logits;
     size_t positions = t->student.net.positions;
-    enum vc_status status = VC_OK;
 
     vc_batch_gather(&t->batch, &t->eval.rows, numbers, n);
     if (t->eval.taught) {
-        VC_TRY(vc_trainer_ask(t, &t->eval, spec.mse || spec.cosine, numbers, n, &teacher));
+        VC_CALL(vc_trainer_ask(t, &t->eval, spec.mse || spec.cosine, numbers, n, &teacher));
     }
-    VC_TRY(answer(t, the_teacher, &teacher, numbers, n, &logits));
+    VC_CALL(answer(t, the_teacher, &teacher, numbers, n, &logits));
     if (logits != NULL) {
         sums = t->student.math->loss(&spec, n * positions, t->student.net.n_classes, logits, &teacher, t->batch.labels,
                                      t->batch.mask, t->batch.row, NULL);
     }
     if (logits != NULL && !(isfinite(sums.kd) && isfinite(sums.ce))) {
-        VC_TRY(check_logits(t, &t->options.teacher, numbers, n, teacher.classes == NULL ? teacher.logits : NULL));
-        VC_TRY(check_logits(t, the_teacher ? &t->options.teacher : &t->options.student, numbers, n, logits));
+        VC_CALL(check_logits(t, &t->options.teacher, numbers, n, teacher.classes == NULL ? teacher.logits : NULL));
+        VC_CALL(check_logits(t, the_teacher ? &t->options.teacher : &t->options.student, numbers, n, logits));
     }
     tally->kd += sums.kd;
     tally->ce += sums.ce;
@@ -193,8 +188,7 @@ static enum vc_status judge_batch(struct vc_trainer *t, bool the_teacher, const 
             right[numbers[i / positions] * positions + i % positions] = one;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The answers to each rank's batch, behind the all-gather of a round, to all ranks. */

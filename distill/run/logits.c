@@ -223,7 +223,6 @@ static enum vc_status take_memory(struct answers *a)
 {
     struct vc_ctx *ctx = a->t.ctx;
     size_t n, n_points;
-    enum vc_status status = VC_OK;
 
     if (!vc_mul_size((size_t)a->rows, a->positions, &n_points) || !vc_mul_size(n_points, a->width, &n)) {
         return vc_fail(ctx, VC_E_NOMEM, "the logits of %llu rows are too many", (unsigned long long)a->rows);
@@ -235,20 +234,19 @@ static enum vc_status take_memory(struct answers *a)
     }
     if (a->options.topk != 0) {
         a->classes = vc_alloc_array(ctx, VC_TAG_TILES, n, sizeof *a->classes);
-        VC_TRY_ALLOC(a->classes);
+        VC_CALL_ALLOC(a->classes);
         a->rest = vc_alloc_array(ctx, VC_TAG_TILES, n_points, sizeof *a->rest);
-        VC_TRY_ALLOC(a->rest);
+        VC_CALL_ALLOC(a->rest);
     }
     a->largest = vc_alloc_array(ctx, VC_TAG_MISC, a->width, sizeof *a->largest);
-    VC_TRY_ALLOC(a->largest);
+    VC_CALL_ALLOC(a->largest);
     a->which = vc_alloc_array(ctx, VC_TAG_MISC, a->width, sizeof *a->which);
-    VC_TRY_ALLOC(a->which);
+    VC_CALL_ALLOC(a->which);
     a->inputs = vc_calloc_array(ctx, VC_TAG_MISC, a->t.eval.student.n + 1, sizeof *a->inputs);
-    VC_TRY_ALLOC(a->inputs);
+    VC_CALL_ALLOC(a->inputs);
     a->tensors = vc_calloc_array(ctx, VC_TAG_MISC, a->t.eval.student.n + FIXED_ARRAYS, sizeof *a->tensors);
-    VC_TRY_ALLOC(a->tensors);
-out:
-    return status;
+    VC_CALL_ALLOC(a->tensors);
+    return VC_OK;
 }
 
 static void add_array(struct answers *a, const char *name, enum vc_dtype dtype, unsigned n_dims, const uint64_t *shape,
@@ -294,10 +292,9 @@ static enum vc_status lay_out(struct answers *a)
 static enum vc_status prepare(struct answers *a)
 {
     struct vc_trainer *t = &a->t;
-    enum vc_status status;
 
-    VC_TRY(vc_identity_check(t->ctx));
-    VC_TRY(vc_trainer_open(t));
+    VC_CALL(vc_identity_check(t->ctx));
+    VC_CALL(vc_trainer_open(t));
     a->rows = t->eval.rows.n;
     a->positions = t->student.net.positions;
     a->width = a->options.topk != 0 ? (size_t)a->options.topk : t->student.net.n_classes;
@@ -305,10 +302,8 @@ static enum vc_status prepare(struct answers *a)
         return vc_fail(t->ctx, VC_E_ARGUMENT, "%s %llu: there are %zu classes; without it all are written",
                        vc_option(t->ctx, "topk"), (unsigned long long)a->options.topk, t->student.net.n_classes);
     }
-    VC_TRY(take_memory(a));
-    VC_TRY(lay_out(a));
-out:
-    return status;
+    VC_CALL(take_memory(a));
+    return lay_out(a);
 }
 
 static enum vc_status work(struct answers *a)

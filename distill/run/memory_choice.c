@@ -28,28 +28,22 @@ static enum vc_status make_engines(struct vc_trainer *t, struct vc_net *net, uin
 {
     struct vc_engine *engine;
     uint64_t tail = n % t->options.training.batch;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(n >= t->options.training.batch ? vc_net_engine(net, t->options.training.batch, train, &engine) : VC_OK);
-    VC_TRY(tail != 0 ? vc_net_engine(net, tail, train, &engine) : VC_OK);
-out:
-    return status;
+    VC_CALL(n >= t->options.training.batch ? vc_net_engine(net, t->options.training.batch, train, &engine) : VC_OK);
+    return tail != 0 ? vc_net_engine(net, tail, train, &engine) : VC_OK;
 }
 
 static enum vc_status make_programs(struct vc_trainer *t)
 {
-    enum vc_status status = VC_OK;
-
     if (t->data.open) {
-        VC_TRY(make_engines(t, &t->student.net, t->data.rows.n, t->options.task == VC_TASK_TRAIN));
-        VC_TRY(t->runs_teacher ? make_engines(t, &t->teacher, t->data.rows.n, false) : VC_OK);
+        VC_CALL(make_engines(t, &t->student.net, t->data.rows.n, t->options.task == VC_TASK_TRAIN));
+        VC_CALL(t->runs_teacher ? make_engines(t, &t->teacher, t->data.rows.n, false) : VC_OK);
     }
     if (t->eval.open) {
-        VC_TRY(make_engines(t, &t->student.net, t->eval.rows.n, false));
-        VC_TRY(t->runs_teacher ? make_engines(t, &t->teacher, t->eval.rows.n, false) : VC_OK);
+        VC_CALL(make_engines(t, &t->student.net, t->eval.rows.n, false));
+        VC_CALL(t->runs_teacher ? make_engines(t, &t->teacher, t->eval.rows.n, false) : VC_OK);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- what a run takes ---- */
@@ -325,55 +319,45 @@ out:
 
 static enum vc_status attach(struct vc_trainer *t)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_device_prepare(&t->student));
-    VC_TRY(vc_net_attach(&t->student.net, t->arena, t->student.device_arena));
-    VC_TRY(vc_net_attach(&t->teacher, t->arena, t->student.device_arena));
-out:
-    return status;
+    VC_CALL(vc_device_prepare(&t->student));
+    VC_CALL(vc_net_attach(&t->student.net, t->arena, t->student.device_arena));
+    return vc_net_attach(&t->teacher, t->arena, t->student.device_arena);
 }
 
 enum vc_status vc_trainer_prepare(struct vc_trainer *t)
 {
     struct block blocks[MAX_BLOCKS];
     size_t n = list_blocks(t, blocks);
-    enum vc_status status = VC_OK;
 
     vc_pool_trim(t->ctx->shared->pool); /* a block of this run is of its own size, not of one that was there before */
-    VC_TRY(vc_net_load(&t->student.net));
+    VC_CALL(vc_net_load(&t->student.net));
     vc_pool_trim(t->ctx->shared->pool);
-    VC_TRY(t->runs_teacher ? vc_net_load(&t->teacher) : VC_OK);
+    VC_CALL(t->runs_teacher ? vc_net_load(&t->teacher) : VC_OK);
     vc_pool_trim(t->ctx->shared->pool);
     for (size_t k = 0; k < n; k++) {
         if (blocks[k].bytes > SIZE_MAX / 4) {
             return vc_fail(t->ctx, VC_E_NOMEM, "%s: too many rows", vc_option(t->ctx, "training.batch"));
         }
         *blocks[k].at = vc_alloc(t->ctx, blocks[k].tag, (size_t)blocks[k].bytes);
-        VC_TRY_ALLOC(*blocks[k].at);
+        VC_CALL_ALLOC(*blocks[k].at);
     }
     t->student.optimizer.n_states = t->student.net.weights->n;
     memset(t->student.optimizer.states, 0, (t->student.net.weights->n + 1) * sizeof *t->student.optimizer.states);
-    VC_TRY(attach(t)); /* programs find the weights, too, so these come first */
-out:
-    return status;
+    VC_CALL(attach(t)); /* programs find the weights, too, so these come first */
+    return VC_OK;
 }
 
 enum vc_status vc_trainer_reload(struct vc_trainer *t)
 {
-    enum vc_status status = VC_OK;
-
     vc_trainer_release(t);
     vc_pool_trim(t->ctx->shared->pool);
-    VC_TRY(vc_net_load(&t->student.net));
+    VC_CALL(vc_net_load(&t->student.net));
     vc_pool_trim(t->ctx->shared->pool);
     t->arena = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)arena_bytes(t));
-    VC_TRY_ALLOC(t->arena);
+    VC_CALL_ALLOC(t->arena);
     t->student.optimizer.block = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)t->report->state_bytes);
-    VC_TRY_ALLOC(t->student.optimizer.block);
-    VC_TRY(attach(t));
-out:
-    return status;
+    VC_CALL_ALLOC(t->student.optimizer.block);
+    return attach(t);
 }
 
 void vc_trainer_release(struct vc_trainer *t)

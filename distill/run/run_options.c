@@ -88,10 +88,9 @@ static enum vc_status add_rows(struct vc_text *text, const char *key, const stru
 {
     char hex[VC_SHA256_HEX_BYTES] = "";
     struct vc_sha256 sha;
-    enum vc_status status = VC_OK;
 
     for (size_t k = 0; k < rows->student.n; k++) {
-        VC_TRY(vc_identity_input(&rows->student, k, hex));
+        VC_CALL(vc_identity_input(&rows->student, k, hex));
         vc_text_add(text, "%s %s\n", key, hex);
     }
     vc_sha256_begin(&sha);
@@ -103,15 +102,13 @@ static enum vc_status add_rows(struct vc_text *text, const char *key, const stru
     }
     vc_sha256_end(&sha, hex);
     vc_text_add(text, "%s %s\n", key, hex);
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status add_files(struct vc_text *text, const struct vc_teacher_files *files)
 {
     struct vc_sha256 sha;
     char hex[VC_SHA256_HEX_BYTES];
-    enum vc_status status = VC_OK;
 
     vc_sha256_begin(&sha);
     for (size_t i = 0; i < files->n; i++) {
@@ -120,14 +117,13 @@ static enum vc_status add_files(struct vc_text *text, const struct vc_teacher_fi
         for (uint64_t r = 0; r < files->items[i].model->tensors[logits->tensor].shape[0]; r++) {
             const void *row;
 
-            VC_TRY(vc_row_array_read(files->ctx, logits, r, &row));
+            VC_CALL(vc_row_array_read(files->ctx, logits, r, &row));
             vc_sha256_add(&sha, row, logits->n_bytes);
         }
     }
     vc_sha256_end(&sha, hex);
     vc_text_add(text, "teacher %s\n", hex);
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_run_options_text(struct vc_trainer *t, struct vc_text *text)

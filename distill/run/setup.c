@@ -94,16 +94,13 @@ static enum vc_status view_eval(struct vc_trainer *t)
 {
     const char *batch;
     int64_t fixed;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(vc_rows_view_make(&t->eval.rows, t->options.student.graph, &t->eval.student, &batch, &fixed));
-    VC_TRY(t->runs_teacher
-               ? vc_rows_view_make(&t->eval.rows, t->options.teacher.graph, &t->eval.teacher, &batch, &fixed)
-               : VC_OK);
-    VC_TRY(vc_rows_take_positions(&t->eval.rows, &t->eval.student, t->student.net.positions, t->student.net.next));
-    VC_TRY(check_labels(t, &t->eval.rows));
-out:
-    return status;
+    VC_CALL(vc_rows_view_make(&t->eval.rows, t->options.student.graph, &t->eval.student, &batch, &fixed));
+    VC_CALL(t->runs_teacher
+                ? vc_rows_view_make(&t->eval.rows, t->options.teacher.graph, &t->eval.teacher, &batch, &fixed)
+                : VC_OK);
+    VC_CALL(vc_rows_take_positions(&t->eval.rows, &t->eval.student, t->student.net.positions, t->student.net.next));
+    return check_labels(t, &t->eval.rows);
 }
 
 /* Something of the student is trained. */
@@ -168,29 +165,27 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_taught_rows 
                                      .budget_bytes = o->memory.budget,
                                      .device = t->student.device};
     struct vc_net_options teacher = {.role = "teacher", .precision = o->precision.kind, .device = t->student.device};
-    enum vc_status status;
 
-    VC_TRY(t->judge_only ? VC_OK : vc_match_find(t->ctx, o, &t->match));
+    VC_CALL(t->judge_only ? VC_OK : vc_match_find(t->ctx, o, &t->match));
     vc_match_keep_values(t->match, &student, &teacher);
-    VC_TRY(vc_net_open(t->ctx, &o->student, &student, &rows->rows, &rows->student, &t->student.net));
-    VC_TRY(check_trained(t));
-    VC_TRY(t->judge_only ? VC_OK : vc_fake_quant_open(&t->student));
-    VC_TRY(t->judge_only ? VC_OK : vc_weights_check(t->ctx, t->student.net.weights, o->student.weights));
+    VC_CALL(vc_net_open(t->ctx, &o->student, &student, &rows->rows, &rows->student, &t->student.net));
+    VC_CALL(check_trained(t));
+    VC_CALL(t->judge_only ? VC_OK : vc_fake_quant_open(&t->student));
+    VC_CALL(t->judge_only ? VC_OK : vc_weights_check(t->ctx, t->student.net.weights, o->student.weights));
     if (t->runs_teacher) {
-        VC_TRY(vc_net_open(t->ctx, &o->teacher, &teacher, &rows->rows, &rows->teacher, &t->teacher));
-        VC_TRY(check_classes(t, student.role));
+        VC_CALL(vc_net_open(t->ctx, &o->teacher, &teacher, &rows->rows, &rows->teacher, &t->teacher));
+        VC_CALL(check_classes(t, student.role));
     }
     if (t->runs_teacher && t->teacher.positions != t->student.net.positions) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, "the teacher answers for %zu positions of each row, the %s for %zu",
                        t->teacher.positions, student.role, t->student.net.positions);
     }
-    VC_TRY(vc_rows_take_positions(&rows->rows, &rows->student, t->student.net.positions, t->student.net.next));
-    VC_TRY(check_labels(t, &rows->rows));
-    VC_TRY(vc_match_open(t->match, &t->student.net, &t->teacher, &t->data, t->texts));
+    VC_CALL(vc_rows_take_positions(&rows->rows, &rows->student, t->student.net.positions, t->student.net.next));
+    VC_CALL(check_labels(t, &rows->rows));
+    VC_CALL(vc_match_open(t->match, &t->student.net, &t->teacher, &t->data, t->texts));
     t->report->n_matches = t->match != NULL ? o->loss.n_matches : 0;
     t->report->matches = vc_match_figures(t->match);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Whom the rows are taught by: the network, or files that answer these rows. */
@@ -198,7 +193,6 @@ static enum vc_status open_teacher(struct vc_trainer *t, struct vc_taught_rows *
                                    const struct vc_model *const *files, size_t n_files)
 {
     const struct vc_distill_options *o = &t->options;
-    enum vc_status status = VC_OK;
 
     if (!rows->open) {
         return n_files == 0 ? VC_OK
@@ -217,11 +211,10 @@ static enum vc_status open_teacher(struct vc_trainer *t, struct vc_taught_rows *
                                                      .temperature = o->loss.temperature,
                                                      .batch = o->training.batch};
 
-        VC_TRY(vc_teacher_files_open(t->ctx, files, n_files, &rows->student, &question, &rows->files));
+        VC_CALL(vc_teacher_files_open(t->ctx, files, n_files, &rows->student, &question, &rows->files));
     }
     rows->taught = t->runs_teacher || n_files != 0;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- inputs that look unscaled ---- */
@@ -266,24 +259,22 @@ static enum vc_status find_unscaled(struct vc_trainer *t)
     const struct vc_rows_view *view = &t->data.student;
     const struct vc_data_options *o = t->options.data;
     uint64_t n_rows = vc_min_u64(t->data.rows.n, FEW_ROWS);
-    enum vc_status status = VC_OK;
 
     for (size_t k = 0; o->scale == 1 && o->mean == NULL && o->deviation == NULL && k < view->n; k++) {
         const struct vc_rows_input *input = &view->inputs[k];
         bool unscaled = false;
 
         if (!input->integers && input->tensor != VC_NO_TENSOR) {
-            VC_TRY(look_at_input(t, k, n_rows, &unscaled));
+            VC_CALL(look_at_input(t, k, n_rows, &unscaled));
         }
         if (unscaled) {
             const char *name = t->data.rows.model->tensors[input->tensor].name; /* its model is closed before */
 
             t->report->unscaled = vc_arena_copy(t->ctx, t->texts, name, strlen(name));
-            VC_TRY_ALLOC(t->report->unscaled);
+            VC_CALL_ALLOC(t->report->unscaled);
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The graph is closed before the report is read. */
@@ -338,7 +329,6 @@ static void cut_to_rows(struct vc_trainer *t)
 enum vc_status vc_trainer_open(struct vc_trainer *t)
 {
     struct vc_taught_rows *rows = t->judge_only ? &t->eval : &t->data;
-    enum vc_status status = VC_OK;
 
     t->student.ctx = t->ctx;
     t->student.options = &t->options;
@@ -352,31 +342,29 @@ enum vc_status vc_trainer_open(struct vc_trainer *t)
     if (t->options.data == NULL || t->options.student.graph == NULL) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, t->options.data == NULL ? "there are no data" : "there is no network");
     }
-    VC_TRY(vc_kernels_get(t->ctx) != NULL ? VC_OK : t->ctx->status);
-    VC_TRY(vc_device_open(&t->student));
-    VC_TRY(open_rows(t, t->options.data, rows));
-    VC_TRY(open_networks(t, rows));
+    VC_CALL(vc_kernels_get(t->ctx) != NULL ? VC_OK : t->ctx->status);
+    VC_CALL(vc_device_open(&t->student));
+    VC_CALL(open_rows(t, t->options.data, rows));
+    VC_CALL(open_networks(t, rows));
     if (t->options.eval.rows != NULL) {
-        VC_TRY(open_rows(t, t->options.eval.rows, &t->eval));
-        VC_TRY(view_eval(t));
+        VC_CALL(open_rows(t, t->options.eval.rows, &t->eval));
+        VC_CALL(view_eval(t));
     }
     cut_to_rows(t);
-    VC_TRY(open_teacher(t, &t->data, t->options.logits, t->options.n_logits));
-    VC_TRY(open_teacher(t, &t->eval, t->options.eval.logits, t->options.eval.n_logits));
+    VC_CALL(open_teacher(t, &t->data, t->options.logits, t->options.n_logits));
+    VC_CALL(open_teacher(t, &t->eval, t->options.eval.logits, t->options.eval.n_logits));
     t->student.taught = t->data.taught;
-    VC_TRY(vc_teacher_files_agree(&t->data.files, &t->eval.files));
-    VC_TRY(check_terms(t));
-    VC_TRY(t->judge_only ? VC_OK : vc_masks_check(&t->student));
-    VC_TRY(t->judge_only ? VC_OK : count_steps(t));
-    VC_TRY(t->judge_only ? VC_OK : vc_gradual_open(&t->student, t->steps.n));
-    VC_TRY(vc_masks_open(&t->student));
-    VC_TRY(t->judge_only ? VC_OK : find_unscaled(t));
-    VC_TRY(t->judge_only ? VC_OK : take_note(t));
-    VC_TRY(vc_trainer_fit(t));
-    VC_TRY(vc_match_check_programs(t->match));
-    VC_TRY(vc_trainer_ranks_fit(t));
-out:
-    return status;
+    VC_CALL(vc_teacher_files_agree(&t->data.files, &t->eval.files));
+    VC_CALL(check_terms(t));
+    VC_CALL(t->judge_only ? VC_OK : vc_masks_check(&t->student));
+    VC_CALL(t->judge_only ? VC_OK : count_steps(t));
+    VC_CALL(t->judge_only ? VC_OK : vc_gradual_open(&t->student, t->steps.n));
+    VC_CALL(vc_masks_open(&t->student));
+    VC_CALL(t->judge_only ? VC_OK : find_unscaled(t));
+    VC_CALL(t->judge_only ? VC_OK : take_note(t));
+    VC_CALL(vc_trainer_fit(t));
+    VC_CALL(vc_match_check_programs(t->match));
+    return vc_trainer_ranks_fit(t);
 }
 
 /* Training would spread it over all weights in the first step. */
@@ -391,9 +379,7 @@ static enum vc_status check_finite(struct vc_trainer *t, const struct vc_weight 
 
 enum vc_status vc_trainer_begin(struct vc_trainer *t)
 {
-    enum vc_status status = VC_OK;
-
-    VC_TRY(vc_trainer_reload(t));
+    VC_CALL(vc_trainer_reload(t));
     t->progress.counts.step = 0;
     t->progress.counts.saved = 0;
     t->progress.counts.looked = 0;
@@ -408,19 +394,18 @@ enum vc_status vc_trainer_begin(struct vc_trainer *t)
     for (size_t k = 0; k < t->student.net.weights->n; k++) {
         const struct vc_weight *item = &t->student.net.weights->items[k];
         if (!item->trained) {
-            VC_TRY(item->unread ? vc_masks_check_unread(&t->student, item) : VC_OK);
+            VC_CALL(item->unread ? vc_masks_check_unread(&t->student, item) : VC_OK);
             continue;
         }
-        VC_TRY(check_finite(t, item));
+        VC_CALL(check_finite(t, item));
         t->student.optimizer.states[k].master = NULL;
-        VC_TRY(item->initialized ? VC_OK : vc_masks_make(&t->student, k));
+        VC_CALL(item->initialized ? VC_OK : vc_masks_make(&t->student, k));
     }
-    VC_TRY(vc_gradual_begin(&t->student));
-    VC_TRY(vc_fake_quant_begin(&t->student));
+    VC_CALL(vc_gradual_begin(&t->student));
+    VC_CALL(vc_fake_quant_begin(&t->student));
     vc_device_changed(&t->student);
     vc_pool_trim(t->ctx->shared->pool);
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_trainer_close(struct vc_trainer *t)

@@ -117,7 +117,6 @@ static enum vc_status add_round(struct vc_trainer *t, struct vc_engine *engine, 
     uint64_t slice = slice_elems(t);
     uint64_t most = n_ranks > 1 ? vc_min_u64(slice, PER_PIECE) : slice;
     char *grad = t->student.net.weights->grad_block;
-    enum vc_status status = VC_OK;
 
     for (uint64_t at = 0; at < slice; at += most) {
         struct adding a = {t, first, at, 0, n_parts, grad + (slice_begin(t, rank) + at) * size, (size_t)most * size};
@@ -136,12 +135,11 @@ static enum vc_status add_round(struct vc_trainer *t, struct vc_engine *engine, 
             vc_ranks_pieces(ranks)[n_ranks + k] =
                 (struct vc_piece){(char *)t->sum.received + k * a.per_rank, k < n_parts ? (size_t)a.n * size : 0};
         }
-        VC_TRY(n_ranks > 1 ? vc_ranks_exchange(t->ctx, ranks, vc_ranks_pieces(ranks), vc_ranks_pieces(ranks) + n_ranks)
-                           : VC_OK);
+        VC_CALL(n_ranks > 1 ? vc_ranks_exchange(t->ctx, ranks, vc_ranks_pieces(ranks), vc_ranks_pieces(ranks) + n_ranks)
+                            : VC_OK);
         vc_engine_each(engine, (size_t)vc_ceil_div_u64(a.n, PER_BLOCK), add_block, &a);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The finished slices to all ranks, as the gradients of the weights. */
@@ -189,28 +187,23 @@ static void copy_statistics(struct vc_trainer *t, void *array, bool back)
 static enum vc_status bring_statistics(struct vc_trainer *t, bool back)
 {
     struct vc_weights *w = t->student.net.weights;
-    enum vc_status status = VC_OK;
 
     for (size_t k = 0; k < w->n; k++) {
         if (w->items[k].statistic) {
-            VC_TRY(back ? vc_weights_entry_to_device(w, k) : vc_weights_entry_to_host(w, k));
+            VC_CALL(back ? vc_weights_entry_to_device(w, k) : vc_weights_entry_to_host(w, k));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_trainer_before_batch(struct vc_trainer *t, struct vc_engine_pass *pass)
 {
-    enum vc_status status = VC_OK;
-
     if (t->sum.norms != NULL) {
-        VC_TRY(bring_statistics(t, false));
+        VC_CALL(bring_statistics(t, false));
         copy_statistics(t, t->sum.norms, false);
         pass->norm_share = 1; /* what is left behind is that of the batch */
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* norms: those before the round, then those of the batch of each rank. */
@@ -221,13 +214,12 @@ static enum vc_status move_statistics(struct vc_trainer *t, unsigned n_parts)
     unsigned n_ranks = vc_ranks_size(ranks);
     size_t n_bytes = (size_t)n_statistics(t) * real_bytes(t);
     char *of_ranks = (char *)t->sum.norms + n_bytes;
-    enum vc_status status = VC_OK;
 
     if (t->sum.norms == NULL) {
         return VC_OK;
     }
     if (rank < n_parts) {
-        VC_TRY(bring_statistics(t, false));
+        VC_CALL(bring_statistics(t, false));
         copy_statistics(t, of_ranks + rank * n_bytes, false);
         copy_statistics(t, t->sum.norms, true);
     }
@@ -235,7 +227,7 @@ static enum vc_status move_statistics(struct vc_trainer *t, unsigned n_parts)
         vc_ranks_pieces(ranks)[k] = (struct vc_piece){of_ranks + rank * n_bytes, rank < n_parts ? n_bytes : 0};
         vc_ranks_pieces(ranks)[n_ranks + k] = (struct vc_piece){of_ranks + k * n_bytes, k < n_parts ? n_bytes : 0};
     }
-    VC_TRY(vc_ranks_exchange(t->ctx, ranks, vc_ranks_pieces(ranks), vc_ranks_pieces(ranks) + n_ranks));
+    VC_CALL(vc_ranks_exchange(t->ctx, ranks, vc_ranks_pieces(ranks), vc_ranks_pieces(ranks) + n_ranks));
     for (unsigned k = 0; k < n_parts; k++) {
         const char *at = of_ranks + k * n_bytes;
 
@@ -248,9 +240,7 @@ static enum vc_status move_statistics(struct vc_trainer *t, unsigned n_parts)
             }
         }
     }
-    VC_TRY(bring_statistics(t, true));
-out:
-    return status;
+    return bring_statistics(t, true);
 }
 
 /* ---- a round ---- */
@@ -258,24 +248,22 @@ out:
 enum vc_status vc_trainer_sum(struct vc_trainer *t, struct vc_engine *engine, uint64_t first, uint64_t n_batches)
 {
     unsigned n_parts = (unsigned)vc_min_u64(vc_ranks_size(t->options.parallel.ranks), n_batches - first);
-    enum vc_status status = VC_OK;
 
     if (vc_device_sums(&t->student)) {
-        VC_TRY(vc_device_sum(&t->student, first, n_batches));
+        VC_CALL(vc_device_sum(&t->student, first, n_batches));
         return t->sum.norms != NULL ? move_statistics(t, n_parts) : VC_OK;
     }
     if (t->options.parallel.ranks == NULL && n_batches == 1) {
         return VC_OK; /* its gradient is that of the step */
     }
     if (vc_ranks_rank(t->options.parallel.ranks) < n_parts) {
-        VC_TRY(vc_weights_grads_to_host(t->student.net.weights));
+        VC_CALL(vc_weights_grads_to_host(t->student.net.weights));
     }
-    VC_TRY(add_round(t, engine, first == 0, n_parts));
-    VC_TRY(t->sum.norms != NULL ? move_statistics(t, n_parts) : VC_OK);
+    VC_CALL(add_round(t, engine, first == 0, n_parts));
+    VC_CALL(t->sum.norms != NULL ? move_statistics(t, n_parts) : VC_OK);
     if (first + n_parts == n_batches) {
-        VC_TRY(spread(t));
-        VC_TRY(vc_weights_grads_to_device(t->student.net.weights));
+        VC_CALL(spread(t));
+        VC_CALL(vc_weights_grads_to_device(t->student.net.weights));
     }
-out:
-    return status;
+    return VC_OK;
 }

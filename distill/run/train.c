@@ -233,40 +233,37 @@ static enum vc_status batch(struct vc_trainer *t, struct work *w, size_t first, 
     struct vc_engine *engine;
     struct vc_loss_sums sums;
     bool stays;
-    enum vc_status status;
 
     memset(w->own, 0, sizeof w->own);
-    VC_TRY(vc_weights_clear(t->student.net.weights));
+    VC_CALL(vc_weights_clear(t->student.net.weights));
     vc_batch_gather(&t->batch, &t->data.rows, w->numbers + first, n);
     if (t->data.taught && !t->progress.control) {
-        VC_TRY(vc_trainer_ask(t, &t->data, w->spec.mse || w->spec.cosine, w->numbers + first, n, &teacher));
+        VC_CALL(vc_trainer_ask(t, &t->data, w->spec.mse || w->spec.cosine, w->numbers + first, n, &teacher));
     }
-    VC_TRY(vc_net_engine(&t->student.net, n, true, &engine));
-    VC_TRY(vc_trainer_before_batch(t, &pass));
+    VC_CALL(vc_net_engine(&t->student.net, n, true, &engine));
+    VC_CALL(vc_trainer_before_batch(t, &pass));
     stays = vc_device_has_loss(&t->student, &teacher) && t->match == NULL &&
             !(w->step == 0 && first == 0 && !t->progress.control);
     vc_engine_keep_outputs(engine, stays);
-    VC_TRY(vc_net_forward(&t->student.net, engine, &t->data.student, w->numbers + first, n, &pass, &logits));
+    VC_CALL(vc_net_forward(&t->student.net, engine, &t->data.student, w->numbers + first, n, &pass, &logits));
     if (w->step == 0 && first == 0 && !t->progress.control) {
         compare_terms(t, engine, w, n, logits, &teacher);
     }
     if (stays) {
-        VC_TRY(vc_device_loss(&t->student, engine, &t->batch, &w->spec, n, &teacher, &sums));
+        VC_CALL(vc_device_loss(&t->student, engine, &t->batch, &w->spec, n, &teacher, &sums));
     } else {
         sums = vc_step_loss(&loss, engine, n * t->student.net.positions, logits->data, logits->grad);
     }
     w->own[KD] = sums.kd;
     w->own[CE] = sums.ce;
     if (t->match != NULL) {
-        VC_TRY(vc_match_batch(t->match, engine, &inside, t->progress.control ? NULL : w->own + MATCHES));
+        VC_CALL(vc_match_batch(t->match, engine, &inside, t->progress.control ? NULL : w->own + MATCHES));
     }
     if (!is_finite(w->own)) {
-        VC_TRY(vc_engine_fetch(engine, 0));
+        VC_CALL(vc_engine_fetch(engine, 0));
         return refuse_loss(t, w, engine, first, n, &teacher);
     }
-    VC_TRY(vc_engine_backward(engine));
-out:
-    return status;
+    return vc_engine_backward(engine);
 }
 
 /* The batches of a step, of which this rank computes its share: losses, and gradients, added up in their order. */
@@ -342,24 +339,22 @@ static double total_of(const struct vc_trainer *t, const struct work *w)
 static enum vc_status use_gradients(struct vc_trainer *t, const struct work *w, struct vc_engine *engine, double lr)
 {
     uint64_t moved = w->step - (uint64_t)t->progress.scale.skipped; /* steps before this one that moved weights */
-    enum vc_status status = VC_OK;
 
     if (moved == 0 || !isfinite(w->grad_norm)) {
-        VC_TRY(vc_weights_grads_to_host(t->student.net.weights));
+        VC_CALL(vc_weights_grads_to_host(t->student.net.weights));
     }
     if (!isfinite(w->grad_norm)) {
         return refuse_gradient(t, w);
     }
-    VC_TRY(moved == 0 ? check_gradients(t, w) : VC_OK);
+    VC_CALL(moved == 0 ? check_gradients(t, w) : VC_OK);
     if (moved == 0 && !t->progress.control && t->options.gradients != NULL) {
-        VC_TRY(vc_trainer_dump(t, false));
+        VC_CALL(vc_trainer_dump(t, false));
     }
-    VC_TRY(vc_learner_update(&t->student, engine, moved, w->grad_norm, lr));
-    VC_TRY(t->student.device == NULL ? vc_fake_quant_apply(&t->student, engine)
-                                     : VC_OK); /* a device's update does it */
+    VC_CALL(vc_learner_update(&t->student, engine, moved, w->grad_norm, lr));
+    VC_CALL(t->student.device == NULL ? vc_fake_quant_apply(&t->student, engine)
+                                      : VC_OK); /* a device's update does it */
     vc_scale_good(t);
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates, uint64_t number)
@@ -370,7 +365,6 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
     double lr = vc_lr_of(rates, number);
     double loss;
     struct vc_engine *engine;
-    enum vc_status status = VC_OK;
 
     choose_rows(t, &w);
     announce_next(t, &w);
@@ -381,13 +375,13 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
     w.spec.alpha = t->progress.control ? 0 : t->options.loss.alpha;
     w.spec.temperature = t->options.loss.temperature;
     w.spec.scale = t->progress.scale.value;
-    VC_TRY(vc_net_engine(&t->student.net, vc_min_u64(t->options.training.batch, w.n), true, &engine));
-    VC_TRY(batches(t, &w, engine));
+    VC_CALL(vc_net_engine(&t->student.net, vc_min_u64(t->options.training.batch, w.n), true, &engine));
+    VC_CALL(batches(t, &w, engine));
     loss = total_of(t, &w);
     vc_fake_quant_gradients(&t->student, engine);
-    VC_TRY(vc_learner_measure(&t->student, engine, t->progress.scale.value, &w.grad_norm));
+    VC_CALL(vc_learner_measure(&t->student, engine, t->progress.scale.value, &w.grad_norm));
     w.skipped = !isfinite(w.grad_norm) && vc_scale_skip(t);
-    VC_TRY(w.skipped ? VC_OK : use_gradients(t, &w, engine, lr));
+    VC_CALL(w.skipped ? VC_OK : use_gradients(t, &w, engine, lr));
     t->progress.counts.step = number + 1;
     vc_divergence_note(t, loss);
     if (!t->progress.control) {
@@ -398,8 +392,7 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
         vc_scale_report(t);
     }
     tell(t, &w, loss, lr);
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_trainer_run(struct vc_trainer *t)

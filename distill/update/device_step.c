@@ -38,21 +38,19 @@ enum vc_status vc_device_open(struct vc_learner *l)
 {
     const struct vc_distill_options *o = l->options;
     bool nccl = false;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(vc_train_device_open(l->ctx, &l->device));
-    VC_TRY(l->trains ? vc_device_ranks_choose(l, &nccl) : VC_OK);
+    VC_CALL(vc_train_device_open(l->ctx, &l->device));
+    VC_CALL(l->trains ? vc_device_ranks_choose(l, &nccl) : VC_OK);
     if (l->device == NULL) {
         return VC_OK;
     }
-    VC_TRY(l->f64 ? refuse(l, "float64") : VC_OK);
-    VC_TRY(o->precision.learn_scales ? refuse(l, "learned scales") : VC_OK);
+    VC_CALL(l->f64 ? refuse(l, "float64") : VC_OK);
+    VC_CALL(o->precision.learn_scales ? refuse(l, "learned scales") : VC_OK);
     l->device->limit_bytes = o->memory.device_memory;
     l->on_device = vc_calloc_array(l->ctx, VC_TAG_MISC, 1, sizeof *l->on_device);
-    VC_TRY_ALLOC(l->on_device);
+    VC_CALL_ALLOC(l->on_device);
     l->on_device->nccl = nccl;
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_device_close(struct vc_learner *l)
@@ -154,21 +152,19 @@ uint64_t vc_device_room_bytes(const struct vc_learner *l)
 enum vc_status vc_device_prepare(struct vc_learner *l)
 {
     struct vc_device_step *d = l->on_device;
-    enum vc_status status = VC_OK;
 
     if (l->device == NULL || l->device_arena != NULL) {
         return VC_OK;
     }
-    VC_TRY(vc_train_alloc(l->device, l->report->arena_bytes, &l->device_arena));
+    VC_CALL(vc_train_alloc(l->device, l->report->arena_bytes, &l->device_arena));
     if (l->trains) {
         d->bytes = lay_out(l, d, NULL);
-        VC_TRY(vc_train_alloc(l->device, d->bytes, &d->block));
+        VC_CALL(vc_train_alloc(l->device, d->bytes, &d->block));
         (void)lay_out(l, d, d->block);
     }
     d->changed = true;
     d->newer_on_device = false;
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_device_release(struct vc_learner *l)
@@ -197,22 +193,19 @@ void vc_device_changed(struct vc_learner *l)
 
 enum vc_status vc_device_to_host(struct vc_learner *l)
 {
-    enum vc_status status = VC_OK;
-
     if (l->device == NULL) {
         return VC_OK;
     }
-    VC_TRY(vc_weights_to_host(l->net.weights));
+    VC_CALL(vc_weights_to_host(l->net.weights));
     if (l->on_device->newer_on_device) {
-        VC_TRY(vc_train_to_host(l->device, l->optimizer.block, l->on_device->states, l->report->state_bytes));
+        VC_CALL(vc_train_to_host(l->device, l->optimizer.block, l->on_device->states, l->report->state_bytes));
         if (l->fake_quants != NULL) {
-            VC_TRY(
+            VC_CALL(
                 vc_train_to_host(l->device, *vc_fake_quant_room(l), l->on_device->fake_quants, vc_fake_quant_bytes(l)));
         }
         l->on_device->newer_on_device = false;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The device's copy of what lies at `p` of a block of the host. */
@@ -248,24 +241,23 @@ static enum vc_status send(struct vc_learner *l)
     struct vc_train_block *blocks = l->device_room;
     uint8_t *keep = d->keep;
     size_t b = 0;
-    enum vc_status status = VC_OK;
 
     if (!d->changed) {
         return VC_OK;
     }
-    VC_TRY(vc_train_to_device(l->device, d->states, l->optimizer.block, l->report->state_bytes));
-    VC_TRY(l->optimizer.maps != NULL
-               ? vc_train_to_device(l->device, d->maps, l->optimizer.maps, sizeof *l->optimizer.maps)
-               : VC_OK);
+    VC_CALL(vc_train_to_device(l->device, d->states, l->optimizer.block, l->report->state_bytes));
+    VC_CALL(l->optimizer.maps != NULL
+                ? vc_train_to_device(l->device, d->maps, l->optimizer.maps, sizeof *l->optimizer.maps)
+                : VC_OK);
     if (l->fake_quants != NULL) {
-        VC_TRY(vc_train_to_device(l->device, d->fake_quants, *vc_fake_quant_room(l), vc_fake_quant_bytes(l)));
+        VC_CALL(vc_train_to_device(l->device, d->fake_quants, *vc_fake_quant_room(l), vc_fake_quant_bytes(l)));
     }
     for (size_t k = 0; k < w->n; k++) {
         const struct vc_weight *item = &w->items[k];
         const struct vc_weight_state *s = &l->optimizer.states[k];
         bool masked = item->trained && s->keep != NULL;
 
-        VC_TRY(masked ? vc_train_to_device(l->device, keep, s->keep, item->n) : VC_OK);
+        VC_CALL(masked ? vc_train_to_device(l->device, keep, s->keep, item->n) : VC_OK);
         for (; b < l->optimizer.n_blocks && l->optimizer.blocks[b].weight == k; b++) {
             size_t first = l->optimizer.blocks[b].first;
             float *data = s->master != NULL ? copy_of(s->master, *vc_fake_quant_room(l), d->fake_quants)
@@ -282,10 +274,9 @@ static enum vc_status send(struct vc_learner *l)
         }
         keep += masked ? item->n : 0;
     }
-    VC_TRY(vc_train_to_device(l->device, d->blocks, blocks, l->optimizer.n_blocks * sizeof *blocks));
+    VC_CALL(vc_train_to_device(l->device, d->blocks, blocks, l->optimizer.n_blocks * sizeof *blocks));
     d->changed = false;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- losses ---- */
@@ -318,22 +309,20 @@ enum vc_status vc_device_loss(struct vc_learner *l, struct vc_engine *engine, co
                                  .mask = d->mask,
                                  .gradient = logits->device_grad,
                                  .sums = d->sums};
-    enum vc_status status = VC_OK;
 
     if (teacher->logits != NULL) {
-        VC_TRY(vc_train_to_device(l->device, d->teacher, teacher->logits, n_rows * l->net.n_classes * sizeof(float)));
+        VC_CALL(vc_train_to_device(l->device, d->teacher, teacher->logits, n_rows * l->net.n_classes * sizeof(float)));
     }
-    VC_TRY(vc_train_to_device(l->device, d->labels, batch->labels, n_rows * sizeof *batch->labels));
-    VC_TRY(vc_train_to_device(l->device, d->mask, batch->mask, n_rows));
-    VC_TRY(vc_train_result(l->device, l->device->table->loss(l->device->session, &loss)));
-    VC_TRY(vc_train_to_host(l->device, rows, d->sums, 2 * n_rows * sizeof *rows));
+    VC_CALL(vc_train_to_device(l->device, d->labels, batch->labels, n_rows * sizeof *batch->labels));
+    VC_CALL(vc_train_to_device(l->device, d->mask, batch->mask, n_rows));
+    VC_CALL(vc_train_result(l->device, l->device->table->loss(l->device->session, &loss)));
+    VC_CALL(vc_train_to_host(l->device, rows, d->sums, 2 * n_rows * sizeof *rows));
     *sums = (struct vc_loss_sums){0, 0};
     for (uint64_t r = 0; r < n_rows; r++) {
         sums->kd += rows[2 * r];
         sums->ce += rows[2 * r + 1];
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- gradients and weights ---- */
@@ -366,23 +355,20 @@ enum vc_status vc_device_sum(struct vc_learner *l, uint64_t first, uint64_t n_ba
     const struct vc_weights *w = l->net.weights;
     uint64_t n_ranks = vc_ranks_size(l->options->parallel.ranks);
     float *total = l->on_device->total;
-    enum vc_status status = VC_OK;
 
     if (l->options->parallel.ranks == NULL && n_batches == 1) {
         return VC_OK; /* its gradient is that of the step */
     }
     if (first + vc_ranks_rank(l->options->parallel.ranks) < n_batches) {
-        VC_TRY(add_all(l, w->device_grad, total, first != 0));
+        VC_CALL(add_all(l, w->device_grad, total, first != 0));
     } else if (first == 0) {
-        VC_TRY(vc_train_clear(l->device, total, w->grad_bytes)); /* this rank has no batch in this step */
+        VC_CALL(vc_train_clear(l->device, total, w->grad_bytes)); /* this rank has no batch in this step */
     }
     if (first + n_ranks < n_batches) {
         return VC_OK;
     }
-    VC_TRY(l->options->parallel.ranks != NULL ? vc_device_ranks_add(l, total, w->grad_bytes / sizeof *total) : VC_OK);
-    VC_TRY(add_all(l, total, w->device_grad, false));
-out:
-    return status;
+    VC_CALL(l->options->parallel.ranks != NULL ? vc_device_ranks_add(l, total, w->grad_bytes / sizeof *total) : VC_OK);
+    return add_all(l, total, w->device_grad, false);
 }
 
 enum vc_status vc_device_measure(struct vc_learner *l, double scale, double *norm)
@@ -390,18 +376,16 @@ enum vc_status vc_device_measure(struct vc_learner *l, double scale, double *nor
     struct vc_device_step *d = l->on_device;
     double *squares = l->device_room;
     double sum = 0;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(send(l));
-    VC_TRY(scale != 1 ? scale_all(l, 1 / scale) : VC_OK);
-    VC_TRY(vc_train_result(l->device, l->device->table->measure(l->device->session, d->blocks, l->optimizer.n_blocks,
-                                                                d->squares, squares)));
+    VC_CALL(send(l));
+    VC_CALL(scale != 1 ? scale_all(l, 1 / scale) : VC_OK);
+    VC_CALL(vc_train_result(l->device, l->device->table->measure(l->device->session, d->blocks, l->optimizer.n_blocks,
+                                                                 d->squares, squares)));
     for (size_t k = 0; k < l->optimizer.n_blocks; k++) {
         sum += squares[k];
     }
     *norm = sqrt(sum);
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_device_update(struct vc_learner *l, const struct vc_update *update, double by)
@@ -418,15 +402,13 @@ enum vc_status vc_device_update(struct vc_learner *l, const struct vc_update *up
                                       .t = update->t,
                                       .by = by,
                                       .maps = l->on_device->maps};
-    enum vc_status status = VC_OK;
 
-    VC_TRY(send(l));
-    VC_TRY(vc_weights_to_device(l->net.weights)); /* a rank without a batch in this step has run no program */
-    VC_TRY(vc_train_result(
+    VC_CALL(send(l));
+    VC_CALL(vc_weights_to_device(l->net.weights)); /* a rank without a batch in this step has run no program */
+    VC_CALL(vc_train_result(
         l->device, l->device->table->update(l->device->session, l->on_device->blocks, l->optimizer.n_blocks, &u)));
-    VC_TRY(vc_fake_quant_apply_device(l, l->on_device->fake_quants));
+    VC_CALL(vc_fake_quant_apply_device(l, l->on_device->fake_quants));
     l->net.weights->newer_on_device = true;
     l->on_device->newer_on_device = true;
-out:
-    return status;
+    return VC_OK;
 }

@@ -150,10 +150,9 @@ static enum vc_status read_options(struct vc_ctx *ctx, const struct vc_distill_o
 {
     struct vc_quantize_options defaults;
     const struct vc_options_kind kind = {"vc_quantize_options", "vc_quantize_defaults", &defaults, sizeof defaults};
-    enum vc_status status;
 
     vc_quantize_defaults(&defaults);
-    VC_TRY(vc_options_read(ctx, &kind, distill->precision.fake_quant, o));
+    VC_CALL(vc_options_read(ctx, &kind, distill->precision.fake_quant, o));
     if (o->aim_sqnr_db != 0 || o->aim_bytes != 0 || o->target == VC_TARGET_CHOSEN || o->target == VC_TARGET_GGUF ||
         o->rest != NULL) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
@@ -167,8 +166,7 @@ static enum vc_status read_options(struct vc_ctx *ctx, const struct vc_distill_o
                        "ones keep theirs",
                        vc_option(ctx, "precision.fake_quant"));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Values of these are floats in the output, of which quantize makes the same values; others are written as codes. */
@@ -208,13 +206,11 @@ static enum vc_status become(struct vc_learner *l, size_t k, const struct vc_qua
 {
     struct vc_weights *w = l->net.weights;
     struct vc_quant *own = vc_arena_alloc(l->ctx, &w->added, sizeof *own);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(own);
+    VC_CALL_ALLOC(own);
     *own = *quant;
     w->items[k].becomes = own;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* What a planned job of quantize makes of the tensor of entry k. */
@@ -296,22 +292,21 @@ enum vc_status vc_fake_quant_open(struct vc_learner *l)
 {
     const struct vc_model *model = l->options->student.weights;
     struct vc_weights *w = l->net.weights;
-    enum vc_status status = VC_OK;
 
     l->report->fake_quant_share = (double)NAN;
     l->fake_quants = vc_calloc_array(l->ctx, VC_TAG_MISC, 1, sizeof *l->fake_quants);
-    VC_TRY_ALLOC(l->fake_quants);
+    VC_CALL_ALLOC(l->fake_quants);
     l->fake_quants->items = vc_calloc_array(l->ctx, VC_TAG_MISC, w->n + 1, sizeof *l->fake_quants->items);
-    VC_TRY_ALLOC(l->fake_quants->items);
+    VC_CALL_ALLOC(l->fake_quants->items);
     for (size_t k = 0; k < w->n; k++) {
         size_t tensor = vc_model_find(model, w->items[k].name);
 
         if (w->items[k].trained && tensor != VC_NO_TENSOR) {
-            VC_TRY(add_coded(l, k, &model->tensors[tensor]));
+            VC_CALL(add_coded(l, k, &model->tensors[tensor]));
         }
     }
-    VC_TRY(l->options->precision.fake_quant != NULL ? add_asked(l) : VC_OK);
-    VC_TRY(l->options->precision.learn_scales ? learn_scales(l) : VC_OK);
+    VC_CALL(l->options->precision.fake_quant != NULL ? add_asked(l) : VC_OK);
+    VC_CALL(l->options->precision.learn_scales ? learn_scales(l) : VC_OK);
     vc_fake_quant_join(l);
     if (l->fake_quants->n == 0) {
         vc_fake_quant_close(l);
@@ -319,9 +314,8 @@ enum vc_status vc_fake_quant_open(struct vc_learner *l)
     }
     l->report->fake_quant_bytes = vc_fake_quant_bytes(l);
     l->report->fake_quant = vc_arena_printf(l->ctx, l->texts, "%s", l->fake_quants->label);
-    VC_TRY_ALLOC(l->report->fake_quant);
-out:
-    return status;
+    VC_CALL_ALLOC(l->report->fake_quant);
+    return VC_OK;
 }
 
 void vc_fake_quant_close(struct vc_learner *l)
@@ -498,21 +492,19 @@ static enum vc_status apply(struct vc_learner *l, struct vc_fake_quant *f)
     const struct vc_weight *item = &l->net.weights->items[f->entry];
     bool cast = f->codes == VC_DTYPE_F16 || f->codes == VC_DTYPE_BF16;
     float wide[PER_CALL];
-    enum vc_status status = VC_OK;
 
-    VC_TRY(has_scales(f) ? make_scales(l, f) : VC_OK);
+    VC_CALL(has_scales(f) ? make_scales(l, f) : VC_OK);
     for (uint64_t first = 0; first < item->n;) {
         size_t n = (size_t)vc_min_u64(PER_CALL, item->n - first);
         float *y = l->f64 ? wide : (float *)item->data + first;
 
-        VC_TRY(cast ? cast_some(l, f, first, n, y) : code_some(l, f, first, &n, y));
+        VC_CALL(cast ? cast_some(l, f, first, n, y) : code_some(l, f, first, &n, y));
         for (size_t i = 0; l->f64 && i < n; i++) {
             ((double *)item->data)[first + i] = (double)y[i];
         }
         first += n;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_fake_quant_apply(struct vc_learner *l, struct vc_engine *engine)
@@ -567,7 +559,6 @@ static enum vc_status largest_on_device(struct vc_learner *l, char *room)
 {
     const struct vc_train_backend *table = l->device->table;
     void *session = l->device->session;
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; i < l->fake_quants->n; i++) {
         const struct vc_fake_quant *f = &l->fake_quants->items[i];
@@ -579,29 +570,25 @@ static enum vc_status largest_on_device(struct vc_learner *l, char *room)
         there = on_device(l, f, room);
         there.kind = VC_TRAIN_FAKE_QUANT_LARGEST;
         if (f->joined == i) { /* the first of its set */
-            VC_TRY(vc_train_result(l->device, table->clear(session, there.pos, sizeof *there.pos)));
+            VC_CALL(vc_train_result(l->device, table->clear(session, there.pos, sizeof *there.pos)));
         }
-        VC_TRY(vc_train_result(l->device, table->fake_quant(session, &there)));
+        VC_CALL(vc_train_result(l->device, table->fake_quant(session, &there)));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_fake_quant_apply_device(struct vc_learner *l, void *room)
 {
-    enum vc_status status = VC_OK;
-
     if (l->fake_quants == NULL) {
         return VC_OK;
     }
-    VC_TRY(largest_on_device(l, room));
+    VC_CALL(largest_on_device(l, room));
     for (size_t i = 0; i < l->fake_quants->n; i++) {
         const struct vc_train_fake_quant there = on_device(l, &l->fake_quants->items[i], room);
 
-        VC_TRY(vc_train_result(l->device, l->device->table->fake_quant(l->device->session, &there)));
+        VC_CALL(vc_train_result(l->device, l->device->table->fake_quant(l->device->session, &there)));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static void *take(char **at, uint64_t bytes)
@@ -615,7 +602,6 @@ static void *take(char **at, uint64_t bytes)
 enum vc_status vc_fake_quant_begin(struct vc_learner *l)
 {
     char *at = l->fake_quants != NULL ? l->fake_quants->room : NULL;
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; l->fake_quants != NULL && i < l->fake_quants->n; i++) {
         struct vc_fake_quant *f = &l->fake_quants->items[i];
@@ -630,14 +616,13 @@ enum vc_status vc_fake_quant_begin(struct vc_learner *l)
         l->optimizer.states[f->entry].master = f->master;
         memcpy(f->master, item->data, (size_t)item->n * real_bytes(l));
         /* Codes say their values already, which asymmetric scales would not give again. */
-        VC_TRY(item->coded || f->scheme != NULL ? VC_OK : apply(l, f));
-        VC_TRY(item->coded && has_scales(f) ? make_scales(l, f) : VC_OK);
+        VC_CALL(item->coded || f->scheme != NULL ? VC_OK : apply(l, f));
+        VC_CALL(item->coded && has_scales(f) ? make_scales(l, f) : VC_OK);
     }
     if (l->fake_quants != NULL) {
         vc_fake_quant_search(l, true, NULL);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- masters ---- */

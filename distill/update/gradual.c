@@ -41,10 +41,9 @@ static enum vc_status read_options(struct vc_learner *l, struct vc_gradual *g)
     struct vc_prune_options defaults;
     const struct vc_options_kind kind = {"vc_prune_options", "vc_prune_defaults", &defaults, sizeof defaults};
     const struct vc_prune_options *o = &g->options;
-    enum vc_status status;
 
     vc_prune_defaults(&defaults);
-    VC_TRY(vc_options_read(l->ctx, &kind, l->options->sparsity.prune, &g->options));
+    VC_CALL(vc_options_read(l->ctx, &kind, l->options->sparsity.prune, &g->options));
     if (o->sparsity == NULL) {
         return vc_fail(l->ctx, VC_E_ARGUMENT, "nothing says how much to prune: %s", vc_option(l->ctx, "sparsity"));
     }
@@ -58,12 +57,11 @@ static enum vc_status read_options(struct vc_learner *l, struct vc_gradual *g)
         return vc_fail(l->ctx, VC_E_ARGUMENT, "%s goes with one threshold for all tensors only: %s",
                        vc_option(l->ctx, "min_keep"), vc_option(l->ctx, "scope"));
     }
-    VC_TRY(vc_share_read(l->ctx, "sparsity", o->sparsity, &g->sparsity));
+    VC_CALL(vc_share_read(l->ctx, "sparsity", o->sparsity, &g->sparsity));
     g->min_keep = (struct vc_fraction){1, 100};
-    VC_TRY(o->min_keep != NULL ? vc_share_read(l->ctx, "min_keep", o->min_keep, &g->min_keep) : VC_OK);
+    VC_CALL(o->min_keep != NULL ? vc_share_read(l->ctx, "min_keep", o->min_keep, &g->min_keep) : VC_OK);
     g->global = o->scope == VC_PRUNE_GLOBAL;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Without a schedule the masks grow over the first three quarters of the steps. */
@@ -117,12 +115,11 @@ static enum vc_status choose_tensors(struct vc_learner *l, struct vc_gradual *g)
     const struct vc_weights *w = l->net.weights;
     uint64_t total = 0;
     uint64_t most = 0;
-    enum vc_status status = VC_OK;
 
     g->parts = vc_calloc_array(l->ctx, VC_TAG_MISC, w->n + 1, sizeof *g->parts);
-    VC_TRY_ALLOC(g->parts);
+    VC_CALL_ALLOC(g->parts);
     g->together = vc_calloc_array(l->ctx, VC_TAG_MISC, w->n + 1, sizeof *g->together);
-    VC_TRY_ALLOC(g->together);
+    VC_CALL_ALLOC(g->together);
     for (size_t k = 0; k < w->n; k++) {
         if (is_chosen(l, g, &w->items[k])) {
             g->together[g->n] = &g->parts[g->n].keys;
@@ -144,14 +141,12 @@ static enum vc_status choose_tensors(struct vc_learner *l, struct vc_gradual *g)
             vc_option(l->ctx, "min_keep"), (unsigned long long)most);
     }
     l->report->prune_weights = total;
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_gradual_open(struct vc_learner *l, uint64_t n_steps)
 {
     struct vc_gradual *g;
-    enum vc_status status = VC_OK;
 
     if (l->options->sparsity.prune == NULL) {
         return l->options->sparsity.prune_last == 0 && l->options->sparsity.prune_every == 0
@@ -160,20 +155,19 @@ enum vc_status vc_gradual_open(struct vc_learner *l, uint64_t n_steps)
                              vc_option(l->ctx, "sparsity"));
     }
     g = vc_calloc_array(l->ctx, VC_TAG_MISC, 1, sizeof *g);
-    VC_TRY_ALLOC(g);
+    VC_CALL_ALLOC(g);
     l->gradual = g;
-    VC_TRY(read_options(l, g));
+    VC_CALL(read_options(l, g));
     if (l->options->task != VC_TASK_TRAIN) {
         return vc_fail(l->ctx, VC_E_ARGUMENT, "%s trains nothing: %s belongs to a run", vc_option(l->ctx, "task"),
                        vc_option(l->ctx, "sparsity"));
     }
-    VC_TRY(choose_schedule(l, n_steps, g));
-    VC_TRY(choose_tensors(l, g));
+    VC_CALL(choose_schedule(l, n_steps, g));
+    VC_CALL(choose_tensors(l, g));
     l->report->prune_first = g->first;
     l->report->prune_last = g->last;
     l->report->prune_every = g->every;
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_gradual_close(struct vc_learner *l)
@@ -259,7 +253,6 @@ enum vc_status vc_gradual_begin(struct vc_learner *l)
 {
     struct vc_gradual *g = l->gradual;
     uint64_t begun = 0;
-    enum vc_status status = VC_OK;
 
     for (size_t p = 0; g != NULL && p < g->n; p++) {
         const struct vc_weight *item = &l->net.weights->items[g->parts[p].entry];
@@ -268,7 +261,7 @@ enum vc_status vc_gradual_begin(struct vc_learner *l)
 
         if (state->keep == NULL) {
             state->keep = vc_alloc(l->ctx, VC_TAG_TILES, (size_t)item->n);
-            VC_TRY_ALLOC(state->keep);
+            VC_CALL_ALLOC(state->keep);
         }
         for (uint64_t i = 0; i < item->n; i++) {
             state->keep[i] = !is_zero(l, item, i); /* also where a mask has set it to 0 */
@@ -280,8 +273,7 @@ enum vc_status vc_gradual_begin(struct vc_learner *l)
         begun += n;
     }
     l->report->prune_begin = begun;
-out:
-    return status;
+    return VC_OK;
 }
 
 static bool is_due(const struct vc_gradual *g, uint64_t step)
@@ -337,15 +329,12 @@ static void init_keys(const struct vc_learner *l, struct part *p, uint64_t limit
 /* The threshold of one tensor, of whose weights `more` go. */
 static enum vc_status find_one(struct vc_learner *l, struct part *p, uint64_t more, uint32_t *counts)
 {
-    enum vc_status status = VC_OK;
-
     init_keys(l, p, more);
     while (!p->keys.done) {
-        VC_TRY(count_keys(l, p, &p->keys, counts));
+        VC_CALL(count_keys(l, p, &p->keys, counts));
         vc_keys_narrow(l->ctx, &p->keys);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* One threshold for all tensors, of whose weights `more` go together. */
@@ -353,7 +342,6 @@ static enum vc_status find_together(struct vc_learner *l, uint64_t more, uint32_
 {
     struct vc_gradual *g = l->gradual;
     bool done = false;
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; i < g->n; i++) {
         uint64_t limit = limit_of(g, l->net.weights->items[g->parts[i].entry].n);
@@ -364,15 +352,14 @@ static enum vc_status find_together(struct vc_learner *l, uint64_t more, uint32_
     while (!done) {
         done = true;
         for (size_t i = 0; i < g->n; i++) {
-            VC_TRY(g->parts[i].keys.done ? VC_OK : count_keys(l, &g->parts[i], &g->parts[i].keys, counts));
+            VC_CALL(g->parts[i].keys.done ? VC_OK : count_keys(l, &g->parts[i], &g->parts[i].keys, counts));
         }
-        VC_TRY(vc_keys_narrow_together(l->ctx, g->together, g->n, &more));
+        VC_CALL(vc_keys_narrow_together(l->ctx, g->together, g->n, &more));
         for (size_t i = 0; i < g->n; i++) {
             done = done && g->parts[i].keys.done;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The mask grows by what is below the threshold. */
@@ -406,7 +393,6 @@ static enum vc_status grow(struct vc_learner *l, uint64_t step, uint32_t *counts
     uint64_t begun = 0;
     uint64_t masked = 0;
     uint64_t goal;
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; i < g->n; i++) {
         uint64_t n = l->net.weights->items[g->parts[i].entry].n;
@@ -417,19 +403,18 @@ static enum vc_status grow(struct vc_learner *l, uint64_t step, uint32_t *counts
         begun += g->parts[i].begun;
         masked += now;
         if (!g->global && goal > now) {
-            VC_TRY(find_one(l, &g->parts[i], goal - now, counts));
+            VC_CALL(find_one(l, &g->parts[i], goal - now, counts));
             apply(l, &g->parts[i]);
         }
     }
     goal = goal_of(g, step, total, begun);
     if (g->global && goal > masked) {
-        VC_TRY(find_together(l, goal - masked, counts));
+        VC_CALL(find_together(l, goal - masked, counts));
         for (size_t i = 0; i < g->n; i++) {
             apply(l, &g->parts[i]);
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_gradual_grow(struct vc_learner *l, uint64_t step)

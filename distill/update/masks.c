@@ -125,12 +125,11 @@ enum vc_status vc_masks_check_unread(const struct vc_learner *l, const struct vc
     const struct vc_tensor *mask = index != VC_NO_TENSOR ? &masks->tensors[index] : NULL;
     unsigned per_byte = mask != NULL && is_whole(mask, item) ? 1 : 8;
     uint8_t bytes[4096];
-    enum vc_status status = VC_OK;
 
     for (uint64_t first = 0; mask != NULL && first < mask->n_elems; first += sizeof bytes) {
         uint64_t n = vc_min_u64(mask->n_elems - first, sizeof bytes);
 
-        VC_TRY(vc_model_read(l->ctx, masks, index, first, n, bytes, (size_t)n));
+        VC_CALL(vc_model_read(l->ctx, masks, index, first, n, bytes, (size_t)n));
         for (uint64_t i = first * per_byte; i < vc_min_u64((first + n) * per_byte, item->n); i++) {
             if ((bytes[i / per_byte - first] >> i % per_byte & 1) == 0 && !is_zero(l, item, i)) {
                 return vc_fail(
@@ -141,8 +140,7 @@ enum vc_status vc_masks_check_unread(const struct vc_learner *l, const struct vc
             }
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- zeros of the student's file ---- */
@@ -177,13 +175,12 @@ enum vc_status vc_masks_open(struct vc_learner *l)
 {
     const struct vc_distill_options *o = l->options;
     const struct vc_weights *w = l->net.weights;
-    enum vc_status status = VC_OK;
 
     if (!l->trains) {
         return VC_OK;
     }
     l->zeros = vc_calloc_array(l->ctx, VC_TAG_MISC, w->n + 1, sizeof *l->zeros);
-    VC_TRY_ALLOC(l->zeros);
+    VC_CALL_ALLOC(l->zeros);
     for (size_t k = 0; k < w->n; k++) {
         const struct vc_weight *item = &w->items[k];
         struct vc_weight_zeros *z = &l->zeros[k];
@@ -191,13 +188,12 @@ enum vc_status vc_masks_open(struct vc_learner *l)
         if (!item->trained || item->initialized) {
             continue;
         }
-        VC_TRY(item->n_dims > 1 ? count_zeros(l, item, &z->n) : VC_OK);
+        VC_CALL(item->n_dims > 1 ? count_zeros(l, item, &z->n) : VC_OK);
         z->masked = o->sparsity.mask != NULL && mask_of(o->sparsity.mask, item) != VC_NO_TENSOR;
         z->masked = z->masked || (o->sparsity.keep && z->n != 0) || (!o->sparsity.refill && is_pruned(z->n, item->n));
     }
     vc_pool_trim(l->ctx->shared->pool);
-out:
-    return status;
+    return VC_OK;
 }
 
 bool vc_masks_has(const struct vc_learner *l, size_t entry)
@@ -209,7 +205,6 @@ enum vc_status vc_masks_make(struct vc_learner *l, size_t entry)
 {
     const struct vc_weight *item = &l->net.weights->items[entry];
     struct vc_weight_state *state = &l->optimizer.states[entry];
-    enum vc_status status = VC_OK;
 
     vc_free(l->ctx, state->keep);
     state->keep = NULL;
@@ -217,10 +212,10 @@ enum vc_status vc_masks_make(struct vc_learner *l, size_t entry)
     if (!vc_masks_has(l, entry)) {
         return VC_OK;
     }
-    VC_TRY(l->options->sparsity.mask != NULL ? read_mask(l, item, state) : VC_OK);
+    VC_CALL(l->options->sparsity.mask != NULL ? read_mask(l, item, state) : VC_OK);
     if (state->keep == NULL) {
         state->keep = vc_alloc(l->ctx, VC_TAG_TILES, (size_t)item->n);
-        VC_TRY_ALLOC(state->keep);
+        VC_CALL_ALLOC(state->keep);
         for (uint64_t i = 0; i < item->n; i++) {
             state->keep[i] = !is_zero(l, item, i);
         }
@@ -237,8 +232,7 @@ enum vc_status vc_masks_make(struct vc_learner *l, size_t entry)
         }
     }
     l->report->n_masked += state->n_masked;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the report ---- */
@@ -256,7 +250,6 @@ enum vc_status vc_masks_report(struct vc_learner *l)
     const struct vc_weights *w = l->net.weights;
     struct vc_distill_zeros *list;
     size_t n = 0;
-    enum vc_status status = VC_OK;
 
     for (size_t k = 0; l->zeros != NULL && k < w->n; k++) {
         n += is_told(l, k);
@@ -265,7 +258,7 @@ enum vc_status vc_masks_report(struct vc_learner *l)
         return VC_OK;
     }
     list = vc_arena_alloc(l->ctx, l->texts, n * sizeof *list);
-    VC_TRY_ALLOC(list);
+    VC_CALL_ALLOC(list);
     l->report->zeros = list;
     for (size_t k = 0; k < w->n; k++) {
         const struct vc_weight *item = &w->items[k];
@@ -277,15 +270,14 @@ enum vc_status vc_masks_report(struct vc_learner *l)
                                           .n = item->n,
                                           .before = l->zeros[k].n,
                                           .kept = l->zeros[k].masked || vc_gradual_has(l, k)};
-        VC_TRY_ALLOC(list->name);
+        VC_CALL_ALLOC(list->name);
         for (uint64_t i = 0; !l->options->dry_run && i < item->n; i++) {
             list->after += is_zero(l, item, i);
         }
         list++;
         l->report->n_zeros++;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_masks_gate(struct vc_learner *l, struct vc_arena *arena, const char **missed)

@@ -155,9 +155,8 @@ static enum vc_status bring_param(struct vc_ctx *ctx, void *user, const struct v
     struct vc_run_value *to = &s->values[param->value];
     struct vc_run_value kept = {.n_dims = value->n_dims, .n = 1, .is_real = value->dtype == VC_DTYPE_F32};
     uint64_t n_bytes;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(s->calls->param(ctx, s->calls->user, param, elements));
+    VC_CALL(s->calls->param(ctx, s->calls->user, param, elements));
     for (unsigned k = 0; k < kept.n_dims; k++) { /* numbers all; the elements are there, so nothing overflows */
         kept.shape[k] = value->shape[k].size;
         kept.n *= (size_t)kept.shape[k];
@@ -165,13 +164,12 @@ static enum vc_status bring_param(struct vc_ctx *ctx, void *user, const struct v
     n_bytes = (uint64_t)kept.n * (kept.is_real ? sizeof(float) : sizeof(int64_t));
     if (s->keeps && to->data == NULL && n_bytes <= s->budget - s->kept_bytes) {
         kept.data = vc_alloc(ctx, VC_TAG_TILES, (size_t)n_bytes + 1);
-        VC_TRY_ALLOC(kept.data);
+        VC_CALL_ALLOC(kept.data);
         memcpy(kept.data, elements, (size_t)n_bytes);
         *to = kept;
         s->kept_bytes += n_bytes;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* vc_run_calls.take */

@@ -92,7 +92,6 @@ static enum vc_status bnb_lay(struct vc_laying *l)
     const uint64_t *shape = l->codes->shape;
     unsigned axis = l->codes->quant->axis;
     struct vc_laid part = {.dtype = l->part->dtype, .n_dims = 2, .n_bytes = l->part->size_bytes};
-    enum vc_status status;
 
     if (l->codes->quant->scheme != VC_SCHEME_INT8) {
         return vc_bnb_4bit_lay(l);
@@ -103,11 +102,9 @@ static enum vc_status bnb_lay(struct vc_laying *l)
         return vc_dialect_lay(l, NULL, part, shape[axis], shape[1 - axis]);
     }
     part.n_dims = 1;
-    VC_TRY(vc_dialect_lay(l, ABSMAX, part, shape[axis], 0));
+    VC_CALL(vc_dialect_lay(l, ABSMAX, part, shape[axis], 0));
     part = (struct vc_laid){.dtype = VC_DTYPE_U8, .shape = shape, .n_bytes = 1, .constant = &by_rows};
-    VC_TRY(vc_dialect_lay(l, FORMAT, part, 0, 0));
-out:
-    return status;
+    return vc_dialect_lay(l, FORMAT, part, 0, 0);
 }
 
 /* ---- the configuration ---- */
@@ -156,15 +153,13 @@ static enum vc_status read_format(const struct vc_search *s, size_t format, bool
 {
     const struct vc_tensor *t = &s->model->tensors[format];
     unsigned char order = 0;
-    enum vc_status status = VC_OK;
 
     *by_rows = false;
     if (t->dtype == VC_DTYPE_U8 && t->n_elems == 1) {
-        VC_TRY(vc_source_read_any(s->ctx, s->model, format, VC_FORM_VALUES, 0, &order, 1));
+        VC_CALL(vc_source_read_any(s->ctx, s->model, format, VC_FORM_VALUES, 0, &order, 1));
         *by_rows = order == 0;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Codes of a Conv1D are shown as it has them: [in, out]. */
@@ -173,17 +168,14 @@ static enum vc_status attach(struct vc_search *s, size_t codes, struct vc_quant 
     const struct vc_tensor *t = &s->model->tensors[codes];
     bool conv1d = vc_name_is_conv1d(t->name);
     struct vc_packed packed;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(conv1d ? vc_search_hint(s) : VC_OK);
+    VC_CALL(conv1d ? vc_search_hint(s) : VC_OK);
     if (!conv1d || !s->hint.conv1d) {
         return vc_search_attach(s, codes, &vc_dialect_bitsandbytes, quant, true);
     }
     packed = turned(t->shape[1], t->shape[0]);
     quant->axis = 1;
-    VC_TRY(vc_search_attach_packed(s, codes, &vc_dialect_bitsandbytes, quant, &packed, 0));
-out:
-    return status;
+    return vc_search_attach_packed(s, codes, &vc_dialect_bitsandbytes, quant, &packed, 0);
 }
 
 static enum vc_status bnb_find_codes(struct vc_search *s, size_t codes, bool *found)
@@ -196,7 +188,6 @@ static enum vc_status bnb_find_codes(struct vc_search *s, size_t codes, bool *fo
     const struct vc_tensor *absmax;
     size_t at, format, n_stem;
     bool by_rows = true;
-    enum vc_status status = VC_OK;
 
     if (t->dtype != VC_DTYPE_I8 || !vc_search_is_codes(s, codes, &n_stem)) {
         return VC_OK;
@@ -206,7 +197,7 @@ static enum vc_status bnb_find_codes(struct vc_search *s, size_t codes, bool *fo
     if (at == VC_NO_TENSOR || s->model->tensors[at].dtype != VC_DTYPE_F32 || !vc_search_is_free(s, at)) {
         return VC_OK;
     }
-    VC_TRY(format != VC_NO_TENSOR ? read_format(s, format, &by_rows) : VC_OK);
+    VC_CALL(format != VC_NO_TENSOR ? read_format(s, format, &by_rows) : VC_OK);
     if (!by_rows) {
         return VC_OK;
     }
@@ -216,13 +207,12 @@ static enum vc_status bnb_find_codes(struct vc_search *s, size_t codes, bool *fo
                        t->shape[0], absmax->name, absmax->n_elems);
     }
     vc_quant_set(&quant, VC_PART_ABSMAX, at);
-    VC_TRY(attach(s, codes, &quant));
+    VC_CALL(attach(s, codes, &quant));
     if (format != VC_NO_TENSOR) {
         s->model->tensors[format].part_of = codes;
     }
     *found = true;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the row ---- */

@@ -104,7 +104,6 @@ static enum vc_status lay_state(struct vc_laying *l)
 enum vc_status vc_bnb_4bit_lay(struct vc_laying *l)
 {
     uint64_t n_bytes = l->part->size_bytes;
-    enum vc_status status;
 
     l->n = 0;
     if (l->role == VC_PART_CODES) {
@@ -112,12 +111,10 @@ enum vc_status vc_bnb_4bit_lay(struct vc_laying *l)
         return vc_dialect_lay(l, NULL, (struct vc_laid){.dtype = VC_DTYPE_U8, .n_dims = 2, .n_bytes = n_bytes}, n_bytes,
                               1);
     }
-    VC_TRY(vc_dialect_lay(l, ABSMAX, (struct vc_laid){.dtype = VC_DTYPE_F32, .n_dims = 1, .n_bytes = n_bytes},
-                          n_bytes / 4, 0));
-    VC_TRY(lay_map(l));
-    VC_TRY(lay_state(l));
-out:
-    return status;
+    VC_CALL(vc_dialect_lay(l, ABSMAX, (struct vc_laid){.dtype = VC_DTYPE_F32, .n_dims = 1, .n_bytes = n_bytes},
+                           n_bytes / 4, 0));
+    VC_CALL(lay_map(l));
+    return lay_state(l);
 }
 
 void vc_bnb_4bit_write_config(const struct vc_config_weights *weights, struct vc_text *text)
@@ -180,15 +177,13 @@ static enum vc_status read_state(struct vc_search *s, size_t tensor, struct stat
 {
     const struct vc_tensor *t = &s->model->tensors[tensor];
     char text[MAX_STATE];
-    enum vc_status status = VC_OK;
 
     *ok = false;
     if (t->dtype == VC_DTYPE_U8 && t->n_elems != 0 && t->n_elems <= MAX_STATE) {
-        VC_TRY(vc_source_read_any(s->ctx, s->model, tensor, VC_FORM_VALUES, 0, text, (size_t)t->n_elems));
+        VC_CALL(vc_source_read_any(s->ctx, s->model, tensor, VC_FORM_VALUES, 0, text, (size_t)t->n_elems));
         *ok = parse_state(text, (size_t)t->n_elems, out);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The parts of double quantization; false: one is missing or of another size. */
@@ -247,7 +242,6 @@ enum vc_status vc_bnb_4bit_find(struct vc_search *s, size_t codes, bool *found)
     struct state state;
     struct vc_packed packed;
     bool ok = false;
-    enum vc_status status = VC_OK;
 
     if (t->dtype != VC_DTYPE_U8 || !vc_name_is_module_weight(t->name, &n_path)) {
         return VC_OK;
@@ -256,7 +250,7 @@ enum vc_status vc_bnb_4bit_find(struct vc_search *s, size_t codes, bool *found)
         state_at = vc_search_find(s, t->name, n, kinds[i]);
         quant.scheme = i == 0 ? VC_SCHEME_NF4 : VC_SCHEME_FP4;
     }
-    VC_TRY(state_at != VC_NO_TENSOR ? read_state(s, state_at, &state, &ok) : VC_OK);
+    VC_CALL(state_at != VC_NO_TENSOR ? read_state(s, state_at, &state, &ok) : VC_OK);
     if (!ok || !find_parts(s, codes, n, &state, &quant)) {
         return VC_OK;
     }
@@ -265,11 +259,10 @@ enum vc_status vc_bnb_4bit_find(struct vc_search *s, size_t codes, bool *found)
     packed = (struct vc_packed){.bits = 8, .n_rows = state.n_rows, .row = state.row / 2};
     *found = true;
     map = vc_search_find(s, t->name, n, ".quant_map");
-    VC_TRY(vc_search_attach_packed(s, codes, &vc_dialect_bitsandbytes, &quant, &packed, 0));
+    VC_CALL(vc_search_attach_packed(s, codes, &vc_dialect_bitsandbytes, &quant, &packed, 0));
     s->model->tensors[state_at].part_of = codes;
     if (map != VC_NO_TENSOR) {
         s->model->tensors[map].part_of = codes;
     }
-out:
-    return status;
+    return VC_OK;
 }

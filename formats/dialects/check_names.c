@@ -100,21 +100,19 @@ static enum vc_status check_packed(const struct names *names, const struct vc_te
     const char *name = t->name;
     size_t n_cut = strlen("_packed");
     size_t parts[2];
-    enum vc_status status = VC_OK;
 
-    VC_TRY(check_twice(names, name, "_packed", ""));
+    VC_CALL(check_twice(names, name, "_packed", ""));
     for (size_t i = 0; i < sizeof tails / sizeof tails[0]; i++) {
         parts[i] = find_beside(names, name, n_cut, tails[i]);
         if (parts[i] == VC_NO_TENSOR) {
-            VC_TRY(vc_find(names->ctx, severity_of_missing(names), "companion", name, "has no '%s' beside it%s",
-                           names->buffer, names->shard ? " (it may lie in another shard)" : ""));
+            VC_CALL(vc_find(names->ctx, severity_of_missing(names), "companion", name, "has no '%s' beside it%s",
+                            names->buffer, names->shard ? " (it may lie in another shard)" : ""));
         }
     }
     if (parts[0] != VC_NO_TENSOR && parts[1] != VC_NO_TENSOR && !vc_findings_has(names->ctx->findings, name)) {
-        VC_TRY(check_shape(names, t, &names->model->tensors[parts[1]], &names->model->tensors[parts[0]]));
+        VC_CALL(check_shape(names, t, &names->model->tensors[parts[1]], &names->model->tensors[parts[0]]));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Integers that look like codes: what is missing to know what they stand for. */

@@ -226,7 +226,6 @@ static enum vc_status lay(struct vc_laying *l, bool words)
 {
     struct vc_laid part = {
         .dtype = l->part->dtype, .n_dims = l->part->n_dims, .shape = l->part->shape, .n_bytes = l->part->size_bytes};
-    enum vc_status status;
 
     l->n = 0;
     if (l->role == VC_PART_CODES) {
@@ -235,11 +234,9 @@ static enum vc_status lay(struct vc_laying *l, bool words)
     if (l->role == VC_PART_SCALE && l->codes->quant->scheme == VC_SCHEME_NVFP4) {
         part.dtype = VC_DTYPE_F8_E4M3;
     }
-    VC_TRY(vc_dialect_lay(l, l->role == VC_PART_GLOBAL_SCALE ? VC_CT_GLOBAL_SCALE : VC_CT_SCALE, part, 0, 0));
-    VC_TRY(words ? lay_shape(l) : VC_OK);
-    VC_TRY(l->role == VC_PART_SCALE && l->codes->quant->input_scale > 0 ? lay_input_scale(l) : VC_OK);
-out:
-    return status;
+    VC_CALL(vc_dialect_lay(l, l->role == VC_PART_GLOBAL_SCALE ? VC_CT_GLOBAL_SCALE : VC_CT_SCALE, part, 0, 0));
+    VC_CALL(words ? lay_shape(l) : VC_OK);
+    return l->role == VC_PART_SCALE && l->codes->quant->input_scale > 0 ? lay_input_scale(l) : VC_OK;
 }
 
 static enum vc_status ct_lay(struct vc_laying *l)

@@ -57,7 +57,6 @@ static enum vc_status find_scheme(struct vc_search *s, uint64_t row, uint64_t n_
     bool fits[9] = {false};
     unsigned found = 0;
     unsigned n = 0;
-    enum vc_status status = VC_OK;
 
     *scheme = VC_SCHEME_NONE;
     for (unsigned bits = 8; bits != 0 && row != 0; bits--) {
@@ -66,12 +65,11 @@ static enum vc_status find_scheme(struct vc_search *s, uint64_t row, uint64_t n_
         found = fits[bits] && found == 0 ? bits : found;
     }
     if (n > 1 && !(found == 8 && !fits[4])) {
-        VC_TRY(vc_search_hint(s));
+        VC_CALL(vc_search_hint(s));
         found = s->hint.num_bits <= 8 && fits[s->hint.num_bits] ? (unsigned)s->hint.num_bits : 0;
     }
     *scheme = found != 0 ? scheme_of_bits(found, row, n_words) : VC_SCHEME_NONE;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The shape that the values of m.weight_shape state, against the packed array. *scheme: what the codes are. */
@@ -80,10 +78,9 @@ static enum vc_status check_shape(struct vc_search *s, struct looking *l, enum v
     const struct vc_tensor *codes = &s->model->tensors[l->codes];
     unsigned char stated[16];
     unsigned bits = 1;
-    enum vc_status status;
 
     *scheme = VC_SCHEME_NONE;
-    VC_TRY(vc_source_read_any(s->ctx, s->model, l->shape, VC_FORM_VALUES, 0, stated, sizeof stated));
+    VC_CALL(vc_source_read_any(s->ctx, s->model, l->shape, VC_FORM_VALUES, 0, stated, sizeof stated));
     l->n_rows = vc_le64(stated);
     l->row = vc_le64(stated + 8);
     while (bits <= 8 && l->row <= INT64_MAX && !vc_packing_words_fit(l->row, bits, codes->shape[1])) {
@@ -96,9 +93,7 @@ static enum vc_status check_shape(struct vc_search *s, struct looking *l, enum v
                        codes->name, codes->shape[0], codes->shape[1], (int64_t)l->n_rows, (int64_t)l->row,
                        s->model->tensors[l->shape].name);
     }
-    VC_TRY(find_scheme(s, l->row, codes->shape[1], scheme));
-out:
-    return status;
+    return find_scheme(s, l->row, codes->shape[1], scheme);
 }
 
 /* Whether the parts are there and of the types that such codes have; anything else beside them means another scheme. */
@@ -237,7 +232,6 @@ enum vc_status vc_ct_find_packed(struct vc_search *s, size_t tensor, bool *found
     struct looking l = {.codes = tensor};
     struct vc_packed packed;
     size_t n_name;
-    enum vc_status status = VC_OK;
 
     if (!is_packed_name(s->model->tensors[tensor].name)) {
         return VC_OK;
@@ -246,15 +240,14 @@ enum vc_status vc_ct_find_packed(struct vc_search *s, size_t tensor, bool *found
     if (s->model->tensors[tensor].dtype == VC_DTYPE_U8) {
         return vc_ct_find_packed_floats(s, tensor, n_name, &vc_dialect_compressed_tensors, "_global_scale", found);
     }
-    VC_TRY(look_at(s, &l, n_name, found));
+    VC_CALL(look_at(s, &l, n_name, found));
     if (*found) {
         packed = vc_ct_packed(l.quant.scheme, l.n_rows, l.row);
-        VC_TRY(vc_search_attach_packed(s, tensor, &vc_dialect_compressed_tensors, &l.quant, &packed, n_name));
+        VC_CALL(vc_search_attach_packed(s, tensor, &vc_dialect_compressed_tensors, &l.quant, &packed, n_name));
         s->model->tensors[l.shape].part_of = tensor;
-        VC_TRY(l.zero != VC_NO_TENSOR ? attach_zeros(s, &l) : VC_OK);
+        VC_CALL(l.zero != VC_NO_TENSOR ? attach_zeros(s, &l) : VC_OK);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- plain codes with scales ---- */
@@ -292,7 +285,6 @@ enum vc_status vc_ct_find_codes(struct vc_search *s, size_t codes, bool *found)
     bool floats = t->dtype == VC_DTYPE_F8_E4M3;
     struct vc_quant quant = {.scheme = floats ? VC_SCHEME_FP8 : VC_SCHEME_INT8};
     size_t n, n_stem, scale, zero;
-    enum vc_status status = VC_OK;
 
     if (!vc_search_is_codes(s, codes, &n_stem)) {
         return VC_OK;
@@ -313,11 +305,10 @@ enum vc_status vc_ct_find_codes(struct vc_search *s, size_t codes, bool *found)
     quant.source_dtype = quant.scheme == VC_SCHEME_MXFP8 ? MADE_BY_LOADERS : s->model->tensors[scale].dtype;
     vc_quant_set(&quant, VC_PART_SCALE, scale);
     vc_quant_set(&quant, VC_PART_ZERO_POINT, zero);
-    VC_TRY(vc_search_granularity(s, &s->model->tensors[scale], t->shape[0], t->shape[1], &quant, found));
+    VC_CALL(vc_search_granularity(s, &s->model->tensors[scale], t->shape[0], t->shape[1], &quant, found));
     if (*found) {
-        VC_TRY(vc_search_attach(s, codes, &vc_dialect_compressed_tensors, &quant, floats));
+        VC_CALL(vc_search_attach(s, codes, &vc_dialect_compressed_tensors, &quant, floats));
         vc_ct_claim_inputs(s, codes, n_stem);
     }
-out:
-    return status;
+    return VC_OK;
 }

@@ -88,18 +88,16 @@ const char *vc_dialect_module_name(struct vc_ctx *ctx, struct vc_arena *arena, c
 enum vc_status vc_dialect_lay(struct vc_laying *l, const char *tail, struct vc_laid how, uint64_t a, uint64_t b)
 {
     uint64_t *shape = NULL;
-    enum vc_status status = VC_OK;
 
     how.name = tail != NULL ? vc_dialect_module_name(l->ctx, l->arena, l->codes->name, tail) : l->codes->name;
-    VC_TRY_ALLOC(how.name);
+    VC_CALL_ALLOC(how.name);
     if (how.shape == NULL) {
         shape = vc_arena_alloc(l->ctx, l->arena, 2 * sizeof *shape);
-        VC_TRY_ALLOC(shape);
+        VC_CALL_ALLOC(shape);
         shape[0] = a;
         shape[1] = b;
         how.shape = shape;
     }
     l->laid[l->n++] = how;
-out:
-    return status;
+    return VC_OK;
 }

@@ -126,7 +126,6 @@ static enum vc_status fp8_find_codes(struct vc_search *s, size_t codes, bool *fo
     const struct vc_tensor *t = &s->model->tensors[codes];
     struct vc_quant quant = {.scheme = VC_SCHEME_FP8, .symmetric = true, .source_dtype = VC_DTYPE_BF16};
     size_t n_stem, scale;
-    enum vc_status status = VC_OK;
 
     if (t->dtype != VC_DTYPE_F8_E4M3 || !vc_search_is_codes(s, codes, &n_stem)) {
         return VC_OK;
@@ -137,10 +136,8 @@ static enum vc_status fp8_find_codes(struct vc_search *s, size_t codes, bool *fo
         return VC_OK;
     }
     vc_quant_set(&quant, VC_PART_SCALE, scale);
-    VC_TRY(vc_search_granularity(s, &s->model->tensors[scale], t->shape[0], t->shape[1], &quant, found));
-    VC_TRY(*found ? vc_search_attach(s, codes, &vc_dialect_fp8, &quant, is_block(&quant) && divides(t->shape)) : VC_OK);
-out:
-    return status;
+    VC_CALL(vc_search_granularity(s, &s->model->tensors[scale], t->shape[0], t->shape[1], &quant, found));
+    return *found ? vc_search_attach(s, codes, &vc_dialect_fp8, &quant, is_block(&quant) && divides(t->shape)) : VC_OK;
 }
 
 /* ---- the row ---- */
@@ -172,18 +169,16 @@ static enum vc_status modelopt_find_packed(struct vc_search *s, size_t codes, bo
     const struct vc_tensor *t = &s->model->tensors[codes];
     size_t n = strlen(t->name);
     size_t n_path;
-    enum vc_status status = VC_OK;
 
     if (t->dtype != VC_DTYPE_U8 || !vc_name_is_module_weight(t->name, &n_path) ||
         !vc_search_has(s, t->name, n, "_scale_2")) {
         return VC_OK;
     }
-    VC_TRY(vc_ct_find_packed_floats(s, codes, n, &vc_dialect_modelopt, "_scale_2", found));
+    VC_CALL(vc_ct_find_packed_floats(s, codes, n, &vc_dialect_modelopt, "_scale_2", found));
     if (*found) {
         vc_ct_claim_inputs(s, codes, n - strlen("weight"));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Scales [out] and [out/128, 1, in/128, 1] are shown as matrices, as all are; the rest is said of the method fp8. */
@@ -194,7 +189,6 @@ static enum vc_status modelopt_find_codes(struct vc_search *s, size_t codes, boo
     size_t n_stem, scale;
     struct vc_tensor *scales;
     uint64_t *shape;
-    enum vc_status status = VC_OK;
 
     if (t->dtype != VC_DTYPE_F8_E4M3 || !vc_search_is_codes(s, codes, &n_stem)) {
         return VC_OK;
@@ -207,19 +201,18 @@ static enum vc_status modelopt_find_codes(struct vc_search *s, size_t codes, boo
         return VC_OK;
     }
     shape = vc_arena_alloc(s->ctx, &s->out->arena, 2 * sizeof *shape);
-    VC_TRY_ALLOC(shape);
+    VC_CALL_ALLOC(shape);
     shape[0] = scales->shape[0];
     shape[1] = scales->n_dims == 4 ? scales->shape[2] : 1;
     scales->shape = shape;
     scales->n_dims = 2;
     vc_quant_set(&quant, VC_PART_SCALE, scale);
-    VC_TRY(vc_search_granularity(s, scales, t->shape[0], t->shape[1], &quant, found));
+    VC_CALL(vc_search_granularity(s, scales, t->shape[0], t->shape[1], &quant, found));
     if (*found) {
-        VC_TRY(vc_search_attach(s, codes, &vc_dialect_modelopt, &quant, false));
+        VC_CALL(vc_search_attach(s, codes, &vc_dialect_modelopt, &quant, false));
         vc_ct_claim_inputs(s, codes, n_stem);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static const struct vc_dialect_file modelopt_file = {

@@ -142,21 +142,19 @@ static enum vc_status check_shapes(const struct vc_search *s, const struct words
 static enum vc_status check_order(const struct vc_search *s, const struct words *w, bool *ordered)
 {
     unsigned char bytes[4 * CHUNK];
-    enum vc_status status = VC_OK;
     uint64_t at = 0;
 
     *ordered = w->g_idx == VC_NO_TENSOR || (is_i32(s, w->g_idx, 1) && s->model->tensors[w->g_idx].n_elems == w->row);
     while (w->g_idx != VC_NO_TENSOR && *ordered && at < w->row) {
         size_t n = (size_t)vc_min_u64(CHUNK, w->row - at);
 
-        VC_TRY(vc_source_read_any(s->ctx, s->model, w->g_idx, VC_FORM_VALUES, 4 * at, bytes, 4 * n));
+        VC_CALL(vc_source_read_any(s->ctx, s->model, w->g_idx, VC_FORM_VALUES, 4 * at, bytes, 4 * n));
         for (size_t i = 0; i < n; i++) {
             *ordered = *ordered && vc_le32(bytes + 4 * i) == (at + i) / w->group;
         }
         at += n;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* What is added to the stored zero points, so that codes without them have the sign of two's complement. */
@@ -173,13 +171,12 @@ static enum vc_status check_zeros(const struct vc_search *s, const struct words 
     int middle = -zero_offset(s, w);
     unsigned mask = (1u << w->bits) - 1;
     unsigned char bytes[4 * CHUNK];
-    enum vc_status status = VC_OK;
 
     *symmetric = true;
     for (uint64_t at = 0; at < t->size_bytes; at += sizeof bytes) {
         size_t n = (size_t)vc_min_u64(sizeof bytes, t->size_bytes - at);
 
-        VC_TRY(vc_source_read_any(s->ctx, s->model, w->zeros, VC_FORM_VALUES, at, bytes, n));
+        VC_CALL(vc_source_read_any(s->ctx, s->model, w->zeros, VC_FORM_VALUES, at, bytes, n));
         for (size_t i = 0; i < n; i++) {
             for (unsigned bit = 0; bit < 8; bit += w->bits) {
                 unsigned stored = bytes[i] >> bit & mask;
@@ -193,8 +190,7 @@ static enum vc_status check_zeros(const struct vc_search *s, const struct words 
             }
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Tells the model how codes, scales and zero points lie. */
@@ -226,22 +222,20 @@ static enum vc_status attach(struct vc_search *s, const struct words *w, bool sy
                               .row = w->n_groups,
                               .across = w->awq ? VC_ACROSS_AWQ : VC_ACROSS_ROWS,
                               .add = zero_offset(s, w)};
-    enum vc_status status;
 
     vc_quant_set(&quant, VC_PART_SCALE, w->scales);
     vc_quant_set(&quant, VC_PART_ZERO_POINT, symmetric ? VC_NO_TENSOR : w->zeros);
-    VC_TRY(vc_search_attach_packed(s, w->codes, w->awq ? &vc_dialect_awq : &vc_dialect_gptq, &quant, &codes, w->n));
+    VC_CALL(vc_search_attach_packed(s, w->codes, w->awq ? &vc_dialect_awq : &vc_dialect_gptq, &quant, &codes, w->n));
     s->out->found[w->codes].tail = "weight";
-    VC_TRY(vc_search_show_part(s, w->scales, s->model->tensors[w->scales].dtype, &scales));
+    VC_CALL(vc_search_show_part(s, w->scales, s->model->tensors[w->scales].dtype, &scales));
     s->model->tensors[w->zeros].part_of = w->codes;
     if (!symmetric) {
-        VC_TRY(vc_search_show_part(s, w->zeros, VC_DTYPE_I8, &zeros));
+        VC_CALL(vc_search_show_part(s, w->zeros, VC_DTYPE_I8, &zeros));
     }
     if (w->g_idx != VC_NO_TENSOR) {
         s->model->tensors[w->g_idx].part_of = w->codes;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status find_words(struct vc_search *s, size_t codes, const struct vc_dialect *dialect, bool *found)
@@ -252,26 +246,24 @@ static enum vc_status find_words(struct vc_search *s, size_t codes, const struct
     struct words w = {.name = t->name, .n = n - (sizeof tail - 2), .codes = codes, .awq = dialect == &vc_dialect_awq};
     bool ordered = false;
     bool symmetric;
-    enum vc_status status = VC_OK;
 
     if (n < sizeof tail || strcmp(t->name + n - (sizeof tail - 1), tail) != 0 || !is_i32(s, codes, 2)) {
         return VC_OK;
     }
-    VC_TRY(vc_search_hint(s));
+    VC_CALL(vc_search_hint(s));
     w.bits = (unsigned)s->hint.num_bits;
     if (s->hint.words != dialect || !(w.bits == 4 || (w.bits == 8 && !w.awq)) || t->n_elems == 0 ||
         !find_parts(s, &w) || is_conv1d(s, &w)) {
         return VC_OK;
     }
-    VC_TRY(check_shapes(s, &w));
-    VC_TRY(check_order(s, &w, &ordered));
+    VC_CALL(check_shapes(s, &w));
+    VC_CALL(check_order(s, &w, &ordered));
     if (ordered) {
-        VC_TRY(check_zeros(s, &w, &symmetric));
-        VC_TRY(attach(s, &w, symmetric));
+        VC_CALL(check_zeros(s, &w, &symmetric));
+        VC_CALL(attach(s, &w, symmetric));
         *found = true;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status gptq_find(struct vc_search *s, size_t codes, bool *found)

@@ -71,14 +71,13 @@ static bool others_end_in(struct naming *s, const char *end, size_t n, bool whol
 static enum vc_status list_others(struct naming *s)
 {
     const struct vc_module_list *list = s->list;
-    enum vc_status status = VC_OK;
     size_t n_most;
 
     if (!vc_mul_size(list->n, 2, &n_most)) {
         return vc_fail(s->ctx, VC_E_NOMEM, "too many modules");
     }
     s->others = vc_alloc_array(s->ctx, VC_TAG_NAMES, n_most, sizeof *s->others);
-    VC_TRY_ALLOC(s->others);
+    VC_CALL_ALLOC(s->others);
     for (size_t i = 0; i < list->n; i++) {
         const struct vc_module *m = &list->modules[i];
         const char *path;
@@ -87,18 +86,17 @@ static enum vc_status list_others(struct naming *s)
         if (!m->listed) {
             path = vc_arena_copy(s->ctx, &s->arena, m->path, m->n);
             name = path != NULL ? vc_family_rename(s->ctx, &s->arena, list->family, path) : NULL;
-            VC_TRY_ALLOC(name);
+            VC_CALL_ALLOC(name);
             s->others[s->n_others++] = reversed(s, path, m->n);
-            VC_TRY_ALLOC(s->others[s->n_others - 1]);
+            VC_CALL_ALLOC(s->others[s->n_others - 1]);
             if (name != path) {
                 s->others[s->n_others++] = reversed(s, name, strlen(name));
-                VC_TRY_ALLOC(s->others[s->n_others - 1]);
+                VC_CALL_ALLOC(s->others[s->n_others - 1]);
             }
         }
     }
     qsort(s->others, s->n_others, sizeof *s->others, vc_compare_texts);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The shortest end of a name, of whole parts, that none of the others has; the whole name if they have all. */
@@ -159,10 +157,9 @@ static enum vc_status add_exact(struct naming *s, const char *name, struct vc_te
 static enum vc_status add_names(struct naming *s, struct vc_text *text, bool *first)
 {
     const struct vc_module_list *list = s->list;
-    enum vc_status status = VC_OK;
 
     s->ends = vc_alloc_array(s->ctx, VC_TAG_NAMES, list->n, sizeof *s->ends);
-    VC_TRY_ALLOC(s->ends);
+    VC_CALL_ALLOC(s->ends);
     for (size_t i = 0; i < list->n; i++) {
         const struct vc_module *m = &list->modules[i];
         const char *path;
@@ -173,23 +170,22 @@ static enum vc_status add_names(struct naming *s, struct vc_text *text, bool *fi
             continue;
         }
         path = vc_arena_copy(s->ctx, &s->arena, m->path, m->n);
-        VC_TRY_ALLOC(path);
-        VC_TRY(add_exact(s, path, text, first));
+        VC_CALL_ALLOC(path);
+        VC_CALL(add_exact(s, path, text, first));
         if (s->changes) {
             name = vc_family_rename(s->ctx, &s->arena, list->family, path);
-            VC_TRY_ALLOC(name);
-            VC_TRY(find_end(s, name, &end));
+            VC_CALL_ALLOC(name);
+            VC_CALL(find_end(s, name, &end));
             if (end != NULL) {
                 s->ends[s->n_ends++] = end;
             }
             if (name != path && (end == NULL || list->form == VC_NAMES_ENDS)) {
-                VC_TRY(add_exact(s, name, text, first));
+                VC_CALL(add_exact(s, name, text, first));
             }
         }
     }
     qsort(s->ends, s->n_ends, sizeof *s->ends, vc_compare_texts);
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status add_ends(struct naming *s, struct vc_text *text, bool *first)

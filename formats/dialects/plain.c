@@ -88,7 +88,6 @@ static bool has_own_scale(const struct vc_model *model, const struct vc_tensor *
 
 enum vc_status vc_plain_name_weights(struct vc_ctx *ctx, struct vc_model *model)
 {
-    enum vc_status status = VC_OK;
     bool any = false;
 
     for (size_t i = 0; i < model->n_tensors; i++) {
@@ -100,15 +99,13 @@ enum vc_status vc_plain_name_weights(struct vc_ctx *ctx, struct vc_model *model)
             continue;
         }
         weight = vc_arena_copy(ctx, &model->arena, t->name, n);
-        VC_TRY_ALLOC(weight);
+        VC_CALL_ALLOC(weight);
         if (vc_model_find(model, weight) == VC_NO_TENSOR) { /* names are sorted as they were until the end */
             t->name = weight;
             any = true;
         }
     }
-    VC_TRY(any ? vc_model_index_names(ctx, model) : VC_OK);
-out:
-    return status;
+    return any ? vc_model_index_names(ctx, model) : VC_OK;
 }
 
 static enum vc_status check_unique(struct vc_ctx *ctx, size_t n, const char *const *names)
@@ -127,19 +124,16 @@ out:
 enum vc_status vc_plain_name_outs(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_out_list *outs,
                                   const char **names)
 {
-    enum vc_status status = VC_OK;
     bool any = false;
 
     for (size_t i = 0; i < outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(outs, i);
 
         names[i] = vc_plain_codes_name(ctx, arena, out.name, vc_out_scheme(&out));
-        VC_TRY_ALLOC(names[i]);
+        VC_CALL_ALLOC(names[i]);
         any = any || out.quant != NULL;
     }
-    VC_TRY(any ? check_unique(ctx, outs->n, names) : VC_OK);
-out:
-    return status;
+    return any ? check_unique(ctx, outs->n, names) : VC_OK;
 }
 
 const struct vc_dialect vc_dialect_plain = {

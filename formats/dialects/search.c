@@ -45,14 +45,11 @@ bool vc_search_is_codes(const struct vc_search *search, size_t tensor, size_t *n
 
 enum vc_status vc_search_hint(struct vc_search *search)
 {
-    enum vc_status status = VC_OK;
-
     if (!search->asked && search->ask != NULL) {
-        VC_TRY(search->ask(search->ctx, search->model, &search->hint));
+        VC_CALL(search->ask(search->ctx, search->model, &search->hint));
     }
     search->asked = true;
-out:
-    return status;
+    return VC_OK;
 }
 
 static bool group_fits(uint64_t row, uint64_t n_groups, uint64_t group)
@@ -63,15 +60,12 @@ static bool group_fits(uint64_t row, uint64_t n_groups, uint64_t group)
 /* Group size for rows of that length: what divides them, else what the configuration says. 0: not certain. */
 static enum vc_status find_group(struct vc_search *search, uint64_t row, uint64_t n_groups, uint64_t *group)
 {
-    enum vc_status status = VC_OK;
-
     *group = row % n_groups == 0 ? row / n_groups : 0;
     if (*group == 0) {
-        VC_TRY(vc_search_hint(search));
+        VC_CALL(vc_search_hint(search));
         *group = group_fits(row, n_groups, search->hint.group_size) ? search->hint.group_size : 0;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Blocks of an fp8 matrix: of the size that the configuration says, or of 128 x 128. */
@@ -97,12 +91,11 @@ enum vc_status vc_search_granularity(struct vc_search *search, const struct vc_t
 {
     uint64_t n_groups = scale->n_dims == 2 ? scale->shape[1] : 0;
     bool by_rows = scale->n_dims == 2 && scale->shape[0] == n_rows;
-    enum vc_status status = VC_OK;
 
     *sure = true;
     quant->axis = 0;
     if (quant->scheme == VC_SCHEME_FP8 && !(by_rows && n_groups == 1)) {
-        VC_TRY(vc_search_hint(search));
+        VC_CALL(vc_search_hint(search));
     }
     if (by_rows && n_groups == 1) {
         quant->granularity = VC_GRANULARITY_CHANNEL;
@@ -112,13 +105,12 @@ enum vc_status vc_search_granularity(struct vc_search *search, const struct vc_t
         quant->granularity = VC_GRANULARITY_TENSOR;
     } else if (by_rows && n_groups >= 2 && n_groups <= row) {
         quant->granularity = VC_GRANULARITY_GROUP;
-        VC_TRY(find_group(search, row, n_groups, &quant->group_size));
+        VC_CALL(find_group(search, row, n_groups, &quant->group_size));
         *sure = quant->group_size != 0;
     } else {
         *sure = false;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- for the rows: answers ---- */
@@ -138,15 +130,12 @@ enum vc_status vc_search_attach(struct vc_search *search, size_t tensor, const s
                                 const struct vc_quant *quant, bool as_written)
 {
     struct vc_finds *out = search->out;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(make_found(search));
+    VC_CALL(make_found(search));
     out->found[tensor].dialect = dialect;
     out->read = out->read == &vc_dialect_plain ? dialect : out->read;
     out->dialect = as_written && out->dialect == &vc_dialect_plain ? dialect : out->dialect;
-    VC_TRY(vc_manifest_attach(search->ctx, search->model, tensor, quant));
-out:
-    return status;
+    return vc_manifest_attach(search->ctx, search->model, tensor, quant);
 }
 
 /* The tensor is shown with that type and shape; it lies as `packed` says. */
@@ -155,9 +144,8 @@ static enum vc_status show(struct vc_search *search, size_t tensor, enum vc_dtyp
 {
     struct vc_tensor *t = &search->model->tensors[tensor];
     uint64_t *shape = vc_arena_alloc(search->ctx, &search->out->arena, 2 * sizeof *shape);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(shape);
+    VC_CALL_ALLOC(shape);
     shape[0] = packed->n_rows;
     shape[1] = row;
     t->dtype = dtype;
@@ -165,23 +153,19 @@ static enum vc_status show(struct vc_search *search, size_t tensor, enum vc_dtyp
     t->n_elems = shape[0] * shape[1];
     t->size_bytes = packed->n_rows * packed->row;
     search->out->found[tensor].packed = *packed;
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_search_attach_packed(struct vc_search *search, size_t tensor, const struct vc_dialect *dialect,
                                        const struct vc_quant *quant, const struct vc_packed *packed, size_t n_name)
 {
     const struct vc_code_scheme *row = vc_code_scheme(quant->scheme);
-    enum vc_status status;
 
-    VC_TRY(make_found(search));
-    VC_TRY(show(search, tensor, row->codes, packed->row * 8 / vc_code_bits(row), packed));
+    VC_CALL(make_found(search));
+    VC_CALL(show(search, tensor, row->codes, packed->row * 8 / vc_code_bits(row), packed));
     search->out->found[tensor].n_name = n_name;
     search->any_packed = true;
-    VC_TRY(vc_search_attach(search, tensor, dialect, quant, dialect->file->fits != NULL));
-out:
-    return status;
+    return vc_search_attach(search, tensor, dialect, quant, dialect->file->fits != NULL);
 }
 
 enum vc_status vc_search_show_part(struct vc_search *search, size_t part, enum vc_dtype dtype,
@@ -237,8 +221,6 @@ out:
 /* Packed codes get their names when all have been found, since names are looked up meanwhile. */
 static enum vc_status rename_packed(struct vc_search *search)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t i = 0; i < search->model->n_tensors; i++) {
         struct vc_tensor *t = &search->model->tensors[i];
         const struct vc_found *found = &search->out->found[i];
@@ -246,12 +228,10 @@ static enum vc_status rename_packed(struct vc_search *search)
         if (found->n_name != 0) {
             t->name = vc_arena_printf(search->ctx, &search->out->arena, "%.*s%s", (int)found->n_name, t->name,
                                       found->tail != NULL ? found->tail : "");
-            VC_TRY_ALLOC(t->name);
+            VC_CALL_ALLOC(t->name);
         }
     }
-    VC_TRY(vc_model_index_names(search->ctx, search->model));
-out:
-    return status;
+    return vc_model_index_names(search->ctx, search->model);
 }
 
 enum vc_status vc_search_packed(struct vc_ctx *ctx, struct vc_model *model, vc_hint_fn *hint, struct vc_finds *out)

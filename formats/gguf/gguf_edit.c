@@ -78,17 +78,15 @@ static enum vc_status take_key(struct editing *e, struct pair *pair)
 {
     uint64_t n = 0;
     size_t part;
-    enum vc_status status;
 
-    VC_TRY(vc_gguf_take_u64(&e->cursor, &n));
+    VC_CALL(vc_gguf_take_u64(&e->cursor, &n));
     part = (size_t)vc_min_u64(n, sizeof pair->key - 1);
-    VC_TRY(vc_gguf_take(&e->cursor, pair->key, part));
+    VC_CALL(vc_gguf_take(&e->cursor, pair->key, part));
     pair->key[part] = '\0';
     e->cursor.at += n - part;
-    VC_TRY(vc_gguf_take_u32(&e->cursor, &pair->kind));
+    VC_CALL(vc_gguf_take_u32(&e->cursor, &pair->kind));
     pair->begin = e->cursor.at;
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status skip_string(struct editing *e)
@@ -104,21 +102,19 @@ static enum vc_status skip_string(struct editing *e)
 static enum vc_status skip_value(struct editing *e, uint32_t kind)
 {
     uint64_t count = 1;
-    enum vc_status status = VC_OK;
 
     if (kind == GGUF_ARRAY) {
-        VC_TRY(vc_gguf_take_u32(&e->cursor, &kind));
-        VC_TRY(vc_gguf_take_u64(&e->cursor, &count));
+        VC_CALL(vc_gguf_take_u32(&e->cursor, &kind));
+        VC_CALL(vc_gguf_take_u64(&e->cursor, &count));
     }
     if (kind != GGUF_STRING) {
         e->cursor.at += count * vc_gguf_kind_bytes(kind);
         count = 0;
     }
     for (; count != 0; count--) {
-        VC_TRY(skip_string(e));
+        VC_CALL(skip_string(e));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- numbers ---- */
@@ -255,21 +251,18 @@ static enum vc_status edit_scalar(struct editing *e, const struct pair *pair, co
     size_t size = vc_gguf_kind_bytes(pair->kind);
     unsigned char bytes[8];
     bool changed;
-    enum vc_status status;
 
-    VC_TRY(vc_gguf_take(&e->cursor, bytes, size));
+    VC_CALL(vc_gguf_take(&e->cursor, bytes, size));
     if (strcmp(name, key_names[VC_EDIT_HIDDEN][0]) == 0) {
         e->hidden = number_of(bytes, size);
     }
     if (strcmp(name, key_names[VC_EDIT_HEADS][0]) == 0) {
         e->heads = number_of(bytes, size);
     }
-    VC_TRY(check_experts(e, name, number_of(bytes, size)));
+    VC_CALL(check_experts(e, name, number_of(bytes, size)));
     changed = edit_number(e, name, bytes, size);
-    VC_TRY(edit_layers(e, name, bytes, size, &changed));
-    VC_TRY(changed ? add_patch(e, pair, bytes, size) : VC_OK);
-out:
-    return status;
+    VC_CALL(edit_layers(e, name, bytes, size, &changed));
+    return changed ? add_patch(e, pair, bytes, size) : VC_OK;
 }
 
 /* Numbers of an array that has one per layer, or several of the same meaning: each is edited, those of dropped layers
@@ -317,9 +310,8 @@ static enum vc_status edit_pair(struct editing *e)
 {
     size_t n = strlen(e->architecture);
     struct pair pair;
-    enum vc_status status;
 
-    VC_TRY(take_key(e, &pair));
+    VC_CALL(take_key(e, &pair));
     e->has_tokens |= strcmp(pair.key, "tokenizer.ggml.tokens") == 0;
     if (strncmp(pair.key, e->architecture, n) == 0 && pair.key[n] == '.' && is_integer(pair.kind)) {
         return edit_scalar(e, &pair, pair.key + n + 1);
@@ -327,9 +319,7 @@ static enum vc_status edit_pair(struct editing *e)
     if (strncmp(pair.key, e->architecture, n) == 0 && pair.key[n] == '.' && pair.kind == GGUF_ARRAY) {
         return edit_array(e, &pair, pair.key + n + 1);
     }
-    VC_TRY(skip_value(e, pair.kind));
-out:
-    return status;
+    return skip_value(e, pair.kind);
 }
 
 /* ---- all of them ---- */
@@ -339,20 +329,18 @@ static enum vc_status find_architecture(struct editing *e)
     const struct gguf_metadata *metadata = &e->file->from->metadata;
     struct pair pair;
     uint64_t n = 0;
-    enum vc_status status = VC_OK;
 
     e->cursor.at = metadata->begin;
     for (uint64_t i = 0; i < metadata->n_pairs; i++) {
-        VC_TRY(take_key(e, &pair));
+        VC_CALL(take_key(e, &pair));
         if (pair.kind == GGUF_STRING && strcmp(pair.key, VC_GGUF_KEY_ARCHITECTURE) == 0) {
-            VC_TRY(vc_gguf_take_u64(&e->cursor, &n));
+            VC_CALL(vc_gguf_take_u64(&e->cursor, &n));
             n = vc_min_u64(n, sizeof e->architecture - 1);
             return vc_gguf_take(&e->cursor, e->architecture, (size_t)n);
         }
-        VC_TRY(skip_value(e, pair.kind));
+        VC_CALL(skip_value(e, pair.kind));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* What the kind of model says of layers without a word in the metadata. */
@@ -477,9 +465,8 @@ enum vc_status vc_gguf_edit_keys(struct vc_ctx *ctx, const struct vc_edit *edits
 {
     struct vc_program_key *keys = vc_arena_alloc(ctx, arena, (program->n_keys + 1) * sizeof *keys);
     const struct vc_edit *layers = vc_edit_find(edits, n, VC_EDIT_LAYERS);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(keys);
+    VC_CALL_ALLOC(keys);
     for (size_t i = 0; i < program->n_keys; i++) {
         const char *name = strchr(program->keys[i].key, '.');
         struct vc_program_key *pair = &keys[i];
@@ -501,9 +488,8 @@ enum vc_status vc_gguf_edit_keys(struct vc_ctx *ctx, const struct vc_edit *edits
             pair->integer = (int64_t)vc_edit_layers_below(layers, (uint64_t)pair->integer);
             pair->number = (double)pair->integer;
         }
-        VC_TRY(pair->integers != NULL ? edit_integers(ctx, edits, n, arena, name + 1, pair) : VC_OK);
+        VC_CALL(pair->integers != NULL ? edit_integers(ctx, edits, n, arena, name + 1, pair) : VC_OK);
     }
     program->keys = keys;
-out:
-    return status;
+    return VC_OK;
 }

@@ -124,32 +124,29 @@ static enum vc_status assign(struct vc_ctx *ctx, const struct gguf_plan *plan, s
 static enum vc_status name_file(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *to, size_t i)
 {
     struct gguf_file *file = &to->files[i];
-    enum vc_status status = VC_OK;
 
     if (plan->in_folder) {
         file->name = to->n == 1
                          ? vc_arena_printf(ctx, &to->arena, "%s" VC_GGUF_EXTENSION, plan->prefix)
                          : vc_arena_printf(ctx, &to->arena, VC_NUMBERED_FORMAT, (int)strlen(plan->prefix), plan->prefix,
                                            (unsigned long)i + 1, (unsigned long)to->n, VC_GGUF_EXTENSION);
-        VC_TRY_ALLOC(file->name);
+        VC_CALL_ALLOC(file->name);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The files without their contents: names, where their metadata comes from, alignment, which of them other workers
  * write. */
 static enum vc_status make_files(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *to)
 {
-    enum vc_status status;
     size_t n = 0;
 
-    VC_TRY(assign(ctx, plan, to, &n));
+    VC_CALL(assign(ctx, plan, to, &n));
     if (n > VC_GGUF_MAX_FILES) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "the output would have %zu files; GGUF allows %d", n, VC_GGUF_MAX_FILES);
     }
     to->files = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *to->files);
-    VC_TRY_ALLOC(to->files);
+    VC_CALL_ALLOC(to->files);
     to->n = n;
     for (size_t i = 0; i < n; i++) {
         struct gguf_file *file = &to->files[i];
@@ -164,13 +161,12 @@ static enum vc_status make_files(struct vc_ctx *ctx, const struct gguf_plan *pla
         file->in_other_shard = plan->n_shards != 0 && shard % plan->n_shards != plan->shard - 1;
     }
     for (size_t i = 0; i < n; i++) {
-        VC_TRY(name_file(ctx, plan, to, i));
+        VC_CALL(name_file(ctx, plan, to, i));
     }
     for (size_t i = 0; i < plan->outs->n; i++) {
         to->files[to->file_of[i]].n_tensors++;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- metadata ---- */
@@ -517,8 +513,6 @@ static enum vc_status place_data(struct gguf_file *file, uint64_t *data_offset)
 /* For the report: files behind the first may have pairs of their own, which only a division as it was can keep. */
 static enum vc_status note_left_out(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *files)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t i = 1; plan->source != NULL && !keeps_division(plan) && i < plan->source->n_shards; i++) {
         const struct gguf_metadata *metadata = &plan->source->shards[i].metadata;
         uint64_t n = metadata->n_pairs;
@@ -528,12 +522,11 @@ static enum vc_status note_left_out(struct vc_ctx *ctx, const struct gguf_plan *
         }
         if (n != 0) {
             files->note = vc_arena_printf(ctx, &files->arena, "metadata of the files behind the first is left out");
-            VC_TRY_ALLOC(files->note);
+            VC_CALL_ALLOC(files->note);
             break;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Entries first (their sizes decide where the data begins), then metadata, then absolute offsets. */

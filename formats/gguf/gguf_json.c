@@ -32,9 +32,8 @@ static enum vc_status take_number(struct gguf_cursor *cursor, uint32_t kind, jso
     uint64_t u;
     float single;
     double real;
-    enum vc_status status;
 
-    VC_TRY(vc_gguf_take(cursor, bytes, vc_gguf_kind_bytes(kind)));
+    VC_CALL(vc_gguf_take(cursor, bytes, vc_gguf_kind_bytes(kind)));
     u = vc_le64(bytes);
     memcpy(&single, bytes, sizeof single);
     memcpy(&real, bytes, sizeof real);
@@ -45,28 +44,25 @@ static enum vc_status take_number(struct gguf_cursor *cursor, uint32_t kind, jso
                                              : kind == GGUF_I16 ? (int16_t)u
                                              : kind == GGUF_I32 ? (int32_t)u
                                                                 : (json_int_t)u);
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status take_value(struct gguf_cursor *cursor, uint32_t kind, json_t **out)
 {
     uint64_t n = 0;
     json_t *element;
-    enum vc_status status;
 
     if (kind != GGUF_ARRAY) {
         return kind == GGUF_STRING ? take_text(cursor, out) : take_number(cursor, kind, out);
     }
     *out = json_array();
-    VC_TRY(vc_gguf_take_u32(cursor, &kind));
-    VC_TRY(vc_gguf_take_u64(cursor, &n));
+    VC_CALL(vc_gguf_take_u32(cursor, &kind));
+    VC_CALL(vc_gguf_take_u64(cursor, &n));
     for (uint64_t i = 0; i < n && *out != NULL; i++) {
-        VC_TRY(take_value(cursor, kind, &element));
+        VC_CALL(take_value(cursor, kind, &element));
         (void)json_array_append_new(*out, element != NULL ? element : json_null());
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_gguf_json(struct vc_ctx *ctx, const struct gguf_shard *shard, json_t **out, uint64_t *counted)

@@ -150,18 +150,15 @@ static enum vc_status take_string(struct gguf_cursor *cursor, char *start, size_
 {
     uint64_t n = 0;
     size_t part;
-    enum vc_status status;
 
-    VC_TRY(vc_gguf_take_u64(cursor, &n));
-    VC_TRY(need(cursor, n));
+    VC_CALL(vc_gguf_take_u64(cursor, &n));
+    VC_CALL(need(cursor, n));
     part = (size_t)vc_min_u64(n, capacity == 0 ? 0 : capacity - 1);
-    VC_TRY(vc_gguf_take(cursor, start, part));
+    VC_CALL(vc_gguf_take(cursor, start, part));
     if (capacity != 0) {
         start[part] = '\0';
     }
-    VC_TRY(vc_gguf_skip(cursor, n - part));
-out:
-    return status;
+    return vc_gguf_skip(cursor, n - part);
 }
 
 /* Checks and skips an array. Strings have to be walked one by one, since each has its own length; before that, the
@@ -171,18 +168,17 @@ static enum vc_status take_array(struct gguf_cursor *cursor)
     uint32_t kind = 0;
     uint64_t count = 0;
     uint64_t n_bytes = 0;
-    enum vc_status status;
 
-    VC_TRY(vc_gguf_take_u32(cursor, &kind));
-    VC_TRY(vc_gguf_take_u64(cursor, &count));
+    VC_CALL(vc_gguf_take_u32(cursor, &kind));
+    VC_CALL(vc_gguf_take_u64(cursor, &count));
     if (kind == GGUF_ARRAY) {
         return vc_fail(cursor->ctx, VC_E_UNSUPPORTED, "%s: is an array of arrays, which no loader reads",
                        cursor->where);
     }
     if (kind == GGUF_STRING) {
-        VC_TRY(need(cursor, count > UINT64_MAX / 8 ? UINT64_MAX : count * 8)); /* before walking them */
+        VC_CALL(need(cursor, count > UINT64_MAX / 8 ? UINT64_MAX : count * 8)); /* before walking them */
         for (uint64_t i = 0; i < count; i++) {
-            VC_TRY(take_string(cursor, NULL, 0));
+            VC_CALL(take_string(cursor, NULL, 0));
         }
         return VC_OK;
     }
@@ -190,16 +186,13 @@ static enum vc_status take_array(struct gguf_cursor *cursor)
         return vc_fail(cursor->ctx, VC_E_FORMAT, "%s: is an array of kind %" PRIu32 ", which does not exist",
                        cursor->where, kind);
     }
-    VC_TRY(vc_gguf_skip(cursor, vc_mul_u64(count, vc_gguf_kind_bytes(kind), &n_bytes) ? n_bytes : UINT64_MAX));
-out:
-    return status;
+    return vc_gguf_skip(cursor, vc_mul_u64(count, vc_gguf_kind_bytes(kind), &n_bytes) ? n_bytes : UINT64_MAX);
 }
 
 /* A value of any kind. Numbers are kept in pair->value as 64 bits, strings in pair->text; arrays are skipped. */
 static enum vc_status take_value(struct gguf_cursor *cursor, struct pair *pair)
 {
     unsigned char bytes[8] = {0};
-    enum vc_status status = VC_OK;
 
     if (pair->kind == GGUF_STRING) {
         return take_string(cursor, pair->text, sizeof pair->text);
@@ -211,10 +204,9 @@ static enum vc_status take_value(struct gguf_cursor *cursor, struct pair *pair)
         return vc_fail(cursor->ctx, VC_E_FORMAT, "%s: is of kind %" PRIu32 ", which does not exist", cursor->where,
                        pair->kind);
     }
-    VC_TRY(vc_gguf_take(cursor, bytes, vc_gguf_kind_bytes(pair->kind)));
+    VC_CALL(vc_gguf_take(cursor, bytes, vc_gguf_kind_bytes(pair->kind)));
     pair->value = vc_le64(bytes);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Reads a key and adds it to the list of those seen. pair->key points into that list until the next key is added. */

@@ -16,20 +16,18 @@ static enum vc_status take_text(struct gguf_cursor *cursor, struct vc_arena *are
 {
     uint64_t n = 0;
     char *text;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(vc_gguf_take_u64(cursor, &n));
+    VC_CALL(vc_gguf_take_u64(cursor, &n));
     *out = "";
     if (n > MAX_TEXT) {
         return vc_gguf_skip(cursor, n);
     }
     text = vc_arena_alloc(cursor->ctx, arena, (size_t)n + 1);
-    VC_TRY_ALLOC(text);
-    VC_TRY(vc_gguf_take(cursor, text, (size_t)n));
+    VC_CALL_ALLOC(text);
+    VC_CALL(vc_gguf_take(cursor, text, (size_t)n));
     text[n] = '\0';
     *out = text;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A number of any kind; *is_integer: it is one. */
@@ -39,9 +37,8 @@ static enum vc_status take_number(struct gguf_cursor *cursor, uint32_t kind, int
     unsigned char bytes[8] = {0};
     uint64_t u;
     float single;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(vc_gguf_take(cursor, bytes, vc_gguf_kind_bytes(kind)));
+    VC_CALL(vc_gguf_take(cursor, bytes, vc_gguf_kind_bytes(kind)));
     u = vc_le64(bytes);
     *is_integer = kind != GGUF_F32 && kind != GGUF_F64 && (kind != GGUF_U64 || u <= INT64_MAX);
     *integer = kind == GGUF_I8    ? (int8_t)bytes[0]
@@ -55,8 +52,7 @@ static enum vc_status take_number(struct gguf_cursor *cursor, uint32_t kind, int
     } else if (kind == GGUF_F64) {
         memcpy(number, bytes, sizeof *number);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status take_list(struct gguf_cursor *cursor, struct vc_arena *arena, struct vc_program_key *key)
@@ -64,17 +60,16 @@ static enum vc_status take_list(struct gguf_cursor *cursor, struct vc_arena *are
     uint32_t kind = 0;
     uint64_t n = 0;
     int64_t *integers = NULL;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(vc_gguf_take_u32(cursor, &kind));
-    VC_TRY(vc_gguf_take_u64(cursor, &n));
+    VC_CALL(vc_gguf_take_u32(cursor, &kind));
+    VC_CALL(vc_gguf_take_u64(cursor, &n));
     key->n = (size_t)n;
     if (kind == GGUF_STRING) {
         for (uint64_t i = 0; i < n; i++) {
             uint64_t length = 0;
 
-            VC_TRY(vc_gguf_take_u64(cursor, &length));
-            VC_TRY(vc_gguf_skip(cursor, length));
+            VC_CALL(vc_gguf_take_u64(cursor, &length));
+            VC_CALL(vc_gguf_skip(cursor, length));
         }
         return VC_OK;
     }
@@ -82,39 +77,36 @@ static enum vc_status take_list(struct gguf_cursor *cursor, struct vc_arena *are
         return vc_gguf_skip(cursor, n * vc_gguf_kind_bytes(kind));
     }
     integers = vc_arena_alloc(cursor->ctx, arena, ((size_t)n + 1) * sizeof *integers);
-    VC_TRY_ALLOC(integers);
+    VC_CALL_ALLOC(integers);
     key->integers = integers;
     for (uint64_t i = 0; i < n; i++) {
         double number;
         bool is_integer;
 
-        VC_TRY(take_number(cursor, kind, &integers[i], &number, &is_integer));
+        VC_CALL(take_number(cursor, kind, &integers[i], &number, &is_integer));
         if (!is_integer) {
             key->integers = NULL;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status take_key(struct gguf_cursor *cursor, struct vc_arena *arena, struct vc_program_key *key)
 {
     uint32_t kind = 0;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(take_text(cursor, arena, &key->key));
-    VC_TRY(vc_gguf_take_u32(cursor, &kind));
+    VC_CALL(take_text(cursor, arena, &key->key));
+    VC_CALL(vc_gguf_take_u32(cursor, &kind));
     if (kind == GGUF_STRING) {
         key->is_text = true;
-        VC_TRY(take_text(cursor, arena, &key->text));
+        VC_CALL(take_text(cursor, arena, &key->text));
     } else if (kind == GGUF_ARRAY) {
-        VC_TRY(take_list(cursor, arena, key));
+        VC_CALL(take_list(cursor, arena, key));
     } else {
         key->is_number = true;
-        VC_TRY(take_number(cursor, kind, &key->integer, &key->number, &key->is_integer));
+        VC_CALL(take_number(cursor, kind, &key->integer, &key->number, &key->is_integer));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status says(struct vc_ctx *ctx, const struct vc_program *program, enum vc_edit_key key, uint64_t number,

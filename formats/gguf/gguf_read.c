@@ -94,23 +94,20 @@ out:
  * products of sizes cannot wrap. */
 static enum vc_status take_shape(struct gguf_cursor *cursor, struct entry *entry)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_gguf_take_u32(cursor, &entry->n_dims));
+    VC_CALL(vc_gguf_take_u32(cursor, &entry->n_dims));
     if (entry->n_dims > VC_GGUF_MAX_DIMS) {
         return vc_fail(cursor->ctx, VC_E_FORMAT, "%s: has %" PRIu32 " dimensions; %d are allowed", entry->name,
                        entry->n_dims, VC_GGUF_MAX_DIMS);
     }
     entry->n_elems = 1;
     for (uint32_t d = entry->n_dims; d-- > 0;) { /* the fastest dimension comes first in the file */
-        VC_TRY(vc_gguf_take_u64(cursor, &entry->shape[d]));
+        VC_CALL(vc_gguf_take_u64(cursor, &entry->shape[d]));
         if (!vc_mul_u64(entry->n_elems, entry->shape[d], &entry->n_elems) || entry->shape[d] > INT64_MAX ||
             entry->n_elems > INT64_MAX) {
             return vc_fail(cursor->ctx, VC_E_FORMAT, "%s: its shape has 2^63 elements or more", entry->name);
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Rows are whole blocks (a Q4_0 block has 32 elements), and the tensor is below 2^63 bytes. Sets size_bytes. */
@@ -275,18 +272,16 @@ out:
 static enum vc_status allocate(struct vc_ctx *ctx, const struct sums *sums, struct gguf *self, struct vc_model *model)
 {
     size_t n = (size_t)sums->n_tensors;
-    enum vc_status status = VC_OK;
 
     model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *model->tensors);
-    VC_TRY_ALLOC(model->tensors);
+    VC_CALL_ALLOC(model->tensors);
     model->io = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *model->io);
-    VC_TRY_ALLOC(model->io);
+    VC_CALL_ALLOC(model->io);
     self->offsets = vc_alloc_array(ctx, VC_TAG_NAMES, n, sizeof *self->offsets);
-    VC_TRY_ALLOC(self->offsets);
+    VC_CALL_ALLOC(self->offsets);
     self->names = vc_alloc(ctx, VC_TAG_NAMES, (size_t)sums->name_bytes);
-    VC_TRY_ALLOC(self->names);
-out:
-    return status;
+    VC_CALL_ALLOC(self->names);
+    return VC_OK;
 }
 
 /* The data begins at the next multiple of the alignment behind the entries and reaches to the end of the file: not one
@@ -336,17 +331,14 @@ enum vc_status vc_gguf_read_head(struct gguf_cursor *cursor, struct vc_model *mo
     unsigned char magic[4];
     uint32_t version = 0;
     uint64_t n_pairs = 0;
-    enum vc_status status;
 
     (void)snprintf(cursor->where, sizeof cursor->where, "the GGUF header");
-    VC_TRY(vc_gguf_take(cursor, magic, sizeof magic));
-    VC_TRY(vc_gguf_take_u32(cursor, &version));
-    VC_TRY(check_version(cursor->ctx, version));
-    VC_TRY(vc_gguf_take_u64(cursor, n_tensors));
-    VC_TRY(vc_gguf_take_u64(cursor, &n_pairs));
-    VC_TRY(vc_gguf_read_metadata(cursor, model, n_pairs, metadata));
-out:
-    return status;
+    VC_CALL(vc_gguf_take(cursor, magic, sizeof magic));
+    VC_CALL(vc_gguf_take_u32(cursor, &version));
+    VC_CALL(check_version(cursor->ctx, version));
+    VC_CALL(vc_gguf_take_u64(cursor, n_tensors));
+    VC_CALL(vc_gguf_take_u64(cursor, &n_pairs));
+    return vc_gguf_read_metadata(cursor, model, n_pairs, metadata);
 }
 
 /* What the first walk over a file leaves for the second. */
@@ -548,7 +540,6 @@ static enum vc_status gguf_open(struct vc_ctx *ctx, struct vc_infile *file, cons
                                 struct vc_model *model)
 {
     struct gguf *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
-    enum vc_status status;
 
     (void)options; /* what its elements mean is said by the format itself */
     if (self == NULL) {
@@ -557,13 +548,12 @@ static enum vc_status gguf_open(struct vc_ctx *ctx, struct vc_infile *file, cons
     }
     model->self = self;
     model->ops = &gguf_ops; /* from here on vc_model_close frees everything */
-    VC_TRY(vc_gguf_open_files(ctx, file, self, model));
-    VC_TRY(read_shards(ctx, self, model));
+    VC_CALL(vc_gguf_open_files(ctx, file, self, model));
+    VC_CALL(read_shards(ctx, self, model));
     if (has_other_names(model)) {
         model->loader = vc_gguf_other_loader;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 const struct vc_format vc_format_gguf = {.name = "gguf",

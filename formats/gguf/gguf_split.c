@@ -79,28 +79,26 @@ static enum vc_status open_all(struct vc_ctx *ctx, const struct vc_numbered_name
 {
     struct vc_infile *given = self->shards[0].file;
     struct gguf_shard *shards = vc_calloc_array(ctx, VC_TAG_NAMES, name->count, sizeof *shards);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(shards);
+    VC_CALL_ALLOC(shards);
     vc_free(ctx, self->shards);
     self->shards = shards;
     self->n_shards = name->count;
     shards[name->number - 1].file = given;
     model->inputs = vc_calloc_array(ctx, VC_TAG_NAMES, name->count - 1, sizeof *model->inputs);
-    VC_TRY_ALLOC(model->inputs);
+    VC_CALL_ALLOC(model->inputs);
     for (size_t i = 0; i < self->n_shards; i++) {
         shards[i].path = vc_arena_printf(ctx, &self->arena, VC_NUMBERED_FORMAT, (int)name->n_prefix, model->path,
                                          (unsigned long)i + 1, name->count, VC_GGUF_EXTENSION);
-        VC_TRY_ALLOC(shards[i].path);
+        VC_CALL_ALLOC(shards[i].path);
         if (shards[i].file == NULL && open_other(ctx, &shards[i], model) != VC_OK) {
-            VC_TRY(vc_gguf_in_shard(ctx, &shards[i], ctx->status));
+            VC_CALL(vc_gguf_in_shard(ctx, &shards[i], ctx->status));
         } else if (shards[i].file != given) {
             model->inputs[model->n_inputs++] = shards[i].file;
             model->file_bytes += shards[i].file->size_bytes;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The name is looked at first, because it is all that most files need: only one that is numbered costs a look at its
@@ -109,7 +107,6 @@ enum vc_status vc_gguf_open_files(struct vc_ctx *ctx, struct vc_infile *file, st
 {
     struct vc_numbered_name name;
     bool several = false;
-    enum vc_status status = VC_OK;
 
     self->shards = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self->shards);
     if (self->shards == NULL) {
@@ -120,13 +117,12 @@ enum vc_status vc_gguf_open_files(struct vc_ctx *ctx, struct vc_infile *file, st
     self->shards[0].file = file;
     if (vc_numbered_name_parse(model->path, VC_GGUF_EXTENSION, &name) && name.number >= 1 &&
         name.number <= name.count && name.count <= VC_GGUF_MAX_FILES) {
-        VC_TRY(is_several(ctx, file, &name, &several));
+        VC_CALL(is_several(ctx, file, &name, &several));
     }
     if (several) {
-        VC_TRY(open_all(ctx, &name, self, model));
+        VC_CALL(open_all(ctx, &name, self, model));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_gguf_in_shard(struct vc_ctx *ctx, const struct gguf_shard *shard, enum vc_status status)

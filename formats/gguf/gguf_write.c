@@ -46,18 +46,15 @@ static uint64_t file_bytes_of(const struct gguf_sink *self)
  * have none. */
 static enum vc_status add_files(struct vc_ctx *ctx, struct gguf_sink *self)
 {
-    enum vc_status status = VC_OK;
-
     if (self->file != NULL) {
         self->files.files[0].file = self->file;
     }
     for (size_t i = 0; self->folder != NULL && i < self->files.n; i++) {
         if (!self->files.files[i].in_other_shard) {
-            VC_TRY(vc_outfolder_add(ctx, self->folder, self->files.files[i].name, &self->files.files[i].file));
+            VC_CALL(vc_outfolder_add(ctx, self->folder, self->files.files[i].name, &self->files.files[i].file));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* vc_sink_ops.layout: plans files, metadata and places from the list of outputs, and looks whether the disk has room.
@@ -66,7 +63,6 @@ static enum vc_status gguf_layout(struct vc_ctx *ctx, struct vc_sink *sink, cons
                                   uint64_t *file_bytes)
 {
     struct gguf_sink *self = sink->self;
-    enum vc_status status;
 
     if (self->share && outs->other_shards_unsure) {
         return vc_fail(
@@ -77,17 +73,15 @@ static enum vc_status gguf_layout(struct vc_ctx *ctx, struct vc_sink *sink, cons
     }
     self->plan.outs = outs;
     self->plan.sizes_only = self->file == NULL && self->folder == NULL;
-    VC_TRY(vc_gguf_files_make(ctx, &self->plan, &self->files));
+    VC_CALL(vc_gguf_files_make(ctx, &self->plan, &self->files));
     sink->note = self->files.note != NULL ? self->files.note : sink->note;
     if (!self->share) {
-        VC_TRY(add_files(ctx, self));
-        VC_TRY(self->folder != NULL ? vc_outfolder_check_old(ctx, self->folder) : VC_OK);
+        VC_CALL(add_files(ctx, self));
+        VC_CALL(self->folder != NULL ? vc_outfolder_check_old(ctx, self->folder) : VC_OK);
     }
     *file_bytes = file_bytes_of(self);
-    VC_TRY(self->folder != NULL ? vc_outfolder_need(ctx, self->folder, *file_bytes)
-                                : vc_outfile_need(ctx, self->file, *file_bytes));
-out:
-    return status;
+    return self->folder != NULL ? vc_outfolder_need(ctx, self->folder, *file_bytes)
+                                : vc_outfile_need(ctx, self->file, *file_bytes);
 }
 
 /* ---- the sink ---- */
@@ -96,18 +90,16 @@ out:
 static enum vc_status gguf_begin(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct gguf_sink *self = sink->self;
-    enum vc_status status = VC_OK;
 
     if (self->share) { /* makes the folder, so only once nothing else is wrong */
-        VC_TRY(add_files(ctx, self));
+        VC_CALL(add_files(ctx, self));
     }
     vc_outfolder_sweep(self->folder);
     for (size_t i = 0; i < self->files.n; i++) {
-        VC_TRY(self->folder != NULL ? vc_outfolder_begin(ctx, self->folder, self->files.files[i].file)
-                                    : vc_outfile_begin(ctx, self->files.files[i].file));
+        VC_CALL(self->folder != NULL ? vc_outfolder_begin(ctx, self->folder, self->files.files[i].file)
+                                     : vc_outfile_begin(ctx, self->files.files[i].file));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* vc_sink_ops.emit: a piece of a tensor, at its place. Called from any thread. */
@@ -125,16 +117,13 @@ static enum vc_status gguf_emit(struct vc_ctx *ctx, struct vc_sink *sink, const 
 static enum vc_status copy_from_source(struct vc_ctx *ctx, const struct gguf_file *file, const struct gguf_part *part,
                                        uint64_t to, char *buffer)
 {
-    enum vc_status status = VC_OK;
-
     for (uint64_t at = part->begin; at < part->end; at += COPY_BYTES) {
         size_t n = (size_t)vc_min_u64(COPY_BYTES, part->end - at);
 
-        VC_TRY(vc_infile_read(ctx, file->from->file, at, buffer, n));
-        VC_TRY(vc_outfile_write(ctx, file->file, to + (at - part->begin), buffer, n));
+        VC_CALL(vc_infile_read(ctx, file->from->file, at, buffer, n));
+        VC_CALL(vc_outfile_write(ctx, file->file, to + (at - part->begin), buffer, n));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Everything before the data, and the padding behind the last value. The padding between tensors is never written: a
@@ -177,7 +166,6 @@ out:
 static enum vc_status gguf_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes)
 {
     struct gguf_sink *self = sink->self;
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; i < self->files.n; i++) {
         struct gguf_file *file = &self->files.files[i];
@@ -187,13 +175,12 @@ static enum vc_status gguf_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint
             return vc_fail(ctx, VC_E_INTERNAL, "%" PRIu64 " of %" PRIu64 " bytes were written", got, file->value_bytes);
         }
         if (file->file != NULL) {
-            VC_TRY(write_head(ctx, file));
-            VC_TRY(vc_outfile_sync(ctx, file->file));
+            VC_CALL(write_head(ctx, file));
+            VC_CALL(vc_outfile_sync(ctx, file->file));
         }
     }
     *file_bytes = file_bytes_of(self);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* vc_sink_ops.commit: the output gets its name. */
@@ -243,20 +230,18 @@ static const struct vc_sink_ops gguf_sink_ops = {.layout = gguf_layout,
 static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_write_options *options)
 {
     const struct vc_dialect *asked = NULL;
-    enum vc_status status;
 
     if (options->deflate != VC_DEFLATE_NONE) {
         return vc_fail(ctx, VC_E_ARGUMENT,
                        "GGUF is never compressed; leave %s out, or let the output's name end in .npz",
                        vc_option(ctx, "deflate"));
     }
-    VC_TRY(vc_dialect_asked(ctx, options, &asked));
+    VC_CALL(vc_dialect_asked(ctx, options, &asked));
     if (asked != NULL && asked != &vc_dialect_gguf) {
         return vc_fail(ctx, VC_E_ARGUMENT, "a GGUF file holds int8 weights in blocks of its own; leave %s out",
                        vc_option(ctx, "layout"));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Files are called as their folder is: "out/tiny/" gives "tiny", and so "tiny-00001-of-00003.gguf". No output: "model".

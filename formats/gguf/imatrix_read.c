@@ -67,10 +67,9 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_model *model, const char
     struct imatrix *self = model->self;
     uint64_t *shape = vc_arena_alloc(ctx, &self->arena, sizeof *shape);
     const char *whole = vc_arena_printf(ctx, &self->arena, "%s%s", name, tail);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(shape);
-    VC_TRY_ALLOC(whole);
+    VC_CALL_ALLOC(shape);
+    VC_CALL_ALLOC(whole);
     *shape = n;
     self->offsets[model->n_tensors] = at;
     model->tensors[model->n_tensors++] = (struct vc_tensor){.name = whole,
@@ -82,8 +81,7 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_model *model, const char
                                                             .file_bytes = 4 * n,
                                                             .part_of = VC_NO_TENSOR,
                                                             .alias_of = VC_NO_TENSOR};
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status take_entry(struct vc_ctx *ctx, struct vc_model *model, uint64_t *at)
@@ -91,26 +89,24 @@ static enum vc_status take_entry(struct vc_ctx *ctx, struct vc_model *model, uin
     struct imatrix *self = model->self;
     char name[MOST_NAME + 1];
     uint64_t n, calls_at;
-    enum vc_status status;
 
-    VC_TRY(take_i32(ctx, self, at, &n));
+    VC_CALL(take_i32(ctx, self, at, &n));
     if (n == 0 || n > MOST_NAME || n > self->file->size_bytes - *at) {
         return vc_fail(ctx, VC_E_FORMAT, "has a name of %" PRIu64 " bytes at byte %" PRIu64, n, *at);
     }
-    VC_TRY(vc_infile_read(ctx, self->file, *at, name, (size_t)n));
+    VC_CALL(vc_infile_read(ctx, self->file, *at, name, (size_t)n));
     name[n] = '\0';
     *at += n;
     calls_at = *at;
-    VC_TRY(take_i32(ctx, self, at, &n));
-    VC_TRY(take_i32(ctx, self, at, &n));
+    VC_CALL(take_i32(ctx, self, at, &n));
+    VC_CALL(take_i32(ctx, self, at, &n));
     if (n > (self->file->size_bytes - *at) / 4) {
         return vc_fail(ctx, VC_E_FORMAT, "ends inside '%s': %" PRIu64 " values", name, n);
     }
-    VC_TRY(add(ctx, model, name, ".in_sum2", *at, n));
-    VC_TRY(add(ctx, model, name, ".counts", calls_at, 1));
+    VC_CALL(add(ctx, model, name, ".in_sum2", *at, n));
+    VC_CALL(add(ctx, model, name, ".counts", calls_at, 1));
     *at += 4 * n;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Behind the entries. */
@@ -175,7 +171,6 @@ static enum vc_status imatrix_open(struct vc_ctx *ctx, struct vc_infile *file, c
     struct imatrix *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
     uint64_t at = 0;
     uint64_t n;
-    enum vc_status status;
 
     if (self == NULL) {
         vc_infile_close(ctx, file);
@@ -184,22 +179,20 @@ static enum vc_status imatrix_open(struct vc_ctx *ctx, struct vc_infile *file, c
     self->file = file;
     model->self = self;
     model->ops = &imatrix_ops; /* from here on vc_model_close frees everything */
-    VC_TRY(take_i32(ctx, self, &at, &n));
+    VC_CALL(take_i32(ctx, self, &at, &n));
     if (n > file->size_bytes / 16) {
         return vc_fail(ctx, VC_E_FORMAT, "is too short for an importance matrix of %" PRIu64 " entries", n);
     }
     model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, 2 * (size_t)n, sizeof *model->tensors);
-    VC_TRY_ALLOC(model->tensors);
+    VC_CALL_ALLOC(model->tensors);
     model->io = vc_calloc_array(ctx, VC_TAG_NAMES, 2 * (size_t)n, sizeof *model->io);
-    VC_TRY_ALLOC(model->io);
+    VC_CALL_ALLOC(model->io);
     self->offsets = vc_alloc_array(ctx, VC_TAG_NAMES, 2 * (size_t)n, sizeof *self->offsets);
-    VC_TRY_ALLOC(self->offsets);
+    VC_CALL_ALLOC(self->offsets);
     for (uint64_t k = 0; k < n; k++) {
-        VC_TRY(take_entry(ctx, model, &at));
+        VC_CALL(take_entry(ctx, model, &at));
     }
-    VC_TRY(check_end(ctx, self, at));
-out:
-    return status;
+    return check_end(ctx, self, at);
 }
 
 const struct vc_format vc_format_imatrix = {.name = "imatrix",

@@ -79,10 +79,9 @@ static enum vc_status take_inputs(struct vc_ctx *ctx, const struct vc_model *sou
 {
     size_t n = source->n_inputs + (source->input != NULL);
     size_t k = 0;
-    enum vc_status status = VC_OK;
 
     model->inputs = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *model->inputs);
-    VC_TRY_ALLOC(model->inputs);
+    VC_CALL_ALLOC(model->inputs);
     for (size_t i = 0; i < source->n_inputs; i++) {
         model->inputs[k++] = source->inputs[i];
     }
@@ -92,19 +91,17 @@ static enum vc_status take_inputs(struct vc_ctx *ctx, const struct vc_model *sou
     model->n_inputs = k - 1;
     model->input = model->inputs[k - 1];
     model->file_bytes = source->file_bytes;
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_llm_folder_list(struct vc_ctx *ctx, const struct llm_folder *self, struct vc_model *model)
 {
     const struct llm_plan *plan = &self->plan;
-    enum vc_status status = VC_OK;
 
     model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, plan->n, sizeof *model->tensors);
-    VC_TRY_ALLOC(model->tensors);
+    VC_CALL_ALLOC(model->tensors);
     model->io = vc_calloc_array(ctx, VC_TAG_NAMES, plan->n, sizeof *model->io);
-    VC_TRY_ALLOC(model->io);
+    VC_CALL_ALLOC(model->io);
     model->n_tensors = plan->n;
     for (size_t i = 0; i < plan->n; i++) {
         const struct llm_tensor *t = &plan->tensors[i];
@@ -126,9 +123,7 @@ enum vc_status vc_llm_folder_list(struct vc_ctx *ctx, const struct llm_folder *s
             .raw_bytes = model->tensors[i].size_bytes,
             .shard = t->n_pieces != 0 && model->n_shards != 0 ? self->source->io[t->pieces[0].source].shard : 0};
     }
-    VC_TRY(vc_model_index_names(ctx, model));
-out:
-    return status;
+    return vc_model_index_names(ctx, model);
 }
 
 enum vc_status vc_llm_pairs_read(struct vc_ctx *ctx, struct llm_pairs *pairs, const char *path, struct gguf *to,
@@ -192,43 +187,37 @@ static enum vc_status make(struct vc_ctx *ctx, const struct vc_open_options *opt
     const struct llm_family *family = NULL;
     struct llm_sizes sizes;
     struct llm_rope rope;
-    enum vc_status status;
 
-    VC_TRY(find_family(ctx, config, &family));
+    VC_CALL(find_family(ctx, config, &family));
     pairs->architecture = family->architecture;
-    VC_TRY(vc_llm_sizes_read(ctx, config, family, &sizes));
-    VC_TRY(vc_llm_rope_read(ctx, config, family, &rope));
-    VC_TRY(vc_llm_check(ctx, config, family, &sizes, &rope, model));
-    VC_TRY(vc_llm_tensors_plan(ctx, self->source, config, family, &sizes, false, model, &self->plan));
-    VC_TRY(vc_llm_keys_put(ctx, config, family, &sizes, &rope, &self->plan, pairs));
-    VC_TRY(vc_llm_rope_put(ctx, config, family, &sizes, &rope, &self->plan, model, pairs));
-    VC_TRY(vc_llm_pooling_put(ctx, vc_infolder_path(self->source->folder), model, pairs));
+    VC_CALL(vc_llm_sizes_read(ctx, config, family, &sizes));
+    VC_CALL(vc_llm_rope_read(ctx, config, family, &rope));
+    VC_CALL(vc_llm_check(ctx, config, family, &sizes, &rope, model));
+    VC_CALL(vc_llm_tensors_plan(ctx, self->source, config, family, &sizes, false, model, &self->plan));
+    VC_CALL(vc_llm_keys_put(ctx, config, family, &sizes, &rope, &self->plan, pairs));
+    VC_CALL(vc_llm_rope_put(ctx, config, family, &sizes, &rope, &self->plan, model, pairs));
+    VC_CALL(vc_llm_pooling_put(ctx, vc_infolder_path(self->source->folder), model, pairs));
     vc_llm_plan_sort(&self->plan);
     if (options->gguf_no_vocab) {
         vc_llm_put_text(pairs, "tokenizer.ggml.model", "no_vocab");
     } else {
-        VC_TRY(vc_vocab_put(ctx, vc_infolder_path(self->source->folder), config, family, sizes.vocabulary,
-                            options->gguf_pre, model, pairs));
+        VC_CALL(vc_vocab_put(ctx, vc_infolder_path(self->source->folder), config, family, sizes.vocabulary,
+                             options->gguf_pre, model, pairs));
     }
-    VC_TRY(pairs->text.status);
-    VC_TRY(vc_llm_folder_list(ctx, self, model));
-    VC_TRY(vc_llm_pairs_read(ctx, pairs, model->path, &self->gguf, model));
-out:
-    return status;
+    VC_CALL(pairs->text.status);
+    VC_CALL(vc_llm_folder_list(ctx, self, model));
+    return vc_llm_pairs_read(ctx, pairs, model->path, &self->gguf, model);
 }
 
 /* Notes of the source are those of the model. */
 static enum vc_status take_notes(struct vc_ctx *ctx, const struct vc_model *source, struct vc_model *model)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t i = 0; i < source->n_facts; i++) {
         if (strcmp(source->facts[i].key, VC_FACT_NOTE) == 0) {
-            VC_TRY(vc_model_add_fact(ctx, model, VC_FACT_NOTE, "%s", source->facts[i].value));
+            VC_CALL(vc_model_add_fact(ctx, model, VC_FACT_NOTE, "%s", source->facts[i].value));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_llm_folder_make(struct vc_ctx *ctx, struct vc_model *source, struct vc_model *model,

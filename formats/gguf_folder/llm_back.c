@@ -64,7 +64,6 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
     size_t block;
     size_t size;
     struct llm_piece *piece;
-    enum vc_status status = VC_OK;
 
     vc_dtype_block(t->dtype, &block, &size);
     if (t->n_dims == 0 || t->n_dims - begin > 3 ||
@@ -86,16 +85,15 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
     to.piece_rows = to.row_elems != 0 ? t->n_elems / (experts ? sizes->experts : 1) / block / to.row_elems : 0;
     for (uint64_t i = 0; i < (experts ? sizes->experts : 1); i++) {
         to.name = make_name(b, plan->arena, rule->from, layer, i, rest);
-        VC_TRY_ALLOC(to.name);
+        VC_CALL_ALLOC(to.name);
         piece = vc_arena_alloc(b->ctx, plan->arena, sizeof *piece);
-        VC_TRY_ALLOC(piece);
+        VC_CALL_ALLOC(piece);
         *piece = (struct llm_piece){.source = source, .first = i * to.piece_rows};
         to.pieces = piece;
-        VC_TRY(VC_GROW(b->ctx, VC_TAG_NAMES, plan->tensors, plan->capacity, plan->n + 1));
+        VC_CALL(VC_GROW(b->ctx, VC_TAG_NAMES, plan->tensors, plan->capacity, plan->n + 1));
         plan->tensors[plan->n++] = to;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The rule that leads to that name from a tensor that is all of it, or an expert of it. NULL: none. */
@@ -117,8 +115,6 @@ static const struct llm_rule *find_rule(const struct llm_rule *rules, const char
 
 static enum vc_status plan_tensors(struct llm_back *b, const struct llm_sizes *sizes, struct llm_plan *plan)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t i = 0; i < b->source->n_tensors; i++) {
         const char *name = b->source->tensors[i].name;
         int64_t layer = -1;
@@ -133,10 +129,9 @@ static enum vc_status plan_tensors(struct llm_back *b, const struct llm_sizes *s
             return vc_fail(b->ctx, VC_E_UNSUPPORTED, "%s: a %s of transformers has no such tensor", name,
                            b->family->class_name);
         }
-        VC_TRY(add_tensors(b, plan, i, rule, layer, rest, sizes));
+        VC_CALL(add_tensors(b, plan, i, rule, layer, rest, sizes));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the way there, to see that it leads to the file ---- */

@@ -210,14 +210,11 @@ static enum vc_status make_longrope(struct llm_back *b, double original, json_t 
     double usual = share <= 1.0 ? 1.0 : sqrt(1.0 + vc_log_f64(share) / vc_log_f64(original));
     json_t *shorter = json_array();
     json_t *longer = json_array();
-    enum vc_status status;
 
     *out = json_pack("{s:s, s:o, s:o, s:o*}", "type", "longrope", "short_factor", shorter, "long_factor", longer,
                      "attention_factor", attention_factor(b, usual, 1.0));
-    VC_TRY(read_factors(b, "rope_factors_short.weight", shorter));
-    VC_TRY(read_factors(b, "rope_factors_long.weight", longer));
-out:
-    return status;
+    VC_CALL(read_factors(b, "rope_factors_short.weight", shorter));
+    return read_factors(b, "rope_factors_long.weight", longer);
 }
 
 static enum vc_status make_keyed(struct llm_back *b, const char *type, json_int_t original, json_t **out)

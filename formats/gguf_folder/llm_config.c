@@ -170,15 +170,13 @@ static enum vc_status need(struct vc_ctx *ctx, const struct llm_config *config, 
 enum vc_status vc_llm_sizes_read(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
                                  struct llm_sizes *out)
 {
-    enum vc_status status = VC_OK;
-
     *out = (struct llm_sizes){.heads = family->heads,
                               .key_heads = family->key_heads,
                               .head_size = family->head_size,
                               .context = family->context};
     for (const struct llm_key *key = vc_llm_keys; key->names != NULL; key++) {
         if ((key->source == LLM_SIZE || key->source == LLM_HEAD_SIZE) && vc_llm_knows_key(family, key)) {
-            VC_TRY(need(ctx, config, key, out));
+            VC_CALL(need(ctx, config, key, out));
         }
     }
     out->head_size_given = vc_llm_find(config, "head_dim") != NULL || family->head_size != 0;
@@ -195,8 +193,7 @@ enum vc_status vc_llm_sizes_read(struct vc_ctx *ctx, const struct llm_config *co
         return vc_fail(ctx, VC_E_FORMAT, "%s: %llu heads cannot share %llu key heads", VC_HF_CONFIG_NAME,
                        (unsigned long long)out->heads, (unsigned long long)out->key_heads);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_llm_rope_read(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,

@@ -106,7 +106,6 @@ enum vc_status vc_llm_check(struct vc_ctx *ctx, const struct llm_config *config,
 {
     const char *activation = vc_llm_word(config, "hidden_activation|hidden_act|activation_function", NULL);
     uint64_t window = window_of(config, family);
-    enum vc_status status = VC_OK;
 
     if (activation != NULL && !vc_is_one_of(activation, family->activation)) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "config.json: the activation is '%s', expected '%.*s'", activation,
@@ -124,14 +123,13 @@ enum vc_status vc_llm_check(struct vc_ctx *ctx, const struct llm_config *config,
     if ((family->flags & LLM_SLIDES) != 0 && window == 0) {
         return refuse_key(ctx, family, "sliding_window", "is not there");
     }
-    VC_TRY(check_family(ctx, config, family, sizes, rope));
+    VC_CALL(check_family(ctx, config, family, sizes, rope));
     if ((family->flags & LLM_WINDOW_LOST) != 0 && window != 0 && window < sizes->context) {
-        VC_TRY(vc_model_add_fact(
+        VC_CALL(vc_model_add_fact(
             ctx, model, VC_FACT_NOTE,
             "llama.cpp has no sliding window in such a model: answers are the same up to %" PRIu64 " tokens", window));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- keys ---- */

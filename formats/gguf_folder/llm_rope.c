@@ -58,7 +58,6 @@ static enum vc_status put_llama3(const struct scaling *s)
     double low = real(s, "low_freq_factor", 1.0);
     double high = real(s, "high_freq_factor", 4.0);
     float *values;
-    enum vc_status status;
 
     if ((s->family->flags & LLM_FREQS) == 0) {
         return refuse(s, "are not known to llama.cpp in such a model");
@@ -66,14 +65,12 @@ static enum vc_status put_llama3(const struct scaling *s)
     if (!(low > 0 && high > low)) {
         return refuse(s, "need \"high_freq_factor\" above \"low_freq_factor\"");
     }
-    VC_TRY(make_values(s, &values));
+    VC_CALL(make_values(s, &values));
     for (uint64_t i = 0; i < s->rotated / 2; i++) {
         values[i] =
             (float)vc_llm_llama3_divisor(s->rope->theta, (double)s->rotated, s->factor, low, high, s->original, i);
     }
-    VC_TRY(vc_llm_plan_add_values(s->ctx, s->plan, "rope_freqs.weight", values, s->rotated / 2));
-out:
-    return status;
+    return vc_llm_plan_add_values(s->ctx, s->plan, "rope_freqs.weight", values, s->rotated / 2);
 }
 
 /* The dimension that turns `beta` times within the original context. */
@@ -90,9 +87,8 @@ static enum vc_status put_ramp(const struct scaling *s, double fast, double slow
     double low = turning(s, fast);
     double high = turning(s, slow);
     float *values;
-    enum vc_status status;
 
-    VC_TRY(make_values(s, &values));
+    VC_CALL(make_values(s, &values));
     low = truncate ? floor(low) : low;
     high = truncate ? ceil(high) : high;
     high = low == high ? high + 0.001 : high;
@@ -101,9 +97,7 @@ static enum vc_status put_ramp(const struct scaling *s, double fast, double slow
 
         values[i] = (float)(1.0 / (1.0 - share + share / s->factor));
     }
-    VC_TRY(vc_llm_plan_add_values(s->ctx, s->plan, "rope_freqs.weight", values, s->rotated / 2));
-out:
-    return status;
+    return vc_llm_plan_add_values(s->ctx, s->plan, "rope_freqs.weight", values, s->rotated / 2);
 }
 
 static enum vc_status put_yarn(const struct scaling *s, struct vc_model *model)
@@ -120,7 +114,6 @@ static enum vc_status put_yarn(const struct scaling *s, struct vc_model *model)
     bool truncate = !json_is_false(json_object_get(s->rope->block, "truncate"));
     bool freqs = (s->family->flags & LLM_FREQS) != 0;
     bool other_ramp = fast != 32.0 || slow != 1.0;
-    enum vc_status status = VC_OK;
 
     attention = real(s, "attention_factor", attention);
     if (strcmp(s->family->architecture, "mistral3") == 0) { /* has keys of its own */
@@ -130,7 +123,7 @@ static enum vc_status put_yarn(const struct scaling *s, struct vc_model *model)
         other_ramp = freqs = false;
     }
     if (freqs && (other_ramp || !truncate)) {
-        VC_TRY(put_ramp(s, fast, slow, truncate));
+        VC_CALL(put_ramp(s, fast, slow, truncate));
         vc_llm_put_f32(s->pairs, ".rope.scaling.attn_factor", attention);
         return VC_OK;
     }
@@ -138,9 +131,9 @@ static enum vc_status put_yarn(const struct scaling *s, struct vc_model *model)
         return refuse(s, "with other \"beta_fast\" and \"beta_slow\" than 32 and 1 are not known to llama.cpp");
     }
     if (!truncate) {
-        VC_TRY(vc_model_add_fact(s->ctx, model, VC_FACT_NOTE,
-                                 "llama.cpp rounds where the rotary embeddings begin to be stretched, the source does "
-                                 "not (\"truncate\": false): answers differ"));
+        VC_CALL(vc_model_add_fact(s->ctx, model, VC_FACT_NOTE,
+                                  "llama.cpp rounds where the rotary embeddings begin to be stretched, the source does "
+                                  "not (\"truncate\": false): answers differ"));
     }
     vc_llm_put_text(s->pairs, ".rope.scaling.type", "yarn");
     vc_llm_put_f32(s->pairs, ".rope.scaling.factor", s->factor);
@@ -148,8 +141,7 @@ static enum vc_status put_yarn(const struct scaling *s, struct vc_model *model)
     if ((float)(attention / usual) != 1.0F) {
         vc_llm_put_f32(s->pairs, ".rope.scaling.attn_factor", attention / usual);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* "short_factor" or "long_factor" as a tensor. */
@@ -157,35 +149,30 @@ static enum vc_status put_factors(const struct scaling *s, const char *key, cons
 {
     const json_t *list = json_object_get(s->rope->block, key);
     float *values;
-    enum vc_status status;
 
     if (json_array_size(list) != s->rotated / 2) {
         return vc_fail(s->ctx, VC_E_FORMAT, "config.json: \"%s\" has %zu numbers, expected %llu", key,
                        json_array_size(list), (unsigned long long)(s->rotated / 2));
     }
-    VC_TRY(make_values(s, &values));
+    VC_CALL(make_values(s, &values));
     for (size_t i = 0; i < s->rotated / 2; i++) {
         values[i] = (float)json_number_value(json_array_get(list, i));
     }
-    VC_TRY(vc_llm_plan_add_values(s->ctx, s->plan, tensor, values, s->rotated / 2));
-out:
-    return status;
+    return vc_llm_plan_add_values(s->ctx, s->plan, tensor, values, s->rotated / 2);
 }
 
 static enum vc_status put_longrope(const struct scaling *s)
 {
     double share = (double)s->context / s->original;
     double attention = share <= 1.0 ? 1.0 : sqrt(1.0 + vc_log_f64(share) / vc_log_f64(s->original));
-    enum vc_status status;
 
     if (strcmp(s->family->architecture, "phi3") != 0) {
         return refuse(s, "are not known to llama.cpp in such a model");
     }
-    VC_TRY(put_factors(s, "long_factor", "rope_factors_long.weight"));
-    VC_TRY(put_factors(s, "short_factor", "rope_factors_short.weight"));
+    VC_CALL(put_factors(s, "long_factor", "rope_factors_long.weight"));
+    VC_CALL(put_factors(s, "short_factor", "rope_factors_short.weight"));
     vc_llm_put_f32(s->pairs, ".rope.scaling.attn_factor", real(s, "attention_factor", attention));
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_llm_rope_put(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
@@ -201,7 +188,6 @@ enum vc_status vc_llm_rope_put(struct vc_ctx *ctx, const struct llm_config *conf
                         .context = sizes->context,
                         .plan = plan,
                         .pairs = pairs};
-    enum vc_status status = VC_OK;
 
     s.factor = real(&s, "factor", 1.0);
     s.original = real(&s, original, vc_llm_real(config, original, (double)sizes->context));
@@ -218,19 +204,18 @@ enum vc_status vc_llm_rope_put(struct vc_ctx *ctx, const struct llm_config *conf
         vc_llm_put_text(pairs, ".rope.scaling.type", "linear");
         vc_llm_put_f32(pairs, ".rope.scaling.factor", s.factor);
     } else if (strcmp(rope->type, "yarn") == 0) {
-        VC_TRY(put_yarn(&s, model));
+        VC_CALL(put_yarn(&s, model));
     } else if (strcmp(rope->type, "llama3") == 0) {
-        VC_TRY(put_llama3(&s));
+        VC_CALL(put_llama3(&s));
     } else if (strcmp(rope->type, "longrope") == 0 || strcmp(rope->type, "su") == 0) {
-        VC_TRY(put_longrope(&s));
+        VC_CALL(put_longrope(&s));
     } else if (strcmp(rope->type, "dynamic") == 0) {
-        VC_TRY(vc_model_add_fact(ctx, model, VC_FACT_NOTE,
-                                 "the source stretches its rotary embeddings with the length of a text ('dynamic'), "
-                                 "llama.cpp does not: answers are the same up to %llu tokens",
-                                 (unsigned long long)sizes->context));
+        VC_CALL(vc_model_add_fact(ctx, model, VC_FACT_NOTE,
+                                  "the source stretches its rotary embeddings with the length of a text ('dynamic'), "
+                                  "llama.cpp does not: answers are the same up to %llu tokens",
+                                  (unsigned long long)sizes->context));
     } else {
         return refuse(&s, "are not known");
     }
-out:
-    return status;
+    return VC_OK;
 }

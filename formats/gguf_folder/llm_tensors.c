@@ -152,24 +152,19 @@ static const char *make_name(struct planning *p, const struct match *match, cons
 
 static enum vc_status add_match(struct planning *p, struct match *match, const char *rest)
 {
-    enum vc_status status = VC_OK;
-
     match->name = make_name(p, match, rest);
-    VC_TRY_ALLOC(match->name);
+    VC_CALL_ALLOC(match->name);
     if (strlen(match->name) > VC_GGUF_MAX_NAME) {
         return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: its name is too long for GGUF", match->name);
     }
     p->matches[p->n++] = *match;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Adds what the name becomes by these rules; *known: some of them fit. */
 static enum vc_status match_rules(struct planning *p, const struct llm_rule *rules, const char *name, size_t source,
                                   bool *known)
 {
-    enum vc_status status = VC_OK;
-
     for (const struct llm_rule *rule = rules; rule != NULL && rule->from != NULL; rule++) {
         struct match match = {.source = source, .rule = rule};
         const char *rest;
@@ -187,11 +182,10 @@ static enum vc_status match_rules(struct planning *p, const struct llm_rule *rul
         if (match.layer >= (int64_t)p->sizes->layers) {
             p->n_other++; /* of a head that predicts more tokens */
         } else if (strcmp(rule->to, "output") != 0 || !p->tied) {
-            VC_TRY(add_match(p, &match, rest));
+            VC_CALL(add_match(p, &match, rest));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* "layers.61.eh_proj.weight" of a model with 61 layers: of a head that predicts more tokens. */
@@ -223,7 +217,6 @@ static enum vc_status match_tensor(struct planning *p, size_t source)
     const struct vc_tensor *t = &p->source->tensors[source];
     char name[NAME_BYTES];
     bool known = false;
-    enum vc_status status = VC_OK;
 
     if (is_buffer(t->name)) {
         return VC_OK;
@@ -238,15 +231,14 @@ static enum vc_status match_tensor(struct planning *p, size_t source)
             return VC_OK;
         }
         rename_norm(name);
-        VC_TRY(match_rules(p, p->family->rules, name, source, &known));
-        VC_TRY(known ? VC_OK : match_rules(p, vc_llm_rules, name, source, &known));
+        VC_CALL(match_rules(p, p->family->rules, name, source, &known));
+        VC_CALL(known ? VC_OK : match_rules(p, vc_llm_rules, name, source, &known));
     }
     if (!known) {
         return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: llama.cpp has no such tensor in a model of the kind '%s'",
                        t->name, p->family->architecture);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- tensors ---- */
@@ -461,7 +453,6 @@ static enum vc_status set_rows(struct planning *p, const struct match *matches, 
     bool turned = rule->form == LLM_TURNED;
     bool stacked = t->n_dims == 3 || (turned && t->n_dims == 2);
     struct llm_piece *pieces;
-    enum vc_status status = VC_OK;
 
     t->dtype = rule->form == LLM_BLOCKS ? VC_DTYPE_MXFP4 : needs_f32(t->name, t->n_dims) ? VC_DTYPE_F32 : t->from;
     t->row_elems = t->n_dims == 1 || (turned && t->n_dims == 2) ? 1 : t->shape[t->n_dims - 1];
@@ -471,14 +462,12 @@ static enum vc_status set_rows(struct planning *p, const struct match *matches, 
     t->columns = turned ? t->piece_rows * t->step : 0;
     t->column = rule->rows == LLM_ODD;
     pieces = vc_arena_alloc(p->ctx, p->plan->arena, t->n_pieces * sizeof *pieces);
-    VC_TRY_ALLOC(pieces);
+    VC_CALL_ALLOC(pieces);
     t->pieces = pieces;
     for (size_t i = 0; i < t->n_pieces; i++) {
         set_piece(p, matches, n, t, i, &pieces[i]);
     }
-    VC_TRY(rule->form == LLM_BLOCKS ? find_scales(p, matches[0].source, t) : VC_OK);
-out:
-    return status;
+    return rule->form == LLM_BLOCKS ? find_scales(p, matches[0].source, t) : VC_OK;
 }
 
 /* One tensor of all matches with a name. */
@@ -491,7 +480,6 @@ static enum vc_status add_tensor(struct planning *p, const struct match *matches
                            .layer = matches[0].layer,
                            .from = p->source->tensors[matches[0].source].dtype,
                            .n_dims = bias ? 1 : (unsigned)strlen(rule->shape)};
-    enum vc_status status = VC_OK;
 
     for (unsigned d = 0; d < t.n_dims; d++) {
         t.shape[d] = size_of(p->sizes, rule->shape[d]);
@@ -504,13 +492,12 @@ static enum vc_status add_tensor(struct planning *p, const struct match *matches
         if (n != 1 && (uint64_t)matches[i].expert != i) {
             return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: expert %zu of its layer is missing", t.name, i);
         }
-        VC_TRY(check_source(p, &matches[i], &t));
+        VC_CALL(check_source(p, &matches[i], &t));
     }
-    VC_TRY(set_rows(p, matches, n, &t));
+    VC_CALL(set_rows(p, matches, n, &t));
     set_values(p, tail, &t);
     p->plan->tensors[p->plan->n++] = t;
-out:
-    return status;
+    return VC_OK;
 }
 
 static int compare_matches(const void *a, const void *b)
@@ -597,20 +584,18 @@ static enum vc_status check_whole(const struct planning *p)
     const char *whole = p->family->whole != NULL ? p->family->whole : "output_norm";
     bool headless = (p->family->flags & LLM_ENCODER) != 0 || p->tied || p->bare;
     bool head = has_tensor(p->plan, -1, "output.weight");
-    enum vc_status status;
 
-    VC_TRY(check_there(p, whole, -1));
+    VC_CALL(check_there(p, whole, -1));
     if (!head && ((p->family->flags & LLM_OWN_HEAD) != 0 || !headless)) {
         return refuse_missing(p, "output.weight");
     }
     for (size_t i = 0; i < p->plan->n; i++) {
-        VC_TRY(check_asked(p, &p->plan->tensors[i], whole));
+        VC_CALL(check_asked(p, &p->plan->tensors[i], whole));
     }
     for (uint64_t i = 0; i < p->sizes->layers; i++) {
-        VC_TRY(check_there(p, p->family->layer, (int64_t)i));
+        VC_CALL(check_there(p, p->family->layer, (int64_t)i));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The rows of the embedding are the vocabulary's size, whatever the configuration says. */

@@ -51,13 +51,12 @@ static enum vc_status convert(struct vc_ctx *ctx, const struct vc_model *source,
 {
     unsigned char buffer[PIECE_ELEMS * 4];
     size_t size = vc_dtype_size(t->from);
-    enum vc_status status = VC_OK;
     bool plain = t->scale == 1.0F && t->add == 0.0F;
 
     while (n != 0) {
         size_t part = (size_t)vc_min_u64(n, PIECE_ELEMS);
 
-        VC_TRY(vc_source_read_any(ctx, source, tensor, VC_FORM_VALUES, first * size, buffer, part * size));
+        VC_CALL(vc_source_read_any(ctx, source, tensor, VC_FORM_VALUES, first * size, buffer, part * size));
         for (size_t i = 0; i < part; i++) {
             float x = element(t->from, buffer + i * size);
             uint32_t bits;
@@ -70,8 +69,7 @@ static enum vc_status convert(struct vc_ctx *ctx, const struct vc_model *source,
         to += 4 * part;
         n -= part;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The row of the source that is row r of a piece: of a head, rows 0, d/2, 1, d/2 + 1, ...; on the way back 0, 2, ...,
@@ -97,13 +95,12 @@ static enum vc_status read_turned(struct vc_ctx *ctx, const struct vc_model *sou
     unsigned char buffer[PIECE_ELEMS * 4];
     size_t from_size = vc_dtype_size(t->from);
     size_t size = vc_dtype_size(t->dtype);
-    enum vc_status status = VC_OK;
 
     for (uint64_t column = begin; column < end; column++) {
         uint64_t first = (piece->first + column) * t->columns + t->column + r * t->step;
         size_t n = (rows - 1) * (size_t)t->step + 1;
 
-        VC_TRY(
+        VC_CALL(
             vc_source_read_any(ctx, source, piece->source, VC_FORM_VALUES, first * from_size, buffer, n * from_size));
         for (size_t i = 0; i < rows; i++) {
             unsigned char *at = to + (i * (size_t)(end - begin) + (size_t)(column - begin)) * size;
@@ -120,8 +117,7 @@ static enum vc_status read_turned(struct vc_ctx *ctx, const struct vc_model *sou
             }
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Elements of such a tensor: whole rows together, parts of a row alone. *n: how many were read. */
@@ -163,7 +159,6 @@ static enum vc_status read_blocks(struct vc_ctx *ctx, const struct vc_model *sou
     uint64_t in_row = t->row_elems / MXFP4_ELEMS;
     unsigned char codes[ROW_BLOCKS * 16];
     unsigned char scales[ROW_BLOCKS];
-    enum vc_status status = VC_OK;
 
     while (n != 0) {
         uint64_t row = at / in_row;
@@ -171,8 +166,8 @@ static enum vc_status read_blocks(struct vc_ctx *ctx, const struct vc_model *sou
         uint64_t first = (piece->first + row % t->piece_rows * t->step) * in_row + at % in_row;
         size_t part = (size_t)vc_min_u64(vc_min_u64(n, in_row - at % in_row), ROW_BLOCKS);
 
-        VC_TRY(vc_source_read_any(ctx, source, piece->source, VC_FORM_VALUES, first * 16, codes, part * 16));
-        VC_TRY(vc_source_read_any(ctx, source, t->scales, VC_FORM_VALUES, first, scales, part));
+        VC_CALL(vc_source_read_any(ctx, source, piece->source, VC_FORM_VALUES, first * 16, codes, part * 16));
+        VC_CALL(vc_source_read_any(ctx, source, t->scales, VC_FORM_VALUES, first, scales, part));
         for (size_t i = 0; i < part; i++) {
             pack_block(scales[i], codes + i * 16, to + i * MXFP4_BYTES);
         }
@@ -180,8 +175,7 @@ static enum vc_status read_blocks(struct vc_ctx *ctx, const struct vc_model *sou
         to += part * MXFP4_BYTES;
         n -= part;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* size: of an element, or of a block that stays as it is. */
@@ -190,7 +184,6 @@ static enum vc_status read_source(struct vc_ctx *ctx, const struct vc_model *sou
 {
     uint64_t piece_elems = t->piece_rows * t->row_elems;
     bool as_is = t->dtype == t->from && t->scale == 1.0F && t->add == 0.0F;
-    enum vc_status status = VC_OK;
 
     while (n != 0) {
         const struct llm_piece *piece = &t->pieces[at / piece_elems];
@@ -200,16 +193,15 @@ static enum vc_status read_source(struct vc_ctx *ctx, const struct vc_model *sou
         uint64_t part = vc_min_u64(n, t->head_rows != 0 ? t->row_elems - column : piece_elems - in_piece);
         uint64_t first = row * t->row_elems + column;
 
-        VC_TRY(t->columns != 0 ? read_columns(ctx, source, t, piece, in_piece, to, &part)
-               : as_is         ? vc_source_read_any(ctx, source, piece->source, VC_FORM_VALUES, first * size, to,
-                                                    (size_t)part * size)
-                               : convert(ctx, source, t, piece->source, first, to, part));
+        VC_CALL(t->columns != 0 ? read_columns(ctx, source, t, piece, in_piece, to, &part)
+                : as_is         ? vc_source_read_any(ctx, source, piece->source, VC_FORM_VALUES, first * size, to,
+                                                     (size_t)part * size)
+                                : convert(ctx, source, t, piece->source, first, to, part));
         at += part;
         to += part * size;
         n -= part;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_llm_values_read(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *tensor,

@@ -24,15 +24,11 @@ const char *vc_vocab_path(struct vocab *v, const char *name, enum vc_status *sta
 
 static enum vc_status load_files(struct vocab *v)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_llm_json_load(v->ctx, v->folder, "tokenizer.json", &v->tokenizer));
-    VC_TRY(vc_llm_json_load(v->ctx, v->folder, "tokenizer_config.json", &v->settings));
-    VC_TRY(vc_llm_json_load(v->ctx, v->folder, "generation_config.json", &v->generation));
-    VC_TRY(vc_llm_json_load(v->ctx, v->folder, "added_tokens.json", &v->added));
-    VC_TRY(vc_llm_json_load(v->ctx, v->folder, "chat_template.json", &v->template_file));
-out:
-    return status;
+    VC_CALL(vc_llm_json_load(v->ctx, v->folder, "tokenizer.json", &v->tokenizer));
+    VC_CALL(vc_llm_json_load(v->ctx, v->folder, "tokenizer_config.json", &v->settings));
+    VC_CALL(vc_llm_json_load(v->ctx, v->folder, "generation_config.json", &v->generation));
+    VC_CALL(vc_llm_json_load(v->ctx, v->folder, "added_tokens.json", &v->added));
+    return vc_llm_json_load(v->ctx, v->folder, "chat_template.json", &v->template_file);
 }
 
 static void unload_files(struct vocab *v)
@@ -196,8 +192,6 @@ out:
 
 static enum vc_status put_tokens(struct vocab *v, struct llm_pairs *pairs)
 {
-    enum vc_status status = VC_OK;
-
     vc_llm_put_text(pairs, "tokenizer.ggml.model", v->kind);
     vc_llm_put_text(pairs, "tokenizer.ggml.pre", v->pre);
     vc_llm_put_array(pairs, "tokenizer.ggml.tokens", GGUF_STRING, v->n);
@@ -218,10 +212,9 @@ static enum vc_status put_tokens(struct vocab *v, struct llm_pairs *pairs)
         vc_llm_put_array(pairs, "tokenizer.ggml.merges", GGUF_STRING, json_array_size(v->merges));
     }
     for (size_t i = 0; i < json_array_size(v->merges); i++) {
-        VC_TRY(put_merge(v, json_array_get(v->merges, i), pairs));
+        VC_CALL(put_merge(v, json_array_get(v->merges, i), pairs));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* What only some kinds have. */

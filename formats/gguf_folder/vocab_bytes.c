@@ -57,7 +57,6 @@ enum vc_status vc_vocab_read_bytes(struct vocab *v)
     json_t *model = json_object_get(v->tokenizer.root, "model");
     const char *text;
     json_t *id;
-    enum vc_status status;
 
     v->kind = "gpt2";
     json_object_foreach(json_object_get(model, "vocab"), text, id)
@@ -65,13 +64,11 @@ enum vc_status vc_vocab_read_bytes(struct vocab *v)
         if (!json_is_integer(id) || json_integer_value(id) < 0) {
             return vc_fail(v->ctx, VC_E_FORMAT, "tokenizer.json: token '%.60s' has no number", text);
         }
-        VC_TRY(vc_vocab_set(v, (uint64_t)json_integer_value(id), text, strlen(text), VOCAB_NORMAL, 0));
+        VC_CALL(vc_vocab_set(v, (uint64_t)json_integer_value(id), text, strlen(text), VOCAB_NORMAL, 0));
     }
     v->merges = json_object_get(model, "merges");
     if (!json_is_array(v->merges)) {
         return vc_fail(v->ctx, VC_E_FORMAT, "tokenizer.json: it has no list of merges");
     }
-    VC_TRY(v->pre == NULL ? find_pre(v) : VC_OK);
-out:
-    return status;
+    return v->pre == NULL ? find_pre(v) : VC_OK;
 }

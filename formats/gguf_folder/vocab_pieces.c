@@ -26,18 +26,15 @@ struct reading {
 /* The bytes of a field, in the arena, with a NUL behind. */
 static enum vc_status take_bytes(struct reading *r, const struct vc_field *field, uint64_t most, char **out)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "a text"));
+    VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "a text"));
     if (field->data.n > most) {
         return vc_fail(r->v->ctx, VC_E_FORMAT, "has a text of %llu bytes", (unsigned long long)field->data.n);
     }
     *out = vc_arena_alloc(r->v->ctx, r->v->arena, (size_t)field->data.n + 1);
-    VC_TRY_ALLOC(*out);
-    VC_TRY(vc_wire_read(&r->wire, field->data.at, *out, (size_t)field->data.n));
+    VC_CALL_ALLOC(*out);
+    VC_CALL(vc_wire_read(&r->wire, field->data.at, *out, (size_t)field->data.n));
     (*out)[field->data.n] = '\0';
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status take_piece(struct reading *r, struct vc_span rest)
@@ -47,17 +44,16 @@ static enum vc_status take_piece(struct reading *r, struct vc_span rest)
     uint64_t type = VOCAB_NORMAL;
     float score = 0;
     struct vc_field field;
-    enum vc_status status = VC_OK;
 
     while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &rest, &field));
+        VC_CALL(vc_wire_field(&r->wire, &rest, &field));
         if (field.number == 1) {
-            VC_TRY(take_bytes(r, &field, MOST_TEXT, &text));
+            VC_CALL(take_bytes(r, &field, MOST_TEXT, &text));
             n = (size_t)field.data.n;
         } else if (field.number == 2) {
             uint32_t bits = (uint32_t)field.value;
 
-            VC_TRY(vc_wire_expect(&r->wire, &field, VC_WIRE_FIXED32, "a score"));
+            VC_CALL(vc_wire_expect(&r->wire, &field, VC_WIRE_FIXED32, "a score"));
             memcpy(&score, &bits, sizeof score);
         } else if (field.number == 3) {
             type = field.value;
@@ -67,22 +63,18 @@ static enum vc_status take_piece(struct reading *r, struct vc_span rest)
         return vc_fail(r->v->ctx, VC_E_FORMAT, "piece %llu has no text, or a type that is not known",
                        (unsigned long long)r->n_pieces);
     }
-    VC_TRY(vc_vocab_set(r->v, r->n_pieces++, text, n, (int32_t)type, score));
-out:
-    return status;
+    return vc_vocab_set(r->v, r->n_pieces++, text, n, (int32_t)type, score);
 }
 
 static enum vc_status take_trainer(struct reading *r, struct vc_span rest)
 {
     struct vc_field field;
-    enum vc_status status = VC_OK;
 
     while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &rest, &field));
+        VC_CALL(vc_wire_field(&r->wire, &rest, &field));
         r->kind = field.number == 3 && field.type == VC_WIRE_VARINT ? field.value : r->kind;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status take_normalizer(struct reading *r, struct vc_span rest)
@@ -90,12 +82,11 @@ static enum vc_status take_normalizer(struct reading *r, struct vc_span rest)
     struct vocab *v = r->v;
     struct vc_field field;
     char *bytes;
-    enum vc_status status = VC_OK;
 
     while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &rest, &field));
+        VC_CALL(vc_wire_field(&r->wire, &rest, &field));
         if (field.number == 2) {
-            VC_TRY(take_bytes(r, &field, MOST_CHARSMAP, &bytes));
+            VC_CALL(take_bytes(r, &field, MOST_CHARSMAP, &bytes));
             v->charsmap = (const unsigned char *)bytes;
             v->n_charsmap = (size_t)field.data.n;
         } else if (field.number == 3 && field.type == VC_WIRE_VARINT) {
@@ -104,28 +95,25 @@ static enum vc_status take_normalizer(struct reading *r, struct vc_span rest)
             v->spaces = field.value != 0;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status take_model(struct reading *r, struct vc_span rest)
 {
     struct vc_field field;
-    enum vc_status status = VC_OK;
 
     while (rest.n != 0) {
-        VC_TRY(vc_check_cancelled(r->v->ctx));
-        VC_TRY(vc_wire_field(&r->wire, &rest, &field));
+        VC_CALL(vc_check_cancelled(r->v->ctx));
+        VC_CALL(vc_wire_field(&r->wire, &rest, &field));
         if (field.number < 1 || field.number > 3) {
             continue;
         }
-        VC_TRY(vc_wire_expect(&r->wire, &field, VC_WIRE_BYTES, "a message"));
-        VC_TRY(field.number == 1   ? take_piece(r, field.data)
-               : field.number == 2 ? take_trainer(r, field.data)
-                                   : take_normalizer(r, field.data));
+        VC_CALL(vc_wire_expect(&r->wire, &field, VC_WIRE_BYTES, "a message"));
+        VC_CALL(field.number == 1   ? take_piece(r, field.data)
+                : field.number == 2 ? take_trainer(r, field.data)
+                                    : take_normalizer(r, field.data));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_vocab_read_pieces(struct vocab *v, const char *path)
@@ -230,7 +218,6 @@ enum vc_status vc_vocab_read_merged(struct vocab *v)
     float last = -(float)json_array_size(merges);
     const char *text;
     json_t *id;
-    enum vc_status status;
 
     v->kind = "llama";
     v->pre = "default";
@@ -245,9 +232,7 @@ enum vc_status vc_vocab_read_merged(struct vocab *v)
         if (!json_is_integer(id) || json_integer_value(id) < 0) {
             return vc_fail(v->ctx, VC_E_FORMAT, "tokenizer.json: token '%.60s' has no number", text);
         }
-        VC_TRY(vc_vocab_set(v, (uint64_t)json_integer_value(id), text, strlen(text), type, last));
+        VC_CALL(vc_vocab_set(v, (uint64_t)json_integer_value(id), text, strlen(text), type, last));
     }
-    VC_TRY(score(v, vocabulary, merges));
-out:
-    return status;
+    return score(v, vocabulary, merges);
 }

@@ -99,28 +99,26 @@ enum vc_status vc_vocab_add(struct vocab *v)
     const json_t *list = json_object_get(v->tokenizer.root, "added_tokens");
     const char *name;
     json_t *value;
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; i < json_array_size(list); i++) {
-        VC_TRY(add_entry(v, -1, json_array_get(list, i)));
+        VC_CALL(add_entry(v, -1, json_array_get(list, i)));
     }
     json_object_foreach(json_object_get(v->settings.root, "added_tokens_decoder"), name, value)
     {
-        VC_TRY(add_entry(v, strtol(name, NULL, 10), value));
+        VC_CALL(add_entry(v, strtol(name, NULL, 10), value));
     }
     json_object_foreach(v->added.root, name, value)
     {
         if (!json_is_integer(value) || name[0] == '\0') {
             return vc_fail(v->ctx, VC_E_FORMAT, "added_tokens.json: an added token has no text, or no number");
         }
-        VC_TRY(add(v, json_integer_value(value), name, false));
+        VC_CALL(add(v, json_integer_value(value), name, false));
     }
     if (v->n_beyond != 0) {
-        VC_TRY(vc_model_add_fact(v->ctx, v->model, VC_FACT_NOTE,
-                                 "%zu added tokens have no row in the embedding, and are left out", v->n_beyond));
+        VC_CALL(vc_model_add_fact(v->ctx, v->model, VC_FACT_NOTE,
+                                  "%zu added tokens have no row in the embedding, and are left out", v->n_beyond));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- ids ---- */
@@ -274,7 +272,6 @@ out:
 static enum vc_status put_templates(struct vocab *v, const json_t *list, struct llm_pairs *pairs)
 {
     size_t n = 0;
-    enum vc_status status = VC_OK;
 
     if (json_array_size(list) > MOST_TEMPLATES) {
         return vc_fail(v->ctx, VC_E_FORMAT, "tokenizer_config.json: it has more than %d chat templates",
@@ -291,7 +288,7 @@ static enum vc_status put_templates(struct vocab *v, const json_t *list, struct 
         }
         if (!is_default) {
             key = vc_arena_printf(v->ctx, v->arena, "tokenizer.chat_template.%.200s", name);
-            VC_TRY_ALLOC(key);
+            VC_CALL_ALLOC(key);
         }
         vc_llm_put_text(pairs, key, text);
         n += !is_default;
@@ -306,17 +303,15 @@ static enum vc_status put_templates(struct vocab *v, const json_t *list, struct 
             vc_llm_element_text(pairs, name, strlen(name));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status put_template(struct vocab *v, struct llm_pairs *pairs)
 {
     const json_t *said = json_object_get(v->settings.root, "chat_template");
     const char *text;
-    enum vc_status status;
 
-    VC_TRY(read_template(v, &text));
+    VC_CALL(read_template(v, &text));
     text = text != NULL ? text : json_string_value(said);
     if (text == NULL && json_is_array(said)) {
         return put_templates(v, said, pairs);
@@ -325,8 +320,7 @@ static enum vc_status put_template(struct vocab *v, struct llm_pairs *pairs)
     if (text != NULL) {
         vc_llm_put_text(pairs, "tokenizer.chat_template", text);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_vocab_put_special(struct vocab *v, struct llm_pairs *pairs)

@@ -15,17 +15,15 @@ static enum vc_status read_vocabulary(struct vocab *v)
     json_t *vocabulary = json_object_get(json_object_get(v->tokenizer.root, "model"), "vocab");
     const char *text;
     json_t *id;
-    enum vc_status status = VC_OK;
 
     json_object_foreach(vocabulary, text, id)
     {
         if (!json_is_integer(id) || json_integer_value(id) < 0) {
             return vc_fail(v->ctx, VC_E_FORMAT, "tokenizer.json: token '%.60s' has no number", text);
         }
-        VC_TRY(vc_vocab_set(v, (uint64_t)json_integer_value(id), text, strlen(text), VOCAB_NORMAL, 0));
+        VC_CALL(vc_vocab_set(v, (uint64_t)json_integer_value(id), text, strlen(text), VOCAB_NORMAL, 0));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* vocab.txt: a token a line. */
@@ -67,7 +65,6 @@ enum vc_status vc_vocab_read_words(struct vocab *v)
     const json_t *lower = json_object_get(normalizer, "lowercase");
     const json_t *strip = json_object_get(normalizer, "strip_accents");
     uint64_t id;
-    enum vc_status status;
 
     v->kind = "bert";
     v->pre = "default";
@@ -75,14 +72,13 @@ enum vc_status vc_vocab_read_words(struct vocab *v)
     strip = json_is_boolean(strip) ? strip : json_object_get(v->settings.root, "strip_accents");
     v->lowercase = lower == NULL || json_is_true(lower);
     v->accents = json_is_boolean(strip) ? json_is_true(strip) : v->lowercase;
-    VC_TRY(v->tokenizer.root != NULL ? read_vocabulary(v) : read_lines(v));
+    VC_CALL(v->tokenizer.root != NULL ? read_vocabulary(v) : read_lines(v));
     for (size_t i = 0; i < sizeof special / sizeof special[0]; i++) {
         if (vc_vocab_find(v, special[i], &id)) {
             v->tokens[id].type = VOCAB_CONTROL;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_vocab_mark_words(struct vocab *v)
@@ -158,13 +154,12 @@ static enum vc_status take_step(struct vocab *v, const json_t *step, unsigned de
     const char *scheme = json_string_value(json_object_get(step, "prepend_scheme"));
     const char *regex = json_string_value(json_object_get(json_object_get(step, "pattern"), "Regex"));
     const json_t *steps = json_object_get(step, "normalizers");
-    enum vc_status status = VC_OK;
 
     steps = steps != NULL ? steps : json_object_get(step, "pretokenizers");
     for (size_t i = 0; i < json_array_size(steps) && depth < 8; i++) {
-        VC_TRY(take_step(v, json_array_get(steps, i), depth + 1));
+        VC_CALL(take_step(v, json_array_get(steps, i), depth + 1));
     }
-    VC_TRY(map != NULL ? take_charsmap(v, map) : VC_OK);
+    VC_CALL(map != NULL ? take_charsmap(v, map) : VC_OK);
     if (type != NULL && strcmp(type, "Metaspace") == 0) {
         v->space_prefix =
             scheme != NULL ? strcmp(scheme, "never") != 0 : !json_is_false(json_object_get(step, "add_prefix_space"));
@@ -172,8 +167,7 @@ static enum vc_status take_step(struct vocab *v, const json_t *step, unsigned de
     if ((type != NULL && strcmp(type, "WhitespaceSplit") == 0) || (regex != NULL && strcmp(regex, " {2,}") == 0)) {
         v->spaces = 1;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_vocab_read_unigrams(struct vocab *v)
@@ -181,7 +175,6 @@ enum vc_status vc_vocab_read_unigrams(struct vocab *v)
     const json_t *model = json_object_get(v->tokenizer.root, "model");
     const json_t *list = json_object_get(model, "vocab");
     const json_t *unknown = json_object_get(model, "unk_id");
-    enum vc_status status = VC_OK;
 
     v->kind = "t5";
     v->pre = "default";
@@ -195,11 +188,9 @@ enum vc_status vc_vocab_read_unigrams(struct vocab *v)
         if (text == NULL || !json_is_number(json_array_get(pair, 1))) {
             return vc_fail(v->ctx, VC_E_FORMAT, "tokenizer.json: token %zu has no text, or no score", i);
         }
-        VC_TRY(vc_vocab_set(v, i, text, strlen(text), is_unknown ? VOCAB_UNKNOWN : VOCAB_NORMAL,
-                            (float)json_number_value(json_array_get(pair, 1))));
+        VC_CALL(vc_vocab_set(v, i, text, strlen(text), is_unknown ? VOCAB_UNKNOWN : VOCAB_NORMAL,
+                             (float)json_number_value(json_array_get(pair, 1))));
     }
-    VC_TRY(take_step(v, json_object_get(v->tokenizer.root, "normalizer"), 0));
-    VC_TRY(take_step(v, json_object_get(v->tokenizer.root, "pre_tokenizer"), 0));
-out:
-    return status;
+    VC_CALL(take_step(v, json_object_get(v->tokenizer.root, "normalizer"), 0));
+    return take_step(v, json_object_get(v->tokenizer.root, "pre_tokenizer"), 0);
 }

@@ -110,12 +110,11 @@ static enum vc_status add_regex(struct check *c, struct names *names, const char
     static const char maybe[] = "(.*\\.)?"; /* parts of the name, or none: two globs */
     bool two = strncmp(regex, maybe, sizeof maybe - 1) == 0;
     const char *globs[2] = {NULL, NULL};
-    enum vc_status status;
 
-    VC_TRY(glob_of(c, two ? regex + sizeof maybe - 1 : regex, &globs[0]));
+    VC_CALL(glob_of(c, two ? regex + sizeof maybe - 1 : regex, &globs[0]));
     if (two && globs[0] != NULL) {
         globs[1] = vc_arena_printf(c->ctx, &c->arena, "*.%s", globs[0]);
-        VC_TRY_ALLOC(globs[1]);
+        VC_CALL_ALLOC(globs[1]);
     }
     if (globs[0] == NULL || names->n_globs + 2 > MAX_GLOBS) {
         names->unsure = true;
@@ -124,19 +123,17 @@ static enum vc_status add_regex(struct check *c, struct names *names, const char
     for (size_t i = 0; i < 2 && globs[i] != NULL; i++) {
         names->globs[names->n_globs++] = globs[i];
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Reads a list of modules: exact names, regular expressions ("re:...") and classes. list may be NULL. */
 static enum vc_status read_names(struct check *c, const json_t *list, struct names *names)
 {
-    enum vc_status status = VC_OK;
     const json_t *value;
     size_t i;
 
     names->exact = vc_arena_alloc(c->ctx, &c->arena, json_array_size(list) * sizeof *names->exact);
-    VC_TRY_ALLOC(names->exact);
+    VC_CALL_ALLOC(names->exact);
     json_array_foreach(list, i, value)
     {
         const char *name = json_string_value(value);
@@ -144,7 +141,7 @@ static enum vc_status read_names(struct check *c, const json_t *list, struct nam
         if (name == NULL) {
             names->unsure = true;
         } else if (strncmp(name, "re:", 3) == 0) {
-            VC_TRY(add_regex(c, names, name + 3));
+            VC_CALL(add_regex(c, names, name + 3));
         } else if (strcmp(name, "Linear") == 0) {
             names->linear = true;
         } else {
@@ -158,8 +155,7 @@ static enum vc_status read_names(struct check *c, const json_t *list, struct nam
     if (names->n_exact > 1) {
         qsort(names->exact, names->n_exact, sizeof *names->exact, vc_compare_texts);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Whether the list names the module itself. That its class may be in the list is the caller's question. */
@@ -180,25 +176,23 @@ static bool has_name(const struct names *names, const char *path)
 static enum vc_status read_config(struct check *c)
 {
     json_t *groups = json_object_get(c->config, "config_groups");
-    enum vc_status status = VC_OK;
     const char *key;
     json_t *group;
 
-    VC_TRY(read_names(c, json_object_get(c->config, "ignore"), &c->ignored));
+    VC_CALL(read_names(c, json_object_get(c->config, "ignore"), &c->ignored));
     c->groups = vc_calloc_array(c->ctx, VC_TAG_NAMES, MAX_GROUPS, sizeof *c->groups);
-    VC_TRY_ALLOC(c->groups);
+    VC_CALL_ALLOC(c->groups);
     json_object_foreach(groups, key, group)
     {
         if (c->n_groups < MAX_GROUPS) {
             c->groups[c->n_groups].weights = json_object_get(group, "weights");
             c->groups[c->n_groups].inputs = json_object_get(group, "input_activations");
-            VC_TRY(read_names(c, json_object_get(group, "targets"), &c->groups[c->n_groups++].targets));
+            VC_CALL(read_names(c, json_object_get(group, "targets"), &c->groups[c->n_groups++].targets));
         } else {
             c->ignored.unsure = true; /* another group may be about any module */
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The tensor <path of the module><tail>; NULL: there is none. */
@@ -294,7 +288,6 @@ static enum vc_status check_groups(const struct check *c, const struct module *m
 {
     json_int_t size = json_integer_value(json_object_get(weights, "group_size"));
     const struct vc_tensor *scale = part_of(c, m, ".weight_scale");
-    enum vc_status status = VC_OK;
 
     if (size < 1 || m->row == 0 || scale == NULL || scale->n_dims != 2) {
         return VC_OK;
@@ -305,31 +298,27 @@ static enum vc_status check_groups(const struct check *c, const struct module *m
                        scale->shape[1], m->row, (int)size);
     }
     if (m->row % (uint64_t)size != 0) {
-        VC_TRY(vc_find(c->ctx, VC_SEVERITY_WARNING, "group", m->t->name,
-                       "has rows of %" PRIu64 ", which groups of %d do not divide: some loaders refuse that", m->row,
-                       (int)size));
+        VC_CALL(vc_find(c->ctx, VC_SEVERITY_WARNING, "group", m->t->name,
+                        "has rows of %" PRIu64 ", which groups of %d do not divide: some loaders refuse that", m->row,
+                        (int)size));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A module that the group is about: all that it says of its weights. */
 static enum vc_status check_said(const struct check *c, const struct module *m, const struct group *group)
 {
     bool by_name = has_name(&group->targets, m->path);
-    enum vc_status status = VC_OK;
 
     if (!m->quantized) {
         return vc_find(c->ctx, by_name ? VC_SEVERITY_ERROR : VC_SEVERITY_WARNING, "config", m->t->name,
                        "is plain %s, but " VC_HF_CONFIG_NAME " says that the module is quantized%s",
                        vc_dtype_name(m->t->dtype), by_name ? "" : ", if it is a linear layer");
     }
-    VC_TRY(check_bits(c, m, group->weights));
-    VC_TRY(check_zero_point(c, m, group->weights));
-    VC_TRY(check_groups(c, m, group->weights));
-    VC_TRY(check_inputs(c, m, group->inputs));
-out:
-    return status;
+    VC_CALL(check_bits(c, m, group->weights));
+    VC_CALL(check_zero_point(c, m, group->weights));
+    VC_CALL(check_groups(c, m, group->weights));
+    return check_inputs(c, m, group->inputs);
 }
 
 /* One module against ignore and the groups of compressed-tensors. */
@@ -459,12 +448,11 @@ static enum vc_status check_bnb_list(struct check *c)
 {
     const json_t *skip = json_object_get(c->config, "llm_int8_skip_modules");
     const char **words = vc_arena_alloc(c->ctx, &c->arena, json_array_size(skip) * sizeof *words);
-    enum vc_status status = VC_OK;
     const json_t *value;
     size_t n = 0;
     size_t i;
 
-    VC_TRY_ALLOC(words);
+    VC_CALL_ALLOC(words);
     json_array_foreach(skip, i, value)
     {
         if (json_is_string(value)) {
@@ -474,9 +462,7 @@ static enum vc_status check_bnb_list(struct check *c)
     if (n > 1) {
         qsort(words, n, sizeof *words, vc_compare_texts);
     }
-    VC_TRY(vc_check_listed(c->ctx, c->model, "llm_int8_skip_modules", VC_NAMES_ENDS, n, words));
-out:
-    return status;
+    return vc_check_listed(c->ctx, c->model, "llm_int8_skip_modules", VC_NAMES_ENDS, n, words);
 }
 
 /* ---- all modules ---- */
@@ -519,17 +505,15 @@ typedef enum vc_status check_fn(const struct check *c, const struct module *m);
 
 static enum vc_status each_module(struct check *c, check_fn *fn)
 {
-    enum vc_status status = VC_OK;
     struct module m;
 
     for (size_t i = 0; i < c->model->n_tensors; i++) {
         if (module_of(c, &c->model->tensors[i], &m)) {
-            VC_TRY(m.row == 0 ? find_shape(c, &m) : VC_OK);
-            VC_TRY(fn(c, &m));
+            VC_CALL(m.row == 0 ? find_shape(c, &m) : VC_OK);
+            VC_CALL(fn(c, &m));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A file of ModelOpt's in the folder says how modules are quantized. */
@@ -559,52 +543,46 @@ static enum vc_status check_unsaid(const struct check *c, const struct module *m
 /* Names in the lists of compressed-tensors that are no modules. Where classes are among them, nothing is known. */
 static enum vc_status check_lists(const struct check *c)
 {
-    enum vc_status status = VC_OK;
-
-    VC_TRY(c->ignored.classes
-               ? VC_OK
-               : vc_check_listed(c->ctx, c->model, "ignore", VC_NAMES_EXACT, c->ignored.n_exact, c->ignored.exact));
+    VC_CALL(c->ignored.classes
+                ? VC_OK
+                : vc_check_listed(c->ctx, c->model, "ignore", VC_NAMES_EXACT, c->ignored.n_exact, c->ignored.exact));
     for (size_t i = 0; i < c->n_groups; i++) {
         const struct names *targets = &c->groups[i].targets;
 
-        VC_TRY(targets->classes
-                   ? VC_OK
-                   : vc_check_listed(c->ctx, c->model, "targets", VC_NAMES_EXACT, targets->n_exact, targets->exact));
+        VC_CALL(targets->classes
+                    ? VC_OK
+                    : vc_check_listed(c->ctx, c->model, "targets", VC_NAMES_EXACT, targets->n_exact, targets->exact));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status check_modules(struct check *c)
 {
     const json_t *stage = json_object_get(c->config, "quantization_status");
-    enum vc_status status = VC_OK;
 
     if (c->config == NULL || json_is_null(c->config)) {
-        VC_TRY(each_module(c, check_unsaid));
+        VC_CALL(each_module(c, check_unsaid));
         return each_module(c, check_global);
     }
     if (vc_json_says(c->config, "quant_method", "bitsandbytes") &&
         (json_is_true(json_object_get(c->config, "load_in_8bit")) ||
          json_is_true(json_object_get(c->config, "load_in_4bit")))) {
-        VC_TRY(each_module(c, check_bnb));
+        VC_CALL(each_module(c, check_bnb));
         return check_bnb_list(c);
     }
     if (!vc_json_says(c->config, "quant_method", "compressed-tensors") || vc_json_says(c->config, "format", "dense") ||
         (stage != NULL && !vc_json_says(c->config, "quantization_status", "compressed"))) {
         /* Other methods have other parts; weights may be kept plain until they are compressed. */
-        VC_TRY(vc_json_says(c->config, "quant_method", "fp8") || vc_json_says(c->config, "quant_method", "modelopt")
-                   ? each_module(c, check_joined)
-                   : VC_OK);
+        VC_CALL(vc_json_says(c->config, "quant_method", "fp8") || vc_json_says(c->config, "quant_method", "modelopt")
+                    ? each_module(c, check_joined)
+                    : VC_OK);
         return each_module(c, check_global);
     }
-    VC_TRY(read_config(c));
-    VC_TRY(each_module(c, check_compressed));
-    VC_TRY(each_module(c, check_joined));
-    VC_TRY(each_module(c, check_global));
-    VC_TRY(check_lists(c));
-out:
-    return status;
+    VC_CALL(read_config(c));
+    VC_CALL(each_module(c, check_compressed));
+    VC_CALL(each_module(c, check_joined));
+    VC_CALL(each_module(c, check_global));
+    return check_lists(c);
 }
 
 enum vc_status vc_check_config(struct vc_ctx *ctx, const struct vc_model *model)

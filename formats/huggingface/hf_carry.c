@@ -48,20 +48,18 @@ out:
 static enum vc_status read_config(struct vc_ctx *ctx, struct vc_infolder *from, struct vc_text *text)
 {
     const struct vc_carried *config = find_config(from);
-    enum vc_status status = VC_OK;
     bool is_model;
 
     if (config == NULL || config->size_bytes == 0 || config->size_bytes > VC_HF_CONFIG_MAX_BYTES) {
         return VC_OK;
     }
-    VC_TRY(read_text(ctx, from, config, text));
-    VC_TRY(vc_hf_config_is_model(ctx, text->data, text->n, &is_model));
+    VC_CALL(read_text(ctx, from, config, text));
+    VC_CALL(vc_hf_config_is_model(ctx, text->data, text->n, &is_model));
     if (!is_model) {
         vc_text_release(text);
         vc_text_init(text, ctx);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_hf_carry_unties(struct vc_ctx *ctx, struct vc_infolder *from, bool *unties)
@@ -137,8 +135,6 @@ static bool decodes(const struct vc_hf_change *change)
 enum vc_status vc_hf_carry_plan(struct vc_ctx *ctx, struct vc_infolder *from, const struct vc_hf_change *change,
                                 struct vc_hf_carry *to)
 {
-    enum vc_status status;
-
     to->from = from;
     to->decodes = change != NULL && decodes(change);
     for (size_t i = 0; i < vc_infolder_carried_count(from); i++) {
@@ -147,67 +143,53 @@ enum vc_status vc_hf_carry_plan(struct vc_ctx *ctx, struct vc_infolder *from, co
             to->n_bytes = UINT64_MAX;
         }
     }
-    VC_TRY(change != NULL ? plan_config(ctx, change, to) : VC_OK);
-    VC_TRY(name_skipped(ctx, to));
-out:
-    return status;
+    VC_CALL(change != NULL ? plan_config(ctx, change, to) : VC_OK);
+    return name_skipped(ctx, to);
 }
 
 /* ---- writing ---- */
 
 enum vc_status vc_hf_carry_expect(struct vc_ctx *ctx, const struct vc_hf_carry *carry, struct vc_outfolder *folder)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t i = 0; i < vc_infolder_carried_count(carry->from); i++) {
         const struct vc_carried *file = vc_infolder_carried(carry->from, i);
 
-        VC_TRY(says_of_codes(carry, file) ? VC_OK : vc_outfolder_expect(ctx, folder, file->name));
+        VC_CALL(says_of_codes(carry, file) ? VC_OK : vc_outfolder_expect(ctx, folder, file->name));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_hf_carry_check(struct vc_ctx *ctx, const struct vc_hf_carry *carry, const struct vc_outfolder *folder)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t i = 0; i < vc_infolder_carried_count(carry->from); i++) {
         const struct vc_carried *file = vc_infolder_carried(carry->from, i);
 
-        VC_TRY(says_of_codes(carry, file) ? VC_OK : vc_outfolder_check(ctx, folder, file->name));
+        VC_CALL(says_of_codes(carry, file) ? VC_OK : vc_outfolder_check(ctx, folder, file->name));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_hf_write_text(struct vc_ctx *ctx, struct vc_outfolder *folder, const char *name, const char *text,
                                 size_t n)
 {
     struct vc_outfile *file = NULL;
-    enum vc_status status;
 
-    VC_TRY(vc_outfolder_add(ctx, folder, name, &file));
-    VC_TRY(vc_outfile_begin(ctx, file));
-    VC_TRY(vc_outfile_write(ctx, file, 0, text, n));
-    VC_TRY(vc_outfolder_keep(ctx, folder, file));
-out:
-    return status;
+    VC_CALL(vc_outfolder_add(ctx, folder, name, &file));
+    VC_CALL(vc_outfile_begin(ctx, file));
+    VC_CALL(vc_outfile_write(ctx, file, 0, text, n));
+    return vc_outfolder_keep(ctx, folder, file);
 }
 
 static enum vc_status copy_bytes(struct vc_ctx *ctx, const struct vc_infile *from, struct vc_outfile *to, char *buffer)
 {
-    enum vc_status status = VC_OK;
-
     for (uint64_t at = 0; at < from->size_bytes; at += VC_CARRY_BYTES) {
         size_t n = (size_t)vc_min_u64(VC_CARRY_BYTES, from->size_bytes - at);
 
-        VC_TRY(vc_check_cancelled(ctx));
-        VC_TRY(vc_infile_read(ctx, from, at, buffer, n));
-        VC_TRY(vc_outfile_write(ctx, to, at, buffer, n));
+        VC_CALL(vc_check_cancelled(ctx));
+        VC_CALL(vc_infile_read(ctx, from, at, buffer, n));
+        VC_CALL(vc_outfile_write(ctx, to, at, buffer, n));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* One file of the source's folder, byte for byte. */

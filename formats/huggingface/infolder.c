@@ -38,13 +38,11 @@ enum vc_status vc_infolder_add_name(struct vc_ctx *ctx, struct vc_infolder *fold
                                     const char *name)
 {
     const char *copy = vc_arena_printf(ctx, &folder->arena, "%s", name);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(copy);
-    VC_TRY(VC_GROW(ctx, VC_TAG_NAMES, to->names, to->capacity, to->n + 1));
+    VC_CALL_ALLOC(copy);
+    VC_CALL(VC_GROW(ctx, VC_TAG_NAMES, to->names, to->capacity, to->n + 1));
     to->names[to->n++] = copy;
-out:
-    return status;
+    return VC_OK;
 }
 
 static void names_sort(struct infolder_names *names)
@@ -88,14 +86,12 @@ static enum vc_status carried_add(struct vc_ctx *ctx, struct vc_infolder *folder
                                   const struct stat *st)
 {
     const char *copy = vc_arena_printf(ctx, &folder->arena, "%s", name);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(copy);
-    VC_TRY(VC_GROW(ctx, VC_TAG_NAMES, folder->carried, folder->carried_capacity, folder->n_carried + 1));
+    VC_CALL_ALLOC(copy);
+    VC_CALL(VC_GROW(ctx, VC_TAG_NAMES, folder->carried, folder->carried_capacity, folder->n_carried + 1));
     folder->carried[folder->n_carried++] =
         (struct vc_carried){.name = copy, .size_bytes = (uint64_t)st->st_size, .modified = st->st_mtim};
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- what lies in the folder ---- */
@@ -213,10 +209,9 @@ static enum vc_status scan_entry(struct vc_ctx *ctx, struct vc_infolder *folder,
     const char *slashed;
     struct stat st;
     bool is_link;
-    enum vc_status status = VC_OK;
     int error = 0;
 
-    VC_TRY_ALLOC(whole);
+    VC_CALL_ALLOC(whole);
     if (name[0] == '.') {
         return VC_OK;
     }
@@ -235,9 +230,7 @@ static enum vc_status scan_entry(struct vc_ctx *ctx, struct vc_infolder *folder,
         slashed = vc_arena_printf(ctx, &folder->arena, "%s/", whole);
         return slashed == NULL ? VC_E_NOMEM : vc_infolder_add_name(ctx, folder, &folder->left, slashed);
     }
-    VC_TRY(sort_in(ctx, folder, whole, depth, is_link, error, &st));
-out:
-    return status;
+    return sort_in(ctx, folder, whole, depth, is_link, error, &st);
 }
 
 static enum vc_status scan_level(struct vc_ctx *ctx, struct vc_infolder *folder, int parent, const char *name,
@@ -277,32 +270,31 @@ out:
 /* The shards are known: what else is there. */
 static enum vc_status sort_rest(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
-    enum vc_status status = VC_OK;
     const char *name;
     size_t n = 0;
 
     for (size_t i = 0; i < folder->weights.n; i++) {
         if (!vc_infolder_has_name(&folder->shards, folder->weights.names[i])) {
-            VC_TRY(vc_infolder_add_name(ctx, folder, &folder->left, folder->weights.names[i]));
-            VC_TRY(vc_find(ctx, VC_SEVERITY_WARNING, "orphan", folder->weights.names[i], "%s",
-                           folder->index != NULL ? "lies beside the shards, but the index names no tensor in it"
-                                                 : "lies beside the model, and nothing says that it belongs to it"));
+            VC_CALL(vc_infolder_add_name(ctx, folder, &folder->left, folder->weights.names[i]));
+            VC_CALL(vc_find(ctx, VC_SEVERITY_WARNING, "orphan", folder->weights.names[i], "%s",
+                            folder->index != NULL ? "lies beside the shards, but the index names no tensor in it"
+                                                  : "lies beside the model, and nothing says that it belongs to it"));
         }
     }
     for (size_t i = 0; i < folder->indices.n; i++) {
         if (folder->index == NULL || strcmp(folder->index, folder->indices.names[i]) != 0) {
-            VC_TRY(vc_infolder_add_name(ctx, folder, &folder->left, folder->indices.names[i]));
+            VC_CALL(vc_infolder_add_name(ctx, folder, &folder->left, folder->indices.names[i]));
         }
     }
     for (size_t i = 0; i < folder->bins.n; i++) {
-        VC_TRY(vc_infolder_has_name(&folder->shards, folder->bins.names[i])
-                   ? VC_OK
-                   : vc_infolder_add_name(ctx, folder, &folder->left, folder->bins.names[i]));
+        VC_CALL(vc_infolder_has_name(&folder->shards, folder->bins.names[i])
+                    ? VC_OK
+                    : vc_infolder_add_name(ctx, folder, &folder->left, folder->bins.names[i]));
     }
     for (size_t i = 0; i < folder->bin_indices.n; i++) {
-        VC_TRY(folder->index != NULL && strcmp(folder->index, folder->bin_indices.names[i]) == 0
-                   ? VC_OK
-                   : vc_infolder_add_name(ctx, folder, &folder->left, folder->bin_indices.names[i]));
+        VC_CALL(folder->index != NULL && strcmp(folder->index, folder->bin_indices.names[i]) == 0
+                    ? VC_OK
+                    : vc_infolder_add_name(ctx, folder, &folder->left, folder->bin_indices.names[i]));
     }
     for (size_t i = 0; i < folder->n_carried; i++) { /* shards may have any name */
         if (!vc_infolder_has_name(&folder->shards, folder->carried[i].name)) {
@@ -317,14 +309,13 @@ static enum vc_status sort_rest(struct vc_ctx *ctx, struct vc_infolder *folder)
         const char *why = strrchr(sentence, ':'); /* none of them has another one */
 
         name = vc_arena_printf(ctx, &folder->arena, "%.*s", (int)(why - sentence), sentence);
-        VC_TRY_ALLOC(name);
-        VC_TRY(vc_find(ctx, VC_SEVERITY_ERROR, "link", name, "%s", why + 2));
+        VC_CALL_ALLOC(name);
+        VC_CALL(vc_find(ctx, VC_SEVERITY_ERROR, "link", name, "%s", why + 2));
     }
     if (n > 1) {
         qsort(folder->carried, n, sizeof *folder->carried, compare_carried);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- open, close ---- */
@@ -354,20 +345,18 @@ static enum vc_status split_path(struct vc_ctx *ctx, struct vc_infolder *folder,
 {
     const char *slash = strrchr(path, '/');
     size_t n = strlen(path);
-    enum vc_status status = VC_OK;
 
     if (is_index(path)) {
         folder->index = vc_arena_printf(ctx, &folder->arena, "%s", slash == NULL ? path : slash + 1);
-        VC_TRY_ALLOC(folder->index);
+        VC_CALL_ALLOC(folder->index);
         n = slash == NULL ? 0 : (size_t)(slash - path) + 1;
     }
     while (n > 1 && path[n - 1] == '/') {
         n--;
     }
     folder->path = vc_arena_printf(ctx, &folder->arena, "%.*s", (int)(n == 0 ? 1 : n), n == 0 ? "." : path);
-    VC_TRY_ALLOC(folder->path);
-out:
-    return status;
+    VC_CALL_ALLOC(folder->path);
+    return VC_OK;
 }
 
 static enum vc_status scan(struct vc_ctx *ctx, const char *path,
@@ -410,21 +399,19 @@ enum vc_status vc_infolder_make(struct vc_ctx *ctx, const char *path, size_t n_s
 {
     struct vc_infolder *folder = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *folder);
     char name[64];
-    enum vc_status status = VC_OK;
 
     *out = folder;
-    VC_TRY_ALLOC(folder);
+    VC_CALL_ALLOC(folder);
     folder->path = vc_arena_printf(ctx, &folder->arena, "%s", path);
-    VC_TRY_ALLOC(folder->path);
+    VC_CALL_ALLOC(folder->path);
     folder->out_prefix = "model";
     folder->out_index = VC_INDEX_NAME;
     for (size_t i = 0; i < n_shards; i++) {
         (void)snprintf(name, sizeof name, VC_NUMBERED_FORMAT, 5, "model", (unsigned long)i + 1, (unsigned long)n_shards,
                        ".safetensors");
-        VC_TRY(vc_infolder_add_name(ctx, folder, &folder->out_shards, n_shards == 1 ? "model.safetensors" : name));
+        VC_CALL(vc_infolder_add_name(ctx, folder, &folder->out_shards, n_shards == 1 ? "model.safetensors" : name));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_infolder_add_made(struct vc_ctx *ctx, struct vc_infolder *folder, const char *name, const char *bytes,
@@ -432,13 +419,11 @@ enum vc_status vc_infolder_add_made(struct vc_ctx *ctx, struct vc_infolder *fold
 {
     const struct stat st = {.st_size = (off_t)n};
     char *copy = vc_arena_copy(ctx, &folder->arena, bytes, n);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(copy);
-    VC_TRY(carried_add(ctx, folder, name, &st));
+    VC_CALL_ALLOC(copy);
+    VC_CALL(carried_add(ctx, folder, name, &st));
     folder->carried[folder->n_carried - 1].made = copy;
-out:
-    return status;
+    return VC_OK;
 }
 
 const char *vc_infolder_made(const struct vc_infolder *folder, const char *name, size_t *n)
@@ -585,14 +570,13 @@ enum vc_status vc_infolder_open_carried(struct vc_ctx *ctx, struct vc_infolder *
 {
     const char *path;
     struct stat st;
-    enum vc_status status = VC_OK;
 
     *out = NULL;
     if (carried->made != NULL) {
         return open_made(ctx, carried, out);
     }
     path = vc_arena_printf(ctx, &folder->arena, "%s/%s", folder->path, carried->name);
-    VC_TRY_ALLOC(path);
+    VC_CALL_ALLOC(path);
     if (stat(path, &st) != 0) {
         return vc_fail_errno(ctx, errno, "cannot open");
     }
@@ -600,9 +584,7 @@ enum vc_status vc_infolder_open_carried(struct vc_ctx *ctx, struct vc_infolder *
         st.st_mtim.tv_nsec != carried->modified.tv_nsec) {
         return vc_fail(ctx, VC_E_FORMAT, "was changed while it was read");
     }
-    VC_TRY(carried->size_bytes != 0 ? vc_infile_open(ctx, path, out) : VC_OK);
-out:
-    return status;
+    return carried->size_bytes != 0 ? vc_infile_open(ctx, path, out) : VC_OK;
 }
 
 size_t vc_infolder_odd_count(const struct vc_infolder *folder)

@@ -115,13 +115,10 @@ static enum vc_status choose_index(struct vc_ctx *ctx, struct vc_infolder *folde
 /* Adds all of these to the shards. */
 static enum vc_status take_all(struct vc_ctx *ctx, struct vc_infolder *folder, const struct infolder_names *files)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t i = 0; i < files->n; i++) {
-        VC_TRY(vc_infolder_add_name(ctx, folder, &folder->shards, files->names[i]));
+        VC_CALL(vc_infolder_add_name(ctx, folder, &folder->shards, files->names[i]));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_infolder_choose_all(struct vc_ctx *ctx, struct vc_infolder *folder)
@@ -137,7 +134,6 @@ static enum vc_status choose_gguf(struct vc_ctx *ctx, struct vc_infolder *folder
 {
     struct vc_numbered_name name;
     size_t n = 0;
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; folder->weights.n == 0 && i < folder->left.n; i++) {
         const char *file = folder->left.names[i];
@@ -146,15 +142,13 @@ static enum vc_status choose_gguf(struct vc_ctx *ctx, struct vc_infolder *folder
             (!vc_numbered_name_parse(file, ".gguf", &name) || name.number == 1)) {
             n++;
             folder->gguf = vc_arena_printf(ctx, &folder->arena, "%s/%s", folder->path, file);
-            VC_TRY_ALLOC(folder->gguf);
+            VC_CALL_ALLOC(folder->gguf);
         }
     }
     if (n > 1) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder with %zu GGUF models; give one of them", n);
     }
-    VC_TRY(n == 0 ? refuse_weights(ctx, folder) : VC_OK);
-out:
-    return status;
+    return n == 0 ? refuse_weights(ctx, folder) : VC_OK;
 }
 
 /* The files that the index names. With findings, files speak for themselves where it cannot be read. */
@@ -192,37 +186,32 @@ static enum vc_status choose_of(struct vc_ctx *ctx, struct vc_infolder *folder, 
     const struct infolder_names *indices = bins ? &folder->bin_indices : &folder->indices;
     const char *suffix = bins ? VC_BIN_INDEX_SUFFIX : VC_INDEX_SUFFIX;
     const char *name = only_file(files, bins ? usual_bins : usual);
-    enum vc_status status;
 
     *found = true;
-    VC_TRY(choose_index(ctx, folder, indices, suffix, false));
+    VC_CALL(choose_index(ctx, folder, indices, suffix, false));
     if (folder->index == NULL && (name == NULL || files->n == 1)) {
-        VC_TRY(choose_index(ctx, folder, indices, suffix, true));
+        VC_CALL(choose_index(ctx, folder, indices, suffix, true));
     }
     if (folder->index != NULL) {
         return choose_by_index(ctx, folder);
     }
     *found = name != NULL;
-    VC_TRY(*found ? vc_infolder_add_name(ctx, folder, &folder->shards, name) : VC_OK);
-out:
-    return status;
+    return *found ? vc_infolder_add_name(ctx, folder, &folder->shards, name) : VC_OK;
 }
 
 /* Without safetensors: PyTorch files. */
 static enum vc_status choose_bins(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
     bool found = false;
-    enum vc_status status;
 
     folder->has_bins = true;
-    VC_TRY(choose_of(ctx, folder, &found));
+    VC_CALL(choose_of(ctx, folder, &found));
     if (!found) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "is a folder with %zu PyTorch files (%s, ...) and no index; give one of them", folder->bins.n,
                        folder->bins.names[0]);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_infolder_choose(struct vc_ctx *ctx, struct vc_infolder *folder)
@@ -230,7 +219,6 @@ enum vc_status vc_infolder_choose(struct vc_ctx *ctx, struct vc_infolder *folder
     const char *variant;
     size_t n_variant;
     bool found = false;
-    enum vc_status status;
 
     if (folder->index != NULL && vc_infolder_names_index(folder->index, VC_BIN_INDEX_SUFFIX, &variant, &n_variant)) {
         return choose_bins(ctx, folder);
@@ -238,14 +226,13 @@ enum vc_status vc_infolder_choose(struct vc_ctx *ctx, struct vc_infolder *folder
     if (folder->index == NULL && vc_infolder_is_pipeline(folder)) {
         return vc_infolder_find_components(ctx, folder);
     }
-    VC_TRY(choose_of(ctx, folder, &found));
+    VC_CALL(choose_of(ctx, folder, &found));
     if (!found && folder->weights.n == 0 && folder->bins.n + folder->bin_indices.n != 0) {
-        VC_TRY(choose_bins(ctx, folder));
+        VC_CALL(choose_bins(ctx, folder));
     } else if (!found) {
-        VC_TRY(choose_gguf(ctx, folder));
+        VC_CALL(choose_gguf(ctx, folder));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- names of outputs ---- */
@@ -301,7 +288,6 @@ static enum vc_status name_index(struct vc_ctx *ctx, struct vc_infolder *folder)
     const char *variant = "";
     size_t n_variant = 0;
     size_t n = 0;
-    enum vc_status status = VC_OK;
 
     if (folder->index != NULL) {
         name = strip_pytorch(folder, folder->index);
@@ -318,25 +304,20 @@ static enum vc_status name_index(struct vc_ctx *ctx, struct vc_infolder *folder)
                             ? name
                             : vc_arena_printf(ctx, &folder->arena, "%.*s.safetensors.index%s%.*s.json", (int)n, name,
                                               n_variant != 0 ? "." : "", (int)n_variant, variant);
-    VC_TRY_ALLOC(folder->out_prefix);
-    VC_TRY_ALLOC(folder->out_index);
-out:
-    return status;
+    VC_CALL_ALLOC(folder->out_prefix);
+    VC_CALL_ALLOC(folder->out_index);
+    return VC_OK;
 }
 
 enum vc_status vc_infolder_name_outputs(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t i = 0; i < folder->shards.n; i++) {
         const char *name = out_name(ctx, folder, folder->shards.names[i]);
 
-        VC_TRY_ALLOC(name);
-        VC_TRY(vc_infolder_add_name(ctx, folder, &folder->out_shards, name));
+        VC_CALL_ALLOC(name);
+        VC_CALL(vc_infolder_add_name(ctx, folder, &folder->out_shards, name));
     }
-    VC_TRY(name_index(ctx, folder));
-out:
-    return status;
+    return name_index(ctx, folder);
 }
 
 enum vc_status vc_infolder_variant(struct vc_ctx *ctx, struct vc_infolder *folder, const char **variant)
@@ -344,7 +325,6 @@ enum vc_status vc_infolder_variant(struct vc_ctx *ctx, struct vc_infolder *folde
     const char *at = "";
     size_t n_variant = 0;
     size_t n = 0;
-    enum vc_status status = VC_OK;
 
     *variant = NULL;
     if (folder->out_shards.n != 0) {
@@ -352,8 +332,7 @@ enum vc_status vc_infolder_variant(struct vc_ctx *ctx, struct vc_infolder *folde
     }
     if (n_variant != 0) {
         *variant = vc_arena_printf(ctx, &folder->arena, "%.*s", (int)n_variant, at);
-        VC_TRY_ALLOC(*variant);
+        VC_CALL_ALLOC(*variant);
     }
-out:
-    return status;
+    return VC_OK;
 }

@@ -82,9 +82,8 @@ static enum vc_status check_part(struct vc_ctx *ctx, struct vc_infolder *folder,
 {
     const char *path = vc_arena_printf(ctx, &folder->arena, "%s/%s", folder->path, part->name);
     struct stat st;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(path);
+    VC_CALL_ALLOC(path);
     if (lstat(path, &st) != 0) {
         return errno == ENOENT ? vc_fail(ctx, VC_E_FORMAT,
                                          "%s: " VC_MODEL_INDEX_NAME " names this part (%s of %s), and there is no such "
@@ -96,8 +95,7 @@ static enum vc_status check_part(struct vc_ctx *ctx, struct vc_infolder *folder,
         return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: is %s, and has to be a folder of the pipeline", part->name,
                        S_ISLNK(st.st_mode) ? "a link" : "a file");
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Parts that have a configuration called like that of a model, and no weights. */
@@ -117,11 +115,10 @@ static enum vc_status look_at_part(struct vc_ctx *ctx, struct vc_infolder *folde
                                    bool *is_model)
 {
     const char *config = vc_arena_printf(ctx, &folder->arena, "%s/" VC_HF_CONFIG_NAME, part->name);
-    enum vc_status status;
 
     *is_model = false;
-    VC_TRY_ALLOC(config);
-    VC_TRY(check_part(ctx, folder, part));
+    VC_CALL_ALLOC(config);
+    VC_CALL(check_part(ctx, folder, part));
     for (size_t i = 0; i < folder->left.n; i++) {
         const char *name = folder->left.names[i];
 
@@ -130,8 +127,7 @@ static enum vc_status look_at_part(struct vc_ctx *ctx, struct vc_infolder *folde
     if (!*is_model && !is_no_model(part) && has_file(folder, config)) {
         return vc_fail(ctx, VC_E_FORMAT, "%s: has a " VC_HF_CONFIG_NAME " and no weights", part->name);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static bool is_of_component(const struct vc_infolder *folder, const char *file)

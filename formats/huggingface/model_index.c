@@ -25,7 +25,6 @@ static enum vc_status add_part(struct vc_ctx *ctx, struct vc_arena *arena, const
     const char *library = json_string_value(json_array_get(value, 0));
     const char *class_name = json_string_value(json_array_get(value, 1));
     struct vc_pipeline_part *part;
-    enum vc_status status = VC_OK;
 
     if (key[0] == '_' || json_array_size(value) != 2 || library == NULL || class_name == NULL) {
         return VC_OK;
@@ -40,11 +39,10 @@ static enum vc_status add_part(struct vc_ctx *ctx, struct vc_arena *arena, const
     part->name = vc_arena_printf(ctx, arena, "%s", key);
     part->library = vc_arena_printf(ctx, arena, "%.100s", library);
     part->class_name = vc_arena_printf(ctx, arena, "%.100s", class_name);
-    VC_TRY_ALLOC(part->name);
-    VC_TRY_ALLOC(part->library);
-    VC_TRY_ALLOC(part->class_name);
-out:
-    return status;
+    VC_CALL_ALLOC(part->name);
+    VC_CALL_ALLOC(part->library);
+    VC_CALL_ALLOC(part->class_name);
+    return VC_OK;
 }
 
 enum vc_status vc_model_index_parse(struct vc_ctx *ctx, struct vc_arena *arena, const char *text, size_t n,

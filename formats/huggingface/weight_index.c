@@ -73,11 +73,10 @@ static enum vc_status move_window(struct vc_ctx *ctx, struct window *w, size_t c
     size_t left = w->walk.n - from;
     size_t part = (size_t)vc_min_u64(capacity - left, w->end - w->next);
     char *text = w->text;
-    enum vc_status status = VC_OK;
 
     if (capacity > w->capacity) {
         text = vc_alloc(ctx, VC_TAG_NAMES, capacity);
-        VC_TRY_ALLOC(text);
+        VC_CALL_ALLOC(text);
     }
     if (left != 0) {
         memmove(text, w->text + from, left);
@@ -87,35 +86,33 @@ static enum vc_status move_window(struct vc_ctx *ctx, struct window *w, size_t c
         w->text = text;
         w->capacity = capacity;
     }
-    VC_TRY(vc_infile_read(ctx, w->file, w->next, text + left, part));
+    VC_CALL(vc_infile_read(ctx, w->file, w->next, text + left, part));
     w->next += part;
     w->walk.text = text;
     w->walk.n = left + part;
     w->walk.at -= from;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The next entry; *more false: there is none. */
 static enum vc_status next_entry(struct vc_ctx *ctx, struct window *w, struct entry *entry, bool *more)
 {
     struct json_walk *walk = &w->walk;
-    enum vc_status status = VC_OK;
     const char *name;
     json_t *value;
 
     if (w->next < w->end && walk->n - walk->at < AHEAD_BYTES) {
-        VC_TRY(move_window(ctx, w, w->capacity));
+        VC_CALL(move_window(ctx, w, w->capacity));
     }
     *more = walk->at < walk->n;
     if (!*more || take_plain(walk, entry)) {
         return VC_OK;
     }
     if (w->next < w->end) { /* it looks different, or is very long: jansson wants to see where it ends */
-        VC_TRY(move_window(ctx, w, walk->n + (size_t)(w->end - w->next)));
+        VC_CALL(move_window(ctx, w, walk->n + (size_t)(w->end - w->next)));
     }
     if (vc_json_walk_next(ctx, walk, &name, &value) != VC_OK) {
-        VC_TRY(vc_context(ctx, ctx->status == VC_E_FORMAT ? "is no valid JSON" : "is an index"));
+        VC_CALL(vc_context(ctx, ctx->status == VC_E_FORMAT ? "is no valid JSON" : "is an index"));
     }
     *more = name != NULL;
     if (*more) {
@@ -124,8 +121,7 @@ static enum vc_status next_entry(struct vc_ctx *ctx, struct window *w, struct en
                                 .file = json_string_value(value),
                                 .n_file = json_string_length(value)};
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* text: the map, where it is in memory; NULL: it is read from the file. */
@@ -180,18 +176,15 @@ static size_t file_number(const struct weight_index *index, const struct entry *
 /* Adds the file if it is a new one. */
 static enum vc_status add_file(struct vc_ctx *ctx, struct weight_index *index, const struct entry *entry)
 {
-    enum vc_status status = VC_OK;
-
     if (file_number(index, entry, &index->last) != SIZE_MAX) {
         return VC_OK;
     }
-    VC_TRY(VC_ARENA_GROW(ctx, &index->arena, index->files, index->files_capacity, index->n_files + 1));
-    VC_TRY(vc_name_table_grow(ctx, &index->numbers, files_of(index), index->n_files));
+    VC_CALL(VC_ARENA_GROW(ctx, &index->arena, index->files, index->files_capacity, index->n_files + 1));
+    VC_CALL(vc_name_table_grow(ctx, &index->numbers, files_of(index), index->n_files));
     index->files[index->n_files] = vc_arena_copy(ctx, &index->arena, entry->file, entry->n_file);
-    VC_TRY_ALLOC(index->files[index->n_files]);
+    VC_CALL_ALLOC(index->files[index->n_files]);
     (void)vc_name_table_add(&index->numbers, files_of(index), index->n_files++);
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status read_entry(struct vc_ctx *ctx, void *user, const struct entry *entry)
@@ -213,17 +206,14 @@ static enum vc_status read_entry(struct vc_ctx *ctx, void *user, const struct en
 /* Sorts the files, and numbers them anew. */
 static enum vc_status sort_files(struct vc_ctx *ctx, struct weight_index *index)
 {
-    enum vc_status status;
-
     if (index->n_files > 1) {
         qsort(index->files, index->n_files, sizeof *index->files, vc_compare_texts);
     }
-    VC_TRY(vc_name_table_make(ctx, index->n_files, &index->numbers));
+    VC_CALL(vc_name_table_make(ctx, index->n_files, &index->numbers));
     for (size_t i = 0; i < index->n_files; i++) {
         (void)vc_name_table_add(&index->numbers, files_of(index), i);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* From the bracket that opens the map: reads entries as every writer makes them, and leaves the cursor behind the map.
@@ -232,18 +222,17 @@ static enum vc_status take_entries(struct vc_ctx *ctx, struct weight_index *inde
 {
     struct entry entry;
     bool more = true;
-    enum vc_status status = VC_OK;
 
     *done = false;
     while (more) {
-        VC_TRY(vc_check_cancelled(ctx));
+        VC_CALL(vc_check_cancelled(ctx));
         c->at++;
         vc_json_skip_space(c);
         if (!vc_json_take_string(c, &entry.tensor, &entry.n_tensor) || !vc_json_take(c, ':') ||
             !vc_json_take_string(c, &entry.file, &entry.n_file) || !is_good(&entry)) {
             return VC_OK;
         }
-        VC_TRY(add_file(ctx, index, &entry));
+        VC_CALL(add_file(ctx, index, &entry));
         vc_json_skip_space(c);
         more = c->at < c->n && c->text[c->at] == ',';
     }
@@ -251,8 +240,7 @@ static enum vc_status take_entries(struct vc_ctx *ctx, struct weight_index *inde
         c->at++;
         *done = true;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The member behind walk->at is "weight_map", an object: notes where that lies and which files it names, and steps over
@@ -260,7 +248,6 @@ out:
 static enum vc_status take_map(struct vc_ctx *ctx, struct json_walk *walk, struct weight_index *index, bool *taken)
 {
     struct vc_json_cursor c = {.text = walk->text, .n = walk->n, .at = walk->at};
-    enum vc_status status = VC_OK;
     const char *name;
     size_t n_name;
     size_t end;
@@ -272,7 +259,7 @@ static enum vc_status take_map(struct vc_ctx *ctx, struct json_walk *walk, struc
         return VC_OK;
     }
     index->map = c.at;
-    VC_TRY(take_entries(ctx, index, &c, &index->listed));
+    VC_CALL(take_entries(ctx, index, &c, &index->listed));
     c.at = index->listed ? c.at : vc_json_object_end(c.text, c.n, index->map);
     index->map_n = c.at - index->map;
     if (!vc_json_end_member(&c, &end)) {
@@ -281,8 +268,7 @@ static enum vc_status take_map(struct vc_ctx *ctx, struct json_walk *walk, struc
     }
     walk->at = end;
     *taken = true;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Everything but the entries of the map, from the whole text. */

@@ -146,16 +146,14 @@ out:
 static enum vc_status skip_text(struct vc_ctx *ctx, const struct vc_infile *file, uint64_t *at)
 {
     unsigned char c = 1;
-    enum vc_status status = VC_OK;
 
     while (c != 0) {
         if (*at >= file->size_bytes || *at >= VC_GZ_NAMES) {
             return vc_fail(ctx, VC_E_FORMAT, "the gzip header does not end");
         }
-        VC_TRY(vc_infile_read(ctx, file, (*at)++, &c, 1));
+        VC_CALL(vc_infile_read(ctx, file, (*at)++, &c, 1));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Where the deflated bytes begin: behind what the flags say that the header has. */
@@ -222,13 +220,10 @@ out:
 
 static enum vc_status inflate(struct vc_ctx *ctx, struct vc_source_stream *stream, void *dst, size_t n)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_inflate_read(ctx, stream->inflate, dst, n));
+    VC_CALL(vc_inflate_read(ctx, stream->inflate, dst, n));
     stream->crc = vc_crc32(stream->crc, dst, n);
     stream->n_bytes += n;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The stream ends where the file's trailer begins, which has the CRC and the number of its bytes. */
@@ -374,21 +369,19 @@ static enum vc_status idx_stream_end(struct vc_ctx *ctx, const struct vc_infile 
     struct idx_file self = {.one.file = (struct vc_infile *)(uintptr_t)so_far};
     unsigned char head[VC_IDX_HEADER];
     struct vc_tensor tensor;
-    enum vc_status status;
 
-    VC_TRY(vc_infile_read(ctx, so_far, 0, head, (size_t)vc_min_u64(VC_IDX_PREFIX, so_far->size_bytes)));
+    VC_CALL(vc_infile_read(ctx, so_far, 0, head, (size_t)vc_min_u64(VC_IDX_PREFIX, so_far->size_bytes)));
     if (is_gzip(head, so_far->size_bytes)) {
         end->need = UINT64_MAX;
         return VC_OK;
     }
     end->need = VC_IDX_PREFIX + (so_far->size_bytes >= VC_IDX_PREFIX ? (uint64_t)4 * head[3] : 0);
     if (so_far->size_bytes >= end->need) {
-        VC_TRY(vc_infile_read(ctx, so_far, 0, head, (size_t)end->need));
-        VC_TRY(take_header(ctx, &self, &tensor, head));
+        VC_CALL(vc_infile_read(ctx, so_far, 0, head, (size_t)end->need));
+        VC_CALL(take_header(ctx, &self, &tensor, head));
         end->end = self.one.first_byte + tensor.size_bytes;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 const struct vc_format vc_format_idx = {.name = "idx",

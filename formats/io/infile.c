@@ -101,13 +101,11 @@ static enum vc_status write_all(struct vc_ctx *ctx, int fd, const unsigned char 
 /* Reads until there are n bytes, or the end: *got tells. */
 static enum vc_status read_stdin(struct vc_ctx *ctx, unsigned char *buffer, size_t n, size_t *got)
 {
-    enum vc_status status = VC_OK;
-
     *got = 0;
     while (*got < n) {
         ssize_t piece = read(STDIN_FILENO, buffer + *got, n - *got);
 
-        VC_TRY(vc_check_cancelled(ctx));
+        VC_CALL(vc_check_cancelled(ctx));
         if (piece < 0 && errno == EINTR) {
             continue;
         }
@@ -119,8 +117,7 @@ static enum vc_status read_stdin(struct vc_ctx *ctx, unsigned char *buffer, size
         }
         *got += (size_t)piece;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* More has come of the stream. Once its end is known, nothing may follow. */
@@ -295,13 +292,10 @@ enum vc_status vc_infile_open(struct vc_ctx *ctx, const char *path, struct vc_in
 enum vc_status vc_infile_open_stdin(struct vc_ctx *ctx, struct vc_stream *stream, struct vc_infile **out)
 {
     int fd = -1;
-    enum vc_status status;
 
     *out = NULL;
-    VC_TRY(open_stdin(ctx, stream, &fd));
-    VC_TRY(adopt(ctx, fd, "-", out));
-out:
-    return status;
+    VC_CALL(open_stdin(ctx, stream, &fd));
+    return adopt(ctx, fd, "-", out);
 }
 
 bool vc_descriptors_are_few(int fd)

@@ -7,7 +7,6 @@ enum vc_status vc_one_tensor_begin(struct vc_ctx *ctx, struct vc_infile *file, s
                                    const struct vc_source_ops *ops, struct vc_model *model)
 {
     struct vc_one_tensor *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, self_bytes);
-    enum vc_status status = VC_OK;
 
     if (self == NULL) {
         vc_infile_close(ctx, file);
@@ -17,11 +16,10 @@ enum vc_status vc_one_tensor_begin(struct vc_ctx *ctx, struct vc_infile *file, s
     model->self = self;
     model->ops = ops;
     model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *model->tensors);
-    VC_TRY_ALLOC(model->tensors);
+    VC_CALL_ALLOC(model->tensors);
     model->io = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *model->io);
-    VC_TRY_ALLOC(model->io);
-out:
-    return status;
+    VC_CALL_ALLOC(model->io);
+    return VC_OK;
 }
 
 enum vc_status vc_one_tensor_read(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,

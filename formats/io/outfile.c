@@ -534,13 +534,10 @@ enum vc_status vc_outfile_place(struct vc_ctx *ctx, struct vc_outfile *file, int
 /* Placed under that name; temporary_place knows it from now on. */
 static enum vc_status place_held(struct vc_ctx *ctx, struct vc_outfile *file, int folder, const char *name)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_outfile_place(ctx, file, folder, name));
+    VC_CALL(vc_outfile_place(ctx, file, folder, name));
     file->held_in = folder;
     memcpy(file->held_as, name, sizeof file->held_as);
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_outfile_hold(struct vc_ctx *ctx, struct vc_outfile *file, int folder, unsigned number)
@@ -570,13 +567,11 @@ enum vc_status vc_outfile_rest(struct vc_ctx *ctx, struct vc_outfile *file, int 
 /* All n bytes. A signal while a pipe is full may mean that the user gives up. */
 static enum vc_status write_stdout(struct vc_ctx *ctx, const unsigned char *data, size_t n)
 {
-    enum vc_status status = VC_OK;
-
     while (n != 0) {
         ssize_t done = vc_outfile_injected() ? -1 : write(STDOUT_FILENO, data, n);
 
         if (done < 0 && errno == EINTR) {
-            VC_TRY(vc_check_cancelled(ctx)); /* the reader of a pipe may never come back */
+            VC_CALL(vc_check_cancelled(ctx)); /* the reader of a pipe may never come back */
             continue;
         }
         if (done <= 0) {
@@ -585,8 +580,7 @@ static enum vc_status write_stdout(struct vc_ctx *ctx, const unsigned char *data
         data += done;
         n -= (size_t)done;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The finished file goes to standard output in pieces. */

@@ -52,7 +52,6 @@ static enum vc_status follow_link(struct vc_ctx *ctx, const struct vc_outfile *f
 /* file->target becomes the file behind all links, so that a link to an output stays one. */
 static enum vc_status resolve_links(struct vc_ctx *ctx, struct vc_outfile *file)
 {
-    enum vc_status status = VC_OK;
     struct stat st;
     int n = 0;
 
@@ -60,10 +59,9 @@ static enum vc_status resolve_links(struct vc_ctx *ctx, struct vc_outfile *file)
         if (++n > VC_MAX_LINKS) {
             return vc_fail_errno(ctx, ELOOP, "%s: cannot follow this link", file->path);
         }
-        VC_TRY(follow_link(ctx, file, &file->target));
+        VC_CALL(follow_link(ctx, file, &file->target));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The folder of the target. One that may be entered and not read can hold the output, but cannot be synced. */
@@ -139,7 +137,6 @@ static bool is_stream(const char *path)
 enum vc_status vc_outfile_resolve(struct vc_ctx *ctx, struct vc_outfile *file)
 {
     size_t n = strlen(file->path);
-    enum vc_status status = VC_OK;
 
     if (n == 0) {
         return vc_fail(ctx, VC_E_ARGUMENT, "the name of the output is empty");
@@ -149,8 +146,8 @@ enum vc_status vc_outfile_resolve(struct vc_ctx *ctx, struct vc_outfile *file)
                        file->path);
     }
     file->target = vc_strdup(ctx, VC_TAG_NAMES, file->path);
-    VC_TRY_ALLOC(file->target);
-    VC_TRY(resolve_links(ctx, file));
+    VC_CALL_ALLOC(file->target);
+    VC_CALL(resolve_links(ctx, file));
     file->base = vc_base_name(file->target);
     file->output = file->base;
     if (file->base[0] == '\0') {
@@ -159,8 +156,6 @@ enum vc_status vc_outfile_resolve(struct vc_ctx *ctx, struct vc_outfile *file)
     if (strcmp(file->base, ".") == 0 || strcmp(file->base, "..") == 0) {
         return refuse_kind(ctx, file, S_IFDIR);
     }
-    VC_TRY(open_folder(ctx, file));
-    VC_TRY(vc_outfile_check_target(ctx, file));
-out:
-    return status;
+    VC_CALL(open_folder(ctx, file));
+    return vc_outfile_check_target(ctx, file);
 }

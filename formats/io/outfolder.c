@@ -260,7 +260,6 @@ out:
 /* Makes the folders that a name leads through and puts the finished file there. */
 static enum vc_status place(struct vc_ctx *ctx, const struct vc_outfolder *folder, struct vc_outfolder_member *member)
 {
-    enum vc_status status = VC_OK;
     int fd = folder->hidden.fd;
     char *slash;
 
@@ -274,11 +273,10 @@ static enum vc_status place(struct vc_ctx *ctx, const struct vc_outfolder *folde
         }
         *slash = '/';
     }
-    VC_TRY(vc_outfile_place(ctx, member->file, fd, member->name));
+    VC_CALL(vc_outfile_place(ctx, member->file, fd, member->name));
     vc_outfile_free(ctx, member->file);
     member->file = NULL;
-out:
-    return status;
+    return VC_OK;
 }
 
 static struct vc_outfolder_member *member_of(struct vc_outfolder *folder, const struct vc_outfile *file)
@@ -294,47 +292,43 @@ static struct vc_outfolder_member *member_of(struct vc_outfolder *folder, const 
 enum vc_status vc_outfolder_begin(struct vc_ctx *ctx, struct vc_outfolder *folder, struct vc_outfile *file)
 {
     struct vc_outfolder_member *member;
-    enum vc_status status;
 
     if (folder->whole != NULL) {
         return vc_outfolder_begin(ctx, folder->whole, file);
     }
-    VC_TRY(vc_outfile_begin(ctx, file));
+    VC_CALL(vc_outfile_begin(ctx, file));
     if (!vc_outfile_should_rest(file)) {
         return VC_OK;
     }
     member = member_of(folder, file);
     if (folder->shared) {
-        VC_TRY(hide(ctx, folder, member->place->fd, &member->place->hidden));
-        VC_TRY(vc_outfile_rest(ctx, file, member->place->hidden.fd, member->place->n_held++));
+        VC_CALL(hide(ctx, folder, member->place->fd, &member->place->hidden));
+        VC_CALL(vc_outfile_rest(ctx, file, member->place->hidden.fd, member->place->n_held++));
     } else {
-        VC_TRY(hide(ctx, folder, folder->parent, &folder->hidden));
-        VC_TRY(vc_outfile_rest(ctx, file, folder->hidden.fd, folder->n_resting++));
+        VC_CALL(hide(ctx, folder, folder->parent, &folder->hidden));
+        VC_CALL(vc_outfile_rest(ctx, file, folder->hidden.fd, folder->n_resting++));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Sync first: the file must not get a name of any kind before its bytes are on the disk. */
 enum vc_status vc_outfolder_keep(struct vc_ctx *ctx, struct vc_outfolder *folder, struct vc_outfile *file)
 {
     struct vc_outfolder_member *member;
-    enum vc_status status;
 
     if (folder->whole != NULL) {
         return vc_outfolder_keep(ctx, folder->whole, file);
     }
-    VC_TRY(vc_outfile_sync(ctx, file));
+    VC_CALL(vc_outfile_sync(ctx, file));
     member = member_of(folder, file);
     if (folder->shared) {
-        VC_TRY(hide(ctx, folder, member->place->fd, &member->place->hidden));
-        VC_TRY(vc_outfile_hold(ctx, file, member->place->hidden.fd, member->place->n_held++));
+        VC_CALL(hide(ctx, folder, member->place->fd, &member->place->hidden));
+        VC_CALL(vc_outfile_hold(ctx, file, member->place->hidden.fd, member->place->n_held++));
     } else {
-        VC_TRY(hide(ctx, folder, folder->parent, &folder->hidden));
-        VC_TRY(place(ctx, folder, member));
+        VC_CALL(hide(ctx, folder, folder->parent, &folder->hidden));
+        VC_CALL(place(ctx, folder, member));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_outfolder_check(struct vc_ctx *ctx, const struct vc_outfolder *folder, const char *name)
@@ -408,14 +402,10 @@ out:
 /* All files are in the hidden folder, and so their names on the disk. */
 static enum vc_status fill(struct vc_ctx *ctx, const struct vc_outfolder *folder)
 {
-    enum vc_status status = VC_OK;
-
     for (struct vc_outfolder_member *member = folder->members; member != NULL; member = member->next) {
-        VC_TRY(member->file != NULL ? place(ctx, folder, member) : VC_OK);
+        VC_CALL(member->file != NULL ? place(ctx, folder, member) : VC_OK);
     }
-    VC_TRY(sync_folders(ctx, folder, folder->hidden.fd));
-out:
-    return status;
+    return sync_folders(ctx, folder, folder->hidden.fd);
 }
 
 /* The old folder steps aside under another temporary name and comes back if the new one cannot take its place. For file

@@ -178,9 +178,8 @@ out:
 enum vc_status vc_outfolder_check_place(struct vc_ctx *ctx, const struct vc_outfolder *folder)
 {
     struct stat st;
-    enum vc_status status;
 
-    VC_TRY(check_input(ctx, folder));
+    VC_CALL(check_input(ctx, folder));
     if (lstat(folder->path, &st) != 0) {
         return errno == ENOENT ? VC_OK : vc_fail_errno(ctx, errno, "%s: cannot be the output", folder->path);
     }
@@ -197,9 +196,7 @@ enum vc_status vc_outfolder_check_place(struct vc_ctx *ctx, const struct vc_outf
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: exists already and is replaced only with %s", folder->path,
                        vc_option(ctx, "force"));
     }
-    VC_TRY(check_old(ctx, folder));
-out:
-    return status;
+    return check_old(ctx, folder);
 }
 
 /* Cuts slashes at the end and finds the last part of the path. */
@@ -221,11 +218,7 @@ static enum vc_status split(struct vc_ctx *ctx, struct vc_outfolder *folder)
 
 enum vc_status vc_outfolder_resolve(struct vc_ctx *ctx, struct vc_outfolder *folder)
 {
-    enum vc_status status;
-
-    VC_TRY(split(ctx, folder));
-    VC_TRY(open_parent(ctx, folder));
-    VC_TRY(vc_outfolder_check_place(ctx, folder));
-out:
-    return status;
+    VC_CALL(split(ctx, folder));
+    VC_CALL(open_parent(ctx, folder));
+    return vc_outfolder_check_place(ctx, folder);
 }

@@ -317,17 +317,15 @@ enum vc_status vc_outfolder_expect(struct vc_ctx *ctx, struct vc_outfolder *fold
 {
     const char *copy = folder->whole != NULL ? vc_outfolder_whole_name(ctx, folder, name)
                                              : vc_arena_printf(ctx, &folder->arena, "%s", name);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(copy);
+    VC_CALL_ALLOC(copy);
     if (folder->whole != NULL) {
         return vc_outfolder_expect(ctx, folder->whole, copy);
     }
-    VC_TRY(VC_GROW(ctx, VC_TAG_NAMES, folder->names, folder->names_capacity, folder->n_names + 1));
+    VC_CALL(VC_GROW(ctx, VC_TAG_NAMES, folder->names, folder->names_capacity, folder->n_names + 1));
     folder->names[folder->n_names++] = copy;
     folder->sorted = false;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Names in the sentence are in the order of the folder, so the first ones may differ from run to run: they are sorted.

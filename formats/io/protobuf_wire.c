@@ -50,7 +50,6 @@ void vc_wire_close(struct vc_wire *wire)
 static enum vc_status look(struct vc_wire *wire, uint64_t at, size_t want, const unsigned char **p, size_t *n)
 {
     uint64_t left = at < wire->file->size_bytes ? wire->file->size_bytes - at : 0;
-    enum vc_status status = VC_OK;
 
     want = (size_t)vc_min_u64(want, left);
     if (at < wire->window_at || at - wire->window_at > wire->window_n ||
@@ -58,14 +57,13 @@ static enum vc_status look(struct vc_wire *wire, uint64_t at, size_t want, const
         size_t fill = (size_t)vc_min_u64(VC_WIRE_WINDOW_BYTES, left);
 
         wire->window_n = 0;
-        VC_TRY(vc_infile_read(wire->ctx, wire->file, at, wire->window, fill));
+        VC_CALL(vc_infile_read(wire->ctx, wire->file, at, wire->window, fill));
         wire->window_at = at;
         wire->window_n = fill;
     }
     *p = wire->window + (size_t)(at - wire->window_at);
     *n = want;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Large reads go past the window, which would only be emptied by them. */
@@ -73,19 +71,17 @@ enum vc_status vc_wire_read(struct vc_wire *wire, uint64_t at, void *dst, size_t
 {
     const unsigned char *p;
     size_t got;
-    enum vc_status status;
 
     if (n > VC_WIRE_WINDOW_BYTES / 2) {
         return vc_infile_read(wire->ctx, wire->file, at, dst, n);
     }
-    VC_TRY(look(wire, at, n, &p, &got));
+    VC_CALL(look(wire, at, n, &p, &got));
     if (got < n) {
         return vc_fail(wire->ctx, VC_E_FORMAT, "%zu bytes are needed at offset %" PRIu64 ", but the file ends before",
                        n, at);
     }
     memcpy(dst, p, n);
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_wire_varint(struct vc_wire *wire, struct vc_span *rest, uint64_t *value)
@@ -93,7 +89,6 @@ enum vc_status vc_wire_varint(struct vc_wire *wire, struct vc_span *rest, uint64
     uint64_t in_window = rest->at - wire->window_at; /* of the bytes in front of the window: a large number */
     const unsigned char *p;
     size_t n;
-    enum vc_status status;
 
     if (rest->n != 0 && in_window < wire->window_n && wire->window[in_window] < 0x80) { /* most have one byte */
         *value = wire->window[in_window];
@@ -101,15 +96,14 @@ enum vc_status vc_wire_varint(struct vc_wire *wire, struct vc_span *rest, uint64
         rest->n--;
         return VC_OK;
     }
-    VC_TRY(look(wire, rest->at, (size_t)vc_min_u64(VC_WIRE_VARINT_BYTES, rest->n), &p, &n));
+    VC_CALL(look(wire, rest->at, (size_t)vc_min_u64(VC_WIRE_VARINT_BYTES, rest->n), &p, &n));
     n = vc_wire_decode(p, n, value);
     if (n == 0) {
         return vc_fail(wire->ctx, VC_E_FORMAT, "at offset %" PRIu64 " stands no number that ends in time", rest->at);
     }
     rest->at += n;
     rest->n -= n;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The next n bytes of *rest, as a span; nothing is read. */
@@ -130,13 +124,11 @@ static enum vc_status take(struct vc_wire *wire, struct vc_span *rest, uint64_t 
 static enum vc_status take_fixed(struct vc_wire *wire, struct vc_span *rest, size_t n, struct vc_field *field)
 {
     unsigned char bytes[8] = {0};
-    enum vc_status status;
 
-    VC_TRY(take(wire, rest, n, &field->data));
-    VC_TRY(vc_wire_read(wire, field->data.at, bytes, n));
+    VC_CALL(take(wire, rest, n, &field->data));
+    VC_CALL(vc_wire_read(wire, field->data.at, bytes, n));
     field->value = vc_le64(bytes);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Number and wire type of the next field; type 4 (the end of a group) only where group_end allows it. */
@@ -145,9 +137,8 @@ static enum vc_status take_tag(struct vc_wire *wire, struct vc_span *rest, bool 
 {
     uint64_t at = rest->at;
     uint64_t tag;
-    enum vc_status status;
 
-    VC_TRY(vc_wire_varint(wire, rest, &tag));
+    VC_CALL(vc_wire_varint(wire, rest, &tag));
     *type = (unsigned)(tag & 7);
     if (tag >> 3 == 0 || tag >> 3 > MAX_FIELD) {
         return vc_fail(wire->ctx, VC_E_FORMAT, "at offset %" PRIu64 " starts no field: its number would be %" PRIu64,
@@ -159,33 +150,30 @@ static enum vc_status take_tag(struct vc_wire *wire, struct vc_span *rest, bool 
                        "at offset %" PRIu64 " the field %" PRIu32 " has wire type %u, which there is not", at, *number,
                        *type);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* What follows the tag of a field that is no group. */
 static enum vc_status take_simple(struct vc_wire *wire, struct vc_span *rest, struct vc_field *field)
 {
     uint64_t n;
-    enum vc_status status;
 
     switch (field->type) {
     case VC_WIRE_VARINT:
-        VC_TRY(vc_wire_varint(wire, rest, &field->value));
+        VC_CALL(vc_wire_varint(wire, rest, &field->value));
         break;
     case VC_WIRE_FIXED64:
-        VC_TRY(take_fixed(wire, rest, 8, field));
+        VC_CALL(take_fixed(wire, rest, 8, field));
         break;
     case VC_WIRE_FIXED32:
-        VC_TRY(take_fixed(wire, rest, 4, field));
+        VC_CALL(take_fixed(wire, rest, 4, field));
         break;
     default:
-        VC_TRY(vc_wire_varint(wire, rest, &n));
-        VC_TRY(take(wire, rest, n, &field->data));
+        VC_CALL(vc_wire_varint(wire, rest, &n));
+        VC_CALL(take(wire, rest, n, &field->data));
         break;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Everything up to the end of the group, which may hold groups; a stack of their numbers says which one ends. */
@@ -193,7 +181,6 @@ static enum vc_status skip_group(struct vc_wire *wire, struct vc_span *rest, str
 {
     uint32_t open[VC_WIRE_MAX_GROUPS];
     unsigned n_open = 1;
-    enum vc_status status = VC_OK;
 
     open[0] = field->number;
     field->data = *rest;
@@ -205,7 +192,7 @@ static enum vc_status skip_group(struct vc_wire *wire, struct vc_span *rest, str
         if (rest->n == 0) {
             return vc_fail(wire->ctx, VC_E_FORMAT, "the group at offset %" PRIu64 " has no end", field->all.at);
         }
-        VC_TRY(take_tag(wire, rest, true, &inner.number, &type));
+        VC_CALL(take_tag(wire, rest, true, &inner.number, &type));
         if (type == END_GROUP) {
             if (inner.number != open[--n_open]) {
                 return vc_fail(wire->ctx, VC_E_FORMAT, "the group at offset %" PRIu64 " ends as another one",
@@ -219,30 +206,27 @@ static enum vc_status skip_group(struct vc_wire *wire, struct vc_span *rest, str
             open[n_open++] = inner.number;
         } else {
             inner.type = (enum vc_wire_type)type;
-            VC_TRY(take_simple(wire, rest, &inner));
+            VC_CALL(take_simple(wire, rest, &inner));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Reads the tag and, of a field with bytes, only its length. */
 enum vc_status vc_wire_field(struct vc_wire *wire, struct vc_span *rest, struct vc_field *field)
 {
     unsigned type = 0;
-    enum vc_status status;
 
     *field = (struct vc_field){.all = {rest->at, 0}};
-    VC_TRY(take_tag(wire, rest, false, &field->number, &type));
+    VC_CALL(take_tag(wire, rest, false, &field->number, &type));
     field->type = (enum vc_wire_type)type;
     if (field->type == VC_WIRE_GROUP) {
-        VC_TRY(skip_group(wire, rest, field));
+        VC_CALL(skip_group(wire, rest, field));
     } else {
-        VC_TRY(take_simple(wire, rest, field));
+        VC_CALL(take_simple(wire, rest, field));
     }
     field->all.n = rest->at - field->all.at;
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_wire_expect(const struct vc_wire *wire, const struct vc_field *field, enum vc_wire_type type,

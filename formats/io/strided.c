@@ -34,19 +34,16 @@ struct gather {
 /* *out points to `need` bytes of the storage from pos on, at most a window, valid until the next call. */
 static enum vc_status fetch(struct gather *g, uint64_t pos, size_t need, const unsigned char **out)
 {
-    enum vc_status status = VC_OK;
-
     if (pos < g->window_start || pos + need > g->window_start + g->window_bytes) {
         size_t n = g->near ? (size_t)vc_min_u64(VC_STRIDED_WINDOW_BYTES, g->array->n_bytes - pos) : need;
 
         g->window_bytes = 0;
-        VC_TRY(vc_infile_read(g->ctx, g->array->file, g->array->offset + pos, g->window, n));
+        VC_CALL(vc_infile_read(g->ctx, g->array->file, g->array->offset + pos, g->window, n));
         g->window_start = pos;
         g->window_bytes = n;
     }
     *out = g->window + (pos - g->window_start);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* n elements, `step` bytes apart in src and `to_step` apart in dst. Constant sizes let memcpy become one move. */
@@ -88,18 +85,16 @@ static enum vc_status gather_run(struct gather *g, const struct dim *dim, uint64
                        : dim->step == 0      ? dim->n
                                              : (VC_STRIDED_WINDOW_BYTES - item) / dim->step + 1;
     uint64_t done = 0;
-    enum vc_status status = VC_OK;
 
     while (done < dim->n) {
         size_t n = (size_t)vc_min_u64(dim->n - done, at_once);
         const unsigned char *src = NULL;
 
-        VC_TRY(fetch(g, pos + done * dim->step, (n - 1) * (size_t)dim->step + item, &src));
+        VC_CALL(fetch(g, pos + done * dim->step, (n - 1) * (size_t)dim->step + item, &src));
         scatter(dst + (size_t)done * dim->to_step, dim->to_step, src, (size_t)dim->step, n, item);
         done += n;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Smallest step first; equal ones as they are in the array, from the last. */
@@ -126,7 +121,6 @@ static enum vc_status gather_box(struct gather *g, unsigned d, uint64_t rows, ui
     size_t to_step = array->item_bytes;
     unsigned n = 0;
     unsigned i;
-    enum vc_status status = VC_OK;
 
     for (i = array->n_dims; i-- > d;) {
         uint64_t extent = i == d ? rows : array->shape[i];
@@ -142,7 +136,7 @@ static enum vc_status gather_box(struct gather *g, unsigned d, uint64_t rows, ui
     sort_dims(dims, n);
     g->near = n > 1 && dims[1].step <= FAR_BYTES;
     for (;;) {
-        VC_TRY(gather_run(g, &dims[0], pos, dst));
+        VC_CALL(gather_run(g, &dims[0], pos, dst));
         for (i = 1; i < n; i++) {
             pos += dims[i].step;
             dst += dims[i].to_step;
@@ -157,8 +151,7 @@ static enum vc_status gather_box(struct gather *g, unsigned d, uint64_t rows, ui
             break;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Elements first..first + n of what remains of the array from dimension d on, which starts at pos. */
@@ -167,7 +160,6 @@ static enum vc_status gather_range(struct gather *g, unsigned d, uint64_t pos, u
 {
     const struct vc_strided *array = g->array;
     uint64_t inner = 1; /* elements per index of d */
-    enum vc_status status = VC_OK;
 
     if (d == array->n_dims) {
         return gather_box(g, d, 1, pos, dst);
@@ -183,17 +175,16 @@ static enum vc_status gather_range(struct gather *g, unsigned d, uint64_t pos, u
 
         if (skip != 0 || n < inner) {
             part = vc_min_u64(inner - skip, n);
-            VC_TRY(gather_range(g, d + 1, at, skip, part, dst));
+            VC_CALL(gather_range(g, d + 1, at, skip, part, dst));
         } else {
             part = n / inner * inner;
-            VC_TRY(gather_box(g, d, n / inner, at, dst));
+            VC_CALL(gather_box(g, d, n / inner, at, dst));
         }
         first += part;
         n -= part;
         dst += part * array->item_bytes;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_strided_read(struct vc_ctx *ctx, const struct vc_strided *array, uint64_t first, uint64_t n,

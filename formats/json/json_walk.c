@@ -165,45 +165,38 @@ static enum vc_status refuse(struct vc_ctx *ctx, size_t at, const json_error_t *
 /* Bytes that the tree of the whole text would take; refuses one of too many levels. */
 static enum vc_status measure(struct vc_ctx *ctx, const char *text, size_t n, uint64_t *bytes)
 {
-    enum vc_status status = VC_OK;
     size_t at = 0;
 
     *bytes = 0;
     while (at < n) {
         struct scan scan = find_end(text, n, at);
 
-        VC_TRY(refuse_levels(ctx, &scan));
+        VC_CALL(refuse_levels(ctx, &scan));
         *bytes += scan.tree_bytes;
         at = scan.end;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_json_tree_trim(struct vc_ctx *ctx, char *text, size_t n, const char *const *wanted)
 {
     size_t start = vc_json_skip_space(text, n, 0);
     uint64_t bytes;
-    enum vc_status status;
 
-    VC_TRY(measure(ctx, text, n, &bytes));
+    VC_CALL(measure(ctx, text, n, &bytes));
     if (bytes > VC_LARGE_TREE && start < n && text[start] == '{') {
         vc_json_trim(text + start, n - start, wanted);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_json_tree_charge(struct vc_ctx *ctx, const char *text, size_t n, uint64_t *counted)
 {
     uint64_t bytes;
-    enum vc_status status;
 
     *counted = 0;
-    VC_TRY(measure(ctx, text, n, &bytes));
-    VC_TRY(vc_json_tree_count(ctx, 0, n, bytes, counted));
-out:
-    return status;
+    VC_CALL(measure(ctx, text, n, &bytes));
+    return vc_json_tree_count(ctx, 0, n, bytes, counted);
 }
 
 /* A text that jansson takes in pieces, between which a wish to cancel is granted. */
@@ -278,7 +271,6 @@ static enum vc_status parse(struct vc_ctx *ctx, struct json_walk *walk, size_t e
  * has to be there. */
 enum vc_status vc_json_walk_next(struct vc_ctx *ctx, struct json_walk *walk, const char **name, json_t **value)
 {
-    enum vc_status status = VC_OK;
     size_t start = walk->at;
     struct scan scan;
     void *member;
@@ -293,14 +285,14 @@ enum vc_status vc_json_walk_next(struct vc_ctx *ctx, struct json_walk *walk, con
         return VC_OK;
     }
     scan = find_end(walk->text, walk->n, start);
-    VC_TRY(refuse_levels(ctx, &scan));
+    VC_CALL(refuse_levels(ctx, &scan));
     walk->minus_zero = walk->minus_zero || scan.minus_zero;
     if (walk->wanted != NULL && scan.tree_bytes > VC_LARGE_TREE) {
         vc_json_trim(walk->text + start, scan.end - start, walk->wanted);
         scan = find_end(walk->text, walk->n, start);
     }
-    VC_TRY(vc_json_tree_count(ctx, start, scan.end - start, scan.tree_bytes, &walk->counted));
-    VC_TRY(parse(ctx, walk, scan.end));
+    VC_CALL(vc_json_tree_count(ctx, start, scan.end - start, scan.tree_bytes, &walk->counted));
+    VC_CALL(parse(ctx, walk, scan.end));
     walk->at = scan.end;
     member = json_object_iter(walk->member);
     if (member == NULL && (start != 0 || scan.end < walk->n)) {
@@ -311,8 +303,7 @@ enum vc_status vc_json_walk_next(struct vc_ctx *ctx, struct json_walk *walk, con
         *name = json_object_iter_key(member);
         *value = json_object_iter_value(member);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_json_walk_end(struct vc_ctx *ctx, struct json_walk *walk)

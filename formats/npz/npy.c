@@ -32,10 +32,9 @@ static enum vc_status parse_bool(struct vc_npy_text *text, bool *out)
 static enum vc_status parse_entry(struct vc_npy_text *text, bool *seen, struct vc_npy_header *out)
 {
     struct vc_npy_string key = {NULL, 0};
-    enum vc_status status = VC_OK;
     int k = 0;
 
-    VC_TRY(vc_npy_take_string(text, "a key", false, &key));
+    VC_CALL(vc_npy_take_string(text, "a key", false, &key));
     while (k < N_KEYS && !vc_npy_string_is(&key, key_names[k])) {
         k++;
     }
@@ -52,30 +51,28 @@ static enum vc_status parse_entry(struct vc_npy_text *text, bool *seen, struct v
     }
     switch (k) {
     case KEY_DESCR:
-        VC_TRY(vc_npy_take_descr(text, out));
+        VC_CALL(vc_npy_take_descr(text, out));
         break;
     case KEY_ORDER:
-        VC_TRY(parse_bool(text, &out->fortran_order));
+        VC_CALL(parse_bool(text, &out->fortran_order));
         break;
     default:
-        VC_TRY(vc_npy_take_shape(text, out->shape, &out->n_dims));
+        VC_CALL(vc_npy_take_shape(text, out->shape, &out->n_dims));
         break;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The whole text: all three keys, no other, nothing behind the closing brace. */
 static enum vc_status parse_dict(struct vc_npy_text *text, struct vc_npy_header *out)
 {
     bool seen[N_KEYS] = {false, false, false};
-    enum vc_status status = VC_OK;
 
     if (!vc_npy_take(text, '{')) {
         return vc_npy_unexpected(text, "'{'");
     }
     while (!vc_npy_take(text, '}')) {
-        VC_TRY(parse_entry(text, seen, out));
+        VC_CALL(parse_entry(text, seen, out));
         if (!vc_npy_take(text, ',')) {
             if (!vc_npy_take(text, '}')) {
                 return vc_npy_unexpected(text, "',' or '}' after the value");
@@ -92,8 +89,7 @@ static enum vc_status parse_dict(struct vc_npy_text *text, struct vc_npy_header 
     if (text->p != text->end) {
         return vc_npy_unexpected(text, "nothing after the dict");
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* "(3, 4)" for sentences, cut after a few dimensions. */
@@ -174,20 +170,17 @@ enum vc_status vc_npy_header_bytes(struct vc_ctx *ctx, const unsigned char *data
 enum vc_status vc_npy_parse(struct vc_ctx *ctx, const unsigned char *data, size_t n, struct vc_npy_header *out)
 {
     struct vc_npy_text text = {.ctx = ctx};
-    enum vc_status status = VC_OK;
 
     memset(out, 0, sizeof *out);
-    VC_TRY(vc_npy_header_bytes(ctx, data, n, &out->header_bytes));
+    VC_CALL(vc_npy_header_bytes(ctx, data, n, &out->header_bytes));
     if (n < out->header_bytes) {
         return vc_fail(ctx, VC_E_FORMAT, "ends inside the npy header: %zu bytes of %zu", n, out->header_bytes);
     }
     text.start = data + (data[6] == 1 ? 10 : 12);
     text.p = text.start;
     text.end = data + out->header_bytes;
-    VC_TRY(parse_dict(&text, out));
-    VC_TRY(count_elems(ctx, out));
-out:
-    return status;
+    VC_CALL(parse_dict(&text, out));
+    return count_elems(ctx, out);
 }
 
 enum vc_status vc_npy_refuse_other(struct vc_ctx *ctx, const struct vc_npy_header *header)

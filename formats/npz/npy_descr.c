@@ -139,21 +139,19 @@ static enum vc_status take_fields(struct vc_npy_text *text, unsigned depth, stru
 static enum vc_status take_field_name(struct vc_npy_text *text)
 {
     struct vc_npy_string name = {NULL, 0};
-    enum vc_status status = VC_OK;
 
     if (!vc_npy_take(text, '(')) {
         return vc_npy_take_string(text, "the name of a field", true, &name);
     }
-    VC_TRY(vc_npy_take_string(text, "the title of a field", true, &name));
+    VC_CALL(vc_npy_take_string(text, "the title of a field", true, &name));
     if (!vc_npy_take(text, ',')) {
         return vc_npy_unexpected(text, "',' after the title of a field");
     }
-    VC_TRY(vc_npy_take_string(text, "the name of a field", true, &name));
+    VC_CALL(vc_npy_take_string(text, "the name of a field", true, &name));
     if (!vc_npy_take(text, ')')) {
         return vc_npy_unexpected(text, "')' after the name of a field");
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* One field, "('y', '<i2', (3,))": adds its bytes to *bytes; *pickled where it holds objects. */
@@ -162,23 +160,22 @@ static enum vc_status take_field(struct vc_npy_text *text, unsigned depth, uint6
     struct vc_npy_header field = {.dtype = VC_DTYPE_VOID};
     struct vc_npy_string s = {NULL, 0};
     uint64_t size;
-    enum vc_status status = VC_OK;
 
     if (!vc_npy_take(text, '(')) {
         return vc_npy_unexpected(text, "'(' before a field");
     }
-    VC_TRY(take_field_name(text));
+    VC_CALL(take_field_name(text));
     if (!vc_npy_take(text, ',')) {
         return vc_npy_unexpected(text, "',' after the name of a field");
     }
     if (vc_npy_next_is(text, '[')) {
-        VC_TRY(take_fields(text, depth + 1, &field));
+        VC_CALL(take_fields(text, depth + 1, &field));
     } else {
-        VC_TRY(vc_npy_take_string(text, "the type of a field", false, &s));
-        VC_TRY(parse_descr(text->ctx, &s, &field));
+        VC_CALL(vc_npy_take_string(text, "the type of a field", false, &s));
+        VC_CALL(parse_descr(text->ctx, &s, &field));
     }
     if (vc_npy_take(text, ',') && vc_npy_next_is(text, '(')) {
-        VC_TRY(vc_npy_take_shape(text, field.shape, &field.n_dims));
+        VC_CALL(vc_npy_take_shape(text, field.shape, &field.n_dims));
         (void)vc_npy_take(text, ',');
     }
     if (!vc_npy_take(text, ')')) {
@@ -194,8 +191,7 @@ static enum vc_status take_field(struct vc_npy_text *text, unsigned depth, uint6
         return vc_fail(text->ctx, VC_E_FORMAT, "npy header: fields of more than 2^31 - 1 bytes");
     }
     *pickled = *pickled || field.pickled;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A list of fields. */
@@ -203,7 +199,6 @@ static enum vc_status take_fields(struct vc_npy_text *text, unsigned depth, stru
 {
     uint64_t bytes = 0;
     bool pickled = false;
-    enum vc_status status = VC_OK;
 
     if (depth == VC_NPY_MAX_NESTING) {
         return vc_fail(text->ctx, VC_E_FORMAT, "npy header: more than %d structures inside each other",
@@ -211,7 +206,7 @@ static enum vc_status take_fields(struct vc_npy_text *text, unsigned depth, stru
     }
     (void)vc_npy_take(text, '[');
     while (!vc_npy_take(text, ']')) {
-        VC_TRY(take_field(text, depth, &bytes, &pickled));
+        VC_CALL(take_field(text, depth, &bytes, &pickled));
         if (!vc_npy_take(text, ',')) {
             if (!vc_npy_take(text, ']')) {
                 return vc_npy_unexpected(text, "',' or ']' after a field");
@@ -223,8 +218,7 @@ static enum vc_status take_fields(struct vc_npy_text *text, unsigned depth, stru
     out->item_bytes = (uint32_t)bytes;
     out->other = "structured";
     out->pickled = pickled;
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_npy_take_descr(struct vc_npy_text *text, struct vc_npy_header *out)

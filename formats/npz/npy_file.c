@@ -78,12 +78,9 @@ static enum vc_status header_bytes(struct vc_ctx *ctx, const struct vc_infile *f
 {
     unsigned char prefix[VC_NPY_PREFIX_BYTES];
     size_t part = (size_t)vc_min_u64(sizeof prefix, file->size_bytes);
-    enum vc_status status;
 
-    VC_TRY(vc_infile_read(ctx, file, 0, prefix, part));
-    VC_TRY(vc_npy_header_bytes(ctx, prefix, part, n));
-out:
-    return status;
+    VC_CALL(vc_infile_read(ctx, file, 0, prefix, part));
+    return vc_npy_header_bytes(ctx, prefix, part, n);
 }
 
 /* Reads and parses the header of n bytes. */
@@ -126,16 +123,14 @@ static enum vc_status npy_stream_end(struct vc_ctx *ctx, const struct vc_infile 
 {
     struct vc_npy_header header;
     size_t n = 0;
-    enum vc_status status;
 
-    VC_TRY(header_bytes(ctx, so_far, &n));
+    VC_CALL(header_bytes(ctx, so_far, &n));
     end->need = n;
     if (so_far->size_bytes >= n) {
-        VC_TRY(parse_header(ctx, so_far, n, &header));
+        VC_CALL(parse_header(ctx, so_far, n, &header));
         end->end = vc_add_u64(n, header.data_bytes, &end->end) ? end->end : UINT64_MAX;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The only tensor of the model. */

@@ -119,8 +119,6 @@ static enum vc_status parse_dim(struct vc_npy_text *text, uint64_t *out)
 
 enum vc_status vc_npy_take_shape(struct vc_npy_text *text, uint64_t *shape, unsigned *n_dims)
 {
-    enum vc_status status = VC_OK;
-
     if (!vc_npy_take(text, '(')) {
         return vc_npy_unexpected(text, "a tuple of dimensions for 'shape'");
     }
@@ -129,7 +127,7 @@ enum vc_status vc_npy_take_shape(struct vc_npy_text *text, uint64_t *shape, unsi
         if (*n_dims == VC_MAX_DIMS) {
             return vc_fail(text->ctx, VC_E_FORMAT, "npy header: more than %d dimensions", VC_MAX_DIMS);
         }
-        VC_TRY(parse_dim(text, &shape[*n_dims]));
+        VC_CALL(parse_dim(text, &shape[*n_dims]));
         ++*n_dims;
         if (!vc_npy_take(text, ',')) {
             if (*n_dims == 1 || !vc_npy_take(text, ')')) {
@@ -139,6 +137,5 @@ enum vc_status vc_npy_take_shape(struct vc_npy_text *text, uint64_t *shape, unsi
             break;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }

@@ -180,7 +180,6 @@ static enum vc_status npy_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint6
 {
     struct npy_sink *self = sink->self;
     unsigned char header[VC_NPY_WRITE_MAX];
-    enum vc_status status = VC_OK;
 
     if (atomic_load(&self->got) != self->out.size_bytes) {
         return vc_fail(ctx, VC_E_INTERNAL, "%s: %" PRIu64 " of %" PRIu64 " bytes were written", self->out.name,
@@ -190,10 +189,8 @@ static enum vc_status npy_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint6
     if (self->header_bytes != 0) {
         (void)vc_npy_write(header, sizeof header, self->out.dtype, self->out.n_dims, self->out.shape);
     }
-    VC_TRY(vc_outfile_write(ctx, self->file, 0, header, self->header_bytes));
-    VC_TRY(vc_outfile_sync(ctx, self->file));
-out:
-    return status;
+    VC_CALL(vc_outfile_write(ctx, self->file, 0, header, self->header_bytes));
+    return vc_outfile_sync(ctx, self->file);
 }
 
 static enum vc_status npy_commit(struct vc_ctx *ctx, struct vc_sink *sink)

@@ -69,13 +69,11 @@ static enum vc_status note_piece(struct vc_ctx *ctx, const struct npz *self, con
 static enum vc_status read_run(struct vc_ctx *ctx, const struct vc_infile *file, uint64_t offset, unsigned char *dst,
                                size_t n, bool check, uint32_t *crc)
 {
-    enum vc_status status = VC_OK;
-
     *crc = 0;
     while (n > 0) {
         size_t part = n < VC_ZIP_BLOCK_BYTES ? n : VC_ZIP_BLOCK_BYTES;
 
-        VC_TRY(vc_infile_read(ctx, file, offset, dst, part));
+        VC_CALL(vc_infile_read(ctx, file, offset, dst, part));
         if (check) {
             *crc = vc_crc32(*crc, dst, part);
         }
@@ -83,8 +81,7 @@ static enum vc_status read_run(struct vc_ctx *ctx, const struct vc_infile *file,
         dst += part;
         n -= part;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A range of a stored or spooled member: finds where it lies, reads or gathers it, counts it, puts numbers into
@@ -97,7 +94,6 @@ static enum vc_status read_form(struct vc_ctx *ctx, struct npz *self, struct npz
     uint64_t base = member->entry->data_offset;
     bool values = form == VC_FORM_VALUES && member->kind == NPZ_ARRAY;
     uint32_t crc = 0;
-    enum vc_status status = VC_OK;
 
     if (offset > total || n > total - offset) {
         return vc_fail(ctx, VC_E_INTERNAL, "a read beyond the end of the tensor");
@@ -106,24 +102,23 @@ static enum vc_status read_form(struct vc_ctx *ctx, struct npz *self, struct npz
         return VC_OK;
     }
     if (member->spool) {
-        VC_TRY(vc_spool_need(ctx, &self->spool, self->file, member->entry, member->header_bytes, &member->spooled,
-                             &member->data.offset, NULL));
+        VC_CALL(vc_spool_need(ctx, &self->spool, self->file, member->entry, member->header_bytes, &member->spooled,
+                              &member->data.offset, NULL));
         file = &self->spool.file;
         base = member->data.offset - member->header_bytes;
     }
     if (values && member->data.gather) {
-        VC_TRY(vc_npy_data_read(ctx, &member->data, offset, dst, n));
+        VC_CALL(vc_npy_data_read(ctx, &member->data, offset, dst, n));
     } else {
-        VC_TRY(read_run(ctx, file, base + (values ? member->header_bytes : 0) + offset, dst, n, check != NULL, &crc));
+        VC_CALL(read_run(ctx, file, base + (values ? member->header_bytes : 0) + offset, dst, n, check != NULL, &crc));
     }
     if (check != NULL) {
-        VC_TRY(note_piece(ctx, self, member, form, check, n, total - offset - n, crc));
+        VC_CALL(note_piece(ctx, self, member, form, check, n, total - offset - n, crc));
     }
     if (values) {
         vc_bytes_swap(dst, n, member->data.swap_bytes);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* vc_source_ops.read: any thread, any range. */
@@ -169,17 +164,15 @@ static enum vc_status skip_header(struct vc_ctx *ctx, struct vc_source_stream *s
 {
     unsigned char skipped[512];
     size_t left = stream->member->header_bytes;
-    enum vc_status status = VC_OK;
 
     while (left > 0) {
         size_t n = left < sizeof skipped ? left : sizeof skipped;
 
-        VC_TRY(vc_inflate_read(ctx, stream->inflate, skipped, n));
+        VC_CALL(vc_inflate_read(ctx, stream->inflate, skipped, n));
         stream->crc = vc_crc32(stream->crc, skipped, n);
         left -= n;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* vc_source_ops.stream_open; the stream stands at the first byte of the form. */
@@ -223,7 +216,6 @@ out:
 static enum vc_status stream_read(struct vc_ctx *ctx, struct vc_source_stream *stream, unsigned char *dst, size_t n)
 {
     unsigned unit = stream->form == VC_FORM_VALUES ? stream->member->data.swap_bytes : 0;
-    enum vc_status status = VC_OK;
 
     if (n > stream->left || (unit != 0 && n % unit != 0)) {
         return vc_fail(ctx, VC_E_INTERNAL, "a read beyond the end of the tensor, or of a part of an element");
@@ -232,14 +224,13 @@ static enum vc_status stream_read(struct vc_ctx *ctx, struct vc_source_stream *s
     while (n > 0) {
         size_t part = n < VC_ZIP_BLOCK_BYTES ? n : VC_ZIP_BLOCK_BYTES;
 
-        VC_TRY(vc_inflate_read(ctx, stream->inflate, dst, part));
+        VC_CALL(vc_inflate_read(ctx, stream->inflate, dst, part));
         stream->crc = vc_crc32(stream->crc, dst, part);
         vc_bytes_swap(dst, part, unit);
         dst += part;
         n -= part;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_npz_stream_read(struct vc_ctx *ctx, struct vc_source_stream *stream, void *dst, size_t n_bytes)

@@ -61,25 +61,22 @@ size_t vc_npz_deflate_plan(struct npz_sink *self)
  */
 enum vc_status vc_npz_deflate_begin(struct vc_ctx *ctx, struct npz_sink *self)
 {
-    enum vc_status status = VC_OK;
-
     self->spools = vc_calloc_array(ctx, VC_TAG_IO, self->n_spools, sizeof *self->spools);
-    VC_TRY_ALLOC(self->spools);
+    VC_CALL_ALLOC(self->spools);
     for (size_t i = 0; i < self->n_spools; i++) {
         self->spools[i].fd = -1;
     }
     for (size_t i = 0; i < self->n_spools; i++) {
         self->spools[i].memory = vc_alloc(ctx, VC_TAG_IO, self->spool_bytes);
-        VC_TRY_ALLOC(self->spools[i].memory);
+        VC_CALL_ALLOC(self->spools[i].memory);
     }
     if (self->n_spools != 0) {
         self->piece = vc_alloc(ctx, VC_TAG_IO, self->part_bytes);
-        VC_TRY_ALLOC(self->piece);
+        VC_CALL_ALLOC(self->piece);
         self->packed = vc_alloc(ctx, VC_TAG_IO, pack_bound(NULL, self->part_bytes));
-        VC_TRY_ALLOC(self->packed);
+        VC_CALL_ALLOC(self->packed);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_npz_deflate_release(struct vc_ctx *ctx, struct npz_sink *self)
@@ -138,7 +135,6 @@ static enum vc_status pack_first(struct vc_ctx *ctx, struct npz_sink *self, bool
     unsigned char *dst = work + vc_deflate_work_bytes();
     size_t room = packet->buffer_bytes - vc_deflate_work_bytes();
     enum vc_strategy strategy = VC_STRATEGY_ISAL;
-    enum vc_status status = VC_OK;
     size_t n_packed = 0;
     size_t n = 0;
 
@@ -147,13 +143,13 @@ static enum vc_status pack_first(struct vc_ctx *ctx, struct npz_sink *self, bool
         return VC_OK;
     }
     if (self->deflate != VC_DEFLATE_ISAL) {
-        VC_TRY(vc_deflate_choose(ctx, values, n_values, self->deflate == VC_DEFLATE_AUTO, work, dst, &strategy));
+        VC_CALL(vc_deflate_choose(ctx, values, n_values, self->deflate == VC_DEFLATE_AUTO, work, dst, &strategy));
     }
     if (n_header != 0) {
         vc_npz_make_header(self, packet->out, made);
-        VC_TRY(vc_deflate_piece(ctx, strategy, false, header, n_header, work, dst, room, &n_packed));
+        VC_CALL(vc_deflate_piece(ctx, strategy, false, header, n_header, work, dst, room, &n_packed));
     }
-    VC_TRY(vc_deflate_piece(ctx, strategy, last, values, n_values, work, dst + n_packed, room - n_packed, &n));
+    VC_CALL(vc_deflate_piece(ctx, strategy, last, values, n_values, work, dst + n_packed, room - n_packed, &n));
     if (n_packed + n < n_header + n_values) {
         packet->data = dst;
         packet->n_bytes = n_packed + n;
@@ -161,8 +157,7 @@ static enum vc_status pack_first(struct vc_ctx *ctx, struct npz_sink *self, bool
     } else {
         publish(self, member, NPZ_STORED, strategy);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A later piece: compressed as the first one was, or left as it is. */
@@ -172,16 +167,14 @@ static enum vc_status pack_next(struct vc_ctx *ctx, struct npz_sink *self, bool 
     unsigned char *work = packet->buffer;
     unsigned char *dst = work + vc_deflate_work_bytes();
     enum npz_packing packing;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(wait_decided(ctx, self, member, &packing));
+    VC_CALL(wait_decided(ctx, self, member, &packing));
     if (packing == NPZ_DEFLATED) {
-        VC_TRY(vc_deflate_piece(ctx, (enum vc_strategy)member->strategy, last, packet->data, packet->n_plain, work, dst,
-                                packet->buffer_bytes - vc_deflate_work_bytes(), &packet->n_bytes));
+        VC_CALL(vc_deflate_piece(ctx, (enum vc_strategy)member->strategy, last, packet->data, packet->n_plain, work,
+                                 dst, packet->buffer_bytes - vc_deflate_work_bytes(), &packet->n_bytes));
         packet->data = dst;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Which of the two a packet is. The last piece ends the stream. */
@@ -243,19 +236,16 @@ static enum vc_status append_packet(struct vc_ctx *ctx, struct npz_sink *self, c
 {
     struct npz_out *member = &self->members[packet->out];
     enum npz_packing packing;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(wait_decided(ctx, self, member, &packing));
+    VC_CALL(wait_decided(ctx, self, member, &packing));
     if (!member->started) {
-        VC_TRY(start_member(ctx, self, packet->out));
+        VC_CALL(start_member(ctx, self, packet->out));
         if (packing == NPZ_STORED) {
-            VC_TRY(append_header(ctx, self, packet->out));
+            VC_CALL(append_header(ctx, self, packet->out));
         }
     }
     atomic_fetch_add(&member->got, packet->n_plain);
-    VC_TRY(append(ctx, self, packet->data, packet->n_bytes));
-out:
-    return status;
+    return append(ctx, self, packet->data, packet->n_bytes);
 }
 
 /* ---- parts ---- */
@@ -343,7 +333,6 @@ static enum vc_status append_part(struct vc_ctx *ctx, struct npz_sink *self, siz
     uint64_t n_rows;
     uint64_t row_len;
     uint64_t n_tiles;
-    enum vc_status status = VC_OK;
 
     if (got != t.size_bytes) {
         return vc_fail(ctx, VC_E_INTERNAL, "%s: %" PRIu64 " of %" PRIu64 " bytes were written", t.name, got,
@@ -361,12 +350,11 @@ static enum vc_status append_part(struct vc_ctx *ctx, struct npz_sink *self, siz
         packet.offset = vc_dtype_bytes(t.dtype, tile.first);
         packet.n_plain = (size_t)vc_dtype_bytes(t.dtype, tile.n_elems);
         packet.n_bytes = packet.n_plain;
-        VC_TRY(spool_fetch(ctx, self, out, packet.offset, packet.n_plain, &packet.data));
-        VC_TRY(pack_piece(ctx, self, &packet));
-        VC_TRY(append_packet(ctx, self, &packet));
+        VC_CALL(spool_fetch(ctx, self, out, packet.offset, packet.n_plain, &packet.data));
+        VC_CALL(pack_piece(ctx, self, &packet));
+        VC_CALL(append_packet(ctx, self, &packet));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- members in order ---- */
@@ -376,19 +364,17 @@ static enum vc_status finish_member(struct vc_ctx *ctx, struct npz_sink *self)
 {
     size_t out = self->current;
     struct npz_out *member = &self->members[out];
-    enum vc_status status = VC_OK;
 
     if (vc_out_at(self->outs, out).role != VC_PART_CODES) {
-        VC_TRY(append_part(ctx, self, out));
+        VC_CALL(append_part(ctx, self, out));
     }
     if (!member->started) { /* without elements */
-        VC_TRY(start_member(ctx, self, out));
-        VC_TRY(append_header(ctx, self, out));
+        VC_CALL(start_member(ctx, self, out));
+        VC_CALL(append_header(ctx, self, out));
     }
-    VC_TRY(vc_npz_complete_member(ctx, self, out, self->position - member->zip.data_offset, false));
+    VC_CALL(vc_npz_complete_member(ctx, self, out, self->position - member->zip.data_offset, false));
     self->current++;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* vc_sink_ops.emit, one call at a time and in order. A packet of a later tensor means that those before it are
@@ -396,31 +382,25 @@ out:
 static enum vc_status deflate_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
 {
     struct npz_sink *self = sink->self;
-    enum vc_status status = VC_OK;
 
     atomic_fetch_xor(&self->members[packet->out].crc, (unsigned)packet->check);
     if (vc_out_at(self->outs, packet->out).role != VC_PART_CODES) {
         return spool_store(ctx, self, packet);
     }
     while (self->current < packet->out) {
-        VC_TRY(finish_member(ctx, self));
+        VC_CALL(finish_member(ctx, self));
     }
-    VC_TRY(append_packet(ctx, self, packet));
-out:
-    return status;
+    return append_packet(ctx, self, packet);
 }
 
 static enum vc_status deflate_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes)
 {
     struct npz_sink *self = sink->self;
-    enum vc_status status = VC_OK;
 
     while (self->current < self->outs->n) {
-        VC_TRY(finish_member(ctx, self));
+        VC_CALL(finish_member(ctx, self));
     }
-    VC_TRY(vc_npz_sink_close_archive(ctx, self, self->position, file_bytes));
-out:
-    return status;
+    return vc_npz_sink_close_archive(ctx, self, self->position, file_bytes);
 }
 
 /* vc_sink_ops.interrupt: whoever waits in wait_decided gives up. */

@@ -70,16 +70,13 @@ static bool has_suffix(const struct vc_zip_entry *entry)
 static enum vc_status append_shape(struct vc_ctx *ctx, struct opening *o, size_t member, const uint64_t *shape,
                                    unsigned n_dims)
 {
-    enum vc_status status = VC_OK;
-
-    VC_TRY(VC_GROW(ctx, VC_TAG_NAMES, o->self->shapes, o->max_shapes, o->n_shapes + n_dims + 1));
+    VC_CALL(VC_GROW(ctx, VC_TAG_NAMES, o->self->shapes, o->max_shapes, o->n_shapes + n_dims + 1));
     o->shape_at[member] = o->n_shapes;
     if (n_dims > 0) {
         memcpy(o->self->shapes + o->n_shapes, shape, n_dims * sizeof *shape);
     }
     o->n_shapes += n_dims;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A member that is no array of numbers, but `what`: one dimension of bytes, all that it has. */
@@ -124,9 +121,8 @@ static enum vc_status note_array(struct vc_ctx *ctx, struct opening *o, size_t i
     struct npz_member *member = &o->self->members[index];
     const struct vc_zip_entry *entry = member->entry;
     struct vc_npy_header header;
-    enum vc_status status;
 
-    VC_TRY(vc_npy_parse(ctx, text, n, &header));
+    VC_CALL(vc_npy_parse(ctx, text, n, &header));
     if (!header.pickled && entry->size_bytes - n != header.data_bytes) {
         return vc_fail(ctx, VC_E_FORMAT, "holds %" PRIu64 " bytes of data, but its shape and dtype need %" PRIu64,
                        entry->size_bytes - n, header.data_bytes);
@@ -136,7 +132,7 @@ static enum vc_status note_array(struct vc_ctx *ctx, struct opening *o, size_t i
         o->unlisted_bytes += may_hold_weights(&header) ? entry->size_bytes - n : 0;
         return carry_bytes(ctx, o, index, header.other);
     }
-    VC_TRY(vc_npy_data_init(ctx, &member->data, &header));
+    VC_CALL(vc_npy_data_init(ctx, &member->data, &header));
     member->kind = NPZ_ARRAY;
     member->header_bytes = n;
     member->header_crc = vc_crc32(0, text, n);
@@ -146,24 +142,19 @@ static enum vc_status note_array(struct vc_ctx *ctx, struct opening *o, size_t i
     o->n_arrays++;
     o->heads[index] = (struct tensor_head){
         .dtype = vc_npy_meaning(&header, o->void_as), .n_dims = header.n_dims, .n_elems = header.n_elems};
-    VC_TRY(append_shape(ctx, o, index, header.shape, header.n_dims));
-out:
-    return status;
+    return append_shape(ctx, o, index, header.shape, header.n_dims);
 }
 
 /* How long the npy header is; it has to lie inside the member. */
 static enum vc_status header_bytes(struct vc_ctx *ctx, const struct vc_zip_entry *entry, const unsigned char *prefix,
                                    size_t n, size_t *bytes)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_npy_header_bytes(ctx, prefix, n, bytes));
+    VC_CALL(vc_npy_header_bytes(ctx, prefix, n, bytes));
     if (*bytes > entry->size_bytes) {
         return vc_fail(ctx, VC_E_FORMAT, "ends inside the npy header: %" PRIu64 " bytes of %zu", entry->size_bytes,
                        *bytes);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A stored member. head: its first n_head bytes, which the walk has read anyway; a longer header is read again whole.

@@ -48,16 +48,15 @@ static bool has_bare_name(const struct npz_sink *self, struct vc_out_tensor out)
 static enum vc_status name_members(struct vc_ctx *ctx, struct npz_sink *self)
 {
     const struct vc_out_list *outs = self->outs;
-    enum vc_status status = VC_OK;
     size_t total = 0;
     char *at;
 
     for (size_t i = 0; i < outs->n; i++) {
-        VC_TRY(vc_check_cancelled(ctx));
+        VC_CALL(vc_check_cancelled(ctx));
         total += strlen(vc_out_at(outs, i).name) + sizeof ".npy";
     }
     self->names = vc_alloc(ctx, VC_TAG_NAMES, total);
-    VC_TRY_ALLOC(self->names);
+    VC_CALL_ALLOC(self->names);
     at = self->names;
     for (size_t i = 0; i < outs->n; i++) {
         struct vc_zip_member *zip = &self->members[i].zip;
@@ -66,20 +65,19 @@ static enum vc_status name_members(struct vc_ctx *ctx, struct npz_sink *self)
         memcpy(at, vc_out_at(outs, i).name, n);
         memcpy(at + n, ".npy", sizeof ".npy");
         if (n == 0) {
-            VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "tensor %zu has an empty name, which an npz cannot hold", i));
+            VC_CALL(vc_fail(ctx, VC_E_UNSUPPORTED, "tensor %zu has an empty name, which an npz cannot hold", i));
         }
         n += has_bare_name(self, vc_out_at(outs, i)) ? 0 : 4;
         at[n] = '\0';
         if (n > VC_ZIP_MAX_NAME) {
-            VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "the name of tensor %zu has %zu bytes; zip allows %zu", i, n,
-                           VC_ZIP_MAX_NAME));
+            VC_CALL(vc_fail(ctx, VC_E_UNSUPPORTED, "the name of tensor %zu has %zu bytes; zip allows %zu", i, n,
+                            VC_ZIP_MAX_NAME));
         }
         zip->name = at;
         zip->name_bytes = n;
         at += n + 1;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Two members of one name: "w" and "w.scale" are in the source, and "w" is quantized, which gives a second "w.scale".
@@ -152,15 +150,13 @@ static uint32_t own_header_bytes(const struct vc_out_tensor *out)
  */
 static enum vc_status place_members(struct vc_ctx *ctx, struct npz_sink *self, uint64_t *end)
 {
-    enum vc_status status = VC_OK;
-
     *end = 0;
     for (size_t i = 0; i < self->outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(self->outs, i);
         struct npz_out *member = &self->members[i];
 
-        VC_TRY(vc_check_cancelled(ctx));
-        VC_TRY(measure_header(ctx, &out, &member->header_bytes));
+        VC_CALL(vc_check_cancelled(ctx));
+        VC_CALL(measure_header(ctx, &out, &member->header_bytes));
         member->own_header = own_header_bytes(&out);
         if (!vc_add_u64(out.size_bytes, member->header_bytes, &member->zip.size_bytes) ||
             !vc_zip_place(&member->zip, *end, member->zip.size_bytes) ||
@@ -170,8 +166,7 @@ static enum vc_status place_members(struct vc_ctx *ctx, struct npz_sink *self, u
         member->zip.method = VC_ZIP_METHOD_STORED;
         member->zip.packed_bytes = member->zip.size_bytes;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The manifest is the last member; its text is known already, so its CRC is, too. */
@@ -210,46 +205,40 @@ enum vc_status vc_npz_sink_layout(struct vc_ctx *ctx, struct vc_sink *sink, cons
                                   uint64_t *file_bytes)
 {
     struct npz_sink *self = sink->self;
-    enum vc_status status = VC_OK;
     uint64_t end;
 
     self->outs = outs;
     vc_plain_note_outs(outs, &sink->loader);
     self->members = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *self->members);
-    VC_TRY_ALLOC(self->members);
-    VC_TRY(name_members(ctx, self));
-    VC_TRY(vc_manifest_write(ctx, outs, &self->manifest));
-    VC_TRY(self->manifest.status);
+    VC_CALL_ALLOC(self->members);
+    VC_CALL(name_members(ctx, self));
+    VC_CALL(vc_manifest_write(ctx, outs, &self->manifest));
+    VC_CALL(self->manifest.status);
     self->manifest_zip.name = VC_MANIFEST_NAME;
     self->manifest_zip.name_bytes = strlen(VC_MANIFEST_NAME);
-    VC_TRY(refuse_same_names(ctx, self));
-    VC_TRY(place_members(ctx, self, &end));
+    VC_CALL(refuse_same_names(ctx, self));
+    VC_CALL(place_members(ctx, self, &end));
     sink->memory_bytes = VC_DIRECTORY_BUFFER_BYTES;
     if (sink->ordered) {
         sink->memory_bytes += vc_npz_deflate_plan(self);
         *file_bytes = 0;
         return VC_OK;
     }
-    VC_TRY(place_manifest(self, &end));
+    VC_CALL(place_manifest(self, &end));
     self->file_bytes = end + closing_bytes(self, end);
     *file_bytes = self->file_bytes;
-    VC_TRY(vc_outfile_need(ctx, self->file, self->file_bytes));
-out:
-    return status;
+    return vc_outfile_need(ctx, self->file, self->file_bytes);
 }
 
 /* vc_sink_ops.begin of both sinks. */
 enum vc_status vc_npz_sink_begin(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct npz_sink *self = sink->self;
-    enum vc_status status = VC_OK;
 
     if (sink->ordered) {
-        VC_TRY(vc_npz_deflate_begin(ctx, self));
+        VC_CALL(vc_npz_deflate_begin(ctx, self));
     }
-    VC_TRY(vc_outfile_begin(ctx, self->file));
-out:
-    return status;
+    return vc_outfile_begin(ctx, self->file);
 }
 
 /* ---- stored pieces ---- */
@@ -342,13 +331,10 @@ static enum vc_status write_manifest(struct vc_ctx *ctx, struct npz_sink *self)
 {
     const struct vc_zip_member *zip = &self->manifest_zip;
     unsigned char local[VC_ZIP_LOCAL_MAX + sizeof VC_MANIFEST_NAME];
-    enum vc_status status = VC_OK;
 
     vc_zip_put_local(zip, local);
-    VC_TRY(vc_npz_put(ctx, self, zip->local_offset, local, (size_t)(zip->data_offset - zip->local_offset)));
-    VC_TRY(vc_npz_put(ctx, self, zip->data_offset, self->manifest.data, self->manifest.n));
-out:
-    return status;
+    VC_CALL(vc_npz_put(ctx, self, zip->local_offset, local, (size_t)(zip->data_offset - zip->local_offset)));
+    return vc_npz_put(ctx, self, zip->data_offset, self->manifest.data, self->manifest.n);
 }
 
 /* Manifest, directory, end records; the directory goes through a buffer, because there may be a million members. */

@@ -36,37 +36,35 @@ static enum vc_status take_tensor(struct onnx_program_reader *r, const struct vc
     struct seen *s = to;
     struct vc_span packed = f->data;
     uint64_t value;
-    enum vc_status status = VC_OK;
 
     switch (f->number) {
     case ONNX_TENSOR_DIMS:
         if (f->type == VC_WIRE_VARINT) {
             return add_dim(r, s, f->value);
         }
-        VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "the shape of a tensor"));
+        VC_CALL(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "the shape of a tensor"));
         while (packed.n != 0) {
-            VC_TRY(vc_wire_varint(&r->wire, &packed, &value));
-            VC_TRY(add_dim(r, s, value));
+            VC_CALL(vc_wire_varint(&r->wire, &packed, &value));
+            VC_CALL(add_dim(r, s, value));
         }
         break;
     case ONNX_TENSOR_TYPE:
-        VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_VARINT, "the data_type of a tensor"));
+        VC_CALL(vc_wire_expect(&r->wire, f, VC_WIRE_VARINT, "the data_type of a tensor"));
         s->type = f->value < ONNX_N_TYPES ? (uint32_t)f->value : 0;
         break;
     case ONNX_TENSOR_RAW:
-        VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "the raw_data of a tensor"));
+        VC_CALL(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "the raw_data of a tensor"));
         s->has_raw = true;
         s->raw = f->data;
         break;
     case ONNX_TENSOR_LOCATION:
-        VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_VARINT, "the data_location of a tensor"));
+        VC_CALL(vc_wire_expect(&r->wire, f, VC_WIRE_VARINT, "the data_location of a tensor"));
         s->external = f->value != 0;
         break;
     default:
         break;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The elements, from raw_data or number by number. */
@@ -108,13 +106,12 @@ static enum vc_status read_tensor(struct onnx_program_reader *r, const struct vc
     struct vc_program_tensor *tensor = vc_onnx_items(r, 1, sizeof *tensor);
     uint64_t *shape;
     uint64_t n = 1;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(tensor);
-    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "a tensor in a node"));
-    VC_TRY(vc_onnx_each(r, field->data, take_tensor, &s));
+    VC_CALL_ALLOC(tensor);
+    VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "a tensor in a node"));
+    VC_CALL(vc_onnx_each(r, field->data, take_tensor, &s));
     shape = vc_onnx_items(r, s.n_dims, sizeof *shape);
-    VC_TRY_ALLOC(shape);
+    VC_CALL_ALLOC(shape);
     for (unsigned d = 0; d < s.n_dims; d++) {
         shape[d] = s.dims[d];
         if (!vc_mul_u64(n, s.dims[d], &n) || n > INT64_MAX / 16) {
@@ -128,10 +125,9 @@ static enum vc_status read_tensor(struct onnx_program_reader *r, const struct vc
     *out = tensor;
     if (tensor->dtype != VC_DTYPE_RAW && !s.external) {
         tensor->n_bytes = vc_dtype_bytes(tensor->dtype, n);
-        VC_TRY(tensor->n_bytes <= VC_PROGRAM_MAX_INLINE ? read_elements(r, field->data, &s, tensor) : VC_OK);
+        VC_CALL(tensor->n_bytes <= VC_PROGRAM_MAX_INLINE ? read_elements(r, field->data, &s, tensor) : VC_OK);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- lists ---- */
@@ -151,7 +147,6 @@ static enum vc_status count_items(struct onnx_program_reader *r, const struct vc
     struct items *items = to;
     struct vc_span packed = f->data;
     uint64_t value;
-    enum vc_status status = VC_OK;
 
     if (f->number != items->number) {
         return VC_OK;
@@ -169,11 +164,10 @@ static enum vc_status count_items(struct onnx_program_reader *r, const struct vc
                                             f->all.at, f->data.n);
     }
     while (packed.n != 0) {
-        VC_TRY(vc_wire_varint(&r->wire, &packed, &value));
+        VC_CALL(vc_wire_varint(&r->wire, &packed, &value));
         items->n++;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static double float_of(uint64_t bits)
@@ -189,35 +183,31 @@ static enum vc_status take_ints(struct onnx_program_reader *r, const struct vc_f
 {
     struct vc_span packed = f->data;
     uint64_t value;
-    enum vc_status status = VC_OK;
 
     if (f->type != VC_WIRE_BYTES) {
         items->ints[items->n++] = (int64_t)f->value;
         return vc_wire_expect(&r->wire, f, VC_WIRE_VARINT, "an integer in an attribute");
     }
     while (packed.n != 0) {
-        VC_TRY(vc_wire_varint(&r->wire, &packed, &value));
+        VC_CALL(vc_wire_varint(&r->wire, &packed, &value));
         items->ints[items->n++] = (int64_t)value;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status take_floats(struct onnx_program_reader *r, const struct vc_field *f, struct items *items)
 {
     unsigned char bytes[8] = {0};
-    enum vc_status status = VC_OK;
 
     if (f->type != VC_WIRE_BYTES) {
         items->floats[items->n++] = float_of(f->value);
         return vc_wire_expect(&r->wire, f, VC_WIRE_FIXED32, "a float in an attribute");
     }
     for (uint64_t at = 0; at < f->data.n; at += 4) {
-        VC_TRY(vc_wire_read(&r->wire, f->data.at + at, bytes, 4));
+        VC_CALL(vc_wire_read(&r->wire, f->data.at + at, bytes, 4));
         items->floats[items->n++] = float_of(vc_le64(bytes));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status take_items(struct onnx_program_reader *r, const struct vc_field *f, void *to)
@@ -236,22 +226,20 @@ static enum vc_status read_list(struct onnx_program_reader *r, struct vc_span me
 {
     struct items items = {.number = number};
     void *room;
-    enum vc_status status;
 
-    VC_TRY(vc_onnx_each(r, message, count_items, &items));
+    VC_CALL(vc_onnx_each(r, message, count_items, &items));
     room = vc_onnx_items(r, items.n, sizeof(int64_t)); /* as large as a double, and not smaller than a pointer */
-    VC_TRY_ALLOC(room);
+    VC_CALL_ALLOC(room);
     items = (struct items){.number = number,
                            .ints = number == ONNX_ATTRIBUTE_INTS ? room : NULL,
                            .floats = number == ONNX_ATTRIBUTE_FLOATS ? room : NULL,
                            .strings = number == ONNX_ATTRIBUTE_STRINGS ? room : NULL};
-    VC_TRY(vc_onnx_each(r, message, take_items, &items));
+    VC_CALL(vc_onnx_each(r, message, take_items, &items));
     attr->n = items.n;
     attr->ints = items.ints;
     attr->floats = items.floats;
     attr->strings = items.strings;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- attributes ---- */
@@ -321,17 +309,14 @@ enum vc_status vc_onnx_attribute_read(struct onnx_program_reader *r, const struc
 {
     struct vc_program_attr *attr = to;
     struct attribute_reader reader = {.attr = attr};
-    enum vc_status status;
 
     *attr = (struct vc_program_attr){.name = "", .s = ""};
-    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "an attribute"));
-    VC_TRY(vc_onnx_each(r, field->data, take_attribute, &reader));
+    VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "an attribute"));
+    VC_CALL(vc_onnx_each(r, field->data, take_attribute, &reader));
     attr->kind = kind_of(&reader);
-    VC_TRY(attr->kind == VC_PROGRAM_TENSOR    ? read_tensor(r, &reader.tensor, &attr->tensor)
+    return attr->kind == VC_PROGRAM_TENSOR    ? read_tensor(r, &reader.tensor, &attr->tensor)
            : attr->kind == VC_PROGRAM_INTS    ? read_list(r, field->data, ONNX_ATTRIBUTE_INTS, attr)
            : attr->kind == VC_PROGRAM_FLOATS  ? read_list(r, field->data, ONNX_ATTRIBUTE_FLOATS, attr)
            : attr->kind == VC_PROGRAM_STRINGS ? read_list(r, field->data, ONNX_ATTRIBUTE_STRINGS, attr)
-                                              : VC_OK);
-out:
-    return status;
+                                              : VC_OK;
 }

@@ -38,9 +38,8 @@ static enum vc_status make_constants(struct vc_ctx *ctx, struct onnx_sink *self,
     struct onnx_constant *scale = &edits->coded_constants[edits->n_coded_constants];
     struct onnx_constant *zero = scale + 1;
     uint32_t bits;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(numbers);
+    VC_CALL_ALLOC(numbers);
     for (const struct onnx_coded *other = edits->coded; other < value; other++) {
         if (memcmp(&other->edit->scale, &edit->scale, sizeof edit->scale) == 0 &&
             memcmp(other->edit->numbers, edit->numbers, 2 * sizeof *numbers) == 0) {
@@ -52,14 +51,13 @@ static enum vc_status make_constants(struct vc_ctx *ctx, struct onnx_sink *self,
     memcpy(&bits, &edit->scale, sizeof bits);
     numbers[0] = (int64_t)bits;
     numbers[1] = edit->numbers[0];
-    VC_TRY(vc_onnx_choose_name(ctx, self, name, ".scale", &value->scale));
-    VC_TRY(vc_onnx_choose_name(ctx, self, name, ".zero_point", &value->zero));
+    VC_CALL(vc_onnx_choose_name(ctx, self, name, ".scale", &value->scale));
+    VC_CALL(vc_onnx_choose_name(ctx, self, name, ".zero_point", &value->zero));
     *scale = (struct onnx_constant){value->scale, ONNX_NONE, ONNX_FLOAT, true, 1, numbers};
     *zero = (struct onnx_constant){value->zero, ONNX_NONE, edit->numbers[1] != 0 ? ONNX_INT8 : ONNX_UINT8,
                                    true,        1,         numbers + 1};
     edits->n_coded_constants += 2;
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status plan_value(struct vc_ctx *ctx, struct onnx_sink *self, const struct vc_graph_edit *edit)
@@ -68,26 +66,23 @@ static enum vc_status plan_value(struct vc_ctx *ctx, struct onnx_sink *self, con
     size_t symbol = vc_onnx_symbol_find(&self->source->symbols, ONNX_MAIN, edit->value);
     struct onnx_coded *value = &edits->coded[edits->n_coded];
     const struct onnx_symbol *s;
-    enum vc_status status;
 
     if (symbol == ONNX_NONE || edits->coded_of[symbol] != ONNX_NONE) {
         return vc_fail(ctx, VC_E_INTERNAL, "the graph has no value '%s' that could become codes", edit->value);
     }
     s = &self->source->symbols.list[symbol];
     *value = (struct onnx_coded){.symbol = symbol, .edit = edit, .input = s->n_made == 0};
-    VC_TRY(vc_onnx_choose_name(ctx, self, s->name, value->input ? ".decoded" : ".float", &value->other));
-    VC_TRY(vc_onnx_choose_name(ctx, self, s->name, ".codes", &value->codes));
-    VC_TRY(make_constants(ctx, self, value));
+    VC_CALL(vc_onnx_choose_name(ctx, self, s->name, value->input ? ".decoded" : ".float", &value->other));
+    VC_CALL(vc_onnx_choose_name(ctx, self, s->name, ".codes", &value->codes));
+    VC_CALL(make_constants(ctx, self, value));
     edits->coded_of[symbol] = edits->n_coded++;
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_onnx_plan_codes(struct vc_ctx *ctx, struct onnx_sink *self)
 {
     const struct vc_out_list *outs = self->outs;
     struct onnx_edits *edits = &self->edits;
-    enum vc_status status = VC_OK;
     size_t n = 0;
 
     for (size_t i = 0; i < outs->n_graph_edits; i++) {
@@ -97,19 +92,18 @@ enum vc_status vc_onnx_plan_codes(struct vc_ctx *ctx, struct onnx_sink *self)
         return VC_OK;
     }
     edits->coded = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *edits->coded);
-    VC_TRY_ALLOC(edits->coded);
+    VC_CALL_ALLOC(edits->coded);
     edits->coded_constants = vc_calloc_array(ctx, VC_TAG_NAMES, 2 * n, sizeof *edits->coded_constants);
-    VC_TRY_ALLOC(edits->coded_constants);
+    VC_CALL_ALLOC(edits->coded_constants);
     edits->coded_of = vc_alloc_array(ctx, VC_TAG_NAMES, self->source->symbols.n, sizeof *edits->coded_of);
-    VC_TRY_ALLOC(edits->coded_of);
+    VC_CALL_ALLOC(edits->coded_of);
     for (size_t i = 0; i < self->source->symbols.n; i++) {
         edits->coded_of[i] = ONNX_NONE;
     }
     for (size_t i = 0; i < outs->n_graph_edits; i++) {
-        VC_TRY(is_codes(&outs->graph_edits[i]) ? plan_value(ctx, self, &outs->graph_edits[i]) : VC_OK);
+        VC_CALL(is_codes(&outs->graph_edits[i]) ? plan_value(ctx, self, &outs->graph_edits[i]) : VC_OK);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the new graph ---- */
@@ -142,13 +136,11 @@ static enum vc_status add_nodes(struct onnx_layout *l, const struct onnx_coded *
 enum vc_status vc_onnx_add_coded_inputs(struct onnx_layout *l)
 {
     const struct onnx_edits *edits = &l->self->edits;
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; i < edits->n_coded; i++) {
-        VC_TRY(edits->coded[i].input ? add_nodes(l, &edits->coded[i]) : VC_OK);
+        VC_CALL(edits->coded[i].input ? add_nodes(l, &edits->coded[i]) : VC_OK);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The value in that input or output of a node, where the node gets another name for it; *value NULL: it does not. */
@@ -156,35 +148,31 @@ static enum vc_status find_coded(struct onnx_layout *l, const struct vc_field *f
 {
     const struct onnx_edits *edits = &l->self->edits;
     size_t symbol;
-    enum vc_status status;
 
     *value = NULL;
-    VC_TRY(vc_onnx_string_read(&l->r, field, "the input or output of a node"));
+    VC_CALL(vc_onnx_string_read(&l->r, field, "the input or output of a node"));
     symbol = vc_onnx_symbol_find(&l->self->source->symbols, ONNX_MAIN, l->r.name);
     if (symbol != ONNX_NONE && edits->coded_of[symbol] != ONNX_NONE &&
         edits->coded[edits->coded_of[symbol]].input == (field->number == ONNX_NODE_INPUT)) {
         *value = &edits->coded[edits->coded_of[symbol]];
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_onnx_add_coded_name(struct onnx_layout *l, const struct vc_field *field, bool *done)
 {
     const struct onnx_coded *value = NULL;
     size_t from = l->self->literals.n;
-    enum vc_status status = VC_OK;
 
     if (!*done && (field->number == ONNX_NODE_INPUT || field->number == ONNX_NODE_OUTPUT)) {
-        VC_TRY(find_coded(l, field, &value));
+        VC_CALL(find_coded(l, field, &value));
         *done = value != NULL;
     }
     if (value != NULL) {
         vc_wire_put_string(&l->self->literals, field->number, value->other);
-        VC_TRY(vc_onnx_add_literal(l, from));
+        VC_CALL(vc_onnx_add_literal(l, from));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_onnx_add_coded_outputs(struct onnx_layout *l, const struct vc_field *node)
@@ -192,15 +180,13 @@ enum vc_status vc_onnx_add_coded_outputs(struct onnx_layout *l, const struct vc_
     const struct onnx_coded *value;
     struct vc_span rest = node->data;
     struct vc_field f;
-    enum vc_status status = VC_OK;
 
     while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
+        VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
         if (f.number == ONNX_NODE_OUTPUT) {
-            VC_TRY(find_coded(l, &f, &value));
-            VC_TRY(value != NULL ? add_nodes(l, value) : VC_OK);
+            VC_CALL(find_coded(l, &f, &value));
+            VC_CALL(value != NULL ? add_nodes(l, value) : VC_OK);
         }
     }
-out:
-    return status;
+    return VC_OK;
 }

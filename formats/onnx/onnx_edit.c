@@ -69,10 +69,9 @@ size_t vc_onnx_edits_find(const struct onnx_edits *edits, size_t symbol, size_t 
 static enum vc_status name_edits(struct resolving *e)
 {
     const struct vc_out_list *outs = e->self->outs;
-    enum vc_status status = VC_OK;
 
     e->edits->named = vc_alloc_array(e->ctx, VC_TAG_NAMES, outs->n_graph_edits, sizeof *e->edits->named);
-    VC_TRY_ALLOC(e->edits->named);
+    VC_CALL_ALLOC(e->edits->named);
     for (size_t i = 0; i < outs->n_graph_edits; i++) {
         const struct vc_graph_edit *edit = &outs->graph_edits[i];
         size_t symbol = vc_onnx_symbol_find(&e->self->source->symbols, ONNX_MAIN, edit->value);
@@ -83,8 +82,7 @@ static enum vc_status name_edits(struct resolving *e)
         e->edits->named[e->edits->n_named++] = (struct onnx_named_edit){symbol, edit};
     }
     qsort(e->edits->named, e->edits->n_named, sizeof *e->edits->named, compare_named);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- attributes ---- */
@@ -95,13 +93,12 @@ enum vc_status vc_onnx_attribute_look(struct onnx_reader *r, struct vc_span mess
     uint64_t type = 0;
     uint32_t found = 0;
     struct vc_field f;
-    enum vc_status status = VC_OK;
 
     r->name[0] = '\0';
     while (message.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &message, &f));
+        VC_CALL(vc_wire_field(&r->wire, &message, &f));
         if (f.number == ONNX_ATTRIBUTE_NAME) {
-            VC_TRY(vc_onnx_string_read(r, &f, "the name of an attribute"));
+            VC_CALL(vc_onnx_string_read(r, &f, "the name of an attribute"));
         } else if (f.number == ONNX_ATTRIBUTE_TYPE) {
             type = f.value;
         } else if (f.number == ONNX_ATTRIBUTE_I || f.number == ONNX_ATTRIBUTE_INTS) {
@@ -112,8 +109,7 @@ enum vc_status vc_onnx_attribute_look(struct onnx_reader *r, struct vc_span mess
               : type == ONNX_ATTRIBUTE_TYPE_INT  ? ONNX_ATTRIBUTE_I
               : type == ONNX_ATTRIBUTE_TYPE_INTS ? ONNX_ATTRIBUTE_INTS
                                                  : 0;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Fails where the node has no such attribute, or one that is no such number. */
@@ -164,7 +160,6 @@ static bool is_same(const struct vc_graph_edit *a, const struct vc_graph_edit *b
 static enum vc_status add_change(struct resolving *e, size_t first, struct onnx_change change)
 {
     struct onnx_edits *edits = e->edits;
-    enum vc_status status;
 
     for (size_t i = first; change.edit != NULL && i < edits->n_changes; i++) {
         if (is_same(edits->changes[i].edit, change.edit)) {
@@ -172,21 +167,17 @@ static enum vc_status add_change(struct resolving *e, size_t first, struct onnx_
             return VC_OK;
         }
     }
-    VC_TRY(VC_GROW(e->ctx, VC_TAG_NAMES, edits->changes, edits->changes_capacity, edits->n_changes + 1));
+    VC_CALL(VC_GROW(e->ctx, VC_TAG_NAMES, edits->changes, edits->changes_capacity, edits->n_changes + 1));
     edits->changes[edits->n_changes++] = change;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The value in an input or output of a node. */
 static enum vc_status symbol_of(struct resolving *e, const struct vc_field *field, size_t *symbol)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_onnx_string_read(&e->r, field, "the input or output of a node"));
+    VC_CALL(vc_onnx_string_read(&e->r, field, "the input or output of a node"));
     *symbol = field->data.n == 0 ? ONNX_NONE : vc_onnx_symbol_find(&e->self->source->symbols, ONNX_MAIN, e->r.name);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Input `edit->input` of the node, as a symbol. */
@@ -218,19 +209,18 @@ static enum vc_status take_node(struct resolving *e, const struct vc_field *node
     struct vc_span rest = node->data;
     size_t symbol, at, n, i;
     struct vc_field f;
-    enum vc_status status = VC_OK;
 
     while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&e->r.wire, &rest, &f));
+        VC_CALL(vc_wire_field(&e->r.wire, &rest, &f));
         if (f.number != ONNX_NODE_OUTPUT) {
             continue;
         }
-        VC_TRY(symbol_of(e, &f, &symbol));
+        VC_CALL(symbol_of(e, &f, &symbol));
         at = symbol == ONNX_NONE ? 0 : vc_onnx_edits_find(edits, symbol, &n);
         for (i = at; symbol != ONNX_NONE && i < at + n; i++) {
             e->seen[i] = true;
             if (changes_node(edits->named[i].edit)) {
-                VC_TRY(add_change(
+                VC_CALL(add_change(
                     e, first, (struct onnx_change){node->all.at, symbol, edits->named[i].edit, ONNX_NONE, ONNX_NONE}));
             }
         }
@@ -238,11 +228,10 @@ static enum vc_status take_node(struct resolving *e, const struct vc_field *node
     for (i = first; i < edits->n_changes; i++) {
         struct onnx_change *change = &edits->changes[i];
 
-        VC_TRY(change->edit->kind == VC_GRAPH_EDIT_INPUT ? find_input(e, node, change)
-                                                         : check_attribute(e, node, change));
+        VC_CALL(change->edit->kind == VC_GRAPH_EDIT_INPUT ? find_input(e, node, change)
+                                                          : check_attribute(e, node, change));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A node of the source that the new graph has no more: it stood between an initializer and its name. */
@@ -262,13 +251,12 @@ static enum vc_status find_nodes(struct resolving *e)
 {
     struct vc_span rest = e->self->source->graph;
     struct vc_field f;
-    enum vc_status status = VC_OK;
 
     e->seen = vc_calloc_array(e->ctx, VC_TAG_NAMES, e->edits->n_named, sizeof *e->seen);
-    VC_TRY_ALLOC(e->seen);
+    VC_CALL_ALLOC(e->seen);
     while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&e->r.wire, &rest, &f));
-        VC_TRY(f.number == ONNX_GRAPH_NODE && !is_dropped(e, &f) ? take_node(e, &f) : VC_OK);
+        VC_CALL(vc_wire_field(&e->r.wire, &rest, &f));
+        VC_CALL(f.number == ONNX_GRAPH_NODE && !is_dropped(e, &f) ? take_node(e, &f) : VC_OK);
     }
     for (size_t i = 0; i < e->edits->n_named; i++) {
         if (!e->seen[i] && changes_node(e->edits->named[i].edit)) {
@@ -276,8 +264,7 @@ static enum vc_status find_nodes(struct resolving *e)
                            e->edits->named[i].edit->value);
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- what new constants stand for ---- */
@@ -286,16 +273,14 @@ out:
 static enum vc_status look_at_tensor(struct resolving *e, struct vc_span message, struct old *old)
 {
     struct vc_field f;
-    enum vc_status status = VC_OK;
 
     old->scalar = true;
     while (message.n != 0) {
-        VC_TRY(vc_wire_field(&e->r.wire, &message, &f));
+        VC_CALL(vc_wire_field(&e->r.wire, &message, &f));
         old->scalar = old->scalar && f.number != ONNX_TENSOR_DIMS;
         old->type = f.number == ONNX_TENSOR_TYPE ? (uint32_t)vc_min_u64(f.value, ONNX_N_TYPES) : old->type;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The value of a Constant node: a tensor, a number or a list. */
@@ -305,21 +290,18 @@ static enum vc_status look_at_constant(struct resolving *e, struct vc_span messa
     struct vc_span rest = message;
     uint32_t number;
     struct vc_field f;
-    enum vc_status status;
 
-    VC_TRY(vc_onnx_attribute_look(&e->r, message, &number));
+    VC_CALL(vc_onnx_attribute_look(&e->r, message, &number));
     if (number != 0 && strncmp(e->r.name, "value_int", strlen("value_int")) == 0) {
         old->type = ONNX_INT64;
         old->scalar = number == ONNX_ATTRIBUTE_I;
         return VC_OK;
     }
     while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&e->r.wire, &rest, &f));
+        VC_CALL(vc_wire_field(&e->r.wire, &rest, &f));
         tensor = f.number == ONNX_ATTRIBUTE_T ? f.data : tensor;
     }
-    VC_TRY(tensor.n != 0 ? look_at_tensor(e, tensor, old) : VC_OK);
-out:
-    return status;
+    return tensor.n != 0 ? look_at_tensor(e, tensor, old) : VC_OK;
 }
 
 /* A node: if it is a Constant whose value edits replace, that is remembered. */
@@ -330,28 +312,26 @@ static enum vc_status take_constant(struct resolving *e, const struct vc_field *
     size_t symbol = ONNX_NONE;
     bool constant = false;
     struct vc_field f;
-    enum vc_status status = VC_OK;
 
     while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&e->r.wire, &rest, &f));
+        VC_CALL(vc_wire_field(&e->r.wire, &rest, &f));
         if (f.number == ONNX_NODE_OUTPUT) {
-            VC_TRY(symbol_of(e, &f, &symbol));
+            VC_CALL(symbol_of(e, &f, &symbol));
             if (symbol == ONNX_NONE || e->old[symbol].n_replaced == 0) {
                 return VC_OK;
             }
         } else if (f.number == ONNX_NODE_OP) {
-            VC_TRY(vc_onnx_string_read(&e->r, &f, "the operator of a node"));
+            VC_CALL(vc_onnx_string_read(&e->r, &f, "the operator of a node"));
             constant = strcmp(e->r.name, "Constant") == 0;
         } else if (f.number == ONNX_NODE_ATTRIBUTE) {
-            VC_TRY(look_at_constant(e, f.data, &old));
+            VC_CALL(look_at_constant(e, f.data, &old));
         }
     }
     if (constant && symbol != ONNX_NONE) {
         old.n_replaced = e->old[symbol].n_replaced;
         e->old[symbol] = old;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Fills `old` for the inputs that become constants. */
@@ -361,10 +341,9 @@ static enum vc_status find_constants(struct resolving *e)
     struct vc_span rest = source->graph;
     bool nodes = false;
     struct vc_field f;
-    enum vc_status status = VC_OK;
 
     e->old = vc_calloc_array(e->ctx, VC_TAG_NAMES, source->symbols.n, sizeof *e->old);
-    VC_TRY_ALLOC(e->old);
+    VC_CALL_ALLOC(e->old);
     for (size_t i = 0; i < e->edits->n_changes; i++) {
         size_t symbol = e->edits->changes[i].old;
         size_t tensor = symbol == ONNX_NONE ? ONNX_NONE : source->symbols.list[symbol].tensor;
@@ -381,11 +360,10 @@ static enum vc_status find_constants(struct resolving *e)
         }
     }
     while (nodes && rest.n != 0) {
-        VC_TRY(vc_wire_field(&e->r.wire, &rest, &f));
-        VC_TRY(f.number == ONNX_GRAPH_NODE ? take_constant(e, &f) : VC_OK);
+        VC_CALL(vc_wire_field(&e->r.wire, &rest, &f));
+        VC_CALL(f.number == ONNX_GRAPH_NODE ? take_constant(e, &f) : VC_OK);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- new constants ---- */
@@ -408,15 +386,13 @@ static bool is_replaced(const struct resolving *e, size_t symbol)
 static enum vc_status replace(struct resolving *e, size_t symbol)
 {
     struct onnx_sink *self = e->self;
-    enum vc_status status = VC_OK;
 
     self->gone[symbol] |= ONNX_INPUT_GONE | ONNX_REPLACED;
     if (self->source->symbols.list[symbol].tensor == ONNX_NONE) {
-        VC_TRY(add_change(e, e->edits->n_changes,
-                          (struct onnx_change){e->old[symbol].node, symbol, NULL, ONNX_NONE, ONNX_NONE}));
+        VC_CALL(add_change(e, e->edits->n_changes,
+                           (struct onnx_change){e->old[symbol].node, symbol, NULL, ONNX_NONE, ONNX_NONE}));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The constant that the change's node will read: one for all nodes that read the same numbers in place of one value. */
@@ -427,7 +403,6 @@ static enum vc_status make_constant(struct resolving *e, size_t change)
     size_t symbol = edits->changes[change].old;
     const struct old *old = symbol == ONNX_NONE ? NULL : &e->old[symbol];
     struct onnx_constant *constant = &edits->constants[edits->n_constants];
-    enum vc_status status = VC_OK;
     char suffix[32];
 
     for (size_t i = 0; old != NULL && i < edits->n_constants; i++) {
@@ -448,14 +423,13 @@ static enum vc_status make_constant(struct resolving *e, size_t change)
     }
     if (is_replaced(e, symbol) && (e->self->gone[symbol] & ONNX_REPLACED) == 0) {
         constant->name = e->self->source->symbols.list[symbol].name;
-        VC_TRY(replace(e, symbol));
+        VC_CALL(replace(e, symbol));
     } else {
         (void)snprintf(suffix, sizeof suffix, ".input%u", edit->input);
-        VC_TRY(vc_onnx_choose_name(e->ctx, e->self, edit->value, suffix, &constant->name));
+        VC_CALL(vc_onnx_choose_name(e->ctx, e->self, edit->value, suffix, &constant->name));
     }
     edits->changes[change].constant = edits->n_constants++;
-out:
-    return status;
+    return VC_OK;
 }
 
 static int compare_changes(const void *a, const void *b)
@@ -471,16 +445,14 @@ static enum vc_status make_constants(struct resolving *e)
 {
     struct onnx_edits *edits = e->edits;
     size_t n_nodes = edits->n_changes;
-    enum vc_status status = VC_OK;
 
     edits->constants = vc_alloc_array(e->ctx, VC_TAG_NAMES, n_nodes, sizeof *edits->constants);
-    VC_TRY_ALLOC(edits->constants);
+    VC_CALL_ALLOC(edits->constants);
     for (size_t i = 0; i < n_nodes; i++) {
-        VC_TRY(edits->changes[i].edit->kind == VC_GRAPH_EDIT_INPUT ? make_constant(e, i) : VC_OK);
+        VC_CALL(edits->changes[i].edit->kind == VC_GRAPH_EDIT_INPUT ? make_constant(e, i) : VC_OK);
     }
     qsort(edits->changes, edits->n_changes, sizeof *edits->changes, compare_changes);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- planning ---- */

@@ -40,28 +40,25 @@ enum vc_status vc_onnx_add_edited_attribute(struct onnx_layout *l, const struct 
     uint32_t number;
     size_t mark;
     struct vc_field f;
-    enum vc_status status;
 
     *done = false;
-    VC_TRY(vc_onnx_attribute_look(&l->r, field->data, &number));
+    VC_CALL(vc_onnx_attribute_look(&l->r, field->data, &number));
     change = find_attribute(changes, n, l->r.name);
     if (change == NULL) {
         return VC_OK;
     }
     *done = true;
-    VC_TRY(vc_onnx_begin_message(l, &mark));
+    VC_CALL(vc_onnx_begin_message(l, &mark));
     while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
+        VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
         if (!added && f.number >= number) {
-            VC_TRY(add_numbers(l, number, change->edit));
+            VC_CALL(add_numbers(l, number, change->edit));
             added = true;
         }
-        VC_TRY(f.number != number ? vc_onnx_add_copy(l, f.all) : VC_OK);
+        VC_CALL(f.number != number ? vc_onnx_add_copy(l, f.all) : VC_OK);
     }
-    VC_TRY(added ? VC_OK : add_numbers(l, number, change->edit));
-    VC_TRY(vc_onnx_end_message(l, mark, ONNX_NODE_ATTRIBUTE));
-out:
-    return status;
+    VC_CALL(added ? VC_OK : add_numbers(l, number, change->edit));
+    return vc_onnx_end_message(l, mark, ONNX_NODE_ATTRIBUTE);
 }
 
 enum vc_status vc_onnx_add_edited_input(struct onnx_layout *l, const struct onnx_change *changes, size_t n, unsigned k,
@@ -69,18 +66,16 @@ enum vc_status vc_onnx_add_edited_input(struct onnx_layout *l, const struct onnx
 {
     struct vc_text *text = &l->self->literals;
     size_t from = text->n;
-    enum vc_status status = VC_OK;
 
     *done = false;
     for (size_t i = 0; i < n && !*done; i++) {
         if (changes[i].edit != NULL && changes[i].edit->kind == VC_GRAPH_EDIT_INPUT && changes[i].edit->input == k) {
             vc_wire_put_string(text, ONNX_NODE_INPUT, l->self->edits.constants[changes[i].constant].name);
-            VC_TRY(vc_onnx_add_literal(l, from));
+            VC_CALL(vc_onnx_add_literal(l, from));
             *done = true;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- declared shapes ---- */
@@ -117,22 +112,19 @@ static enum vc_status add_dimension(struct onnx_layout *l, const struct vc_field
     size_t from;
     size_t mark;
     struct vc_field f;
-    enum vc_status status;
 
     if (number < 0) {
         return vc_onnx_add_copy(l, field->all);
     }
-    VC_TRY(vc_onnx_begin_message(l, &mark));
+    VC_CALL(vc_onnx_begin_message(l, &mark));
     from = text->n;
     vc_wire_put_int(text, ONNX_DIM_VALUE, (uint64_t)number);
-    VC_TRY(vc_onnx_add_literal(l, from));
+    VC_CALL(vc_onnx_add_literal(l, from));
     while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
-        VC_TRY(f.number != ONNX_DIM_VALUE && f.number != ONNX_DIM_PARAM ? vc_onnx_add_copy(l, f.all) : VC_OK);
+        VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
+        VC_CALL(f.number != ONNX_DIM_VALUE && f.number != ONNX_DIM_PARAM ? vc_onnx_add_copy(l, f.all) : VC_OK);
     }
-    VC_TRY(vc_onnx_end_message(l, mark, ONNX_SHAPE_DIM));
-out:
-    return status;
+    return vc_onnx_end_message(l, mark, ONNX_SHAPE_DIM);
 }
 
 /* The edits speak of as many dimensions as the file declares. */
@@ -141,10 +133,9 @@ static enum vc_status check_rank(struct onnx_layout *l, const struct vc_field *s
     struct vc_span rest = shape->data;
     unsigned n_dims = 0;
     struct vc_field f;
-    enum vc_status status = VC_OK;
 
     while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
+        VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
         n_dims += f.number == ONNX_SHAPE_DIM;
     }
     for (size_t i = 0; i < to->n; i++) {
@@ -155,8 +146,7 @@ static enum vc_status check_rank(struct onnx_layout *l, const struct vc_field *s
                            edit->value, n_dims, edit->n);
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The fields of ValueInfoProto, down to its dimensions: type, tensor_type, shape. What stands beside them is copied. */
@@ -168,23 +158,20 @@ static enum vc_status add_reshaped(struct onnx_layout *l, const struct vc_field 
     unsigned d = 0;
     size_t mark;
     struct vc_field f;
-    enum vc_status status;
 
-    VC_TRY(way[depth] == ONNX_SHAPE_DIM && depth == 3 ? check_rank(l, field, to) : VC_OK);
-    VC_TRY(vc_onnx_begin_message(l, &mark));
+    VC_CALL(way[depth] == ONNX_SHAPE_DIM && depth == 3 ? check_rank(l, field, to) : VC_OK);
+    VC_CALL(vc_onnx_begin_message(l, &mark));
     while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
+        VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
         if (f.number != way[depth] || f.type != VC_WIRE_BYTES) {
-            VC_TRY(vc_onnx_add_copy(l, f.all));
+            VC_CALL(vc_onnx_add_copy(l, f.all));
         } else if (depth == 3) {
-            VC_TRY(add_dimension(l, &f, number_at(to, d++)));
+            VC_CALL(add_dimension(l, &f, number_at(to, d++)));
         } else {
-            VC_TRY(add_reshaped(l, &f, to, depth + 1));
+            VC_CALL(add_reshaped(l, &f, to, depth + 1));
         }
     }
-    VC_TRY(vc_onnx_end_message(l, mark, field->number));
-out:
-    return status;
+    return vc_onnx_end_message(l, mark, field->number);
 }
 
 /* The output that is the initializer of that name; ONNX_NONE: it is none of the model's tensors. */

@@ -65,12 +65,11 @@ enum vc_status vc_onnx_external_entry(struct onnx_reader *r, struct vc_span mess
     enum { OTHER, LOCATION, OFFSET, LENGTH } key = OTHER;
     struct vc_field value = {.number = 0};
     struct vc_field field;
-    enum vc_status status = VC_OK;
 
     while (message.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &message, &field));
+        VC_CALL(vc_wire_field(&r->wire, &message, &field));
         if (field.number == ONNX_ENTRY_KEY) {
-            VC_TRY(vc_onnx_string_read(r, &field, "a key of its external data"));
+            VC_CALL(vc_onnx_string_read(r, &field, "a key of its external data"));
             key = strcmp(r->name, "location") == 0 ? LOCATION
                   : strcmp(r->name, "offset") == 0 ? OFFSET
                   : strcmp(r->name, "length") == 0 ? LENGTH
@@ -84,17 +83,16 @@ enum vc_status vc_onnx_external_entry(struct onnx_reader *r, struct vc_span mess
     }
     r->name[0] = '\0';
     if (value.number != 0) {
-        VC_TRY(vc_onnx_string_read(r, &value, "its external data"));
+        VC_CALL(vc_onnx_string_read(r, &value, "its external data"));
     }
     if (key == LOCATION) {
-        VC_TRY(take_location(r, external));
+        VC_CALL(take_location(r, external));
     } else {
-        VC_TRY(take_size(r, key == OFFSET ? "offset" : "length", r->name,
-                         key == OFFSET ? &external->has_offset : &external->has_length,
-                         key == OFFSET ? &external->offset : &external->length));
+        VC_CALL(take_size(r, key == OFFSET ? "offset" : "length", r->name,
+                          key == OFFSET ? &external->has_offset : &external->has_length,
+                          key == OFFSET ? &external->offset : &external->length));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- files ---- */
@@ -233,10 +231,9 @@ enum vc_status vc_onnx_external_find(struct onnx_reader *r, const struct onnx_ex
                                      struct onnx_tensor *tensor)
 {
     const struct vc_infile *file;
-    enum vc_status status;
 
-    VC_TRY(check_location(r, external->location));
-    VC_TRY(find_file(r, external->location, &tensor->external));
+    VC_CALL(check_location(r, external->location));
+    VC_CALL(find_file(r, external->location, &tensor->external));
     file = r->self->externals[tensor->external];
     if (external->has_length && external->length != tensor->n_bytes) {
         return vc_fail(r->ctx, VC_E_FORMAT, "has %" PRIu64 " bytes in '%.200s', but its shape and type need %" PRIu64,
@@ -249,6 +246,5 @@ enum vc_status vc_onnx_external_find(struct onnx_reader *r, const struct onnx_ex
     }
     tensor->place = ONNX_PLACE_EXTERNAL;
     tensor->values = (struct vc_span){external->offset, tensor->n_bytes};
-out:
-    return status;
+    return VC_OK;
 }

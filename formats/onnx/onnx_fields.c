@@ -11,14 +11,12 @@
 enum vc_status vc_onnx_each(struct onnx_program_reader *r, struct vc_span message, vc_onnx_taker *take, void *to)
 {
     struct vc_field f;
-    enum vc_status status = VC_OK;
 
     while (message.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &message, &f));
-        VC_TRY(take(r, &f, to));
+        VC_CALL(vc_wire_field(&r->wire, &message, &f));
+        VC_CALL(take(r, &f, to));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 void *vc_onnx_items(struct onnx_program_reader *r, size_t n, size_t item_bytes)
@@ -46,19 +44,16 @@ static enum vc_status count_field(struct onnx_program_reader *r, const struct vc
 
 enum vc_status vc_onnx_lists(struct onnx_program_reader *r, struct vc_span message, struct onnx_list *lists)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_onnx_each(r, message, count_field, lists));
+    VC_CALL(vc_onnx_each(r, message, count_field, lists));
     for (; lists->item_bytes != 0; lists++) {
         lists->items = vc_onnx_items(r, lists->n, lists->item_bytes);
-        VC_TRY_ALLOC(lists->items);
+        VC_CALL_ALLOC(lists->items);
         if (lists->n_to != NULL) {
             *lists->n_to = lists->n;
             memcpy(lists->to, &lists->items, sizeof lists->items);
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- texts ---- */
@@ -67,28 +62,23 @@ enum vc_status vc_onnx_bytes_read(struct onnx_program_reader *r, const struct vc
                                   const char **bytes)
 {
     char *copy;
-    enum vc_status status;
 
-    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, what));
+    VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, what));
     copy = vc_onnx_items(r, (size_t)field->data.n + 1, 1);
-    VC_TRY_ALLOC(copy);
-    VC_TRY(vc_wire_read(&r->wire, field->data.at, copy, (size_t)field->data.n));
+    VC_CALL_ALLOC(copy);
+    VC_CALL(vc_wire_read(&r->wire, field->data.at, copy, (size_t)field->data.n));
     *bytes = copy;
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_onnx_text_read(struct onnx_program_reader *r, const struct vc_field *field, const char *what,
                                  const char **text)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_onnx_bytes_read(r, field, what, text));
+    VC_CALL(vc_onnx_bytes_read(r, field, what, text));
     if (strlen(*text) != field->data.n) {
         return vc_fail(r->ctx, VC_E_FORMAT, "%s has a NUL in it (at offset %" PRIu64 ")", what, field->all.at);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_onnx_texts_take(struct onnx_program_reader *r, const struct vc_field *field,

@@ -53,15 +53,12 @@ enum vc_status vc_onnx_program_function(struct onnx_program_reader *r, const str
                   [DEFAULTS] = ONNX_LIST(ONNX_FUNCTION_DEFAULT, function->n_defaults, function->defaults),
                   [NODES] = ONNX_LIST(ONNX_FUNCTION_NODE, function->n_nodes, function->nodes),
                   [OPSETS] = ONNX_LIST(ONNX_FUNCTION_OPSET, function->n_opsets, function->opsets)}};
-    enum vc_status status;
 
     *function = (struct vc_program_function){.name = "", .domain = "", .overload = ""};
-    VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "a function"));
-    VC_TRY(vc_onnx_lists(r, f->data, reader.lists));
+    VC_CALL(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "a function"));
+    VC_CALL(vc_onnx_lists(r, f->data, reader.lists));
     if (function->n_nodes > VC_PROGRAM_MAX_NODES) {
         return vc_fail(r->ctx, VC_E_UNSUPPORTED, "has a function of more than %zu nodes", VC_PROGRAM_MAX_NODES);
     }
-    VC_TRY(vc_onnx_each(r, f->data, take_field, &reader));
-out:
-    return status;
+    return vc_onnx_each(r, f->data, take_field, &reader);
 }

@@ -31,25 +31,23 @@ enum vc_status vc_onnx_inner_tensor(struct onnx_reader *r, const struct vc_field
 {
     struct vc_span rest = field->data;
     struct vc_field f;
-    enum vc_status status;
 
-    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "a tensor"));
+    VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "a tensor"));
     r->self->n_inner += field->all.n >= LARGE_BYTES;
     r->self->inner_bytes += field->all.n >= LARGE_BYTES ? field->all.n : 0;
     while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &rest, &f));
+        VC_CALL(vc_wire_field(&r->wire, &rest, &f));
         if (named && f.number == ONNX_TENSOR_NAME) {
             size_t symbol;
 
-            VC_TRY(vc_onnx_symbol_read(r, &f, "the name of a tensor", &symbol));
+            VC_CALL(vc_onnx_symbol_read(r, &f, "the name of a tensor", &symbol));
             define(r, symbol);
         }
         if (f.number == ONNX_TENSOR_LOCATION && f.type == VC_WIRE_VARINT && f.value != 0) {
             r->self->n_inner_external++;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A SparseTensorProto is two tensors, values and indices; its name is that of the values. */
@@ -57,18 +55,16 @@ enum vc_status vc_onnx_inner_sparse(struct onnx_reader *r, const struct vc_field
 {
     struct vc_span rest = field->data;
     struct vc_field f;
-    enum vc_status status;
 
-    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "a sparse tensor"));
+    VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "a sparse tensor"));
     r->self->has_sparse = true;
     while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &rest, &f));
+        VC_CALL(vc_wire_field(&r->wire, &rest, &f));
         if (f.number == ONNX_SPARSE_VALUES || f.number == ONNX_SPARSE_INDICES) {
-            VC_TRY(vc_onnx_inner_tensor(r, &f, named && f.number == ONNX_SPARSE_VALUES));
+            VC_CALL(vc_onnx_inner_tensor(r, &f, named && f.number == ONNX_SPARSE_VALUES));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- names of inputs and outputs ---- */
@@ -78,18 +74,16 @@ static enum vc_status info_name(struct onnx_reader *r, const struct vc_field *fi
 {
     struct vc_span rest = field->data;
     struct vc_field f;
-    enum vc_status status;
 
     *symbol = ONNX_NONE;
-    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "an input or output of the graph"));
+    VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "an input or output of the graph"));
     while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &rest, &f));
+        VC_CALL(vc_wire_field(&r->wire, &rest, &f));
         if (f.number == ONNX_INFO_NAME) {
-            VC_TRY(vc_onnx_symbol_read(r, &f, "the name of an input or output", symbol));
+            VC_CALL(vc_onnx_symbol_read(r, &f, "the name of an input or output", symbol));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A TensorAnnotation names a tensor (1) and, in pairs of key and value (2), the tensors that quantize it. */
@@ -98,21 +92,20 @@ static enum vc_status take_annotation(struct onnx_reader *r, const struct vc_fie
     struct vc_span rest = field->data;
     struct vc_field f;
     size_t symbol;
-    enum vc_status status;
 
-    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "an annotation"));
+    VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "an annotation"));
     while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &rest, &f));
+        VC_CALL(vc_wire_field(&r->wire, &rest, &f));
         symbol = ONNX_NONE;
         if (f.number == 1) {
-            VC_TRY(vc_onnx_symbol_read(r, &f, "the name in an annotation", &symbol));
+            VC_CALL(vc_onnx_symbol_read(r, &f, "the name in an annotation", &symbol));
         } else if (f.number == 2 && f.type == VC_WIRE_BYTES) {
             struct vc_span pair = f.data;
 
             while (pair.n != 0 && symbol == ONNX_NONE) {
-                VC_TRY(vc_wire_field(&r->wire, &pair, &f));
+                VC_CALL(vc_wire_field(&r->wire, &pair, &f));
                 if (f.number == ONNX_ENTRY_VALUE) {
-                    VC_TRY(vc_onnx_symbol_read(r, &f, "the name in an annotation", &symbol));
+                    VC_CALL(vc_onnx_symbol_read(r, &f, "the name in an annotation", &symbol));
                 }
             }
         }
@@ -120,8 +113,7 @@ static enum vc_status take_annotation(struct onnx_reader *r, const struct vc_fie
             r->self->symbols.list[symbol].pinned = true;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- initializers ---- */
@@ -131,18 +123,16 @@ static enum vc_status find_name(struct onnx_reader *r, struct vc_span message, c
 {
     struct vc_field f;
     size_t symbol = ONNX_NONE;
-    enum vc_status status = VC_OK;
 
     *name = NULL;
     while (message.n != 0 && symbol == ONNX_NONE) {
-        VC_TRY(vc_wire_field(&r->wire, &message, &f));
+        VC_CALL(vc_wire_field(&r->wire, &message, &f));
         if (f.number == ONNX_TENSOR_NAME) {
-            VC_TRY(vc_onnx_symbol_read(r, &f, "its name", &symbol));
+            VC_CALL(vc_onnx_symbol_read(r, &f, "its name", &symbol));
         }
     }
     *name = symbol != ONNX_NONE ? r->self->symbols.list[symbol].name : NULL;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A name goes behind the path, cut where it is long; "?" for what is no text. */
@@ -243,12 +233,8 @@ out:
 
 static enum vc_status take_initializer(struct onnx_reader *r, const struct vc_field *field)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "an initializer"));
-    VC_TRY(add_tensor(r, field, ONNX_NONE));
-out:
-    return status;
+    VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "an initializer"));
+    return add_tensor(r, field, ONNX_NONE);
 }
 
 /* Floats of two dimensions or more: other constants are axes, shapes and small numbers. */
@@ -257,18 +243,16 @@ static enum vc_status looks_like_weights(struct onnx_reader *r, struct vc_span m
     enum vc_dtype dtype = VC_DTYPE_RAW;
     unsigned n_dims = 0;
     struct vc_field f;
-    enum vc_status status = VC_OK;
 
     while (message.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &message, &f));
+        VC_CALL(vc_wire_field(&r->wire, &message, &f));
         if (f.number == ONNX_TENSOR_TYPE && f.value < ONNX_N_TYPES) {
             dtype = vc_onnx_types[f.value].dtype;
         }
         n_dims += f.number != ONNX_TENSOR_DIMS ? 0 : f.type == VC_WIRE_VARINT ? 1 : (unsigned)vc_min_u64(f.data.n, 2);
     }
     *yes = n_dims >= 2 && vc_dtype_is_float(dtype);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The field of the tensor is the whole node then, which is what the writer replaces. */
@@ -278,14 +262,13 @@ enum vc_status vc_onnx_constant_scan(struct onnx_reader *r, const struct vc_fiel
     struct onnx *self = r->self;
     size_t n_before = self->n_tensors;
     bool yes = false;
-    enum vc_status status;
 
-    VC_TRY(looks_like_weights(r, value->data, &yes));
+    VC_CALL(looks_like_weights(r, value->data, &yes));
     if (!yes || symbol == ONNX_NONE || self->symbols.list[symbol].tensor != ONNX_NONE ||
         !vc_utf8_valid(self->symbols.list[symbol].name, strlen(self->symbols.list[symbol].name))) {
         return VC_OK;
     }
-    VC_TRY(add_tensor(r, value, symbol));
+    VC_CALL(add_tensor(r, value, symbol));
     if (self->n_tensors != n_before) {
         self->tensors[n_before].field = node->all;
         self->tensors[n_before].constant = true;
@@ -294,8 +277,7 @@ enum vc_status vc_onnx_constant_scan(struct onnx_reader *r, const struct vc_fiel
         self->n_inner -= value->all.n >= LARGE_BYTES;
         self->inner_bytes -= value->all.n >= LARGE_BYTES ? value->all.n : 0;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- graphs ---- */
@@ -312,7 +294,6 @@ static enum vc_status take_field(struct onnx_reader *r, const struct vc_field *f
     struct onnx_symbols *symbols = &r->self->symbols;
     bool main = r->scope->around == NULL;
     size_t symbol = ONNX_NONE;
-    enum vc_status status = VC_OK;
 
     switch (field->number) {
     case ONNX_GRAPH_NODE:
@@ -325,14 +306,14 @@ static enum vc_status take_field(struct onnx_reader *r, const struct vc_field *f
     case ONNX_GRAPH_ANNOTATION:
         return take_annotation(r, field);
     case ONNX_GRAPH_INPUT:
-        VC_TRY(info_name(r, field, &symbol));
+        VC_CALL(info_name(r, field, &symbol));
         define(r, symbol);
         if (symbol != ONNX_NONE) {
             symbols->list[symbol].graph_input = true;
         }
         break;
     case ONNX_GRAPH_OUTPUT:
-        VC_TRY(info_name(r, field, &symbol));
+        VC_CALL(info_name(r, field, &symbol));
         if (symbol != ONNX_NONE) {
             symbols->list[symbol].n_uses++;
             symbols->list[symbol].pinned = true;
@@ -341,8 +322,7 @@ static enum vc_status take_field(struct onnx_reader *r, const struct vc_field *f
     default:
         break;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Goes over the fields of a graph, the main one or one inside a node. */
@@ -374,14 +354,12 @@ enum vc_status vc_onnx_subgraph_scan(struct onnx_reader *r, struct vc_span messa
 {
     struct onnx *self = r->self;
     size_t n_before = self->n_tensors;
-    enum vc_status status;
 
-    VC_TRY(scan_graph(r, message, scope));
-    VC_TRY(VC_GROW(r->ctx, VC_TAG_NAMES, self->graphs, self->graphs_capacity, self->n_graphs + 1));
+    VC_CALL(scan_graph(r, message, scope));
+    VC_CALL(VC_GROW(r->ctx, VC_TAG_NAMES, self->graphs, self->graphs_capacity, self->n_graphs + 1));
     self->graphs[self->n_graphs++] =
         (struct onnx_graph){.at = message.at, .number = scope->number, .has_tensors = self->n_tensors != n_before};
-out:
-    return status;
+    return VC_OK;
 }
 
 static int compare_places(const void *a, const void *b)
@@ -396,12 +374,10 @@ static int compare_places(const void *a, const void *b)
 enum vc_status vc_onnx_graph_scan(struct onnx_reader *r)
 {
     struct onnx_scope main = {.path = NULL};
-    enum vc_status status;
 
-    VC_TRY(scan_graph(r, r->self->graph, &main));
+    VC_CALL(scan_graph(r, r->self->graph, &main));
     if (r->self->n_graphs > 1) {
         qsort(r->self->graphs, r->self->n_graphs, sizeof *r->self->graphs, compare_places);
     }
-out:
-    return status;
+    return VC_OK;
 }

@@ -57,21 +57,19 @@ static enum vc_status carry_fields(struct onnx_layout *l, struct vc_span message
                                    uint64_t *n_bytes)
 {
     struct vc_field f;
-    enum vc_status status = VC_OK;
 
     *n_bytes = 0;
     while (message.n != 0) {
-        VC_TRY(vc_wire_field(&l->r.wire, &message, &f));
+        VC_CALL(vc_wire_field(&l->r.wire, &message, &f));
         if (is_value_field(f.number) || (is_header_field(f.number) && !header)) {
             continue;
         }
         *n_bytes += f.all.n;
         if (add) {
-            VC_TRY(vc_onnx_add_copy(l, f.all));
+            VC_CALL(vc_onnx_add_copy(l, f.all));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Moves the values of an output to the data file. */
@@ -139,15 +137,12 @@ static enum vc_status add_new(struct onnx_layout *l, size_t out, struct vc_span 
 {
     struct onnx_sink *self = l->self;
     uint64_t n = vc_onnx_out_bytes(self, out);
-    enum vc_status status = VC_OK;
 
     self->out[out].n = n;
     if (self->moves != ONNX_MOVES_NOTHING && n >= ONNX_EXTERNAL_MIN) {
-        VC_TRY(place_external(l, out, 0, n));
+        VC_CALL(place_external(l, out, 0, n));
     }
-    VC_TRY(add_tensor(l, out, source, true, n));
-out:
-    return status;
+    return add_tensor(l, out, source, true, n);
 }
 
 /* A kept one: as it is, but for the place of values in another file. Where its message does not come along with the
@@ -161,17 +156,16 @@ static enum vc_status add_kept(struct onnx_layout *l, size_t out, const struct o
                  tensor->n_bytes >= ONNX_EXTERNAL_MIN;
     struct vc_text *text = &self->literals;
     size_t from = text->n;
-    enum vc_status status;
 
     if (was_external) {
         self->out[out].n = tensor->n_bytes;
         if (tensor->n_bytes != 0) {
-            VC_TRY(place_external(l, out, 0, tensor->n_bytes));
+            VC_CALL(place_external(l, out, 0, tensor->n_bytes));
         }
         return add_tensor(l, out, tensor->message, false, tensor->n_bytes);
     }
     if (moves) {
-        VC_TRY(place_external(l, out, raw ? tensor->values.at - tensor->message.at : 0, tensor->n_bytes));
+        VC_CALL(place_external(l, out, raw ? tensor->values.at - tensor->message.at : 0, tensor->n_bytes));
         return add_tensor(l, out, tensor->message, false, tensor->n_bytes);
     }
     if (!raw || tensor->constant) {
@@ -181,10 +175,8 @@ static enum vc_status add_kept(struct onnx_layout *l, size_t out, const struct o
     self->out[out].n = tensor->message.n;
     vc_wire_put_tag(text, ONNX_GRAPH_INITIALIZER, VC_WIRE_BYTES);
     vc_wire_put_varint(text, tensor->message.n);
-    VC_TRY(vc_onnx_add_literal(l, from));
-    VC_TRY(vc_onnx_add_piece(l, ONNX_PIECE_OUT, out, tensor->message.n));
-out:
-    return status;
+    VC_CALL(vc_onnx_add_literal(l, from));
+    return vc_onnx_add_piece(l, ONNX_PIECE_OUT, out, tensor->message.n);
 }
 
 /* The next tensor, which the field holds, as an initializer or in a Constant node. */
@@ -193,7 +185,6 @@ static enum vc_status add_next_tensor(struct onnx_layout *l, const struct vc_fie
     struct onnx_sink *self = l->self;
     const struct onnx_tensor *tensor = &self->source->tensors[l->next_tensor++];
     size_t out = tensor->index == ONNX_NONE ? ONNX_NONE : self->first_out[tensor->index];
-    enum vc_status status;
 
     if ((self->gone[tensor->symbol] & ONNX_REPLACED) != 0) {
         if (out != ONNX_NONE) {
@@ -210,12 +201,11 @@ static enum vc_status add_next_tensor(struct onnx_layout *l, const struct vc_fie
     if (!vc_onnx_is_changed(self, out)) {
         return add_kept(l, out, tensor);
     }
-    VC_TRY(add_new(l, out, tensor->message));
+    VC_CALL(add_new(l, out, tensor->message));
     for (out++; out < self->outs->n && vc_out_at(self->outs, out).role != VC_PART_CODES; out++) {
-        VC_TRY(add_new(l, out, (struct vc_span){0, 0}));
+        VC_CALL(add_new(l, out, (struct vc_span){0, 0}));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the other fields of the graph ---- */
@@ -228,23 +218,21 @@ static enum vc_status add_info(struct onnx_layout *l, const struct vc_field *fie
     struct vc_span rest = field->data;
     bool stays = true;
     struct vc_field f;
-    enum vc_status status = VC_OK;
 
     while (field->type == VC_WIRE_BYTES && rest.n != 0) {
-        VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
+        VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
         if (f.number == ONNX_INFO_NAME) {
-            VC_TRY(vc_onnx_string_read(&l->r, &f, "the name of an input or value"));
+            VC_CALL(vc_onnx_string_read(&l->r, &f, "the name of an input or value"));
             symbol = vc_onnx_symbol_find(&l->self->source->symbols, l->graph, l->r.name);
             stays = symbol == ONNX_NONE || (l->self->gone[symbol] & gone) == 0;
         }
     }
     if (stays && l->graph == ONNX_MAIN) {
-        VC_TRY(vc_onnx_add_declared(l, field, symbol));
+        VC_CALL(vc_onnx_add_declared(l, field, symbol));
     } else if (stays && (field->number != ONNX_GRAPH_VALUE_INFO || !l->self->edits.reshaped)) {
-        VC_TRY(vc_onnx_add_copy(l, field->all));
+        VC_CALL(vc_onnx_add_copy(l, field->all));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The first graph inside a node at that place of the file or behind it; NULL: there is none. */
@@ -289,27 +277,24 @@ static enum vc_status add_attribute(struct onnx_layout *l, const struct vc_field
     struct vc_span rest = field->data;
     struct vc_field f;
     size_t mark;
-    enum vc_status status;
 
-    VC_TRY(vc_onnx_begin_message(l, &mark));
+    VC_CALL(vc_onnx_begin_message(l, &mark));
     while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
+        VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
         if ((f.number == ONNX_ATTRIBUTE_G || f.number == ONNX_ATTRIBUTE_GRAPHS) && has_graphs(l, f.data)) {
             const struct onnx_graph *graph = graph_at(l->self->source, f.data.at);
             uint32_t around = l->graph;
             size_t inner;
 
-            VC_TRY(vc_onnx_begin_message(l, &inner));
-            VC_TRY(add_graph(l, f.data, graph->number));
-            VC_TRY(vc_onnx_end_message(l, inner, f.number));
+            VC_CALL(vc_onnx_begin_message(l, &inner));
+            VC_CALL(add_graph(l, f.data, graph->number));
+            VC_CALL(vc_onnx_end_message(l, inner, f.number));
             l->graph = around;
         } else {
-            VC_TRY(vc_onnx_add_copy(l, f.all));
+            VC_CALL(vc_onnx_add_copy(l, f.all));
         }
     }
-    VC_TRY(vc_onnx_end_message(l, mark, ONNX_NODE_ATTRIBUTE));
-out:
-    return status;
+    return vc_onnx_end_message(l, mark, ONNX_NODE_ATTRIBUTE);
 }
 
 /* Nodes of this graph may make values that become codes. */
@@ -327,26 +312,23 @@ static enum vc_status add_new_node(struct onnx_layout *l, const struct vc_field 
     struct vc_field f;
     bool done;
     size_t mark;
-    enum vc_status status;
 
-    VC_TRY(vc_onnx_begin_message(l, &mark));
+    VC_CALL(vc_onnx_begin_message(l, &mark));
     while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
+        VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
         done = false;
         if (f.number == ONNX_NODE_ATTRIBUTE && has_graphs(l, f.all)) {
-            VC_TRY(add_attribute(l, &f));
+            VC_CALL(add_attribute(l, &f));
             done = true;
         } else if (f.number == ONNX_NODE_ATTRIBUTE && n != 0) {
-            VC_TRY(vc_onnx_add_edited_attribute(l, &f, changes, n, &done));
+            VC_CALL(vc_onnx_add_edited_attribute(l, &f, changes, n, &done));
         } else if (f.number == ONNX_NODE_INPUT) {
-            VC_TRY(vc_onnx_add_edited_input(l, changes, n, n_inputs++, &done));
+            VC_CALL(vc_onnx_add_edited_input(l, changes, n, n_inputs++, &done));
         }
-        VC_TRY(has_codes(l) ? vc_onnx_add_coded_name(l, &f, &done) : VC_OK);
-        VC_TRY(done ? VC_OK : vc_onnx_add_copy(l, f.all));
+        VC_CALL(has_codes(l) ? vc_onnx_add_coded_name(l, &f, &done) : VC_OK);
+        VC_CALL(done ? VC_OK : vc_onnx_add_copy(l, f.all));
     }
-    VC_TRY(vc_onnx_end_message(l, mark, ONNX_GRAPH_NODE));
-out:
-    return status;
+    return vc_onnx_end_message(l, mark, ONNX_GRAPH_NODE);
 }
 
 /* The changes of the node, n of them, which follow those of the nodes before it. */
@@ -381,7 +363,6 @@ static enum vc_status add_node(struct onnx_layout *l, const struct vc_field *fie
     const struct onnx_change *changes;
     size_t node = l->next_node;
     size_t n;
-    enum vc_status status;
 
     if (l->next_tensor < source->n_tensors && source->tensors[l->next_tensor].field.at == field->all.at) {
         return add_next_tensor(l, field);
@@ -399,12 +380,10 @@ static enum vc_status add_node(struct onnx_layout *l, const struct vc_field *fie
     if (n != 0 && changes->edit == NULL) {
         return VC_OK;
     }
-    VC_TRY(n != 0 || has_codes(l) || has_graphs(l, field->all) ? add_new_node(l, field, changes, n)
-                                                               : vc_onnx_add_copy(l, field->all));
+    VC_CALL(n != 0 || has_codes(l) || has_graphs(l, field->all) ? add_new_node(l, field, changes, n)
+                                                                : vc_onnx_add_copy(l, field->all));
     pass_inner(l, field);
-    VC_TRY(has_codes(l) ? vc_onnx_add_coded_outputs(l, field) : VC_OK);
-out:
-    return status;
+    return has_codes(l) ? vc_onnx_add_coded_outputs(l, field) : VC_OK;
 }
 
 /* A field of a graph of the source. */
@@ -480,7 +459,6 @@ static enum vc_status add_new_inputs(struct onnx_layout *l)
 static enum vc_status add_graph(struct onnx_layout *l, struct vc_span message, uint32_t number)
 {
     struct vc_field field;
-    enum vc_status status = VC_OK;
     bool front = true;
     bool begun = number != ONNX_MAIN; /* what stands behind the nodes in front */
     size_t next = 0;
@@ -489,23 +467,22 @@ static enum vc_status add_graph(struct onnx_layout *l, struct vc_span message, u
     while (message.n != 0) {
         size_t out = ONNX_NONE;
 
-        VC_TRY(vc_wire_field(&l->r.wire, &message, &field));
+        VC_CALL(vc_wire_field(&l->r.wire, &message, &field));
         front = front && names_tensor(l, &field, &out);
         if (!front || out != ONNX_NONE) {
-            VC_TRY(add_new_nodes(l, &next, front ? out : l->self->outs->n));
+            VC_CALL(add_new_nodes(l, &next, front ? out : l->self->outs->n));
         }
-        VC_TRY(!front && !begun ? vc_onnx_add_coded_inputs(l) : VC_OK);
+        VC_CALL(!front && !begun ? vc_onnx_add_coded_inputs(l) : VC_OK);
         begun = begun || !front;
-        VC_TRY(add_field(l, &field));
+        VC_CALL(add_field(l, &field));
     }
-    VC_TRY(add_new_nodes(l, &next, l->self->outs->n));
-    VC_TRY(!begun ? vc_onnx_add_coded_inputs(l) : VC_OK);
+    VC_CALL(add_new_nodes(l, &next, l->self->outs->n));
+    VC_CALL(!begun ? vc_onnx_add_coded_inputs(l) : VC_OK);
     if (number == ONNX_MAIN) {
-        VC_TRY(vc_onnx_add_constants(l));
-        VC_TRY(add_new_inputs(l));
+        VC_CALL(vc_onnx_add_constants(l));
+        VC_CALL(add_new_inputs(l));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the whole ---- */
@@ -531,19 +508,16 @@ static enum vc_status add_function(struct onnx_layout *l, const struct vc_field 
     struct vc_span rest = field->data;
     struct vc_field f;
     size_t mark;
-    enum vc_status status;
 
     if (!l->self->edits.reshaped) {
         return vc_onnx_add_copy(l, field->all);
     }
-    VC_TRY(vc_onnx_begin_message(l, &mark));
+    VC_CALL(vc_onnx_begin_message(l, &mark));
     while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
-        VC_TRY(f.number != ONNX_FUNCTION_VALUE_INFO ? vc_onnx_add_copy(l, f.all) : VC_OK);
+        VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
+        VC_CALL(f.number != ONNX_FUNCTION_VALUE_INFO ? vc_onnx_add_copy(l, f.all) : VC_OK);
     }
-    VC_TRY(vc_onnx_end_message(l, mark, ONNX_MODEL_FUNCTION));
-out:
-    return status;
+    return vc_onnx_end_message(l, mark, ONNX_MODEL_FUNCTION);
 }
 
 /* An entry of the file's metadata: what it says of an earlier training goes, where there is a new one. */
@@ -551,20 +525,17 @@ static enum vc_status add_entry(struct onnx_layout *l, const struct vc_field *fi
 {
     struct vc_span rest = field->data;
     struct vc_field f;
-    enum vc_status status = VC_OK;
 
     while (l->self->outs->lineage != NULL && rest.n != 0) {
-        VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
+        VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
         if (f.number == ONNX_ENTRY_KEY) {
-            VC_TRY(vc_onnx_string_read(&l->r, &f, "a key of its metadata_props"));
+            VC_CALL(vc_onnx_string_read(&l->r, &f, "a key of its metadata_props"));
             if (strcmp(l->r.name, l->self->outs->lineage->key) == 0) {
                 return VC_OK;
             }
         }
     }
-    VC_TRY(vc_onnx_add_copy(l, field->all));
-out:
-    return status;
+    return vc_onnx_add_copy(l, field->all);
 }
 
 /* What was trained, as the last entry. */
@@ -573,19 +544,16 @@ static enum vc_status add_lineage(struct onnx_layout *l)
     struct vc_text *text = &l->self->literals;
     size_t mark;
     size_t from;
-    enum vc_status status = VC_OK;
 
     if (l->self->outs->lineage == NULL) {
         return VC_OK;
     }
-    VC_TRY(vc_onnx_begin_message(l, &mark));
+    VC_CALL(vc_onnx_begin_message(l, &mark));
     from = text->n;
     vc_wire_put_string(text, ONNX_ENTRY_KEY, l->self->outs->lineage->key);
     vc_wire_put_string(text, ONNX_ENTRY_VALUE, l->self->outs->lineage->value);
-    VC_TRY(vc_onnx_add_literal(l, from));
-    VC_TRY(vc_onnx_end_message(l, mark, ONNX_MODEL_METADATA));
-out:
-    return status;
+    VC_CALL(vc_onnx_add_literal(l, from));
+    return vc_onnx_end_message(l, mark, ONNX_MODEL_METADATA);
 }
 
 /* The whole file. The length of a graph is known only when all of its pieces are, so the piece before them is filled
@@ -596,25 +564,23 @@ static enum vc_status add_model(struct onnx_layout *l)
     struct vc_span rest = {0, self->source->file->size_bytes};
     struct vc_field f;
     size_t mark;
-    enum vc_status status = VC_OK;
 
     while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
+        VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
         if (f.all.at == self->source->graph_field.at) {
-            VC_TRY(vc_onnx_begin_message(l, &mark));
-            VC_TRY(add_graph(l, self->source->graph, ONNX_MAIN));
-            VC_TRY(vc_onnx_end_message(l, mark, ONNX_MODEL_GRAPH));
+            VC_CALL(vc_onnx_begin_message(l, &mark));
+            VC_CALL(add_graph(l, self->source->graph, ONNX_MAIN));
+            VC_CALL(vc_onnx_end_message(l, mark, ONNX_MODEL_GRAPH));
         } else {
-            VC_TRY(f.number == ONNX_MODEL_FUNCTION   ? add_function(l, &f)
-                   : f.number == ONNX_MODEL_OPSET    ? vc_onnx_add_opset(l, &f)
-                   : f.number == ONNX_MODEL_METADATA ? add_entry(l, &f)
-                                                     : vc_onnx_add_copy(l, f.all));
+            VC_CALL(f.number == ONNX_MODEL_FUNCTION   ? add_function(l, &f)
+                    : f.number == ONNX_MODEL_OPSET    ? vc_onnx_add_opset(l, &f)
+                    : f.number == ONNX_MODEL_METADATA ? add_entry(l, &f)
+                                                      : vc_onnx_add_copy(l, f.all));
         }
     }
-    VC_TRY(add_lineage(l));
+    VC_CALL(add_lineage(l));
     place_pieces(self);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Lays the file out with the present choice of what moves to external data. */

@@ -59,7 +59,6 @@ static enum vc_status show(struct vc_ctx *ctx, struct onnx *self, struct vc_mode
     const struct onnx_view *view = &tensor->view;
     struct vc_tensor *t = &model->tensors[tensor->index];
     uint64_t *shape;
-    enum vc_status status = VC_OK;
 
     if (view->bits == 0) {
         return VC_OK;
@@ -70,14 +69,13 @@ static enum vc_status show(struct vc_ctx *ctx, struct onnx *self, struct vc_mode
     model->io[tensor->index].sequential = true;
     if (view->matrix) {
         shape = vc_arena_alloc(ctx, &self->arena, 2 * sizeof *shape);
-        VC_TRY_ALLOC(shape);
+        VC_CALL_ALLOC(shape);
         shape[0] = view->n_rows;
         shape[1] = view->row;
         t->n_dims = 2;
         t->shape = shape;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The codes' tensor becomes a quantized one: `quant` with its parts, which become parts of it. */
@@ -85,11 +83,10 @@ static enum vc_status attach(struct vc_ctx *ctx, struct onnx *self, struct vc_mo
                              const struct onnx_quantized *q, struct vc_quant *quant)
 {
     struct vc_tensor *t = &model->tensors[q->codes->index];
-    enum vc_status status;
 
-    VC_TRY(show(ctx, self, model, q->codes));
-    VC_TRY(show(ctx, self, model, q->scale));
-    VC_TRY(q->zero != NULL ? show(ctx, self, model, q->zero) : VC_OK);
+    VC_CALL(show(ctx, self, model, q->codes));
+    VC_CALL(show(ctx, self, model, q->scale));
+    VC_CALL(q->zero != NULL ? show(ctx, self, model, q->zero) : VC_OK);
     *quant = q->quant;
     quant->source_dtype = vc_onnx_types[q->link.type].dtype;
     vc_quant_set(quant, VC_PART_SCALE, q->scale->index);
@@ -99,10 +96,9 @@ static enum vc_status attach(struct vc_ctx *ctx, struct onnx *self, struct vc_mo
     t->quant = quant;
     for (unsigned i = 0; i < quant->n_parts; i++) {
         model->tensors[quant->parts[i].tensor].part_of = q->codes->index;
-        VC_TRY(shape_scale(ctx, self, t, quant, &model->tensors[quant->parts[i].tensor]));
+        VC_CALL(shape_scale(ctx, self, t, quant, &model->tensors[quant->parts[i].tensor]));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Looks at every node that was kept whether it ends a quantized tensor. */
@@ -111,23 +107,21 @@ static enum vc_status find_quantized(struct onnx_reader *r, struct vc_model *mod
     struct vc_ctx *ctx = r->ctx;
     struct onnx *self = r->self;
     size_t n_quants = 0;
-    enum vc_status status = VC_OK;
 
     model->quants = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_nodes, sizeof *model->quants);
-    VC_TRY_ALLOC(model->quants);
+    VC_CALL_ALLOC(model->quants);
     for (size_t i = 0; i < self->n_nodes; i++) {
         struct onnx_quantized q;
 
         bool nbits = vc_onnx_find_nbits(self, i, &q);
 
         if (nbits || vc_onnx_find_quantized(self, i, &q)) {
-            VC_TRY(nbits ? vc_onnx_join_nbits(r, i, &q) : VC_OK);
+            VC_CALL(nbits ? vc_onnx_join_nbits(r, i, &q) : VC_OK);
             join(self, q.codes, &q.link);
-            VC_TRY(attach(ctx, self, model, &q, &model->quants[n_quants++]));
+            VC_CALL(attach(ctx, self, model, &q, &model->quants[n_quants++]));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Tensors that only a Cast makes wider get its output's name. */
@@ -209,7 +203,6 @@ static int by_name(const void *a, const void *b)
 static enum vc_status rename_inner(struct vc_ctx *ctx, struct onnx *self, struct vc_model *model,
                                    struct vc_tensor **order, const char **names, bool numbered)
 {
-    enum vc_status status = VC_OK;
     size_t number = 0;
 
     qsort(order, model->n_tensors, sizeof(struct vc_tensor *), by_name);
@@ -223,14 +216,13 @@ static enum vc_status rename_inner(struct vc_ctx *ctx, struct onnx *self, struct
         if (twice && path != NULL && (!numbered || again)) {
             names[index] = numbered ? vc_arena_printf(ctx, &self->arena, "%s.%zu", order[i]->name, number)
                                     : vc_arena_printf(ctx, &self->arena, "%s/%s", path, order[i]->name);
-            VC_TRY_ALLOC(names[index]);
+            VC_CALL_ALLOC(names[index]);
         }
     }
     for (size_t i = 0; i < model->n_tensors; i++) {
         model->tensors[i].name = names[i];
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status make_names_unique(struct vc_ctx *ctx, struct onnx *self, struct vc_model *model)
@@ -301,14 +293,13 @@ enum vc_status vc_onnx_make_tensors(struct onnx_reader *r, struct vc_model *mode
 {
     struct onnx *self = r->self;
     size_t n = self->n_tensors;
-    enum vc_status status = VC_OK;
 
     model->tensors = vc_calloc_array(r->ctx, VC_TAG_NAMES, n, sizeof *model->tensors);
-    VC_TRY_ALLOC(model->tensors);
+    VC_CALL_ALLOC(model->tensors);
     model->io = vc_calloc_array(r->ctx, VC_TAG_NAMES, n, sizeof *model->io);
-    VC_TRY_ALLOC(model->io);
+    VC_CALL_ALLOC(model->io);
     self->links = vc_calloc_array(r->ctx, VC_TAG_NAMES, n, sizeof *self->links);
-    VC_TRY_ALLOC(self->links);
+    VC_CALL_ALLOC(self->links);
     for (size_t i = 0; i < n; i++) {
         if (is_shown(self, &self->tensors[i])) {
             size_t index = model->n_tensors++;
@@ -318,10 +309,8 @@ enum vc_status vc_onnx_make_tensors(struct onnx_reader *r, struct vc_model *mode
         }
     }
     settle_nodes(self);
-    VC_TRY(find_quantized(r, model));
+    VC_CALL(find_quantized(r, model));
     find_casts(self);
     finish_tensors(self, model);
-    VC_TRY(make_names_unique(r->ctx, self, model));
-out:
-    return status;
+    return make_names_unique(r->ctx, self, model);
 }

@@ -136,18 +136,16 @@ static enum vc_status check_version(struct vc_ctx *ctx, const struct onnx_sink *
     const struct vc_out_tensor t = vc_out_at(self->outs, out);
     uint64_t opset = self->opset;
     bool bf16 = t.dtype == VC_DTYPE_BF16 || vc_onnx_link_of(self, out)->type == ONNX_BFLOAT16;
-    enum vc_status status = VC_OK;
 
     if (vc_onnx_is_quantized(self, out) && !self->out[out].nbits) {
-        VC_TRY(check_quantized(ctx, self, &t));
+        VC_CALL(check_quantized(ctx, self, &t));
     }
     if (vc_onnx_is_cast(self, out) && opset < (bf16 ? BF16_OPSET : CAST_OPSET)) {
         return bf16 ? refuse_opset(ctx, self, t.name, "bf16 (Cast)", BF16_OPSET, "target=f16",
                                    opset >= CAST_OPSET ? " needs 6; or " : "")
                     : refuse_opset(ctx, self, t.name, "another float type (Cast)", CAST_OPSET, "", "");
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- names ---- */
@@ -195,24 +193,22 @@ static enum vc_status name_main(struct vc_ctx *ctx, struct onnx_sink *self, size
     const struct vc_out_tensor t = vc_out_at(self->outs, out);
     struct onnx_out *o = &self->out[out];
     bool quantized = vc_onnx_is_quantized(self, out);
-    enum vc_status status = VC_OK;
 
     o->name = vc_onnx_name_in_graph(self, out);
     if (quantized || vc_onnx_is_cast(self, out)) {
-        VC_TRY(vc_onnx_choose_name(ctx, self, t.name, suffix_of(self, out), &o->name));
+        VC_CALL(vc_onnx_choose_name(ctx, self, t.name, suffix_of(self, out), &o->name));
     }
     if (quantized && vc_onnx_is_cast(self, out)) {
-        VC_TRY(vc_onnx_choose_name(ctx, self, t.name, ".f32", &o->inner));
+        VC_CALL(vc_onnx_choose_name(ctx, self, t.name, ".f32", &o->inner));
     }
     if (vc_onnx_is_product(self, out)) {
-        VC_TRY(vc_onnx_choose_name(ctx, self, t.name, ".codes", &o->codes));
+        VC_CALL(vc_onnx_choose_name(ctx, self, t.name, ".codes", &o->codes));
         if (!t.quant->symmetric) {
-            VC_TRY(vc_onnx_choose_name(ctx, self, t.name, ".zero", &o->zero_point));
-            VC_TRY(vc_onnx_choose_name(ctx, self, t.name, ".difference", &o->difference));
+            VC_CALL(vc_onnx_choose_name(ctx, self, t.name, ".zero", &o->zero_point));
+            VC_CALL(vc_onnx_choose_name(ctx, self, t.name, ".difference", &o->difference));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- what goes ---- */
@@ -268,13 +264,12 @@ static enum vc_status mark_gone(struct vc_ctx *ctx, struct onnx_sink *self)
 enum vc_status vc_onnx_list_outs(struct vc_ctx *ctx, struct onnx_sink *self)
 {
     const struct onnx *source = self->source;
-    enum vc_status status = VC_OK;
 
     self->opset = vc_onnx_opset_with_codes(source, self->outs);
     self->first_out = vc_alloc_array(ctx, VC_TAG_NAMES, self->model->n_tensors, sizeof *self->first_out);
-    VC_TRY_ALLOC(self->first_out);
+    VC_CALL_ALLOC(self->first_out);
     self->out = vc_calloc_array(ctx, VC_TAG_NAMES, self->outs->n, sizeof *self->out);
-    VC_TRY_ALLOC(self->out);
+    VC_CALL_ALLOC(self->out);
     for (size_t i = 0; i < self->model->n_tensors; i++) {
         self->first_out[i] = ONNX_NONE;
     }
@@ -293,8 +288,7 @@ enum vc_status vc_onnx_list_outs(struct vc_ctx *ctx, struct onnx_sink *self)
             vc_onnx_view_outs(self, i);
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* First what goes, so that its names are free for what comes. */
@@ -302,32 +296,30 @@ enum vc_status vc_onnx_plan_outs(struct vc_ctx *ctx, struct onnx_sink *self)
 {
     const struct vc_out_list *outs = self->outs;
     const struct onnx *source = self->source;
-    enum vc_status status = VC_OK;
 
     self->gone = vc_calloc_array(ctx, VC_TAG_NAMES, source->symbols.n, sizeof *self->gone);
-    VC_TRY_ALLOC(self->gone);
+    VC_CALL_ALLOC(self->gone);
     self->drop = vc_calloc_array(ctx, VC_TAG_NAMES, source->n_nodes, sizeof *self->drop);
-    VC_TRY_ALLOC(self->drop);
+    VC_CALL_ALLOC(self->drop);
     self->node_out = vc_alloc_array(ctx, VC_TAG_NAMES, source->n_nodes, sizeof *self->node_out);
-    VC_TRY_ALLOC(self->node_out);
+    VC_CALL_ALLOC(self->node_out);
     self->products = vc_alloc_array(ctx, VC_TAG_NAMES, source->n_nodes, sizeof *self->products);
-    VC_TRY_ALLOC(self->products);
+    VC_CALL_ALLOC(self->products);
     for (size_t i = 0; i < source->n_nodes; i++) {
         self->node_out[i] = ONNX_NONE;
         self->products[i] = ONNX_NONE;
     }
     vc_onnx_plan_products(self);
-    VC_TRY(mark_gone(ctx, self));
+    VC_CALL(mark_gone(ctx, self));
     for (size_t i = 0; i < outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(outs, i);
 
         if (out.role != VC_PART_CODES) {
-            VC_TRY(vc_onnx_choose_name(ctx, self, out.name, "", &self->out[i].name));
+            VC_CALL(vc_onnx_choose_name(ctx, self, out.name, "", &self->out[i].name));
         } else if (vc_onnx_is_changed(self, i)) {
-            VC_TRY(check_version(ctx, self, i));
-            VC_TRY(name_main(ctx, self, i));
+            VC_CALL(check_version(ctx, self, i));
+            VC_CALL(name_main(ctx, self, i));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }

@@ -153,10 +153,9 @@ enum vc_status vc_onnx_join_nbits(struct onnx_reader *r, size_t number, struct o
     struct onnx_symbol *symbol;
     bool rows, ours;
     char *name;
-    enum vc_status status = VC_OK;
 
     name = vc_arena_copy(r->ctx, &self->arena, codes, weight_bytes(codes, &rows, &ours));
-    VC_TRY_ALLOC(name);
+    VC_CALL_ALLOC(name);
     for (size_t i = 0; i < self->n_nodes; i++) {
         if (is_same(&node, &self->nodes[i])) {
             self->nodes[i].weights = q->codes->index;
@@ -165,7 +164,7 @@ enum vc_status vc_onnx_join_nbits(struct onnx_reader *r, size_t number, struct o
     }
     if (vc_onnx_symbol_find(&self->symbols, ONNX_MAIN, name) == ONNX_NONE &&
         vc_onnx_symbol_find(&self->symbols, ONNX_ANY, name) == ONNX_NONE) {
-        VC_TRY(vc_onnx_symbol_add(r, name, &q->link.name));
+        VC_CALL(vc_onnx_symbol_add(r, name, &q->link.name));
     }
     symbol = &self->symbols.list[q->link.name];
     symbol->n_uses = n_users;
@@ -173,8 +172,7 @@ enum vc_status vc_onnx_join_nbits(struct onnx_reader *r, size_t number, struct o
     symbol->for_codes = false;
     symbol->axes = q->rows ? ONNX_AXIS_0 : ONNX_AXIS_LAST;
     symbol->inputs = q->rows ? ONNX_AXIS_LAST : ONNX_AXIS_0;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- which weights have a place ---- */

@@ -163,14 +163,12 @@ static bool is_replaced(uint32_t number)
 static enum vc_status copy_fields(struct onnx_layout *l, struct vc_span rest, uint32_t first, uint32_t last)
 {
     struct vc_field f;
-    enum vc_status status = VC_OK;
 
     while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
-        VC_TRY(f.number >= first && f.number <= last && !is_replaced(f.number) ? vc_onnx_add_copy(l, f.all) : VC_OK);
+        VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
+        VC_CALL(f.number >= first && f.number <= last && !is_replaced(f.number) ? vc_onnx_add_copy(l, f.all) : VC_OK);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_onnx_add_product(struct onnx_layout *l, const struct vc_field *field, size_t number)
@@ -184,25 +182,22 @@ enum vc_status vc_onnx_add_product(struct onnx_layout *l, const struct vc_field 
     struct vc_field f = {.number = 0};
     size_t mark;
     size_t from;
-    enum vc_status status;
 
-    VC_TRY(vc_onnx_begin_message(l, &mark));
+    VC_CALL(vc_onnx_begin_message(l, &mark));
     while (rest.n != 0 && f.number != ONNX_NODE_INPUT) {
-        VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
+        VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
     }
-    VC_TRY(vc_onnx_add_copy(l, f.all));
+    VC_CALL(vc_onnx_add_copy(l, f.all));
     from = self->literals.n;
     put_inputs(self, out, bias_name, &self->literals);
-    VC_TRY(vc_onnx_add_literal(l, from));
-    VC_TRY(copy_fields(l, field->data, 0, ONNX_NODE_NAME));
+    VC_CALL(vc_onnx_add_literal(l, from));
+    VC_CALL(copy_fields(l, field->data, 0, ONNX_NODE_NAME));
     from = self->literals.n;
     put_operator(l->ctx, self, out, self->model->tensors[vc_out_at(self->outs, out).source].inputs == 2,
                  bias_name != NULL, &self->literals);
-    VC_TRY(vc_onnx_add_literal(l, from));
-    VC_TRY(copy_fields(l, field->data, ONNX_NODE_NAME + 1, UINT32_MAX));
-    VC_TRY(vc_onnx_end_message(l, mark, ONNX_GRAPH_NODE));
-out:
-    return status;
+    VC_CALL(vc_onnx_add_literal(l, from));
+    VC_CALL(copy_fields(l, field->data, ONNX_NODE_NAME + 1, UINT32_MAX));
+    return vc_onnx_end_message(l, mark, ONNX_GRAPH_NODE);
 }
 
 /* The operator set of ONNX itself, with another version. */
@@ -211,16 +206,13 @@ static enum vc_status add_raised(struct onnx_layout *l)
     struct vc_text *text = &l->self->literals;
     size_t from;
     size_t mark;
-    enum vc_status status;
 
-    VC_TRY(vc_onnx_begin_message(l, &mark));
+    VC_CALL(vc_onnx_begin_message(l, &mark));
     from = text->n;
     vc_wire_put_string(text, ONNX_OPSET_DOMAIN, "");
     vc_wire_put_int(text, ONNX_OPSET_VERSION, l->self->opset);
-    VC_TRY(vc_onnx_add_literal(l, from));
-    VC_TRY(vc_onnx_end_message(l, mark, ONNX_MODEL_OPSET));
-out:
-    return status;
+    VC_CALL(vc_onnx_add_literal(l, from));
+    return vc_onnx_end_message(l, mark, ONNX_MODEL_OPSET);
 }
 
 /* The operator set of MatMulNBits comes behind the first one that the file names, and goes with the last such node. */
@@ -235,30 +227,28 @@ enum vc_status vc_onnx_add_opset(struct onnx_layout *l, const struct vc_field *f
     struct vc_field f;
     size_t mark;
     size_t from;
-    enum vc_status status = VC_OK;
 
     while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
+        VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
         if (f.number == ONNX_OPSET_DOMAIN) {
-            VC_TRY(vc_onnx_string_read(&l->r, &f, "the domain of its opset_import"));
+            VC_CALL(vc_onnx_string_read(&l->r, &f, "the domain of its opset_import"));
             is_theirs = strcmp(l->r.name, ONNX_MICROSOFT) == 0;
             is_own = *vc_onnx_domain(l->r.name) == '\0';
         }
     }
     if (is_own && self->opset != source->opset) {
-        VC_TRY(add_raised(l));
+        VC_CALL(add_raised(l));
     } else {
-        VC_TRY(goes && is_theirs ? VC_OK : vc_onnx_add_copy(l, field->all));
+        VC_CALL(goes && is_theirs ? VC_OK : vc_onnx_add_copy(l, field->all));
     }
     if (self->n_nbits != 0 && !source->has_microsoft && !l->opset_added) {
-        VC_TRY(vc_onnx_begin_message(l, &mark));
+        VC_CALL(vc_onnx_begin_message(l, &mark));
         from = self->literals.n;
         vc_wire_put_string(&self->literals, ONNX_OPSET_DOMAIN, ONNX_MICROSOFT);
         vc_wire_put_int(&self->literals, ONNX_OPSET_VERSION, 1);
-        VC_TRY(vc_onnx_add_literal(l, from));
-        VC_TRY(vc_onnx_end_message(l, mark, ONNX_MODEL_OPSET));
+        VC_CALL(vc_onnx_add_literal(l, from));
+        VC_CALL(vc_onnx_end_message(l, mark, ONNX_MODEL_OPSET));
     }
     l->opset_added = true;
-out:
-    return status;
+    return VC_OK;
 }

@@ -46,13 +46,11 @@ static enum vc_status read_word(struct onnx_reader *r, const struct vc_field *fi
 static enum vc_status add_use(struct onnx_reader *r, const struct vc_field *field, bool output)
 {
     size_t symbol;
-    enum vc_status status;
 
-    VC_TRY(vc_onnx_symbol_read(r, field, output ? "the output of a node" : "the input of a node", &symbol));
-    VC_TRY(VC_GROW(r->ctx, VC_TAG_NAMES, r->uses, r->uses_capacity, r->n_uses + 1));
+    VC_CALL(vc_onnx_symbol_read(r, field, output ? "the output of a node" : "the input of a node", &symbol));
+    VC_CALL(VC_GROW(r->ctx, VC_TAG_NAMES, r->uses, r->uses_capacity, r->n_uses + 1));
     r->uses[r->n_uses++] = (struct onnx_use){symbol, output};
-out:
-    return status;
+    return VC_OK;
 }
 
 /* An attribute that is a number. One that is not known makes the node `odd`: it may mean more than its operator says.
@@ -94,16 +92,13 @@ static enum vc_status take_graph(struct onnx_reader *r, struct node *node, const
                                  struct vc_span attribute)
 {
     struct onnx_scope scope = {.node = node->name, .attribute = attribute, .output = ONNX_NONE};
-    enum vc_status status;
 
     for (size_t i = node->first; i < r->n_uses && scope.output == ONNX_NONE; i++) {
         scope.output = r->uses[i].output ? r->uses[i].symbol : ONNX_NONE;
     }
     node->has_graph = true;
-    VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "a graph inside a node"));
-    VC_TRY(vc_onnx_subgraph_scan(r, f->data, &scope));
-out:
-    return status;
+    VC_CALL(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "a graph inside a node"));
+    return vc_onnx_subgraph_scan(r, f->data, &scope);
 }
 
 /* The text of an attribute without spaces, if it is short enough. */
@@ -130,13 +125,12 @@ static enum vc_status take_attribute(struct onnx_reader *r, struct node *node, s
     char name[MAX_WORD + 1] = "";
     int64_t value = 0;
     struct vc_field f;
-    enum vc_status status = VC_OK;
 
     while (message.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &message, &f));
+        VC_CALL(vc_wire_field(&r->wire, &message, &f));
         switch (f.number) {
         case ONNX_ATTRIBUTE_NAME:
-            VC_TRY(read_word(r, &f, "the name of an attribute", name));
+            VC_CALL(read_word(r, &f, "the name of an attribute", name));
             name_span = f.data;
             break;
         case ONNX_ATTRIBUTE_I:
@@ -146,20 +140,20 @@ static enum vc_status take_attribute(struct onnx_reader *r, struct node *node, s
             value = f.value == 0x3f800000U ? 1 : 0;
             break;
         case ONNX_ATTRIBUTE_S:
-            VC_TRY(strcmp(name, "equation") == 0 ? take_text(r, node, &f) : VC_OK);
+            VC_CALL(strcmp(name, "equation") == 0 ? take_text(r, node, &f) : VC_OK);
             break;
         case ONNX_ATTRIBUTE_G:
         case ONNX_ATTRIBUTE_GRAPHS:
-            VC_TRY(take_graph(r, node, &f, name_span));
+            VC_CALL(take_graph(r, node, &f, name_span));
             break;
         case ONNX_ATTRIBUTE_T:
         case ONNX_ATTRIBUTE_TENSORS:
-            VC_TRY(vc_onnx_inner_tensor(r, &f, false));
+            VC_CALL(vc_onnx_inner_tensor(r, &f, false));
             tensor = f;
             break;
         case ONNX_ATTRIBUTE_SPARSE:
         case ONNX_ATTRIBUTE_SPARSES:
-            VC_TRY(vc_onnx_inner_sparse(r, &f, false));
+            VC_CALL(vc_onnx_inner_sparse(r, &f, false));
             break;
         default:
             break;
@@ -169,15 +163,13 @@ static enum vc_status take_attribute(struct onnx_reader *r, struct node *node, s
     if (strcmp(name, "value") == 0) {
         node->value = tensor;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A field of a NodeProto. */
 static enum vc_status take_field(struct onnx_reader *r, struct node *node, const struct vc_field *f)
 {
     char domain[MAX_WORD + 1];
-    enum vc_status status = VC_OK;
 
     switch (f->number) {
     case ONNX_NODE_INPUT:
@@ -192,19 +184,18 @@ static enum vc_status take_field(struct onnx_reader *r, struct node *node, const
     case ONNX_NODE_OP:
         return read_word(r, f, "the operator of a node", node->op);
     case ONNX_NODE_DOMAIN:
-        VC_TRY(read_word(r, f, "the domain of a node", domain));
+        VC_CALL(read_word(r, f, "the domain of a node", domain));
         node->default_domain = f->data.n == 0 || strcmp(domain, "ai.onnx") == 0;
         node->microsoft = strcmp(domain, ONNX_MICROSOFT) == 0;
         r->self->n_microsoft += node->microsoft;
         break;
     case ONNX_NODE_ATTRIBUTE:
-        VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "the attribute of a node"));
+        VC_CALL(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "the attribute of a node"));
         return take_attribute(r, node, f->data);
     default:
         break;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- what it means for its inputs ---- */
@@ -401,12 +392,11 @@ static enum vc_status keep(struct onnx_reader *r, const struct node *node, const
     struct onnx_node *kept;
     enum onnx_op op;
     size_t k = 0;
-    enum vc_status status = VC_OK;
 
     if (!is_step(node, &op)) {
         return VC_OK;
     }
-    VC_TRY(VC_GROW(r->ctx, VC_TAG_NAMES, self->nodes, self->nodes_capacity, self->n_nodes + 1));
+    VC_CALL(VC_GROW(r->ctx, VC_TAG_NAMES, self->nodes, self->nodes_capacity, self->n_nodes + 1));
     kept = &self->nodes[self->n_nodes];
     *kept = (struct onnx_node){.field = field->all,
                                .graph = r->scope->number,
@@ -435,8 +425,7 @@ static enum vc_status keep(struct onnx_reader *r, const struct node *node, const
         self->symbols.list[kept->in[0]].cast = self->n_nodes;
     }
     self->symbols.list[kept->out].maker = self->n_nodes++;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A Constant node that holds a tensor. */

@@ -7,7 +7,6 @@ enum vc_status vc_onnx_add_piece(struct onnx_layout *l, enum onnx_piece_kind kin
 {
     struct onnx_sink *self = l->self;
     struct onnx_piece *last = self->n_pieces > l->sealed ? &self->pieces[self->n_pieces - 1] : NULL;
-    enum vc_status status;
 
     if (n == 0) {
         return VC_OK;
@@ -16,10 +15,9 @@ enum vc_status vc_onnx_add_piece(struct onnx_layout *l, enum onnx_piece_kind kin
         last->n += n;
         return VC_OK;
     }
-    VC_TRY(VC_GROW(l->ctx, VC_TAG_NAMES, self->pieces, self->pieces_capacity, self->n_pieces + 1));
+    VC_CALL(VC_GROW(l->ctx, VC_TAG_NAMES, self->pieces, self->pieces_capacity, self->n_pieces + 1));
     self->pieces[self->n_pieces++] = (struct onnx_piece){.kind = kind, .from = from, .n = n};
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_onnx_add_copy(struct onnx_layout *l, struct vc_span span)
@@ -37,14 +35,11 @@ enum vc_status vc_onnx_add_literal(struct onnx_layout *l, size_t from)
 /* Room for the tag and the length of what is added from here on; *mark is for end_message. */
 enum vc_status vc_onnx_begin_message(struct onnx_layout *l, size_t *mark)
 {
-    enum vc_status status;
-
     l->sealed = l->self->n_pieces;
-    VC_TRY(vc_onnx_add_piece(l, ONNX_PIECE_LITERAL, 0, 1));
+    VC_CALL(vc_onnx_add_piece(l, ONNX_PIECE_LITERAL, 0, 1));
     *mark = l->self->n_pieces;
     l->sealed = *mark;
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_onnx_end_message(struct onnx_layout *l, size_t mark, uint32_t number)

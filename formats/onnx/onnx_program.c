@@ -31,31 +31,27 @@ static enum vc_status take_dim(struct onnx_program_reader *r, const struct vc_fi
 static enum vc_status take_shape(struct onnx_program_reader *r, const struct vc_field *f, void *to)
 {
     struct vc_program_dim *dim;
-    enum vc_status status = VC_OK;
 
     if (f->number == ONNX_SHAPE_DIM) {
-        VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "a dimension of a value"));
+        VC_CALL(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "a dimension of a value"));
         dim = vc_onnx_next(to);
         dim->size = -1;
-        VC_TRY(vc_onnx_each(r, f->data, take_dim, dim));
+        VC_CALL(vc_onnx_each(r, f->data, take_dim, dim));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A TensorShapeProto. */
 static enum vc_status read_shape(struct onnx_program_reader *r, struct vc_span message, struct vc_program_value *value)
 {
     struct onnx_list dims[2] = {{.number = ONNX_SHAPE_DIM, .item_bytes = sizeof(struct vc_program_dim)}};
-    enum vc_status status;
 
-    VC_TRY(vc_onnx_lists(r, message, dims));
-    VC_TRY(vc_onnx_each(r, message, take_shape, dims));
+    VC_CALL(vc_onnx_lists(r, message, dims));
+    VC_CALL(vc_onnx_each(r, message, take_shape, dims));
     value->has_shape = true;
     value->n_dims = (unsigned)dims->n;
     value->shape = (const void *)dims->items;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* TypeProto.Tensor: elem_type and shape. */
@@ -91,13 +87,9 @@ static enum vc_status take_value(struct onnx_program_reader *r, const struct vc_
 static enum vc_status read_value(struct onnx_program_reader *r, const struct vc_field *f,
                                  struct vc_program_value *value)
 {
-    enum vc_status status;
-
     *value = (struct vc_program_value){.name = "", .dtype = VC_DTYPE_RAW};
-    VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "an input, an output or the shape of a value"));
-    VC_TRY(vc_onnx_each(r, f->data, take_value, value));
-out:
-    return status;
+    VC_CALL(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "an input, an output or the shape of a value"));
+    return vc_onnx_each(r, f->data, take_value, value);
 }
 
 /* ---- nodes ---- */
@@ -137,15 +129,13 @@ enum vc_status vc_onnx_program_node(struct onnx_program_reader *r, const struct 
                                  .lists = {ONNX_LIST(ONNX_NODE_INPUT, node->n_inputs, node->inputs),
                                            ONNX_LIST(ONNX_NODE_OUTPUT, node->n_outputs, node->outputs),
                                            ONNX_LIST(ONNX_NODE_ATTRIBUTE, node->n_attrs, node->attrs)}};
-    enum vc_status status;
 
     *node = (struct vc_program_node){.op = "", .domain = "", .name = "", .overload = ""};
-    VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "a node"));
-    VC_TRY(vc_onnx_lists(r, f->data, reader.lists));
-    VC_TRY(vc_onnx_each(r, f->data, take_node, &reader));
+    VC_CALL(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "a node"));
+    VC_CALL(vc_onnx_lists(r, f->data, reader.lists));
+    VC_CALL(vc_onnx_each(r, f->data, take_node, &reader));
     node->domain = vc_onnx_domain(node->domain);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Nodes and Constant nodes of the main graph that belong to tensors, by their places, which ascend in both lists. */
@@ -177,10 +167,9 @@ static enum vc_status rewrite(struct onnx_program_reader *r, const struct onnx_n
     bool rows = r->self->symbols.list[link->name].axes == ONNX_AXIS_0;
     const char **inputs = vc_onnx_items(r, 3, sizeof *inputs);
     struct vc_program_attr *attr = vc_onnx_items(r, 1, sizeof *attr);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(inputs);
-    VC_TRY_ALLOC(attr);
+    VC_CALL_ALLOC(inputs);
+    VC_CALL_ALLOC(attr);
     *attr = (struct vc_program_attr){.name = "transB", .kind = VC_PROGRAM_INT, .i = 1};
     inputs[0] = node->inputs[0];
     inputs[1] = r->self->symbols.list[link->name].name;
@@ -191,8 +180,7 @@ static enum vc_status rewrite(struct onnx_program_reader *r, const struct onnx_n
     node->inputs = inputs;
     node->n_attrs = rows;
     node->attrs = attr;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the graph ---- */
@@ -208,7 +196,6 @@ static enum vc_status take_graph(struct onnx_program_reader *r, const struct vc_
     struct graph_reader *g = to;
     const struct onnx_node *kept;
     struct vc_program_node *node;
-    enum vc_status status = VC_OK;
 
     switch (f->number) {
     case ONNX_GRAPH_NODE:
@@ -216,8 +203,8 @@ static enum vc_status take_graph(struct onnx_program_reader *r, const struct vc_
             return VC_OK;
         }
         node = vc_onnx_next(&g->lists[0]);
-        VC_TRY(vc_onnx_program_node(r, f, node));
-        VC_TRY(kept != NULL && kept->weights != ONNX_NONE ? rewrite(r, kept, node) : VC_OK);
+        VC_CALL(vc_onnx_program_node(r, f, node));
+        VC_CALL(kept != NULL && kept->weights != ONNX_NONE ? rewrite(r, kept, node) : VC_OK);
         break;
     case ONNX_GRAPH_INPUT:
         return read_value(r, f, vc_onnx_next(&g->lists[1]));
@@ -228,8 +215,7 @@ static enum vc_status take_graph(struct onnx_program_reader *r, const struct vc_
     default:
         break;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status read_graph(struct onnx_program_reader *r, struct vc_program *out)
@@ -238,19 +224,17 @@ static enum vc_status read_graph(struct onnx_program_reader *r, struct vc_progra
                                        ONNX_LIST(ONNX_GRAPH_INPUT, out->n_inputs, out->inputs),
                                        ONNX_LIST(ONNX_GRAPH_OUTPUT, out->n_outputs, out->outputs),
                                        ONNX_LIST(ONNX_GRAPH_VALUE_INFO, out->n_declared, out->declared)}};
-    enum vc_status status;
 
-    VC_TRY(vc_onnx_lists(r, r->self->graph, g.lists));
+    VC_CALL(vc_onnx_lists(r, r->self->graph, g.lists));
     for (size_t k = 0; k < 4; k++) {
         if (g.lists[k].n > (k == 3 ? 4 : 1) * VC_PROGRAM_MAX_NODES) {
             return vc_fail(r->ctx, VC_E_UNSUPPORTED, "has more than %zu nodes, inputs or outputs",
                            VC_PROGRAM_MAX_NODES);
         }
     }
-    VC_TRY(vc_onnx_each(r, r->self->graph, take_graph, &g));
+    VC_CALL(vc_onnx_each(r, r->self->graph, take_graph, &g));
     out->n_nodes = g.lists[0].n_taken;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- tensors ---- */
@@ -267,15 +251,13 @@ static enum vc_status read_inline(struct onnx_program_reader *r, const struct vc
 {
     const struct vc_tensor *tensor = &model->tensors[index];
     void *data = vc_onnx_items(r, (size_t)tensor->size_bytes, 1);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(data);
+    VC_CALL_ALLOC(data);
     *to = (struct vc_program_tensor){
         .dtype = tensor->dtype, .n_dims = tensor->n_dims, .shape = tensor->shape, .n_bytes = tensor->size_bytes};
-    VC_TRY(vc_source_read_any(r->ctx, model, index, VC_FORM_VALUES, 0, data, (size_t)tensor->size_bytes));
+    VC_CALL(vc_source_read_any(r->ctx, model, index, VC_FORM_VALUES, 0, data, (size_t)tensor->size_bytes));
     to->data = data;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The tensors of the main graph under the names that its nodes know. Parts of quantized ones are none: they are what
@@ -286,9 +268,8 @@ static enum vc_status read_constants(struct onnx_program_reader *r, const struct
     const struct onnx *self = r->self;
     struct vc_program_constant *constants = vc_onnx_items(r, self->n_tensors, sizeof *constants);
     size_t n = 0;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(constants);
+    VC_CALL_ALLOC(constants);
     for (size_t i = 0; i < self->n_tensors; i++) {
         const struct onnx_tensor *t = &self->tensors[i];
         struct vc_program_tensor *tensor;
@@ -297,14 +278,14 @@ static enum vc_status read_constants(struct onnx_program_reader *r, const struct
             continue;
         }
         tensor = vc_onnx_items(r, 1, sizeof *tensor);
-        VC_TRY_ALLOC(tensor);
+        VC_CALL_ALLOC(tensor);
         constants[n] = (struct vc_program_constant){.name = t->name, .index = VC_NO_TENSOR, .tensor = tensor};
         tensor->dtype = VC_DTYPE_RAW;
         if (t->index != ONNX_NONE) {
             constants[n].name = self->symbols.list[self->links[t->index].name].name;
             constants[n].index = t->index;
             if (is_inline(&model->tensors[t->index])) {
-                VC_TRY(read_inline(r, model, t->index, tensor));
+                VC_CALL(read_inline(r, model, t->index, tensor));
             } else {
                 constants[n].tensor = NULL;
             }
@@ -313,8 +294,7 @@ static enum vc_status read_constants(struct onnx_program_reader *r, const struct
     }
     out->constants = constants;
     out->n_constants = n;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the model around it ---- */
@@ -339,14 +319,11 @@ static enum vc_status take_opset(struct onnx_program_reader *r, const struct vc_
 enum vc_status vc_onnx_program_opset(struct onnx_program_reader *r, const struct vc_field *f,
                                      struct vc_program_opset *opset)
 {
-    enum vc_status status;
-
     opset->domain = "";
-    VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "an operator set"));
-    VC_TRY(vc_onnx_each(r, f->data, take_opset, opset));
+    VC_CALL(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "an operator set"));
+    VC_CALL(vc_onnx_each(r, f->data, take_opset, opset));
     opset->domain = vc_onnx_domain(opset->domain);
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status take_note(struct onnx_program_reader *r, const struct vc_field *f, void *to)
@@ -361,13 +338,9 @@ static enum vc_status take_note(struct onnx_program_reader *r, const struct vc_f
 
 static enum vc_status read_note(struct onnx_program_reader *r, const struct vc_field *f, struct vc_program_note *note)
 {
-    enum vc_status status;
-
     *note = (struct vc_program_note){.key = "", .value = ""};
-    VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "an entry of its metadata_props"));
-    VC_TRY(vc_onnx_each(r, f->data, take_note, note));
-out:
-    return status;
+    VC_CALL(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "an entry of its metadata_props"));
+    return vc_onnx_each(r, f->data, take_note, note);
 }
 
 static enum vc_status take_file(struct onnx_program_reader *r, const struct vc_field *f, void *to)
@@ -393,15 +366,12 @@ static enum vc_status read_around(struct onnx_program_reader *r, struct vc_progr
     struct file_reader file = {.lists = {ONNX_LIST(ONNX_MODEL_OPSET, out->n_opsets, out->opsets),
                                          ONNX_LIST(ONNX_MODEL_METADATA, out->n_notes, out->notes),
                                          ONNX_LIST(ONNX_MODEL_FUNCTION, out->n_functions, out->functions)}};
-    enum vc_status status;
 
-    VC_TRY(vc_onnx_lists(r, all, file.lists));
+    VC_CALL(vc_onnx_lists(r, all, file.lists));
     if (file.lists[2].n > MAX_FUNCTIONS) {
         return vc_fail(r->ctx, VC_E_UNSUPPORTED, "has more than %d functions", MAX_FUNCTIONS);
     }
-    VC_TRY(vc_onnx_each(r, all, take_file, &file));
-out:
-    return status;
+    return vc_onnx_each(r, all, take_file, &file);
 }
 
 enum vc_status vc_onnx_program(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,

@@ -21,40 +21,37 @@ static enum vc_status take_opset(struct onnx_reader *r, const struct vc_field *f
     bool is_default = true;
     uint64_t version = 0;
     struct vc_field f;
-    enum vc_status status;
 
-    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "its opset_import"));
+    VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "its opset_import"));
     while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &rest, &f));
+        VC_CALL(vc_wire_field(&r->wire, &rest, &f));
         if (f.number == ONNX_OPSET_DOMAIN) {
-            VC_TRY(vc_onnx_string_read(r, &f, "the domain of its opset_import"));
+            VC_CALL(vc_onnx_string_read(r, &f, "the domain of its opset_import"));
             is_default = r->name[0] == '\0' || strcmp(r->name, "ai.onnx") == 0;
             r->self->has_microsoft |= strcmp(r->name, ONNX_MICROSOFT) == 0;
         } else if (f.number == ONNX_OPSET_VERSION) {
-            VC_TRY(vc_wire_expect(&r->wire, &f, VC_WIRE_VARINT, "the version of its opset_import"));
+            VC_CALL(vc_wire_expect(&r->wire, &f, VC_WIRE_VARINT, "the version of its opset_import"));
             version = f.value;
         }
     }
     if (is_default) {
         r->self->opset = version;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A field of ModelProto. The graph is only noted: opsets may come behind it. */
 static enum vc_status take_field(struct onnx_reader *r, const struct vc_field *field)
 {
     struct onnx *self = r->self;
-    enum vc_status status = VC_OK;
 
     switch (field->number) {
     case ONNX_MODEL_IR_VERSION:
-        VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_VARINT, "its ir_version"));
+        VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_VARINT, "its ir_version"));
         self->ir_version = field->value;
         break;
     case ONNX_MODEL_GRAPH:
-        VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "its graph"));
+        VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "its graph"));
         if (self->graph_field.n != 0) {
             return vc_fail(r->ctx, VC_E_FORMAT, "has two graphs (again at offset %" PRIu64 ")", field->all.at);
         }
@@ -72,8 +69,7 @@ static enum vc_status take_field(struct onnx_reader *r, const struct vc_field *f
     default:
         break;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Goes over the fields of the file, then reads the graph. */
@@ -81,18 +77,15 @@ static enum vc_status read_model(struct onnx_reader *r)
 {
     struct vc_span rest = {0, r->wire.file->size_bytes};
     struct vc_field field;
-    enum vc_status status = VC_OK;
 
     while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &rest, &field));
-        VC_TRY(take_field(r, &field));
+        VC_CALL(vc_wire_field(&r->wire, &rest, &field));
+        VC_CALL(take_field(r, &field));
     }
     if (r->self->graph_field.n == 0) {
         return vc_fail(r->ctx, VC_E_FORMAT, "is taken for an ONNX file, but has no graph");
     }
-    VC_TRY(vc_onnx_graph_scan(r));
-out:
-    return status;
+    return vc_onnx_graph_scan(r);
 }
 
 /* ---- reading values ---- */
@@ -283,39 +276,35 @@ static const struct vc_source_ops onnx_ops = {.read = onnx_read,
 static enum vc_status add_facts(struct vc_ctx *ctx, struct vc_model *model)
 {
     const struct onnx *self = model->self;
-    enum vc_status status;
 
-    VC_TRY(vc_model_add_fact(ctx, model, "ir version", "%" PRIu64, self->ir_version));
-    VC_TRY(vc_model_add_fact(ctx, model, "opset", "%" PRIu64, self->opset));
+    VC_CALL(vc_model_add_fact(ctx, model, "ir version", "%" PRIu64, self->ir_version));
+    VC_CALL(vc_model_add_fact(ctx, model, "opset", "%" PRIu64, self->opset));
     for (size_t i = 0; i < self->n_externals && i < 4; i++) {
-        VC_TRY(vc_model_add_fact(ctx, model, "external data", "%s", self->locations[i]));
+        VC_CALL(vc_model_add_fact(ctx, model, "external data", "%s", self->locations[i]));
     }
     if (self->inner_bytes > model->file_bytes / 100) {
-        VC_TRY(vc_model_add_fact(
+        VC_CALL(vc_model_add_fact(
             ctx, model, VC_FACT_NOTE,
             "large tensors inside nodes or inner graphs, or sparse, are carried over as they are: %" PRIu64
             " with %" PRIu64 " bytes",
             self->n_inner, self->inner_bytes));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The files with its values are the model's, too: they count, and no output replaces them. */
 static enum vc_status list_inputs(struct vc_ctx *ctx, struct vc_model *model)
 {
     const struct onnx *self = model->self;
-    enum vc_status status = VC_OK;
 
     model->inputs = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_externals, sizeof *model->inputs);
-    VC_TRY_ALLOC(model->inputs);
+    VC_CALL_ALLOC(model->inputs);
     for (size_t i = 0; i < self->n_externals; i++) {
         model->inputs[i] = self->externals[i];
         model->file_bytes += self->externals[i]->size_bytes;
     }
     model->n_inputs = self->n_externals;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* vc_format.open. */
@@ -451,20 +440,18 @@ static uint64_t field_bytes(const unsigned char *p, size_t n)
 static enum vc_status onnx_stream_end(struct vc_ctx *ctx, const struct vc_infile *so_far, struct vc_stream_end *end)
 {
     unsigned char head[2 * VC_WIRE_VARINT_BYTES];
-    enum vc_status status = VC_OK;
 
     end->need = end->at + sizeof head;
     while (end->end == 0 && so_far->size_bytes >= end->need) {
         uint64_t n;
 
-        VC_TRY(vc_infile_read(ctx, so_far, end->at, head, sizeof head));
+        VC_CALL(vc_infile_read(ctx, so_far, end->at, head, sizeof head));
         n = field_bytes(head, sizeof head);
         end->end = n == 0 ? end->at : 0;
         end->need =
             vc_add_u64(end->at, n, &end->at) && vc_add_u64(end->at, sizeof head, &end->need) ? end->need : UINT64_MAX;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 const struct vc_format vc_format_onnx = {.name = "onnx",

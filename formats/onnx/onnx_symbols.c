@@ -45,13 +45,12 @@ size_t vc_onnx_symbol_find(const struct onnx_symbols *symbols, uint32_t graph, c
 static enum vc_status add(struct onnx_reader *r, uint32_t graph, const char *name, size_t *symbol)
 {
     struct onnx_symbols *symbols = &r->self->symbols;
-    enum vc_status status = VC_OK;
 
     if (symbols->n == MAX_SYMBOLS) {
         return vc_fail(r->ctx, VC_E_UNSUPPORTED, "its graph has more than %zu names", MAX_SYMBOLS);
     }
-    VC_TRY(vc_hash_grow(r->ctx, &symbols->by_name, symbols->n, hash_of, symbols));
-    VC_TRY(VC_GROW(r->ctx, VC_TAG_NAMES, symbols->list, symbols->capacity, symbols->n + 1));
+    VC_CALL(vc_hash_grow(r->ctx, &symbols->by_name, symbols->n, hash_of, symbols));
+    VC_CALL(VC_GROW(r->ctx, VC_TAG_NAMES, symbols->list, symbols->capacity, symbols->n + 1));
     vc_hash_add(&symbols->by_name, hash(graph, name), symbols->n);
     symbols->list[symbols->n] = (struct onnx_symbol){.name = name,
                                                      .graph = graph,
@@ -61,8 +60,7 @@ static enum vc_status add(struct onnx_reader *r, uint32_t graph, const char *nam
                                                      .cast = ONNX_NONE,
                                                      .maker = ONNX_NONE};
     *symbol = symbols->n++;
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_onnx_symbol_add(struct onnx_reader *r, const char *name, size_t *symbol)
@@ -75,20 +73,18 @@ static enum vc_status find_or_add(struct onnx_reader *r, struct onnx_scope *scop
 {
     struct onnx_symbols *symbols = &r->self->symbols;
     size_t any;
-    enum vc_status status = VC_OK;
 
     *symbol = vc_onnx_symbol_find(symbols, scope->number, name);
     if (*symbol != ONNX_NONE) {
         return VC_OK;
     }
-    VC_TRY(add(r, scope->number, name, symbol));
+    VC_CALL(add(r, scope->number, name, symbol));
     symbols->list[*symbol].next = scope->first_symbol;
     scope->first_symbol = *symbol;
     if (scope->number != ONNX_MAIN && vc_onnx_symbol_find(symbols, ONNX_ANY, name) == ONNX_NONE) {
-        VC_TRY(add(r, ONNX_ANY, name, &any));
+        VC_CALL(add(r, ONNX_ANY, name, &any));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* What a graph inside a node says of a name that it does not make goes to the graph around it. */
@@ -98,9 +94,8 @@ static enum vc_status pass_on(struct onnx_reader *r, size_t inner)
     const struct onnx_symbol *from;
     struct onnx_symbol *to;
     size_t outer;
-    enum vc_status status;
 
-    VC_TRY(find_or_add(r, r->scope->around, symbols->list[inner].name, &outer));
+    VC_CALL(find_or_add(r, r->scope->around, symbols->list[inner].name, &outer));
     symbols->list[inner].outer = outer;
     from = &symbols->list[inner];
     to = &symbols->list[outer];
@@ -111,21 +106,17 @@ static enum vc_status pass_on(struct onnx_reader *r, size_t inner)
     to->for_codes |= from->for_codes;
     to->n_beside += from->n_beside;
     to->beside = from->beside != NULL ? from->beside : to->beside;
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_onnx_symbols_close(struct onnx_reader *r)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t symbol = r->scope->first_symbol; symbol != ONNX_NONE; symbol = r->self->symbols.list[symbol].next) {
         if (!r->self->symbols.list[symbol].defined) {
-            VC_TRY(pass_on(r, symbol));
+            VC_CALL(pass_on(r, symbol));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 size_t vc_onnx_symbol_meant(const struct onnx_symbols *symbols, size_t symbol)
@@ -138,20 +129,17 @@ size_t vc_onnx_symbol_meant(const struct onnx_symbols *symbols, size_t symbol)
 
 enum vc_status vc_onnx_string_read(struct onnx_reader *r, const struct vc_field *field, const char *what)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, what));
+    VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, what));
     if (field->data.n > ONNX_MAX_NAME) {
         return vc_fail(r->ctx, VC_E_FORMAT, "%s (at offset %" PRIu64 ") has %" PRIu64 " bytes; %zu are allowed", what,
                        field->all.at, field->data.n, ONNX_MAX_NAME);
     }
-    VC_TRY(vc_wire_read(&r->wire, field->data.at, r->name, (size_t)field->data.n));
+    VC_CALL(vc_wire_read(&r->wire, field->data.at, r->name, (size_t)field->data.n));
     r->name[field->data.n] = '\0';
     if (memchr(r->name, '\0', (size_t)field->data.n) != NULL) {
         return vc_fail(r->ctx, VC_E_FORMAT, "%s (at offset %" PRIu64 ") has a zero byte in it", what, field->all.at);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A name that was not met before is added: uses may come before what they use. */
@@ -161,10 +149,9 @@ enum vc_status vc_onnx_symbol_read(struct onnx_reader *r, const struct vc_field 
     const struct onnx_symbols *symbols = &r->self->symbols;
     size_t known;
     char *copy;
-    enum vc_status status;
 
     *symbol = ONNX_NONE;
-    VC_TRY(vc_onnx_string_read(r, field, what));
+    VC_CALL(vc_onnx_string_read(r, field, what));
     if (field->data.n == 0) {
         return VC_OK;
     }
@@ -177,9 +164,7 @@ enum vc_status vc_onnx_symbol_read(struct onnx_reader *r, const struct vc_field 
         return find_or_add(r, r->scope, symbols->list[known].name, symbol);
     }
     copy = vc_arena_alloc(r->ctx, &r->self->arena, (size_t)field->data.n + 1);
-    VC_TRY_ALLOC(copy);
+    VC_CALL_ALLOC(copy);
     memcpy(copy, r->name, (size_t)field->data.n + 1);
-    VC_TRY(find_or_add(r, r->scope, copy, symbol));
-out:
-    return status;
+    return find_or_add(r, r->scope, copy, symbol);
 }

@@ -119,72 +119,59 @@ static enum vc_status take_dims(struct onnx_reader *r, struct seen *s, const str
 {
     struct vc_span rest = field->data;
     uint64_t value;
-    enum vc_status status = VC_OK;
 
     if (field->type == VC_WIRE_VARINT) {
         return add_dim(r, s, field->value);
     }
-    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "its dims"));
+    VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "its dims"));
     while (rest.n != 0) {
-        VC_TRY(vc_wire_varint(&r->wire, &rest, &value));
-        VC_TRY(add_dim(r, s, value));
+        VC_CALL(vc_wire_varint(&r->wire, &rest, &value));
+        VC_CALL(add_dim(r, s, value));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status take_type(struct onnx_reader *r, struct seen *s, const struct vc_field *field)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_VARINT, "its data_type"));
-    VC_TRY(once(r, field, &s->type, "data_type"));
+    VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_VARINT, "its data_type"));
+    VC_CALL(once(r, field, &s->type, "data_type"));
     if (field->value >= ONNX_N_TYPES || vc_onnx_types[field->value].name == NULL) {
         return vc_fail(r->ctx, field->value == 0 ? VC_E_FORMAT : VC_E_UNSUPPORTED,
                        "has data_type %" PRIu64 ", which is not known", field->value);
     }
     s->tensor->type = (uint32_t)field->value;
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status take_name(struct onnx_reader *r, struct seen *s, const struct vc_field *field)
 {
-    enum vc_status status;
-
-    VC_TRY(once(r, field, &s->name, "name"));
-    VC_TRY(vc_onnx_symbol_read(r, field, "its name", &s->tensor->symbol));
+    VC_CALL(once(r, field, &s->name, "name"));
+    VC_CALL(vc_onnx_symbol_read(r, field, "its name", &s->tensor->symbol));
     if (s->tensor->symbol != ONNX_NONE) {
         s->tensor->name = r->self->symbols.list[s->tensor->symbol].name;
     }
     if (!vc_utf8_valid(r->name, (size_t)field->data.n)) {
         return vc_fail(r->ctx, VC_E_FORMAT, "its name is no UTF-8");
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status take_raw(struct onnx_reader *r, struct seen *s, const struct vc_field *field)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "its raw_data"));
-    VC_TRY(once(r, field, &s->raw, "raw_data"));
+    VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "its raw_data"));
+    VC_CALL(once(r, field, &s->raw, "raw_data"));
     s->tensor->values = field->data;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A field of numbers: counted here, read in check_numbers. */
 static enum vc_status take_numbers(struct onnx_reader *r, struct seen *s, const struct vc_field *field)
 {
-    enum vc_status status = VC_OK;
-
     if (field->type == VC_WIRE_BYTES && field->data.n == 0) {
         return VC_OK; /* no numbers */
     }
     if (field->type != VC_WIRE_BYTES) {
-        VC_TRY(vc_wire_expect(&r->wire, field, wire_of(field->number), "its values"));
+        VC_CALL(vc_wire_expect(&r->wire, field, wire_of(field->number), "its values"));
     }
     if (s->numbers != 0 && s->numbers != field->number) {
         return vc_fail(r->ctx, VC_E_FORMAT, "has values in two fields, %" PRIu32 " and %" PRIu32, s->numbers,
@@ -193,29 +180,23 @@ static enum vc_status take_numbers(struct onnx_reader *r, struct seen *s, const 
     s->numbers = field->number;
     s->n_chunks++;
     s->packed = field->type == VC_WIRE_BYTES ? field->data : (struct vc_span){0, 0};
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status take_location(struct onnx_reader *r, struct seen *s, const struct vc_field *field)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_VARINT, "its data_location"));
-    VC_TRY(once(r, field, &s->location, "data_location"));
+    VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_VARINT, "its data_location"));
+    VC_CALL(once(r, field, &s->location, "data_location"));
     if (field->value > 1) {
         return vc_fail(r->ctx, VC_E_UNSUPPORTED, "has data_location %" PRIu64 ", which is not known", field->value);
     }
     s->external = field->value == 1;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A field of a TensorProto. Unknown ones are skipped; the writer copies them. */
 static enum vc_status take_field(struct onnx_reader *r, struct seen *s, const struct vc_field *field)
 {
-    enum vc_status status = VC_OK;
-
     switch (field->number) {
     case ONNX_TENSOR_DIMS:
         return take_dims(r, s, field);
@@ -228,15 +209,14 @@ static enum vc_status take_field(struct onnx_reader *r, struct seen *s, const st
     case ONNX_TENSOR_LOCATION:
         return take_location(r, s, field);
     case ONNX_TENSOR_EXTERNAL:
-        VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "its external_data"));
+        VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "its external_data"));
         return vc_onnx_external_entry(r, field->data, &s->where);
     case ONNX_TENSOR_SEGMENT:
         return vc_fail(r->ctx, VC_E_UNSUPPORTED, "is a segment of a tensor; only whole ones can be read");
     default:
         return is_numbers(field->number) ? take_numbers(r, s, field) : VC_OK;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- values ---- */
@@ -369,7 +349,6 @@ void vc_onnx_numbers_close(struct onnx_numbers *numbers)
 static enum vc_status next_chunk(struct onnx_numbers *numbers, struct vc_field *field, bool *more)
 {
     uint32_t number = vc_onnx_types[numbers->tensor->type].field;
-    enum vc_status status = VC_OK;
 
     *more = true;
     while (numbers->chunk.n == 0) {
@@ -377,14 +356,13 @@ static enum vc_status next_chunk(struct onnx_numbers *numbers, struct vc_field *
             *more = false;
             return VC_OK;
         }
-        VC_TRY(vc_wire_field(&numbers->wire, &numbers->rest, field));
+        VC_CALL(vc_wire_field(&numbers->wire, &numbers->rest, field));
         if (field->number == number && field->type != VC_WIRE_BYTES) {
             return VC_OK; /* one number by itself */
         }
         numbers->chunk = field->number == number ? field->data : (struct vc_span){0, 0};
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* One number, as it stands in the file. */
@@ -394,27 +372,25 @@ static enum vc_status next_number(struct onnx_numbers *numbers, uint64_t *value,
     struct vc_field field = {.number = 0};
     unsigned char bytes[8] = {0};
     size_t n = type == VC_WIRE_FIXED32 ? 4 : 8;
-    enum vc_status status;
 
-    VC_TRY(next_chunk(numbers, &field, more));
+    VC_CALL(next_chunk(numbers, &field, more));
     if (!*more) {
         return VC_OK;
     }
     if (numbers->chunk.n == 0) {
         *value = field.value;
     } else if (type == VC_WIRE_VARINT) {
-        VC_TRY(vc_wire_varint(&numbers->wire, &numbers->chunk, value));
+        VC_CALL(vc_wire_varint(&numbers->wire, &numbers->chunk, value));
     } else if (numbers->chunk.n < n) {
         return vc_fail(numbers->wire.ctx, VC_E_FORMAT, "its values end inside a number (at offset %" PRIu64 ")",
                        numbers->chunk.at);
     } else {
-        VC_TRY(vc_wire_read(&numbers->wire, numbers->chunk.at, bytes, n));
+        VC_CALL(vc_wire_read(&numbers->wire, numbers->chunk.at, bytes, n));
         *value = vc_le64(bytes);
         numbers->chunk.at += n;
         numbers->chunk.n -= n;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The number is one of its type. int32_data holds everything that is narrower; negative numbers come with all 64 bits
@@ -444,14 +420,13 @@ enum vc_status vc_onnx_numbers_read(struct onnx_numbers *numbers, void *dst, uin
 {
     const struct onnx_type *type = &vc_onnx_types[numbers->tensor->type];
     unsigned char *to = dst;
-    enum vc_status status = VC_OK;
 
     for (uint64_t done = 0; done < n; done += type->entry_bytes) {
         unsigned char bytes[8];
         uint64_t value = 0;
         bool more = false;
 
-        VC_TRY(next_number(numbers, &value, &more));
+        VC_CALL(next_number(numbers, &value, &more));
         if (!more) {
             return vc_fail(numbers->wire.ctx, VC_E_FORMAT,
                            "has values for %" PRIu64 " bytes, but its shape and type need %" PRIu64,
@@ -467,8 +442,7 @@ enum vc_status vc_onnx_numbers_read(struct onnx_numbers *numbers, void *dst, uin
         }
     }
     numbers->n_bytes += n;
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_onnx_numbers_end(struct onnx_numbers *numbers)

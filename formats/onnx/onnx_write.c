@@ -136,27 +136,24 @@ static enum vc_status onnx_layout(struct vc_ctx *ctx, struct vc_sink *sink, cons
                                   uint64_t *file_bytes)
 {
     struct onnx_sink *self = sink->self;
-    enum vc_status status;
 
     self->outs = outs;
     for (size_t i = 0; i < outs->n; i++) {
         self->expected += vc_out_at(outs, i).size_bytes;
     }
-    VC_TRY(vc_onnx_list_outs(ctx, self));
-    VC_TRY(check_source(ctx, self));
-    VC_TRY(vc_onnx_plan_outs(ctx, self));
-    VC_TRY(vc_onnx_plan_edits(ctx, self));
-    VC_TRY(name_data(ctx, self));
-    VC_TRY(vc_onnx_lay_out(ctx, self));
+    VC_CALL(vc_onnx_list_outs(ctx, self));
+    VC_CALL(check_source(ctx, self));
+    VC_CALL(vc_onnx_plan_outs(ctx, self));
+    VC_CALL(vc_onnx_plan_edits(ctx, self));
+    VC_CALL(name_data(ctx, self));
+    VC_CALL(vc_onnx_lay_out(ctx, self));
     *file_bytes = self->model_bytes + self->data_bytes;
     if (self->data_bytes != 0) {
-        VC_TRY(create_data(ctx, self, &sink->beside));
+        VC_CALL(create_data(ctx, self, &sink->beside));
     }
-    VC_TRY(make_note(ctx, self, &sink->note));
+    VC_CALL(make_note(ctx, self, &sink->note));
     sink->memory_bytes += view_bytes(ctx, self);
-    VC_TRY(vc_outfile_need(ctx, self->file, *file_bytes));
-out:
-    return status;
+    return vc_outfile_need(ctx, self->file, *file_bytes);
 }
 
 /* ---- writing ---- */
@@ -164,12 +161,9 @@ out:
 static enum vc_status onnx_begin(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct onnx_sink *self = sink->self;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(vc_outfile_begin(ctx, self->file));
-    VC_TRY(vc_outfile_begin(ctx, self->data));
-out:
-    return status;
+    VC_CALL(vc_outfile_begin(ctx, self->file));
+    return vc_outfile_begin(ctx, self->data);
 }
 
 /* A piece of a tensor that the file has in another form: the last one writes all of it. */
@@ -229,17 +223,14 @@ static enum vc_status onnx_emit(struct vc_ctx *ctx, struct vc_sink *sink, const 
 static enum vc_status copy_piece(struct vc_ctx *ctx, struct onnx_sink *self, const struct onnx_piece *piece,
                                  unsigned char *buffer)
 {
-    enum vc_status status = VC_OK;
-
     for (uint64_t done = 0; done < piece->n; done += COPY_BYTES) {
         size_t n = (size_t)vc_min_u64(COPY_BYTES, piece->n - done);
 
-        VC_TRY(vc_check_cancelled(ctx));
-        VC_TRY(vc_infile_read(ctx, self->source->file, piece->from + done, buffer, n));
-        VC_TRY(vc_outfile_write(ctx, self->file, piece->at + done, buffer, n));
+        VC_CALL(vc_check_cancelled(ctx));
+        VC_CALL(vc_infile_read(ctx, self->source->file, piece->from + done, buffer, n));
+        VC_CALL(vc_outfile_write(ctx, self->file, piece->at + done, buffer, n));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* All pieces but the outputs' values. */
@@ -268,19 +259,16 @@ static enum vc_status onnx_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint
 {
     struct onnx_sink *self = sink->self;
     uint64_t got = atomic_load(&self->got);
-    enum vc_status status = VC_OK;
 
     if (got != self->expected) {
         return vc_fail(ctx, VC_E_INTERNAL, "%" PRIu64 " of %" PRIu64 " bytes were written", got, self->expected);
     }
     *file_bytes = self->model_bytes + self->data_bytes;
     if (writes(self)) {
-        VC_TRY(write_pieces(ctx, self));
+        VC_CALL(write_pieces(ctx, self));
     }
-    VC_TRY(vc_outfile_sync(ctx, self->file));
-    VC_TRY(vc_outfile_sync(ctx, self->data));
-out:
-    return status;
+    VC_CALL(vc_outfile_sync(ctx, self->file));
+    return vc_outfile_sync(ctx, self->data);
 }
 
 /* vc_sink_ops.commit. If the model cannot be named, the data's name is taken away again. */

@@ -121,32 +121,29 @@ static enum vc_status name_files(struct vc_ctx *ctx, const struct safetensors_pl
 {
     bool kept = plan->max_shard_bytes == 0 && plan->model->folder != NULL;
     bool renumbered = plan->in_folder && kept && is_renumbered(plan, to);
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; plan->in_folder && i < to->n; i++) {
         to->files[i].name = kept && !renumbered   ? vc_infolder_out_shard(plan->model->folder, i)
                             : !kept && to->n == 1 ? vc_arena_printf(ctx, &to->arena, "%s.safetensors", plan->prefix)
                                                   : number_file(ctx, plan, to, i);
-        VC_TRY_ALLOC(to->files[i].name);
+        VC_CALL_ALLOC(to->files[i].name);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Decides how the output is divided, and which file each record goes to. */
 static enum vc_status assign(struct vc_ctx *ctx, const struct safetensors_plan *plan, struct safetensors_files *to)
 {
     size_t n = 1;
-    enum vc_status status = VC_OK;
 
     if (plan->in_folder && plan->max_shard_bytes != 0) {
-        VC_TRY(divide(ctx, plan, &n));
+        VC_CALL(divide(ctx, plan, &n));
     } else if (plan->in_folder && plan->model->folder != NULL) {
         n = plan->model->n_shards;
         keep_shards(plan);
     }
     to->files = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *to->files);
-    VC_TRY_ALLOC(to->files);
+    VC_CALL_ALLOC(to->files);
     to->n = n;
     for (size_t i = 0; i < n; i++) {
         vc_text_init(&to->files[i].header, ctx);
@@ -160,9 +157,7 @@ static enum vc_status assign(struct vc_ctx *ctx, const struct safetensors_plan *
     for (size_t i = 0; i < plan->outs->n_other_shards && n > 1; i++) {
         to->files[plan->model->io[plan->outs->other_shards[i].source].shard].n_all++;
     }
-    VC_TRY(name_files(ctx, plan, to));
-out:
-    return status;
+    return name_files(ctx, plan, to);
 }
 
 /* ---- headers ---- */
@@ -405,11 +400,9 @@ static void add_entry(struct vc_text *text, const struct safetensors_entry *entr
 /* Closes the header, adds the blanks and puts the length in front. */
 static enum vc_status complete_header(struct vc_ctx *ctx, struct vc_text *text)
 {
-    enum vc_status status;
-
     vc_text_add(text, "}");
     vc_text_add(text, "%*s", (int)((VC_SAFETENSORS_ALIGN - text->n % VC_SAFETENSORS_ALIGN) % VC_SAFETENSORS_ALIGN), "");
-    VC_TRY(text->status);
+    VC_CALL(text->status);
     if (text->n - VC_SAFETENSORS_PREFIX_BYTES > VC_SAFETENSORS_MAX_HEADER) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "the safetensors header would have %zu bytes; %" PRIu64 " are allowed",
                        text->n - VC_SAFETENSORS_PREFIX_BYTES, VC_SAFETENSORS_MAX_HEADER);
@@ -417,23 +410,20 @@ static enum vc_status complete_header(struct vc_ctx *ctx, struct vc_text *text)
     if (!text->counting) {
         vc_put_le64((unsigned char *)text->data, text->n - VC_SAFETENSORS_PREFIX_BYTES);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status make_headers(struct vc_ctx *ctx, const struct safetensors_plan *plan,
                                    struct safetensors_files *to)
 {
-    enum vc_status status = VC_OK;
-
-    VC_TRY(start_headers(ctx, plan, to));
+    VC_CALL(start_headers(ctx, plan, to));
     for (size_t i = 0; i < plan->records->n; i++) {
         struct safetensors_record *record = &plan->records->records[i];
         struct safetensors_file *file = &to->files[record->file];
         const struct safetensors_entry entry = entry_of(plan, i);
         uint64_t end;
 
-        VC_TRY(vc_check_cancelled(ctx));
+        VC_CALL(vc_check_cancelled(ctx));
         record->offset = file->data_bytes;
         if (!vc_add_u64(file->data_bytes, entry.n_bytes, &end) || end > INT64_MAX - 2 * VC_SAFETENSORS_MAX_HEADER) {
             return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", record->name);
@@ -442,27 +432,22 @@ static enum vc_status make_headers(struct vc_ctx *ctx, const struct safetensors_
         file->data_bytes = end;
     }
     for (size_t i = 0; i < to->n; i++) {
-        VC_TRY(complete_header(ctx, &to->files[i].header));
+        VC_CALL(complete_header(ctx, &to->files[i].header));
     }
     for (size_t i = 0; i < plan->records->n; i++) {
         struct safetensors_record *record = &plan->records->records[i];
 
         record->offset += to->files[record->file].header.n;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_safetensors_files_make(struct vc_ctx *ctx, const struct safetensors_plan *plan,
                                          struct safetensors_files *out)
 {
-    enum vc_status status = VC_OK;
-
     *out = (struct safetensors_files){.n = 0};
-    VC_TRY(assign(ctx, plan, out));
-    VC_TRY(make_headers(ctx, plan, out));
-out:
-    return status;
+    VC_CALL(assign(ctx, plan, out));
+    return make_headers(ctx, plan, out);
 }
 
 void vc_safetensors_files_release(struct vc_ctx *ctx, struct safetensors_files *files)

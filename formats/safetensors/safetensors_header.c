@@ -212,15 +212,12 @@ static struct safetensors_entry *add_entry(struct parsing *p, const char *name, 
 static enum vc_status read_plain_entry(struct parsing *p, const struct safetensors_plain_entry *plain)
 {
     struct safetensors_entry *entry = add_entry(p, plain->name, plain->n_name);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(entry);
-    VC_TRY(note(p, entry, "dtype", set_dtype(p, plain->dtype, plain->n_dtype, entry)));
-    VC_TRY(note(p, entry, "shape", set_shape(p, plain->shape, plain->n_dims, entry)));
-    VC_TRY(note(p, entry, "offsets", set_offsets(p, plain->ends[0], plain->ends[1], entry)));
-    VC_TRY(entry->broken ? VC_OK : note(p, entry, "size", check_size(p, entry)));
-out:
-    return status;
+    VC_CALL_ALLOC(entry);
+    VC_CALL(note(p, entry, "dtype", set_dtype(p, plain->dtype, plain->n_dtype, entry)));
+    VC_CALL(note(p, entry, "shape", set_shape(p, plain->shape, plain->n_dims, entry)));
+    VC_CALL(note(p, entry, "offsets", set_offsets(p, plain->ends[0], plain->ends[1], entry)));
+    return entry->broken ? VC_OK : note(p, entry, "size", check_size(p, entry));
 }
 
 /* One tensor: its type, shape and place, checked against each other and the size of the file. */
@@ -486,9 +483,8 @@ enum vc_status vc_safetensors_read_header(struct vc_ctx *ctx, struct safetensors
     struct parsing p = {.ctx = ctx, .self = self, .shard = shard};
     const struct vc_infile *file = shard->file;
     uint64_t n = 0;
-    enum vc_status status;
 
-    VC_TRY(read_length(ctx, file, &n));
+    VC_CALL(read_length(ctx, file, &n));
     if (n > file->size_bytes - VC_SAFETENSORS_PREFIX_BYTES) {
         return vc_fail(ctx, VC_E_FORMAT,
                        "ends inside the safetensors header: that has %" PRIu64 " bytes, the file has %" PRIu64 " more",
@@ -496,11 +492,10 @@ enum vc_status vc_safetensors_read_header(struct vc_ctx *ctx, struct safetensors
     }
     shard->data_offset = VC_SAFETENSORS_PREFIX_BYTES + n;
     p.data_bytes = file->size_bytes - shard->data_offset;
-    VC_TRY(read_text(&p, (size_t)n));
-    VC_TRY(check_order(&p));
+    VC_CALL(read_text(&p, (size_t)n));
+    VC_CALL(check_order(&p));
     drop_broken(&p);
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_safetensors_release_header(struct vc_ctx *ctx, struct safetensors_shard *shard)

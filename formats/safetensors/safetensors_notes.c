@@ -24,15 +24,13 @@ enum vc_status vc_safetensors_notes_add(struct vc_ctx *ctx, struct vc_arena *are
                                         const char *key, const char *value)
 {
     struct safetensors_note note = {.key = vc_arena_printf(ctx, arena, "%s", key)};
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(note.key);
+    VC_CALL_ALLOC(note.key);
     note.value = vc_arena_printf(ctx, arena, "%s", value);
-    VC_TRY_ALLOC(note.value);
-    VC_TRY(VC_GROW(ctx, VC_TAG_NAMES, notes->notes, notes->capacity, notes->n + 1));
+    VC_CALL_ALLOC(note.value);
+    VC_CALL(VC_GROW(ctx, VC_TAG_NAMES, notes->notes, notes->capacity, notes->n + 1));
     notes->notes[notes->n++] = note;
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_safetensors_notes_release(struct vc_ctx *ctx, struct safetensors_notes *notes)
@@ -191,13 +189,11 @@ static size_t find_first(const struct seconds *s, const char *name, const char *
 static enum vc_status add(struct seconds *s, const char *name, const char *tail, size_t of)
 {
     char *copy = vc_arena_printf(s->ctx, &s->self->finds.arena, "%s%s", name, tail);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(copy);
-    VC_TRY(VC_GROW(s->ctx, VC_TAG_NAMES, s->list, s->capacity, s->n + 1));
+    VC_CALL_ALLOC(copy);
+    VC_CALL(VC_GROW(s->ctx, VC_TAG_NAMES, s->list, s->capacity, s->n + 1));
     s->list[s->n++] = (struct second){copy, of, VC_NO_TENSOR, VC_NO_TENSOR, VC_NO_TENSOR};
-out:
-    return status;
+    return VC_OK;
 }
 
 /* What follows the name of a tensor in that of its scale, "w" and "w.scale"; NULL: it is called in another way. */
@@ -220,27 +216,25 @@ static enum vc_status add_second(struct seconds *s, const char *name, size_t of)
     size_t global_scale = quant != NULL ? vc_quant_find(quant, VC_PART_GLOBAL_SCALE) : VC_NO_TENSOR;
     const char *global = global_scale != VC_NO_TENSOR ? tail_of(s->model, of, global_scale) : NULL;
     size_t main = s->n;
-    enum vc_status status;
 
     if (quant != NULL && (scale == NULL || (zero == NULL && !quant->symmetric) ||
                           (global == NULL && global_scale != VC_NO_TENSOR) || quant->scale_group != 0)) {
         return VC_OK;
     }
-    VC_TRY(add(s, name, "", of));
+    VC_CALL(add(s, name, "", of));
     if (scale != NULL) {
         s->list[main].scale = s->n;
-        VC_TRY(add(s, name, scale, vc_quant_scale(quant)));
+        VC_CALL(add(s, name, scale, vc_quant_scale(quant)));
     }
     if (zero != NULL) {
         s->list[main].zero_point = s->n;
-        VC_TRY(add(s, name, zero, zero_point));
+        VC_CALL(add(s, name, zero, zero_point));
     }
     if (global != NULL) {
         s->list[main].global = s->n;
-        VC_TRY(add(s, name, global, global_scale));
+        VC_CALL(add(s, name, global, global_scale));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Reads one file's list of second names. Those of tensors that the model does not have are left out. */
@@ -305,7 +299,7 @@ static void *grown(struct vc_ctx *ctx, void *array, size_t n, size_t more, size_
     do {                                                                               \
         void *copy = grown(s->ctx, array, s->model->n_tensors, s->n, sizeof *(array)); \
                                                                                        \
-        VC_TRY_ALLOC(copy);                                                            \
+        VC_CALL_ALLOC(copy);                                                           \
         (array) = copy;                                                                \
     } while (0)
 
@@ -313,7 +307,6 @@ static void *grown(struct vc_ctx *ctx, void *array, size_t n, size_t more, size_
 static enum vc_status make_room(struct seconds *s)
 {
     struct vc_model *model = s->model;
-    enum vc_status status = VC_OK;
 
     GROW(model->tensors);
     GROW(model->io);
@@ -327,8 +320,7 @@ static enum vc_status make_room(struct seconds *s)
             model->tensors[i].quant = model->tensors[i].quant != NULL ? &model->quants[i] : NULL;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The new tensors: each is its first one under another name. */
@@ -355,8 +347,6 @@ static void fill(struct seconds *s, size_t first)
 /* Second names of quantized tensors: their parts are the new tensors of the parts' second names. */
 static enum vc_status attach(struct seconds *s, size_t first)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t i = 0; i < s->n; i++) {
         const struct second *second = &s->list[i];
 
@@ -369,11 +359,10 @@ static enum vc_status attach(struct seconds *s, size_t first)
                          second->zero_point != VC_NO_TENSOR ? first + second->zero_point : VC_NO_TENSOR);
             vc_quant_set(&quant, VC_PART_GLOBAL_SCALE,
                          second->global != VC_NO_TENSOR ? first + second->global : VC_NO_TENSOR);
-            VC_TRY(vc_manifest_attach(s->ctx, s->model, first + i, &quant));
+            VC_CALL(vc_manifest_attach(s->ctx, s->model, first + i, &quant));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Notes whose key is a second name have become tensors; they are not copied into outputs as notes. */
@@ -393,16 +382,14 @@ static void mark_notes(struct seconds *s, size_t first)
 static enum vc_status add_tensors(struct seconds *s)
 {
     size_t first = s->model->n_tensors;
-    enum vc_status status;
 
-    VC_TRY(make_room(s));
+    VC_CALL(make_room(s));
     fill(s, first);
     s->model->n_tensors += s->n;
-    VC_TRY(attach(s, first));
-    VC_TRY(vc_model_index_names(s->ctx, s->model));
+    VC_CALL(attach(s, first));
+    VC_CALL(vc_model_index_names(s->ctx, s->model));
     mark_notes(s, first);
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_safetensors_find_names(struct vc_ctx *ctx, struct safetensors *self, struct vc_model *model)

@@ -102,17 +102,14 @@ static enum vc_status add_laid(struct making *m, const struct vc_laid *laid, uin
 {
     struct safetensors_record *record = add_record(m, out);
     struct vc_laid *copy = vc_arena_alloc(m->ctx, &m->to->arena, sizeof *copy);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(copy);
+    VC_CALL_ALLOC(copy);
     *copy = *laid;
     record->laid = copy;
     record->name = laid->name;
     m->any_new_name = true;
-    VC_TRY(check_type(m, laid->dtype, laid->name));
-    VC_TRY(laid->packed.packing != NULL ? note_packing(m, &laid->packed) : VC_OK);
-out:
-    return status;
+    VC_CALL(check_type(m, laid->dtype, laid->name));
+    return laid->packed.packing != NULL ? note_packing(m, &laid->packed) : VC_OK;
 }
 
 /* Codes of two a byte, which the format has no type for. */
@@ -120,15 +117,12 @@ static enum vc_status add_bytes(struct making *m, size_t index, const struct vc_
 {
     uint64_t *own = vc_arena_alloc(m->ctx, &m->to->arena, 2 * sizeof *own);
     struct vc_laid laid = {.dtype = VC_DTYPE_U8, .n_dims = 2, .shape = own, .n_bytes = out->size_bytes};
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(own);
+    VC_CALL_ALLOC(own);
     memcpy(own, shape, 2 * sizeof *own);
     laid.name = vc_plain_codes_name(m->ctx, &m->to->arena, out->name, vc_out_scheme(out));
-    VC_TRY_ALLOC(laid.name);
-    VC_TRY(add_laid(m, &laid, (uint32_t)index));
-out:
-    return status;
+    VC_CALL_ALLOC(laid.name);
+    return add_laid(m, &laid, (uint32_t)index);
 }
 
 static enum vc_status add_as_is(struct making *m, size_t index, const struct vc_out_tensor *out)
@@ -187,14 +181,12 @@ static enum vc_status add_part(struct making *m, size_t index)
     const struct vc_out_tensor part = vc_out_at(m->outs, index);
     struct vc_laying laying = {
         .ctx = m->ctx, .arena = &m->to->arena, .codes = &codes, .part = &part, .role = m->owners[index].role};
-    enum vc_status status;
 
-    VC_TRY(m->dialect->file->lay(&laying));
+    VC_CALL(m->dialect->file->lay(&laying));
     for (size_t i = 0; i < laying.n; i++) {
-        VC_TRY(add_laid(m, &laying.laid[i], i == 0 ? (uint32_t)index : VC_SAFETENSORS_CONSTANT));
+        VC_CALL(add_laid(m, &laying.laid[i], i == 0 ? (uint32_t)index : VC_SAFETENSORS_CONSTANT));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the whole ---- */
@@ -237,7 +229,6 @@ static enum vc_status find_owners(struct making *m)
 static enum vc_status check_names(struct making *m)
 {
     const struct safetensors_records *to = m->to;
-    enum vc_status status = VC_OK;
     size_t twice;
 
     if (!m->any_new_name) {
@@ -246,39 +237,35 @@ static enum vc_status check_names(struct making *m)
 
     for (size_t i = 0; i < to->n; i++) {
         if (strcmp(to->records[i].name, VC_SAFETENSORS_METADATA) == 0) {
-            VC_TRY(vc_fail(m->ctx, VC_E_UNSUPPORTED, "%s: safetensors keeps this name for its metadata",
-                           to->records[i].name));
+            VC_CALL(vc_fail(m->ctx, VC_E_UNSUPPORTED, "%s: safetensors keeps this name for its metadata",
+                            to->records[i].name));
         }
     }
-    VC_TRY(vc_names_unique(m->ctx, VC_NAME_LIST(to->records, sizeof *to->records), to->n, &twice));
+    VC_CALL(vc_names_unique(m->ctx, VC_NAME_LIST(to->records, sizeof *to->records), to->n, &twice));
     if (twice != SIZE_MAX) {
-        VC_TRY(vc_fail(m->ctx, VC_E_UNSUPPORTED, "%s: two tensors of the output would have this name",
-                       to->records[twice].name));
+        VC_CALL(vc_fail(m->ctx, VC_E_UNSUPPORTED, "%s: two tensors of the output would have this name",
+                        to->records[twice].name));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status make_records(struct making *m)
 {
     uint64_t bytes[2];
-    enum vc_status status;
 
-    VC_TRY(find_owners(m));
+    VC_CALL(find_owners(m));
     for (size_t i = 0; i < m->outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(m->outs, i);
 
-        VC_TRY(vc_check_cancelled(m->ctx));
+        VC_CALL(vc_check_cancelled(m->ctx));
         if (out.alias) {
             continue; /* the other name has the bytes */
         }
-        VC_TRY(m->owners != NULL && m->owners[i].codes != VC_NO_TENSOR       ? add_part(m, i)
-               : !is_copy(m->source, &out) && vc_plain_is_bytes(&out, bytes) ? add_bytes(m, i, &out, bytes)
-                                                                             : add_as_is(m, i, &out));
+        VC_CALL(m->owners != NULL && m->owners[i].codes != VC_NO_TENSOR       ? add_part(m, i)
+                : !is_copy(m->source, &out) && vc_plain_is_bytes(&out, bytes) ? add_bytes(m, i, &out, bytes)
+                                                                              : add_as_is(m, i, &out));
     }
-    VC_TRY(check_names(m));
-out:
-    return status;
+    return check_names(m);
 }
 
 enum vc_status vc_safetensors_records_make(struct vc_ctx *ctx, const struct vc_out_list *outs,

@@ -35,14 +35,12 @@ static void fill_tensor(const struct safetensors_entry *entry, struct vc_tensor 
 /* The headers of all shards have been read: their entries become the tensors of the model, in their order. */
 static enum vc_status make_tensors(struct vc_ctx *ctx, struct safetensors *self, struct vc_model *model)
 {
-    enum vc_status status = VC_OK;
-
     model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_entries, sizeof *model->tensors);
-    VC_TRY_ALLOC(model->tensors);
+    VC_CALL_ALLOC(model->tensors);
     model->io = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_entries, sizeof *model->io);
-    VC_TRY_ALLOC(model->io);
+    VC_CALL_ALLOC(model->io);
     for (size_t i = 0; i < self->n_entries; i++) {
-        VC_TRY(vc_check_cancelled(ctx));
+        VC_CALL(vc_check_cancelled(ctx));
         fill_tensor(&self->entries[i], &model->tensors[i]);
     }
     for (size_t shard = 0; shard < self->n_shards; shard++) {
@@ -55,9 +53,7 @@ static enum vc_status make_tensors(struct vc_ctx *ctx, struct safetensors *self,
     }
     model->n_tensors = self->n_entries;
     model->n_shards = self->n_shards;
-    VC_TRY(vc_model_index_names(ctx, model));
-out:
-    return status;
+    return vc_model_index_names(ctx, model);
 }
 
 /* ---- entries ---- */
@@ -88,7 +84,6 @@ static bool shown_as_is(const struct safetensors_entry *entry, const struct vc_t
 static enum vc_status pack_entries(struct vc_ctx *ctx, struct safetensors *self)
 {
     size_t n = self->model->n_tensors;
-    enum vc_status status = VC_OK;
     size_t i = 0;
 
     while (i < n && shown_as_is(&self->entries[i], &self->model->tensors[i])) {
@@ -98,17 +93,16 @@ static enum vc_status pack_entries(struct vc_ctx *ctx, struct safetensors *self)
         return VC_OK;
     }
     self->offsets = vc_alloc_array(ctx, VC_TAG_NAMES, n, sizeof *self->offsets);
-    VC_TRY_ALLOC(self->offsets);
+    VC_CALL_ALLOC(self->offsets);
     self->types = vc_alloc_array(ctx, VC_TAG_NAMES, n, sizeof *self->types);
-    VC_TRY_ALLOC(self->types);
+    VC_CALL_ALLOC(self->types);
     for (i = 0; i < n; i++) {
         self->offsets[i] = self->entries[i].offset;
         self->types[i] = self->entries[i].type;
     }
     vc_free(ctx, self->entries);
     self->entries = NULL;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- what they mean ---- */
@@ -130,17 +124,15 @@ static enum vc_status find_conv1d(struct vc_ctx *ctx, struct vc_model *model)
 {
     struct vc_dialect_hint hint;
     size_t i = 0;
-    enum vc_status status = VC_OK;
 
     while (i < model->n_tensors && !vc_name_is_conv1d(model->tensors[i].name)) {
         i++;
     }
     if (i < model->n_tensors) {
-        VC_TRY(get_hint(ctx, model, &hint));
+        VC_CALL(get_hint(ctx, model, &hint));
         model->conv1d = hint.conv1d;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Which tensors are codes and scales, and which names mean the same tensor: by the names that dialects use, by our
@@ -185,14 +177,11 @@ out:
 static enum vc_status read_runs(struct vc_ctx *ctx, const struct safetensors_shard *shard, uint64_t base,
                                 const struct vc_packed_place *place, unsigned char *buffer)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t i = 0; i < place->n_runs; i++) {
-        VC_TRY(vc_infile_read(ctx, shard->file, base + place->offset + i * place->stride, buffer + i * place->run_bytes,
-                              place->run_bytes));
+        VC_CALL(vc_infile_read(ctx, shard->file, base + place->offset + i * place->stride,
+                               buffer + i * place->run_bytes, place->run_bytes));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Codes of a packed tensor that lie in as many runs as there are columns: as long ones as the range allows, through a
@@ -228,10 +217,9 @@ static enum vc_status read_packed(struct vc_ctx *ctx, const struct vc_model *mod
     unsigned char buffer[VC_SAFETENSORS_UNPACK_BYTES];
     unsigned char *to = dst;
     bool done = false;
-    enum vc_status status = VC_OK;
 
     if (n > sizeof buffer && p->packing->place(p, at, n).n_runs > 1) {
-        VC_TRY(read_runs_whole(ctx, shard, base, p, at, dst, n, &done));
+        VC_CALL(read_runs_whole(ctx, shard, base, p, at, dst, n, &done));
         n = done ? 0 : n;
     }
     while (n != 0) {
@@ -243,14 +231,13 @@ static enum vc_status read_packed(struct vc_ctx *ctx, const struct vc_model *mod
             part = (part + 1) / 2;
             place = p->packing->place(p, at, part);
         }
-        VC_TRY(read_runs(ctx, shard, base, &place, in_place ? to : buffer));
+        VC_CALL(read_runs(ctx, shard, base, &place, in_place ? to : buffer));
         p->packing->unpack(p, at, part, in_place ? to : buffer, to);
         to += part;
         at += part;
         n -= part;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* vc_source_ops.read. Values of packed codes are unpacked; everything else is a range of the file. */
@@ -353,7 +340,6 @@ static enum vc_status safetensors_open(struct vc_ctx *ctx, struct vc_infile *fil
                                        const struct vc_open_options *options, struct vc_model *model)
 {
     struct safetensors *self = make_self(ctx, 1, model);
-    enum vc_status status;
 
     (void)options; /* what its raw elements mean is said by the format itself */
     if (self == NULL) {
@@ -361,11 +347,9 @@ static enum vc_status safetensors_open(struct vc_ctx *ctx, struct vc_infile *fil
         return VC_E_NOMEM;
     }
     self->shards[0].file = file;
-    VC_TRY(vc_safetensors_read_header(ctx, self, &self->shards[0]));
-    VC_TRY(make_tensors(ctx, self, model));
-    VC_TRY(find_meaning(ctx, self, model));
-out:
-    return status;
+    VC_CALL(vc_safetensors_read_header(ctx, self, &self->shards[0]));
+    VC_CALL(make_tensors(ctx, self, model));
+    return find_meaning(ctx, self, model);
 }
 
 /* ---- folders ---- */
@@ -423,20 +407,17 @@ enum vc_status vc_safetensors_open_folder(struct vc_ctx *ctx, struct vc_model *m
 {
     size_t n = vc_infolder_shard_count(model->folder);
     struct safetensors *self = make_self(ctx, n, model);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(self);
+    VC_CALL_ALLOC(self);
     model->inputs = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *model->inputs);
-    VC_TRY_ALLOC(model->inputs);
+    VC_CALL_ALLOC(model->inputs);
     model->n_inputs = n;
     for (size_t i = 0; i < n; i++) {
-        VC_TRY(open_shard(ctx, self, i, model));
+        VC_CALL(open_shard(ctx, self, i, model));
     }
-    VC_TRY(make_tensors(ctx, self, model));
-    VC_TRY(check_index(ctx, self, model));
-    VC_TRY(find_meaning(ctx, self, model));
-out:
-    return status;
+    VC_CALL(make_tensors(ctx, self, model));
+    VC_CALL(check_index(ctx, self, model));
+    return find_meaning(ctx, self, model);
 }
 
 const struct vc_format vc_format_safetensors = {.name = "safetensors",

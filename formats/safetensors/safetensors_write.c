@@ -65,8 +65,6 @@ static enum vc_status need(struct vc_ctx *ctx, const struct safetensors_sink *se
 /* Opens the files of a folder, each under its name. The only file of another output is open already. */
 static enum vc_status add_files(struct vc_ctx *ctx, struct safetensors_sink *self)
 {
-    enum vc_status status = VC_OK;
-
     if (self->file != NULL) {
         self->files.files[0].file = self->file;
     }
@@ -74,11 +72,10 @@ static enum vc_status add_files(struct vc_ctx *ctx, struct safetensors_sink *sel
         struct safetensors_file *file = &self->files.files[i];
 
         if (file->n_records != 0) {
-            VC_TRY(vc_outfolder_add(ctx, self->folder, file->name, &file->file));
+            VC_CALL(vc_outfolder_add(ctx, self->folder, file->name, &file->file));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* What the index is called, where there is one: after the files of the source's folder. */
@@ -133,21 +130,18 @@ static enum vc_status plan_carry(struct vc_ctx *ctx, struct vc_sink *sink, const
                                         .dialect = sink->dialect,
                                         .describes = sink->dialect->file != NULL || before->file != NULL};
     const char *joined = NULL;
-    enum vc_status status = VC_OK;
 
     if (self->carrying) {
-        VC_TRY(vc_hf_carry_plan(ctx, self->model->folder, &change, &self->carry));
+        VC_CALL(vc_hf_carry_plan(ctx, self->model->folder, &change, &self->carry));
     }
     if (sink->dialect->file != NULL && sink->dialect->file->joined_by != NULL) {
-        VC_TRY(vc_joined_note(ctx, self->model, outs, self->records.told, sink->dialect->file->joined_by,
-                              &self->carry.arena, &joined));
+        VC_CALL(vc_joined_note(ctx, self->model, outs, self->records.told, sink->dialect->file->joined_by,
+                               &self->carry.arena, &joined));
     }
-    VC_TRY(add_note(ctx, self, self->carry.note, &sink->note));
-    VC_TRY(add_note(ctx, self, self->files.note, &sink->note));
-    VC_TRY(add_note(ctx, self, joined, &sink->note));
-    VC_TRY(add_note(ctx, self, self->loader_note != NULL && makes_codes(outs) ? self->loader_note : NULL, &sink->note));
-out:
-    return status;
+    VC_CALL(add_note(ctx, self, self->carry.note, &sink->note));
+    VC_CALL(add_note(ctx, self, self->files.note, &sink->note));
+    VC_CALL(add_note(ctx, self, joined, &sink->note));
+    return add_note(ctx, self, self->loader_note != NULL && makes_codes(outs) ? self->loader_note : NULL, &sink->note);
 }
 
 /* The layout was chosen for the program that loads the source, and there is none that it loads: refuses new codes. */
@@ -163,13 +157,9 @@ static enum vc_status check_loader(struct vc_ctx *ctx, const struct vc_sink *sin
 /* What lies in the folder that is to be replaced: this run writes its files, the index and what goes along. */
 static enum vc_status check_old(struct vc_ctx *ctx, struct safetensors_sink *self)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_outfolder_expect(ctx, self->folder, index_name(self)));
-    VC_TRY(self->carrying ? vc_hf_carry_expect(ctx, &self->carry, self->folder) : VC_OK);
-    VC_TRY(vc_outfolder_check_old(ctx, self->folder));
-out:
-    return status;
+    VC_CALL(vc_outfolder_expect(ctx, self->folder, index_name(self)));
+    VC_CALL(self->carrying ? vc_hf_carry_expect(ctx, &self->carry, self->folder) : VC_OK);
+    return vc_outfolder_check_old(ctx, self->folder);
 }
 
 /* For the report: codes of a layout that is not written are still in it where all of them are copied. */
@@ -200,26 +190,23 @@ static enum vc_status safetensors_layout(struct vc_ctx *ctx, struct vc_sink *sin
                                     .in_folder = self->in_folder,
                                     .sizes_only = self->file == NULL && self->folder == NULL,
                                     .max_shard_bytes = self->max_shard_bytes};
-    enum vc_status status = VC_OK;
 
-    VC_TRY(check_loader(ctx, sink, outs));
+    VC_CALL(check_loader(ctx, sink, outs));
     if (sink->dialect == &vc_dialect_plain) {
         vc_plain_note_outs(outs, &sink->loader);
     } else if (sink->dialect->file != NULL && sink->dialect->file->needs != NULL) {
-        VC_TRY(add_note(ctx, self, sink->dialect->file->needs(outs), &sink->loader.needs));
+        VC_CALL(add_note(ctx, self, sink->dialect->file->needs(outs), &sink->loader.needs));
     }
-    VC_TRY(vc_safetensors_records_make(ctx, outs, self->model, self->source, sink->dialect, &self->records));
-    VC_TRY(vc_safetensors_files_make(ctx, &plan, &self->files));
-    VC_TRY(plan_carry(ctx, sink, outs));
+    VC_CALL(vc_safetensors_records_make(ctx, outs, self->model, self->source, sink->dialect, &self->records));
+    VC_CALL(vc_safetensors_files_make(ctx, &plan, &self->files));
+    VC_CALL(plan_carry(ctx, sink, outs));
     show_copied(sink, outs);
     if (!self->share) {
-        VC_TRY(add_files(ctx, self));
-        VC_TRY(self->folder != NULL ? check_old(ctx, self) : VC_OK);
+        VC_CALL(add_files(ctx, self));
+        VC_CALL(self->folder != NULL ? check_old(ctx, self) : VC_OK);
     }
     *file_bytes = file_bytes_of(self);
-    VC_TRY(need(ctx, self));
-out:
-    return status;
+    return need(ctx, self);
 }
 
 /* vc_sink_ops.begin. A worker that shares a folder with others makes it here and not in layout: a run that is refused
@@ -227,20 +214,18 @@ out:
 static enum vc_status safetensors_begin(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct safetensors_sink *self = sink->self;
-    enum vc_status status = VC_OK;
 
     if (self->share && self->folder != NULL) { /* makes the folder, so only once nothing else is wrong */
-        VC_TRY(add_files(ctx, self));
-        VC_TRY(self->carrying ? vc_hf_carry_check(ctx, &self->carry, self->folder) : VC_OK);
+        VC_CALL(add_files(ctx, self));
+        VC_CALL(self->carrying ? vc_hf_carry_check(ctx, &self->carry, self->folder) : VC_OK);
     }
     vc_outfolder_sweep(self->folder);
     for (size_t i = 0; i < self->files.n; i++) {
-        VC_TRY(self->folder != NULL ? vc_outfolder_begin(ctx, self->folder, self->files.files[i].file)
-                                    : vc_outfile_begin(ctx, self->files.files[i].file));
+        VC_CALL(self->folder != NULL ? vc_outfolder_begin(ctx, self->folder, self->files.files[i].file)
+                                     : vc_outfile_begin(ctx, self->files.files[i].file));
     }
-    VC_TRY(need(ctx, self)); /* the files of a share are known only now */
-out:
-    return status;
+    VC_CALL(need(ctx, self)); /* the files of a share are known only now */
+    return VC_OK;
 }
 
 /* vc_sink_ops.pack_bound. Only codes that are packed need room; other pieces are stored from where they are. */
@@ -293,48 +278,40 @@ static enum vc_status safetensors_emit(struct vc_ctx *ctx, struct vc_sink *sink,
     const struct vc_packed *p = packed_of(record);
     struct vc_packed_place place = {.offset = packet->offset, .run_bytes = packet->n_bytes, .n_runs = 1};
     const unsigned char *data = packet->data;
-    enum vc_status status = VC_OK;
 
     if (p != NULL) {
         place = p->packing->place(p, packet->offset, packet->n_plain);
     }
     for (size_t i = 0; i < place.n_runs; i++) {
-        VC_TRY(store(ctx, self, record, place.offset + i * place.stride, data + i * place.run_bytes, place.run_bytes));
+        VC_CALL(store(ctx, self, record, place.offset + i * place.stride, data + i * place.run_bytes, place.run_bytes));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Writes the records that no output of the job brings, such as the shape that compressed-tensors keeps beside a
  * weight. */
 static enum vc_status store_constants(struct vc_ctx *ctx, struct safetensors_sink *self)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t i = 0; i < self->records.n; i++) {
         const struct safetensors_record *record = &self->records.records[i];
 
         if (record->out == VC_SAFETENSORS_CONSTANT) {
-            VC_TRY(store(ctx, self, record, 0, record->laid->constant, (size_t)record->laid->n_bytes));
+            VC_CALL(store(ctx, self, record, 0, record->laid->constant, (size_t)record->laid->n_bytes));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* All values of the file are there: its header follows, and both are brought to the disk. */
 static enum vc_status finish_file(struct vc_ctx *ctx, struct safetensors_file *file)
 {
     uint64_t got = atomic_load(&file->got);
-    enum vc_status status = VC_OK;
 
     if (got != file->data_bytes) {
         return vc_fail(ctx, VC_E_INTERNAL, "%" PRIu64 " of %" PRIu64 " bytes were written", got, file->data_bytes);
     }
-    VC_TRY(vc_outfile_write(ctx, file->file, 0, file->header.data, file->header.n));
-    VC_TRY(vc_outfile_sync(ctx, file->file));
-out:
-    return status;
+    VC_CALL(vc_outfile_write(ctx, file->file, 0, file->header.data, file->header.n));
+    return vc_outfile_sync(ctx, file->file);
 }
 
 /* The index of a folder: which tensor lies in which file. */
@@ -377,21 +354,19 @@ static bool needs_index(const struct safetensors_sink *self)
 static enum vc_status safetensors_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes)
 {
     struct safetensors_sink *self = sink->self;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(store_constants(ctx, self));
+    VC_CALL(store_constants(ctx, self));
     for (size_t i = 0; i < self->files.n; i++) {
-        VC_TRY(finish_file(ctx, &self->files.files[i]));
+        VC_CALL(finish_file(ctx, &self->files.files[i]));
     }
     if (self->folder != NULL && self->carrying) {
-        VC_TRY(vc_hf_carry_write(ctx, &self->carry, self->folder));
+        VC_CALL(vc_hf_carry_write(ctx, &self->carry, self->folder));
     }
     if (self->folder != NULL && !self->share && needs_index(self)) {
-        VC_TRY(write_index(ctx, self));
+        VC_CALL(write_index(ctx, self));
     }
     *file_bytes = file_bytes_of(self);
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status safetensors_commit(struct vc_ctx *ctx, struct vc_sink *sink)
@@ -450,7 +425,6 @@ static enum vc_status choose_dialect(struct vc_ctx *ctx, struct safetensors_sink
 {
     const struct safetensors *source = self->source;
     struct vc_hf_loader loader;
-    enum vc_status status = VC_OK;
 
     *dialect = asked;
     if (asked != NULL) {
@@ -469,15 +443,14 @@ static enum vc_status choose_dialect(struct vc_ctx *ctx, struct safetensors_sink
         const char *made = folder != NULL ? vc_infolder_made(folder, VC_HF_CONFIG_NAME, &n) : NULL;
 
         loader = (struct vc_hf_loader){.dialect = &vc_dialect_plain};
-        VC_TRY(made != NULL ? vc_hf_loader_look(ctx, made, n, to_folder, &loader)
-                            : vc_hf_loader_find(ctx, folder != NULL ? vc_infolder_path(folder) : self->model->path,
-                                                to_folder, &loader));
+        VC_CALL(made != NULL ? vc_hf_loader_look(ctx, made, n, to_folder, &loader)
+                             : vc_hf_loader_find(ctx, folder != NULL ? vc_infolder_path(folder) : self->model->path,
+                                                 to_folder, &loader));
         *dialect = vc_dialect_for_codes(loader.dialect, codes);
         *refusal = loader.refusal;
         self->loader_note = loader.note;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Some codes of the source do not lie as the output's do. */
@@ -500,15 +473,12 @@ static enum vc_status choose_form(struct vc_ctx *ctx, const struct vc_write_opti
 {
     bool from_folder = self->model->folder != NULL;
     size_t n_files = self->source != NULL || from_folder ? self->model->n_shards : 1;
-    enum vc_status status;
 
     self->max_shard_bytes = options->max_shard_bytes;
     self->share = options->n_shards != 0;
     self->carrying = from_folder && options->shard <= 1;
-    VC_TRY(vc_outfolder_choose(ctx, options, ".safetensors", from_folder, n_files, &self->in_folder));
-    VC_TRY(from_folder && self->in_folder ? vc_infolder_check_whole(ctx, self->model->folder) : VC_OK);
-out:
-    return status;
+    VC_CALL(vc_outfolder_choose(ctx, options, ".safetensors", from_folder, n_files, &self->in_folder));
+    return from_folder && self->in_folder ? vc_infolder_check_whole(ctx, self->model->folder) : VC_OK;
 }
 
 /* whole: the folder that the output is a part of; NULL: it is an output of its own. */

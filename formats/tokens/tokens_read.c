@@ -60,9 +60,8 @@ static enum vc_status read_shape(struct vc_ctx *ctx, struct tokens_file *self, c
 {
     enum vc_dtype dtype = options->token_bits == 32 ? VC_DTYPE_U32 : VC_DTYPE_U16;
     uint64_t n = self->one.file->size_bytes / vc_dtype_size(dtype);
-    enum vc_status status;
 
-    VC_TRY(read_header(ctx, self, &dtype, &n));
+    VC_CALL(read_header(ctx, self, &dtype, &n));
     if (self->one.first_byte == 0 && self->one.file->size_bytes % vc_dtype_size(dtype) != 0) {
         return vc_fail(ctx, VC_E_FORMAT, "holds %" PRIu64 " bytes, which are no whole tokens of %zu bytes",
                        self->one.file->size_bytes, vc_dtype_size(dtype));
@@ -82,8 +81,7 @@ static enum vc_status read_shape(struct vc_ctx *ctx, struct tokens_file *self, c
                                  .file_bytes = self->one.file->size_bytes,
                                  .part_of = VC_NO_TENSOR,
                                  .alias_of = VC_NO_TENSOR};
-out:
-    return status;
+    return VC_OK;
 }
 
 static const struct vc_source_ops tokens_ops = {
@@ -93,13 +91,10 @@ static const struct vc_source_ops tokens_ops = {
 static enum vc_status tokens_open(struct vc_ctx *ctx, struct vc_infile *file, const struct vc_open_options *options,
                                   struct vc_model *model)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_one_tensor_begin(ctx, file, sizeof(struct tokens_file), &tokens_ops, model));
-    VC_TRY(read_shape(ctx, model->self, options, model->tensors));
+    VC_CALL(vc_one_tensor_begin(ctx, file, sizeof(struct tokens_file), &tokens_ops, model));
+    VC_CALL(read_shape(ctx, model->self, options, model->tensors));
     model->n_tensors = 1;
-out:
-    return status;
+    return VC_OK;
 }
 
 const struct vc_format vc_format_tokens = {.name = "tokens",

@@ -18,27 +18,22 @@ static enum vc_status push_text(struct pickle_machine *m, enum vc_pickle_kind ki
 {
     struct vc_pickle_node *node = NULL;
     struct vc_pickle_bytes text = {NULL, 0};
-    enum vc_status status;
 
-    VC_TRY(vc_pickle_take_counted(m, width, &text));
-    VC_TRY(vc_pickle_push_new(m, kind, &node));
+    VC_CALL(vc_pickle_take_counted(m, width, &text));
+    VC_CALL(vc_pickle_push_new(m, kind, &node));
     node->u.text = text;
     if (VC_UNLIKELY(text.n > PICKLE_LONG)) {
         vc_pickle_share(m, node);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Bytes that can be changed, and so are no keys. */
 static enum vc_status push_bytearray(struct pickle_machine *m)
 {
-    enum vc_status status;
-
-    VC_TRY(push_text(m, VC_PICKLE_BYTES, 8));
+    VC_CALL(push_text(m, VC_PICKLE_BYTES, 8));
     m->stack[m->depth - 1]->unhashable = true;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* An integer as little-endian two's complement of any length, its number of bytes before it in `width` bytes. Above 8
@@ -48,11 +43,10 @@ static enum vc_status push_long(struct pickle_machine *m, size_t width)
     struct vc_pickle_bytes text = {NULL, 0};
     struct vc_pickle_node *node = NULL;
     uint64_t value = 0;
-    enum vc_status status;
 
-    VC_TRY(vc_pickle_take_counted(m, width, &text));
+    VC_CALL(vc_pickle_take_counted(m, width, &text));
     if (text.n > 8) {
-        VC_TRY(vc_pickle_push_new(m, VC_PICKLE_LONG, &node));
+        VC_CALL(vc_pickle_push_new(m, VC_PICKLE_LONG, &node));
         node->u.text = text;
         vc_pickle_share(m, node);
         return VC_OK;
@@ -63,9 +57,7 @@ static enum vc_status push_long(struct pickle_machine *m, size_t width)
     for (size_t i = text.n; i-- > 0;) {
         value = value << 8 | (unsigned char)text.p[i];
     }
-    VC_TRY(vc_pickle_push_integer(m, VC_PICKLE_INT, (int64_t)value));
-out:
-    return status;
+    return vc_pickle_push_integer(m, VC_PICKLE_INT, (int64_t)value);
 }
 
 /* Eight bytes, big-endian, unlike everything else in a pickle. */
@@ -74,16 +66,14 @@ static enum vc_status push_float(struct pickle_machine *m)
     const unsigned char *p = NULL;
     struct vc_pickle_node *node = NULL;
     uint64_t bits = 0;
-    enum vc_status status;
 
-    VC_TRY(vc_pickle_take(m, 8, &p));
+    VC_CALL(vc_pickle_take(m, 8, &p));
     for (size_t i = 0; i < 8; i++) {
         bits = bits << 8 | p[i];
     }
-    VC_TRY(vc_pickle_push_new(m, VC_PICKLE_FLOAT, &node));
+    VC_CALL(vc_pickle_push_new(m, VC_PICKLE_FLOAT, &node));
     memcpy(&node->u.real, &bits, sizeof bits);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- opcodes ---- */
@@ -92,15 +82,13 @@ out:
 static enum vc_status protocol(struct pickle_machine *m)
 {
     const unsigned char *p = NULL;
-    enum vc_status status;
 
-    VC_TRY(vc_pickle_take(m, 1, &p));
+    VC_CALL(vc_pickle_take(m, 1, &p));
     if (p[0] < 2 || p[0] > 5) {
         return vc_fail(m->ctx, VC_E_UNSUPPORTED, "pickle protocol %u is not supported (2 to 5 are)", (unsigned)p[0]);
     }
     m->out->protocol = p[0];
-out:
-    return status;
+    return VC_OK;
 }
 
 /* FRAME tells a length that readers may use to read ahead. It has to be there; then reading goes on behind the length.
@@ -108,55 +96,44 @@ out:
 static enum vc_status frame(struct pickle_machine *m)
 {
     const unsigned char *p = NULL;
-    enum vc_status status;
 
-    VC_TRY(vc_pickle_take(m, 8, &p));
+    VC_CALL(vc_pickle_take(m, 8, &p));
     if (vc_le64(p) > VC_PICKLE_MAX_BYTES) {
         return vc_fail(m->ctx, VC_E_FORMAT, "pickle, byte %zu: a frame of %" PRIu64 " bytes", m->op_at, vc_le64(p));
     }
-    VC_TRY(vc_pickle_take(m, (size_t)vc_le64(p), &p));
+    VC_CALL(vc_pickle_take(m, (size_t)vc_le64(p), &p));
     m->at = m->op_at + 9;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* POP. With a mark on top, Python takes the mark away, so this does, too. */
 static enum vc_status pop(struct pickle_machine *m)
 {
-    enum vc_status status;
-
     if (m->n_marks != 0 && m->marks[m->n_marks - 1] == m->depth) { /* as Python does: takes the mark away */
         m->n_marks--;
         return VC_OK;
     }
-    VC_TRY(vc_pickle_need(m, 1));
+    VC_CALL(vc_pickle_need(m, 1));
     m->depth--;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* POP_MARK: the mark and everything above it go. */
 static enum vc_status pop_to_mark(struct pickle_machine *m)
 {
     size_t n = 0;
-    enum vc_status status;
 
-    VC_TRY(vc_pickle_pop_mark(m, &n));
+    VC_CALL(vc_pickle_pop_mark(m, &n));
     m->depth -= n;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* DUP. */
 static enum vc_status duplicate(struct pickle_machine *m)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_pickle_need(m, 1));
+    VC_CALL(vc_pickle_need(m, 1));
     vc_pickle_share(m, m->stack[m->depth - 1]);
-    VC_TRY(vc_pickle_push(m, m->stack[m->depth - 1]));
-out:
-    return status;
+    return vc_pickle_push(m, m->stack[m->depth - 1]);
 }
 
 /* STOP: exactly one value is left, and it is the pickle's. */
@@ -183,36 +160,28 @@ static enum vc_status push_empty(struct pickle_machine *m, enum vc_pickle_kind k
 static enum vc_status number(struct pickle_machine *m, size_t width, int64_t *value)
 {
     const unsigned char *p = NULL;
-    enum vc_status status;
 
-    VC_TRY(vc_pickle_take(m, width, &p));
+    VC_CALL(vc_pickle_take(m, width, &p));
     *value = width == 1 ? p[0] : width == 2 ? vc_le16(p) : (int64_t)vc_le32(p);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* BININT (4 bytes, signed), BININT1 and BININT2. */
 static enum vc_status push_number(struct pickle_machine *m, size_t width)
 {
     int64_t value = 0;
-    enum vc_status status;
 
-    VC_TRY(number(m, width, &value));
-    VC_TRY(vc_pickle_push_integer(m, VC_PICKLE_INT, width == 4 ? (int32_t)(uint32_t)value : value));
-out:
-    return status;
+    VC_CALL(number(m, width, &value));
+    return vc_pickle_push_integer(m, VC_PICKLE_INT, width == 4 ? (int32_t)(uint32_t)value : value);
 }
 
 /* BINPUT, LONG_BINPUT, BINGET, LONG_BINGET: the slot is in the pickle. */
 static enum vc_status memo_number(struct pickle_machine *m, size_t width, bool set)
 {
     int64_t slot = 0;
-    enum vc_status status;
 
-    VC_TRY(number(m, width, &slot));
-    VC_TRY(set ? vc_pickle_set_memo(m, (uint64_t)slot) : vc_pickle_get_memo(m, (uint64_t)slot));
-out:
-    return status;
+    VC_CALL(number(m, width, &slot));
+    return set ? vc_pickle_set_memo(m, (uint64_t)slot) : vc_pickle_get_memo(m, (uint64_t)slot);
 }
 
 /* Refuses an opcode, with the reason where it is one of Python's: protocol 0, extension codes, buffers outside of the

@@ -8,12 +8,9 @@
 enum vc_status vc_pickle_tuple(struct pickle_machine *m)
 {
     size_t n = 0;
-    enum vc_status status;
 
-    VC_TRY(vc_pickle_pop_mark(m, &n));
-    VC_TRY(vc_pickle_push_tuple(m, n));
-out:
-    return status;
+    VC_CALL(vc_pickle_pop_mark(m, &n));
+    return vc_pickle_push_tuple(m, n);
 }
 
 /* Of the n topmost values each `step`th from the first on is about to become a key, or an item of a set. */
@@ -32,17 +29,15 @@ enum vc_status vc_pickle_frozen_set(struct pickle_machine *m)
 {
     struct vc_pickle_node *node = NULL;
     size_t n = 0;
-    enum vc_status status;
 
-    VC_TRY(vc_pickle_pop_mark(m, &n));
-    VC_TRY(vc_pickle_make(m, VC_PICKLE_SET, &node));
-    VC_TRY(check_hashable(m, n, 1));
-    VC_TRY(vc_pickle_add_items(m, node, n));
-    VC_TRY(vc_pickle_push(m, node));
+    VC_CALL(vc_pickle_pop_mark(m, &n));
+    VC_CALL(vc_pickle_make(m, VC_PICKLE_SET, &node));
+    VC_CALL(check_hashable(m, n, 1));
+    VC_CALL(vc_pickle_add_items(m, node, n));
+    VC_CALL(vc_pickle_push(m, node));
     node->frozen = true;
     node->unhashable = false;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- what is done to the object below n values ---- */
@@ -53,10 +48,9 @@ out:
 enum vc_status vc_pickle_extend(struct pickle_machine *m, size_t n, bool pairs, bool set)
 {
     struct vc_pickle_node *node;
-    enum vc_status status;
     bool fits;
 
-    VC_TRY(vc_pickle_need(m, n + 1));
+    VC_CALL(vc_pickle_need(m, n + 1));
     node = m->stack[m->depth - n - 1];
     fits = node->kind == VC_PICKLE_CALL || node->kind == (set     ? VC_PICKLE_SET
                                                           : pairs ? VC_PICKLE_DICT
@@ -68,26 +62,21 @@ enum vc_status vc_pickle_extend(struct pickle_machine *m, size_t n, bool pairs, 
         return vc_pickle_damaged(m, "a dict is given an odd number of keys and values");
     }
     if ((pairs || set) && node->unhashable) { /* of a call: it is one of Python's own dicts or sets */
-        VC_TRY(check_hashable(m, n, pairs ? 2 : 1));
+        VC_CALL(check_hashable(m, n, pairs ? 2 : 1));
     }
     if (n != 0 && node->kind == VC_PICKLE_CALL) {
         node->mixed |= node->n_items != 0 && node->pairs != pairs;
         node->pairs = pairs;
     }
-    VC_TRY(vc_pickle_add_items(m, node, n));
-out:
-    return status;
+    return vc_pickle_add_items(m, node, n);
 }
 
 enum vc_status vc_pickle_extend_marked(struct pickle_machine *m, bool pairs, bool set)
 {
     size_t n = 0;
-    enum vc_status status;
 
-    VC_TRY(vc_pickle_pop_mark(m, &n));
-    VC_TRY(vc_pickle_extend(m, n, pairs, set));
-out:
-    return status;
+    VC_CALL(vc_pickle_pop_mark(m, &n));
+    return vc_pickle_extend(m, n, pairs, set);
 }
 
 /* Python 2 makes an OrderedDict from a list of pairs: the items that Python 3 adds afterwards. */
@@ -96,7 +85,6 @@ static enum vc_status adopt_pairs(struct pickle_machine *m, struct vc_pickle_nod
     const struct vc_pickle_node *list = vc_pickle_item(node->u.call.args, 0);
     struct vc_pickle_iter iter;
     const struct vc_pickle_node *pair;
-    enum vc_status status = VC_OK;
 
     if (!vc_pickle_is_global(node->u.call.function, "collections", "OrderedDict") || list == NULL ||
         list->kind != VC_PICKLE_LIST) {
@@ -111,14 +99,12 @@ static enum vc_status adopt_pairs(struct pickle_machine *m, struct vc_pickle_nod
         if ((pair->kind != VC_PICKLE_LIST && pair->kind != VC_PICKLE_TUPLE) || pair->n_items != 2) {
             return vc_pickle_damaged(m, "an OrderedDict made from something that is no pair");
         }
-        VC_TRY(vc_pickle_push(m, vc_pickle_item(pair, 0)));
-        VC_TRY(vc_pickle_push(m, vc_pickle_item(pair, 1)));
+        VC_CALL(vc_pickle_push(m, vc_pickle_item(pair, 0)));
+        VC_CALL(vc_pickle_push(m, vc_pickle_item(pair, 1)));
     }
-    VC_TRY(check_hashable(m, 2 * (size_t)list->n_items, 2));
+    VC_CALL(check_hashable(m, 2 * (size_t)list->n_items, 2));
     node->pairs = true;
-    VC_TRY(vc_pickle_add_items(m, node, 2 * (size_t)list->n_items));
-out:
-    return status;
+    return vc_pickle_add_items(m, node, 2 * (size_t)list->n_items);
 }
 
 /* Protocol 2 makes a set from a list. */
@@ -150,43 +136,38 @@ enum vc_status vc_pickle_call(struct pickle_machine *m, size_t n_args)
 {
     struct vc_pickle_node *node = NULL;
     struct vc_pickle_node **top;
-    enum vc_status status;
 
     if (n_args == 2) { /* arguments and named ones: a pair of its own */
-        VC_TRY(vc_pickle_push_tuple(m, 2));
+        VC_CALL(vc_pickle_push_tuple(m, 2));
     }
-    VC_TRY(vc_pickle_need(m, 2));
+    VC_CALL(vc_pickle_need(m, 2));
     top = m->stack + m->depth - 2;
     if (top[1]->kind != VC_PICKLE_TUPLE) {
         return vc_pickle_damaged(m, "a call whose arguments are no tuple");
     }
-    VC_TRY(vc_pickle_make(m, VC_PICKLE_CALL, &node));
+    VC_CALL(vc_pickle_make(m, VC_PICKLE_CALL, &node));
     node->u.call.function = top[0];
     node->u.call.args = top[1];
     node->unhashable = top[0]->kind == VC_PICKLE_GLOBAL && top[0]->unhashable;
     top[0] = node;
     m->depth--;
-    VC_TRY(node->unhashable ? adopt_pairs(m, node) : VC_OK);
-    VC_TRY(node->unhashable ? check_set(m, node) : VC_OK);
-out:
-    return status;
+    VC_CALL(node->unhashable ? adopt_pairs(m, node) : VC_OK);
+    return node->unhashable ? check_set(m, node) : VC_OK;
 }
 
 /* BUILD: the value on top is the state of the object below it (__setstate__, or its __dict__). */
 enum vc_status vc_pickle_build(struct pickle_machine *m)
 {
     struct vc_pickle_node *node;
-    enum vc_status status;
 
-    VC_TRY(vc_pickle_need(m, 2));
+    VC_CALL(vc_pickle_need(m, 2));
     node = m->stack[m->depth - 2];
     if (node->kind != VC_PICKLE_CALL) {
         return vc_pickle_damaged(m, "a state is given to a value that is no object");
     }
-    VC_TRY(vc_pickle_set_state(m, node, m->stack[m->depth - 1]));
+    VC_CALL(vc_pickle_set_state(m, node, m->stack[m->depth - 1]));
     m->depth--;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* BINPERSID: the value on top is a name for something outside of the pickle. PyTorch names storages so. They are
@@ -194,17 +175,15 @@ out:
 enum vc_status vc_pickle_persistent(struct pickle_machine *m)
 {
     struct vc_pickle_node *node = NULL;
-    enum vc_status status;
 
-    VC_TRY(vc_pickle_need(m, 1));
-    VC_TRY(vc_pickle_make(m, VC_PICKLE_PERSID, &node));
+    VC_CALL(vc_pickle_need(m, 1));
+    VC_CALL(vc_pickle_make(m, VC_PICKLE_PERSID, &node));
     node->u.persid.id = m->stack[m->depth - 1];
     node->u.persid.before = m->out->persids;
     m->out->persids = node;
     m->out->n_persids++;
     m->stack[m->depth - 1] = node;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The global makes one of the objects of Python's own that are no keys. */
@@ -229,16 +208,14 @@ enum vc_status vc_pickle_push_global(struct pickle_machine *m)
     struct vc_pickle_bytes module = {NULL, 0};
     struct vc_pickle_bytes name = {NULL, 0};
     struct vc_pickle_node *node = NULL;
-    enum vc_status status;
 
-    VC_TRY(vc_pickle_take_line(m, &module));
-    VC_TRY(vc_pickle_take_line(m, &name));
-    VC_TRY(vc_pickle_push_new(m, VC_PICKLE_GLOBAL, &node));
+    VC_CALL(vc_pickle_take_line(m, &module));
+    VC_CALL(vc_pickle_take_line(m, &name));
+    VC_CALL(vc_pickle_push_new(m, VC_PICKLE_GLOBAL, &node));
     node->u.global.module = module;
     node->u.global.name = name;
     node->unhashable = makes_unhashable(node);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* STACK_GLOBAL: module and name are the two strings on top of the stack. */
@@ -246,9 +223,8 @@ enum vc_status vc_pickle_stack_global(struct pickle_machine *m)
 {
     struct vc_pickle_node *node = NULL;
     struct vc_pickle_node **top;
-    enum vc_status status;
 
-    VC_TRY(vc_pickle_need(m, 2));
+    VC_CALL(vc_pickle_need(m, 2));
     top = m->stack + m->depth - 2;
     if (top[0]->kind != VC_PICKLE_STRING || top[1]->kind != VC_PICKLE_STRING) {
         return vc_pickle_damaged(m, "the name of a global is no string");
@@ -256,12 +232,11 @@ enum vc_status vc_pickle_stack_global(struct pickle_machine *m)
     if (top[0]->u.text.n > VC_PICKLE_MAX_GLOBAL || top[1]->u.text.n > VC_PICKLE_MAX_GLOBAL) {
         return vc_pickle_damaged(m, "the name of a global is too long");
     }
-    VC_TRY(vc_pickle_make(m, VC_PICKLE_GLOBAL, &node));
+    VC_CALL(vc_pickle_make(m, VC_PICKLE_GLOBAL, &node));
     node->u.global.module = top[0]->u.text;
     node->u.global.name = top[1]->u.text;
     node->unhashable = makes_unhashable(node);
     top[0] = node;
     m->depth--;
-out:
-    return status;
+    return VC_OK;
 }

@@ -34,18 +34,16 @@ enum vc_status vc_pickle_take_counted(struct pickle_machine *m, size_t width, st
 {
     const unsigned char *p = NULL;
     uint64_t n;
-    enum vc_status status;
 
-    VC_TRY(vc_pickle_take(m, width, &p));
+    VC_CALL(vc_pickle_take(m, width, &p));
     n = width == 1 ? p[0] : width == 4 ? vc_le32(p) : vc_le64(p);
     if (n > VC_PICKLE_MAX_BYTES) {
         return vc_fail(m->ctx, VC_E_FORMAT, "pickle, byte %zu: a string of %" PRIu64 " bytes, %zu are left", m->op_at,
                        n, m->n - m->at);
     }
-    VC_TRY(vc_pickle_take(m, (size_t)n, &p));
+    VC_CALL(vc_pickle_take(m, (size_t)n, &p));
     *out = (struct vc_pickle_bytes){(const char *)p, (size_t)n};
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Names are short, so the newline has to come soon: a damaged file cannot make this search all of it. */
@@ -70,15 +68,12 @@ enum vc_status vc_pickle_take_line(struct pickle_machine *m, struct vc_pickle_by
 
 enum vc_status vc_pickle_push(struct pickle_machine *m, struct vc_pickle_node *node)
 {
-    enum vc_status status;
-
     if (m->depth == VC_PICKLE_MAX_STACK) {
         return vc_pickle_damaged(m, "more than 16777216 values on the stack");
     }
-    VC_TRY(VC_GROW(m->ctx, VC_TAG_IO, m->stack, m->stack_capacity, m->depth + 1));
+    VC_CALL(VC_GROW(m->ctx, VC_TAG_IO, m->stack, m->stack_capacity, m->depth + 1));
     m->stack[m->depth++] = node;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Values above the last mark, of which there must be at least n. */
@@ -92,15 +87,12 @@ enum vc_status vc_pickle_need(struct pickle_machine *m, size_t n)
 /* Remembers the depth: what comes above it belongs to the next tuple, list or dict. */
 enum vc_status vc_pickle_push_mark(struct pickle_machine *m)
 {
-    enum vc_status status;
-
     if (m->n_marks == VC_PICKLE_MAX_MARKS) {
         return vc_pickle_damaged(m, "more than 65536 marks are open");
     }
-    VC_TRY(VC_GROW(m->ctx, VC_TAG_IO, m->marks, m->marks_capacity, m->n_marks + 1));
+    VC_CALL(VC_GROW(m->ctx, VC_TAG_IO, m->marks, m->marks_capacity, m->n_marks + 1));
     m->marks[m->n_marks++] = m->depth;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Takes the last mark away; *n values were above it, which stay on the stack for now. */
@@ -117,18 +109,15 @@ enum vc_status vc_pickle_pop_mark(struct pickle_machine *m, size_t *n)
  * above the number of bytes before it, since each was set by an opcode. */
 enum vc_status vc_pickle_set_memo(struct pickle_machine *m, uint64_t slot)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_pickle_need(m, 1));
+    VC_CALL(vc_pickle_need(m, 1));
     if (slot >= m->at) {
         return vc_fail(m->ctx, VC_E_FORMAT, "pickle, byte %zu: memo slot %" PRIu64 " behind %zu bytes", m->op_at, slot,
                        m->at);
     }
-    VC_TRY(VC_GROW(m->ctx, VC_TAG_IO, m->memo, m->memo_capacity, (size_t)slot + 1));
+    VC_CALL(VC_GROW(m->ctx, VC_TAG_IO, m->memo, m->memo_capacity, (size_t)slot + 1));
     m->n_memo += m->memo[slot] == NULL;
     m->memo[slot] = m->stack[m->depth - 1];
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_pickle_get_memo(struct pickle_machine *m, uint64_t slot)

@@ -76,12 +76,8 @@ enum vc_status vc_pickle_make(struct pickle_machine *m, enum vc_pickle_kind kind
 
 enum vc_status vc_pickle_push_new(struct pickle_machine *m, enum vc_pickle_kind kind, struct vc_pickle_node **out)
 {
-    enum vc_status status;
-
-    VC_TRY(make(m, kind, 0, out));
-    VC_TRY(vc_pickle_push(m, *out));
-out:
-    return status;
+    VC_CALL(make(m, kind, 0, out));
+    return vc_pickle_push(m, *out);
 }
 
 /* None is one node for all. */
@@ -96,15 +92,13 @@ enum vc_status vc_pickle_push_integer(struct pickle_machine *m, enum vc_pickle_k
 {
     uint64_t hash = (2 * (uint64_t)value + (kind == VC_PICKLE_BOOL)) * 0x9e3779b97f4a7c15u;
     struct vc_pickle_node **recent = &m->recent[(hash >> 32) % PICKLE_RECENT];
-    enum vc_status status;
 
     if (*recent != NULL && (*recent)->kind == kind && (*recent)->u.integer == value) {
         return vc_pickle_push(m, *recent);
     }
-    VC_TRY(vc_pickle_push_new(m, kind, recent));
+    VC_CALL(vc_pickle_push_new(m, kind, recent));
     (*recent)->u.integer = value;
-out:
-    return status;
+    return VC_OK;
 }
 
 #define FEW_NUMBERS 4
@@ -135,11 +129,10 @@ static enum vc_status make_tuple(struct pickle_machine *m, size_t n, struct vc_p
     struct vc_pickle_node **recent = recent_tuple(m, n);
     size_t n_bytes = n * sizeof(struct vc_pickle_node *);
     struct vc_pickle_node *node = recent != NULL ? *recent : NULL;
-    enum vc_status status = VC_OK;
 
     m->depth -= n;
     if (node == NULL || node->n_items != n || memcmp(node->u.tuple, m->stack + m->depth, n_bytes) != 0) {
-        VC_TRY(make(m, VC_PICKLE_TUPLE, n_bytes, &node));
+        VC_CALL(make(m, VC_PICKLE_TUPLE, n_bytes, &node));
         node->u.tuple = (struct vc_pickle_node **)(void *)((char *)node + UP_TO(tuple));
         node->n_items = (uint32_t)n;
         for (size_t i = 0; i < n; i++) {
@@ -151,25 +144,21 @@ static enum vc_status make_tuple(struct pickle_machine *m, size_t n, struct vc_p
         *recent = node;
     }
     *out = node;
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_pickle_push_tuple(struct pickle_machine *m, size_t n)
 {
     struct vc_pickle_node *node = m->empty_tuple;
-    enum vc_status status;
 
-    VC_TRY(vc_pickle_need(m, n));
+    VC_CALL(vc_pickle_need(m, n));
     if (n != 0 || node == NULL) {
-        VC_TRY(make_tuple(m, n, &node));
+        VC_CALL(make_tuple(m, n, &node));
     }
     if (n == 0) {
         m->empty_tuple = node;
     }
-    VC_TRY(vc_pickle_push(m, node));
-out:
-    return status;
+    return vc_pickle_push(m, node);
 }
 
 /* The place for state and items of a call, made when the first of them comes; most calls never get any. */
@@ -190,12 +179,9 @@ static enum vc_status need_object(struct pickle_machine *m, struct vc_pickle_nod
 
 enum vc_status vc_pickle_set_state(struct pickle_machine *m, struct vc_pickle_node *call, struct vc_pickle_node *state)
 {
-    enum vc_status status;
-
-    VC_TRY(need_object(m, call));
+    VC_CALL(need_object(m, call));
     call->u.call.object->state = state;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The n topmost values leave the stack and become a run of items. */
@@ -203,13 +189,12 @@ enum vc_status vc_pickle_add_items(struct pickle_machine *m, struct vc_pickle_no
 {
     struct vc_pickle_runs *runs = &node->u.items;
     struct vc_pickle_run *run;
-    enum vc_status status = VC_OK;
 
     if (n == 0) {
         return VC_OK;
     }
     if (node->kind == VC_PICKLE_CALL) {
-        VC_TRY(need_object(m, node));
+        VC_CALL(need_object(m, node));
         runs = &node->u.call.object->items;
     }
     run = vc_pickle_room(m, sizeof *run + n * sizeof *run->nodes);
@@ -223,8 +208,7 @@ enum vc_status vc_pickle_add_items(struct pickle_machine *m, struct vc_pickle_no
     *(runs->last == NULL ? &runs->first : &runs->last->next) = run;
     runs->last = run;
     node->n_items += (uint32_t)n;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- items ---- */

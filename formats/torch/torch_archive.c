@@ -184,20 +184,17 @@ static enum vc_status check_persistent_ids(struct vc_ctx *ctx, const struct torc
 static enum vc_status read_pickle(struct vc_ctx *ctx, struct torch *self)
 {
     size_t n = 0;
-    enum vc_status status;
 
-    VC_TRY(check_pickle_ratio(ctx, self));
-    VC_TRY(vc_torch_read_member(ctx, self, TORCH_PICKLE, VC_PICKLE_MAX_BYTES, &self->text, &n));
+    VC_CALL(check_pickle_ratio(ctx, self));
+    VC_CALL(vc_torch_read_member(ctx, self, TORCH_PICKLE, VC_PICKLE_MAX_BYTES, &self->text, &n));
     if (vc_pickle_parse(ctx, self->text, n, &self->pickle, NULL) != VC_OK) {
         return vc_context(ctx, TORCH_PICKLE " of a PyTorch archive");
     }
     if (self->pickle.n_bytes != n) {
-        VC_TRY(vc_fail(ctx, VC_E_FORMAT, TORCH_PICKLE " of a PyTorch archive: %zu bytes after its end",
-                       n - self->pickle.n_bytes));
+        VC_CALL(vc_fail(ctx, VC_E_FORMAT, TORCH_PICKLE " of a PyTorch archive: %zu bytes after its end",
+                        n - self->pickle.n_bytes));
     }
-    VC_TRY(check_persistent_ids(ctx, self));
-out:
-    return status;
+    return check_persistent_ids(ctx, self);
 }
 
 /* With findings, a pickle that is damaged leaves a model without tensors, whose storages can still be checked. */
@@ -228,12 +225,9 @@ static enum vc_status check_member(struct vc_ctx *ctx, struct torch *self, const
 {
     const char *name = entry->name + vc_min_u64(self->root_bytes, entry->name_bytes);
     bool wrong = false;
-    enum vc_status status;
 
-    VC_TRY(vc_collect(ctx, vc_zip_check_member(ctx, self->file, entry, &wrong), "data", name));
-    VC_TRY(wrong ? note_checksum(ctx, self, name) : VC_OK);
-out:
-    return status;
+    VC_CALL(vc_collect(ctx, vc_zip_check_member(ctx, self->file, entry, &wrong), "data", name));
+    return wrong ? note_checksum(ctx, self, name) : VC_OK;
 }
 
 /* Only for verify, after the tensors were read: every member that is no storage of one. */

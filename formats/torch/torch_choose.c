@@ -166,8 +166,6 @@ static void count_tensors(const struct vc_pickle_node *dict, size_t *n_tensors, 
 static enum vc_status find_usual(struct search *s, const struct vc_pickle_node *dict, struct vc_pickle_node **value,
                                  const char **key)
 {
-    enum vc_status status = VC_OK;
-
     *value = NULL;
     for (size_t i = 0; i < sizeof usual_keys / sizeof usual_keys[0]; i++) {
         struct vc_pickle_node *inner = vc_torch_dict_get(dict, usual_keys[i]);
@@ -176,15 +174,14 @@ static enum vc_status find_usual(struct search *s, const struct vc_pickle_node *
         if (inner == NULL || !vc_torch_is_container(inner) || vc_torch_is_tensor(inner)) {
             continue;
         }
-        VC_TRY(has_tensor(s, inner, &found));
+        VC_CALL(has_tensor(s, inner, &found));
         if (found) {
             *value = inner;
             *key = usual_keys[i];
             return VC_OK;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Goes down up to three levels, as long as a dict has no tensors of its own: {'model': {'state_dict': ...}}. */
@@ -193,7 +190,6 @@ static enum vc_status choose_usual(struct vc_ctx *ctx, struct torch *self, struc
     struct search s = {.ctx = ctx, .self = self};
     struct vc_pickle_node *value = NULL;
     const char *key = "";
-    enum vc_status status = VC_OK;
 
     for (unsigned level = 0; level < 3 && vc_pickle_is_mapping(self->chosen); level++) {
         size_t n_tensors = 0;
@@ -203,17 +199,16 @@ static enum vc_status choose_usual(struct vc_ctx *ctx, struct torch *self, struc
         if (n_tensors == n_values || (level > 0 && n_tensors > 0)) {
             break;
         }
-        VC_TRY(find_usual(&s, self->chosen, &value, &key));
+        VC_CALL(find_usual(&s, self->chosen, &value, &key));
         if (value == NULL) {
             break;
         }
         *home = level == 0 ? value : *home;
         self->chosen = value;
         self->key = vc_arena_printf(ctx, &self->keep.arena, "%s%s%s", self->key, level == 0 ? "" : ".", key);
-        VC_TRY_ALLOC(self->key);
+        VC_CALL_ALLOC(self->key);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The longest beginning of `path` that is a key; *n becomes its length. */
@@ -264,7 +259,6 @@ static enum vc_status choose_by_key(struct vc_ctx *ctx, struct torch *self, cons
     struct search s = {.ctx = ctx, .self = self};
     const char *rest = key;
     bool found = false;
-    enum vc_status status;
 
     while (*rest != '\0') {
         size_t n = 0;
@@ -277,15 +271,14 @@ static enum vc_status choose_by_key(struct vc_ctx *ctx, struct torch *self, cons
         self->chosen = value;
         rest += n + (rest[n] == '.');
     }
-    VC_TRY(has_tensor(&s, self->chosen, &found));
+    VC_CALL(has_tensor(&s, self->chosen, &found));
     if (!found) {
         return vc_fail(ctx, VC_E_ARGUMENT, "key '%s' holds no tensors", key);
     }
     self->key_given = true;
     self->key = vc_arena_printf(ctx, &self->keep.arena, "%s", key);
-    VC_TRY_ALLOC(self->key);
-out:
-    return status;
+    VC_CALL_ALLOC(self->key);
+    return VC_OK;
 }
 
 enum vc_status vc_torch_choose(struct vc_ctx *ctx, struct torch *self, const char *key, struct vc_pickle_node **home)

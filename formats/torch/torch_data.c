@@ -63,7 +63,6 @@ static enum vc_status read_values(struct vc_ctx *ctx, struct torch *self, const 
     bool deflated = s->entry != NULL && s->entry->method != VC_ZIP_STORED;
     const struct vc_infile *file = deflated ? &self->spool.file : self->file;
     uint64_t total = t->n_elems * t->dtype->item_bytes;
-    enum vc_status status = VC_OK;
 
     if (offset > total || n > total - offset || offset % t->dtype->item_bytes != 0 || n % t->dtype->item_bytes != 0) {
         return vc_fail(ctx, VC_E_INTERNAL, "a read beyond the end of the tensor, or of a part of an element");
@@ -72,7 +71,7 @@ static enum vc_status read_values(struct vc_ctx *ctx, struct torch *self, const 
         return VC_OK;
     }
     if (deflated) {
-        VC_TRY(need_unpacked(ctx, self, s));
+        VC_CALL(need_unpacked(ctx, self, s));
     }
     if (t->gather) {
         const struct vc_strided array = {.file = file,
@@ -84,16 +83,15 @@ static enum vc_status read_values(struct vc_ctx *ctx, struct torch *self, const 
                                          .shape = t->shape,
                                          .strides = t->strides};
 
-        VC_TRY(vc_strided_read(ctx, &array, offset / t->dtype->item_bytes, n / t->dtype->item_bytes, dst));
+        VC_CALL(vc_strided_read(ctx, &array, offset / t->dtype->item_bytes, n / t->dtype->item_bytes, dst));
     } else {
-        VC_TRY(vc_infile_read(ctx, file, s->offset + t->offset * t->dtype->item_bytes + offset, dst, n));
+        VC_CALL(vc_infile_read(ctx, file, s->offset + t->offset * t->dtype->item_bytes + offset, dst, n));
         if (check != NULL && s->entry != NULL && !deflated && total == s->n_bytes) {
             check_piece(self, s, check, dst, n, total - offset - n);
         }
     }
     vc_bytes_swap(dst, n, self->big_endian ? t->dtype->swap_bytes : 0);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* vc_source_ops.read. There is no raw form: a kept tensor is written as a storage of its own, whatever it was a view

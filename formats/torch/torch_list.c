@@ -219,20 +219,17 @@ static void count_parts(struct torch *self, struct vc_model *model)
 
 enum vc_status vc_torch_list_tensors(struct vc_ctx *ctx, struct torch *self, struct vc_model *model)
 {
-    enum vc_status status = VC_OK;
-
     model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_found, sizeof *model->tensors);
-    VC_TRY_ALLOC(model->tensors);
+    VC_CALL_ALLOC(model->tensors);
     model->io = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_found, sizeof *model->io); /* no form but the values */
-    VC_TRY_ALLOC(model->io);
+    VC_CALL_ALLOC(model->io);
     for (size_t i = 0; i < self->n_found; i++) {
         fill_tensor(self, &self->found[i], &model->tensors[i]);
     }
     model->n_tensors = self->n_found;
-    VC_TRY(find_aliases(ctx, self, model));
-    VC_TRY(note_shared(ctx, self, model));
-    VC_TRY(vc_model_index_names(ctx, model));
+    VC_CALL(find_aliases(ctx, self, model));
+    VC_CALL(note_shared(ctx, self, model));
+    VC_CALL(vc_model_index_names(ctx, model));
     count_parts(self, model);
-out:
-    return status;
+    return VC_OK;
 }

@@ -143,13 +143,9 @@ out:
 static enum vc_status torch_open_zip(struct vc_ctx *ctx, struct vc_infile *file, struct vc_zip *zip,
                                      const struct vc_open_options *options, struct vc_model *model)
 {
-    enum vc_status status;
-
-    VC_TRY(begin(ctx, file, zip, model));
-    VC_TRY(vc_torch_archive_read(ctx, model->self));
-    VC_TRY(((const struct torch *)model->self)->blind ? VC_OK : finish(ctx, options, model, NULL, 0));
-out:
-    return status;
+    VC_CALL(begin(ctx, file, zip, model));
+    VC_CALL(vc_torch_archive_read(ctx, model->self));
+    return ((const struct torch *)model->self)->blind ? VC_OK : finish(ctx, options, model, NULL, 0);
 }
 
 /* vc_format.open: what torch_probe knows is a legacy file. */

@@ -188,10 +188,8 @@ static void number_storages(const struct vc_out_list *outs, size_t *keys)
 /* The main output of each tensor of the model. */
 static enum vc_status find_outs(struct torch_writer *w)
 {
-    enum vc_status status = VC_OK;
-
     w->main_out = vc_alloc_array(w->ctx, VC_TAG_NAMES, w->model->n_tensors, sizeof *w->main_out);
-    VC_TRY_ALLOC(w->main_out);
+    VC_CALL_ALLOC(w->main_out);
     for (size_t i = 0; i < w->model->n_tensors; i++) {
         w->main_out[i] = VC_NO_TENSOR;
     }
@@ -200,21 +198,16 @@ static enum vc_status find_outs(struct torch_writer *w)
             w->main_out[vc_out_at(w->outs, i).source] = i;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The source's tree with the outputs in it. */
 static enum vc_status write_tree(struct torch_writer *w)
 {
-    enum vc_status status;
-
-    VC_TRY(find_outs(w));
-    VC_TRY(vc_torch_write_tree(w));
-    VC_TRY(w->path.status);
-    VC_TRY(w->left.status);
-out:
-    return status;
+    VC_CALL(find_outs(w));
+    VC_CALL(vc_torch_write_tree(w));
+    VC_CALL(w->path.status);
+    return w->left.status;
 }
 
 /* The tree first; if it has no place for scales, all is begun again as one dict. */

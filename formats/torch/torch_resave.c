@@ -201,7 +201,6 @@ static bool is_renamed(const struct torch_writer *w, size_t main_out)
 static enum vc_status write_pair(struct torch_writer *w, struct vc_pickle_node *key, struct vc_pickle_node *value)
 {
     size_t main_out = vc_torch_is_tensor(value) ? vc_torch_out_here(w) : VC_NO_TENSOR;
-    enum vc_status status = VC_OK;
 
     if ((main_out == VC_NO_TENSOR && !can_write(w, value)) || !is_plain(w, key)) {
         note_left(w, value);
@@ -210,14 +209,13 @@ static enum vc_status write_pair(struct torch_writer *w, struct vc_pickle_node *
     if (main_out != VC_NO_TENSOR && is_renamed(w, main_out)) {
         return write_weight(w, key, main_out);
     }
-    VC_TRY(write_value(w, key));
+    VC_CALL(write_value(w, key));
     if (main_out == VC_NO_TENSOR) {
-        VC_TRY(write_value(w, value));
+        VC_CALL(write_value(w, value));
     } else {
         vc_torch_write_out(w, main_out);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The items of a dict; a new mark after each batch, as Python does it. */
@@ -227,16 +225,15 @@ static enum vc_status write_pairs(struct torch_writer *w, const struct vc_pickle
     struct vc_pickle_node *key;
     size_t n = w->path.n;
     size_t i = 0;
-    enum vc_status status = VC_OK;
 
     while ((key = vc_pickle_next(&iter)) != NULL) {
         struct vc_pickle_node *value = vc_pickle_next(&iter);
         size_t before;
 
         w->steps += vc_torch_key_steps(key);
-        VC_TRY(vc_torch_path_enter(w->ctx, &w->path, key, i++));
+        VC_CALL(vc_torch_path_enter(w->ctx, &w->path, key, i++));
         before = names_from(w, value);
-        VC_TRY(is_dropped(w) ? VC_OK : write_pair(w, key, value));
+        VC_CALL(is_dropped(w) ? VC_OK : write_pair(w, key, value));
         w->names_at = before;
         vc_torch_path_leave(&w->path, n);
         if (i % TORCH_BATCH == 0) {
@@ -244,8 +241,7 @@ static enum vc_status write_pairs(struct torch_writer *w, const struct vc_pickle
             vc_torch_emit_byte(&w->e, '(');
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A dict or an OrderedDict; other subclasses become plain dicts, which load without code. */
@@ -253,7 +249,6 @@ static enum vc_status write_mapping(struct torch_writer *w, const struct vc_pick
 {
     struct vc_pickle_node *state = vc_pickle_state(node);
     bool ordered = vc_torch_is_ordered_dict(node);
-    enum vc_status status;
 
     if (ordered) {
         vc_torch_emit_new_ordered_dict(&w->e);
@@ -261,14 +256,13 @@ static enum vc_status write_mapping(struct torch_writer *w, const struct vc_pick
         vc_torch_emit_byte(&w->e, '}');
     }
     vc_torch_emit_byte(&w->e, '(');
-    VC_TRY(write_pairs(w, node));
+    VC_CALL(write_pairs(w, node));
     vc_torch_emit_byte(&w->e, 'u');
     if (ordered && state != NULL && is_plain(w, state)) { /* _metadata: versions of the modules */
-        VC_TRY(write_value(w, state));
+        VC_CALL(write_value(w, state));
         vc_torch_emit_byte(&w->e, 'b');
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* An item of a list has its place for a name. */
@@ -286,17 +280,16 @@ static enum vc_status write_items(struct torch_writer *w, const struct vc_pickle
     struct vc_pickle_node *item;
     size_t n = w->path.n;
     size_t i = 0;
-    enum vc_status status = VC_OK;
 
     while ((item = vc_pickle_next(&iter)) != NULL) {
         size_t before;
 
-        VC_TRY(vc_torch_path_enter(w->ctx, &w->path, NULL, i++));
+        VC_CALL(vc_torch_path_enter(w->ctx, &w->path, NULL, i++));
         before = names_from(w, item);
         if (can_write(w, item)) {
-            VC_TRY(vc_torch_is_tensor(item) ? check_item(w, vc_torch_out_here(w)) : VC_OK);
+            VC_CALL(vc_torch_is_tensor(item) ? check_item(w, vc_torch_out_here(w)) : VC_OK);
             w->flat |= vc_torch_is_tensor(item) && vc_torch_parts_of(w, vc_torch_out_here(w)) != 0;
-            VC_TRY(write_value(w, item));
+            VC_CALL(write_value(w, item));
         } else {
             note_left(w, item);
             vc_torch_emit_byte(&w->e, 'N');
@@ -308,8 +301,7 @@ static enum vc_status write_items(struct torch_writer *w, const struct vc_pickle
             vc_torch_emit_byte(&w->e, '(');
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* An object as the dict of the tensors in it, scales included. */
@@ -342,7 +334,6 @@ static enum vc_status write_call(struct torch_writer *w, struct vc_pickle_node *
 {
     const struct vc_pickle_node *function = node->u.call.function;
     struct vc_pickle_node number;
-    enum vc_status status = VC_OK;
 
     if (vc_torch_is_tensor(node)) {
         w->flat |= vc_torch_parts_of(w, vc_torch_out_here(w)) != 0;
@@ -350,54 +341,50 @@ static enum vc_status write_call(struct torch_writer *w, struct vc_pickle_node *
     } else if (vc_torch_is_known_call(node) && is_plain(w, node)) {
         vc_text_add(w->e.to, "c%.*s\n%.*s\n", (int)function->u.global.module.n, function->u.global.module.p,
                     (int)function->u.global.name.n, function->u.global.name.p);
-        VC_TRY(write_value(w, node->u.call.args));
+        VC_CALL(write_value(w, node->u.call.args));
         vc_torch_emit_byte(&w->e, 'R');
     } else if (vc_torch_numpy_number(node, &number)) {
-        VC_TRY(write_value(w, &number));
+        VC_CALL(write_value(w, &number));
     } else if (vc_pickle_is_mapping(node)) {
-        VC_TRY(write_mapping(w, node));
+        VC_CALL(write_mapping(w, node));
     } else {
-        VC_TRY(write_object(w));
+        VC_CALL(write_object(w));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A value with others in it. */
 static enum vc_status write_container(struct torch_writer *w, struct vc_pickle_node *node)
 {
-    enum vc_status status = VC_OK;
-
     switch ((enum vc_pickle_kind)node->kind) {
     case VC_PICKLE_TUPLE:
         vc_torch_emit_byte(&w->e, '(');
-        VC_TRY(write_items(w, node));
+        VC_CALL(write_items(w, node));
         vc_torch_emit_byte(&w->e, 't');
         break;
     case VC_PICKLE_LIST:
         vc_torch_emit_byte(&w->e, ']');
         vc_torch_emit_byte(&w->e, '(');
-        VC_TRY(write_items(w, node));
+        VC_CALL(write_items(w, node));
         vc_torch_emit_byte(&w->e, 'e');
         break;
     case VC_PICKLE_SET: /* set([...]) */
         vc_torch_emit_global(&w->e, "__builtin__", "set");
         vc_torch_emit_byte(&w->e, ']');
         vc_torch_emit_byte(&w->e, '(');
-        VC_TRY(write_items(w, node));
+        VC_CALL(write_items(w, node));
         vc_torch_emit_byte(&w->e, 'e');
         vc_torch_emit_byte(&w->e, 0x85); /* TUPLE1 */
         vc_torch_emit_byte(&w->e, 'R');
         break;
     case VC_PICKLE_DICT:
-        VC_TRY(write_mapping(w, node));
+        VC_CALL(write_mapping(w, node));
         break;
     default:
-        VC_TRY(write_call(w, node));
+        VC_CALL(write_call(w, node));
         break;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- shared values ---- */
@@ -436,14 +423,11 @@ static const struct torch_memo *find_memo(const struct torch_writer *w, const st
 /* slot: in the memo of the output, and 1; 0: it is not there. */
 static enum vc_status add_memo(struct torch_writer *w, const struct vc_pickle_node *node, unsigned slot)
 {
-    enum vc_status status;
-
-    VC_TRY(VC_GROW(w->ctx, VC_TAG_NAMES, w->memo, w->memo_capacity, w->n_memo + 1));
-    VC_TRY(vc_hash_grow(w->ctx, &w->by_node, w->n_memo, hash_of, w->memo));
+    VC_CALL(VC_GROW(w->ctx, VC_TAG_NAMES, w->memo, w->memo_capacity, w->n_memo + 1));
+    VC_CALL(vc_hash_grow(w->ctx, &w->by_node, w->n_memo, hash_of, w->memo));
     vc_hash_add(&w->by_node, hash_of_node(node), w->n_memo);
     w->memo[w->n_memo++] = (struct torch_memo){node, slot};
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The value is the same wherever it is written, and longer than a reference to it. What tensors are in is different at
@@ -530,35 +514,31 @@ static enum vc_status write_value(struct torch_writer *w, struct vc_pickle_node 
 {
     const struct torch_memo *known = node->shared ? find_memo(w, node) : NULL;
     bool memo = node->shared && known == NULL && is_worth_memo(w, node);
-    enum vc_status status;
 
-    VC_TRY(vc_torch_step(w->ctx, w->source, &w->steps));
-    VC_TRY(w->e.to->status);
-    VC_TRY(check_length(w));
+    VC_CALL(vc_torch_step(w->ctx, w->source, &w->steps));
+    VC_CALL(w->e.to->status);
+    VC_CALL(check_length(w));
     if (known != NULL && known->slot != 0) {
         vc_torch_emit_get(&w->e, known->slot);
         return VC_OK;
     }
-    VC_TRY(write_new(w, node));
+    VC_CALL(write_new(w, node));
     if (node->shared && known == NULL) {
-        VC_TRY(add_memo(w, node, memo ? vc_torch_emit_put(&w->e) : 0));
+        VC_CALL(add_memo(w, node, memo ? vc_torch_emit_put(&w->e) : 0));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A tree whose root cannot be written (an object of a class) becomes one dict. */
 enum vc_status vc_torch_write_tree(struct torch_writer *w)
 {
     struct vc_pickle_node *root = w->source->pickle.root;
-    enum vc_status status;
 
     if (can_write(w, root)) {
-        VC_TRY(write_value(w, root));
+        VC_CALL(write_value(w, root));
     } else {
         w->flat = true;
     }
-    VC_TRY(vc_torch_step(w->ctx, w->source, &w->steps)); /* there may have been too many already */
-out:
-    return status;
+    VC_CALL(vc_torch_step(w->ctx, w->source, &w->steps)); /* there may have been too many already */
+    return VC_OK;
 }

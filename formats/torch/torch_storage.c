@@ -185,7 +185,6 @@ static enum vc_status place_legacy(struct vc_ctx *ctx, struct torch *self, const
     struct vc_pickle_iter iter = vc_pickle_iterate(keys);
     const struct vc_pickle_node *key;
     size_t n = 0;
-    enum vc_status status = VC_OK;
 
     while ((key = vc_pickle_next(&iter)) != NULL) {
         struct torch_storage *s = key->kind == VC_PICKLE_STRING ? find_storage(self, &key->u.text) : NULL;
@@ -198,7 +197,7 @@ static enum vc_status place_legacy(struct vc_ctx *ctx, struct torch *self, const
         if (self->file->size_bytes - at < sizeof count || s->n_bytes > self->file->size_bytes - at - sizeof count) {
             return vc_fail(ctx, VC_E_FORMAT, "ends inside storage %zu of %zu", n + 1, (size_t)keys->n_items);
         }
-        VC_TRY(vc_infile_read(ctx, self->file, at, count, sizeof count));
+        VC_CALL(vc_infile_read(ctx, self->file, at, count, sizeof count));
         if (vc_le64(count) != s->numel) {
             return vc_fail(ctx, VC_E_FORMAT, "storage '%.*s' has %" PRIu64 " elements, expected %" PRIu64,
                            (int)s->key.n, s->key.p, vc_le64(count), s->numel);
@@ -214,19 +213,16 @@ static enum vc_status place_legacy(struct vc_ctx *ctx, struct torch *self, const
     if (at != self->file->size_bytes) {
         return vc_fail(ctx, VC_E_FORMAT, "%" PRIu64 " bytes after the last storage", self->file->size_bytes - at);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Storages are found first, then each tensor looks up its own. */
 enum vc_status vc_torch_storages_make(struct vc_ctx *ctx, struct torch *self, const struct vc_pickle_node *keys,
                                       uint64_t data)
 {
-    enum vc_status status;
-
-    VC_TRY(collect(ctx, self, keys != NULL));
-    VC_TRY(unify(ctx, self));
-    VC_TRY(keys != NULL ? place_legacy(ctx, self, keys, data) : place_members(ctx, self));
+    VC_CALL(collect(ctx, self, keys != NULL));
+    VC_CALL(unify(ctx, self));
+    VC_CALL(keys != NULL ? place_legacy(ctx, self, keys, data) : place_members(ctx, self));
     for (size_t i = 0; i < self->n_found; i++) {
         struct torch_found *found = &self->found[i];
 
@@ -236,6 +232,5 @@ enum vc_status vc_torch_storages_make(struct vc_ctx *ctx, struct torch *self, co
             found->refusal = self->storages[found->tensor.storage].lost ? "its storage cannot be read" : NULL;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }

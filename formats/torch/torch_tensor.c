@@ -91,14 +91,13 @@ enum vc_status vc_torch_storage_parse(struct vc_ctx *ctx, const struct vc_pickle
 {
     struct vc_pickle_node *id = node != NULL && node->kind == VC_PICKLE_PERSID ? node->u.persid.id : NULL;
     const struct vc_pickle_node *key;
-    enum vc_status status;
 
     memset(out, 0, sizeof *out);
     if (id == NULL || id->kind != VC_PICKLE_TUPLE || (id->n_items != 5 && id->n_items != 6) ||
         !vc_pickle_is_string(vc_pickle_item(id, 0), "storage")) {
         return vc_fail(ctx, VC_E_FORMAT, "its storage is no ('storage', class, key, location, size)");
     }
-    VC_TRY(parse_class(ctx, vc_pickle_item(id, 1), out));
+    VC_CALL(parse_class(ctx, vc_pickle_item(id, 1), out));
     key = vc_pickle_item(id, 2);
     if (key->kind != VC_PICKLE_STRING || key->u.text.n == 0 || key->u.text.n > 1000 ||
         memchr(key->u.text.p, '/', key->u.text.n) != NULL || memchr(key->u.text.p, '\0', key->u.text.n) != NULL) {
@@ -107,10 +106,9 @@ enum vc_status vc_torch_storage_parse(struct vc_ctx *ctx, const struct vc_pickle
     if (!take_count(vc_pickle_item(id, 4), &out->numel)) {
         return vc_fail(ctx, VC_E_FORMAT, "the size of its storage is no number from 0 on");
     }
-    VC_TRY(parse_view(ctx, vc_pickle_item(id, 5), out));
+    VC_CALL(parse_view(ctx, vc_pickle_item(id, 5), out));
     out->id = id;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the tensor ---- */
@@ -193,12 +191,11 @@ static enum vc_status parse_plain(struct vc_ctx *ctx, struct torch_keep *keep, c
     struct torch_storage_id storage;
     uint64_t bytes;
     unsigned n_strides = 0;
-    enum vc_status status;
 
     if (args->n_items < 4) {
         return vc_fail(ctx, VC_E_FORMAT, "is made from %u arguments, expected 4 or more", args->n_items);
     }
-    VC_TRY(vc_torch_storage_parse(ctx, vc_pickle_item(args, 0), &storage));
+    VC_CALL(vc_torch_storage_parse(ctx, vc_pickle_item(args, 0), &storage));
     out->id = storage.id;
     out->dtype = dtype != NULL ? dtype : storage.dtype;
     if (out->dtype == NULL) {
@@ -208,8 +205,8 @@ static enum vc_status parse_plain(struct vc_ctx *ctx, struct torch_keep *keep, c
         !vc_add_u64(out->offset, storage.view_offset, &out->offset)) {
         return vc_fail(ctx, VC_E_FORMAT, "its offset is no number from 0 on");
     }
-    VC_TRY(parse_dims(ctx, keep, vc_pickle_item(args, 2), "sizes", &out->n_dims, &out->shape));
-    VC_TRY(parse_dims(ctx, keep, vc_pickle_item(args, 3), "strides", &n_strides, &out->strides));
+    VC_CALL(parse_dims(ctx, keep, vc_pickle_item(args, 2), "sizes", &out->n_dims, &out->shape));
+    VC_CALL(parse_dims(ctx, keep, vc_pickle_item(args, 3), "strides", &n_strides, &out->strides));
     if (n_strides != out->n_dims) {
         return vc_fail(ctx, VC_E_FORMAT, "has %u sizes, but %u strides", out->n_dims, n_strides);
     }
@@ -217,9 +214,7 @@ static enum vc_status parse_plain(struct vc_ctx *ctx, struct torch_keep *keep, c
         return vc_fail(ctx, VC_E_FORMAT, "its storage has more than 2^64 bytes");
     }
     out->requires_grad = is_true(vc_pickle_item(args, 4));
-    VC_TRY(check_bounds(ctx, out, bytes / out->dtype->item_bytes));
-out:
-    return status;
+    return check_bounds(ctx, out, bytes / out->dtype->item_bytes);
 }
 
 /* As parse_plain; the element type is argument 6, torch.float8_e4m3fn. */
@@ -360,7 +355,6 @@ enum vc_status vc_torch_tensor_parse(struct vc_ctx *ctx, struct torch_keep *keep
     const struct vc_pickle_node *function = NULL;
     const struct vc_pickle_node *args = NULL;
     bool requires_grad;
-    enum vc_status status = VC_OK;
 
     memset(out, 0, sizeof *out);
     *kind = TORCH_NOTHING;
@@ -385,7 +379,7 @@ enum vc_status vc_torch_tensor_parse(struct vc_ctx *ctx, struct torch_keep *keep
     if (args == NULL || args->kind != VC_PICKLE_TUPLE) {
         return vc_fail(ctx, VC_E_FORMAT, "the arguments that make it are no tuple");
     }
-    VC_TRY(parse_utils(ctx, keep, function, args, out, kind, refusal));
+    VC_CALL(parse_utils(ctx, keep, function, args, out, kind, refusal));
     if (*kind == TORCH_TENSOR && *refusal == NULL && out->dtype->quantized) {
         *refusal = "is quantized by PyTorch, with scales of its own; dequantize() it first";
     }
@@ -393,6 +387,5 @@ enum vc_status vc_torch_tensor_parse(struct vc_ctx *ctx, struct torch_keep *keep
         *kind = TORCH_REFUSED;
     }
     out->requires_grad |= requires_grad;
-out:
-    return status;
+    return VC_OK;
 }

@@ -63,16 +63,14 @@ static enum vc_status add_found(struct walk *w, const struct torch_tensor *tenso
 {
     struct torch *self = w->self;
     const char *name = w->path.n == 0 ? "tensor" : w->path.data; /* torch.save(tensor) has no name for it */
-    enum vc_status status;
 
-    VC_TRY(check_found(w));
-    VC_TRY(VC_GROW(w->ctx, VC_TAG_NAMES, self->found, w->found_capacity, self->n_found + 1));
+    VC_CALL(check_found(w));
+    VC_CALL(VC_GROW(w->ctx, VC_TAG_NAMES, self->found, w->found_capacity, self->n_found + 1));
     name = vc_arena_copy(w->ctx, &self->keep.arena, name, strlen(name));
-    VC_TRY_ALLOC(name);
+    VC_CALL_ALLOC(name);
     self->found[self->n_found++] =
         (struct torch_found){.name = name, .role = w->role, .part = w->part, .refusal = refusal, .tensor = *tensor};
-out:
-    return status;
+    return VC_OK;
 }
 
 /* An entry at the top of the file, for `inspect`: what it is, what it is for, whether it is the model. */
@@ -81,19 +79,17 @@ static enum vc_status add_part(struct walk *w, const char *name, const struct vc
 {
     struct torch *self = w->self;
     const char *what;
-    enum vc_status status = VC_OK;
 
     if (self->n_parts == MAX_PARTS) {
         return VC_OK; /* the last one stands for the rest */
     }
-    VC_TRY(VC_GROW(w->ctx, VC_TAG_NAMES, self->parts, w->parts_capacity, self->n_parts + 1));
+    VC_CALL(VC_GROW(w->ctx, VC_TAG_NAMES, self->parts, w->parts_capacity, self->n_parts + 1));
     what = vc_torch_describe(w->ctx, &self->keep.arena, node);
-    VC_TRY_ALLOC(what);
+    VC_CALL_ALLOC(what);
     name = vc_arena_printf(w->ctx, &self->keep.arena, "%s", name);
-    VC_TRY_ALLOC(name);
+    VC_CALL_ALLOC(name);
     self->parts[self->n_parts++] = (struct vc_part){.name = name, .what = what, .role = role, .chosen = chosen};
-out:
-    return status;
+    return VC_OK;
 }
 
 static size_t last_part(const struct walk *w)
@@ -124,13 +120,11 @@ static enum vc_status walk_items(struct walk *w, const struct vc_pickle_node *no
     struct vc_pickle_iter iter = vc_pickle_iterate(node);
     struct vc_pickle_node *item;
     size_t i = 0;
-    enum vc_status status = VC_OK;
 
     while ((item = vc_pickle_next(&iter)) != NULL) {
-        VC_TRY(has_keys ? walk_at(w, item, i++, vc_pickle_next(&iter)) : walk_at(w, NULL, i++, item));
+        VC_CALL(has_keys ? walk_at(w, item, i++, vc_pickle_next(&iter)) : walk_at(w, NULL, i++, item));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Buffers that state_dict() leaves out. There are few, so the list of them is looked through for every buffer. */
@@ -145,7 +139,6 @@ static enum vc_status walk_module(struct walk *w, const struct vc_pickle_node *s
 {
     static const char *const lists[] = {"_parameters", "_buffers", "_modules"};
     const struct vc_pickle_node *hidden = vc_torch_set_items(vc_torch_dict_get(state, "_non_persistent_buffers_set"));
-    enum vc_status status = VC_OK;
 
     w->modules = true;
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
@@ -162,13 +155,12 @@ static enum vc_status walk_module(struct walk *w, const struct vc_pickle_node *s
             struct vc_pickle_node *value = vc_pickle_next(&iter);
 
             if (i != 1 || !is_hidden(w, hidden, key)) {
-                VC_TRY(walk_at(w, key, k, value));
+                VC_CALL(walk_at(w, key, k, value));
             }
             k++;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* An object that nothing is known about: its attributes and items are looked at; what it was made from is not, so
@@ -177,7 +169,6 @@ static enum vc_status walk_object(struct walk *w, const struct vc_pickle_node *n
 {
     struct vc_pickle_node *state = vc_torch_object_state(node);
     uint64_t budget = MAX_ARGS;
-    enum vc_status status = VC_OK;
 
     w->self->n_arrays += vc_torch_is_numpy_array(node);
     w->self->arrays_among_weights |= w->role == VC_ROLE_WEIGHT && vc_torch_is_numpy_array(node);
@@ -186,18 +177,17 @@ static enum vc_status walk_object(struct walk *w, const struct vc_pickle_node *n
         const char *why = vc_arena_printf(w->ctx, &w->self->keep.arena, "is made by %s, which is not known",
                                           vc_torch_class_name(node, name, sizeof name));
 
-        VC_TRY_ALLOC(why);
-        VC_TRY(add_found(w, &(struct torch_tensor){0}, why));
+        VC_CALL_ALLOC(why);
+        VC_CALL(add_found(w, &(struct torch_tensor){0}, why));
     }
     w->steps += MAX_ARGS - budget;
     if (state != NULL) {
-        VC_TRY(walk_items(w, state, true));
+        VC_CALL(walk_items(w, state, true));
     }
     if (node->n_items != 0 && !node->mixed) {
-        VC_TRY(walk_items(w, node, false));
+        VC_CALL(walk_items(w, node, false));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A container, by its kind. */
@@ -287,21 +277,19 @@ static enum vc_status add_parts(struct walk *w, const struct vc_pickle_node *roo
     const struct vc_pickle_node *key;
     bool found = false;
     size_t i = 0;
-    enum vc_status status = VC_OK;
 
     while ((key = vc_pickle_next(&iter)) != NULL) {
         const struct vc_pickle_node *value = pairs ? vc_pickle_next(&iter) : key;
         bool chosen = value == home && !found; /* one dict may well be there under two keys */
 
-        VC_TRY(vc_torch_path_enter(w->ctx, &w->path, pairs ? key : NULL, i++));
-        VC_TRY(add_part(w, w->path.data, value, chosen ? VC_ROLE_WEIGHT : vc_torch_role_of(w->path.data, VC_ROLE_OTHER),
-                        chosen));
+        VC_CALL(vc_torch_path_enter(w->ctx, &w->path, pairs ? key : NULL, i++));
+        VC_CALL(add_part(w, w->path.data, value,
+                         chosen ? VC_ROLE_WEIGHT : vc_torch_role_of(w->path.data, VC_ROLE_OTHER), chosen));
         *at = chosen ? last_part(w) : *at;
         found |= chosen;
         vc_torch_path_leave(&w->path, 0);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The model lies below one of the keys at the top. It comes first, so that of two names of one tensor the weight's
@@ -312,22 +300,20 @@ static enum vc_status walk_parts(struct walk *w, const struct vc_pickle_node *ro
     struct vc_pickle_iter iter = vc_pickle_iterate(root);
     struct vc_pickle_node *key;
     size_t home_part = 0;
-    enum vc_status status;
 
-    VC_TRY(add_parts(w, root, home, &home_part));
+    VC_CALL(add_parts(w, root, home, &home_part));
     w->role = VC_ROLE_WEIGHT;
     w->part = home_part;
-    VC_TRY(walk_node(w, w->self->chosen));
+    VC_CALL(walk_node(w, w->self->chosen));
     w->skip = w->self->chosen;
     for (size_t i = 0; (key = vc_pickle_next(&iter)) != NULL; i++) {
         struct vc_pickle_node *value = pairs ? vc_pickle_next(&iter) : key;
 
         w->part = i < last_part(w) ? i : last_part(w);
         w->role = w->part == home_part ? VC_ROLE_OTHER : w->self->parts[w->part].role;
-        VC_TRY(walk_at(w, pairs ? key : NULL, i, value));
+        VC_CALL(walk_at(w, pairs ? key : NULL, i, value));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The file is the model: a state_dict() at the top. Entries whose key says that they are none of it become parts of

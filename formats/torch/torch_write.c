@@ -94,13 +94,11 @@ static void name_fixed(struct torch_sink *self, enum fixed member, const char *n
 /* Makes the texts of these members: pickle, manifest, the --key that names are relative to. */
 static enum vc_status make_fixed(struct vc_ctx *ctx, struct torch_sink *self)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_plain_name_outs(ctx, &self->arena, self->outs, self->out_names));
-    VC_TRY(vc_torch_pickle_make(ctx, self->model, self->source, self->outs, self->out_names, &self->pickle, self->keys,
-                                &self->note));
-    VC_TRY(vc_manifest_write_quantized(ctx, self->outs, NULL, self->out_names, &self->manifest));
-    VC_TRY(self->manifest.status);
+    VC_CALL(vc_plain_name_outs(ctx, &self->arena, self->outs, self->out_names));
+    VC_CALL(vc_torch_pickle_make(ctx, self->model, self->source, self->outs, self->out_names, &self->pickle, self->keys,
+                                 &self->note));
+    VC_CALL(vc_manifest_write_quantized(ctx, self->outs, NULL, self->out_names, &self->manifest));
+    VC_CALL(self->manifest.status);
     name_fixed(self, FIXED_PICKLE, ROOT "data.pkl", self->pickle.n);
     name_fixed(self, FIXED_BYTEORDER, ROOT "byteorder", strlen("little"));
     name_fixed(self, FIXED_VERSION, ROOT "version", strlen("3\n"));
@@ -110,8 +108,7 @@ static enum vc_status make_fixed(struct vc_ctx *ctx, struct torch_sink *self)
             name_fixed(self, FIXED_KEY, ROOT TORCH_KEY, strlen(self->source->key));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The member's place at *end, which moves behind it; false when the file would be larger than 2^63 bytes. A member
@@ -182,28 +179,25 @@ static enum vc_status torch_layout(struct vc_ctx *ctx, struct vc_sink *sink, con
                                    uint64_t *file_bytes)
 {
     struct torch_sink *self = sink->self;
-    enum vc_status status = VC_OK;
 
     self->outs = outs;
     vc_plain_note_outs(outs, &sink->loader);
     if (!self->sizes_only) {
         self->members = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *self->members);
-        VC_TRY_ALLOC(self->members);
+        VC_CALL_ALLOC(self->members);
         self->names = vc_alloc_array(ctx, VC_TAG_NAMES, outs->n, NAME_BYTES);
-        VC_TRY_ALLOC(self->names);
+        VC_CALL_ALLOC(self->names);
     }
     self->keys = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *self->keys);
-    VC_TRY_ALLOC(self->keys);
+    VC_CALL_ALLOC(self->keys);
     self->out_names = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *self->out_names);
-    VC_TRY_ALLOC(self->out_names);
-    VC_TRY(make_fixed(ctx, self));
-    VC_TRY(place_all(ctx, self));
+    VC_CALL_ALLOC(self->out_names);
+    VC_CALL(make_fixed(ctx, self));
+    VC_CALL(place_all(ctx, self));
     sink->memory_bytes = (size_t)self->directory_bytes + VC_ZIP_END_MAX;
     sink->note = self->note.data;
     *file_bytes = self->file_bytes;
-    VC_TRY(vc_outfile_need(ctx, self->file, self->file_bytes));
-out:
-    return status;
+    return vc_outfile_need(ctx, self->file, self->file_bytes);
 }
 
 /* ---- writing ---- */
@@ -241,23 +235,18 @@ static enum vc_status write_head(struct vc_ctx *ctx, const struct torch_sink *se
                                  const char *data)
 {
     unsigned char local[VC_ZIP_LOCAL_MAX + NAME_BYTES];
-    enum vc_status status;
 
     vc_zip_put_local(zip, local);
-    VC_TRY(put(ctx, self, zip->local_offset, local, (size_t)(zip->data_offset - zip->local_offset)));
-    VC_TRY(data == NULL ? VC_OK : put(ctx, self, zip->data_offset, data, (size_t)zip->size_bytes));
-out:
-    return status;
+    VC_CALL(put(ctx, self, zip->local_offset, local, (size_t)(zip->data_offset - zip->local_offset)));
+    return data == NULL ? VC_OK : put(ctx, self, zip->data_offset, data, (size_t)zip->size_bytes);
 }
 
 /* Local headers of all members, now that sizes and CRCs are known. */
 static enum vc_status write_heads(struct vc_ctx *ctx, struct torch_sink *self)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t i = 0; i < FIXED_COUNT; i++) {
         if (self->fixed[i].name != NULL) {
-            VC_TRY(write_head(ctx, self, &self->fixed[i], fixed_data(self, (enum fixed)i)));
+            VC_CALL(write_head(ctx, self, &self->fixed[i], fixed_data(self, (enum fixed)i)));
         }
     }
     for (size_t i = 0; i < self->outs->n; i++) {
@@ -271,10 +260,9 @@ static enum vc_status write_heads(struct vc_ctx *ctx, struct torch_sink *self)
                            vc_out_at(self->outs, i).name, (uint64_t)atomic_load(&member->got), member->zip.size_bytes);
         }
         member->zip.crc = atomic_load(&member->crc);
-        VC_TRY(write_head(ctx, self, &member->zip, NULL));
+        VC_CALL(write_head(ctx, self, &member->zip, NULL));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Directory and end record, in one block. */
@@ -305,14 +293,11 @@ out:
 static enum vc_status torch_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes)
 {
     struct torch_sink *self = sink->self;
-    enum vc_status status;
 
-    VC_TRY(write_heads(ctx, self));
-    VC_TRY(write_directory(ctx, self));
+    VC_CALL(write_heads(ctx, self));
+    VC_CALL(write_directory(ctx, self));
     *file_bytes = self->file_bytes;
-    VC_TRY(vc_outfile_sync(ctx, self->file));
-out:
-    return status;
+    return vc_outfile_sync(ctx, self->file);
 }
 
 /* ---- the sink ---- */

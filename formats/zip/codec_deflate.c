@@ -188,7 +188,6 @@ enum vc_status vc_deflate_choose(struct vc_ctx *ctx, const void *sample, size_t 
 {
     size_t packed[VC_STRATEGY_ISAL + 1]; /* of zlib's, fastest first; then ISA-L, faster than all of them */
     size_t least = SIZE_MAX;
-    enum vc_status status = VC_OK;
     bool zeros;
     unsigned i;
 
@@ -199,8 +198,8 @@ enum vc_status vc_deflate_choose(struct vc_ctx *ctx, const void *sample, size_t 
         if ((i == VC_STRATEGY_ZEROS && !zeros) || (i == VC_STRATEGY_ISAL && !(isal && vc_codec_has_isal()))) {
             continue;
         }
-        VC_TRY(vc_deflate_piece(ctx, (enum vc_strategy)i, true, sample, n, work, scratch, vc_deflate_bound(n),
-                                &packed[i]));
+        VC_CALL(vc_deflate_piece(ctx, (enum vc_strategy)i, true, sample, n, work, scratch, vc_deflate_bound(n),
+                                 &packed[i]));
         least = packed[i] < least ? packed[i] : least;
     }
     if (packed[VC_STRATEGY_ISAL] != SIZE_MAX &&
@@ -211,6 +210,5 @@ enum vc_status vc_deflate_choose(struct vc_ctx *ctx, const void *sample, size_t 
     for (i = 0; packed[i] > least + (zeros ? 0 : least / 200) + 4; i++) {
     }
     *out = (enum vc_strategy)i;
-out:
-    return status;
+    return VC_OK;
 }

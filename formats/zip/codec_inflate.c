@@ -192,8 +192,6 @@ enum vc_status vc_inflate_open(struct vc_ctx *ctx, vc_inflate_fill_fn *fill, voi
 /* Up to n bytes; fewer only at the end of the stream. */
 static enum vc_status produce(struct vc_ctx *ctx, struct vc_inflate *self, unsigned char *dst, size_t n, size_t *got)
 {
-    enum vc_status status = VC_OK;
-
     self->state.next_out = dst;
     self->state.avail_out = (uint32_t)n;
     while (!self->done && self->state.avail_out != 0) {
@@ -201,39 +199,36 @@ static enum vc_status produce(struct vc_ctx *ctx, struct vc_inflate *self, unsig
         uint32_t input = (uint32_t)self->state.avail_in;
 
         /* The first step may go without new input: the library may hold output or bits back. */
-        VC_TRY(library_step(ctx, self));
+        VC_CALL(library_step(ctx, self));
         if (self->done || self->state.avail_out != room || self->state.avail_in != input) {
             continue;
         }
         if (input != 0) {
             return vc_fail(ctx, VC_E_FORMAT, "the compressed data cannot be decoded");
         }
-        VC_TRY(refill(ctx, self));
+        VC_CALL(refill(ctx, self));
     }
     *got = n - self->state.avail_out;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* In steps that fit into the libraries' 32 bits. */
 enum vc_status vc_inflate_read(struct vc_ctx *ctx, struct vc_inflate *self, void *dst, size_t n)
 {
     unsigned char *to = dst;
-    enum vc_status status = VC_OK;
 
     while (n != 0) {
         size_t step = n < VC_STEP_BYTES ? n : VC_STEP_BYTES;
         size_t got;
 
-        VC_TRY(produce(ctx, self, to, step, &got));
+        VC_CALL(produce(ctx, self, to, step, &got));
         if (got != step) {
             return vc_fail(ctx, VC_E_FORMAT, "the compressed data ends %zu bytes too early", n - got);
         }
         to += got;
         n -= got;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Asks for one more byte: the stream has to end instead of giving it. */
@@ -241,17 +236,15 @@ enum vc_status vc_inflate_end(struct vc_ctx *ctx, struct vc_inflate *self, size_
 {
     unsigned char beyond;
     size_t got = 0;
-    enum vc_status status = VC_OK;
 
     if (!self->done) {
-        VC_TRY(produce(ctx, self, &beyond, 1, &got));
+        VC_CALL(produce(ctx, self, &beyond, 1, &got));
     }
     if (got != 0) {
         return vc_fail(ctx, VC_E_FORMAT, "the compressed data gives more bytes than the size that is declared");
     }
     *n_unused = library_unused(self);
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_inflate_close(struct vc_ctx *ctx, struct vc_inflate *self)

@@ -13,7 +13,6 @@
 enum vc_status vc_zip_fill_next(struct vc_ctx *ctx, void *user, const unsigned char **data, size_t *n)
 {
     struct vc_zip_fill *fill = user;
-    enum vc_status status = VC_OK;
 
     *data = fill->head;
     *n = fill->n_head;
@@ -23,11 +22,10 @@ enum vc_status vc_zip_fill_next(struct vc_ctx *ctx, void *user, const unsigned c
     }
     *n = (size_t)vc_min_u64(fill->left, fill->buffer_bytes);
     *data = fill->buffer;
-    VC_TRY(vc_infile_read(ctx, fill->file, fill->offset, fill->buffer, *n));
+    VC_CALL(vc_infile_read(ctx, fill->file, fill->offset, fill->buffer, *n));
     fill->offset += *n;
     fill->left -= *n;
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_zip_compare_crc(struct vc_ctx *ctx, const struct vc_zip_entry *entry, uint32_t crc)
@@ -45,16 +43,13 @@ enum vc_status vc_zip_inflate_finish(struct vc_ctx *ctx, struct vc_inflate *infl
                                      const struct vc_zip_entry *entry, uint32_t crc)
 {
     size_t n_unused = 0;
-    enum vc_status status;
 
-    VC_TRY(vc_inflate_end(ctx, inflate, &n_unused));
+    VC_CALL(vc_inflate_end(ctx, inflate, &n_unused));
     if (n_unused != 0 || fill->n_head != 0 || fill->left != 0) {
         return vc_fail(ctx, VC_E_FORMAT, "%" PRIu64 " stray bytes after the deflated data",
                        n_unused + fill->n_head + fill->left);
     }
-    VC_TRY(vc_zip_compare_crc(ctx, entry, crc));
-out:
-    return status;
+    return vc_zip_compare_crc(ctx, entry, crc);
 }
 
 /* The checksum that the rest goes on with: a wrong one is either noted here, or left to be an error. */

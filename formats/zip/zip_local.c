@@ -78,17 +78,14 @@ static uint64_t expected_end(const struct vc_zip *zip, const struct vc_zip_entry
 /* Bytes from..to of the file are in the window. */
 static enum vc_status load(struct visit *v, uint64_t from, uint64_t to)
 {
-    enum vc_status status = VC_OK;
-
     if (from >= v->window.offset && to <= v->window.offset + v->window.n) {
         return VC_OK;
     }
     v->window.n = 0;
-    VC_TRY(vc_infile_read(v->ctx, v->file, from, v->window.data, (size_t)(to - from)));
+    VC_CALL(vc_infile_read(v->ctx, v->file, from, v->window.data, (size_t)(to - from)));
     v->window.offset = from;
     v->window.n = (size_t)(to - from);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Loads the header of order[i], and those after it as long as they are near. */
@@ -165,12 +162,11 @@ static enum vc_status find64(struct vc_ctx *ctx, const unsigned char *extra, siz
 {
     struct vc_zip_extra field;
     size_t at = 0;
-    enum vc_status status = VC_OK;
 
     out->data = NULL;
     out->n = 0;
     while (at < n) {
-        VC_TRY(vc_zip_extra_next(ctx, extra, n, &at, &field));
+        VC_CALL(vc_zip_extra_next(ctx, extra, n, &at, &field));
         if (field.data == NULL) {
             break;
         }
@@ -181,8 +177,7 @@ static enum vc_status find64(struct vc_ctx *ctx, const unsigned char *extra, siz
             *out = field;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* p: the local header with name and extra field. */
@@ -190,7 +185,6 @@ static enum vc_status check_local(struct vc_ctx *ctx, const struct vc_zip_entry 
 {
     size_t name_bytes = vc_le16(p + 26);
     struct vc_zip_extra extra64;
-    enum vc_status status = VC_OK;
 
     if (name_bytes != entry->name_bytes || memcmp(p + VC_ZIP_LOCAL_BYTES, entry->name, name_bytes) != 0) {
         return vc_fail(ctx, VC_E_FORMAT, "the local header has another name than the directory");
@@ -206,10 +200,8 @@ static enum vc_status check_local(struct vc_ctx *ctx, const struct vc_zip_entry 
                        "local header and directory disagree about the CRC: %08" PRIx32 " and %08" PRIx32,
                        vc_le32(p + 14), entry->crc);
     }
-    VC_TRY(find64(ctx, p + VC_ZIP_LOCAL_BYTES + name_bytes, vc_le16(p + 28), &extra64));
-    VC_TRY(check_sizes(ctx, entry, p, &extra64));
-out:
-    return status;
+    VC_CALL(find64(ctx, p + VC_ZIP_LOCAL_BYTES + name_bytes, vc_le16(p + 28), &extra64));
+    return check_sizes(ctx, entry, p, &extra64);
 }
 
 /* Length of the data descriptor at p, 0: that is none. It comes with or without signature, with sizes of 32 or 64 bits:
@@ -239,12 +231,11 @@ static enum vc_status check_descriptor(struct visit *v, struct vc_zip_entry *ent
     uint64_t from = entry->end_offset;
     size_t n = (size_t)vc_min_u64(DESCRIPTOR_MAX, v->zip->directory_offset - from);
     size_t found;
-    enum vc_status status = VC_OK;
 
     if (from >= v->window.offset && from + n <= v->window.offset + v->window.n) {
         memcpy(buffer, v->window.data + (from - v->window.offset), n);
     } else {
-        VC_TRY(vc_infile_read(v->ctx, v->file, from, buffer, n));
+        VC_CALL(vc_infile_read(v->ctx, v->file, from, buffer, n));
     }
     found = descriptor_bytes(entry, buffer, n);
     if (found == 0) {
@@ -253,8 +244,7 @@ static enum vc_status check_descriptor(struct visit *v, struct vc_zip_entry *ent
                        from);
     }
     entry->end_offset += found;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------ visiting */
@@ -268,9 +258,8 @@ static enum vc_status visit_local(struct visit *v, size_t i, const unsigned char
     uint64_t left = directory - entry->local_offset;
     uint64_t header;
     const unsigned char *p;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(load_headers(v, i));
+    VC_CALL(load_headers(v, i));
     p = v->window.data + (entry->local_offset - v->window.offset);
     if (left < VC_ZIP_LOCAL_BYTES || vc_le32(p) != VC_ZIP_LOCAL_MAGIC) {
         return vc_fail(v->ctx, VC_E_FORMAT, "no local header at offset %" PRIu64, entry->local_offset);
@@ -283,33 +272,30 @@ static enum vc_status visit_local(struct visit *v, size_t i, const unsigned char
                        header, entry->packed_bytes, entry->local_offset);
     }
     *n_head = (size_t)vc_min_u64(entry->packed_bytes, VC_ZIP_HEAD_BYTES);
-    VC_TRY(load(v, entry->local_offset, entry->local_offset + header + *n_head));
+    VC_CALL(load(v, entry->local_offset, entry->local_offset + header + *n_head));
     p = v->window.data + (entry->local_offset - v->window.offset);
-    VC_TRY(check_local(v->ctx, entry, p));
+    VC_CALL(check_local(v->ctx, entry, p));
     entry->data_offset = entry->local_offset + header;
     entry->end_offset = entry->data_offset + entry->packed_bytes;
     if ((entry->flags & FLAG_DESCRIPTOR) != 0) {
-        VC_TRY(check_descriptor(v, entry));
+        VC_CALL(check_descriptor(v, entry));
     }
     if (i + 1 < v->zip->n && v->order[i + 1].offset < entry->end_offset) {
         return vc_fail(v->ctx, VC_E_FORMAT, "its data overlaps member '%s'",
                        v->zip->entries[v->order[i + 1].entry].name);
     }
     *head = p + header;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A reader that goes through the file from its start would find a member there that the directory does not have. */
 static enum vc_status check_gap(struct visit *v, uint64_t from, uint64_t to)
 {
-    enum vc_status status = VC_OK;
-
     while (from < to && to - from >= 4) {
         uint64_t end = vc_min_u64(to, from + WINDOW_BYTES);
         const unsigned char *p;
 
-        VC_TRY(load(v, from, end));
+        VC_CALL(load(v, from, end));
         p = v->window.data + (from - v->window.offset);
         for (uint64_t i = 0; i + 4 <= end - from; i++) {
             if (p[i] == 'P' && vc_le32(p + i) == VC_ZIP_LOCAL_MAGIC) {
@@ -321,8 +307,7 @@ static enum vc_status check_gap(struct visit *v, uint64_t from, uint64_t to)
         }
         from = end - 3; /* a signature may lie across two pieces */
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Says which member a failure is about; a finding does that in its own way. */

@@ -84,7 +84,6 @@ static enum vc_status read_end64(struct vc_ctx *ctx, const struct vc_infile *fil
     unsigned char record[END64_BYTES];
     uint64_t offset = vc_le64(locator + 8);
     uint64_t size;
-    enum vc_status status = VC_OK;
 
     if (vc_le32(locator + 4) != 0 || vc_le32(locator + 16) > 1) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "zip: the archive is split over several files");
@@ -93,7 +92,7 @@ static enum vc_status read_end64(struct vc_ctx *ctx, const struct vc_infile *fil
         return vc_fail(ctx, VC_E_FORMAT, "zip64 locator points to offset %" PRIu64 ", where no end record fits",
                        offset);
     }
-    VC_TRY(vc_infile_read(ctx, file, offset, record, sizeof record));
+    VC_CALL(vc_infile_read(ctx, file, offset, record, sizeof record));
     size = vc_le64(record + 4);
     if (vc_le32(record) != 0x06064b50 || size != locator_offset - offset - 12) {
         return vc_fail(ctx, VC_E_FORMAT, "zip64 end record at offset %" PRIu64 " is damaged", offset);
@@ -110,8 +109,7 @@ static enum vc_status read_end64(struct vc_ctx *ctx, const struct vc_infile *fil
         return vc_fail(ctx, VC_E_FORMAT, "zip: end record and zip64 end record disagree");
     }
     *limit = offset;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The end record of an archive without zip64. */
@@ -256,10 +254,9 @@ static enum vc_status read_extras(struct vc_ctx *ctx, const unsigned char *data,
     struct vc_zip_extra extra;
     bool seen64 = false;
     size_t at = 0;
-    enum vc_status status = VC_OK;
 
     while (at < n) {
-        VC_TRY(vc_zip_extra_next(ctx, data, n, &at, &extra));
+        VC_CALL(vc_zip_extra_next(ctx, data, n, &at, &extra));
         if (extra.data == NULL) {
             break;
         }
@@ -268,16 +265,15 @@ static enum vc_status read_extras(struct vc_ctx *ctx, const unsigned char *data,
                 return vc_fail(ctx, VC_E_FORMAT, "zip: two zip64 extra fields");
             }
             seen64 = true;
-            VC_TRY(take64(ctx, &extra, entry, has_disk));
+            VC_CALL(take64(ctx, &extra, entry, has_disk));
         } else if (extra.id == EXTRA_UTF8_NAME) {
-            VC_TRY(check_other_name(ctx, &extra, entry->name, entry->name_bytes));
+            VC_CALL(check_other_name(ctx, &extra, entry->name, entry->name_bytes));
         }
     }
     if (has_disk && !seen64) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "the archive is split over several files");
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------ directory */

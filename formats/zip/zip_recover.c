@@ -95,7 +95,6 @@ out:
 static enum vc_status walk_members(struct walk *w, struct vc_zip *zip, size_t *n, size_t *name_bytes)
 {
     struct vc_zip_entry entry;
-    enum vc_status status = VC_OK;
     bool found = true;
     size_t room = zip->n;
 
@@ -103,8 +102,8 @@ static enum vc_status walk_members(struct walk *w, struct vc_zip *zip, size_t *n
     *name_bytes = 0;
     w->at = 0;
     while (zip->entries == NULL || *n < room) {
-        VC_TRY(vc_check_cancelled(w->ctx));
-        VC_TRY(take_member(w, &entry, &found));
+        VC_CALL(vc_check_cancelled(w->ctx));
+        VC_CALL(take_member(w, &entry, &found));
         if (!found) {
             break;
         }
@@ -116,8 +115,7 @@ static enum vc_status walk_members(struct walk *w, struct vc_zip *zip, size_t *n
         *name_bytes += entry.name_bytes + (size_t)1;
         ++*n;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Two walks: the first counts, the second stores; findings are muted in the second. */

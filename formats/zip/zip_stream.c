@@ -34,17 +34,15 @@ static enum vc_status size_in_extra(struct vc_ctx *ctx, const unsigned char *ext
 {
     struct vc_zip_extra field;
     size_t at = 0;
-    enum vc_status status = VC_OK;
 
     *packed = UINT64_MAX;
     while (at < n && *packed == UINT64_MAX) {
-        VC_TRY(vc_zip_extra_next(ctx, extra, n, &at, &field));
+        VC_CALL(vc_zip_extra_next(ctx, extra, n, &at, &field));
         if (field.data != NULL && field.id == VC_ZIP_EXTRA_64 && field.n >= 16) {
             *packed = vc_le64(field.data + 8);
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Bytes of the member whose local header, with its sizes, begins at `at`, and of which the file has all; UINT64_MAX:
@@ -188,7 +186,6 @@ static enum vc_status take_record(struct vc_ctx *ctx, const struct vc_infile *fi
                                   unsigned char *p, bool *whole)
 {
     uint64_t left = file->size_bytes - end->at;
-    enum vc_status status = VC_OK;
     size_t n;
 
     *whole = false;
@@ -196,35 +193,33 @@ static enum vc_status take_record(struct vc_ctx *ctx, const struct vc_infile *fi
     if (left < 4) {
         return VC_OK;
     }
-    VC_TRY(vc_infile_read(ctx, file, end->at, p, (size_t)vc_min_u64(left, RECORD_BYTES)));
+    VC_CALL(vc_infile_read(ctx, file, end->at, p, (size_t)vc_min_u64(left, RECORD_BYTES)));
     n = fixed_bytes(vc_le32(p));
     end->need = n == 0 ? UINT64_MAX : end->at + n;
     if (n == VC_ZIP_LOCAL_BYTES && left >= n) {
         end->need += (uint64_t)vc_le16(p + 26) + vc_le16(p + 28); /* its name and extra field */
     }
     *whole = file->size_bytes >= end->need;
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_zip_stream_end(struct vc_ctx *ctx, const struct vc_infile *so_far, struct vc_stream_end *end)
 {
     unsigned char p[RECORD_BYTES];
     uint64_t n_bytes = 0;
-    enum vc_status status = VC_OK;
     bool whole = true;
 
     end->need = end->at;
     while (end->end == 0 && so_far->size_bytes >= end->need) {
-        VC_TRY(take_record(ctx, so_far, end, p, &whole));
+        VC_CALL(take_record(ctx, so_far, end, p, &whole));
         if (!whole) {
             continue;
         }
         if (vc_le32(p) == VC_ZIP_LOCAL_MAGIC && (vc_le16(p + 6) & FLAG_DESCRIPTOR) != 0) {
-            VC_TRY(find_descriptor(ctx, so_far, end, p));
+            VC_CALL(find_descriptor(ctx, so_far, end, p));
             continue;
         }
-        VC_TRY(record_bytes(ctx, so_far, end->at, p, &n_bytes));
+        VC_CALL(record_bytes(ctx, so_far, end->at, p, &n_bytes));
         if (!vc_add_u64(end->at, n_bytes, &end->at)) {
             end->need = UINT64_MAX;
             break;
@@ -232,6 +227,5 @@ enum vc_status vc_zip_stream_end(struct vc_ctx *ctx, const struct vc_infile *so_
         end->need = end->at;
         end->end = vc_le32(p) == END ? end->at : 0;
     }
-out:
-    return status;
+    return VC_OK;
 }

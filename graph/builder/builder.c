@@ -627,18 +627,16 @@ enum vc_status vc_graph_bind_usual(struct vc_ctx *ctx, struct vc_graph *graph)
     } usual[] = {
         {"batch", 1},    {"batch_size", 1}, {"sequence", 128}, {"sequence_length", 128}, {"decoder_sequence", 128},
         {"height", 224}, {"width", 224}};
-    enum vc_status status = VC_OK;
     const char *name;
 
     for (uint32_t i = 0; (name = vc_graph_symbol(graph, i)) != NULL; i++) {
         for (size_t k = 0; k < sizeof usual / sizeof *usual; k++) {
             if (strcmp(name, usual[k].name) == 0 && vc_graph_symbol_size(graph, i) < 0) {
-                VC_TRY(vc_graph_bind(ctx, graph, name, usual[k].size));
+                VC_CALL(vc_graph_bind(ctx, graph, name, usual[k].size));
             }
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 int64_t vc_graph_dim_value(const struct vc_graph *graph, struct vc_dim dim)

@@ -209,14 +209,11 @@ out:
 /* The table of names, which has the old numbers. */
 static enum vc_status index_names(struct vc_graph *graph)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_hash_make(graph->ctx, graph->n_values, &graph->by_name));
+    VC_CALL(vc_hash_make(graph->ctx, graph->n_values, &graph->by_name));
     for (uint32_t v = 0; v < graph->n_values; v++) {
         vc_hash_add(&graph->by_name, vc_hash_text(graph->values[v].name), v);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status sweep_graph(struct vc_graph *graph)

@@ -29,32 +29,28 @@ static enum vc_status walk_term(struct walk *w, uint32_t term, struct place at);
 /* Where the places are not a single run: each by itself. */
 static enum vc_status walk_each(struct walk *w, uint32_t term, struct place at)
 {
-    enum vc_status status = VC_OK;
-
     for (uint64_t r = 0; r < at.repeat && w->n_pieces < MAX_PIECES; r++) {
         struct place one = {.offset = at.offset + r * at.period, .block = at.block, .repeat = 1};
 
-        VC_TRY(walk_term(w, term, one));
+        VC_CALL(walk_term(w, term, one));
     }
     if (w->n_pieces >= MAX_PIECES) {
         vc_axes_fix(&w->c->axes, term, "lies in too many places of an axis");
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status add_atom(struct walk *w, uint32_t atom, struct place at)
 {
     struct vc_group *group;
     uint64_t n = units_of(w, atom);
-    enum vc_status status = VC_OK;
 
     if (n <= 1) {
         return VC_OK;
     }
     if (w->group_of[atom] == 0) {
         group = vc_couplings_add(w->couplings, vc_axes_term(&w->c->axes, atom)->unit, n);
-        VC_TRY_ALLOC(group);
+        VC_CALL_ALLOC(group);
         w->group_of[atom] = (uint32_t)w->couplings->n;
     }
     group = &w->couplings->groups[w->group_of[atom] - 1];
@@ -62,9 +58,7 @@ static enum vc_status add_atom(struct walk *w, uint32_t atom, struct place at)
     w->member.public.block = at.block;
     w->member.public.repeat = at.repeat;
     w->n_pieces++;
-    VC_TRY(vc_couplings_add_member(w->couplings, group, &w->member));
-out:
-    return status;
+    return vc_couplings_add_member(w->couplings, group, &w->member);
 }
 
 /* The factors of a product, outer to inner: each has the size of those inside as its block, and lies as often as the
@@ -73,7 +67,6 @@ static enum vc_status walk_product(struct walk *w, const struct vc_term *term, s
 {
     uint64_t inner = at.block;
     uint64_t outer = 1;
-    enum vc_status status = VC_OK;
 
     for (uint32_t k = 0; k < term->n; k++) {
         uint32_t factor = vc_axes_resolve(&w->c->axes, w->c->axes.parts[term->first + k]);
@@ -88,20 +81,18 @@ static enum vc_status walk_product(struct walk *w, const struct vc_term *term, s
         uint64_t period = inner; /* of this factor's units all together */
 
         inner /= units_of(w, factor);
-        VC_TRY(walk_term(
+        VC_CALL(walk_term(
             w, factor,
             (struct place){.offset = at.offset, .block = inner, .repeat = at.repeat * outer, .period = period}));
         outer *= units_of(w, factor);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status walk_term(struct walk *w, uint32_t term, struct place at)
 {
     const struct vc_axes *axes = &w->c->axes;
     struct vc_term t;
-    enum vc_status status = VC_OK;
 
     term = vc_axes_resolve(&w->c->axes, term);
     t = *vc_axes_term(axes, term);
@@ -120,11 +111,10 @@ static enum vc_status walk_term(struct walk *w, uint32_t term, struct place at)
     for (uint32_t k = 0; k < t.n; k++) {
         uint32_t part = vc_axes_resolve(&w->c->axes, axes->parts[t.first + k]);
 
-        VC_TRY(walk_term(w, part, at));
+        VC_CALL(walk_term(w, part, at));
         at.offset += units_of(w, part) * at.block;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Whether units are made along the axis, and where: all of its groups. */

@@ -9,13 +9,10 @@
 
 enum vc_status vc_couplings_create(struct vc_ctx *ctx, struct vc_couplings **out)
 {
-    enum vc_status status = VC_OK;
-
     *out = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof **out);
-    VC_TRY_ALLOC(*out);
+    VC_CALL_ALLOC(*out);
     (*out)->ctx = ctx;
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_couplings_free(struct vc_couplings *couplings)
@@ -46,12 +43,9 @@ struct vc_group *vc_couplings_add(struct vc_couplings *couplings, enum vc_unit u
 enum vc_status vc_couplings_add_member(struct vc_couplings *couplings, struct vc_group *group,
                                        const struct vc_group_member *member)
 {
-    enum vc_status status;
-
-    VC_TRY(VC_GROW(couplings->ctx, VC_TAG_MISC, group->members, group->capacity, group->n + 1));
+    VC_CALL(VC_GROW(couplings->ctx, VC_TAG_MISC, group->members, group->capacity, group->n + 1));
     group->members[group->n++] = *member;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- finishing ---- */
@@ -60,7 +54,6 @@ enum vc_status vc_couplings_keep_names(struct vc_couplings *couplings)
 {
     const char *last = NULL;
     const char *copy = NULL;
-    enum vc_status status = VC_OK;
 
     for (size_t k = 0; k < couplings->n; k++) {
         struct vc_group *group = &couplings->groups[k];
@@ -71,13 +64,12 @@ enum vc_status vc_couplings_keep_names(struct vc_couplings *couplings)
             if (name != last) {
                 last = name;
                 copy = vc_arena_copy(couplings->ctx, &couplings->arena, name, strlen(name));
-                VC_TRY_ALLOC(copy);
+                VC_CALL_ALLOC(copy);
             }
             group->members[i].public.tensor = copy;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The members that make units first; where none does, those that a file takes for such. */

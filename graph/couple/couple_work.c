@@ -116,10 +116,9 @@ enum vc_status vc_couple_take_work(struct vc_couple *c)
 {
     const struct vc_graph *graph = c->graph;
     struct vc_work *list = vc_arena_alloc(c->ctx, c->arena, (graph->n_nodes + (size_t)1) * sizeof *list);
-    enum vc_status status = VC_OK;
     size_t n = 0;
 
-    VC_TRY_ALLOC(list);
+    VC_CALL_ALLOC(list);
     for (c->node = 0; c->node < graph->n_nodes; c->node++) {
         const struct vc_graph_node *node = &graph->nodes[c->node];
         int64_t macs = vc_graph_dim_value(graph, node->macs);
@@ -133,14 +132,12 @@ enum vc_status vc_couple_take_work(struct vc_couple *c)
             return VC_OK; /* not known */
         }
         terms = vc_arena_alloc(c->ctx, c->arena, (axes.n + 1) * sizeof *terms);
-        VC_TRY_ALLOC(terms);
+        VC_CALL_ALLOC(terms);
         memcpy(terms, axes.terms, axes.n * sizeof *terms);
         list[n++] = (struct vc_work){.macs = (uint64_t)macs, .expert = node->expert, .n = axes.n, .terms = terms};
     }
     c->sizes->n_experts = vc_graph_experts(graph, &c->sizes->experts_per_token);
     c->sizes->work = list;
     c->sizes->n_work = n;
-    VC_TRY(name_sizes(c));
-out:
-    return status;
+    return name_sizes(c);
 }

@@ -109,14 +109,13 @@ static enum vc_status collect_names(struct vc_onnx_build *b)
 {
     const struct vc_program *p = b->program;
     size_t n = p->n_constants + p->n_inputs + 1;
-    enum vc_status status;
 
     for (size_t k = 0; k < p->n_nodes; k++) {
         n += p->nodes[k].n_outputs;
     }
     b->names = vc_calloc_array(b->ctx, VC_TAG_NAMES, n, sizeof *b->names);
-    VC_TRY_ALLOC(b->names);
-    VC_TRY(vc_name_table_make(b->ctx, n, &b->table));
+    VC_CALL_ALLOC(b->names);
+    VC_CALL(vc_name_table_make(b->ctx, n, &b->table));
     for (size_t k = 0; k < p->n_constants; k++) {
         add_name(b, (struct vc_onnx_name){.name = p->constants[k].name, .maker = VC_ONNX_BY_CONSTANT, .number = k});
     }
@@ -144,8 +143,7 @@ static enum vc_status collect_names(struct vc_onnx_build *b)
             optional->otherwise = p->notes[k].value;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Inputs of an operator, from the first to the last of them. */

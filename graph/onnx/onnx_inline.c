@@ -56,12 +56,9 @@ static bool same_opset(const struct vc_onnx_build *b, const struct vc_program_fu
 
 static enum vc_status add_node(struct inliner *in, const struct vc_program_node *node)
 {
-    enum vc_status status;
-
-    VC_TRY(VC_GROW(in->b->ctx, VC_TAG_NAMES, in->nodes, in->capacity, in->n + 1));
+    VC_CALL(VC_GROW(in->b->ctx, VC_TAG_NAMES, in->nodes, in->capacity, in->n + 1));
     in->nodes[in->n++] = *node;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- names and attributes of a call ---- */
@@ -101,9 +98,8 @@ static enum vc_status take_attrs(struct inliner *in, const struct call *c, const
 {
     struct vc_program_attr *attrs =
         vc_arena_alloc(in->b->ctx, in->b->source->arena, (inner->n_attrs + 1) * sizeof *attrs);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(attrs);
+    VC_CALL_ALLOC(attrs);
     to->attrs = attrs;
     to->n_attrs = 0;
     for (size_t k = 0; k < inner->n_attrs; k++) {
@@ -121,24 +117,21 @@ static enum vc_status take_attrs(struct inliner *in, const struct call *c, const
             attrs[to->n_attrs++].name = inner->attrs[k].name;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status take_names(struct inliner *in, const struct call *c, const char *const *names, size_t n,
                                  const char *const **to)
 {
     const char **list = vc_arena_alloc(in->b->ctx, in->b->source->arena, (n + 1) * sizeof *list);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(list);
+    VC_CALL_ALLOC(list);
     for (size_t k = 0; k < n; k++) {
         list[k] = outside(in, c, names[k]);
-        VC_TRY_ALLOC(list[k]);
+        VC_CALL_ALLOC(list[k]);
     }
     *to = list;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the program ---- */
@@ -181,7 +174,6 @@ static enum vc_status add_call(struct inliner *in, const struct vc_program_funct
 {
     struct call c = {.fn = fn, .node = node, .prefix = "", .from = from, .depth = from == NULL ? 0 : from->depth + 1};
     const char *why = why_not(in, &c);
-    enum vc_status status = VC_OK;
 
     for (size_t k = node->n_outputs; k-- > 0;) {
         c.prefix = *node->outputs[k] != '\0' ? node->outputs[k] : c.prefix;
@@ -198,15 +190,14 @@ static enum vc_status add_call(struct inliner *in, const struct vc_program_funct
         if (*node->name != '\0') {
             to.name = vc_arena_printf(in->b->ctx, in->b->source->arena, "%s/%s", node->name,
                                       *inner->name != '\0' ? inner->name : inner->op);
-            VC_TRY_ALLOC(to.name);
+            VC_CALL_ALLOC(to.name);
         }
-        VC_TRY(take_names(in, &c, inner->inputs, inner->n_inputs, &to.inputs));
-        VC_TRY(take_names(in, &c, inner->outputs, inner->n_outputs, &to.outputs));
-        VC_TRY(take_attrs(in, &c, inner, &to));
-        VC_TRY(add(in, &to, &c));
+        VC_CALL(take_names(in, &c, inner->inputs, inner->n_inputs, &to.inputs));
+        VC_CALL(take_names(in, &c, inner->outputs, inner->n_outputs, &to.outputs));
+        VC_CALL(take_attrs(in, &c, inner, &to));
+        VC_CALL(add(in, &to, &c));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_onnx_inline(struct vc_onnx_build *b, struct vc_program *own)

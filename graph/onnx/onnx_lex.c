@@ -137,17 +137,15 @@ enum vc_status vc_onnx_take_string(struct vc_onnx_text *t, const char **string, 
 enum vc_status vc_onnx_take_name(struct vc_onnx_text *t, const char *expected, const char **name)
 {
     size_t n;
-    enum vc_status status;
 
     if (vc_onnx_peek_char(t) != '"') {
         return vc_onnx_take_word(t, expected, name);
     }
-    VC_TRY(vc_onnx_take_string(t, name, &n));
+    VC_CALL(vc_onnx_take_string(t, name, &n));
     if (strlen(*name) != n) {
         return vc_onnx_fail_at(t, "a name without NUL before");
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A number: is it an integer, and which. "inf" and "nan" are floats. */
@@ -184,15 +182,13 @@ enum vc_status vc_onnx_take_integer(struct vc_onnx_text *t, int64_t *i)
     bool is_integer;
     double f;
     const char *before = t->at;
-    enum vc_status status;
 
-    VC_TRY(vc_onnx_take_number(t, &is_integer, i, &f));
+    VC_CALL(vc_onnx_take_number(t, &is_integer, i, &f));
     if (!is_integer) {
         t->at = before;
         return vc_onnx_fail_at(t, "an integer");
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Room for one more at the end of a list in the arena; NULL: no memory. `list` is the address of its pointer. */
@@ -237,12 +233,11 @@ enum vc_status vc_onnx_take_type(struct vc_onnx_text *t, struct vc_program_value
     struct vc_program_dim *dims = NULL;
     size_t n = 0;
     size_t room = 0;
-    enum vc_status status = VC_OK;
 
     if (!vc_onnx_next_type(t, &value->dtype)) {
         return vc_onnx_fail_at(t, "the type of a tensor");
     }
-    VC_TRY(vc_onnx_take_word(t, "a type", &word));
+    VC_CALL(vc_onnx_take_word(t, "a type", &word));
     value->has_shape = true;
     if (!vc_onnx_take_char(t, '[')) {
         return VC_OK;
@@ -251,12 +246,12 @@ enum vc_status vc_onnx_take_type(struct vc_onnx_text *t, struct vc_program_value
     while (value->has_shape) {
         struct vc_program_dim *dim = VC_ONNX_ADD(t, dims, n, room);
 
-        VC_TRY_ALLOC(dim);
+        VC_CALL_ALLOC(dim);
         dim->size = -1;
         if (vc_onnx_peek_char(t) == '"' || vc_onnx_word_length(t) != 0) {
-            VC_TRY(vc_onnx_take_name(t, "a dimension", &dim->name));
+            VC_CALL(vc_onnx_take_name(t, "a dimension", &dim->name));
         } else if (!vc_onnx_take_char(t, '?')) {
-            VC_TRY(vc_onnx_take_integer(t, &dim->size));
+            VC_CALL(vc_onnx_take_integer(t, &dim->size));
             dim->size = dim->size < 0 ? -1 : dim->size;
         }
         if (!vc_onnx_take_char(t, ',')) {
@@ -264,15 +259,14 @@ enum vc_status vc_onnx_take_type(struct vc_onnx_text *t, struct vc_program_value
         }
     }
     if (value->has_shape) {
-        VC_TRY(vc_onnx_expect_char(t, ']'));
+        VC_CALL(vc_onnx_expect_char(t, ']'));
     }
     if (n > UINT32_MAX / 2) {
         return vc_onnx_fail_at(t, "fewer dimensions before");
     }
     value->shape = dims;
     value->n_dims = (unsigned)n;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- values ---- */
@@ -311,9 +305,8 @@ enum vc_status vc_onnx_take_values(struct vc_onnx_text *t, const struct vc_progr
     unsigned char *data = NULL;
     size_t n = 0;
     size_t room = 0;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(shape);
+    VC_CALL_ALLOC(shape);
     for (unsigned d = 0; d < type->n_dims; d++) {
         if (!type->has_shape || type->shape[d].size < 0) {
             return vc_onnx_fail_at(t, "dimensions that are numbers before the values");
@@ -329,13 +322,13 @@ enum vc_status vc_onnx_take_values(struct vc_onnx_text *t, const struct vc_progr
             const char *s;
             size_t k;
 
-            VC_TRY(vc_onnx_take_string(t, &s, &k));
-            VC_TRY(vc_onnx_expect_char(t, ':'));
-            VC_TRY(vc_onnx_take_string(t, &s, &k));
+            VC_CALL(vc_onnx_take_string(t, &s, &k));
+            VC_CALL(vc_onnx_expect_char(t, ':'));
+            VC_CALL(vc_onnx_take_string(t, &s, &k));
         } while (vc_onnx_take_char(t, ','));
         return vc_onnx_expect_char(t, ']');
     }
-    VC_TRY(vc_onnx_expect_char(t, '{'));
+    VC_CALL(vc_onnx_expect_char(t, '{'));
     while (vc_onnx_peek_char(t) != '}') {
         unsigned char *old = data;
         bool is_integer;
@@ -345,7 +338,7 @@ enum vc_status vc_onnx_take_values(struct vc_onnx_text *t, const struct vc_progr
         if (n == room) {
             room = room == 0 ? 8 : 2 * room;
             data = vc_arena_alloc(t->ctx, t->arena, room * size);
-            VC_TRY_ALLOC(data);
+            VC_CALL_ALLOC(data);
             if (n != 0) {
                 memcpy(data, old, n * size);
             }
@@ -354,10 +347,10 @@ enum vc_status vc_onnx_take_values(struct vc_onnx_text *t, const struct vc_progr
             const char *s;
             size_t k;
 
-            VC_TRY(vc_onnx_peek_char(t) == '"' ? vc_onnx_take_string(t, &s, &k)
-                                               : vc_onnx_take_number(t, &is_integer, &i, &f));
+            VC_CALL(vc_onnx_peek_char(t) == '"' ? vc_onnx_take_string(t, &s, &k)
+                                                : vc_onnx_take_number(t, &is_integer, &i, &f));
         } else {
-            VC_TRY(vc_onnx_take_number(t, &is_integer, &i, &f));
+            VC_CALL(vc_onnx_take_number(t, &is_integer, &i, &f));
             if (!is_integer && type->dtype != VC_DTYPE_F32 && type->dtype != VC_DTYPE_F64) {
                 return vc_onnx_fail_at(t, "an integer before");
             }
@@ -368,7 +361,7 @@ enum vc_status vc_onnx_take_values(struct vc_onnx_text *t, const struct vc_progr
             break;
         }
     }
-    VC_TRY(vc_onnx_expect_char(t, '}'));
+    VC_CALL(vc_onnx_expect_char(t, '}'));
     if (n != want) {
         return vc_fail(t->ctx, VC_E_FORMAT, "a tensor has %zu values, and %" PRIu64 " by its shape", n, want);
     }
@@ -376,6 +369,5 @@ enum vc_status vc_onnx_take_values(struct vc_onnx_text *t, const struct vc_progr
     to->data = type->dtype == VC_DTYPE_RAW || to->n_bytes > VC_PROGRAM_MAX_INLINE ? NULL
                : data != NULL                                                     ? (void *)data
                                                                                   : (void *)shape;
-out:
-    return status;
+    return VC_OK;
 }

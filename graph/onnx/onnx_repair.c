@@ -47,10 +47,9 @@ static enum vc_status read_tensor(struct vc_ctx *ctx, const struct vc_model *mod
 static enum vc_status sum_up(struct vc_ctx *ctx, struct weight_sum *c)
 {
     float *values;
-    enum vc_status status;
 
     c->n_elems = vc_model_tensor(c->model, c->index)->n_elems;
-    VC_TRY(read_tensor(ctx, c->model, c->index, &values));
+    VC_CALL(read_tensor(ctx, c->model, c->index, &values));
     for (uint64_t k = 0; k < c->n_elems; k++) {
         uint32_t bits;
         uint64_t h;
@@ -60,8 +59,7 @@ static enum vc_status sum_up(struct vc_ctx *ctx, struct weight_sum *c)
         c->sum += (h ^ h >> 31) * 0x94d049bb133111ebu;
     }
     vc_free(ctx, values);
-out:
-    return status;
+    return VC_OK;
 }
 
 static bool same_dims(const struct vc_tensor *a, const struct vc_tensor *b, bool transposed)

@@ -23,7 +23,6 @@ static enum vc_status skip_graph(struct vc_onnx_text *t)
     unsigned depth = 0;
     const char *s;
     size_t n;
-    enum vc_status status = VC_OK;
 
     do {
         char c = vc_onnx_peek_char(t);
@@ -32,7 +31,7 @@ static enum vc_status skip_graph(struct vc_onnx_text *t)
             return vc_onnx_fail_at(t, "the end of a graph");
         }
         if (c == '"') {
-            VC_TRY(vc_onnx_take_string(t, &s, &n));
+            VC_CALL(vc_onnx_take_string(t, &s, &n));
             continue;
         }
         depth += c == '{';
@@ -42,8 +41,7 @@ static enum vc_status skip_graph(struct vc_onnx_text *t)
             break;
         }
     } while (true);
-out:
-    return status;
+    return VC_OK;
 }
 
 static bool is_float_word(struct vc_onnx_text *t)
@@ -58,7 +56,6 @@ static enum vc_status take_single(struct vc_onnx_text *t, struct vc_program_attr
     struct vc_program_value type = {.name = ""};
     struct vc_program_tensor *tensor;
     bool is_integer;
-    enum vc_status status = VC_OK;
 
     if (vc_onnx_peek_char(t) == '"') {
         attr->kind = VC_PROGRAM_STRING;
@@ -66,26 +63,25 @@ static enum vc_status take_single(struct vc_onnx_text *t, struct vc_program_attr
     }
     if (vc_onnx_next_type(t, &type.dtype)) {
         attr->kind = VC_PROGRAM_TENSOR;
-        VC_TRY(vc_onnx_take_type(t, &type));
+        VC_CALL(vc_onnx_take_type(t, &type));
         if (vc_onnx_peek_char(t) == '"' || vc_onnx_word_length(t) != 0) {
-            VC_TRY(vc_onnx_take_name(t, "a name", &type.name));
+            VC_CALL(vc_onnx_take_name(t, "a name", &type.name));
         }
         (void)vc_onnx_take_char(t, '=');
         tensor = vc_arena_alloc(t->ctx, t->arena, sizeof *tensor);
-        VC_TRY_ALLOC(tensor);
+        VC_CALL_ALLOC(tensor);
         attr->tensor = tensor;
-        VC_TRY(vc_onnx_take_values(t, &type, tensor));
+        VC_CALL(vc_onnx_take_values(t, &type, tensor));
     } else if (vc_onnx_word_length(t) != 0 && !is_float_word(t)) {
         attr->kind = VC_PROGRAM_GRAPH;
-        VC_TRY(skip_graph(t));
+        VC_CALL(skip_graph(t));
     } else if (vc_onnx_take_char(t, '@')) {
         return vc_onnx_fail_at(t, "a value, not the attribute of a function,");
     } else {
-        VC_TRY(vc_onnx_take_number(t, &is_integer, &attr->i, &attr->f));
+        VC_CALL(vc_onnx_take_number(t, &is_integer, &attr->i, &attr->f));
         attr->kind = is_integer ? VC_PROGRAM_INT : VC_PROGRAM_FLOAT;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* [1, 2], of numbers or of strings. An empty list is of integers unless its type says otherwise. */
@@ -96,7 +92,6 @@ static enum vc_status take_list(struct vc_onnx_text *t, bool is_float, bool is_s
     const char **strings = NULL;
     size_t n[3] = {0, 0, 0};
     size_t capacity[3] = {0, 0, 0};
-    enum vc_status status = VC_OK;
 
     while (vc_onnx_peek_char(t) != ']') {
         struct vc_program_attr one = {.kind = VC_PROGRAM_INT};
@@ -104,8 +99,8 @@ static enum vc_status take_list(struct vc_onnx_text *t, bool is_float, bool is_s
         double *f = VC_ONNX_ADD(t, floats, n[1], capacity[1]);
         const char **s = VC_ONNX_ADD(t, strings, n[2], capacity[2]);
 
-        VC_TRY(i != NULL && f != NULL && s != NULL ? VC_OK : VC_E_NOMEM);
-        VC_TRY(take_single(t, &one));
+        VC_CALL(i != NULL && f != NULL && s != NULL ? VC_OK : VC_E_NOMEM);
+        VC_CALL(take_single(t, &one));
         if (one.kind != VC_PROGRAM_INT && one.kind != VC_PROGRAM_FLOAT && one.kind != VC_PROGRAM_STRING) {
             return vc_onnx_fail_at(t, "a list of numbers or strings before");
         }
@@ -118,37 +113,34 @@ static enum vc_status take_list(struct vc_onnx_text *t, bool is_float, bool is_s
             break;
         }
     }
-    VC_TRY(vc_onnx_expect_char(t, ']'));
+    VC_CALL(vc_onnx_expect_char(t, ']'));
     attr->kind = is_strings ? VC_PROGRAM_STRINGS : is_float ? VC_PROGRAM_FLOATS : VC_PROGRAM_INTS;
     attr->n = n[0];
     attr->ints = ints;
     attr->floats = floats;
     attr->strings = strings;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* name = value, or name: type = value. */
 static enum vc_status take_attribute(struct vc_onnx_text *t, struct vc_program_attr *attr)
 {
     const char *type = "";
-    enum vc_status status;
 
-    VC_TRY(vc_onnx_take_word(t, "the name of an attribute", &attr->name));
+    VC_CALL(vc_onnx_take_word(t, "the name of an attribute", &attr->name));
     if (vc_onnx_take_char(t, ':')) {
-        VC_TRY(vc_onnx_take_word(t, "the type of an attribute", &type));
+        VC_CALL(vc_onnx_take_word(t, "the type of an attribute", &type));
     }
-    VC_TRY(vc_onnx_expect_char(t, '='));
+    VC_CALL(vc_onnx_expect_char(t, '='));
     if (vc_onnx_take_char(t, '[')) {
-        VC_TRY(take_list(t, strcmp(type, "floats") == 0, strcmp(type, "strings") == 0, attr));
+        VC_CALL(take_list(t, strcmp(type, "floats") == 0, strcmp(type, "strings") == 0, attr));
     } else {
-        VC_TRY(take_single(t, attr));
+        VC_CALL(take_single(t, attr));
         if (strcmp(type, "float") == 0 && attr->kind == VC_PROGRAM_INT) {
             attr->kind = VC_PROGRAM_FLOAT;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- nodes ---- */
@@ -158,31 +150,28 @@ static enum vc_status take_names(struct vc_onnx_text *t, char until, const char 
 {
     const char **list = NULL;
     size_t capacity = 0;
-    enum vc_status status = VC_OK;
 
     *n = 0;
     while (vc_onnx_peek_char(t) != until) {
         const char **name = VC_ONNX_ADD(t, list, *n, capacity);
 
-        VC_TRY_ALLOC(name);
+        VC_CALL_ALLOC(name);
         *name = "";
         if (vc_onnx_peek_char(t) != ',') {
-            VC_TRY(vc_onnx_take_name(t, "a name", name));
+            VC_CALL(vc_onnx_take_name(t, "a name", name));
         }
         if (!vc_onnx_take_char(t, ',')) {
             break;
         }
     }
     *names = list;
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status take_attributes(struct vc_onnx_text *t, struct vc_program_node *node)
 {
     struct vc_program_attr *attrs = NULL;
     size_t capacity = 0;
-    enum vc_status status = VC_OK;
 
     if (node->n_attrs != 0 || !vc_onnx_take_char(t, '<')) {
         return VC_OK;
@@ -190,63 +179,55 @@ static enum vc_status take_attributes(struct vc_onnx_text *t, struct vc_program_
     do {
         struct vc_program_attr *attr = VC_ONNX_ADD(t, attrs, node->n_attrs, capacity);
 
-        VC_TRY_ALLOC(attr);
-        VC_TRY(take_attribute(t, attr));
+        VC_CALL_ALLOC(attr);
+        VC_CALL(take_attribute(t, attr));
     } while (vc_onnx_take_char(t, ','));
     node->attrs = attrs;
-    VC_TRY(vc_onnx_expect_char(t, '>'));
-out:
-    return status;
+    return vc_onnx_expect_char(t, '>');
 }
 
 /* The operator, with its domain before it: com.microsoft.Gelu. */
 static enum vc_status take_operator(struct vc_onnx_text *t, struct vc_program_node *node)
 {
-    enum vc_status status;
-
     node->domain = "";
-    VC_TRY(vc_onnx_take_word(t, "an operator", &node->op));
+    VC_CALL(vc_onnx_take_word(t, "an operator", &node->op));
     while (vc_onnx_take_char(t, '.')) {
         node->domain =
             *node->domain == '\0' ? node->op : vc_arena_printf(t->ctx, t->arena, "%s.%s", node->domain, node->op);
-        VC_TRY_ALLOC(node->domain);
-        VC_TRY(vc_onnx_take_word(t, "an operator", &node->op));
+        VC_CALL_ALLOC(node->domain);
+        VC_CALL(vc_onnx_take_word(t, "an operator", &node->op));
     }
     node->domain = strcmp(node->domain, "ai.onnx") == 0 ? "" : node->domain;
     if (vc_onnx_take_char(t, ':')) { /* an overload, of functions only */
         const char *word;
 
-        VC_TRY(vc_onnx_take_word(t, "an overload", &word));
+        VC_CALL(vc_onnx_take_word(t, "an overload", &word));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* [name] y, z = Operator <attributes> (a, b) */
 static enum vc_status take_node(struct vc_onnx_text *t)
 {
     struct vc_program_node *node = VC_ONNX_ADD(t, t->nodes, t->out->n_nodes, t->node_capacity);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(node);
+    VC_CALL_ALLOC(node);
     if (t->out->n_nodes > VC_PROGRAM_MAX_NODES) {
         return vc_fail(t->ctx, VC_E_UNSUPPORTED, "there are more than %zu nodes", VC_PROGRAM_MAX_NODES);
     }
     node->name = "";
     if (vc_onnx_take_char(t, '[')) {
-        VC_TRY(vc_onnx_peek_char(t) != ']' ? vc_onnx_take_name(t, "the name of a node", &node->name) : VC_OK);
-        VC_TRY(vc_onnx_expect_char(t, ']'));
+        VC_CALL(vc_onnx_peek_char(t) != ']' ? vc_onnx_take_name(t, "the name of a node", &node->name) : VC_OK);
+        VC_CALL(vc_onnx_expect_char(t, ']'));
     }
-    VC_TRY(take_names(t, '=', &node->outputs, &node->n_outputs));
-    VC_TRY(vc_onnx_expect_char(t, '='));
-    VC_TRY(take_operator(t, node));
-    VC_TRY(take_attributes(t, node));
-    VC_TRY(vc_onnx_expect_char(t, '('));
-    VC_TRY(take_names(t, ')', &node->inputs, &node->n_inputs));
-    VC_TRY(vc_onnx_expect_char(t, ')'));
-    VC_TRY(take_attributes(t, node));
-out:
-    return status;
+    VC_CALL(take_names(t, '=', &node->outputs, &node->n_outputs));
+    VC_CALL(vc_onnx_expect_char(t, '='));
+    VC_CALL(take_operator(t, node));
+    VC_CALL(take_attributes(t, node));
+    VC_CALL(vc_onnx_expect_char(t, '('));
+    VC_CALL(take_names(t, ')', &node->inputs, &node->n_inputs));
+    VC_CALL(vc_onnx_expect_char(t, ')'));
+    return take_attributes(t, node);
 }
 
 /* ---- the graph ---- */
@@ -256,23 +237,21 @@ static enum vc_status take_value(struct vc_onnx_text *t, struct vc_program_value
 {
     const char *name = NULL;
     bool has_tensor;
-    enum vc_status status;
 
     *value = (struct vc_program_value){.dtype = VC_DTYPE_RAW};
     has_tensor = vc_onnx_next_type(t, &value->dtype);
-    VC_TRY(has_tensor ? vc_onnx_take_type(t, value) : VC_OK);
-    VC_TRY(vc_onnx_take_name(t, "the name of a value", &name));
+    VC_CALL(has_tensor ? vc_onnx_take_type(t, value) : VC_OK);
+    VC_CALL(vc_onnx_take_name(t, "the name of a value", &name));
     value->name = name;
     if (vc_onnx_take_char(t, '=')) {
         struct vc_program_constant *c = VC_ONNX_ADD(t, t->constants, t->out->n_constants, t->constant_capacity);
         struct vc_program_tensor *tensor = vc_arena_alloc(t->ctx, t->arena, sizeof *tensor);
 
-        VC_TRY(c != NULL && tensor != NULL ? VC_OK : VC_E_NOMEM);
+        VC_CALL(c != NULL && tensor != NULL ? VC_OK : VC_E_NOMEM);
         *c = (struct vc_program_constant){.name = name, .index = VC_NO_TENSOR, .tensor = tensor};
-        VC_TRY(vc_onnx_take_values(t, value, tensor));
+        VC_CALL(vc_onnx_take_values(t, value, tensor));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* (type name, ...) as inputs or outputs; those with a value are constants as well. */
@@ -281,43 +260,38 @@ static enum vc_status take_list_of_values(struct vc_onnx_text *t, char open, cha
 {
     struct vc_program_value *values = NULL;
     size_t capacity = 0;
-    enum vc_status status;
 
-    VC_TRY(vc_onnx_expect_char(t, open));
+    VC_CALL(vc_onnx_expect_char(t, open));
     while (vc_onnx_peek_char(t) != close) {
         struct vc_program_value *value = VC_ONNX_ADD(t, values, *n, capacity);
 
-        VC_TRY_ALLOC(value);
-        VC_TRY(take_value(t, value));
+        VC_CALL_ALLOC(value);
+        VC_CALL(take_value(t, value));
         if (!vc_onnx_take_char(t, ',')) {
             break;
         }
     }
     *list = values;
-    VC_TRY(vc_onnx_expect_char(t, close));
-out:
-    return status;
+    return vc_onnx_expect_char(t, close);
 }
 
 static enum vc_status take_graph(struct vc_onnx_text *t)
 {
     const char *name;
-    enum vc_status status;
 
-    VC_TRY(vc_onnx_take_name(t, "the name of the graph", &name));
-    VC_TRY(take_list_of_values(t, '(', ')', &t->out->inputs, &t->out->n_inputs));
-    VC_TRY(vc_onnx_expect_char(t, '='));
-    VC_TRY(vc_onnx_expect_char(t, '>'));
-    VC_TRY(take_list_of_values(t, '(', ')', &t->out->outputs, &t->out->n_outputs));
+    VC_CALL(vc_onnx_take_name(t, "the name of the graph", &name));
+    VC_CALL(take_list_of_values(t, '(', ')', &t->out->inputs, &t->out->n_inputs));
+    VC_CALL(vc_onnx_expect_char(t, '='));
+    VC_CALL(vc_onnx_expect_char(t, '>'));
+    VC_CALL(take_list_of_values(t, '(', ')', &t->out->outputs, &t->out->n_outputs));
     if (vc_onnx_peek_char(t) == '<') {
-        VC_TRY(take_list_of_values(t, '<', '>', &t->out->declared, &t->out->n_declared));
+        VC_CALL(take_list_of_values(t, '<', '>', &t->out->declared, &t->out->n_declared));
     }
-    VC_TRY(vc_onnx_expect_char(t, '{'));
+    VC_CALL(vc_onnx_expect_char(t, '{'));
     while (!vc_onnx_take_char(t, '}')) {
-        VC_TRY(take_node(t));
+        VC_CALL(take_node(t));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the model ---- */
@@ -325,43 +299,37 @@ out:
 /* ["" : 23, ...] or ["key": "value", ...] */
 static enum vc_status take_pairs(struct vc_onnx_text *t, bool opsets)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_onnx_expect_char(t, '['));
+    VC_CALL(vc_onnx_expect_char(t, '['));
     while (vc_onnx_peek_char(t) != ']') {
         const char *key;
         const char *value;
         size_t n;
 
-        VC_TRY(vc_onnx_take_string(t, &key, &n));
-        VC_TRY(vc_onnx_expect_char(t, ':'));
+        VC_CALL(vc_onnx_take_string(t, &key, &n));
+        VC_CALL(vc_onnx_expect_char(t, ':'));
         if (opsets) {
             struct vc_program_opset *opset = VC_ONNX_ADD(t, t->opsets, t->out->n_opsets, t->opset_capacity);
 
-            VC_TRY_ALLOC(opset);
+            VC_CALL_ALLOC(opset);
             opset->domain = strcmp(key, "ai.onnx") == 0 ? "" : key;
-            VC_TRY(vc_onnx_take_integer(t, &opset->version));
+            VC_CALL(vc_onnx_take_integer(t, &opset->version));
         } else {
             struct vc_program_note *note = VC_ONNX_ADD(t, t->notes, t->out->n_notes, t->note_capacity);
 
-            VC_TRY_ALLOC(note);
-            VC_TRY(vc_onnx_take_string(t, &value, &n));
+            VC_CALL_ALLOC(note);
+            VC_CALL(vc_onnx_take_string(t, &value, &n));
             *note = (struct vc_program_note){.key = key, .value = value};
         }
         if (!vc_onnx_take_char(t, ',')) {
             break;
         }
     }
-    VC_TRY(vc_onnx_expect_char(t, ']'));
-out:
-    return status;
+    return vc_onnx_expect_char(t, ']');
 }
 
 /* <ir_version: 10, ...> */
 static enum vc_status take_head(struct vc_onnx_text *t)
 {
-    enum vc_status status = VC_OK;
-
     if (!vc_onnx_take_char(t, '<')) {
         return VC_OK;
     }
@@ -371,17 +339,15 @@ static enum vc_status take_head(struct vc_onnx_text *t)
         size_t n;
         int64_t i;
 
-        VC_TRY(vc_onnx_take_word(t, "ir_version, opset_import or the like", &word));
-        VC_TRY(vc_onnx_expect_char(t, ':'));
+        VC_CALL(vc_onnx_take_word(t, "ir_version, opset_import or the like", &word));
+        VC_CALL(vc_onnx_expect_char(t, ':'));
         if (strcmp(word, "opset_import") == 0 || strcmp(word, "metadata_props") == 0) {
-            VC_TRY(take_pairs(t, strcmp(word, "opset_import") == 0));
+            VC_CALL(take_pairs(t, strcmp(word, "opset_import") == 0));
         } else {
-            VC_TRY(vc_onnx_peek_char(t) == '"' ? vc_onnx_take_string(t, &s, &n) : vc_onnx_take_integer(t, &i));
+            VC_CALL(vc_onnx_peek_char(t) == '"' ? vc_onnx_take_string(t, &s, &n) : vc_onnx_take_integer(t, &i));
         }
     } while (vc_onnx_take_char(t, ','));
-    VC_TRY(vc_onnx_expect_char(t, '>'));
-out:
-    return status;
+    return vc_onnx_expect_char(t, '>');
 }
 
 enum vc_status vc_onnx_parse(struct vc_ctx *ctx, struct vc_arena *arena, const char *text, size_t n,
@@ -389,20 +355,19 @@ enum vc_status vc_onnx_parse(struct vc_ctx *ctx, struct vc_arena *arena, const c
 {
     static const struct vc_program_opset newest = {.domain = "", .version = VC_GRAPH_OPSET};
     struct vc_onnx_text t = {.ctx = ctx, .arena = arena, .start = text, .at = text, .end = text + n, .out = out};
-    enum vc_status status;
 
     *out = (struct vc_program){.kind = VC_PROGRAM_NODES};
-    VC_TRY(take_head(&t));
-    VC_TRY(take_graph(&t));
+    VC_CALL(take_head(&t));
+    VC_CALL(take_graph(&t));
     out->nodes = t.nodes;
     out->constants = t.constants;
     out->opsets = t.opsets;
     out->notes = t.notes;
-    VC_TRY(vc_onnx_peek_char(&t) == '\0' ? VC_OK : vc_onnx_fail_at(&t, "the end of the text (functions are not read)"));
+    VC_CALL(vc_onnx_peek_char(&t) == '\0' ? VC_OK
+                                          : vc_onnx_fail_at(&t, "the end of the text (functions are not read)"));
     if (out->n_opsets == 0) {
         out->opsets = &newest;
         out->n_opsets = 1;
     }
-out:
-    return status;
+    return VC_OK;
 }

@@ -14,7 +14,6 @@ static enum vc_status plan_removal(struct vc_ctx *ctx, const struct vc_model *mo
 {
     struct vc_structured_options options;
     struct vc_write_options write;
-    enum vc_status status;
 
     vc_structured_defaults(&options);
     options.units = 1u << group->unit;
@@ -25,11 +24,9 @@ static enum vc_status plan_removal(struct vc_ctx *ctx, const struct vc_model *mo
     write.dry_run = true;
     write.force = true;
     write.rows_on_request = true;
-    VC_TRY(vc_job_create(ctx, model, job));
-    VC_TRY(vc_job_add_structured(ctx, *job, &options));
-    VC_TRY(vc_job_plan(ctx, *job, &write));
-out:
-    return status;
+    VC_CALL(vc_job_create(ctx, model, job));
+    VC_CALL(vc_job_add_structured(ctx, *job, &options));
+    return vc_job_plan(ctx, *job, &write);
 }
 
 /* A failure of these says that this model cannot be had without them. */

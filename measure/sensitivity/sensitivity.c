@@ -42,17 +42,16 @@ static enum vc_status list_candidates(struct vc_ctx *ctx, struct measuring *m)
 {
     struct vc_arena *arena = &m->owned->arena;
     struct vc_sensitivity_candidate *candidates;
-    enum vc_status status;
 
-    VC_TRY(vc_candidates_list(ctx, arena, &m->tried));
+    VC_CALL(vc_candidates_list(ctx, arena, &m->tried));
     m->owned->result.n_candidates = N_PERCENTS + m->tried.n;
     candidates = vc_arena_alloc(ctx, arena, m->owned->result.n_candidates * sizeof *candidates);
-    VC_TRY_ALLOC(candidates);
+    VC_CALL_ALLOC(candidates);
     for (size_t i = 0; i < N_PERCENTS; i++) {
         candidates[i] = (struct vc_sensitivity_candidate){.kind = VC_SENSITIVITY_MAGNITUDE,
                                                           .percent = percents[i],
                                                           .name = vc_arena_printf(ctx, arena, "%u%%", percents[i])};
-        VC_TRY_ALLOC(candidates[i].name);
+        VC_CALL_ALLOC(candidates[i].name);
     }
     for (size_t i = 0; i < m->tried.n; i++) {
         const struct vc_candidate *candidate = &m->tried.candidates[i];
@@ -61,8 +60,7 @@ static enum vc_status list_candidates(struct vc_ctx *ctx, struct measuring *m)
             .kind = candidate->makes_zeros ? VC_SENSITIVITY_PATTERN : VC_SENSITIVITY_SCHEME, .name = candidate->name};
     }
     m->owned->result.candidates = candidates;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- which tensors ---- */
@@ -121,16 +119,15 @@ static enum vc_status list_rows(struct vc_ctx *ctx, struct measuring *m)
 {
     struct vc_sensitivity_owned *owned = m->owned;
     const struct vc_model *model = owned->result.model;
-    enum vc_status status = VC_OK;
 
     owned->rows = vc_calloc_array(ctx, VC_TAG_REPORT, model->n_tensors, sizeof *owned->rows);
-    VC_TRY_ALLOC(owned->rows);
+    VC_CALL_ALLOC(owned->rows);
     owned->result.rows = owned->rows;
     for (size_t i = 0; i < model->n_tensors; i++) {
         const struct vc_tensor *t = &model->tensors[i];
         struct vc_sensitivity_row *row = &owned->rows[owned->result.n_rows];
 
-        VC_TRY(vc_check_cancelled(ctx));
+        VC_CALL(vc_check_cancelled(ctx));
         if (!is_row(t)) {
             continue;
         }
@@ -141,12 +138,10 @@ static enum vc_status list_rows(struct vc_ctx *ctx, struct measuring *m)
                                         .n_elems = t->n_elems,
                                         .prune_keeps = t->n_dims < 2 ? "fewer than two axes" : vc_prune_skip(model, i)};
         owned->result.n_rows++;
-        VC_TRY(choose(ctx, m, t, row));
+        VC_CALL(choose(ctx, m, t, row));
         m->n_items += row->reason == NULL;
     }
-    VC_TRY(vc_rules_unmatched(ctx, &owned->arena, m->options->rules, m->options->n_rules, model, &owned->result.note));
-out:
-    return status;
+    return vc_rules_unmatched(ctx, &owned->arena, m->options->rules, m->options->n_rules, model, &owned->result.note);
 }
 
 /* ---- the run ---- */
@@ -154,23 +149,21 @@ out:
 static enum vc_status make_items(struct vc_ctx *ctx, struct measuring *m)
 {
     const struct vc_sensitivity *result = &m->owned->result;
-    enum vc_status status = VC_OK;
     size_t n = 0;
 
     m->items = vc_calloc_array(ctx, VC_TAG_MISC, m->n_items, sizeof *m->items);
-    VC_TRY_ALLOC(m->items);
+    VC_CALL_ALLOC(m->items);
     m->n_items = 0;
     m->set = (struct vc_item_set){.model = result->model, .arena = &m->arena};
     for (size_t i = 0; i < result->n_rows; i++) {
-        VC_TRY(vc_check_cancelled(ctx));
+        VC_CALL(vc_check_cancelled(ctx));
         if (result->rows[i].reason == NULL) {
             m->n_items = ++n;
-            VC_TRY(vc_item_make(ctx, &m->set, result->rows[i].tensor, &m->items[n - 1]));
-            VC_TRY(vc_probe_add(ctx, &m->items[n - 1], &m->tried, percents, N_PERCENTS));
+            VC_CALL(vc_item_make(ctx, &m->set, result->rows[i].tensor, &m->items[n - 1]));
+            VC_CALL(vc_probe_add(ctx, &m->items[n - 1], &m->tried, percents, N_PERCENTS));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static struct vc_sensitivity_error figures(double x2, double e2, uint64_t bytes)
@@ -217,7 +210,6 @@ static enum vc_status fill_row(struct vc_ctx *ctx, struct measuring *m, const st
 static enum vc_status take_figures(struct vc_ctx *ctx, struct measuring *m)
 {
     struct vc_sensitivity_owned *owned = m->owned;
-    enum vc_status status = VC_OK;
     bool sampled = false;
     size_t n = 0;
 
@@ -225,19 +217,19 @@ static enum vc_status take_figures(struct vc_ctx *ctx, struct measuring *m)
         struct vc_sensitivity_row *row = &owned->rows[i];
         struct vc_item *item = &m->items[n];
 
-        VC_TRY(vc_check_cancelled(ctx));
+        VC_CALL(vc_check_cancelled(ctx));
         if (row->reason != NULL) {
             continue;
         }
         n++;
-        VC_TRY(vc_probe_settle(ctx, item));
+        VC_CALL(vc_probe_settle(ctx, item));
         sampled = sampled || (vc_probe_of(item) != NULL && vc_candidate_runs_sampled(&vc_probe_of(item)->runs));
         if (vc_probe_of(item) != NULL) {
-            VC_TRY(fill_row(ctx, m, item, row));
+            VC_CALL(fill_row(ctx, m, item, row));
         } else {
             row->nonfinite = true;
             row->reason = vc_arena_printf(ctx, &owned->arena, "%s", item->reason);
-            VC_TRY_ALLOC(row->reason);
+            VC_CALL_ALLOC(row->reason);
         }
     }
     if (sampled) {
@@ -245,10 +237,9 @@ static enum vc_status take_figures(struct vc_ctx *ctx, struct measuring *m)
             ctx, &owned->arena, "%s%s%s%d parts of each large tensor",
             owned->result.note != NULL ? owned->result.note : "", owned->result.note != NULL ? "; " : "",
             "errors of schemes whose scales are searched are those of about ", VC_CANDIDATE_TILES);
-        VC_TRY_ALLOC(owned->result.note);
+        VC_CALL_ALLOC(owned->result.note);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status measure(struct vc_ctx *ctx, struct measuring *m)

@@ -76,13 +76,10 @@ static enum vc_status add_steps(struct vc_ctx *ctx, const struct vc_candidate *c
 {
     enum vc_dtype weights = vc_desc_weight_dtype(item->desc);
     bool quantized = item->desc->quant != NULL || vc_dtype_is_quantized(item->desc->dtype);
-    enum vc_status status;
 
-    VC_TRY(quantized ? vc_decode_add(ctx, item, false) : VC_OK);
-    VC_TRY(candidate->add(ctx, item, candidate, weights));
-    VC_TRY(vc_decode_add(ctx, item, true));
-out:
-    return status;
+    VC_CALL(quantized ? vc_decode_add(ctx, item, false) : VC_OK);
+    VC_CALL(candidate->add(ctx, item, candidate, weights));
+    return vc_decode_add(ctx, item, true);
 }
 
 enum vc_status vc_change_tensor(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,

@@ -99,11 +99,10 @@ static enum vc_status list_candidates(struct vc_ctx *ctx, struct measuring *m)
     const struct vc_sensitivity *s = &m->owned->result;
     struct vc_arena *arena = &m->owned->arena;
     size_t *candidates = vc_arena_alloc(ctx, arena, (s->n_candidates + 1) * sizeof *candidates);
-    enum vc_status status = VC_OK;
 
     m->candidate_of = vc_arena_alloc(ctx, arena, (s->n_candidates + 1) * sizeof *m->candidate_of);
-    VC_TRY(candidates == NULL || m->candidate_of == NULL ? VC_E_NOMEM : VC_OK);
-    VC_TRY(vc_candidates_list(ctx, arena, &m->tried));
+    VC_CALL(candidates == NULL || m->candidate_of == NULL ? VC_E_NOMEM : VC_OK);
+    VC_CALL(vc_candidates_list(ctx, arena, &m->tried));
     for (size_t i = 0; i < s->n_candidates; i++) {
         const struct vc_candidate *candidate = find_candidate(&m->tried, s->candidates[i].name);
 
@@ -113,8 +112,7 @@ static enum vc_status list_candidates(struct vc_ctx *ctx, struct measuring *m)
         }
     }
     m->out->candidates = candidates;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- targets ---- */
@@ -125,18 +123,16 @@ static enum vc_status add_target(struct vc_ctx *ctx, struct measuring *m, size_t
 {
     struct vc_arena *arena = &m->owned->arena;
     struct target *target = &m->targets[m->n_targets];
-    enum vc_status status = VC_OK;
 
     *target = (struct target){.n_candidates = n_candidates};
     target->changed = vc_arena_alloc(ctx, arena, (n_changed + 1) * sizeof *target->changed);
-    VC_TRY_ALLOC(target->changed);
+    VC_CALL_ALLOC(target->changed);
     target->changes = vc_arena_alloc(ctx, arena, (n_candidates + 1) * sizeof *target->changes);
-    VC_TRY_ALLOC(target->changes);
+    VC_CALL_ALLOC(target->changes);
     memset(target->changes, 0, n_candidates * sizeof *target->changes);
     m->n_targets++;
     *out = target;
-out:
-    return status;
+    return VC_OK;
 }
 
 static void add_tensor(struct measuring *m, struct target *target, size_t tensor)
@@ -156,7 +152,6 @@ static enum vc_status list_tensors(struct vc_ctx *ctx, struct measuring *m)
 {
     const struct vc_sensitivity *s = &m->owned->result;
     struct target *target;
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; i < s->n_rows; i++) {
         const struct vc_sensitivity_row *row = &s->rows[i];
@@ -171,15 +166,14 @@ static enum vc_status list_tensors(struct vc_ctx *ctx, struct measuring *m)
             t->reason = "the graph does not use it";
             continue;
         }
-        VC_TRY(add_target(ctx, m, 1, m->out->n_candidates, &target));
+        VC_CALL(add_target(ctx, m, 1, m->out->n_candidates, &target));
         add_tensor(m, target, row->tensor);
         t->changes = target->changes;
         for (size_t k = 0; k < m->out->n_candidates; k++) {
             target->changes[k].reason = row->errors[m->out->candidates[k]].reason;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Why the group cannot be measured; NULL: it can. */
@@ -280,11 +274,10 @@ static enum vc_status add_group(struct vc_ctx *ctx, struct measuring *m, const s
     struct vc_measured_group *g = &m->groups[m->out->n_groups++];
     const char *reason = group_reason(m, group);
     uint32_t router = VC_NO_VALUE;
-    enum vc_status status = VC_OK;
 
     *g = (struct vc_measured_group){
         .name = vc_arena_printf(ctx, arena, "%s", group->name), .unit = group->unit, .n_units = group->n_units};
-    VC_TRY_ALLOC(g->name);
+    VC_CALL_ALLOC(g->name);
     if (reason == NULL && group->unit == VC_UNIT_EXPERTS) {
         router = find_scores(ctx, m, group);
         reason = router == VC_NO_VALUE ? "how a router chooses among them is not understood" : NULL;
@@ -293,46 +286,42 @@ static enum vc_status add_group(struct vc_ctx *ctx, struct measuring *m, const s
         return add_group_target(ctx, m, group, g, router);
     }
     g->reason = vc_arena_printf(ctx, arena, "%s", reason);
-    VC_TRY_ALLOC(g->reason);
-out:
-    return status;
+    VC_CALL_ALLOC(g->reason);
+    return VC_OK;
 }
 
 static enum vc_status list_targets(struct vc_ctx *ctx, struct measuring *m)
 {
     struct vc_sensitivity_owned *owned = m->owned;
     size_t n_groups;
-    enum vc_status status;
 
-    VC_TRY(vc_couplings_of_graph(ctx, m->options.graph, &m->couplings));
+    VC_CALL(vc_couplings_of_graph(ctx, m->options.graph, &m->couplings));
     n_groups = vc_couplings_count(m->couplings);
     m->tensors = vc_arena_alloc(ctx, &owned->arena, (owned->result.n_rows + 1) * sizeof *m->tensors);
     m->groups = vc_arena_alloc(ctx, &owned->arena, (n_groups + 1) * sizeof *m->groups);
     m->targets = vc_alloc_array(ctx, VC_TAG_MISC, owned->result.n_rows + n_groups + 1, sizeof *m->targets);
-    VC_TRY(m->tensors == NULL || m->groups == NULL || m->targets == NULL ? VC_E_NOMEM : VC_OK);
-    VC_TRY(list_tensors(ctx, m));
+    VC_CALL(m->tensors == NULL || m->groups == NULL || m->targets == NULL ? VC_E_NOMEM : VC_OK);
+    VC_CALL(list_tensors(ctx, m));
     for (size_t i = 0; i < n_groups; i++) {
-        VC_TRY(add_group(ctx, m, vc_coupling(m->couplings, i)));
+        VC_CALL(add_group(ctx, m, vc_coupling(m->couplings, i)));
     }
     m->out->tensors = m->tensors;
     m->out->groups = m->groups;
     m->out->percents = percents;
     m->out->n_percents = N_PERCENTS;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* One for each target and candidate that has no reason not to be tried. */
 static enum vc_status list_works(struct vc_ctx *ctx, struct measuring *m)
 {
     size_t n = 0;
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; i < m->n_targets; i++) {
         n += m->targets[i].n_candidates;
     }
     m->works = vc_alloc_array(ctx, VC_TAG_MISC, n + 1, sizeof *m->works);
-    VC_TRY_ALLOC(m->works);
+    VC_CALL_ALLOC(m->works);
     for (size_t i = 0; i < m->n_targets; i++) {
         for (size_t k = 0; k < m->targets[i].n_candidates; k++) {
             if (m->targets[i].changes[k].reason == NULL && !m->targets[i].removed) {
@@ -344,8 +333,7 @@ static enum vc_status list_works(struct vc_ctx *ctx, struct measuring *m)
         m->out->n_runs += m->targets[i].removed ? m->targets[i].n_candidates : 0;
     }
     m->out->n_runs += m->n_works;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- one unit of work ---- */
@@ -355,10 +343,9 @@ static enum vc_status zero_units(struct vc_ctx *ctx, struct measuring *m, const 
 {
     const struct vc_coupling *group = target->group;
     const struct vc_model *model = m->owned->result.model;
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; i < target->n_changed; i++) {
-        VC_TRY(vc_units_read(ctx, model, changed[i].tensor, &changed[i].values));
+        VC_CALL(vc_units_read(ctx, model, changed[i].tensor, &changed[i].values));
         for (size_t k = 0; k < group->n_members; k++) {
             if (vc_model_find(model, group->members[k].tensor) == changed[i].tensor) {
                 vc_change_remove(group, &group->members[k], &model->tensors[changed[i].tensor], goes,
@@ -366,8 +353,7 @@ static enum vc_status zero_units(struct vc_ctx *ctx, struct measuring *m, const 
             }
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A token is given to as many experts as before. */
@@ -407,16 +393,14 @@ static enum vc_status change_tensor(struct vc_ctx *ctx, struct measuring *m, siz
 {
     const struct vc_model *model = m->owned->result.model;
     unsigned percent = m->owned->result.candidates[m->out->candidates[candidate]].percent;
-    enum vc_status status;
 
-    VC_TRY(vc_units_read(ctx, model, changed->tensor, &changed->values));
+    VC_CALL(vc_units_read(ctx, model, changed->tensor, &changed->values));
     if (m->candidate_of[candidate] != NULL) {
-        VC_TRY(vc_change_tensor(ctx, model, changed->tensor, m->candidate_of[candidate], changed->values));
+        VC_CALL(vc_change_tensor(ctx, model, changed->tensor, m->candidate_of[candidate], changed->values));
     } else {
-        VC_TRY(vc_change_prune(ctx, changed->values, changed->n, vc_curve_count_of(changed->n, percent)));
+        VC_CALL(vc_change_prune(ctx, changed->values, changed->n, vc_curve_count_of(changed->n, percent)));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status do_work(struct vc_ctx *ctx, struct measuring *m, struct vc_output_program *program,
@@ -575,13 +559,10 @@ out:
 
 static enum vc_status do_removed(struct vc_ctx *ctx, struct measuring *m)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t i = 0; i < m->n_targets; i++) {
-        VC_TRY(m->targets[i].removed ? run_removed(ctx, m, &m->targets[i]) : VC_OK);
+        VC_CALL(m->targets[i].removed ? run_removed(ctx, m, &m->targets[i]) : VC_OK);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- how well one predicts the other ---- */
@@ -672,25 +653,23 @@ static enum vc_status begin_all_runs(struct vc_ctx *ctx, struct measuring *m)
 {
     struct vc_output_runs *runs = &m->runs;
     uint64_t batch = m->options.batch;
-    enum vc_status status = VC_OK;
 
     if (batch != 0 && (m->inputs.n_rows == 0 || m->inputs.n_rows % batch != 0)) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s %llu does not divide the %llu rows; %s says how many are taken",
                        vc_option(ctx, "batch"), (unsigned long long)batch, (unsigned long long)m->inputs.n_rows,
                        vc_option(ctx, "n_rows"));
     }
-    VC_TRY(begin_runs(ctx, m, runs, 0));
+    VC_CALL(begin_runs(ctx, m, runs, 0));
     for (uint64_t first = batch; batch != 0 && first < m->inputs.n_rows; first += batch) {
         struct vc_output_runs *next = vc_arena_alloc(ctx, &m->owned->arena, sizeof *next);
 
-        VC_TRY_ALLOC(next);
+        VC_CALL_ALLOC(next);
         *next = (struct vc_output_runs){.graph = m->options.graph};
         runs->next = next;
         runs = next;
-        VC_TRY(begin_runs(ctx, m, runs, first));
+        VC_CALL(begin_runs(ctx, m, runs, first));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status measure(struct vc_ctx *ctx, struct measuring *m)
@@ -700,19 +679,16 @@ static enum vc_status measure(struct vc_ctx *ctx, struct measuring *m)
                                               .n_arrays = m->options.n_arrays,
                                               .n_rows = m->options.n_rows,
                                               .batch = m->options.batch};
-    enum vc_status status = VC_OK;
 
-    VC_TRY(vc_graph_inputs_read(ctx, m->options.graph, &from, &m->inputs));
-    VC_TRY(begin_all_runs(ctx, m));
+    VC_CALL(vc_graph_inputs_read(ctx, m->options.graph, &from, &m->inputs));
+    VC_CALL(begin_all_runs(ctx, m));
     m->out->n_rows = m->inputs.n_rows;
-    VC_TRY(list_candidates(ctx, m));
-    VC_TRY(list_targets(ctx, m));
-    VC_TRY(list_works(ctx, m));
-    VC_TRY(do_works(ctx, m));
-    VC_TRY(do_removed(ctx, m));
-    VC_TRY(compare_orders(ctx, m));
-out:
-    return status;
+    VC_CALL(list_candidates(ctx, m));
+    VC_CALL(list_targets(ctx, m));
+    VC_CALL(list_works(ctx, m));
+    VC_CALL(do_works(ctx, m));
+    VC_CALL(do_removed(ctx, m));
+    return compare_orders(ctx, m);
 }
 
 enum vc_status vc_sensitivity_measure(struct vc_ctx *ctx, struct vc_sensitivity *sensitivity,

@@ -14,13 +14,10 @@
 enum vc_status vc_units_read(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, float **values)
 {
     struct vc_place place = vc_place_whole();
-    enum vc_status status = VC_OK;
 
     *values = vc_alloc_array(ctx, VC_TAG_TILES, (size_t)model->tensors[tensor].n_elems + 1, sizeof **values);
-    VC_TRY_ALLOC(*values);
-    VC_TRY(vc_place_values(ctx, model, tensor, &place, false, *values));
-out:
-    return status;
+    VC_CALL_ALLOC(*values);
+    return vc_place_values(ctx, model, tensor, &place, false, *values);
 }
 
 enum vc_status vc_units_norms(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_coupling *group,

@@ -25,24 +25,21 @@ enum vc_status vc_verify_take(struct vc_ctx *ctx, enum vc_status status, char **
 /* What the reader wants to be known of the file. */
 static enum vc_status find_notes(struct vc_ctx *ctx, const struct vc_model *model)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t i = 0; i < model->n_facts; i++) {
         if (strcmp(model->facts[i].key, VC_FACT_NOTE) == 0) {
             bool is_name = &model->facts[i] == model->wrong_name;
 
-            VC_TRY(
+            VC_CALL(
                 vc_find(ctx, VC_SEVERITY_WARNING, is_name ? "extension" : "note", NULL, "%s", model->facts[i].value));
         }
     }
     for (size_t i = 0; i < model->n_refused; i++) {
         if (!vc_findings_has(ctx->findings, model->refused[i].name)) {
-            VC_TRY(vc_find(ctx, VC_SEVERITY_WARNING, "refused", model->refused[i].name, "cannot be read here: %s",
-                           model->refused[i].why));
+            VC_CALL(vc_find(ctx, VC_SEVERITY_WARNING, "refused", model->refused[i].name, "cannot be read here: %s",
+                            model->refused[i].why));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* What the reader noticed while values were read. */

@@ -134,22 +134,20 @@ static void take_figures(struct verify *v, const struct vc_diff_pair *pair, cons
 static enum vc_status report(struct vc_ctx *ctx, struct verify *v, const struct against_job *job, size_t n)
 {
     struct vc_exact_sum sums[2];
-    enum vc_status status = VC_OK;
 
     vc_exact_clear(&sums[0]);
     vc_exact_clear(&sums[1]);
     for (size_t i = 0; i < n; i++) {
         if (job->errors[i] != NULL) { /* the file's own tensors were read before */
-            VC_TRY(
+            VC_CALL(
                 vc_find(ctx, VC_SEVERITY_ERROR, "source", job->rows[i].name, "cannot be compared: %s", job->errors[i]));
         } else if (job->pairs[i].b == VC_NO_TENSOR || v->rows[job->pairs[i].b].read) {
             take_figures(v, &job->pairs[i], &job->rows[i], sums);
-            VC_TRY(report_pair(ctx, v, &job->pairs[i], &job->rows[i]));
+            VC_CALL(report_pair(ctx, v, &job->pairs[i], &job->rows[i]));
         }
     }
     v->result.sqnr_db = vc_sqnr_db(vc_exact_value(&sums[0]), vc_exact_value(&sums[1]));
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_verify_against(struct vc_ctx *ctx, struct verify *v)

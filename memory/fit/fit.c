@@ -90,10 +90,9 @@ enum vc_status vc_fit_decide(struct vc_ctx *ctx, const struct vc_memory_report *
     struct vc_fit_options own;
     uint64_t free_bytes;
     bool known;
-    enum vc_status status;
 
     vc_clear_error(ctx);
-    VC_TRY(vc_options_read(ctx, &fit_kind, options, &own));
+    VC_CALL(vc_options_read(ctx, &fit_kind, options, &own));
     *out = (struct vc_fit){.visible_bytes = visible_bytes, .weights_only = own.weights_only};
     known = peak_of(report, &own, &out->peak_bytes);
     out->slack_bytes = own.weights_only ? 0 : slack_of(report, own.slack);
@@ -109,8 +108,7 @@ enum vc_status vc_fit_decide(struct vc_ctx *ctx, const struct vc_memory_report *
                    : !known                               ? VC_FITS_UNKNOWN
                    : out->need_bytes <= out->usable_bytes ? VC_FITS
                                                           : VC_FITS_TIGHTLY;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the largest that fits ---- */

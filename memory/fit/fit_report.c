@@ -47,20 +47,17 @@ enum vc_status vc_fit_of_report(struct vc_ctx *ctx, const struct vc_report *repo
 {
     struct vc_memory_options memory;
     struct vc_memory_report counted;
-    enum vc_status status;
 
     vc_clear_error(ctx);
     vc_memory_defaults(&memory);
     memory.allocator = VC_ALLOCATOR_PYTORCH;
     memory.runtime = vc_memory_runtime(vc_model_layout(model));
-    VC_TRY(vc_memory_estimate(ctx, graph, model, &memory, &counted));
+    VC_CALL(vc_memory_estimate(ctx, graph, model, &memory, &counted));
     change->weights_only = counted.unknown != NULL;
-    VC_TRY(decide(ctx, &counted, &memory, options, change, &change->before));
+    VC_CALL(decide(ctx, &counted, &memory, options, change, &change->before));
     memory.weights = vc_written_half_after(report);
     memory.activations = memory.weights == VC_DTYPE_NONE ? vc_written_type(report) : VC_DTYPE_NONE;
     change->runtime = vc_memory_runtime(report->layouts != NULL ? report->layouts[0] : NULL);
-    VC_TRY(decide_after(ctx, report, model, graph, &memory, options, change, change->runtime, &change->after));
-    VC_TRY(decide_after(ctx, report, model, graph, &memory, options, change, VC_RUNTIME_NATIVE, &change->native));
-out:
-    return status;
+    VC_CALL(decide_after(ctx, report, model, graph, &memory, options, change, change->runtime, &change->after));
+    return decide_after(ctx, report, model, graph, &memory, options, change, VC_RUNTIME_NATIVE, &change->native);
 }

@@ -79,7 +79,6 @@ static enum vc_status choose_gpus(struct owned *o, const struct vc_gpus *gpus, c
 static enum vc_status decide(struct owned *o, const struct way *ways, const struct vc_fit_options *options)
 {
     size_t n = o->matrix.n_columns;
-    enum vc_status status = VC_OK;
 
     o->fits = vc_alloc_array(o->ctx, VC_TAG_REPORT, o->matrix.n_rows * n + 1, sizeof *o->fits);
     if (o->fits == NULL) {
@@ -87,13 +86,12 @@ static enum vc_status decide(struct owned *o, const struct way *ways, const stru
     }
     for (size_t r = 0; r < o->matrix.n_rows; r++) {
         for (size_t c = 0; c < n; c++) {
-            VC_TRY(vc_fit_decide(o->ctx, &ways[c].report, &ways[c].memory, vc_gpu_visible_bytes(o->gpus[r], NULL),
-                                 options, &o->fits[r * n + c]));
+            VC_CALL(vc_fit_decide(o->ctx, &ways[c].report, &ways[c].memory, vc_gpu_visible_bytes(o->gpus[r], NULL),
+                                  options, &o->fits[r * n + c]));
         }
     }
     o->matrix.fits = o->fits;
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status finish(struct owned *o, enum vc_status status, struct vc_fit_matrix **out)

@@ -80,10 +80,9 @@ static enum vc_status split(struct vc_ctx *ctx, char *line, char **fields, size_
 static enum vc_status read_titles(struct vc_ctx *ctx, char *line, struct titles *titles)
 {
     char *fields[GPU_COLUMNS];
-    enum vc_status status;
     unsigned seen = 0;
 
-    VC_TRY(split(ctx, line, fields, GPU_COLUMNS, &titles->n));
+    VC_CALL(split(ctx, line, fields, GPU_COLUMNS, &titles->n));
     for (size_t k = 0; k < titles->n; k++) {
         size_t column = 0;
 
@@ -102,8 +101,7 @@ static enum vc_status read_titles(struct vc_ctx *ctx, char *line, struct titles 
                        "the first line has the titles of the columns, of which 'name' and 'memory_gb' "
                        "(or 'of') are needed");
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* "24210", "40442.375", "" for 0: digits, at most 9 and 6. */
@@ -269,10 +267,9 @@ static enum vc_status add_row(struct vc_gpus *gpus, const struct titles *titles,
     char *cells[GPU_COLUMNS];
     char *fields[GPU_COLUMNS];
     struct vc_gpu *gpu;
-    enum vc_status status;
     size_t n;
 
-    VC_TRY(split(gpus->ctx, line, cells, titles->n, &n));
+    VC_CALL(split(gpus->ctx, line, cells, titles->n, &n));
     for (size_t k = 0; k < GPU_COLUMNS; k++) {
         fields[k] = empty;
     }
@@ -280,16 +277,14 @@ static enum vc_status add_row(struct vc_gpus *gpus, const struct titles *titles,
         fields[titles->of[k]] = cells[k];
     }
     gpu = vc_arena_alloc(gpus->ctx, &gpus->arena, sizeof *gpu);
-    VC_TRY_ALLOC(gpu);
+    VC_CALL_ALLOC(gpu);
     *gpu = (struct vc_gpu){.count = 1};
-    VC_TRY(take_texts(gpus, fields, gpu));
-    VC_TRY(take_aliases(gpus, fields[GPU_ALIASES], gpu));
-    VC_TRY(take_of(gpus, fields[GPU_OF], gpu));
-    VC_TRY(take_numbers(gpus, fields, gpu));
-    VC_TRY(take_types(gpus->ctx, fields[GPU_TYPE_LIST], gpu));
-    VC_TRY(put_row(gpus, gpu));
-out:
-    return status;
+    VC_CALL(take_texts(gpus, fields, gpu));
+    VC_CALL(take_aliases(gpus, fields[GPU_ALIASES], gpu));
+    VC_CALL(take_of(gpus, fields[GPU_OF], gpu));
+    VC_CALL(take_numbers(gpus, fields, gpu));
+    VC_CALL(take_types(gpus->ctx, fields[GPU_TYPE_LIST], gpu));
+    return put_row(gpus, gpu);
 }
 
 /* ---- all lines ---- */

@@ -314,16 +314,13 @@ static enum vc_status find_couplings(struct vc_planning *p)
 static enum vc_status add_quantized(struct vc_planning *p, enum vc_dtype half)
 {
     struct vc_weights_form form = p->forms[0];
-    enum vc_status status = VC_OK;
 
     set_quantize(&form, false, false);
     if (half == VC_DTYPE_NONE && p->memory.weights != VC_DTYPE_F16 && p->memory.weights != VC_DTYPE_BF16) {
-        VC_TRY(add_form(p, form, VC_SHARES));
+        VC_CALL(add_form(p, form, VC_SHARES));
     }
     set_quantize(&form, true, half == VC_DTYPE_BF16 || p->memory.weights == VC_DTYPE_BF16);
-    VC_TRY(add_form(p, form, VC_SHARES));
-out:
-    return status;
+    return add_form(p, form, VC_SHARES);
 }
 
 enum vc_status vc_plan_forms(struct vc_planning *p)
@@ -335,7 +332,6 @@ enum vc_status vc_plan_forms(struct vc_planning *p)
                          : usual == VC_DTYPE_F16 || usual == VC_DTYPE_BF16 ? usual
                                                                            : VC_DTYPE_NONE;
     size_t n_whole;
-    enum vc_status status = VC_OK;
 
     if (!p->options.runtime_given && coded) {
         p->memory.runtime = vc_memory_runtime(vc_model_layout(p->model));
@@ -346,21 +342,20 @@ enum vc_status vc_plan_forms(struct vc_planning *p)
         return VC_OK; /* trained weights are not compressed, and compressed weights stay compressed */
     }
     if ((p->options.without & VC_LEVER_WEIGHTS) == 0 && (p->model != NULL || p->graph != NULL)) {
-        VC_TRY(add_quantized(p, half));
+        VC_CALL(add_quantized(p, half));
     }
     if ((p->options.without & VC_LEVER_PRUNE) == 0 && p->model != NULL && p->graph != NULL) {
-        VC_TRY(find_couplings(p));
+        VC_CALL(find_couplings(p));
     }
     n_whole = p->n_forms;
     for (size_t k = 0; p->couplings != NULL && k < n_whole; k++) {
         const struct vc_weights_form base = p->forms[k];
 
         for (size_t s = 0; s < VC_SHARES; s++) {
-            VC_TRY(add_pruned(p, &base, s));
+            VC_CALL(add_pruned(p, &base, s));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_plan_forms_release(struct vc_planning *p)

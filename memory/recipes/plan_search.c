@@ -175,7 +175,6 @@ static size_t list_caches(const struct vc_planning *p, const struct vc_weights_f
 static enum vc_status try_forms(struct search *s, uint64_t batch, uint64_t context, unsigned less)
 {
     const struct vc_planning *p = s->p;
-    enum vc_status status = VC_OK;
 
     for (size_t f = 0; f < p->n_forms; f++) {
         const struct vc_weights_form *form = &p->forms[f];
@@ -202,13 +201,12 @@ static enum vc_status try_forms(struct search *s, uint64_t batch, uint64_t conte
 
                 if (can_spread(p, spread)) {
                     put_spread(p, spread, &one);
-                    VC_TRY(try_choice(s, one));
+                    VC_CALL(try_choice(s, one));
                 }
             }
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static bool one_fits(const struct search *s)
@@ -227,9 +225,8 @@ static enum vc_status search_inference(struct search *s)
     const struct vc_planning *p = s->p;
     uint64_t batch = p->batch;
     uint64_t context = p->memory.context_tokens;
-    enum vc_status status;
 
-    VC_TRY(try_forms(s, batch, context, 0));
+    VC_CALL(try_forms(s, batch, context, 0));
     for (unsigned less = 1; !one_fits(s) && s->choices[0].report.unknown == NULL; less++) {
         if (may(p, VC_LEVER_BATCH) && batch > 1) {
             batch /= 2;
@@ -238,10 +235,9 @@ static enum vc_status search_inference(struct search *s)
         } else {
             break;
         }
-        VC_TRY(try_forms(s, batch, context, less));
+        VC_CALL(try_forms(s, batch, context, less));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- training ---- */
@@ -302,7 +298,6 @@ static enum vc_status try_training(struct search *s, unsigned bits, uint64_t par
     const struct vc_planning *p = s->p;
     struct vc_choice choice = {
         .form = &p->forms[0], .memory = p->memory, .batch = p->batch / parts, .accumulate = parts, .time = 1};
-    enum vc_status status = VC_OK;
 
     choice.memory.weights = choice.form->type;
     if (!change(p, bits, &choice)) {
@@ -315,29 +310,26 @@ static enum vc_status try_training(struct search *s, unsigned bits, uint64_t par
     }
     for (size_t k = 0; k < 2; k++) {
         choice.memory.recompute = kinds[k];
-        VC_TRY(try_choice(s, choice));
+        VC_CALL(try_choice(s, choice));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status search_training(struct search *s)
 {
     uint64_t parts[MAX_PARTS];
     size_t n = list_parts(s->p, parts);
-    enum vc_status status = VC_OK;
 
     for (unsigned bits = 0; bits < 2 * RANK_OPTIMIZER; bits += RANK_RECOMPUTE) {
         for (size_t k = 0; k < n; k++) {
             for (enum vc_spread spread = VC_SPREAD_NONE; spread <= VC_SPREAD_STAGES; spread++) {
                 if (can_spread(s->p, spread)) {
-                    VC_TRY(try_training(s, bits, parts[k], spread));
+                    VC_CALL(try_training(s, bits, parts[k], spread));
                 }
             }
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- choosing ---- */
@@ -380,15 +372,14 @@ static enum vc_status keep(struct vc_planning *p, const struct vc_choice *choice
     struct vc_recipe *recipe = &out->recipes[out->n];
     struct vc_memory_options *memory = vc_arena_alloc(p->ctx, &out->arena, sizeof *memory);
     struct vc_memory_report *report = vc_arena_alloc(p->ctx, &out->arena, sizeof *report);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(memory);
-    VC_TRY_ALLOC(report);
+    VC_CALL_ALLOC(memory);
+    VC_CALL_ALLOC(report);
     *memory = choice->memory;
     *report = choice->report;
-    VC_TRY(copy_text(p, &report->peak_at)); /* graphs of forms end with the planning */
-    VC_TRY(copy_text(p, &report->eager_at));
-    VC_TRY(copy_text(p, &report->unknown_name));
+    VC_CALL(copy_text(p, &report->peak_at)); /* graphs of forms end with the planning */
+    VC_CALL(copy_text(p, &report->eager_at));
+    VC_CALL(copy_text(p, &report->unknown_name));
     *recipe = (struct vc_recipe){.memory = memory,
                                  .report = report,
                                  .fit = choice->fit,
@@ -399,13 +390,12 @@ static enum vc_status keep(struct vc_planning *p, const struct vc_choice *choice
                                  .measured = choice->form->measured && choice->error == choice->form->error,
                                  .time = choice->time,
                                  .does_less = choice->less != 0};
-    VC_TRY(vc_plan_words(p, choice, recipe));
+    VC_CALL(vc_plan_words(p, choice, recipe));
     if (out->best == VC_NO_RECIPE && choice->fit.verdict == VC_FITS) {
         out->best = out->n;
     }
     out->n++;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Those that need less than all before them. */
@@ -413,19 +403,17 @@ static enum vc_status choose(struct search *s)
 {
     struct vc_recipes *out = s->p->out;
     uint64_t least = UINT64_MAX;
-    enum vc_status status = VC_OK;
 
     qsort(s->choices, s->n, sizeof *s->choices, by_harm);
     out->recipes = vc_arena_alloc(s->p->ctx, &out->arena, (s->n + 1) * sizeof *out->recipes);
-    VC_TRY_ALLOC(out->recipes);
+    VC_CALL_ALLOC(out->recipes);
     for (size_t k = 0; k < s->n; k++) {
         if (s->choices[k].fit.need_bytes < least) {
             least = s->choices[k].fit.need_bytes;
-            VC_TRY(keep(s->p, &s->choices[k]));
+            VC_CALL(keep(s->p, &s->choices[k]));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the call ---- */

@@ -746,7 +746,6 @@ enum vc_status vc_storages_make(struct vc_ctx *ctx, const struct vc_graph *graph
     enum vc_dtype type = options->activations != VC_DTYPE_NONE ? options->activations : options->weights;
     bool half = type == VC_DTYPE_F16 || type == VC_DTYPE_BF16 || type == VC_DTYPE_I8 || options->amp == VC_AMP_PURE ||
                 (options->scheme != NULL && options->activations == VC_DTYPE_NONE);
-    enum vc_status status;
 
     *out = (struct vc_storages){.ctx = ctx,
                                 .graph = graph,
@@ -757,12 +756,12 @@ enum vc_status vc_storages_make(struct vc_ctx *ctx, const struct vc_graph *graph
                                                                                : 4U,
                                 .n_nodes = vc_graph_node_count(graph),
                                 .n_values = vc_graph_value_count(graph)};
-    VC_TRY(allocate(out));
+    VC_CALL(allocate(out));
     for (uint32_t n = 0; n < out->n_nodes; n++) {
         out->eager[n] = vc_op_eager(vc_graph_node(graph, n));
     }
-    VC_TRY(vc_divide_tensors(out));
-    VC_TRY(vc_divide_stages(out, stage));
+    VC_CALL(vc_divide_tensors(out));
+    VC_CALL(vc_divide_stages(out, stage));
     find_used(out);
     if (options->lora_rank != 0 && TRAINS(out) && !vc_find_adapted(out)) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: the graph has no products that get adapters",
@@ -775,6 +774,5 @@ enum vc_status vc_storages_make(struct vc_ctx *ctx, const struct vc_graph *graph
     find_uses(out);
     share_gradients(out);
     share_in_place(out);
-out:
-    return status;
+    return VC_OK;
 }

@@ -20,8 +20,6 @@ size_t vc_keys_bytes(const struct vc_keys *keys)
 
 enum vc_status vc_keys_begin(struct vc_ctx *ctx, struct vc_keys *keys)
 {
-    enum vc_status status = VC_OK;
-
     vc_free(ctx, keys->list);
     keys->list = NULL;
     keys->n_list = 0;
@@ -32,9 +30,8 @@ enum vc_status vc_keys_begin(struct vc_ctx *ctx, struct vc_keys *keys)
         keys->has_mutex = true;
     }
     keys->bins = vc_calloc_array(ctx, VC_TAG_SCRATCH, keys->range.n_bins, sizeof *keys->bins);
-    VC_TRY_ALLOC(keys->bins);
-out:
-    return status;
+    VC_CALL_ALLOC(keys->bins);
+    return VC_OK;
 }
 
 void vc_keys_add(struct vc_keys *keys, const uint32_t *counts)

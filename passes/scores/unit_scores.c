@@ -97,7 +97,6 @@ static enum vc_status add_part(struct vc_ctx *ctx, struct vc_unit_scores *to, co
 enum vc_status vc_unit_scores_add_parts(struct vc_ctx *ctx, struct vc_unit_scores *to, struct vc_unit_part *parts,
                                         size_t n)
 {
-    enum vc_status status = VC_OK;
     size_t end;
 
     if (n != 0) {
@@ -107,10 +106,9 @@ enum vc_status vc_unit_scores_add_parts(struct vc_ctx *ctx, struct vc_unit_score
         for (end = i; end < n && strcmp(parts[i].rest, parts[end].rest) == 0;) {
             end++;
         }
-        VC_TRY(add_part(ctx, to, parts + i, end - i));
+        VC_CALL(add_part(ctx, to, parts + i, end - i));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_unit_scores_end(struct vc_unit_scores *to)

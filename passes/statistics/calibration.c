@@ -182,7 +182,6 @@ enum vc_status vc_calibration_find(struct vc_ctx *ctx, const struct vc_model *fi
     const struct vc_desc *desc = item->desc;
     const struct vc_model *model;
     const struct vc_tensor *own;
-    enum vc_status status = VC_OK;
     size_t axis, index;
 
     *out = (struct vc_calibration){.file = file,
@@ -200,14 +199,14 @@ enum vc_status vc_calibration_find(struct vc_ctx *ctx, const struct vc_model *fi
     for (unsigned d = 0; d + 2 < desc->n_dims; d++) {
         out->n_matrices *= desc->shape[d];
     }
-    VC_TRY(find_of(ctx, file, model, index, axis_tail, &axis));
+    VC_CALL(find_of(ctx, file, model, index, axis_tail, &axis));
     if (axis != VC_NO_TENSOR) {
         return VC_OK;
     }
-    VC_TRY(find_of(ctx, file, model, index, sums_tail, &out->sums));
-    VC_TRY(find_of(ctx, file, model, index, counts_tail, &out->counts));
-    VC_TRY(find_of(ctx, file, model, index, moments_tail, &out->moments));
-    VC_TRY(find_of(ctx, file, model, index, means_tail, &out->means));
+    VC_CALL(find_of(ctx, file, model, index, sums_tail, &out->sums));
+    VC_CALL(find_of(ctx, file, model, index, counts_tail, &out->counts));
+    VC_CALL(find_of(ctx, file, model, index, moments_tail, &out->moments));
+    VC_CALL(find_of(ctx, file, model, index, means_tail, &out->means));
     if (out->sums == VC_NO_TENSOR) {
         out->moments = out->means = VC_NO_TENSOR;
         return VC_OK;
@@ -218,20 +217,19 @@ enum vc_status vc_calibration_find(struct vc_ctx *ctx, const struct vc_model *fi
     if (out->n_matrices != 1) { /* experts and groups have none of their own */
         out->moments = VC_NO_TENSOR;
     }
-    VC_TRY(check_tensor(ctx, file, out->sums, out->row * out->n_matrices, own->name));
+    VC_CALL(check_tensor(ctx, file, out->sums, out->row * out->n_matrices, own->name));
     if (out->counts != VC_NO_TENSOR) {
         bool one = file->tensors[out->counts].n_elems == 1; /* of all matrices */
 
-        VC_TRY(check_tensor(ctx, file, out->counts, one ? 1 : out->n_matrices, own->name));
+        VC_CALL(check_tensor(ctx, file, out->counts, one ? 1 : out->n_matrices, own->name));
     }
     if (out->moments != VC_NO_TENSOR) {
-        VC_TRY(check_tensor(ctx, file, out->moments, out->row * out->row, own->name));
+        VC_CALL(check_tensor(ctx, file, out->moments, out->row * out->row, own->name));
     }
     if (out->means != VC_NO_TENSOR) {
-        VC_TRY(check_tensor(ctx, file, out->means, out->row * out->n_matrices, own->name));
+        VC_CALL(check_tensor(ctx, file, out->means, out->row * out->n_matrices, own->name));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 uint64_t vc_calibration_elems(const struct vc_calibration *calibration)
@@ -270,17 +268,15 @@ static enum vc_status read_counts(struct vc_ctx *ctx, const struct vc_calibratio
     const struct vc_model *file = calibration->file;
     size_t n = (size_t)calibration->n_matrices;
     size_t n_read = 0;
-    enum vc_status status = VC_OK;
 
     if (calibration->counts != VC_NO_TENSOR) {
         n_read = (size_t)file->tensors[calibration->counts].n_elems;
-        VC_TRY(read_numbers(ctx, file, calibration->counts, counts));
+        VC_CALL(read_numbers(ctx, file, calibration->counts, counts));
     }
     for (size_t i = n_read; i < n; i++) {
         counts[i] = n_read != 0 ? counts[0] : 1.0f;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_calibration_load(struct vc_ctx *ctx, const struct vc_calibration *calibration, float *importance)
@@ -336,18 +332,16 @@ enum vc_status vc_calibration_load_means(struct vc_ctx *ctx, const struct vc_cal
     const struct vc_tensor *t = &calibration->file->tensors[calibration->means];
     size_t n = (size_t)t->n_elems;
     float count;
-    enum vc_status status;
 
-    VC_TRY(read_numbers(ctx, calibration->file, calibration->means, means));
-    VC_TRY(read_counts(ctx, calibration, &count));
+    VC_CALL(read_numbers(ctx, calibration->file, calibration->means, means));
+    VC_CALL(read_counts(ctx, calibration, &count));
     for (size_t i = 0; i < n; i++) {
         if (!isfinite(means[i]) || !(count >= 0.0f)) {
             return vc_fail(ctx, VC_E_FORMAT, "%s: '%s' has NaN or infinite numbers", calibration->file->path, t->name);
         }
         means[i] = count > 0.0f ? (float)((double)means[i] / (double)count) : 0.0f;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_calibration_centre(float *moments, double count, const float *means, size_t k)

@@ -55,16 +55,14 @@ enum vc_status vc_lost_columns_load(struct vc_ctx *ctx, const struct vc_calibrat
 {
     size_t k = (size_t)calibration->row;
     double count;
-    enum vc_status status;
 
-    VC_TRY(vc_calibration_load_moments(ctx, calibration, h, &count));
-    VC_TRY(centred ? vc_calibration_load_means(ctx, calibration, means) : VC_OK);
+    VC_CALL(vc_calibration_load_moments(ctx, calibration, h, &count));
+    VC_CALL(centred ? vc_calibration_load_means(ctx, calibration, means) : VC_OK);
     if (centred) {
         vc_calibration_centre(h, count, means, k);
     }
     vc_refit_prepare(h, count, k);
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_lost_columns_make(struct vc_ctx *ctx, const struct vc_calibration *calibration, const bool *gone,

@@ -53,23 +53,20 @@ enum vc_status vc_removal_reader(struct vc_ctx *ctx, const struct vc_structured 
                                  struct vc_calibration *calibration, size_t *bias, bool *is, const char **why)
 {
     const struct vc_desc *desc = item->desc;
-    enum vc_status status = VC_OK;
 
     *is = false;
     *bias = VC_NO_TENSOR;
     if (!loses_columns(s, item, why) || *why != NULL) {
         return VC_OK;
     }
-    VC_TRY(vc_calibration_find(ctx, s->options.calibration, item, true, calibration));
+    VC_CALL(vc_calibration_find(ctx, s->options.calibration, item, true, calibration));
     *why = calibration->moments == VC_NO_TENSOR ? "no second moments, so what stays is as it was"
            : desc->dtype == VC_DTYPE_F64        ? "f64 is not reconstructed"
            : calibration->row * desc->shape[0] != desc->n_elems || calibration->row > VC_TILE_ELEMS
                ? "statistics of parts of its rows"
                : NULL;
     *is = *why == NULL;
-    VC_TRY(vc_calibration_bias(ctx, calibration, item, bias));
-out:
-    return status;
+    return vc_calibration_bias(ctx, calibration, item, bias);
 }
 
 /* ---- the step ---- */
@@ -171,7 +168,6 @@ enum vc_status vc_removal_refit_add(struct vc_ctx *ctx, struct vc_structured *s,
     struct vc_item weight = *item;
     struct refit r = {.bias = VC_NO_TENSOR};
     struct vc_step *step;
-    enum vc_status status = VC_OK;
     size_t of = VC_NO_TENSOR;
     bool is_weight = false;
 
@@ -181,14 +177,14 @@ enum vc_status vc_removal_refit_add(struct vc_ctx *ctx, struct vc_structured *s,
         return VC_OK;
     }
     r.weight = item->source;
-    VC_TRY(vc_removal_reader(ctx, s, item, &r.calibration, &r.bias, &is_weight, why));
+    VC_CALL(vc_removal_reader(ctx, s, item, &r.calibration, &r.bias, &is_weight, why));
     if (!is_weight && *why == NULL) {
-        VC_TRY(vc_find_beside(ctx, item->set->model, item->set->model->tensors[item->source].name, ".bias", ".weight",
-                              &of));
-        VC_TRY(of != VC_NO_TENSOR ? vc_item_make(ctx, item->set, of, &weight) : VC_OK);
+        VC_CALL(vc_find_beside(ctx, item->set->model, item->set->model->tensors[item->source].name, ".bias", ".weight",
+                               &of));
+        VC_CALL(of != VC_NO_TENSOR ? vc_item_make(ctx, item->set, of, &weight) : VC_OK);
         r.weight = of;
-        VC_TRY(of != VC_NO_TENSOR ? vc_removal_reader(ctx, s, &weight, &r.calibration, &r.bias, &r.is_bias, why)
-                                  : VC_OK);
+        VC_CALL(of != VC_NO_TENSOR ? vc_removal_reader(ctx, s, &weight, &r.calibration, &r.bias, &r.is_bias, why)
+                                   : VC_OK);
         r.is_bias = r.is_bias && r.bias == item->source;
         *why = NULL;
     }
@@ -196,9 +192,9 @@ enum vc_status vc_removal_refit_add(struct vc_ctx *ctx, struct vc_structured *s,
         return VC_OK;
     }
     step = vc_item_add_step(ctx, item, &refit_ops);
-    VC_TRY_ALLOC(step);
+    VC_CALL_ALLOC(step);
     step->state = vc_arena_alloc(ctx, item->set->arena, sizeof r);
-    VC_TRY_ALLOC(step->state);
+    VC_CALL_ALLOC(step->state);
     memcpy(step->state, &r, sizeof r);
     step->action = VC_ACTION_REFITTED;
     step->scheme = "least squares";
@@ -206,8 +202,7 @@ enum vc_status vc_removal_refit_add(struct vc_ctx *ctx, struct vc_structured *s,
         2 * tile_floats(step) * sizeof(float) + (is_weight ? vc_lost_columns_work((size_t)r.calibration.row) : 0);
     *added = true;
     s->n_refitted += is_weight;
-out:
-    return status;
+    return VC_OK;
 }
 
 static struct vc_step *find_step(const struct vc_structured *s, const struct vc_item *item)
@@ -259,7 +254,6 @@ enum vc_status vc_removal_refit_settle(struct vc_ctx *ctx, const struct vc_struc
     struct vc_step *step = find_step(s, item);
     struct refit *r = step == NULL ? NULL : step->state;
     const struct vc_item *weight = r == NULL ? NULL : &plan->items[r->weight];
-    enum vc_status status = VC_OK;
 
     *refits = false;
     if (step == NULL) {
@@ -267,7 +261,7 @@ enum vc_status vc_removal_refit_settle(struct vc_ctx *ctx, const struct vc_struc
     }
     r->centred = r->is_bias || (r->bias != VC_NO_TENSOR && !vc_item_is_idle(&plan->items[r->bias]) &&
                                 find_step(s, &plan->items[r->bias]) != NULL);
-    VC_TRY(list_gone(ctx, s, weight, r->calibration.row, &r->gone));
+    VC_CALL(list_gone(ctx, s, weight, r->calibration.row, &r->gone));
     *refits = step->lossy = r->gone != NULL;
     if (*refits && r->centred && weight->chain->pass_first != 0) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
@@ -279,6 +273,5 @@ enum vc_status vc_removal_refit_settle(struct vc_ctx *ctx, const struct vc_struc
                                  : (size_t)(vc_lost_columns_bytes(r->calibration.row) +
                                             (r->is_bias ? weight->first->n_elems * sizeof(float) : 0) +
                                             step->in.n_elems * sizeof(double));
-out:
-    return status;
+    return VC_OK;
 }

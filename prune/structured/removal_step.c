@@ -30,16 +30,14 @@ static size_t widened_bytes(const struct vc_desc *desc)
 static enum vc_status removal_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct vc_removal_state *s = step->state;
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; step->calibrate && i < s->n_axes; i++) {
         if (s->axes[i].scored) {
-            VC_TRY(
+            VC_CALL(
                 vc_axis_sums_init(ctx, &s->axes[i].sums, step->in.shape, step->in.n_dims, s->axes[i].axis, s->power));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status removal_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
@@ -171,7 +169,6 @@ static enum vc_status copy_runs(struct vc_ctx *ctx, const struct vc_step *step, 
     uint64_t end = first + vc_min_u64(run_end - first, piece->n);
     size_t left = piece->n - (size_t)(end - first);
     size_t last = r;
-    enum vc_status status;
 
     if ((end - first) * size >= LONG_BYTES) {
         *done = (size_t)(end - first);
@@ -188,7 +185,7 @@ static enum vc_status copy_runs(struct vc_ctx *ctx, const struct vc_step *step, 
         left -= (size_t)n;
         last++;
     }
-    VC_TRY(vc_step_read(ctx, input, piece->start + first, (size_t)(end - first), stretch));
+    VC_CALL(vc_step_read(ctx, input, piece->start + first, (size_t)(end - first), stretch));
     *done = 0;
     for (; r <= last; r++) {
         uint64_t from = vc_max_u64(cut->runs[r].first * cut->inner, first);
@@ -197,8 +194,7 @@ static enum vc_status copy_runs(struct vc_ctx *ctx, const struct vc_step *step, 
         copy_few(to + *done * size, stretch + (size_t)(from - first) * size, n, size);
         *done += n;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status removal_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
@@ -210,7 +206,6 @@ static enum vc_status removal_apply(struct vc_ctx *ctx, struct vc_step *step, co
     uint64_t line_len = cut->n_kept * cut->inner;
     size_t size = vc_dtype_size(step->in.dtype);
     struct piece piece;
-    enum vc_status status = VC_OK;
     size_t n = 0;
 
     while (n < tile->n_elems) {
@@ -221,11 +216,10 @@ static enum vc_status removal_apply(struct vc_ctx *ctx, struct vc_step *step, co
         for (piece.start = line_start(step, flat / line_len); n < end; n += done) {
             piece.at = (tile->first + n) % line_len;
             piece.n = end - n;
-            VC_TRY(copy_runs(ctx, step, in->input, &piece, (char *)out->data + n * size, scratch, &done));
+            VC_CALL(copy_runs(ctx, step, in->input, &piece, (char *)out->data + n * size, scratch, &done));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static const struct vc_step_ops removal_ops = {.calibrate = removal_calibrate,
@@ -296,13 +290,12 @@ enum vc_status vc_removal_add(struct vc_ctx *ctx, const struct vc_structured *s,
 {
     struct vc_removal_state *state;
     struct vc_step *step;
-    enum vc_status status = VC_OK;
     size_t sums = 0;
     size_t first;
     size_t n = vc_structured_find(s, item, &first);
 
     state = vc_arena_alloc(ctx, item->set->arena, sizeof *state + (n + 1) * sizeof state->axes[0]);
-    VC_TRY_ALLOC(state);
+    VC_CALL_ALLOC(state);
     memset(state, 0, sizeof *state + (n + 1) * sizeof state->axes[0]);
     state->power = s->options.score == VC_STRUCTURED_L2 ? 2 : 1;
     list_axes(s, item, first, n, state);
@@ -310,7 +303,7 @@ enum vc_status vc_removal_add(struct vc_ctx *ctx, const struct vc_structured *s,
         return vc_item_keep(ctx, item, "copied bit for bit");
     }
     step = vc_item_add_step(ctx, item, &removal_ops);
-    VC_TRY_ALLOC(step);
+    VC_CALL_ALLOC(step);
     step->state = state;
     step->action = VC_ACTION_CUT;
     step->regroups = true;
@@ -329,9 +322,7 @@ enum vc_status vc_removal_add(struct vc_ctx *ctx, const struct vc_structured *s,
         }
     }
     step->scratch_bytes = vc_max_u64(widened_bytes(&step->in) + sums, STRETCH_BYTES) + 64;
-    VC_TRY(vc_removal_settle(ctx, s, item, false));
-out:
-    return status;
+    return vc_removal_settle(ctx, s, item, false);
 }
 
 /* ---- settling ---- */
@@ -452,14 +443,13 @@ enum vc_status vc_removal_settle(struct vc_ctx *ctx, const struct vc_structured 
     struct vc_step *step = vc_removal_step(s, item);
     struct vc_removal_state *state = step->state;
     uint64_t *shape = vc_arena_alloc(ctx, item->set->arena, (step->in.n_dims + 1) * sizeof *shape);
-    enum vc_status status = VC_OK;
     uint64_t n_elems = 1;
 
-    VC_TRY_ALLOC(shape);
+    VC_CALL_ALLOC(shape);
     memcpy(shape, step->in.shape, step->in.n_dims * sizeof *shape);
     for (size_t i = 0; i < state->n_axes; i++) {
         state->axes[i].n_kept = count_kept(s, item, &state->axes[i]);
-        VC_TRY(final ? list_runs(ctx, s, item, &state->axes[i]) : VC_OK);
+        VC_CALL(final ? list_runs(ctx, s, item, &state->axes[i]) : VC_OK);
         shape[state->axes[i].axis] = state->axes[i].n_kept;
     }
     for (unsigned d = 0; d < step->in.n_dims; d++) {
@@ -468,8 +458,7 @@ enum vc_status vc_removal_settle(struct vc_ctx *ctx, const struct vc_structured 
     step->out.shape = shape;
     step->out.n_elems = n_elems;
     step->scheme = shape_text(ctx, item, &step->out);
-    VC_TRY_ALLOC(step->scheme);
+    VC_CALL_ALLOC(step->scheme);
     vc_item_replan(item);
-out:
-    return status;
+    return VC_OK;
 }

@@ -86,13 +86,12 @@ static enum vc_status structured_plan(struct vc_ctx *ctx, struct vc_pass *pass, 
     const struct vc_desc *desc = item->desc;
     bool quantized = desc->quant != NULL || vc_dtype_is_quantized(desc->dtype);
     const char *why;
-    enum vc_status status = VC_OK;
     size_t first;
     size_t n = vc_structured_find(s, item, &first);
     bool refitted;
 
     if (n == 0) {
-        VC_TRY(vc_removal_refit_add(ctx, s, item, &refitted, &why));
+        VC_CALL(vc_removal_refit_add(ctx, s, item, &refitted, &why));
         return refitted ? VC_OK : keep(ctx, s, item);
     }
     if (!same_shape(desc, item->first)) {
@@ -111,19 +110,18 @@ static enum vc_status structured_plan(struct vc_ctx *ctx, struct vc_pass *pass, 
                        vc_option(ctx, "include=false"));
     }
     if (quantized && vc_decode_can(desc)) {
-        VC_TRY(vc_decode_add(ctx, item, false));
+        VC_CALL(vc_decode_add(ctx, item, false));
     }
     if (vc_dtype_size(item->desc->dtype) == 0) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "is %s, whose elements cannot be taken apart",
                        vc_dtype_name(item->desc->dtype));
     }
-    VC_TRY(vc_removal_refit_add(ctx, s, item, &refitted, &why));
-    VC_TRY(vc_removal_add(ctx, s, item));
+    VC_CALL(vc_removal_refit_add(ctx, s, item, &refitted, &why));
+    VC_CALL(vc_removal_add(ctx, s, item));
     if (vc_removal_step(s, item) != NULL) {
         vc_removal_step(s, item)->why = why;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* What has a place in a group, but is not planned: a part of a quantized weight, or no weight at all. */
@@ -153,30 +151,27 @@ static enum vc_status settle_refit(struct vc_ctx *ctx, const struct vc_structure
                                    struct vc_item *item)
 {
     bool refits = false;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(s->options.reconstruct ? vc_removal_refit_settle(ctx, s, plan, item, &refits) : VC_OK);
+    VC_CALL(s->options.reconstruct ? vc_removal_refit_settle(ctx, s, plan, item, &refits) : VC_OK);
     if (!refits && vc_removal_step(s, item) == NULL && item->chain->n_steps > item->chain->pass_first) {
         size_t first;
 
         vc_item_undo(ctx, item);
-        VC_TRY(vc_structured_find(s, item, &first) == 0 ? keep(ctx, s, item) : VC_OK);
+        VC_CALL(vc_structured_find(s, item, &first) == 0 ? keep(ctx, s, item) : VC_OK);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The shapes of all steps: by counts, or for good. */
 static enum vc_status settle(struct vc_ctx *ctx, struct vc_structured *s, struct vc_plan *plan, bool final)
 {
-    enum vc_status status = VC_OK;
     const char *why;
 
     for (size_t i = 0; i < plan->n_items; i++) {
         struct vc_step *step = vc_removal_step(s, &plan->items[i]);
 
         if (step == NULL) {
-            VC_TRY(final ? settle_refit(ctx, s, plan, &plan->items[i]) : VC_OK);
+            VC_CALL(final ? settle_refit(ctx, s, plan, &plan->items[i]) : VC_OK);
             continue;
         }
         step->calibrate = step->calibrate && !final;
@@ -187,14 +182,13 @@ static enum vc_status settle(struct vc_ctx *ctx, struct vc_structured *s, struct
             bool refitted;
 
             vc_item_undo(ctx, &plan->items[i]);
-            VC_TRY(vc_item_keep(ctx, &plan->items[i], "nothing of its group goes"));
-            VC_TRY(
+            VC_CALL(vc_item_keep(ctx, &plan->items[i], "nothing of its group goes"));
+            VC_CALL(
                 vc_removal_refit_add(ctx, s, &plan->items[i], &refitted, &why)); /* a bias of one that loses columns */
         }
-        VC_TRY(final ? settle_refit(ctx, s, plan, &plan->items[i]) : VC_OK);
+        VC_CALL(final ? settle_refit(ctx, s, plan, &plan->items[i]) : VC_OK);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static bool calibrates(const struct vc_structured *s, const struct vc_plan *plan)
@@ -212,43 +206,37 @@ static bool calibrates(const struct vc_structured *s, const struct vc_plan *plan
 /* With the scores at hand, or where none are needed. */
 static enum vc_status finish(struct vc_ctx *ctx, struct vc_structured *s, struct vc_plan *plan)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_structured_select(ctx, s, plan));
-    VC_TRY(vc_structured_check_any(ctx, s));
-    VC_TRY(settle(ctx, s, plan, true));
-    VC_TRY(vc_structured_renumber(ctx, s, plan));
-    VC_TRY(vc_structured_edit_graph(ctx, s, plan));
-    VC_TRY(vc_structured_report(ctx, s, plan));
-out:
-    return status;
+    VC_CALL(vc_structured_select(ctx, s, plan));
+    VC_CALL(vc_structured_check_any(ctx, s));
+    VC_CALL(settle(ctx, s, plan, true));
+    VC_CALL(vc_structured_renumber(ctx, s, plan));
+    VC_CALL(vc_structured_edit_graph(ctx, s, plan));
+    return vc_structured_report(ctx, s, plan);
 }
 
 /* Edits first, so that what a configuration cannot say is refused before weights are read. */
 static enum vc_status structured_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan)
 {
     struct vc_structured *s = pass->self;
-    enum vc_status status;
 
-    VC_TRY(check_planned(ctx, s, plan));
+    VC_CALL(check_planned(ctx, s, plan));
     if (s->options.reconstruct && s->n_refitted == 0) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: has second moments of no weight that loses columns",
                        s->options.calibration->path);
     }
-    VC_TRY(settle(ctx, s, plan, false));
-    VC_TRY(vc_structured_edit(ctx, s, plan));
-    VC_TRY(vc_rules_unmatched(ctx, &s->arena, s->options.rules, s->options.n_rules, plan->model, &pass->note));
+    VC_CALL(settle(ctx, s, plan, false));
+    VC_CALL(vc_structured_edit(ctx, s, plan));
+    VC_CALL(vc_rules_unmatched(ctx, &s->arena, s->options.rules, s->options.n_rules, plan->model, &pass->note));
     if (s->changed) {
         pass->note = pass->note == NULL ? VC_STATISTICS_NOTE
                                         : vc_arena_printf(ctx, plan->arena, "%s; %s", pass->note, VC_STATISTICS_NOTE);
-        VC_TRY(pass->note == NULL ? VC_E_NOMEM : VC_OK);
+        VC_CALL(pass->note == NULL ? VC_E_NOMEM : VC_OK);
     }
-    VC_TRY(vc_structured_note_experts(ctx, s, plan));
+    VC_CALL(vc_structured_note_experts(ctx, s, plan));
     if (!calibrates(s, plan)) {
-        VC_TRY(finish(ctx, s, plan));
+        VC_CALL(finish(ctx, s, plan));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status structured_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan, size_t round)

@@ -79,7 +79,6 @@ static const char *tensor_of(const struct vc_coupling *c)
 static enum vc_status try_shared(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_coupling *c,
                                  uint64_t times, bool counted, struct vc_removal_group *group, bool *found)
 {
-    enum vc_status status = VC_OK;
     bool expert = false;
     bool all = false;
 
@@ -87,15 +86,14 @@ static enum vc_status try_shared(struct vc_ctx *ctx, const struct vc_structured 
     if (times == 0 || c->n_units % times != 0) {
         return VC_OK;
     }
-    VC_TRY(vc_program_states(ctx, &s->program, VC_EDIT_EXPERT, c->n_units / times, tensor_of(c), &expert));
-    VC_TRY(vc_program_states(ctx, &s->program, VC_EDIT_INTERMEDIATE, c->n_units / times, tensor_of(c), &all));
+    VC_CALL(vc_program_states(ctx, &s->program, VC_EDIT_EXPERT, c->n_units / times, tensor_of(c), &expert));
+    VC_CALL(vc_program_states(ctx, &s->program, VC_EDIT_INTERMEDIATE, c->n_units / times, tensor_of(c), &all));
     if (expert || all) {
         group->key = expert && all && !counted ? VC_EDIT_SHARED : expert ? VC_EDIT_EXPERT : VC_EDIT_INTERMEDIATE;
         group->times = times;
         *found = true;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Shared experts whose width has no key are so many times as wide as one of the others as the configuration says that
@@ -103,15 +101,12 @@ out:
 static enum vc_status key_of_shared(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_coupling *c,
                                     struct vc_removal_group *group)
 {
-    enum vc_status status = VC_OK;
     uint64_t n_shared = 0;
     bool found = false;
 
-    VC_TRY(vc_program_shared_experts(ctx, &s->program, &n_shared));
-    VC_TRY(try_shared(ctx, s, c, n_shared, true, group, &found));
-    VC_TRY(found ? VC_OK : try_shared(ctx, s, c, 1, false, group, &found));
-out:
-    return status;
+    VC_CALL(vc_program_shared_experts(ctx, &s->program, &n_shared));
+    VC_CALL(try_shared(ctx, s, c, n_shared, true, group, &found));
+    return found ? VC_OK : try_shared(ctx, s, c, 1, false, group, &found);
 }
 
 /* What the size of the group is called: a width has a key of its own where the configuration states it by that. */
@@ -122,20 +117,18 @@ static enum vc_status key_of(struct vc_ctx *ctx, const struct vc_structured *s, 
                                             [VC_UNIT_HEADS] = VC_EDIT_KV_HEADS,
                                             [VC_UNIT_EXPERTS] = VC_EDIT_EXPERTS,
                                             [VC_UNIT_HIDDEN] = VC_EDIT_HIDDEN};
-    enum vc_status status = VC_OK;
     bool says = false;
 
     group->key = keys[c->unit];
     group->times = 1;
     if (c->unit == VC_UNIT_NEURONS && own != VC_EDIT_INTERMEDIATE) {
-        VC_TRY(vc_program_states(ctx, &s->program, own, c->n_units, tensor_of(c), &says));
+        VC_CALL(vc_program_states(ctx, &s->program, own, c->n_units, tensor_of(c), &says));
         group->key = says ? own : group->key;
     }
     if (!says && own == VC_EDIT_SHARED && c->unit == VC_UNIT_NEURONS) {
-        VC_TRY(key_of_shared(ctx, s, c, group));
+        VC_CALL(key_of_shared(ctx, s, c, group));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Groups of one size and one part of the model are many: the configuration is asked once. */
@@ -143,7 +136,6 @@ enum vc_status vc_structured_find_keys(struct vc_ctx *ctx, struct vc_structured 
 {
     enum vc_edit_key own_before = VC_EDIT_INTERMEDIATE;
     const struct vc_removal_group *before = NULL;
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; i < s->n_groups; i++) {
         const struct vc_coupling *c = s->groups[i].coupling;
@@ -154,28 +146,25 @@ enum vc_status vc_structured_find_keys(struct vc_ctx *ctx, struct vc_structured 
             s->groups[i].key = before->key;
             s->groups[i].times = before->times;
         } else {
-            VC_TRY(key_of(ctx, s, c, own, &s->groups[i]));
+            VC_CALL(key_of(ctx, s, c, own, &s->groups[i]));
         }
         own_before = own;
         before = &s->groups[i];
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_structured_is_experts(struct vc_ctx *ctx, const struct vc_structured *s, const char *name,
                                         const struct vc_desc *first, bool *is)
 {
     enum vc_edit_key key = key_of_name(name);
-    enum vc_status status = VC_OK;
     bool says = false;
 
     for (unsigned d = 0; key == VC_EDIT_SHARED && !says && d < first->n_dims; d++) {
-        VC_TRY(vc_program_states(ctx, &s->program, key, first->shape[d], name, &says));
+        VC_CALL(vc_program_states(ctx, &s->program, key, first->shape[d], name, &says));
     }
     *is = key == VC_EDIT_EXPERT || (key == VC_EDIT_SHARED && !says);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Heads of queries that share one of keys and values: their rows are so many times as many. A table with one number for
@@ -201,26 +190,24 @@ enum vc_status vc_structured_unsaid(struct vc_ctx *ctx, struct vc_structured *s,
 {
     const struct vc_coupling *c = group->coupling;
     static const char *const units[] = {"neurons", "heads", "experts", "numbers of the hidden size"};
-    enum vc_status status = VC_OK;
     bool says = true;
 
     *reason = NULL;
     if (!asks_configuration(s) || s->plain) {
         return VC_OK;
     }
-    VC_TRY(vc_program_states(ctx, &s->program, group->key, c->n_units / group->times, tensor_of(c), &says));
+    VC_CALL(vc_program_states(ctx, &s->program, group->key, c->n_units / group->times, tensor_of(c), &says));
     if (!says && c->unit == VC_UNIT_HEADS) { /* as many of queries as of keys: one key for both */
-        VC_TRY(vc_program_states(ctx, &s->program, VC_EDIT_HEADS, c->n_units * queries_of(c), tensor_of(c), &says));
+        VC_CALL(vc_program_states(ctx, &s->program, VC_EDIT_HEADS, c->n_units * queries_of(c), tensor_of(c), &says));
     }
-    VC_TRY(says ? vc_structured_has_role(ctx, s, &s->role, plan, group, &says) : VC_OK);
+    VC_CALL(says ? vc_structured_has_role(ctx, s, &s->role, plan, group, &says) : VC_OK);
     if (!says) {
         *reason = vc_arena_printf(ctx, plan->arena, "%s has no key for its %llu %s",
                                   s->program.kind == VC_PROGRAM_CONFIG ? "config.json" : "the metadata",
                                   (unsigned long long)c->n_units, units[c->unit]);
-        VC_TRY_ALLOC(*reason);
+        VC_CALL_ALLOC(*reason);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Another group that the configuration says with the same number, and that does not lose as many units; not what has
@@ -228,8 +215,6 @@ out:
 static enum vc_status find_other(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan,
                                  const struct vc_removal_group *group, const struct vc_removal_group **found)
 {
-    enum vc_status status = VC_OK;
-
     *found = NULL;
     for (size_t i = 0; i < s->n_groups && *found == NULL; i++) {
         const struct vc_removal_group *other = &s->groups[i];
@@ -238,12 +223,11 @@ static enum vc_status find_other(struct vc_ctx *ctx, struct vc_structured *s, co
         if (other->coupling->unit == group->coupling->unit && other->key == group->key &&
             other->coupling->n_units == group->coupling->n_units &&
             (other->reason != NULL || other->n_go != group->n_go)) {
-            VC_TRY(vc_structured_has_role(ctx, s, &s->role, plan, other, &same));
+            VC_CALL(vc_structured_has_role(ctx, s, &s->role, plan, other, &same));
         }
         *found = same ? other : NULL;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status refuse_uneven(struct vc_ctx *ctx, const struct vc_structured *s,
@@ -294,14 +278,13 @@ static enum vc_status edit_group(struct vc_ctx *ctx, struct vc_structured *s, st
     const struct vc_coupling *c = group->coupling;
     uint64_t after = c->n_units - group->n_go;
     const struct vc_removal_group *other;
-    enum vc_status status;
 
-    VC_TRY(find_other(ctx, s, plan, group, &other));
+    VC_CALL(find_other(ctx, s, plan, group, &other));
     if (other != NULL) {
         return refuse_uneven(ctx, s, group, other);
     }
     if (c->unit == VC_UNIT_HEADS) {
-        VC_TRY(add_edit(ctx, plan, VC_EDIT_HEADS, c->n_units * queries_of(c), after * queries_of(c)));
+        VC_CALL(add_edit(ctx, plan, VC_EDIT_HEADS, c->n_units * queries_of(c), after * queries_of(c)));
     }
     if (after % group->times != 0) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
@@ -310,9 +293,7 @@ static enum vc_status edit_group(struct vc_ctx *ctx, struct vc_structured *s, st
                        c->name, (unsigned long long)after, (unsigned long long)c->n_units,
                        (unsigned long long)group->times, vc_option(ctx, "round_to"));
     }
-    VC_TRY(add_edit(ctx, plan, group->key, c->n_units / group->times, after / group->times));
-out:
-    return status;
+    return add_edit(ctx, plan, group->key, c->n_units / group->times, after / group->times);
 }
 
 /* Lays the output out, so that its writer says what it has no key for. Where that is not known without a run, it says
@@ -361,8 +342,6 @@ out:
 
 enum vc_status vc_structured_note_experts(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t i = 0; s->program.kind == VC_PROGRAM_CONFIG && i < s->n_groups; i++) {
         const struct vc_removal_group *group = &s->groups[i];
         const struct vc_coupling_member *m = &group->coupling->members[0];
@@ -378,12 +357,11 @@ enum vc_status vc_structured_note_experts(struct vc_ctx *ctx, struct vc_structur
                                            s->pass.note != NULL ? s->pass.note : "", s->pass.note != NULL ? "; " : "",
                                            (unsigned long long)left, (unsigned long long)(left * size),
                                            vc_option(ctx, "round_to"), (unsigned)(16 / size));
-            VC_TRY_ALLOC(s->pass.note);
+            VC_CALL_ALLOC(s->pass.note);
             break;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_structured_edit_graph(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan)

@@ -130,15 +130,12 @@ out:
 
 enum vc_status vc_structured_renumber(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t i = 0; i < s->n_groups; i++) {
         const struct vc_removal_group *group = &s->groups[i];
 
         if (group->reason == NULL && group->names.prefix != NULL && group->n_go != 0) {
-            VC_TRY(renumber_group(ctx, plan, group));
+            VC_CALL(renumber_group(ctx, plan, group));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }

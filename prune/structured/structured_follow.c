@@ -210,58 +210,50 @@ out:
 static enum vc_status has_expert_key(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan,
                                      bool *has)
 {
-    enum vc_status status = VC_OK;
-
     *has = vc_edit_find(plan->edits, plan->n_edits, VC_EDIT_EXPERT) != NULL;
     for (size_t i = 0; i < plan->n_items && !*has; i++) {
         const struct vc_desc *first = plan->items[i].first;
         bool expert = false;
 
-        VC_TRY(vc_structured_is_experts(ctx, s, name_of(plan, &plan->items[i]), first, &expert));
+        VC_CALL(vc_structured_is_experts(ctx, s, name_of(plan, &plan->items[i]), first, &expert));
         for (unsigned d = 0; expert && !*has && d < first->n_dims; d++) {
-            VC_TRY(vc_program_says(ctx, &s->program, VC_EDIT_EXPERT, first->shape[d], has));
+            VC_CALL(vc_program_says(ctx, &s->program, VC_EDIT_EXPERT, first->shape[d], has));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* What an edit of a width would leave as it is: experts, and those that are shared. */
 static enum vc_status check_experts(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan,
                                     const struct vc_edit *edit)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t i = 0; i < plan->n_items; i++) {
         const struct vc_item *item = &plan->items[i];
         bool follows;
 
-        VC_TRY(vc_structured_is_experts(ctx, s, name_of(plan, item), item->first, &follows));
+        VC_CALL(vc_structured_is_experts(ctx, s, name_of(plan, item), item->first, &follows));
         if (follows && !item->dropped && !item->tied && stays_wide(item, edit)) {
-            VC_TRY(refuse(ctx, name_of(plan, item), "the width of experts"));
+            VC_CALL(refuse(ctx, name_of(plan, item), "the width of experts"));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_structured_check_follow(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan)
 {
     bool own = false;
-    enum vc_status status;
 
-    VC_TRY(check_layers(ctx, plan));
-    VC_TRY(has_expert_key(ctx, s, plan, &own));
+    VC_CALL(check_layers(ctx, plan));
+    VC_CALL(has_expert_key(ctx, s, plan, &own));
     for (size_t e = 0; e < plan->n_edits; e++) {
         const struct vc_edit *edit = &plan->edits[e];
 
         if (edit->key == VC_EDIT_EXPERT || (edit->key == VC_EDIT_INTERMEDIATE && !own)) {
-            VC_TRY(check_experts(ctx, s, plan, edit));
+            VC_CALL(check_experts(ctx, s, plan, edit));
         }
         if (edit->key == VC_EDIT_INTERMEDIATE) {
-            VC_TRY(check_other_layers(ctx, plan, edit));
+            VC_CALL(check_other_layers(ctx, plan, edit));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }

@@ -310,14 +310,13 @@ static bool same_place(const struct vc_removal_member *a, const struct vc_remova
 
 static enum vc_status list_members(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)
 {
-    enum vc_status status = VC_OK;
     size_t n = 0;
 
     for (size_t i = 0; i < s->n_groups; i++) {
         n += s->groups[i].reason == NULL ? s->groups[i].coupling->n_members : 0;
     }
     s->members = vc_arena_alloc(ctx, plan->arena, (n + 1) * sizeof *s->members);
-    VC_TRY_ALLOC(s->members);
+    VC_CALL_ALLOC(s->members);
     s->n_members = 0;
     for (size_t i = 0; i < s->n_groups; i++) {
         const struct vc_coupling *c = s->groups[i].coupling;
@@ -342,8 +341,7 @@ static enum vc_status list_members(struct vc_ctx *ctx, struct vc_structured *s, 
         }
     }
     s->n_members = n;
-out:
-    return status;
+    return VC_OK;
 }
 
 size_t vc_structured_find(const struct vc_structured *s, const struct vc_item *item, size_t *first)
@@ -523,44 +521,41 @@ enum vc_status vc_structured_check_any(struct vc_ctx *ctx, const struct vc_struc
 
 enum vc_status vc_structured_list(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)
 {
-    enum vc_status status;
     bool any = false;
 
     s->plain = plan->layout != NULL && strcmp(plan->layout, "plain") == 0;
-    VC_TRY(vc_model_program(ctx, plan->model, plan->arena, &s->program));
-    VC_TRY(plan->n_edits != 0 ? vc_program_edit(ctx, plan->edits, plan->n_edits, plan->arena, &s->program) : VC_OK);
-    VC_TRY(find_couplings(ctx, s, plan, &s->couplings));
+    VC_CALL(vc_model_program(ctx, plan->model, plan->arena, &s->program));
+    VC_CALL(plan->n_edits != 0 ? vc_program_edit(ctx, plan->edits, plan->n_edits, plan->arena, &s->program) : VC_OK);
+    VC_CALL(find_couplings(ctx, s, plan, &s->couplings));
     s->n_groups = vc_couplings_count(s->couplings);
     s->groups = vc_arena_alloc(ctx, plan->arena, (s->n_groups + 1) * sizeof *s->groups);
-    VC_TRY_ALLOC(s->groups);
+    VC_CALL_ALLOC(s->groups);
     for (size_t i = 0; i < s->n_groups; i++) {
         s->groups[i] = (struct vc_removal_group){.coupling = vc_coupling(s->couplings, i)};
     }
-    VC_TRY(vc_structured_find_keys(ctx, s));
-    VC_TRY(sort_removals(ctx, s, plan));
+    VC_CALL(vc_structured_find_keys(ctx, s));
+    VC_CALL(sort_removals(ctx, s, plan));
     for (size_t i = 0; i < s->n_groups; i++) {
         struct vc_removal_group *group = &s->groups[i];
         size_t n;
 
         n = (size_t)group->coupling->n_units;
-        VC_TRY(check_members(ctx, group->coupling, plan));
-        VC_TRY(judge(ctx, s, plan, group));
+        VC_CALL(check_members(ctx, group->coupling, plan));
+        VC_CALL(judge(ctx, s, plan, group));
         any = any || group->reason == NULL;
         if (group->reason == NULL) {
             group->goes = vc_arena_alloc(ctx, plan->arena, n + 1);
-            VC_TRY_ALLOC(group->goes);
+            VC_CALL_ALLOC(group->goes);
             memset(group->goes, 0, n + 1);
         }
         if (group->reason == NULL && s->options.n_remove == 0) {
             group->scores = vc_arena_alloc(ctx, plan->arena, (n + 1) * sizeof *group->scores);
-            VC_TRY_ALLOC(group->scores);
+            VC_CALL_ALLOC(group->scores);
             memset(group->scores, 0, (n + 1) * sizeof *group->scores);
         }
     }
-    VC_TRY(take_removals(ctx, s, plan));
-    VC_TRY(any ? VC_OK : refuse_nothing(ctx, s));
-    VC_TRY(vc_structured_match_graph(ctx, s, plan));
-    VC_TRY(list_members(ctx, s, plan));
-out:
-    return status;
+    VC_CALL(take_removals(ctx, s, plan));
+    VC_CALL(any ? VC_OK : refuse_nothing(ctx, s));
+    VC_CALL(vc_structured_match_graph(ctx, s, plan));
+    return list_members(ctx, s, plan);
 }

@@ -159,8 +159,6 @@ static void remove_unit(struct reader *r, const struct vc_coupling *c, uint64_t 
 static enum vc_status list_readers(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan,
                                    const struct vc_removal_group *group, struct reader *readers, size_t *n)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t i = 0; i < s->n_members; i++) {
         const struct vc_coupling_member *m = s->members[i].member;
         const struct vc_item *item = &plan->items[s->members[i].tensor];
@@ -173,8 +171,8 @@ static enum vc_status list_readers(struct vc_ctx *ctx, const struct vc_structure
         if (&s->groups[s->members[i].group] != group || !vc_structured_counts(s, m, 2)) {
             continue;
         }
-        VC_TRY(vc_item_make(ctx, item->set, item->source, &source));
-        VC_TRY(vc_removal_reader(ctx, s, &source, &calibration, &bias, &is, &why));
+        VC_CALL(vc_item_make(ctx, item->set, item->source, &source));
+        VC_CALL(vc_removal_reader(ctx, s, &source, &calibration, &bias, &is, &why));
         if (is && item->chain->pass_first != 0) {
             return vc_fail(
                 ctx, VC_E_UNSUPPORTED,
@@ -183,11 +181,10 @@ static enum vc_status list_readers(struct vc_ctx *ctx, const struct vc_structure
         }
         if (is) {
             readers[*n].member = m;
-            VC_TRY(load(ctx, item, &calibration, bias != VC_NO_TENSOR, &readers[(*n)++]));
+            VC_CALL(load(ctx, item, &calibration, bias != VC_NO_TENSOR, &readers[(*n)++]));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_structured_obs(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan,

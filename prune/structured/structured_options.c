@@ -48,58 +48,51 @@ enum vc_status vc_structured_check(struct vc_ctx *ctx, struct vc_structured *s)
 static enum vc_status copy_sets(struct vc_ctx *ctx, struct vc_structured *s)
 {
     struct vc_structured_options *o = &s->options;
-    enum vc_status status = VC_OK;
 
     s->sets = vc_arena_alloc(ctx, &s->arena, (o->n_sets + 1) * sizeof *s->sets);
-    VC_TRY_ALLOC(s->sets);
+    VC_CALL_ALLOC(s->sets);
     for (size_t i = 0; i < o->n_sets; i++) {
         s->sets[i].glob = vc_arena_printf(ctx, &s->arena, "%s", o->sets[i].glob);
-        VC_TRY_ALLOC(s->sets[i].glob);
-        VC_TRY(parse_share(ctx, "sets", o->sets[i].sparsity, &s->sets[i].share));
+        VC_CALL_ALLOC(s->sets[i].glob);
+        VC_CALL(parse_share(ctx, "sets", o->sets[i].sparsity, &s->sets[i].share));
     }
     o->sets = NULL;
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status copy_removals(struct vc_ctx *ctx, struct vc_structured *s)
 {
     struct vc_structured_options *o = &s->options;
     struct vc_structured_units *own = vc_arena_alloc(ctx, &s->arena, (o->n_remove + 1) * sizeof *own);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(own);
+    VC_CALL_ALLOC(own);
     for (size_t i = 0; i < o->n_remove; i++) {
         uint64_t *units = vc_arena_alloc(ctx, &s->arena, (o->remove[i].n + 1) * sizeof *units);
 
-        VC_TRY_ALLOC(units);
+        VC_CALL_ALLOC(units);
         own[i] = o->remove[i];
         own[i].tensor = vc_arena_printf(ctx, &s->arena, "%s", o->remove[i].tensor);
-        VC_TRY_ALLOC(own[i].tensor);
+        VC_CALL_ALLOC(own[i].tensor);
         for (size_t k = 0; k < o->remove[i].n; k++) {
             units[k] = o->remove[i].units[k];
         }
         own[i].units = units;
     }
     o->remove = own;
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_structured_copy(struct vc_ctx *ctx, struct vc_structured *s)
 {
     struct vc_structured_options *o = &s->options;
-    enum vc_status status;
 
-    VC_TRY(vc_rules_copy(ctx, &s->arena, o->rules, o->n_rules, &o->rules));
+    VC_CALL(vc_rules_copy(ctx, &s->arena, o->rules, o->n_rules, &o->rules));
     if (o->share != NULL) {
         o->share = vc_arena_printf(ctx, &s->arena, "%s", o->share);
-        VC_TRY_ALLOC(o->share);
+        VC_CALL_ALLOC(o->share);
     }
-    VC_TRY(copy_sets(ctx, s));
-    VC_TRY(copy_removals(ctx, s));
-out:
-    return status;
+    VC_CALL(copy_sets(ctx, s));
+    return copy_removals(ctx, s);
 }
 
 /* "neurons,heads" */

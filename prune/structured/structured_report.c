@@ -6,37 +6,33 @@ static enum vc_status list_names(struct vc_ctx *ctx, struct vc_plan *plan, const
                                  struct vc_report_group *out)
 {
     const char **names = vc_arena_alloc(ctx, plan->arena, (c->n_members + 1) * sizeof *names);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(names);
+    VC_CALL_ALLOC(names);
     for (size_t i = 0; i < c->n_members; i++) {
         const struct vc_coupling_member *m = &c->members[i];
 
         names[i] = m->whole ? vc_arena_printf(ctx, plan->arena, "%s@%llu", m->tensor, (unsigned long long)m->unit)
                             : vc_arena_printf(ctx, plan->arena, "%s:%u", m->tensor, m->axis);
-        VC_TRY_ALLOC(names[i]);
+        VC_CALL_ALLOC(names[i]);
     }
     out->members = names;
     out->n_members = c->n_members;
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status list_removed(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_removal_group *group,
                                    struct vc_report_group *out)
 {
     uint64_t *removed = vc_arena_alloc(ctx, plan->arena, ((size_t)group->n_go + 1) * sizeof *removed);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(removed);
+    VC_CALL_ALLOC(removed);
     for (uint64_t u = 0; group->reason == NULL && u < group->coupling->n_units; u++) {
         if (group->goes[u]) {
             removed[out->n_removed++] = u;
         }
     }
     out->removed = removed;
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status count_work(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan,
@@ -73,11 +69,10 @@ enum vc_status vc_structured_report(struct vc_ctx *ctx, struct vc_structured *s,
     static const char *const kinds[] = {"neurons", "heads", "experts", "hidden"};
     struct vc_report_removal *removal = vc_arena_alloc(ctx, plan->arena, sizeof *removal);
     struct vc_report_group *groups = vc_arena_alloc(ctx, plan->arena, (s->n_groups + 1) * sizeof *groups);
-    enum vc_status status = VC_OK;
     size_t n = 0;
 
-    VC_TRY_ALLOC(removal);
-    VC_TRY_ALLOC(groups);
+    VC_CALL_ALLOC(removal);
+    VC_CALL_ALLOC(groups);
     for (size_t i = 0; i < s->n_groups; i++) {
         const struct vc_removal_group *group = &s->groups[i];
         const struct vc_coupling *c = group->coupling;
@@ -95,18 +90,17 @@ enum vc_status vc_structured_report(struct vc_ctx *ctx, struct vc_structured *s,
                                              .removed_max = group->gone_max,
                                              .kept_min = group->kept_min,
                                              .kept_max = group->kept_max};
-        VC_TRY_ALLOC(groups[n].name);
+        VC_CALL_ALLOC(groups[n].name);
         if (group->reason != NULL) {
             groups[n].reason = vc_arena_printf(ctx, plan->arena, "%s", group->reason);
-            VC_TRY_ALLOC(groups[n].reason);
+            VC_CALL_ALLOC(groups[n].reason);
         }
-        VC_TRY(list_names(ctx, plan, c, &groups[n]));
-        VC_TRY(list_removed(ctx, plan, group, &groups[n]));
+        VC_CALL(list_names(ctx, plan, c, &groups[n]));
+        VC_CALL(list_removed(ctx, plan, group, &groups[n]));
         n++;
     }
     *removal = (struct vc_report_removal){.n_groups = n, .groups = groups};
-    VC_TRY(count_work(ctx, s, plan, removal));
+    VC_CALL(count_work(ctx, s, plan, removal));
     s->removal = removal;
-out:
-    return status;
+    return VC_OK;
 }

@@ -32,7 +32,6 @@ static struct vc_unit_scores scores_of(const struct vc_structured *s, const stru
 static enum vc_status make_scores(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)
 {
     struct vc_unit_scores scores;
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; i < s->n_members; i++) {
         struct vc_removal_group *group = &s->groups[s->members[i].group];
@@ -42,27 +41,26 @@ static enum vc_status make_scores(struct vc_ctx *ctx, struct vc_structured *s, c
         if (cut != NULL && cut->sums.ready && group->scores != NULL && !s->members[i].member->whole &&
             vc_structured_counts(s, s->members[i].member, step->in.n_dims)) {
             scores = scores_of(s, group);
-            VC_TRY(vc_unit_scores_add(ctx, &scores, s->members[i].member, cut->sums.sum));
+            VC_CALL(vc_unit_scores_add(ctx, &scores, s->members[i].member, cut->sums.sum));
             group->n_scored = scores.n_scored;
         }
     }
     for (size_t i = 0; i < s->n_groups; i++) {
         if (s->options.score == VC_STRUCTURED_OBS) {
-            VC_TRY(s->groups[i].scores != NULL && s->groups[i].reason == NULL
-                       ? vc_structured_obs(ctx, s, plan, &s->groups[i])
-                       : VC_OK);
+            VC_CALL(s->groups[i].scores != NULL && s->groups[i].reason == NULL
+                        ? vc_structured_obs(ctx, s, plan, &s->groups[i])
+                        : VC_OK);
             continue;
         }
         scores = scores_of(s, &s->groups[i]);
-        VC_TRY(s->groups[i].names.prefix != NULL && s->groups[i].scores != NULL
-                   ? vc_structured_score_tensors(ctx, s, &s->groups[i], plan, &scores)
-                   : VC_OK);
+        VC_CALL(s->groups[i].names.prefix != NULL && s->groups[i].scores != NULL
+                    ? vc_structured_score_tensors(ctx, s, &s->groups[i], plan, &scores)
+                    : VC_OK);
         if (scores.scores != NULL) {
             vc_unit_scores_end(&scores);
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the order ---- */
@@ -146,17 +144,14 @@ out:
 
 enum vc_status vc_structured_select(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)
 {
-    enum vc_status status;
-
-    VC_TRY(make_scores(ctx, s, plan));
+    VC_CALL(make_scores(ctx, s, plan));
     for (size_t i = VC_UNIT_NEURONS; i <= VC_UNIT_HIDDEN; i++) {
-        VC_TRY(divide(ctx, s, (enum vc_unit)i));
+        VC_CALL(divide(ctx, s, (enum vc_unit)i));
     }
     for (size_t i = 0; i < s->n_groups; i++) {
         if (s->groups[i].reason == NULL && s->groups[i].scores != NULL) {
-            VC_TRY(choose(ctx, &s->groups[i]));
+            VC_CALL(choose(ctx, &s->groups[i]));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }

@@ -69,19 +69,17 @@ static enum vc_status prepare(struct vc_ctx *ctx, struct vc_stated_role *role, c
                               const struct vc_structured *s, enum vc_edit_key key, uint64_t n)
 {
     const struct vc_edit twice = {.key = key, .before = n, .after = 2 * n};
-    enum vc_status status = VC_OK;
 
     if (role->known && role->key == key && role->n == n) {
         return VC_OK;
     }
     vc_structured_forget_role(ctx, role);
-    VC_TRY(try_stated(ctx, plan, &twice, 1, &s->program, &role->graph));
-    VC_TRY(role->graph != NULL ? list_params(ctx, plan, role->graph, &role->params) : VC_OK);
+    VC_CALL(try_stated(ctx, plan, &twice, 1, &s->program, &role->graph));
+    VC_CALL(role->graph != NULL ? list_params(ctx, plan, role->graph, &role->params) : VC_OK);
     role->known = true;
     role->key = key;
     role->n = n;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A part of the name between dots is a number: it is of a layer of a list. */
@@ -121,13 +119,12 @@ enum vc_status vc_structured_has_role(struct vc_ctx *ctx, const struct vc_struct
                                       const struct vc_plan *plan, const struct vc_removal_group *group, bool *has)
 {
     const struct vc_coupling *c = group->coupling;
-    enum vc_status status = VC_OK;
 
     *has = true;
     if (c->unit != VC_UNIT_NEURONS && c->unit != VC_UNIT_HIDDEN) { /* of attention and of experts there is one kind */
         return VC_OK;
     }
-    VC_TRY(prepare(ctx, role, plan, s, group->key, c->n_units / group->times));
+    VC_CALL(prepare(ctx, role, plan, s, group->key, c->n_units / group->times));
     if (role->graph == NULL) {
         *has = c->unit == VC_UNIT_HIDDEN || may_be_layer(plan, c);
         return VC_OK;
@@ -139,8 +136,7 @@ enum vc_status vc_structured_has_role(struct vc_ctx *ctx, const struct vc_struct
         *has = m->whole || param == NULL || m->axis >= param->n_dims ||
                param->shape[m->axis] != plan->items[m->index].desc->shape[m->axis];
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- what will be written ---- */

@@ -33,42 +33,37 @@ static uint64_t hash_of(const void *items, size_t number)
 
 static enum vc_status add(struct vc_ctx *ctx, struct act_graph *graph, const char *name, size_t *out)
 {
-    enum vc_status status = VC_OK;
-
     *out = find(graph, name);
     if (*out != ACT_NONE || *name == '\0') {
         return VC_OK;
     }
-    VC_TRY(vc_hash_grow(ctx, &graph->by_name, graph->n_values, hash_of, graph));
+    VC_CALL(vc_hash_grow(ctx, &graph->by_name, graph->n_values, hash_of, graph));
     *out = graph->n_values++;
     graph->values[*out] =
         (struct act_value){.name = name, .maker = ACT_NONE, .reader = ACT_NONE, .constant = ACT_NONE, .root = ACT_NONE};
     vc_hash_add(&graph->by_name, vc_hash_text(name), *out);
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status add_node(struct vc_ctx *ctx, struct act_graph *graph, size_t number)
 {
     const struct vc_program_node *node = &graph->program.nodes[number];
-    enum vc_status status = VC_OK;
     size_t v;
 
     for (size_t k = 0; k < node->n_inputs; k++) {
-        VC_TRY(add(ctx, graph, node->inputs[k], &v));
+        VC_CALL(add(ctx, graph, node->inputs[k], &v));
         if (v != ACT_NONE) {
             graph->values[v].reader = number;
             graph->values[v].n_uses++;
         }
     }
     for (size_t k = 0; k < node->n_outputs; k++) {
-        VC_TRY(add(ctx, graph, node->outputs[k], &v));
+        VC_CALL(add(ctx, graph, node->outputs[k], &v));
         if (v != ACT_NONE) {
             graph->values[v].maker = number;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_act_graph_read(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
@@ -77,9 +72,8 @@ enum vc_status vc_act_graph_read(struct vc_ctx *ctx, const struct vc_model *mode
     struct vc_program *p = &graph->program;
     size_t n = 0;
     size_t v;
-    enum vc_status status;
 
-    VC_TRY(vc_model_program(ctx, model, arena, p));
+    VC_CALL(vc_model_program(ctx, model, arena, p));
     if (p->kind != VC_PROGRAM_NODES) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "the file has no graph, and codes of activations are nodes of one: only ONNX files have "
@@ -91,25 +85,24 @@ enum vc_status vc_act_graph_read(struct vc_ctx *ctx, const struct vc_model *mode
     }
     graph->values = vc_alloc_array(ctx, VC_TAG_NAMES, n + p->n_inputs + p->n_outputs + p->n_constants + (size_t)1,
                                    sizeof *graph->values);
-    VC_TRY_ALLOC(graph->values);
+    VC_CALL_ALLOC(graph->values);
     for (size_t k = 0; k < p->n_inputs; k++) {
-        VC_TRY(add(ctx, graph, p->inputs[k].name, &v));
+        VC_CALL(add(ctx, graph, p->inputs[k].name, &v));
         graph->values[v].is_input = p->inputs[k].dtype == VC_DTYPE_F32;
     }
     for (size_t k = 0; k < p->n_constants; k++) {
-        VC_TRY(add(ctx, graph, p->constants[k].name, &v));
+        VC_CALL(add(ctx, graph, p->constants[k].name, &v));
         graph->values[v].constant = k;
         graph->values[v].is_input = false;
     }
     for (size_t k = 0; k < p->n_nodes; k++) {
-        VC_TRY(add_node(ctx, graph, k));
+        VC_CALL(add_node(ctx, graph, k));
     }
     for (size_t k = 0; k < p->n_outputs; k++) {
-        VC_TRY(add(ctx, graph, p->outputs[k].name, &v));
+        VC_CALL(add(ctx, graph, p->outputs[k].name, &v));
         graph->values[v].n_uses++;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_act_graph_release(struct vc_ctx *ctx, struct act_graph *graph)

@@ -52,16 +52,14 @@ enum vc_status vc_act_set_input_scale(struct vc_ctx *ctx, const struct vc_model 
     struct vc_quant *quant = vc_arena_alloc(ctx, item->set->arena, sizeof *quant);
     uint64_t n_columns = item->desc->shape[1]; /* the layouts take matrices [out, in] only */
     float most = 0.0f;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(quant);
-    VC_TRY(largest(ctx, statistics, name, n_columns, ".in_min", &most));
-    VC_TRY(largest(ctx, statistics, name, n_columns, ".in_max", &most));
+    VC_CALL_ALLOC(quant);
+    VC_CALL(largest(ctx, statistics, name, n_columns, ".in_min", &most));
+    VC_CALL(largest(ctx, statistics, name, n_columns, ".in_max", &most));
     *quant = *last->out.quant;
     most = most > 0.0f ? most : 1.0f; /* inputs that were always 0 */
     quant->input_scale = most / (quant->scheme == VC_SCHEME_INT8 ? 127.5f : 448.0f);
     last->out.quant = quant;
     vc_item_replan(item);
-out:
-    return status;
+    return VC_OK;
 }

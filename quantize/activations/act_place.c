@@ -108,10 +108,9 @@ static enum vc_status leave(struct vc_activations *a, const struct vc_program_no
 static enum vc_status list_layers(struct vc_ctx *ctx, struct vc_activations *a)
 {
     const struct vc_program *p = &a->graph.program;
-    enum vc_status status = VC_OK;
 
     a->layers = vc_calloc_array(ctx, VC_TAG_MISC, p->n_nodes + 1, sizeof *a->layers);
-    VC_TRY_ALLOC(a->layers);
+    VC_CALL_ALLOC(a->layers);
     for (size_t k = 0; k < p->n_nodes; k++) {
         const struct vc_program_node *node = &p->nodes[k];
         struct act_layer *layer = &a->layers[a->n_layers];
@@ -123,7 +122,7 @@ static enum vc_status list_layers(struct vc_ctx *ctx, struct vc_activations *a)
         a->n_products++;
         why = reason(a, node);
         if (why != NULL) {
-            VC_TRY(leave(a, node, why));
+            VC_CALL(leave(a, node, why));
             continue;
         }
         *layer = (struct act_layer){.node = node,
@@ -132,7 +131,7 @@ static enum vc_status list_layers(struct vc_ctx *ctx, struct vc_activations *a)
                                     .weights = vc_act_tensor(&a->graph, vc_act_input(&a->graph, node, 1)),
                                     .bias = VC_NO_TENSOR};
         if (a->layer_of[layer->weights] != ACT_NONE || layer->y == ACT_NONE) {
-            VC_TRY(leave(a, node, "another node has its weights"));
+            VC_CALL(leave(a, node, "another node has its weights"));
             continue;
         }
         layer->bias = bias_of(a, node, a->plan->items[layer->weights].desc->shape[output_axis(node)]);
@@ -142,8 +141,7 @@ static enum vc_status list_layers(struct vc_ctx *ctx, struct vc_activations *a)
         }
         a->n_layers++;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- values ---- */
@@ -218,15 +216,13 @@ static enum vc_status behind_clamp(struct vc_ctx *ctx, const struct vc_activatio
     size_t y = reader != NULL && vc_act_kind(reader) == ACT_CLAMP ? vc_act_output(&a->graph, reader, 0) : ACT_NONE;
     float range[2];
     bool found;
-    enum vc_status status = VC_OK;
 
     *out = value;
     if (y != ACT_NONE) {
-        VC_TRY(vc_act_range(ctx, a->options->calibration, a->graph.values[y].name, range, &found));
+        VC_CALL(vc_act_range(ctx, a->options->calibration, a->graph.values[y].name, range, &found));
         *out = found && range[0] >= 0.0f ? y : value;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* What a product needs to have codes behind it. */
@@ -234,30 +230,26 @@ static enum vc_status want_result(struct vc_ctx *ctx, struct vc_activations *a, 
 {
     const struct vc_program_node *reader = only_reader(a, layer->y);
     size_t y;
-    enum vc_status status = VC_OK;
 
     if (vc_act_is(layer->node, "Conv")) {
-        VC_TRY(behind_clamp(ctx, a, layer->y, &y));
+        VC_CALL(behind_clamp(ctx, a, layer->y, &y));
         want(a, y);
         a->n_norms += reader != NULL && vc_act_is(reader, "BatchNormalization");
     } else if (vc_act_is(layer->node, "MatMul") && reader != NULL && vc_act_is(reader, "Add") &&
                !all_computed(a, reader)) {
         want(a, layer->y); /* or both become a Gemm of floats */
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_act_place(struct vc_ctx *ctx, struct vc_activations *a)
 {
-    enum vc_status status;
-
-    VC_TRY(list_layers(ctx, a));
+    VC_CALL(list_layers(ctx, a));
     a->work = vc_alloc_array(ctx, VC_TAG_MISC, a->graph.n_values + 1, sizeof *a->work);
-    VC_TRY_ALLOC(a->work);
+    VC_CALL_ALLOC(a->work);
     for (size_t k = 0; k < a->n_layers; k++) {
         want(a, a->layers[k].x);
-        VC_TRY(want_result(ctx, a, &a->layers[k]));
+        VC_CALL(want_result(ctx, a, &a->layers[k]));
     }
     while (a->n_work != 0) {
         look_back(a, a->work[--a->n_work]);
@@ -268,6 +260,5 @@ enum vc_status vc_act_place(struct vc_ctx *ctx, struct vc_activations *a)
 
         a->graph.values[v].root = x < v ? a->graph.values[x].root : v;
     }
-out:
-    return status;
+    return VC_OK;
 }

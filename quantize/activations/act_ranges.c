@@ -23,7 +23,6 @@ static enum vc_status load(struct vc_ctx *ctx, const struct vc_activations *a, s
                            bool *found)
 {
     const struct vc_model *file = a->options->calibration;
-    enum vc_status status = VC_OK;
 
     *found = false;
     for (size_t k = 0; k < a->n_layers && !*found; k++) {
@@ -34,21 +33,20 @@ static enum vc_status load(struct vc_ctx *ctx, const struct vc_activations *a, s
         if (a->graph.values[a->layers[k].x].root != value) {
             continue;
         }
-        VC_TRY(vc_calibration_array(ctx, file, name, ".in_hist", &bins));
-        VC_TRY(vc_calibration_array(ctx, file, name, ".in_hist_width", &width));
+        VC_CALL(vc_calibration_array(ctx, file, name, ".in_hist", &bins));
+        VC_CALL(vc_calibration_array(ctx, file, name, ".in_hist_width", &width));
         if (bins == VC_NO_TENSOR || width == VC_NO_TENSOR || file->tensors[bins].dtype != VC_DTYPE_F64 ||
             file->tensors[bins].n_elems != BINS || file->tensors[width].dtype != VC_DTYPE_F32 ||
             file->tensors[width].n_elems != 1) {
             return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: has no histogram of the inputs of '%s' (%s)", file->path, name,
                            vc_option(ctx, "ranges"));
         }
-        VC_TRY(vc_source_read_any(ctx, file, bins, VC_FORM_VALUES, 0, h->count, sizeof h->count));
-        VC_TRY(vc_source_read_any(ctx, file, width, VC_FORM_VALUES, 0, &w, sizeof w));
+        VC_CALL(vc_source_read_any(ctx, file, bins, VC_FORM_VALUES, 0, h->count, sizeof h->count));
+        VC_CALL(vc_source_read_any(ctx, file, width, VC_FORM_VALUES, 0, &w, sizeof w));
         h->width = (double)w;
         *found = true;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* What codes of that range do to the values: the sum of squared errors. */
@@ -112,17 +110,15 @@ enum vc_status vc_act_narrow(struct vc_ctx *ctx, const struct vc_activations *a,
 {
     struct histogram h;
     bool found = false;
-    enum vc_status status = VC_OK;
 
     if (a->options->ranges == VC_RANGES_WHOLE || a->graph.values[value].is_input) {
         return VC_OK;
     }
-    VC_TRY(load(ctx, a, value, &h, &found));
+    VC_CALL(load(ctx, a, value, &h, &found));
     if (found && a->options->ranges == VC_RANGES_ERROR) {
         least_error(&h, range);
     } else if (found) {
         cut(&h, 1.0 - a->options->percentile / 100.0, range);
     }
-out:
-    return status;
+    return VC_OK;
 }

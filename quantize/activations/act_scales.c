@@ -17,21 +17,19 @@ enum vc_status vc_act_range(struct vc_ctx *ctx, const struct vc_model *statistic
                             bool *found)
 {
     size_t at;
-    enum vc_status status;
 
-    VC_TRY(vc_calibration_array(ctx, statistics, name, ".range", &at));
+    VC_CALL(vc_calibration_array(ctx, statistics, name, ".range", &at));
     *found =
         at != VC_NO_TENSOR && statistics->tensors[at].dtype == VC_DTYPE_F32 && statistics->tensors[at].n_elems == 2;
     if (!*found) {
         return VC_OK;
     }
-    VC_TRY(vc_source_read_any(ctx, statistics, at, VC_FORM_VALUES, 0, range, 2 * sizeof *range));
+    VC_CALL(vc_source_read_any(ctx, statistics, at, VC_FORM_VALUES, 0, range, 2 * sizeof *range));
     if (!(fabsf(range[0]) < INFINITY) || !(fabsf(range[1]) < INFINITY) || range[0] > range[1]) {
         return vc_fail(ctx, VC_E_FORMAT, "%s: the range of '%s' is %g to %g", statistics->path, name, (double)range[0],
                        (double)range[1]);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* u8: 0 is always a code, and exact. */
@@ -52,38 +50,33 @@ static enum vc_status value_scale(struct vc_ctx *ctx, struct vc_activations *a, 
     const struct vc_program_node *node = v->maker == ACT_NONE ? NULL : &a->graph.program.nodes[v->maker];
     float range[2];
     bool found;
-    enum vc_status status = VC_OK;
 
     if (node != NULL && (vc_act_is(node, "Sigmoid") || vc_act_is(node, "Softmax"))) { /* known without data */
         v->scale = vc_act_is(node, "Sigmoid") ? 1.0f / 255.0f : 1.0f / 256.0f;
         return VC_OK;
     }
-    VC_TRY(vc_act_range(ctx, a->options->calibration, v->name, range, &found));
+    VC_CALL(vc_act_range(ctx, a->options->calibration, v->name, range, &found));
     if (!found) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "%s: has no range of the value '%s': make statistics of this graph with vcompress calibrate, or "
                        "leave out the weights of the node with %s",
                        a->options->calibration->path, v->name, vc_option(ctx, "include=false"));
     }
-    VC_TRY(vc_act_narrow(ctx, a, (size_t)(v - a->graph.values), range));
+    VC_CALL(vc_act_narrow(ctx, a, (size_t)(v - a->graph.values), range));
     vc_act_scale_of_range(v, range[0], range[1]);
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_act_value_scales(struct vc_ctx *ctx, struct vc_activations *a)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t i = 0; i < a->graph.n_values; i++) {
         struct act_value *v = &a->graph.values[a->graph.values[i].root];
 
         if (a->graph.values[i].coded && v->scale == 0.0f) {
-            VC_TRY(value_scale(ctx, a, v));
+            VC_CALL(value_scale(ctx, a, v));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- weights ---- */
@@ -361,12 +354,9 @@ out:
 
 enum vc_status vc_act_layer_scales(struct vc_ctx *ctx, struct vc_activations *a, struct vc_arena *arena)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t k = 0; k < a->n_layers; k++) {
-        VC_TRY(vc_check_cancelled(ctx));
-        VC_TRY(layer_scales(ctx, a, arena, &a->layers[k]));
+        VC_CALL(vc_check_cancelled(ctx));
+        VC_CALL(layer_scales(ctx, a, arena, &a->layers[k]));
     }
-out:
-    return status;
+    return VC_OK;
 }

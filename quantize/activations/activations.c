@@ -20,13 +20,12 @@ enum vc_status vc_activations_begin(struct vc_ctx *ctx, const struct vc_quantize
                                     const struct vc_plan *plan, struct vc_arena *arena, struct vc_activations *out)
 {
     const struct vc_program_node *coded = NULL;
-    enum vc_status status;
 
     vc_activations_end(ctx, out);
     *out = (struct vc_activations){.options = options, .plan = plan, .n_tensors = plan->n_items};
     vc_text_init(&out->left, ctx);
-    VC_TRY(vc_act_graph_read(ctx, plan->model, arena, &out->graph));
-    VC_TRY(check_opset(ctx, out));
+    VC_CALL(vc_act_graph_read(ctx, plan->model, arena, &out->graph));
+    VC_CALL(check_opset(ctx, out));
     for (size_t k = 0; k < out->graph.program.n_nodes; k++) {
         const struct vc_program_node *node = &out->graph.program.nodes[k];
 
@@ -36,15 +35,13 @@ enum vc_status vc_activations_begin(struct vc_ctx *ctx, const struct vc_quantize
         return vc_fail(ctx, VC_E_UNSUPPORTED, "values of the graph are codes already (%s)", coded->op);
     }
     out->layer_of = vc_alloc_array(ctx, VC_TAG_MISC, plan->n_items + 1, sizeof *out->layer_of);
-    VC_TRY_ALLOC(out->layer_of);
+    VC_CALL_ALLOC(out->layer_of);
     for (size_t i = 0; i < plan->n_items; i++) {
         out->layer_of[i] = ACT_NONE;
     }
-    VC_TRY(vc_act_place(ctx, out));
-    VC_TRY(vc_act_value_scales(ctx, out));
-    VC_TRY(vc_act_layer_scales(ctx, out, arena));
-out:
-    return status;
+    VC_CALL(vc_act_place(ctx, out));
+    VC_CALL(vc_act_value_scales(ctx, out));
+    return vc_act_layer_scales(ctx, out, arena);
 }
 
 void vc_activations_end(struct vc_ctx *ctx, struct vc_activations *a)

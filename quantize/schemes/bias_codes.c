@@ -18,7 +18,6 @@ static enum vc_status bias_apply(struct vc_ctx *ctx, struct vc_step *step, const
     float *x = scratch;
     float *y = x + vc_tile_elems(step);
     int32_t *q = out->data;
-    enum vc_status status;
 
     memcpy(x, in->data, tile->n_elems * sizeof *x);
     out->stats->clipped = 0;
@@ -34,10 +33,9 @@ static enum vc_status bias_apply(struct vc_ctx *ctx, struct vc_step *step, const
         y[i] = (float)q[i] * scale;
         out->stats->zeros_after += q[i] == 0;
     }
-    VC_TRY(vc_measure_tile(ctx, tile, x, y, out->stats));
+    VC_CALL(vc_measure_tile(ctx, tile, x, y, out->stats));
     out->parts[0] = (struct vc_part_view){.data = s->given, .n = (size_t)s->n_scales, .write = tile->index == 0};
-out:
-    return status;
+    return VC_OK;
 }
 
 static const struct vc_step_ops bias_ops = {
@@ -55,12 +53,10 @@ enum vc_status vc_bias_codes_add(struct vc_ctx *ctx, struct vc_item *item, const
 {
     struct vc_int8_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
     struct vc_step *step;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(s);
+    VC_CALL_ALLOC(s);
     s->given = scale;
-    VC_TRY(vc_int8_add_step(ctx, item, &bias_row, &bias_ops, options, vc_desc_weight_dtype(item->desc), s, &step));
+    VC_CALL(vc_int8_add_step(ctx, item, &bias_row, &bias_ops, options, vc_desc_weight_dtype(item->desc), s, &step));
     step->scratch_bytes = 2 * vc_tile_elems(step) * sizeof(float);
-out:
-    return status;
+    return VC_OK;
 }

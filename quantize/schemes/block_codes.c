@@ -78,10 +78,9 @@ static enum vc_status block_scan(struct vc_ctx *ctx, struct vc_step *step, const
     struct block_state *s = step->state;
     struct vc_int8_scratch t;
     const float *x;
-    enum vc_status status = VC_OK;
 
     vc_int8_scratch_carve(step, &s->shared, scratch, &t);
-    VC_TRY(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
+    VC_CALL(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
     if (s->shared.options->nonfinite != VC_NONFINITE_ZERO && vc_has_nonfinite(VC_DTYPE_F32, x, tile->n_elems)) {
         return vc_int8_refuse(ctx);
     }
@@ -92,8 +91,7 @@ static enum vc_status block_scan(struct vc_ctx *ctx, struct vc_step *step, const
     for (size_t row = 0; row < tile->n_rows; row++) {
         merge_row(&s->shared, tile->row0 + row, tile->col0, tile->row_len, x + row * tile->row_len);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A value as codes are made of it: NaN becomes 0, an infinity the largest finite magnitude of its block. */
@@ -194,18 +192,16 @@ static enum vc_status block_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     uint8_t *q = (uint8_t *)(y + vc_tile_elems(step));
     struct vc_int8_scratch t;
     const float *x;
-    enum vc_status status = VC_OK;
 
     vc_int8_scratch_carve(step, &s->shared, scratch, &t);
-    VC_TRY(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
+    VC_CALL(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
     out->nonfinite = encode_tile(s, tile, x, q, y);
-    VC_TRY(vc_int8_measure_values(ctx, tile, x, y, out->stats));
+    VC_CALL(vc_int8_measure_values(ctx, tile, x, y, out->stats));
     vc_codes_pack(q, tile->n_elems, vc_code_bits(s->codes), s->codes->high_first, out->data);
     out->parts[0] = (struct vc_part_view){.data = halves ? (const void *)s->shared.stored : s->shared.scale,
                                           .n = (size_t)s->shared.n_scales,
                                           .write = tile->index == 0};
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the step ---- */
@@ -225,12 +221,11 @@ enum vc_status vc_block_codes_add(struct vc_ctx *ctx, struct vc_item *item, cons
     const struct vc_scheme_row *row = vc_scheme_of_target(options->target);
     struct block_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
     struct vc_step *step;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(s);
+    VC_CALL_ALLOC(s);
     s->codes = vc_code_scheme(row->scheme);
     s->grid = s->codes->grid != VC_GRID_NONE;
-    VC_TRY(vc_int8_add_step(ctx, item, row, &block_ops, options, weights, &s->shared, &step));
+    VC_CALL(vc_int8_add_step(ctx, item, row, &block_ops, options, weights, &s->shared, &step));
     s->how = vc_code_groups(s->codes, s->shared.scale_dtype, item->set->dialect);
     if (options->asymmetric) {
         return vc_fail(ctx, VC_E_ARGUMENT, "codes in groups down the columns have no zero points (%s)",
@@ -244,6 +239,5 @@ enum vc_status vc_block_codes_add(struct vc_ctx *ctx, struct vc_item *item, cons
         step->state_bytes +=
             (size_t)(step->in.n_elems + vc_min_u64(s->shared.group_rows, step->in.n_elems)) * sizeof(float);
     }
-out:
-    return status;
+    return VC_OK;
 }

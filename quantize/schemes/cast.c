@@ -169,23 +169,21 @@ static enum vc_status cast_apply(struct vc_ctx *ctx, struct vc_step *step, const
     bool is_f64 = step->in.dtype == VC_DTYPE_F64;
     char *room = scratch;
     const void *x;
-    enum vc_status status = VC_OK;
 
     if (k == NULL) {
         return ctx->status;
     }
-    VC_TRY(widen(ctx, k, step, tile, in->data, &room, &x));
-    VC_TRY(convert(ctx, k, is_f64, s->room, tile, x, out));
+    VC_CALL(widen(ctx, k, step, tile, in->data, &room, &x));
+    VC_CALL(convert(ctx, k, is_f64, s->room, tile, x, out));
     if (vc_has_nonfinite(s->room, out->data, tile->n_elems)) {
         if (!settle(s, tile, x, is_f64, out)) {
             return vc_fail(ctx, VC_E_UNSUPPORTED, "a value does not fit %s", vc_dtype_name(s->room));
         }
         if (s->overflow == VC_OVERFLOW_SATURATE && out->stats->clipped != 0) {
-            VC_TRY(measure_again(ctx, k, tile, x, is_f64, s->room, (double *)(void *)room, out));
+            VC_CALL(measure_again(ctx, k, tile, x, is_f64, s->room, (double *)(void *)room, out));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static const struct vc_step_ops cast_ops = {

@@ -94,19 +94,17 @@ static enum vc_status group_scan(struct vc_ctx *ctx, struct vc_step *step, const
     struct group_scratch t;
     const float *x;
     uint32_t top;
-    enum vc_status status = VC_OK;
 
     if (!s->codes->global) {
         return VC_OK;
     }
     carve(step, s, scratch, &t);
-    VC_TRY(vc_int8_widen(ctx, step, tile, in->data, &t.shared, &x));
+    VC_CALL(vc_int8_widen(ctx, step, tile, in->data, &t.shared, &x));
     top = vc_int8_largest(x, tile->n_elems);
     (void)pthread_mutex_lock(&s->mutex);
     s->absmax = top > s->absmax ? top : s->absmax;
     (void)pthread_mutex_unlock(&s->mutex);
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status group_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
@@ -265,16 +263,15 @@ static enum vc_status group_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     struct group_scratch t;
     const float *source;
     const float *x;
-    enum vc_status status = VC_OK;
 
     if (k == NULL) {
         return ctx->status;
     }
     carve(step, s, scratch, &t);
     vc_int8_map_tile(shared, tile, &map);
-    VC_TRY(vc_int8_widen(ctx, step, tile, in->data, &t.shared, &source));
+    VC_CALL(vc_int8_widen(ctx, step, tile, in->data, &t.shared, &source));
     x = source;
-    VC_TRY(vc_int8_magnitudes(ctx, k, shared, tile, &map, &t.shared, &x, &out->nonfinite));
+    VC_CALL(vc_int8_magnitudes(ctx, k, shared, tile, &map, &t.shared, &x, &out->nonfinite));
     encode_tile(s, step, tile, &map, x, &t);
     if (measures(s)) {
         for (size_t i = 0; i < tile->n_elems; i++) {
@@ -283,7 +280,7 @@ static enum vc_status group_apply(struct vc_ctx *ctx, struct vc_step *step, cons
         }
         return VC_OK;
     }
-    VC_TRY(vc_int8_measure_values(ctx, tile, source, t.y, out->stats));
+    VC_CALL(vc_int8_measure_values(ctx, tile, source, t.y, out->stats));
     vc_codes_pack(t.q, tile->n_elems, vc_code_bits(s->codes), s->codes->high_first, out->data);
     out->parts[0] = (struct vc_part_view){.data = s->codes->scale != VC_DTYPE_NONE      ? (const void *)t.bytes
                                                   : shared->scale_dtype != VC_DTYPE_F32 ? (const void *)t.shared.stored
@@ -298,8 +295,7 @@ static enum vc_status group_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     if (s->codes->global) {
         out->parts[1] = (struct vc_part_view){.data = &s->how.global, .n = 1, .write = tile->index == 0};
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status group_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
@@ -308,19 +304,17 @@ static enum vc_status group_calibrate(struct vc_ctx *ctx, struct vc_step *step, 
     const struct group_state *s = step->state;
     enum vc_nonfinite policy = s->shared.policy.nonfinite;
     struct vc_tile_out out = {.data = NULL};
-    enum vc_status status = VC_OK;
 
     if (!measures(s) || policy == VC_NONFINITE_KEEP) {
-        VC_TRY(vc_policy_calibrate(ctx, step, item, tile, in, scratch));
+        VC_CALL(vc_policy_calibrate(ctx, step, item, tile, in, scratch));
     }
     if (!measures(s)) {
         return group_scan(ctx, step, item, tile, in, scratch);
     }
     if (policy == VC_NONFINITE_ZERO || !vc_has_nonfinite(step->in.dtype, in->data, tile->n_elems)) {
-        VC_TRY(group_apply(ctx, step, item, tile, in, scratch, &out)); /* else the tensor is refused, or kept */
+        VC_CALL(group_apply(ctx, step, item, tile, in, scratch, &out)); /* else the tensor is refused, or kept */
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- statistics ---- */
@@ -383,9 +377,8 @@ static enum vc_status add_statistics(struct vc_ctx *ctx, struct vc_item *item, s
                                      struct group_state *s, const struct vc_model *file)
 {
     struct vc_calibration *c = &s->calibration;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(vc_calibration_find(ctx, file, item, true, c));
+    VC_CALL(vc_calibration_find(ctx, file, item, true, c));
     if (file == NULL) {
         return VC_OK;
     }
@@ -399,8 +392,7 @@ static enum vc_status add_statistics(struct vc_ctx *ctx, struct vc_item *item, s
     if (s->compensates) {
         step->state_bytes += (size_t)(vc_compensation_bytes(c->row) + c->row * c->row * sizeof(float));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the step ---- */
@@ -417,9 +409,8 @@ static const struct vc_step_ops group_ops = {.scan = group_scan,
 static enum vc_status add_global(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step, struct group_state *s)
 {
     uint64_t *shape = vc_arena_alloc(ctx, item->set->arena, sizeof *shape);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(shape);
+    VC_CALL_ALLOC(shape);
     shape[0] = 1;
     if (pthread_mutex_init(&s->mutex, NULL) != 0) {
         return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
@@ -429,10 +420,9 @@ static enum vc_status add_global(struct vc_ctx *ctx, struct vc_item *item, struc
     s->rounds = 1;
     step->calibrate = true;
     step->calibrate_all = true;
-    VC_TRY(vc_step_add_part(ctx, item, step, VC_PART_GLOBAL_SCALE, VC_DTYPE_F32, 1, shape));
+    VC_CALL(vc_step_add_part(ctx, item, step, VC_PART_GLOBAL_SCALE, VC_DTYPE_F32, 1, shape));
     vc_item_replan(item);
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status group_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
@@ -441,23 +431,21 @@ static enum vc_status group_add(struct vc_ctx *ctx, struct vc_item *item, const 
     const struct vc_scheme_row *row = vc_scheme_of_target(options->target);
     struct group_state *s;
     struct vc_step *step;
-    enum vc_status status = VC_OK;
 
     if (vc_int8_in_blocks(row, options, item)) {
         return vc_block_codes_add(ctx, item, options, weights);
     }
     s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
-    VC_TRY_ALLOC(s);
+    VC_CALL_ALLOC(s);
     s->codes = vc_code_scheme(row->scheme);
-    VC_TRY(vc_int8_add_step(ctx, item, row, &group_ops, options, weights, &s->shared, &step));
+    VC_CALL(vc_int8_add_step(ctx, item, row, &group_ops, options, weights, &s->shared, &step));
     s->step = step;
     s->how = vc_code_groups(s->codes, s->shared.scale_dtype, item->set->dialect);
     s->how.zero_points = options->asymmetric;
-    VC_TRY(s->codes->global ? add_global(ctx, item, step, s) : VC_OK);
-    VC_TRY(add_statistics(ctx, item, step, s, options->calibration));
+    VC_CALL(s->codes->global ? add_global(ctx, item, step, s) : VC_OK);
+    VC_CALL(add_statistics(ctx, item, step, s, options->calibration));
     step->scratch_bytes = scratch_bytes(step, s);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- after a look at all values ---- */

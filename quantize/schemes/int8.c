@@ -40,9 +40,8 @@ static enum vc_status add_scale_parts(struct vc_ctx *ctx, struct vc_item *item, 
                       : s->granularity == VC_GRANULARITY_GROUP || block ? 2
                                                                         : item->desc->n_dims;
     uint64_t *shape = vc_arena_alloc(ctx, item->set->arena, n_dims * sizeof *shape);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(shape);
+    VC_CALL_ALLOC(shape);
     for (unsigned d = 0; d < n_dims; d++) {
         shape[d] = 1;
     }
@@ -52,13 +51,12 @@ static enum vc_status add_scale_parts(struct vc_ctx *ctx, struct vc_item *item, 
     } else if (s->granularity == VC_GRANULARITY_CHANNEL) {
         shape[s->axis] = item->desc->shape[s->axis];
     }
-    VC_TRY(
+    VC_CALL(
         vc_step_add_part(ctx, item, step, s->absmax ? VC_PART_ABSMAX : VC_PART_SCALE, s->scale_dtype, n_dims, shape));
     if (s->options->asymmetric || s->zeros) {
-        VC_TRY(vc_step_add_part(ctx, item, step, VC_PART_ZERO_POINT, VC_DTYPE_I8, n_dims, shape));
+        VC_CALL(vc_step_add_part(ctx, item, step, VC_PART_ZERO_POINT, VC_DTYPE_I8, n_dims, shape));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 int vc_int8_axis(const struct vc_quantize_options *options, const struct vc_item *item)
@@ -422,16 +420,15 @@ static enum vc_status int8_apply(struct vc_ctx *ctx, struct vc_step *step, const
     struct vc_int8_scratch t;
     struct vc_int8_tile_map map;
     const float *x;
-    enum vc_status status = VC_OK;
 
     if (k == NULL) {
         return ctx->status;
     }
     vc_int8_scratch_carve(step, s, scratch, &t);
     vc_int8_map_tile(s, tile, &map);
-    VC_TRY(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
+    VC_CALL(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
     if (s->scan) { /* all scales are known: each tile gives them to the next step, tile 0 has them written */
-        VC_TRY(apply_given(ctx, k, s, tile, &map, &t, x, out));
+        VC_CALL(apply_given(ctx, k, s, tile, &map, &t, x, out));
         give_scales(s, out, s->scale, s->stored, s->pos, 0, (size_t)s->n_scales);
         out->parts[0].write = tile->index == 0;
         if (s->zero != NULL) {
@@ -441,16 +438,15 @@ static enum vc_status int8_apply(struct vc_ctx *ctx, struct vc_step *step, const
         return VC_OK;
     }
     if (s->options->asymmetric) {
-        VC_TRY(apply_asymmetric(ctx, k, s, tile, &map, &t, x, out));
+        VC_CALL(apply_asymmetric(ctx, k, s, tile, &map, &t, x, out));
         give_zeros(out, t.zero, map.first_scale, map.n_local);
     } else if (s->scale_dtype != VC_DTYPE_F32) {
-        VC_TRY(apply_rounded(ctx, k, s, tile, &map, &t, x, out));
+        VC_CALL(apply_rounded(ctx, k, s, tile, &map, &t, x, out));
     } else {
-        VC_TRY(apply_symmetric(ctx, k, s, tile, &map, &t, x, out));
+        VC_CALL(apply_symmetric(ctx, k, s, tile, &map, &t, x, out));
     }
     give_scales(s, out, t.scale, t.stored, t.pos, map.first_scale, map.n_local);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the row ---- */
@@ -499,7 +495,6 @@ enum vc_status vc_int8_add_step(struct vc_ctx *ctx, struct vc_item *item, const 
                                 enum vc_dtype weights, struct vc_int8_state *s, struct vc_step **out)
 {
     struct vc_step *step;
-    enum vc_status status = VC_OK;
 
     s->row = row;
     s->options = options;
@@ -510,19 +505,18 @@ enum vc_status vc_int8_add_step(struct vc_ctx *ctx, struct vc_item *item, const 
                                    .advice = VC_ADVICE_NONFINITE};
     choose_map(s, item);
     choose_scale(item, weights, s);
-    VC_TRY(vc_policy_add_step(ctx, item, ops, &s->policy, &step));
+    VC_CALL(vc_policy_add_step(ctx, item, ops, &s->policy, &step));
     step->action = VC_ACTION_QUANTIZED;
     step->scheme = scheme_label(ctx, item, s);
-    VC_TRY_ALLOC(step->scheme);
+    VC_CALL_ALLOC(step->scheme);
     step->why = axis_reason(item, s);
     step->lossy = true;
     step->out.dtype = row->result;
-    VC_TRY(add_quant(ctx, item, step, s, weights));
-    VC_TRY(add_scale_parts(ctx, item, step, s));
+    VC_CALL(add_quant(ctx, item, step, s, weights));
+    VC_CALL(add_scale_parts(ctx, item, step, s));
     vc_item_replan(item);
     *out = step;
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
@@ -530,17 +524,15 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, const struct
 {
     struct vc_int8_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
     struct vc_step *step;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(s);
+    VC_CALL_ALLOC(s);
     s->given = given;
     s->zeros = given != NULL;
-    VC_TRY(vc_int8_add_step(ctx, item, &vc_scheme_int8, &int8_ops, options, weights, s, &step));
+    VC_CALL(vc_int8_add_step(ctx, item, &vc_scheme_int8, &int8_ops, options, weights, s, &step));
     step->scan = s->scan;
     step->state_bytes = s->scan ? (size_t)s->n_scales * (options->asymmetric || s->zeros ? 13 : 10) : 0;
     step->scratch_bytes = vc_int8_scratch_bytes(step, s);
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status int8_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,

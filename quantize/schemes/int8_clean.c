@@ -116,19 +116,16 @@ enum vc_status vc_blocks_add_step(struct vc_ctx *ctx, struct vc_item *item, cons
                                   const struct vc_quantize_options *options, enum vc_dtype type,
                                   struct vc_policy *policy, struct vc_step **out)
 {
-    enum vc_status status;
-
     *policy = (struct vc_policy){.nonfinite = options->nonfinite,
                                  .overflow = options->overflow,
                                  .room = type,
                                  .codes = true,
                                  .strict = true,
                                  .advice = VC_ADVICE_NONFINITE};
-    VC_TRY(vc_policy_add_step(ctx, item, ops, policy, out));
+    VC_CALL(vc_policy_add_step(ctx, item, ops, policy, out));
     (*out)->action = VC_ACTION_QUANTIZED;
     (*out)->scheme = vc_dtype_name(type);
     (*out)->lossy = true;
     (*out)->out.dtype = type;
-out:
-    return status;
+    return VC_OK;
 }

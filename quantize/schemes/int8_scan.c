@@ -117,23 +117,21 @@ enum vc_status vc_int8_scan(struct vc_ctx *ctx, struct vc_step *step, const stru
     struct vc_int8_tile_map map;
     const float *x;
     bool dirty = false;
-    enum vc_status status = VC_OK;
 
     vc_int8_scratch_carve(step, s, scratch, &t);
     vc_int8_map_tile(s, tile, &map);
-    VC_TRY(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
-    VC_TRY(magnitudes(ctx, s, tile, &map, &t, x));
+    VC_CALL(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
+    VC_CALL(magnitudes(ctx, s, tile, &map, &t, x));
     if (!tile_is_finite(&map, &t)) {
         if (s->options->nonfinite != VC_NONFINITE_ZERO) {
             return vc_int8_refuse(ctx);
         }
         dirty = true;
         (void)vc_int8_sanitize(x, tile, &map, NULL, NULL, t.clean);
-        VC_TRY(magnitudes(ctx, s, tile, &map, &t, t.clean));
+        VC_CALL(magnitudes(ctx, s, tile, &map, &t, t.clean));
     }
     merge(s, &map, &t, dirty);
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_int8_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)

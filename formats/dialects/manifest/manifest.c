@@ -299,20 +299,18 @@ static enum vc_status read_global(const struct entry *e, struct vc_quant *quant)
 {
     json_t *multiplies = json_object_get(e->json, "global_scale_multiplies");
     size_t index = VC_NO_TENSOR;
-    enum vc_status status = VC_OK;
 
     if (multiplies != NULL && !json_is_true(multiplies)) {
         return refuse_key(e, "global_scale_multiplies", "true");
     }
-    VC_TRY(find_part(e, "global_scale", may_be_global, "f32", &index));
+    VC_CALL(find_part(e, "global_scale", may_be_global, "f32", &index));
     if (e->model->tensors[index].n_elems != 1) {
         return vc_fail(e->ctx, VC_E_FORMAT, "%s: its global scale '%s' is not one number",
                        e->model->tensors[e->tensor].name, e->model->tensors[index].name);
     }
     vc_quant_set(quant, VC_PART_GLOBAL_SCALE, index);
     quant->global_multiplies = multiplies != NULL;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* An entry of codes: the parts are found and checked, then attached. */
@@ -325,9 +323,8 @@ static enum vc_status apply_codes(const struct entry *e, const struct vc_code_sc
     struct vc_tensor t = e->model->tensors[e->tensor];
     json_t *symmetric = json_object_get(e->json, "symmetric");
     const struct vc_tensor *scale;
-    enum vc_status status;
 
-    VC_TRY(check_keys_of(e, kind));
+    VC_CALL(check_keys_of(e, kind));
     if (t.dtype != kind->array) {
         return vc_fail(e->ctx, VC_E_FORMAT, "%s: has type %s, but %s codes are of type %s", t.name,
                        vc_dtype_name(t.dtype), kind->name, vc_dtype_name(kind->array));
@@ -335,9 +332,9 @@ static enum vc_status apply_codes(const struct entry *e, const struct vc_code_sc
     if (t.quant != NULL) {
         return vc_fail(e->ctx, VC_E_FORMAT, "%s: the file itself says how it is quantized", t.name);
     }
-    VC_TRY(kind->array == VC_DTYPE_U8 ? read_shape(e, kind, &t) : VC_OK);
-    VC_TRY(read_granularity(e, &t, &quant));
-    VC_TRY(read_source_dtype(e, &quant.source_dtype));
+    VC_CALL(kind->array == VC_DTYPE_U8 ? read_shape(e, kind, &t) : VC_OK);
+    VC_CALL(read_granularity(e, &t, &quant));
+    VC_CALL(read_source_dtype(e, &quant.source_dtype));
     if (!json_is_boolean(symmetric)) {
         return refuse_key(e, "symmetric", "true or false");
     }
@@ -345,18 +342,18 @@ static enum vc_status apply_codes(const struct entry *e, const struct vc_code_sc
     if (!quant.symmetric && kind->grid != VC_GRID_NONE) {
         return refuse_key(e, "symmetric", "true");
     }
-    VC_TRY(read_absmax(e, &absmax));
-    VC_TRY(find_part(e, "scale", kind->scale != VC_DTYPE_NONE ? may_be_bytes : may_be_scale,
-                     kind->scale != VC_DTYPE_NONE ? "u8" : "f32, f16 or bf16", &scale_index));
+    VC_CALL(read_absmax(e, &absmax));
+    VC_CALL(find_part(e, "scale", kind->scale != VC_DTYPE_NONE ? may_be_bytes : may_be_scale,
+                      kind->scale != VC_DTYPE_NONE ? "u8" : "f32, f16 or bf16", &scale_index));
     vc_quant_set(&quant, absmax ? VC_PART_ABSMAX : VC_PART_SCALE, scale_index);
     scale = &e->model->tensors[scale_index];
     if (!vc_manifest_scale_fits(&t, scale, &quant) && !is_list(&t, scale, &quant)) {
         return vc_fail(e->ctx, VC_E_FORMAT, "%s: the shape of its scale '%s' does not fit this granularity", t.name,
                        scale->name);
     }
-    VC_TRY(kind->global ? read_global(e, &quant) : VC_OK);
+    VC_CALL(kind->global ? read_global(e, &quant) : VC_OK);
     if (!quant.symmetric) {
-        VC_TRY(find_part(e, "zero_point", may_be_zero_point, "i8", &zero_index));
+        VC_CALL(find_part(e, "zero_point", may_be_zero_point, "i8", &zero_index));
         vc_quant_set(&quant, VC_PART_ZERO_POINT, zero_index);
         if (!vc_manifest_same_shape(scale, &e->model->tensors[zero_index])) {
             return vc_fail(e->ctx, VC_E_FORMAT, "%s: zero points '%s' and scale '%s' have different shapes", t.name,
@@ -366,9 +363,7 @@ static enum vc_status apply_codes(const struct entry *e, const struct vc_code_sc
         return vc_fail(e->ctx, VC_E_FORMAT, "%s: is symmetric, but has \"zero_point\"", t.name);
     }
     e->model->tensors[e->tensor] = t;
-    VC_TRY(vc_manifest_attach(e->ctx, e->model, e->tensor, &quant));
-out:
-    return status;
+    return vc_manifest_attach(e->ctx, e->model, e->tensor, &quant);
 }
 
 /* An entry of bf16, which NumPy has no type for: the file has u2, or raw void of two bytes. */
@@ -377,19 +372,17 @@ static enum vc_status apply_bf16(const struct entry *e)
     static const char *const keys[] = {"dtype", "source_dtype"};
     struct vc_tensor *t = &e->model->tensors[e->tensor];
     enum vc_dtype source;
-    enum vc_status status;
     bool fits = t->dtype == VC_DTYPE_U16 || t->dtype == VC_DTYPE_BF16 ||
                 (t->dtype == VC_DTYPE_VOID && t->n_elems <= t->size_bytes / 2 && t->size_bytes == 2 * t->n_elems);
 
-    VC_TRY(check_keys(e, keys, sizeof keys / sizeof keys[0]));
-    VC_TRY(read_source_dtype(e, &source));
+    VC_CALL(check_keys(e, keys, sizeof keys / sizeof keys[0]));
+    VC_CALL(read_source_dtype(e, &source));
     if (!fits) {
         return vc_fail(e->ctx, VC_E_FORMAT, "%s: has type %s, but bf16 is kept as u16", t->name,
                        vc_dtype_name(t->dtype));
     }
     t->dtype = VC_DTYPE_BF16;
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status apply_entry(const struct entry *e)

@@ -177,23 +177,20 @@ out:
 static enum vc_status list_weights(struct rewriting *r)
 {
     const struct vc_out_list *outs = r->change->outs;
-    enum vc_status status = VC_OK;
     size_t other = 0;
 
     r->weights = vc_alloc_array(r->ctx, VC_TAG_NAMES, outs->n + outs->n_other_shards, sizeof *r->weights);
-    VC_TRY_ALLOC(r->weights);
+    VC_CALL_ALLOC(r->weights);
     for (size_t own = 0; own <= outs->n; own++) {
         const struct vc_out_tensor out = own < outs->n ? vc_out_at(outs, own) : (struct vc_out_tensor){0};
 
         for (; other < outs->n_other_shards && (own == outs->n || outs->other_shards[other].source < out.source);
              other++) {
-            VC_TRY(take_weight(r, &outs->other_shards[other], is_quantized_output(r, &outs->other_shards[other])));
+            VC_CALL(take_weight(r, &outs->other_shards[other], is_quantized_output(r, &outs->other_shards[other])));
         }
-        VC_TRY(own < outs->n ? take_weight(r, &out, r->change->told[own]) : VC_OK);
+        VC_CALL(own < outs->n ? take_weight(r, &out, r->change->told[own]) : VC_OK);
     }
-    VC_TRY(find_tables(r));
-out:
-    return status;
+    return find_tables(r);
 }
 
 /* Some key or text below has the number of a layer of that list. */
@@ -355,14 +352,11 @@ static enum vc_status write_member(const struct rewriting *r, struct vc_text *te
                                               .groups = r->groups,
                                               .family = r->change->model->family};
 
-    enum vc_status status = VC_OK;
-
     if (r->n_made != 0 && dialect->file->check_weights != NULL) {
-        VC_TRY(dialect->file->check_weights(r->ctx, &weights));
+        VC_CALL(dialect->file->check_weights(r->ctx, &weights));
     }
     dialect->file->write_config(&weights, text);
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_hf_quantization_rewrite(struct vc_ctx *ctx, const char *text, size_t n,

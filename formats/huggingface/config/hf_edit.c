@@ -196,7 +196,6 @@ static enum vc_status edit_member(struct editing *e, const json_t *object, const
                                   size_t index, struct vc_text *now)
 {
     const struct vc_edit *edit = e->edit;
-    enum vc_status status = VC_OK;
     char number[24];
 
     if (is_one_of(name, e->names, e->n_names)) {
@@ -207,11 +206,9 @@ static enum vc_status edit_member(struct editing *e, const json_t *object, const
             return replace(e, now, index, number);
         }
     }
-    VC_TRY(edit->key == VC_EDIT_EXPERTS && states(e, object) ? check_experts(e, name, value) : VC_OK);
-    VC_TRY(edit->n_dropped != 0 && !e->beside && states(e, object) ? edit_layers(e, object, name, value, index, now)
-                                                                   : VC_OK);
-out:
-    return status;
+    VC_CALL(edit->key == VC_EDIT_EXPERTS && states(e, object) ? check_experts(e, name, value) : VC_OK);
+    return edit->n_dropped != 0 && !e->beside && states(e, object) ? edit_layers(e, object, name, value, index, now)
+                                                                   : VC_OK;
 }
 
 /* Whether the edit is about the members of the object at the top, and about an object in it. */
