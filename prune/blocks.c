@@ -153,21 +153,6 @@ static enum vc_status blocks_begin(struct vc_ctx *ctx, struct vc_step *step, con
     return vc_reconstruct_begin(ctx, step);
 }
 
-static void blocks_end(struct vc_ctx *ctx, struct vc_step *step)
-{
-    struct vc_prune_state *s = step->state;
-
-    if (s->keys.bins != NULL && vc_keys_end(ctx, &s->keys) != VC_OK) {
-        s->keys.failed = true;
-    }
-    vc_bands_release(ctx, &s->bands);
-    vc_reconstruct_end(ctx, step);
-    vc_free(ctx, s->mask);
-    vc_free(ctx, s->ties);
-    s->mask = NULL;
-    s->ties = NULL;
-}
-
 /* The mask of a tile's elements, from that of the blocks, in which 1 is a block that goes. */
 static void spread(const struct vc_step *step, const struct vc_tile *tile, uint8_t *mask)
 {
@@ -198,8 +183,8 @@ static enum vc_status blocks_apply(struct vc_ctx *ctx, struct vc_step *step, con
         return vc_prune_refuse(ctx);
     }
     spread(step, tile, mask);
-    return vc_prune_apply(ctx, step, tile, in->data, mask, 0,
-                          (char *)scratch + ((VC_TILE_ELEMS / 8 + 63) & ~(size_t)63), out);
+    return vc_prune_apply(ctx, step, tile, in->data, mask, 0, (char *)scratch + vc_prune_aligned(VC_TILE_ELEMS / 8),
+                          out);
 }
 
 static const struct vc_step_ops blocks_ops = {.calibrate = blocks_calibrate,
@@ -208,7 +193,7 @@ static const struct vc_step_ops blocks_ops = {.calibrate = blocks_calibrate,
                                               .scan = blocks_scan,
                                               .scan_end = blocks_scan_end,
                                               .apply = blocks_apply,
-                                              .end = blocks_end,
+                                              .end = vc_prune_end,
                                               .forget = vc_prune_forget};
 
 void vc_blocks_settled(struct vc_step *step)

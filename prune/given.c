@@ -192,15 +192,6 @@ static enum vc_status given_begin(struct vc_ctx *ctx, struct vc_step *step, cons
     return vc_reconstruct_begin(ctx, step);
 }
 
-static void given_end(struct vc_ctx *ctx, struct vc_step *step)
-{
-    struct vc_prune_state *s = step->state;
-
-    vc_free(ctx, s->mask);
-    s->mask = NULL;
-    vc_reconstruct_end(ctx, step);
-}
-
 static enum vc_status given_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                   const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                   struct vc_tile_out *out)
@@ -217,7 +208,7 @@ static const struct vc_step_ops given_ops = {.calibrate = vc_policy_calibrate,
                                              .explain = vc_policy_explain,
                                              .begin = given_begin,
                                              .apply = given_apply,
-                                             .end = given_end,
+                                             .end = vc_prune_end,
                                              .forget = vc_prune_forget};
 
 enum vc_status vc_given_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_prune_options *options,

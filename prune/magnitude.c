@@ -14,11 +14,6 @@ static uint64_t first_nonfinite(const struct vc_step *step, enum vc_key_type typ
     return type != VC_KEY_U16 ? firsts[type] : step->in.dtype == VC_DTYPE_F16 ? 0x7c00u : 0x7f80u;
 }
 
-static size_t tile_elems(const struct vc_step *step)
-{
-    return (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
-}
-
 /* Values of a tile in the type of the keys. f32 becomes f64 only where tensors of both share a threshold. */
 static enum vc_status key_values(struct vc_ctx *ctx, const struct vc_step *step, const struct vc_tile *tile,
                                  const void *data, char **scratch, const void **values)
@@ -39,7 +34,7 @@ static enum vc_status key_values(struct vc_ctx *ctx, const struct vc_step *step,
             memcpy(&f, (const char *)*values + i * sizeof f, sizeof f);
             wide[i] = (double)f;
         }
-        *scratch += (tile->n_elems * sizeof *wide + 63) & ~(size_t)63;
+        *scratch += vc_prune_aligned(tile->n_elems * sizeof *wide);
         *values = wide;
     }
     return VC_OK;
@@ -147,18 +142,6 @@ static enum vc_status magnitude_begin(struct vc_ctx *ctx, struct vc_step *step, 
     return step->scan && s->tile_ties == NULL ? VC_E_NOMEM : vc_reconstruct_begin(ctx, step);
 }
 
-static void magnitude_end(struct vc_ctx *ctx, struct vc_step *step)
-{
-    struct vc_prune_state *s = step->state;
-
-    if (s->keys.bins != NULL && vc_keys_end(ctx, &s->keys) != VC_OK) {
-        s->keys.failed = true;
-    }
-    vc_free(ctx, s->tile_ties);
-    s->tile_ties = NULL;
-    vc_reconstruct_end(ctx, step);
-}
-
 static enum vc_status magnitude_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                       const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                       struct vc_tile_out *out)
@@ -167,7 +150,7 @@ static enum vc_status magnitude_apply(struct vc_ctx *ctx, struct vc_step *step, 
     const struct vc_kernels *k = vc_kernels_get(ctx);
     struct vc_mask_cut cut = s->keys.cut;
     uint8_t *mask = scratch;
-    char *room = (char *)scratch + ((VC_TILE_ELEMS / 8 + 63) & ~(size_t)63);
+    char *room = (char *)scratch + vc_prune_aligned(VC_TILE_ELEMS / 8);
     char *after = room;
     enum vc_status status = VC_OK;
     const void *values;
@@ -194,7 +177,7 @@ static const struct vc_step_ops magnitude_ops = {.calibrate = magnitude_calibrat
                                                  .scan = magnitude_scan,
                                                  .scan_end = magnitude_scan_end,
                                                  .apply = magnitude_apply,
-                                                 .end = magnitude_end,
+                                                 .end = vc_prune_end,
                                                  .forget = vc_prune_forget};
 
 void vc_magnitude_settled(struct vc_step *step)
@@ -215,7 +198,7 @@ void vc_magnitude_set_type(struct vc_step *step, enum vc_key_type type)
     vc_keys_init(&s->keys, bits[type], step->in.n_elems, s->keys.limit);
     step->state_bytes = vc_keys_bytes(&s->keys);
     step->scratch_bytes = vc_prune_scratch(step, VC_KEY_BINS * sizeof(uint32_t) +
-                                                     (type == VC_KEY_F64 ? tile_elems(step) * sizeof(double) : 0));
+                                                     (type == VC_KEY_F64 ? vc_prune_tile(step) * sizeof(double) : 0));
 }
 
 enum vc_status vc_magnitude_set_lamp(struct vc_ctx *ctx, struct vc_step *step)

@@ -117,17 +117,6 @@ static enum vc_status n_of_m_begin(struct vc_ctx *ctx, struct vc_step *step, con
     return vc_reconstruct_begin(ctx, step);
 }
 
-static void n_of_m_end(struct vc_ctx *ctx, struct vc_step *step)
-{
-    struct vc_prune_state *s = step->state;
-
-    step->n_checked = atomic_load(&s->n_checked);
-    vc_bands_release(ctx, &s->bands);
-    vc_free(ctx, s->mask);
-    s->mask = NULL;
-    vc_reconstruct_end(ctx, step);
-}
-
 /* A vc_band_fn. */
 static enum vc_status add_bands(struct vc_ctx *ctx, void *user, uint64_t first, const void *values, size_t n)
 {
@@ -172,7 +161,7 @@ static enum vc_status n_of_m_apply(struct vc_ctx *ctx, struct vc_step *step, con
 {
     struct vc_prune_state *s = step->state;
     uint8_t *mask = scratch;
-    char *room = (char *)scratch + ((VC_TILE_ELEMS / 8 + 63) & ~(size_t)63);
+    char *room = (char *)scratch + vc_prune_aligned(VC_TILE_ELEMS / 8);
     char *after = room;
     const void *values;
 
@@ -194,7 +183,7 @@ static const struct vc_step_ops n_of_m_ops = {.calibrate = vc_policy_calibrate,
                                               .scan = n_of_m_scan,
                                               .scan_end = n_of_m_scan_end,
                                               .apply = n_of_m_apply,
-                                              .end = n_of_m_end,
+                                              .end = vc_prune_end,
                                               .forget = vc_prune_forget};
 
 enum vc_status vc_n_of_m_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_prune_options *options,

@@ -276,23 +276,6 @@ static enum vc_status apply_pair(struct vc_ctx *ctx, const struct vc_prune *p, s
     return vc_given_add(ctx, item, more ? &p->pair_first : &p->pair_alone, item->set->model, mask, "mask");
 }
 
-/* Scores by statistics; tensors that have none are kept. */
-static enum vc_status add_wanda(struct vc_ctx *ctx, struct vc_prune *p, struct vc_item *item,
-                                struct vc_fraction sparsity, const char *scheme)
-{
-    struct vc_calibration calibration;
-    enum vc_status status;
-    const char *reason = vc_wanda_reason(ctx, &p->options, item, &calibration, &status);
-
-    VC_TRY(status);
-    p->n_scored += reason == NULL;
-    p->n_unscored += calibration.sums != VC_NO_TENSOR && calibration.moments == VC_NO_TENSOR;
-    status = reason != NULL ? vc_item_keep_as(ctx, item, reason)
-                            : vc_wanda_add(ctx, item, &p->options, &calibration, sparsity, scheme);
-out:
-    return status;
-}
-
 static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
 {
     struct vc_prune *p = pass->self;
@@ -300,6 +283,7 @@ static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struc
     struct vc_fraction sparsity = {0, 1};
     enum vc_status status = VC_OK;
     const char *scheme;
+    const char *reason;
     size_t pair = vc_pairs_mask(item->set->model, item->source);
     size_t mask = VC_NO_TENSOR;
     bool kept = false;
@@ -321,7 +305,10 @@ static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struc
     shared = o->scope == VC_PRUNE_GLOBAL && !own;
     scheme = scheme_text(ctx, p, item, sparsity, shared);
     if (o->score >= VC_SCORE_WANDA) {
-        return add_wanda(ctx, p, item, sparsity, scheme);
+        VC_TRY(vc_wanda_add(ctx, item, o, sparsity, scheme, &reason));
+        p->n_scored += reason == NULL;
+        p->n_unscored += reason == vc_no_moments;
+        return VC_OK;
     }
     if (o->pattern == VC_PATTERN_N_OF_M) {
         return vc_n_of_m_add(ctx, item, o, scheme);

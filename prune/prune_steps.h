@@ -8,6 +8,7 @@
 #include <vcompress/prune.h>
 
 #include "core/base/arena.h"
+#include "core/base/checked.h"
 #include "core/chain/pass.h"
 #include "core/values/fraction.h"
 #include "kernels/kernels.h"
@@ -57,7 +58,8 @@ enum vc_status vc_prune_add_step(struct vc_ctx *ctx, struct vc_item *item, const
                                  const struct vc_prune_options *options, const char *scheme,
                                  struct vc_prune_state **state, struct vc_step **step);
 
-/* A vc_step_ops.forget. */
+/* A vc_step_ops.end for all steps: what begin allocated, and of keys the round. A vc_step_ops.forget. */
+void vc_prune_end(struct vc_ctx *ctx, struct vc_step *step);
 void vc_prune_forget(struct vc_ctx *ctx, struct vc_step *step);
 
 /* The steps. `limit`: elements (or blocks) of which so many may go. Steps whose keys have to be found calibrate. */
@@ -68,11 +70,10 @@ enum vc_status vc_n_of_m_add(struct vc_ctx *ctx, struct vc_item *item, const str
 enum vc_status vc_blocks_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_prune_options *options,
                              uint64_t limit, const char *scheme);
 
-/* Why scores by statistics cannot prune the item, a few words; NULL: they can, *out are its statistics. */
-const char *vc_wanda_reason(struct vc_ctx *ctx, const struct vc_prune_options *options, const struct vc_item *item,
-                            struct vc_calibration *out, enum vc_status *status);
+/* Scores of Wanda or of SparseGPT. *reason: why the item is kept, a few words; NULL: it has the step. */
 enum vc_status vc_wanda_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_prune_options *options,
-                            const struct vc_calibration *calibration, struct vc_fraction share, const char *scheme);
+                            struct vc_fraction share, const char *scheme, const char **reason);
+extern const char *const vc_no_moments;
 
 /* sparsegpt.c, for wanda.c: bytes between begin and end, a part of begin, the scan that makes s->mask and s->fitted. */
 size_t vc_sparse_state(const struct vc_prune_state *s, uint64_t n_elems);
@@ -113,15 +114,25 @@ enum vc_status vc_reconstruct_plan(struct vc_ctx *ctx, const struct vc_item *ite
 /* Bytes between begin and end, and of scratch, beside the step's own. */
 size_t vc_reconstruct_state(const struct vc_step *step);
 size_t vc_reconstruct_scratch(const struct vc_step *step);
-/* In the step's own begin, once it is known what goes, and in its end. */
+/* In the step's own begin, once it is known what goes. */
 enum vc_status vc_reconstruct_begin(struct vc_ctx *ctx, struct vc_step *step);
-void vc_reconstruct_end(struct vc_ctx *ctx, struct vc_step *step);
 /* The tile again, behind vc_prune_apply, with its figures. values: f32, before. */
 enum vc_status vc_reconstruct(struct vc_ctx *ctx, const struct vc_step *step, const struct vc_tile *tile,
                               const float *values, const uint8_t *mask, uint64_t first, char *scratch,
                               struct vc_tile_out *out);
 
 /* ---- prune_tile.c ---- */
+
+/* Elements of the largest tile of the step. Bytes of a part of scratch. */
+static inline size_t vc_prune_tile(const struct vc_step *step)
+{
+    return (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
+}
+
+static inline size_t vc_prune_aligned(size_t n)
+{
+    return (n + 63) & ~(size_t)63;
+}
 
 /* Scratch that vc_prune_values, vc_prune_apply and bins take together, beside what a step wants for itself. */
 size_t vc_prune_scratch(const struct vc_step *step, size_t own);

@@ -4,27 +4,18 @@
 
 #include <string.h>
 
-static size_t tile_elems(const struct vc_step *step)
-{
-    return (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
-}
-
 static bool is_short(enum vc_dtype dtype)
 {
     return dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16;
 }
 
-static size_t aligned(size_t n)
-{
-    return (n + 63) & ~(size_t)63;
-}
-
 size_t vc_prune_scratch(const struct vc_step *step, size_t own)
 {
-    size_t widened = is_short(step->in.dtype) ? tile_elems(step) * sizeof(float) : 0;
+    size_t widened = is_short(step->in.dtype) ? vc_prune_tile(step) * sizeof(float) : 0;
 
-    return aligned(own) + aligned(widened) + (step->n_made != 0 ? 2 * aligned(VC_MASK_PART_SCRATCH) : 0) +
-           aligned(vc_reconstruct_scratch(step)) + 128;
+    return vc_prune_aligned(own) + vc_prune_aligned(widened) +
+           (step->n_made != 0 ? 2 * vc_prune_aligned(VC_MASK_PART_SCRATCH) : 0) +
+           vc_prune_aligned(vc_reconstruct_scratch(step)) + 128;
 }
 
 enum vc_status vc_prune_values(struct vc_ctx *ctx, enum vc_dtype dtype, const void *data, size_t n, char **scratch,
@@ -44,7 +35,7 @@ enum vc_status vc_prune_values(struct vc_ctx *ctx, enum vc_dtype dtype, const vo
         VC_KERNEL_TRY(k->bf16_to_f32(data, n, wide));
     }
     *values = wide;
-    *scratch += aligned(n * sizeof *wide);
+    *scratch += vc_prune_aligned(n * sizeof *wide);
 out:
     return status;
 }
@@ -68,10 +59,10 @@ static enum vc_status give_mask(struct vc_ctx *ctx, const struct vc_step *step, 
         }
         mask = both;
         first = 0;
-        *scratch += aligned(VC_MASK_PART_SCRATCH);
+        *scratch += vc_prune_aligned(VC_MASK_PART_SCRATCH);
     }
     both = (uint8_t *)*scratch;
-    *scratch += aligned(VC_MASK_PART_SCRATCH);
+    *scratch += vc_prune_aligned(VC_MASK_PART_SCRATCH);
     return vc_mask_part_give(ctx, &s->part, step->in.n_elems, tile, mask, first, both, view);
 }
 
@@ -167,6 +158,28 @@ enum vc_status vc_prune_add_step(struct vc_ctx *ctx, struct vc_item *item, const
         return ctx->status;
     }
     return options->mask_path == NULL ? VC_OK : vc_mask_part_add(ctx, item, *step, &s->part, s->n_tiles);
+}
+
+void vc_prune_end(struct vc_ctx *ctx, struct vc_step *step)
+{
+    struct vc_prune_state *s = step->state;
+
+    if (s->keys.bins != NULL && vc_keys_end(ctx, &s->keys) != VC_OK) {
+        s->keys.failed = true;
+    }
+    step->n_checked = atomic_load(&s->n_checked);
+    vc_bands_release(ctx, &s->bands);
+    vc_free(ctx, s->tile_ties);
+    vc_free(ctx, s->mask);
+    vc_free(ctx, s->ties);
+    vc_free(ctx, s->importance);
+    vc_compensation_free(ctx, s->compensation);
+    vc_free(ctx, s->fitted);
+    vc_free(ctx, s->moments);
+    s->tile_ties = NULL;
+    s->mask = s->ties = NULL;
+    s->importance = s->fitted = s->moments = NULL;
+    s->compensation = NULL;
 }
 
 void vc_prune_forget(struct vc_ctx *ctx, struct vc_step *step)

@@ -8,11 +8,6 @@
 #include "passes/statistics/refit.h"
 #include "prune/prune_steps.h"
 
-static size_t tile_elems(const struct vc_step *step)
-{
-    return (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
-}
-
 enum vc_status vc_reconstruct_plan(struct vc_ctx *ctx, const struct vc_item *item, struct vc_step *step)
 {
     struct vc_prune_state *s = step->state;
@@ -46,7 +41,7 @@ size_t vc_reconstruct_scratch(const struct vc_step *step)
     const struct vc_prune_state *s = step->state;
 
     return s->refitted || s->options->score == VC_SCORE_SPARSEGPT
-               ? (tile_elems(step) + vc_refit_floats((size_t)s->calibration.row)) * sizeof(float)
+               ? (vc_prune_tile(step) + vc_refit_floats((size_t)s->calibration.row)) * sizeof(float)
                : 0;
 }
 
@@ -67,14 +62,6 @@ out:
     return status; /* end frees what is there */
 }
 
-void vc_reconstruct_end(struct vc_ctx *ctx, struct vc_step *step)
-{
-    struct vc_prune_state *s = step->state;
-
-    vc_free(ctx, s->moments);
-    s->moments = NULL;
-}
-
 enum vc_status vc_reconstruct(struct vc_ctx *ctx, const struct vc_step *step, const struct vc_tile *tile,
                               const float *values, const uint8_t *mask, uint64_t first, char *scratch,
                               struct vc_tile_out *out)
@@ -82,7 +69,7 @@ enum vc_status vc_reconstruct(struct vc_ctx *ctx, const struct vc_step *step, co
     const struct vc_prune_state *s = step->state;
     size_t row = (size_t)s->calibration.row;
     float *y = (float *)(void *)scratch;
-    float *work = y + tile_elems(step);
+    float *work = y + vc_prune_tile(step);
     uint64_t zeros = 0;
 
     memcpy(y, values, tile->n_elems * sizeof *y);

@@ -10,6 +10,8 @@
 #include "core/base/checked.h"
 #include "prune/prune_steps.h"
 
+const char *const vc_no_moments = "no second moments";
+
 static int by_value(const void *a, const void *b)
 {
     const struct vc_low_score *x = a;
@@ -35,82 +37,28 @@ static enum vc_status wanda_begin(struct vc_ctx *ctx, struct vc_step *step, cons
 {
     struct vc_prune_state *s = step->state;
     size_t n = (size_t)vc_calibration_elems(&s->calibration);
-    enum vc_status status = VC_OK;
 
     atomic_store(&s->n_checked, 0);
     if (step->scan) {
-        VC_TRY(vc_sparse_begin(ctx, s, step->in.n_elems));
+        VC_CALL(vc_sparse_begin(ctx, s, step->in.n_elems));
         return vc_reconstruct_begin(ctx, step);
     }
     s->importance = vc_alloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->importance);
-    VC_TRY_ALLOC(s->importance);
-    VC_TRY(vc_calibration_load(ctx, &s->calibration, s->importance));
+    VC_CALL_ALLOC(s->importance);
+    VC_CALL(vc_calibration_load(ctx, &s->calibration, s->importance));
     for (size_t i = 0; i < n; i++) {
         s->importance[i] = sqrtf(s->importance[i]);
     }
-    VC_TRY(vc_reconstruct_begin(ctx, step));
-out:
-    return status; /* end frees what is there */
-}
-
-static void wanda_end(struct vc_ctx *ctx, struct vc_step *step)
-{
-    struct vc_prune_state *s = step->state;
-
-    step->n_checked = atomic_load(&s->n_checked);
-    vc_free(ctx, s->importance);
-    vc_free(ctx, s->fitted);
-    vc_free(ctx, s->mask);
-    vc_compensation_free(ctx, s->compensation);
-    s->importance = s->fitted = NULL;
-    s->mask = NULL;
-    s->compensation = NULL;
-    vc_reconstruct_end(ctx, step);
+    return vc_reconstruct_begin(ctx, step); /* end frees what is there */
 }
 
 /* ---- one tile: whole rows ---- */
 
-/* Scratch: the mask, scores, their order. */
-struct room {
-    uint8_t *mask;
-    float *scores;
-    struct vc_low_score *order;
-    char *rest; /* of prune_tile.c */
-};
-
-static size_t aligned(size_t n)
-{
-    return (n + 63) & ~(size_t)63;
-}
-
+/* Scratch: the mask, scores, their order, what prune_tile.c needs. */
 static size_t room_bytes(const struct vc_step *step, const struct vc_prune_state *s)
 {
-    size_t n = (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
-    size_t row = (size_t)s->calibration.row;
-
-    return aligned(VC_TILE_ELEMS / 8 + 8) + aligned(n * sizeof(float)) + aligned(row * sizeof(struct vc_low_score));
-}
-
-static void carve(const struct vc_step *step, const struct vc_prune_state *s, void *scratch, struct room *r)
-{
-    size_t n = (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
-    size_t row = (size_t)s->calibration.row;
-    char *at = scratch;
-
-    r->mask = (uint8_t *)at;
-    at += aligned(VC_TILE_ELEMS / 8 + 8);
-    r->scores = (float *)(void *)at;
-    at += aligned(n * sizeof(float));
-    r->order = (struct vc_low_score *)(void *)at;
-    r->rest = at + aligned(row * sizeof(struct vc_low_score));
-}
-
-static float value_at(const void *values, size_t i)
-{
-    float value;
-
-    memcpy(&value, (const char *)values + i * sizeof value, sizeof value);
-    return value;
+    return vc_prune_aligned(VC_TILE_ELEMS / 8 + 8) + vc_prune_aligned(vc_prune_tile(step) * sizeof(float)) +
+           vc_prune_aligned((size_t)s->calibration.row * sizeof(struct vc_low_score));
 }
 
 static void score_rows(const struct vc_prune_state *s, const struct vc_step *step, const struct vc_tile *tile,
@@ -121,41 +69,34 @@ static void score_rows(const struct vc_prune_state *s, const struct vc_step *ste
 
     for (size_t i = 0; i < tile->n_elems; i++) {
         uint64_t at = tile->first + i;
+        float value;
 
-        scores[i] = fabsf(value_at(values, i)) * s->importance[at / row / rows_each * row + at % row];
+        memcpy(&value, (const char *)values + i * sizeof value, sizeof value);
+        scores[i] = fabsf(value) * s->importance[at / row / rows_each * row + at % row];
     }
 }
 
-/* Of each row the n_go smallest scores, of equal ones the first. */
-static void mask_rows(const struct vc_prune_state *s, const struct vc_tile *tile, const struct room *r)
-{
-    size_t row = (size_t)s->calibration.row;
-    size_t n_go = (size_t)vc_fraction_floor(s->share, row);
-
-    memset(r->mask, 0xff, (tile->n_elems + 7) / 8);
-    for (size_t first = 0; first < tile->n_elems; first += row) {
-        for (size_t j = 0; j < row; j++) {
-            r->order[j] = (struct vc_low_score){r->scores[first + j], first + j};
-        }
-        vc_mask_lowest(r->order, row, n_go, r->mask);
-    }
-}
-
+/* The mask of whole rows: of each the smallest scores go, of equal ones the first; or N of every M stay. */
 static enum vc_status make_mask(struct vc_ctx *ctx, const struct vc_step *step, const struct vc_tile *tile,
-                                const void *values, const struct room *r)
+                                const float *scores, struct vc_low_score *order, uint8_t *mask)
 {
     const struct vc_prune_state *s = step->state;
     const struct vc_prune_options *o = s->options;
     const struct vc_kernels *k = vc_kernels_get(ctx);
+    size_t row = (size_t)s->calibration.row;
     enum vc_status status = VC_OK;
 
-    score_rows(s, step, tile, values, r->scores);
     if (o->pattern == VC_PATTERN_N_OF_M) {
-        VC_KERNEL_TRY(k->mask_n_of_m_f32(r->scores, tile->n_elems / (size_t)(s->n_len * s->n_inner), (size_t)s->n_len,
-                                         (size_t)s->n_inner, o->keep, o->group, r->mask));
-        VC_TRY(vc_n_of_m_check(ctx, step->state, r->mask, tile->n_elems));
-    } else {
-        mask_rows(s, tile, r);
+        VC_KERNEL_TRY(k->mask_n_of_m_f32(scores, tile->n_elems / (size_t)(s->n_len * s->n_inner), (size_t)s->n_len,
+                                         (size_t)s->n_inner, o->keep, o->group, mask));
+        return vc_n_of_m_check(ctx, step->state, mask, tile->n_elems);
+    }
+    memset(mask, 0xff, (tile->n_elems + 7) / 8);
+    for (size_t first = 0; first < tile->n_elems; first += row) {
+        for (size_t j = 0; j < row; j++) {
+            order[j] = (struct vc_low_score){scores[first + j], first + j};
+        }
+        vc_mask_lowest(order, row, (size_t)vc_fraction_floor(s->share, row), mask);
     }
 out:
     return status;
@@ -166,8 +107,10 @@ static enum vc_status wanda_apply(struct vc_ctx *ctx, struct vc_step *step, cons
                                   struct vc_tile_out *out)
 {
     const struct vc_prune_state *s = step->state;
-    struct room r;
-    char *after;
+    float *scores = (float *)(void *)((char *)scratch + vc_prune_aligned(VC_TILE_ELEMS / 8 + 8));
+    char *order = (char *)scores + vc_prune_aligned(vc_prune_tile(step) * sizeof *scores);
+    char *room = (char *)scratch + room_bytes(step, s);
+    char *after = room;
     const void *values;
 
     if (vc_has_nonfinite(step->in.dtype, in->data, tile->n_elems)) {
@@ -176,11 +119,10 @@ static enum vc_status wanda_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     if (s->mask != NULL) {
         return vc_prune_apply(ctx, step, tile, in->data, s->mask, tile->first, scratch, out);
     }
-    carve(step, s, scratch, &r);
-    after = r.rest;
     VC_CALL(vc_prune_values(ctx, step->in.dtype, in->data, tile->n_elems, &after, &values));
-    VC_CALL(make_mask(ctx, step, tile, values, &r));
-    return vc_prune_apply(ctx, step, tile, in->data, r.mask, 0, r.rest, out);
+    score_rows(s, step, tile, values, scores);
+    VC_CALL(make_mask(ctx, step, tile, scores, (struct vc_low_score *)(void *)order, scratch));
+    return vc_prune_apply(ctx, step, tile, in->data, scratch, 0, room, out);
 }
 
 static const struct vc_step_ops wanda_ops = {.calibrate = vc_policy_calibrate,
@@ -189,46 +131,41 @@ static const struct vc_step_ops wanda_ops = {.calibrate = vc_policy_calibrate,
                                              .scan = vc_sparse_scan,
                                              .scan_end = vc_sparse_scan_end,
                                              .apply = wanda_apply,
-                                             .end = wanda_end,
+                                             .end = vc_prune_end,
                                              .forget = vc_prune_forget};
 
-const char *vc_wanda_reason(struct vc_ctx *ctx, const struct vc_prune_options *options, const struct vc_item *item,
-                            struct vc_calibration *out, enum vc_status *status)
+enum vc_status vc_wanda_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_prune_options *options,
+                            struct vc_fraction share, const char *scheme, const char **reason)
 {
+    bool sparse = options->score == VC_SCORE_SPARSEGPT;
+    struct vc_calibration c;
+    struct vc_prune_state *s;
+    struct vc_step *step;
     uint64_t n_rows;
     uint64_t row_len;
 
     vc_desc_grid(item->desc, &n_rows, &row_len);
-    *status = vc_calibration_find(ctx, options->calibration, item, true, out);
-    if (*status != VC_OK || out->sums == VC_NO_TENSOR) {
-        return "no statistics";
-    }
-    return item->desc->dtype == VC_DTYPE_F64                                      ? "f64"
-           : options->score == VC_SCORE_SPARSEGPT && out->moments == VC_NO_TENSOR ? "no second moments"
-           : row_len != out->row || row_len > VC_TILE_ELEMS ? "its rows are not those of the statistics"
+    VC_CALL(vc_calibration_find(ctx, options->calibration, item, true, &c));
+    *reason = c.sums == VC_NO_TENSOR                        ? "no statistics"
+              : item->desc->dtype == VC_DTYPE_F64           ? "f64"
+              : sparse && c.moments == VC_NO_TENSOR         ? vc_no_moments
+              : row_len != c.row || row_len > VC_TILE_ELEMS ? "its rows are not those of the statistics"
                                                             : NULL;
-}
-
-enum vc_status vc_wanda_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_prune_options *options,
-                            const struct vc_calibration *calibration, struct vc_fraction share, const char *scheme)
-{
-    bool along_last = calibration->row == item->desc->shape[item->desc->n_dims - 1];
-    struct vc_prune_state *s;
-    struct vc_step *step;
-
+    if (*reason != NULL) {
+        return vc_item_keep_as(ctx, item, *reason);
+    }
     VC_CALL(vc_prune_add_step(ctx, item, &wanda_ops, options, scheme, &s, &step));
-    s->calibration = *calibration;
+    s->calibration = c;
     s->share = share;
     if (options->pattern == VC_PATTERN_N_OF_M) {
         step->keep = options->keep;
         step->group = options->group;
-        s->n_len = along_last ? calibration->row : step->in.shape[1]; /* input channels */
-        s->n_inner = calibration->row / s->n_len;
+        s->n_len = c.row == step->in.shape[step->in.n_dims - 1] ? c.row : step->in.shape[1]; /* input channels */
+        s->n_inner = c.row / s->n_len;
     }
-    step->scan = options->score == VC_SCORE_SPARSEGPT;
-    step->state_bytes =
-        step->scan ? vc_sparse_state(s, step->in.n_elems) : (size_t)vc_calibration_elems(calibration) * sizeof(float);
-    step->state_bytes += vc_reconstruct_state(step);
+    step->scan = sparse;
+    step->state_bytes = vc_reconstruct_state(step) + (sparse ? vc_sparse_state(s, step->in.n_elems)
+                                                             : (size_t)vc_calibration_elems(&c) * sizeof(float));
     step->scratch_bytes = vc_prune_scratch(step, room_bytes(step, s));
     vc_item_replan(item);
     return VC_OK;
