@@ -3,17 +3,10 @@
 
 enum vc_status vc_student_read_graph(struct vc_ctx *ctx, const char *path, struct vc_student *student)
 {
-    struct vc_graph_options options;
+    enum vc_status status = vc_graph_open(ctx, path, student->network.weights, false, &student->other, &student->graph);
 
-    vc_graph_defaults(&options);
-    options.weights = student->network.weights;
-    if (vc_graph_is_text(path)) {
-        return vc_graph_read_text(ctx, path, &options, &student->graph);
-    }
-    VC_CALL(vc_model_open(ctx, path, NULL, &student->other));
-    VC_CALL(vc_graph_build(ctx, student->other, &options, &student->graph));
     student->network.beside = student->other;
-    return VC_OK;
+    return status;
 }
 
 enum vc_status vc_student_make(struct vc_ctx *ctx, const struct vc_plan *plan, const struct vc_distill_options *options,

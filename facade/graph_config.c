@@ -1,4 +1,5 @@
-/* graph_config.c - the graph of a config.json alone: formats/ reads the file, graph/ builds. */
+/* graph_config.c - the graph of a config.json alone: formats/ reads the file, graph/ builds; and of a file beside the
+ * weights, for programs. */
 #include "core/base/arena.h"
 #include "formats/huggingface/hf_program.h"
 #include "graph/build.h"
@@ -22,4 +23,22 @@ enum vc_status vc_graph_build_config(struct vc_ctx *ctx, const char *path, struc
 {
     vc_call_begin(ctx);
     return vc_call_end(ctx, build_config(ctx, path, out));
+}
+
+enum vc_status vc_graph_open(struct vc_ctx *ctx, const char *path, const struct vc_model *weights, bool plain_inputs,
+                             struct vc_model **beside, struct vc_graph **out)
+{
+    struct vc_graph_options options;
+
+    vc_graph_defaults(&options);
+    options.plain_inputs = plain_inputs;
+    if (path == NULL) {
+        return vc_graph_build(ctx, weights, &options, out);
+    }
+    options.weights = weights;
+    if (vc_graph_is_text(path)) {
+        return vc_graph_read_text(ctx, path, &options, out);
+    }
+    VC_CALL(*beside == NULL ? vc_model_open(ctx, path, NULL, beside) : VC_OK);
+    return vc_graph_build(ctx, *beside, &options, out);
 }

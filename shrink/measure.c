@@ -13,29 +13,11 @@
 
 /* ---- networks ---- */
 
-static enum vc_status read_graph(struct vc_ctx *ctx, const char *path, struct vc_model *model, struct vc_model **beside,
-                                 struct vc_graph **graph)
-{
-    struct vc_graph_options options;
-    enum vc_status status;
-
-    vc_graph_defaults(&options);
-    if (path == NULL) {
-        return vc_graph_build(ctx, model, NULL, graph);
-    }
-    options.weights = model;
-    if (vc_graph_is_text(path)) {
-        return vc_graph_read_text(ctx, path, &options, graph);
-    }
-    status = *beside == NULL ? vc_model_open(ctx, path, NULL, beside) : VC_OK;
-    return status == VC_OK ? vc_graph_build(ctx, *beside, &options, graph) : status;
-}
-
 enum vc_status vc_shrink_open(struct vc_ctx *ctx, const char *path, const char *graph_path, struct vc_shrink_net *net)
 {
     enum vc_status status = net->model == NULL ? vc_model_open(ctx, path, NULL, &net->model) : VC_OK;
 
-    return status == VC_OK ? read_graph(ctx, graph_path, net->model, &net->beside, &net->graph) : status;
+    return status == VC_OK ? vc_graph_open(ctx, graph_path, net->model, false, &net->beside, &net->graph) : status;
 }
 
 void vc_shrink_close(struct vc_shrink_net *net)

@@ -175,6 +175,12 @@ VC_API bool vc_graph_is_text(const char *path);
 VC_API enum vc_status vc_graph_read_text(struct vc_ctx *ctx, const char *path, const struct vc_graph_options *options,
                                          struct vc_graph **out);
 
+/* Builds the graph of a file of its own, a text or an ONNX file, whose parameters are tensors of `weights`; path NULL:
+ * the graph that the file of `weights` describes. plain_inputs: as in vc_graph_options. *beside: the ONNX file, opened
+ * unless *beside is not NULL; the caller closes it after the graph. Fails like vc_model_open and vc_graph_build. */
+VC_API enum vc_status vc_graph_open(struct vc_ctx *ctx, const char *path, const struct vc_model *weights,
+                                    bool plain_inputs, struct vc_model **beside, struct vc_graph **out);
+
 /* Accepts NULL. */
 VC_API void vc_graph_close(struct vc_graph *graph);
 

@@ -114,33 +114,13 @@ static void tell_estimate(void *user, size_t n_runs, double seconds)
     }
 }
 
-/* The graph of --graph, or the model's own. *other: the ONNX file that it is in. */
-static enum vc_status open_graph(struct app *app, const struct sensitivity_cli *cli, const struct vc_model *model,
-                                 struct vc_model **other, struct vc_graph **graph)
-{
-    struct vc_graph_options options;
-    enum vc_status status = VC_OK;
-
-    vc_graph_defaults(&options);
-    options.plain_inputs = true;
-    if (cli->graph == NULL) {
-        return vc_graph_build(app->ctx, model, &options, graph);
-    }
-    options.weights = model;
-    if (vc_graph_is_text(cli->graph)) {
-        return vc_graph_read_text(app->ctx, cli->graph, &options, graph);
-    }
-    status = vc_model_open(app->ctx, cli->graph, NULL, other);
-    return status == VC_OK ? vc_graph_build(app->ctx, *other, &options, graph) : status;
-}
-
 static enum vc_status measure_outputs(struct app *app, const struct sensitivity_cli *cli, const struct vc_model *model,
                                       struct vc_sensitivity *s)
 {
     struct vc_sensitivity_data_options options = cli->with_data;
     struct vc_model *other = NULL;
     struct vc_graph *graph = NULL;
-    enum vc_status status = open_graph(app, cli, model, &other, &graph);
+    enum vc_status status = vc_graph_open(app->ctx, cli->graph, model, true, &other, &graph);
 
     if (status == VC_OK) {
         options.graph = graph;

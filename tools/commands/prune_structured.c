@@ -212,21 +212,10 @@ int structured_ready(struct app *app, struct structured_cli *cli)
 /* The couplings of a graph that says what the model computes: a text, or an ONNX file. */
 static enum vc_status couplings_of(struct vc_ctx *ctx, const struct vc_model *model, struct structured_cli *cli)
 {
-    struct vc_graph_options options;
     struct vc_model *other = NULL;
     struct vc_graph *graph = NULL;
-    enum vc_status status;
+    enum vc_status status = vc_graph_open(ctx, cli->graph, model, false, &other, &graph);
 
-    vc_graph_defaults(&options);
-    options.weights = model;
-    if (vc_graph_is_text(cli->graph)) {
-        status = vc_graph_read_text(ctx, cli->graph, &options, &graph);
-    } else {
-        status = vc_model_open(ctx, cli->graph, NULL, &other);
-        if (status == VC_OK) {
-            status = vc_graph_build(ctx, other, &options, &graph);
-        }
-    }
     if (status == VC_OK) {
         status = vc_graph_bind_usual(ctx, graph);
     }

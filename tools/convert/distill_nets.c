@@ -102,32 +102,12 @@ static int refuse(struct app *app, const struct vc_graph *graph, enum vc_status 
     return rc;
 }
 
-/* The graph in a file of its own, with the network's weights. */
-static enum vc_status read_graph(struct vc_ctx *ctx, const char *path, struct net *net)
-{
-    struct vc_graph_options options;
-    enum vc_status status;
-
-    vc_graph_defaults(&options);
-    options.weights = net->weights;
-    if (vc_graph_is_text(path)) {
-        return vc_graph_read_text(ctx, path, &options, &net->graph);
-    }
-    status = vc_model_open(ctx, path, NULL, &net->beside);
-    return status == VC_OK ? vc_graph_build(ctx, net->beside, &options, &net->graph) : status;
-}
-
 enum vc_status net_build(struct vc_ctx *ctx, const char *graph, const char *other, struct net *net)
 {
-    struct vc_graph_options options;
-    enum vc_status status;
-
-    vc_graph_defaults(&options);
-    options.plain_inputs = net->student;
-    status = graph != NULL ? read_graph(ctx, graph, net) : vc_graph_build(ctx, net->weights, &options, &net->graph);
-
+    bool plain = net->student && graph == NULL;
+    enum vc_status status = vc_graph_open(ctx, graph, net->weights, plain, &net->beside, &net->graph);
     if (status == VC_E_UNSUPPORTED && net->graph == NULL && graph == NULL && other != NULL) {
-        status = read_graph(ctx, other, net);
+        status = vc_graph_open(ctx, other, net->weights, false, &net->beside, &net->graph);
     }
     return status;
 }
