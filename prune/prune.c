@@ -34,7 +34,7 @@ static bool sparsity_of(const struct vc_prune *p, const char *name, struct vc_fr
     *out = p->sparsity;
     for (size_t i = 0; i < p->options.n_sets; i++) {
         if (vc_glob_match(p->sets[i].glob, name)) {
-            *out = p->sets[i].sparsity;
+            *out = p->sets[i].share;
             *own = true;
             found = true;
         }

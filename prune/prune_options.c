@@ -126,11 +126,25 @@ enum vc_status vc_prune_check(struct vc_ctx *ctx, struct vc_prune *p)
     return VC_OK;
 }
 
+enum vc_status vc_prune_sets_copy(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_sparsity_rule *rules,
+                                  size_t n, struct vc_prune_set **out)
+{
+    struct vc_prune_set *sets = vc_arena_alloc(ctx, arena, (n + 1) * sizeof *sets);
+
+    VC_CALL_ALLOC(sets);
+    for (size_t i = 0; i < n; i++) {
+        sets[i].glob = vc_arena_printf(ctx, arena, "%s", rules[i].glob);
+        VC_CALL_ALLOC(sets[i].glob);
+        VC_CALL(vc_share_read(ctx, "sets", rules[i].sparsity, &sets[i].share));
+    }
+    *out = sets;
+    return VC_OK;
+}
+
 /* The pass's own copies of what the options point to. */
 enum vc_status vc_prune_copy(struct vc_ctx *ctx, struct vc_prune *p)
 {
     struct vc_prune_options *o = &p->options;
-    const struct vc_sparsity_rule *sets = o->sets;
 
     VC_CALL(vc_rules_copy(ctx, &p->arena, o->rules, o->n_rules, &o->rules));
     if (o->sparsity != NULL) {
@@ -143,13 +157,7 @@ enum vc_status vc_prune_copy(struct vc_ctx *ctx, struct vc_prune *p)
         p->mask_file = (struct vc_part_file){VC_PART_MASK, VC_DTYPE_U8, o->mask_path};
         p->pass.part_file = &p->mask_file;
     }
-    p->sets = vc_arena_alloc(ctx, &p->arena, (o->n_sets + 1) * sizeof *p->sets);
-    VC_CALL_ALLOC(p->sets);
-    for (size_t i = 0; i < o->n_sets; i++) {
-        p->sets[i].glob = vc_arena_printf(ctx, &p->arena, "%s", sets[i].glob);
-        VC_CALL_ALLOC(p->sets[i].glob);
-        VC_CALL(vc_share_read(ctx, "sets", sets[i].sparsity, &p->sets[i].sparsity));
-    }
+    VC_CALL(vc_prune_sets_copy(ctx, &p->arena, o->sets, o->n_sets, &p->sets));
     o->sets = NULL;
     p->pair_alone = *o;
     p->pair_alone.nonfinite = VC_NONFINITE_ERROR;
@@ -172,14 +180,13 @@ static const char *pattern_text(struct vc_ctx *ctx, struct vc_prune *p)
                                             : "none";
 }
 
-/* "a*=0.8,b*=0" for the recipe; "" without. */
-static const char *sets_text(struct vc_ctx *ctx, struct vc_prune *p)
+const char *vc_prune_sets_text(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_prune_set *sets, size_t n)
 {
     const char *text = "";
 
-    for (size_t i = 0; text != NULL && i < p->options.n_sets; i++) {
-        text = vc_arena_printf(ctx, &p->arena, "%s%s%s=%g", text, i == 0 ? "" : ",", p->sets[i].glob,
-                               (double)p->sets[i].sparsity.n / (double)p->sets[i].sparsity.d);
+    for (size_t i = 0; text != NULL && i < n; i++) {
+        text = vc_arena_printf(ctx, arena, "%s%s%s=%g", text, i == 0 ? "" : ",", sets[i].glob,
+                               (double)sets[i].share.n / (double)sets[i].share.d);
     }
     return text;
 }
@@ -222,7 +229,7 @@ enum vc_status vc_prune_describe(struct vc_ctx *ctx, struct vc_prune *p)
         {"min_keep", !global               ? ""
                      : o->min_keep != NULL ? o->min_keep
                                            : "0.01"},
-        {"sets", sets_text(ctx, p)},
+        {"sets", vc_prune_sets_text(ctx, &p->arena, p->sets, o->n_sets)},
         {"nonfinite", o->nonfinite == VC_NONFINITE_KEEP ? "keep" : "error"},
         {"min_elements", vc_arena_printf(ctx, &p->arena, "%llu", (unsigned long long)o->min_elems)},
         {"rules", vc_rules_text(ctx, &p->arena, o->rules, o->n_rules)},

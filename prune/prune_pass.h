@@ -14,12 +14,6 @@ static inline bool vc_prune_says_itself(const struct vc_prune_options *options)
 
 #define VC_PRUNE_RECIPE 9
 
-/* A rule of options.sets, parsed. */
-struct vc_prune_set {
-    const char *glob;
-    struct vc_fraction sparsity;
-};
-
 struct vc_prune {
     struct vc_pass pass;
     struct vc_arena arena;

@@ -20,6 +20,17 @@
 #include "prune/lamp.h"
 #include "prune/mask_part.h"
 
+/* A rule of options.sets, parsed. */
+struct vc_prune_set {
+    const char *glob;
+    struct vc_fraction share;
+};
+
+/* prune_options.c: rules in an arena; as text, "a*=0.8,b*=0", NULL if memory is short. */
+enum vc_status vc_prune_sets_copy(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_sparsity_rule *rules,
+                                  size_t n, struct vc_prune_set **out);
+const char *vc_prune_sets_text(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_prune_set *sets, size_t n);
+
 /* State of a step. */
 struct vc_prune_state {
     struct vc_policy policy; /* first: its functions are the step's calibrate and explain, or are called by them */

@@ -24,7 +24,7 @@
 #include "core/values/fraction.h"
 #include "passes/scores/axis_sums.h"
 #include "passes/scores/unit_scores.h"
-#include "passes/statistics/calibration.h"
+#include "prune/prune_steps.h"
 
 /* A group of the couplings. Units that go are known after the scores are, how many of them before that where each
  * group has its own share. */
@@ -86,17 +86,12 @@ struct vc_stated_role {
 
 #define VC_STRUCTURED_RECIPE 9
 
-struct vc_structured_set {
-    const char *glob;
-    struct vc_fraction share;
-};
-
 struct vc_structured {
     struct vc_pass pass;
     struct vc_arena arena;
     struct vc_structured_options options;
     struct vc_fraction share; /* if options.share is set */
-    struct vc_structured_set *sets;
+    struct vc_prune_set *sets;
     struct vc_recipe_entry recipe[VC_STRUCTURED_RECIPE];
 
     /* Of this plan; in the job's arena. */

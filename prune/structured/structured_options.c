@@ -4,15 +4,10 @@
 
 #define ALL_UNITS (1u << VC_UNIT_NEURONS | 1u << VC_UNIT_HEADS | 1u << VC_UNIT_EXPERTS | 1u << VC_UNIT_HIDDEN)
 
-static enum vc_status parse_share(struct vc_ctx *ctx, const char *what, const char *text, struct vc_fraction *out)
+static enum vc_status check_share(struct vc_ctx *ctx, const char *what, const char *text, struct vc_fraction share)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_share_read(ctx, what, text, out));
-    status = out->n < out->d ? VC_OK
+    return share.n < share.d ? VC_OK
                              : vc_fail(ctx, VC_E_ARGUMENT, "%s: '%s' would leave nothing", vc_option(ctx, what), text);
-out:
-    return status;
 }
 
 enum vc_status vc_structured_check(struct vc_ctx *ctx, struct vc_structured *s)
@@ -42,22 +37,8 @@ enum vc_status vc_structured_check(struct vc_ctx *ctx, struct vc_structured *s)
                        vc_option(ctx, "calibration"), vc_option(ctx, "reconstruct"), vc_option(ctx, "score"));
     }
     s->share = (struct vc_fraction){0, 1};
-    return o->share != NULL ? parse_share(ctx, "share", o->share, &s->share) : VC_OK;
-}
-
-static enum vc_status copy_sets(struct vc_ctx *ctx, struct vc_structured *s)
-{
-    struct vc_structured_options *o = &s->options;
-
-    s->sets = vc_arena_alloc(ctx, &s->arena, (o->n_sets + 1) * sizeof *s->sets);
-    VC_CALL_ALLOC(s->sets);
-    for (size_t i = 0; i < o->n_sets; i++) {
-        s->sets[i].glob = vc_arena_printf(ctx, &s->arena, "%s", o->sets[i].glob);
-        VC_CALL_ALLOC(s->sets[i].glob);
-        VC_CALL(parse_share(ctx, "sets", o->sets[i].sparsity, &s->sets[i].share));
-    }
-    o->sets = NULL;
-    return VC_OK;
+    VC_CALL(o->share != NULL ? vc_share_read(ctx, "share", o->share, &s->share) : VC_OK);
+    return check_share(ctx, "share", o->share, s->share);
 }
 
 static enum vc_status copy_removals(struct vc_ctx *ctx, struct vc_structured *s)
@@ -91,7 +72,11 @@ enum vc_status vc_structured_copy(struct vc_ctx *ctx, struct vc_structured *s)
         o->share = vc_arena_printf(ctx, &s->arena, "%s", o->share);
         VC_CALL_ALLOC(o->share);
     }
-    VC_CALL(copy_sets(ctx, s));
+    VC_CALL(vc_prune_sets_copy(ctx, &s->arena, o->sets, o->n_sets, &s->sets));
+    for (size_t i = 0; i < o->n_sets; i++) {
+        VC_CALL(check_share(ctx, "sets", o->sets[i].sparsity, s->sets[i].share));
+    }
+    o->sets = NULL;
     return copy_removals(ctx, s);
 }
 
@@ -105,18 +90,6 @@ static const char *units_text(struct vc_ctx *ctx, struct vc_structured *s)
         if ((s->options.units >> i & 1u) != 0) {
             text = vc_arena_printf(ctx, &s->arena, "%s%s%s", text, text[0] == '\0' ? "" : ",", names[i]);
         }
-    }
-    return text;
-}
-
-/* "a*=0.8,b*=0" for the recipe; "" without. */
-static const char *sets_text(struct vc_ctx *ctx, struct vc_structured *s)
-{
-    const char *text = "";
-
-    for (size_t i = 0; text != NULL && i < s->options.n_sets; i++) {
-        text = vc_arena_printf(ctx, &s->arena, "%s%s%s=%g", text, i == 0 ? "" : ",", s->sets[i].glob,
-                               (double)s->sets[i].share.n / (double)s->sets[i].share.d);
     }
     return text;
 }
@@ -155,7 +128,7 @@ enum vc_status vc_structured_describe(struct vc_ctx *ctx, struct vc_structured *
         {"score", o->n_remove != 0 ? "given" : score_names[o->score]},
         {"scope", global ? "global" : "tensor"},
         {"round_to", vc_arena_printf(ctx, &s->arena, "%llu", (unsigned long long)o->round_to)},
-        {"sets", sets_text(ctx, s)},
+        {"sets", vc_prune_sets_text(ctx, &s->arena, s->sets, o->n_sets)},
         {"rules", vc_rules_text(ctx, &s->arena, o->rules, o->n_rules)},
         {"couplings", o->couplings != NULL ? "given" : "graph"},
         {"reconstruct", "true"}, /* the last entry: left out where it says nothing */
