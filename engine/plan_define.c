@@ -95,7 +95,7 @@ void vc_plan_define(struct vc_engine *e, uint32_t node)
     struct vc_ref refs[VC_REFS];
     unsigned n_refs = 0;
 
-    if (d == NULL) {
+    if (d == NULL || vc_plan_codes(e, node)) {
         return;
     }
     *d = (struct define){.e = e, .node = node, .n_in = n->n_inputs, .n_out = n->n_outputs};

@@ -108,6 +108,48 @@ void vc_train_backward_clip(struct vc_engine *e, uint32_t node)
     }
 }
 
+/* ---- nodes that are computed by others ---- */
+
+/* The node is the DequantizeLinear of what `coder`, a QuantizeLinear, makes. */
+static bool decodes(const struct vc_engine *e, uint32_t node, uint32_t coder)
+{
+    const struct vc_graph_node *q = vc_plan_node(e, coder);
+    const struct vc_graph_node *n = vc_plan_node(e, node);
+
+    return vc_node_is(q, VC_OP_quantize) && vc_node_is(n, VC_OP_dequantize) && n->inputs[0] == q->outputs[0] &&
+           n->inputs[1] == q->inputs[1] &&
+           (n->n_inputs > 2 ? n->inputs[2] : VC_NO_VALUE) == (q->n_inputs > 2 ? q->inputs[2] : VC_NO_VALUE) &&
+           !vc_plan_asks_definition(e, node);
+}
+
+/* Whether anything but `node`, or nodes that decode what it made, reads the value, or wants it as it is. */
+static bool has_other_readers(const struct vc_engine *e, uint32_t v, uint32_t node)
+{
+    const struct vc_graph *g = e->graph;
+
+    for (uint32_t k = 0; k < vc_plan_outputs(e); k++) {
+        if (g->outputs[k] == v) {
+            return true;
+        }
+    }
+    for (size_t k = 0; k < e->options.n_kept; k++) {
+        if (e->options.kept[k] == v) {
+            return true;
+        }
+    }
+    if (e->options.answers != NULL && e->options.answers->wanted[v]) {
+        return true;
+    }
+    for (uint32_t n = g->values[v].node + 1; n < g->n_nodes; n++) {
+        for (unsigned k = 0; n != node && !decodes(e, n, node) && k < g->nodes[n].n_inputs; k++) {
+            if (g->nodes[n].inputs[k] == v) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* ---- codes and back: the gradient goes through as if nothing were rounded ---- */
 
 /* Instructions whose scale belongs to `size` elements side by side. */
@@ -132,17 +174,10 @@ void vc_train_forward_fake_quantize(struct vc_engine *e, uint32_t node)
                                  .size = (uint64_t)(size != 0 ? size : x->shape[x->n_dims - 1]),
                                  .least = is_f8 ? -448 : -128,
                                  .most = is_f8 ? 448 : 127,
-                                 .is_f8 = is_f8};
-    struct vc_ref refs[4] = {{0}};
+                                 .is_f8 = is_f8,
+                                 .keeps_nan = true};
+    struct vc_ref refs[4] = {vc_plan_data(e, node, 0), vc_plan_data(e, node, 1)};
 
-    if (x->shape[x->n_dims - 1] % (int64_t)args.size != 0) {
-        vc_plan_fail(e, node, "its rows are no multiple of %llu elements", (unsigned long long)args.size);
-        return;
-    }
-    refs[0] = vc_plan_data(e, node, 0);
-    if (vc_plan_in(e, node, 1) != NULL) {
-        refs[1] = vc_plan_data(e, node, 1);
-    }
     refs[3] = vc_plan_make(e, node, 0, true);
     codes(e, node, args, refs);
 }
@@ -150,6 +185,45 @@ void vc_train_forward_fake_quantize(struct vc_engine *e, uint32_t node)
 void vc_train_backward_fake_quantize(struct vc_engine *e, uint32_t node)
 {
     unary_backward(e, node, VC_UNARY_COPY, 1, 0);
+}
+
+/* Whether only nodes that decode them as they were made read the codes of a QuantizeLinear with one scale. */
+static bool has_no_codes(const struct vc_engine *e, uint32_t q)
+{
+    const struct vc_plan_value *zero = vc_plan_in(e, q, 2);
+
+    return !e->options.train && !(e->options.answers != NULL && e->options.answers->every) &&
+           !vc_plan_asks_definition(e, q) && vc_plan_in(e, q, 1)->n == 1 && (zero == NULL || zero->n == 1) &&
+           vc_plan_int(vc_plan_node(e, q), "block_size", 0) == 0 && !vc_plan_out(e, q, 0)->fed &&
+           !has_other_readers(e, vc_plan_node(e, q)->outputs[0], q);
+}
+
+bool vc_plan_codes(struct vc_engine *e, uint32_t node)
+{
+    const struct vc_graph_node *n = vc_plan_node(e, node);
+    int64_t type = vc_plan_int(n, "output_dtype", 0);
+    struct vc_args_codes args = {.size = 256, .least = (double)vc_code_least(type), .most = (double)vc_code_most(type)};
+    struct vc_ref refs[4];
+
+    if (vc_node_is(n, VC_OP_dequantize)) {
+        const struct vc_graph_value *codes = &e->graph->values[n->inputs[0]];
+
+        return codes->kind == VC_VALUE_RESULT && decodes(e, node, codes->node) && has_no_codes(e, codes->node);
+    }
+    if (!vc_node_is(n, VC_OP_quantize) || !has_no_codes(e, node)) {
+        return false;
+    }
+    args.n = vc_plan_in(e, node, 0)->n;
+    for (unsigned k = 0; k < 3; k++) {
+        refs[k] = vc_plan_data(e, node, k);
+    }
+    for (uint32_t of = node + 1; of < e->graph->n_nodes; of++) {
+        if (e->needed[of] && decodes(e, of, node)) {
+            refs[3] = vc_plan_make(e, of, 0, false);
+            codes(e, node, args, refs);
+        }
+    }
+    return true;
 }
 
 /* ---- Dropout ---- */
@@ -197,34 +271,6 @@ void vc_train_backward_dropout(struct vc_engine *e, uint32_t node)
 }
 
 /* ---- x sigmoid(x), which graphs have as two nodes ---- */
-
-/* Whether anything but `node` reads the value, or wants it as it is. */
-static bool has_other_readers(const struct vc_engine *e, uint32_t v, uint32_t node)
-{
-    const struct vc_graph *g = e->graph;
-
-    for (uint32_t k = 0; k < vc_plan_outputs(e); k++) {
-        if (g->outputs[k] == v) {
-            return true;
-        }
-    }
-    for (size_t k = 0; k < e->options.n_kept; k++) {
-        if (e->options.kept[k] == v) {
-            return true;
-        }
-    }
-    if (e->options.answers != NULL && e->options.answers->wanted[v]) {
-        return true;
-    }
-    for (uint32_t n = g->values[v].node + 1; n < g->n_nodes; n++) {
-        for (unsigned k = 0; n != node && k < g->nodes[n].n_inputs; k++) {
-            if (g->nodes[n].inputs[k] == v) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
 
 bool vc_plan_is_swish(const struct vc_engine *e, uint32_t node)
 {

@@ -328,6 +328,10 @@ void vc_plan_give_grads(struct vc_engine *e);
 /* The node is x times Sigmoid(x), of which nobody else reads the latter: one operator (plan_math.c). */
 bool vc_plan_is_swish(const struct vc_engine *e, uint32_t node);
 
+/* Instead of its definition: a QuantizeLinear whose codes nobody else reads makes the floats of each DequantizeLinear
+ * at once, and that nothing. False: the node is neither (plan_math.c). */
+bool vc_plan_codes(struct vc_engine *e, uint32_t node);
+
 /* ---- what needs no instructions, and what needs no loops (plan_known.c, plan_define.c) ---- */
 
 /* Marks the values that follow from sizes and constants alone, whose nodes make no instructions. */

@@ -63,7 +63,7 @@ struct vc_args_unary {
 struct vc_args_codes {
     uint64_t n, size, per_block;
     double least, most;
-    bool is_f8;
+    bool is_f8, keeps_nan; /* keeps_nan: else NaN has the code 0 */
 };
 
 /* dropout  p: x, y    y = x / (1 - ratio) where the element stays, else 0; the gradient goes the same way */

@@ -93,38 +93,41 @@ static uint32_t find_rounded(const struct vc_net *net, uint32_t x, const char *c
 
 uint32_t vc_net_layer_input(struct vc_net *net, uint32_t x, const char *module, const char *value, int64_t in)
 {
-    size_t index = net->model == NULL || net->plain_inputs ? VC_NO_TENSOR
-                                                           : vc_net_find(net, vc_net_print(net, "%s.weight", module));
-    const struct vc_quant *quant = index == VC_NO_TENSOR ? NULL : net->model->tensors[index].quant;
+    bool floats = net->model == NULL || net->plain_inputs;
+    size_t weight = floats ? VC_NO_TENSOR : vc_net_find(net, vc_net_print(net, "%s.weight", module));
+    const struct vc_quant *quant = weight == VC_NO_TENSOR ? NULL : net->model->tensors[weight].quant;
     struct vc_net_tensor scale = {.name = vc_net_print(net, "%s.input_scale", module),
                                   .value = vc_net_print(net, "%s.input_scale", value),
                                   .n_dims = 1,
                                   .shape = {1}};
+    const json_t *how = NULL;
+    bool agreed = quant == NULL || find_inputs(net, quant->scheme, &how);
     uint32_t inputs[2] = {x, VC_NO_VALUE};
-    struct vc_graph_attr attrs[2];
-    const json_t *how;
+    size_t tensor = VC_NO_TENSOR;
     const char *codes;
     int64_t size;
     bool fixed;
-    uint32_t y;
+    uint32_t y = VC_NO_VALUE;
 
-    if (quant == NULL || (find_inputs(net, quant->scheme, &how) && how == NULL)) {
+    if (agreed && how == NULL) {
         return x;
     }
-    if (!find_inputs(net, quant->scheme, &how) || !read_inputs(how, in, &fixed, &codes, &size)) {
+    if (!agreed || !read_inputs(how, in, &fixed, &codes, &size)) {
         net->graph->note = vc_net_inputs_note;
         return x;
     }
-    index = fixed ? vc_net_find(net, scale.name) : VC_NO_TENSOR;
-    y = fixed && index == VC_NO_TENSOR ? VC_NO_VALUE : find_rounded(net, x, codes, size, index);
-    if (y != VC_NO_VALUE) {
-        return y;
-    }
     if (fixed) {
-        scale.n_dims = index != VC_NO_TENSOR && net->model->tensors[index].n_dims == 0 ? 0 : 1;
+        tensor = vc_net_find(net, scale.name);
+        scale.n_dims = tensor != VC_NO_TENSOR && net->model->tensors[tensor].n_dims == 0 ? 0 : 1;
+    }
+    if (!fixed || tensor != VC_NO_TENSOR) {
+        y = find_rounded(net, x, codes, size, tensor);
+    }
+    if (y == VC_NO_VALUE && fixed) {
         inputs[1] = vc_net_param(net, &scale);
     }
-    attrs[0] = vc_attr_string("codes", codes);
-    attrs[1] = vc_attr_int("size", size);
-    return vc_net_node(net, "FakeQuantize", NULL, inputs, fixed ? 2 : 1, attrs, 2);
+    return y != VC_NO_VALUE
+               ? y
+               : vc_net_node(net, "FakeQuantize", NULL, inputs, fixed ? 2 : 1,
+                             (struct vc_graph_attr[]){vc_attr_string("codes", codes), vc_attr_int("size", size)}, 2);
 }

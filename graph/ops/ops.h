@@ -142,6 +142,17 @@ static inline struct vc_dims *vc_infer_dims(struct vc_infer *in)
     return &in->graph->dims;
 }
 
+/* The ends of the integers of that type, "output_dtype" of QuantizeLinear. */
+static inline int64_t vc_code_least(int64_t type)
+{
+    return type == 3 ? INT8_MIN : type == 5 ? INT16_MIN : type == 22 ? -8 : 0;
+}
+
+static inline int64_t vc_code_most(int64_t type)
+{
+    return vc_code_least(type) != 0 ? -1 - vc_code_least(type) : type == 4 ? UINT16_MAX : type == 21 ? 15 : UINT8_MAX;
+}
+
 #define VC_OP_MANY 100000 /* inputs or outputs: any number */
 
 static inline bool vc_node_is(const struct vc_graph_node *node, enum vc_op op)

@@ -457,7 +457,12 @@ static void instructions(void **state)
 
 static void odd_values(void **state)
 {
+    static const struct vc_engine_options answers = {.threads = 1};
+
     (void)state;
+    check_case("(float[4,900] x) => (float[4,900] y) <uint8 z = {3}, float s = {0.01}> { q = QuantizeLinear(x, s, z)  "
+               "y = DequantizeLinear(q, s, z) }",
+               &answers, true);
     for (size_t k = 0; k < N_OF(odd_cases); k++) {
         check_case(odd_cases[k], &trains, true);
     }

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "engine/train_program.h"
+
 #define H 1e-4
 
 static const struct vc_engine_pass training = {.training = true, .step = 3, .norm_share = -1};
@@ -189,13 +191,72 @@ static void rounding(void **state)
     }
 }
 
+/* QuantizeLinear and DequantizeLinear: one loop where nobody else reads the codes, and the definition's bits. */
+static const struct {
+    const char *body;
+    bool one;
+} coded[] = {
+    {"<uint8 z = {3}, float s = {0.01}> { q = QuantizeLinear(x, s, z)  y = DequantizeLinear(q, s, z) }", true},
+    {"<int8 z = {-5}, float[1] s = {0.003}> { q = QuantizeLinear(x, s, z)  y = DequantizeLinear(q, s, z) }", true},
+    {"<uint16 z = {30000}, float s = {2e-5}> { q = QuantizeLinear(x, s, z)  y = DequantizeLinear(q, s, z) }", true},
+    {"<float s = {0.004}> { q = QuantizeLinear<output_dtype: int = 3>(x, s)  y = DequantizeLinear(q, s) }", true},
+    {"<float s = {0}> { q = QuantizeLinear<output_dtype: int = 3>(x, s)  y = DequantizeLinear(q, s) }", true},
+    {"<uint8 z = {3}, float s = {0.01}> { q = QuantizeLinear(x, s, z)  a = DequantizeLinear(q, s, z)  "
+     "b = DequantizeLinear(q, s, z)  c = Relu(a)  y = Add(b, c) }",
+     true},
+    {"<uint8 z = {3}, float s = {0.01}> { q = QuantizeLinear(x, s, z)  a = DequantizeLinear(q, s, z)  "
+     "b = Cast<to: int = 1>(q)  y = Add(a, b) }",
+     false},
+    {"<uint8 z = {3}, float s = {0.01}, float t = {0.02}> { q = QuantizeLinear(x, s, z)  y = DequantizeLinear(q, t, z) "
+     "}",
+     false},
+    {"<uint8 z = {3}, float s = {0.01}> { q = QuantizeLinear(x, s, z)  y = DequantizeLinear(q, s) }", false},
+    {"<uint8[2] z = {3, 5}, float[2] s = {0.01, 0.02}> { q = QuantizeLinear<axis: int = 0>(x, s, z)  y = "
+     "DequantizeLinear<axis: int = 0>(q, s, z) }",
+     false},
+};
+
+static void codes(void **state)
+{
+    struct vc_engine_options options = {.threads = 2};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof coded / sizeof *coded; k++) {
+        bool defined = false;
+        char body[512];
+        struct net net;
+        const float *y;
+        double *should;
+
+        snprintf(body, sizeof body, "(float[2,9000] x) => (float[2,9000] y) %s", coded[k].body);
+        net = net_begin(body, VC_GRAPH_F32, &options);
+        should = calloc(net.n_outputs, sizeof *should);
+        net.inputs[3] = NAN;
+        net.inputs[5] = INFINITY;
+        net.inputs[7] = -1e30;
+        net_plain(&net, should);
+        net_forward(&net, &training);
+        y = vc_engine_output(net.engine, 0)->data;
+        for (size_t i = 0; i < net.n_outputs; i++) {
+            if (!(y[i] == (float)should[i])) {
+                fail_msg("%s: element %zu is %.9g; the definition gives %.9g", body, i, (double)y[i], should[i]);
+            }
+        }
+        for (size_t i = 0; i < net.engine->n; i++) {
+            defined = defined || net.engine->instructions[i].loop < 0;
+        }
+        assert_int_equal(defined, !coded[k].one);
+        free(should);
+        net_end(&net);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients),
-        cmocka_unit_test(gradients_frozen),
-        cmocka_unit_test(forward),
-        cmocka_unit_test(rounding),
+        cmocka_unit_test(gradients), cmocka_unit_test(gradients_frozen),
+        cmocka_unit_test(forward),   cmocka_unit_test(rounding),
+        cmocka_unit_test(codes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,14 +65,8 @@ RUN(quantize)
 {
     const struct vc_run_value *x = run->in[0];
     const int64_t *zero = run->n_in > 2 && run->in[2] != NULL ? run->in[2]->data : NULL;
-    int64_t type = vc_run_int(run, "output_dtype", 0);
-    int64_t least = type == 3 ? INT8_MIN : type == 5 ? INT16_MIN : type == 22 ? -8 : 0;
-    int64_t most = type == 3    ? INT8_MAX
-                   : type == 4  ? UINT16_MAX
-                   : type == 5  ? INT16_MAX
-                   : type == 21 ? 15
-                   : type == 22 ? 7
-                                : UINT8_MAX;
+    int64_t least = vc_code_least(vc_run_int(run, "output_dtype", 0));
+    int64_t most = vc_code_most(vc_run_int(run, "output_dtype", 0));
     struct scales s;
     int64_t *out = scales_of(run, &s) ? vc_run_out(run, 0, false, x->shape, x->n_dims) : NULL;
 
@@ -89,29 +83,16 @@ RUN(quantize)
 RUN(fake_quantize)
 {
     const struct vc_run_value *x = run->in[0];
-    const REAL *scale = run->n_in > 1 && run->in[1] != NULL ? run->in[1]->data : NULL;
     const bool is_f8 = strcmp(vc_run_string(run, "codes", "int8"), "f8_e4m3") == 0;
+    const REAL *scale = run->n_in > 1 && run->in[1] != NULL ? run->in[1]->data : NULL;
+    const REAL least = is_f8 ? -448 : -128;
+    const REAL most = is_f8 ? 448 : 127;
     size_t size = (size_t)vc_run_int(run, "size", 0);
-    size_t row = (size_t)x->shape[x->n_dims - 1];
-    REAL *out;
+    REAL *out = vc_run_out(run, 0, true, x->shape, x->n_dims);
 
-    size = size != 0 ? size : row;
-    if (size != 0 && row % size != 0) {
-        vc_run_fail(run, "rows of %zu elements are no multiple of %zu", row, size);
-        return;
-    }
-    out = vc_run_out(run, 0, true, x->shape, x->n_dims);
-    for (size_t i = 0; out != NULL && i < x->n; i += size) {
-        const REAL *part = (const REAL *)x->data + i;
-        REAL largest = 0;
-        REAL s;
-
-        for (size_t k = 0; k < size; k++) {
-            largest = FN(vc_codes_largest)(largest, part[k]);
-        }
-        s = scale != NULL ? *scale : FN(vc_codes_scale)(largest, is_f8);
-        for (size_t k = 0; k < size; k++) {
-            out[i + k] = FN(vc_round_codes)(part[k], s, is_f8 ? -448 : -128, is_f8 ? 448 : 127, is_f8, part[k]);
-        }
+    size = size != 0 ? size : (size_t)x->shape[x->n_dims - 1];
+    for (size_t i = 0, n; out != NULL && i < x->n; i += n) {
+        n = size < x->n - i ? size : x->n - i;
+        FN(vc_round_codes)((const REAL *)x->data + i, n, scale, least, most, is_f8, (REAL)NAN, out + i);
     }
 }

@@ -223,36 +223,19 @@ int vc_cuda_train_softmax_backward(struct vc_cuda_session *s, const struct vc_tr
     return vc_cuda_launched();
 }
 
-/* ---- codes of the inputs of layers: a team for a row ---- */
+/* ---- codes of the inputs of layers: a thread for what shares a scale ---- */
 
 static __global__ void codes_kernel(struct vc_args_codes args, const float *x, const float *fixed, const int64_t *point,
                                     float *y)
 {
-    VC_CUDA_SHARED(float, lanes, VC_CUDA_THREADS);
-    const uint64_t rows = (args.n + args.size - 1) / args.size;
     const float zero = point != NULL ? (float)*point : 0.0f;
 
-    VC_CUDA_EACH_ROW(row, rows)
+    VC_CUDA_EACH(row, (args.n + args.size - 1) / args.size)
     {
-        uint64_t first = row * args.size;
-        uint64_t end = row >= rows ? first : VC_AT_MOST(first + args.size, args.n);
-        float largest = 0;
-        float scale;
+        uint64_t i = row * args.size;
 
-        for (uint64_t i = first + VC_CUDA_LANE; fixed == NULL && i < end; i += VC_CUDA_LANES_OF_SUM) {
-            largest = vc_codes_largest_f32(largest, x[i]);
-        }
-        __syncthreads();
-        lanes[threadIdx.x] = largest;
-        __syncthreads();
-        for (unsigned l = 0; l < VC_CUDA_LANES_OF_SUM; l++) {
-            largest = vc_codes_largest_f32(largest, lanes[threadIdx.x - VC_CUDA_LANE + l]);
-        }
-        scale = fixed != NULL ? *fixed : vc_codes_scale_f32(largest, args.is_f8);
-        for (uint64_t i = first + VC_CUDA_LANE; i < end; i += VC_CUDA_LANES_OF_SUM) {
-            y[i] = vc_round_codes_f32(x[i], scale, (float)args.least - zero, (float)args.most - zero, args.is_f8,
-                                      point != NULL ? -zero : x[i]);
-        }
+        vc_round_codes_f32(x + i, VC_AT_MOST(args.size, args.n - i), fixed, (float)args.least - zero,
+                           (float)args.most - zero, args.is_f8, args.keeps_nan ? NAN : -zero, y + i);
     }
 }
 
@@ -260,8 +243,8 @@ int vc_cuda_train_codes(struct vc_cuda_session *s, const struct vc_train_work *w
 {
     const struct vc_args_codes *args = (const struct vc_args_codes *)w->call->args;
 
-    VC_CUDA_ROWS(s, codes_kernel, (args->n + args->size - 1) / args->size, *args, (const float *)w->call->p[0],
-                 (const float *)w->call->p[1], (const int64_t *)w->call->p[2], (float *)w->call->p[3]);
+    VC_CUDA_ELEMENTS(s, codes_kernel, (args->n + args->size - 1) / args->size, *args, (const float *)w->call->p[0],
+                     (const float *)w->call->p[1], (const int64_t *)w->call->p[2], (float *)w->call->p[3]);
     return vc_cuda_launched();
 }
 
