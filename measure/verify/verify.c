@@ -150,6 +150,7 @@ static enum vc_status check(struct vc_ctx *ctx, struct verify *v)
 
     ctx->findings = &v->findings;
     VC_TRY(find_notes(ctx, v->model));
+    VC_TRY(vc_verify_codes(ctx, v));
     if (v->result.data) {
         VC_TRY(make_rows(ctx, v));
         VC_TRY(vc_verify_data(ctx, v));

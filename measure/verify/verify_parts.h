@@ -1,5 +1,5 @@
-/* verify_parts.h - what the parts of a verification share: the file (verify.c), its values (verify_data.c,
- * verify_pattern.c), and what it was made from (verify_against.c). */
+/* verify_parts.h - what the parts of a verification share: the file (verify.c), its graph (verify_codes.c), its values
+ * (verify_data.c, verify_pattern.c), and what it was made from (verify_against.c). */
 #ifndef VC_MEASURE_VERIFY_PARTS_H
 #define VC_MEASURE_VERIFY_PARTS_H
 
@@ -19,6 +19,9 @@ struct verify {
 
 /* Reads every tensor: fills its row, notes what is wrong with it. */
 enum vc_status vc_verify_data(struct vc_ctx *ctx, struct verify *v);
+
+/* What a graph says of codes: their scales and zero points. */
+enum vc_status vc_verify_codes(struct vc_ctx *ctx, struct verify *v);
 
 /* Looks for the pattern options.pattern in every weight that prune would choose. VC_E_ARGUMENT: it is none. */
 enum vc_status vc_verify_pattern(struct vc_ctx *ctx, struct verify *v);

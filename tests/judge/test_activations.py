@@ -5,7 +5,7 @@ import os
 import sys
 import unittest
 
-from judge_support import Judge, main, np
+from judge_support import Judge, main, np, run
 
 try:
     import onnx
@@ -212,6 +212,45 @@ class Static(Judge):
         with np.load(self.path("back.npz")) as z:
             self.assertTrue((z["p3"] == found["p3.int32"].astype("f4") * found["p3.scale"]).all())
         self.vc("verify", "--data", out)
+
+    def test_damage(self):
+        """verify finds codes that are decoded with other numbers than those they were made with."""
+        rows = np.random.default_rng(2).normal(0, 1, (80, 3, 12, 12)).astype("f4")
+        residual().save(self.path("net.onnx"), ["n", 3, 12, 12], ["n", 10])
+        self.calibrate(self.path("net.onnx"), rows)
+        out, _ = self.quantize(self.path("net.onnx"))
+
+        def changed(change):
+            m = onnx.load(out)
+            arrays = {i.name: i for i in m.graph.initializer}
+            change(m, arrays, {n.output[0]: n for n in m.graph.node})
+            onnx.save(m, self.path("changed.onnx"))
+            found = run("verify", "--json", self.path("changed.onnx"))
+            return found.code, [(f["severity"], f["id"], f["tensor"], f["sentence"]) for f in found.json()["findings"]]
+
+        def put(tensor, array):
+            tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+
+        def other(name, value, k):
+            def change(m, arrays, nodes):
+                m.graph.initializer.append(numpy_helper.from_array(value, "other"))
+                nodes[name].input[k] = "other"
+            return change
+
+        def bias(m, arrays, nodes):
+            scale = numpy_helper.to_array(arrays["p3.scale"]).copy()
+            scale[5] *= 1.00001
+            put(arrays["p3.scale"], scale)
+        self.assertEqual(changed(lambda m, arrays, nodes: None), (0, []))
+        decoded = [n.output[0] for n in onnx.load(out).graph.node if n.op_type == "DequantizeLinear" and n.input[1] == "v1.scale"][0]
+        for change, code, want, text in (
+                (other(decoded, np.float32(0.5), 1), 1, ("error", "codes", decoded), "another scale"),
+                (other(decoded, np.uint8(3), 2), 1, ("error", "codes", decoded), "another zero point"),
+                (bias, 1, ("error", "codes", "p3"), "at 5"),
+                (lambda m, arrays, nodes: put(arrays["v1.scale"], numpy_helper.to_array(arrays["v1.scale"]).reshape(1)), 0,
+                 ("warning", "codes", "v1.codes"), "shape [1]")):
+            found = changed(change)
+            self.assertEqual((found[0], [f[:3] for f in found[1] if text in f[3]]), (code, [want]), found)
 
     def test_ranges(self):
         """By error and percentile, from the histogram of what a layer reads."""
