@@ -522,32 +522,6 @@ static const struct vc_pass_ops quantize_ops = {.name = "quantize",
 
 /* ---- options ---- */
 
-static enum vc_status check_activations(struct vc_ctx *ctx, const struct vc_quantize_options *o)
-{
-    const char *field = o->asymmetric                                ? "asymmetric"
-                        : o->requantize                              ? "requantize"
-                        : o->nonfinite != VC_NONFINITE_ERROR         ? "nonfinite"
-                        : o->granularity >= VC_GRANULARITY_GROUP     ? "granularity"
-                        : o->axis != VC_AXIS_OUTPUT                  ? "axis"
-                        : o->rest != NULL && strcmp(o->rest, "keep") ? "rest"
-                                                                     : NULL;
-
-    if (o->activations != VC_ACTIVATIONS_STATIC) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s is out of range", vc_option(ctx, "activations"));
-    }
-    if ((o->target != VC_TARGET_INT8 && o->target != VC_TARGET_FP8) || o->calibration == NULL) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "codes of activations (%s) go with int8 and fp8, and need %s",
-                       vc_option(ctx, "activations"), vc_option(ctx, "calibration"));
-    }
-    if (o->ranges == VC_RANGES_PERCENTILE && !(o->percentile > 50.0 && o->percentile <= 100.0)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "a percentile is above 50 and at most 100, not %g (%s)", o->percentile,
-                       vc_option(ctx, "ranges"));
-    }
-    return field == NULL ? VC_OK
-                         : vc_fail(ctx, VC_E_ARGUMENT, "%s does not go with %s", vc_option(ctx, field),
-                                   vc_option(ctx, "activations"));
-}
-
 static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize_options *o)
 {
     const struct vc_scheme_row *row = vc_scheme_of_target(o->target);
@@ -566,7 +540,7 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
         return vc_fail(ctx, VC_E_ARGUMENT,
                        "no mixture of block types that can be made is called '%s': choose one of %s", o->gguf, names);
     }
-    if (o->activations != VC_ACTIVATIONS_NONE && check_activations(ctx, o) != VC_OK) {
+    if (o->activations != VC_ACTIVATIONS_NONE && vc_activations_check(ctx, o) != VC_OK) {
         return ctx->status;
     }
     if (o->calibration != NULL && !row->statistics && o->activations == VC_ACTIVATIONS_NONE) {

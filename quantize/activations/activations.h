@@ -42,6 +42,9 @@ struct vc_activations {
     size_t n_norms; /* BatchNormalization behind a product */
 };
 
+/* Refuses options that do not go with codes of activations. */
+enum vc_status vc_activations_check(struct vc_ctx *ctx, const struct vc_quantize_options *options);
+
 /* Decides everything. VC_E_UNSUPPORTED: the file has no graph; its operator set cannot be raised; the statistics lack a
  * range or have one that is not finite. */
 enum vc_status vc_activations_begin(struct vc_ctx *ctx, const struct vc_quantize_options *options,
