@@ -39,6 +39,19 @@ out:
     return status;
 }
 
+float vc_load_float(enum vc_dtype dtype, const void *data, size_t i)
+{
+    uint16_t h;
+    float x;
+
+    if (dtype == VC_DTYPE_F32) {
+        memcpy(&x, (const char *)data + i * sizeof x, sizeof x);
+        return x;
+    }
+    memcpy(&h, (const char *)data + i * sizeof h, sizeof h);
+    return dtype == VC_DTYPE_F16 ? vc_f16_to_f32(h) : vc_bf16_to_f32(h);
+}
+
 float vc_store_float(enum vc_dtype dtype, float x, float before, char *data, size_t i)
 {
     uint16_t h;

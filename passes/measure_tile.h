@@ -13,6 +13,8 @@
 enum vc_status vc_measure_tile(struct vc_ctx *ctx, const struct vc_tile *tile, const float *x, const float *y,
                                struct vc_tile_stats *stats);
 
+/* Element i of the type f32, f16 or bf16, which need not be aligned. */
+float vc_load_float(enum vc_dtype dtype, const void *data, size_t i);
 /* Stores x as element i of the type f32, f16 or bf16, and returns what is stored; a value beyond f16 stays `before`. */
 float vc_store_float(enum vc_dtype dtype, float x, float before, char *data, size_t i);
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/model/program.h"
-#include "kernels/grid_codes.h"
 #include "passes/measure_tile.h"
 #include "passes/select.h"
 #include "passes/statistics/calibration.h"
@@ -20,15 +19,8 @@ static enum vc_status correct_apply(struct vc_ctx *ctx, struct vc_step *step, co
 
     memcpy(out->data, in->data, (size_t)vc_dtype_bytes(step->in.dtype, tile->n_elems));
     for (size_t i = 0; i < tile->n_elems; i++) {
-        uint16_t half;
-        float b;
+        float b = vc_load_float(step->in.dtype, in->data, i);
 
-        if (step->in.dtype == VC_DTYPE_F32) {
-            b = vc_float_at(in->data, i);
-        } else {
-            memcpy(&half, (const char *)in->data + i * sizeof half, sizeof half);
-            b = step->in.dtype == VC_DTYPE_F16 ? vc_f16_to_f32(half) : vc_bf16_to_f32(half);
-        }
         if (lost[tile->first + i] != 0.0) {
             (void)vc_store_float(step->in.dtype, (float)((double)b + lost[tile->first + i]), b, out->data, i);
         }

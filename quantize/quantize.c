@@ -20,8 +20,9 @@
 #include "quantize/schemes/group_codes.h"
 #include "quantize/schemes/int8.h"
 #include "quantize/schemes/schemes.h"
+#include "quantize/smooth.h"
 
-#define MAX_RECIPE 15
+#define MAX_RECIPE 16
 
 struct quantize {
     struct vc_pass pass;
@@ -38,6 +39,8 @@ struct quantize {
     const char *full_command, *short_command; /* with the granularity, and without */
     const struct vc_tensor *asked;            /* about which skip_of was asked last: its answer */
     const char *skip;
+    struct vc_smooth_fold **smooth; /* of this plan; NULL: not asked for */
+    const char *smoothed;
     bool changed;    /* of this plan: the weights are not those that statistics were measured with */
     const char *few; /* why most small tensors stay: "fewer than 4096 elements" */
 };
@@ -293,6 +296,7 @@ static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pa
     if (is_static(q)) {
         VC_CALL(check_target(ctx, q, plan));
     }
+    VC_CALL(vc_smooth_begin(ctx, plan, &q->options, &q->smooth, &q->smoothed));
     if (is_static(q) && !scales_inputs(q, plan->dialect)) {
         VC_CALL(vc_activations_begin(ctx, &q->options, plan, &q->arena, &q->activations));
     }
@@ -385,6 +389,7 @@ static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, st
         VC_CALL(vc_activations_add(ctx, &q->activations, item, &done));
         return done ? VC_OK : vc_item_keep_as(ctx, item, "no product on codes reads it");
     }
+    VC_CALL(q->smooth != NULL ? vc_smooth_add(ctx, q->smooth[item->source], item) : VC_OK);
     VC_CALL(check_quantized(ctx, q, item));
     VC_CALL(choose(ctx, q, item, &fate));
     if (q->mixture != NULL && fate != KEPT) {
@@ -398,7 +403,8 @@ static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, st
     }
     VC_CALL(q->aim.set ? plan_probe(ctx, q, item, fate == WORK) : vc_scheme_add(ctx, q->scheme, item, &q->options));
     if (is_static(q) && item->desc->quant != NULL) {
-        VC_CALL(vc_act_set_input_scale(ctx, q->options.calibration, item));
+        VC_CALL(vc_act_set_input_scale(ctx, q->options.calibration, item,
+                                       q->smooth != NULL ? vc_smooth_inputs(q->smooth[item->source]) : NULL));
     }
     return VC_OK;
 }
@@ -461,6 +467,7 @@ static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass
     VC_CALL(vc_rules_unmatched(ctx, &q->arena, q->options.rules, q->options.n_rules, plan->model, &unmatched));
     VC_CALL(add_note(ctx, q, unmatched));
     VC_CALL(q->changed ? add_note(ctx, q, VC_STATISTICS_NOTE) : VC_OK);
+    VC_CALL(add_note(ctx, q, q->smoothed));
     if (is_static(q) && !scales_inputs(q, plan->dialect)) {
         VC_CALL(vc_activations_finish(ctx, &q->activations, plan, &q->arena, &unmatched));
         return add_note(ctx, q, unmatched);
@@ -543,7 +550,7 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
     if (o->activations != VC_ACTIVATIONS_NONE && vc_activations_check(ctx, o) != VC_OK) {
         return ctx->status;
     }
-    if (o->calibration != NULL && !row->statistics && o->activations == VC_ACTIVATIONS_NONE) {
+    if (o->calibration != NULL && !row->statistics && o->activations == VC_ACTIVATIONS_NONE && o->smooth == 0.0) {
         return vc_fail(ctx, VC_E_ARGUMENT,
                        "%s goes with GGUF's blocks and with codes whose scales are searched, not with %s",
                        vc_option(ctx, "calibration"),
@@ -552,6 +559,11 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
     if (o->calibration == NULL && o->calibration_anyway) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s goes with %s", vc_option(ctx, "calibration_anyway"),
                        vc_option(ctx, "calibration"));
+    }
+    if (o->smooth != 0.0 &&
+        (!(o->smooth > 0.0 && o->smooth <= 1.0) || o->target != VC_TARGET_INT8 || o->calibration == NULL)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s is above 0 and at most 1, goes with int8, and needs %s",
+                       vc_option(ctx, "smooth"), vc_option(ctx, "calibration"));
     }
     if (o->granularity == VC_GRANULARITY_BLOCK && o->target != VC_TARGET_FP8) {
         return vc_fail(ctx, VC_E_ARGUMENT, "fp8 alone has scales that are shared in blocks of rows and columns (%s)",
@@ -639,6 +651,7 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
                       : q->aim.file_bytes == 0
                           ? vc_arena_printf(ctx, &q->arena, " --aim-sqnr %g", q->aim.sqnr_db)
                           : vc_arena_printf(ctx, &q->arena, " --aim-bytes %llu", (unsigned long long)q->aim.file_bytes);
+    const char *smooth = o->smooth == 0.0 ? "" : vc_arena_printf(ctx, &q->arena, " --smooth %g", o->smooth);
     const char *asymmetric;
     const char *row_or_aim;
     const char *rest;
@@ -661,6 +674,9 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     if (o->calibration != NULL) {
         add_entry(q, "calibration", vc_arena_printf(ctx, &q->arena, "%s", last_part(o->calibration->path)));
     }
+    if (o->smooth != 0.0) {
+        add_entry(q, "smooth", vc_arena_printf(ctx, &q->arena, "%g", o->smooth));
+    }
     if (is_static(q)) {
         add_entry(q, "activations", "static");
         add_entry(q, "ranges",
@@ -680,7 +696,7 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     }
     asymmetric = o->asymmetric ? " --asymmetric" : "";
     rest = q->rest == NULL ? "" : vc_arena_printf(ctx, &q->arena, " --rest %s", q->options.rest);
-    if (rest == NULL || aim == NULL) {
+    if (rest == NULL || aim == NULL || smooth == NULL) {
         return VC_E_NOMEM;
     }
     row_or_aim = q->aim.set ? aim + 1 : row->flag;
@@ -699,9 +715,9 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     q->short_command = vc_arena_printf(ctx, &q->arena, "quantize %s%s", row_or_aim, rest);
     q->full_command = !row->codes || q->aim.set || q->mixture != NULL
                           ? q->short_command
-                          : vc_arena_printf(ctx, &q->arena, "quantize %s --granularity %s%s%s%s", row->flag,
+                          : vc_arena_printf(ctx, &q->arena, "quantize %s --granularity %s%s%s%s%s", row->flag,
                                             granularity != NULL ? granularity : "", asymmetric, rest,
-                                            is_static(q) ? " --activations static" : "");
+                                            is_static(q) ? " --activations static" : "", smooth);
     q->pass.command = q->full_command;
     for (size_t i = 0; i < q->pass.n_recipe; i++) {
         if (q->recipe[i].value == NULL) {

@@ -9,14 +9,13 @@
 #include "passes/statistics/calibration.h"
 #include "quantize/activations/activations.h"
 
-/* The largest magnitude of an array of the statistics. VC_E_UNSUPPORTED: there is none, it is not finite, or the layer
- * has other columns now, which an earlier pass removed. */
-static enum vc_status largest(struct vc_ctx *ctx, const struct vc_model *file, const char *name, uint64_t n_columns,
-                              const char *tail, float *out)
+/* Raises the magnitudes in `out` to those of an array of the statistics. */
+static enum vc_status raise(struct vc_ctx *ctx, const struct vc_model *file, const char *name, uint64_t n_columns,
+                            const char *tail, float *out)
 {
     float *values = NULL;
     size_t array;
-    size_t n_bytes;
+    size_t n_bytes = (size_t)vc_dtype_bytes(VC_DTYPE_F32, n_columns);
     enum vc_status status;
 
     VC_TRY(vc_calibration_array(ctx, file, name, tail, &array));
@@ -29,37 +28,51 @@ static enum vc_status largest(struct vc_ctx *ctx, const struct vc_model *file, c
             "%s: has ranges of %llu inputs of '%s', whose weights have %llu columns: measure what is quantized",
             file->path, (unsigned long long)file->tensors[array].n_elems, name, (unsigned long long)n_columns);
     }
-    n_bytes = (size_t)vc_dtype_bytes(VC_DTYPE_F32, file->tensors[array].n_elems);
     values = vc_alloc(ctx, VC_TAG_SCALES, n_bytes);
     VC_TRY_ALLOC(values);
     VC_TRY(vc_source_read_any(ctx, file, array, VC_FORM_VALUES, 0, values, n_bytes));
-    for (size_t i = 0; i < n_bytes / sizeof *values; i++) {
+    for (size_t i = 0; i < n_columns; i++) {
         if (!isfinite(values[i])) {
             status = vc_fail(ctx, VC_E_UNSUPPORTED, "%s: some inputs of '%s' are NaN or infinite", file->path, name);
             goto out;
         }
-        *out = fmaxf(*out, fabsf(values[i]));
+        out[i] = fmaxf(out[i], fabsf(values[i]));
     }
 out:
     vc_free(ctx, values);
     return status;
 }
 
-enum vc_status vc_act_set_input_scale(struct vc_ctx *ctx, const struct vc_model *statistics, struct vc_item *item)
+enum vc_status vc_act_largest(struct vc_ctx *ctx, const struct vc_model *statistics, const char *name,
+                              uint64_t n_columns, float *out)
+{
+    enum vc_status status = raise(ctx, statistics, name, n_columns, ".in_min", out);
+
+    return status == VC_OK ? raise(ctx, statistics, name, n_columns, ".in_max", out) : status;
+}
+
+enum vc_status vc_act_set_input_scale(struct vc_ctx *ctx, const struct vc_model *statistics, struct vc_item *item,
+                                      const float *divided)
 {
     const char *name = item->set->model->tensors[item->source].name;
     struct vc_step *last = item->chain->steps[item->chain->n_steps - 1];
     struct vc_quant *quant = vc_arena_alloc(ctx, item->set->arena, sizeof *quant);
     uint64_t n_columns = item->desc->shape[1]; /* the layouts take matrices [out, in] only */
+    float *columns = vc_calloc_array(ctx, VC_TAG_SCALES, (size_t)n_columns + 1, sizeof *columns);
     float most = 0.0f;
+    enum vc_status status = VC_OK;
 
-    VC_CALL_ALLOC(quant);
-    VC_CALL(largest(ctx, statistics, name, n_columns, ".in_min", &most));
-    VC_CALL(largest(ctx, statistics, name, n_columns, ".in_max", &most));
+    VC_TRY(quant == NULL || columns == NULL ? VC_E_NOMEM : VC_OK);
+    VC_TRY(vc_act_largest(ctx, statistics, name, n_columns, columns));
+    for (size_t j = 0; j < n_columns; j++) {
+        most = fmaxf(most, divided != NULL ? columns[j] / divided[j] : columns[j]);
+    }
     *quant = *last->out.quant;
     most = most > 0.0f ? most : 1.0f; /* inputs that were always 0 */
     quant->input_scale = most / (quant->scheme == VC_SCHEME_INT8 ? 127.5f : 448.0f);
     last->out.quant = quant;
     vc_item_replan(item);
-    return VC_OK;
+out:
+    vc_free(ctx, columns);
+    return status;
 }

@@ -60,9 +60,14 @@ enum vc_status vc_activations_finish(struct vc_ctx *ctx, const struct vc_activat
 
 /* ---- act_inputs.c ---- */
 
-/* The codes that the item has become get the scale of their layer's inputs, by the statistics. VC_E_UNSUPPORTED: these
- * have no range of the layer, one of another number of columns, or one that is not finite. */
-enum vc_status vc_act_set_input_scale(struct vc_ctx *ctx, const struct vc_model *statistics, struct vc_item *item);
+/* The codes that the item has become get the scale of their layer's inputs, by the statistics. divided: what each input
+ * is divided by beforehand, or NULL. VC_E_UNSUPPORTED: there is no range of the layer, one of another number of
+ * columns, which an earlier pass removed, or one that is not finite. */
+enum vc_status vc_act_set_input_scale(struct vc_ctx *ctx, const struct vc_model *statistics, struct vc_item *item,
+                                      const float *divided);
+/* Raises out[column] to the largest magnitude of that input of the layer with the weights `name`. Fails as above. */
+enum vc_status vc_act_largest(struct vc_ctx *ctx, const struct vc_model *statistics, const char *name,
+                              uint64_t n_columns, float *out);
 
 /* ---- act_place.c ---- */
 

@@ -85,7 +85,7 @@ VALUES = {
     "dtype": "f16", "svg": "s.svg", "size": "batch=5", "weights": "t.npz", "outputs": "o2.npz", "value": "y",
     "tolerance": "100", "against": "w.npz", "pattern": "2:4", "granularity": "tensor", "axis": "1", "layout": "plain",
     "rest": "fp16", "min-elements": "1000", "min-row": "80", "nonfinite": "keep", "overflow": "sat", "aim-sqnr": "30",
-    "aim-bytes": "3000", "aim-bpw": "14", "aim-loss": "5%", "sensitivity": "s.json", "gguf": "Q4_0", "encoder": "llama", "calibration": "im.npz", "saturation": "all", "ranges": "error", "scope": "global", "score": "lamp", "structured": "0.25", "remove": "r.txt", "dims": "neurons",
+    "aim-bytes": "3000", "aim-bpw": "14", "aim-loss": "5%", "sensitivity": "s.json", "gguf": "Q4_0", "encoder": "llama", "calibration": "im.npz", "saturation": "all", "ranges": "error", "smooth": "0.5", "scope": "global", "score": "lamp", "structured": "0.25", "remove": "r.txt", "dims": "neurons",
     "round-to": "4", "couplings": "c.txt", "mask": "m.npz", "mask-out": "mo.npz", "set": "*=0.9", "min-keep": "0.9",
     "sparsity": "0.5", "drop-layers": "0", "keep-layers": "0", "layers": "h", "pass": "quantize --fp16",
     "student": "t.npz", "width": "0.5", "eval": "d.npz", "eval-array": "x=z", "eval-teacher": "a.npz",

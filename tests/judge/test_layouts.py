@@ -477,6 +477,67 @@ class Transformers(Judge):
                           "quantize --int8 --layout w8a8 --activations static --calibration " + self.path("st.npz"), self.path("model"), "-o", self.path("n"))
         self.assertIn("columns", why)
 
+    def test_smooth(self):
+        """Outliers among the inputs go into the weights: NumPy's scales, the same answers to the bit, and codes as if there were none."""
+        import torch
+        import transformers
+        net = transformers.AutoModelForCausalLM.from_pretrained(self.path("model")).to(torch.bfloat16)
+        for block in net.model.layers:
+            for norm, readers in ((block.input_layernorm, ("q_proj", "k_proj", "v_proj")), (block.post_attention_layernorm, ("gate_proj", "up_proj"))):
+                norm.weight.data[3:60:19] *= 32
+                for name, module in block.named_modules():
+                    if name.endswith(readers):
+                        module.weight.data[:, 3:60:19] /= 32
+        net.save_pretrained(self.path("out"))
+        np.savez(self.path("ids.npz"), input_ids=self.tokens.numpy())
+        how = ("--calibration", self.path("st.npz"), *SMALL, self.path("out"), "-f", "-o")
+        self.vc("calibrate", "--data", self.path("ids.npz"), self.path("out"), "-o", self.path("st.npz"))
+        int8 = ("quantize", "--int8", "--layout", "w8a8")
+        self.vc(*int8, "--smooth", 0.5, "--exclude", "*", *how, self.path("floats"))
+        self.same_bits(self.logits("floats"), self.logits("out"), "smoothed floats")
+        seen = self.load(self.path("st.npz"))
+
+        def weights(folder):
+            tensors, _ = st_read(self.path(folder + "/model.safetensors"))
+            return {n: (np.frombuffer(d, "<u2").astype("u4") << 16).view("f4").reshape(shape) for n, (_, shape, d) in tensors.items()}
+        before, after, scales = weights("out"), weights("floats"), {}
+        for at in ("model.layers.0.", "model.layers.1."):
+            for maker, readers in (("input_layernorm", ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")),
+                                   ("post_attention_layernorm", ("mlp.gate_proj", "mlp.up_proj")), ("mlp.up_proj", ("mlp.down_proj",))):
+                made, names = at + maker + ".weight", [at + r + ".weight" for r in readers]
+                x = np.abs([seen[n + tail] for n in names for tail in (".in_min", ".in_max")]).max(0).astype("f8")
+                w = np.max([np.abs(before[n]).max(0) for n in names], 0).astype("f8")
+                s = np.exp2(np.rint(0.5 * np.log2(x) - 0.5 * np.log2(w)))
+                want = before[made] / s if before[made].ndim == 1 else before[made] * scales[made] / s[:, None]
+                self.assertTrue((after[made] == want).all(), made)
+                for n in names:
+                    scales[n] = s
+                    if "up_proj" not in n:
+                        self.assertTrue((after[n] == before[n] * s).all(), n)
+            self.assertGreater(s.max(), 1)
+        self.vc(*int8, "--smooth", 0.5, "--activations", "static", *how, self.path("static"))
+        tensors, _ = st_read(self.path("static/model.safetensors"))
+        for n, s in scales.items():
+            x = np.abs([seen[n + ".in_min"], seen[n + ".in_max"]]).max(0) / s.astype("f4")
+            self.assertEqual(np.frombuffer(tensors[n[:-6] + "input_scale"][2], "<f4")[0], x.max() / np.float32(127.5), n)
+        self.assertIn("write a file in between", self.refuse(3, "run", "--pass", "prune --sparsity 0.5", "--pass",
+                      "%s --smooth 0.5 --calibration %s" % (" ".join(int8), self.path("st.npz")), self.path("out"), "-o", self.path("n")))
+        for wrong in (("--int8", "--smooth", 1.5), ("--int4", "--smooth", 0.5)):
+            self.refuse(2, "quantize", *wrong, *how, self.path("n"))
+        self.assertIn("layout w8a8", self.refuse(3, "quantize", "--int8", "--smooth", 0.5, *how, self.path("n")))
+        bert = transformers.BertConfig(vocab_size=256, hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2)
+        transformers.BertModel(bert).save_pretrained(self.path("bert"))
+        self.vc("calibrate", "--data", self.path("ids.npz"), self.path("bert"), "-f", "-o", self.path("st.npz"))
+        self.assertIn("embeddings.LayerNorm", self.refuse(3, *int8, "--smooth", 0.5, "--calibration", self.path("st.npz"), self.path("bert"), "-o", self.path("n")))
+        if int(transformers.__version__.split(".")[0]) >= 5:
+            self.vc("calibrate", "--data", self.path("ids.npz"), self.path("out"), "-f", "-o", self.path("st.npz"))
+            self.vc(*int8, *SMALL, self.path("out"), "-o", self.path("rough"))
+            self.vc(*int8, "--smooth", 0.5, *how, self.path("smooth"))
+            self.vc(*int8, *SMALL, self.path("model"), "-o", self.path("plain"))
+            rough, smooth, plain = (np.square(self.logits(name) - self.want).mean() for name in ("rough", "smooth", "plain"))
+            self.assertLess(smooth, 1.3 * plain)
+            self.assertGreater(rough, 2 * plain)
+
     def test_w8a8(self):
         """Inputs are rounded, too, row by row: bit for bit what the definition computes."""
         import torch

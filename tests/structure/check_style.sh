@@ -50,7 +50,7 @@ options_in_strings() {
                     line = substr(line, start + 2)
                 }
             }
-            recipe = FILENAME ~ /^quantize\// && text ~ /(\.flag =|"quantize (%s )?--|" --(asymmetric|encoder llama|pure|rest %s|activations static|aim-sqnr %g|aim-bytes %llu|aim-(bpw|loss) %g|aim-)")/
+            recipe = FILENAME ~ /^quantize\// && text ~ /(\.flag =|"quantize (%s )?--|" --(asymmetric|encoder llama|pure|rest %s|activations static|smooth %g|aim-sqnr %g|aim-bytes %llu|aim-(bpw|loss) %g|aim-)")/
             recipe = recipe || (FILENAME == "prune/prune_options.c" && text ~ /"(prune --mask --reconstruct"|prune --(mask|make-permanent)"|prune --(pattern|sparsity) %s| --scope (global|tensor)| --score "| --reconstruct"| --pattern )/)
             recipe = recipe || (FILENAME == "prune/depth.c" && text ~ /"prune --%s-layers %s --layers %s"/)
             recipe = recipe || (FILENAME == "prune/structured/structured_options.c" && text ~ /"(prune --(remove|structured %s)"| --scope global"| --reconstruct"|%s --score %s|%s --round-to )/)
