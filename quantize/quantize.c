@@ -680,9 +680,10 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     if (is_static(q)) {
         add_entry(q, "activations", "static");
         add_entry(q, "ranges",
-                  o->ranges == VC_RANGES_WHOLE   ? "min-max"
-                  : o->ranges == VC_RANGES_ERROR ? "error"
-                                                 : vc_arena_printf(ctx, &q->arena, "percentile:%g", o->percentile));
+                  o->ranges == VC_RANGES_WHOLE     ? "min-max"
+                  : o->ranges == VC_RANGES_ERROR   ? "error"
+                  : o->ranges == VC_RANGES_ENTROPY ? "entropy"
+                                                   : vc_arena_printf(ctx, &q->arena, "percentile:%g", o->percentile));
         add_entry(q, "saturation", saturations[o->saturation]);
     }
     add_entry(q, "nonfinite", nonfinites[o->nonfinite]);

@@ -77,9 +77,10 @@ enum vc_activations_kind {
 /* The range of a value that codes stand for. Inputs of the graph, and values that no layer reads, have the whole one.
  */
 enum vc_ranges {
-    VC_RANGES_WHOLE = 0,     /* from the smallest element to the largest */
-    VC_RANGES_ERROR = 1,     /* the part of it with the least squared error */
-    VC_RANGES_PERCENTILE = 2 /* what all but (100 - percentile) % of the elements lie in */
+    VC_RANGES_WHOLE = 0,      /* from the smallest element to the largest */
+    VC_RANGES_ERROR = 1,      /* the part of it with the least squared error */
+    VC_RANGES_PERCENTILE = 2, /* what all but (100 - percentile) % of the elements lie in */
+    VC_RANGES_ENTROPY = 3     /* the magnitudes whose histogram 128 levels keep best, by the divergence (TensorRT) */
 };
 
 /* Kernels of x86 processors without VNNI add two products of codes in 16 bits. */

@@ -2,11 +2,13 @@
  * layer that reads it. Values without one, and inputs of the graph, keep the smallest and the largest. */
 #include <math.h>
 
+#include "kernels/functions.h"
 #include "passes/statistics/calibration.h"
 #include "quantize/activations/activations.h"
 
-#define BINS  2048
-#define STEPS 40 /* ranges that are tried, from 0.3 of the whole on */
+#define BINS   2048
+#define STEPS  40 /* ranges that are tried, from 0.3 of the whole on */
+#define LEVELS ((size_t)128)
 
 struct histogram {
     double count[BINS];
@@ -106,6 +108,58 @@ static void cut(const struct histogram *h, double share, float *range)
     range[1] = fminf(range[1], (float)(middle(h, end) - 0.5 * h->width));
 }
 
+/* How far the first i of n bins, with all above in the last of them, are from LEVELS levels: a divergence. */
+static double divergence(const double *h, size_t i, size_t n)
+{
+    double level[LEVELS] = {0.0};
+    double filled[LEVELS] = {0.0}; /* bins of the level with elements */
+    double inside = 0.0;
+    double above = 0.0;
+    double sum = 0.0;
+
+    for (size_t j = 0; j < n; j++) {
+        above += j >= i ? h[j] : 0.0;
+        inside += j < i ? h[j] : 0.0;
+    }
+    for (size_t j = 0; j < i; j++) {
+        level[LEVELS * j / i] += h[j];
+        filled[LEVELS * j / i] += h[j] > 0.0 ? 1.0 : 0.0;
+    }
+    for (size_t j = 0; j < i; j++) {
+        double p = (h[j] + (j == i - 1 ? above : 0.0)) / (inside + above);
+        double q = h[j] > 0.0 ? level[LEVELS * j / i] / filled[LEVELS * j / i] / inside : 0.0;
+
+        sum += p > 0.0 ? p * vc_log_f64(p / fmax(q, 1e-12)) : 0.0;
+    }
+    return sum;
+}
+
+/* Magnitudes beyond the end with the least divergence are left out. Zeros count as the bin after them does: those of a
+ * Relu would outweigh all else. */
+static void least_divergence(const struct histogram *h, float *range)
+{
+    double magnitudes[BINS / 2];
+    double best = INFINITY;
+    size_t n = 0;
+    size_t end = 0;
+
+    for (size_t j = 0; j < BINS / 2; j++) {
+        magnitudes[j] = h->count[BINS / 2 + j] + h->count[BINS / 2 - 1 - j];
+        n = magnitudes[j] > 0.0 ? j + 1 : n;
+    }
+    magnitudes[0] = magnitudes[1];
+    for (size_t i = LEVELS; i <= n; i++) {
+        double d = divergence(magnitudes, i, n);
+
+        end = d < best ? i : end;
+        best = fmin(best, d);
+    }
+    if (end != 0) {
+        range[0] = fmaxf(range[0], (float)(-(double)end * h->width));
+        range[1] = fminf(range[1], (float)((double)end * h->width));
+    }
+}
+
 enum vc_status vc_act_narrow(struct vc_ctx *ctx, const struct vc_activations *a, size_t value, float *range)
 {
     struct histogram h;
@@ -117,6 +171,8 @@ enum vc_status vc_act_narrow(struct vc_ctx *ctx, const struct vc_activations *a,
     VC_CALL(load(ctx, a, value, &h, &found));
     if (found && a->options->ranges == VC_RANGES_ERROR) {
         least_error(&h, range);
+    } else if (found && a->options->ranges == VC_RANGES_ENTROPY) {
+        least_divergence(&h, range);
     } else if (found) {
         cut(&h, 1.0 - a->options->percentile / 100.0, range);
     }

@@ -253,7 +253,7 @@ class Static(Judge):
             self.assertEqual((found[0], [f[:3] for f in found[1] if text in f[3]]), (code, [want]), found)
 
     def test_ranges(self):
-        """By error and percentile, from the histogram of what a layer reads."""
+        """By error, percentile and entropy, from the histogram of what a layer reads."""
         rows = np.random.default_rng(2).normal(0, 1, (80, 3, 12, 12)).astype("f4")
         residual().save(self.path("net.onnx"), ["n", 3, 12, 12], ["n", 10])
         self.calibrate(self.path("net.onnx"), rows)
@@ -269,7 +269,20 @@ class Static(Judge):
         best = min(tried, key=error)
         from_above = np.cumsum(count[::-1])[::-1]
         high = (np.flatnonzero(from_above <= 0.001 * count.sum())[0] - 1024) * width
-        want = {"min-max": whole[1], "error": best * whole[1], "percentile:99.9": min(high, whole[1])}
+        h = count[1024:] + count[1023::-1]  # magnitudes
+        h[0] = h[1]
+        h = h[:np.flatnonzero(h)[-1] + 1]
+
+        def divergence(i):
+            p, level = h[:i].copy(), 128 * np.arange(i) // i
+            p[-1] += h[i:].sum()
+            filled = np.bincount(level, h[:i] > 0, 128)
+            q = np.where(h[:i] > 0, (np.bincount(level, h[:i], 128) / np.maximum(filled, 1))[level], 0)
+            p, q = p / p.sum(), np.maximum(q / q.sum(), 1e-12)
+            return (p[p > 0] * np.log(p[p > 0] / q[p > 0])).sum()
+        end = min(range(128, len(h) + 1), key=divergence) * width
+        self.assertLess(end, 0.9 * whole[1])
+        want = {"min-max": whole[1], "error": best * whole[1], "entropy": end, "percentile:99.9": min(high, whole[1])}
         for ranges, top in want.items():
             out, _ = self.quantize(self.path("net.onnx"), "--ranges", ranges)
             found = {i.name: numpy_helper.to_array(i) for i in onnx.load(out).graph.initializer}

@@ -36,17 +36,18 @@ static bool take_granularity(void *group, const char *value)
     return true;
 }
 
-/* "min-max", "error" or "percentile:P" */
+/* "min-max", "error", "entropy" or "percentile:P" */
 static bool take_ranges(void *group, const char *value)
 {
     struct vc_quantize_options *quantize = &((struct quantize_cli *)group)->quantize;
     bool percentile = strncmp(value, "percentile:", 11) == 0;
 
-    quantize->ranges = percentile                    ? VC_RANGES_PERCENTILE
-                       : strcmp(value, "error") == 0 ? VC_RANGES_ERROR
-                                                     : VC_RANGES_WHOLE;
+    quantize->ranges = percentile                      ? VC_RANGES_PERCENTILE
+                       : strcmp(value, "error") == 0   ? VC_RANGES_ERROR
+                       : strcmp(value, "entropy") == 0 ? VC_RANGES_ENTROPY
+                                                       : VC_RANGES_WHOLE;
     return percentile ? options_real(value + 11, &quantize->percentile)
-                      : quantize->ranges == VC_RANGES_ERROR || strcmp(value, "min-max") == 0;
+                      : quantize->ranges != VC_RANGES_WHOLE || strcmp(value, "min-max") == 0;
 }
 
 /* "int5", "int3/group:64" */
@@ -152,9 +153,9 @@ static const struct opt scheme_opts[] = {
              "so that onnxruntime computes with codes; weights of all of these are quantized, of any size. Folders (--int8 --layout w8a8, "
              "--fp8): static writes one scale for the inputs of each layer, by the ranges in --calibration, in place of a scale for each row "
              "that the loader finds (default none)"},
-    {.name = "ranges", .value = "min-max|error|percentile:P", .kind = OPT_CALL, .call = take_ranges, .option = "ranges",
-     .help = "ONNX, --activations static: the range of a value's codes: all that was seen, the part with the least squared error, or that of P "
-             "% of its elements, such as 99.99 (default min-max)"},
+    {.name = "ranges", .value = "min-max|error|entropy|percentile:P", .kind = OPT_CALL, .call = take_ranges, .option = "ranges",
+     .help = "ONNX, --activations static: the range of a value's codes: all that was seen, the part with the least squared error, that whose "
+             "histogram 128 levels keep best (as TensorRT), or that of P % of its elements, such as 99.99 (default min-max)"},
     {.name = "saturation", .value = "auto|off|all", .kind = OPT_CHOICE, QUANTIZE(saturation),
      .help = "ONNX, --activations static: smaller codes, down to 7 bits, for layers with which processors without VNNI overflow 16 bits: "
              "those that do so for the calibration's rows, none, or all (default auto)"},
