@@ -569,7 +569,7 @@ class Rounding(Statistical):
 
     def floats(self, path):
         self.vc("dequantize", path, "-f", "-o", self.path("v.npz"))
-        return {n: a if a.dtype.kind == "f" else (a.astype("u4") << 16).view("f4") for n, a in self.load(self.path("v.npz")).items()}
+        return {n: (a.astype("u4") << 16).view("f4") if a.dtype == "u2" else a for n, a in self.load(self.path("v.npz")).items()}
 
     def values(self, *more):
         self.vc("quantize", *more, MODEL, "-f", "-o", self.path("q.npz"))
