@@ -234,7 +234,6 @@ static enum vc_status keep(struct vc_ctx *ctx, struct lists *l, size_t k)
 
 static enum vc_status list_all(struct vc_ctx *ctx, struct lists *l)
 {
-
     for (uint32_t i = 0; i < vc_graph_param_count(l->graph); i++) {
         const struct vc_graph_param *p = vc_graph_param(l->graph, i);
 
@@ -326,9 +325,6 @@ static enum vc_status smooth_apply(struct vc_ctx *ctx, struct vc_step *step, con
                                    const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                    struct vc_tile_out *out)
 {
-    (void)ctx;
-    (void)item;
-    (void)scratch;
     for (size_t i = 0; i < tile->n_elems; i++) {
         float before = vc_load_float(step->in.dtype, in->data, i);
         double x = (double)before;

@@ -114,21 +114,18 @@ out:
 
 static enum vc_status check_graph(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_graph *g)
 {
-    enum vc_status status = VC_OK;
-
     for (uint32_t k = 0; k < g->n_nodes; k++) {
         const struct vc_graph_node *node = &g->nodes[k];
 
         if (vc_node_is(node, VC_OP_dequantize)) {
-            VC_TRY(check_decoder(ctx, g, node));
+            VC_CALL(check_decoder(ctx, g, node));
         } else if (vc_node_is(node, VC_OP_quantize)) {
-            VC_TRY(check_coder(ctx, g, node));
+            VC_CALL(check_coder(ctx, g, node));
         } else if (vc_node_is(node, VC_OP_conv) || vc_node_is(node, VC_OP_gemm)) {
-            VC_TRY(check_bias(ctx, model, g, node));
+            VC_CALL(check_bias(ctx, model, g, node));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_verify_codes(struct vc_ctx *ctx, struct verify *v)
