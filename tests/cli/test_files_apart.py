@@ -40,7 +40,7 @@ BASE = {
     "plan": ["--memory", "8GiB", "w.npz"],
 }
 WITH = {("prune", "remove"): ["--graph", "g.txt"], ("prune", "couplings"): ["--structured", "0.5"],
-        ("prune", "graph"): ["--structured", "0.5"], ("distill", "eval-teacher"): ["--eval", "d.npz"],
+        ("prune", "graph"): ["--structured", "0.5"], ("prune", "data"): ["--drop-layers", "least:2"], ("distill", "eval-teacher"): ["--eval", "d.npz"],
         ("distill", "eval-labels"): ["--eval", "d.npz"], ("graph", "data"): ["--outputs", "n.npz"],
         ("graph", "outputs"): ["--data", "d.npz"], ("evaluate", "teacher-graph"): ["--teacher", "t.npz"],
         ("shrink", "gpus-file"): ["--fit", "T4"], ("shrink", "eval-labels"): ["--eval", "d.npz"]}
