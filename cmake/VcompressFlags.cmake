@@ -32,7 +32,8 @@ list(APPEND VCOMPRESS_VECTORS -fno-math-errno -fno-trapping-math)
 function(vcompress_loops flags)
   set_property(SOURCE ${ARGN} TARGET_DIRECTORY vcompress APPEND PROPERTY COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:${flags}>")
 endfunction()
-# vcompress_general(SOURCE...): loops that processors with AVX2 leave to others get VCOMPRESS_GENERAL_FLAGS, behind all others.
+# vcompress_general(SOURCE...): loops that processors with AVX2 leave to others, and those of f64, which is for comparisons, get
+# VCOMPRESS_GENERAL_FLAGS, behind all others.
 function(vcompress_general)
   set_property(SOURCE ${ARGN} TARGET_DIRECTORY vcompress APPEND PROPERTY COMPILE_OPTIONS "${VCOMPRESS_GENERAL_FLAGS}")
 endfunction()
