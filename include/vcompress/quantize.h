@@ -164,7 +164,8 @@ struct vc_quantize_options {
     size_t n_costs;
     /* Hugging Face folders, VC_TARGET_INT8 in the layout w8a8: columns of inputs that are larger than others are
      * divided by a power of two in the norm or the weight before, and the weights that read them multiplied: 0 off,
-     * above 0 to 1 how much of the spread goes into the weights (SmoothQuant's alpha, 0.5). Needs `calibration`. */
+     * above 0 to 1 how much of the spread goes into the weights (SmoothQuant's alpha, 0.5). Needs `calibration`.
+     * Weights that a rule excludes are multiplied, too, and stay floats. */
     double smooth;
 };
 

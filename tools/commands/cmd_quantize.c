@@ -161,7 +161,8 @@ static const struct opt scheme_opts[] = {
              "those that do so for the calibration's rows, none, or all (default auto)"},
     {.name = "smooth", .value = "ALPHA", .kind = OPT_ABOVE_0, QUANTIZE(smooth),
      .help = "folders, --int8 --layout w8a8: columns of inputs that are larger than others are divided by powers of two in the norm or the "
-             "weight before, by --calibration; ALPHA, above 0 to 1, is how much of their spread goes into the weights, mostly 0.5"},
+             "weight before, by --calibration; ALPHA, above 0 to 1, is how much of their spread goes into the weights, mostly 0.5; "
+             "tensors that --exclude names stay floats and are changed, too"},
     {.name = "sensitivity", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct quantize_cli, sensitivity),
      .help = "--aim-bytes, --aim-bpw, --aim-loss: choose by what each scheme does to the outputs, from the --json of "
              "vcompress sensitivity --data"},
