@@ -185,7 +185,7 @@ class Statistics(Judge):
 
 def objective(h, w, found):
     d = w - found
-    return np.einsum("ni,ij,nj->n", d, h, d)
+    return ((d @ h) * d).sum(1)
 
 
 class Statistical(Judge):
@@ -466,11 +466,12 @@ class Removal(Statistical):
             group = groups[name + ":1"]
             c, w, _, _, _ = self.exact(name, np.zeros(len(self.weights[name]), bool), np.arange(self.weights[name].shape[1]) == 0)
             b = w.shape[1] // group["before"]
-            total, lost, inverse, gone = np.einsum("ni,ij,nj->", w, c, w), 0.0, np.linalg.inv(c), []
+            total, lost, inverse, gone = objective(c, w, 0).sum(), 0.0, np.linalg.inv(c), []
             for _ in range(group["before"] - group["after"] + 1):
                 left = [u for u in range(group["before"]) if u not in gone]
-                of = [np.einsum("ni,ij,nj->", w[:, u * b:u * b + b], np.linalg.inv(inverse[u * b:u * b + b, u * b:u * b + b]),
-                                w[:, u * b:u * b + b]) / total for u in left]
+                squares = np.linalg.inv(np.stack([inverse[u * b:u * b + b, u * b:u * b + b] for u in left]))
+                columns = np.stack([w[:, u * b:u * b + b] for u in left])
+                of = list((columns @ squares * columns).sum((1, 2)) / total)
                 if len(gone) == group["before"] - group["after"]:
                     break
                 u = left[int(np.argmin(of))]
