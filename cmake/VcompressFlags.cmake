@@ -48,9 +48,14 @@ endfunction()
 # -O1. tools/CMakeLists.txt and tests/CMakeLists.txt do the same for the command and for tests.
 function(vcompress_cold_sources)
   get_target_property(sources vcompress SOURCES)
-  list(FILTER sources INCLUDE REGEX
-    "/((core/job|distill/run|facade|formats/(dialects|gguf|gguf_folder|huggingface|onnx|safetensors|torch)|graph)/|engine/plan_\
-|(measure/(sensitivity|verify)|memory|prune/structured|quantize/activations|report|shrink)/)")
+  set(cold core/chain/ core/job/ core/model/ distill/data/identity distill/data/network distill/data/rows distill/data/teacher_file
+    distill/loss/match_names distill/run/ distill/trained distill/update/device_ distill/update/gradual distill/update/masks
+    engine/plan_ facade/ formats/bin_folder formats/dialects/ formats/folder_index formats/formats formats/gguf formats/huggingface/
+    formats/io/out formats/onnx/ formats/output_ formats/pipeline formats/safetensors/ formats/torch/ graph/ measure/graph_
+    measure/inspect measure/output_ measure/sensitivity/ measure/verify/ memory/ prune/depth prune/prune_ prune/structured/
+    quantize/activations/ quantize/aim quantize/mixture quantize/quantize quantize/rest report/ shrink/)
+  list(JOIN cold "|/" cold)
+  list(FILTER sources INCLUDE REGEX "/${cold}")
   list(FILTER sources EXCLUDE REGEX "/graph/ops/(loops_|window)|/packing_columns.c$") # convolutions; columns of bits
   foreach(source ${sources}) # in front: flags of vcompress_loops, which Debug builds do not have, win
     get_property(options SOURCE ${source} TARGET_DIRECTORY vcompress PROPERTY COMPILE_OPTIONS)
