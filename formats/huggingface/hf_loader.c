@@ -89,8 +89,9 @@ enum vc_status vc_hf_loader_find(struct vc_ctx *ctx, const char *path, bool to_f
     if (text != NULL) {
         VC_TRY(vc_hf_loader_look(ctx, text, n, to_folder, out));
         if (has_modules && out->refusal == NULL && out->dialect != &vc_dialect_plain) {
-            out->refusal = "it is a folder of sentence-transformers (" MODULES_NAME "), which loads no int8 of these "
-                           "layouts";
+            out->dialect = &vc_dialect_bitsandbytes;
+            out->others = "it is a folder of sentence-transformers (" MODULES_NAME "), which loads int8, nf4 and fp4 of "
+                          "bitsandbytes, and no other codes";
         }
         goto out;
     }

@@ -8,6 +8,9 @@
  *                   model_type gpt2, ...      transformers     bitsandbytes, whose rows take matrices of [in, out]
  *                   model_type                transformers     compressed-tensors, in a folder with its config.json;
  *                                                              another where that cannot be loaded (families.c)
+ *     modules.json beside it                  sentence-transformers, which calls forward() of the network itself:
+ *                                                              bitsandbytes, as for gpt2; compressed-tensors decodes
+ *                                                              in a hook that is not called then
  *                   none of these, no file    not known        plain, whose codes nobody takes for weights */
 #ifndef VC_FORMATS_HF_LOADER_H
 #define VC_FORMATS_HF_LOADER_H
@@ -17,6 +20,7 @@
 struct vc_hf_loader {
     const struct vc_dialect *dialect; /* of int8 weights in the output */
     const char *refusal;              /* why int8 weights would not be loaded; NULL: they are, or nobody promises it */
+    const char *others;               /* why codes that `dialect` has no place for would not be loaded; or NULL */
     const char *note;                 /* what the report has to say of int8 weights; NULL: nothing */
 };
 

@@ -447,7 +447,7 @@ static enum vc_status choose_dialect(struct vc_ctx *ctx, struct safetensors_sink
                              : vc_hf_loader_find(ctx, folder != NULL ? vc_infolder_path(folder) : self->model->path,
                                                  to_folder, &loader));
         *dialect = vc_dialect_for_codes(loader.dialect, codes);
-        *refusal = loader.refusal;
+        *refusal = *dialect == loader.dialect || loader.others == NULL ? loader.refusal : loader.others;
         self->loader_note = loader.note;
     }
     return VC_OK;
