@@ -165,7 +165,6 @@ static enum vc_status load_constants(struct vc_engine *e)
     const struct vc_graph *g = e->graph;
     bool f64 = e->weights->precision == VC_GRAPH_F64;
     uint64_t bytes = 0;
-    enum vc_status status = VC_OK;
 
     for (uint32_t v = 0; v < g->n_values; v++) {
         if (e->values[v].known && e->values[v].made) {
@@ -175,7 +174,7 @@ static enum vc_status load_constants(struct vc_engine *e)
     }
     e->constant_bytes = bytes;
     e->constants = vc_alloc(e->ctx, VC_TAG_TILES, (size_t)bytes);
-    VC_TRY_ALLOC(e->constants);
+    VC_CALL_ALLOC(e->constants);
     for (uint32_t v = 0; v < g->n_values; v++) {
         void *to = (char *)e->constants + e->values[v].data.offset;
 
@@ -190,9 +189,7 @@ static enum vc_status load_constants(struct vc_engine *e)
             memcpy(to, g->values[v].data, (size_t)e->values[v].n * 8);
         }
     }
-    status = vc_plan_compute_known(e);
-out:
-    return status;
+    return vc_plan_compute_known(e);
 }
 
 static void hold_values(struct vc_engine *e)

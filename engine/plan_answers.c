@@ -129,17 +129,14 @@ static enum vc_status stop(struct vc_engine *e, const struct vc_instruction *in)
 enum vc_status vc_engine_run_stops(struct vc_engine *e, size_t end)
 {
     size_t first = 0;
-    enum vc_status status = VC_OK;
 
     for (size_t k = 0; k < end; k++) {
         if (e->instructions[k].run == NULL) {
-            VC_TRY(vc_engine_run_range(e, first, k));
-            VC_TRY(vc_engine_check_data(e));
-            VC_TRY(stop(e, &e->instructions[k]));
+            VC_CALL(vc_engine_run_range(e, first, k));
+            VC_CALL(vc_engine_check_data(e));
+            VC_CALL(stop(e, &e->instructions[k]));
             first = k + 1;
         }
     }
-    status = vc_engine_run_range(e, first, end);
-out:
-    return status;
+    return vc_engine_run_range(e, first, end);
 }

@@ -25,17 +25,15 @@ static enum vc_status choose_format(struct vc_ctx *ctx, const struct vc_model *m
                                     const struct vc_write_options *options, bool divided, const struct vc_format **out)
 {
     const struct vc_format *named = options->path != NULL ? vc_format_find_by_name(options->path) : NULL;
-    enum vc_status status;
 
-    VC_TRY(vc_format_asked(ctx, options->format, out));
+    VC_CALL(vc_format_asked(ctx, options->format, out));
     if (*out == NULL) {
         *out = output_format(model, options->path, divided);
     } else if (named != NULL && named != *out) {
-        status = vc_fail(ctx, VC_E_ARGUMENT, "%s: its name says %s, but %s is %s", options->path, named->name,
-                         vc_option(ctx, "format"), (*out)->name);
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: its name says %s, but %s is %s", options->path, named->name,
+                       vc_option(ctx, "format"), (*out)->name);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A source that stays what it is has a folder for an output, whose files are safetensors. */

@@ -44,16 +44,14 @@ static enum vc_status build(struct vc_ctx *ctx, const char *path, const char *te
                             const struct vc_graph_options *options, struct vc_graph **out)
 {
     struct vc_graph *graph = NULL;
-    enum vc_status status = VC_OK;
 
     if (looks_like_onnx(text, n) || (ends_in(path, ".onnxtxt") && !vc_layers_probe(text, n))) {
         return vc_graph_parse_text(ctx, text, n, options, out);
     }
-    VC_TRY(vc_graph_create(ctx, &graph));
+    VC_CALL(vc_graph_create(ctx, &graph));
     vc_layers_build(graph, text, n, options->weights);
     return vc_graph_finish(graph, out);
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_graph_read_text(struct vc_ctx *ctx, const char *path, const struct vc_graph_options *options,

@@ -189,5 +189,5 @@ const struct vc_kernels *vc_kernels_get(struct vc_ctx *ctx)
 
 enum vc_status vc_kernels_error(struct vc_ctx *ctx, int result)
 {
-    return vc_cuda_fail(ctx, result);
+    return result == 0 ? VC_OK : vc_cuda_fail(ctx, result);
 }

@@ -172,23 +172,17 @@ const char *vc_kernel_name(enum vc_kernel_id id); /* "int8_rows" */
  * cannot be had. Owned by the context. */
 const struct vc_kernels *vc_kernels_get(struct vc_ctx *ctx);
 
-/* Turns a nonzero result of a kernel into a status, with the sentence set: VC_E_NOMEM when the device's memory ran out,
- * else VC_E_DEVICE. CPU kernels never need it. */
+/* The result of a kernel as a status; where that is a failure, with the sentence set: VC_E_NOMEM when the device's
+ * memory ran out, else VC_E_DEVICE. CPU kernels never fail. */
 enum vc_status vc_kernels_error(struct vc_ctx *ctx, int result);
 
 /* The CPU table of exactly that enum vc_cpu_level (levels without an own variant of a kernel inherit the one below);
  * for tests. */
 void vc_kernels_fill(struct vc_kernels *table, int level);
 
-/* Calls a kernel; where it fails, sets `status` and goes to `out`, as VC_TRY does. */
-#define VC_KERNEL_TRY(call)                            \
-    do {                                               \
-        int vc_result = (call);                        \
-        if (vc_result != 0) {                          \
-            status = vc_kernels_error(ctx, vc_result); \
-            goto out;                                  \
-        }                                              \
-    } while (0)
+/* Calls a kernel: VC_CALL and VC_TRY of its status. */
+#define VC_KERNEL_CALL(call) VC_CALL(vc_kernels_error(ctx, (call)))
+#define VC_KERNEL_TRY(call)  VC_TRY(vc_kernels_error(ctx, (call)))
 
 #ifdef __cplusplus
 }

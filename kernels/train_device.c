@@ -42,7 +42,7 @@ void vc_train_device_close(struct vc_train_device *device)
 
 enum vc_status vc_train_result(struct vc_train_device *device, int result)
 {
-    return result == 0 ? VC_OK : vc_kernels_error(device->ctx, result);
+    return vc_kernels_error(device->ctx, result);
 }
 
 enum vc_status vc_train_alloc(struct vc_train_device *device, uint64_t bytes, void **out)

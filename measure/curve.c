@@ -76,23 +76,21 @@ enum vc_status vc_curve_count(struct vc_ctx *ctx, struct vc_curve *c, const void
     const struct vc_kernels *k = vc_kernels_get(ctx);
     const struct vc_bin_range range = {.shift = bits_of(c->dtype).bin_shift, .n_bins = BINS};
     uint32_t *bins = scratch;
-    enum vc_status status = VC_OK;
 
     memset(bins, 0, BINS * sizeof *bins);
     if (is_short(c->dtype)) {
-        VC_KERNEL_TRY(k->magnitude_bins_u16(values, n, bins));
+        VC_KERNEL_CALL(k->magnitude_bins_u16(values, n, bins));
     } else if (c->dtype == VC_DTYPE_F32) {
-        VC_KERNEL_TRY(k->magnitude_bins_f32(values, n, &range, bins));
+        VC_KERNEL_CALL(k->magnitude_bins_f32(values, n, &range, bins));
     } else {
-        VC_KERNEL_TRY(k->magnitude_bins_f64(values, n, &range, bins));
+        VC_KERNEL_CALL(k->magnitude_bins_f64(values, n, &range, bins));
     }
     (void)pthread_mutex_lock(&c->mutex);
     for (size_t i = 0; i < BINS; i++) {
         c->bins[i] += bins[i];
     }
     (void)pthread_mutex_unlock(&c->mutex);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The bins that hold the k-th smallest ones, one mark for each. */

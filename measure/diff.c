@@ -36,11 +36,10 @@ static enum vc_status add_tile(struct vc_ctx *ctx, bool is_f64, const struct vc_
 {
     const struct vc_kernels *k = vc_kernels_get(ctx);
     struct vc_diff_sums tile_sums = {.chunk_sums = chunk_sums};
-    enum vc_status status = VC_OK;
     size_t n_chunks = vc_tile_chunks(tile);
 
-    VC_KERNEL_TRY(is_f64 ? k->diff_f64(x, y, tile->n_rows, tile->row_len, &tile_sums)
-                         : k->diff_f32(x, y, tile->n_rows, tile->row_len, &tile_sums));
+    VC_KERNEL_CALL(is_f64 ? k->diff_f64(x, y, tile->n_rows, tile->row_len, &tile_sums)
+                          : k->diff_f32(x, y, tile->n_rows, tile->row_len, &tile_sums));
     for (size_t i = 0; i < n_chunks; i++) {
         vc_exact_add(&sums->x2, chunk_sums[4 * i]);
         vc_exact_add(&sums->e2, chunk_sums[4 * i + 1]);
@@ -50,8 +49,7 @@ static enum vc_status add_tile(struct vc_ctx *ctx, bool is_f64, const struct vc_
     sums->max_abs_error = fmax(sums->max_abs_error, tile_sums.max_abs_error);
     sums->different += tile_sums.different;
     sums->nonfinite_pairs += tile_sums.nonfinite_pairs;
-out:
-    return status;
+    return VC_OK;
 }
 
 static void finish(struct vc_diff_row *row, const struct sums *sums)

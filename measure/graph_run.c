@@ -102,17 +102,13 @@ static enum vc_status find_values(struct vc_ctx *ctx, const struct graph_run *ru
 static enum vc_status answer(struct vc_ctx *ctx, const struct graph_run *run, const struct vc_run_calls *calls,
                              const uint32_t *wanted, size_t n)
 {
-    enum vc_status status = VC_OK;
-
     if (run->series == NULL) {
         return vc_answers_forward(ctx, run->graph, calls, wanted, n);
     }
     if (*run->series == NULL) {
-        VC_TRY(vc_answers_series_make(ctx, run->graph, wanted, n, true, run->series));
+        VC_CALL(vc_answers_series_make(ctx, run->graph, wanted, n, true, run->series));
     }
-    status = vc_answers_series_run(*run->series, calls);
-out:
-    return status;
+    return vc_answers_series_run(*run->series, calls);
 }
 
 static enum vc_status run_graph(struct vc_ctx *ctx, struct graph_run *run)
@@ -143,18 +139,14 @@ enum vc_status vc_graph_run_in_series(struct vc_ctx *ctx, struct vc_graph *graph
                                       const struct vc_graph_run_options *options, struct vc_answers_series **series)
 {
     struct graph_run run = {.graph = graph, .model = model, .inputs = inputs, .n_inputs = n_inputs, .series = series};
-    enum vc_status status = VC_OK;
 
-    VC_TRY(vc_options_read(ctx, &run_kind, options, &run.options));
+    VC_CALL(vc_options_read(ctx, &run_kind, options, &run.options));
     if (run.options.take == NULL || run.options.precision > VC_GRAPH_F64) {
-        status = vc_fail(ctx, VC_E_ARGUMENT,
-                         run.options.take == NULL ? "there is no function that takes the values"
-                                                  : "there is no such precision");
-        goto out;
+        return vc_fail(ctx, VC_E_ARGUMENT,
+                       run.options.take == NULL ? "there is no function that takes the values"
+                                                : "there is no such precision");
     }
-    VC_TRY(run_graph(ctx, &run));
-out:
-    return status;
+    return run_graph(ctx, &run);
 }
 
 enum vc_status vc_graph_run(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,

@@ -138,10 +138,9 @@ static enum vc_status find_tensors(struct vc_ctx *ctx, struct vc_output_runs *ru
 static enum vc_status find_outputs(struct vc_ctx *ctx, struct vc_output_runs *runs)
 {
     uint32_t n = vc_graph_output_count(runs->graph);
-    enum vc_status status = VC_OK;
 
     runs->outputs = vc_alloc_array(ctx, VC_TAG_MISC, n + (size_t)1, sizeof *runs->outputs);
-    VC_TRY_ALLOC(runs->outputs);
+    VC_CALL_ALLOC(runs->outputs);
     for (uint32_t k = 0; k < n; k++) {
         uint32_t v = vc_graph_output(runs->graph, k);
 
@@ -153,10 +152,9 @@ static enum vc_status find_outputs(struct vc_ctx *ctx, struct vc_output_runs *ru
         }
     }
     if (runs->n_outputs == 0) {
-        status = vc_fail(ctx, VC_E_ARGUMENT, "the graph has no outputs that are floats, which could be compared");
+        return vc_fail(ctx, VC_E_ARGUMENT, "the graph has no outputs that are floats, which could be compared");
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* What outputs depend on. Returns how many of it are results, in `wanted`. */

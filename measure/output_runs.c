@@ -199,15 +199,12 @@ static enum vc_status compute(struct vc_ctx *ctx, const struct vc_output_runs *r
                               struct vc_answers **program)
 {
     const struct vc_answers_options options = {.feeds = feeds, .wanted = wanted, .n_wanted = n, .threads = 1};
-    enum vc_status status = VC_OK;
 
     if (!runs->plain && *program == NULL) {
-        VC_TRY(vc_answers_make(ctx, runs->graph, &options, program));
+        VC_CALL(vc_answers_make(ctx, runs->graph, &options, program));
     }
-    status = runs->plain ? vc_graph_forward_from(ctx, runs->graph, VC_PRECISION_F32, calls, feeds, wanted, n)
-                         : vc_answers_run(*program, calls, feeds);
-out:
-    return status;
+    return runs->plain ? vc_graph_forward_from(ctx, runs->graph, VC_PRECISION_F32, calls, feeds, wanted, n)
+                       : vc_answers_run(*program, calls, feeds);
 }
 
 void vc_output_program_end(struct vc_ctx *ctx, struct vc_output_program *program)
@@ -381,14 +378,11 @@ static enum vc_status other_param(struct vc_ctx *ctx, void *user, const struct v
     const struct other_run *other = user;
     struct vc_place place = vc_place_of_param(param);
     size_t tensor;
-    enum vc_status status;
 
-    VC_TRY(vc_param_find(ctx, other->weights, param, &tensor));
-    status = vc_graph_value(other->graph, param->value)->dtype == VC_DTYPE_F32
-                 ? vc_place_values(ctx, other->weights, tensor, &place, false, elements)
-                 : vc_place_integers(ctx, other->weights, tensor, &place, elements);
-out:
-    return status;
+    VC_CALL(vc_param_find(ctx, other->weights, param, &tensor));
+    return vc_graph_value(other->graph, param->value)->dtype == VC_DTYPE_F32
+               ? vc_place_values(ctx, other->weights, tensor, &place, false, elements)
+               : vc_place_integers(ctx, other->weights, tensor, &place, elements);
 }
 
 static enum vc_status other_input(struct vc_ctx *ctx, void *user, uint32_t k, struct vc_run_value *value)

@@ -24,13 +24,12 @@ static enum vc_status add_tile(struct vc_ctx *ctx, const struct vc_item *item, c
 {
     const struct vc_kernels *k = vc_kernels_get(ctx);
     struct vc_value_counts counts = {.chunk_sums = sums};
-    enum vc_status status = VC_OK;
     size_t n_chunks = vc_tile_chunks(tile);
 
     if (item->desc->dtype == VC_DTYPE_F64) {
-        VC_KERNEL_TRY(k->values_f64(data, tile->n_rows, tile->row_len, &counts));
+        VC_KERNEL_CALL(k->values_f64(data, tile->n_rows, tile->row_len, &counts));
     } else {
-        VC_KERNEL_TRY(k->values_f32(data, tile->n_rows, tile->row_len, &counts));
+        VC_KERNEL_CALL(k->values_f32(data, tile->n_rows, tile->row_len, &counts));
     }
     for (size_t i = 0; i < n_chunks; i++) {
         vc_exact_add(&running->sum, sums[2 * i]);
@@ -45,8 +44,7 @@ static enum vc_status add_tile(struct vc_ctx *ctx, const struct vc_item *item, c
     for (size_t i = 0; i < VC_HISTOGRAM_BINS; i++) {
         stats->histogram[i] += counts.histogram[i];
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static void finish(struct vc_value_stats *stats, const struct running *running)

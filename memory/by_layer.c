@@ -196,25 +196,22 @@ static enum vc_status make(struct vc_estimate *e, struct owned *owned, unsigned 
     const struct vc_memory_part *c = e->out->components;
     size_t n = e->model != NULL ? vc_model_tensor_count(e->model) : 0;
     size_t n_values = e->graph != NULL ? vc_graph_value_count(e->graph) : 0;
-    enum vc_status status;
 
     n += e->graph != NULL ? (size_t)vc_graph_node_count(e->graph) + vc_graph_param_count(e->graph) : 0;
     t->capacity = n + 4;
     t->rows = vc_alloc_array(t->ctx, VC_TAG_REPORT, t->capacity, sizeof *t->rows);
-    VC_TRY_ALLOC(t->rows);
+    VC_CALL_ALLOC(t->rows);
     t->param_of = vc_alloc_array(t->ctx, VC_TAG_REPORT, n_values + 1, sizeof *t->param_of);
-    VC_TRY_ALLOC(t->param_of);
-    VC_TRY(vc_name_table_make(t->ctx, t->capacity, &t->names));
+    VC_CALL_ALLOC(t->param_of);
+    VC_CALL(vc_name_table_make(t->ctx, t->capacity, &t->names));
     e->layers = t;
-    VC_TRY(vc_estimate_run(e, stage));
+    VC_CALL(vc_estimate_run(e, stage));
     settle(t, VC_LAYER_PARAMS, e->out->n_params);
     settle(t, VC_LAYER_WEIGHTS, c[VC_MEMORY_PARAMETERS].bytes);
     settle(t, VC_LAYER_ACTIVATIONS, c[VC_MEMORY_ACTIVATIONS].bytes);
     owned->layers.n = t->n;
     owned->layers.layers = t->rows;
-    status = t->failed ? VC_E_NOMEM : VC_OK;
-out:
-    return status;
+    return t->failed ? VC_E_NOMEM : VC_OK;
 }
 
 enum vc_status vc_memory_layers_make(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,

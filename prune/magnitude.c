@@ -44,18 +44,16 @@ static enum vc_status count_bins(struct vc_ctx *ctx, enum vc_key_type type, cons
                                  const struct vc_bin_range *range, uint32_t *bins)
 {
     const struct vc_kernels *k = vc_kernels_get(ctx);
-    enum vc_status status = VC_OK;
 
     memset(bins, 0, range->n_bins * sizeof *bins);
     if (type == VC_KEY_U16 && range->shift == 0 && range->first == 0 && range->n_bins == 32768) {
-        VC_KERNEL_TRY(k->magnitude_bins_u16(values, n, bins));
+        VC_KERNEL_CALL(k->magnitude_bins_u16(values, n, bins));
     } else if (type == VC_KEY_F32) {
-        VC_KERNEL_TRY(k->magnitude_bins_f32(values, n, range, bins));
+        VC_KERNEL_CALL(k->magnitude_bins_f32(values, n, range, bins));
     } else {
-        VC_KERNEL_TRY(k->magnitude_bins_f64(values, n, range, bins));
+        VC_KERNEL_CALL(k->magnitude_bins_f64(values, n, range, bins));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Adds the tile to the bins. NaN and Inf are in the last bins of the first round: only then each value is looked at. */
@@ -152,23 +150,20 @@ static enum vc_status magnitude_apply(struct vc_ctx *ctx, struct vc_step *step, 
     uint8_t *mask = scratch;
     char *room = (char *)scratch + vc_prune_aligned(VC_TILE_ELEMS / 8);
     char *after = room;
-    enum vc_status status = VC_OK;
     const void *values;
 
     if (s->tile_ties != NULL) {
         cut.n_ties = s->tile_ties[tile->index];
     }
-    VC_TRY(key_values(ctx, step, tile, in->data, &after, &values));
+    VC_CALL(key_values(ctx, step, tile, in->data, &after, &values));
     if (s->key_type == VC_KEY_U16) {
-        VC_KERNEL_TRY(k->mask_above_u16(values, tile->n_elems, &cut, mask));
+        VC_KERNEL_CALL(k->mask_above_u16(values, tile->n_elems, &cut, mask));
     } else if (s->key_type == VC_KEY_F32) {
-        VC_KERNEL_TRY(k->mask_above_f32(values, tile->n_elems, &cut, mask));
+        VC_KERNEL_CALL(k->mask_above_f32(values, tile->n_elems, &cut, mask));
     } else {
-        VC_KERNEL_TRY(k->mask_above_f64(values, tile->n_elems, &cut, mask));
+        VC_KERNEL_CALL(k->mask_above_f64(values, tile->n_elems, &cut, mask));
     }
-    VC_TRY(vc_prune_apply(ctx, step, tile, in->data, mask, 0, room, out));
-out:
-    return status;
+    return vc_prune_apply(ctx, step, tile, in->data, mask, 0, room, out);
 }
 
 static const struct vc_step_ops magnitude_ops = {.calibrate = magnitude_calibrate,

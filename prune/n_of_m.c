@@ -18,15 +18,13 @@ static enum vc_status mask_of(struct vc_ctx *ctx, const struct vc_step *step, co
     size_t inner = (size_t)s->n_inner;
     size_t len = (size_t)vc_min_u64(s->n_len, n / inner);
     size_t n_blocks = n / (len * inner);
-    enum vc_status status = VC_OK;
 
     if (step->in.dtype == VC_DTYPE_F64) {
-        VC_KERNEL_TRY(k->mask_n_of_m_f64(values, n_blocks, len, inner, o->keep, o->group, mask));
+        VC_KERNEL_CALL(k->mask_n_of_m_f64(values, n_blocks, len, inner, o->keep, o->group, mask));
     } else {
-        VC_KERNEL_TRY(k->mask_n_of_m_f32(values, n_blocks, len, inner, o->keep, o->group, mask));
+        VC_KERNEL_CALL(k->mask_n_of_m_f32(values, n_blocks, len, inner, o->keep, o->group, mask));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the check ---- */

@@ -281,7 +281,6 @@ static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struc
     struct vc_prune *p = pass->self;
     const struct vc_prune_options *o = &p->options;
     struct vc_fraction sparsity = {0, 1};
-    enum vc_status status = VC_OK;
     const char *scheme;
     const char *reason;
     size_t pair = vc_pairs_mask(item->set->model, item->source);
@@ -290,9 +289,9 @@ static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struc
     bool own = false;
     bool shared;
 
-    VC_TRY(choose(ctx, p, item, &mask, &kept));
+    VC_CALL(choose(ctx, p, item, &mask, &kept));
     if (pair != VC_NO_TENSOR) {
-        VC_TRY(apply_pair(ctx, p, item, pair, !kept));
+        VC_CALL(apply_pair(ctx, p, item, pair, !kept));
     }
     if (kept) {
         return VC_OK;
@@ -300,12 +299,12 @@ static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struc
     if (is_quantized(item->desc) && !o->dequantize) {
         return refuse_codes(ctx, item);
     }
-    VC_TRY(add_decode(ctx, item));
+    VC_CALL(add_decode(ctx, item));
     (void)sparsity_of(p, item->set->model->tensors[item->source].name, &sparsity, &own);
     shared = o->scope == VC_PRUNE_GLOBAL && !own;
     scheme = scheme_text(ctx, p, item, sparsity, shared);
     if (o->score >= VC_SCORE_WANDA) {
-        VC_TRY(vc_wanda_add(ctx, item, o, sparsity, scheme, &reason));
+        VC_CALL(vc_wanda_add(ctx, item, o, sparsity, scheme, &reason));
         p->n_scored += reason == NULL;
         p->n_unscored += reason == vc_no_moments;
         return VC_OK;
@@ -324,8 +323,7 @@ static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struc
     }
     return vc_magnitude_add(ctx, item, o, vc_prune_key_type(item->desc),
                             vc_fraction_floor(sparsity, item->desc->n_elems), scheme);
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status prune_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan)

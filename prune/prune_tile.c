@@ -23,21 +23,19 @@ enum vc_status vc_prune_values(struct vc_ctx *ctx, enum vc_dtype dtype, const vo
 {
     const struct vc_kernels *k = vc_kernels_get(ctx);
     float *wide = (float *)(void *)*scratch;
-    enum vc_status status = VC_OK;
 
     *values = data;
     if (!is_short(dtype)) {
         return VC_OK;
     }
     if (dtype == VC_DTYPE_F16) {
-        VC_KERNEL_TRY(k->f16_to_f32(data, n, wide));
+        VC_KERNEL_CALL(k->f16_to_f32(data, n, wide));
     } else {
-        VC_KERNEL_TRY(k->bf16_to_f32(data, n, wide));
+        VC_KERNEL_CALL(k->bf16_to_f32(data, n, wide));
     }
     *values = wide;
     *scratch += vc_prune_aligned(n * sizeof *wide);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The mask of a tile as an output, with what the step before removes. *scratch moves behind what that takes. */
@@ -74,27 +72,25 @@ enum vc_status vc_prune_apply(struct vc_ctx *ctx, const struct vc_step *step, co
     size_t r = tile->n_rows;
     size_t c = tile->row_len;
     struct vc_prune_state *s = step->state;
-    enum vc_status status = VC_OK;
     const void *values;
 
     if (s->part.made) {
-        VC_TRY(give_mask(ctx, step, tile, mask, first, &scratch, &out->parts[0]));
+        VC_CALL(give_mask(ctx, step, tile, mask, first, &scratch, &out->parts[0]));
     }
     values = data;
     if (step->in.dtype == VC_DTYPE_F64) {
-        VC_KERNEL_TRY(k->mask_apply_f64(data, mask, first, r, c, out->data, out->stats));
+        VC_KERNEL_CALL(k->mask_apply_f64(data, mask, first, r, c, out->data, out->stats));
     } else if (step->in.dtype == VC_DTYPE_F32) {
-        VC_KERNEL_TRY(k->mask_apply_f32(data, mask, first, r, c, out->data, out->stats));
+        VC_KERNEL_CALL(k->mask_apply_f32(data, mask, first, r, c, out->data, out->stats));
     } else {
-        VC_KERNEL_TRY(k->mask_apply_u16(data, mask, first, tile->n_elems, out->data));
-        VC_TRY(vc_prune_values(ctx, step->in.dtype, data, tile->n_elems, &scratch, &values));
-        VC_KERNEL_TRY(k->mask_apply_f32(values, mask, first, r, c, NULL, out->stats));
+        VC_KERNEL_CALL(k->mask_apply_u16(data, mask, first, tile->n_elems, out->data));
+        VC_CALL(vc_prune_values(ctx, step->in.dtype, data, tile->n_elems, &scratch, &values));
+        VC_KERNEL_CALL(k->mask_apply_f32(values, mask, first, r, c, NULL, out->stats));
     }
     if (s->refitted || s->fitted != NULL) {
-        VC_TRY(vc_reconstruct(ctx, step, tile, values, mask, first, scratch, out));
+        VC_CALL(vc_reconstruct(ctx, step, tile, values, mask, first, scratch, out));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_prune_refuse(struct vc_ctx *ctx)

@@ -84,11 +84,10 @@ static enum vc_status make_mask(struct vc_ctx *ctx, const struct vc_step *step, 
     const struct vc_prune_options *o = s->options;
     const struct vc_kernels *k = vc_kernels_get(ctx);
     size_t row = (size_t)s->calibration.row;
-    enum vc_status status = VC_OK;
 
     if (o->pattern == VC_PATTERN_N_OF_M) {
-        VC_KERNEL_TRY(k->mask_n_of_m_f32(scores, tile->n_elems / (size_t)(s->n_len * s->n_inner), (size_t)s->n_len,
-                                         (size_t)s->n_inner, o->keep, o->group, mask));
+        VC_KERNEL_CALL(k->mask_n_of_m_f32(scores, tile->n_elems / (size_t)(s->n_len * s->n_inner), (size_t)s->n_len,
+                                          (size_t)s->n_inner, o->keep, o->group, mask));
         return vc_n_of_m_check(ctx, step->state, mask, tile->n_elems);
     }
     memset(mask, 0xff, (tile->n_elems + 7) / 8);
@@ -98,8 +97,7 @@ static enum vc_status make_mask(struct vc_ctx *ctx, const struct vc_step *step, 
         }
         vc_mask_lowest(order, row, (size_t)vc_fraction_floor(s->share, row), mask);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status wanda_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,

@@ -64,22 +64,20 @@ enum vc_status vc_tee_parts_create(struct vc_ctx *ctx, const struct vc_writers *
                                    struct tee_parts **parts, struct vc_sink **sink)
 {
     struct vc_write_options options = *own;
-    enum vc_status status = VC_OK;
 
     *parts = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof **parts);
-    VC_TRY_ALLOC(*parts);
-    VC_TRY(make_model(ctx, *parts, model, file->dtype));
+    VC_CALL_ALLOC(*parts);
+    VC_CALL(make_model(ctx, *parts, model, file->dtype));
     options.deflate = VC_DEFLATE_NONE;
     options.layout = NULL;
     options.max_shard_bytes = 0;
     options.format = writers->format_of_name(file->path);
-    VC_TRY(writers->create(ctx, (*parts)->model, &options, sink));
+    VC_CALL(writers->create(ctx, (*parts)->model, &options, sink));
     if (!(*sink)->ops->can_hold(*sink, file->dtype)) {
-        status = vc_fail(ctx, VC_E_UNSUPPORTED, "%s: %s cannot hold %ss, which are bytes", file->path, (*sink)->format,
-                         vc_part_role_name(file->role));
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: %s cannot hold %ss, which are bytes", file->path, (*sink)->format,
+                       vc_part_role_name(file->role));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_tee_parts_free(struct vc_ctx *ctx, struct tee_parts *parts)

@@ -267,16 +267,14 @@ static enum vc_status leave_out(struct vc_calibration_owned *owned, const char *
 
 static enum vc_status list_layers(struct calibration *c, struct vc_calibration_owned *owned)
 {
-    enum vc_status status = VC_OK;
-
     c->collectors = vc_calloc_array(c->ctx, VC_TAG_MISC, c->graph->n_nodes + (size_t)1, sizeof *c->collectors);
-    VC_TRY_ALLOC(c->collectors);
+    VC_CALL_ALLOC(c->collectors);
     c->routes = vc_calloc_array(c->ctx, VC_TAG_MISC, c->graph->n_nodes + (size_t)1, sizeof *c->routes);
-    VC_TRY_ALLOC(c->routes);
+    VC_CALL_ALLOC(c->routes);
     c->ranges = vc_calloc_array(c->ctx, VC_TAG_MISC, c->graph->n_nodes + (size_t)1, sizeof *c->ranges);
-    VC_TRY_ALLOC(c->ranges);
+    VC_CALL_ALLOC(c->ranges);
     c->layers = vc_calloc_array(c->ctx, VC_TAG_MISC, c->graph->n_nodes + (size_t)1, sizeof *c->layers);
-    VC_TRY_ALLOC(c->layers);
+    VC_CALL_ALLOC(c->layers);
     for (uint32_t i = 0; i < c->graph->n_nodes; i++) {
         const struct vc_graph_node *node = &c->graph->nodes[i];
         const struct product p = product_of(c->graph, node);
@@ -287,20 +285,19 @@ static enum vc_status list_layers(struct calibration *c, struct vc_calibration_o
             continue;
         }
         if (why != NULL) {
-            VC_TRY(leave_out(owned, p.param->tensor, why));
+            VC_CALL(leave_out(owned, p.param->tensor, why));
             continue;
         }
         *layer = (struct layer){.tensor = p.param->tensor, .axis = tensor_axis(&p)};
-        VC_TRY(find_collector(c, node, &p, &layer->collector));
-        VC_TRY(need_range(c, p.x));
+        VC_CALL(find_collector(c, node, &p, &layer->collector));
+        VC_CALL(need_range(c, p.x));
         c->n_layers++;
     }
     if (c->n_layers == 0) {
-        status = vc_fail(c->ctx, VC_E_UNSUPPORTED, "%s: the graph has no product with weights of this file",
-                         c->options.network.weights->path);
+        return vc_fail(c->ctx, VC_E_UNSUPPORTED, "%s: the graph has no product with weights of this file",
+                       c->options.network.weights->path);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the walk ---- */
@@ -519,15 +516,14 @@ static enum vc_status open_rows(struct calibration *c)
     const struct vc_graph *graphs[1] = {c->graph};
     const char *symbol;
     int64_t fixed;
-    enum vc_status status;
 
-    VC_TRY(vc_rows_open(c->ctx, c->options.data, graphs, 1, &c->rows));
-    VC_TRY(vc_rows_view_make(&c->rows, c->graph, &c->view, &symbol, &fixed));
-    VC_TRY(note_shapes(c));
-    VC_TRY(vc_rows_read_tokens(&c->view, &c->tokens, &c->width));
+    VC_CALL(vc_rows_open(c->ctx, c->options.data, graphs, 1, &c->rows));
+    VC_CALL(vc_rows_view_make(&c->rows, c->graph, &c->view, &symbol, &fixed));
+    VC_CALL(note_shapes(c));
+    VC_CALL(vc_rows_read_tokens(&c->view, &c->tokens, &c->width));
     c->batch = symbol == NULL && fixed > 0 ? (uint64_t)fixed : vc_min_u64(c->options.batch, c->rows.n);
     c->numbers = vc_alloc_array(c->ctx, VC_TAG_MISC, (size_t)c->rows.n + 1, sizeof *c->numbers);
-    VC_TRY_ALLOC(c->numbers);
+    VC_CALL_ALLOC(c->numbers);
     for (uint64_t i = 0; i < c->rows.n; i++) {
         /* A mask of positions says which answers count: all are inputs of layers. */
         if (c->rows.mask == NULL || c->rows.mask_width != 1 || c->rows.mask[i] != 0) {
@@ -539,10 +535,9 @@ static enum vc_status open_rows(struct calibration *c)
                        (unsigned long long)c->n_numbers, (long long)fixed);
     }
     if (c->n_numbers == 0) {
-        status = vc_fail(c->ctx, VC_E_ARGUMENT, "%s: no row counts", c->rows.model->path);
+        return vc_fail(c->ctx, VC_E_ARGUMENT, "%s: no row counts", c->rows.model->path);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the file ---- */

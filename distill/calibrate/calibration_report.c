@@ -67,12 +67,11 @@ enum vc_status vc_calibration_report_fill(struct vc_ctx *ctx, const struct vc_mo
     int64_t rows = 0;
     struct vc_calibrated_layer *layers =
         vc_arena_alloc(ctx, &owned->arena, (file->n_tensors + (size_t)1) * sizeof *layers);
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(layers);
+    VC_CALL_ALLOC(layers);
     owned->report.layers = layers;
     if (at != VC_NO_TENSOR && file->tensors[at].dtype == VC_DTYPE_I64 && file->tensors[at].n_elems == 1) {
-        VC_TRY(vc_place_integers(ctx, file, at, &whole, &rows));
+        VC_CALL(vc_place_integers(ctx, file, at, &whole, &rows));
         owned->report.n_rows = rows > 0 ? (uint64_t)rows : 0;
     }
     for (size_t i = 0; i < file->n_tensors; i++) {
@@ -84,16 +83,15 @@ enum vc_status vc_calibration_report_fill(struct vc_ctx *ctx, const struct vc_mo
 
             memset(layer, 0, sizeof *layer);
             layer->tensor = vc_arena_copy(ctx, &owned->arena, name, n - strlen(sums));
-            VC_TRY_ALLOC(layer->tensor);
-            VC_TRY(read_layer(owned, file, layer));
+            VC_CALL_ALLOC(layer->tensor);
+            VC_CALL(read_layer(owned, file, layer));
         }
     }
     if (owned->report.n_layers == 0) {
-        status = vc_fail(ctx, VC_E_UNSUPPORTED, "%s: has no statistics (those of a tensor NAME are called NAME%s)",
-                         file->path, sums);
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: has no statistics (those of a tensor NAME are called NAME%s)",
+                       file->path, sums);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_statistics_read(struct vc_ctx *ctx, const struct vc_model *file, struct vc_calibration_report **out)

@@ -104,11 +104,10 @@ static enum vc_status add_bins(struct merge *g, size_t k, const struct vc_tensor
     const char *name = vc_arena_printf(g->ctx, &g->arena, "%s_width", t->name);
     double own;
     bool good;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(name);
-    VC_TRY(*width == 0.0 ? read(g, 0, name, 1, false, width) : VC_OK);
-    VC_TRY(read(g, k, name, 1, false, &own));
+    VC_CALL_ALLOC(name);
+    VC_CALL(*width == 0.0 ? read(g, 0, name, 1, false, width) : VC_OK);
+    VC_CALL(read(g, k, name, 1, false, &own));
     good = t->n_elems == VC_RANGE_BINS && widen(bins, *width, own) && widen(next, own, *width);
     for (size_t b = 0; good && b < VC_RANGE_BINS; b++) {
         good = next[b] >= 0.0;
@@ -116,10 +115,9 @@ static enum vc_status add_bins(struct merge *g, size_t k, const struct vc_tensor
     }
     *width = fmax(*width, own);
     if (!good) {
-        status = vc_fail(g->ctx, VC_E_FORMAT, "%s: '%s' and its width are no histogram", g->files[k]->path, t->name);
+        return vc_fail(g->ctx, VC_E_FORMAT, "%s: '%s' and its width are no histogram", g->files[k]->path, t->name);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* An array of the result, from those of all files. */

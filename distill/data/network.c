@@ -255,21 +255,19 @@ static enum vc_status check_first(const struct vc_net *net, uint64_t rows)
     int64_t second = vc_graph_dim_value(graph, output->shape[1]);
     bool follows;
     char text[128];
-    enum vc_status status = VC_OK;
 
-    VC_TRY(bind_rows(net, rows + 1));
+    VC_CALL(bind_rows(net, rows + 1));
     follows = vc_graph_dim_value(graph, output->shape[1]) == second &&
               (output->shape[0].size >= 0 || vc_graph_dim_value(graph, output->shape[0]) != first);
-    VC_TRY(bind_rows(net, rows));
+    VC_CALL(bind_rows(net, rows));
     if (!follows) {
-        status = vc_fail(
+        return vc_fail(
             net->ctx, VC_E_UNSUPPORTED,
             "%s: the output %s is [%s, ...]: the first size, and no other, has to be the rows of the data, as in "
             "[batch, classes] and [batch, sequence, classes]",
             file_of(net), output->name, vc_graph_dim_text(graph, output->shape[0], text, sizeof text));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status make_engine(struct vc_net *net, uint64_t rows, bool train, struct vc_engine **out)

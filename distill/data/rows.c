@@ -153,20 +153,17 @@ static bool is_only_needed(const struct vc_graph *graph, const char *input)
 
 enum vc_status vc_rows_find(const struct vc_rows *rows, const struct vc_graph *graph, const char *input, size_t *out)
 {
-    enum vc_status status;
-
-    VC_TRY(find_array(rows, input, out));
+    VC_CALL(find_array(rows, input, out));
     if (*out == VC_NO_TENSOR && is_only_needed(graph, input)) {
         *out = find_only(rows);
     }
     if (*out == VC_NO_TENSOR) {
-        status = vc_fail(rows->ctx, VC_E_ARGUMENT,
-                         "%s: there is no array for the input %s of the graph; %s %s=NAME "
-                         "says which it is",
-                         rows->model->path, input, vc_option(rows->ctx, "arrays"), input);
+        return vc_fail(rows->ctx, VC_E_ARGUMENT,
+                       "%s: there is no array for the input %s of the graph; %s %s=NAME "
+                       "says which it is",
+                       rows->model->path, input, vc_option(rows->ctx, "arrays"), input);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- labels, mask, means ---- */

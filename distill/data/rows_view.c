@@ -215,18 +215,15 @@ enum vc_status vc_rows_view_make(const struct vc_rows *rows, struct vc_graph *gr
                                  const char **batch, int64_t *fixed)
 {
     uint32_t n = vc_graph_input_count(graph);
-    enum vc_status status = VC_OK;
 
     *view = (struct vc_rows_view){.rows = rows};
     view->inputs = vc_calloc_array(rows->ctx, VC_TAG_MISC, n + (size_t)1, sizeof *view->inputs);
-    VC_TRY_ALLOC(view->inputs);
-    VC_TRY(count_rows(rows, graph, batch, fixed));
+    VC_CALL_ALLOC(view->inputs);
+    VC_CALL(count_rows(rows, graph, batch, fixed));
     for (uint32_t k = 0; k < n; k++) {
-        VC_TRY(add_input(view, graph, k));
+        VC_CALL(add_input(view, graph, k));
     }
-    status = size_left_out(view, graph);
-out:
-    return status;
+    return size_left_out(view, graph);
 }
 
 void vc_rows_view_release(struct vc_rows_view *view)

@@ -204,9 +204,8 @@ static enum vc_status join_mpi(struct vc_ctx *ctx, const struct launcher *launch
     void *handle = NULL;
     unsigned rank = 0;
     unsigned size = 1;
-    enum vc_status status;
 
-    VC_TRY(find_transport(ctx, &transport));
+    VC_CALL(find_transport(ctx, &transport));
     if (!transport->open(&rank, &size, why, &handle)) {
         return vc_fail(ctx, VC_E_DEVICE, "%s could not begin: %s", transport->name, why);
     }
@@ -224,9 +223,7 @@ static enum vc_status join_mpi(struct vc_ctx *ctx, const struct launcher *launch
         transport->close(handle, true);
         return size == 1 ? VC_OK : vc_fail(ctx, VC_E_ARGUMENT, "there are %u ranks; at most %u", size, VC_RANKS_MOST);
     }
-    status = join_over(ctx, transport, handle, rank, size, out);
-out:
-    return status;
+    return join_over(ctx, transport, handle, rank, size, out);
 }
 
 /* torchrun tells its processes of no MPI, so each would train the same. */

@@ -223,26 +223,23 @@ static enum vc_status check_memory(struct vc_ctx *ctx, const struct vc_distill_o
 enum vc_status vc_distill_check(struct vc_ctx *ctx, const struct vc_distill_options *given,
                                 struct vc_distill_options *o)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_options_read(ctx, &distill_kind, given, o));
+    VC_CALL(vc_options_read(ctx, &distill_kind, given, o));
     o->training.steps = o->training.steps == 0 && o->training.epochs == 0 ? 400 : o->training.steps;
     o->optimizer.weight_decay = o->optimizer.weight_decay == -1 ? (o->optimizer.kind == VC_OPTIMIZER_ADAMW ? 0.01 : 0)
                                                                 : o->optimizer.weight_decay;
     if (o->data == NULL) {
         return vc_fail(ctx, VC_E_ARGUMENT, "there are no data");
     }
-    VC_TRY(check_ranges(ctx, o));
-    VC_TRY(check_counts(ctx, o));
-    VC_TRY(check_matches(ctx, o));
-    VC_TRY(check_half(ctx, o));
-    VC_TRY(check_memory(ctx, o));
+    VC_CALL(check_ranges(ctx, o));
+    VC_CALL(check_counts(ctx, o));
+    VC_CALL(check_matches(ctx, o));
+    VC_CALL(check_half(ctx, o));
+    VC_CALL(check_memory(ctx, o));
     if (o->eval.control && o->eval.rows == NULL) {
-        status = vc_fail(ctx, VC_E_ARGUMENT, "%s compares answers on the rows of %s, which is not given",
-                         vc_option(ctx, "eval.control"), vc_option(ctx, "eval.rows"));
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s compares answers on the rows of %s, which is not given",
+                       vc_option(ctx, "eval.control"), vc_option(ctx, "eval.rows"));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- control ---- */

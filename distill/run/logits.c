@@ -162,14 +162,13 @@ static enum vc_status batch(struct answers *a, uint64_t first, size_t n, uint64_
     const struct vc_engine_value *logits;
     struct vc_engine *engine;
     size_t classes = t->student.net.n_classes;
-    enum vc_status status;
 
     for (size_t i = 0; i < n; i++) {
         numbers[i] = first + i;
     }
     vc_batch_gather(&t->batch, &t->eval.rows, numbers, n);
-    VC_TRY(vc_net_engine(&t->student.net, n, false, &engine));
-    VC_TRY(vc_net_forward(&t->student.net, engine, &t->eval.student, numbers, n, &pass, &logits));
+    VC_CALL(vc_net_engine(&t->student.net, n, false, &engine));
+    VC_CALL(vc_net_forward(&t->student.net, engine, &t->eval.student, numbers, n, &pass, &logits));
     for (size_t i = 0; i < n * a->positions; i++) {
         const char *row = (const char *)logits->data + i * classes * vc_real_bytes(t->options.precision.kind);
         size_t bad = vc_first_nonfinite(t->student.f64, row, classes);
@@ -178,12 +177,10 @@ static enum vc_status batch(struct answers *a, uint64_t first, size_t n, uint64_
             return vc_fail(t->ctx, VC_E_FORMAT, "%s: row %llu: the network's logit of class %zu is NaN or infinite",
                            t->eval.rows.model->path, (unsigned long long)(first + i / a->positions), bad);
         }
-        VC_TRY(take_row(a, first * a->positions + i, row));
+        VC_CALL(take_row(a, first * a->positions + i, row));
     }
     count_rows(a, n * a->positions, logits->data);
-    status = vc_check_cancelled(t->ctx);
-out:
-    return status;
+    return vc_check_cancelled(t->ctx);
 }
 
 static enum vc_status answer_all(struct answers *a)

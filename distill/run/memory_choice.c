@@ -285,14 +285,13 @@ enum vc_status vc_trainer_fit(struct vc_trainer *t)
     bool chosen = t->options.memory.recompute == VC_RECOMPUTE_AUTO && t->options.memory.budget == 0;
     bool divides = t->options.training.keep_batch == 0 && t->student.net.batch != NULL &&
                    (!t->runs_teacher || t->teacher.batch != NULL) && !vc_net_has_batch_norm(&t->student.net);
-    enum vc_status status = VC_OK;
 
     if (t->options.memory.device_memory != 0 && t->student.device == NULL) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: no device computes: the run is on the CPU",
                        vc_option(t->ctx, "memory.device_memory"));
     }
     if ((t->options.memory.max_memory == 0 && t->options.memory.device_memory == 0) || t->judge_only) {
-        VC_TRY(make_programs(t));
+        VC_CALL(make_programs(t));
         count(t);
         return VC_OK;
     }
@@ -300,7 +299,7 @@ enum vc_status vc_trainer_fit(struct vc_trainer *t)
         t->student.net.options.recompute = VC_RECOMPUTE_NONE;
     }
     for (uint64_t batch = t->options.training.batch; batch != 0; batch = divides ? smaller(t, batch) : 0) {
-        VC_TRY(try_batch(t, batch));
+        VC_CALL(try_batch(t, batch));
         if (fits(t)) {
             return VC_OK;
         }
@@ -308,11 +307,10 @@ enum vc_status vc_trainer_fit(struct vc_trainer *t)
     if (t->options.memory.recompute == VC_RECOMPUTE_NONE || chosen) {
         t->student.net.options.recompute = VC_RECOMPUTE_AUTO;
         t->student.net.options.budget_bytes = budget(t);
-        VC_TRY(try_batch(t, t->options.training.batch));
+        VC_CALL(try_batch(t, t->options.training.batch));
     }
     return fits(t) ? VC_OK : refuse(t);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the memory ---- */

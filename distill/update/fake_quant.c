@@ -129,18 +129,16 @@ static enum vc_status add_coded(struct vc_learner *l, size_t k, const struct vc_
 static enum vc_status learn_scales(struct vc_learner *l)
 {
     bool any = false;
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; i < l->fake_quants->n; i++) {
-        VC_TRY(vc_fake_quant_learn(l, &l->fake_quants->items[i]));
+        VC_CALL(vc_fake_quant_learn(l, &l->fake_quants->items[i]));
         any = any || l->fake_quants->items[i].shares != VC_NO_SHARES;
     }
     if (!any) {
-        status = vc_fail(l->ctx, VC_E_ARGUMENT, "%s: no tensor that is trained has codes with scales: int8 and Q8_0 do",
-                         vc_option(l->ctx, "precision.learn_scales"));
+        return vc_fail(l->ctx, VC_E_ARGUMENT, "%s: no tensor that is trained has codes with scales: int8 and Q8_0 do",
+                       vc_option(l->ctx, "precision.learn_scales"));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- --fake-quant ---- */
@@ -220,13 +218,12 @@ static enum vc_status add_planned(struct vc_learner *l, size_t k, const struct v
     const struct vc_weight *item = &l->net.weights->items[k];
     const struct vc_searched codes = vc_fake_quant_of_desc(dialect, desc);
     enum vc_dtype before = was->dtype;
-    enum vc_status status = VC_OK;
 
     if (desc->quant == was->quant && desc->dtype == before) {
         return VC_OK; /* it is kept */
     }
     if (codes.scheme != NULL) {
-        VC_TRY(become(l, k, codes.quant));
+        VC_CALL(become(l, k, codes.quant));
         return add_searched(l, k, &codes);
     }
     if (desc->quant != NULL && before != VC_DTYPE_F32 && before != VC_DTYPE_F64) {
@@ -241,9 +238,7 @@ static enum vc_status add_planned(struct vc_learner *l, size_t k, const struct v
             "%s: in that output its rows share scales, which is not trained; %s of npz or safetensors can be",
             item->name, vc_option(l->ctx, "path"));
     }
-    status = add(l, k, desc->quant, desc->dtype);
-out:
-    return status;
+    return add(l, k, desc->quant, desc->dtype);
 }
 
 static enum vc_status add_asked(struct vc_learner *l)
@@ -368,15 +363,13 @@ static enum vc_status floats(struct vc_learner *l, const struct vc_fake_quant *f
 {
     struct vc_ctx *ctx = l->ctx;
     const struct vc_kernels *k = vc_kernels_get(ctx);
-    enum vc_status status = VC_OK;
 
     *out = (const float *)f->master + first;
     if (l->f64) {
-        VC_KERNEL_TRY(k->f64_to_f32((const double *)f->master + first, n, room));
+        VC_KERNEL_CALL(k->f64_to_f32((const double *)f->master + first, n, room));
         *out = room;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Which scales elements from number `first` on have; *n is cut where a row ends. *at: of the scales. */
@@ -401,7 +394,6 @@ static enum vc_status make_scales(struct vc_learner *l, struct vc_fake_quant *f)
     const struct vc_kernels *k = vc_kernels_get(ctx);
     uint64_t n_elems = l->net.weights->items[f->entry].n;
     float room[PER_CALL];
-    enum vc_status status = VC_OK;
 
     memset(f->pos, 0, (size_t)f->n_scales * sizeof *f->pos);
     memset(f->neg, 0, (size_t)f->n_scales * sizeof *f->neg);
@@ -411,11 +403,11 @@ static enum vc_status make_scales(struct vc_learner *l, struct vc_fake_quant *f)
         struct vc_axis_map map = map_of(f, first, &n, &at);
         const float *x;
 
-        VC_TRY(floats(l, f, first, n, room, &x));
+        VC_CALL(floats(l, f, first, n, room, &x));
         if (f->asymmetric) {
-            VC_KERNEL_TRY(k->range_axis(x, n, &map, f->pos + at, f->neg + at));
+            VC_KERNEL_CALL(k->range_axis(x, n, &map, f->pos + at, f->neg + at));
         } else {
-            VC_KERNEL_TRY(k->absmax_axis(x, n, &map, f->pos + at));
+            VC_KERNEL_CALL(k->absmax_axis(x, n, &map, f->pos + at));
         }
         first += n;
     }
@@ -424,8 +416,7 @@ static enum vc_status make_scales(struct vc_learner *l, struct vc_fake_quant *f)
         f->scale[i] = f->asymmetric ? vc_int8_asym_scale(f->pos[i], f->neg[i]) : vc_int8_scale(f->pos[i]);
         f->zero[i] = f->asymmetric ? vc_int8_zero_point(f->neg[i], f->scale[i]) : 0;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* n masters from number `first` on, rounded to 16 bits once, as floats. */
@@ -439,16 +430,15 @@ static enum vc_status cast_some(struct vc_learner *l, const struct vc_fake_quant
     uint16_t halves[PER_CALL];
     _Alignas(64) double sums[4];
     struct vc_tile_stats stats = {.chunk_sums = sums};
-    enum vc_status status = VC_OK;
 
     if (l->f64) {
-        VC_KERNEL_TRY(f16 ? k->cast_f64_f16(wide, 1, n, halves, &stats) : k->cast_f64_bf16(wide, 1, n, halves, &stats));
+        VC_KERNEL_CALL(f16 ? k->cast_f64_f16(wide, 1, n, halves, &stats)
+                           : k->cast_f64_bf16(wide, 1, n, halves, &stats));
     } else {
-        VC_KERNEL_TRY(f16 ? k->cast_f32_f16(x, 1, n, halves, &stats) : k->cast_f32_bf16(x, 1, n, halves, &stats));
+        VC_KERNEL_CALL(f16 ? k->cast_f32_f16(x, 1, n, halves, &stats) : k->cast_f32_bf16(x, 1, n, halves, &stats));
     }
-    VC_KERNEL_TRY(f16 ? k->f16_to_f32(halves, n, y) : k->bf16_to_f32(halves, n, y));
-out:
-    return status;
+    VC_KERNEL_CALL(f16 ? k->f16_to_f32(halves, n, y) : k->bf16_to_f32(halves, n, y));
+    return VC_OK;
 }
 
 /* The same through codes. *n is cut where scales end. */
@@ -466,25 +456,23 @@ static enum vc_status code_some(struct vc_learner *l, const struct vc_fake_quant
     struct vc_axis_map map;
     const int8_t *zero;
     const float *x;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(floats(l, f, first, *n, room, &x));
+    VC_CALL(floats(l, f, first, *n, room, &x));
     if (f->shares != VC_NO_SHARES) {
         memmove(room, x, *n * sizeof *room);
         vc_fake_quant_clamp(f, first, *n, room);
         x = room;
     }
     if (f->codes == VC_DTYPE_Q8_0) {
-        VC_KERNEL_TRY(k->q8_0_rows(x, 1, *n, bits, codes, &stats));
-        VC_KERNEL_TRY(k->q8_0_to_f32(codes, *n, y));
+        VC_KERNEL_CALL(k->q8_0_rows(x, 1, *n, bits, codes, &stats));
+        VC_KERNEL_CALL(k->q8_0_to_f32(codes, *n, y));
         return VC_OK;
     }
     map = map_of(f, first, n, &at);
     zero = f->asymmetric ? f->zero + at : NULL;
-    VC_KERNEL_TRY(k->int8_axis_given(x, 1, *n, &map, f->scale + at, zero, (int8_t *)codes, &stats));
-    VC_KERNEL_TRY(k->int8_decode_axis((const int8_t *)codes, *n, &map, f->scale + at, zero, y));
-out:
-    return status;
+    VC_KERNEL_CALL(k->int8_axis_given(x, 1, *n, &map, f->scale + at, zero, (int8_t *)codes, &stats));
+    VC_KERNEL_CALL(k->int8_decode_axis((const int8_t *)codes, *n, &map, f->scale + at, zero, y));
+    return VC_OK;
 }
 
 static enum vc_status apply(struct vc_learner *l, struct vc_fake_quant *f)

@@ -125,16 +125,13 @@ uint64_t vc_answers_run_bytes(const struct vc_answers *a)
 enum vc_status vc_answers_run(struct vc_answers *a, const struct vc_run_calls *calls, const struct vc_run_value *feeds)
 {
     const struct vc_engine_pass pass = {.norm_share = -1};
-    enum vc_status status = VC_OK;
 
     if (a->memory == NULL) {
         a->memory = vc_alloc(a->ctx, VC_TAG_TILES, (size_t)vc_engine_bytes(a->engine));
-        VC_TRY_ALLOC(a->memory);
+        VC_CALL_ALLOC(a->memory);
     }
     a->calls = calls;
     vc_engine_feed(a->engine, feeds != NULL ? feeds : a->asks.feeds);
     vc_engine_attach(a->engine, a->memory);
-    status = vc_engine_forward(a->engine, &pass);
-out:
-    return status;
+    return vc_engine_forward(a->engine, &pass);
 }

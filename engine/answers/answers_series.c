@@ -183,12 +183,8 @@ static enum vc_status take(struct vc_ctx *ctx, void *user, uint32_t value, const
 /* Inputs and a program. */
 static enum vc_status prepare(struct vc_answers_series *s)
 {
-    enum vc_status status;
-
-    VC_TRY(vc_graph_read_inputs(s->ctx, s->graph, VC_PRECISION_F32, s->calls, s->wanted, s->n_wanted, s->values));
-    status = find_program(s);
-out:
-    return status;
+    VC_CALL(vc_graph_read_inputs(s->ctx, s->graph, VC_PRECISION_F32, s->calls, s->wanted, s->n_wanted, s->values));
+    return find_program(s);
 }
 
 /* The same without parameters that are kept, if it has to be. */

@@ -111,14 +111,12 @@ enum vc_status vc_plain_name_weights(struct vc_ctx *ctx, struct vc_model *model)
 static enum vc_status check_unique(struct vc_ctx *ctx, size_t n, const char *const *names)
 {
     size_t twice;
-    enum vc_status status;
 
-    VC_TRY(vc_names_unique(ctx, VC_NAME_LIST(names, sizeof *names), n, &twice));
+    VC_CALL(vc_names_unique(ctx, VC_NAME_LIST(names, sizeof *names), n, &twice));
     if (twice != SIZE_MAX) {
-        status = vc_fail(ctx, VC_E_UNSUPPORTED, "%s: two tensors of the output would have this name", names[twice]);
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: two tensors of the output would have this name", names[twice]);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_plain_name_outs(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_out_list *outs,

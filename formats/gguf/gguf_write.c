@@ -265,28 +265,25 @@ static enum vc_status choose_form(struct vc_ctx *ctx, const struct vc_write_opti
 {
     size_t n_files = self->plan.source != NULL ? self->plan.source->n_shards : 1;
     struct vc_numbered_name name;
-    enum vc_status status;
 
     self->share = options->n_shards != 0;
     self->plan.max_shard_bytes = options->max_shard_bytes;
     self->plan.shard = options->shard;
     self->plan.n_shards = options->n_shards;
-    VC_TRY(vc_outfolder_choose(ctx, options, VC_GGUF_EXTENSION, n_files > 1, n_files, &self->plan.in_folder));
+    VC_CALL(vc_outfolder_choose(ctx, options, VC_GGUF_EXTENSION, n_files > 1, n_files, &self->plan.in_folder));
     if (n_files > 1 && options->path != NULL && vc_numbered_name_parse(options->path, VC_GGUF_EXTENSION, &name)) {
         return vc_fail(ctx, VC_E_ARGUMENT,
                        "%s: is the name of one of several files; name a folder for all of them, or a single file",
                        options->path);
     }
     self->plan.prefix = make_prefix(ctx, self, options->path);
-    VC_TRY_ALLOC(self->plan.prefix);
+    VC_CALL_ALLOC(self->plan.prefix);
     if (options->path == NULL || options->dry_run) {
         return VC_OK;
     }
-    status = self->plan.in_folder
-                 ? vc_outfolder_create(ctx, options->path, options->force, self->share, self->plan.model, &self->folder)
-                 : vc_outfile_open(ctx, options, self->plan.model, &self->file);
-out:
-    return status;
+    return self->plan.in_folder
+               ? vc_outfolder_create(ctx, options->path, options->force, self->share, self->plan.model, &self->folder)
+               : vc_outfile_open(ctx, options, self->plan.model, &self->file);
 }
 
 enum vc_status vc_gguf_sink_create(struct vc_ctx *ctx, const struct vc_model *model,

@@ -45,19 +45,17 @@ static int imatrix_probe(const unsigned char *head, size_t n, uint64_t file_byte
 static enum vc_status take_i32(struct vc_ctx *ctx, const struct imatrix *self, uint64_t *at, uint64_t *number)
 {
     unsigned char bytes[4];
-    enum vc_status status;
 
     if (*at + sizeof bytes > self->file->size_bytes) {
         return vc_fail(ctx, VC_E_FORMAT, "ends inside an importance matrix: %" PRIu64 " bytes", self->file->size_bytes);
     }
-    VC_TRY(vc_infile_read(ctx, self->file, *at, bytes, sizeof bytes));
+    VC_CALL(vc_infile_read(ctx, self->file, *at, bytes, sizeof bytes));
     *at += sizeof bytes;
     *number = vc_le32(bytes);
     if (*number > INT32_MAX) {
-        status = vc_fail(ctx, VC_E_FORMAT, "has a negative number at byte %" PRIu64, *at - sizeof bytes);
+        return vc_fail(ctx, VC_E_FORMAT, "has a negative number at byte %" PRIu64, *at - sizeof bytes);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* An f32 array [n] whose bytes begin there. */
@@ -114,16 +112,14 @@ static enum vc_status check_end(struct vc_ctx *ctx, const struct imatrix *self, 
 {
     uint64_t size = self->file->size_bytes;
     uint64_t n = 0;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(at < size ? take_i32(ctx, self, &at, &n) : VC_OK);
+    VC_CALL(at < size ? take_i32(ctx, self, &at, &n) : VC_OK);
     n = 0;
-    VC_TRY(at < size ? take_i32(ctx, self, &at, &n) : VC_OK);
+    VC_CALL(at < size ? take_i32(ctx, self, &at, &n) : VC_OK);
     if (n != size - at) {
-        status = vc_fail(ctx, VC_E_FORMAT, "has %" PRIu64 " bytes behind its last entry", size - at);
+        return vc_fail(ctx, VC_E_FORMAT, "has %" PRIu64 " bytes behind its last entry", size - at);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* vc_source_ops.read. Counts are whole numbers in the file. */

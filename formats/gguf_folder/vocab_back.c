@@ -318,7 +318,6 @@ enum vc_status vc_back_vocab(struct llm_back *b)
                            .tokens = vc_back_find(b, PREFIX "tokens"),
                            .types = vc_back_find(b, PREFIX "token_type"),
                            .scores = vc_back_find(b, PREFIX "scores")};
-    enum vc_status status;
 
     if (kind == NULL || strcmp(kind, "no_vocab") == 0) {
         return vc_model_add_fact(b->ctx, b->model, VC_FACT_NOTE,
@@ -327,10 +326,8 @@ enum vc_status vc_back_vocab(struct llm_back *b)
     if (strcmp(kind, "gpt2") != 0 && strcmp(kind, "llama") != 0) {
         return refuse(&v, "model", "expected gpt2 or llama, found ", kind);
     }
-    VC_TRY(check_lists(&v));
-    VC_TRY(add_generation(b));
-    VC_TRY(kind[0] == 'g' ? add_bytes(&v) : add_pieces(&v));
-    status = b->failed ? vc_fail(b->ctx, VC_E_NOMEM, "cannot allocate memory for the tokenizer") : VC_OK;
-out:
-    return status;
+    VC_CALL(check_lists(&v));
+    VC_CALL(add_generation(b));
+    VC_CALL(kind[0] == 'g' ? add_bytes(&v) : add_pieces(&v));
+    return b->failed ? vc_fail(b->ctx, VC_E_NOMEM, "cannot allocate memory for the tokenizer") : VC_OK;
 }

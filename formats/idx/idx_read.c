@@ -123,21 +123,19 @@ static enum vc_status read_plain(struct vc_ctx *ctx, struct idx_file *self, stru
 {
     unsigned char head[VC_IDX_HEADER];
     uint64_t n_bytes = self->one.file->size_bytes;
-    enum vc_status status;
 
-    VC_TRY(vc_infile_read(ctx, self->one.file, 0, head, (size_t)vc_min_u64(VC_IDX_PREFIX, n_bytes)));
+    VC_CALL(vc_infile_read(ctx, self->one.file, 0, head, (size_t)vc_min_u64(VC_IDX_PREFIX, n_bytes)));
     if (n_bytes < VC_IDX_PREFIX + (uint64_t)4 * head[3]) {
         return vc_fail(ctx, VC_E_FORMAT, "ends inside the idx header: %" PRIu64 " bytes, %u dimensions", n_bytes,
                        (unsigned)head[3]);
     }
-    VC_TRY(vc_infile_read(ctx, self->one.file, VC_IDX_PREFIX, head + VC_IDX_PREFIX, (size_t)4 * head[3]));
-    VC_TRY(take_header(ctx, self, tensor, head));
+    VC_CALL(vc_infile_read(ctx, self->one.file, VC_IDX_PREFIX, head + VC_IDX_PREFIX, (size_t)4 * head[3]));
+    VC_CALL(take_header(ctx, self, tensor, head));
     if (n_bytes - self->one.first_byte != tensor->size_bytes) {
-        status = vc_fail(ctx, VC_E_FORMAT, "holds %" PRIu64 " bytes of data, but its shape and type need %" PRIu64,
-                         n_bytes - self->one.first_byte, tensor->size_bytes);
+        return vc_fail(ctx, VC_E_FORMAT, "holds %" PRIu64 " bytes of data, but its shape and type need %" PRIu64,
+                       n_bytes - self->one.first_byte, tensor->size_bytes);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- gzip ---- */
@@ -162,29 +160,27 @@ static enum vc_status skip_gzip_header(struct vc_ctx *ctx, const struct vc_infil
     enum { CRC = 2, EXTRA = 4, NAME = 8, COMMENT = 16, RESERVED = 0xe0 };
     unsigned char head[VC_GZ_HEADER];
     unsigned char length[2];
-    enum vc_status status;
 
     if (file->size_bytes < VC_GZ_HEADER + VC_GZ_TRAILER) {
         return vc_fail(ctx, VC_E_FORMAT, "ends inside the gzip header: %" PRIu64 " bytes", file->size_bytes);
     }
-    VC_TRY(vc_infile_read(ctx, file, 0, head, sizeof head));
+    VC_CALL(vc_infile_read(ctx, file, 0, head, sizeof head));
     if (head[2] != 8 || (head[3] & RESERVED) != 0) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "is a gzip file of a kind that is not known: method %u, flags %u",
                        (unsigned)head[2], (unsigned)head[3]);
     }
     *at = VC_GZ_HEADER;
     if ((head[3] & EXTRA) != 0) {
-        VC_TRY(vc_infile_read(ctx, file, *at, length, sizeof length));
+        VC_CALL(vc_infile_read(ctx, file, *at, length, sizeof length));
         *at += 2u + length[0] + ((unsigned)length[1] << 8);
     }
-    VC_TRY((head[3] & NAME) != 0 ? skip_text(ctx, file, at) : VC_OK);
-    VC_TRY((head[3] & COMMENT) != 0 ? skip_text(ctx, file, at) : VC_OK);
+    VC_CALL((head[3] & NAME) != 0 ? skip_text(ctx, file, at) : VC_OK);
+    VC_CALL((head[3] & COMMENT) != 0 ? skip_text(ctx, file, at) : VC_OK);
     *at += (head[3] & CRC) != 0 ? 2 : 0;
     if (*at > file->size_bytes - VC_GZ_TRAILER) {
-        status = vc_fail(ctx, VC_E_FORMAT, "ends inside the gzip header: %" PRIu64 " bytes", file->size_bytes);
+        return vc_fail(ctx, VC_E_FORMAT, "ends inside the gzip header: %" PRIu64 " bytes", file->size_bytes);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static void close_stream(struct vc_ctx *ctx, struct vc_source_stream *stream)
@@ -231,18 +227,16 @@ static enum vc_status check_trailer(struct vc_ctx *ctx, const struct idx_file *s
 {
     unsigned char t[VC_GZ_TRAILER];
     size_t unused = 0;
-    enum vc_status status;
 
-    VC_TRY(vc_inflate_end(ctx, stream->inflate, &unused));
+    VC_CALL(vc_inflate_end(ctx, stream->inflate, &unused));
     if (unused != 0 || stream->fill.left != 0) {
         return vc_fail(ctx, VC_E_FORMAT, "there are bytes behind the end of the deflated data");
     }
-    VC_TRY(vc_infile_read(ctx, self->one.file, self->one.file->size_bytes - VC_GZ_TRAILER, t, sizeof t));
+    VC_CALL(vc_infile_read(ctx, self->one.file, self->one.file->size_bytes - VC_GZ_TRAILER, t, sizeof t));
     if (vc_le32(t) != stream->crc || vc_le32(t + 4) != (uint32_t)stream->n_bytes) {
-        status = vc_fail(ctx, VC_E_FORMAT, "the data is damaged: its checksum is %08" PRIx32, stream->crc);
+        return vc_fail(ctx, VC_E_FORMAT, "the data is damaged: its checksum is %08" PRIx32, stream->crc);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status read_packed(struct vc_ctx *ctx, struct idx_file *self, struct vc_tensor *tensor)

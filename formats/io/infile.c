@@ -124,16 +124,13 @@ static enum vc_status read_stdin(struct vc_ctx *ctx, unsigned char *buffer, size
 static enum vc_status check_end(struct vc_ctx *ctx, const struct vc_infile *so_far, const struct vc_stream *stream,
                                 struct vc_stream_end *end)
 {
-    enum vc_status status = VC_OK;
-
     if (stream->find_end != NULL && end->end == 0 && so_far->size_bytes >= end->need) {
-        VC_TRY(stream->find_end(ctx, so_far, end));
+        VC_CALL(stream->find_end(ctx, so_far, end));
     }
     if (end->end != 0 && so_far->size_bytes > end->end) {
-        status = vc_fail(ctx, VC_E_FORMAT, "goes on after the %" PRIu64 " bytes that its headers tell of", end->end);
+        return vc_fail(ctx, VC_E_FORMAT, "goes on after the %" PRIu64 " bytes that its headers tell of", end->end);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A pipe cannot be read by range, so all of it goes to a temporary file first; but not what nobody can read, or what

@@ -488,7 +488,6 @@ static bool lacks_links(const struct vc_outfile *file, int error)
 static enum vc_status give_name(struct vc_ctx *ctx, struct vc_outfile *file)
 {
     int error = link_as(file, file->folder, file->base);
-    enum vc_status status = VC_OK;
     struct stat st;
 
     if (error == 0) {
@@ -499,15 +498,14 @@ static enum vc_status give_name(struct vc_ctx *ctx, struct vc_outfile *file)
     }
     file->is_new = fstatat(file->folder, file->base, &st, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
     if (error == EEXIST || lacks_links(file, error)) {
-        VC_TRY(vc_outfile_check_target(ctx, file)); /* also where it appeared meanwhile */
+        VC_CALL(vc_outfile_check_target(ctx, file)); /* also where it appeared meanwhile */
         error = rename_over(file);
         file->named = error == 0;
     }
     if (error != 0) {
-        status = vc_fail_errno(ctx, error, "%s: cannot be given its name", file->path);
+        return vc_fail_errno(ctx, error, "%s: cannot be given its name", file->path);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* A link keeps what is there; a rename would replace it. File systems without links have only the rename. */
@@ -615,8 +613,6 @@ out:
 /* The folder is synced after the name is given, so that the name is on the disk, too. */
 enum vc_status vc_outfile_commit(struct vc_ctx *ctx, struct vc_outfile *file)
 {
-    enum vc_status status = VC_OK;
-
     if (file == NULL) {
         return VC_OK;
     }
@@ -626,13 +622,12 @@ enum vc_status vc_outfile_commit(struct vc_ctx *ctx, struct vc_outfile *file)
     if (to_writer(file)) {
         return refused(ctx, file, file->writer.commit == NULL || file->writer.commit(file->writer.user));
     }
-    VC_TRY(give_name(ctx, file));
+    VC_CALL(give_name(ctx, file));
     if (file->folder_syncable && (vc_outfile_injected() || fsync(file->folder) != 0) && errno != EINVAL &&
         errno != EROFS) {
-        status = vc_fail_errno(ctx, errno, "%s: is complete, but its folder cannot be brought to the disk", file->path);
+        return vc_fail_errno(ctx, errno, "%s: is complete, but its folder cannot be brought to the disk", file->path);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 bool vc_outfile_is_named(const struct vc_outfile *file)

@@ -103,19 +103,17 @@ out:
 static enum vc_status read_header(struct vc_ctx *ctx, const struct vc_infile *file, struct vc_npy_header *header)
 {
     size_t n = 0;
-    enum vc_status status;
 
-    VC_TRY(header_bytes(ctx, file, &n));
+    VC_CALL(header_bytes(ctx, file, &n));
     if (n > file->size_bytes) {
         return vc_fail(ctx, VC_E_FORMAT, "ends inside the npy header: %" PRIu64 " bytes of %zu", file->size_bytes, n);
     }
-    VC_TRY(parse_header(ctx, file, n, header));
+    VC_CALL(parse_header(ctx, file, n, header));
     if (file->size_bytes - n != header->data_bytes) {
-        status = vc_fail(ctx, VC_E_FORMAT, "holds %" PRIu64 " bytes of data, but its shape and dtype need %" PRIu64,
-                         file->size_bytes - n, header->data_bytes);
+        return vc_fail(ctx, VC_E_FORMAT, "holds %" PRIu64 " bytes of data, but its shape and dtype need %" PRIu64,
+                       file->size_bytes - n, header->data_bytes);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* vc_format.stream_end: the header and what its shape needs. */

@@ -270,20 +270,18 @@ static enum vc_status stored_emit(struct vc_ctx *ctx, struct vc_sink *sink, cons
 static enum vc_status stored_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes)
 {
     struct npz_sink *self = sink->self;
-    enum vc_status status = VC_OK;
     uint64_t end = 0;
 
     for (size_t i = 0; i < self->outs->n; i++) {
-        VC_TRY(vc_npz_complete_member(ctx, self, i, self->members[i].zip.packed_bytes, true));
+        VC_CALL(vc_npz_complete_member(ctx, self, i, self->members[i].zip.packed_bytes, true));
         end = self->members[i].zip.data_offset + self->members[i].zip.packed_bytes;
     }
-    VC_TRY(vc_npz_sink_close_archive(ctx, self, end, file_bytes));
+    VC_CALL(vc_npz_sink_close_archive(ctx, self, end, file_bytes));
     if (*file_bytes != self->file_bytes) {
-        status = vc_fail(ctx, VC_E_INTERNAL, "the output has %" PRIu64 " bytes, but %" PRIu64 " were planned",
-                         *file_bytes, self->file_bytes);
+        return vc_fail(ctx, VC_E_INTERNAL, "the output has %" PRIu64 " bytes, but %" PRIu64 " were planned",
+                       *file_bytes, self->file_bytes);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- headers and directory ---- */

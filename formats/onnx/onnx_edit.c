@@ -186,19 +186,16 @@ static enum vc_status find_input(struct resolving *e, const struct vc_field *nod
     struct vc_span rest = node->data;
     unsigned k = 0;
     struct vc_field f;
-    enum vc_status status = VC_OK;
 
     while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&e->r.wire, &rest, &f));
+        VC_CALL(vc_wire_field(&e->r.wire, &rest, &f));
         if (f.number == ONNX_NODE_INPUT && k++ == change->edit->input) {
-            VC_TRY(symbol_of(e, &f, &change->old));
+            VC_CALL(symbol_of(e, &f, &change->old));
             return VC_OK;
         }
     }
-    status = vc_fail(e->ctx, VC_E_INTERNAL, "the node that makes '%s' has %u inputs, none of number %u",
-                     change->edit->value, k, change->edit->input);
-out:
-    return status;
+    return vc_fail(e->ctx, VC_E_INTERNAL, "the node that makes '%s' has %u inputs, none of number %u",
+                   change->edit->value, k, change->edit->input);
 }
 
 /* The edits of what a node makes. */

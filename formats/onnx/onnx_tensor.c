@@ -449,14 +449,12 @@ enum vc_status vc_onnx_numbers_end(struct onnx_numbers *numbers)
 {
     uint64_t value;
     bool more;
-    enum vc_status status;
 
-    VC_TRY(next_number(numbers, &value, &more));
+    VC_CALL(next_number(numbers, &value, &more));
     if (more) {
-        status = vc_fail(numbers->wire.ctx, VC_E_FORMAT,
-                         "has more values than the %" PRIu64 " bytes that its shape and type need",
-                         numbers->tensor->n_bytes);
+        return vc_fail(numbers->wire.ctx, VC_E_FORMAT,
+                       "has more values than the %" PRIu64 " bytes that its shape and type need",
+                       numbers->tensor->n_bytes);
     }
-out:
-    return status;
+    return VC_OK;
 }

@@ -629,12 +629,11 @@ static enum vc_status begin_runs(struct vc_ctx *ctx, struct measuring *m, struct
     uint64_t limit = vc_ctx_max_memory(ctx);
     uint64_t n_left = m->options.batch == 0 ? 1 : (inputs->n_rows - first) / m->options.batch; /* batches */
     struct vc_graph_array *rows = inputs->arrays;
-    enum vc_status status = VC_OK;
 
     if (m->options.batch != 0) {
         rows = vc_arena_alloc(ctx, &m->owned->arena, (inputs->n + 1) * sizeof *rows);
-        VC_TRY_ALLOC(rows);
-        VC_TRY(vc_graph_inputs_rows(ctx, &m->inputs, first, m->options.batch, rows));
+        VC_CALL_ALLOC(rows);
+        VC_CALL(vc_graph_inputs_rows(ctx, &m->inputs, first, m->options.batch, rows));
     }
     *runs =
         (struct vc_output_runs){.graph = m->options.graph,
@@ -644,9 +643,7 @@ static enum vc_status begin_runs(struct vc_ctx *ctx, struct measuring *m, struct
                                 .n_arrays = inputs->n,
                                 .first = runs == &m->runs ? NULL : &m->runs,
                                 .budget = (limit - vc_min_u64(limit, vc_pool_in_use(ctx->shared->pool))) / 2 / n_left};
-    status = vc_output_runs_begin(ctx, runs);
-out:
-    return status;
+    return vc_output_runs_begin(ctx, runs);
 }
 
 static enum vc_status begin_all_runs(struct vc_ctx *ctx, struct measuring *m)

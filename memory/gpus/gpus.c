@@ -194,22 +194,20 @@ static enum vc_status take_numbers(struct vc_gpus *gpus, char *const *fields, st
 {
     double capability = 0;
     double mib = 0;
-    enum vc_status status;
 
-    VC_TRY(take_number(gpus->ctx, fields, GPU_CAPABILITY, &capability));
+    VC_CALL(take_number(gpus->ctx, fields, GPU_CAPABILITY, &capability));
     gpu->major = (int)capability;
     gpu->minor = (int)(capability * 10 + 0.5) - gpu->major * 10;
-    VC_TRY(take_number(gpus->ctx, fields, GPU_MEMORY_GB, &gpu->memory_gb));
-    VC_TRY(take_number(gpus->ctx, fields, GPU_NVML_MIB, &mib));
+    VC_CALL(take_number(gpus->ctx, fields, GPU_MEMORY_GB, &gpu->memory_gb));
+    VC_CALL(take_number(gpus->ctx, fields, GPU_NVML_MIB, &mib));
     gpu->driver_bytes = (uint64_t)(mib * (double)MIB);
-    VC_TRY(take_number(gpus->ctx, fields, GPU_CUDA_MIB, &mib));
+    VC_CALL(take_number(gpus->ctx, fields, GPU_CUDA_MIB, &mib));
     gpu->cuda_bytes = (uint64_t)(mib * (double)MIB);
-    VC_TRY(take_number(gpus->ctx, fields, GPU_BANDWIDTH, &gpu->bandwidth_gb_s));
+    VC_CALL(take_number(gpus->ctx, fields, GPU_BANDWIDTH, &gpu->bandwidth_gb_s));
     if (gpu->of == NULL && gpu->memory_gb == 0 && gpu->driver_bytes == 0 && gpu->cuda_bytes == 0) {
-        status = vc_fail(gpus->ctx, VC_E_FORMAT, "'%s' has no memory", gpu->name);
+        return vc_fail(gpus->ctx, VC_E_FORMAT, "'%s' has no memory", gpu->name);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* An instance of a cloud: "Tesla T4:4". */

@@ -88,12 +88,11 @@ static enum vc_status add_rows(struct vc_ctx *ctx, struct vc_axis_sums *sums, co
 {
     const struct vc_kernels *k = vc_kernels_get(ctx);
     size_t per_row = vc_tile_chunks(tile) / tile->n_rows;
-    enum vc_status status = VC_OK;
 
     if (wide) {
-        VC_KERNEL_TRY(k->row_sums_f64(values, tile->n_rows, tile->row_len, sums->power, scratch));
+        VC_KERNEL_CALL(k->row_sums_f64(values, tile->n_rows, tile->row_len, sums->power, scratch));
     } else {
-        VC_KERNEL_TRY(k->row_sums_f32(values, tile->n_rows, tile->row_len, sums->power, scratch));
+        VC_KERNEL_CALL(k->row_sums_f32(values, tile->n_rows, tile->row_len, sums->power, scratch));
     }
     for (size_t row = 0; row < tile->n_rows; row++) {
         double sum = scratch[row * per_row];
@@ -107,8 +106,7 @@ static enum vc_status add_rows(struct vc_ctx *ctx, struct vc_axis_sums *sums, co
             sums->sum[tile->row0 + row] = sum;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- along the rows' elements ---- */

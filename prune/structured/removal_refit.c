@@ -131,7 +131,6 @@ static enum vc_status refit_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     float *y = before + tile_floats(step);
     size_t row = (size_t)r->calibration.row;
     size_t n_bytes = (size_t)vc_dtype_bytes(step->in.dtype, tile->n_elems);
-    enum vc_status status = VC_OK;
 
     if (r->gone == NULL) {
         memcpy(out->data, in->data, n_bytes);
@@ -140,8 +139,8 @@ static enum vc_status refit_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     if (step->in.dtype == VC_DTYPE_F32) {
         memcpy(before, in->data, n_bytes);
     } else {
-        VC_KERNEL_TRY(step->in.dtype == VC_DTYPE_F16 ? k->f16_to_f32(in->data, tile->n_elems, before)
-                                                     : k->bf16_to_f32(in->data, tile->n_elems, before));
+        VC_KERNEL_CALL(step->in.dtype == VC_DTYPE_F16 ? k->f16_to_f32(in->data, tile->n_elems, before)
+                                                      : k->bf16_to_f32(in->data, tile->n_elems, before));
     }
     memcpy(y, before, tile->n_elems * sizeof *y);
     for (size_t at = 0; at < tile->n_elems && !r->is_bias; at += VC_LOST_ROWS * row) {
@@ -153,9 +152,7 @@ static enum vc_status refit_apply(struct vc_ctx *ctx, struct vc_step *step, cons
         y[i] = vc_store_float(step->in.dtype, y[i], before[i], out->data, i);
         out->stats->zeros_after += y[i] == 0.0f;
     }
-    status = vc_measure_tile(ctx, tile, before, y, out->stats);
-out:
-    return status;
+    return vc_measure_tile(ctx, tile, before, y, out->stats);
 }
 
 static const struct vc_step_ops refit_ops = {.begin = refit_begin, .apply = refit_apply, .end = refit_end};

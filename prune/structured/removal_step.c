@@ -47,22 +47,20 @@ static enum vc_status removal_calibrate(struct vc_ctx *ctx, struct vc_step *step
     struct vc_removal_state *s = step->state;
     const void *values = in->data;
     char *room = (char *)scratch + widened_bytes(&step->in) / 64 * 64;
-    enum vc_status status = VC_OK;
 
     if (step->in.dtype == VC_DTYPE_F16) {
-        VC_KERNEL_TRY(k->f16_to_f32(in->data, tile->n_elems, scratch));
+        VC_KERNEL_CALL(k->f16_to_f32(in->data, tile->n_elems, scratch));
         values = scratch;
     } else if (step->in.dtype == VC_DTYPE_BF16) {
-        VC_KERNEL_TRY(k->bf16_to_f32(in->data, tile->n_elems, scratch));
+        VC_KERNEL_CALL(k->bf16_to_f32(in->data, tile->n_elems, scratch));
         values = scratch;
     }
     for (size_t i = 0; i < s->n_axes; i++) {
         if (s->axes[i].scored) {
-            VC_TRY(vc_axis_sums_add(ctx, &s->axes[i].sums, tile, values, step->in.dtype == VC_DTYPE_F64, room));
+            VC_CALL(vc_axis_sums_add(ctx, &s->axes[i].sums, tile, values, step->in.dtype == VC_DTYPE_F64, room));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static void removal_end(struct vc_ctx *ctx, struct vc_step *step)

@@ -139,8 +139,6 @@ out:
 enum vc_status vc_activations_finish(struct vc_ctx *ctx, const struct vc_activations *a, struct vc_plan *plan,
                                      struct vc_arena *arena, const char **note)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t i = 0; i < a->graph.n_values; i++) {
         const struct act_value *root = &a->graph.values[a->graph.values[i].root];
         const int64_t numbers[2] = {root->zero, 0};
@@ -150,9 +148,7 @@ enum vc_status vc_activations_finish(struct vc_ctx *ctx, const struct vc_activat
                                            .numbers = numbers,
                                            .scale = root->scale};
 
-        VC_TRY(a->graph.values[i].coded ? vc_plan_edit_graph(ctx, plan, &edit, 1) : VC_OK);
+        VC_CALL(a->graph.values[i].coded ? vc_plan_edit_graph(ctx, plan, &edit, 1) : VC_OK);
     }
-    status = describe(ctx, a, arena, note);
-out:
-    return status;
+    return describe(ctx, a, arena, note);
 }

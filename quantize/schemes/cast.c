@@ -19,41 +19,37 @@ static bool needs_widening(enum vc_dtype dtype)
 static enum vc_status widen(struct vc_ctx *ctx, const struct vc_kernels *k, const struct vc_step *step,
                             const struct vc_tile *tile, const void *in, char **scratch, const void **x)
 {
-    enum vc_status status = VC_OK;
     float *f = (float *)(void *)*scratch;
 
     *x = in;
     if (needs_widening(step->in.dtype)) {
         if (step->in.dtype == VC_DTYPE_F16) {
-            VC_KERNEL_TRY(k->f16_to_f32(in, tile->n_elems, f));
+            VC_KERNEL_CALL(k->f16_to_f32(in, tile->n_elems, f));
         } else {
-            VC_KERNEL_TRY(k->bf16_to_f32(in, tile->n_elems, f));
+            VC_KERNEL_CALL(k->bf16_to_f32(in, tile->n_elems, f));
         }
         *x = f;
         *scratch += vc_scratch_room(vc_tile_elems(step) * sizeof(float));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status convert(struct vc_ctx *ctx, const struct vc_kernels *k, bool is_f64, enum vc_dtype target,
                               const struct vc_tile *tile, const void *x, struct vc_tile_out *out)
 {
-    enum vc_status status = VC_OK;
     size_t r = tile->n_rows;
     size_t c = tile->row_len;
 
     if (target == VC_DTYPE_F32) {
-        VC_KERNEL_TRY(k->cast_f64_f32(x, r, c, out->data, out->stats));
+        VC_KERNEL_CALL(k->cast_f64_f32(x, r, c, out->data, out->stats));
     } else if (target == VC_DTYPE_F16) {
-        VC_KERNEL_TRY(is_f64 ? k->cast_f64_f16(x, r, c, out->data, out->stats)
-                             : k->cast_f32_f16(x, r, c, out->data, out->stats));
+        VC_KERNEL_CALL(is_f64 ? k->cast_f64_f16(x, r, c, out->data, out->stats)
+                              : k->cast_f32_f16(x, r, c, out->data, out->stats));
     } else {
-        VC_KERNEL_TRY(is_f64 ? k->cast_f64_bf16(x, r, c, out->data, out->stats)
-                             : k->cast_f32_bf16(x, r, c, out->data, out->stats));
+        VC_KERNEL_CALL(is_f64 ? k->cast_f64_bf16(x, r, c, out->data, out->stats)
+                              : k->cast_f32_bf16(x, r, c, out->data, out->stats));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static double value_at(const void *x, bool is_f64, size_t i)
@@ -136,7 +132,6 @@ static enum vc_status measure_again(struct vc_ctx *ctx, const struct vc_kernels 
 {
     double *wide_x = scratch;
     double *wide_y = scratch + VC_CHUNK_ELEMS;
-    enum vc_status status = VC_OK;
     size_t chunk = 0;
 
     out->stats->max_abs_error = 0.0;
@@ -150,14 +145,13 @@ static enum vc_status measure_again(struct vc_ctx *ctx, const struct vc_kernels 
                 wide_x[i] = value_at(x, is_f64, row * tile->row_len + col + i);
                 wide_y[i] = result_at(out->data, target, row * tile->row_len + col + i);
             }
-            VC_KERNEL_TRY(k->diff_f64(wide_x, wide_y, 1, n, &sums));
+            VC_KERNEL_CALL(k->diff_f64(wide_x, wide_y, 1, n, &sums));
             out->stats->chunk_sums[2 * chunk] = four[0];
             out->stats->chunk_sums[2 * chunk + 1] = four[1];
             out->stats->max_abs_error = fmax(out->stats->max_abs_error, sums.max_abs_error);
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status cast_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,

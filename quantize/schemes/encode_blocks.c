@@ -103,13 +103,12 @@ static enum vc_status encode(struct vc_ctx *ctx, const struct vc_kernels *k, con
     uint64_t n_rows = desc->n_dims < 2 ? 1 : desc->shape[desc->n_dims - 2]; /* of a matrix */
     uint64_t row = desc->n_dims == 0 ? 1 : desc->shape[desc->n_dims - 1];
     size_t per_row = tile->row_len; /* elements of the tile in one of its rows */
-    enum vc_status status = VC_OK;
     size_t done = 0;
     size_t elems;
     size_t bytes;
 
     if (s->importance == NULL) {
-        VC_KERNEL_TRY(s->kernels->encode(k, x, tile->n_rows, tile->row_len, &how, blocks));
+        VC_KERNEL_CALL(s->kernels->encode(k, x, tile->n_rows, tile->row_len, &how, blocks));
         return VC_OK;
     }
     vc_dtype_block(step->out.dtype, &elems, &bytes);
@@ -120,11 +119,10 @@ static enum vc_status encode(struct vc_ctx *ctx, const struct vc_kernels *k, con
         size_t n = (size_t)vc_min_u64((tile->n_elems - done) / per_row, n_rows - at % n_rows);
 
         how.importance = s->importance + at / n_rows * row + flat % row;
-        VC_KERNEL_TRY(s->kernels->encode(k, x + done, n, per_row, &how, blocks + done / elems * bytes));
+        VC_KERNEL_CALL(s->kernels->encode(k, x + done, n, per_row, &how, blocks + done / elems * bytes));
         done += n * per_row;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status blocks_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,

@@ -45,15 +45,12 @@ static enum vc_status decode(struct vc_ctx *ctx, const struct vc_kernels *k, con
                              const struct vc_int8_tile_map *map, const int8_t *q, const float *scale,
                              const int8_t *zero, float *y)
 {
-    enum vc_status status = VC_OK;
-
     if (map->rows) {
-        VC_KERNEL_TRY(k->int8_decode_rows(q, tile->n_rows, tile->row_len, map->group, scale, zero, y));
+        VC_KERNEL_CALL(k->int8_decode_rows(q, tile->n_rows, tile->row_len, map->group, scale, zero, y));
     } else {
-        VC_KERNEL_TRY(k->int8_decode_axis(q, tile->n_elems, &map->axis, scale, zero, y));
+        VC_KERNEL_CALL(k->int8_decode_axis(q, tile->n_elems, &map->axis, scale, zero, y));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_int8_measure(struct vc_ctx *ctx, const struct vc_tile *tile, const struct vc_int8_tile_map *map,
@@ -103,13 +100,11 @@ enum vc_status vc_int8_clean_blocks(struct vc_ctx *ctx, const struct vc_kernels 
                                     uint64_t *replaced)
 {
     const struct vc_int8_tile_map map = {.rows = true, .group = block, .n_local = tile->n_elems / block};
-    enum vc_status status = VC_OK;
 
     (void)vc_int8_sanitize(x, tile, &map, NULL, NULL, clean);
-    VC_KERNEL_TRY(k->absmax_rows(clean, tile->n_rows, tile->row_len, block, bits));
+    VC_KERNEL_CALL(k->absmax_rows(clean, tile->n_rows, tile->row_len, block, bits));
     *replaced = vc_int8_sanitize(x, tile, &map, bits, NULL, clean);
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_blocks_add_step(struct vc_ctx *ctx, struct vc_item *item, const struct vc_step_ops *ops,

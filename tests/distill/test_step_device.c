@@ -423,7 +423,7 @@ static void coded_updates(void **state)
 
 static enum vc_status kernel(struct vc_ctx *ctx, int result)
 {
-    return result == 0 ? VC_OK : vc_kernels_error(ctx, result);
+    return vc_kernels_error(ctx, result);
 }
 
 /* n masters of int8 whose scales are of rows of row_len elements, n_per_row in each, `inner` elements side by side. */

@@ -310,10 +310,9 @@ enum decision { LEAVE, REMOVE, WRITE };
 static enum vc_status decide(const struct rewriting *r, enum decision *what)
 {
     bool changed = r->n_made != 0 || r->n_kept != r->n_was || r->stale; /* the old one says too much, or too little */
-    enum vc_status status;
 
     *what = LEAVE;
-    VC_TRY(check_cast(r));
+    VC_CALL(check_cast(r));
     if (r->stale && (r->n_other != 0 || (r->n_kept != 0 && !is_ours(r)))) {
         return vc_fail(r->ctx, VC_E_UNSUPPORTED,
                        VC_HF_CONFIG_NAME ": its " MEMBER " names layers by their numbers, which change; dequantize the "
@@ -336,9 +335,7 @@ static enum vc_status decide(const struct rewriting *r, enum decision *what)
                        scheme_name(r), vc_option(r->ctx, "nonfinite"), vc_option(r->ctx, "shard"));
     }
     *what = WRITE;
-    status = r->n_made != 0 ? check_model(r) : VC_OK;
-out:
-    return status;
+    return r->n_made != 0 ? check_model(r) : VC_OK;
 }
 
 /* Weights that were copied with their parts are described even where new ones would be plain. */

@@ -460,21 +460,19 @@ out:
 static enum vc_status make_edit(struct editing *e, const json_t *root, struct vc_text *now)
 {
     const struct vc_edit *edit = e->edit;
-    enum vc_status status;
 
     e->n_named = 0;
     e->n_made = 0;
-    VC_TRY(choose_place(e, root));
-    VC_TRY(edit_object(e, root, true, now));
-    VC_TRY(edit->n_dropped != 0 && !e->beside ? edit_beside(e, root, now) : VC_OK);
+    VC_CALL(choose_place(e, root));
+    VC_CALL(edit_object(e, root, true, now));
+    VC_CALL(edit->n_dropped != 0 && !e->beside ? edit_beside(e, root, now) : VC_OK);
     if (e->n_made == 0 && !(e->n_named == 0 && vc_edit_is_implied(e->edits, e->n, edit))) {
-        status = vc_fail(e->ctx, VC_E_UNSUPPORTED,
-                         VC_HF_CONFIG_NAME ": no key of it says that the %s is %" PRIu64 ", which becomes %" PRIu64
-                                           "; expected one such as \"%s\"",
-                         vc_edit_name(edit->key), edit->before, edit->after, e->names[0]);
+        return vc_fail(e->ctx, VC_E_UNSUPPORTED,
+                       VC_HF_CONFIG_NAME ": no key of it says that the %s is %" PRIu64 ", which becomes %" PRIu64
+                                         "; expected one such as \"%s\"",
+                       vc_edit_name(edit->key), edit->before, edit->after, e->names[0]);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The number of any key of that meaning, in the part for text before the whole; 0: there is none. */
