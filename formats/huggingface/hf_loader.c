@@ -90,8 +90,9 @@ enum vc_status vc_hf_loader_find(struct vc_ctx *ctx, const char *path, bool to_f
         VC_TRY(vc_hf_loader_look(ctx, text, n, to_folder, out));
         if (has_modules && out->refusal == NULL && out->dialect != &vc_dialect_plain) {
             out->dialect = &vc_dialect_bitsandbytes;
-            out->others = "it is a folder of sentence-transformers (" MODULES_NAME "), which loads int8, nf4 and fp4 of "
-                          "bitsandbytes, and no other codes";
+            out->others =
+                "it is a folder of sentence-transformers (" MODULES_NAME "), which loads int8, nf4 and fp4 of "
+                "bitsandbytes, and no other codes";
         }
         goto out;
     }
