@@ -59,8 +59,7 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
                             .dtype = less_one ? VC_DTYPE_F32 : t->dtype,
                             .step = 1,
                             .scale = 1.0F,
-                            .n_pieces = 1,
-                            .back = true};
+                            .n_pieces = 1};
     size_t block;
     size_t size;
     struct llm_piece *piece;
@@ -75,7 +74,9 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
         return vc_fail(b->ctx, VC_E_UNSUPPORTED, "%s: has type %s, expected f32", t->name, vc_dtype_name(t->dtype));
     }
     to.add = less_one ? -1.0F : 0.0F;
-    to.head_rows = heads ? sizes->head_size : 0;
+    if (heads) {
+        to.order = (struct llm_order){.groups = sizes->head_size / 2, .each = 2};
+    }
     to.shape[0] = 1;
     for (unsigned d = begin; d < t->n_dims; d++) {
         to.shape[d - begin + row] = t->shape[d];

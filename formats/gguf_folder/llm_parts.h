@@ -137,6 +137,12 @@ struct llm_piece {
     uint64_t first;
 };
 
+/* Rows in another order: of each groups x each rows, row g x each + j of the source becomes row j x groups + g. A head
+ * of 8 rows, groups 2, each 4: rows 0 4 1 5 2 6 3 7. groups 0: they stay. */
+struct llm_order {
+    uint64_t groups, each;
+};
+
 /* A tensor of the GGUF model, or on the way back of the folder, whose elements may be blocks. Its rows are those of all
  * pieces, one after the other. */
 struct llm_tensor {
@@ -147,16 +153,15 @@ struct llm_tensor {
     uint64_t shape[3];
     uint64_t row_elems;  /* 1 where there is one dimension */
     uint64_t piece_rows; /* of each piece */
-    uint64_t head_rows;  /* of each head whose rows are permuted; 0: none are */
-    uint64_t step;       /* rows of the source from one to the next: 1, or 2 where every other one is of this tensor */
-    uint64_t columns;    /* of the source's matrix whose columns the rows are; 0: they are its rows */
-    uint64_t column;     /* the first of them */
-    size_t scales;       /* of blocks: the source's tensor with their scales */
-    float add, scale;    /* of a value: ((float)value + add) * scale; 0 and 1: as it is */
+    struct llm_order order;
+    uint64_t step;    /* rows of the source from one to the next: 1, or 2 where every other one is of this tensor */
+    uint64_t columns; /* of the source's matrix whose columns the rows are; 0: they are its rows */
+    uint64_t column;  /* the first of them */
+    size_t scales;    /* of blocks: the source's tensor with their scales */
+    float add, scale; /* of a value: ((float)value + add) * scale; 0 and 1: as it is */
     size_t n_pieces;
     const struct llm_piece *pieces;
     const float *values; /* not the source's: these; else NULL */
-    bool back;           /* head_rows: they become as they were */
 };
 
 struct llm_plan {

@@ -420,7 +420,9 @@ static void set_values(const struct planning *p, const char *tail, struct llm_te
     bool keys = strcmp(tail, "attn_k.weight") == 0 || strcmp(tail, "attn_k.bias") == 0;
     bool norms_queries = strstr(p->family->layer, "attn_q_norm") != NULL;
 
-    to->head_rows = (flags & LLM_PERMUTES) != 0 && (queries || keys) ? p->sizes->head_size : 0;
+    if ((flags & LLM_PERMUTES) != 0 && (queries || keys)) {
+        to->order = (struct llm_order){.groups = 2, .each = p->sizes->head_size / 2};
+    }
     to->add = (flags & LLM_PLUS_ONE) != 0 && vc_ends_in(tail, "norm.weight") ? 1.0F : 0.0F;
     to->scale = 1.0F;
     if (factor != 1.0 && (norms_queries ? strcmp(tail, "attn_q_norm.weight") == 0 : queries)) {

@@ -72,18 +72,16 @@ static enum vc_status convert(struct vc_ctx *ctx, const struct vc_model *source,
     return VC_OK;
 }
 
-/* The row of the source that is row r of a piece: of a head, rows 0, d/2, 1, d/2 + 1, ...; on the way back 0, 2, ...,
- * 1, 3, ... */
-static uint64_t source_row(const struct llm_tensor *t, uint64_t r)
+/* The row of the source that is row r of a piece. */
+static uint64_t source_row(const struct llm_order *order, uint64_t r)
 {
-    uint64_t half = t->head_rows / 2;
-    uint64_t j;
+    uint64_t i;
 
-    if (t->head_rows == 0) {
+    if (order->groups == 0) {
         return r;
     }
-    j = r % t->head_rows;
-    return r - j + (t->back ? j % half * 2 + j / half : (j % 2) * half + j / 2);
+    i = r % (order->groups * order->each);
+    return r - i + i % order->groups * order->each + i / order->groups;
 }
 
 /* Rows of a tensor that are columns of the source: r and those behind it, `rows` of them, from element `begin` of each
@@ -189,8 +187,8 @@ static enum vc_status read_source(struct vc_ctx *ctx, const struct vc_model *sou
         const struct llm_piece *piece = &t->pieces[at / piece_elems];
         uint64_t in_piece = at % piece_elems;
         uint64_t column = in_piece % t->row_elems;
-        uint64_t row = piece->first + source_row(t, in_piece / t->row_elems);
-        uint64_t part = vc_min_u64(n, t->head_rows != 0 ? t->row_elems - column : piece_elems - in_piece);
+        uint64_t row = piece->first + source_row(&t->order, in_piece / t->row_elems);
+        uint64_t part = vc_min_u64(n, t->order.groups != 0 ? t->row_elems - column : piece_elems - in_piece);
         uint64_t first = row * t->row_elems + column;
 
         VC_CALL(t->columns != 0 ? read_columns(ctx, source, t, piece, in_piece, to, &part)
