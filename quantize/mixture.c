@@ -429,7 +429,8 @@ bool vc_mixture_takes(const struct vc_mixture_plan *plan, const struct vc_item *
                                                 "rope_freqs*"}};
     const char *name = plan->plan->model->tensors[item - plan->plan->items].name;
     size_t n = strlen(name);
+    bool one_row = item->desc->n_elems == item->desc->shape[item->desc->n_dims - 1]; /* ggml counts 1 dimension */
 
-    return n >= strlen("weight") && strcmp(name + n - strlen("weight"), "weight") == 0 &&
+    return !one_row && n >= strlen("weight") && strcmp(name + n - strlen("weight"), "weight") == 0 &&
            vc_glob_set_find(&kept, name) == SIZE_MAX;
 }

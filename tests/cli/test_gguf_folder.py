@@ -626,6 +626,10 @@ def test_notes():
     config, source, _, _ = make("qwen2")
     folder("window", {**config, "use_sliding_window": True, "sliding_window": 32}, source)
     check("the same up to 32 tokens" in convert("window", "--no-vocab")[1], "no note about a window")
+    gated = make("qwen2_moe")
+    folder("gated", *gated[:2])
+    kinds = {n: t[1] for n, t in convert("gated", "--no-vocab", command=("quantize", "--gguf", "Q4_K_M"))[0].tensors.items()}
+    check(kinds["blk.0.ffn_gate_inp_shexp.weight"] == 0 and kinds["blk.0.ffn_up_shexp.weight"] != 0, f"a matrix of one row: {kinds}")
     folder("dynamic", {**config, "rope_scaling": {"type": "dynamic", "factor": 2.0}}, source)
     check("the same up to 64 tokens" in convert("dynamic", "--no-vocab")[1], "no note about dynamic scaling")
 
