@@ -46,8 +46,10 @@ static const char *source_name(const struct vc_model *model, size_t tensor)
     const struct llm_folder *self = model->self;
     const struct llm_tensor *t = &self->plan.tensors[tensor];
 
-    return t->n_pieces == 1 && t->columns == 0 && t->values == NULL ? self->source->tensors[t->pieces[0].source].name
-                                                                    : NULL;
+    bool other_columns = t->columns != 0 || (t->n_dims > 1 && t->row_elems != t->shape[t->n_dims - 1]);
+
+    return t->n_pieces == 1 && !other_columns && t->values == NULL ? self->source->tensors[t->pieces[0].source].name
+                                                                   : NULL;
 }
 
 /* vc_source_ops.close */

@@ -75,7 +75,7 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
     }
     to.add = less_one ? -1.0F : 0.0F;
     if (heads) {
-        to.order = (struct llm_order){.groups = sizes->head_size / 2, .each = 2};
+        to.order = (struct llm_order){.unit = 1, .groups = sizes->head_size / 2, .each = 2};
     }
     to.shape[0] = 1;
     for (unsigned d = begin; d < t->n_dims; d++) {

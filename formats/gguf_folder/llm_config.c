@@ -173,7 +173,11 @@ enum vc_status vc_llm_sizes_read(struct vc_ctx *ctx, const struct llm_config *co
     *out = (struct llm_sizes){.heads = family->heads,
                               .key_heads = family->key_heads,
                               .head_size = family->head_size,
-                              .context = family->context};
+                              .context = family->context,
+                              .kernel = 4,
+                              .unit = 128,
+                              .key_units = 16,
+                              .value_units = 32};
     for (const struct llm_key *key = vc_llm_keys; key->names != NULL; key++) {
         if ((key->source == LLM_SIZE || key->source == LLM_HEAD_SIZE) && vc_llm_knows_key(family, key)) {
             VC_CALL(need(ctx, config, key, out));

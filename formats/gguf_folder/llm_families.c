@@ -23,6 +23,11 @@
               "ffn_gate_inp.bias ffn_gate_exps ffn_gate_exps.bias ffn_up_exps ffn_up_exps.bias ffn_down_exps "    \
               "ffn_down_exps.bias"
 
+/* Layers of Qwen3.5: of full attention, with a gate behind the queries of each head; and recurrent ones. */
+#define GATED     "attn_q attn_k attn_v attn_output attn_q_norm attn_k_norm"
+#define RECURRENT "attn_qkv attn_gate ssm_conv1d ssm_dt.bias ssm_a ssm_alpha ssm_beta ssm_norm ssm_out"
+#define SHARED    " ffn_gate_inp_shexp ffn_gate_shexp ffn_up_shexp ffn_down_shexp"
+
 #define SILU "silu|swish"
 #define TANH "gelu_pytorch_tanh"
 
@@ -99,6 +104,21 @@ static const struct llm_rule rules_of_seed_oss[] = {
     {.from = NULL},
 };
 
+static const struct llm_rule rules_of_qwen3_5[] = {
+    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
+    {.from = "layers.#.self_attn.q_proj", .to = "blk.#.attn_q", .shape = "pH"},
+    {.from = "layers.#.linear_attn.in_proj_qkv", .to = "blk.#.attn_qkv", .shape = "cH", .rows = LLM_LAST_HEADS},
+    {.from = "layers.#.linear_attn.in_proj_z", .to = "blk.#.attn_gate", .shape = "iH", .rows = LLM_HEADS},
+    {.from = "layers.#.linear_attn.in_proj_a", .to = "blk.#.ssm_alpha", .shape = "vH", .rows = LLM_HEADS},
+    {.from = "layers.#.linear_attn.in_proj_b", .to = "blk.#.ssm_beta", .shape = "vH", .rows = LLM_HEADS},
+    {"layers.#.linear_attn.conv1d", "blk.#.ssm_conv1d", "cL", LLM_LAST_HEADS, LLM_CHANNELS},
+    {"layers.#.linear_attn.A_log", "blk.#.ssm_a", "v", LLM_HEADS, LLM_LOGARITHM},
+    {.from = "layers.#.linear_attn.dt_bias", .to = "blk.#.ssm_dt.bias", .shape = "v", .rows = LLM_HEADS},
+    {.from = "layers.#.linear_attn.norm", .to = "blk.#.ssm_norm", .shape = "u"},
+    {.from = "layers.#.linear_attn.out_proj", .to = "blk.#.ssm_out", .shape = "Hi", .rows = LLM_HEAD_COLUMNS},
+    {.from = NULL},
+};
+
 /* The first positions of RoBERTa belong to no token. */
 static const struct llm_rule rules_of_bert[] = {
     {.from = "embeddings.word_embeddings", .to = "token_embd", .shape = "VH"},
@@ -145,12 +165,19 @@ static const struct llm_family families[] = {
      SILU, .rules = rules_of_mixtral, .key_heads = 8, .context = 131072, .epsilon = 1e-5, .theta = 1e6},
     {"qwen2", "Qwen2ForCausalLM", "qwen2", LLM_HEADS_FILL | LLM_WINDOW_LOST, DENSE, QKV_BIASES, SILU, .context = 32768},
     {"qwen2_moe", "Qwen2MoeForCausalLM", "qwen2moe",
-     LLM_HEADS_FILL | LLM_WINDOW_LOST | LLM_EXPERTS | LLM_EXPERT_SIZE | LLM_OWN_HEAD,
-     EXPERTS " ffn_gate_inp_shexp ffn_gate_shexp ffn_up_shexp ffn_down_shexp", QKV_BIASES, SILU, .context = 32768},
+     LLM_HEADS_FILL | LLM_WINDOW_LOST | LLM_EXPERTS | LLM_EXPERT_SIZE | LLM_OWN_HEAD, EXPERTS SHARED, QKV_BIASES, SILU,
+     .context = 32768},
     {"qwen3", "Qwen3ForCausalLM", "qwen3", LLM_WINDOW_LOST, DENSE QK_NORMS, QKV_BIASES, SILU, .key_heads = 32,
      .head_size = 128, .context = 32768},
     {"qwen3_moe", "Qwen3MoeForCausalLM", "qwen3moe", LLM_WINDOW_LOST | LLM_EXPERTS | LLM_EXPERT_SIZE, EXPERTS QK_NORMS,
      QKV_BIASES, SILU, .key_heads = 4, .context = 32768},
+    {"qwen3_5_text|qwen3_5", NULL, "qwen35", LLM_PLUS_ONE | LLM_RECURRENT,
+     "attn_norm post_attention_norm ffn_gate ffn_up ffn_down", "", SILU, .rules = rules_of_qwen3_5, .heads = 16,
+     .key_heads = 4, .head_size = 256, .context = 32768, .share = 0.25, .first = GATED, .second = RECURRENT},
+    {"qwen3_5_moe_text|qwen3_5_moe", NULL, "qwen35moe", LLM_PLUS_ONE | LLM_RECURRENT | LLM_EXPERTS | LLM_EXPERT_SIZE,
+     "attn_norm post_attention_norm ffn_gate_inp ffn_gate_exps ffn_up_exps ffn_down_exps" SHARED, "", SILU,
+     .rules = rules_of_qwen3_5, .heads = 16, .key_heads = 2, .head_size = 256, .context = 32768, .share = 0.25,
+     .first = GATED, .second = RECURRENT},
     {"gemma2", "Gemma2ForCausalLM", "gemma2", LLM_PLUS_ONE | LLM_TIED | LLM_NO_HEAD | LLM_SLIDES,
      DENSE " post_attention_norm post_ffw_norm", "", TANH, .rules = four_norms, .heads = 8, .key_heads = 4,
      .head_size = 256, .context = 8192, .window = 4096},

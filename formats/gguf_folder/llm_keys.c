@@ -74,6 +74,12 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *
     if (is(family, "qwen2moe") && vc_llm_flag(config, "norm_topk_prob", false)) {
         return refuse_key(ctx, family, "norm_topk_prob", "is true");
     }
+    if ((family->flags & LLM_RECURRENT) != 0 && vc_llm_count(config, "linear_value_head_dim", 128) != sizes->unit) {
+        return refuse_key(ctx, family, "linear_value_head_dim", "is not \"linear_key_head_dim\"");
+    }
+    if (sizes->value_units % sizes->key_units != 0) {
+        return refuse_key(ctx, family, "linear_num_value_heads", "is no multiple of \"linear_num_key_heads\"");
+    }
     if (is(family, "smollm3") && !is_every_fourth(config, sizes->layers)) {
         return refuse_key(ctx, family, "no_rope_layers", "is not every fourth layer");
     }
@@ -143,7 +149,7 @@ const struct llm_key vc_llm_keys[] = {
     {".block_count", "num_hidden_layers|n_layer|num_layers|n_layers", SIZE(layers)},
     {".context_length", "max_position_embeddings|n_positions|n_ctx", SIZE(context)},
     {".embedding_length", "hidden_size|n_embd|d_model|dim", SIZE(hidden)},
-    {".feed_forward_length", "intermediate_size|n_inner|d_ff|hidden_dim", SIZE(feed_forward)},
+    {".feed_forward_length", "intermediate_size|n_inner|d_ff|hidden_dim|moe_intermediate_size", SIZE(feed_forward)},
     {".attention.head_count", "num_attention_heads|n_head|num_heads|n_heads", SIZE(heads)},
     {".attention.head_count_kv", "num_key_value_heads", SIZE(key_heads), .has_not = LLM_ENCODER},
     {".attention.key_length", "head_dim", HEAD_SIZE, .has_not = LLM_ENCODER | LLM_NO_HEAD_SIZE},
@@ -153,7 +159,8 @@ const struct llm_key vc_llm_keys[] = {
     {".vocab_size", "vocab_size", LLM_VOCABULARY, .has_not = LLM_ENCODER},
     {".rope.freq_base", "rope_theta", LLM_THETA, .has_not = LLM_ENCODER},
     {".rope.dimension_count", "partial_rotary_factor|rotary_pct", LLM_ROTATED, .has_not = LLM_ENCODER},
-    {".expert_count", "num_experts|num_local_experts", SIZE(experts), .has = LLM_EXPERTS, OF("qwen2moe|qwen3moe")},
+    {".expert_count", "num_experts|num_local_experts", SIZE(experts), .has = LLM_EXPERTS,
+     OF("qwen2moe|qwen3moe|qwen35moe")},
     {".expert_count", "num_local_experts|num_experts", SIZE(experts), .has = LLM_EXPERTS, OF("llama|gpt-oss")},
     {".expert_used_count", "num_experts_per_tok|top_k_experts", SIZE(experts_used), .has = LLM_EXPERTS},
     {".expert_feed_forward_length", "moe_intermediate_size|intermediate_size", SIZE(expert_size),
@@ -167,7 +174,12 @@ const struct llm_key vc_llm_keys[] = {
     {".residual_scale", "residual_multiplier", REAL(1.0), OF("granite")},
     {".logit_scale", "logits_scaling", REAL(1.0), OF("granite")},
     {".attention.sliding_window", "sliding_window", LLM_WINDOW, OF("phi3")},
-    {".expert_shared_feed_forward_length", "shared_expert_intermediate_size", SIZE(shared_size), OF("qwen2moe")},
+    {".expert_shared_feed_forward_length", "shared_expert_intermediate_size", SIZE(shared_size),
+     OF("qwen2moe|qwen35moe")},
+    {".ssm.conv_kernel", "linear_conv_kernel_dim", SIZE(kernel), .has = LLM_RECURRENT},
+    {".ssm.state_size", "linear_key_head_dim", SIZE(unit), .has = LLM_RECURRENT},
+    {".ssm.group_count", "linear_num_key_heads", SIZE(key_units), .has = LLM_RECURRENT},
+    {".ssm.time_step_rank", "linear_num_value_heads", SIZE(value_units), .has = LLM_RECURRENT},
     {.names = NULL},
 };
 
@@ -278,35 +290,60 @@ static void put_name(const struct llm_config *config, struct llm_pairs *pairs)
     vc_llm_put_text(pairs, "general.name", name);
 }
 
-/* Whether layer i slides, by the list, or by the rule of the family where there is none. */
-static bool slides(const struct llm_config *config, const struct llm_family *family, uint64_t i)
+/* By the list, or by the rule of the family where there is none. */
+bool vc_llm_is_second(const struct llm_config *config, const struct llm_family *family, uint64_t layer)
 {
+    bool recurrent = (family->flags & LLM_RECURRENT) != 0;
     const json_t *types = vc_llm_find(config, "layer_types");
-    const char *type = json_string_value(json_array_get(types, (size_t)i));
-    uint64_t period =
-        is(family, "olmo2") ? 4 : vc_llm_count(config, "sliding_window_pattern|_sliding_window_pattern", 6);
+    const char *type = json_string_value(json_array_get(types, (size_t)layer));
+    uint64_t period = is(family, "olmo2") ? 4
+                      : recurrent         ? vc_llm_count(config, "full_attention_interval", 4)
+                                          : vc_llm_count(config, "sliding_window_pattern|_sliding_window_pattern", 6);
 
-    if (types != NULL) {
-        return type != NULL && strcmp(type, "sliding_attention") == 0;
+    if ((family->flags & (LLM_SLIDES | LLM_RECURRENT)) == 0) {
+        return false;
     }
-    return is(family, "gemma2") || is(family, "gpt-oss") ? i % 2 == 0 : period == 0 || (i + 1) % period != 0;
+    if (types != NULL) {
+        return type != NULL && strcmp(type, recurrent ? "linear_attention" : "sliding_attention") == 0;
+    }
+    return is(family, "gemma2") || is(family, "gpt-oss") ? layer % 2 == 0 : period == 0 || (layer + 1) % period != 0;
 }
 
-static enum vc_status put_windows(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
-                                  const struct llm_sizes *sizes, struct llm_pairs *pairs)
+/* The kinds of all layers. */
+static enum vc_status put_kinds(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
+                                const struct llm_sizes *sizes, struct llm_pairs *pairs)
 {
+    bool recurrent = (family->flags & LLM_RECURRENT) != 0;
     const json_t *types = vc_llm_find(config, "layer_types");
 
     if (types != NULL && json_array_size(types) != sizes->layers) {
         return vc_fail(ctx, VC_E_FORMAT, "config.json: \"layer_types\" has %zu entries, expected %" PRIu64,
                        json_array_size(types), sizes->layers);
     }
-    vc_llm_put_u32(pairs, ".attention.sliding_window", window_of(config, family));
-    vc_llm_put_array(pairs, ".attention.sliding_window_pattern", GGUF_BOOL, sizes->layers);
+    if (!recurrent) {
+        vc_llm_put_u32(pairs, ".attention.sliding_window", window_of(config, family));
+    }
+    vc_llm_put_array(pairs, recurrent ? ".attention.recurrent_layers" : ".attention.sliding_window_pattern", GGUF_BOOL,
+                     sizes->layers);
     for (uint64_t i = 0; i < sizes->layers; i++) {
-        vc_llm_element_u8(pairs, slides(config, family, i));
+        vc_llm_element_u8(pairs, vc_llm_is_second(config, family, i));
     }
     return VC_OK;
+}
+
+static void put_recurrent(const struct llm_config *config, const struct llm_sizes *sizes, const struct llm_rope *rope,
+                          struct llm_pairs *pairs)
+{
+    static const uint32_t usual[4] = {11, 11, 10, 0};
+    const json_t *sections = json_object_get(rope->block, "mrope_section");
+
+    vc_llm_put_u32(pairs, ".ssm.inner_size", sizes->value_units * sizes->unit);
+    vc_llm_put_u32(pairs, ".full_attention_interval", vc_llm_count(config, "full_attention_interval", 4));
+    vc_llm_put_array(pairs, ".rope.dimension_sections", GGUF_I32, 4);
+    for (size_t i = 0; i < 4; i++) {
+        vc_llm_element_u32(pairs,
+                           sections != NULL ? (uint32_t)json_integer_value(json_array_get(sections, i)) : usual[i]);
+    }
 }
 
 static void put_encoder(const struct llm_sizes *sizes, struct llm_pairs *pairs)
@@ -339,5 +376,8 @@ enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *conf
         vc_llm_put_f32(pairs, ".rope.scaling.yarn_log_multiplier", vc_llm_real_of(rope->block, "mscale_all_dim", 0.0));
         vc_llm_put_f32(pairs, ".attention.temperature_scale", vc_llm_real_of(rope->block, "llama_4_scaling_beta", 0.0));
     }
-    return (family->flags & LLM_SLIDES) != 0 ? put_windows(ctx, config, family, sizes, pairs) : VC_OK;
+    if ((family->flags & LLM_RECURRENT) != 0) {
+        put_recurrent(config, sizes, rope, pairs);
+    }
+    return (family->flags & (LLM_SLIDES | LLM_RECURRENT)) != 0 ? put_kinds(ctx, config, family, sizes, pairs) : VC_OK;
 }

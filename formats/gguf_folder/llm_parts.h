@@ -3,7 +3,8 @@
  *
  *     H hidden   q query heads x head size   k key heads x head size   d head size   F feed-forward   V vocabulary
  *     E experts  e feed-forward of an expert   s ... of the shared one   Q q + 2 k   G 2 F   P positions   T types
- *     A query heads   1 one */
+ *     A query heads   1 one   p 2 q
+ *     of recurrent layers: u of a head   v value heads   i v x u   c 2 x key heads x u + i   L kernel */
 #ifndef VC_FORMATS_LLM_PARTS_H
 #define VC_FORMATS_LLM_PARTS_H
 
@@ -60,18 +61,31 @@ enum llm_flag {
     LLM_EXPERTS = 1 << 9,
     LLM_EXPERT_SIZE = 1 << 10,  /* experts have a feed-forward size of their own */
     LLM_NO_HEAD_SIZE = 1 << 11, /* no keys about it */
-    LLM_ENCODER = 1 << 12       /* of BERT's kind: a table of positions, no head, LayerNorm */
+    LLM_ENCODER = 1 << 12,      /* of BERT's kind: a table of positions, no head, LayerNorm */
+    LLM_RECURRENT = 1 << 13     /* layers of the second kind are recurrent */
 };
 
-/* Of each matrix; LLM_BEHIND: without the first positions, which no token has. */
-enum llm_rows { LLM_ALL, LLM_FIRST_HALF, LLM_SECOND_HALF, LLM_EVEN, LLM_ODD, LLM_BEHIND };
+/* Of each matrix; LLM_BEHIND: without the first positions, which no token has. Value heads of a recurrent layer, which
+ * llama.cpp has in another order: LLM_HEADS: all rows are such; LLM_LAST_HEADS: those behind queries and keys;
+ * LLM_HEAD_COLUMNS: the columns. */
+enum llm_rows {
+    LLM_ALL,
+    LLM_FIRST_HALF,
+    LLM_SECOND_HALF,
+    LLM_EVEN,
+    LLM_ODD,
+    LLM_BEHIND,
+    LLM_HEADS,
+    LLM_LAST_HEADS,
+    LLM_HEAD_COLUMNS
+};
 
-/* How the source has a matrix of experts: as it is; its rows as columns; as blocks of MXFP4, with scales in another
- * tensor. */
-enum llm_form { LLM_STRAIGHT, LLM_TURNED, LLM_BLOCKS };
+/* How the source has a matrix: as it is; its rows as columns; as blocks of MXFP4, with scales in another tensor; with a
+ * dimension of 1 before the last; as the logarithm of minus the values. */
+enum llm_form { LLM_STRAIGHT, LLM_TURNED, LLM_BLOCKS, LLM_CHANNELS, LLM_LOGARITHM };
 
 /* A name of transformers and that of llama.cpp: '#' is the number of the layer, '*' of the expert. Where `to` does not
- * end in ".weight" or ".bias", both may have either behind them. */
+ * end in ".weight", ".bias" or ".ssm_a", both may have ".weight" or ".bias" behind them. */
 struct llm_rule {
     const char *from, *to; /* to NULL: it is left out */
     const char *shape;     /* letters, one a dimension */
@@ -92,6 +106,7 @@ struct llm_family {
     /* What transformers takes where the configuration does not say; 0: the rule of all families. */
     uint64_t heads, key_heads, head_size, context, window;
     double epsilon, theta, share; /* share: of the head size that is rotated; 0: always all of it */
+    const char *first, *second;   /* tensors that only layers of the first, or of the second kind have; NULL: none */
 };
 
 const struct llm_family *vc_llm_family(const char *model_type);
@@ -107,13 +122,16 @@ extern const struct llm_rule vc_llm_rules[];
 bool vc_llm_fits(const char *pattern, const char *name, int64_t *layer, int64_t *expert, const char **rest);
 /* "blk.#.ffn_gate_inp.weight": nothing follows. */
 bool vc_llm_is_whole(const char *to);
+/* Whether a layer is of the second kind: it slides, or is recurrent. (llm_keys.c) */
+bool vc_llm_is_second(const struct llm_config *config, const struct llm_family *family, uint64_t layer);
 
 /* ---- sizes and rotary embeddings ---- */
 
 struct llm_sizes {
     uint64_t hidden, layers, heads, key_heads, head_size, feed_forward, vocabulary, context;
     uint64_t experts, experts_used, expert_size, shared_size;
-    uint64_t types, skipped; /* skipped: positions in front of the first that a token has */
+    uint64_t types, skipped;                       /* skipped: positions in front of the first that a token has */
+    uint64_t kernel, unit, key_units, value_units; /* of recurrent layers; unit: elements of a head */
     bool head_size_given;
 };
 
@@ -137,10 +155,11 @@ struct llm_piece {
     uint64_t first;
 };
 
-/* Rows in another order: of each groups x each rows, row g x each + j of the source becomes row j x groups + g. A head
- * of 8 rows, groups 2, each 4: rows 0 4 1 5 2 6 3 7. groups 0: they stay. */
+/* Units of rows in another order: behind the `first` rows, of each groups x each units, unit g x each + j of the source
+ * becomes unit j x groups + g. A head of 8 rows, groups 2, each 4, unit 1: rows 0 4 1 5 2 6 3 7. groups 0: they stay.
+ */
 struct llm_order {
-    uint64_t groups, each;
+    uint64_t first, unit, groups, each;
 };
 
 /* A tensor of the GGUF model, or on the way back of the folder, whose elements may be blocks. Its rows are those of all
@@ -151,7 +170,7 @@ struct llm_tensor {
     enum vc_dtype dtype, from;
     unsigned n_dims;
     uint64_t shape[3];
-    uint64_t row_elems;  /* 1 where there is one dimension */
+    uint64_t row_elems;  /* 1 where there is one dimension; a unit of columns where they have another order */
     uint64_t piece_rows; /* of each piece */
     struct llm_order order;
     uint64_t step;    /* rows of the source from one to the next: 1, or 2 where every other one is of this tensor */
@@ -159,6 +178,7 @@ struct llm_tensor {
     uint64_t column;  /* the first of them */
     size_t scales;    /* of blocks: the source's tensor with their scales */
     float add, scale; /* of a value: ((float)value + add) * scale; 0 and 1: as it is */
+    bool logarithm;   /* of a value: -exp(value) */
     size_t n_pieces;
     const struct llm_piece *pieces;
     const float *values; /* not the source's: these; else NULL */

@@ -51,7 +51,7 @@ static bool is_other_part(const char *name)
             return true;
         }
     }
-    return strncmp(name, "mtp.", 4) == 0;
+    return strncmp(name, "mtp.", 4) == 0 || strstr(name, ".mtp.") != NULL;
 }
 
 static bool is_buffer(const char *name)
@@ -136,7 +136,7 @@ static bool fits(const struct llm_rule *rule, const char *name, struct match *ma
 
 bool vc_llm_is_whole(const char *to)
 {
-    return vc_ends_in(to, ".weight") || vc_ends_in(to, ".bias");
+    return vc_ends_in(to, ".weight") || vc_ends_in(to, ".bias") || vc_ends_in(to, ".ssm_a");
 }
 
 /* "blk.#.attn_q" -> "blk.12.attn_q.weight", in the arena. */
@@ -288,6 +288,18 @@ static uint64_t size_of(const struct llm_sizes *s, char letter)
         return s->context;
     case 'T':
         return s->types;
+    case 'p':
+        return 2 * s->heads * s->head_size;
+    case 'u':
+        return s->unit;
+    case 'v':
+        return s->value_units;
+    case 'i':
+        return s->value_units * s->unit;
+    case 'c':
+        return (2 * s->key_units + s->value_units) * s->unit;
+    case 'L':
+        return s->kernel;
     default:
         return 1;
     }
@@ -319,7 +331,7 @@ static enum vc_status refuse_shape(const struct planning *p, const struct match 
 
 static bool takes_half(const struct llm_rule *rule)
 {
-    return rule->rows != LLM_ALL && rule->rows != LLM_BEHIND;
+    return rule->rows >= LLM_FIRST_HALF && rule->rows <= LLM_ODD;
 }
 
 /* The shape of a tensor of the source that is all of this one, or an expert of it, or has twice as many rows. */
@@ -348,6 +360,9 @@ static unsigned wanted_shape(const struct planning *p, const struct match *match
     if (rule->form == LLM_BLOCKS) {
         wanted[last] /= 32;
         wanted[n++] = 16;
+    } else if (rule->form == LLM_CHANNELS) {
+        wanted[n++] = wanted[last];
+        wanted[last] = 1;
     }
     return n;
 }
@@ -411,6 +426,23 @@ static enum vc_status find_scales(const struct planning *p, size_t blocks, struc
     return VC_OK;
 }
 
+/* The order of value heads: llama.cpp has the first of each key head, then the second of each. */
+static void set_order(const struct llm_sizes *s, const struct llm_rule *rule, struct llm_tensor *to)
+{
+    struct llm_order *order = &to->order;
+
+    if (rule->rows < LLM_HEADS || s->value_units == s->key_units) {
+        return;
+    }
+    *order = (struct llm_order){.groups = s->key_units, .each = s->value_units / s->key_units};
+    order->first = rule->rows == LLM_LAST_HEADS ? 2 * s->key_units * s->unit : 0;
+    order->unit = rule->rows == LLM_HEAD_COLUMNS ? 1 : (to->piece_rows - order->first) / s->value_units;
+    if (rule->rows == LLM_HEAD_COLUMNS) {
+        to->row_elems = s->unit;
+        to->piece_rows *= s->value_units;
+    }
+}
+
 /* The numbers that change a tensor's values. */
 static void set_values(const struct planning *p, const char *tail, struct llm_tensor *to)
 {
@@ -421,9 +453,11 @@ static void set_values(const struct planning *p, const char *tail, struct llm_te
     bool norms_queries = strstr(p->family->layer, "attn_q_norm") != NULL;
 
     if ((flags & LLM_PERMUTES) != 0 && (queries || keys)) {
-        to->order = (struct llm_order){.groups = 2, .each = p->sizes->head_size / 2};
+        to->order = (struct llm_order){.unit = 1, .groups = 2, .each = p->sizes->head_size / 2};
     }
-    to->add = (flags & LLM_PLUS_ONE) != 0 && vc_ends_in(tail, "norm.weight") ? 1.0F : 0.0F;
+    to->add = (flags & LLM_PLUS_ONE) != 0 && vc_ends_in(tail, "norm.weight") && strcmp(tail, "ssm_norm.weight") != 0
+                  ? 1.0F
+                  : 0.0F;
     to->scale = 1.0F;
     if (factor != 1.0 && (norms_queries ? strcmp(tail, "attn_q_norm.weight") == 0 : queries)) {
         to->scale = (float)factor;
@@ -498,6 +532,8 @@ static enum vc_status add_tensor(struct planning *p, const struct match *matches
     }
     VC_CALL(set_rows(p, matches, n, &t));
     set_values(p, tail, &t);
+    set_order(p->sizes, rule, &t);
+    t.logarithm = rule->form == LLM_LOGARITHM;
     p->plan->tensors[p->plan->n++] = t;
     return VC_OK;
 }
@@ -544,6 +580,14 @@ static enum vc_status refuse_missing(const struct planning *p, const char *name)
                    name, p->family->architecture);
 }
 
+/* The tensors that only layers of the kind of that layer have. */
+static const char *of_kind(const struct planning *p, uint64_t layer)
+{
+    const char *list = vc_llm_is_second(p->config, p->family, layer) ? p->family->second : p->family->first;
+
+    return list != NULL ? list : "";
+}
+
 /* "attn_q attn_k": each of them in that layer, or in the whole model. */
 static enum vc_status check_there(const struct planning *p, const char *at, int64_t layer)
 {
@@ -556,7 +600,8 @@ static enum vc_status check_there(const struct planning *p, const char *at, int6
     while (*at != '\0') {
         size_t n = strcspn(at, " ");
 
-        (void)snprintf(name, sizeof name, "%s%.*s%s", prefix, (int)n, at, memchr(at, '.', n) != NULL ? "" : ".weight");
+        (void)snprintf(name, sizeof name, "%s%.*s%s", prefix, (int)n, at,
+                       memchr(at, '.', n) != NULL || strncmp(at, "ssm_a ", 6) == 0 ? "" : ".weight");
         if (!has_tensor(p->plan, layer, name)) {
             return refuse_missing(p, name);
         }
@@ -574,7 +619,8 @@ static enum vc_status check_asked(const struct planning *p, const struct llm_ten
     bool asked;
 
     (void)snprintf(word, sizeof word, "%.*s", (int)n, tail);
-    asked = t->layer >= 0 ? vc_is_one_of(word, p->family->layer) || vc_is_one_of(word, p->family->maybe)
+    asked = t->layer >= 0 ? vc_is_one_of(word, p->family->layer) || vc_is_one_of(word, p->family->maybe) ||
+                                vc_is_one_of(word, of_kind(p, (uint64_t)t->layer))
                           : vc_is_one_of(word, "token_embd output") || vc_is_one_of(word, whole);
     return asked ? VC_OK
                  : vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: llama.cpp has no '%s' in a model of the kind '%s'",
@@ -596,6 +642,7 @@ static enum vc_status check_whole(const struct planning *p)
     }
     for (uint64_t i = 0; i < p->sizes->layers; i++) {
         VC_CALL(check_there(p, p->family->layer, (int64_t)i));
+        VC_CALL(check_there(p, of_kind(p, i), (int64_t)i));
     }
     return VC_OK;
 }

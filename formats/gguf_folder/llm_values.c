@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "kernels/functions.h"
 
 #define PIECE_ELEMS ((size_t)4096) /* that are converted at a time */
 
@@ -51,7 +52,7 @@ static enum vc_status convert(struct vc_ctx *ctx, const struct vc_model *source,
 {
     unsigned char buffer[PIECE_ELEMS * 4];
     size_t size = vc_dtype_size(t->from);
-    bool plain = t->scale == 1.0F && t->add == 0.0F;
+    bool plain = t->scale == 1.0F && t->add == 0.0F && !t->logarithm;
 
     while (n != 0) {
         size_t part = (size_t)vc_min_u64(n, PIECE_ELEMS);
@@ -61,7 +62,7 @@ static enum vc_status convert(struct vc_ctx *ctx, const struct vc_model *source,
             float x = element(t->from, buffer + i * size);
             uint32_t bits;
 
-            x = plain ? x : (x + t->add) * t->scale;
+            x = plain ? x : t->logarithm ? (float)-vc_exp_f64((double)x) : (x + t->add) * t->scale;
             memcpy(&bits, &x, sizeof bits);
             vc_put_le32(to + 4 * i, bits);
         }
@@ -77,11 +78,11 @@ static uint64_t source_row(const struct llm_order *order, uint64_t r)
 {
     uint64_t i;
 
-    if (order->groups == 0) {
+    if (order->groups == 0 || r < order->first) {
         return r;
     }
-    i = r % (order->groups * order->each);
-    return r - i + i % order->groups * order->each + i / order->groups;
+    i = (r - order->first) / order->unit % (order->groups * order->each);
+    return r - i * order->unit + (i % order->groups * order->each + i / order->groups) * order->unit;
 }
 
 /* Rows of a tensor that are columns of the source: r and those behind it, `rows` of them, from element `begin` of each
@@ -181,7 +182,7 @@ static enum vc_status read_source(struct vc_ctx *ctx, const struct vc_model *sou
                                   size_t size, uint64_t at, unsigned char *to, uint64_t n)
 {
     uint64_t piece_elems = t->piece_rows * t->row_elems;
-    bool as_is = t->dtype == t->from && t->scale == 1.0F && t->add == 0.0F;
+    bool as_is = t->dtype == t->from && t->scale == 1.0F && t->add == 0.0F && !t->logarithm;
 
     while (n != 0) {
         const struct llm_piece *piece = &t->pieces[at / piece_elems];

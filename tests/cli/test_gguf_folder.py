@@ -144,8 +144,19 @@ BERT = [(a + end, b + end, c[:1] if end == ".bias" else c) for a, b, c in BERT f
 YARN = {"rope_type": "yarn", "factor": 16.0, "original_max_position_embeddings": 16, "mscale": 1.0, "mscale_all_dim": 1.0,
         "llama_4_scaling_beta": 0.25}
 FILL = {"head_dim": H // A}  # heads that fill the hidden size
+MLP = [r for r in DENSE if "mlp" in r[0]]
+# Qwen3.5: a layer of full attention, whose queries have a gate, and a recurrent one, here with 2 key heads and 4 value heads of 4
+GATED = [(a, "post_attention_norm" if b == "ffn_norm" else b, "pH" if b == "attn_q" else c) for a, b, c in DENSE if "mlp" not in a] + NORMS
+RECURRENT = [("input_layernorm", "attn_norm", "H"), ("post_attention_layernorm", "post_attention_norm", "H")] + [
+    ("linear_attn." + a, b, c) for a, b, c in (
+        ("in_proj_qkv", "attn_qkv", "cH"), ("in_proj_z", "attn_gate", "iH"), ("in_proj_a", "ssm_alpha", "vH"), ("in_proj_b", "ssm_beta", "vH"),
+        ("conv1d", "ssm_conv1d", "c1L"), ("A_log", "ssm_a", "v"), ("dt_bias", "ssm_dt.bias", "v"), ("norm", "ssm_norm", "u"), ("out_proj", "ssm_out", "Hi"))]
+SSM = {"ssm.conv_kernel": 3, "ssm.state_size": 4, "ssm.group_count": 2, "ssm.time_step_rank": 4, "ssm.inner_size": 16,
+       "attention.recurrent_layers": [True, False], "full_attention_interval": 2, "rope.dimension_count": 2}
+LINEAR = {"linear_conv_kernel_dim": 3, "linear_key_head_dim": 4, "linear_value_head_dim": 4, "linear_num_key_heads": 2,
+          "linear_num_value_heads": 4, "full_attention_interval": 2}
 
-# type: architecture, tensors of a layer, what the configuration adds, pairs behind the architecture, what is special
+# type: architecture, tensors of a layer, or of each in a tuple, what the configuration adds, pairs behind the architecture, what is special
 FAMILIES = {
     "llama": ("llama", DENSE + BIASES, {}, {"rope.dimension_count": D, "attention.key_length": D}, "perm"),
     "mistral": ("llama", DENSE, {"sliding_window": None}, {}, "perm"),
@@ -157,6 +168,13 @@ FAMILIES = {
     "qwen3": ("qwen3", DENSE + NORMS, {}, {"attention.value_length": D}, ""),
     "qwen3_moe": ("qwen3moe", MOE + NORMS, {"num_experts": E, "num_experts_per_tok": 2, "moe_intermediate_size": M, "norm_topk_prob": True},
                   {"expert_feed_forward_length": M}, ""),
+    "qwen3_5_text": ("qwen35", (RECURRENT + MLP, GATED + MLP), LINEAR, {**SSM, "rope.dimension_sections": [11, 11, 10, 0]}, "plus"),
+    "qwen3_5_moe": ("qwen35moe", tuple(r + SHARED + [x for x in MOE if "mlp" in x[0]] for r in (RECURRENT, GATED)),
+                    {**LINEAR, "intermediate_size": None, "num_experts": E, "num_experts_per_tok": 2, "moe_intermediate_size": M,
+                     "shared_expert_intermediate_size": S, "layer_types": ["linear_attention", "full_attention"],
+                     "rope_parameters": {"rope_type": "default", "rope_theta": 20000.0, "mrope_section": [1, 1, 2], "partial_rotary_factor": 0.25}},
+                    {**SSM, "expert_feed_forward_length": M, "expert_shared_feed_forward_length": S, "expert_count": E,
+                     "feed_forward_length": M, "rope.dimension_sections": [1, 1, 2, 0]}, "plus"),
     "gemma2": ("gemma2", FOUR, {"hidden_activation": "gelu_pytorch_tanh", "sliding_window": 16, "query_pre_attn_scalar": D},
                {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "attention.sliding_window": 16,
                 "attention.sliding_window_pattern": [True, False]}, "plus tied"),
@@ -184,11 +202,27 @@ FAMILIES = {
 
 
 def size(letter, d):
-    return {"H": H, "F": F, "q": A * d, "k": K * d, "d": d, "V": V, "E": E, "M": M, "S": S, "Q": (A + 2 * K) * d, "G": 2 * F, "1": 1, "P": 64, "2": 2}[letter]
+    return {"H": H, "F": F, "q": A * d, "k": K * d, "d": d, "V": V, "E": E, "M": M, "S": S, "Q": (A + 2 * K) * d, "G": 2 * F, "1": 1, "P": 64, "2": 2,
+            "p": 2 * A * d, "u": 4, "v": 4, "i": 16, "c": 32, "L": 3}[letter]
 
 
 def values(shape):
     return [f32(RANDOM.gauss(0, 1)) for _ in range(count(shape))]
+
+
+def recurrent(to, shape, x):
+    """Value heads g, j of key head g, as llama.cpp has them: j, g."""
+    heads = [g * 2 + j for j in range(2) for g in range(2)]
+    n = len(x) // shape[0]
+    rows = [x[r * n:r * n + n] for r in range(shape[0])]
+    if "ssm_out" in to:
+        rows = [[row[h * 4 + i] for h in heads for i in range(4)] for row in rows]
+    elif "ssm_norm" not in to:
+        first = 16 if "qkv" in to or "conv" in to else 0
+        unit = (shape[0] - first) // 4
+        rows = rows[:first] + [rows[first + h * unit + i] for h in heads for i in range(unit)]
+    x = [f32(-math.exp(v)) if to.endswith("ssm_a") else v for row in rows for v in row]
+    return tuple(s for s in shape if s != 1), x
 
 
 def make(kind):
@@ -204,7 +238,7 @@ def make(kind):
 
     def add(name, to, shape, x):
         source[name] = (shape, x)
-        if "plus" in special and to.endswith("norm.weight"):
+        if "plus" in special and to.endswith("norm.weight") and "ssm_norm" not in to:
             x = [f32(v + 1) for v in x]
         if "factor" in special and to.endswith("attn_q_norm.weight"):
             x = [f32(v * f32(math.sqrt(0.5))) for v in x]
@@ -212,6 +246,8 @@ def make(kind):
             n = len(x) // shape[0]  # of a row
             order = [h * d + s * d // 2 + i for h in range(shape[0] // d) for i in range(d // 2) for s in (0, 1)]
             x = [v for r in order for v in x[r * n:r * n + n]]
+        if "linear_attn" in name:
+            shape, x = recurrent(to, shape, x)
         if "skip" in special and to.startswith("position_embd"):
             shape, x = (shape[0] - 2, H), x[2 * H:]
         wanted[to] = (shape, x)
@@ -227,9 +263,9 @@ def make(kind):
         shape = tuple(size(c, d) for c in letters)
         add(name + ".weight", to + ".weight", shape, values(shape))
     for layer in range(N):
-        for name, to, letters in rules:
+        for name, to, letters in rules[layer] if isinstance(rules, tuple) else rules:
             shape = tuple(size(c, d) for c in letters)
-            end = "" if name.endswith("bias") else ".weight"
+            end = "" if name.endswith(("bias", "A_log")) else ".weight"
             at, to = f"encoder.layer.{layer}.{name}{end}" if encoder else f"model.layers.{layer}.{name}{end}", f"blk.{layer}.{to}{end}"
             if "*" not in name:
                 add(at, to, shape, values(shape))
@@ -490,6 +526,13 @@ def test_refusals():
     refused("heads", "\"head_dim\" times the heads", change={"head_dim": 8})
     refused("experts", "\"norm_topk_prob\" is false", "qwen3_moe", change={"norm_topk_prob": False})
     refused("experts of qwen2", "\"norm_topk_prob\" is true", "qwen2_moe", change={"norm_topk_prob": True})
+    refused("value heads", "\"linear_value_head_dim\" is not", "qwen3_5_text", change={"linear_value_head_dim": 8})
+    refused("shared heads", "is no multiple of", "qwen3_5_text", change={"linear_num_value_heads": 3})
+    refused("recurrent", "has no 'blk.0.attn_gate.weight' in", "qwen3_5_text", change={"layer_types": ["full_attention"] * 2})
+    refused("kinds", "\"layer_types\" has 3 entries, expected 2", "qwen3_5_text", change={"layer_types": ["linear_attention", "full_attention", "x"]})
+    refused("decay", "becomes 'blk.0.ssm_a'", "qwen3_5_text", tensors={"model.layers.0.linear_attn.A_log": None})
+    refused("kernel", "its shape is (32, 3), expected (32, 1, 3)", "qwen3_5_text",
+            tensors={"model.layers.0.linear_attn.conv1d.weight": ((32, 3), [1.0] * 96)})
     refused("no rope", "\"no_rope_layers\"", "smollm3", change={"no_rope_layers": [1, 0]})
     refused("cap", "\"attn_logit_softcapping\"", "gemma2", change={"attn_logit_softcapping": None})
     refused("both ways", "\"use_bidirectional_attention\"", "gemma3_text", change={"use_bidirectional_attention": True})
@@ -630,6 +673,9 @@ def test_notes():
     folder("gated", *gated[:2])
     kinds = {n: t[1] for n, t in convert("gated", "--no-vocab", command=("quantize", "--gguf", "Q4_K_M"))[0].tensors.items()}
     check(kinds["blk.0.ffn_gate_inp_shexp.weight"] == 0 and kinds["blk.0.ffn_up_shexp.weight"] != 0, f"a matrix of one row: {kinds}")
+    hybrid, tensors, _, _ = make("qwen3_5_text")
+    folder("seeing", hybrid, {**tensors, "model.visual.patch.weight": ((1,), [1.0]), "mtp.fc.weight": ((1,), [1.0])})
+    check("2 tensors of parts that see, hear or predict more tokens" in convert("seeing", "--no-vocab")[1], "no note about other parts")
     folder("dynamic", {**config, "rope_scaling": {"type": "dynamic", "factor": 2.0}}, source)
     check("the same up to 64 tokens" in convert("dynamic", "--no-vocab")[1], "no note about dynamic scaling")
 
