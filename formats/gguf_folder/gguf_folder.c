@@ -166,6 +166,9 @@ static enum vc_status find_family(struct vc_ctx *ctx, const struct llm_config *c
     char list[600];
 
     *out = config->model_type != NULL ? vc_llm_family(config->model_type) : NULL;
+    if (*out != NULL && strcmp((*out)->architecture, "gemma4") == 0 && vc_llm_flag(config, "enable_moe_block", false)) {
+        *out = vc_llm_family("gemma4_text+experts");
+    }
     if (*out == NULL) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "config.json: the model_type '%s' is none of those that become a GGUF model for llama.cpp (%s); "

@@ -3,6 +3,7 @@
 #include "formats/gguf_folder/llm_parts.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "formats/huggingface/config/hf_config.h"
@@ -167,6 +168,34 @@ static enum vc_status need(struct vc_ctx *ctx, const struct llm_config *config, 
     return VC_OK;
 }
 
+/* Gemma 4: heads of layers that do not slide have sizes of their own, by a key, or by an entry for each such layer. */
+static void read_full_sizes(const struct llm_config *config, const struct llm_family *family, struct llm_sizes *out)
+{
+    json_t *entries = vc_llm_find(config, "per_layer_config");
+    uint64_t shared = vc_llm_count(config, "num_kv_shared_layers", 0);
+    const char *layer;
+    json_t *entry;
+
+    out->full_head = vc_llm_count(config, "global_head_dim", 512);
+    out->full_keys = out->key_heads;
+    if (vc_llm_flag(config, "attention_k_eq_v", false)) {
+        out->full_keys = vc_llm_count(config, "num_global_key_value_heads", out->key_heads);
+    }
+    json_object_foreach(entries, layer, entry)
+    {
+        const json_t *head = json_object_get(entry, "head_dim");
+        const json_t *keys = json_object_get(entry, "num_key_value_heads");
+
+        if (!vc_llm_is_second(config, family, strtoull(layer, NULL, 10))) {
+            out->full_head = json_is_integer(head) ? (uint64_t)json_integer_value(head) : out->full_head;
+            out->full_keys = json_is_integer(keys) ? (uint64_t)json_integer_value(keys) : out->full_keys;
+        }
+    }
+    out->input = vc_llm_count(config, "hidden_size_per_layer_input", 256);
+    out->owners = shared < out->layers ? out->layers - shared : 0;
+    out->wide = shared != 0 && vc_llm_flag(config, "use_double_wide_mlp", false);
+}
+
 enum vc_status vc_llm_sizes_read(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
                                  struct llm_sizes *out)
 {
@@ -193,9 +222,17 @@ enum vc_status vc_llm_sizes_read(struct vc_ctx *ctx, const struct llm_config *co
         }
         out->context -= out->skipped;
     }
-    if (out->heads % out->key_heads != 0) {
+    if (strcmp(family->architecture, "gemma4") == 0) {
+        read_full_sizes(config, family, out);
+        if (out->full_head == 0 || out->full_head > INT32_MAX || out->full_keys == 0 || out->input > INT32_MAX) {
+            return vc_fail(ctx, VC_E_FORMAT, "%s: \"global_head_dim\", key heads or inputs of layers are no sizes",
+                           VC_HF_CONFIG_NAME);
+        }
+    }
+    if (out->heads % out->key_heads != 0 || (out->full_keys != 0 && out->heads % out->full_keys != 0)) {
         return vc_fail(ctx, VC_E_FORMAT, "%s: %llu heads cannot share %llu key heads", VC_HF_CONFIG_NAME,
-                       (unsigned long long)out->heads, (unsigned long long)out->key_heads);
+                       (unsigned long long)out->heads,
+                       (unsigned long long)(out->heads % out->key_heads != 0 ? out->key_heads : out->full_keys));
     }
     return VC_OK;
 }
@@ -216,6 +253,11 @@ enum vc_status vc_llm_rope_read(struct vc_ctx *ctx, const struct llm_config *con
     out->type = out->type != NULL ? out->type : "default";
     out->theta = vc_llm_real_of(block, "rope_theta", theta);
     out->local_theta = vc_llm_real_of(local, "rope_theta", vc_llm_real(config, "rope_local_base_freq", 10000.0));
+    if (block == NULL && strcmp(family->architecture, "gemma4") == 0) {
+        out->type = "proportional";
+        out->share = 0.25;
+        return VC_OK;
+    }
     out->share = vc_llm_real_of(
         block, "partial_rotary_factor",
         vc_llm_real(config, "partial_rotary_factor|rotary_pct", family->share != 0 ? family->share : 1.0));

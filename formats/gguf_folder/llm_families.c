@@ -28,6 +28,10 @@
 #define RECURRENT "attn_qkv attn_gate ssm_conv1d ssm_dt.bias ssm_a ssm_alpha ssm_beta ssm_norm ssm_out"
 #define SHARED    " ffn_gate_inp_shexp ffn_gate_shexp ffn_up_shexp ffn_down_shexp"
 
+#define GEMMA4 \
+    "attn_norm attn_q attn_output attn_q_norm post_attention_norm ffn_norm ffn_gate ffn_up ffn_down post_ffw_norm"
+#define MAYBE_GEMMA4 "attn_k attn_k_norm attn_v layer_output_scale inp_gate proj post_norm"
+
 #define SILU "silu|swish"
 #define TANH "gelu_pytorch_tanh"
 
@@ -65,6 +69,29 @@ static const struct llm_rule four_norms[] = {
     {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
     {.from = "layers.#.pre_feedforward_layernorm", .to = "blk.#.ffn_norm", .shape = "H"},
     {.from = "layers.#.post_feedforward_layernorm", .to = "blk.#.post_ffw_norm", .shape = "H"},
+    {.from = NULL},
+};
+
+/* Tables and matrices with a part for each layer; experts beside the dense feed-forward part, gate and up joined. */
+static const struct llm_rule rules_of_gemma4[] = {
+    {.from = "embed_tokens_per_layer", .to = "per_layer_token_embd", .shape = "VJ"},
+    {.from = "per_layer_model_projection", .to = "per_layer_model_proj", .shape = "JH"},
+    {.from = "per_layer_projection_norm", .to = "per_layer_proj_norm", .shape = "I"},
+    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
+    {.from = "layers.#.pre_feedforward_layernorm", .to = "blk.#.ffn_norm", .shape = "H"},
+    {.from = "layers.#.post_feedforward_layernorm", .to = "blk.#.post_ffw_norm", .shape = "H"},
+    {.from = "layers.#.layer_scalar", .to = "blk.#.layer_output_scale.weight", .shape = "1"},
+    {.from = "layers.#.per_layer_input_gate", .to = "blk.#.inp_gate", .shape = "IH"},
+    {.from = "layers.#.per_layer_projection", .to = "blk.#.proj", .shape = "HI"},
+    {.from = "layers.#.post_per_layer_input_norm", .to = "blk.#.post_norm", .shape = "H"},
+    {.from = "layers.#.pre_feedforward_layernorm_2", .to = "blk.#.pre_ffw_norm_2", .shape = "H"},
+    {.from = "layers.#.post_feedforward_layernorm_1", .to = "blk.#.post_ffw_norm_1", .shape = "H"},
+    {.from = "layers.#.post_feedforward_layernorm_2", .to = "blk.#.post_ffw_norm_2", .shape = "H"},
+    {.from = "layers.#.experts.gate_up_proj", .to = "blk.#.ffn_gate_up_exps.weight", .shape = "EgH"},
+    {.from = "layers.#.experts.down_proj", .to = "blk.#.ffn_down_exps.weight", .shape = "EHe"},
+    {.from = "layers.#.router.proj", .to = "blk.#.ffn_gate_inp", .shape = "EH"},
+    {.from = "layers.#.router.scale", .to = "blk.#.ffn_gate_inp.scale", .shape = "H"},
+    {.from = "layers.#.router.per_expert_scale", .to = "blk.#.ffn_down_exps.scale", .shape = "E"},
     {.from = NULL},
 };
 
@@ -184,6 +211,14 @@ static const struct llm_family families[] = {
     {"gemma3_text|gemma3", "Gemma3ForCausalLM", "gemma3", LLM_PLUS_ONE | LLM_TIED | LLM_NO_HEAD | LLM_SLIDES,
      DENSE QK_NORMS " post_attention_norm post_ffw_norm", "", TANH, .rules = four_norms, .heads = 8, .key_heads = 4,
      .head_size = 256, .context = 131072, .window = 4096, .theta = 1e6},
+    {"gemma4_text|gemma4", NULL, "gemma4", LLM_TIED | LLM_SLIDES | LLM_NO_HEAD_SIZE, GEMMA4, MAYBE_GEMMA4, TANH,
+     .rules = rules_of_gemma4, .heads = 8, .key_heads = 4, .head_size = 256, .context = 131072, .window = 512,
+     .theta = 1e6},
+    {"gemma4_text+experts", NULL, "gemma4", LLM_TIED | LLM_SLIDES | LLM_NO_HEAD_SIZE | LLM_EXPERTS | LLM_EXPERT_SIZE,
+     GEMMA4 " ffn_gate_inp ffn_gate_inp.scale ffn_gate_up_exps ffn_down_exps ffn_down_exps.scale pre_ffw_norm_2 "
+            "post_ffw_norm_1 post_ffw_norm_2",
+     MAYBE_GEMMA4, TANH, .rules = rules_of_gemma4, .heads = 8, .key_heads = 4, .head_size = 256, .context = 131072,
+     .window = 512, .theta = 1e6},
     {"phi3", "Phi3ForCausalLM", "phi3", LLM_HEADS_FILL | LLM_WINDOW_LOST,
      "attn_norm attn_qkv attn_output ffn_norm ffn_up ffn_down", "", SILU, .rules = rules_of_phi3, .context = 4096,
      .epsilon = 1e-5, .share = 1.0},

@@ -15,7 +15,7 @@ static bool is(const struct llm_family *family, const char *architecture)
 
 uint64_t vc_llm_rotated(const struct llm_sizes *sizes, const struct llm_rope *rope)
 {
-    return (uint64_t)((double)sizes->head_size * rope->share);
+    return sizes->full_head != 0 ? sizes->full_head : (uint64_t)((double)sizes->head_size * rope->share);
 }
 
 /* llama.cpp scales by the head size; gemma says another number, but in the largest models. */
@@ -37,6 +37,19 @@ static uint64_t window_of(const struct llm_config *config, const struct llm_fami
         return 0;
     }
     return vc_llm_count(config, "sliding_window", family->window);
+}
+
+struct llm_sizes vc_llm_layer_sizes(const struct llm_config *config, const struct llm_family *family,
+                                    const struct llm_sizes *sizes, uint64_t layer)
+{
+    struct llm_sizes own = *sizes;
+
+    if (sizes->full_head != 0 && !vc_llm_is_second(config, family, layer)) {
+        own.head_size = sizes->full_head;
+        own.key_heads = sizes->full_keys;
+    }
+    own.feed_forward *= sizes->wide && layer >= sizes->owners ? 2 : 1;
+    return own;
 }
 
 /* ---- checks ---- */
@@ -63,6 +76,22 @@ static bool is_every_fourth(const struct llm_config *config, uint64_t layers)
     return json_array_size(list) == layers;
 }
 
+/* llama.cpp takes keys and values of the last sliding and the last full layer that have some, from the two last ones.
+ */
+static enum vc_status check_gemma4(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
+                                   const struct llm_sizes *sizes)
+{
+    if (strcmp(vc_llm_word(config, "use_bidirectional_attention", ""), "all") == 0) {
+        return refuse_key(ctx, family, "use_bidirectional_attention", "is \"all\"");
+    }
+    if (sizes->owners < 2 || (sizes->owners < sizes->layers && (!vc_llm_is_second(config, family, sizes->owners - 2) ||
+                                                                vc_llm_is_second(config, family, sizes->owners - 1)))) {
+        return refuse_key(ctx, family, "num_kv_shared_layers",
+                          "leaves no sliding layer and a full one behind it in front of them");
+    }
+    return VC_OK;
+}
+
 static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
                                    const struct llm_sizes *sizes, const struct llm_rope *rope)
 {
@@ -79,6 +108,9 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *
     }
     if (sizes->value_units % sizes->key_units != 0) {
         return refuse_key(ctx, family, "linear_num_value_heads", "is no multiple of \"linear_num_key_heads\"");
+    }
+    if (is(family, "gemma4")) {
+        return check_gemma4(ctx, config, family, sizes);
     }
     if (is(family, "smollm3") && !is_every_fourth(config, sizes->layers)) {
         return refuse_key(ctx, family, "no_rope_layers", "is not every fourth layer");
@@ -160,14 +192,15 @@ const struct llm_key vc_llm_keys[] = {
     {".rope.freq_base", "rope_theta", LLM_THETA, .has_not = LLM_ENCODER},
     {".rope.dimension_count", "partial_rotary_factor|rotary_pct", LLM_ROTATED, .has_not = LLM_ENCODER},
     {".expert_count", "num_experts|num_local_experts", SIZE(experts), .has = LLM_EXPERTS,
-     OF("qwen2moe|qwen3moe|qwen35moe")},
+     OF("qwen2moe|qwen3moe|qwen35moe|gemma4")},
     {".expert_count", "num_local_experts|num_experts", SIZE(experts), .has = LLM_EXPERTS, OF("llama|gpt-oss")},
     {".expert_used_count", "num_experts_per_tok|top_k_experts", SIZE(experts_used), .has = LLM_EXPERTS},
     {".expert_feed_forward_length", "moe_intermediate_size|intermediate_size", SIZE(expert_size),
      .has = LLM_EXPERT_SIZE},
     {".attn_logit_softcapping", "attn_logit_softcapping", REAL(50.0), OF("gemma2")},
     {".final_logit_softcapping", "final_logit_softcapping", REAL(30.0), OF("gemma2")},
-    {".rope.freq_base_swa", "rope_local_base_freq", LLM_LOCAL_THETA, OF("gemma3")},
+    {".rope.freq_base_swa", "rope_local_base_freq", LLM_LOCAL_THETA, OF("gemma3|gemma4")},
+    {".final_logit_softcapping", "final_logit_softcapping", REAL(0.0), OF("gemma4")},
     {".final_logit_softcapping", "final_logit_softcapping", LLM_REAL_IF_SAID, OF("gemma3")},
     {".attention.scale", "attention_multiplier", REAL(1.0), OF("granite")},
     {".embedding_scale", "embedding_multiplier", REAL(1.0), OF("granite")},
@@ -209,11 +242,21 @@ static void put_key(const struct numbers *from, const struct llm_key *key, struc
     const struct llm_sizes *sizes = from->sizes;
     double epsilon = from->family->epsilon != 0 ? from->family->epsilon : 1e-6;
     bool unusual = sizes->head_size_given || sizes->head_size * sizes->heads != sizes->hidden;
+    bool listed = (key->field == offsetof(struct llm_sizes, key_heads) && sizes->full_keys != 0 &&
+                   sizes->full_keys != sizes->key_heads) ||
+                  (key->field == offsetof(struct llm_sizes, feed_forward) && sizes->wide);
 
     switch (key->source) {
     case LLM_SIZE:
     case LLM_HEAD_SIZE:
-        if (key->source == LLM_SIZE || unusual) {
+        if (listed) {
+            vc_llm_put_array(pairs, key->key, GGUF_I32, sizes->layers);
+            for (uint64_t i = 0; i < sizes->layers; i++) {
+                const struct llm_sizes own = vc_llm_layer_sizes(from->config, from->family, sizes, i);
+
+                vc_llm_element_u32(pairs, (uint32_t)vc_llm_size(&own, key));
+            }
+        } else if (key->source == LLM_SIZE || unusual) {
             vc_llm_put_u32(pairs, key->key, vc_llm_size(sizes, key));
         }
         break;
@@ -303,6 +346,9 @@ bool vc_llm_is_second(const struct llm_config *config, const struct llm_family *
     if ((family->flags & (LLM_SLIDES | LLM_RECURRENT)) == 0) {
         return false;
     }
+    if (is(family, "gemma4") && layer + 1 == vc_llm_count(config, "num_hidden_layers", 0)) {
+        return false; /* whatever the list says */
+    }
     if (types != NULL) {
         return type != NULL && strcmp(type, recurrent ? "linear_attention" : "sliding_attention") == 0;
     }
@@ -329,6 +375,17 @@ static enum vc_status put_kinds(struct vc_ctx *ctx, const struct llm_config *con
         vc_llm_element_u8(pairs, vc_llm_is_second(config, family, i));
     }
     return VC_OK;
+}
+
+static void put_gemma4(const struct llm_sizes *sizes, struct llm_pairs *pairs)
+{
+    vc_llm_put_u32(pairs, ".attention.shared_kv_layers", sizes->layers - sizes->owners);
+    vc_llm_put_u32(pairs, ".embedding_length_per_layer_input", sizes->input);
+    vc_llm_put_u32(pairs, ".attention.key_length", sizes->full_head);
+    vc_llm_put_u32(pairs, ".attention.value_length", sizes->full_head);
+    vc_llm_put_u32(pairs, ".attention.key_length_swa", sizes->head_size);
+    vc_llm_put_u32(pairs, ".attention.value_length_swa", sizes->head_size);
+    vc_llm_put_u32(pairs, ".rope.dimension_count_swa", sizes->head_size);
 }
 
 static void put_recurrent(const struct llm_config *config, const struct llm_sizes *sizes, const struct llm_rope *rope,
@@ -375,6 +432,9 @@ enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *conf
     if (strcmp(family->architecture, "mistral3") == 0) {
         vc_llm_put_f32(pairs, ".rope.scaling.yarn_log_multiplier", vc_llm_real_of(rope->block, "mscale_all_dim", 0.0));
         vc_llm_put_f32(pairs, ".attention.temperature_scale", vc_llm_real_of(rope->block, "llama_4_scaling_beta", 0.0));
+    }
+    if (is(family, "gemma4")) {
+        put_gemma4(sizes, pairs);
     }
     if ((family->flags & LLM_RECURRENT) != 0) {
         put_recurrent(config, sizes, rope, pairs);

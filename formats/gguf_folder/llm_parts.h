@@ -3,7 +3,7 @@
  *
  *     H hidden   q query heads x head size   k key heads x head size   d head size   F feed-forward   V vocabulary
  *     E experts  e feed-forward of an expert   s ... of the shared one   Q q + 2 k   G 2 F   P positions   T types
- *     A query heads   1 one   p 2 q
+ *     A query heads   1 one   p 2 q   g 2 e   I input of each layer   J I x layers
  *     of recurrent layers: u of a head   v value heads   i v x u   c 2 x key heads x u + i   L kernel */
 #ifndef VC_FORMATS_LLM_PARTS_H
 #define VC_FORMATS_LLM_PARTS_H
@@ -124,6 +124,9 @@ bool vc_llm_fits(const char *pattern, const char *name, int64_t *layer, int64_t 
 bool vc_llm_is_whole(const char *to);
 /* Whether a layer is of the second kind: it slides, or is recurrent. (llm_keys.c) */
 bool vc_llm_is_second(const struct llm_config *config, const struct llm_family *family, uint64_t layer);
+/* Sizes of a layer. (llm_keys.c) */
+struct llm_sizes vc_llm_layer_sizes(const struct llm_config *config, const struct llm_family *family,
+                                    const struct llm_sizes *sizes, uint64_t layer);
 
 /* ---- sizes and rotary embeddings ---- */
 
@@ -132,6 +135,10 @@ struct llm_sizes {
     uint64_t experts, experts_used, expert_size, shared_size;
     uint64_t types, skipped;                       /* skipped: positions in front of the first that a token has */
     uint64_t kernel, unit, key_units, value_units; /* of recurrent layers; unit: elements of a head */
+    uint64_t full_head, full_keys; /* head size and key heads of layers that do not slide; 0: those of all */
+    uint64_t input;                /* elements that each layer has of each token; 0: none */
+    uint64_t owners;               /* layers from this one on use keys and values of others */
+    bool wide;                     /* these have a feed-forward part of twice the size */
     bool head_size_given;
 };
 

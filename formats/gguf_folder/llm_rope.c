@@ -4,6 +4,7 @@
  *     linear     .rope.scaling.type "linear", .factor
  *     yarn       .rope.scaling.type "yarn", .factor, .original_context_length, .attn_factor where it is unusual
  *     llama3     rope_freqs.weight
+ *     proportional   rope_freqs.weight: 1, then 1e30 for what is not rotated
  *     longrope   rope_factors_long.weight, rope_factors_short.weight, .rope.scaling.attn_factor */
 #include "formats/gguf_folder/llm_parts.h"
 
@@ -144,6 +145,23 @@ static enum vc_status put_yarn(const struct scaling *s, struct vc_model *model)
     return VC_OK;
 }
 
+/* Gemma 4: the first of them are divided by the factor, the others do not turn. */
+static enum vc_status put_proportional(const struct scaling *s)
+{
+    bool plain = strcmp(s->rope->type, "default") == 0;
+    uint64_t turning_pairs = plain ? s->rotated / 2 : (uint64_t)(s->rope->share * (double)s->rotated / 2);
+    float *values;
+
+    if (strcmp(s->family->architecture, "gemma4") != 0 || (!plain && strcmp(s->rope->type, "proportional") != 0)) {
+        return refuse(s, "are not known to llama.cpp in such a model");
+    }
+    VC_CALL(make_values(s, &values));
+    for (uint64_t i = 0; i < s->rotated / 2; i++) {
+        values[i] = i < turning_pairs ? (float)s->factor : 1e30F;
+    }
+    return vc_llm_plan_add_values(s->ctx, s->plan, "rope_freqs.weight", values, s->rotated / 2);
+}
+
 /* "short_factor" or "long_factor" as a tensor. */
 static enum vc_status put_factors(const struct scaling *s, const char *key, const char *tensor)
 {
@@ -193,6 +211,9 @@ enum vc_status vc_llm_rope_put(struct vc_ctx *ctx, const struct llm_config *conf
     s.original = real(&s, original, vc_llm_real(config, original, (double)sizes->context));
     if (strcmp(family->architecture, "phi3") == 0) {
         vc_llm_put_u32(pairs, ".rope.scaling.original_context_length", (uint64_t)s.original);
+    }
+    if (strcmp(family->architecture, "gemma4") == 0) {
+        return put_proportional(&s);
     }
     if (strcmp(rope->type, "default") == 0) {
         return VC_OK;

@@ -136,7 +136,7 @@ static bool fits(const struct llm_rule *rule, const char *name, struct match *ma
 
 bool vc_llm_is_whole(const char *to)
 {
-    return vc_ends_in(to, ".weight") || vc_ends_in(to, ".bias") || vc_ends_in(to, ".ssm_a");
+    return vc_ends_in(to, ".weight") || vc_ends_in(to, ".bias") || vc_ends_in(to, ".scale") || vc_ends_in(to, ".ssm_a");
 }
 
 /* "blk.#.attn_q" -> "blk.12.attn_q.weight", in the arena. */
@@ -300,6 +300,12 @@ static uint64_t size_of(const struct llm_sizes *s, char letter)
         return (2 * s->key_units + s->value_units) * s->unit;
     case 'L':
         return s->kernel;
+    case 'g':
+        return 2 * s->expert_size;
+    case 'I':
+        return s->input;
+    case 'J':
+        return s->input * s->layers;
     default:
         return 1;
     }
@@ -516,9 +522,13 @@ static enum vc_status add_tensor(struct planning *p, const struct match *matches
                            .layer = matches[0].layer,
                            .from = p->source->tensors[matches[0].source].dtype,
                            .n_dims = bias ? 1 : (unsigned)strlen(rule->shape)};
+    struct llm_sizes sizes = *p->sizes;
 
+    if (t.layer >= 0) {
+        sizes = vc_llm_layer_sizes(p->config, p->family, p->sizes, (uint64_t)t.layer);
+    }
     for (unsigned d = 0; d < t.n_dims; d++) {
-        t.shape[d] = size_of(p->sizes, rule->shape[d]);
+        t.shape[d] = size_of(&sizes, rule->shape[d]);
     }
     if (n != 1 && (matches[0].expert < 0 || n != p->sizes->experts)) {
         return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: %zu tensors of the folder become it, expected %" PRIu64, t.name,
@@ -627,9 +637,32 @@ static enum vc_status check_asked(const struct planning *p, const struct llm_ten
                            p->source->tensors[t->pieces[0].source].name, t->name, p->family->architecture);
 }
 
+/* Gemma 4: layers have keys, and values beside them, or use those of other layers; and an input of their own. */
+static enum vc_status check_parts(const struct planning *p, uint64_t layer)
+{
+    char values[64];
+    bool own_values =
+        vc_llm_is_second(p->config, p->family, layer) || !vc_llm_flag(p->config, "attention_k_eq_v", false);
+
+    if (strcmp(p->family->architecture, "gemma4") != 0) {
+        return VC_OK;
+    }
+    (void)snprintf(values, sizeof values, "blk.%" PRIu64 ".attn_v.weight", layer);
+    if (!own_values && has_tensor(p->plan, (int64_t)layer, values)) {
+        return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: is there, and config.json says \"attention_k_eq_v\"", values);
+    }
+    if (layer < p->sizes->owners) {
+        VC_CALL(check_there(p, own_values ? "attn_k attn_k_norm attn_v" : "attn_k attn_k_norm", (int64_t)layer));
+    }
+    return p->sizes->input != 0 ? check_there(p, "inp_gate proj post_norm", (int64_t)layer) : VC_OK;
+}
+
 static enum vc_status check_whole(const struct planning *p)
 {
-    const char *whole = p->family->whole != NULL ? p->family->whole : "output_norm";
+    const char *whole = p->sizes->input != 0
+                            ? "output_norm per_layer_token_embd per_layer_model_proj per_layer_proj_norm"
+                        : p->family->whole != NULL ? p->family->whole
+                                                   : "output_norm";
     bool headless = (p->family->flags & LLM_ENCODER) != 0 || p->tied || p->bare;
     bool head = has_tensor(p->plan, -1, "output.weight");
 
@@ -643,6 +676,7 @@ static enum vc_status check_whole(const struct planning *p)
     for (uint64_t i = 0; i < p->sizes->layers; i++) {
         VC_CALL(check_there(p, p->family->layer, (int64_t)i));
         VC_CALL(check_there(p, of_kind(p, i), (int64_t)i));
+        VC_CALL(check_parts(p, i));
     }
     return VC_OK;
 }

@@ -140,6 +140,9 @@ static enum vc_status read_tokens(struct vocab *v)
     if (type != NULL && strcmp(type, "Unigram") == 0) {
         return vc_vocab_read_unigrams(v);
     }
+    if (strcmp(v->family->architecture, "gemma4") == 0 && merges) {
+        return vc_vocab_read_merged(v);
+    }
     path = vc_vocab_path(v, "tokenizer.model", &status);
     if (path == NULL && status == VC_OK) {
         path = vc_vocab_path(v, "spiece.model", &status);

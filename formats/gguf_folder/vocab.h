@@ -1,7 +1,8 @@
-/* vocab.h - the vocabulary of a folder as llama.cpp reads it from GGUF's metadata. It knows four kinds:
+/* vocab.h - the vocabulary of a folder as llama.cpp reads it from GGUF's metadata. It knows five kinds:
  *
  *     gpt2    byte-level BPE: tokenizer.json                    tokens, types, merges, and a name for how text is cut
  *     llama   SentencePiece's BPE: tokenizer.model, or tokenizer.json     tokens, types, scores
+ *     gemma4  the same: tokenizer.json                          tokens, types, scores, merges in place of the scores
  *     bert    WordPiece: tokenizer.json or vocab.txt            tokens, types
  *     t5      Unigram: tokenizer.json or spiece.model           tokens, types, scores, a table of characters
  *

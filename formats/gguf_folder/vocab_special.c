@@ -232,6 +232,7 @@ static void put_around(struct vocab *v, struct llm_pairs *pairs)
         a.begin = json_is_boolean(begin) ? json_is_true(begin) : strcmp(v->kind, "llama") == 0;
         a.end = json_is_boolean(end) ? json_is_true(end) : strcmp(v->kind, "t5") == 0;
     }
+    a.begin = a.begin || strcmp(v->kind, "gemma4") == 0; /* llama.cpp takes nothing else */
     put_ids(v, &a, pairs);
     vc_llm_put_bool(pairs, "tokenizer.ggml.add_bos_token", a.begin);
     vc_llm_put_bool(pairs, "tokenizer.ggml.add_eos_token", a.end);

@@ -150,13 +150,30 @@ GATED = [(a, "post_attention_norm" if b == "ffn_norm" else b, "pH" if b == "attn
 RECURRENT = [("input_layernorm", "attn_norm", "H"), ("post_attention_layernorm", "post_attention_norm", "H")] + [
     ("linear_attn." + a, b, c) for a, b, c in (
         ("in_proj_qkv", "attn_qkv", "cH"), ("in_proj_z", "attn_gate", "iH"), ("in_proj_a", "ssm_alpha", "vH"), ("in_proj_b", "ssm_beta", "vH"),
-        ("conv1d", "ssm_conv1d", "c1L"), ("A_log", "ssm_a", "v"), ("dt_bias", "ssm_dt.bias", "v"), ("norm", "ssm_norm", "u"), ("out_proj", "ssm_out", "Hi"))]
+        ("conv1d", "ssm_conv1d", "c1L"), ("A_log!", "ssm_a", "v"), ("dt_bias!", "ssm_dt.bias", "v"), ("norm", "ssm_norm", "u"), ("out_proj", "ssm_out", "Hi"))]
 SSM = {"ssm.conv_kernel": 3, "ssm.state_size": 4, "ssm.group_count": 2, "ssm.time_step_rank": 4, "ssm.inner_size": 16,
        "attention.recurrent_layers": [True, False], "full_attention_interval": 2, "rope.dimension_count": 2}
 LINEAR = {"linear_conv_kernel_dim": 3, "linear_key_head_dim": 4, "linear_value_head_dim": 4, "linear_num_key_heads": 2,
           "linear_num_value_heads": 4, "full_attention_interval": 2}
 
-# type: architecture, tensors of a layer, or of each in a tuple, what the configuration adds, pairs behind the architecture, what is special
+# Gemma 4: a layer that slides, and a full one, whose heads are larger, with values that are keys
+INPUT = [("per_layer_input_gate", "inp_gate", "IH"), ("per_layer_projection", "proj", "HI"), ("post_per_layer_input_norm", "post_norm", "H")]
+GEMMA4 = FOUR + NORMS + [("layer_scalar!", "layer_output_scale.weight", "1")]
+GEMMA4_MOE = GEMMA4 + [
+    ("router.proj", "ffn_gate_inp", "EH"), ("router.scale!", "ffn_gate_inp.scale", "H"), ("router.per_expert_scale!", "ffn_down_exps.scale", "E"),
+    ("experts.gate_up_proj!", "ffn_gate_up_exps.weight", "EgH"), ("experts.down_proj!", "ffn_down_exps.weight", "EHM"),
+    ("pre_feedforward_layernorm_2", "pre_ffw_norm_2", "H"), ("post_feedforward_layernorm_1", "post_ffw_norm_1", "H"),
+    ("post_feedforward_layernorm_2", "post_ffw_norm_2", "H")]
+PER_LAYER = [("model.embed_tokens_per_layer", "per_layer_token_embd", "VJ"), ("model.per_layer_model_projection", "per_layer_model_proj", "JH"),
+             ("model.per_layer_projection_norm", "per_layer_proj_norm", "I")]
+KINDS = {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 16, "hidden_activation": "gelu_pytorch_tanh",
+         "rope_parameters": {"sliding_attention": {"rope_type": "default", "rope_theta": 5000.0},
+                             "full_attention": {"rope_type": "proportional", "rope_theta": 20000.0, "partial_rotary_factor": 0.25}}}
+HEADS = {"attention.key_length": 16, "attention.value_length": 16, "attention.key_length_swa": D, "attention.value_length_swa": D,
+         "rope.dimension_count": 16, "rope.dimension_count_swa": D, "rope.freq_base_swa": 5000.0, "attention.sliding_window": 16,
+         "attention.sliding_window_pattern": [True, False], "attention.shared_kv_layers": 0}
+
+# type: architecture, tensors of a layer, or of each in a tuple (a name with "!" is whole), what the configuration adds, pairs behind the architecture, what is special
 FAMILIES = {
     "llama": ("llama", DENSE + BIASES, {}, {"rope.dimension_count": D, "attention.key_length": D}, "perm"),
     "mistral": ("llama", DENSE, {"sliding_window": None}, {}, "perm"),
@@ -181,6 +198,14 @@ FAMILIES = {
     "gemma3_text": ("gemma3", FOUR + NORMS, {"hidden_activation": "gelu_pytorch_tanh", "sliding_window": 16, "query_pre_attn_scalar": 2 * D,
                                              "sliding_window_pattern": 2, "rope_local_base_freq": 5000.0},
                     {"rope.freq_base_swa": 5000.0, "attention.sliding_window_pattern": [True, False]}, "plus tied factor"),
+    "gemma4_text": ("gemma4", (GEMMA4 + INPUT, [r for r in GEMMA4 + INPUT if "v_proj" not in r[0]]),
+                    {**KINDS, "global_head_dim": 16, "hidden_size_per_layer_input": 6, "attention_k_eq_v": True, "num_global_key_value_heads": 1},
+                    {**HEADS, "attention.head_count_kv": [K, 1], "embedding_length_per_layer_input": 6, "final_logit_softcapping": 0.0}, "tied two"),
+    "gemma4": ("gemma4", (GEMMA4_MOE, GEMMA4_MOE),
+               {**KINDS, "per_layer_config": {"1": {"head_dim": 16}}, "hidden_size_per_layer_input": 0, "enable_moe_block": True, "num_experts": E,
+                "top_k_experts": 2, "moe_intermediate_size": M, "final_logit_softcapping": 20.0},
+               {**HEADS, "expert_count": E, "expert_used_count": 2, "expert_feed_forward_length": M, "embedding_length_per_layer_input": 0,
+                "final_logit_softcapping": 20.0}, "tied two"),
     "phi3": ("phi3", PHI, {**FILL, "partial_rotary_factor": 2 / 3, "sliding_window": 16},
              {"rope.dimension_count": 4, "attention.sliding_window": 16, "rope.scaling.original_context_length": 64}, ""),
     "smollm3": ("smollm3", DENSE, {}, {}, "perm tied"),
@@ -203,7 +228,7 @@ FAMILIES = {
 
 def size(letter, d):
     return {"H": H, "F": F, "q": A * d, "k": K * d, "d": d, "V": V, "E": E, "M": M, "S": S, "Q": (A + 2 * K) * d, "G": 2 * F, "1": 1, "P": 64, "2": 2,
-            "p": 2 * A * d, "u": 4, "v": 4, "i": 16, "c": 32, "L": 3}[letter]
+            "p": 2 * A * d, "u": 4, "v": 4, "i": 16, "c": 32, "L": 3, "I": 6, "J": 6 * N, "g": 2 * M}[letter]
 
 
 def values(shape):
@@ -259,13 +284,20 @@ def make(kind):
                ("embeddings.LayerNorm", "token_embd_norm", "H")]
         add("embeddings.LayerNorm.bias", "token_embd_norm.bias", (H,), values((H,)))
         source["pooler.dense.weight"] = ((H, H), values((H, H)))
+    if kind == "gemma4_text":
+        top += PER_LAYER
+    if "two" in special:
+        wanted["rope_freqs.weight"] = ((8,), [1.0] * 2 + [f32(1e30)] * 6)
     for name, to, letters in top + ([] if "tied" in special or encoder else [("lm_head", "output", "VH")]):
         shape = tuple(size(c, d) for c in letters)
         add(name + ".weight", to + ".weight", shape, values(shape))
     for layer in range(N):
+        keys = config.get("num_global_key_value_heads", K) if layer == 1 else K
+        d = 16 if layer == 1 and "two" in special else d
         for name, to, letters in rules[layer] if isinstance(rules, tuple) else rules:
-            shape = tuple(size(c, d) for c in letters)
-            end = "" if name.endswith(("bias", "A_log")) else ".weight"
+            shape = tuple(keys * d if c == "k" else size(c, d) for c in letters)
+            end = "" if name.endswith(("bias", "!")) else ".weight"
+            name = name.rstrip("!")
             at, to = f"encoder.layer.{layer}.{name}{end}" if encoder else f"model.layers.{layer}.{name}{end}", f"blk.{layer}.{to}{end}"
             if "*" not in name:
                 add(at, to, shape, values(shape))
@@ -274,6 +306,7 @@ def make(kind):
             for i, part in enumerate(parts):
                 source[at.replace("*", str(i))] = (shape, part)
             wanted[to] = ((E, *shape), [v for part in parts for v in part])
+    d = config.get("head_dim", d)
     rms = {} if encoder else {"attention.head_count_kv": K, "attention.layer_norm_rms_epsilon": f32(1e-5), "rope.freq_base": 20000.0}
     pairs = {"block_count": N, "embedding_length": H, "feed_forward_length": F, "attention.head_count": A, "context_length": 64,
              "vocab_size": V, **rms, **pairs}
@@ -436,8 +469,8 @@ def pieces(trainer, normalizer):
     return body + b"\x12" + bytes([len(trainer)]) + trainer + b"\x1a" + bytes([len(normalizer)]) + normalizer
 
 
-def vocabulary(name, options=(), **files):
-    config, source, _, _ = make("qwen2")
+def vocabulary(name, options=(), kind="qwen2", **files):
+    config, source, _, _ = make(kind)
     folder(name, {**config, "eos_token_id": [5, 1]}, source, **files)
     made = convert(name, *options)
     return {k.removeprefix("tokenizer.ggml."): v for k, v in made[0].pairs.items()} if made else {}
@@ -487,6 +520,10 @@ def test_vocabularies():
     found = vocabulary("merged", tokenizer__json=merged)
     check(found.get("scores", [])[:7] == [-2, -2, -2, -2, -2, 0, -1] and found.get("token_type", [])[:3] == [2, 6, 1], "merged")
     check(found.get("add_space_prefix") is True, "merged: add_space_prefix")
+    merged["normalizer"] = {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}
+    found = vocabulary("pieces4", kind="gemma4_text", tokenizer__json=merged)
+    check((found.get("model"), found.get("merges"), found.get("add_space_prefix"), found.get("add_bos_token"),
+           found.get("token_type", [])[:3]) == ("gemma4", ["\u2581 a", "\u2581a b"], False, True, [2, 6, 1]), f"gemma4: {found}")
     words = {"model": {"type": "WordPiece", "vocab": {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "play": 4, "##ing": 5}},
              "normalizer": {"type": "BertNormalizer", "lowercase": False, "strip_accents": None}}
     special = {"cls_token": "[CLS]", "sep_token": "[SEP]"}
@@ -526,6 +563,19 @@ def test_refusals():
     refused("heads", "\"head_dim\" times the heads", change={"head_dim": 8})
     refused("experts", "\"norm_topk_prob\" is false", "qwen3_moe", change={"norm_topk_prob": False})
     refused("experts of qwen2", "\"norm_topk_prob\" is true", "qwen2_moe", change={"norm_topk_prob": True})
+    refused("both ways of all", "\"use_bidirectional_attention\" is \"all\"", "gemma4_text", change={"use_bidirectional_attention": "all"})
+    refused("shared keys", "\"num_kv_shared_layers\" leaves no", "gemma4_text", change={"num_kv_shared_layers": 1})
+    refused("shared all", "\"num_kv_shared_layers\" leaves no", "gemma4_text", change={"num_kv_shared_layers": 9})
+    refused("values", "becomes 'blk.1.attn_v.weight'", "gemma4_text", change={"attention_k_eq_v": False}, tensors={
+        "model.layers.1.self_attn.k_proj.weight": ((2 * 16, H), [1.0] * 32 * H)})
+    refused("values are keys", "says \"attention_k_eq_v\"", "gemma4_text",
+            tensors={"model.layers.1.self_attn.v_proj.weight": ((16, H), [1.0] * 16 * H)})
+    refused("inputs", "becomes 'blk.0.inp_gate.weight'", "gemma4_text", tensors={"model.layers.0.per_layer_input_gate.weight": None})
+    refused("no inputs", "its shape is", "gemma4_text", change={"hidden_size_per_layer_input": 0})
+    refused("table", "becomes 'per_layer_token_embd.weight'", "gemma4_text", tensors={"model.embed_tokens_per_layer.weight": None})
+    refused("full heads", "cannot share 3 key heads", "gemma4_text", change={"num_global_key_value_heads": 3})
+    refused("no heads", "\"global_head_dim\", key heads", "gemma4_text", change={"global_head_dim": 0})
+    refused("stretched", "of type 'linear'", "gemma4_text", change={"rope_parameters": {"rope_type": "linear", "factor": 2.0}})
     refused("value heads", "\"linear_value_head_dim\" is not", "qwen3_5_text", change={"linear_value_head_dim": 8})
     refused("shared heads", "is no multiple of", "qwen3_5_text", change={"linear_num_value_heads": 3})
     refused("recurrent", "has no 'blk.0.attn_gate.weight' in", "qwen3_5_text", change={"layer_types": ["full_attention"] * 2})
@@ -665,6 +715,31 @@ def test_gpt_oss():
     check(rc == 3 and not os.path.exists("no.gguf"), f"blocks without scales: {err}")
 
 
+def test_shared():
+    """Layers that use keys and values of others have none, and may have a feed-forward part of twice the size."""
+    config, source, _, _ = make("gemma4_text")
+    tensors = {n: t for n, t in source.items() if "per_layer" not in n or "layers" in n}
+    for layer in range(2 * N):
+        for name, (shape, _) in source.items():
+            if name.startswith(f"model.layers.{layer % 2}.") and (layer < 2 or not any(x in name for x in ("k_proj", "v_proj", "k_norm"))):
+                twice = layer >= 2 and "mlp" in name
+                shape = tuple(2 * F if twice and s == F else s for s in shape)
+                tensors[f"model.layers.{layer}." + name[15:]] = (shape, values(shape))
+    for name, shape in (("embed_tokens_per_layer", (V, 24)), ("per_layer_model_projection", (24, H)), ("per_layer_projection_norm", (6,))):
+        tensors[f"model.{name}.weight"] = (shape, values(shape))
+    config.update(num_hidden_layers=4, num_kv_shared_layers=2, use_double_wide_mlp=True, layer_types=KINDS["layer_types"] * 2,
+                  rope_parameters=None, rope_theta=None, num_global_key_value_heads=None)
+    tensors["model.layers.1.self_attn.k_proj.weight"] = ((2 * 16, H), values((2 * 16, H)))
+    folder("shared", config, tensors)
+    made = convert("shared", "--no-vocab")
+    if made:
+        pairs = {k[7:]: v for k, v in made[0].pairs.items()}
+        check(pairs["feed_forward_length"] == [F, F, 2 * F, 2 * F] and pairs["attention.shared_kv_layers"] == 2, f"shared: {pairs}")
+        check((pairs["attention.head_count_kv"], pairs["rope.freq_base"], pairs["rope.freq_base_swa"]) == (K, 1e6, 1e4), f"shared: {pairs}")
+        check(made[0].tensors["blk.3.ffn_up.weight"][0] == (2 * F, H) and "blk.2.attn_k.weight" not in made[0].tensors, "shared: tensors")
+        check(made[0].tensors["rope_freqs.weight"] == ((8,), 0, [1.0] * 2 + [f32(1e30)] * 6), "shared: rope_freqs")
+
+
 def test_notes():
     config, source, _, _ = make("qwen2")
     folder("window", {**config, "use_sliding_window": True, "sliding_window": 32}, source)
@@ -719,4 +794,4 @@ def test_families():
 
 
 if __name__ == "__main__":
-    main(test_families, test_forms, test_rope, test_vocabularies, test_refusals, test_notes, test_pooling, test_gpt_oss, test_statistics)
+    main(test_families, test_forms, test_rope, test_vocabularies, test_refusals, test_notes, test_pooling, test_gpt_oss, test_shared, test_statistics)
