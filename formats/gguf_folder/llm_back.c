@@ -8,6 +8,7 @@
 #include "formats/gguf_folder/llm_back.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,6 +98,87 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
     return VC_OK;
 }
 
+/* Adds a tensor; its name is `from` with the number of the layer. */
+static enum vc_status add_one(struct llm_back *b, struct llm_plan *plan, const char *from, const char *rest,
+                              struct llm_tensor *to)
+{
+    to->name = make_name(b, plan->arena, from, to->layer, 0, rest);
+    VC_CALL_ALLOC(to->name);
+    VC_CALL(VC_GROW(b->ctx, VC_TAG_NAMES, plan->tensors, plan->capacity, plan->n + 1));
+    plan->tensors[plan->n++] = *to;
+    return VC_OK;
+}
+
+/* Experts of gpt_oss: rows of the gate and of the other part take turns, and become columns; rows of blocks of MXFP4
+ * stay rows, with codes and scales in tensors of their own. up: VC_NO_TENSOR for a matrix that stands alone. */
+static enum vc_status add_turned(struct llm_back *b, struct llm_plan *plan, size_t gate, size_t up, int64_t layer,
+                                 const struct llm_sizes *sizes)
+{
+    const struct vc_tensor *t = &b->source->tensors[gate];
+    const struct vc_tensor *other = &b->source->tensors[up != VC_NO_TENSOR ? up : gate];
+    const char *from = up != VC_NO_TENSOR ? "layers.#.mlp.experts.gate_up_proj" : "layers.#.mlp.experts.down_proj";
+    size_t turns = up != VC_NO_TENSOR ? 2 : 1;
+    bool bias = t->n_dims == 2;
+    bool blocks = t->dtype == VC_DTYPE_MXFP4;
+    uint64_t columns = t->n_dims == 3 ? t->shape[2] : 1;
+    struct llm_tensor to = {.layer = layer,
+                            .from = t->dtype,
+                            .dtype = blocks ? VC_DTYPE_U8 : t->dtype,
+                            .step = 1,
+                            .scale = 1.0F,
+                            .joined = turns == 2,
+                            .n_dims = t->n_dims,
+                            .n_pieces = turns * (size_t)sizes->experts};
+    struct llm_piece *pieces;
+
+    if ((!bias && t->n_dims != 3) || t->shape[0] != sizes->experts || t->n_elems == 0 || other->dtype != t->dtype ||
+        other->n_dims != t->n_dims || memcmp(other->shape, t->shape, t->n_dims * sizeof *t->shape) != 0 ||
+        !(vc_dtype_is_float(t->dtype) || (blocks && !bias && columns % 32 == 0))) {
+        return vc_fail(b->ctx, VC_E_UNSUPPORTED,
+                       "%s: expected matrices of all experts, of gate and up alike, in floats or MXFP4 (vcompress "
+                       "dequantize makes a GGUF file of floats first)",
+                       t->name);
+    }
+    pieces = vc_arena_alloc(b->ctx, plan->arena, to.n_pieces * sizeof *pieces);
+    VC_CALL_ALLOC(pieces);
+    for (size_t i = 0; i < to.n_pieces; i++) {
+        pieces[i] = (struct llm_piece){.source = i % turns == 0 ? gate : up, .first = i / turns * t->shape[1]};
+    }
+    to.pieces = pieces;
+    to.shape[0] = sizes->experts;
+    if (blocks) {
+        to.shape[1] = to.piece_rows = turns * t->shape[1];
+        to.shape[2] = to.row_elems = columns / 32;
+        to.shape[3] = 16;
+        VC_CALL(add_one(b, plan, from, "_scales", &to));
+        to.n_dims = 4;
+        return add_one(b, plan, from, "_blocks", &to);
+    }
+    to.shape[1] = to.piece_rows = to.columns = columns;
+    to.shape[bias ? 1 : 2] = to.row_elems = turns * t->shape[1];
+    return add_one(b, plan, from, bias ? "_bias" : "", &to);
+}
+
+/* Whether the tensor is one of such experts; *up: what goes with a gate; *skip: it goes with one. */
+static enum vc_status find_turned(const struct llm_back *b, const char *name, int64_t *layer, size_t *up, bool *turned)
+{
+    int64_t expert;
+    const char *rest;
+    char other[96];
+
+    *up = VC_NO_TENSOR;
+    *turned = strcmp(b->family->architecture, "gpt-oss") == 0 &&
+              (vc_llm_fits("blk.#.ffn_down_exps.weight", name, layer, &expert, &rest) ||
+               vc_llm_fits("blk.#.ffn_up_exps.", name, layer, &expert, &rest) ||
+               vc_llm_fits("blk.#.ffn_gate_exps.", name, layer, &expert, &rest));
+    if (*turned && strstr(name, "_gate_") != NULL) {
+        (void)snprintf(other, sizeof other, "blk.%lld.ffn_up_exps.%.20s", (long long)*layer, rest);
+        *up = vc_model_find(b->source, other);
+        return *up != VC_NO_TENSOR ? VC_OK : vc_fail(b->ctx, VC_E_UNSUPPORTED, "%s: there is no '%s'", name, other);
+    }
+    return VC_OK;
+}
+
 /* The rule that leads to that name from a tensor that is all of it, or an expert of it. NULL: none. */
 static const struct llm_rule *find_rule(const struct llm_rule *rules, const char *name, int64_t *layer,
                                         const char **rest)
@@ -120,8 +202,16 @@ static enum vc_status plan_tensors(struct llm_back *b, const struct llm_sizes *s
         const char *name = b->source->tensors[i].name;
         int64_t layer = -1;
         const char *rest;
-        const struct llm_rule *rule = find_rule(b->family->rules, name, &layer, &rest);
+        size_t up;
+        bool turned;
+        const struct llm_rule *rule;
 
+        VC_CALL(find_turned(b, name, &layer, &up, &turned));
+        if (turned && layer < (int64_t)sizes->layers) {
+            VC_CALL(strstr(name, "_up_") != NULL ? VC_OK : add_turned(b, plan, i, up, layer, sizes));
+            continue;
+        }
+        rule = find_rule(b->family->rules, name, &layer, &rest);
         rule = rule != NULL ? rule : find_rule(vc_llm_rules, name, &layer, &rest);
         if (strncmp(name, "rope_f", 6) == 0) {
             continue; /* which config.json says: the way there makes it again */

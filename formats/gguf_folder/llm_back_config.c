@@ -217,6 +217,14 @@ static enum vc_status make_longrope(struct llm_back *b, double original, json_t 
     return read_factors(b, "rope_factors_long.weight", longer);
 }
 
+/* The number of a key, or another. */
+static json_t *number(const struct llm_back *b, const char *name, double otherwise)
+{
+    const json_t *found = vc_back_find(b, name);
+
+    return real(json_is_number(found) ? json_number_value(found) : otherwise);
+}
+
 static enum vc_status make_keyed(struct llm_back *b, const char *type, json_int_t original, json_t **out)
 {
     bool yarn = strcmp(type, "yarn") == 0;
@@ -229,6 +237,16 @@ static enum vc_status make_keyed(struct llm_back *b, const char *type, json_int_
     *out = json_pack("{s:s, s:o, s:o*, s:o*}", "rope_type", type, "factor", real(factor), ORIGINAL,
                      yarn ? json_integer(original) : NULL, "attention_factor",
                      yarn ? attention_factor(b, usual, usual) : NULL);
+    if (strcmp(b->family->architecture, "gpt-oss") == 0) {
+        vc_back_set(b, *out, "truncate", json_false()); /* of all such models; llama.cpp rounds */
+    }
+    if (strcmp(b->family->architecture, "mistral3") == 0) {
+        vc_back_set(b, *out, "beta_fast", number(b, ".rope.scaling.yarn_beta_fast", 32.0));
+        vc_back_set(b, *out, "beta_slow", number(b, ".rope.scaling.yarn_beta_slow", 1.0));
+        vc_back_set(b, *out, "mscale", json_real(1.0)); /* what llama.cpp takes for granted */
+        vc_back_set(b, *out, "mscale_all_dim", number(b, ".rope.scaling.yarn_log_multiplier", 0.0));
+        vc_back_set(b, *out, "llama_4_scaling_beta", number(b, ".attention.temperature_scale", 0.0));
+    }
     return VC_OK;
 }
 
@@ -263,10 +281,10 @@ static enum vc_status set_windows(struct llm_back *b)
     const json_t *pattern = vc_back_find(b, ".attention.sliding_window_pattern");
     json_int_t window = json_integer_value(vc_back_find(b, ".attention.sliding_window"));
     json_int_t layers = said(b, "num_hidden_layers");
-    json_int_t period = json_is_integer(pattern)   ? json_integer_value(pattern)
-                        : strcmp(a, "gemma2") == 0 ? 2
-                        : strcmp(a, "gemma3") == 0 ? 6
-                                                   : 4;
+    json_int_t period = json_is_integer(pattern)                                ? json_integer_value(pattern)
+                        : strcmp(a, "gemma2") == 0 || strcmp(a, "gpt-oss") == 0 ? 2
+                        : strcmp(a, "gemma3") == 0                              ? 6
+                                                                                : 4;
     json_t *list = json_array();
 
     vc_back_set(b, b->config, "sliding_window", json_integer(window));
@@ -337,6 +355,7 @@ static const char *most_common_type(const struct llm_back *b)
 
 enum vc_status vc_back_config(struct llm_back *b)
 {
+    size_t gate = vc_model_find(b->source, "blk.0.ffn_gate_exps.weight");
     enum vc_status status = VC_OK;
 
     b->config = json_pack("{s:[s], s:o}", "architectures", b->family->class_name, "model_type",
@@ -346,6 +365,13 @@ enum vc_status vc_back_config(struct llm_back *b)
     }
     VC_TRY((b->family->flags & LLM_SLIDES) != 0 ? set_windows(b) : VC_OK);
     VC_TRY(set_scaling(b));
+    if (gate != VC_NO_TENSOR && b->source->tensors[gate].dtype == VC_DTYPE_MXFP4 &&
+        strcmp(b->family->architecture, "gpt-oss") == 0) {
+        vc_back_set(b, b->config, "quantization_config",
+                    json_pack("{s:s, s:[s, s, s, s]}", "quant_method", "mxfp4", "modules_to_not_convert",
+                              "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens",
+                              "lm_head"));
+    }
     b->failed =
         json_object_update_new(b->config, make_family(b)) != 0 ||
         json_object_update_new(b->config, json_pack("{s:s*, s:o, s:o, s:o}", "torch_dtype", most_common_type(b),

@@ -176,13 +176,14 @@ struct llm_tensor {
     int64_t layer; /* -1: of the whole model */
     enum vc_dtype dtype, from;
     unsigned n_dims;
-    uint64_t shape[3];
+    uint64_t shape[4];
     uint64_t row_elems;  /* 1 where there is one dimension; a unit of columns where they have another order */
     uint64_t piece_rows; /* of each piece */
     struct llm_order order;
     uint64_t step;    /* rows of the source from one to the next: 1, or 2 where every other one is of this tensor */
     uint64_t columns; /* of the source's matrix whose columns the rows are; 0: they are its rows */
     uint64_t column;  /* the first of them */
+    bool joined;      /* columns take turns: of a piece, and of the one behind it */
     size_t scales;    /* of blocks: the source's tensor with their scales */
     float add, scale; /* of a value: ((float)value + add) * scale; 0 and 1: as it is */
     bool logarithm;   /* of a value: -exp(value) */

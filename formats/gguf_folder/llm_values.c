@@ -96,11 +96,11 @@ static enum vc_status read_turned(struct vc_ctx *ctx, const struct vc_model *sou
     size_t size = vc_dtype_size(t->dtype);
 
     for (uint64_t column = begin; column < end; column++) {
-        uint64_t first = (piece->first + column) * t->columns + t->column + r * t->step;
+        const struct llm_piece *of = piece + (t->joined ? column % 2 : 0);
+        uint64_t first = (of->first + column / (t->joined ? 2 : 1)) * t->columns + t->column + r * t->step;
         size_t n = (rows - 1) * (size_t)t->step + 1;
 
-        VC_CALL(
-            vc_source_read_any(ctx, source, piece->source, VC_FORM_VALUES, first * from_size, buffer, n * from_size));
+        VC_CALL(vc_source_read_any(ctx, source, of->source, VC_FORM_VALUES, first * from_size, buffer, n * from_size));
         for (size_t i = 0; i < rows; i++) {
             unsigned char *at = to + (i * (size_t)(end - begin) + (size_t)(column - begin)) * size;
             const unsigned char *p = buffer + i * (size_t)t->step * from_size;
@@ -177,6 +177,39 @@ static enum vc_status read_blocks(struct vc_ctx *ctx, const struct vc_model *sou
     return VC_OK;
 }
 
+/* On the way back: bytes from number `at` on of the codes of blocks, 16 each, or of their scales. */
+static enum vc_status read_codes(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *t,
+                                 uint64_t at, unsigned char *to, uint64_t n)
+{
+    size_t each = t->n_dims == 4 ? 16 : 1;
+    size_t turns = t->joined ? 2 : 1;
+    unsigned char blocks[ROW_BLOCKS * MXFP4_BYTES];
+
+    while (n != 0) {
+        uint64_t block = at / each;
+        uint64_t row = block / t->row_elems;
+        const struct llm_piece *piece = &t->pieces[row / t->piece_rows * turns + row % turns];
+        uint64_t first = (piece->first + row % t->piece_rows / turns) * t->row_elems + block % t->row_elems;
+        size_t part = (size_t)vc_min_u64(t->row_elems - block % t->row_elems, ROW_BLOCKS);
+        uint64_t end = vc_min_u64(n, (uint64_t)part * each - at % each);
+
+        part = (size_t)((at % each + end + each - 1) / each);
+        VC_CALL(vc_source_read_any(ctx, source, piece->source, VC_FORM_VALUES, first * MXFP4_BYTES, blocks,
+                                   part * MXFP4_BYTES));
+        for (uint64_t i = at % each; i < at % each + end; i++) {
+            const unsigned char *codes = blocks + i / each * MXFP4_BYTES + 1;
+            unsigned j = (unsigned)(i % 8) * 2; /* elements 2i and 2i + 1 of the block are in one half of two bytes */
+
+            *to++ = (unsigned char)(each == 1      ? codes[-1]
+                                    : i % each < 8 ? (codes[j] & 15U) | (codes[j + 1] & 15U) << 4
+                                                   : codes[j] >> 4 | (codes[j + 1] & 0xf0U));
+        }
+        at += end;
+        n -= end;
+    }
+    return VC_OK;
+}
+
 /* size: of an element, or of a block that stays as it is. */
 static enum vc_status read_source(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *t,
                                   size_t size, uint64_t at, unsigned char *to, uint64_t n)
@@ -185,7 +218,7 @@ static enum vc_status read_source(struct vc_ctx *ctx, const struct vc_model *sou
     bool as_is = t->dtype == t->from && t->scale == 1.0F && t->add == 0.0F && !t->logarithm;
 
     while (n != 0) {
-        const struct llm_piece *piece = &t->pieces[at / piece_elems];
+        const struct llm_piece *piece = &t->pieces[at / piece_elems * (t->joined ? 2 : 1)];
         uint64_t in_piece = at % piece_elems;
         uint64_t column = in_piece % t->row_elems;
         uint64_t row = piece->first + source_row(&t->order, in_piece / t->row_elems);
@@ -216,6 +249,9 @@ enum vc_status vc_llm_values_read(struct vc_ctx *ctx, const struct vc_model *sou
     }
     if (tensor->dtype == VC_DTYPE_MXFP4 && tensor->from != tensor->dtype) {
         return read_blocks(ctx, source, tensor, offset / size, to, n_bytes / size);
+    }
+    if (tensor->dtype == VC_DTYPE_U8 && tensor->from == VC_DTYPE_MXFP4) {
+        return read_codes(ctx, source, tensor, offset, to, n_bytes);
     }
     if (tensor->values == NULL) {
         return read_source(ctx, source, tensor, size, offset / size, to, n_bytes / size);

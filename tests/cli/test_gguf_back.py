@@ -9,10 +9,10 @@ import os
 import shutil
 import struct
 
-from test_gguf_folder import (FAMILIES, M, WRONG, Gguf, bytes_json, check, convert, count, folder, main, make, piece, pieces, read,
+from test_gguf_folder import (FAMILIES, M, WRONG, Gguf, bytes_json, check, convert, count, folder, gpt_oss, main, make, piece, pieces, read,
                               run, vocabulary, write)
 
-BACK = set(FAMILIES) - {"ministral3", "bert", "roberta", "qwen3_5_text", "qwen3_5_moe", "gemma4_text", "gemma4"}
+BACK = set(FAMILIES) - {"bert", "roberta", "qwen3_5_text", "qwen3_5_moe", "gemma4_text", "gemma4"}
 
 
 def read_folder(path):
@@ -162,6 +162,31 @@ def test_back_vocabularies():
     refused_back("unknown", "'tokenizer.ggml.scores'", first.replace(b"tokenizer.ggml.scores", b"tokenizer.ggml.scorez"))
 
 
+def raw(path):
+    data = read(path + "/model.safetensors")
+    n, = struct.unpack_from("<Q", data)
+    return {name: (e["dtype"], e["shape"], data[8 + n + e["data_offsets"][0]:8 + n + e["data_offsets"][1]])
+            for name, e in json.loads(data[8:8 + n]).items() if name != "__metadata__"}
+
+
+def test_back_gpt_oss():
+    """Experts are joined and turned, and blocks of MXFP4 become codes and scales again; parts of both, too."""
+    gpt_oss()
+    for name in ("oss", "blocks"):
+        convert(name, "--no-vocab")
+        shutil.rmtree(name + ".back", ignore_errors=True)
+        for options in ([], ["--threads", "1", "--max-memory", "16MiB"]):
+            rc, _, err = run("convert", "out.gguf", "-o", name + ".back/", "-q", "--no-vocab", "--force", *options)
+            check(rc == 0 and raw(name + ".back") == raw(name), f"{name}: back: {err}")
+        config = json.loads(read(name + ".back/config.json"))
+        check((config["architectures"], "quantization_config" in config) == (["GptOssForCausalLM"], name == "blocks"), f"{name}: back: {config}")
+        data = read("out.gguf")
+        convert(name + ".back", "--no-vocab")
+        check(read("out.gguf") == data, f"{name}: back: it leads to another GGUF file")
+    refused_back("no gate", "expected matrices of all experts", change_pair(data, "gpt-oss.expert_count", struct.pack("<I", 2)), "--no-vocab")
+    refused_back("no up", "there is no 'blk.0.ffn_up_exps.weight'", data.replace(b"blk.0.ffn_up_exps.weight", b"blk.0.ffn_xx_exps.weight"))
+
+
 def test_families():
     for kind in FAMILIES:
         config, source, _, _ = make(kind)
@@ -171,4 +196,4 @@ def test_families():
 
 
 if __name__ == "__main__":
-    main(test_families, test_back, test_back_vocabularies)
+    main(test_families, test_back, test_back_vocabularies, test_back_gpt_oss)

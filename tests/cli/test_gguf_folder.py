@@ -637,8 +637,8 @@ def test_pooling():
     check(rc == 3 and "is no folder beside it" in err, f"pooling: {err}")
 
 
-def test_gpt_oss():
-    """Experts whose rows are columns, every other one of the gate; and blocks of MXFP4, which keep their bits."""
+def gpt_oss():
+    """Folders "oss", of floats, and "blocks", of MXFP4. Returns the tensors of the first, codes and scales, and the file of the second."""
     f, h = 5, 32
     config, source, _, _ = make("qwen2")
     source = {n: (tuple(h if s == H else s for s in shape), values([h if s == H else s for s in shape])) for n, (shape, _) in source.items()}
@@ -656,21 +656,6 @@ def test_gpt_oss():
     config.update({"model_type": "gpt_oss", "hidden_size": h, "intermediate_size": f, "head_dim": D, "num_local_experts": E,
                    "num_experts_per_tok": 2, "sliding_window": 16})
     folder("oss", config, source)
-    made = convert("oss", "--no-vocab")
-    if made is None:
-        return
-    file = made[0]
-    joined, down = source["model.layers.1.mlp.experts.gate_up_proj"][1], source["model.layers.1.mlp.experts.down_proj"][1]
-    for name, odd in (("gate", 0), ("up", 1)):
-        wanted = [joined[(e * h + column) * 2 * f + 2 * r + odd] for e in range(E) for r in range(f) for column in range(h)]
-        check(file.tensors[f"blk.1.ffn_{name}_exps.weight"] == ((E, f, h), 0, wanted), f"gpt_oss: {name}")
-        wanted = source["model.layers.1.mlp.experts.gate_up_proj_bias"][1][odd::2]
-        check(file.tensors[f"blk.1.ffn_{name}_exps.bias"] == ((E, f), 0, wanted), f"gpt_oss: bias of {name}")
-    wanted = [down[(e * f + column) * h + r] for e in range(E) for r in range(h) for column in range(f)]
-    check(file.tensors["blk.1.ffn_down_exps.weight"] == ((E, h, f), 0, wanted), "gpt_oss: down")
-    check(file.tensors["blk.0.attn_sinks.weight"][:2] == ((A,), 0), "gpt_oss: sinks")
-    check(file.pairs["gpt-oss.attention.sliding_window_pattern"] == [True, False], "gpt_oss: windows")
-    check(file.pairs["gpt-oss.expert_feed_forward_length"] == f, "gpt_oss: size of experts")
     header, data, blocks = {}, b"", {}
 
     def add(name, kind, shape, blob):
@@ -694,6 +679,29 @@ def test_gpt_oss():
     folder("blocks", config, None)
     text = json.dumps(header).encode()
     write("blocks/model.safetensors", struct.pack("<Q", len(text)) + text + data)
+    return source, blocks, header, data
+
+
+def test_gpt_oss():
+    """Experts whose rows are columns, every other one of the gate; and blocks of MXFP4, which keep their bits."""
+    f, h = 5, 32
+    source, blocks, header, data = gpt_oss()
+    rows = {"gate_up_proj": 64, "down_proj": h}
+    made = convert("oss", "--no-vocab")
+    if made is None:
+        return
+    file = made[0]
+    joined, down = source["model.layers.1.mlp.experts.gate_up_proj"][1], source["model.layers.1.mlp.experts.down_proj"][1]
+    for name, odd in (("gate", 0), ("up", 1)):
+        wanted = [joined[(e * h + column) * 2 * f + 2 * r + odd] for e in range(E) for r in range(f) for column in range(h)]
+        check(file.tensors[f"blk.1.ffn_{name}_exps.weight"] == ((E, f, h), 0, wanted), f"gpt_oss: {name}")
+        wanted = source["model.layers.1.mlp.experts.gate_up_proj_bias"][1][odd::2]
+        check(file.tensors[f"blk.1.ffn_{name}_exps.bias"] == ((E, f), 0, wanted), f"gpt_oss: bias of {name}")
+    wanted = [down[(e * f + column) * h + r] for e in range(E) for r in range(h) for column in range(f)]
+    check(file.tensors["blk.1.ffn_down_exps.weight"] == ((E, h, f), 0, wanted), "gpt_oss: down")
+    check(file.tensors["blk.0.attn_sinks.weight"][:2] == ((A,), 0), "gpt_oss: sinks")
+    check(file.pairs["gpt-oss.attention.sliding_window_pattern"] == [True, False], "gpt_oss: windows")
+    check(file.pairs["gpt-oss.expert_feed_forward_length"] == f, "gpt_oss: size of experts")
     made = convert("blocks", "--no-vocab")
     if made is None:
         return
