@@ -120,6 +120,11 @@ static enum vc_status put_yarn(const struct scaling *s, struct vc_model *model)
     if (strcmp(s->family->architecture, "mistral3") == 0) { /* has keys of its own */
         vc_llm_put_f32(s->pairs, ".rope.scaling.yarn_beta_fast", fast);
         vc_llm_put_f32(s->pairs, ".rope.scaling.yarn_beta_slow", slow);
+        usual /= scale_all != 0 && s->factor > 1 ? 1.0 + 0.1 * scale_all * vc_log_f64(s->factor) : 1.0;
+        if ((float)attention != (float)usual) {
+            return refuse(s,
+                          "need \"mscale\" 1 where there is an \"mscale_all_dim\", which llama.cpp takes for granted");
+        }
         attention = usual;
         other_ramp = freqs = false;
     }

@@ -587,6 +587,7 @@ def test_refusals():
     refused("cap", "\"attn_logit_softcapping\"", "gemma2", change={"attn_logit_softcapping": None})
     refused("both ways", "\"use_bidirectional_attention\"", "gemma3_text", change={"use_bidirectional_attention": True})
     refused("no yarn", "\"rope_type\" is not yarn", "ministral3", change={"rope_parameters": {"rope_theta": 1e4}})
+    refused("scale of yarn", "need \"mscale\" 1", "ministral3", change={"rope_parameters": {**YARN, "mscale": 0.5}})
     refused("decoder", "\"is_decoder\" is true", "bert", change={"is_decoder": True})
     refused("rope", "of type 'wave' are not known", change={"rope_scaling": {"type": "wave", "factor": 2.0}})
     refused("llama3 of qwen2", "of type 'llama3'", change={"rope_scaling": {"type": "llama3", "factor": 2.0}})
