@@ -151,28 +151,34 @@ static void pack_block(unsigned char scale, const unsigned char *from, unsigned 
     }
 }
 
-/* Blocks from number `at` on. */
+/* Bytes of blocks from number `at` on: a writer copies parts of blocks, too. */
 static enum vc_status read_blocks(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *t,
                                   uint64_t at, unsigned char *to, uint64_t n)
 {
     uint64_t in_row = t->row_elems / MXFP4_ELEMS;
     unsigned char codes[ROW_BLOCKS * 16];
     unsigned char scales[ROW_BLOCKS];
+    unsigned char blocks[ROW_BLOCKS * MXFP4_BYTES];
 
     while (n != 0) {
-        uint64_t row = at / in_row;
+        uint64_t block = at / MXFP4_BYTES;
+        size_t skipped = (size_t)(at % MXFP4_BYTES);
+        uint64_t row = block / in_row;
         const struct llm_piece *piece = &t->pieces[row / t->piece_rows];
-        uint64_t first = (piece->first + row % t->piece_rows * t->step) * in_row + at % in_row;
-        size_t part = (size_t)vc_min_u64(vc_min_u64(n, in_row - at % in_row), ROW_BLOCKS);
+        uint64_t first = (piece->first + row % t->piece_rows * t->step) * in_row + block % in_row;
+        size_t part = (size_t)vc_min_u64(in_row - block % in_row, ROW_BLOCKS);
+        size_t taken = (size_t)vc_min_u64(n, part * MXFP4_BYTES - skipped);
 
+        part = (skipped + taken + MXFP4_BYTES - 1) / MXFP4_BYTES;
         VC_CALL(vc_source_read_any(ctx, source, piece->source, VC_FORM_VALUES, first * 16, codes, part * 16));
         VC_CALL(vc_source_read_any(ctx, source, t->scales, VC_FORM_VALUES, first, scales, part));
         for (size_t i = 0; i < part; i++) {
-            pack_block(scales[i], codes + i * 16, to + i * MXFP4_BYTES);
+            pack_block(scales[i], codes + i * 16, blocks + i * MXFP4_BYTES);
         }
-        at += part;
-        to += part * MXFP4_BYTES;
-        n -= part;
+        memcpy(to, blocks + skipped, taken);
+        at += taken;
+        to += taken;
+        n -= taken;
     }
     return VC_OK;
 }
@@ -243,12 +249,12 @@ enum vc_status vc_llm_values_read(struct vc_ctx *ctx, const struct vc_model *sou
     size_t size;
     unsigned char *to = dst;
 
+    if (tensor->dtype == VC_DTYPE_MXFP4 && tensor->from != tensor->dtype) {
+        return read_blocks(ctx, source, tensor, offset, to, n_bytes);
+    }
     vc_dtype_block(tensor->dtype, &block, &size);
     if (offset % size != 0 || n_bytes % size != 0) {
         return vc_fail(ctx, VC_E_INTERNAL, "%s: a read of parts of elements", tensor->name);
-    }
-    if (tensor->dtype == VC_DTYPE_MXFP4 && tensor->from != tensor->dtype) {
-        return read_blocks(ctx, source, tensor, offset / size, to, n_bytes / size);
     }
     if (tensor->dtype == VC_DTYPE_U8 && tensor->from == VC_DTYPE_MXFP4) {
         return read_codes(ctx, source, tensor, offset, to, n_bytes);
