@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """test_gguf_back.py PROGRAM - a GGUF model of llama.cpp's becomes a folder of Hugging Face again.
 
-The folders of test_gguf_folder.py go to GGUF and back: tensors have the bits that they had, config.json says what it said, and
+The folders of gguf_folders.py go to GGUF and back: tensors have the bits that they had, config.json says what it said, and
 the way there leads to the same file again. Then rotary embeddings, vocabularies, the other commands, and each refusal, after
 which nothing may be written. Standard library only."""
 import json
@@ -9,8 +9,8 @@ import os
 import shutil
 import struct
 
-from test_gguf_folder import (FAMILIES, M, RANDOM, WRONG, Gguf, bytes_json, check, convert, count, folder, gpt_oss, main, make, piece, pieces, read,
-                              run, vocabulary, write)
+from gguf_folders import FAMILIES, M, RANDOM, WRONG, Gguf, check, convert, count, folder, gpt_oss, make, read, run, write
+from test_gguf_folder import bytes_json, main, piece, pieces, vocabulary
 
 BACK = set(FAMILIES) - {"bert", "roberta", "qwen3_5_text", "qwen3_5_moe", "gemma4_text", "gemma4"}
 
