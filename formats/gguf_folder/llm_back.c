@@ -53,13 +53,16 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
     bool row = rule->shape[0] == '1' && t->n_dims == 1; /* a matrix of one row, which llama.cpp's converter flattens */
     bool heads = (b->family->flags & LLM_PERMUTES) != 0 &&
                  (strncmp(tail, "attn_q.", 7) == 0 || strncmp(tail, "attn_k.", 7) == 0);
-    bool less_one = (b->family->flags & LLM_PLUS_ONE) != 0 && vc_ends_in(tail, "norm.weight");
+    bool less_one = vc_llm_has_one_more(b->family, tail);
+    bool logarithm = rule->form == LLM_LOGARITHM;
+    bool rows = (heads || rule->rows >= LLM_HEADS) && t->n_dims == 1; /* of one element each */
     unsigned begin = experts ? 1 : 0;
     struct llm_tensor to = {.layer = layer,
                             .from = t->dtype,
-                            .dtype = less_one ? VC_DTYPE_F32 : t->dtype,
+                            .dtype = less_one || logarithm ? VC_DTYPE_F32 : t->dtype,
                             .step = 1,
                             .scale = 1.0F,
+                            .function = logarithm ? LLM_LOG_OF_MINUS : LLM_LINEAR,
                             .n_pieces = 1};
     size_t block;
     size_t size;
@@ -71,8 +74,12 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
         return vc_fail(b->ctx, VC_E_UNSUPPORTED, "%s: expected %s", t->name,
                        experts ? "the matrices of all experts" : "1 to 3 dimensions");
     }
-    if ((less_one || (heads && t->n_dims == 1)) && !vc_dtype_is_float(t->dtype)) {
-        return vc_fail(b->ctx, VC_E_UNSUPPORTED, "%s: has type %s, expected f32", t->name, vc_dtype_name(t->dtype));
+    if ((less_one || logarithm || rows || rule->form == LLM_CHANNELS ||
+         (rule->rows == LLM_HEAD_COLUMNS && sizes->unit % block != 0)) &&
+        !vc_dtype_is_float(t->dtype)) {
+        return vc_fail(b->ctx, VC_E_UNSUPPORTED,
+                       "%s: has type %s, expected floats (vcompress dequantize makes a GGUF file of floats)", t->name,
+                       vc_dtype_name(t->dtype));
     }
     to.add = less_one ? -1.0F : 0.0F;
     if (heads) {
@@ -83,8 +90,19 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
         to.shape[d - begin + row] = t->shape[d];
     }
     to.n_dims = t->n_dims - begin + row;
-    to.row_elems = heads && t->n_dims == 1 ? 1 : t->shape[t->n_dims - 1] / block;
+    to.row_elems = rows ? 1 : t->shape[t->n_dims - 1] / block;
     to.piece_rows = to.row_elems != 0 ? t->n_elems / (experts ? sizes->experts : 1) / block / to.row_elems : 0;
+    if (rule->form == LLM_CHANNELS) {
+        to.shape[to.n_dims] = to.shape[to.n_dims - 1];
+        to.shape[to.n_dims++ - 1] = 1;
+    }
+    if (rule->rows >= LLM_HEADS && sizes->value_units != sizes->key_units) {
+        uint64_t elems = to.row_elems;
+
+        vc_llm_order_heads(sizes, rule, &to);
+        to.order = (struct llm_order){to.order.first, to.order.unit, to.order.each, to.order.groups};
+        to.row_elems = rule->rows == LLM_HEAD_COLUMNS ? sizes->unit / block : elems;
+    }
     for (uint64_t i = 0; i < (experts ? sizes->experts : 1); i++) {
         to.name = make_name(b, plan->arena, rule->from, layer, i, rest);
         VC_CALL_ALLOC(to.name);
@@ -111,7 +129,7 @@ static enum vc_status add_one(struct llm_back *b, struct llm_plan *plan, const c
 
 /* Experts of gpt_oss: rows of the gate and of the other part take turns, and become columns; rows of blocks of MXFP4
  * stay rows, with codes and scales in tensors of their own. up: VC_NO_TENSOR for a matrix that stands alone. */
-static enum vc_status add_turned(struct llm_back *b, struct llm_plan *plan, size_t gate, size_t up, int64_t layer,
+static enum vc_status add_joined(struct llm_back *b, struct llm_plan *plan, size_t gate, size_t up, int64_t layer,
                                  const struct llm_sizes *sizes)
 {
     const struct vc_tensor *t = &b->source->tensors[gate];
@@ -160,18 +178,18 @@ static enum vc_status add_turned(struct llm_back *b, struct llm_plan *plan, size
 }
 
 /* Whether the tensor is one of such experts; *up: what goes with a gate; *skip: it goes with one. */
-static enum vc_status find_turned(const struct llm_back *b, const char *name, int64_t *layer, size_t *up, bool *turned)
+static enum vc_status find_joined(const struct llm_back *b, const char *name, int64_t *layer, size_t *up, bool *joined)
 {
     int64_t expert;
     const char *rest;
     char other[96];
 
     *up = VC_NO_TENSOR;
-    *turned = strcmp(b->family->architecture, "gpt-oss") == 0 &&
+    *joined = strcmp(b->family->architecture, "gpt-oss") == 0 &&
               (vc_llm_fits("blk.#.ffn_down_exps.weight", name, layer, &expert, &rest) ||
                vc_llm_fits("blk.#.ffn_up_exps.", name, layer, &expert, &rest) ||
                vc_llm_fits("blk.#.ffn_gate_exps.", name, layer, &expert, &rest));
-    if (*turned && strstr(name, "_gate_") != NULL) {
+    if (*joined && strstr(name, "_gate_") != NULL) {
         (void)snprintf(other, sizeof other, "blk.%lld.ffn_up_exps.%.20s", (long long)*layer, rest);
         *up = vc_model_find(b->source, other);
         return *up != VC_NO_TENSOR ? VC_OK : vc_fail(b->ctx, VC_E_UNSUPPORTED, "%s: there is no '%s'", name, other);
@@ -186,7 +204,8 @@ static const struct llm_rule *find_rule(const struct llm_rule *rules, const char
     for (; rules != NULL && rules->from != NULL; rules++) {
         int64_t expert;
 
-        if (rules->to != NULL && rules->rows == LLM_ALL && rules->form == LLM_STRAIGHT &&
+        if (rules->to != NULL && (rules->rows == LLM_ALL || rules->rows >= LLM_HEADS) &&
+            (rules->form == LLM_STRAIGHT || rules->form >= LLM_CHANNELS) &&
             vc_llm_fits(rules->to, name, layer, &expert, rest) &&
             (vc_llm_is_whole(rules->to) ? (*rest)[0] == '\0'
                                         : strcmp(*rest, ".weight") == 0 || strcmp(*rest, ".bias") == 0)) {
@@ -203,12 +222,12 @@ static enum vc_status plan_tensors(struct llm_back *b, const struct llm_sizes *s
         int64_t layer = -1;
         const char *rest;
         size_t up;
-        bool turned;
+        bool joined;
         const struct llm_rule *rule;
 
-        VC_CALL(find_turned(b, name, &layer, &up, &turned));
-        if (turned && layer < (int64_t)sizes->layers) {
-            VC_CALL(strstr(name, "_up_") != NULL ? VC_OK : add_turned(b, plan, i, up, layer, sizes));
+        VC_CALL(find_joined(b, name, &layer, &up, &joined));
+        if (joined && layer < (int64_t)sizes->layers) {
+            VC_CALL(strstr(name, "_up_") != NULL ? VC_OK : add_joined(b, plan, i, up, layer, sizes));
             continue;
         }
         rule = find_rule(b->family->rules, name, &layer, &rest);

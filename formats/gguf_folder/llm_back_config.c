@@ -87,6 +87,8 @@ static json_int_t default_of(const struct llm_back *b, const struct llm_key *key
                ? (json_int_t)b->source->tensors[embedding].shape[0]
            : key->field == offsetof(struct llm_sizes, key_heads) && key->source == LLM_SIZE
                ? said(b, "num_attention_heads")
+           : key->field == offsetof(struct llm_sizes, feed_forward) && key->source == LLM_SIZE
+               ? json_integer_value(vc_back_find(b, ".expert_feed_forward_length")) /* no layer is without experts */
                : 0;
 }
 
@@ -250,6 +252,12 @@ static enum vc_status make_keyed(struct llm_back *b, const char *type, json_int_
     return VC_OK;
 }
 
+/* Pairs of a head that a dimension of a picture turns. */
+static json_int_t section(const struct llm_back *b, size_t i)
+{
+    return json_integer_value(json_array_get(vc_back_find(b, ".rope.dimension_sections"), i));
+}
+
 static enum vc_status set_scaling(struct llm_back *b)
 {
     const char *type = vc_back_text(b, ".rope.scaling.type");
@@ -263,6 +271,13 @@ static enum vc_status set_scaling(struct llm_back *b)
     if (strcmp(b->family->architecture, "phi3") == 0) {
         vc_back_set(b, b->config, ORIGINAL, json_integer(original));
     }
+    if (!keyed && (b->family->flags & LLM_RECURRENT) != 0) {
+        vc_back_set(b, b->config, "linear_value_head_dim", json_integer(said(b, "linear_key_head_dim")));
+        vc_back_set(b, b->config, "rope_scaling",
+                    json_pack("{s:s, s:b, s:[I, I, I]}", "rope_type", "default", "mrope_interleaved", 1,
+                              "mrope_section", section(b, 0), section(b, 1), section(b, 2)));
+        return VC_OK;
+    }
     if (keyed || longer || has_tensor(b, "rope_freqs.weight")) {
         status = keyed    ? make_keyed(b, type, original, &scaling)
                  : longer ? make_longrope(b, (double)original, &scaling)
@@ -274,12 +289,15 @@ static enum vc_status set_scaling(struct llm_back *b)
 
 /* ---- the rest ---- */
 
-/* The layers that slide: a list, a period, or what llama.cpp takes where the file has neither. */
-static enum vc_status set_windows(struct llm_back *b)
+/* The layers that slide, or are recurrent: a list, a period, or what llama.cpp takes where the file has neither. */
+static enum vc_status set_kinds(struct llm_back *b)
 {
     const char *a = b->family->architecture;
-    const json_t *pattern = vc_back_find(b, ".attention.sliding_window_pattern");
-    json_int_t window = json_integer_value(vc_back_find(b, ".attention.sliding_window"));
+    bool recurrent = (b->family->flags & LLM_RECURRENT) != 0;
+    const char *key = recurrent ? ".attention.recurrent_layers" : ".attention.sliding_window";
+    const json_t *pattern = vc_back_find(b, recurrent ? key : ".attention.sliding_window_pattern");
+    const json_t *interval = vc_back_find(b, ".full_attention_interval");
+    json_int_t window = recurrent ? 1 : json_integer_value(vc_back_find(b, ".attention.sliding_window"));
     json_int_t layers = said(b, "num_hidden_layers");
     json_int_t period = json_is_integer(pattern)                                ? json_integer_value(pattern)
                         : strcmp(a, "gemma2") == 0 || strcmp(a, "gpt-oss") == 0 ? 2
@@ -287,16 +305,20 @@ static enum vc_status set_windows(struct llm_back *b)
                                                                                 : 4;
     json_t *list = json_array();
 
-    vc_back_set(b, b->config, "sliding_window", json_integer(window));
+    period = recurrent && json_is_integer(interval) ? json_integer_value(interval) : period;
+    vc_back_set(b, b->config, recurrent ? "full_attention_interval" : "sliding_window",
+                json_integer(recurrent ? period : window));
     vc_back_set(b, b->config, "layer_types", list);
     if (window <= 0 || window > INT32_MAX || period <= 0 || layers > INT16_MAX ||
         (json_is_array(pattern) && json_array_size(pattern) != (size_t)layers)) {
-        return refuse(b, ".attention.sliding_window", "expected a number of tokens, and a pattern for all layers");
+        return refuse(b, key, "expected a number of tokens, and a pattern for all layers");
     }
     for (json_int_t i = 0; i < layers; i++) {
         bool slides = json_is_array(pattern) ? json_is_true(json_array_get(pattern, (size_t)i)) : (i + 1) % period != 0;
 
-        (void)json_array_append_new(list, json_string(slides ? "sliding_attention" : "full_attention"));
+        (void)json_array_append_new(list, json_string(!slides     ? "full_attention"
+                                                      : recurrent ? "linear_attention"
+                                                                  : "sliding_attention"));
     }
     return VC_OK;
 }
@@ -363,7 +385,7 @@ enum vc_status vc_back_config(struct llm_back *b)
     for (const struct llm_key *key = vc_llm_keys; key->names != NULL; key++) {
         VC_TRY(vc_llm_knows_key(b->family, key) && (b->family->flags & key->has_not) == 0 ? take_row(b, key) : VC_OK);
     }
-    VC_TRY((b->family->flags & LLM_SLIDES) != 0 ? set_windows(b) : VC_OK);
+    VC_TRY((b->family->flags & (LLM_SLIDES | LLM_RECURRENT)) != 0 ? set_kinds(b) : VC_OK);
     VC_TRY(set_scaling(b));
     if (gate != VC_NO_TENSOR && b->source->tensors[gate].dtype == VC_DTYPE_MXFP4 &&
         strcmp(b->family->architecture, "gpt-oss") == 0) {

@@ -169,6 +169,9 @@ struct llm_order {
     uint64_t first, unit, groups, each;
 };
 
+/* Of a value: none beside add and scale; -exp(value); log(-value). */
+enum llm_function { LLM_LINEAR, LLM_MINUS_EXP, LLM_LOG_OF_MINUS };
+
 /* A tensor of the GGUF model, or on the way back of the folder, whose elements may be blocks. Its rows are those of all
  * pieces, one after the other. */
 struct llm_tensor {
@@ -186,7 +189,7 @@ struct llm_tensor {
     bool joined;      /* columns take turns: of a piece, and of the one behind it */
     size_t scales;    /* of blocks: the source's tensor with their scales */
     float add, scale; /* of a value: ((float)value + add) * scale; 0 and 1: as it is */
-    bool logarithm;   /* of a value: -exp(value) */
+    enum llm_function function;
     size_t n_pieces;
     const struct llm_piece *pieces;
     const float *values; /* not the source's: these; else NULL */
@@ -204,6 +207,10 @@ void vc_llm_plan_release(struct vc_ctx *ctx, struct llm_plan *plan);
 enum vc_status vc_llm_tensors_plan(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_config *config,
                                    const struct llm_family *family, struct llm_sizes *sizes, bool any_type,
                                    struct vc_model *model, struct llm_plan *plan);
+/* Whether such a tensor has 1 more in llama.cpp than in transformers; tail: "attn_norm.weight". */
+bool vc_llm_has_one_more(const struct llm_family *family, const char *tail);
+/* The order of the value heads of a recurrent layer, where they are in another one in llama.cpp; `to` has its rows. */
+void vc_llm_order_heads(const struct llm_sizes *sizes, const struct llm_rule *rule, struct llm_tensor *to);
 /* Adds a tensor of one dimension whose values are in the arena. */
 enum vc_status vc_llm_plan_add_values(struct vc_ctx *ctx, struct llm_plan *plan, const char *name, const float *values,
                                       uint64_t n);

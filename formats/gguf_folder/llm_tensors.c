@@ -432,8 +432,14 @@ static enum vc_status find_scales(const struct planning *p, size_t blocks, struc
     return VC_OK;
 }
 
+bool vc_llm_has_one_more(const struct llm_family *family, const char *tail)
+{
+    return (family->flags & LLM_PLUS_ONE) != 0 && vc_ends_in(tail, "norm.weight") &&
+           strcmp(tail, "ssm_norm.weight") != 0;
+}
+
 /* The order of value heads: llama.cpp has the first of each key head, then the second of each. */
-static void set_order(const struct llm_sizes *s, const struct llm_rule *rule, struct llm_tensor *to)
+void vc_llm_order_heads(const struct llm_sizes *s, const struct llm_rule *rule, struct llm_tensor *to)
 {
     struct llm_order *order = &to->order;
 
@@ -461,9 +467,7 @@ static void set_values(const struct planning *p, const char *tail, struct llm_te
     if ((flags & LLM_PERMUTES) != 0 && (queries || keys)) {
         to->order = (struct llm_order){.unit = 1, .groups = 2, .each = p->sizes->head_size / 2};
     }
-    to->add = (flags & LLM_PLUS_ONE) != 0 && vc_ends_in(tail, "norm.weight") && strcmp(tail, "ssm_norm.weight") != 0
-                  ? 1.0F
-                  : 0.0F;
+    to->add = vc_llm_has_one_more(p->family, tail) ? 1.0F : 0.0F;
     to->scale = 1.0F;
     if (factor != 1.0 && (norms_queries ? strcmp(tail, "attn_q_norm.weight") == 0 : queries)) {
         to->scale = (float)factor;
@@ -542,8 +546,8 @@ static enum vc_status add_tensor(struct planning *p, const struct match *matches
     }
     VC_CALL(set_rows(p, matches, n, &t));
     set_values(p, tail, &t);
-    set_order(p->sizes, rule, &t);
-    t.logarithm = rule->form == LLM_LOGARITHM;
+    vc_llm_order_heads(p->sizes, rule, &t);
+    t.function = rule->form == LLM_LOGARITHM ? LLM_MINUS_EXP : LLM_LINEAR;
     p->plan->tensors[p->plan->n++] = t;
     return VC_OK;
 }

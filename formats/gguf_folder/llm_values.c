@@ -52,7 +52,7 @@ static enum vc_status convert(struct vc_ctx *ctx, const struct vc_model *source,
 {
     unsigned char buffer[PIECE_ELEMS * 4];
     size_t size = vc_dtype_size(t->from);
-    bool plain = t->scale == 1.0F && t->add == 0.0F && !t->logarithm;
+    bool plain = t->scale == 1.0F && t->add == 0.0F && t->function == LLM_LINEAR;
 
     while (n != 0) {
         size_t part = (size_t)vc_min_u64(n, PIECE_ELEMS);
@@ -62,7 +62,10 @@ static enum vc_status convert(struct vc_ctx *ctx, const struct vc_model *source,
             float x = element(t->from, buffer + i * size);
             uint32_t bits;
 
-            x = plain ? x : t->logarithm ? (float)-vc_exp_f64((double)x) : (x + t->add) * t->scale;
+            x = plain                          ? x
+                : t->function == LLM_LINEAR    ? (x + t->add) * t->scale
+                : t->function == LLM_MINUS_EXP ? (float)-vc_exp_f64((double)x)
+                                               : (float)vc_log_f64(-(double)x);
             memcpy(&bits, &x, sizeof bits);
             vc_put_le32(to + 4 * i, bits);
         }
@@ -221,7 +224,7 @@ static enum vc_status read_source(struct vc_ctx *ctx, const struct vc_model *sou
                                   size_t size, uint64_t at, unsigned char *to, uint64_t n)
 {
     uint64_t piece_elems = t->piece_rows * t->row_elems;
-    bool as_is = t->dtype == t->from && t->scale == 1.0F && t->add == 0.0F && !t->logarithm;
+    bool as_is = t->dtype == t->from && t->scale == 1.0F && t->add == 0.0F && t->function == LLM_LINEAR;
 
     while (n != 0) {
         const struct llm_piece *piece = &t->pieces[at / piece_elems * (t->joined ? 2 : 1)];
