@@ -1,8 +1,8 @@
 /* llm_back.c - the way back: a GGUF model of llama.cpp's as a folder of transformers.
  *
- *     blk.0.attn_q.weight        model.layers.0.self_attn.q_proj.weight        rows 0 2 1 3 of a head of llama -> 0 1 2
- * 3 blk.0.ffn_up_exps.weight   model.layers.0.mlp.experts.7.up_proj.weight   matrix 7 of it metadata, vocabulary
- * config.json, tokenizer.json, ...              in memory: vc_infolder_make
+ *     blk.0.attn_q.weight      model.layers.0.self_attn.q_proj.weight        rows 0 2 1 3 of a head become 0 1 2 3
+ *     blk.0.ffn_up_exps.weight model.layers.0.mlp.experts.7.up_proj.weight   matrix 7 of it
+ *     metadata, vocabulary     config.json, tokenizer.json, ...              in memory: vc_infolder_make
  *
  * Values are read by llm_values.c, of blocks too. */
 #include "formats/gguf_folder/llm_back.h"
