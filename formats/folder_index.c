@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "formats/formats.h"
+#include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/infolder.h"
 #include "formats/huggingface/weight_index.h"
 #include "formats/io/numbered_name.h"
@@ -27,6 +28,19 @@ static enum vc_status check_count(struct vc_ctx *ctx, const struct vc_infolder *
         }
     }
     return VC_OK;
+}
+
+/* Workers did without the files of others: the last of them has written config.json. */
+static enum vc_status check_config(struct vc_ctx *ctx, const struct vc_infolder *folder)
+{
+    for (size_t i = 0; i < vc_infolder_carried_count(folder); i++) {
+        if (strcmp(vc_infolder_carried(folder, i)->name, VC_HF_CONFIG_NAME) == 0) {
+            return VC_OK;
+        }
+    }
+    return vc_fail(ctx, VC_E_UNSUPPORTED,
+                   "has no config.json: no worker has found the headers of all other files in .shard-headers, because "
+                   "some ran at the same time; run one of them again");
 }
 
 /* The name of the index: x.safetensors.index.json where the files are called x-00001-of-00003.safetensors, else the
@@ -113,8 +127,9 @@ static enum vc_status open_all(struct vc_ctx *ctx, const char *path, struct vc_m
     model->folder = folder;
     model->close_folder = vc_infolder_close;
     VC_CALL(check_count(ctx, folder));
-    VC_CALL(vc_safetensors_open_folder(ctx, model));
-    return vc_safetensors_check_job(ctx, model->self);
+    VC_CALL(vc_safetensors_open_folder(ctx, NULL, model));
+    VC_CALL(vc_safetensors_check_job(ctx, model->self));
+    return vc_safetensors_has_kept(vc_infolder_path(folder)) ? check_config(ctx, folder) : VC_OK;
 }
 
 enum vc_status vc_index_write(struct vc_ctx *ctx, const char *path, struct vc_index_summary *out)
@@ -131,6 +146,7 @@ enum vc_status vc_index_write(struct vc_ctx *ctx, const char *path, struct vc_in
     VC_TRY(name_index(ctx, model->folder, &name));
     VC_TRY(make_text(ctx, model, &text, out));
     VC_TRY(write_text(ctx, model->folder, name, &text));
+    vc_safetensors_remove_kept(vc_infolder_path(model->folder));
     (void)snprintf(out->name, sizeof out->name, "%s", name);
 out:
     vc_text_release(&text);

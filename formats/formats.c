@@ -598,7 +598,7 @@ static enum vc_status open_folder(struct vc_ctx *ctx, const struct vc_open_optio
         status = vc_bin_folder_open(ctx, options, model);
     } else {
         vc_model_set_format(model, &vc_format_safetensors);
-        status = vc_safetensors_open_folder(ctx, model);
+        status = vc_safetensors_open_folder(ctx, options, model);
         status = status == VC_OK ? note_other_bin(ctx, model) : status;
     }
     status = status == VC_OK ? note_odd(ctx, folder, model) : status;
@@ -697,6 +697,10 @@ static enum vc_status wrap(struct vc_ctx *ctx, const struct vc_open_options *opt
     bool fits = back;
     enum vc_status status = VC_OK;
 
+    VC_TRY(!options->as_gguf ? VC_OK
+                             : vc_model_need_all(ctx, source,
+                                                 "a GGUF file is made of all files of the folder (which may be "
+                                                 "made smaller first)"));
     VC_TRY(options->as_gguf ? vc_gguf_folder_fits(ctx, source, &fits) : VC_OK);
     if (!fits) {
         return VC_OK;

@@ -35,6 +35,7 @@ enum vc_status vc_graph_from_program(const struct vc_graph_source *source, struc
     enum vc_status status = VC_OK;
 
     *out = NULL;
+    VC_CALL(vc_model_need_all(source->ctx, source->model, "what the model computes takes all tensors"));
     if (build == NULL) {
         return vc_fail(
             source->ctx, VC_E_UNSUPPORTED,

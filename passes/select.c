@@ -112,6 +112,11 @@ static bool matches_any(const char *glob, const struct vc_model *model)
             return true;
         }
     }
+    for (size_t i = 0; i < model->n_unseen; i++) {
+        if (vc_glob_match(glob, model->unseen[i].name)) {
+            return true;
+        }
+    }
     return false;
 }
 

@@ -145,6 +145,7 @@ static enum vc_status check_model(struct vc_ctx *ctx, const struct vc_plan *plan
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "is a pipeline of several models, whose configurations stay; leave out layers of one of them");
     }
+    VC_CALL(vc_model_need_all(ctx, plan->model, "the numbers of layers need all files"));
     while (i < plan->n_items && (plan->model->tensors[i].role != VC_ROLE_OPTIMIZER || plan->items[i].dropped)) {
         i++;
     }

@@ -77,6 +77,7 @@ enum vc_status vc_prune_share(struct vc_ctx *ctx, struct vc_prune *p, const stru
     uint64_t total = 0;
     uint64_t most = 0;
 
+    VC_CALL(vc_model_need_all(ctx, plan->model, "one threshold for all tensors, unlike one for each, needs all files"));
     if (sort_shared(ctx, p, plan) != VC_OK) {
         return ctx->status;
     }

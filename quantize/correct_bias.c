@@ -2,6 +2,7 @@
  * planned. */
 #include "quantize/correct_bias.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/model/program.h"
@@ -29,6 +30,30 @@ static enum vc_status correct_apply(struct vc_ctx *ctx, struct vc_step *step, co
 }
 
 static const struct vc_step_ops correct_ops = {.apply = correct_apply};
+
+/* A bias here is corrected by what its weight loses, wherever that lies. */
+static enum vc_status check_absent(struct vc_ctx *ctx, const struct vc_plan *plan)
+{
+    static const char bias[] = ".bias";
+    static const char weight[] = ".weight";
+    char name[512];
+
+    for (size_t i = 0; plan->model->absent != NULL && i < plan->n_items; i++) {
+        const char *own = plan->model->tensors[i].name;
+        int n = (int)strlen(own) - (int)(sizeof bias - 1);
+
+        if (!plan->items[i].in_other_shard && n >= 0 && strcmp(own + n, bias) == 0 &&
+            (size_t)snprintf(name, sizeof name, "%.*s%s", n, own, weight) < sizeof name &&
+            vc_model_absent(plan->model, name) != NULL) {
+            return vc_fail(
+                ctx, VC_E_UNSUPPORTED,
+                "%s: %s corrects it by the error of %s, which lies in %s, and that file is not there: put it "
+                "beside this one",
+                own, vc_option(ctx, "calibration"), name, vc_model_absent(plan->model, name));
+        }
+    }
+    return VC_OK;
+}
 
 /* Whether the weight and the bias are of one layer alone. Exporters of ONNX give layers whose biases are equal one
  * tensor; other programs name no tensors of layers. */
@@ -65,6 +90,7 @@ enum vc_status vc_correct_biases(struct vc_ctx *ctx, struct vc_plan *plan, const
     struct vc_program program = {.kind = VC_PROGRAM_NONE};
     const char *glob = NULL;
 
+    VC_CALL(options->calibration != NULL ? check_absent(ctx, plan) : VC_OK);
     VC_CALL(options->calibration != NULL ? vc_model_program(ctx, plan->model, plan->arena, &program) : VC_OK);
     for (size_t i = 0; options->calibration != NULL && i < plan->n_items; i++) {
         struct vc_item *weight = vc_plan_item(plan, i);

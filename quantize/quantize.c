@@ -448,13 +448,14 @@ static enum vc_status check_all_here(struct vc_ctx *ctx, const struct quantize *
     while (i < plan->n_items && !plan->items[i].in_other_shard) {
         i++;
     }
-    return i == plan->n_items ? VC_OK
-                              : vc_fail(ctx, VC_E_UNSUPPORTED, "%s needs all weights; it cannot be combined with %s",
-                                        vc_option(ctx, q->aim.bpw > 0.0         ? "aim_bpw"
-                                                       : q->aim.loss > 0.0      ? "aim_loss"
-                                                       : q->aim.file_bytes != 0 ? "aim_bytes"
-                                                                                : "aim_sqnr_db"),
-                                        vc_option(ctx, "shard"));
+    return i == plan->n_items && plan->model->absent == NULL
+               ? VC_OK
+               : vc_fail(ctx, VC_E_UNSUPPORTED, "%s needs all weights; it cannot be combined with %s, as a scheme can",
+                         vc_option(ctx, q->aim.bpw > 0.0         ? "aim_bpw"
+                                        : q->aim.loss > 0.0      ? "aim_loss"
+                                        : q->aim.file_bytes != 0 ? "aim_bytes"
+                                                                 : "aim_sqnr_db"),
+                         vc_option(ctx, "shard"));
 }
 
 static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan)

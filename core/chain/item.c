@@ -306,7 +306,7 @@ bool vc_item_calibrates(const struct vc_item *item)
     size_t k = vc_item_calibrate_step(item);
 
     return k < item->chain->n_steps &&
-           (!vc_item_is_idle(item) || (item->in_other_shard && item->chain->steps[k]->calibrate_all));
+           (!vc_item_is_idle(item) || (item->in_other_shard && !item->absent && item->chain->steps[k]->calibrate_all));
 }
 
 enum vc_status vc_part_load(struct vc_ctx *ctx, const struct vc_item *item, const struct vc_part_desc *part, void *dst)

@@ -175,10 +175,11 @@ struct vc_item {
     struct vc_chain *chain;      /* its own, from vc_item_own_chain; else set->none. Never NULL */
     const char *reason;          /* why the last pass left it alone; in the arena */
     uint32_t source;             /* tensor in the model */
-    bool merged;                 /* a part of a tensor whose steps make new ones: not written */
-    bool in_other_shard;         /* in a file that another worker does: planned, not written or reported */
-    bool dropped;                /* not written, by request */
-    bool tied;                   /* its output is a second name of that of an earlier item: the tensor's alias_of */
+    bool merged : 1;             /* a part of a tensor whose steps make new ones: not written */
+    bool in_other_shard : 1;     /* in a file that another worker does: planned, not written or reported */
+    bool absent : 1;             /* ... and that is not there, so that its values are not known */
+    bool dropped : 1;            /* not written, by request */
+    bool tied : 1;               /* its output is a second name of that of an earlier item: the tensor's alias_of */
 };
 
 /* What the weights of a model become. */

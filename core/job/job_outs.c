@@ -205,6 +205,7 @@ static enum vc_status list_other_shards(struct vc_ctx *ctx, struct vc_job *job)
     for (size_t i = 0; i < job->model->n_tensors; i++) {
         const struct vc_item *item = &job->plan.items[i];
         const struct vc_quant *quant = NULL;
+        size_t k;
 
         if (!item->in_other_shard || item->dropped || job->model->tensors[i].part_of != VC_NO_TENSOR) {
             continue;
@@ -214,8 +215,9 @@ static enum vc_status list_other_shards(struct vc_ctx *ctx, struct vc_job *job)
             VC_CALL_ALLOC(quant);
         }
         *to = main_out(job, item, item, quant);
-        job->outs.other_shards_unsure =
-            job->outs.other_shards_unsure || vc_item_calibrate_step(item) < item->chain->n_steps;
+        k = vc_item_calibrate_step(item); /* one scale for several tensors changes values only */
+        job->outs.other_shards_unsure |=
+            k < item->chain->n_steps && !(item->absent && item->chain->steps[k]->calibrate_all);
         job->outs.n_other_shards++;
         to++;
     }

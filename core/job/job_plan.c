@@ -53,6 +53,11 @@ static enum vc_status share_items(struct vc_ctx *ctx, struct vc_job *job)
     const struct vc_model *model = job->model;
     const struct vc_write_options *o = &job->options;
 
+    for (size_t i = 0; model->absent != NULL && i < model->n_shards; i++) {
+        if (model->absent[i] != NULL && (o->n_shards == 0 || i % o->n_shards == o->shard - 1)) {
+            return vc_model_need_all(ctx, model, "this worker needs all files of its own");
+        }
+    }
     if (o->n_shards == 0) {
         return VC_OK;
     }
@@ -65,6 +70,7 @@ static enum vc_status share_items(struct vc_ctx *ctx, struct vc_job *job)
         }
         job->plan.items[i].in_other_shard = model->io[i].shard % o->n_shards != o->shard - 1;
         job->plan.items[i].merged = job->plan.items[i].in_other_shard;
+        job->plan.items[i].absent = model->absent != NULL && model->absent[model->io[i].shard] != NULL;
     }
     return VC_OK;
 }

@@ -9,6 +9,7 @@
 #include "core/model/names.h"
 #include "core/model/program.h"
 #include "core/model/source.h"
+#include "core/text/text.h"
 
 const char *vc_model_path(const struct vc_model *model)
 {
@@ -356,6 +357,31 @@ void vc_model_ahead(const struct vc_model *model, size_t index, uint64_t first, 
     }
 }
 
+const char *vc_model_absent(const struct vc_model *model, const char *name)
+{
+    const struct vc_unseen key = {.name = name};
+    const struct vc_unseen *unseen = NULL;
+    size_t i = model->absent != NULL ? vc_model_find(model, name) : VC_NO_TENSOR;
+
+    if (i != VC_NO_TENSOR) {
+        return model->absent[model->io[i].shard];
+    }
+    if (model->n_unseen != 0) {
+        unseen = bsearch(&key, model->unseen, model->n_unseen, sizeof key, vc_compare_texts);
+    }
+    return unseen != NULL ? unseen->file : NULL;
+}
+
+enum vc_status vc_model_need_all(struct vc_ctx *ctx, const struct vc_model *model, const char *what)
+{
+    for (size_t i = 0; model != NULL && model->absent != NULL && i < model->n_shards; i++) {
+        VC_CALL(model->absent[i] == NULL
+                    ? VC_OK
+                    : vc_fail(ctx, VC_E_UNSUPPORTED, "%s, and %s is not there", what, model->absent[i]));
+    }
+    return VC_OK;
+}
+
 enum vc_status vc_model_program(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
                                 struct vc_program *out)
 {
@@ -390,6 +416,8 @@ void vc_model_close(struct vc_model *model)
     vc_name_table_release(ctx, &model->names);
     vc_free(ctx, model->quants);
     vc_free(ctx, model->recipe);
+    vc_free(ctx, model->absent);
+    vc_free(ctx, model->unseen);
     vc_free(ctx, model->path);
     vc_free(ctx, model);
 }

@@ -108,6 +108,11 @@ struct vc_recipe_entry {
     const char *key, *value; /* "granularity", "channel": goes to the manifest, so no paths and no times */
 };
 
+/* A tensor of a file that is not there: the index says no more of it. */
+struct vc_unseen {
+    const char *name, *file;
+};
+
 /* A tensor of the file that cannot be read, so that it is in no list: jobs refuse unless its role is dropped. */
 struct vc_refused {
     const char *name;
@@ -143,7 +148,12 @@ struct vc_model {
     const struct vc_infile *input;  /* the reader's open file, so that a writer knows it again; may be NULL */
     size_t n_inputs; /* a checkpoint of several files: all of them, then `input` is NULL, or all others beside it */
     const struct vc_infile **inputs;
-    size_t n_shards;            /* 0: a format without shards */
+    size_t n_shards; /* 0: a format without shards */
+    /* By shard: the name of a file that is not there (vc_open_options.n_shards); at most its header is, so that its
+     * tensors have no values. NULL: all are there. */
+    const char **absent;
+    size_t n_unseen; /* what the index says of files without even a header, sorted by name */
+    struct vc_unseen *unseen;
     struct vc_infolder *folder; /* the folder that was opened, closed by close_folder; NULL: a file was */
     void (*close_folder)(struct vc_ctx *ctx, struct vc_infolder *folder); /* set with it, called by vc_model_close */
     /* How quantized weights lie, and what loads the file. A reader whose format has several dialects says which, and
@@ -221,6 +231,14 @@ enum vc_status vc_model_index_names(struct vc_ctx *ctx, struct vc_model *model);
 
 /* As vc_model_find, for a name of n characters that need not end there. */
 size_t vc_model_find_bytes(const struct vc_model *model, const char *name, size_t n);
+
+/* The file that has the values of the tensor of that name and is not there; NULL: they are there, or no file has such a
+ * tensor. */
+const char *vc_model_absent(const struct vc_model *model, const char *name);
+
+/* VC_E_UNSUPPORTED if a file of the model (NULL: none) is not there: "<what>, and model-00001-of-00003.safetensors is
+ * not there". */
+enum vc_status vc_model_need_all(struct vc_ctx *ctx, const struct vc_model *model, const char *what);
 
 /* The indices of all tensors, sorted by name (bytewise). *order is freed with vc_free. */
 enum vc_status vc_model_sort_names(struct vc_ctx *ctx, const struct vc_model *model, size_t **order);

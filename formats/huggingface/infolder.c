@@ -494,6 +494,11 @@ const char *vc_infolder_shard(const struct vc_infolder *folder, size_t index)
     return folder->shards.names[index];
 }
 
+bool vc_infolder_has_shard(const struct vc_infolder *folder, size_t index)
+{
+    return vc_infolder_has_name(&folder->weights, folder->shards.names[index]);
+}
+
 const char *vc_infolder_index(const struct vc_infolder *folder)
 {
     return folder->index;

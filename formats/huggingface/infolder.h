@@ -58,6 +58,8 @@ const char *vc_infolder_made(const struct vc_infolder *folder, const char *name,
 /* The files with weights, sorted by name. */
 size_t vc_infolder_shard_count(const struct vc_infolder *folder);
 const char *vc_infolder_shard(const struct vc_infolder *folder, size_t index);
+bool vc_infolder_has_shard(const struct vc_infolder *folder,
+                           size_t index);                        /* a safetensors file of its name is there */
 const char *vc_infolder_index(const struct vc_infolder *folder); /* its name; NULL: there is none */
 /* The shards are PyTorch files. */
 bool vc_infolder_has_bins(const struct vc_infolder *folder);

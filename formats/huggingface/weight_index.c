@@ -347,7 +347,7 @@ struct checking {
     const struct weight_index *index;
     const char *name; /* of the index */
     const bool *lost;
-    const struct vc_model *model;
+    struct vc_model *model;
     uint32_t *said;   /* by tensor: the number of its file and 1; 0: the index does not have it */
     size_t next;      /* the tensor behind that of the entry before: mostly the one that comes */
     size_t file;      /* of the entry before */
@@ -433,7 +433,7 @@ static enum vc_status check_tensor(struct vc_ctx *ctx, const struct checking *c,
  * that already. */
 static enum vc_status check_unknown(struct vc_ctx *ctx, void *user, const struct entry *entry)
 {
-    const struct checking *c = user;
+    struct checking *c = user;
     size_t file = is_good(entry)
                       ? vc_name_table_find(&c->index->numbers, files_of(c->index), entry->file, entry->n_file)
                       : SIZE_MAX;
@@ -447,7 +447,11 @@ static enum vc_status check_unknown(struct vc_ctx *ctx, void *user, const struct
     VC_TRY_ALLOC(tensor);
     memcpy(tensor, entry->tensor, entry->n_tensor);
     tensor[entry->n_tensor] = '\0';
-    if (!vc_collecting(ctx) || !(vc_findings_has(ctx->findings, tensor) || c->lost[file])) {
+    if (!vc_collecting(ctx) && c->lost[file]) {
+        c->model->unseen[c->model->n_unseen++] =
+            (struct vc_unseen){vc_arena_printf(ctx, &c->model->arena, "%s", tensor), c->index->files[file]};
+        VC_TRY_ALLOC(c->model->unseen[c->model->n_unseen - 1].name);
+    } else if (!vc_collecting(ctx) || !(vc_findings_has(ctx->findings, tensor) || c->lost[file])) {
         status = vc_fail(ctx, VC_E_FORMAT, "%s: %s has it in %s, which does not hold it", tensor, c->name,
                          c->index->files[file]);
         VC_TRY(vc_collect(ctx, status, "index", tensor));
@@ -472,8 +476,16 @@ enum vc_status vc_weight_index_check(struct vc_ctx *ctx, const struct weight_ind
         VC_TRY(vc_check_cancelled(ctx));
         VC_TRY(check_tensor(ctx, &c, i));
     }
-    VC_TRY(c.n_unknown != 0 ? each_entry(ctx, index, NULL, check_unknown, &c) : VC_OK);
-    status = check_total(ctx, index, name, bytes, model);
+    if (c.n_unknown != 0) {
+        model->unseen = vc_alloc_array(ctx, VC_TAG_NAMES, c.n_unknown, sizeof *model->unseen);
+        VC_TRY_ALLOC(model->unseen);
+        VC_TRY(each_entry(ctx, index, NULL, check_unknown, &c));
+    }
+    if (model->n_unseen != 0) { /* the first member is the name */
+        qsort(model->unseen, model->n_unseen, sizeof *model->unseen, vc_compare_texts);
+    } else {
+        status = check_total(ctx, index, name, bytes, model);
+    }
 out:
     vc_free(ctx, c.said);
     return status;

@@ -32,9 +32,9 @@ struct weight_index {
 enum vc_status vc_weight_index_read(struct vc_ctx *ctx, const struct vc_infile *file, struct weight_index *out);
 
 /* The model has the tensors of all files, under the names they have there, and io[].shard counts index->files. Every
- * one is in the index at its file, and nothing else is; of files that are `lost` (only with findings, else all false)
- * what they hold is not known. A wrong total size becomes a note of the model. Sentences begin
- * with the tensor's name and call the index `name`. */
+ * one is in the index at its file, and nothing else is; of files that are `lost`
+ * what they hold is not known: without findings, their entries become model->unseen. A wrong total size becomes a note
+ * of the model. Sentences begin with the tensor's name and call the index `name`. */
 enum vc_status vc_weight_index_check(struct vc_ctx *ctx, const struct weight_index *index, const char *name,
                                      const bool *lost, struct vc_model *model);
 

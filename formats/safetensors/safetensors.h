@@ -53,7 +53,8 @@ struct safetensors_shard {
     size_t first, n;                /* its entries */
     struct vc_arena arena;          /* names and shapes of the entries, the notes */
     struct safetensors_notes notes; /* the metadata without our manifest */
-    bool lost;                      /* only while findings are collected: not all of its entries are known */
+    bool lost;                      /* not all of its entries are known: broken ones among findings, or it is absent */
+    bool header_only;               /* the file ends behind the header */
     char *manifest;                 /* our own entry; NULL if there is none. Freed once it has been applied */
     char *names;                    /* our list of second names; NULL if there is none */
     char *job;                      /* which job made the file; NULL if it does not say */
@@ -92,8 +93,31 @@ struct safetensors_entry vc_safetensors_entry(const struct safetensors *self, si
  * jobs differ. */
 enum vc_status vc_safetensors_check_job(struct vc_ctx *ctx, const struct safetensors *self);
 
-/* Opens the shards that the index of model->folder names, or its only file, as one model. */
-enum vc_status vc_safetensors_open_folder(struct vc_ctx *ctx, struct vc_model *model);
+/* Opens the shards that the index of model->folder names, or its only file, as one model. options NULL: all have to be
+ * there. */
+enum vc_status vc_safetensors_open_folder(struct vc_ctx *ctx, const struct vc_open_options *options,
+                                          struct vc_model *model);
+
+/* Headers of input files that are gone. A worker of several (--shard) that does not have the files of the others leaves
+ * the header of its own input in the output's folder, where the workers after it find what they need to know of its
+ * tensors. The worker that knows all headers writes what goes along with the weights.
+ *
+ *     out/model-00001-of-00003.safetensors                    what the worker made
+ *     out/.shard-headers/model-00001-of-00003.safetensors     the header of its input, until the index is made
+ *
+ * Opens such a header in the output folder `out`; *there false: none lies there. The arena keeps the path. */
+enum vc_status vc_safetensors_open_kept(struct vc_ctx *ctx, struct vc_arena *arena, const char *out, const char *name,
+                                        bool *there, struct vc_infile **file);
+
+/* Adds the header of the input to the output's folder. */
+enum vc_status vc_safetensors_keep_header(struct vc_ctx *ctx, const struct safetensors_shard *from,
+                                          struct vc_outfolder *folder);
+
+/* Whether the output folder has such headers. */
+bool vc_safetensors_has_kept(const char *out);
+
+/* Removes them, as far as that is possible: the last step. */
+void vc_safetensors_remove_kept(const char *out);
 
 /* options->path NULL or dry_run: sizes only. The model may be of any format. */
 enum vc_status vc_safetensors_sink_create(struct vc_ctx *ctx, const struct vc_model *model,

@@ -339,7 +339,7 @@ static enum vc_status start_headers(struct vc_ctx *ctx, const struct safetensors
     vc_text_init(&joined, ctx);
     vc_text_init(&job, ctx);
     if (plan->in_folder && to->n > 1 && plan->outs->n_recipe != 0) {
-        vc_safetensors_job_text(plan->outs, plan->layout, plan->sizes_only, &job);
+        vc_safetensors_job_text(plan->outs, plan->model, plan->layout, plan->sizes_only, &job);
         VC_TRY(job.status);
     }
     VC_TRY(keeps_division(plan, to) ? VC_OK : join_notes(ctx, plan, to, &joined));

@@ -45,6 +45,7 @@ enum vc_status vc_safetensors_files_make(struct vc_ctx *ctx, const struct safete
 void vc_safetensors_files_release(struct vc_ctx *ctx, struct safetensors_files *files);
 
 /* What a file of several says of the job that made them all; size_only: a text of that length. */
-void vc_safetensors_job_text(const struct vc_out_list *outs, const char *layout, bool size_only, struct vc_text *text);
+void vc_safetensors_job_text(const struct vc_out_list *outs, const struct vc_model *model, const char *layout,
+                             bool size_only, struct vc_text *text);
 
 #endif

@@ -423,7 +423,7 @@ static enum vc_status check_order(const struct parsing *p)
         VC_TRY(entries[i].offset == at ? VC_OK : refuse_place(p, i, at));
         at = vc_max_u64(at, entries[i].offset + entries[i].n_bytes); /* within data_bytes */
     }
-    if (at != p->data_bytes && i == p->n && !p->shard->lost) {
+    if (at != p->data_bytes && i == p->n && !p->shard->lost && !p->shard->header_only) {
         status = vc_fail(p->ctx, VC_E_FORMAT, "has %" PRIu64 " bytes of data, but its tensors end at byte %" PRIu64,
                          p->data_bytes, at);
         VC_TRY(note_header(p, "size", status));
@@ -491,7 +491,7 @@ enum vc_status vc_safetensors_read_header(struct vc_ctx *ctx, struct safetensors
                        n, file->size_bytes - VC_SAFETENSORS_PREFIX_BYTES);
     }
     shard->data_offset = VC_SAFETENSORS_PREFIX_BYTES + n;
-    p.data_bytes = file->size_bytes - shard->data_offset;
+    p.data_bytes = shard->header_only ? INT64_MAX : file->size_bytes - shard->data_offset;
     VC_CALL(read_text(&p, (size_t)n));
     VC_CALL(check_order(&p));
     drop_broken(&p);

@@ -3,9 +3,9 @@
  *
  *     "vcompress.job": "scheme=int8; granularity=channel; ...; layout=plain; tensors=291 5be0...41"
  *
- * It says the options of the job, and stands for the names and shapes of all tensors of the checkpoint, those of other
- * workers, too: not for values, paths or times. So every worker, one run for all, and passes one after the other
- * through files write the same. */
+ * It says the options of the job, and stands for the names of all tensors of the checkpoint, those of other workers,
+ * too: an index has them where files are missing. It does not stand for shapes, values, second names, paths or times.
+ * So every worker, one run for all, and passes one after the other through files write the same. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -14,17 +14,13 @@
 
 #define VC_BETWEEN "; "
 
-/* A digest of one tensor. Those of all tensors are added up, so that their order does not matter. */
-static uint64_t hash_tensor(const struct vc_out_tensor *tensor, uint64_t seed)
+/* A digest of one name. Those of all tensors are added up, so that their order does not matter. */
+static uint64_t hash_name(const char *name, uint64_t seed)
 {
     uint64_t h = seed;
 
-    for (const char *c = tensor->name; *c != '\0'; c++) {
+    for (const char *c = name; *c != '\0'; c++) {
         h = (h ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-    }
-    for (unsigned d = 0; d < tensor->n_dims; d++) {
-        h = (h ^ (tensor->shape[d] + 1)) * UINT64_C(0x9e3779b97f4a7c15);
-        h ^= h >> 29;
     }
     h = (h ^ (h >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     h = (h ^ (h >> 27)) * UINT64_C(0x94d049bb133111eb);
@@ -32,15 +28,16 @@ static uint64_t hash_tensor(const struct vc_out_tensor *tensor, uint64_t seed)
 }
 
 /* size_only: the sums have as many digits whatever they are. */
-static void add_tensor(const struct vc_out_tensor *out, bool size_only, uint64_t sums[2])
+static void add_name(const char *name, bool size_only, uint64_t sums[2])
 {
     if (!size_only) {
-        sums[0] += hash_tensor(out, UINT64_C(0xcbf29ce484222325));
-        sums[1] += hash_tensor(out, UINT64_C(0x84222325cbf29ce4));
+        sums[0] += hash_name(name, UINT64_C(0xcbf29ce484222325));
+        sums[1] += hash_name(name, UINT64_C(0x84222325cbf29ce4));
     }
 }
 
-void vc_safetensors_job_text(const struct vc_out_list *outs, const char *layout, bool size_only, struct vc_text *text)
+void vc_safetensors_job_text(const struct vc_out_list *outs, const struct vc_model *model, const char *layout,
+                             bool size_only, struct vc_text *text)
 {
     uint64_t sums[2] = {0, 0};
     uint64_t count = 0;
@@ -51,15 +48,21 @@ void vc_safetensors_job_text(const struct vc_out_list *outs, const char *layout,
     for (size_t i = 0; i < outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(outs, i);
 
-        if (out.role == VC_PART_CODES &&
-            !out.beside) { /* parts count no more when they are kept than when they are made */
+        if (out.role == VC_PART_CODES && !out.beside && /* parts count no more when they are kept than when made */
+            model->tensors[out.source].alias_of == VC_NO_TENSOR) {
             count++;
-            add_tensor(&out, size_only, sums);
+            add_name(out.name, size_only, sums);
         }
     }
-    for (size_t i = 0; i < outs->n_other_shards; i++) {
-        count++; /* without parts */
-        add_tensor(&outs->other_shards[i], size_only, sums);
+    for (size_t i = 0; i < outs->n_other_shards; i++) { /* without parts */
+        if (model->tensors[outs->other_shards[i].source].alias_of == VC_NO_TENSOR) {
+            count++;
+            add_name(outs->other_shards[i].name, size_only, sums);
+        }
+    }
+    for (size_t i = 0; i < model->n_unseen; i++) {
+        count++;
+        add_name(model->unseen[i].name, size_only, sums);
     }
     vc_text_add(text, "layout=%s" VC_BETWEEN "tensors=%" PRIu64 " %016" PRIx64 "%016" PRIx64, layout, count, sums[0],
                 sums[1]);

@@ -252,6 +252,10 @@ static enum vc_status safetensors_read(struct vc_ctx *ctx, const struct vc_model
     uint64_t total = unpack ? model->tensors[tensor].size_bytes : entry.n_bytes;
     enum vc_status status = VC_OK;
 
+    if (model->absent != NULL && model->absent[model->io[tensor].shard] != NULL) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: its values are needed, and %s is not there", entry.name,
+                       shard->name);
+    }
     if (offset > total || n_bytes > total - offset) {
         return vc_fail(ctx, VC_E_INTERNAL, "%s: a read beyond the tensor", entry.name);
     }
@@ -367,13 +371,48 @@ static enum vc_status lose_shard(struct vc_ctx *ctx, struct safetensors *self, s
     return vc_collect_missing(ctx, status, "shard", shard->name);
 }
 
-static enum vc_status open_shard(struct vc_ctx *ctx, struct safetensors *self, size_t index, struct vc_model *model)
+/* The file of another worker that is not there. */
+static bool is_absent(const struct vc_open_options *options, const struct vc_model *model, size_t index)
+{
+    return options != NULL && options->n_shards != 0 && options->headers != NULL &&
+           index % options->n_shards != options->shard - 1 && !vc_infolder_has_shard(model->folder, index);
+}
+
+/* ... of which the output's folder may have the header. */
+static enum vc_status open_absent(struct vc_ctx *ctx, struct safetensors *self, size_t index,
+                                  const struct vc_open_options *options, struct vc_model *model)
+{
+    struct safetensors_shard *shard = &self->shards[index];
+    enum vc_status status;
+    bool there = false;
+
+    if (model->absent == NULL) {
+        model->absent = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_shards, sizeof *model->absent);
+        VC_CALL_ALLOC(model->absent);
+    }
+    model->absent[index] = shard->name;
+    shard->header_only = true;
+    status = vc_safetensors_open_kept(ctx, &model->arena, options->headers, shard->name, &there, &shard->file);
+    shard->lost = !there;
+    if (status != VC_OK || (there && vc_safetensors_read_header(ctx, self, shard) != VC_OK)) {
+        return vc_context(ctx, "header of %s", shard->name);
+    }
+    vc_infile_close(ctx, shard->file); /* an input does not lie in the output's folder */
+    shard->file = NULL;
+    return VC_OK;
+}
+
+static enum vc_status open_shard(struct vc_ctx *ctx, struct safetensors *self, size_t index,
+                                 const struct vc_open_options *options, struct vc_model *model)
 {
     struct safetensors_shard *shard = &self->shards[index];
     enum vc_status status = VC_OK;
 
     shard->name = vc_strdup(ctx, VC_TAG_NAMES, vc_infolder_shard(model->folder, index));
     VC_TRY_ALLOC(shard->name);
+    if (is_absent(options, model, index)) {
+        return open_absent(ctx, self, index, options, model);
+    }
     status = vc_infolder_open(ctx, model->folder, shard->name, &shard->file);
     if (status == VC_OK) {
         model->inputs[index] = shard->file;
@@ -403,7 +442,27 @@ out:
     return status;
 }
 
-enum vc_status vc_safetensors_open_folder(struct vc_ctx *ctx, struct vc_model *model)
+/* Where files are missing, what is in them has to be known by its name: plain weights that keep their names. */
+static enum vc_status check_absent(struct vc_ctx *ctx, const struct vc_model *model)
+{
+    const char *name = NULL;
+
+    for (size_t i = 0; i < model->n_tensors + model->n_unseen && name == NULL; i++) {
+        const struct vc_tensor *t = i < model->n_tensors ? &model->tensors[i] : NULL;
+        const char *one = t != NULL ? t->name : model->unseen[i - model->n_tensors].name;
+
+        name =
+            (t != NULL && t->quant != NULL) || vc_name_is_quantized_part(one) || vc_pairs_may_rename(one) ? one : NULL;
+    }
+    return name == NULL ? VC_OK
+                        : vc_fail(ctx, VC_E_UNSUPPORTED,
+                                  "%s: is quantized or masked already, and such tensors belong together: %s takes them "
+                                  "where all files are there",
+                                  name, vc_option(ctx, "shard"));
+}
+
+enum vc_status vc_safetensors_open_folder(struct vc_ctx *ctx, const struct vc_open_options *options,
+                                          struct vc_model *model)
 {
     size_t n = vc_infolder_shard_count(model->folder);
     struct safetensors *self = make_self(ctx, n, model);
@@ -413,11 +472,12 @@ enum vc_status vc_safetensors_open_folder(struct vc_ctx *ctx, struct vc_model *m
     VC_CALL_ALLOC(model->inputs);
     model->n_inputs = n;
     for (size_t i = 0; i < n; i++) {
-        VC_CALL(open_shard(ctx, self, i, model));
+        VC_CALL(open_shard(ctx, self, i, options, model));
     }
     VC_CALL(make_tensors(ctx, self, model));
     VC_CALL(check_index(ctx, self, model));
-    return find_meaning(ctx, self, model);
+    VC_CALL(find_meaning(ctx, self, model));
+    return model->absent != NULL ? check_absent(ctx, model) : VC_OK;
 }
 
 const struct vc_format vc_format_safetensors = {.name = "safetensors",

@@ -217,7 +217,8 @@ static enum vc_status safetensors_begin(struct vc_ctx *ctx, struct vc_sink *sink
 
     if (self->share && self->folder != NULL) { /* makes the folder, so only once nothing else is wrong */
         VC_CALL(add_files(ctx, self));
-        VC_CALL(self->carrying ? vc_hf_carry_check(ctx, &self->carry, self->folder) : VC_OK);
+        VC_CALL(self->carrying && self->model->n_unseen == 0 ? vc_hf_carry_check(ctx, &self->carry, self->folder)
+                                                             : VC_OK);
     }
     vc_outfolder_sweep(self->folder);
     for (size_t i = 0; i < self->files.n; i++) {
@@ -359,8 +360,13 @@ static enum vc_status safetensors_finish(struct vc_ctx *ctx, struct vc_sink *sin
     for (size_t i = 0; i < self->files.n; i++) {
         VC_CALL(finish_file(ctx, &self->files.files[i]));
     }
-    if (self->folder != NULL && self->carrying) {
+    if (self->folder != NULL && self->carrying && self->model->n_unseen == 0) {
         VC_CALL(vc_hf_carry_write(ctx, &self->carry, self->folder));
+    }
+    for (size_t i = 0; self->model->absent != NULL && i < self->files.n; i++) {
+        if (self->folder != NULL && self->files.files[i].n_records != 0) {
+            VC_CALL(vc_safetensors_keep_header(ctx, &self->source->shards[i], self->folder));
+        }
     }
     if (self->folder != NULL && !self->share && needs_index(self)) {
         VC_CALL(write_index(ctx, self));
@@ -467,7 +473,8 @@ static bool lays_anew(const struct safetensors_sink *self, const struct vc_diale
 }
 
 /* One file or a folder, and what of the source's folder goes along. Of several workers the first one takes that with
- * it. */
+ * it; where files are missing, one that knows the headers of all (the others plan what goes along, for its refusals).
+ */
 static enum vc_status choose_form(struct vc_ctx *ctx, const struct vc_write_options *options,
                                   struct safetensors_sink *self)
 {
@@ -476,7 +483,7 @@ static enum vc_status choose_form(struct vc_ctx *ctx, const struct vc_write_opti
 
     self->max_shard_bytes = options->max_shard_bytes;
     self->share = options->n_shards != 0;
-    self->carrying = from_folder && options->shard <= 1;
+    self->carrying = from_folder && (options->shard <= 1 || self->model->absent != NULL);
     VC_CALL(vc_outfolder_choose(ctx, options, ".safetensors", from_folder, n_files, &self->in_folder));
     return from_folder && self->in_folder ? vc_infolder_check_whole(ctx, self->model->folder) : VC_OK;
 }

@@ -181,6 +181,12 @@ struct vc_open_options {
     /* The model is there and not in a file: `path` is only its name in sentences, "<name>". Files beside a file, such
      * as config.json and further shards, are not looked for. Copied during the call; NULL: `path` is opened. */
     const struct vc_reader *reader;
+    /* For the job of worker `shard` of `n_shards` (vc_write_options): safetensors files of other workers may be missing
+     * in a folder with an index and a config.json. n_shards 0: all files must be there. Jobs that need a missing tensor
+     * are refused. headers: the output folder, in which finished workers leave the headers of their input files until
+     * vc_index_write; NULL: all files must be there. */
+    unsigned shard, n_shards;
+    const char *headers;
 };
 
 VC_API void vc_open_defaults_sized(struct vc_open_options *options, size_t struct_size);

@@ -497,18 +497,21 @@ double *vc_group_codes_measure(struct vc_ctx *ctx, struct vc_item *item, bool dr
     return lost;
 }
 
-/* The largest magnitude in the tensor and those that it is joined with. `name`: room for any name of the model. */
-static uint32_t joined_absmax(const struct vc_plan *plan, size_t tensor, char *name)
+/* *top: the largest magnitude in the tensor and those that it is joined with. `name`: room for any name of the model.
+ */
+static enum vc_status joined_absmax(struct vc_ctx *ctx, const struct vc_plan *plan, size_t tensor, char *name,
+                                    uint32_t *top)
 {
     static const char weight[] = ".weight";
     const char *own = plan->model->tensors[tensor].name;
-    uint32_t top = global_of(&plan->items[tensor])->absmax;
+    const struct vc_item *item = &plan->items[tensor];
     size_t n = strlen(own);
     size_t n_base;
     const char *const *set;
 
+    *top = global_of(item)->absmax;
     if (n < sizeof weight || strcmp(own + n - (sizeof weight - 1), weight) != 0) {
-        return top;
+        return VC_OK;
     }
     set = vc_name_joined(own, n - (sizeof weight - 1), &n_base);
     for (; set != NULL && *set != NULL; set++) {
@@ -520,9 +523,16 @@ static uint32_t joined_absmax(const struct vc_plan *plan, size_t tensor, char *n
         memcpy(name + n_base + strlen(*set), weight, sizeof weight);
         index = vc_model_find(plan->model, name);
         other = index != VC_NO_TENSOR ? global_of(&plan->items[index]) : NULL;
-        top = other != NULL && other->absmax > top ? other->absmax : top;
+        if (!item->in_other_shard && (other != NULL || index == VC_NO_TENSOR) &&
+            vc_model_absent(plan->model, name) != NULL) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED,
+                           "%s: has one global scale with %s, which lies in %s, and that file is not there: put it "
+                           "beside this one, or keep these layers with %s",
+                           own, name, vc_model_absent(plan->model, name), vc_option(ctx, "include=false"));
+        }
+        *top = other != NULL && other->absmax > *top ? other->absmax : *top;
     }
-    return top;
+    return VC_OK;
 }
 
 enum vc_status vc_group_codes_decide(struct vc_ctx *ctx, struct vc_plan *plan)
@@ -543,7 +553,10 @@ enum vc_status vc_group_codes_decide(struct vc_ctx *ctx, struct vc_plan *plan)
             continue;
         }
         if (s->codes->global && s->rounds == (s->lost != NULL ? 2 : 1)) {
-            s->how.global = vc_nvfp4_global(vc_bits_f32(joined_absmax(plan, i, name)));
+            uint32_t top;
+
+            VC_TRY(joined_absmax(ctx, plan, i, name, &top));
+            s->how.global = vc_nvfp4_global(vc_bits_f32(top));
         }
         s->step->calibrate = --s->rounds > 0; /* also where another worker writes the tensor */
     }

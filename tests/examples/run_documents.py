@@ -21,7 +21,7 @@ import sys
 import tempfile
 
 # The documents, and how many commands each has at least: a block that is not found any more fails.
-DOCUMENTS = {"README.md": 7, "docs/report.md": 3, "docs/commands.md": 30, "docs/pruning.md": 1, "docs/guides/folder.md": 6,
+DOCUMENTS = {"README.md": 7, "docs/report.md": 3, "docs/commands.md": 30, "docs/pruning.md": 1, "docs/guides/folder.md": 6, "docs/guides/shards.md": 5,
              "docs/guides/gate.md": 7, "docs/guides/fit.md": 4, "docs/guides/recover.md": 4, "docs/guides/shrink.md": 6, "docs/guides/data.md": 9}
 TRAINS = "docs/guides/recover.md"
 PROGRAMS = ("vcompress", "curl", "seq")
@@ -228,7 +228,8 @@ def main():
     try:
         os.mkdir(top + "/bin")
         os.symlink(vcompress, top + "/bin/vcompress")
-        write(top + "/bin/curl", "#!/bin/sh\nexec cat model.npz\n")  # stands for a server
+        write(top + "/bin/curl", "#!/bin/sh\n[ $# -eq 2 ] && exec cat model.npz\n"  # stands for a server
+              "for to; do :; done; mkdir -p big; exec cp llama/${2##*/} $to\n")
         os.chmod(top + "/bin/curl", 0o755)
         os.environ["PATH"] = top + "/bin:" + os.environ["PATH"]
         os.mkdir(top + "/models")

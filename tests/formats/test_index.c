@@ -193,6 +193,93 @@ static void test_workers(void **state)
     remove_path(in);
 }
 
+#define PLAIN_MAPPED "{\"weight_map\":{\"l.a.weight\":\"a.safetensors\",\"l.b.weight\":\"b.safetensors\"}}"
+
+static void write_plain(const char *folder, const char *file, const char *name)
+{
+    unsigned char bytes[8 + 96 + 128] = {96};
+
+    (void)snprintf((char *)bytes + 8, 97, "%-96s",
+                   "{\"l.a.weight\":{\"dtype\":\"F32\",\"shape\":[4,8],\"data_offsets\":[0,128]}}");
+    memcpy(bytes + 10, name, strlen(name));
+    memset(bytes + 8 + 96, 0x3e, 128);
+    folder_write(folder, file, bytes, sizeof bytes);
+}
+
+/* Jobs that would write a file which is not there: of all workers, or of the other one. */
+static void expect_refused(struct vc_ctx *ctx, const char *in, struct task task, unsigned i)
+{
+    for (unsigned n_shards = 0; n_shards <= 2; n_shards += 2) {
+        struct vc_model *model = NULL;
+        struct vc_job *job = NULL;
+
+        task.open.shard = i;
+        task.write = support_write(NULL);
+        task.write.shard = n_shards != 0 ? 3 - i : 0;
+        task.write.n_shards = n_shards;
+        assert_int_equal(vc_model_open(ctx, in, &task.open, &model), VC_OK);
+        assert_int_equal(vc_job_create(ctx, model, &job), VC_OK);
+        assert_int_equal(vc_job_add_quantize(ctx, job, &task.quantize), VC_OK);
+        assert_int_equal(vc_job_plan(ctx, job, &task.write), VC_E_UNSUPPORTED);
+        assert_non_null(strstr(vc_ctx_message(ctx), "this worker needs all files of its own"));
+        vc_job_free(job);
+        vc_model_close(model);
+    }
+}
+
+/* Each worker has its own file of the folder alone; the one that knows all headers writes what goes along. */
+static void test_missing(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    const char *const files[] = {"a.safetensors", "b.safetensors"};
+    struct task task = task_int8();
+    struct vc_model *model = NULL;
+    char in[300];
+    char out[300];
+    char one[300];
+    char path[400];
+    char away[400];
+
+    (void)state;
+    snprintf(in, sizeof in, "%s/in", scratch_folder());
+    snprintf(out, sizeof out, "%s/out", scratch_folder());
+    snprintf(one, sizeof one, "%s/one", scratch_folder());
+    assert_int_equal(mkdir(in, 0700), 0);
+    write_plain(in, files[0], "l.a.weight");
+    write_plain(in, files[1], "l.b.weight");
+    folder_write(in, FOLDER_INDEX, PLAIN_MAPPED, strlen(PLAIN_MAPPED));
+    folder_write(in, "config.json", "{\"model_type\": \"llama\"}", 23);
+    work(ctx, in, one, task, 0);
+    task.open.headers = out;
+    task.open.n_shards = 2;
+    for (unsigned i = 1; i <= 2; i++) {
+        snprintf(path, sizeof path, "%s/%s", in, files[2 - i]);
+        snprintf(away, sizeof away, "%s/away", scratch_folder());
+        assert_int_equal(rename(path, away), 0);
+        task.open.shard = i;
+        work(ctx, in, out, task, i);
+        task.open.shard = 3 - i;
+        assert_int_equal(vc_model_open(ctx, in, &task.open, &model), VC_E_FORMAT); /* the worker of the other file */
+        expect_refused(ctx, in, task, i);
+        assert_int_equal(rename(away, path), 0);
+    }
+    expect_index(ctx, out, NULL);
+    for (unsigned i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/%s", out, files[i]);
+        snprintf(away, sizeof away, "%s/%s", one, files[i]);
+        expect_same(path, away);
+    }
+    snprintf(path, sizeof path, "%s/config.json", out);
+    snprintf(away, sizeof away, "%s/config.json", one);
+    expect_same(path, away);
+    snprintf(path, sizeof path, "%s/.shard-headers", out);
+    assert_int_equal(access(path, F_OK), -1);
+    vc_ctx_free(ctx);
+    remove_path(out);
+    remove_path(one);
+    remove_path(in);
+}
+
 /* The n-th allocation fails, and the n-th system call of writing: the older index stays, or a whole new one is there.
  */
 static void test_failures(void **state)
@@ -237,10 +324,8 @@ static void test_failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_jobs),
-        cmocka_unit_test(test_workers),
-        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_names),   cmocka_unit_test(test_jobs),     cmocka_unit_test(test_workers),
+        cmocka_unit_test(test_missing), cmocka_unit_test(test_failures),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

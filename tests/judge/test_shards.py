@@ -161,6 +161,71 @@ class Shards(Judge):
         self.vc("convert", "-q", folder, "-o", self.path("one.safetensors"))
         self.refuse(2, "quantize", "--int8", "--shard", "1/2", self.path("one.safetensors"), "-o", self.path("x"))
 
+    def alone(self, folder, k, n, *more):
+        """A folder with shard k of n, without the others (but for `more`)."""
+        shutil.rmtree(self.path("alone"), ignore_errors=True)
+        shutil.copytree(folder, self.path("alone"))
+        for i in set(range(1, n + 1)) - {k, *more}:
+            os.unlink(os.path.join(self.path("alone"), self.shard(i, n)))
+        return self.path("alone")
+
+    def test_missing_neighbours(self):
+        """One shard at a time, in any order, is what one run writes; what needs the others names them."""
+        n = 4
+        folder, index = self.make(n=n, extra=dict(CARRIED, **{"config.json": b'{"model_type": "llama"}'}), per_shard=2, size=(64, 128))
+        for args, order in ((["quantize", "--int4"], (3, 1, 4, 2)), (["quantize", "--nvfp4"], (1, 2, 3, 4)),
+                            (["prune", "--scope", "tensor", "--sparsity", "0.5"], (4, 3, 2, 1))):
+            shutil.rmtree(self.path("w"), ignore_errors=True)
+            self.vc(*args, "-q", folder, "-o", self.path("whole"), "--force")
+            for i in order:
+                self.assertNotIn("config.json", tree(self.path("w")))
+                self.vc(*args, "-q", "--shard", "%d/%d" % (i, n), self.alone(folder, i, n), "-o", self.path("w"))
+            self.vc("index", "-q", self.path("w"))
+            self.assertEqual(tree(self.path("w")), tree(self.path("whole")))
+        shutil.rmtree(self.path("w"))
+        alone = self.alone(folder, 2, n)
+        gone, shard = self.shard(1, n), ["--shard", "2/%d" % n, alone, "-o", self.path("w")]
+        for args, needle in ((["quantize", "--aim-sqnr", "40"], "as a scheme can"), (["prune", "--sparsity", "0.5"], gone),
+                             (["prune", "--drop-layers", "0"], gone), (["quantize", "--gguf", "Q4_K_M"], gone)):
+            self.assertIn(needle, self.refuse(3, *args, *shard))
+        self.assertIn(gone, self.refuse(3, "quantize", "--int8", "--shard", "2/%d" % n, alone))  # no name of the output
+        self.assertIn(gone, self.refuse(3, "quantize", "--int8", "--shard", "1/%d" % n, alone, "-o", self.path("w")))
+        self.assertFalse(os.path.exists(self.path("w")))
+        for i in range(1, n + 1):  # at the same time: nobody knows all headers
+            self.vc("quantize", "--int4", "-q", "--shard", "%d/%d" % (i, n), self.alone(folder, i, n), "-o", self.path("p%d" % i))
+            shutil.copytree(self.path("p%d" % i), self.path("w"), dirs_exist_ok=True)
+        self.assertIn("has no config.json", self.refuse(3, "index", self.path("w")))
+        self.vc("quantize", "--int4", "-q", "--shard", "4/4", self.alone(folder, 4, n), "-o", self.path("w"), "--force")
+        self.vc("index", "-q", self.path("w"))
+        self.vc("quantize", "--int4", "-q", folder, "-o", self.path("whole"), "--force")
+        self.assertEqual(tree(self.path("w")), tree(self.path("whole")))
+        self.assertIn("is quantized or masked already", self.refuse(
+            3, "dequantize", "--shard", "1/4", self.alone(self.path("w"), 1, n), "-o", self.path("back")))
+        damaged = self.path("p1/.shard-headers/" + self.shard(1, n))
+        os.truncate(damaged, 40)
+        self.assertIn("header of %s: ends inside" % self.shard(1, n), self.refuse(
+            3, "quantize", "--int4", "--shard", "2/4", self.alone(folder, 2, n), "-o", self.path("p1")))
+
+    def test_joined_over_shards(self):
+        """NVFP4 has one global scale for q, k and v, in whatever files they lie."""
+        folder, names = self.path("in"), ["m.self_attn.%s_proj.weight" % p for p in "qkv"]
+        os.makedirs(folder)
+        rng = np.random.default_rng(2)
+        for k, t in enumerate(names, 1):
+            st_write(os.path.join(folder, self.shard(k)), [(t, "F32", (64, 128), rng.standard_normal((64, 128)).astype("f4").tobytes())])
+        self.write_index(folder, {"metadata": {}, "weight_map": {t: self.shard(k) for k, t in enumerate(names, 1)}})
+        write_bytes(os.path.join(folder, "config.json"), b'{"model_type": "llama"}')
+        self.vc("quantize", "--nvfp4", "-q", folder, "-o", self.path("whole"))
+        for i in (1, 2, 3):
+            shard = ["quantize", "--nvfp4", "-q", "--shard", "%d/3" % i]
+            there = i % 3 + 1
+            said = self.refuse(3, *shard, self.alone(folder, i, 3, there), "-o", self.path("w"))
+            gone = ({1, 2, 3} - {i, there}).pop()
+            self.assertIn("%s: has one global scale with %s, which lies in %s" % (names[i - 1], names[gone - 1], self.shard(gone)), said)
+            self.vc(*shard, folder, "-o", self.path("w"))
+        self.vc("index", "-q", self.path("w"))
+        self.assertEqual(tree(self.path("w")), tree(self.path("whole")))
+
     def test_config_says_the_cast(self):
         folder, _ = self.make()
         for option, name in (("--fp16", "float16"), ("--bf16", "bfloat16")):

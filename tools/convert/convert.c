@@ -165,7 +165,7 @@ static const struct opt write_opts[] = {
     {.name = "shard", .value = "I/N", .kind = OPT_CALL, .call = take_shard, .option = "shard",
      .wanted = "I/N with I from 1 to N, such as 1/8",
      .help = "do the files of worker I of N only, into the same folder as the other workers; then, but for GGUF, vcompress "
-             "index"},
+             "index. With -o, safetensors files of other workers may be missing"},
     {.name = "drop", .value = "optimizer|other", .kind = OPT_CALL, .call = take_drop, .option = "vc_job_drop",
      .help = "drop tensors of a training checkpoint that are not weights: the optimizer's state, or all other; "
              "repeatable"},
@@ -723,6 +723,9 @@ int convert_run(struct app *app, struct convert_options *options, const struct c
     options->open.as_gguf = options->open.as_gguf && !options->keep_names;
     options->open.as_folder = are_folders(app, &options->write, what);
     options->open.pairs = what->pairs;
+    options->open.headers = options->write.path; /* of workers (--shard) */
+    options->open.shard = options->write.shard;
+    options->open.n_shards = options->write.n_shards;
     options->open.reader = app->call != NULL ? app->call->reader : NULL;
     rc = rc == GO_ON ? check_words(app, &options->write) : rc;
     rc = rc == GO_ON ? check_several(app, options, what) : rc;

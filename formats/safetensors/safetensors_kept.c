@@ -1,0 +1,55 @@
+/* safetensors_kept.c - headers of input files that are gone, in the output's folder: see safetensors.h. */
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "formats/huggingface/hf_carry.h"
+#include "formats/io/temporary.h"
+#include "formats/safetensors/safetensors.h"
+
+#define FOLDER ".shard-headers"
+
+enum vc_status vc_safetensors_open_kept(struct vc_ctx *ctx, struct vc_arena *arena, const char *out, const char *name,
+                                        bool *there, struct vc_infile **file)
+{
+    const char *path = vc_arena_printf(ctx, arena, "%s/" FOLDER "/%s", out, name);
+    struct stat st;
+
+    VC_CALL_ALLOC(path);
+    VC_CALL(vc_hf_look(ctx, path, &st, there));
+    return *there ? vc_infile_open(ctx, path, file) : VC_OK;
+}
+
+enum vc_status vc_safetensors_keep_header(struct vc_ctx *ctx, const struct safetensors_shard *from,
+                                          struct vc_outfolder *folder)
+{
+    char name[PATH_MAX];
+    char *bytes = vc_alloc(ctx, VC_TAG_IO, (size_t)from->data_offset);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(bytes);
+    (void)snprintf(name, sizeof name, FOLDER "/%s", from->name);
+    VC_TRY(vc_infile_read(ctx, from->file, 0, bytes, (size_t)from->data_offset));
+    VC_TRY(vc_hf_write_text(ctx, folder, name, bytes, (size_t)from->data_offset));
+out:
+    vc_free(ctx, bytes);
+    return status;
+}
+
+bool vc_safetensors_has_kept(const char *out)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    (void)snprintf(path, sizeof path, "%s/" FOLDER, out);
+    return stat(path, &st) == 0;
+}
+
+void vc_safetensors_remove_kept(const char *out)
+{
+    char path[PATH_MAX];
+
+    (void)snprintf(path, sizeof path, "%s/" FOLDER, out);
+    vc_temporary_remove_tree(AT_FDCWD, path);
+}
