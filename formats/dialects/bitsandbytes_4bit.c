@@ -17,7 +17,9 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "core/base/findings.h"
 #include "core/model/names.h"
+#include "core/text/text.h"
 #include "core/values/grids.h"
 #include "formats/json/json_walk.h"
 
@@ -142,6 +144,7 @@ struct state {
     enum vc_dtype dtype;
     uint64_t nested_block; /* 0: the scales are floats */
     double nested_offset;
+    bool unknown; /* members that bitsandbytes refuses */
 };
 
 static enum vc_dtype dtype_of(const char *name)
@@ -156,6 +159,9 @@ static enum vc_dtype dtype_of(const char *name)
 /* False: the text lacks something, or says what is not read. */
 static bool parse_state(const char *text, size_t n, struct state *out)
 {
+    size_t n_known = 0;
+    const char *key;
+    json_t *value;
     json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
     json_t *shape = json_object_get(root, "shape");
     json_t *nested = json_object_get(root, "nested_blocksize");
@@ -168,6 +174,11 @@ static bool parse_state(const char *text, size_t n, struct state *out)
         out->n_rows = vc_json_count(json_array_get(shape, 0));
         out->row = vc_json_count(json_array_get(shape, 1));
     }
+    json_object_foreach(root, key, value)
+    {
+        n_known += vc_is_one_of(key, "quant_type blocksize dtype shape nested_blocksize nested_dtype nested_offset");
+    }
+    out->unknown = json_object_size(root) != n_known;
     json_decref(root);
     return out->block != 0 && out->n_rows != 0 && out->row != 0 && out->dtype != VC_DTYPE_NONE &&
            (nested == NULL || out->nested_block != 0);
@@ -238,7 +249,7 @@ enum vc_status vc_bnb_4bit_find(struct vc_search *s, size_t codes, bool *found)
     struct vc_quant quant = {.granularity = VC_GRANULARITY_GROUP, .symmetric = true};
     size_t n = strlen(t->name);
     size_t state_at = VC_NO_TENSOR;
-    size_t map, n_path;
+    size_t map, n_path, other;
     struct state state;
     struct vc_packed packed;
     bool ok = false;
@@ -246,14 +257,26 @@ enum vc_status vc_bnb_4bit_find(struct vc_search *s, size_t codes, bool *found)
     if (t->dtype != VC_DTYPE_U8 || !vc_name_is_module_weight(t->name, &n_path)) {
         return VC_OK;
     }
-    for (size_t i = 0; i < 2 && state_at == VC_NO_TENSOR; i++) {
-        state_at = vc_search_find(s, t->name, n, kinds[i]);
-        quant.scheme = i == 0 ? VC_SCHEME_NF4 : VC_SCHEME_FP4;
-    }
+    other = vc_search_find(s, t->name, n, kinds[1]);
+    state_at = vc_search_find(s, t->name, n, kinds[0]);
+    quant.scheme = state_at != VC_NO_TENSOR ? VC_SCHEME_NF4 : VC_SCHEME_FP4;
+    VC_CALL(state_at == VC_NO_TENSOR || other == VC_NO_TENSOR
+                ? VC_OK
+                : vc_find(s->ctx, VC_SEVERITY_ERROR, "parts", t->name,
+                          "has two quant_states: bitsandbytes wants exactly one"));
+    state_at = state_at != VC_NO_TENSOR ? state_at : other;
     VC_CALL(state_at != VC_NO_TENSOR ? read_state(s, state_at, &state, &ok) : VC_OK);
     if (!ok || !find_parts(s, codes, n, &state, &quant)) {
-        return VC_OK;
+        return state_at == VC_NO_TENSOR && !vc_search_has(s, t->name, n, ".absmax")
+                   ? VC_OK
+                   : vc_find(s->ctx, ok && state.row % state.block != 0 ? VC_SEVERITY_WARNING : VC_SEVERITY_ERROR,
+                             "parts", t->name,
+                             "is not read as a weight: its quant_state is missing, or does not fit the codes and "
+                             "absmax, which bitsandbytes refuses");
     }
+    VC_CALL(state.unknown ? vc_find(s->ctx, VC_SEVERITY_ERROR, "parts", t->name,
+                                    "has a member in its quant_state that bitsandbytes does not know and refuses")
+                          : VC_OK);
     quant.group_size = state.block;
     quant.source_dtype = state.dtype;
     packed = (struct vc_packed){.bits = 8, .n_rows = state.n_rows, .row = state.row / 2};

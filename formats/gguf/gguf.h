@@ -68,6 +68,9 @@ bool vc_gguf_type(enum vc_dtype dtype, uint32_t *type);
 /* The number of general.file_type that llama.cpp calls by that name, "Q4_K_M"; false: there is none. */
 bool vc_gguf_file_type(const char *name, uint32_t *number);
 
+/* Whether some tensor has a type that models with that number of general.file_type have. */
+bool vc_gguf_file_type_fits(const struct vc_model *model, uint64_t number);
+
 /* Where a pair lies in the file, from its key's length to the end of its value; end 0: the file has no such pair. */
 struct gguf_place {
     uint64_t begin, end;

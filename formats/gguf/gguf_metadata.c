@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
@@ -271,6 +272,19 @@ bool vc_gguf_file_type(const char *name, uint32_t *number)
     }
     *number = (uint32_t)i;
     return i < sizeof file_types / sizeof file_types[0];
+}
+
+bool vc_gguf_file_type_fits(const struct vc_model *model, uint64_t number)
+{
+    const char *name = file_type_name(number);
+    bool fits = model->n_tensors == 0;
+
+    for (size_t i = 0; name != NULL && i < model->n_tensors && !fits; i++) {
+        const char *type = vc_dtype_name(model->tensors[i].dtype);
+
+        fits = strncasecmp(name, type, name[0] == 'I' ? 3 : strlen(type)) == 0; /* IQ3_M: iq3_s */
+    }
+    return fits;
 }
 
 const char *const vc_gguf_known_keys[GGUF_KNOWN_COUNT] = {[GGUF_FILE_TYPE] = "general.file_type",

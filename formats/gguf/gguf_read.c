@@ -553,6 +553,11 @@ static enum vc_status gguf_open(struct vc_ctx *ctx, struct vc_infile *file, cons
     if (has_other_names(model)) {
         model->loader = vc_gguf_other_loader;
     }
+    if (self->shards[0].metadata.known[GGUF_FILE_TYPE].end != 0 &&
+        !vc_gguf_file_type_fits(model, self->shards[0].metadata.values[GGUF_FILE_TYPE])) {
+        return vc_find(ctx, VC_SEVERITY_WARNING, "file-type", NULL,
+                       "general.file_type says a type that no tensor has: llama.cpp shows and keeps it");
+    }
     return VC_OK;
 }
 

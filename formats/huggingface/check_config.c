@@ -7,6 +7,7 @@
 #include "formats/huggingface/check_config.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,6 +173,42 @@ static bool has_name(const struct names *names, const char *path)
     return i < names->n_globs;
 }
 
+/* compressed-tensors refuses members that it does not know; known: " a b ". */
+static enum vc_status check_keys(const struct check *c, const json_t *object, const char *known)
+{
+    char word[64];
+    const char *key;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)object, key, value)
+    {
+        (void)snprintf(word, sizeof word, " %s ", key);
+        VC_CALL(strstr(known, word) != NULL
+                    ? VC_OK
+                    : vc_find(c->ctx, VC_SEVERITY_ERROR, "config", VC_HF_CONFIG_NAME,
+                              "a group has the member \"%s\", for which compressed-tensors refuses it", key));
+    }
+    return VC_OK;
+}
+
+/* The members of a group, and group_size, which belongs to the strategies of groups. */
+static enum vc_status check_members(const struct check *c, const json_t *group)
+{
+    const json_t *weights = json_object_get(group, "weights");
+    const char *strategy = json_string_value(json_object_get(weights, "strategy"));
+    bool sized = json_integer_value(json_object_get(weights, "group_size")) > 0;
+
+    VC_CALL(check_keys(c, group, " targets weights input_activations output_activations format "));
+    VC_CALL(check_keys(c, weights,
+                       " num_bits type symmetric group_size strategy block_structure dynamic actorder "
+                       "scale_dtype zp_dtype observer observer_kwargs "));
+    return strategy == NULL || sized == (strstr(strategy, "group") != NULL)
+               ? VC_OK
+               : vc_find(c->ctx, VC_SEVERITY_ERROR, "config", VC_HF_CONFIG_NAME,
+                         "a group has the strategy \"%s\" with%s a group_size, for which compressed-tensors refuses it",
+                         strategy, sized ? "" : "out");
+}
+
 /* Reads ignore and config_groups. */
 static enum vc_status read_config(struct check *c)
 {
@@ -184,6 +221,7 @@ static enum vc_status read_config(struct check *c)
     VC_CALL_ALLOC(c->groups);
     json_object_foreach(groups, key, group)
     {
+        VC_CALL(check_members(c, group));
         if (c->n_groups < MAX_GROUPS) {
             c->groups[c->n_groups].weights = json_object_get(group, "weights");
             c->groups[c->n_groups].inputs = json_object_get(group, "input_activations");
@@ -299,7 +337,7 @@ static enum vc_status check_groups(const struct check *c, const struct module *m
     }
     if (m->row % (uint64_t)size != 0) {
         VC_CALL(vc_find(c->ctx, VC_SEVERITY_WARNING, "group", m->t->name,
-                        "has rows of %" PRIu64 ", which groups of %d do not divide: some loaders refuse that", m->row,
+                        "has rows of %" PRIu64 ", which groups of %d do not divide: vLLM refuses that", m->row,
                         (int)size));
     }
     return VC_OK;
@@ -325,6 +363,7 @@ static enum vc_status check_said(const struct check *c, const struct module *m, 
 static enum vc_status check_compressed(const struct check *c, const struct module *m)
 {
     const struct group *by_class = NULL;
+    const struct group *by_name = NULL;
     bool unsure = c->ignored.unsure;
 
     if (has_name(&c->ignored, m->path)) {
@@ -335,11 +374,16 @@ static enum vc_status check_compressed(const struct check *c, const struct modul
     for (size_t i = 0; i < c->n_groups; i++) {
         const struct group *group = &c->groups[i];
 
-        if (has_name(&group->targets, m->path)) {
-            return check_said(c, m, group);
+        if (by_name != NULL && has_name(&group->targets, m->path)) {
+            return vc_find(c->ctx, VC_SEVERITY_ERROR, "config", m->t->name,
+                           "is a target of two groups of " VC_HF_CONFIG_NAME ": loaders take the first that they find");
         }
+        by_name = by_name == NULL && has_name(&group->targets, m->path) ? group : by_name;
         by_class = by_class == NULL && group->targets.linear ? group : by_class;
         unsure = unsure || group->targets.unsure;
+    }
+    if (by_name != NULL) {
+        return check_said(c, m, by_name);
     }
     if (by_class != NULL && (m->quantized || !unsure)) {
         return check_said(c, m, by_class);
@@ -413,7 +457,7 @@ static enum vc_status check_global(const struct check *c, const struct module *m
     return differs == NULL ? VC_OK
                            : vc_find(c->ctx, VC_SEVERITY_ERROR, "global-scale", m->t->name,
                                      "has another global scale than %s beside it: vLLM joins the two, keeps one, and "
-                                     "decodes the other wrongly",
+                                     "decodes the other wrongly; nvfp4 made anew of the source gives them one",
                                      differs);
 }
 
@@ -556,6 +600,32 @@ static enum vc_status check_lists(const struct check *c)
     return VC_OK;
 }
 
+/* Weights of a quantized model that no reader knows, and zero points beside a loader that leaves them out. */
+static enum vc_status check_tensors(const struct check *c)
+{
+    bool symmetric = vc_json_says(c->config, "quant_method", "gptq") && json_is_true(json_object_get(c->config, "sym"));
+    size_t n_path;
+
+    for (size_t i = 0; i < c->model->n_tensors; i++) {
+        const struct vc_tensor *t = &c->model->tensors[i];
+
+        if (symmetric && t->quant != NULL && !t->quant->symmetric) {
+            VC_CALL(vc_find(c->ctx, VC_SEVERITY_ERROR, "zero-point", t->name,
+                            "has zero points beside the middle, and \"sym\" of " VC_HF_CONFIG_NAME
+                            " is true: vLLM leaves them out"));
+        } else if (t->quant == NULL && t->n_dims == 2 && is_f8(t->dtype) &&
+                   vc_name_is_module_weight(t->name, &n_path)) {
+            VC_CALL(vc_find(c->ctx, VC_SEVERITY_ERROR, "companion", t->name,
+                            "has no scale beside it that fits, and the loader of " VC_HF_CONFIG_NAME " needs one"));
+        } else if (vc_ends_in(t->name, ".qweight") && !vc_findings_has(c->ctx->findings, t->name)) {
+            VC_CALL(vc_find(c->ctx, VC_SEVERITY_WARNING, "companion", t->name,
+                            "is not read as a weight: a part is missing, or g_idx has another order (desc_act), which "
+                            "vLLM refuses"));
+        }
+    }
+    return VC_OK;
+}
+
 static enum vc_status check_modules(struct check *c)
 {
     const json_t *stage = json_object_get(c->config, "quantization_status");
@@ -564,6 +634,7 @@ static enum vc_status check_modules(struct check *c)
         VC_CALL(each_module(c, check_unsaid));
         return each_module(c, check_global);
     }
+    VC_CALL(check_tensors(c));
     if (vc_json_says(c->config, "quant_method", "bitsandbytes") &&
         (json_is_true(json_object_get(c->config, "load_in_8bit")) ||
          json_is_true(json_object_get(c->config, "load_in_4bit")))) {

@@ -279,6 +279,28 @@ static void safetensors_ahead(const struct vc_model *model, size_t tensor, uint6
     }
 }
 
+/* vc_source_ops.check_rest: the bits behind the last code of a row are 0. */
+static enum vc_status check_tails(struct vc_ctx *ctx, const struct vc_model *model)
+{
+    const struct safetensors *self = model->self;
+
+    for (size_t i = 0; i < model->n_tensors; i++) {
+        const struct vc_packed *p = &vc_finds_at(&self->finds, i)->packed;
+        uint64_t n_bits = p->packing == &vc_packing_rows ? model->tensors[i].shape[1] * p->turned : 0;
+        unsigned char word[4] = {0};
+
+        for (uint64_t row = 1; n_bits % 32 != 0 && row <= p->n_rows && vc_le32(word) >> n_bits % 32 == 0; row++) {
+            VC_CALL(safetensors_read(ctx, model, i, VC_FORM_RAW, (row * vc_ceil_div_u64(n_bits, 32) - 1) * 4, word, 4,
+                                     NULL));
+        }
+        VC_CALL(vc_le32(word) >> n_bits % 32 == 0 || n_bits % 32 == 0
+                    ? VC_OK
+                    : vc_find(ctx, VC_SEVERITY_ERROR, "tail", model->tensors[i].name,
+                              "has bits that are not 0 behind the last code of a row: compressed-tensors writes 0"));
+    }
+    return VC_OK;
+}
+
 /* ---- open, close ---- */
 
 static void safetensors_close(struct vc_model *model)
@@ -305,7 +327,7 @@ static void safetensors_close(struct vc_model *model)
 }
 
 static const struct vc_source_ops safetensors_ops = {
-    .read = safetensors_read, .ahead = safetensors_ahead, .close = safetensors_close};
+    .read = safetensors_read, .ahead = safetensors_ahead, .close = safetensors_close, .check_rest = check_tails};
 
 /* A length beyond the limit is still taken for a safetensors file where a key follows: the reader says what is wrong.
  */

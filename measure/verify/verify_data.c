@@ -329,8 +329,12 @@ static enum vc_status report_tensor(struct vc_ctx *ctx, const struct verify *v, 
                        (unsigned long long)seen->bad_scales, (unsigned long long)row->n_elems,
                        (unsigned long long)seen->first_bad, (double)seen->bad_value));
     } else if (row->nans + row->infs != 0) {
-        VC_TRY(vc_find(ctx, VC_SEVERITY_WARNING, "nonfinite", row->name, "has %llu NaN and %llu Inf among %llu values",
-                       (unsigned long long)row->nans, (unsigned long long)row->infs, (unsigned long long)row->n_elems));
+        bool blocks = vc_dtype_is_quantized(v->model->tensors[index].dtype); /* their scales are in them */
+
+        VC_TRY(vc_find(ctx, blocks ? VC_SEVERITY_ERROR : VC_SEVERITY_WARNING, blocks ? "scale" : "nonfinite", row->name,
+                       "has %llu NaN and %llu Inf among %llu values%s", (unsigned long long)row->nans,
+                       (unsigned long long)row->infs, (unsigned long long)row->n_elems,
+                       blocks ? ": llama.cpp refuses blocks with such scales" : ""));
     }
     if (seen->low_codes != 0) {
         VC_TRY(vc_find(ctx, VC_SEVERITY_ERROR, "range", row->name,

@@ -93,6 +93,13 @@ static const struct config_case cases[] = {
     {CONFIG("\"a.q\"", "\"group_size\":20", ""), "warning group a.q.weight"},
     {CONFIG("\"a.q\"", "\"symmetric\":false", ""), "error companion a.q.weight"},
     {CONFIG("\"a.q\"", "\"num_bits\":9,\"group_size\":0,\"symmetric\":null", ""), ""},
+    /* what compressed-tensors refuses: members that it does not know, a strategy that contradicts group_size */
+    {CONFIG("\"a.q\"", INT8 ",\"x\":1", ""), "error config config.json"},
+    {CONFIG("\"a.q\"],\"x\":[", INT8, ""), "error config config.json"},
+    {CONFIG("\"a.q\"", INT8 ",\"strategy\":\"channel\"", ""), "error config config.json"},
+    {CONFIG("\"a.q\"", "\"num_bits\":8,\"strategy\":\"group\"", ""), "error config config.json"},
+    {CONFIG("\"a.q\"", INT8 ",\"strategy\":\"group\"", ""), ""},
+    {CONFIG("\"a.q\"],\"weights\":{}},\"h\":{\"targets\":[\"re:.*q$\"", INT8, ""), "error config a.q.weight"},
     /* nothing that can be checked */
     {"{\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"format\":\"dense\"}}", ""},
     {"{\"quantization_config\":{\"quant_method\":\"bitsandbytes\",\"load_in_8bit\":false}}", ""},
@@ -222,6 +229,81 @@ static void test_other_names(void **state)
     assert_int_equal(unlink(in_folder("model.safetensors")), 0);
     bytes_release(&b);
     test_ctx_done(ctx);
+}
+
+#define METHOD(more) "{\"x\":1,\"quantization_config\":{" more "}}"
+#define STATE        "\"blocksize\":64,\"dtype\":\"float16\",\"shape\":[1,64]"
+
+/* a.q: 64 codes of 4 bits for bitsandbytes, whose quant_state says that; `more` tensors lie behind it. */
+static void expect_state(const char *state, const char *more, const char *wanted)
+{
+    struct bytes b;
+    char header[1500];
+
+    (void)snprintf(
+        header, sizeof header,
+        "{" ENTRY("a.q.weight", "U8", "[32,1]", 0, 32) "," ENTRY(
+            "a.q.weight.absmax", "F32", "[1]", 32,
+            36) ","
+                "\"a.q.weight.quant_state.bitsandbytes__nf4\":{\"dtype\":\"U8\",\"shape\":[%zu],\"data_offsets\":"
+                "[36,%zu]}%s%zu,%zu]}}",
+        strlen(state), 36 + strlen(state), more, 36 + strlen(state), 37 + strlen(state));
+    b = st_zeros(header, 36);
+    bytes_add(&b, state, strlen(state) + 1);
+    (void)save("model.safetensors", &b);
+    expect_at(scratch_folder(), headers(), wanted);
+    bytes_release(&b);
+}
+
+/* A file of codes in words, and one word of its data that is another. */
+static void expect_word(const char *header, size_t n, size_t at, uint32_t word, const char *wanted)
+{
+    struct bytes b = st_zeros(header, n);
+
+    vc_put_le32(b.p + b.n - n + at, word);
+    (void)save("model.safetensors", &b);
+    expect_at(scratch_folder(), with_data(), wanted);
+    bytes_release(&b);
+}
+
+/* What is wrong with codes that other programs wrote. */
+static void test_methods(void **state)
+{
+    static const char one[] = ",\"b.weight\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[";
+    static const char two[] = ",\"a.q.weight.quant_state.bitsandbytes__fp4\":{\"dtype\":\"U8\",\"shape\":[1],"
+                              "\"data_offsets\":[";
+    static const char words[] = "{" ENTRY("a.q.qweight", "I32", "[2,8]", 0, 64) ","                     //
+        ENTRY("a.q.scales", "F16", "[1,8]", 64, 80) "," ENTRY("a.q.qzeros", "I32", "[1,1]", 80, 84) "," //
+        ENTRY("a.q.g_idx", "I32", "[16]", 84, 148) "}";
+    static const char packed[] = "{" ENTRY("a.q.weight_packed", "I32", "[1,3]", 0, 12) "," //
+        ENTRY("a.q.weight_scale", "F16", "[1,1]", 12, 14) "," ENTRY("a.q.weight_shape", "I64", "[2]", 14, 30) "}";
+    struct bytes b;
+
+    (void)state;
+    save_config(METHOD("\"quant_method\":\"bitsandbytes\",\"load_in_4bit\":true"));
+    expect_state("{" STATE "}", one, "");
+    expect_state("{" STATE ",\"x\":1}", one, "error parts a.q.weight");
+    expect_state("{\"blocksize\":32,\"dtype\":\"float16\",\"shape\":[1,64]}", one, "error parts a.q.weight");
+    expect_state("{\"blocksize\":48,\"dtype\":\"float16\",\"shape\":[1,64]}", one, "warning parts a.q.weight");
+    expect_state("{" STATE, one, "error parts a.q.weight");
+    expect_state("{" STATE "}", two, "error parts a.q.weight");
+    save_config(METHOD("\"quant_method\":\"gptq\",\"bits\":4,\"group_size\":16,\"sym\":true"));
+    expect_word(words, 148, 80, 0x77777777, "error scale a.q.scales");
+    expect_word(words, 148, 80, 0x77777767, "error zero-point a.q.weight|error scale a.q.scales");
+    expect_word(words, 148, 84, 1, "warning companion a.q.qweight");
+    save_config(CONFIG("\"a.q\"", "\"num_bits\":4,\"group_size\":20", ""));
+    b = st_file(packed, "\0\0\0\0\0\0\0\0\xff\xff\0\x80\0\x3c\1\0\0\0\0\0\0\0\x14\0\0\0\0\0\0\0", 30);
+    (void)save("model.safetensors", &b);
+    expect_at(scratch_folder(), headers(), "");
+    expect_at(scratch_folder(), with_data(), "error tail a.q.weight");
+    b.p[b.n - 30 + 11] = 0;
+    (void)save("model.safetensors", &b);
+    expect_at(scratch_folder(), with_data(), "");
+    bytes_release(&b);
+    save_config(METHOD("\"quant_method\":\"fp8\""));
+    expect_word("{" ENTRY("a.q.weight", "F8_E4M3", "[2,2]", 0, 4) "}", 4, 0, 0, "error companion a.q.weight");
+    assert_int_equal(unlink(in_folder("config.json")), 0);
+    assert_int_equal(unlink(in_folder("model.safetensors")), 0);
 }
 
 /* More patterns, or groups, than are looked at: what they would say is not known. */
@@ -395,8 +477,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_compressed),  cmocka_unit_test(test_bitsandbytes), cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_other_names), cmocka_unit_test(test_many),         cmocka_unit_test(test_plain_codes),
-        cmocka_unit_test(test_left_over),   cmocka_unit_test(test_wide_codes),   cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_other_names), cmocka_unit_test(test_many),         cmocka_unit_test(test_methods),
+        cmocka_unit_test(test_plain_codes), cmocka_unit_test(test_left_over),    cmocka_unit_test(test_wide_codes),
+        cmocka_unit_test(test_allocations),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

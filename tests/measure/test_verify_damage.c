@@ -144,6 +144,27 @@ static void test_gguf(void **state)
     bytes_release(&b);
 }
 
+/* Blocks whose scale is NaN, and a general.file_type of no tensor. */
+static void test_blocks(void **state)
+{
+    const uint64_t dims[] = {32, 1};
+
+    (void)state;
+    for (uint32_t type = 0; type < 4; type++) { /* mostly F32, F16, Q4_0, Q4_1 */
+        struct gguf_builder g;
+        struct bytes b;
+
+        memset(&g, 0, sizeof g);
+        gguf_pair_u32(&g, "general.file_type", type == 3 ? 99 : type);
+        gguf_tensor(&g, "a.weight", 2, 2, dims, 18);
+        b = gguf_finish(&g);
+        expect(&b, with_data(), type == 2 ? "" : "warning file-type");
+        b.p[b.n - 31] = 0x7e; /* of 18 bytes, up to a multiple of 32 */
+        expect(&b, with_data(), type == 2 ? "error scale a.weight" : "error scale a.weight|warning file-type");
+        bytes_release(&b);
+    }
+}
+
 /* ---- folders ---- */
 
 #define PART_1 "model-00001-of-00002.safetensors"
@@ -363,10 +384,9 @@ static void test_lost_directory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_safetensors), cmocka_unit_test(test_npz),
-        cmocka_unit_test(test_torch),       cmocka_unit_test(test_gguf),
-        cmocka_unit_test(test_folder),      cmocka_unit_test(test_cuts),
-        cmocka_unit_test(test_flips),       cmocka_unit_test(test_lost_directory),
+        cmocka_unit_test(test_safetensors), cmocka_unit_test(test_npz),    cmocka_unit_test(test_torch),
+        cmocka_unit_test(test_gguf),        cmocka_unit_test(test_blocks), cmocka_unit_test(test_folder),
+        cmocka_unit_test(test_cuts),        cmocka_unit_test(test_flips),  cmocka_unit_test(test_lost_directory),
         cmocka_unit_test(test_allocations),
     };
 
