@@ -584,6 +584,11 @@ VC_HD struct vc_float_scale vc_asymmetric_scale(const struct vc_group_codes *c, 
 #else
 #define VC_GROUP_SCALE
 struct vc_float_scale vc_group_scale(const struct vc_group_codes *c, const float *x, size_t n, uint32_t absmax_bits);
+
+/* Double quantization: the scale of NF4 or FP4 becomes book[byte] * outer, of the entry that is nearest and its two
+ * neighbours the one with the least error. book: 256 values that ascend from 0 to 1; byte 0 stands for no scale. */
+void vc_coded_scale(const struct vc_group_codes *c, const float *book, float outer, const float *x, size_t n,
+                    struct vc_float_scale *scale);
 #endif
 #if defined(__cplusplus) || defined(VC_GROUP_SCALE_BODY)
 VC_GROUP_SCALE struct vc_float_scale vc_group_scale(const struct vc_group_codes *c, const float *x, size_t n,

@@ -148,9 +148,20 @@ out:
     return status;
 }
 
-/* Scales that are codes of scales: `from` is the upper part of the room at `scale`, as in widen_scales. */
-static enum vc_status decode_scales(struct vc_ctx *ctx, const struct codes_state *s, const struct vc_step *step,
-                                    const struct vc_item *item, const unsigned char *from, size_t n, float *scale)
+/* Scales that are codes of scales. The codes may be the upper part of the room at `scale`, as in widen_scales. */
+static void decode_scales(const struct codes_state *s, const float *book, const float *outer,
+                          const struct vc_part_view *view, float *scale)
+{
+    const unsigned char *from = view->data;
+
+    for (size_t i = 0; i < view->n; i++) {
+        scale[i] = book[from[i]] * outer[(view->first + i) / s->quant.scale_group] + s->quant.scale_offset;
+    }
+}
+
+/* The same of a tensor of the source. */
+static enum vc_status load_scales(struct vc_ctx *ctx, const struct codes_state *s, const struct vc_step *step,
+                                  const struct vc_item *item, const unsigned char *from, size_t n, float *scale)
 {
     const struct vc_part_desc *book = &step->in.parts[vc_desc_find_part(&step->in, VC_PART_CODEBOOK)];
     const struct vc_part_desc *outer = &step->in.parts[vc_desc_find_part(&step->in, VC_PART_SCALE_SCALE)];
@@ -160,9 +171,7 @@ static enum vc_status decode_scales(struct vc_ctx *ctx, const struct codes_state
     VC_TRY_ALLOC(values);
     VC_TRY(vc_part_load(ctx, item, book, values));
     VC_TRY(vc_part_load(ctx, item, outer, values + 256));
-    for (size_t i = 0; i < n; i++) {
-        scale[i] = values[from[i]] * values[256 + i / s->quant.scale_group] + s->quant.scale_offset;
-    }
+    decode_scales(s, values, values + 256, &(struct vc_part_view){.data = from, .n = n}, scale);
 out:
     vc_free(ctx, values);
     return status;
@@ -195,7 +204,7 @@ static enum vc_status codes_begin(struct vc_ctx *ctx, struct vc_step *step, cons
         }
     }
     if (s->quant.scale_group != 0) {
-        VC_TRY(decode_scales(ctx, s, step, item, upper, n, s->scale));
+        VC_TRY(load_scales(ctx, s, step, item, upper, n, s->scale));
     } else {
         widen_scales(s, part, upper, n, s->global, s->scale);
     }
@@ -240,7 +249,14 @@ static enum vc_status find_scales(struct vc_ctx *ctx, const struct vc_step *step
     if (s->global_part != SIZE_MAX) {
         memcpy(&global, in->parts[s->global_part].data, sizeof global);
     }
-    widen_scales(s, &step->in.parts[s->scale_part], view->data, view->n, global, scratch);
+    if (s->quant.scale_group != 0) {
+        const float *book = in->parts[vc_desc_find_part(&step->in, VC_PART_CODEBOOK)].data;
+        const float *outer = in->parts[vc_desc_find_part(&step->in, VC_PART_SCALE_SCALE)].data;
+
+        decode_scales(s, book, outer, view, scratch);
+    } else {
+        widen_scales(s, &step->in.parts[s->scale_part], view->data, view->n, global, scratch);
+    }
     out->scale = scratch;
     out->zero = s->zero_part != SIZE_MAX ? in->parts[s->zero_part].data : NULL;
     out->first = view->first;

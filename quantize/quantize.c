@@ -570,6 +570,10 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
         return vc_fail(ctx, VC_E_ARGUMENT, "fp8 alone has scales that are shared in blocks of rows and columns (%s)",
                        vc_option(ctx, "granularity"));
     }
+    if (o->double_quant && o->target != VC_TARGET_NF4 && o->target != VC_TARGET_FP4) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s goes with nf4 and fp4, whose loader has scales that are codes",
+                       vc_option(ctx, "double_quant"));
+    }
     if (row->rows_only) {
         const char *field = o->asymmetric && !row->zero_points          ? "asymmetric"
                             : o->granularity == VC_GRANULARITY_TENSOR   ? "granularity"
@@ -669,6 +673,9 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
         add_entry(q, "granularity", granularity);
         add_entry(q, "axis", decimal(ctx, q, o->axis == VC_AXIS_OUTPUT ? 0 : o->axis));
         add_entry(q, "symmetric", o->asymmetric ? "false" : "true");
+        if (o->double_quant) {
+            add_entry(q, "double_quant", "true");
+        }
     } else {
         add_entry(q, "overflow", overflows[o->overflow]);
     }
@@ -696,7 +703,7 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     if (q->rest != NULL) {
         add_entry(q, "rest", q->rest->name);
     }
-    asymmetric = o->asymmetric ? " --asymmetric" : "";
+    asymmetric = o->asymmetric ? " --asymmetric" : o->double_quant ? " --double-quant" : "";
     rest = q->rest == NULL ? "" : vc_arena_printf(ctx, &q->arena, " --rest %s", q->options.rest);
     if (rest == NULL || aim == NULL || smooth == NULL) {
         return VC_E_NOMEM;

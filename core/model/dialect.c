@@ -23,6 +23,11 @@ enum vc_status vc_dialect_check(struct vc_ctx *ctx, const struct vc_dialect *dia
         return vc_fail(ctx, VC_E_ARGUMENT, "the layout %s has no place for codes of %s", dialect->name,
                        request->scheme);
     }
+    if (request->double_quant && !dialect->coded_scales) {
+        return vc_fail(ctx, VC_E_ARGUMENT,
+                       "the layout %s has no place for scales that are codes (%s), which %s bitsandbytes has",
+                       dialect->name, vc_option(ctx, "double_quant"), vc_option(ctx, "layout"));
+    }
     return dialect->check == NULL ? VC_OK : dialect->check(ctx, request);
 }
 

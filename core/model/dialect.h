@@ -23,6 +23,7 @@ struct vc_dialect_request {
     int axis;               /* of the scales, where it is given */
     uint64_t group_size;    /* VC_GRANULARITY_GROUP */
     bool symmetric;
+    bool double_quant;            /* scales are codes themselves */
     const struct vc_model *model; /* whose weights these are; NULL: of no file */
 };
 
@@ -57,6 +58,7 @@ struct vc_dialect {
     bool blocks;          /* codes and scales are blocks of types of kernels/block_types.inc */
     bool rows_only;       /* scales lie along axis 0, wherever the source has its output channels */
     bool activations;     /* of a graph, whose values can become codes, too */
+    bool coded_scales;    /* has a place for scales that are codes themselves */
     bool positive_scales; /* its loaders were seen with scales above 0 only */
     /* The scheme beside whose codes it has a place for one scale of all inputs of the layer, "int8"; NULL: none. */
     const char *input_scales;

@@ -232,6 +232,7 @@ const struct vc_dialect vc_dialect_bitsandbytes = {
     .schemes = (const char *const[]){"int8", "nf4", "fp4", NULL},
     .is_choice = true,
     .takes_codes = true,
+    .coded_scales = true,
     .check = bnb_check,
     .reason = bnb_reason,
     .part_type = bnb_part_type,

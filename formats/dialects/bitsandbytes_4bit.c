@@ -6,8 +6,12 @@
  *     m.weight.quant_state.bitsandbytes__nf4   U8, a text: {"quant_type": "nf4", "blocksize": 64, "dtype": "bfloat16",
  *                                              "shape": [out, in]}
  *
- * Read, and not written, is double quantization, too: absmax U8, whose value is
- * nested_quant_map[absmax] * nested_absmax[i / nested_blocksize] + nested_offset.
+ * With double quantization scales are codes: absmax U8, whose value is
+ * nested_quant_map[absmax] * nested_absmax[i / nested_blocksize] + nested_offset. The map of bitsandbytes has both
+ * signs around an offset, the mean; we write the map from 0 to 1, as fine, and no offset.
+ *
+ *     m.weight.nested_absmax     F32 [blocks / 256]
+ *     m.weight.nested_quant_map  F32 [256]          and in the text "nested_blocksize", "nested_dtype", "nested_offset"
  *
  *     "quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": true, "bnb_4bit_quant_type": "nf4", ...}
  */
@@ -25,6 +29,7 @@
 
 #define ABSMAX    "weight.absmax"
 #define QUANT_MAP "weight.quant_map"
+#define NESTED    "weight.nested_"
 #define STATE     "weight.quant_state.bitsandbytes__"
 
 bool vc_bnb_4bit_block(uint64_t n)
@@ -37,10 +42,9 @@ bool vc_bnb_4bit_fits(const struct vc_out_tensor *codes)
     const struct vc_quant *quant = codes->quant;
     size_t n_path;
 
-    /* Scales that are codes are read only. */
     return (quant->scheme == VC_SCHEME_NF4 || quant->scheme == VC_SCHEME_FP4) && codes->n_dims == 2 &&
            vc_name_is_module_weight(codes->name, &n_path) && quant->granularity == VC_GRANULARITY_GROUP &&
-           vc_bnb_4bit_block(quant->group_size) && quant->scale_group == 0 && codes->shape[1] % quant->group_size == 0;
+           vc_bnb_4bit_block(quant->group_size) && codes->shape[1] % quant->group_size == 0;
 }
 
 /* ---- writing ---- */
@@ -92,20 +96,30 @@ static const char *torch_name(enum vc_dtype dtype)
 static enum vc_status lay_state(struct vc_laying *l)
 {
     const struct vc_quant *quant = l->codes->quant;
+    const char *nested = quant->scale_group == 0
+                             ? ""
+                             : vc_arena_printf(l->ctx, l->arena,
+                                               ", \"nested_blocksize\": %" PRIu64 ", \"nested_dtype\": \"float32\", "
+                                               "\"nested_offset\": %.9g",
+                                               quant->scale_group, (double)quant->scale_offset);
     const char *kind = vc_scheme_name(quant->scheme);
     const char *name = vc_arena_printf(l->ctx, l->arena, STATE "%s", kind);
     const char *text = vc_arena_printf(l->ctx, l->arena,
                                        "{\"quant_type\": \"%s\", \"blocksize\": %" PRIu64 ", \"dtype\": \"%s\", "
-                                       "\"shape\": [%" PRIu64 ", %" PRIu64 "]}",
+                                       "\"shape\": [%" PRIu64 ", %" PRIu64 "]%s}",
                                        kind, quant->group_size, torch_name(quant->source_dtype), l->codes->shape[0],
-                                       l->codes->shape[1]);
+                                       l->codes->shape[1], nested);
 
-    return name == NULL || text == NULL ? VC_E_NOMEM : lay_constant(l, name, VC_DTYPE_U8, strlen(text), text);
+    return name == NULL || nested == NULL || text == NULL ? VC_E_NOMEM
+                                                          : lay_constant(l, name, VC_DTYPE_U8, strlen(text), text);
 }
 
 enum vc_status vc_bnb_4bit_lay(struct vc_laying *l)
 {
     uint64_t n_bytes = l->part->size_bytes;
+    bool coded = l->codes->quant->scale_group != 0;
+    struct vc_laid part = {
+        .dtype = coded && l->role == VC_PART_SCALE ? VC_DTYPE_U8 : VC_DTYPE_F32, .n_dims = 1, .n_bytes = n_bytes};
 
     l->n = 0;
     if (l->role == VC_PART_CODES) {
@@ -113,8 +127,11 @@ enum vc_status vc_bnb_4bit_lay(struct vc_laying *l)
         return vc_dialect_lay(l, NULL, (struct vc_laid){.dtype = VC_DTYPE_U8, .n_dims = 2, .n_bytes = n_bytes}, n_bytes,
                               1);
     }
-    VC_CALL(vc_dialect_lay(l, ABSMAX, (struct vc_laid){.dtype = VC_DTYPE_F32, .n_dims = 1, .n_bytes = n_bytes},
-                           n_bytes / 4, 0));
+    if (l->role != VC_PART_SCALE) {
+        return vc_dialect_lay(l, l->role == VC_PART_CODEBOOK ? NESTED "quant_map" : NESTED "absmax", part, n_bytes / 4,
+                              0);
+    }
+    VC_CALL(vc_dialect_lay(l, ABSMAX, part, coded ? n_bytes : n_bytes / 4, 0));
     VC_CALL(lay_map(l));
     return lay_state(l);
 }
@@ -123,15 +140,15 @@ void vc_bnb_4bit_write_config(const struct vc_config_weights *weights, struct vc
 {
     vc_text_add(text,
                 "{\n    \"quant_method\": \"bitsandbytes\",\n    \"load_in_4bit\": true,\n"
-                "    \"bnb_4bit_quant_type\": \"%s\",\n    \"bnb_4bit_use_double_quant\": false,\n"
+                "    \"bnb_4bit_quant_type\": \"%s\",\n    \"bnb_4bit_use_double_quant\": %s,\n"
                 "    \"bnb_4bit_compute_dtype\": \"%s\",\n    \"bnb_4bit_quant_storage\": \"uint8\",\n",
-                vc_scheme_name(weights->groups[0].scheme), torch_name(weights->groups[0].source_dtype));
+                vc_scheme_name(weights->groups[0].scheme), weights->groups[0].scale_group != 0 ? "true" : "false",
+                torch_name(weights->groups[0].source_dtype));
 }
 
 bool vc_bnb_4bit_owns_config(const struct json_t *config)
 {
-    return json_is_true(json_object_get(config, "load_in_4bit")) &&
-           !json_is_true(json_object_get(config, "bnb_4bit_use_double_quant"));
+    return json_is_true(json_object_get(config, "load_in_4bit"));
 }
 
 /* ---- reading ---- */

@@ -167,6 +167,9 @@ struct vc_quantize_options {
      * above 0 to 1 how much of the spread goes into the weights (SmoothQuant's alpha, 0.5). Needs `calibration`.
      * Weights that a rule excludes are multiplied, too, and stay floats. */
     double smooth;
+    /* NF4 and FP4 in the layout bitsandbytes: scales are codes of a byte, with an f32 scale for 256 of them.
+     * vc_job_plan reads all weights. */
+    bool double_quant;
 };
 
 VC_API void vc_quantize_defaults_sized(struct vc_quantize_options *options, size_t struct_size);

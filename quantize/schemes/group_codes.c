@@ -3,6 +3,7 @@
  *
  *     w  f32 [64, 512] --int4/group:128--> codes i4 [64, 512], scale f32 [64, 4]               x' = q * s, q = -8 .. 7
  *     w  f32 [64, 512] --nvfp4--> codes f4_e2m1 [64, 512], scale u8 [64, 32] of E4M3 bytes, global_scale f32 [1]
+ *     w  f32 [64, 512] --nf4, double--> codes u4 [64, 512], scale u8 [64, 8], codebook f32 [256], scale_scale f32 [2]
  *
  * docs/numerics.md has the definitions; kernels/grid_codes.h has the arithmetic. The step is planned as that of int8
  * is. Of nvfp4 all values are seen while the job is planned: layers that runtimes join (q, k and v) share a global
@@ -17,11 +18,13 @@
 #include "core/model/code_schemes.h"
 #include "core/model/names.h"
 #include "kernels/grid_codes.h"
+#include "kernels/train_codes.h"
 #include "passes/statistics/calibration.h"
 #include "passes/statistics/compensate.h"
 #include "passes/statistics/refit.h"
 #include "quantize/schemes/int8.h"
 
+#define SCALE_GROUP  256
 #define DESCENT_BITS 3 /* codes of so many bits and fewer are changed once more after rounding */
 
 struct group_state {
@@ -44,6 +47,10 @@ struct group_state {
     pthread_mutex_t mutex; /* while values are seen */
     bool has_mutex;
     uint32_t absmax; /* bits of the largest finite magnitude */
+
+    /* Scales that are codes, bitsandbytes' double quantization */
+    float *outer; /* for SCALE_GROUP scales each: the largest magnitude of their elements; NULL: scales are numbers */
+    float book[256]; /* what codes of scales stand for */
 };
 
 /* Scratch of one tile: that of int8, and behind it the codes a byte each, what they stand for, the bytes of scales;
@@ -83,10 +90,32 @@ static void carve(const struct vc_step *step, const struct group_state *s, void 
     out->scales = (struct vc_float_scale *)(void *)(out->work + rows_elems(s));
 }
 
-/* ---- nvfp4: the largest magnitude ---- */
+/* ---- what is seen before codes are made ---- */
 
-/* The largest magnitude, where the codes have a global scale: of a tensor by itself, as a candidate, outside of jobs;
- * and for group_calibrate. */
+static size_t n_outer(const struct vc_int8_state *s)
+{
+    return (size_t)vc_ceil_div_u64(s->n_scales, SCALE_GROUP);
+}
+
+/* The largest magnitudes of a tile, for scales that are codes. */
+static void merge_outer(struct group_state *s, const struct vc_tile *tile, const float *x)
+{
+    struct vc_int8_tile_map map;
+
+    vc_int8_map_tile(&s->shared, tile, &map);
+    for (size_t row = 0, k = 0; row < tile->n_rows; row++) {
+        for (size_t first = 0; first < tile->row_len; first += map.group, k++) {
+            float top = vc_bits_f32(
+                vc_int8_largest(x + row * tile->row_len + first, (size_t)vc_min_u64(map.group, tile->row_len - first)));
+            float *outer = &s->outer[(map.first_scale + k) / SCALE_GROUP];
+
+            *outer = top > *outer ? top : *outer;
+        }
+    }
+}
+
+/* The largest magnitudes, where the codes have a global scale or scales that are codes: of a tensor by itself, as a
+ * candidate, outside of jobs; and for group_calibrate. */
 static enum vc_status group_scan(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                  const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
@@ -95,7 +124,7 @@ static enum vc_status group_scan(struct vc_ctx *ctx, struct vc_step *step, const
     const float *x;
     uint32_t top;
 
-    if (!s->codes->global) {
+    if (!s->codes->global && s->outer == NULL) {
         return VC_OK;
     }
     carve(step, s, scratch, &t);
@@ -103,6 +132,9 @@ static enum vc_status group_scan(struct vc_ctx *ctx, struct vc_step *step, const
     top = vc_int8_largest(x, tile->n_elems);
     (void)pthread_mutex_lock(&s->mutex);
     s->absmax = top > s->absmax ? top : s->absmax;
+    if (s->outer != NULL) {
+        merge_outer(s, tile, x);
+    }
     (void)pthread_mutex_unlock(&s->mutex);
     return VC_OK;
 }
@@ -151,11 +183,12 @@ static void encode_group(const struct vc_group_codes *codes, const float *x, siz
     }
 }
 
-/* The scale of group number k of the tile, whose first element is number `at` of it. */
+/* The scale of the group of the tile, whose first element is number `at` of it. */
 static struct vc_float_scale scale_of(const struct group_state *s, const struct vc_step *step,
                                       const struct vc_tile *tile, const float *x, size_t at, size_t n, uint32_t absmax)
 {
     struct vc_group_codes how = s->how;
+    struct vc_float_scale scale;
 
     if (s->importance != NULL) {
         uint64_t row = s->calibration.row;
@@ -164,7 +197,14 @@ static struct vc_float_scale scale_of(const struct group_state *s, const struct 
         how.weights =
             s->importance + first / row / (step->in.n_elems / row / s->calibration.n_matrices) * row + first % row;
     }
-    return vc_group_scale(&how, x + at, n, absmax);
+    scale = vc_group_scale(&how, x + at, n, absmax);
+    if (s->outer != NULL) {
+        uint64_t flat = tile->first + at;
+        uint64_t number = flat / s->shared.row_len * s->shared.n_groups + flat % s->shared.row_len / s->shared.group;
+
+        vc_coded_scale(&how, s->book, s->outer[number / SCALE_GROUP], x + at, n, &scale);
+    }
+    return scale;
 }
 
 static void put_scale(const struct group_state *s, const struct vc_float_scale *scale, size_t k,
@@ -282,7 +322,7 @@ static enum vc_status group_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     }
     VC_CALL(vc_int8_measure_values(ctx, tile, source, t.y, out->stats));
     vc_codes_pack(t.q, tile->n_elems, vc_code_bits(s->codes), s->codes->high_first, out->data);
-    out->parts[0] = (struct vc_part_view){.data = s->codes->scale != VC_DTYPE_NONE      ? (const void *)t.bytes
+    out->parts[0] = (struct vc_part_view){.data = shared->scale_dtype == VC_DTYPE_U8    ? (const void *)t.bytes
                                                   : shared->scale_dtype != VC_DTYPE_F32 ? (const void *)t.shared.stored
                                                                                         : t.shared.scale,
                                           .first = map.first_scale,
@@ -294,6 +334,10 @@ static enum vc_status group_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     }
     if (s->codes->global) {
         out->parts[1] = (struct vc_part_view){.data = &s->how.global, .n = 1, .write = tile->index == 0};
+    }
+    if (s->outer != NULL) {
+        out->parts[1] = (struct vc_part_view){.data = s->book, .n = 256, .write = tile->index == 0};
+        out->parts[2] = (struct vc_part_view){.data = s->outer, .n = n_outer(shared), .write = tile->index == 0};
     }
     return VC_OK;
 }
@@ -406,12 +450,39 @@ static const struct vc_step_ops group_ops = {.scan = group_scan,
                                              .end = group_end,
                                              .forget = group_forget};
 
-static enum vc_status add_global(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step, struct group_state *s)
+/* A part of n f32 numbers. */
+static enum vc_status add_part(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step, enum vc_part_role role,
+                               uint64_t n)
 {
     uint64_t *shape = vc_arena_alloc(ctx, item->set->arena, sizeof *shape);
 
     VC_CALL_ALLOC(shape);
-    shape[0] = 1;
+    shape[0] = n;
+    return vc_step_add_part(ctx, item, step, role, VC_DTYPE_F32, 1, shape);
+}
+
+static enum vc_status add_outer(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step, struct group_state *s)
+{
+    size_t n_bytes = n_outer(&s->shared) * sizeof *s->outer;
+    struct vc_quant *quant = vc_arena_alloc(ctx, item->set->arena, sizeof *quant);
+    struct vc_dynamic_maps maps;
+
+    VC_CALL_ALLOC(quant);
+    *quant = *step->out.quant;
+    quant->scale_group = SCALE_GROUP;
+    step->out.quant = quant;
+    s->outer = vc_arena_alloc(ctx, item->set->arena, n_bytes);
+    VC_CALL_ALLOC(s->outer);
+    memset(s->outer, 0, n_bytes);
+    vc_dynamic_maps_make(&maps);
+    memcpy(s->book, maps.without.value, sizeof s->book);
+    VC_CALL(add_part(ctx, item, step, VC_PART_CODEBOOK, 256));
+    return add_part(ctx, item, step, VC_PART_SCALE_SCALE, n_outer(&s->shared));
+}
+
+/* Parts that a look at all values comes first for. */
+static enum vc_status add_looked(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step, struct group_state *s)
+{
     if (pthread_mutex_init(&s->mutex, NULL) != 0) {
         return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
     }
@@ -419,8 +490,8 @@ static enum vc_status add_global(struct vc_ctx *ctx, struct vc_item *item, struc
     s->how.global = 1.0f;
     s->rounds = 1;
     step->calibrate = true;
-    step->calibrate_all = true;
-    VC_CALL(vc_step_add_part(ctx, item, step, VC_PART_GLOBAL_SCALE, VC_DTYPE_F32, 1, shape));
+    step->calibrate_all = s->codes->global;
+    VC_CALL(s->codes->global ? add_part(ctx, item, step, VC_PART_GLOBAL_SCALE, 1) : add_outer(ctx, item, step, s));
     vc_item_replan(item);
     return VC_OK;
 }
@@ -442,7 +513,7 @@ static enum vc_status group_add(struct vc_ctx *ctx, struct vc_item *item, const 
     s->step = step;
     s->how = vc_code_groups(s->codes, s->shared.scale_dtype, item->set->dialect);
     s->how.zero_points = options->asymmetric;
-    VC_CALL(s->codes->global ? add_global(ctx, item, step, s) : VC_OK);
+    VC_CALL(s->codes->global || options->double_quant ? add_looked(ctx, item, step, s) : VC_OK);
     VC_CALL(add_statistics(ctx, item, step, s, options->calibration));
     step->scratch_bytes = scratch_bytes(step, s);
     return VC_OK;

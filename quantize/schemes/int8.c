@@ -79,7 +79,7 @@ static void choose_scale(const struct vc_item *item, enum vc_dtype weights, stru
     enum vc_dtype absmax = vc_dialect_part_type(item->set->dialect, &request, &tensor, VC_PART_ABSMAX, VC_DTYPE_RAW);
 
     s->absmax = absmax != VC_DTYPE_RAW;
-    if (vc_code_scheme(s->row->scheme)->scale != VC_DTYPE_NONE) { /* bytes, wherever they lie */
+    if (s->options->double_quant || vc_code_scheme(s->row->scheme)->scale != VC_DTYPE_NONE) { /* bytes everywhere */
         s->absmax = false;
         s->scale_dtype = VC_DTYPE_U8;
         return;

@@ -129,6 +129,7 @@ struct vc_dialect_request vc_scheme_request(const struct vc_scheme_row *row, con
                                        .axis = axis_given ? options->axis : 0,
                                        .group_size = options->group_size,
                                        .symmetric = !options->asymmetric,
+                                       .double_quant = options->double_quant,
                                        .model = model};
 }
 

@@ -39,6 +39,7 @@ MODES = {
                  "int4": ["--int4", "w.npz", "-o", "out.npz"],
                  "scheme": ["--scheme", "int3/group:32", "w.npz", "-o", "out.npz"],
                  **{scheme: ["--" + scheme, "w.npz", "-o", "out.npz"] for scheme in ("fp8", "mxfp8", "mxfp4", "nvfp4", "nf4", "fp4")},
+                 "bnb": ["--nf4", "--granularity", "group:32", "--layout", "bitsandbytes", "hf/model.safetensors", "-o", "out.safetensors"],
                  "gguf": ["--gguf", "Q3_K_M", "blk.npz", "-o", "out.gguf"],
                  "folder": ["--gguf", "Q4_0", "hf", "-o", "out.gguf"],
                  "aim-sqnr": ["--aim-sqnr", "30", "w.npz", "-o", "out.npz"],
@@ -127,6 +128,7 @@ MAY_DO_NOTHING = {
     ("prune structured", "scope"): "there is one group of neurons", ("prune lsq", "scope"): "there is one group of neurons", ("prune obs", "scope"): "there is one group of neurons", ("prune sparsity", "score"): SAME, ("dequantize", "min-sqnr"): "codes decode exactly",
     ("distill dry", "*"): "nothing is trained", ("estimate", "accum"): "the parts come one after the other",
     ("fit", "accum"): "the parts come one after the other", ("estimate", "teacher"): "it is as large", ("estimate", "allocator"): "all sizes are multiples",
+    ("quantize bnb", "min-elements"): "its layers are larger",
     ("fit weights", "*"): "the table of a known graph has them",
 }
 

@@ -365,6 +365,7 @@ static void test_check(void **state)
     struct vc_dialect_request group = channels;
     struct vc_dialect_request zeros = channels;
     struct vc_dialect_request axis = channels;
+    struct vc_dialect_request coded;
 
     whole.granularity = VC_GRANULARITY_TENSOR;
     group.granularity = VC_GRANULARITY_GROUP;
@@ -373,6 +374,13 @@ static void test_check(void **state)
     zeros.symmetric = false;
     axis.axis_given = true;
     axis.axis = 1;
+    coded = group;
+    coded.scheme = "nf4";
+    coded.double_quant = true;
+    check_answer(ctx, &vc_dialect_bitsandbytes, coded, NULL);
+    check_answer(
+        ctx, &vc_dialect_plain, coded,
+        "the layout plain has no place for scales that are codes (double_quant), which layout bitsandbytes has");
     check_answer(ctx, &vc_dialect_plain, zeros, NULL);
     check_answer(ctx, &vc_dialect_onnx, axis, NULL);
     check_answer(ctx, &vc_dialect_compressed_tensors, channels, NULL);

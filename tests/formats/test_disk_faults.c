@@ -185,12 +185,18 @@ static void test_single(void **state)
 {
     static const char *const layouts[] = {"plain", "compressed-tensors", "bitsandbytes"};
     struct vc_ctx *ctx = test_ctx();
+    struct task nested = layout(task_int8(), "bitsandbytes");
     size_t i;
 
     (void)state;
     save_layers("in.npz");
-    for (i = 0; i < 3; i++) {
-        must_run(ctx, "in.npz", "in.safetensors", layout(task_int8(), layouts[i]));
+    nested.quantize.target = VC_TARGET_NF4;
+    nested.quantize.granularity = VC_GRANULARITY_GROUP;
+    nested.quantize.group_size = 32;
+    nested.quantize.double_quant = true;
+    fail_all("in.npz", "q.safetensors", nested);
+    for (i = 0; i < 4; i++) {
+        must_run(ctx, "in.npz", "in.safetensors", i == 3 ? nested : layout(task_int8(), layouts[i]));
         fail_all("in.safetensors", "q.safetensors", task_back());
         fail_all("in.safetensors", "q.safetensors", task_copy());
     }

@@ -386,6 +386,42 @@ def float_group(scheme, x, group, dtype="f32", divisor=F4(1)):
     return np.concatenate(codes, 1), np.stack(scales, 1), np.stack(used, 1)
 
 
+def dynamic_map(signed):
+    """The 256 numbers that codes of states and of scales stand for: in each decade the middles of 2^i cells of [0.1, 1], with both signs;
+    of twice as many without."""
+    numbers = [0.0, 1.0]
+    for i in range(7):
+        n = 2 ** (i if signed else i + 1)
+        k, step = np.arange(n + 1), float((np.float32(1) - np.float32(0.1)) / np.float32(n))
+        edges = np.where(k < (n + 1) // 2, float(np.float32(0.1)) + step * k, 1 - step * (n - k)).astype("f4")
+        middles = (np.float32(10 ** float(i - 6)) * ((edges[:-1] + edges[1:]) / np.float32(2))).tolist()
+        numbers += middles + ([-x for x in middles] if signed else [])
+    return np.sort(np.array(numbers, "f4"))
+
+
+def double_quant(scheme, x, group):
+    """bitsandbytes' double quantization: codes, bytes of scales, outer scales, scales as f32."""
+    kind, book = GRIDS[scheme], dynamic_map(False)
+    w = to_f32(x).reshape(-1, group)
+    _, wanted, some = float_scale(scheme, w, "f32", F4(1))
+    most = np.abs(w).max(axis=1)
+    outer = np.array([most[i:i + 256].max() for i in range(0, len(most), 256)], F4)
+    each = np.repeat(outer, 256)[:len(w)]
+    middles = (F4(0.5) * (book[1:-1] + book[2:])).astype(F4)
+    near = 1 + ((middles[None] * each[:, None]).astype(F4) < wanted[:, None]).sum(axis=1)
+    byte, s, least = np.zeros(len(w), "u1"), np.zeros(len(w), F4), np.full(len(w), np.inf)
+    for k in (near - 1, near, near + 1):
+        try_s = (book[np.clip(k, 0, 255)] * each).astype(F4)
+        ok = some & (k >= 1) & (k <= 255) & (try_s > 0)
+        use = np.where(ok, try_s, F4(1))[:, None]
+        y = float_values(kind, float_codes(kind, (w / use).astype(F4))).astype("f8")
+        e = np.where(ok, lanes8((w.astype("f8") - y * use.astype("f8")) ** 2), np.inf)
+        byte, s, least = np.where(e < least, k, byte), np.where(e < least, try_s, s), np.minimum(e, least)
+    t = np.where((s > 0)[:, None], w, F4(0)) / np.where(s > 0, s, F4(1))[:, None]
+    q = float_codes(kind, t.astype(F4)).reshape(x.shape[0], -1)
+    return q, byte.astype("u1"), outer, s.reshape(x.shape[0], -1)
+
+
 def float_value(scheme, q, s, group):
     return (float_values(GRIDS[scheme], q) * np.repeat(s, group, axis=1)[:, :q.shape[1]]).astype(F4)
 
