@@ -58,6 +58,7 @@ struct vc_dialect {
     bool blocks;          /* codes and scales are blocks of types of kernels/block_types.inc */
     bool rows_only;       /* scales lie along axis 0, wherever the source has its output channels */
     bool activations;     /* of a graph, whose values can become codes, too */
+    bool zero_points;     /* its loaders of linear layers take codes with zero points */
     bool coded_scales;    /* has a place for scales that are codes themselves */
     bool positive_scales; /* its loaders were seen with scales above 0 only */
     /* The scheme beside whose codes it has a place for one scale of all inputs of the layer, "int8"; NULL: none. */

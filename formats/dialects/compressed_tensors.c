@@ -9,6 +9,7 @@
  *     all           m.weight_scale         [out, 1], [out, in/group] or [out/128, in/128], of the type that the weights
  *                                          had; U8 (E8M0) of mxfp8 and mxfp4, F8_E4M3 of nvfp4
  *     int2 to int8  m.weight_shape         I64 [2] = out, in
+ *       asymmetric  m.weight_zero_point    I32 [ceil(out b/32), in/group]  zero points as codes, down the columns
  *     nvfp4         m.weight_global_scale  F32 [1], which divides the scales
  *
  *     "quantization_config": {"quant_method": "compressed-tensors", "format": "pack-quantized",
@@ -100,6 +101,18 @@ struct vc_packed vc_ct_packed(enum vc_scheme scheme, uint64_t n_rows, uint64_t r
                               .row = vc_dtype_bytes(codes->codes, row)};
 }
 
+struct vc_packed vc_ct_packed_zeros(enum vc_scheme scheme, uint64_t n_rows, uint64_t n_groups)
+{
+    unsigned bits = vc_code_bits(vc_code_scheme(scheme));
+
+    return (struct vc_packed){.packing = &vc_packing_across,
+                              .bits = bits,
+                              .n_rows = n_rows,
+                              .row = n_groups,
+                              .across = VC_ACROSS_WORDS,
+                              .add = -(1 << (bits - 1))};
+}
+
 /* ---- rules ---- */
 
 static enum vc_status ct_check(struct vc_ctx *ctx, const struct vc_dialect_request *request)
@@ -151,7 +164,7 @@ static bool ct_fits(const struct vc_out_tensor *codes)
     const struct ct_scheme *row = find_scheme(quant->scheme);
     size_t n_path;
 
-    if (row == NULL || codes->n_dims != 2 || !vc_name_is_module_weight(codes->name, &n_path) || !quant->symmetric ||
+    if (row == NULL || codes->n_dims != 2 || !vc_name_is_module_weight(codes->name, &n_path) ||
         vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR || quant->global_multiplies ||
         codes->shape[1] < row->min_row) {
         return false;
@@ -202,6 +215,20 @@ static enum vc_status lay_shape(struct vc_laying *l)
         l, VC_CT_SHAPE, (struct vc_laid){.dtype = VC_DTYPE_I64, .n_dims = 1, .n_bytes = 16, .constant = values}, 2, 0);
 }
 
+static enum vc_status lay_zeros(struct vc_laying *l)
+{
+    uint64_t n_rows = l->codes->shape[0];
+    struct vc_laid zeros = {.dtype = VC_DTYPE_I32,
+                            .n_dims = 2,
+                            .packed =
+                                vc_ct_packed_zeros(l->codes->quant->scheme, n_rows, l->part->size_bytes / n_rows)};
+
+    if (!zeros.packed.packing->size(&zeros.packed, &zeros.n_bytes)) {
+        return vc_fail(l->ctx, VC_E_UNSUPPORTED, "%s: has more than 2^64 bytes when packed", l->part->name);
+    }
+    return vc_dialect_lay(l, VC_CT_ZERO_POINT, zeros, zeros.n_bytes / 4 / zeros.packed.row, zeros.packed.row);
+}
+
 static enum vc_status lay_input_scale(struct vc_laying *l)
 {
     unsigned char *value = vc_arena_alloc(l->ctx, l->arena, 4);
@@ -231,6 +258,9 @@ static enum vc_status lay(struct vc_laying *l, bool words)
     if (l->role == VC_PART_CODES) {
         return words ? lay_codes(l) : lay_plain(l);
     }
+    if (l->role == VC_PART_ZERO_POINT) {
+        return lay_zeros(l);
+    }
     if (l->role == VC_PART_SCALE && l->codes->quant->scheme == VC_SCHEME_NVFP4) {
         part.dtype = VC_DTYPE_F8_E4M3;
     }
@@ -249,7 +279,8 @@ static enum vc_status w8a8_lay(struct vc_laying *l)
     return lay(l, false);
 }
 
-/* transformers makes bf16 of such codes, whatever the other tensors are. */
+/* transformers makes bf16 of mx and nv codes, whatever the other tensors are. Zero points have another shape in the
+ * modules of compressed-tensors 0.20 than in its files, unless the weights are decoded as they are loaded. */
 static const char *ct_needs(const struct vc_out_list *outs)
 {
     bool makes_bf16 = false;
@@ -259,6 +290,9 @@ static const char *ct_needs(const struct vc_out_list *outs)
         const struct vc_out_tensor out = vc_out_at(outs, i);
         const struct vc_code_scheme *row = out.quant != NULL ? vc_code_scheme(out.quant->scheme) : NULL;
 
+        if (out.quant != NULL && !out.quant->symmetric) {
+            return "quantization_config=CompressedTensorsConfig(dequantize=True)";
+        }
         makes_bf16 = makes_bf16 || (row != NULL && row->scale != VC_DTYPE_NONE);
         has_other = has_other || (row == NULL && out.role == VC_PART_CODES && vc_dtype_is_float(out.dtype) &&
                                   out.dtype != VC_DTYPE_BF16);
@@ -286,8 +320,8 @@ static void add_group(const struct vc_config_weights *weights, size_t index, con
     }
     vc_text_add(text,
                 ",\n        \"format\": \"%s\",\n        \"weights\": {\"num_bits\": %u, \"type\": \"%s\", "
-                "\"symmetric\": true, \"strategy\": \"%s\", \"group_size\": ",
-                row->format, row->bits, row->type,
+                "\"symmetric\": %s, \"strategy\": \"%s\", \"group_size\": ",
+                row->format, row->bits, row->type, group->symmetric ? "true" : "false",
                 row->strategy != NULL ? row->strategy : vc_granularity_name(group->granularity));
     if (group->granularity == VC_GRANULARITY_GROUP) {
         vc_text_add(text, "%" PRIu64, group->group_size);
@@ -342,7 +376,7 @@ static void w8a8_write_config(const struct vc_config_weights *weights, struct vc
     write_config(weights, &w8a8_scheme, text);
 }
 
-/* What add_group writes: one of the schemes, symmetric; of the inputs fp8 rounds each row, the others nothing. */
+/* What add_group writes: one of the schemes; of the inputs fp8 rounds each row, the others nothing. */
 static bool is_own_group(const json_t *config, const json_t *group)
 {
     const json_t *weights = json_object_get(group, "weights");
@@ -356,7 +390,8 @@ static bool is_own_group(const json_t *config, const json_t *group)
                                  vc_json_says(weights, "type", ct_schemes[i].type))) {
         i++;
     }
-    return i < n_ct_schemes && json_is_true(json_object_get(weights, "symmetric")) &&
+    return i < n_ct_schemes &&
+           (json_is_true(json_object_get(weights, "symmetric")) || vc_json_says(holder, "format", "pack-quantized")) &&
            (plain || (ct_schemes[i].scheme == VC_SCHEME_FP8 &&
                       (vc_json_says(inputs, "strategy", "token") || vc_json_says(inputs, "strategy", "group")) &&
                       json_is_true(json_object_get(inputs, "dynamic"))));
@@ -434,6 +469,7 @@ const struct vc_dialect vc_dialect_compressed_tensors = {
     .takes_codes = true,
     .rows_only = true,
     .positive_scales = true,
+    .zero_points = true,
     .input_scales = "fp8",
     .check = ct_check,
     .reason = ct_reason,
@@ -463,8 +499,8 @@ static enum vc_status w8a8_check(struct vc_ctx *ctx, const struct vc_dialect_req
 
 static bool w8a8_fits(const struct vc_out_tensor *codes)
 {
-    return codes->quant->scheme == VC_SCHEME_INT8 && codes->quant->granularity == VC_GRANULARITY_CHANNEL &&
-           ct_fits(codes);
+    return codes->quant->scheme == VC_SCHEME_INT8 && codes->quant->symmetric &&
+           codes->quant->granularity == VC_GRANULARITY_CHANNEL && ct_fits(codes);
 }
 
 /* Reading is that of the other row. */

@@ -9,9 +9,13 @@
 #define VC_CT_SCALE        "weight_scale"
 #define VC_CT_SHAPE        "weight_shape"
 #define VC_CT_GLOBAL_SCALE "weight_global_scale"
+#define VC_CT_ZERO_POINT   "weight_zero_point"
 
 /* 8 bits a code, stored without sign, in words along the rows. */
 struct vc_packed vc_ct_packed(enum vc_scheme scheme, uint64_t n_rows, uint64_t row);
+
+/* Zero points, as many for each row: side by side along the columns, each plus 2^(bits-1) as codes are. */
+struct vc_packed vc_ct_packed_zeros(enum vc_scheme scheme, uint64_t n_rows, uint64_t n_groups);
 
 /* struct vc_dialect_file has what they do. */
 enum vc_status vc_ct_find_packed(struct vc_search *search, size_t tensor, bool *found);

@@ -1,7 +1,7 @@
 /* compressed_tensors_read.c - finds weights of compressed-tensors in a model. Shown as the tensor m.weight:
  *
  *     pack-quantized        m.weight_packed I32 [out, words], m.weight_scale, m.weight_shape,    i2 .. i8 [out, in]
- *                           perhaps m.weight_zero_point I32 [words, groups]: read, not written
+ *                           perhaps m.weight_zero_point I32 [words, groups]
  *     nvfp4-pack-quantized  m.weight_packed U8 [out, in/2], m.weight_scale F8_E4M3 [out, in/16],
  *                           m.weight_global_scale F32 [1]                                        f4_e2m1 [out, in]
  *     mxfp4-pack-quantized  m.weight_packed U8 [out, in/2], m.weight_scale U8 [out, in/32]       f4_e2m1 [out, in]
@@ -109,20 +109,14 @@ static bool has_parts(const struct vc_search *s, const struct looking *l, size_t
            !vc_search_has(s, t->name, n_name, "_g_idx") && !vc_search_has(s, t->name, n_name, "_global_scale");
 }
 
-/* Zero points lie in words along the rows, [rows / codes of a word, groups], each plus 2^(bits-1) as codes are. */
 static enum vc_status attach_zeros(struct vc_search *s, const struct looking *l)
 {
     const struct vc_tensor *t = &s->model->tensors[l->zero];
     const struct vc_tensor *scale = &s->model->tensors[l->scale];
-    unsigned bits = vc_code_bits(vc_code_scheme(l->quant.scheme));
-    struct vc_packed packed = {.packing = &vc_packing_across,
-                               .bits = bits,
-                               .n_rows = l->n_rows,
-                               .row = scale->n_dims == 2 ? scale->shape[1] : 1,
-                               .across = VC_ACROSS_WORDS,
-                               .add = -(1 << (bits - 1))};
+    struct vc_packed packed = vc_ct_packed_zeros(l->quant.scheme, l->n_rows, scale->n_dims == 2 ? scale->shape[1] : 1);
+    uint64_t n_bytes;
 
-    if (t->shape[0] != vc_ceil_div_u64(l->n_rows, 32 / bits) || t->shape[1] != packed.row) {
+    if (!packed.packing->size(&packed, &n_bytes) || t->size_bytes != n_bytes || t->shape[1] != packed.row) {
         return vc_fail(s->ctx, VC_E_FORMAT, "%s: its zero points '%s' are not %" PRIu64 " for each of %" PRIu64 " rows",
                        s->model->tensors[l->codes].name, t->name, packed.row, l->n_rows);
     }

@@ -10,7 +10,8 @@ static const char usual_head[] = "lm_head";
 
 bool vc_config_same_group(const struct vc_quant *a, const struct vc_quant *b)
 {
-    return a->scheme == b->scheme && a->granularity == b->granularity && (a->input_scale > 0) == (b->input_scale > 0) &&
+    return a->scheme == b->scheme && a->symmetric == b->symmetric && a->granularity == b->granularity &&
+           (a->input_scale > 0) == (b->input_scale > 0) &&
            (a->granularity < VC_GRANULARITY_GROUP ||
             (a->group_size == b->group_size && a->group_rows == b->group_rows));
 }

@@ -37,7 +37,7 @@ enum vc_status vc_linear_check(struct vc_ctx *ctx, const struct vc_dialect *dial
     const char *what = NULL;
     const char *field = "granularity";
 
-    if (!request->symmetric) {
+    if (!request->symmetric && !dialect->zero_points) {
         what = "no zero points";
         field = "asymmetric";
     } else if (request->axis_given && request->axis != 0) {

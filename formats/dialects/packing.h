@@ -23,7 +23,7 @@ struct vc_packing;
 enum vc_across {
     VC_ACROSS_ROWS, /* at k * n_rows + n: zero points of GPTQ */
     VC_ACROSS_AWQ,  /* as before, but rows 0 4 1 5 2 6 3 7 of each eight have changed places */
-    VC_ACROSS_WORDS /* word [n / codes of a word, k] at n % codes of a word: zero points of compressed-tensors */
+    VC_ACROSS_WORDS /* bits n * bits ... of column k of words, across words: zero points of compressed-tensors */
 };
 
 /* A packed weight. */
@@ -61,12 +61,14 @@ struct vc_packing {
     /* The padding of rows that end within the range belongs to it. n > 0. */
     struct vc_packed_place (*place)(const struct vc_packed *p, uint64_t at, size_t n);
 
-    /* Packs a tile: the runs of place(), one behind the other. */
+    /* Packs a tile: the runs of place(), one behind the other. `gathers`: any range, into the whole array, which begins
+     * as zeros. */
     void (*pack)(const struct vc_packed *p, uint64_t at, const void *codes, size_t n, void *packed);
 
     /* Takes codes out of the runs of place(), for any range. */
     void (*unpack)(const struct vc_packed *p, uint64_t at, size_t n, const void *packed, void *codes);
 
+    bool gathers;  /* words have codes of several tiles: no tile can be stored by itself, and `bound` is NULL */
     bool in_place; /* `packed` may be `codes` where place() is one run that is no longer than n bytes, of 8 bits a code
                     */
 };
@@ -77,8 +79,8 @@ extern const struct vc_packing vc_packing_rows;
 /* Codes of 8 bits, in units of p->unit bytes that stay as they are; rows and columns of these change places. */
 extern const struct vc_packing vc_packing_columns;
 
-/* Codes of 4 or 8 bits in words whose codes belong to several rows of the job, as p->across says. Read only: size,
- * bound and pack are NULL. */
+/* Codes in words whose codes belong to several rows of the job, as p->across says. Read only but for VC_ACROSS_WORDS,
+ * where codes have 1 to 8 bits, of the others 4 or 8. */
 extern const struct vc_packing vc_packing_across;
 
 /* Whether rows of that length make so many words of packed codes: side by side, or with whole codes in each word, as

@@ -1,4 +1,4 @@
-/* packing_across.c - vc_packing_across: a word of the file has codes of several rows of the job. Read only.
+/* packing_across.c - vc_packing_across: a word of the file has codes of several rows of the job.
  *
  *     job [out, in], codes (n, k)          file of AWQ, a word a column: [in, out / 8]
  *     (0,0) (0,1) (0,2) ..                 (0,0) (2,0) (4,0) (6,0) (1,0) (3,0) (5,0) (7,0)    from the lowest bits on
@@ -7,6 +7,8 @@
  * enum vc_across has the others. A range of one row is a byte of each file row; one of several rows is a run of words
  * of each. */
 #include "formats/dialects/packing.h"
+
+#include "core/base/checked.h"
 
 #define WORD_BYTES 4
 
@@ -45,16 +47,28 @@ static struct span span_of(const struct vc_packed *p, uint64_t at, size_t n)
     return s;
 }
 
-/* Words [n / per word, k]: those of the rows lie one behind the other. */
+/* Columns of words: those of the rows lie one behind the other. */
 static struct vc_packed_place place_words(const struct vc_packed *p, const struct span *s)
 {
-    uint64_t all = p->row * per_byte(p);
-    uint64_t first = s->row / per_word(p);
-    uint64_t n = s->last / per_word(p) - first;
+    uint64_t first = s->row * p->bits / 32;
+    uint64_t n = ((s->last + 1) * p->bits - 1) / 32 - first;
 
-    return (struct vc_packed_place){.offset = (first * all + s->first) * WORD_BYTES,
-                                    .run_bytes = (size_t)((n * all + s->n_columns) * WORD_BYTES),
+    return (struct vc_packed_place){.offset = (first * p->row + s->first) * WORD_BYTES,
+                                    .run_bytes = (size_t)((n * p->row + s->n_columns) * WORD_BYTES),
                                     .n_runs = 1};
+}
+
+/* The code at a bit of a column, whose words lie `row` words apart, the first one at `packed`. */
+static unsigned word_code(const struct vc_packed *p, const unsigned char *packed, uint64_t bit)
+{
+    const unsigned char *at = packed + bit / 32 * p->row * WORD_BYTES;
+    unsigned shift = (unsigned)(bit % 32);
+    uint64_t value = vc_le32(at);
+
+    if (shift + p->bits > 32) {
+        value |= (uint64_t)vc_le32(at + p->row * WORD_BYTES) << 32;
+    }
+    return (unsigned)(value >> shift) & ((1u << p->bits) - 1);
 }
 
 static struct vc_packed_place across_place(const struct vc_packed *p, uint64_t at, size_t n)
@@ -77,12 +91,10 @@ static unsigned code_at(const struct vc_packed *p, const struct span *s, const s
     uint64_t in_row = p->across == VC_ACROSS_AWQ ? awq_at(n) : n;
     uint64_t word = in_row / per_word(p) - s->row / per_word(p);
     unsigned bit = (unsigned)(in_row % per_word(p)) * p->bits;
-    const unsigned char *at = packed + bit / 8;
+    const unsigned char *at = packed + (k - s->first) * place->run_bytes + word * WORD_BYTES + bit / 8;
 
     if (p->across == VC_ACROSS_WORDS) {
-        at += (word * p->row * per_byte(p) + k - s->first) * WORD_BYTES;
-    } else {
-        at += (k - s->first) * place->run_bytes + word * WORD_BYTES;
+        return word_code(p, packed + (k - s->first) * WORD_BYTES, n * p->bits - s->row * p->bits / 32 * 32);
     }
     return *at >> bit % 8 & ((1u << p->bits) - 1);
 }
@@ -111,4 +123,32 @@ static void across_unpack(const struct vc_packed *p, uint64_t at, size_t n, cons
     }
 }
 
-const struct vc_packing vc_packing_across = {.place = across_place, .unpack = across_unpack};
+static bool across_size(const struct vc_packed *p, uint64_t *n_bytes)
+{
+    uint64_t bits;
+
+    return vc_mul_u64(p->n_rows, p->bits, &bits) && vc_mul_u64(vc_ceil_div_u64(bits, 32), p->row, &bits) &&
+           vc_mul_u64(bits, WORD_BYTES, n_bytes);
+}
+
+static void across_pack(const struct vc_packed *p, uint64_t at, const void *codes, size_t n, void *packed)
+{
+    const unsigned char *from = codes;
+    unsigned char *to = packed;
+
+    for (size_t i = 0; i < n; i++, at++) {
+        unsigned code = (unsigned)((int)(int8_t)from[i] - p->add) & ((1u << p->bits) - 1);
+        uint64_t bit = at / p->row * p->bits;
+        unsigned char *word = to + (bit / 32 * p->row + at % p->row) * WORD_BYTES;
+        unsigned shift = (unsigned)(bit % 32);
+
+        vc_put_le32(word, vc_le32(word) | code << shift);
+        if (shift + p->bits > 32) {
+            word += p->row * WORD_BYTES;
+            vc_put_le32(word, vc_le32(word) | code >> (32 - shift));
+        }
+    }
+}
+
+const struct vc_packing vc_packing_across = {
+    .size = across_size, .place = across_place, .pack = across_pack, .unpack = across_unpack, .gathers = true};

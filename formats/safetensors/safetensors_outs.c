@@ -109,6 +109,10 @@ static enum vc_status add_laid(struct making *m, const struct vc_laid *laid, uin
     record->name = laid->name;
     m->any_new_name = true;
     VC_CALL(check_type(m, laid->dtype, laid->name));
+    if (laid->packed.packing != NULL && laid->packed.packing->gathers) {
+        m->to->most_gathered = vc_max_u64(m->to->most_gathered, laid->n_bytes);
+        return VC_OK;
+    }
     return laid->packed.packing != NULL ? note_packing(m, &laid->packed) : VC_OK;
 }
 

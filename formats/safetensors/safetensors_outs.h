@@ -31,6 +31,7 @@ struct safetensors_records {
     bool *told;                         /* by output: its name and neighbours say how it is quantized */
     bool any_untold;                    /* there are codes of which they do not */
     bool any_alias;                     /* there are second names */
+    uint64_t most_gathered;             /* bytes of the largest one whose tiles share words */
     size_t n_packings;
     struct vc_packed packings[VC_SAFETENSORS_PACKINGS]; /* of each kind the one that needs the most room */
 };

@@ -8,6 +8,7 @@
  * thread. A header ends in spaces, so that the data starts at a multiple of 64; between tensors the format allows no
  * padding. Never compressed. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "core/base/checked.h"
 #include "formats/dialects/dialects.h"
@@ -22,6 +23,14 @@
 #include "formats/safetensors/safetensors_files.h"
 #include "formats/safetensors/safetensors_outs.h"
 
+/* A record whose tiles share words: its bytes, until all tiles are there. */
+struct gathered {
+    struct gathered *next;
+    const struct safetensors_record *record;
+    uint64_t left; /* codes */
+    unsigned char bytes[];
+};
+
 struct safetensors_sink {
     struct vc_outfile *file;     /* a single file that is written */
     struct vc_outfolder *folder; /* a folder that is written; neither: sizes only */
@@ -35,6 +44,8 @@ struct safetensors_sink {
     struct vc_hf_carry carry;
     struct safetensors_records records;
     struct safetensors_files files;
+    pthread_mutex_t mutex; /* of `gathered` */
+    struct gathered *gathered;
 };
 
 /* Bytes of all files that this sink writes, headers included. Of shards that hold nothing none is made. */
@@ -195,9 +206,13 @@ static enum vc_status safetensors_layout(struct vc_ctx *ctx, struct vc_sink *sin
     if (sink->dialect == &vc_dialect_plain) {
         vc_plain_note_outs(outs, &sink->loader);
     } else if (sink->dialect->file != NULL && sink->dialect->file->needs != NULL) {
-        VC_CALL(add_note(ctx, self, sink->dialect->file->needs(outs), &sink->loader.needs));
+        const char *said = sink->loader.needs != NULL ? sink->loader.needs : "";
+        const char *needs = sink->dialect->file->needs(outs);
+
+        VC_CALL(add_note(ctx, self, needs != NULL && strstr(said, needs) == NULL ? needs : NULL, &sink->loader.needs));
     }
     VC_CALL(vc_safetensors_records_make(ctx, outs, self->model, self->source, sink->dialect, &self->records));
+    sink->memory_bytes = 2 * (size_t)self->records.most_gathered; /* a tensor ends while the next one begins */
     VC_CALL(vc_safetensors_files_make(ctx, &plan, &self->files));
     VC_CALL(plan_carry(ctx, sink, outs));
     show_copied(sink, outs);
@@ -252,7 +267,7 @@ static enum vc_status pack(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_p
     const struct vc_packed *p = packed_of(record);
     struct vc_packed_place place;
 
-    if (p != NULL) {
+    if (p != NULL && !p->packing->gathers) {
         place = p->packing->place(p, packet->offset, packet->n_plain);
         p->packing->pack(p, packet->offset, packet->data, packet->n_plain, packet->buffer);
         packet->n_bytes = place.n_runs * place.run_bytes;
@@ -271,6 +286,52 @@ static enum vc_status store(struct vc_ctx *ctx, struct safetensors_sink *self, c
     return vc_outfile_write(ctx, file->file, record->offset + offset, data, n_bytes);
 }
 
+/* The bytes of a record that tiles share, of which some may be there. NULL: no memory. Under the mutex. */
+static struct gathered **find_gathered(struct vc_ctx *ctx, struct safetensors_sink *self,
+                                       const struct safetensors_record *record)
+{
+    struct gathered **at = &self->gathered;
+    uint64_t n_bytes;
+
+    while (*at != NULL && (*at)->record != record) {
+        at = &(*at)->next;
+    }
+    if (*at == NULL && vc_add_u64(record->laid->n_bytes, sizeof **at, &n_bytes) && n_bytes <= SIZE_MAX) {
+        *at = vc_calloc_array(ctx, VC_TAG_IO, 1, (size_t)n_bytes);
+        if (*at != NULL) {
+            (*at)->record = record;
+            (*at)->left = record->laid->packed.n_rows * record->laid->packed.row;
+        }
+    }
+    return *at != NULL ? at : NULL;
+}
+
+/* Packs a piece into the bytes of its record, which are stored with the last piece. */
+static enum vc_status gather(struct vc_ctx *ctx, struct safetensors_sink *self, const struct safetensors_record *record,
+                             const struct vc_packet *packet)
+{
+    const struct vc_packed *p = &record->laid->packed;
+    struct gathered **at;
+    struct gathered *whole = NULL;
+    enum vc_status status = VC_E_NOMEM;
+
+    (void)pthread_mutex_lock(&self->mutex);
+    at = find_gathered(ctx, self, record);
+    if (at != NULL) {
+        p->packing->pack(p, packet->offset, packet->data, packet->n_plain, (*at)->bytes);
+        (*at)->left -= packet->n_plain;
+        status = VC_OK;
+        whole = (*at)->left == 0 ? *at : NULL;
+        *at = whole != NULL ? whole->next : *at;
+    }
+    (void)pthread_mutex_unlock(&self->mutex);
+    if (whole != NULL) {
+        status = store(ctx, self, record, 0, whole->bytes, (size_t)record->laid->n_bytes);
+        vc_free(ctx, whole);
+    }
+    return status;
+}
+
 /* vc_sink_ops.emit: the piece goes to its place, packed codes to all the runs that they lie in. */
 static enum vc_status safetensors_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
 {
@@ -280,6 +341,9 @@ static enum vc_status safetensors_emit(struct vc_ctx *ctx, struct vc_sink *sink,
     struct vc_packed_place place = {.offset = packet->offset, .run_bytes = packet->n_bytes, .n_runs = 1};
     const unsigned char *data = packet->data;
 
+    if (p != NULL && p->packing->gathers) {
+        return gather(ctx, self, record, packet);
+    }
     if (p != NULL) {
         place = p->packing->place(p, packet->offset, packet->n_plain);
     }
@@ -392,6 +456,13 @@ static void safetensors_free(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct safetensors_sink *self = sink->self;
 
+    while (self->gathered != NULL) {
+        struct gathered *next = self->gathered->next;
+
+        vc_free(ctx, self->gathered);
+        self->gathered = next;
+    }
+    (void)pthread_mutex_destroy(&self->mutex);
     vc_outfile_free(ctx, self->file);
     vc_outfolder_free(ctx, self->folder);
     vc_safetensors_files_release(ctx, &self->files);
@@ -538,6 +609,7 @@ enum vc_status vc_safetensors_sink_create_part(struct vc_ctx *ctx, const struct 
     VC_TRY_ALLOC(sink);
     self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self);
     VC_TRY_ALLOC(self);
+    (void)pthread_mutex_init(&self->mutex, NULL);
     vc_text_init(&self->carry.config, ctx);
     self->model = model;
     self->source = same ? model->self : NULL;

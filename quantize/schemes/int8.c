@@ -12,6 +12,7 @@
 #include "core/base/checked.h"
 #include "core/model/code_schemes.h"
 #include "kernels/arith.h"
+#include "kernels/grid_codes.h"
 
 /* ---- planning ---- */
 
@@ -104,6 +105,21 @@ void vc_int8_scales(const struct vc_int8_state *s, const uint32_t *bits, size_t 
             scale[i] = vc_int8_scale(bits[i]);
             break;
         }
+    }
+}
+
+void vc_int8_asym_scales(const struct vc_int8_state *s, const uint32_t *pos, const uint32_t *neg, size_t n,
+                         float *scale, uint16_t *stored, int8_t *zero)
+{
+    for (size_t i = 0; i < n; i++) {
+        scale[i] = vc_int8_asym_scale(pos[i], neg[i]);
+        if (s->scale_dtype != VC_DTYPE_F32) {
+            float rounded = vc_scale_stored(scale[i], s->scale_dtype, 256);
+
+            scale[i] = rounded > 0.0f ? rounded : vc_scale_smallest(s->scale_dtype);
+            stored[i] = s->scale_dtype == VC_DTYPE_F16 ? vc_f32_to_f16(scale[i]) : vc_f32_to_bf16(scale[i]);
+        }
+        zero[i] = vc_int8_zero_point(neg[i], scale[i]);
     }
 }
 
@@ -362,10 +378,7 @@ static enum vc_status apply_asymmetric(struct vc_ctx *ctx, const struct vc_kerne
         }
         VC_TRY(clean_tile(ctx, k, tile, map, t, true, &clean, &out->nonfinite));
     }
-    for (size_t i = 0; i < map->n_local; i++) {
-        t->scale[i] = vc_int8_asym_scale(t->pos[i], t->neg[i]);
-        t->zero[i] = vc_int8_zero_point(t->neg[i], t->scale[i]);
-    }
+    vc_int8_asym_scales(s, t->pos, t->neg, map->n_local, t->scale, t->stored, t->zero);
     VC_KERNEL_TRY(
         k->int8_rows_given(clean, tile->n_rows, tile->row_len, map->group, t->scale, t->zero, out->data, out->stats));
     if (clean != x) {
@@ -530,7 +543,7 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, const struct
     s->zeros = given != NULL;
     VC_CALL(vc_int8_add_step(ctx, item, &vc_scheme_int8, &int8_ops, options, weights, s, &step));
     step->scan = s->scan;
-    step->state_bytes = s->scan ? (size_t)s->n_scales * (options->asymmetric || s->zeros ? 13 : 10) : 0;
+    step->state_bytes = s->scan ? (size_t)s->n_scales * (options->asymmetric || s->zeros ? 15 : 10) : 0;
     step->scratch_bytes = vc_int8_scratch_bytes(step, s);
     return VC_OK;
 }

@@ -48,6 +48,10 @@ struct vc_int8_state {
  * the scales are of that type. */
 void vc_int8_scales(const struct vc_int8_state *s, const uint32_t *bits, size_t n, float *scale, uint16_t *stored);
 
+/* The same with zero points, from the largest magnitudes of both signs. */
+void vc_int8_asym_scales(const struct vc_int8_state *s, const uint32_t *pos, const uint32_t *neg, size_t n,
+                         float *scale, uint16_t *stored, int8_t *zero);
+
 /* ---- int8.c ---- */
 /* The channel axis for that item: what the options say, or where its output channels are. May not fit its shape. */
 int vc_int8_axis(const struct vc_quantize_options *options, const struct vc_item *item);

@@ -146,9 +146,6 @@ enum vc_status vc_int8_scan_end(struct vc_ctx *ctx, struct vc_step *step, const 
         vc_int8_scales(s, s->pos, (size_t)s->n_scales, s->scale, s->stored);
         return VC_OK;
     }
-    for (size_t i = 0; i < s->n_scales; i++) {
-        s->scale[i] = vc_int8_asym_scale(s->pos[i], s->neg[i]);
-        s->zero[i] = vc_int8_zero_point(s->neg[i], s->scale[i]);
-    }
+    vc_int8_asym_scales(s, s->pos, s->neg, (size_t)s->n_scales, s->scale, s->stored, s->zero);
     return VC_OK;
 }

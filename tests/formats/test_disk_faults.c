@@ -186,6 +186,7 @@ static void test_single(void **state)
     static const char *const layouts[] = {"plain", "compressed-tensors", "bitsandbytes"};
     struct vc_ctx *ctx = test_ctx();
     struct task nested = layout(task_int8(), "bitsandbytes");
+    struct task zeros = layout(task_int8(), "compressed-tensors");
     size_t i;
 
     (void)state;
@@ -195,8 +196,10 @@ static void test_single(void **state)
     nested.quantize.group_size = 32;
     nested.quantize.double_quant = true;
     fail_all("in.npz", "q.safetensors", nested);
-    for (i = 0; i < 4; i++) {
-        must_run(ctx, "in.npz", "in.safetensors", i == 3 ? nested : layout(task_int8(), layouts[i]));
+    zeros.quantize.asymmetric = true;
+    fail_all("in.npz", "q.safetensors", zeros);
+    for (i = 0; i < 5; i++) {
+        must_run(ctx, "in.npz", "in.safetensors", i == 4 ? zeros : i == 3 ? nested : layout(task_int8(), layouts[i]));
         fail_all("in.safetensors", "q.safetensors", task_back());
         fail_all("in.safetensors", "q.safetensors", task_copy());
     }

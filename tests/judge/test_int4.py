@@ -206,16 +206,23 @@ class Packages(Judge):
             transformers.LlamaForCausalLM(config).to(dtype).save_pretrained(self.path("model"))
             ways = [["--int4", *extra] for extra in ([], ["--granularity", "group:32"], ["--granularity", "channel"])]
             ways += [["--scheme", scheme] for scheme in BITS if scheme != "int4" and packs_across_words()]
+            zeros = [["--asymmetric", "--int4"], ["--asymmetric", "--int8"], ["--asymmetric", "--scheme", "int3/group:32"]]
+            ways += zeros if packs_across_words() else []
             for extra in ways if dtype == torch.bfloat16 else ways[:1]:
                 self.vc("quantize", *extra, "--force", self.path("model"), "-o", self.path("q"))
                 self.vc("verify", "--data", self.path("q"))
                 self.vc("dequantize", "--source-dtype", "--force", self.path("q"), "-o", self.path("d"))
                 with open(self.path("q/config.json")) as f:
                     said = json.load(f)["quantization_config"]["config_groups"]["group_0"]["weights"]
-                self.assertEqual((said["num_bits"], said["group_size"]),
-                                 (BITS[extra[-1] if extra[0] == "--scheme" else "int4"],
-                                  None if "channel" in extra else 32 if "group:32" in extra else 128))
-                net = transformers.AutoModelForCausalLM.from_pretrained(self.path("q"), **{word: dtype})
+                if extra in zeros:
+                    self.assertFalse(said["symmetric"])
+                    how = {"quantization_config": transformers.CompressedTensorsConfig(dequantize=True)}
+                else:
+                    how = {}
+                    self.assertEqual((said["num_bits"], said["group_size"]),
+                                     (BITS[extra[-1] if extra[0] == "--scheme" else "int4"],
+                                      None if "channel" in extra else 32 if "group:32" in extra else 128))
+                net = transformers.AutoModelForCausalLM.from_pretrained(self.path("q"), **{word: dtype}, **how)
                 plain = transformers.AutoModelForCausalLM.from_pretrained(self.path("d"), **{word: dtype})
                 tokens = torch.arange(40).reshape(1, 40) * 5 % 256
                 with torch.no_grad():
@@ -238,18 +245,32 @@ class Packages(Judge):
         if len(inspect.signature(compressor.compress).parameters) != 2:
             self.skipTest("this compressed-tensors compresses whole models only")
         torch.manual_seed(1)
-        for dtype, group in ((torch.bfloat16, 128), (torch.float16, 32)):
+        for dtype, group, bits in ((torch.bfloat16, 128, 4), (torch.float16, 32, 4), (torch.bfloat16, 64, -4),
+                                   (torch.float16, 32, -8), (torch.bfloat16, 32, -3)):
+            zeros, bits = bits < 0, abs(bits)
             scheme = QuantizationScheme(targets=["Linear"], format="pack-quantized", weights={
-                "num_bits": 4, "type": "int", "symmetric": True, "strategy": "group", "group_size": group})
-            w = (torch.randn(48, 256) * 0.02).to(dtype)
-            scale = (w.reshape(48, -1, group).abs().amax(-1) / 7.5).to(dtype)
-            packed = compressor.compress({"weight": w, "weight_scale": scale}, scheme)
+                "num_bits": bits, "type": "int", "symmetric": not zeros, "strategy": "group", "group_size": group})
+            w = (torch.randn(45, 256) * 0.02).to(dtype)
+            scale = (w.reshape(45, -1, group).abs().amax(-1) / (2 ** (bits - 1) - 0.5)).to(dtype)
+            module = {"weight": w, "weight_scale": scale}
+            if zeros:
+                half = 2 ** (bits - 1)
+                module["weight_zero_point"] = torch.randint(-half, half, scale.shape, dtype=torch.int8)
+            packed = compressor.compress(module, scheme)
             want = compressor.decompress(dict(packed), scheme)["weight"]
             save_file({"m." + n: t.contiguous() for n, t in packed.items()}, self.path("x.safetensors"))
             self.vc("dequantize", "--source-dtype", "--force", self.path("x.safetensors"), "-o",
                     self.path("y.safetensors"))
             from safetensors.torch import load_file
             self.assertTrue(torch.equal(load_file(self.path("y.safetensors"))["m.weight"], want), (dtype, group))
+            # Its words again, from codes in a file of our own.
+            self.vc("convert", "--force", "--layout", "plain", self.path("x.safetensors"), "-o", self.path("p.safetensors"))
+            self.vc("convert", "--force", "--layout", "compressed-tensors", self.path("p.safetensors"), "-o",
+                    self.path("again.safetensors"))
+            again = load_file(self.path("again.safetensors"))
+            self.assertEqual(set(again), {"m." + n for n in packed})
+            for n, t in packed.items():
+                self.assertTrue(torch.equal(again["m." + n], t), (n, bits))
 
 
 if __name__ == "__main__":

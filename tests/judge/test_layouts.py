@@ -134,6 +134,29 @@ class Layouts(Judge):
         st_arrays(self.path("moe.safetensors"), {"mlp.experts.0.w1.weight": arrays["a.weight"]}, dtype)
         self.assertIn("no experts", self.refuse(3, "quantize", "--int8", "--layout", "w8a8", *SMALL, self.path("moe.safetensors"), "-o", self.path("n.safetensors")))
 
+    def test_zero_points(self):
+        """int8 with zero points: the scale as it is stored makes zero point and codes; zero points lie down the columns."""
+        for dtype in ("f32", "bf16", "f16"):
+            arrays = model(dtype)
+            self.write("in.safetensors", arrays, dtype)
+            self.vc("quantize", "--int8", "--asymmetric", "--layout", "compressed-tensors", *SMALL, "--force", self.path("in.safetensors"),
+                    "-o", self.path("q.safetensors"))
+            tensors, _ = st_read(self.path("q.safetensors"))
+            for n, a in arrays.items():
+                x = d.to_f32(weights.value(a, dtype)).reshape(a.shape)
+                _, s, _, _ = d.int8(weights.value(a, dtype), asymmetric=True)
+                stored = used = s.reshape(-1, 1)
+                if dtype != "f32":
+                    stored, used = d.scale_stored(used, dtype, 256)
+                    smallest = d.scale_stored(np.full(used.shape, 2.0 ** -14 if dtype == "f16" else 2.0 ** -126, F4), dtype)
+                    stored, used = (np.where(used > 0, s, least) for s, least in zip((stored, used), smallest))
+                z = np.clip(np.rint(F4(-128) - np.minimum(x.min(axis=1, keepdims=True), F4(0)) / used), -128, 127)
+                q = np.clip(np.clip(np.rint(x / used), -255, 255) + z, -128, 127).astype("i1")
+                self.same_bits(self.entry(tensors, n + "_scale", STORED[dtype], stored.shape), stored, n)
+                self.same_bits(self.entry(tensors, n + "_packed", "I32", packed(q).shape), packed(q), n)
+                words = packed(np.ascontiguousarray(z.astype("i1").T)).T
+                self.same_bits(self.entry(tensors, n + "_zero_point", "I32", words.shape), words, n)
+
     def test_groups(self):
         """Groups that divide the rows; other rows are kept."""
         for dtype, group in (("bf16", 32), ("f16", 64), ("f32", 11)):

@@ -131,7 +131,7 @@ static const struct opt scheme_opts[] = {
     {.name = "symmetric", .kind = OPT_BOOL, .set = 0, .field = offsetof(struct quantize_cli, quantize.asymmetric),
      .help = "codes around zero, without zero points (default)"},
     {.name = "asymmetric", .kind = OPT_BOOL, .set = 1, QUANTIZE(asymmetric),
-     .help = "int8 and int2 to int6: codes with a zero point per scale; not under --layout compressed-tensors"},
+     .help = "int8 and int2 to int6: codes with a zero point per scale; of layouts for loaders compressed-tensors takes them"},
     {.name = "double-quant", .kind = OPT_BOOL, .set = 1, QUANTIZE(double_quant),
      .help = "nf4, fp4 for bitsandbytes: scales become codes of a byte, with a scale for 256 of them; codes of weights are chosen "
              "with the scales that these stand for; with --granularity group:32 the least error at 4.25 bits; reads all weights first"},
