@@ -13,15 +13,12 @@ static const struct vc_decoder *find_decoder(const struct vc_desc *desc)
 {
     const struct vc_code_scheme *codes = desc->quant != NULL ? vc_code_scheme(desc->quant->scheme) : NULL;
 
-    if (desc->quant != NULL) {
-        return codes != NULL && codes->codes == desc->dtype ? &vc_decoder_codes : NULL;
-    }
     for (size_t i = 0; i < vc_n_decoders_blocks; i++) {
         if (vc_decoders_blocks[i].dtype == desc->dtype) {
             return &vc_decoders_blocks[i];
         }
     }
-    return NULL;
+    return codes != NULL && codes->codes == desc->dtype ? &vc_decoder_codes : NULL;
 }
 
 bool vc_decode_can(const struct vc_desc *desc)

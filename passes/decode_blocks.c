@@ -8,6 +8,8 @@ struct blocks_state {
     struct vc_policy policy; /* first */
     const struct vc_decoder *decoder;
     bool finite_values; /* others are refused */
+    uint64_t matrix;    /* elements that share a number beside the blocks */
+    float *scale;       /* these numbers, from begin to end; NULL: there are none */
 };
 
 #define LOOK_ELEMS ((size_t)256) /* a multiple of every block */
@@ -43,6 +45,32 @@ static enum vc_status blocks_explain(struct vc_ctx *ctx, struct vc_step *step, c
                : VC_OK;
 }
 
+/* Blocks of NVFP4 may have a number beside them, for each matrix. */
+static enum vc_status blocks_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
+{
+    struct blocks_state *s = step->state;
+    const struct vc_part_desc *part = step->in.n_parts != 0 ? &step->in.parts[0] : NULL;
+    enum vc_status status = VC_OK;
+
+    if (part == NULL) {
+        return VC_OK;
+    }
+    s->matrix = step->in.n_elems / part->n_elems;
+    s->scale = vc_alloc_array(ctx, VC_TAG_SCALES, (size_t)part->n_elems, sizeof *s->scale);
+    VC_TRY_ALLOC(s->scale);
+    VC_TRY(vc_part_load(ctx, item, part, s->scale));
+out:
+    return status;
+}
+
+static void blocks_end(struct vc_ctx *ctx, struct vc_step *step)
+{
+    struct blocks_state *s = step->state;
+
+    vc_free(ctx, s->scale);
+    s->scale = NULL;
+}
+
 static enum vc_status blocks_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                    const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                    struct vc_tile_out *out)
@@ -55,6 +83,9 @@ static enum vc_status blocks_apply(struct vc_ctx *ctx, struct vc_step *step, con
         return ctx->status;
     }
     VC_KERNEL_TRY(s->decoder->blocks_to_f32(k, in->data, tile->n_elems, out->data));
+    for (size_t i = 0; s->scale != NULL && i < tile->n_elems; i++) {
+        ((float *)out->data)[i] *= s->scale[(tile->first + i) / s->matrix];
+    }
     if (s->finite_values && vc_has_nonfinite(VC_DTYPE_F32, out->data, tile->n_elems)) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "a step is not finite");
     }
@@ -62,8 +93,12 @@ out:
     return status;
 }
 
-static const struct vc_step_ops blocks_ops = {
-    .calibrate = blocks_calibrate, .explain = blocks_explain, .apply = blocks_apply, .forget = vc_policy_forget};
+static const struct vc_step_ops blocks_ops = {.calibrate = blocks_calibrate,
+                                              .explain = blocks_explain,
+                                              .begin = blocks_begin,
+                                              .apply = blocks_apply,
+                                              .end = blocks_end,
+                                              .forget = vc_policy_forget};
 
 static enum vc_status blocks_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_decoder *decoder,
                                  enum vc_overflow overflow, bool finite_values)
@@ -83,6 +118,10 @@ static enum vc_status blocks_add(struct vc_ctx *ctx, struct vc_item *item, const
     }
     step->action = VC_ACTION_DEQUANTIZED;
     step->scheme = vc_dtype_name(VC_DTYPE_F32);
+    if (step->in.n_parts != 0) {
+        step->state_bytes = (size_t)step->in.parts[0].n_elems * sizeof(float);
+        VC_CALL(vc_step_drop_coding(ctx, item, step));
+    }
     step->out.dtype = VC_DTYPE_F32;
     vc_item_replan(item);
     return VC_OK;

@@ -159,6 +159,9 @@ enum vc_status vc_gguf_open_files(struct vc_ctx *ctx, struct vc_infile *file, st
 enum vc_status vc_gguf_in_shard(struct vc_ctx *ctx, const struct gguf_shard *shard, enum vc_status status);
 /* Called when the metadata of all files has been read and n_tensors were found in them: split.no, split.count and
  * split.tensors.count have to be right. */
+/* Numbers beside blocks of NVFP4 become parts of them (gguf_scales.c). */
+enum vc_status vc_gguf_attach_scales(struct vc_ctx *ctx, struct vc_model *model);
+
 enum vc_status vc_gguf_check_split(struct vc_ctx *ctx, const struct gguf *self, uint64_t n_tensors);
 
 /* What loads a file with the names of another format: not llama.cpp, which wants its own. */

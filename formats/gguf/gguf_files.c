@@ -214,7 +214,7 @@ static const struct {
     uint32_t number;
 } file_types[] = {{VC_DTYPE_F32, 0},   {VC_DTYPE_F16, 1},   {VC_DTYPE_Q4_0, 2},  {VC_DTYPE_Q8_0, 7},
                   {VC_DTYPE_Q5_0, 8},  {VC_DTYPE_Q2_K, 10}, {VC_DTYPE_Q3_K, 12}, {VC_DTYPE_Q4_K, 15},
-                  {VC_DTYPE_Q5_K, 17}, {VC_DTYPE_Q6_K, 18}, {VC_DTYPE_BF16, 32}};
+                  {VC_DTYPE_Q5_K, 17}, {VC_DTYPE_Q6_K, 18}, {VC_DTYPE_BF16, 32}, {VC_DTYPE_NVFP4, 39}};
 
 /* The number of the type that most elements have. NO_VALUE: the table has no such type. */
 static uint32_t type_of_most(const uint64_t n_elems[VC_DTYPE_COUNT])

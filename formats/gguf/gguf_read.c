@@ -550,6 +550,7 @@ static enum vc_status gguf_open(struct vc_ctx *ctx, struct vc_infile *file, cons
     model->ops = &gguf_ops; /* from here on vc_model_close frees everything */
     VC_CALL(vc_gguf_open_files(ctx, file, self, model));
     VC_CALL(read_shards(ctx, self, model));
+    VC_CALL(vc_gguf_attach_scales(ctx, model));
     if (has_other_names(model)) {
         model->loader = vc_gguf_other_loader;
     }

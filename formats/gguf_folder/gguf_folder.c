@@ -125,7 +125,8 @@ enum vc_status vc_llm_folder_list(struct vc_ctx *ctx, const struct llm_folder *s
             .raw_bytes = model->tensors[i].size_bytes,
             .shard = t->n_pieces != 0 && model->n_shards != 0 ? self->source->io[t->pieces[0].source].shard : 0};
     }
-    return vc_model_index_names(ctx, model);
+    VC_CALL(vc_model_index_names(ctx, model));
+    return vc_gguf_attach_scales(ctx, model);
 }
 
 enum vc_status vc_llm_pairs_read(struct vc_ctx *ctx, struct llm_pairs *pairs, const char *path, struct gguf *to,
@@ -159,12 +160,17 @@ out:
 }
 
 /* The row of the family, or why there is none. */
-static enum vc_status find_family(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family **out)
+static enum vc_status find_family(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_model *source,
+                                  const struct llm_family **out)
 {
     const json_t *quantized = vc_llm_find(config, "quantization_config");
     const char *method = json_string_value(json_object_get(quantized, "quant_method"));
+    bool keeps = method != NULL && strcmp(method, "mxfp4") == 0;
     char list[600];
 
+    for (size_t i = 0; i < source->n_tensors && !keeps; i++) { /* others are refused by name */
+        keeps = source->tensors[i].quant != NULL && source->tensors[i].quant->scheme == VC_SCHEME_NVFP4;
+    }
     *out = config->model_type != NULL ? vc_llm_family(config->model_type) : NULL;
     if (*out != NULL && strcmp((*out)->architecture, "gemma4") == 0 && vc_llm_flag(config, "enable_moe_block", false)) {
         *out = vc_llm_family("gemma4_text+experts");
@@ -176,8 +182,8 @@ static enum vc_status find_family(struct vc_ctx *ctx, const struct llm_config *c
                        config->model_type != NULL ? config->model_type : "",
                        vc_llm_family_list(list, sizeof list, false), vc_option(ctx, "as_gguf=false"));
     }
-    if (quantized != NULL &&
-        !(method != NULL && strcmp(method, "mxfp4") == 0 && strcmp((*out)->architecture, "gpt-oss") == 0)) {
+    if (quantized != NULL && !(keeps && (strcmp(method != NULL ? method : "", "mxfp4") != 0 ||
+                                         strcmp((*out)->architecture, "gpt-oss") == 0))) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "config.json: its weights are quantized ('%s'); vcompress dequantize makes a folder of floats, "
                        "which becomes a GGUF model",
@@ -193,7 +199,7 @@ static enum vc_status make(struct vc_ctx *ctx, const struct vc_open_options *opt
     struct llm_sizes sizes;
     struct llm_rope rope;
 
-    VC_CALL(find_family(ctx, config, &family));
+    VC_CALL(find_family(ctx, config, self->source, &family));
     pairs->architecture = family->architecture;
     VC_CALL(vc_llm_sizes_read(ctx, config, family, &sizes));
     VC_CALL(vc_llm_rope_read(ctx, config, family, &rope));

@@ -212,13 +212,18 @@ static void rename_norm(char *name)
     }
 }
 
+static bool is_nvfp4(const struct vc_tensor *t)
+{
+    return t->quant != NULL && t->quant->scheme == VC_SCHEME_NVFP4 && t->n_dims == 2 && t->shape[1] % 64 == 0;
+}
+
 static enum vc_status match_tensor(struct planning *p, size_t source)
 {
     const struct vc_tensor *t = &p->source->tensors[source];
     char name[NAME_BYTES];
     bool known = false;
 
-    if (is_buffer(t->name)) {
+    if (is_buffer(t->name) || (t->part_of != VC_NO_TENSOR && is_nvfp4(&p->source->tensors[t->part_of]))) {
         return VC_OK;
     }
     if (is_other_part(t->name) || (strip(t->name, name) && is_beyond(p, name))) {
@@ -392,6 +397,10 @@ static enum vc_status check_source(const struct planning *p, const struct match 
     if (!has_shape(t, wanted, n)) {
         return refuse_shape(p, match, wanted, n);
     }
+    if (is_nvfp4(t) && match->rule->form == LLM_STRAIGHT && match->rule->rows != LLM_HEAD_COLUMNS &&
+        !needs_f32(to->name, to->n_dims) && t->dtype == to->from) {
+        return VC_OK;
+    }
     if (t->quant != NULL || t->part_of != VC_NO_TENSOR) {
         return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: is quantized; dequantize the folder first", t->name);
     }
@@ -500,7 +509,10 @@ static enum vc_status set_rows(struct planning *p, const struct match *matches, 
     bool stacked = t->n_dims == 3 || (turned && t->n_dims == 2);
     struct llm_piece *pieces;
 
-    t->dtype = rule->form == LLM_BLOCKS ? VC_DTYPE_MXFP4 : needs_f32(t->name, t->n_dims) ? VC_DTYPE_F32 : t->from;
+    t->dtype = rule->form == LLM_BLOCKS        ? VC_DTYPE_MXFP4
+               : needs_f32(t->name, t->n_dims) ? VC_DTYPE_F32
+               : t->from == VC_DTYPE_F4_E2M1   ? VC_DTYPE_NVFP4
+                                               : t->from;
     t->row_elems = t->n_dims == 1 || (turned && t->n_dims == 2) ? 1 : t->shape[t->n_dims - 1];
     t->piece_rows = t->n_dims == 1 ? t->shape[0] : t->n_dims == 2 && turned ? t->shape[1] : t->shape[t->n_dims - 2];
     t->n_pieces = stacked ? (size_t)p->sizes->experts : 1;
@@ -549,7 +561,7 @@ static enum vc_status add_tensor(struct planning *p, const struct match *matches
     vc_llm_order_heads(p->sizes, rule, &t);
     t.function = rule->form == LLM_LOGARITHM ? LLM_MINUS_EXP : LLM_LINEAR;
     p->plan->tensors[p->plan->n++] = t;
-    return VC_OK;
+    return t.from == VC_DTYPE_F4_E2M1 ? vc_llm_plan_add_scale(p->ctx, p->source, p->plan, &t) : VC_OK;
 }
 
 static int compare_matches(const void *a, const void *b)
@@ -633,9 +645,10 @@ static enum vc_status check_asked(const struct planning *p, const struct llm_ten
     bool asked;
 
     (void)snprintf(word, sizeof word, "%.*s", (int)n, tail);
-    asked = t->layer >= 0 ? vc_is_one_of(word, p->family->layer) || vc_is_one_of(word, p->family->maybe) ||
-                                vc_is_one_of(word, of_kind(p, (uint64_t)t->layer))
-                          : vc_is_one_of(word, "token_embd output") || vc_is_one_of(word, whole);
+    asked = t->n_pieces == 0 ? true
+            : t->layer >= 0  ? vc_is_one_of(word, p->family->layer) || vc_is_one_of(word, p->family->maybe) ||
+                                  vc_is_one_of(word, of_kind(p, (uint64_t)t->layer))
+                            : vc_is_one_of(word, "token_embd output") || vc_is_one_of(word, whole);
     return asked ? VC_OK
                  : vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: llama.cpp has no '%s' in a model of the kind '%s'",
                            p->source->tensors[t->pieces[0].source].name, t->name, p->family->architecture);
@@ -753,7 +766,7 @@ enum vc_status vc_llm_tensors_plan(struct vc_ctx *ctx, const struct vc_model *so
     }
     VC_TRY(find_vocabulary(&p));
     qsort(p.matches, p.n, sizeof *p.matches, compare_matches);
-    plan->capacity = p.n + MADE_TENSORS;
+    plan->capacity = 2 * p.n + MADE_TENSORS; /* each may have a scale beside it */
     plan->tensors = vc_alloc_array(ctx, VC_TAG_NAMES, plan->capacity, sizeof *plan->tensors);
     VC_TRY_ALLOC(plan->tensors);
     for (size_t i = 0; i < p.n; i = end) {

@@ -2,6 +2,7 @@
  * behind the other, another type, numbers changed on the way. Reads what is asked for and no more. */
 #include "formats/gguf_folder/llm_parts.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -138,45 +139,66 @@ static enum vc_status read_columns(struct vc_ctx *ctx, const struct vc_model *so
     return read_turned(ctx, source, t, piece, r, (size_t)rows, begin, end, to);
 }
 
-#define MXFP4_ELEMS ((size_t)32)
-#define MXFP4_BYTES ((size_t)17)  /* the scale, then 16 bytes */
+#define MXFP4_BYTES ((size_t)17)  /* of 32 elements: the scale, then 16 bytes */
+#define NVFP4_BYTES ((size_t)36)  /* of 64: 4 scales, then 8 bytes for 16 elements each */
 #define ROW_BLOCKS  ((size_t)128) /* that are read at a time */
 
-/* A block of the source has element 2j in the low half of byte j and 2j + 1 in the high one; GGUF has j and j + 16. */
-static void pack_block(unsigned char scale, const unsigned char *from, unsigned char *to)
+/* A block of the source has element 2j in the low half of byte j and 2j + 1 in the high one; GGUF has j and j + half,
+ * in each `2 * half` elements. n: bytes of codes, n_scales of scales. */
+static void pack_block(const unsigned char *scales, size_t n_scales, const unsigned char *from, size_t n, size_t half,
+                       unsigned char *to)
 {
-    to[0] = scale;
-    for (size_t j = 0; j < 16; j++) {
-        unsigned low = (unsigned)from[j / 2] >> (j % 2 * 4) & 15U;
-        unsigned high = (unsigned)from[(j + 16) / 2] >> (j % 2 * 4) & 15U;
+    memcpy(to, scales, n_scales);
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char *at = from + i / half * half + i % half / 2;
 
-        to[1 + j] = (unsigned char)(low | high << 4);
+        to[n_scales + i] =
+            (unsigned char)((at[0] >> (i % 2 * 4) & 15U) | (unsigned)(at[half / 2] >> (i % 2 * 4) & 15U) << 4);
     }
 }
 
-/* Bytes of blocks from number `at` on: a writer copies parts of blocks, too. */
+/* GGUF's scales of NVFP4 have no sign, and no NaN. */
+static enum vc_status check_scales(struct vc_ctx *ctx, const unsigned char *scales, size_t n, const char *name)
+{
+    size_t i = 0;
+
+    while (i < n && scales[i] < 0x7f) {
+        i++;
+    }
+    return i == n ? VC_OK
+                  : vc_fail(ctx, VC_E_UNSUPPORTED, "%s: a scale is negative or NaN, which GGUF has no place for", name);
+}
+
+/* Bytes of blocks of MXFP4 or NVFP4 from number `at` on: a writer copies parts of blocks, too. */
 static enum vc_status read_blocks(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *t,
                                   uint64_t at, unsigned char *to, uint64_t n)
 {
-    uint64_t in_row = t->row_elems / MXFP4_ELEMS;
-    unsigned char codes[ROW_BLOCKS * 16];
-    unsigned char scales[ROW_BLOCKS];
-    unsigned char blocks[ROW_BLOCKS * MXFP4_BYTES];
+    bool nv = t->from == VC_DTYPE_F4_E2M1;
+    size_t bytes = nv ? NVFP4_BYTES : MXFP4_BYTES;
+    size_t n_scales = nv ? 4 : 1;
+    size_t n_codes = bytes - n_scales;
+    uint64_t in_row = t->row_elems / (2 * n_codes);
+    unsigned char codes[ROW_BLOCKS * (NVFP4_BYTES - 4)];
+    unsigned char scales[ROW_BLOCKS * 4];
+    unsigned char blocks[ROW_BLOCKS * NVFP4_BYTES];
 
     while (n != 0) {
-        uint64_t block = at / MXFP4_BYTES;
-        size_t skipped = (size_t)(at % MXFP4_BYTES);
+        uint64_t block = at / bytes;
+        size_t skipped = (size_t)(at % bytes);
         uint64_t row = block / in_row;
         const struct llm_piece *piece = &t->pieces[row / t->piece_rows];
-        uint64_t first = (piece->first + row % t->piece_rows * t->step) * in_row + block % in_row;
+        uint64_t in_piece = source_row(&t->order, row % t->piece_rows) * t->step;
+        uint64_t first = (piece->first + in_piece) * in_row + block % in_row;
         size_t part = (size_t)vc_min_u64(in_row - block % in_row, ROW_BLOCKS);
-        size_t taken = (size_t)vc_min_u64(n, part * MXFP4_BYTES - skipped);
+        size_t taken = (size_t)vc_min_u64(n, part * bytes - skipped);
+        size_t beside = nv ? vc_quant_find(source->tensors[piece->source].quant, VC_PART_SCALE) : t->scales;
 
-        part = (skipped + taken + MXFP4_BYTES - 1) / MXFP4_BYTES;
-        VC_CALL(vc_source_read_any(ctx, source, piece->source, VC_FORM_VALUES, first * 16, codes, part * 16));
-        VC_CALL(vc_source_read_any(ctx, source, t->scales, VC_FORM_VALUES, first, scales, part));
+        part = (skipped + taken + bytes - 1) / bytes;
+        VC_CALL(vc_source_read_any(ctx, source, piece->source, VC_FORM_VALUES, first * n_codes, codes, part * n_codes));
+        VC_CALL(vc_source_read_any(ctx, source, beside, VC_FORM_VALUES, first * n_scales, scales, part * n_scales));
+        VC_CALL(nv ? check_scales(ctx, scales, part * n_scales, source->tensors[beside].name) : VC_OK);
         for (size_t i = 0; i < part; i++) {
-            pack_block(scales[i], codes + i * 16, blocks + i * MXFP4_BYTES);
+            pack_block(scales + i * n_scales, n_scales, codes + i * n_codes, n_codes, nv ? 8 : 16, blocks + i * bytes);
         }
         memcpy(to, blocks + skipped, taken);
         at += taken;
@@ -252,7 +274,7 @@ enum vc_status vc_llm_values_read(struct vc_ctx *ctx, const struct vc_model *sou
     size_t size;
     unsigned char *to = dst;
 
-    if (tensor->dtype == VC_DTYPE_MXFP4 && tensor->from != tensor->dtype) {
+    if (tensor->from == VC_DTYPE_F4_E2M1 || (tensor->dtype == VC_DTYPE_MXFP4 && tensor->from != tensor->dtype)) {
         return read_blocks(ctx, source, tensor, offset, to, n_bytes);
     }
     vc_dtype_block(tensor->dtype, &block, &size);
@@ -271,5 +293,36 @@ enum vc_status vc_llm_values_read(struct vc_ctx *ctx, const struct vc_model *sou
         memcpy(&bits, tensor->values + offset / size + i, sizeof bits);
         vc_put_le32(to + 4 * i, bits);
     }
+    return VC_OK;
+}
+
+enum vc_status vc_llm_plan_add_scale(struct vc_ctx *ctx, const struct vc_model *source, struct llm_plan *plan,
+                                     const struct llm_tensor *t)
+{
+    const char *name =
+        vc_arena_printf(ctx, plan->arena, "%.*sscale", (int)(strlen(t->name) - strlen("weight")), t->name);
+    float *values = vc_arena_alloc(ctx, plan->arena, t->n_pieces * sizeof *values);
+
+    VC_CALL_ALLOC(name);
+    VC_CALL_ALLOC(values);
+    for (size_t i = 0; i < t->n_pieces; i++) {
+        const struct vc_tensor *codes = &source->tensors[t->pieces[i].source];
+        size_t global = vc_quant_find(codes->quant, VC_PART_GLOBAL_SCALE);
+        unsigned char bytes[4];
+        uint32_t bits;
+
+        VC_CALL(vc_source_read_any(ctx, source, global, VC_FORM_VALUES, 0, bytes, sizeof bytes));
+        bits = vc_le32(bytes);
+        memcpy(&values[i], &bits, sizeof bits);
+        values[i] = codes->quant->global_multiplies ? values[i] : 1.0F / values[i];
+        if (!(values[i] > 0.0F && values[i] < INFINITY) || t->scale != 1.0F) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED,
+                           "%s: its scale for all of it is not above 0 and finite, or its values change; dequantize "
+                           "the folder first",
+                           codes->name);
+        }
+    }
+    VC_CALL(vc_llm_plan_add_values(ctx, plan, name, values, t->n_pieces));
+    plan->tensors[plan->n - 1].layer = t->layer;
     return VC_OK;
 }

@@ -129,7 +129,9 @@ static enum vc_dtype type_of_bytes(const struct vc_model *model, size_t index)
     const struct vc_tensor *t = &model->tensors[index];
     const struct vc_quant *quant = t->part_of != VC_NO_TENSOR ? model->tensors[t->part_of].quant : NULL;
 
-    return quant != NULL && vc_quant_scale(quant) == index ? vc_code_scheme(quant->scheme)->scale : VC_DTYPE_NONE;
+    return quant != NULL && t->dtype != VC_DTYPE_F32 && vc_quant_scale(quant) == index
+               ? vc_code_scheme(quant->scheme)->scale
+               : VC_DTYPE_NONE;
 }
 
 /* Symmetric codes that go from -127 to 127: ours. Other programs use -128 as well. */

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 
+import gguf_folders
 from gguf_folders import (A, D, E, F, FAMILIES, Gguf, H, K, KINDS, N, PROGRAM, RANDOM, V, WRONG, YARN, check, convert, f32, folder,
                           gpt_oss, make, read, run, safetensors, values, write)
 
@@ -382,6 +383,42 @@ def test_shared():
         check(made[0].tensors["rope_freqs.weight"] == ((8,), 0, [1.0] * 2 + [f32(1e30)] * 6), "shared: rope_freqs")
 
 
+def test_nvfp4():
+    """Codes and scales of 16 elements stay what they are; the number of the tensor lies beside it, and readers multiply with it."""
+    sizes = {"H": 64, "F": 128, "M": 64, "A": 4, "D": 16}
+    before = {name: getattr(gguf_folders, name) for name in sizes}
+    vars(gguf_folders).update(sizes)
+    for kind in ("llama", "qwen3_moe"):
+        config, source, wanted, _ = make(kind)
+        config.update({"moe_intermediate_size": 64} if kind == "qwen3_moe" else {})
+        folder(kind + "64", config, source)
+        for args in (("quantize", "--nvfp4", "--min-elements", "1", kind + "64", "-o", kind + "nv"),
+                     ("dequantize", "--f32", kind + "nv", "-o", kind + "floats")):
+            rc, _, err = run(*args)
+            check(rc == 0, f"{kind}: {err}")
+        made, floats = convert(kind + "nv", "--no-vocab"), convert(kind + "floats", "--no-vocab")
+        if made is None or floats is None:
+            break
+        run("convert", kind + "nv", "--no-vocab", "-o", kind + ".gguf")
+        check(run("verify", "--data", kind + ".gguf")[0] == 0, f"{kind}: verify finds something")
+        run("dequantize", "--f32", kind + ".gguf", "-o", kind + "back.gguf")
+        run("convert", kind + ".gguf", "-o", kind + "copy.gguf")
+        check(read(kind + ".gguf") == read(kind + "copy.gguf"), f"{kind}: a copy has other bytes")
+        back = Gguf(kind + "back.gguf")
+        check(made[0].pairs["general.file_type"] == 39, f"{kind}: file type {made[0].pairs['general.file_type']}")
+        check(set(back.tensors) == set(wanted), f"{kind}: tensors {sorted(set(back.tensors) ^ set(wanted))}")
+        blocks = [name for name, (_, form, _) in made[0].tensors.items() if form == 40]
+        check(len(blocks) == N * 7, f"{kind}: {len(blocks)} tensors of NVFP4")
+        for name in blocks:
+            shape, form, numbers = made[0].tensors[name[:-6] + "scale"]
+            check((shape, form) == ((E if len(wanted[name][0]) == 3 else 1,), 0) and min(numbers) > 0, f"{kind}: scale of {name}")
+            x, y = back.tensors[name][2], floats[0].tensors[name][2]
+            check(all(abs(a - b) <= abs(b) * 2 ** -22 for a, b in zip(x, y)), f"{kind}: {name} has other values")
+        rc, _, err = run("convert", kind + ".gguf", "-o", "no/")
+        check(rc == 3 and not os.path.exists("no"), f"{kind}: {err}")
+    vars(gguf_folders).update(before)
+
+
 def test_notes():
     config, source, _, _ = make("qwen2")
     folder("window", {**config, "use_sliding_window": True, "sliding_window": 32}, source)
@@ -436,4 +473,4 @@ def test_families():
 
 
 if __name__ == "__main__":
-    main(test_families, test_forms, test_rope, test_vocabularies, test_refusals, test_notes, test_pooling, test_gpt_oss, test_shared, test_statistics)
+    main(test_families, test_forms, test_rope, test_vocabularies, test_refusals, test_notes, test_pooling, test_gpt_oss, test_shared, test_nvfp4, test_statistics)
