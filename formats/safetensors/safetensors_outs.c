@@ -8,9 +8,11 @@
  * them. */
 #include "formats/safetensors/safetensors_outs.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "core/model/code_schemes.h"
 #include "core/model/renamed_model.h"
 #include "core/text/name_table.h"
 #include "core/values/tile.h"
@@ -193,6 +195,27 @@ static enum vc_status add_part(struct making *m, size_t index)
     return VC_OK;
 }
 
+/* Names a job that goes through floats, to the scheme of the dialect with as many bits as the codes, or its first. */
+static enum vc_status refuse_codes(const struct making *m, const struct vc_out_tensor *codes)
+{
+    unsigned bits = vc_code_bits(vc_code_scheme(codes->quant->scheme));
+    const char *const *schemes = m->dialect->schemes;
+    const char *pass = vc_option(m->ctx, "pass");
+    char target[32];
+    size_t i = 0;
+
+    while (schemes[i] != NULL && vc_code_bits(vc_code_scheme_named(schemes[i])) != bits) {
+        i++;
+    }
+    (void)snprintf(target, sizeof target, "target=%s", schemes[schemes[i] != NULL ? i : 0]);
+    return vc_fail(
+        m->ctx, VC_E_UNSUPPORTED,
+        "%s: is quantized in a way that the layout %s cannot hold; vcompress run %s dequantize %s \"quantize "
+        "%s\" %s %s goes through floats and tells the error",
+        codes->name, m->dialect->name, pass, pass, vc_option(m->ctx, target), vc_option(m->ctx, "layout"),
+        m->dialect->name);
+}
+
 /* ---- the whole ---- */
 
 /* Which outputs the dialect lays: its weights and their parts. */
@@ -216,9 +239,7 @@ static enum vc_status find_owners(struct making *m)
             continue;
         }
         if (!m->dialect->file->fits(&out)) {
-            return vc_fail(m->ctx, VC_E_UNSUPPORTED,
-                           "%s: is quantized in a way that the layout %s cannot hold; dequantize it first", out.name,
-                           m->dialect->name);
+            return refuse_codes(m, &out);
         }
         m->to->told[i] = true;
         m->owners[i] = (struct owner){i, VC_PART_CODES};

@@ -341,7 +341,8 @@ static void test_refusals(void **state)
     job = int8_as("plain");
     job.quantize.asymmetric = true;
     must_run(ctx, "in.safetensors", "x.npz", job);
-    must_refuse(ctx, "x.npz", "q.safetensors", with_layout(task_copy(), "w8a8"), "cannot hold; dequantize it first");
+    must_refuse(ctx, "x.npz", "q.safetensors", with_layout(task_copy(), "w8a8"),
+                "cannot hold; vcompress run pass dequantize pass \"quantize target=int8\" layout w8a8 goes through");
     must_run(ctx, "in.safetensors", "q.safetensors", int8_as("compressed-tensors"));
     job = int8_as(NULL);
     job.quantize.requantize = true;
