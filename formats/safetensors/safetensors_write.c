@@ -494,9 +494,9 @@ static bool is_read_only(const struct safetensors_sink *self)
            self->model->folder != NULL;
 }
 
-/* The dialect of the output where none was asked for: the one that the source's weights are in, or where that is not
- * written the usual one of folders; else the one that the program takes which loads the source, with a place for the
- * codes; where nothing says which program that is, the plain one. */
+/* The dialect of the output where none was asked for: the one that the source's weights are in, if it has a place for
+ * the codes, or where that is not written the usual one of folders; else the one that the program takes which loads the
+ * source, with a place for the codes; where nothing says which program that is, the plain one. */
 static enum vc_status choose_dialect(struct vc_ctx *ctx, struct safetensors_sink *self, const struct vc_dialect *asked,
                                      const char *codes, const struct vc_dialect **dialect, const char **refusal)
 {
@@ -507,7 +507,7 @@ static enum vc_status choose_dialect(struct vc_ctx *ctx, struct safetensors_sink
     if (asked != NULL) {
         return VC_OK;
     }
-    *dialect = source != NULL ? source->finds.dialect : &vc_dialect_plain;
+    *dialect = source != NULL ? vc_dialect_for_codes(source->finds.dialect, codes) : &vc_dialect_plain;
     if (is_read_only(self)) {
         *dialect = vc_dialect_for_codes(vc_dialect_usual_in_folders(self->model->family), codes);
         return VC_OK;
