@@ -346,8 +346,14 @@ enum vc_status vc_onnx_sink_create(struct vc_ctx *ctx, const struct vc_model *mo
     }
     VC_TRY(vc_dialect_asked(ctx, options, &asked));
     if (options->relayout && asked != NULL && asked->same_parts_as != NULL) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "nodes and codes of a graph are copied as they are (%s)",
-                       vc_option(ctx, "layout"));
+        const char *pass = vc_option(ctx, "pass");
+
+        return vc_fail(
+            ctx, VC_E_UNSUPPORTED,
+            "nodes and codes of a graph are copied as they are; vcompress run %s dequantize %s \"quantize %s "
+            "%s group:N\" %s %s makes others and tells the error, which is mostly none",
+            pass, pass, vc_option(ctx, "target=int4"), vc_option(ctx, "granularity"), vc_option(ctx, "layout"),
+            asked->name);
     }
     sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);
     VC_TRY_ALLOC(sink);

@@ -4,6 +4,7 @@ Codes and scales are those of the definition, bit for bit. onnxruntime is the ju
 the codes is what it computes from the floats that `dequantize` makes of them, but for the order of sums. Files of its own
 quantizer are read, with and without zero points; where that cannot be imported, nodes as it makes them.
 """
+import shlex
 import sys
 
 from judge_support import SMALL, Judge, main, np, sha
@@ -124,6 +125,21 @@ class OnnxInt4(Judge):
             self.assertEqual(self.ops(q), ["DequantizeLinear", "DequantizeLinear", "MatMul", "Gemm"])
             self.assertEqual({i.data_type for i in q.graph.initializer if i.name.endswith(".int4")}, {T.INT4})
             self.same_outputs("q.onnx", dtype, 2e-6 if dtype == "f4" else 3e-3)
+
+    def test_between_forms(self):
+        """From one form to the other in one job: the same codes and scales, and what onnxruntime computes with them."""
+        m, _ = network(opset=21)
+        self.quantize(m, name="nbits.onnx")
+        want = self.outputs(self.path("nbits.onnx"))
+        for before, after, layout, ops in (("nbits", "linear", "onnx-qdq", ["DequantizeLinear"] * 2 + ["MatMul", "Gemm"]),
+                                           ("linear", "again", "onnx", ["MatMulNBits"] * 2)):
+            said = self.refuse(3, "convert", "--layout", layout, self.path(before + ".onnx"), "-o", self.path("no.onnx"))
+            command = said[said.index("run --pass"):said.index(" makes others")].replace("group:N", " ".join(["group:32", *SMALL]))
+            self.vc(*shlex.split(command), self.path(before + ".onnx"), "-o", self.path(after + ".onnx"))
+            self.assertEqual(self.ops(onnx.load(self.path(after + ".onnx"))), ops)
+            self.vc("diff", self.path("nbits.onnx"), self.path(after + ".onnx"))
+            for a, b in zip(self.outputs(self.path(after + ".onnx")), want):
+                self.assertLessEqual(np.abs(a - b).max(), 2e-6 * np.abs(b).max(), after)
 
     def test_other_uses(self):
         """A weight that is transposed as well has its place in DequantizeLinear only."""
