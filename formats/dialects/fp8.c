@@ -35,8 +35,9 @@ static enum vc_status fp8_check(struct vc_ctx *ctx, const struct vc_dialect_requ
     const struct vc_family *family = request->model != NULL ? request->model->family : NULL;
 
     if (request->granularity != VC_GRANULARITY_BLOCK || request->group_size != BLOCK) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "the layout %s has a scale per block of 128 rows and 128 columns (%s)",
-                       vc_dialect_fp8.name, vc_option(ctx, "granularity"));
+        return vc_fail(ctx, VC_E_ARGUMENT,
+                       "the layout %s has a scale per 128 rows and 128 columns (%s); %s compressed-tensors per row",
+                       vc_dialect_fp8.name, vc_option(ctx, "granularity"), vc_option(ctx, "layout"));
     }
     if (vc_family_refused(family, VC_LOADS_COMPRESSED_TENSORS) != NULL ||
         vc_family_needs(family, VC_LOADS_COMPRESSED_TENSORS) != NULL) {

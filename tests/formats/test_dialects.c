@@ -435,8 +435,9 @@ static void test_schemes(void **state)
     other.group_size = 128;
     check_answer(ctx, &vc_dialect_onnx_qdq, other, NULL);
     other.scheme = "fp8";
-    check_answer(ctx, &vc_dialect_fp8, other,
-                 "the layout fp8 has a scale per block of 128 rows and 128 columns (granularity)");
+    check_answer(
+        ctx, &vc_dialect_fp8, other,
+        "the layout fp8 has a scale per 128 rows and 128 columns (granularity); layout compressed-tensors per row");
     other.granularity = VC_GRANULARITY_BLOCK;
     check_answer(ctx, &vc_dialect_fp8, other, NULL);
     check_answer(ctx, &vc_dialect_compressed_tensors, other, NULL);

@@ -410,6 +410,12 @@ class Packages(Judge):
         self.vc("quantize", "--fp8", "--granularity", "block:128", "--layout", "fp8", self.path("model"), "-o", self.path("q"))
         self.vc("verify", "--data", self.path("q"))
         self.vc("convert", "--layout", "compressed-tensors", self.path("q"), "-o", self.path("c"))
+        # Scales per row are other codes: through floats, and the report has the error.
+        self.assertIn("compressed-tensors per row", self.refuse(2, "quantize", "--fp8", "--requantize", self.path("q"), "-o", self.path("rows")))
+        out = self.vc("quantize", "--fp8", "--requantize", "--json", "--layout", "compressed-tensors", self.path("q"), "-o", self.path("rows")).json()
+        self.assertTrue(all(t["measured"]["sqnr_db"] > 31 for t in out["tensors"] if t["action"] == "quantized"))
+        with open(self.path("rows/config.json")) as f:
+            self.assertEqual(json.load(f)["quantization_config"]["config_groups"]["group_0"]["weights"]["strategy"], "channel")
         self.vc("convert", "--layout", "fp8", self.path("c"), "-o", self.path("back"))
         self.assertEqual(sha(self.path("back/model.safetensors")), sha(self.path("q/model.safetensors")))
         self.vc("dequantize", "--source-dtype", self.path("q"), "-o", self.path("d"))
