@@ -418,56 +418,12 @@ VC_HD struct vc_float_scale vc_mxfp8_scale(float absmax)
     return vc_mx_scale((double)absmax > 448.0 * (double)vc_mx_scale(e, VC_MXFP8_MOST).value ? e + 1 : e, VC_MXFP8_MOST);
 }
 
-VC_HD struct vc_float_scale vc_mxfp4_scale(const struct vc_group_codes *c, const float *x, size_t n, float absmax)
-{
-    struct vc_float_scale best = vc_mx_scale(0, VC_MXFP4_MOST);
-    double best_error = 0.0;
-    int k;
-
-    for (k = -3; k <= -1 && absmax > 0.0f; k++) {
-        struct vc_float_scale scale = vc_mx_scale(vc_floor_log2(absmax) + k, VC_MXFP4_MOST);
-        double error = vc_float_error(VC_GRID_E2M1, c, x, n, scale.value);
-
-        if (k == -3 || error < best_error) {
-            best = scale;
-            best_error = error;
-        }
-    }
-    return best;
-}
-
 /* What scales of a tensor are divided by: 448 * 6 / absmax, of all tensors that share it. */
 VC_HD float vc_nvfp4_global(float absmax)
 {
     float global = absmax > 0.0f ? 2688.0f / absmax : 1.0f;
 
     return global < 3.0e38f ? global : 3.0e38f;
-}
-
-VC_HD struct vc_float_scale vc_nvfp4_scale(const struct vc_group_codes *c, const float *x, size_t n, float absmax)
-{
-    int c0 = vc_e4m3_of(absmax * c->global / 6.0f);
-    struct vc_float_scale best = {8.0f, 8, 1, 0}; /* the smallest normal scale */
-    double best_error = 0.0;
-    int k;
-
-    best.value = vc_e4m3_value(best.byte) / c->global;
-    for (k = c0 > 5 ? c0 - 4 : 1; k <= c0 + 9 && k <= 126 && absmax > 0.0f; k++) {
-        float s = vc_e4m3_value((uint8_t)k) / c->global;
-        double error;
-
-        if (!(s > 0.0f) || s > vc_bits_f32(0x7e2aaaaau)) { /* 6 s is beyond f32 */
-            continue;
-        }
-        error = vc_float_error(VC_GRID_E2M1, c, x, n, s);
-        if (best.zero || error < best_error) {
-            best.value = s;
-            best.byte = (uint8_t)k;
-            best.zero = 0;
-            best_error = error;
-        }
-    }
-    return best;
 }
 
 /* Scales of fp8 are of the type that the layout stores, and 448 of them are a finite f32. */
@@ -500,55 +456,36 @@ VC_HD struct vc_group_codes vc_group_shifted(const struct vc_group_codes *c, int
     return own;
 }
 
-/* The search: n_factors numbers (first + i * more) / below * largest / divisor, and the same below 0 where scales have
- * both signs, each give codes, and these the scale of least squares, as it is stored. */
-struct vc_scale_search {
-    int n_factors, first, more;
+/* ---- the search for a scale ---- */
+
+/* What is tried for a group: trials 0 to n - 1; of equal errors the first one wins. Scales of mxfp4 and nvfp4 are
+ * stored numbers, from `first` on. All others begin with a factor, (from + i * step) / below, of largest / divisor: the
+ * codes that it gives have a scale of least squares. After n_factors trials the same come below 0, where scales have
+ * both signs, or with the next zero point after `first`. */
+struct vc_scale_trials {
+    int n, first, n_factors, from, step, divisor;
     double below;
-    int divisor;
+    float largest;
 };
 
-VC_HD_INLINE struct vc_float_scale vc_searched_scale(enum vc_grid grid, const struct vc_group_codes *c,
-                                                     const struct vc_scale_search *search, const float *x, size_t n,
-                                                     float largest, double *best_error)
+VC_HD void vc_trial_factors(struct vc_scale_trials *t, int n_factors, int from, int step, double below, int divisor)
 {
-    struct vc_float_scale best = {vc_scale_smallest(c->type), 0, 1, 0};
-    int both = grid == VC_GRID_NONE && c->both_signs && !c->zero_points;
-    int i;
-
-    for (i = 0; i < search->n_factors * (1 + both); i++) {
-        double factor = (double)(search->first + search->more * (i % search->n_factors)) / search->below;
-        float start = vc_f64_to_f32(factor * (double)largest / (double)search->divisor);
-        float s = start == 0.0f ? 0.0f
-                                : vc_scale_stored(vc_float_refit(grid, c, x, n, i < search->n_factors ? start : -start),
-                                                  c->type, vc_group_steps(c));
-        double error;
-
-        if (s == 0.0f) {
-            continue;
-        }
-        error = vc_float_error(grid, c, x, n, s);
-        if (best.zero || error < *best_error) {
-            best.value = s;
-            best.zero = 0;
-            *best_error = error;
-        }
-    }
-    return best;
+    t->n = n_factors;
+    t->n_factors = n_factors;
+    t->from = from;
+    t->step = step;
+    t->below = below;
+    t->divisor = divisor;
 }
 
-/* The scale and the zero point of whole numbers. */
-VC_HD struct vc_float_scale vc_asymmetric_scale(const struct vc_group_codes *c, const float *x, size_t n)
+/* Three zero points around that of the range, whose half is the largest number. */
+VC_HD void vc_trial_zero_points(struct vc_scale_trials *t, const struct vc_group_codes *c, const float *x, size_t n)
 {
-    const struct vc_scale_search search = {16, 50, 4, 50.0, c->high - c->low}; /* of half the range */
-    struct vc_float_scale best = {vc_scale_smallest(c->type), 0, 1, 0};
-    double best_error = 0.0;
     float most = 0.0f;
     float least = 0.0f;
-    float range;
     int middle;
+    int last;
     size_t i;
-    int z;
 
     for (i = 0; i < n; i++) {
         float value = vc_float_at(x, i);
@@ -556,21 +493,125 @@ VC_HD struct vc_float_scale vc_asymmetric_scale(const struct vc_group_codes *c, 
         most = value > most ? value : most;
         least = value < least ? value : least;
     }
-    range = vc_f64_to_f32(0.5 * (double)most - 0.5 * (double)least); /* half of it, which is finite */
-    middle = range > 0.0f ? (int)((float)(c->high - c->low) * (-0.5f * least / range) + 0.5f) + c->low : 0;
-    for (z = middle - 1; z <= middle + 1; z++) {
-        struct vc_group_codes own = vc_group_shifted(c, z);
-        struct vc_float_scale scale;
-        double error = 0.0;
+    t->largest = vc_f64_to_f32(0.5 * (double)most - 0.5 * (double)least); /* finite */
+    middle = t->largest > 0.0f ? (int)((float)(c->high - c->low) * (-0.5f * least / t->largest) + 0.5f) + c->low : 0;
+    t->first = middle > c->low ? middle - 1 : c->low;
+    last = middle < c->high ? middle + 1 : c->high;
+    vc_trial_factors(t, 16, 50, 4, 50.0, c->high - c->low); /* of half the range */
+    t->n *= last - t->first + 1;
+}
 
-        if (z < c->low || z > c->high) {
-            continue;
+/* For n finite elements, of codes whose scale is searched. */
+VC_HD struct vc_scale_trials vc_scale_trials_of(const struct vc_group_codes *c, const float *x, size_t n, float absmax)
+{
+    struct vc_scale_trials t = {0, 0, 1, 0, 0, 1, 1.0, absmax};
+
+    if (c->grid == VC_GRID_E2M1 && c->bytes == VC_DTYPE_F8_E8M0) {
+        t.first = absmax > 0.0f ? vc_floor_log2(absmax) - 3 : 0;
+        t.n = absmax > 0.0f ? 3 : 0;
+    } else if (c->grid == VC_GRID_E2M1) {
+        int c0 = vc_e4m3_of(absmax * c->global / 6.0f);
+
+        t.first = c0 > 5 ? c0 - 4 : 1;
+        t.n = absmax > 0.0f ? (c0 < 117 ? c0 + 9 : 126) - t.first + 1 : 0;
+    } else if (c->grid != VC_GRID_NONE) {
+        vc_trial_factors(&t, 12, 770, 35, 1100.0, 1);
+    } else if (c->zero_points) {
+        vc_trial_zero_points(&t, c, x, n);
+    } else if (c->low == -1) {
+        vc_trial_factors(&t, 16, 1, 1, 16.0, 1);
+    } else {
+        vc_trial_factors(&t, 16, 50, 4, 100.0, -c->low);
+    }
+    if (c->grid == VC_GRID_NONE && c->both_signs && !c->zero_points) {
+        t.n *= 2;
+    }
+    return t;
+}
+
+/* The scale of trial i, or that of the codes that it begins with; value 0: nothing is tried. */
+VC_HD struct vc_float_scale vc_trial_begin(const struct vc_group_codes *c, const struct vc_scale_trials *t, int i)
+{
+    struct vc_float_scale scale = {0.0f, 0, 0, 0};
+    double factor;
+
+    if (c->grid == VC_GRID_E2M1 && c->bytes == VC_DTYPE_F8_E8M0) {
+        return vc_mx_scale(t->first + i, VC_MXFP4_MOST);
+    }
+    if (c->grid == VC_GRID_E2M1) {
+        scale.byte = (uint8_t)(t->first + i);
+        scale.value = vc_e4m3_value(scale.byte) / c->global;
+        if (!(scale.value > 0.0f) || scale.value > vc_bits_f32(0x7e2aaaaau)) { /* 6 of these are beyond f32 */
+            scale.value = 0.0f;
         }
-        scale = vc_searched_scale(VC_GRID_NONE, &own, &search, x, n, range, &error);
-        if (!scale.zero && (best.zero || error < best_error)) {
+        return scale;
+    }
+    factor = (double)(t->from + t->step * (i % t->n_factors)) / t->below;
+    scale.value = vc_f64_to_f32(factor * (double)t->largest / (double)t->divisor);
+    if (c->zero_points) {
+        scale.zero_point = (int8_t)(t->first + i / t->n_factors);
+    } else if (i >= t->n_factors) {
+        scale.value = -scale.value;
+    }
+    return scale;
+}
+
+/* The scale that is stored where least squares give this one. */
+VC_HD float vc_trial_stored(const struct vc_group_codes *c, float fitted)
+{
+    return vc_scale_stored(fitted, c->type, vc_group_steps(c));
+}
+
+/* The scale of trial i and its error; returns 0 if there is none. */
+VC_HD_INLINE int vc_trial_run(enum vc_grid grid, const struct vc_group_codes *c, const struct vc_scale_trials *t, int i,
+                              const float *x, size_t n, struct vc_float_scale *scale, double *error)
+{
+    struct vc_group_codes own;
+
+    *scale = vc_trial_begin(c, t, i);
+    own = vc_group_shifted(c, scale->zero_point);
+    if (scale->value != 0.0f && grid != VC_GRID_E2M1) {
+        scale->value = vc_trial_stored(c, vc_float_refit(grid, &own, x, n, scale->value));
+    }
+    if (scale->value == 0.0f) {
+        return 0;
+    }
+    *error = vc_float_error(grid, &own, x, n, scale->value);
+    return 1;
+}
+
+/* The scale where no trial gave one. */
+VC_HD struct vc_float_scale vc_scale_of_nothing(const struct vc_group_codes *c)
+{
+    struct vc_float_scale scale = {vc_scale_smallest(c->type), 0, 1, 0};
+
+    if (c->bytes == VC_DTYPE_F8_E8M0) {
+        return vc_mx_scale(0, VC_MXFP4_MOST);
+    }
+    if (c->bytes == VC_DTYPE_F8_E4M3) {
+        scale.byte = 8; /* the smallest normal scale */
+        scale.value = vc_e4m3_value(scale.byte) / c->global;
+    }
+    return scale;
+}
+
+VC_HD_INLINE struct vc_float_scale vc_searched_scale(enum vc_grid grid, const struct vc_group_codes *c, const float *x,
+                                                     size_t n, float absmax)
+{
+    const struct vc_scale_trials t = vc_scale_trials_of(c, x, n, absmax);
+    struct vc_float_scale best = vc_scale_of_nothing(c);
+    double best_error = 0.0;
+    int found = 0;
+    int i;
+
+    for (i = 0; i < t.n; i++) {
+        struct vc_float_scale scale;
+        double error;
+
+        if (vc_trial_run(grid, c, &t, i, x, n, &scale, &error) && (!found || error < best_error)) {
             best = scale;
-            best.zero_point = (int8_t)z;
             best_error = error;
+            found = 1;
         }
     }
     return best;
@@ -594,25 +635,19 @@ void vc_coded_scale(const struct vc_group_codes *c, const float *book, float out
 VC_GROUP_SCALE struct vc_float_scale vc_group_scale(const struct vc_group_codes *c, const float *x, size_t n,
                                                     uint32_t absmax_bits)
 {
-    const struct vc_scale_search ternary = {16, 1, 1, 16.0, 1};
-    const struct vc_scale_search ints = {16, 50, 4, 100.0, -c->low};
-    const struct vc_scale_search floats = {12, 770, 35, 1100.0, 1};
     float absmax = vc_bits_f32(absmax_bits);
-    double error = 0.0;
 
     switch (c->grid) {
     case VC_GRID_E4M3:
         return c->bytes == VC_DTYPE_F8_E8M0 ? vc_mxfp8_scale(absmax) : vc_fp8_scale(absmax, c->type);
     case VC_GRID_E2M1:
-        return c->bytes == VC_DTYPE_F8_E8M0 ? vc_mxfp4_scale(c, x, n, absmax) : vc_nvfp4_scale(c, x, n, absmax);
+        return vc_searched_scale(VC_GRID_E2M1, c, x, n, absmax);
     case VC_GRID_NF4:
-        return vc_searched_scale(VC_GRID_NF4, c, &floats, x, n, absmax, &error);
+        return vc_searched_scale(VC_GRID_NF4, c, x, n, absmax);
     case VC_GRID_FP4:
-        return vc_searched_scale(VC_GRID_FP4, c, &floats, x, n, absmax, &error);
+        return vc_searched_scale(VC_GRID_FP4, c, x, n, absmax);
     default:
-        return c->zero_points
-                   ? vc_asymmetric_scale(c, x, n)
-                   : vc_searched_scale(VC_GRID_NONE, c, c->low == -1 ? &ternary : &ints, x, n, absmax, &error);
+        return vc_searched_scale(VC_GRID_NONE, c, x, n, absmax);
     }
 }
 #endif
