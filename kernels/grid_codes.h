@@ -199,13 +199,12 @@ VC_HD float vc_float_code_value(enum vc_grid grid, unsigned code)
     }
 }
 
-/* The values of all codes; of four bits there are 16. */
+/* The values of 256 codes; of four bits there are 16. */
 VC_HD void vc_float_values(enum vc_grid grid, float *values)
 {
-    unsigned n = grid == VC_GRID_E4M3 ? 256u : 16u;
     unsigned code;
 
-    for (code = 0; code < n; code++) {
+    for (code = 0; code < 256; code++) {
         values[code] = vc_float_code_value(grid, code);
     }
 }
@@ -273,9 +272,9 @@ VC_HD_INLINE double vc_float_square(enum vc_grid grid, const struct vc_group_cod
 }
 
 /* How much element i counts: weights NULL: 1, which changes no product. */
-VC_HD_INLINE double vc_weight_at(const float *weights, size_t i)
+VC_HD_INLINE double vc_column_weight(const float *weights, size_t i)
 {
-    return weights != NULL ? (double)weights[i] : 1.0;
+    return weights != NULL ? (double)vc_float_at(weights, i) : 1.0;
 }
 
 VC_HD_INLINE double vc_weighed_error(enum vc_grid grid, const struct vc_group_codes *c, const float *weights,
@@ -287,11 +286,11 @@ VC_HD_INLINE double vc_weighed_error(enum vc_grid grid, const struct vc_group_co
 
     for (; n - i >= VC_SUM_LANES; i += VC_SUM_LANES) {
         for (l = 0; l < VC_SUM_LANES; l++) {
-            errors[l] += vc_weight_at(weights, i + l) * vc_float_square(grid, c, vc_float_at(x, i + l), s);
+            errors[l] += vc_column_weight(weights, i + l) * vc_float_square(grid, c, vc_float_at(x, i + l), s);
         }
     }
     for (l = 0; i + l < n; l++) {
-        errors[l] += vc_weight_at(weights, i + l) * vc_float_square(grid, c, vc_float_at(x, i + l), s);
+        errors[l] += vc_column_weight(weights, i + l) * vc_float_square(grid, c, vc_float_at(x, i + l), s);
     }
     return vc_lanes_sum(errors);
 }
@@ -324,12 +323,13 @@ VC_HD_INLINE float vc_weighed_refit(enum vc_grid grid, const struct vc_group_cod
 
     for (; n - i >= VC_SUM_LANES; i += VC_SUM_LANES) {
         for (l = 0; l < VC_SUM_LANES; l++) {
-            vc_float_add_fit(grid, c, vc_weight_at(weights, i + l), vc_float_at(x, i + l), s, &products[l],
+            vc_float_add_fit(grid, c, vc_column_weight(weights, i + l), vc_float_at(x, i + l), s, &products[l],
                              &squares[l]);
         }
     }
     for (l = 0; i + l < n; l++) {
-        vc_float_add_fit(grid, c, vc_weight_at(weights, i + l), vc_float_at(x, i + l), s, &products[l], &squares[l]);
+        vc_float_add_fit(grid, c, vc_column_weight(weights, i + l), vc_float_at(x, i + l), s, &products[l],
+                         &squares[l]);
     }
     below = vc_lanes_sum(squares);
     return below > 0.0 ? vc_f64_to_f32(vc_lanes_sum(products) / below) : 0.0f;
@@ -369,14 +369,6 @@ VC_HD float vc_scale_smallest(enum vc_dtype type)
     return type == VC_DTYPE_F16 ? 6.103515625e-05f : vc_bits_f32(VC_F32_MIN_NORMAL_BITS);
 }
 
-/* A scale as it is stored, and what it multiplies codes with. */
-struct vc_float_scale {
-    float value;
-    uint8_t byte;      /* of mxfp8, mxfp4 and nvfp4 */
-    uint8_t zero;      /* all codes are meant to be 0: no scale of the type is small enough */
-    int8_t zero_point; /* of codes that have such */
-};
-
 /* The exponent of 2 in a finite x > 0: floor(log2(x)). */
 VC_HD int vc_floor_log2(float x)
 {
@@ -400,7 +392,7 @@ VC_HD int vc_floor_log2(float x)
 VC_HD struct vc_float_scale vc_mx_scale(int e, int most)
 {
     uint8_t byte = (uint8_t)(e < -127 ? 0 : e > most ? most + 127 : e + 127);
-    struct vc_float_scale scale = {vc_e8m0_value(byte), byte, 0, 0};
+    struct vc_float_scale scale = {vc_e8m0_value(byte), byte, 0, 0, 0};
 
     return scale;
 }
@@ -430,7 +422,7 @@ VC_HD float vc_nvfp4_global(float absmax)
 VC_HD struct vc_float_scale vc_fp8_scale(float absmax, enum vc_dtype type)
 {
     float most = vc_bits_f32(type == VC_DTYPE_BF16 ? 0x7b120000u : 0x7b124924u);
-    struct vc_float_scale scale = {vc_scale_stored(vc_f64_to_f32((double)absmax / 448.0), type, 8), 0, 0, 0};
+    struct vc_float_scale scale = {vc_scale_stored(vc_f64_to_f32((double)absmax / 448.0), type, 8), 0, 0, 0, 0};
 
     scale.value = scale.value < most ? scale.value : most;
     if (scale.value == 0.0f) {
@@ -438,6 +430,12 @@ VC_HD struct vc_float_scale vc_fp8_scale(float absmax, enum vc_dtype type)
         scale.zero = absmax == 0.0f;
     }
     return scale;
+}
+
+/* The scale of a group of E4M3 codes, which is not searched. */
+VC_HD struct vc_float_scale vc_e4m3_scale(const struct vc_group_codes *c, float absmax)
+{
+    return c->bytes == VC_DTYPE_F8_E8M0 ? vc_mxfp8_scale(absmax) : vc_fp8_scale(absmax, c->type);
 }
 
 /* Steps of a scale that are finite: all codes of whole numbers have finite values. */
@@ -468,17 +466,7 @@ struct vc_scale_trials {
     float largest;
 };
 
-VC_HD void vc_trial_factors(struct vc_scale_trials *t, int n_factors, int from, int step, double below, int divisor)
-{
-    t->n = n_factors;
-    t->n_factors = n_factors;
-    t->from = from;
-    t->step = step;
-    t->below = below;
-    t->divisor = divisor;
-}
-
-/* Three zero points around that of the range, whose half is the largest number. */
+/* Zero points around that of the range, whose half is the largest number. */
 VC_HD void vc_trial_zero_points(struct vc_scale_trials *t, const struct vc_group_codes *c, const float *x, size_t n)
 {
     float most = 0.0f;
@@ -497,14 +485,18 @@ VC_HD void vc_trial_zero_points(struct vc_scale_trials *t, const struct vc_group
     middle = t->largest > 0.0f ? (int)((float)(c->high - c->low) * (-0.5f * least / t->largest) + 0.5f) + c->low : 0;
     t->first = middle > c->low ? middle - 1 : c->low;
     last = middle < c->high ? middle + 1 : c->high;
-    vc_trial_factors(t, 16, 50, 4, 50.0, c->high - c->low); /* of half the range */
     t->n *= last - t->first + 1;
+    t->below = 50.0;
+    t->divisor = c->high - c->low;
 }
 
 /* For n finite elements, of codes whose scale is searched. */
 VC_HD struct vc_scale_trials vc_scale_trials_of(const struct vc_group_codes *c, const float *x, size_t n, float absmax)
 {
-    struct vc_scale_trials t = {0, 0, 1, 0, 0, 1, 1.0, absmax};
+    const struct vc_scale_trials floats = {12, 0, 12, 770, 35, 1, 1100.0, absmax};
+    const struct vc_scale_trials ternary = {16, 0, 16, 1, 1, 1, 16.0, absmax};
+    const struct vc_scale_trials ints = {16, 0, 16, 50, 4, -c->low, 100.0, absmax};
+    struct vc_scale_trials t = c->grid != VC_GRID_NONE ? floats : c->low == -1 ? ternary : ints;
 
     if (c->grid == VC_GRID_E2M1 && c->bytes == VC_DTYPE_F8_E8M0) {
         t.first = absmax > 0.0f ? vc_floor_log2(absmax) - 3 : 0;
@@ -514,16 +506,9 @@ VC_HD struct vc_scale_trials vc_scale_trials_of(const struct vc_group_codes *c, 
 
         t.first = c0 > 5 ? c0 - 4 : 1;
         t.n = absmax > 0.0f ? (c0 < 117 ? c0 + 9 : 126) - t.first + 1 : 0;
-    } else if (c->grid != VC_GRID_NONE) {
-        vc_trial_factors(&t, 12, 770, 35, 1100.0, 1);
-    } else if (c->zero_points) {
+    } else if (c->grid == VC_GRID_NONE && c->zero_points) {
         vc_trial_zero_points(&t, c, x, n);
-    } else if (c->low == -1) {
-        vc_trial_factors(&t, 16, 1, 1, 16.0, 1);
-    } else {
-        vc_trial_factors(&t, 16, 50, 4, 100.0, -c->low);
-    }
-    if (c->grid == VC_GRID_NONE && c->both_signs && !c->zero_points) {
+    } else if (c->grid == VC_GRID_NONE && c->both_signs) {
         t.n *= 2;
     }
     return t;
@@ -532,8 +517,7 @@ VC_HD struct vc_scale_trials vc_scale_trials_of(const struct vc_group_codes *c, 
 /* The scale of trial i, or that of the codes that it begins with; value 0: nothing is tried. */
 VC_HD struct vc_float_scale vc_trial_begin(const struct vc_group_codes *c, const struct vc_scale_trials *t, int i)
 {
-    struct vc_float_scale scale = {0.0f, 0, 0, 0};
-    double factor;
+    struct vc_float_scale scale = {0.0f, 0, 0, 0, 0};
 
     if (c->grid == VC_GRID_E2M1 && c->bytes == VC_DTYPE_F8_E8M0) {
         return vc_mx_scale(t->first + i, VC_MXFP4_MOST);
@@ -546,20 +530,14 @@ VC_HD struct vc_float_scale vc_trial_begin(const struct vc_group_codes *c, const
         }
         return scale;
     }
-    factor = (double)(t->from + t->step * (i % t->n_factors)) / t->below;
-    scale.value = vc_f64_to_f32(factor * (double)t->largest / (double)t->divisor);
+    scale.value = vc_f64_to_f32((double)(t->from + t->step * (i % t->n_factors)) / t->below * (double)t->largest /
+                                (double)t->divisor);
     if (c->zero_points) {
         scale.zero_point = (int8_t)(t->first + i / t->n_factors);
     } else if (i >= t->n_factors) {
         scale.value = -scale.value;
     }
     return scale;
-}
-
-/* The scale that is stored where least squares give this one. */
-VC_HD float vc_trial_stored(const struct vc_group_codes *c, float fitted)
-{
-    return vc_scale_stored(fitted, c->type, vc_group_steps(c));
 }
 
 /* The scale of trial i and its error; returns 0 if there is none. */
@@ -571,28 +549,21 @@ VC_HD_INLINE int vc_trial_run(enum vc_grid grid, const struct vc_group_codes *c,
     *scale = vc_trial_begin(c, t, i);
     own = vc_group_shifted(c, scale->zero_point);
     if (scale->value != 0.0f && grid != VC_GRID_E2M1) {
-        scale->value = vc_trial_stored(c, vc_float_refit(grid, &own, x, n, scale->value));
+        scale->value = vc_scale_stored(vc_float_refit(grid, &own, x, n, scale->value), c->type, vc_group_steps(c));
     }
-    if (scale->value == 0.0f) {
-        return 0;
-    }
-    *error = vc_float_error(grid, &own, x, n, scale->value);
-    return 1;
+    *error = scale->value != 0.0f ? vc_float_error(grid, &own, x, n, scale->value) : 0.0;
+    return scale->value != 0.0f;
 }
 
 /* The scale where no trial gave one. */
 VC_HD struct vc_float_scale vc_scale_of_nothing(const struct vc_group_codes *c)
 {
-    struct vc_float_scale scale = {vc_scale_smallest(c->type), 0, 1, 0};
+    const struct vc_float_scale smallest = {vc_scale_smallest(c->type), 0, 1, 0, 0};
+    const struct vc_float_scale normal = {vc_e4m3_value(8) / c->global, 8, 1, 0, 0}; /* the least one */
 
-    if (c->bytes == VC_DTYPE_F8_E8M0) {
-        return vc_mx_scale(0, VC_MXFP4_MOST);
-    }
-    if (c->bytes == VC_DTYPE_F8_E4M3) {
-        scale.byte = 8; /* the smallest normal scale */
-        scale.value = vc_e4m3_value(scale.byte) / c->global;
-    }
-    return scale;
+    return c->bytes == VC_DTYPE_F8_E8M0   ? vc_mx_scale(0, VC_MXFP4_MOST)
+           : c->bytes == VC_DTYPE_F8_E4M3 ? normal
+                                          : smallest;
 }
 
 VC_HD_INLINE struct vc_float_scale vc_searched_scale(enum vc_grid grid, const struct vc_group_codes *c, const float *x,
@@ -619,27 +590,15 @@ VC_HD_INLINE struct vc_float_scale vc_searched_scale(enum vc_grid grid, const st
 
 /* ---- any scheme with a scale per group ---- */
 
-/* The scale of a group of n finite elements. The search is large: on the host it is compiled once, in group_scale.c. */
-#if defined(__cplusplus)
-#define VC_GROUP_SCALE VC_HD
-#else
-#define VC_GROUP_SCALE
-struct vc_float_scale vc_group_scale(const struct vc_group_codes *c, const float *x, size_t n, uint32_t absmax_bits);
-
-/* Double quantization: the scale of NF4 or FP4 becomes book[byte] * outer, of the entry that is nearest and its two
- * neighbours the one with the least error. book: 256 values that ascend from 0 to 1; byte 0 stands for no scale. */
-void vc_coded_scale(const struct vc_group_codes *c, const float *book, float outer, const float *x, size_t n,
-                    struct vc_float_scale *scale);
-#endif
-#if defined(__cplusplus) || defined(VC_GROUP_SCALE_BODY)
-VC_GROUP_SCALE struct vc_float_scale vc_group_scale(const struct vc_group_codes *c, const float *x, size_t n,
-                                                    uint32_t absmax_bits)
+/* The scale of a group of n finite elements. */
+VC_HD struct vc_float_scale vc_group_search(const struct vc_group_codes *c, const float *x, size_t n,
+                                            uint32_t absmax_bits)
 {
     float absmax = vc_bits_f32(absmax_bits);
 
     switch (c->grid) {
     case VC_GRID_E4M3:
-        return c->bytes == VC_DTYPE_F8_E8M0 ? vc_mxfp8_scale(absmax) : vc_fp8_scale(absmax, c->type);
+        return vc_e4m3_scale(c, absmax);
     case VC_GRID_E2M1:
         return vc_searched_scale(VC_GRID_E2M1, c, x, n, absmax);
     case VC_GRID_NF4:
@@ -650,6 +609,17 @@ VC_GROUP_SCALE struct vc_float_scale vc_group_scale(const struct vc_group_codes 
         return vc_searched_scale(VC_GRID_NONE, c, x, n, absmax);
     }
 }
+
+/* The same. The search is large: other rooms call the one of group_scale.c. */
+#if defined(__cplusplus)
+#define vc_group_scale vc_group_search
+#else
+struct vc_float_scale vc_group_scale(const struct vc_group_codes *c, const float *x, size_t n, uint32_t absmax_bits);
+
+/* Double quantization: the scale of NF4 or FP4 becomes book[byte] * outer, of the entry that is nearest and its two
+ * neighbours the one with the least error. book: 256 values that ascend from 0 to 1; byte 0 stands for no scale. */
+void vc_coded_scale(const struct vc_group_codes *c, const float *book, float outer, const float *x, size_t n,
+                    struct vc_float_scale *scale);
 #endif
 
 /* What the code of x stands for. */
@@ -663,11 +633,44 @@ VC_HD float vc_group_value(const struct vc_group_codes *c, const struct vc_float
            scale->value;
 }
 
+/* The codes of n elements with that scale, and what they stand for; arrays may be unaligned. q NULL: none. */
+VC_HD void vc_group_encode(const struct vc_group_codes *c, const struct vc_float_scale *scale, const float *x, size_t n,
+                           uint8_t *q, float *y)
+{
+    const enum vc_grid grid = c->grid;
+    const struct vc_group_codes own = vc_group_shifted(c, scale->zero_point);
+    const struct vc_float_scale s = *scale; /* which no store into q can change */
+    const size_t n_codes = q != NULL ? n : 0;
+    size_t i;
+
+    for (i = 0; i < n_codes; i++) {
+        float t = s.zero ? 0.0f : vc_float_at(x, i) / s.value;
+        float value = grid == VC_GRID_NONE ? vc_float_near(VC_GRID_NONE, &own, t) : 0.0f;
+        unsigned code = grid == VC_GRID_NONE ? (unsigned)((int)value + s.zero_point) : vc_float_code_of(grid, t);
+
+        value = (grid == VC_GRID_NONE ? value : vc_float_code_value(grid, code)) * s.value;
+        q[i] = (uint8_t)code;
+        memcpy((char *)y + i * sizeof value, &value, sizeof value);
+    }
+}
+
+/* What a code of a grid of floats stands for. A NaN keeps its bits on every device: that of the code, then that of the
+ * scale, then that of 0 * Inf on x86. */
+VC_HD float vc_grid_decode(float value, float scale)
+{
+    float y = value * scale;
+
+    if (y == y) {
+        return y;
+    }
+    return value != value ? value : vc_bits_f32(scale != scale ? vc_f32_bits(scale) | 0x00400000u : 0xffc00000u);
+}
+
 /* n elements as codes and back: y, which may be x; neither need be aligned. NaN where an element of the group is NaN or
  * infinite. */
 VC_HD void vc_group_round(const struct vc_group_codes *c, const float *x, size_t n, void *y)
 {
-    struct vc_float_scale scale = {0.0f, 0, 0, 0};
+    struct vc_float_scale scale = {0.0f, 0, 0, 0, 0};
     uint32_t absmax = 0;
     size_t i;
 

@@ -1,7 +1,11 @@
 /* group_scale.c - vc_group_scale, the search for the scale of a group (grid_codes.h): quantize and fake quantization
  * share this object. */
-#define VC_GROUP_SCALE_BODY
 #include "kernels/grid_codes.h"
+
+struct vc_float_scale vc_group_scale(const struct vc_group_codes *c, const float *x, size_t n, uint32_t absmax_bits)
+{
+    return vc_group_search(c, x, n, absmax_bits);
+}
 
 void vc_coded_scale(const struct vc_group_codes *c, const float *book, float outer, const float *x, size_t n,
                     struct vc_float_scale *scale)

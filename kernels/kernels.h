@@ -5,11 +5,10 @@
  *     const struct vc_kernels *k = vc_kernels_get(ctx);
  *     VC_KERNEL_TRY(k->int8_rows(x, tile->n_rows, tile->row_len, group, bits, scale, q, &stats));
  *
- * Every entry has a plain reference loop (kernel_ref.c, kernel_ref_blocks.c, kernel_ref_prune.c), which is its
- * definition; every other variant gives the same bits. All return 0, except the CUDA variants, which return a nonzero
- * code when the device failed (vc_kernels_error tells the sentence). Inputs are never changed; inputs and outputs do
- * not overlap. Arrays are the caller's, in host memory; kernels allocate nothing and keep no pointer. They may be
- * called from any number of threads at once.
+ * Every entry has a plain reference loop (kernel_ref*.c), which is its definition; every other variant gives the same
+ * bits. All return 0, except the CUDA variants, which return a nonzero code when the device failed (vc_kernels_error
+ * tells the sentence). Inputs are never changed; inputs and outputs do not overlap. Arrays are the caller's, in host
+ * memory; kernels allocate nothing and keep no pointer. They may be called from any number of threads at once.
  *
  * Names of parameters: x weights, y values in f32, h 16-bit floats, q int8 codes, blocks GGUF blocks; scale and zero
  * (points) belong to codes; bits, pos and neg are magnitudes as integers (vc_f32_magnitude).
@@ -85,6 +84,11 @@
  * column_sums_*     one sum per column, of the same, in f64: the rows from the first on, from +0.0; no tree. Not
  * touched where there are no rows.
  *
+ * group_codes_rows  for each group its scale, codes and what these stand for, as `how` says (grid_codes.h). bits: of
+ *                   each group as absmax_rows gives them. how->weights: of each of the row_len columns, finite and at
+ *                   least 0; NULL: all alike. q and y may be NULL, both: scales only. x finite.
+ * grid_decode_*     y = vc_grid_decode(vc_float_code_value(grid, q), scale).
+ *
  * Empty tiles: the numbers in the statistics are set (0; min +Inf, max -Inf), arrays are not touched. */
 #ifndef VC_KERNELS_KERNELS_H
 #define VC_KERNELS_KERNELS_H
@@ -95,6 +99,7 @@
 
 #include <vcompress/status.h>
 
+#include "core/values/grids.h"
 #include "core/values/tile.h"
 
 #ifdef __cplusplus

@@ -17,10 +17,10 @@ struct codes_state {
     struct vc_policy policy; /* first; its overflow is that of a finite scale's product */
     struct vc_quant quant;
     const struct vc_code_scheme *codes;
-    bool has_grid;      /* values are grid[code] * scale; else the codes are whole numbers, and kernels decode them */
-    float grid[256];    /* by code */
-    size_t global_part; /* among step->in.parts; SIZE_MAX: scales are not divided */
-    float global;       /* ... what they are divided by, where it is a tensor of the source */
+    bool has_grid;                /* values are grid[code] * scale; else the codes are whole numbers */
+    float grid[256];              /* by code */
+    size_t global_part;           /* among step->in.parts; SIZE_MAX: scales are not divided */
+    float global;                 /* ... what they are divided by, where it is a tensor of the source */
     size_t scale_part, zero_part; /* among step->in.parts; zero_part SIZE_MAX: symmetric */
     uint64_t row_len, n_groups, group, inner, n_scales;
     uint64_t group_rows; /* rows that share the scales of their groups */
@@ -274,42 +274,14 @@ static size_t scale_of(const struct codes_state *s, const struct tile_scales *t,
                     t->first);
 }
 
-/* Elements from `flat` on that have its scale. */
-static uint64_t run_of(const struct codes_state *s, uint64_t flat)
-{
-    uint64_t col;
-
-    if (!s->by_rows) {
-        return s->inner - flat % s->inner;
-    }
-    col = flat % s->row_len;
-    return vc_min_u64(s->group - col % s->group, s->row_len - col);
-}
-
-static void decode_grid(const struct codes_state *s, const struct tile_scales *t, const struct vc_tile *tile,
-                        const uint8_t *q, char *y)
-{
-    size_t i = 0;
-
-    while (i < tile->n_elems) {
-        size_t end = i + (size_t)vc_min_u64(run_of(s, tile->first + i), tile->n_elems - i);
-        float scale = t->scale[scale_of(s, t, tile->first + i)];
-
-        for (; i < end; i++) {
-            float value = s->grid[q[i]] * scale;
-
-            memcpy(y + i * sizeof value, &value, sizeof value);
-        }
-    }
-}
-
-/* Whole numbers whose scales are shared by several rows. */
+/* Codes whose scales are shared by several rows. */
 static void decode_blocks(const struct codes_state *s, const struct tile_scales *t, const struct vc_tile *tile,
                           const int8_t *q, char *y)
 {
     for (size_t i = 0; i < tile->n_elems; i++) {
         size_t k = scale_of(s, t, tile->first + i);
-        float value = vc_int8_decode(q[i], t->scale[k], t->zero != NULL ? t->zero[k] : 0);
+        float value = s->has_grid ? vc_grid_decode(s->grid[(uint8_t)q[i]], t->scale[k])
+                                  : vc_int8_decode(q[i], t->scale[k], t->zero != NULL ? t->zero[k] : 0);
 
         memcpy(y + i * sizeof value, &value, sizeof value);
     }
@@ -336,32 +308,41 @@ static void decode_wide(const struct codes_state *s, const struct tile_scales *t
     }
 }
 
+/* Where the scales of a tile lie along an axis. */
+static int decode_axis(const struct vc_kernels *k, const struct codes_state *s, const struct tile_scales *t,
+                       uint64_t first, const struct vc_tile *tile, const struct vc_axis_map *map, const void *in,
+                       float *y)
+{
+    return s->has_grid ? k->grid_decode_axis(in, tile->n_elems, map, s->codes->grid, t->scale + first, y)
+                       : k->int8_decode_axis(in, tile->n_elems, map, t->scale + first,
+                                             t->zero != NULL ? t->zero + first : NULL, y);
+}
+
 static enum vc_status decode_codes(struct vc_ctx *ctx, const struct vc_kernels *k, const struct codes_state *s,
                                    const struct tile_scales *t, const struct vc_tile *tile, const void *in, float *y)
 {
     enum vc_status status = VC_OK;
 
-    if (s->has_grid) {
-        decode_grid(s, t, tile, in, (char *)y);
-    } else if (is_wide(s)) {
+    if (is_wide(s)) {
         decode_wide(s, t, tile, in, (char *)y);
     } else if (s->group_rows != 1) {
         decode_blocks(s, t, tile, in, (char *)y);
     } else if (s->by_rows && tile->whole_rows) {
         uint64_t first = tile->row0 * s->n_groups - t->first;
 
-        VC_KERNEL_TRY(k->int8_decode_rows(in, tile->n_rows, tile->row_len, (size_t)s->group, t->scale + first,
-                                          t->zero != NULL ? t->zero + first : NULL, y));
+        VC_KERNEL_TRY(s->has_grid ? k->grid_decode_rows(in, tile->n_rows, tile->row_len, (size_t)s->group,
+                                                        s->codes->grid, t->scale + first, y)
+                                  : k->int8_decode_rows(in, tile->n_rows, tile->row_len, (size_t)s->group,
+                                                        t->scale + first, t->zero != NULL ? t->zero + first : NULL, y));
     } else if (s->by_rows) { /* a piece of one row that may begin inside a group */
         uint64_t first = tile->row0 * s->n_groups + tile->col0 / s->group - t->first;
         struct vc_axis_map map = {tile->col0 % s->group, s->group, s->n_groups - tile->col0 / s->group};
 
-        VC_KERNEL_TRY(k->int8_decode_axis(in, tile->n_elems, &map, t->scale + first,
-                                          t->zero != NULL ? t->zero + first : NULL, y));
+        VC_KERNEL_TRY(decode_axis(k, s, t, first, tile, &map, in, y));
     } else {
         struct vc_axis_map map = {tile->first, s->inner, s->n_scales};
 
-        VC_KERNEL_TRY(k->int8_decode_axis(in, tile->n_elems, &map, t->scale, t->zero, y));
+        VC_KERNEL_TRY(decode_axis(k, s, t, 0, tile, &map, in, y));
     }
 out:
     return status;

@@ -3,6 +3,9 @@
 #ifndef VC_CORE_GRIDS_H
 #define VC_CORE_GRIDS_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include <vcompress/dtype.h>
 
 enum vc_grid {
@@ -23,6 +26,15 @@ struct vc_group_codes {
     bool both_signs;      /* scales may be negative; else they are above 0 */
     float global;         /* what E4M3 scales of E2M1 are divided by */
     const float *weights; /* how much the error of each element of the group counts; NULL: all alike */
+};
+
+/* A scale as it is stored, and what it multiplies codes with. */
+struct vc_float_scale {
+    float value;
+    uint8_t byte;      /* of mxfp8, mxfp4 and nvfp4 */
+    uint8_t zero;      /* all codes are meant to be 0: no scale of the type is small enough */
+    int8_t zero_point; /* of codes that have such */
+    uint8_t unused;    /* 0: every byte of a scale is defined */
 };
 
 /* STEP(a value, the next one by size, the code of that). NF4 (QLoRA, bitsandbytes) begins with code 0, which is -1; FP4

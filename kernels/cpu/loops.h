@@ -305,6 +305,7 @@ static void run_tile(struct op *op, size_t n_rows, size_t row_len, struct vc_til
 #include "kernels/cpu/loops_absmax.h"
 #include "kernels/cpu/loops_blocks.h"
 #include "kernels/cpu/loops_cast.h"
+#include "kernels/cpu/loops_groups.h"
 #include "kernels/cpu/loops_int8.h"
 #include "kernels/cpu/loops_prune.h"
 #include "kernels/cpu/loops_sums.h"

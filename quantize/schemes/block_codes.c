@@ -165,9 +165,7 @@ static uint64_t encode_tile(const struct block_state *state, const struct vc_til
 {
     const struct vc_int8_state *s = &state->shared;
     uint64_t replaced = 0;
-    float values[256];
 
-    vc_float_values(VC_GRID_E4M3, values);
     for (size_t i = 0; i < tile->n_elems; i++) {
         uint64_t row = tile->row0 + i / tile->row_len;
         uint64_t k = row / s->group_rows * s->n_groups + (tile->col0 + i % tile->row_len) / s->group;
@@ -177,7 +175,7 @@ static uint64_t encode_tile(const struct block_state *state, const struct vc_til
         value = s->pos[k] == 0 ? 0.0f : clean(value, s->pos[k]);
         value /= s->scale[k];
         q[i] = state->grid ? vc_e4m3_of(value) : (uint8_t)(int8_t)vc_float_near(VC_GRID_NONE, &state->how, value);
-        y[i] = (state->grid ? values[q[i]] : (float)(int8_t)q[i]) * s->scale[k];
+        y[i] = (state->grid ? vc_e4m3_value(q[i]) : (float)(int8_t)q[i]) * s->scale[k];
     }
     return replaced;
 }

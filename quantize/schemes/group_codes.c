@@ -53,14 +53,14 @@ struct group_state {
     float book[256]; /* what codes of scales stand for */
 };
 
-/* Scratch of one tile: that of int8, and behind it the codes a byte each, what they stand for, the bytes of scales;
- * where rounding compensates, what is rounded in place of VC_COMPENSATE_ROWS rows, their scales, room for them. */
+/* Scratch of one tile: that of int8, and behind it what the codes stand for, the codes and the bytes of scales, a byte
+ * each, the scales; where rounding compensates, what is rounded in place of VC_COMPENSATE_ROWS rows, room for them. */
 struct group_scratch {
     struct vc_int8_scratch shared;
     float *y;
     uint8_t *q, *bytes;
-    float *targets, *work;
     struct vc_float_scale *scales;
+    float *targets, *work;
 };
 
 /* Elements of the rows that are compensated at a time. */
@@ -69,25 +69,26 @@ static size_t rows_elems(const struct group_state *s)
     return s->compensates ? (size_t)s->calibration.row * VC_COMPENSATE_ROWS : 0;
 }
 
-/* A tile has no more scales than elements. */
 static size_t scratch_bytes(const struct vc_step *step, const struct group_state *s)
 {
     return vc_scratch_room(vc_int8_scratch_bytes(step, &s->shared)) + 6 * 64 +
-           vc_tile_elems(step) * (sizeof(float) + 2) +
-           rows_elems(s) * (2 * sizeof(float) + sizeof(struct vc_float_scale));
+           vc_tile_elems(step) * (sizeof(float) + 1) +
+           vc_int8_local_scales(step, &s->shared) * (1 + sizeof(struct vc_float_scale)) +
+           rows_elems(s) * 2 * sizeof(float);
 }
 
 static void carve(const struct vc_step *step, const struct group_state *s, void *memory, struct group_scratch *out)
 {
+    size_t n_scales = vc_int8_local_scales(step, &s->shared);
     char *at = memory;
 
     vc_int8_scratch_carve(step, &s->shared, memory, &out->shared);
     out->y = (float *)(void *)(at + vc_scratch_room(vc_int8_scratch_bytes(step, &s->shared)));
     out->q = (uint8_t *)(out->y + vc_tile_elems(step));
     out->bytes = out->q + vc_scratch_room(vc_tile_elems(step));
-    out->targets = (float *)(void *)(out->bytes + vc_scratch_room(vc_tile_elems(step)));
+    out->scales = (struct vc_float_scale *)(void *)(out->bytes + vc_scratch_room(n_scales));
+    out->targets = (float *)(void *)(out->scales + n_scales);
     out->work = out->targets + rows_elems(s);
-    out->scales = (struct vc_float_scale *)(void *)(out->work + rows_elems(s));
 }
 
 /* ---- what is seen before codes are made ---- */
@@ -162,59 +163,91 @@ static void group_forget(struct vc_ctx *ctx, struct vc_step *step)
 
 /* ---- one tile ---- */
 
-/* The codes of a group, and what they stand for. values: of the grid's codes. */
-static void encode_group(const struct vc_group_codes *codes, const float *x, size_t n,
-                         const struct vc_float_scale *scale, const float *values, uint8_t *q, float *y)
+/* Elements of a tile that are rows of matrices as the statistics know them: `n_rows` whole ones of one matrix, or a
+ * piece of one. */
+struct run {
+    size_t n_rows, row_len;
+    const float *weights; /* of its columns */
+};
+
+/* The run from element `at` on; without statistics, or where rows are those of the tile, that is the whole tile. */
+static struct run run_from(const struct group_state *s, const struct vc_step *step, const struct vc_tile *tile,
+                           size_t at)
 {
-    const struct vc_group_codes how = vc_group_shifted(codes, scale->zero_point);
+    uint64_t row = s->calibration.row;
+    uint64_t flat = tile->first + at;
+    bool whole = row == 0 || (flat % row == 0 && tile->n_elems - at >= row);
+    uint64_t n_rows;
 
-    for (size_t i = 0; i < n; i++) {
-        float t = scale->zero ? 0.0f : vc_float_at(x, i) / scale->value;
+    if (s->importance == NULL) {
+        return (struct run){tile->n_rows, tile->row_len, NULL};
+    }
+    n_rows = step->in.n_elems / row / s->calibration.n_matrices; /* of a matrix */
+    return (struct run){whole ? (size_t)vc_min_u64(n_rows - flat / row % n_rows, (tile->n_elems - at) / row) : 1,
+                        whole ? (size_t)row : (size_t)vc_min_u64(row - flat % row, tile->n_elems - at),
+                        s->importance + flat / row / n_rows * row + flat % row};
+}
 
-        if (how.grid == VC_GRID_NONE) {
-            float code = vc_float_near(VC_GRID_NONE, &how, t);
+/* Scales that are codes: for each group of the run, which begins at element `at` of the tile, that near the number
+ * which was found; without compensation its codes, too. g: number of the first group in the tile, `number` in the
+ * tensor. */
+static void code_scales(const struct group_state *s, const struct run *run, size_t group, const float *x, size_t at,
+                        size_t g, uint64_t number, struct group_scratch *t)
+{
+    struct vc_group_codes how = s->how;
 
-            q[i] = (uint8_t)(int8_t)((int)code + scale->zero_point);
-            y[i] = code * scale->value;
-        } else {
-            q[i] = vc_float_code_of(how.grid, t);
-            y[i] = values[q[i]] * scale->value;
+    for (size_t row = 0; row < run->n_rows; row++) {
+        for (size_t column = 0; column < run->row_len; column += group, g++, number++) {
+            size_t n = (size_t)vc_min_u64(group, run->row_len - column);
+            size_t i = at + row * run->row_len + column;
+
+            how.weights = run->weights != NULL ? run->weights + column : NULL;
+            vc_coded_scale(&how, s->book, s->outer[number / SCALE_GROUP], x + i, n, &t->scales[g]);
+            if (s->compensation == NULL) {
+                vc_group_encode(&s->how, &t->scales[g], x + i, n, t->q + i, t->y + i);
+            }
         }
     }
 }
 
-/* The scale of the group of the tile, whose first element is number `at` of it. */
-static struct vc_float_scale scale_of(const struct group_state *s, const struct vc_step *step,
-                                      const struct vc_tile *tile, const float *x, size_t at, size_t n, uint32_t absmax)
+/* The scales of a tile and, where rounding compensates for nothing, its codes and what they stand for. */
+static enum vc_status find_codes(struct vc_ctx *ctx, const struct vc_kernels *k, const struct group_state *s,
+                                 const struct vc_step *step, const struct vc_tile *tile,
+                                 const struct vc_int8_tile_map *map, const float *x, struct group_scratch *t)
 {
+    bool only_scales = s->compensation != NULL || s->outer != NULL;
+    enum vc_status status = VC_OK;
     struct vc_group_codes how = s->how;
-    struct vc_float_scale scale;
+    size_t g = 0;
 
-    if (s->importance != NULL) {
-        uint64_t row = s->calibration.row;
-        uint64_t first = tile->first + at;
+    for (size_t at = 0; at < tile->n_elems;) {
+        const struct run run = run_from(s, step, tile, at);
 
-        how.weights =
-            s->importance + first / row / (step->in.n_elems / row / s->calibration.n_matrices) * row + first % row;
+        how.weights = run.weights;
+        VC_KERNEL_TRY(k->group_codes_rows(x + at, run.n_rows, run.row_len, map->group, &how, t->shared.pos + g,
+                                          t->scales + g, only_scales ? NULL : t->q + at,
+                                          only_scales ? NULL : t->y + at));
+        if (s->outer != NULL) {
+            code_scales(s, &run, map->group, x, at, g, map->first_scale + g, t);
+        }
+        at += run.n_rows * run.row_len;
+        g += run.n_rows * (size_t)vc_ceil_div_u64(run.row_len, map->group);
     }
-    scale = vc_group_scale(&how, x + at, n, absmax);
-    if (s->outer != NULL) {
-        uint64_t flat = tile->first + at;
-        uint64_t number = flat / s->shared.row_len * s->shared.n_groups + flat % s->shared.row_len / s->shared.group;
-
-        vc_coded_scale(&how, s->book, s->outer[number / SCALE_GROUP], x + at, n, &scale);
-    }
-    return scale;
+out:
+    return status;
 }
 
-static void put_scale(const struct group_state *s, const struct vc_float_scale *scale, size_t k,
-                      struct group_scratch *t)
+/* The scales of a tile as they are stored. */
+static void put_scales(const struct group_state *s, size_t n, struct group_scratch *t)
 {
-    t->shared.scale[k] = scale->value;
-    t->bytes[k] = scale->byte;
-    t->shared.zero[k] = scale->zero_point;
-    t->shared.stored[k] =
-        s->shared.scale_dtype == VC_DTYPE_F16 ? vc_f32_to_f16(scale->value) : vc_f32_to_bf16(scale->value);
+    for (size_t k = 0; k < n; k++) {
+        float value = t->scales[k].value;
+
+        t->shared.scale[k] = value;
+        t->bytes[k] = t->scales[k].byte;
+        t->shared.zero[k] = t->scales[k].zero_point;
+        t->shared.stored[k] = s->shared.scale_dtype == VC_DTYPE_F16 ? vc_f32_to_f16(value) : vc_f32_to_bf16(value);
+    }
 }
 
 /* The scales of rows while their elements are rounded one after the other. */
@@ -231,23 +264,14 @@ static float rounded(const void *user, size_t row, size_t column, float x)
     return vc_group_value(r->how, &r->scales[row * r->n_groups + column / r->group], x);
 }
 
-/* Whole rows of the tile, at most VC_COMPENSATE_ROWS: the scales are found for all of them, and with these the codes.
- * k: number of the first group. */
-static void encode_rows(const struct group_state *s, const struct vc_step *step, const struct vc_tile *tile,
-                        size_t group, const float *x, size_t first, size_t n_rows, size_t k, const float *values,
-                        struct group_scratch *t)
+/* Whole rows of the tile, at most VC_COMPENSATE_ROWS, with the scales that were found for them. */
+static void encode_rows(const struct group_state *s, size_t group, const float *x, size_t first, size_t n_rows,
+                        const struct vc_float_scale *scales, struct group_scratch *t)
 {
     size_t len = (size_t)s->calibration.row;
-    const struct rounding r = {&s->how, t->scales, group, (len + group - 1) / group};
+    const struct rounding r = {&s->how, scales, group, (len + group - 1) / group};
 
     memcpy(t->targets, x + first, n_rows * len * sizeof *t->targets);
-    for (size_t i = 0; i < n_rows * r.n_groups; i++) {
-        size_t at = first + i / r.n_groups * len + i % r.n_groups * group;
-
-        t->scales[i] = scale_of(s, step, tile, x, at, (size_t)vc_min_u64(group, len - i % r.n_groups * group),
-                                t->shared.pos[k + i]);
-        put_scale(s, &t->scales[i], k + i, t);
-    }
     vc_compensate(s->compensation, 0, (size_t)s->calibration.row, t->targets, n_rows, t->work, rounded, &r);
     if (s->moments != NULL) {
         vc_descend(s->moments, len, x + first, t->targets, n_rows, t->work, rounded, &r);
@@ -255,35 +279,22 @@ static void encode_rows(const struct group_state *s, const struct vc_step *step,
     for (size_t i = 0; i < n_rows * r.n_groups; i++) {
         size_t at = i / r.n_groups * len + i % r.n_groups * group;
 
-        encode_group(&s->how, t->targets + at, (size_t)vc_min_u64(group, len - i % r.n_groups * group), &t->scales[i],
-                     values, t->q + first + at, t->y + first + at);
+        vc_group_encode(&s->how, &scales[i], t->targets + at, (size_t)vc_min_u64(group, len - i % r.n_groups * group),
+                        t->q + first + at, t->y + first + at);
     }
 }
 
-static void encode_tile(const struct group_state *s, const struct vc_step *step, const struct vc_tile *tile,
-                        const struct vc_int8_tile_map *map, const float *x, struct group_scratch *t)
+static enum vc_status encode_tile(struct vc_ctx *ctx, const struct vc_kernels *k, const struct group_state *s,
+                                  const struct vc_step *step, const struct vc_tile *tile,
+                                  const struct vc_int8_tile_map *map, const float *x, struct group_scratch *t)
 {
-    float values[256];
-    size_t k = 0;
-
-    if (s->how.grid != VC_GRID_NONE) {
-        vc_float_values(s->how.grid, values);
-    }
+    VC_CALL(find_codes(ctx, k, s, step, tile, map, x, t));
     for (size_t row = 0; s->compensation != NULL && row < tile->n_rows; row += VC_COMPENSATE_ROWS) {
-        encode_rows(s, step, tile, map->group, x, row * tile->row_len,
-                    (size_t)vc_min_u64(VC_COMPENSATE_ROWS, tile->n_rows - row),
-                    row * (size_t)vc_ceil_div_u64(tile->row_len, map->group), values, t);
+        encode_rows(s, map->group, x, row * tile->row_len, (size_t)vc_min_u64(VC_COMPENSATE_ROWS, tile->n_rows - row),
+                    t->scales + row * (size_t)vc_ceil_div_u64(tile->row_len, map->group), t);
     }
-    for (size_t row = 0; s->compensation == NULL && row < tile->n_rows; row++) {
-        for (size_t first = 0; first < tile->row_len; first += map->group, k++) {
-            size_t n = (size_t)vc_min_u64(map->group, tile->row_len - first);
-            size_t at = row * tile->row_len + first;
-            struct vc_float_scale scale = scale_of(s, step, tile, x, at, n, t->shared.pos[k]);
-
-            encode_group(&s->how, x + at, n, &scale, values, t->q + at, t->y + at);
-            put_scale(s, &scale, k, t);
-        }
-    }
+    put_scales(s, map->n_local, t);
+    return VC_OK;
 }
 
 /* The last look at all values is for what rounding loses, for the bias. */
@@ -312,7 +323,7 @@ static enum vc_status group_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     VC_CALL(vc_int8_widen(ctx, step, tile, in->data, &t.shared, &source));
     x = source;
     VC_CALL(vc_int8_magnitudes(ctx, k, shared, tile, &map, &t.shared, &x, &out->nonfinite));
-    encode_tile(s, step, tile, &map, x, &t);
+    VC_CALL(encode_tile(ctx, k, s, step, tile, &map, x, &t));
     if (measures(s)) {
         for (size_t i = 0; i < tile->n_elems; i++) {
             s->lost[(tile->first + i) / tile->row_len] +=

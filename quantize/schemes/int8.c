@@ -180,8 +180,7 @@ static void choose_map(struct vc_int8_state *s, const struct vc_item *item)
 
 /* ---- one tile ---- */
 
-/* Scales that one tile can touch at most. */
-static size_t local_scales(const struct vc_step *step, const struct vc_int8_state *s)
+size_t vc_int8_local_scales(const struct vc_step *step, const struct vc_int8_state *s)
 {
     if (!s->by_rows) { /* those of blocks are in the state */
         return s->granularity == VC_GRANULARITY_BLOCK ? 0 : (size_t)s->n_scales;
@@ -197,7 +196,7 @@ size_t vc_int8_scratch_bytes(const struct vc_step *step, const struct vc_int8_st
     size_t n = vc_tile_elems(step) * sizeof(float);
     size_t copies = (size_t)(step->in.dtype != VC_DTYPE_F32) + (s->options->nonfinite == VC_NONFINITE_ZERO);
 
-    return copies * (n + 64) + local_scales(step, s) * 15 + (size_t)6 * 64;
+    return copies * (n + 64) + vc_int8_local_scales(step, s) * 15 + (size_t)6 * 64;
 }
 
 static void *carve(char **p, size_t n)
@@ -212,7 +211,7 @@ void vc_int8_scratch_carve(const struct vc_step *step, const struct vc_int8_stat
                            struct vc_int8_scratch *out)
 {
     size_t n = vc_tile_elems(step) * sizeof(float);
-    size_t n_local = local_scales(step, s);
+    size_t n_local = vc_int8_local_scales(step, s);
     char *p = memory;
 
     memset(out, 0, sizeof *out);

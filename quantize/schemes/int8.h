@@ -104,6 +104,8 @@ struct vc_int8_scratch {
     int8_t *zero;
 };
 
+/* Scales that one tile of a step of vc_int8_add_step can touch at most; of blocks 0. */
+size_t vc_int8_local_scales(const struct vc_step *step, const struct vc_int8_state *s);
 size_t vc_int8_scratch_bytes(const struct vc_step *step, const struct vc_int8_state *s);
 void vc_int8_scratch_carve(const struct vc_step *step, const struct vc_int8_state *s, void *memory,
                            struct vc_int8_scratch *out);

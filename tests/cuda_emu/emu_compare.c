@@ -396,6 +396,26 @@ static int run_q8_0_rows(const struct vc_kernels *t, const struct inputs *in, st
 RUN_SUMS(f32, f32)
 RUN_SUMS(f64, f64)
 
+/* Codes with a scale per group: mxfp8, which searches nothing. kernelcheck has the other schemes. */
+static int run_group_codes_rows(const struct vc_kernels *t, const struct inputs *in, struct outputs *out)
+{
+    const struct vc_group_codes how = {.grid = VC_GRID_E4M3, .bytes = VC_DTYPE_F8_E8M0};
+    const struct emu_shape *s = in->shape;
+    uint32_t *bits = output(out, "bits", 4 * in->n_groups, 0);
+    struct vc_float_scale *scale = output(out, "scales", sizeof *scale * in->n_groups, 0);
+    uint8_t *q = output(out, "codes", in->n, 0);
+    float *y = output(out, "values", 4 * in->n, 0);
+
+    (void)vc_absmax_rows_ref(in->f32_finite, s->n_rows, s->row_len, s->group, bits);
+    return t->group_codes_rows(in->f32_finite, s->n_rows, s->row_len, s->group, &how, bits, scale, q, y);
+}
+
+static int run_grid_decode_rows(const struct vc_kernels *t, const struct inputs *in, struct outputs *out)
+{
+    return t->grid_decode_rows((const uint8_t *)in->codes, in->shape->n_rows, in->shape->row_len, in->shape->group,
+                               VC_GRID_E4M3, in->scales, output(out, "values", 4 * in->n, 0));
+}
+
 static const struct {
     const char *name;
     run_fn *run;
@@ -430,6 +450,8 @@ static const struct {
     {"diff_f64", run_diff_f64},
     {"values_f32", run_values_f32},
     {"values_f64", run_values_f64},
+    {"group_codes_rows", run_group_codes_rows},
+    {"grid_decode_rows", run_grid_decode_rows},
 };
 
 /* ---- comparing ---- */

@@ -59,7 +59,7 @@ for input in "$@"; do
         "--int8 --granularity tensor --asymmetric" "--int8 --granularity group:32" \
         "--int8 --granularity group:100 --asymmetric" "--int8 --axis 1 --min-row 1" \
         "--int8 --axis -1 --min-row 1 --asymmetric" "--fp16 --overflow inf" \
-        "--bf16 --overflow sat"; do
+        "--bf16 --overflow sat" "--int4 --asymmetric" --nvfp4; do
         # shellcheck disable=SC2086
         compare "quantize $options $name" quantize $options "$input"
         mv "$folder/cpu.npz" "$folder/quantized.npz"

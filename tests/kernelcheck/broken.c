@@ -294,6 +294,27 @@ static int columns_backwards(const float *x, size_t n_rows, size_t row_len, unsi
     return 0;
 }
 
+/* tries whole numbers on one side of zero only, where scales have both signs */
+static int groups_one_sign(const float *x, size_t n_rows, size_t row_len, size_t group,
+                           const struct vc_group_codes *how, const uint32_t *bits, struct vc_float_scale *scale,
+                           uint8_t *q, float *y)
+{
+    struct vc_group_codes own = *how;
+
+    own.both_signs = false;
+    return right->group_codes_rows(x, n_rows, row_len, group, &own, bits, scale, q, y);
+}
+
+/* weighs each group by the columns of the first */
+static int groups_first_weights(const float *x, size_t n_rows, size_t row_len, size_t group,
+                                const struct vc_group_codes *how, const uint32_t *bits, struct vc_float_scale *scale,
+                                uint8_t *q, float *y)
+{
+    size_t n = group == 0 || row_len % group != 0 ? row_len : group;
+
+    return n == 0 ? 0 : right->group_codes_rows(x, n_rows * (row_len / n), n, group, how, bits, scale, q, y);
+}
+
 int kernelcheck_self(const struct vc_kernels *reference, uint64_t seed, FILE *out)
 {
     struct kernelcheck_options options = {.seed = seed, .below = reference, .out = NULL};
@@ -331,6 +352,8 @@ int kernelcheck_self(const struct vc_kernels *reference, uint64_t seed, FILE *ou
     BROKEN(mask_n_of_m_f32, n_of_m_last);
     BROKEN(mask_apply_f32, apply_keeps_sign);
     BROKEN(column_sums_f32, columns_backwards);
+    BROKEN(group_codes_rows, groups_one_sign);
+    BROKEN(group_codes_rows, groups_first_weights);
     BROKEN(range_rows, NULL);
 #undef BROKEN
     return missed;

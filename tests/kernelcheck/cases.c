@@ -206,6 +206,53 @@ CALL_SUMS(row_sums_f64)
 CALL_SUMS(column_sums_f32)
 CALL_SUMS(column_sums_f64)
 
+/* Each scheme, with the types that scales are stored in; which one depends on the shape. Groups of nvfp4 and mxfp4 have
+ * any length here. */
+static const struct vc_group_codes group_schemes[] = {
+    {.low = -8, .high = 7, .type = VC_DTYPE_F32},
+    {.low = -8, .high = 7, .type = VC_DTYPE_F16, .zero_points = true},
+    {.grid = VC_GRID_E2M1, .bytes = VC_DTYPE_F8_E4M3, .global = 2688.0f},
+    {.grid = VC_GRID_NF4, .type = VC_DTYPE_F32},
+    {.grid = VC_GRID_E4M3, .type = VC_DTYPE_BF16},
+    {.low = -4, .high = 3, .type = VC_DTYPE_BF16, .both_signs = true},
+    {.grid = VC_GRID_E2M1, .bytes = VC_DTYPE_F8_E8M0},
+    {.low = -1, .high = 1, .type = VC_DTYPE_F16},
+    {.grid = VC_GRID_FP4, .type = VC_DTYPE_F16},
+    {.grid = VC_GRID_E4M3, .bytes = VC_DTYPE_F8_E8M0},
+    {.low = -32, .high = 31, .type = VC_DTYPE_BF16},
+    {.low = -2, .high = 1, .type = VC_DTYPE_F32, .zero_points = true, .both_signs = true},
+    {.grid = VC_GRID_E2M1, .bytes = VC_DTYPE_F8_E4M3, .global = 3.0e38f},
+};
+
+CALL(group_codes_rows)
+{
+    const size_t n = sizeof group_schemes / sizeof group_schemes[0];
+    struct vc_group_codes how = group_schemes[(t->n_rows + t->row_len + 3 * t->group + t->pattern) % n];
+
+    UNUSED;
+    how.weights = t->with_zeros ? p[1] : NULL;
+    k->absmax_rows(p[0], ROWS, t->group, p[2]);
+    return k->group_codes_rows(p[0], ROWS, t->group, &how, p[2], p[3], t->with_stats ? p[4] : NULL,
+                               t->with_stats ? p[5] : NULL);
+}
+
+static enum vc_grid grid_of(const struct trial *t)
+{
+    return (enum vc_grid)(VC_GRID_E4M3 + (t->n_rows + t->row_len + t->pattern) % 4);
+}
+
+CALL(grid_decode_rows)
+{
+    UNUSED;
+    return k->grid_decode_rows(p[0], ROWS, t->group, grid_of(t), p[1], p[2]);
+}
+
+CALL(grid_decode_axis)
+{
+    UNUSED;
+    return k->grid_decode_axis(p[0], N, &t->map, grid_of(t), p[1], p[2]);
+}
+
 /* Pieces of the table. Numbers are bytes of an element. */
 #define ENTRY(kernel) .name = #kernel, .offset = offsetof(struct vc_kernels, kernel), .call = call_##kernel
 #define ELEMS_F32               \
@@ -318,6 +365,15 @@ const struct kernel_case kernel_cases[] = {
     {ENTRY(row_sums_f64), .choices = true, .args = {ELEMS_F64, {ARG_SUMS, 8, COUNT_CHUNKS}}},
     {ENTRY(column_sums_f32), .choices = true, .args = {ELEMS_F32, {ARG_SUMS, 8, COUNT_COLUMNS}}},
     {ENTRY(column_sums_f64), .choices = true, .args = {ELEMS_F64, {ARG_SUMS, 8, COUNT_COLUMNS}}},
+    {ENTRY(group_codes_rows), .shape = SHAPE_GROUPS, .finite_only = true, .slow = true, .choices = true,
+     .args = {ELEMS_F32,
+              SCALES(COUNT_COLUMNS),
+              {ARG_OUT, 4, COUNT_GROUPS},
+              {ARG_OUT, 8, COUNT_GROUPS},
+              OUT_ELEMS(1),
+              OUT_ELEMS(4)}},
+    {ENTRY(grid_decode_rows), .shape = SHAPE_GROUPS, .args = {ELEMS_CODES, SCALES(COUNT_GROUPS), OUT_ELEMS(4)}},
+    {ENTRY(grid_decode_axis), .shape = SHAPE_AXIS, .args = {ELEMS_CODES, SCALES(COUNT_CHANNELS), OUT_ELEMS(4)}},
 };
 
 const size_t n_kernel_cases = sizeof kernel_cases / sizeof kernel_cases[0];

@@ -1,0 +1,293 @@
+/* loops_groups_x86.h - scales and codes of a group (grid_codes.h) with AVX2: several trials at once, eight elements at
+ * a time, whose terms go to the eight lanes of the definition, two vectors of four f64. Elements that a group lacks are
+ * zeros, which add nothing. Products of two f32 are exact in f64, so fused or not they give the same sums. */
+#ifndef VC_KERNELS_LOOPS_GROUPS_X86_H
+#define VC_KERNELS_LOOPS_GROUPS_X86_H
+
+#include "kernels/grid_codes.h"
+
+#define TRIALS 4 /* at once */
+
+/* What the values nearest to eight numbers are found with. Whole numbers: the ends, by trial. NF4 and FP4: thresholds
+ * of a binary search, a level each, and the values in ascending order. */
+struct near_how {
+    __m256 low[TRIALS], high[TRIALS];
+    float step[4][8], value[16];
+};
+
+#define STEP_MIDDLE(a, b, code) 0.5f * ((a) + (b)),
+#define STEP_VALUE(a, b, code)  (b),
+
+static inline void near_prepare(enum vc_grid grid, struct near_how *how)
+{
+    static const float middles[2][16] = {{VC_NF4_STEPS(STEP_MIDDLE)}, {VC_FP4_STEPS(STEP_MIDDLE)}};
+    static const float values[2][16] = {{-1.0f, VC_NF4_STEPS(STEP_VALUE)}, {0.0f, VC_FP4_STEPS(STEP_VALUE)}};
+    size_t of = grid == VC_GRID_FP4;
+    size_t n = grid == VC_GRID_NF4 ? 16 : of * 8; /* of other grids nothing */
+
+    memcpy(how->value, values[of], sizeof how->value);
+    for (size_t level = 0; n > 1; level++, n /= 2) { /* 1, 2, 4 or 8 thresholds, repeated */
+        for (size_t k = 0; k < 8; k++) {
+            how->step[level][k] = middles[of][n / 2 - 1 + k % ((size_t)1 << level) * n];
+        }
+    }
+}
+
+#undef STEP_MIDDLE
+#undef STEP_VALUE
+
+/* The values of a sorted list that are nearest to t, and their numbers: `levels` comparisons choose one of 8 or 16. */
+static inline __attribute__((always_inline)) __m256 near_listed(const struct near_how *how, size_t levels, __m256 t,
+                                                                __m256i *number)
+{
+    __m256 upper = _mm256_cmp_ps(t, _mm256_set1_ps(how->step[0][0]), _CMP_GT_OQ);
+    __m256i at = _mm256_sub_epi32(_mm256_setzero_si256(), _mm256_castps_si256(upper));
+
+    for (size_t k = 1; k < levels; k++) {
+        __m256 steps = _mm256_loadu_ps(how->step[k]);
+        __m256 step = k < 3 ? _mm256_permutevar_ps(steps, at) : _mm256_permutevar8x32_ps(steps, at);
+        __m256 over = _mm256_cmp_ps(t, step, _CMP_GT_OQ);
+
+        at = _mm256_sub_epi32(_mm256_add_epi32(at, at), _mm256_castps_si256(over));
+    }
+    *number = at;
+    if (levels == 3) {
+        return _mm256_permutevar8x32_ps(_mm256_loadu_ps(how->value), at);
+    }
+    return _mm256_blendv_ps(_mm256_permutevar8x32_ps(_mm256_loadu_ps(how->value), at),
+                            _mm256_permutevar8x32_ps(_mm256_loadu_ps(how->value + 8), at), upper);
+}
+
+/* vc_float_near of eight numbers; zeros may have either sign, which changes no sum. number: as near_listed. */
+static inline __attribute__((always_inline)) __m256 near_8(enum vc_grid grid, const struct near_how *how, size_t trial,
+                                                           __m256 t, __m256i *number)
+{
+    const __m256 sign = _mm256_set1_ps(-0.0f);
+    __m256 magic = _mm256_set1_ps(ROUND_MAGIC);
+
+    if (grid == VC_GRID_NF4) {
+        return near_listed(how, 4, t, number);
+    }
+    if (grid == VC_GRID_FP4) {
+        return _mm256_or_ps(near_listed(how, 3, _mm256_andnot_ps(sign, t), number), _mm256_and_ps(sign, t));
+    }
+    if (grid == VC_GRID_E2M1) { /* steps of 0.5 below 2, of 1 below 4, then of 2: the exponent has them */
+        const __m256 most = _mm256_set1_ps(6.0f);
+        __m256 a = _mm256_max_ps(_mm256_min_ps(_mm256_andnot_ps(sign, t), most), _mm256_set1_ps(1.0f));
+
+        magic = _mm256_mul_ps(_mm256_and_ps(a, _mm256_castsi256_ps(_mm256_set1_epi32(0x7f800000))),
+                              _mm256_set1_ps(0.5f * ROUND_MAGIC));
+        t = _mm256_max_ps(_mm256_min_ps(t, most), _mm256_or_ps(most, sign));
+    } else {
+        t = _mm256_max_ps(_mm256_min_ps(t, how->high[trial]), how->low[trial]);
+    }
+    return _mm256_sub_ps(_mm256_add_ps(t, magic), magic);
+}
+
+/* The lanes of each trial: of products and squares for a scale of least squares, or of errors. */
+struct trial_lanes {
+    __m256d a[TRIALS][2], b[TRIALS][2];
+};
+
+static inline __attribute__((always_inline)) __m256d half_f64(__m256 v, size_t half)
+{
+    return _mm256_cvtps_pd(half == 0 ? _mm256_castps256_ps128(v) : _mm256_extractf128_ps(v, 1));
+}
+
+/* Adds eight elements. w: their weights, where there are such. */
+static inline __attribute__((always_inline)) void trials_add(enum vc_grid grid, bool weighted, bool fits,
+                                                             const struct near_how *how, __m256 x, __m256 w,
+                                                             const float *s, struct trial_lanes *lanes)
+{
+    for (size_t k = 0; k < TRIALS; k++) {
+        __m256i number;
+        __m256 y8 = near_8(grid, how, k, _mm256_div_ps(x, _mm256_set1_ps(s[k])), &number);
+
+        for (size_t h = 0; h < 2; h++) {
+            __m256d y = half_f64(y8, h);
+            __m256d *a = &lanes->a[k][h];
+            __m256d *b = &lanes->b[k][h];
+
+            if (!fits) {
+                __m256d e = _mm256_fnmadd_pd(y, _mm256_set1_pd((double)s[k]), half_f64(x, h));
+
+                e = _mm256_mul_pd(e, e);
+                *a = _mm256_add_pd(*a, weighted ? _mm256_mul_pd(half_f64(w, h), e) : e);
+            } else if (weighted) {
+                *a = _mm256_add_pd(*a, _mm256_mul_pd(half_f64(w, h), _mm256_mul_pd(y, half_f64(x, h))));
+                *b = _mm256_add_pd(*b, _mm256_mul_pd(half_f64(w, h), _mm256_mul_pd(y, y)));
+            } else {
+                *a = _mm256_fmadd_pd(y, half_f64(x, h), *a);
+                *b = _mm256_fmadd_pd(y, y, *b);
+            }
+        }
+    }
+}
+
+/* vc_lanes_sum. */
+static inline double trial_sum(const __m256d *lanes)
+{
+    __m256d four = _mm256_add_pd(lanes[0], lanes[1]);
+    __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+
+    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+}
+
+/* The sums of all trials over a group. */
+static inline __attribute__((always_inline)) void trials_sum(enum vc_grid grid, bool weighted, bool fits,
+                                                             const struct near_how *how, const float *weights,
+                                                             const float *x, size_t n, const float *s, double *a,
+                                                             double *b)
+{
+    struct trial_lanes lanes;
+    size_t i = 0;
+
+    for (size_t k = 0; k < TRIALS; k++) {
+        lanes.a[k][0] = lanes.a[k][1] = lanes.b[k][0] = lanes.b[k][1] = _mm256_setzero_pd();
+    }
+    for (; n - i >= 8; i += 8) {
+        trials_add(grid, weighted, fits, how, _mm256_loadu_ps(x + i),
+                   weighted ? _mm256_loadu_ps(weights + i) : _mm256_setzero_ps(), s, &lanes);
+    }
+    if (i < n) {
+        float rest[2][8] = {{0.0f}};
+
+        vc_get_run_f32(x, i, n - i, rest[0]);
+        if (weighted) {
+            vc_get_run_f32(weights, i, n - i, rest[1]);
+        }
+        trials_add(grid, weighted, fits, how, _mm256_loadu_ps(rest[0]), _mm256_loadu_ps(rest[1]), s, &lanes);
+    }
+    for (size_t k = 0; k < TRIALS; k++) {
+        a[k] = trial_sum(lanes.a[k]);
+        b[k] = fits ? trial_sum(lanes.b[k]) : 0.0;
+    }
+}
+
+/* Codes of eight numbers t, and the values that they stand for. */
+static inline __attribute__((always_inline)) __m256i codes_8(enum vc_grid grid, const struct near_how *how,
+                                                             int zero_point, __m256 t, __m256 *value)
+{
+    const __m256i fp4_order = _mm256_setr_epi32(0, 1, 6, 7, 4, 5, 2, 3);
+    __m256i code = _mm256_setzero_si256();
+    __m256 y = near_8(grid, how, 0, t, &code);
+    __m256 sign;
+
+    *value = y;
+    if (grid == VC_GRID_NF4) {
+        return code;
+    }
+    if (grid == VC_GRID_NONE) {
+        return _mm256_add_epi32(_mm256_cvtps_epi32(y), _mm256_set1_epi32(zero_point));
+    }
+    y = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), y);
+    if (grid == VC_GRID_FP4) {
+        code = _mm256_permutevar8x32_epi32(fp4_order, code);
+    } else { /* exponent and first bit of the fraction, from 1.0 on; 1 for 0.5 */
+        code = _mm256_sub_epi32(_mm256_srli_epi32(_mm256_castps_si256(y), 22), _mm256_set1_epi32(252));
+        code = _mm256_max_epi32(code, _mm256_min_epi32(_mm256_cvtps_epi32(_mm256_add_ps(y, y)), _mm256_set1_epi32(1)));
+    }
+    sign = _mm256_and_ps(_mm256_and_ps(t, _mm256_set1_ps(-0.0f)), _mm256_cmp_ps(y, _mm256_setzero_ps(), _CMP_NEQ_UQ));
+    *value = _mm256_or_ps(y, sign);
+    return _mm256_or_si256(code, _mm256_srli_epi32(_mm256_castps_si256(sign), 28));
+}
+
+/* vc_group_encode. */
+static inline __attribute__((always_inline)) void encode_x86(enum vc_grid grid, const struct vc_group_codes *c,
+                                                             const struct vc_float_scale *scale, const float *x,
+                                                             size_t n, uint8_t *q, float *y)
+{
+    const __m256 s = _mm256_set1_ps(scale->value);
+    struct near_how how;
+    size_t i = 0;
+
+    near_prepare(grid, &how);
+    how.low[0] = _mm256_set1_ps((float)(c->low - scale->zero_point));
+    how.high[0] = _mm256_set1_ps((float)(c->high - scale->zero_point));
+    for (; q != NULL && !scale->zero && n - i >= 8; i += 8) {
+        __m256 value;
+        __m256i code = codes_8(grid, &how, scale->zero_point, _mm256_div_ps(_mm256_loadu_ps(x + i), s), &value);
+        __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(code), _mm256_extracti128_si256(code, 1));
+
+        _mm_storel_epi64((__m128i *)(void *)(q + i), _mm_packs_epi16(words, words));
+        _mm256_storeu_ps(y + i, _mm256_mul_ps(value, s));
+    }
+    vc_group_encode(c, scale, x + i, n - i, q == NULL ? NULL : q + i, y + i);
+}
+
+/* vc_searched_scale, and the codes unless q is NULL. */
+static inline __attribute__((always_inline)) struct vc_float_scale make_x86(enum vc_grid grid, bool weighted,
+                                                                            const struct vc_group_codes *c,
+                                                                            const float *x, size_t n, float absmax,
+                                                                            uint8_t *q, float *y)
+{
+    const struct vc_scale_trials t = vc_scale_trials_of(c, x, n, absmax);
+    struct vc_float_scale best = vc_scale_of_nothing(c);
+    double best_error = 0.0;
+    bool found = false;
+    struct near_how how;
+
+    near_prepare(grid, &how);
+    for (int i = 0; i < t.n; i += TRIALS) {
+        struct vc_float_scale scale[TRIALS];
+        float s[TRIALS];
+        double a[TRIALS];
+        double b[TRIALS];
+
+        for (int k = 0; k < TRIALS; k++) {
+            scale[k] = vc_trial_begin(c, &t, i + k < t.n ? i + k : i);
+            how.low[k] = _mm256_set1_ps((float)(c->low - scale[k].zero_point));
+            how.high[k] = _mm256_set1_ps((float)(c->high - scale[k].zero_point));
+            s[k] = scale[k].value;
+        }
+        if (grid != VC_GRID_E2M1) {
+            trials_sum(grid, weighted, true, &how, c->weights, x, n, s, a, b);
+        }
+        for (int k = 0; grid != VC_GRID_E2M1 && k < TRIALS; k++) {
+            s[k] = s[k] != 0.0f && b[k] > 0.0 ? vc_scale_stored(vc_f64_to_f32(a[k] / b[k]), c->type, vc_group_steps(c))
+                                              : 0.0f;
+            scale[k].value = s[k];
+        }
+        trials_sum(grid, weighted, false, &how, c->weights, x, n, s, a, b);
+        for (int k = 0; k < TRIALS; k++) {
+            if (s[k] != 0.0f && (!found || a[k] < best_error)) {
+                best = scale[k];
+                best_error = a[k];
+                found = true;
+            }
+        }
+    }
+    encode_x86(grid, c, &best, x, n, q, y);
+    return best;
+}
+
+#define MAKE(GRID)                                                                      \
+    (c->weights != NULL ? make_x86(GRID, true, c, x, n, vc_bits_f32(absmax_bits), q, y) \
+                        : make_x86(GRID, false, c, x, n, vc_bits_f32(absmax_bits), q, y))
+
+/* As vc_group_plain. */
+static struct vc_float_scale group_x86(const struct vc_group_codes *c, const float *x, size_t n, uint32_t absmax_bits,
+                                       uint8_t *q, float *y)
+{
+    struct vc_float_scale scale;
+
+    switch (c->grid) {
+    case VC_GRID_E4M3:
+        scale = vc_e4m3_scale(c, vc_bits_f32(absmax_bits));
+        vc_group_encode(c, &scale, x, n, q, y);
+        return scale;
+    case VC_GRID_E2M1:
+        return MAKE(VC_GRID_E2M1);
+    case VC_GRID_NF4:
+        return MAKE(VC_GRID_NF4);
+    case VC_GRID_FP4:
+        return MAKE(VC_GRID_FP4);
+    default:
+        return MAKE(VC_GRID_NONE);
+    }
+}
+
+#undef MAKE
+#undef TRIALS
+
+#endif
