@@ -358,19 +358,17 @@ enum vc_status vc_format_expect(struct vc_ctx *ctx, const struct vc_infile *file
     const struct vc_format *found = NULL;
     struct vc_zip zip;
     bool is_zip = false;
-    enum vc_status status;
 
-    VC_TRY(look(ctx, file, NULL, &found, &is_zip));
+    VC_CALL(look(ctx, file, NULL, &found, &is_zip));
     if (is_zip) {
-        VC_TRY(vc_zip_open(ctx, file, &zip));
+        VC_CALL(vc_zip_open(ctx, file, &zip));
         found = find_format(NULL, 0, 0, &zip);
         vc_zip_close(ctx, &zip);
     }
     if (found != format) {
-        status = vc_fail(ctx, VC_E_FORMAT, "is %s by its content, expected %s", found->name, format->name);
+        return vc_fail(ctx, VC_E_FORMAT, "is %s by its content, expected %s", found->name, format->name);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The content decides what a file is; a name that promises something else is worth a word. verify finds that note by

@@ -50,17 +50,14 @@ static enum vc_status blocks_begin(struct vc_ctx *ctx, struct vc_step *step, con
 {
     struct blocks_state *s = step->state;
     const struct vc_part_desc *part = step->in.n_parts != 0 ? &step->in.parts[0] : NULL;
-    enum vc_status status = VC_OK;
 
     if (part == NULL) {
         return VC_OK;
     }
     s->matrix = step->in.n_elems / part->n_elems;
     s->scale = vc_alloc_array(ctx, VC_TAG_SCALES, (size_t)part->n_elems, sizeof *s->scale);
-    VC_TRY_ALLOC(s->scale);
-    VC_TRY(vc_part_load(ctx, item, part, s->scale));
-out:
-    return status;
+    VC_CALL_ALLOC(s->scale);
+    return vc_part_load(ctx, item, part, s->scale);
 }
 
 static void blocks_end(struct vc_ctx *ctx, struct vc_step *step)

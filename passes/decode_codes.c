@@ -321,8 +321,6 @@ static int decode_axis(const struct vc_kernels *k, const struct codes_state *s, 
 static enum vc_status decode_codes(struct vc_ctx *ctx, const struct vc_kernels *k, const struct codes_state *s,
                                    const struct tile_scales *t, const struct vc_tile *tile, const void *in, float *y)
 {
-    enum vc_status status = VC_OK;
-
     if (is_wide(s)) {
         decode_wide(s, t, tile, in, (char *)y);
     } else if (s->group_rows != 1) {
@@ -330,22 +328,22 @@ static enum vc_status decode_codes(struct vc_ctx *ctx, const struct vc_kernels *
     } else if (s->by_rows && tile->whole_rows) {
         uint64_t first = tile->row0 * s->n_groups - t->first;
 
-        VC_KERNEL_TRY(s->has_grid ? k->grid_decode_rows(in, tile->n_rows, tile->row_len, (size_t)s->group,
-                                                        s->codes->grid, t->scale + first, y)
-                                  : k->int8_decode_rows(in, tile->n_rows, tile->row_len, (size_t)s->group,
-                                                        t->scale + first, t->zero != NULL ? t->zero + first : NULL, y));
+        VC_KERNEL_CALL(s->has_grid
+                           ? k->grid_decode_rows(in, tile->n_rows, tile->row_len, (size_t)s->group, s->codes->grid,
+                                                 t->scale + first, y)
+                           : k->int8_decode_rows(in, tile->n_rows, tile->row_len, (size_t)s->group, t->scale + first,
+                                                 t->zero != NULL ? t->zero + first : NULL, y));
     } else if (s->by_rows) { /* a piece of one row that may begin inside a group */
         uint64_t first = tile->row0 * s->n_groups + tile->col0 / s->group - t->first;
         struct vc_axis_map map = {tile->col0 % s->group, s->group, s->n_groups - tile->col0 / s->group};
 
-        VC_KERNEL_TRY(decode_axis(k, s, t, first, tile, &map, in, y));
+        VC_KERNEL_CALL(decode_axis(k, s, t, first, tile, &map, in, y));
     } else {
         struct vc_axis_map map = {tile->first, s->inner, s->n_scales};
 
-        VC_KERNEL_TRY(decode_axis(k, s, t, 0, tile, &map, in, y));
+        VC_KERNEL_CALL(decode_axis(k, s, t, 0, tile, &map, in, y));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Infinities that came from a finite scale become the largest f32. False where the policy refuses them. */

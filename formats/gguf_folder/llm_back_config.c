@@ -378,15 +378,14 @@ static const char *most_common_type(const struct llm_back *b)
 enum vc_status vc_back_config(struct llm_back *b)
 {
     size_t gate = vc_model_find(b->source, "blk.0.ffn_gate_exps.weight");
-    enum vc_status status = VC_OK;
 
     b->config = json_pack("{s:[s], s:o}", "architectures", b->family->class_name, "model_type",
                           json_stringn(b->family->types, strcspn(b->family->types, "|")));
     for (const struct llm_key *key = vc_llm_keys; key->names != NULL; key++) {
-        VC_TRY(vc_llm_knows_key(b->family, key) && (b->family->flags & key->has_not) == 0 ? take_row(b, key) : VC_OK);
+        VC_CALL(vc_llm_knows_key(b->family, key) && (b->family->flags & key->has_not) == 0 ? take_row(b, key) : VC_OK);
     }
-    VC_TRY((b->family->flags & (LLM_SLIDES | LLM_RECURRENT)) != 0 ? set_kinds(b) : VC_OK);
-    VC_TRY(set_scaling(b));
+    VC_CALL((b->family->flags & (LLM_SLIDES | LLM_RECURRENT)) != 0 ? set_kinds(b) : VC_OK);
+    VC_CALL(set_scaling(b));
     if (gate != VC_NO_TENSOR && b->source->tensors[gate].dtype == VC_DTYPE_MXFP4 &&
         strcmp(b->family->architecture, "gpt-oss") == 0) {
         vc_back_set(b, b->config, "quantization_config",
@@ -400,7 +399,5 @@ enum vc_status vc_back_config(struct llm_back *b)
                                                     "bos_token_id", token(b, "bos"), "eos_token_id", token(b, "eos"),
                                                     "pad_token_id", token(b, "padding"))) != 0 ||
         b->failed;
-    status = b->failed ? vc_fail(b->ctx, VC_E_NOMEM, "cannot allocate memory for config.json") : VC_OK;
-out:
-    return status;
+    return b->failed ? vc_fail(b->ctx, VC_E_NOMEM, "cannot allocate memory for config.json") : VC_OK;
 }

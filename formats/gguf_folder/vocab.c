@@ -96,15 +96,13 @@ static enum vc_status fill_gaps(struct vocab *v)
 static enum vc_status check_different(struct vocab *v)
 {
     size_t twice = SIZE_MAX;
-    enum vc_status status;
 
-    VC_TRY(vc_names_unique(v->ctx, VC_NAME_LIST(v->tokens, sizeof *v->tokens), v->n, &twice));
+    VC_CALL(vc_names_unique(v->ctx, VC_NAME_LIST(v->tokens, sizeof *v->tokens), v->n, &twice));
     if (twice != SIZE_MAX) {
-        status = vc_fail(v->ctx, VC_E_UNSUPPORTED, "the vocabulary has the token '%.60s' twice, the second time as %zu",
-                         v->tokens[twice].text, twice);
+        return vc_fail(v->ctx, VC_E_UNSUPPORTED, "the vocabulary has the token '%.60s' twice, the second time as %zu",
+                       v->tokens[twice].text, twice);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- kinds ---- */

@@ -311,10 +311,9 @@ enum vc_status vc_calibration_load_moments(struct vc_ctx *ctx, const struct vc_c
     size_t n = (size_t)(calibration->row * calibration->row);
     bool good = true;
     float counted;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(read_numbers(ctx, file, calibration->moments, moments));
-    VC_TRY(read_counts(ctx, calibration, &counted));
+    VC_CALL(read_numbers(ctx, file, calibration->moments, moments));
+    VC_CALL(read_counts(ctx, calibration, &counted));
     for (size_t i = 0; i < n; i++) {
         good = good && isfinite(moments[i]);
     }
@@ -323,11 +322,10 @@ enum vc_status vc_calibration_load_moments(struct vc_ctx *ctx, const struct vc_c
         moments[i] = i % (calibration->row + 1) == 0 ? 1.0f : 0.0f;
     }
     if (!good || !(counted >= 0.0f) || !isfinite(counted)) {
-        status = vc_fail(ctx, VC_E_FORMAT, "%s: '%s' has NaN or infinite numbers, or counts less than no inputs",
-                         file->path, file->tensors[calibration->moments].name);
+        return vc_fail(ctx, VC_E_FORMAT, "%s: '%s' has NaN or infinite numbers, or counts less than no inputs",
+                       file->path, file->tensors[calibration->moments].name);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_calibration_load_means(struct vc_ctx *ctx, const struct vc_calibration *calibration, float *means)

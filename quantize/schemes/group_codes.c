@@ -216,7 +216,6 @@ static enum vc_status find_codes(struct vc_ctx *ctx, const struct vc_kernels *k,
                                  const struct vc_int8_tile_map *map, const float *x, struct group_scratch *t)
 {
     bool only_scales = s->compensation != NULL || s->outer != NULL;
-    enum vc_status status = VC_OK;
     struct vc_group_codes how = s->how;
     size_t g = 0;
 
@@ -224,17 +223,16 @@ static enum vc_status find_codes(struct vc_ctx *ctx, const struct vc_kernels *k,
         const struct run run = run_from(s, step, tile, at);
 
         how.weights = run.weights;
-        VC_KERNEL_TRY(k->group_codes_rows(x + at, run.n_rows, run.row_len, map->group, &how, t->shared.pos + g,
-                                          t->scales + g, only_scales ? NULL : t->q + at,
-                                          only_scales ? NULL : t->y + at));
+        VC_KERNEL_CALL(k->group_codes_rows(x + at, run.n_rows, run.row_len, map->group, &how, t->shared.pos + g,
+                                           t->scales + g, only_scales ? NULL : t->q + at,
+                                           only_scales ? NULL : t->y + at));
         if (s->outer != NULL) {
             code_scales(s, &run, map->group, x, at, g, map->first_scale + g, t);
         }
         at += run.n_rows * run.row_len;
         g += run.n_rows * (size_t)vc_ceil_div_u64(run.row_len, map->group);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The scales of a tile as they are stored. */

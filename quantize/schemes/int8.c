@@ -289,18 +289,15 @@ static enum vc_status clean_tile(struct vc_ctx *ctx, const struct vc_kernels *k,
                                  const struct vc_int8_tile_map *map, struct vc_int8_scratch *t, bool asymmetric,
                                  const float **x, uint64_t *replaced)
 {
-    enum vc_status status = VC_OK;
-
     (void)vc_int8_sanitize(*x, tile, map, NULL, NULL, t->clean);
     if (asymmetric) {
-        VC_KERNEL_TRY(k->range_rows(t->clean, tile->n_rows, tile->row_len, map->group, t->pos, t->neg));
+        VC_KERNEL_CALL(k->range_rows(t->clean, tile->n_rows, tile->row_len, map->group, t->pos, t->neg));
     } else {
-        VC_KERNEL_TRY(k->absmax_rows(t->clean, tile->n_rows, tile->row_len, map->group, t->pos));
+        VC_KERNEL_CALL(k->absmax_rows(t->clean, tile->n_rows, tile->row_len, map->group, t->pos));
     }
     *replaced = vc_int8_sanitize(*x, tile, map, t->pos, asymmetric ? t->neg : NULL, t->clean);
     *x = t->clean;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Symmetric, f32 scales, and the tile holds every element of them: one kernel finds them and makes the codes. */
@@ -308,39 +305,33 @@ static enum vc_status apply_symmetric(struct vc_ctx *ctx, const struct vc_kernel
                                       const struct vc_tile *tile, const struct vc_int8_tile_map *map,
                                       struct vc_int8_scratch *t, const float *x, struct vc_tile_out *out)
 {
-    enum vc_status status = VC_OK;
-
-    VC_KERNEL_TRY(k->int8_rows(x, tile->n_rows, tile->row_len, map->group, t->pos, t->scale, out->data, out->stats));
+    VC_KERNEL_CALL(k->int8_rows(x, tile->n_rows, tile->row_len, map->group, t->pos, t->scale, out->data, out->stats));
     if (any_nonfinite(t->pos, map->n_local)) {
         const float *clean = x;
 
         if (s->options->nonfinite != VC_NONFINITE_ZERO) {
             return vc_int8_refuse(ctx);
         }
-        VC_TRY(clean_tile(ctx, k, tile, map, t, false, &clean, &out->nonfinite));
-        VC_KERNEL_TRY(
+        VC_CALL(clean_tile(ctx, k, tile, map, t, false, &clean, &out->nonfinite));
+        VC_KERNEL_CALL(
             k->int8_rows(clean, tile->n_rows, tile->row_len, map->group, t->pos, t->scale, out->data, out->stats));
-        VC_TRY(vc_int8_measure(ctx, tile, map, x, t->scale, NULL, t->clean, out));
+        VC_CALL(vc_int8_measure(ctx, tile, map, x, t->scale, NULL, t->clean, out));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_int8_magnitudes(struct vc_ctx *ctx, const struct vc_kernels *k, const struct vc_int8_state *s,
                                   const struct vc_tile *tile, const struct vc_int8_tile_map *map,
                                   struct vc_int8_scratch *t, const float **x, uint64_t *replaced)
 {
-    enum vc_status status = VC_OK;
-
-    VC_KERNEL_TRY(k->absmax_rows(*x, tile->n_rows, tile->row_len, map->group, t->pos));
+    VC_KERNEL_CALL(k->absmax_rows(*x, tile->n_rows, tile->row_len, map->group, t->pos));
     if (any_nonfinite(t->pos, map->n_local)) {
         if (s->options->nonfinite != VC_NONFINITE_ZERO) {
             return vc_int8_refuse(ctx);
         }
-        VC_TRY(clean_tile(ctx, k, tile, map, t, false, x, replaced));
+        VC_CALL(clean_tile(ctx, k, tile, map, t, false, x, replaced));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The same with scales that are rounded to a narrower type before the codes are made. */
@@ -349,17 +340,15 @@ static enum vc_status apply_rounded(struct vc_ctx *ctx, const struct vc_kernels 
                                     struct vc_int8_scratch *t, const float *x, struct vc_tile_out *out)
 {
     const float *clean = x;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(vc_int8_magnitudes(ctx, k, s, tile, map, t, &clean, &out->nonfinite));
+    VC_CALL(vc_int8_magnitudes(ctx, k, s, tile, map, t, &clean, &out->nonfinite));
     vc_int8_scales(s, t->pos, map->n_local, t->scale, t->stored);
-    VC_KERNEL_TRY(
+    VC_KERNEL_CALL(
         k->int8_rows_given(clean, tile->n_rows, tile->row_len, map->group, t->scale, NULL, out->data, out->stats));
     if (clean != x) {
-        VC_TRY(vc_int8_measure(ctx, tile, map, x, t->scale, NULL, t->clean, out));
+        VC_CALL(vc_int8_measure(ctx, tile, map, x, t->scale, NULL, t->clean, out));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* With zero points; the tile holds every element of its scales. */
@@ -368,23 +357,21 @@ static enum vc_status apply_asymmetric(struct vc_ctx *ctx, const struct vc_kerne
                                        struct vc_int8_scratch *t, const float *x, struct vc_tile_out *out)
 {
     const float *clean = x;
-    enum vc_status status = VC_OK;
 
-    VC_KERNEL_TRY(k->range_rows(x, tile->n_rows, tile->row_len, map->group, t->pos, t->neg));
+    VC_KERNEL_CALL(k->range_rows(x, tile->n_rows, tile->row_len, map->group, t->pos, t->neg));
     if (any_nonfinite(t->pos, map->n_local) || any_nonfinite(t->neg, map->n_local)) {
         if (s->options->nonfinite != VC_NONFINITE_ZERO) {
             return vc_int8_refuse(ctx);
         }
-        VC_TRY(clean_tile(ctx, k, tile, map, t, true, &clean, &out->nonfinite));
+        VC_CALL(clean_tile(ctx, k, tile, map, t, true, &clean, &out->nonfinite));
     }
     vc_int8_asym_scales(s, t->pos, t->neg, map->n_local, t->scale, t->stored, t->zero);
-    VC_KERNEL_TRY(
+    VC_KERNEL_CALL(
         k->int8_rows_given(clean, tile->n_rows, tile->row_len, map->group, t->scale, t->zero, out->data, out->stats));
     if (clean != x) {
-        VC_TRY(vc_int8_measure(ctx, tile, map, x, t->scale, t->zero, t->clean, out));
+        VC_CALL(vc_int8_measure(ctx, tile, map, x, t->scale, t->zero, t->clean, out));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Scales from the scan. */
@@ -394,19 +381,17 @@ static enum vc_status apply_given(struct vc_ctx *ctx, const struct vc_kernels *k
 {
     const float *scale = s->scale + map->first_scale;
     const int8_t *zero = s->zero != NULL ? s->zero + map->first_scale : NULL;
-    enum vc_status status = VC_OK;
 
     if (s->has_nonfinite) {
         out->nonfinite = vc_int8_sanitize(x, tile, map, s->pos + map->first_scale,
                                           s->neg != NULL ? s->neg + map->first_scale : NULL, t->clean);
     }
-    VC_KERNEL_TRY(k->int8_axis_given(out->nonfinite != 0 ? t->clean : x, tile->n_rows, tile->row_len, &map->axis, scale,
-                                     zero, out->data, out->stats));
+    VC_KERNEL_CALL(k->int8_axis_given(out->nonfinite != 0 ? t->clean : x, tile->n_rows, tile->row_len, &map->axis,
+                                      scale, zero, out->data, out->stats));
     if (out->nonfinite != 0) {
-        VC_TRY(vc_int8_measure(ctx, tile, map, x, scale, zero, t->clean, out));
+        VC_CALL(vc_int8_measure(ctx, tile, map, x, scale, zero, t->clean, out));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The n scales from number `first` on, in the form that is stored. */

@@ -67,17 +67,15 @@ static enum vc_status magnitudes(struct vc_ctx *ctx, const struct vc_int8_state 
                                  const struct vc_int8_tile_map *map, struct vc_int8_scratch *t, const float *x)
 {
     const struct vc_kernels *k = vc_kernels_get(ctx);
-    enum vc_status status = VC_OK;
 
     memset(t->pos, 0, map->n_local * sizeof *t->pos);
     memset(t->neg, 0, map->n_local * sizeof *t->neg);
     if (s->options->asymmetric) {
-        VC_KERNEL_TRY(k->range_axis(x, tile->n_elems, &map->axis, t->pos, t->neg));
+        VC_KERNEL_CALL(k->range_axis(x, tile->n_elems, &map->axis, t->pos, t->neg));
     } else {
-        VC_KERNEL_TRY(k->absmax_axis(x, tile->n_elems, &map->axis, t->pos));
+        VC_KERNEL_CALL(k->absmax_axis(x, tile->n_elems, &map->axis, t->pos));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Adds what a tile found to what all tiles found. */
