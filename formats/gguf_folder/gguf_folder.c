@@ -169,7 +169,7 @@ static enum vc_status find_family(struct vc_ctx *ctx, const struct llm_config *c
     char list[600];
 
     for (size_t i = 0; i < source->n_tensors && !keeps; i++) { /* others are refused by name */
-        keeps = source->tensors[i].quant != NULL && source->tensors[i].quant->scheme == VC_SCHEME_NVFP4;
+        keeps = vc_llm_blocks_of(source, &source->tensors[i]) != VC_DTYPE_NONE;
     }
     *out = config->model_type != NULL ? vc_llm_family(config->model_type) : NULL;
     if (*out != NULL && strcmp((*out)->architecture, "gemma4") == 0 && vc_llm_flag(config, "enable_moe_block", false)) {

@@ -288,8 +288,8 @@ static uint32_t file_type(const struct llm_plan *plan)
     static const struct {
         enum vc_dtype dtype;
         uint32_t number;
-    } numbers[] = {
-        {VC_DTYPE_F32, 0}, {VC_DTYPE_F16, 1}, {VC_DTYPE_BF16, 32}, {VC_DTYPE_MXFP4, 38}, {VC_DTYPE_NVFP4, 39}};
+    } numbers[] = {{VC_DTYPE_F32, 0},   {VC_DTYPE_F16, 1},    {VC_DTYPE_Q4_0, 2},  {VC_DTYPE_Q8_0, 7},
+                   {VC_DTYPE_BF16, 32}, {VC_DTYPE_MXFP4, 38}, {VC_DTYPE_NVFP4, 39}};
     uint64_t n[VC_DTYPE_COUNT] = {0};
     size_t most = 0;
 

@@ -214,8 +214,11 @@ void vc_llm_order_heads(const struct llm_sizes *sizes, const struct llm_rule *ru
 /* Adds a tensor of one dimension whose values are in the arena. */
 enum vc_status vc_llm_plan_add_values(struct vc_ctx *ctx, struct llm_plan *plan, const char *name, const float *values,
                                       uint64_t n);
-/* Adds "blk.0.attn_q.scale" beside "blk.0.attn_q.weight" of NVFP4: what its blocks are multiplied with, for each piece
- * (llm_values.c). */
+/* The blocks that keep the codes of a matrix: NVFP4; of symmetric int4 and int8 with scales in f16 or bf16, of rows or
+ * of whole blocks of 32, Q4_0 and Q8_0 (llm_values.c). VC_DTYPE_NONE: none. */
+enum vc_dtype vc_llm_blocks_of(const struct vc_model *source, const struct vc_tensor *t);
+/* For a matrix of codes: adds "blk.0.attn_q.scale" beside "blk.0.attn_q.weight" of NVFP4: what its blocks are
+ * multiplied with, for each piece (llm_values.c). */
 enum vc_status vc_llm_plan_add_scale(struct vc_ctx *ctx, const struct vc_model *source, struct llm_plan *plan,
                                      const struct llm_tensor *t);
 void vc_llm_plan_sort(struct llm_plan *plan);

@@ -212,18 +212,13 @@ static void rename_norm(char *name)
     }
 }
 
-static bool is_nvfp4(const struct vc_tensor *t)
-{
-    return t->quant != NULL && t->quant->scheme == VC_SCHEME_NVFP4 && t->n_dims == 2 && t->shape[1] % 64 == 0;
-}
-
 static enum vc_status match_tensor(struct planning *p, size_t source)
 {
     const struct vc_tensor *t = &p->source->tensors[source];
     char name[NAME_BYTES];
     bool known = false;
 
-    if (is_buffer(t->name) || (t->part_of != VC_NO_TENSOR && is_nvfp4(&p->source->tensors[t->part_of]))) {
+    if (is_buffer(t->name) || t->part_of != VC_NO_TENSOR) { /* parts go with their codes, or these are refused */
         return VC_OK;
     }
     if (is_other_part(t->name) || (strip(t->name, name) && is_beyond(p, name))) {
@@ -397,8 +392,8 @@ static enum vc_status check_source(const struct planning *p, const struct match 
     if (!has_shape(t, wanted, n)) {
         return refuse_shape(p, match, wanted, n);
     }
-    if (is_nvfp4(t) && match->rule->form == LLM_STRAIGHT && match->rule->rows != LLM_HEAD_COLUMNS &&
-        !needs_f32(to->name, to->n_dims) && t->dtype == to->from) {
+    if (vc_llm_blocks_of(p->source, t) != VC_DTYPE_NONE && match->rule->form == LLM_STRAIGHT &&
+        match->rule->rows != LLM_HEAD_COLUMNS && !needs_f32(to->name, to->n_dims) && t->dtype == to->from) {
         return VC_OK;
     }
     if (t->quant != NULL || t->part_of != VC_NO_TENSOR) {
@@ -505,13 +500,14 @@ static void set_piece(const struct planning *p, const struct match *matches, siz
 static enum vc_status set_rows(struct planning *p, const struct match *matches, size_t n, struct llm_tensor *t)
 {
     const struct llm_rule *rule = matches[0].rule;
+    enum vc_dtype blocks = vc_llm_blocks_of(p->source, &p->source->tensors[matches[0].source]);
     bool turned = rule->form == LLM_TURNED;
     bool stacked = t->n_dims == 3 || (turned && t->n_dims == 2);
     struct llm_piece *pieces;
 
     t->dtype = rule->form == LLM_BLOCKS        ? VC_DTYPE_MXFP4
                : needs_f32(t->name, t->n_dims) ? VC_DTYPE_F32
-               : t->from == VC_DTYPE_F4_E2M1   ? VC_DTYPE_NVFP4
+               : blocks != VC_DTYPE_NONE       ? blocks
                                                : t->from;
     t->row_elems = t->n_dims == 1 || (turned && t->n_dims == 2) ? 1 : t->shape[t->n_dims - 1];
     t->piece_rows = t->n_dims == 1 ? t->shape[0] : t->n_dims == 2 && turned ? t->shape[1] : t->shape[t->n_dims - 2];
@@ -561,7 +557,9 @@ static enum vc_status add_tensor(struct planning *p, const struct match *matches
     vc_llm_order_heads(p->sizes, rule, &t);
     t.function = rule->form == LLM_LOGARITHM ? LLM_MINUS_EXP : LLM_LINEAR;
     p->plan->tensors[p->plan->n++] = t;
-    return t.from == VC_DTYPE_F4_E2M1 ? vc_llm_plan_add_scale(p->ctx, p->source, p->plan, &t) : VC_OK;
+    return p->source->tensors[matches[0].source].quant != NULL && !p->any_type
+               ? vc_llm_plan_add_scale(p->ctx, p->source, p->plan, &t)
+               : VC_OK;
 }
 
 static int compare_matches(const void *a, const void *b)

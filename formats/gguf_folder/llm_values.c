@@ -140,15 +140,92 @@ static enum vc_status read_columns(struct vc_ctx *ctx, const struct vc_model *so
 }
 
 #define MXFP4_BYTES ((size_t)17)  /* of 32 elements: the scale, then 16 bytes */
-#define NVFP4_BYTES ((size_t)36)  /* of 64: 4 scales, then 8 bytes for 16 elements each */
+#define MOST_BYTES  ((size_t)36)  /* of a block */
 #define ROW_BLOCKS  ((size_t)128) /* that are read at a time */
 
+/* Blocks that keep codes of the source: elements, bytes of scales in front of the codes, and how many bytes of codes
+ * have an element of each half. NVFP4 has 4 scales, and 8 bytes for 16 elements each; Q8_0 a byte for each element. */
+static const struct block_kind {
+    enum vc_dtype dtype;
+    size_t elems, n_scales, n_codes, half;
+} block_kinds[] = {{VC_DTYPE_MXFP4, 32, 1, 16, 16},
+                   {VC_DTYPE_NVFP4, 64, 4, 32, 8},
+                   {VC_DTYPE_Q4_0, 32, 2, 16, 16},
+                   {VC_DTYPE_Q8_0, 32, 2, 32, 0}};
+
+enum vc_dtype vc_llm_blocks_of(const struct vc_model *source, const struct vc_tensor *t)
+{
+    const struct vc_quant *q = t->quant;
+    const struct vc_tensor *scale = q != NULL ? &source->tensors[vc_quant_scale(q)] : NULL;
+    uint64_t in_row;
+
+    if (q == NULL || t->n_dims != 2 || t->n_elems == 0 || t->shape[1] % 32 != 0) {
+        return VC_DTYPE_NONE;
+    }
+    if (q->scheme == VC_SCHEME_NVFP4) {
+        return t->shape[1] % 64 == 0 ? VC_DTYPE_NVFP4 : VC_DTYPE_NONE;
+    }
+    in_row = scale->n_elems / t->shape[0]; /* scales */
+    if (!q->symmetric || q->axis != 0 ||
+        (q->granularity != VC_GRANULARITY_GROUP && q->granularity != VC_GRANULARITY_CHANNEL) ||
+        (scale->dtype != VC_DTYPE_F16 && scale->dtype != VC_DTYPE_BF16) || in_row == 0 ||
+        scale->n_elems % t->shape[0] != 0 || t->shape[1] / 32 % in_row != 0) {
+        return VC_DTYPE_NONE;
+    }
+    return q->scheme == VC_SCHEME_INT4 ? VC_DTYPE_Q4_0 : q->scheme == VC_SCHEME_INT8 ? VC_DTYPE_Q8_0 : VC_DTYPE_NONE;
+}
+
+/* A scale as f16; false: f16 has no such number. */
+static bool half_of(enum vc_dtype from, unsigned bits, unsigned *half)
+{
+    int e = (int)(bits >> 7 & 0xffU) - 127;
+
+    if (from == VC_DTYPE_F16) {
+        *half = bits;
+        return true;
+    }
+    *half = bits & 0x8000U;
+    if (e >= -17 && e <= 15) {
+        *half |= e >= -14 ? (unsigned)(e + 15) << 10 | (bits & 0x7fU) << 3 : (0x80U | (bits & 0x7fU)) << (e + 17);
+    }
+    return e >= -17 && e <= 15;
+}
+
+/* The scales of n blocks of 32 from number `first` on, as f16: blocks of a group share one. Blocks of zeros need none.
+ */
+static enum vc_status read_halves(struct vc_ctx *ctx, const struct vc_model *source, size_t index, uint64_t first,
+                                  size_t n, const unsigned char *codes, size_t n_codes, unsigned char *to)
+{
+    static const unsigned char zeros[32];
+    const struct vc_tensor *t = &source->tensors[vc_quant_scale(source->tensors[index].quant)];
+    uint64_t each = source->tensors[index].n_elems / 32 / t->n_elems; /* blocks of a group */
+    unsigned char from[ROW_BLOCKS * 2];
+    unsigned half;
+
+    VC_CALL(vc_source_read_any(ctx, source, vc_quant_scale(source->tensors[index].quant), VC_FORM_VALUES,
+                               first / each * 2, from, ((first + n - 1) / each - first / each + 1) * 2));
+    for (size_t i = 0; i < n; i++) {
+        if (!half_of(t->dtype, vc_le16(from + ((first + i) / each - first / each) * 2), &half) &&
+            memcmp(codes + i * n_codes, zeros, n_codes) != 0) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED,
+                           "%s: a scale is no f16 number, which GGUF's blocks have; dequantize the folder first",
+                           t->name);
+        }
+        vc_put_le16(to + i * 2, (uint16_t)half);
+    }
+    return VC_OK;
+}
+
 /* A block of the source has element 2j in the low half of byte j and 2j + 1 in the high one; GGUF has j and j + half,
- * in each `2 * half` elements. n: bytes of codes, n_scales of scales. */
+ * in each `2 * half` elements; half 0: a byte for each element. n: bytes of codes, n_scales of scales. */
 static void pack_block(const unsigned char *scales, size_t n_scales, const unsigned char *from, size_t n, size_t half,
                        unsigned char *to)
 {
     memcpy(to, scales, n_scales);
+    if (half == 0) {
+        memcpy(to + n_scales, from, n);
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
         const unsigned char *at = from + i / half * half + i % half / 2;
 
@@ -169,19 +246,23 @@ static enum vc_status check_scales(struct vc_ctx *ctx, const unsigned char *scal
                   : vc_fail(ctx, VC_E_UNSUPPORTED, "%s: a scale is negative or NaN, which GGUF has no place for", name);
 }
 
-/* Bytes of blocks of MXFP4 or NVFP4 from number `at` on: a writer copies parts of blocks, too. */
+/* Bytes of blocks from number `at` on: a writer copies parts of blocks, too. Codes of Q4_0 are 8 more than the
+ * source's, which are two's complement. */
 static enum vc_status read_blocks(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *t,
                                   uint64_t at, unsigned char *to, uint64_t n)
 {
-    bool nv = t->from == VC_DTYPE_F4_E2M1;
-    size_t bytes = nv ? NVFP4_BYTES : MXFP4_BYTES;
-    size_t n_scales = nv ? 4 : 1;
-    size_t n_codes = bytes - n_scales;
-    uint64_t in_row = t->row_elems / (2 * n_codes);
-    unsigned char codes[ROW_BLOCKS * (NVFP4_BYTES - 4)];
+    const struct block_kind *kind = block_kinds;
+    unsigned char codes[ROW_BLOCKS * 32];
     unsigned char scales[ROW_BLOCKS * 4];
-    unsigned char blocks[ROW_BLOCKS * NVFP4_BYTES];
+    unsigned char blocks[ROW_BLOCKS * MOST_BYTES];
+    uint64_t in_row;
+    size_t bytes;
 
+    while (kind->dtype != t->dtype) {
+        kind++;
+    }
+    in_row = t->row_elems / kind->elems;
+    bytes = kind->n_scales + kind->n_codes;
     while (n != 0) {
         uint64_t block = at / bytes;
         size_t skipped = (size_t)(at % bytes);
@@ -191,14 +272,24 @@ static enum vc_status read_blocks(struct vc_ctx *ctx, const struct vc_model *sou
         uint64_t first = (piece->first + in_piece) * in_row + block % in_row;
         size_t part = (size_t)vc_min_u64(in_row - block % in_row, ROW_BLOCKS);
         size_t taken = (size_t)vc_min_u64(n, part * bytes - skipped);
-        size_t beside = nv ? vc_quant_find(source->tensors[piece->source].quant, VC_PART_SCALE) : t->scales;
+        size_t beside = kind->n_scales == 4 ? vc_quant_scale(source->tensors[piece->source].quant) : t->scales;
 
         part = (skipped + taken + bytes - 1) / bytes;
-        VC_CALL(vc_source_read_any(ctx, source, piece->source, VC_FORM_VALUES, first * n_codes, codes, part * n_codes));
-        VC_CALL(vc_source_read_any(ctx, source, beside, VC_FORM_VALUES, first * n_scales, scales, part * n_scales));
-        VC_CALL(nv ? check_scales(ctx, scales, part * n_scales, source->tensors[beside].name) : VC_OK);
+        VC_CALL(vc_source_read_any(ctx, source, piece->source, VC_FORM_VALUES, first * kind->n_codes, codes,
+                                   part * kind->n_codes));
+        if (kind->n_scales == 2) {
+            VC_CALL(read_halves(ctx, source, piece->source, first, part, codes, kind->n_codes, scales));
+        } else {
+            VC_CALL(vc_source_read_any(ctx, source, beside, VC_FORM_VALUES, first * kind->n_scales, scales,
+                                       part * kind->n_scales));
+            VC_CALL(kind->n_scales == 4 ? check_scales(ctx, scales, part * 4, source->tensors[beside].name) : VC_OK);
+        }
         for (size_t i = 0; i < part; i++) {
-            pack_block(scales + i * n_scales, n_scales, codes + i * n_codes, n_codes, nv ? 8 : 16, blocks + i * bytes);
+            pack_block(scales + i * kind->n_scales, kind->n_scales, codes + i * kind->n_codes, kind->n_codes,
+                       kind->half, blocks + i * bytes);
+            for (size_t k = 2; kind->dtype == VC_DTYPE_Q4_0 && k < bytes; k++) {
+                blocks[i * bytes + k] ^= 0x88U;
+            }
         }
         memcpy(to, blocks + skipped, taken);
         at += taken;
@@ -274,7 +365,7 @@ enum vc_status vc_llm_values_read(struct vc_ctx *ctx, const struct vc_model *sou
     size_t size;
     unsigned char *to = dst;
 
-    if (tensor->from == VC_DTYPE_F4_E2M1 || (tensor->dtype == VC_DTYPE_MXFP4 && tensor->from != tensor->dtype)) {
+    if (tensor->from != tensor->dtype && vc_dtype_is_quantized(tensor->dtype)) {
         return read_blocks(ctx, source, tensor, offset, to, n_bytes);
     }
     vc_dtype_block(tensor->dtype, &block, &size);
@@ -305,6 +396,13 @@ enum vc_status vc_llm_plan_add_scale(struct vc_ctx *ctx, const struct vc_model *
 
     VC_CALL_ALLOC(name);
     VC_CALL_ALLOC(values);
+    if (t->scale != 1.0F || t->add != 0.0F) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: its values change, and are codes; dequantize the folder first",
+                       source->tensors[t->pieces[0].source].name);
+    }
+    if (t->from != VC_DTYPE_F4_E2M1) {
+        return VC_OK;
+    }
     for (size_t i = 0; i < t->n_pieces; i++) {
         const struct vc_tensor *codes = &source->tensors[t->pieces[i].source];
         size_t global = vc_quant_find(codes->quant, VC_PART_GLOBAL_SCALE);
@@ -315,11 +413,8 @@ enum vc_status vc_llm_plan_add_scale(struct vc_ctx *ctx, const struct vc_model *
         bits = vc_le32(bytes);
         memcpy(&values[i], &bits, sizeof bits);
         values[i] = codes->quant->global_multiplies ? values[i] : 1.0F / values[i];
-        if (!(values[i] > 0.0F && values[i] < INFINITY) || t->scale != 1.0F) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "%s: its scale for all of it is not above 0 and finite, or its values change; dequantize "
-                           "the folder first",
-                           codes->name);
+        if (!(values[i] > 0.0F && values[i] < INFINITY)) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: its scale for all of it is not above 0 and finite", codes->name);
         }
     }
     VC_CALL(vc_llm_plan_add_values(ctx, plan, name, values, t->n_pieces));

@@ -419,6 +419,32 @@ def test_nvfp4():
     vars(gguf_folders).update(before)
 
 
+def test_codes():
+    """Symmetric codes of 4 and 8 bits become Q4_0 and Q8_0, if their scales are f16 numbers, and mean the same."""
+    sizes = {"H": 64, "F": 128, "M": 64, "A": 4, "D": 16}
+    before = {name: getattr(gguf_folders, name) for name in sizes}
+    vars(gguf_folders).update(sizes)
+    for kind, form, *scheme in (("llama", 2, "--int4", "--granularity", "group:32"), ("qwen3_moe", 2, "--int4", "--granularity", "group:64"),
+                                ("qwen3_moe", 8, "--int8")):
+        config, source, wanted, _ = make(kind)
+        config.update({"moe_intermediate_size": 64} if kind == "qwen3_moe" else {})
+        folder("f32", config, source)
+        for args in (("quantize", "--bf16", "--min-elements", "1", "f32", "-o", "half"), ("quantize", *scheme, "--min-elements", "1", "half", "-o", "codes"),
+                     ("dequantize", "--f32", "codes", "-o", "floats"), ("convert", "codes", "--no-vocab", "-o", "codes.gguf"),
+                     ("dequantize", "--f32", "codes.gguf", "-o", "back.gguf"), ("quantize", *scheme, "--min-elements", "1", "f32", "-o", "wide")):
+            rc, _, err = run(*args, "-f")
+            check(rc == 0, f"{kind} {scheme}: {err}")
+        made, back, floats = Gguf("codes.gguf"), Gguf("back.gguf"), convert("floats", "--no-vocab")[0]
+        blocks = [name for name, (_, of, _) in made.tensors.items() if of == form]
+        check(len(blocks) == N * 7 and made.pairs["general.file_type"] == {2: 2, 8: 7}[form], f"{kind} {scheme}: {len(blocks)} tensors")
+        check(set(back.tensors) == set(wanted), f"{kind} {scheme}: tensors {sorted(set(back.tensors) ^ set(wanted))}")
+        for name in blocks:
+            check(back.tensors[name][2] == floats.tensors[name][2], f"{kind} {scheme}: {name} has other values")
+        rc, _, err = run("convert", "wide", "--no-vocab", "-o", "no.gguf")
+        check(rc == 3 and "dequantize" in err and not os.path.exists("no.gguf"), f"{kind} {scheme}: scales in f32: {err}")
+    vars(gguf_folders).update(before)
+
+
 def test_notes():
     config, source, _, _ = make("qwen2")
     folder("window", {**config, "use_sliding_window": True, "sliding_window": 32}, source)
@@ -473,4 +499,4 @@ def test_families():
 
 
 if __name__ == "__main__":
-    main(test_families, test_forms, test_rope, test_vocabularies, test_refusals, test_notes, test_pooling, test_gpt_oss, test_shared, test_nvfp4, test_statistics)
+    main(test_families, test_forms, test_rope, test_vocabularies, test_refusals, test_notes, test_pooling, test_gpt_oss, test_shared, test_nvfp4, test_codes, test_statistics)
