@@ -152,7 +152,6 @@ static enum vc_status measure(struct vc_ctx *ctx, enum vc_dtype dtype, const str
     double *x = scratch;
     double *y = x + n;
     struct vc_diff_sums sums = {.chunk_sums = y + n};
-    enum vc_status status = VC_OK;
 
     if (k == NULL) {
         return ctx->status;
@@ -160,8 +159,8 @@ static enum vc_status measure(struct vc_ctx *ctx, enum vc_dtype dtype, const str
     memcpy(y, before, n * vc_dtype_size(dtype)); /* a tile is not aligned */
     widen(dtype, y, n, x);
     widen(dtype, after, n, y);
-    VC_KERNEL_TRY(f64 ? k->diff_f64(x, y, tile->n_rows, tile->row_len, &sums)
-                      : k->diff_f32((const float *)x, (const float *)y, tile->n_rows, tile->row_len, &sums));
+    VC_KERNEL_CALL(f64 ? k->diff_f64(x, y, tile->n_rows, tile->row_len, &sums)
+                       : k->diff_f32((const float *)x, (const float *)y, tile->n_rows, tile->row_len, &sums));
     for (size_t i = 0; i < vc_tile_chunks(tile); i++) { /* of four sums the first two: x * x and e * e */
         stats->chunk_sums[2 * i] = sums.chunk_sums[4 * i];
         stats->chunk_sums[2 * i + 1] = sums.chunk_sums[4 * i + 1];
@@ -169,8 +168,7 @@ static enum vc_status measure(struct vc_ctx *ctx, enum vc_dtype dtype, const str
     stats->max_abs_error = sums.max_abs_error;
     stats->zeros_before = count_zeros(x, n, f64);
     stats->zeros_after = count_zeros(y, n, f64);
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status trained_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,

@@ -167,15 +167,14 @@ static enum vc_status compare_tile(struct vc_ctx *ctx, struct vc_compare *compar
     struct vc_diff_sums sums = {.chunk_sums = after->sums};
     struct vc_tile_result x;
     struct vc_tile_result y;
-    enum vc_status status = VC_OK;
 
     if (k == NULL) {
         return ctx->status;
     }
-    VC_TRY(vc_steps_apply(ctx, &c->before, 0, c->before.chain->n_steps, tile, source, before, &x));
-    VC_TRY(vc_steps_apply(ctx, &c->after, 0, c->after.chain->n_steps, tile, result, after, &y));
-    VC_KERNEL_TRY(c->is_f64 ? k->diff_f64(x.data, y.data, tile->n_rows, tile->row_len, &sums)
-                            : k->diff_f32(x.data, y.data, tile->n_rows, tile->row_len, &sums));
+    VC_CALL(vc_steps_apply(ctx, &c->before, 0, c->before.chain->n_steps, tile, source, before, &x));
+    VC_CALL(vc_steps_apply(ctx, &c->after, 0, c->after.chain->n_steps, tile, result, after, &y));
+    VC_KERNEL_CALL(c->is_f64 ? k->diff_f64(x.data, y.data, tile->n_rows, tile->row_len, &sums)
+                             : k->diff_f32(x.data, y.data, tile->n_rows, tile->row_len, &sums));
     for (size_t i = 0; i < vc_tile_chunks(tile); i++) { /* of four sums the first two: x * x and e * e */
         after->sums[2 * i] = sums.chunk_sums[4 * i];
         after->sums[2 * i + 1] = sums.chunk_sums[4 * i + 1];
@@ -183,8 +182,7 @@ static enum vc_status compare_tile(struct vc_ctx *ctx, struct vc_compare *compar
     *stats = (struct vc_tile_stats){.chunk_sums = after->sums,
                                     .max_abs_error = sums.max_abs_error,
                                     .zeros_before = count_zeros(x.data, tile->n_elems, c->is_f64)};
-out:
-    return status;
+    return VC_OK;
 }
 
 const struct vc_comparer vc_comparer_decoding = {.create = compare_create,

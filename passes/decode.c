@@ -45,27 +45,25 @@ static enum vc_status convert_apply(struct vc_ctx *ctx, struct vc_step *step, co
                                     struct vc_tile_out *out)
 {
     const struct vc_kernels *k = vc_kernels_get(ctx);
-    enum vc_status status = VC_OK;
 
     if (k == NULL) {
         return ctx->status;
     }
     switch (step->in.dtype) {
     case VC_DTYPE_F16:
-        VC_KERNEL_TRY(k->f16_to_f32(in->data, tile->n_elems, out->data));
+        VC_KERNEL_CALL(k->f16_to_f32(in->data, tile->n_elems, out->data));
         break;
     case VC_DTYPE_BF16:
-        VC_KERNEL_TRY(k->bf16_to_f32(in->data, tile->n_elems, out->data));
+        VC_KERNEL_CALL(k->bf16_to_f32(in->data, tile->n_elems, out->data));
         break;
     case VC_DTYPE_F64:
-        VC_KERNEL_TRY(k->f64_to_f32(in->data, tile->n_elems, out->data));
+        VC_KERNEL_CALL(k->f64_to_f32(in->data, tile->n_elems, out->data));
         break;
     default:
         widen_to_f64(in->data, tile->n_elems, out->data);
         break;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static const struct vc_step_ops convert_ops = {.apply = convert_apply};

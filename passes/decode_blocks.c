@@ -20,7 +20,6 @@ static enum vc_status blocks_calibrate(struct vc_ctx *ctx, struct vc_step *step,
     struct blocks_state *s = step->state;
     const uint8_t *blocks = in->data;
     const struct vc_kernels *k = vc_kernels_get(ctx);
-    enum vc_status status = VC_OK;
     float values[LOOK_ELEMS];
 
     if (k == NULL) {
@@ -29,11 +28,10 @@ static enum vc_status blocks_calibrate(struct vc_ctx *ctx, struct vc_step *step,
     for (size_t i = 0; s->finite_values && i < tile->n_elems; i += LOOK_ELEMS) {
         size_t n = (size_t)vc_min_u64(LOOK_ELEMS, tile->n_elems - i);
 
-        VC_KERNEL_TRY(s->decoder->blocks_to_f32(k, blocks + vc_dtype_bytes(step->in.dtype, i), n, values));
+        VC_KERNEL_CALL(s->decoder->blocks_to_f32(k, blocks + vc_dtype_bytes(step->in.dtype, i), n, values));
         vc_specials_add(&s->policy.specials, VC_DTYPE_F32, values, n, tile->first + i);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status blocks_explain(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
@@ -74,20 +72,18 @@ static enum vc_status blocks_apply(struct vc_ctx *ctx, struct vc_step *step, con
 {
     const struct blocks_state *s = step->state;
     const struct vc_kernels *k = vc_kernels_get(ctx);
-    enum vc_status status = VC_OK;
 
     if (k == NULL) {
         return ctx->status;
     }
-    VC_KERNEL_TRY(s->decoder->blocks_to_f32(k, in->data, tile->n_elems, out->data));
+    VC_KERNEL_CALL(s->decoder->blocks_to_f32(k, in->data, tile->n_elems, out->data));
     for (size_t i = 0; s->scale != NULL && i < tile->n_elems; i++) {
         ((float *)out->data)[i] *= s->scale[(tile->first + i) / s->matrix];
     }
     if (s->finite_values && vc_has_nonfinite(VC_DTYPE_F32, out->data, tile->n_elems)) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "a step is not finite");
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static const struct vc_step_ops blocks_ops = {.calibrate = blocks_calibrate,

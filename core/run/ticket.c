@@ -686,14 +686,9 @@ static enum vc_status tile_completed(struct vc_worker *worker, struct vc_live *l
 
 static enum vc_status run_tile(struct vc_worker *worker, struct vc_ticket *ticket)
 {
-    enum vc_status status = VC_OK;
-
-    VC_TRY(vc_check_cancelled(&worker->ctx));
-    status = ticket->live->copy ? copy_piece(worker, ticket) : work_on_tile(worker, ticket);
-    VC_TRY(status);
-    VC_TRY(tile_completed(worker, ticket->live, ticket->phase));
-out:
-    return status;
+    VC_CALL(vc_check_cancelled(&worker->ctx));
+    VC_CALL(ticket->live->copy ? copy_piece(worker, ticket) : work_on_tile(worker, ticket));
+    return tile_completed(worker, ticket->live, ticket->phase);
 }
 
 /* All phases and tiles of a compressed tensor, one after the other; the stream is read again for each phase. The last

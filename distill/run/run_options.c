@@ -131,13 +131,12 @@ enum vc_status vc_run_options_text(struct vc_trainer *t, struct vc_text *text)
     struct vc_distill_options own = t->options;
     const struct vc_distill_options *o = &own;
     char hex[VC_SHA256_HEX_BYTES];
-    enum vc_status status;
 
     if (own.training.batch == t->steps.cut_batch) { /* no limit of memory has chosen others */
         own.training.batch = t->steps.asked_batch;
         own.training.accum = t->steps.asked_accum;
     }
-    VC_TRY(vc_identity_check(t->ctx));
+    VC_CALL(vc_identity_check(t->ctx));
     for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
         add_row(text, &table[k], o);
     }
@@ -157,18 +156,16 @@ enum vc_status vc_run_options_text(struct vc_trainer *t, struct vc_text *text)
     vc_gradual_text(&t->student, text);
     vc_fake_quant_text(&t->student, text);
     vc_match_text(t->match, text);
-    VC_TRY(vc_identity_net(&t->student.net, hex));
+    VC_CALL(vc_identity_net(&t->student.net, hex));
     vc_text_add(text, "student %s\n", hex);
     if (t->runs_teacher) {
-        VC_TRY(vc_identity_net(&t->teacher, hex));
+        VC_CALL(vc_identity_net(&t->teacher, hex));
         vc_text_add(text, "teacher %s\n", hex);
     }
-    VC_TRY(t->data.files.n != 0 ? add_files(text, &t->data.files) : VC_OK);
-    VC_TRY(add_rows(text, "data", &t->data));
-    VC_TRY(t->eval.open ? add_rows(text, "eval", &t->eval) : VC_OK);
-    status = text->status;
-out:
-    return status;
+    VC_CALL(t->data.files.n != 0 ? add_files(text, &t->data.files) : VC_OK);
+    VC_CALL(add_rows(text, "data", &t->data));
+    VC_CALL(t->eval.open ? add_rows(text, "eval", &t->eval) : VC_OK);
+    return text->status;
 }
 
 /* ---- comparing ---- */

@@ -297,26 +297,23 @@ static enum vc_status count_keys(struct vc_learner *l, const struct part *p, str
     const struct vc_kernels *k = vc_kernels_get(ctx);
     const struct vc_weight *item = &l->net.weights->items[p->entry];
     const void *weights = vc_learner_master(l, p->entry);
-    enum vc_status status = VC_OK;
 
     if (k == NULL) {
         return ctx->status;
     }
-    VC_TRY(vc_keys_begin(ctx, keys));
+    VC_CALL(vc_keys_begin(ctx, keys));
     for (uint64_t first = 0; first < item->n; first += VC_TILE_ELEMS) {
         size_t n = (size_t)vc_min_u64(VC_TILE_ELEMS, item->n - first);
 
         memset(counts, 0, keys->range.n_bins * sizeof *counts);
-        VC_KERNEL_TRY(l->f64 ? k->magnitude_bins_f64((const double *)weights + first, n, &keys->range, counts)
-                             : k->magnitude_bins_f32((const float *)weights + first, n, &keys->range, counts));
+        VC_KERNEL_CALL(l->f64 ? k->magnitude_bins_f64((const double *)weights + first, n, &keys->range, counts)
+                              : k->magnitude_bins_f32((const float *)weights + first, n, &keys->range, counts));
         vc_keys_add(keys, counts);
     }
     if (keys->range.first == 0) {
         keys->bins[0] -= l->optimizer.states[p->entry].n_masked;
     }
-    VC_TRY(vc_keys_end(ctx, keys));
-out:
-    return status;
+    return vc_keys_end(ctx, keys);
 }
 
 static void init_keys(const struct vc_learner *l, struct part *p, uint64_t limit)

@@ -190,8 +190,6 @@ static enum vc_status add_names(struct naming *s, struct vc_text *text, bool *fi
 
 static enum vc_status add_ends(struct naming *s, struct vc_text *text, bool *first)
 {
-    enum vc_status status = VC_OK;
-
     for (size_t i = 0; i < s->n_ends; i++) {
         if (i != 0 && strcmp(s->ends[i], s->ends[i - 1]) == 0) {
             continue;
@@ -201,13 +199,11 @@ static enum vc_status add_ends(struct naming *s, struct vc_text *text, bool *fir
         } else {
             const char *end = vc_arena_printf(s->ctx, &s->arena, ".%s", s->ends[i]);
 
-            VC_TRY_ALLOC(end);
+            VC_CALL_ALLOC(end);
             vc_module_name_add(text, end, first);
         }
     }
-    status = text->status;
-out:
-    return status;
+    return text->status;
 }
 
 enum vc_status vc_module_names_add(struct vc_ctx *ctx, const struct vc_module_list *list, bool *first,

@@ -424,7 +424,6 @@ static enum vc_status lay_out_metadata(struct vc_ctx *ctx, const struct gguf_pla
 {
     struct change changes[GGUF_KNOWN_COUNT] = {{KEEP, 0}};
     struct gguf_file *file = &files->files[index];
-    enum vc_status status;
 
     if (plan->source == NULL && index == 0) {
         if (is_imatrix(plan->outs)) {
@@ -436,11 +435,9 @@ static enum vc_status lay_out_metadata(struct vc_ctx *ctx, const struct gguf_pla
     }
     change_types(plan, file, index == 0, changes);
     change_split(plan, files, index, changes);
-    VC_TRY(vc_gguf_edit(ctx, plan->outs, file, index == 0));
+    VC_CALL(vc_gguf_edit(ctx, plan->outs, file, index == 0));
     copy_pairs(file, changes);
-    status = file->fresh.status;
-out:
-    return status;
+    return file->fresh.status;
 }
 
 /* ---- tensor entries ---- */
@@ -474,9 +471,8 @@ static enum vc_status add_entry(struct vc_ctx *ctx, const struct gguf_plan *plan
     uint64_t at = file->file_bytes;
     uint32_t type = 0;
     uint64_t end;
-    enum vc_status status;
 
-    VC_TRY(check_out(ctx, &out, &type));
+    VC_CALL(check_out(ctx, &out, &type));
     if (!vc_add_u64(at, out.size_bytes, &end) || !vc_round_up_u64(end, file->alignment, &end) || end > INT64_MAX / 2) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^62 bytes", out.name);
     }
@@ -491,9 +487,7 @@ static enum vc_status add_entry(struct vc_ctx *ctx, const struct gguf_plan *plan
     file->value_bytes += out.size_bytes;
     file->values_end = out.size_bytes != 0 ? at + out.size_bytes : file->values_end;
     file->file_bytes = end;
-    status = text->status;
-out:
-    return status;
+    return text->status;
 }
 
 /* Metadata and entries of the file are complete: pads them, and moves the ends by the offset of the data. */

@@ -120,14 +120,13 @@ static enum vc_status check_attribute(struct resolving *e, const struct vc_field
     struct vc_span rest = node->data;
     uint32_t number;
     struct vc_field f;
-    enum vc_status status = VC_OK;
 
     while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&e->r.wire, &rest, &f));
+        VC_CALL(vc_wire_field(&e->r.wire, &rest, &f));
         if (f.number != ONNX_NODE_ATTRIBUTE) {
             continue;
         }
-        VC_TRY(vc_onnx_attribute_look(&e->r, f.data, &number));
+        VC_CALL(vc_onnx_attribute_look(&e->r, f.data, &number));
         if (strcmp(e->r.name, edit->attribute) == 0) {
             return number == ONNX_ATTRIBUTE_INTS || (number == ONNX_ATTRIBUTE_I && edit->n == 1)
                        ? VC_OK
@@ -135,10 +134,8 @@ static enum vc_status check_attribute(struct resolving *e, const struct vc_field
                                  edit->attribute, edit->value, edit->n == 1 ? "integer" : "list of integers");
         }
     }
-    status =
-        vc_fail(e->ctx, VC_E_INTERNAL, "the node that makes '%s' has no attribute '%s'", edit->value, edit->attribute);
-out:
-    return status;
+    return vc_fail(e->ctx, VC_E_INTERNAL, "the node that makes '%s' has no attribute '%s'", edit->value,
+                   edit->attribute);
 }
 
 /* ---- nodes ---- */

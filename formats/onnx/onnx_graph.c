@@ -154,14 +154,11 @@ static void add_step(const char *name, size_t n, struct vc_text *path)
 static enum vc_status add_span(struct onnx_reader *r, struct vc_span span, const char *instead, struct vc_text *path)
 {
     size_t n = (size_t)vc_min_u64(span.n, ONNX_MAX_NAME);
-    enum vc_status status;
 
-    VC_TRY(vc_wire_read(&r->wire, span.at, r->name, n));
+    VC_CALL(vc_wire_read(&r->wire, span.at, r->name, n));
     r->name[n] = '\0';
     add_step(n != 0 ? r->name : instead, n != 0 ? n : strlen(instead), path);
-    status = path->status;
-out:
-    return status;
+    return path->status;
 }
 
 /* The path of a graph inside a node: names of nodes and attributes, "If_3/then_branch". A node without a name is called

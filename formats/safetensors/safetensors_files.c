@@ -301,11 +301,10 @@ static enum vc_status add_metadata(struct vc_ctx *ctx, const struct safetensors_
                                    const struct vc_text *job)
 {
     struct vc_text *text = &to->files[file].header;
-    enum vc_status status = VC_OK;
 
     vc_text_add(text, "{\"%s\":{", VC_SAFETENSORS_METADATA);
     if (keeps_division(plan, to)) {
-        VC_TRY(vc_safetensors_notes_text(ctx, &plan->source->shards[file], 1, replaced_note(plan), text, NULL));
+        VC_CALL(vc_safetensors_notes_text(ctx, &plan->source->shards[file], 1, replaced_note(plan), text, NULL));
     } else {
         vc_text_add_bytes(text, joined->data, joined->n);
     }
@@ -315,16 +314,14 @@ static enum vc_status add_metadata(struct vc_ctx *ctx, const struct safetensors_
         vc_text_add(text, ":");
         vc_text_add_json_string(text, plan->outs->lineage->value);
     }
-    VC_TRY(add_aliases(ctx, plan, file, text));
-    VC_TRY(add_manifest(ctx, plan, file, text));
+    VC_CALL(add_aliases(ctx, plan, file, text));
+    VC_CALL(add_manifest(ctx, plan, file, text));
     if (job->n != 0) {
         vc_text_add(text, ",\"" VC_SAFETENSORS_JOB "\":");
         vc_text_add_json_string(text, job->data);
     }
     vc_text_add(text, "}");
-    status = text->status;
-out:
-    return status;
+    return text->status;
 }
 
 /* Opens the header of every file and writes its metadata. */

@@ -25,21 +25,20 @@ static enum vc_status start(struct vc_couple *c)
 {
     const struct vc_graph *graph = c->graph;
     size_t n = 0;
-    enum vc_status status = VC_OK;
 
     c->first = vc_alloc_array(c->ctx, VC_TAG_MISC, graph->n_values + (size_t)1, sizeof *c->first);
-    VC_TRY_ALLOC(c->first);
+    VC_CALL_ALLOC(c->first);
     for (uint32_t v = 0; v < graph->n_values; v++) {
         c->first[v] = (uint32_t)n;
         n += graph->values[v].n_dims;
     }
     c->axis = vc_calloc_array(c->ctx, VC_TAG_MISC, n + 1, sizeof *c->axis);
-    VC_TRY_ALLOC(c->axis);
+    VC_CALL_ALLOC(c->axis);
     c->depends = vc_calloc_array(c->ctx, VC_TAG_MISC, graph->n_values + (size_t)1, sizeof *c->depends);
-    VC_TRY_ALLOC(c->depends);
+    VC_CALL_ALLOC(c->depends);
     c->makes = vc_calloc_array(c->ctx, VC_TAG_MISC, graph->n_params + (size_t)1, sizeof *c->makes);
-    VC_TRY_ALLOC(c->makes);
-    VC_TRY(vc_axes_init(&c->axes, c->ctx, c->arena));
+    VC_CALL_ALLOC(c->makes);
+    VC_CALL(vc_axes_init(&c->axes, c->ctx, c->arena));
     for (uint32_t v = 0; v < graph->n_values && c->axes.status == VC_OK; v++) {
         c->depends[v] = graph->values[v].kind == VC_VALUE_INPUT;
         c->of_file = c->of_file || graph->facts[v].written != VC_WRITTEN_NOT;
@@ -47,9 +46,7 @@ static enum vc_status start(struct vc_couple *c)
             take_atoms(c, v);
         }
     }
-    status = c->axes.status;
-out:
-    return status;
+    return c->axes.status;
 }
 
 static enum vc_status apply_rules(struct vc_couple *c)

@@ -244,8 +244,6 @@ static enum vc_status read_file(struct vc_ctx *ctx, const char *path, char **tex
 
 static enum vc_status read_lines(struct vc_couple_reader *r, char *text)
 {
-    enum vc_status status = VC_OK;
-
     while (text != NULL) {
         char *end = strchr(text, '\n');
 
@@ -256,22 +254,21 @@ static enum vc_status read_lines(struct vc_couple_reader *r, char *text)
         if (vc_couple_take_line(r, text)) {
             bind_line(r);
         }
-        VC_TRY(r->status);
-        VC_TRY(r->said.status);
+        VC_CALL(r->status);
+        VC_CALL(r->said.status);
         text = end;
     }
     if (r->said.n == 0) {
-        VC_TRY(vc_couple_check_claims(r));
+        VC_CALL(vc_couple_check_claims(r));
     }
     if (r->said.n != 0 && r->n_unsaid != 0) {
         vc_text_add(&r->said, "; and %zu more", r->n_unsaid);
     }
-    VC_TRY(r->said.status);
+    VC_CALL(r->said.status);
     if (r->said.n != 0) {
-        status = vc_fail(r->ctx, VC_E_FORMAT, "%s", r->said.data);
+        return vc_fail(r->ctx, VC_E_FORMAT, "%s", r->said.data);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_couplings_read(struct vc_ctx *ctx, const char *path, const struct vc_model *model,

@@ -138,27 +138,24 @@ static enum vc_status blocks_apply(struct vc_ctx *ctx, struct vc_step *step, con
     size_t n_blocks = tile->n_elems / s->block;
     const float *x;
     const float *from;
-    enum vc_status status = VC_OK;
 
     if (k == NULL) {
         return ctx->status;
     }
-    VC_TRY(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
+    VC_CALL(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
     from = x;
-    VC_KERNEL_TRY(k->absmax_rows(x, tile->n_rows, tile->row_len, s->block, bits));
+    VC_KERNEL_CALL(k->absmax_rows(x, tile->n_rows, tile->row_len, s->block, bits));
     if (vc_int8_most(bits, n_blocks) >= VC_F32_INF_BITS && s->options->nonfinite == VC_NONFINITE_ZERO) {
-        VC_TRY(vc_int8_clean_blocks(ctx, k, s->block, tile, x, bits, clean, &out->nonfinite));
-        VC_KERNEL_TRY(k->absmax_rows(clean, tile->n_rows, tile->row_len, s->block, bits));
+        VC_CALL(vc_int8_clean_blocks(ctx, k, s->block, tile, x, bits, clean, &out->nonfinite));
+        VC_KERNEL_CALL(k->absmax_rows(clean, tile->n_rows, tile->row_len, s->block, bits));
         from = clean;
     }
     if (!((double)vc_bits_f32(vc_int8_most(bits, n_blocks)) <= s->policy.specials.limit)) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "a value does not fit"); /* explain says which, and how many */
     }
-    VC_TRY(encode(ctx, k, step, tile, from, out->data));
-    VC_KERNEL_TRY(s->kernels->decode(k, out->data, tile->n_elems, y));
-    VC_TRY(vc_int8_measure_values(ctx, tile, x, y, out->stats));
-out:
-    return status;
+    VC_CALL(encode(ctx, k, step, tile, from, out->data));
+    VC_KERNEL_CALL(s->kernels->decode(k, out->data, tile->n_elems, y));
+    return vc_int8_measure_values(ctx, tile, x, y, out->stats);
 }
 
 static const struct vc_step_ops blocks_ops = {.calibrate = vc_policy_calibrate,

@@ -228,7 +228,6 @@ enum vc_status vc_int8_widen(struct vc_ctx *ctx, const struct vc_step *step, con
                              struct vc_int8_scratch *scratch, const float **x)
 {
     const struct vc_kernels *k = vc_kernels_get(ctx);
-    enum vc_status status = VC_OK;
 
     if (k == NULL) {
         return ctx->status;
@@ -236,20 +235,19 @@ enum vc_status vc_int8_widen(struct vc_ctx *ctx, const struct vc_step *step, con
     *x = scratch->x;
     switch (step->in.dtype) {
     case VC_DTYPE_F16:
-        VC_KERNEL_TRY(k->f16_to_f32(in, tile->n_elems, scratch->x));
+        VC_KERNEL_CALL(k->f16_to_f32(in, tile->n_elems, scratch->x));
         break;
     case VC_DTYPE_BF16:
-        VC_KERNEL_TRY(k->bf16_to_f32(in, tile->n_elems, scratch->x));
+        VC_KERNEL_CALL(k->bf16_to_f32(in, tile->n_elems, scratch->x));
         break;
     case VC_DTYPE_F64:
-        VC_KERNEL_TRY(k->f64_to_f32(in, tile->n_elems, scratch->x));
+        VC_KERNEL_CALL(k->f64_to_f32(in, tile->n_elems, scratch->x));
         break;
     default:
         *x = in;
         break;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_int8_map_tile(const struct vc_int8_state *s, const struct vc_tile *tile, struct vc_int8_tile_map *map)

@@ -33,26 +33,24 @@ static enum vc_status q8_0_apply(struct vc_ctx *ctx, struct vc_step *step, const
     size_t n_blocks = tile->n_elems / BLOCK;
     uint32_t most;
     const float *x;
-    enum vc_status status = VC_OK;
 
     if (k == NULL) {
         return ctx->status;
     }
-    VC_TRY(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
-    VC_KERNEL_TRY(k->q8_0_rows(x, tile->n_rows, tile->row_len, bits, out->data, out->stats));
+    VC_CALL(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
+    VC_KERNEL_CALL(k->q8_0_rows(x, tile->n_rows, tile->row_len, bits, out->data, out->stats));
     most = vc_int8_most(bits, n_blocks);
     if (most >= VC_F32_INF_BITS && s->options->nonfinite == VC_NONFINITE_ZERO) {
-        VC_TRY(vc_int8_clean_blocks(ctx, k, BLOCK, tile, x, bits, clean, &out->nonfinite));
-        VC_KERNEL_TRY(k->q8_0_rows(clean, tile->n_rows, tile->row_len, bits, out->data, out->stats));
-        VC_KERNEL_TRY(k->q8_0_to_f32(out->data, tile->n_elems, clean));
-        VC_TRY(vc_measure_tile(ctx, tile, x, clean, out->stats));
+        VC_CALL(vc_int8_clean_blocks(ctx, k, BLOCK, tile, x, bits, clean, &out->nonfinite));
+        VC_KERNEL_CALL(k->q8_0_rows(clean, tile->n_rows, tile->row_len, bits, out->data, out->stats));
+        VC_KERNEL_CALL(k->q8_0_to_f32(out->data, tile->n_elems, clean));
+        VC_CALL(vc_measure_tile(ctx, tile, x, clean, out->stats));
         most = vc_int8_most(bits, n_blocks);
     }
     if (most >= VC_Q8_0_TOO_LARGE_BITS) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "a value does not fit q8_0"); /* explain says which, and how many */
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static const struct vc_step_ops q8_0_ops = {

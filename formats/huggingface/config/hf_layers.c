@@ -287,8 +287,6 @@ static enum vc_status add_feature(struct vc_ctx *ctx, const struct vc_edit *edit
 enum vc_status vc_hf_layers_feature(struct vc_ctx *ctx, const struct vc_edit *edit, const char *name,
                                     const json_t *value, struct vc_text *out)
 {
-    enum vc_status status = VC_OK;
-
     if (!vc_is_one_of(name, features) || json_is_null(value)) {
         return VC_OK;
     }
@@ -298,12 +296,10 @@ enum vc_status vc_hf_layers_feature(struct vc_ctx *ctx, const struct vc_edit *ed
     vc_text_add(out, "[");
     for (size_t i = 0; i < json_array_size(value); i++) {
         vc_text_add(out, "%s", i == 0 ? "" : ", ");
-        VC_TRY(add_feature(ctx, edit, name, json_array_get(value, i), out));
+        VC_CALL(add_feature(ctx, edit, name, json_array_get(value, i), out));
     }
     vc_text_add(out, "]");
-    status = out->status;
-out:
-    return status;
+    return out->status;
 }
 
 bool vc_hf_layers_are_named(const char *list, const char *text)
