@@ -212,7 +212,7 @@ static inline __attribute__((always_inline)) void encode_x86(enum vc_grid grid, 
         _mm_storel_epi64((__m128i *)(void *)(q + i), _mm_packs_epi16(words, words));
         _mm256_storeu_ps(y + i, _mm256_mul_ps(value, s));
     }
-    vc_group_encode(c, scale, x + i, n - i, q == NULL ? NULL : q + i, y + i);
+    vc_group_encode(c, scale, x + i, n - i, q == NULL ? NULL : q + i, q == NULL ? NULL : y + i);
 }
 
 /* vc_searched_scale, and the codes unless q is NULL. */
