@@ -686,7 +686,7 @@ class Faults(unittest.TestCase):
                 p.send_signal(sig)
                 err = p.communicate(timeout=30)[1].decode()
                 if p.returncode == 0:
-                    self.assertNotEqual(digest(self.out), old)
+                    self.assertNotEqual(digest(self.out), old, (sig, k, err, os.listdir(self.dir), os.listdir(self.tmp)))
                     self.nothing_else()
                     seconds *= 0.8
                     continue
