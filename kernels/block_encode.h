@@ -299,20 +299,22 @@ VC_HD_LARGE void vc_q1_0_make(const float *x, const float *h, float row_mean, ui
 /* 2-bit codes: for each 128 elements 32 bytes, each with the codes of elements l, l + 32, l + 64 and l + 96. */
 VC_HD_LARGE void vc_put_pairs_256(uint8_t *p, const uint8_t *codes)
 {
-    for (uint32_t i = 0; i < 64; i++) {
-        const uint8_t *c = codes + i / 32 * 128 + i % 32;
+    for (uint32_t half = 0; half < 2; half++, p += 32, codes += 128) {
+        for (uint32_t i = 0; i < 32; i++) {
+            const uint8_t *c = codes + i;
 
-        p[i] = (uint8_t)((c[0] & 3u) | (c[32] & 3u) << 2 | (c[64] & 3u) << 4 | (c[96] & 3u) << 6);
+            p[i] = (uint8_t)((c[0] & 3u) | (c[32] & 3u) << 2 | (c[64] & 3u) << 4 | (c[96] & 3u) << 6);
+        }
     }
 }
 
 /* 4-bit codes as vc_nibble_256 reads them. */
 VC_HD_LARGE void vc_put_nibbles_256(uint8_t *p, const uint8_t *codes)
 {
-    for (uint32_t i = 0; i < 128; i++) {
-        const uint8_t *c = codes + i / 32 * 64 + i % 32;
-
-        p[i] = (uint8_t)((c[0] & 15u) | (c[32] & 15u) << 4);
+    for (uint32_t part = 0; part < 4; part++, p += 32, codes += 64) {
+        for (uint32_t i = 0; i < 32; i++) {
+            p[i] = (uint8_t)((codes[i] & 15u) | (codes[i + 32] & 15u) << 4);
+        }
     }
 }
 
@@ -480,12 +482,12 @@ VC_HD void vc_q5_k_put(const struct vc_k_levels *levels, const uint8_t *codes, u
     vc_q4_k_put(levels, codes, b);
     vc_put_nibbles_256(b + 48, codes);
     for (uint32_t i = 0; i < 32; i++) {
-        uint32_t bits = 0;
-
-        for (uint32_t k = 0; k < 8; k++) {
-            bits |= (uint32_t)(codes[32 * k + i] >> 4 & 1) << k;
+        b[16 + i] = 0;
+    }
+    for (uint32_t k = 0; k < 8; k++) {
+        for (uint32_t i = 0; i < 32; i++) {
+            b[16 + i] |= (uint8_t)((codes[32 * k + i] >> 4 & 1) << k);
         }
-        b[16 + i] = (uint8_t)bits;
     }
 }
 
@@ -613,16 +615,16 @@ VC_HD_LARGE void vc_q3_k_make(const float *x, const float *h, float row_mean, ui
 /* low[128] high[64] scales[16] d[2]: see vc_q6_k_value. */
 VC_HD_LARGE void vc_q6_k_put(float d, const int32_t *levels, const uint8_t *codes, uint8_t *b)
 {
-    for (uint32_t i = 0; i < 128; i++) {
-        const uint8_t *c = codes + i / 64 * 128 + i % 64;
+    for (uint32_t half = 0; half < 2; half++, codes += 128) {
+        for (uint32_t i = 0; i < 64; i++) {
+            b[64 * half + i] = (uint8_t)((codes[i] & 15u) | (codes[i + 64] & 15u) << 4);
+        }
+        for (uint32_t i = 0; i < 32; i++) {
+            const uint8_t *c = codes + i;
 
-        b[i] = (uint8_t)((c[0] & 15u) | (c[64] & 15u) << 4);
-    }
-    for (uint32_t i = 0; i < 64; i++) {
-        const uint8_t *c = codes + i / 32 * 128 + i % 32;
-
-        b[128 + i] = (uint8_t)((uint32_t)c[0] >> 4 | (uint32_t)c[32] >> 4 << 2 | (uint32_t)c[64] >> 4 << 4 |
-                               (uint32_t)c[96] >> 4 << 6);
+            b[128 + 32 * half + i] = (uint8_t)((uint32_t)c[0] >> 4 | (uint32_t)c[32] >> 4 << 2 |
+                                               (uint32_t)c[64] >> 4 << 4 | (uint32_t)c[96] >> 4 << 6);
+        }
     }
     for (uint32_t j = 0; j < 16; j++) {
         b[192 + j] = (uint8_t)levels[j];

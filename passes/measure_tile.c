@@ -8,6 +8,25 @@
 #include "core/base/ctx.h"
 #include "kernels/arith.h"
 
+size_t vc_count_zeros(const float *x, size_t n)
+{
+    size_t zeros = 0;
+
+    for (size_t i = 0; i < n;) {
+        size_t end = i + (size_t)vc_min_u64(n - i, VC_CHUNK_ELEMS);
+        uint32_t some = 0; /* as wide as an element, so that vectors count */
+
+        for (; i < end; i++) {
+            uint32_t bits;
+
+            memcpy(&bits, (const char *)x + i * sizeof bits, sizeof bits);
+            some += (bits & VC_F32_ABS_MASK) == 0;
+        }
+        zeros += some;
+    }
+    return zeros;
+}
+
 enum vc_status vc_measure_tile(struct vc_ctx *ctx, const struct vc_tile *tile, const float *x, const float *y,
                                struct vc_tile_stats *stats)
 {
@@ -16,13 +35,7 @@ enum vc_status vc_measure_tile(struct vc_ctx *ctx, const struct vc_tile *tile, c
     size_t first = 0;
 
     stats->max_abs_error = 0.0;
-    stats->zeros_before = 0;
-    for (size_t i = 0; i < tile->n_elems; i++) {
-        uint32_t bits;
-
-        memcpy(&bits, &x[i], sizeof bits); /* the tile may be unaligned */
-        stats->zeros_before += (bits & VC_F32_ABS_MASK) == 0;
-    }
+    stats->zeros_before = vc_count_zeros(x, tile->n_elems);
     while (first < tile->n_elems) { /* chunks end with their row */
         size_t n = (size_t)vc_min_u64(VC_CHUNK_ELEMS, tile->row_len - first % tile->row_len);
         double four[4];

@@ -95,12 +95,16 @@ static inline void lanes_load(const float *from, size_t n, __m256 *to)
 /* Codes of eight parts back into rows of n bytes. */
 static inline void lanes_store_codes(const __m256 *codes, size_t n, uint8_t *to)
 {
-    for (size_t i = 0; i < n; i++) {
-        int32_t c[8];
+    for (size_t i = 0; i < n; i += 4) {
+        __m256i four = _mm256_cvttps_epi32(codes[i]);
+        uint32_t c[8];
 
-        _mm256_storeu_si256((__m256i *)c, _mm256_cvttps_epi32(codes[i]));
+        for (int k = 1; k < 4; k++) {
+            four = _mm256_or_si256(four, _mm256_slli_epi32(_mm256_cvttps_epi32(codes[i + (size_t)k]), 8 * k));
+        }
+        _mm256_storeu_si256((__m256i *)c, four);
         for (size_t k = 0; k < 8; k++) {
-            to[k * n + i] = (uint8_t)c[k];
+            memcpy(to + k * n + i, c + k, 4);
         }
     }
 }
@@ -144,79 +148,152 @@ static inline __m256 lanes_error(__m256 x, __m256 w, __m256 scale, __m256 l, __m
     return _mm256_mul_ps(w, magnitude ? f8_magnitude(d) : _mm256_mul_ps(d, d));
 }
 
-/* vc_search_affine for eight parts. */
-static inline __m256 lanes_search_affine(const struct part_lanes *p, int32_t most, struct vc_affine_tries t,
-                                         __m256 *codes, __m256 *minimum)
+/* vc_search_affine of eight parts: the best so far, and what is tried now. */
+struct affine_search {
+    __m256 low, top, flat; /* the least element, the largest one, and whether a search has nothing to do */
+    __m256 sum_w, sum_x;   /* of weights, and of weights times elements */
+    __m256 best;           /* the error of ... */
+    __m256 scale, least;   /* ... these */
+    __m256 inverse, was;   /* their codes are round(inverse * (x - was)) */
+    __m256 next;           /* the inverse that is tried */
+    __m256 l[PART_MOST];   /* its codes */
+};
+
+/* Sums of weights times codes of a try, and the scale, least element and error that follow from them. */
+struct affine_try {
+    __m256 sum_l, sum_ll, sum_xl, d, scale, least, error;
+};
+
+/* The first scale: from the least to the largest element. */
+static inline void lanes_affine_begin(const struct part_lanes *p, int32_t most, bool magnitude, struct affine_search *s)
+{
+    const __m256 zero = _mm256_setzero_ps();
+
+    s->low = s->top = p->x[0];
+    s->sum_w = p->w[0];
+    s->sum_x = _mm256_mul_ps(p->w[0], p->x[0]);
+    for (size_t i = 1; i < p->n; i++) {
+        s->low = _mm256_min_ps(p->x[i], s->low);
+        s->top = _mm256_max_ps(p->x[i], s->top);
+        s->sum_w = _mm256_add_ps(s->sum_w, p->w[i]);
+        s->sum_x = _mm256_add_ps(s->sum_x, _mm256_mul_ps(p->w[i], p->x[i]));
+    }
+    s->least = s->was = f8_select(f8_above(s->low, zero), zero, s->low);
+    s->flat = _mm256_cmp_ps(s->top, s->least, _CMP_EQ_OQ);
+    s->inverse = _mm256_div_ps(f8_set((float)most), _mm256_sub_ps(s->top, s->least));
+    s->scale = _mm256_div_ps(f8_set(1.0f), s->inverse);
+    s->best = zero;
+    for (size_t i = 0; i < p->n; i++) {
+        __m256 l = f8_code(_mm256_mul_ps(s->inverse, _mm256_sub_ps(p->x[i], s->least)), _mm256_set1_epi32(most));
+
+        s->best = _mm256_add_ps(s->best, lanes_error(p->x[i], p->w[i], s->scale, l, s->least, magnitude));
+    }
+}
+
+/* Is any |inverse * (x - least)| too large to be rounded as f8_nearest does it, or no number? */
+static inline bool lanes_affine_wild(const struct affine_search *s)
+{
+    __m256 up = f8_magnitude(_mm256_sub_ps(s->top, s->least));
+    __m256 down = f8_magnitude(_mm256_sub_ps(s->low, s->least));
+    __m256 farthest = _mm256_mul_ps(f8_magnitude(s->next), _mm256_max_ps(up, down));
+
+    return _mm256_movemask_ps(_mm256_cmp_ps(farthest, f8_set(2097152.0f), _CMP_NLT_UQ)) != 0;
+}
+
+/* The scale and the least element that fit the codes of a try best. */
+static inline void lanes_affine_fit(const struct affine_search *s, struct affine_try *y)
+{
+    const __m256 zero = _mm256_setzero_ps();
+    __m256 positive;
+
+    y->d = _mm256_sub_ps(_mm256_mul_ps(s->sum_w, y->sum_ll), _mm256_mul_ps(y->sum_l, y->sum_l));
+    y->scale = _mm256_sub_ps(_mm256_mul_ps(s->sum_w, y->sum_xl), _mm256_mul_ps(s->sum_x, y->sum_l));
+    y->scale = _mm256_div_ps(y->scale, y->d);
+    y->least = _mm256_sub_ps(_mm256_mul_ps(y->sum_ll, s->sum_x), _mm256_mul_ps(y->sum_l, y->sum_xl));
+    y->least = _mm256_div_ps(y->least, y->d);
+    positive = f8_above(y->least, zero);
+    y->least = f8_select(positive, zero, y->least);
+    y->scale = f8_select(positive, _mm256_div_ps(y->sum_xl, y->sum_ll), y->scale);
+}
+
+/* Takes a try where it has less error than the best so far. */
+static inline void lanes_affine_take(const struct affine_try *y, struct affine_search *s)
+{
+    __m256 won = _mm256_cmp_ps(y->error, s->best, _CMP_LT_OQ);
+
+    won = _mm256_and_ps(won, f8_above(y->d, _mm256_setzero_ps()));
+    s->best = f8_select(won, y->error, s->best);
+    s->scale = f8_select(won, y->scale, s->scale);
+    s->inverse = f8_select(won, s->next, s->inverse);
+    s->was = f8_select(won, s->least, s->was);
+    s->least = f8_select(won, y->least, s->least);
+}
+
+/* The code of an element in a try, and what it adds to the sums. */
+__attribute__((always_inline)) static inline void lanes_affine_add(const struct part_lanes *p, size_t i, float most,
+                                                                   bool wild, struct affine_search *s,
+                                                                   struct affine_try *y)
+{
+    __m256 up = _mm256_mul_ps(s->next, _mm256_sub_ps(p->x[i], s->least));
+    __m256 l = wild ? f8_code(up, _mm256_set1_epi32((int32_t)most)) : f8_nearest(up, f8_set(most));
+    __m256 wl = _mm256_mul_ps(p->w[i], l);
+
+    s->l[i] = l;
+    y->sum_l = _mm256_add_ps(y->sum_l, wl);
+    y->sum_ll = _mm256_add_ps(y->sum_ll, _mm256_mul_ps(wl, l));
+    y->sum_xl = _mm256_add_ps(y->sum_xl, _mm256_mul_ps(wl, p->x[i]));
+}
+
+/* vc_search_affine for two times eight parts, side by side: each sum waits for its last addition, and each try for the
+ * one before it. Codes are left in s[g].l. */
+__attribute__((always_inline)) static inline void lanes_search_affine(const struct part_lanes *p, int32_t most,
+                                                                      struct vc_affine_tries t, bool magnitude,
+                                                                      struct affine_search *s)
 {
     const __m256i most_i = _mm256_set1_epi32(most);
     const __m256 zero = _mm256_setzero_ps();
-    __m256 least = p->x[0];
-    __m256 top = p->x[0];
-    __m256 sum_w = p->w[0];
-    __m256 sum_x = _mm256_mul_ps(p->w[0], p->x[0]);
-    __m256 best = zero;
-    __m256 inverse;
-    __m256 scale;
-    __m256 flat;
+    size_t n = p[0].n;
 
-    for (size_t i = 1; i < p->n; i++) {
-        least = _mm256_min_ps(p->x[i], least);
-        top = _mm256_max_ps(p->x[i], top);
-        sum_w = _mm256_add_ps(sum_w, p->w[i]);
-        sum_x = _mm256_add_ps(sum_x, _mm256_mul_ps(p->w[i], p->x[i]));
-    }
-    least = f8_select(f8_above(least, zero), zero, least);
-    flat = _mm256_cmp_ps(top, least, _CMP_EQ_OQ);
-    inverse = _mm256_div_ps(f8_set((float)most), _mm256_sub_ps(top, least));
-    scale = _mm256_div_ps(f8_set(1.0f), inverse);
-    for (size_t i = 0; i < p->n; i++) {
-        codes[i] = f8_code(_mm256_mul_ps(inverse, _mm256_sub_ps(p->x[i], least)), most_i);
-        best = _mm256_add_ps(best, lanes_error(p->x[i], p->w[i], scale, codes[i], least, t.magnitude));
-        codes[i] = _mm256_andnot_ps(flat, codes[i]);
-    }
+    lanes_affine_begin(&p[0], most, magnitude, &s[0]);
+    lanes_affine_begin(&p[1], most, magnitude, &s[1]);
     for (int32_t k = 0; k <= t.steps; k++) {
-        __m256 sum_l = zero;
-        __m256 sum_ll = zero;
-        __m256 sum_xl = zero;
-        __m256 error = zero;
-        __m256 this_scale;
-        __m256 this_least;
-        __m256 positive;
-        __m256 d;
-        __m256 won;
-        __m256 l[PART_MOST];
+        __m256 steps = f8_set(t.first + t.by * (float)k + (float)most);
+        struct affine_try y0 = {zero, zero, zero, zero, zero, zero, zero};
+        struct affine_try y1 = y0;
 
-        inverse = _mm256_div_ps(f8_set(t.first + t.by * (float)k + (float)most), _mm256_sub_ps(top, least));
-        for (size_t i = 0; i < p->n; i++) {
-            __m256 wl;
-
-            l[i] = f8_code(_mm256_mul_ps(inverse, _mm256_sub_ps(p->x[i], least)), most_i);
-            wl = _mm256_mul_ps(p->w[i], l[i]);
-            sum_l = _mm256_add_ps(sum_l, wl);
-            sum_ll = _mm256_add_ps(sum_ll, _mm256_mul_ps(wl, l[i]));
-            sum_xl = _mm256_add_ps(sum_xl, _mm256_mul_ps(wl, p->x[i]));
-        }
-        d = _mm256_sub_ps(_mm256_mul_ps(sum_w, sum_ll), _mm256_mul_ps(sum_l, sum_l));
-        this_scale = _mm256_div_ps(_mm256_sub_ps(_mm256_mul_ps(sum_w, sum_xl), _mm256_mul_ps(sum_x, sum_l)), d);
-        this_least = _mm256_div_ps(_mm256_sub_ps(_mm256_mul_ps(sum_ll, sum_x), _mm256_mul_ps(sum_l, sum_xl)), d);
-        positive = f8_above(this_least, zero);
-        this_least = f8_select(positive, zero, this_least);
-        this_scale = f8_select(positive, _mm256_div_ps(sum_xl, sum_ll), this_scale);
-        for (size_t i = 0; i < p->n; i++) {
-            error = _mm256_add_ps(error, lanes_error(p->x[i], p->w[i], this_scale, l[i], this_least, t.magnitude));
-        }
-        won = _mm256_andnot_ps(flat, _mm256_and_ps(f8_above(d, zero), _mm256_cmp_ps(error, best, _CMP_LT_OQ)));
-        if (_mm256_movemask_ps(won) != 0) {
-            best = f8_select(won, error, best);
-            scale = f8_select(won, this_scale, scale);
-            least = f8_select(won, this_least, least);
-            for (size_t i = 0; i < p->n; i++) {
-                codes[i] = f8_select(won, l[i], codes[i]);
+        s[0].next = _mm256_andnot_ps(s[0].flat, _mm256_div_ps(steps, _mm256_sub_ps(s[0].top, s[0].least)));
+        s[1].next = _mm256_andnot_ps(s[1].flat, _mm256_div_ps(steps, _mm256_sub_ps(s[1].top, s[1].least)));
+        if (lanes_affine_wild(&s[0]) || lanes_affine_wild(&s[1])) {
+            for (size_t i = 0; i < n; i++) {
+                lanes_affine_add(&p[0], i, (float)most, true, &s[0], &y0);
+                lanes_affine_add(&p[1], i, (float)most, true, &s[1], &y1);
+            }
+        } else {
+            for (size_t i = 0; i < n; i++) {
+                lanes_affine_add(&p[0], i, (float)most, false, &s[0], &y0);
+                lanes_affine_add(&p[1], i, (float)most, false, &s[1], &y1);
             }
         }
+        lanes_affine_fit(&s[0], &y0);
+        lanes_affine_fit(&s[1], &y1);
+        for (size_t i = 0; i < n; i++) {
+            __m256 e0 = lanes_error(p[0].x[i], p[0].w[i], y0.scale, s[0].l[i], y0.least, magnitude);
+            __m256 e1 = lanes_error(p[1].x[i], p[1].w[i], y1.scale, s[1].l[i], y1.least, magnitude);
+
+            y0.error = _mm256_add_ps(y0.error, e0);
+            y1.error = _mm256_add_ps(y1.error, e1);
+        }
+        lanes_affine_take(&y0, &s[0]);
+        lanes_affine_take(&y1, &s[1]);
     }
-    *minimum = _mm256_sub_ps(f8_set(-0.0f), least);
-    return _mm256_andnot_ps(flat, scale);
+    for (size_t g = 0; g < 2; g++) {
+        for (size_t i = 0; i < n; i++) {
+            __m256 l = f8_code(_mm256_mul_ps(s[g].inverse, _mm256_sub_ps(p[g].x[i], s[g].was)), most_i);
+
+            s[g].l[i] = _mm256_andnot_ps(s[g].flat, l);
+        }
+        s[g].scale = _mm256_andnot_ps(s[g].flat, s[g].scale);
+    }
 }
 
 /* vc_k_codes for eight parts: the final codes for the step and minimum as they are stored. */
@@ -238,39 +315,49 @@ static inline __m256 lanes_levels(float d, const uint8_t *levels)
     return _mm256_mul_ps(f8_set(d), _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)levels))));
 }
 
-/* vc_k_search of a block. */
+/* vc_k_search of 16 parts: two blocks of 8, or one. */
 static void lanes_k_search(const float *x, const float *h, struct vc_k_kind kind, struct vc_k_levels *levels,
                            uint8_t *codes)
 {
     const struct vc_affine_tries with_statistics = {-0.9f, 0.05f, 36, false};
-    float mean = h != NULL ? kind.mean * vc_sum_squares(x, 256) / 256.0f : 0.0f;
-    struct vc_k_parts parts;
+    const struct vc_affine_tries tries = h != NULL ? with_statistics : kind.tries;
+    struct vc_k_parts parts[2];
     struct part_lanes p[2];
-    __m256 found[2][PART_MOST];
+    struct affine_search s[2];
     size_t n = 256 / kind.n_parts;
-    float d;
-    float dmin;
 
-    for (size_t g = 0; g < kind.n_parts / 8; g++) {
-        __m256 minimum;
+    for (size_t g = 0; g < 2; g++) {
+        struct vc_k_parts *to = &parts[8 * g / kind.n_parts];
+        const float *block = x + 8 * g / kind.n_parts * 256;
+        float mean = h != NULL ? kind.mean * vc_sum_squares(block, 256) / 256.0f : 0.0f;
         __m256 sum_w;
 
         p[g].n = n;
         lanes_load(x + 8 * n * g, n, p[g].x);
         lanes_weigh(&p[g], h != NULL ? h + 8 * n * g : NULL, mean, kind.n_parts == 8, &sum_w);
-        _mm256_storeu_ps(parts.weight + 8 * g, sum_w);
-        _mm256_storeu_ps(
-            parts.scale + 8 * g,
-            lanes_search_affine(&p[g], kind.most, h != NULL ? with_statistics : kind.tries, found[g], &minimum));
-        _mm256_storeu_ps(parts.minimum + 8 * g, minimum);
+        _mm256_storeu_ps(to->weight + 8 * g % kind.n_parts, sum_w);
     }
-    vc_k_levels_find(&parts, kind.n_parts, kind.most_level, h != NULL, levels);
-    d = vc_f16_to_f32(vc_f32_to_f16(levels->d));
-    dmin = vc_f16_to_f32(vc_f32_to_f16(levels->dmin));
-    for (size_t g = 0; g < kind.n_parts / 8; g++) {
-        lanes_k_codes(&p[g], kind.most, lanes_levels(d, levels->scale + 8 * g),
-                      lanes_levels(dmin, levels->minimum + 8 * g), found[g]);
-        lanes_store_codes(found[g], n, codes + 8 * n * g);
+    if (tries.magnitude) {
+        lanes_search_affine(p, kind.most, tries, true, s);
+    } else {
+        lanes_search_affine(p, kind.most, tries, false, s);
+    }
+    for (size_t g = 0; g < 2; g++) {
+        struct vc_k_parts *to = &parts[8 * g / kind.n_parts];
+
+        _mm256_storeu_ps(to->scale + 8 * g % kind.n_parts, s[g].scale);
+        _mm256_storeu_ps(to->minimum + 8 * g % kind.n_parts, _mm256_sub_ps(f8_set(-0.0f), s[g].least));
+    }
+    for (size_t b = 0; b < 16 / kind.n_parts; b++) {
+        vc_k_levels_find(&parts[b], kind.n_parts, kind.most_level, h != NULL, &levels[b]);
+    }
+    for (size_t g = 0; g < 2; g++) {
+        const struct vc_k_levels *of = &levels[8 * g / kind.n_parts];
+        size_t j = 8 * g % kind.n_parts;
+
+        lanes_k_codes(&p[g], kind.most, lanes_levels(vc_as_half(of->d), of->scale + j),
+                      lanes_levels(vc_as_half(of->dmin), of->minimum + j), s[g].l);
+        lanes_store_codes(s[g].l, n, codes + 8 * n * g);
     }
 }
 
@@ -490,46 +577,55 @@ static double k_error(const float *x, const float *h, uint32_t n_parts, const st
     return sum;
 }
 
-/* A block of one kind: levels and codes of the reference encoder, or of the search where that has no more error. */
-static void lanes_k_block(const float *x, const float *h, struct vc_k_kind kind, bool best, struct vc_k_levels *levels,
-                          uint8_t *codes)
+/* 16 parts of one kind, a block or two: levels and codes of the reference encoder, or of the search where that has no
+ * more error. */
+static void lanes_k_blocks(const float *x, const float *h, struct vc_k_kind kind, bool best, struct vc_k_levels *levels,
+                           uint8_t *codes)
 {
-    struct vc_k_levels other;
-    uint8_t other_codes[256];
+    lanes_k_search(x, h, kind, levels, codes);
+    for (size_t b = 0; best && b < 16 / kind.n_parts; b++, x += 256, codes += 256, levels++) {
+        const float *h_b = h != NULL ? h + 256 * b : NULL;
+        struct vc_k_levels other;
+        uint8_t other_codes[256];
 
-    if (!best) {
-        lanes_k_search(x, h, kind, levels, codes);
-        return;
-    }
-    lanes_k_best(x, h, kind.n_parts, kind.most, kind.most_level, levels, codes);
-    lanes_k_search(x, h, kind, &other, other_codes);
-    if (k_error(x, h, kind.n_parts, &other, other_codes) < k_error(x, h, kind.n_parts, levels, codes)) {
-        *levels = other;
-        memcpy(codes, other_codes, sizeof other_codes);
+        lanes_k_best(x, h_b, kind.n_parts, kind.most, kind.most_level, &other, other_codes);
+        if (!(k_error(x, h_b, kind.n_parts, levels, codes) < k_error(x, h_b, kind.n_parts, &other, other_codes))) {
+            *levels = other;
+            memcpy(codes, other_codes, sizeof other_codes);
+        }
     }
 }
 
-/* The kernel of a type. Blocks are copied, for x and the importance may be unaligned. */
-#define K_BLOCKS(type, bytes)                                                                                    \
-    int VC_VARIANT(type##_blocks)(const float *x, size_t n_rows, size_t row_len, const struct vc_block_how *how, \
-                                  uint8_t *blocks)                                                               \
-    {                                                                                                            \
-        const struct vc_k_kind kind = VC_K_KIND_##type;                                                          \
-                                                                                                                 \
-        for (size_t i = 0; i < n_rows * row_len; i += 256, blocks += (bytes)) {                                  \
-            struct vc_k_levels levels;                                                                           \
-            uint8_t codes[256];                                                                                  \
-            float values[256];                                                                                   \
-            float h[256];                                                                                        \
-                                                                                                                 \
-            memcpy(values, (const char *)x + i * sizeof *x, sizeof values);                                      \
-            if (how->importance != NULL) {                                                                       \
-                memcpy(h, (const char *)how->importance + i % row_len * sizeof *h, sizeof h);                    \
-            }                                                                                                    \
-            lanes_k_block(values, how->importance != NULL ? h : NULL, kind, how->best, &levels, codes);          \
-            vc_##type##_put(&levels, codes, blocks);                                                             \
-        }                                                                                                        \
-        return 0;                                                                                                \
+/* The kernel of a type. Blocks are copied, for x and the importance may be unaligned; the last one is computed twice
+ * where it has no second one beside it. */
+#define K_BLOCKS(type, bytes)                                                                                       \
+    int VC_VARIANT(type##_blocks)(const float *x, size_t n_rows, size_t row_len, const struct vc_block_how *how,    \
+                                  uint8_t *blocks)                                                                  \
+    {                                                                                                               \
+        const struct vc_k_kind kind = VC_K_KIND_##type;                                                             \
+        const size_t at_once = 16 / kind.n_parts;                                                                   \
+        const size_t n_blocks = n_rows * row_len / 256;                                                             \
+                                                                                                                    \
+        for (size_t i = 0; i < n_blocks; i += at_once) {                                                            \
+            struct vc_k_levels levels[2];                                                                           \
+            uint8_t codes[512];                                                                                     \
+            float values[512];                                                                                      \
+            float h[512];                                                                                           \
+                                                                                                                    \
+            for (size_t b = 0; b < at_once; b++) {                                                                  \
+                size_t at = (i + b < n_blocks ? i + b : i) * 256;                                                   \
+                                                                                                                    \
+                memcpy(values + 256 * b, (const char *)x + at * sizeof *x, 256 * sizeof *x);                        \
+                if (how->importance != NULL) {                                                                      \
+                    memcpy(h + 256 * b, (const char *)how->importance + at % row_len * sizeof *h, 256 * sizeof *h); \
+                }                                                                                                   \
+            }                                                                                                       \
+            lanes_k_blocks(values, how->importance != NULL ? h : NULL, kind, how->best, levels, codes);             \
+            for (size_t b = 0; b < at_once && i + b < n_blocks; b++) {                                              \
+                vc_##type##_put(&levels[b], codes + 256 * b, blocks + (i + b) * (bytes));                           \
+            }                                                                                                       \
+        }                                                                                                           \
+        return 0;                                                                                                   \
     }
 
 K_BLOCKS(q2_k, VC_Q2_K_BYTES)

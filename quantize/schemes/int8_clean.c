@@ -66,10 +66,7 @@ enum vc_status vc_int8_measure_values(struct vc_ctx *ctx, const struct vc_tile *
                                       struct vc_tile_stats *stats)
 {
     stats->clipped = 0;
-    stats->zeros_after = 0;
-    for (size_t i = 0; i < tile->n_elems; i++) {
-        stats->zeros_after += y[i] == 0.0f;
-    }
+    stats->zeros_after = vc_count_zeros(y, tile->n_elems);
     return vc_measure_tile(ctx, tile, x, y, stats);
 }
 
