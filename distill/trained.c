@@ -208,9 +208,7 @@ static enum vc_status add_step(struct vc_ctx *ctx, struct vc_item *item, const s
     struct trained *state = vc_arena_alloc(ctx, item->set->arena, sizeof *state);
     struct vc_step *step = state != NULL ? vc_item_add_step(ctx, item, &trained_step_ops) : NULL;
 
-    if (step == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(step);
     *state = (struct trained){weight, f64, dry_plan};
     step->state = state;
     step->action = VC_ACTION_TRAINED;

@@ -544,9 +544,7 @@ static enum vc_status open_in_folder(struct vc_ctx *ctx, struct vc_infolder *fol
     char *path = vc_strdup(ctx, VC_TAG_NAMES, vc_infolder_gguf(folder));
 
     vc_infolder_close(ctx, folder);
-    if (path == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(path);
     vc_free(ctx, model->path);
     model->path = path;
     return open_file(ctx, options, model);

@@ -66,9 +66,7 @@ static enum vc_status copy(struct vc_ctx *ctx, const void *from, size_t n, size_
 {
     void *to = vc_alloc_array(ctx, VC_TAG_MISC, n + 1, size);
 
-    if (to == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(to);
     if (n != 0) {
         memcpy(to, from, n * size);
     }
@@ -82,9 +80,7 @@ static enum vc_status size_input(struct again *a, uint32_t v)
     struct vc_graph_value *value = &a->graph.values[v];
     struct vc_dim *shape = vc_arena_alloc(a->graph.ctx, &a->graph.arena, (value->n_dims + 1) * sizeof *shape);
 
-    if (shape == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(shape);
     for (unsigned k = 0; k < value->n_dims; k++) {
         shape[k] = vc_dim_number(vc_dim_value(&a->of->dims, value->shape[k]));
         a->graph.facts[v].unknown |= shape[k].size < 0;

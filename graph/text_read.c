@@ -13,9 +13,7 @@ static enum vc_status read_all(struct vc_ctx *ctx, FILE *file, size_t most, char
     for (size_t capacity = FIRST;; capacity = capacity < most / 4 ? 4 * capacity : most + 1) {
         char *more = vc_alloc(ctx, VC_TAG_MISC, capacity + 1);
 
-        if (more == NULL) {
-            return VC_E_NOMEM;
-        }
+        VC_CALL_ALLOC(more);
         if (*n != 0) {
             memcpy(more, *text, *n);
         }

@@ -56,9 +56,7 @@ static enum vc_status make_room(struct graph_files *f, const struct vc_graph_arr
         shape[0] = f->n_rows;
     }
     data = vc_alloc(f->ctx, VC_TAG_TILES, (size_t)vc_dtype_bytes(array->dtype, n) + 1);
-    if (data == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(data);
     *tensor = (struct vc_memory_tensor){
         .name = array->name, .dtype = array->dtype, .n_dims = array->n_dims, .shape = shape, .data = data};
     f->n_taken++;

@@ -58,9 +58,7 @@ static enum vc_status make_floats(const struct reading *f, struct vc_graph_array
     const void *from = array->data;
     size_t n = (size_t)array->n_elems;
 
-    if (to == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(to);
     for (size_t i = 0; i < n; i++) {
         switch (array->dtype) {
         case VC_DTYPE_I8:
@@ -134,9 +132,7 @@ static enum vc_status cut_rows(struct reading *f, const struct vc_graph_value *i
     }
     if (f->from->n_rows != 0 && array->shape[0] > f->from->n_rows) {
         shape = vc_arena_alloc(f->ctx, &f->to->arena, array->n_dims * sizeof *shape);
-        if (shape == NULL) {
-            return VC_E_NOMEM;
-        }
+        VC_CALL_ALLOC(shape);
         memcpy(shape, array->shape, array->n_dims * sizeof *shape);
         shape[0] = f->from->n_rows;
         array->n_elems = array->n_elems / array->shape[0] * shape[0];
@@ -222,9 +218,7 @@ enum vc_status vc_graph_inputs_rows(struct vc_ctx *ctx, struct vc_graph_inputs *
         uint64_t one = all->n_elems / all->shape[0];
         uint64_t *shape = vc_arena_alloc(ctx, &inputs->arena, all->n_dims * sizeof *shape);
 
-        if (shape == NULL) {
-            return VC_E_NOMEM;
-        }
+        VC_CALL_ALLOC(shape);
         memcpy(shape, all->shape, all->n_dims * sizeof *shape);
         shape[0] = n;
         rows[k] = *all;

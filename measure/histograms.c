@@ -320,9 +320,7 @@ static enum vc_status make(struct vc_ctx *ctx, const struct vc_model *before, co
     enum vc_status status;
 
     *out = NULL;
-    if (owned == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(owned);
     owned->ctx = ctx;
     owned->histograms.histograms = owned->list;
     status = make_all(&l, wanted, n, owned);

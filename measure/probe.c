@@ -19,9 +19,7 @@ static enum vc_status begin_curve(struct vc_ctx *ctx, struct vc_probe *p, const 
 {
     struct vc_curve *c = vc_calloc_array(ctx, VC_TAG_SCRATCH, 1, sizeof *c);
 
-    if (c == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(c);
     p->curve = c;
     c->dtype = desc->dtype;
     c->n_points = p->n_percents;
@@ -131,9 +129,7 @@ static enum vc_status plan_candidates(struct vc_ctx *ctx, struct vc_probe *p, st
     r->add = add_candidate;
     r->user = p;
     r->results = vc_arena_alloc(ctx, item->set->arena, p->candidates->n * sizeof *r->results);
-    if (r->results == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(r->results);
     for (size_t i = 0; i < p->candidates->n; i++) {
         if (p->candidates->candidates[i].reason(&p->candidates->candidates[i], item) == NULL) {
             r->results[r->n++] =

@@ -126,10 +126,7 @@ static enum vc_status make(struct maker *m, size_t most, struct vc_memory_timeli
     }
     owned->ctx = e->ctx;
     owned->points = vc_alloc_array(e->ctx, VC_TAG_REPORT, most, sizeof *owned->points);
-    if (owned->points == NULL) {
-        status = VC_E_NOMEM;
-        goto out;
-    }
+    VC_TRY_ALLOC(owned->points);
     fill_steps(m);
     add_beside(m);
     choose_points(m, most, owned);

@@ -180,9 +180,7 @@ static enum vc_status weigh_steps(struct chooser *c, const struct vc_timeline *t
     uint64_t now = 0;
     uint32_t k = c->n - 1;
 
-    if (change == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(change);
     for (size_t b = 0; b < t->n; b++) {
         change[vc_min_u64(t->buffers[b].first, t->n_steps)] += t->buffers[b].size_bytes;
         change[vc_min_u64(t->buffers[b].last + 1, t->n_steps + 1)] -= t->buffers[b].size_bytes; /* modulo 2^64 */

@@ -165,9 +165,7 @@ static enum vc_status sort(struct vc_ctx *ctx, const struct vc_timeline *t, bool
     uint64_t n_steps = t->n_steps + 1;
     uint32_t *begin = vc_calloc_array(ctx, VC_TAG_MISC, n_steps + 1, sizeof *begin);
 
-    if (begin == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(begin);
     for (size_t k = 0; k < t->n; k++) {
         begin[1 + vc_min_u64(last ? t->buffers[k].last : t->buffers[k].first, t->n_steps)]++;
     }
@@ -187,9 +185,7 @@ static enum vc_status find_gradient_steps(struct requests *r)
     const struct vc_estimate *e = r->e;
     uint64_t *of_value = vc_calloc_array(e->ctx, VC_TAG_MISC, e->storages.n_values, sizeof *of_value);
 
-    if (of_value == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(of_value);
     for (uint64_t step = e->timeline.n_steps; step-- > e->timeline.loss_step + 1;) {
         uint32_t n = e->timeline.node_of[step];
         const struct vc_graph_node *node = n != VC_NO_NODE ? vc_graph_node(e->graph, n) : NULL;
@@ -286,10 +282,7 @@ enum vc_status vc_estimate_reserved(struct vc_estimate *e)
 
     VC_TRY(make_requests(&r));
     after = vc_alloc_array(e->ctx, VC_TAG_MISC, r.n, sizeof *after);
-    if (after == NULL) {
-        status = VC_E_NOMEM;
-        goto out;
-    }
+    VC_TRY_ALLOC(after);
     VC_TRY(vc_allocator_trace(e->ctx, r.list, r.n, &total, after, NULL));
     for (enum vc_moment m = 0; m < VC_MOMENTS; m++) {
         e->out->reserved[m] = (struct vc_memory_part){r.marks[m] == 0 ? 0 : after[r.marks[m] - 1], VC_KNOWN_MODELLED};

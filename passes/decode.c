@@ -72,9 +72,7 @@ static enum vc_status add_conversion(struct vc_ctx *ctx, struct vc_item *item, e
 {
     struct vc_step *step = vc_item_add_step(ctx, item, &convert_ops);
 
-    if (step == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(step);
     step->action = VC_ACTION_DEQUANTIZED;
     step->scheme = vc_dtype_name(target);
     step->out.dtype = target;

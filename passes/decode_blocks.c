@@ -100,9 +100,7 @@ static enum vc_status blocks_add(struct vc_ctx *ctx, struct vc_item *item, const
     struct vc_step *step;
 
     (void)overflow; /* no step of a block times a code is beyond f32 */
-    if (s == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(s);
     s->decoder = decoder;
     s->finite_values = finite_values;
     s->policy = (struct vc_policy){.room = VC_DTYPE_F32};

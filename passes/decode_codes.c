@@ -466,9 +466,7 @@ static enum vc_status codes_add(struct vc_ctx *ctx, struct vc_item *item, const 
     struct codes_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
     struct vc_step *step;
 
-    if (s == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(s);
     s->finite_scales = finite_scales;
     s->policy = (struct vc_policy){.overflow = overflow, .room = VC_DTYPE_F32};
     if (vc_policy_add_step(ctx, item, &codes_ops, &s->policy, &step) != VC_OK) {

@@ -80,15 +80,11 @@ enum vc_status vc_rules_copy(struct vc_ctx *ctx, struct vc_arena *arena, const s
 {
     struct vc_rule *copy = vc_arena_alloc(ctx, arena, n * sizeof *copy);
 
-    if (copy == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(copy);
     for (size_t i = 0; i < n; i++) {
         copy[i].include = rules[i].include;
         copy[i].glob = vc_arena_printf(ctx, arena, "%s", rules[i].glob);
-        if (copy[i].glob == NULL) {
-            return VC_E_NOMEM;
-        }
+        VC_CALL_ALLOC(copy[i].glob);
     }
     *out = copy;
     return VC_OK;
@@ -130,9 +126,7 @@ enum vc_status vc_rules_unmatched(struct vc_ctx *ctx, struct vc_arena *arena, co
         if (!matches_any(rules[i].glob, model)) {
             list = list == NULL ? vc_arena_printf(ctx, arena, "no tensor matches '%s'", rules[i].glob)
                                 : vc_arena_printf(ctx, arena, "%s, '%s'", list, rules[i].glob);
-            if (list == NULL) {
-                return VC_E_NOMEM;
-            }
+            VC_CALL_ALLOC(list);
         }
     }
     *note = list;
@@ -150,9 +144,7 @@ enum vc_status vc_find_beside(struct vc_ctx *ctx, const struct vc_model *model, 
         return VC_OK;
     }
     text = vc_alloc(ctx, VC_TAG_NAMES, n - strlen(end) + strlen(other) + 1);
-    if (text == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(text);
     memcpy(text, name, n - strlen(end));
     memcpy(text + n - strlen(end), other, strlen(other) + 1);
     *found = vc_model_find(model, text);

@@ -106,9 +106,7 @@ static enum vc_status add_piece(struct vc_ctx *ctx, struct vc_bands *bands, uint
         }
     }
     (void)pthread_mutex_unlock(&bands->mutex);
-    if (band == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(band);
     if (complete) {
         status = fn(ctx, user, band->first, band->values, band->n);
         vc_free(ctx, band);

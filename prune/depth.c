@@ -302,9 +302,7 @@ static enum vc_status edit_count(struct vc_ctx *ctx, struct vc_plan *plan, const
     uint64_t *numbers = vc_arena_alloc(ctx, plan->arena, (size_t)n_gone * sizeof *numbers);
     size_t n = 0;
 
-    if (numbers == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(numbers);
     for (uint64_t i = 0; i < list->n_layers; i++) {
         if (gone[i]) {
             numbers[n++] = i;

@@ -138,9 +138,7 @@ static enum vc_status refuse_several(struct vc_ctx *ctx, const struct vc_layer_l
         if (named < NAMED_LISTS) {
             text = vc_arena_printf(ctx, arena, "%s%s%.*s", text, named == 0 ? "" : ", ", (int)t->n_list, t->name);
         }
-        if (text == NULL) {
-            return VC_E_NOMEM;
-        }
+        VC_CALL_ALLOC(text);
     }
     return vc_fail(ctx, VC_E_UNSUPPORTED, "has %zu lists of layers: %s%s; %s says which", named, text,
                    named > NAMED_LISTS ? ", ..." : "", vc_option(ctx, "layers"));

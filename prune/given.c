@@ -50,9 +50,7 @@ enum vc_status vc_given_find(struct vc_ctx *ctx, const struct vc_model *masks, c
     const struct vc_desc *desc = item->desc;
     const struct vc_tensor *t;
 
-    if (long_name == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(long_name);
     *mask = vc_model_find(masks, long_name);
     if (*mask == VC_NO_TENSOR) {
         *mask = vc_model_find(masks, name);
@@ -92,9 +90,7 @@ enum vc_status vc_given_check(struct vc_ctx *ctx, const struct vc_model *masks, 
         of = vc_model_find(model, t->name);
         if (of == VC_NO_TENSOR && stem != 0) {
             name = vc_strdup(ctx, VC_TAG_NAMES, t->name);
-            if (name == NULL) {
-                return VC_E_NOMEM;
-            }
+            VC_CALL_ALLOC(name);
             name[stem] = '\0';
             of = vc_model_find(model, name);
             vc_free(ctx, name);

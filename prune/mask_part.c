@@ -10,14 +10,10 @@ enum vc_status vc_mask_part_add(struct vc_ctx *ctx, struct vc_item *item, struct
 {
     uint64_t *shape = vc_arena_alloc(ctx, item->set->arena, sizeof *shape);
 
-    if (shape == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(shape);
     part->room = (size_t)n_tiles + 2;
     part->open = vc_alloc_array(ctx, VC_TAG_MISC, part->room, sizeof *part->open);
-    if (part->open == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(part->open);
     (void)pthread_mutex_init(&part->mutex, NULL);
     part->made = true;
     *shape = vc_ceil_div_u64(step->in.n_elems, 8);

@@ -20,9 +20,7 @@ enum vc_status vc_prune_candidates(struct vc_ctx *ctx, struct vc_arena *arena, s
 {
     struct vc_prune_options *options = vc_arena_alloc(ctx, arena, sizeof *options);
 
-    if (options == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(options);
     if (list->n == VC_MAX_CANDIDATES) {
         return vc_fail(ctx, VC_E_INTERNAL, "more than %d candidates", VC_MAX_CANDIDATES);
     }

@@ -37,9 +37,7 @@ static enum vc_status sort_shared(struct vc_ctx *ctx, struct vc_prune *p, const 
 {
     struct named *list = vc_alloc_array(ctx, VC_TAG_MISC, p->n_shared, sizeof *list);
 
-    if (list == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(list);
     for (size_t i = 0; i < p->n_shared; i++) {
         list[i] = (struct named){plan->model->tensors[p->shared[i]].name, p->shared[i]};
     }

@@ -239,9 +239,7 @@ enum vc_status vc_prune_describe(struct vc_ctx *ctx, struct vc_prune *p)
     };
 
     for (size_t i = 0; i < sizeof entries / sizeof entries[0] - !scored; i++) {
-        if (entries[i].value == NULL) {
-            return VC_E_NOMEM;
-        }
+        VC_CALL_ALLOC(entries[i].value);
         p->recipe[p->pass.n_recipe++] = entries[i];
     }
     p->pass.recipe = p->recipe;

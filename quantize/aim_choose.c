@@ -284,9 +284,7 @@ static int by_price(const void *a, const void *b)
 static enum vc_status list_edges(struct choosing *c)
 {
     c->edges = vc_calloc_array(c->ctx, VC_TAG_MISC, c->n_points, sizeof *c->edges);
-    if (c->edges == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(c->edges);
     for (size_t i = 0; i < c->n; i++) {
         const struct tensor *t = &c->tensors[i];
         const struct vc_aim_point *points = c->points + t->first;
@@ -602,9 +600,7 @@ static enum vc_status describe(struct choosing *c, struct vc_arena *arena, const
     if (kept != 0 && text != NULL) {
         text = vc_arena_printf(c->ctx, arena, "%s%sas they are %zu", text, text[0] == '\0' ? "" : ", ", kept);
     }
-    if (text == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(text);
     if (c->n == 0) {
         text = "no tensor that it could be chosen for";
     }

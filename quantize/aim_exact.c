@@ -90,9 +90,7 @@ static enum vc_status extend(struct search *s, size_t i, bool *too_many)
         return VC_OK;
     }
     to->states = vc_alloc_array(s->ctx, VC_TAG_MISC, from->n * t->n + 1, sizeof *to->states);
-    if (to->states == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(to->states);
     for (size_t k = 0; k < from->n; k++) {
         for (size_t p = 0; p < t->n; p++) {
             uint64_t bytes = from->states[k].bytes + t->points[p].bytes;

@@ -174,9 +174,7 @@ static enum vc_status add_survey(struct vc_ctx *ctx, struct vc_item *item)
     struct vc_step *probe = item->chain->steps[item->chain->n_steps - 1];
     struct vc_step *survey = vc_item_add_step(ctx, item, &survey_ops);
 
-    if (survey == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(survey);
     survey->state = probe->state;
     survey->scheme = "survey";
     survey->scan = true;
@@ -200,9 +198,7 @@ enum vc_status vc_aim_probe_add(struct vc_ctx *ctx, struct vc_item *item, const 
     struct probe *p = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *p);
     struct vc_step *step;
 
-    if (p == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(p);
     p->runs.results = vc_arena_alloc(ctx, item->set->arena, aim->n_candidates * sizeof *p->runs.results);
     if (p->runs.results == NULL) {
         vc_free(ctx, p);

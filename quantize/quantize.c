@@ -713,14 +713,10 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
         row_or_aim =
             vc_arena_printf(ctx, &q->arena, "%s %s%s%s", row->flag, q->mixture->name,
                             o->encoder == VC_ENCODER_LLAMA ? " --encoder llama" : "", o->pure ? " --pure" : "");
-        if (row_or_aim == NULL) {
-            return VC_E_NOMEM;
-        }
+        VC_CALL_ALLOC(row_or_aim);
     }
     q->few = vc_arena_printf(ctx, &q->arena, "fewer than %llu elements", (unsigned long long)o->min_elems);
-    if (q->few == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(q->few);
     q->short_command = vc_arena_printf(ctx, &q->arena, "quantize %s%s", row_or_aim, rest);
     q->full_command = !row->codes || q->aim.set || q->mixture != NULL
                           ? q->short_command
@@ -729,9 +725,7 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
                                             is_static(q) ? " --activations static" : "", smooth);
     q->pass.command = q->full_command;
     for (size_t i = 0; i < q->pass.n_recipe; i++) {
-        if (q->recipe[i].value == NULL) {
-            return VC_E_NOMEM;
-        }
+        VC_CALL_ALLOC(q->recipe[i].value);
     }
     q->pass.recipe = q->recipe;
     return q->full_command != NULL && q->short_command != NULL ? VC_OK : VC_E_NOMEM;

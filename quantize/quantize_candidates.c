@@ -44,9 +44,7 @@ static enum vc_status add_candidate(struct vc_ctx *ctx, struct vc_arena *arena, 
     struct scheme_candidate *own = vc_arena_alloc(ctx, arena, sizeof *own);
     struct vc_candidate candidate = {.slow = row->statistics, .self = own, .reason = reason, .add = add_alone};
 
-    if (own == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(own);
     own->row = row;
     vc_quantize_defaults(&own->options);
     own->options.target = row->target;
@@ -56,9 +54,7 @@ static enum vc_status add_candidate(struct vc_ctx *ctx, struct vc_arena *arena, 
         own->options.granularity_given = true;
     }
     candidate.name = vc_scheme_candidate_name(ctx, arena, row, &own->options);
-    if (candidate.name == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(candidate.name);
     if (list->n == VC_MAX_CANDIDATES) {
         return vc_fail(ctx, VC_E_INTERNAL, "more than %d candidates", VC_MAX_CANDIDATES);
     }
@@ -86,9 +82,7 @@ enum vc_status vc_quantize_candidate_of(struct vc_ctx *ctx, struct vc_arena *are
     const struct vc_quant *quant = desc->quant;
     struct scheme_candidate *own = vc_arena_alloc(ctx, arena, sizeof *own);
 
-    if (own == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(own);
     own->row = vc_scheme_of_codes(desc);
     if (own->row == NULL) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "no scheme makes codes of the type %s", vc_dtype_name(desc->dtype));

@@ -43,9 +43,7 @@ enum vc_status vc_array_reserve(struct vc_ctx *ctx, enum vc_tag tag, void *array
         return VC_OK;
     }
     larger = vc_alloc_array(ctx, tag, room, item_bytes);
-    if (larger == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(larger);
     vc_free(ctx, replace(array, larger, capacity, room, item_bytes));
     return VC_OK;
 }
@@ -62,9 +60,7 @@ enum vc_status vc_arena_reserve(struct vc_ctx *ctx, struct vc_arena *arena, void
         return vc_fail(ctx, VC_E_NOMEM, "%zu items of %zu bytes do not fit an address space", room, item_bytes);
     }
     larger = vc_arena_alloc(ctx, arena, room * item_bytes);
-    if (larger == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(larger);
     (void)replace(array, larger, capacity, room, item_bytes);
     return VC_OK;
 }

@@ -23,9 +23,7 @@ static enum vc_status shared_create(struct vc_shared **out)
 {
     struct vc_shared *shared = calloc(1, sizeof *shared);
 
-    if (shared == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(shared);
     shared->pool = vc_pool_create();
     if (shared->pool == NULL) {
         free(shared);
@@ -50,9 +48,7 @@ enum vc_status vc_ctx_create(struct vc_ctx **out)
     const char *mask = getenv("VC_CPU_MASK");
 
     *out = NULL;
-    if (ctx == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(ctx);
     if (shared_create(&ctx->shared) != VC_OK) {
         free(ctx);
         return VC_E_NOMEM;

@@ -57,9 +57,7 @@ static enum vc_status find_peak(struct vc_ctx *ctx, const struct piece *pieces, 
     struct edge *edges = vc_alloc_array(ctx, VC_TAG_MISC, n, 2 * sizeof *edges);
     uint64_t live = 0;
 
-    if (edges == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(edges);
     for (size_t i = 0; i < n; i++) {
         edges[2 * i] = (struct edge){pieces[i].first, pieces[i].bytes, false};
         edges[2 * i + 1] = (struct edge){pieces[i].last + 1, pieces[i].bytes, true};

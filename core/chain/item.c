@@ -13,9 +13,7 @@ static enum vc_status list_parts(struct vc_ctx *ctx, const struct vc_item_set *s
     const struct vc_quant *quant = desc->quant;
     struct vc_part_desc *parts = vc_arena_alloc(ctx, set->arena, quant->n_parts * sizeof *parts);
 
-    if (parts == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(parts);
     for (unsigned i = 0; i < quant->n_parts; i++) {
         const struct vc_tensor *t = &set->model->tensors[quant->parts[i].tensor];
 
@@ -90,9 +88,7 @@ enum vc_status vc_item_own_chain(struct vc_ctx *ctx, struct vc_item *item)
         return VC_OK;
     }
     chain = vc_arena_alloc(ctx, item->set->arena, sizeof *chain);
-    if (chain == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(chain);
     *chain = (struct vc_chain){.total_step = SIZE_MAX};
     item->chain = chain;
     return VC_OK;
@@ -149,9 +145,7 @@ enum vc_status vc_step_add_part(struct vc_ctx *ctx, struct vc_item *item, struct
     struct vc_part_desc *parts = copy_parts(ctx, item, &step->out);
     uint64_t n_elems = 1;
 
-    if (parts == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(parts);
     for (unsigned d = 0; d < n_dims; d++) {
         if (!vc_mul_u64(n_elems, shape[d], &n_elems)) {
             return vc_fail(ctx, VC_E_UNSUPPORTED, "a part of it has too many elements");
@@ -177,9 +171,7 @@ enum vc_status vc_step_drop_coding(struct vc_ctx *ctx, struct vc_item *item, str
     struct vc_part_desc *parts = copy_parts(ctx, item, &step->out);
     size_t n = 0;
 
-    if (parts == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(parts);
     for (size_t i = 0; i < step->out.n_parts; i++) {
         if (parts[i].role == VC_PART_MASK) {
             parts[n++] = parts[i];
@@ -223,9 +215,7 @@ enum vc_status vc_item_keep_as(struct vc_ctx *ctx, struct vc_item *item, const c
     if (said == NULL || strcmp(said, reason) != 0) {
         said = vc_arena_copy(ctx, item->set->arena, reason, strlen(reason));
     }
-    if (said == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(said);
     if (pass != NULL) {
         pass->said = said;
     }

@@ -76,9 +76,7 @@ static enum vc_status join_dropped(struct vc_ctx *ctx, struct vc_plan *plan, con
     size_t n = 0;
 
     *out = joined;
-    if (joined == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(joined);
     for (uint64_t layer = 0; n < first->n_dropped + second->n_dropped && layer < first->before; layer++) {
         if (holds(first->dropped, first->n_dropped, layer)) {
             joined[n++] = layer;

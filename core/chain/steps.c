@@ -108,9 +108,7 @@ enum vc_status vc_buffers_alloc(struct vc_ctx *ctx, const struct vc_buffer_sizes
     char *p = vc_alloc(ctx, VC_TAG_TILES, vc_buffer_sizes_total(sizes));
 
     *buffers = (struct vc_buffers){.block = p};
-    if (p == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(p);
     buffers->in = carve(&p, sizes->in);
     buffers->out[0] = carve(&p, sizes->out);
     buffers->out[1] = carve(&p, sizes->out);

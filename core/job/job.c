@@ -22,9 +22,7 @@ enum vc_status vc_job_make(struct vc_ctx *ctx, const struct vc_model *model, con
     vc_clear_error(ctx);
     job = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *job);
     *out = job;
-    if (job == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(job);
     job->ctx = ctx;
     job->model = model;
     job->writers = writers;

@@ -13,9 +13,7 @@ enum vc_status vc_job_list_gates(struct vc_ctx *ctx, struct vc_job *job)
     struct vc_report_gate *gates = vc_arena_alloc(ctx, &job->arena, MAX_GATES * sizeof *gates);
     size_t n = 0;
 
-    if (gates == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(gates);
     if (options->max_bytes != 0) {
         gates[n++] = (struct vc_report_gate){"max_bytes", (double)options->max_bytes, (double)NAN, false, false};
     }
@@ -48,9 +46,7 @@ static void judge(struct vc_job *job, const char *id, double value, bool passed)
 
 static enum vc_status miss(struct vc_ctx *ctx, struct vc_job *job, const char *sentence)
 {
-    if (sentence == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(sentence);
     job->report.gate_missed = sentence;
     return vc_fail(ctx, VC_E_GATE, "%s", sentence);
 }

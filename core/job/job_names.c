@@ -103,9 +103,7 @@ enum vc_status vc_job_report_layers(struct vc_ctx *ctx, struct vc_job *job)
         return VC_OK;
     }
     layers = vc_arena_alloc(ctx, &job->arena, sizeof *layers);
-    if (layers == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(layers);
     *layers = (struct vc_report_layers){edit->list != NULL ? edit->list : "", edit->before, edit->after,
                                         edit->n_dropped, edit->dropped};
     job->report.layers = layers;

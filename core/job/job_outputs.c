@@ -277,9 +277,7 @@ static enum vc_status refuse_layout(struct vc_ctx *ctx, struct vc_job *job, cons
     const char *scheme = vc_scheme_name(job->plan.items[refused->items[0]].desc->quant->scheme);
     const char *others = name_others(ctx, job, refused, false);
 
-    if (others == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(others);
     if (job->sink->dialect == NULL) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "%s: %s weights lie differently in the formats of these outputs; write them by runs of their "

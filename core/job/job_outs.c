@@ -28,9 +28,7 @@ static enum vc_status name_part(struct vc_ctx *ctx, struct vc_job *job, const st
     size_t clash;
 
     *out = name;
-    if (name == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(name);
     clash = vc_model_find(job->plan.model, name);
     if (!part->apart && clash != VC_NO_TENSOR && !job->plan.items[clash].merged && !job->plan.items[clash].dropped) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: its %s would be named %s, which the file has already", tensor->name,
@@ -53,9 +51,7 @@ static enum vc_status out_quant(struct vc_ctx *ctx, struct vc_job *job, const st
         return VC_OK;
     }
     quant = vc_arena_alloc(ctx, &job->arena, sizeof *quant);
-    if (quant == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(quant);
     *quant = *source;
     if (root->chain->n_steps == 0) {
         for (size_t k = 0; k < quant->n_parts; k++) {

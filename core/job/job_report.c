@@ -104,9 +104,7 @@ static enum vc_status list_steps(struct vc_ctx *ctx, struct vc_job *job, const s
 {
     struct vc_report_step *steps = vc_arena_alloc(ctx, &job->arena, item->chain->n_steps * sizeof *steps);
 
-    if (steps == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(steps);
     for (size_t k = 0; k < item->chain->n_steps; k++) {
         const struct vc_step *step = item->chain->steps[k];
 
@@ -131,9 +129,7 @@ static enum vc_status list_parts(struct vc_ctx *ctx, struct vc_job *job, const s
     const struct vc_desc *desc = item->desc;
     struct vc_report_part *parts = vc_arena_alloc(ctx, &job->arena, (desc->n_parts + 1) * sizeof *parts);
 
-    if (parts == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(parts);
     for (size_t k = 0; k < desc->n_parts; k++) {
         const struct vc_part_desc *part = &desc->parts[k];
 

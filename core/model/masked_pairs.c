@@ -51,9 +51,7 @@ static enum vc_status find_mask(struct vc_ctx *ctx, struct vc_model *model, size
         return VC_OK;
     }
     *name = vc_arena_printf(ctx, &model->arena, "%.*s_mask", (int)n, t->name);
-    if (*name == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(*name);
     *mask = vc_model_find(model, *name);
     (*name)[n] = '\0';
     if (*mask != VC_NO_TENSOR && (!fit(t, &model->tensors[*mask]) || is_shared(model, index) ||

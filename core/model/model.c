@@ -70,9 +70,7 @@ enum vc_status vc_model_add_fact(struct vc_ctx *ctx, struct vc_model *model, con
     n = vsnprintf(NULL, 0, format, args);
     va_end(args);
     value = vc_alloc(ctx, VC_TAG_NAMES, n < 0 ? 1 : (size_t)n + 1);
-    if (value == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(value);
     value[0] = '\0';
     va_start(args, format);
     (void)vsnprintf(value, n < 0 ? 1 : (size_t)n + 1, format, args);

@@ -18,9 +18,7 @@ static enum vc_status copy(struct vc_ctx *ctx, struct vc_arena *arena, const voi
 {
     void *own = vc_arena_alloc(ctx, arena, (n + room + 1) * size);
 
-    if (own == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(own);
     if (n != 0) {
         memcpy(own, list, n * size);
     }

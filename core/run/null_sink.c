@@ -52,9 +52,7 @@ enum vc_status vc_null_sink_create(struct vc_ctx *ctx, struct vc_sink **out)
     struct vc_sink *sink = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *sink);
 
     *out = sink;
-    if (sink == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(sink);
     *sink = (struct vc_sink){.ops = &null_ops, .format = ""};
     return VC_OK;
 }

@@ -50,9 +50,7 @@ static enum vc_status make_model(struct vc_ctx *ctx, struct tee_parts *parts, co
     size_t n = source->n_tensors;
     struct vc_memory_tensor *tensors = vc_arena_alloc(ctx, &parts->arena, (n + 1) * sizeof *tensors);
 
-    if (tensors == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(tensors);
     for (size_t i = 0; i < n; i++) {
         tensors[i] = (struct vc_memory_tensor){.name = source->tensors[i].name, .dtype = dtype};
     }

@@ -103,9 +103,7 @@ enum vc_status vc_live_create(struct vc_ctx *ctx, struct vc_run_state *rs, size_
     struct vc_item *item = &rs->exec->items[index];
     struct vc_live *live = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *live);
 
-    if (live == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(live);
     live->item = index;
     live->target = target_steps(rs, item);
     live->copy = is_copy(rs, item);

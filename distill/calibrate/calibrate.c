@@ -236,9 +236,7 @@ static enum vc_status need_range(struct calibration *c, uint32_t value)
 
     if (range == NULL) {
         range = vc_alloc_array(c->ctx, VC_TAG_MISC, 1, sizeof *range);
-        if (range == NULL) {
-            return VC_E_NOMEM;
-        }
+        VC_CALL_ALLOC(range);
         vc_value_range_begin(range, value);
         c->ranges[c->n_ranges++] = range;
     }
@@ -353,9 +351,7 @@ static enum vc_status copy_elements(struct vc_ctx *ctx, const struct vc_run_valu
     size_t n_bytes = (size_t)from->n * sizeof(float);
 
     *to = vc_alloc(ctx, VC_TAG_TILES, n_bytes + 1);
-    if (*to == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(*to);
     memcpy(*to, from->data, n_bytes);
     return VC_OK;
 }
@@ -549,9 +545,7 @@ static enum vc_status add_array(struct calibration *c, const char *name, const c
     uint64_t *shape = vc_arena_alloc(c->ctx, &c->arena, 2 * sizeof *shape);
     struct vc_memory_tensor *array = &c->arrays[c->n_arrays++];
 
-    if (shape == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(shape);
     if (data == NULL) {
         data = *made = vc_arena_alloc(c->ctx, &c->arena, (size_t)size * sizeof(double));
     }

@@ -290,9 +290,7 @@ static enum vc_status read_list(struct vc_rows *rows, const char *option, const 
         count += *c == ',';
     }
     *out = vc_arena_alloc(rows->ctx, &rows->arena, count * sizeof **out);
-    if (*out == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(*out);
     for (*n = 0; *n < count; (*n)++) {
         char *end = NULL;
         double x = strtod(at, &end);

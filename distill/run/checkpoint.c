@@ -79,9 +79,7 @@ static enum vc_status list_weight(struct vc_trainer *t, struct list *list, size_
         return VC_OK;
     }
     name = vc_arena_printf(t->ctx, &list->arena, "weight.%s", item->name);
-    if (name == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(name);
     add(list, name, t->student.f64 ? VC_DTYPE_F64 : VC_DTYPE_F32, vc_learner_master(&t->student, k), item->n);
     list->items[list->n - 1].n_dims = item->n_dims;
     list->items[list->n - 1].shape = item->shape;
@@ -89,17 +87,13 @@ static enum vc_status list_weight(struct vc_trainer *t, struct list *list, size_
         const char *block = t->student.net.weights->data_block;
 
         name = vc_arena_printf(t->ctx, &list->arena, "best.%s", item->name);
-        if (name == NULL) {
-            return VC_E_NOMEM;
-        }
+        VC_CALL_ALLOC(name);
         add(list, name, t->student.f64 ? VC_DTYPE_F64 : VC_DTYPE_F32,
             (const char *)t->evals.best + ((const char *)item->data - block), item->n);
     }
     if (t->student.optimizer.states[k].keep != NULL) {
         name = vc_arena_printf(t->ctx, &list->arena, "keep.%s", item->name);
-        if (name == NULL) {
-            return VC_E_NOMEM;
-        }
+        VC_CALL_ALLOC(name);
         add(list, name, VC_DTYPE_U8, t->student.optimizer.states[k].keep, item->n);
     }
     return VC_OK;

@@ -129,9 +129,7 @@ static enum vc_status distill_report(struct vc_ctx *ctx, struct vc_pass *pass, c
         return VC_OK;
     }
     list = vc_arena_alloc(ctx, plan->arena, (report->n_distillations + 1) * sizeof *list);
-    if (list == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(list);
     if (report->n_distillations != 0) {
         memcpy(list, report->distillations, report->n_distillations * sizeof *list);
     }

@@ -38,9 +38,7 @@ enum vc_status vc_trainer_room_for_evals(struct vc_trainer *t, uint64_t n)
     }
     t->evals.room = 2 * n + 64;
     more = vc_arena_alloc(t->ctx, t->texts, (size_t)t->evals.room * sizeof *more);
-    if (more == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(more);
     if (r->n_evals != 0) {
         memcpy(more, r->evals, (size_t)r->n_evals * sizeof *more);
     }

@@ -278,9 +278,7 @@ static enum vc_status lay_out(struct answers *a)
     for (size_t k = 0; k < view->n; k++) {
         const char *name = vc_arena_printf(a->t.ctx, &a->arena, VC_TEACHER_DATA "%s", view->inputs[k].name);
 
-        if (name == NULL) {
-            return VC_E_NOMEM;
-        }
+        VC_CALL_ALLOC(name);
         add_array(a, name, VC_DTYPE_U8, 1, &a->digits, a->inputs[k]);
     }
     return VC_OK;

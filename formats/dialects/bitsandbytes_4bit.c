@@ -74,9 +74,7 @@ static enum vc_status lay_map(struct vc_laying *l)
 {
     unsigned char *bytes = vc_arena_alloc(l->ctx, l->arena, 16 * sizeof(float));
 
-    if (bytes == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(bytes);
     memset(bytes, 0, 16 * sizeof(float));
     if (l->codes->quant->scheme == VC_SCHEME_NF4) {
         put(bytes, 0, -1.0f);

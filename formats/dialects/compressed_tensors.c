@@ -206,9 +206,7 @@ static enum vc_status lay_shape(struct vc_laying *l)
 {
     unsigned char *values = vc_arena_alloc(l->ctx, l->arena, 16);
 
-    if (values == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(values);
     vc_put_le64(values, l->codes->shape[0]);
     vc_put_le64(values + 8, l->codes->shape[1]);
     return vc_dialect_lay(
@@ -234,9 +232,7 @@ static enum vc_status lay_input_scale(struct vc_laying *l)
     unsigned char *value = vc_arena_alloc(l->ctx, l->arena, 4);
     uint32_t bits;
 
-    if (value == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(value);
     memcpy(&bits, &l->codes->quant->input_scale, sizeof bits);
     vc_put_le32(value, bits);
     return vc_dialect_lay(l, "input_scale",

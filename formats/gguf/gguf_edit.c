@@ -441,9 +441,7 @@ static enum vc_status edit_integers(struct vc_ctx *ctx, const struct vc_edit *ed
     int64_t *numbers = vc_arena_alloc(ctx, arena, (pair->n + 1) * sizeof *numbers);
     size_t n_kept = 0;
 
-    if (numbers == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(numbers);
     for (size_t i = 0; i < pair->n; i++) {
         numbers[n_kept] = pair->integers[i];
         for (size_t e = 0; e < n; e++) {

@@ -215,9 +215,7 @@ static enum vc_status store_entry(struct vc_ctx *ctx, const struct entry *entry,
     char *name = to->names;
     const uint64_t *shape = vc_shapes_keep(ctx, &to->self->arena, &to->shapes, entry->shape, entry->n_dims);
 
-    if (shape == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(shape);
     memcpy(name, entry->name, entry->name_bytes + 1);
     to->names += entry->name_bytes + 1;
     model->n_tensors++;

@@ -420,9 +420,7 @@ static enum vc_status find_scales(const struct planning *p, size_t blocks, struc
     size_t n = strlen(t->name) - strlen("blocks");
     char *name = vc_arena_printf(p->ctx, p->plan->arena, "%.*sscales", (int)n, t->name);
 
-    if (name == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(name);
     if (to->row_elems % 32 != 0) {
         return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: blocks of 32 do not divide rows of %" PRIu64, t->name,
                        to->row_elems);

@@ -84,9 +84,7 @@ static enum vc_status fill_gaps(struct vocab *v)
             continue;
         }
         text = vc_arena_printf(v->ctx, v->arena, "[PAD%zu]", i);
-        if (text == NULL) {
-            return VC_E_NOMEM;
-        }
+        VC_CALL_ALLOC(text);
         *t = (struct vocab_token){.text = text, .n = strlen(text), .type = VOCAB_UNUSED, .score = UNUSED_SCORE};
     }
     return VC_OK;

@@ -67,9 +67,7 @@ static enum vc_status add(struct vocab *v, json_int_t id, const char *text, bool
     }
     if (v->has_scores && !control) {
         text = with_spaces(v, text);
-        if (text == NULL) {
-            return VC_E_NOMEM;
-        }
+        VC_CALL_ALLOC(text);
     }
     *t = (struct vocab_token){.text = text,
                               .n = strlen(text),

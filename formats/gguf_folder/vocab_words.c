@@ -96,9 +96,7 @@ enum vc_status vc_vocab_mark_words(struct vocab *v)
             continue;
         }
         marked = vc_arena_printf(v->ctx, v->arena, "\xe2\x96\x81%s", t->text);
-        if (marked == NULL) {
-            return VC_E_NOMEM;
-        }
+        VC_CALL_ALLOC(marked);
         t->text = marked;
         t->n += 3;
     }
@@ -125,9 +123,7 @@ static enum vc_status take_charsmap(struct vocab *v, const char *text)
     unsigned n_bits = 0;
     size_t n = 0;
 
-    if (bytes == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(bytes);
     for (; *text != '\0' && *text != '='; text++) {
         int value = base64_value(*text);
 

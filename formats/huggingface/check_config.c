@@ -78,9 +78,7 @@ static enum vc_status glob_of(struct check *c, const char *regex, const char **o
     size_t n = 0;
 
     *out = NULL;
-    if (glob == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(glob);
     for (regex += regex[0] == '^'; *regex != '\0'; regex++) {
         if (regex[0] == '$' && regex[1] == '\0') {
             anchored = true;

@@ -147,9 +147,7 @@ static enum vc_status find_modules(struct vc_ctx *ctx, struct vc_infolder *folde
     const char *path = vc_arena_printf(ctx, &folder->arena, "%s/modules.json", folder->path);
     struct stat st;
 
-    if (path == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(path);
     folder->has_modules = stat(path, &st) == 0 && S_ISREG(st.st_mode);
     return VC_OK;
 }
@@ -442,9 +440,7 @@ static enum vc_status open_made(struct vc_ctx *ctx, const struct vc_carried *car
 {
     unsigned char *bytes = vc_alloc(ctx, VC_TAG_IO, (size_t)carried->size_bytes);
 
-    if (bytes == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(bytes);
     memcpy(bytes, carried->made, (size_t)carried->size_bytes);
     return vc_infile_of_bytes(ctx, bytes, carried->size_bytes, carried->name, out);
 }
@@ -475,9 +471,7 @@ enum vc_status vc_infolder_open(struct vc_ctx *ctx, struct vc_infolder *folder, 
     const char *path = vc_arena_printf(ctx, &folder->arena, "%s/%s", folder->path, name);
 
     *out = NULL;
-    if (path == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(path);
     if (folder->index != NULL) {
         return vc_infile_open_other(ctx, path, folder->index, out);
     }

@@ -242,9 +242,7 @@ enum vc_status vc_infile_of_reader(struct vc_ctx *ctx, const struct vc_reader *r
         return vc_fail(ctx, VC_E_FORMAT, "is empty (0 bytes)");
     }
     *out = vc_alloc(ctx, VC_TAG_MISC, sizeof **out);
-    if (*out == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(*out);
     **out = (struct vc_infile){.fd = -1, .size_bytes = reader->size_bytes, .path = path, .reader = *reader};
     return VC_OK;
 }

@@ -138,9 +138,7 @@ enum vc_status vc_outfile_create_at(struct vc_ctx *ctx, int folder, const char *
                                     struct vc_outfile **out)
 {
     *out = make_file(ctx, shown);
-    if (*out == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(*out);
     (*out)->folder = folder;
     (*out)->output = output;
     (*out)->folder_borrowed = true;
@@ -155,9 +153,7 @@ enum vc_status vc_outfile_create(struct vc_ctx *ctx, const char *path, bool forc
     enum vc_status status = VC_OK;
 
     *out = NULL;
-    if (file == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(file);
     file->force = force;
     file->to_stdout = strcmp(path, "-") == 0;
     file->input = input;
@@ -176,9 +172,7 @@ enum vc_status vc_outfile_open(struct vc_ctx *ctx, const struct vc_write_options
         return vc_outfile_create(ctx, options->path, options->force, input, out);
     }
     *out = make_file(ctx, options->path);
-    if (*out == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(*out);
     (*out)->writer = *options->writer;
     return VC_OK;
 }

@@ -38,9 +38,7 @@ static enum vc_status follow_link(struct vc_ctx *ctx, const struct vc_outfile *f
     }
     n_folder = n > 0 && link[0] == '/' ? 0 : n_folder;
     next = vc_alloc(ctx, VC_TAG_NAMES, n_folder + (size_t)n + 1);
-    if (next == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(next);
     memcpy(next, *path, n_folder);
     memcpy(next + n_folder, link, (size_t)n);
     next[n_folder + (size_t)n] = '\0';

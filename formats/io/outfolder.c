@@ -183,9 +183,7 @@ static enum vc_status share_place(struct vc_ctx *ctx, struct vc_outfolder *folde
     }
     if (place == NULL) {
         place = vc_alloc(ctx, VC_TAG_IO, sizeof *place);
-        if (place == NULL) {
-            return VC_E_NOMEM;
-        }
+        VC_CALL_ALLOC(place);
         *place = (struct vc_outfolder_place){
             .fd = file->folder, .device = st.st_dev, .inode = st.st_ino, .hidden = {-1, -1}, .next = folder->places};
         folder->places = place;

@@ -418,9 +418,7 @@ enum vc_status vc_npz_sink_init(struct vc_ctx *ctx, const struct vc_model *model
         return vc_fail(ctx, VC_E_UNSUPPORTED, "this build has no ISA-L to deflate with; use zlib");
     }
     self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self);
-    if (self == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(self);
     self->source = model->format == &vc_format_npz ? model->self : NULL;
     self->file = file;
     self->deflate = options->deflate;

@@ -120,9 +120,7 @@ static enum vc_status open_model_folder(struct onnx_reader *r)
                        strcmp(r->path, "-") == 0 ? "standard input" : r->path);
     }
     name = folder_path(r);
-    if (name == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(name);
     r->folder = open(name, FOLDER_FLAGS);
     return r->folder >= 0 ? VC_OK : vc_fail_errno(r->ctx, errno, "cannot open the folder of the model");
 }

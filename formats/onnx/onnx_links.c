@@ -36,9 +36,7 @@ static enum vc_status shape_scale(struct vc_ctx *ctx, struct onnx *self, const s
                                                                    : t->n_dims; /* a matrix has blocks */
     uint64_t *shape = vc_arena_alloc(ctx, &self->arena, n_dims * sizeof *shape);
 
-    if (shape == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(shape);
     for (unsigned d = 0; d < n_dims; d++) {
         shape[d] = quant->granularity == VC_GRANULARITY_CHANNEL && d == quant->axis ? t->shape[d] : 1;
     }

@@ -172,9 +172,7 @@ static enum vc_status onnx_stream_open(struct vc_ctx *ctx, const struct vc_model
     struct vc_source_stream *stream = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *stream);
 
     *out = NULL;
-    if (stream == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(stream);
     *stream = (struct vc_source_stream){.model = model, .tensor = tensor, .form = form};
     if (form == VC_FORM_VALUES &&
         (tensor_of(model, tensor)->view.bits != 0

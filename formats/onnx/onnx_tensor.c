@@ -243,9 +243,7 @@ static enum vc_status measure(struct onnx_reader *r, struct seen *s)
     }
     t->n_bytes = empty ? 0 : t->n_bytes;
     dims = vc_arena_alloc(r->ctx, &r->self->arena, t->n_dims * sizeof *dims);
-    if (dims == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(dims);
     memcpy(dims, s->dims, t->n_dims * sizeof *dims);
     t->dims = dims;
     return VC_OK;

@@ -59,9 +59,7 @@ static enum vc_status name_data(struct vc_ctx *ctx, struct onnx_sink *self)
     const char *path = self->path != NULL ? self->path : self->model->path;
     char *location = vc_arena_printf(ctx, &self->arena, "%s%s", vc_base_name(path), ONNX_DATA_SUFFIX);
 
-    if (location == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(location);
     self->location = location;
     return VC_OK;
 }
@@ -107,9 +105,7 @@ static enum vc_status make_note(struct vc_ctx *ctx, struct onnx_sink *self, cons
                                 "per channel from opset 13 on, and is not there before 10%s%s",
                                 self->source->opset, data[0] != '\0' ? "; " : "", data);
     }
-    if (*note == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(*note);
     *note = (*note)[0] != '\0' ? *note : NULL;
     return VC_OK;
 }

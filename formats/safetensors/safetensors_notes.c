@@ -116,9 +116,7 @@ static enum vc_status agree(struct vc_ctx *ctx, const struct safetensors_shard *
 {
     *n_refs = list_notes(shards, n, NULL);
     *out = vc_alloc_array(ctx, VC_TAG_NAMES, *n_refs, sizeof **out);
-    if (*out == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(*out);
     *n_refs = list_notes(shards, n, *out);
     if (n > 1 && *n_refs != 0) {
         qsort(*out, *n_refs, sizeof **out, by_key);

@@ -141,9 +141,7 @@ static enum vc_status add_as_is(struct making *m, size_t index, const struct vc_
     record->name = named && copy ? name_of_copy(m, out, renamed)
                    : named       ? out->name
                                  : vc_plain_codes_name(m->ctx, &m->to->arena, out->name, vc_out_scheme(out));
-    if (record->name == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(record->name);
     m->any_new_name = m->any_new_name || !named || !copy || renamed;
     return copy ? VC_OK : check_type(m, out->dtype, out->name);
 }

@@ -175,9 +175,7 @@ enum vc_status vc_inflate_open(struct vc_ctx *ctx, vc_inflate_fill_fn *fill, voi
     enum vc_status status;
 
     *out = NULL;
-    if (self == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(self);
     self->fill = fill;
     self->user = user;
     status = library_open(ctx, self);

@@ -130,9 +130,7 @@ static enum vc_status begin_sizing(struct vc_ctx *ctx, const struct vc_couplings
 {
     *s = (struct sizing){.sizes = couplings->sizes, .kept = kept};
     s->after = vc_alloc_array(ctx, VC_TAG_MISC, s->sizes->axes.n, sizeof *s->after);
-    if (s->after == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(s->after);
     for (uint32_t k = 0; k < s->sizes->axes.n; k++) {
         s->after[k] = UNVISITED;
     }

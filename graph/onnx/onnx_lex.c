@@ -119,9 +119,7 @@ enum vc_status vc_onnx_take_string(struct vc_onnx_text *t, const char **string, 
         return vc_onnx_fail_at(t, "'\"' at the end of a string");
     }
     to = vc_arena_alloc(t->ctx, t->arena, (size_t)(t->at - from) + 1);
-    if (to == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(to);
     *string = to;
     while (from < t->at) {
         from += *from == '\\';

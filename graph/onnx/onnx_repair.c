@@ -33,9 +33,7 @@ static enum vc_status read_tensor(struct vc_ctx *ctx, const struct vc_model *mod
     enum vc_status status;
 
     *values = t->n_elems <= SIZE_MAX ? vc_alloc_array(ctx, VC_TAG_TILES, (size_t)t->n_elems, sizeof **values) : NULL;
-    if (*values == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(*values);
     status = vc_tensor_read_f32(ctx, model, index, *values, (size_t)t->n_elems);
     if (status != VC_OK) {
         vc_free(ctx, *values);

@@ -49,9 +49,7 @@ enum vc_status vc_devices_list(struct vc_ctx *ctx, struct vc_devices **out)
     int i;
 
     *out = NULL;
-    if (list == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(list);
     list->ctx = ctx;
     list->devices.runtime = "";
     list->devices.reason = list->reason;

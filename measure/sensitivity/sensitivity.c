@@ -181,9 +181,7 @@ static enum vc_status fill_row(struct vc_ctx *ctx, struct measuring *m, const st
     struct vc_sensitivity_error *errors =
         vc_arena_alloc(ctx, &m->owned->arena, m->owned->result.n_candidates * sizeof *errors);
 
-    if (errors == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(errors);
     for (size_t i = 0; i < N_PERCENTS; i++) {
         errors[i] = figures(p->sum_x2, p->sum_e2[i], bytes);
     }

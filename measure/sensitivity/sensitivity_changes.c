@@ -51,9 +51,7 @@ enum vc_status vc_change_prune(struct vc_ctx *ctx, float *values, size_t n, uint
         return VC_OK;
     }
     counts = vc_alloc_array(ctx, VC_TAG_SCRATCH, N_BINS, sizeof *counts);
-    if (counts == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(counts);
     upper = find_bin(values, n, false, 0, k, counts, &below);
     threshold = upper << 16 | find_bin(values, n, true, upper, k - below, counts, &below_lower);
     equal = k - below - below_lower;

@@ -15,9 +15,7 @@ enum vc_status vc_verify_take(struct vc_ctx *ctx, enum vc_status status, char **
         return status;
     }
     *sentence = vc_strdup(ctx, VC_TAG_REPORT, ctx->message);
-    if (*sentence == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(*sentence);
     vc_clear_error(ctx);
     return VC_OK;
 }
@@ -59,9 +57,7 @@ static enum vc_status sort_findings(struct vc_ctx *ctx, struct verify *v)
     struct vc_finding *list = vc_alloc_array(ctx, VC_TAG_REPORT, v->findings.n, sizeof *list);
     size_t n = 0;
 
-    if (list == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(list);
     for (int severity = VC_SEVERITY_ERROR; severity <= VC_SEVERITY_WARNING; severity++) {
         for (size_t i = 0; i < v->findings.n; i++) {
             if ((int)v->findings.list[i].severity == severity) {
@@ -80,9 +76,7 @@ static enum vc_status make_rows(struct vc_ctx *ctx, struct verify *v)
     size_t n = v->model->n_tensors;
 
     v->rows = vc_calloc_array(ctx, VC_TAG_REPORT, n, sizeof *v->rows);
-    if (v->rows == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(v->rows);
     for (size_t i = 0; i < n; i++) {
         const struct vc_tensor *t = &v->model->tensors[i];
 
@@ -184,9 +178,7 @@ static enum vc_status verify(struct vc_ctx *ctx, const char *path, const struct 
     enum vc_status status = VC_OK;
 
     *out = NULL;
-    if (v == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(v);
     v->ctx = ctx;
     v->result.worst = VC_NO_TENSOR;
     VC_TRY(vc_options_read(ctx, &verify_kind, options, &v->options));

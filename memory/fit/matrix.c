@@ -52,9 +52,7 @@ static enum vc_status choose_gpus(struct owned *o, const struct vc_gpus *gpus, c
                                   size_t n_asked)
 {
     o->gpus = vc_alloc_array(o->ctx, VC_TAG_REPORT, N_COMMON + n_asked, sizeof *o->gpus);
-    if (o->gpus == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(o->gpus);
     for (size_t i = 0; i < n_asked; i++) {
         if (asked[i].gpu != NULL) {
             add_gpu(o, asked[i].gpu);
@@ -81,9 +79,7 @@ static enum vc_status decide(struct owned *o, const struct way *ways, const stru
     size_t n = o->matrix.n_columns;
 
     o->fits = vc_alloc_array(o->ctx, VC_TAG_REPORT, o->matrix.n_rows * n + 1, sizeof *o->fits);
-    if (o->fits == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(o->fits);
     for (size_t r = 0; r < o->matrix.n_rows; r++) {
         for (size_t c = 0; c < n; c++) {
             VC_CALL(vc_fit_decide(o->ctx, &ways[c].report, &ways[c].memory, vc_gpu_visible_bytes(o->gpus[r], NULL),
@@ -133,9 +129,7 @@ enum vc_status vc_fit_matrix_make(struct vc_ctx *ctx, const struct vc_graph *gra
     enum vc_status status = VC_OK;
 
     *out = NULL;
-    if (o == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(o);
     o->ctx = ctx;
     vc_fit_defaults(&own);
     own = options != NULL ? *options : own;
@@ -170,9 +164,7 @@ enum vc_status vc_fit_matrix_of_bytes(struct vc_ctx *ctx, const struct vc_fit_co
     enum vc_status status = VC_OK;
 
     *out = NULL;
-    if (o == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(o);
     o->ctx = ctx;
     vc_clear_error(ctx);
     memset(ways, 0, sizeof ways);

@@ -174,16 +174,12 @@ static enum vc_status take_aliases(struct vc_gpus *gpus, const char *text, struc
         n += *c == ';';
     }
     list = vc_arena_alloc(gpus->ctx, &gpus->arena, n * sizeof *list);
-    if (list == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(list);
     gpu->aliases = list;
     while (*text != '\0') {
         n = strcspn(text, ";");
         list[gpu->n_aliases] = vc_arena_copy(gpus->ctx, &gpus->arena, text, n);
-        if (list[gpu->n_aliases] == NULL) {
-            return VC_E_NOMEM;
-        }
+        VC_CALL_ALLOC(list[gpu->n_aliases]);
         gpu->n_aliases += n > 0;
         text += n + (text[n] == ';');
     }
@@ -234,9 +230,7 @@ static enum vc_status take_texts(struct vc_gpus *gpus, char *const *fields, stru
         const char *text = fields[columns[k]];
 
         *texts[k] = vc_arena_copy(gpus->ctx, &gpus->arena, text, strlen(text));
-        if (*texts[k] == NULL) {
-            return VC_E_NOMEM;
-        }
+        VC_CALL_ALLOC(*texts[k]);
     }
     return *gpu->name == '\0' ? vc_fail(gpus->ctx, VC_E_FORMAT, "has no name") : VC_OK;
 }

@@ -265,9 +265,7 @@ enum vc_status vc_divide_tensors(struct vc_storages *s)
         return VC_OK;
     }
     d.may = vc_calloc_array(s->ctx, VC_TAG_MISC, s->n_values, sizeof *d.may);
-    if (d.may == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(d.may);
     look_back(&d);
     if (d.vocabulary != VC_NO_VALUE) {
         s->shard[d.vocabulary] = d.tp;

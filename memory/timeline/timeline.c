@@ -400,9 +400,7 @@ enum vc_status vc_timeline_most(struct vc_ctx *ctx, const struct vc_timeline *t,
     uint64_t *change = vc_calloc_array(ctx, VC_TAG_MISC, t->n_steps + 2, sizeof *change);
     uint64_t now = 0;
 
-    if (change == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(change);
     for (size_t k = 0; k < t->n; k++) {
         uint64_t bytes = t->buffers[k].size_bytes;
 

@@ -190,9 +190,7 @@ enum vc_status vc_keys_narrow_together(struct vc_ctx *ctx, struct vc_keys *const
     size_t bin;
     bool whole;
 
-    if (totals == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(totals);
     bin = find_bin(keys, n, *k, totals, &before);
     whole = *k == 0 || bin == VC_KEY_BINS || before + totals[bin] == *k;
     ties = *k - before;

@@ -21,9 +21,7 @@ enum vc_status vc_calibration_array(struct vc_ctx *ctx, const struct vc_model *f
 {
     char *full = vc_alloc(ctx, VC_TAG_NAMES, strlen(name) + strlen(tail) + 1);
 
-    if (full == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(full);
     memcpy(full, name, strlen(name));
     memcpy(full + strlen(name), tail, strlen(tail) + 1);
     *out = vc_model_find(file, full);

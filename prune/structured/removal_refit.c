@@ -222,17 +222,13 @@ static enum vc_status list_gone(struct vc_ctx *ctx, const struct vc_structured *
     uint64_t inner = row;
 
     *out = NULL;
-    if (gone == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(gone);
     memset(gone, 0, (size_t)row);
     for (unsigned axis = 1; axis < desc->n_dims; axis++) {
         uint64_t len = desc->shape[axis];
         bool *of_axis = vc_calloc_array(ctx, VC_TAG_SCRATCH, (size_t)len + 1, sizeof *of_axis);
 
-        if (of_axis == NULL) {
-            return VC_E_NOMEM;
-        }
+        VC_CALL_ALLOC(of_axis);
         inner /= len;
         vc_removal_mark(s, item, axis, of_axis);
         for (uint64_t j = 0; j < row; j++) {

@@ -88,9 +88,7 @@ enum vc_status vc_structured_kept(struct vc_ctx *ctx, const struct vc_structured
     size_t n = vc_couplings_count(s->stating);
 
     *kept = vc_alloc_array(ctx, VC_TAG_SCRATCH, n + 1, sizeof **kept);
-    if (*kept == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(*kept);
     for (size_t i = 0; i < n; i++) {
         (*kept)[i] = vc_coupling(s->stating, i)->n_units;
     }

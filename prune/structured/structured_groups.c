@@ -134,9 +134,7 @@ static enum vc_status sort_removals(struct vc_ctx *ctx, struct vc_structured *s,
     size_t n = s->options.n_remove;
 
     s->removals = vc_arena_alloc(ctx, plan->arena, (n + 1) * sizeof *s->removals);
-    if (s->removals == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(s->removals);
     for (size_t i = 0; i < n; i++) {
         s->removals[i] = &s->options.remove[i];
     }
@@ -425,9 +423,7 @@ static enum vc_status take_removals(struct vc_ctx *ctx, struct vc_structured *s,
     struct vc_text wrong;
     enum vc_status status;
 
-    if (named == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(named);
     vc_text_init(&wrong, ctx);
     for (size_t r = 0; r < s->options.n_remove; r++) {
         const struct vc_structured_units *remove = &s->options.remove[r];

@@ -136,9 +136,7 @@ enum vc_status vc_structured_describe(struct vc_ctx *ctx, struct vc_structured *
     size_t n = sizeof entries / sizeof entries[0] - (o->reconstruct ? 0 : 1);
 
     for (size_t i = 0; i < n; i++) {
-        if (entries[i].value == NULL) {
-            return VC_E_NOMEM;
-        }
+        VC_CALL_ALLOC(entries[i].value);
         s->recipe[s->pass.n_recipe++] = entries[i];
     }
     s->pass.recipe = s->recipe;

@@ -189,9 +189,7 @@ enum vc_status vc_cast_add(struct vc_ctx *ctx, struct vc_item *item, enum vc_dty
     struct vc_policy *policy = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *policy);
     struct vc_step *step;
 
-    if (policy == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(policy);
     *policy = (struct vc_policy){.nonfinite = nonfinite, .overflow = overflow, .room = target, .advice = advice};
     if (vc_policy_add_step(ctx, item, &cast_ops, policy, &step) != VC_OK) {
         return ctx->status;

@@ -172,9 +172,7 @@ enum vc_status vc_encode_blocks_add(struct vc_ctx *ctx, struct vc_item *item, co
     struct vc_step *step;
     size_t bytes;
 
-    if (s == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(s);
     if (vc_calibration_find(ctx, options->calibration, item, false, &s->calibration) != VC_OK) {
         vc_free(ctx, s);
         return ctx->status;

@@ -461,9 +461,7 @@ static enum vc_status add_quant(struct vc_ctx *ctx, struct vc_item *item, struct
 {
     struct vc_quant *quant = vc_arena_alloc(ctx, item->set->arena, sizeof *quant);
 
-    if (quant == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(quant);
     *quant =
         (struct vc_quant){.scheme = s->row->scheme,
                           .granularity = s->granularity,

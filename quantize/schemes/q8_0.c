@@ -62,9 +62,7 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, const struct
     struct q8_0_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
     struct vc_step *step;
 
-    if (s == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(s);
     s->options = options;
     if (vc_blocks_add_step(ctx, item, &q8_0_ops, options, VC_DTYPE_Q8_0, &s->policy, &step) != VC_OK) {
         return ctx->status;

@@ -159,9 +159,7 @@ enum vc_status vc_manifest_attach(struct vc_ctx *ctx, struct vc_model *model, si
 {
     if (model->quants == NULL) {
         model->quants = vc_calloc_array(ctx, VC_TAG_NAMES, model->n_tensors, sizeof *model->quants);
-        if (model->quants == NULL) {
-            return VC_E_NOMEM;
-        }
+        VC_CALL_ALLOC(model->quants);
     }
     model->quants[tensor] = *quant;
     model->tensors[tensor].quant = &model->quants[tensor];
@@ -250,9 +248,7 @@ static enum vc_status read_shape(const struct entry *e, const struct vc_code_sch
     unsigned bits = vc_code_bits(kind);
     uint64_t row = 1;
 
-    if (shape == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(shape);
     for (size_t d = 0; d < n_dims; d++) {
         json_t *value = json_array_get(list, d);
 
@@ -440,9 +436,7 @@ static enum vc_status keep_recipe(struct vc_ctx *ctx, json_t *options, struct vc
         return VC_OK;
     }
     model->recipe = vc_alloc(ctx, VC_TAG_NAMES, n * sizeof *model->recipe + (size_t)bytes); /* as large as the text */
-    if (model->recipe == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_CALL_ALLOC(model->recipe);
     at = (char *)(model->recipe + n);
     json_object_foreach(options, key, value)
     {
