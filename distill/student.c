@@ -16,7 +16,7 @@ enum vc_status vc_student_make(struct vc_ctx *ctx, const struct vc_plan *plan, c
 
     student->ctx = ctx;
     student->planned.ctx = ctx;
-    VC_TRY(vc_planned_weights(ctx, plan, &student->planned));
+    VC_CALL(vc_planned_weights(ctx, plan, &student->planned));
     student->network.weights = student->planned.weights;
     if (options->graph_path != NULL) {
         status = vc_student_read_graph(ctx, options->graph_path, student);
@@ -30,10 +30,9 @@ enum vc_status vc_student_make(struct vc_ctx *ctx, const struct vc_plan *plan, c
             status = vc_student_read_graph(ctx, options->teacher.weights->path, student);
         }
     }
-    VC_TRY(status);
+    VC_CALL(status);
     student->network.graph = student->graph != NULL ? student->graph : student->planned.graph;
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_student_free(struct vc_student *student)

@@ -81,7 +81,7 @@ enum vc_status vc_bin_folder_open(struct vc_ctx *ctx, const struct vc_open_optio
 
     vc_model_set_format(model, &vc_format_bin_folder);
     parts = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *parts);
-    VC_TRY_ALLOC(parts);
+    VC_CALL_ALLOC(parts);
     for (size_t i = 0; i < n && status == VC_OK; i++) {
         status = open_file(ctx, folder, vc_infolder_shard(folder, i), options, &parts[i]);
     }
@@ -92,9 +92,7 @@ enum vc_status vc_bin_folder_open(struct vc_ctx *ctx, const struct vc_open_optio
         vc_free(ctx, parts);
         return status;
     }
-    VC_TRY(vc_joined_model_make(ctx, parts, n, NULL, model));
-    VC_TRY(check_index(ctx, folder, parts, n, model));
-    VC_TRY(vc_infolder_family(ctx, folder, &model->family));
-out:
-    return status;
+    VC_CALL(vc_joined_model_make(ctx, parts, n, NULL, model));
+    VC_CALL(check_index(ctx, folder, parts, n, model));
+    return vc_infolder_family(ctx, folder, &model->family);
 }

@@ -334,10 +334,9 @@ static enum vc_status look(struct vc_ctx *ctx, const struct vc_infile *file, con
 {
     unsigned char head[VC_PROBE_BYTES];
     size_t n = (size_t)vc_min_u64(sizeof head, file->size_bytes);
-    enum vc_status status;
 
     *format = NULL;
-    VC_TRY(vc_infile_read(ctx, file, 0, head, n));
+    VC_CALL(vc_infile_read(ctx, file, 0, head, n));
     *zip = vc_zip_probe(head, n);
     if (*zip) {
         return VC_OK;
@@ -347,10 +346,9 @@ static enum vc_status look(struct vc_ctx *ctx, const struct vc_infile *file, con
         *format = format_of_name(path, head, n);
     }
     if (*format == NULL) {
-        status = refuse(ctx, head, n);
+        return refuse(ctx, head, n);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_format_expect(struct vc_ctx *ctx, const struct vc_infile *file, const struct vc_format *format)
@@ -395,13 +393,12 @@ static enum vc_status survive(struct vc_ctx *ctx, struct vc_model *model, enum v
     if (!vc_collecting(ctx) || (status == VC_E_UNSUPPORTED && ctx->findings->n_errors == 0)) {
         return status;
     }
-    VC_TRY(vc_collect(ctx, status, "header", NULL));
+    VC_CALL(vc_collect(ctx, status, "header", NULL));
     model->n_tensors = 0;
     if (model->ops == NULL) {
         model->input = NULL; /* the reader closed it */
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* With findings, an archive without a directory is what its whole members are. When there are none, the name alone
@@ -582,7 +579,7 @@ static enum vc_status open_folder(struct vc_ctx *ctx, const struct vc_open_optio
     struct vc_infolder *folder = NULL;
     enum vc_status status;
 
-    VC_TRY(vc_infolder_scan(ctx, model->path, &folder));
+    VC_CALL(vc_infolder_scan(ctx, model->path, &folder));
     if (vc_infolder_gguf(folder) != NULL) {
         return open_in_folder(ctx, folder, options, model);
     }
@@ -599,14 +596,13 @@ static enum vc_status open_folder(struct vc_ctx *ctx, const struct vc_open_optio
     }
     status = status == VC_OK ? note_odd(ctx, folder, model) : status;
     if (status != VC_OK) {
-        VC_TRY(survive(ctx, model, status));
+        VC_CALL(survive(ctx, model, status));
     }
     if (vc_collecting(ctx) && !vc_infolder_has_models(folder)) {
-        VC_TRY(vc_check_names(ctx, model, false));
-        VC_TRY(vc_check_config(ctx, model));
+        VC_CALL(vc_check_names(ctx, model, false));
+        VC_CALL(vc_check_config(ctx, model));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_format_set_loader(const struct vc_format *format, const struct vc_dialect *dialect,
@@ -693,11 +689,11 @@ static enum vc_status wrap(struct vc_ctx *ctx, const struct vc_open_options *opt
     bool fits = back;
     enum vc_status status = VC_OK;
 
-    VC_TRY(!options->as_gguf ? VC_OK
-                             : vc_model_need_all(ctx, source,
-                                                 "a GGUF file is made of all files of the folder (which may be "
-                                                 "made smaller first)"));
-    VC_TRY(options->as_gguf ? vc_gguf_folder_fits(ctx, source, &fits) : VC_OK);
+    VC_CALL(!options->as_gguf ? VC_OK
+                              : vc_model_need_all(ctx, source,
+                                                  "a GGUF file is made of all files of the folder (which may be "
+                                                  "made smaller first)"));
+    VC_CALL(options->as_gguf ? vc_gguf_folder_fits(ctx, source, &fits) : VC_OK);
     if (!fits) {
         return VC_OK;
     }
@@ -708,10 +704,8 @@ static enum vc_status wrap(struct vc_ctx *ctx, const struct vc_open_options *opt
         return status;
     }
     *model = wrapped;
-    VC_TRY(back ? vc_gguf_back_open(ctx, options, &vc_format_gguf_back, source, wrapped)
-                : vc_gguf_folder_open(ctx, options, source, wrapped));
-out:
-    return status;
+    return back ? vc_gguf_back_open(ctx, options, &vc_format_gguf_back, source, wrapped)
+                : vc_gguf_folder_open(ctx, options, source, wrapped);
 }
 
 enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,

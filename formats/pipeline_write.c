@@ -194,7 +194,7 @@ static enum vc_status pipeline_layout(struct vc_ctx *ctx, struct vc_sink *sink, 
                        "sizes of a model change, and a pipeline has several; give their folders "
                        "one by one");
     }
-    VC_TRY(divide(ctx, self, outs));
+    VC_CALL(divide(ctx, self, outs));
     for (size_t i = 0; i < self->n; i++) {
         struct vc_sink *part = self->parts[i].sink;
 
@@ -204,16 +204,14 @@ static enum vc_status pipeline_layout(struct vc_ctx *ctx, struct vc_sink *sink, 
         }
         *file_bytes += own;
     }
-    VC_TRY(vc_hf_carry_plan(ctx, self->model->folder, NULL, &self->carry));
+    VC_CALL(vc_hf_carry_plan(ctx, self->model->folder, NULL, &self->carry));
     if (self->folder != NULL) {
-        VC_TRY(vc_hf_carry_expect(ctx, &self->carry, self->folder));
-        VC_TRY(vc_outfolder_check_old(ctx, self->folder));
-        VC_TRY(vc_outfolder_need(ctx, self->folder,
-                                 vc_add_u64(*file_bytes, self->carry.n_bytes, &own) ? own : UINT64_MAX));
+        VC_CALL(vc_hf_carry_expect(ctx, &self->carry, self->folder));
+        VC_CALL(vc_outfolder_check_old(ctx, self->folder));
+        VC_CALL(vc_outfolder_need(ctx, self->folder,
+                                  vc_add_u64(*file_bytes, self->carry.n_bytes, &own) ? own : UINT64_MAX));
     }
-    VC_TRY(sum_up(ctx, sink));
-out:
-    return status;
+    return sum_up(ctx, sink);
 }
 
 /* ---- writing ---- */
@@ -359,7 +357,7 @@ static enum vc_status create_part(struct vc_ctx *ctx, struct pipeline_sink *self
 
     if (options->path != NULL) { /* with a slash at its end it is no file's name, whatever the component is called */
         own.path = vc_arena_printf(ctx, &self->arena, "%s/%s/", options->path, c->name);
-        VC_TRY_ALLOC(own.path);
+        VC_CALL_ALLOC(own.path);
     }
     own.format = NULL;
     status = vc_safetensors_sink_create_part(ctx, c->model, &own, self->folder, c->name, sink);
@@ -367,8 +365,7 @@ static enum vc_status create_part(struct vc_ctx *ctx, struct pipeline_sink *self
         return vc_context(ctx, "%s", c->name);
     }
     vc_format_set_loader(&vc_format_safetensors, (*sink)->dialect, c->model->family, &(*sink)->loader);
-out:
-    return status;
+    return VC_OK;
 }
 
 /* What holds for the whole. */

@@ -179,11 +179,10 @@ enum vc_status vc_candidate_runs_scan(struct vc_ctx *ctx, struct vc_candidate_ru
 
         if (candidate->scan) {
             status = candidate->ops->scan(ctx, candidate, &r->runs[i].item, tile, in, scratch);
-            VC_TRY(note_refusal(ctx, r, i, status));
+            VC_CALL(note_refusal(ctx, r, i, status));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_candidate_runs_scan_end(struct vc_ctx *ctx, struct vc_candidate_runs *r)

@@ -140,11 +140,10 @@ static enum vc_status check_scales(struct vc_ctx *ctx, const struct codes_state 
     if (!s->finite_scales || !vc_has_nonfinite(VC_DTYPE_F32, s->scale, (size_t)s->n_scales)) {
         return VC_OK;
     }
-    VC_TRY(vc_specials_init(ctx, &specials, vc_largest_fitting(VC_DTYPE_F32)));
+    VC_CALL(vc_specials_init(ctx, &specials, vc_largest_fitting(VC_DTYPE_F32)));
     vc_specials_add(&specials, VC_DTYPE_F32, s->scale, (size_t)s->n_scales, 0);
     status = vc_specials_fail_nonfinite(ctx, &specials, &desc, "scales", VC_ADVICE_EXCLUDE);
     vc_specials_release(&specials);
-out:
     return status;
 }
 

@@ -239,14 +239,13 @@ enum vc_status vc_param_read(struct vc_ctx *ctx, const struct vc_model *model, c
     size_t tensor = VC_NO_TENSOR;
     enum vc_status status = VC_OK;
 
-    VC_TRY(vc_param_find(ctx, model, param, &tensor));
+    VC_CALL(vc_param_find(ctx, model, param, &tensor));
     status = integers ? vc_place_integers(ctx, model, tensor, &place, elements)
                       : vc_place_values(ctx, model, tensor, &place, to_f64, elements);
     if (status != VC_OK) {
-        status = vc_context(ctx, "%s", model->path);
+        return vc_context(ctx, "%s", model->path);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_place_floats(const struct vc_place *place, const float *values, size_t n, float *elements)

@@ -214,10 +214,8 @@ static enum vc_status train(struct vc_shrinking *s, size_t k, const char *path)
     if (chain->steps < LEAST_STEPS) {
         return vc_fail(s->ctx, VC_E_GATE, "there is no time to train it");
     }
-    VC_TRY(vc_chain_describe(s, chain, &s->candidates[k]));
-    VC_TRY(make(s, k, path));
-out:
-    return status;
+    VC_CALL(vc_chain_describe(s, chain, &s->candidates[k]));
+    return make(s, k, path);
 }
 
 static enum vc_status judge(struct vc_shrinking *s, size_t k, const char *path)
@@ -259,11 +257,11 @@ enum vc_status vc_shrink_try(struct vc_shrinking *s, size_t k)
     const char *path = vc_shrink_file(s, k);
     enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(path);
+    VC_CALL_ALLOC(path);
     if (!vc_journal_has(s, k)) {
         const char *folder = make_folder(s, k);
 
-        VC_TRY_ALLOC(folder);
+        VC_CALL_ALLOC(folder);
         status = s->chains[k].steps != 0 ? train(s, k, path) : make(s, k, data ? path : NULL);
         if (status == VC_OK && data) {
             status = judge(s, k, path);
@@ -271,13 +269,12 @@ enum vc_status vc_shrink_try(struct vc_shrinking *s, size_t k)
         if (status != VC_OK || c->steps == 0) { /* what was trained may be the output */
             vc_remove_folder(folder);
         }
-        VC_TRY(status == VC_OK ? VC_OK : take_refusal(s, k, status));
+        VC_CALL(status == VC_OK ? VC_OK : take_refusal(s, k, status));
         c->seconds = vc_seconds() - began;
-        VC_TRY(vc_journal_add(s, k));
+        VC_CALL(vc_journal_add(s, k));
     }
     if (s->options.tell != NULL) {
         s->options.tell(s->options.user, c, s->options.seconds > 0 ? s->options.seconds - vc_shrink_seconds(s) : NAN);
     }
-out:
-    return status;
+    return VC_OK;
 }

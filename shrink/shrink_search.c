@@ -451,19 +451,18 @@ static enum vc_status search_by_weights(struct vc_shrinking *s)
         return VC_OK;
     }
     s->until = s->options.seconds;
-    VC_TRY(vc_shrink_try(s, k));
+    VC_CALL(vc_shrink_try(s, k));
     n = vc_shrink_is_late(s) ? VC_NO_CANDIDATE : vc_shrink_add(s, &mixed, &status);
-    VC_TRY(status);
+    VC_CALL(status);
     s->result.out_of_time = n == VC_NO_CANDIDATE;
     if (n != VC_NO_CANDIDATE) {
-        VC_TRY(vc_shrink_count(s, n));
-        VC_TRY(s->candidates[n].within ? vc_shrink_try(s, n) : VC_OK);
+        VC_CALL(vc_shrink_count(s, n));
+        VC_CALL(s->candidates[n].within ? vc_shrink_try(s, n) : VC_OK);
         if (s->candidates[n].within && s->candidates[n].error < MIXED_BETTER * s->candidates[k].error) {
             s->result.chosen = n;
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The chosen candidate as a file in the work folder: trained ones are there, others are made now. */

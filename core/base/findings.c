@@ -147,13 +147,12 @@ enum vc_status vc_collect(struct vc_ctx *ctx, enum vc_status status, const char 
     if (ctx->findings->muted) {
         return VC_OK;
     }
-    VC_TRY(count(ctx, VC_SEVERITY_ERROR, tensor, &name, &room));
+    VC_CALL(count(ctx, VC_SEVERITY_ERROR, tensor, &name, &room));
     if (room) {
-        VC_TRY(add(ctx, VC_SEVERITY_ERROR, id, name,
-                   vc_arena_printf(ctx, &ctx->findings->arena, "%s", after_name(message, tensor))));
+        VC_CALL(add(ctx, VC_SEVERITY_ERROR, id, name,
+                    vc_arena_printf(ctx, &ctx->findings->arena, "%s", after_name(message, tensor))));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_collect_missing(struct vc_ctx *ctx, enum vc_status status, const char *id, const char *tensor)

@@ -334,30 +334,26 @@ static enum vc_status run(struct vc_ctx *ctx, struct vc_job *job)
     enum vc_status status = VC_OK;
     uint64_t file_bytes = 0;
 
-    VC_TRY(make_results(ctx, job));
+    VC_CALL(make_results(ctx, job));
     exec = job_exec(job);
-    VC_TRY(job->sink->ops->begin(ctx, job->sink));
+    VC_CALL(job->sink->ops->begin(ctx, job->sink));
     status = vc_exec_run(ctx, &exec);
     job->report.threads = exec.threads_used != 0 ? exec.threads_used : job->report.threads;
     if (status != VC_OK) {
-        if (exec.failed_item != VC_NO_TENSOR) {
-            status = vc_job_explain(ctx, job, exec.failed_item, status);
-        }
-        goto out;
+        return exec.failed_item != VC_NO_TENSOR ? vc_job_explain(ctx, job, exec.failed_item, status) : status;
     }
-    VC_TRY(vc_job_report_results(ctx, job));
-    VC_TRY(vc_job_check_quality(ctx, job));
-    VC_TRY(vc_job_check_sparsity(ctx, job));
-    VC_TRY(job->sink->ops->finish(ctx, job->sink, &file_bytes));
+    VC_CALL(vc_job_report_results(ctx, job));
+    VC_CALL(vc_job_check_quality(ctx, job));
+    VC_CALL(vc_job_check_sparsity(ctx, job));
+    VC_CALL(job->sink->ops->finish(ctx, job->sink, &file_bytes));
     vc_job_output_sizes(job, file_bytes);
-    VC_TRY(vc_job_check_size(ctx, job));
-    VC_TRY(vc_check_cancelled(ctx));
-    VC_TRY(vc_model_unchanged(ctx, job->model, VC_OK));
-    VC_TRY(job->sink->ops->commit(ctx, job->sink));
+    VC_CALL(vc_job_check_size(ctx, job));
+    VC_CALL(vc_check_cancelled(ctx));
+    VC_CALL(vc_model_unchanged(ctx, job->model, VC_OK));
+    VC_CALL(job->sink->ops->commit(ctx, job->sink));
     vc_job_written(job);
     vc_job_report_written(ctx, job);
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status run_job(struct vc_ctx *ctx, struct vc_job *job)

@@ -123,7 +123,7 @@ enum vc_status vc_changed_model_make(struct vc_ctx *ctx, const struct vc_model *
     enum vc_status status = VC_OK;
 
     *out = NULL;
-    VC_TRY_ALLOC(own);
+    VC_CALL_ALLOC(own);
     model = &own->model;
     *model = *base;
     for (size_t i = 0; i < n; i++) {
@@ -159,8 +159,7 @@ enum vc_status vc_changed_model_make(struct vc_ctx *ctx, const struct vc_model *
         return status;
     }
     *out = model;
-out:
-    return status;
+    return VC_OK;
 }
 
 void vc_changed_model_free(struct vc_ctx *ctx, struct vc_model *model)

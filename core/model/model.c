@@ -153,15 +153,14 @@ enum vc_status vc_model_index_names(struct vc_ctx *ctx, struct vc_model *model)
 {
     enum vc_status status;
 
-    VC_TRY(vc_name_table_make(ctx, model->n_tensors, &model->names));
+    VC_CALL(vc_name_table_make(ctx, model->n_tensors, &model->names));
     for (size_t i = 0; i < model->n_tensors; i++) {
         if (vc_name_table_add(&model->names, names_of(model), i) != SIZE_MAX) {
             status = vc_fail(ctx, VC_E_FORMAT, "tensor '%s' occurs twice", model->tensors[i].name);
-            VC_TRY(vc_collect(ctx, status, "duplicate", model->tensors[i].name));
+            VC_CALL(vc_collect(ctx, status, "duplicate", model->tensors[i].name));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 struct name_entry {

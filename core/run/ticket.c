@@ -573,7 +573,7 @@ static enum vc_status work_on_tile(struct vc_worker *worker, struct vc_ticket *t
 
     vc_desc_grid(vc_item_desc(item, k), &n_rows, &row_len);
     vc_tile_get(n_rows, row_len, ticket->tile, &tile);
-    VC_TRY(read_tile(worker, ticket, k, n_head, &tile));
+    VC_CALL(read_tile(worker, ticket, k, n_head, &tile));
     status = vc_steps_apply(&worker->ctx, item, n_head, k, &tile, &source, &worker->buffers, &result);
     if (status == VC_OK && !applies) {
         status = look_at_tile(worker, item, k, last_phase, &tile, &source, result.data);
@@ -585,14 +585,13 @@ static enum vc_status work_on_tile(struct vc_worker *worker, struct vc_ticket *t
     if (applies) {
         add_steps(worker, live, n_head, k, &tile, &worker->buffers);
         if (item->chain->compare != NULL) {
-            VC_TRY(compare_ends(worker, live, &tile, &source, result.data));
+            VC_CALL(compare_ends(worker, live, &tile, &source, result.data));
         }
         if (rs->exec->sink != NULL) {
-            VC_TRY(write_tile(worker, ticket, &tile, &source, result.data));
+            VC_CALL(write_tile(worker, ticket, &tile, &source, result.data));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static void close_error(struct vc_running *running)

@@ -292,19 +292,17 @@ static enum vc_status make_engine(struct vc_net *net, uint64_t rows, bool train,
                        "is a multiple of it",
                        file_of(net), (long long)net->fixed, vc_option(net->ctx, "batch"), (long long)net->fixed);
     }
-    VC_TRY(bind_rows(net, rows));
-    VC_TRY(net->batch != NULL ? check_first(net, rows) : VC_OK);
+    VC_CALL(bind_rows(net, rows));
+    VC_CALL(net->batch != NULL ? check_first(net, rows) : VC_OK);
     status = vc_engine_make(net->ctx, net->network.graph, net->weights, &options, out);
     if (status != VC_OK) {
-        status = vc_context(net->ctx, "%s", file_of(net));
-        goto out;
+        return vc_context(net->ctx, "%s", file_of(net));
     }
     status = check_rows(net, *out, rows);
     if (status != VC_OK) {
         vc_engine_free(*out);
         *out = NULL;
     }
-out:
     return status;
 }
 
@@ -443,15 +441,14 @@ enum vc_status vc_net_forward(struct vc_net *net, struct vc_engine *engine, cons
         const struct vc_engine_value *input = input_of(engine, view->inputs[k].value);
 
         if (input != NULL) {
-            VC_TRY(read_rows(net, view, k, numbers, n, input));
+            VC_CALL(read_rows(net, view, k, numbers, n, input));
         }
     }
     status = vc_engine_forward(engine, pass);
     if (status == VC_E_ARGUMENT) { /* a token, or another index, that the network does not have */
         (void)vc_context(net->ctx, "%s", view->rows->model->path);
     }
-    VC_TRY(status);
+    VC_CALL(status);
     *logits = vc_engine_output(engine, 0);
-out:
-    return status;
+    return VC_OK;
 }

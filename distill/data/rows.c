@@ -375,7 +375,7 @@ enum vc_status vc_rows_open(struct vc_ctx *ctx, const struct vc_data_options *op
     enum vc_status status;
 
     *rows = (struct vc_rows){.ctx = ctx, .max_label = -1, .positions = 1};
-    VC_TRY(vc_options_read(ctx, &data_kind, options, &rows->options));
+    VC_CALL(vc_options_read(ctx, &data_kind, options, &rows->options));
     if (rows->options.path == NULL) {
         return vc_fail(ctx, VC_E_ARGUMENT, "there are no data");
     }
@@ -386,25 +386,23 @@ enum vc_status vc_rows_open(struct vc_ctx *ctx, const struct vc_data_options *op
         return vc_fail(ctx, VC_E_ARGUMENT, "%s needs %s: how many tokens are a row", vc_option(ctx, "token_bits"),
                        vc_option(ctx, "length"));
     }
-    VC_TRY(check_arrays(rows, graphs, n_graphs));
+    VC_CALL(check_arrays(rows, graphs, n_graphs));
     vc_open_defaults(&file);
     file.row_tokens = rows->options.length;
     file.token_bits = rows->options.token_bits;
     status = vc_model_open(ctx, rows->options.path, &file, &rows->model);
-    VC_TRY(status == VC_E_FORMAT && file.row_tokens == 0 ? hint_tokens(rows) : status);
+    VC_CALL(status == VC_E_FORMAT && file.row_tokens == 0 ? hint_tokens(rows) : status);
     rows->arrays = vc_calloc_array(ctx, VC_TAG_MISC, rows->model->n_tensors + 1, sizeof *rows->arrays);
-    VC_TRY_ALLOC(rows->arrays);
-    VC_TRY(count_rows(rows, graphs[0]));
-    VC_TRY(take_part(rows));
-    VC_TRY(rows->options.mean != NULL ? read_list(rows, "mean", rows->options.mean, false, &rows->mean, &rows->n_mean)
-                                      : VC_OK);
-    VC_TRY(rows->options.deviation != NULL
-               ? read_list(rows, "deviation", rows->options.deviation, true, &rows->deviation, &rows->n_deviation)
-               : VC_OK);
-    VC_TRY(read_labels(rows));
-    VC_TRY(read_mask(rows));
-out:
-    return status;
+    VC_CALL_ALLOC(rows->arrays);
+    VC_CALL(count_rows(rows, graphs[0]));
+    VC_CALL(take_part(rows));
+    VC_CALL(rows->options.mean != NULL ? read_list(rows, "mean", rows->options.mean, false, &rows->mean, &rows->n_mean)
+                                       : VC_OK);
+    VC_CALL(rows->options.deviation != NULL
+                ? read_list(rows, "deviation", rows->options.deviation, true, &rows->deviation, &rows->n_deviation)
+                : VC_OK);
+    VC_CALL(read_labels(rows));
+    return read_mask(rows);
 }
 
 void vc_rows_close(struct vc_rows *rows)

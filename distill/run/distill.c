@@ -386,28 +386,27 @@ static enum vc_status check_changed(struct vc_trainer *t)
             continue;
         }
         before = vc_alloc(t->ctx, VC_TAG_TILES, n_bytes + 1);
-        VC_TRY_ALLOC(before);
+        VC_CALL_ALLOC(before);
         status = vc_place_values(t->ctx, model, vc_model_find(model, item->name), &place, t->student.f64, before);
         changed = status == VC_OK && memcmp(before, item->data, n_bytes) != 0;
         vc_free(t->ctx, before);
-        VC_TRY(status);
+        VC_CALL(status);
     }
     if (!changed && t->report->n_skipped == t->report->n_steps) {
-        status =
-            vc_fail(t->ctx, VC_E_ARGUMENT,
-                    "the student did not change: all %llu steps were left out, because gradients times the scale of "
-                    "the loss were beyond 65504, where fp16 ends; each halved the scale, which is %g now: more %s, "
-                    "or %s, are what it takes",
-                    (unsigned long long)t->report->n_steps, t->report->loss_scale, vc_option(t->ctx, "training.steps"),
-                    vc_option(t->ctx, "precision.loss_scale"));
-    } else if (!changed) {
-        status = vc_fail(t->ctx, VC_E_ARGUMENT,
-                         "the student did not change in %llu steps: every step was smaller than the last digit of its "
-                         "weights; %s %g is too small",
-                         (unsigned long long)t->steps.n, vc_option(t->ctx, "optimizer.lr"), t->options.optimizer.lr);
+        return vc_fail(t->ctx, VC_E_ARGUMENT,
+                       "the student did not change: all %llu steps were left out, because gradients times the scale of "
+                       "the loss were beyond 65504, where fp16 ends; each halved the scale, which is %g now: more %s, "
+                       "or %s, are what it takes",
+                       (unsigned long long)t->report->n_steps, t->report->loss_scale,
+                       vc_option(t->ctx, "training.steps"), vc_option(t->ctx, "precision.loss_scale"));
     }
-out:
-    return status;
+    if (!changed) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT,
+                       "the student did not change in %llu steps: every step was smaller than the last digit of its "
+                       "weights; %s %g is too small",
+                       (unsigned long long)t->steps.n, vc_option(t->ctx, "optimizer.lr"), t->options.optimizer.lr);
+    }
+    return VC_OK;
 }
 
 /* ---- what it was made from ---- */

@@ -233,7 +233,7 @@ static enum vc_status judge_round(struct vc_trainer *t, bool the_teacher, uint64
         const double told[6] = {(double)own.n, (double)own.n_labels, (double)own.right, (double)own.agree, own.ce,
                                 own.kd};
 
-        VC_TRY(vc_ranks_all_gather(t->ctx, ranks, status, told, 6, all));
+        VC_CALL(vc_ranks_all_gather(t->ctx, ranks, status, told, 6, all));
     }
     for (unsigned k = 0; k < vc_ranks_size(ranks); k++) {
         tally->n += (uint64_t)all[k][0];
@@ -243,9 +243,7 @@ static enum vc_status judge_round(struct vc_trainer *t, bool the_teacher, uint64
         tally->ce += all[k][4];
         tally->kd += all[k][5];
     }
-    VC_TRY(ranks != NULL && right != NULL ? share_answers(t, first, right) : VC_OK);
-out:
-    return status;
+    return ranks != NULL && right != NULL ? share_answers(t, first, right) : VC_OK;
 }
 
 enum vc_status vc_trainer_judge(struct vc_trainer *t, bool the_teacher, struct vc_quality *quality,

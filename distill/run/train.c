@@ -273,28 +273,27 @@ static enum vc_status batches(struct vc_trainer *t, struct work *w, struct vc_en
     uint64_t n_batches = vc_ceil_div_u64(w->n, t->options.training.batch);
     uint64_t n_ranks = vc_ranks_size(ranks);
     size_t n_terms = MATCHES + t->options.loss.n_matches;
-    enum vc_status status = VC_OK;
 
     for (uint64_t first = 0; first < n_batches; first += n_ranks) {
         uint64_t at = (first + vc_ranks_rank(ranks)) * t->options.training.batch;
         double own[N_TERMS] = {0};
         double alone[1][VC_COLLECTIVE_NUMBERS];
         double(*all)[VC_COLLECTIVE_NUMBERS] = ranks != NULL ? vc_ranks_numbers(ranks) : alone;
+        enum vc_status status = VC_OK;
 
         if (at < w->n) {
             status = batch(t, w, (size_t)at, (size_t)vc_min_u64(t->options.training.batch, w->n - at));
             memcpy(own, w->own, sizeof own);
         }
-        VC_TRY(vc_ranks_all_gather(t->ctx, ranks, status, own, n_terms, all));
+        VC_CALL(vc_ranks_all_gather(t->ctx, ranks, status, own, n_terms, all));
         for (uint64_t k = 0; k < n_ranks && first + k < n_batches; k++) {
             for (size_t i = 0; i < n_terms; i++) {
                 w->sums[i] += all[k][i];
             }
         }
-        VC_TRY(vc_trainer_sum(t, engine, first, n_batches));
+        VC_CALL(vc_trainer_sum(t, engine, first, n_batches));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static void tell(struct vc_trainer *t, const struct work *w, double loss, double lr)

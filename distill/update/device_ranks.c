@@ -94,24 +94,23 @@ enum vc_status vc_device_ranks_choose(struct vc_learner *l, bool *nccl)
     } else if (wanted && on_device) {
         status = fail(l, sums_of(l)->why());
     }
-    VC_TRY(vc_ranks_all_gather(l->ctx, ranks, status, own, N_NUMBERS, all));
+    VC_CALL(vc_ranks_all_gather(l->ctx, ranks, status, own, N_NUMBERS, all));
     *nccl = true;
     for (unsigned k = 0; k < vc_ranks_size(ranks); k++) {
-        VC_TRY(all[k][0] != all[0][0] ? mixed(l, k, all[k][0] != 0) : VC_OK);
+        VC_CALL(all[k][0] != all[0][0] ? mixed(l, k, all[k][0] != 0) : VC_OK);
         *nccl = *nccl && all[k][1] != 0;
     }
     for (unsigned k = 0; *nccl && k < vc_ranks_size(ranks); k++) {
         other = shares_with(all, k);
-        VC_TRY(other != k && wanted ? same_device(l, other, k) : VC_OK);
+        VC_CALL(other != k && wanted ? same_device(l, other, k) : VC_OK);
         *nccl = other == k;
     }
     if (on_device) {
         l->report->all_reduce = *nccl ? sums_of(l)->name() : "host";
     } else if (wanted) {
-        status = no_device(l);
+        return no_device(l);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- calls that wait for the others ---- */
@@ -184,18 +183,16 @@ enum vc_status vc_device_ranks_begin(struct vc_learner *l)
     if (!vc_device_uses_nccl(l)) {
         return VC_OK;
     }
-    VC_TRY(vc_ranks_all_gather(l->ctx, ranks, rank == 0 && sums_of(l)->id(id) != 0 ? fail(l, sums_of(l)->why()) : VC_OK,
-                               NULL, 0, NULL));
+    VC_CALL(vc_ranks_all_gather(
+        l->ctx, ranks, rank == 0 && sums_of(l)->id(id) != 0 ? fail(l, sums_of(l)->why()) : VC_OK, NULL, 0, NULL));
     pieces = vc_ranks_pieces(ranks);
     for (unsigned k = 0; k < size; k++) {
         pieces[k] = (struct vc_piece){id, rank == 0 ? sizeof id : 0};
         pieces[size + k] = (struct vc_piece){id, rank != 0 && k == 0 ? sizeof id : 0};
     }
-    VC_TRY(vc_ranks_exchange(l->ctx, ranks, pieces, pieces + size));
+    VC_CALL(vc_ranks_exchange(l->ctx, ranks, pieces, pieces + size));
     status = sums_of(l)->begin(l->device->session, id, rank, size) != 0 ? fail(l, sums_of(l)->why()) : VC_OK;
-    status = wait_for_all(l, status);
-out:
-    return status;
+    return wait_for_all(l, status);
 }
 
 enum vc_status vc_device_ranks_add(struct vc_learner *l, float *data, uint64_t n)

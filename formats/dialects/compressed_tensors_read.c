@@ -140,7 +140,7 @@ static enum vc_status look_at(struct vc_search *s, struct looking *l, size_t n_n
     if (!has_parts(s, l, n_name)) {
         return VC_OK;
     }
-    VC_TRY(check_shape(s, l, &scheme));
+    VC_CALL(check_shape(s, l, &scheme));
     if (scheme == VC_SCHEME_NONE) {
         return VC_OK;
     }
@@ -148,13 +148,12 @@ static enum vc_status look_at(struct vc_search *s, struct looking *l, size_t n_n
         .scheme = scheme, .symmetric = l->zero == VC_NO_TENSOR, .source_dtype = s->model->tensors[l->scale].dtype};
     vc_quant_set(&l->quant, VC_PART_SCALE, l->scale);
     vc_quant_set(&l->quant, VC_PART_ZERO_POINT, l->zero);
-    VC_TRY(vc_search_granularity(s, &s->model->tensors[l->scale], l->n_rows, l->row, &l->quant, found));
+    VC_CALL(vc_search_granularity(s, &s->model->tensors[l->scale], l->n_rows, l->row, &l->quant, found));
     if (!*found && l->quant.granularity != VC_GRANULARITY_GROUP) {
         return vc_fail(s->ctx, VC_E_FORMAT, "%s: its scales '%s' fit neither %" PRIu64 " rows nor groups of them",
                        t->name, s->model->tensors[l->scale].name, l->n_rows);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- packed floats ---- */

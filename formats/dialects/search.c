@@ -210,12 +210,11 @@ static enum vc_status ask_rows(struct vc_search *search, bool packed)
 
             if (find != NULL) {
                 status = find(search, i, &found);
-                VC_TRY(vc_collect(search->ctx, status, "parts", search->model->tensors[i].name));
+                VC_CALL(vc_collect(search->ctx, status, "parts", search->model->tensors[i].name));
             }
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Packed codes get their names when all have been found, since names are looked up meanwhile. */

@@ -71,13 +71,13 @@ static enum vc_status take_name(struct gguf_cursor *cursor, struct entry *entry)
     uint64_t n = 0;
     enum vc_status status;
 
-    VC_TRY(vc_gguf_take_u64(cursor, &n));
+    VC_CALL(vc_gguf_take_u64(cursor, &n));
     if (n > VC_GGUF_MAX_NAME) {
         return vc_fail(cursor->ctx, VC_E_FORMAT, "%s: its name has %" PRIu64 " bytes; %d are allowed",
                        vc_gguf_where(cursor), n, VC_GGUF_MAX_NAME);
     }
     entry->name_bytes = (size_t)n;
-    VC_TRY(vc_gguf_take(cursor, entry->name, entry->name_bytes));
+    VC_CALL(vc_gguf_take(cursor, entry->name, entry->name_bytes));
     entry->name[n] = '\0';
     entry->broken = !vc_utf8_valid(entry->name, entry->name_bytes);
     if (entry->broken) {
@@ -86,8 +86,7 @@ static enum vc_status take_name(struct gguf_cursor *cursor, struct entry *entry)
         return vc_collect(cursor->ctx, status, "name", entry->name);
     }
     cursor->tensor = entry->name;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Reads the dimensions into NumPy's order and counts the elements; 2^63 or more are refused here, so that later
@@ -143,19 +142,17 @@ static enum vc_status take_entry(struct gguf_cursor *cursor, struct entry *entry
     uint32_t type = 0;
     enum vc_status status;
 
-    VC_TRY(take_name(cursor, entry));
-    VC_TRY(take_shape(cursor, entry));
-    VC_TRY(vc_gguf_take_u32(cursor, &type));
+    VC_CALL(take_name(cursor, entry));
+    VC_CALL(take_shape(cursor, entry));
+    VC_CALL(vc_gguf_take_u32(cursor, &type));
     entry->dtype = vc_gguf_dtype(type);
-    VC_TRY(vc_gguf_take_u64(cursor, &entry->offset));
+    VC_CALL(vc_gguf_take_u64(cursor, &entry->offset));
     if (entry->dtype == VC_DTYPE_NONE) {
         status = vc_fail(cursor->ctx, VC_E_UNSUPPORTED, "%s: its type has number %" PRIu32 ", which is not known",
                          entry->name, type);
         return note(cursor, entry, "dtype", status);
     }
-    status = entry->broken ? VC_OK : note(cursor, entry, "shape", check_size(cursor->ctx, entry));
-out:
-    return status;
+    return entry->broken ? VC_OK : note(cursor, entry, "shape", check_size(cursor->ctx, entry));
 }
 
 /* ---- all entries ---- */
@@ -425,7 +422,7 @@ static enum vc_status check_shards(struct vc_ctx *ctx, struct gguf *self, struct
         if (status != VC_OK || self->shards[i].file == NULL) {
             lost = true;
             *sums = (struct sums){0};
-            VC_TRY(vc_gguf_in_shard(ctx, &self->shards[i], status));
+            VC_CALL(vc_gguf_in_shard(ctx, &self->shards[i], status));
         }
         lost = lost || sums->incomplete;
         if (!vc_add_u64(total->n_tensors, sums->n_tensors, &total->n_tensors) ||
@@ -433,9 +430,7 @@ static enum vc_status check_shards(struct vc_ctx *ctx, struct gguf *self, struct
             return vc_fail(ctx, VC_E_FORMAT, "has more than 2^64 tensors");
         }
     }
-    VC_TRY(lost ? VC_OK : vc_collect(ctx, vc_gguf_check_split(ctx, self, total->n_tensors), "split", NULL));
-out:
-    return status;
+    return lost ? VC_OK : vc_collect(ctx, vc_gguf_check_split(ctx, self, total->n_tensors), "split", NULL);
 }
 
 /* For `inspect`: how many files the model has. */

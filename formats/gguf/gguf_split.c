@@ -172,19 +172,17 @@ static enum vc_status check_whole(struct vc_ctx *ctx, const struct gguf_metadata
 enum vc_status vc_gguf_check_split(struct vc_ctx *ctx, const struct gguf *self, uint64_t n_tensors)
 {
     const struct gguf_metadata *metadata = &self->shards[0].metadata;
-    enum vc_status status = VC_OK;
 
     if (self->n_shards == 1) {
         return check_whole(ctx, metadata);
     }
     for (size_t i = 0; i < self->n_shards; i++) {
-        VC_TRY(vc_gguf_in_shard(ctx, &self->shards[i], check_one(ctx, self, i)));
+        VC_CALL(vc_gguf_in_shard(ctx, &self->shards[i], check_one(ctx, self, i)));
     }
     if (metadata->known[GGUF_SPLIT_TENSORS].end != 0 && metadata->values[GGUF_SPLIT_TENSORS] != n_tensors) {
-        status =
-            vc_fail(ctx, VC_E_FORMAT, "has %" PRIu64 " tensors in %zu files, but its split.tensors.count is %" PRIu64,
-                    n_tensors, self->n_shards, metadata->values[GGUF_SPLIT_TENSORS]);
+        return vc_fail(ctx, VC_E_FORMAT,
+                       "has %" PRIu64 " tensors in %zu files, but its split.tensors.count is %" PRIu64, n_tensors,
+                       self->n_shards, metadata->values[GGUF_SPLIT_TENSORS]);
     }
-out:
-    return status;
+    return VC_OK;
 }

@@ -143,7 +143,7 @@ static enum vc_status read_tokens(struct vocab *v)
     if (path == NULL && status == VC_OK) {
         path = vc_vocab_path(v, "spiece.model", &status);
     }
-    VC_TRY(status);
+    VC_CALL(status);
     if (path != NULL) {
         return vc_vocab_read_pieces(v, path);
     }
@@ -151,10 +151,8 @@ static enum vc_status read_tokens(struct vocab *v)
         return vc_vocab_read_merged(v);
     }
     path = vc_vocab_path(v, "vocab.txt", &status);
-    VC_TRY(status);
+    VC_CALL(status);
     return path != NULL && type == NULL ? vc_vocab_read_words(v) : refuse_kind(v, type);
-out:
-    return status;
 }
 
 /* ---- pairs ---- */

@@ -252,13 +252,12 @@ static enum vc_status find_shape(const struct check *c, struct module *m)
     if (shape != NULL && shape->dtype == VC_DTYPE_I64 && shape->n_elems == 2) {
         status = vc_source_read_any(c->ctx, c->model, (size_t)(shape - c->model->tensors), VC_FORM_VALUES, 0, stated,
                                     sizeof stated);
-        VC_TRY(vc_collect(c->ctx, status, "data", shape->name));
+        VC_CALL(vc_collect(c->ctx, status, "data", shape->name));
         m->rows = status == VC_OK ? vc_le64(stated) : 0;
         m->row = status == VC_OK ? vc_le64(stated + 8) : 0;
         m->row = m->row <= INT64_MAX ? m->row : 0;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* num_bits of the group against the words of packed codes, or the type of plain ones. */

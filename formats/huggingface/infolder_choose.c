@@ -157,13 +157,12 @@ static enum vc_status choose_by_index(struct vc_ctx *ctx, struct vc_infolder *fo
     enum vc_status status = read_index(ctx, folder);
 
     if (status != VC_OK) {
-        VC_TRY(vc_collect(ctx, status, "index", NULL));
+        VC_CALL(vc_collect(ctx, status, "index", NULL));
         vc_infolder_forget_index(ctx, folder);
         vc_weight_index_release(ctx, &folder->map);
-        VC_TRY(folder->has_bins ? take_all(ctx, folder, &folder->bins) : vc_infolder_choose_all(ctx, folder));
+        VC_CALL(folder->has_bins ? take_all(ctx, folder, &folder->bins) : vc_infolder_choose_all(ctx, folder));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The only file, or the one with a usual name, which is a shard then; NULL: neither. */

@@ -174,13 +174,13 @@ enum vc_status vc_infolder_find_components(struct vc_ctx *ctx, struct vc_infolde
     enum vc_status status;
 
     folder->has_models = true;
-    VC_TRY(vc_collect(ctx, read_parts(ctx, folder, &parts, &n), "index", NULL));
+    VC_CALL(vc_collect(ctx, read_parts(ctx, folder, &parts, &n), "index", NULL));
     folder->components = parts;
     for (size_t i = 0; i < n; i++) {
         bool is_model = false;
 
         status = look_at_part(ctx, folder, &parts[i], &is_model);
-        VC_TRY(vc_collect(ctx, status, "part", parts[i].name));
+        VC_CALL(vc_collect(ctx, status, "part", parts[i].name));
         if (is_model) {
             folder->components[folder->n_components++] = parts[i];
         }
@@ -192,6 +192,5 @@ enum vc_status vc_infolder_find_components(struct vc_ctx *ctx, struct vc_infolde
                        "themselves");
     }
     forget_files(folder);
-out:
-    return status;
+    return VC_OK;
 }

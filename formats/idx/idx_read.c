@@ -343,9 +343,9 @@ static enum vc_status idx_open(struct vc_ctx *ctx, struct vc_infile *file, const
     unsigned char magic[2];
     enum vc_status status;
 
-    VC_TRY(vc_one_tensor_begin(ctx, file, sizeof *self, &idx_ops, model));
+    VC_CALL(vc_one_tensor_begin(ctx, file, sizeof *self, &idx_ops, model));
     self = model->self;
-    VC_TRY(vc_infile_read(ctx, file, 0, magic, sizeof magic));
+    VC_CALL(vc_infile_read(ctx, file, 0, magic, sizeof magic));
     self->packed = is_gzip(magic, sizeof magic);
     status = self->packed ? read_packed(ctx, self, model->tensors) : read_plain(ctx, self, model->tensors);
     if (status != VC_OK) { /* with findings: a file without a tensor */
@@ -353,8 +353,7 @@ static enum vc_status idx_open(struct vc_ctx *ctx, struct vc_infile *file, const
     }
     model->io[0].sequential = self->packed;
     model->n_tensors = 1;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* vc_format.stream_end: the header and what its shape needs. What is packed does not tell. */

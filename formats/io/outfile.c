@@ -355,7 +355,7 @@ enum vc_status vc_outfile_write(struct vc_ctx *ctx, struct vc_outfile *file, uin
     if (file == NULL || n == 0) {
         return VC_OK;
     }
-    VC_TRY(vc_check_cancelled(ctx)); /* headers of a million members are as many writes */
+    VC_CALL(vc_check_cancelled(ctx)); /* headers of a million members are as many writes */
     if (to_writer(file)) {
         return refused(ctx, file, file->writer.write(file->writer.user, offset, data, n));
     }
@@ -365,9 +365,8 @@ enum vc_status vc_outfile_write(struct vc_ctx *ctx, struct vc_outfile *file, uin
     }
     status = write_at(ctx, file, fd, offset, data, n);
     if (fd != file->fd && ((close(fd) != 0 && errno != EINTR) || vc_outfile_injected()) && status == VC_OK) {
-        status = vc_fail_errno(ctx, errno, "%s: cannot be closed", file->path);
+        return vc_fail_errno(ctx, errno, "%s: cannot be closed", file->path);
     }
-out:
     return status;
 }
 

@@ -389,12 +389,10 @@ static enum vc_status sync_folders(struct vc_ctx *ctx, const struct vc_outfolder
             *slash = '\0';
             status = sync_folder(ctx, folder, fd, member->name);
             *slash = '/';
-            VC_TRY(status);
+            VC_CALL(status);
         }
     }
-    VC_TRY(sync_folder(ctx, folder, fd, "."));
-out:
-    return status;
+    return sync_folder(ctx, folder, fd, ".");
 }
 
 /* All files are in the hidden folder, and so their names on the disk. */
@@ -510,7 +508,7 @@ enum vc_status vc_outfolder_commit(struct vc_ctx *ctx, struct vc_outfolder *fold
     }
     if (folder->shared) {
         for (struct vc_outfolder_member *member = folder->members; member != NULL; member = member->next) {
-            VC_TRY(vc_outfile_commit(ctx, member->file));
+            VC_CALL(vc_outfile_commit(ctx, member->file));
         }
         return VC_OK;
     }
@@ -518,7 +516,6 @@ enum vc_status vc_outfolder_commit(struct vc_ctx *ctx, struct vc_outfolder *fold
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     status = make_whole(ctx, folder);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-out:
     return status;
 }
 

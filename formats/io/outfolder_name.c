@@ -157,19 +157,18 @@ static enum vc_status look_inside(struct vc_ctx *ctx, const struct vc_outfolder 
 static enum vc_status check_old(struct vc_ctx *ctx, const struct vc_outfolder *folder)
 {
     struct content content;
-    enum vc_status status;
 
-    VC_TRY(look_inside(ctx, folder, &content));
+    VC_CALL(look_inside(ctx, folder, &content));
     if (content.repository) {
-        status = vc_fail(ctx, VC_E_ARGUMENT, "%s: is a Git repository; it is not replaced, not even with %s",
-                         folder->path, vc_option(ctx, "force"));
-    } else if (content.any && !content.weights) {
-        status = vc_fail(ctx, VC_E_ARGUMENT,
-                         "%s: is a folder without safetensors or GGUF files; it is not replaced, not even with %s",
-                         folder->path, vc_option(ctx, "force"));
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: is a Git repository; it is not replaced, not even with %s",
+                       folder->path, vc_option(ctx, "force"));
     }
-out:
-    return status;
+    if (content.any && !content.weights) {
+        return vc_fail(ctx, VC_E_ARGUMENT,
+                       "%s: is a folder without safetensors or GGUF files; it is not replaced, not even with %s",
+                       folder->path, vc_option(ctx, "force"));
+    }
+    return VC_OK;
 }
 
 /* Called before the work and again at commit. */

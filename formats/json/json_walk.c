@@ -238,13 +238,12 @@ enum vc_status vc_json_tree_load(struct vc_ctx *ctx, const char *text, size_t n,
     enum vc_status status;
 
     *root = NULL;
-    VC_TRY(vc_json_tree_charge(ctx, text, n, counted));
+    VC_CALL(vc_json_tree_charge(ctx, text, n, counted));
     status = make_tree(ctx, text, n, 0, root);
     if (*root == NULL) {
         vc_json_tree_free(ctx, NULL, *counted);
         *counted = 0;
     }
-out:
     return status;
 }
 

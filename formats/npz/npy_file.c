@@ -160,19 +160,18 @@ static enum vc_status npy_open(struct vc_ctx *ctx, struct vc_infile *file, const
     struct npy_file *self;
     enum vc_status status;
 
-    VC_TRY(vc_one_tensor_begin(ctx, file, sizeof *self, &npy_ops, model));
+    VC_CALL(vc_one_tensor_begin(ctx, file, sizeof *self, &npy_ops, model));
     self = model->self;
     status = read_header(ctx, file, &header);
     if (status != VC_OK) { /* with findings: a file without a tensor */
         return vc_collect(ctx, status, "header", VC_NPY_TENSOR);
     }
-    VC_TRY(vc_npy_data_init(ctx, &self->data, &header));
+    VC_CALL(vc_npy_data_init(ctx, &self->data, &header));
     fill_tensor(model, self, &header, options);
     self->data.file = file;
     self->data.offset = header.header_bytes;
     self->data.shape = self->shape;
-out:
-    return status;
+    return VC_OK;
 }
 
 const struct vc_format vc_format_npy = {.name = "npy",

@@ -320,11 +320,11 @@ static enum vc_status make_tensors(struct vc_ctx *ctx, struct opening *o, struct
     enum vc_status status = VC_OK;
 
     model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_members, sizeof *model->tensors);
-    VC_TRY_ALLOC(model->tensors);
+    VC_CALL_ALLOC(model->tensors);
     model->io = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_members, sizeof *model->io);
-    VC_TRY_ALLOC(model->io);
+    VC_CALL_ALLOC(model->io);
     for (size_t i = 0; i < self->n_members; i++) {
-        VC_TRY(vc_check_cancelled(ctx));
+        VC_CALL(vc_check_cancelled(ctx));
         broken = broken || self->members[i].kind == NPZ_BROKEN;
         if (i == o->manifest || self->members[i].kind == NPZ_BROKEN) {
             continue;
@@ -344,7 +344,6 @@ static enum vc_status make_tensors(struct vc_ctx *ctx, struct opening *o, struct
     if (status == VC_E_FORMAT) {
         vc_context(ctx, "two members give one name");
     }
-out:
     return status;
 }
 

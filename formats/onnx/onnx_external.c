@@ -209,19 +209,18 @@ static enum vc_status find_file(struct onnx_reader *r, const char *location, siz
         return vc_fail(r->ctx, VC_E_UNSUPPORTED, "the model has its values in more than %zu files; put them into one",
                        MAX_EXTERNALS);
     }
-    VC_TRY(VC_GROW(r->ctx, VC_TAG_NAMES, self->externals, self->externals_capacity, n + 1));
-    VC_TRY(VC_GROW(r->ctx, VC_TAG_NAMES, self->locations, self->locations_capacity, n + 1));
-    VC_TRY(open_model_folder(r));
+    VC_CALL(VC_GROW(r->ctx, VC_TAG_NAMES, self->externals, self->externals_capacity, n + 1));
+    VC_CALL(VC_GROW(r->ctx, VC_TAG_NAMES, self->locations, self->locations_capacity, n + 1));
+    VC_CALL(open_model_folder(r));
     self->locations[n] = vc_strdup(r->ctx, VC_TAG_NAMES, location);
-    VC_TRY_ALLOC(self->locations[n]);
+    VC_CALL_ALLOC(self->locations[n]);
     status = open_external(r, location, &self->externals[n]);
     if (status != VC_OK) {
         vc_free(r->ctx, self->locations[n]);
         return status;
     }
     *number = self->n_externals++;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Without a length the values take what shape and type need. */

@@ -196,8 +196,8 @@ static enum vc_status add_tensor(struct onnx_reader *r, const struct vc_field *f
     const char *name = constant != ONNX_NONE ? self->symbols.list[constant].name : NULL;
     enum vc_status status;
 
-    VC_TRY(make_path(r, r->scope));
-    VC_TRY(VC_GROW(r->ctx, VC_TAG_NAMES, self->tensors, self->tensors_capacity, self->n_tensors + 1));
+    VC_CALL(make_path(r, r->scope));
+    VC_CALL(VC_GROW(r->ctx, VC_TAG_NAMES, self->tensors, self->tensors_capacity, self->n_tensors + 1));
     tensor = &self->tensors[self->n_tensors];
     if ((name == NULL && find_name(r, field->data, &name) != VC_OK) ||
         vc_onnx_tensor_parse(r, field->data, tensor) != VC_OK) {
@@ -224,8 +224,7 @@ static enum vc_status add_tensor(struct onnx_reader *r, const struct vc_field *f
         return vc_collect(r->ctx, status, "duplicate", tensor->name);
     }
     self->symbols.list[tensor->symbol].tensor = self->n_tensors++;
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status take_initializer(struct onnx_reader *r, const struct vc_field *field)

@@ -192,7 +192,7 @@ static enum vc_status onnx_stream_read(struct vc_ctx *ctx, struct vc_source_stre
     enum vc_status status;
 
     if (stream->form == VC_FORM_RAW) {
-        VC_TRY(onnx_read(ctx, stream->model, stream->tensor, VC_FORM_RAW, stream->offset, dst, n_bytes, NULL));
+        VC_CALL(onnx_read(ctx, stream->model, stream->tensor, VC_FORM_RAW, stream->offset, dst, n_bytes, NULL));
         stream->offset += n_bytes;
         return VC_OK;
     }
@@ -204,8 +204,6 @@ static enum vc_status onnx_stream_read(struct vc_ctx *ctx, struct vc_source_stre
     stream->numbers.wire.ctx = ctx; /* of this worker */
     status = vc_onnx_numbers_read(&stream->numbers, dst, n_bytes);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", stream->model->tensors[stream->tensor].name);
-out:
-    return status;
 }
 
 /* vc_source_ops.stream_close. */

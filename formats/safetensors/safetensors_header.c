@@ -226,17 +226,15 @@ static enum vc_status read_entry(struct parsing *p, const char *name, const json
     struct safetensors_entry *entry = add_entry(p, name, strlen(name));
     enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(entry);
+    VC_CALL_ALLOC(entry);
     if (!json_is_object(json)) {
         status = vc_fail(p->ctx, VC_E_FORMAT, "%s: its header entry is no object", name);
         return note(p, entry, "entry", status);
     }
-    VC_TRY(note(p, entry, "dtype", read_dtype(p, json, entry)));
-    VC_TRY(note(p, entry, "shape", read_shape(p, json, entry)));
-    VC_TRY(note(p, entry, "offsets", read_offsets(p, json, entry)));
-    VC_TRY(entry->broken ? VC_OK : note(p, entry, "size", check_size(p, entry)));
-out:
-    return status;
+    VC_CALL(note(p, entry, "dtype", read_dtype(p, json, entry)));
+    VC_CALL(note(p, entry, "shape", read_shape(p, json, entry)));
+    VC_CALL(note(p, entry, "offsets", read_offsets(p, json, entry)));
+    return entry->broken ? VC_OK : note(p, entry, "size", check_size(p, entry));
 }
 
 /* A violation in the header as a whole. Findings call a shard by its name. */
@@ -265,7 +263,7 @@ static enum vc_status read_metadata(struct parsing *p, json_t *json)
         if (!json_is_string(value)) {
             status =
                 vc_fail(p->ctx, VC_E_FORMAT, "its \"%s\" has '%s', which is no string", VC_SAFETENSORS_METADATA, key);
-            VC_TRY(note_header(p, "metadata", status));
+            VC_CALL(note_header(p, "metadata", status));
             continue;
         }
         own = strcmp(key, VC_MANIFEST_NAME) == 0       ? &p->shard->manifest
@@ -274,13 +272,12 @@ static enum vc_status read_metadata(struct parsing *p, json_t *json)
                                                        : NULL;
         if (own != NULL) {
             *own = vc_strdup(p->ctx, VC_TAG_IO, json_string_value(value));
-            VC_TRY_ALLOC(*own);
+            VC_CALL_ALLOC(*own);
             continue;
         }
-        VC_TRY(vc_safetensors_notes_add(p->ctx, &p->shard->arena, &p->shard->notes, key, json_string_value(value)));
+        VC_CALL(vc_safetensors_notes_add(p->ctx, &p->shard->arena, &p->shard->notes, key, json_string_value(value)));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the header ---- */
@@ -420,16 +417,15 @@ static enum vc_status check_order(const struct parsing *p)
         qsort(entries, p->n, sizeof *entries, compare_entries);
     }
     for (i = 0; i < p->n && entries[i].offset != VC_UNPLACED; i++) {
-        VC_TRY(entries[i].offset == at ? VC_OK : refuse_place(p, i, at));
+        VC_CALL(entries[i].offset == at ? VC_OK : refuse_place(p, i, at));
         at = vc_max_u64(at, entries[i].offset + entries[i].n_bytes); /* within data_bytes */
     }
     if (at != p->data_bytes && i == p->n && !p->shard->lost && !p->shard->header_only) {
         status = vc_fail(p->ctx, VC_E_FORMAT, "has %" PRIu64 " bytes of data, but its tensors end at byte %" PRIu64,
                          p->data_bytes, at);
-        VC_TRY(note_header(p, "size", status));
+        VC_CALL(note_header(p, "size", status));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* With findings: entries with a violation become no tensors. */
@@ -451,17 +447,14 @@ static void drop_broken(struct parsing *p)
 static enum vc_status read_length(struct vc_ctx *ctx, const struct vc_infile *file, uint64_t *n)
 {
     unsigned char prefix[VC_SAFETENSORS_PREFIX_BYTES];
-    enum vc_status status;
 
-    VC_TRY(vc_infile_read(ctx, file, 0, prefix, sizeof prefix));
+    VC_CALL(vc_infile_read(ctx, file, 0, prefix, sizeof prefix));
     *n = vc_le64(prefix);
     if (*n > VC_SAFETENSORS_MAX_HEADER) {
-        status =
-            vc_fail(ctx, VC_E_FORMAT, "its safetensors header would have %" PRIu64 " bytes; %" PRIu64 " are allowed",
-                    *n, VC_SAFETENSORS_MAX_HEADER);
+        return vc_fail(ctx, VC_E_FORMAT, "its safetensors header would have %" PRIu64 " bytes; %" PRIu64 " are allowed",
+                       *n, VC_SAFETENSORS_MAX_HEADER);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The members of the header of n bytes. */

@@ -142,7 +142,7 @@ static enum vc_status find_meaning(struct vc_ctx *ctx, struct safetensors *self,
     enum vc_status status = VC_OK;
     bool described = false;
 
-    VC_TRY(vc_search_packed(ctx, model, get_hint, &self->finds));
+    VC_CALL(vc_search_packed(ctx, model, get_hint, &self->finds));
     for (size_t i = 0; i < self->n_shards; i++) {
         struct safetensors_shard *shard = &self->shards[i];
 
@@ -150,25 +150,23 @@ static enum vc_status find_meaning(struct vc_ctx *ctx, struct safetensors *self,
             described = true;
             if (vc_manifest_apply(ctx, shard->manifest, strlen(shard->manifest), model) != VC_OK) {
                 status = vc_context(ctx, "its metadata entry '%s'", VC_MANIFEST_NAME);
-                VC_TRY(vc_collect(ctx, status, "manifest", NULL));
+                VC_CALL(vc_collect(ctx, status, "manifest", NULL));
             }
             vc_free(ctx, shard->manifest);
             shard->manifest = NULL;
         }
     }
     if (!described) {
-        VC_TRY(vc_manifest_infer(ctx, model, true));
+        VC_CALL(vc_manifest_infer(ctx, model, true));
     }
-    VC_TRY(vc_search_codes(ctx, model, get_hint, &self->finds));
-    VC_TRY(vc_plain_name_weights(ctx, model));
-    VC_TRY(find_conv1d(ctx, model));
+    VC_CALL(vc_search_codes(ctx, model, get_hint, &self->finds));
+    VC_CALL(vc_plain_name_weights(ctx, model));
+    VC_CALL(find_conv1d(ctx, model));
     model->dialect = self->finds.read;
-    VC_TRY(vc_family_find_beside(ctx, place_of(model), &self->family));
+    VC_CALL(vc_family_find_beside(ctx, place_of(model), &self->family));
     model->family = &self->family;
-    VC_TRY(vc_safetensors_find_names(ctx, self, model));
-    VC_TRY(pack_entries(ctx, self));
-out:
-    return status;
+    VC_CALL(vc_safetensors_find_names(ctx, self, model));
+    return pack_entries(ctx, self);
 }
 
 /* ---- reading ---- */
@@ -431,7 +429,7 @@ static enum vc_status open_shard(struct vc_ctx *ctx, struct safetensors *self, s
     enum vc_status status = VC_OK;
 
     shard->name = vc_strdup(ctx, VC_TAG_NAMES, vc_infolder_shard(model->folder, index));
-    VC_TRY_ALLOC(shard->name);
+    VC_CALL_ALLOC(shard->name);
     if (is_absent(options, model, index)) {
         return open_absent(ctx, self, index, options, model);
     }
@@ -445,8 +443,7 @@ static enum vc_status open_shard(struct vc_ctx *ctx, struct safetensors *self, s
     if (status != VC_OK) {
         return lose_shard(ctx, self, shard, vc_context(ctx, "%s", shard->name));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status check_index(struct vc_ctx *ctx, const struct safetensors *self, struct vc_model *model)

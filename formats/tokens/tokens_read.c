@@ -30,10 +30,9 @@ static enum vc_status read_header(struct vc_ctx *ctx, struct tokens_file *self, 
 {
     uint64_t size = self->one.file->size_bytes;
     unsigned char head[12] = {0};
-    enum vc_status status;
     uint32_t magic;
 
-    VC_TRY(vc_infile_read(ctx, self->one.file, 0, head, (size_t)vc_min_u64(sizeof head, size)));
+    VC_CALL(vc_infile_read(ctx, self->one.file, 0, head, (size_t)vc_min_u64(sizeof head, size)));
     if (memcmp(head, "PK\3\4", 4) == 0) {
         return vc_fail(ctx, VC_E_FORMAT, "is a zip archive; %s is for a file of nothing but tokens",
                        vc_option(ctx, "length"));
@@ -47,12 +46,11 @@ static enum vc_status read_header(struct vc_ctx *ctx, struct tokens_file *self, 
     *n = vc_le32(head + 8);
     self->one.first_byte = HEADER_BYTES;
     if (size - HEADER_BYTES != *n * vc_dtype_size(*dtype)) {
-        status =
-            vc_fail(ctx, VC_E_FORMAT, "holds %" PRIu64 " bytes of tokens, but its header says %" PRIu64 " of %zu bytes",
-                    size - HEADER_BYTES, *n, vc_dtype_size(*dtype));
+        return vc_fail(ctx, VC_E_FORMAT,
+                       "holds %" PRIu64 " bytes of tokens, but its header says %" PRIu64 " of %zu bytes",
+                       size - HEADER_BYTES, *n, vc_dtype_size(*dtype));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status read_shape(struct vc_ctx *ctx, struct tokens_file *self, const struct vc_open_options *options,

@@ -202,20 +202,19 @@ enum vc_status vc_torch_archive_read(struct vc_ctx *ctx, struct torch *self)
 {
     enum vc_status status;
 
-    VC_TRY(vc_zip_visit(ctx, self->file, &self->zip, visit_nothing, NULL));
-    VC_TRY(vc_collect(ctx, check_version(ctx, self), "member", "version"));
-    VC_TRY(vc_collect(ctx, read_byte_order(ctx, self), "member", "byteorder"));
+    VC_CALL(vc_zip_visit(ctx, self->file, &self->zip, visit_nothing, NULL));
+    VC_CALL(vc_collect(ctx, check_version(ctx, self), "member", "version"));
+    VC_CALL(vc_collect(ctx, read_byte_order(ctx, self), "member", "byteorder"));
     status = read_pickle(ctx, self);
     self->blind = status != VC_OK;
-    VC_TRY(vc_collect(ctx, status, "header", TORCH_PICKLE));
+    VC_CALL(vc_collect(ctx, status, "header", TORCH_PICKLE));
     self->script = find_member(self, "constants.pkl") != NULL;
     if (self->script) {
         vc_text_add(&self->note, "%sa TorchScript archive: its weights are read, its code is not",
                     self->note.n == 0 ? "" : "; ");
-        VC_TRY(self->note.status);
+        VC_CALL(self->note.status);
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- verify ---- */

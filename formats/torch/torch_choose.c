@@ -122,9 +122,9 @@ static enum vc_status has_tensor(struct search *s, struct vc_pickle_node *node, 
     size_t n_before = s->n_turned_back;
     struct vc_pickle_iter iter;
     struct vc_pickle_node *item;
-    enum vc_status status;
+    enum vc_status status = VC_OK;
 
-    VC_TRY(vc_torch_step(s->ctx, s->self, &s->steps));
+    VC_CALL(vc_torch_step(s->ctx, s->self, &s->steps));
     *found = vc_torch_is_tensor(node);
     if (*found || !vc_torch_is_container(node) || node->searched) {
         return VC_OK;
@@ -145,7 +145,6 @@ static enum vc_status has_tensor(struct search *s, struct vc_pickle_node *node, 
     s->depth--;
     node->busy = false;
     node->searched = node->shared && !*found && s->n_turned_back == n_before;
-out:
     return status;
 }
 

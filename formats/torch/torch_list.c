@@ -39,7 +39,7 @@ enum vc_status vc_torch_split_refused(struct vc_ctx *ctx, struct torch *self)
         n += self->found[i].refusal != NULL;
     }
     self->refused = vc_alloc_array(ctx, VC_TAG_NAMES, n, sizeof *self->refused);
-    VC_TRY_ALLOC(self->refused);
+    VC_CALL_ALLOC(self->refused);
     n = 0;
     for (size_t i = 0; i < self->n_found; i++) {
         const struct torch_found *found = &self->found[i];
@@ -64,10 +64,9 @@ enum vc_status vc_torch_split_refused(struct vc_ctx *ctx, struct torch *self)
     }
     if (self->n_refused != 0 && !vc_collecting(ctx)) { /* findings have each of them */
         note_refused(self);
-        status = self->note.status;
+        return self->note.status;
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* The tensor as the model has it. The first one of a storage is charged with its bytes in the file. */

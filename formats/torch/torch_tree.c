@@ -247,23 +247,21 @@ static enum vc_status walk_node(struct walk *w, struct vc_pickle_node *node)
     if (node == w->skip) {
         return VC_OK;
     }
-    VC_TRY(vc_torch_step(w->ctx, w->self, &w->steps));
+    VC_CALL(vc_torch_step(w->ctx, w->self, &w->steps));
     status = vc_torch_tensor_parse(w->ctx, &w->self->keep, node, &tensor, &kind, &refusal);
     if (status != VC_OK && status != VC_E_NOMEM) {
         const char *name = w->path.n == 0 ? "tensor" : w->path.data;
 
         return vc_collect(w->ctx, vc_context(w->ctx, "%s", name), "tensor", name);
     }
-    VC_TRY(status);
+    VC_CALL(status);
     if (kind != TORCH_NOTHING) {
         return add_found(w, &tensor, refusal);
     }
     if (node->kind != VC_PICKLE_CALL && (node->kind < VC_PICKLE_TUPLE || node->kind > VC_PICKLE_DICT)) {
         return VC_OK;
     }
-    status = walk_container(w, node);
-out:
-    return status;
+    return walk_container(w, node);
 }
 
 /* ---- the parts ---- */

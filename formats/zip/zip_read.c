@@ -394,7 +394,7 @@ static enum vc_status read_records(struct vc_ctx *ctx, const unsigned char *data
         struct vc_zip_entry *entry = &zip->entries[i];
         const unsigned char *p = data + at;
 
-        VC_TRY(vc_check_cancelled(ctx));
+        VC_CALL(vc_check_cancelled(ctx));
         /* Each later record needs its fixed part, which the room for names counts on. */
         status = read_record(ctx, p, n - at - (zip->n - 1 - i) * CENTRAL_BYTES, &names, entry);
         if (status != VC_OK) { /* and the place of the next one is not known */
@@ -408,7 +408,7 @@ static enum vc_status read_records(struct vc_ctx *ctx, const unsigned char *data
         status = check_name(ctx, entry);
         if (status != VC_OK) {
             (void)vc_context(ctx, "zip directory, member %zu of %zu", i + 1, zip->n);
-            VC_TRY(vc_zip_collect(ctx, status, "name", entry));
+            VC_CALL(vc_zip_collect(ctx, status, "name", entry));
         }
         status =
             read_extras(ctx, p + CENTRAL_BYTES + entry->name_bytes, vc_le16(p + 30), vc_le16(p + 34) == 0xffff, entry);
@@ -419,15 +419,14 @@ static enum vc_status read_records(struct vc_ctx *ctx, const unsigned char *data
             if (!vc_collecting(ctx)) {
                 return vc_context(ctx, "member '%s'", entry->name);
             }
-            VC_TRY(vc_zip_collect(ctx, status, "member", entry));
+            VC_CALL(vc_zip_collect(ctx, status, "member", entry));
         }
     }
     if (at != n) {
         status = vc_fail(ctx, VC_E_FORMAT, "zip directory: %zu members end after %zu of %zu bytes", zip->n, at, n);
-        VC_TRY(vc_collect(ctx, status, "size", NULL));
+        VC_CALL(vc_collect(ctx, status, "size", NULL));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* End records, directory, then each of its records. */

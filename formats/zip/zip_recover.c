@@ -62,7 +62,7 @@ static enum vc_status take_member(struct walk *w, struct vc_zip_entry *entry, bo
     if (left < VC_ZIP_LOCAL_BYTES) {
         return VC_OK;
     }
-    VC_TRY(vc_infile_read(w->ctx, w->file, w->at, p, VC_ZIP_LOCAL_BYTES));
+    VC_CALL(vc_infile_read(w->ctx, w->file, w->at, p, VC_ZIP_LOCAL_BYTES));
     *entry = (struct vc_zip_entry){.name = (char *)p + VC_ZIP_LOCAL_BYTES,
                                    .name_bytes = vc_le16(p + 26),
                                    .flags = vc_le16(p + 6),
@@ -76,7 +76,7 @@ static enum vc_status take_member(struct walk *w, struct vc_zip_entry *entry, bo
     if (vc_le32(p) != VC_ZIP_LOCAL_MAGIC || n > left) {
         return VC_OK;
     }
-    VC_TRY(vc_infile_read(w->ctx, w->file, w->at, p, (size_t)n));
+    VC_CALL(vc_infile_read(w->ctx, w->file, w->at, p, (size_t)n));
     *found = take_sizes(w, p + VC_ZIP_LOCAL_BYTES + entry->name_bytes, n_extra, entry);
     p[VC_ZIP_LOCAL_BYTES + entry->name_bytes] = '\0'; /* over the extra field */
     *found = *found && is_sane(entry);
@@ -84,11 +84,10 @@ static enum vc_status take_member(struct walk *w, struct vc_zip_entry *entry, bo
         *found = false;
         status = vc_fail(w->ctx, VC_E_FORMAT, "ends inside its data: that has %" PRIu64 " bytes, the file %" PRIu64,
                          entry->packed_bytes, left - n);
-        VC_TRY(vc_zip_collect(w->ctx, status, "member", entry));
+        VC_CALL(vc_zip_collect(w->ctx, status, "member", entry));
     }
     w->at += *found ? n + entry->packed_bytes : 0;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Counts the members, or stores them where there is room. */

@@ -324,25 +324,24 @@ static enum vc_status report_tensor(struct vc_ctx *ctx, const struct verify *v, 
         return vc_collect(ctx, status, "data", row->name);
     }
     if (seen->bad_scales != 0) {
-        VC_TRY(vc_find(ctx, VC_SEVERITY_ERROR, "scale", row->name,
-                       "has %llu of %llu scales that are not finite and above 0; the first is number %llu: %g",
-                       (unsigned long long)seen->bad_scales, (unsigned long long)row->n_elems,
-                       (unsigned long long)seen->first_bad, (double)seen->bad_value));
+        VC_CALL(vc_find(ctx, VC_SEVERITY_ERROR, "scale", row->name,
+                        "has %llu of %llu scales that are not finite and above 0; the first is number %llu: %g",
+                        (unsigned long long)seen->bad_scales, (unsigned long long)row->n_elems,
+                        (unsigned long long)seen->first_bad, (double)seen->bad_value));
     } else if (row->nans + row->infs != 0) {
         bool blocks = vc_dtype_is_quantized(v->model->tensors[index].dtype); /* their scales are in them */
 
-        VC_TRY(vc_find(ctx, blocks ? VC_SEVERITY_ERROR : VC_SEVERITY_WARNING, blocks ? "scale" : "nonfinite", row->name,
-                       "has %llu NaN and %llu Inf among %llu values%s", (unsigned long long)row->nans,
-                       (unsigned long long)row->infs, (unsigned long long)row->n_elems,
-                       blocks ? ": llama.cpp refuses blocks with such scales" : ""));
+        VC_CALL(vc_find(ctx, blocks ? VC_SEVERITY_ERROR : VC_SEVERITY_WARNING, blocks ? "scale" : "nonfinite",
+                        row->name, "has %llu NaN and %llu Inf among %llu values%s", (unsigned long long)row->nans,
+                        (unsigned long long)row->infs, (unsigned long long)row->n_elems,
+                        blocks ? ": llama.cpp refuses blocks with such scales" : ""));
     }
     if (seen->low_codes != 0) {
-        VC_TRY(vc_find(ctx, VC_SEVERITY_ERROR, "range", row->name,
-                       "has %llu codes of -128; symmetric int8 goes from -127 to 127",
-                       (unsigned long long)seen->low_codes));
+        VC_CALL(vc_find(ctx, VC_SEVERITY_ERROR, "range", row->name,
+                        "has %llu codes of -128; symmetric int8 goes from -127 to 127",
+                        (unsigned long long)seen->low_codes));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_verify_data(struct vc_ctx *ctx, struct verify *v)

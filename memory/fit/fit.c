@@ -132,7 +132,7 @@ static enum vc_status try_size(struct search *s, uint64_t size, bool *fits)
     if (s->symbol == NULL) {
         s->memory.context_tokens = size;
     } else {
-        VC_TRY(vc_graph_bind(s->ctx, s->graph, s->symbol, (int64_t)size));
+        VC_CALL(vc_graph_bind(s->ctx, s->graph, s->symbol, (int64_t)size));
     }
     *fits = false;
     status = vc_memory_estimate(s->ctx, s->graph, s->model, &s->memory, &report);
@@ -141,11 +141,10 @@ static enum vc_status try_size(struct search *s, uint64_t size, bool *fits)
         vc_clear_error(s->ctx);
         return VC_OK;
     }
-    VC_TRY(status);
-    VC_TRY(vc_fit_decide(s->ctx, &report, &s->memory, s->visible_bytes, s->options, &fit));
+    VC_CALL(status);
+    VC_CALL(vc_fit_decide(s->ctx, &report, &s->memory, s->visible_bytes, s->options, &fit));
     *fits = fit.verdict == VC_FITS;
-out:
-    return status;
+    return VC_OK;
 }
 
 static int64_t size_of(const struct vc_graph *graph, const char *symbol)

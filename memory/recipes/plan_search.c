@@ -91,18 +91,17 @@ static enum vc_status try_choice(struct search *s, struct vc_choice choice)
     if (s->n == MAX_CHOICES) {
         return VC_OK;
     }
-    VC_TRY(bind(p, graph_of(p, choice.form), choice.batch));
+    VC_CALL(bind(p, graph_of(p, choice.form), choice.batch));
     status = count(p, choice.form, &choice.memory, &choice.report);
     if (status == VC_E_ARGUMENT && s->n != 0) {
         vc_clear_error(p->ctx);
         return VC_OK;
     }
-    VC_TRY(status);
-    VC_TRY(judge(p, &choice));
+    VC_CALL(status);
+    VC_CALL(judge(p, &choice));
     choice.number = s->n;
     s->choices[s->n++] = choice;
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- several devices ---- */

@@ -104,7 +104,6 @@ enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *f
     size_t found = VC_NO_TENSOR;
     size_t n_compared = 0;
     double like = 0.0;
-    enum vc_status status = VC_OK;
 
     *differ = false;
     for (size_t i = 0; i < model->n_tensors; i++) {
@@ -116,38 +115,37 @@ enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *f
         double one;
 
         if (found == VC_NO_TENSOR) {
-            VC_TRY(find_of(ctx, file, model, i, sums_tail, &found));
+            VC_CALL(find_of(ctx, file, model, i, sums_tail, &found));
         }
         if (vc_model_absent(model, name) != NULL) {
             continue;
         }
-        VC_TRY(vc_calibration_array(ctx, file, name, VC_SAMPLE, &sample));
+        VC_CALL(vc_calibration_array(ctx, file, name, VC_SAMPLE, &sample));
         if (sample == VC_NO_TENSOR || file->tensors[sample].dtype != VC_DTYPE_F32) {
             continue;
         }
-        VC_TRY(vc_calibration_sample(ctx, model, name, now, &n));
+        VC_CALL(vc_calibration_sample(ctx, model, name, now, &n));
         if (n < 8 || file->tensors[sample].n_elems != n) {
             continue;
         }
-        VC_TRY(vc_source_read_any(ctx, file, sample, VC_FORM_VALUES, 0, measured, (size_t)n * sizeof *measured));
+        VC_CALL(vc_source_read_any(ctx, file, sample, VC_FORM_VALUES, 0, measured, (size_t)n * sizeof *measured));
         one = correlation(measured, now, (size_t)n);
         *differ = *differ || !(one >= 0.999);
         like += isnan(one) ? 0.0 : one;
         n_compared += isnan(one) ? 0 : 1;
     }
     if (found == VC_NO_TENSOR && model->n_unseen == 0) {
-        status = vc_fail(ctx, VC_E_UNSUPPORTED,
-                         "%s: has statistics of no tensor of this model: those of a tensor NAME are called NAME%s",
-                         file->path, sums_tail);
-    } else if (n_compared != 0 && !(like >= 0.25 * (double)n_compared) && !anyway) {
-        status =
-            vc_fail(ctx, VC_E_UNSUPPORTED,
-                    "%s: the statistics are those of another training: the weights that were measured are not like "
-                    "those of this model (%s takes them all the same)",
-                    file->path, vc_option(ctx, "calibration_anyway"));
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "%s: has statistics of no tensor of this model: those of a tensor NAME are called NAME%s",
+                       file->path, sums_tail);
     }
-out:
-    return status;
+    if (n_compared != 0 && !(like >= 0.25 * (double)n_compared) && !anyway) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "%s: the statistics are those of another training: the weights that were measured are not like "
+                       "those of this model (%s takes them all the same)",
+                       file->path, vc_option(ctx, "calibration_anyway"));
+    }
+    return VC_OK;
 }
 
 static enum vc_status check_tensor(struct vc_ctx *ctx, const struct vc_model *file, size_t tensor, uint64_t n,

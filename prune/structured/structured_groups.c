@@ -240,7 +240,6 @@ static enum vc_status judge(struct vc_ctx *ctx, struct vc_structured *s, const s
 {
     const struct vc_coupling *c = group->coupling;
     const char *glob = "";
-    enum vc_status status = VC_OK;
 
     if (s->options.n_remove != 0) {
         group->reason = is_named(s, c) ? c->fixed : "not named";
@@ -251,36 +250,35 @@ static enum vc_status judge(struct vc_ctx *ctx, struct vc_structured *s, const s
     }
     if (group->reason == NULL && is_excluded(s, c, &glob)) {
         group->reason = vc_arena_printf(ctx, plan->arena, "excluded by '%s'", glob);
-        VC_TRY_ALLOC(group->reason);
+        VC_CALL_ALLOC(group->reason);
     }
     if (group->reason == NULL && has_whole(c)) {
-        VC_TRY(vc_structured_find_numbers(ctx, plan, group, &group->reason));
+        VC_CALL(vc_structured_find_numbers(ctx, plan, group, &group->reason));
     }
     if (group->reason == NULL && s->options.n_remove == 0 && !share_of(s, group)) {
         group->reason = "no share is asked for";
     }
     if (group->reason == NULL) {
-        VC_TRY(vc_structured_unsaid(ctx, s, plan, group, &group->reason));
+        VC_CALL(vc_structured_unsaid(ctx, s, plan, group, &group->reason));
         group->unsaid = group->reason != NULL;
     }
     if (group->reason != NULL || s->options.n_remove != 0) {
-        goto out;
+        return VC_OK;
     }
     if (!has_scores(s, plan, c)) {
         group->reason = s->options.score == VC_STRUCTURED_NORM ? "has no scale of a normalization"
                                                                : "nothing in it is said to make its units";
-        goto out;
+        return VC_OK;
     }
     group->n_go = vc_structured_round(s, c->unit, c->n_units, vc_fraction_floor(group->share, c->n_units));
     if (group->n_go == 0 && (group->own || s->options.scope != VC_PRUNE_GLOBAL)) {
         group->reason = vc_arena_printf(ctx, plan->arena, "none of %llu go", (unsigned long long)c->n_units);
-        VC_TRY_ALLOC(group->reason);
+        VC_CALL_ALLOC(group->reason);
     }
     if (s->options.scope == VC_PRUNE_GLOBAL && !group->own) {
         group->n_go = 0; /* the scores decide */
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* ---- the tensors of groups ---- */

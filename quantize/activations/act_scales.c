@@ -297,7 +297,7 @@ static enum vc_status read_item(struct vc_ctx *ctx, const struct vc_activations 
     enum vc_status status = VC_OK;
 
     *out = vc_alloc_array(ctx, VC_TAG_MISC, n + 1, sizeof **out);
-    VC_TRY_ALLOC(*out);
+    VC_CALL_ALLOC(*out);
     status = vc_tile_reader_all(ctx, item, VC_PART_CODES, *out, n * sizeof **out);
     if (status != VC_OK) {
         return vc_context(ctx, "%s", name);
@@ -308,8 +308,7 @@ static enum vc_status read_item(struct vc_ctx *ctx, const struct vc_activations 
                            name, i, vc_option(ctx, "include=false"));
         }
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status layer_scales(struct vc_ctx *ctx, struct vc_activations *a, struct vc_arena *arena,

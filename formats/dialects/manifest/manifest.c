@@ -174,14 +174,13 @@ enum vc_status vc_manifest_attach(struct vc_ctx *ctx, struct vc_model *model, si
 static enum vc_status read_granularity(const struct entry *e, const struct vc_tensor *t, struct vc_quant *quant)
 {
     const char *name = text_of(e, "granularity");
-    enum vc_status status = VC_OK;
     uint64_t axis = 0;
 
     if (name != NULL && strcmp(name, "tensor") == 0) {
         quant->granularity = VC_GRANULARITY_TENSOR;
     } else if (name != NULL && strcmp(name, "channel") == 0) {
         quant->granularity = VC_GRANULARITY_CHANNEL;
-        VC_TRY(number_of(e, "axis", 0, &axis));
+        VC_CALL(number_of(e, "axis", 0, &axis));
         if (axis >= t->n_dims) {
             return vc_fail(e->ctx, VC_E_FORMAT, "%s: axis %" PRIu64 " of a tensor with %u dimensions", t->name, axis,
                            t->n_dims);
@@ -189,17 +188,16 @@ static enum vc_status read_granularity(const struct entry *e, const struct vc_te
         quant->axis = (unsigned)axis;
     } else if (name != NULL && strcmp(name, "group") == 0) {
         quant->granularity = VC_GRANULARITY_GROUP;
-        VC_TRY(number_of(e, "group_size", 1, &quant->group_size));
+        VC_CALL(number_of(e, "group_size", 1, &quant->group_size));
     } else if (name != NULL && strcmp(name, "block") == 0 && t->n_dims == 2 &&
                vc_code_scheme(quant->scheme)->group == 0) {
         quant->granularity = VC_GRANULARITY_BLOCK;
-        VC_TRY(number_of(e, "group_size", 1, &quant->group_size));
-        VC_TRY(number_of(e, "group_rows", 1, &quant->group_rows));
+        VC_CALL(number_of(e, "group_size", 1, &quant->group_size));
+        VC_CALL(number_of(e, "group_rows", 1, &quant->group_rows));
     } else {
-        status = refuse_key(e, "granularity", "one of tensor, channel, group, or block of a matrix");
+        return refuse_key(e, "granularity", "one of tensor, channel, group, or block of a matrix");
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status read_source_dtype(const struct entry *e, enum vc_dtype *out)
@@ -457,34 +455,32 @@ static enum vc_status keep_recipe(struct vc_ctx *ctx, json_t *options, struct vc
 
 static enum vc_status apply_tensors(struct vc_ctx *ctx, json_t *tensors, struct vc_model *model)
 {
-    enum vc_status status = VC_OK;
     const char *name;
     json_t *value;
 
     json_object_foreach(tensors, name, value)
     {
         struct entry e = {.ctx = ctx, .model = model, .tensor = vc_model_find(model, name), .json = value};
+        enum vc_status status = VC_OK;
 
-        VC_TRY(vc_check_cancelled(ctx));
+        VC_CALL(vc_check_cancelled(ctx));
         if (e.tensor == VC_NO_TENSOR) {
             status = vc_fail(ctx, VC_E_FORMAT, "tensor '%s' is not in the file", name);
         } else if (json_object_get(value, "scheme") == NULL) {
             status = apply_entry(&e); /* types first: scales may be bf16 */
         }
-        VC_TRY(vc_collect(ctx, status, "manifest", name));
+        VC_CALL(vc_collect(ctx, status, "manifest", name));
     }
     json_object_foreach(tensors, name, value)
     {
         struct entry e = {.ctx = ctx, .model = model, .tensor = vc_model_find(model, name), .json = value};
 
-        VC_TRY(vc_check_cancelled(ctx));
+        VC_CALL(vc_check_cancelled(ctx));
         if (e.tensor != VC_NO_TENSOR && json_object_get(value, "scheme") != NULL) {
-            VC_TRY(vc_collect(ctx, apply_entry(&e), "manifest", name));
+            VC_CALL(vc_collect(ctx, apply_entry(&e), "manifest", name));
         }
     }
-    VC_TRY(check_roles(ctx, model));
-out:
-    return status;
+    return check_roles(ctx, model);
 }
 
 enum vc_status vc_manifest_apply(struct vc_ctx *ctx, const char *json, size_t n, struct vc_model *model)
