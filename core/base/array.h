@@ -1,4 +1,4 @@
-/* array.h - arrays that grow: a list of items, and how many it has room for.
+/* array.h - arrays that grow: a list of items, and how many it has room for; and where in a sorted one an item belongs.
  *
  *     VC_TRY(VC_GROW(ctx, VC_TAG_NAMES, list->names, list->capacity, list->n + 1));
  *     list->names[list->n++] = name; */
@@ -31,5 +31,24 @@ enum vc_status vc_arena_reserve(struct vc_ctx *ctx, struct vc_arena *arena, void
     vc_array_reserve((ctx), (tag), &(array), &(capacity), (room), sizeof *(array))
 #define VC_ARENA_RESERVE(ctx, arena, array, capacity, room) \
     vc_arena_reserve((ctx), (arena), &(array), &(capacity), (room), sizeof *(array))
+
+/* Sets the size_t `low` to the first index below n whose item does not come before the one that is sought, or to n:
+ *
+ *     VC_BISECT(low, list->n, k, list->items[k].at < at);
+ *
+ * `before`, an expression with the index `k`, is true up to some index and false from there on. */
+#define VC_BISECT(low, n, k, before)                  \
+    do {                                              \
+        size_t vc_high = (n);                         \
+        (low) = 0;                                    \
+        while ((low) < vc_high) {                     \
+            size_t k = (low) + (vc_high - (low)) / 2; \
+            if (before) {                             \
+                (low) = k + 1;                        \
+            } else {                                  \
+                vc_high = k;                          \
+            }                                         \
+        }                                             \
+    } while (0)
 
 #endif

@@ -6,6 +6,7 @@
 
 #include <vcompress/memory.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/base/ctx.h"
 
@@ -99,18 +100,9 @@ static uint64_t find_gap(const struct piece *piece, struct piece *const *placed,
 
 static void put_in_order(struct piece *piece, struct piece **placed, size_t n)
 {
-    size_t low = 0;
-    size_t high = n;
+    size_t low;
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (placed[middle]->offset <= piece->offset) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    VC_BISECT(low, n, k, placed[k]->offset <= piece->offset);
     memmove(placed + low + 1, placed + low, (n - low) * sizeof *placed);
     placed[low] = piece;
 }

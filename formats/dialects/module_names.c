@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/text/text.h"
 
@@ -40,22 +41,13 @@ static char *reversed(struct naming *s, const char *name, size_t n)
 static bool others_end_in(struct naming *s, const char *end, size_t n, bool whole, bool *found)
 {
     const char *back = reversed(s, end, n);
-    size_t low = 0;
-    size_t high = s->n_others;
+    size_t low;
 
     *found = false;
     if (back == NULL) {
         return false;
     }
-    while (low < high) { /* the first that is not before it */
-        size_t middle = low + (high - low) / 2;
-
-        if (strcmp(s->others[middle], back) < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    VC_BISECT(low, s->n_others, k, strcmp(s->others[k], back) < 0);
     /* Those that begin with it follow each other, the equal one first; a dot comes before letters and digits. */
     for (; low < s->n_others && strncmp(s->others[low], back, n) == 0 && !*found; low++) {
         char next = s->others[low][n];

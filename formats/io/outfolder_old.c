@@ -89,18 +89,9 @@ static bool same_pattern(const struct weights_name *a, const struct weights_name
 /* The first name of this run that is not less than the text. */
 static size_t lower_bound(const struct vc_outfolder *folder, const char *text)
 {
-    size_t low = 0;
-    size_t high = folder->n_names;
+    size_t low;
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (strcmp(folder->names[middle], text) < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    VC_BISECT(low, folder->n_names, k, strcmp(folder->names[k], text) < 0);
     return low;
 }
 

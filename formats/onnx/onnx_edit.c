@@ -46,19 +46,10 @@ static int compare_named(const void *a, const void *b)
 
 size_t vc_onnx_edits_find(const struct onnx_edits *edits, size_t symbol, size_t *n)
 {
-    size_t low = 0;
-    size_t high = edits->n_named;
+    size_t low;
 
     *n = 0;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (edits->named[middle].symbol < symbol) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    VC_BISECT(low, edits->n_named, k, edits->named[k].symbol < symbol);
     while (low + *n < edits->n_named && edits->named[low + *n].symbol == symbol) {
         *n += 1;
     }

@@ -238,18 +238,9 @@ static enum vc_status add_info(struct onnx_layout *l, const struct vc_field *fie
 /* The first graph inside a node at that place of the file or behind it; NULL: there is none. */
 static const struct onnx_graph *graph_at(const struct onnx *source, uint64_t at)
 {
-    size_t low = 0;
-    size_t high = source->n_graphs;
+    size_t low;
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (source->graphs[middle].at < at) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    VC_BISECT(low, source->n_graphs, k, source->graphs[k].at < at);
     return low < source->n_graphs ? &source->graphs[low] : NULL;
 }
 

@@ -4,6 +4,7 @@
  * have no place for scales, become one dict with all tensors. */
 #include <string.h>
 
+#include "core/base/array.h"
 #include "core/model/code_schemes.h"
 #include "core/model/masked_pairs.h"
 #include "formats/dialects/dialects.h"
@@ -97,28 +98,25 @@ size_t vc_torch_out_here(struct torch_writer *w)
     return tensor == VC_NO_TENSOR ? VC_NO_TENSOR : w->main_out[tensor];
 }
 
+/* The name comes before "path.", with n bytes in the path. */
+static bool comes_before(const char *name, const char *path, size_t n)
+{
+    int order = strncmp(name, path, n);
+
+    return order < 0 || (order == 0 && (unsigned char)name[n] < '.');
+}
+
 /* The first tensor, in the order of names, that is not less than "path.". */
 static size_t find_sorted(struct torch_writer *w, const char *path, size_t n)
 {
     const struct vc_model *model = w->model;
-    size_t low = 0;
-    size_t high = model->n_tensors;
+    size_t low;
 
     if (w->sorted == NULL && vc_model_sort_names(w->ctx, model, &w->sorted) != VC_OK) {
         w->path.status = VC_E_NOMEM;
-        return high;
+        return model->n_tensors;
     }
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const char *name = model->tensors[w->sorted[middle]].name;
-        int order = strncmp(name, path, n);
-
-        if (order < 0 || (order == 0 && (unsigned char)name[n] < '.')) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    VC_BISECT(low, model->n_tensors, k, comes_before(model->tensors[w->sorted[k]].name, path, n));
     return low;
 }
 

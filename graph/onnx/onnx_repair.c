@@ -11,6 +11,7 @@
 
 #include <vcompress/quantize.h>
 
+#include "core/base/array.h"
 #include "graph/onnx/onnx_build.h"
 
 struct weight_sum {
@@ -132,17 +133,9 @@ static int by_sum(const void *a, const void *b)
 /* The first of the sorted sums that is not before `c` by elements and sum. */
 static size_t first_like(const struct weight_sum *list, size_t n, const struct weight_sum *c)
 {
-    size_t low = 0;
+    size_t low;
 
-    while (low < n) {
-        size_t middle = low + (n - low) / 2;
-
-        if (list[middle].n_elems < c->n_elems || (list[middle].n_elems == c->n_elems && list[middle].sum < c->sum)) {
-            low = middle + 1;
-        } else {
-            n = middle;
-        }
-    }
+    VC_BISECT(low, n, k, list[k].n_elems < c->n_elems || (list[k].n_elems == c->n_elems && list[k].sum < c->sum));
     return low;
 }
 

@@ -6,6 +6,7 @@
 
 #include <vcompress/experimental.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/job/job_state.h"
 #include "memory/recipes/plan_inside.h"
@@ -23,18 +24,9 @@ static double usual_error(const char *scheme)
 /* The row of a tensor by binary search; rows are in the order of the model. Returns NULL if the tensor has no row. */
 static const struct vc_sensitivity_row *row_of(const struct vc_sensitivity *scan, size_t tensor)
 {
-    size_t low = 0;
-    size_t high = scan->n_rows;
+    size_t low;
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (scan->rows[middle].tensor < tensor) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    VC_BISECT(low, scan->n_rows, k, scan->rows[k].tensor < tensor);
     return low < scan->n_rows && scan->rows[low].tensor == tensor ? &scan->rows[low] : NULL;
 }
 

@@ -7,6 +7,7 @@
  * Free blocks are sorted by size, then by address; the first one that is large enough is taken. */
 #include <string.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/base/ctx.h"
 #include "memory/timeline/timeline.h"
@@ -36,22 +37,17 @@ struct caching {
     struct vc_allocated *out;
 };
 
+static bool comes_before(const struct block *b, uint64_t bytes, uint64_t address)
+{
+    return b->bytes < bytes || (b->bytes == bytes && b->address < address);
+}
+
 /* The first free block that does not come before one of that size and address. */
 static size_t find(const struct caching *c, const struct pool *pool, uint64_t bytes, uint64_t address)
 {
-    size_t low = 0;
-    size_t high = pool->n;
+    size_t low;
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct block *b = &c->blocks[pool->sorted[middle]];
-
-        if (b->bytes < bytes || (b->bytes == bytes && b->address < address)) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    VC_BISECT(low, pool->n, k, comes_before(&c->blocks[pool->sorted[k]], bytes, address));
     return low;
 }
 

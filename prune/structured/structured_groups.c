@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/array.h"
 #include "core/text/glob.h"
 #include "core/text/text.h"
 #include "graph/build.h"
@@ -144,23 +145,20 @@ static enum vc_status sort_removals(struct vc_ctx *ctx, struct vc_structured *s,
     return VC_OK;
 }
 
+static bool comes_before(const struct vc_structured_units *units, const struct vc_coupling_member *m)
+{
+    int order = strcmp(units->tensor, m->tensor);
+
+    return order < 0 || (order == 0 && units->axis < m->axis);
+}
+
 /* Finds the remove rules for the member's tensor and axis: *first in s->removals. Returns their number. */
 static size_t removals_of(const struct vc_structured *s, const struct vc_coupling_member *m, size_t *first)
 {
-    size_t low = 0;
-    size_t high = s->options.n_remove;
+    size_t low;
     size_t n = 0;
 
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        int order = strcmp(s->removals[mid]->tensor, m->tensor);
-
-        if (order < 0 || (order == 0 && s->removals[mid]->axis < m->axis)) {
-            low = mid + 1;
-        } else {
-            high = mid;
-        }
-    }
+    VC_BISECT(low, s->options.n_remove, k, comes_before(s->removals[k], m));
     *first = low;
     while (!m->whole && low + n < s->options.n_remove && s->removals[low + n]->axis == m->axis &&
            strcmp(s->removals[low + n]->tensor, m->tensor) == 0) {
@@ -344,19 +342,10 @@ size_t vc_structured_find(const struct vc_structured *s, const struct vc_item *i
 {
     size_t alias = item->set->model->tensors[item->source].alias_of;
     size_t tensor = alias != VC_NO_TENSOR ? alias : item->source;
-    size_t low = 0;
-    size_t high = s->n_members;
+    size_t low;
     size_t n = 0;
 
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-
-        if (s->members[mid].tensor < tensor) {
-            low = mid + 1;
-        } else {
-            high = mid;
-        }
-    }
+    VC_BISECT(low, s->n_members, k, s->members[k].tensor < tensor);
     *first = low;
     while (low + n < s->n_members && s->members[low + n].tensor == tensor) {
         n++;
