@@ -74,9 +74,9 @@ static uint64_t most(uint64_t a, uint64_t b)
 static struct vc_args_attention *attention_args(struct vc_engine *e, uint32_t node, bool backward)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
-    struct split q = split_heads(vc_plan_in(e, node, 0), vc_plan_int(n, "q_num_heads", 1));
-    struct split k = split_heads(vc_plan_in(e, node, 1), vc_plan_int(n, "kv_num_heads", 1));
-    struct split v = split_heads(vc_plan_in(e, node, 2), vc_plan_int(n, "kv_num_heads", 1));
+    struct split q = split_heads(vc_plan_in(e, node, 0), vc_node_int(n, "q_num_heads", 1));
+    struct split k = split_heads(vc_plan_in(e, node, 1), vc_node_int(n, "kv_num_heads", 1));
+    struct split v = split_heads(vc_plan_in(e, node, 2), vc_node_int(n, "kv_num_heads", 1));
     struct split y = split_heads(vc_plan_out(e, node, 0), (int64_t)q.heads);
     struct vc_args_attention *args = vc_plan_args(e, sizeof *args);
     uint64_t tile;
@@ -96,9 +96,9 @@ static struct vc_args_attention *attention_args(struct vc_engine *e, uint32_t no
                                        .k = k.is,
                                        .v = v.is,
                                        .y = y.is,
-                                       .causal = vc_plan_int(n, "is_causal", 0) != 0,
-                                       .scale = vc_plan_float(n, "scale", 1 / sqrt((double)q.size)),
-                                       .softcap = vc_plan_float(n, "softcap", 0),
+                                       .causal = vc_node_int(n, "is_causal", 0) != 0,
+                                       .scale = vc_node_float(n, "scale", 1 / sqrt((double)q.size)),
+                                       .softcap = vc_node_float(n, "softcap", 0),
                                        .tile = tile};
     mask_args(e, node, args);
     args->scores = most(vc_product_scratch(tile, k.length, q.size), vc_product_scratch(tile, v.size, k.length));
@@ -206,7 +206,7 @@ static void rotate(struct vc_engine *e, uint32_t node, bool back)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
     const struct vc_plan_value *table = vc_plan_in(e, node, 1);
-    struct split x = split_heads(vc_plan_in(e, node, 0), vc_plan_int(n, "num_heads", 1));
+    struct split x = split_heads(vc_plan_in(e, node, 0), vc_node_int(n, "num_heads", 1));
     struct vc_args_rotary *args = vc_plan_args(e, sizeof *args);
     struct vc_ref refs[5];
     bool add = false;
@@ -224,7 +224,7 @@ static void rotate(struct vc_engine *e, uint32_t node, bool back)
                                     .size = x.size,
                                     .half = (uint64_t)table->shape[table->n_dims - 1],
                                     .x = x.is,
-                                    .interleaved = vc_plan_int(n, "interleaved", 0) != 0,
+                                    .interleaved = vc_node_int(n, "interleaved", 0) != 0,
                                     .back = back,
                                     .node = node,
                                     .fault = &e->fault};

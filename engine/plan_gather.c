@@ -9,7 +9,7 @@ static struct vc_args_gather *gather_args(struct vc_engine *e, uint32_t node)
 {
     const struct vc_plan_value *x = vc_plan_in(e, node, 0);
     const struct vc_plan_value *indices = vc_plan_in(e, node, 1);
-    unsigned axis = vc_plan_axis(vc_plan_int(vc_plan_node(e, node), "axis", 0), x->n_dims);
+    unsigned axis = vc_plan_axis(vc_node_int(vc_plan_node(e, node), "axis", 0), x->n_dims);
     struct vc_args_gather *args = vc_plan_args(e, sizeof *args);
 
     if (args != NULL) {

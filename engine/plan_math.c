@@ -49,7 +49,7 @@ static void unary_backward(struct vc_engine *e, uint32_t node, enum vc_unary kin
 }
 
 /* The operators that are rows of unary.inc, and their numbers. */
-#define NUMBER(name, otherwise) vc_plan_float(vc_plan_node(e, node), name, otherwise)
+#define NUMBER(name, otherwise) vc_node_float(vc_plan_node(e, node), name, otherwise)
 #define NO_NUMBER               0
 #define UNARY_OP(KIND, reads, value, gradient, id, name, types, alpha, beta, eager) \
     VC_TRAIN_OP(id, unary, VC_UNARY_##KIND, alpha, beta)
@@ -59,7 +59,7 @@ VC_TRAIN_OP(neg, unary, VC_UNARY_COPY, -1, 0)
 
 static enum vc_unary gelu_kind(const struct vc_engine *e, uint32_t node)
 {
-    return strcmp(vc_plan_string(vc_plan_node(e, node), "approximate", "none"), "tanh") == 0 ? VC_UNARY_GELU_TANH
+    return strcmp(vc_node_string(vc_plan_node(e, node), "approximate", "none"), "tanh") == 0 ? VC_UNARY_GELU_TANH
                                                                                              : VC_UNARY_GELU;
 }
 
@@ -168,8 +168,8 @@ void vc_train_forward_fake_quantize(struct vc_engine *e, uint32_t node)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
     const struct vc_plan_value *x = vc_plan_in(e, node, 0);
-    bool is_f8 = strcmp(vc_plan_string(n, "codes", "int8"), "f8_e4m3") == 0;
-    int64_t size = vc_plan_int(n, "size", 0);
+    bool is_f8 = strcmp(vc_node_string(n, "codes", "int8"), "f8_e4m3") == 0;
+    int64_t size = vc_node_int(n, "size", 0);
     struct vc_args_codes args = {.n = x->n,
                                  .size = (uint64_t)(size != 0 ? size : x->shape[x->n_dims - 1]),
                                  .least = is_f8 ? -448 : -128,
@@ -194,14 +194,14 @@ static bool has_no_codes(const struct vc_engine *e, uint32_t q)
 
     return !e->options.train && !(e->options.answers != NULL && e->options.answers->every) &&
            !vc_plan_asks_definition(e, q) && vc_plan_in(e, q, 1)->n == 1 && (zero == NULL || zero->n == 1) &&
-           vc_plan_int(vc_plan_node(e, q), "block_size", 0) == 0 && !vc_plan_out(e, q, 0)->fed &&
+           vc_node_int(vc_plan_node(e, q), "block_size", 0) == 0 && !vc_plan_out(e, q, 0)->fed &&
            !has_other_readers(e, vc_plan_node(e, q)->outputs[0], q);
 }
 
 bool vc_plan_codes(struct vc_engine *e, uint32_t node)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
-    int64_t type = vc_plan_int(n, "output_dtype", 0);
+    int64_t type = vc_node_int(n, "output_dtype", 0);
     struct vc_args_codes args = {.size = 256, .least = (double)vc_code_least(type), .most = (double)vc_code_most(type)};
     struct vc_ref refs[4];
 
@@ -402,7 +402,7 @@ static bool reduce_axes(struct vc_engine *e, uint32_t node, bool *reduced, doubl
     for (unsigned k = 0; k < x->n_dims; k++) {
         reduced[k] = vc_node_is(n, VC_OP_global_average_pool)
                          ? k >= 2
-                         : n_axes == 0 && vc_plan_int(n, "noop_with_empty_axes", 0) == 0;
+                         : n_axes == 0 && vc_node_int(n, "noop_with_empty_axes", 0) == 0;
     }
     for (size_t k = 0; k < n_axes; k++) {
         reduced[vc_plan_axis(axes[k], x->n_dims)] = true;
@@ -478,7 +478,7 @@ SAME_AS_SUM(global_average_pool)
 static struct vc_args_softmax *softmax_args(struct vc_engine *e, uint32_t node, bool logarithm)
 {
     const struct vc_plan_value *x = vc_plan_in(e, node, 0);
-    unsigned axis = vc_plan_axis(vc_plan_int(vc_plan_node(e, node), "axis", -1), x->n_dims);
+    unsigned axis = vc_plan_axis(vc_node_int(vc_plan_node(e, node), "axis", -1), x->n_dims);
     struct vc_args_softmax *args = vc_plan_args(e, sizeof *args);
 
     if (args != NULL) {

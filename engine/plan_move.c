@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/plan_ops.h"
+#include "graph/ops/window.h"
 
 /* ---- copies of a part of one array into a part of another ---- */
 
@@ -108,7 +109,7 @@ static bool reals(struct vc_engine *e, uint32_t node)
 
 static bool find_transpose(struct vc_engine *e, uint32_t node, struct part *p)
 {
-    const struct vc_graph_attr *perm = vc_plan_attr(vc_plan_node(e, node), "perm");
+    const struct vc_graph_attr *perm = vc_node_attr(vc_plan_node(e, node), "perm");
     const struct vc_plan_value *y = vc_plan_out(e, node, 0);
     struct part x = part_of(vc_plan_in(e, node, 0));
 
@@ -184,7 +185,7 @@ static void concat(struct vc_engine *e, uint32_t node, bool backward)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
     const struct vc_plan_value *y = vc_plan_out(e, node, 0);
-    unsigned axis = vc_plan_axis(vc_plan_int(n, "axis", 0), y->n_dims);
+    unsigned axis = vc_plan_axis(vc_node_int(n, "axis", 0), y->n_dims);
     struct vc_ref out = {0};
     int64_t at = 0;
 
@@ -223,7 +224,7 @@ static void split(struct vc_engine *e, uint32_t node, bool backward)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
     const struct vc_plan_value *x = vc_plan_in(e, node, 0);
-    unsigned axis = vc_plan_axis(vc_plan_int(n, "axis", 0), x->n_dims);
+    unsigned axis = vc_plan_axis(vc_node_int(n, "axis", 0), x->n_dims);
     int64_t at = 0;
 
     if (!backward && !reals(e, node)) {
@@ -362,31 +363,9 @@ static void mapped_backward(struct vc_engine *e, uint32_t node, find_map *find)
         mapped_backward(e, node, find);                             \
     }
 
-/* Which element of a dimension of `size` is at place `at` of the padded one; -1: none. */
-static int64_t padded_from(int64_t at, int64_t size, const char *mode)
-{
-    if (at >= 0 && at < size) {
-        return at;
-    }
-    if (*mode == 'c') { /* constant */
-        return -1;
-    }
-    if (*mode == 'e') { /* edge */
-        return at < 0 ? 0 : size - 1;
-    }
-    if (*mode == 'w') { /* wrap */
-        return at % size < 0 ? at % size + size : at % size;
-    }
-    if (size == 1) {
-        return 0;
-    }
-    at = (at < 0 ? -at : at) % (2 * (size - 1)); /* reflect: there and back */
-    return at < size ? at : 2 * (size - 1) - at;
-}
-
 static struct vc_args_mapped *find_pad(struct vc_engine *e, uint32_t node)
 {
-    const char *mode = vc_plan_string(vc_plan_node(e, node), "mode", "constant");
+    const char *mode = vc_node_string(vc_plan_node(e, node), "mode", "constant");
     struct vc_args_mapped *args = map_begin(e, node);
     int64_t pads[2 * VC_GRAPH_MAX_DIMS];
     int64_t axes[VC_GRAPH_MAX_DIMS];
@@ -422,7 +401,7 @@ static struct vc_args_mapped *find_pad(struct vc_engine *e, uint32_t node)
             return NULL;
         }
         for (int64_t i = 0; i < args->out[axis]; i++) {
-            int64_t from = padded_from(i - pads[k] - cut, size, mode);
+            int64_t from = vc_padded_from(i - pads[k] - cut, size, mode);
 
             map[i] = from < 0 ? -1 : from + cut;
         }
@@ -466,7 +445,7 @@ static bool resize_scales(struct vc_engine *e, uint32_t node, double *scale)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
     const struct vc_plan_value *x = vc_plan_in(e, node, 0);
-    const struct vc_graph_attr *axes = vc_plan_attr(n, "axes");
+    const struct vc_graph_attr *axes = vc_node_attr(n, "axes");
     const struct vc_graph_value *given;
 
     for (unsigned k = 0; k < x->n_dims; k++) {
@@ -488,17 +467,17 @@ static bool resize_scales(struct vc_engine *e, uint32_t node, double *scale)
 static struct vc_args_mapped *find_resize(struct vc_engine *e, uint32_t node)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
-    const char *mode = vc_plan_string(n, "coordinate_transformation_mode", "half_pixel");
-    const char *how = vc_plan_string(n, "nearest_mode", "round_prefer_floor");
+    const char *mode = vc_node_string(n, "coordinate_transformation_mode", "half_pixel");
+    const char *how = vc_node_string(n, "nearest_mode", "round_prefer_floor");
     struct vc_args_mapped *args = map_begin(e, node);
     double scale[VC_GRAPH_MAX_DIMS];
 
     if (args == NULL) {
         return NULL;
     }
-    if (strcmp(vc_plan_string(n, "mode", "nearest"), "nearest") != 0 || !resize_scales(e, node, scale)) {
+    if (strcmp(vc_node_string(n, "mode", "nearest"), "nearest") != 0 || !resize_scales(e, node, scale)) {
         vc_plan_fail(e, node, "mode '%s' cannot be trained; nearest with constant scales or sizes can",
-                     vc_plan_string(n, "mode", "nearest"));
+                     vc_node_string(n, "mode", "nearest"));
         return NULL;
     }
     for (unsigned k = 0; k < args->n_dims; k++) {

@@ -39,8 +39,8 @@ static struct vc_args_norm *norm_args(struct vc_engine *e, uint32_t node)
         args->batch = (uint64_t)x->shape[0];
         args->channels = (uint64_t)x->shape[1];
         args->inner = vc_plan_count(x, 2, x->n_dims);
-        args->epsilon = vc_plan_float(n, "epsilon", (double)1e-5f);
-        args->momentum = vc_plan_float(n, "momentum", (double)0.9f);
+        args->epsilon = vc_node_float(n, "epsilon", (double)1e-5f);
+        args->momentum = vc_node_float(n, "momentum", (double)0.9f);
         args->frozen = e->options.frozen_norm;
         args->fixed = e->repeats || /* running statistics move once in a step */
                       e->graph->values[n->inputs[3]].kind != VC_VALUE_PARAMETER ||
@@ -114,7 +114,7 @@ static struct vc_args_row_norm *row_norm_args(struct vc_engine *e, uint32_t node
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
     const struct vc_plan_value *x = vc_plan_in(e, node, 0);
-    unsigned axis = vc_plan_axis(vc_plan_int(n, "axis", -1), x->n_dims);
+    unsigned axis = vc_plan_axis(vc_node_int(n, "axis", -1), x->n_dims);
     struct vc_args_row_norm *args = vc_plan_args(e, sizeof *args);
 
     if (args == NULL) {
@@ -122,7 +122,7 @@ static struct vc_args_row_norm *row_norm_args(struct vc_engine *e, uint32_t node
     }
     args->n = vc_plan_count(x, axis, x->n_dims);
     args->rows = x->n / args->n;
-    args->epsilon = vc_plan_float(n, "epsilon", (double)1e-5f);
+    args->epsilon = vc_node_float(n, "epsilon", (double)1e-5f);
     args->centred = is_centred(e, node);
     args->rows_per_block = vc_plan_blocks(args->rows, PARTS);
     for (unsigned k = 1; k < 3; k++) {

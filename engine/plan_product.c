@@ -121,11 +121,11 @@ static struct product of_gemm(const struct vc_engine *e, uint32_t node)
     const struct vc_graph_node *n = vc_plan_node(e, node);
     const struct vc_plan_value *a = vc_plan_in(e, node, 0);
     const struct vc_plan_value *b = vc_plan_in(e, node, 1);
-    bool swap_a = vc_plan_int(n, "transA", 0) != 0;
-    bool swap_b = vc_plan_int(n, "transB", 0) != 0;
+    bool swap_a = vc_node_int(n, "transA", 0) != 0;
+    bool swap_b = vc_node_int(n, "transB", 0) != 0;
     struct product p = {.a = {.value = a}, .b = {.value = b, .k = 1}, .n_stack = 1};
 
-    p.alpha = vc_plan_float(n, "alpha", 1);
+    p.alpha = vc_node_float(n, "alpha", 1);
     p.m = (uint64_t)a->shape[swap_a];
     p.k = (uint64_t)a->shape[!swap_a];
     p.n = (uint64_t)b->shape[!swap_b];
@@ -349,7 +349,7 @@ static void add_c(struct vc_engine *e, uint32_t node, bool backward)
     const struct vc_plan_value *y = vc_plan_out(e, node, 0);
     const struct vc_plan_value *c = vc_plan_in(e, node, 2);
     struct vc_strided s = {
-        .kind = VC_SUM_A, .scale = vc_plan_float(vc_plan_node(e, node), "beta", 1), .n_dims = y->n_dims};
+        .kind = VC_SUM_A, .scale = vc_node_float(vc_plan_node(e, node), "beta", 1), .n_dims = y->n_dims};
     bool add = true;
 
     if (c == NULL || (backward && !c->trained)) {

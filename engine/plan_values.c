@@ -58,37 +58,6 @@ uint64_t vc_plan_count(const struct vc_plan_value *x, unsigned first, unsigned e
 
 /* ---- attributes and numbers ---- */
 
-const struct vc_graph_attr *vc_plan_attr(const struct vc_graph_node *node, const char *name)
-{
-    for (unsigned k = 0; k < node->n_attrs; k++) {
-        if (strcmp(node->attrs[k].name, name) == 0) {
-            return &node->attrs[k];
-        }
-    }
-    return NULL;
-}
-
-int64_t vc_plan_int(const struct vc_graph_node *node, const char *name, int64_t otherwise)
-{
-    const struct vc_graph_attr *attr = vc_plan_attr(node, name);
-
-    return attr == NULL ? otherwise : attr->i;
-}
-
-double vc_plan_float(const struct vc_graph_node *node, const char *name, double otherwise)
-{
-    const struct vc_graph_attr *attr = vc_plan_attr(node, name);
-
-    return attr == NULL ? otherwise : attr->f;
-}
-
-const char *vc_plan_string(const struct vc_graph_node *node, const char *name, const char *otherwise)
-{
-    const struct vc_graph_attr *attr = vc_plan_attr(node, name);
-
-    return attr == NULL ? otherwise : attr->s;
-}
-
 unsigned vc_plan_axis(int64_t axis, unsigned n_dims)
 {
     return (unsigned)(axis < 0 ? axis + (int64_t)n_dims : axis);

@@ -17,7 +17,7 @@ static bool find_window(struct vc_engine *e, uint32_t node, const int64_t *kerne
     const struct vc_run_value *in[1] = {&value};
     struct vc_run run = {
         .ctx = e->ctx, .graph = e->graph, .node = vc_plan_node(e, node), .n_in = 1, .in = in, .real_bytes = 8};
-    bool ceil = kernel == NULL && vc_plan_int(run.node, "ceil_mode", 0) != 0;
+    bool ceil = kernel == NULL && vc_node_int(run.node, "ceil_mode", 0) != 0;
 
     if (!x->real || x->n_dims < 3 || x->n_dims > 2 + VC_WINDOW_DIMS) {
         vc_plan_fail(e, node, "its input has %u dimensions", x->n_dims);
@@ -67,7 +67,7 @@ static struct vc_args_conv *conv_args(struct vc_engine *e, uint32_t node)
         return NULL;
     }
     args->batch = (uint64_t)x->shape[0];
-    args->groups = (uint64_t)vc_plan_int(vc_plan_node(e, node), "group", 1);
+    args->groups = (uint64_t)vc_node_int(vc_plan_node(e, node), "group", 1);
     args->channels = (uint64_t)weights->shape[1];
     args->filters = (uint64_t)weights->shape[0] / args->groups;
     if (args->channels * args->groups != (uint64_t)x->shape[1] ||
@@ -326,7 +326,7 @@ static struct vc_args_window *pool_args(struct vc_engine *e, uint32_t node)
     memcpy(args->dilation, w.dilation, sizeof args->dilation);
     memcpy(args->before, w.before, sizeof args->before);
     memcpy(args->behind, w.behind, sizeof args->behind);
-    args->with_pads = vc_plan_int(vc_plan_node(e, node), "count_include_pad", 0) != 0;
+    args->with_pads = vc_node_int(vc_plan_node(e, node), "count_include_pad", 0) != 0;
     if (volume(args->kernel) > UINT32_MAX) {
         vc_plan_fail(e, node, "its window is too large");
         return NULL;

@@ -180,10 +180,6 @@ struct vc_plan_value *vc_plan_out(const struct vc_engine *e, uint32_t node, unsi
 bool vc_plan_trained(const struct vc_engine *e, uint32_t node, unsigned k);
 uint64_t vc_plan_count(const struct vc_plan_value *x, unsigned first, unsigned end);
 
-const struct vc_graph_attr *vc_plan_attr(const struct vc_graph_node *node, const char *name);
-int64_t vc_plan_int(const struct vc_graph_node *node, const char *name, int64_t otherwise);
-double vc_plan_float(const struct vc_graph_node *node, const char *name, double otherwise);
-const char *vc_plan_string(const struct vc_graph_node *node, const char *name, const char *otherwise);
 unsigned vc_plan_axis(int64_t axis, unsigned n_dims);
 /* Integers that input k is known to be; false: they are computed from values. */
 bool vc_plan_ints(const struct vc_engine *e, uint32_t node, unsigned k, int64_t *ints, size_t capacity, size_t *n);

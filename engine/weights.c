@@ -59,20 +59,13 @@ static enum vc_status add_entry(struct vc_weights *w, uint32_t k, bool train)
 /* What a batch counts for in the running statistics of a node; 0: they are no weights, both of them, and stay. */
 static double norm_share(const struct vc_graph *graph, const struct vc_graph_node *node)
 {
-    double momentum = (double)0.9f;
-
     for (unsigned k = 3; k < 5; k++) {
         if (k >= node->n_inputs || node->inputs[k] == VC_NO_VALUE ||
             vc_graph_value(graph, node->inputs[k])->param == VC_NO_PARAM) {
             return 0;
         }
     }
-    for (unsigned k = 0; k < node->n_attrs; k++) {
-        if (strcmp(node->attrs[k].name, "momentum") == 0) {
-            momentum = node->attrs[k].f;
-        }
-    }
-    return 1 - momentum;
+    return 1 - vc_node_float(node, "momentum", (double)0.9f);
 }
 
 /* Running means and variances: inputs 3 and 4 of BatchNormalization. Scales of FakeQuantize are not trained, either. */

@@ -99,14 +99,6 @@ struct product {
     bool windows;
 };
 
-static int64_t int_of(const struct vc_graph_node *node, const char *name, int64_t otherwise)
-{
-    for (unsigned k = 0; k < node->n_attrs; k++) {
-        otherwise = strcmp(node->attrs[k].name, name) == 0 ? node->attrs[k].i : otherwise;
-    }
-    return otherwise;
-}
-
 static struct product product_of(const struct vc_graph *graph, const struct vc_graph_node *node)
 {
     struct product p = {.x = VC_NO_VALUE};
@@ -121,7 +113,8 @@ static struct product product_of(const struct vc_graph *graph, const struct vc_g
     }
     p.param = &graph->params[weights->param];
     p.windows = vc_node_is(node, VC_OP_conv);
-    p.axis = p.windows || (vc_node_is(node, VC_OP_gemm) && int_of(node, "transB", 0) != 0) ? 1 : weights->n_dims - 2;
+    p.axis =
+        p.windows || (vc_node_is(node, VC_OP_gemm) && vc_node_int(node, "transB", 0) != 0) ? 1 : weights->n_dims - 2;
     p.x = node->inputs[0];
     return p;
 }
@@ -140,7 +133,7 @@ static unsigned tensor_axis(const struct product *p)
 /* Why there are no statistics of the product; NULL: there are. */
 static const char *reason(const struct vc_graph_node *node, const struct product *p)
 {
-    if (vc_node_is(node, VC_OP_gemm) && int_of(node, "transA", 0) != 0) {
+    if (vc_node_is(node, VC_OP_gemm) && vc_node_int(node, "transA", 0) != 0) {
         return "multiplies a transposed matrix";
     }
     if (p->param->sliced && p->param->axis == tensor_axis(p)) {
@@ -155,7 +148,7 @@ static const char *reason(const struct vc_graph_node *node, const struct product
 static uint64_t columns_of(const struct vc_graph *graph, const struct vc_graph_node *node, const struct product *p)
 {
     const struct vc_graph_value *weights = &graph->values[p->param->value];
-    uint64_t n = p->windows ? (uint64_t)int_of(node, "group", 1) : 1;
+    uint64_t n = p->windows ? (uint64_t)vc_node_int(node, "group", 1) : 1;
 
     n *= (uint64_t)weights->shape[p->axis].size;
     for (unsigned d = 2; p->windows && d < weights->n_dims; d++) {
@@ -217,7 +210,7 @@ static enum vc_status find_collector(struct calibration *c, const struct vc_grap
     c->collectors[c->n_collectors++] = (struct vc_collector){
         .value = p->x, .conv = conv, .n_columns = columns, .routes = routes, .expert = node->expert_number};
     return vc_collector_begin(c->ctx, &c->collectors[*out], p->param->tensor,
-                              c->options.second_moments && int_of(node, "group", 1) == 1);
+                              c->options.second_moments && vc_node_int(node, "group", 1) == 1);
 }
 
 static struct vc_value_range *range_of(const struct calibration *c, uint32_t value)

@@ -15,10 +15,8 @@ static bool is_causal(const struct vc_graph *graph)
     for (uint32_t n = 0; n < vc_graph_node_count(graph); n++) {
         const struct vc_graph_node *node = vc_graph_node(graph, n);
 
-        for (unsigned k = 0; vc_node_is(node, VC_OP_attention) && k < node->n_attrs; k++) {
-            if (strcmp(node->attrs[k].name, "is_causal") == 0 && node->attrs[k].i != 0) {
-                return true;
-            }
+        if (vc_node_is(node, VC_OP_attention) && vc_node_int(node, "is_causal", 0) != 0) {
+            return true;
         }
     }
     return false;

@@ -59,3 +59,36 @@ const char *vc_graph_shape_text(const int64_t *sizes, unsigned n_dims, char *tex
     }
     return text;
 }
+
+/* ---- attributes ---- */
+
+const struct vc_graph_attr *vc_node_attr(const struct vc_graph_node *node, const char *name)
+{
+    for (unsigned k = 0; k < node->n_attrs; k++) {
+        if (strcmp(node->attrs[k].name, name) == 0) {
+            return &node->attrs[k];
+        }
+    }
+    return NULL;
+}
+
+int64_t vc_node_int(const struct vc_graph_node *node, const char *name, int64_t otherwise)
+{
+    const struct vc_graph_attr *attr = vc_node_attr(node, name);
+
+    return attr == NULL ? otherwise : attr->i;
+}
+
+double vc_node_float(const struct vc_graph_node *node, const char *name, double otherwise)
+{
+    const struct vc_graph_attr *attr = vc_node_attr(node, name);
+
+    return attr == NULL ? otherwise : attr->f;
+}
+
+const char *vc_node_string(const struct vc_graph_node *node, const char *name, const char *otherwise)
+{
+    const struct vc_graph_attr *attr = vc_node_attr(node, name);
+
+    return attr == NULL ? otherwise : attr->s;
+}

@@ -82,4 +82,10 @@ const char *vc_graph_copy_text(struct vc_graph *graph, const char *s);
 /* "[2, 3]" in `text` of n bytes, cut where there is no room for more; returns text. */
 const char *vc_graph_shape_text(const int64_t *sizes, unsigned n_dims, char *text, size_t n);
 
+/* An attribute of the node, whose kind is the operator's; NULL, or `otherwise`: the node does not have it. */
+const struct vc_graph_attr *vc_node_attr(const struct vc_graph_node *node, const char *name);
+int64_t vc_node_int(const struct vc_graph_node *node, const char *name, int64_t otherwise);
+double vc_node_float(const struct vc_graph_node *node, const char *name, double otherwise);
+const char *vc_node_string(const struct vc_graph_node *node, const char *name, const char *otherwise);
+
 #endif

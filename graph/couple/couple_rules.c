@@ -181,14 +181,7 @@ void vc_couple_say_or_fix(struct vc_couple *c, unsigned input, const struct vc_s
 
 const struct vc_graph_attr *vc_couple_attr(const struct vc_couple *c, const char *name)
 {
-    const struct vc_graph_node *node = vc_couple_node(c);
-
-    for (unsigned k = 0; k < node->n_attrs; k++) {
-        if (strcmp(node->attrs[k].name, name) == 0) {
-            return &node->attrs[k];
-        }
-    }
-    return NULL;
+    return vc_node_attr(vc_couple_node(c), name);
 }
 
 int64_t vc_couple_int(const struct vc_couple *c, const char *name, int64_t otherwise)

@@ -123,13 +123,7 @@ static const struct vc_graph_attr *attr_of(struct vc_infer *in, const char *name
 
 bool vc_infer_has(struct vc_infer *in, const char *name)
 {
-    const struct vc_graph_node *node = node_of(in);
-    unsigned k = 0;
-
-    while (k < node->n_attrs && strcmp(node->attrs[k].name, name) != 0) {
-        k++;
-    }
-    return k < node->n_attrs;
+    return vc_node_attr(node_of(in), name) != NULL;
 }
 
 int64_t vc_infer_int(struct vc_infer *in, const char *name, int64_t otherwise)

@@ -81,40 +81,9 @@ void *vc_run_out(struct vc_run *run, unsigned k, bool is_real, const int64_t *sh
     return out->data;
 }
 
-static const struct vc_graph_attr *attr_of(const struct vc_run *run, const char *name)
-{
-    for (unsigned k = 0; k < run->node->n_attrs; k++) {
-        if (strcmp(run->node->attrs[k].name, name) == 0) {
-            return &run->node->attrs[k];
-        }
-    }
-    return NULL;
-}
-
-int64_t vc_run_int(const struct vc_run *run, const char *name, int64_t otherwise)
-{
-    const struct vc_graph_attr *attr = attr_of(run, name);
-
-    return attr == NULL ? otherwise : attr->i;
-}
-
-double vc_run_float(const struct vc_run *run, const char *name, double otherwise)
-{
-    const struct vc_graph_attr *attr = attr_of(run, name);
-
-    return attr == NULL ? otherwise : attr->f;
-}
-
-const char *vc_run_string(const struct vc_run *run, const char *name, const char *otherwise)
-{
-    const struct vc_graph_attr *attr = attr_of(run, name);
-
-    return attr == NULL ? otherwise : attr->s;
-}
-
 const int64_t *vc_run_ints(const struct vc_run *run, const char *name, size_t *n)
 {
-    const struct vc_graph_attr *attr = attr_of(run, name);
+    const struct vc_graph_attr *attr = vc_node_attr(run->node, name);
 
     *n = attr == NULL ? 0 : attr->n;
     return attr == NULL ? NULL : attr->ints;

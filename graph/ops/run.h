@@ -34,9 +34,7 @@ void *vc_run_out(struct vc_run *run, unsigned k, bool is_real, const int64_t *sh
 /* VC_E_FORMAT: "MatMul 'y': ..." */
 void vc_run_fail(struct vc_run *run, const char *format, ...) VC_PRINTF(2, 3);
 
-int64_t vc_run_int(const struct vc_run *run, const char *name, int64_t otherwise);
-double vc_run_float(const struct vc_run *run, const char *name, double otherwise);
-const char *vc_run_string(const struct vc_run *run, const char *name, const char *otherwise);
+/* An attribute of the node; NULL: the node does not have it. */
 const int64_t *vc_run_ints(const struct vc_run *run, const char *name, size_t *n);
 
 /* Axis -1 is the last. */

@@ -102,7 +102,7 @@ static void read_attrs(struct vc_run *run, const int64_t *kernel, struct vc_wind
     const int64_t *strides = vc_run_ints(run, "strides", &size);
     const int64_t *dilations = vc_run_ints(run, "dilations", &size);
     const int64_t *pads = vc_run_ints(run, "pads", &size);
-    bool explicit_pads = strcmp(vc_run_string(run, "auto_pad", "NOTSET"), "NOTSET") == 0;
+    bool explicit_pads = strcmp(vc_node_string(run->node, "auto_pad", "NOTSET"), "NOTSET") == 0;
 
     for (unsigned k = 0; k < VC_WINDOW_DIMS; k++) {
         bool there = k >= skip;
@@ -124,7 +124,7 @@ static int64_t quotient_up(int64_t a, int64_t b)
 
 bool vc_run_window(struct vc_run *run, const int64_t *kernel, bool ceil, struct vc_window *w)
 {
-    const char *pad = vc_run_string(run, "auto_pad", "NOTSET");
+    const char *pad = vc_node_string(run->node, "auto_pad", "NOTSET");
 
     read_attrs(run, kernel, w);
     for (unsigned k = 0; k < VC_WINDOW_DIMS; k++) {
@@ -164,7 +164,7 @@ bool vc_run_window_transposed(struct vc_run *run, const int64_t *kernel, struct 
 {
     unsigned n = run->in[0]->n_dims - 2;
     unsigned skip = VC_WINDOW_DIMS - n;
-    const char *pad = vc_run_string(run, "auto_pad", "NOTSET");
+    const char *pad = vc_node_string(run->node, "auto_pad", "NOTSET");
     bool same = strncmp(pad, "SAME", 4) == 0;
     size_t size;
     const int64_t *more = vc_run_ints(run, "output_padding", &size);

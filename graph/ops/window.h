@@ -1,5 +1,5 @@
-/* window.h - what convolutions and pools share: a window of `kernel` elements, `dilation` apart, that moves over the
- * spatial dimensions by `stride`, with `pads` around the input.
+/* window.h - what convolutions and pools share, and Pad: a window of `kernel` elements, `dilation` apart, that moves
+ * over the spatial dimensions by `stride`, with `pads` around the input.
  *
  *     in 5, kernel 3, dilation 1, stride 2, pads 1 and 1:   . 0 1 2 3 4 .   windows at -1, 1, 3: three outputs */
 #ifndef VC_GRAPH_OPS_WINDOW_H
@@ -54,6 +54,28 @@ static inline void vc_window_inside(const struct vc_window *w, unsigned k, int64
     *first = begin >= 0 ? 0 : (-begin - 1) / w->dilation[k] + 1;
     *end = room <= 0 ? 0 : (room - 1) / w->dilation[k] + 1;
     *end = *end > w->kernel[k] ? w->kernel[k] : *end;
+}
+
+/* Pad: which element of a dimension of `size` is at place `at` of the padded one; -1: none. */
+static inline int64_t vc_padded_from(int64_t at, int64_t size, const char *mode)
+{
+    if (at >= 0 && at < size) {
+        return at;
+    }
+    if (*mode == 'c') { /* constant */
+        return -1;
+    }
+    if (*mode == 'e') { /* edge */
+        return at < 0 ? 0 : size - 1;
+    }
+    if (*mode == 'w') { /* wrap */
+        return at % size < 0 ? at % size + size : at % size;
+    }
+    if (size == 1) {
+        return 0;
+    }
+    at = (at < 0 ? -at : at) % (2 * (size - 1)); /* reflect: there and back */
+    return at < size ? at : 2 * (size - 1) - at;
 }
 
 #endif

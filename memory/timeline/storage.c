@@ -219,16 +219,6 @@ static void find_gates(struct vc_storages *s)
     }
 }
 
-int64_t vc_node_int(const struct vc_graph_node *node, const char *name, int64_t otherwise)
-{
-    for (unsigned i = 0; i < node->n_attrs; i++) {
-        if (strcmp(node->attrs[i].name, name) == 0) {
-            return node->attrs[i].i;
-        }
-    }
-    return otherwise;
-}
-
 /* Modules compute in PyTorch's operators; Megatron's, which have a softmax of their own, in larger ones. */
 static bool is_stepwise(const struct vc_storages *s)
 {
@@ -349,12 +339,7 @@ uint64_t vc_storages_scores(const struct vc_storages *s, uint32_t n)
 /* Scores go through cap * tanh(scores / cap), of which the tangent is kept. */
 static bool is_capped(const struct vc_graph_node *node)
 {
-    for (unsigned i = 0; i < node->n_attrs; i++) {
-        if (strcmp(node->attrs[i].name, "softcap") == 0) {
-            return node->attrs[i].f > 0;
-        }
-    }
-    return false;
+    return vc_node_float(node, "softcap", 0) > 0;
 }
 
 /* What training drops; inference drops nothing, whatever the configuration states. */

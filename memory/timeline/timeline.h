@@ -79,9 +79,6 @@ bool vc_storages_fused(const struct vc_storages *s, uint32_t node);
 /* Elements of the matrix of scores of an Attention, of this device. */
 uint64_t vc_storages_scores(const struct vc_storages *s, uint32_t node);
 
-/* An attribute of the node. */
-int64_t vc_node_int(const struct vc_graph_node *node, const char *name, int64_t otherwise);
-
 /* What eager PyTorch shares, reads and saves; a copy that autocast makes is saved in place of its value. */
 struct vc_liveness_policy vc_storages_policy(const struct vc_storages *s);
 /* Whether the backward step of the node needs its input k, or (k == n_inputs) its first output. */

@@ -153,15 +153,15 @@ static bool attention_mask(struct vc_run *run, struct attention *a)
 RUN(attention)
 {
     const struct vc_run_value *x = run->in[0];
-    struct attention a = {.causal = vc_run_int(run, "is_causal", 0) != 0};
+    struct attention a = {.causal = vc_node_int(run->node, "is_causal", 0) != 0};
     int64_t shape[4];
     bool four = x->n_dims == 4;
     REAL *row;
     REAL *out;
 
-    if (!heads_of(run, x, vc_run_int(run, "q_num_heads", 1), &a.q) ||
-        !heads_of(run, run->in[1], vc_run_int(run, "kv_num_heads", 1), &a.k) ||
-        !heads_of(run, run->in[2], vc_run_int(run, "kv_num_heads", 1), &a.v)) {
+    if (!heads_of(run, x, vc_node_int(run->node, "q_num_heads", 1), &a.q) ||
+        !heads_of(run, run->in[1], vc_node_int(run->node, "kv_num_heads", 1), &a.k) ||
+        !heads_of(run, run->in[2], vc_node_int(run->node, "kv_num_heads", 1), &a.v)) {
         return;
     }
     if (a.k.heads == 0 || a.q.heads % a.k.heads != 0 || a.k.heads != a.v.heads || a.k.length != a.v.length ||
@@ -170,8 +170,8 @@ RUN(attention)
         return;
     }
     a.before = run->n_in > 4 && run->in[4] != NULL ? run->in[4]->shape[2] : 0;
-    a.scale = (REAL)vc_run_float(run, "scale", 1 / sqrt((double)a.q.size));
-    a.softcap = (REAL)vc_run_float(run, "softcap", 0);
+    a.scale = (REAL)vc_node_float(run->node, "scale", 1 / sqrt((double)a.q.size));
+    a.softcap = (REAL)vc_node_float(run->node, "softcap", 0);
     if (!join_past(run, 1, 4, &a.k) || !join_past(run, 2, 5, &a.v) || !attention_mask(run, &a)) {
         return;
     }
@@ -214,17 +214,17 @@ RUN(rotary_embedding)
     const struct vc_run_value *x = run->in[0];
     const struct vc_run_value *at = run->n_in > 3 ? run->in[3] : NULL;
     const struct vc_run_value *cos_table = run->in[1];
-    bool interleaved = vc_run_int(run, "interleaved", 0) != 0;
+    bool interleaved = vc_node_int(run->node, "interleaved", 0) != 0;
     int64_t rows = cos_table->shape[0] * (at == NULL ? cos_table->shape[1] : 1);
     struct heads h;
     int64_t part;
     int64_t half;
     REAL *out;
 
-    if (!heads_of(run, x, vc_run_int(run, "num_heads", 1), &h)) {
+    if (!heads_of(run, x, vc_node_int(run->node, "num_heads", 1), &h)) {
         return;
     }
-    part = vc_run_int(run, "rotary_embedding_dim", 0);
+    part = vc_node_int(run->node, "rotary_embedding_dim", 0);
     part = part == 0 ? h.size : part;
     half = cos_table->shape[cos_table->n_dims - 1];
     if (part > h.size || part != 2 * half || !vc_run_expect(run, 2, "table of sines", cos_table->n) ||

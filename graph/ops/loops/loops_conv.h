@@ -96,7 +96,7 @@ RUN(conv)
 {
     const struct vc_run_value *x = run->in[0];
     const struct vc_run_value *weights = run->in[1];
-    size_t groups = (size_t)vc_run_int(run, "group", 1);
+    size_t groups = (size_t)vc_node_int(run->node, "group", 1);
     size_t filters = (size_t)weights->shape[0];
     size_t channels = (size_t)weights->shape[1];
     size_t all = (size_t)x->shape[1];
@@ -139,7 +139,7 @@ RUN(conv_transpose)
 {
     const struct vc_run_value *x = run->in[0];
     const struct vc_run_value *weights = run->in[1];
-    size_t groups = (size_t)vc_run_int(run, "group", 1);
+    size_t groups = (size_t)vc_node_int(run->node, "group", 1);
     size_t each = (size_t)weights->shape[1]; /* filters of a group */
     size_t filters = each * groups;
     size_t channels = (size_t)x->shape[1];

@@ -69,7 +69,7 @@ RUN(einsum)
     for (unsigned k = 0; k < run->n_in; k++) {
         n_dims[k] = run->in[k]->n_dims;
     }
-    if (vc_einsum_parse(vc_run_string(run, "equation", ""), run->n_in, n_dims, &e) != NULL ||
+    if (vc_einsum_parse(vc_node_string(run->node, "equation", ""), run->n_in, n_dims, &e) != NULL ||
         !einsum_begin(run, &e, &w)) {
         return;
     }

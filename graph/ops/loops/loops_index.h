@@ -5,7 +5,7 @@ RUN(gather)
 {
     const struct vc_run_value *x = run->in[0];
     const struct vc_run_value *at = run->in[1];
-    unsigned axis = vc_run_axis(vc_run_int(run, "axis", 0), x->n_dims);
+    unsigned axis = vc_run_axis(vc_node_int(run->node, "axis", 0), x->n_dims);
     unsigned behind = axis + at->n_dims;
     unsigned n_dims = x->n_dims + at->n_dims - 1;
     int64_t shape[VC_GRAPH_MAX_DIMS];
@@ -50,7 +50,7 @@ RUN(gather_elements)
 {
     const struct vc_run_value *x = run->in[0];
     const struct vc_run_value *at = run->in[1];
-    unsigned axis = vc_run_axis(vc_run_int(run, "axis", 0), x->n_dims);
+    unsigned axis = vc_run_axis(vc_node_int(run->node, "axis", 0), x->n_dims);
     struct vc_run_view view = vc_run_view_of(x);
     struct vc_run_walk walk = {.n_dims = at->n_dims};
     void *out;
@@ -94,7 +94,7 @@ RUN(gather_nd)
 {
     const struct vc_run_value *x = run->in[0];
     const struct vc_run_value *at = run->in[1];
-    unsigned batch = (unsigned)vc_run_int(run, "batch_dims", 0);
+    unsigned batch = (unsigned)vc_node_int(run->node, "batch_dims", 0);
     unsigned tuple = (unsigned)at->shape[at->n_dims - 1];
     unsigned n_dims = at->n_dims - 1;
     int64_t shape[2 * VC_GRAPH_MAX_DIMS];
@@ -160,7 +160,7 @@ RUN(scatter_nd)
     const struct vc_run_value *x = run->in[0];
     const struct vc_run_value *at = run->in[1];
     const struct vc_run_value *updates = run->in[2];
-    const char *how = vc_run_string(run, "reduction", "none");
+    const char *how = vc_node_string(run->node, "reduction", "none");
     unsigned tuple = (unsigned)at->shape[at->n_dims - 1];
     size_t inner = vc_run_count(x, tuple, x->n_dims);
 
@@ -185,8 +185,8 @@ RUN(scatter_elements)
 {
     const struct vc_run_value *x = run->in[0];
     const struct vc_run_value *at = run->in[1];
-    const char *how = vc_run_string(run, "reduction", "none");
-    unsigned axis = vc_run_axis(vc_run_int(run, "axis", 0), x->n_dims);
+    const char *how = vc_node_string(run->node, "reduction", "none");
+    unsigned axis = vc_run_axis(vc_node_int(run->node, "axis", 0), x->n_dims);
     struct vc_run_view view = vc_run_view_of(x);
     struct vc_run_walk walk = {.n_dims = at->n_dims};
 
@@ -218,7 +218,7 @@ RUN(one_hot)
     const struct vc_run_value *at = run->in[0];
     const struct vc_run_value *values = run->in[2];
     int64_t depth = run->in[1]->n == 1 ? *(const int64_t *)run->in[1]->data : -1;
-    unsigned axis = vc_run_axis(vc_run_int(run, "axis", -1), at->n_dims + 1);
+    unsigned axis = vc_run_axis(vc_node_int(run->node, "axis", -1), at->n_dims + 1);
     int64_t shape[VC_GRAPH_MAX_DIMS];
     size_t inner = vc_run_count(at, axis, at->n_dims);
     void *out;
@@ -247,9 +247,9 @@ RUN(constant_of_shape)
 
     for (size_t i = 0; out != NULL && i < run->out[0].n; i++) {
         if (integer) {
-            ((int64_t *)out)[i] = vc_run_int(run, "value", 0);
+            ((int64_t *)out)[i] = vc_node_int(run->node, "value", 0);
         } else {
-            ((REAL *)out)[i] = (REAL)vc_run_float(run, "value", 0);
+            ((REAL *)out)[i] = (REAL)vc_node_float(run->node, "value", 0);
         }
     }
 }
@@ -296,7 +296,7 @@ RUN(trilu)
 {
     const struct vc_run_value *x = run->in[0];
     int64_t k = run->n_in > 1 && run->in[1] != NULL ? *(const int64_t *)run->in[1]->data : 0;
-    bool upper = vc_run_int(run, "upper", 1) != 0;
+    bool upper = vc_node_int(run->node, "upper", 1) != 0;
     int64_t columns = x->shape[x->n_dims - 1];
     int64_t rows = x->shape[x->n_dims - 2];
 

@@ -70,8 +70,8 @@ RUN(isinf)
 {
     const REAL *in = run->in[0]->data;
     int64_t *out = vc_run_out(run, 0, false, run->in[0]->shape, run->in[0]->n_dims);
-    bool negative = vc_run_int(run, "detect_negative", 1) != 0;
-    bool positive = vc_run_int(run, "detect_positive", 1) != 0;
+    bool negative = vc_node_int(run->node, "detect_negative", 1) != 0;
+    bool positive = vc_node_int(run->node, "detect_positive", 1) != 0;
 
     for (size_t i = 0; out != NULL && i < run->out[0].n; i++) {
         out[i] = isinf(in[i]) && (in[i] < 0 ? negative : positive);
@@ -124,7 +124,7 @@ static int64_t narrow(int64_t x, int64_t onnx)
 RUN(cast)
 {
     const struct vc_run_value *x = run->in[0];
-    int64_t to = vc_run_int(run, "to", 0);
+    int64_t to = vc_node_int(run->node, "to", 0);
     bool is_real = to == 1 || to == 10 || to == 11 || to == 16;
     void *out = vc_run_out(run, 0, is_real, x->shape, x->n_dims);
 

@@ -41,7 +41,7 @@ PAIRWISE(add, a + b, (int64_t)((uint64_t)a + (uint64_t)b))
 PAIRWISE(sub, a - b, (int64_t)((uint64_t)a - (uint64_t)b))
 PAIRWISE(mul, a *b, (int64_t)((uint64_t)a *(uint64_t)b))
 PAIRWISE(div, a / b, b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b)
-PAIRWISE(mod, MATH(fmod)(a, b), vc_run_int(run, "fmod", 0) == 0 ? modulo(a, b) : b == 0 || b == -1 ? 0 : a % b)
+PAIRWISE(mod, MATH(fmod)(a, b), vc_node_int(run->node, "fmod", 0) == 0 ? modulo(a, b) : b == 0 || b == -1 ? 0 : a % b)
 #undef PAIRWISE
 
 /* base to the power of a whole number; of a negative one the fraction is cut off. */
@@ -197,7 +197,7 @@ RUN(prelu)
         }                                                                            \
     }
 #define EACH(id, f)                  EACH2(id, f, 0, 0)
-#define NUMBER(attribute, otherwise) vc_run_float(run, attribute, otherwise)
+#define NUMBER(attribute, otherwise) vc_node_float(run->node, attribute, otherwise)
 #define NO_NUMBER                    0
 
 /* y = f(x) on floats and on integers. */
@@ -254,7 +254,7 @@ RUN(gelu)
 {
     const REAL *in = run->in[0]->data;
     REAL *out = vc_run_out(run, 0, true, run->in[0]->shape, run->in[0]->n_dims);
-    bool with_tanh = strcmp(vc_run_string(run, "approximate", "none"), "tanh") == 0;
+    bool with_tanh = strcmp(vc_node_string(run->node, "approximate", "none"), "tanh") == 0;
 
     for (size_t i = 0; out != NULL && i < run->out[0].n; i++) {
         out[i] = with_tanh ? unary_GELU_TANH(in[i], 0, 0) : unary_GELU(in[i], 0, 0);

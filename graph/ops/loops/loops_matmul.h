@@ -116,10 +116,10 @@ RUN(gemm)
     const struct vc_run_value *a = run->in[0];
     const struct vc_run_value *b = run->in[1];
     const struct vc_run_value *c = run->n_in > 2 ? run->in[2] : NULL;
-    bool swap_a = vc_run_int(run, "transA", 0) != 0;
-    bool swap_b = vc_run_int(run, "transB", 0) != 0;
-    REAL alpha = (REAL)vc_run_float(run, "alpha", 1);
-    REAL beta = (REAL)vc_run_float(run, "beta", 1);
+    bool swap_a = vc_node_int(run->node, "transA", 0) != 0;
+    bool swap_b = vc_node_int(run->node, "transB", 0) != 0;
+    REAL alpha = (REAL)vc_node_float(run->node, "alpha", 1);
+    REAL beta = (REAL)vc_node_float(run->node, "beta", 1);
     int64_t shape[2] = {a->shape[swap_a], b->shape[!swap_b]};
     int64_t inner = a->shape[!swap_a];
     struct vc_run_value product = {.n_dims = 2, .shape = {shape[0], shape[1]}};

@@ -55,7 +55,7 @@ RUN(transpose)
 RUN(concat)
 {
     const struct vc_run_value *x = run->in[0];
-    unsigned axis = vc_run_axis(vc_run_int(run, "axis", 0), x->n_dims);
+    unsigned axis = vc_run_axis(vc_node_int(run->node, "axis", 0), x->n_dims);
     int64_t shape[VC_GRAPH_MAX_DIMS];
     size_t at = 0;
     size_t row;
@@ -125,7 +125,7 @@ RUN(split)
 {
     const struct vc_run_value *x = run->in[0];
     const int64_t *sizes = run->n_in > 1 && run->in[1] != NULL ? run->in[1]->data : NULL;
-    unsigned axis = vc_run_axis(vc_run_int(run, "axis", 0), x->n_dims);
+    unsigned axis = vc_run_axis(vc_node_int(run->node, "axis", 0), x->n_dims);
     int64_t n = run->node->n_outputs;
     int64_t size = x->shape[axis];
     int64_t chunk = size / n + (size % n != 0);
@@ -189,28 +189,6 @@ RUN(tile)
 
 /* ---- Pad ---- */
 
-/* Which element of a dimension of `size` is at place `at` of the padded one; -1: none. */
-static int64_t padded_from(int64_t at, int64_t size, const char *mode)
-{
-    if (at >= 0 && at < size) {
-        return at;
-    }
-    if (*mode == 'c') { /* constant */
-        return -1;
-    }
-    if (*mode == 'e') { /* edge */
-        return at < 0 ? 0 : size - 1;
-    }
-    if (*mode == 'w') { /* wrap */
-        return at % size < 0 ? at % size + size : at % size;
-    }
-    if (size == 1) {
-        return 0;
-    }
-    at = (at < 0 ? -at : at) % (2 * (size - 1)); /* reflect: there and back */
-    return at < size ? at : 2 * (size - 1) - at;
-}
-
 /* How many of a dimension's elements are left where negative numbers of padding cut some off. */
 static int64_t kept_of(int64_t size, int64_t first, int64_t last)
 {
@@ -226,7 +204,7 @@ RUN(pad)
     const int64_t *pads = run->in[1]->data;
     const struct vc_run_value *value = run->n_in > 2 ? run->in[2] : NULL;
     const struct vc_run_value *axes = run->n_in > 3 ? run->in[3] : NULL;
-    const char *mode = vc_run_string(run, "mode", "constant");
+    const char *mode = vc_node_string(run->node, "mode", "constant");
     size_t n_axes = run->in[1]->n / 2;
     struct vc_run_view of = vc_run_view_of(x);
     struct vc_run_walk walk = {.n_dims = x->n_dims};
@@ -260,7 +238,7 @@ RUN(pad)
         bool inside = true;
 
         for (unsigned k = 0; k < x->n_dims; k++) {
-            int64_t from = padded_from(walk.at[k] - before[k], kept[k], mode);
+            int64_t from = vc_padded_from(walk.at[k] - before[k], kept[k], mode);
 
             inside = inside && from >= 0;
             place += inside ? from * of.step[k] : 0;
@@ -281,8 +259,8 @@ RUN(pad)
 RUN(depth_to_space)
 {
     const struct vc_run_value *x = run->in[0];
-    int64_t b = vc_run_int(run, "blocksize", 1);
-    bool dcr = strcmp(vc_run_string(run, "mode", "DCR"), "DCR") == 0;
+    int64_t b = vc_node_int(run->node, "blocksize", 1);
+    bool dcr = strcmp(vc_node_string(run->node, "mode", "DCR"), "DCR") == 0;
     struct vc_run_view of = vc_run_view_of(x);
     int64_t c = x->shape[1] / (b * b);
     int64_t shape[4] = {x->shape[0], c, 0, 0};
@@ -312,9 +290,9 @@ RUN(depth_to_space)
 RUN(space_to_depth)
 {
     const struct vc_run_value *x = run->in[0];
-    int64_t b = vc_run_int(run, "blocksize", 1);
+    int64_t b = vc_node_int(run->node, "blocksize", 1);
     struct vc_run_view of = vc_run_view_of(x);
-    bool dcr = strcmp(vc_run_string(run, "mode", "DCR"), "DCR") == 0;
+    bool dcr = strcmp(vc_node_string(run->node, "mode", "DCR"), "DCR") == 0;
     int64_t shape[4] = {x->shape[0], 0, x->shape[2] / b, x->shape[3] / b};
     unsigned row = dcr ? 1 : 2; /* where the view has the rows of a block, behind which are its columns */
     unsigned channel = dcr ? 3 : 1;

@@ -3,7 +3,7 @@
 static void softmax_all(struct vc_run *run, bool logarithm)
 {
     const struct vc_run_value *x = run->in[0];
-    unsigned axis = vc_run_axis(vc_run_int(run, "axis", -1), x->n_dims);
+    unsigned axis = vc_run_axis(vc_node_int(run->node, "axis", -1), x->n_dims);
     size_t size = (size_t)x->shape[axis];
     size_t inner = vc_run_count(x, axis + 1, x->n_dims);
     REAL *out = vc_run_out(run, 0, true, x->shape, x->n_dims);
@@ -63,8 +63,8 @@ static void scale_and_shift(struct vc_run *run, REAL *y)
 static void layer_norm(struct vc_run *run, bool centred)
 {
     const struct vc_run_value *x = run->in[0];
-    unsigned axis = vc_run_axis(vc_run_int(run, "axis", -1), x->n_dims);
-    REAL epsilon = (REAL)vc_run_float(run, "epsilon", (double)1e-5f);
+    unsigned axis = vc_run_axis(vc_node_int(run->node, "axis", -1), x->n_dims);
+    REAL epsilon = (REAL)vc_node_float(run->node, "epsilon", (double)1e-5f);
     size_t size = vc_run_count(x, axis, x->n_dims);
     REAL *out = vc_run_out(run, 0, true, x->shape, x->n_dims);
     int64_t shape[VC_GRAPH_MAX_DIMS];
@@ -106,7 +106,7 @@ RUN(rms_norm)
 RUN(batch_norm)
 {
     const struct vc_run_value *x = run->in[0];
-    REAL epsilon = (REAL)vc_run_float(run, "epsilon", (double)1e-5f);
+    REAL epsilon = (REAL)vc_node_float(run->node, "epsilon", (double)1e-5f);
     size_t channels = (size_t)x->shape[1];
     size_t inner = vc_run_count(x, 2, x->n_dims);
     REAL *out;
@@ -136,7 +136,7 @@ RUN(batch_norm)
 static void group_norm(struct vc_run *run, size_t groups)
 {
     const struct vc_run_value *x = run->in[0];
-    REAL epsilon = (REAL)vc_run_float(run, "epsilon", (double)1e-5f);
+    REAL epsilon = (REAL)vc_node_float(run->node, "epsilon", (double)1e-5f);
     size_t channels = (size_t)x->shape[1];
     size_t inner = vc_run_count(x, 2, x->n_dims);
     size_t size = groups == 0 ? 0 : vc_run_count(x, 1, x->n_dims) / groups;
@@ -169,5 +169,5 @@ RUN(instance_norm)
 
 RUN(group_norm)
 {
-    group_norm(run, (size_t)vc_run_int(run, "num_groups", 1));
+    group_norm(run, (size_t)vc_node_int(run->node, "num_groups", 1));
 }

@@ -40,12 +40,12 @@ static REAL pool_window(const struct vc_window *w, const REAL *x, const int64_t 
 static void pool(struct vc_run *run, enum pool kind)
 {
     const struct vc_run_value *x = run->in[0];
-    bool with_pads = vc_run_int(run, "count_include_pad", 0) != 0;
+    bool with_pads = vc_node_int(run->node, "count_include_pad", 0) != 0;
     struct vc_window w;
     size_t inner;
     REAL *out;
 
-    if (!vc_run_window(run, NULL, vc_run_int(run, "ceil_mode", 0) != 0, &w)) {
+    if (!vc_run_window(run, NULL, vc_node_int(run->node, "ceil_mode", 0) != 0, &w)) {
         return;
     }
     out = out_of_window(run, x->shape[1], w.out);

@@ -11,7 +11,7 @@ static bool scales_of(struct vc_run *run, struct scales *s)
 {
     const struct vc_run_value *x = run->in[0];
     const struct vc_run_value *scale = run->in[1];
-    size_t block = (size_t)vc_run_int(run, "block_size", 0);
+    size_t block = (size_t)vc_node_int(run->node, "block_size", 0);
     unsigned axis;
     size_t needed;
 
@@ -20,7 +20,7 @@ static bool scales_of(struct vc_run *run, struct scales *s)
         s->n = 1;
         return x->n == 0 || vc_run_expect(run, 2, "zero point", scale->n);
     }
-    axis = vc_run_axis(vc_run_int(run, "axis", 1), x->n_dims);
+    axis = vc_run_axis(vc_node_int(run->node, "axis", 1), x->n_dims);
     s->inner = vc_run_count(x, axis + 1, x->n_dims);
     s->size = (size_t)x->shape[axis];
     s->block = block != 0 ? block : 1;
@@ -65,8 +65,8 @@ RUN(quantize)
 {
     const struct vc_run_value *x = run->in[0];
     const int64_t *zero = run->n_in > 2 && run->in[2] != NULL ? run->in[2]->data : NULL;
-    int64_t least = vc_code_least(vc_run_int(run, "output_dtype", 0));
-    int64_t most = vc_code_most(vc_run_int(run, "output_dtype", 0));
+    int64_t least = vc_code_least(vc_node_int(run->node, "output_dtype", 0));
+    int64_t most = vc_code_most(vc_node_int(run->node, "output_dtype", 0));
     struct scales s;
     int64_t *out = scales_of(run, &s) ? vc_run_out(run, 0, false, x->shape, x->n_dims) : NULL;
 
@@ -83,11 +83,11 @@ RUN(quantize)
 RUN(fake_quantize)
 {
     const struct vc_run_value *x = run->in[0];
-    const bool is_f8 = strcmp(vc_run_string(run, "codes", "int8"), "f8_e4m3") == 0;
+    const bool is_f8 = strcmp(vc_node_string(run->node, "codes", "int8"), "f8_e4m3") == 0;
     const REAL *scale = run->n_in > 1 && run->in[1] != NULL ? run->in[1]->data : NULL;
     const REAL least = is_f8 ? -448 : -128;
     const REAL most = is_f8 ? 448 : 127;
-    size_t size = (size_t)vc_run_int(run, "size", 0);
+    size_t size = (size_t)vc_node_int(run->node, "size", 0);
     REAL *out = vc_run_out(run, 0, true, x->shape, x->n_dims);
 
     size = size != 0 ? size : (size_t)x->shape[x->n_dims - 1];

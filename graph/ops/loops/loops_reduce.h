@@ -40,8 +40,8 @@ static int64_t reduce_integer(enum reduction how, int64_t sum, int64_t x)
 static void *reduce_begin(struct vc_run *run, struct vc_run_walk *walk, size_t *count)
 {
     const struct vc_run_value *x = run->in[0];
-    bool keep = vc_run_int(run, "keepdims", 1) != 0;
-    bool nothing = vc_run_int(run, "noop_with_empty_axes", 0) != 0;
+    bool keep = vc_node_int(run->node, "keepdims", 1) != 0;
+    bool nothing = vc_node_int(run->node, "noop_with_empty_axes", 0) != 0;
     bool marked[VC_GRAPH_MAX_DIMS];
     size_t n_axes = vc_run_axes(run, 1, x->n_dims, marked);
     int64_t shape[VC_GRAPH_MAX_DIMS];
@@ -199,9 +199,9 @@ static bool comes_before(const struct vc_run_value *x, size_t i, size_t j, bool 
 static void arg(struct vc_run *run, bool largest)
 {
     const struct vc_run_value *x = run->in[0];
-    unsigned axis = vc_run_axis(vc_run_int(run, "axis", 0), x->n_dims);
-    bool keep = vc_run_int(run, "keepdims", 1) != 0;
-    bool last = vc_run_int(run, "select_last_index", 0) != 0;
+    unsigned axis = vc_run_axis(vc_node_int(run->node, "axis", 0), x->n_dims);
+    bool keep = vc_node_int(run->node, "keepdims", 1) != 0;
+    bool last = vc_node_int(run->node, "select_last_index", 0) != 0;
     size_t inner = vc_run_count(x, axis + 1, x->n_dims);
     int64_t shape[VC_GRAPH_MAX_DIMS];
     unsigned n_dims = 0;
@@ -249,9 +249,9 @@ RUN(arg_min)
 RUN(top_k)
 {
     const struct vc_run_value *x = run->in[0];
-    unsigned axis = vc_run_axis(vc_run_int(run, "axis", -1), x->n_dims);
+    unsigned axis = vc_run_axis(vc_node_int(run->node, "axis", -1), x->n_dims);
     int64_t k = run->in[1]->n == 1 ? *(const int64_t *)run->in[1]->data : -1;
-    bool largest = vc_run_int(run, "largest", 1) != 0;
+    bool largest = vc_node_int(run->node, "largest", 1) != 0;
     size_t inner = vc_run_count(x, axis + 1, x->n_dims);
     int64_t shape[VC_GRAPH_MAX_DIMS];
     void *values;
@@ -295,8 +295,8 @@ RUN(cumsum)
 {
     const struct vc_run_value *x = run->in[0];
     unsigned axis = vc_run_axis(*(const int64_t *)run->in[1]->data, x->n_dims);
-    bool exclusive = vc_run_int(run, "exclusive", 0) != 0;
-    bool reverse = vc_run_int(run, "reverse", 0) != 0;
+    bool exclusive = vc_node_int(run->node, "exclusive", 0) != 0;
+    bool reverse = vc_node_int(run->node, "reverse", 0) != 0;
     size_t inner = vc_run_count(x, axis + 1, x->n_dims);
     size_t size = (size_t)x->shape[axis];
     void *out = vc_run_out(run, 0, x->is_real, x->shape, x->n_dims);

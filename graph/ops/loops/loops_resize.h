@@ -41,7 +41,7 @@ static bool resize_axes(struct vc_run *run, struct resize_axis *axis, int64_t *s
     const struct vc_run_value *x = run->in[0];
     const struct vc_dim *stated = run->graph->values[run->node->outputs[0]].shape;
     const struct vc_run_value *scales = run->n_in > 3 && run->in[3] != NULL ? NULL : run->in[2];
-    const char *mode = vc_run_string(run, "coordinate_transformation_mode", "half_pixel");
+    const char *mode = vc_node_string(run->node, "coordinate_transformation_mode", "half_pixel");
     size_t n;
     const int64_t *axes = vc_run_ints(run, "axes", &n);
 
@@ -109,8 +109,8 @@ RUN(resize)
     struct vc_run_view view = vc_run_view_of(x);
     struct vc_run_walk walk = {.n_dims = x->n_dims};
     struct resize_axis axis[VC_GRAPH_MAX_DIMS];
-    bool linear = strcmp(vc_run_string(run, "mode", "nearest"), "linear") == 0;
-    const char *how = vc_run_string(run, "nearest_mode", "round_prefer_floor");
+    bool linear = strcmp(vc_node_string(run->node, "mode", "nearest"), "linear") == 0;
+    const char *how = vc_node_string(run->node, "nearest_mode", "round_prefer_floor");
     REAL *out = resize_axes(run, axis, walk.shape) ? vc_run_out(run, 0, true, walk.shape, x->n_dims) : NULL;
 
     for (size_t i = 0; out != NULL && i < run->out[0].n; i++, vc_run_walk_next(&walk)) {

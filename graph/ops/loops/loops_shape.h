@@ -3,8 +3,8 @@
 RUN(shape)
 {
     const struct vc_run_value *x = run->in[0];
-    int64_t from = vc_run_int(run, "start", 0);
-    int64_t to = vc_run_int(run, "end", x->n_dims);
+    int64_t from = vc_node_int(run->node, "start", 0);
+    int64_t to = vc_node_int(run->node, "end", x->n_dims);
     int64_t n;
     int64_t *out;
 
@@ -48,7 +48,7 @@ RUN(dropout)
 RUN(flatten)
 {
     const struct vc_run_value *x = run->in[0];
-    unsigned axis = vc_run_axis(vc_run_int(run, "axis", 1), x->n_dims);
+    unsigned axis = vc_run_axis(vc_node_int(run->node, "axis", 1), x->n_dims);
     int64_t shape[2] = {1, 1};
 
     for (unsigned k = 0; k < x->n_dims; k++) {
@@ -99,7 +99,7 @@ RUN(reshape)
     const int64_t *wanted = run->in[1]->data;
     int64_t shape[VC_GRAPH_MAX_DIMS];
     unsigned n_dims = (unsigned)run->in[1]->n;
-    bool zero = vc_run_int(run, "allowzero", 0) != 0;
+    bool zero = vc_node_int(run->node, "allowzero", 0) != 0;
     int64_t known = 1;
     int open = -1;
 
