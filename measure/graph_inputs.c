@@ -5,6 +5,7 @@
 
 #include "core/base/checked.h"
 #include "core/model/memory_model.h"
+#include "core/values/tile.h"
 #include "graph/ids.h"
 #include "passes/graph_params.h"
 

@@ -157,32 +157,6 @@ bool vc_is_integer(enum vc_dtype dtype)
     return dtype >= VC_DTYPE_BOOL && dtype <= VC_DTYPE_I64;
 }
 
-int64_t vc_integer_at(enum vc_dtype dtype, const void *data, size_t i)
-{
-    switch (dtype) {
-    case VC_DTYPE_U4: /* in pairs, the first one in the low bits */
-        return ((const uint8_t *)data)[i / 2] >> (i % 2 * 4) & 15;
-    case VC_DTYPE_I4:
-        return ((((const uint8_t *)data)[i / 2] >> (i % 2 * 4) & 15) ^ 8) - 8;
-    case VC_DTYPE_BOOL:
-        return ((const uint8_t *)data)[i] != 0;
-    case VC_DTYPE_U8:
-        return ((const uint8_t *)data)[i];
-    case VC_DTYPE_I8:
-        return ((const int8_t *)data)[i];
-    case VC_DTYPE_U16:
-        return ((const uint16_t *)data)[i];
-    case VC_DTYPE_I16:
-        return ((const int16_t *)data)[i];
-    case VC_DTYPE_U32:
-        return ((const uint32_t *)data)[i];
-    case VC_DTYPE_I32:
-        return ((const int32_t *)data)[i];
-    default:
-        return ((const int64_t *)data)[i];
-    }
-}
-
 enum vc_status vc_place_integers(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
                                  const struct vc_place *place, int64_t *elements)
 {

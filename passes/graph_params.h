@@ -24,9 +24,7 @@ enum vc_status vc_place_values(struct vc_ctx *ctx, const struct vc_model *model,
 /* The same of a tensor of integers, which is read whole. */
 enum vc_status vc_place_integers(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
                                  const struct vc_place *place, int64_t *elements);
-/* Elements of an integer type as int64_t. Truth values are 0 and 1. */
 bool vc_is_integer(enum vc_dtype dtype);
-int64_t vc_integer_at(enum vc_dtype dtype, const void *data, size_t i);
 /* The same of n floats of a tensor that lie in memory. */
 void vc_place_floats(const struct vc_place *place, const float *values, size_t n, float *elements);
 

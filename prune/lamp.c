@@ -124,14 +124,6 @@ static bool is_open(const struct vc_lamp_keys *tensor)
     return !tensor->keys->done && !tensor->keys->own;
 }
 
-static double from_bits(uint64_t bits)
-{
-    double x;
-
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 /* The tensor has its answer, as far as scores decide it: so many go. What is left is counting. */
 static void fix(struct vc_ctx *ctx, const struct vc_lamp_keys *tensor, uint64_t position, uint64_t *k)
 {
@@ -247,7 +239,7 @@ static uint64_t count(const struct place *p, double t, enum counting how)
 /* Weights whose scores are below that of these bits; those before all bins go in any case. */
 static uint64_t count_below(const struct place *p, uint64_t bits, enum counting how)
 {
-    return bits == 0 ? p->of->keys->below : count(p, from_bits(bits - 1), how);
+    return bits == 0 ? p->of->keys->below : count(p, vc_bits_f64(bits - 1), how);
 }
 
 /* The smallest score, as bits from `from` to `to`, up to which k of all weights go. */
@@ -259,7 +251,7 @@ static uint64_t find_score(const struct place *places, size_t n, uint64_t k, uin
         uint64_t total = 0;
 
         for (size_t i = 0; i < n && total < k; i++) {
-            uint64_t found = count(&places[i], from_bits(middle), how);
+            uint64_t found = count(&places[i], vc_bits_f64(middle), how);
 
             total += found < places[i].of->keys->limit ? found : places[i].of->keys->limit;
         }
@@ -351,7 +343,7 @@ static void settle(struct vc_ctx *ctx, struct place *places, size_t n, uint64_t 
         uint64_t limit = places[i].of->keys->limit;
 
         places[i].low = count_below(&places[i], score, how);
-        places[i].high = count(&places[i], from_bits(score), how);
+        places[i].high = count(&places[i], vc_bits_f64(score), how);
         places[i].low = places[i].low < limit ? places[i].low : limit;
         places[i].high = places[i].high < limit ? places[i].high : limit;
         left -= places[i].low < left ? places[i].low : left;
@@ -392,7 +384,7 @@ static size_t narrow_places(struct vc_ctx *ctx, struct place *places, size_t n, 
         struct place *p = &places[i];
 
         p->low = *k == 0 ? p->of->keys->below : count_below(p, *from, AT_LEAST);
-        p->high = *k == 0 ? p->low : count(p, from_bits(*to), AT_MOST);
+        p->high = *k == 0 ? p->low : count(p, vc_bits_f64(*to), AT_MOST);
     }
     for (size_t i = 0; i < n; i++) {
         if (places[i].low >= places[i].of->keys->limit || places[i].low >= places[i].high) {

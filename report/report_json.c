@@ -22,29 +22,13 @@
 
 static const char *action_name(enum vc_action action)
 {
-    switch (action) {
-    case VC_ACTION_KEPT:
-        return "kept";
-    case VC_ACTION_QUANTIZED:
-        return "quantized";
-    case VC_ACTION_CAST:
-        return "cast";
-    case VC_ACTION_DEQUANTIZED:
-        return "dequantized";
-    case VC_ACTION_DROPPED:
-        return "dropped";
-    case VC_ACTION_TIED:
-        return "tied";
-    case VC_ACTION_PRUNED:
-        return "pruned";
-    case VC_ACTION_CUT:
-        return "cut";
-    case VC_ACTION_TRAINED:
-        return "trained";
-    case VC_ACTION_REFITTED:
-        return "refitted";
-    }
-    return "kept";
+    static const char *const names[] = {[VC_ACTION_KEPT] = "kept",       [VC_ACTION_QUANTIZED] = "quantized",
+                                        [VC_ACTION_CAST] = "cast",       [VC_ACTION_DEQUANTIZED] = "dequantized",
+                                        [VC_ACTION_DROPPED] = "dropped", [VC_ACTION_TIED] = "tied",
+                                        [VC_ACTION_PRUNED] = "pruned",   [VC_ACTION_CUT] = "cut",
+                                        [VC_ACTION_TRAINED] = "trained", [VC_ACTION_REFITTED] = "refitted"};
+
+    return names[action];
 }
 
 const char *vc_role_name(enum vc_role role)

@@ -3,27 +3,16 @@
 
 const char *vc_status_name(enum vc_status status)
 {
-    switch (status) {
-    case VC_OK:
-        return "ok";
-    case VC_E_NOMEM:
-        return "memory";
-    case VC_E_IO:
-        return "io";
-    case VC_E_FORMAT:
-        return "format";
-    case VC_E_UNSUPPORTED:
-        return "unsupported";
-    case VC_E_ARGUMENT:
-        return "argument";
-    case VC_E_DEVICE:
-        return "device";
-    case VC_E_INTERNAL:
-        return "internal";
-    case VC_E_CANCELLED:
-        return "cancelled";
-    case VC_E_GATE:
-        return "gate";
-    }
-    return "unknown";
+    static const char *const names[] = {[VC_OK] = "ok",
+                                        [VC_E_NOMEM] = "memory",
+                                        [VC_E_IO] = "io",
+                                        [VC_E_FORMAT] = "format",
+                                        [VC_E_UNSUPPORTED] = "unsupported",
+                                        [VC_E_ARGUMENT] = "argument",
+                                        [VC_E_DEVICE] = "device",
+                                        [VC_E_INTERNAL] = "internal",
+                                        [VC_E_CANCELLED] = "cancelled",
+                                        [VC_E_GATE] = "gate"};
+
+    return (unsigned)status < sizeof names / sizeof *names ? names[status] : "unknown";
 }

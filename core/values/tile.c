@@ -66,3 +66,31 @@ void vc_tile_get(uint64_t n_rows, uint64_t row_len, uint64_t index, struct vc_ti
     tile->first = tile->row0 * row_len + tile->col0;
     tile->n_elems = tile->n_rows * tile->row_len;
 }
+
+int64_t vc_integer_at(enum vc_dtype dtype, const void *data, size_t i)
+{
+    const unsigned char *p = data;
+
+    switch (dtype) {
+    case VC_DTYPE_U4:
+        return p[i / 2] >> (i % 2 * 4) & 15;
+    case VC_DTYPE_I4:
+        return ((p[i / 2] >> (i % 2 * 4) & 15) ^ 8) - 8;
+    case VC_DTYPE_BOOL:
+        return p[i] != 0;
+    case VC_DTYPE_U8:
+        return p[i];
+    case VC_DTYPE_I8:
+        return (int8_t)p[i];
+    case VC_DTYPE_U16:
+        return vc_le16(p + 2 * i);
+    case VC_DTYPE_I16:
+        return (int16_t)vc_le16(p + 2 * i);
+    case VC_DTYPE_U32:
+        return vc_le32(p + 4 * i);
+    case VC_DTYPE_I32:
+        return (int32_t)vc_le32(p + 4 * i);
+    default:
+        return (int64_t)vc_le64(p + 8 * i);
+    }
+}

@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <vcompress/dtype.h>
+
 struct vc_tensor;
 
 #define VC_TILE_ELEMS  ((size_t)1 << 18)
@@ -36,6 +38,9 @@ void vc_rows_of(const uint64_t *shape, unsigned n_dims, uint64_t *n_rows, uint64
 void vc_tile_rows_of(const struct vc_tensor *tensor, uint64_t *n_rows, uint64_t *row_len);
 uint64_t vc_tile_count(uint64_t n_rows, uint64_t row_len);
 void vc_tile_get(uint64_t n_rows, uint64_t row_len, uint64_t index, struct vc_tile *tile);
+
+/* Element i of an integer type. Truth values are 0 and 1; of two numbers of 4 bits the first is in the low bits. */
+int64_t vc_integer_at(enum vc_dtype dtype, const void *data, size_t i);
 
 static inline size_t vc_tile_chunks(const struct vc_tile *tile)
 {

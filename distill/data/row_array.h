@@ -4,6 +4,7 @@
 #define VC_DISTILL_ROW_ARRAY_H
 
 #include "core/model/source.h"
+#include "core/values/tile.h"
 #include "kernels/arith.h"
 #include "passes/graph_params.h"
 

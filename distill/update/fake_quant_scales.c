@@ -5,25 +5,10 @@
 
 #include "core/base/checked.h"
 #include "distill/update/fake_quant.h"
+#include "kernels/arith.h"
 
 #define LEAST (1.0 / 128) /* share */
 #define CODES 127         /* of one sign: the largest code, in LSQ's words Q_P */
-
-static float from_bits(uint32_t bits)
-{
-    float x;
-
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-static uint32_t to_bits(float x)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
 
 static double real_at(const struct vc_learner *l, const void *array, uint64_t i)
 {
@@ -60,8 +45,8 @@ void vc_fake_quant_clip(struct vc_learner *l, struct vc_fake_quant *f)
             share = share > 1 ? 1 : LEAST;
             set_real(l, shares, i, share);
         }
-        f->pos[i] = to_bits((float)(share * (double)from_bits(f->pos[i])));
-        f->neg[i] = f->asymmetric ? to_bits((float)(share * (double)from_bits(f->neg[i]))) : f->pos[i];
+        f->pos[i] = vc_f32_bits((float)(share * (double)vc_bits_f32(f->pos[i])));
+        f->neg[i] = f->asymmetric ? vc_f32_bits((float)(share * (double)vc_bits_f32(f->neg[i]))) : f->pos[i];
     }
 }
 
@@ -75,8 +60,8 @@ void vc_fake_quant_clamp(const struct vc_fake_quant *f, uint64_t first, size_t n
 {
     for (size_t i = 0; i < n; i++) {
         uint64_t at = scale_of(f, first + i);
-        float most = from_bits(f->pos[at]);
-        float least = -from_bits(f->neg[at]);
+        float most = vc_bits_f32(f->pos[at]);
+        float least = -vc_bits_f32(f->neg[at]);
 
         x[i] = x[i] > most ? most : x[i] < least ? least : x[i];
     }
@@ -107,7 +92,7 @@ static uint64_t count_of(const struct vc_fake_quant *f, uint64_t j)
 /* Scale number j, which its limits give. */
 static double step_size(const struct vc_fake_quant *f, uint64_t j)
 {
-    double range = (double)from_bits(f->pos[j]) + (f->asymmetric ? (double)from_bits(f->neg[j]) : 0);
+    double range = (double)vc_bits_f32(f->pos[j]) + (f->asymmetric ? (double)vc_bits_f32(f->neg[j]) : 0);
 
     return range / (f->asymmetric ? 255 : CODES);
 }
@@ -116,8 +101,8 @@ static double step_size(const struct vc_fake_quant *f, uint64_t j)
 static void add_run(const struct vc_learner *l, const struct vc_fake_quant *f, uint64_t j, uint64_t first, uint64_t n)
 {
     const struct vc_weight *item = &l->net.weights->items[f->entry];
-    double most = (double)from_bits(f->pos[j]);
-    double least = -(double)from_bits(f->neg[j]);
+    double most = (double)vc_bits_f32(f->pos[j]);
+    double least = -(double)vc_bits_f32(f->neg[j]);
     double sum = f->sum[j];
 
     for (uint64_t i = first; i < first + n; i++) {

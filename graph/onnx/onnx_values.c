@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "core/values/tile.h"
 #include "graph/onnx/onnx_build.h"
 
 /* ---- elements ---- */
@@ -47,35 +48,6 @@ double vc_onnx_real_at(const struct vc_program_tensor *t, size_t k)
         bits = vc_le64(p + 8 * k);
         memcpy(&x, &bits, sizeof x);
         return x;
-    }
-}
-
-/* Element k of an integer type. */
-static int64_t integer_at(const struct vc_program_tensor *t, size_t k)
-{
-    const unsigned char *p = t->data;
-
-    switch (t->dtype) {
-    case VC_DTYPE_BOOL:
-        return p[k] != 0;
-    case VC_DTYPE_U4:
-        return p[k / 2] >> (k % 2 * 4) & 15;
-    case VC_DTYPE_I4:
-        return ((p[k / 2] >> (k % 2 * 4) & 15) ^ 8) - 8;
-    case VC_DTYPE_U8:
-        return p[k];
-    case VC_DTYPE_I8:
-        return (int8_t)p[k];
-    case VC_DTYPE_U16:
-        return (uint16_t)(p[2 * k] | p[2 * k + 1] << 8);
-    case VC_DTYPE_I16:
-        return (int16_t)(uint16_t)(p[2 * k] | p[2 * k + 1] << 8);
-    case VC_DTYPE_U32:
-        return vc_le32(p + 4 * k);
-    case VC_DTYPE_I32:
-        return (int32_t)vc_le32(p + 4 * k);
-    default:
-        return (int64_t)vc_le64(p + 8 * k);
     }
 }
 
@@ -150,7 +122,7 @@ uint32_t vc_onnx_add_tensor(struct vc_onnx_build *b, const char *name, const str
         if (kind == VC_DTYPE_F32) {
             ((double *)elements)[k] = vc_onnx_real_at(tensor, k);
         } else {
-            ((int64_t *)elements)[k] = integer_at(tensor, k);
+            ((int64_t *)elements)[k] = vc_integer_at(tensor->dtype, tensor->data, k);
         }
     }
     value = vc_graph_add_constant(b->graph, name, kind, shape, tensor->n_dims, elements);

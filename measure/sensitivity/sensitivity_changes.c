@@ -4,20 +4,12 @@
 #include <string.h>
 
 #include "core/chain/tile_reader.h"
+#include "kernels/arith.h"
 #include "passes/decode.h"
 
 #define N_BINS ((size_t)1 << 16)
 
 /* ---- pruning ---- */
-
-/* Magnitudes in their order, as whole numbers. */
-static uint32_t key_of(float x)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof bits);
-    return bits & 0x7fffffff;
-}
 
 /* The bin of the k-th smallest key (k from 1 on), counted by 16 bits: the upper ones of all, or the lower ones of those
  * in bin `upper`. *below: how many lie in the bins before it. */
@@ -28,7 +20,7 @@ static uint32_t find_bin(const float *values, size_t n, bool lower, uint32_t upp
 
     memset(counts, 0, N_BINS * sizeof *counts);
     for (size_t i = 0; i < n; i++) {
-        uint32_t key = key_of(values[i]);
+        uint32_t key = vc_f32_magnitude(values[i]);
 
         if (!lower || key >> 16 == upper) {
             counts[lower ? key & 0xffff : key >> 16]++;
@@ -56,7 +48,7 @@ enum vc_status vc_change_prune(struct vc_ctx *ctx, float *values, size_t n, uint
     threshold = upper << 16 | find_bin(values, n, true, upper, k - below, counts, &below_lower);
     equal = k - below - below_lower;
     for (size_t i = 0; i < n; i++) {
-        uint32_t key = key_of(values[i]);
+        uint32_t key = vc_f32_magnitude(values[i]);
 
         if (key < threshold || (key == threshold && equal != 0)) {
             equal -= key == threshold;

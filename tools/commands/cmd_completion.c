@@ -105,13 +105,9 @@ static void bash_option(FILE *to, const struct opt *opt)
     }
 }
 
-/* A line of the case that completes what follows "--overflow=":  --overflow) words=' error inf sat';;  */
-static void bash_joined(FILE *to, const struct opt *opt)
+/* What a line of a case does behind the names of the option. */
+static void bash_words(FILE *to, const struct opt *opt)
 {
-    if (options_value(opt) == NULL) {
-        return;
-    }
-    fprintf(to, "        --%s", opt->name);
     if (wants_gpu(opt)) {
         fputs(") words=$gpus;;\n", to);
     } else if (options_has_words(opt)) {
@@ -121,6 +117,16 @@ static void bash_joined(FILE *to, const struct opt *opt)
     } else {
         fputs(wants_file(opt) ? ") COMPREPLY=($(compgen -f -- \"$cur\")); return;;\n" : ") return;;\n", to);
     }
+}
+
+/* A line of the case that completes what follows "--overflow=":  --overflow) words=' error inf sat';;  */
+static void bash_joined(FILE *to, const struct opt *opt)
+{
+    if (options_value(opt) == NULL) {
+        return;
+    }
+    fprintf(to, "        --%s", opt->name);
+    bash_words(to, opt);
 }
 
 /* The same for a value in a word of its own, which optional values are not. */
@@ -133,15 +139,7 @@ static void bash_value(FILE *to, const struct opt *opt)
     if (opt->letter != 0) {
         fprintf(to, "|-%c", opt->letter);
     }
-    if (wants_gpu(opt)) {
-        fputs(") words=$gpus;;\n", to);
-    } else if (options_has_words(opt)) {
-        fputs(") words='", to);
-        options_each_word(options_value(opt), put_word, to);
-        fputs("';;\n", to);
-    } else {
-        fputs(wants_file(opt) ? ") COMPREPLY=($(compgen -f -- \"$cur\")); return;;\n" : ") return;;\n", to);
-    }
+    bash_words(to, opt);
 }
 
 static void put_bash(FILE *to)
