@@ -153,9 +153,7 @@ static enum vc_status measure(struct vc_ctx *ctx, enum vc_dtype dtype, const str
     double *y = x + n;
     struct vc_diff_sums sums = {.chunk_sums = y + n};
 
-    if (k == NULL) {
-        return ctx->status;
-    }
+    VC_CALL_FOUND(ctx, k);
     memcpy(y, before, n * vc_dtype_size(dtype)); /* a tile is not aligned */
     widen(dtype, y, n, x);
     widen(dtype, after, n, y);

@@ -33,9 +33,7 @@ static enum vc_status open_model(struct vc_ctx *ctx, const char *path, const str
     char name[256];
 
     *out = NULL;
-    if (vc_options_read(ctx, &open_kind, options, &own) != VC_OK) {
-        return ctx->status;
-    }
+    VC_CALL(vc_options_read(ctx, &open_kind, options, &own));
     if ((unsigned)own.void_as >= VC_DTYPE_COUNT) {
         return vc_fail(ctx, VC_E_ARGUMENT, "void_as is no dtype");
     }

@@ -252,9 +252,7 @@ static enum vc_status diff_models(struct vc_ctx *ctx, const struct vc_model *a, 
     *out = NULL;
     VC_TRY(check_readable(ctx, a));
     VC_TRY(check_readable(ctx, b));
-    if (vc_kernels_get(ctx) == NULL) {
-        return ctx->status;
-    }
+    VC_CALL_FOUND(ctx, vc_kernels_get(ctx));
     owned = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *owned);
     VC_TRY_ALLOC(owned);
     owned->ctx = ctx;

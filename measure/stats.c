@@ -109,9 +109,7 @@ static enum vc_status each_tensor(struct vc_ctx *ctx, struct stats_job *job)
     size_t *order = NULL;
     enum vc_status status = VC_OK;
 
-    if (vc_kernels_get(ctx) == NULL) {
-        return ctx->status;
-    }
+    VC_CALL_FOUND(ctx, vc_kernels_get(ctx));
     VC_TRY(vc_values_order(ctx, model, &order));
     vc_values_sizes(model, 2, &sizes);
     status = vc_exec_each(ctx, model->n_tensors, order, &sizes, 1, one_tensor, job);

@@ -168,9 +168,7 @@ static enum vc_status compare_tile(struct vc_ctx *ctx, struct vc_compare *compar
     struct vc_tile_result x;
     struct vc_tile_result y;
 
-    if (k == NULL) {
-        return ctx->status;
-    }
+    VC_CALL_FOUND(ctx, k);
     VC_CALL(vc_steps_apply(ctx, &c->before, 0, c->before.chain->n_steps, tile, source, before, &x));
     VC_CALL(vc_steps_apply(ctx, &c->after, 0, c->after.chain->n_steps, tile, result, after, &y));
     VC_KERNEL_CALL(c->is_f64 ? k->diff_f64(x.data, y.data, tile->n_rows, tile->row_len, &sums)

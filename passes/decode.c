@@ -46,9 +46,7 @@ static enum vc_status convert_apply(struct vc_ctx *ctx, struct vc_step *step, co
 {
     const struct vc_kernels *k = vc_kernels_get(ctx);
 
-    if (k == NULL) {
-        return ctx->status;
-    }
+    VC_CALL_FOUND(ctx, k);
     switch (step->in.dtype) {
     case VC_DTYPE_F16:
         VC_KERNEL_CALL(k->f16_to_f32(in->data, tile->n_elems, out->data));

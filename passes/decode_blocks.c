@@ -22,9 +22,7 @@ static enum vc_status blocks_calibrate(struct vc_ctx *ctx, struct vc_step *step,
     const struct vc_kernels *k = vc_kernels_get(ctx);
     float values[LOOK_ELEMS];
 
-    if (k == NULL) {
-        return ctx->status;
-    }
+    VC_CALL_FOUND(ctx, k);
     for (size_t i = 0; s->finite_values && i < tile->n_elems; i += LOOK_ELEMS) {
         size_t n = (size_t)vc_min_u64(LOOK_ELEMS, tile->n_elems - i);
 
@@ -73,9 +71,7 @@ static enum vc_status blocks_apply(struct vc_ctx *ctx, struct vc_step *step, con
     const struct blocks_state *s = step->state;
     const struct vc_kernels *k = vc_kernels_get(ctx);
 
-    if (k == NULL) {
-        return ctx->status;
-    }
+    VC_CALL_FOUND(ctx, k);
     VC_KERNEL_CALL(s->decoder->blocks_to_f32(k, in->data, tile->n_elems, out->data));
     for (size_t i = 0; s->scale != NULL && i < tile->n_elems; i++) {
         ((float *)out->data)[i] *= s->scale[(tile->first + i) / s->matrix];
@@ -104,9 +100,7 @@ static enum vc_status blocks_add(struct vc_ctx *ctx, struct vc_item *item, const
     s->decoder = decoder;
     s->finite_values = finite_values;
     s->policy = (struct vc_policy){.room = VC_DTYPE_F32};
-    if (vc_policy_add_step(ctx, item, &blocks_ops, &s->policy, &step) != VC_OK) {
-        return ctx->status;
-    }
+    VC_CALL(vc_policy_add_step(ctx, item, &blocks_ops, &s->policy, &step));
     step->action = VC_ACTION_DEQUANTIZED;
     step->scheme = vc_dtype_name(VC_DTYPE_F32);
     if (step->in.n_parts != 0) {

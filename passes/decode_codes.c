@@ -422,9 +422,7 @@ static enum vc_status codes_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     const struct codes_state *s = step->state;
     struct tile_scales t;
 
-    if (k == NULL) {
-        return ctx->status;
-    }
+    VC_CALL_FOUND(ctx, k);
     VC_CALL(find_scales(ctx, step, in, scratch, &t));
     VC_CALL(decode_codes(ctx, k, s, &t, tile, codes_of(s, tile, in->data, scratch), out->data));
     if (t.may_overflow && vc_has_nonfinite(VC_DTYPE_F32, out->data, tile->n_elems) && !settle(s, &t, tile, out->data)) {
@@ -468,16 +466,12 @@ static enum vc_status codes_add(struct vc_ctx *ctx, struct vc_item *item, const 
     VC_CALL_ALLOC(s);
     s->finite_scales = finite_scales;
     s->policy = (struct vc_policy){.overflow = overflow, .room = VC_DTYPE_F32};
-    if (vc_policy_add_step(ctx, item, &codes_ops, &s->policy, &step) != VC_OK) {
-        return ctx->status;
-    }
+    VC_CALL(vc_policy_add_step(ctx, item, &codes_ops, &s->policy, &step));
     step->action = VC_ACTION_DEQUANTIZED;
     step->scheme = vc_dtype_name(VC_DTYPE_F32);
     map_scales(s, &step->in);
     plan_memory(s, step);
-    if (vc_step_drop_coding(ctx, item, step) != VC_OK) {
-        return ctx->status;
-    }
+    VC_CALL(vc_step_drop_coding(ctx, item, step));
     step->out.dtype = VC_DTYPE_F32;
     vc_item_replan(item);
     return VC_OK;

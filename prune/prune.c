@@ -231,13 +231,10 @@ static enum vc_status prune_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass,
             vc_option(ctx, "scope"));
     }
     p->changed = false;
-    if (p->options.calibration != NULL && vc_calibration_check(ctx, p->options.calibration, plan->model,
-                                                               p->options.calibration_anyway, &p->changed) != VC_OK) {
-        return ctx->status;
-    }
-    if (p->options.mask != NULL && vc_given_check(ctx, p->options.mask, plan->model) != VC_OK) {
-        return ctx->status;
-    }
+    VC_CALL(p->options.calibration != NULL ? vc_calibration_check(ctx, p->options.calibration, plan->model,
+                                                                  p->options.calibration_anyway, &p->changed)
+                                           : VC_OK);
+    VC_CALL(p->options.mask != NULL ? vc_given_check(ctx, p->options.mask, plan->model) : VC_OK);
     if (p->options.pattern == VC_PATTERN_PAIRS && plan->model->pair_masks == NULL) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "has no pairs of torch.nn.utils.prune, such as weight_orig and weight_mask, so there is nothing "
@@ -335,9 +332,7 @@ static enum vc_status prune_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, s
             plan->items[i].chain->steps[plan->items[i].chain->n_steps - 1]->calibrate = false;
         }
     }
-    if (p->n_shared != 0 && vc_prune_share(ctx, p, plan) != VC_OK) {
-        return ctx->status;
-    }
+    VC_CALL(p->n_shared != 0 ? vc_prune_share(ctx, p, plan) : VC_OK);
     if (p->options.score == VC_SCORE_SPARSEGPT && p->n_scored == 0 && p->n_unscored != 0) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "%s: has no second moments of the inputs of these tensors, which %s sparsegpt needs: calibrate "
@@ -378,9 +373,7 @@ enum vc_status vc_job_add_prune(struct vc_ctx *ctx, struct vc_job *job, const st
 
     vc_clear_error(ctx);
     VC_TRY(vc_options_read(ctx, &prune_kind, options, &own));
-    if (vc_kernels_get(ctx) == NULL) {
-        return ctx->status;
-    }
+    VC_CALL_FOUND(ctx, vc_kernels_get(ctx));
     p = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *p);
     VC_TRY_ALLOC(p);
     p->pass.ops = &prune_ops;

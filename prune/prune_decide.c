@@ -76,19 +76,15 @@ enum vc_status vc_prune_share(struct vc_ctx *ctx, struct vc_prune *p, const stru
     uint64_t most = 0;
 
     VC_CALL(vc_model_need_all(ctx, plan->model, "one threshold for all tensors, unlike one for each, needs all files"));
-    if (sort_shared(ctx, p, plan) != VC_OK) {
-        return ctx->status;
-    }
+    VC_CALL(sort_shared(ctx, p, plan));
     for (size_t i = 0; i < p->n_shared; i++) {
         struct vc_keys *keys = keys_of(plan, p->shared[i]);
 
         if (!blocks) {
             vc_magnitude_set_type(last_step(&plan->items[p->shared[i]]), type);
         }
-        if (p->options.score == VC_SCORE_LAMP &&
-            vc_magnitude_set_lamp(ctx, last_step(&plan->items[p->shared[i]])) != VC_OK) {
-            return ctx->status;
-        }
+        VC_CALL(p->options.score == VC_SCORE_LAMP ? vc_magnitude_set_lamp(ctx, last_step(&plan->items[p->shared[i]]))
+                                                  : VC_OK);
         last_step(&plan->items[p->shared[i]])->calibrate = true;
         last_step(&plan->items[p->shared[i]])->calibrate_all = true;
         keys->shared = true;

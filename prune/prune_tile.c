@@ -141,18 +141,14 @@ enum vc_status vc_prune_add_step(struct vc_ctx *ctx, struct vc_item *item, const
                                    .overflow = VC_OVERFLOW_INF,
                                    .room = VC_DTYPE_F64,
                                    .advice = "{nonfinite}=keep leaves the tensor as it is"};
-    if (vc_policy_add_step(ctx, item, ops, &s->policy, step) != VC_OK) {
-        return ctx->status;
-    }
+    VC_CALL(vc_policy_add_step(ctx, item, ops, &s->policy, step));
     vc_desc_grid(item->desc, &n_rows, &row_len);
     s->n_tiles = vc_tile_count(n_rows, row_len);
     (*step)->action = VC_ACTION_PRUNED;
     (*step)->scheme = scheme;
     (*step)->lossy = true;
     *state = s;
-    if (vc_reconstruct_plan(ctx, item, *step) != VC_OK) {
-        return ctx->status;
-    }
+    VC_CALL(vc_reconstruct_plan(ctx, item, *step));
     return options->mask_path == NULL ? VC_OK : vc_mask_part_add(ctx, item, *step, &s->part, s->n_tiles);
 }
 

@@ -215,9 +215,7 @@ enum vc_status vc_aim_probe_add(struct vc_ctx *ctx, struct vc_item *item, const 
                                    .room = VC_DTYPE_F32,
                                    .codes = true,
                                    .advice = VC_ADVICE_NONFINITE};
-    if (vc_policy_add_step(ctx, item, &probe_ops, &p->policy, &step) != VC_OK) {
-        return ctx->status;
-    }
+    VC_CALL(vc_policy_add_step(ctx, item, &probe_ops, &p->policy, &step));
     if (pthread_mutex_init(&p->mutex, NULL) != 0) {
         return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
     }

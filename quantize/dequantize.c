@@ -144,9 +144,7 @@ enum vc_status vc_job_add_dequantize(struct vc_ctx *ctx, struct vc_job *job,
     if (own.target == VC_TARGET_INT8 || (unsigned)own.target > VC_TARGET_F32) {
         return vc_fail(ctx, VC_E_ARGUMENT, "dequantize makes f32, f16 or bf16");
     }
-    if (vc_kernels_get(ctx) == NULL) {
-        return ctx->status;
-    }
+    VC_CALL_FOUND(ctx, vc_kernels_get(ctx));
     d = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *d);
     VC_TRY_ALLOC(d);
     d->pass.ops = &dequantize_ops;

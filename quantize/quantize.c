@@ -289,9 +289,7 @@ static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pa
                        plan->dialect->name);
     }
     pass->command = q->scheme->own_granularity ? q->short_command : q->full_command;
-    if (q->scheme->codes && vc_scheme_check(ctx, q->scheme, &q->options, plan) != VC_OK) {
-        return ctx->status;
-    }
+    VC_CALL(q->scheme->codes ? vc_scheme_check(ctx, q->scheme, &q->options, plan) : VC_OK);
     VC_CALL(q->aim.set ? vc_aim_list_candidates(ctx, &q->aim, &q->options, plan) : VC_OK);
     if (is_static(q)) {
         VC_CALL(check_target(ctx, q, plan));
@@ -548,9 +546,7 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
         return vc_fail(ctx, VC_E_ARGUMENT,
                        "no mixture of block types that can be made is called '%s': choose one of %s", o->gguf, names);
     }
-    if (o->activations != VC_ACTIVATIONS_NONE && vc_activations_check(ctx, o) != VC_OK) {
-        return ctx->status;
-    }
+    VC_CALL(o->activations != VC_ACTIVATIONS_NONE ? vc_activations_check(ctx, o) : VC_OK);
     if (o->calibration != NULL && !row->statistics && o->activations == VC_ACTIVATIONS_NONE && o->smooth == 0.0) {
         return vc_fail(ctx, VC_E_ARGUMENT,
                        "%s goes with GGUF's blocks and with codes whose scales are searched, not with %s",

@@ -79,9 +79,7 @@ enum vc_status vc_diff_json(struct vc_ctx *ctx, const struct vc_model *a, const 
     struct vc_text text;
 
     *out = NULL;
-    if (read_limits(ctx, limits, &own) != VC_OK) {
-        return ctx->status;
-    }
+    VC_CALL(read_limits(ctx, limits, &own));
     n_beyond = vc_diff_beyond(&own, diff);
     vc_json_open(&json, &text, ctx, '{', "vcompress.diff/1");
     vc_write_file(&json, "a", a);

@@ -109,6 +109,14 @@ void vc_ctx_fork(const struct vc_ctx *parent, struct vc_ctx *child);
         }                      \
     } while (0)
 
+/* What VC_CALL does for a NULL from a function that said why in ctx. */
+#define VC_CALL_FOUND(ctx, p)     \
+    do {                          \
+        if ((p) == NULL) {        \
+            return (ctx)->status; \
+        }                         \
+    } while (0)
+
 /* Goes to `out` when expr is not VC_OK, keeping the value in `status`, which the function declares. */
 #define VC_TRY(expr)           \
     do {                       \

@@ -94,9 +94,7 @@ enum vc_status vc_hash_grow(struct vc_ctx *ctx, struct vc_hash_table *table, siz
     if (number < table->room) {
         return VC_OK;
     }
-    if (vc_hash_make(ctx, table->room < FIRST_ROOM ? FIRST_ROOM : 2 * table->room, &grown) != VC_OK) {
-        return ctx->status;
-    }
+    VC_CALL(vc_hash_make(ctx, table->room < FIRST_ROOM ? FIRST_ROOM : 2 * table->room, &grown));
     for (size_t i = 0; i < table->n_slots; i++) {
         if (table->slots[i] != 0) {
             size_t old = (table->slots[i] & number_mask(table)) - 1;

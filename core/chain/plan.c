@@ -97,9 +97,7 @@ static enum vc_status copy_edit(struct vc_ctx *ctx, struct vc_plan *plan, const 
     uint64_t *dropped;
 
     *to = *edit;
-    if (join_dropped(ctx, plan, &nothing, edit, &dropped) != VC_OK) {
-        return ctx->status;
-    }
+    VC_CALL(join_dropped(ctx, plan, &nothing, edit, &dropped));
     to->dropped = dropped;
     return VC_OK;
 }
@@ -121,9 +119,7 @@ enum vc_status vc_plan_edit(struct vc_ctx *ctx, struct vc_plan *plan, const stru
             return vc_fail(ctx, VC_E_INTERNAL, "the %s is %llu by now, not %llu", vc_edit_name(edit->key),
                            (unsigned long long)plan->edits[i].after, (unsigned long long)edit->before);
         }
-        if (join_dropped(ctx, plan, &plan->edits[i], edit, &dropped) != VC_OK) {
-            return ctx->status;
-        }
+        VC_CALL(join_dropped(ctx, plan, &plan->edits[i], edit, &dropped));
         plan->edits[i].after = edit->after;
         plan->edits[i].dropped = dropped;
         plan->edits[i].n_dropped += edit->n_dropped;

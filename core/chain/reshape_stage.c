@@ -210,9 +210,7 @@ enum vc_status vc_step_read(struct vc_ctx *ctx, struct vc_step_input *input, uin
         uint64_t index = tile_of(l, first);
         size_t part;
 
-        if (l->next != index + 1 && load_tile(ctx, stage, input->level, index) != VC_OK) {
-            return ctx->status;
-        }
+        VC_CALL(l->next != index + 1 ? load_tile(ctx, stage, input->level, index) : VC_OK);
         part = (size_t)vc_min_u64(n, l->tile.first + l->tile.n_elems - first);
         memcpy(to, (const char *)l->data + (size_t)(first - l->tile.first) * elem_bytes, part * elem_bytes);
         to += part * elem_bytes;

@@ -279,9 +279,7 @@ static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const str
     if (!vc_cpu_denormals_ok()) {
         return vc_fail(ctx, VC_E_INTERNAL, "a library in this process has switched on flush-to-zero arithmetic");
     }
-    if (own.writer != NULL && take_writer(ctx, &own) != VC_OK) {
-        return ctx->status;
-    }
+    VC_CALL(own.writer != NULL ? take_writer(ctx, &own) : VC_OK);
     own.codes = NULL;
     for (size_t i = 0; i < job->n_passes; i++) {
         own.codes = job->passes[i]->codes != NULL ? job->passes[i]->codes : own.codes;

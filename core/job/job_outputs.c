@@ -350,9 +350,7 @@ enum vc_status vc_job_check_held(struct vc_ctx *ctx, struct vc_job *job)
             job->model->tensors[i].part_of == VC_NO_TENSOR && vc_sink_refusing(job->sink, item->desc->dtype) != NULL) {
             note_refused(&types, i);
         }
-        if (check_signs(ctx, job, item) != VC_OK) {
-            return ctx->status;
-        }
+        VC_CALL(check_signs(ctx, job, item));
         if (is_plain_codes(item, raw) &&
             (item->set->dialect == NULL || (item->chain->n_steps == 0 && !item->set->dialect->takes_codes))) {
             note_refused(&layouts, i);

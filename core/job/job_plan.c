@@ -170,9 +170,7 @@ enum vc_status vc_job_explain(struct vc_ctx *ctx, struct vc_job *job, size_t fai
             continue;
         }
         step->calibrate = true;
-        if (vc_exec_run(ctx, &exec) != VC_OK) {
-            return ctx->status;
-        }
+        VC_CALL(vc_exec_run(ctx, &exec));
         step->calibrate = false;
         if (step->ops->explain(ctx, step, item) != VC_OK) {
             return vc_context(ctx, "%s", job->model->tensors[item->source].name);

@@ -689,9 +689,7 @@ static enum vc_status check(struct vc_ctx *ctx, const struct vc_calibrate_option
     if (o->network.graph == NULL || o->network.weights == NULL || o->data == NULL) {
         return vc_fail(ctx, VC_E_ARGUMENT, "vc_calibrate_options: there is no network, or there are no rows");
     }
-    if (vc_kernels_get(ctx) == NULL) {
-        return ctx->status;
-    }
+    VC_CALL_FOUND(ctx, vc_kernels_get(ctx));
     return o->write != NULL && o->write->path != NULL ? VC_OK
                                                       : vc_fail(ctx, VC_E_ARGUMENT, "there is no output to write to");
 }

@@ -212,9 +212,7 @@ static enum vc_status find_labels(struct vc_rows *rows, const struct vc_model **
     if (rows->options.labels == NULL) {
         return find_array(rows, "y", tensor);
     }
-    if (vc_model_open(rows->ctx, rows->options.labels, NULL, &rows->labels_model) != VC_OK) {
-        return rows->ctx->status;
-    }
+    VC_CALL(vc_model_open(rows->ctx, rows->options.labels, NULL, &rows->labels_model));
     *model = rows->labels_model;
     *tensor = 0;
     return (*model)->n_tensors == 1 ? VC_OK

@@ -118,10 +118,8 @@ static enum vc_status refuse_loss(struct vc_trainer *t, const struct work *w, co
         return vc_fail(t->ctx, VC_E_FORMAT, "%s: the student's logits are NaN or infinite before its first step",
                        t->options.student.weights->path);
     }
-    if (isfinite(w->own[KD]) && isfinite(w->own[CE]) &&
-        vc_match_refuse(t->match, engine, n, step, w->own + MATCHES) != VC_OK) {
-        return t->ctx->status;
-    }
+    VC_CALL(isfinite(w->own[KD]) && isfinite(w->own[CE]) ? vc_match_refuse(t->match, engine, n, step, w->own + MATCHES)
+                                                         : VC_OK);
     if (t->options.precision.half == VC_HALF_F16) {
         return vc_fail(t->ctx, VC_E_GATE,
                        "step %llu: the loss is NaN: values inside the student are beyond 65504, where fp16 ends; %s "

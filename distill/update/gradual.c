@@ -298,9 +298,7 @@ static enum vc_status count_keys(struct vc_learner *l, const struct part *p, str
     const struct vc_weight *item = &l->net.weights->items[p->entry];
     const void *weights = vc_learner_master(l, p->entry);
 
-    if (k == NULL) {
-        return ctx->status;
-    }
+    VC_CALL_FOUND(ctx, k);
     VC_CALL(vc_keys_begin(ctx, keys));
     for (uint64_t first = 0; first < item->n; first += VC_TILE_ELEMS) {
         size_t n = (size_t)vc_min_u64(VC_TILE_ELEMS, item->n - first);

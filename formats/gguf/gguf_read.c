@@ -181,9 +181,7 @@ static enum vc_status add_entry(struct vc_ctx *ctx, const struct entry *entry, u
                     entry->name, entry->offset, sums->data_bytes,
                     overlap ? "it overlaps the tensor before it" : "there is a hole before it");
 
-        if (vc_collect(ctx, status, overlap ? "overlap" : "hole", entry->name) != VC_OK) {
-            return ctx->status;
-        }
+        VC_CALL(vc_collect(ctx, status, overlap ? "overlap" : "hole", entry->name));
     }
     if (!vc_add_u64(entry->offset, entry->size_bytes, &last) || !vc_round_up_u64(last, alignment, &end) ||
         end > INT64_MAX) {

@@ -78,9 +78,7 @@ enum vc_status vc_llm_json_load(struct vc_ctx *ctx, const char *folder, const ch
     enum vc_status status;
 
     *out = (struct llm_json){.root = NULL};
-    if (path == NULL) {
-        return ctx->status;
-    }
+    VC_CALL_FOUND(ctx, path);
     VC_TRY(vc_hf_look(ctx, path, &st, &there));
     if (there && S_ISREG(st.st_mode)) {
         status = read_json(ctx, path, out);

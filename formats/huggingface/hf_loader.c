@@ -61,9 +61,7 @@ static enum vc_status has_lost_config(struct vc_ctx *ctx, const char *path, bool
     struct stat st;
 
     *lost = false;
-    if (config == NULL) {
-        return ctx->status;
-    }
+    VC_CALL_FOUND(ctx, config);
     *lost = stat(config, &st) != 0 && lstat(config, &st) == 0;
     vc_free(ctx, config);
     return VC_OK;

@@ -59,9 +59,7 @@ static enum vc_status make(struct pickle_machine *m, enum vc_pickle_kind kind, s
     size_t n = node_bytes(kind) + n_more;
     struct vc_pickle_node *node = vc_pickle_room(m, n);
 
-    if (node == NULL) {
-        return m->ctx->status;
-    }
+    VC_CALL_FOUND(m->ctx, node);
     memset(node, 0, n);
     node->kind = (unsigned char)kind;
     node->unhashable = kind == VC_PICKLE_LIST || kind == VC_PICKLE_DICT || kind == VC_PICKLE_SET;
@@ -168,9 +166,7 @@ static enum vc_status need_object(struct pickle_machine *m, struct vc_pickle_nod
 
     if (call->u.call.object == NULL) {
         object = vc_pickle_room(m, sizeof *object);
-        if (object == NULL) {
-            return m->ctx->status;
-        }
+        VC_CALL_FOUND(m->ctx, object);
         memset(object, 0, sizeof *object);
         call->u.call.object = object;
     }
@@ -198,9 +194,7 @@ enum vc_status vc_pickle_add_items(struct pickle_machine *m, struct vc_pickle_no
         runs = &node->u.call.object->items;
     }
     run = vc_pickle_room(m, sizeof *run + n * sizeof *run->nodes);
-    if (run == NULL) {
-        return m->ctx->status;
-    }
+    VC_CALL_FOUND(m->ctx, run);
     run->next = NULL;
     run->n = n;
     m->depth -= n;

@@ -352,9 +352,7 @@ enum vc_status vc_verify_data(struct vc_ctx *ctx, struct verify *v)
     size_t *order = NULL;
     enum vc_status status = VC_OK;
 
-    if (vc_kernels_get(ctx) == NULL) {
-        return ctx->status;
-    }
+    VC_CALL_FOUND(ctx, vc_kernels_get(ctx));
     job.seen = vc_calloc_array(ctx, VC_TAG_REPORT, n, sizeof *job.seen);
     VC_TRY_ALLOC(job.seen);
     VC_TRY(vc_values_order(ctx, v->model, &order));

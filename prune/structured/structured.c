@@ -38,10 +38,9 @@ static enum vc_status structured_plan_begin(struct vc_ctx *ctx, struct vc_pass *
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "has several models, and couplings are those of one; give their folders one by one");
     }
-    if (s->options.calibration != NULL && vc_calibration_check(ctx, s->options.calibration, plan->model,
-                                                               s->options.calibration_anyway, &s->changed) != VC_OK) {
-        return ctx->status;
-    }
+    VC_CALL(s->options.calibration != NULL ? vc_calibration_check(ctx, s->options.calibration, plan->model,
+                                                                  s->options.calibration_anyway, &s->changed)
+                                           : VC_OK);
     return vc_structured_list(ctx, s, plan);
 }
 
@@ -279,9 +278,7 @@ enum vc_status vc_job_add_structured(struct vc_ctx *ctx, struct vc_job *job,
 
     vc_clear_error(ctx);
     VC_TRY(vc_options_read(ctx, &structured_kind, options, &own));
-    if (vc_kernels_get(ctx) == NULL) {
-        return ctx->status;
-    }
+    VC_CALL_FOUND(ctx, vc_kernels_get(ctx));
     s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
     VC_TRY_ALLOC(s);
     s->pass.ops = &structured_ops;

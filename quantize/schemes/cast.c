@@ -164,9 +164,7 @@ static enum vc_status cast_apply(struct vc_ctx *ctx, struct vc_step *step, const
     char *room = scratch;
     const void *x;
 
-    if (k == NULL) {
-        return ctx->status;
-    }
+    VC_CALL_FOUND(ctx, k);
     VC_CALL(widen(ctx, k, step, tile, in->data, &room, &x));
     VC_CALL(convert(ctx, k, is_f64, s->room, tile, x, out));
     if (vc_has_nonfinite(s->room, out->data, tile->n_elems)) {
@@ -191,9 +189,7 @@ enum vc_status vc_cast_add(struct vc_ctx *ctx, struct vc_item *item, enum vc_dty
 
     VC_CALL_ALLOC(policy);
     *policy = (struct vc_policy){.nonfinite = nonfinite, .overflow = overflow, .room = target, .advice = advice};
-    if (vc_policy_add_step(ctx, item, &cast_ops, policy, &step) != VC_OK) {
-        return ctx->status;
-    }
+    VC_CALL(vc_policy_add_step(ctx, item, &cast_ops, policy, &step));
     step->action = action;
     step->scheme = vc_dtype_name(target);
     step->lossy = true;

@@ -139,9 +139,7 @@ static enum vc_status blocks_apply(struct vc_ctx *ctx, struct vc_step *step, con
     const float *x;
     const float *from;
 
-    if (k == NULL) {
-        return ctx->status;
-    }
+    VC_CALL_FOUND(ctx, k);
     VC_CALL(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
     from = x;
     VC_KERNEL_CALL(k->absmax_rows(x, tile->n_rows, tile->row_len, s->block, bits));
@@ -180,9 +178,7 @@ enum vc_status vc_encode_blocks_add(struct vc_ctx *ctx, struct vc_item *item, co
     s->options = options;
     s->kernels = kernels_of(type);
     vc_dtype_block(type, &s->block, &bytes);
-    if (vc_blocks_add_step(ctx, item, &blocks_ops, options, type, &s->policy, &step) != VC_OK) {
-        return ctx->status;
-    }
+    VC_CALL(vc_blocks_add_step(ctx, item, &blocks_ops, options, type, &s->policy, &step));
     step->state_bytes = (size_t)vc_calibration_elems(&s->calibration) * sizeof(float);
     step->why = options->calibration != NULL && s->calibration.sums == VC_NO_TENSOR ? "no statistics" : step->why;
     step->scratch_bytes =

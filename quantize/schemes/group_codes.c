@@ -313,9 +313,7 @@ static enum vc_status group_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     const float *source;
     const float *x;
 
-    if (k == NULL) {
-        return ctx->status;
-    }
+    VC_CALL_FOUND(ctx, k);
     carve(step, s, scratch, &t);
     vc_int8_map_tile(shared, tile, &map);
     VC_CALL(vc_int8_widen(ctx, step, tile, in->data, &t.shared, &source));

@@ -229,9 +229,7 @@ enum vc_status vc_int8_widen(struct vc_ctx *ctx, const struct vc_step *step, con
 {
     const struct vc_kernels *k = vc_kernels_get(ctx);
 
-    if (k == NULL) {
-        return ctx->status;
-    }
+    VC_CALL_FOUND(ctx, k);
     *x = scratch->x;
     switch (step->in.dtype) {
     case VC_DTYPE_F16:
@@ -416,9 +414,7 @@ static enum vc_status int8_apply(struct vc_ctx *ctx, struct vc_step *step, const
     struct vc_int8_tile_map map;
     const float *x;
 
-    if (k == NULL) {
-        return ctx->status;
-    }
+    VC_CALL_FOUND(ctx, k);
     vc_int8_scratch_carve(step, s, scratch, &t);
     vc_int8_map_tile(s, tile, &map);
     VC_CALL(vc_int8_widen(ctx, step, tile, in->data, &t, &x));

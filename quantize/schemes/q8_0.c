@@ -34,9 +34,7 @@ static enum vc_status q8_0_apply(struct vc_ctx *ctx, struct vc_step *step, const
     uint32_t most;
     const float *x;
 
-    if (k == NULL) {
-        return ctx->status;
-    }
+    VC_CALL_FOUND(ctx, k);
     VC_CALL(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
     VC_KERNEL_CALL(k->q8_0_rows(x, tile->n_rows, tile->row_len, bits, out->data, out->stats));
     most = vc_int8_most(bits, n_blocks);
@@ -64,9 +62,7 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, const struct
 
     VC_CALL_ALLOC(s);
     s->options = options;
-    if (vc_blocks_add_step(ctx, item, &q8_0_ops, options, VC_DTYPE_Q8_0, &s->policy, &step) != VC_OK) {
-        return ctx->status;
-    }
+    VC_CALL(vc_blocks_add_step(ctx, item, &q8_0_ops, options, VC_DTYPE_Q8_0, &s->policy, &step));
     step->scratch_bytes = copies(step, s) * (vc_tile_elems(step) * sizeof(float) + 64) +
                           vc_tile_elems(step) / BLOCK * sizeof(uint32_t) + 64;
     vc_item_replan(item);

@@ -502,9 +502,7 @@ enum vc_status vc_hf_config_read_beside(struct vc_ctx *ctx, const char *path, ch
         return VC_OK;
     }
     config = vc_hf_path_beside(ctx, path, VC_HF_CONFIG_NAME);
-    if (config == NULL) {
-        return ctx->status;
-    }
+    VC_CALL_FOUND(ctx, config);
     VC_TRY(vc_hf_look(ctx, config, &st, &there));
     if (there && S_ISREG(st.st_mode) && st.st_size != 0) {
         status = vc_infile_open(ctx, config, &file);
