@@ -107,13 +107,8 @@ static void write_pruning(struct vc_json *json, const struct vc_distill_options 
     vc_json_uint(json, "last", d->prune_last);
     vc_json_uint(json, "every", d->prune_every);
     vc_json_uint(json, "weights", d->prune_weights);
-    if (o->dry_run) {
-        vc_json_null(json, "zeros_before");
-        vc_json_null(json, "zeros_after");
-    } else {
-        vc_json_uint(json, "zeros_before", d->prune_begin);
-        vc_json_uint(json, "zeros_after", d->prune_end);
-    }
+    vc_json_uint_if(json, "zeros_before", !o->dry_run, d->prune_begin);
+    vc_json_uint_if(json, "zeros_after", !o->dry_run, d->prune_end);
     vc_json_end(json, '}');
 }
 
@@ -149,11 +144,7 @@ static void write_zeros(struct vc_json *json, const struct vc_distill_options *o
         vc_json_string(json, "tensor", z->name);
         vc_json_uint(json, "weights", z->n);
         vc_json_uint(json, "before", z->before);
-        if (o->dry_run) {
-            vc_json_null(json, "after");
-        } else {
-            vc_json_uint(json, "after", z->after);
-        }
+        vc_json_uint_if(json, "after", !o->dry_run, z->after);
         vc_json_bool(json, "kept", z->kept);
         vc_json_end(json, '}');
     }
@@ -187,13 +178,8 @@ static void write_run(struct vc_json *json, const struct vc_distill_options *o, 
     vc_json_uint(json, "frozen", d->n_frozen);
     vc_json_uint(json, "unread", d->n_unread);
     vc_json_line(json);
-    if (o->dry_run) {
-        vc_json_null(json, "first_loss");
-        vc_json_null(json, "last_loss");
-    } else {
-        vc_json_real(json, "first_loss", d->first_loss);
-        vc_json_real(json, "last_loss", d->last_loss);
-    }
+    vc_json_real(json, "first_loss", o->dry_run ? (double)NAN : d->first_loss);
+    vc_json_real(json, "last_loss", o->dry_run ? (double)NAN : d->last_loss);
     vc_json_real(json, "teacher_accuracy", d->teacher_accuracy);
     vc_json_real(json, "kd_gradient", d->kd_gradient);
     vc_json_real(json, "ce_gradient", d->ce_gradient);

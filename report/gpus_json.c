@@ -1,4 +1,6 @@
 /* gpus_json.c - the catalogue of GPUs as one JSON document, schema vcompress.gpus/1 (gpus-1.schema.json). */
+#include <math.h>
+
 #include <vcompress/gpus.h>
 
 #include "core/text/json_write.h"
@@ -32,11 +34,7 @@ static void write_card(struct vc_json *json, const struct vc_gpu *gpu)
     vc_json_known(json, "cuda_bytes", gpu->cuda_bytes);
     vc_json_uint(json, "visible_bytes", visible);
     vc_json_string(json, "visible_from", sources[source]);
-    if (gpu->bandwidth_gb_s != 0) {
-        vc_json_real(json, "bandwidth_gb_s", gpu->bandwidth_gb_s);
-    } else {
-        vc_json_null(json, "bandwidth_gb_s");
-    }
+    vc_json_real(json, "bandwidth_gb_s", gpu->bandwidth_gb_s != 0 ? gpu->bandwidth_gb_s : (double)NAN);
     write_types(json, "types", gpu->types);
     write_types(json, "types_unsure", gpu->types_unsure);
 }

@@ -22,11 +22,7 @@ static void write_number(struct vc_json *json, const char *key, const struct vc_
 {
     int64_t n = vc_graph_dim_value(graph, dim);
 
-    if (n < 0) {
-        vc_json_null(json, key);
-    } else {
-        vc_json_uint(json, key, (uint64_t)n);
-    }
+    vc_json_uint_if(json, key, n >= 0, (uint64_t)n);
 }
 
 static void write_shape(struct vc_json *json, const struct vc_graph *graph, const struct vc_graph_value *value)
@@ -48,11 +44,7 @@ static void write_sizes(struct vc_json *json, const struct vc_graph *graph)
 
         vc_json_begin(json, NULL, '{', true);
         vc_json_string(json, "name", name);
-        if (size < 0) {
-            vc_json_null(json, "size");
-        } else {
-            vc_json_uint(json, "size", (uint64_t)size);
-        }
+        vc_json_uint_if(json, "size", size >= 0, (uint64_t)size);
         vc_json_end(json, '}');
     }
     vc_json_end(json, ']');
@@ -63,11 +55,7 @@ static void write_list(struct vc_json *json, const char *key, const uint32_t *va
 {
     vc_json_begin(json, key, '[', true);
     for (unsigned k = 0; k < n; k++) {
-        if (values[k] == VC_NO_VALUE) {
-            vc_json_null(json, NULL);
-        } else {
-            vc_json_uint(json, NULL, values[k]);
-        }
+        vc_json_uint_if(json, NULL, values[k] != VC_NO_VALUE, values[k]);
     }
     vc_json_end(json, ']');
 }
@@ -90,22 +78,14 @@ static void write_blocks(struct vc_json *json, const struct vc_graph *graph, con
 
         vc_json_begin(json, NULL, '{', true);
         vc_json_string(json, "path", block->path);
-        if (block->parent == VC_NO_BLOCK) {
-            vc_json_null(json, "parent");
-        } else {
-            vc_json_uint(json, "parent", block->parent);
-        }
+        vc_json_uint_if(json, "parent", block->parent != VC_NO_BLOCK, block->parent);
         vc_json_uint(json, "like", block->like);
         vc_json_uint(json, "nodes", block->n_nodes);
         vc_json_uint(json, "parameters", block->n_params);
         vc_json_known(json, "bytes", block->bytes);
         write_dim(json, "macs", graph, block->macs);
         write_number(json, "macs_value", graph, block->macs);
-        if (block->output == VC_NO_VALUE) {
-            vc_json_null(json, "output");
-        } else {
-            vc_json_uint(json, "output", block->output);
-        }
+        vc_json_uint_if(json, "output", block->output != VC_NO_VALUE, block->output);
         vc_json_end(json, '}');
     }
     vc_json_end(json, ']');
@@ -207,11 +187,7 @@ static void write_params(struct vc_json *json, const struct vc_graph *graph)
             vc_json_null(json, "slice");
         }
         vc_json_bool(json, "transposed", param->transposed);
-        if (param->tied_to == VC_NO_PARAM) {
-            vc_json_null(json, "tied_to");
-        } else {
-            vc_json_uint(json, "tied_to", param->tied_to);
-        }
+        vc_json_uint_if(json, "tied_to", param->tied_to != VC_NO_PARAM, param->tied_to);
         vc_json_end(json, '}');
     }
     vc_json_end(json, ']');

@@ -7,11 +7,7 @@
 static void write_part(struct vc_json *json, const char *key, const struct vc_memory_part *part)
 {
     vc_json_begin(json, key, '{', true);
-    if (part->known == VC_KNOWN_NOT) {
-        vc_json_null(json, "bytes");
-    } else {
-        vc_json_uint(json, "bytes", part->bytes);
-    }
+    vc_json_uint_if(json, "bytes", part->known != VC_KNOWN_NOT, part->bytes);
     vc_json_string(json, "known", vc_known_name(part->known));
     vc_json_end(json, '}');
 }
@@ -24,11 +20,7 @@ static void write_sizes(struct vc_json *json, const struct vc_graph *graph)
     for (uint32_t k = 0; graph != NULL && (name = vc_graph_symbol(graph, k)) != NULL; k++) {
         int64_t size = vc_graph_symbol_size(graph, k);
 
-        if (size < 0) {
-            vc_json_null(json, name);
-        } else {
-            vc_json_uint(json, name, (uint64_t)size);
-        }
+        vc_json_uint_if(json, name, size >= 0, (uint64_t)size);
     }
     vc_json_end(json, '}');
 }
@@ -148,11 +140,7 @@ static void write_report(struct vc_json *json, const struct vc_memory_report *r,
         vc_json_end(json, '}');
     }
     vc_json_begin(json, "eager", '{', true);
-    if (r->eager.known == VC_KNOWN_NOT) {
-        vc_json_null(json, "bytes");
-    } else {
-        vc_json_uint(json, "bytes", r->eager.bytes);
-    }
+    vc_json_uint_if(json, "bytes", r->eager.known != VC_KNOWN_NOT, r->eager.bytes);
     vc_json_string(json, "known", vc_known_name(r->eager.known));
     vc_json_string(json, "at", r->eager_at == NULL || *r->eager_at == '\0' ? NULL : r->eager_at);
     vc_json_end(json, '}');
@@ -186,13 +174,8 @@ static void write_layers(struct vc_json *json, const struct vc_memory_layers *la
         vc_json_string(json, "name", layer->name);
         vc_json_uint(json, "parameters", layer->n_params);
         vc_json_uint(json, "weight_bytes", layer->weight_bytes);
-        if (known) {
-            vc_json_uint(json, "activation_bytes", layer->activation_bytes);
-            vc_json_uint(json, "output_bytes", layer->output_bytes);
-        } else {
-            vc_json_null(json, "activation_bytes");
-            vc_json_null(json, "output_bytes");
-        }
+        vc_json_uint_if(json, "activation_bytes", known, layer->activation_bytes);
+        vc_json_uint_if(json, "output_bytes", known, layer->output_bytes);
         vc_json_end(json, '}');
     }
     vc_json_end(json, ']');

@@ -7,11 +7,7 @@ static void write_parts(struct vc_json *json, const struct vc_memory_report *r)
 {
     vc_json_begin(json, "components", '{', true);
     for (enum vc_memory_kind k = 0; k < VC_MEMORY_COMPONENTS; k++) {
-        if (r->components[k].known == VC_KNOWN_NOT) {
-            vc_json_null(json, vc_memory_kind_name(k));
-        } else {
-            vc_json_uint(json, vc_memory_kind_name(k), r->components[k].bytes);
-        }
+        vc_json_uint_if(json, vc_memory_kind_name(k), r->components[k].known != VC_KNOWN_NOT, r->components[k].bytes);
     }
     vc_json_end(json, '}');
 }
@@ -63,11 +59,7 @@ enum vc_status vc_recipes_json(struct vc_ctx *ctx, const struct vc_recipes *reci
     vc_json_string(&json, "gpu", gpu);
     vc_json_known(&json, "usable_bytes", recipe == NULL ? 0 : recipe->fit.usable_bytes);
     vc_json_string(&json, "unknown", recipe == NULL ? NULL : recipe->report->unknown);
-    if (vc_recipes_best(recipes) == VC_NO_RECIPE) {
-        vc_json_null(&json, "best");
-    } else {
-        vc_json_uint(&json, "best", vc_recipes_best(recipes));
-    }
+    vc_json_uint_if(&json, "best", vc_recipes_best(recipes) != VC_NO_RECIPE, vc_recipes_best(recipes));
     vc_json_begin(&json, "recipes", '[', false);
     for (size_t k = 0; (recipe = vc_recipe(recipes, k)) != NULL; k++) {
         write_recipe(&json, recipe, lines == NULL ? NULL : &lines[k]);

@@ -409,11 +409,7 @@ static void write_steps(struct vc_json *json, const struct vc_report_row *row)
         write_shape(json, "shape", step->n_dims, step->shape);
         vc_json_uint(json, "bytes", step->bytes);
         vc_json_real(json, "sqnr_db", step->measured ? step->sqnr_db : (double)NAN); /* null, too, without an error */
-        if (step->measured) {
-            vc_json_uint(json, "zeros", step->zeros);
-        } else {
-            vc_json_null(json, "zeros");
-        }
+        vc_json_uint_if(json, "zeros", step->measured, step->zeros);
         vc_json_end(json, '}');
     }
     vc_json_end(json, ']');

@@ -97,11 +97,7 @@ enum vc_status vc_shrink_json(struct vc_ctx *ctx, const struct vc_shrinkage *r, 
     vc_json_string(&json, "note", r->note);
     vc_json_string(&json, "missed", r->missed);
     write_limits(&json, r);
-    if (r->chosen == VC_NO_CANDIDATE) {
-        vc_json_null(&json, "chosen");
-    } else {
-        vc_json_uint(&json, "chosen", r->chosen);
-    }
+    vc_json_uint_if(&json, "chosen", r->chosen != VC_NO_CANDIDATE, r->chosen);
     vc_json_begin(&json, "candidates", '[', r->n_candidates == 0);
     for (size_t k = 0; k < r->n_candidates; k++) {
         write_candidate(&json, &r->candidates[k]);
