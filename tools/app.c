@@ -67,17 +67,12 @@ static const struct opt help_opts[] = {
 };
 /* clang-format on */
 
-#define GROUP(title_, table)                                                             \
-    {                                                                                    \
-        .title = (title_), .opts = (table), .n_opts = sizeof(table) / sizeof((table)[0]) \
-    }
-
-const struct opt_group group_run = GROUP("Running", run_opts);
-const struct opt_group group_json = GROUP("Report", json_opts);
+const struct opt_group group_run = OPT_GROUP("Running", run_opts);
+const struct opt_group group_json = OPT_GROUP("Report", json_opts);
 const struct opt_group group_page = {"Report", comment_opts, 1, 0};
 const struct opt_group group_comment = {"Report", comment_opts, 2, 0};
-const struct opt_group group_report = GROUP("Report", report_opts);
-const struct opt_group group_help = GROUP("Help", help_opts);
+const struct opt_group group_report = OPT_GROUP("Report", report_opts);
+const struct opt_group group_help = OPT_GROUP("Help", help_opts);
 
 /* ---- failing ---- */
 

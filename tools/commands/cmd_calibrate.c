@@ -28,8 +28,7 @@ static const struct opt calibrate_opts[] = {
      .help = "replace an existing file (never the input)"},
 };
 /* clang-format on */
-static const struct opt_group group_calibrate = {"Statistics", calibrate_opts,
-                                                 sizeof(calibrate_opts) / sizeof(calibrate_opts[0]), 0};
+static const struct opt_group group_calibrate = OPT_GROUP("Statistics", calibrate_opts);
 static const struct opt_group *const groups[] = {&group_rows, &group_calibrate, &group_run, &group_report, &group_help};
 
 static bool print(struct app *app, const struct calibrate_cli *cli, const struct vc_calibration_report *r)

@@ -13,7 +13,7 @@ static const struct opt layout_opts[] = {
 };
 /* clang-format on */
 
-static const struct opt_group group_layout = {"Layout", layout_opts, sizeof(layout_opts) / sizeof(layout_opts[0]), 0};
+static const struct opt_group group_layout = OPT_GROUP("Layout", layout_opts);
 
 static const struct opt_group *const groups[] = {&group_layout,  &group_copy,   &group_run, &group_json,
                                                  &group_comment, &group_report, &group_help};

@@ -25,7 +25,7 @@ static const struct opt target_opts[] = {
 };
 /* clang-format on */
 
-static const struct opt_group group_target = {"Target", target_opts, sizeof(target_opts) / sizeof(target_opts[0]), 0};
+static const struct opt_group group_target = OPT_GROUP("Target", target_opts);
 static const struct opt_group *const groups[] = {
     &group_target, &group_select, &group_write, &group_run, &group_json, &group_comment, &group_report, &group_help,
 };

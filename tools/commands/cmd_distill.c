@@ -316,14 +316,11 @@ static const struct opt watch_opts[] = {
      .help = "gate: ... if the pruned tensors end with fewer zeros than pruning each tensor to this share makes"},
 };
 /* clang-format on */
-static const struct opt_group group_student = {"Student", student_opts, sizeof(student_opts) / sizeof(student_opts[0]),
-                                               0};
-static const struct opt_group group_training = {"Training", training_opts,
-                                                sizeof(training_opts) / sizeof(training_opts[0]), 0};
-static const struct opt_group group_watch = {"Logs and gates", watch_opts, sizeof(watch_opts) / sizeof(watch_opts[0]),
-                                             0};
-static const struct opt_group group_ranks = {"Ranks", ranks_opts, sizeof(ranks_opts) / sizeof(ranks_opts[0]), 0};
-const struct opt_group group_distill_output = {"Output", output_opts, sizeof(output_opts) / sizeof(output_opts[0]), 0};
+static const struct opt_group group_student = OPT_GROUP("Student", student_opts);
+static const struct opt_group group_training = OPT_GROUP("Training", training_opts);
+static const struct opt_group group_watch = OPT_GROUP("Logs and gates", watch_opts);
+static const struct opt_group group_ranks = OPT_GROUP("Ranks", ranks_opts);
+const struct opt_group group_distill_output = OPT_GROUP("Output", output_opts);
 static const struct opt_group *const groups[] = {&group_student, &group_teacher,        &group_rows,    &group_training,
                                                  &group_select,  &group_distill_output, &group_watch,   &group_ranks,
                                                  &group_run,     &group_json,           &group_comment, &group_report,

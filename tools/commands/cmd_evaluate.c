@@ -28,8 +28,7 @@ static const struct opt evaluate_opts[] = {
      .help = "gate: exit 1 when fewer of the labelled rows are answered rightly, such as 0.95"},
 };
 /* clang-format on */
-static const struct opt_group group_evaluate = {"Evaluation", evaluate_opts,
-                                                sizeof(evaluate_opts) / sizeof(evaluate_opts[0]), 0};
+static const struct opt_group group_evaluate = OPT_GROUP("Evaluation", evaluate_opts);
 static const struct opt_group *const groups[] = {&group_teacher, &group_rows,   &group_evaluate, &group_run,
                                                  &group_json,    &group_report, &group_help};
 

@@ -81,7 +81,7 @@ static const struct opt fit_opts[] = {
              "that were asked for, with tabs between"},
 };
 /* clang-format on */
-static const struct opt_group group_fit = {"Device", fit_opts, sizeof(fit_opts) / sizeof(fit_opts[0]), 0};
+static const struct opt_group group_fit = OPT_GROUP("Device", fit_opts);
 static const struct opt_group *const groups[] = {&group_fit,  &group_model, &group_memory, &group_devices, &group_run,
                                                  &group_json, &group_page,  &group_report, &group_help};
 

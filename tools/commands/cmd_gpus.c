@@ -21,7 +21,7 @@ static const struct opt gpus_opts[] = {
      .help = "print the list as CSV, the form of --gpus-file"},
 };
 /* clang-format on */
-static const struct opt_group group_gpus = {"Catalogue", gpus_opts, sizeof(gpus_opts) / sizeof(gpus_opts[0]), 0};
+static const struct opt_group group_gpus = OPT_GROUP("Catalogue", gpus_opts);
 static const struct opt_group *const groups[] = {&group_gpus, &group_run, &group_json, &group_report, &group_help};
 
 /* Those that are known for sure. */

@@ -73,8 +73,8 @@ static const struct opt run_opts[] = {
      .help = "replace the file of --outputs"},
 };
 /* clang-format on */
-static const struct opt_group group_graph = {"Graph", graph_opts, sizeof(graph_opts) / sizeof(graph_opts[0]), 0};
-static const struct opt_group group_compute = {"Computing", run_opts, sizeof(run_opts) / sizeof(run_opts[0]), 0};
+static const struct opt_group group_graph = OPT_GROUP("Graph", graph_opts);
+static const struct opt_group group_compute = OPT_GROUP("Computing", run_opts);
 static const struct opt_group *const groups[] = {&group_graph, &group_compute, &group_run, &group_json,
                                                  &group_page,  &group_report,  &group_help};
 

@@ -41,7 +41,7 @@ static const struct opt logits_opts[] = {
      .help = "replace an existing file (never the input)"},
 };
 /* clang-format on */
-static const struct opt_group group_logits = {"Logits", logits_opts, sizeof(logits_opts) / sizeof(logits_opts[0]), 0};
+static const struct opt_group group_logits = OPT_GROUP("Logits", logits_opts);
 static const struct opt_group *const groups[] = {&group_rows, &group_logits, &group_run, &group_report, &group_help};
 
 static void print(struct app *app, const struct logits_cli *cli, const struct vc_quality *q)

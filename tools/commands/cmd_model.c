@@ -11,7 +11,7 @@ static const struct opt model_opts[] = {
      .help = "keys and values of N positions are kept for every sequence"},
 };
 /* clang-format on */
-static const struct opt_group group_whole = {"Model", model_opts, sizeof(model_opts) / sizeof(model_opts[0]), 0};
+static const struct opt_group group_whole = OPT_GROUP("Model", model_opts);
 static const struct opt_group *const groups[] = {&group_whole, &group_run, &group_report, &group_help};
 
 /* The file that --graph or the command line names as the model. */

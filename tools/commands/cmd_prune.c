@@ -151,8 +151,8 @@ static const struct opt depth_opts[] = {
 };
 /* clang-format on */
 
-static const struct opt_group group_depth = {"Layers", depth_opts, sizeof(depth_opts) / sizeof(depth_opts[0]), 0};
-static const struct opt_group group_prune = {"Pruning", prune_opts, sizeof(prune_opts) / sizeof(prune_opts[0]), 0};
+static const struct opt_group group_depth = OPT_GROUP("Layers", depth_opts);
+static const struct opt_group group_prune = OPT_GROUP("Pruning", prune_opts);
 static const struct opt_group *const groups[] = {
     &group_prune, &group_depth,   &group_select, &group_write_pruned, &group_run,
     &group_json,  &group_comment, &group_report, &group_help,

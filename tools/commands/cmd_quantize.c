@@ -185,9 +185,8 @@ static const struct opt scheme_opts[] = {
 };
 /* clang-format on */
 
-static const struct opt_group group_target = {"Target (exactly one)", target_opts,
-                                              sizeof(target_opts) / sizeof(target_opts[0]), 0};
-static const struct opt_group group_scheme = {"Scheme", scheme_opts, sizeof(scheme_opts) / sizeof(scheme_opts[0]), 0};
+static const struct opt_group group_target = OPT_GROUP("Target (exactly one)", target_opts);
+static const struct opt_group group_scheme = OPT_GROUP("Scheme", scheme_opts);
 static const struct opt_group *const groups[] = {
     &group_target, &group_scheme,  &group_select, &group_write, &group_run,
     &group_json,   &group_comment, &group_report, &group_help,

@@ -64,9 +64,8 @@ static const struct opt data_opts[] = {
      .help = "compute N rows at a time, such as 1 for a graph exported with one row (default: all)"},
 };
 /* clang-format on */
-static const struct opt_group group_data = {"With data", data_opts, sizeof(data_opts) / sizeof(data_opts[0]), 0};
-static const struct opt_group group_sensitivity = {"Sensitivity", sensitivity_opts,
-                                                   sizeof(sensitivity_opts) / sizeof(sensitivity_opts[0]), 0};
+static const struct opt_group group_data = OPT_GROUP("With data", data_opts);
+static const struct opt_group group_sensitivity = OPT_GROUP("Sensitivity", sensitivity_opts);
 static const struct opt_group *const groups[] = {
     &group_sensitivity, &group_data, &group_select, &group_run, &group_json, &group_page, &group_report, &group_help,
 };

@@ -111,13 +111,10 @@ static const struct opt output_opts[] = {
      .help = "count the candidates from headers; measure and write nothing"},
 };
 /* clang-format on */
-static const struct opt_group group_limits = {"Limits (at least one)", limit_opts,
-                                              sizeof(limit_opts) / sizeof(limit_opts[0]), 0};
-static const struct opt_group group_proof = {"Rows to prove", proof_opts, sizeof(proof_opts) / sizeof(proof_opts[0]),
-                                             0};
-static const struct opt_group group_search = {"Search", search_opts, sizeof(search_opts) / sizeof(search_opts[0]), 0};
-static const struct opt_group group_shrink_output = {"Output", output_opts,
-                                                     sizeof(output_opts) / sizeof(output_opts[0]), 0};
+static const struct opt_group group_limits = OPT_GROUP("Limits (at least one)", limit_opts);
+static const struct opt_group group_proof = OPT_GROUP("Rows to prove", proof_opts);
+static const struct opt_group group_search = OPT_GROUP("Search", search_opts);
+static const struct opt_group group_shrink_output = OPT_GROUP("Output", output_opts);
 static const struct opt_group *const groups[] = {&group_limits,        &group_rows, &group_proof, &group_search,
                                                  &group_shrink_output, &group_run,  &group_json,  &group_page,
                                                  &group_report,        &group_help};

@@ -69,7 +69,7 @@ static const struct opt verify_opts[] = {
      .help = "what NumPy's raw 2-byte elements (V2) mean"},
 };
 /* clang-format on */
-static const struct opt_group group_verify = {"Verify", verify_opts, sizeof(verify_opts) / sizeof(verify_opts[0]), 0};
+static const struct opt_group group_verify = OPT_GROUP("Verify", verify_opts);
 static const struct opt_group *const groups[] = {&group_verify, &group_run,    &group_json,
                                                  &group_page,   &group_report, &group_help};
 

@@ -85,8 +85,8 @@ static const struct opt rows_opts[] = {
      .help = "then divide by X: one number, or one for each channel"},
 };
 /* clang-format on */
-const struct opt_group group_teacher = {"Teacher", teacher_opts, sizeof(teacher_opts) / sizeof(teacher_opts[0]), 0};
-const struct opt_group group_rows = {"Networks and rows", rows_opts, sizeof(rows_opts) / sizeof(rows_opts[0]), 0};
+const struct opt_group group_teacher = OPT_GROUP("Teacher", teacher_opts);
+const struct opt_group group_rows = OPT_GROUP("Networks and rows", rows_opts);
 
 /* All that is wrong with the graph: the first sentence as every failure, the others under it. */
 static int refuse(struct app *app, const struct vc_graph *graph, enum vc_status status)

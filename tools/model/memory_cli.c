@@ -182,10 +182,9 @@ static const struct opt devices_opts[] = {
      .help = "tensors in the host's memory: gradients, states and master weights; all: weights, too (default none)"},
 };
 /* clang-format on */
-const struct opt_group group_model = {"Model", model_opts, sizeof(model_opts) / sizeof(model_opts[0]), 0};
-const struct opt_group group_memory = {"Memory", memory_opts, sizeof(memory_opts) / sizeof(memory_opts[0]), 0};
-const struct opt_group group_devices = {"Several devices", devices_opts, sizeof(devices_opts) / sizeof(devices_opts[0]),
-                                        0};
+const struct opt_group group_model = OPT_GROUP("Model", model_opts);
+const struct opt_group group_memory = OPT_GROUP("Memory", memory_opts);
+const struct opt_group group_devices = OPT_GROUP("Several devices", devices_opts);
 
 int memory_cli_symbol(struct app *app, const struct vc_graph *graph, const char *name, const char **symbol)
 {

@@ -71,6 +71,12 @@ struct opt_group {
     size_t offset; /* of the group's structure in the command's */
 };
 
+/* A group of all options of a table, in the command's own structure. */
+#define OPT_GROUP(title_, table)                                                         \
+    {                                                                                    \
+        .title = (title_), .opts = (table), .n_opts = sizeof(table) / sizeof((table)[0]) \
+    }
+
 struct command {
     const char *name;
     const char *usage;   /* what follows the name */
