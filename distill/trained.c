@@ -185,18 +185,11 @@ static enum vc_status trained_apply(struct vc_ctx *ctx, struct vc_step *step, co
 
 static const struct vc_step_ops trained_step_ops = {.apply = trained_apply};
 
-/* For the largest tile, which is the first one. */
 static size_t scratch_bytes(const struct vc_desc *desc)
 {
     struct vc_tile tile;
-    uint64_t n_rows;
-    uint64_t row_len;
 
-    vc_desc_grid(desc, &n_rows, &row_len);
-    if (vc_tile_count(n_rows, row_len) == 0) {
-        return 0;
-    }
-    vc_tile_get(n_rows, row_len, 0, &tile);
+    vc_desc_first_tile(desc, &tile);
     return (2 * (size_t)tile.n_elems + 4 * vc_tile_chunks(&tile)) * sizeof(double);
 }
 

@@ -77,17 +77,9 @@ static enum vc_status survey_scan_end(struct vc_ctx *ctx, struct vc_step *step, 
     return vc_candidate_runs_scan_end(ctx, &p->runs);
 }
 
-static enum vc_status survey_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
-                                   const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
-                                   struct vc_tile_out *out)
-{
-    memcpy(out->data, in->data, (size_t)vc_dtype_bytes(step->in.dtype, tile->n_elems));
-    return VC_OK;
-}
-
 /* The state is the probe's, which ends it. */
 static const struct vc_step_ops survey_ops = {
-    .begin = probe_begin, .scan = survey_scan, .scan_end = survey_scan_end, .apply = survey_apply};
+    .begin = probe_begin, .scan = survey_scan, .scan_end = survey_scan_end, .apply = vc_step_copy};
 
 /* ---- the probe ---- */
 

@@ -117,11 +117,8 @@ void vc_candidate_runs_count(struct vc_candidate_runs *r, const struct vc_step *
 {
     const struct vc_step *candidate = only_step(r, i);
     struct vc_tile tile;
-    uint64_t n_rows;
-    uint64_t row_len;
 
-    vc_desc_grid(&step->in, &n_rows, &row_len);
-    vc_tile_get(n_rows, row_len, 0, &tile); /* the largest */
+    vc_desc_first_tile(&step->in, &tile);
     r->sums_bytes = align64(2 * sizeof(double) * vc_tile_chunks(&tile));
     r->out_bytes = max_size(r->out_bytes, align64((size_t)vc_dtype_bytes(candidate->out.dtype, tile.n_elems)));
     r->views_bytes = max_size(r->views_bytes, align64(candidate->n_made * sizeof(struct vc_part_view)));

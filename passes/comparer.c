@@ -94,20 +94,15 @@ static size_t compare_sizes(struct vc_compare *compare, struct vc_buffer_sizes *
 {
     struct comparison *c = own(compare);
     struct vc_tile tile;
-    uint64_t n_rows;
-    uint64_t row_len;
     size_t sums;
 
     vc_buffer_sizes_add(before, &c->before);
     vc_buffer_sizes_add(after, &c->after);
     before->in = 0; /* the tiles that are decoded lie in the buffers of the chain */
     after->in = 0;
-    vc_desc_grid(c->before.first, &n_rows, &row_len);
-    if (vc_tile_count(n_rows, row_len) != 0) {
-        vc_tile_get(n_rows, row_len, 0, &tile);
-        sums = 4 * sizeof(double) * vc_tile_chunks(&tile);
-        after->sums = after->sums > sums ? after->sums : sums;
-    }
+    vc_desc_first_tile(c->before.first, &tile);
+    sums = 4 * sizeof(double) * vc_tile_chunks(&tile);
+    after->sums = after->sums > sums ? after->sums : sums;
     return state_bytes(&c->before) + state_bytes(&c->after);
 }
 

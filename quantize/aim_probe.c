@@ -6,8 +6,6 @@
  * in the survey; the survey is left out if no candidate needs it. */
 #include "quantize/aim.h"
 
-#include <string.h>
-
 #include "passes/nonfinite.h"
 
 struct probe {
@@ -55,16 +53,8 @@ static enum vc_status survey_scan_end(struct vc_ctx *ctx, struct vc_step *step, 
     return vc_candidate_runs_scan_end(ctx, &((struct probe *)step->state)->runs);
 }
 
-static enum vc_status survey_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
-                                   const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
-                                   struct vc_tile_out *out)
-{
-    memcpy(out->data, in->data, (size_t)vc_dtype_bytes(step->in.dtype, tile->n_elems));
-    return VC_OK;
-}
-
 static const struct vc_step_ops survey_ops = {
-    .begin = probe_begin, .scan = survey_scan, .scan_end = survey_scan_end, .apply = survey_apply, .end = probe_end};
+    .begin = probe_begin, .scan = survey_scan, .scan_end = survey_scan_end, .apply = vc_step_copy, .end = probe_end};
 
 /* ---- the probe ---- */
 

@@ -265,6 +265,26 @@ void vc_desc_grid(const struct vc_desc *desc, uint64_t *n_rows, uint64_t *row_le
     vc_tile_rows_of(&as_tensor, n_rows, row_len);
 }
 
+void vc_desc_first_tile(const struct vc_desc *desc, struct vc_tile *tile)
+{
+    uint64_t n_rows;
+    uint64_t row_len;
+
+    *tile = (struct vc_tile){.n_elems = 0};
+    vc_desc_grid(desc, &n_rows, &row_len);
+    if (vc_tile_count(n_rows, row_len) != 0) {
+        vc_tile_get(n_rows, row_len, 0, tile);
+    }
+}
+
+enum vc_status vc_step_copy(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                            const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
+                            struct vc_tile_out *out)
+{
+    memcpy(out->data, in->data, (size_t)vc_dtype_bytes(step->in.dtype, tile->n_elems));
+    return VC_OK;
+}
+
 size_t vc_item_calibrate_step(const struct vc_item *item)
 {
     size_t k = 0;

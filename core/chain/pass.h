@@ -340,6 +340,8 @@ enum vc_dtype vc_desc_weight_dtype(const struct vc_desc *desc);
 
 /* Rows, row length and number of tiles as steps with that input, or the writer of that output, see them. */
 void vc_desc_grid(const struct vc_desc *desc, uint64_t *n_rows, uint64_t *row_len);
+/* The first tile, which is the largest; without elements all of its sizes are 0. */
+void vc_desc_first_tile(const struct vc_desc *desc, struct vc_tile *tile);
 
 /* ---- for those who run items ---- */
 
@@ -363,5 +365,10 @@ enum vc_status vc_part_load(struct vc_ctx *ctx, const struct vc_item *item, cons
 /* For apply of a step that regroups: n elements of its input from flat index `first` on. Reading forward is cheap;
  * going back starts the input over. */
 enum vc_status vc_step_read(struct vc_ctx *ctx, struct vc_step_input *input, uint64_t first, size_t n, void *dst);
+
+/* apply of a step that changes no value. */
+enum vc_status vc_step_copy(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                            const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
+                            struct vc_tile_out *out);
 
 #endif

@@ -33,18 +33,11 @@ static size_t tile_elems(const struct vc_desc *desc)
     return (size_t)vc_min_u64(desc->n_elems, VC_TILE_ELEMS);
 }
 
-/* Chunks of the largest tile, which is the first one. */
 static size_t tile_chunks(const struct vc_desc *desc)
 {
     struct vc_tile tile;
-    uint64_t n_rows;
-    uint64_t row_len;
 
-    vc_desc_grid(desc, &n_rows, &row_len);
-    if (vc_tile_count(n_rows, row_len) == 0) {
-        return 0;
-    }
-    vc_tile_get(n_rows, row_len, 0, &tile);
+    vc_desc_first_tile(desc, &tile);
     return vc_tile_chunks(&tile);
 }
 
