@@ -491,35 +491,21 @@ VC_HD void vc_q5_k_put(const struct vc_k_levels *levels, const uint8_t *codes, u
     }
 }
 
-VC_HD_LARGE void vc_q2_k_make(const float *x, const float *h, float row_mean, uint8_t *b)
-{
-    const struct vc_k_kind kind = VC_K_KIND_q2_k;
-    struct vc_k_parts p;
-    struct vc_k_levels levels;
+#define VC_K_MAKE(name)                                                                           \
+    VC_HD_LARGE void vc_##name##_make(const float *x, const float *h, float row_mean, uint8_t *b) \
+    {                                                                                             \
+        const struct vc_k_kind kind = VC_K_KIND_##name;                                           \
+        struct vc_k_parts p;                                                                      \
+        struct vc_k_levels levels;                                                                \
+                                                                                                  \
+        vc_k_search(x, h, kind, &p, &levels);                                                     \
+        vc_##name##_put(&levels, p.codes, b);                                                     \
+    }
 
-    vc_k_search(x, h, kind, &p, &levels);
-    vc_q2_k_put(&levels, p.codes, b);
-}
-
-VC_HD_LARGE void vc_q4_k_make(const float *x, const float *h, float row_mean, uint8_t *b)
-{
-    const struct vc_k_kind kind = VC_K_KIND_q4_k;
-    struct vc_k_parts p;
-    struct vc_k_levels levels;
-
-    vc_k_search(x, h, kind, &p, &levels);
-    vc_q4_k_put(&levels, p.codes, b);
-}
-
-VC_HD_LARGE void vc_q5_k_make(const float *x, const float *h, float row_mean, uint8_t *b)
-{
-    const struct vc_k_kind kind = VC_K_KIND_q5_k;
-    struct vc_k_parts p;
-    struct vc_k_levels levels;
-
-    vc_k_search(x, h, kind, &p, &levels);
-    vc_q5_k_put(&levels, p.codes, b);
-}
+VC_K_MAKE(q2_k)
+VC_K_MAKE(q4_k)
+VC_K_MAKE(q5_k)
+#undef VC_K_MAKE
 
 /* ---- K types with signed scales ---- */
 

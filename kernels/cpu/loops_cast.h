@@ -119,58 +119,36 @@ static void cast_errors_wide(const float *x, const uint16_t *h, size_t n, float 
 #define encode_bf16_first(x, n, h, strip) strip_start(strip, x)
 #endif
 
-/* strip_<from>_<to>: the strip functions of the casts. */
-static void strip_f32_f16(struct op *op, size_t first, size_t n, struct strip *strip)
-{
-    const float *x = (const float *)op->x + first;
-    uint16_t *h = (uint16_t *)op->out + first;
-    size_t i = encode_f16_first(x, n, h, strip);
-
-    f32_to_f16_run(x + i, n - i, h + i);
-    f16_to_f32_run(h + i, n - i, strip->e + i);
-    cast_errors(x, i, n, strip);
-    if (strip->wide) {
-        f32_to_f16_run(x, i, h); /* the first part knows no NaN */
-        cast_errors_wide(x, h, n, vc_f16_to_f32, strip);
+/* strip_<from>_<to>: the strip functions of the casts to types of 16 bits. */
+#define STRIPS(half)                                                                         \
+    static void strip_f32_##half(struct op *op, size_t first, size_t n, struct strip *strip) \
+    {                                                                                        \
+        const float *x = (const float *)op->x + first;                                       \
+        uint16_t *h = (uint16_t *)op->out + first;                                           \
+        size_t i = encode_##half##_first(x, n, h, strip);                                    \
+                                                                                             \
+        f32_to_##half##_run(x + i, n - i, h + i);                                            \
+        half##_to_f32_run(h + i, n - i, strip->e + i);                                       \
+        cast_errors(x, i, n, strip);                                                         \
+        if (strip->wide) {                                                                   \
+            f32_to_##half##_run(x, i, h); /* the first part knows no NaN */                  \
+            cast_errors_wide(x, h, n, vc_##half##_to_f32, strip);                            \
+        }                                                                                    \
+    }                                                                                        \
+                                                                                             \
+    static void strip_f64_##half(struct op *op, size_t first, size_t n, struct strip *strip) \
+    {                                                                                        \
+        const double *x = (const double *)op->x + first;                                     \
+        uint16_t *h = (uint16_t *)op->out + first;                                           \
+                                                                                             \
+        f64_to_f32_odd_run(x, n, strip->e);                                                  \
+        f32_to_##half##_run(strip->e, n, h);                                                 \
+        half##_to_f32_run(h, n, strip->e);                                                   \
+        errors_wide(x, strip->e, n, strip);                                                  \
     }
-}
 
-static void strip_f32_bf16(struct op *op, size_t first, size_t n, struct strip *strip)
-{
-    const float *x = (const float *)op->x + first;
-    uint16_t *h = (uint16_t *)op->out + first;
-    size_t i = encode_bf16_first(x, n, h, strip);
-
-    f32_to_bf16_run(x + i, n - i, h + i);
-    bf16_to_f32_run(h + i, n - i, strip->e + i);
-    cast_errors(x, i, n, strip);
-    if (strip->wide) {
-        f32_to_bf16_run(x, i, h); /* the first part knows no NaN */
-        cast_errors_wide(x, h, n, vc_bf16_to_f32, strip);
-    }
-}
-
-static void strip_f64_f16(struct op *op, size_t first, size_t n, struct strip *strip)
-{
-    const double *x = (const double *)op->x + first;
-    uint16_t *h = (uint16_t *)op->out + first;
-
-    f64_to_f32_odd_run(x, n, strip->e);
-    f32_to_f16_run(strip->e, n, h);
-    f16_to_f32_run(h, n, strip->e);
-    errors_wide(x, strip->e, n, strip);
-}
-
-static void strip_f64_bf16(struct op *op, size_t first, size_t n, struct strip *strip)
-{
-    const double *x = (const double *)op->x + first;
-    uint16_t *h = (uint16_t *)op->out + first;
-
-    f64_to_f32_odd_run(x, n, strip->e);
-    f32_to_bf16_run(strip->e, n, h);
-    bf16_to_f32_run(h, n, strip->e);
-    errors_wide(x, strip->e, n, strip);
-}
+STRIPS(f16)
+STRIPS(bf16)
 
 static inline void f64_to_f32_run(const double *restrict x, size_t n, float *restrict y)
 {
