@@ -85,45 +85,24 @@ static double load_value(enum vc_dtype dtype, const void *x, size_t i)
 }
 
 /* Largest magnitude as an integer; the exponent bits are all ones from `inf` on. */
-static bool any_u16(const unsigned char *p, size_t n, uint16_t inf)
-{
-    uint16_t top = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        uint16_t m = (uint16_t)(load16(p + 2 * i) & 0x7fff);
-
-        top = m > top ? m : top;
+#define ANY(name, word, abs_mask)                                \
+    static bool name(const unsigned char *p, size_t n, word inf) \
+    {                                                            \
+        word top = 0;                                            \
+                                                                 \
+        for (size_t i = 0; i < n; i++) {                         \
+            word m;                                              \
+                                                                 \
+            memcpy(&m, p + i * sizeof m, sizeof m);              \
+            m &= (abs_mask);                                     \
+            top = m > top ? m : top;                             \
+        }                                                        \
+        return top >= inf;                                       \
     }
-    return top >= inf;
-}
 
-static bool any_f32(const unsigned char *p, size_t n)
-{
-    uint32_t top = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        uint32_t m;
-
-        memcpy(&m, p + 4 * i, sizeof m);
-        m &= VC_F32_ABS_MASK;
-        top = m > top ? m : top;
-    }
-    return top >= VC_F32_INF_BITS;
-}
-
-static bool any_f64(const unsigned char *p, size_t n)
-{
-    uint64_t top = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        uint64_t m;
-
-        memcpy(&m, p + 8 * i, sizeof m);
-        m &= 0x7fffffffffffffffULL;
-        top = m > top ? m : top;
-    }
-    return top >= 0x7ff0000000000000ULL;
-}
+ANY(any_u16, uint16_t, 0x7fff)
+ANY(any_u32, uint32_t, VC_F32_ABS_MASK)
+ANY(any_u64, uint64_t, 0x7fffffffffffffffULL)
 
 bool vc_has_nonfinite(enum vc_dtype dtype, const void *x, size_t n)
 {
@@ -133,9 +112,9 @@ bool vc_has_nonfinite(enum vc_dtype dtype, const void *x, size_t n)
     case VC_DTYPE_BF16:
         return any_u16(x, n, 0x7f80);
     case VC_DTYPE_F32:
-        return any_f32(x, n);
+        return any_u32(x, n, VC_F32_INF_BITS);
     default:
-        return any_f64(x, n);
+        return any_u64(x, n, 0x7ff0000000000000ULL);
     }
 }
 

@@ -1,38 +1,10 @@
 /* read_f32.c - vc_tensor_read_f32, a public function: reads one tensor whole, as the floats that it stands for. One
  * thread; tile by tile, so that it takes little memory beside the result. */
-#include <string.h>
-
 #include "core/chain/tile_reader.h"
 #include "kernels/kernels.h"
 #include "passes/decode.h"
 
 #include <vcompress/quantize.h>
-
-static enum vc_status read_tiles(struct vc_ctx *ctx, struct vc_item *item, float *dst)
-{
-    struct vc_buffer_sizes sizes = {0};
-    struct vc_buffers buffers = {0};
-    struct vc_tile_reader reader = {0};
-    struct vc_tile_result result;
-    struct vc_tile tile;
-    enum vc_status status = VC_OK;
-    bool more = true;
-
-    vc_buffer_sizes_add(&sizes, item);
-    VC_TRY(vc_buffers_alloc(ctx, &sizes, &buffers));
-    VC_TRY(vc_tile_reader_open(ctx, item, &buffers, &reader));
-    for (;;) {
-        VC_TRY(vc_tile_reader_next(ctx, &reader, &tile, &result, &more));
-        if (!more) {
-            break;
-        }
-        memcpy(dst + tile.first, result.data, tile.n_elems * sizeof *dst);
-    }
-out:
-    vc_tile_reader_close(ctx, &reader);
-    vc_buffers_release(ctx, &buffers);
-    return status;
-}
 
 enum vc_status vc_decode_tensor(struct vc_ctx *ctx, const struct vc_model *model, size_t index, float *dst,
                                 size_t n_elems)
@@ -54,7 +26,7 @@ enum vc_status vc_decode_tensor(struct vc_ctx *ctx, const struct vc_model *model
     }
     VC_TRY(vc_kernels_get(ctx) != NULL ? VC_OK : ctx->status);
     VC_TRY(vc_decode_add(ctx, &item, true));
-    VC_TRY(read_tiles(ctx, &item, dst));
+    VC_TRY(vc_tile_reader_all(ctx, &item, VC_PART_CODES, dst, n_elems * sizeof *dst));
 out:
     vc_item_release(ctx, &item);
     vc_arena_release(ctx, &arena);

@@ -78,29 +78,12 @@ enum vc_status vc_change_tensor(struct vc_ctx *ctx, const struct vc_model *model
     struct vc_arena arena = {0};
     struct vc_item_set set = {.model = model, .arena = &arena};
     struct vc_item item = {.set = NULL};
-    struct vc_buffer_sizes sizes = {0};
-    struct vc_buffers buffers = {0};
-    struct vc_tile_reader reader = {0};
-    struct vc_tile_result result;
-    struct vc_tile tile;
-    bool more = true;
     enum vc_status status;
 
     VC_TRY(vc_item_make(ctx, &set, tensor, &item));
     VC_TRY(add_steps(ctx, candidate, &item));
-    vc_buffer_sizes_add(&sizes, &item);
-    VC_TRY(vc_buffers_alloc(ctx, &sizes, &buffers));
-    VC_TRY(vc_tile_reader_open(ctx, &item, &buffers, &reader));
-    for (;;) {
-        VC_TRY(vc_tile_reader_next(ctx, &reader, &tile, &result, &more));
-        if (!more) {
-            break;
-        }
-        memcpy(values + tile.first, result.data, tile.n_elems * sizeof *values);
-    }
+    VC_TRY(vc_tile_reader_all(ctx, &item, VC_PART_CODES, values, (size_t)item.desc->n_elems * sizeof *values));
 out:
-    vc_tile_reader_close(ctx, &reader);
-    vc_buffers_release(ctx, &buffers);
     vc_item_release(ctx, &item);
     vc_arena_release(ctx, &arena);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->tensors[tensor].name);
