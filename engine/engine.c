@@ -230,10 +230,8 @@ static enum vc_status make_inputs(struct vc_engine *e)
 {
     const struct vc_graph *g = e->graph;
 
-    e->inputs = vc_calloc_array(e->ctx, VC_TAG_MISC, g->n_inputs + (size_t)1, sizeof *e->inputs);
-    VC_CALL_ALLOC(e->inputs);
-    e->input_refs = vc_calloc_array(e->ctx, VC_TAG_MISC, 2 * (g->n_inputs + (size_t)1), sizeof *e->input_refs);
-    VC_CALL_ALLOC(e->input_refs);
+    VC_CALL(VC_ZEROS(e->ctx, VC_TAG_MISC, e->inputs, g->n_inputs + (size_t)1));
+    VC_CALL(VC_ZEROS(e->ctx, VC_TAG_MISC, e->input_refs, 2 * (g->n_inputs + (size_t)1)));
     e->n_inputs = e->options.answers != NULL ? 0 : g->n_inputs;
     for (size_t k = 0; k < e->n_inputs; k++) {
         struct vc_plan_value *x = &e->values[g->inputs[k]];
@@ -254,10 +252,8 @@ static enum vc_status make_outputs(struct vc_engine *e)
     uint32_t n_outputs = vc_plan_outputs(e);
     size_t n = n_outputs + e->options.n_kept;
 
-    e->outputs = vc_calloc_array(e->ctx, VC_TAG_MISC, n + 1, sizeof *e->outputs);
-    VC_CALL_ALLOC(e->outputs);
-    e->output_refs = vc_calloc_array(e->ctx, VC_TAG_MISC, 2 * (n + 1), sizeof *e->output_refs);
-    VC_CALL_ALLOC(e->output_refs);
+    VC_CALL(VC_ZEROS(e->ctx, VC_TAG_MISC, e->outputs, n + 1));
+    VC_CALL(VC_ZEROS(e->ctx, VC_TAG_MISC, e->output_refs, 2 * (n + 1)));
     e->n_outputs = n;
     for (size_t k = 0; k < n; k++) {
         uint32_t v = k < n_outputs ? e->graph->outputs[k] : e->options.kept[k - n_outputs];
@@ -448,14 +444,10 @@ static enum vc_status allocate(struct vc_engine *e)
 {
     const struct vc_graph *g = e->graph;
 
-    e->values = vc_calloc_array(e->ctx, VC_TAG_MISC, g->n_values + (size_t)1, sizeof *e->values);
-    VC_CALL_ALLOC(e->values);
-    e->needed = vc_calloc_array(e->ctx, VC_TAG_MISC, g->n_nodes + (size_t)1, sizeof *e->needed);
-    VC_CALL_ALLOC(e->needed);
-    e->parts = vc_calloc_array(e->ctx, VC_TAG_MISC, g->n_nodes + (size_t)1, sizeof *e->parts);
-    VC_CALL_ALLOC(e->parts);
-    e->working = vc_calloc_array(e->ctx, VC_TAG_MISC, e->weights->n + 1, sizeof *e->working);
-    VC_CALL_ALLOC(e->working);
+    VC_CALL(VC_ZEROS(e->ctx, VC_TAG_MISC, e->values, g->n_values + (size_t)1));
+    VC_CALL(VC_ZEROS(e->ctx, VC_TAG_MISC, e->needed, g->n_nodes + (size_t)1));
+    VC_CALL(VC_ZEROS(e->ctx, VC_TAG_MISC, e->parts, g->n_nodes + (size_t)1));
+    VC_CALL(VC_ZEROS(e->ctx, VC_TAG_MISC, e->working, e->weights->n + 1));
     e->n_workers = e->options.device != NULL ? 1
                    : e->options.threads != 0 ? e->options.threads
                                              : vc_ctx_threads(e->ctx);
@@ -495,8 +487,7 @@ static enum vc_status make(struct vc_ctx *ctx, const struct vc_graph *graph, str
     atomic_flag_clear(&e->fault.lock);
     VC_TRY(allocate(e));
     VC_TRY(make_program(e));
-    e->next = vc_calloc_array(ctx, VC_TAG_MISC, e->n + 1, sizeof *e->next);
-    VC_TRY_ALLOC(e->next);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, e->next, e->n + 1));
     e->options.kept = NULL; /* the caller's array */
 out:
     if (e != NULL) {

@@ -145,10 +145,8 @@ enum vc_status vc_weights_make(struct vc_ctx *ctx, const struct vc_graph *graph,
     w->ctx = ctx;
     w->graph = graph;
     w->precision = precision;
-    w->items = vc_calloc_array(ctx, VC_TAG_MISC, n + (size_t)1, sizeof *w->items);
-    VC_TRY_ALLOC(w->items);
-    w->of_param = vc_calloc_array(ctx, VC_TAG_MISC, n + (size_t)1, sizeof *w->of_param);
-    VC_TRY_ALLOC(w->of_param);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, w->items, n + (size_t)1));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, w->of_param, n + (size_t)1));
     VC_TRY(make_tables(w));
     for (uint32_t k = 0; k < n; k++) {
         const struct vc_graph_param *param = vc_graph_param(graph, k);

@@ -80,8 +80,7 @@ enum vc_status vc_bin_folder_open(struct vc_ctx *ctx, const struct vc_open_optio
     enum vc_status status = VC_OK;
 
     vc_model_set_format(model, &vc_format_bin_folder);
-    parts = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *parts);
-    VC_CALL_ALLOC(parts);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, parts, n));
     for (size_t i = 0; i < n && status == VC_OK; i++) {
         status = open_file(ctx, folder, vc_infolder_shard(folder, i), options, &parts[i]);
     }

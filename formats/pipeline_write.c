@@ -399,17 +399,14 @@ enum vc_status vc_pipeline_sink_create(struct vc_ctx *ctx, const struct vc_model
     }
     VC_TRY(vc_dialect_asked(ctx, options, &asked));
     VC_TRY(vc_infolder_check_whole(ctx, model->folder));
-    sink = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *sink);
-    VC_TRY_ALLOC(sink);
-    self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self);
-    VC_TRY_ALLOC(self);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_IO, sink, 1));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_IO, self, 1));
     vc_text_init(&self->carry.config, ctx);
     *sink = (struct vc_sink){
         .ops = &pipeline_ops, .self = self, .format = model->format_name, .dialect = asked != NULL ? asked : &several};
     self->model = model;
     self->n = model->n_components;
-    self->parts = vc_calloc_array(ctx, VC_TAG_IO, self->n, sizeof *self->parts);
-    VC_TRY_ALLOC(self->parts);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_IO, self->parts, self->n));
     if (options->path != NULL && !options->dry_run) {
         VC_TRY(vc_outfolder_create(ctx, options->path, options->force, false, model, &self->folder));
     }

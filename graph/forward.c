@@ -128,10 +128,8 @@ static enum vc_status run_node(struct forward *f, uint32_t index)
         .ctx = f->ctx, .graph = f->graph, .node = node, .n_in = node->n_inputs, .real_bytes = element_bytes(f, true)};
     enum vc_status status = VC_OK;
 
-    run.in = vc_calloc_array(f->ctx, VC_TAG_MISC, node->n_inputs + (size_t)1, sizeof *run.in);
-    VC_TRY_ALLOC(run.in);
-    run.out = vc_calloc_array(f->ctx, VC_TAG_MISC, node->n_outputs + (size_t)1, sizeof *run.out);
-    VC_TRY_ALLOC(run.out);
+    VC_TRY(VC_ZEROS(f->ctx, VC_TAG_MISC, run.in, node->n_inputs + (size_t)1));
+    VC_TRY(VC_ZEROS(f->ctx, VC_TAG_MISC, run.out, node->n_outputs + (size_t)1));
     for (unsigned k = 0; k < node->n_inputs; k++) {
         if (node->inputs[k] != VC_NO_VALUE) {
             VC_TRY(load(f, node->inputs[k]));
@@ -288,14 +286,10 @@ static enum vc_status begin(struct forward *f, const uint32_t *wanted, size_t n_
 {
     size_t n = f->graph->n_values + (size_t)1;
 
-    f->values = vc_calloc_array(f->ctx, VC_TAG_MISC, n, sizeof *f->values);
-    VC_CALL_ALLOC(f->values);
-    f->uses = vc_calloc_array(f->ctx, VC_TAG_MISC, n, sizeof *f->uses);
-    VC_CALL_ALLOC(f->uses);
-    f->needed = vc_calloc_array(f->ctx, VC_TAG_MISC, f->graph->n_nodes + (size_t)1, sizeof *f->needed);
-    VC_CALL_ALLOC(f->needed);
-    f->wanted = vc_calloc_array(f->ctx, VC_TAG_MISC, n, sizeof *f->wanted);
-    VC_CALL_ALLOC(f->wanted);
+    VC_CALL(VC_ZEROS(f->ctx, VC_TAG_MISC, f->values, n));
+    VC_CALL(VC_ZEROS(f->ctx, VC_TAG_MISC, f->uses, n));
+    VC_CALL(VC_ZEROS(f->ctx, VC_TAG_MISC, f->needed, f->graph->n_nodes + (size_t)1));
+    VC_CALL(VC_ZEROS(f->ctx, VC_TAG_MISC, f->wanted, n));
     for (size_t k = 0; k < n_wanted; k++) {
         f->wanted[wanted[k]] = true;
     }

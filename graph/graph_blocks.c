@@ -334,17 +334,13 @@ static enum vc_status make(struct blocks *b)
     enum vc_status status = VC_OK;
 
     VC_TRY(child(b, VC_NO_BLOCK, "", "", &root));
-    b->of_node = vc_calloc_array(ctx, VC_TAG_MISC, graph->n_nodes + (size_t)1, sizeof *b->of_node);
-    VC_TRY_ALLOC(b->of_node);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, b->of_node, graph->n_nodes + (size_t)1));
     for (uint32_t k = 0; k < graph->n_nodes; k++) {
         VC_TRY(find(b, graph->nodes[k].block, &b->of_node[k]));
     }
-    counted = vc_calloc_array(ctx, VC_TAG_MISC, graph->n_params + (size_t)1, sizeof *counted);
-    VC_TRY_ALLOC(counted);
-    b->signature = vc_calloc_array(ctx, VC_TAG_MISC, b->public.n, sizeof *b->signature);
-    VC_TRY_ALLOC(b->signature);
-    b->experts = vc_calloc_array(ctx, VC_TAG_MISC, b->public.n, sizeof *b->experts);
-    VC_TRY_ALLOC(b->experts);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, counted, graph->n_params + (size_t)1));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, b->signature, b->public.n));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, b->experts, b->public.n));
     for (uint32_t k = 0; k < graph->n_nodes; k++) {
         add_node(b, k, counted);
     }

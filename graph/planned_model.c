@@ -115,8 +115,7 @@ static enum vc_status take(struct vc_ctx *ctx, const struct vc_plan *plan, struc
     if (!changed) {
         return VC_OK;
     }
-    planned->changes = vc_calloc_array(ctx, VC_TAG_NAMES, plan->n_items + 1, sizeof *planned->changes);
-    VC_CALL_ALLOC(planned->changes);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, planned->changes, plan->n_items + 1));
     VC_CALL(describe_all(ctx, plan, planned, &n_bytes));
     VC_CALL(values ? take_values(ctx, plan, planned, n_bytes) : VC_OK);
     VC_CALL(vc_changed_model_make(ctx, plan->model, planned->changes, &planned->own));

@@ -199,8 +199,7 @@ enum vc_status vc_graph_check_sizes(struct vc_ctx *ctx, const struct vc_graph *g
     enum vc_status status = VC_OK;
 
     VC_TRY(begin(&a, ctx));
-    a.needed = vc_calloc_array(ctx, VC_TAG_MISC, graph->n_values + (size_t)1, sizeof *a.needed);
-    VC_TRY_ALLOC(a.needed);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, a.needed, graph->n_values + (size_t)1));
     find_needed(&a, wanted != NULL ? wanted : graph->outputs, wanted != NULL ? n : graph->n_outputs);
     for (uint32_t k = 0; k < graph->n_nodes; k++) {
         if (makes_needed(&a, &graph->nodes[k]) && knows_inputs(&a, &graph->nodes[k])) {

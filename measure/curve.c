@@ -57,12 +57,10 @@ enum vc_status vc_curve_begin(struct vc_ctx *ctx, struct vc_curve *c)
         return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
     }
     c->has_mutex = true;
-    c->bins = vc_calloc_array(ctx, VC_TAG_SCRATCH, BINS, sizeof *c->bins);
-    VC_CALL_ALLOC(c->bins);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_SCRATCH, c->bins, BINS));
     c->classes = vc_calloc_array(ctx, VC_TAG_SCRATCH, BINS, 1);
     VC_CALL_ALLOC(c->classes);
-    c->segments = vc_alloc_array(ctx, VC_TAG_SCRATCH, c->n_points + 1, sizeof *c->segments);
-    VC_CALL_ALLOC(c->segments);
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_SCRATCH, c->segments, c->n_points + 1));
     for (size_t i = 0; i <= c->n_points; i++) {
         vc_exact_clear(&c->segments[i]);
     }

@@ -253,14 +253,11 @@ static enum vc_status diff_models(struct vc_ctx *ctx, const struct vc_model *a, 
     VC_TRY(check_readable(ctx, a));
     VC_TRY(check_readable(ctx, b));
     VC_CALL_FOUND(ctx, vc_kernels_get(ctx));
-    owned = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *owned);
-    VC_TRY_ALLOC(owned);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, owned, 1));
     owned->ctx = ctx;
-    owned->rows = vc_calloc_array(ctx, VC_TAG_REPORT, n_max, sizeof *owned->rows);
-    VC_TRY_ALLOC(owned->rows);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, owned->rows, n_max));
     job.rows = owned->rows;
-    job.pairs = vc_alloc_array(ctx, VC_TAG_MISC, n_max, sizeof *job.pairs);
-    VC_TRY_ALLOC(job.pairs);
+    VC_TRY(VC_ARRAY(ctx, VC_TAG_MISC, job.pairs, n_max));
     VC_TRY(vc_diff_pairs(ctx, a, b, job.pairs, &owned->diff.n_rows));
     vc_diff_sizes(a, b, &sizes);
     status = vc_exec_each(ctx, owned->diff.n_rows, NULL, &sizes, 2, one_pair, &job);

@@ -186,8 +186,7 @@ static enum vc_status run(struct graph_files *f, const struct vc_model *model)
     VC_CALL(check(f));
     VC_CALL(vc_graph_inputs_read(f->ctx, f->graph, &from, &f->inputs));
     f->capacity = f->options.n_values != 0 ? f->options.n_values : vc_graph_output_count(f->graph);
-    f->taken = vc_calloc_array(f->ctx, VC_TAG_MISC, f->capacity + 1, sizeof *f->taken);
-    VC_CALL_ALLOC(f->taken);
+    VC_CALL(VC_ZEROS(f->ctx, VC_TAG_MISC, f->taken, f->capacity + 1));
     vc_graph_run_defaults(&options);
     options.precision = f->options.precision;
     options.values = f->options.values;

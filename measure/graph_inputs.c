@@ -238,8 +238,7 @@ enum vc_status vc_graph_inputs_read(struct vc_ctx *ctx, struct vc_graph *graph, 
 
     *to = (struct vc_graph_inputs){.n = 0};
     VC_CALL(check_arrays(&f));
-    to->arrays = vc_calloc_array(ctx, VC_TAG_MISC, n + (size_t)1, sizeof *to->arrays);
-    VC_CALL_ALLOC(to->arrays);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, to->arrays, n + (size_t)1));
     if (from->path != NULL) {
         VC_CALL(vc_model_open(ctx, from->path, NULL, &to->data));
         for (uint32_t k = 0; k < n; k++) {

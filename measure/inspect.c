@@ -80,8 +80,7 @@ static enum vc_status inspect(struct vc_ctx *ctx, const struct vc_model *model, 
     enum vc_status status = VC_OK;
 
     *out = NULL;
-    owned = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *owned);
-    VC_TRY_ALLOC(owned);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, owned, 1));
     owned->ctx = ctx;
     owned->result.model = model;
     owned->result.n_tensors = vc_model_tensor_count(model);
@@ -99,8 +98,7 @@ static enum vc_status inspect(struct vc_ctx *ctx, const struct vc_model *model, 
         VC_TRY(vc_packed_stats_make(ctx, model, &owned->packed));
     }
     if (reading == LIST) {
-        owned->stats = vc_calloc_array(ctx, VC_TAG_REPORT, owned->result.n_tensors, sizeof *owned->stats);
-        VC_TRY_ALLOC(owned->stats);
+        VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, owned->stats, owned->result.n_tensors));
         VC_TRY(vc_model_stats(ctx, model, owned->stats, owned->result.n_tensors));
         owned->result.stats = owned->stats;
     }

@@ -121,8 +121,7 @@ static enum vc_status find_tensors(struct vc_ctx *ctx, struct vc_output_runs *ru
 {
     uint32_t n = vc_graph_param_count(runs->graph);
 
-    runs->tensor_of = vc_alloc_array(ctx, VC_TAG_MISC, n + (size_t)1, sizeof *runs->tensor_of);
-    VC_CALL_ALLOC(runs->tensor_of);
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_MISC, runs->tensor_of, n + (size_t)1));
     for (uint32_t k = 0; k < n; k++) {
         const struct vc_graph_param *param = vc_graph_param(runs->graph, k);
 
@@ -138,8 +137,7 @@ static enum vc_status find_outputs(struct vc_ctx *ctx, struct vc_output_runs *ru
 {
     uint32_t n = vc_graph_output_count(runs->graph);
 
-    runs->outputs = vc_alloc_array(ctx, VC_TAG_MISC, n + (size_t)1, sizeof *runs->outputs);
-    VC_CALL_ALLOC(runs->outputs);
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_MISC, runs->outputs, n + (size_t)1));
     for (uint32_t k = 0; k < n; k++) {
         uint32_t v = vc_graph_output(runs->graph, k);
 
@@ -328,15 +326,10 @@ enum vc_status vc_output_runs_begin(struct vc_ctx *ctx, struct vc_output_runs *r
 {
     size_t n_values = vc_graph_value_count(runs->graph) + (size_t)1;
 
-    runs->needed =
-        vc_calloc_array(ctx, VC_TAG_MISC, vc_graph_node_count(runs->graph) + (size_t)1, sizeof *runs->needed);
-    VC_CALL_ALLOC(runs->needed);
-    runs->known = vc_calloc_array(ctx, VC_TAG_MISC, n_values, sizeof *runs->known);
-    VC_CALL_ALLOC(runs->known);
-    runs->seconds = vc_calloc_array(ctx, VC_TAG_MISC, n_values, sizeof *runs->seconds);
-    VC_CALL_ALLOC(runs->seconds);
-    runs->is_kept = vc_calloc_array(ctx, VC_TAG_MISC, n_values, sizeof *runs->is_kept);
-    VC_CALL_ALLOC(runs->is_kept);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, runs->needed, vc_graph_node_count(runs->graph) + (size_t)1));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, runs->known, n_values));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, runs->seconds, n_values));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, runs->is_kept, n_values));
     VC_CALL(find_tensors(ctx, runs));
     VC_CALL(find_outputs(ctx, runs));
     VC_CALL(compute_first(ctx, runs));

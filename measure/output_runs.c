@@ -420,8 +420,7 @@ enum vc_status vc_output_runs_other(struct vc_ctx *ctx, const struct vc_output_r
     struct vc_run_calls calls = {.user = &other, .param = other_param, .input = other_input, .take = other_take};
     enum vc_status status = VC_OK;
 
-    other.outputs = vc_alloc_array(ctx, VC_TAG_MISC, runs->n_outputs + 1, sizeof *other.outputs);
-    VC_TRY_ALLOC(other.outputs);
+    VC_TRY(VC_ARRAY(ctx, VC_TAG_MISC, other.outputs, runs->n_outputs + 1));
     for (size_t k = 0; k < runs->n_outputs; k++) {
         other.outputs[k] = vc_graph_find(graph, vc_graph_value(runs->graph, runs->outputs[k])->name);
         if (other.outputs[k] == VC_NO_VALUE) {

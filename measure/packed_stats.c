@@ -134,8 +134,7 @@ enum vc_status vc_packed_stats_create(struct vc_ctx *ctx, size_t n, struct vc_pa
         VC_TRY(vc_fail(ctx, VC_E_NOMEM, "cannot make a lock"));
     }
     packed->has_mutex = true;
-    packed->of = vc_calloc_array(ctx, VC_TAG_REPORT, n, sizeof *packed->of);
-    VC_TRY_ALLOC(packed->of);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, packed->of, n));
     *out = packed;
     return VC_OK;
 out:

@@ -199,10 +199,8 @@ static enum vc_status make(struct vc_estimate *e, struct owned *owned, unsigned 
 
     n += e->graph != NULL ? (size_t)vc_graph_node_count(e->graph) + vc_graph_param_count(e->graph) : 0;
     t->capacity = n + 4;
-    t->rows = vc_alloc_array(t->ctx, VC_TAG_REPORT, t->capacity, sizeof *t->rows);
-    VC_CALL_ALLOC(t->rows);
-    t->param_of = vc_alloc_array(t->ctx, VC_TAG_REPORT, n_values + 1, sizeof *t->param_of);
-    VC_CALL_ALLOC(t->param_of);
+    VC_CALL(VC_ARRAY(t->ctx, VC_TAG_REPORT, t->rows, t->capacity));
+    VC_CALL(VC_ARRAY(t->ctx, VC_TAG_REPORT, t->param_of, n_values + 1));
     VC_CALL(vc_name_table_make(t->ctx, t->capacity, &t->names));
     e->layers = t;
     VC_CALL(vc_estimate_run(e, stage));
@@ -227,8 +225,7 @@ enum vc_status vc_memory_layers_make(struct vc_ctx *ctx, const struct vc_graph *
     VC_TRY(vc_memory_estimate(ctx, graph, model, options, &report));
     stage = report.stage;
     report = (struct vc_memory_report){.peak_at = "", .eager_at = ""};
-    owned = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *owned);
-    VC_TRY_ALLOC(owned);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, owned, 1));
     owned->table.ctx = ctx;
     VC_TRY(vc_estimate_begin(&e, options));
     VC_TRY(make(&e, owned, stage - 1));

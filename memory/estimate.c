@@ -244,8 +244,7 @@ static uint64_t budget_of(struct vc_estimate *e)
 
 static enum vc_status choose_parts(struct vc_estimate *e)
 {
-    e->parts = vc_alloc_array(e->ctx, VC_TAG_MISC, e->storages.n_nodes + 1U, sizeof *e->parts);
-    VC_CALL_ALLOC(e->parts);
+    VC_CALL(VC_ARRAY(e->ctx, VC_TAG_MISC, e->parts, e->storages.n_nodes + 1U));
     VC_CALL(vc_recompute_choose(e, budget_of(e), e->parts));
     e->storages.parts = e->parts;
     return VC_OK;

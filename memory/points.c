@@ -125,8 +125,7 @@ static enum vc_status make(struct maker *m, size_t most, struct vc_memory_timeli
         goto out;
     }
     owned->ctx = e->ctx;
-    owned->points = vc_alloc_array(e->ctx, VC_TAG_REPORT, most, sizeof *owned->points);
-    VC_TRY_ALLOC(owned->points);
+    VC_TRY(VC_ARRAY(e->ctx, VC_TAG_REPORT, owned->points, most));
     fill_steps(m);
     add_beside(m);
     choose_points(m, most, owned);

@@ -281,8 +281,7 @@ enum vc_status vc_estimate_reserved(struct vc_estimate *e)
     enum vc_status status;
 
     VC_TRY(make_requests(&r));
-    after = vc_alloc_array(e->ctx, VC_TAG_MISC, r.n, sizeof *after);
-    VC_TRY_ALLOC(after);
+    VC_TRY(VC_ARRAY(e->ctx, VC_TAG_MISC, after, r.n));
     VC_TRY(vc_allocator_trace(e->ctx, r.list, r.n, &total, after, NULL));
     for (enum vc_moment m = 0; m < VC_MOMENTS; m++) {
         e->out->reserved[m] = (struct vc_memory_part){r.marks[m] == 0 ? 0 : after[r.marks[m] - 1], VC_KNOWN_MODELLED};

@@ -134,13 +134,10 @@ enum vc_status vc_estimate_allocate(struct vc_estimate *e)
     if (e->options.allocator != VC_ALLOCATOR_PYTORCH || e->overflow) {
         return VC_OK;
     }
-    order = vc_alloc_array(e->ctx, VC_TAG_MISC, r->n + 1, sizeof *order);
-    VC_TRY_ALLOC(order);
+    VC_TRY(VC_ARRAY(e->ctx, VC_TAG_MISC, order, r->n + 1));
     VC_TRY(order_all(e, order, &n));
-    asked = vc_calloc_array(e->ctx, VC_TAG_MISC, n + 1, sizeof *asked);
-    VC_TRY_ALLOC(asked);
-    given = vc_alloc_array(e->ctx, VC_TAG_MISC, n + 1, sizeof *given);
-    VC_TRY_ALLOC(given);
+    VC_TRY(VC_ZEROS(e->ctx, VC_TAG_MISC, asked, n + 1));
+    VC_TRY(VC_ARRAY(e->ctx, VC_TAG_MISC, given, n + 1));
     for (size_t k = 0; k < n; k++) {
         asked[k].bytes = r->list[order[k]].bytes;
     }

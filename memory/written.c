@@ -113,10 +113,8 @@ enum vc_status vc_written_make(struct vc_ctx *ctx, const struct vc_report *repor
     for (size_t k = 0; vc_report_get_row(report, k, &row); k++) {
         n_parts += is_written(&row) && row.n_parts != 0 ? row.n_parts + 1 : 0;
     }
-    out->tensors = vc_alloc_array(ctx, VC_TAG_MISC, n + n_parts + 1, sizeof *out->tensors);
-    VC_CALL_ALLOC(out->tensors);
-    out->quants = vc_calloc_array(ctx, VC_TAG_MISC, VC_DTYPE_COUNT, sizeof *out->quants);
-    VC_CALL_ALLOC(out->quants);
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_MISC, out->tensors, n + n_parts + 1));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, out->quants, VC_DTYPE_COUNT));
     for (size_t i = 0; i < n; i++) {
         out->tensors[i] = *vc_model_tensor(model, i);
         out->tensors[i].role = VC_ROLE_OTHER;

@@ -89,8 +89,7 @@ enum vc_status vc_candidate_runs_open(struct vc_ctx *ctx, struct vc_candidate_ru
     uint64_t n_rows;
     uint64_t row_len;
 
-    r->runs = vc_calloc_array(ctx, VC_TAG_MISC, r->n, sizeof *r->runs);
-    VC_TRY_ALLOC(r->runs);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, r->runs, r->n));
     r->n_elems = step->in.n_elems;
     vc_desc_grid(&step->in, &n_rows, &row_len);
     r->stride = vc_ceil_div_u64(vc_tile_count(n_rows, row_len), VC_CANDIDATE_TILES);

@@ -56,8 +56,7 @@ static enum vc_status compare_create(struct vc_ctx *ctx, const struct vc_item *i
     if (!vc_decode_can(first) || !vc_decode_can(item->desc) || needs_made_parts(first)) {
         return VC_OK; /* no values to compare */
     }
-    c = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *c);
-    VC_TRY_ALLOC(c);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, c, 1));
     c->base.ops = &vc_comparer_decoding;
     c->set = (struct vc_item_set){.model = item->set->model, .arena = &c->arena};
     vc_item_from(&c->set, item->source, first, &c->before);

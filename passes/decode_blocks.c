@@ -51,8 +51,7 @@ static enum vc_status blocks_begin(struct vc_ctx *ctx, struct vc_step *step, con
         return VC_OK;
     }
     s->matrix = step->in.n_elems / part->n_elems;
-    s->scale = vc_alloc_array(ctx, VC_TAG_SCALES, (size_t)part->n_elems, sizeof *s->scale);
-    VC_CALL_ALLOC(s->scale);
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_SCALES, s->scale, (size_t)part->n_elems));
     return vc_part_load(ctx, item, part, s->scale);
 }
 

@@ -189,8 +189,7 @@ static enum vc_status codes_begin(struct vc_ctx *ctx, struct vc_step *step, cons
         return VC_OK;
     }
     part = &step->in.parts[s->scale_part];
-    s->scale = vc_alloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->scale);
-    VC_TRY_ALLOC(s->scale);
+    VC_TRY(VC_ARRAY(ctx, VC_TAG_SCALES, s->scale, n));
     upper = (unsigned char *)s->scale + n * (sizeof *s->scale - vc_dtype_size(part->dtype));
     VC_TRY(vc_part_load(ctx, item, part, upper));
     if (s->global_part != SIZE_MAX) {
@@ -208,8 +207,7 @@ static enum vc_status codes_begin(struct vc_ctx *ctx, struct vc_step *step, cons
         widen_scales(s, part, upper, n, s->global, s->scale);
     }
     if (s->zero_part != SIZE_MAX) {
-        s->zero = vc_alloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->zero);
-        VC_TRY_ALLOC(s->zero);
+        VC_TRY(VC_ARRAY(ctx, VC_TAG_SCALES, s->zero, n));
         VC_TRY(vc_part_load(ctx, item, &step->in.parts[s->zero_part], s->zero));
     }
     s->may_overflow = any_overflows(s, s->scale, n);

@@ -92,8 +92,7 @@ enum vc_status vc_values_order(struct vc_ctx *ctx, const struct vc_model *model,
 
     *order = NULL;
     VC_TRY_ALLOC(entries);
-    *order = vc_alloc_array(ctx, VC_TAG_MISC, n, sizeof **order);
-    VC_TRY_ALLOC(*order);
+    VC_TRY(VC_ARRAY(ctx, VC_TAG_MISC, *order, n));
     for (size_t i = 0; i < n; i++) {
         entries[i] = (struct entry){i, model->tensors[i].size_bytes};
     }

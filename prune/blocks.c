@@ -79,8 +79,7 @@ static enum vc_status score(struct vc_ctx *ctx, void *user, uint64_t first, cons
         mark(s, first / l.n_cols / o->block_rows * l.across, scores, n_blocks);
         goto out;
     }
-    bins = vc_calloc_array(ctx, VC_TAG_SCRATCH, s->keys.range.n_bins, sizeof *bins);
-    VC_TRY_ALLOC(bins);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_SCRATCH, bins, s->keys.range.n_bins));
     VC_KERNEL_TRY(k->magnitude_bins_f64(scores, n_blocks, &s->keys.range, bins));
     vc_keys_add(&s->keys, bins);
 out:

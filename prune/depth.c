@@ -328,8 +328,7 @@ static enum vc_status depth_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, s
 
     VC_TRY(check_model(ctx, plan));
     VC_TRY(vc_layers_find(ctx, plan->model, d->options.layers, plan->arena, &list));
-    gone = vc_alloc_array(ctx, VC_TAG_MISC, (size_t)list.n_layers, sizeof *gone);
-    VC_TRY_ALLOC(gone);
+    VC_TRY(VC_ARRAY(ctx, VC_TAG_MISC, gone, (size_t)list.n_layers));
     VC_TRY(choose_layers(ctx, d, &list, gone, &n_gone));
     VC_TRY(check_alike(ctx, d, &list));
     if (n_gone != 0) {
@@ -387,8 +386,7 @@ enum vc_status vc_job_add_depth(struct vc_ctx *ctx, struct vc_job *job, const st
 
     vc_clear_error(ctx);
     VC_TRY(vc_options_read(ctx, &depth_kind, options, &own));
-    d = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *d);
-    VC_TRY_ALLOC(d);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, d, 1));
     d->pass.ops = &depth_ops;
     d->pass.self = d;
     d->options = own;

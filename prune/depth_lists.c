@@ -85,8 +85,7 @@ static int compare(const void *x, const void *y)
 static enum vc_status list_tensors(struct vc_ctx *ctx, const struct vc_model *model, const char *name,
                                    struct vc_layer_list *out)
 {
-    out->tensors = vc_alloc_array(ctx, VC_TAG_MISC, model->n_tensors, sizeof *out->tensors);
-    VC_CALL_ALLOC(out->tensors);
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_MISC, out->tensors, model->n_tensors));
     for (size_t i = 0; i < model->n_tensors; i++) {
         struct vc_layer_tensor *t = &out->tensors[out->n];
 

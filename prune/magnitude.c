@@ -200,8 +200,7 @@ enum vc_status vc_magnitude_set_lamp(struct vc_ctx *ctx, struct vc_step *step)
 {
     struct vc_prune_state *s = step->state;
 
-    s->lamp = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s->lamp);
-    VC_CALL_ALLOC(s->lamp);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, s->lamp, 1));
     s->lamp->type = s->key_type;
     s->lamp->dtype = step->in.dtype;
     return VC_OK;

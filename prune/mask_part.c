@@ -12,8 +12,7 @@ enum vc_status vc_mask_part_add(struct vc_ctx *ctx, struct vc_item *item, struct
 
     VC_CALL_ALLOC(shape);
     part->room = (size_t)n_tiles + 2;
-    part->open = vc_alloc_array(ctx, VC_TAG_MISC, part->room, sizeof *part->open);
-    VC_CALL_ALLOC(part->open);
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_MISC, part->open, part->room));
     (void)pthread_mutex_init(&part->mutex, NULL);
     part->made = true;
     *shape = vc_ceil_div_u64(step->in.n_elems, 8);

@@ -374,8 +374,7 @@ enum vc_status vc_job_add_prune(struct vc_ctx *ctx, struct vc_job *job, const st
     vc_clear_error(ctx);
     VC_TRY(vc_options_read(ctx, &prune_kind, options, &own));
     VC_CALL_FOUND(ctx, vc_kernels_get(ctx));
-    p = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *p);
-    VC_TRY_ALLOC(p);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, p, 1));
     p->pass.ops = &prune_ops;
     p->pass.self = p;
     p->options = own;

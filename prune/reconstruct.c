@@ -53,8 +53,7 @@ enum vc_status vc_reconstruct_begin(struct vc_ctx *ctx, struct vc_step *step)
     enum vc_status status = VC_OK;
 
     if (s->refitted) {
-        s->moments = vc_alloc_array(ctx, VC_TAG_TILES, row * row, sizeof *s->moments);
-        VC_TRY_ALLOC(s->moments);
+        VC_TRY(VC_ARRAY(ctx, VC_TAG_TILES, s->moments, row * row));
         VC_TRY(vc_calibration_load_moments(ctx, &s->calibration, s->moments, &count));
         vc_refit_prepare(s->moments, count, row);
     }

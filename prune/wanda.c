@@ -43,8 +43,7 @@ static enum vc_status wanda_begin(struct vc_ctx *ctx, struct vc_step *step, cons
         VC_CALL(vc_sparse_begin(ctx, s, step->in.n_elems));
         return vc_reconstruct_begin(ctx, step);
     }
-    s->importance = vc_alloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->importance);
-    VC_CALL_ALLOC(s->importance);
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_SCALES, s->importance, n));
     VC_CALL(vc_calibration_load(ctx, &s->calibration, s->importance));
     for (size_t i = 0; i < n; i++) {
         s->importance[i] = sqrtf(s->importance[i]);

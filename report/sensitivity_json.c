@@ -288,8 +288,7 @@ enum vc_status vc_sensitivity_costs_read(struct vc_ctx *ctx, const char *path, s
                     path);
                 goto out;
             }
-            c->list = vc_alloc_array(ctx, VC_TAG_REPORT, n, sizeof *c->list);
-            VC_TRY_ALLOC(c->list);
+            VC_TRY(VC_ARRAY(ctx, VC_TAG_REPORT, c->list, n));
         }
         c->result.n = 0;
         for (size_t i = 0; i < json_array_size(tensors); i++) {

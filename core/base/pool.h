@@ -68,4 +68,10 @@ void *vc_calloc_array(struct vc_ctx *ctx, enum vc_tag tag, size_t n, size_t size
 char *vc_strdup(struct vc_ctx *ctx, enum vc_tag tag, const char *s);
 void vc_free(struct vc_ctx *ctx, void *p);
 
+/* Sets the pointer p to an array of n items, and for VC_ZEROS of zeros: VC_OK, or VC_E_NOMEM and p is NULL.
+ *
+ *     VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, model->tensors, n)); */
+#define VC_ARRAY(ctx, tag, p, n) (((p) = vc_alloc_array((ctx), (tag), (n), sizeof *(p))) != NULL ? VC_OK : VC_E_NOMEM)
+#define VC_ZEROS(ctx, tag, p, n) (((p) = vc_calloc_array((ctx), (tag), (n), sizeof *(p))) != NULL ? VC_OK : VC_E_NOMEM)
+
 #endif

@@ -58,8 +58,7 @@ static enum vc_status open_level(struct vc_ctx *ctx, struct vc_reshape_stage *st
         l->input = vc_alloc(ctx, VC_TAG_TILES, tile_bytes(item, in) + 1);
         VC_CALL_ALLOC(l->input);
     }
-    l->views = vc_calloc_array(ctx, VC_TAG_TILES, item->chain->steps[step]->n_made + 1, sizeof *l->views);
-    VC_CALL_ALLOC(l->views);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_TILES, l->views, item->chain->steps[step]->n_made + 1));
     return VC_OK;
 }
 
@@ -77,8 +76,7 @@ enum vc_status vc_reshape_open(struct vc_ctx *ctx, struct vc_item *item, size_t 
     for (size_t i = 0; i < n_covered; i++) {
         n_levels += item->chain->steps[i]->regroups;
     }
-    stage->levels = vc_calloc_array(ctx, VC_TAG_TILES, n_levels, sizeof *stage->levels);
-    VC_TRY_ALLOC(stage->levels);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_TILES, stage->levels, n_levels));
     for (size_t i = 0; i < n_covered; i++) {
         if (item->chain->steps[i]->regroups) {
             VC_TRY(open_level(ctx, stage, stage->n_levels++, first, i));

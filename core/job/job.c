@@ -138,8 +138,7 @@ void vc_job_choose_recipe(struct vc_job *job)
 /* Room for the figures of every step. */
 static enum vc_status make_results(struct vc_ctx *ctx, struct vc_job *job)
 {
-    job->results = vc_calloc_array(ctx, VC_TAG_MISC, job->plan.n_items, sizeof *job->results);
-    VC_CALL_ALLOC(job->results);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, job->results, job->plan.n_items));
     for (size_t i = 0; i < job->plan.n_items; i++) {
         size_t n_bytes = job->plan.items[i].chain->n_steps * sizeof(struct vc_error);
 

@@ -194,8 +194,7 @@ static enum vc_status list_other_shards(struct vc_ctx *ctx, struct vc_job *job)
     if (job->options.n_shards == 0) {
         return VC_OK;
     }
-    to = vc_alloc_array(ctx, VC_TAG_MISC, job->model->n_tensors, sizeof *to);
-    VC_CALL_ALLOC(to);
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_MISC, to, job->model->n_tensors));
     job->other_shards = to;
     job->outs.other_shards = to;
     for (size_t i = 0; i < job->model->n_tensors; i++) {
@@ -238,10 +237,8 @@ static enum vc_status number_outs(struct vc_ctx *ctx, struct vc_job *job)
     if (n > UINT32_MAX) {
         return vc_fail(ctx, VC_E_NOMEM, "too many tensors");
     }
-    job->first_out = vc_calloc_array(ctx, VC_TAG_MISC, n_tensors, sizeof *job->first_out);
-    VC_CALL_ALLOC(job->first_out);
-    job->out_item = vc_alloc_array(ctx, VC_TAG_MISC, n, sizeof *job->out_item);
-    VC_CALL_ALLOC(job->out_item);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, job->first_out, n_tensors));
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_MISC, job->out_item, n));
     job->outs.n = 0;
     for (size_t i = 0; i < n_tensors; i++) {
         size_t left = count_outs(job, &job->plan.items[i]);

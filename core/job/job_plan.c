@@ -353,8 +353,7 @@ enum vc_status vc_job_plan_items(struct vc_ctx *ctx, struct vc_job *job)
                              .layout = job->options.layout,
                              .job = job,
                              .dry_plan = job->dry_plan};
-    plan->items = vc_calloc_array(ctx, VC_TAG_MISC, job->model->n_tensors, sizeof *plan->items);
-    VC_CALL_ALLOC(plan->items);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, plan->items, job->model->n_tensors));
     plan->n_items = job->model->n_tensors;
     VC_CALL(vc_job_list_targets(ctx, job));
     VC_CALL(make_sets(ctx, job));

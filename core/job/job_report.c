@@ -390,8 +390,7 @@ static enum vc_status list_rows(struct vc_ctx *ctx, struct vc_job *job)
         n += model->tensors[i].part_of == VC_NO_TENSOR && !job->plan.items[i].in_other_shard;
     }
     if (n != model->n_tensors) {
-        job->row_item = vc_alloc_array(ctx, VC_TAG_REPORT, n, sizeof *job->row_item);
-        VC_CALL_ALLOC(job->row_item);
+        VC_CALL(VC_ARRAY(ctx, VC_TAG_REPORT, job->row_item, n));
     }
     for (size_t i = 0; i < model->n_tensors; i++) {
         VC_CALL(vc_check_cancelled(ctx));
@@ -404,8 +403,7 @@ static enum vc_status list_rows(struct vc_ctx *ctx, struct vc_job *job)
         }
     }
     if (!job->options.rows_on_request) {
-        job->rows = vc_alloc_array(ctx, VC_TAG_REPORT, n, sizeof *job->rows);
-        VC_CALL_ALLOC(job->rows);
+        VC_CALL(VC_ARRAY(ctx, VC_TAG_REPORT, job->rows, n));
     }
     return VC_OK;
 }

@@ -219,8 +219,7 @@ static enum vc_status take_part(struct vc_ctx *ctx, struct joined *self, size_t 
 /* What the joined model says of the models it is made of. Those that are lost are left out. */
 static enum vc_status list_components(struct vc_ctx *ctx, struct joined *self, struct vc_model *model)
 {
-    self->components = vc_calloc_array(ctx, VC_TAG_NAMES, self->n, sizeof *self->components);
-    VC_CALL_ALLOC(self->components);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, self->components, self->n));
     model->components = self->components;
     for (size_t i = 0; i < self->n; i++) {
         if (self->parts[i] != NULL) {
@@ -253,19 +252,13 @@ enum vc_status vc_joined_model_make(struct vc_ctx *ctx, struct vc_model **parts,
     self->names = names;
     model->self = self;
     model->ops = &joined_ops; /* from here on vc_model_close frees everything */
-    self->first = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *self->first);
-    VC_TRY_ALLOC(self->first);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, self->first, n));
     c = count(self);
-    model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, c.tensors, sizeof *model->tensors);
-    VC_TRY_ALLOC(model->tensors);
-    model->io = vc_calloc_array(ctx, VC_TAG_NAMES, c.tensors, sizeof *model->io);
-    VC_TRY_ALLOC(model->io);
-    model->quants = vc_calloc_array(ctx, VC_TAG_NAMES, c.quants, sizeof *model->quants);
-    VC_TRY_ALLOC(model->quants);
-    self->refused = vc_calloc_array(ctx, VC_TAG_NAMES, c.refused, sizeof *self->refused);
-    VC_TRY_ALLOC(self->refused);
-    model->inputs = vc_calloc_array(ctx, VC_TAG_NAMES, c.inputs, sizeof *model->inputs);
-    VC_TRY_ALLOC(model->inputs);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, model->tensors, c.tensors));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, model->io, c.tensors));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, model->quants, c.quants));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, self->refused, c.refused));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, model->inputs, c.inputs));
     quants = model->quants;
     model->refused = self->refused;
     model->n_shards = n;

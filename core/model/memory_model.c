@@ -69,15 +69,12 @@ enum vc_status vc_memory_model_create(struct vc_ctx *ctx, const struct vc_memory
     model->format_name = "memory";
     model->path = vc_strdup(ctx, VC_TAG_NAMES, VC_MEMORY_PATH);
     VC_TRY_ALLOC(model->path);
-    self = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *self);
-    VC_TRY_ALLOC(self);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, self, 1));
     model->self = self;
     self->data = vc_calloc_array(ctx, VC_TAG_MISC, n, sizeof(void *));
     VC_TRY_ALLOC(self->data);
-    model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *model->tensors);
-    VC_TRY_ALLOC(model->tensors);
-    model->io = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *model->io);
-    VC_TRY_ALLOC(model->io);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, model->tensors, n));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, model->io, n));
     for (size_t i = 0; i < n; i++) {
         VC_TRY(fill(ctx, &tensors[i], &model->tensors[i]));
         self->data[i] = tensors[i].data;

@@ -201,8 +201,7 @@ enum vc_status vc_model_sort_names(struct vc_ctx *ctx, const struct vc_model *mo
 
     *order = NULL;
     VC_TRY_ALLOC(entries);
-    *order = vc_alloc_array(ctx, VC_TAG_NAMES, n, sizeof **order);
-    VC_TRY_ALLOC(*order);
+    VC_TRY(VC_ARRAY(ctx, VC_TAG_NAMES, *order, n));
     for (size_t i = 0; i < n; i++) {
         entries[i] = (struct name_entry){model->tensors[i].name, i};
     }

@@ -42,10 +42,8 @@ static enum vc_status make_order(struct vc_ctx *ctx, struct vc_run_state *rs)
     enum vc_status status = VC_OK;
     size_t n = 0;
 
-    rs->order = vc_alloc_array(ctx, VC_TAG_MISC, exec->n_items, sizeof *rs->order);
-    VC_TRY_ALLOC(rs->order);
-    entries = vc_alloc_array(ctx, VC_TAG_MISC, exec->n_items, sizeof *entries);
-    VC_TRY_ALLOC(entries);
+    VC_TRY(VC_ARRAY(ctx, VC_TAG_MISC, rs->order, exec->n_items));
+    VC_TRY(VC_ARRAY(ctx, VC_TAG_MISC, entries, exec->n_items));
     for (size_t i = 0; i < exec->n_items; i++) {
         if (!rs->ordered && is_sequential(&exec->items[i])) {
             entries[n++] =

@@ -63,8 +63,7 @@ enum vc_status vc_tee_parts_create(struct vc_ctx *ctx, const struct vc_writers *
 {
     struct vc_write_options options = *own;
 
-    *parts = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof **parts);
-    VC_CALL_ALLOC(*parts);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_IO, *parts, 1));
     VC_CALL(make_model(ctx, *parts, model, file->dtype));
     options.deflate = VC_DEFLATE_NONE;
     options.layout = NULL;

@@ -278,8 +278,7 @@ enum vc_status vc_tee_create(struct vc_ctx *ctx, const struct vc_writers *writer
     *out = NULL;
     VC_TRY_ALLOC(sink);
     sink->ops = &tee_ops;
-    tee = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *tee);
-    VC_TRY_ALLOC(tee);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_IO, tee, 1));
     sink->self = tee;
     tee->n = n;
     tee->outputs = outputs;

@@ -228,8 +228,7 @@ static enum vc_status need_range(struct calibration *c, uint32_t value)
     struct vc_value_range *range = range_of(c, value);
 
     if (range == NULL) {
-        range = vc_alloc_array(c->ctx, VC_TAG_MISC, 1, sizeof *range);
-        VC_CALL_ALLOC(range);
+        VC_CALL(VC_ARRAY(c->ctx, VC_TAG_MISC, range, 1));
         vc_value_range_begin(range, value);
         c->ranges[c->n_ranges++] = range;
     }
@@ -258,14 +257,10 @@ static enum vc_status leave_out(struct vc_calibration_owned *owned, const char *
 
 static enum vc_status list_layers(struct calibration *c, struct vc_calibration_owned *owned)
 {
-    c->collectors = vc_calloc_array(c->ctx, VC_TAG_MISC, c->graph->n_nodes + (size_t)1, sizeof *c->collectors);
-    VC_CALL_ALLOC(c->collectors);
-    c->routes = vc_calloc_array(c->ctx, VC_TAG_MISC, c->graph->n_nodes + (size_t)1, sizeof *c->routes);
-    VC_CALL_ALLOC(c->routes);
-    c->ranges = vc_calloc_array(c->ctx, VC_TAG_MISC, c->graph->n_nodes + (size_t)1, sizeof *c->ranges);
-    VC_CALL_ALLOC(c->ranges);
-    c->layers = vc_calloc_array(c->ctx, VC_TAG_MISC, c->graph->n_nodes + (size_t)1, sizeof *c->layers);
-    VC_CALL_ALLOC(c->layers);
+    VC_CALL(VC_ZEROS(c->ctx, VC_TAG_MISC, c->collectors, c->graph->n_nodes + (size_t)1));
+    VC_CALL(VC_ZEROS(c->ctx, VC_TAG_MISC, c->routes, c->graph->n_nodes + (size_t)1));
+    VC_CALL(VC_ZEROS(c->ctx, VC_TAG_MISC, c->ranges, c->graph->n_nodes + (size_t)1));
+    VC_CALL(VC_ZEROS(c->ctx, VC_TAG_MISC, c->layers, c->graph->n_nodes + (size_t)1));
     for (uint32_t i = 0; i < c->graph->n_nodes; i++) {
         const struct vc_graph_node *node = &c->graph->nodes[i];
         const struct product p = product_of(c->graph, node);
@@ -511,8 +506,7 @@ static enum vc_status open_rows(struct calibration *c)
     VC_CALL(note_shapes(c));
     VC_CALL(vc_rows_read_tokens(&c->view, &c->tokens, &c->width));
     c->batch = symbol == NULL && fixed > 0 ? (uint64_t)fixed : vc_min_u64(c->options.batch, c->rows.n);
-    c->numbers = vc_alloc_array(c->ctx, VC_TAG_MISC, (size_t)c->rows.n + 1, sizeof *c->numbers);
-    VC_CALL_ALLOC(c->numbers);
+    VC_CALL(VC_ARRAY(c->ctx, VC_TAG_MISC, c->numbers, (size_t)c->rows.n + 1));
     for (uint64_t i = 0; i < c->rows.n; i++) {
         /* A mask of positions says which answers count: all are inputs of layers. */
         if (c->rows.mask == NULL || c->rows.mask_width != 1 || c->rows.mask[i] != 0) {
@@ -604,9 +598,7 @@ static enum vc_status lay_out(struct calibration *c)
 {
     int64_t *rows;
 
-    c->arrays = vc_calloc_array(c->ctx, VC_TAG_MISC, c->n_layers * (N_ARRAYS + 1) + c->graph_values.n_ranges + 2,
-                                sizeof *c->arrays);
-    VC_CALL_ALLOC(c->arrays);
+    VC_CALL(VC_ZEROS(c->ctx, VC_TAG_MISC, c->arrays, c->n_layers * (N_ARRAYS + 1) + c->graph_values.n_ranges + 2));
     for (size_t k = 0; k < c->n_layers; k++) {
         struct layer *layer = &c->layers[k];
 
@@ -730,8 +722,7 @@ enum vc_status vc_calibrate(struct vc_ctx *ctx, const struct vc_calibrate_option
 
     vc_call_begin(ctx);
     *out = NULL;
-    owned = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *owned);
-    VC_TRY_ALLOC(owned);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, owned, 1));
     owned->ctx = ctx;
     VC_TRY(vc_options_read(ctx, &calibrate_kind, options, &c.options));
     VC_TRY(check(ctx, &c.options));

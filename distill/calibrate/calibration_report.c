@@ -101,8 +101,7 @@ enum vc_status vc_statistics_read(struct vc_ctx *ctx, const struct vc_model *fil
 
     vc_call_begin(ctx);
     *out = NULL;
-    owned = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *owned);
-    VC_TRY_ALLOC(owned);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, owned, 1));
     owned->ctx = ctx;
     VC_TRY(vc_kernels_get(ctx) != NULL ? VC_OK : ctx->status);
     VC_TRY(vc_calibration_report_fill(ctx, file, owned));

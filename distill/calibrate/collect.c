@@ -300,8 +300,7 @@ enum vc_status vc_collector_add(struct vc_ctx *ctx, struct vc_collector *c, stru
         return VC_OK;
     }
     if (c->tile == NULL) {
-        c->tile = vc_alloc_array(ctx, VC_TAG_TILES, TILE * (size_t)c->n_columns, sizeof *c->tile);
-        VC_CALL_ALLOC(c->tile);
+        VC_CALL(VC_ARRAY(ctx, VC_TAG_TILES, c->tile, TILE * (size_t)c->n_columns));
     }
     if (c->conv != NULL) {
         VC_CALL(add_windows(ctx, c, pool, graph, value, rows));
@@ -322,16 +321,11 @@ enum vc_status vc_collector_begin(struct vc_ctx *ctx, struct vc_collector *c, co
     size_t k = (size_t)c->n_columns;
     size_t square;
 
-    c->sum = vc_calloc_array(ctx, VC_TAG_TILES, k, sizeof *c->sum);
-    VC_CALL_ALLOC(c->sum);
-    c->sum2 = vc_calloc_array(ctx, VC_TAG_TILES, k, sizeof *c->sum2);
-    VC_CALL_ALLOC(c->sum2);
-    c->steps = vc_alloc_array(ctx, VC_TAG_TILES, k, sizeof *c->steps);
-    VC_CALL_ALLOC(c->steps);
-    c->min = vc_alloc_array(ctx, VC_TAG_TILES, k, sizeof *c->min);
-    VC_CALL_ALLOC(c->min);
-    c->max = vc_alloc_array(ctx, VC_TAG_TILES, k, sizeof *c->max);
-    VC_CALL_ALLOC(c->max);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_TILES, c->sum, k));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_TILES, c->sum2, k));
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_TILES, c->steps, k));
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_TILES, c->min, k));
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_TILES, c->max, k));
     for (size_t j = 0; j < k; j++) {
         c->min[j] = INFINITY;
         c->max[j] = -INFINITY;

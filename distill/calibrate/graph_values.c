@@ -13,10 +13,8 @@ enum vc_status vc_graph_values_begin(struct vc_ctx *ctx, struct vc_graph_values 
     bool written = false;
 
     v->n_rows = n_rows;
-    v->ranges = vc_alloc_array(ctx, VC_TAG_MISC, graph->n_values + (size_t)1, sizeof *v->ranges);
-    VC_CALL_ALLOC(v->ranges);
-    v->samples = vc_calloc_array(ctx, VC_TAG_MISC, n_layers + 1, sizeof *v->samples);
-    VC_CALL_ALLOC(v->samples);
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_MISC, v->ranges, graph->n_values + (size_t)1));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, v->samples, n_layers + 1));
     for (uint32_t k = 0; k < graph->n_values; k++) {
         written = written || graph->facts[k].written != VC_WRITTEN_NOT;
     }
@@ -54,8 +52,7 @@ enum vc_status vc_graph_values_sample(struct vc_ctx *ctx, struct vc_graph_values
     s->per_row = of->conv == NULL && graph->values[of->value].n_dims == 2 ? 1 : 4;
     s->n = vc_min_u64(v->n_rows, ROWS) * s->per_row;
     VC_CALL(vc_mul_size((size_t)s->n, (size_t)of->n_columns, &n) ? VC_OK : VC_E_NOMEM);
-    s->vectors = vc_calloc_array(ctx, VC_TAG_TILES, n, sizeof *s->vectors);
-    VC_CALL_ALLOC(s->vectors);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_TILES, s->vectors, n));
     v->n_samples++;
     return VC_OK;
 }

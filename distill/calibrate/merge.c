@@ -212,10 +212,8 @@ static enum vc_status add_arrays(struct merge *g)
         }
     }
     VC_CALL(check_rows(g));
-    g->sums = vc_calloc_array(g->ctx, VC_TAG_MISC, first->n_tensors, sizeof *g->sums);
-    VC_CALL_ALLOC(g->sums);
-    g->out = vc_calloc_array(g->ctx, VC_TAG_MISC, first->n_tensors, sizeof *g->out);
-    VC_CALL_ALLOC(g->out);
+    VC_CALL(VC_ZEROS(g->ctx, VC_TAG_MISC, g->sums, first->n_tensors));
+    VC_CALL(VC_ZEROS(g->ctx, VC_TAG_MISC, g->out, first->n_tensors));
     for (size_t i = 0; i < first->n_tensors; i++) {
         const char *name = first->tensors[i].name;
 

@@ -156,8 +156,7 @@ enum vc_status vc_value_range_add(struct vc_ctx *ctx, struct vc_value_range *ran
         return VC_OK;
     }
     l.mask = masked ? rows->mask : NULL;
-    l.parts = vc_calloc_array(ctx, VC_TAG_MISC, n_parts, sizeof *l.parts);
-    VC_TRY_ALLOC(l.parts);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, l.parts, n_parts));
     for (unsigned k = 0; k < n_parts; k++) {
         l.parts[k].good = true;
         l.parts[k].min = INFINITY;

@@ -184,8 +184,7 @@ static enum vc_status read_numbers(const struct vc_rows *rows, const struct vc_m
                        model->path, t->name, (unsigned long long)t->n_elems, vc_dtype_name(t->dtype));
     }
     *width = (size_t)(t->n_elems / t->shape[0]);
-    *out = vc_alloc_array(rows->ctx, VC_TAG_TILES, (size_t)t->n_elems + 1, sizeof **out);
-    VC_TRY_ALLOC(*out);
+    VC_TRY(VC_ARRAY(rows->ctx, VC_TAG_TILES, *out, (size_t)t->n_elems + 1));
     status = vc_place_integers(rows->ctx, model, tensor, &place, *out);
 out:
     return status == VC_OK || *out == NULL ? status : vc_context(rows->ctx, "%s", model->path);
@@ -338,8 +337,7 @@ static enum vc_status take_part(struct vc_rows *rows)
                        rows->model->path, (unsigned long long)rows->n, (unsigned long long)o->part_from,
                        (unsigned long long)o->part_to);
     }
-    rows->part = vc_alloc_array(rows->ctx, VC_TAG_MISC, (size_t)rows->n, sizeof *rows->part);
-    VC_CALL_ALLOC(rows->part);
+    VC_CALL(VC_ARRAY(rows->ctx, VC_TAG_MISC, rows->part, (size_t)rows->n));
     vc_random_order(o->part_seed, PART_STREAM, rows->part, (size_t)rows->n);
     rows->n = end - first;
     memmove(rows->part, rows->part + first, (size_t)rows->n * sizeof *rows->part);
@@ -390,8 +388,7 @@ enum vc_status vc_rows_open(struct vc_ctx *ctx, const struct vc_data_options *op
     file.token_bits = rows->options.token_bits;
     status = vc_model_open(ctx, rows->options.path, &file, &rows->model);
     VC_CALL(status == VC_E_FORMAT && file.row_tokens == 0 ? hint_tokens(rows) : status);
-    rows->arrays = vc_calloc_array(ctx, VC_TAG_MISC, rows->model->n_tensors + 1, sizeof *rows->arrays);
-    VC_CALL_ALLOC(rows->arrays);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, rows->arrays, rows->model->n_tensors + 1));
     VC_CALL(count_rows(rows, graphs[0]));
     VC_CALL(take_part(rows));
     VC_CALL(rows->options.mean != NULL ? read_list(rows, "mean", rows->options.mean, false, &rows->mean, &rows->n_mean)

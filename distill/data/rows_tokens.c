@@ -25,8 +25,7 @@ static enum vc_status read_all(const struct vc_rows_view *view, size_t k, int64_
     const struct vc_rows *rows = view->rows;
     size_t width = view->inputs[k].n_elems;
 
-    *out = vc_alloc_array(rows->ctx, VC_TAG_TILES, (size_t)rows->n * width + 1, sizeof **out);
-    VC_CALL_ALLOC(*out);
+    VC_CALL(VC_ARRAY(rows->ctx, VC_TAG_TILES, *out, (size_t)rows->n * width + 1));
     for (uint64_t i = 0; i < rows->n; i++) {
         VC_CALL(vc_rows_read(view, k, &i, 1, false, *out + i * width));
     }

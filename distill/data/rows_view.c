@@ -217,8 +217,7 @@ enum vc_status vc_rows_view_make(const struct vc_rows *rows, struct vc_graph *gr
     uint32_t n = vc_graph_input_count(graph);
 
     *view = (struct vc_rows_view){.rows = rows};
-    view->inputs = vc_calloc_array(rows->ctx, VC_TAG_MISC, n + (size_t)1, sizeof *view->inputs);
-    VC_CALL_ALLOC(view->inputs);
+    VC_CALL(VC_ZEROS(rows->ctx, VC_TAG_MISC, view->inputs, n + (size_t)1));
     VC_CALL(count_rows(rows, graph, batch, fixed));
     for (uint32_t k = 0; k < n; k++) {
         VC_CALL(add_input(view, graph, k));

@@ -272,8 +272,7 @@ enum vc_status vc_teacher_files_open(struct vc_ctx *ctx, const struct vc_model *
     if (!vc_mul_size((size_t)question->batch, positions, &n_points) || !vc_mul_size(n_points, n_classes, &n_elems)) {
         return vc_fail(ctx, VC_E_NOMEM, "%s: too many rows", vc_option(ctx, "batch"));
     }
-    files->items = vc_calloc_array(ctx, VC_TAG_MISC, n, sizeof *files->items);
-    VC_CALL_ALLOC(files->items);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, files->items, n));
     for (size_t i = 0; i < n; i++) {
         VC_CALL(open_file(ctx, models[i], view->rows, question, &files->items[i]));
         if (n > 1 && files->items[i].k != 0) {
@@ -285,14 +284,10 @@ enum vc_status vc_teacher_files_open(struct vc_ctx *ctx, const struct vc_model *
     files->k = files->items[0].k;
     files->logits = vc_alloc_array(ctx, VC_TAG_TILES, n_elems + 1, sizeof(double));
     VC_CALL_ALLOC(files->logits);
-    files->classes = vc_alloc_array(ctx, VC_TAG_TILES, n_points * files->k + 1, sizeof *files->classes);
-    VC_CALL_ALLOC(files->classes);
-    files->rest = vc_alloc_array(ctx, VC_TAG_TILES, n_points + 1, sizeof *files->rest);
-    VC_CALL_ALLOC(files->rest);
-    files->row = vc_alloc_array(ctx, VC_TAG_TILES, positions * n_classes, sizeof *files->row);
-    VC_CALL_ALLOC(files->row);
-    files->sum = vc_alloc_array(ctx, VC_TAG_TILES, positions * n_classes, sizeof *files->sum);
-    VC_CALL_ALLOC(files->sum);
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_TILES, files->classes, n_points * files->k + 1));
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_TILES, files->rest, n_points + 1));
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_TILES, files->row, positions * n_classes));
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_TILES, files->sum, positions * n_classes));
     VC_CALL(check_digests(files, view));
     return check_labels(files, view->rows, question->temperature);
 }

@@ -155,8 +155,7 @@ enum vc_status vc_network_init_weights(struct vc_ctx *ctx, const char *path, uin
         status = vc_fail(ctx, VC_E_ARGUMENT, "%s: the network has no weights", path);
         goto out;
     }
-    t.tensors = vc_calloc_array(ctx, VC_TAG_MISC, t.n, sizeof *t.tensors);
-    VC_TRY_ALLOC(t.tensors);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, t.tensors, t.n));
     if (bytes > SIZE_MAX) {
         status = VC_E_NOMEM;
         goto out;

@@ -44,14 +44,10 @@ enum vc_status vc_ranks_create(struct vc_ctx *ctx, const struct vc_transport *tr
     VC_TRY_ALLOC(r);
     *r = (struct vc_ranks){
         .ctx = ctx, .transport = transport, .handle = handle, .rank = rank, .size = size, .threads = 1};
-    r->notes = vc_calloc_array(ctx, VC_TAG_MISC, size, sizeof *r->notes);
-    VC_TRY_ALLOC(r->notes);
-    r->pieces = vc_calloc_array(ctx, VC_TAG_MISC, (size_t)2 * size, sizeof *r->pieces);
-    VC_TRY_ALLOC(r->pieces);
-    r->note_pieces = vc_calloc_array(ctx, VC_TAG_MISC, (size_t)2 * size, sizeof *r->note_pieces);
-    VC_TRY_ALLOC(r->note_pieces);
-    r->numbers = vc_calloc_array(ctx, VC_TAG_MISC, size, sizeof *r->numbers);
-    VC_TRY_ALLOC(r->numbers);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, r->notes, size));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, r->pieces, (size_t)2 * size));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, r->note_pieces, (size_t)2 * size));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, r->numbers, size));
     *out = r;
     r = NULL;
 out:

@@ -445,8 +445,7 @@ enum vc_status vc_checkpoint_open(struct vc_trainer *t)
     if (t->options.checkpoint.path == NULL && t->options.checkpoint.resume == NULL) {
         return VC_OK;
     }
-    t->checkpoint = vc_calloc_array(t->ctx, VC_TAG_MISC, 1, sizeof *t->checkpoint);
-    VC_TRY_ALLOC(t->checkpoint);
+    VC_TRY(VC_ZEROS(t->ctx, VC_TAG_MISC, t->checkpoint, 1));
     VC_TRY(vc_run_options_text(t, &text));
     t->checkpoint->text = vc_text_detach(&text);
     VC_TRY_ALLOC(t->checkpoint->text);

@@ -596,8 +596,7 @@ enum vc_status vc_distill(struct vc_ctx *ctx, const struct vc_distill_options *o
                     vc_derives(&own) ? "there is no network to make a student of: a teacher" : "there is no student");
         goto out;
     }
-    result = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *result);
-    VC_TRY_ALLOC(result);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, result, 1));
     result->ctx = ctx;
     VC_TRY(run_job(ctx, &own, result));
 out:

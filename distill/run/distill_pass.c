@@ -172,8 +172,7 @@ enum vc_status vc_distill_add(struct vc_ctx *ctx, struct vc_job *job, const stru
     struct distilling *d = NULL;
     enum vc_status status = VC_OK;
 
-    d = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *d);
-    VC_TRY_ALLOC(d);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, d, 1));
     VC_TRY(vc_distill_check(ctx, options, &d->options));
     d->pass.ops = &distill_ops;
     d->pass.self = d;

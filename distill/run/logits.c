@@ -230,19 +230,13 @@ static enum vc_status take_memory(struct answers *a)
                           vc_option(ctx, "topk"));
     }
     if (a->options.topk != 0) {
-        a->classes = vc_alloc_array(ctx, VC_TAG_TILES, n, sizeof *a->classes);
-        VC_CALL_ALLOC(a->classes);
-        a->rest = vc_alloc_array(ctx, VC_TAG_TILES, n_points, sizeof *a->rest);
-        VC_CALL_ALLOC(a->rest);
+        VC_CALL(VC_ARRAY(ctx, VC_TAG_TILES, a->classes, n));
+        VC_CALL(VC_ARRAY(ctx, VC_TAG_TILES, a->rest, n_points));
     }
-    a->largest = vc_alloc_array(ctx, VC_TAG_MISC, a->width, sizeof *a->largest);
-    VC_CALL_ALLOC(a->largest);
-    a->which = vc_alloc_array(ctx, VC_TAG_MISC, a->width, sizeof *a->which);
-    VC_CALL_ALLOC(a->which);
-    a->inputs = vc_calloc_array(ctx, VC_TAG_MISC, a->t.eval.student.n + 1, sizeof *a->inputs);
-    VC_CALL_ALLOC(a->inputs);
-    a->tensors = vc_calloc_array(ctx, VC_TAG_MISC, a->t.eval.student.n + FIXED_ARRAYS, sizeof *a->tensors);
-    VC_CALL_ALLOC(a->tensors);
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_MISC, a->largest, a->width));
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_MISC, a->which, a->width));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, a->inputs, a->t.eval.student.n + 1));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, a->tensors, a->t.eval.student.n + FIXED_ARRAYS));
     return VC_OK;
 }
 

@@ -47,8 +47,7 @@ enum vc_status vc_device_open(struct vc_learner *l)
     VC_CALL(l->f64 ? refuse(l, "float64") : VC_OK);
     VC_CALL(o->precision.learn_scales ? refuse(l, "learned scales") : VC_OK);
     l->device->limit_bytes = o->memory.device_memory;
-    l->on_device = vc_calloc_array(l->ctx, VC_TAG_MISC, 1, sizeof *l->on_device);
-    VC_CALL_ALLOC(l->on_device);
+    VC_CALL(VC_ZEROS(l->ctx, VC_TAG_MISC, l->on_device, 1));
     l->on_device->nccl = nccl;
     return VC_OK;
 }

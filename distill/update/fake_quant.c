@@ -289,10 +289,8 @@ enum vc_status vc_fake_quant_open(struct vc_learner *l)
     struct vc_weights *w = l->net.weights;
 
     l->report->fake_quant_share = (double)NAN;
-    l->fake_quants = vc_calloc_array(l->ctx, VC_TAG_MISC, 1, sizeof *l->fake_quants);
-    VC_CALL_ALLOC(l->fake_quants);
-    l->fake_quants->items = vc_calloc_array(l->ctx, VC_TAG_MISC, w->n + 1, sizeof *l->fake_quants->items);
-    VC_CALL_ALLOC(l->fake_quants->items);
+    VC_CALL(VC_ZEROS(l->ctx, VC_TAG_MISC, l->fake_quants, 1));
+    VC_CALL(VC_ZEROS(l->ctx, VC_TAG_MISC, l->fake_quants->items, w->n + 1));
     for (size_t k = 0; k < w->n; k++) {
         size_t tensor = vc_model_find(model, w->items[k].name);
 

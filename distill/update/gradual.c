@@ -116,10 +116,8 @@ static enum vc_status choose_tensors(struct vc_learner *l, struct vc_gradual *g)
     uint64_t total = 0;
     uint64_t most = 0;
 
-    g->parts = vc_calloc_array(l->ctx, VC_TAG_MISC, w->n + 1, sizeof *g->parts);
-    VC_CALL_ALLOC(g->parts);
-    g->together = vc_calloc_array(l->ctx, VC_TAG_MISC, w->n + 1, sizeof *g->together);
-    VC_CALL_ALLOC(g->together);
+    VC_CALL(VC_ZEROS(l->ctx, VC_TAG_MISC, g->parts, w->n + 1));
+    VC_CALL(VC_ZEROS(l->ctx, VC_TAG_MISC, g->together, w->n + 1));
     for (size_t k = 0; k < w->n; k++) {
         if (is_chosen(l, g, &w->items[k])) {
             g->together[g->n] = &g->parts[g->n].keys;
@@ -154,8 +152,7 @@ enum vc_status vc_gradual_open(struct vc_learner *l, uint64_t n_steps)
                    : vc_fail(l->ctx, VC_E_ARGUMENT, "%s needs %s", vc_option(l->ctx, "sparsity.prune_first"),
                              vc_option(l->ctx, "sparsity"));
     }
-    g = vc_calloc_array(l->ctx, VC_TAG_MISC, 1, sizeof *g);
-    VC_CALL_ALLOC(g);
+    VC_CALL(VC_ZEROS(l->ctx, VC_TAG_MISC, g, 1));
     l->gradual = g;
     VC_CALL(read_options(l, g));
     if (l->options->task != VC_TASK_TRAIN) {
@@ -425,8 +422,7 @@ enum vc_status vc_gradual_grow(struct vc_learner *l, uint64_t step)
     vc_free(l->ctx, g->room); /* its place is taken by what finding thresholds takes, so that no step takes more */
     g->room = NULL;
     vc_pool_trim(l->ctx->shared->pool);
-    counts = vc_alloc_array(l->ctx, VC_TAG_SCRATCH, VC_KEY_BINS, sizeof *counts);
-    VC_TRY_ALLOC(counts);
+    VC_TRY(VC_ARRAY(l->ctx, VC_TAG_SCRATCH, counts, VC_KEY_BINS));
     VC_TRY(grow(l, step, counts));
     VC_TRY(vc_fake_quant_apply(l, NULL));
     vc_weights_changed(l->net.weights);

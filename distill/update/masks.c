@@ -179,8 +179,7 @@ enum vc_status vc_masks_open(struct vc_learner *l)
     if (!l->trains) {
         return VC_OK;
     }
-    l->zeros = vc_calloc_array(l->ctx, VC_TAG_MISC, w->n + 1, sizeof *l->zeros);
-    VC_CALL_ALLOC(l->zeros);
+    VC_CALL(VC_ZEROS(l->ctx, VC_TAG_MISC, l->zeros, w->n + 1));
     for (size_t k = 0; k < w->n; k++) {
         const struct vc_weight *item = &w->items[k];
         struct vc_weight_zeros *z = &l->zeros[k];

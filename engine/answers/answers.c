@@ -73,10 +73,8 @@ enum vc_status vc_answers_make(struct vc_ctx *ctx, struct vc_graph *graph, const
     VC_TRY_ALLOC(a);
     a->ctx = ctx;
     a->graph = graph;
-    a->wanted = vc_calloc_array(ctx, VC_TAG_MISC, vc_graph_value_count(graph) + (size_t)1, sizeof *a->wanted);
-    VC_TRY_ALLOC(a->wanted);
-    a->defined = vc_calloc_array(ctx, VC_TAG_MISC, vc_graph_node_count(graph) + (size_t)1, sizeof *a->defined);
-    VC_TRY_ALLOC(a->defined);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, a->wanted, vc_graph_value_count(graph) + (size_t)1));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, a->defined, vc_graph_node_count(graph) + (size_t)1));
     for (size_t k = 0; k < options->n_wanted; k++) {
         a->wanted[options->wanted[k]] = true;
     }

@@ -32,12 +32,9 @@ enum vc_status vc_answers_series_make(struct vc_ctx *ctx, struct vc_graph *graph
     *out = NULL;
     VC_TRY_ALLOC(s);
     *s = (struct vc_answers_series){.ctx = ctx, .graph = graph, .n_wanted = n_wanted, .keeps = keeps};
-    s->wanted = vc_alloc_array(ctx, VC_TAG_MISC, n_wanted + 1, sizeof *s->wanted);
-    VC_TRY_ALLOC(s->wanted);
-    s->values = vc_calloc_array(ctx, VC_TAG_MISC, n_values, sizeof *s->values);
-    VC_TRY_ALLOC(s->values);
-    s->made_for = vc_calloc_array(ctx, VC_TAG_MISC, n_values, sizeof *s->made_for);
-    VC_TRY_ALLOC(s->made_for);
+    VC_TRY(VC_ARRAY(ctx, VC_TAG_MISC, s->wanted, n_wanted + 1));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, s->values, n_values));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, s->made_for, n_values));
     memcpy(s->wanted, wanted, n_wanted * sizeof *wanted);
 out:
     if (status == VC_OK) {

@@ -145,8 +145,7 @@ static enum vc_status make_files(struct vc_ctx *ctx, const struct gguf_plan *pla
     if (n > VC_GGUF_MAX_FILES) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "the output would have %zu files; GGUF allows %d", n, VC_GGUF_MAX_FILES);
     }
-    to->files = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *to->files);
-    VC_CALL_ALLOC(to->files);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, to->files, n));
     to->n = n;
     for (size_t i = 0; i < n; i++) {
         struct gguf_file *file = &to->files[i];
@@ -531,13 +530,10 @@ enum vc_status vc_gguf_files_make(struct vc_ctx *ctx, const struct gguf_plan *pl
     enum vc_status status = VC_OK;
 
     *out = (struct gguf_files){.n = 0};
-    out->offsets = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *out->offsets);
-    VC_TRY_ALLOC(out->offsets);
-    out->file_of = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *out->file_of);
-    VC_TRY_ALLOC(out->file_of);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, out->offsets, outs->n));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, out->file_of, outs->n));
     VC_TRY(make_files(ctx, plan, out));
-    data_offsets = vc_calloc_array(ctx, VC_TAG_NAMES, out->n, sizeof *data_offsets);
-    VC_TRY_ALLOC(data_offsets);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, data_offsets, out->n));
     for (size_t i = 0; i < outs->n; i++) {
         VC_TRY(add_entry(ctx, plan, out, i));
     }

@@ -399,8 +399,7 @@ enum vc_status vc_gguf_read_metadata(struct gguf_cursor *cursor, struct vc_model
         return vc_fail(cursor->ctx, VC_E_UNSUPPORTED,
                        "announces %" PRIu64 " pairs of metadata; %" PRIu64 " are allowed", n_pairs, VC_GGUF_MAX_PAIRS);
     }
-    keys.starts = vc_alloc_array(cursor->ctx, VC_TAG_IO, (size_t)n_pairs, sizeof *keys.starts);
-    VC_TRY_ALLOC(keys.starts);
+    VC_TRY(VC_ARRAY(cursor->ctx, VC_TAG_IO, keys.starts, (size_t)n_pairs));
     for (uint64_t i = 0; i < n_pairs; i++) {
         pair = (struct pair){.place.begin = cursor->at};
         (void)snprintf(cursor->where, sizeof cursor->where, "metadata pair %" PRIu64 " of %" PRIu64, i + 1, n_pairs);

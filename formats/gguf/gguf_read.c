@@ -266,12 +266,9 @@ static enum vc_status allocate(struct vc_ctx *ctx, const struct sums *sums, stru
 {
     size_t n = (size_t)sums->n_tensors;
 
-    model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *model->tensors);
-    VC_CALL_ALLOC(model->tensors);
-    model->io = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *model->io);
-    VC_CALL_ALLOC(model->io);
-    self->offsets = vc_alloc_array(ctx, VC_TAG_NAMES, n, sizeof *self->offsets);
-    VC_CALL_ALLOC(self->offsets);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, model->tensors, n));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, model->io, n));
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_NAMES, self->offsets, n));
     self->names = vc_alloc(ctx, VC_TAG_NAMES, (size_t)sums->name_bytes);
     VC_CALL_ALLOC(self->names);
     return VC_OK;

@@ -38,8 +38,7 @@ enum vc_status vc_gguf_attach_scales(struct vc_ctx *ctx, struct vc_model *model)
         return VC_OK;
     }
     VC_CALL(vc_model_index_names(ctx, model));
-    model->quants = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *model->quants);
-    VC_CALL_ALLOC(model->quants);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, model->quants, n));
     for (size_t i = 0, k = 0; i < model->n_tensors; i++) {
         size_t scale = model->tensors[i].dtype == VC_DTYPE_NVFP4 ? find_scale(model, &model->tensors[i]) : VC_NO_TENSOR;
 

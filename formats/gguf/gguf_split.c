@@ -85,8 +85,7 @@ static enum vc_status open_all(struct vc_ctx *ctx, const struct vc_numbered_name
     self->shards = shards;
     self->n_shards = name->count;
     shards[name->number - 1].file = given;
-    model->inputs = vc_calloc_array(ctx, VC_TAG_NAMES, name->count - 1, sizeof *model->inputs);
-    VC_CALL_ALLOC(model->inputs);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, model->inputs, name->count - 1));
     for (size_t i = 0; i < self->n_shards; i++) {
         shards[i].path = vc_arena_printf(ctx, &self->arena, VC_NUMBERED_FORMAT, (int)name->n_prefix, model->path,
                                          (unsigned long)i + 1, name->count, VC_GGUF_EXTENSION);

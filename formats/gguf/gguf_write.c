@@ -298,8 +298,7 @@ enum vc_status vc_gguf_sink_create(struct vc_ctx *ctx, const struct vc_model *mo
     VC_TRY(check_options(ctx, options));
     sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);
     VC_TRY_ALLOC(sink);
-    self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self);
-    VC_TRY_ALLOC(self);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_IO, self, 1));
     self->plan.model = model;
     self->plan.source = same ? model->self : NULL;
     VC_TRY(choose_form(ctx, options, self));

@@ -179,12 +179,9 @@ static enum vc_status imatrix_open(struct vc_ctx *ctx, struct vc_infile *file, c
     if (n > file->size_bytes / 16) {
         return vc_fail(ctx, VC_E_FORMAT, "is too short for an importance matrix of %" PRIu64 " entries", n);
     }
-    model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, 2 * (size_t)n, sizeof *model->tensors);
-    VC_CALL_ALLOC(model->tensors);
-    model->io = vc_calloc_array(ctx, VC_TAG_NAMES, 2 * (size_t)n, sizeof *model->io);
-    VC_CALL_ALLOC(model->io);
-    self->offsets = vc_alloc_array(ctx, VC_TAG_NAMES, 2 * (size_t)n, sizeof *self->offsets);
-    VC_CALL_ALLOC(self->offsets);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, model->tensors, 2 * (size_t)n));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, model->io, 2 * (size_t)n));
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_NAMES, self->offsets, 2 * (size_t)n));
     for (uint64_t k = 0; k < n; k++) {
         VC_CALL(take_entry(ctx, model, &at));
     }

@@ -215,8 +215,7 @@ static enum vc_status read_config(struct check *c)
     json_t *group;
 
     VC_CALL(read_names(c, json_object_get(c->config, "ignore"), &c->ignored));
-    c->groups = vc_calloc_array(c->ctx, VC_TAG_NAMES, MAX_GROUPS, sizeof *c->groups);
-    VC_CALL_ALLOC(c->groups);
+    VC_CALL(VC_ZEROS(c->ctx, VC_TAG_NAMES, c->groups, MAX_GROUPS));
     json_object_foreach(groups, key, group)
     {
         VC_CALL(check_members(c, group));

@@ -96,8 +96,7 @@ enum vc_status vc_check_listed(struct vc_ctx *ctx, const struct vc_model *model,
     if (n == 0) {
         return VC_OK;
     }
-    l.seen = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *l.seen);
-    VC_TRY_ALLOC(l.seen);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, l.seen, n));
     for (size_t i = 0; i < model->n_tensors; i++) {
         VC_TRY(see_tensor(ctx, &arena, &l, model->tensors[i].name));
     }

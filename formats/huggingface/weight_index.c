@@ -468,8 +468,7 @@ enum vc_status vc_weight_index_check(struct vc_ctx *ctx, const struct weight_ind
     enum vc_status status = VC_OK;
     uint64_t bytes = 0;
 
-    c.said = vc_calloc_array(ctx, VC_TAG_NAMES, model->n_tensors, sizeof *c.said);
-    VC_TRY_ALLOC(c.said);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, c.said, model->n_tensors));
     VC_TRY(each_entry(ctx, index, NULL, check_entry, &c));
     for (size_t i = 0; i < model->n_tensors; i++) {
         bytes += model->tensors[i].size_bytes;
@@ -477,8 +476,7 @@ enum vc_status vc_weight_index_check(struct vc_ctx *ctx, const struct weight_ind
         VC_TRY(check_tensor(ctx, &c, i));
     }
     if (c.n_unknown != 0) {
-        model->unseen = vc_alloc_array(ctx, VC_TAG_NAMES, c.n_unknown, sizeof *model->unseen);
-        VC_TRY_ALLOC(model->unseen);
+        VC_TRY(VC_ARRAY(ctx, VC_TAG_NAMES, model->unseen, c.n_unknown));
         VC_TRY(each_entry(ctx, index, NULL, check_unknown, &c));
     }
     if (model->n_unseen != 0) { /* the first member is the name */

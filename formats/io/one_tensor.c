@@ -15,10 +15,8 @@ enum vc_status vc_one_tensor_begin(struct vc_ctx *ctx, struct vc_infile *file, s
     self->file = file;
     model->self = self;
     model->ops = ops;
-    model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *model->tensors);
-    VC_CALL_ALLOC(model->tensors);
-    model->io = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *model->io);
-    VC_CALL_ALLOC(model->io);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, model->tensors, 1));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, model->io, 1));
     return VC_OK;
 }
 

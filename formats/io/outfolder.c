@@ -238,8 +238,7 @@ enum vc_status vc_outfolder_add(struct vc_ctx *ctx, struct vc_outfolder *folder,
 
         return whole == NULL ? VC_E_NOMEM : vc_outfolder_add(ctx, folder->whole, whole, out);
     }
-    member = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *member);
-    VC_TRY_ALLOC(member);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_IO, member, 1));
     VC_TRY(vc_outfolder_expect(ctx, folder, name));
     *folder->last = member;
     folder->last = &member->next;

@@ -233,8 +233,7 @@ enum vc_status vc_npy_sink_create(struct vc_ctx *ctx, const struct vc_model *mod
     *out = NULL;
     sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);
     VC_TRY_ALLOC(sink);
-    self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self);
-    VC_TRY_ALLOC(self);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_IO, self, 1));
     self->model = model;
     self->options = *options;
     if (options->path != NULL && !options->dry_run) {

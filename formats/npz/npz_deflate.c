@@ -61,8 +61,7 @@ size_t vc_npz_deflate_plan(struct npz_sink *self)
  */
 enum vc_status vc_npz_deflate_begin(struct vc_ctx *ctx, struct npz_sink *self)
 {
-    self->spools = vc_calloc_array(ctx, VC_TAG_IO, self->n_spools, sizeof *self->spools);
-    VC_CALL_ALLOC(self->spools);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_IO, self->spools, self->n_spools));
     for (size_t i = 0; i < self->n_spools; i++) {
         self->spools[i].fd = -1;
     }

@@ -319,10 +319,8 @@ static enum vc_status make_tensors(struct vc_ctx *ctx, struct opening *o, struct
     size_t n = 0;
     enum vc_status status = VC_OK;
 
-    model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_members, sizeof *model->tensors);
-    VC_CALL_ALLOC(model->tensors);
-    model->io = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_members, sizeof *model->io);
-    VC_CALL_ALLOC(model->io);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, model->tensors, self->n_members));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, model->io, self->n_members));
     for (size_t i = 0; i < self->n_members; i++) {
         VC_CALL(vc_check_cancelled(ctx));
         broken = broken || self->members[i].kind == NPZ_BROKEN;
@@ -379,13 +377,10 @@ static enum vc_status open_members(struct vc_ctx *ctx, struct npz *self, const s
     size_t n = self->zip.n;
     enum vc_status status = VC_OK;
 
-    self->members = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *self->members);
-    VC_TRY_ALLOC(self->members);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, self->members, n));
     self->n_members = n;
-    o.shape_at = vc_calloc_array(ctx, VC_TAG_IO, n, sizeof *o.shape_at);
-    VC_TRY_ALLOC(o.shape_at);
-    o.heads = vc_calloc_array(ctx, VC_TAG_IO, n, sizeof *o.heads);
-    VC_TRY_ALLOC(o.heads);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_IO, o.shape_at, n));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_IO, o.heads, n));
     for (size_t i = 0; i < n; i++) {
         self->members[i].entry = &self->zip.entries[i];
     }

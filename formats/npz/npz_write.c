@@ -209,8 +209,7 @@ enum vc_status vc_npz_sink_layout(struct vc_ctx *ctx, struct vc_sink *sink, cons
 
     self->outs = outs;
     vc_plain_note_outs(outs, &sink->loader);
-    self->members = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *self->members);
-    VC_CALL_ALLOC(self->members);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, self->members, outs->n));
     VC_CALL(name_members(ctx, self));
     VC_CALL(vc_manifest_write(ctx, outs, &self->manifest));
     VC_CALL(self->manifest.status);
@@ -417,8 +416,7 @@ enum vc_status vc_npz_sink_init(struct vc_ctx *ctx, const struct vc_model *model
     if (options->deflate == VC_DEFLATE_ISAL && !vc_codec_has_isal()) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "this build has no ISA-L to deflate with; use zlib");
     }
-    self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self);
-    VC_CALL_ALLOC(self);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_IO, self, 1));
     self->source = model->format == &vc_format_npz ? model->self : NULL;
     self->file = file;
     self->deflate = options->deflate;

@@ -142,8 +142,7 @@ static enum vc_status assign(struct vc_ctx *ctx, const struct safetensors_plan *
         n = plan->model->n_shards;
         keep_shards(plan);
     }
-    to->files = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *to->files);
-    VC_CALL_ALLOC(to->files);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, to->files, n));
     to->n = n;
     for (size_t i = 0; i < n; i++) {
         vc_text_init(&to->files[i].header, ctx);
@@ -195,10 +194,8 @@ static enum vc_status add_manifest(struct vc_ctx *ctx, const struct safetensors_
     if (i == n) {
         return VC_OK;
     }
-    told = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *told);
-    VC_TRY_ALLOC(told);
-    names = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *names);
-    VC_TRY_ALLOC(names);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, told, n));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, names, n));
     for (i = 0; i < n; i++) {
         names[i] = plan->records->records[plan->records->of_out[i]].name; /* second names are told */
         told[i] = !needs_manifest(plan, i) || file_of(plan, i) != file;

@@ -115,8 +115,7 @@ static enum vc_status agree(struct vc_ctx *ctx, const struct safetensors_shard *
                             size_t *n_refs, struct vc_text *differing)
 {
     *n_refs = list_notes(shards, n, NULL);
-    *out = vc_alloc_array(ctx, VC_TAG_NAMES, *n_refs, sizeof **out);
-    VC_CALL_ALLOC(*out);
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_NAMES, *out, *n_refs));
     *n_refs = list_notes(shards, n, *out);
     if (n > 1 && *n_refs != 0) {
         qsort(*out, *n_refs, sizeof **out, by_key);

@@ -303,15 +303,11 @@ enum vc_status vc_safetensors_records_make(struct vc_ctx *ctx, const struct vc_o
     if (!vc_mul_size(outs->n, dialect->file != NULL ? VC_MAX_LAID : 1, &n_most) || n_most > INT32_MAX) {
         return vc_fail(ctx, VC_E_NOMEM, "too many tensors");
     }
-    out->records = vc_alloc_array(ctx, VC_TAG_NAMES, n_most, sizeof *out->records);
-    VC_TRY_ALLOC(out->records);
-    out->of_out = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *out->of_out);
-    VC_TRY_ALLOC(out->of_out);
-    out->told = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *out->told);
-    VC_TRY_ALLOC(out->told);
+    VC_TRY(VC_ARRAY(ctx, VC_TAG_NAMES, out->records, n_most));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, out->of_out, outs->n));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, out->told, outs->n));
     if (dialect->file != NULL) {
-        m.owners = vc_alloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *m.owners);
-        VC_TRY_ALLOC(m.owners);
+        VC_TRY(VC_ARRAY(ctx, VC_TAG_NAMES, m.owners, outs->n));
     }
     VC_TRY(make_records(&m));
 out:

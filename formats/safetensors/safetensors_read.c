@@ -35,10 +35,8 @@ static void fill_tensor(const struct safetensors_entry *entry, struct vc_tensor 
 /* The headers of all shards have been read: their entries become the tensors of the model, in their order. */
 static enum vc_status make_tensors(struct vc_ctx *ctx, struct safetensors *self, struct vc_model *model)
 {
-    model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_entries, sizeof *model->tensors);
-    VC_CALL_ALLOC(model->tensors);
-    model->io = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_entries, sizeof *model->io);
-    VC_CALL_ALLOC(model->io);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, model->tensors, self->n_entries));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, model->io, self->n_entries));
     for (size_t i = 0; i < self->n_entries; i++) {
         VC_CALL(vc_check_cancelled(ctx));
         fill_tensor(&self->entries[i], &model->tensors[i]);
@@ -92,10 +90,8 @@ static enum vc_status pack_entries(struct vc_ctx *ctx, struct safetensors *self)
     if (i < n) {
         return VC_OK;
     }
-    self->offsets = vc_alloc_array(ctx, VC_TAG_NAMES, n, sizeof *self->offsets);
-    VC_CALL_ALLOC(self->offsets);
-    self->types = vc_alloc_array(ctx, VC_TAG_NAMES, n, sizeof *self->types);
-    VC_CALL_ALLOC(self->types);
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_NAMES, self->offsets, n));
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_NAMES, self->types, n));
     for (i = 0; i < n; i++) {
         self->offsets[i] = self->entries[i].offset;
         self->types[i] = self->entries[i].type;
@@ -407,8 +403,7 @@ static enum vc_status open_absent(struct vc_ctx *ctx, struct safetensors *self, 
     bool there = false;
 
     if (model->absent == NULL) {
-        model->absent = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_shards, sizeof *model->absent);
-        VC_CALL_ALLOC(model->absent);
+        VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, model->absent, self->n_shards));
     }
     model->absent[index] = shard->name;
     shard->header_only = true;
@@ -487,8 +482,7 @@ enum vc_status vc_safetensors_open_folder(struct vc_ctx *ctx, const struct vc_op
     struct safetensors *self = make_self(ctx, n, model);
 
     VC_CALL_ALLOC(self);
-    model->inputs = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *model->inputs);
-    VC_CALL_ALLOC(model->inputs);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, model->inputs, n));
     model->n_inputs = n;
     for (size_t i = 0; i < n; i++) {
         VC_CALL(open_shard(ctx, self, i, options, model));

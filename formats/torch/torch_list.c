@@ -38,8 +38,7 @@ enum vc_status vc_torch_split_refused(struct vc_ctx *ctx, struct torch *self)
     for (size_t i = 0; i < self->n_found; i++) {
         n += self->found[i].refusal != NULL;
     }
-    self->refused = vc_alloc_array(ctx, VC_TAG_NAMES, n, sizeof *self->refused);
-    VC_CALL_ALLOC(self->refused);
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_NAMES, self->refused, n));
     n = 0;
     for (size_t i = 0; i < self->n_found; i++) {
         const struct torch_found *found = &self->found[i];
@@ -218,8 +217,7 @@ static void count_parts(struct torch *self, struct vc_model *model)
 
 enum vc_status vc_torch_list_tensors(struct vc_ctx *ctx, struct torch *self, struct vc_model *model)
 {
-    model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_found, sizeof *model->tensors);
-    VC_CALL_ALLOC(model->tensors);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, model->tensors, self->n_found));
     model->io = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_found, sizeof *model->io); /* no form but the values */
     VC_CALL_ALLOC(model->io);
     for (size_t i = 0; i < self->n_found; i++) {

@@ -186,8 +186,7 @@ static void number_storages(const struct vc_out_list *outs, size_t *keys)
 /* The main output of each tensor of the model. */
 static enum vc_status find_outs(struct torch_writer *w)
 {
-    w->main_out = vc_alloc_array(w->ctx, VC_TAG_NAMES, w->model->n_tensors, sizeof *w->main_out);
-    VC_CALL_ALLOC(w->main_out);
+    VC_CALL(VC_ARRAY(w->ctx, VC_TAG_NAMES, w->main_out, w->model->n_tensors));
     for (size_t i = 0; i < w->model->n_tensors; i++) {
         w->main_out[i] = VC_NO_TENSOR;
     }

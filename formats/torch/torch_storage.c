@@ -68,8 +68,7 @@ static enum vc_status collect(struct vc_ctx *ctx, struct torch *self, bool all)
 {
     enum vc_status status = VC_OK;
 
-    self->storages = vc_calloc_array(ctx, VC_TAG_NAMES, self->pickle.n_persids, sizeof *self->storages);
-    VC_TRY_ALLOC(self->storages);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, self->storages, self->pickle.n_persids));
     for (size_t i = 0; i < self->n_found; i++) {
         if (self->found[i].refusal == NULL) {
             self->found[i].tensor.id->busy = true;

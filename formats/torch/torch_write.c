@@ -183,15 +183,12 @@ static enum vc_status torch_layout(struct vc_ctx *ctx, struct vc_sink *sink, con
     self->outs = outs;
     vc_plain_note_outs(outs, &sink->loader);
     if (!self->sizes_only) {
-        self->members = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *self->members);
-        VC_CALL_ALLOC(self->members);
+        VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, self->members, outs->n));
         self->names = vc_alloc_array(ctx, VC_TAG_NAMES, outs->n, NAME_BYTES);
         VC_CALL_ALLOC(self->names);
     }
-    self->keys = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *self->keys);
-    VC_CALL_ALLOC(self->keys);
-    self->out_names = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *self->out_names);
-    VC_CALL_ALLOC(self->out_names);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, self->keys, outs->n));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, self->out_names, outs->n));
     VC_CALL(make_fixed(ctx, self));
     VC_CALL(place_all(ctx, self));
     sink->memory_bytes = (size_t)self->directory_bytes + VC_ZIP_END_MAX;
@@ -358,8 +355,7 @@ enum vc_status vc_torch_sink_create(struct vc_ctx *ctx, const struct vc_model *m
     }
     sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);
     VC_TRY_ALLOC(sink);
-    self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self);
-    VC_TRY_ALLOC(self);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_IO, self, 1));
     self->model = model;
     self->source = model->format == &vc_format_torch ? model->self : NULL;
     vc_text_init(&self->pickle, ctx);

@@ -337,8 +337,7 @@ enum vc_status vc_zip_visit(struct vc_ctx *ctx, const struct vc_infile *file, st
     bool broken = zip->incomplete || has_broken(zip); /* where members lie is not sure: no search for hidden ones */
     enum vc_status status = VC_OK;
 
-    v.order = vc_alloc_array(ctx, VC_TAG_IO, zip->n, sizeof *v.order);
-    VC_TRY_ALLOC(v.order);
+    VC_TRY(VC_ARRAY(ctx, VC_TAG_IO, v.order, zip->n));
     v.window.data = vc_alloc(ctx, VC_TAG_IO, WINDOW_BYTES);
     VC_TRY_ALLOC(v.window.data);
     sort_order(v.order, zip);

@@ -446,8 +446,7 @@ enum vc_status vc_zip_open(struct vc_ctx *ctx, const struct vc_infile *file, str
     data = vc_alloc(ctx, VC_TAG_IO, n);
     VC_TRY_ALLOC(data);
     VC_TRY(vc_infile_read(ctx, file, where.offset, data, n));
-    zip->entries = vc_calloc_array(ctx, VC_TAG_NAMES, zip->n, sizeof *zip->entries);
-    VC_TRY_ALLOC(zip->entries);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, zip->entries, zip->n));
     zip->names = vc_alloc(ctx, VC_TAG_NAMES, n - zip->n * (CENTRAL_BYTES - 1));
     VC_TRY_ALLOC(zip->names);
     VC_TRY(read_records(ctx, data, n, zip));

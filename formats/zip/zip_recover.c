@@ -130,8 +130,7 @@ enum vc_status vc_zip_recover(struct vc_ctx *ctx, const struct vc_infile *file, 
     VC_TRY_ALLOC(w.buffer);
     VC_TRY(walk_members(&w, zip, &zip->n, &name_bytes));
     zip->directory_offset = w.at;
-    zip->entries = vc_calloc_array(ctx, VC_TAG_NAMES, zip->n, sizeof *zip->entries);
-    VC_TRY_ALLOC(zip->entries);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, zip->entries, zip->n));
     zip->names = vc_alloc(ctx, VC_TAG_NAMES, name_bytes);
     VC_TRY_ALLOC(zip->names);
     vc_findings_mute(ctx, true);

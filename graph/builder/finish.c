@@ -224,14 +224,10 @@ static enum vc_status sweep_graph(struct vc_graph *graph)
 
     make_constants(graph);
     VC_TRY(graph->status);
-    sweep.node = vc_calloc_array(ctx, VC_TAG_MISC, graph->n_nodes + (size_t)1, sizeof *sweep.node);
-    VC_TRY_ALLOC(sweep.node);
-    sweep.uses = vc_calloc_array(ctx, VC_TAG_MISC, graph->n_values + (size_t)1, sizeof *sweep.uses);
-    VC_TRY_ALLOC(sweep.uses);
-    sweep.number = vc_calloc_array(ctx, VC_TAG_MISC, graph->n_values + (size_t)1, sizeof *sweep.number);
-    VC_TRY_ALLOC(sweep.number);
-    sweep.params = vc_calloc_array(ctx, VC_TAG_MISC, graph->n_params + (size_t)1, sizeof *sweep.params);
-    VC_TRY_ALLOC(sweep.params);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, sweep.node, graph->n_nodes + (size_t)1));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, sweep.uses, graph->n_values + (size_t)1));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, sweep.number, graph->n_values + (size_t)1));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, sweep.params, graph->n_params + (size_t)1));
     mark(&sweep);
     renumber(&sweep);
     VC_TRY(graph->status);

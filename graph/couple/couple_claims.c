@@ -78,8 +78,7 @@ enum vc_status vc_couple_check_claims(struct vc_couple_reader *r)
     for (size_t k = 0; k < couplings->n; k++) {
         n += couplings->groups[k].n;
     }
-    claims = vc_alloc_array(r->ctx, VC_TAG_MISC, n + 1, sizeof *claims);
-    VC_TRY_ALLOC(claims);
+    VC_TRY(VC_ARRAY(r->ctx, VC_TAG_MISC, claims, n + 1));
     for (size_t k = 0; k < couplings->n; k++) {
         for (size_t i = 0; i < couplings->groups[k].n; i++) {
             claims[at++] = (struct claim){.member = &couplings->groups[k].members[i], .group = &couplings->groups[k]};

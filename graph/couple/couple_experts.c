@@ -161,8 +161,7 @@ static enum vc_status take_layer(struct vc_couple *c, const struct vc_couple_ten
     if (group == NULL || list[n - 1].part == ROUTER || group->n_units > SIZE_MAX / sizeof *count) {
         return VC_OK;
     }
-    count = vc_alloc_array(c->ctx, VC_TAG_MISC, (size_t)group->n_units, sizeof *count);
-    VC_TRY_ALLOC(count);
+    VC_TRY(VC_ARRAY(c->ctx, VC_TAG_MISC, count, (size_t)group->n_units));
     if (!are_units(c, tensors, list, n, group->n_units, count)) {
         goto out;
     }

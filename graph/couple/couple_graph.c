@@ -26,18 +26,14 @@ static enum vc_status start(struct vc_couple *c)
     const struct vc_graph *graph = c->graph;
     size_t n = 0;
 
-    c->first = vc_alloc_array(c->ctx, VC_TAG_MISC, graph->n_values + (size_t)1, sizeof *c->first);
-    VC_CALL_ALLOC(c->first);
+    VC_CALL(VC_ARRAY(c->ctx, VC_TAG_MISC, c->first, graph->n_values + (size_t)1));
     for (uint32_t v = 0; v < graph->n_values; v++) {
         c->first[v] = (uint32_t)n;
         n += graph->values[v].n_dims;
     }
-    c->axis = vc_calloc_array(c->ctx, VC_TAG_MISC, n + 1, sizeof *c->axis);
-    VC_CALL_ALLOC(c->axis);
-    c->depends = vc_calloc_array(c->ctx, VC_TAG_MISC, graph->n_values + (size_t)1, sizeof *c->depends);
-    VC_CALL_ALLOC(c->depends);
-    c->makes = vc_calloc_array(c->ctx, VC_TAG_MISC, graph->n_params + (size_t)1, sizeof *c->makes);
-    VC_CALL_ALLOC(c->makes);
+    VC_CALL(VC_ZEROS(c->ctx, VC_TAG_MISC, c->axis, n + 1));
+    VC_CALL(VC_ZEROS(c->ctx, VC_TAG_MISC, c->depends, graph->n_values + (size_t)1));
+    VC_CALL(VC_ZEROS(c->ctx, VC_TAG_MISC, c->makes, graph->n_params + (size_t)1));
     VC_CALL(vc_axes_init(&c->axes, c->ctx, c->arena));
     for (uint32_t v = 0; v < graph->n_values && c->axes.status == VC_OK; v++) {
         c->depends[v] = graph->values[v].kind == VC_VALUE_INPUT;
@@ -134,8 +130,7 @@ enum vc_status vc_couplings_of_graph(struct vc_ctx *ctx, struct vc_graph *graph,
     *out = NULL;
     vc_clear_error(ctx);
     VC_TRY(vc_couplings_create(ctx, &couplings));
-    couplings->sizes = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *couplings->sizes);
-    VC_TRY_ALLOC(couplings->sizes);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, couplings->sizes, 1));
     c.arena = couplings->sizes->arena = &couplings->arena;
     couplings->sizes->axes.ctx = ctx;
     c.sizes = couplings->sizes;

@@ -138,8 +138,7 @@ enum vc_status vc_couple_collect(struct vc_couple *c, const struct vc_couple_ten
     struct walk w = {.c = c, .couplings = couplings};
     enum vc_status status = VC_OK;
 
-    w.group_of = vc_calloc_array(c->ctx, VC_TAG_MISC, c->axes.n, sizeof *w.group_of);
-    VC_TRY_ALLOC(w.group_of);
+    VC_TRY(VC_ZEROS(c->ctx, VC_TAG_MISC, w.group_of, c->axes.n));
     for (uint32_t k = 0; k < tensors->n; k++) {
         const struct vc_graph_param *param = &c->graph->params[tensors->param[k]];
 

@@ -9,8 +9,7 @@
 
 enum vc_status vc_couplings_create(struct vc_ctx *ctx, struct vc_couplings **out)
 {
-    *out = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof **out);
-    VC_CALL_ALLOC(*out);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, *out, 1));
     (*out)->ctx = ctx;
     return VC_OK;
 }

@@ -26,14 +26,10 @@ static enum vc_status find_tensors(struct vc_couple *c, struct vc_couple_tensors
     uint32_t n_axes = 0;
     enum vc_status status = VC_OK;
 
-    t->of_param = vc_alloc_array(ctx, VC_TAG_MISC, graph->n_params + (size_t)1, sizeof *t->of_param);
-    VC_TRY_ALLOC(t->of_param);
-    t->param = vc_alloc_array(ctx, VC_TAG_MISC, graph->n_params + (size_t)1, sizeof *t->param);
-    VC_TRY_ALLOC(t->param);
-    t->first = vc_alloc_array(ctx, VC_TAG_MISC, graph->n_params + (size_t)1, sizeof *t->first);
-    VC_TRY_ALLOC(t->first);
-    t->makes = vc_calloc_array(ctx, VC_TAG_MISC, graph->n_params + (size_t)1, sizeof *t->makes);
-    VC_TRY_ALLOC(t->makes);
+    VC_TRY(VC_ARRAY(ctx, VC_TAG_MISC, t->of_param, graph->n_params + (size_t)1));
+    VC_TRY(VC_ARRAY(ctx, VC_TAG_MISC, t->param, graph->n_params + (size_t)1));
+    VC_TRY(VC_ARRAY(ctx, VC_TAG_MISC, t->first, graph->n_params + (size_t)1));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, t->makes, graph->n_params + (size_t)1));
     VC_TRY(vc_name_table_make(ctx, graph->n_params, &table));
     for (uint32_t p = 0; p < graph->n_params; p++) {
         size_t before = vc_name_table_add(&table, names, p);
@@ -47,8 +43,7 @@ static enum vc_status find_tensors(struct vc_couple *c, struct vc_couple_tensors
         t->first[t->n++] = n_axes;
         n_axes += graph->params[p].n_dims;
     }
-    t->axis = vc_alloc_array(ctx, VC_TAG_MISC, n_axes + (size_t)1, sizeof *t->axis);
-    VC_TRY_ALLOC(t->axis);
+    VC_TRY(VC_ARRAY(ctx, VC_TAG_MISC, t->axis, n_axes + (size_t)1));
 out:
     vc_name_table_release(ctx, &table);
     return status;
@@ -228,8 +223,7 @@ enum vc_status vc_couple_take_params(struct vc_couple *c, struct vc_couple_tenso
 
     *t = (struct vc_couple_tensors){0};
     VC_TRY(find_tensors(c, t));
-    whole = vc_calloc_array(ctx, VC_TAG_MISC, t->n + (size_t)1, sizeof *whole);
-    VC_TRY_ALLOC(whole);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, whole, t->n + (size_t)1));
     for (uint32_t k = 0; k < t->n; k++) {
         const struct vc_graph_param *param = &graph->params[t->param[k]];
 

@@ -129,8 +129,7 @@ static enum vc_status begin_sizing(struct vc_ctx *ctx, const struct vc_couplings
                                    struct sizing *s)
 {
     *s = (struct sizing){.sizes = couplings->sizes, .kept = kept};
-    s->after = vc_alloc_array(ctx, VC_TAG_MISC, s->sizes->axes.n, sizeof *s->after);
-    VC_CALL_ALLOC(s->after);
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_MISC, s->after, s->sizes->axes.n));
     for (uint32_t k = 0; k < s->sizes->axes.n; k++) {
         s->after[k] = UNVISITED;
     }

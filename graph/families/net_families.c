@@ -135,8 +135,7 @@ enum vc_status vc_net_build(struct vc_net *net)
     size_t n = net->model != NULL ? net->model->n_tensors : 0;
     enum vc_status status = VC_OK;
 
-    net->used = vc_calloc_array(net->ctx, VC_TAG_MISC, n + 1, sizeof *net->used);
-    VC_TRY_ALLOC(net->used);
+    VC_TRY(VC_ZEROS(net->ctx, VC_TAG_MISC, net->used, n + 1));
     net->prefix = "";
     net->input_ids = VC_NO_VALUE;
     if (find_family(net) && find_head(net)) {

@@ -113,8 +113,7 @@ static enum vc_status collect_names(struct vc_onnx_build *b)
     for (size_t k = 0; k < p->n_nodes; k++) {
         n += p->nodes[k].n_outputs;
     }
-    b->names = vc_calloc_array(b->ctx, VC_TAG_NAMES, n, sizeof *b->names);
-    VC_CALL_ALLOC(b->names);
+    VC_CALL(VC_ZEROS(b->ctx, VC_TAG_NAMES, b->names, n));
     VC_CALL(vc_name_table_make(b->ctx, n, &b->table));
     for (size_t k = 0; k < p->n_constants; k++) {
         add_name(b, (struct vc_onnx_name){.name = p->constants[k].name, .maker = VC_ONNX_BY_CONSTANT, .number = k});
@@ -381,10 +380,8 @@ static enum vc_status take_node(struct vc_onnx_build *b, const struct vc_program
     if (from->n_inputs > UINT32_MAX / 2 || from->n_outputs > UINT32_MAX / 2 || is_constant(from)) {
         return VC_OK;
     }
-    node.inputs = vc_calloc_array(b->ctx, VC_TAG_NAMES, from->n_inputs + VC_ONNX_SPARE, sizeof *node.inputs);
-    VC_TRY_ALLOC(node.inputs);
-    node.attrs = vc_calloc_array(b->ctx, VC_TAG_NAMES, from->n_attrs + VC_ONNX_SPARE, sizeof *node.attrs);
-    VC_TRY_ALLOC(node.attrs);
+    VC_TRY(VC_ZEROS(b->ctx, VC_TAG_NAMES, node.inputs, from->n_inputs + VC_ONNX_SPARE));
+    VC_TRY(VC_ZEROS(b->ctx, VC_TAG_NAMES, node.attrs, from->n_attrs + VC_ONNX_SPARE));
     vc_onnx_set_block(b, from);
     for (size_t k = 0; k < from->n_inputs; k++) {
         struct vc_onnx_name *name = *from->inputs[k] == '\0' ? NULL : vc_onnx_find_name(b, from->inputs[k]);
@@ -480,8 +477,7 @@ static enum vc_status add_nodes(struct vc_onnx_build *b)
 
     o.state = vc_calloc_array(b->ctx, VC_TAG_NAMES, p->n_nodes + 1, 1);
     VC_TRY_ALLOC(o.state);
-    o.stack = vc_calloc_array(b->ctx, VC_TAG_NAMES, p->n_nodes + 1, sizeof *o.stack);
-    VC_TRY_ALLOC(o.stack);
+    VC_TRY(VC_ZEROS(b->ctx, VC_TAG_NAMES, o.stack, p->n_nodes + 1));
     for (size_t k = 0; k < p->n_nodes; k++) {
         size_t next = k;
 
@@ -568,8 +564,7 @@ enum vc_status vc_onnx_build_graph(const struct vc_graph_source *source, struct 
     VC_TRY(collect_names(&b));
     check_uses(&b);
     b.of_param_capacity = source->program->n_constants + source->program->n_inputs + 1;
-    b.of_param = vc_calloc_array(b.ctx, VC_TAG_NAMES, b.of_param_capacity, sizeof *b.of_param);
-    VC_TRY_ALLOC(b.of_param);
+    VC_TRY(VC_ZEROS(b.ctx, VC_TAG_NAMES, b.of_param, b.of_param_capacity));
     VC_TRY(source->weights != NULL ? vc_onnx_match_weights(&b) : VC_OK);
     add_inputs(&b);
     VC_TRY(add_nodes(&b));

@@ -129,10 +129,8 @@ static enum vc_status find_wholes(struct print *p)
     struct vc_name_list list = VC_NAME_LIST(graph->params, sizeof *graph->params); /* their tensors' names */
     enum vc_status status;
 
-    p->whole = vc_calloc_array(p->ctx, VC_TAG_NAMES, graph->n_params + (size_t)1, sizeof *p->whole);
-    VC_TRY_ALLOC(p->whole);
-    p->as_is = vc_calloc_array(p->ctx, VC_TAG_NAMES, graph->n_params + (size_t)1, sizeof *p->as_is);
-    VC_TRY_ALLOC(p->as_is);
+    VC_TRY(VC_ZEROS(p->ctx, VC_TAG_NAMES, p->whole, graph->n_params + (size_t)1));
+    VC_TRY(VC_ZEROS(p->ctx, VC_TAG_NAMES, p->as_is, graph->n_params + (size_t)1));
     VC_TRY(vc_name_table_make(p->ctx, graph->n_params + (size_t)1, &table));
     for (uint32_t k = 0; k < graph->n_params; k++) {
         size_t first = vc_name_table_add(&table, list, k);
@@ -175,10 +173,8 @@ static enum vc_status find_order(struct print *p)
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(seen);
-    p->order = vc_calloc_array(p->ctx, VC_TAG_NAMES, graph->n_params + (size_t)1, sizeof *p->order);
-    VC_TRY_ALLOC(p->order);
-    p->constants = vc_calloc_array(p->ctx, VC_TAG_NAMES, graph->n_values + (size_t)1, sizeof *p->constants);
-    VC_TRY_ALLOC(p->constants);
+    VC_TRY(VC_ZEROS(p->ctx, VC_TAG_NAMES, p->order, graph->n_params + (size_t)1));
+    VC_TRY(VC_ZEROS(p->ctx, VC_TAG_NAMES, p->constants, graph->n_values + (size_t)1));
     for (uint32_t k = 0; k < graph->n_nodes; k++) {
         for (unsigned i = 0; i < graph->nodes[k].n_inputs; i++) {
             order_value(p, seen, graph->nodes[k].inputs[i]);

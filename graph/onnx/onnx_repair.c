@@ -340,10 +340,8 @@ enum vc_status vc_onnx_match_weights(struct vc_onnx_build *b)
     size_t n_left = 0;
     enum vc_status status = VC_OK;
 
-    b->matches = vc_calloc_array(b->ctx, VC_TAG_NAMES, p->n_constants + 1, sizeof *b->matches);
-    VC_TRY_ALLOC(b->matches);
-    list = vc_calloc_array(b->ctx, VC_TAG_NAMES, vc_model_tensor_count(weights) + p->n_constants + 1, sizeof *list);
-    VC_TRY_ALLOC(list);
+    VC_TRY(VC_ZEROS(b->ctx, VC_TAG_NAMES, b->matches, p->n_constants + 1));
+    VC_TRY(VC_ZEROS(b->ctx, VC_TAG_NAMES, list, vc_model_tensor_count(weights) + p->n_constants + 1));
     for (size_t k = 0; k < p->n_constants; k++) {
         b->matches[k].index = VC_NO_TENSOR;
     }

@@ -120,8 +120,7 @@ static enum vc_status list_rows(struct vc_ctx *ctx, struct measuring *m)
     struct vc_sensitivity_owned *owned = m->owned;
     const struct vc_model *model = owned->result.model;
 
-    owned->rows = vc_calloc_array(ctx, VC_TAG_REPORT, model->n_tensors, sizeof *owned->rows);
-    VC_CALL_ALLOC(owned->rows);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_REPORT, owned->rows, model->n_tensors));
     owned->result.rows = owned->rows;
     for (size_t i = 0; i < model->n_tensors; i++) {
         const struct vc_tensor *t = &model->tensors[i];
@@ -151,8 +150,7 @@ static enum vc_status make_items(struct vc_ctx *ctx, struct measuring *m)
     const struct vc_sensitivity *result = &m->owned->result;
     size_t n = 0;
 
-    m->items = vc_calloc_array(ctx, VC_TAG_MISC, m->n_items, sizeof *m->items);
-    VC_CALL_ALLOC(m->items);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, m->items, m->n_items));
     m->n_items = 0;
     m->set = (struct vc_item_set){.model = result->model, .arena = &m->arena};
     for (size_t i = 0; i < result->n_rows; i++) {
@@ -277,8 +275,7 @@ enum vc_status vc_model_sensitivity(struct vc_ctx *ctx, const struct vc_model *m
     if (vc_kernels_get(ctx) == NULL) {
         return vc_call_end(ctx, ctx->status);
     }
-    m.owned = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *m.owned);
-    VC_TRY_ALLOC(m.owned);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, m.owned, 1));
     m.owned->ctx = ctx;
     m.owned->result.model = model;
     status = measure(ctx, &m);

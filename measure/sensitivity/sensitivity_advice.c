@@ -130,8 +130,7 @@ enum vc_status vc_sensitivity_advise(struct vc_ctx *ctx, struct vc_sensitivity_o
 
     VC_TRY_ALLOC(errors);
     vc_free(ctx, owned->picks);
-    owned->picks = vc_calloc_array(ctx, VC_TAG_REPORT, 2 * s->n_rows + 1, sizeof *owned->picks);
-    VC_TRY_ALLOC(owned->picks);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, owned->picks, 2 * s->n_rows + 1));
     advise(s, "50%", PRUNE_FACTOR, errors, owned->picks, &s->prune);
     advise(s, "int8/channel", QUANTIZE_FACTOR, errors, owned->picks + s->n_rows, &s->quantize);
 out:

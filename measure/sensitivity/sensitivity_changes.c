@@ -42,8 +42,7 @@ enum vc_status vc_change_prune(struct vc_ctx *ctx, float *values, size_t n, uint
     if (k == 0) {
         return VC_OK;
     }
-    counts = vc_alloc_array(ctx, VC_TAG_SCRATCH, N_BINS, sizeof *counts);
-    VC_CALL_ALLOC(counts);
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_SCRATCH, counts, N_BINS));
     upper = find_bin(values, n, false, 0, k, counts, &below);
     threshold = upper << 16 | find_bin(values, n, true, upper, k - below, counts, &below_lower);
     equal = k - below - below_lower;

@@ -320,8 +320,7 @@ static enum vc_status list_works(struct vc_ctx *ctx, struct measuring *m)
     for (size_t i = 0; i < m->n_targets; i++) {
         n += m->targets[i].n_candidates;
     }
-    m->works = vc_alloc_array(ctx, VC_TAG_MISC, n + 1, sizeof *m->works);
-    VC_CALL_ALLOC(m->works);
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_MISC, m->works, n + 1));
     for (size_t i = 0; i < m->n_targets; i++) {
         for (size_t k = 0; k < m->targets[i].n_candidates; k++) {
             if (m->targets[i].changes[k].reason == NULL && !m->targets[i].removed) {

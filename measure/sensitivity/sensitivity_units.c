@@ -15,8 +15,7 @@ enum vc_status vc_units_read(struct vc_ctx *ctx, const struct vc_model *model, s
 {
     struct vc_place place = vc_place_whole();
 
-    *values = vc_alloc_array(ctx, VC_TAG_TILES, (size_t)model->tensors[tensor].n_elems + 1, sizeof **values);
-    VC_CALL_ALLOC(*values);
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_TILES, *values, (size_t)model->tensors[tensor].n_elems + 1));
     return vc_place_values(ctx, model, tensor, &place, false, *values);
 }
 

@@ -75,8 +75,7 @@ static enum vc_status make_rows(struct vc_ctx *ctx, struct verify *v)
 {
     size_t n = v->model->n_tensors;
 
-    v->rows = vc_calloc_array(ctx, VC_TAG_REPORT, n, sizeof *v->rows);
-    VC_CALL_ALLOC(v->rows);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_REPORT, v->rows, n));
     for (size_t i = 0; i < n; i++) {
         const struct vc_tensor *t = &v->model->tensors[i];
 

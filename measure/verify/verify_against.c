@@ -158,10 +158,8 @@ enum vc_status vc_verify_against(struct vc_ctx *ctx, struct verify *v)
     enum vc_status status = VC_OK;
     size_t n = 0;
 
-    job.pairs = vc_alloc_array(ctx, VC_TAG_MISC, n_max, sizeof *job.pairs);
-    VC_TRY_ALLOC(job.pairs);
-    job.rows = vc_calloc_array(ctx, VC_TAG_REPORT, n_max, sizeof *job.rows);
-    VC_TRY_ALLOC(job.rows);
+    VC_TRY(VC_ARRAY(ctx, VC_TAG_MISC, job.pairs, n_max));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, job.rows, n_max));
     job.errors = vc_calloc_array(ctx, VC_TAG_REPORT, n_max, sizeof(char *));
     VC_TRY_ALLOC(job.errors);
     VC_TRY(vc_diff_pairs(ctx, v->source, v->model, job.pairs, &n));

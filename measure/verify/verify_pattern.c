@@ -129,9 +129,7 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct pattern_job *job, co
         vc_rows_of(t->shape, t->n_dims, &g.len, &g.inner);
     }
     VC_TRY(vc_tile_reader_open(ctx, &values->item, buffers, &reader));
-    g.count = vc_calloc_array(ctx, VC_TAG_SCRATCH, job->rows != 0 ? vc_ceil_div_u64(g.inner, job->cols) : g.inner,
-                              sizeof *g.count);
-    VC_TRY_ALLOC(g.count);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_SCRATCH, g.count, job->rows != 0 ? vc_ceil_div_u64(g.inner, job->cols) : g.inner));
     for (;;) {
         struct vc_tile_result result;
         struct vc_tile tile;
@@ -221,8 +219,7 @@ enum vc_status vc_verify_pattern(struct vc_ctx *ctx, struct verify *v)
     enum vc_status status = VC_OK;
 
     VC_TRY(parse_pattern(ctx, v->options.pattern, &job));
-    job.seen = vc_calloc_array(ctx, VC_TAG_REPORT, n, sizeof *job.seen);
-    VC_TRY_ALLOC(job.seen);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, job.seen, n));
     VC_TRY(vc_values_order(ctx, v->model, &order));
     vc_values_sizes(v->model, 2, &sizes);
     VC_TRY(vc_exec_each(ctx, n, order, &sizes, 1, one_tensor, &job));

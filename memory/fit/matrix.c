@@ -51,8 +51,7 @@ static void add_gpu(struct owned *o, const struct vc_gpu *gpu)
 static enum vc_status choose_gpus(struct owned *o, const struct vc_gpus *gpus, const struct vc_fit_row *asked,
                                   size_t n_asked)
 {
-    o->gpus = vc_alloc_array(o->ctx, VC_TAG_REPORT, N_COMMON + n_asked, sizeof *o->gpus);
-    VC_CALL_ALLOC(o->gpus);
+    VC_CALL(VC_ARRAY(o->ctx, VC_TAG_REPORT, o->gpus, N_COMMON + n_asked));
     for (size_t i = 0; i < n_asked; i++) {
         if (asked[i].gpu != NULL) {
             add_gpu(o, asked[i].gpu);
@@ -78,8 +77,7 @@ static enum vc_status decide(struct owned *o, const struct way *ways, const stru
 {
     size_t n = o->matrix.n_columns;
 
-    o->fits = vc_alloc_array(o->ctx, VC_TAG_REPORT, o->matrix.n_rows * n + 1, sizeof *o->fits);
-    VC_CALL_ALLOC(o->fits);
+    VC_CALL(VC_ARRAY(o->ctx, VC_TAG_REPORT, o->fits, o->matrix.n_rows * n + 1));
     for (size_t r = 0; r < o->matrix.n_rows; r++) {
         for (size_t c = 0; c < n; c++) {
             VC_CALL(vc_fit_decide(o->ctx, &ways[c].report, &ways[c].memory, vc_gpu_visible_bytes(o->gpus[r], NULL),

@@ -340,8 +340,7 @@ enum vc_status vc_gpus_open(struct vc_ctx *ctx, const char *path, struct vc_gpus
 
     vc_clear_error(ctx);
     *out = NULL;
-    gpus = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *gpus);
-    VC_TRY_ALLOC(gpus);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, gpus, 1));
     gpus->ctx = ctx;
     VC_TRY(add_file(gpus, NULL));
     if (path != NULL) {

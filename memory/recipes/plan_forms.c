@@ -106,10 +106,8 @@ static enum vc_status add_removal(struct vc_planning *p, struct vc_job *job, dou
     for (size_t k = 0; k < n; k++) {
         room += vc_coupling(p->couplings, k)->n_units;
     }
-    units = vc_alloc_array(p->ctx, VC_TAG_MISC, n + 1, sizeof *units);
-    VC_TRY_ALLOC(units);
-    numbers = vc_alloc_array(p->ctx, VC_TAG_MISC, (size_t)room + 1, sizeof *numbers);
-    VC_TRY_ALLOC(numbers);
+    VC_TRY(VC_ARRAY(p->ctx, VC_TAG_MISC, units, n + 1));
+    VC_TRY(VC_ARRAY(p->ctx, VC_TAG_MISC, numbers, (size_t)room + 1));
     room = 0;
     for (size_t k = 0; k < n; k++) {
         const struct vc_coupling *group = vc_coupling(p->couplings, k);

@@ -442,8 +442,7 @@ static enum vc_status make(struct vc_planning *p)
         VC_TRY(vc_model_sensitivity(p->ctx, p->model, NULL, &p->scan));
     }
     VC_TRY(vc_plan_forms(p));
-    s.choices = vc_alloc_array(p->ctx, VC_TAG_MISC, MAX_CHOICES, sizeof *s.choices);
-    VC_TRY_ALLOC(s.choices);
+    VC_TRY(VC_ARRAY(p->ctx, VC_TAG_MISC, s.choices, MAX_CHOICES));
     VC_TRY(p->memory.mode != VC_MEMORY_INFER ? search_training(&s) : search_inference(&s));
     VC_TRY(choose(&s));
 out:
@@ -462,8 +461,7 @@ static enum vc_status make_all(struct vc_ctx *ctx, struct vc_graph *graph, const
 
     *out = NULL;
     vc_clear_error(ctx);
-    p = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *p);
-    VC_TRY_ALLOC(p);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, p, 1));
     VC_TRY(vc_options_read(ctx, &recipe_kind, options, &p->options));
     if (p->options.visible_bytes == 0) {
         status = vc_fail(ctx, VC_E_ARGUMENT, "a recipe is for a device: vc_recipe_options.visible_bytes");
@@ -474,8 +472,7 @@ static enum vc_status make_all(struct vc_ctx *ctx, struct vc_graph *graph, const
     p->model = model;
     p->memory = *memory;
     p->fit = fit;
-    p->out = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *p->out);
-    VC_TRY_ALLOC(p->out);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, p->out, 1));
     p->out->ctx = ctx;
     p->out->best = VC_NO_RECIPE;
     p->forms = vc_arena_alloc(ctx, &p->out->arena, VC_MAX_FORMS * sizeof *p->forms);

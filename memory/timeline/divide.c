@@ -264,8 +264,7 @@ enum vc_status vc_divide_tensors(struct vc_storages *s)
     if (d.tp < 2) {
         return VC_OK;
     }
-    d.may = vc_calloc_array(s->ctx, VC_TAG_MISC, s->n_values, sizeof *d.may);
-    VC_CALL_ALLOC(d.may);
+    VC_CALL(VC_ZEROS(s->ctx, VC_TAG_MISC, d.may, s->n_values));
     look_back(&d);
     if (d.vocabulary != VC_NO_VALUE) {
         s->shard[d.vocabulary] = d.tp;

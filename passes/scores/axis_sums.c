@@ -35,11 +35,9 @@ enum vc_status vc_axis_sums_init(struct vc_ctx *ctx, struct vc_axis_sums *sums, 
     sums->n_tiles = vc_tile_count(n_rows, sums->row_len);
     (void)pthread_mutex_init(&sums->mutex, NULL);
     sums->ready = true;
-    sums->sum = vc_calloc_array(ctx, VC_TAG_SCRATCH, (size_t)sums->len + 1, sizeof *sums->sum);
-    VC_TRY_ALLOC(sums->sum);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_SCRATCH, sums->sum, (size_t)sums->len + 1));
     if (sums->by_rows && sums->row_len > VC_TILE_ELEMS) {
-        sums->pieces = vc_calloc_array(ctx, VC_TAG_SCRATCH, (size_t)sums->n_tiles, sizeof *sums->pieces);
-        VC_TRY_ALLOC(sums->pieces);
+        VC_TRY(VC_ZEROS(ctx, VC_TAG_SCRATCH, sums->pieces, (size_t)sums->n_tiles));
     }
 out:
     if (status != VC_OK) {

@@ -29,8 +29,7 @@ enum vc_status vc_keys_begin(struct vc_ctx *ctx, struct vc_keys *keys)
         }
         keys->has_mutex = true;
     }
-    keys->bins = vc_calloc_array(ctx, VC_TAG_SCRATCH, keys->range.n_bins, sizeof *keys->bins);
-    VC_CALL_ALLOC(keys->bins);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_SCRATCH, keys->bins, keys->range.n_bins));
     return VC_OK;
 }
 
@@ -52,8 +51,7 @@ enum vc_status vc_keys_end(struct vc_ctx *ctx, struct vc_keys *keys)
         n += keys->bins[i] != 0;
     }
     if (n != 0) {
-        keys->list = vc_alloc_array(ctx, VC_TAG_SCRATCH, n, sizeof *keys->list);
-        VC_TRY_ALLOC(keys->list);
+        VC_TRY(VC_ARRAY(ctx, VC_TAG_SCRATCH, keys->list, n));
         for (size_t i = 0; i < keys->range.n_bins; i++) {
             if (keys->bins[i] != 0) {
                 keys->list[keys->n_list++] = keys->bins[i] << BIN_BITS | i;

@@ -118,10 +118,8 @@ enum vc_status vc_compensation_make(struct vc_ctx *ctx, const float *moments, do
     *out = NULL;
     VC_TRY(c == NULL || h == NULL ? VC_E_NOMEM : VC_OK);
     c->k = k;
-    c->order = vc_alloc_array(ctx, VC_TAG_MISC, k, sizeof *c->order);
-    VC_TRY_ALLOC(c->order);
-    c->factor = vc_alloc_array(ctx, VC_TAG_TILES, k * k, sizeof *c->factor);
-    VC_TRY_ALLOC(c->factor);
+    VC_TRY(VC_ARRAY(ctx, VC_TAG_MISC, c->order, k));
+    VC_TRY(VC_ARRAY(ctx, VC_TAG_TILES, c->factor, k * k));
     VC_TRY(sort_columns(ctx, moments, sorted, c));
     if (!prepare(c, moments, count, h) || !vc_cholesky_factor(h, k)) {
         status = vc_fail(ctx, VC_E_FORMAT, "they are no sums of products of inputs");

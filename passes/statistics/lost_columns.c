@@ -75,18 +75,14 @@ enum vc_status vc_lost_columns_make(struct vc_ctx *ctx, const struct vc_calibrat
     *out = NULL;
     VC_TRY_ALLOC(c);
     c->k = k;
-    c->columns = vc_alloc_array(ctx, VC_TAG_MISC, k, sizeof *c->columns);
-    VC_TRY_ALLOC(c->columns);
-    c->h = vc_alloc_array(ctx, VC_TAG_TILES, k * k, sizeof *c->h);
-    VC_TRY_ALLOC(c->h);
-    c->means = vc_calloc_array(ctx, VC_TAG_MISC, k, sizeof *c->means);
-    VC_TRY_ALLOC(c->means);
+    VC_TRY(VC_ARRAY(ctx, VC_TAG_MISC, c->columns, k));
+    VC_TRY(VC_ARRAY(ctx, VC_TAG_TILES, c->h, k * k));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, c->means, k));
     c->mask = vc_calloc_array(ctx, VC_TAG_MISC, R * k / 8 + 1, 1);
     VC_TRY_ALLOC(c->mask);
     list_columns(c, gone);
     VC_TRY(vc_lost_columns_load(ctx, calibration, centred, c->h, c->means));
-    c->factor = vc_alloc_array(ctx, VC_TAG_TILES, c->n_kept * c->n_kept + 1, sizeof *c->factor);
-    VC_TRY_ALLOC(c->factor);
+    VC_TRY(VC_ARRAY(ctx, VC_TAG_TILES, c->factor, c->n_kept * c->n_kept + 1));
     for (size_t i = 0; i < c->n_kept; i++) {
         for (size_t j = 0; j <= i; j++) {
             c->factor[i * c->n_kept + j] = (double)c->h[c->columns[i] * k + c->columns[j]];

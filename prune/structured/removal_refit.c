@@ -80,8 +80,7 @@ static enum vc_status fit_bias(struct vc_ctx *ctx, const struct vc_item *item, s
     enum vc_status status = VC_OK;
 
     VC_TRY(weights == NULL || work == NULL ? VC_E_NOMEM : VC_OK);
-    r->gains = vc_alloc_array(ctx, VC_TAG_MISC, n_rows, sizeof *r->gains);
-    VC_TRY_ALLOC(r->gains);
+    VC_TRY(VC_ARRAY(ctx, VC_TAG_MISC, r->gains, n_rows));
     VC_TRY(vc_decode_tensor(ctx, item->set->model, r->weight, weights, n_rows * row));
     for (size_t at = 0; at < n_rows; at += VC_LOST_ROWS) {
         vc_lost_columns_rows(r->lost, weights + at * row, (size_t)vc_min_u64(VC_LOST_ROWS, n_rows - at), work,

@@ -279,8 +279,7 @@ enum vc_status vc_job_add_structured(struct vc_ctx *ctx, struct vc_job *job,
     vc_clear_error(ctx);
     VC_TRY(vc_options_read(ctx, &structured_kind, options, &own));
     VC_CALL_FOUND(ctx, vc_kernels_get(ctx));
-    s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
-    VC_TRY_ALLOC(s);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, s, 1));
     s->pass.ops = &structured_ops;
     s->pass.self = s;
     s->options = own;

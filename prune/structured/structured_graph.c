@@ -87,8 +87,7 @@ enum vc_status vc_structured_kept(struct vc_ctx *ctx, const struct vc_structured
 {
     size_t n = vc_couplings_count(s->stating);
 
-    *kept = vc_alloc_array(ctx, VC_TAG_SCRATCH, n + 1, sizeof **kept);
-    VC_CALL_ALLOC(*kept);
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_SCRATCH, *kept, n + 1));
     for (size_t i = 0; i < n; i++) {
         (*kept)[i] = vc_coupling(s->stating, i)->n_units;
     }

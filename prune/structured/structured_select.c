@@ -112,8 +112,7 @@ static enum vc_status divide(struct vc_ctx *ctx, struct vc_structured *s, enum v
     if (n == 0) {
         return VC_OK;
     }
-    order = vc_alloc_array(ctx, VC_TAG_SCRATCH, (size_t)n, sizeof *order);
-    VC_TRY_ALLOC(order);
+    VC_TRY(VC_ARRAY(ctx, VC_TAG_SCRATCH, order, (size_t)n));
     n = 0;
     for (size_t i = 0; i < s->n_groups; i++) {
         for (uint64_t u = 0; is_shared(s, &s->groups[i], unit) && u < s->groups[i].coupling->n_units; u++) {

@@ -367,13 +367,10 @@ enum vc_status vc_graph_svg(struct vc_ctx *ctx, const struct vc_graph *graph, co
 
     *out = NULL;
     vc_text_init(&d.text, ctx);
-    d.row = vc_calloc_array(ctx, VC_TAG_REPORT, n + 1, sizeof *d.row);
-    VC_TRY_ALLOC(d.row);
-    d.order = vc_calloc_array(ctx, VC_TAG_REPORT, n + 1, sizeof *d.order);
-    VC_TRY_ALLOC(d.order);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, d.row, n + 1));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, d.order, n + 1));
     d.max_frames = blocks->n < 20000 ? 2 * blocks->n + 100 : 40000;
-    d.frames = vc_calloc_array(ctx, VC_TAG_REPORT, d.max_frames, sizeof *d.frames);
-    VC_TRY_ALLOC(d.frames);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, d.frames, d.max_frames));
     place(&d);
     draw_head(&d, title);
     draw_frames(&d);

@@ -179,8 +179,7 @@ static enum vc_status list_weights(struct rewriting *r)
     const struct vc_out_list *outs = r->change->outs;
     size_t other = 0;
 
-    r->weights = vc_alloc_array(r->ctx, VC_TAG_NAMES, outs->n + outs->n_other_shards, sizeof *r->weights);
-    VC_CALL_ALLOC(r->weights);
+    VC_CALL(VC_ARRAY(r->ctx, VC_TAG_NAMES, r->weights, outs->n + outs->n_other_shards));
     for (size_t own = 0; own <= outs->n; own++) {
         const struct vc_out_tensor out = own < outs->n ? vc_out_at(outs, own) : (struct vc_out_tensor){0};
 
