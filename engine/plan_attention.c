@@ -41,19 +41,11 @@ static struct split split_heads(const struct vc_plan_value *x, int64_t heads)
 
 static bool check_attention(struct vc_engine *e, uint32_t node)
 {
-    const struct vc_graph_node *n = vc_plan_node(e, node);
-
     if (vc_plan_in(e, node, 4) != NULL || vc_plan_in(e, node, 5) != NULL) {
         vc_plan_fail(e, node, "it has keys and values of before, which are not supported");
         return false;
     }
-    for (unsigned k = 1; k < n->n_outputs; k++) {
-        if (vc_plan_out(e, node, k) != NULL && vc_plan_out(e, node, k)->made) {
-            vc_plan_fail(e, node, "its output %u is read, which is not supported", k);
-            return false;
-        }
-    }
-    return true;
+    return vc_plan_one_output(e, node);
 }
 
 static void mask_args(const struct vc_engine *e, uint32_t node, struct vc_args_attention *args)

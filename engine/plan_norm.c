@@ -20,13 +20,7 @@ static bool norm_inputs(struct vc_engine *e, uint32_t node)
             return false;
         }
     }
-    for (unsigned k = 1; k < n->n_outputs; k++) {
-        if (vc_plan_out(e, node, k) != NULL && vc_plan_out(e, node, k)->made) {
-            vc_plan_fail(e, node, "its output %u is read, which is not supported", k);
-            return false;
-        }
-    }
-    return true;
+    return vc_plan_one_output(e, node);
 }
 
 static struct vc_args_norm *norm_args(struct vc_engine *e, uint32_t node)
@@ -135,13 +129,7 @@ static struct vc_args_row_norm *row_norm_args(struct vc_engine *e, uint32_t node
             return NULL;
         }
     }
-    for (unsigned k = 1; k < n->n_outputs; k++) {
-        if (vc_plan_out(e, node, k) != NULL && vc_plan_out(e, node, k)->made) {
-            vc_plan_fail(e, node, "its output %u is read, which is not supported", k);
-            return NULL;
-        }
-    }
-    return args;
+    return vc_plan_one_output(e, node) ? args : NULL;
 }
 
 /* Scale or bias of n elements. A single number that stands for all (norms with nothing to learn, as OLMo has them) is

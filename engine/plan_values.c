@@ -56,7 +56,18 @@ uint64_t vc_plan_count(const struct vc_plan_value *x, unsigned first, unsigned e
     return n;
 }
 
-/* ---- attributes and numbers ---- */
+/* ---- outputs and numbers ---- */
+
+bool vc_plan_one_output(struct vc_engine *e, uint32_t node)
+{
+    for (unsigned k = 1; k < vc_plan_node(e, node)->n_outputs; k++) {
+        if (vc_plan_out(e, node, k) != NULL && vc_plan_out(e, node, k)->made) {
+            vc_plan_fail(e, node, "its output %u is read, which is not supported", k);
+            return false;
+        }
+    }
+    return true;
+}
 
 unsigned vc_plan_axis(int64_t axis, unsigned n_dims)
 {

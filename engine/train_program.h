@@ -180,6 +180,8 @@ struct vc_plan_value *vc_plan_out(const struct vc_engine *e, uint32_t node, unsi
 bool vc_plan_trained(const struct vc_engine *e, uint32_t node, unsigned k);
 uint64_t vc_plan_count(const struct vc_plan_value *x, unsigned first, unsigned end);
 
+/* Fails where another output of the node than the first is read. */
+bool vc_plan_one_output(struct vc_engine *e, uint32_t node);
 unsigned vc_plan_axis(int64_t axis, unsigned n_dims);
 /* Integers that input k is known to be; false: they are computed from values. */
 bool vc_plan_ints(const struct vc_engine *e, uint32_t node, unsigned k, int64_t *ints, size_t capacity, size_t *n);
