@@ -19,8 +19,7 @@ enum vc_status vc_train_device_open(struct vc_ctx *ctx, struct vc_train_device *
     if (table == NULL) {
         return VC_OK;
     }
-    device = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *device);
-    VC_TRY_ALLOC(device);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, device, 1));
     device->ctx = ctx;
     device->table = table;
     VC_TRY(vc_train_result(device, table->begin(&device->session)));

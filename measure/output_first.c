@@ -27,10 +27,7 @@ enum vc_status vc_output_read_param(struct vc_ctx *ctx, const struct vc_output_r
     VC_CALL(tensor == VC_NO_TENSOR ? vc_param_find(ctx, model, param, &tensor) : VC_OK);
     status = vc_output_is_float(runs, k) ? vc_place_values(ctx, model, tensor, &place, false, elements)
                                          : vc_place_integers(ctx, model, tensor, &place, elements);
-    if (status != VC_OK) {
-        return vc_context(ctx, "%s", model->path);
-    }
-    return VC_OK;
+    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->path);
 }
 
 /* vc_run_calls.input of the first run; others know their inputs. */

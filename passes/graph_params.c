@@ -216,10 +216,7 @@ enum vc_status vc_param_read(struct vc_ctx *ctx, const struct vc_model *model, c
     VC_CALL(vc_param_find(ctx, model, param, &tensor));
     status = integers ? vc_place_integers(ctx, model, tensor, &place, elements)
                       : vc_place_values(ctx, model, tensor, &place, to_f64, elements);
-    if (status != VC_OK) {
-        return vc_context(ctx, "%s", model->path);
-    }
-    return VC_OK;
+    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->path);
 }
 
 void vc_place_floats(const struct vc_place *place, const float *values, size_t n, float *elements)

@@ -294,8 +294,7 @@ enum vc_status vc_smooth_begin(struct vc_ctx *ctx, const struct vc_plan *plan,
                            plan->model->tensors[i].name, vc_option(ctx, "smooth"));
         }
     }
-    l.uses = vc_calloc_array(ctx, VC_TAG_MISC, 2 * n, sizeof *l.uses);
-    VC_TRY_ALLOC(l.uses);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, l.uses, 2 * n));
     l.seen = l.uses + n;
     l.of_tensor = vc_arena_alloc(ctx, plan->arena, n * sizeof(struct vc_smooth_fold *));
     VC_TRY_ALLOC(l.of_tensor);

@@ -91,12 +91,9 @@ enum vc_status vc_onnx_plan_codes(struct vc_ctx *ctx, struct onnx_sink *self)
     if (n == 0) {
         return VC_OK;
     }
-    edits->coded = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *edits->coded);
-    VC_CALL_ALLOC(edits->coded);
-    edits->coded_constants = vc_calloc_array(ctx, VC_TAG_NAMES, 2 * n, sizeof *edits->coded_constants);
-    VC_CALL_ALLOC(edits->coded_constants);
-    edits->coded_of = vc_alloc_array(ctx, VC_TAG_NAMES, self->source->symbols.n, sizeof *edits->coded_of);
-    VC_CALL_ALLOC(edits->coded_of);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, edits->coded, n));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, edits->coded_constants, 2 * n));
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_NAMES, edits->coded_of, self->source->symbols.n));
     for (size_t i = 0; i < self->source->symbols.n; i++) {
         edits->coded_of[i] = ONNX_NONE;
     }

@@ -435,10 +435,7 @@ static enum vc_status open_shard(struct vc_ctx *ctx, struct safetensors *self, s
         status = model->expect(ctx, shard->file, &vc_format_safetensors);
         status = status == VC_OK ? vc_safetensors_read_header(ctx, self, shard) : status;
     }
-    if (status != VC_OK) {
-        return lose_shard(ctx, self, shard, vc_context(ctx, "%s", shard->name));
-    }
-    return VC_OK;
+    return status == VC_OK ? VC_OK : lose_shard(ctx, self, shard, vc_context(ctx, "%s", shard->name));
 }
 
 static enum vc_status check_index(struct vc_ctx *ctx, const struct safetensors *self, struct vc_model *model)

@@ -83,9 +83,7 @@ enum vc_status vc_act_graph_read(struct vc_ctx *ctx, const struct vc_model *mode
     for (size_t k = 0; k < p->n_nodes; k++) {
         n += p->nodes[k].n_inputs + p->nodes[k].n_outputs;
     }
-    graph->values = vc_alloc_array(ctx, VC_TAG_NAMES, n + p->n_inputs + p->n_outputs + p->n_constants + (size_t)1,
-                                   sizeof *graph->values);
-    VC_CALL_ALLOC(graph->values);
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_NAMES, graph->values, n + p->n_inputs + p->n_outputs + p->n_constants + (size_t)1));
     for (size_t k = 0; k < p->n_inputs; k++) {
         VC_CALL(add(ctx, graph, p->inputs[k].name, &v));
         graph->values[v].is_input = p->inputs[k].dtype == VC_DTYPE_F32;

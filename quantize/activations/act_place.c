@@ -109,8 +109,7 @@ static enum vc_status list_layers(struct vc_ctx *ctx, struct vc_activations *a)
 {
     const struct vc_program *p = &a->graph.program;
 
-    a->layers = vc_calloc_array(ctx, VC_TAG_MISC, p->n_nodes + 1, sizeof *a->layers);
-    VC_CALL_ALLOC(a->layers);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, a->layers, p->n_nodes + 1));
     for (size_t k = 0; k < p->n_nodes; k++) {
         const struct vc_program_node *node = &p->nodes[k];
         struct act_layer *layer = &a->layers[a->n_layers];
@@ -245,8 +244,7 @@ static enum vc_status want_result(struct vc_ctx *ctx, struct vc_activations *a, 
 enum vc_status vc_act_place(struct vc_ctx *ctx, struct vc_activations *a)
 {
     VC_CALL(list_layers(ctx, a));
-    a->work = vc_alloc_array(ctx, VC_TAG_MISC, a->graph.n_values + 1, sizeof *a->work);
-    VC_CALL_ALLOC(a->work);
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_MISC, a->work, a->graph.n_values + 1));
     for (size_t k = 0; k < a->n_layers; k++) {
         want(a, a->layers[k].x);
         VC_CALL(want_result(ctx, a, &a->layers[k]));

@@ -64,8 +64,7 @@ enum vc_status vc_activations_begin(struct vc_ctx *ctx, const struct vc_quantize
     if (coded != NULL) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "values of the graph are codes already (%s)", coded->op);
     }
-    out->layer_of = vc_alloc_array(ctx, VC_TAG_MISC, plan->n_items + 1, sizeof *out->layer_of);
-    VC_CALL_ALLOC(out->layer_of);
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_MISC, out->layer_of, plan->n_items + 1));
     for (size_t i = 0; i < plan->n_items; i++) {
         out->layer_of[i] = ACT_NONE;
     }

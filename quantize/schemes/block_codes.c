@@ -36,8 +36,7 @@ static enum vc_status block_begin(struct vc_ctx *ctx, struct vc_step *step, cons
 
     VC_TRY(vc_int8_begin(ctx, step, item));
     if (!s->grid) {
-        s->values = vc_alloc_array(ctx, VC_TAG_SCALES, (size_t)step->in.n_elems, sizeof *s->values);
-        VC_TRY_ALLOC(s->values);
+        VC_TRY(VC_ARRAY(ctx, VC_TAG_SCALES, s->values, (size_t)step->in.n_elems));
     }
 out:
     return status; /* end frees what is there */
@@ -136,8 +135,7 @@ static enum vc_status block_scan_end(struct vc_ctx *ctx, struct vc_step *step, c
     enum vc_status status = VC_OK;
 
     if (state->values != NULL) {
-        column = vc_alloc_array(ctx, VC_TAG_SCALES, column_rows, sizeof *column);
-        VC_TRY_ALLOC(column);
+        VC_TRY(VC_ARRAY(ctx, VC_TAG_SCALES, column, column_rows));
         for (uint64_t row = 0; row < n_rows; row += s->group_rows) {
             search_groups(state, state->values + row * s->row_len, (size_t)vc_min_u64(s->group_rows, n_rows - row),
                           row / s->group_rows * s->n_groups, column);

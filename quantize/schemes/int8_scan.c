@@ -20,23 +20,17 @@ enum vc_status vc_int8_begin(struct vc_ctx *ctx, struct vc_step *step, const str
     }
     s->has_mutex = true;
     s->has_nonfinite = false;
-    s->pos = vc_calloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->pos);
-    VC_TRY_ALLOC(s->pos);
-    s->scale = vc_alloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->scale);
-    VC_TRY_ALLOC(s->scale);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_SCALES, s->pos, n));
+    VC_TRY(VC_ARRAY(ctx, VC_TAG_SCALES, s->scale, n));
     if (s->scale_dtype != VC_DTYPE_F32) {
-        s->stored = vc_alloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->stored);
-        VC_TRY_ALLOC(s->stored);
+        VC_TRY(VC_ARRAY(ctx, VC_TAG_SCALES, s->stored, n));
     }
     if (s->zeros) {
-        s->zero = vc_calloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->zero);
-        VC_TRY_ALLOC(s->zero);
+        VC_TRY(VC_ZEROS(ctx, VC_TAG_SCALES, s->zero, n));
     }
     if (s->options->asymmetric) {
-        s->neg = vc_calloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->neg);
-        VC_TRY_ALLOC(s->neg);
-        s->zero = vc_alloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->zero);
-        VC_TRY_ALLOC(s->zero);
+        VC_TRY(VC_ZEROS(ctx, VC_TAG_SCALES, s->neg, n));
+        VC_TRY(VC_ARRAY(ctx, VC_TAG_SCALES, s->zero, n));
     }
 out:
     return status; /* end frees what is there */
