@@ -95,6 +95,15 @@ extern const struct opt_group group_help;    /* --help alone */
 
 #define GO_ON (-1) /* no exit status yet */
 
+/* Returns what expr is when it is an exit status. */
+#define GO(expr)              \
+    do {                      \
+        int go_rc = (expr);   \
+        if (go_rc != GO_ON) { \
+            return go_rc;     \
+        }                     \
+    } while (0)
+
 /* Parses into `options`, which begins with a struct base_options, and copies that into app; prints --help. GO_ON, or
  * the status to exit with. */
 int app_parse(struct app *app, int n_args, char **args, void *options);

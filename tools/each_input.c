@@ -21,10 +21,7 @@ int inputs_each(struct app *app, int (*one)(struct app *app, void *user), void *
         return app_usage(app, "--%s is a %s about one INPUT, got %d", app->json.html != NULL ? "html" : "markdown",
                          app->json.html != NULL ? "page" : "table", n);
     }
-    rc = n > 1 ? json_list_begin(app) : GO_ON;
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(n > 1 ? json_list_begin(app) : GO_ON);
     for (int i = 0; i < n && caught_signal() == 0; i++) {
         if (i > 0 && !app->common.quiet && !(app->json.on && app->json.path == NULL)) {
             fputc('\n', app->out.to);

@@ -130,9 +130,7 @@ static int run_calibrate(struct app *app, int n_args, char **args)
     if (rc == GO_ON && strcmp(cli.write.path, "-") == 0) {
         rc = app_usage(app, "-o -: statistics go into a file");
     }
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(rc);
     app->output = cli.write.path;
     rc = app_open(app);
     if (rc == GO_ON && cli.nets.data.path == NULL) {

@@ -321,9 +321,7 @@ static int run_completion(struct app *app, int n_args, char **args)
     int rc = app_parse(app, n_args, args, &base);
     int shell;
 
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(rc);
     if (app->parsed.n_args != 1) {
         return app_usage(app, "completion takes the name of a shell: bash, zsh or fish");
     }

@@ -321,10 +321,7 @@ static int run_diff(struct app *app, int n_args, char **args)
     memset(&cli, 0, sizeof cli);
     vc_diff_limits_defaults(&cli.limits);
     vc_open_defaults(&cli.open);
-    rc = app_parse(app, n_args, args, &cli);
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(app_parse(app, n_args, args, &cli));
     if (app->parsed.n_args != 2) {
         return app_usage(app, "diff takes two files, got %d; see vcompress diff --help", app->parsed.n_args);
     }
@@ -335,9 +332,7 @@ static int run_diff(struct app *app, int n_args, char **args)
     if (rc == GO_ON) {
         rc = json_check(app);
     }
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(rc);
     app->subject = app->parsed.args[0];
     app->output = app->parsed.args[1];
     if (is_document(app->subject) && is_document(app->output)) {

@@ -415,9 +415,7 @@ static int distill(struct app *app, struct distill_cli *cli, const struct net *s
     }
     app->subject = NULL; /* sentences name the file that they are about */
     rc = cli->distill.dry_run || app->silent ? GO_ON : open_log(app, cli);
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(rc);
     if (!app->silent) {
         progress_begin(app);
     }

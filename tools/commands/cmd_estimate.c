@@ -42,9 +42,7 @@ static int run_estimate(struct app *app, int n_args, char **args)
     if (rc == GO_ON && app->parsed.n_args != 1) {
         rc = app_usage(app, "estimate needs one MODEL; see vcompress estimate --help");
     }
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(rc);
     app->subject = app->parsed.args[0];
     rc = app_open(app);
     rc = rc == GO_ON ? json_check(app) : rc;

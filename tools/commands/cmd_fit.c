@@ -343,9 +343,7 @@ static int decide(struct app *app, struct fit_cli *cli)
     enum vc_status status = vc_gpus_open(app->ctx, cli->gpus_file, &cli->catalogue);
     int rc = status == VC_OK ? GO_ON : app_fail(app, status);
 
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(rc);
     if (cli->n_gpus == 0 && cli->size == 0 && !cli->all) {
         if (usual == NULL || *usual == '\0') {
             return app_usage(app, "fit needs a device: --gpu NAME, --memory SIZE or --all-gpus");
@@ -594,9 +592,7 @@ static int run_fit(struct app *app, int n_args, char **args)
     if (rc == GO_ON && app->parsed.n_args != 1) {
         rc = app_usage(app, "fit needs one MODEL; see vcompress fit --help");
     }
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(rc);
     if (!options_seen(&app->parsed, "allocator")) { /* the one that most programs have, and its slack */
         cli.memory.memory.allocator = VC_ALLOCATOR_PYTORCH;
     }

@@ -185,20 +185,15 @@ static int run_gpus(struct app *app, int n_args, char **args)
     enum vc_status status;
     int rc = app_parse(app, n_args, args, &cli);
 
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(rc);
     if (app->parsed.n_args > 1) {
         return app_usage(app, "gpus takes one name, but got '%s' too", app->parsed.args[1]);
     }
     if (cli.csv && app->json.on) {
         return app_usage(app, "--csv and --json are two forms of the same");
     }
-    rc = app_open(app);
-    rc = rc == GO_ON ? json_check(app) : rc;
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(app_open(app));
+    GO(json_check(app));
     status = vc_gpus_open(app->ctx, cli.file, &gpus);
     if (status != VC_OK) {
         return app_fail(app, status);

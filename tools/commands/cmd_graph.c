@@ -238,9 +238,7 @@ static int run_graph(struct app *app, int n_args, char **args)
     if (rc == GO_ON) {
         rc = check(app, &cli);
     }
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(rc);
     app->subject = app->parsed.args[0];
     rc = app_open(app);
     if (rc == GO_ON) {

@@ -22,9 +22,7 @@ static int run_help(struct app *app, int n_args, char **args)
     int rc = app_parse(app, n_args, args, &cli);
     const struct command *command;
 
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(rc);
     if (cli.man) {
         help_man(stdout);
         return EXIT_YES;

@@ -14,17 +14,12 @@ static int run_index(struct app *app, int n_args, char **args)
     enum vc_status status;
     int rc = app_parse(app, n_args, args, &base);
 
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(rc);
     if (app->parsed.n_args != 1) {
         return app_usage(app, "index takes one FOLDER, but got %d operands", app->parsed.n_args);
     }
     app->subject = app->parsed.args[0];
-    rc = app_open(app);
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(app_open(app));
     status = vc_index_write(app->ctx, app->subject, &summary);
     if (status == VC_OK && !app->common.quiet) {
         fprintf(app->out.to, "wrote %s/%s: %zu tensors in %zu files, %" PRIu64 " bytes\n", app->subject, summary.name,

@@ -108,10 +108,7 @@ static int run_inspect(struct app *app, int n_args, char **args)
     int rc;
 
     vc_open_defaults(&cli.open);
-    rc = app_parse(app, n_args, args, &cli);
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(app_parse(app, n_args, args, &cli));
     cli.open.reader = app->call != NULL ? app->call->reader : NULL;
     if (app->parsed.n_args == 0) {
         return app_usage(app, "inspect needs an INPUT file; see vcompress inspect --help");

@@ -106,9 +106,7 @@ static int run_logits(struct app *app, int n_args, char **args)
     if (rc == GO_ON && strcmp(cli.write.path, "-") == 0) {
         rc = app_usage(app, "-o -: logits go into a file");
     }
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(rc);
     app->output = cli.write.path;
     rc = app_open(app);
     rc = rc == GO_ON ? net_open(app, app->parsed.args[0], cli.nets.graph, NULL, &net) : rc;

@@ -142,9 +142,7 @@ static int run_model(struct app *app, int n_args, char **args)
     if (rc == GO_ON && app->parsed.n_args != 1) {
         rc = app_usage(app, "one MODEL, or a command; see vcompress --help");
     }
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(rc);
     app->subject = app->parsed.args[0];
     rc = app_open(app);
     rc = rc == GO_ON ? memory_cli_count(app, &cli) : rc;

@@ -129,9 +129,7 @@ static int decide(struct app *app, struct plan_cli *cli)
     enum vc_status status;
     int rc = find_device(app, cli);
 
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(rc);
     if (cli->options.scan && graph_source_model(source) == NULL) {
         return app_refuse(app, VC_E_UNSUPPORTED, "has no weights that --scan could measure");
     }
@@ -312,9 +310,7 @@ static int run_plan(struct app *app, int n_args, char **args)
     if (rc == GO_ON && app->parsed.n_args != 1) {
         rc = app_usage(app, "plan needs one MODEL; see vcompress plan --help");
     }
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(rc);
     if (!options_seen(&app->parsed, "allocator")) { /* as fit */
         cli.memory.memory.allocator = VC_ALLOCATOR_PYTORCH;
     }

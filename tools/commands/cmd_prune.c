@@ -218,9 +218,7 @@ static int ready_structured(struct app *app, struct prune_cli *own, struct conve
         rc = refuse_other(app, of_share, sizeof(of_share) / sizeof(of_share[0]),
                           "selects for --structured; --remove FILE already has the units");
     }
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(rc);
     if (score < 0) {
         return app_usage(app, "--score %s: --structured takes l2, l1, norm or obs", own->score);
     }
@@ -303,21 +301,15 @@ static int ready(struct app *app, void *cli, struct conversion *what)
     struct prune_cli *own = cli;
     int rc = take_least(app, own);
 
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(rc);
     if (own->depth.layers != NULL && !has_depth(own)) {
         return app_usage(app, "--layers says which layers are meant: --drop-layers and --keep-layers leave out some");
     }
     if (structured_asked(&own->structured)) {
         return ready_structured(app, own, what);
     }
-    rc =
-        refuse_other(app, structured, sizeof(structured) / sizeof(structured[0]), "goes with --structured or --remove");
-    rc = rc == GO_ON ? take_score(app, own) : rc;
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(refuse_other(app, structured, sizeof(structured) / sizeof(structured[0]), "goes with --structured or --remove"));
+    GO(take_score(app, own));
     own->prune.rules = own->convert.rules;
     own->prune.n_rules = own->convert.n_rules;
     own->prune.sets = own->sets;
@@ -346,9 +338,7 @@ static int ready(struct app *app, void *cli, struct conversion *what)
         }
         rc = refuse_other(app, of_choice, sizeof(of_choice) / sizeof(of_choice[0]),
                           "selects tensors to prune; --mask prunes the tensors that have a mask");
-        if (rc != GO_ON) {
-            return rc;
-        }
+        GO(rc);
         own->prune.pattern = VC_PATTERN_GIVEN;
         return GO_ON;
     }

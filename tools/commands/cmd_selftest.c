@@ -12,16 +12,11 @@ static int run_selftest(struct app *app, int n_args, char **args)
     enum vc_status status;
     int rc = app_parse(app, n_args, args, &base);
 
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(rc);
     if (app->parsed.n_args != 0) {
         return app_usage(app, "selftest takes no operands, but got '%s'", app->parsed.args[0]);
     }
-    rc = app_open(app);
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(app_open(app));
     status = vc_selftest(app->ctx, NULL, &summary);
     if (summary != NULL && !app->common.quiet) {
         fputs(summary, app->out.to);

@@ -141,9 +141,7 @@ static int measure(struct app *app, const struct sensitivity_cli *cli, const str
     enum vc_status status;
     int rc = check_key(app, model, cli->convert.open.key);
 
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(rc);
     progress_begin(app);
     status = vc_model_sensitivity(app->ctx, model, &cli->measure, &s);
     if (status == VC_OK && cli->with_data.data != NULL) {
@@ -207,17 +205,11 @@ static int run_sensitivity(struct app *app, int n_args, char **args)
     vc_open_defaults(&cli.convert.open);
     vc_sensitivity_defaults(&cli.measure);
     vc_sensitivity_data_defaults(&cli.with_data);
-    rc = app_parse(app, n_args, args, &cli);
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(app_parse(app, n_args, args, &cli));
     if (app->parsed.n_args == 0) {
         return app_usage(app, "sensitivity needs an INPUT file; see vcompress sensitivity --help");
     }
-    rc = check_data(app, &cli);
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(check_data(app, &cli));
     cli.measure.rules = cli.convert.rules;
     cli.measure.n_rules = cli.convert.n_rules;
     app->subject = app->parsed.args[0];

@@ -398,11 +398,8 @@ static int run_shrink(struct app *app, int n_args, char **args)
     vc_write_defaults(&cli.write);
     vc_data_defaults(&cli.nets.data);
     vc_data_defaults(&cli.eval);
-    rc = app_parse(app, n_args, args, &cli);
-    rc = rc == GO_ON ? check(app, &cli) : rc;
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(app_parse(app, n_args, args, &cli));
+    GO(check(app, &cli));
     set_rows(&cli);
     app->subject = app->parsed.args[0];
     app->output = cli.write.path;

@@ -257,10 +257,7 @@ static int run_verify(struct app *app, int n_args, char **args)
     int rc;
 
     vc_verify_defaults(&cli.verify);
-    rc = app_parse(app, n_args, args, &cli);
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(app_parse(app, n_args, args, &cli));
     if (app->parsed.n_args == 0) {
         return app_usage(app, "verify needs a FILE; see vcompress verify --help");
     }
@@ -274,10 +271,7 @@ static int run_verify(struct app *app, int n_args, char **args)
         return app_usage(app, "--include and --exclude say which weights --pattern is about, which is not given");
     }
     cli.verify.rules = cli.rules;
-    rc = app_check_gate(app, "min-sqnr", cli.verify.min_sqnr_db);
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(app_check_gate(app, "min-sqnr", cli.verify.min_sqnr_db));
     app->subject = app->parsed.args[0];
     app->output = cli.verify.against;
     rc = app_open(app);

@@ -477,9 +477,7 @@ static int check_words(struct app *app, const struct vc_write_options *write)
     if (rc == GO_ON) {
         rc = app_check_gate(app, "max-bytes", (double)write->max_bytes);
     }
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(rc);
     if (options_seen(&app->parsed, "max-shard-size") && write->max_shard_bytes == 0) {
         return app_usage(app,
                          "--max-shard-size: a file cannot have 0 bytes; without the option the output is divided like "
@@ -618,10 +616,7 @@ static int finish(struct app *app, struct convert_options *options, const struct
     app->written = report->written;
     shown = *report;
     rc = rc == GO_ON ? targets_ask(app, &options->targets, model, &shown) : rc;
-    rc = rc == GO_ON ? show(app, shown, model) : rc;
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(rc == GO_ON ? show(app, shown, model) : rc);
     if (shown.gate_missed != NULL && shown.gate_missed[0] != '\0') {
         return app_gate(app, shown.gate_missed);
     }
@@ -651,10 +646,7 @@ static int convert_model(struct app *app, const struct work *work, const struct 
         write.path = app->own_output;
     }
     rc = rc == GO_ON ? check_promises(app, &write) : rc;
-    rc = rc == GO_ON ? json_check(app) : rc;
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(rc == GO_ON ? json_check(app) : rc);
     status = vc_job_create(app->ctx, model, &job);
     if (status == VC_OK && work->what->add != NULL) {
         status = work->what->add(app->ctx, job, model, work->what->user);
@@ -732,9 +724,7 @@ int convert_run(struct app *app, struct convert_options *options, const struct c
     if (rc == GO_ON && what->tag[0] == '\0') {
         rc = check_extensions(app, &options->write, options->open.as_folder);
     }
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(rc);
     if (is_piped(&options->write)) {
         app_report_to(app, stderr);
     }

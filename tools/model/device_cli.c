@@ -47,7 +47,6 @@ int device_find(struct app *app, struct device_cli *device, const struct vc_gpus
     unsigned part = 1;
     unsigned of = 1;
     int end = 0;
-    int rc;
 
     if (device->slice != NULL && (sscanf(device->slice, "%4u/%4u%n", &part, &of, &end) != 2 ||
                                   device->slice[end] != '\0' || part == 0 || part > of)) {
@@ -55,10 +54,7 @@ int device_find(struct app *app, struct device_cli *device, const struct vc_gpus
     }
     *count = 1;
     if (strcmp(text, "auto") == 0) {
-        rc = find_at_hand(app, device);
-        if (rc != GO_ON) {
-            return rc;
-        }
+        GO(find_at_hand(app, device));
         *gpu = &device->at_hand;
         *used = options_seen(&app->parsed, "used") ? *used : device->taken;
         *visible = vc_gpu_part_bytes(*gpu, VC_GPU_ECC_AS_LISTED, part, of);

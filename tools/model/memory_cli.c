@@ -370,10 +370,7 @@ int memory_cli_count(struct app *app, struct memory_cli *cli)
     if (rc == GO_ON && cli->source.graph != NULL) {
         rc = bind_all(app, cli, &cli->source);
     }
-    rc = rc == GO_ON ? open_teacher(app, cli) : rc;
-    if (rc != GO_ON) {
-        return rc;
-    }
+    GO(rc == GO_ON ? open_teacher(app, cli) : rc);
     if (options_seen(&app->parsed, "runtime") && cli->memory.runtime != VC_RUNTIME_DEQUANTIZE &&
         cli->memory.attention == VC_ATTENTION_AUTO) {
         cli->memory.attention = VC_ATTENTION_FUSED; /* a runtime with kernels of its own */
