@@ -215,6 +215,7 @@ struct onnx_symbol {
     size_t tensor;      /* initializer of the graph, or ONNX_NONE */
     size_t cast;        /* a Cast among `nodes` that reads the value, or ONNX_NONE */
     size_t maker;       /* the node among `nodes` that makes the value, or ONNX_NONE */
+    size_t factor_of;   /* the last product among `nodes` whose second input is the value, or ONNX_NONE */
     uint32_t graph;
     uint32_t n_uses;   /* as an input of nodes, or what a subgraph gives back */
     uint32_t n_made;   /* as an output of nodes */
@@ -241,7 +242,7 @@ enum onnx_op {
     ONNX_OP_CAST,
     ONNX_OP_SUB,
     ONNX_OP_MUL,
-    ONNX_OP_MATMUL,
+    ONNX_OP_MATMUL, /* from here on: products */
     ONNX_OP_GEMM,
     ONNX_OP_NBITS /* MatMulNBits of com.microsoft */
 };
@@ -260,6 +261,7 @@ struct onnx_node {
     int64_t axis, block_size, to; /* `to`: of Cast; output_dtype of DequantizeLinear, 0 if it says none */
     int64_t k, n, bits;           /* of MatMulNBits */
     size_t weights;               /* of MatMulNBits: the model's tensor that its codes are, or ONNX_NONE */
+    size_t next;                  /* the product before it with the same second input, or ONNX_NONE */
 };
 
 /* A graph inside a node. */
@@ -440,8 +442,9 @@ struct onnx_product {
 struct onnx_view vc_onnx_nbits_view(enum vc_part_role role, const struct onnx_product *product, unsigned bits);
 /* A size of blocks that the operator takes. */
 bool vc_onnx_nbits_block(uint64_t block);
-/* The node is a product by that tensor of the model, which MatMulNBits is or can become. */
-bool vc_onnx_multiplies(const struct onnx *self, const struct onnx_node *node, size_t tensor);
+/* The products by that tensor of the model, which MatMulNBits is or can become, one after the other: the one behind
+ * `node`, the first one where that is ONNX_NONE. Returns ONNX_NONE behind the last. */
+size_t vc_onnx_next_product(const struct onnx *self, size_t tensor, size_t node);
 /* vc_source_ops.code_places */
 struct vc_code_places vc_onnx_code_places(const struct vc_model *model, size_t tensor);
 

@@ -264,8 +264,8 @@ static void finish_tensors(const struct onnx *self, struct vc_model *model)
     }
 }
 
-/* Names of nodes are those of the graph that makes the value. A node that reads a value of a graph around its own is
- * none of a tensor's: it may run many times, or never. */
+/* Names of nodes are those of the graph that makes the value, which learns the products by it. A node that reads a
+ * value of a graph around its own is none of a tensor's: it may run many times, or never. */
 static void settle_nodes(struct onnx *self)
 {
     for (size_t i = 0; i < self->n_nodes; i++) {
@@ -274,6 +274,11 @@ static void settle_nodes(struct onnx *self)
         for (size_t k = 0; k < ONNX_NODE_INPUTS; k++) {
             node->in[k] = vc_onnx_symbol_meant(&self->symbols, node->in[k]);
             node->odd |= node->in[k] != ONNX_NONE && self->symbols.list[node->in[k]].graph != node->graph;
+        }
+        node->next = ONNX_NONE;
+        if (node->op >= ONNX_OP_MATMUL && node->in[1] != ONNX_NONE) {
+            node->next = self->symbols.list[node->in[1]].factor_of;
+            self->symbols.list[node->in[1]].factor_of = i;
         }
     }
 }

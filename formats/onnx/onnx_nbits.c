@@ -68,7 +68,7 @@ static size_t count_same(const struct onnx *self, const struct onnx_node *node)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < self->n_nodes; i++) {
+    for (size_t i = self->symbols.list[node->in[1]].factor_of; i != ONNX_NONE; i = self->nodes[i].next) {
         n += is_same(node, &self->nodes[i]);
     }
     return n;
@@ -156,7 +156,7 @@ enum vc_status vc_onnx_join_nbits(struct onnx_reader *r, size_t number, struct o
 
     name = vc_arena_copy(r->ctx, &self->arena, codes, weight_bytes(codes, &rows, &ours));
     VC_CALL_ALLOC(name);
-    for (size_t i = 0; i < self->n_nodes; i++) {
+    for (size_t i = self->symbols.list[node.in[1]].factor_of; i != ONNX_NONE; i = self->nodes[i].next) {
         if (is_same(&node, &self->nodes[i])) {
             self->nodes[i].weights = q->codes->index;
             n_users++;
@@ -187,13 +187,24 @@ static bool bias_fits(const struct onnx *self, size_t symbol, uint64_t n_outputs
     return s == NULL || (t != NULL && t->n_dims == 1 && t->dims[0] == n_outputs && t->type == type);
 }
 
-bool vc_onnx_multiplies(const struct onnx *self, const struct onnx_node *node, size_t tensor)
+size_t vc_onnx_next_product(const struct onnx *self, size_t tensor, size_t number)
 {
     const struct onnx_link *link = &self->links[tensor];
-    bool is_product = (node->op == ONNX_OP_MATMUL || node->op == ONNX_OP_GEMM) && node->in[1] == link->name &&
-                      node->in[0] != link->name;
+    const struct onnx_node *node;
 
-    return node->graph == ONNX_MAIN && !node->odd && (is_product || node->weights == tensor);
+    if (number != ONNX_NONE) {
+        number = self->nodes[number].next;
+    } else { /* codes of MatMulNBits have no nodes in front, and the product reads them under their own name */
+        number = self->symbols.list[link->n_nodes == 0 ? self->tensors[link->tensor].symbol : link->name].factor_of;
+    }
+    for (; number != ONNX_NONE; number = self->nodes[number].next) {
+        node = &self->nodes[number];
+        if (node->graph == ONNX_MAIN && !node->odd &&
+            (node->op == ONNX_OP_NBITS ? node->weights == tensor : node->in[0] != link->name)) {
+            break;
+        }
+    }
+    return number;
 }
 
 struct vc_code_places vc_onnx_code_places(const struct vc_model *model, size_t tensor)
@@ -211,11 +222,10 @@ struct vc_code_places vc_onnx_code_places(const struct vc_model *model, size_t t
         n_long += t->shape[i] != 1;
     }
     places.as_floats = self->opset >= ONNX_BLOCKS_OPSET && n_long <= 1;
-    for (size_t i = 0; matrix && i < self->n_nodes; i++) {
+    for (size_t i = ONNX_NONE; matrix && (i = vc_onnx_next_product(self, tensor, i)) != ONNX_NONE;) {
         const struct onnx_node *node = &self->nodes[i];
 
-        n += vc_onnx_multiplies(self, node, tensor) &&
-             (node->op != ONNX_OP_GEMM || bias_fits(self, node->in[2], t->shape[2 - t->inputs], link->type));
+        n += node->op != ONNX_OP_GEMM || bias_fits(self, node->in[2], t->shape[2 - t->inputs], link->type);
     }
     places.product =
         n != 0 && n == symbol->n_uses && !symbol->pinned && (link->type == ONNX_FLOAT || link->type == ONNX_FLOAT16);

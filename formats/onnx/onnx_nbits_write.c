@@ -93,15 +93,16 @@ void vc_onnx_plan_products(struct onnx_sink *self)
     for (size_t i = 0; i < self->model->n_tensors; i++) {
         size_t out = self->first_out[i];
 
-        for (size_t k = 0; out != ONNX_NONE && vc_onnx_is_changed(self, out) && k < source->n_nodes; k++) {
-            const struct onnx_node *node = &source->nodes[k];
-
-            if (vc_onnx_multiplies(source, node, i) && (self->out[out].nbits || node->weights == i)) {
+        if (out == ONNX_NONE || !vc_onnx_is_changed(self, out)) {
+            continue;
+        }
+        for (size_t k = ONNX_NONE; (k = vc_onnx_next_product(source, i, k)) != ONNX_NONE;) {
+            if (self->out[out].nbits || source->nodes[k].weights == i) {
                 self->products[k] = out;
                 self->n_nbits_gone += !self->out[out].nbits;
             }
         }
-        self->n_nbits += out != ONNX_NONE && self->out[out].nbits;
+        self->n_nbits += self->out[out].nbits;
     }
 }
 

@@ -58,7 +58,8 @@ static enum vc_status add(struct onnx_reader *r, uint32_t graph, const char *nam
                                                      .outer = ONNX_NONE,
                                                      .tensor = ONNX_NONE,
                                                      .cast = ONNX_NONE,
-                                                     .maker = ONNX_NONE};
+                                                     .maker = ONNX_NONE,
+                                                     .factor_of = ONNX_NONE};
     *symbol = symbols->n++;
     return VC_OK;
 }
