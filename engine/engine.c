@@ -8,6 +8,20 @@
 
 /* ---- what is needed ---- */
 
+/* What searches for the readers of a value need not look behind. */
+static void find_readers(struct vc_engine *e)
+{
+    for (uint32_t n = 0; n < e->graph->n_nodes; n++) {
+        const struct vc_graph_node *node = &e->graph->nodes[n];
+
+        for (unsigned k = 0; k < node->n_inputs; k++) {
+            if (node->inputs[k] != VC_NO_VALUE) {
+                e->values[node->inputs[k]].last_reader = n;
+            }
+        }
+    }
+}
+
 /* Nodes whose results are read, last first. Integers that are known when the program is made are not computed. */
 static void find_needed(struct vc_engine *e)
 {
@@ -410,6 +424,7 @@ out:
 static enum vc_status make_program(struct vc_engine *e)
 {
     VC_CALL(e->options.answers == NULL ? check_sizes(e) : VC_OK);
+    find_readers(e);
     vc_plan_find_known(e);
     find_needed(e);
     for (uint32_t v = 0; v < e->graph->n_values; v++) {

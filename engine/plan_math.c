@@ -140,7 +140,7 @@ static bool has_other_readers(const struct vc_engine *e, uint32_t v, uint32_t no
     if (e->options.answers != NULL && e->options.answers->wanted[v]) {
         return true;
     }
-    for (uint32_t n = g->values[v].node + 1; n < g->n_nodes; n++) {
+    for (uint32_t n = g->values[v].node + 1; n <= e->values[v].last_reader; n++) {
         for (unsigned k = 0; n != node && !decodes(e, n, node) && k < g->nodes[n].n_inputs; k++) {
             if (g->nodes[n].inputs[k] == v) {
                 return true;
@@ -217,7 +217,7 @@ bool vc_plan_codes(struct vc_engine *e, uint32_t node)
     for (unsigned k = 0; k < 3; k++) {
         refs[k] = vc_plan_data(e, node, k);
     }
-    for (uint32_t of = node + 1; of < e->graph->n_nodes; of++) {
+    for (uint32_t of = node + 1; of <= vc_plan_out(e, node, 0)->last_reader; of++) {
         if (e->needed[of] && decodes(e, of, node)) {
             refs[3] = vc_plan_make(e, of, 0, false);
             codes(e, node, args, refs);

@@ -61,13 +61,14 @@ struct vc_plan_stop {
 
 /* A value of the graph while the program is made. */
 struct vc_plan_value {
-    bool made;     /* shape and data hold */
-    bool known;    /* it follows from sizes and constants: a constant of the program */
-    bool real;     /* floats; else int64_t */
-    bool trained;  /* its gradient is needed */
-    bool fed;      /* the caller has it (options.answers) */
-    bool taken;    /* an instruction hands it over */
-    uint32_t root; /* the value whose elements it shows with another shape; itself */
+    bool made;            /* shape and data hold */
+    bool known;           /* it follows from sizes and constants: a constant of the program */
+    bool real;            /* floats; else int64_t */
+    bool trained;         /* its gradient is needed */
+    bool fed;             /* the caller has it (options.answers) */
+    bool taken;           /* an instruction hands it over */
+    uint32_t last_reader; /* the last node with it as an input, needed or not; 0: none reads it */
+    uint32_t root;        /* the value whose elements it shows with another shape; itself */
     unsigned n_dims;
     int64_t shape[VC_GRAPH_MAX_DIMS];
     uint64_t n;
