@@ -94,10 +94,10 @@ static const char *onnx_reason(const struct vc_dialect_request *request, const s
 
 static const char *const schemes[] = {"int8", "int4", "int32", NULL};
 
-#define ONNX_ROW                                                                          \
-    .schemes = schemes, .is_choice = true, .groups_depend = true, .activations = true,    \
-    .same_parts_as = &vc_dialect_plain, .check = onnx_check, .part_type = onnx_part_type, \
-    .keeps_type = onnx_keeps_type, .down_columns = onnx_down_columns,                     \
+#define ONNX_ROW                                                                                               \
+    .schemes = schemes, .is_choice = true, .groups_depend = true, .activations = true,                         \
+    .same_parts_as = &vc_dialect_plain, .takes_codes = true, .check = onnx_check, .part_type = onnx_part_type, \
+    .keeps_type = onnx_keeps_type, .down_columns = onnx_down_columns,                                          \
     .loader = {.program = "onnxruntime", .tried = "onnxruntime 1.31.1"}
 
 const struct vc_dialect vc_dialect_onnx = {.name = "onnx", .reason = onnx_reason, ONNX_ROW};

@@ -214,7 +214,9 @@ static enum vc_status add_next_tensor(struct onnx_layout *l, const struct vc_fie
 static enum vc_status add_info(struct onnx_layout *l, const struct vc_field *field)
 {
     size_t symbol = ONNX_NONE;
-    unsigned char gone = field->number == ONNX_GRAPH_INPUT ? ONNX_NAME_GONE | ONNX_INPUT_GONE : ONNX_NAME_GONE;
+    unsigned char gone = ONNX_NAME_GONE | (field->number == ONNX_GRAPH_INPUT        ? ONNX_INPUT_GONE
+                                           : field->number == ONNX_GRAPH_VALUE_INFO ? ONNX_INFO_GONE
+                                                                                    : 0);
     struct vc_span rest = field->data;
     bool stays = true;
     struct vc_field f;
@@ -403,7 +405,7 @@ static enum vc_status add_new_nodes(struct onnx_layout *l, size_t *next, size_t 
     size_t from = self->literals.n;
 
     for (; *next < end; ++*next) {
-        if (vc_onnx_is_changed(self, *next) && vc_out_at(self->outs, *next).role == VC_PART_CODES &&
+        if (vc_onnx_is_changed(self, *next) && !vc_onnx_is_part(self, *next) &&
             self->source->tensors[vc_onnx_link_of(self, *next)->tensor].graph == l->graph) {
             vc_onnx_put_nodes(l->ctx, self, *next, &self->literals);
         }

@@ -147,6 +147,9 @@ void vc_onnx_put_nodes(struct vc_ctx *ctx, const struct onnx_sink *self, size_t 
 /* The main output that the output is, or a part of. */
 static size_t main_of(const struct onnx_sink *self, size_t out)
 {
+    if (self->out[out].moved && vc_onnx_is_part(self, out)) {
+        return self->first_out[self->model->tensors[vc_out_at(self->outs, out).source].part_of];
+    }
     while (vc_out_at(self->outs, out).role != VC_PART_CODES) {
         out--;
     }

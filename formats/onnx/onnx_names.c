@@ -37,6 +37,13 @@ bool vc_onnx_is_changed(const struct onnx_sink *self, size_t out)
     return self->out[out].changed;
 }
 
+bool vc_onnx_is_part(const struct onnx_sink *self, size_t out)
+{
+    const struct vc_out_tensor t = vc_out_at(self->outs, out);
+
+    return t.role != VC_PART_CODES || (self->out[out].moved && t.beside);
+}
+
 bool vc_onnx_is_quantized(const struct onnx_sink *self, size_t out)
 {
     return vc_out_at(self->outs, out).quant != NULL;
@@ -137,6 +144,12 @@ static enum vc_status check_version(struct vc_ctx *ctx, const struct onnx_sink *
     uint64_t opset = self->opset;
     bool bf16 = t.dtype == VC_DTYPE_BF16 || vc_onnx_link_of(self, out)->type == ONNX_BFLOAT16;
 
+    if (self->out[out].moved && !self->dequantizes && !self->out[out].nbits) {
+        return vc_onnx_refuse_form(ctx, self, t.name, vc_onnx_why_no_nbits(self, out));
+    }
+    if (self->out[out].moved && opset < ONNX_BLOCKS_OPSET && self->dequantizes) {
+        return refuse_opset(ctx, self, t.name, "int4 (DequantizeLinear)", ONNX_BLOCKS_OPSET, "", "");
+    }
     if (vc_onnx_is_quantized(self, out) && !self->out[out].nbits) {
         VC_CALL(check_quantized(ctx, self, &t));
     }
@@ -176,7 +189,7 @@ static const char *suffix_of(const struct onnx_sink *self, size_t out)
 {
     enum vc_dtype dtype = vc_out_at(self->outs, out).dtype;
 
-    if (dtype == VC_DTYPE_I4) {
+    if (dtype == VC_DTYPE_I4 || self->out[out].moved) {
         return self->out[out].nbits && !self->out[out].view.turned ? ONNX_NBITS_ROWS : ONNX_NBITS_CODES;
     }
     return dtype == VC_DTYPE_I8     ? ".int8"
@@ -246,6 +259,7 @@ static enum vc_status mark_gone(struct vc_ctx *ctx, struct onnx_sink *self)
             self->gone[symbol] |= ONNX_NAME_GONE;
         } else if (vc_onnx_is_changed(self, out)) {
             drop_nodes(self, link);
+            self->gone[symbol] |= self->out[out].moved ? ONNX_INPUT_GONE | ONNX_INFO_GONE : 0;
             if (self->out[out].nbits) {
                 self->gone[link->name] |= ONNX_NAME_GONE; /* no value has the name */
             }
@@ -277,14 +291,16 @@ enum vc_status vc_onnx_list_outs(struct vc_ctx *ctx, struct onnx_sink *self)
         const struct vc_out_tensor out = vc_out_at(self->outs, i);
         const struct onnx_tensor *tensor = &source->tensors[source->links[out.source].tensor];
 
-        self->out[i].changed = !out.kept || (tensor->constant && tensor->place == ONNX_PLACE_EXTERNAL);
+        self->out[i].moved = out.kept && vc_onnx_moves(self, out.source);
+        self->out[i].changed =
+            !out.kept || self->out[i].moved || (tensor->constant && tensor->place == ONNX_PLACE_EXTERNAL);
         if (out.role == VC_PART_CODES) {
             self->first_out[out.source] = i;
         }
     }
     for (size_t i = 0; i < self->outs->n; i++) {
-        if (vc_onnx_is_changed(self, i) && vc_out_at(self->outs, i).role == VC_PART_CODES) {
-            self->out[i].nbits = vc_onnx_takes_nbits(self, i);
+        if (vc_onnx_is_changed(self, i) && !vc_onnx_is_part(self, i)) {
+            self->out[i].nbits = vc_onnx_why_no_nbits(self, i) == NULL;
             vc_onnx_view_outs(self, i);
         }
     }
@@ -316,6 +332,8 @@ enum vc_status vc_onnx_plan_outs(struct vc_ctx *ctx, struct onnx_sink *self)
 
         if (out.role != VC_PART_CODES) {
             VC_CALL(vc_onnx_choose_name(ctx, self, out.name, "", &self->out[i].name));
+        } else if (vc_onnx_is_part(self, i)) {
+            self->out[i].name = vc_onnx_name_in_graph(self, i);
         } else if (vc_onnx_is_changed(self, i)) {
             VC_CALL(check_version(ctx, self, i));
             VC_CALL(name_main(ctx, self, i));

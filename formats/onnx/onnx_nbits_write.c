@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "formats/dialects/dialects.h"
 #include "formats/onnx/onnx_sink.h"
 
 /* The codes are [N, K] in the model, as the node has them. */
@@ -20,21 +21,69 @@ static uint64_t block_of(const struct vc_quant *quant)
     return has_rows(quant) ? quant->group_size : quant->group_rows;
 }
 
-bool vc_onnx_takes_nbits(const struct onnx_sink *self, size_t out)
+const char *vc_onnx_why_no_nbits(const struct onnx_sink *self, size_t out)
 {
     const struct vc_out_tensor t = vc_out_at(self->outs, out);
     const struct vc_quant *quant = t.quant;
-    struct vc_code_places places;
     bool turned;
 
-    if (self->dequantizes || quant == NULL || t.dtype != VC_DTYPE_I4 || t.n_dims != 2) {
-        return false;
+    if (self->dequantizes || quant == NULL || (t.dtype != VC_DTYPE_I4 && !self->out[out].moved) || t.n_dims != 2) {
+        return "it is no matrix of codes of 4 bits";
     }
-    places = vc_onnx_code_places(self->model, t.source);
     turned = quant->granularity == VC_GRANULARITY_BLOCK && quant->group_size == 1;
-    return places.product && (turned || has_rows(quant)) && vc_onnx_nbits_block(block_of(quant)) &&
-           self->model->tensors[t.source].inputs == (turned ? 1U : 2U) &&
-           vc_onnx_type_of(vc_out_at(self->outs, vc_quant_scale(quant)).dtype) == vc_onnx_link_of(self, out)->type;
+    return !turned && !has_rows(quant)             ? "it has no scale per group of inputs"
+           : !vc_onnx_nbits_block(block_of(quant)) ? "groups of MatMulNBits are 16, 32, 64, 128, ..."
+           : self->model->tensors[t.source].inputs != (turned ? 1U : 2U)
+               ? "its groups do not run along the inputs of products"
+           : vc_onnx_type_of(vc_out_at(self->outs, vc_quant_scale(quant)).dtype) != vc_onnx_link_of(self, out)->type
+               ? "its scales have another type than the graph has for it"
+           : !vc_onnx_code_places(self->model, t.source).product ? "not only products of f32 or f16 use it"
+                                                                 : NULL;
+}
+
+bool vc_onnx_moves(const struct onnx_sink *self, size_t tensor)
+{
+    size_t owner = self->model->tensors[tensor].part_of;
+    size_t main = owner != VC_NO_TENSOR ? owner : tensor;
+    const struct onnx_link *link = &self->source->links[main];
+    const struct onnx_tensor *codes = &self->source->tensors[link->tensor];
+
+    return self->relayout && self->model->tensors[main].quant != NULL &&
+           (codes->view.bits == 4 || codes->type == ONNX_INT4) && (link->n_nodes == 0) == self->dequantizes;
+}
+
+enum vc_status vc_onnx_refuse_form(struct vc_ctx *ctx, const struct onnx_sink *self, const char *name, const char *why)
+{
+    const char *pass = vc_option(ctx, "pass");
+
+    return vc_fail(ctx, VC_E_UNSUPPORTED,
+                   "%s: %s, so its codes stay in %s; vcompress run %s dequantize %s \"quantize %s %s group:32\" %s %s "
+                   "makes others of the weights that it can, and tells the error",
+                   name, why, self->dequantizes ? "MatMulNBits" : "DequantizeLinear", pass, pass,
+                   vc_option(ctx, "target=int4"), vc_option(ctx, "granularity"), vc_option(ctx, "layout"),
+                   self->dequantizes ? vc_dialect_onnx_qdq.name : vc_dialect_onnx.name);
+}
+
+enum vc_status vc_onnx_check_others(struct vc_ctx *ctx, const struct onnx_sink *self)
+{
+    const struct onnx *source = self->source;
+
+    for (size_t i = 0; self->relayout && i < source->n_nodes; i++) {
+        const struct onnx_node *node = &source->nodes[i];
+        size_t tensor = source->symbols.list[node->in[0]].tensor;
+        const char *name = source->symbols.list[node->out].name;
+
+        if (self->dequantizes && node->op == ONNX_OP_NBITS && node->weights == ONNX_NONE) {
+            return vc_onnx_refuse_form(ctx, self, name,
+                                       "has codes of another number of bits than 4, g_idx, zero points of floats, or "
+                                       "codes that others use in another way");
+        }
+        if (!self->dequantizes && node->op == ONNX_OP_DEQUANTIZE && !node->taken && tensor != ONNX_NONE &&
+            (source->tensors[tensor].type == ONNX_INT4 || source->tensors[tensor].type == ONNX_UINT4)) {
+            return vc_onnx_refuse_form(ctx, self, name, "its codes or scales are not those of one weight alone");
+        }
+    }
+    return VC_OK;
 }
 
 static struct onnx_product product_of(const struct vc_out_tensor *t)
@@ -45,6 +94,12 @@ static struct onnx_product product_of(const struct vc_out_tensor *t)
 
     p.blocks = vc_ceil_div_u64(p.k, p.block);
     return p;
+}
+
+/* Of DequantizeLinear: n numbers that have a byte each in the model. */
+static struct onnx_view nibbles(uint64_t n)
+{
+    return (struct onnx_view){.bits = 4, .shown = 8, .n_rows = 1, .row = n, .stored_row = n};
 }
 
 void vc_onnx_view_outs(struct onnx_sink *self, size_t out)
@@ -62,10 +117,13 @@ void vc_onnx_view_outs(struct onnx_sink *self, size_t out)
 
             self->out[part->tensor].view = vc_onnx_nbits_view(part->role, &p, 8 * (unsigned)vc_dtype_size(dtype));
         }
-    } else if (t.dtype == VC_DTYPE_I4 && zero != VC_NO_TENSOR) { /* of DequantizeLinear: of the type of the codes */
-        uint64_t n = vc_out_at(self->outs, zero).size_bytes;
-
-        self->out[zero].view = (struct onnx_view){.bits = 4, .shown = 8, .n_rows = 1, .row = n, .stored_row = n};
+        return;
+    }
+    if (self->out[out].moved && t.dtype == VC_DTYPE_I8) { /* of rows of an odd length */
+        self->out[out].view = nibbles(t.size_bytes);
+    }
+    if ((self->out[out].moved || t.dtype == VC_DTYPE_I4) && zero != VC_NO_TENSOR) {
+        self->out[zero].view = nibbles(vc_out_at(self->outs, zero).size_bytes);
     }
 }
 

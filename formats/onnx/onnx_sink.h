@@ -29,6 +29,7 @@ struct onnx_piece {
 struct onnx_out {
     bool external; /* into the data file */
     bool changed;  /* vc_onnx_is_changed */
+    bool moved;    /* codes of the source in another form, or a part of such: vc_onnx_moves */
     uint64_t at;   /* of the bytes [skip, skip + n) of what the job gives; the others are not written */
     uint64_t skip, n;
     const char *name; /* of the initializer */
@@ -51,7 +52,8 @@ enum onnx_moves {
 enum {
     ONNX_NAME_GONE = 1,
     ONNX_INPUT_GONE = 2,
-    ONNX_REPLACED = 4 /* a constant of an edit has its name: the initializer or the Constant node goes */
+    ONNX_INFO_GONE = 8, /* what the graph says of its type and shape does not hold any more */
+    ONNX_REPLACED = 4   /* a constant of an edit has its name: the initializer or the Constant node goes */
 };
 
 /* An edit of the graph, by the value that it names. */
@@ -124,6 +126,8 @@ struct onnx_sink {
     size_t n_nbits;        /* main outputs that are codes of MatMulNBits */
     size_t n_nbits_gone;   /* MatMulNBits nodes of the source that are none any more */
     bool dequantizes;      /* no new MatMulNBits: codes of four bits go with DequantizeLinear */
+    bool relayout;         /* those of the source, too; else all of them stay as they lie */
+    struct vc_sink copies; /* the sink of tensors that do not move */
     pthread_mutex_t mutex; /* of `shown` */
     struct onnx_edits edits;
     uint64_t opset; /* of the new graph */
@@ -148,6 +152,8 @@ bool vc_onnx_is_changed(const struct onnx_sink *self, size_t out);
 const struct onnx_link *vc_onnx_link_of(const struct onnx_sink *self, size_t out);
 /* What its graph calls the weights of a main output: the model has a longer name for some (onnx_links.c). */
 const char *vc_onnx_name_in_graph(const struct onnx_sink *self, size_t out);
+/* It is stored beside the codes of a main output, and nodes read it with them. */
+bool vc_onnx_is_part(const struct onnx_sink *self, size_t out);
 /* The bytes that an output has in the file. */
 uint64_t vc_onnx_out_bytes(const struct onnx_sink *self, size_t out);
 /* The nodes between the initializer and its name: those that turn codes into f32, either DequantizeLinear or Cast and
@@ -163,8 +169,15 @@ enum vc_status vc_onnx_choose_name(struct vc_ctx *ctx, struct onnx_sink *self, c
 
 /* ---- onnx_nbits_write.c ---- */
 
-/* The main output has its place in MatMulNBits nodes. */
-bool vc_onnx_takes_nbits(const struct onnx_sink *self, size_t out);
+/* Codes of four bits of the source whose form, MatMulNBits or DequantizeLinear, is not the one that is asked for, or a
+ * part of them: they are written in that form. */
+bool vc_onnx_moves(const struct onnx_sink *self, size_t tensor);
+/* Why the main output has no place in MatMulNBits nodes; NULL: it has one. */
+const char *vc_onnx_why_no_nbits(const struct onnx_sink *self, size_t out);
+/* Refuses codes that cannot get the form that is asked for, by the name of a weight or a node. */
+enum vc_status vc_onnx_refuse_form(struct vc_ctx *ctx, const struct onnx_sink *self, const char *name, const char *why);
+/* The same for nodes on codes of four bits that are no tensors of the model. */
+enum vc_status vc_onnx_check_others(struct vc_ctx *ctx, const struct onnx_sink *self);
 /* The form in the file of a main output and its parts. */
 void vc_onnx_view_outs(struct onnx_sink *self, size_t out);
 /* The shape of the output, which is `main` or a part of it. Returns the number of dimensions. */

@@ -36,7 +36,8 @@ static enum vc_status check_source(struct vc_ctx *ctx, const struct onnx_sink *s
         const struct vc_out_tensor t = vc_out_at(self->outs, i);
         const struct onnx_tensor *tensor = &self->source->tensors[self->source->links[t.source].tensor];
 
-        if (t.kept && t.form == VC_FORM_VALUES && tensor->view.bits != 0 && tensor->place == ONNX_PLACE_EXTERNAL) {
+        if (t.kept && t.form == VC_FORM_VALUES && tensor->view.bits != 0 && tensor->place == ONNX_PLACE_EXTERNAL &&
+            !self->out[i].moved) {
             return vc_fail(ctx, VC_E_UNSUPPORTED,
                            "%s: its codes lie in another file, in another form than the other output has; "
                            "write the outputs in runs of their own",
@@ -139,6 +140,7 @@ static enum vc_status onnx_layout(struct vc_ctx *ctx, struct vc_sink *sink, cons
     }
     VC_CALL(vc_onnx_list_outs(ctx, self));
     VC_CALL(check_source(ctx, self));
+    VC_CALL(vc_onnx_check_others(ctx, self));
     VC_CALL(vc_onnx_plan_outs(ctx, self));
     VC_CALL(vc_onnx_plan_edits(ctx, self));
     VC_CALL(name_data(ctx, self));
@@ -306,6 +308,13 @@ static void onnx_free(struct vc_ctx *ctx, struct vc_sink *sink)
     vc_free(ctx, sink);
 }
 
+static const struct vc_sink *onnx_of_tensor(const struct vc_sink *sink, size_t tensor)
+{
+    const struct onnx_sink *self = sink->self;
+
+    return vc_onnx_moves(self, tensor) ? sink : &self->copies;
+}
+
 static bool onnx_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
 {
     return vc_onnx_type_of(dtype) != 0;
@@ -317,6 +326,7 @@ static const struct vc_sink_ops onnx_sink_ops = {.layout = onnx_layout,
                                                  .finish = onnx_finish,
                                                  .commit = onnx_commit,
                                                  .free = onnx_free,
+                                                 .of_tensor = onnx_of_tensor,
                                                  .can_hold = onnx_can_hold};
 
 enum vc_status vc_onnx_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
@@ -341,16 +351,6 @@ enum vc_status vc_onnx_sink_create(struct vc_ctx *ctx, const struct vc_model *mo
                        vc_option(ctx, "deflate"));
     }
     VC_TRY(vc_dialect_asked(ctx, options, &asked));
-    if (options->relayout && asked != NULL && asked->same_parts_as != NULL) {
-        const char *pass = vc_option(ctx, "pass");
-
-        return vc_fail(
-            ctx, VC_E_UNSUPPORTED,
-            "nodes and codes of a graph are copied as they are; vcompress run %s dequantize %s \"quantize %s "
-            "%s group:N\" %s %s makes others and tells the error, which is mostly none",
-            pass, pass, vc_option(ctx, "target=int4"), vc_option(ctx, "granularity"), vc_option(ctx, "layout"),
-            asked->name);
-    }
     sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);
     VC_TRY_ALLOC(sink);
     self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self);
@@ -360,6 +360,7 @@ enum vc_status vc_onnx_sink_create(struct vc_ctx *ctx, const struct vc_model *mo
     self->path = options->path;
     self->force = options->force;
     self->dequantizes = asked == &vc_dialect_onnx_qdq;
+    self->relayout = options->relayout;
     vc_text_init(&self->literals, ctx);
     if (options->path != NULL && !options->dry_run) {
         VC_TRY(vc_outfile_open(ctx, options, model, &self->file));
@@ -374,6 +375,8 @@ enum vc_status vc_onnx_sink_create(struct vc_ctx *ctx, const struct vc_model *mo
                              .dialect = self->dequantizes ? asked : &vc_dialect_onnx,
                              .accepts_raw = true,
                              .memory_bytes = COPY_BYTES};
+    self->copies = *sink;
+    sink->accepts_raw = !self->relayout;
     *out = sink;
     return VC_OK;
 out:

@@ -66,7 +66,7 @@ def onnx_model():
     graph = (node("Flatten", ["image"], "flat") + node("Gemm", ["flat", "fc1", "b1"], "h") + node("Relu", ["h"], "r") +
              node("Gemm", ["r", "fc2", "b2"], "y") + field(2, b"net") + weights("fc1", 64, 32) + weights("b1", 32) + weights("fc2", 32, 10) +
              weights("b2", 10) + value(11, "image", "n", 8, 8) + value(12, "y", "n", 10))
-    return field(1, 8) + field(7, graph) + field(8, field(1, b"") + field(2, 13))
+    return field(1, 8) + field(7, graph) + field(8, field(1, b"") + field(2, 21))
 
 
 def write(path, text):

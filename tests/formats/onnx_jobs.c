@@ -7,7 +7,7 @@
 
 static struct task task_of(enum what what)
 {
-    struct task task = what == COPY ? task_copy() : what == BACK ? task_back() : task_int8();
+    struct task task = what <= NBITS ? task_copy() : what == BACK ? task_back() : task_int8();
 
     task.quantize.requantize = true;
     task.quantize.target = what == FP16   ? VC_TARGET_F16
@@ -21,6 +21,8 @@ static struct task task_of(enum what what)
     task.quantize.granularity_given = true;
     task.quantize.group_size = what == GROUPS ? 3 : what == INT4 ? 16 : 0;
     task.dequantize.casts = true;
+    task.write.relayout = what == LINEAR || what == NBITS;
+    task.write.layout = what == LINEAR ? "onnx-qdq" : what == NBITS ? "onnx" : NULL;
     return task;
 }
 

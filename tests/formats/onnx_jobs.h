@@ -17,7 +17,8 @@ struct onnx_builder small_graph(uint64_t ir, uint64_t opset);
 
 /* ---- jobs ---- */
 
-enum what { COPY, INT8, ASYMMETRIC, TENSORS, GROUPS, INT4, FP16, BF16, BACK };
+/* LINEAR, NBITS: a copy whose codes of 4 bits get that form, DequantizeLinear or MatMulNBits. */
+enum what { COPY, LINEAR, NBITS, INT8, ASYMMETRIC, TENSORS, GROUPS, INT4, FP16, BF16, BACK };
 
 extern const char *beside; /* another output of the same run; NULL: none */
 

@@ -4,6 +4,7 @@ Codes and scales are those of the definition, bit for bit. onnxruntime is the ju
 the codes is what it computes from the floats that `dequantize` makes of them, but for the order of sums. Files of its own
 quantizer are read, with and without zero points; where that cannot be imported, nodes as it makes them.
 """
+import os
 import shlex
 import sys
 
@@ -126,20 +127,104 @@ class OnnxInt4(Judge):
             self.assertEqual({i.data_type for i in q.graph.initializer if i.name.endswith(".int4")}, {T.INT4})
             self.same_outputs("q.onnx", dtype, 2e-6 if dtype == "f4" else 3e-3)
 
+    def convert(self, before, layout, after):
+        self.vc("convert", "--layout", layout, "--force", self.path(before), "-o", self.path(after))
+        m = onnx.load(self.path(after))
+        onnx.checker.check_model(m)
+        return m
+
+    def values(self, name):
+        """The codes, scales and zero points of each weight, as the program shows them, and what they stand for."""
+        self.vc("convert", "--force", self.path(name), "-o", self.path("v.npz"))
+        self.vc("dequantize", "--source-dtype", "--force", self.path(name), "-o", self.path("f.onnx"))
+        values = self.load(self.path("v.npz"))
+        values.update({"decoded " + i.name: numpy_helper.to_array(i) for i in onnx.load(self.path("f.onnx")).graph.initializer})
+        return values
+
+    def between(self, name, dtype="f4", limit=2e-6, layouts=("onnx-qdq", "onnx")):
+        """There and back: equal codes and values, and outputs of onnxruntime that differ by the order of sums."""
+        want, values = self.outputs(self.path(name), dtype), self.values(name)
+        ops = []
+        for before, after, layout in ((name, "there.onnx", layouts[0]), ("there.onnx", "back.onnx", layouts[1])):
+            ops.append(self.ops(self.convert(before, layout, after)))
+            have = self.values(after)
+            self.assertEqual(sorted(have), sorted(values))
+            for key, a in values.items():
+                self.same_bits(have[key], a, (name, after, key))
+            for a, b in zip(self.outputs(self.path(after), dtype), want):
+                self.assertLessEqual(np.abs(a - b).max(), limit * np.abs(b).max(), (name, after))
+        self.vc("convert", "--force", self.path("back.onnx"), "-o", self.path("copy.onnx"))
+        copy = sha(self.path("copy.onnx"))
+        self.convert("back.onnx", layouts[1], "copy.onnx")  # it has that form already
+        self.assertEqual(sha(self.path("copy.onnx")), copy)
+        return ops
+
     def test_between_forms(self):
-        """From one form to the other in one job: the same codes and scales, and what onnxruntime computes with them."""
-        m, _ = network(opset=21)
-        self.quantize(m, name="nbits.onnx")
-        want = self.outputs(self.path("nbits.onnx"))
-        for before, after, layout, ops in (("nbits", "linear", "onnx-qdq", ["DequantizeLinear"] * 2 + ["MatMul", "Gemm"]),
-                                           ("linear", "again", "onnx", ["MatMulNBits"] * 2)):
-            said = self.refuse(3, "convert", "--layout", layout, self.path(before + ".onnx"), "-o", self.path("no.onnx"))
-            command = said[said.index("run --pass"):said.index(" makes others")].replace("group:N", " ".join(["group:32", *SMALL]))
-            self.vc(*shlex.split(command), self.path(before + ".onnx"), "-o", self.path(after + ".onnx"))
-            self.assertEqual(self.ops(onnx.load(self.path(after + ".onnx"))), ops)
-            self.vc("diff", self.path("nbits.onnx"), self.path(after + ".onnx"))
-            for a, b in zip(self.outputs(self.path(after + ".onnx")), want):
-                self.assertLessEqual(np.abs(a - b).max(), 2e-6 * np.abs(b).max(), after)
+        """convert moves codes, scales and zero points from one form to the other."""
+        for k, group, trans, bias, dtype in ((96, 32, 1, True, "f4"), (100, 32, 0, True, "f4"), (97, 16, 0, False, "f4"),
+                                             (256, 128, 1, False, "f4"), (96, 32, 1, True, "f2")):
+            m, _ = network(k=k, trans=trans, bias=bias, dtype=dtype, opset=21)
+            limit = 2e-6 if dtype == "f4" else 3e-3
+            self.quantize(m, group=group, name="nbits.onnx")
+            linear = ["DequantizeLinear"] * 2 + ["MatMul", "Gemm" if trans or bias else "MatMul"]
+            self.assertEqual(self.between("nbits.onnx", dtype, limit), [linear, ["MatMulNBits"] * 2])
+            self.assertEqual(sha(self.path("back.onnx")), sha(self.path("nbits.onnx")))
+            self.quantize(m, "--layout", "onnx-qdq", group=group, name="linear.onnx")
+            self.assertEqual(self.between("linear.onnx", dtype, limit, ("onnx", "onnx-qdq")), [["MatMulNBits"] * 2, linear])
+
+    def test_between_external(self):
+        m, _ = network(opset=21, k=512)
+        onnx.save(m, self.path("e.onnx"), save_as_external_data=True, location="e.bin", size_threshold=0)
+        self.vc("quantize", "--int4", "--granularity", "group:32", *SMALL, self.path("e.onnx"), "-o", self.path("nbits.onnx"))
+        self.between("nbits.onnx")
+
+    def test_between_refused(self):
+        """What a form cannot hold is refused by name with the way round, and nothing is written."""
+        w = np.random.default_rng(6).integers(0, 256, (96, 40)).astype("u1")
+
+        def linear(scales, axis=0, type_=T.INT4, zero=False, other=False, **more):
+            names = ["w_q", "w_s"] + ["w_z"] * zero
+            nodes = [helper.make_node("DequantizeLinear", names, ["w"], axis=axis, **more), helper.make_node("MatMul", ["x", "w"], ["y"])]
+            nodes += [helper.make_node("Transpose", ["w"], ["t"])] * other
+            m = build(nodes, {"w_s": scales}, dict(y=40, **({"t": (40, 96)} if other else {})), 96, opset=21)
+            m.graph.initializer.append(helper.make_tensor("w_q", type_, [96, 40], w.tobytes()[:96 * 20], raw=True))
+            return m
+
+        def nbits(bits=4, g_idx=False, opset=21, float_zero=False):
+            parts = {"w_Q4": np.resize(w, (40, 3, 4 * bits)), "w_scales": normal((40, 3), 7)}
+            if float_zero or g_idx:
+                parts["w_zp"] = normal((40, 3), 8) if float_zero else np.full((40, 2), 0x88, "u1")
+            if g_idx:
+                parts["w_g_idx"] = (np.arange(96) // 32).astype("i4")
+            return build([helper.make_node("MatMulNBits", ["x", *parts], ["y"], domain="com.microsoft", K=96, N=40, bits=bits,
+                                           block_size=32)], parts, {"y": 40}, 96, opset=opset)
+
+        cases = (("onnx", linear(normal((4, 40), 1), block_size=24), "w: groups of MatMulNBits"),
+                 ("onnx", linear(normal((12, 40), 1), block_size=8), "w: groups of MatMulNBits"),
+                 ("onnx", linear(normal(40, 1), axis=1), "w: it has no scale per group"),
+                 ("onnx", linear(normal((96, 2), 1), axis=1, block_size=20), "do not run along|groups of MatMulNBits"),
+                 ("onnx", linear(normal((96, 1), 1), axis=1, block_size=64), "w: its groups do not run along the inputs"),
+                 ("onnx", linear(normal((3, 40), 1), block_size=32, other=True), "w: not only products"),
+                 ("onnx", linear(normal((3, 40), 1), block_size=32, type_=T.UINT4), "w: its codes or scales"),
+                 ("onnx-qdq", nbits(opset=20), "needs opset 21"), ("onnx-qdq", nbits(bits=8), "y: has codes of another number"),
+                 ("onnx-qdq", nbits(bits=2), "y: has codes"), ("onnx-qdq", nbits(g_idx=True), "y: has codes"),
+                 ("onnx-qdq", nbits(float_zero=True), "y: has codes"))
+        for layout, m, why in cases:
+            onnx.save(m, self.path("m.onnx"))
+            said = self.refuse(3, "convert", "--layout", layout, self.path("m.onnx"), "-o", self.path("no.onnx"))
+            self.assertRegex(said, why)
+            if "opset" not in why:
+                self.assertIn("run --pass dequantize --pass", said)
+            self.assertFalse(os.path.exists(self.path("no.onnx")))
+        onnx.save(cases[0][1], self.path("m.onnx"))  # the way round that the sentence names
+        said = self.refuse(3, "convert", "--layout", "onnx", self.path("m.onnx"), "-o", self.path("no.onnx"))
+        command = said[said.index("run --pass"):said.index(" makes others")].replace("group:32", " ".join(["group:32", *SMALL]))
+        self.vc(*shlex.split(command), self.path("m.onnx"), "-o", self.path("way.onnx"))
+        self.assertEqual(self.ops(onnx.load(self.path("way.onnx"))), ["MatMulNBits"])
+        for layout in ("onnx", "onnx-qdq"):  # nothing of four bits: a copy
+            self.vc("quantize", "--int8", *SMALL, "--force", self.path("way.onnx"), "--requantize", "-o", self.path("i8.onnx"))
+            self.convert("i8.onnx", layout, "c.onnx")
+            self.assertEqual(sha(self.path("i8.onnx")), sha(self.path("c.onnx")))
 
     def test_other_uses(self):
         """A weight that is transposed as well has its place in DequantizeLinear only."""
@@ -205,7 +290,7 @@ class OnnxInt4(Judge):
                     parts["w_zero_points"] = np.random.default_rng(8).integers(0, 256, (n, 2)).astype("u1")
                 node = helper.make_node("MatMulNBits", ["x", *parts], ["y"], domain="com.microsoft", K=100, N=n, bits=4,
                                         block_size=32)
-                yield n, symmetric, build([node], parts, {"y": n}, 100)
+                yield n, symmetric, build([node], parts, {"y": n}, 100, opset=21)
 
     def test_theirs(self):
         n = 0
@@ -222,6 +307,7 @@ class OnnxInt4(Judge):
             have = self.load(self.path("d.npz"))
             for name, a in want.items():
                 self.same_bits(have[name], a, (what, symmetric, name))
+            self.between("t.onnx", layouts=("onnx", "onnx-qdq") if "DequantizeLinear" in self.ops(m) else ("onnx-qdq", "onnx"))
             n += 1
         self.assertGreaterEqual(n, 4)
 

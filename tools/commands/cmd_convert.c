@@ -8,8 +8,9 @@
 static const struct opt layout_opts[] = {
     {.name = "layout", .value = "auto", .more = vc_layout_name, .kind = OPT_WORD,
      OPT_FIELD(struct convert_options, write.layout),
-     .help = "of codes in safetensors: the same codes and scales as another program finds them, or a refusal where it "
-             "has no place for them (default auto: as they lie)"},
+     .help = "of codes in safetensors, and of int4 in ONNX (onnx: MatMulNBits, onnx-qdq: DequantizeLinear): the same codes "
+             "and scales as another program finds them, or a refusal where it has no place for them (default auto: as they "
+             "lie)"},
 };
 /* clang-format on */
 
@@ -47,6 +48,7 @@ const struct command command_convert = {
         "  vcompress convert model.npz -o deflated.npz --deflate\n"
         "  vcompress convert --format safetensors *.npz\n"
         "  vcompress convert --layout compressed-tensors qwen3-gptq/ -o qwen3-ct/\n"
+        "  vcompress convert --layout onnx-qdq model.int4.onnx -o model.qdq.onnx\n"
         "  vcompress convert qwen3/ -o qwen3.gguf",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
