@@ -751,6 +751,7 @@ enum vc_status vc_job_add_quantize(struct vc_ctx *ctx, struct vc_job *job, const
     q->mixture = own.gguf != NULL ? vc_mixture_of_name(own.gguf) : NULL;
     q->options.gguf = q->mixture != NULL ? q->mixture->name : NULL; /* the caller's may go */
     q->pass.mixture = q->options.gguf;
+    q->pass.vanishes = own.encoder == VC_ENCODER_LLAMA; /* the bytes of llama-quantize */
     q->pass.codes = own.target != VC_TARGET_CHOSEN && vc_scheme_of_target(own.target)->codes && q->mixture == NULL
                         ? vc_scheme_of_target(own.target)->name
                         : NULL;

@@ -288,6 +288,7 @@ struct vc_pass {
     bool names_files; /* failures of planning it name the file that they are about, which may not be the source */
     const struct vc_recipe_entry *lineage; /* what it made its values from, one line of JSON, for the output's metadata;
                                               NULL: of those that are there */
+    bool vanishes;       /* a tensor of which its codes lose all values is written so; else the job refuses it */
     const char *codes;   /* the scheme of codes that it makes, "nf4"; NULL: none, or not known before it plans */
     const char *mixture; /* what the types that it makes are called together, "Q4_K_M"; NULL: they have no name */
     const char *said;    /* the last reason of vc_item_keep, in the job's arena: most tensors have the same ones */

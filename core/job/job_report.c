@@ -297,7 +297,7 @@ static const char *unchanged(const struct vc_job *job)
 static enum vc_status list_notes(struct vc_ctx *ctx, struct vc_job *job)
 {
     const struct vc_model *model = job->model;
-    size_t most = model->n_facts + job->n_passes + 2 * job->report.n_outputs + 2;
+    size_t most = model->n_facts + job->n_passes + 2 * job->report.n_outputs + 3;
 
     job->notes = vc_arena_alloc(ctx, &job->arena, most * sizeof *job->notes);
     VC_CALL_ALLOC(job->notes);
@@ -475,6 +475,48 @@ static enum vc_status add_late_note(struct vc_ctx *ctx, struct vc_job *job)
     return add_note(ctx, job, "values", text[0] != '\0' ? text : NULL);
 }
 
+/* The step whose codes all mean 0, of weights that did not: these are below what the type of its scales holds. NULL:
+ * there is none. */
+static const struct vc_step *lost_step(const struct vc_item *item, const struct vc_item_result *result)
+{
+    for (size_t k = 0; k < item->chain->n_steps; k++) {
+        const struct vc_step *step = item->chain->steps[k];
+        const struct vc_error *error = &result->steps[k];
+        bool codes = step->out.quant != NULL || vc_dtype_size(step->out.dtype) == 0;
+
+        if (codes && error->measured && error->sum_x2 > 0 && error->zeros_after == step->out.n_elems) {
+            return step;
+        }
+    }
+    return NULL;
+}
+
+/* Refuses the job where all of a tensor is lost, or notes it where the pass is asked for such bytes. */
+static enum vc_status check_lost(struct vc_ctx *ctx, struct vc_job *job)
+{
+    const char *first = NULL;
+    char note[VC_MESSAGE_BYTES];
+    size_t n = 0;
+
+    for (size_t i = 0; i < job->report.n_rows; i++) {
+        const struct vc_item *item = vc_job_row_item(job, i);
+        const struct vc_step *step = lost_step(item, &job->results[item->source]);
+        const char *name = job->model->tensors[item->source].name;
+
+        if (step != NULL && (step->pass == NULL || !step->pass->vanishes)) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED,
+                           "%s: all of its values would be 0: they are too small for the scales of %s; exclude it, or "
+                           "choose another type for it",
+                           name, step->scheme);
+        }
+        first = first == NULL && step != NULL ? name : first;
+        n += step != NULL;
+    }
+    (void)snprintf(note, sizeof note, "all values of %zu tensor%s (%s%s) are 0: they are too small for the scales", n,
+                   n == 1 ? "" : "s", first != NULL ? first : "", n > 1 ? ", ..." : "");
+    return add_note(ctx, job, "lost", n != 0 ? note : NULL);
+}
+
 /* The figures of a pass are those of its last lossy step. */
 static void fill_steps(const struct vc_item *item, const struct vc_item_result *result)
 {
@@ -503,7 +545,9 @@ enum vc_status vc_job_report_results(struct vc_ctx *ctx, struct vc_job *job)
         fill_steps(item, &job->results[item->source]);
     }
     fill_rows(job);
-    return report_passes(ctx, job, true) != VC_OK ? ctx->status : add_late_note(ctx, job);
+    VC_CALL(report_passes(ctx, job, true));
+    VC_CALL(add_late_note(ctx, job));
+    return check_lost(ctx, job);
 }
 
 /* A note that there is no memory for is left out: the files are there. */

@@ -3,8 +3,8 @@
 SPEC is NAME:DTYPE:SHAPE[:KIND], for instance fc1.weight:f4:64x128 or steps:i8:scalar. DTYPE is NumPy's (f2 f4 f8 i1 i4
 i8 u1 u2 V2), or raw: then SHAPE is the text of a member that is no array; or U: an array of that one text; or O: an array of a
 Python object, None. KIND: random (default, from -1 to 1, the same
-on every machine), zeros, nan or inf (random with one of those at index 3), big (random, 70000 at index 3), scaled
-(rows of very different size), +X (random plus X at index 3), %N (integers below N), or ends (1 where a row of tokens has
+on every machine), zeros, nan or inf (random with one of those at index 3), big (random, 70000 at index 3), tiny (random,
+below 2^-34), scaled (rows of very different size), +X (random plus X at index 3), %N (integers below N), or ends (1 where a row of tokens has
 one, and 0 where it has ended). A FILE that ends in .npy takes one SPEC without a name.
 """
 
@@ -27,6 +27,8 @@ def values(dtype, shape, kind):
             x = 0.0
         else:
             x = (state >> 7) / 2.0**23 - 1.0
+        if kind == "tiny":
+            x *= 2.0**-34
         if kind == "scaled":
             x *= 2.0 ** (i // shape[-1] % 16 - 8)
         out.append(int(x * 100) if dtype[0] in "iu" else x)
