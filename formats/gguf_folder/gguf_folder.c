@@ -159,6 +159,19 @@ out:
     return status;
 }
 
+const char *vc_llm_why_no_blocks(const struct vc_model *source, const struct vc_tensor *t)
+{
+    const struct vc_quant *q = t->quant;
+    enum vc_dtype scale = q != NULL ? source->tensors[vc_quant_scale(q)].dtype : VC_DTYPE_NONE;
+
+    return q == NULL || vc_llm_blocks_of(source, t) != VC_DTYPE_NONE    ? "columns or values of the matrix change"
+           : t->n_dims != 2 || t->shape[1] % 32 != 0                    ? "its rows are no multiple of 32"
+           : !q->symmetric                                              ? "they have zero points"
+           : q->scheme != VC_SCHEME_INT4 && q->scheme != VC_SCHEME_INT8 ? "no type of blocks has such codes"
+           : scale != VC_DTYPE_F16 && scale != VC_DTYPE_BF16            ? "their scales are neither f16 nor bf16"
+                                                                        : "groups are no whole blocks of 32 in a row";
+}
+
 /* The row of the family, or why there is none. */
 static enum vc_status find_family(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_model *source,
                                   const struct llm_family **out)
@@ -169,7 +182,7 @@ static enum vc_status find_family(struct vc_ctx *ctx, const struct llm_config *c
     char list[600];
 
     for (size_t i = 0; i < source->n_tensors && !keeps; i++) { /* others are refused by name */
-        keeps = vc_llm_blocks_of(source, &source->tensors[i]) != VC_DTYPE_NONE;
+        keeps = source->tensors[i].quant != NULL;
     }
     *out = config->model_type != NULL ? vc_llm_family(config->model_type) : NULL;
     if (*out != NULL && strcmp((*out)->architecture, "gemma4") == 0 && vc_llm_flag(config, "enable_moe_block", false)) {
@@ -192,6 +205,25 @@ static enum vc_status find_family(struct vc_ctx *ctx, const struct llm_config *c
     return VC_OK;
 }
 
+/* Rounding of inputs is a matter of the folder's loaders, and none of a GGUF file. */
+static enum vc_status note_inputs(struct vc_ctx *ctx, const struct llm_config *config, struct vc_model *model)
+{
+    json_t *groups = json_object_get(vc_llm_find(config, "quantization_config"), "config_groups");
+    const char *key;
+    json_t *group;
+
+    json_object_foreach(groups, key, group)
+    {
+        if (json_is_object(json_object_get(group, "input_activations"))) {
+            return vc_model_add_fact(
+                ctx, model, VC_FACT_NOTE,
+                "loaders of the folder round the inputs of its quantized layers, which GGUF has no "
+                "place for: weights alone are codes there");
+        }
+    }
+    return VC_OK;
+}
+
 static enum vc_status make(struct vc_ctx *ctx, const struct vc_open_options *options, const struct llm_config *config,
                            struct llm_folder *self, struct vc_model *model, struct llm_pairs *pairs)
 {
@@ -204,6 +236,7 @@ static enum vc_status make(struct vc_ctx *ctx, const struct vc_open_options *opt
     VC_CALL(vc_llm_sizes_read(ctx, config, family, &sizes));
     VC_CALL(vc_llm_rope_read(ctx, config, family, &rope));
     VC_CALL(vc_llm_check(ctx, config, family, &sizes, &rope, model));
+    VC_CALL(note_inputs(ctx, config, model));
     VC_CALL(vc_llm_tensors_plan(ctx, self->source, config, family, &sizes, false, model, &self->plan));
     VC_CALL(vc_llm_keys_put(ctx, config, family, &sizes, &rope, &self->plan, pairs));
     VC_CALL(vc_llm_rope_put(ctx, config, family, &sizes, &rope, &self->plan, model, pairs));

@@ -211,6 +211,8 @@ enum vc_status vc_llm_tensors_plan(struct vc_ctx *ctx, const struct vc_model *so
 bool vc_llm_has_one_more(const struct llm_family *family, const char *tail);
 /* The order of the value heads of a recurrent layer, where they are in another one in llama.cpp; `to` has its rows. */
 void vc_llm_order_heads(const struct llm_sizes *sizes, const struct llm_rule *rule, struct llm_tensor *to);
+/* Why vc_llm_blocks_of has none for a weight that is quantized or a part of such, or why they are not enough. */
+const char *vc_llm_why_no_blocks(const struct vc_model *source, const struct vc_tensor *t);
 /* Adds a tensor of one dimension whose values are in the arena. */
 enum vc_status vc_llm_plan_add_values(struct vc_ctx *ctx, struct llm_plan *plan, const char *name, const float *values,
                                       uint64_t n);

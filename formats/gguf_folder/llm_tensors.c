@@ -397,7 +397,9 @@ static enum vc_status check_source(const struct planning *p, const struct match 
         return VC_OK;
     }
     if (t->quant != NULL || t->part_of != VC_NO_TENSOR) {
-        return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: is quantized; dequantize the folder first", t->name);
+        return vc_fail(p->ctx, VC_E_UNSUPPORTED,
+                       "%s: is quantized, and its codes have no place in GGUF: %s; dequantize the folder first",
+                       t->name, vc_llm_why_no_blocks(p->source, t));
     }
     if (p->any_type ? false
         : match->rule->form == LLM_BLOCKS

@@ -441,7 +441,17 @@ def test_codes():
         for name in blocks:
             check(back.tensors[name][2] == floats.tensors[name][2], f"{kind} {scheme}: {name} has other values")
         rc, _, err = run("convert", "wide", "--no-vocab", "-o", "no.gguf")
-        check(rc == 3 and "dequantize" in err and not os.path.exists("no.gguf"), f"{kind} {scheme}: scales in f32: {err}")
+        check(rc == 3 and "their scales are neither f16 nor bf16; dequantize" in err and not os.path.exists("no.gguf"),
+              f"{kind} {scheme}: scales in f32: {err}")
+        for layout in ("compressed-tensors", "w8a8") if kind == "llama" else ():
+            rc, _, err = run("quantize", "--int8", "--layout", layout, "--min-elements", "1", "half", "-o", "others", "-f")
+            check(rc == 0 and ("round the inputs" in convert("others", "--no-vocab")[1]) == (layout == "w8a8"), f"{layout}: {err}")
+        for other, why in ((("--int4", "--granularity", "group:16"), "groups are no whole blocks of 32"), (("--int3",), "no type of blocks has such codes"),
+                           (("--int4", "--asymmetric", "--granularity", "group:32"), "they have zero points")) * (kind == "llama"):
+            rc, _, err = run("quantize", *other, "--min-elements", "1", "half", "-o", "others", "-f")
+            check(rc == 0, f"{kind} {other}: {err}")
+            rc, _, err = run("convert", "others", "--no-vocab", "-o", "no.gguf")
+            check(rc == 3 and f"its codes have no place in GGUF: {why}" in err and not os.path.exists("no.gguf"), f"{kind} {other}: {err}")
     vars(gguf_folders).update(before)
 
 
