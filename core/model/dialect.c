@@ -13,6 +13,11 @@ bool vc_dialect_takes(const struct vc_dialect *dialect, const char *scheme)
     return name == NULL || *name != NULL;
 }
 
+static const char *or_empty(const char *text)
+{
+    return text != NULL ? text : "";
+}
+
 enum vc_status vc_dialect_check(struct vc_ctx *ctx, const struct vc_dialect *dialect,
                                 const struct vc_dialect_request *request)
 {
@@ -20,8 +25,8 @@ enum vc_status vc_dialect_check(struct vc_ctx *ctx, const struct vc_dialect *dia
         return VC_OK;
     }
     if (!vc_dialect_takes(dialect, request->scheme)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "the layout %s has no place for codes of %s", dialect->name,
-                       request->scheme);
+        return vc_fail(ctx, VC_E_ARGUMENT, "the layout %s has no place for codes of %s%s%s", dialect->name,
+                       request->scheme, dialect->instead != NULL ? "; " : "", or_empty(dialect->instead));
     }
     if (request->double_quant && !dialect->coded_scales) {
         return vc_fail(ctx, VC_E_ARGUMENT,
@@ -46,11 +51,6 @@ enum vc_dtype vc_dialect_part_type(const struct vc_dialect *dialect, const struc
 bool vc_dialect_keeps_type(const struct vc_dialect *dialect, const struct vc_dialect_tensor *tensor)
 {
     return dialect != NULL && dialect->keeps_type != NULL && dialect->keeps_type(tensor);
-}
-
-static const char *or_empty(const char *text)
-{
-    return text != NULL ? text : "";
 }
 
 struct vc_layout vc_dialect_layout(const struct vc_dialect *dialect, const struct vc_loader *loader)

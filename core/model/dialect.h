@@ -54,6 +54,7 @@ struct vc_dialect {
                          writer's question. False: they have to be dequantized first */
     /* The schemes whose codes it has a place for, "int8", with NULL at the end. NULL: those of every scheme. */
     const char *const *schemes;
+    const char *instead;  /* what else can be done for codes that it has no place for; NULL: nothing to say */
     bool groups_depend;   /* whether a scale per group fits depends on the file: aims do not try groups */
     bool blocks;          /* codes and scales are blocks of types of kernels/block_types.inc */
     bool rows_only;       /* scales lie along axis 0, wherever the source has its output channels */

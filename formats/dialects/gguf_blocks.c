@@ -57,6 +57,8 @@ static bool gguf_keeps_type(const struct vc_dialect_tensor *tensor)
 
 const struct vc_dialect vc_dialect_gguf = {.name = "gguf",
                                            .schemes = (const char *const[]){"int8", "gguf", NULL},
+                                           .instead = "name a type of GGUF, or quantize into a folder and convert the "
+                                                      "folder, which keeps codes of nvfp4, int4 and int8",
                                            .blocks = true,
                                            .rows_only = true,
                                            .check = gguf_check,

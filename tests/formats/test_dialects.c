@@ -425,7 +425,9 @@ static void test_schemes(void **state)
     check_answer(ctx, &vc_dialect_compressed_tensors, other,
                  "the layout compressed-tensors has no place for codes of int");
     check_answer(ctx, &vc_dialect_bitsandbytes, other, "the layout bitsandbytes has no place for codes of int");
-    check_answer(ctx, &vc_dialect_gguf, other, "the layout gguf has no place for codes of int");
+    check_answer(ctx, &vc_dialect_gguf, other,
+                 "the layout gguf has no place for codes of int; name a type of GGUF, or quantize into a folder and "
+                 "convert the folder, which keeps codes of nvfp4, int4 and int8");
     check_answer(ctx, &vc_dialect_onnx, other, "the layout onnx has no place for codes of int");
     other.scheme = "int4";
     check_answer(ctx, &vc_dialect_plain, other, NULL);
