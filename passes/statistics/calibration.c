@@ -29,6 +29,22 @@ enum vc_status vc_calibration_array(struct vc_ctx *ctx, const struct vc_model *f
     return VC_OK;
 }
 
+size_t vc_calibration_alone(const struct vc_model *model)
+{
+    size_t tail = strlen(sums_tail);
+
+    for (size_t i = 0; i < model->n_tensors; i++) {
+        const char *name = model->tensors[i].name;
+        size_t n = strlen(name);
+
+        if (n > tail && strcmp(name + n - tail, sums_tail) == 0 &&
+            vc_model_find_bytes(model, name, n - tail) == VC_NO_TENSOR) {
+            return i;
+        }
+    }
+    return VC_NO_TENSOR;
+}
+
 /* By the name of a tensor, or by that of the tensor that it is made from. */
 static enum vc_status find_of(struct vc_ctx *ctx, const struct vc_model *file, const struct vc_model *model,
                               size_t tensor, const char *tail, size_t *out)
