@@ -6,8 +6,6 @@
 #include "core/base/checked.h"
 #include "core/job/job_passes.h"
 #include "core/job/job_state.h"
-#include "core/model/code_schemes.h"
-#include "core/model/source.h"
 #include "core/run/null_sink.h"
 #include "core/run/tee_sink.h"
 
@@ -295,40 +293,6 @@ static bool is_plain_codes(const struct vc_item *item, bool raw)
     return item->desc->quant != NULL && (item->chain->n_steps != 0 || !raw);
 }
 
-/* Codes that are copied into a layout of positive scales, from another one: reads their scales. */
-static enum vc_status check_signs(struct vc_ctx *ctx, const struct vc_job *job, const struct vc_item *item)
-{
-    const struct vc_quant *quant = item->desc->quant;
-    const struct vc_dialect *to = item->set->dialect;
-    const struct vc_tensor *scale;
-    const struct vc_tensor *own;
-    unsigned char *values;
-    size_t n_bytes;
-    enum vc_status status = VC_OK;
-
-    if (quant == NULL || item->chain->n_steps != 0 || to == NULL || !to->positive_scales ||
-        vc_model_of(job->model, item->source, &own)->dialect == to ||
-        !vc_code_groups(vc_code_scheme(quant->scheme), VC_DTYPE_NONE, NULL).both_signs) {
-        return VC_OK;
-    }
-    scale = &job->model->tensors[vc_quant_scale(quant)];
-    n_bytes = (size_t)vc_dtype_bytes(scale->dtype, scale->n_elems);
-    values = vc_alloc(ctx, VC_TAG_SCALES, n_bytes);
-    VC_TRY_ALLOC(values);
-    VC_TRY(vc_source_read_any(ctx, job->model, vc_quant_scale(quant), VC_FORM_VALUES, 0, values, n_bytes));
-    for (size_t i = vc_dtype_size(scale->dtype) - 1; i < n_bytes && status == VC_OK; i += vc_dtype_size(scale->dtype)) {
-        if ((values[i] & 0x80u) != 0) { /* the sign of f32, f16 and bf16 */
-            status = vc_fail(ctx, VC_E_UNSUPPORTED,
-                             "%s: has scales below 0, and loaders of the layout %s were seen with positive ones only; "
-                             "dequantize it first, and quantize it for that layout",
-                             job->model->tensors[item->source].name, to->name);
-        }
-    }
-out:
-    vc_free(ctx, values);
-    return status;
-}
-
 enum vc_status vc_job_check_held(struct vc_ctx *ctx, struct vc_job *job)
 {
     struct refused types = {0};
@@ -350,7 +314,6 @@ enum vc_status vc_job_check_held(struct vc_ctx *ctx, struct vc_job *job)
             job->model->tensors[i].part_of == VC_NO_TENSOR && vc_sink_refusing(job->sink, item->desc->dtype) != NULL) {
             note_refused(&types, i);
         }
-        VC_CALL(check_signs(ctx, job, item));
         if (is_plain_codes(item, raw) &&
             (item->set->dialect == NULL || (item->chain->n_steps == 0 && !item->set->dialect->takes_codes))) {
             note_refused(&layouts, i);

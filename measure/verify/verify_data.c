@@ -33,12 +33,11 @@ struct data_job {
 
 /* ---- one tensor ---- */
 
-/* negative: scales below 0 are right; any_sign: nodes of a graph multiply by the scales, which may be 0, too. */
-static void look_at_scales(const float *x, const struct vc_tile *tile, bool absmax, bool negative, bool any_sign,
-                           struct seen *seen)
+/* negative: scales below 0 are right; zero: those of 0. */
+static void look_at_scales(const float *x, const struct vc_tile *tile, bool negative, bool zero, struct seen *seen)
 {
     for (uint64_t i = 0; i < tile->n_elems; i++) {
-        if (!isfinite(x[i]) || (!any_sign && ((x[i] < 0.0F && !negative) || (x[i] == 0.0F && !absmax)))) {
+        if (!isfinite(x[i]) || (x[i] < 0.0F && !negative) || (x[i] == 0.0F && !zero)) {
             if (seen->bad_scales++ == 0) {
                 seen->first_bad = tile->first + i;
                 seen->bad_value = x[i];
@@ -112,13 +111,18 @@ static bool is_scale(const struct vc_model *model, size_t index, bool *absmax)
                          : ends_in(t->name, ".weight_scale") || ends_in(t->name, ".weight_scale_inv");
 }
 
-/* Whether these scales may be below 0. */
-static bool may_be_negative(const struct vc_model *model, size_t index)
+/* Which scales beside those above 0 are right: nodes of a graph multiply by any; there are schemes of both signs; and
+ * whole numbers of GGUF's blocks are groups that have any, 0 for zeros. */
+static void find_signs(const struct vc_model *model, size_t index, bool absmax, bool *negative, bool *zero)
 {
     const struct vc_tensor *t = &model->tensors[index];
     const struct vc_quant *quant = t->part_of != VC_NO_TENSOR ? model->tensors[t->part_of].quant : NULL;
+    const struct vc_code_scheme *row = quant != NULL ? vc_code_scheme(quant->scheme) : NULL;
+    bool any = model->ops->code_places != NULL || (row != NULL && row->grid == VC_GRID_NONE && quant->symmetric &&
+                                                   quant->granularity == VC_GRANULARITY_GROUP);
 
-    return quant != NULL && vc_code_groups(vc_code_scheme(quant->scheme), VC_DTYPE_NONE, model->dialect).both_signs;
+    *negative = any || (row != NULL && vc_code_groups(row, VC_DTYPE_NONE, NULL).both_signs);
+    *zero = any || absmax;
 }
 
 /* What the bytes of scales are; NONE: the tensor holds none. */
@@ -149,6 +153,8 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct verify *v, size_t in
 {
     const struct vc_tensor *t = &v->model->tensors[index];
     bool absmax = false;
+    bool negative = false;
+    bool zero = false;
     bool scales = is_scale(v->model, index, &absmax);
     enum vc_dtype bytes = type_of_bytes(v->model, index);
     bool is_f64 = values->item.desc->dtype == VC_DTYPE_F64;
@@ -158,6 +164,7 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct verify *v, size_t in
     enum vc_status status;
 
     memset(total, 0, sizeof total);
+    find_signs(v->model, index, absmax, &negative, &zero);
     VC_TRY(vc_tile_reader_open(ctx, &values->item, buffers, &reader));
     if (v->options.sha256) {
         vc_sha256_begin(&sha);
@@ -180,8 +187,7 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct verify *v, size_t in
             look_at_bytes(result.data, &tile, bytes, seen);
         }
         if (seen->numeric && scales && !is_f64) {
-            look_at_scales(result.data, &tile, absmax, may_be_negative(v->model, index),
-                           v->model->ops->code_places != NULL, seen);
+            look_at_scales(result.data, &tile, negative, zero, seen);
         }
         if (has_narrow_codes(v->model, t)) {
             look_at_codes(result.data, &tile, seen);
