@@ -258,14 +258,21 @@ static enum vc_status refuse_types(struct vc_ctx *ctx, struct vc_job *job, const
 {
     const struct vc_tensor *t = &job->model->tensors[refused->items[0]];
     const char *others = name_others(ctx, job, refused, true);
+    const char *pass = vc_option(ctx, "pass");
+    const char *blocks = !vc_dtype_is_quantized(t->dtype)
+                             ? ""
+                             : vc_arena_printf(ctx, &job->arena,
+                                               ", which dequantize turns into floats, and vcompress run %s dequantize "
+                                               "%s \"quantize ...\" into other codes",
+                                               pass, pass);
     bool other = t->role == VC_ROLE_OTHER;
 
-    return others == NULL ? VC_E_NOMEM
-                          : vc_fail(ctx, VC_E_UNSUPPORTED, "%s: %s cannot hold elements of type %s%s%s%s%s%s", t->name,
-                                    vc_sink_refusing(job->sink, t->dtype)->format, vc_dtype_name(t->dtype),
-                                    vc_dtype_is_quantized(t->dtype) ? ", which dequantize turns into floats" : "",
-                                    others, other ? "; what is beside the weights is left out by " : "",
-                                    other ? vc_option(ctx, "vc_job_drop") : "", other ? " other" : "");
+    return others == NULL || blocks == NULL
+               ? VC_E_NOMEM
+               : vc_fail(ctx, VC_E_UNSUPPORTED, "%s: %s cannot hold elements of type %s%s%s%s%s%s", t->name,
+                         vc_sink_refusing(job->sink, t->dtype)->format, vc_dtype_name(t->dtype), blocks, others,
+                         other ? "; what is beside the weights is left out by " : "",
+                         other ? vc_option(ctx, "vc_job_drop") : "", other ? " other" : "");
 }
 
 /* Codes and scales are kept in a layout that the output does not have, or that only some of the outputs have. */
