@@ -8,7 +8,7 @@
 
 static const char weight[] = ".weight";
 
-enum state { UNKNOWN, QUANTIZED, KEPT };
+enum state { UNKNOWN, KEPT, QUANTIZED }; /* and behind it, so many of the number of the scheme */
 
 struct joining {
     const struct vc_model *model;
@@ -16,8 +16,8 @@ struct joining {
     char *name;            /* room for any */
 };
 
-/* One of the layers that the weight is joined with and that is kept, or NULL. */
-static const char *kept_beside(const struct joining *j, const char *name)
+/* One of the layers that the weight is joined with and that is kept, or of another scheme; or NULL. */
+static const char *other_beside(const struct joining *j, const char *name, unsigned own)
 {
     size_t n = strlen(name);
     size_t n_base;
@@ -34,7 +34,7 @@ static const char *kept_beside(const struct joining *j, const char *name)
         memcpy(j->name + n_base, *set, strlen(*set));
         memcpy(j->name + n_base + strlen(*set), weight, sizeof weight);
         tensor = vc_model_find(j->model, j->name);
-        if (tensor != VC_NO_TENSOR && j->states[tensor] == KEPT) {
+        if (tensor != VC_NO_TENSOR && j->states[tensor] != UNKNOWN && j->states[tensor] != own) {
             return *set;
         }
     }
@@ -52,22 +52,25 @@ enum vc_status vc_joined_note(struct vc_ctx *ctx, const struct vc_model *model, 
     j.states = vc_calloc_array(ctx, VC_TAG_NAMES, model->n_tensors, 1);
     VC_TRY_ALLOC(j.states);
     for (size_t i = 0; i < outs->n; i++) {
-        if (vc_out_at(outs, i).role == VC_PART_CODES) {
-            j.states[vc_out_at(outs, i).source] = told[i] ? QUANTIZED : KEPT;
-            longest = (size_t)vc_max_u64(longest, strlen(model->tensors[vc_out_at(outs, i).source].name));
+        const struct vc_out_tensor out = vc_out_at(outs, i);
+
+        if (out.role == VC_PART_CODES) {
+            j.states[out.source] = (unsigned char)(told[i] ? QUANTIZED + out.quant->scheme : KEPT);
+            longest = (size_t)vc_max_u64(longest, strlen(model->tensors[out.source].name));
         }
     }
     j.name = vc_alloc(ctx, VC_TAG_NAMES, longest + VC_JOINED_ROOM);
     VC_TRY_ALLOC(j.name);
     for (size_t i = 0; i < outs->n && *note == NULL; i++) {
-        const char *name = vc_out_at(outs, i).name;
-        const char *before = model->tensors[vc_out_at(outs, i).source].name; /* passes may have renamed it */
-        const char *kept = told[i] && vc_out_at(outs, i).role == VC_PART_CODES ? kept_beside(&j, before) : NULL;
+        const struct vc_out_tensor out = vc_out_at(outs, i);
+        const char *before = model->tensors[out.source].name; /* passes may have renamed it */
+        const char *other =
+            told[i] && out.role == VC_PART_CODES ? other_beside(&j, before, j.states[out.source]) : NULL;
 
-        if (kept != NULL) {
+        if (other != NULL) {
             *note = vc_arena_printf(ctx, arena,
-                                    "%s becomes %s and %s beside it does not: %s joins the two, and refuses that", name,
-                                    vc_scheme_name(vc_out_at(outs, i).quant->scheme), kept, loader);
+                                    "%s becomes %s and %s beside it does not: %s joins the two, and refuses that",
+                                    out.name, vc_scheme_name(out.quant->scheme), other, loader);
             VC_TRY_ALLOC(*note);
         }
     }

@@ -7,8 +7,8 @@
 #include "core/base/arena.h"
 #include "core/run/sink.h"
 
-/* A note where only some of joined layers are quantized in the output, of those that are known here; NULL: nothing to
- * note. told: by output; loader: who joins them. */
+/* A note where only some of joined layers are quantized in the output, or not alike, of those that are known here;
+ * NULL: nothing to note. told: by output; loader: who joins them. */
 enum vc_status vc_joined_note(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_out_list *outs,
                               const bool *told, const char *loader, struct vc_arena *arena, const char **note);
 
