@@ -125,8 +125,7 @@ enum vc_status vc_llm_folder_list(struct vc_ctx *ctx, const struct llm_folder *s
             .raw_bytes = model->tensors[i].size_bytes,
             .shard = t->n_pieces != 0 && model->n_shards != 0 ? self->source->io[t->pieces[0].source].shard : 0};
     }
-    VC_CALL(vc_model_index_names(ctx, model));
-    return vc_gguf_attach_scales(ctx, model);
+    return vc_model_index_names(ctx, model);
 }
 
 enum vc_status vc_llm_pairs_read(struct vc_ctx *ctx, struct llm_pairs *pairs, const char *path, struct gguf *to,
@@ -250,6 +249,7 @@ static enum vc_status make(struct vc_ctx *ctx, const struct vc_open_options *opt
     }
     VC_CALL(pairs->text.status);
     VC_CALL(vc_llm_folder_list(ctx, self, model));
+    VC_CALL(vc_gguf_attach_scales(ctx, model));
     return vc_llm_pairs_read(ctx, pairs, model->path, &self->gguf, model);
 }
 

@@ -2,6 +2,7 @@
  *
  *     blk.0.attn_q.weight      model.layers.0.self_attn.q_proj.weight        rows 0 2 1 3 of a head become 0 1 2 3
  *     blk.0.ffn_up_exps.weight model.layers.0.mlp.experts.7.up_proj.weight   matrix 7 of it
+ *     blk.0.attn_v.weight Q4_0 ...v_proj.weight I4, ...v_proj.weight_scale F16   the codes and scales of its blocks
  *     metadata, vocabulary     config.json, tokenizer.json, ...              in memory: vc_infolder_make
  *
  * Values are read by llm_values.c, of blocks too. */
@@ -13,6 +14,8 @@
 #include <string.h>
 
 #include "core/base/array.h"
+#include "core/base/checked.h"
+#include "core/model/code_schemes.h"
 #include "core/text/text.h"
 #include "formats/gguf_folder/gguf_folder.h"
 #include "formats/huggingface/config/hf_config.h"
@@ -43,6 +46,100 @@ static const char *make_name(struct llm_back *b, struct vc_arena *arena, const c
     return name;
 }
 
+/* Adds a tensor; its name ends in `tail`, where that is not NULL. */
+static enum vc_status push(struct llm_back *b, struct llm_plan *plan, struct llm_tensor to, const char *tail)
+{
+    to.name = tail != NULL ? vc_arena_printf(b->ctx, plan->arena, "%s%s", to.name, tail) : to.name;
+    VC_CALL_ALLOC(to.name);
+    VC_CALL(VC_GROW(b->ctx, VC_TAG_NAMES, plan->tensors, plan->capacity, plan->n + 1));
+    plan->tensors[plan->n++] = to;
+    return VC_OK;
+}
+
+/* The number that divides the scales of NVFP4, in place of the one that multiplies them: of two that have it as their
+ * inverse, either. */
+static enum vc_status find_divisor(struct llm_back *b, const struct vc_tensor *t, uint64_t expert, float *out)
+{
+    size_t scale = t->quant != NULL ? vc_quant_scale(t->quant) : VC_NO_TENSOR;
+    unsigned char bytes[4] = {0, 0, 0x80, 0x3f}; /* 1 */
+    uint32_t bits;
+    float x;
+
+    VC_CALL(scale == VC_NO_TENSOR
+                ? VC_OK
+                : vc_source_read_any(b->ctx, b->source, scale, VC_FORM_VALUES,
+                                     b->source->tensors[scale].n_elems > 1 ? expert * 4 : 0, bytes, sizeof bytes));
+    bits = vc_le32(bytes);
+    memcpy(&x, &bits, sizeof x);
+    *out = 1.0F / x;
+    for (int i = 0; i < 3 && 1.0F / *out != x; i++) {
+        *out = i < 2 ? nextafterf(1.0F / x, i == 0 ? 0.0F : INFINITY) : 1.0F / x;
+    }
+    return x > 0.0F && *out > 0.0F && x < INFINITY && *out < INFINITY
+               ? VC_OK
+               : vc_fail(b->ctx, VC_E_UNSUPPORTED, "%s: the number beside it is not above 0 and finite",
+                         b->source->tensors[scale].name);
+}
+
+/* The codes of blocks, and their scales behind them: what attach_codes looks for. */
+static enum vc_status add_parts(struct llm_back *b, struct llm_plan *plan, struct llm_tensor whole, uint64_t expert)
+{
+    const struct vc_code_scheme *row = vc_code_scheme(vc_llm_scheme_of(whole.from));
+    struct llm_tensor to = whole;
+    float *divisor;
+
+    to.part = LLM_CODES;
+    to.dtype = row->codes;
+    VC_CALL(push(b, plan, to, NULL));
+    to.part = LLM_SCALES;
+    to.dtype = row->scale != VC_DTYPE_NONE ? VC_DTYPE_U8 : VC_DTYPE_F16;
+    to.shape[1] /= row->group != 0 ? row->group : 32;
+    VC_CALL(push(b, plan, to, "_scale"));
+    if (!row->global) {
+        return VC_OK;
+    }
+    divisor = vc_arena_alloc(b->ctx, plan->arena, sizeof *divisor);
+    VC_CALL_ALLOC(divisor);
+    VC_CALL(find_divisor(b, &b->source->tensors[whole.pieces[0].source], expert, divisor));
+    to.part = LLM_ALL_PARTS;
+    to.values = divisor;
+    to.from = to.dtype = VC_DTYPE_F32;
+    to.n_dims = 1;
+    to.shape[0] = 1;
+    return push(b, plan, to, "_global_scale");
+}
+
+/* Codes with their scales, of what became of blocks; those of gpt_oss are tensors of bytes. */
+static enum vc_status attach_codes(struct llm_back *b, const struct llm_plan *plan)
+{
+    size_t n = 0;
+
+    b->model->quants = vc_calloc_array(b->ctx, VC_TAG_NAMES, plan->n, sizeof *b->model->quants);
+    VC_CALL_ALLOC(b->model->quants);
+    for (size_t i = 0; i < plan->n; i++) {
+        const struct llm_tensor *t = &plan->tensors[i];
+        const struct vc_code_scheme *row = vc_code_scheme(vc_llm_scheme_of(t->from));
+        struct vc_quant *quant = &b->model->quants[n];
+
+        if (t->part != LLM_CODES || t->dtype == VC_DTYPE_U8) {
+            continue;
+        }
+        *quant = (struct vc_quant){.scheme = row->scheme,
+                                   .granularity = VC_GRANULARITY_GROUP,
+                                   .group_size = row->group != 0 ? row->group : 32,
+                                   .symmetric = true,
+                                   .source_dtype = row->scale != VC_DTYPE_NONE ? VC_DTYPE_BF16 : VC_DTYPE_F16};
+        vc_quant_set(quant, VC_PART_SCALE, i + 1);
+        vc_quant_set(quant, VC_PART_GLOBAL_SCALE, row->global ? i + 2 : VC_NO_TENSOR);
+        for (unsigned k = 0; k < quant->n_parts; k++) {
+            b->model->tensors[quant->parts[k].tensor].part_of = i;
+        }
+        b->model->tensors[i].quant = quant;
+        n++;
+    }
+    return VC_OK;
+}
+
 /* The tensors that one of the file becomes by a rule: all of it, or a matrix for each expert. */
 static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, size_t source, const struct llm_rule *rule,
                                   int64_t layer, const char *rest, const struct llm_sizes *sizes)
@@ -56,6 +153,8 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
     bool less_one = vc_llm_has_one_more(b->family, tail);
     bool logarithm = rule->form == LLM_LOGARITHM;
     bool rows = (heads || rule->rows >= LLM_HEADS) && t->n_dims == 1; /* of one element each */
+    bool parts = layer >= 0 && t->n_dims == (experts ? 3 : 2) && rule->form == LLM_STRAIGHT &&
+                 rule->rows != LLM_HEAD_COLUMNS && vc_llm_scheme_of(t->dtype) != VC_SCHEME_NONE;
     unsigned begin = experts ? 1 : 0;
     struct llm_tensor to = {.layer = layer,
                             .from = t->dtype,
@@ -80,6 +179,11 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
         return vc_fail(b->ctx, VC_E_UNSUPPORTED,
                        "%s: has type %s, expected floats (vcompress dequantize makes a GGUF file of floats)", t->name,
                        vc_dtype_name(t->dtype));
+    }
+    if (t->quant != NULL && !parts) {
+        return vc_fail(b->ctx, VC_E_UNSUPPORTED,
+                       "%s: has a number beside its blocks (vcompress dequantize makes a GGUF file of floats)",
+                       t->name);
     }
     to.add = less_one ? -1.0F : 0.0F;
     if (heads) {
@@ -110,20 +214,8 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
         VC_CALL_ALLOC(piece);
         *piece = (struct llm_piece){.source = source, .first = i * to.piece_rows};
         to.pieces = piece;
-        VC_CALL(VC_GROW(b->ctx, VC_TAG_NAMES, plan->tensors, plan->capacity, plan->n + 1));
-        plan->tensors[plan->n++] = to;
+        VC_CALL(parts ? add_parts(b, plan, to, i) : push(b, plan, to, NULL));
     }
-    return VC_OK;
-}
-
-/* Adds a tensor; its name is `from` with the number of the layer. */
-static enum vc_status add_one(struct llm_back *b, struct llm_plan *plan, const char *from, const char *rest,
-                              struct llm_tensor *to)
-{
-    to->name = make_name(b, plan->arena, from, to->layer, 0, rest);
-    VC_CALL_ALLOC(to->name);
-    VC_CALL(VC_GROW(b->ctx, VC_TAG_NAMES, plan->tensors, plan->capacity, plan->n + 1));
-    plan->tensors[plan->n++] = *to;
     return VC_OK;
 }
 
@@ -149,6 +241,8 @@ static enum vc_status add_joined(struct llm_back *b, struct llm_plan *plan, size
                             .n_pieces = turns * (size_t)sizes->experts};
     struct llm_piece *pieces;
 
+    to.name = make_name(b, plan->arena, from, layer, 0, "");
+    VC_CALL_ALLOC(to.name);
     if ((!bias && t->n_dims != 3) || t->shape[0] != sizes->experts || t->n_elems == 0 || other->dtype != t->dtype ||
         other->n_dims != t->n_dims || memcmp(other->shape, t->shape, t->n_dims * sizeof *t->shape) != 0 ||
         !(vc_dtype_is_float(t->dtype) || (blocks && !bias && columns % 32 == 0))) {
@@ -168,13 +262,15 @@ static enum vc_status add_joined(struct llm_back *b, struct llm_plan *plan, size
         to.shape[1] = to.piece_rows = turns * t->shape[1];
         to.shape[2] = to.row_elems = columns / 32;
         to.shape[3] = 16;
-        VC_CALL(add_one(b, plan, from, "_scales", &to));
+        to.part = LLM_SCALES;
+        VC_CALL(push(b, plan, to, "_scales"));
+        to.part = LLM_CODES;
         to.n_dims = 4;
-        return add_one(b, plan, from, "_blocks", &to);
+        return push(b, plan, to, "_blocks");
     }
     to.shape[1] = to.piece_rows = to.columns = columns;
     to.shape[bias ? 1 : 2] = to.row_elems = turns * t->shape[1];
-    return add_one(b, plan, from, bias ? "_bias" : "", &to);
+    return push(b, plan, to, bias ? "_bias" : "");
 }
 
 /* Whether the tensor is one of such experts; *up: what goes with a gate; *skip: it goes with one. */
@@ -232,8 +328,8 @@ static enum vc_status plan_tensors(struct llm_back *b, const struct llm_sizes *s
         }
         rule = find_rule(b->family->rules, name, &layer, &rest);
         rule = rule != NULL ? rule : find_rule(vc_llm_rules, name, &layer, &rest);
-        if (strncmp(name, "rope_f", 6) == 0) {
-            continue; /* which config.json says: the way there makes it again */
+        if (strncmp(name, "rope_f", 6) == 0 || b->source->tensors[i].part_of != VC_NO_TENSOR) {
+            continue; /* which config.json says: the way there makes it again; or numbers of NVFP4, with their blocks */
         }
         if (rule == NULL || layer >= (int64_t)sizes->layers) {
             return vc_fail(b->ctx, VC_E_UNSUPPORTED, "%s: a %s of transformers has no such tensor", name,
@@ -339,6 +435,7 @@ static enum vc_status make_tensors(struct llm_back *b, struct llm_folder *self)
     VC_TRY(vc_llm_check(b->ctx, &config, b->family, &sizes, &rope, b->model));
     VC_TRY(plan_tensors(b, &sizes, &self->plan));
     VC_TRY(vc_llm_folder_list(b->ctx, self, b->model));
+    VC_TRY(attach_codes(b, &self->plan));
     VC_TRY(vc_llm_tensors_plan(b->ctx, b->model, &config, b->family, &sizes, true, b->model, &there));
     VC_TRY(vc_llm_keys_put(b->ctx, &config, b->family, &sizes, &rope, &there, &pairs));
     VC_TRY(vc_llm_rope_put(b->ctx, &config, b->family, &sizes, &rope, &there, b->model, &pairs));

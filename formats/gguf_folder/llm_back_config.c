@@ -358,21 +358,27 @@ static json_t *token(const struct llm_back *b, const char *word)
     return vc_back_token(b, word, &id) ? json_integer((json_int_t)id) : json_null();
 }
 
-/* The type that most elements of matrices have; NULL: they are blocks. */
+/* The type that most elements of matrices have; NULL: they are blocks whose codes are not kept. Scales of codes need
+ * one that holds them: f16 of Q4_0 and Q8_0, f32 beside bf16; transformers makes bf16 of MXFP4 and NVFP4. */
 static const char *most_common_type(const struct llm_back *b)
 {
     static const char *const names[] = {NULL, "float32", "float16", "bfloat16"};
     uint64_t n[4] = {0};
     size_t most = 0;
+    bool halves = false;
+    bool bytes = false;
 
     for (size_t i = 0; i < b->source->n_tensors; i++) {
         const struct vc_tensor *t = &b->source->tensors[i];
         size_t k = t->dtype == VC_DTYPE_F32 ? 1 : t->dtype == VC_DTYPE_F16 ? 2 : t->dtype == VC_DTYPE_BF16 ? 3 : 0;
+        bool layer = strncmp(t->name, "blk.", 4) == 0 && strcmp(b->family->architecture, "gpt-oss") != 0;
 
+        halves = halves || (layer && (t->dtype == VC_DTYPE_Q4_0 || t->dtype == VC_DTYPE_Q8_0));
+        bytes = bytes || (layer && (t->dtype == VC_DTYPE_MXFP4 || t->dtype == VC_DTYPE_NVFP4));
         n[k] += t->n_dims > 1 ? t->n_elems : 0;
         most = n[k] > n[most] ? k : most;
     }
-    return names[most];
+    return halves ? names[most == 3 ? 1 : 2] : bytes ? names[3] : names[most];
 }
 
 enum vc_status vc_back_config(struct llm_back *b)

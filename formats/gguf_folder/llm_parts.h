@@ -169,6 +169,9 @@ struct llm_order {
     uint64_t first, unit, groups, each;
 };
 
+/* On the way back, of blocks: all of them as they are, their codes, or their scales. */
+enum llm_part { LLM_ALL_PARTS, LLM_CODES, LLM_SCALES };
+
 /* Of a value: none beside add and scale; -exp(value); log(-value). */
 enum llm_function { LLM_LINEAR, LLM_MINUS_EXP, LLM_LOG_OF_MINUS };
 
@@ -190,6 +193,7 @@ struct llm_tensor {
     size_t scales;    /* of blocks: the source's tensor with their scales */
     float add, scale; /* of a value: ((float)value + add) * scale; 0 and 1: as it is */
     enum llm_function function;
+    enum llm_part part;
     size_t n_pieces;
     const struct llm_piece *pieces;
     const float *values; /* not the source's: these; else NULL */
@@ -216,9 +220,11 @@ const char *vc_llm_why_no_blocks(const struct vc_model *source, const struct vc_
 /* Adds a tensor of one dimension whose values are in the arena. */
 enum vc_status vc_llm_plan_add_values(struct vc_ctx *ctx, struct llm_plan *plan, const char *name, const float *values,
                                       uint64_t n);
-/* The blocks that keep the codes of a matrix: NVFP4; of symmetric int4 and int8 with scales in f16 or bf16, of rows or
- * of whole blocks of 32, Q4_0 and Q8_0 (llm_values.c). VC_DTYPE_NONE: none. */
+/* The blocks that keep the codes of a matrix: MXFP4, NVFP4; of symmetric int4 and int8 with scales in f16 or bf16, of
+ * rows or of whole blocks of 32, Q4_0 and Q8_0 (llm_values.c). VC_DTYPE_NONE: none. */
 enum vc_dtype vc_llm_blocks_of(const struct vc_model *source, const struct vc_tensor *t);
+/* The scheme of the codes in such blocks; VC_SCHEME_NONE: blocks of another type. */
+enum vc_scheme vc_llm_scheme_of(enum vc_dtype blocks);
 /* For a matrix of codes: adds "blk.0.attn_q.scale" beside "blk.0.attn_q.weight" of NVFP4: what its blocks are
  * multiplied with, for each piece (llm_values.c). */
 enum vc_status vc_llm_plan_add_scale(struct vc_ctx *ctx, const struct vc_model *source, struct llm_plan *plan,

@@ -139,31 +139,52 @@ static enum vc_status read_columns(struct vc_ctx *ctx, const struct vc_model *so
     return read_turned(ctx, source, t, piece, r, (size_t)rows, begin, end, to);
 }
 
-#define MXFP4_BYTES ((size_t)17)  /* of 32 elements: the scale, then 16 bytes */
-#define MOST_BYTES  ((size_t)36)  /* of a block */
-#define ROW_BLOCKS  ((size_t)128) /* that are read at a time */
+#define MOST_BYTES ((size_t)36)  /* of a block */
+#define ROW_BLOCKS ((size_t)128) /* that are read at a time */
 
-/* Blocks that keep codes of the source: elements, bytes of scales in front of the codes, and how many bytes of codes
- * have an element of each half. NVFP4 has 4 scales, and 8 bytes for 16 elements each; Q8_0 a byte for each element. */
+/* Blocks whose codes other layouts have, too: elements, bytes of scales in front of the codes, and how many bytes of
+ * codes have an element of each half. NVFP4 has 4 scales, and 8 bytes for 16 elements each; Q8_0 a byte for each
+ * element. */
 static const struct block_kind {
     enum vc_dtype dtype;
+    enum vc_scheme scheme;
     size_t elems, n_scales, n_codes, half;
-} block_kinds[] = {{VC_DTYPE_MXFP4, 32, 1, 16, 16},
-                   {VC_DTYPE_NVFP4, 64, 4, 32, 8},
-                   {VC_DTYPE_Q4_0, 32, 2, 16, 16},
-                   {VC_DTYPE_Q8_0, 32, 2, 32, 0}};
+} block_kinds[] = {{VC_DTYPE_MXFP4, VC_SCHEME_MXFP4, 32, 1, 16, 16},
+                   {VC_DTYPE_NVFP4, VC_SCHEME_NVFP4, 64, 4, 32, 8},
+                   {VC_DTYPE_Q4_0, VC_SCHEME_INT4, 32, 2, 16, 16},
+                   {VC_DTYPE_Q8_0, VC_SCHEME_INT8, 32, 2, 32, 0}};
+static const size_t n_block_kinds = sizeof block_kinds / sizeof block_kinds[0];
+
+/* By the type or, where that is NONE, by the scheme; NULL: there is none. */
+static const struct block_kind *find_kind(enum vc_dtype dtype, enum vc_scheme scheme)
+{
+    size_t i = 0;
+
+    while (i < n_block_kinds && block_kinds[i].dtype != dtype && block_kinds[i].scheme != scheme) {
+        i++;
+    }
+    return i < n_block_kinds ? &block_kinds[i] : NULL;
+}
+
+enum vc_scheme vc_llm_scheme_of(enum vc_dtype blocks)
+{
+    const struct block_kind *kind = find_kind(blocks, VC_SCHEME_NONE);
+
+    return kind != NULL ? kind->scheme : VC_SCHEME_NONE;
+}
 
 enum vc_dtype vc_llm_blocks_of(const struct vc_model *source, const struct vc_tensor *t)
 {
     const struct vc_quant *q = t->quant;
     const struct vc_tensor *scale = q != NULL ? &source->tensors[vc_quant_scale(q)] : NULL;
+    const struct block_kind *kind = q != NULL ? find_kind(VC_DTYPE_NONE, q->scheme) : NULL;
     uint64_t in_row;
 
-    if (q == NULL || t->n_dims != 2 || t->n_elems == 0 || t->shape[1] % 32 != 0) {
+    if (kind == NULL || t->n_dims != 2 || t->n_elems == 0 || t->shape[1] % kind->elems != 0) {
         return VC_DTYPE_NONE;
     }
-    if (q->scheme == VC_SCHEME_NVFP4) {
-        return t->shape[1] % 64 == 0 ? VC_DTYPE_NVFP4 : VC_DTYPE_NONE;
+    if (kind->n_scales != 2) {
+        return kind->dtype;
     }
     in_row = scale->n_elems / t->shape[0]; /* scales */
     if (!q->symmetric || q->axis != 0 ||
@@ -172,7 +193,7 @@ enum vc_dtype vc_llm_blocks_of(const struct vc_model *source, const struct vc_te
         scale->n_elems % t->shape[0] != 0 || t->shape[1] / 32 % in_row != 0) {
         return VC_DTYPE_NONE;
     }
-    return q->scheme == VC_SCHEME_INT4 ? VC_DTYPE_Q4_0 : q->scheme == VC_SCHEME_INT8 ? VC_DTYPE_Q8_0 : VC_DTYPE_NONE;
+    return kind->dtype;
 }
 
 /* A scale as f16; false: f16 has no such number. */
@@ -234,12 +255,14 @@ static void pack_block(const unsigned char *scales, size_t n_scales, const unsig
     }
 }
 
-/* GGUF's scales of NVFP4 have no sign, and no NaN. */
-static enum vc_status check_scales(struct vc_ctx *ctx, const unsigned char *scales, size_t n, const char *name)
+/* Scales that are bytes: those of NVFP4 have no sign in GGUF, and neither kind has a NaN there. */
+static enum vc_status check_scales(struct vc_ctx *ctx, const struct block_kind *kind, const unsigned char *scales,
+                                   size_t n, const char *name)
 {
+    unsigned least = kind->scheme == VC_SCHEME_NVFP4 ? 0x7f : 0xff; /* of those that GGUF takes for other numbers */
     size_t i = 0;
 
-    while (i < n && scales[i] < 0x7f) {
+    while (i < n && (kind->n_scales == 2 || scales[i] < least)) {
         i++;
     }
     return i == n ? VC_OK
@@ -251,18 +274,13 @@ static enum vc_status check_scales(struct vc_ctx *ctx, const unsigned char *scal
 static enum vc_status read_blocks(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *t,
                                   uint64_t at, unsigned char *to, uint64_t n)
 {
-    const struct block_kind *kind = block_kinds;
+    const struct block_kind *kind = find_kind(t->dtype, VC_SCHEME_NONE);
     unsigned char codes[ROW_BLOCKS * 32];
     unsigned char scales[ROW_BLOCKS * 4];
     unsigned char blocks[ROW_BLOCKS * MOST_BYTES];
-    uint64_t in_row;
-    size_t bytes;
+    uint64_t in_row = t->row_elems / kind->elems;
+    size_t bytes = kind->n_scales + kind->n_codes;
 
-    while (kind->dtype != t->dtype) {
-        kind++;
-    }
-    in_row = t->row_elems / kind->elems;
-    bytes = kind->n_scales + kind->n_codes;
     while (n != 0) {
         uint64_t block = at / bytes;
         size_t skipped = (size_t)(at % bytes);
@@ -272,7 +290,8 @@ static enum vc_status read_blocks(struct vc_ctx *ctx, const struct vc_model *sou
         uint64_t first = (piece->first + in_piece) * in_row + block % in_row;
         size_t part = (size_t)vc_min_u64(in_row - block % in_row, ROW_BLOCKS);
         size_t taken = (size_t)vc_min_u64(n, part * bytes - skipped);
-        size_t beside = kind->n_scales == 4 ? vc_quant_scale(source->tensors[piece->source].quant) : t->scales;
+        const struct vc_quant *quant = source->tensors[piece->source].quant;
+        size_t beside = quant != NULL ? vc_quant_scale(quant) : t->scales;
 
         part = (skipped + taken + bytes - 1) / bytes;
         VC_CALL(vc_source_read_any(ctx, source, piece->source, VC_FORM_VALUES, first * kind->n_codes, codes,
@@ -282,7 +301,8 @@ static enum vc_status read_blocks(struct vc_ctx *ctx, const struct vc_model *sou
         } else {
             VC_CALL(vc_source_read_any(ctx, source, beside, VC_FORM_VALUES, first * kind->n_scales, scales,
                                        part * kind->n_scales));
-            VC_CALL(kind->n_scales == 4 ? check_scales(ctx, scales, part * 4, source->tensors[beside].name) : VC_OK);
+            VC_CALL(quant != NULL ? check_scales(ctx, kind, scales, part * kind->n_scales, source->tensors[beside].name)
+                                  : VC_OK);
         }
         for (size_t i = 0; i < part; i++) {
             pack_block(scales + i * kind->n_scales, kind->n_scales, codes + i * kind->n_codes, kind->n_codes,
@@ -299,35 +319,57 @@ static enum vc_status read_blocks(struct vc_ctx *ctx, const struct vc_model *sou
     return VC_OK;
 }
 
-/* On the way back: bytes from number `at` on of the codes of blocks, 16 each, or of their scales. */
-static enum vc_status read_codes(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *t,
-                                 uint64_t at, unsigned char *to, uint64_t n)
+/* The codes of a block, the other way: pack_block has the picture. */
+static void unpack_codes(const struct block_kind *kind, const unsigned char *from, unsigned char *to)
 {
-    size_t each = t->n_dims == 4 ? 16 : 1;
+    size_t half = kind->half;
+
+    for (size_t i = 0; i < kind->n_codes; i++) {
+        const unsigned char *at = half != 0 ? from + i / half * half + 2 * i % half : from + i;
+        unsigned shift = half != 0 && i % half >= half / 2 ? 4 : 0; /* elements of the second half */
+
+        to[i] = half == 0 ? at[0] : (unsigned char)((at[0] >> shift & 15U) | (unsigned)(at[1] >> shift & 15U) << 4);
+        to[i] ^= kind->scheme == VC_SCHEME_INT4 ? 0x88U : 0U;
+    }
+}
+
+/* On the way back: bytes from number `at` on of the codes of blocks, or of their scales. */
+static enum vc_status read_part(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *t,
+                                uint64_t at, unsigned char *to, uint64_t n)
+{
+    const struct block_kind *kind = find_kind(t->from, VC_SCHEME_NONE);
+    size_t bytes = kind->n_scales + kind->n_codes;
+    size_t each = t->part == LLM_CODES ? kind->n_codes : kind->n_scales;
     size_t turns = t->joined ? 2 : 1;
-    unsigned char blocks[ROW_BLOCKS * MXFP4_BYTES];
+    unsigned char blocks[ROW_BLOCKS * MOST_BYTES];
+    unsigned char parts[ROW_BLOCKS * MOST_BYTES];
 
     while (n != 0) {
         uint64_t block = at / each;
+        size_t skipped = (size_t)(at % each);
         uint64_t row = block / t->row_elems;
         const struct llm_piece *piece = &t->pieces[row / t->piece_rows * turns + row % turns];
-        uint64_t first = (piece->first + row % t->piece_rows / turns) * t->row_elems + block % t->row_elems;
+        uint64_t in_piece = source_row(&t->order, row % t->piece_rows / turns);
+        uint64_t first = (piece->first + in_piece) * t->row_elems + block % t->row_elems;
         size_t part = (size_t)vc_min_u64(t->row_elems - block % t->row_elems, ROW_BLOCKS);
-        uint64_t end = vc_min_u64(n, (uint64_t)part * each - at % each);
+        size_t taken = (size_t)vc_min_u64(n, part * each - skipped);
 
-        part = (size_t)((at % each + end + each - 1) / each);
-        VC_CALL(vc_source_read_any(ctx, source, piece->source, VC_FORM_VALUES, first * MXFP4_BYTES, blocks,
-                                   part * MXFP4_BYTES));
-        for (uint64_t i = at % each; i < at % each + end; i++) {
-            const unsigned char *codes = blocks + i / each * MXFP4_BYTES + 1;
-            unsigned j = (unsigned)(i % 8) * 2; /* elements 2i and 2i + 1 of the block are in one half of two bytes */
-
-            *to++ = (unsigned char)(each == 1      ? codes[-1]
-                                    : i % each < 8 ? (codes[j] & 15U) | (codes[j + 1] & 15U) << 4
-                                                   : codes[j] >> 4 | (codes[j + 1] & 0xf0U));
+        part = (skipped + taken + each - 1) / each;
+        VC_CALL(vc_source_read_any(ctx, source, piece->source, VC_FORM_VALUES, first * bytes, blocks, part * bytes));
+        for (size_t i = 0; i < part; i++) {
+            if (t->part == LLM_CODES) {
+                unpack_codes(kind, blocks + i * bytes + kind->n_scales, parts + i * each);
+            } else {
+                memcpy(parts + i * each, blocks + i * bytes, each);
+            }
         }
-        at += end;
-        n -= end;
+        VC_CALL(t->part == LLM_SCALES && t->n_dims == 2 /* those of gpt_oss keep their bits */
+                    ? check_scales(ctx, kind, parts, part * each, source->tensors[piece->source].name)
+                    : VC_OK);
+        memcpy(to, parts + skipped, taken);
+        at += taken;
+        to += taken;
+        n -= taken;
     }
     return VC_OK;
 }
@@ -365,15 +407,15 @@ enum vc_status vc_llm_values_read(struct vc_ctx *ctx, const struct vc_model *sou
     size_t size;
     unsigned char *to = dst;
 
+    if (tensor->part != LLM_ALL_PARTS) {
+        return read_part(ctx, source, tensor, offset, to, n_bytes);
+    }
     if (tensor->from != tensor->dtype && vc_dtype_is_quantized(tensor->dtype)) {
         return read_blocks(ctx, source, tensor, offset, to, n_bytes);
     }
     vc_dtype_block(tensor->dtype, &block, &size);
     if (offset % size != 0 || n_bytes % size != 0) {
         return vc_fail(ctx, VC_E_INTERNAL, "%s: a read of parts of elements", tensor->name);
-    }
-    if (tensor->dtype == VC_DTYPE_U8 && tensor->from == VC_DTYPE_MXFP4) {
-        return read_codes(ctx, source, tensor, offset, to, n_bytes);
     }
     if (tensor->values == NULL) {
         return read_source(ctx, source, tensor, size, offset / size, to, n_bytes / size);
@@ -400,7 +442,7 @@ enum vc_status vc_llm_plan_add_scale(struct vc_ctx *ctx, const struct vc_model *
         return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: its values change, and are codes; dequantize the folder first",
                        source->tensors[t->pieces[0].source].name);
     }
-    if (t->from != VC_DTYPE_F4_E2M1) {
+    if (t->dtype != VC_DTYPE_NVFP4) {
         return VC_OK;
     }
     for (size_t i = 0; i < t->n_pieces; i++) {

@@ -487,11 +487,18 @@ static const struct vc_sink_ops safetensors_sink_ops = {.layout = safetensors_la
                                                         .free = safetensors_free,
                                                         .can_hold = safetensors_can_hold};
 
-/* The source's weights are in a dialect that is read and not written, in the folder of a model. */
+/* The source's weights are codes in a dialect that is read and not written, or of GGUF; and the output is the folder of
+ * a model. */
 static bool is_read_only(const struct safetensors_sink *self)
 {
-    return self->source != NULL && self->source->finds.read != self->source->finds.dialect && self->in_folder &&
-           self->model->folder != NULL;
+    const struct vc_model *model = self->model;
+    size_t i = 0;
+
+    while (i < model->n_tensors && model->tensors[i].quant == NULL) {
+        i++;
+    }
+    return self->in_folder && model->folder != NULL &&
+           (self->source != NULL ? self->source->finds.read != self->source->finds.dialect : i < model->n_tensors);
 }
 
 /* The dialect of the output where none was asked for: the one that the source's weights are in, if it has a place for
@@ -501,6 +508,9 @@ static enum vc_status choose_dialect(struct vc_ctx *ctx, struct safetensors_sink
                                      const char *codes, const struct vc_dialect **dialect, const char **refusal)
 {
     const struct safetensors *source = self->source;
+    const struct vc_infolder *folder = self->model->folder;
+    size_t n = 0;
+    const char *made = folder != NULL ? vc_infolder_made(folder, VC_HF_CONFIG_NAME, &n) : NULL;
     struct vc_hf_loader loader;
 
     *dialect = asked;
@@ -512,12 +522,9 @@ static enum vc_status choose_dialect(struct vc_ctx *ctx, struct safetensors_sink
         *dialect = vc_dialect_for_codes(vc_dialect_usual_in_folders(self->model->family), codes);
         return VC_OK;
     }
-    if ((source != NULL || self->model->folder != NULL) && *dialect == &vc_dialect_plain &&
-        vc_model_layout(self->model) == NULL) {
-        const struct vc_infolder *folder = self->model->folder;
+    if ((source != NULL || folder != NULL) && *dialect == &vc_dialect_plain &&
+        (made != NULL || vc_model_layout(self->model) == NULL)) {
         bool to_folder = self->in_folder && folder != NULL;
-        size_t n = 0;
-        const char *made = folder != NULL ? vc_infolder_made(folder, VC_HF_CONFIG_NAME, &n) : NULL;
 
         loader = (struct vc_hf_loader){.dialect = &vc_dialect_plain};
         VC_CALL(made != NULL ? vc_hf_loader_look(ctx, made, n, to_folder, &loader)

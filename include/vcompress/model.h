@@ -175,8 +175,9 @@ struct vc_open_options {
     bool gguf_no_vocab; /* as_gguf: without a vocabulary; callers of llama.cpp give numbers of tokens. as_folder:
                          * without the files of a tokenizer */
     /* A GGUF model that llama.cpp runs becomes the folder that transformers loads: its names, shapes and values of
-     * tensors, config.json and tokenizer. VC_E_UNSUPPORTED if no folder of that kind is known, or config.json cannot
-     * say what the metadata say. Other inputs ignore this field. */
+     * tensors, config.json and tokenizer. Blocks of Q4_0, Q8_0, MXFP4 and NVFP4 of layers are codes with parts (struct
+     * vc_quant), of which safetensors files have compressed-tensors; others stay blocks. VC_E_UNSUPPORTED if no folder
+     * of that kind is known, or config.json cannot say what the metadata say. Other inputs ignore this field. */
     bool as_folder;
     /* The model is there and not in a file: `path` is only its name in sentences, "<name>". Files beside a file, such
      * as config.json and further shards, are not looked for. Copied during the call; NULL: `path` is opened. */

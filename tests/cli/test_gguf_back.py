@@ -9,6 +9,7 @@ import os
 import shutil
 import struct
 
+import gguf_folders
 from gguf_folders import FAMILIES, M, RANDOM, WRONG, Gguf, check, convert, count, folder, gpt_oss, make, read, run, write
 from test_gguf_folder import bytes_json, main, piece, pieces, vocabulary
 
@@ -103,8 +104,8 @@ def test_back():
     os.rename("out.gguf", "moe.gguf")
     folder("dense", *make("llama")[:2])
     run("quantize", "--gguf", "Q8_0", "--pure", "dense", "-o", "blocks.gguf", "--no-vocab", "-q")
-    rc, _, err = run("convert", "blocks.gguf", "-o", "no.back/")
-    check(rc == 3 and "dequantize" in err and not os.path.exists("no.back"), f"blocks: exit {rc}: {err}")
+    run("quantize", "--gguf", "Q5_0", "--pure", "dense", "-o", "bad.gguf", "--no-vocab", "-q", "-f")
+    refused_back("blocks", "which dequantize turns into floats", read("bad.gguf"))
     for options in ([], ["--threads", "1", "--max-memory", "16MiB"]):
         rc, _, err = run("dequantize", "blocks.gguf", "-o", "floats/", "-q", "--force", *options)
         check(rc == 0, err)
@@ -206,6 +207,75 @@ def test_back_gpt_oss():
     refused_back("no up", "there is no 'blk.0.ffn_up_exps.weight'", data.replace(b"blk.0.ffn_up_exps.weight", b"blk.0.ffn_xx_exps.weight"))
 
 
+def test_back_codes():
+    """Codes of blocks are those of compressed-tensors, under transformers' names and in its order; the folder leads to the same file."""
+    sizes = {"H": 256, "F": 512, "M": 256, "A": 4, "D": 64}
+    before = {name: getattr(gguf_folders, name) for name in sizes}
+    vars(gguf_folders).update(sizes)
+    for kind, *scheme in (("llama", "--int4", "--granularity", "group:32"), ("qwen3_moe", "--int8", "--granularity", "group:32"),
+                          ("llama", "--mxfp4"), ("qwen3_moe", "--nvfp4")):
+        config, source, _, _ = make(kind)
+        config.update({"moe_intermediate_size": 256} if kind == "qwen3_moe" else {})
+        folder("f32", config, source)
+        for args in (("quantize", "--fp16", "--min-elements", "1", "f32", "-o", "half"), ("quantize", *scheme, "half", "-o", "codes"),
+                     ("convert", "codes", "--no-vocab", "-o", "out.gguf")):
+            rc, _, err = run(*args, "-f")
+            check(rc == 0, f"{kind} {scheme}: {err}")
+        there = raw("codes")
+        for options in ([], ["--layout", "compressed-tensors", "--threads", "1", "--max-memory", "16MiB"]):
+            rc, _, err = run("convert", "out.gguf", "-o", "codes.back/", "-q", "--no-vocab", "-f", *options)
+            check(rc == 0, f"{kind} {scheme}: back: {err}")
+            again = raw("codes.back")
+            check(set(again) == set(there), f"{kind} {scheme}: back: {sorted(set(again) ^ set(there))}")
+            for name in (n for n in there if ".weight_" in n and "global" not in n):
+                check(again.get(name) == there[name], f"{kind} {scheme}: back: {name}")
+        made = json.loads(read("codes.back/config.json"))
+        check(made["quantization_config"]["config_groups"] == json.loads(read("codes/config.json"))["quantization_config"]["config_groups"] and
+              made["torch_dtype"] == ("float16" if "int" in scheme[0] else "bfloat16"), f"{kind} {scheme}: back: {made}")
+        check(run("verify", "--data", "codes.back")[0] == 0, f"{kind} {scheme}: verify finds something")
+        first = read("out.gguf")
+        convert("codes.back", "--no-vocab")
+        check(read("out.gguf") == first, f"{kind} {scheme}: back: it leads to another GGUF file")
+        numbers = {"--mxfp4": b"\xff", "--nvfp4": b"\x7f"}.get(scheme[0])
+        if numbers:
+            at = first.rindex(again[[n for n in again if n.endswith(".down_proj.weight_scale")][-1]][2][:1 if "mx" in scheme[0] else 4])
+            refused_back("scale", "a scale is negative or NaN", first[:at] + numbers + first[at + 1:], "--no-vocab")
+    numbers = struct.pack("<3f", *Gguf("out.gguf").tensors["blk.1.ffn_up_exps.scale"][2])
+    refused_back("number", "is not above 0 and finite", first.replace(numbers, numbers[:8] + bytes(4)), "--no-vocab")
+    config, source, _, _ = make("llama")
+    source["model.layers.0.mlp.up_proj.weight"][1][:64] = [0.0] * 64  # two blocks whose scale is 0
+    folder("f32", config, source)
+    for args in (("quantize", "--fp16", "f32", "-o", "half"),
+                 ("quantize", "--int4", "--granularity", "group:32", "--exclude", "*.v_proj.weight", "half", "-o", "codes"),
+                 ("quantize", "--int8", "--exclude", "*", "--include", "*.v_proj.weight", "codes", "-o", "two"),
+                 ("convert", "two", "--no-vocab", "-o", "two.gguf")):
+        rc, _, err = run(*args, "-f")
+        check(rc == 0, f"two schemes: {err}")
+    rc, out, err = run("convert", "two.gguf", "-o", "two.back/", "--no-vocab")
+    check(rc == 0 and "becomes int4 and v_proj beside it does not: vLLM joins the two" in out, f"two schemes: {out} {err}")
+    check(run("diff", "two", "two.back")[0] == 0, "two schemes: other values")
+    for way, dims in ((("Q4_0", "--encoder", "llama"), 4), (("Q8_0",), 8), (("Q4_0", "--pure"), 4)):
+        for args in (("quantize", "--gguf", *way, "f32", "-o", "mixed.gguf"), ("dequantize", "mixed.gguf", "-o", "floats/")):
+            rc, _, err = run(*args, "--no-vocab", "-q", "-f")
+            check(rc == 0, f"{way}: {err}")
+        rc, out, err = run("convert", "mixed.gguf", "-o", "codes.back/", "--no-vocab", "-f")
+        check(rc == 0 and "lm_head.weight" in out and "layout compressed-tensors: transformers loads it" in out, f"{way}: {out} {err}")
+        made = json.loads(read("codes.back/config.json"))["quantization_config"]
+        check((made["ignore"], [g["weights"]["num_bits"] for g in made["config_groups"].values()]) == (["lm_head"], [dims]), f"{way}: {made}")
+        check(raw("codes.back")["model.embed_tokens.weight"][0] == "F32", f"{way}: the embedding is codes")
+        rc, out, _ = run("diff", "codes.back", "floats")
+        check(rc == 0 and "all equal" in out, f"{way}: {out}")
+        check(run("verify", "--data", "codes.back")[0] == 0, f"{way}: verify finds something")
+        scales = [x for x, in struct.iter_unpack("<e", raw("codes.back")["model.layers.0.mlp.up_proj.weight_scale"][2])]
+        check(way[-1] != "llama" or (scales[:2] == [0, 0] and min(scales) < 0), f"{way}: no scales of 0 and below")
+    rc, _, err = run("quantize", "--gguf", "Q4_K_M", "f32", "-o", "mixed.gguf", "--no-vocab", "-q", "-f")
+    refused_back("k-quants", '--pass dequantize --pass "quantize ..."', read("mixed.gguf"), "--no-vocab")
+    shutil.rmtree("codes.back")
+    rc, _, err = run("run", "--pass", "dequantize", "--pass", "quantize --int4", "mixed.gguf", "-o", "codes.back/", "--no-vocab")
+    check(rc == 0 and "quantization_config" in json.loads(read("codes.back/config.json")), f"run: {err}")
+    vars(gguf_folders).update(before)
+
+
 def test_families():
     for kind in FAMILIES:
         config, source, _, _ = make(kind)
@@ -215,4 +285,4 @@ def test_families():
 
 
 if __name__ == "__main__":
-    main(test_families, test_back, test_back_vocabularies, test_back_gpt_oss)
+    main(test_families, test_back, test_back_vocabularies, test_back_gpt_oss, test_back_codes)

@@ -9,8 +9,9 @@ import os
 import sys
 import unittest
 
-from judge_support import Judge, main, run
+from judge_support import Judge, main, run, sha
 from test_layouts import missing
+from test_safetensors import st_read
 
 if missing("torch", "transformers", "gguf", "tokenizers"):
     sys.exit(77)
@@ -38,9 +39,9 @@ def tokenizer(path):
     return t
 
 
-def make(name, folder, rows):
+def make(name, folder, rows, **sizes):
     """A model with weights that differ from those of a new one everywhere."""
-    config = getattr(transformers, name + "Config")(vocab_size=rows, bos_token_id=1, eos_token_id=0, **SIZES, **FAMILIES[name])
+    config = getattr(transformers, name + "Config")(vocab_size=rows, bos_token_id=1, eos_token_id=0, **{**SIZES, **sizes}, **FAMILIES[name])
     torch.manual_seed(5)
     model = getattr(transformers, name + "ForCausalLM")(config).float().eval()
     with torch.no_grad():
@@ -85,6 +86,53 @@ class Models(Judge):
                 read = transformers.AutoTokenizer.from_pretrained(back)
                 for text in TEXTS:
                     self.assertEqual(read(text)["input_ids"], t.encode(text).ids, text)
+
+    def logits(self, folder, ids, dtype, **more):
+        name = "dtype" if int(transformers.__version__.split(".")[0]) >= 5 else "torch_dtype"
+        model = transformers.AutoModelForCausalLM.from_pretrained(folder, **{name: dtype}, **more).eval()
+        with torch.no_grad():
+            return model(ids).logits.float()
+
+    def test_codes_back(self):
+        """Folders with the codes of a GGUF file: transformers computes with compressed-tensors what it computes with the file, or where
+        it does not read such blocks, with the floats that they mean; and the folder leads to the same codes again."""
+        if missing("compressed_tensors") or int(transformers.__version__.split(".")[0]) < 5:
+            self.skipTest("needs transformers 5 and compressed-tensors")
+        rows = tokenizer(self.path("tokenizer.json")).get_vocab_size() + 3
+        ids = torch.randint(0, rows, (1, 40), generator=torch.Generator().manual_seed(3))
+        ways = [("Llama", "--gguf", "Q4_0", "--encoder", "llama"), ("Qwen2", "--gguf", "Q4_0"), ("Llama", "--gguf", "Q8_0"),
+                ("Llama", "--int4", "--granularity", "group:32"), ("Qwen2", "--nvfp4"), ("Llama", "--mxfp4")]
+        for name, *way in ways:
+            with self.subTest(" ".join([name, *way])):
+                folder = self.path("-".join([name, *way]))
+                make(name, folder, rows, intermediate_size=128)
+                tokenizer(os.path.join(folder, "tokenizer.json"))
+                steps = [("quantize", *way, folder, "-o", folder + ".gguf")]
+                if way[0] != "--gguf":
+                    steps = [("quantize", "--fp16", folder, "-o", folder + ".half"), ("quantize", *way, folder + ".half", "-o", folder + ".ct"),
+                             ("convert", folder + ".ct", "-o", folder + ".gguf")]
+                steps += [("convert", "--layout", "compressed-tensors", folder + ".gguf", "-o", folder + ".back/"),
+                          ("convert", folder + ".back", "-o", folder + ".back/again.gguf"),
+                          ("dequantize", folder + ".gguf", "-o", folder + ".floats/")]
+                for args in steps:
+                    self.vc(*args, "-q")
+                floats = "nv" in way[0] or "mx" in way[0]
+                dtype = torch.bfloat16 if floats else torch.float32
+                found = self.logits(folder + ".back", ids, dtype)
+                wanted = (self.logits(folder + ".floats", ids, dtype) if floats
+                          else self.logits(self.path(""), ids, dtype, gguf_file=os.path.basename(folder) + ".gguf"))
+                self.assertTrue(torch.equal(wanted, found), float((wanted - found).abs().max()))
+                again = self.logits(folder + ".back", ids, dtype, gguf_file="again.gguf") if not floats else wanted
+                self.assertTrue(torch.equal(wanted, again), float((wanted - again).abs().max()))
+                if way[0] != "--gguf":
+                    self.assertEqual(sha(folder + ".gguf"), sha(folder + ".back/again.gguf"))
+                    there, back = (st_read(folder + of + "/model.safetensors")[0] for of in (".ct", ".back"))
+                    self.assertEqual(set(there), set(back))
+                    for part in (p for p in there if ".weight_" in p):
+                        a, b = there[part][2], back[part][2]
+                        if part.endswith("global_scale"):  # two numbers may have the same inverse, which the file has
+                            a, b = (1 / torch.frombuffer(bytearray(x), dtype=torch.float32) for x in (a, b))
+                        self.assertEqual((there[part][:2], a), (back[part][:2], b), part)
 
     def test_tokens(self):
         if int(transformers.__version__.split(".")[0]) < 5:

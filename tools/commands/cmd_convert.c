@@ -19,10 +19,31 @@ static const struct opt_group group_layout = OPT_GROUP("Layout", layout_opts);
 static const struct opt_group *const groups[] = {&group_layout,  &group_copy,   &group_run, &group_json,
                                                  &group_comment, &group_report, &group_help};
 
+/* Of a GGUF model that becomes a folder: blocks of the embedding and the head become floats, which loaders of codes
+ * want there. */
+static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct vc_model *model, void *user)
+{
+    static const char *const names[] = {"model.embed_tokens.weight", "lm_head.weight"};
+    static const struct vc_rule layers = {"model.layers.*", false};
+    const struct convert_options *options = user;
+    struct vc_dequantize_options dequantize;
+    bool any = false;
+
+    for (size_t i = 0; i < 2 && options->open.as_folder; i++) {
+        size_t found = vc_model_find(model, names[i]);
+
+        any = any || (found != VC_NO_TENSOR && vc_dtype_is_quantized(vc_model_tensor(model, found)->dtype));
+    }
+    vc_dequantize_defaults(&dequantize);
+    dequantize.rules = &layers;
+    dequantize.n_rules = 1;
+    return any ? vc_job_add_dequantize(ctx, job, &dequantize) : VC_OK;
+}
+
 static int run_convert(struct app *app, int n_args, char **args)
 {
     struct convert_options options = {.n_rules = 0};
-    const struct conversion what = {.tag = ""};
+    const struct conversion what = {.tag = "", .add = add, .user = &options};
     int rc;
 
     convert_defaults(&options);
@@ -43,13 +64,16 @@ const struct command command_convert = {
         "the output's name has another format.\n"
         "A Hugging Face folder (config.json, weights, tokenizer) whose output is a GGUF file becomes the model that "
         "llama.cpp runs: names, order of rows, metadata and vocabulary are those of llama.cpp. What llama.cpp would "
-        "compute in another way is refused.\n"
+        "compute in another way is refused. A GGUF model becomes a folder again where the output's name ends in a "
+        "slash: "
+        "blocks of Q4_0, Q8_0, MXFP4 and NVFP4 as codes that transformers loads, embedding and head as floats.\n"
         "  vcompress convert model.npz -o model.safetensors\n"
         "  vcompress convert model.npz -o deflated.npz --deflate\n"
         "  vcompress convert --format safetensors *.npz\n"
         "  vcompress convert --layout compressed-tensors qwen3-gptq/ -o qwen3-ct/\n"
         "  vcompress convert --layout onnx-qdq model.int4.onnx -o model.qdq.onnx\n"
-        "  vcompress convert qwen3/ -o qwen3.gguf",
+        "  vcompress convert qwen3/ -o qwen3.gguf\n"
+        "  vcompress convert qwen3-q4_0.gguf -o qwen3/",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",
