@@ -122,7 +122,8 @@ static void expect_codes(const char *file, const struct scheme *scheme, enum vc_
 
 /* ---- values ---- */
 
-/* Weights of every size: groups of zeros, one that stands out, numbers that are no normal floats, large ones. */
+/* Weights of every size: groups of zeros, one that stands out, numbers that are no normal floats, large ones.
+ * The second tensor begins with large values: beside those of the first, smaller ones would all be 0 in nvfp4. */
 static void make_values(size_t n, uint32_t seed, float *x)
 {
     static const float factors[] = {1, 0, 1e-39f, 1e30f, 1e-3f, 1e-42f, 17, 1e-6f};
@@ -130,7 +131,7 @@ static void make_values(size_t n, uint32_t seed, float *x)
 
     numbers(seed, n, random);
     for (size_t i = 0; i < n; i++) {
-        x[i] = (float)random[i] * factors[i / 64 % 8] * (i % 37 == 5 ? 9.0f : 1.0f);
+        x[i] = (float)random[i] * factors[(i / 64 + 3 * (seed % 10)) % 8] * (i % 37 == 5 ? 9.0f : 1.0f);
     }
 }
 
