@@ -299,8 +299,16 @@ size_t vc_name_pattern(const char *name, char *to, size_t room)
 
 const char *const *vc_name_joined(const char *module, size_t n, size_t *n_base)
 {
-    static const char *const sets[][4] = {
-        {"q_proj", "k_proj", "v_proj", NULL}, {"query", "key", "value", NULL}, {"gate_proj", "up_proj", NULL, NULL}};
+    static const char *const sets[][4] = {{"q_proj", "k_proj", "v_proj"},
+                                          {"query", "key", "value"},
+                                          {"wq", "wk", "wv"},
+                                          {"gate_proj", "up_proj"},
+                                          {"w1", "w3"},
+                                          {"fc1", "fc3"},
+                                          {"c_fc_0", "c_fc_1"},
+                                          {"q_a_proj", "kv_a_proj_with_mqa"},
+                                          {"in_proj_qkv", "in_proj_z"},
+                                          {"in_proj_b", "in_proj_a"}};
 
     *n_base = n;
     while (*n_base > 0 && module[*n_base - 1] != '.') {

@@ -133,6 +133,10 @@ static void test_joined(void **unused)
     assert_true(vc_name_is_joined(q, "model.layers.0.self_attn.k_proj.weight"));
     assert_true(vc_name_is_joined("key.weight", "value.weight"));
     assert_true(vc_name_is_joined("mlp.up_proj.weight", "mlp.gate_proj.weight"));
+    assert_true(vc_name_is_joined("experts.0.w3.weight", "experts.0.w1.weight"));
+    assert_true(vc_name_is_joined("a.q_a_proj.weight", "a.kv_a_proj_with_mqa.weight"));
+    assert_false(vc_name_is_joined("experts.0.w1.weight", "experts.0.w2.weight"));
+    assert_false(vc_name_is_joined("experts.0.w1.weight", "experts.1.w3.weight"));
     assert_false(vc_name_is_joined(q, "model.layers.1.self_attn.k_proj.weight"));
     assert_false(vc_name_is_joined(q, "model.layers.0.self_attn.key.weight"));
     assert_false(vc_name_is_joined(q, "model.layers.0.self_attn.k_proj.bias"));
