@@ -627,6 +627,7 @@ static void set_layout(struct vc_model *model)
     model->dialect = model->dialect != NULL ? model->dialect : format->dialect;
     vc_format_set_loader(format, model->dialect, model->family, &model->loader);
     vc_plain_note_model(model, &model->loader);
+    vc_ct_note_model(model, &model->loader);
     model->layout = vc_dialect_layout(model->dialect, &model->loader);
 }
 

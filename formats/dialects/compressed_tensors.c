@@ -296,6 +296,39 @@ static const char *ct_needs(const struct vc_out_list *outs)
     return makes_bf16 && has_other ? "dtype=torch.bfloat16" : NULL;
 }
 
+/* transformers 5 makes one tensor of the matrices of all experts, from their codes and one scale each. */
+static void note_expert(const char *name, const struct vc_quant *quant, struct vc_loader *loader)
+{
+    if (quant == NULL || !vc_linear_is_expert(name)) {
+        return;
+    }
+    if (quant->scheme == VC_SCHEME_NVFP4) {
+        *loader = (struct vc_loader){"vLLM", NULL,
+                                     "another loader than transformers 5.24, which decodes experts without "
+                                     "their global scales: values are about 30,000 times too large"};
+    } else if (quant->scheme == VC_SCHEME_MXFP8 || !quant->symmetric) {
+        *loader = (struct vc_loader){NULL, NULL,
+                                     "another loader than transformers 5.24, which loads no experts with zero "
+                                     "points, or in mxfp8"};
+    }
+}
+
+void vc_ct_note_outs(const struct vc_out_list *outs, struct vc_loader *loader)
+{
+    for (size_t i = 0; i < outs->n; i++) {
+        const struct vc_out_tensor out = vc_out_at(outs, i);
+
+        note_expert(out.name, out.quant, loader);
+    }
+}
+
+void vc_ct_note_model(const struct vc_model *model, struct vc_loader *loader)
+{
+    for (size_t i = 0; i < model->n_tensors && model->dialect == &vc_dialect_compressed_tensors; i++) {
+        note_expert(model->tensors[i].name, model->tensors[i].quant, loader);
+    }
+}
+
 /* ---- the configuration ---- */
 
 static enum vc_status ct_check_weights(struct vc_ctx *ctx, const struct vc_config_weights *weights)

@@ -162,6 +162,10 @@ bool vc_plain_is_bytes(const struct vc_out_tensor *out, uint64_t shape[2]);
 /* The type of an output in formats that have no floats of 8 bits: scales of such types are bytes there. */
 enum vc_dtype vc_plain_type(const struct vc_out_tensor *out);
 
+/* Names another loader than the dialect's row, which decodes no experts with such codes; of outputs, of a model. */
+void vc_ct_note_outs(const struct vc_out_list *outs, struct vc_loader *loader);
+void vc_ct_note_model(const struct vc_model *model, struct vc_loader *loader);
+
 /* What is needed to decode a file, or a model of this dialect, where there are such arrays. */
 void vc_plain_note_outs(const struct vc_out_list *outs, struct vc_loader *loader);
 void vc_plain_note_model(const struct vc_model *model, struct vc_loader *loader);

@@ -211,6 +211,9 @@ static enum vc_status safetensors_layout(struct vc_ctx *ctx, struct vc_sink *sin
 
         VC_CALL(add_note(ctx, self, needs != NULL && strstr(said, needs) == NULL ? needs : NULL, &sink->loader.needs));
     }
+    if (sink->dialect == &vc_dialect_compressed_tensors) {
+        vc_ct_note_outs(outs, &sink->loader);
+    }
     VC_CALL(vc_safetensors_records_make(ctx, outs, self->model, self->source, sink->dialect, &self->records));
     sink->memory_bytes = 2 * (size_t)self->records.most_gathered; /* a tensor ends while the next one begins */
     VC_CALL(vc_safetensors_files_make(ctx, &plan, &self->files));
