@@ -84,7 +84,9 @@ enum vc_status vc_blocks_add(struct vc_ctx *ctx, struct vc_item *item, const str
 /* Scores of Wanda or of SparseGPT. *reason: why the item is kept, a few words; NULL: it has the step. */
 enum vc_status vc_wanda_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_prune_options *options,
                             struct vc_fraction share, const char *scheme, const char **reason);
+/* Two of these reasons. */
 extern const char *const vc_no_moments;
+extern const char *const vc_weights_turned;
 
 /* sparsegpt.c, for wanda.c: bytes between begin and end, a part of begin, the scan that makes s->mask and s->fitted. */
 size_t vc_sparse_state(const struct vc_prune_state *s, uint64_t n_elems);

@@ -11,6 +11,7 @@
 #include "prune/prune_steps.h"
 
 const char *const vc_no_moments = "no second moments";
+const char *const vc_weights_turned = "stored as [in, out]";
 
 static int by_value(const void *a, const void *b)
 {
@@ -143,7 +144,8 @@ enum vc_status vc_wanda_add(struct vc_ctx *ctx, struct vc_item *item, const stru
 
     vc_desc_grid(item->desc, &n_rows, &row_len);
     VC_CALL(vc_calibration_find(ctx, options->calibration, item, true, &c));
-    *reason = c.sums == VC_NO_TENSOR                        ? "no statistics"
+    *reason = c.turned                                      ? vc_weights_turned
+              : c.sums == VC_NO_TENSOR                      ? "no statistics"
               : item->desc->dtype == VC_DTYPE_F64           ? "f64"
               : sparse && c.moments == VC_NO_TENSOR         ? vc_no_moments
               : row_len != c.row || row_len > VC_TILE_ELEMS ? "its rows are not those of the statistics"

@@ -216,6 +216,7 @@ enum vc_status vc_calibration_find(struct vc_ctx *ctx, const struct vc_model *fi
     }
     VC_CALL(find_of(ctx, file, model, index, axis_tail, &axis));
     if (axis != VC_NO_TENSOR) {
+        out->turned = true;
         return VC_OK;
     }
     VC_CALL(find_of(ctx, file, model, index, sums_tail, &out->sums));

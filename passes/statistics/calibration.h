@@ -33,6 +33,8 @@ struct vc_calibration {
     uint64_t
         n_matrices; /* each with statistics of its own, for as many rows: experts, groups of a convolution; else 1 */
     uint64_t row;   /* columns */
+    bool
+        turned; /* it has statistics, but the tensor is [in, out] (Conv1D), so that its rows are not what they are of */
 };
 
 /* The array of that tail for a name, "relu1" and ".range"; VC_NO_TENSOR: there is none. */
