@@ -552,8 +552,8 @@ static const char *tell_errors(struct choosing *c, struct vc_arena *arena, const
                                     100.0 * sqrt(total_error(c)))
                   : vc_arena_printf(c->ctx, arena, "%s; SQNR over these %.1f dB", text, vc_sqnr_db(x2, total_error(c)));
     }
-    if (text == NULL || !(c->bound > 0.0)) {
-        return text;
+    if (text == NULL || !(c->bound > 0.0) || (c->aim->loss == 0.0 && c->bound > total_error(c))) {
+        return text; /* no bound, or one that is lost in the rounding of errors of very different sizes */
     }
     if (c->aim->loss > 0.0) {
         return vc_arena_printf(c->ctx, arena, "%s, in %llu bytes, no choice below that loss has fewer than %.0f", text,

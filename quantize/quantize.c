@@ -478,6 +478,7 @@ static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass
     }
     if (q->aim.set) {
         plan->aim_bytes = q->aim.file_bytes;
+        plan->aim_option = q->aim.bpw > 0.0 ? "aim_bpw" : "aim_bytes";
         return check_all_here(ctx, q, plan);
     }
     VC_CALL(vc_correct_biases(ctx, plan, &q->options, q->rest));

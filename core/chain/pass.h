@@ -214,6 +214,7 @@ struct vc_plan {
                             trained is as it was */
     uint64_t aim_bytes; /* a pass chose what fits into an output of that size: one that is larger all the same misses a
                            gate; 0: none did */
+    const char *aim_option; /* ... and the option that asked for it: "aim_bytes", "aim_bpw" */
 };
 
 /* What the pass changes about the model beside its weights: writers apply it to config.json, to the keys of GGUF, ...

@@ -51,7 +51,9 @@ static enum vc_status miss(struct vc_ctx *ctx, struct vc_job *job, const char *s
     return vc_fail(ctx, VC_E_GATE, "%s", sentence);
 }
 
-static enum vc_status check_size(struct vc_ctx *ctx, struct vc_job *job, const char *id, uint64_t allowed)
+/* option: whose number `allowed` is. */
+static enum vc_status check_size(struct vc_ctx *ctx, struct vc_job *job, const char *id, const char *option,
+                                 uint64_t allowed)
 {
     const struct vc_report_output *largest = NULL;
     bool several = job->report.n_outputs > 1;
@@ -73,15 +75,15 @@ static enum vc_status check_size(struct vc_ctx *ctx, struct vc_job *job, const c
     return miss(ctx, job,
                 vc_arena_printf(ctx, &job->arena, "the output %s%s%llu bytes, %s allows %llu",
                                 several ? largest->path : "", several ? " has " : "has ",
-                                (unsigned long long)largest->file_bytes, vc_option(ctx, id),
+                                (unsigned long long)largest->file_bytes, vc_option(ctx, option),
                                 (unsigned long long)allowed));
 }
 
 enum vc_status vc_job_check_size(struct vc_ctx *ctx, struct vc_job *job)
 {
-    enum vc_status status = check_size(ctx, job, "max_bytes", job->options.max_bytes);
+    enum vc_status status = check_size(ctx, job, "max_bytes", "max_bytes", job->options.max_bytes);
 
-    return status == VC_OK ? check_size(ctx, job, "aim_bytes", job->plan.aim_bytes) : status;
+    return status == VC_OK ? check_size(ctx, job, "aim_bytes", job->plan.aim_option, job->plan.aim_bytes) : status;
 }
 
 enum vc_status vc_job_check_quality(struct vc_ctx *ctx, struct vc_job *job)
