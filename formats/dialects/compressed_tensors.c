@@ -336,12 +336,25 @@ static enum vc_status ct_check_weights(struct vc_ctx *ctx, const struct vc_confi
     return vc_config_check_experts(ctx, weights, &vc_dialect_compressed_tensors);
 }
 
-static void add_group(const struct vc_config_weights *weights, size_t index, const struct ct_scheme *row,
-                      struct vc_text *text)
+/* The group of the experts, or the first one: transformers decodes experts by the group that comes first. */
+static size_t first_group(const struct vc_config_weights *weights)
 {
-    const struct vc_quant *group = &weights->groups[index];
+    for (size_t i = 0; i < weights->n; i++) {
+        const struct vc_config_weight *w = &weights->weights[i];
 
-    vc_text_add(text, "%s\n      \"group_%zu\": {\n        \"targets\": ", index == 0 ? "" : ",", index);
+        for (size_t k = 0; w->told && vc_linear_is_expert(w->name) && k < weights->n_groups; k++) {
+            if (vc_config_same_group(&weights->groups[k], w->quant)) {
+                return k;
+            }
+        }
+    }
+    return 0;
+}
+
+static void add_group(const struct vc_config_weights *weights, size_t number, const struct vc_quant *group,
+                      const struct ct_scheme *row, struct vc_text *text)
+{
+    vc_text_add(text, "%s\n      \"group_%zu\": {\n        \"targets\": ", number == 0 ? "" : ",", number);
     if (weights->n_groups == 1) {
         vc_text_add(text, "[\"Linear\"]");
     } else {
@@ -376,6 +389,7 @@ static void add_group(const struct vc_config_weights *weights, size_t index, con
 static void write_config(const struct vc_config_weights *weights, const struct ct_scheme *row, struct vc_text *text)
 {
     const char *format = row != NULL ? row->format : weights->n_groups == 0 ? "pack-quantized" : NULL;
+    size_t first = first_group(weights);
 
     for (size_t i = 0; i < weights->n_groups && row == NULL; i++) {
         const char *own = find_scheme(weights->groups[i].scheme)->format;
@@ -387,8 +401,10 @@ static void write_config(const struct vc_config_weights *weights, const struct c
                 "    \"format\": \"%s\",\n    \"quantization_status\": \"compressed\",\n"
                 "    \"config_groups\": {",
                 format);
-    for (size_t i = 0; i < weights->n_groups; i++) {
-        add_group(weights, i, row != NULL ? row : find_scheme(weights->groups[i].scheme), text);
+    for (size_t i = 0; i < weights->n_groups; i++) { /* `first` in front, the others in their order */
+        const struct vc_quant *group = &weights->groups[i == 0 ? first : i - (i <= first)];
+
+        add_group(weights, i, group, row != NULL ? row : find_scheme(group->scheme), text);
     }
     vc_text_add(text, "\n    },\n    \"ignore\": ");
     vc_config_add_ignored(weights, VC_NAMES_EXACT, text);

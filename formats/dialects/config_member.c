@@ -117,12 +117,22 @@ void vc_config_add_ignored(const struct vc_config_weights *weights, enum vc_name
 enum vc_status vc_config_check_experts(struct vc_ctx *ctx, const struct vc_config_weights *weights,
                                        const struct vc_dialect *dialect)
 {
+    const struct vc_config_weight *first = NULL;
+
     for (size_t i = 0; i < weights->n; i++) {
         const struct vc_config_weight *weight = &weights->weights[i];
+        bool expert = vc_linear_is_expert(weight->name);
         size_t n_path;
 
+        first = first == NULL && expert && weight->told ? weight : first;
+        if (expert && weight->told && !vc_config_same_group(first->quant, weight->quant)) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED,
+                           "%s and %s become codes of two kinds, and transformers decodes all experts from %s in one "
+                           "way; give them the same, or write %s plain",
+                           first->name, weight->name, dialect->name, vc_option(ctx, "layout"));
+        }
         if (!weight->told && vc_name_is_module_weight(weight->name, &n_path) && weight->n_dims == 2 &&
-            vc_dtype_is_float(weight->dtype) && vc_linear_is_expert(weight->name)) {
+            vc_dtype_is_float(weight->dtype) && expert) {
             return vc_fail(ctx, VC_E_UNSUPPORTED,
                            "%s stays as it is, and transformers loads experts from %s only where all of them are %s; "
                            "do not leave it out, or write %s plain",

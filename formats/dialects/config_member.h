@@ -36,7 +36,8 @@ void vc_config_add_modules(const struct vc_config_weights *weights, const struct
  * which no tensor tells of. */
 void vc_config_add_ignored(const struct vc_config_weights *weights, enum vc_names_form form, struct vc_text *text);
 
-/* Refuses experts that transformers joins where some are codes and some are not: it stops at the first that is not. */
+/* Refuses experts that transformers joins where some are codes and some are not (it stops at the first that is not), or
+ * where they are codes of two kinds (it decodes all as the first). */
 enum vc_status vc_config_check_experts(struct vc_ctx *ctx, const struct vc_config_weights *weights,
                                        const struct vc_dialect *dialect);
 
