@@ -475,6 +475,9 @@ static enum vc_status add_late_note(struct vc_ctx *ctx, struct vc_job *job)
     return add_note(ctx, job, "values", text[0] != '\0' ? text : NULL);
 }
 
+/* Weights below this are 0 to a network: times inputs of usual size they are lost in any sum. */
+#define NOTHING 0x1p-100
+
 /* The step whose codes all mean 0, of weights that did not: these are below what the type of its scales holds. NULL:
  * there is none. */
 static const struct vc_step *lost_step(const struct vc_item *item, const struct vc_item_result *result)
@@ -484,7 +487,7 @@ static const struct vc_step *lost_step(const struct vc_item *item, const struct 
         const struct vc_error *error = &result->steps[k];
         bool codes = step->out.quant != NULL || vc_dtype_size(step->out.dtype) == 0;
 
-        if (codes && error->measured && error->sum_x2 > 0 && error->zeros_after == step->out.n_elems) {
+        if (codes && error->measured && error->max_abs_error >= NOTHING && error->zeros_after == step->out.n_elems) {
             return step;
         }
     }
