@@ -36,7 +36,7 @@
 #define LAID_OUT 64         /* tensors of which every candidate is laid out to see what it takes beside its bytes */
 
 struct tensor {
-    size_t item;
+    size_t item;     /* the first one of those that get the same; the others are next of each other */
     size_t first, n; /* its points, from the smallest to the tensor as it is */
     size_t chosen;   /* of its points */
     size_t barred;   /* no step leads below this one */
@@ -57,6 +57,7 @@ struct choosing {
     struct vc_plan *plan;
     size_t n, n_points, n_edges;
     struct tensor *tensors;
+    size_t *next; /* by item: the one that gets the same, or SIZE_MAX */
     struct vc_aim_point *points;
     struct edge *edges;
     size_t *best;                /* chosen points of the best choice that fits; behind them as many of choose_by_size */
@@ -123,14 +124,14 @@ static double cost_of(const struct choosing *c, const struct vc_measured_cost *c
     return cost;
 }
 
-/* The points of a tensor: sorted, without those that are no smaller and no more exact than another. */
-static void list_points(struct choosing *c, struct tensor *t, const struct vc_step *probe)
+/* The points of an item, in the order of candidates; the last one keeps it. Returns how many. */
+static size_t find_points(struct choosing *c, const struct vc_item *item, struct vc_aim_point *points, double *sum_x2)
 {
-    const char *name = c->plan->model->tensors[c->plan->items[t->item].source].name;
-    struct vc_aim_point *points = c->points + c->n_points;
+    const char *name = c->plan->model->tensors[item->source].name;
     uint64_t bytes_kept;
     size_t n_results;
-    const struct vc_candidate_result *results = vc_aim_probe_results(probe, &n_results, &bytes_kept, &c->sampled);
+    const struct vc_candidate_result *results =
+        vc_aim_probe_results(vc_aim_probe_of(item), &n_results, &bytes_kept, &c->sampled);
     size_t first = 0;
     size_t last;
     size_t n = 0;
@@ -141,6 +142,7 @@ static void list_points(struct choosing *c, struct tensor *t, const struct vc_st
     for (last = first; last < c->aim->n_costs && strcmp(c->aim->costs[last].tensor, name) == 0;) {
         last++;
     }
+    *sum_x2 = 0.0;
     for (size_t i = 0; i < n_results; i++) {
         double error =
             c->aim->n_costs == 0 ? results[i].sum_e2 : cost_of(c, c->aim->costs + first, last - first, &results[i]);
@@ -148,10 +150,48 @@ static void list_points(struct choosing *c, struct tensor *t, const struct vc_st
         if (!results[i].refused && error < (double)INFINITY) {
             points[n++] = (struct vc_aim_point){results[i].candidate, results[i].bytes, error,
                                                 vc_sqnr_db(results[i].sum_x2, results[i].sum_e2)};
-            t->sum_x2 = fmax(t->sum_x2, results[i].sum_x2); /* but for f64 they are the same */
+            *sum_x2 = fmax(*sum_x2, results[i].sum_x2); /* but for f64 they are the same */
         }
     }
     points[n++] = (struct vc_aim_point){KEEP, bytes_kept, 0.0, (double)INFINITY};
+    return n;
+}
+
+/* The points that both lists have, of both together; the aim at an error is one for each tensor. */
+static size_t join_points(struct vc_aim_point *points, size_t n, const struct vc_aim_point *more, size_t n_more)
+{
+    size_t n_both = 0;
+    size_t k = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        while (k < n_more && more[k].candidate < points[i].candidate) {
+            k++;
+        }
+        if (k < n_more && more[k].candidate == points[i].candidate) {
+            points[n_both++] =
+                (struct vc_aim_point){points[i].candidate, points[i].bytes + more[k].bytes,
+                                      points[i].error + more[k].error, fmin(points[i].sqnr_db, more[k].sqnr_db)};
+        }
+    }
+    return n_both;
+}
+
+/* The points of a tensor and of those that get the same: sorted, without those that are no smaller and no more exact
+ * than another. Loaders want codes of all experts or of none, so that a file of some size has them. */
+static void list_points(struct choosing *c, struct tensor *t)
+{
+    struct vc_aim_point *points = c->points + c->n_points;
+    struct vc_aim_point more[VC_AIM_CANDIDATES + 1];
+    size_t n = find_points(c, &c->plan->items[t->item], points, &t->sum_x2);
+
+    for (size_t i = c->next[t->item]; i != SIZE_MAX; i = c->next[i]) {
+        double sum_x2;
+        size_t n_more = find_points(c, &c->plan->items[i], more, &sum_x2);
+
+        n = join_points(points, n, more, n_more);
+        t->sum_x2 += sum_x2;
+    }
+    n -= vc_aim_of_one_kind(&c->plan->items[t->item]) && c->aim->file_bytes != 0 && n > 1 ? 1 : 0;
     t->first = c->n_points;
     sort_points(c, t, n);
     c->n_points += t->n;
@@ -159,6 +199,7 @@ static void list_points(struct choosing *c, struct tensor *t, const struct vc_st
 
 static enum vc_status list_tensors(struct choosing *c)
 {
+    size_t last = SIZE_MAX; /* of one kind with others */
     size_t n = 0;
 
     for (size_t i = 0; i < c->plan->n_items; i++) {
@@ -172,13 +213,23 @@ static enum vc_status list_tensors(struct choosing *c)
     VC_CALL_ALLOC(c->best);
     c->lists = vc_calloc_array(c->ctx, VC_TAG_MISC, n, sizeof *c->lists);
     VC_CALL_ALLOC(c->lists);
+    VC_CALL(VC_ARRAY(c->ctx, VC_TAG_MISC, c->next, c->plan->n_items));
     for (size_t i = 0; i < c->plan->n_items; i++) {
-        const struct vc_step *probe = vc_aim_probe_of(&c->plan->items[i]);
+        const struct vc_item *item = &c->plan->items[i];
 
-        if (probe != NULL) {
-            c->tensors[c->n].item = i;
-            list_points(c, &c->tensors[c->n++], probe);
+        c->next[i] = SIZE_MAX;
+        if (vc_aim_probe_of(item) == NULL) {
+            continue;
         }
+        if (vc_aim_of_one_kind(item) && last != SIZE_MAX) {
+            c->next[last] = i;
+        } else {
+            c->tensors[c->n++].item = i;
+        }
+        last = vc_aim_of_one_kind(item) ? i : last;
+    }
+    for (size_t i = 0; i < c->n; i++) {
+        list_points(c, &c->tensors[i]);
     }
     return VC_OK;
 }
@@ -190,17 +241,11 @@ static const struct vc_aim_point *chosen(const struct choosing *c, const struct 
 
 /* ---- steps in place of probes ---- */
 
-static enum vc_status apply_one(struct choosing *c, struct tensor *t)
+static enum vc_status apply_to(struct choosing *c, const struct vc_aim_point *point, struct vc_item *item)
 {
-    struct vc_item *item = &c->plan->items[t->item];
-    const struct vc_aim_point *point = chosen(c, t);
     const struct vc_aim_candidate *candidate;
     enum vc_dtype weights;
 
-    if (t->applied == t->chosen) {
-        return VC_OK;
-    }
-    t->applied = t->chosen;
     vc_item_undo(c->ctx, item);
     if (point->candidate == KEEP) {
         return vc_item_keep_as(c->ctx, item, c->aim->file_bytes != 0 ? c->why : "nothing smaller reaches the aim");
@@ -215,6 +260,15 @@ static enum vc_status apply_one(struct choosing *c, struct tensor *t)
         item->chain->steps[k]->calibrate = false; /* the probe looked already */
     }
     item->chain->steps[item->chain->n_steps - 1]->why = c->why;
+    return VC_OK;
+}
+
+static enum vc_status apply_one(struct choosing *c, struct tensor *t)
+{
+    for (size_t i = t->item; i != SIZE_MAX && t->applied != t->chosen; i = c->next[i]) {
+        VC_CALL(apply_to(c, chosen(c, t), &c->plan->items[i]));
+    }
+    t->applied = t->chosen;
     return VC_OK;
 }
 
@@ -582,9 +636,10 @@ static enum vc_status describe(struct choosing *c, struct vc_arena *arena, const
         uint32_t candidate = chosen(c, t)->candidate;
 
         x2 += t->sum_x2;
-        kept += candidate == KEEP;
+        for (size_t k = t->item; k != SIZE_MAX; k = c->next[k]) {
+            *(candidate == KEEP ? &kept : &counts[candidate]) += 1;
+        }
         if (candidate != KEEP) {
-            counts[candidate]++;
             labels[candidate] = item->chain->steps[item->chain->n_steps - 1]->scheme;
         }
     }
@@ -635,6 +690,7 @@ enum vc_status vc_aim_decide(struct vc_ctx *ctx, const struct vc_aim *aim, struc
     VC_TRY(describe(&c, arena, note));
 out:
     vc_free(ctx, c.tensors);
+    vc_free(ctx, c.next);
     vc_free(ctx, c.points);
     vc_free(ctx, c.edges);
     vc_free(ctx, c.best);

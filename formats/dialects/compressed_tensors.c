@@ -519,6 +519,7 @@ const struct vc_dialect vc_dialect_compressed_tensors = {
     .check = ct_check,
     .reason = ct_reason,
     .part_type = ct_part_type,
+    .of_one_kind = vc_linear_is_expert,
     .loader = {.program = "transformers", .tried = VC_TRIED_TRANSFORMERS ", compressed-tensors 0.20.0"},
     .file = &ct_file};
 
