@@ -426,10 +426,22 @@ class Packages(Judge):
             self.assertTrue(torch.equal(net.state_dict()[name], want), name)
         self.assertTrue(torch.equal(self.logits(net), self.logits(plain)))
 
+    def check_decoded(self, net, plain, dtype, scheme):
+        """What bitsandbytes decodes of each layer are the weights of the other network, bit for bit."""
+        import bitsandbytes.functional as functional
+        modules = dict(plain.named_modules())
+        n = 0
+        for name, module in net.named_modules():
+            state = getattr(getattr(module, "weight", None), "quant_state", None)
+            if state is not None:
+                value = functional.dequantize_4bit(module.weight.data, state)
+                self.assertTrue(self.torch.equal(value.to(dtype), modules[name].weight.detach()), (scheme, name))
+                n += 1
+        self.assertEqual(n, 14)
+
     def test_bitsandbytes(self):
         if missing("bitsandbytes"):
             self.skipTest("bitsandbytes is needed")
-        import bitsandbytes.functional as functional
         torch = self.torch
         for dtype in (torch.bfloat16, torch.float32):
             self.save(dtype)
@@ -437,7 +449,10 @@ class Packages(Judge):
                 self.vc("quantize", "--" + scheme, *extra, "--force", self.path("model"), "-o", self.path("q"))
                 self.vc("dequantize", "--source-dtype", "--force", self.path("q"), "-o", self.path("d"))
                 net, plain = self.load_both(dtype)
-                self.assertTrue(torch.equal(self.logits(net), self.logits(plain)), (scheme, dtype))
+                self.check_decoded(net, plain, dtype, scheme)
+                # bitsandbytes computes on the codes in bf16 where the processor has such products
+                far = (self.logits(net) - self.logits(plain)).abs().max() / self.logits(plain).abs().max()
+                self.assertLessEqual(far.item(), 0.02, (scheme, dtype))
             for scheme in ("nf4", "fp4"):
                 for double in (False, True):
                     config = self.transformers.BitsAndBytesConfig(
@@ -448,15 +463,7 @@ class Packages(Judge):
                     net.save_pretrained(self.path("theirs"))
                     self.vc("dequantize", "--source-dtype", "--force", self.path("theirs"), "-o", self.path("d"))
                     plain = self.transformers.AutoModelForCausalLM.from_pretrained(self.path("d"), dtype=dtype)
-                    modules = dict(plain.named_modules())
-                    n = 0
-                    for name, module in net.named_modules():
-                        state = getattr(getattr(module, "weight", None), "quant_state", None)
-                        if state is not None:
-                            value = functional.dequantize_4bit(module.weight.data, state)
-                            self.assertTrue(torch.equal(value.to(dtype), modules[name].weight.detach()), (scheme, name))
-                            n += 1
-                    self.assertEqual(n, 14)
+                    self.check_decoded(net, plain, dtype, scheme)
 
 
 if __name__ == "__main__":
