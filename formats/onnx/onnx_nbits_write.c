@@ -37,8 +37,9 @@ const char *vc_onnx_why_no_nbits(const struct onnx_sink *self, size_t out)
                ? "its groups do not run along the inputs of products"
            : vc_onnx_type_of(vc_out_at(self->outs, vc_quant_scale(quant)).dtype) != vc_onnx_link_of(self, out)->type
                ? "its scales have another type than the graph has for it"
-           : !vc_onnx_code_places(self->model, t.source).product ? "not only products of f32 or f16 use it"
-                                                                 : NULL;
+           : !vc_onnx_code_places(self->model, t.source).product
+               ? "not only plain products of f32 or f16 (of Gemm: alpha and beta 1) use it"
+               : NULL;
 }
 
 bool vc_onnx_moves(const struct onnx_sink *self, size_t tensor)

@@ -204,7 +204,7 @@ class OnnxInt4(Judge):
                  ("onnx", linear(normal(40, 1), axis=1), "w: it has no scale per group"),
                  ("onnx", linear(normal((96, 2), 1), axis=1, block_size=20), "do not run along|groups of MatMulNBits"),
                  ("onnx", linear(normal((96, 1), 1), axis=1, block_size=64), "w: its groups do not run along the inputs"),
-                 ("onnx", linear(normal((3, 40), 1), block_size=32, other=True), "w: not only products"),
+                 ("onnx", linear(normal((3, 40), 1), block_size=32, other=True), "w: not only plain products"),
                  ("onnx", linear(normal((3, 40), 1), block_size=32, type_=T.UINT4), "w: its codes or scales"),
                  ("onnx-qdq", nbits(opset=20), "needs opset 21"), ("onnx-qdq", nbits(bits=8), "y: has codes of another number"),
                  ("onnx-qdq", nbits(bits=2), "y: has codes"), ("onnx-qdq", nbits(g_idx=True), "y: has codes"),
