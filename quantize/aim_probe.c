@@ -110,7 +110,7 @@ bool vc_aim_of_one_kind(const struct vc_item *item)
     const struct vc_dialect *dialect = item->set->dialect;
 
     return dialect != NULL && dialect->of_one_kind != NULL &&
-           dialect->of_one_kind(item->set->model->tensors[item->source].name);
+           dialect->of_one_kind(item->set->model, item->set->model->tensors[item->source].name);
 }
 
 /* The candidates that may be tried on the item. */

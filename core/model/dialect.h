@@ -91,8 +91,9 @@ struct vc_dialect {
      * that computes with the codes sums along it. NULL: groups run along the rows. */
     bool (*down_columns)(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor);
 
-    /* Weights that its loaders take as codes of one kind, all of them: experts, by their names. NULL: no weight. */
-    bool (*of_one_kind)(const char *weight);
+    /* Weights of a model that its loaders take as codes of one kind, all of them: experts, or all weights where they
+     * are decoded as they are loaded. NULL: no weight. */
+    bool (*of_one_kind)(const struct vc_model *model, const char *weight);
 
     struct vc_loader loader; /* of its files; a format or a kind of model may have another one (vc_sink.loader) */
 

@@ -296,44 +296,83 @@ static const char *ct_needs(const struct vc_out_list *outs)
     return makes_bf16 && has_other ? "dtype=torch.bfloat16" : NULL;
 }
 
-/* transformers 5 makes one tensor of the matrices of all experts, from their codes and one scale each. */
-static void note_expert(const char *name, const struct vc_quant *quant, struct vc_loader *loader)
+/* Kinds of codes among the weights of a file. */
+struct kinds {
+    const struct vc_quant *first;
+    bool several, zero_points;
+};
+
+/* What a weight means for transformers 5: it makes one tensor of the matrices of all experts, from their codes and one
+ * scale each; and where it decodes all weights as it loads them, it takes all layers for codes of the first group. */
+static void note_weight(struct kinds *kinds, const char *name, const struct vc_quant *quant, struct vc_loader *loader)
 {
-    if (quant == NULL || !vc_linear_is_expert(name)) {
+    bool expert = quant != NULL && vc_linear_is_expert(name);
+
+    if (quant == NULL) {
         return;
     }
-    if (quant->scheme == VC_SCHEME_NVFP4) {
-        *loader = (struct vc_loader){"vLLM", NULL,
-                                     "another loader than transformers 5.24, which decodes experts without "
-                                     "their global scales: values are about 30,000 times too large"};
-    } else if (quant->scheme == VC_SCHEME_MXFP8 || !quant->symmetric) {
+    kinds->first = kinds->first == NULL ? quant : kinds->first;
+    kinds->several = kinds->several || !vc_config_same_group(kinds->first, quant);
+    kinds->zero_points = kinds->zero_points || !quant->symmetric;
+    if (expert && (quant->scheme == VC_SCHEME_MXFP8 || !quant->symmetric)) {
         *loader = (struct vc_loader){NULL, NULL,
                                      "another loader than transformers 5.24, which loads no experts with zero "
                                      "points, or in mxfp8"};
+    } else if (expert && quant->scheme == VC_SCHEME_NVFP4) {
+        *loader = (struct vc_loader){"vLLM", NULL,
+                                     "another loader than transformers 5.24, which decodes experts without "
+                                     "their global scales: values are about 30,000 times too large"};
+    } else if (kinds->several && kinds->zero_points && loader->program != NULL) {
+        *loader = (struct vc_loader){"vLLM", NULL,
+                                     "another loader than transformers 5.24, which decodes weights with zero points "
+                                     "as it loads them, and all layers in one way"};
     }
 }
 
 void vc_ct_note_outs(const struct vc_out_list *outs, struct vc_loader *loader)
 {
+    struct kinds kinds = {NULL, false, false};
+
     for (size_t i = 0; i < outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(outs, i);
 
-        note_expert(out.name, out.quant, loader);
+        note_weight(&kinds, out.name, out.quant, loader);
     }
 }
 
 void vc_ct_note_model(const struct vc_model *model, struct vc_loader *loader)
 {
+    struct kinds kinds = {NULL, false, false};
+
     for (size_t i = 0; i < model->n_tensors && model->dialect == &vc_dialect_compressed_tensors; i++) {
-        note_expert(model->tensors[i].name, model->tensors[i].quant, loader);
+        note_weight(&kinds, model->tensors[i].name, model->tensors[i].quant, loader);
     }
+}
+
+/* transformers loads such models only decoded, all layers in one way. */
+static bool is_decoded(const struct vc_family *family)
+{
+    return vc_family_needs(family, VC_LOADS_COMPRESSED_TENSORS) != NULL;
+}
+
+static bool ct_of_one_kind(const struct vc_model *model, const char *weight)
+{
+    return vc_linear_is_expert(weight) || is_decoded(model->family);
 }
 
 /* ---- the configuration ---- */
 
 static enum vc_status ct_check_weights(struct vc_ctx *ctx, const struct vc_config_weights *weights)
 {
-    return vc_config_check_experts(ctx, weights, &vc_dialect_compressed_tensors);
+    VC_CALL(vc_config_check_experts(ctx, weights, &vc_dialect_compressed_tensors));
+    return weights->n_groups <= 1 || !is_decoded(weights->family)
+               ? VC_OK
+               : vc_fail(
+                     ctx, VC_E_UNSUPPORTED,
+                     "weights would become codes of %zu kinds, and transformers loads models of type %s from %s only "
+                     "decoded, all in one way; give them the same, or write %s plain",
+                     weights->n_groups, weights->family->type, vc_dialect_compressed_tensors.name,
+                     vc_option(ctx, "layout"));
 }
 
 /* The group of the experts, or the first one: transformers decodes experts by the group that comes first. */
@@ -519,7 +558,7 @@ const struct vc_dialect vc_dialect_compressed_tensors = {
     .check = ct_check,
     .reason = ct_reason,
     .part_type = ct_part_type,
-    .of_one_kind = vc_linear_is_expert,
+    .of_one_kind = ct_of_one_kind,
     .loader = {.program = "transformers", .tried = VC_TRIED_TRANSFORMERS ", compressed-tensors 0.20.0"},
     .file = &ct_file};
 
