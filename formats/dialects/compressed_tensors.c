@@ -306,7 +306,7 @@ struct kinds {
  * scale each; and where it decodes all weights as it loads them, it takes all layers for codes of the first group. */
 static void note_weight(struct kinds *kinds, const char *name, const struct vc_quant *quant, struct vc_loader *loader)
 {
-    bool expert = quant != NULL && vc_linear_is_expert(name);
+    bool expert = vc_linear_is_expert(name);
 
     if (quant == NULL) {
         return;
