@@ -177,7 +177,7 @@ static size_t join_points(struct vc_aim_point *points, size_t n, const struct vc
 }
 
 /* The points of a tensor and of those that get the same: sorted, without those that are no smaller and no more exact
- * than another. Loaders want codes of all experts or of none, so that a file of some size has them. */
+ * than another. */
 static void list_points(struct choosing *c, struct tensor *t)
 {
     struct vc_aim_point *points = c->points + c->n_points;
@@ -191,7 +191,6 @@ static void list_points(struct choosing *c, struct tensor *t)
         n = join_points(points, n, more, n_more);
         t->sum_x2 += sum_x2;
     }
-    n -= vc_aim_of_one_kind(&c->plan->items[t->item]) && c->aim->file_bytes != 0 && n > 1 ? 1 : 0;
     t->first = c->n_points;
     sort_points(c, t, n);
     c->n_points += t->n;
@@ -553,6 +552,34 @@ static enum vc_status choose_for_file(struct choosing *c)
     return apply(c);
 }
 
+/* Loaders want codes of all weights of one kind or, where nothing else has codes, of none. So these stay as they are
+ * only if all of the file does, which is tried first; *done: it fits. */
+static enum vc_status keep_or_bar(struct choosing *c, bool *done)
+{
+    bool any = false;
+    uint64_t file = 0;
+
+    for (size_t i = 0; i < c->n; i++) {
+        any = any || vc_aim_of_one_kind(&c->plan->items[c->tensors[i].item]);
+    }
+    *done = false;
+    if (!any) {
+        return VC_OK;
+    }
+    VC_CALL(apply(c)); /* the last points, of no error */
+    VC_CALL(vc_plan_file_bytes(c->ctx, c->plan, &file));
+    *done = file <= c->aim->file_bytes;
+    for (size_t i = 0; i < c->n && !*done; i++) {
+        struct tensor *t = &c->tensors[i];
+
+        if (vc_aim_of_one_kind(&c->plan->items[t->item]) && t->n > 1 && chosen(c, t)->candidate == KEEP) {
+            t->n--;
+            t->chosen--;
+        }
+    }
+    return VC_OK;
+}
+
 /* ---- a loss ---- */
 
 /* The smallest size that is enough, by halves. */
@@ -671,6 +698,7 @@ enum vc_status vc_aim_decide(struct vc_ctx *ctx, const struct vc_aim *aim, struc
 {
     struct choosing c = {.ctx = ctx, .aim = aim, .plan = plan};
     enum vc_status status = VC_OK;
+    bool kept = false;
 
     c.why = aim->loss > 0.0
                 ? vc_arena_printf(ctx, plan->arena, "the smallest below %g %% of the outputs", 100.0 * aim->loss)
@@ -680,7 +708,8 @@ enum vc_status vc_aim_decide(struct vc_ctx *ctx, const struct vc_aim *aim, struc
     VC_TRY_ALLOC(c.why);
     VC_TRY(list_tensors(&c));
     if (aim->file_bytes != 0) {
-        VC_TRY(choose_for_file(&c));
+        VC_TRY(keep_or_bar(&c, &kept));
+        VC_TRY(kept ? VC_OK : choose_for_file(&c));
     } else if (aim->loss > 0.0) {
         VC_TRY(choose_for_loss(&c));
     } else {
