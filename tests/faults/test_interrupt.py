@@ -2,9 +2,10 @@
 
 Each command runs on a terminal of its own (a pty), where it is the process in front. Undisturbed first, which says how
 much processor time it takes; then again and again, where Ctrl-C is typed, or SIGTERM sent, behind some share of that
-time. What counts is the processor time from then on, so that a busy machine changes nothing: a second for a million
-tensors, and that share of it for fewer (with half as much again for the clock). The shell shows 130 or 143 for an end by
-these signals. A command that was done writing may also end well.
+time. What counts is the processor time from then on, so that a busy machine changes nothing: at most half of what the
+undisturbed command still had before it. Little time is always allowed (FREE: a second for a million tensors, and half as
+much again): parsers that have made a tree free it first. The last line shows the most that was seen. The shell shows 130
+or 143 for an end by these signals. A command that was done writing may also end well.
 
     test_interrupt.py [PROGRAM] [TENSORS [POINTS]]      such as build/vcompress 1000000 6
 
@@ -28,7 +29,7 @@ if len(sys.argv) > 1 and os.path.isfile(sys.argv[1]):
 TENSORS = int(sys.argv.pop(1)) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 30000
 POINTS = int(sys.argv.pop(1)) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 2
 SANITIZED = bool(os.environ.get("VCOMPRESS_SANITIZED"))
-ALLOWED = 1.5 * max(TENSORS / 1e6, 0.05) * (10 if SANITIZED else 1)  # seconds of processor time behind the signal
+FREE = 1.5 * max(TENSORS / 1e6, 0.05) * (10 if SANITIZED else 1)  # seconds of processor time behind the signal
 CTRL_C = b"\x03"
 
 
@@ -106,12 +107,12 @@ class Interrupt(unittest.TestCase):
                            "codes.safetensors": ["quantize", "--int8", "--min-elements", "1", "--min-row", "1"]}.items():
             subprocess.run([PROGRAM, *args, cls.source, "-o", os.path.join(cls.base, name)], check=True,
                            stdout=subprocess.DEVNULL)
-        cls.worst = (0, "")
+        cls.worst = (0, 0, "")
 
     @classmethod
     def tearDownClass(cls):
         shutil.rmtree(cls.base, ignore_errors=True)
-        print("most processor time behind a signal: %.3f s of %.3f, %s" % (cls.worst[0], ALLOWED, cls.worst[1]))
+        print("most processor time behind a signal: %.3f s of %.3f, %s" % cls.worst)
 
     def setUp(self):
         self.random = random.Random(5)
@@ -135,8 +136,9 @@ class Interrupt(unittest.TestCase):
             told = (" ".join(args), how.name, "%.3f of %.3f s" % (at, whole.seconds), ended.said[-300:])
             if ended.behind is None:
                 continue
-            Interrupt.worst = max(Interrupt.worst, (ended.behind, " ".join(map(str, told[:3]))))
-            self.assertLess(ended.behind, ALLOWED, told)
+            allowed = max(FREE, (whole.seconds - at) / 2)
+            Interrupt.worst = max(Interrupt.worst, (ended.behind, allowed, " ".join(map(str, told[:3]))))
+            self.assertLess(ended.behind, allowed, told)
             self.assertEqual(temporary, [], told)
             if os.WIFSIGNALED(ended.status):
                 self.assertEqual(os.WTERMSIG(ended.status), how, told)
