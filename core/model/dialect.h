@@ -41,7 +41,7 @@ struct vc_dialect_tensor {
 /* What loads files of a dialect, for the report. Short: each of them stands in a line of 80 columns. */
 struct vc_loader {
     const char *program; /* "transformers"; NULL: none loads such a file as the model it was */
-    const char *tried;   /* "transformers 5.23.0, compressed-tensors 0.20.0": only what was run; NULL: nothing */
+    const char *tried;   /* "transformers 5.24.0, compressed-tensors 0.20.0": only what was run; NULL: nothing */
     const char *needs;   /* what has to be passed to it, or else be done with the file; NULL: nothing */
 };
 

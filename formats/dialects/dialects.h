@@ -36,7 +36,7 @@ struct vc_config_weights;
 struct vc_search;
 
 /* The version of transformers with which the rows' loaders were tried. */
-#define VC_TRIED_TRANSFORMERS "transformers 5.23.0"
+#define VC_TRIED_TRANSFORMERS "transformers 5.24.0"
 
 #define VC_MAX_LAID 4
 

@@ -98,7 +98,7 @@ static const char *const schemes[] = {"int8", "int4", "int32", NULL};
     .schemes = schemes, .is_choice = true, .groups_depend = true, .activations = true,                         \
     .same_parts_as = &vc_dialect_plain, .takes_codes = true, .check = onnx_check, .part_type = onnx_part_type, \
     .keeps_type = onnx_keeps_type, .down_columns = onnx_down_columns,                                          \
-    .loader = {.program = "onnxruntime", .tried = "onnxruntime 1.31.1"}
+    .loader = {.program = "onnxruntime", .tried = "onnxruntime 1.32.0"}
 
 const struct vc_dialect vc_dialect_onnx = {.name = "onnx", .reason = onnx_reason, ONNX_ROW};
 const struct vc_dialect vc_dialect_onnx_qdq = {.name = "onnx-qdq", .reason = qdq_reason, ONNX_ROW};

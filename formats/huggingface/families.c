@@ -1,6 +1,6 @@
 /* families.c - see families.h.
  *
- * What a row says was seen with transformers 5.23, compressed-tensors 0.20 and bitsandbytes 0.50 (tests/judge/kinds.py
+ * What a row says was seen with transformers 5.24, compressed-tensors 0.20 and bitsandbytes 0.50 (tests/judge/kinds.py
  * tries it again with what is there), or follows from how transformers defines the family: the names of tied weights,
  * the names it changes when it loads, and the weights that it initializes beside their layers. Types that are in no row
  * need nothing beyond the rules for all. */

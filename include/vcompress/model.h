@@ -265,7 +265,7 @@ struct vc_layout {
     const char *name; /* "compressed-tensors", as vc_write_options.layout calls it; "gguf", "onnx" */
     /* program that loads the file: "transformers"; "": no program loads the file as the original model */
     const char *loader;
-    const char *tried; /* versions that were tested: "transformers 5.23.0, compressed-tensors 0.20.0" */
+    const char *tried; /* versions that were tested: "transformers 5.24.0, compressed-tensors 0.20.0" */
     const char *needs; /* argument that the loader needs, or a command to run on the file first */
 };
 
