@@ -105,6 +105,43 @@ void vc_json_walk_begin(struct json_walk *walk, char *text, size_t n)
     *walk = (struct json_walk){.text = text, .n = n};
 }
 
+void vc_json_walk_inside(struct json_walk *walk, char *text, size_t begin, size_t n)
+{
+    *walk = (struct json_walk){.text = text, .n = n, .begin = begin, .at = begin};
+}
+
+bool vc_json_walk_over(struct json_walk *walk, const char *name, size_t *begin, size_t *end)
+{
+    const char *text = walk->text;
+    size_t n = walk->n;
+    size_t n_name = strlen(name);
+    size_t at = walk->at;
+
+    if (at >= n || text[at] != (at == walk->begin ? '{' : ',')) {
+        return false;
+    }
+    at = vc_json_skip_space(text, n, at + 1);
+    if (n_name + 2 > n - at || text[at] != '"' || memcmp(text + at + 1, name, n_name) != 0 ||
+        text[at + 1 + n_name] != '"') {
+        return false;
+    }
+    at = vc_json_skip_space(text, n, at + n_name + 2);
+    if (at == n || text[at] != ':') {
+        return false;
+    }
+    *begin = vc_json_skip_space(text, n, at + 1);
+    if (*begin == n || text[*begin] != '{') {
+        return false;
+    }
+    *end = vc_json_object_end(text, n, *begin);
+    at = vc_json_skip_space(text, n, *end);
+    if (at == n || (text[at] != ',' && (text[at] != '}' || vc_json_skip_space(text, n, at + 1) != n))) {
+        return false;
+    }
+    walk->at = text[at] == ',' ? at : n;
+    return true;
+}
+
 void vc_json_tree_free(struct vc_ctx *ctx, json_t *root, uint64_t counted)
 {
     json_decref(root);
@@ -277,8 +314,8 @@ enum vc_status vc_json_walk_next(struct vc_ctx *ctx, struct json_walk *walk, con
     *name = NULL;
     *value = NULL;
     drop_member(ctx, walk);
-    if (start == 0 && (walk->n == 0 || walk->text[0] != '{')) {
-        return vc_fail(ctx, VC_E_FORMAT, "byte 0: '{' expected");
+    if (start == walk->begin && (start >= walk->n || walk->text[start] != '{')) {
+        return vc_fail(ctx, VC_E_FORMAT, "byte %zu: '{' expected", start);
     }
     if (start >= walk->n) {
         return VC_OK;
@@ -294,9 +331,9 @@ enum vc_status vc_json_walk_next(struct vc_ctx *ctx, struct json_walk *walk, con
     VC_CALL(parse(ctx, walk, scan.end));
     walk->at = scan.end;
     member = json_object_iter(walk->member);
-    if (member == NULL && (start != 0 || scan.end < walk->n)) {
+    if (member == NULL && (start != walk->begin || scan.end < walk->n)) {
         return vc_fail(ctx, VC_E_FORMAT, "byte %zu: a member expected behind this comma",
-                       start != 0 ? start : scan.end);
+                       start != walk->begin ? start : scan.end);
     }
     if (member != NULL) {
         *name = json_object_iter_key(member);

@@ -17,7 +17,8 @@
 struct json_walk {
     char *text; /* the caller's; changed during a step, and put back */
     size_t n;
-    size_t at; /* the bracket or comma before the next member; n: no more */
+    size_t begin; /* the bracket that opens the object */
+    size_t at;    /* the bracket or comma before the next member; n: no more */
     json_t *member;
     uint64_t counted; /* bytes of `member` in the pool's figures */
     /* What of a member is needed where its tree would be large (vc_json_trim, which then changes the text for good);
@@ -31,6 +32,13 @@ size_t vc_json_object_end(const char *text, size_t n, size_t at);
 
 /* The text is the caller's, and changed for a moment during each step. */
 void vc_json_walk_begin(struct json_walk *walk, char *text, size_t n);
+
+/* The same for an object inside the text, whose brackets are at `begin` and before n. */
+void vc_json_walk_inside(struct json_walk *walk, char *text, size_t begin, size_t n);
+
+/* If the next member is an object of that name, steps over it without a look inside, which is left to a walk of its
+ * own: *begin is its opening bracket, *end is behind its closing one. */
+bool vc_json_walk_over(struct json_walk *walk, const char *name, size_t *begin, size_t *end);
 
 /* The next member: *name and *value are the walk's until the next step; *value NULL: there are no more. VC_E_FORMAT:
  * the text is no object; the sentence says where and begins with "byte". VC_E_NOMEM: the tree would not fit. */

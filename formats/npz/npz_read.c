@@ -360,7 +360,7 @@ static enum vc_status read_manifest(struct vc_ctx *ctx, const struct npz *self, 
     text = vc_alloc(ctx, VC_TAG_IO, n);
     VC_TRY_ALLOC(text);
     VC_TRY(vc_zip_read_member(ctx, self->file, entry, text, NULL));
-    VC_TRY(vc_manifest_apply(ctx, (const char *)text, n, model));
+    VC_TRY(vc_manifest_apply(ctx, (char *)text, n, model));
 out:
     vc_free(ctx, text);
     return status == VC_OK ? VC_OK : vc_context(ctx, "member '%s'", VC_MANIFEST_NAME);

@@ -28,7 +28,7 @@ static enum vc_status find_quantized(struct vc_ctx *ctx, struct torch *self, str
     }
     if (manifest == NULL) {
         status = vc_manifest_infer(ctx, model, true);
-    } else if (vc_manifest_apply(ctx, (const char *)manifest, n, model) != VC_OK) {
+    } else if (vc_manifest_apply(ctx, (char *)manifest, n, model) != VC_OK) {
         status = vc_collect(ctx, vc_context(ctx, "member '%s'", TORCH_MANIFEST), "manifest", NULL);
     }
     VC_TRY(status);

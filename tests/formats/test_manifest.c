@@ -3,6 +3,8 @@
 #include "formats/dialects/manifest/manifest.h"
 #include "formats_test.h"
 
+#include <stdlib.h>
+
 /* ---- a model without a file ---- */
 
 enum { W, W_SCALE, W_ZERO, B, H, N_TENSORS };
@@ -48,7 +50,16 @@ static void table_close(struct vc_ctx *ctx, struct table *t)
 
 static enum vc_status apply(struct vc_ctx *ctx, struct table *t, const char *json)
 {
-    return vc_manifest_apply(ctx, json, strlen(json), &t->model);
+    size_t n = strlen(json);
+    char *text = malloc(n + 1);
+    enum vc_status status;
+
+    assert_non_null(text);
+    memcpy(text, json, n + 1);
+    status = vc_manifest_apply(ctx, text, n, &t->model);
+    assert_string_equal(text, json); /* the text is as it was */
+    free(text);
+    return status;
 }
 
 #define DOCUMENT(tensors) "{\"schema\": \"vcompress.manifest/1\", \"tensors\": {" tensors "}}"
@@ -180,15 +191,17 @@ static void test_what_does_not_fit_is_refused(void **state)
     } cases[] = {
         {"", "JSON", VC_E_FORMAT},
         {"{", "JSON", VC_E_FORMAT},
-        {"[]", "schema", VC_E_FORMAT},
+        {"[]", "JSON object", VC_E_FORMAT},
         {"{}", "schema", VC_E_FORMAT},
         {"{} {}", "JSON", VC_E_FORMAT},
         {"{\"schema\": 1}", "schema", VC_E_FORMAT},
         {"{\"schema\": \"vcompress.manifest/2\", \"tensors\": {}}", "vcompress.manifest/2", VC_E_UNSUPPORTED},
         {"{\"schema\": \"vcompress.manifest/1\"}", "tensors", VC_E_FORMAT},
         {"{\"schema\": \"vcompress.manifest/1\", \"tensors\": []}", "tensors", VC_E_FORMAT},
-        {"{\"schema\": \"vcompress.manifest/1\", \"tensors\": {}, \"tensors\": {}}", "JSON", VC_E_FORMAT},
+        {"{\"schema\": \"vcompress.manifest/1\", \"tensors\": {}, \"tensors\": {}}", "two objects", VC_E_FORMAT},
         {DOCUMENT("\"nosuch\": {}"), "nosuch", VC_E_FORMAT},
+        {DOCUMENT("\"h\": {\"dtype\": \"bf16\"}, \"h\": {\"dtype\": \"bf16\"}"), "two entries for 'h'", VC_E_FORMAT},
+        {DOCUMENT("\"h\": {\"dtype\": \"bf16\", \"dtype\": \"bf16\"}"), "duplicate", VC_E_FORMAT},
         {DOCUMENT("\"w\": 5"), "no object", VC_E_FORMAT},
         {DOCUMENT("\"w\": {}"), "neither", VC_E_FORMAT},
         {DOCUMENT("\"w\": {\"scheme\": \"int9\"}"), "int9", VC_E_UNSUPPORTED},
@@ -274,7 +287,7 @@ static void test_zero_points_of_another_shape(void **state)
 
 static void test_deep_and_cut_documents(void **state)
 {
-    static const char whole[] = DOCUMENT("\"w\": {" INT8 ", " CHANNEL ", " ASYMMETRIC ", " SCALE ", " ZERO "}");
+    static char whole[] = DOCUMENT("\"w\": {" INT8 ", " CHANNEL ", " ASYMMETRIC ", " SCALE ", " ZERO "}");
     struct vc_ctx *ctx = test_ctx();
     struct table t;
     static char deep[1000000];

@@ -1,8 +1,9 @@
 /* manifest.c - vcompress.json read and compared with the tensors it speaks of.
  *
- * Nothing in it is taken on trust: names must exist, types and shapes must fit. jansson parses the text; it keeps its
- * own memory, which is freed before these functions return. */
+ * Nothing in it is taken on trust: names must exist, types and shapes must fit. jansson parses the text, entry by entry
+ * (json_walk.h). */
 #include "formats/dialects/manifest/manifest_internal.h"
+#include "formats/json/json_skip.h"
 #include "formats/json/json_walk.h"
 
 #include <inttypes.h>
@@ -453,63 +454,112 @@ static enum vc_status keep_recipe(struct vc_ctx *ctx, json_t *options, struct vc
 
 /* ---- the whole ---- */
 
-static enum vc_status apply_tensors(struct vc_ctx *ctx, json_t *tensors, struct vc_model *model)
+/* Applies the entries of the object "tensors" that have a scheme, or the others. seen: which tensors had an entry. */
+static enum vc_status apply_entries(struct vc_ctx *ctx, struct json_walk *walk, bool schemes, bool *seen,
+                                    struct vc_model *model)
 {
     const char *name;
     json_t *value;
 
-    json_object_foreach(tensors, name, value)
-    {
-        struct entry e = {.ctx = ctx, .model = model, .tensor = vc_model_find(model, name), .json = value};
-        enum vc_status status = VC_OK;
+    for (;;) {
+        enum vc_status status = vc_json_walk_next(ctx, walk, &name, &value);
+        struct entry e = {.ctx = ctx, .model = model, .json = value};
 
+        if (status != VC_OK) {
+            return status == VC_E_FORMAT ? vc_context(ctx, "is no valid JSON object") : status;
+        }
+        if (name == NULL) {
+            return VC_OK;
+        }
         VC_CALL(vc_check_cancelled(ctx));
+        e.tensor = vc_model_find(model, name);
+        if (e.tensor != VC_NO_TENSOR && !schemes) {
+            if (seen[e.tensor]) {
+                return vc_fail(ctx, VC_E_FORMAT, "has two entries for '%s'", name);
+            }
+            seen[e.tensor] = true;
+        }
+        if ((json_object_get(value, "scheme") != NULL) != schemes) {
+            continue;
+        }
         if (e.tensor == VC_NO_TENSOR) {
             status = vc_fail(ctx, VC_E_FORMAT, "tensor '%s' is not in the file", name);
-        } else if (json_object_get(value, "scheme") == NULL) {
-            status = apply_entry(&e); /* types first: scales may be bf16 */
+        } else {
+            status = apply_entry(&e);
         }
         VC_CALL(vc_collect(ctx, status, "manifest", name));
     }
-    json_object_foreach(tensors, name, value)
-    {
-        struct entry e = {.ctx = ctx, .model = model, .tensor = vc_model_find(model, name), .json = value};
-
-        VC_CALL(vc_check_cancelled(ctx));
-        if (e.tensor != VC_NO_TENSOR && json_object_get(value, "scheme") != NULL) {
-            VC_CALL(vc_collect(ctx, apply_entry(&e), "manifest", name));
-        }
-    }
-    return check_roles(ctx, model);
 }
 
-enum vc_status vc_manifest_apply(struct vc_ctx *ctx, const char *json, size_t n, struct vc_model *model)
+/* text[begin..end]: the object "tensors". It is walked twice, so that a hundred thousand entries need no tree at once:
+ * types come first, for scales may be bf16. */
+static enum vc_status apply_tensors(struct vc_ctx *ctx, char *text, size_t begin, size_t end, struct vc_model *model)
 {
-    json_t *root = NULL;
-    json_t *tensors;
-    uint64_t counted = 0;
-    const char *schema;
+    struct json_walk walk;
+    bool *seen = NULL;
     enum vc_status status = VC_OK;
+
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, seen, model->n_tensors));
+    for (int schemes = 0; schemes < 2 && status == VC_OK; schemes++) {
+        vc_json_walk_inside(&walk, text, begin, end);
+        status = apply_entries(ctx, &walk, schemes != 0, seen, model);
+        vc_json_walk_end(ctx, &walk);
+    }
+    status = status == VC_OK ? check_roles(ctx, model) : status;
+out:
+    vc_free(ctx, seen);
+    return status;
+}
+
+/* What is outside of "tensors", and where that is: text[*begin..*end]; *end 0: there is none. */
+static enum vc_status read_top(struct vc_ctx *ctx, struct json_walk *walk, struct vc_model *model, size_t *begin,
+                               size_t *end)
+{
+    bool has_schema = false;
+    const char *name = "";
+    json_t *value;
+
+    while (name != NULL) {
+        enum vc_status status;
+
+        if (*end == 0 && vc_json_walk_over(walk, "tensors", begin, end)) {
+            continue;
+        }
+        status = vc_json_walk_next(ctx, walk, &name, &value);
+        if (status != VC_OK) {
+            return status == VC_E_FORMAT ? vc_context(ctx, "is no valid JSON object") : status;
+        }
+        if (name != NULL && strcmp(name, "schema") == 0 && json_is_string(value)) {
+            has_schema = true;
+            if (strcmp(json_string_value(value), VC_MANIFEST_SCHEMA) != 0) {
+                return vc_fail(ctx, VC_E_UNSUPPORTED, "has schema \"%s\", this version reads \"%s\"",
+                               json_string_value(value), VC_MANIFEST_SCHEMA);
+            }
+        } else if (name != NULL && strcmp(name, "options") == 0) {
+            VC_CALL(keep_recipe(ctx, value, model));
+        } else if (name != NULL && strcmp(name, "tensors") == 0) {
+            return vc_fail(ctx, VC_E_FORMAT, *end != 0 ? "has two objects \"tensors\"" : "has no object \"tensors\"");
+        }
+    }
+    if (!has_schema) {
+        return vc_fail(ctx, VC_E_FORMAT, "has no \"schema\", expected \"%s\"", VC_MANIFEST_SCHEMA);
+    }
+    return *end != 0 ? VC_OK : vc_fail(ctx, VC_E_FORMAT, "has no object \"tensors\"");
+}
+
+enum vc_status vc_manifest_apply(struct vc_ctx *ctx, char *json, size_t n, struct vc_model *model)
+{
+    struct json_walk walk;
+    size_t begin = 0;
+    size_t end = 0;
+    enum vc_status status;
 
     if (n > VC_MANIFEST_MAX_BYTES) {
         return vc_fail(ctx, VC_E_FORMAT, "has %zu bytes, more than the %zu that are allowed", n, VC_MANIFEST_MAX_BYTES);
     }
-    status = vc_json_tree_load(ctx, json, n, &root, &counted);
-    if (status != VC_OK) {
-        return status == VC_E_FORMAT ? vc_context(ctx, "is no valid JSON") : status;
-    }
-    schema = json_string_value(json_object_get(root, "schema"));
-    tensors = json_object_get(root, "tensors");
-    if (schema == NULL) {
-        status = vc_fail(ctx, VC_E_FORMAT, "has no \"schema\", expected \"%s\"", VC_MANIFEST_SCHEMA);
-    } else if (strcmp(schema, VC_MANIFEST_SCHEMA) != 0) {
-        status =
-            vc_fail(ctx, VC_E_UNSUPPORTED, "has schema \"%s\", this version reads \"%s\"", schema, VC_MANIFEST_SCHEMA);
-    } else if (!json_is_object(tensors)) {
-        status = vc_fail(ctx, VC_E_FORMAT, "has no object \"tensors\"");
-    } else if ((status = keep_recipe(ctx, json_object_get(root, "options"), model)) == VC_OK) {
-        status = apply_tensors(ctx, tensors, model);
-    }
-    vc_json_tree_free(ctx, root, counted);
-    return status;
+    vc_json_walk_inside(&walk, json, vc_json_skip_space(json, n, 0), n);
+    status = read_top(ctx, &walk, model, &begin, &end);
+    vc_json_walk_end(ctx, &walk);
+    VC_CALL(status);
+    return apply_tensors(ctx, json, begin, end, model);
 }

@@ -20,8 +20,9 @@
 #define VC_MANIFEST_MAX_BYTES ((size_t)64 << 20)
 
 /* Reads the text and sets quant, part_of and dtype (bf16 kept as u2) of the model's tensors. The model's names
- * are indexed. Every statement is checked against the tensors: VC_E_FORMAT names what does not fit. */
-enum vc_status vc_manifest_apply(struct vc_ctx *ctx, const char *json, size_t n, struct vc_model *model);
+ * are indexed. Every statement is checked against the tensors: VC_E_FORMAT names what does not fit. The text is changed
+ * for a moment while it is read (json_walk.h). */
+enum vc_status vc_manifest_apply(struct vc_ctx *ctx, char *json, size_t n, struct vc_model *model);
 
 /* For files without a manifest: an i8 tensor with an f32 tensor <name>.scale that broadcasts against it is quantized
  * (group granularity only where the group size is certain). codes_named: so is an i8 tensor <name>.int8, unless there
