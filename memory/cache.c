@@ -1,4 +1,4 @@
-/* cache.c - keys and values of attention that generation keeps. */
+/* cache.c - keys and values of attention that generation keeps, and how many of them each attention reads. */
 
 #include "memory/estimate.h"
 
@@ -111,28 +111,48 @@ static bool looks_both_ways(const struct vc_graph *graph, uint32_t mask, int64_t
 }
 
 /* Attention of an encoder keeps nothing. It looks both ways, or other attention of the model is causal. */
-static bool is_of_encoder(const struct vc_estimate *e, const struct vc_graph_node *node, bool decoder)
+static bool is_of_encoder(const struct vc_graph *graph, const struct vc_graph_node *node, bool decoder)
 {
     uint32_t mask = node->n_inputs > 3 ? node->inputs[3] : VC_NO_VALUE;
 
-    return !is_causal(node) && !is_cross(e->graph, node) &&
-           (decoder || looks_both_ways(e->graph, mask, vc_node_int(node, "q_num_heads", 0), 4));
+    return !is_causal(node) && !is_cross(graph, node) &&
+           (decoder || looks_both_ways(graph, mask, vc_node_int(node, "q_num_heads", 0), 4));
 }
 
-/* Positions that are kept: those of the window and those in work, at most all. */
-static uint64_t positions_of(const struct vc_estimate *e, const struct vc_graph_node *node)
+static uint64_t length_of(const struct vc_graph *graph, uint32_t v)
 {
-    const struct vc_graph_value *q = vc_graph_value(e->graph, node->inputs[0]);
-    const struct vc_graph_value *k = vc_graph_value(e->graph, node->inputs[1]);
-    int64_t theirs = vc_graph_dim_value(e->graph, k->shape[k->n_dims - 2]);
-    int64_t in_work = vc_graph_dim_value(e->graph, q->shape[q->n_dims - 2]);
-    uint64_t window = node->n_inputs > 3 ? window_of(e->graph, node->inputs[3], 3) : 0;
+    const struct vc_graph_value *value = vc_graph_value(graph, v);
+    int64_t size = value->n_dims < 2 ? 0 : vc_graph_dim_value(graph, value->shape[value->n_dims - 2]);
 
-    if (is_cross(e->graph, node)) {
-        return theirs < 0 ? 0 : (uint64_t)theirs;
+    return size < 0 ? 0 : (uint64_t)size;
+}
+
+/* Positions that are kept: all of the context; of a window as many as it is wide beside those in work. */
+static uint64_t positions_of(const struct vc_graph *graph, const struct vc_graph_node *node, uint64_t context)
+{
+    uint64_t window = node->n_inputs > 3 ? window_of(graph, node->inputs[3], 3) : 0;
+
+    if (is_cross(graph, node)) {
+        return length_of(graph, node->inputs[1]);
     }
-    return window == 0 ? e->options.context_tokens
-                       : vc_min_u64(e->options.context_tokens, window + (in_work < 0 ? 0 : (uint64_t)in_work));
+    return window == 0 ? context : vc_min_u64(context, window + length_of(graph, node->inputs[0]));
+}
+
+void vc_cache_find(struct vc_storages *s)
+{
+    uint64_t context = s->options->context_tokens;
+    bool decoder = false;
+
+    for (uint32_t n = 0; n < s->n_nodes; n++) {
+        decoder = decoder || is_causal(vc_graph_node(s->graph, n));
+    }
+    for (uint32_t n = 0; context != 0 && n < s->n_nodes; n++) {
+        const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+
+        if (vc_node_is(node, VC_OP_attention) && !is_of_encoder(s->graph, node, decoder)) {
+            s->cached[n] = positions_of(s->graph, node, context);
+        }
+    }
 }
 
 /* Blocks (q8_0) do not go across heads: every head of a position has whole ones. */
@@ -154,18 +174,10 @@ static uint64_t bytes_of(struct vc_estimate *e, uint64_t elems, uint64_t head)
 
 void vc_estimate_cache(struct vc_estimate *e)
 {
-    bool decoder = false;
-
-    for (uint32_t n = 0; n < e->storages.n_nodes; n++) {
-        decoder = decoder || is_causal(vc_graph_node(e->graph, n));
-    }
     for (uint32_t n = 0; n < e->storages.n_nodes; n++) {
         const struct vc_graph_node *node = vc_graph_node(e->graph, n);
 
-        if (!vc_node_is(node, VC_OP_attention) || e->storages.idle[n] || is_of_encoder(e, node, decoder)) {
-            continue;
-        }
-        for (unsigned k = 1; k < 3; k++) {
+        for (unsigned k = 1; k < 3 && e->storages.cached[n] != 0 && !e->storages.idle[n]; k++) {
             const struct vc_graph_value *value = vc_graph_value(e->graph, node->inputs[k]);
             int64_t last = vc_graph_dim_value(e->graph, value->shape[value->n_dims - 1]);
             uint64_t heads = value->n_dims == 4 ? 1 : (uint64_t)vc_node_int(node, "kv_num_heads", 1);
@@ -173,7 +185,7 @@ void vc_estimate_cache(struct vc_estimate *e)
             uint64_t line = bytes_of(e, elems_of(e, node->inputs[k]), head);
 
             vc_estimate_add(e, VC_MEMORY_KV_CACHE,
-                            vc_estimate_block(e, vc_estimate_product(e, line, positions_of(e, node)), 1));
+                            vc_estimate_block(e, vc_estimate_product(e, line, e->storages.cached[n]), 1));
         }
     }
 }

@@ -412,6 +412,7 @@ enum vc_status vc_estimate_run(struct vc_estimate *e, unsigned stage)
     }
     if (e->graph != NULL) {
         VC_TRY(vc_storages_make(e->ctx, e->graph, &e->options, stage, &e->storages));
+        vc_cache_find(&e->storages);
         vc_layers_begin(e);
         VC_TRY(vc_estimate_states(e));
     }
@@ -425,9 +426,7 @@ enum vc_status vc_estimate_run(struct vc_estimate *e, unsigned stage)
     } else if (e->storages.unknown_op != NULL) {
         set_unknown(e, "what the backward step of an operator needs is not known", e->storages.unknown_op);
     } else {
-        if (e->options.context_tokens != 0) {
-            vc_estimate_cache(e);
-        }
+        vc_estimate_cache(e);
         VC_TRY(add_activations(e, stage));
         if (e->options.mode == VC_MEMORY_DISTILL) {
             VC_TRY(add_teacher(e, &teacher));

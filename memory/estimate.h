@@ -50,6 +50,7 @@ struct vc_estimate {
     bool usual;         /* activations are of the usual type, because the options name none */
     enum vc_dtype type; /* of floats where the options name none: vc_memory_float_type */
     uint32_t n_layers;  /* of a scheme that is a mixture */
+    bool has_head;      /* of one, too: an output layer that is not tied to the table of words */
     uint64_t align;     /* of every block of memory */
     struct vc_storages storages;
     struct vc_timeline timeline;
@@ -130,6 +131,8 @@ enum vc_status vc_estimate_states(struct vc_estimate *e);
 /* Divides them between copies of the model and puts them into the host's memory as the options say; buffers of
  * communication. After both of the above. */
 void vc_estimate_divide(struct vc_estimate *e);
+/* Of a run that keeps keys and values: sets s->cached; then their bytes. */
+void vc_cache_find(struct vc_storages *s);
 void vc_estimate_cache(struct vc_estimate *e);
 /* Which nodes are computed again, a number for each part and 0 for what is kept, so that the most that lives at one
  * step is within the budget, or the least that was found. recompute.c */

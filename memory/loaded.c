@@ -60,18 +60,22 @@ static bool stays(const struct vc_estimate *e, const struct vc_graph_param *para
            (param->value == table || value->shape[1].size == vc_graph_value(graph, table)->shape[0].size);
 }
 
-/* One more than the highest number of a layer, for mixtures of types. */
-static void count_layers(struct vc_estimate *e)
+/* For mixtures of types: one more than the highest number of a layer, and whether there is an output layer of its own.
+ */
+static void look_at_names(struct vc_estimate *e)
 {
     size_t n = e->model != NULL   ? vc_model_tensor_count(e->model)
                : e->graph != NULL ? vc_graph_param_count(e->graph)
                                   : 0;
 
     e->n_layers = 0;
+    e->has_head = false;
     for (size_t k = 0; e->scheme.mixed && k < n; k++) {
-        uint32_t layer = vc_scheme_layer(e->model != NULL ? vc_model_tensor(e->model, k)->name
-                                                          : vc_graph_param(e->graph, (uint32_t)k)->tensor);
+        const char *name =
+            e->model != NULL ? vc_model_tensor(e->model, k)->name : vc_graph_param(e->graph, (uint32_t)k)->tensor;
+        uint32_t layer = vc_scheme_layer(name);
 
+        e->has_head = e->has_head || vc_name_is_head(name);
         e->n_layers = layer != UINT32_MAX && layer >= e->n_layers ? layer + 1 : e->n_layers;
     }
 }
@@ -88,6 +92,9 @@ static uint64_t coded_bytes(struct vc_estimate *e, const char *name, uint64_t n,
 
     if ((n_dims < 2 && !e->scheme.vectors) || (stay && !e->scheme.all)) {
         return vc_estimate_block(e, n, 2);
+    }
+    if (e->scheme.mixed && !e->has_head && vc_name_is_embedding_table(name)) { /* it is the output layer, too */
+        scheme.dtype = VC_DTYPE_Q6_K;
     }
     for (unsigned k = 0; k < n_dims; k++) {
         whole = vc_estimate_product(e, whole, shape[k]);
@@ -306,7 +313,7 @@ enum vc_status vc_estimate_weights(struct vc_estimate *e)
 {
     enum vc_status status = VC_OK;
 
-    count_layers(e);
+    look_at_names(e);
     if (e->model != NULL) {
         status = add_file(e);
     } else if (e->graph != NULL) {

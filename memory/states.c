@@ -60,8 +60,17 @@ static struct weight weight_of(const struct vc_graph_param *param, uint64_t n)
     return w;
 }
 
-/* Values that products read: autocast keeps copies of such weights in half precision. Freed with vc_free; NULL: no
- * memory. */
+static uint32_t before_transpose(const struct vc_graph *graph, uint32_t v)
+{
+    const struct vc_graph_value *value = vc_graph_value(graph, v);
+
+    return value->node != VC_NO_NODE && vc_node_is(vc_graph_node(graph, value->node), VC_OP_transpose)
+               ? vc_graph_node(graph, value->node)->inputs[0]
+               : v;
+}
+
+/* Values that products read: autocast keeps copies of such weights in half precision, of a table of words, too, that is
+ * tied to the output layer. Freed with vc_free; NULL: no memory. */
 static bool *find_halves(const struct vc_estimate *e)
 {
     bool *halves = vc_calloc_array(e->ctx, VC_TAG_MISC, (size_t)e->storages.n_values + 1, sizeof *halves);
@@ -71,8 +80,13 @@ static bool *find_halves(const struct vc_estimate *e)
 
         for (unsigned k = 0; (e->storages.eager[n] & VC_EAGER_HALF) != 0 && k < node->n_inputs; k++) {
             if (node->inputs[k] != VC_NO_VALUE) {
-                halves[node->inputs[k]] = true;
+                halves[before_transpose(e->graph, node->inputs[k])] = true;
             }
+        }
+    }
+    for (uint32_t k = 0; halves != NULL && k < vc_graph_param_count(e->graph); k++) {
+        if (vc_param_is_double(e, k) && halves[vc_graph_param(e->graph, k)->value]) {
+            halves[vc_graph_param(e->graph, vc_graph_param(e->graph, k)->tied_to)->value] = true;
         }
     }
     return halves;

@@ -169,7 +169,11 @@ static uint32_t norm(struct vc_decoder *d, uint32_t x, const char *module, int64
     uint32_t inputs[2] = {x, d->ones};
 
     if (d->traits->norm == VC_NORM_RMS) {
-        return vc_net_rms_norm(net, x, module, n, d->epsilon);
+        x = vc_net_rms_norm(net, x, module, n, d->epsilon);
+        if (x != VC_NO_VALUE) {
+            net->graph->values[x].wide_scale = d->traits->places == VC_NORMS_BEHIND;
+        }
+        return x;
     }
     if (d->traits->norm == VC_NORM_PLAIN) {
         return vc_net_node(net, "LayerNormalization", module, inputs, 2, attrs, 2);

@@ -71,6 +71,7 @@ struct vc_graph_value {
     /* Half precision in PyTorch's module. Attention: the probabilities are never f32. Softmax of a router: the weights
      * of the experts do not stay f32. */
     bool half_softmax;
+    bool wide_scale; /* RMSNormalization: PyTorch's module multiplies with the weight in f32, then rounds (OLMo 2) */
 };
 
 /* How a parameter is made from a tensor of the checkpoint: a slice of one axis, then the last two axes swapped. If the

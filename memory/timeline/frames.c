@@ -223,6 +223,31 @@ static void add_mask(struct frames *f, const struct vc_graph_node *node, uint32_
     }
 }
 
+/* Keys and values of a cache that has more than the positions in work: a new tensor takes the old one's place, of one
+ * layer at a time, before its attention. One kernel gets a mask of all positions, a byte each for all layers, which it
+ * makes numbers of; for one position of one sequence it needs neither that nor copies for each head. */
+static void add_cache(struct frames *f, const struct vc_graph_node *node, uint32_t n, uint64_t mask)
+{
+    const struct vc_storages *s = f->s;
+    bool fused = vc_storages_fused(s, n);
+    uint64_t cat = vc_storages_keys(s, n, 1);
+    uint64_t others;
+    uint64_t transient;
+
+    if (cat == s->bytes[node->inputs[1]]) {
+        return;
+    }
+    if (fused && mask == s->cached[n]) {
+        f->out->extra[n] -= vc_storages_copies(s, n);
+    } else if (fused) {
+        f->out->extra[n] += mask * s->width[node->outputs[0]];
+        f->out->kept[0] = vc_max_u64(f->out->kept[0], mask);
+        f->out->kept_until[0] = s->n_nodes;
+    }
+    others = vc_storages_extra_bytes(s, n, &transient) + transient + f->out->extra[n];
+    f->out->extra[n] += cat - vc_min_u64(cat, others);
+}
+
 /* Queries, keys and values are variables of the module; where heads share keys, copies of these for each head; as
  * products, the probabilities, which the layer gets. */
 static void hold_attention(struct frames *f, const struct vc_graph_node *node, uint32_t n)
@@ -230,20 +255,18 @@ static void hold_attention(struct frames *f, const struct vc_graph_node *node, u
     const struct vc_storages *s = f->s;
     uint32_t end = *node->block == '\0' ? n : find(f, node->block, strlen(node->block))->last;
     uint64_t q_heads = (uint64_t)vc_node_int(node, "q_num_heads", 1);
-    uint64_t kv_heads = (uint64_t)vc_node_int(node, "kv_num_heads", 1);
     uint64_t scores = vc_storages_scores(s, n);
 
     for (unsigned k = 0; k < 3 && k < node->n_inputs; k++) {
         hold(f, node->inputs[k], end);
     }
-    if (kv_heads != 0 && q_heads > kv_heads && vc_storages_fused(s, n)) {
-        f->out->extra[n] += (s->bytes[node->inputs[1]] + s->bytes[node->inputs[2]]) * q_heads / kv_heads;
-    }
+    f->out->extra[n] += vc_storages_fused(s, n) ? vc_storages_copies(s, n) : 0;
     if (!vc_storages_fused(s, n)) {
         f->out->kept[n] = scores * s->width[node->outputs[0]];
         f->out->kept_until[n] = end_of_layer(f, node);
     }
     add_mask(f, node, n, scores, q_heads == 0 ? 1 : q_heads);
+    add_cache(f, node, n, scores / (q_heads == 0 ? 1 : q_heads));
 }
 
 /* Operators that modules have no single one for. */

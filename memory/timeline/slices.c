@@ -66,11 +66,14 @@ uint64_t vc_storages_gradient_bytes(const struct vc_storages *s, uint32_t n, uin
     const struct vc_graph_param *param = vc_graph_param(s->graph, vc_graph_value(s->graph, v)->param);
     uint32_t chosen = 0;
     uint32_t x = node->inputs[0];
+    /* autocast's products make it of half precision, from which it becomes f32 */
+    bool half = s->options->amp == VC_AMP_AUTOCAST && (s->eager[n] & VC_EAGER_HALF) != 0 && s->width[v] == 4;
+    uint64_t bytes = s->bytes[v] + (half ? s->bytes[v] / 2 : 0);
     bool first = node->expert && x != VC_NO_VALUE && vc_graph_value(s->graph, x)->kind == VC_VALUE_RESULT &&
                  !vc_graph_node(s->graph, vc_graph_value(s->graph, x)->node)->expert;
 
     if (param->sliced) {
-        return param->count == 0 ? 0 : s->bytes[v] / param->count * param->shape[param->axis];
+        return param->count == 0 ? 0 : bytes / param->count * param->shape[param->axis];
     }
-    return node->expert ? s->bytes[v] * vc_graph_experts(s->graph, &chosen) * (first ? 2 : 1) : s->bytes[v];
+    return node->expert ? bytes * vc_graph_experts(s->graph, &chosen) * (first ? 2 : 1) : bytes;
 }

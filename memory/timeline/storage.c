@@ -13,10 +13,9 @@ static bool is_float(const struct vc_graph_value *value)
     return value->dtype == VC_DTYPE_F32;
 }
 
-#define TOO_MANY   (UINT64_MAX / 64) /* elements */
-#define MAX_CHOSEN 65536U            /* experts of a token, in a product with elements */
+#define MAX_CHOSEN 65536U /* experts of a token, in a product with elements */
 
-/* Elements of a value, at most TOO_MANY; false: a dimension is not known. */
+/* Elements of a value, at most VC_TOO_MANY; false: a dimension is not known. */
 static bool count(const struct vc_graph *graph, const struct vc_graph_value *value, uint64_t *n)
 {
     *n = 1;
@@ -26,15 +25,15 @@ static bool count(const struct vc_graph *graph, const struct vc_graph_value *val
         if (size < 0) {
             return false;
         }
-        if (!vc_mul_u64(*n, (uint64_t)size, n) || *n > TOO_MANY) {
-            *n = TOO_MANY;
+        if (!vc_mul_u64(*n, (uint64_t)size, n) || *n > VC_TOO_MANY) {
+            *n = VC_TOO_MANY;
         }
     }
     return true;
 }
 
 /* The last axis is not counted: rows. */
-static uint64_t count_rows(const struct vc_graph *graph, const struct vc_graph_value *value)
+uint64_t vc_count_rows(const struct vc_graph *graph, const struct vc_graph_value *value)
 {
     uint64_t n = 0;
     int64_t last = value->n_dims == 0 ? 1 : vc_graph_dim_value(graph, value->shape[value->n_dims - 1]);
@@ -64,9 +63,29 @@ static unsigned widest_input(const struct vc_storages *s, const struct vc_graph_
     return width == 0 ? s->float_bytes : width;
 }
 
+/* The bias of a linear layer is added where the product is: input k of the Add is that product. */
+static bool is_bias(const struct vc_storages *s, const struct vc_graph_node *node, unsigned *k)
+{
+    if (!vc_node_is(node, VC_OP_add)) {
+        return false;
+    }
+    for (*k = 0; *k < 2; (*k)++) {
+        const struct vc_graph_value *product = vc_graph_value(s->graph, node->inputs[*k]);
+        const struct vc_graph_value *bias = vc_graph_value(s->graph, node->inputs[1 - *k]);
+
+        if (bias->kind == VC_VALUE_PARAMETER && bias->n_dims == 1 && product->kind == VC_VALUE_RESULT &&
+            product->n_uses == 1 && vc_node_is(vc_graph_node(s->graph, product->node), VC_OP_matmul)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Bytes of an element of what the node makes. */
 static unsigned output_width(const struct vc_storages *s, uint32_t n, const struct vc_graph_value *value)
 {
+    unsigned product;
+
     if (value->dtype == VC_DTYPE_BOOL) {
         return 1;
     }
@@ -76,8 +95,8 @@ static unsigned output_width(const struct vc_storages *s, uint32_t n, const stru
     if (s->options->amp != VC_AMP_AUTOCAST) {
         return s->float_bytes;
     }
-    return (s->eager[n] & VC_EAGER_HALF) != 0    ? 2
-           : (s->eager[n] & VC_EAGER_FLOAT) != 0 ? 4
+    return (s->eager[n] & VC_EAGER_HALF) != 0 || is_bias(s, vc_graph_node(s->graph, n), &product) ? 2
+           : (s->eager[n] & VC_EAGER_FLOAT) != 0                                                  ? 4
                                                  : widest_input(s, vc_graph_node(s->graph, n));
 }
 
@@ -88,7 +107,7 @@ static uint64_t share_of_expert(const struct vc_storages *s, uint64_t n)
     uint32_t chosen = 0;
     uint32_t all = vc_graph_experts(s->graph, &chosen);
 
-    return all == 0 || n > TOO_MANY / MAX_CHOSEN ? n : vc_ceil_div_u64(n * chosen, all);
+    return all == 0 || n > VC_TOO_MANY / MAX_CHOSEN ? n : vc_ceil_div_u64(n * chosen, all);
 }
 
 static void size_value(struct vc_storages *s, uint32_t v, unsigned width)
@@ -101,7 +120,7 @@ static void size_value(struct vc_storages *s, uint32_t v, unsigned width)
         s->unknown = value->name;
         n = 0;
     }
-    s->overflow = s->overflow || n == TOO_MANY;
+    s->overflow = s->overflow || n == VC_TOO_MANY;
     if (TRAINS(s) && value->kind == VC_VALUE_RESULT && vc_graph_node(s->graph, value->node)->expert) {
         n = share_of_expert(s, n);
     }
@@ -225,24 +244,6 @@ static bool is_stepwise(const struct vc_storages *s)
     return s->options->attention != VC_ATTENTION_SOFTMAX;
 }
 
-/* Attention whose heads share keys and values copies these for each head; the copies are what is kept. One kernel for
- * all does without them only where no mask is given, for padding or a window. */
-static bool repeats_keys(const struct vc_storages *s, uint32_t n)
-{
-    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
-
-    return vc_node_is(node, VC_OP_attention) &&
-           vc_node_int(node, "q_num_heads", 1) > vc_node_int(node, "kv_num_heads", 1);
-}
-
-bool vc_storages_fused(const struct vc_storages *s, uint32_t n)
-{
-    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
-
-    return s->options->attention == VC_ATTENTION_FUSED ||
-           (s->options->attention == VC_ATTENTION_AUTO && !(s->width[node->outputs[0]] == 4 && repeats_keys(s, n)));
-}
-
 static bool other_is_trained(const struct vc_storages *s, const struct vc_graph_node *node, unsigned k)
 {
     for (unsigned i = 0; i < node->n_inputs; i++) {
@@ -253,12 +254,15 @@ static bool other_is_trained(const struct vc_storages *s, const struct vc_graph_
     return false;
 }
 
-/* RMSNormalization of half precision, which computes with a copy as f32. */
+/* A norm of half precision, which computes with a copy as f32: RMSNormalization, and one with nothing to learn (OLMo).
+ */
 static bool is_half_norm(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+    bool plain =
+        vc_node_is(node, VC_OP_layer_norm) && vc_graph_value(s->graph, node->inputs[1])->kind == VC_VALUE_CONSTANT;
 
-    return is_stepwise(s) && vc_node_is(node, VC_OP_rms_norm) && s->width[node->inputs[0]] == 2 &&
+    return is_stepwise(s) && (plain || vc_node_is(node, VC_OP_rms_norm)) && s->width[node->inputs[0]] == 2 &&
            vc_storages_cast_bytes(s, n, 0) == 0;
 }
 
@@ -281,7 +285,7 @@ bool vc_storages_saves(const struct vc_storages *s, uint32_t n, unsigned k)
     if (k == node->n_inputs) { /* the output of attention as products is needed by the product behind it alone */
         return (saves & VC_NEEDS_Y) != 0 && (!vc_node_is(node, VC_OP_attention) || vc_storages_fused(s, n));
     }
-    if ((k == 1 || k == 2) && repeats_keys(s, n)) {
+    if ((k == 1 || k == 2) && vc_storages_repeats_keys(s, n)) {
         return false;
     }
     if (k == 0 && is_half_norm(s, n)) {
@@ -315,27 +319,6 @@ static uint64_t part_of(const struct vc_storages *s, uint32_t v, uint64_t n)
     return vc_ceil_div_u64(n, s->shard[v]);
 }
 
-/* Scores of attention: queries times keys, for every head. */
-static uint64_t count_scores(const struct vc_storages *s, const struct vc_graph_node *node)
-{
-    const struct vc_graph_value *q = vc_graph_value(s->graph, node->inputs[0]);
-    const struct vc_graph_value *k = vc_graph_value(s->graph, node->inputs[1]);
-    uint64_t n;
-
-    if (q->n_dims == 4 && k->n_dims == 4) {
-        return count_rows(s->graph, q) * (uint64_t)vc_graph_dim_value(s->graph, k->shape[2]);
-    }
-    n = (uint64_t)vc_node_int(node, "q_num_heads", 1);
-    return k->n_dims != 3 ? 0 : n * count_rows(s->graph, q) * (uint64_t)vc_graph_dim_value(s->graph, k->shape[1]);
-}
-
-uint64_t vc_storages_scores(const struct vc_storages *s, uint32_t n)
-{
-    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
-
-    return s->unknown != NULL ? 0 : part_of(s, node->inputs[0], count_scores(s, node));
-}
-
 /* Scores go through cap * tanh(scores / cap), of which the tangent is kept. */
 static bool is_capped(const struct vc_graph_node *node)
 {
@@ -364,22 +347,19 @@ static uint64_t attention_bytes(const struct vc_storages *s, uint32_t n, uint64_
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
     uint64_t copies = 0;
     uint64_t scores = vc_storages_scores(s, n);
-    const struct vc_graph_value *k = vc_graph_value(s->graph, node->inputs[1]);
     const struct vc_graph_value *y = vc_graph_value(s->graph, node->outputs[0]);
-    uint64_t keys = k->n_dims < 3 ? 1 : (uint64_t)vc_graph_dim_value(s->graph, k->shape[k->n_dims - 2]);
     unsigned width = s->width[node->outputs[0]];
     unsigned softmax = softmax_width(s, y, width);
     bool drops = dropout_of(s) == VC_DROPOUT_ALWAYS || (dropout_of(s) == VC_DROPOUT_STATED && y->drops_scores);
     bool fused = vc_storages_fused(s, n);
     unsigned kept;
 
-    if ((TRAINS(s) || !fused) && repeats_keys(s, n)) {
-        copies = (s->bytes[node->inputs[1]] + s->bytes[node->inputs[2]]) *
-                 (uint64_t)vc_node_int(node, "q_num_heads", 1) / (uint64_t)vc_node_int(node, "kv_num_heads", 1);
+    if (TRAINS(s) || !fused) {
+        copies = vc_storages_copies(s, n);
     }
     if (fused && (node->n_inputs < 4 || node->inputs[3] == VC_NO_VALUE || !s->trained[node->inputs[3]])) {
         copies += copies == 0 ? 0 : vc_packed_bytes(s, node->inputs[2]);
-        return scores == 0 ? 0 : copies + scores / keys * 4;
+        return scores == 0 ? 0 : copies + scores / vc_storages_positions(s, n) * 4;
     }
     *transient = scores * softmax;
     kept = softmax + (softmax != width ? width : 0) + (drops ? 1 + (softmax == width ? width : 0) : 0) +
@@ -399,7 +379,7 @@ static uint64_t adapter_bytes(const struct vc_storages *s, const struct vc_graph
     const struct vc_graph_value *value = vc_graph_value(s->graph, x);
 
     *transient = elems_of(s, node->outputs[0]) * 4;
-    return (s->width[x] == 4 ? 0 : elems_of(s, x) * 4) + count_rows(s->graph, value) * s->options->lora_rank * 4;
+    return (s->width[x] == 4 ? 0 : elems_of(s, x) * 4) + vc_count_rows(s->graph, value) * s->options->lora_rank * 4;
 }
 
 /* What reads v reads what dropout leaves of it. */
@@ -444,7 +424,8 @@ static uint64_t row_bytes(const struct vc_storages *s, uint32_t n)
 }
 
 /* RMSNormalization in operators of its own: the rows before the weight, of the input's type, or (where the scale is 1 +
- * weight) of f32; of an input of half precision a copy as f32. */
+ * weight, or the product is one of f32) of f32; of an input of half precision a copy as f32, as a norm with nothing to
+ * learn has. */
 static uint64_t norm_bytes(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
@@ -455,8 +436,10 @@ static uint64_t norm_bytes(const struct vc_storages *s, uint32_t n)
     if (!is_stepwise(s)) {
         return 0;
     }
-    if (node->n_inputs > 1 && s->trained[node->inputs[1]]) {
-        bytes += is_result(s, node->inputs[1]) ? vc_max_u64(elems * 4, s->bytes[y]) : s->bytes[y];
+    if (vc_node_is(node, VC_OP_rms_norm) && node->n_inputs > 1 && s->trained[node->inputs[1]]) {
+        bool wide = is_result(s, node->inputs[1]) || vc_graph_value(s->graph, y)->wide_scale;
+
+        bytes += wide ? vc_max_u64(elems * 4, s->bytes[y]) : s->bytes[y];
     }
     return bytes + (is_half_norm(s, n) ? elems * 4 : 0);
 }
@@ -504,8 +487,8 @@ uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t n, uint64
     if ((saves & VC_NEEDS_ROWS) != 0) {
         bool rms = vc_node_is(node, VC_OP_rms_norm);
 
-        bytes += (rms ? 4 : 8) * part_of(s, node->inputs[0], count_rows(s->graph, x));
-        bytes += rms ? norm_bytes(s, n) : 0;
+        bytes += (rms ? 4 : 8) * part_of(s, node->inputs[0], vc_count_rows(s->graph, x));
+        bytes += norm_bytes(s, n);
     }
     if (is_stepwise(s) && vc_node_is(node, VC_OP_gelu) && vc_graph_value(s->graph, node->outputs[0])->stepwise) {
         bytes += 3 * s->bytes[node->outputs[0]]; /* in operators of its own: both factors, and the tangent */
@@ -533,24 +516,6 @@ uint64_t vc_storages_decoded_bytes(const struct vc_storages *s, uint32_t n)
 }
 
 /* ---- sharing ---- */
-
-/* The bias of a linear layer is added where the product is: input k of the Add is that product. */
-static bool is_bias(const struct vc_storages *s, const struct vc_graph_node *node, unsigned *k)
-{
-    if (!vc_node_is(node, VC_OP_add)) {
-        return false;
-    }
-    for (*k = 0; *k < 2; (*k)++) {
-        const struct vc_graph_value *product = vc_graph_value(s->graph, node->inputs[*k]);
-        const struct vc_graph_value *bias = vc_graph_value(s->graph, node->inputs[1 - *k]);
-
-        if (bias->kind == VC_VALUE_PARAMETER && bias->n_dims == 1 && product->kind == VC_VALUE_RESULT &&
-            product->n_uses == 1 && vc_node_is(vc_graph_node(s->graph, product->node), VC_OP_matmul)) {
-            return true;
-        }
-    }
-    return false;
-}
 
 /* One place along an axis, x[:, 0], is a view; rows that are looked up by numbers are not. */
 static bool is_view(const struct vc_storages *s, uint32_t n)
@@ -679,10 +644,11 @@ static enum vc_status allocate(struct vc_storages *s)
     s->adapted = vc_calloc_array(s->ctx, VC_TAG_MISC, nodes, sizeof *s->adapted);
     s->used = vc_calloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->used);
     s->decoded = vc_calloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->decoded);
+    s->cached = vc_calloc_array(s->ctx, VC_TAG_MISC, nodes, sizeof *s->cached);
     return s->eager == NULL || s->bytes == NULL || s->width == NULL || s->root == NULL || s->grad_root == NULL ||
                    s->last_use == NULL || s->trained == NULL || s->saved == NULL || s->gate == NULL ||
                    s->shard == NULL || s->idle == NULL || s->adapted == NULL || s->used == NULL || s->decoded == NULL ||
-                   s->statistic == NULL
+                   s->statistic == NULL || s->cached == NULL
                ? VC_E_NOMEM
                : VC_OK;
 }
@@ -703,6 +669,7 @@ void vc_storages_release(struct vc_storages *s)
     vc_free(s->ctx, s->adapted);
     vc_free(s->ctx, s->used);
     vc_free(s->ctx, s->decoded);
+    vc_free(s->ctx, s->cached);
     vc_free(s->ctx, s->statistic);
     vc_frames_release(s);
 }

@@ -225,11 +225,52 @@ static void note_gradient(struct maker *m, uint32_t v, uint64_t step)
     }
 }
 
+/* The parameter v, or the earlier one from the same tensor: a table of words that is the output layer, too. */
+static uint32_t first_of_tied(const struct vc_storages *s, uint32_t v)
+{
+    const struct vc_graph_param *param = vc_graph_param(s->graph, vc_graph_value(s->graph, v)->param);
+
+    return param->tied_to != VC_NO_PARAM ? vc_graph_param(s->graph, param->tied_to)->value : v;
+}
+
+/* When the nodes that read parameters make their gradients. */
+static void note_weights(struct maker *m)
+{
+    for (uint32_t n = 0; n < m->s->n_nodes; n++) {
+        const struct vc_graph_node *node = vc_graph_node(m->s->graph, n);
+
+        for (unsigned k = 0; !m->s->idle[n] && k < node->n_inputs; k++) {
+            uint32_t v = node->inputs[k];
+
+            if (v != VC_NO_VALUE && m->s->trained[v] && vc_graph_value(m->s->graph, v)->kind == VC_VALUE_PARAMETER) {
+                v = first_of_tied(m->s, v);
+                m->grad_first[v] = vc_min_u64(m->grad_first[v], m->back[n]);
+                m->grad_last[v] = m->grad_last[v] == NO_STEP ? m->back[n] : vc_max_u64(m->grad_last[v], m->back[n]);
+            }
+        }
+    }
+}
+
+/* Of a weight that several nodes read, the first gradient waits for the others; each sum is another tensor. */
+static void add_weight_gradient(struct maker *m, uint32_t n, uint32_t v)
+{
+    uint32_t all = first_of_tied(m->s, v);
+    uint64_t step = m->back[n];
+
+    add(m, vc_storages_gradient_bytes(m->s, n, v), step, step, VC_MEMORY_TRANSIENT);
+    if (step != m->grad_first[all]) {
+        add(m, m->s->bytes[v], step, step, VC_MEMORY_TRANSIENT);
+    } else if (m->grad_last[all] != step) {
+        add(m, m->s->bytes[v], step + 1, m->grad_last[all], VC_MEMORY_TRANSIENT);
+    }
+}
+
 static void add_gradients(struct maker *m)
 {
     const struct vc_storages *s = m->s;
 
     m->node = VC_NO_NODE;
+    note_weights(m);
     for (uint32_t n = 0; n < s->n_nodes; n++) {
         const struct vc_graph_node *node = vc_graph_node(s->graph, n);
 
@@ -241,7 +282,7 @@ static void add_gradients(struct maker *m)
             }
             note_gradient(m, v, m->back[n]);
             if (k < node->n_inputs && s->trained[v] && vc_graph_value(s->graph, v)->kind == VC_VALUE_PARAMETER) {
-                add(m, vc_storages_gradient_bytes(s, n, v), m->back[n], m->back[n], VC_MEMORY_TRANSIENT);
+                add_weight_gradient(m, n, v);
             }
         }
     }
@@ -249,7 +290,7 @@ static void add_gradients(struct maker *m)
         note_gradient(m, vc_graph_output(s->graph, k), m->out->loss_step + 1);
     }
     for (uint32_t v = 0; v < s->n_values; v++) {
-        if (m->grad_first[v] != NO_STEP) {
+        if (m->grad_first[v] != NO_STEP && is_result(m, v)) {
             add(m, s->bytes[v], m->grad_first[v], m->grad_last[v], VC_MEMORY_TRANSIENT);
         }
     }

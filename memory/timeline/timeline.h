@@ -49,6 +49,7 @@ struct vc_storages {
     bool *idle;             /* by node: another stage of the pipeline computes it */
     bool *adapted;          /* by node: a product with an adapter of low rank */
     bool *used;             /* by value: a node that is not idle reads or makes it */
+    uint64_t *cached;       /* by node: positions that an Attention reads of a cache, with those in work; 0: none */
     uint64_t *decoded;      /* by value: bytes of the floats that a parameter becomes while a node reads it */
     const uint32_t *parts;  /* VC_RECOMPUTE_AUTO: by node, which are computed again together; NULL: none */
     struct vc_frames frames;
@@ -74,10 +75,28 @@ void vc_storages_release(struct vc_storages *s);
 enum vc_status vc_frames_make(struct vc_storages *s);
 void vc_frames_release(struct vc_storages *s);
 
-/* Whether one kernel computes the Attention. */
+/* A device's elements of a value are at most as many. */
+#define VC_TOO_MANY (UINT64_MAX / 64)
+
+/* Elements of a value without its last axis; 0: a size is not known. */
+uint64_t vc_count_rows(const struct vc_graph *graph, const struct vc_graph_value *value);
+
+/* ---- attention.c ---- */
+
+/* Whether heads of the Attention share keys and values. */
+bool vc_storages_repeats_keys(const struct vc_storages *s, uint32_t node);
+/* Whether one kernel computes it. */
 bool vc_storages_fused(const struct vc_storages *s, uint32_t node);
+/* Positions whose keys it reads: those in the graph, or in a cache. */
+uint64_t vc_storages_positions(const struct vc_storages *s, uint32_t node);
 /* Elements of the matrix of scores of an Attention, of this device. */
 uint64_t vc_storages_scores(const struct vc_storages *s, uint32_t node);
+/* Bytes of its keys (k: 1) or values (2) of all positions that it reads, without copies for each head. */
+uint64_t vc_storages_keys(const struct vc_storages *s, uint32_t node, unsigned k);
+/* Of copies of both for each head; 0: its heads share none. */
+uint64_t vc_storages_copies(const struct vc_storages *s, uint32_t node);
+
+/* ---- storage.c ---- */
 
 /* What eager PyTorch shares, reads and saves; a copy that autocast makes is saved in place of its value. */
 struct vc_liveness_policy vc_storages_policy(const struct vc_storages *s);

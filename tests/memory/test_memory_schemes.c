@@ -1,5 +1,5 @@
 /* test_memory_schemes.c - bytes of weights under the names of schemes, of keys and values, and what PyTorch's allocator
- * takes. */
+ * takes; what PyTorch has beside a cache, and autocast beside weights. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,6 +145,13 @@ static void test_mixtures(void **unused)
     r = count(ctx, graph, &options);
     assert_int_equal(bytes_of(&r, VC_MEMORY_PARAMETERS), all / 256 * 176 + more / 256 * (210 - 176) + 17 * h * 2);
     vc_graph_close(graph);
+    strcpy(strrchr(text, '}'), ", \"tie_word_embeddings\": true}"); /* the table of words is the output layer */
+    graph = read_config(ctx, text);
+    bind(ctx, graph, 1, 16);
+    r = count(ctx, graph, &options);
+    assert_int_equal(bytes_of(&r, VC_MEMORY_PARAMETERS),
+                     (all - v * h) / 256 * 176 + more / 256 * (210 - 176) + 17 * h * 2);
+    vc_graph_close(graph);
     test_ctx_done(ctx);
 }
 
@@ -217,6 +224,83 @@ static void test_cache(void **unused)
     test_ctx_done(ctx);
 }
 
+/* What PyTorch's eager mode has beside cache and weights for each position of a cache of bf16, which attention reads.
+ * Two heads of 32 are shared by eight. */
+static void test_cached_attention(void **unused)
+{
+    static const struct {
+        enum vc_attention attention;
+        int64_t batch, in_work;
+        uint64_t bytes;
+    } rows[] = {
+        /* copies of keys and values for each head; scores in bf16 and f32, probabilities in f32; a mask of bf16 */
+        {VC_ATTENTION_EAGER, 1, 1, 2 * 8 * 32 * 2 + 8 * 10 + 2},
+        {VC_ATTENTION_EAGER, 2, 8, 2 * (2 * 8 * 32 * 2 + 8 * 8 * 10 + 8 * 2)},
+        /* the keys that are made longer */
+        {VC_ATTENTION_FUSED, 1, 1, 2 * 32 * 2},
+        /* copies for each head, as there is a mask, of bytes and of bf16 */
+        {VC_ATTENTION_FUSED, 1, 8, 2 * 8 * 32 * 2 + 8 * 3},
+        {VC_ATTENTION_FUSED, 2, 8, 2 * (2 * 8 * 32 * 2 + 8 * 3)},
+    };
+    struct vc_ctx *ctx = test_ctx();
+    char text[512];
+
+    (void)unused;
+    snprintf(text, sizeof text, LLAMA_TEXT, 256, 512, 2, 8, 2, 512);
+    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+        struct vc_graph *graph = read_config(ctx, text);
+        struct vc_memory_options options;
+        uint64_t beside[2];
+        uint64_t low = 100000 * rows[k].bytes;
+
+        vc_memory_defaults(&options);
+        options.weights = VC_DTYPE_BF16;
+        options.attention = rows[k].attention;
+        bind(ctx, graph, rows[k].batch, rows[k].in_work);
+        for (uint64_t i = 0; i < 2; i++) {
+            struct vc_memory_report r;
+
+            options.context_tokens = 100000 * (i + 1);
+            r = count(ctx, graph, &options);
+            beside[i] = r.eager.bytes - bytes_of(&r, VC_MEMORY_KV_CACHE);
+        }
+        assert_in_range(beside[1] - beside[0], low, low + low / 500); /* a thousandth is for small tensors */
+        vc_graph_close(graph);
+    }
+    test_ctx_done(ctx);
+}
+
+/* ---- training in half precision ---- */
+
+/* Autocast has a copy of every weight of a product, of a table of words that is the output layer, too. */
+static void test_autocast_copies(void **unused)
+{
+    const uint64_t products = 2 * (256 * 256 * 2 + 2 * 256 * 64 + 3 * 256 * 512) + 512 * 256;
+    struct vc_ctx *ctx = test_ctx();
+    char text[512];
+
+    (void)unused;
+    snprintf(text, sizeof text, LLAMA_TEXT, 256, 512, 2, 8, 2, 512);
+    for (int tied = 0; tied < 2; tied++) {
+        struct vc_memory_options options;
+        struct vc_memory_report r;
+        struct vc_graph *graph;
+
+        if (tied != 0) {
+            strcpy(strrchr(text, '}'), ", \"tie_word_embeddings\": true}");
+        }
+        graph = read_config(ctx, text);
+        bind(ctx, graph, 1, 16);
+        vc_memory_defaults(&options);
+        options.mode = VC_MEMORY_TRAIN;
+        options.amp = VC_AMP_AUTOCAST;
+        r = count(ctx, graph, &options);
+        assert_int_equal(bytes_of(&r, VC_MEMORY_MASTER), 2 * products);
+        vc_graph_close(graph);
+    }
+    test_ctx_done(ctx);
+}
+
 /* ---- the allocator ---- */
 
 #define NEW(n)      \
@@ -280,8 +364,9 @@ static void test_caching(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_matrix),   cmocka_unit_test(test_names), cmocka_unit_test(test_exceptions),
-        cmocka_unit_test(test_mixtures), cmocka_unit_test(test_cache), cmocka_unit_test(test_caching),
+        cmocka_unit_test(test_matrix),          cmocka_unit_test(test_names),   cmocka_unit_test(test_exceptions),
+        cmocka_unit_test(test_mixtures),        cmocka_unit_test(test_cache),   cmocka_unit_test(test_cached_attention),
+        cmocka_unit_test(test_autocast_copies), cmocka_unit_test(test_caching),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_clear);

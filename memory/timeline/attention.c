@@ -1,0 +1,84 @@
+/* attention.c - how many keys an Attention reads, copies of them for each head, and its matrix of scores. */
+#include "core/base/checked.h"
+#include "memory/timeline/timeline.h"
+
+/* Attention whose heads share keys and values copies these for each head; the copies are what is kept. One kernel for
+ * all does without them only where no mask is given, for padding or a window. */
+bool vc_storages_repeats_keys(const struct vc_storages *s, uint32_t n)
+{
+    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+
+    return vc_node_is(node, VC_OP_attention) &&
+           vc_node_int(node, "q_num_heads", 1) > vc_node_int(node, "kv_num_heads", 1);
+}
+
+bool vc_storages_fused(const struct vc_storages *s, uint32_t n)
+{
+    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+
+    return s->options->attention == VC_ATTENTION_FUSED ||
+           (s->options->attention == VC_ATTENTION_AUTO &&
+            !(s->width[node->outputs[0]] == 4 && vc_storages_repeats_keys(s, n)));
+}
+
+/* Positions of keys in the graph, and those that are read: a cache has more. */
+static uint64_t keys_in_graph(const struct vc_storages *s, uint32_t n)
+{
+    const struct vc_graph_value *k = vc_graph_value(s->graph, vc_graph_node(s->graph, n)->inputs[1]);
+
+    return k->n_dims < 3 ? 1 : (uint64_t)vc_graph_dim_value(s->graph, k->shape[k->n_dims - 2]);
+}
+
+uint64_t vc_storages_positions(const struct vc_storages *s, uint32_t n)
+{
+    return vc_max_u64(keys_in_graph(s, n), s->cached[n]);
+}
+
+/* n of what the graph has, for all positions. */
+static uint64_t of_all_keys(const struct vc_storages *s, uint32_t node, uint64_t n)
+{
+    uint64_t in_graph = keys_in_graph(s, node);
+    uint64_t all = n;
+
+    return in_graph == 0 || vc_storages_positions(s, node) == in_graph ? n
+           : vc_mul_u64(vc_ceil_div_u64(n, in_graph), vc_storages_positions(s, node), &all)
+               ? vc_min_u64(all, VC_TOO_MANY)
+               : VC_TOO_MANY;
+}
+
+uint64_t vc_storages_keys(const struct vc_storages *s, uint32_t n, unsigned k)
+{
+    return of_all_keys(s, n, s->bytes[vc_graph_node(s->graph, n)->inputs[k]]);
+}
+
+uint64_t vc_storages_copies(const struct vc_storages *s, uint32_t n)
+{
+    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+
+    return vc_storages_repeats_keys(s, n)
+               ? (vc_storages_keys(s, n, 1) + vc_storages_keys(s, n, 2)) *
+                     (uint64_t)vc_node_int(node, "q_num_heads", 1) / (uint64_t)vc_node_int(node, "kv_num_heads", 1)
+               : 0;
+}
+
+/* Scores of attention: queries times keys, for every head. */
+static uint64_t count_scores(const struct vc_storages *s, const struct vc_graph_node *node)
+{
+    const struct vc_graph_value *q = vc_graph_value(s->graph, node->inputs[0]);
+    const struct vc_graph_value *k = vc_graph_value(s->graph, node->inputs[1]);
+    uint64_t n;
+
+    if (q->n_dims == 4 && k->n_dims == 4) {
+        return vc_count_rows(s->graph, q) * (uint64_t)vc_graph_dim_value(s->graph, k->shape[2]);
+    }
+    n = (uint64_t)vc_node_int(node, "q_num_heads", 1);
+    return k->n_dims != 3 ? 0 : n * vc_count_rows(s->graph, q) * (uint64_t)vc_graph_dim_value(s->graph, k->shape[1]);
+}
+
+uint64_t vc_storages_scores(const struct vc_storages *s, uint32_t n)
+{
+    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+
+    return s->unknown != NULL ? 0
+                              : vc_ceil_div_u64(of_all_keys(s, n, count_scores(s, node)), s->shard[node->inputs[0]]);
+}
