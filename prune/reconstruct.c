@@ -34,7 +34,7 @@ size_t vc_reconstruct_state(const struct vc_step *step)
 {
     const struct vc_prune_state *s = step->state;
 
-    return s->refitted ? (size_t)(s->calibration.row * s->calibration.row) * sizeof(float) : 0;
+    return s->refitted ? (size_t)(s->calibration.row * s->calibration.row) * (sizeof(float) + sizeof(double)) : 0;
 }
 
 size_t vc_reconstruct_scratch(const struct vc_step *step)
@@ -50,6 +50,7 @@ enum vc_status vc_reconstruct_begin(struct vc_ctx *ctx, struct vc_step *step)
 {
     struct vc_prune_state *s = step->state;
     size_t row = (size_t)s->calibration.row;
+    double *factor = NULL;
     double count;
     enum vc_status status = VC_OK;
 
@@ -57,8 +58,14 @@ enum vc_status vc_reconstruct_begin(struct vc_ctx *ctx, struct vc_step *step)
         VC_TRY(VC_ARRAY(ctx, VC_TAG_TILES, s->moments, row * row));
         VC_TRY(vc_calibration_load_moments(ctx, &s->calibration, s->moments, &count));
         vc_refit_prepare(s->moments, count, row);
+        VC_TRY(VC_ARRAY(ctx, VC_TAG_TILES, factor, row * row));
+        for (size_t i = 0; i < row * row; i++) {
+            factor[i] = (double)s->moments[i];
+        }
+        VC_TRY(vc_calibration_factor(ctx, &s->calibration, factor, row));
     }
 out:
+    vc_free(ctx, factor);
     return status; /* end frees what is there */
 }
 

@@ -8,6 +8,7 @@
 #include "passes/decode.h"
 #include "passes/graph_params.h"
 #include "passes/select.h"
+#include "passes/statistics/cholesky.h"
 #include "passes/values.h"
 
 static const char sums_tail[] = ".in_sum2";
@@ -317,28 +318,54 @@ out:
     return status;
 }
 
+static enum vc_status no_products(struct vc_ctx *ctx, const struct vc_calibration *calibration)
+{
+    return vc_fail(ctx, VC_E_FORMAT, "%s: '%s': they are no sums of products of inputs", calibration->file->path,
+                   calibration->file->tensors[calibration->moments].name);
+}
+
 enum vc_status vc_calibration_load_moments(struct vc_ctx *ctx, const struct vc_calibration *calibration, float *moments,
                                            double *count)
 {
     const struct vc_model *file = calibration->file;
-    size_t n = (size_t)(calibration->row * calibration->row);
-    bool good = true;
+    size_t k = (size_t)calibration->row;
+    float *sums = vc_alloc_array(ctx, VC_TAG_MISC, k, sizeof *sums);
+    bool finite = true;
+    bool none = true;
     float counted;
+    enum vc_status status = VC_OK;
 
-    VC_CALL(read_numbers(ctx, file, calibration->moments, moments));
-    VC_CALL(read_counts(ctx, calibration, &counted));
-    for (size_t i = 0; i < n; i++) {
-        good = good && isfinite(moments[i]);
+    VC_TRY_ALLOC(sums);
+    VC_TRY(read_numbers(ctx, file, calibration->sums, sums));
+    VC_TRY(read_numbers(ctx, file, calibration->moments, moments));
+    VC_TRY(read_counts(ctx, calibration, &counted));
+    for (size_t i = 0; i < k * k; i++) {
+        finite = finite && isfinite(moments[i]);
+        none = none && moments[i] == 0.0f;
     }
-    *count = counted == 0.0f ? 1.0 : (double)counted;
-    for (size_t i = 0; counted == 0.0f && i < n; i++) { /* an expert that no token reached: all columns are alike */
-        moments[i] = i % (calibration->row + 1) == 0 ? 1.0f : 0.0f;
+    if (!finite || !(counted >= 0.0f) || !isfinite(counted)) {
+        status = vc_fail(ctx, VC_E_FORMAT, "%s: '%s' has NaN or infinite numbers, or counts less than no inputs",
+                         file->path, file->tensors[calibration->moments].name);
     }
-    if (!good || !(counted >= 0.0f) || !isfinite(counted)) {
-        return vc_fail(ctx, VC_E_FORMAT, "%s: '%s' has NaN or infinite numbers, or counts less than no inputs",
-                       file->path, file->tensors[calibration->moments].name);
+    for (size_t i = 0; status == VC_OK && i < k * k; i++) {
+        double root = sqrt(fabs((double)sums[i / k])) * sqrt(fabs((double)sums[i % k]));
+        double is = i % (k + 1) == 0 ? root : (double)moments[i % k * k + i / k];
+
+        status = fabs((double)moments[i] - is) <= 0.01 * root ? VC_OK : no_products(ctx, calibration);
     }
-    return VC_OK;
+    none = none || counted == 0.0f;
+    *count = none ? 1.0 : (double)counted;
+    for (size_t i = 0; none && i < k * k; i++) { /* as of an expert that no token reached: all columns are alike */
+        moments[i] = i % (k + 1) == 0 ? 1.0f : 0.0f;
+    }
+out:
+    vc_free(ctx, sums);
+    return status;
+}
+
+enum vc_status vc_calibration_factor(struct vc_ctx *ctx, const struct vc_calibration *calibration, double *m, size_t k)
+{
+    return vc_cholesky_factor(m, k) ? VC_OK : no_products(ctx, calibration);
 }
 
 enum vc_status vc_calibration_load_means(struct vc_ctx *ctx, const struct vc_calibration *calibration, float *means)

@@ -66,10 +66,17 @@ uint64_t vc_calibration_elems(const struct vc_calibration *calibration);
 /* The importance of every column, one matrix after the other. Refuses NaN, infinite and negative numbers. */
 enum vc_status vc_calibration_load(struct vc_ctx *ctx, const struct vc_calibration *calibration, float *importance);
 
-/* The sums of x_i x_j, row * row of them, and over how many inputs; where calibration->moments is there. Refuses NaN
- * and infinite numbers. */
+/* The sums of x_i x_j, row * row of them, and over how many inputs; where calibration->moments is there. Sums that are
+ * all 0, or of no input, become those of one input whose columns are alike. Refuses NaN and infinite numbers, and what
+ * two numbers show to be no such sums: x_ij is not x_ji, or x_jj is not in_sum2[j]. What only all of them show,
+ * vc_calibration_factor refuses: whoever reads moments factors them, damped, before using them. */
 enum vc_status vc_calibration_load_moments(struct vc_ctx *ctx, const struct vc_calibration *calibration, float *moments,
                                            double *count);
+
+/* vc_cholesky_factor of damped moments, or of k of their rows and columns. VC_E_FORMAT: they are no sums of products
+ * of inputs. */
+enum vc_status vc_calibration_factor(struct vc_ctx *ctx, const struct vc_calibration *calibration, double *m, size_t k);
+
 /* The means of the columns of one matrix; where calibration->means is there. */
 enum vc_status vc_calibration_load_means(struct vc_ctx *ctx, const struct vc_calibration *calibration, float *means);
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "kernels/grid_codes.h"
-#include "passes/statistics/cholesky.h"
 
 struct vc_compensation {
     size_t k;
@@ -89,8 +88,8 @@ static void invert(double *m, size_t k, double *row)
 }
 
 /* H of the moments, with rows and columns in the reverse of the order: its lower factor is then what U is made of, for
- * the inverse of a reversed lower triangle is upper. Returns false if nothing was seen. */
-static bool prepare(const struct vc_compensation *c, const float *moments, double count, double *h)
+ * the inverse of a reversed lower triangle is upper. */
+static void prepare(const struct vc_compensation *c, const float *moments, double count, double *h)
 {
     size_t k = c->k;
     double mean = 0.0;
@@ -103,14 +102,14 @@ static bool prepare(const struct vc_compensation *c, const float *moments, doubl
         for (size_t j = 0; j <= i; j++) {
             h[i * k + j] = (double)moments[c->order[k - 1 - i] * k + c->order[k - 1 - j]] / count;
         }
-        h[i * k + i] = h[i * k + i] > 0.0 ? h[i * k + i] + damp * mean : 1.0;
+        h[i * k + i] = h[i * k + i] > 0.0 ? h[i * k + i] + damp * fmax(mean, 0.0) : 1.0;
     }
-    return mean > 0.0 && isfinite(mean);
 }
 
-enum vc_status vc_compensation_make(struct vc_ctx *ctx, const float *moments, double count, size_t k, bool sorted,
-                                    struct vc_compensation **out)
+enum vc_status vc_compensation_make(struct vc_ctx *ctx, const struct vc_calibration *calibration, const float *moments,
+                                    double count, bool sorted, struct vc_compensation **out)
 {
+    size_t k = (size_t)calibration->row;
     struct vc_compensation *c = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *c);
     double *h = vc_alloc_array(ctx, VC_TAG_TILES, k * k + k, sizeof *h);
     enum vc_status status = VC_OK;
@@ -121,10 +120,8 @@ enum vc_status vc_compensation_make(struct vc_ctx *ctx, const float *moments, do
     VC_TRY(VC_ARRAY(ctx, VC_TAG_MISC, c->order, k));
     VC_TRY(VC_ARRAY(ctx, VC_TAG_TILES, c->factor, k * k));
     VC_TRY(sort_columns(ctx, moments, sorted, c));
-    if (!prepare(c, moments, count, h) || !vc_cholesky_factor(h, k)) {
-        status = vc_fail(ctx, VC_E_FORMAT, "they are no sums of products of inputs");
-        goto out;
-    }
+    prepare(c, moments, count, h);
+    VC_TRY(vc_calibration_factor(ctx, calibration, h, k));
     invert(h, k, h + k * k);
     for (size_t i = 0; i < k; i++) {
         for (size_t j = i; j < k; j++) {

@@ -11,7 +11,7 @@
 #ifndef VC_STATISTICS_COMPENSATE_H
 #define VC_STATISTICS_COMPENSATE_H
 
-#include "core/base/ctx.h"
+#include "passes/statistics/calibration.h"
 
 #define VC_COMPENSATE_ROWS 8 /* rows at a time */
 
@@ -20,10 +20,10 @@ struct vc_compensation;
 /* What vc_compensation_make takes, with its result, in bytes. */
 uint64_t vc_compensation_bytes(uint64_t k);
 
-/* moments: K * K sums of x_i x_j over `count` inputs. sorted: columns in descending order of H_jj, else in that of the
- * file. VC_E_FORMAT: they cannot be such sums. */
-enum vc_status vc_compensation_make(struct vc_ctx *ctx, const float *moments, double count, size_t k, bool sorted,
-                                    struct vc_compensation **out);
+/* moments: K * K sums of x_i x_j over `count` inputs, those of the calibration, centred or not. sorted: columns in
+ * descending order of H_jj, else in that of the file. VC_E_FORMAT: they cannot be such sums. */
+enum vc_status vc_compensation_make(struct vc_ctx *ctx, const struct vc_calibration *calibration, const float *moments,
+                                    double count, bool sorted, struct vc_compensation **out);
 float vc_compensation_diagonal(const struct vc_compensation *c, size_t j); /* U_jj */
 void vc_compensation_free(struct vc_ctx *ctx, struct vc_compensation *c);  /* accepts NULL */
 

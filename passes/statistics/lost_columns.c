@@ -88,11 +88,7 @@ enum vc_status vc_lost_columns_make(struct vc_ctx *ctx, const struct vc_calibrat
             c->factor[i * c->n_kept + j] = (double)c->h[c->columns[i] * k + c->columns[j]];
         }
     }
-    if (!vc_cholesky_factor(c->factor, c->n_kept)) {
-        status = vc_fail(ctx, VC_E_FORMAT, "%s: '%s': they are no sums of products of inputs", calibration->file->path,
-                         calibration->file->tensors[calibration->moments].name);
-        goto out;
-    }
+    VC_TRY(vc_calibration_factor(ctx, calibration, c->factor, c->n_kept));
     *out = c;
     c = NULL;
 out:

@@ -27,14 +27,11 @@ struct reader {
     double total;
 };
 
-/* M by its columns, SIDES at a time. factor: C, then its factor. */
-static bool invert(struct reader *r, double *factor, double *y)
+/* M by its columns, SIDES at a time. factor: of C. */
+static void invert(struct reader *r, const double *factor, double *y)
 {
     size_t k = r->k;
 
-    if (!vc_cholesky_factor(factor, k)) {
-        return false;
-    }
     for (size_t j = 0; j < k; j += SIDES) {
         size_t n = k - j < SIDES ? k - j : SIDES;
 
@@ -47,7 +44,6 @@ static bool invert(struct reader *r, double *factor, double *y)
             memcpy(r->table + i * r->width + j, y + i * SIDES, n * sizeof *y);
         }
     }
-    return true;
 }
 
 static enum vc_status load(struct vc_ctx *ctx, const struct vc_item *item, const struct vc_calibration *calibration,
@@ -77,10 +73,8 @@ static enum vc_status load(struct vc_ctx *ctx, const struct vc_item *item, const
             r->total += c[i] * r->table[i / k * r->width + j] * r->table[i % k * r->width + j];
         }
     }
-    if (!invert(r, c, c + k * k)) {
-        status = vc_fail(ctx, VC_E_FORMAT, "%s: '%s': they are no sums of products of inputs", calibration->file->path,
-                         calibration->file->tensors[calibration->moments].name);
-    }
+    VC_TRY(vc_calibration_factor(ctx, calibration, c, k));
+    invert(r, c, c + k * k);
 out:
     vc_free(ctx, floats);
     vc_free(ctx, c);

@@ -397,7 +397,7 @@ static enum vc_status group_begin(struct vc_ctx *ctx, struct vc_step *step, cons
         if (s->means != NULL) {
             vc_calibration_centre(moments, count, s->means, row);
         }
-        VC_TRY(vc_compensation_make(ctx, moments, count, row, true, &s->compensation));
+        VC_TRY(vc_compensation_make(ctx, &s->calibration, moments, count, true, &s->compensation));
         if (vc_code_bits(s->codes) <= DESCENT_BITS) {
             vc_refit_prepare(moments, count, row);
             s->moments = moments;

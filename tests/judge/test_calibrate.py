@@ -319,6 +319,30 @@ class Pruning(Statistical):
                     "-o", self.path("n.npz"))
         self.assertFalse(os.path.exists(self.path("n.npz")))
 
+    def test_moments_that_cannot_be(self):
+        """Every reader of second moments refuses numbers that are no sums of x x^T: also where only all of them show it."""
+        good = self.stats["fc1.weight.in_xtx"]
+        k = len(good)
+        noise = np.random.default_rng(7).standard_normal((k, k))
+        root = np.sqrt(np.diag(good))
+        signs = np.sign(noise + noise.T) * np.outer(root, root)
+        np.fill_diagonal(signs, np.diag(good))
+        scaled = np.outer(root, root) * np.clip(noise, -1, 1)
+        np.fill_diagonal(scaled, np.diag(good))
+        negative = {n: -self.stats["fc1.weight." + n] for n in ("in_xtx", "in_sum2")}
+        for what, bad in {"random": {"in_xtx": noise}, "signs": {"in_xtx": signs}, "not symmetric": {"in_xtx": scaled}, "zeros": {"in_xtx": 0 * good},
+                          "negated": {"in_xtx": -good}, "of half": {"in_xtx": good / 2}, "all negated": negative}.items():
+            np.savez(self.path("bad.npz"), **dict(self.stats, **{"fc1.weight." + n: a for n, a in bad.items()}))
+            graph = ("--graph", os.path.join(FOLDER, "digits.layers.txt"))
+            for use in (("prune", "--sparsity", "0.5", "--reconstruct"), ("prune", "--pattern", "2:4", "--reconstruct"),
+                        ("prune", "--sparsity", "0.5", "--score", "sparsegpt"), ("prune", "--structured", "0.5", "--reconstruct", *graph),
+                        ("prune", "--structured", "0.5", "--score", "obs", *graph), ("quantize", "--int4"), ("quantize", "--int2")):
+                with self.subTest(what, use=use):
+                    said = self.refuse(3, *use, "--calibration", self.path("bad.npz"), MODEL, "-o", self.path("n.npz"))
+                    self.assertRegex(said, "bad.npz: 'fc1.weight.in_sum2' has NaN, infinite or negative" if what == "all negated" and use[0] == "quantize" else
+                                     "bad.npz: 'fc1.weight.in_xtx': they are no sums of products of inputs")
+                    self.assertFalse(os.path.exists(self.path("n.npz")))
+
     def sparsegpt(self, w, h, width, go):
         """NumPy's answer: go tells for the scores of a block of columns which of them are removed."""
         u = np.linalg.cholesky(np.linalg.inv(h)).T
