@@ -170,23 +170,58 @@ out:
     return status;
 }
 
-/* Two files with the same rows would count these twice. Files that do not say which they saw are taken. */
+/* Refuses rows that would count twice, as far as digests tell: two files with the same rows, or one with those of all
+ * others together, as the result of an earlier run has beside its parts. Sets that share some rows cannot be told.
+ * Files that do not say which rows they saw are taken. */
 static enum vc_status check_rows(const struct merge *g)
 {
-    int64_t digests[2][4];
+    uint64_t(*digests)[4] = vc_calloc_array(g->ctx, VC_TAG_MISC, g->n_files, sizeof *digests);
+    uint64_t all[4] = {0};
+    bool known = true;
+    enum vc_status status = VC_OK;
 
-    for (size_t k = 1; k < g->n_files; k++) {
+    VC_TRY_ALLOC(digests);
+    for (size_t k = 0; k < g->n_files; k++) {
+        VC_TRY(vc_model_find(g->files[k], VC_STATISTICS_DATA) != VC_NO_TENSOR
+                   ? read(g, k, VC_STATISTICS_DATA, 4, true, digests[k])
+                   : VC_OK);
+        known = known && digests[k][0] != 0;
+        for (size_t i = 0; i < 4; i++) {
+            all[i] += digests[k][i];
+        }
         for (size_t i = 0; i < k; i++) {
-            if (vc_model_find(g->files[i], VC_STATISTICS_DATA) == VC_NO_TENSOR ||
-                vc_model_find(g->files[k], VC_STATISTICS_DATA) == VC_NO_TENSOR) {
-                continue;
-            }
-            VC_CALL(read(g, i, VC_STATISTICS_DATA, 4, true, digests[0]));
-            VC_CALL(read(g, k, VC_STATISTICS_DATA, 4, true, digests[1]));
-            if (memcmp(digests[0], digests[1], sizeof *digests) == 0 && digests[0][0] != 0) {
-                return vc_fail(g->ctx, VC_E_ARGUMENT, "%s: has seen the rows of %s, which would count twice",
-                               g->files[k]->path, g->files[i]->path);
-            }
+            VC_TRY(memcmp(digests[i], digests[k], sizeof *digests) == 0 && digests[k][0] != 0
+                       ? vc_fail(g->ctx, VC_E_ARGUMENT, "%s: has seen the same rows as %s, which would count twice",
+                                 g->files[k]->path, g->files[i]->path)
+                       : VC_OK);
+        }
+    }
+    for (size_t k = 0; k < g->n_files; k++) {
+        bool whole = known;
+
+        for (size_t i = 0; i < 4; i++) {
+            whole = whole && 2 * digests[k][i] == all[i];
+        }
+        VC_TRY(whole ? vc_fail(g->ctx, VC_E_ARGUMENT,
+                               "%s: has seen the rows of all other files, which would count twice", g->files[k]->path)
+                     : VC_OK);
+    }
+out:
+    vc_free(g->ctx, digests);
+    return status;
+}
+
+/* All arrays of one file have to be in the other. */
+static enum vc_status check_names(const struct merge *g, const struct vc_model *has, const struct vc_model *lacks)
+{
+    for (size_t i = 0; i < has->n_tensors; i++) {
+        const char *name = has->tensors[i].name;
+        bool moments = ends_in(name, ".in_xtx");
+
+        if (vc_model_find(lacks, name) == VC_NO_TENSOR) {
+            return vc_fail(g->ctx, VC_E_UNSUPPORTED, "%s: has no '%s', and %s has: %s%s", lacks->path, name, has->path,
+                           moments ? "that one was made with " : "the statistics are those of another model or graph",
+                           moments ? vc_option(g->ctx, "second_moments") : "");
         }
     }
     return VC_OK;
@@ -205,11 +240,8 @@ static enum vc_status add_arrays(struct merge *g)
                        "%s: has no statistics (those of a tensor NAME are called NAME.in_sum2)", first->path);
     }
     for (size_t k = 1; k < g->n_files; k++) {
-        if (!g->imatrix && g->files[k]->n_tensors != first->n_tensors) {
-            return vc_fail(g->ctx, VC_E_UNSUPPORTED,
-                           "%s: has %zu arrays and %s %zu: the statistics are those of another model",
-                           g->files[k]->path, g->files[k]->n_tensors, first->path, first->n_tensors);
-        }
+        VC_CALL(g->imatrix ? VC_OK : check_names(g, first, g->files[k]));
+        VC_CALL(g->imatrix ? VC_OK : check_names(g, g->files[k], first));
     }
     VC_CALL(check_rows(g));
     VC_CALL(VC_ZEROS(g->ctx, VC_TAG_MISC, g->sums, first->n_tensors));

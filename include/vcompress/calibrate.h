@@ -65,7 +65,8 @@ VC_API enum vc_status vc_statistics_read(struct vc_ctx *ctx, const struct vc_mod
  * Parts of rows that are cut where a multiple of 64 rows ends give the arrays of one run over all of them, bit for bit.
  * An output of GGUF is an importance matrix, as llama-quantize reads it: the sums of squares and the counts alone. One
  * file is written as it is. VC_E_UNSUPPORTED: the statistics are those of another model. VC_E_ARGUMENT: two files have
- * seen the same rows. */
+ * seen the same rows, or one has seen those of all others. Files that have some rows in common cannot be told: those
+ * rows count twice. */
 VC_API enum vc_status vc_statistics_merge(struct vc_ctx *ctx, const struct vc_model *const *files, size_t n_files,
                                           const struct vc_write_options *write);
 
