@@ -230,6 +230,15 @@ enum vc_status vc_calibration_find(struct vc_ctx *ctx, const struct vc_model *fi
     }
     if (axis_rows) {
         fit_rows(desc, file->tensors[out->sums].n_elems, out);
+        if (desc->n_dims > 2 && desc->shape[0] != 0 && file->tensors[out->sums].n_elems != out->row * out->n_matrices) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED,
+                           "%s: '%s' has %llu numbers, and %s needs %llu, or %llu if its last two axes are those of "
+                           "matrices: the statistics are those of another model",
+                           file->path, file->tensors[out->sums].name,
+                           (unsigned long long)file->tensors[out->sums].n_elems, own->name,
+                           (unsigned long long)(desc->n_elems / desc->shape[0]),
+                           (unsigned long long)(out->row * out->n_matrices));
+        }
     }
     if (out->n_matrices != 1) { /* experts and groups have none of their own */
         out->moments = VC_NO_TENSOR;

@@ -313,6 +313,11 @@ class Pruning(Statistical):
         self.refuse(3, "prune", "--sparsity", "0.5", "--score", "wanda", "--calibration", self.path("other.npz"), MODEL, "-o",
                     self.path("n.npz"))
         bad = dict(self.stats)
+        bad["conv1.weight.in_sum2"] = bad["conv1.weight.in_sum2"][:8]
+        np.savez(self.path("bad.npz"), **bad)
+        self.assertIn("'conv1.weight.in_sum2' has 8 numbers, and conv1.weight needs 9, or", self.refuse(
+            3, "prune", "--sparsity", "0.5", "--score", "wanda", "--calibration", self.path("bad.npz"), MODEL, "-o", self.path("n.npz")))
+        bad = dict(self.stats)
         bad["fc1.weight.in_xtx"] = bad["fc1.weight.in_xtx"] * np.float32("nan")
         np.savez(self.path("bad.npz"), **bad)
         self.refuse(3, "prune", "--sparsity", "0.5", "--score", "wanda", "--reconstruct", "--calibration", self.path("bad.npz"), MODEL,
