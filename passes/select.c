@@ -133,6 +133,14 @@ enum vc_status vc_rules_unmatched(struct vc_ctx *ctx, struct vc_arena *arena, co
     return VC_OK;
 }
 
+enum vc_status vc_note_add(struct vc_ctx *ctx, struct vc_arena *arena, const char *more, const char **note)
+{
+    if (more != NULL) {
+        *note = *note == NULL ? more : vc_arena_printf(ctx, arena, "%s; %s", *note, more);
+    }
+    return more != NULL && *note == NULL ? VC_E_NOMEM : VC_OK;
+}
+
 enum vc_status vc_find_beside(struct vc_ctx *ctx, const struct vc_model *model, const char *name, const char *end,
                               const char *other, size_t *found)
 {

@@ -340,12 +340,7 @@ static enum vc_status prune_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, s
                        p->options.calibration->path, vc_option(ctx, "score"), vc_option(ctx, "second_moments"));
     }
     VC_CALL(vc_rules_unmatched(ctx, &p->arena, p->options.rules, p->options.n_rules, plan->model, &pass->note));
-    if (p->changed) {
-        pass->note = pass->note == NULL ? VC_STATISTICS_NOTE
-                                        : vc_arena_printf(ctx, &p->arena, "%s; %s", pass->note, VC_STATISTICS_NOTE);
-        VC_CALL_ALLOC(pass->note);
-    }
-    return VC_OK;
+    return vc_note_add(ctx, &p->arena, p->changed ? VC_STATISTICS_NOTE : NULL, &pass->note);
 }
 
 static void prune_free(struct vc_ctx *ctx, struct vc_pass *pass)

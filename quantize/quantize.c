@@ -427,20 +427,12 @@ static void name_axis(struct quantize *q, const struct vc_model *model)
     }
 }
 
-static enum vc_status add_note(struct vc_ctx *ctx, struct quantize *q, const char *note)
-{
-    if (note != NULL) {
-        q->pass.note = q->pass.note == NULL ? note : vc_arena_printf(ctx, &q->arena, "%s; %s", q->pass.note, note);
-    }
-    return note != NULL && q->pass.note == NULL ? VC_E_NOMEM : VC_OK;
-}
-
 static enum vc_status note_rest(struct vc_ctx *ctx, struct quantize *q, const struct vc_plan *plan)
 {
     const char *note = NULL;
     enum vc_status status = vc_rest_note(ctx, &q->arena, plan, q->rest_bytes, &note);
 
-    return status == VC_OK ? add_note(ctx, q, note) : status;
+    return status == VC_OK ? vc_note_add(ctx, &q->arena, note, &q->pass.note) : status;
 }
 
 /* What is chosen for one tensor depends on all others, or loaders need to know it of all. */
@@ -469,12 +461,12 @@ static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass
     name_axis(q, plan->model);
     pass->note = NULL;
     VC_CALL(vc_rules_unmatched(ctx, &q->arena, q->options.rules, q->options.n_rules, plan->model, &unmatched));
-    VC_CALL(add_note(ctx, q, unmatched));
-    VC_CALL(q->changed ? add_note(ctx, q, VC_STATISTICS_NOTE) : VC_OK);
-    VC_CALL(add_note(ctx, q, q->smoothed));
+    VC_CALL(vc_note_add(ctx, &q->arena, unmatched, &pass->note));
+    VC_CALL(vc_note_add(ctx, &q->arena, q->changed ? VC_STATISTICS_NOTE : NULL, &pass->note));
+    VC_CALL(vc_note_add(ctx, &q->arena, q->smoothed, &pass->note));
     if (is_static(q) && !scales_inputs(q, plan->dialect)) {
         VC_CALL(vc_activations_finish(ctx, &q->activations, plan, &q->arena, &unmatched));
-        return add_note(ctx, q, unmatched);
+        return vc_note_add(ctx, &q->arena, unmatched, &pass->note);
     }
     if (q->aim.set) {
         plan->aim_bytes = q->aim.file_bytes;
@@ -510,7 +502,7 @@ static enum vc_status quantize_decide(struct vc_ctx *ctx, struct vc_pass *pass, 
     VC_CALL(vc_group_codes_decide(ctx, plan));
     if (q->aim.set) {
         VC_CALL(vc_aim_decide(ctx, &q->aim, plan, &q->arena, &note));
-        VC_CALL(add_note(ctx, q, note));
+        VC_CALL(vc_note_add(ctx, &q->arena, note, &q->pass.note));
         VC_CALL(note_rest(ctx, q, plan));
     }
     return VC_OK;

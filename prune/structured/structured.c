@@ -226,11 +226,7 @@ static enum vc_status structured_plan_end(struct vc_ctx *ctx, struct vc_pass *pa
     VC_CALL(settle(ctx, s, plan, false));
     VC_CALL(vc_structured_edit(ctx, s, plan));
     VC_CALL(vc_rules_unmatched(ctx, &s->arena, s->options.rules, s->options.n_rules, plan->model, &pass->note));
-    if (s->changed) {
-        pass->note = pass->note == NULL ? VC_STATISTICS_NOTE
-                                        : vc_arena_printf(ctx, plan->arena, "%s; %s", pass->note, VC_STATISTICS_NOTE);
-        VC_CALL(pass->note == NULL ? VC_E_NOMEM : VC_OK);
-    }
+    VC_CALL(vc_note_add(ctx, plan->arena, s->changed ? VC_STATISTICS_NOTE : NULL, &pass->note));
     VC_CALL(vc_structured_note_experts(ctx, s, plan));
     if (!calibrates(s, plan)) {
         VC_CALL(finish(ctx, s, plan));
