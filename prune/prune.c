@@ -230,10 +230,8 @@ static enum vc_status prune_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass,
             "the folder, or %s tensor",
             vc_option(ctx, "scope"));
     }
-    p->changed = false;
-    VC_CALL(p->options.calibration != NULL ? vc_calibration_check(ctx, p->options.calibration, plan->model,
-                                                                  p->options.calibration_anyway, &p->changed)
-                                           : VC_OK);
+    VC_CALL(vc_calibration_check(ctx, p->options.calibration, plan->model, p->options.calibration_anyway, plan->arena,
+                                 &p->measured));
     VC_CALL(p->options.mask != NULL ? vc_given_check(ctx, p->options.mask, plan->model) : VC_OK);
     if (p->options.pattern == VC_PATTERN_PAIRS && plan->model->pair_masks == NULL) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
@@ -340,7 +338,7 @@ static enum vc_status prune_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, s
                        p->options.calibration->path, vc_option(ctx, "score"), vc_option(ctx, "second_moments"));
     }
     VC_CALL(vc_rules_unmatched(ctx, &p->arena, p->options.rules, p->options.n_rules, plan->model, &pass->note));
-    return vc_note_add(ctx, &p->arena, p->changed ? VC_STATISTICS_NOTE : NULL, &pass->note);
+    return vc_note_add(ctx, &p->arena, p->measured, &pass->note);
 }
 
 static void prune_free(struct vc_ctx *ctx, struct vc_pass *pass)

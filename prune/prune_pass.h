@@ -27,11 +27,11 @@ struct vc_prune {
     struct vc_part_file mask_file; /* if options.mask_path is set */
 
     /* Of this plan. */
-    bool changed;      /* the weights are not those that statistics were measured with */
-    size_t n_scored;   /* tensors with the statistics that their scores need */
-    size_t n_unscored; /* ... and without second moments */
-    uint64_t k;        /* keys that go together, as far as they are not found yet */
-    size_t n_shared;   /* the tensors with a common threshold, in the order of their names: items */
+    const char *measured; /* the note of vc_calibration_check */
+    size_t n_scored;      /* tensors with the statistics that their scores need */
+    size_t n_unscored;    /* ... and without second moments */
+    uint64_t k;           /* keys that go together, as far as they are not found yet */
+    size_t n_shared;      /* the tensors with a common threshold, in the order of their names: items */
     size_t *shared;
     struct vc_report_pruning figures;
 };

@@ -41,8 +41,8 @@ struct quantize {
     const char *skip;
     struct vc_smooth_fold **smooth; /* of this plan; NULL: not asked for */
     const char *smoothed;
-    bool changed;    /* of this plan: the weights are not those that statistics were measured with */
-    const char *few; /* why most small tensors stay: "fewer than 4096 elements" */
+    const char *measured; /* of this plan: the note of vc_calibration_check */
+    const char *few;      /* why most small tensors stay: "fewer than 4096 elements" */
 };
 
 static const struct vc_quantize_options quantize_defaults = {.target = VC_TARGET_INT8,
@@ -279,11 +279,8 @@ static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pa
     }
     q->rest_bytes = 0;
     q->asked = NULL;
-    q->changed = false;
-    if (q->options.calibration != NULL) {
-        VC_CALL(
-            vc_calibration_check(ctx, q->options.calibration, plan->model, q->options.calibration_anyway, &q->changed));
-    }
+    VC_CALL(vc_calibration_check(ctx, q->options.calibration, plan->model, q->options.calibration_anyway, plan->arena,
+                                 &q->measured));
     q->scheme = vc_scheme_choose(&q->options, plan->dialect);
     if (q->mixture != NULL) {
         return begin_mixture(ctx, q, plan);
@@ -462,7 +459,7 @@ static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass
     pass->note = NULL;
     VC_CALL(vc_rules_unmatched(ctx, &q->arena, q->options.rules, q->options.n_rules, plan->model, &unmatched));
     VC_CALL(vc_note_add(ctx, &q->arena, unmatched, &pass->note));
-    VC_CALL(vc_note_add(ctx, &q->arena, q->changed ? VC_STATISTICS_NOTE : NULL, &pass->note));
+    VC_CALL(vc_note_add(ctx, &q->arena, q->measured, &pass->note));
     VC_CALL(vc_note_add(ctx, &q->arena, q->smoothed, &pass->note));
     if (is_static(q) && !scales_inputs(q, plan->dialect)) {
         VC_CALL(vc_activations_finish(ctx, &q->activations, plan, &q->arena, &unmatched));

@@ -11,6 +11,8 @@
 #include "passes/statistics/cholesky.h"
 #include "passes/values.h"
 
+#define MOST_NAMES 4 /* of tensors in a note */
+
 static const char sums_tail[] = ".in_sum2";
 static const char counts_tail[] = ".counts";
 static const char moments_tail[] = ".in_xtx";
@@ -115,14 +117,91 @@ static double correlation(const float *a, const float *b, size_t n)
     return sum[0] > 0.0 && sum[1] > 0.0 ? sum[2] / sqrt(sum[0] * sum[1]) : NAN;
 }
 
-enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *file, const struct vc_model *model,
-                                    bool anyway, bool *differ)
+/* All numbers of an array, as floats. */
+static enum vc_status read_numbers(struct vc_ctx *ctx, const struct vc_model *file, size_t tensor, float *out)
 {
-    size_t found = VC_NO_TENSOR;
+    const struct vc_place whole = vc_place_whole();
+
+    return vc_place_values(ctx, file, tensor, &whole, false, out);
+}
+
+/* Whether all numbers are 0; false: the array is not there, or has none. */
+static enum vc_status all_zero(struct vc_ctx *ctx, const struct vc_model *file, size_t array, bool *out)
+{
+    size_t n =
+        array != VC_NO_TENSOR && vc_values_numeric(&file->tensors[array]) ? (size_t)file->tensors[array].n_elems : 0;
+    float *numbers = vc_alloc_array(ctx, VC_TAG_SCRATCH, n + 1, sizeof *numbers);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(numbers);
+    VC_TRY(n != 0 ? read_numbers(ctx, file, array, numbers) : VC_OK);
+    *out = n != 0;
+    for (size_t i = 0; i < n; i++) {
+        *out = *out && numbers[i] == 0.0f;
+    }
+out:
+    vc_free(ctx, numbers);
+    return status;
+}
+
+/* Which tensors no input reached, or zeros alone. */
+static enum vc_status check_seen(struct vc_ctx *ctx, const struct vc_model *file, const struct vc_model *model,
+                                 struct vc_arena *arena, const char **note)
+{
+    const char *names = NULL;
+    size_t n_found = 0;
+    size_t n_uncounted = 0;
+    size_t n_unseen = 0;
+
+    for (size_t i = 0; i < model->n_tensors; i++) {
+        size_t sums, counts;
+        bool zeros, uncounted;
+
+        VC_CALL(find_of(ctx, file, model, i, sums_tail, &sums));
+        if (sums == VC_NO_TENSOR) {
+            continue;
+        }
+        VC_CALL(find_of(ctx, file, model, i, counts_tail, &counts));
+        VC_CALL(all_zero(ctx, file, counts, &uncounted));
+        VC_CALL(all_zero(ctx, file, sums, &zeros));
+        n_found++;
+        n_uncounted += uncounted;
+        n_unseen += uncounted || zeros;
+        if ((uncounted || zeros) && n_unseen <= MOST_NAMES) {
+            names = vc_arena_printf(ctx, arena, "%s%s%s", names != NULL ? names : "", names != NULL ? ", " : "",
+                                    model->tensors[i].name);
+            VC_CALL_ALLOC(names);
+        }
+    }
+    if (n_found == 0 && model->n_unseen == 0) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "%s: has statistics of no tensor of this model: those of a tensor NAME are called NAME%s",
+                       file->path, sums_tail);
+    }
+    if (n_found != 0 && n_uncounted == n_found) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the statistics are of no input: all counts are 0 (%s%s)", file->path,
+                       names, n_unseen > MOST_NAMES ? ", ..." : "");
+    }
+    if (names != NULL) {
+        *note = vc_arena_printf(ctx, arena, "the statistics of %zu tensor%s are of no input, or of zeros alone: %s%s",
+                                n_unseen, n_unseen == 1 ? "" : "s", names, n_unseen > MOST_NAMES ? ", ..." : "");
+        VC_CALL_ALLOC(*note);
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *file, const struct vc_model *model,
+                                    bool anyway, struct vc_arena *arena, const char **note)
+{
     size_t n_compared = 0;
     double like = 0.0;
+    bool differ = false;
 
-    *differ = false;
+    *note = NULL;
+    if (file == NULL) {
+        return VC_OK;
+    }
+    VC_CALL(check_seen(ctx, file, model, arena, note));
     for (size_t i = 0; i < model->n_tensors; i++) {
         const char *name = model->tensors[i].name;
         float measured[VC_SAMPLE_ELEMS];
@@ -131,9 +210,6 @@ enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *f
         uint64_t n;
         double one;
 
-        if (found == VC_NO_TENSOR) {
-            VC_CALL(find_of(ctx, file, model, i, sums_tail, &found));
-        }
         if (vc_model_absent(model, name) != NULL) {
             continue;
         }
@@ -147,14 +223,9 @@ enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *f
         }
         VC_CALL(vc_source_read_any(ctx, file, sample, VC_FORM_VALUES, 0, measured, (size_t)n * sizeof *measured));
         one = correlation(measured, now, (size_t)n);
-        *differ = *differ || !(one >= 0.999);
+        differ = differ || !(one >= 0.999);
         like += isnan(one) ? 0.0 : one;
         n_compared += isnan(one) ? 0 : 1;
-    }
-    if (found == VC_NO_TENSOR && model->n_unseen == 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "%s: has statistics of no tensor of this model: those of a tensor NAME are called NAME%s",
-                       file->path, sums_tail);
     }
     if (n_compared != 0 && !(like >= 0.25 * (double)n_compared) && !anyway) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
@@ -162,7 +233,8 @@ enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *f
                        "those of this model (%s takes them all the same)",
                        file->path, vc_option(ctx, "calibration_anyway"));
     }
-    return VC_OK;
+    return vc_note_add(ctx, arena, differ ? "the weights are not those that were measured for the statistics" : NULL,
+                       note);
 }
 
 static enum vc_status check_tensor(struct vc_ctx *ctx, const struct vc_model *file, size_t tensor, uint64_t n,
@@ -261,14 +333,6 @@ enum vc_status vc_calibration_find(struct vc_ctx *ctx, const struct vc_model *fi
 uint64_t vc_calibration_elems(const struct vc_calibration *calibration)
 {
     return calibration->sums == VC_NO_TENSOR ? 0 : calibration->row * calibration->n_matrices;
-}
-
-/* All numbers of an array, as floats. */
-static enum vc_status read_numbers(struct vc_ctx *ctx, const struct vc_model *file, size_t tensor, float *out)
-{
-    const struct vc_place whole = vc_place_whole();
-
-    return vc_place_values(ctx, file, tensor, &whole, false, out);
 }
 
 /* The importance of the columns of one matrix, from their sums. */

@@ -17,9 +17,6 @@
 #define VC_STATISTICS_ROWS "__rows__"
 #define VC_STATISTICS_DATA "__data__"
 
-/* What a report says of statistics of weights that were changed since. */
-#define VC_STATISTICS_NOTE "the weights are not those that were measured for the statistics"
-
 /* Elements of the weights that were measured, behind the tensor's name: what tells two trainings apart. */
 #define VC_SAMPLE       ".sample"
 #define VC_SAMPLE_ELEMS 64
@@ -44,11 +41,12 @@ enum vc_status vc_calibration_array(struct vc_ctx *ctx, const struct vc_model *f
 /* The first statistics of a tensor that the model does not have: the model is such a file. VC_NO_TENSOR: it is none. */
 size_t vc_calibration_alone(const struct vc_model *model);
 
-/* Refuses a file without statistics of any tensor of the model; and, unless `anyway`, one of another training: where
- * the samples of its weights are not those of the model, nor what pruning, rounding or more training makes of them
- * (their correlation, a mean over all tensors, is below 0.25). *differ: some sample is not near what the model has. */
+/* Refuses a file without statistics of any tensor of the model, or of no input of any; and, unless `anyway`, one of
+ * another training: where the samples of its weights are not those of the model, nor what pruning, rounding or more
+ * training makes of them (their correlation, a mean over all tensors, is below 0.25). *note, in the arena: some sample
+ * is not near what the model has; which tensors have statistics of no input, or zeros. NULL: neither, or no file. */
 enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *file, const struct vc_model *model,
-                                    bool anyway, bool *differ);
+                                    bool anyway, struct vc_arena *arena, const char **note);
 
 /* VC_SAMPLE_ELEMS values of a tensor's first tile, far apart, or all of fewer. *n 0: it is not there, or no floats. */
 enum vc_status vc_calibration_sample(struct vc_ctx *ctx, const struct vc_model *model, const char *tensor,
@@ -66,10 +64,9 @@ uint64_t vc_calibration_elems(const struct vc_calibration *calibration);
 /* The importance of every column, one matrix after the other. Refuses NaN, infinite and negative numbers. */
 enum vc_status vc_calibration_load(struct vc_ctx *ctx, const struct vc_calibration *calibration, float *importance);
 
-/* The sums of x_i x_j, row * row of them, and over how many inputs; where calibration->moments is there. Sums that are
- * all 0, or of no input, become those of one input whose columns are alike. Refuses NaN and infinite numbers, and what
- * two numbers show to be no such sums: x_ij is not x_ji, or x_jj is not in_sum2[j]. What only all of them show,
- * vc_calibration_factor refuses: whoever reads moments factors them, damped, before using them. */
+/* The sums of x_i x_j, row * row of them, and over how many inputs; where calibration->moments is there. Zeros alone,
+ * or sums of no input, become the unit matrix. Refuses NaN, infinite numbers, a matrix that is not symmetric, or has
+ * another diagonal than in_sum2. Whoever reads moments factors them, damped, which refuses others. */
 enum vc_status vc_calibration_load_moments(struct vc_ctx *ctx, const struct vc_calibration *calibration, float *moments,
                                            double *count);
 

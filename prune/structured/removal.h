@@ -103,7 +103,7 @@ struct vc_structured {
     bool plain;                                  /* shapes are written whatever that says */
     struct vc_stated_role role;                  /* while groups are listed */
     const struct vc_structured_units **removals; /* options.remove by tensor and axis */
-    bool changed;                                /* the weights are not those that statistics were measured with */
+    const char *measured;                        /* the note of vc_calibration_check */
     size_t n_refitted;                           /* weights, if options.reconstruct is set */
     size_t n_groups;
     struct vc_removal_group *groups;

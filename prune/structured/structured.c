@@ -25,7 +25,6 @@ static void forget_plan(struct vc_ctx *ctx, struct vc_structured *s)
     vc_couplings_free(s->built);
     s->built = NULL;
     s->removal = NULL;
-    s->changed = false;
     s->n_groups = s->n_members = s->n_refitted = 0;
 }
 
@@ -38,9 +37,8 @@ static enum vc_status structured_plan_begin(struct vc_ctx *ctx, struct vc_pass *
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "has several models, and couplings are those of one; give their folders one by one");
     }
-    VC_CALL(s->options.calibration != NULL ? vc_calibration_check(ctx, s->options.calibration, plan->model,
-                                                                  s->options.calibration_anyway, &s->changed)
-                                           : VC_OK);
+    VC_CALL(vc_calibration_check(ctx, s->options.calibration, plan->model, s->options.calibration_anyway, plan->arena,
+                                 &s->measured));
     return vc_structured_list(ctx, s, plan);
 }
 
@@ -226,7 +224,7 @@ static enum vc_status structured_plan_end(struct vc_ctx *ctx, struct vc_pass *pa
     VC_CALL(settle(ctx, s, plan, false));
     VC_CALL(vc_structured_edit(ctx, s, plan));
     VC_CALL(vc_rules_unmatched(ctx, &s->arena, s->options.rules, s->options.n_rules, plan->model, &pass->note));
-    VC_CALL(vc_note_add(ctx, plan->arena, s->changed ? VC_STATISTICS_NOTE : NULL, &pass->note));
+    VC_CALL(vc_note_add(ctx, plan->arena, s->measured, &pass->note));
     VC_CALL(vc_structured_note_experts(ctx, s, plan));
     if (!calibrates(s, plan)) {
         VC_CALL(finish(ctx, s, plan));

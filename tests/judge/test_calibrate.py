@@ -429,6 +429,27 @@ class Pruning(Statistical):
                     self.path("o.npz"))
         self.assertIn("no second moments", r.out.decode())
 
+    def test_nothing_was_seen(self):
+        """Zeros of one layer are told by its name; counts of 0 for all are refused."""
+        dead = {n: 0 * a if n.startswith("fc1.weight.in_") else a for n, a in self.stats.items()}
+        unseen = {n: 0 * a if n in ("fc1.weight.counts", "fc2.weight.counts") else a for n, a in self.stats.items()}
+        graph = ("--graph", os.path.join(FOLDER, "digits.layers.txt"))
+        for name, stats, said in (("dead.npz", dead, "statistics of 1 tensor are of no input, or of zeros alone: fc1.weight"),
+                                  ("unseen.npz", unseen, "statistics of 2 tensors are of no input, or of zeros alone: fc1.weight, fc2.weight"),
+                                  ("s.npz", None, None)):
+            if stats is not None:
+                np.savez(self.path(name), **stats)
+            for use in (("prune", "--sparsity", "0.5", "--reconstruct"), ("prune", "--sparsity", "0.5", "--score", "sparsegpt"),
+                        ("prune", "--structured", "0.5", "--reconstruct", *graph), ("quantize", "--int4"), ("quantize", "--nf4")):
+                report = self.vc(*use, "--calibration", self.path(name), "--json", MODEL, "-f", "-o", self.path("o.npz"))
+                self.assertEqual(said is None, b"zeros alone" not in report.out, use)
+                self.assertIn(said or "{", report.out.decode())
+        np.savez(self.path("none.npz"), **{n: 0 * a if n.endswith("counts") else a for n, a in self.stats.items()})
+        for use in (("prune", "--sparsity", "0.5", "--reconstruct"), ("prune", "--structured", "0.5", "--reconstruct", *graph), ("quantize", "--int4")):
+            self.assertIn("none.npz: the statistics are of no input: all counts are 0 (", self.refuse(
+                3, *use, "--calibration", self.path("none.npz"), MODEL, "-o", self.path("n.npz")))
+        self.assertFalse(os.path.exists(self.path("n.npz")))
+
 
 class Removal(Statistical):
     """Whole units go, and the columns that stay make up for those that went."""
