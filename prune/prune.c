@@ -321,6 +321,35 @@ static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struc
     return VC_OK;
 }
 
+/* Refuses `reconstruct` where it changes none of the tensors that are pruned. */
+static enum vc_status check_reconstructed(struct vc_ctx *ctx, const struct vc_prune *p, const struct vc_plan *plan)
+{
+    const char *name = NULL;
+    const char *why = NULL;
+    bool gathers = false;
+
+    for (size_t i = 0; i < plan->n_items; i++) {
+        const struct vc_chain *chain = plan->items[i].chain;
+        const struct vc_step *step = chain->n_steps > chain->pass_first ? chain->steps[chain->n_steps - 1] : NULL;
+        const struct vc_prune_state *s = step != NULL && step->action == VC_ACTION_PRUNED ? step->state : NULL;
+
+        if (s != NULL && s->refitted) {
+            return VC_OK;
+        }
+        if (s != NULL && s->options->reconstruct && !gathers) {
+            why = step->why;
+            gathers = why == vc_no_moments && (s->calibration.sums == VC_NO_TENSOR || s->calibration.n_matrices == 1);
+            name = plan->model->tensors[plan->items[i].source].name;
+        }
+    }
+    return why == NULL
+               ? VC_OK
+               : vc_fail(ctx, VC_E_UNSUPPORTED, "%s: %s changes none of the tensors that are pruned: %s: %s%s%s",
+                         p->options.calibration->path, vc_option(ctx, "reconstruct"), name, why,
+                         gathers ? ", which calibrate gathers with " : "",
+                         gathers ? vc_option(ctx, "second_moments") : "");
+}
+
 static enum vc_status prune_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan)
 {
     struct vc_prune *p = pass->self;
@@ -337,6 +366,7 @@ static enum vc_status prune_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, s
                        "with %s gathers them",
                        p->options.calibration->path, vc_option(ctx, "score"), vc_option(ctx, "second_moments"));
     }
+    VC_CALL(check_reconstructed(ctx, p, plan));
     VC_CALL(vc_rules_unmatched(ctx, &p->arena, p->options.rules, p->options.n_rules, plan->model, &pass->note));
     return vc_note_add(ctx, &p->arena, p->measured, &pass->note);
 }

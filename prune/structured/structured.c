@@ -218,8 +218,10 @@ static enum vc_status structured_plan_end(struct vc_ctx *ctx, struct vc_pass *pa
 
     VC_CALL(check_planned(ctx, s, plan));
     if (s->options.reconstruct && s->n_refitted == 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: has second moments of no weight that loses columns",
-                       s->options.calibration->path);
+        return vc_fail(
+            ctx, VC_E_UNSUPPORTED,
+            "%s: has second moments of no weight [out, in] that loses columns: calibrate with %s gathers them",
+            s->options.calibration->path, vc_option(ctx, "second_moments"));
     }
     VC_CALL(settle(ctx, s, plan, false));
     VC_CALL(vc_structured_edit(ctx, s, plan));

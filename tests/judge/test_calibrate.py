@@ -306,7 +306,11 @@ class Pruning(Statistical):
                     self.path("few.out.npz")).json()
         self.assertEqual([t["name"] for t in r["tensors"] if t["action"] == "pruned"], ["fc1.weight"])
         self.assertIn("no statistics", {t.get("reason") for t in r["tensors"]})
-        r = self.vc("prune", "--sparsity", "0.5", "--calibration", self.path("few.npz"), "--reconstruct", "-v", MODEL, "-o",
+        for how in ("--sparsity", "0.5"), ("--pattern", "2:4"):
+            self.assertIn("pruned: conv1.weight: no second moments, which calibrate gathers with --second-moments", self.refuse(
+                3, "prune", *how, "--calibration", self.path("few.npz"), "--reconstruct", MODEL, "-o", self.path("n.npz")))
+        np.savez(self.path("one.npz"), **{n: a for n, a in self.stats.items() if not n.endswith("xtx") or n.startswith("fc1")})
+        r = self.vc("prune", "--sparsity", "0.5", "--calibration", self.path("one.npz"), "--reconstruct", "-v", MODEL, "-o",
                     self.path("few2.npz"))
         self.assertIn("no second moments", r.out.decode())
         np.savez(self.path("other.npz"), **{"fc1.weight.in_sum2": np.ones(7, "f4")})
@@ -425,9 +429,13 @@ class Pruning(Statistical):
         """One matrix of second moments is not that of 500 experts."""
         np.savez(self.path("e.npz"), w=np.random.default_rng(1).standard_normal((500, 4, 8)).astype("f4"))
         np.savez(self.path("es.npz"), **{"w.in_sum2": np.ones(4000, "f4"), "w.counts": np.ones(500, "f4"), "w.in_xtx": np.eye(8, dtype="f4")})
-        r = self.vc("prune", "--sparsity", "0.5", "--calibration", self.path("es.npz"), "--reconstruct", "-v", self.path("e.npz"), "-o",
-                    self.path("o.npz"))
-        self.assertIn("no second moments", r.out.decode())
+        self.assertIn("es.npz: --reconstruct changes none of the tensors that are pruned: w: no second moments\n", self.refuse(
+            3, "prune", "--sparsity", "0.5", "--calibration", self.path("es.npz"), "--reconstruct", self.path("e.npz"), "-o", self.path("o.npz")))
+        np.savez(self.path("g.npz"), w=np.zeros((8, 4), "f8"))
+        np.savez(self.path("gs.npz"), **{"w.in_sum2": np.ones(4, "f4"), "w.in_xtx": np.eye(4, dtype="f4")})
+        self.assertIn("gs.npz: --reconstruct changes none of the tensors that are pruned: w: f64 is not", self.refuse(
+            3, "prune", "--sparsity", "0.5", "--calibration", self.path("gs.npz"), "--reconstruct", self.path("g.npz"), "-o", self.path("o.npz")))
+        self.assertFalse(os.path.exists(self.path("o.npz")))
 
     def test_nothing_was_seen(self):
         """Zeros of one layer are told by its name; counts of 0 for all are refused."""
