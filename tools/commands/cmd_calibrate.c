@@ -146,15 +146,14 @@ const struct command command_calibrate = {
     .name = "calibrate",
     .usage = "--data FILE [--graph FILE] [options] -o OUTPUT MODEL, or -o OUTPUT STATISTICS...",
     .summary = "gather what layers get to see, for quantize and prune",
-    .text =
-        "Runs the network on every row of the data and writes, for each layer, sums over the inputs that are "
-        "multiplied "
-        "with its weights. quantize --calibration weighs errors by them.\n"
-        "Without --data, several files of statistics become one: each saw other rows of the same model. An output that "
-        "ends in .gguf is an importance matrix for llama-quantize.\n"
-        "  vcompress calibrate --graph digits.layers.txt --data images.npz \\\n"
-        "    --array test_images=train_images -o stats.npz digits.npz\n"
-        "  vcompress quantize --int4 --calibration stats.npz digits.npz",
+    .text = "Runs the network on every row of the data and writes, for each layer, sums over the inputs that are "
+            "multiplied with its weights. quantize --calibration weighs errors by them.\n"
+            "Without --data, several files of statistics become one: each saw other rows of the same model (--part; "
+            "rows that several have seen count several times). An output that ends in .gguf is an importance matrix "
+            "for llama-quantize.\n"
+            "  vcompress calibrate --graph digits.layers.txt --data images.npz \\\n"
+            "    --array test_images=train_images -o stats.npz digits.npz\n"
+            "  vcompress quantize --int4 --calibration stats.npz digits.npz",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",
