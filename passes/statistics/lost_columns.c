@@ -82,13 +82,16 @@ enum vc_status vc_lost_columns_make(struct vc_ctx *ctx, const struct vc_calibrat
     VC_TRY_ALLOC(c->mask);
     list_columns(c, gone);
     VC_TRY(vc_lost_columns_load(ctx, calibration, centred, c->h, c->means));
-    VC_TRY(VC_ARRAY(ctx, VC_TAG_TILES, c->factor, c->n_kept * c->n_kept + 1));
-    for (size_t i = 0; i < c->n_kept; i++) {
+    VC_TRY(VC_ARRAY(ctx, VC_TAG_TILES, c->factor, k * k));
+    for (size_t i = 0; i < k; i++) {
         for (size_t j = 0; j <= i; j++) {
-            c->factor[i * c->n_kept + j] = (double)c->h[c->columns[i] * k + c->columns[j]];
+            c->factor[i * k + j] = (double)c->h[c->columns[i] * k + c->columns[j]];
         }
     }
-    VC_TRY(vc_calibration_factor(ctx, calibration, c->factor, c->n_kept));
+    VC_TRY(vc_calibration_factor(ctx, calibration, c->factor, k)); /* all of C, whose columns that go count, too */
+    for (size_t i = 1; i < c->n_kept; i++) {                       /* what stays comes first, so its factor does */
+        memmove(c->factor + i * c->n_kept, c->factor + i * k, (i + 1) * sizeof *c->factor);
+    }
     *out = c;
     c = NULL;
 out:

@@ -338,9 +338,11 @@ class Pruning(Statistical):
         np.fill_diagonal(signs, np.diag(good))
         scaled = np.outer(root, root) * np.clip(noise, -1, 1)
         np.fill_diagonal(scaled, np.diag(good))
+        pair = good.copy()
+        pair[3, 300] = pair[300, 3] = 40 * root[3] * root[300]  # a column that prune --structured keeps, and one that goes
         negative = {n: -self.stats["fc1.weight." + n] for n in ("in_xtx", "in_sum2")}
-        for what, bad in {"random": {"in_xtx": noise}, "signs": {"in_xtx": signs}, "not symmetric": {"in_xtx": scaled}, "zeros": {"in_xtx": 0 * good},
-                          "negated": {"in_xtx": -good}, "of half": {"in_xtx": good / 2}, "all negated": negative}.items():
+        for what, bad in {"random": {"in_xtx": noise}, "signs": {"in_xtx": signs}, "not symmetric": {"in_xtx": scaled}, "pair": {"in_xtx": pair},
+                          "zeros": {"in_xtx": 0 * good}, "negated": {"in_xtx": -good}, "of half": {"in_xtx": good / 2}, "all negated": negative}.items():
             np.savez(self.path("bad.npz"), **dict(self.stats, **{"fc1.weight." + n: a for n, a in bad.items()}))
             graph = ("--graph", os.path.join(FOLDER, "digits.layers.txt"))
             for use in (("prune", "--sparsity", "0.5", "--reconstruct"), ("prune", "--pattern", "2:4", "--reconstruct"),
