@@ -321,7 +321,8 @@ static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struc
     return VC_OK;
 }
 
-/* Refuses `reconstruct` where it changes none of the tensors that are pruned. */
+/* Refuses `reconstruct` where it changes none of the tensors that are pruned; of one shard without the others it cannot
+ * be told. */
 static enum vc_status check_reconstructed(struct vc_ctx *ctx, const struct vc_prune *p, const struct vc_plan *plan)
 {
     const char *name = NULL;
@@ -342,7 +343,7 @@ static enum vc_status check_reconstructed(struct vc_ctx *ctx, const struct vc_pr
             name = plan->model->tensors[plan->items[i].source].name;
         }
     }
-    return why == NULL
+    return why == NULL || plan->model->n_unseen != 0
                ? VC_OK
                : vc_fail(ctx, VC_E_UNSUPPORTED, "%s: %s changes none of the tensors that are pruned: %s: %s%s%s",
                          p->options.calibration->path, vc_option(ctx, "reconstruct"), name, why,

@@ -84,7 +84,7 @@ static bool casts_first(const struct vc_shrinking *s, const struct vc_chain *cha
 
 static bool reconstructs(const struct vc_shrinking *s, const struct vc_chain *chain)
 {
-    return s->stats != NULL && prunes(chain) && chain->drop == NULL;
+    return s->stats != NULL && s->refits && prunes(chain) && chain->drop == NULL;
 }
 
 /* ---- words ---- */

@@ -54,6 +54,7 @@ struct vc_shrinking {
     struct vc_graph *sized;         /* the same graph with usual sizes, for memory; NULL: not known */
     struct vc_couplings *couplings; /* NULL: no units can be removed */
     struct vc_model *stats;         /* statistics of the rows to train; NULL: none */
+    bool refits;                    /* by these, weights that stay make up for those that go: for some tensor */
     struct vc_data_options train, choose, prove;
     struct vc_gpu device; /* of options.visible_bytes */
     const struct vc_gpu *gpu;

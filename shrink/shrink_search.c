@@ -165,6 +165,32 @@ static void divide_rows(struct vc_shrinking *s)
     }
 }
 
+/* Plans what prune would refuse where it can refit no tensor, of f64 or without second moments. */
+static enum vc_status try_refit(struct vc_shrinking *s)
+{
+    struct vc_prune_options options;
+    struct vc_write_options write = s->write;
+    struct vc_job *job = NULL;
+    enum vc_status status;
+
+    vc_prune_defaults(&options);
+    options.sparsity = "0.5";
+    options.reconstruct = true;
+    options.calibration = s->stats;
+    write.dry_run = true;
+    VC_TRY(vc_job_create(s->ctx, s->given, &job));
+    VC_TRY(vc_job_add_prune(s->ctx, job, &options));
+    status = vc_job_plan(s->ctx, job, &write);
+    s->refits = status == VC_OK;
+    if (vc_shrink_is_refusal(status)) {
+        vc_clear_error(s->ctx);
+        status = VC_OK;
+    }
+out:
+    vc_job_free(job);
+    return status;
+}
+
 /* Statistics of the rows to train: with products of all pairs of columns, where memory allows these. */
 static enum vc_status take_statistics(struct vc_shrinking *s)
 {
@@ -187,7 +213,9 @@ static enum vc_status take_statistics(struct vc_shrinking *s)
         vc_clear_error(s->ctx);
         return VC_OK;
     }
-    return status == VC_OK ? vc_model_open(s->ctx, s->stats_path, NULL, &s->stats) : status;
+    VC_CALL(status);
+    VC_CALL(vc_model_open(s->ctx, s->stats_path, NULL, &s->stats));
+    return try_refit(s);
 }
 
 /* ---- choosing ---- */

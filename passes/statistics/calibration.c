@@ -178,7 +178,7 @@ static enum vc_status check_seen(struct vc_ctx *ctx, const struct vc_model *file
                        "%s: has statistics of no tensor of this model: those of a tensor NAME are called NAME%s",
                        file->path, sums_tail);
     }
-    if (n_found != 0 && n_uncounted == n_found) {
+    if (n_found != 0 && n_uncounted == n_found && model->n_unseen == 0) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the statistics are of no input: all counts are 0 (%s%s)", file->path,
                        names, n_unseen > MOST_NAMES ? ", ..." : "");
     }

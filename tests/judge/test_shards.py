@@ -72,6 +72,17 @@ class Shards(Judge):
                              json.dumps(index, indent=2, sort_keys=True) + "\n")
         return tensors, where
 
+    def test_statistics_of_other_shards(self):
+        """A shard without its neighbours is made, whatever the statistics of its own tensors lack."""
+        folder, _ = self.make(n=2, extra={}, per_shard=1, size=(64, 64))
+        os.remove(os.path.join(folder, self.shard(1, 2)))
+        mine = "m.layers.1.w0.weight"
+        for count in (0, 1):
+            np.savez(self.path("s.npz"), **{mine + ".in_sum2": np.full(64, count, "f4"), mine + ".counts": np.full(1, count, "f4")})
+            for use in (("quantize", "--int4"), ("prune", "--sparsity", "0.5", "--scope", "tensor", "--reconstruct")):
+                done = self.vc(*use, "--calibration", self.path("s.npz"), "--shard", "2/2", folder, "-o", self.path("out%d%s" % (count, use[0])))
+                self.assertEqual("of no input" in done.out.decode(), count == 0)
+
     def test_same_division(self):
         folder, index = self.make()
         before = tree(folder)

@@ -75,6 +75,15 @@ class Shrink(Judge):
         self.assertEqual(document["proof"]["output_bytes"], os.path.getsize(self.path(name)))
         self.assertEqual(document["proof"]["errors"], 0)
 
+    def test_what_cannot_be_refitted(self):
+        """prune refuses --reconstruct of f64 alone; zeros and removed units are candidates all the same, without it."""
+        np.savez(self.path("m.npz"), **{n: a.astype("f8") for n, a in self.w.items()})
+        found = self.shrink("--ratio", "8", *self.data, "-o", "o.npz")["candidates"]
+        for what in ("sparsity", "removed"):
+            lines = [c["passes"][0] for c in found if what in c["name"]]
+            self.assertTrue(lines, what)
+            self.assertNotIn("--reconstruct", " ".join(lines))
+
     def test_parts(self):
         train, choose, prove = self.part(0, 60), self.part(60, 80), self.part(80, 100)
         self.assertEqual((len(train), len(choose), len(prove)), (240, 80, 80))
