@@ -66,7 +66,8 @@ static enum vc_status choose(struct vc_ctx *ctx, const struct dequantize *d, str
         return vc_item_keep(ctx, item, "%s already", vc_dtype_name(desc->dtype));
     }
     if (vc_rules_choose(d->options.rules, d->options.n_rules, name, &glob) == VC_CHOICE_EXCLUDE) {
-        return vc_item_keep(ctx, item, "excluded by '%s'", glob);
+        return d->options.excluded_as != NULL ? vc_item_keep_as(ctx, item, d->options.excluded_as)
+                                              : vc_item_keep(ctx, item, "excluded by '%s'", glob);
     }
     *kept = false;
     return VC_OK;

@@ -191,6 +191,9 @@ struct vc_dequantize_options {
     enum vc_overflow overflow;
     const struct vc_rule *rules;
     size_t n_rules;
+    /* For the report: why tensors stay that a rule excludes, a few words. Must outlive the job. NULL: the report names
+     * the rule. */
+    const char *excluded_as;
 };
 
 VC_API void vc_dequantize_defaults_sized(struct vc_dequantize_options *options, size_t struct_size);

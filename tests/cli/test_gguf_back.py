@@ -260,6 +260,7 @@ def test_back_codes():
             check(rc == 0, f"{way}: {err}")
         rc, out, err = run("convert", "mixed.gguf", "-o", "codes.back/", "--no-vocab", "-f")
         check(rc == 0 and "lm_head.weight" in out and "layout compressed-tensors: transformers loads it" in out, f"{way}: {out} {err}")
+        check("codes of layers stay codes" in out and "excluded" not in out, f"{way}: {out}")
         made = json.loads(read("codes.back/config.json"))["quantization_config"]
         check((made["ignore"], [g["weights"]["num_bits"] for g in made["config_groups"].values()]) == (["lm_head"], [dims]), f"{way}: {made}")
         check(raw("codes.back")["model.embed_tokens.weight"][0] == "F32", f"{way}: the embedding is codes")

@@ -37,6 +37,7 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct v
     vc_dequantize_defaults(&dequantize);
     dequantize.rules = &layers;
     dequantize.n_rules = 1;
+    dequantize.excluded_as = "codes of layers stay codes";
     return any ? vc_job_add_dequantize(ctx, job, &dequantize) : VC_OK;
 }
 
