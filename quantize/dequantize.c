@@ -151,6 +151,7 @@ enum vc_status vc_job_add_dequantize(struct vc_ctx *ctx, struct vc_job *job,
     d->pass.ops = &dequantize_ops;
     d->pass.self = d;
     d->options = own;
+    d->pass.decodes = own.n_rules == 0;
     VC_TRY(vc_rules_copy(ctx, &d->arena, own.rules, own.n_rules, &d->options.rules));
     VC_TRY(describe(ctx, d));
     return vc_job_add_pass(ctx, job, &d->pass);

@@ -291,6 +291,7 @@ struct vc_pass {
                                               NULL: of those that are there */
     bool vanishes;       /* a tensor of which its codes lose all values is written so; else the job refuses it */
     const char *codes;   /* the scheme of codes that it makes, "nf4"; NULL: none, or not known before it plans */
+    bool decodes;        /* behind it no tensor is codes */
     const char *mixture; /* what the types that it makes are called together, "Q4_K_M"; NULL: they have no name */
     const char *said;    /* the last reason of vc_item_keep, in the job's arena: most tensors have the same ones */
     size_t n_recipe;

@@ -280,8 +280,10 @@ static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const str
     }
     VC_CALL(own.writer != NULL ? take_writer(ctx, &own) : VC_OK);
     own.codes = NULL;
+    own.decoded = false;
     for (size_t i = 0; i < job->n_passes; i++) {
         own.codes = job->passes[i]->codes != NULL ? job->passes[i]->codes : own.codes;
+        own.decoded = own.decoded || (job->passes[i]->decodes && i + 1 < job->n_passes);
         dry_first = dry_first || job->passes[i]->ops->dry_plan_first;
     }
     job->dry_plan = true;

@@ -3,6 +3,7 @@
  * after this (job_outs.c, job_outputs.c). Nothing but calibration reads weights. */
 #include "core/chain/compare.h"
 #include "core/job/job_state.h"
+#include "core/run/null_sink.h"
 
 #include <string.h>
 
@@ -319,6 +320,22 @@ enum vc_status vc_job_list_targets(struct vc_ctx *ctx, struct vc_job *job)
     return VC_OK;
 }
 
+/* The sink says how quantized weights have to lie. */
+static enum vc_status take_dialects(struct vc_ctx *ctx, struct vc_job *job)
+{
+    const struct vc_model *model = job->model;
+
+    job->plan.dialect = job->sink->dialect;
+    job->plan.layout = job->options.layout;
+    for (size_t i = 0; i < job->plan.n_sets; i++) {
+        size_t first = model->n_components != 0 ? model->components[i].first : 0;
+
+        job->plan.sets[i].dialect =
+            first < model->n_tensors ? vc_sink_of_tensor(job->sink, first)->dialect : job->sink->dialect;
+    }
+    return vc_job_list_targets(ctx, job);
+}
+
 /* What the items have in common: of a pipeline those of each model. */
 static enum vc_status make_sets(struct vc_ctx *ctx, struct vc_job *job)
 {
@@ -328,42 +345,106 @@ static enum vc_status make_sets(struct vc_ctx *ctx, struct vc_job *job)
 
     VC_CALL_ALLOC(sets);
     for (size_t i = 0; i < n; i++) {
-        size_t first = model->n_components != 0 ? model->components[i].first : 0;
-
-        sets[i] = (struct vc_item_set){.model = model, .arena = &job->arena, .dialect = job->sink->dialect};
-        if (first < model->n_tensors) {
-            sets[i].dialect = vc_sink_of_tensor(job->sink, first)->dialect;
-        }
+        sets[i] = (struct vc_item_set){.model = model, .arena = &job->arena};
     }
     job->plan.sets = sets;
     job->plan.n_sets = n;
+    VC_CALL(take_dialects(ctx, job));
     job->stages = vc_arena_alloc(ctx, &job->arena, (n * job->n_passes + 1) * sizeof *job->stages);
     VC_CALL_ALLOC(job->stages);
     memset(job->stages, 0, (n * job->n_passes + 1) * sizeof *job->stages);
     return VC_OK;
 }
 
+/* ---- codes that do not reach the output ---- */
+
+static bool takes(const struct vc_sink *sink, const char *codes)
+{
+    return codes == NULL || sink->dialect == NULL || vc_dialect_takes(sink->dialect, codes);
+}
+
+/* Makes the sink of codes that a later pass takes away, as a run of the passes up to that one would have it: in the
+ * layout "auto", for the output or, where that has no place for the codes, in the input's own form. *sink stays NULL
+ * where the job's own does: a layout that was asked for has a place for them, or there is no file. *options are those
+ * that it is made with. */
+static enum vc_status sink_between(struct vc_ctx *ctx, struct vc_job *job, struct vc_write_options *options,
+                                   struct vc_sink **sink)
+{
+    struct vc_write_options dry;
+
+    *sink = NULL;
+    if (vc_sink_is_null(job->sink) ||
+        (options->layout != NULL && strcmp(options->layout, "auto") != 0 && takes(job->sink, options->codes))) {
+        return VC_OK;
+    }
+    options->layout = NULL;
+    for (;;) {
+        dry = *options;
+        dry.dry_run = true;
+        VC_CALL(job->writers->create(ctx, job->model, &dry, sink));
+        if (takes(*sink, options->codes) || options->path == NULL || job->model->format == NULL) {
+            return VC_OK;
+        }
+        (*sink)->ops->free(ctx, *sink);
+        options->path = NULL;
+        options->format = NULL;
+    }
+}
+
+/* Plans the passes from *next on up to one that takes all codes away, or all that are left, and sets *next behind
+ * them. What is refused of the former is what has no place in a file of their own. */
+static enum vc_status plan_passes(struct vc_ctx *ctx, struct vc_job *job, size_t *next)
+{
+    struct vc_write_options own_options = job->options;
+    struct vc_write_options options = job->options;
+    struct vc_sink *own = job->sink;
+    struct vc_sink *sink = NULL;
+    enum vc_status status = VC_OK;
+    size_t end = *next;
+
+    options.codes = NULL;
+    options.decoded = *next != 0;
+    while (end < job->n_passes && !job->passes[end]->decodes) {
+        options.codes = job->passes[end]->codes != NULL ? job->passes[end]->codes : options.codes;
+        end++;
+    }
+    if (*next < end && end < job->n_passes) {
+        VC_CALL(sink_between(ctx, job, &options, &sink));
+    }
+    if (sink != NULL) {
+        job->sink = sink;
+        job->options = options;
+        VC_TRY(take_dialects(ctx, job));
+    }
+    end += end < job->n_passes;
+    for (; *next < end; ++*next) {
+        VC_TRY(plan_pass(ctx, job, *next));
+    }
+out:
+    if (sink != NULL) {
+        job->sink = own;
+        job->options = own_options;
+        sink->ops->free(ctx, sink);
+        status = status == VC_OK ? take_dialects(ctx, job) : status;
+    }
+    return status;
+}
+
 enum vc_status vc_job_plan_items(struct vc_ctx *ctx, struct vc_job *job)
 {
     struct vc_plan *plan = &job->plan;
 
-    *plan = (struct vc_plan){.model = job->model,
-                             .arena = &job->arena,
-                             .dialect = job->sink->dialect,
-                             .layout = job->options.layout,
-                             .job = job,
-                             .dry_plan = job->dry_plan};
+    *plan = (struct vc_plan){.model = job->model, .arena = &job->arena, .job = job, .dry_plan = job->dry_plan};
     VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, plan->items, job->model->n_tensors));
     plan->n_items = job->model->n_tensors;
-    VC_CALL(vc_job_list_targets(ctx, job));
     VC_CALL(make_sets(ctx, job));
     for (size_t i = 0; i < plan->n_items; i++) {
         VC_CALL(vc_check_cancelled(ctx));
         VC_CALL(make_item(ctx, job, i));
     }
     VC_CALL(share_items(ctx, job));
-    for (size_t i = 0; i < job->n_passes; i++) {
-        VC_CALL(plan_pass(ctx, job, i));
+    for (size_t i = 0; i < job->n_passes;) {
+        VC_CALL(plan_passes(ctx, job, &i));
     }
     for (size_t i = 0; i < plan->n_sets; i++) {
         plan->sets[i].pass = NULL;

@@ -12,7 +12,7 @@
 #define MODULES_NAME "modules.json"
 
 /* What is no JSON says nothing. */
-enum vc_status vc_hf_loader_look(struct vc_ctx *ctx, const char *text, size_t n, bool to_folder,
+enum vc_status vc_hf_loader_look(struct vc_ctx *ctx, const char *text, size_t n, bool to_folder, bool decoded,
                                  struct vc_hf_loader *out)
 {
     struct vc_family family;
@@ -27,7 +27,7 @@ enum vc_status vc_hf_loader_look(struct vc_ctx *ctx, const char *text, size_t n,
         out->refusal = "its config.json is that of a diffusers model, and diffusers loads no int8 of these layouts";
     } else if (json_object_get(root, "pretrained_cfg") != NULL) {
         out->refusal = "its config.json is that of a timm model, and timm loads no int8";
-    } else if (json_object_get(root, "quantization_config") != NULL) {
+    } else if (json_object_get(root, "quantization_config") != NULL && !decoded) {
         out->refusal = "its config.json has a quantization_config already, which does not speak of new int8 weights";
     } else if (json_is_string(json_object_get(root, "model_type")) && !to_folder) {
         out->refusal =
@@ -67,7 +67,8 @@ static enum vc_status has_lost_config(struct vc_ctx *ctx, const char *path, bool
     return VC_OK;
 }
 
-enum vc_status vc_hf_loader_find(struct vc_ctx *ctx, const char *path, bool to_folder, struct vc_hf_loader *out)
+enum vc_status vc_hf_loader_find(struct vc_ctx *ctx, const char *path, bool to_folder, bool decoded,
+                                 struct vc_hf_loader *out)
 {
     char *text = NULL;
     size_t n = 0;
@@ -85,7 +86,7 @@ enum vc_status vc_hf_loader_find(struct vc_ctx *ctx, const char *path, bool to_f
     }
     VC_TRY(vc_hf_config_read_beside(ctx, path, &text, &n));
     if (text != NULL) {
-        VC_TRY(vc_hf_loader_look(ctx, text, n, to_folder, out));
+        VC_TRY(vc_hf_loader_look(ctx, text, n, to_folder, decoded, out));
         if (has_modules && out->refusal == NULL && out->dialect != &vc_dialect_plain) {
             out->dialect = &vc_dialect_bitsandbytes;
             out->others =

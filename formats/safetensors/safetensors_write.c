@@ -505,10 +505,12 @@ static bool is_read_only(const struct safetensors_sink *self)
 }
 
 /* The dialect of the output where none was asked for: the one that the source's weights are in, if it has a place for
- * the codes, or where that is not written the usual one of folders; else the one that the program takes which loads the
- * source, with a place for the codes; where nothing says which program that is, the plain one. */
+ * the codes, or where that is not written the usual one of folders; else, or where passes decode the weights first, the
+ * one that the program takes which loads the source, with a place for the codes; where nothing says which program that
+ * is, the plain one. */
 static enum vc_status choose_dialect(struct vc_ctx *ctx, struct safetensors_sink *self, const struct vc_dialect *asked,
-                                     const char *codes, const struct vc_dialect **dialect, const char **refusal)
+                                     const char *codes, bool decoded, const struct vc_dialect **dialect,
+                                     const char **refusal)
 {
     const struct safetensors *source = self->source;
     const struct vc_infolder *folder = self->model->folder;
@@ -520,19 +522,19 @@ static enum vc_status choose_dialect(struct vc_ctx *ctx, struct safetensors_sink
     if (asked != NULL) {
         return VC_OK;
     }
-    *dialect = source != NULL ? vc_dialect_for_codes(source->finds.dialect, codes) : &vc_dialect_plain;
-    if (is_read_only(self)) {
+    *dialect = source != NULL && !decoded ? vc_dialect_for_codes(source->finds.dialect, codes) : &vc_dialect_plain;
+    if (!decoded && is_read_only(self)) {
         *dialect = vc_dialect_for_codes(vc_dialect_usual_in_folders(self->model->family), codes);
         return VC_OK;
     }
     if ((source != NULL || folder != NULL) && *dialect == &vc_dialect_plain &&
-        (made != NULL || vc_model_layout(self->model) == NULL)) {
+        (made != NULL || decoded || vc_model_layout(self->model) == NULL)) {
         bool to_folder = self->in_folder && folder != NULL;
 
         loader = (struct vc_hf_loader){.dialect = &vc_dialect_plain};
-        VC_CALL(made != NULL ? vc_hf_loader_look(ctx, made, n, to_folder, &loader)
+        VC_CALL(made != NULL ? vc_hf_loader_look(ctx, made, n, to_folder, decoded, &loader)
                              : vc_hf_loader_find(ctx, folder != NULL ? vc_infolder_path(folder) : self->model->path,
-                                                 to_folder, &loader));
+                                                 to_folder, decoded, &loader));
         *dialect = vc_dialect_for_codes(loader.dialect, codes);
         *refusal = *dialect == loader.dialect || loader.others == NULL ? loader.refusal : loader.others;
         self->loader_note = loader.note;
@@ -625,7 +627,7 @@ enum vc_status vc_safetensors_sink_create_part(struct vc_ctx *ctx, const struct 
     self->source = same ? model->self : NULL;
     VC_TRY(choose_form(ctx, options, self));
     self->carrying = self->carrying && self->in_folder;
-    VC_TRY(choose_dialect(ctx, self, asked, options->codes, &dialect, &refusal));
+    VC_TRY(choose_dialect(ctx, self, asked, options->codes, options->decoded, &dialect, &refusal));
     if (!same && self->in_folder && model->folder != NULL) { /* in PyTorch files both names are there */
         VC_TRY(vc_hf_carry_unties(ctx, model->folder, &unties));
     }

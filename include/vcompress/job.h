@@ -46,7 +46,8 @@ struct vc_write_options {
     bool force; /* replace an existing file, but never the input */
     enum vc_deflate deflate;
     /* A name of vc_layout_name. NULL or "auto": the layout of the input if the input has a layout, else the layout that
-     * the usual loader of the input takes; VC_E_UNSUPPORTED if this loader takes no layout. */
+     * the usual loader of the input takes; VC_E_UNSUPPORTED if this loader takes no layout. Codes that a later pass
+     * decodes again without rules are in the layout "auto" of their own where this one has no place for them. */
     const char *layout;
     /* safetensors, GGUF: write a folder of files with at most this many bytes of tensors each; a larger tensor gets a
      * file for itself. 0: divided like the input, or one file. */
@@ -75,6 +76,9 @@ struct vc_write_options {
      * the input). Copied by vc_job_plan. For formats that are one file: VC_E_ARGUMENT if the output is a folder,
      * VC_E_UNSUPPORTED if it has a second file. */
     const struct vc_writer *writer;
+    /* Set by vc_job_plan: a pass takes all codes of the input away before others make new ones; the layout "auto" is
+     * then that of an input without codes. Callers leave false here. */
+    bool decoded;
 };
 
 VC_API void vc_write_defaults_sized(struct vc_write_options *options, size_t struct_size);

@@ -34,11 +34,22 @@ static void check(const char *path, bool to_folder, const struct vc_dialect *dia
     struct vc_ctx *ctx = test_ctx();
     struct vc_hf_loader loader;
 
-    assert_int_equal(vc_hf_loader_find(ctx, path, to_folder, &loader), VC_OK);
+    assert_int_equal(vc_hf_loader_find(ctx, path, to_folder, false, &loader), VC_OK);
     assert_true((loader.refusal == NULL) == (words == NULL));
     assert_true(words == NULL || strstr(loader.refusal, words) != NULL);
     assert_ptr_equal(loader.dialect, dialect);
     assert_string_equal(vc_ctx_message(ctx), "");
+    test_ctx_done(ctx);
+}
+
+/* Where passes decode the weights, their quantization_config refuses nothing. */
+static void check_decoded(const char *path)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_hf_loader loader;
+
+    assert_int_equal(vc_hf_loader_find(ctx, path, true, true, &loader), VC_OK);
+    assert_true(loader.refusal == NULL || strstr(loader.refusal, "quantization_config") == NULL);
     test_ctx_done(ctx);
 }
 
@@ -47,7 +58,7 @@ static void check_loader_note(const char *path, bool to_folder, const char *word
     struct vc_ctx *ctx = test_ctx();
     struct vc_hf_loader loader;
 
-    assert_int_equal(vc_hf_loader_find(ctx, path, to_folder, &loader), VC_OK);
+    assert_int_equal(vc_hf_loader_find(ctx, path, to_folder, false, &loader), VC_OK);
     assert_true((loader.note == NULL) == (words == NULL));
     assert_true(words == NULL || strstr(loader.note, words) != NULL);
     test_ctx_done(ctx);
@@ -62,6 +73,7 @@ static void test_loaders(void **state)
         (void)save_text("config.json", cases[i].config);
         check(scratch_folder(), cases[i].to_folder, cases[i].dialect, cases[i].words);
         check(in_folder("model.safetensors"), cases[i].to_folder, cases[i].dialect, cases[i].words);
+        check_decoded(scratch_folder());
     }
     (void)save_text("adapter_config.json", "{}");
     check(scratch_folder(), true, &vc_dialect_plain, "it is an adapter (adapter_config.json)");
@@ -92,7 +104,7 @@ static void test_allocations(void **state)
         struct vc_hf_loader loader;
 
         vc_pool_fail_at(ctx->shared->pool, n, 0);
-        status = vc_hf_loader_find(ctx, scratch_folder(), true, &loader);
+        status = vc_hf_loader_find(ctx, scratch_folder(), true, false, &loader);
         vc_pool_fail_at(ctx->shared->pool, 0, 0);
         assert_true(status == VC_OK || status == VC_E_NOMEM);
         assert_int_equal(vc_pool_in_use(ctx->shared->pool), 0);
@@ -104,7 +116,7 @@ static void test_allocations(void **state)
         struct vc_hf_loader loader;
 
         vc_pool_fail_at(ctx->shared->pool, n, 0);
-        status = vc_hf_loader_find(ctx, scratch_folder(), true, &loader);
+        status = vc_hf_loader_find(ctx, scratch_folder(), true, false, &loader);
         vc_pool_fail_at(ctx->shared->pool, 0, 0);
     }
     assert_true(n > 3);

@@ -136,6 +136,37 @@ class Chains(Judge):
                 os.rename(self.path("shards"), path)
         self.check("folder", make, "", structured=1)
 
+    def test_codes_that_go_again(self):
+        """Codes which `dequantize` takes away have the layout of a folder of their own, and new ones that of one without codes."""
+        os.mkdir(self.path("in"))
+        with open(self.path("in/config.json"), "w") as f:
+            json.dump(CONFIG, f)
+        np.savez(self.path("w.npz"), **decoder(np.random.default_rng(0), False))
+        self.vc("convert", self.path("w.npz"), "-o", self.path("in/model.safetensors"))
+        codes = [f"quantize --{scheme} --min-elements 1 --min-row 1" for scheme in ("int8", "int4 --granularity group:32", "nf4", "fp4", "fp8")]
+        for first in codes:
+            self.vc(*shlex.split(first), "-f", self.path("in"), "-o", self.path("codes"))
+            self.vc("dequantize", "-f", self.path("codes"), "-o", self.path("floats"))
+            for last in codes:
+                self.vc(*shlex.split(last), "-f", self.path("floats"), "-o", self.path("steps"))
+                steps = self.files(self.path("steps"))
+                for source, passes in (("in", [first, "dequantize", last]), ("codes", ["dequantize", last]),
+                                       ("codes", ["dequantize", codes[1], "dequantize", codes[2], "dequantize", last] if "nf4" in first else [])):
+                    if not passes:
+                        continue
+                    with self.subTest(source=source, passes=passes):
+                        passes = sum([["--pass", p] for p in passes], [])
+                        self.vc("run", "-q", "-f", *passes, self.path(source), "-o", self.path("one"))
+                        if len(passes) < 8:
+                            self.assertEqual(self.files(self.path("one")), steps)
+        shutil.rmtree(self.path("one"))
+        for layout, passes, says in (("bitsandbytes", ["dequantize", codes[1]], "the layout bitsandbytes has no place for codes of int4"),
+                                     ("auto", [codes[1], "dequantize --exclude '*q_proj*'", codes[2]], "bitsandbytes has no place for codes of int4")):
+            one = run("run", "--layout", layout, *sum([["--pass", p] for p in passes], []), self.path("in"), "-o", self.path("one"))
+            self.assertEqual((one.code, os.path.exists(self.path("one"))), (2, False), one.err)
+            self.assertIn(says, one.err)
+        self.vc("run", "--layout", "bitsandbytes", "--pass", codes[1], "--pass", "dequantize", "--pass", codes[2], self.path("in"), "-o", self.path("one"))
+
     def test_gguf(self):
         def make(path, rng):
             numbers = {"llama.block_count": 3, "llama.embedding_length": 32, "llama.feed_forward_length": 64,

@@ -261,8 +261,7 @@ static enum vc_status check_model(const struct rewriting *r)
 
 bool vc_hf_config_takes_int8(const json_t *root)
 {
-    return json_is_string(json_object_get(root, "model_type")) && transposed_type(root) == NULL &&
-           json_object_get(root, MEMBER) == NULL;
+    return json_is_string(json_object_get(root, "model_type")) && transposed_type(root) == NULL;
 }
 
 enum vc_status vc_hf_config_unties(struct vc_ctx *ctx, const char *text, size_t n, bool *unties)

@@ -29,7 +29,7 @@ enum vc_status vc_hf_quantization_rewrite(struct vc_ctx *ctx, const char *text, 
                                           const struct vc_hf_change *change, struct vc_text *out);
 
 /* Whether loaders of that model take int8 weights of linear layers, as far as the config.json (NULL: none) tells: it
- * names a type of model, none with transposed matrices, and speaks of no quantization yet. */
+ * names a type of model, none with transposed matrices. A quantization_config in it is the caller's matter. */
 struct json_t;
 bool vc_hf_config_takes_int8(const struct json_t *root);
 
