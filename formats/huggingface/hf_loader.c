@@ -81,7 +81,7 @@ enum vc_status vc_hf_loader_find(struct vc_ctx *ctx, const char *path, bool to_f
     VC_TRY(has_file(ctx, path, ADAPTER_NAME, &is_adapter));
     VC_TRY(has_file(ctx, path, MODULES_NAME, &has_modules));
     if (is_adapter) {
-        out->refusal = "it is an adapter (" ADAPTER_NAME "), and peft loads no int8";
+        out->refusal = "it is an adapter (" ADAPTER_NAME "), and peft loads no codes";
         return VC_OK;
     }
     VC_TRY(vc_hf_config_read_beside(ctx, path, &text, &n));
