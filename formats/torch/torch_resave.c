@@ -124,11 +124,15 @@ static enum vc_status refuse_way(const struct torch_writer *w, size_t main_out)
 static bool weight_of_key(const struct torch_writer *w, const struct vc_pickle_node *key, size_t main_out, char *digits,
                           struct vc_pickle_bytes *weight)
 {
-    size_t n_tail = strlen(vc_torch_here(w)) - strlen(name_before(w, main_out));
+    const char *name = name_before(w, main_out);
 
+    if (vc_torch_here(w)[0] == '\0') { /* the key is empty: the tensor has the name that it has without a key */
+        *weight = (struct vc_pickle_bytes){name, strlen(name)};
+        return true;
+    }
     if (key->kind == VC_PICKLE_STRING) {
         *weight = key->u.text;
-        weight->n -= n_tail;
+        weight->n -= strlen(vc_torch_here(w)) - strlen(name);
         return true;
     }
     *weight = (struct vc_pickle_bytes){digits, 0};
@@ -194,7 +198,9 @@ static bool is_dropped(const struct torch_writer *w)
 /* The tensor at the path has other tensors beside it in the output, or another key. */
 static bool is_renamed(const struct torch_writer *w, size_t main_out)
 {
-    return vc_torch_parts_of(w, main_out) != 0 || strcmp(vc_torch_here(w), w->names[main_out]) != 0;
+    const char *here = vc_torch_here(w)[0] != '\0' ? vc_torch_here(w) : name_before(w, main_out); /* of an empty key */
+
+    return vc_torch_parts_of(w, main_out) != 0 || strcmp(here, w->names[main_out]) != 0;
 }
 
 /* Key and value at the path, or neither. */

@@ -233,6 +233,16 @@ class Torch(Judge):
         self.assertEqual(list(out), ["model_state_dict"])
         self.same(out["model_state_dict"], network_after(self.path("in.pt")))
 
+    def test_empty_key(self):
+        """A key of no bytes stays one; codes of its tensor are called as the tensor is, which has no other name."""
+        for value in ({"": torch.randn(64, 128), "b": torch.randn(64, 128)}, {"": torch.randn(64, 128)}):
+            self.same(self.through(value), value)
+            self.vc("quantize", "-f", "--int8", self.path("in.pt"), "-o", self.path("q.pt"))
+            out = load(self.path("q.pt"))
+            self.assertEqual(list(out)[:2], ["tensor.int8", "tensor.scale"])
+            self.vc("dequantize", "-f", self.path("q.pt"), "-o", self.path("back.pt"))
+            self.assertTrue(torch.equal(load(self.path("back.pt"))["tensor"], out["tensor.int8"].float() * out["tensor.scale"]))
+
     def test_module(self):
         net = network()
         self.same(self.through(net), net.state_dict())
