@@ -276,8 +276,14 @@ static int check_options(struct app *app, const struct memory_cli *cli)
             return app_usage(app, "--%s is about training: --mode train", of_training[k]);
         }
     }
-    if (trains && cli->memory.context_tokens != 0) {
-        return app_usage(app, "--ctx is about inference: training keeps no keys and values");
+    if (trains && (cli->memory.context_tokens != 0 || options_seen(&app->parsed, "max-ctx"))) {
+        return app_usage(app, "--%s is about inference: training keeps no keys and values",
+                         cli->memory.context_tokens != 0 ? "ctx" : "max-ctx");
+    }
+    if (cli->memory.context_tokens != 0 && options_seen(&app->parsed, "seq") &&
+        cli->sequence > cli->memory.context_tokens) {
+        return app_usage(app, "--ctx counts all positions, with the %llu of --seq that are in work",
+                         (unsigned long long)cli->sequence);
     }
     if (cli->dropout && cli->no_dropout) {
         return app_usage(app, "--dropout and --no-dropout say opposite things; choose one");
