@@ -1,5 +1,6 @@
 /* shrink_search.c - the order of the work: what is there, candidates in a fixed order, training of the best, the proof.
  */
+#include "core/base/checked.h"
 #include "core/base/clock.h"
 #include "core/base/kept_files.h"
 #include "core/base/option_struct.h"
@@ -109,7 +110,7 @@ static void set_limits(struct vc_shrinking *s)
     r->input_bytes = vc_model_file_bytes(s->given);
     r->limit_bytes = s->options.max_bytes;
     if (s->options.ratio > 0) {
-        by_ratio = (uint64_t)((double)r->input_bytes / s->options.ratio);
+        by_ratio = vc_max_u64((uint64_t)((double)r->input_bytes / s->options.ratio), 1); /* 0: no limit */
         r->limit_bytes = r->limit_bytes == 0 || by_ratio < r->limit_bytes ? by_ratio : r->limit_bytes;
     }
     s->gpu = s->options.gpu;
