@@ -505,9 +505,9 @@ static bool is_read_only(const struct safetensors_sink *self)
 }
 
 /* The dialect of the output where none was asked for: the one that the source's weights are in, if it has a place for
- * the codes, or where that is not written the usual one of folders; else, or where passes decode the weights first, the
- * one that the program takes which loads the source, with a place for the codes; where nothing says which program that
- * is, the plain one. */
+ * the codes, or where that is not written the usual one of folders; else, or of a folder whose weights passes decode
+ * first, the one that the program takes which loads the source, with a place for the codes; where nothing says which
+ * program that is, the plain one. */
 static enum vc_status choose_dialect(struct vc_ctx *ctx, struct safetensors_sink *self, const struct vc_dialect *asked,
                                      const char *codes, bool decoded, const struct vc_dialect **dialect,
                                      const char **refusal)
@@ -627,7 +627,7 @@ enum vc_status vc_safetensors_sink_create_part(struct vc_ctx *ctx, const struct 
     self->source = same ? model->self : NULL;
     VC_TRY(choose_form(ctx, options, self));
     self->carrying = self->carrying && self->in_folder;
-    VC_TRY(choose_dialect(ctx, self, asked, options->codes, options->decoded, &dialect, &refusal));
+    VC_TRY(choose_dialect(ctx, self, asked, options->codes, options->decoded && self->in_folder, &dialect, &refusal));
     if (!same && self->in_folder && model->folder != NULL) { /* in PyTorch files both names are there */
         VC_TRY(vc_hf_carry_unties(ctx, model->folder, &unties));
     }

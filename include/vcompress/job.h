@@ -76,8 +76,8 @@ struct vc_write_options {
      * the input). Copied by vc_job_plan. For formats that are one file: VC_E_ARGUMENT if the output is a folder,
      * VC_E_UNSUPPORTED if it has a second file. */
     const struct vc_writer *writer;
-    /* Set by vc_job_plan: a pass takes all codes of the input away before others make new ones; the layout "auto" is
-     * then that of an input without codes. Callers leave false here. */
+    /* Set by vc_job_plan: a pass takes all codes of the input away before others make new ones; the layout "auto" of
+     * a folder is then that of an input without codes. Callers leave false here. */
     bool decoded;
 };
 
