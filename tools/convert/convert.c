@@ -142,7 +142,7 @@ static const struct opt write_opts[] = {
      .help = "more outputs of the same run, each in the format of its extension; all are complete before the first gets "
              "its name"},
     {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, WRITE(force),
-     .help = "replace an existing file, or a folder that holds an older output and nothing else (never the input)"},
+     .help = "replace an existing file, or a folder with nothing but files of a model (never the input)"},
     {.name = "deflate", .value = "auto|zlib|isal", .optional = true, .kind = OPT_CALL, .call = take_deflate, .option = "deflate",
      .help = "compress the members; isal is several times faster, zlib gives the same bytes everywhere, auto takes "
              "isal if the result is as small (default: stored, readable in place)"},
