@@ -30,7 +30,7 @@ expect_message() { # WORDS: of the check that failed last
 }
 
 copy
-for script in check_includes.sh check_style.sh check_folders.sh; do
+for script in check_includes.sh check_style.sh; do
     if ! sh "$here/$script" "$dir/tree" >"$dir/log"; then
         echo "the tree itself fails $script:"
         cat "$dir/log"
@@ -101,12 +101,6 @@ cp "$root/core/base/pool.c" "$dir/tree/formats/pool.c"
 expect_failure "two files of one name" check_includes.sh
 rm "$dir/tree/formats/pool.c"
 
-for number in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
-    : >"$dir/tree/prune/more_$number.h"
-done
-expect_failure "a folder with more than 30 files" check_folders.sh
-expect_message "prune has"
-rm "$dir/tree/prune"/more_*.h
 # Flaws of texts, all at once, and what the check says of each.
 plant() { echo "$2" >>"$dir/tree/$1"; } # FILE LINE
 plant core/base/pool.c "$(printf '\t/* tab */')"
@@ -116,7 +110,6 @@ printf '/* ends without newline */' >>"$dir/tree/core/chain/item.c"
 plant core/run/executor.c '/* /home/somebody */'
 plant core/job/job.c '"leave --force out"'
 plant quantize/quantize.c '"choose another --axis"' # no recipe
-yes "/* long */" | head -n 801 >"$dir/tree/core/base/long.c"
 rm "$dir/tree/prune/README.md"
 plant README.md '[nothing](docs/nothing.md)'
 expect_failure "flaws of texts" check_style.sh
@@ -130,7 +123,6 @@ no newline at the end: core/chain/item.c
 path of one machine: core/run/executor.c:
 option of the command: core/job/job.c:
 option of the command: quantize/quantize.c:
-over 800 lines: core/base/long.c (801)
 no README.md: prune
 link that leads nowhere: README.md: docs/nothing.md
 END

@@ -11,7 +11,7 @@
 
 #include "tools/show/group.h"
 
-#define MAX_LINES                                                                                         \
+#define MAX_LINES \
     40 /* without -v: tensors that differ in their number alone share two lines if there are more, and of \
           these lines the worst are shown */
 
