@@ -53,6 +53,18 @@ const char *vc_default_skip(const char *name)
     return vc_name_is_quantized_part(name) ? "quantized already" : NULL;
 }
 
+const char *vc_keep_reason(const struct vc_tensor *own)
+{
+    return own->kept_as != NULL ? own->kept_as : vc_default_skip(own->name);
+}
+
+bool vc_is_table(const struct vc_tensor *own)
+{
+    const char *skip = vc_default_skip(own->name);
+
+    return own->use >= VC_USE_CODES || (skip != NULL && strcmp(skip, VC_SKIP_ROTARY) == 0);
+}
+
 /* Tokens and places that are learned by themselves, not multiplied with anything: cls_token, pos_embed, ... */
 static bool is_learned_token(const char *name)
 {
@@ -65,14 +77,17 @@ static bool is_learned_token(const char *name)
 const char *vc_prune_skip(const struct vc_model *model, size_t tensor)
 {
     const struct vc_tensor *own;
+    const char *reason;
 
     (void)vc_model_of(model, tensor, &own);
-    return own->kept_as != NULL              ? own->kept_as
-           : vc_default_skip(own->name)      ? vc_default_skip(own->name)
-           : vc_name_is_embedding(own->name) ? "embedding"
-           : vc_name_is_head(own->name)      ? "output head"
-           : is_learned_token(own->name)     ? "learned token or place"
-                                             : NULL;
+    reason = vc_keep_reason(own);
+    if (reason != NULL) {
+        return reason;
+    }
+    if (own->use == VC_USE_ROWS || vc_name_is_embedding(own->name)) {
+        return "embedding";
+    }
+    return vc_name_is_head(own->name) ? "output head" : is_learned_token(own->name) ? "learned token or place" : NULL;
 }
 
 enum vc_status vc_rules_copy(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_rule *rules, size_t n,

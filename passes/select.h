@@ -22,7 +22,13 @@ const char *vc_default_skip(const char *name);
 
 #define VC_SKIP_ROTARY "rotary table" /* one of the reasons: its values are angles, not weights */
 
-/* The same for pruning, of a tensor of the model, which leaves embeddings and output heads alone, too, and what the
+/* The reason why a tensor is kept by default: what the format states, else what its name says; NULL if it is not. */
+const char *vc_keep_reason(const struct vc_tensor *own);
+
+/* Its values have to stay as exact as they are, whatever type the rest gets: angles, masks, anchors, indices. */
+bool vc_is_table(const struct vc_tensor *own);
+
+/* The same as vc_keep_reason for pruning, of a tensor of the model, which leaves embeddings and output heads alone, too, and what the
  * reader wants kept. */
 const char *vc_prune_skip(const struct vc_model *model, size_t tensor);
 

@@ -122,12 +122,12 @@ static enum vc_status check_possible(struct vc_ctx *ctx, const struct quantize *
     return VC_OK;
 }
 
-/* vc_default_skip, which is asked twice about most tensors. */
+/* vc_keep_reason, which is asked twice about most tensors. */
 static const char *skip_of(struct quantize *q, const struct vc_tensor *t)
 {
     if (q->asked != t) {
         q->asked = t;
-        q->skip = vc_default_skip(t->name);
+        q->skip = vc_keep_reason(t);
     }
     return q->skip;
 }
@@ -142,7 +142,7 @@ static enum vc_status check_default(struct vc_ctx *ctx, struct quantize *q, stru
     const char *skip;
 
     (void)vc_model_of(item->set->model, item->source, &t);
-    skip = t->kept_as != NULL ? t->kept_as : skip_of(q, t);
+    skip = skip_of(q, t);
     *kept = true;
     if (desc->n_dims < 2) {
         return vc_item_keep(ctx, item, "%u-D", desc->n_dims);

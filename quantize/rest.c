@@ -25,14 +25,14 @@ enum vc_status vc_rest_choose(struct vc_ctx *ctx, const struct vc_quantize_optio
     return VC_OK;
 }
 
-/* Angles and frequencies have to be as exact as they are; scales of weights that another program quantized are no
+/* Angles, frequencies, masks and other tables have to be as exact as they are; scales of weights that another program quantized are no
  * weights. Where outputs differ in what they want, only matrices that no name speaks against. */
 static bool stays(const struct vc_item *item, const char *skip)
 {
     const struct vc_tensor *own;
 
     (void)vc_model_of(item->set->model, item->source, &own);
-    return (skip != NULL && (strcmp(skip, VC_SKIP_ROTARY) == 0 || vc_name_is_quantized_part(own->name))) ||
+    return vc_is_table(own) || vc_name_is_quantized_part(own->name) ||
            (item->set->dialect == NULL && (item->desc->n_dims < 2 || skip != NULL));
 }
 

@@ -258,9 +258,13 @@ static void finish_tensors(const struct onnx *self, struct vc_model *model)
         t->name = symbol->name;
         take_axes(symbol, t);
         t->role = symbol->for_codes ? VC_ROLE_OTHER : VC_ROLE_WEIGHT;
-        t->kept_as = symbol->for_codes                                           ? "part of an operator on codes"
-                     : symbol->n_uses != 0 && symbol->n_beside == symbol->n_uses ? symbol->beside
-                                                                                 : NULL;
+        if (symbol->for_codes) {
+            t->use = VC_USE_CODES;
+            t->kept_as = "part of an operator on codes";
+        } else if (symbol->n_uses != 0 && symbol->n_beside == symbol->n_uses) {
+            t->use = VC_USE_BIAS;
+            t->kept_as = symbol->beside;
+        }
     }
 }
 

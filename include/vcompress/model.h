@@ -111,6 +111,19 @@ enum vc_role {
     VC_ROLE_OTHER = 2      /* anything else: random states, counters */
 };
 
+/* What the model does with a tensor, as its readers in the file's graph say (ONNX), or its name where there is no graph.
+ * It decides what is a weight; type, rank and size do not. */
+enum vc_use {
+    VC_USE_UNKNOWN = 0, /* nothing says so */
+    VC_USE_PRODUCT = 1, /* a factor of a sum of products: MatMul, Conv, LSTM */
+    VC_USE_ROWS = 2,    /* rows that indices choose: an embedding */
+    VC_USE_NORM = 3,    /* scale, offset, mean or variance of a normalization */
+    VC_USE_BIAS = 4,    /* a bias, an initial state, peephole weights */
+    VC_USE_CODES = 5,   /* codes of an operator on codes, and their scales and zero points */
+    VC_USE_INDEX = 6,   /* indices, axes, sizes */
+    VC_USE_TABLE = 7    /* any other constant: masks, anchors, angles */
+};
+
 struct vc_tensor {
     const char *name; /* UTF-8, unique in the model */
     enum vc_dtype dtype;
@@ -124,7 +137,8 @@ struct vc_tensor {
     /* Tied weights: index of an earlier tensor of the same type and shape that shares these bytes of the file;
      * file_bytes is then 0 here. Else VC_NO_TENSOR. */
     size_t alias_of;
-    /* Why passes skip this tensor unless a rule names it, from what the format states: "bias". NULL: no reason. */
+    /* Why passes skip this tensor unless a rule names it, from what the format states: "bias". NULL: no reason. Set for
+     * each `use` from VC_USE_NORM on. */
     const char *kept_as;
     enum vc_role role;
     /* Axis of the output channels, if the format states the axis (ONNX: 1 for the right side of MatMul) or the name
@@ -136,6 +150,7 @@ struct vc_tensor {
     bool compressed;           /* in the file */
     const char *axis_reason;   /* why channel_axis, a few words, if the name decided; else NULL */
     const char *inputs_reason; /* why VC_NO_INPUTS, a few words */
+    enum vc_use use;
 };
 
 struct vc_model;

@@ -90,7 +90,7 @@ static enum vc_status choose(struct vc_ctx *ctx, struct measuring *m, const stru
     const char *skip;
 
     (void)vc_model_of(m->owned->result.model, row->tensor, &own);
-    skip = own->kept_as != NULL ? own->kept_as : vc_default_skip(own->name);
+    skip = vc_keep_reason(own);
     row->reason = impossible(t);
     if (row->reason != NULL || choice == VC_CHOICE_INCLUDE) {
         return VC_OK;
