@@ -11,7 +11,9 @@
 #define LARGEST 0x1p240               /* magnitudes from here on are refused, and ... */
 #define LEAST   0x1p-240              /* ... those below this have the square 0: so no score is too small for f64 */
 #define ONE     0x3ff0000000000000ULL /* the bits of 1.0, the largest score */
-#define CHUNK   ((size_t)1 << 15)     /* squares of so many f32 fit into 64 bits, exponent by exponent */
+#define CHUNK   ((size_t)1 << 12) /* squares of so many f32 fit into 64 bits, exponent by exponent; see add_vectors */
+#define LANES   8
+#define NEAR    20 /* 2 * NEAR + 48 bits of a square's mantissa: at most 89, see add_vectors */
 
 /* ---- squares ---- */
 
@@ -54,8 +56,8 @@ void vc_lamp_begin(struct vc_lamp *lamp)
     vc_exact_clear(&lamp->above);
 }
 
-/* The squares of up to CHUNK values: integers, one sum for each exponent. */
-static void add_chunk_f32(struct vc_exact_sum *sum, const char *values, size_t n, uint32_t end)
+/* The squares of up to CHUNK values, exactly: integers, one sum for each exponent. Takes any values. */
+static void add_integers(struct vc_exact_sum *sum, const char *values, size_t n, uint32_t end)
 {
     uint64_t squares[256] = {0};
 
@@ -64,7 +66,7 @@ static void add_chunk_f32(struct vc_exact_sum *sum, const char *values, size_t n
         uint64_t mantissa;
 
         memcpy(&key, values + i * sizeof key, sizeof key);
-        key &= 0x7fffffffu;
+        key &= VC_F32_ABS_MASK;
         mantissa = key >= end ? (key & 0x7fffffu) | (key >> 23 != 0 ? 0x800000u : 0) : 0;
         squares[key >> 23] += mantissa * mantissa;
     }
@@ -78,6 +80,85 @@ static void add_chunk_f32(struct vc_exact_sum *sum, const char *values, size_t n
     }
 }
 
+static uint32_t largest_key(const char *values, size_t n)
+{
+    uint32_t top = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        uint32_t key;
+
+        memcpy(&key, values + i * sizeof key, sizeof key);
+        key &= VC_F32_ABS_MASK;
+        top = key > top ? key : top;
+    }
+    return top;
+}
+
+/* The sums of one chunk by lanes, in vectors: of what each square has above `split`'s last bit, and of the rest. */
+struct lanes {
+    double high[LANES];
+    double rest[LANES];
+};
+
+static void add_lanes(struct lanes *sums, const char *values, size_t n, uint32_t end, double split)
+{
+    for (size_t i = 0; i < n; i += LANES) {
+        for (size_t l = 0; l < LANES; l++) {
+            uint32_t key;
+            float x;
+            double square;
+            double high;
+
+            memcpy(&key, values + (i + l) * sizeof key, sizeof key);
+            key &= VC_F32_ABS_MASK;
+            key &= -(uint32_t)((int32_t)key > (int32_t)(end - 1)); /* end is 1 to 2^31 */
+            memcpy(&x, &key, sizeof x);
+            square = (double)x * (double)x;
+            high = (square + split) - split;
+            sums->high[l] += high;
+            sums->rest[l] += square - high;
+        }
+    }
+}
+
+/* The squares of up to CHUNK values, exactly, by vectors; returns false, and adds nothing, where this way is not exact: weights that
+ * are not finite, or between `end` and the largest more than NEAR binades.
+ *
+ * Squares lie below 2^top and are multiples of 2^low, both even. `split` is 1.5 * 2^(top + 8), so (x^2 + split) - split is x^2 rounded
+ * to a multiple of u = 2^(top - 44):
+ *
+ *     bit of x^2    top ............ top-44 ............... low
+ *                    |---- high ------|-------- rest ------|        |rest| <= u / 2
+ *
+ * Each of 8 lanes adds at most CHUNK / 8 = 2^9 of them: sums of `high` are multiples of u below 2^(top + 9) = 2^53 u, sums of `rest` are
+ * multiples of 2^low of at most 2^(9 + top - 45), which is 2^53 * 2^low or less for top - low <= 89. No addition rounds. */
+static bool add_vectors(struct vc_exact_sum *sum, const char *values, size_t n, uint32_t end)
+{
+    struct lanes sums = {.high = {0}};
+    uint32_t largest = largest_key(values, n);
+    int last = (int)(largest >> 23);
+    int first = end >> 23 == 0 ? 1 : (int)(end >> 23);
+    size_t whole = n - n % LANES;
+    double split;
+
+    if (largest >= VC_F32_INF_BITS || last - first > NEAR) {
+        return false;
+    }
+    split = ldexp(1.5, 2 * (last - 126) + 8);
+    add_lanes(&sums, values, whole, end, split);
+    if (whole < n) {
+        char padded[LANES * sizeof(float)] = {0};
+
+        memcpy(padded, values + whole * sizeof(float), (n - whole) * sizeof(float));
+        add_lanes(&sums, padded, LANES, end, split);
+    }
+    for (size_t l = 0; l < LANES; l++) {
+        vc_exact_add(sum, sums.high[l]);
+        vc_exact_add(sum, sums.rest[l]);
+    }
+    return true;
+}
+
 void vc_lamp_add(struct vc_lamp *lamp, pthread_mutex_t *mutex, const void *values, size_t n)
 {
     struct vc_exact_sum sum;
@@ -88,8 +169,12 @@ void vc_lamp_add(struct vc_lamp *lamp, pthread_mutex_t *mutex, const void *value
     vc_exact_clear(&sum);
     if (lamp->type == VC_KEY_F32) {
         for (size_t i = 0; i < n; i += CHUNK) {
-            add_chunk_f32(&sum, (const char *)values + i * sizeof(float), n - i < CHUNK ? n - i : CHUNK,
-                          (uint32_t)lamp->end);
+            const char *chunk = (const char *)values + i * sizeof(float);
+            size_t count = n - i < CHUNK ? n - i : CHUNK;
+
+            if (!add_vectors(&sum, chunk, count, (uint32_t)lamp->end)) {
+                add_integers(&sum, chunk, count, (uint32_t)lamp->end);
+            }
         }
     } else {
         for (size_t i = 0; i < n; i++) {

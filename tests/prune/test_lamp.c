@@ -225,9 +225,48 @@ static void too_large(void **state)
     test_ctx_done(ctx);
 }
 
+/* The exact sum of squares from a key on, whatever the spread of the exponents: against one addition for each square. */
+static void sums_are_exact(void **state)
+{
+    static char bytes[(3 * 4096 + 13) * sizeof(float) + 1];
+    const unsigned highest[] = {254, 127, 24, 3, 0};            /* exponent of the largest weights: 0 of subnormals */
+    const unsigned near[] = {0, 1, 5, 19, 20, 21, 24, 60, 254}; /* binades from there to `end` */
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+    (void)state;
+    for (unsigned i = 0; i < 90; i++) {
+        unsigned top = highest[i / 9 % 5];
+        uint32_t last = top > near[i % 9] ? top - near[i % 9] : 0;
+        struct vc_lamp lamp = {.type = VC_KEY_F32, .dtype = VC_DTYPE_F32};
+        unsigned spread = near[draw() % 9] + 1;
+        size_t n = 1 + (size_t)(draw() % (3 * 4096 + 13));
+        struct vc_exact_sum expected; /* negative */
+
+        lamp.end = i % 7 == 0 ? 0x80000000u : last << 23 | 1;
+        vc_exact_clear(&expected);
+        vc_lamp_begin(&lamp);
+        for (size_t j = 0; j < n; j++) {
+            unsigned below = (unsigned)(draw() % spread);
+            uint32_t key = (top > below ? top - below : 0) << 23 | (uint32_t)(draw() & 0x7fffffu);
+            uint32_t bits = key | (uint32_t)(draw() & 1) << 31;
+            float x;
+
+            memcpy(&x, &key, sizeof x);
+            memcpy(bytes + 1 + j * sizeof bits, &bits, sizeof bits); /* at an odd address */
+            if (key >= lamp.end) {
+                vc_exact_add(&expected, -((double)x * (double)x));
+            }
+        }
+        vc_lamp_add(&lamp, &mutex, bytes + 1, n);
+        vc_exact_merge(&lamp.above, &expected); /* not the rounded values: what is lost is far below their last bit */
+        assert_true(vc_exact_value(&lamp.above) == 0.0);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(same_as_sorting), cmocka_unit_test(too_large)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_as_sorting), cmocka_unit_test(too_large),
+                                       cmocka_unit_test(sums_are_exact)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
