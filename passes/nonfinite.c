@@ -84,37 +84,39 @@ static double load_value(enum vc_dtype dtype, const void *x, size_t i)
     }
 }
 
-/* Largest magnitude as an integer; the exponent bits are all ones from `inf` on. */
-#define ANY(name, word, abs_mask)                                \
-    static bool name(const unsigned char *p, size_t n, word inf) \
-    {                                                            \
-        word top = 0;                                            \
-                                                                 \
-        for (size_t i = 0; i < n; i++) {                         \
-            word m;                                              \
-                                                                 \
-            memcpy(&m, p + i * sizeof m, sizeof m);              \
-            m &= (abs_mask);                                     \
-            top = m > top ? m : top;                             \
-        }                                                        \
-        return top >= inf;                                       \
+/* Largest magnitude as an integer; the exponent bits are all ones from `inf` on. Magnitudes are below the sign bit, so they compare as
+ * signed integers, for which the plainest vectors have a maximum. */
+#define ANY(name, word, abs_mask, inf)                 \
+    static bool name(const unsigned char *p, size_t n) \
+    {                                                  \
+        word top = 0;                                  \
+                                                       \
+        for (size_t i = 0; i < n; i++) {               \
+            word m;                                    \
+                                                       \
+            memcpy(&m, p + i * sizeof m, sizeof m);    \
+            m &= (abs_mask);                           \
+            top = m > top ? m : top;                   \
+        }                                              \
+        return top >= (inf);                           \
     }
 
-ANY(any_u16, uint16_t, 0x7fff)
-ANY(any_u32, uint32_t, VC_F32_ABS_MASK)
-ANY(any_u64, uint64_t, 0x7fffffffffffffffULL)
+ANY(any_f16, int16_t, 0x7fff, 0x7c00)
+ANY(any_bf16, int16_t, 0x7fff, 0x7f80)
+ANY(any_f32, int32_t, 0x7fffffff, 0x7f800000)
+ANY(any_f64, int64_t, 0x7fffffffffffffff, 0x7ff0000000000000)
 
 bool vc_has_nonfinite(enum vc_dtype dtype, const void *x, size_t n)
 {
     switch (dtype) {
     case VC_DTYPE_F16:
-        return any_u16(x, n, 0x7c00);
+        return any_f16(x, n);
     case VC_DTYPE_BF16:
-        return any_u16(x, n, 0x7f80);
+        return any_bf16(x, n);
     case VC_DTYPE_F32:
-        return any_u32(x, n, VC_F32_INF_BITS);
+        return any_f32(x, n);
     default:
-        return any_u64(x, n, 0x7ff0000000000000ULL);
+        return any_f64(x, n);
     }
 }
 
