@@ -3,10 +3,13 @@
  * C11, C++ and CUDA. The first ones, up to erf, have no branch and no table, so loops over them vectorize; those behind
  * them are for graphs, schedules and reports.
  *
- * Errors, at most, in units in the last place (tests/kernels/test_functions.c, tests/judge/test_functions.py), f32 and
- * f64: exp 1.1      log 1      tanh 2.6      erf 2.7 and 1.5 f64 alone: expm1 2, log1p 1.5, pow 0.8, log2 and log10
- * 0.6, sin and cos 0.8, tan 2.1, for all doubles. NaN gives NaN; beyond the range exp gives 0 and Inf, tanh and erf -1
- * and 1; the logarithm of 0 is -Inf, below it NaN. */
+ * Errors, at most, in units in the last place (tests/kernels/test_functions.c, tests/judge/test_functions.py):
+ *
+ *     f32 and f64    exp 1.1   log 1   tanh 2.6   erf 2.7 and 1.5
+ *     f64 alone      expm1 2   log1p 1.5   pow 0.8   log2 and log10 0.6   sin and cos 0.8   tan 2.1
+ *
+ * for all values. NaN gives NaN; beyond the range exp gives 0 and Inf, tanh and erf -1 and 1; the logarithm of 0 is -Inf, below it
+ * NaN. */
 #ifndef VC_KERNELS_FUNCTIONS_H
 #define VC_KERNELS_FUNCTIONS_H
 

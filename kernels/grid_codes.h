@@ -4,11 +4,12 @@
  * (quantize/schemes/group_codes.c).
  *
  *     int2..6  whole numbers of b bits, from -2^(b-1) to 2^(b-1) - 1; ternary: -1, 0, 1
- *     E4M3   s eeee mmm   (1 + m / 8) * 2^(e - 7); e = 0: m * 2^-9; 0x7f and 0xff are NaN; the largest is 448   OCP
- * OFP8 E2M1   s ee m       0 0.5 1 1.5 2 3 4 6 and the negative ones                                            OCP
- * MX 1.0 E8M0   eeeeeeee     2^(e - 127); 0xff is NaN                                                             OCP
- * MX 1.0 NF4    16 values of quantiles of the normal law, -1 .. 1                                       QLoRA,
- * bitsandbytes FP4    16 values, 1/12 of 0 0.0625 8 12 4 6 2 3 and the negative ones bitsandbytes
+ *     E4M3     s eeee mmm  (1 + m / 8) * 2^(e - 7); e = 0: m * 2^-9; 0x7f and 0xff are NaN; the largest is 448
+ *                                                                                              OCP OFP8
+ *     E2M1     s ee m      0 0.5 1 1.5 2 3 4 6 and the negative ones                           OCP MX 1.0
+ *     E8M0     eeeeeeee    2^(e - 127); 0xff is NaN                                            OCP MX 1.0
+ *     NF4                  16 values of quantiles of the normal law, -1 .. 1                   QLoRA, bitsandbytes
+ *     FP4                  16 values, 1/12 of 0 0.0625 8 12 4 6 2 3 and the negative ones      bitsandbytes
  *
  * Scales of a group of n finite elements:
  *
@@ -20,8 +21,10 @@
  *     nf4,    for 12 numbers f from 0.70 to 1.05: the codes of f * absmax, then the scale of least squares for these,
  *     fp4     as it is stored; the one with the least error
  *     int2..6 the same for 16 numbers f from 0.50 to 1.10 and the codes of f * absmax / 2^(b-1); then, where scales may
- * be negative, for the codes of -f * absmax / 2^(b-1). Ternary: f = 1/16 .. 16/16, and no negative scales asymmetric
- * for 3 zero points around that of the range, the same with f * (max - min) / (2^b - 1)
+ *             be negative, for the codes of -f * absmax / 2^(b-1)
+ *     ternary the same for f = 1/16 .. 16/16, without negative scales
+ *     with zero points
+ *             for 3 zero points around the zero point of the range, the same with f * (max - min) / (2^b - 1)
  *
  * Error: the sum of h * (x - value(code(x / s)) * s)^2, h the weight of the element or 1. Sums are f64, lane l of 8
  * adds elements l, l + 8, ... in ascending order, from +0.0; then lanes l and l + k are added for k = 4, 2, 1. Of equal

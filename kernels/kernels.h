@@ -36,9 +36,9 @@
  *                the statistics of its chunk are unspecified. A step beyond f16 is stored as Inf: the caller looks at
  *                bits (VC_Q8_0_TOO_LARGE_BITS).
  * <type>_to_f32  y = what element i of its block stands for (kernels/blocks.h); n is a multiple of the block. A type
- * for each row of block_types.inc. <type>_blocks  the blocks of each row in turn, as `how` says (block_encode.h,
- * block_best.h). row_len is a multiple of the block; x finite. A step beyond f16 is stored as Inf or NaN: the caller
- * decodes and looks.
+ *                for each row of block_types.inc.
+ * <type>_blocks  the blocks of each row in turn, as `how` says (block_encode.h, block_best.h). row_len is a multiple of
+ *                the block; x finite. A step beyond f16 is stored as Inf or NaN: the caller decodes and looks.
  *
  * Given scales are > 0. Scales, zero points and bits are arrays like the others: they may be unaligned too; chunk_sums
  * is aligned.
@@ -75,14 +75,15 @@
  * mask_above_*      bit = key > threshold, or key == threshold where n_ties earlier elements of the array have that key
  *                   already: so the first n_ties of equal ones are pruned. Bits are written from bit 0 on.
  * mask_n_of_m_*     x is [n_blocks, len, inner]; groups of `group` elements follow each other along len, at each place
- * of inner. Of each group the `keep` largest keys are kept, of equal keys the one with the lower index; the last group
- * may be short. 1 <= keep <= group. mask_apply_*      y = x where the bit is 1, else +0. The bit of element i is number
- * first + i of the mask. Statistics as above, e = x where it is pruned. y may be NULL: statistics only. mask_apply_u16
- * has none. block_squares_*   the tile as blocks of block_rows x block_cols, in row order, the last ones of a row and a
- * column short: scores = sum of x * x in f64, by rows, each row from the left, from +0.0; no tree.
+ *                   of inner. Of each group the `keep` largest keys are kept, of equal keys the one with the lower
+ *                   index; the last group may be short. 1 <= keep <= group.
+ * mask_apply_*      y = x where the bit is 1, else +0. The bit of element i is number first + i of the mask. Statistics
+ *                   as above, e = x where it is pruned. y may be NULL: statistics only. mask_apply_u16 has none.
+ * block_squares_*   the tile as blocks of block_rows x block_cols, in row order, the last ones of a row and a column
+ *                   short: scores = sum of x * x in f64, by rows, each row from the left, from +0.0; no tree.
  * row_sums_*        one sum per chunk of each row: of |x| (power 1), or of x * x (power 2), in f64 (tree).
  * column_sums_*     one sum per column, of the same, in f64: the rows from the first on, from +0.0; no tree. Not
- * touched where there are no rows.
+ *                   touched where there are no rows.
  *
  * group_codes_rows  for each group its scale, codes and what these stand for, as `how` says (grid_codes.h). bits: of
  *                   each group as absmax_rows gives them. how->weights: of each of the row_len columns, finite and at

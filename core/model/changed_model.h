@@ -4,8 +4,7 @@
  *     base (a file)         changes               this model
  *     fc1.weight [784,128]  f32 [784,64], bytes   fc1.weight [784,64], read from memory
  *     fc1.bias   [128]      none                  fc1.bias [128], read from the file
- *     fc2.weight [128,10]   int8 codes, scale     fc2.weight, codes, and one tensor more behind all of the base: its
- * scale
+ *     fc2.weight [128,10]   int8 codes, scale     fc2.weight, codes, and one tensor more behind all of the base: its scale
  *
  * So a pass that computes with the whole model (training) sees what a file that was written in between would hold. */
 #ifndef VC_CORE_CHANGED_MODEL_H

@@ -2,9 +2,9 @@
  * an array of pointers or of structures that begin with one.
  *
  *     struct vc_name_list list = VC_NAME_LIST(model->tensors, sizeof *model->tensors);
- *     vc_name_table_make(ctx, n, &table); vc_name_table_add(&table, list, 0); ... vc_name_table_find(&table, list, "w",
- * 1)
- */
+ *     vc_name_table_make(ctx, n, &table);
+ *     vc_name_table_add(&table, list, 0); ...
+ *     vc_name_table_find(&table, list, "w", 1) */
 #ifndef VC_CORE_NAME_TABLE_H
 #define VC_CORE_NAME_TABLE_H
 

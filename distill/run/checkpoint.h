@@ -1,11 +1,13 @@
 /* checkpoint.h - the state of a run in a file, from which it goes on as if it had never stopped.
  *
  *     version   i64 [1]
- *     options   u8 [..]          text: a line for each option that the result depends on, and digests of networks and
- * rows counts    u64 [..]         struct vc_run_counts: steps that are done, ... figures   f64 [..]         struct
- * vc_trainer_figures weight.W  f32, f64 [..]    by tensor of the student's graph: weights and running statistics keep.W
- * u8 [..]          ... that is masked: 1 where a weight is kept states    u8 [..]          of the optimizer answers u8
- * [rows]        of a control run that is done: 1 where a row of eval was answered rightly
+ *     options   u8 [..]          text: a line for each option that the result depends on, and digests of networks and rows
+ *     counts    u64 [..]         struct vc_run_counts: steps that are done, ...
+ *     figures   f64 [..]         struct vc_trainer_figures
+ *     weight.W  f32, f64 [..]    by tensor of the student's graph: weights and running statistics
+ *     keep.W    u8 [..]          of each tensor that is masked: 1 where a weight is kept
+ *     states    u8 [..]          of the optimizer
+ *     answers   u8 [rows]        of a control run that is done: 1 where a row of eval was answered rightly
  *
  * Rows, their order and random numbers are functions of the seed and the number of the step. */
 #ifndef VC_DISTILL_CHECKPOINT_H

@@ -12,8 +12,9 @@
  * And the dialect of NVIDIA's ModelOpt, which TensorRT-LLM and vLLM load, read only:
  *
  *     NVFP4    m.weight U8 [out, in/2], m.weight_scale F8_E4M3 [out, in/16], m.weight_scale_2 F32, which multiplies
- * them FP8      m.weight F8_E4M3 [out, in], m.weight_scale F32 [out] or [out/128, 1, in/128, 1]; one scale for the
- * whole weight is compressed-tensors' form, too
+ *              these scales
+ *     FP8      m.weight F8_E4M3 [out, in], m.weight_scale F32 [out] or [out/128, 1, in/128, 1]; one scale for the
+ *              whole weight is compressed-tensors' form, too
  *
  * What is said of them lies in "quantization_config" (quant_method modelopt), or in hf_quant_config.json beside it. */
 #include <string.h>

@@ -1,8 +1,8 @@
 /* vocab_back.c - the files of a tokenizer from the vocabulary of a GGUF model.
  *
- *     gpt2     tokenizer.json: tokens, merges, the regular expressions of tokenizer.ggml.pre, what goes in front and
- * behind llama    tokenizer.model: SentencePiece's protobuf (vocab_pieces.c has its fields), pieces with scores and
- * types both     tokenizer_config.json: special tokens, the template of a chat; generation_config.json: where texts end
+ *     gpt2     tokenizer.json: tokens, merges, the regular expressions of tokenizer.ggml.pre, what goes in front and behind
+ *     llama    tokenizer.model: SentencePiece's protobuf (vocab_pieces.c has its fields), pieces with scores and types
+ *     both     tokenizer_config.json: special tokens, the template of a chat; generation_config.json: where texts end
  *
  * llama.cpp normalizes no text and strips no spaces around tokens, so no such step comes back. */
 #include <string.h>

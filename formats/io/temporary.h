@@ -1,7 +1,7 @@
 /* temporary.h - temporary names next to an output, and a table of them that a signal handler can clear.
  *
  *     ".vcompress-3f8a01c25b7d9e44"     in the folder of the output; 1,024 at a time. The first 8 digits are a digest
- * of the output's name, by which a later run knows what a killed one left (stale_outputs.h)
+ *                                       of the output's name, by which a later run knows what a killed one left (stale_outputs.h)
  *
  * Writers take a name before they create something under it and forget it once that is gone or has its real name.
  * What is in the table when the process is ended by a signal is removed by vc_outfile_remove_temporaries (outfile.h).

@@ -1,7 +1,6 @@
 /* npz_write.h - the writing side of npz: a sink (core/run/sink.h) that makes a zip of npy arrays.
  *
- *     local header | name | extra (padding) | npy header | values     per tensor; the npy header begins at a multiple
- * of 64
+ *     local header | name | extra (padding) | npy header | values     per tensor; the npy header begins at a multiple of 64
  *     ... | vcompress.json | directory | end record                   the manifest, where anything is quantized
  *
  * Stored output takes tiles in any order from any thread; deflated output is an ordered sink. The records: zip_write.h.

@@ -20,10 +20,8 @@
  *     reading   onnx_read.c: the file -> onnx_graph.c: its graph -> onnx_nodes.c, onnx_tensor.c, onnx_external.c,
  *               onnx_symbols.c -> onnx_links.c with onnx_patterns.c: the model's tensors
  *     program   onnx_program.c, onnx_attribute.c: what the nodes compute, for graph/
- *     writing   onnx_write.c: files -> onnx_names.c: what becomes of each tensor -> onnx_edit.c: what else passes
- * change
- *               -> onnx_layout.c with onnx_pieces.c and onnx_messages.c: pieces
- * */
+ *     writing   onnx_write.c: files -> onnx_names.c: what becomes of each tensor -> onnx_edit.c: what else passes change
+ *               -> onnx_layout.c with onnx_pieces.c and onnx_messages.c: pieces */
 #ifndef VC_FORMATS_ONNX_H
 #define VC_FORMATS_ONNX_H
 

@@ -3,8 +3,8 @@
  *
  *     attribute    5 "group" of the Conv that makes "y": 2a .. 0a "group" 18 08  ->  18 06
  *     input        1 of the Reshape that makes "flat": "shape" -> "flat.input1", a new initializer; "shape" itself
- * where no other node reads it: then the old initializer, or the Constant node, goes shape        of "y": [n, 64, 8, 8]
- * -> [n, 48, 8, 8] wherever the main graph declares it
+ *                  where no other node reads it: then the old initializer, or the Constant node, goes
+ *     shape        of "y": [n, 64, 8, 8] -> [n, 48, 8, 8] wherever the main graph declares it
  *
  * Edits are resolved before the layout (vc_onnx_plan_edits): a walk over the nodes finds those that make the values,
  * and where inputs become constants another one finds the Constant nodes behind them. Graphs inside nodes are not

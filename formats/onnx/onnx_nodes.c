@@ -1,8 +1,7 @@
 /* onnx_nodes.c - what the nodes of an ONNX graph say about the tensors they use: how often each is used, which axis its
  * output channels are, and which nodes only turn an initializer into another type.
  *
- *     0a 01 78 0a 01 77 12 01 79 22 06 "MatMul"       input "x", input "w", output "y", op_type: w has its channels
- * last
+ *     0a 01 78 0a 01 77 12 01 79 22 06 "MatMul"       input "x", input "w", output "y", op_type: w has its channels last
  *
  * Called by onnx_graph.c for each node, also of graphs inside nodes. */
 #include <string.h>

@@ -1,11 +1,8 @@
 /* onnx_tensor.c - a TensorProto: its header, where its values are, and values that are kept as single numbers.
  *
- *     08 02 08 03 10 01 42 01 77 4a 18 ...     dims 2, 3; FLOAT; name "w"; raw_data, 24 bytes           one run of the
- * file
- *     ... 22 18 00 00 80 3f ...                float_data (4), packed: as good as raw_data              one run of the
- * file
- *     ... 2a 03 ff 01 02                       int32_data (5), packed varints: 255, 2                   number by
- * number
+ *     08 02 08 03 10 01 42 01 77 4a 18 ...     dims 2, 3; FLOAT; name "w"; raw_data, 24 bytes           one run of the file
+ *     ... 22 18 00 00 80 3f ...                float_data (4), packed: as good as raw_data              one run of the file
+ *     ... 2a 03 ff 01 02                       int32_data (5), packed varints: 255, 2                   number by number
  *     ... 70 01 6a ..                          data_location (14): external, external_data (13)         onnx_external.c
  *
  * Everything that can be wrong with the values is found when the file is opened: their number against the shape, and

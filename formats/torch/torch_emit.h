@@ -2,9 +2,9 @@
  *
  *     63 torch._utils \n _rebuild_tensor_v2 \n 71 00     GLOBAL, and into memo slot 0
  *     28                                                 MARK
- *       28 58 "storage" 63 torch \n FloatStorage \n 58 "0" 58 "cpu" 4b 06 74 51      the storage: a persistent id
- *       4b 00 | 28 4b 02 4b 03 74 | 28 4b 03 4b 01 74 | 89 | ...                     offset, sizes, strides, no
- * gradient 74 52                                              TUPLE, REDUCE: the call that makes the tensor
+ *       28 58 "storage" 63 torch \n FloatStorage \n 58 "0" 58 "cpu" 4b 06 74 51        the storage: a persistent id
+ *       4b 00 | 28 4b 02 4b 03 74 | 28 4b 03 4b 01 74 | 89 | ...       offset, sizes, strides, no gradient
+ *     74 52                                              TUPLE, REDUCE: the call that makes the tensor
  *
  * What is written goes to e->to; its status tells whether there was memory for it. */
 #ifndef VC_FORMATS_TORCH_EMIT_H

@@ -1,8 +1,8 @@
 /* zip_read.c - end records and central directory of a zip file; zip_local.c checks the members' own headers. The bytes
  * of the records: zip_read.h.
  *
- *     50 4b 05 06 | disk | disk | members here | members | bytes of the directory | its offset | bytes of the comment |
- * comment 4      6      8             10        12                       16           20                     22
+ *     50 4b 05 06 | disk | disk | members here | members | bytes of the directory | its offset | bytes of the comment | comment
+ *     0             4      6      8              10        12                       16           20                     22
  *
  * The end record is looked for from the end of the file: its comment has to reach the last byte exactly. */
 #include "formats/zip/zip_read.h"

@@ -1,8 +1,8 @@
 /* zip_write.c - local headers, directory and end records of zip (PKWARE APPNOTE 4.3 and 4.5.3). The offsets:
  * zip_read.h.
  *
- *     50 4b 03 04 14 00 00 00 00 00 00 00 21 00 | crc | packed | size | 05 00 | 1d 00 | w.npy | 35 d9 19 00 40 00 00
- * ... local header, version 2.0, stored, 1980-01-01                      name    extra          padding up to 64
+ *     50 4b 03 04 14 00 00 00 00 00 00 00 21 00 | crc | packed | size | 05 00 | 1d 00 | w.npy | 35 d9 19 00 40 00 00 ...
+ *     local header, version 2.0, stored, 1980-01-01                     name    extra   name    padding up to 64
  *
  *     local    PK\3\4 needed flags method time date crc packed size name_len extra_len | name | [zip64] [padding]
  *     central  PK\1\2 made_by needed flags method time date crc packed size name_len extra_len comment_len disk

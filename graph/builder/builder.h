@@ -7,8 +7,9 @@
  * one go. vc_graph_finish ends it: VC_E_FORMAT with the first problem, if there is one.
  *
  *     uint32_t x = vc_graph_add_input(g, "x", VC_DTYPE_F32, (struct vc_dim[]){batch, vc_dim_number(784)}, 2);
- *     uint32_t w = vc_graph_add_param(g, "fc1.weight", &(struct vc_param_spec){.tensor = "fc1.weight", .n_dims = 2,
- * ...}); uint32_t y = vc_graph_add(g, "MatMul", "fc1.product", (uint32_t[]){x, w}, 2); vc_graph_add_output(g, y);
+ *     uint32_t w = vc_graph_add_param(g, "fc1.weight", &(struct vc_param_spec){.tensor = "fc1.weight", .n_dims = 2, ...});
+ *     uint32_t y = vc_graph_add(g, "MatMul", "fc1.product", (uint32_t[]){x, w}, 2);
+ *     vc_graph_add_output(g, y);
  *
  * Running out of memory is remembered and returned by vc_graph_finish. */
 #ifndef VC_GRAPH_BUILDER_H

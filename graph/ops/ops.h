@@ -1,8 +1,10 @@
 /* ops.h - the operators: for each how types and shapes follow from its inputs, and its definition as plain loops.
  *
  * ops.inc lists them with the facts that are data. An operator X has two functions:
+ *
  *     vc_infer_X   types and shapes of the outputs, checks of the inputs and attributes, multiply-adds
  *     vc_run_X     the definition, compiled twice from the same source, for float and for double (op_loops.h)
+ *
  * Attributes are asked for by name; one that the node has and nobody asked for is not supported, and a problem. */
 #ifndef VC_GRAPH_OPS_H
 #define VC_GRAPH_OPS_H

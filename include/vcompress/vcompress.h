@@ -15,7 +15,7 @@
  *     vc_job_add_quantize(ctx, job, &q);
  *     vc_write_defaults(&w);
  *     w.path = "out.npz";
- * vc_job_plan(ctx, job, &w);                       sizes are known from here on
+ *     vc_job_plan(ctx, job, &w);                      sizes are known from here on
  *     vc_job_run(ctx, job);
  *     vc_job_report(job)->totals.file_after ...
  *

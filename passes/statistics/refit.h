@@ -1,8 +1,7 @@
 /* refit.h - least squares on the weights of a row that stay: they change so that the row's answers to the inputs change
  * least by those that went.
  *
- *     least sum over inputs of ((w' - w) x)^2 + damp * mean(diagonal of H) * |w' - w|^2,   w'_j = 0 where the mask has
- * 0
+ *     least sum over inputs of ((w' - w) x)^2 + damp * mean(diagonal of H) * |w' - w|^2,   w'_j = 0 where the mask has 0
  *
  * with H = sum of x x^T / their number, by conjugate gradients (preconditioned by the diagonal) from w with its zeros
  * on, at most VC_REFIT_STEPS of them. damp is 0.01 with inputs enough (at least 4 K), up to 0.1 with fewer. In f32,

@@ -1,7 +1,7 @@
 /* removal_step.c - the step that leaves out indices of axes:
  *
- *     in   [4, 6]  rows 0 2 3 stay, columns 0 1 4 stay     lines of 6 elements, of which the runs 0..1 and 4..4 are
- * copied out  [3, 3]
+ *     in   [4, 6]  rows 0 2 3 stay, columns 0 1 4 stay     lines of 6 elements, of which the runs 0..1 and 4..4 are copied
+ *     out  [3, 3]
  *
  * While the job is planned it calibrates: sees the input and sums up what belongs to each index (axis_sums.h). A tile
  * of the output is made of runs: long ones are read to their place, of short ones a stretch of the input is read first.

@@ -3,8 +3,8 @@
  * guess CRCs, sizes and offsets:
  *
  *     u8 kind | u8 name | u8 extra | u16 n | n bytes        repeated, at most 12 members
- *     kind  0 the bytes are the member    1 the same, deflated    2 the bytes are a deflate stream of `extra` * 16
- * bytes 3 a small array: dtype and shape are taken from `extra` and the first bytes, its data is zeros */
+ *     kind  0 the bytes are the member    1 the same, deflated    2 the bytes are a deflate stream of `extra` * 16 bytes
+ *           3 a small array: dtype and shape are taken from `extra` and the first bytes, its data is zeros */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,6 @@
 /* graph_driver.c - builds a graph and computes it, for tests/judge/test_graph_onnx.py.
  *
- *     graph_driver [-64] [-w WEIGHTS] MODEL [DATA.npz]     MODEL.txt is a text; -p instead of data prints the graph as
- * one
+ *     graph_driver [-64] [-w WEIGHTS] MODEL [DATA.npz]     MODEL.txt is a text; -p instead of data prints the graph as one
  *
  * prints, with tabs between the words:
  *

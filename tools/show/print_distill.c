@@ -3,8 +3,8 @@
  *     student   pruned.npz: 160,301 weights of 13 tensors, 144,125 of which stay 0
  *     teacher   digits.npz
  *     data      images.npz: 800 rows; 400 steps of 64 rows, 30.8 epochs
- *     memory    9.2 MiB: programs 6.1 MiB (least 6.1), weights 626 KiB, gradients 626 KiB, states 1.2 MiB, teacher 626
- * KiB loss      0.8123 -> 0.0214
+ *     memory    9.2 MiB: programs 6.1 MiB (least 6.1), weights 626 KiB, gradients 626 KiB, states 1.2 MiB, teacher 626 KiB
+ *     loss      0.8123 -> 0.0214
  *
  *               accuracy  cross-entropy  agreement  divergence
  *     teacher    97.99 %         0.0712          -           -

@@ -5,7 +5,7 @@
  *                               codes copied, all of them                   as it was
  *                               codes turned into floats, all of them       removed
  *                               codes of this job beside copied ones        written anew if the dialect owns the old
- * one, else refused */
+ *                                                                           one, else refused */
 #include "formats/huggingface/config/hf_config.h"
 
 #include <errno.h>
