@@ -243,9 +243,15 @@ static void test_config_layers_refused(void **state)
         "{\"num_hidden_layers\": 4, \"decoder_sparse_step\": 2}", LAYERS,
         "config.json: of 'decoder_sparse_step' every layer is what its number says, in a pattern of 2, so that "
         "the layers which stay would become others; leave out whole patterns");
-    refuse_config("{\"num_hidden_layers\": 4, \"model_type\": \"gemma2\"}", LAYERS,
-                  "config.json: of 'gemma2' every layer is what its number says, in a pattern of 2, so that the layers "
-                  "which stay would become others; leave out whole patterns");
+    refuse_config("{\"num_hidden_layers\": 4, \"model_type\": \"jamba\"}", LAYERS,
+                  "config.json: of 'attn_layer_period' every layer is what its number says, in a pattern of 8, so that "
+                  "the layers which stay would become others; leave out whole patterns");
+    /* The part for text says no type of its own. */
+    expect_config(
+        "{\"model_type\": \"gemma3\", \"text_config\": {\"num_hidden_layers\": 4, \"sliding_window_pattern\": 2}}",
+        LAYERS,
+        "{\"model_type\": \"gemma3\", \"text_config\": {\"num_hidden_layers\": 2, \"sliding_window_pattern\": 2,\n  "
+        "\"layer_types\": [\"sliding_attention\", \"sliding_attention\"]}}");
     /* The last layers go, or the lists say it one by one. */
     expect_config("{\"num_hidden_layers\": 4, \"decoder_sparse_step\": 2}", LAST,
                   "{\"num_hidden_layers\": 3, \"decoder_sparse_step\": 2}");

@@ -6,7 +6,7 @@ cd "$1"
 
 # FILE TARGET for every include line of ours; TARGET is the text between the quotes or angle brackets.
 list_edges() {
-    find include core formats kernels graph passes prune quantize engine distill facade measure memory report shrink tools examples -type f \
+    find include core arch formats kernels graph passes prune quantize engine distill facade measure memory report shrink tools examples -type f \
         \( -name '*.c' -o -name '*.h' -o -name '*.inc' -o -name '*.cu' -o -name '*.cuh' \) 2>/dev/null | sort |
         xargs grep -HE '^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"]' |
         sed -nE 's|^([^:]*):[^<"]*([<"][^>"]+[>"]).*|\1 \2|p'
@@ -137,7 +137,8 @@ list_edges | awk -v sq="'" '
             if ($1 != "include/vcompress/experimental.h" && is_experimental("include/" t) && !is_experimental($1)) { bad("a stable header may not include an experimental one") }
         }
         else if (from == "core") { ok = to ~ /^(include|core)$/ || (t == "kernels/functions.h" && room($1) == "job") }
-        else if (from == "formats") { ok = to ~ /^(include|core|formats)$/ || (t == "kernels/functions.h" && $1 ~ /^formats\/gguf_folder\//) }
+        else if (from == "arch") { ok = to ~ /^(include|core|arch)$/ }
+        else if (from == "formats") { ok = to ~ /^(include|core|arch|formats)$/ || (t == "kernels/functions.h" && $1 ~ /^formats\/gguf_folder\//) }
         else if (from == "kernels") { ok = kernels_may(t) }
         else if (is_pass(from)) {
             ok = to ~ /^(include|core|passes)$/ || to == from || passes_may(t) ||
@@ -146,7 +147,7 @@ list_edges | awk -v sq="'" '
         }
         # The engine knows nothing of losses, optimizers, data and the training loop; random numbers are shared.
         else if (from == "engine") { ok = to ~ /^(include|core|graph|engine)$/ || passes_may(t) || t ~ /^passes\/(graph_params|random)\.h$/ }
-        else if (from == "graph") { ok = to ~ /^(include|core|graph)$/ || t ~ /^kernels\/(functions\.h|unary(_math)?\.inc)$/ }
+        else if (from == "graph") { ok = to ~ /^(include|core|arch|graph)$/ || t ~ /^kernels\/(functions\.h|unary(_math)?\.inc)$/ }
         else if (from == "facade") { ok = to ~ /^(include|core|facade)$/ || t ~ /^(formats\/(formats|huggingface\/hf_program)|graph\/build|passes\/comparer|prune\/prune_candidates|quantize\/quantize_candidates)\.h$/ }
         else if (from == "memory") { ok = to ~ /^(include|core|graph|engine|memory)$/ }
         else if (from == "shrink") { ok = to ~ /^(include|core|shrink)$/ }
@@ -192,7 +193,7 @@ if [ -n "$named" ]; then
     exit 1
 fi
 
-twins=$(find core formats kernels graph passes prune quantize engine distill facade measure memory report shrink tools examples tests bench include -type f \
+twins=$(find core arch formats kernels graph passes prune quantize engine distill facade measure memory report shrink tools examples tests bench include -type f \
     \( -name '*.c' -o -name '*.h' -o -name '*.inc' -o -name '*.cu' \) 2>/dev/null | sed 's|.*/||' | sort | uniq -d)
 if [ -n "$twins" ]; then
     echo "file names that occur twice:" "$twins"

@@ -8,11 +8,11 @@ cd "$1"
 LC_ALL=C
 export LC_ALL
 
-code=$(find CMakeLists.txt cmake core formats kernels graph passes prune quantize engine distill facade measure memory report shrink tools examples tests bench \
+code=$(find CMakeLists.txt cmake core arch formats kernels graph passes prune quantize engine distill facade measure memory report shrink tools examples tests bench \
     scripts include python quickstart check .ci -type f \( -name '*.[ch]' -o -name '*.inc' -o -name '*.cu' -o -name '*.cuh' \
     -o -name '*.sh' -o -name '*.py' -o -name '*.cmake' -o -name '*.in' -o -name CMakeLists.txt -o -name quickstart \
     -o -name check -o -path 'scripts/*' -o -path '.ci/*' \) ! -path '*/__pycache__/*' 2>/dev/null | sort)
-rooms="core formats graph kernels passes quantize prune engine distill facade measure memory report shrink tools"
+rooms="core arch formats graph kernels passes quantize prune engine distill facade measure memory report shrink tools"
 # shellcheck disable=SC2086
 text=$(find README.md INSTALL.md SECURITY.md CONTRIBUTING.md CHANGELOG.md docs examples python $rooms -type f -name '*.md' 2>/dev/null | sort)
 tab=$(printf '\t')

@@ -12,6 +12,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "arch/arch.h"
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/config/hf_json.h"
 #include "formats/huggingface/config/hf_layers.h"
@@ -90,6 +91,7 @@ struct editing {
     const struct vc_edit *edit; /* the one that is made */
     const char *const *names;   /* of its keys */
     size_t n_names;
+    const char *type;    /* "model_type" of the object that is edited; NULL: not known */
     const char *section; /* it is about that object alone; NULL: the top, and the part for text */
     bool beside;         /* of a list beside the main one: nothing but its number follows */
     size_t n_named;      /* keys of that meaning, whatever they say */
@@ -150,7 +152,7 @@ static enum vc_status edit_layers(const struct editing *e, const json_t *object,
 
     vc_text_init(&fresh, e->ctx);
     if (vc_json_member_find(now->data, now->n, index, &m)) {
-        VC_TRY(vc_hf_layers_member(e->ctx, e->edit, object, name, value, is_size(name), now->data + m.value,
+        VC_TRY(vc_hf_layers_member(e->ctx, e->edit, object, e->type, name, value, is_size(name), now->data + m.value,
                                    m.end - m.value, &fresh));
         VC_TRY(fresh.status);
         VC_TRY(fresh.n != 0 ? replace(e, now, index, fresh.data) : VC_OK);
@@ -220,10 +222,21 @@ static bool is_about(const struct editing *e, const char *section)
     return section == NULL || IS_ONE_OF(section, sections);
 }
 
+/* The type of the model that the object describes, or of its part for text; parent: of what it is a part of. */
+static const char *type_of(const json_t *object, const char *parent)
+{
+    const char *own = json_string_value(json_object_get(object, "model_type"));
+    const struct vc_arch *arch = vc_arch_find_text(own);
+
+    own = arch != NULL ? arch->type : own;
+    return own != NULL ? own : parent;
+}
+
 /* Makes the edit in the members of the object `now`, and in those of the objects in it that it is about. */
 static enum vc_status edit_object(struct editing *e, const json_t *object, bool top, struct vc_text *now)
 {
     bool about = !top || is_about(e, NULL);
+    const char *type = type_of(object, e->type);
     enum vc_status status = VC_OK;
     struct json_member m;
     struct vc_text inner;
@@ -234,10 +247,12 @@ static enum vc_status edit_object(struct editing *e, const json_t *object, bool 
     vc_text_init(&inner, e->ctx);
     json_object_foreach((json_t *)(uintptr_t)object, name, value)
     {
+        e->type = type;
         VC_TRY(about ? edit_member(e, object, name, value, index, now) : VC_OK);
         if (top && is_about(e, name) && json_is_object(value) && vc_json_member_find(now->data, now->n, index, &m)) {
             vc_text_add_bytes(&inner, now->data + m.value, m.end - m.value);
             VC_TRY(inner.status);
+            e->type = IS_ONE_OF(name, sections) ? type : NULL;
             VC_TRY(edit_object(e, value, false, &inner));
             VC_TRY(replace(e, now, index, inner.data));
             vc_text_release(&inner);
@@ -245,9 +260,9 @@ static enum vc_status edit_object(struct editing *e, const json_t *object, bool 
         }
         index++;
     }
-    VC_TRY(about && e->edit->n_dropped != 0 && !e->beside && states(e, object)
-               ? vc_hf_layers_check(e->ctx, e->edit, object)
-               : VC_OK);
+    if (about && e->edit->n_dropped != 0 && !e->beside && states(e, object)) {
+        VC_TRY(vc_hf_layers_unsaid(e->ctx, e->edit, object, type, now));
+    }
 out:
     vc_text_release(&inner);
     return status;
@@ -463,6 +478,7 @@ static enum vc_status make_edit(struct editing *e, const json_t *root, struct vc
 
     e->n_named = 0;
     e->n_made = 0;
+    e->type = NULL;
     VC_CALL(choose_place(e, root));
     VC_CALL(edit_object(e, root, true, now));
     VC_CALL(edit->n_dropped != 0 && !e->beside ? edit_beside(e, root, now) : VC_OK);

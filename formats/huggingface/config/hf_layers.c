@@ -5,66 +5,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "arch/arch.h"
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/json/json_member.h"
-
-/* An entry per layer, or in a text a character. */
-static const char by_layer[] =
-    "layer_types mlp_layer_types layers_block_type block_configs no_rope_layers attention_layers attention_window "
-    "attn_type_list hybrid_layer_pattern hybrid_override_pattern moe_layer_freq num_query_heads ffn_multipliers "
-    "num_attention_heads_per_layer num_key_value_heads_per_layer activation_sparsity_pattern";
-
-/* Numbers of layers. */
-static const char numbers_of[] =
-    "mlp_only_layers cross_attention_layers full_attn_idxs moe_layers attn_layer_indices hybrid_layer_ids "
-    "deepstack_visual_indexes intermediate_layers_indices";
-
-/* Of these something else has an entry for each number, so that the layers they name have to stay. */
-static const char numbers_that_stay[] = "deepstack_visual_indexes intermediate_layers_indices";
-
-/* The layer behind which something takes what the vision part has made: 0 is before the first one, -1 behind the last.
- */
-static const char features[] = "vision_feature_layer mm_vision_select_layer";
-
-/* So many layers from the first on are of another kind. */
-static const char first_of[] =
-    "first_k_dense_replace num_dense_layers max_window_layers moe_layer_start_index num_hash_layers";
-
-/* What speaks of layers from the last on, of numbers in other lists, or of sizes of tensors outside of the layers:
- * refused, unless it is 0, false, or null. */
-static const char refused[] =
-    "num_kv_shared_layers hidden_size_per_layer_input moe_layer_end_index scale_attn_by_inverse_layer_idx stage_names "
-    "depths";
-
-/* Layers of another kind come after so many; not looked at where a list says it layer by layer. */
-static const struct {
-    const char *key, *list;
-} periods[] = {{"sliding_window_pattern", "layer_types"},
-               {"global_attn_every_n_layers", "layer_types"},
-               {"full_attention_interval", "layer_types"},
-               {"attn_layer_period", "layers_block_type"},
-               {"no_rope_layer_interval", "no_rope_layers"},
-               {"interleave_moe_layer_step", "moe_layers"},
-               {"decoder_sparse_step", NULL},
-               {"encoder_sparse_step", NULL},
-               {"moe_layer_freq", NULL},
-               {"moe_layer_interval", NULL},
-               {"expert_layer_period", NULL},
-               {"cross_attention_freq", NULL}};
-
-/* What such models do where neither the list nor the key is there. */
-static const struct {
-    const char *model_type, *list, *key;
-    uint64_t period;
-} kinds[] = {{"gemma2", "layer_types", NULL, 2},
-             {"gemma3", "layer_types", "sliding_window_pattern", 6},
-             {"gemma3_text", "layer_types", "sliding_window_pattern", 6},
-             {"cohere2", "layer_types", "sliding_window_pattern", 4},
-             {"gpt_oss", "layer_types", NULL, 2},
-             {"olmo3", "layer_types", NULL, 4},
-             {"llama4_text", "no_rope_layers", "no_rope_layer_interval", 4},
-             {"smollm3", "no_rope_layers", "no_rope_layer_interval", 4},
-             {"modernbert", "layer_types", "global_attn_every_n_layers", 3}};
 
 static bool is_there(const json_t *object, const char *key)
 {
@@ -111,7 +54,8 @@ static enum vc_status renumber(struct vc_ctx *ctx, const struct vc_edit *edit, c
         if (!json_is_integer(entry) || json_integer_value(entry) < 0) {
             return refuse(ctx, name, "has entries that are not numbers of layers");
         }
-        if (vc_is_one_of(name, numbers_that_stay) && vc_edit_drops_layer(edit, (uint64_t)json_integer_value(entry))) {
+        if (vc_arch_key_is(name, VC_ARCH_KEY_NUMBERS_STAY) &&
+            vc_edit_drops_layer(edit, (uint64_t)json_integer_value(entry))) {
             return vc_fail(ctx, VC_E_UNSUPPORTED, VC_HF_CONFIG_NAME ": '%s' names layer %" PRIu64 ", which has to stay",
                            name, (uint64_t)json_integer_value(entry));
         }
@@ -171,14 +115,14 @@ static enum vc_status edit_list(struct vc_ctx *ctx, const struct vc_edit *edit, 
     if (strcmp(name, "attention_types") == 0) {
         return edit_attention_types(ctx, edit, value, out);
     }
-    if (is_size || vc_is_one_of(name, by_layer)) {
+    if (is_size || vc_arch_key_is(name, VC_ARCH_KEY_BY_LAYER)) {
         if (json_array_size(value) != edit->before && json_array_size(value) != 0) {
             return refuse(ctx, name, "has not an entry for each layer");
         }
         vc_json_list_drop(text, n, edit->dropped, edit->n_dropped, out);
         return out->status;
     }
-    if (vc_is_one_of(name, numbers_of)) {
+    if (vc_arch_key_is(name, VC_ARCH_KEY_NUMBERS) || vc_arch_key_is(name, VC_ARCH_KEY_NUMBERS_STAY)) {
         return renumber(ctx, edit, name, value, out);
     }
     return may_be_of_layers(edit, name, value) ? refuse(ctx, name, "is a list whose meaning is not known") : VC_OK;
@@ -186,15 +130,23 @@ static enum vc_status edit_list(struct vc_ctx *ctx, const struct vc_edit *edit, 
 
 /* ---- the whole ---- */
 
-/* The number is how often a pattern repeats, and no list says it. */
-static bool is_period(const json_t *object, const char *name)
+/* The list follows from that key where it is not there. */
+static bool has_rule(const char *type, const char *key)
 {
-    for (size_t i = 0; i < sizeof periods / sizeof periods[0]; i++) {
-        if (strcmp(periods[i].key, name) == 0) {
-            return !is_there(object, periods[i].list);
-        }
+    const struct vc_arch_list *list;
+    bool found = false;
+
+    for (size_t i = 0; (list = vc_arch_list(type, i)) != NULL; i++) {
+        found = found || strcmp(list->key, key) == 0 || vc_is_one_of(key, list->unless);
     }
-    return false;
+    return found;
+}
+
+/* The number is how often a pattern repeats, and no list says it: none of config.json, and none that is made. */
+static bool is_period(const json_t *object, const char *type, const char *name)
+{
+    return vc_arch_key_is(name, VC_ARCH_KEY_PERIOD) && !is_there(object, vc_arch_period_list(name)) &&
+           !has_rule(type, name);
 }
 
 static enum vc_status refuse_period(struct vc_ctx *ctx, const char *name, uint64_t period)
@@ -207,50 +159,214 @@ static enum vc_status refuse_period(struct vc_ctx *ctx, const char *name, uint64
 
 static bool says_nothing(const json_t *value)
 {
-    return json_is_null(value) || json_is_false(value) || (json_is_integer(value) && json_integer_value(value) <= 0) ||
-           (json_is_array(value) && json_array_size(value) == 0);
+    return value == NULL || json_is_null(value) || json_is_false(value) ||
+           (json_is_integer(value) && json_integer_value(value) <= 0) ||
+           (json_is_array(value) && json_array_size(value) == 0) ||
+           (json_is_object(value) && json_object_size(value) == 0);
 }
 
 enum vc_status vc_hf_layers_member(struct vc_ctx *ctx, const struct vc_edit *edit, const json_t *object,
-                                   const char *name, const json_t *value, bool is_size, const char *text, size_t n,
-                                   struct vc_text *out)
+                                   const char *type, const char *name, const json_t *value, bool is_size,
+                                   const char *text, size_t n, struct vc_text *out)
 {
     json_int_t number = json_integer_value(value);
 
-    if (vc_is_one_of(name, refused)) {
+    if (vc_arch_key_is(name, VC_ARCH_KEY_BY_NUMBER)) {
         return says_nothing(value) ? VC_OK : refuse(ctx, name, "speaks of layers by their number");
     }
     if (json_is_array(value)) {
         return edit_list(ctx, edit, name, value, is_size, text, n, out);
     }
-    if (json_is_string(value) && vc_is_one_of(name, by_layer)) {
+    if (json_is_string(value) && vc_arch_key_is(name, VC_ARCH_KEY_BY_LAYER)) {
         if (json_string_length(value) != edit->before) {
             return refuse(ctx, name, "has not a character for each layer");
         }
         drop_characters(edit, json_string_value(value), out);
         return out->status;
     }
-    if (number > 0 && vc_is_one_of(name, first_of) && (uint64_t)number < edit->before) {
+    if (number > 0 && vc_arch_key_is(name, VC_ARCH_KEY_FIRST) && (uint64_t)number < edit->before) {
         vc_text_add_uint(out, vc_edit_layers_below(edit, (uint64_t)number));
         return out->status;
     }
-    if (number > 1 && is_period(object, name) && !vc_edit_keeps_period(edit, (uint64_t)number)) {
+    if (number > 1 && is_period(object, type, name) && !vc_edit_keeps_period(edit, (uint64_t)number)) {
         return refuse_period(ctx, name, (uint64_t)number);
     }
-    if (json_is_string(value) && is_period(object, name)) {
+    if (json_is_string(value) && is_period(object, type, name)) {
         return refuse(ctx, name, "is a pattern that repeats");
     }
     return VC_OK;
 }
 
-enum vc_status vc_hf_layers_check(struct vc_ctx *ctx, const struct vc_edit *edit, const json_t *object)
-{
-    const char *type = json_string_value(json_object_get(object, "model_type"));
+/* ---- what is not said ---- */
 
-    for (size_t i = 0; type != NULL && i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (strcmp(kinds[i].model_type, type) == 0 && !is_there(object, kinds[i].list) &&
-            !is_there(object, kinds[i].key) && !vc_edit_keeps_period(edit, kinds[i].period)) {
-            return refuse_period(ctx, type, kinds[i].period);
+/* Sets the member of the object whose text is `now`. */
+static enum vc_status set_member(struct vc_ctx *ctx, const json_t *object, const char *name, const char *value,
+                                 struct vc_text *now)
+{
+    struct vc_text next;
+    const char *key;
+    json_t *old;
+    size_t index = 0;
+    bool found = false;
+
+    json_object_foreach((json_t *)(uintptr_t)object, key, old)
+    {
+        found = strcmp(key, name) == 0;
+        if (found) {
+            break;
+        }
+        index++;
+    }
+    vc_text_init(&next, ctx);
+    if (found) {
+        vc_json_member_replace(now->data, now->n, index, value, &next);
+    } else {
+        vc_json_member_append(now->data, now->n, name, value, &next);
+    }
+    vc_text_release(now);
+    *now = next;
+    return now->status;
+}
+
+/* The layers of another kind come after so many; by the key, or by the class. */
+static uint64_t number_of(const json_t *object, const struct vc_arch_list *list)
+{
+    const json_t *value = list->key[0] != '\0' ? json_object_get(object, list->key) : NULL;
+
+    return json_is_integer(value) && json_integer_value(value) >= 0 ? (uint64_t)json_integer_value(value)
+                                                                    : list->number;
+}
+
+/* The first of these keys that says something; NULL: none does. */
+static const char *first_said(const json_t *object, const char *keys)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)object, key, value)
+    {
+        bool one = json_is_integer(value) && json_integer_value(value) == 1;
+
+        if (vc_is_one_of(key, keys) && !says_nothing(value) && !one) {
+            return key;
+        }
+    }
+    return NULL;
+}
+
+/* A list that is not there, as transformers would make it for all layers: those that stay have their entries, unless it
+ * would make the same of them. */
+static enum vc_status add_list(struct vc_ctx *ctx, const struct vc_edit *edit, const json_t *object,
+                               const struct vc_arch_list *list, struct vc_text *now)
+{
+    const char *unless = first_said(object, list->unless);
+    uint64_t number = number_of(object, list);
+    uint64_t after =
+        list->rule == VC_ARCH_BEHIND && is_there(object, list->key) ? vc_edit_layers_below(edit, number) : number;
+    bool same = true;
+    struct vc_text value;
+    enum vc_status status;
+    uint64_t k = 0;
+
+    if (json_is_string(json_object_get(object, list->key))) {
+        return refuse(ctx, list->key, "is a pattern that repeats");
+    }
+    if (unless != NULL || list->rule == VC_ARCH_UNKNOWN) {
+        return refuse(ctx, unless != NULL ? unless : list->list,
+                      unless != NULL ? "says of what kind layers are by their number"
+                                     : "is not there, and transformers makes it by a rule that is not known");
+    }
+    vc_text_init(&value, ctx);
+    for (uint64_t i = 0; i < edit->before; i++) {
+        bool other = vc_arch_list_other(list, number, i, edit->before);
+
+        if (!vc_edit_drops_layer(edit, i)) {
+            same = same && other == vc_arch_list_other(list, after, k, edit->after);
+            vc_text_add(&value, "%s%s", k == 0 ? "[" : ", ", other ? list->other : list->usual);
+            k++;
+        }
+    }
+    vc_text_add(&value, "]");
+    status = value.status;
+    if (status == VC_OK && !same) {
+        status = set_member(ctx, object, list->list, value.data, now);
+    }
+    vc_text_release(&value);
+    return status;
+}
+
+/* Whether another key that is there says it. */
+static bool has_instead(const json_t *object, const struct vc_arch_list *list)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)object, key, value)
+    {
+        if (vc_is_one_of(key, list->instead) && is_there(object, key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The last layer of some is of one kind, whatever the list says. */
+static enum vc_status check_end(struct vc_ctx *ctx, const struct vc_edit *edit, const struct vc_arch_list *list)
+{
+    if (list->rule == VC_ARCH_LAST_ENDS && vc_edit_drops_layer(edit, edit->before - 1)) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       VC_HF_CONFIG_NAME ": the last layer of such a model is %s whatever '%s' says, so that layer "
+                                         "%" PRIu64 " has to stay",
+                       list->other, list->list, edit->before - 1);
+    }
+    return VC_OK;
+}
+
+/* A key that is not there, by what the class takes. */
+static enum vc_status add_default(struct vc_ctx *ctx, const struct vc_edit *edit, const json_t *object,
+                                  const char *type, const struct vc_arch_default *word, struct vc_text *now)
+{
+    struct vc_text name;
+    struct vc_text fresh;
+    json_t *value = json_loadb(word->value, word->n_value, JSON_DECODE_ANY, NULL);
+    enum vc_status status = VC_OK;
+
+    vc_text_init(&name, ctx);
+    vc_text_init(&fresh, ctx);
+    vc_text_add_bytes(&name, word->key, word->n_key);
+    VC_TRY(name.status);
+    if (value != NULL && !is_there(object, name.data)) {
+        VC_TRY(
+            vc_hf_layers_member(ctx, edit, object, type, name.data, value, false, word->value, word->n_value, &fresh));
+        VC_TRY(fresh.status);
+        VC_TRY(fresh.n != 0 ? set_member(ctx, object, name.data, fresh.data, now) : VC_OK);
+    }
+out:
+    json_decref(value);
+    vc_text_release(&name);
+    vc_text_release(&fresh);
+    return status;
+}
+
+enum vc_status vc_hf_layers_unsaid(struct vc_ctx *ctx, const struct vc_edit *edit, const json_t *object,
+                                   const char *type, struct vc_text *now)
+{
+    const struct vc_arch *arch = vc_arch_find(type);
+    const struct vc_arch_list *list;
+    struct vc_arch_default word;
+
+    if (vc_arch_first_stays(type) && vc_edit_drops_layer(edit, 0)) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       VC_HF_CONFIG_NAME ": the first layer of '%s' is not as the others are, so that it has to stay",
+                       type);
+    }
+    for (size_t i = 0; vc_arch_default(arch, i, &word); i++) {
+        VC_CALL(add_default(ctx, edit, object, type, &word, now));
+    }
+    for (size_t i = 0; (list = vc_arch_list(type, i)) != NULL; i++) {
+        VC_CALL(check_end(ctx, edit, list));
+        if (!is_there(object, list->list) && !has_instead(object, list)) {
+            VC_CALL(add_list(ctx, edit, object, list, now));
         }
     }
     return VC_OK;
@@ -287,7 +403,7 @@ static enum vc_status add_feature(struct vc_ctx *ctx, const struct vc_edit *edit
 enum vc_status vc_hf_layers_feature(struct vc_ctx *ctx, const struct vc_edit *edit, const char *name,
                                     const json_t *value, struct vc_text *out)
 {
-    if (!vc_is_one_of(name, features) || json_is_null(value)) {
+    if (!vc_arch_key_is(name, VC_ARCH_KEY_FEATURE) || json_is_null(value)) {
         return VC_OK;
     }
     if (!json_is_array(value)) {

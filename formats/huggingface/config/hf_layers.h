@@ -14,15 +14,17 @@
 #include "core/model/edit.h"
 #include "core/text/text.h"
 
-/* Adds the new value of that member of `object` to `out`, or nothing where it stays. text: the value's, n bytes.
- * is_size: it is a size of the model, of which there may be one per layer. VC_E_UNSUPPORTED: it says something about
+/* Adds the new value of that member of `object` to `out`, or nothing where it stays. type: the "model_type" of the
+ * object, NULL where it is not known. text: the value's, n bytes. is_size: it is a size of the model, of which there may be one per layer. VC_E_UNSUPPORTED: it says something about
  * layers that cannot be said of those which are left. */
 enum vc_status vc_hf_layers_member(struct vc_ctx *ctx, const struct vc_edit *edit, const json_t *object,
-                                   const char *name, const json_t *value, bool is_size, const char *text, size_t n,
-                                   struct vc_text *out);
+                                   const char *type, const char *name, const json_t *value, bool is_size,
+                                   const char *text, size_t n, struct vc_text *out);
 
-/* What the kind of model says of layers without a word in the object. */
-enum vc_status vc_hf_layers_check(struct vc_ctx *ctx, const struct vc_edit *edit, const json_t *object);
+/* What the class of transformers says of layers where the object says nothing (arch/arch.h): a list that it would make
+ * for the layers as they were becomes a member of the object, whose text is `now`. */
+enum vc_status vc_hf_layers_unsaid(struct vc_ctx *ctx, const struct vc_edit *edit, const json_t *object,
+                                   const char *type, struct vc_text *now);
 
 /* What the part for pictures says of the layers for text, which are edited: VC_E_UNSUPPORTED where a layer goes that it
  * feeds. vision: its object, or NULL. */
