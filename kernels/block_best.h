@@ -26,6 +26,28 @@ VC_HD bool vc_is_step(float s)
     return m != 0 && m < VC_F32_INF_BITS;
 }
 
+/* The nearest f16, but not 0 for what is not 0: the least step still has codes where the nearest has none. */
+VC_HD float vc_stored_step(float s)
+{
+    float h = vc_as_half(s);
+
+    return h == 0.0f && s != 0.0f ? (s < 0.0f ? -0x1p-24f : 0x1p-24f) : h;
+}
+
+/* The first step d (an f16) whose multiples are the scales of parts, the largest of which is its `most`-th multiple, or -most-th.
+ * Where f16 is coarse, below 2^-14, d is rounded away from 0: with a smaller one the largest scale would have no level, and
+ * with d = 0 the block no values. */
+VC_HD float vc_first_step(float largest, int32_t most)
+{
+    float wanted = largest / (float)most;
+    float d = vc_as_half(wanted);
+
+    if (fabsf(wanted) < 0x1p-14f && fabsf(d) < fabsf(wanted)) {
+        d += wanted < 0.0f ? -0x1p-24f : 0x1p-24f;
+    }
+    return d;
+}
+
 /* The integer nearest to x, in [least, most]; NaN gives least. */
 VC_HD int32_t vc_nearest(float x, int32_t least, int32_t most)
 {
@@ -50,28 +72,39 @@ struct vc_best_range {
     float first, by; /* starts: f * largest magnitude / unit, f = first + k * by, k = 0 .. 15, both signs */
     float unit;
     bool stored;
+    int32_t n_even; /* more starts, with which the largest magnitude has the codes +-most, +-(most - 1), ...: for parts
+                       of few values, +-0.5 say, between which the others jump where codes are few */
 };
 
-#define VC_RANGE_q4_0                  \
-    {                                  \
-        -8, 7, 0.5f, 0.04f, 8.0f, true \
+#define VC_RANGE_q4_0                     \
+    {                                     \
+        -8, 7, 0.5f, 0.04f, 8.0f, true, 0 \
     }
-#define VC_RANGE_q5_0                      \
-    {                                      \
-        -16, 15, 0.7f, 0.025f, 16.0f, true \
-    }
-#define VC_RANGE_q8_0                         \
+#define VC_RANGE_q5_0                         \
     {                                         \
-        -128, 127, 0.9f, 0.008f, 128.0f, true \
+        -16, 15, 0.7f, 0.025f, 16.0f, true, 0 \
     }
-#define VC_RANGE_q3_k                   \
-    {                                   \
-        -4, 3, 0.5f, 0.04f, 4.0f, false \
+#define VC_RANGE_q8_0                            \
+    {                                            \
+        -128, 127, 0.9f, 0.008f, 128.0f, true, 0 \
     }
-#define VC_RANGE_q6_k                       \
-    {                                       \
-        -32, 31, 0.8f, 0.015f, 32.0f, false \
+#define VC_RANGE_q3_k                      \
+    {                                      \
+        -4, 3, 0.5f, 0.04f, 4.0f, false, 3 \
     }
+#define VC_RANGE_q6_k                          \
+    {                                          \
+        -32, 31, 0.8f, 0.015f, 32.0f, false, 0 \
+    }
+
+/* f of start k, from 0 to 31 + n_even. */
+VC_HD float vc_best_start(struct vc_best_range r, int32_t k)
+{
+    if (k >= 32) {
+        return r.unit / (float)(r.most - (k - 32));
+    }
+    return (k < 16 ? 1.0f : -1.0f) * (r.first + (float)(k % 16) * r.by);
+}
 
 /* The scale of the least error, 0 where there is none that can be stored. *error: that error. */
 VC_HD_LARGE float vc_best_signed(const float *x, const float *w, uint32_t n, struct vc_best_range r, float *error)
@@ -83,8 +116,8 @@ VC_HD_LARGE float vc_best_signed(const float *x, const float *w, uint32_t n, str
     for (uint32_t i = 0; i < n; i++) {
         *error += vc_weight_or_1(w, i) * x[i] * x[i]; /* of the scale 0 */
     }
-    for (int32_t k = 0; k < 32; k++) {
-        float s = (k < 16 ? 1.0f : -1.0f) * (r.first + (float)(k % 16) * r.by) * top / r.unit;
+    for (int32_t k = 0; k < 32 + r.n_even; k++) {
+        float s = vc_best_start(r, k) * top / r.unit;
         float inverse = 1.0f / s;
         float a = 0.0f;
         float b = 0.0f;
@@ -100,7 +133,7 @@ VC_HD_LARGE float vc_best_signed(const float *x, const float *w, uint32_t n, str
             b += vc_weight_or_1(w, i) * q * q;
         }
         s = b > 0.0f ? a / b : 0.0f;
-        s = r.stored ? vc_as_half(s) : s;
+        s = r.stored ? vc_stored_step(s) : s;
         inverse = 1.0f / s;
         if (!vc_is_step(s) || !vc_is_step(inverse)) {
             continue;
@@ -166,7 +199,7 @@ VC_HD void vc_q8_0_search(const float *x, const float *h, uint8_t *b)
 
 VC_HD void vc_q2_0_search(const float *x, const float *h, uint8_t *b)
 {
-    const struct vc_best_range r = {-1, 2, 0.2f, 0.04f, 1.0f, true};
+    const struct vc_best_range r = {-1, 2, 0.2f, 0.04f, 1.0f, true, 0};
     uint8_t codes[64];
     float error;
     float s = vc_best_signed(x, h, 64, r, &error);
@@ -458,8 +491,8 @@ VC_HD_LARGE void vc_k_best(const float *x, const float *h, uint32_t n_parts, int
         top_scale = fits[j].scale > top_scale ? fits[j].scale : top_scale;
         top_minimum = -fits[j].least > top_minimum ? -fits[j].least : top_minimum;
     }
-    levels->d = vc_as_half(top_scale / (float)most_level);
-    levels->dmin = vc_as_half(top_minimum / (float)most_level);
+    levels->d = vc_first_step(top_scale, most_level);
+    levels->dmin = vc_first_step(top_minimum, most_level);
     for (uint32_t round = 0; round < 3; round++) {
         for (uint32_t j = 0; j < n_parts; j++) {
             vc_k_part_levels(x + n * j, h != NULL ? h + n * j : NULL, n, most, most_level, levels->d, levels->dmin,
@@ -525,7 +558,7 @@ VC_HD_LARGE float vc_signed_best(const float *x, const float *h, int32_t half, s
     for (uint32_t j = 0; j < 16; j++) {
         scale[j] = vc_best_signed(x + 16 * j, h != NULL ? h + 16 * j : NULL, 16, r, &error);
     }
-    d = vc_as_half(vc_largest_signed(scale, 16) / (float)-half);
+    d = vc_first_step(vc_largest_signed(scale, 16), -half);
     for (uint32_t round = 0; round < 3; round++) {
         float a = 0.0f;
         float b = 0.0f;
@@ -620,7 +653,7 @@ VC_HD_LARGE float vc_best_iq4(const float *x, const float *w, bool stored)
         }
         (void)vc_iq4_error(x, w, s, &fit);
         s = vc_fit_scale(fit);
-        s = stored ? vc_as_half(s) : s;
+        s = stored ? vc_stored_step(s) : s;
         if (!vc_is_step(s) || !vc_is_step(1.0f / s)) {
             continue;
         }
@@ -659,7 +692,7 @@ VC_HD void vc_iq4_xs_search(const float *x, const float *h, uint8_t *b)
     for (uint32_t j = 0; j < 8; j++) {
         scale[j] = vc_best_iq4(x + 32 * j, h != NULL ? h + 32 * j : NULL, false);
     }
-    d = vc_as_half(vc_largest_signed(scale, 8) / -32.0f);
+    d = vc_first_step(vc_largest_signed(scale, 8), -32);
     for (uint32_t round = 0; round < 3; round++) {
         struct vc_fit all = {0.0f, 0.0f};
 

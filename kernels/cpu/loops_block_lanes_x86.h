@@ -540,8 +540,8 @@ static void lanes_k_best(const float *x, const float *h, uint32_t n_parts, int32
         top_scale = tops[0][j] > top_scale ? tops[0][j] : top_scale;
         top_minimum = -tops[1][j] > top_minimum ? -tops[1][j] : top_minimum;
     }
-    levels->d = vc_as_half(top_scale / (float)most_level);
-    levels->dmin = vc_as_half(top_minimum / (float)most_level);
+    levels->d = vc_first_step(top_scale, most_level);
+    levels->dmin = vc_first_step(top_minimum, most_level);
     for (uint32_t round = 0; round < 4; round++) { /* three, then the codes once more */
         for (size_t g = 0; g < n_parts / 8; g++) {
             if (round < 3) {

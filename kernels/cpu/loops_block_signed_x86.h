@@ -82,10 +82,14 @@ static inline __m256 lanes_search_signed(const struct part_lanes *p, int32_t hal
     return _mm256_andnot_ps(tiny, scale);
 }
 
-/* vc_as_half */
-static inline __m256 f8_as_half(__m256 x)
+/* vc_stored_step */
+static inline __m256 f8_stored_step(__m256 s)
 {
-    return _mm256_cvtph_ps(_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+    const __m256 zero = _mm256_setzero_ps();
+    __m256 h = _mm256_cvtph_ps(_mm256_cvtps_ph(s, _MM_FROUND_TO_NEAREST_INT));
+    __m256 lost = _mm256_and_ps(_mm256_cmp_ps(h, zero, _CMP_EQ_OQ), _mm256_cmp_ps(s, zero, _CMP_NEQ_OQ));
+
+    return f8_select(lost, _mm256_or_ps(_mm256_and_ps(s, f8_set(-0.0f)), f8_set(0x1p-24f)), h);
 }
 
 /* 1 / s, or 0 where s is 0. */
@@ -121,9 +125,8 @@ static inline __m256 lanes_best_signed(const struct part_lanes *p, struct vc_bes
     for (size_t i = 0; i < p->n; i++) {
         error = _mm256_add_ps(error, _mm256_mul_ps(_mm256_mul_ps(p->w[i], p->x[i]), p->x[i]));
     }
-    for (int32_t k = 0; k < 32; k++) {
-        float start = (k < 16 ? 1.0f : -1.0f) * (r.first + (float)(k % 16) * r.by);
-        __m256 s = _mm256_div_ps(_mm256_mul_ps(f8_set(start), top), f8_set(r.unit));
+    for (int32_t k = 0; k < 32 + r.n_even; k++) {
+        __m256 s = _mm256_div_ps(_mm256_mul_ps(f8_set(vc_best_start(r, k)), top), f8_set(r.unit));
         __m256 inverse = _mm256_div_ps(f8_set(1.0f), s);
         __m256 good = _mm256_and_ps(f8_is_step(s), f8_is_step(inverse));
         __m256 a = zero;
@@ -138,7 +141,7 @@ static inline __m256 lanes_best_signed(const struct part_lanes *p, struct vc_bes
             b = _mm256_add_ps(b, _mm256_mul_ps(wq, q));
         }
         s = _mm256_and_ps(f8_above(b, zero), _mm256_div_ps(a, b));
-        s = r.stored ? f8_as_half(s) : s;
+        s = r.stored ? f8_stored_step(s) : s;
         inverse = _mm256_div_ps(f8_set(1.0f), s);
         good = _mm256_and_ps(good, _mm256_and_ps(f8_is_step(s), f8_is_step(inverse)));
         e = lanes_signed_error(p, s, inverse, least, most);
@@ -198,7 +201,7 @@ static float lanes_signed_best(const struct part_lanes *p, const float *x, const
         scale[g] = lanes_best_signed(&p[g], r);
         _mm256_storeu_ps(scales + 8 * g, scale[g]);
     }
-    d = vc_as_half(vc_largest_signed(scales, 16) / (float)-half);
+    d = vc_first_step(vc_largest_signed(scales, 16), -half);
     for (uint32_t round = 0; round < 3; round++) {
         for (size_t g = 0; g < 2; g++) {
             __m256 near_level =

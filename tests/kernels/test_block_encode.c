@@ -206,6 +206,55 @@ static void test_best(void **unused)
     }
 }
 
+/* Weights whose steps lie where f16 is coarse: `best` uses its least step, instead of none. A step of 0 would leave
+ * zeros, or, of types with minima, something worse. */
+static void test_small(void **unused)
+{
+    static float x[16 * 1024];
+
+    (void)unused;
+    for (size_t i = 0; i < N_TYPES; i++) {
+        double lost =
+            strcmp(types[i].name, "q8_0") == 0 ? 10.0 : 2.0; /* its steps are the finest: 2^-24 has a few bits */
+        double error;
+        double all;
+
+        for (size_t row = 0; row < sizeof x / sizeof x[0]; row += 1024) {
+            double sum = 0.0;
+
+            for (size_t j = row; j < row + 1024; j++) {
+                sum += (double)normal[j] * (double)normal[j];
+            }
+            for (size_t j = row; j < row + 1024; j++) {
+                x[j] = normal[j] * (float)(2e-5 / sqrt(sum / 1024.0));
+            }
+        }
+        all = squares(&types[i], x, sizeof x / sizeof x[0], true, NULL, &error);
+        if (strcmp(types[i].name, "nvfp4") != 0 && !(10.0 * log10(all / error) > types[i].least_db - lost)) { /* E4M3 */
+            fail_msg("%s of weights of 2e-5: %.2f dB", types[i].name, 10.0 * log10(all / error));
+        }
+    }
+}
+
+/* Two values, +0.5 and -0.5: every type with codes for both, or a minimum, holds them but for the rounding of a step. */
+static void test_two_values(void **unused)
+{
+    static float x[1024];
+
+    (void)unused;
+    for (size_t j = 0; j < 1024; j++) {
+        x[j] = normal[j] < 0.0f ? -0.5f : 0.5f;
+    }
+    for (size_t i = 0; i < N_TYPES; i++) {
+        double error;
+        double all = squares(&types[i], x, 1024, true, NULL, &error);
+
+        if (strncmp(types[i].name, "iq4", 3) != 0 && !(error <= all * 1e-5)) { /* its codes have no such pair */
+            fail_msg("%s of +-0.5: %.2f dB", types[i].name, 10.0 * log10(all / error));
+        }
+    }
+}
+
 /* What an encoder must not stumble over: zeros stay zeros, a constant stays near, values near both ends of f32 give
  * finite blocks or steps beyond f16, which decode to NaN or Inf. */
 static void test_odd(void **unused)
@@ -254,10 +303,8 @@ static void test_nan(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_digests),
-        cmocka_unit_test(test_best),
-        cmocka_unit_test(test_odd),
-        cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_digests),    cmocka_unit_test(test_best), cmocka_unit_test(test_small),
+        cmocka_unit_test(test_two_values), cmocka_unit_test(test_odd),  cmocka_unit_test(test_nan),
     };
 
     return cmocka_run_group_tests_name("block_encode", tests, set_up, NULL);
