@@ -11,6 +11,7 @@
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "core/model/memory_model.h"
+#include "core/text/name_table.h"
 #include "distill/calibrate/calibration_report.h"
 #include "distill/calibrate/graph_values.h"
 #include "distill/calibrate/value_range.h"
@@ -60,6 +61,12 @@ struct route {
     size_t n_experts;
 };
 
+/* What waits for a value of the graph, as numbers from 1 on; 0: nothing. */
+struct waiting {
+    uint32_t route, range;
+    uint32_t first; /* of its collectors; the next ones are in calibration.next_of */
+};
+
 struct calibration {
     struct vc_ctx *ctx;
     struct vc_calibrate_options options;
@@ -72,6 +79,8 @@ struct calibration {
     uint64_t batch;
     struct vc_collector *collectors; /* as many as there are nodes, at most */
     size_t n_collectors;
+    struct waiting *waiting; /* by value */
+    uint32_t *next_of;       /* by collector: the next one of its value, a number from 1 on; 0: none */
     struct route *routes;
     size_t n_routes;
     struct vc_value_range **ranges; /* of the collectors' values, one for each */
@@ -79,6 +88,7 @@ struct calibration {
     struct vc_graph_values graph_values; /* those that static quantization needs */
     struct layer *layers;
     size_t n_layers;
+    struct vc_name_table listed; /* the tensors of the layers */
     struct vc_thread_pool *pool;
     uint64_t *numbers; /* of rows that count */
     uint64_t n_numbers;
@@ -175,12 +185,31 @@ static bool same_lists(const struct vc_graph_node *a, const struct vc_graph_node
 /* NULL: the value is no router's. */
 static struct route *route_of(const struct calibration *c, uint32_t value)
 {
-    size_t k = 0;
+    uint32_t number = value == VC_NO_VALUE ? 0 : c->waiting[value].route;
 
-    while (k < c->n_routes && c->routes[k].value != value) {
-        k++;
+    return number != 0 ? &c->routes[number - 1] : NULL;
+}
+
+/* The collectors of a value, from 1 on, one after the other; 0: there are no more. */
+static uint32_t first_collector(const struct calibration *c, uint32_t value)
+{
+    return c->waiting[value].first;
+}
+
+static uint32_t next_collector(const struct calibration *c, uint32_t number)
+{
+    return c->next_of[number - 1];
+}
+
+/* The last collector waits for the value, behind those that do. */
+static void add_waiting(struct calibration *c, uint32_t value)
+{
+    uint32_t *to = &c->waiting[value].first;
+
+    while (*to != 0) {
+        to = &c->next_of[*to - 1];
     }
-    return k < c->n_routes ? &c->routes[k] : NULL;
+    *to = (uint32_t)c->n_collectors;
 }
 
 /* The collector of the product's vectors, which may be there already. */
@@ -192,35 +221,38 @@ static enum vc_status find_collector(struct calibration *c, const struct vc_grap
     uint64_t columns = columns_of(c->graph, node, p);
     struct route *route;
 
-    for (*out = 0; *out < c->n_collectors; (*out)++) {
-        const struct vc_collector *other = &c->collectors[*out];
+    for (uint32_t k = first_collector(c, p->x); k != 0; k = next_collector(c, k)) {
+        const struct vc_collector *other = &c->collectors[k - 1];
 
-        if (other->value == p->x && other->routes == routes &&
-            (!node->expert || other->expert == node->expert_number) && other->n_columns == columns &&
-            (other->conv == NULL) == (conv == NULL) && (conv == NULL || same_lists(conv, other->conv))) {
+        *out = k - 1;
+        if (other->routes == routes && (!node->expert || other->expert == node->expert_number) &&
+            other->n_columns == columns && (other->conv == NULL) == (conv == NULL) &&
+            (conv == NULL || same_lists(conv, other->conv))) {
             return VC_OK;
         }
     }
     if (node->expert) {
         route = route_of(c, routes);
-        route = route != NULL ? route : &c->routes[c->n_routes++];
-        route->value = routes;
+        if (route == NULL) {
+            route = &c->routes[c->n_routes++];
+            route->value = routes;
+            c->waiting[routes].route = (uint32_t)c->n_routes;
+        }
         route->n_left = ++route->n_collectors;
     }
-    c->collectors[c->n_collectors++] = (struct vc_collector){
+    *out = c->n_collectors++;
+    c->collectors[*out] = (struct vc_collector){
         .value = p->x, .conv = conv, .n_columns = columns, .routes = routes, .expert = node->expert_number};
+    add_waiting(c, p->x);
     return vc_collector_begin(c->ctx, &c->collectors[*out], p->param->tensor,
                               c->options.second_moments && vc_node_int(node, "group", 1) == 1);
 }
 
 static struct vc_value_range *range_of(const struct calibration *c, uint32_t value)
 {
-    size_t k = 0;
+    uint32_t number = c->waiting[value].range;
 
-    while (k < c->n_ranges && c->ranges[k]->value != value) {
-        k++;
-    }
-    return k < c->n_ranges ? c->ranges[k] : NULL;
+    return number != 0 ? c->ranges[number - 1] : NULL;
 }
 
 static enum vc_status need_range(struct calibration *c, uint32_t value)
@@ -231,6 +263,7 @@ static enum vc_status need_range(struct calibration *c, uint32_t value)
         VC_CALL(VC_ARRAY(c->ctx, VC_TAG_MISC, range, 1));
         vc_value_range_begin(range, value);
         c->ranges[c->n_ranges++] = range;
+        c->waiting[value].range = (uint32_t)c->n_ranges;
     }
     return VC_OK;
 }
@@ -238,12 +271,9 @@ static enum vc_status need_range(struct calibration *c, uint32_t value)
 /* The tensor has a layer already: as another slice, or since two nodes use it. */
 static bool is_listed(const struct calibration *c, const char *tensor)
 {
-    for (size_t k = 0; k < c->n_layers; k++) {
-        if (strcmp(c->layers[k].tensor, tensor) == 0) {
-            return true;
-        }
-    }
-    return false;
+    const struct vc_name_list names = VC_NAME_LIST(c->layers, sizeof *c->layers);
+
+    return vc_name_table_find(&c->listed, names, tensor, strlen(tensor)) != SIZE_MAX;
 }
 
 static enum vc_status leave_out(struct vc_calibration_owned *owned, const char *tensor, const char *why)
@@ -261,12 +291,16 @@ static enum vc_status list_layers(struct calibration *c, struct vc_calibration_o
     VC_CALL(VC_ZEROS(c->ctx, VC_TAG_MISC, c->routes, c->graph->n_nodes + (size_t)1));
     VC_CALL(VC_ZEROS(c->ctx, VC_TAG_MISC, c->ranges, c->graph->n_nodes + (size_t)1));
     VC_CALL(VC_ZEROS(c->ctx, VC_TAG_MISC, c->layers, c->graph->n_nodes + (size_t)1));
+    VC_CALL(VC_ZEROS(c->ctx, VC_TAG_MISC, c->next_of, c->graph->n_nodes + (size_t)1));
+    VC_CALL(VC_ZEROS(c->ctx, VC_TAG_MISC, c->waiting, c->graph->n_values + (size_t)1));
+    VC_CALL(vc_name_table_make(c->ctx, c->graph->n_nodes + (size_t)1, &c->listed));
     for (uint32_t i = 0; i < c->graph->n_nodes; i++) {
         const struct vc_graph_node *node = &c->graph->nodes[i];
         const struct product p = product_of(c->graph, node);
         const char *why = p.x != VC_NO_VALUE ? reason(node, &p) : NULL;
         struct layer *layer = &c->layers[c->n_layers];
 
+        VC_CALL(vc_check_cancelled(c->ctx));
         if (p.x == VC_NO_VALUE || is_listed(c, p.param->tensor)) {
             continue;
         }
@@ -277,7 +311,7 @@ static enum vc_status list_layers(struct calibration *c, struct vc_calibration_o
         *layer = (struct layer){.tensor = p.param->tensor, .axis = tensor_axis(&p)};
         VC_CALL(find_collector(c, node, &p, &layer->collector));
         VC_CALL(need_range(c, p.x));
-        c->n_layers++;
+        (void)vc_name_table_add(&c->listed, VC_NAME_LIST(c->layers, sizeof *c->layers), c->n_layers++);
     }
     if (c->n_layers == 0) {
         return vc_fail(c->ctx, VC_E_UNSUPPORTED, "%s: the graph has no product with weights of this file",
@@ -371,9 +405,10 @@ static enum vc_status take_weights(struct calibration *c, struct route *route, c
     route->inputs.data = NULL;
     route->n_experts = (size_t)weights->shape[weights->n_dims - 1];
     VC_TRY(copy_elements(c->ctx, weights, (void **)&route->weights));
-    for (size_t k = 0; inputs.data != NULL && k < c->n_collectors; k++) {
-        if (c->collectors[k].routes == route->value && c->collectors[k].value == route->inputs_value) {
-            VC_TRY(add_of_expert(c, &c->collectors[k], route, &inputs));
+    for (uint32_t k = inputs.data != NULL ? first_collector(c, route->inputs_value) : 0; k != 0;
+         k = next_collector(c, k)) {
+        if (c->collectors[k - 1].routes == route->value) {
+            VC_TRY(add_of_expert(c, &c->collectors[k - 1], route, &inputs));
         }
     }
 out:
@@ -411,11 +446,10 @@ static enum vc_status take(struct vc_ctx *ctx, void *user, uint32_t value, const
             return vc_context(ctx, "%s", c->layers[i].tensor);
         }
     }
-    for (size_t k = 0; k < c->n_collectors && status == VC_OK; k++) {
-        if (c->collectors[k].value == value) {
-            status = take_vectors(c, &c->collectors[k], elements);
-        }
+    for (uint32_t k = first_collector(c, value); k != 0 && status == VC_OK; k = next_collector(c, k)) {
+        status = take_vectors(c, &c->collectors[k - 1], elements);
     }
+    status = status == VC_OK ? vc_check_cancelled(ctx) : status;
     if (status == VC_OK && route_of(c, value) != NULL) {
         status = take_weights(c, route_of(c, value), elements);
     }
@@ -602,6 +636,7 @@ static enum vc_status lay_out(struct calibration *c)
     for (size_t k = 0; k < c->n_layers; k++) {
         struct layer *layer = &c->layers[k];
 
+        VC_CALL(vc_check_cancelled(c->ctx));
         VC_CALL(
             vc_calibration_sample(c->ctx, c->options.network.weights, layer->tensor, layer->sample, &layer->n_sample));
         VC_CALL(lay_out_layer(c, layer));
@@ -699,6 +734,9 @@ static void release(struct calibration *c)
         vc_free(c->ctx, c->routes[k].inputs.data);
         vc_free(c->ctx, c->routes[k].weights);
     }
+    vc_name_table_release(c->ctx, &c->listed);
+    vc_free(c->ctx, c->next_of);
+    vc_free(c->ctx, c->waiting);
     vc_free(c->ctx, c->routes);
     vc_free(c->ctx, c->arrays);
     vc_free(c->ctx, c->ranges);

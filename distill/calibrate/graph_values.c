@@ -2,6 +2,7 @@
 #include "distill/calibrate/graph_values.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "core/base/checked.h"
 
@@ -15,6 +16,7 @@ enum vc_status vc_graph_values_begin(struct vc_ctx *ctx, struct vc_graph_values 
     v->n_rows = n_rows;
     VC_CALL(VC_ARRAY(ctx, VC_TAG_MISC, v->ranges, graph->n_values + (size_t)1));
     VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, v->samples, n_layers + 1));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, v->first, graph->n_values + (size_t)1));
     for (uint32_t k = 0; k < graph->n_values; k++) {
         written = written || graph->facts[k].written != VC_WRITTEN_NOT;
     }
@@ -36,6 +38,7 @@ void vc_graph_values_end(struct vc_ctx *ctx, struct vc_graph_values *v)
         vc_free(ctx, v->samples[k].vectors);
     }
     vc_free(ctx, v->samples);
+    vc_free(ctx, v->first);
     vc_free(ctx, v->ranges);
 }
 
@@ -48,12 +51,12 @@ enum vc_status vc_graph_values_sample(struct vc_ctx *ctx, struct vc_graph_values
     if (v->n_ranges == 0) {
         return VC_OK;
     }
-    *s = (struct vc_graph_sample){.tensor = tensor, .of = of};
+    *s = (struct vc_graph_sample){.tensor = tensor, .of = of, .next = v->first[of->value]};
     s->per_row = of->conv == NULL && graph->values[of->value].n_dims == 2 ? 1 : 4;
     s->n = vc_min_u64(v->n_rows, ROWS) * s->per_row;
     VC_CALL(vc_mul_size((size_t)s->n, (size_t)of->n_columns, &n) ? VC_OK : VC_E_NOMEM);
     VC_CALL(VC_ZEROS(ctx, VC_TAG_TILES, s->vectors, n));
-    v->n_samples++;
+    v->first[of->value] = (uint32_t)++v->n_samples;
     return VC_OK;
 }
 
@@ -84,19 +87,26 @@ static enum vc_status take_sample(struct vc_ctx *ctx, const struct vc_graph_valu
     return VC_OK;
 }
 
+/* For bsearch: a number of a value, and its range. */
+static int compare_value(const void *key, const void *range)
+{
+    uint32_t value = *(const uint32_t *)key;
+    uint32_t other = ((const struct vc_graph_range *)range)->value;
+
+    return (value > other) - (value < other);
+}
+
 enum vc_status vc_graph_values_take(struct vc_ctx *ctx, struct vc_graph_values *v, const struct vc_graph *graph,
                                     uint32_t value, const struct vc_run_value *elements,
                                     const struct vc_collect_rows *rows)
 {
-    for (size_t k = 0; k < v->n_ranges && v->ranges[k].value <= value; k++) {
-        if (v->ranges[k].value == value) {
-            widen(&v->ranges[k], elements->data, elements->n);
-        }
+    struct vc_graph_range *range = bsearch(&value, v->ranges, v->n_ranges, sizeof *v->ranges, compare_value);
+
+    if (range != NULL) {
+        widen(range, elements->data, elements->n);
     }
-    for (size_t k = 0; k < v->n_samples; k++) {
-        if (v->samples[k].of->value == value && elements->n != 0) {
-            VC_CALL(take_sample(ctx, v, &v->samples[k], graph, elements, rows));
-        }
+    for (uint32_t k = elements->n != 0 ? v->first[value] : 0; k != 0; k = v->samples[k - 1].next) {
+        VC_CALL(take_sample(ctx, v, &v->samples[k - 1], graph, elements, rows));
     }
     return VC_OK;
 }

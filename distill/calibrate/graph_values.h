@@ -14,6 +14,7 @@ struct vc_graph_sample {
     uint64_t n;
     size_t per_row;
     float *vectors;
+    uint32_t next; /* sample of the same value, a number from 1 on; 0: none */
 };
 
 struct vc_graph_range {
@@ -24,8 +25,9 @@ struct vc_graph_range {
 /* Starts as zeros; nothing is listed for a graph whose values have no names in a file. */
 struct vc_graph_values {
     uint64_t n_rows;
-    struct vc_graph_range *ranges; /* by value */
+    struct vc_graph_range *ranges; /* ascending by value */
     size_t n_ranges;
+    uint32_t *first; /* by value: the first of its samples, a number from 1 on; 0: none */
     struct vc_graph_sample *samples;
     size_t n_samples;
 };
