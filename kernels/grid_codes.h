@@ -41,12 +41,12 @@
 
 #define VC_SUM_LANES 8
 
-/* Element i of an array that may be unaligned. */
+/* Element i of an array that may be unaligned: read by its bytes, since compilers take a float's address to be aligned. */
 VC_HD float vc_float_at(const float *x, size_t i)
 {
     float value;
 
-    memcpy(&value, x + i, sizeof value);
+    memcpy(&value, (const char *)x + i * sizeof value, sizeof value);
     return value;
 }
 

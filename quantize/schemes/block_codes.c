@@ -84,7 +84,7 @@ static enum vc_status block_scan(struct vc_ctx *ctx, struct vc_step *step, const
         return vc_int8_refuse(ctx);
     }
     if (s->values != NULL) {
-        memcpy(s->values + tile->first, x, tile->n_elems * sizeof *x);
+        memcpy(s->values + tile->first, (const char *)x, tile->n_elems * sizeof *x);
         return VC_OK;
     }
     for (size_t row = 0; row < tile->n_rows; row++) {

@@ -25,7 +25,7 @@ uint64_t vc_int8_sanitize(const float *x, const struct vc_tile *tile, const stru
     for (size_t i = 0; i < tile->n_elems; i++) {
         uint32_t bits;
 
-        memcpy(&bits, &x[i], sizeof bits); /* the tile may be unaligned */
+        memcpy(&bits, (const char *)x + i * sizeof bits, sizeof bits); /* the tile may be unaligned */
         if ((bits & VC_F32_ABS_MASK) >= VC_F32_INF_BITS) {
             replaced++;
             if ((bits & VC_F32_ABS_MASK) > VC_F32_INF_BITS || pos == NULL) {
