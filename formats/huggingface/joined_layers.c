@@ -8,7 +8,7 @@
 
 static const char weight[] = ".weight";
 
-enum state { UNKNOWN, KEPT, QUANTIZED }; /* and behind it, so many of the number of the scheme */
+enum { UNKNOWN, KEPT, QUANTIZED }; /* states; and behind the last one, so many of the number of the scheme */
 
 struct joining {
     const struct vc_model *model;
@@ -55,7 +55,7 @@ enum vc_status vc_joined_note(struct vc_ctx *ctx, const struct vc_model *model, 
         const struct vc_out_tensor out = vc_out_at(outs, i);
 
         if (out.role == VC_PART_CODES) {
-            j.states[out.source] = (unsigned char)(told[i] ? QUANTIZED + out.quant->scheme : KEPT);
+            j.states[out.source] = (unsigned char)(told[i] ? QUANTIZED + (int)out.quant->scheme : KEPT);
             longest = (size_t)vc_max_u64(longest, strlen(model->tensors[out.source].name));
         }
     }

@@ -519,7 +519,7 @@ static void lanes_k_best(const float *x, const float *h, uint32_t n_parts, int32
     struct part_lanes p[2];
     struct affine_lanes fits[2];
     size_t n = 256 / n_parts;
-    float tops[2][16];
+    float tops[2][16] = {{0.0f}};
     float top_scale = 0.0f;
     float top_minimum = 0.0f;
 
