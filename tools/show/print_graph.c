@@ -55,7 +55,8 @@ static char *fmt_macs(char *buf, size_t n, const struct vc_graph *graph, struct 
     int64_t value = vc_graph_dim_value(graph, macs);
 
     if (value < 0) {
-        return strcpy(buf, vc_graph_dim_text(graph, macs, buf, n));
+        (void)vc_graph_dim_text(graph, macs, buf, n); /* into buf */
+        return buf;
     }
     buf[0] = '\0';
     return value == 0 ? buf : fmt_figure(buf, (uint64_t)value);
