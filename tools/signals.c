@@ -2,40 +2,81 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tools/app.h"
+#include "tools/signals.h"
 
 static volatile sig_atomic_t caught;
 static volatile sig_atomic_t only_prints;
 static const char *volatile unfinished;
 static struct vc_ctx *volatile watched;
+static timer_t watchdog;
+static volatile sig_atomic_t has_watchdog, lets_finish;
+
+#define PATIENCE 800000000 /* nanoseconds from the first signal to the end of a call that has not noticed it */
+
+void signals_let_finish(void)
+{
+    lets_finish = 1;
+}
 
 int caught_signal(void)
 {
     return caught;
 }
 
+/* At once: temporary files that have a name are removed, others vanish with the process. */
+static void end_by(int number)
+{
+    vc_job_remove_temporaries();
+    if (unfinished != NULL) {
+        (void)unlink(unfinished);
+    }
+    signals_die_by(number);
+}
+
 /* The first signal asks the library to stop; it ends its call with VC_E_CANCELLED and leaves nothing behind. A second
- * one ends the process at once; temporary files that have a name are removed, others vanish with the process. So does
- * the first one where there is nothing left but to print (signals_end_printing). */
+ * one, and the watchdog where the call goes on, end the process at once. So does the first one where there is nothing left but to print (signals_end_printing). */
 static void on_signal(int number)
 {
+    static const struct itimerspec once = {.it_value = {.tv_nsec = PATIENCE}};
     int saved = errno;
 
     if (caught != 0 || only_prints != 0) {
-        vc_job_remove_temporaries();
-        if (unfinished != NULL) {
-            (void)unlink(unfinished);
-        }
-        (void)signal(number, SIG_DFL);
-        (void)raise(number);
+        end_by(number);
     }
     caught = number;
     if (watched != NULL) {
         vc_ctx_cancel(watched);
     }
+    if (has_watchdog != 0 && lets_finish == 0) {
+        (void)timer_settime(watchdog, 0, &once, NULL);
+    }
     errno = saved;
+}
+
+/* A call that looks for the wish rarely (a product or a factor of large matrices, a long text) is not waited for. */
+static void on_watchdog(int number)
+{
+    (void)number;
+    if (caught != 0) {
+        end_by(caught);
+    }
+}
+
+static void start_watchdog(void)
+{
+    struct sigevent event;
+    struct sigaction action;
+
+    memset(&event, 0, sizeof event);
+    event.sigev_notify = SIGEV_SIGNAL;
+    event.sigev_signo = SIGALRM;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_watchdog;
+    has_watchdog = sigaction(SIGALRM, &action, NULL) == 0 && timer_create(CLOCK_MONOTONIC, &event, &watchdog) == 0;
 }
 
 /* Without SA_RESTART, so that a read that waits for a pipe returns. A signal that our parent ignores (nohup) stays
@@ -45,6 +86,9 @@ void watch_signals(struct vc_ctx *ctx)
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 
     watched = ctx;
+    if (ctx != NULL && has_watchdog == 0) {
+        start_watchdog();
+    }
     for (size_t i = 0; ctx != NULL && i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         struct sigaction action;
 

@@ -55,6 +55,14 @@ def write_model(path, n):
         f.write(struct.pack("<Q", len(head)) + head + struct.pack("<4f", .1, .2, -.3, .7) * n)
 
 
+def write_zeros(path, name, n):
+    """A matrix of n rows and columns, as a safetensors file."""
+    head = ('{"%s":{"dtype":"F32","shape":[%d,%d],"data_offsets":[0,%d]}}' % (name, n, n, 4 * n * n)).encode()
+    head += b" " * (-len(head) % 8)
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(head)) + head + bytes(4 * n * n))
+
+
 class Ended:
     """How a command ended: its wait status, its processor time behind the signal (None: it had ended before), what it
     wrote to the terminal."""
@@ -124,7 +132,7 @@ class Interrupt(unittest.TestCase):
         ended = Ended(args, folder, how, at)
         return ended, sorted(set(os.listdir(folder)) - {"tmp"}), os.listdir(os.path.join(folder, "tmp"))
 
-    def interrupt(self, *args, codes=(0, 1)):
+    def interrupt(self, *args, codes=(0, 1), free=FREE):
         """A command line whose inputs are named from the base folder, and whose outputs lie in a folder of their own."""
         args = [os.path.join(self.base, a[1:]) if a.startswith("@") else a for a in args] + ["--threads", "1"]
         whole, made, _ = self.once(args)
@@ -136,7 +144,7 @@ class Interrupt(unittest.TestCase):
             told = (" ".join(args), how.name, "%.3f of %.3f s" % (at, whole.seconds), ended.said[-300:])
             if ended.behind is None:
                 continue
-            allowed = max(FREE, (whole.seconds - at) / 2)
+            allowed = max(free, (whole.seconds - at) / 2)
             Interrupt.worst = max(Interrupt.worst, (ended.behind, allowed, " ".join(map(str, told[:3]))))
             self.assertLess(ended.behind, allowed, told)
             self.assertEqual(temporary, [], told)
@@ -172,6 +180,30 @@ class Interrupt(unittest.TestCase):
         self.interrupt("dequantize", "@codes.safetensors", "-o", "out.safetensors")
         self.interrupt("run", "--pass", "prune --pattern 2:4", "--pass", "quantize --fp16", "@big.safetensors", "-o",
                        "out.gguf")
+
+    def test_one_product(self):
+        """A single product of large matrices, inside which nobody looks: the watchdog ends the command."""
+        n = 500 if SANITIZED else 1600
+        write_zeros(os.path.join(self.base, "weight.safetensors"), "a.weight", n)
+        write_zeros(os.path.join(self.base, "rows.safetensors"), "x", n)
+        with open(os.path.join(self.base, "net.txt"), "w", encoding="ascii") as f:
+            f.write("input x [batch, %d]\nlinear a %d bias=no\n" % (n, n))
+        self.interrupt("graph", "--precision", "f64", "--data", "@rows.safetensors", "--graph", "@net.txt", "@weight.safetensors",
+                       "--outputs", "out.npz", free=1.5)
+
+    def test_many_layers(self):
+        """Layers that share nothing: calibrate looks at the signal for each."""
+        n = 3000
+        head = ",".join('"%d.weight":{"dtype":"F32","shape":[2,2],"data_offsets":[%d,%d]}' % (i, 16 * i, 16 * i + 16) for i in range(n))
+        head = ("{" + head + "}").encode()
+        head += b" " * (-len(head) % 8)
+        with open(os.path.join(self.base, "layers.safetensors"), "wb") as f:
+            f.write(struct.pack("<Q", len(head)) + head + struct.pack("<4f", .1, .2, -.3, .7) * n)
+        write_zeros(os.path.join(self.base, "pairs.safetensors"), "x", 2)
+        with open(os.path.join(self.base, "layers.txt"), "w", encoding="ascii") as f:
+            f.write("input x [batch, 2]\n" + "".join("linear %d 2 bias=no\n" % i for i in range(n)))
+        self.interrupt("calibrate", "--graph", "@layers.txt", "--data", "@pairs.safetensors", "@layers.safetensors", "-o", "out.npz",
+                       free=1.5)
 
     def test_answers(self):
         self.interrupt("verify", "@big.npz")

@@ -16,6 +16,7 @@
 #include "tools/ranks_app.h"
 #include "tools/show/documents.h"
 #include "tools/show/print_distill.h"
+#include "tools/signals.h"
 
 #define MAX_FREEZE  64
 #define MAX_MATCHES CURVE_MATCHES
@@ -628,6 +629,7 @@ static int run_distill(struct app *app, int n_args, char **args)
     struct distill_cli cli;
     int rc;
 
+    signals_let_finish();
     memset(&cli, 0, sizeof cli);
     convert_defaults(&cli.nets.convert);
     begin(&cli);
@@ -671,6 +673,7 @@ static int ready(struct app *app, void *options, struct conversion *what)
     set_eval(cli);
     set_passes(app, cli);
     what->tag = "distilled";
+    signals_let_finish();
     if (ranks_refuse(app, cli->ranks, "distill in a recipe") != GO_ON) {
         return EXIT_USAGE;
     }

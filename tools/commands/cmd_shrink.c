@@ -10,6 +10,7 @@
 #include "tools/convert/distill_nets.h"
 #include "tools/model/memory_cli.h"
 #include "tools/show/documents.h"
+#include "tools/signals.h"
 
 struct shrink_cli {
     struct nets_cli nets; /* first */
@@ -392,6 +393,7 @@ static int run_shrink(struct app *app, int n_args, char **args)
     struct shrink_cli cli;
     int rc;
 
+    signals_let_finish();
     memset(&cli, 0, sizeof(cli));
     cli.app = app;
     vc_shrink_defaults(&cli.shrink);
