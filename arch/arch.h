@@ -91,6 +91,9 @@ bool vc_arch_key_is(const char *key, enum vc_arch_key kind);
 /* Of a period: the list that says it layer by layer; NULL: there is none. */
 const char *vc_arch_period_list(const char *key);
 
+/* The program that runs GGUF models of that general.architecture; NULL: none that is known. */
+const char *vc_arch_gguf_program(const char *architecture);
+
 /* Whether the first layer of such a model is not as the others are, whatever config.json says. */
 bool vc_arch_first_stays(const char *type);
 

@@ -179,10 +179,10 @@ def rope_of(x):
     return block["full_attention"] if isinstance(block.get("full_attention"), dict) else block
 
 
-def default_words(c, for_text):
+def default_words(c, for_text, has_text):
     x = make(c)
     words = []
-    for key in OF_LAYERS + (OF_TEXT if for_text else []):
+    for key in OF_LAYERS + (OF_TEXT if for_text else OF_TEXT[-1:] if has_text else []):
         value = get(x, key)
         if not says_nothing(value) and isinstance(value, (int, float, list)) and not follows(c, key):
             if not (isinstance(value, list) and value == list(range(len(value)))):  # all layers, of which there may be more
@@ -214,7 +214,8 @@ def main():
         if make(c) is None:
             continue
         text = next((subs[model_type][k] for k in ("text_config", "llm_config", "language_config") if k in subs[model_type]), "")
-        words = default_words(c, is_for_text(model_type, c, parts))
+        has_text = any(k in (getattr(c, "sub_configs", None) or {}) for k in ("text_config", "llm_config", "language_config"))
+        words = default_words(c, is_for_text(model_type, c, parts), has_text)
         own = list_rows(model_type, c)
         rows += own
         if words or text or own:

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "arch/arch.h"
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/model/shapes.h"
@@ -511,16 +512,18 @@ static int gguf_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
 
 const struct vc_loader vc_gguf_other_loader = {.program = "only a program that knows its names"};
 
-/* What this program makes of models of other formats has their names, and "unknown" as its architecture. */
-static bool has_other_names(const struct vc_model *model)
+/* Which program runs it, by its architecture. "unknown" is that of what this program makes of models of other formats,
+ * with their names. A file that names none is taken for one of llama.cpp's. */
+static void set_loader(struct vc_model *model)
 {
-    size_t i = 0;
+    for (size_t i = 0; i < model->n_facts; i++) {
+        const char *program = vc_arch_gguf_program(model->facts[i].value);
 
-    while (i < model->n_facts &&
-           !(strcmp(model->facts[i].key, "architecture") == 0 && strcmp(model->facts[i].value, "unknown") == 0)) {
-        i++;
+        if (strcmp(model->facts[i].key, "architecture") == 0) {
+            model->loader =
+                program != NULL ? (struct vc_loader){.program = program, .tried = "gguf 0.19.0"} : vc_gguf_other_loader;
+        }
     }
-    return i < model->n_facts;
 }
 
 /* vc_format.open. */
@@ -539,9 +542,7 @@ static enum vc_status gguf_open(struct vc_ctx *ctx, struct vc_infile *file, cons
     VC_CALL(vc_gguf_open_files(ctx, file, self, model));
     VC_CALL(read_shards(ctx, self, model));
     VC_CALL(vc_gguf_attach_scales(ctx, model));
-    if (has_other_names(model)) {
-        model->loader = vc_gguf_other_loader;
-    }
+    set_loader(model);
     if (self->shards[0].metadata.known[GGUF_FILE_TYPE].end != 0 &&
         !vc_gguf_file_type_fits(model, self->shards[0].metadata.values[GGUF_FILE_TYPE])) {
         return vc_find(ctx, VC_SEVERITY_WARNING, "file-type", NULL,

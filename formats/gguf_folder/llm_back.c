@@ -342,6 +342,27 @@ static enum vc_status plan_tensors(struct llm_back *b, const struct llm_sizes *s
 
 /* ---- the way there, to see that it leads to the file ---- */
 
+/* The tensor of the file has these values. */
+static enum vc_status check_values(const struct llm_back *b, size_t tensor, const struct llm_tensor *made)
+{
+    const struct vc_tensor *t = &b->source->tensors[tensor];
+    bool same = t->dtype == VC_DTYPE_F32 && t->n_elems == made->piece_rows;
+
+    for (uint64_t i = 0; same && i < t->n_elems; i++) {
+        unsigned char bytes[4];
+        uint32_t bits;
+        float x;
+
+        VC_CALL(vc_source_read_any(b->ctx, b->source, tensor, VC_FORM_VALUES, 4 * i, bytes, sizeof bytes));
+        bits = vc_le32(bytes);
+        memcpy(&x, &bits, sizeof x);
+        same = fabsf(x - made->values[i]) <= 1e-4F * fabsf(made->values[i]);
+    }
+    return same ? VC_OK
+                : vc_fail(b->ctx, VC_E_UNSUPPORTED, "%s: its values are not those of the rotary embeddings of a %s",
+                          t->name, b->family->class_name);
+}
+
 /* Of rotary embeddings: those of the file are those that config.json asks for. */
 static enum vc_status check_factors(const struct llm_back *b, const struct llm_plan *there)
 {
@@ -351,7 +372,14 @@ static enum vc_status check_factors(const struct llm_back *b, const struct llm_p
         bool made = false;
 
         for (size_t k = 0; k < there->n; k++) {
-            made = made || strcmp(there->tensors[k].name, names[i]) == 0;
+            if (strcmp(there->tensors[k].name, names[i]) == 0) {
+                size_t tensor = vc_model_find(b->source, names[i]);
+
+                made = true;
+                if (tensor != VC_NO_TENSOR) {
+                    VC_CALL(check_values(b, tensor, &there->tensors[k]));
+                }
+            }
         }
         if (made != (vc_model_find(b->source, names[i]) != VC_NO_TENSOR)) {
             return vc_fail(b->ctx, VC_E_UNSUPPORTED, "%s: a %s with these keys has %s such tensor", names[i],
@@ -422,6 +450,7 @@ static enum vc_status make_tensors(struct llm_back *b, struct llm_folder *self)
 {
     const struct llm_config config = {.root = b->config,
                                       .part = b->config,
+                                      .arch = b->arch,
                                       .model_type = json_string_value(json_object_get(b->config, "model_type"))};
     struct llm_plan there = {.arena = &self->gguf.arena};
     struct llm_pairs pairs = {.architecture = b->family->architecture};
@@ -432,13 +461,13 @@ static enum vc_status make_tensors(struct llm_back *b, struct llm_folder *self)
     vc_text_init(&pairs.text, b->ctx);
     VC_TRY(vc_llm_sizes_read(b->ctx, &config, b->family, &sizes));
     VC_TRY(vc_llm_rope_read(b->ctx, &config, b->family, &rope));
-    VC_TRY(vc_llm_check(b->ctx, &config, b->family, &sizes, &rope, b->model));
+    VC_TRY(vc_llm_check(b->ctx, &config, b->family, &sizes, &rope, NULL));
     VC_TRY(plan_tensors(b, &sizes, &self->plan));
     VC_TRY(vc_llm_folder_list(b->ctx, self, b->model));
     VC_TRY(attach_codes(b, &self->plan));
     VC_TRY(vc_llm_tensors_plan(b->ctx, b->model, &config, b->family, &sizes, true, b->model, &there));
     VC_TRY(vc_llm_keys_put(b->ctx, &config, b->family, &sizes, &rope, &there, &pairs));
-    VC_TRY(vc_llm_rope_put(b->ctx, &config, b->family, &sizes, &rope, &there, b->model, &pairs));
+    VC_TRY(vc_llm_rope_put(b->ctx, &config, b->family, &sizes, &rope, &there, NULL, &pairs));
     VC_TRY(check_factors(b, &there));
     VC_TRY(check_pairs(b, &pairs));
 out:
@@ -448,6 +477,28 @@ out:
 }
 
 /* ---- the model ---- */
+
+/* The family may be another one of the same architecture: of "mistral" llama.cpp makes "llama". */
+static enum vc_status read_rest(struct llm_back *b)
+{
+    const char *text = vc_back_text(b, VC_LLM_REST);
+    const struct llm_family *own;
+    const char *type;
+
+    if (text == NULL || b->family == NULL) {
+        return VC_OK;
+    }
+    b->rest = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    type = json_string_value(json_object_get(b->rest, "model_type"));
+    own = type != NULL ? vc_llm_family(type) : NULL;
+    if (own != NULL && own->class_name != NULL && strcmp(own->architecture, b->family->architecture) == 0 &&
+        (own->flags & LLM_EXPERTS) == (b->family->flags & LLM_EXPERTS)) {
+        b->family = own;
+    }
+    return json_is_object(b->rest)
+               ? VC_OK
+               : vc_fail(b->ctx, VC_E_FORMAT, "metadata key '" VC_LLM_REST "': expected a JSON object");
+}
 
 static enum vc_status find_family(struct llm_back *b)
 {
@@ -464,6 +515,8 @@ static enum vc_status find_family(struct llm_back *b)
         slides = slides || vc_ends_in(key, ".attention.sliding_window");
     }
     b->family = vc_llm_family_back(architecture != NULL ? architecture : "", experts, slides);
+    VC_CALL(read_rest(b));
+    b->arch = b->family != NULL ? vc_llm_family_arch(b->family) : NULL;
     return b->family != NULL
                ? VC_OK
                : vc_fail(b->ctx, VC_E_UNSUPPORTED,
@@ -513,5 +566,6 @@ enum vc_status vc_gguf_back_open(struct vc_ctx *ctx, const struct vc_open_option
 out:
     vc_json_tree_free(ctx, b.pairs, counted);
     json_decref(b.config);
+    json_decref(b.rest);
     return status;
 }

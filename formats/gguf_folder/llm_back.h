@@ -12,8 +12,10 @@ struct llm_back {
     struct vc_model *model; /* with the folder that is made */
     json_t *pairs;          /* the metadata of the file */
     const struct llm_family *family;
-    json_t *config; /* what becomes config.json */
-    bool failed;    /* jansson had no memory */
+    const struct vc_arch *arch; /* of the model_type that it becomes */
+    json_t *config;             /* what becomes config.json */
+    json_t *rest;               /* what VC_LLM_REST says; NULL: nothing */
+    bool failed;                /* jansson had no memory */
 };
 
 /* The value of the key, ".block_count" behind the architecture; NULL: there is none. */

@@ -101,12 +101,12 @@ static enum vc_status take_number(struct llm_back *b, const struct llm_key *key,
         return refuse(b, key->key, "is no size, or is missing");
     }
     if (key->source == LLM_ROTATED) {
-        if (share > 1 || (share != 1 && b->family->share == 0)) {
+        if (share > 1 || (share != 1 && (b->family->flags & LLM_PARTIAL) == 0)) {
             return refuse(b, key->key, "all elements of a head are rotated in such a model of transformers");
         }
         share = (json_int_t)(size * share) == n ? share : ((double)n + 0.25) / size;
     }
-    if (key->source != LLM_ROTATED || b->family->share != 0) {
+    if (key->source != LLM_ROTATED || (b->family->flags & LLM_PARTIAL) != 0) {
         set_row(b, key, key->source == LLM_ROTATED ? json_real(share) : n == 0 ? json_null() : json_integer(n));
     }
     return VC_OK;
@@ -118,8 +118,8 @@ static enum vc_status take_row(struct llm_back *b, const struct llm_key *key)
     bool rotates = key->source == LLM_THETA || key->source == LLM_LOCAL_THETA;
     bool is_real = rotates || key->source == LLM_REAL || key->source == LLM_REAL_IF_SAID || key->source == LLM_EPSILON;
 
-    if (found == NULL &&
-        (key->source == LLM_REAL_IF_SAID || (key->source == LLM_HEAD_SIZE && b->family->head_size == 0))) {
+    if (found == NULL && (key->source == LLM_REAL_IF_SAID ||
+                          (key->source == LLM_HEAD_SIZE && vc_arch_number(b->arch, "head_dim", 0) == 0))) {
         return VC_OK; /* transformers takes the same as llama.cpp */
     }
     if (!is_real && (found == NULL || json_is_integer(found))) {
@@ -258,6 +258,22 @@ static json_int_t section(const struct llm_back *b, size_t i)
     return json_integer_value(json_array_get(vc_back_find(b, ".rope.dimension_sections"), i));
 }
 
+/* What the file keeps of the configuration that it was made of. What it says otherwise shows on the way there. */
+static bool take_rest(struct llm_back *b)
+{
+    bool rope = false;
+
+    for (size_t i = 0; vc_llm_rest[i] != NULL; i++) {
+        json_t *value = json_object_get(b->rest, vc_llm_rest[i]);
+
+        if (value != NULL && strcmp(vc_llm_rest[i], "model_type") != 0) {
+            vc_back_set(b, b->config, vc_llm_rest[i], json_incref(value));
+            rope = rope || strncmp(vc_llm_rest[i], "rope_", 5) == 0;
+        }
+    }
+    return rope;
+}
+
 static enum vc_status set_scaling(struct llm_back *b)
 {
     const char *type = vc_back_text(b, ".rope.scaling.type");
@@ -265,17 +281,34 @@ static enum vc_status set_scaling(struct llm_back *b)
     bool longer = has_tensor(b, "rope_factors_long.weight") && has_tensor(b, "rope_factors_short.weight");
     bool keyed = type != NULL && strcmp(type, "none") != 0;
     json_t *scaling = NULL;
+    json_t *other;
     enum vc_status status = VC_OK;
 
     original = original > 1 ? original : said(b, "max_position_embeddings");
     if (strcmp(b->family->architecture, "phi3") == 0) {
         vc_back_set(b, b->config, ORIGINAL, json_integer(original));
     }
-    if (!keyed && (b->family->flags & LLM_RECURRENT) != 0) {
+    if ((b->family->flags & LLM_RECURRENT) != 0) {
         vc_back_set(b, b->config, "linear_value_head_dim", json_integer(said(b, "linear_key_head_dim")));
+    }
+    if (take_rest(b)) {
+        return VC_OK;
+    }
+    if (!keyed && (b->family->flags & LLM_RECURRENT) != 0) {
         vc_back_set(b, b->config, "rope_scaling",
                     json_pack("{s:s, s:b, s:[I, I, I]}", "rope_type", "default", "mrope_interleaved", 1,
                               "mrope_section", section(b, 0), section(b, 1), section(b, 2)));
+        return VC_OK;
+    }
+    other = attention_factor(b, 1.0, 1.0);
+    json_decref(other);
+    if (!keyed && !longer && other != NULL) {
+        return refuse(b, ".rope.scaling.attn_factor",
+                      "says how rotary embeddings are scaled, and nothing says by which type");
+    }
+    if (!keyed && vc_arch_is(b->arch, "rope_type", "yarn")) { /* which transformers takes where nothing is said */
+        scaling = json_pack("{s:s}", "rope_type", "default");
+        vc_back_set(b, b->config, "rope_scaling", scaling);
         return VC_OK;
     }
     if (keyed || longer || has_tensor(b, "rope_freqs.weight")) {
@@ -327,7 +360,7 @@ static enum vc_status set_kinds(struct llm_back *b)
 static json_t *make_family(const struct llm_back *b)
 {
     const char *a = b->family->architecture;
-    bool gemma = (b->family->flags & LLM_NO_HEAD) != 0;
+    bool gemma = strcmp(a, "gemma2") == 0 || strcmp(a, "gemma3") == 0;
     bool largest = said(b, "num_hidden_layers") == (strcmp(a, "gemma2") == 0 ? 46 : 62);
     json_int_t scalar = largest ? said(b, "hidden_size") / said(b, "num_attention_heads") : head_size(b);
 

@@ -3,6 +3,7 @@
 #include "formats/gguf_folder/llm_parts.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +37,7 @@ enum vc_status vc_llm_config_read(struct vc_ctx *ctx, const struct vc_model *sou
         out->part = json_is_object(part) ? part : out->root;
     }
     out->model_type = json_string_value(vc_llm_find(out, "model_type"));
+    out->arch = vc_arch_find_text(out->model_type);
 out:
     vc_free(ctx, text);
     return status;
@@ -145,12 +147,33 @@ double vc_llm_real_of(const json_t *object, const char *name, double otherwise)
     return json_is_number(value) ? json_number_value(value) : otherwise;
 }
 
+double vc_llm_usual(const struct llm_config *config, const char *names, double otherwise)
+{
+    char name[64];
+
+    while (names != NULL) {
+        const char *end = strchr(names, '|');
+
+        (void)snprintf(name, sizeof name, "%.*s", (int)(end != NULL ? (size_t)(end - names) : strlen(names)), names);
+        otherwise = vc_arch_number(config->arch, name, otherwise);
+        names = end != NULL ? end + 1 : NULL;
+    }
+    return otherwise;
+}
+
+/* Says of a size that it follows from others. */
+static bool is_null(const struct llm_config *config, const char *names)
+{
+    return json_is_null(json_object_getn(config->part, names, strcspn(names, "|")));
+}
+
 /* A size that there has to be, and that is no larger than an i32, as llama.cpp has them. What config.json does not say
- * is what the family has; else there are as many key heads as heads, which fill the hidden size. */
+ * is what transformers takes; else there are as many key heads as heads, which fill the hidden size. */
 static enum vc_status need(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_key *key,
                            struct llm_sizes *sizes)
 {
-    uint64_t otherwise = vc_llm_size(sizes, key);
+    uint64_t usual = is_null(config, key->names) ? 0 : (uint64_t)vc_llm_usual(config, key->names, 0);
+    uint64_t otherwise = usual != 0 ? usual : vc_llm_size(sizes, key);
     uint64_t size;
 
     otherwise = otherwise != 0                                        ? otherwise
@@ -197,20 +220,13 @@ static void read_full_sizes(const struct llm_config *config, const struct llm_fa
 enum vc_status vc_llm_sizes_read(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
                                  struct llm_sizes *out)
 {
-    *out = (struct llm_sizes){.heads = family->heads,
-                              .key_heads = family->key_heads,
-                              .head_size = family->head_size,
-                              .context = family->context,
-                              .kernel = 4,
-                              .unit = 128,
-                              .key_units = 16,
-                              .value_units = 32};
+    *out = (struct llm_sizes){.kernel = 4, .unit = 128, .key_units = 16, .value_units = 32};
     for (const struct llm_key *key = vc_llm_keys; key->names != NULL; key++) {
         if ((key->source == LLM_SIZE || key->source == LLM_HEAD_SIZE) && vc_llm_knows_key(family, key)) {
             VC_CALL(need(ctx, config, key, out));
         }
     }
-    out->head_size_given = vc_llm_find(config, "head_dim") != NULL || family->head_size != 0;
+    out->head_size_given = vc_llm_find(config, "head_dim") != NULL || vc_llm_usual(config, "head_dim", 0) != 0;
     out->expert_size = out->expert_size != 0 ? out->expert_size : out->feed_forward;
     if ((family->flags & LLM_ENCODER) != 0) {
         out->types = vc_llm_count(config, "type_vocab_size", 2);
@@ -228,9 +244,12 @@ enum vc_status vc_llm_sizes_read(struct vc_ctx *ctx, const struct llm_config *co
         }
     }
     if (out->heads % out->key_heads != 0 || (out->full_keys != 0 && out->heads % out->full_keys != 0)) {
-        return vc_fail(ctx, VC_E_FORMAT, "%s: %llu heads cannot share %llu key heads", VC_HF_CONFIG_NAME,
+        return vc_fail(ctx, VC_E_FORMAT, "%s: %llu heads cannot share %llu key heads%s", VC_HF_CONFIG_NAME,
                        (unsigned long long)out->heads,
-                       (unsigned long long)(out->heads % out->key_heads != 0 ? out->key_heads : out->full_keys));
+                       (unsigned long long)(out->heads % out->key_heads != 0 ? out->key_heads : out->full_keys),
+                       vc_llm_find(config, "num_key_value_heads") == NULL
+                           ? ", which transformers takes where \"num_key_value_heads\" is not there"
+                           : "");
     }
     return VC_OK;
 }
@@ -242,7 +261,7 @@ enum vc_status vc_llm_rope_read(struct vc_ctx *ctx, const struct llm_config *con
     const json_t *full = json_object_get(block, "full_attention");
     const json_t *local = json_object_get(block, "sliding_attention");
     const char *local_type = json_string_value(json_object_get(local, "rope_type"));
-    double theta = vc_llm_real(config, "rope_theta", family->theta != 0 ? family->theta : 10000.0);
+    double theta = vc_llm_real(config, "rope_theta", vc_llm_usual(config, "rope_theta", 10000.0));
 
     block = json_is_object(full) ? full : json_is_object(block) ? block : NULL;
     out->block = block;
@@ -251,14 +270,24 @@ enum vc_status vc_llm_rope_read(struct vc_ctx *ctx, const struct llm_config *con
     out->type = out->type != NULL ? out->type : "default";
     out->theta = vc_llm_real_of(block, "rope_theta", theta);
     out->local_theta = vc_llm_real_of(local, "rope_theta", vc_llm_real(config, "rope_local_base_freq", 10000.0));
-    if (block == NULL && strcmp(family->architecture, "gemma4") == 0) {
+    if (block == NULL && vc_arch_is(config->arch, "rope_type", "yarn")) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "%s: there is no \"rope_parameters\", and transformers takes yarn with numbers of its own for a "
+                       "'%s'",
+                       VC_HF_CONFIG_NAME, config->model_type);
+    }
+    if (block == NULL && vc_arch_is(config->arch, "rope_type", "proportional")) {
         out->type = "proportional";
-        out->share = 0.25;
-        return VC_OK;
     }
     out->share = vc_llm_real_of(
         block, "partial_rotary_factor",
-        vc_llm_real(config, "partial_rotary_factor|rotary_pct", family->share != 0 ? family->share : 1.0));
+        vc_llm_real(config, "partial_rotary_factor|rotary_pct", vc_llm_usual(config, "partial_rotary_factor", 1.0)));
+    if ((family->flags & LLM_PARTIAL) == 0 && out->share != 1.0 && strcmp(out->type, "default") != 0) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "%s: \"partial_rotary_factor\" is not 1, and a '%s' of transformers rotates all of each head",
+                       VC_HF_CONFIG_NAME, config->model_type);
+    }
+    out->share = (family->flags & LLM_PARTIAL) != 0 ? out->share : 1.0; /* its class does not read the key */
     if (local_type != NULL && strcmp(local_type, "default") != 0) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: rotary embeddings of sliding layers are scaled ('%s')",
                        VC_HF_CONFIG_NAME, local_type);

@@ -1,5 +1,5 @@
 /* llm_families.c - the families of models that llama.cpp runs, a row each: the name of the architecture there, what
- * becomes of tensors, what transformers takes where config.json does not say. To add a family: a row, and its rules for
+ * becomes of tensors. What transformers takes where config.json does not say: arch/arch.h. To add a family: a row, and its rules for
  * names where they differ from those of all. docs/formats.md has how close llama.cpp comes to transformers in each. */
 #include "formats/gguf_folder/llm_parts.h"
 
@@ -185,68 +185,59 @@ static const struct llm_rule rules_of_gpt_oss[] = {
 /* In the order of struct llm_family: model_type, class of transformers, architecture of llama.cpp, flags, tensors that
  * each layer has and may have, activation; then what is special. */
 static const struct llm_family families[] = {
-    {"llama", "LlamaForCausalLM", "llama", LLM_PERMUTES | LLM_FREQS, DENSE, ALL_BIASES, SILU, .context = 2048},
-    {"mistral", NULL, "llama", LLM_PERMUTES | LLM_FREQS | LLM_WINDOW_LOST, DENSE, "", SILU, .key_heads = 8,
-     .context = 131072, .window = 4096},
+    {"llama", "LlamaForCausalLM", "llama", LLM_PERMUTES | LLM_FREQS, DENSE, ALL_BIASES, SILU, .rules = NULL},
+    {"mistral", "MistralForCausalLM", "llama", LLM_PERMUTES | LLM_FREQS | LLM_WINDOW_LOST, DENSE, "", SILU,
+     .rules = NULL},
     {"mixtral", "MixtralForCausalLM", "llama", LLM_PERMUTES | LLM_FREQS | LLM_WINDOW_LOST | LLM_EXPERTS, EXPERTS, "",
-     SILU, .rules = rules_of_mixtral, .key_heads = 8, .context = 131072, .epsilon = 1e-5, .theta = 1e6},
-    {"qwen2", "Qwen2ForCausalLM", "qwen2", LLM_HEADS_FILL | LLM_WINDOW_LOST, DENSE, QKV_BIASES, SILU, .context = 32768},
+     SILU, .rules = rules_of_mixtral},
+    {"qwen2", "Qwen2ForCausalLM", "qwen2", LLM_HEADS_FILL | LLM_WINDOW_LOST, DENSE, QKV_BIASES, SILU, .rules = NULL},
     {"qwen2_moe", "Qwen2MoeForCausalLM", "qwen2moe",
      LLM_HEADS_FILL | LLM_WINDOW_LOST | LLM_EXPERTS | LLM_EXPERT_SIZE | LLM_OWN_HEAD, EXPERTS SHARED, QKV_BIASES, SILU,
-     .context = 32768},
-    {"qwen3", "Qwen3ForCausalLM", "qwen3", LLM_WINDOW_LOST, DENSE QK_NORMS, QKV_BIASES, SILU, .key_heads = 32,
-     .head_size = 128, .context = 32768},
+     .rules = NULL},
+    {"qwen3", "Qwen3ForCausalLM", "qwen3", LLM_WINDOW_LOST, DENSE QK_NORMS, QKV_BIASES, SILU, .rules = NULL},
     {"qwen3_moe", "Qwen3MoeForCausalLM", "qwen3moe", LLM_WINDOW_LOST | LLM_EXPERTS | LLM_EXPERT_SIZE, EXPERTS QK_NORMS,
-     QKV_BIASES, SILU, .key_heads = 4, .context = 32768},
-    {"qwen3_5_text|qwen3_5", "Qwen3_5ForCausalLM", "qwen35", LLM_PLUS_ONE | LLM_RECURRENT,
-     "attn_norm post_attention_norm ffn_gate ffn_up ffn_down", "", SILU, .rules = rules_of_qwen3_5, .heads = 16,
-     .key_heads = 4, .head_size = 256, .context = 32768, .share = 0.25, .first = GATED, .second = RECURRENT},
+     QKV_BIASES, SILU, .rules = NULL},
+    {"qwen3_5_text|qwen3_5", "Qwen3_5ForCausalLM", "qwen35", LLM_PLUS_ONE | LLM_RECURRENT | LLM_PARTIAL,
+     "attn_norm post_attention_norm ffn_gate ffn_up ffn_down", "", SILU, .rules = rules_of_qwen3_5, .first = GATED,
+     .second = RECURRENT},
     {"qwen3_5_moe_text|qwen3_5_moe", "Qwen3_5MoeForCausalLM", "qwen35moe",
-     LLM_PLUS_ONE | LLM_RECURRENT | LLM_EXPERTS | LLM_EXPERT_SIZE,
+     LLM_PLUS_ONE | LLM_RECURRENT | LLM_PARTIAL | LLM_EXPERTS | LLM_EXPERT_SIZE,
      "attn_norm post_attention_norm ffn_gate_inp ffn_gate_exps ffn_up_exps ffn_down_exps" SHARED, "", SILU,
-     .rules = rules_of_qwen3_5, .heads = 16, .key_heads = 2, .head_size = 256, .context = 32768, .share = 0.25,
-     .first = GATED, .second = RECURRENT},
-    {"gemma2", "Gemma2ForCausalLM", "gemma2", LLM_PLUS_ONE | LLM_TIED | LLM_NO_HEAD | LLM_SLIDES,
-     DENSE " post_attention_norm post_ffw_norm", "", TANH, .rules = four_norms, .heads = 8, .key_heads = 4,
-     .head_size = 256, .context = 8192, .window = 4096},
-    {"gemma3_text|gemma3", "Gemma3ForCausalLM", "gemma3", LLM_PLUS_ONE | LLM_TIED | LLM_NO_HEAD | LLM_SLIDES,
-     DENSE QK_NORMS " post_attention_norm post_ffw_norm", "", TANH, .rules = four_norms, .heads = 8, .key_heads = 4,
-     .head_size = 256, .context = 131072, .window = 4096, .theta = 1e6},
-    {"gemma4_text|gemma4", NULL, "gemma4", LLM_TIED | LLM_SLIDES | LLM_NO_HEAD_SIZE, GEMMA4, MAYBE_GEMMA4, TANH,
-     .rules = rules_of_gemma4, .heads = 8, .key_heads = 4, .head_size = 256, .context = 131072, .window = 512,
-     .theta = 1e6},
-    {"gemma4_text+experts", NULL, "gemma4", LLM_TIED | LLM_SLIDES | LLM_NO_HEAD_SIZE | LLM_EXPERTS | LLM_EXPERT_SIZE,
+     .rules = rules_of_qwen3_5, .first = GATED, .second = RECURRENT},
+    {"gemma2", "Gemma2ForCausalLM", "gemma2", LLM_PLUS_ONE | LLM_NO_HEAD | LLM_SLIDES,
+     DENSE " post_attention_norm post_ffw_norm", "", TANH, .rules = four_norms},
+    {"gemma3_text|gemma3", "Gemma3ForCausalLM", "gemma3", LLM_PLUS_ONE | LLM_SLIDES,
+     DENSE QK_NORMS " post_attention_norm post_ffw_norm", "", TANH, .rules = four_norms},
+    {"gemma4_text|gemma4", NULL, "gemma4", LLM_SLIDES | LLM_NO_HEAD_SIZE | LLM_PARTIAL, GEMMA4, MAYBE_GEMMA4, TANH,
+     .rules = rules_of_gemma4},
+    {"gemma4_text+experts", NULL, "gemma4", LLM_SLIDES | LLM_NO_HEAD_SIZE | LLM_PARTIAL | LLM_EXPERTS | LLM_EXPERT_SIZE,
      GEMMA4 " ffn_gate_inp ffn_gate_inp.scale ffn_gate_up_exps ffn_down_exps ffn_down_exps.scale pre_ffw_norm_2 "
             "post_ffw_norm_1 post_ffw_norm_2",
-     MAYBE_GEMMA4, TANH, .rules = rules_of_gemma4, .heads = 8, .key_heads = 4, .head_size = 256, .context = 131072,
-     .window = 512, .theta = 1e6},
-    {"phi3", "Phi3ForCausalLM", "phi3", LLM_HEADS_FILL | LLM_WINDOW_LOST,
-     "attn_norm attn_qkv attn_output ffn_norm ffn_up ffn_down", "", SILU, .rules = rules_of_phi3, .context = 4096,
-     .epsilon = 1e-5, .share = 1.0},
-    {"smollm3", "SmolLM3ForCausalLM", "smollm3", LLM_PERMUTES | LLM_TIED | LLM_WINDOW_LOST, DENSE, QKV_BIASES, SILU,
-     .key_heads = 4, .context = 32768, .theta = 2e6},
+     MAYBE_GEMMA4, TANH, .rules = rules_of_gemma4},
+    {"phi3", "Phi3ForCausalLM", "phi3", LLM_HEADS_FILL | LLM_WINDOW_LOST | LLM_PARTIAL,
+     "attn_norm attn_qkv attn_output ffn_norm ffn_up ffn_down", "", SILU, .rules = rules_of_phi3},
+    {"smollm3", "SmolLM3ForCausalLM", "smollm3", LLM_PERMUTES | LLM_WINDOW_LOST, DENSE, QKV_BIASES, SILU,
+     .rules = NULL},
     {"granite", "GraniteForCausalLM", "granite", LLM_PERMUTES | LLM_FREQS | LLM_HEADS_FILL | LLM_NO_HEAD_SIZE, DENSE,
-     ALL_BIASES, SILU, .context = 2048},
+     ALL_BIASES, SILU, .rules = NULL},
     {"olmo2", "Olmo2ForCausalLM", "olmo2", LLM_HEADS_FILL | LLM_OWN_HEAD,
      "attn_q attn_k attn_v attn_output ffn_gate ffn_up ffn_down post_attention_norm post_ffw_norm" QK_NORMS, "", SILU,
-     .rules = rules_of_olmo2, .context = 2048, .epsilon = 1e-5},
+     .rules = rules_of_olmo2},
     {"olmo3", "Olmo3ForCausalLM", "olmo2", LLM_HEADS_FILL | LLM_OWN_HEAD | LLM_SLIDES,
      "attn_q attn_k attn_v attn_output ffn_gate ffn_up ffn_down post_attention_norm post_ffw_norm" QK_NORMS, "", SILU,
-     .rules = rules_of_olmo2, .context = 2048, .window = 4096, .epsilon = 1e-5, .theta = 5e5},
-    {"glm4", "Glm4ForCausalLM", "glm4", 0, ATTENTION "post_attention_norm ffn_norm ffn_up ffn_down post_ffw_norm",
-     QKV_BIASES, SILU, .rules = rules_of_glm4, .key_heads = 2, .head_size = 128, .context = 131072,
-     .epsilon = 1.5625e-7, .share = 0.5},
+     .rules = rules_of_olmo2},
+    {"glm4", "Glm4ForCausalLM", "glm4", LLM_PARTIAL,
+     ATTENTION "post_attention_norm ffn_norm ffn_up ffn_down post_ffw_norm", QKV_BIASES, SILU, .rules = rules_of_glm4},
     {"seed_oss", "SeedOssForCausalLM", "seed_oss", 0, ATTENTION "post_attention_norm ffn_gate ffn_up ffn_down",
-     QKV_BIASES, SILU, .rules = rules_of_seed_oss, .key_heads = 8, .head_size = 128, .context = 524288},
+     QKV_BIASES, SILU, .rules = rules_of_seed_oss},
     {"gpt_oss", "GptOssForCausalLM", "gpt-oss", LLM_EXPERTS | LLM_EXPERT_SIZE | LLM_OWN_HEAD | LLM_SLIDES,
-     EXPERTS_OF_GPT_OSS, "", SILU, .rules = rules_of_gpt_oss, .key_heads = 8, .head_size = 64, .context = 131072,
-     .window = 128, .epsilon = 1e-5, .theta = 150000},
+     EXPERTS_OF_GPT_OSS, "", SILU, .rules = rules_of_gpt_oss},
     {"ministral3", "Ministral3ForCausalLM", "mistral3", LLM_PERMUTES | LLM_FREQS | LLM_WINDOW_LOST, DENSE, "", SILU,
-     .key_heads = 8, .head_size = 128, .context = 262144, .epsilon = 1e-5, .theta = 1e6},
+     .rules = NULL},
     {"arcee", "ArceeForCausalLM", "arcee", LLM_PERMUTES | LLM_FREQS, ATTENTION "ffn_norm ffn_up ffn_down", "", "relu2",
-     .context = 4096, .epsilon = 1e-5},
+     .rules = NULL},
     {"bert|roberta|xlm-roberta", NULL, "bert", LLM_ENCODER | LLM_HEADS_FILL, BERT, "", "gelu", .rules = rules_of_bert,
-     .whole = "token_embd_norm token_embd_norm.bias position_embd token_types", .context = 512, .epsilon = 1e-12},
+     .whole = "token_embd_norm token_embd_norm.bias position_embd token_types"},
     {.types = NULL},
 };
 
@@ -271,6 +262,14 @@ const struct llm_family *vc_llm_family_back(const char *architecture, bool has_e
         found = same && (found == NULL || (f->flags & LLM_SLIDES) != 0) ? f : found;
     }
     return found;
+}
+
+const struct vc_arch *vc_llm_family_arch(const struct llm_family *family)
+{
+    char type[64];
+
+    (void)snprintf(type, sizeof type, "%.*s", (int)strcspn(family->types, "|"), family->types);
+    return vc_arch_find_text(type);
 }
 
 const char *vc_llm_family_list(char *list, size_t room, bool back)

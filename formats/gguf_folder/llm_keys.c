@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -29,14 +30,15 @@ double vc_llm_attention_factor(const struct llm_config *config, const struct llm
 }
 
 /* Tokens that a sliding layer looks back; 0: all. */
-static uint64_t window_of(const struct llm_config *config, const struct llm_family *family)
+static uint64_t window_of(const struct llm_config *config)
 {
     const json_t *said = json_object_get(config->part, "sliding_window");
+    uint64_t usual = (uint64_t)vc_llm_usual(config, "sliding_window", 0);
 
-    if (json_is_null(said) || !vc_llm_flag(config, "use_sliding_window", family->window != 0 || said != NULL)) {
+    if (json_is_null(said) || !vc_llm_flag(config, "use_sliding_window", usual != 0 || said != NULL)) {
         return 0;
     }
-    return vc_llm_count(config, "sliding_window", family->window);
+    return vc_llm_count(config, "sliding_window", usual);
 }
 
 struct llm_sizes vc_llm_layer_sizes(const struct llm_config *config, const struct llm_family *family,
@@ -133,17 +135,28 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *
     if (is(family, "gemma3") && vc_llm_find(config, cap) != NULL) {
         return refuse_key(ctx, family, cap, "is there");
     }
-    if (is(family, "gemma3") && vc_llm_flag(config, "use_bidirectional_attention", false)) {
+    if ((family->flags & LLM_SLIDES) != 0 && vc_llm_flag(config, "use_bidirectional_attention", false)) {
         return refuse_key(ctx, family, "use_bidirectional_attention", "is true");
     }
     return VC_OK;
+}
+
+/* model NULL: on the way back. */
+static enum vc_status note_window(struct vc_ctx *ctx, struct vc_model *model, uint64_t window)
+{
+    return model == NULL
+               ? VC_OK
+               : vc_model_add_fact(
+                     ctx, model, VC_FACT_NOTE,
+                     "llama.cpp has no sliding window in such a model: answers are the same up to %" PRIu64 " tokens",
+                     window);
 }
 
 enum vc_status vc_llm_check(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
                             const struct llm_sizes *sizes, const struct llm_rope *rope, struct vc_model *model)
 {
     const char *activation = vc_llm_word(config, "hidden_activation|hidden_act|activation_function", NULL);
-    uint64_t window = window_of(config, family);
+    uint64_t window = window_of(config);
 
     if (activation != NULL && !vc_is_one_of(activation, family->activation)) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "config.json: the activation is '%s', expected '%.*s'", activation,
@@ -163,9 +176,7 @@ enum vc_status vc_llm_check(struct vc_ctx *ctx, const struct llm_config *config,
     }
     VC_CALL(check_family(ctx, config, family, sizes, rope));
     if ((family->flags & LLM_WINDOW_LOST) != 0 && window != 0 && window < sizes->context) {
-        VC_CALL(vc_model_add_fact(
-            ctx, model, VC_FACT_NOTE,
-            "llama.cpp has no sliding window in such a model: answers are the same up to %" PRIu64 " tokens", window));
+        VC_CALL(note_window(ctx, model, window));
     }
     return VC_OK;
 }
@@ -230,6 +241,9 @@ uint64_t vc_llm_size(const struct llm_sizes *sizes, const struct llm_key *key)
     return size;
 }
 
+const char *const vc_llm_rest[] = {"rope_parameters",    "rope_scaling",      "model_type", "sliding_window",
+                                   "use_sliding_window", "max_window_layers", NULL};
+
 struct numbers {
     const struct llm_config *config;
     const struct llm_family *family;
@@ -240,7 +254,7 @@ struct numbers {
 static void put_key(const struct numbers *from, const struct llm_key *key, struct llm_pairs *pairs)
 {
     const struct llm_sizes *sizes = from->sizes;
-    double epsilon = from->family->epsilon != 0 ? from->family->epsilon : 1e-6;
+    double epsilon = vc_llm_usual(from->config, key->names, 1e-6);
     bool unusual = sizes->head_size_given || sizes->head_size * sizes->heads != sizes->hidden;
     bool listed = (key->field == offsetof(struct llm_sizes, key_heads) && sizes->full_keys != 0 &&
                    sizes->full_keys != sizes->key_heads) ||
@@ -267,7 +281,7 @@ static void put_key(const struct numbers *from, const struct llm_key *key, struc
         vc_llm_put_u32(pairs, key->key, vc_llm_rotated(sizes, from->rope));
         break;
     case LLM_WINDOW:
-        vc_llm_put_u32(pairs, key->key, window_of(from->config, from->family));
+        vc_llm_put_u32(pairs, key->key, window_of(from->config));
         break;
     case LLM_THETA:
     case LLM_LOCAL_THETA:
@@ -368,7 +382,7 @@ static enum vc_status put_kinds(struct vc_ctx *ctx, const struct llm_config *con
                        json_array_size(types), sizes->layers);
     }
     if (!recurrent) {
-        vc_llm_put_u32(pairs, ".attention.sliding_window", window_of(config, family));
+        vc_llm_put_u32(pairs, ".attention.sliding_window", window_of(config));
     }
     vc_llm_put_array(pairs, recurrent ? ".attention.recurrent_layers" : ".attention.sliding_window_pattern", GGUF_BOOL,
                      sizes->layers);
@@ -411,6 +425,39 @@ static void put_encoder(const struct llm_sizes *sizes, struct llm_pairs *pairs)
     vc_llm_put_u32(pairs, "tokenizer.ggml.token_type_count", sizes->types);
 }
 
+/* What transformers computes by and no key of llama.cpp's says: "vcompress.config" has it, for the way back. llama.cpp
+ * reads no such key. */
+static enum vc_status put_rest(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
+                               const struct llm_rope *rope, struct llm_pairs *pairs)
+{
+    uint64_t window = (family->flags & LLM_WINDOW_LOST) != 0 ? window_of(config) : 0;
+    json_t *rest = json_object();
+    bool failed = rest == NULL;
+    char *text;
+
+    for (size_t i = 0; vc_llm_rest[i] != NULL; i++) {
+        json_t *value = vc_llm_find(config, vc_llm_rest[i]);
+        bool of_rope = strncmp(vc_llm_rest[i], "rope_", 5) == 0;
+
+        if (value != NULL && (of_rope ? strcmp(rope->type, "default") != 0 : window != 0)) {
+            failed = json_object_set(rest, vc_llm_rest[i], value) != 0 || failed;
+        }
+    }
+    if (window != 0) {
+        failed = json_object_set_new(rest, "sliding_window", json_integer((json_int_t)window)) != 0 || failed;
+    }
+    if (json_object_size(rest) != 0) {
+        text = json_dumps(rest, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
+        failed = failed || text == NULL;
+        if (text != NULL) {
+            vc_llm_put_text(pairs, VC_LLM_REST, text);
+        }
+        free(text);
+    }
+    json_decref(rest);
+    return failed ? vc_fail(ctx, VC_E_NOMEM, "cannot allocate memory for metadata") : VC_OK;
+}
+
 enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
                                const struct llm_sizes *sizes, const struct llm_rope *rope, const struct llm_plan *plan,
                                struct llm_pairs *pairs)
@@ -440,5 +487,6 @@ enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *conf
     if ((family->flags & LLM_RECURRENT) != 0) {
         put_recurrent(config, sizes, rope, pairs);
     }
+    VC_CALL(put_rest(ctx, config, family, rope, pairs));
     return (family->flags & (LLM_SLIDES | LLM_RECURRENT)) != 0 ? put_kinds(ctx, config, family, sizes, pairs) : VC_OK;
 }

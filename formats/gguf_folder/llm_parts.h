@@ -8,6 +8,7 @@
 #ifndef VC_FORMATS_LLM_PARTS_H
 #define VC_FORMATS_LLM_PARTS_H
 
+#include "arch/arch.h"
 #include "core/base/arena.h"
 #include "core/model/source.h"
 #include "core/text/text.h"
@@ -22,6 +23,7 @@ struct llm_config {
     json_t *root;
     json_t *part;           /* "text_config" of a model that also sees or hears: its keys count first; else the root */
     const char *model_type; /* of the part */
+    const struct vc_arch *arch; /* what transformers takes where the part says nothing (arch/arch.h) */
 };
 
 /* Reads it from the folder of the source. vc_llm_config_free in any case. */
@@ -35,6 +37,8 @@ uint64_t vc_llm_count(const struct llm_config *config, const char *names, uint64
 double vc_llm_real(const struct llm_config *config, const char *names, double otherwise);
 bool vc_llm_flag(const struct llm_config *config, const char *names, bool otherwise);
 const char *vc_llm_word(const struct llm_config *config, const char *names, const char *otherwise);
+/* What transformers takes for the first of the names that its class has a value for. */
+double vc_llm_usual(const struct llm_config *config, const char *names, double otherwise);
 /* Of any object. */
 double vc_llm_real_of(const json_t *object, const char *name, double otherwise);
 
@@ -51,8 +55,8 @@ enum vc_status vc_llm_json_load(struct vc_ctx *ctx, const char *folder, const ch
 enum llm_flag {
     LLM_PERMUTES = 1 << 0,    /* rows of q and k: llama.cpp rotates neighbours, transformers halves */
     LLM_PLUS_ONE = 1 << 1,    /* norms are stored as their difference from 1 */
-    LLM_TIED = 1 << 2,        /* the head is the embedding where the configuration does not say */
-    LLM_NO_HEAD = 1 << 3,     /* there is no other head in llama.cpp: one in the file is a copy */
+    LLM_PARTIAL = 1 << 2,     /* a share of each head is rotated, by "partial_rotary_factor" */
+    LLM_NO_HEAD = 1 << 3,     /* the head is the embedding in llama.cpp */
     LLM_OWN_HEAD = 1 << 4,    /* there is always one in llama.cpp */
     LLM_FREQS = 1 << 5,       /* llama.cpp reads rope_freqs.weight */
     LLM_SLIDES = 1 << 6,      /* llama.cpp has windows, layer by layer */
@@ -103,15 +107,14 @@ struct llm_family {
     const char *activation;       /* "silu|swish" */
     const struct llm_rule *rules; /* before those of all; the last has no `from`. NULL: none */
     const char *whole;            /* tensors of the whole model beside token_embd; NULL: output_norm */
-    /* What transformers takes where the configuration does not say; 0: the rule of all families. */
-    uint64_t heads, key_heads, head_size, context, window;
-    double epsilon, theta, share; /* share: of the head size that is rotated; 0: always all of it */
     const char *first, *second;   /* tensors that only layers of the first, or of the second kind have; NULL: none */
 };
 
 const struct llm_family *vc_llm_family(const char *model_type);
 /* The family that a GGUF model of that architecture becomes; slides: it has windows. NULL: there is none. */
 const struct llm_family *vc_llm_family_back(const char *architecture, bool has_experts, bool slides);
+/* What transformers says of the type that such a GGUF model becomes. */
+const struct vc_arch *vc_llm_family_arch(const struct llm_family *family);
 /* "llama, mistral, ..."; back: of those with a way back alone. Returns `list`. */
 const char *vc_llm_family_list(char *list, size_t room, bool back);
 /* Of all families; the last has no `from`. */
@@ -305,12 +308,15 @@ struct llm_key {
 
 /* Of all families, in the order of the file; the last has no names. */
 extern const struct llm_key vc_llm_keys[];
+/* Keys of config.json that GGUF may keep for the way back, as JSON in VC_LLM_REST; NULL behind the last. */
+#define VC_LLM_REST "vcompress.config"
+extern const char *const vc_llm_rest[];
 /* Whether models of that family have such a number. */
 bool vc_llm_knows_key(const struct llm_family *family, const struct llm_key *key);
 /* The size of a key of LLM_SIZE or LLM_HEAD_SIZE. */
 uint64_t vc_llm_size(const struct llm_sizes *sizes, const struct llm_key *key);
 
-/* What the configuration says that llama.cpp does in another way: refused, or a note of the model. */
+/* What the configuration says that llama.cpp does in another way: refused, or a note of the model; NULL: none. */
 enum vc_status vc_llm_check(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
                             const struct llm_sizes *sizes, const struct llm_rope *rope, struct vc_model *model);
 /* general.* and <architecture>.* */

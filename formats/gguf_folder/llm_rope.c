@@ -136,7 +136,7 @@ static enum vc_status put_yarn(const struct scaling *s, struct vc_model *model)
     if (other_ramp) {
         return refuse(s, "with other \"beta_fast\" and \"beta_slow\" than 32 and 1 are not known to llama.cpp");
     }
-    if (!truncate) {
+    if (!truncate && model != NULL) {
         VC_CALL(vc_model_add_fact(s->ctx, model, VC_FACT_NOTE,
                                   "llama.cpp rounds where the rotary embeddings begin to be stretched, the source does "
                                   "not (\"truncate\": false): answers differ"));
@@ -236,10 +236,13 @@ enum vc_status vc_llm_rope_put(struct vc_ctx *ctx, const struct llm_config *conf
     } else if (strcmp(rope->type, "longrope") == 0 || strcmp(rope->type, "su") == 0) {
         VC_CALL(put_longrope(&s));
     } else if (strcmp(rope->type, "dynamic") == 0) {
-        VC_CALL(vc_model_add_fact(ctx, model, VC_FACT_NOTE,
+        if (model != NULL) {
+            VC_CALL(
+                vc_model_add_fact(ctx, model, VC_FACT_NOTE,
                                   "the source stretches its rotary embeddings with the length of a text ('dynamic'), "
                                   "llama.cpp does not: answers are the same up to %llu tokens",
                                   (unsigned long long)sizes->context));
+        }
     } else {
         return refuse(&s, "are not known");
     }

@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME_BYTES 256
+#define NAME_BYTES    256
+#define COMPARE_BYTES ((size_t)1 << 20)
 
 /* A tensor of the source under the name that it gets. */
 struct match {
@@ -43,8 +44,8 @@ struct planning {
 /* Tensors of parts that see or hear, buffers, and heads that predict more than the next token. */
 static bool is_other_part(const char *name)
 {
-    static const char *const parts[] = {"vision",     "visual",     "audio", "multi_modal_projector",
-                                        "projector.", "patch_embed"};
+    static const char *const parts[] = {"vision",     "visual",      "audio",     "multi_modal_projector",
+                                        "projector.", "patch_embed", "connector."};
 
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (strstr(name, parts[i]) != NULL) {
@@ -75,7 +76,7 @@ static bool is_buffer(const char *name)
 static bool strip(const char *name, char *to)
 {
     static const char inner[] = "language_model.";
-    static const char *const outer[] = {"model.", "bert.", "roberta."};
+    static const char *const outer[] = {"model.", "text_model.", "bert.", "roberta."};
     const char *at = strstr(name, inner);
     int n = at != NULL ? snprintf(to, NAME_BYTES, "%.*s%s", (int)(at - name), name, at + sizeof inner - 1)
                        : snprintf(to, NAME_BYTES, "%s", name);
@@ -696,6 +697,102 @@ static enum vc_status check_whole(const struct planning *p)
     return VC_OK;
 }
 
+/* ---- the head ---- */
+
+/* The tensor of the source that has that name, whatever wraps it. */
+static size_t find_source(const struct planning *p, const char *wanted)
+{
+    char name[NAME_BYTES];
+    size_t i = 0;
+
+    while (i < p->source->n_tensors &&
+           !(p->source->tensors[i].part_of == VC_NO_TENSOR && !is_other_part(p->source->tensors[i].name) &&
+             strip(p->source->tensors[i].name, name) && strcmp(name, wanted) == 0)) {
+        i++;
+    }
+    return i < p->source->n_tensors ? i : VC_NO_TENSOR;
+}
+
+/* config.json says that the head is the embedding: at its top, as transformers asks it; what it takes there where
+ * nothing is said; or in the part for text. */
+static bool says_tied(const struct llm_config *config)
+{
+    const char *type = json_string_value(json_object_get(config->root, "model_type"));
+    const json_t *top = json_object_get(config->root, "tie_word_embeddings");
+    bool usual = vc_arch_flag(vc_arch_find(type), "tie_word_embeddings");
+
+    if (json_is_boolean(top)) {
+        return json_is_true(top);
+    }
+    if (config->part != config->root) {
+        return usual || vc_llm_flag(config, "tie_word_embeddings", vc_arch_flag(config->arch, "tie_word_embeddings"));
+    }
+    return usual || vc_arch_flag(config->arch, "tie_word_embeddings");
+}
+
+/* Whether both have the same bytes: a saved head may be a copy of the embedding, and transformers takes another one for
+ * what it is. */
+static enum vc_status is_copy(const struct planning *p, size_t a, size_t b, bool *same)
+{
+    const struct vc_tensor *x = &p->source->tensors[a];
+    const struct vc_tensor *y = &p->source->tensors[b];
+    unsigned char *bytes = NULL;
+    enum vc_status status = VC_OK;
+
+    *same = x->quant == NULL && y->quant == NULL && x->dtype == y->dtype && x->size_bytes == y->size_bytes;
+    if (!*same || x->alias_of == b || y->alias_of == a) {
+        return VC_OK;
+    }
+    bytes = vc_alloc(p->ctx, VC_TAG_IO, 2 * COMPARE_BYTES);
+    VC_TRY_ALLOC(bytes);
+    for (uint64_t at = 0; at < x->size_bytes && *same; at += COMPARE_BYTES) {
+        size_t n = x->size_bytes - at < COMPARE_BYTES ? (size_t)(x->size_bytes - at) : COMPARE_BYTES;
+
+        VC_TRY(vc_source_read_any(p->ctx, p->source, a, VC_FORM_VALUES, at, bytes, n));
+        VC_TRY(vc_source_read_any(p->ctx, p->source, b, VC_FORM_VALUES, at, bytes + COMPARE_BYTES, n));
+        *same = memcmp(bytes, bytes + COMPARE_BYTES, n) == 0;
+    }
+out:
+    vc_free(p->ctx, bytes);
+    return status;
+}
+
+/* Whether the embedding is the head; a head of its own needs a place in llama.cpp. */
+static enum vc_status find_head(struct planning *p)
+{
+    size_t head = find_source(p, "lm_head.weight");
+    size_t embedding = find_source(p, "embed_tokens.weight");
+
+    p->tied = says_tied(p->config);
+    if (head == VC_NO_TENSOR || embedding == VC_NO_TENSOR || (p->family->flags & LLM_ENCODER) != 0) {
+        return VC_OK;
+    }
+    if (p->tied || (p->family->flags & LLM_NO_HEAD) != 0) {
+        p->tied = false;
+        VC_CALL(p->any_type ? VC_OK : is_copy(p, head, embedding, &p->tied));
+    }
+    if ((p->family->flags & LLM_NO_HEAD) != 0 && !p->tied) {
+        return vc_fail(p->ctx, VC_E_UNSUPPORTED,
+                       "%s: is not the embedding, and llama.cpp has no other head in a model of the kind '%s'",
+                       p->source->tensors[head].name, p->family->architecture);
+    }
+    return VC_OK;
+}
+
+/* Where llama.cpp wants a head in any case, the embedding is it, too. */
+static enum vc_status add_tied_head(struct planning *p)
+{
+    size_t embedding = find_source(p, "embed_tokens.weight");
+    struct match match = {.layer = -1, .expert = -1, .source = embedding};
+
+    if (!p->tied || (p->family->flags & LLM_OWN_HEAD) == 0 || embedding == VC_NO_TENSOR) {
+        return VC_OK;
+    }
+    for (match.rule = vc_llm_rules; strcmp(match.rule->from, "lm_head") != 0; match.rule++) {
+    }
+    return add_match(p, &match, ".weight");
+}
+
 /* The rows of the embedding are the vocabulary's size, whatever the configuration says. */
 static enum vc_status find_vocabulary(struct planning *p)
 {
@@ -753,15 +850,15 @@ enum vc_status vc_llm_tensors_plan(struct vc_ctx *ctx, const struct vc_model *so
     size_t end;
     enum vc_status status = VC_OK;
 
-    p.tied = (family->flags & LLM_NO_HEAD) != 0 ||
-             vc_llm_flag(config, "tie_word_embeddings", (family->flags & LLM_TIED) != 0);
     p.bare = class_name != NULL && vc_ends_in(class_name, "Model");
     p.capacity = 2 * source->n_tensors; /* a rule makes at most two of one */
     p.matches = vc_alloc_array(ctx, VC_TAG_NAMES, p.capacity + 1, sizeof *p.matches);
     VC_TRY_ALLOC(p.matches);
+    VC_TRY(find_head(&p));
     for (size_t i = 0; i < source->n_tensors; i++) {
         VC_TRY(match_tensor(&p, i));
     }
+    VC_TRY(add_tied_head(&p));
     VC_TRY(find_vocabulary(&p));
     qsort(p.matches, p.n, sizeof *p.matches, compare_matches);
     plan->capacity = 2 * p.n + MADE_TENSORS; /* each may have a scale beside it */

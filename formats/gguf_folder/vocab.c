@@ -155,6 +155,22 @@ static enum vc_status read_tokens(struct vocab *v)
     return path != NULL && type == NULL ? vc_vocab_read_words(v) : refuse_kind(v, type);
 }
 
+/* llama.cpp's Unigram has no tokens for bytes: what has no token of its own is unknown, line feeds too. */
+static enum vc_status check_bytes(struct vocab *v)
+{
+    for (size_t i = 0; i < v->n && strcmp(v->kind, "t5") == 0; i++) {
+        const char *text = v->tokens[i].text;
+
+        if (text != NULL && strcmp(text, "<0x0A>") == 0) {
+            return vc_fail(v->ctx, VC_E_UNSUPPORTED,
+                           "the tokenizer is a Unigram with byte fallback, and llama.cpp has no bytes in such a "
+                           "vocabulary: line feeds and rare characters would be <unk>; %s leaves the vocabulary out",
+                           vc_option(v->ctx, "gguf_no_vocab"));
+        }
+    }
+    return VC_OK;
+}
+
 /* ---- pairs ---- */
 
 /* A merge as the file is to have it: "left right". A space in a part is the letter for it. */
@@ -256,6 +272,7 @@ enum vc_status vc_vocab_put(struct vc_ctx *ctx, const char *folder, const struct
     VC_TRY_ALLOC(v.tokens);
     VC_TRY(load_files(&v));
     VC_TRY(read_tokens(&v));
+    VC_TRY(check_bytes(&v));
     v.pre = pre != NULL ? pre : v.pre;
     VC_TRY(vc_vocab_add(&v));
     VC_TRY(strcmp(v.kind, "bert") == 0 ? vc_vocab_mark_words(&v) : VC_OK);

@@ -350,7 +350,7 @@ def gpt_oss():
                             ("mlp.experts.down_proj", (E, f, h)), ("mlp.experts.down_proj_bias", (E, h))):
             source[at + name] = (shape, values(shape))
     config.update({"model_type": "gpt_oss", "hidden_size": h, "intermediate_size": f, "head_dim": D, "num_local_experts": E,
-                   "num_experts_per_tok": 2, "sliding_window": 16})
+                   "num_experts_per_tok": 2, "sliding_window": 16, "rope_parameters": {"rope_type": "default", "rope_theta": 20000.0}})
     folder("oss", config, source)
     header, data, blocks = {}, b"", {}
 

@@ -80,6 +80,37 @@ def refused_back(name, says, data, *options):
     check(not os.path.exists("no.back"), f"{name}: it is written")
 
 
+def test_back_rest():
+    """What llama.cpp has no key for comes back, too; a file that says something else is refused."""
+    yarn = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 64, "beta_fast": 24.0, "beta_slow": 2.0}
+    llama3 = {"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 32, "low_freq_factor": 2.0, "high_freq_factor": 6.0}
+    dynamic = {"rope_type": "dynamic", "factor": 4.0}
+    for kind, change in (("llama", {"rope_scaling": yarn}), ("llama", {"rope_scaling": {**yarn, "truncate": False, "attention_factor": 1.5}}),
+                         ("llama", {"rope_scaling": llama3}), ("granite", {"rope_scaling": llama3}), ("qwen2", {"rope_scaling": dynamic}),
+                         ("mistral", {"sliding_window": 16}), ("gpt_oss", {}),
+                         ("qwen3", {"use_sliding_window": True, "sliding_window": 16, "max_window_layers": 1})):
+        if kind == "gpt_oss":
+            gpt_oss()
+            name = "oss"
+        else:
+            config, source, _, _ = make(kind)
+            folder("rest", {**config, **change}, source)
+            name = "rest"
+        if convert(name, "--no-vocab") is None:
+            continue
+        made = go_back(name + ".back", "--no-vocab")
+        for key, value in change.items():
+            check(made and made[0].get(key) == value, f"{kind} {change}: {key} comes back as {made and made[0].get(key)}")
+        check(kind != "mistral" or made[0]["architectures"] == ["MistralForCausalLM"], f"{kind}: {made[0]['architectures']}")
+    config, source, _, _ = make("llama")
+    folder("rest", {**config, "rope_scaling": yarn}, source)
+    convert("rest", "--no-vocab")
+    data = read("out.gguf")
+    refused_back("other factor", "its values are not those of", data.replace(b'"factor":8.0', b'"factor":9.0'), "--no-vocab")
+    refused_back("no object", "'vcompress.config': expected a JSON object", data.replace(b'{"rope_scaling"', b'x"rope_scaling"'), "--no-vocab")
+    refused_back("without", "says how rotary embeddings are scaled", change_pair(data, "vcompress.config", None), "--no-vocab")
+
+
 def test_back():
     """What a file may say that no folder says, and the commands that make folders."""
     u32 = struct.Struct("<I").pack
@@ -125,7 +156,9 @@ def test_back():
         found = go_back("scaled.back", "--no-vocab")[0]["rope_scaling"]
         check(set(found) == set(scaling) and all(found[k] == v or abs(found[k] - v) <= 1e-6 for k, v in scaling.items()), f"{scaling}: {found}")
     convert("scaled", "--no-vocab")
-    refused_back("factor", "expected linear or yarn", change_pair(read("out.gguf"), "llama.rope.scaling.factor", struct.pack("<f", -1)))
+    data = change_pair(read("out.gguf"), "llama.rope.scaling.factor", struct.pack("<f", -1))
+    refused_back("other factor", "with this value there is no config.json", data)
+    refused_back("factor", "expected linear or yarn", change_pair(data, "vcompress.config", None))
     config, source, _, _ = make("qwen3_5_text")
     folder("hybrid", {**config, "full_attention_interval": 4, "layer_types": ["linear_attention", "full_attention"]}, source)
     convert("hybrid", "--no-vocab")
@@ -286,4 +319,4 @@ def test_families():
 
 
 if __name__ == "__main__":
-    main(test_families, test_back, test_back_vocabularies, test_back_gpt_oss, test_back_codes)
+    main(test_families, test_back, test_back_rest, test_back_vocabularies, test_back_gpt_oss, test_back_codes)

@@ -142,8 +142,8 @@ def piece(text, score, kind):
     return b"\x0a" + bytes([len(body)]) + body
 
 
-def pieces(trainer, normalizer):
-    listed = [("<unk>", 0, 2), ("<s>", 0, 3), ("</s>", 0, 3), ("<0x0A>", 0, 6), ("\u2581a", -1.5, 1), ("<sep>", 0, 4)]
+def pieces(trainer, normalizer, line="<0x0A>"):
+    listed = [("<unk>", 0, 2), ("<s>", 0, 3), ("</s>", 0, 3), (line, 0, 6), ("\u2581a", -1.5, 1), ("<sep>", 0, 4)]
     body = b"".join(piece(*p) for p in listed)
     return body + b"\x12" + bytes([len(trainer)]) + trainer + b"\x1a" + bytes([len(normalizer)]) + normalizer
 
@@ -190,7 +190,7 @@ def test_vocabularies():
     check(found.get("tokens", [])[:8] == ["<unk>", "<s>", "</s>", "<0x0A>", "\u2581a", "<sep>", "[PAD6]", "<new>"], "pieces: tokens")
     check(found.get("token_type", [])[:8] == [2, 3, 3, 6, 1, 4, 5, 4], "pieces: token_type")
     check(found.get("scores", [])[:8] == [0, 0, 0, 0, -1.5, 0, -10000, -1000], "pieces: scores")
-    found = vocabulary("unigram", spiece__model=pieces(unigram, b"\x12\x03abc"))
+    found = vocabulary("unigram", spiece__model=pieces(unigram, b"\x12\x03abc", "n"))
     check((found.get("model"), found.get("precompiled_charsmap"), found.get("add_space_prefix"), found.get("remove_extra_whitespaces")) ==
           ("t5", [97, 98, 99], True, True), "unigram")
     merged = {"model": {"type": "BPE", "byte_fallback": True, "unk_token": "<unk>", "merges": [["\u2581", "a"], ["\u2581a", "b"]],
@@ -287,6 +287,12 @@ def test_refusals():
     large["model"]["vocab"]["zz"] = V
     refused("rows", "the embedding has 12 rows", options=(), tokenizer__json=large)
     refused("characters", "precompiled_charsmap", options=(), tokenizer__model=pieces(b"\x18\x02", b"\x12\x01a"))
+    refused("bytes of unigrams", "a Unigram with byte fallback", options=(), tokenizer__model=pieces(b"\x18\x01", b""))
+    refused("head of gemma2", "is not the embedding", "gemma2", change={"tie_word_embeddings": False},
+            tensors={"lm_head.weight": ((V, H), [1.0] * V * H)})
+    refused("share of a stretched head", "\"partial_rotary_factor\" is not 1",
+            change={"partial_rotary_factor": 0.5, "rope_scaling": {"type": "linear", "factor": 2.0}})
+    refused("yarn of its own", "takes yarn with numbers of its own", "ministral3", change={"rope_parameters": None})
     refused("broken", "tokenizer.model", options=(), tokenizer__model=b"\x0a\x7f")
     refused("no JSON", "tokenizer.json", options=(), tokenizer__json="{")
     for options, says in ((["--pre", "x", "--no-vocab"], "choose one"), (["--emit", "y.npz"], "runs of their own")):
@@ -295,6 +301,45 @@ def test_refusals():
     for options in (["--no-vocab"], ["--pre", "x"], ["--keep-names"]):
         rc, _, err = run("convert", "first.gguf", "-o", "no.gguf", *options)
         check(rc == 2 and "a folder with a config.json" in err, f"{options}: exit {rc}: {err}")
+
+
+def converted(kind, change, tensors=None):
+    """the file, its notes, and the source's tensors"""
+    config, source, _, _ = make(kind)
+    source.update(tensors or {})
+    source = {n: t for n, t in source.items() if t is not None}
+    config.update(change)
+    folder("changed", {k: v for k, v in config.items() if v != "absent"}, source)
+    made = convert("changed", "--no-vocab")
+    return (made[0], made[1], source) if made else (None, "", source)
+
+
+def test_heads():
+    """A head of its own, a copy of the embedding, and the embedding as the head; keys that are not there."""
+    embedding, head = "model.embed_tokens.weight", "lm_head.weight"
+    other = ((V, H), values((V, H)))
+    for kind in ("gemma3_text", "llama", "smollm3"):
+        for tied in (True, False):
+            file, _, source = converted(kind, {"tie_word_embeddings": tied}, {head: other})
+            check(file and file.tensors.get("output.weight", [None] * 3)[2] == other[1], f"{kind}, tied {tied}: the head of its own is lost")
+        file, _, _ = converted(kind, {"tie_word_embeddings": True}, {embedding: other, head: other})
+        check(file and "output.weight" not in file.tensors, f"{kind}: a copy of the embedding is written")
+    for kind in ("olmo2", "olmo3"):
+        file, _, source = converted(kind, {"tie_word_embeddings": True}, {head: None})
+        check(file and file.tensors.get("output.weight", [None] * 3)[2] == source[embedding][1], f"{kind}: the tied head is not written")
+    config, source, _, _ = make("mistral")
+    del source[head], config["tie_word_embeddings"]
+    folder("mistral3", {"model_type": "mistral3", "text_config": config},
+           {n.replace("model.", "language_model.model.", 1): t for n, t in source.items()})  # transformers ties it where nothing is said
+    made = convert("mistral3", "--no-vocab")
+    check(made and "output.weight" not in made[0].tensors, "mistral3: tied")
+    file, _, _ = converted("llama", {"partial_rotary_factor": 0.5, "head_dim": 8})
+    check(file and file.pairs["llama.rope.dimension_count"] == 8, "llama reads no partial_rotary_factor")
+    config, source, _, _ = make("qwen2")
+    del config["num_key_value_heads"]
+    folder("keys", config, source)
+    rc, _, err = run("convert", "keys", "-o", "no.gguf", "--no-vocab")
+    check(rc == 3 and "4 heads cannot share 32 key heads, which transformers takes" in err, f"keys: exit {rc}: {err}")
 
 
 def test_pooling():
@@ -513,4 +558,4 @@ def test_families():
 
 
 if __name__ == "__main__":
-    main(test_families, test_forms, test_rope, test_vocabularies, test_refusals, test_notes, test_pooling, test_gpt_oss, test_shared, test_nvfp4, test_codes, test_statistics)
+    main(test_families, test_forms, test_rope, test_vocabularies, test_refusals, test_notes, test_heads, test_pooling, test_gpt_oss, test_shared, test_nvfp4, test_codes, test_statistics)
