@@ -38,7 +38,8 @@ static void end_by(int number)
 }
 
 /* The first signal asks the library to stop; it ends its call with VC_E_CANCELLED and leaves nothing behind. A second
- * one, and the watchdog where the call goes on, end the process at once. So does the first one where there is nothing left but to print (signals_end_printing). */
+ * one ends the process at once, and so does the watchdog where the call goes on, and the first one where there is nothing left but to
+ * print (signals_end_printing). While outputs get their names signals wait. */
 static void on_signal(int number)
 {
     static const struct itimerspec once = {.it_value = {.tv_nsec = PATIENCE}};

@@ -5,6 +5,7 @@
  *     finish    everything between them: copies of the source's bytes, and messages made here
  *     commit    the data is named first and the model last, so that a model that is there is complete */
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -269,18 +270,36 @@ static enum vc_status onnx_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint
     return vc_outfile_sync(ctx, self->data);
 }
 
-/* vc_sink_ops.commit. If the model cannot be named, the data's name is taken away again. */
-static enum vc_status onnx_commit(struct vc_ctx *ctx, struct vc_sink *sink)
+/* Both files get their names. If the model cannot be named, the data's name is taken away again. */
+static enum vc_status name_both(struct vc_ctx *ctx, struct onnx_sink *self)
 {
-    struct onnx_sink *self = sink->self;
     enum vc_status status = VC_OK;
 
     VC_TRY(vc_outfile_commit(ctx, self->data));
     VC_TRY(vc_outfile_commit(ctx, self->file));
 out:
-    if (status != VC_OK && self->data != NULL && !vc_outfile_is_named(self->file)) {
+    if (status != VC_OK && !vc_outfile_is_named(self->file)) {
         vc_outfile_withdraw(self->data);
     }
+    return status;
+}
+
+/* vc_sink_ops.commit. Signals wait while one of two files has its name: a handler that ends the process would leave data without a
+ * model. */
+static enum vc_status onnx_commit(struct vc_ctx *ctx, struct vc_sink *sink)
+{
+    struct onnx_sink *self = sink->self;
+    enum vc_status status;
+    sigset_t all;
+    sigset_t before;
+
+    if (self->data == NULL) {
+        return vc_outfile_commit(ctx, self->file);
+    }
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
+    status = name_both(ctx, self);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return status;
 }
 
