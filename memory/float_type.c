@@ -28,6 +28,7 @@ static enum vc_dtype stored_type(const struct vc_model *model)
 bool vc_is_plain_float(const struct vc_tensor *tensor)
 {
     return tensor->role == VC_ROLE_WEIGHT && tensor->part_of == VC_NO_TENSOR && tensor->quant == NULL &&
+           tensor->use != VC_USE_SCALE &&
            (tensor->dtype == VC_DTYPE_F32 || tensor->dtype == VC_DTYPE_F16 || tensor->dtype == VC_DTYPE_BF16 ||
             tensor->dtype == VC_DTYPE_F64);
 }

@@ -161,8 +161,9 @@ static uint64_t tensor_bytes(struct vc_estimate *e, const struct vc_tensor *tens
         return 0; /* of no use any more */
     }
     if (vc_is_plain_float(tensor) && e->coded) {
-        return coded_bytes(e, tensor->name, tensor->n_elems, tensor->n_dims, tensor->shape,
-                           vc_name_is_embedding(tensor->name) || vc_name_is_head(tensor->name), floats);
+        bool stay = vc_name_is_embedding(tensor->name) || vc_name_is_head(tensor->name) || tensor->kept_as != NULL;
+
+        return coded_bytes(e, tensor->name, tensor->n_elems, tensor->n_dims, tensor->shape, stay, floats);
     }
     if (vc_is_plain_float(tensor)) {
         enum vc_dtype type =

@@ -183,7 +183,7 @@ enum vc_dtype vc_written_half(const struct vc_model *model)
         const struct vc_tensor *tensor = vc_model_tensor(model, i);
 
         if (tensor->role == VC_ROLE_WEIGHT && tensor->part_of == VC_NO_TENSOR && is_float(tensor->dtype) &&
-            !same_type(tensor->dtype, &all)) {
+            tensor->use != VC_USE_SCALE && !same_type(tensor->dtype, &all)) {
             return VC_DTYPE_NONE;
         }
     }

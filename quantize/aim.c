@@ -119,7 +119,7 @@ static enum vc_status settle(struct vc_ctx *ctx, struct vc_aim *aim, const struc
         const struct vc_tensor *t = &plan->model->tensors[i];
 
         n_weights += t->role == VC_ROLE_WEIGHT && t->part_of == VC_NO_TENSOR && t->alias_of == VC_NO_TENSOR &&
-                             t->dtype != VC_DTYPE_RAW
+                             t->dtype != VC_DTYPE_RAW && !vc_is_of_codes(t)
                          ? t->n_elems
                          : 0;
     }

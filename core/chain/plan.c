@@ -12,7 +12,7 @@ struct vc_item *vc_plan_item(const struct vc_plan *plan, size_t index)
     struct vc_item *item = &plan->items[index];
     bool left_alone = t->part_of != VC_NO_TENSOR || item->dropped || item->tied || t->role != VC_ROLE_WEIGHT;
 
-    return left_alone ? NULL : item;
+    return left_alone || vc_is_of_codes(t) ? NULL : item;
 }
 
 /* ---- tensors that go, or get other names ---- */

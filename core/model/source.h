@@ -247,6 +247,12 @@ enum vc_status vc_model_sort_names(struct vc_ctx *ctx, const struct vc_model *mo
  * its format knows better. */
 void vc_model_name_axes(struct vc_model *model);
 
+/* Belongs to an operator on codes, which wants it as it is: passes leave it alone whatever rules say. */
+static inline bool vc_is_of_codes(const struct vc_tensor *tensor)
+{
+    return tensor->use == VC_USE_CODES || tensor->use == VC_USE_SCALE;
+}
+
 /* The axis of the input channels of a weight of two or more axes; VC_NO_INPUTS: none of them is known to be that. */
 static inline unsigned vc_input_axis(const struct vc_tensor *tensor)
 {

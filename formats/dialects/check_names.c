@@ -190,7 +190,7 @@ static enum vc_status check_orphan(const struct names *names, const char *name)
 
 static enum vc_status check_one(const struct names *names, const struct vc_tensor *t)
 {
-    if (t->part_of != VC_NO_TENSOR || t->role == VC_ROLE_OTHER) {
+    if (t->part_of != VC_NO_TENSOR || t->role == VC_ROLE_OTHER || vc_is_of_codes(t)) {
         return VC_OK;
     }
     if (t->quant != NULL) {

@@ -13,8 +13,7 @@
  *     42 04 0a 00 10 0d                  opset_import (8): domain "", version 13
  *
  * The tensors of a model are the initializers of the main graph and of the graphs inside nodes (branches of If, bodies
- * of Loop and Scan), and the float values of Constant nodes with two dimensions or more. Below, "initializer" means all
- * of these. If nodes of its own lie between an initializer and the graph (onnx_patterns.c), the tensor has the name of
+ * of Loop and Scan), and the numbers of Constant nodes. Below, "initializer" means all of these. If nodes of its own lie between an initializer and the graph (onnx_patterns.c), the tensor has the name of
  * their output, the name in the rest of the graph. Everything else stays in the file and is copied to the output.
  *
  *     reading   onnx_read.c: the file -> onnx_graph.c: its graph -> onnx_nodes.c, onnx_tensor.c, onnx_external.c,
@@ -202,12 +201,28 @@ struct onnx_tensor {
  * that consumers sum over, one bit more: no axis of these. */
 enum { ONNX_AXIS_0 = 1, ONNX_AXIS_1 = 2, ONNX_AXIS_LAST = 4, ONNX_AXIS_LAST_BUT_ONE = 8, ONNX_AXIS_OTHER = 16 };
 
+/* What is done with a value, as a set: the strictest decides what a tensor is (onnx_uses.c). */
+enum {
+    ONNX_READ_PRODUCT = 1, /* factor of a sum of products */
+    ONNX_READ_FACTOR = 2,  /* the same, of matrices: an outer product where the sum has one term */
+    ONNX_READ_ROWS = 4,    /* indices choose rows */
+    ONNX_READ_NORM = 8,
+    ONNX_READ_BIAS = 16,
+    ONNX_READ_STATE = 32, /* initial state */
+    ONNX_READ_PEEPS = 64, /* peephole weights */
+    ONNX_READ_CODES = 128,
+    ONNX_READ_SCALE = 256, /* of codes, and their zero points */
+    ONNX_READ_INDEX = 512,
+    ONNX_READ_TABLE = 1024, /* anything else */
+    ONNX_READ_TURNS = 2048  /* beside TABLE: multiplied with a value that is computed of the inputs */
+};
+
 /* The name of a value in one graph. The graph that makes the value owns the symbol. A subgraph (the body of an If or a
  * Loop) that only reads the value has a symbol of its own, whose `outer` is the symbol of the enclosing graph; `outer`
  * is known once the enclosing graph has been read. */
 struct onnx_symbol {
     const char *name;
-    const char *beside; /* how the last of n_beside uses the value, such as "bias" */
+    const char *reader; /* the operator behind ONNX_READ_TABLE; NULL: none, it is an output of the graph */
     size_t next;        /* the next symbol of the same graph, or ONNX_NONE */
     size_t outer;       /* the symbol of the enclosing graph; ONNX_NONE: this symbol owns the value */
     size_t tensor;      /* initializer of the graph, or ONNX_NONE */
@@ -215,15 +230,17 @@ struct onnx_symbol {
     size_t maker;       /* the node among `nodes` that makes the value, or ONNX_NONE */
     size_t factor_of;   /* the last product among `nodes` whose second input is the value, or ONNX_NONE */
     uint32_t graph;
-    uint32_t n_uses;   /* as an input of nodes, or what a subgraph gives back */
-    uint32_t n_made;   /* as an output of nodes */
-    uint32_t n_beside; /* of n_uses: as something that is no matrix of weights */
-    unsigned axes;     /* ONNX_AXIS_... */
-    unsigned inputs;   /* the same of the axes that they sum over */
-    bool defined;      /* it is an input, an initializer or an output of a node of the graph */
-    bool pinned;       /* an output of a graph, or what annotations refer to */
-    bool for_codes;    /* used by operators on codes, whose parts are not to be touched */
-    bool graph_input;  /* of its graph */
+    uint32_t n_uses;  /* as an input of nodes, or what a subgraph gives back */
+    uint32_t n_made;  /* as an output of nodes */
+    unsigned reads;   /* ONNX_READ_... */
+    unsigned axes;    /* ONNX_AXIS_... */
+    unsigned inputs;  /* the same of the axes that they sum over */
+    size_t turns;     /* a Gather of rows by the value, whose rows are only multiplied (onnx_uses.c), or ONNX_NONE */
+    bool defined;     /* it is an input, an initializer or an output of a node of the graph */
+    bool pinned;      /* an output of a graph, or what annotations refer to */
+    bool graph_input; /* of its graph */
+    bool constant;    /* an initializer, or computed of such alone */
+    bool product;     /* what a sum of products gives */
 };
 
 /* All names of the file, each once per graph. What a graph inside a node has is also there as one of ONNX_ANY. */
@@ -291,8 +308,9 @@ struct onnx {
     uint64_t opset;             /* of the default domain; 1 if the file names none */
     struct vc_span graph_field; /* of the file, with its tag */
     struct vc_span graph;
-    bool has_training;         /* training_info, which refers to initializers by name */
-    bool has_microsoft;        /* an operator set of that domain */
+    bool has_training;  /* training_info, which refers to initializers by name */
+    bool has_microsoft; /* an operator set of that domain */
+    bool has_functions;
     uint64_t n_microsoft;      /* nodes of that domain, in all graphs; functions count as one more */
     uint64_t n_inner_external; /* of tensors inside nodes and sparse ones: with values in another file */
     bool has_sparse;           /* tensors: runtimes make them dense, in a size that is not looked at here */
@@ -313,6 +331,51 @@ struct onnx {
 struct onnx_use {
     size_t symbol; /* ONNX_NONE: left out */
     bool output;
+};
+
+/* An input or output of a node, for onnx_uses.c. */
+struct onnx_read {
+    size_t symbol; /* ONNX_NONE: left out */
+    uint16_t axes, inputs;
+    char letter; /* of inputs: onnx_operators.c */
+};
+
+/* How the axes of an output are those of the input: in an unknown way; as they are; with the last two swapped. */
+enum onnx_turn { ONNX_TURN_OTHER, ONNX_TURN_NONE, ONNX_TURN_LAST_TWO };
+
+/* A node of any graph or function: its inputs, then its outputs. */
+struct onnx_reading {
+    const char *op; /* "": too long to be shown */
+    size_t first, n_in, n_out;
+    uint64_t callee; /* the function that it may call; 0: the operator is ONNX's or onnxruntime's */
+    bool has_graph;
+    enum onnx_turn turn;
+};
+
+/* A value, and the name that it has inside a node or a function, or gets outside of these. */
+struct onnx_binding {
+    size_t from, to;
+};
+
+/* A graph inside a node, or a function: its inputs, then its outputs, in `bound`. */
+struct onnx_body {
+    uint64_t hash; /* of the function's name; 0: a graph */
+    size_t first, n_in, n_out;
+    size_t next; /* the graph before it in the same node, or ONNX_NONE */
+};
+
+/* What all nodes read, while a file is opened. */
+struct onnx_uses {
+    struct onnx_read *reads;
+    size_t n_reads, reads_capacity;
+    struct onnx_reading *nodes;
+    size_t n_nodes, nodes_capacity;
+    struct onnx_binding *bindings;
+    size_t n_bindings, bindings_capacity;
+    struct onnx_body *bodies;
+    size_t n_bodies, bodies_capacity;
+    size_t *bound; /* symbols */
+    size_t n_bound, bound_capacity;
 };
 
 /* A graph during reading; the enclosing graphs are read at the same time. */
@@ -340,6 +403,8 @@ struct onnx_reader {
     uint32_t n_scopes;
     struct onnx_use *uses; /* inputs and outputs of the nodes being read, one within the other: a stack */
     size_t n_uses, uses_capacity;
+    struct onnx_uses all; /* of all nodes that were read */
+    bool in_function;     /* nodes of a function: their constants stay where they are */
 };
 
 /* ---- onnx_tensor.c ---- */
@@ -385,7 +450,7 @@ enum vc_status vc_onnx_external_find(struct onnx_reader *r, const struct onnx_ex
 enum vc_status vc_onnx_graph_scan(struct onnx_reader *r);
 /* Graphs inside nodes can have initializers that are no inputs. */
 bool vc_onnx_has_inner_tensors(const struct onnx *self);
-/* Makes a tensor of a Constant node's value, named like its output, if the value looks like weights. */
+/* Makes a tensor of a Constant node's value, named like its output. */
 enum vc_status vc_onnx_constant_scan(struct onnx_reader *r, const struct vc_field *node, const struct vc_field *value,
                                      size_t symbol);
 /* A graph inside a node: node, attribute and output of `scope` are set. */
@@ -395,6 +460,25 @@ enum vc_status vc_onnx_node_scan(struct onnx_reader *r, const struct vc_field *f
 /* A TensorProto or SparseTensorProto that is only carried over; `named`: its name is one of the graph's values. */
 enum vc_status vc_onnx_inner_tensor(struct onnx_reader *r, const struct vc_field *field, bool named);
 enum vc_status vc_onnx_inner_sparse(struct onnx_reader *r, const struct vc_field *field, bool named);
+
+/* Of the name or the domain of a function; those of both together, by ^, are its hash. */
+uint64_t vc_onnx_function_hash(const char *text, bool domain);
+/* A FunctionProto: its nodes say what becomes of the inputs of nodes that call it. */
+enum vc_status vc_onnx_function_scan(struct onnx_reader *r, const struct vc_field *field);
+
+/* ---- onnx_operators.c, onnx_uses.c ---- */
+
+/* The operator's own name and what it does with its inputs, a letter for each; NULL: it is not in the table. */
+const char *vc_onnx_operator(const char *name, bool microsoft, const char **letters);
+/* ONNX_READ_... that a letter stands for. */
+unsigned vc_onnx_letter_reads(char letter);
+/* Inputs and outputs of the graphs inside a node, a list of bodies, are those of the node. */
+enum vc_status vc_onnx_bind_graphs(struct onnx_reader *r, const struct onnx_reading *node, size_t graphs);
+/* What all nodes do with the values that they read goes to the symbols of these values. */
+enum vc_status vc_onnx_settle_uses(struct onnx_reader *r);
+/* Sets use and kept_as of a tensor by its symbol; its axes are known. */
+enum vc_status vc_onnx_take_use(struct onnx_reader *r, const struct onnx_symbol *symbol, struct vc_tensor *t);
+void vc_onnx_uses_release(struct onnx_reader *r);
 
 /* The symbol of the graph being read with the name that the field holds; ONNX_NONE for an empty one. */
 enum vc_status vc_onnx_symbol_read(struct onnx_reader *r, const struct vc_field *field, const char *what,

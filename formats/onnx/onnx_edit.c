@@ -339,7 +339,7 @@ static enum vc_status find_constants(struct resolving *e)
         e->old[symbol].n_replaced++;
         if (tensor == ONNX_NONE) {
             nodes = true;
-        } else if (!source->tensors[tensor].constant) {
+        } else {
             e->old[symbol].type = source->tensors[tensor].type;
             e->old[symbol].scalar = source->tensors[tensor].n_dims == 0;
         }

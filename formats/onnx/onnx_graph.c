@@ -233,21 +233,18 @@ static enum vc_status take_initializer(struct onnx_reader *r, const struct vc_fi
     return add_tensor(r, field, ONNX_NONE);
 }
 
-/* Floats of two dimensions or more: other constants are axes, shapes and small numbers. */
-static enum vc_status looks_like_weights(struct onnx_reader *r, struct vc_span message, bool *yes)
+/* Texts and types that are not known stay inside their nodes. */
+static enum vc_status is_shown(struct onnx_reader *r, struct vc_span message, bool *yes)
 {
-    enum vc_dtype dtype = VC_DTYPE_RAW;
-    unsigned n_dims = 0;
     struct vc_field f;
 
+    *yes = false;
     while (message.n != 0) {
         VC_CALL(vc_wire_field(&r->wire, &message, &f));
-        if (f.number == ONNX_TENSOR_TYPE && f.value < ONNX_N_TYPES) {
-            dtype = vc_onnx_types[f.value].dtype;
+        if (f.number == ONNX_TENSOR_TYPE) {
+            *yes = vc_onnx_dtype(f.value) != VC_DTYPE_RAW;
         }
-        n_dims += f.number != ONNX_TENSOR_DIMS ? 0 : f.type == VC_WIRE_VARINT ? 1 : (unsigned)vc_min_u64(f.data.n, 2);
     }
-    *yes = n_dims >= 2 && vc_dtype_is_float(dtype);
     return VC_OK;
 }
 
@@ -259,7 +256,7 @@ enum vc_status vc_onnx_constant_scan(struct onnx_reader *r, const struct vc_fiel
     size_t n_before = self->n_tensors;
     bool yes = false;
 
-    VC_CALL(looks_like_weights(r, value->data, &yes));
+    VC_CALL(is_shown(r, value->data, &yes));
     if (!yes || symbol == ONNX_NONE || self->symbols.list[symbol].tensor != ONNX_NONE ||
         !vc_utf8_valid(self->symbols.list[symbol].name, strlen(self->symbols.list[symbol].name))) {
         return VC_OK;
@@ -295,8 +292,8 @@ static enum vc_status take_field(struct onnx_reader *r, const struct vc_field *f
     case ONNX_GRAPH_NODE:
         return vc_onnx_node_scan(r, field);
     case ONNX_GRAPH_INITIALIZER:
-        return main || vc_onnx_has_inner_tensors(r->self) ? take_initializer(r, field)
-                                                          : vc_onnx_inner_tensor(r, field, true);
+        return main || (vc_onnx_has_inner_tensors(r->self) && !r->in_function) ? take_initializer(r, field)
+                                                                               : vc_onnx_inner_tensor(r, field, true);
     case ONNX_GRAPH_SPARSE:
         return vc_onnx_inner_sparse(r, field, true);
     case ONNX_GRAPH_ANNOTATION:
@@ -313,6 +310,7 @@ static enum vc_status take_field(struct onnx_reader *r, const struct vc_field *f
         if (symbol != ONNX_NONE) {
             symbols->list[symbol].n_uses++;
             symbols->list[symbol].pinned = true;
+            symbols->list[symbol].reads |= main ? ONNX_READ_TABLE : 0;
         }
         break;
     default:
@@ -345,6 +343,49 @@ out:
     return status;
 }
 
+/* The symbols that the fields of that number name go to `bound`. */
+static enum vc_status list_bound(struct onnx_reader *r, struct vc_span message, uint32_t number, bool info, size_t *n)
+{
+    struct onnx_uses *all = &r->all;
+    struct vc_field f;
+
+    while (message.n != 0) {
+        VC_CALL(vc_wire_field(&r->wire, &message, &f));
+        if (f.number == number) {
+            VC_CALL(VC_GROW(r->ctx, VC_TAG_NAMES, all->bound, all->bound_capacity, all->n_bound + 1));
+            if (info) {
+                VC_CALL(info_name(r, &f, &all->bound[all->n_bound]));
+            } else {
+                const char *what =
+                    number == ONNX_FUNCTION_INPUT ? "the input of a function" : "the output of a function";
+
+                VC_CALL(vc_onnx_symbol_read(r, &f, what, &all->bound[all->n_bound]));
+            }
+            all->n_bound++;
+            ++*n;
+        }
+    }
+    return VC_OK;
+}
+
+/* A graph or a function was read: its inputs and outputs are known to who calls it. */
+static enum vc_status add_body(struct onnx_reader *r, struct vc_span message, struct onnx_scope *scope, uint64_t hash)
+{
+    struct onnx_uses *all = &r->all;
+    struct onnx_scope *around = r->scope;
+    struct onnx_body body = {.hash = hash, .first = all->n_bound, .next = ONNX_NONE};
+    enum vc_status status = VC_OK;
+
+    r->scope = scope;
+    VC_TRY(list_bound(r, message, hash == 0 ? ONNX_GRAPH_INPUT : ONNX_FUNCTION_INPUT, hash == 0, &body.n_in));
+    VC_TRY(list_bound(r, message, hash == 0 ? ONNX_GRAPH_OUTPUT : ONNX_FUNCTION_OUTPUT, hash == 0, &body.n_out));
+    VC_TRY(VC_GROW(r->ctx, VC_TAG_NAMES, all->bodies, all->bodies_capacity, all->n_bodies + 1));
+    all->bodies[all->n_bodies++] = body;
+out:
+    r->scope = around;
+    return status;
+}
+
 /* Kept by their places: the writer takes those with tensors apart, and all where shapes change. */
 enum vc_status vc_onnx_subgraph_scan(struct onnx_reader *r, struct vc_span message, struct onnx_scope *scope)
 {
@@ -352,10 +393,57 @@ enum vc_status vc_onnx_subgraph_scan(struct onnx_reader *r, struct vc_span messa
     size_t n_before = self->n_tensors;
 
     VC_CALL(scan_graph(r, message, scope));
+    VC_CALL(add_body(r, message, scope, 0));
     VC_CALL(VC_GROW(r->ctx, VC_TAG_NAMES, self->graphs, self->graphs_capacity, self->n_graphs + 1));
     self->graphs[self->n_graphs++] =
         (struct onnx_graph){.at = message.at, .number = scope->number, .has_tensors = self->n_tensors != n_before};
     return VC_OK;
+}
+
+uint64_t vc_onnx_function_hash(const char *text, bool domain)
+{
+    return domain ? vc_hash_mix(vc_hash_text(text), 1) : vc_hash_text(text);
+}
+
+/* A field of a FunctionProto. */
+static enum vc_status take_function(struct onnx_reader *r, const struct vc_field *field, uint64_t *hash)
+{
+    switch (field->number) {
+    case ONNX_FUNCTION_NAME:
+        VC_CALL(vc_onnx_string_read(r, field, "the name of a function"));
+        *hash ^= vc_onnx_function_hash(r->name, false);
+        return VC_OK;
+    case ONNX_FUNCTION_DOMAIN:
+        VC_CALL(vc_onnx_string_read(r, field, "the domain of a function"));
+        *hash ^= vc_onnx_function_hash(r->name, true);
+        return VC_OK;
+    case ONNX_FUNCTION_NODE:
+        return vc_onnx_node_scan(r, field);
+    default:
+        return VC_OK;
+    }
+}
+
+enum vc_status vc_onnx_function_scan(struct onnx_reader *r, const struct vc_field *field)
+{
+    struct onnx_scope scope = {.number = r->n_scopes++, .first_symbol = ONNX_NONE, .output = ONNX_NONE};
+    struct vc_span rest = field->data;
+    uint64_t hash = 0;
+    struct vc_field f;
+    enum vc_status status = VC_OK;
+
+    VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "a function"));
+    r->scope = &scope;
+    r->in_function = true;
+    while (rest.n != 0) {
+        VC_TRY(vc_wire_field(&r->wire, &rest, &f));
+        VC_TRY(take_function(r, &f, &hash));
+    }
+    VC_TRY(add_body(r, field->data, &scope, hash == 0 ? 1 : hash));
+out:
+    r->scope = NULL;
+    r->in_function = false;
+    return status;
 }
 
 static int compare_places(const void *a, const void *b)

@@ -248,24 +248,17 @@ out:
     return status;
 }
 
-/* What is known only now: names, axes, roles, and why some should stay as they are. */
-static void finish_tensors(const struct onnx *self, struct vc_model *model)
+/* What is known only now: names, axes, and who reads them. */
+static enum vc_status finish_tensors(struct onnx_reader *r, struct vc_model *model)
 {
     for (size_t i = 0; i < model->n_tensors; i++) {
-        const struct onnx_symbol *symbol = &self->symbols.list[self->links[i].name];
-        struct vc_tensor *t = &model->tensors[i];
+        const struct onnx_symbol *symbol = &r->self->symbols.list[r->self->links[i].name];
 
-        t->name = symbol->name;
-        take_axes(symbol, t);
-        t->role = symbol->for_codes ? VC_ROLE_OTHER : VC_ROLE_WEIGHT;
-        if (symbol->for_codes) {
-            t->use = VC_USE_CODES;
-            t->kept_as = "part of an operator on codes";
-        } else if (symbol->n_uses != 0 && symbol->n_beside == symbol->n_uses) {
-            t->use = VC_USE_BIAS;
-            t->kept_as = symbol->beside;
-        }
+        model->tensors[i].name = symbol->name;
+        take_axes(symbol, &model->tensors[i]);
+        VC_CALL(vc_onnx_take_use(r, symbol, &model->tensors[i]));
     }
+    return VC_OK;
 }
 
 /* Names of nodes are those of the graph that makes the value, which learns the products by it. A node that reads a
@@ -316,8 +309,9 @@ enum vc_status vc_onnx_make_tensors(struct onnx_reader *r, struct vc_model *mode
         }
     }
     settle_nodes(self);
+    VC_CALL(vc_onnx_settle_uses(r));
     VC_CALL(find_quantized(r, model));
     find_casts(self);
-    finish_tensors(self, model);
+    VC_CALL(finish_tensors(r, model));
     return make_names_unique(r->ctx, self, model);
 }

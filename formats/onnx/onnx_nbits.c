@@ -169,7 +169,7 @@ enum vc_status vc_onnx_join_nbits(struct onnx_reader *r, size_t number, struct o
     symbol = &self->symbols.list[q->link.name];
     symbol->n_uses = n_users;
     symbol->defined = true;
-    symbol->for_codes = false;
+    symbol->reads = ONNX_READ_FACTOR;
     symbol->axes = q->rows ? ONNX_AXIS_0 : ONNX_AXIS_LAST;
     symbol->inputs = q->rows ? ONNX_AXIS_LAST : ONNX_AXIS_0;
     return VC_OK;

@@ -1,5 +1,6 @@
-/* onnx_nodes.c - what the nodes of an ONNX graph say about the tensors they use: how often each is used, which axis its
- * output channels are, and which nodes only turn an initializer into another type.
+/* onnx_nodes.c - what the nodes of an ONNX graph say about the tensors they use: how often each is used and for what
+ * (onnx_uses.c sums that up), which axis its output channels are, and which nodes only turn an initializer into another
+ * type.
  *
  *     0a 01 78 0a 01 77 12 01 79 22 06 "MatMul"       input "x", input "w", output "y", op_type: w has its channels last
  *
@@ -10,6 +11,7 @@
 
 #define MAX_WORD     ((size_t)32) /* operators and attributes that matter here are shorter */
 #define MAX_EQUATION ((size_t)96)
+#define MAX_PERM     ((size_t)8)
 
 /* A node while it is read. */
 struct node {
@@ -23,6 +25,10 @@ struct node {
     struct vc_field value; /* its attribute of that name, if it is a tensor */
     int64_t axis, to, trans_a, trans_b, block_size, output_dtype, group, k, n, bits;
     char equation[MAX_EQUATION + 1]; /* of Einsum, without spaces; "" when it is longer */
+    size_t n_perm;                   /* of Transpose; MAX_PERM + 1: more */
+    uint64_t perm[MAX_PERM];
+    uint64_t callee; /* the hash of domain and operator, if they name a function */
+    size_t graphs;   /* the last graph inside it, of r->all.bodies, or ONNX_NONE */
 };
 
 /* ---- fields ---- */
@@ -97,7 +103,27 @@ static enum vc_status take_graph(struct onnx_reader *r, struct node *node, const
     }
     node->has_graph = true;
     VC_CALL(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "a graph inside a node"));
-    return vc_onnx_subgraph_scan(r, f->data, &scope);
+    VC_CALL(vc_onnx_subgraph_scan(r, f->data, &scope));
+    r->all.bodies[r->all.n_bodies - 1].next = node->graphs;
+    node->graphs = r->all.n_bodies - 1;
+    return VC_OK;
+}
+
+/* Integers of a list, packed or one by one. */
+static enum vc_status take_ints(struct onnx_reader *r, struct node *node, const struct vc_field *f)
+{
+    struct vc_span rest = f->data;
+
+    if (f->type == VC_WIRE_VARINT && node->n_perm < MAX_PERM) {
+        node->perm[node->n_perm] = f->value;
+    }
+    node->n_perm += f->type == VC_WIRE_VARINT && node->n_perm <= MAX_PERM;
+    while (f->type == VC_WIRE_BYTES && rest.n != 0 && node->n_perm < MAX_PERM) {
+        VC_CALL(vc_wire_varint(&r->wire, &rest, &node->perm[node->n_perm]));
+        node->n_perm++;
+    }
+    node->n_perm += f->type == VC_WIRE_BYTES && rest.n != 0;
+    return VC_OK;
 }
 
 /* The text of an attribute without spaces, if it is short enough. */
@@ -141,6 +167,9 @@ static enum vc_status take_attribute(struct onnx_reader *r, struct node *node, s
         case ONNX_ATTRIBUTE_S:
             VC_CALL(strcmp(name, "equation") == 0 ? take_text(r, node, &f) : VC_OK);
             break;
+        case ONNX_ATTRIBUTE_INTS:
+            VC_CALL(strcmp(name, "perm") == 0 ? take_ints(r, node, &f) : VC_OK);
+            break;
         case ONNX_ATTRIBUTE_G:
         case ONNX_ATTRIBUTE_GRAPHS:
             VC_CALL(take_graph(r, node, &f, name_span));
@@ -181,9 +210,12 @@ static enum vc_status take_field(struct onnx_reader *r, struct node *node, const
         node->name = f->type == VC_WIRE_BYTES ? f->data : node->name;
         break;
     case ONNX_NODE_OP:
-        return read_word(r, f, "the operator of a node", node->op);
+        VC_CALL(read_word(r, f, "the operator of a node", node->op));
+        node->callee ^= vc_onnx_function_hash(r->name, false);
+        break;
     case ONNX_NODE_DOMAIN:
         VC_CALL(read_word(r, f, "the domain of a node", domain));
+        node->callee ^= vc_onnx_function_hash(r->name, true);
         node->default_domain = f->data.n == 0 || strcmp(domain, "ai.onnx") == 0;
         node->microsoft = strcmp(domain, ONNX_MICROSOFT) == 0;
         r->self->n_microsoft += node->microsoft;
@@ -199,25 +231,45 @@ static enum vc_status take_field(struct onnx_reader *r, struct node *node, const
 
 /* ---- what it means for its inputs ---- */
 
+/* Matrices, which MatMul never turns. */
+static bool is_matrix_product(const struct node *node)
+{
+    const char *op = node->op;
+
+    return node->default_domain ? strcmp(op, "MatMul") == 0 || strcmp(op, "Gemm") == 0
+                                : node->microsoft && (strcmp(op, "FusedMatMul") == 0 || strcmp(op, "FusedGemm") == 0 ||
+                                                      strcmp(op, "TransposeMatMul") == 0);
+}
+
+static bool is_convolution(const struct node *node)
+{
+    return node->default_domain ? strcmp(node->op, "Conv") == 0 : node->microsoft && strcmp(node->op, "FusedConv") == 0;
+}
+
+static bool is_recurrent(const struct node *node)
+{
+    return node->default_domain &&
+           (strcmp(node->op, "LSTM") == 0 || strcmp(node->op, "GRU") == 0 || strcmp(node->op, "RNN") == 0);
+}
+
 /* Which axis of input k holds the output channels of the operator; 0: it does not say. */
 static unsigned axis_of(const struct node *node, size_t k)
 {
     const char *op = node->op;
 
-    if (!node->default_domain) {
-        return 0;
-    }
-    if (strcmp(op, "MatMul") == 0) {
-        return k == 0 ? ONNX_AXIS_LAST_BUT_ONE : ONNX_AXIS_LAST;
-    }
-    if (strcmp(op, "Gemm") == 0 && k < 2) {
+    if (is_matrix_product(node) && k < 2) {
         return (k == 0) == (k == 0 ? node->trans_a == 0 : node->trans_b == 0) ? ONNX_AXIS_LAST_BUT_ONE : ONNX_AXIS_LAST;
     }
-    if (strcmp(op, "Conv") == 0 && k == 1) {
+    if (is_convolution(node) && k == 1) {
         return ONNX_AXIS_0;
     }
-    if ((strcmp(op, "ConvTranspose") == 0 && k == 1) ||
-        ((strcmp(op, "LSTM") == 0 || strcmp(op, "GRU") == 0 || strcmp(op, "RNN") == 0) && (k == 1 || k == 2))) {
+    if (is_recurrent(node) && (k == 1 || k == 2)) {
+        return ONNX_AXIS_LAST_BUT_ONE; /* of three */
+    }
+    if (!node->default_domain) {
+        return node->microsoft && k == 1 && strcmp(op, "Attention") == 0 ? ONNX_AXIS_LAST : 0;
+    }
+    if (strcmp(op, "ConvTranspose") == 0 && k == 1) {
         return ONNX_AXIS_1;
     }
     return strcmp(op, "Gather") == 0 && k == 0 ? ONNX_AXIS_0 : 0;
@@ -236,6 +288,20 @@ static const char *operand_of(const char *equation, size_t k, size_t *n, const c
     }
     *n = equation < end ? strcspn(equation, ",-") : 0;
     return equation;
+}
+
+/* A letter of operand k is summed; an equation that is not known is taken for such a sum. */
+static bool einsum_sums(const struct node *node, size_t k)
+{
+    const char *output;
+    size_t n;
+    const char *letters = operand_of(node->equation, k, &n, &output);
+    bool sums = output == NULL || n == 0;
+
+    for (size_t i = 0; i < n && !sums; i++) {
+        sums = letters[i] != '.' && strchr(output, letters[i]) == NULL;
+    }
+    return sums;
 }
 
 /* Of an Einsum: the axis of input k that is summed, the last one of several. Letters before the dots are counted from
@@ -268,92 +334,112 @@ static unsigned einsum_inputs(const struct node *node, size_t k)
 static unsigned inputs_of(const struct node *node, size_t k)
 {
     const char *op = node->op;
-    bool recurrent = strcmp(op, "LSTM") == 0 || strcmp(op, "GRU") == 0 || strcmp(op, "RNN") == 0;
 
-    if (!node->default_domain) {
-        return 0;
-    }
-    if (strcmp(op, "MatMul") == 0) {
-        return k == 0 ? ONNX_AXIS_LAST : ONNX_AXIS_LAST_BUT_ONE;
-    }
-    if (strcmp(op, "Gemm") == 0 && k < 2) {
+    if (is_matrix_product(node) && k < 2) {
         return axis_of(node, k) == ONNX_AXIS_LAST ? ONNX_AXIS_LAST_BUT_ONE : ONNX_AXIS_LAST;
+    }
+    if (is_convolution(node) && k == 1) {
+        return ONNX_AXIS_1;
+    }
+    if (is_recurrent(node) && (k == 1 || k == 2)) {
+        return ONNX_AXIS_LAST;
+    }
+    if (!node->default_domain) {
+        return node->microsoft && k == 1 && strcmp(op, "Attention") == 0 ? ONNX_AXIS_LAST_BUT_ONE : 0;
     }
     if (strcmp(op, "ConvTranspose") == 0 && k == 1) {
         return node->group > 1 ? ONNX_AXIS_OTHER : ONNX_AXIS_0;
     }
-    return strcmp(op, "Einsum") == 0           ? einsum_inputs(node, k)
-           : strcmp(op, "Conv") == 0 && k == 1 ? ONNX_AXIS_1
-           : recurrent && (k == 1 || k == 2)   ? ONNX_AXIS_LAST
-                                               : 0;
+    return strcmp(op, "Einsum") == 0 ? einsum_inputs(node, k) : 0;
 }
 
-/* What input k is, if it is no matrix of weights ("bias"): an error in it is not spread over a sum, so it stays as it
- * is. */
-static const char *beside_weights(const struct node *node, size_t k)
+/* What a node that only moves elements does with the axes. Those of MatMul and LSTM are counted from the end, those of
+ * Conv from the front, so that one more axis, at the other end, leaves them alone. */
+static enum onnx_turn turn_of(const struct node *node)
 {
-    bool recurrent = strcmp(node->op, "LSTM") == 0 || strcmp(node->op, "GRU") == 0 || strcmp(node->op, "RNN") == 0;
+    static const char *const keep[] = {"Identity", "Cast",  "CastLike", "Dropout",        "Unsqueeze",       "Squeeze",
+                                       "Expand",   "Slice", "Split",    "QuantizeLinear", "DequantizeLinear"};
+    size_t n = node->n_perm;
 
-    if (node->microsoft && strcmp(node->op, "MatMulNBits") == 0) {
-        return k == ONNX_NODE_INPUTS - 1 ? "bias" : NULL;
-    }
-    if (!node->default_domain || (!recurrent && strcmp(node->op, "Gemm") != 0)) {
-        return NULL;
-    }
-    return k == (recurrent ? 3 : 2) ? "bias"
-           : recurrent && k == 7    ? "peephole weights"
-           : k > 4                  ? "initial state"
-                                    : NULL;
-}
-
-/* Input k of an operator that computes on codes: its scales would not survive being quantized themselves. */
-static bool is_for_codes(const struct node *node, size_t k)
-{
-    static const char *const ops[] = {"MatMulBnb4", "GatherBlockQuantized", "QMoE"};
-    static const char *const starts[] = {"QLinear",         "MatMulInteger", "ConvInteger",
-                                         "DynamicQuantize", "QGemm",         "QAttention"};
-
-    if (strcmp(node->op, "DequantizeLinear") == 0 || strcmp(node->op, "QuantizeLinear") == 0) {
-        return k > 0;
-    }
-    if (strcmp(node->op, "MatMulNBits") == 0) { /* the last input is a bias */
-        return k > 0 && k < ONNX_NODE_INPUTS - 1;
-    }
-    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
-        if (strcmp(node->op, ops[i]) == 0) {
-            return true;
+    for (size_t i = 0; i < sizeof keep / sizeof keep[0]; i++) {
+        if (strcmp(node->op, keep[i]) == 0) {
+            return ONNX_TURN_NONE;
         }
     }
-    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
-        if (strncmp(node->op, starts[i], strlen(starts[i])) == 0) {
-            return true;
+    if (strcmp(node->op, "Transpose") != 0 || n < 2 || n > MAX_PERM) {
+        return ONNX_TURN_OTHER;
+    }
+    for (size_t i = 0; i < n - 2; i++) {
+        if (node->perm[i] != i) {
+            return ONNX_TURN_OTHER;
         }
     }
-    return false;
+    return node->perm[n - 2] == n - 2 && node->perm[n - 1] == n - 1   ? ONNX_TURN_NONE
+           : node->perm[n - 2] == n - 1 && node->perm[n - 1] == n - 2 ? ONNX_TURN_LAST_TWO
+                                                                      : ONNX_TURN_OTHER;
 }
 
-/* The node is complete: what it says about its inputs and outputs goes to their symbols. */
-static void count_uses(struct onnx_reader *r, const struct node *node)
+/* Inputs and outputs of a node that is complete go behind those of all other nodes. */
+static enum vc_status list_reads(struct onnx_reader *r, const struct node *node, const char *letters)
 {
-    size_t k = 0;
+    struct onnx_uses *all = &r->all;
+    bool einsum = node->default_domain && strcmp(node->op, "Einsum") == 0;
+    size_t last = strlen(letters) - 1;
 
+    VC_CALL(VC_GROW(r->ctx, VC_TAG_NAMES, all->reads, all->reads_capacity, all->n_reads + node->n_in + node->n_out));
+    for (size_t pass = 0; pass < 2; pass++) {
+        size_t k = 0;
+
+        for (size_t i = node->first; i < r->n_uses; i++) {
+            struct onnx_read read = {.symbol = r->uses[i].symbol};
+
+            if (r->uses[i].output != (pass == 1)) {
+                continue;
+            }
+            if (pass == 0) {
+                read.axes = (uint16_t)axis_of(node, k);
+                read.inputs = (uint16_t)inputs_of(node, k);
+                read.letter = einsum && !einsum_sums(node, k) ? '.' : letters[k < last ? k : last];
+                k++;
+            }
+            all->reads[all->n_reads++] = read;
+        }
+    }
+    return VC_OK;
+}
+
+/* The node is complete: what it says about its inputs and outputs is noted, for onnx_uses.c and here. */
+static enum vc_status count_uses(struct onnx_reader *r, const struct node *node)
+{
+    struct onnx_uses *all = &r->all;
+    bool known = node->default_domain || node->microsoft;
+    const char *letters = ".";
+    struct onnx_reading reading = {.first = all->n_reads,
+                                   .n_in = node->n_in,
+                                   .n_out = node->n_out,
+                                   .callee = known ? 0 : node->callee,
+                                   .has_graph = node->has_graph,
+                                   .turn = turn_of(node)};
+
+    reading.op = known ? vc_onnx_operator(node->op, node->microsoft, &letters) : NULL;
+    if (reading.op == NULL) {
+        reading.op = vc_arena_printf(r->ctx, &r->self->arena, "%s", node->op);
+        VC_CALL_ALLOC(reading.op);
+    }
+    VC_CALL(list_reads(r, node, letters));
+    VC_CALL(VC_GROW(r->ctx, VC_TAG_NAMES, all->nodes, all->nodes_capacity, all->n_nodes + 1));
+    all->nodes[all->n_nodes++] = reading;
     for (size_t i = node->first; i < r->n_uses; i++) {
-        const struct onnx_use *use = &r->uses[i];
-        struct onnx_symbol *symbol = use->symbol != ONNX_NONE ? &r->self->symbols.list[use->symbol] : NULL;
+        struct onnx_symbol *symbol = r->uses[i].symbol != ONNX_NONE ? &r->self->symbols.list[r->uses[i].symbol] : NULL;
 
-        if (symbol != NULL && use->output) {
+        if (symbol != NULL && r->uses[i].output) {
             symbol->n_made++;
             symbol->defined = true;
         } else if (symbol != NULL) {
             symbol->n_uses++;
-            symbol->axes |= axis_of(node, k);
-            symbol->inputs |= inputs_of(node, k);
-            symbol->for_codes |= is_for_codes(node, k);
-            symbol->n_beside += beside_weights(node, k) != NULL;
-            symbol->beside = beside_weights(node, k) != NULL ? beside_weights(node, k) : symbol->beside;
         }
-        k += !use->output;
     }
+    return vc_onnx_bind_graphs(r, &reading, node->graphs);
 }
 
 static bool is_utf8(const char *name)
@@ -438,7 +524,7 @@ static bool is_constant(const struct node *node)
  * same stack of uses above its own. */
 enum vc_status vc_onnx_node_scan(struct onnx_reader *r, const struct vc_field *field)
 {
-    struct node node = {.default_domain = true, .first = r->n_uses, .axis = 1, .bits = 4};
+    struct node node = {.default_domain = true, .first = r->n_uses, .axis = 1, .bits = 4, .graphs = ONNX_NONE};
     struct vc_span rest = field->data;
     struct vc_field f;
     enum vc_status status;
@@ -448,8 +534,8 @@ enum vc_status vc_onnx_node_scan(struct onnx_reader *r, const struct vc_field *f
         VC_TRY(vc_wire_field(&r->wire, &rest, &f));
         VC_TRY(take_field(r, &node, &f));
     }
-    count_uses(r, &node);
-    if (node.has_graph || (r->scope->around != NULL && !vc_onnx_has_inner_tensors(r->self))) {
+    VC_TRY(count_uses(r, &node));
+    if (node.has_graph || r->in_function || (r->scope->around != NULL && !vc_onnx_has_inner_tensors(r->self))) {
         goto out; /* nothing of it is changed but what is inside */
     }
     if (is_constant(&node)) {

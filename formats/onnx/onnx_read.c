@@ -65,6 +65,7 @@ static enum vc_status take_field(struct onnx_reader *r, const struct vc_field *f
         break;
     case ONNX_MODEL_FUNCTION: /* may have nodes of any domain */
         self->n_microsoft++;
+        self->has_functions = true;
         break;
     default:
         break;
@@ -72,7 +73,21 @@ static enum vc_status take_field(struct onnx_reader *r, const struct vc_field *f
     return VC_OK;
 }
 
-/* Goes over the fields of the file, then reads the graph. */
+static enum vc_status read_functions(struct onnx_reader *r)
+{
+    struct vc_span rest = {0, r->wire.file->size_bytes};
+    struct vc_field field;
+
+    while (rest.n != 0) {
+        VC_CALL(vc_wire_field(&r->wire, &rest, &field));
+        if (field.number == ONNX_MODEL_FUNCTION) {
+            VC_CALL(vc_onnx_function_scan(r, &field));
+        }
+    }
+    return VC_OK;
+}
+
+/* Goes over the fields of the file, then reads the graph and the functions that it calls. */
 static enum vc_status read_model(struct onnx_reader *r)
 {
     struct vc_span rest = {0, r->wire.file->size_bytes};
@@ -85,7 +100,8 @@ static enum vc_status read_model(struct onnx_reader *r)
     if (r->self->graph_field.n == 0) {
         return vc_fail(r->ctx, VC_E_FORMAT, "is taken for an ONNX file, but has no graph");
     }
-    return vc_onnx_graph_scan(r);
+    VC_CALL(vc_onnx_graph_scan(r));
+    return r->self->has_functions ? read_functions(r) : VC_OK;
 }
 
 /* ---- reading values ---- */
@@ -335,6 +351,7 @@ out:
     vc_wire_close(&r.wire);
     vc_free(ctx, r.name);
     vc_free(ctx, r.uses);
+    vc_onnx_uses_release(&r);
     if (r.folder >= 0) {
         (void)close(r.folder);
     }

@@ -59,7 +59,8 @@ static enum vc_status add(struct onnx_reader *r, uint32_t graph, const char *nam
                                                      .tensor = ONNX_NONE,
                                                      .cast = ONNX_NONE,
                                                      .maker = ONNX_NONE,
-                                                     .factor_of = ONNX_NONE};
+                                                     .factor_of = ONNX_NONE,
+                                                     .turns = ONNX_NONE};
     *symbol = symbols->n++;
     return VC_OK;
 }
@@ -101,12 +102,7 @@ static enum vc_status pass_on(struct onnx_reader *r, size_t inner)
     from = &symbols->list[inner];
     to = &symbols->list[outer];
     to->n_uses += from->n_uses;
-    to->axes |= from->axes;
-    to->inputs |= from->inputs;
     to->pinned |= from->pinned;
-    to->for_codes |= from->for_codes;
-    to->n_beside += from->n_beside;
-    to->beside = from->beside != NULL ? from->beside : to->beside;
     return VC_OK;
 }
 

@@ -119,9 +119,10 @@ enum vc_use {
     VC_USE_ROWS = 2,    /* rows that indices choose: an embedding */
     VC_USE_NORM = 3,    /* scale, offset, mean or variance of a normalization */
     VC_USE_BIAS = 4,    /* a bias, an initial state, peephole weights */
-    VC_USE_CODES = 5,   /* codes of an operator on codes, and their scales and zero points */
+    VC_USE_CODES = 5,   /* codes of an operator on codes */
     VC_USE_INDEX = 6,   /* indices, axes, sizes */
-    VC_USE_TABLE = 7    /* any other constant: masks, anchors, angles */
+    VC_USE_TABLE = 7,   /* any other constant: masks, anchors, angles */
+    VC_USE_SCALE = 8    /* scales, zero points and the like of an operator on codes */
 };
 
 struct vc_tensor {

@@ -112,7 +112,7 @@ static enum vc_status choose(struct vc_ctx *ctx, struct measuring *m, const stru
 
 static bool is_row(const struct vc_tensor *t)
 {
-    return t->role == VC_ROLE_WEIGHT && t->part_of == VC_NO_TENSOR && t->alias_of == VC_NO_TENSOR;
+    return t->role == VC_ROLE_WEIGHT && !vc_is_of_codes(t) && t->part_of == VC_NO_TENSOR && t->alias_of == VC_NO_TENSOR;
 }
 
 static enum vc_status list_rows(struct vc_ctx *ctx, struct measuring *m)

@@ -34,12 +34,14 @@ void expect_refused(struct onnx_builder *g, enum vc_status expected, const char 
     struct vc_model *model = NULL;
     struct vc_arena arena = {0};
     struct vc_program program;
+    enum vc_status status;
 
     save_own("in.onnx", onnx_finish(g));
-    if (vc_model_open(ctx, in_folder("in.onnx"), NULL, &model) != VC_OK) {
-        fail_msg("not even opened, \"%s\": %s", words, vc_ctx_message(ctx));
+    status = vc_model_open(ctx, in_folder("in.onnx"), NULL, &model); /* functions are read then, too */
+    if (status == VC_OK) {
+        status = vc_model_program(ctx, model, &arena, &program);
     }
-    if (vc_model_program(ctx, model, &arena, &program) != expected) {
+    if (status != expected) {
         fail_msg("not refused, \"%s\": %s", words, vc_ctx_message(ctx));
     }
     expect_says(ctx, words);

@@ -401,7 +401,7 @@ static void test_no_products(void **state)
     expect_seen(&g, "q", VC_DTYPE_I8, false);
 }
 
-/* Floats of two dimensions in Constant nodes of the main graph are tensors; nothing else in nodes is. */
+/* Numbers in Constant nodes of the main graph are tensors; nothing else in nodes is. */
 static void test_constants(void **state)
 {
     static const float values[6] = {1, -2, 3, -4, 5, -6};
@@ -420,8 +420,10 @@ static void test_constants(void **state)
     onnx_op_with(&g, "Cast", "half", "wide", "to", 1);
     onnx_op(&g, "MatMul", "x w", "y");
     open_bytes(ctx, onnx_finish(&g), &o);
-    assert_int_equal(vc_model_tensor_count(o.model), 3);
+    assert_int_equal(vc_model_tensor_count(o.model), 5);
     assert_int_equal(get(&o, "taken")->n_elems, 6);
+    assert_int_equal(get(&o, "flat")->n_dims, 1);
+    assert_int_equal(get(&o, "ints")->dtype, VC_DTYPE_I32);
     assert_int_equal(get(&o, "w")->channel_axis, 1);
     assert_int_equal(get(&o, "wide")->dtype, VC_DTYPE_F16);
     assert_int_equal(vc_model_read(ctx, o.model, vc_model_find(o.model, "w"), 0, 6, read, sizeof read), VC_OK);
@@ -457,14 +459,19 @@ static void test_kept_as(void **state)
                  {"Gemm", "x x w", "bias"},
                  {"Gemm", "x w x", NULL},
                  {"LSTM", "x w x x", NULL},
-                 {"Add", "x w", NULL},
+                 {"Add", "x w", "table that Add reads"},
+                 {"Gather", "x w", "index or size"},
+                 {"Gather", "w x", NULL},
+                 {"LayerNormalization", "x w", "normalization"},
+                 {"Shape", "w", NULL},
+                 {"Unheard", "x w", "table that Unheard reads"},
                  {"QLinearConv", "x x x w", "part of an operator on codes"}};
     size_t i;
 
     (void)state;
     for (i = 0; i <= sizeof cases / sizeof cases[0]; i++) {
-        bool twice = i == sizeof cases / sizeof cases[0]; /* a bias that is something else, too */
-        const char *what = twice ? NULL : cases[i].what;
+        bool twice = i == sizeof cases / sizeof cases[0]; /* a bias that is a factor, too */
+        const char *what = twice ? "bias" : cases[i].what;
         struct onnx_builder g = {.ir = 0};
         struct vc_ctx *ctx = test_ctx();
         struct open_model o;

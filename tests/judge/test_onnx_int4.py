@@ -230,14 +230,15 @@ class OnnxInt4(Judge):
         """A weight that is transposed as well has its place in DequantizeLinear only."""
         w = {"w": normal((96, 40), 4), "v": normal((96, 40), 5)}
         nodes = [helper.make_node("MatMul", ["x", n], ["y" + n]) for n in "wv"]
-        nodes += [helper.make_node("MatMul", ["x", "v"], ["again"]), helper.make_node("Transpose", ["w"], ["t"])]
-        outs = {"yw": 40, "yv": 40, "again": 40, "t": (40, 96)}
+        nodes += [helper.make_node("MatMul", ["x", "v"], ["again"]), helper.make_node("Transpose", ["w"], ["t"]),
+                  helper.make_node("MatMul", ["yw", "t"], ["yt"])]
+        outs = {"yw": 40, "yv": 40, "again": 40, "yt": 96}
         q = self.quantize(build(nodes, w, outs, 96))
-        self.assertEqual(self.ops(q), ["MatMul", "MatMulNBits", "MatMulNBits", "Transpose"])
+        self.assertEqual(self.ops(q), ["MatMul", "MatMulNBits", "MatMulNBits", "Transpose", "MatMul"])
         self.assertEqual(sum(i.name == "v.int4" for i in q.graph.initializer), 1)
         self.same_outputs("q.onnx")
         q = self.quantize(build(nodes, w, outs, 96, opset=21))
-        self.assertEqual(self.ops(q), ["DequantizeLinear", "MatMul", "MatMulNBits", "MatMulNBits", "Transpose"])
+        self.assertEqual(self.ops(q), ["DequantizeLinear", "MatMul", "MatMulNBits", "MatMulNBits", "Transpose", "MatMul"])
         self.same_outputs("q.onnx")
 
     def test_refused(self):
