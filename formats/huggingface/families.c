@@ -98,7 +98,8 @@ static const struct vc_family_row rows[] = {
     {.types = "t5 mt5 umt5 udop pop2piano",
      .loads = {AS_FLOATS, [VC_LOADS_BITSANDBYTES] = {.keeps = "*.wo.weight", .why = "the loader wants f32 here"}}},
     {.types = "longt5 switch_transformers pix2struct", .loads = {AS_FLOATS}},
-    {.types = "mamba mamba2 falcon_mamba recurrent_gemma gpt_bigcode nanochat cvt hiera ijepa pvt pvt_v2 swiftformer",
+    {.types = "mamba mamba2 falcon_mamba recurrent_gemma gpt_bigcode nanochat cvt hiera ijepa pvt pvt_v2 swiftformer "
+              "timesformer mgp-str",
      .loads = {AS_FLOATS}},
     {.types = "rwkv", .heads = "head", .loads = {AS_FLOATS}},
     {.types = "wav2vec2 wav2vec2-conformer wav2vec2-bert unispeech unispeech-sat sew sew-d speecht5 seamless_m4t "
@@ -123,6 +124,7 @@ static const struct vc_family_row rows[] = {
 
     /* ---- models that a loader cannot load ---- */
     {.types = "ibert", .loads = {AS_FLOATS, [VC_LOADS_BITSANDBYTES] = {.refused = OWN_LAYERS}}},
+    {.types = "lfm3", .loads = {NEVER("transformers 5 calls its layers otherwise than the file")}},
     {.types = "olmo_hybrid bailing_hybrid glm5_next glm5_next_text kimi_linear",
      .loads = {[VC_LOADS_COMPRESSED_TENSORS] = {.refused = "transformers 5 joins convolutions as it loads them, which "
                                                            "it does not do beside packed weights"}}},

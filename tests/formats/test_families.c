@@ -262,6 +262,9 @@ static void test_refused(void **state)
         &vc_dialect_compressed_tensors, "dinov2",
         "models of type dinov2 cannot be loaded in the layout compressed-tensors: transformers 5 cuts layers "
         "in pieces as it loads them, which it cannot do with codes; layout bitsandbytes can be made");
+    expect_checked(&vc_dialect_compressed_tensors, "lfm3",
+                   "models of type lfm3 cannot be loaded in the layout compressed-tensors: transformers 5 calls its "
+                   "layers otherwise than the file; layout plain can be made");
     expect_checked(&vc_dialect_bitsandbytes, "falcon",
                    "models of type falcon cannot be loaded in the layout bitsandbytes: its layers are of a kind of "
                    "their own, and bitsandbytes takes none of them; layout compressed-tensors can be made");
