@@ -172,6 +172,13 @@ const char *vc_arch_period_list(const char *key)
     return keys[i].list;
 }
 
+/* MiniMax: how fast a linear layer forgets follows from its number and from how many there are. Recurrent Gemma: the kinds
+ * of "block_types" repeat. */
+bool vc_arch_by_number(const char *type)
+{
+    return type != NULL && vc_is_one_of(type, "minimax recurrent_gemma");
+}
+
 /* ModernBERT's has no norm in front of attention; RWKV's has a norm more. */
 bool vc_arch_first_stays(const char *type)
 {

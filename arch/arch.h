@@ -94,6 +94,9 @@ const char *vc_arch_period_list(const char *key);
 /* The program that runs GGUF models of that general.architecture; NULL: none that is known. */
 const char *vc_arch_gguf_program(const char *architecture);
 
+/* Whether layers of such a model compute by their number in a way that config.json cannot say: none can go. */
+bool vc_arch_by_number(const char *type);
+
 /* Whether the first layer of such a model is not as the others are, whatever config.json says. */
 bool vc_arch_first_stays(const char *type);
 

@@ -81,8 +81,9 @@ static const struct config_case config_cases[] = {
     {"\"model_type\": \"gemma3\"", "\"model_type\": \"gemma3\"", NULL}, /* all four slide */
     {"\"model_type\": \"gemma2\"",
      "\"model_type\": \"gemma2\",\n  \"layer_types\": [\"sliding_attention\", \"sliding_attention\"]", NULL},
-    {"\"layer_types\": null, \"model_type\": \"minimax\"",
-     "\"layer_types\": [\"full_attention\", \"full_attention\"], \"model_type\": \"minimax\"", NULL},
+    {"\"layer_types\": null, \"model_type\": \"vaultgemma\"",
+     "\"layer_types\": [\"sliding_attention\", \"sliding_attention\"], \"model_type\": \"vaultgemma\"", NULL},
+    {"\"model_type\": \"minimax\", \"layer_types\": [1, 2, 3, 4]", NULL, "layers of 'minimax' compute by their number"},
     {"\"model_type\": \"cohere2\", \"sliding_window_pattern\": 3",
      "\"model_type\": \"cohere2\", \"sliding_window_pattern\": 3,\n  \"layer_types\": [\"sliding_attention\", "
      "\"full_attention\"]",

@@ -355,6 +355,11 @@ enum vc_status vc_hf_layers_unsaid(struct vc_ctx *ctx, const struct vc_edit *edi
     const struct vc_arch_list *list;
     struct vc_arch_default word;
 
+    if (vc_arch_by_number(type)) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       VC_HF_CONFIG_NAME ": layers of '%s' compute by their number, so that none can be left out",
+                       type);
+    }
     if (vc_arch_first_stays(type) && vc_edit_drops_layer(edit, 0)) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        VC_HF_CONFIG_NAME ": the first layer of '%s' is not as the others are, so that it has to stay",
