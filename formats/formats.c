@@ -27,6 +27,7 @@
 #include "formats/gguf/gguf.h"
 #include "formats/gguf_folder/gguf_folder.h"
 #include "formats/huggingface/check_config.h"
+#include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/hf_program.h"
 #include "formats/huggingface/infolder.h"
 #include "formats/idx/idx.h"
@@ -572,6 +573,20 @@ static enum vc_status note_odd(struct vc_ctx *ctx, const struct vc_infolder *fol
     return VC_OK;
 }
 
+/* The config.json beside a file alone is asked what the weights are; one that is not read is worth a word. */
+static enum vc_status note_odd_config(struct vc_ctx *ctx, struct vc_model *model)
+{
+    const char *why = NULL;
+
+    if (model->folder != NULL || model->format != &vc_format_safetensors || vc_collecting(ctx)) {
+        return VC_OK;
+    }
+    VC_CALL(vc_hf_config_why_beside(ctx, model->path, &why));
+    return why == NULL ? VC_OK
+                       : vc_model_add_fact(ctx, model, VC_FACT_NOTE,
+                                           "the " VC_HF_CONFIG_NAME " beside it %s, and is not read", why);
+}
+
 /* A folder, or the index in it: the readers of safetensors, or of PyTorch files, get all of its files. Of a pipeline
  * every model has a folder, which comes here by itself. */
 static enum vc_status open_folder(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model *model)
@@ -720,6 +735,7 @@ enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct
     VC_TRY(create_model(ctx, path, &model));
     is_folder = (options == NULL || options->reader == NULL) && vc_infolder_is(path);
     VC_TRY(is_folder ? open_folder(ctx, options, model) : open_file(ctx, options, model));
+    VC_TRY(note_odd_config(ctx, model));
     VC_TRY(options != NULL ? wrap(ctx, options, &model) : VC_OK);
     if (model->format == NULL || !model->format->tells_axes) {
         vc_model_name_axes(model);

@@ -206,7 +206,7 @@ static enum vc_status pipeline_layout(struct vc_ctx *ctx, struct vc_sink *sink, 
     }
     VC_CALL(vc_hf_carry_plan(ctx, self->model->folder, NULL, &self->carry));
     if (self->folder != NULL) {
-        VC_CALL(vc_hf_carry_expect(ctx, &self->carry, self->folder));
+        VC_CALL(vc_hf_carry_expect(ctx, self->carry.from, self->folder));
         VC_CALL(vc_outfolder_check_old(ctx, self->folder));
         VC_CALL(vc_outfolder_need(ctx, self->folder,
                                   vc_add_u64(*file_bytes, self->carry.n_bytes, &own) ? own : UINT64_MAX));
@@ -408,7 +408,7 @@ enum vc_status vc_pipeline_sink_create(struct vc_ctx *ctx, const struct vc_model
     self->n = model->n_components;
     VC_TRY(VC_ZEROS(ctx, VC_TAG_IO, self->parts, self->n));
     if (options->path != NULL && !options->dry_run) {
-        VC_TRY(vc_outfolder_create(ctx, options->path, options->force, false, model, &self->folder));
+        VC_TRY(vc_outfolder_create(ctx, options->path, vc_outfolder_force_of(options), false, model, &self->folder));
     }
     for (size_t i = 0; i < self->n; i++) {
         VC_TRY(create_part(ctx, self, options, i));

@@ -279,6 +279,7 @@ static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const str
         return vc_fail(ctx, VC_E_INTERNAL, "a library in this process has switched on flush-to-zero arithmetic");
     }
     VC_CALL(own.writer != NULL ? take_writer(ctx, &own) : VC_OK);
+    own.force = own.force || own.force_foreign != 0;
     own.codes = NULL;
     own.decoded = false;
     for (size_t i = 0; i < job->n_passes; i++) {

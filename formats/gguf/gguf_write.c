@@ -75,9 +75,14 @@ static enum vc_status gguf_layout(struct vc_ctx *ctx, struct vc_sink *sink, cons
     self->plan.sizes_only = self->file == NULL && self->folder == NULL;
     VC_CALL(vc_gguf_files_make(ctx, &self->plan, &self->files));
     sink->note = self->files.note != NULL ? self->files.note : sink->note;
+    for (size_t i = 0; self->folder != NULL && i < self->files.n; i++) { /* those of other workers, too */
+        VC_CALL(vc_outfolder_expect(ctx, self->folder, self->files.files[i].name));
+    }
+    if (self->folder != NULL) {
+        VC_CALL(vc_outfolder_check_old(ctx, self->folder));
+    }
     if (!self->share) {
         VC_CALL(add_files(ctx, self));
-        VC_CALL(self->folder != NULL ? vc_outfolder_check_old(ctx, self->folder) : VC_OK);
     }
     *file_bytes = file_bytes_of(self);
     return self->folder != NULL ? vc_outfolder_need(ctx, self->folder, *file_bytes)
@@ -282,7 +287,7 @@ static enum vc_status choose_form(struct vc_ctx *ctx, const struct vc_write_opti
         return VC_OK;
     }
     return self->plan.in_folder
-               ? vc_outfolder_create(ctx, options->path, options->force, self->share, self->plan.model, &self->folder)
+               ? vc_outfolder_create(ctx, options->path, vc_outfolder_force_of(options), self->share, self->plan.model, &self->folder)
                : vc_outfile_open(ctx, options, self->plan.model, &self->file);
 }
 

@@ -12,17 +12,20 @@
 #include "formats/gguf_folder/vocab.h"
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/infolder.h"
+#include "formats/io/side_file.h"
 
 enum vc_status vc_gguf_folder_fits(struct vc_ctx *ctx, const struct vc_model *source, bool *fits)
 {
     char *text = NULL;
     size_t n = 0;
+    bool there;
     enum vc_status status = VC_OK;
 
     *fits = false;
     if (source->folder == NULL || source->n_components != 0 || vc_infolder_has_models(source->folder)) {
         return VC_OK;
     }
+    VC_TRY(vc_side_check(ctx, vc_infolder_path(source->folder), VC_HF_CONFIG_NAME, &there));
     VC_TRY(vc_hf_config_read_beside(ctx, vc_infolder_path(source->folder), &text, &n));
     *fits = text != NULL;
 out:

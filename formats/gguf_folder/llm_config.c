@@ -10,6 +10,7 @@
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/infolder.h"
 #include "formats/io/infile.h"
+#include "formats/io/side_file.h"
 
 #define MOST_JSON ((uint64_t)256 << 20)
 
@@ -75,14 +76,13 @@ out:
 enum vc_status vc_llm_json_load(struct vc_ctx *ctx, const char *folder, const char *name, struct llm_json *out)
 {
     char *path = vc_hf_path_beside(ctx, folder, name);
-    struct stat st;
     bool there = false;
     enum vc_status status;
 
     *out = (struct llm_json){.root = NULL};
     VC_CALL_FOUND(ctx, path);
-    VC_TRY(vc_hf_look(ctx, path, &st, &there));
-    if (there && S_ISREG(st.st_mode)) {
+    VC_TRY(vc_side_check(ctx, folder, name, &there));
+    if (there) {
         status = read_json(ctx, path, out);
         status = status == VC_OK ? VC_OK : vc_context(ctx, "%s", name);
     }

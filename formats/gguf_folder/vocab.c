@@ -6,6 +6,7 @@
 
 #include "core/text/name_table.h"
 #include "formats/huggingface/config/hf_config.h"
+#include "formats/io/side_file.h"
 #include "formats/json/json_walk.h"
 
 #define UNUSED_SCORE (-10000.0F)
@@ -15,11 +16,10 @@
 const char *vc_vocab_path(struct vocab *v, const char *name, enum vc_status *status)
 {
     const char *path = vc_arena_printf(v->ctx, v->arena, "%s/%s", v->folder, name);
-    struct stat st;
     bool there = false;
 
-    *status = path != NULL ? vc_hf_look(v->ctx, path, &st, &there) : VC_E_NOMEM;
-    return there && S_ISREG(st.st_mode) ? path : NULL;
+    *status = path != NULL ? vc_side_check(v->ctx, v->folder, name, &there) : VC_E_NOMEM;
+    return there ? path : NULL;
 }
 
 static enum vc_status load_files(struct vocab *v)

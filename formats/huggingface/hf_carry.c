@@ -149,12 +149,10 @@ enum vc_status vc_hf_carry_plan(struct vc_ctx *ctx, struct vc_infolder *from, co
 
 /* ---- writing ---- */
 
-enum vc_status vc_hf_carry_expect(struct vc_ctx *ctx, const struct vc_hf_carry *carry, struct vc_outfolder *folder)
+enum vc_status vc_hf_carry_expect(struct vc_ctx *ctx, const struct vc_infolder *from, struct vc_outfolder *folder)
 {
-    for (size_t i = 0; i < vc_infolder_carried_count(carry->from); i++) {
-        const struct vc_carried *file = vc_infolder_carried(carry->from, i);
-
-        VC_CALL(says_of_codes(carry, file) ? VC_OK : vc_outfolder_expect(ctx, folder, file->name));
+    for (size_t i = 0; i < vc_infolder_carried_count(from); i++) {
+        VC_CALL(vc_outfolder_expect(ctx, folder, vc_infolder_carried(from, i)->name));
     }
     return VC_OK;
 }

@@ -29,8 +29,8 @@ enum vc_status vc_hf_carry_unties(struct vc_ctx *ctx, struct vc_infolder *from, 
 enum vc_status vc_hf_carry_plan(struct vc_ctx *ctx, struct vc_infolder *from, const struct vc_hf_change *change,
                                 struct vc_hf_carry *to);
 
-/* Tells the folder, before its files are begun, what will be in it. */
-enum vc_status vc_hf_carry_expect(struct vc_ctx *ctx, const struct vc_hf_carry *carry, struct vc_outfolder *folder);
+/* Tells the folder, before its files are begun, what will be in it: of several workers each tells the same. */
+enum vc_status vc_hf_carry_expect(struct vc_ctx *ctx, const struct vc_infolder *from, struct vc_outfolder *folder);
 
 /* For one of several workers, whose folder may be there already: refuses where a file of that name is in the way. */
 enum vc_status vc_hf_carry_check(struct vc_ctx *ctx, const struct vc_hf_carry *carry,

@@ -54,19 +54,6 @@ static enum vc_status has_file(struct vc_ctx *ctx, const char *path, const char 
     return status;
 }
 
-/* *lost: there is a config.json, but as a link that leads nowhere. */
-static enum vc_status has_lost_config(struct vc_ctx *ctx, const char *path, bool *lost)
-{
-    char *config = vc_hf_path_beside(ctx, path, VC_HF_CONFIG_NAME);
-    struct stat st;
-
-    *lost = false;
-    VC_CALL_FOUND(ctx, config);
-    *lost = stat(config, &st) != 0 && lstat(config, &st) == 0;
-    vc_free(ctx, config);
-    return VC_OK;
-}
-
 enum vc_status vc_hf_loader_find(struct vc_ctx *ctx, const char *path, bool to_folder, bool decoded,
                                  struct vc_hf_loader *out)
 {
@@ -74,7 +61,7 @@ enum vc_status vc_hf_loader_find(struct vc_ctx *ctx, const char *path, bool to_f
     size_t n = 0;
     bool is_adapter = false;
     bool has_modules = false;
-    bool is_lost = false;
+    const char *why = NULL;
     enum vc_status status;
 
     *out = (struct vc_hf_loader){.dialect = &vc_dialect_plain};
@@ -95,9 +82,10 @@ enum vc_status vc_hf_loader_find(struct vc_ctx *ctx, const char *path, bool to_f
         }
         goto out;
     }
-    VC_TRY(has_lost_config(ctx, path, &is_lost));
-    if (is_lost) {
-        out->refusal = "its config.json is a link that leads nowhere, so nothing says which program loads it";
+    VC_TRY(vc_hf_config_why_beside(ctx, path, &why));
+    if (why != NULL) {
+        out->refusal = "its config.json is a link that leads nowhere or out of the folder, or no file, so nothing says "
+                       "which program loads it";
     } else if (to_folder) {
         out->note = "there is no config.json of a model, so nothing says which program loads it: int8 weights are in "
                     "the layout plain";

@@ -5,6 +5,7 @@
 #include "formats/huggingface/config/hf_edit.h"
 #include "formats/huggingface/config/hf_json.h"
 #include "formats/huggingface/infolder.h"
+#include "formats/io/side_file.h"
 
 static enum vc_status says(struct vc_ctx *ctx, const struct vc_program *program, enum vc_edit_key key, uint64_t number,
                            const char *tensor, bool *out)
@@ -87,10 +88,14 @@ enum vc_status vc_hf_program_read(struct vc_ctx *ctx, const char *path, struct v
     const char *inside = vc_infolder_is(path) ? vc_arena_printf(ctx, arena, "%s/%s", path, VC_HF_CONFIG_NAME) : path;
     struct vc_infile *file = NULL;
     char *text = NULL;
+    bool there;
     enum vc_status status = VC_OK;
 
     *out = (struct vc_program){.kind = VC_PROGRAM_NONE};
     VC_TRY_ALLOC(inside);
+    if (inside != path) {
+        VC_TRY(vc_side_check(ctx, path, VC_HF_CONFIG_NAME, &there));
+    }
     VC_TRY(vc_infile_open(ctx, inside, &file));
     if (file->size_bytes > VC_HF_CONFIG_MAX_BYTES) {
         VC_TRY(vc_fail(ctx, VC_E_FORMAT, "is too large for a config.json: %llu bytes",

@@ -1,5 +1,5 @@
 /* infolder.c - see infolder.h. Symbolic links to files are followed (caches are made of them). What goes along has to
- * lie in the folder, or in the cache that it is part of (formats/io/links.h); shards are looked into before they are
+ * lie in the folder, or in the cache that it is part of (formats/io/side_file.h); shards are looked into before they are
  * taken for what they say they are, and may lie anywhere. */
 #define _GNU_SOURCE /* DT_*, strcasestr */
 #include "formats/huggingface/infolder.h"
@@ -18,8 +18,8 @@
 #include "core/base/findings.h"
 #include "core/text/text.h"
 #include "formats/huggingface/infolder_internal.h"
-#include "formats/io/links.h"
 #include "formats/io/numbered_name.h"
+#include "formats/io/side_file.h"
 
 #define VC_FOLDER_MAX_FILES 100000
 #define VC_FOLDER_MAX_DEPTH 2
@@ -128,20 +128,6 @@ static bool is_bin(const char *name)
     return false;
 }
 
-/* Why a file cannot go along; NULL: it can. `error`: of stat, 0 where st holds what it found. */
-static const char *why_odd(const struct vc_infolder *folder, const char *name, bool is_link, int error,
-                           const struct stat *st)
-{
-    if (error != 0) {
-        return error == ENOENT || error == ELOOP || error == ENOTDIR ? "is a link that leads nowhere"
-                                                                     : "is a link that cannot be followed";
-    }
-    if (!S_ISREG(st->st_mode)) {
-        return S_ISFIFO(st->st_mode) ? "is a pipe" : S_ISSOCK(st->st_mode) ? "is a socket" : "is a device";
-    }
-    return is_link && !vc_links_stay(folder->path, name) ? "is a link that leads out of the folder" : NULL;
-}
-
 static enum vc_status find_modules(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
     const char *path = vc_arena_printf(ctx, &folder->arena, "%s/modules.json", folder->path);
@@ -163,12 +149,13 @@ static bool is_of_module(const struct vc_infolder *folder, const char *name)
 }
 
 /* What is called like weights or an index is one, whatever it is: opening it says what is wrong with it. */
-static enum vc_status sort_in(struct vc_ctx *ctx, struct vc_infolder *folder, const char *name, unsigned depth,
-                              bool is_link, int error, const struct stat *st)
+static enum vc_status sort_in(struct vc_ctx *ctx, struct vc_infolder *folder, const char *name, unsigned depth)
 {
     const char *variant;
     const char *why;
+    enum vc_side_kind kind;
     const char *sentence;
+    struct stat own;
     size_t n_variant;
 
     if (depth == 0 && vc_infolder_ends_in(name, ".safetensors")) {
@@ -187,9 +174,12 @@ static enum vc_status sort_in(struct vc_ctx *ctx, struct vc_infolder *folder, co
         (vc_infolder_ends_in(name, ".safetensors") || vc_infolder_is_other_weights(name))) {
         return vc_infolder_add_name(ctx, folder, &folder->left, name);
     }
-    why = why_odd(folder, name, is_link, error, st);
-    if (why == NULL) {
-        return carried_add(ctx, folder, name, st);
+    kind = vc_side_look(folder->path, name, &own, &why);
+    if (kind == VC_SIDE_FILE) {
+        return carried_add(ctx, folder, name, &own);
+    }
+    if (kind == VC_SIDE_ABSENT) {
+        return VC_OK; /* removed a moment ago */
     }
     sentence = vc_arena_printf(ctx, &folder->arena, "%s: %s", name, why);
     return sentence == NULL ? VC_E_NOMEM : vc_infolder_add_name(ctx, folder, &folder->odd, sentence);
@@ -197,6 +187,12 @@ static enum vc_status sort_in(struct vc_ctx *ctx, struct vc_infolder *folder, co
 
 static enum vc_status scan_level(struct vc_ctx *ctx, struct vc_infolder *folder, int parent, const char *name,
                                  const char *prefix, unsigned depth);
+
+/* A name that only files have: a folder of this name is in the place of one. */
+static bool is_read_as_file(const char *name)
+{
+    return vc_infolder_ends_in(name, ".json") || vc_infolder_ends_in(name, ".jinja");
+}
 
 /* Hidden files and folders belong to version control and caches. Links to files are followed, links to folders are not:
  * those can lead anywhere, and in circles. */
@@ -207,7 +203,6 @@ static enum vc_status scan_entry(struct vc_ctx *ctx, struct vc_infolder *folder,
     const char *slashed;
     struct stat st;
     bool is_link;
-    int error = 0;
 
     VC_CALL_ALLOC(whole);
     if (name[0] == '.') {
@@ -218,17 +213,14 @@ static enum vc_status scan_entry(struct vc_ctx *ctx, struct vc_infolder *folder,
                                : vc_fail_errno(ctx, errno, "cannot look at the file %s in it", whole);
     }
     is_link = S_ISLNK(st.st_mode);
-    if (is_link) {
-        error = fstatat(fd, name, &st, 0) == 0 ? 0 : errno;
-    }
-    if (error == 0 && S_ISDIR(st.st_mode)) {
+    if ((!is_link || fstatat(fd, name, &st, 0) == 0) && S_ISDIR(st.st_mode) && !is_read_as_file(whole)) {
         if (depth < VC_FOLDER_MAX_DEPTH && !is_link) {
             return scan_level(ctx, folder, fd, name, whole, depth + 1);
         }
         slashed = vc_arena_printf(ctx, &folder->arena, "%s/", whole);
         return slashed == NULL ? VC_E_NOMEM : vc_infolder_add_name(ctx, folder, &folder->left, slashed);
     }
-    return sort_in(ctx, folder, whole, depth, is_link, error, &st);
+    return sort_in(ctx, folder, whole, depth);
 }
 
 static enum vc_status scan_level(struct vc_ctx *ctx, struct vc_infolder *folder, int parent, const char *name,
@@ -472,6 +464,11 @@ enum vc_status vc_infolder_open(struct vc_ctx *ctx, struct vc_infolder *folder, 
 
     *out = NULL;
     VC_CALL_ALLOC(path);
+    if (vc_infolder_ends_in(name, ".json")) { /* an index; links of weights may lead anywhere */
+        bool there;
+
+        VC_CALL(vc_side_check(ctx, folder->path, name, &there));
+    }
     if (folder->index != NULL) {
         return vc_infile_open_other(ctx, path, folder->index, out);
     }

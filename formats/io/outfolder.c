@@ -17,8 +17,16 @@
 #include "formats/io/stale_outputs.h"
 #include "formats/io/temporary.h"
 
+enum vc_outfolder_force vc_outfolder_force_of(const struct vc_write_options *options)
+{
+    if (options->force_foreign != 0) {
+        return VC_OUTFOLDER_FOREIGN;
+    }
+    return options->force ? VC_OUTFOLDER_OWN : VC_OUTFOLDER_NEW;
+}
+
 /* Only looks; the hidden folder is made when the first file is kept, or at commit. */
-enum vc_status vc_outfolder_create(struct vc_ctx *ctx, const char *path, bool force, bool shared,
+enum vc_status vc_outfolder_create(struct vc_ctx *ctx, const char *path, enum vc_outfolder_force force, bool shared,
                                    const struct vc_model *input, struct vc_outfolder **out)
 {
     struct vc_outfolder *folder = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *folder);
@@ -26,7 +34,13 @@ enum vc_status vc_outfolder_create(struct vc_ctx *ctx, const char *path, bool fo
 
     *out = NULL;
     VC_TRY_ALLOC(folder);
-    *folder = (struct vc_outfolder){.force = force, .shared = shared, .input = input, .parent = -1, .hidden = {-1, -1}};
+    *folder = (struct vc_outfolder){.ctx = ctx,
+                                    .force = force != VC_OUTFOLDER_NEW,
+                                    .foreign = force == VC_OUTFOLDER_FOREIGN,
+                                    .shared = shared,
+                                    .input = input,
+                                    .parent = -1,
+                                    .hidden = {-1, -1}};
     folder->last = &folder->members;
     folder->path = vc_strdup(ctx, VC_TAG_NAMES, path);
     VC_TRY_ALLOC(folder->path);
@@ -216,6 +230,10 @@ static enum vc_status make_member(struct vc_ctx *ctx, struct vc_outfolder *folde
             VC_TRY(vc_fail_errno(ctx, errno, "%s: cannot make this folder", shown));
         }
         *slash = '/';
+        if (!folder->marked) { /* its first file, and the first round: the folder itself is there now */
+            VC_TRY(vc_outfolder_mark_shared(ctx, folder));
+            folder->marked = true;
+        }
     }
     VC_TRY(vc_outfile_create(ctx, shown, folder->force, folder->input, &member->file));
     VC_TRY(share_place(ctx, folder, member));
@@ -464,6 +482,7 @@ static enum vc_status make_whole(struct vc_ctx *ctx, struct vc_outfolder *folder
     int old = -1;
     int error;
 
+    VC_TRY(vc_outfolder_mark_add(ctx, folder));
     VC_TRY(hide(ctx, folder, folder->parent, &folder->hidden));
     VC_TRY(fill(ctx, folder));
     VC_TRY(vc_outfolder_check_place(ctx, folder)); /* what has appeared there meanwhile */

@@ -27,12 +27,22 @@ struct vc_outfolder;
 enum vc_status vc_outfolder_choose(struct vc_ctx *ctx, const struct vc_write_options *options, const char *extension,
                                    bool from_several, size_t n_files, bool *in_folder);
 
+/* Which folders may be replaced. A folder is ours by its mark (outfolder_mark.c), or by the metadata of a version that
+ * wrote no marks. */
+enum vc_outfolder_force {
+    VC_OUTFOLDER_NEW = 0,    /* none */
+    VC_OUTFOLDER_OWN = 1,    /* ours: `force` */
+    VC_OUTFOLDER_FOREIGN = 2 /* those of others, too: `force_foreign` */
+};
+enum vc_outfolder_force vc_outfolder_force_of(const struct vc_write_options *options);
+
 /* Refuses an empty name, a file, a link, the folder of the input, one that it lies in or that lies in it, a folder that
- * exists (unless `force`, and then only if it is empty or holds files that we write folders of, and is no Git
- * repository; vc_outfolder_check_old looks closer), a folder for it that does not exist. Shared: the folder may exist;
- * it is made with the first file that is added, and stays whatever happens, because other workers may be using it.
- * Nothing is created yet. */
-enum vc_status vc_outfolder_create(struct vc_ctx *ctx, const char *path, bool force, bool shared,
+ * exists (unless `force` lets it be replaced: it is empty, or ours, or holds files that we write folders of; it is no
+ * Git repository; vc_outfolder_check_old looks closer), a folder for it that does not exist. Shared: the folder may
+ * exist, and with `force` has to be empty or ours, too; it is made with the first file that is added, and stays whatever
+ * happens, because other workers may be using it. All names that any worker writes are expected before that. Nothing is
+ * created yet. */
+enum vc_status vc_outfolder_create(struct vc_ctx *ctx, const char *path, enum vc_outfolder_force force, bool shared,
                                    const struct vc_model *input, struct vc_outfolder **out);
 
 /* A folder in the output, for a writer that knows nothing of the whole: names of files are relative to it, and they are

@@ -5,7 +5,18 @@
 #include <sys/types.h>
 
 #include "core/base/arena.h"
+#include "core/text/text.h"
 #include "formats/io/outfolder.h"
+
+#define VC_FOLDER_MARK ".vcompress.json"
+
+/* The mark of a folder (outfolder_mark.c). */
+struct vc_outfolder_mark {
+    bool there;
+    struct vc_text text;
+    const char **files; /* as they are written in it, "\"config.json\"", sorted; borrowed from the text */
+    size_t n;
+};
 
 /* A hidden folder beside, or in, an output: finished files wait in it for their names. */
 struct vc_outfolder_hidden {
@@ -31,10 +42,13 @@ struct vc_outfolder_member {
 };
 
 struct vc_outfolder {
+    struct vc_ctx *ctx;
     struct vc_outfolder *whole; /* of a part: the output it is in, which does everything. NULL: this is one */
     char *path;                 /* as given, without slashes at the end */
     const char *base;
     bool force, shared;
+    bool foreign; /* `force` replaces folders of others, too */
+    bool marked;  /* shared: the mark was looked at */
     const struct vc_model *input;
     char *parent_name; /* the folder that it lies in */
     int parent;
@@ -61,6 +75,21 @@ void vc_outfolder_remove_old(struct vc_outfolder *folder, const char *name);
 
 /* Removes the files of that folder that have numbers for names: a run that was killed was still writing them. */
 void vc_outfolder_remove_numbered(int parent, const char *name);
+
+/* The mark of the folder that `folder` is open on; without one all of *mark is empty. Released in any case. */
+enum vc_status vc_outfolder_mark_read(struct vc_ctx *ctx, int folder, struct vc_outfolder_mark *mark);
+void vc_outfolder_mark_release(struct vc_ctx *ctx, struct vc_outfolder_mark *mark);
+/* The mark has this file, or, where the path ends in '/', a file in this folder. */
+enum vc_status vc_outfolder_mark_lists(struct vc_ctx *ctx, const struct vc_outfolder_mark *mark, const char *path,
+                                       bool *lists);
+/* A version that wrote no marks has written the folder: its metadata is in a safetensors file. */
+enum vc_status vc_outfolder_is_older(struct vc_ctx *ctx, int folder, bool *is);
+
+/* Adds the mark to a folder that is complete; marks a folder that workers share, before its first file. */
+enum vc_status vc_outfolder_mark_add(struct vc_ctx *ctx, struct vc_outfolder *folder);
+enum vc_status vc_outfolder_mark_shared(struct vc_ctx *ctx, struct vc_outfolder *folder);
+
+void vc_outfolder_sort_names(struct vc_outfolder *folder);
 
 /* What lies at the output's place may be replaced, and the input is not touched by that. */
 enum vc_status vc_outfolder_check_place(struct vc_ctx *ctx, const struct vc_outfolder *folder);

@@ -130,13 +130,15 @@ static enum vc_status check_input(struct vc_ctx *ctx, const struct vc_outfolder 
 /* What lies in a folder that may have to go. */
 struct content {
     bool any, weights, repository;
+    bool ours; /* by its mark, or by metadata of a version that wrote no marks */
 };
 
-/* Only the names at the top are looked at. */
 static enum vc_status look_inside(struct vc_ctx *ctx, const struct vc_outfolder *folder, struct content *content)
 {
     DIR *dir = opendir(folder->path);
+    struct vc_outfolder_mark mark;
     struct dirent *entry;
+    enum vc_status status;
 
     *content = (struct content){.any = false};
     if (dir == NULL) {
@@ -149,24 +151,39 @@ static enum vc_status look_inside(struct vc_ctx *ctx, const struct vc_outfolder 
             content->repository = content->repository || strcmp(entry->d_name, ".git") == 0;
         }
     }
+    status = vc_outfolder_mark_read(ctx, dirfd(dir), &mark);
+    content->ours = mark.there;
+    if (status == VC_OK && !content->ours) {
+        status = vc_outfolder_is_older(ctx, dirfd(dir), &content->ours);
+    }
+    vc_outfolder_mark_release(ctx, &mark);
     (void)closedir(dir);
-    return VC_OK;
+    return status;
 }
 
-/* Whatever is in a folder goes when it is replaced, so only what looks like an earlier output is. */
+/* Whatever is in a folder goes when it is replaced, so only an earlier output is, or what looks like one if asked for. */
 static enum vc_status check_old(struct vc_ctx *ctx, const struct vc_outfolder *folder)
 {
     struct content content;
 
     VC_CALL(look_inside(ctx, folder, &content));
-    if (content.repository) {
+    if (content.repository && !folder->shared) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: is a Git repository; it is not replaced, not even with %s",
                        folder->path, vc_option(ctx, "force"));
     }
-    if (content.any && !content.weights) {
+    if (!content.any || content.ours) {
+        return VC_OK;
+    }
+    if (!content.weights && !folder->shared) {
         return vc_fail(ctx, VC_E_ARGUMENT,
                        "%s: is a folder without safetensors or GGUF files; it is not replaced, not even with %s",
                        folder->path, vc_option(ctx, "force"));
+    }
+    if (!folder->foreign) {
+        return vc_fail(ctx, VC_E_ARGUMENT,
+                       "%s: was not written by vcompress (it has no " VC_FOLDER_MARK
+                       "); %s replaces an older output only, %s also a model's folder of another program",
+                       folder->path, vc_option(ctx, "force"), vc_option(ctx, "force_foreign"));
     }
     return VC_OK;
 }
@@ -186,7 +203,7 @@ enum vc_status vc_outfolder_check_place(struct vc_ctx *ctx, const struct vc_outf
     if (!S_ISDIR(st.st_mode)) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: is a file, but the output is a folder", folder->path);
     }
-    if (folder->shared) {
+    if (folder->shared && !folder->force) {
         return VC_OK;
     }
     if (!folder->force) {

@@ -1,6 +1,10 @@
 /* outfolder_old.c - what lies in a folder that is to be replaced: only what an earlier run of the output can have
  * written goes.
  *
+ *     out/.vcompress.json                       the mark: its list of files decides
+ *
+ * Without a mark (a version of before, or another program's folder and `force_foreign`) names decide:
+ *
  *     out/model-00003-of-00008.safetensors      weights of one pattern, here of a run with other sizes
  *     out/config.json, out/1_Pooling/x.json     what this run writes, too
  *     out/tokenizer.model                       what goes along with models, by its name
@@ -47,11 +51,13 @@ struct pattern {
 
 struct walk {
     const struct vc_outfolder *folder;
+    struct vc_outfolder_mark mark; /* of the old folder */
     bool remove;
     size_t n_foreign;
     char foreign[VC_NAMED_FOREIGN][96];
-    size_t n_stayed; /* that could not be removed */
-    int error;       /* a folder that cannot be looked into */
+    size_t n_stayed;       /* that could not be removed */
+    int error;             /* a folder that cannot be looked into */
+    enum vc_status status; /* VC_E_NOMEM: what is foreign is not known */
 };
 
 /* ---- names ---- */
@@ -187,11 +193,28 @@ static void find_pattern(const struct walk *walk, DIR *dir, char path[PATH_MAX],
     path[n] = '\0';
 }
 
+/* The mark lists the file, or files of the folder (path ends in '/'). Without memory for that it seems so, and nothing is
+ * removed. */
+static bool is_listed(struct walk *walk, const char *path)
+{
+    bool lists = true;
+    enum vc_status status = vc_outfolder_mark_lists(walk->folder->ctx, &walk->mark, path, &lists);
+
+    walk->status = status != VC_OK ? status : walk->status;
+    return lists;
+}
+
 /* A file of the folder can be one of an earlier run. Weights of another name are expected at the top only. */
-static bool is_ours(const struct walk *walk, const char *path, size_t n, const struct pattern *pattern)
+static bool is_ours(struct walk *walk, const char *path, size_t n, const struct pattern *pattern)
 {
     struct weights_name weights;
 
+    if (strcmp(path, VC_FOLDER_MARK) == 0) {
+        return true;
+    }
+    if (walk->mark.there) {
+        return is_listed(walk, path);
+    }
     if (is_written(walk->folder, path)) {
         return true;
     }
@@ -224,7 +247,7 @@ static void walk_entry(struct walk *walk, int fd, const char *name, char path[PA
     }
     if (S_ISDIR(st.st_mode) && n_path + 2 < PATH_MAX) {
         memcpy(path + n_path, "/", 2);
-        if (is_entered(walk->folder, path)) {
+        if (walk->mark.there ? is_listed(walk, path) : is_entered(walk->folder, path)) {
             walk_folder(walk, fd, name, path, n_path + 1);
         } else {
             note_foreign(walk, path, "");
@@ -236,7 +259,7 @@ static void walk_entry(struct walk *walk, int fd, const char *name, char path[PA
         note_foreign(walk, path, S_ISLNK(st.st_mode) ? " (a link)" : "");
         return;
     }
-    if (walk->remove && (vc_outfile_injected() || unlinkat(fd, name, 0) != 0)) {
+    if (walk->remove && (walk->status != VC_OK || vc_outfile_injected() || unlinkat(fd, name, 0) != 0)) {
         walk->n_stayed++;
     }
 }
@@ -296,7 +319,7 @@ void vc_outfolder_remove_numbered(int parent, const char *name)
 
 /* ---- the whole ---- */
 
-static void sort_names(struct vc_outfolder *folder)
+void vc_outfolder_sort_names(struct vc_outfolder *folder)
 {
     if (!folder->sorted && folder->n_names > 1) {
         qsort(folder->names, folder->n_names, sizeof *folder->names, vc_compare_texts);
@@ -341,18 +364,37 @@ static enum vc_status refuse_foreign(struct vc_ctx *ctx, const struct walk *walk
                    vc_option(ctx, "force"));
 }
 
+/* The folder of that name in the parent, with its mark. */
+static enum vc_status walk_old(struct vc_ctx *ctx, struct walk *walk, int parent, const char *name)
+{
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    enum vc_status status;
+    char path[PATH_MAX] = "";
+
+    if (fd < 0) {
+        walk->error = errno;
+        return VC_OK;
+    }
+    status = vc_outfolder_mark_read(ctx, fd, &walk->mark);
+    if (status == VC_OK) {
+        walk_folder(walk, parent, name, path, 0);
+    }
+    vc_outfolder_mark_release(ctx, &walk->mark);
+    (void)close(fd);
+    return status != VC_OK ? status : walk->status;
+}
+
 enum vc_status vc_outfolder_check_old(struct vc_ctx *ctx, struct vc_outfolder *folder)
 {
     struct walk walk = {.folder = folder};
     struct stat st;
-    char path[PATH_MAX] = "";
 
     if (folder->whole != NULL || folder->shared || !folder->force ||
         fstatat(folder->parent, folder->base, &st, AT_SYMLINK_NOFOLLOW) != 0) {
         return VC_OK;
     }
-    sort_names(folder);
-    walk_folder(&walk, folder->parent, folder->base, path, 0);
+    vc_outfolder_sort_names(folder);
+    VC_CALL(walk_old(ctx, &walk, folder->parent, folder->base));
     if (walk.error != 0) {
         return vc_fail_errno(ctx, walk.error, "%s: cannot look into this folder", folder->path);
     }
@@ -363,13 +405,14 @@ void vc_outfolder_remove_old(struct vc_outfolder *folder, const char *name)
 {
     struct walk walk = {.folder = folder, .remove = true};
     struct stat st;
-    char path[PATH_MAX] = "";
 
     if (fstatat(folder->parent, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
         return; /* there was none */
     }
-    sort_names(folder);
-    walk_folder(&walk, folder->parent, name, path, 0);
+    vc_outfolder_sort_names(folder);
+    if (walk_old(folder->ctx, &walk, folder->parent, name) != VC_OK) {
+        vc_clear_error(folder->ctx); /* no memory for the mark: the folder stays */
+    }
     if (fstatat(folder->parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
         (void)snprintf(folder->note, sizeof folder->note,
                        "not all of an older output could be removed: the rest is %.*s%s",

@@ -5,7 +5,7 @@
  *
  * The location is a path inside the model's folder, and nothing else: what a stranger's model names must not make the
  * program read other files of its user. Links that archives and repositories can bring are followed inside the folder
- * and the cache that it is part of (formats/io/links.h). Called by onnx_tensor.c. */
+ * and the cache that it is part of (formats/io/side_file.h). Called by onnx_tensor.c. */
 #define _GNU_SOURCE /* O_PATH */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "core/base/checked.h"
-#include "formats/io/links.h"
+#include "formats/io/side_file.h"
 #include "formats/onnx/onnx.h"
 
 #define MAX_EXTERNALS ((size_t)512) /* files open at a time */

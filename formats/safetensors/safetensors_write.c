@@ -38,7 +38,8 @@ struct safetensors_sink {
     const struct safetensors *source; /* NULL: the model is of another format */
     bool in_folder;
     bool share;              /* another worker writes the rest of the folder */
-    bool carrying;           /* what goes with the weights goes along */
+    bool companions;         /* what goes with the weights goes along ... */
+    bool carrying;           /* ... and this worker writes it */
     const char *loader_note; /* of new codes; NULL: none */
     uint64_t max_shard_bytes;
     struct vc_hf_carry carry;
@@ -165,12 +166,16 @@ static enum vc_status check_loader(struct vc_ctx *ctx, const struct vc_sink *sin
                          sink->refusal, vc_option(ctx, "layout"));
 }
 
-/* What lies in the folder that is to be replaced: this run writes its files, the index and what goes along. */
-static enum vc_status check_old(struct vc_ctx *ctx, struct safetensors_sink *self)
+/* The names of the whole output, whichever worker writes them: files with weights, the index and what goes along. */
+static enum vc_status expect_all(struct vc_ctx *ctx, struct safetensors_sink *self)
 {
+    for (size_t i = 0; i < self->files.n; i++) {
+        if (self->files.files[i].n_all != 0) {
+            VC_CALL(vc_outfolder_expect(ctx, self->folder, self->files.files[i].name));
+        }
+    }
     VC_CALL(vc_outfolder_expect(ctx, self->folder, index_name(self)));
-    VC_CALL(self->carrying ? vc_hf_carry_expect(ctx, &self->carry, self->folder) : VC_OK);
-    return vc_outfolder_check_old(ctx, self->folder);
+    return self->companions ? vc_hf_carry_expect(ctx, self->model->folder, self->folder) : VC_OK;
 }
 
 /* For the report: codes of a layout that is not written are still in it where all of them are copied. */
@@ -219,9 +224,12 @@ static enum vc_status safetensors_layout(struct vc_ctx *ctx, struct vc_sink *sin
     VC_CALL(vc_safetensors_files_make(ctx, &plan, &self->files));
     VC_CALL(plan_carry(ctx, sink, outs));
     show_copied(sink, outs);
+    if (self->folder != NULL) {
+        VC_CALL(expect_all(ctx, self));
+        VC_CALL(vc_outfolder_check_old(ctx, self->folder));
+    }
     if (!self->share) {
         VC_CALL(add_files(ctx, self));
-        VC_CALL(self->folder != NULL ? check_old(ctx, self) : VC_OK);
     }
     *file_bytes = file_bytes_of(self);
     return need(ctx, self);
@@ -566,6 +574,7 @@ static enum vc_status choose_form(struct vc_ctx *ctx, const struct vc_write_opti
 
     self->max_shard_bytes = options->max_shard_bytes;
     self->share = options->n_shards != 0;
+    self->companions = from_folder;
     self->carrying = from_folder && (options->shard <= 1 || self->model->absent != NULL);
     VC_CALL(vc_outfolder_choose(ctx, options, ".safetensors", from_folder, n_files, &self->in_folder));
     return from_folder && self->in_folder ? vc_infolder_check_whole(ctx, self->model->folder) : VC_OK;
@@ -583,7 +592,7 @@ static enum vc_status open_output(struct vc_ctx *ctx, const struct vc_model *mod
         return vc_outfolder_part(ctx, whole, name, &self->folder);
     }
     if (self->in_folder) {
-        return vc_outfolder_create(ctx, options->path, options->force, self->share, model, &self->folder);
+        return vc_outfolder_create(ctx, options->path, vc_outfolder_force_of(options), self->share, model, &self->folder);
     }
     return vc_outfile_open(ctx, options, model, &self->file);
 }
@@ -626,6 +635,7 @@ enum vc_status vc_safetensors_sink_create_part(struct vc_ctx *ctx, const struct 
     self->model = model;
     self->source = same ? model->self : NULL;
     VC_TRY(choose_form(ctx, options, self));
+    self->companions = self->companions && self->in_folder;
     self->carrying = self->carrying && self->in_folder;
     VC_TRY(choose_dialect(ctx, self, asked, options->codes, options->decoded && self->in_folder, &dialect, &refusal));
     if (!same && self->in_folder && model->folder != NULL) { /* in PyTorch files both names are there */

@@ -43,7 +43,7 @@ struct vc_write_options {
      * name. Raw copies (with the members' own headers) are made only if every output has the source's format. */
     const char *const *emit;
     size_t n_emit;
-    bool force; /* replace an existing file, but never the input */
+    bool force; /* replace an existing file, or a folder that vcompress wrote, but never the input */
     enum vc_deflate deflate;
     /* A name of vc_layout_name. NULL or "auto": the layout of the input if the input has a layout, else the layout that
      * the usual loader of the input takes; VC_E_UNSUPPORTED if this loader takes no layout. Codes that a later pass
@@ -79,6 +79,9 @@ struct vc_write_options {
     /* Set by vc_job_plan: a pass takes all codes of the input away before others make new ones; the layout "auto" of
      * a folder is then that of an input without codes. Callers leave false here. */
     bool decoded;
+    /* Not 0: as `force`, and a model's folder of another program is replaced, too: one with safetensors or GGUF files, and
+     * with nothing that does not look like a file of a model. */
+    uint64_t force_foreign;
 };
 
 VC_API void vc_write_defaults_sized(struct vc_write_options *options, size_t struct_size);

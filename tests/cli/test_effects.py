@@ -108,7 +108,7 @@ BY_MODE = {("graph", "batch"): "2", ("graph", "value"): "h1", ("sensitivity", "b
            ("fit", "optimizer"): "sgd", ("verify", "min-sqnr"): "200", ("estimate","weights"): "w.npz", ("fit","weights"): "w.npz", ("plan","weights"): "w.npz",
            ("prune", "graph"): "g.txt", ("prune", "data"): "d.npz", ("prune", "rows"): "2", ("prune", "layout"): "plain", ("prune", "scope"): "global", ("prune", "calibration"): "st.npz", ("sensitivity", "min-elements"): "1000",
            ("quantize", "activations"): "static"}
-SKIP = {"help", "force", "output", "output-dir"}
+SKIP = {"help", "force", "force-foreign", "output", "output-dir"}
 # What may change nothing here, and why.
 OF_FILES = "files that have none of what it is about are like others to it"
 SAME = "that is what happens without it, too"

@@ -8,7 +8,7 @@
 
 #include "folder_builder.h"
 #include "formats/formats.h"
-#include "formats/io/links.h"
+#include "formats/io/side_file.h"
 #include "tasks.h"
 #include "torch_files.h"
 

@@ -38,7 +38,7 @@ static size_t count(const char *folder)
     size_t n = 0;
 
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        n += entry->d_name[0] != '.' || strncmp(entry->d_name, ".vc", 3) == 0;
+        n += entry->d_name[0] != '.' || strncmp(entry->d_name, ".vcompress-", 11) == 0;
     }
     if (dir != NULL) {
         closedir(dir);
@@ -71,7 +71,7 @@ out:
 /* vc_outfolder_note of the last folder; "": none. */
 static char last_note[512];
 
-static enum vc_status write_as(struct vc_ctx *ctx, const char *name, bool force, bool shared)
+static enum vc_status write_as(struct vc_ctx *ctx, const char *name, enum vc_outfolder_force force, bool shared)
 {
     char path[256];
     struct vc_outfolder *folder = NULL;
@@ -96,12 +96,13 @@ out:
     return status;
 }
 
-static enum vc_status write_folder(struct vc_ctx *ctx, const char *name, bool force)
+static enum vc_status write_folder(struct vc_ctx *ctx, const char *name, enum vc_outfolder_force force)
 {
     return write_as(ctx, name, force, false);
 }
 
-static void make_old(void)
+/* The folder "out" without a mark. */
+static void make_unmarked(void)
 {
     char path[256];
 
@@ -109,6 +110,20 @@ static void make_old(void)
     assert_int_equal(mkdir(path, 0777), 0);
     (void)save_text("out/a.safetensors", "old");
     (void)save_text("out/config.json", "old");
+}
+
+static void make_mark(const char *files)
+{
+    char text[512];
+
+    snprintf(text, sizeof text, "{\"schema\": \"vcompress.folder/1\", \"tool\": \"x\", \"files\": [\n%s\n]}\n", files);
+    (void)save_text("out/.vcompress.json", text);
+}
+
+static void make_old(void)
+{
+    make_unmarked();
+    make_mark("\"a.safetensors\",\n\"config.json\"");
 }
 
 static void check_whole(bool was_old, enum vc_status status)
@@ -228,7 +243,7 @@ static void write_many(struct vc_ctx *ctx, bool shared)
     struct vc_outfolder *folder = NULL;
     char name[32];
 
-    assert_int_equal(vc_outfolder_create(ctx, in_folder("out"), false, shared, NULL, &folder), VC_OK);
+    assert_int_equal(vc_outfolder_create(ctx, in_folder("out"), VC_OUTFOLDER_NEW, shared, NULL, &folder), VC_OK);
     assert_int_equal(write_file(ctx, folder, "a.safetensors", false), VC_OK);
     for (unsigned i = 0; i < N_SMALL; i++) {
         snprintf(name, sizeof name, "%s%u", i % 2 == 0 ? "sub/" : "", i);
@@ -254,7 +269,7 @@ static void write_many_large(struct vc_ctx *ctx, bool shared)
     struct vc_outfile *files[N_LARGE];
     char name[32];
 
-    assert_int_equal(vc_outfolder_create(ctx, in_folder("out"), false, shared, NULL, &folder), VC_OK);
+    assert_int_equal(vc_outfolder_create(ctx, in_folder("out"), VC_OUTFOLDER_NEW, shared, NULL, &folder), VC_OK);
     for (unsigned i = 0; i < N_LARGE; i++) {
         snprintf(name, sizeof name, "%u", i);
         assert_int_equal(vc_outfolder_add(ctx, folder, name, &files[i]), VC_OK);
@@ -361,7 +376,8 @@ static void test_signal_removes_kept_files(void **state)
         if (shared != 0) {
             make_old();
         }
-        assert_int_equal(vc_outfolder_create(ctx, in_folder("out"), true, shared != 0, NULL, &folder), VC_OK);
+        assert_int_equal(vc_outfolder_create(ctx, in_folder("out"), VC_OUTFOLDER_OWN, shared != 0, NULL, &folder),
+                         VC_OK);
         assert_int_equal(write_file(ctx, folder, "sub/deep/b", true), VC_OK);
         assert_int_equal(write_file(ctx, folder, "c", true), VC_OK);
         assert_int_equal(count(scratch_folder()), 1);
@@ -375,7 +391,7 @@ static void test_signal_removes_kept_files(void **state)
     test_ctx_done(ctx);
 }
 
-static void refused(struct vc_ctx *ctx, const char *name, bool force, const char *needle)
+static void refused(struct vc_ctx *ctx, const char *name, enum vc_outfolder_force force, const char *needle)
 {
     if (write_folder(ctx, name, force) != VC_E_ARGUMENT) {
         fail_msg("%s: \"%s\" in place of \"%s\"", name, vc_ctx_message(ctx), needle);
@@ -406,6 +422,7 @@ static void test_places(void **state)
     assert_int_equal(rmdir(path), 0);
     snprintf(path, sizeof path, "%s/out/a.safetensors", scratch_folder());
     assert_int_equal(unlink(path), 0);
+    assert_int_equal(unlink(in_folder("out/.vcompress.json")), 0);
     refused(ctx, "out", true, "without safetensors");
     assert_string_equal(get("out/config.json"), "old");
     assert_int_equal(write_folder(ctx, "fresh///", false), VC_OK);
@@ -430,24 +447,24 @@ static void put(const char *name)
     (void)save_text(path, "foreign");
 }
 
-/* With these files in it beside those of make_old the folder is not replaced, or is where `needle` is NULL. */
+/* With these files in it beside those of make_unmarked the folder is not replaced, or is where `needle` is NULL. */
 static void with_old(struct vc_ctx *ctx, const char *const *names, const char *needle)
 {
     size_t i;
 
-    make_old();
+    make_unmarked();
     for (i = 0; names[i] != NULL; i++) {
         put(names[i]);
     }
     if (needle == NULL) {
-        if (write_folder(ctx, "out", true) != VC_OK) {
+        if (write_folder(ctx, "out", VC_OUTFOLDER_FOREIGN) != VC_OK) {
             fail_msg("%s: %s", names[0], vc_ctx_message(ctx));
         }
         assert_string_equal(get("out/c"), "new");
         assert_string_equal(get("out/config.json"), "");
         assert_int_equal(count(scratch_folder()), 1);
     } else {
-        refused(ctx, "out", true, needle);
+        refused(ctx, "out", VC_OUTFOLDER_FOREIGN, needle);
         assert_string_equal(get("out/config.json"), "old");
         for (i = 0; names[i] != NULL; i++) {
             char path[256];
@@ -462,7 +479,7 @@ static void with_old(struct vc_ctx *ctx, const char *const *names, const char *n
 
 #define OLD(needle, ...) with_old(ctx, (const char *const[]){__VA_ARGS__, NULL}, needle)
 
-/* Only what an earlier run can have written goes. */
+/* Without a mark only what an earlier run can have written goes. */
 static void test_foreign(void **state)
 {
     struct vc_ctx *ctx = test_ctx();
@@ -496,17 +513,62 @@ static void test_other_pattern(void **state)
     put("model-00002-of-00002.safetensors");
     put("model.safetensors.index.json");
     put("config.json");
-    assert_int_equal(write_folder(ctx, "out", true), VC_OK);
+    assert_int_equal(write_folder(ctx, "out", VC_OUTFOLDER_FOREIGN), VC_OK);
     clear();
     assert_int_equal(mkdir(path, 0777), 0);
     put("model-00001-of-00002.safetensors");
     put("lora.safetensors");
-    refused(ctx, "out", true, "holds lora.safetensors, model-00001-of-00002.safetensors, which no run");
+    refused(ctx, "out", VC_OUTFOLDER_FOREIGN, "holds lora.safetensors, model-00001-of-00002.safetensors, which no run");
     clear();
     assert_int_equal(mkdir(path, 0777), 0);
     put("m.gguf");
     assert_int_equal(symlink("m.gguf", in_folder("out/config.json")), 0);
-    refused(ctx, "out", true, "holds config.json (a link), which no run");
+    refused(ctx, "out", VC_OUTFOLDER_FOREIGN, "holds config.json (a link), which no run");
+    clear();
+    test_ctx_done(ctx);
+}
+
+/* Whose folder it is: the mark says so, or the metadata of a version without marks, or force_foreign. */
+static void test_marks(void **state)
+{
+    static const char older[] = "\x40\0\0\0\0\0\0\0{\"__metadata__\":{\"format\":\"pt\",\"vcompress.json\":\"{\"}}";
+    struct vc_ctx *ctx = test_ctx();
+    FILE *file;
+
+    (void)state;
+    make_unmarked();
+    refused(ctx, "out", VC_OUTFOLDER_OWN, "was not written by vcompress");
+    assert_non_null(strstr(vc_ctx_message(ctx), "force_foreign"));
+    assert_int_equal(write_as(ctx, "out", VC_OUTFOLDER_OWN, true), VC_E_ARGUMENT); /* a worker replaces files there */
+    (void)save_text("out/.vcompress.json", "{\"schema\": \"theirs/1\"}\n");
+    refused(ctx, "out", VC_OUTFOLDER_OWN, "was not written by vcompress");
+    assert_string_equal(get("out/config.json"), "old");
+    clear();
+    make_old();
+    put("tokenizer.json"); /* the user's: another program's file is no file of ours by its name */
+    refused(ctx, "out", VC_OUTFOLDER_FOREIGN, "holds tokenizer.json, which no run");
+    make_mark("\"a.safetensors\",\n\"config.json\",\n\"sub/b\",\n\"tokenizer.json\"");
+    put("sub/b");
+    assert_int_equal(write_folder(ctx, "out", VC_OUTFOLDER_OWN), VC_OK);
+    assert_string_equal(get("out/tokenizer.json"), "");
+    put("sub/x");
+    refused(ctx, "out", VC_OUTFOLDER_OWN, "holds sub/x, which no run");
+    clear();
+    make_unmarked();
+    file = fopen(in_folder("out/a.safetensors"), "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(older, 1, sizeof older, file), sizeof older);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(write_folder(ctx, "out", VC_OUTFOLDER_OWN), VC_OK);
+    clear();
+    /* workers: the first marks the folder with the names of all, one with other names adds them */
+    assert_int_equal(write_as(ctx, "out", VC_OUTFOLDER_NEW, true), VC_OK);
+    assert_int_equal(write_folder(ctx, "out", VC_OUTFOLDER_OWN), VC_OK);
+    make_mark("\"other.safetensors\"");
+    put("other.safetensors");
+    assert_int_equal(write_as(ctx, "out", VC_OUTFOLDER_OWN, true), VC_OK);
+    assert_int_equal(write_folder(ctx, "out", VC_OUTFOLDER_OWN), VC_OK);
+    assert_string_equal(get("out/other.safetensors"), "");
     clear();
     test_ctx_done(ctx);
 }
@@ -636,7 +698,7 @@ static void test_workers(void **state)
         struct vc_outfolder *folder = NULL;
         struct vc_outfile *file = NULL;
 
-        assert_int_equal(vc_outfolder_create(ctx, in_folder("out"), true, true, NULL, &folder), VC_OK);
+        assert_int_equal(vc_outfolder_create(ctx, in_folder("out"), VC_OUTFOLDER_OWN, true, NULL, &folder), VC_OK);
         assert_int_equal(vc_outfolder_add(ctx, folder, "c", &file), VC_OK);
         if (vc_outfolder_begin(ctx, folder, file) != VC_OK) {
             fail_msg("worker %d: %s", n, vc_ctx_message(ctx));
@@ -697,6 +759,7 @@ int main(void)
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_foreign),
         cmocka_unit_test(test_other_pattern),
+        cmocka_unit_test(test_marks),
         cmocka_unit_test(test_stale_outputs),
         cmocka_unit_test(test_workers),
         cmocka_unit_test(test_remaining_files),

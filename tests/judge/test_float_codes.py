@@ -290,7 +290,7 @@ class Codes(Judge):
         self.assertEqual(st_read(self.path("copy/model.safetensors"))[0], st_read(self.path("m/model.safetensors"))[0])
         self.assertTrue(os.path.exists(self.path("copy/hf_quant_config.json")))
         self.vc("dequantize", self.path("m"), "-o", self.path("d"))
-        self.assertEqual(sorted(os.listdir(self.path("d"))), ["config.json", "model.safetensors"])
+        self.assertEqual(sorted(os.listdir(self.path("d"))), [".vcompress.json", "config.json", "model.safetensors"])
         back, _ = st_read(self.path("d/model.safetensors"))
         self.assertEqual(sorted(back), sorted(want))
         self.vc("convert", self.path("m"), "-o", self.path("m.npz"))

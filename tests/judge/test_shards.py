@@ -19,9 +19,10 @@ CARRIED = {"config.json": b'{"a":1,\n "torch_dtype": "float32", "x": 1e-06}\n', 
 
 
 def tree(folder):
+    """The files of the folder, but for the mark, which lists them."""
     found = {}
     for at, _, names in os.walk(folder):
-        for name in names:
+        for name in set(names) - {".vcompress.json"}:
             path = os.path.join(at, name)
             found[os.path.relpath(path, folder)] = read_bytes(path)
     return found

@@ -91,6 +91,16 @@ static bool take_expected(void *group, const char *value)
     return expected_share(value, &((struct distill_cli *)group)->distill.gates.expect_sparsity);
 }
 
+static bool take_foreign(void *group, const char *value)
+{
+    struct vc_write_options *write = &((struct distill_cli *)group)->nets.convert.write;
+
+    (void)value;
+    write->force = true;
+    write->force_foreign = 1;
+    return true;
+}
+
 static bool take_betas(void *group, const char *value)
 {
     struct vc_distill_options *o = &((struct distill_cli *)group)->distill;
@@ -283,7 +293,9 @@ static const struct opt output_opts[] = {
     {.name = "output", .letter = 'o', .by_letter = true, .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, OPT_FIELD(struct distill_cli, nets.convert.write.path),
      .help = "output file, in the student's format or the format of the extension"},
     {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct distill_cli, nets.convert.write.force),
-     .help = "replace an existing file (never the input)"},
+     .help = "replace an existing file, or a folder that vcompress wrote and that holds nothing else (never the input)"},
+    {.name = "force-foreign", .kind = OPT_CALL, .call = take_foreign, .option = "force_foreign",
+     .help = "--force, and replace a model's folder of another program, too"},
     {.name = "dry-run", .letter = 'n', .kind = OPT_BOOL, .set = 1, DISTILL(dry_run),
      .help = "check everything and count the memory; train nothing, write nothing"},
 };

@@ -90,6 +90,7 @@ static int join(struct app *app, struct chain *chain, struct convert_options *co
         const char *tag = chain->pass[i].what.tag;
 
         own->write.force = convert->write.force;
+        own->write.force_foreign = convert->write.force_foreign;
         what->beside = what->beside != NULL ? what->beside : chain->pass[i].what.beside;
         what->more_tensors = what->more_tensors || chain->pass[i].what.more_tensors;
         what->pairs = what->pairs || chain->pass[i].what.pairs;

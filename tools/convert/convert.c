@@ -83,6 +83,16 @@ static bool take_must(void *group, const char *value)
     return true;
 }
 
+static bool take_foreign(void *group, const char *value)
+{
+    struct vc_write_options *write = &((struct convert_options *)group)->write;
+
+    (void)value;
+    write->force = true;
+    write->force_foreign = 1;
+    return true;
+}
+
 static bool take_shard(void *group, const char *value)
 {
     struct vc_write_options *write = &((struct convert_options *)group)->write;
@@ -142,7 +152,9 @@ static const struct opt write_opts[] = {
      .help = "more outputs of the same run, each in the format of its extension; all are complete before the first gets "
              "its name"},
     {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, WRITE(force),
-     .help = "replace an existing file, or a folder with nothing but files of a model (never the input)"},
+     .help = "replace an existing file, or a folder that vcompress wrote and that holds nothing else (never the input)"},
+    {.name = "force-foreign", .kind = OPT_CALL, .call = take_foreign, .option = "force_foreign",
+     .help = "--force, and replace a model's folder of another program, too, or of a version of vcompress without marks"},
     {.name = "deflate", .value = "auto|zlib|isal", .optional = true, .kind = OPT_CALL, .call = take_deflate, .option = "deflate",
      .help = "compress the members; isal is several times faster, zlib gives the same bytes everywhere, auto takes "
              "isal if the result is as small (default: stored, readable in place)"},

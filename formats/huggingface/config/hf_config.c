@@ -22,6 +22,7 @@
 #include "formats/huggingface/config/hf_json.h"
 #include "formats/huggingface/config/hf_layers.h"
 #include "formats/io/infile.h"
+#include "formats/io/side_file.h"
 #include "formats/json/json_member.h"
 #include "formats/json/json_walk.h"
 
@@ -485,11 +486,31 @@ out:
     return status;
 }
 
+/* What the config.json beside the model is. A folder that is not there has none. */
+static enum vc_status look_beside(struct vc_ctx *ctx, const char *path, enum vc_side_kind *kind, struct stat *st,
+                                  const char **why)
+{
+    char *folder = vc_hf_path_beside(ctx, path, ".");
+
+    VC_CALL_FOUND(ctx, folder);
+    *kind = vc_side_look(folder, VC_HF_CONFIG_NAME, st, why);
+    vc_free(ctx, folder);
+    return VC_OK;
+}
+
+enum vc_status vc_hf_config_why_beside(struct vc_ctx *ctx, const char *path, const char **why)
+{
+    enum vc_side_kind kind;
+
+    *why = NULL;
+    return vc_is_stream(path) ? VC_OK : look_beside(ctx, path, &kind, NULL, why);
+}
+
 enum vc_status vc_hf_config_read_beside(struct vc_ctx *ctx, const char *path, char **text, size_t *n)
 {
     struct vc_infile *file = NULL;
     struct stat st;
-    bool there = false;
+    enum vc_side_kind kind = VC_SIDE_ABSENT;
     bool is_model = true;
     enum vc_status status = VC_OK;
     char *config;
@@ -501,8 +522,8 @@ enum vc_status vc_hf_config_read_beside(struct vc_ctx *ctx, const char *path, ch
     }
     config = vc_hf_path_beside(ctx, path, VC_HF_CONFIG_NAME);
     VC_CALL_FOUND(ctx, config);
-    VC_TRY(vc_hf_look(ctx, config, &st, &there));
-    if (there && S_ISREG(st.st_mode) && st.st_size != 0) {
+    VC_TRY(look_beside(ctx, path, &kind, &st, NULL));
+    if (kind == VC_SIDE_FILE && st.st_size != 0) {
         status = vc_infile_open(ctx, config, &file);
         status = status == VC_OK ? read_text(ctx, file, text, n) : vc_context(ctx, VC_HF_CONFIG_NAME);
         VC_TRY(status);

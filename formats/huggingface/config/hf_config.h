@@ -58,9 +58,11 @@ char *vc_hf_path_beside(struct vc_ctx *ctx, const char *path, const char *name);
  * JSON may be what is left of one, and counts as one, so that its readers refuse it. */
 enum vc_status vc_hf_config_is_model(struct vc_ctx *ctx, const char *text, size_t n, bool *is);
 
-/* The text of the config.json in the folder, or in the folder of that file; NULL where there is none, one that is no
- * model's, or one of more than VC_HF_CONFIG_MAX_BYTES. The pool's: vc_free. */
+/* The text of the config.json in the folder, or in the folder of that file; NULL where there is none, one that is odd
+ * (formats/io/side_file.h), one that is no model's, or one of more than VC_HF_CONFIG_MAX_BYTES. The pool's: vc_free. */
 enum vc_status vc_hf_config_read_beside(struct vc_ctx *ctx, const char *path, char **text, size_t *n);
+/* Why it is not read: "is a link that leads out of the folder"; NULL: it is a file, or there is none. */
+enum vc_status vc_hf_config_why_beside(struct vc_ctx *ctx, const char *path, const char **why);
 enum vc_status vc_hf_config_hint_beside(struct vc_ctx *ctx, const char *path, struct vc_dialect_hint *out);
 
 #endif

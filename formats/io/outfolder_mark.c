@@ -1,0 +1,301 @@
+/* outfolder_mark.c - the mark of an output folder: the program wrote this folder, and these are its files.
+ *
+ *     out/.vcompress.json     {"schema": "vcompress.folder/1", "tool": "vcompress 0.1.0", "files": [
+ *                             "config.json",
+ *                             "model.safetensors"
+ *                             ]}
+ *
+ * One file per line, sorted, as JSON strings. Loaders and readers of model folders skip hidden files. The mark decides
+ * what `force` replaces: files that it lists, and nothing else. Names are compared in their written form, so that nothing
+ * of a mark is decoded. A mark that cannot be read is no mark. */
+#define _GNU_SOURCE /* memmem */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <vcompress/context.h>
+
+#include "core/base/array.h"
+#include "core/text/text.h"
+#include "formats/io/outfile_internal.h"
+#include "formats/io/outfolder_internal.h"
+
+#define MARK_BEGIN     "{\"schema\": \"vcompress.folder/"
+#define MARK_MAX_BYTES ((off_t)16 << 20)
+#define HEAD_BYTES     ((size_t)64 << 10)
+
+/* ---- reading ---- */
+
+/* The text of the mark in the folder; "": it has none. */
+static enum vc_status read_text(struct vc_ctx *ctx, int folder, struct vc_text *text)
+{
+    int fd = openat(folder, VC_FOLDER_MARK, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    char buffer[4096];
+    struct stat st;
+    ssize_t n = 0;
+
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= MARK_MAX_BYTES) {
+        while ((n = read(fd, buffer, sizeof buffer)) > 0 && text->n <= (size_t)MARK_MAX_BYTES) {
+            vc_text_add_bytes(text, buffer, (size_t)n);
+        }
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    (void)ctx;
+    return text->status;
+}
+
+/* Cuts the text into the lines of the files. */
+static enum vc_status list_files(struct vc_ctx *ctx, struct vc_outfolder_mark *mark)
+{
+    size_t capacity = 0;
+    char *line = mark->text.data;
+
+    for (char *end = strchr(line, '\n'); end != NULL; end = strchr(line, '\n')) {
+        *end = '\0';
+        if (end > line && end[-1] == ',') {
+            end[-1] = '\0';
+        }
+        if (line[0] == '"') {
+            VC_CALL(VC_GROW(ctx, VC_TAG_NAMES, mark->files, capacity, mark->n + 1));
+            mark->files[mark->n++] = line;
+        }
+        line = end + 1;
+    }
+    if (mark->n > 1) {
+        qsort(mark->files, mark->n, sizeof *mark->files, vc_compare_texts);
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_outfolder_mark_read(struct vc_ctx *ctx, int folder, struct vc_outfolder_mark *mark)
+{
+    *mark = (struct vc_outfolder_mark){.there = false};
+    vc_text_init(&mark->text, ctx);
+    VC_CALL(read_text(ctx, folder, &mark->text));
+    mark->there = mark->text.n != 0 && strncmp(mark->text.data, MARK_BEGIN, sizeof MARK_BEGIN - 1) == 0;
+    return mark->there ? list_files(ctx, mark) : VC_OK;
+}
+
+void vc_outfolder_mark_release(struct vc_ctx *ctx, struct vc_outfolder_mark *mark)
+{
+    vc_text_release(&mark->text);
+    vc_free(ctx, mark->files);
+    mark->files = NULL;
+}
+
+enum vc_status vc_outfolder_mark_lists(struct vc_ctx *ctx, const struct vc_outfolder_mark *mark, const char *path,
+                                       bool *lists)
+{
+    bool is_folder = vc_ends_in(path, "/");
+    struct vc_text name;
+    enum vc_status status;
+    size_t at;
+
+    vc_text_init(&name, ctx);
+    vc_text_add_json_string(&name, path);
+    VC_TRY(name.status);
+    name.data[name.n - 1] = is_folder ? '\0' : '"'; /* a folder: what files in it begin with */
+    VC_BISECT(at, mark->n, k, strcmp(mark->files[k], name.data) < 0);
+    *lists = at < mark->n && (is_folder ? strncmp(mark->files[at], name.data, name.n - 1) == 0
+                                        : strcmp(mark->files[at], name.data) == 0);
+out:
+    vc_text_release(&name);
+    return status;
+}
+
+/* ---- folders of before ---- */
+
+/* The header of a safetensors file begins with metadata of ours: "vcompress.json":"{... A quote inside of a text has a
+ * backslash before it, so that no text looks like this name. */
+static bool has_manifest(int folder, const char *name, char *buffer)
+{
+    static const char key[] = "\"vcompress.json\":\"{";
+    int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat st;
+    ssize_t n = -1;
+
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+        n = pread(fd, buffer, HEAD_BYTES, 0);
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return n > 0 && memmem(buffer, (size_t)n, key, sizeof key - 1) != NULL;
+}
+
+/* depth: of folders below that are looked into, for pipelines. */
+static bool any_manifest(int parent, const char *name, unsigned depth, char *buffer)
+{
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *entry;
+    bool found = false;
+
+    while (dir != NULL && !found && (entry = readdir(dir)) != NULL) {
+        if (vc_ends_in(entry->d_name, ".safetensors")) {
+            found = has_manifest(fd, entry->d_name, buffer);
+        } else if (depth > 0 && entry->d_name[0] != '.') {
+            found = any_manifest(fd, entry->d_name, depth - 1, buffer);
+        }
+    }
+    if (dir != NULL) {
+        (void)closedir(dir);
+    } else if (fd >= 0) {
+        (void)close(fd);
+    }
+    return found;
+}
+
+enum vc_status vc_outfolder_is_older(struct vc_ctx *ctx, int folder, bool *is)
+{
+    char *buffer = vc_alloc(ctx, VC_TAG_IO, HEAD_BYTES);
+
+    VC_CALL_ALLOC(buffer);
+    *is = any_manifest(folder, ".", 1, buffer);
+    vc_free(ctx, buffer);
+    return VC_OK;
+}
+
+/* ---- writing ---- */
+
+/* The text of a mark that lists the names, of which `more` are in their written form already. Names are sorted. */
+static void make_text(struct vc_text *text, const char *const *names, size_t n, const struct vc_outfolder_mark *more)
+{
+    struct vc_text line;
+    bool first = true;
+    size_t k = 0;
+
+    vc_text_init(&line, text->ctx);
+    vc_text_add(text, MARK_BEGIN "1\", \"tool\": \"vcompress %s\", \"files\": [\n", vc_version());
+    for (size_t i = 0; i < n || k < more->n;) {
+        const char *add = k < more->n ? more->files[k] : NULL;
+        int order = 1;
+
+        if (i < n) {
+            line.n = 0;
+            vc_text_add_json_string(&line, names[i]);
+            order = line.status != VC_OK || add == NULL ? -1 : strcmp(line.data, add);
+            add = order <= 0 ? line.data : add;
+        }
+        vc_text_add(text, "%s%s", first ? "" : ",\n", add != NULL ? add : "");
+        first = false;
+        k += order >= 0;
+        do {
+            i += order <= 0;
+        } while (order <= 0 && i < n && strcmp(names[i - 1], names[i]) == 0);
+    }
+    vc_text_add(text, "\n]}\n");
+    text->status = line.status != VC_OK ? line.status : text->status;
+    vc_text_release(&line);
+}
+
+/* The mark as a file of a folder that is made as a whole. */
+enum vc_status vc_outfolder_mark_add(struct vc_ctx *ctx, struct vc_outfolder *folder)
+{
+    const struct vc_outfolder_mark none = {.there = false};
+    struct vc_outfile *file = NULL;
+    struct vc_text text;
+    enum vc_status status;
+
+    vc_outfolder_sort_names(folder);
+    vc_text_init(&text, ctx);
+    make_text(&text, folder->names, folder->n_names, &none);
+    VC_TRY(text.status);
+    VC_TRY(vc_outfolder_add(ctx, folder, VC_FOLDER_MARK, &file));
+    VC_TRY(vc_outfile_begin(ctx, file));
+    VC_TRY(vc_outfile_write(ctx, file, 0, text.data, text.n));
+    VC_TRY(vc_outfolder_keep(ctx, folder, file));
+out:
+    vc_text_release(&text);
+    return status;
+}
+
+static bool is_empty(int folder)
+{
+    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *entry;
+    bool empty = dir != NULL;
+
+    while (empty && (entry = readdir(dir)) != NULL) {
+        empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+    }
+    if (dir != NULL) {
+        (void)closedir(dir);
+    } else if (fd >= 0) {
+        (void)close(fd);
+    }
+    return empty;
+}
+
+/* All names that this run writes are in the mark. */
+static enum vc_status lists_all(struct vc_ctx *ctx, const struct vc_outfolder *folder,
+                                const struct vc_outfolder_mark *mark, bool *all)
+{
+    *all = true;
+    for (size_t i = 0; *all && i < folder->n_names; i++) {
+        VC_CALL(vc_outfolder_mark_lists(ctx, mark, folder->names[i], all));
+    }
+    return VC_OK;
+}
+
+static enum vc_status replace_mark(struct vc_ctx *ctx, const struct vc_outfolder *folder, const struct vc_text *text)
+{
+    size_t n = strlen(folder->path) + sizeof VC_FOLDER_MARK + 1;
+    char *path = vc_alloc(ctx, VC_TAG_NAMES, n);
+    struct vc_outfile *file = NULL;
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(path);
+    (void)snprintf(path, n, "%s/" VC_FOLDER_MARK, folder->path);
+    VC_TRY(vc_outfile_create(ctx, path, true, NULL, &file));
+    VC_TRY(vc_outfile_begin(ctx, file));
+    VC_TRY(vc_outfile_write(ctx, file, 0, text->data, text->n));
+    VC_TRY(vc_outfile_sync(ctx, file));
+    VC_TRY(vc_outfile_commit(ctx, file));
+out:
+    vc_outfile_free(ctx, file);
+    vc_free(ctx, path);
+    return status;
+}
+
+/* A folder that several workers fill is marked by the first of them, while it is empty; every worker knows the names of
+ * all files. One with other names (its output is divided in another way) adds them. A folder of somebody else stays
+ * without a mark. */
+enum vc_status vc_outfolder_mark_shared(struct vc_ctx *ctx, struct vc_outfolder *folder)
+{
+    int fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct vc_outfolder_mark mark;
+    struct vc_text text;
+    bool right = false;
+    enum vc_status status;
+
+    if (fd < 0) {
+        return vc_fail_errno(ctx, errno, "%s: cannot look into this folder", folder->path);
+    }
+    vc_outfolder_sort_names(folder);
+    vc_text_init(&text, ctx);
+    VC_TRY(vc_outfolder_mark_read(ctx, fd, &mark));
+    if (mark.there) {
+        VC_TRY(lists_all(ctx, folder, &mark, &right));
+    } else {
+        right = !is_empty(fd);
+    }
+    if (!right) {
+        make_text(&text, folder->names, folder->n_names, &mark);
+        VC_TRY(text.status);
+        VC_TRY(replace_mark(ctx, folder, &text));
+    }
+out:
+    vc_text_release(&text);
+    vc_outfolder_mark_release(ctx, &mark);
+    (void)close(fd);
+    return status;
+}
