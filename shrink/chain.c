@@ -89,31 +89,11 @@ static bool reconstructs(const struct vc_shrinking *s, const struct vc_chain *ch
 
 /* ---- words ---- */
 
-/* A word that a shell and a recipe read as one. */
-static void add_word(struct vc_text *text, const char *word)
-{
-    vc_text_add(text, " ");
-    if (word[0] != '\0' &&
-        strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,:+@%") == strlen(word)) {
-        vc_text_add(text, "%s", word);
-        return;
-    }
-    vc_text_add(text, "'");
-    for (; *word != '\0'; word++) {
-        if (*word == '\'') {
-            vc_text_add(text, "'\\''");
-        } else {
-            vc_text_add_bytes(text, word, 1);
-        }
-    }
-    vc_text_add(text, "'");
-}
-
 static void add_option(struct vc_text *text, const char *option, const char *value)
 {
     if (value != NULL) {
         vc_text_add(text, " --%s", option);
-        add_word(text, value);
+        vc_text_add_shell_word(text, value);
     }
 }
 

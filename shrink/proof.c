@@ -75,6 +75,25 @@ out:
 
 /* ---- names ---- */
 
+/* The files of the command, in a comment: of one line, whatever they are called. */
+static void add_files(struct vc_shrinking *s, struct vc_text *text)
+{
+    struct vc_text files;
+
+    vc_text_init(&files, s->ctx);
+    vc_text_add_shell_path(&files, s->recipe);
+    vc_text_add_shell_path(&files, vc_model_path(s->given));
+    vc_text_add(&files, " -o");
+    vc_text_add_shell_path(&files, s->write.path);
+    text->status = files.status != VC_OK ? files.status : text->status;
+    if (files.status == VC_OK && strchr(files.data, '\n') == NULL) {
+        vc_text_add(text, "%s\n", files.data);
+    } else {
+        vc_text_add(text, " RECIPE INPUT -o OUTPUT (a name ends with a line break)\n");
+    }
+    vc_text_release(&files);
+}
+
 static enum vc_status make_recipe(struct vc_shrinking *s, const struct vc_shrink_candidate *c)
 {
     struct vc_text text;
@@ -85,7 +104,7 @@ static enum vc_status make_recipe(struct vc_shrinking *s, const struct vc_shrink
     if (s->write.layout != NULL) {
         vc_text_add(&text, " --layout %s", s->write.layout);
     }
-    vc_text_add(&text, " %s %s -o %s\n", s->recipe, vc_model_path(s->given), s->write.path);
+    add_files(s, &text);
     for (size_t k = 0; k < c->n_lines; k++) {
         vc_text_add(&text, "%s\n", c->lines[k]);
     }

@@ -8,6 +8,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <vcompress/report.h>
+
 #define WIDTH_DEFAULT 100
 #define WIDTH_MIN     60
 #define NAME_MIN      16 /* column 0 is not cut below this */
@@ -184,6 +186,15 @@ char *text_clean(const char *s)
         (void)clean_in_place(clean);
     }
     return clean;
+}
+
+bool print_shell_word(FILE *to, const char *s)
+{
+    char *word = vc_shell_word(s);
+
+    fprintf(to, " %s", word != NULL ? word : "");
+    vc_text_free(word);
+    return word != NULL;
 }
 
 void print_clean(FILE *to, const char *s)

@@ -66,10 +66,7 @@ size_t text_width(const char *s);
 char *text_clean(const char *s);
 void print_clean(FILE *to, const char *s);
 
-/* The one way in which words of command lines are printed: as a shell reads them back, in quotes where it needs some; a
- * word with control characters as "$(printf '\033')". A copy that the caller frees; NULL: no memory. */
-char *shell_word(const char *s);
-/* The same with a blank before it. False: no memory, and the line has to be left out. */
+/* A blank and the word, as a shell reads it back (vc_shell_word). False: no memory, and the line has to be left out. */
 bool print_shell_word(FILE *to, const char *s);
 
 /* How quantized weights lie in a file: a line that says what loads it, and what else there is to say under it. */

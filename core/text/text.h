@@ -51,6 +51,11 @@ int vc_compare_texts(const void *a, const void *b);
 /* The bytes to change, insert or delete to turn a into b (edit distance). Of longer texts the first 128 bytes count. */
 size_t vc_text_distance(const char *a, const char *b);
 
+/* A blank, and the word as a shell and a recipe read it back (vc_shell_word). A path that begins with '-' becomes "./-x":
+ * no option. */
+void vc_text_add_shell_word(struct vc_text *text, const char *word);
+void vc_text_add_shell_path(struct vc_text *text, const char *path);
+
 /* True when the n bytes are valid UTF-8 without NUL. */
 bool vc_utf8_valid(const char *s, size_t n);
 

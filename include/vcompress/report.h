@@ -259,6 +259,11 @@ VC_API enum vc_status vc_report_json(struct vc_ctx *ctx, const struct vc_report 
 /* Frees a text that the library made. Texts belong to the caller and may outlive the context. Accepts NULL. */
 VC_API void vc_text_free(char *text);
 
+/* The word as a shell reads it back, in quotes if it needs some; control characters, and bytes that are no UTF-8, as
+ * "$(printf '\\033')". For command lines that are printed or stored: `vcompress run` reads such words in recipes. NULL if
+ * memory is short. Free it with vc_text_free. */
+VC_API char *vc_shell_word(const char *word);
+
 /* Renders the document of a failure: the name of the status and the sentence, in place of a document of `schema`
  * ("vcompress.report/1"). Allocates memory of ctx: after VC_E_NOMEM pass another context. Free *text with vc_text_free.
  */

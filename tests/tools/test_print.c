@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include <vcompress/report.h>
+
 #include "tools/print.h"
 
 static void test_left(void **unused)
@@ -199,6 +201,8 @@ static void test_shell_words(void **unused)
                                         "#a",
                                         "a;b&c",
                                         "%s%d\n",
+                                        "-\033x",
+                                        "\377\376",
                                         "100%\t%s",
                                         "\033[31m'%'",
                                         "\\n\t",
@@ -211,7 +215,7 @@ static void test_shell_words(void **unused)
 
     (void)unused;
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        char *word = shell_word(words[i]);
+        char *word = vc_shell_word(words[i]);
         char command[512];
         char seen[128];
         FILE *sh;

@@ -113,6 +113,7 @@ static void print_command(const struct app *app, const struct graph_source *sour
         fputs(" --graph", app->out.to);
         (void)print_shell_word(app->out.to, app->subject);
     }
+    fputs(path_of(app, source)[0] == '-' ? " --" : "", app->out.to);
     (void)print_shell_word(app->out.to, path_of(app, source));
     fputc('\n', app->out.to);
 }

@@ -9,6 +9,45 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
+/* The end of "$(printf 'a\\012b')", behind the quote: what vc_shell_word makes of a word with control characters. Its text
+ * goes to *to, and *at moves on to what follows the parenthesis. False: it is something else, and nothing is moved. */
+static bool cut_printf(const char **at, const char *end, char **to)
+{
+    static const char begin[] = "$(printf '";
+    size_t n = sizeof(begin) - 1;
+    const char *s = *at;
+    char *out = *to;
+
+    if ((size_t)(end - s) < n || memcmp(s, begin, n) != 0) {
+        return false;
+    }
+    for (s += n; s < end && *s != '\'';) {
+        size_t left = (size_t)(end - s);
+
+        if (*s == '\\' && left > 3 && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' && s[3] >= '0' &&
+            s[3] <= '7') {
+            *out = (char)((s[1] - '0') * 64 + (s[2] - '0') * 8 + (s[3] - '0'));
+            if (*out++ == '\0') {
+                return false;
+            }
+            s += 4;
+        } else if (*s == '%' && left > 1 && s[1] == '%') {
+            *out++ = '%';
+            s += 2;
+        } else if (*s != '\\' && *s != '%') {
+            *out++ = *s++;
+        } else {
+            return false;
+        }
+    }
+    if (end - s < 2 || s[1] != ')') {
+        return false;
+    }
+    *at = s + 2;
+    *to = out;
+    return true;
+}
+
 /* One word from *at on, written to *to with a 0 behind it. */
 static bool cut_word(const char **at, const char *end, char **to, const char **error)
 {
@@ -21,6 +60,9 @@ static bool cut_word(const char **at, const char *end, char **to, const char **e
             quote = '\0';
         } else if (quote == '\0' && (c == '\'' || c == '"')) {
             quote = c;
+            if (c == '"') {
+                (void)cut_printf(at, end, to);
+            }
         } else if (c == '\\' && quote != '\'' && (quote == '\0' || (*at < end && (**at == '"' || **at == '\\')))) {
             if (*at == end) {
                 *error = "a backslash ends the line";

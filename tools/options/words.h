@@ -1,5 +1,5 @@
 /* words.h - a line of text as the words of a command line: parted by blanks; 'as it is', "with \" and \\ inside", and
- * \x for x. No variables, no globs: a recipe does the same on every machine. */
+ * \x for x, and "$(printf 'a\012b')" as vc_shell_word makes it. No variables, no globs: a recipe does the same on every machine. */
 #ifndef VC_TOOLS_WORDS_H
 #define VC_TOOLS_WORDS_H
 

@@ -38,7 +38,7 @@ static void add_word(struct line *line, const char *word)
 /* An option and its value, or a value alone, which stay together. */
 static bool add_value(struct line *line, const char *option, const char *value)
 {
-    char *quoted = shell_word(value);
+    char *quoted = vc_shell_word(value);
     size_t n = quoted != NULL ? strlen(option) + strlen(quoted) + 1 : 0;
     char *word = quoted != NULL ? malloc(n) : NULL;
 
@@ -46,7 +46,7 @@ static bool add_value(struct line *line, const char *option, const char *value)
         snprintf(word, n, "%s%s", option, quoted);
         add_word(line, word);
     }
-    free(quoted);
+    vc_text_free(quoted);
     free(word);
     return quoted != NULL && word != NULL;
 }
