@@ -270,6 +270,10 @@ enum vc_status vc_llm_rope_read(struct vc_ctx *ctx, const struct llm_config *con
     out->type = out->type != NULL ? out->type : "default";
     out->theta = vc_llm_real_of(block, "rope_theta", theta);
     out->local_theta = vc_llm_real_of(local, "rope_theta", vc_llm_real(config, "rope_local_base_freq", 10000.0));
+    if (!(out->theta > 0.0 && out->local_theta > 0.0)) { /* NaN and infinities are 0 here (hf_json.c) */
+        return vc_fail(ctx, VC_E_FORMAT, "%s: \"%s\" is no number above 0, the base of rotary embeddings",
+                       VC_HF_CONFIG_NAME, out->theta > 0.0 ? "rope_local_base_freq" : "rope_theta");
+    }
     if (block == NULL && vc_arch_is(config->arch, "rope_type", "yarn")) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "%s: there is no \"rope_parameters\", and transformers takes yarn with numbers of its own for a "

@@ -251,6 +251,16 @@ struct numbers {
     const struct llm_rope *rope;
 };
 
+/* NaN and infinities in a config.json are 0 here (hf_json.c). */
+static enum vc_status check_epsilon(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_key *key)
+{
+    bool fine = key->source != LLM_EPSILON || vc_llm_real(config, key->names, 1.0) > 0.0;
+
+    return fine ? VC_OK
+                : vc_fail(ctx, VC_E_FORMAT, "%s: \"%s\" is no number above 0, which norms add to a mean of squares",
+                          VC_HF_CONFIG_NAME, key->names);
+}
+
 static void put_key(const struct numbers *from, const struct llm_key *key, struct llm_pairs *pairs)
 {
     const struct llm_sizes *sizes = from->sizes;
@@ -471,6 +481,7 @@ enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *conf
     vc_llm_put_u32(pairs, vc_gguf_known_keys[GGUF_QUANTIZER], VC_GGUF_QUANTIZATION);
     for (const struct llm_key *key = vc_llm_keys; key->names != NULL; key++) {
         if (vc_llm_knows_key(family, key) && (family->flags & key->has_not) == 0) {
+            VC_CALL(check_epsilon(ctx, config, key));
             put_key(&from, key, pairs);
         }
     }

@@ -261,6 +261,9 @@ static enum vc_status read_template(struct vocab *v, const char **out)
     VC_TRY_ALLOC(text);
     VC_TRY(vc_infile_read(v->ctx, file, 0, text, (size_t)file->size_bytes));
     text[file->size_bytes] = '\0';
+    if (!vc_utf8_valid(text, (size_t)file->size_bytes)) {
+        VC_TRY(vc_fail(v->ctx, VC_E_FORMAT, "is no template: its text is not UTF-8, or holds a NUL"));
+    }
     *out = text;
 out:
     vc_infile_close(v->ctx, file);

@@ -44,6 +44,9 @@ static enum vc_status read_lines(struct vocab *v)
     VC_TRY_ALLOC(text);
     VC_TRY(vc_infile_read(v->ctx, file, 0, text, (size_t)file->size_bytes));
     text[file->size_bytes] = '\0';
+    if (!vc_utf8_valid(text, (size_t)file->size_bytes)) {
+        VC_TRY(vc_fail(v->ctx, VC_E_FORMAT, "is no list of tokens: its text is not UTF-8, or holds a NUL"));
+    }
     for (char *at = text; *at != '\0'; id++) {
         size_t n = strcspn(at, "\n");
         bool last = at[n] == '\0';

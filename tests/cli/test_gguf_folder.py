@@ -169,6 +169,9 @@ def test_vocabularies():
     check(found.get("merges") == ["a b", "\u0120 ab"], f"merges of two texts: {found.get('merges')}")
     check((found.get("add_bos_token"), found.get("bos_token_id")) == (True, 5), "what a template puts in front is the begin")
     check(found.get("tokenizer.chat_template") == "{{ x }}", "chat_template.jinja")
+    for what, text in (("no UTF-8", b"\xff\xfe x"), ("a NUL", b"first\0second")):
+        refused(f"template with {what}", "chat_template.jinja: is no template", options=(),
+                tokenizer__json=bytes_json([["a", "b"], [" ", "ab"]]), chat_template__jinja=text)
     for ignores, regex, pre in ((True, QWEN, "qwen2"), (True, QWEN.replace("N}|", "N}{1,3}|", 1), "llama-bpe"),
                                 (False, QWEN.replace("N}|", "N}{1,3}|", 1), "dbrx")):
         form = bytes_json(["a b"], regex=regex)
@@ -239,6 +242,9 @@ def test_refusals():
     refused("quantized", "are quantized ('fp8')", change={"quantization_config": {"quant_method": "fp8"}})
     refused("activation", "the activation is 'relu'", change={"hidden_act": "relu"})
     refused("no size", "expected a whole number for \"num_hidden_layers\"", change={"num_hidden_layers": None})
+    for key in ("rope_theta", "rms_norm_eps"):
+        for bad in (float("nan"), float("inf"), 0, -1):
+            refused(f"{key} {bad}", f'"{key}', change={key: bad})
     refused("heads", "\"head_dim\" times the heads", change={"head_dim": 8})
     refused("experts", "\"norm_topk_prob\" is false", "qwen3_moe", change={"norm_topk_prob": False})
     refused("experts of qwen2", "\"norm_topk_prob\" is true", "qwen2_moe", change={"norm_topk_prob": True})
