@@ -50,7 +50,7 @@ static bool is_word(struct word word, const char *text)
 /* What people leave out. */
 static bool is_brand(struct word word)
 {
-    static const char *const brands[] = {"nvidia", "amd", "geforce", "tesla", "quadro", "instinct", "radeon"};
+    static const char *const brands[] = {"nvidia", "amd", "geforce", "tesla", "quadro", "instinct", "radeon", "gpu"};
 
     for (size_t k = 0; k < sizeof brands / sizeof brands[0]; k++) {
         if (is_word(word, brands[k])) {
@@ -134,22 +134,28 @@ struct vc_gpu *vc_gpus_row(const struct vc_gpus *gpus, const char *name)
     return NULL;
 }
 
-/* The only row whose name has the words and nothing else but the size of its memory; NULL: none, or several. */
+/* The only row whose name has the words and nothing else but the size of its memory, or else the only one whose name has
+ * them at all; NULL: none, or several. */
 static const struct vc_gpu *only_one(const struct vc_gpus *gpus, const struct words *words)
 {
     const struct vc_gpu *one = NULL;
+    const struct vc_gpu *with_more = NULL;
     size_t n = 0;
+    size_t n_with_more = 0;
 
     for (size_t k = 0; words->n != 0 && k < gpus->n; k++) {
         struct words own = words_of(gpus->rows[k]->name, strlen(gpus->rows[k]->name));
         bool only_size;
 
-        if (words_in(words, &own, &only_size) == words->n && only_size) {
-            one = gpus->rows[k];
-            n++;
+        if (words_in(words, &own, &only_size) == words->n) {
+            with_more = gpus->rows[k];
+            n_with_more++;
+            one = only_size ? with_more : one;
+            n += only_size;
         }
     }
-    return n == 1 ? one : NULL;
+    one = n == 1 ? one : NULL;
+    return n_with_more == 1 ? with_more : one;
 }
 
 /* "M2 Max", "Apple M1": processors whose memory is not that of a card. */

@@ -50,6 +50,7 @@ static void test_names(void **unused)
     expect_found(ctx, gpus, "p4d.24xlarge", "A100 SXM4 40GB", 8);
     expect_found(ctx, gpus, "P4D.24XLARGE:2", "A100 SXM4 40GB", 16);
     expect_found(ctx, gpus, "g5.48xlarge", "A10G", 8);
+    expect_found(ctx, gpus, "NVIDIA GeForce RTX 4070 Laptop GPU", "GeForce RTX 4070 Laptop", 1);
     expect_lost(ctx, gpus, "A100", "'A100' could be any of A100 SXM4 40GB, A100 PCIe 40GB, A100 SXM4 80GB");
     expect_lost(ctx, gpus, "RTX 4060 Ti", "GeForce RTX 4060 Ti 8GB, GeForce RTX 4060 Ti 16GB");
     expect_lost(ctx, gpus, "RTX 9999", "no GPU is called 'RTX 9999'; near it: ");
