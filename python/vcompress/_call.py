@@ -130,6 +130,9 @@ def call(words: List[str], progress: Optional[Callable[[Progress], None]] = None
     """Runs a command. source has size and read(offset, view), target begin(size), write(offset, view) and commit()."""
     hooks = _Hooks()
     encoded = [os.fsencode(word) for word in words]
+    for word in encoded:
+        if b"\0" in word:
+            raise ValueError("a path or an option holds a NUL: %r" % word)
     made = _Call(words=(ctypes.c_char_p * len(encoded))(*encoded), n_words=len(encoded))
     if source is not None:
         read = hooks.guarded(lambda user, offset, to, n: source.read(offset, _address(to, n)))
