@@ -65,7 +65,7 @@ struct app {
     const char *subject; /* the file that a failure is about when its sentence names none; NULL: none */
     const char *output;  /* the other file that a sentence may be about; NULL: none */
     char *own_output;    /* of vc_text_free; what output points to when nobody gave a name */
-    char *own_names;     /* owned; of further outputs */
+    char *own_names;     /* owned; of further outputs, or of the config.json in a folder without weights */
     struct command_files files;
     const char *where;  /* begins sentences about options: "recipe.txt:3"; NULL: they are on the command line */
     char *line;         /* owned; the command as it was given, without --html, for pages; NULL: none is asked for */

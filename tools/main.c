@@ -100,7 +100,7 @@ static int run_command(struct app *app, int argc, char **argv)
         return app_usage(app, "unknown option '%s' before a command; see vcompress --help", name);
     }
     app->command = command_find(name);
-    if (app->command == NULL && access(name, F_OK) == 0) { /* vcompress MODEL */
+    if (app->command == NULL && (access(name, F_OK) == 0 || strpbrk(name, "/.") != NULL)) { /* vcompress MODEL */
         app->command = &command_model;
         return app->command->run(app, argc - 1, argv + 1);
     }

@@ -275,12 +275,36 @@ out:
     return status;
 }
 
+/* "hf://Qwen/Qwen3-0.6B", "https://host/m.npz", or "Qwen/Qwen3-0.6B" where there is no folder Qwen: what hubs call
+ * models. */
+static bool is_remote(const char *path)
+{
+    const char *slash = strchr(path, '/');
+    char folder[NAME_MAX + 1];
+
+    if (strstr(path, "://") != NULL) {
+        return true;
+    }
+    if (slash == NULL || slash == path || path[0] == '.' || path[0] == '~' || strchr(slash + 1, '/') != NULL ||
+        (size_t)(slash - path) > NAME_MAX) {
+        return false;
+    }
+    (void)snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+    return access(folder, F_OK) != 0;
+}
+
 /* O_NONBLOCK keeps the open of a pipe without a writer from waiting for ever; check_kind refuses the pipe then. */
 enum vc_status vc_infile_open(struct vc_ctx *ctx, const char *path, struct vc_infile **out)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
     *out = NULL;
+    if (fd < 0 && errno == ENOENT && is_remote(path)) {
+        return vc_fail(
+            ctx, VC_E_IO,
+            "cannot open: No such file or directory (a model of a hub has to be downloaded first: no part uses "
+            "the network)");
+    }
     return fd < 0 ? vc_fail_errno(ctx, errno, "cannot open") : adopt(ctx, fd, path, out);
 }
 

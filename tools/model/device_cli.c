@@ -66,3 +66,11 @@ int device_find(struct app *app, struct device_cli *device, const struct vc_gpus
     *visible = vc_gpu_part_bytes(*gpu, (enum vc_gpu_ecc)device->ecc, part, of);
     return GO_ON;
 }
+
+int device_size_check(struct app *app, uint64_t bytes)
+{
+    return bytes == 0 || bytes >= 4096
+               ? GO_ON
+               : app_usage(app, "--memory: %llu bytes hold no model; the unit is missing, as in %lluGiB",
+                           (unsigned long long)bytes, (unsigned long long)bytes);
+}

@@ -31,12 +31,37 @@ static int refuse_graph(struct app *app, const struct graph_source *source, enum
     return rc;
 }
 
-/* A config.json by itself: a model without its weights. */
+static bool ends_in(const char *path, const char *end)
+{
+    size_t n = strlen(path);
+    size_t k = strlen(end);
+
+    return n >= k && strcmp(path + n - k, end) == 0;
+}
+
+/* A config.json by itself, whatever it is called: a model without its weights. */
 static bool is_config(const char *path)
 {
-    const char *slash = strrchr(path, '/');
+    return ends_in(path, ".json") && !ends_in(path, ".index.json");
+}
 
-    return strcmp(slash == NULL ? path : slash + 1, "config.json") == 0;
+/* A folder without weights is the config.json in it. False: there is none. */
+static bool take_config_in(struct app *app)
+{
+    size_t n = strlen(app->subject) + sizeof "/config.json";
+    char *path = app->own_names == NULL ? malloc(n) : NULL;
+
+    if (path == NULL) {
+        return false;
+    }
+    snprintf(path, n, "%s%sconfig.json", app->subject, ends_in(app->subject, "/") ? "" : "/");
+    if (access(path, F_OK) != 0) {
+        free(path);
+        return false;
+    }
+    app->own_names = path; /* until the end */
+    app->subject = path;
+    return true;
 }
 
 /* The model is open and its graph cannot be built: whether that is no failure. */
@@ -89,7 +114,9 @@ int graph_source_open(struct app *app, struct graph_source *source, enum graph_w
         status = vc_graph_read_text(app->ctx, app->subject, &options, &source->graph);
     } else {
         status = vc_model_open(app->ctx, app->subject, NULL, &source->model);
-        if (status == VC_OK) {
+        if (status == VC_E_UNSUPPORTED && take_config_in(app)) {
+            status = vc_graph_build_config(app->ctx, app->subject, &source->graph);
+        } else if (status == VC_OK) {
             status = vc_graph_build(app->ctx, source->model, &options, &source->graph);
             if (status != VC_OK && goes_without(app, source, wanted, status)) {
                 return GO_ON;

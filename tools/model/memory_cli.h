@@ -28,6 +28,9 @@ struct device_cli {
     uint64_t taken; /* of the one at hand, by others */
 };
 
+/* Refuses a memory of less than 4 KiB, which holds no model: "8" for 8GiB. */
+int device_size_check(struct app *app, uint64_t bytes);
+
 /* The device that --gpu TEXT means: of the catalogue, or with "auto" the one at hand, which is copied; what a program
  * sees of it, and in *used what others have taken where that was asked. GO_ON or a status. */
 int device_find(struct app *app, struct device_cli *device, const struct vc_gpus *catalogue, const char *text,
