@@ -1,6 +1,7 @@
 /* llm_keys.c - metadata of a GGUF model from config.json, in the kinds that llama.cpp insists on; and what a
  * configuration may say that llama.cpp computes in another way: refused, or told where only long texts differ. */
 #include "formats/gguf_folder/llm_parts.h"
+#include "formats/huggingface/config/hf_config.h"
 
 #include <inttypes.h>
 #include <math.h>
