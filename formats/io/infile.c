@@ -279,10 +279,11 @@ out:
  * models. */
 static bool is_remote(const char *path)
 {
+    const char *scheme = strstr(path, ":/");
     const char *slash = strchr(path, '/');
     char folder[NAME_MAX + 1];
 
-    if (strstr(path, "://") != NULL) {
+    if (scheme != NULL && scheme[2] == '/') {
         return true;
     }
     if (slash == NULL || slash == path || path[0] == '.' || path[0] == '~' || strchr(slash + 1, '/') != NULL ||
