@@ -286,9 +286,9 @@ static enum vc_status choose_form(struct vc_ctx *ctx, const struct vc_write_opti
     if (options->path == NULL || options->dry_run) {
         return VC_OK;
     }
-    return self->plan.in_folder
-               ? vc_outfolder_create(ctx, options->path, vc_outfolder_force_of(options), self->share, self->plan.model, &self->folder)
-               : vc_outfile_open(ctx, options, self->plan.model, &self->file);
+    return self->plan.in_folder ? vc_outfolder_create(ctx, options->path, vc_outfolder_force_of(options), self->share,
+                                                      self->plan.model, &self->folder)
+                                : vc_outfile_open(ctx, options, self->plan.model, &self->file);
 }
 
 enum vc_status vc_gguf_sink_create(struct vc_ctx *ctx, const struct vc_model *model,

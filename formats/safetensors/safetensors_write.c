@@ -592,7 +592,8 @@ static enum vc_status open_output(struct vc_ctx *ctx, const struct vc_model *mod
         return vc_outfolder_part(ctx, whole, name, &self->folder);
     }
     if (self->in_folder) {
-        return vc_outfolder_create(ctx, options->path, vc_outfolder_force_of(options), self->share, model, &self->folder);
+        return vc_outfolder_create(ctx, options->path, vc_outfolder_force_of(options), self->share, model,
+                                   &self->folder);
     }
     return vc_outfile_open(ctx, options, model, &self->file);
 }
