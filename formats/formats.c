@@ -742,6 +742,7 @@ enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct
     }
     set_layout(model);
     model->check_unchanged = check_unchanged;
+    model->bytes = vc_model_bytes;
     model->program_beside = vc_hf_program_beside;
     *out = model;
     return VC_OK;

@@ -64,6 +64,9 @@ void vc_disk_release(struct vc_ctx *ctx, struct vc_outfile **reserved);
 enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
                               struct vc_model **out);
 
+/* vc_model.bytes. Sentences name the model's path. */
+enum vc_status vc_model_bytes(struct vc_ctx *ctx, const struct vc_model *model, vc_see_fn *see, void *user);
+
 /* vc_model.expect. */
 enum vc_status vc_format_expect(struct vc_ctx *ctx, const struct vc_infile *file, const struct vc_format *format);
 

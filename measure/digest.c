@@ -1,5 +1,5 @@
 /* digest.c - SHA-256 of the files that a job has written, read back from the disk: what a pipeline compares later with
- * sha256sum. (verify.h has digests of tensors, which are the same in every format.) */
+ * sha256sum; and of the files of a model, by which what is kept of it is known again. (verify.h has digests of tensors, which are the same in every format.) */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +11,7 @@
 #include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/job/job_state.h"
+#include "core/model/source.h"
 #include "passes/sha256.h"
 
 #define BLOCK_BYTES ((size_t)1 << 20)
@@ -152,6 +153,28 @@ static enum vc_status digest(struct vc_ctx *ctx, struct vc_job *job)
 out:
     vc_free(ctx, list.block);
     return status;
+}
+
+static void add(void *sha, const void *data, size_t n)
+{
+    vc_sha256_add(sha, data, n);
+}
+
+enum vc_status vc_model_digest(struct vc_ctx *ctx, const struct vc_model *model, char hex[VC_DIGEST_BYTES])
+{
+    struct vc_sha256 sha;
+    enum vc_status status;
+
+    vc_call_begin(ctx);
+    if (!vc_sha256_built_in() || model->bytes == NULL) {
+        return vc_call_end(ctx, vc_fail(ctx, VC_E_UNSUPPORTED, "%s: %s", model->path,
+                                        model->bytes != NULL ? "this build has no SHA-256" : "no file is behind it"));
+    }
+    vc_sha256_begin(&sha);
+    status = model->bytes(ctx, model, add, &sha);
+    status = vc_model_unchanged(ctx, model, status);
+    vc_sha256_end(&sha, hex);
+    return vc_call_end(ctx, status);
 }
 
 enum vc_status vc_job_digest(struct vc_ctx *ctx, struct vc_job *job)

@@ -32,6 +32,9 @@ static inline bool vc_is_stream(const char *path)
 
 enum vc_form { VC_FORM_VALUES, VC_FORM_RAW };
 
+/* Takes bytes, piece by piece. */
+typedef void vc_see_fn(void *user, const void *data, size_t n);
+
 struct vc_format; /* a row of the table in formats/; core compares pointers to it and looks no further */
 struct vc_infile;
 struct vc_infolder;
@@ -171,6 +174,10 @@ struct vc_model {
     /* Every input is as it was when it was opened; VC_E_FORMAT names the one that is not. Set by vc_model_open; NULL:
      * nothing can change. Called by vc_model_unchanged alone. */
     enum vc_status (*check_unchanged)(struct vc_ctx *ctx, const struct vc_model *model);
+    /* Gives `see` every byte of all files that the model lies in, and of what goes with the weights, each time in the
+     * same order: for a digest. Set by vc_model_open; NULL: no file is behind the model. */
+    enum vc_status (*bytes)(struct vc_ctx *ctx, const struct vc_model *model, vc_see_fn *see, void *user);
+    const struct vc_model *made_of; /* whose files these are, where the model is another form of one; NULL: its own */
     /* The config.json beside it as a program. Set by vc_model_open; NULL: no file is behind the model. Called by
      * vc_model_program alone. */
     enum vc_status (*program_beside)(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,

@@ -96,6 +96,7 @@ static enum vc_status take_inputs(struct vc_ctx *ctx, const struct vc_model *sou
     model->n_inputs = k - 1;
     model->input = model->inputs[k - 1];
     model->file_bytes = source->file_bytes;
+    model->made_of = source;
     return VC_OK;
 }
 

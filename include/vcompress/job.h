@@ -122,6 +122,13 @@ VC_API const struct vc_report *vc_job_report(const struct vc_job *job);
 VC_API enum vc_status vc_job_digest(struct vc_ctx *ctx, struct vc_job *job);
 VC_API bool vc_digest_built_in(void);
 
+#define VC_DIGEST_BYTES 65 /* a SHA-256 as lower-case digits, with its NUL */
+
+/* Reads all files that the model was opened from, and what goes along with the weights of a folder (config.json, the
+ * tokenizer): the SHA-256 of their bytes, by which kept results know their model again. A copy under another name has
+ * the same. VC_E_UNSUPPORTED: SHA-256 is not built in, or no file is behind the model. */
+VC_API enum vc_status vc_model_digest(struct vc_ctx *ctx, const struct vc_model *model, char hex[VC_DIGEST_BYTES]);
+
 #ifdef __cplusplus
 }
 #endif
