@@ -1,145 +1,289 @@
-/* journal.c - the work folder beside the output, and the journal inside: a line for each candidate that was measured,
- * so that an interrupted search goes on where it stopped and ends with the same bytes.
+/* journal.c - what was measured, a line for each candidate, so that an interrupted search goes on where it stopped and
+ * ends with the same bytes. The head says of what search it is, down to the digests of the files: another search is
+ * refused.
  *
- *     small.npz.shrink/journal        # vcompress shrink 1 <the options>
- *                                     3 200 12345 67890 1 0x1.8p-7 ... 1.25 -
- *     small.npz.shrink/3/small.npz    the trained file of candidate 3 */
-#include <dirent.h>
+ *     # vcompress shrink 2
+ *     # version 0.1.0
+ *     # model 5c0f...                 all files of it (vc_model_digest)
+ *     # graph 77ab...                 as text, and the file beside the model
+ *     # rows 90d2... - --scale 0.1    files of rows and labels; how they are read
+ *     # rows to prove -
+ *     # options bytes=0 loss=-0x1p+0 ...
+ *     3 200 12345 67890 1 0x1.8p-7 ... 1.25 8f3a... -<tab>sparsity 0.9, int8, 200 steps */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "passes/sha256.h"
 #include "shrink/shrink_inside.h"
 
-#define MAX_LINE 4096
+/* ---- what search it is ---- */
 
-void vc_remove_folder(const char *path)
+/* The digest of a checkpoint or of rows; "-" where there is none, or no SHA-256 in this build. */
+static enum vc_status add_file(struct vc_shrinking *s, struct vc_text *text, const char *path,
+                               const struct vc_data_options *rows)
 {
-    DIR *dir = opendir(path);
-    struct dirent *entry;
-    char inside[MAX_LINE];
+    char hex[VC_DIGEST_BYTES] = "-";
+    struct vc_open_options options;
+    struct vc_model *file = NULL;
+    enum vc_status status = VC_OK;
 
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        struct stat info;
-
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-            snprintf(inside, sizeof inside, "%s/%s", path, entry->d_name) >= (int)sizeof inside) {
-            continue;
-        }
-        if (lstat(inside, &info) == 0 && S_ISDIR(info.st_mode)) {
-            vc_remove_folder(inside);
-        } else {
-            (void)unlink(inside);
-        }
+    vc_open_defaults(&options);
+    if (rows != NULL) {
+        options.row_tokens = rows->length;
+        options.token_bits = rows->token_bits;
     }
-    if (dir != NULL) {
-        (void)closedir(dir);
-        (void)rmdir(path);
+    if (path != NULL && vc_digest_built_in()) {
+        VC_TRY(vc_model_open(s->ctx, path, &options, &file));
+        VC_TRY(vc_model_digest(s->ctx, file, hex));
+    }
+    vc_text_add(text, " %s", hex);
+out:
+    vc_model_close(file);
+    return status;
+}
+
+static enum vc_status add_rows(struct vc_shrinking *s, struct vc_text *text, const struct vc_data_options *rows)
+{
+    struct vc_data_options how;
+
+    if (rows == NULL) {
+        vc_text_add(text, " -");
+        return VC_OK;
+    }
+    VC_CALL(add_file(s, text, rows->path, rows));
+    VC_CALL(add_file(s, text, rows->labels, NULL));
+    how = *rows;
+    how.path = how.labels = NULL; /* what is in them counts */
+    vc_chain_add_rows(text, &how);
+    return VC_OK;
+}
+
+static enum vc_status add_graph(struct vc_shrinking *s, struct vc_text *text)
+{
+    char hex[VC_SHA256_HEX_BYTES] = "-";
+    struct vc_sha256 sha;
+    char *graph = NULL;
+    enum vc_status status = VC_OK;
+
+    if (s->teacher.graph != NULL && vc_sha256_built_in()) {
+        VC_TRY(vc_graph_print_text(s->ctx, s->teacher.graph, &graph));
+        vc_sha256_begin(&sha);
+        vc_sha256_add(&sha, graph, strlen(graph));
+        vc_sha256_end(&sha, hex);
+    }
+    vc_text_add(text, " %s", hex);
+    if (s->teacher.beside != NULL && vc_sha256_built_in()) {
+        VC_TRY(vc_model_digest(s->ctx, s->teacher.beside, hex));
+        vc_text_add(text, " %s", hex);
+    }
+out:
+    vc_text_free(graph);
+    return status;
+}
+
+static void add_options(const struct vc_shrinking *s, struct vc_text *text)
+{
+    const struct vc_shrink_options *o = &s->options;
+    const struct vc_write_options *w = &s->write;
+
+    vc_text_add(text,
+                " bytes=%" PRIu64 " loss=%a seed=%" PRIu64 " steps=%" PRIu64 " format=%s layout=%s deflate=%d"
+                " shards=%" PRIu64 " name=%s",
+                s->result.limit_bytes, o->max_loss, o->seed, o->steps, w->format != NULL ? w->format : "",
+                w->layout != NULL ? w->layout : "", (int)w->deflate, w->max_shard_bytes, s->name);
+    if (s->gpu != NULL) {
+        vc_text_add(text, " device=%u,%u,%" PRIu64 " native=%d", s->gpu->types, s->gpu->count,
+                    vc_gpu_visible_bytes(s->gpu, NULL), (int)o->native);
     }
 }
 
-/* All that the search depends on. */
-static enum vc_status head_of(const struct vc_shrinking *s, char **head)
+static enum vc_status make_head(struct vc_shrinking *s, char **head)
 {
-    const struct vc_shrink_options *o = &s->options;
+    char hex[VC_DIGEST_BYTES] = "-";
     struct vc_text text;
+    enum vc_status status;
 
     vc_text_init(&text, s->ctx);
-    vc_text_add(&text,
-                "# vcompress shrink 1 %s %" PRIu64 " graph=%s bytes=%" PRIu64 " loss=%a visible=%" PRIu64
-                " seed=%" PRIu64 " steps=%" PRIu64 " format=%s layout=%s deflate=%d",
-                vc_model_path(s->given), vc_model_file_bytes(s->given), o->graph_path != NULL ? o->graph_path : "",
-                s->result.limit_bytes, o->max_loss, s->gpu != NULL ? vc_gpu_visible_bytes(s->gpu, NULL) : 0, o->seed,
-                o->steps, s->write.format != NULL ? s->write.format : "",
-                s->write.layout != NULL ? s->write.layout : "", (int)s->write.deflate);
-    if (o->data != NULL) {
-        vc_chain_add_rows(&text, o->data);
+    if (vc_digest_built_in()) {
+        VC_TRY(vc_model_digest(s->ctx, s->given, hex));
     }
-    if (o->eval != NULL) {
-        vc_chain_add_rows(&text, o->eval);
-    }
+    vc_text_add(&text, "# vcompress shrink 2\n# version %s\n# model %s\n# graph", vc_version(), hex);
+    VC_TRY(add_graph(s, &text));
+    vc_text_add(&text, "\n# rows");
+    VC_TRY(add_rows(s, &text, s->options.data));
+    vc_text_add(&text, "\n# rows to prove");
+    VC_TRY(add_rows(s, &text, s->options.eval));
+    vc_text_add(&text, "\n# options");
+    add_options(s, &text);
+    vc_text_add(&text, "\n");
     *head = vc_text_detach(&text);
-    for (char *c = *head; c != NULL && *c != '\0'; c++) {
-        *c = *c == '\n' ? '?' : *c;
-    }
-    return *head != NULL ? VC_OK : text.status;
+    status = *head != NULL ? VC_OK : text.status;
+out:
+    vc_text_release(&text);
+    return status;
 }
 
 static enum vc_status refuse(struct vc_shrinking *s, const char *what)
 {
-    return vc_fail(s->ctx, VC_E_ARGUMENT, "%s: %s", s->work, what);
+    return vc_fail(s->ctx, VC_E_ARGUMENT, "%s: %s; %s begins anew", s->work, what, vc_option(s->ctx, "force"));
+}
+
+/* The lines of the head, one by one; the first that differs says in what. ("rows to prove" before "rows".) */
+static enum vc_status compare_head(struct vc_shrinking *s, const char *head)
+{
+    static const struct {
+        const char *line, *what;
+    } lines[] = {{"version", "was one of another version of the program"},
+                 {"model", "had another model"},
+                 {"graph", "had another graph"},
+                 {"rows to prove", "had other rows to prove"},
+                 {"rows", "had other rows"},
+                 {"options", "had other options"}};
+    char *line = NULL;
+    size_t room = 0;
+    enum vc_status status = VC_OK;
+
+    for (size_t n; status == VC_OK && *head != '\0'; head += n) {
+        ssize_t got = getline(&line, &room, s->journal);
+
+        n = strcspn(head, "\n") + 1;
+        if (got == (ssize_t)n && memcmp(line, head, n) == 0) {
+            continue;
+        }
+        status = refuse(s, "its journal is of another version of the program, or damaged");
+        for (size_t k = 0; k < sizeof lines / sizeof *lines && got > 2; k++) {
+            size_t length = strlen(lines[k].line);
+
+            if (strncmp(line + 2, lines[k].line, length) == 0 && strncmp(head + 2, lines[k].line, length) == 0) {
+                status = vc_fail(s->ctx, VC_E_ARGUMENT, "%s: the interrupted search %s; %s begins anew", s->work,
+                                 lines[k].what, vc_option(s->ctx, "force"));
+                break;
+            }
+        }
+    }
+    free(line);
+    return status;
+}
+
+/* ---- opening ---- */
+
+/* The journal has a candidate: behind its head. */
+static bool has_lines(FILE *journal)
+{
+    char *line = NULL;
+    size_t room = 0;
+    bool found = false;
+
+    while (!found && getline(&line, &room, journal) > 0) {
+        found = line[0] != '#' && strchr(line, '\n') != NULL;
+    }
+    free(line);
+    return found;
+}
+
+static enum vc_status begin_anew(struct vc_shrinking *s, const char *path, const char *head)
+{
+    s->journal = fopen(path, "re");
+    if (s->journal != NULL && !s->write.force && has_lines(s->journal)) {
+        return vc_fail(s->ctx, VC_E_ARGUMENT, "%s: an interrupted search is there; %s goes on, %s begins anew", s->work,
+                       vc_option(s->ctx, "resume"), vc_option(s->ctx, "force"));
+    }
+    if (s->journal != NULL) {
+        (void)fclose(s->journal);
+    }
+    vc_work_clear(s);
+    s->journal = fopen(path, "w+e");
+    if (s->journal == NULL || fputs(head, s->journal) < 0 || fflush(s->journal) != 0) {
+        return vc_fail_errno(s->ctx, errno, "%s: cannot be written", path);
+    }
+    s->ours = true;
+    return VC_OK;
+}
+
+static enum vc_status go_on(struct vc_shrinking *s, const char *path, const char *head)
+{
+    s->journal = fopen(path, "r+e");
+    if (s->journal == NULL) {
+        return vc_fail_errno(s->ctx, errno, "%s: cannot be read", path);
+    }
+    if (!vc_digest_built_in()) {
+        return refuse(s, "this build has no SHA-256, by which the model of the search is known again");
+    }
+    VC_CALL(compare_head(s, head));
+    s->ours = s->worth = true;
+    return VC_OK;
 }
 
 enum vc_status vc_journal_open(struct vc_shrinking *s)
 {
     const char *path = vc_arena_printf(s->ctx, &s->arena, "%s/journal", s->work);
     char *head = NULL;
-    char *line = NULL;
-    size_t room = 0;
-    ssize_t n;
     enum vc_status status;
 
     VC_TRY_ALLOC(path);
-    VC_TRY(head_of(s, &head));
-    if (!s->options.resume) {
-        if (access(s->work, F_OK) == 0 && !s->write.force) {
-            VC_TRY(refuse(s, "an interrupted search is there; resume goes on, force begins anew"));
-        }
-        vc_remove_folder(s->work);
-        if (mkdir(s->work, 0777) != 0) {
-            VC_TRY(vc_fail_errno(s->ctx, errno, "%s: cannot be made", s->work));
-        }
+    if (s->options.resume && access(path, F_OK) != 0) {
+        return vc_fail(s->ctx, VC_E_ARGUMENT, "%s: has no journal of an interrupted search", s->work);
     }
-    s->journal = fopen(path, s->options.resume ? "r+" : "w+");
-    if (s->journal == NULL) {
-        VC_TRY(s->options.resume ? refuse(s, "has no journal of an interrupted search")
-                                 : vc_fail_errno(s->ctx, errno, "%s: cannot be written", path));
-    }
-    if (s->options.resume) {
-        s->worth = true;
-        n = getline(&line, &room, s->journal);
-        if (n > 0) {
-            line[n - 1] = '\0';
-        }
-        if (n <= 0 || strcmp(line, head) != 0) {
-            VC_TRY(refuse(s, "the interrupted search had other options"));
-        }
-    } else if (fprintf(s->journal, "%s\n", head) < 0 || fflush(s->journal) != 0) {
-        VC_TRY(vc_fail_errno(s->ctx, errno, "%s: cannot be written", path));
-    }
+    VC_TRY(vc_work_open(s));
+    VC_TRY(make_head(s, &head));
+    VC_TRY(s->options.resume ? go_on(s, path, head) : begin_anew(s, path, head));
 out:
-    free(line);
     vc_text_free(head);
     return status;
 }
 
+/* ---- lines ---- */
+
+/* The digest of a trained file, which may be the output; "-" for others. */
+static enum vc_status digest_of(struct vc_shrinking *s, size_t k, char hex[VC_DIGEST_BYTES])
+{
+    const char *path = vc_shrink_file(s, k);
+    struct vc_model *file = NULL;
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(path);
+    (void)snprintf(hex, VC_DIGEST_BYTES, "-");
+    if (s->candidates[k].reason == NULL && s->chains[k].steps != 0 && vc_digest_built_in()) {
+        VC_TRY(vc_model_open(s->ctx, path, NULL, &file));
+        VC_TRY(vc_model_digest(s->ctx, file, hex));
+    }
+out:
+    vc_model_close(file);
+    return status;
+}
+
 /* Reads a line into the candidate. False: the line is of another candidate, or cut. */
-static bool parse(struct vc_shrinking *s, const char *line, size_t k)
+static bool parse(struct vc_shrinking *s, const char *line, size_t k, char hex[VC_DIGEST_BYTES])
 {
     struct vc_shrink_candidate c = s->candidates[k];
     struct vc_chain chain = s->chains[k];
+    const char *name = strchr(line, '\t');
     unsigned long number = 0;
     int within = 0;
     int at = 0;
     double total = 0;
 
-    if (strchr(line, '\n') == NULL ||
-        sscanf(line, "%lu %" SCNu64 " %" SCNu64 " %" SCNu64 " %d %la %la %la %la %la %la %la %n", &number, &chain.steps,
-               &c.file_bytes, &c.need_bytes, &within, &c.error, &c.loss, &c.agreement, &c.kd, &c.accuracy, &c.seconds,
-               &total, &at) != 12 ||
+    if (strchr(line, '\n') == NULL || name == NULL ||
+        sscanf(line, "%lu %" SCNu64 " %" SCNu64 " %" SCNu64 " %d %la %la %la %la %la %la %la %64s %n", &number,
+               &chain.steps, &c.file_bytes, &c.need_bytes, &within, &c.error, &c.loss, &c.agreement, &c.kd, &c.accuracy,
+               &c.seconds, &total, hex, &at) != 13 ||
         number != k) {
         return false;
     }
     c.within = within != 0;
     if (line[at] != '-') {
-        c.reason = vc_arena_copy(s->ctx, &s->arena, line + at, strcspn(line + at, "\n"));
+        c.reason = vc_arena_copy(s->ctx, &s->arena, line + at, (size_t)(name - line) - (size_t)at);
     }
     if (chain.steps != s->chains[k].steps && vc_chain_describe(s, &chain, &c) != VC_OK) {
         return false;
+    }
+    name++;
+    if (strlen(c.name) != strcspn(name, "\n") || strncmp(name, c.name, strlen(c.name)) != 0) {
+        return false; /* the search took another way, by --time */
     }
     s->chains[k] = chain;
     s->candidates[k] = c;
@@ -149,43 +293,61 @@ static bool parse(struct vc_shrinking *s, const char *line, size_t k)
 
 bool vc_journal_has(struct vc_shrinking *s, size_t k)
 {
+    char written[VC_DIGEST_BYTES] = "";
+    char now[VC_DIGEST_BYTES] = "";
     char *line = NULL;
     size_t room = 0;
     bool found = false;
 
     rewind(s->journal);
     while (s->options.resume && !found && getline(&line, &room, s->journal) > 0) {
-        found = line[0] != '#' && parse(s, line, k);
+        found = line[0] != '#' && parse(s, line, k, written);
     }
     free(line);
-    if (found && s->candidates[k].reason == NULL && s->chains[k].steps != 0) {
-        const char *path = vc_shrink_file(s, k);
-
-        found = path != NULL && access(path, F_OK) == 0;
+    if (found && digest_of(s, k, now) != VC_OK) { /* it is not there, or damaged: made again */
+        vc_clear_error(s->ctx);
+        return false;
     }
-    return found;
+    return found && strcmp(written, now) == 0;
+}
+
+/* A sentence in one line without the tab that ends it. */
+static void add_sentence(FILE *to, const char *sentence)
+{
+    for (; *sentence != '\0'; sentence++) {
+        (void)fputc((unsigned char)*sentence < ' ' ? ' ' : *sentence, to);
+    }
 }
 
 enum vc_status vc_journal_add(struct vc_shrinking *s, size_t k)
 {
     const struct vc_shrink_candidate *c = &s->candidates[k];
+    char hex[VC_DIGEST_BYTES];
 
-    s->worth = true;
-    if (fseek(s->journal, 0, SEEK_END) != 0 ||
-        fprintf(s->journal, "%zu %" PRIu64 " %" PRIu64 " %" PRIu64 " %d %a %a %a %a %a %a %a %s\n", k,
-                s->chains[k].steps, c->file_bytes, c->need_bytes, c->within, c->error, c->loss, c->agreement, c->kd,
-                c->accuracy, c->seconds, vc_shrink_seconds(s), c->reason != NULL ? c->reason : "-") < 0 ||
-        fflush(s->journal) != 0) {
+    VC_CALL(digest_of(s, k, hex));
+    s->worth = s->worth || c->reason == NULL;
+    (void)fseek(s->journal, 0, SEEK_END);
+    (void)fprintf(s->journal, "%zu %" PRIu64 " %" PRIu64 " %" PRIu64 " %d %a %a %a %a %a %a %a %s ", k,
+                  s->chains[k].steps, c->file_bytes, c->need_bytes, c->within, c->error, c->loss, c->agreement, c->kd,
+                  c->accuracy, c->seconds, vc_shrink_seconds(s), hex);
+    add_sentence(s->journal, c->reason != NULL ? c->reason : "-");
+    (void)fputc('\t', s->journal);
+    add_sentence(s->journal, c->name);
+    (void)fputc('\n', s->journal);
+    if (fflush(s->journal) != 0 || ferror(s->journal)) {
         return vc_fail_errno(s->ctx, errno, "%s: the journal cannot be written", s->work);
     }
     return VC_OK;
 }
 
-void vc_journal_remove(struct vc_shrinking *s)
+void vc_journal_close(struct vc_shrinking *s, bool keep)
 {
     if (s->journal != NULL) {
         (void)fclose(s->journal);
         s->journal = NULL;
-        vc_remove_folder(s->work);
     }
+    if (s->ours && !keep) {
+        vc_work_remove(s);
+    }
+    vc_work_leave(s);
 }

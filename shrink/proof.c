@@ -121,6 +121,10 @@ static enum vc_status move(struct vc_shrinking *s, const char *from, const char 
     if (stat(to, &info) == 0 && vc_is_kept(s->ctx, &info)) {
         return vc_fail(s->ctx, VC_E_ARGUMENT, "%s: is an input, which is never overwritten", to);
     }
+    if (lstat(to, &info) == 0 && !s->write.force) {
+        return vc_fail(s->ctx, VC_E_ARGUMENT, "%s: exists by now and is replaced only with %s", to,
+                       vc_option(s->ctx, "force"));
+    }
     return rename(from, to) == 0 ? VC_OK : vc_fail_errno(s->ctx, errno, "%s: cannot get its name", to);
 }
 

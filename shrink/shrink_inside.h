@@ -61,7 +61,7 @@ struct vc_shrinking {
     const char *rest; /* "bf16" */
     bool zeros;       /* the output can be deflated, so that zeros save room */
     bool onnx;
-    const char *work, *name; /* the folder beside the output; the output's name in its folder */
+    const char *output, *work, *name; /* its path without slashes at the end; the folder beside it; its last step */
     const char *stats_path, *final_stats, *recipe;
     struct vc_quality whole; /* of the model on the rows to choose */
     double started, used;    /* seconds: when this call began; that interrupted calls took before */
@@ -70,7 +70,9 @@ struct vc_shrinking {
     double deadline_cut;     /* while training: when the steps will not end in time; 0: no limit */
     bool too_slow;
     FILE *journal;
-    bool worth; /* the journal has a candidate, so that an interrupted search can go on */
+    int lock;   /* of the work folder; -1: not locked */
+    bool ours;  /* the work folder is of this search, which may remove it */
+    bool worth; /* the journal has a measured candidate, so that an interrupted search can go on */
 };
 
 /* chain.c: a chain as words, as lines of a recipe, as passes of a job. */
@@ -80,6 +82,13 @@ enum vc_status vc_chain_add(struct vc_shrinking *s, const struct vc_chain *chain
 void vc_chain_add_rows(struct vc_text *text, const struct vc_data_options *d);
 /* The types to try, the least harmful first, for the format of the output. */
 const struct vc_shrink_scheme *vc_shrink_schemes(const struct vc_shrinking *s, size_t *n);
+
+/* output_names.c: the names of all files, from the output's. */
+enum vc_status vc_shrink_names(struct vc_shrinking *s);
+/* Refuses names that are taken, and those in the folder of the input. */
+enum vc_status vc_shrink_check_names(struct vc_shrinking *s);
+/* Refuses what a writer refuses about the output's name. */
+enum vc_status vc_shrink_try_output(struct vc_shrinking *s);
 
 /* candidates.c: all candidates of a search with data, in their order. Without data: uniform types, and for a device
  * the recipes of plan. */
@@ -113,8 +122,18 @@ enum vc_status vc_journal_open(struct vc_shrinking *s);
 /* Whether the journal has candidate k, whose figures are then set. */
 bool vc_journal_has(struct vc_shrinking *s, size_t k);
 enum vc_status vc_journal_add(struct vc_shrinking *s, size_t k);
-/* Removes the work folder with all files of the search. */
-void vc_journal_remove(struct vc_shrinking *s);
+/* The end: the work folder stays for `resume`, or goes with all files of the search. */
+void vc_journal_close(struct vc_shrinking *s, bool keep);
+
+/* work_folder.c: makes the folder, or takes one over that no search works in, and locks it. VC_E_ARGUMENT: another
+ * search is at work there, or something lies there that no search wrote. */
+enum vc_status vc_work_open(struct vc_shrinking *s);
+/* Removes what searches left there. */
+void vc_work_clear(const struct vc_shrinking *s);
+/* Ends the lock; the files stay. */
+void vc_work_leave(struct vc_shrinking *s);
+/* Removes the folder with all files of the search. */
+void vc_work_remove(struct vc_shrinking *s);
 void vc_remove_folder(const char *path);
 
 /* proof.c: whether a checkpoint fits the device, by its own headers and graph. */

@@ -13,13 +13,17 @@ static void write_lines(struct vc_json *json, const struct vc_shrink_candidate *
     vc_json_end(json, ']');
 }
 
-static void write_candidate(struct vc_json *json, const struct vc_shrink_candidate *c)
+static void write_candidate(struct vc_json *json, const struct vc_shrinkage *r, const struct vc_shrink_candidate *c)
 {
     vc_json_begin(json, NULL, '{', true);
     vc_json_string(json, "name", c->name);
     vc_json_known(json, "file_bytes", c->file_bytes);
     vc_json_known(json, "need_bytes", c->need_bytes);
-    vc_json_bool(json, "within", c->within);
+    if (c->file_bytes == 0 && c->reason == NULL && r->limit_bytes != 0) {
+        vc_json_null(json, "within");
+    } else {
+        vc_json_bool(json, "within", c->within);
+    }
     vc_json_bool(json, "front", c->front);
     vc_json_bool(json, "deflate", c->deflate);
     vc_json_uint(json, "steps", c->steps);
@@ -100,7 +104,7 @@ enum vc_status vc_shrink_json(struct vc_ctx *ctx, const struct vc_shrinkage *r, 
     vc_json_uint_if(&json, "chosen", r->chosen != VC_NO_CANDIDATE, r->chosen);
     vc_json_begin(&json, "candidates", '[', r->n_candidates == 0);
     for (size_t k = 0; k < r->n_candidates; k++) {
-        write_candidate(&json, &r->candidates[k]);
+        write_candidate(&json, r, &r->candidates[k]);
     }
     vc_json_end(&json, ']');
     write_proof(&json, r);

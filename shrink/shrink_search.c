@@ -2,13 +2,11 @@
  */
 #include "core/base/checked.h"
 #include "core/base/clock.h"
-#include "core/base/kept_files.h"
 #include "core/base/option_struct.h"
 #include "shrink/shrink_inside.h"
 
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #define USUAL_STEPS  2400
 #define FIRST_SHARE  12 /* candidates for the winner are trained a twelfth of the steps */
@@ -54,52 +52,6 @@ static enum vc_status check_options(struct vc_shrinking *s)
         return vc_fail(ctx, VC_E_ARGUMENT, "rows to prove need %s, too", vc_option(ctx, "data"));
     }
     return VC_OK;
-}
-
-/* Refuses a name that is taken, before the work. */
-static enum vc_status check_name(struct vc_shrinking *s, const char *path)
-{
-    struct stat info;
-
-    if (stat(path, &info) != 0) {
-        return VC_OK;
-    }
-    if (vc_is_kept(s->ctx, &info)) {
-        return vc_fail(s->ctx, VC_E_ARGUMENT, "%s: is an input, which is never overwritten", path);
-    }
-    if (!s->write.force || S_ISDIR(info.st_mode)) {
-        return vc_fail(s->ctx, VC_E_ARGUMENT, "%s: exists already%s%s", path,
-                       S_ISDIR(info.st_mode) ? "" : " and is replaced only with ",
-                       S_ISDIR(info.st_mode) ? ", and a folder is not replaced" : vc_option(s->ctx, "force"));
-    }
-    return VC_OK;
-}
-
-/* "out/small.npz": the work folder out/small.npz.shrink, the name small.npz. */
-static enum vc_status name_files(struct vc_shrinking *s)
-{
-    size_t n = strlen(s->write.path);
-    char *path;
-    const char *slash;
-
-    while (n > 1 && s->write.path[n - 1] == '/') {
-        n--;
-    }
-    path = vc_arena_copy(s->ctx, &s->arena, s->write.path, n);
-    VC_CALL_ALLOC(path);
-    slash = strrchr(path, '/');
-    s->name = slash != NULL ? slash + 1 : path;
-    s->work = vc_arena_printf(s->ctx, &s->arena, "%s.shrink", path);
-    s->final_stats = vc_arena_printf(s->ctx, &s->arena, "%s.stats.npz", path);
-    s->stats_path = vc_arena_printf(s->ctx, &s->arena, "%s.shrink/stats.npz", path);
-    VC_CALL_ALLOC(s->work);
-    VC_CALL_ALLOC(s->final_stats);
-    VC_CALL_ALLOC(s->stats_path);
-    s->recipe = s->options.recipe != NULL ? s->options.recipe : vc_arena_printf(s->ctx, &s->arena, "%s.recipe", path);
-    VC_CALL_ALLOC(s->recipe);
-    VC_CALL(check_name(s, path));
-    VC_CALL(check_name(s, s->recipe));
-    return s->options.data != NULL ? check_name(s, s->final_stats) : VC_OK;
 }
 
 static void set_limits(struct vc_shrinking *s)
@@ -268,6 +220,20 @@ static size_t best(const struct vc_shrinking *s)
         }
     }
     return found;
+}
+
+/* Where the time ended before a candidate within the limits was measured: the first of the list, which is in the order
+ * of harm, whose size is known by its headers. */
+static size_t first_within(const struct vc_shrinking *s)
+{
+    for (size_t k = 0; k < s->result.n_candidates; k++) {
+        const struct vc_shrink_candidate *c = &s->candidates[k];
+
+        if (c->within && c->file_bytes != 0 && c->reason == NULL && c->steps == 0) {
+            return k;
+        }
+    }
+    return VC_NO_CANDIDATE;
 }
 
 /* The smallest of all, in the file or on the device, where none is within the limits. */
@@ -460,6 +426,32 @@ static enum vc_status search_by_data(struct vc_shrinking *s)
     return VC_OK;
 }
 
+static enum vc_status add_note(struct vc_shrinking *s, const char *note)
+{
+    VC_CALL_ALLOC(note);
+    s->result.note = s->result.note == NULL ? note : vc_arena_printf(s->ctx, &s->arena, "%s; %s", s->result.note, note);
+    return s->result.note != NULL ? VC_OK : VC_E_NOMEM;
+}
+
+/* The mixture n or the uniform type k. Where the mixture's error is less, the rule is told. */
+static enum vc_status choose_mixed(struct vc_shrinking *s, size_t k, size_t n)
+{
+    const struct vc_shrink_candidate *mixed = &s->candidates[n];
+    const struct vc_shrink_candidate *uniform = &s->candidates[k];
+
+    if (!mixed->within || !(mixed->error < uniform->error)) {
+        return VC_OK;
+    }
+    if (mixed->error < MIXED_BETTER * uniform->error) {
+        s->result.chosen = n;
+        return VC_OK;
+    }
+    return add_note(s, vc_arena_printf(s->ctx, &s->arena,
+                                       "'%s' has less error of the weights (%.2f %%), but not 3 dB less than '%s' "
+                                       "(%.2f %%): a type for all weights is the safer choice then, and is taken",
+                                       mixed->name, 100 * mixed->error, uniform->name, 100 * uniform->error));
+}
+
 /* Without data: the first type within the limits, which is the least harmful; and for a limit of bytes a mixture of
  * types, where its error is so much less that it cannot be an accident of weights that matter little. */
 static enum vc_status search_by_weights(struct vc_shrinking *s)
@@ -487,9 +479,7 @@ static enum vc_status search_by_weights(struct vc_shrinking *s)
     if (n != VC_NO_CANDIDATE) {
         VC_CALL(vc_shrink_count(s, n));
         VC_CALL(s->candidates[n].within ? vc_shrink_try(s, n) : VC_OK);
-        if (s->candidates[n].within && s->candidates[n].error < MIXED_BETTER * s->candidates[k].error) {
-            s->result.chosen = n;
-        }
+        VC_CALL(choose_mixed(s, k, n));
     }
     return VC_OK;
 }
@@ -498,6 +488,14 @@ static enum vc_status search_by_weights(struct vc_shrinking *s)
 static enum vc_status make_chosen(struct vc_shrinking *s, size_t k)
 {
     return s->chains[k].steps != 0 ? VC_OK : vc_shrink_make(s, k);
+}
+
+/* A candidate that was never made, and whose size headers do not tell, is not within a limit of bytes. */
+static void forget_unknown(struct vc_shrinking *s)
+{
+    for (size_t k = 0; s->result.limit_bytes != 0 && k < s->result.n_candidates; k++) {
+        s->candidates[k].within = s->candidates[k].within && s->candidates[k].file_bytes != 0;
+    }
 }
 
 static enum vc_status choose(struct vc_shrinking *s)
@@ -510,6 +508,16 @@ static enum vc_status choose(struct vc_shrinking *s)
         VC_CALL(search_by_data(s));
         r->chosen = best(s);
     }
+    if (r->chosen == VC_NO_CANDIDATE && r->out_of_time) {
+        r->chosen = first_within(s);
+    }
+    if (r->chosen != VC_NO_CANDIDATE && r->out_of_time && !is_measured(s, r->chosen)) {
+        VC_CALL(add_note(s, vc_arena_printf(s->ctx, &s->arena,
+                                            "%s ended before a candidate within the limits was measured: the first of "
+                                            "the list is taken, '%s'",
+                                            vc_option(s->ctx, "seconds"), s->candidates[r->chosen].name)));
+    }
+    forget_unknown(s);
     mark_front(s);
     if (r->chosen == VC_NO_CANDIDATE) {
         bool by_file = r->limit_bytes != 0 || s->gpu == NULL;
@@ -522,9 +530,11 @@ static enum vc_status choose(struct vc_shrinking *s)
         }
         r->nearest = s->candidates[k].name;
         r->missed = vc_arena_printf(
-            s->ctx, &s->arena, "no candidate is within the limits; the nearest is '%s' with %llu bytes%s", r->nearest,
-            (unsigned long long)(by_file ? s->candidates[k].file_bytes : s->candidates[k].need_bytes),
-            by_file ? "" : " on the device");
+            s->ctx, &s->arena, "no candidate is within the limits; the nearest is '%s' with %llu bytes%s%s%s%s",
+            r->nearest, (unsigned long long)(by_file ? s->candidates[k].file_bytes : s->candidates[k].need_bytes),
+            by_file ? "" : " on the device", r->out_of_time ? "; " : "",
+            r->out_of_time ? vc_option(s->ctx, "seconds") : "",
+            r->out_of_time ? " ended the search before all were tried" : "");
         VC_CALL_ALLOC(r->missed);
         r->chosen = s->options.keep_going ? k : VC_NO_CANDIDATE;
     }
@@ -562,11 +572,12 @@ static enum vc_status begin(struct vc_shrinking *s, const struct vc_shrink_optio
                                       .weights_only = s->options.data == NULL,
                                       .loss = NAN};
     set_limits(s);
-    VC_CALL(name_files(s));
+    VC_CALL(vc_shrink_names(s));
     s->zeros = vc_format_of_name(s->write.path) != NULL && strcmp(vc_format_of_name(s->write.path), "npz") == 0;
     s->onnx = strcmp(vc_model_format(s->given), "onnx") == 0;
     VC_CALL(open_graph(s));
-    return check_need(s);
+    VC_CALL(check_need(s));
+    return vc_shrink_try_output(s);
 }
 
 static enum vc_status search(struct vc_shrinking *s)
@@ -575,6 +586,7 @@ static enum vc_status search(struct vc_shrinking *s)
 
     if (!s->write.dry_run) {
         VC_TRY(vc_journal_open(s));
+        VC_TRY(vc_shrink_check_names(s)); /* another search may have ended meanwhile */
     }
     if (s->options.data != NULL) {
         divide_rows(s);
@@ -591,11 +603,9 @@ static enum vc_status search(struct vc_shrinking *s)
         status = vc_fail(s->ctx, VC_E_GATE, "%s", s->result.missed);
     }
 out:
-    if (status == VC_OK || status == VC_E_GATE || !s->worth) {
-        vc_model_close(s->stats);
-        s->stats = NULL;
-        vc_journal_remove(s);
-    }
+    vc_model_close(s->stats);
+    s->stats = NULL;
+    vc_journal_close(s, status != VC_OK && status != VC_E_GATE && s->worth);
     return status;
 }
 
@@ -611,6 +621,7 @@ enum vc_status vc_shrink(struct vc_ctx *ctx, const struct vc_shrink_options *opt
         return vc_call_end(ctx, VC_E_NOMEM);
     }
     s->ctx = ctx;
+    s->lock = -1;
     status = begin(s, options);
     if (status == VC_OK) {
         status = search(s);
@@ -629,9 +640,6 @@ void vc_shrinkage_free(struct vc_shrinkage *shrinkage)
 
     if (s == NULL) {
         return;
-    }
-    if (s->journal != NULL) {
-        (void)fclose(s->journal);
     }
     vc_couplings_free(s->couplings);
     vc_graph_close(s->sized);

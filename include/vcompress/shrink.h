@@ -28,7 +28,7 @@ struct vc_shrink_candidate {
     uint64_t steps;      /* of distillation; 0: not trained */
     uint64_t file_bytes; /* 0: unknown */
     uint64_t need_bytes; /* on the device, vc_fit.need_bytes; without a device the weights in host memory */
-    bool within;         /* within the limits of size and memory */
+    bool within;         /* within the limits of size and memory; false where a limit of bytes meets an unknown size */
     double error;        /* of the weights: norm of the change / norm */
     /* On the rows to choose: what the limit max_loss is compared with (see vc_shrink_options), the share of equal
      * answers, the divergence, the accuracy. */
@@ -105,8 +105,9 @@ struct vc_shrinkage {
 };
 
 /* Searches, writes and proves. VC_E_GATE if a limit is missed: *out is complete, and nothing was written unless
- * keep_going is set. VC_E_CANCELLED, and a failure, leave the journal for `resume`, a folder named as the output with
- * ".shrink" behind. With write->dry_run the candidates are counted from headers, and nothing is measured or written.
+ * keep_going is set. VC_E_CANCELLED, and a failure behind the first measured candidate, leave the journal for `resume`, a folder named as
+ * the output with ".shrink" behind. It carries digests: `resume` refuses another model, graph, other rows or options
+ * with VC_E_ARGUMENT, as does a second call for the same output while one is at work. With write->dry_run the candidates are counted from headers, and nothing is measured or written.
  * The recipe says which steps were taken: "vcompress run" with it makes the same bytes. *out is NULL after every other
  * failure; free it with vc_shrinkage_free. */
 VC_API enum vc_status vc_shrink(struct vc_ctx *ctx, const struct vc_shrink_options *options, struct vc_shrinkage **out);

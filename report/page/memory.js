@@ -173,7 +173,7 @@ function viewShrink(document) {
       ['loss', proof && isNumber(proof.loss) && percent(proof.loss), proof && proof.rows && `on ${count(proof.rows)} rows that steered nothing`]])), document.note && el('p', {}, clean(document.note)));
   section('Candidates', 'In the order in which they were tried.', explorer({
     label: 'candidates', head: 'candidate', unit: 'candidate', grouped: false, rows: document.candidates, name: row => row.name, sub: row => row.reason && el('span', {class: 'sub'}, ' ' + clean(row.reason)), columns: [
-      {title: 'within', value: row => row.within ? 'yes' : 'no'}, {title: 'front', value: row => row.front ? 'yes' : 'no'},
+      {title: 'within', value: row => row.within === null ? '' : row.within ? 'yes' : 'no'}, {title: 'front', value: row => row.front ? 'yes' : 'no'},
       {title: 'size', figure: true, value: row => row.file_bytes, show: bytes}, {title: 'memory', figure: true, value: row => row.need_bytes, show: bytes},
       {title: 'error', figure: true, value: row => row.error, show: value => percent(value)}, {title: 'loss', figure: true, value: row => row.loss, show: value => percent(value)},
       {title: 'divergence', figure: true, value: row => row.divergence, show: real}, {title: 'seconds', figure: true, value: row => row.seconds, show: real}]}).node);

@@ -156,21 +156,22 @@ class Shrink(Judge):
 
     @staticmethod
     def lines(path):
+        """Candidates in a journal, behind its head."""
         if not os.path.exists(path):
             return 0
         with open(path, "rb") as f:
-            return f.read().count(b"\n")
+            return sum(not line.startswith(b"#") and line.endswith(b"\n") for line in f)
 
     def test_resume(self):
         """A search that is killed goes on, and ends with the bytes of one that was not."""
         d = self.shrink("--ratio", 9, *self.data, "-o", "whole.npz")
-        for wait in (2, 4, 6):
+        for wait in (1, 3, 5):
             child = subprocess.Popen([PROGRAM, "shrink", "--ratio", "9", *map(str, self.data), "-o", "s.npz", "m.npz"]
-                                     + (["--resume"] if wait != 2 else []), cwd=self.dir, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                                     + (["--resume"] if wait != 1 else []), cwd=self.dir, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             journal = self.path("s.npz.shrink/journal")
             while child.poll() is None and self.lines(journal) <= wait:
                 time.sleep(0.005)
-            child.send_signal(signal.SIGKILL if wait == 4 else signal.SIGINT)
+            child.send_signal(signal.SIGKILL if wait == 3 else signal.SIGINT)
             child.wait()
             self.assertFalse(os.path.exists(self.path("s.npz")))
         self.refuse(2, "shrink", "--ratio", 9, *self.data, "-o", "s.npz", "m.npz", cwd=self.dir)
@@ -181,6 +182,64 @@ class Shrink(Judge):
         self.assertEqual([(c["name"], c["divergence"], c["file_bytes"]) for c in d["candidates"]],
                          [(c["name"], c["divergence"], c["file_bytes"]) for c in e["candidates"]])
         self.assertFalse(os.path.exists(self.path("s.npz.shrink")))
+
+    def interrupt(self, output, *args, lines=2):
+        """A search that is killed behind its first candidates."""
+        with subprocess.Popen([PROGRAM, "shrink", *map(str, args), "-o", output, "-q"], cwd=self.dir, stderr=subprocess.DEVNULL) as child:
+            while child.poll() is None and self.lines(self.path(output + ".shrink/journal")) <= lines:
+                time.sleep(0.003)
+            child.kill()
+        self.assertTrue(os.path.exists(self.path(output + ".shrink/journal")))
+
+    def test_resume_of_another_search(self):
+        """Same names and sizes, other values: another model, other rows, other labels or another graph are refused."""
+        words = ["--ratio", 9, "--graph", "net.txt", "--data", "rows.npz", "--labels", "y.npy", "--steps", 2000, "m.npz"]
+        np.save(self.path("y.npy"), self.y)
+        self.interrupt("s.npz", *words)
+        others = {"model": ("m.npz", lambda f: np.savez(f, **dict(self.w, **{"fc3.bias": self.w["fc3.bias"] + np.float32(1)}))),
+                  "rows": ("rows.npz", lambda f: np.savez(f, x=np.flip(self.x, 0))),
+                  "other rows": ("y.npy", lambda f: np.save(f, np.flip(self.y))),
+                  "graph": ("net.txt", lambda f: f.write(NET.replace("relu", "tanh").encode()))}
+        for word, (name, write) in others.items():
+            with open(self.path(name), "rb") as f:
+                before = f.read()
+            with open(self.path(name), "wb") as f:
+                write(f)
+            r = run("shrink", *words, "-o", "s.npz", "--resume", "-q", cwd=self.dir)
+            self.assertEqual((r.code, word in r.err, "force" in r.err), (2, True, True), r.err)
+            with open(self.path(name), "wb") as f:
+                f.write(before)
+        r = run("shrink", *words[:-2], 1999, "m.npz", "-o", "s.npz", "--resume", "-q", cwd=self.dir)
+        self.assertEqual((r.code, "options" in r.err), (2, True), r.err)
+        os.rename(self.path("m.npz"), self.path("moved.npz"))  # a name is no identity
+        with subprocess.Popen([PROGRAM, "shrink", *map(str, words[:-1]), "moved.npz", "-o", "s.npz", "--resume", "-q"], cwd=self.dir,
+                              stderr=subprocess.PIPE, text=True) as child:
+            before = self.lines(self.path("s.npz.shrink/journal"))
+            while child.poll() is None and self.lines(self.path("s.npz.shrink/journal")) <= before:
+                time.sleep(0.003)
+            # while it works there, nobody else does, and nothing of it goes
+            self.assertIsNone(child.poll())
+            for more in ([], ["-f"], ["--resume"]):
+                r = run("shrink", *words[:-1], "moved.npz", "-o", "s.npz", "-q", *more, cwd=self.dir)
+                self.assertEqual((r.code, "another search" in r.err), (2, True), r.err)
+            self.assertTrue(os.path.exists(self.path("s.npz.shrink/journal")))
+            child.kill()
+        with open(self.path("s.npz.shrink/mine"), "w", encoding="utf-8"):
+            pass
+        r = run("shrink", "--ratio", 3, "moved.npz", "-o", "s.npz", "-f", "-q", cwd=self.dir)
+        self.assertEqual((r.code, "mine" in r.err), (2, True), r.err)
+        os.remove(self.path("s.npz.shrink/mine"))
+        self.vc("shrink", "--ratio", 3, "moved.npz", "-o", "s.npz", "-f", "-q", cwd=self.dir)
+        self.assertEqual(sorted(n for n in os.listdir(self.dir) if n.startswith("s.npz")), ["s.npz", "s.npz.recipe"])
+
+    def test_folder_of_the_input(self):
+        """Output and recipe in there are refused before the work, and leave nothing."""
+        self.llama()
+        before = sorted(os.listdir(self.path("llama")))
+        for words in (["-o", "llama/small"], ["-o", "s", "--recipe", "llama/r"], ["-o", "no/where"]):
+            r = run("shrink", "--ratio", 3, "llama", "-q", *words, cwd=self.dir)
+            self.assertIn(r.code, (2, 4), r.err)
+            self.assertEqual((sorted(os.listdir(self.path("llama"))), os.path.exists(self.path("s.shrink"))), (before, False))
 
     def llama(self, layers=4, idle=2):
         """A folder with a Llama of random weights, in which layer `idle` adds nothing to the hidden state."""
@@ -264,8 +323,26 @@ class Shrink(Judge):
         self.vc("diff", "--min-sqnr", 18, "three", "floats", cwd=self.dir)
 
     def test_time(self):
-        d = self.shrink("--ratio", 4, "--time", "0.01", *self.data, "-o", "s.npz", "--keep-going", code=1)
+        """No candidate is measured in time: the first of the list within the limits is written, and proved."""
+        d = self.shrink("--ratio", 7, "--time", "0.001", *self.data, "-o", "s.npz")
         self.assertTrue(d["out_of_time"])
+        first = next(k for k, c in enumerate(d["candidates"]) if c["within"])
+        self.assertEqual((d["chosen"], d["written"]), (first, True))
+        self.assertIn("measured", d["note"])
+        self.assertLessEqual(7 * d["proof"]["output_bytes"], d["input_bytes"])
+        for c in d["candidates"]:
+            self.assertEqual(c["within"] is None, c["file_bytes"] is None and c["reason"] is None, c)
+
+    def test_rule(self):
+        """Where mixed types have less error, but not 3 dB less, they are not taken, and a note says so."""
+        told = 0
+        for ratio in (3, 4.1, 5.2, 6.3):
+            d = self.shrink("--ratio", ratio, "-o", "s.npz", "-f")
+            chosen = d["candidates"][d["chosen"]]
+            less = [c for c in d["candidates"] if c["within"] and c["error"] is not None and c["error"] < chosen["error"]]
+            self.assertEqual(bool(less), "3 dB" in (d["note"] or ""), (chosen, less, d["note"]))
+            told += bool(less)
+        self.assertGreater(told, 0)
 
 
 if __name__ == "__main__":

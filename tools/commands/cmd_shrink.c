@@ -90,14 +90,14 @@ static const struct opt proof_opts[] = {
 static const struct opt search_opts[] = {
     {.name = "time", .value = "TIME", .kind = OPT_CALL, .call = take_time, .option = "seconds",
      .wanted = "seconds, or a time such as 90s, 10min or 2h",
-     .help = "take the best that was found after TIME"},
+     .help = "take the best that was found after TIME; where none was measured, the first of the list that is within the limits"},
     {.name = "steps", .value = "N", .kind = OPT_COUNT, SHRINK(steps),
      .help = "steps of training the winner (default 2400); three candidates for it are trained a twelfth of them"},
     {.name = "seed", .value = "N", .kind = OPT_COUNT, SHRINK(seed), .help = "of the parts of the rows, and of training (default 0)"},
     {.name = "keep-going", .kind = OPT_BOOL, .set = 1, SHRINK(keep_going),
      .help = "write the nearest file although a limit is missed; the exit status stays 1"},
     {.name = "resume", .kind = OPT_BOOL, .set = 1, SHRINK(resume),
-     .help = "go on where an interrupted search stopped, by the journal beside the output; the bytes are the same"},
+     .help = "go on where an interrupted search of the same model, graph, rows and options stopped, by the journal beside the output; the bytes are the same"},
 };
 static const struct opt output_opts[] = {
     {.name = "output", .letter = 'o', .by_letter = true, .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, OPT_FIELD(struct shrink_cli, write.path),
@@ -179,7 +179,11 @@ static void add_candidate(const struct app *app, const struct vc_shrinkage *r, s
     table_add(table, INK_NONE, fmt_part(buf, r->weights_only ? c->error : c->loss));
     snprintf(buf, sizeof(buf), isnan(c->kd) ? " " : "%.4f", c->kd);
     table_add(table, INK_NONE, buf);
-    table_add(table, c->within ? INK_GOOD : INK_DIM, c->within ? "yes" : "no");
+    if (c->file_bytes == 0 && r->limit_bytes != 0) { /* it was not made */
+        table_add(table, INK_NONE, "");
+    } else {
+        table_add(table, c->within ? INK_GOOD : INK_DIM, c->within ? "yes" : "no");
+    }
 }
 
 /* The front; in a dry run all candidates. */
@@ -422,8 +426,11 @@ const struct command command_shrink = {
     .summary = "make a model as small as a limit asks, and prove the result",
     .text =
         "Tries candidates in a fixed order: types of 16 to 2 bits, and with --data removed units, zeros (npz) and 2:4 "
-        "(--fit, where the GPU has kernels). Writes the candidate that loses least within the limits. Without data the "
-        "error of the weights decides. With data the outputs decide: 60 % of the rows train, 20 % choose, and 20 % "
+        "(--fit, where the GPU has kernels). Writes the candidate that loses least within the limits. Without data "
+        "these "
+        "are the first type of the list within the limits, and mixed types where their error of the weights is 3 dB "
+        "less "
+        "(--bytes, --ratio). With data the outputs decide: 60 % of the rows train, 20 % choose, and 20 % "
         "prove. The three best candidates, then the best of these, are trained towards the answers of MODEL, without "
         "labels. The output is read back, verified, judged on the rows to prove, and fitted to the GPU. If a limit is "
         "missed, nothing is written, and the exit status is 1. The recipe beside the output repeats the passes: "

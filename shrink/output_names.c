@@ -1,0 +1,104 @@
+/* output_names.c - the names of what a search writes: output, recipe, statistics, work folder; what is refused about them
+ * before the work. */
+#define _GNU_SOURCE /* realpath */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/base/kept_files.h"
+#include "shrink/shrink_inside.h"
+
+/* Refuses a name that is taken, before the work. */
+static enum vc_status check_name(struct vc_shrinking *s, const char *path)
+{
+    struct stat info;
+
+    if (stat(path, &info) != 0) {
+        return VC_OK;
+    }
+    if (vc_is_kept(s->ctx, &info)) {
+        return vc_fail(s->ctx, VC_E_ARGUMENT, "%s: is an input, which is never overwritten", path);
+    }
+    if (!s->write.force || S_ISDIR(info.st_mode)) {
+        return vc_fail(s->ctx, VC_E_ARGUMENT, "%s: exists already%s%s", path,
+                       S_ISDIR(info.st_mode) ? "" : " and is replaced only with ",
+                       S_ISDIR(info.st_mode) ? ", and a folder is not replaced" : vc_option(s->ctx, "force"));
+    }
+    return VC_OK;
+}
+
+/* The input's folder is never changed: no file of this run lies in there. */
+static enum vc_status check_place(struct vc_shrinking *s, const char *path)
+{
+    const char *name = vc_base_name(path);
+    const char *parent = name == path ? "." : vc_arena_copy(s->ctx, &s->arena, path, (size_t)(name - path));
+    char source[PATH_MAX];
+    char target[PATH_MAX];
+    struct stat info;
+    size_t n;
+
+    VC_CALL_ALLOC(parent);
+    if (stat(vc_model_path(s->given), &info) != 0 || !S_ISDIR(info.st_mode) ||
+        realpath(vc_model_path(s->given), source) == NULL || realpath(parent, target) == NULL) {
+        return VC_OK;
+    }
+    n = strlen(source);
+    return strncmp(target, source, n) == 0 && (target[n] == '\0' || target[n] == '/')
+               ? vc_fail(s->ctx, VC_E_ARGUMENT, "%s: lies in the folder of the input, which is never changed", path)
+               : VC_OK;
+}
+
+enum vc_status vc_shrink_check_names(struct vc_shrinking *s)
+{
+    VC_CALL(check_place(s, s->output));
+    VC_CALL(check_place(s, s->recipe));
+    VC_CALL(check_name(s, s->output));
+    VC_CALL(check_name(s, s->recipe));
+    return s->options.data != NULL ? check_name(s, s->final_stats) : VC_OK;
+}
+
+/* What a writer refuses about the output's name: before the work, by the plan of a copy. */
+enum vc_status vc_shrink_try_output(struct vc_shrinking *s)
+{
+    struct vc_write_options write = s->write;
+    struct vc_job *job = NULL;
+    enum vc_status status;
+
+    write.layout = NULL;
+    VC_TRY(vc_job_create(s->ctx, s->given, &job));
+    status = vc_job_plan(s->ctx, job, &write);
+    if (status != VC_OK && status != VC_E_ARGUMENT) { /* of the copy: types, and room for it */
+        vc_clear_error(s->ctx);
+        status = VC_OK;
+    }
+out:
+    vc_job_free(job);
+    return status;
+}
+
+/* "out/small.npz": the work folder out/small.npz.shrink, the name small.npz. */
+enum vc_status vc_shrink_names(struct vc_shrinking *s)
+{
+    size_t n = strlen(s->write.path);
+    char *path;
+    const char *slash;
+
+    while (n > 1 && s->write.path[n - 1] == '/') {
+        n--;
+    }
+    path = vc_arena_copy(s->ctx, &s->arena, s->write.path, n);
+    VC_CALL_ALLOC(path);
+    slash = strrchr(path, '/');
+    s->name = slash != NULL ? slash + 1 : path;
+    s->work = vc_arena_printf(s->ctx, &s->arena, "%s.shrink", path);
+    s->final_stats = vc_arena_printf(s->ctx, &s->arena, "%s.stats.npz", path);
+    s->stats_path = vc_arena_printf(s->ctx, &s->arena, "%s.shrink/stats.npz", path);
+    VC_CALL_ALLOC(s->work);
+    VC_CALL_ALLOC(s->final_stats);
+    VC_CALL_ALLOC(s->stats_path);
+    s->recipe = s->options.recipe != NULL ? s->options.recipe : vc_arena_printf(s->ctx, &s->arena, "%s.recipe", path);
+    VC_CALL_ALLOC(s->recipe);
+    s->output = path;
+    return vc_shrink_check_names(s);
+}
