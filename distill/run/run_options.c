@@ -105,7 +105,7 @@ static enum vc_status add_rows(struct vc_text *text, const char *key, const stru
     return VC_OK;
 }
 
-static enum vc_status add_files(struct vc_text *text, const struct vc_teacher_files *files)
+static enum vc_status add_files(struct vc_text *text, const char *key, const struct vc_teacher_files *files)
 {
     struct vc_sha256 sha;
     char hex[VC_SHA256_HEX_BYTES];
@@ -122,7 +122,19 @@ static enum vc_status add_files(struct vc_text *text, const struct vc_teacher_fi
         }
     }
     vc_sha256_end(&sha, hex);
-    vc_text_add(text, "teacher %s\n", hex);
+    vc_text_add(text, "%s %s\n", key, hex);
+    return VC_OK;
+}
+
+/* Masks are in the checkpoint, but those of another file would be taken for this run's. */
+static enum vc_status add_mask(struct vc_trainer *t, struct vc_text *text)
+{
+    char hex[VC_SHA256_HEX_BYTES];
+
+    if (t->options.sparsity.mask != NULL) {
+        VC_CALL(vc_identity_content(t->ctx, t->options.sparsity.mask, hex));
+        vc_text_add(text, "mask %s\n", hex);
+    }
     return VC_OK;
 }
 
@@ -162,10 +174,15 @@ enum vc_status vc_run_options_text(struct vc_trainer *t, struct vc_text *text)
         VC_CALL(vc_identity_net(&t->teacher, hex));
         vc_text_add(text, "teacher %s\n", hex);
     }
-    VC_CALL(t->data.files.n != 0 ? add_files(text, &t->data.files) : VC_OK);
+    if (t->data.files.n != 0) {
+        VC_CALL(add_files(text, "teacher", &t->data.files));
+    }
     VC_CALL(add_rows(text, "data", &t->data));
     VC_CALL(t->eval.open ? add_rows(text, "eval", &t->eval) : VC_OK);
-    return text->status;
+    if (t->eval.files.n != 0) {
+        VC_CALL(add_files(text, "eval_teacher", &t->eval.files));
+    }
+    return add_mask(t, text);
 }
 
 /* ---- comparing ---- */
@@ -206,7 +223,9 @@ static const char *option_of(struct vc_ctx *ctx, const char *key)
                                             {"prune_first", "sparsity.prune_first"},
                                             {"grid", "precision.fake_quant"},
                                             {"matches", "loss.matches"},
-                                            {"eval", "eval.rows"}};
+                                            {"eval", "eval.rows"},
+                                            {"eval_teacher", "eval.logits"},
+                                            {"mask", "sparsity.mask"}};
     const struct row *row = find_row(key);
 
     for (size_t k = 0; row == NULL && k < sizeof others / sizeof *others; k++) {

@@ -311,6 +311,35 @@ static void test_large_batch(void **unused)
     close_run(&run);
 }
 
+/* Masks of a file are in the checkpoint: those of another file, or none, are those of another run. */
+static void test_other_mask(void **unused)
+{
+    uint8_t kept[40];
+    const struct vc_memory_tensor mask = {"a.weight.mask", VC_DTYPE_U8, 2, shape_a, kept};
+    struct vc_model *masks[2] = {NULL, NULL};
+    struct run run;
+    char file[256];
+
+    (void)unused;
+    memset(kept, 1, sizeof kept);
+    for (int k = 0; k < 2; k++) {
+        kept[3 + k] = 0;
+        write_file(k == 0 ? "mask.npz" : "more.npz", &mask, 1);
+        assert_int_equal(vc_model_open(ctx, in_folder(k == 0 ? "mask.npz" : "more.npz"), NULL, &masks[k]), VC_OK);
+    }
+    open_run(&run);
+    run.options.write = NULL;
+    run.options.sparsity.mask = masks[0];
+    interrupt(&run, "run.npz", file, sizeof file);
+    run.options.sparsity.mask = masks[1];
+    expect_refused(&run, VC_E_ARGUMENT, "run.npz: was made by a run with another sparsity.mask");
+    run.options.sparsity.mask = NULL;
+    expect_refused(&run, VC_E_ARGUMENT, "run.npz: was made by a run with another sparsity.mask");
+    close_run(&run);
+    vc_model_close(masks[0]);
+    vc_model_close(masks[1]);
+}
+
 static void test_other_run(void **unused)
 {
     const char *freeze[] = {"b.bias"};
@@ -557,8 +586,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_optimizers), cmocka_unit_test(test_control),     cmocka_unit_test(test_statistics),
         cmocka_unit_test(test_dropout),    cmocka_unit_test(test_evaluations), cmocka_unit_test(test_large_batch),
-        cmocka_unit_test(test_other_run),  cmocka_unit_test(test_damaged),     cmocka_unit_test(test_missing),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_other_mask), cmocka_unit_test(test_other_run),   cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_missing),    cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, begin, end);
