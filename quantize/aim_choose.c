@@ -31,9 +31,10 @@
 #include "core/job/totals.h"
 #include "quantize/aim_exact.h"
 
-#define KEEP     UINT32_MAX /* in place of the number of a candidate */
-#define ROUNDS   8          /* of choosing, laying out and choosing again */
-#define LAID_OUT 64         /* tensors of which every candidate is laid out to see what it takes beside its bytes */
+#define KEEP       UINT32_MAX /* in place of the number of a candidate */
+#define ROUNDS     8          /* of choosing, laying out and choosing again */
+#define LAID_OUT   64         /* tensors of which every candidate is laid out to see what it takes beside its bytes */
+#define SAME_ERROR 1e-4       /* errors of the same weights and scheme are equal but for the order of sums */
 
 struct tensor {
     size_t item;     /* the first one of those that get the same; the others are next of each other */
@@ -64,7 +65,8 @@ struct choosing {
     struct vc_aim_points *lists; /* by tensor: its points */
     double bound;                /* no choice of this size has less error */
     const char *why;
-    bool sampled; /* errors of large tensors are those of parts of them */
+    bool sampled;      /* errors of large tensors are those of parts of them */
+    const char *other; /* the first tensor whose weights are not those that costs were measured on; NULL: none */
 };
 
 /* ---- what the probes found ---- */
@@ -124,18 +126,35 @@ static double cost_of(const struct choosing *c, const struct vc_measured_cost *c
     return cost;
 }
 
+/* Costs carry the error of the weights that each scheme made: with the same weights it is the error found now. Not
+ * where statistics weigh errors. */
+static void check_weights(struct choosing *c, const char *name, const struct vc_measured_cost *costs, size_t n,
+                          const struct vc_candidate_result *r)
+{
+    const struct vc_aim_candidate *candidate = &c->aim->candidates[r->candidate];
+    double error = sqrt(r->sum_e2 / r->sum_x2);
+
+    for (size_t i = 0; i < n && candidate->options.calibration == NULL && c->other == NULL; i++) {
+        if (strcmp(costs[i].scheme, candidate->name) == 0 && fabs(costs[i].weights - error) > SAME_ERROR * error) {
+            c->other = name;
+        }
+    }
+}
+
 /* The points of an item, in the order of candidates; the last one keeps it. Returns how many. */
 static size_t find_points(struct choosing *c, const struct vc_item *item, struct vc_aim_point *points, double *sum_x2)
 {
     const char *name = c->plan->model->tensors[item->source].name;
+    bool sampled = false;
     uint64_t bytes_kept;
     size_t n_results;
     const struct vc_candidate_result *results =
-        vc_aim_probe_results(vc_aim_probe_of(item), &n_results, &bytes_kept, &c->sampled);
+        vc_aim_probe_results(vc_aim_probe_of(item), &n_results, &bytes_kept, &sampled);
     size_t first = 0;
     size_t last;
     size_t n = 0;
 
+    c->sampled = c->sampled || sampled;
     while (first < c->aim->n_costs && strcmp(c->aim->costs[first].tensor, name) != 0) {
         first++;
     }
@@ -151,6 +170,9 @@ static size_t find_points(struct choosing *c, const struct vc_item *item, struct
             points[n++] = (struct vc_aim_point){results[i].candidate, results[i].bytes, error,
                                                 vc_sqnr_db(results[i].sum_x2, results[i].sum_e2)};
             *sum_x2 = fmax(*sum_x2, results[i].sum_x2); /* but for f64 they are the same */
+            if (!sampled) {
+                check_weights(c, name, c->aim->costs + first, last - first, &results[i]);
+            }
         }
     }
     points[n++] = (struct vc_aim_point){KEEP, bytes_kept, 0.0, (double)INFINITY};
@@ -687,8 +709,10 @@ static enum vc_status describe(struct choosing *c, struct vc_arena *arena, const
         text = "no tensor that it could be chosen for";
     }
     text = tell_errors(c, arena, text, x2);
-    *note = text != NULL ? vc_arena_printf(c->ctx, arena, "%s%s%s: %s", c->why, mixed,
-                                           c->sampled ? ", by parts of each large tensor" : "", text)
+    *note = text != NULL ? vc_arena_printf(c->ctx, arena, "%s%s%s: %s%s%s", c->why, mixed,
+                                           c->sampled ? ", by parts of each large tensor" : "", text,
+                                           c->other != NULL ? "; the costs were measured on other weights: " : "",
+                                           c->other != NULL ? c->other : "")
                          : NULL;
     return *note == NULL ? VC_E_NOMEM : VC_OK;
 }

@@ -311,6 +311,15 @@ class SmallModels(Judge):
                 again = self.vc("quantize", "--aim-loss", str(loss), *aim).json()
                 self.assertEqual(again["note"], report["note"])
 
+    def test_costs_of_other_weights(self):
+        """The errors of the weights beside the costs tell whether they were measured on these weights."""
+        x, _, _, _ = self.measured(5)
+        aim = ("quantize", "--aim-bpw", "7.5", *ALL, "--sensitivity", self.path("s.json"), "--json", "-o", self.path("a.npz"), "--force")
+        self.assertNotIn("other weights", self.vc(*aim, self.path("in.npz")).json()["note"])
+        rng = np.random.default_rng(6)
+        np.savez(self.path("trained.npz"), **dict(x, **{"t1.weight": x["t1.weight"] + 0.05 * rng.standard_normal(x["t1.weight"].shape).astype("f4")}))
+        self.assertIn("measured on other weights: t1.weight", self.vc(*aim, self.path("trained.npz")).json()["note"])
+
     def test_costs_of_other_schemes(self):
         """A scheme without a figure costs by the scheme of the nearest error; a tensor without figures stays; bits per weight."""
         x, found, weights, cost = self.measured(7, leave_out=("int4/group:128", "int8/channel", "f16"))

@@ -168,7 +168,7 @@ static const struct opt scheme_opts[] = {
              "tensors that --exclude names stay floats and are changed, too"},
     {.name = "sensitivity", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct quantize_cli, sensitivity),
      .help = "--aim-bytes, --aim-bpw, --aim-loss: choose by what each scheme does to the outputs, from the --json of "
-             "vcompress sensitivity --data"},
+             "vcompress sensitivity --data; a note says where they are of other weights"},
     {.name = "rest", .value = "keep|fp16|bf16", .kind = OPT_WORD, QUANTIZE(rest),
      .help = "also cast the other f32 and f64 tensors, such as embeddings, norms and biases, except tensors that "
              "--exclude names and tensors that GGUF's loaders need in f32 (default keep)"},
