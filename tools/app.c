@@ -31,7 +31,7 @@ static const struct opt run_opts[] = {
     {.name = "max-memory", .value = "SIZE", .kind = OPT_SIZE, COMMON(max_memory),
      .help = "most memory to use (default: a quarter of the free memory)"},
     {.name = "cpu-mask", .value = "ref|base|avx2|avx512|neon|all", .kind = OPT_TEXT, COMMON(cpu_mask),
-     .help = "highest instruction set to use, for tests; the output is the same"},
+     .help = "highest instruction set to use, for tests: quantize, prune and convert write the same bytes; of what networks compute (answers, statistics, trained weights) last bits differ"},
     {.name = "memory-summary", .kind = OPT_BOOL, .set = 1, COMMON(memory_summary),
      .help = "print the memory by purpose, now and at the peak"},
 };
