@@ -5,7 +5,6 @@
  *       --> MatMul k.weight -->
  *       --> MatMul v.weight --> ... */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -93,8 +92,9 @@ struct calibration {
     uint64_t *numbers; /* of rows that count */
     uint64_t n_numbers;
     struct vc_collect_rows now; /* those that are computed */
-    uint64_t digest[4];         /* of the rows: the sum of the digests of each, so that parts can be added */
-    struct vc_arena arena;      /* of names, shapes and small arrays in the file */
+    int64_t graph_digest[4];
+    uint64_t digest[4];    /* of the rows: the sum of the digests of each, so that parts can be added */
+    struct vc_arena arena; /* of names, shapes and small arrays in the file */
     struct vc_memory_tensor *arrays;
     size_t n_arrays;
 };
@@ -336,15 +336,14 @@ static void add_digest(uint64_t digest[4], const void *data, size_t n)
 {
     struct vc_sha256 sha;
     char hex[VC_SHA256_HEX_BYTES];
+    int64_t numbers[4];
 
     vc_sha256_begin(&sha);
     vc_sha256_add(&sha, data, n);
     vc_sha256_end(&sha, hex);
+    vc_calibration_numbers_of(hex, numbers);
     for (int i = 0; i < 4; i++) {
-        char part[17] = {0};
-
-        memcpy(part, hex + (size_t)16 * (size_t)i, 16);
-        digest[i] += strtoull(part, NULL, 16);
+        digest[i] += (uint64_t)numbers[i];
     }
 }
 
@@ -627,12 +626,55 @@ static enum vc_status lay_out_graph(struct calibration *c)
     return VC_OK;
 }
 
+/* What tells this network from others: of the graph's text, before its sizes are known, and of its tensors. */
+static enum vc_status note_graph(struct calibration *c)
+{
+    char hex[VC_SHA256_HEX_BYTES];
+    struct vc_sha256 sha;
+    char *text = NULL;
+    enum vc_status status = VC_OK;
+
+    if (vc_sha256_built_in()) {
+        VC_TRY(vc_graph_print_text(c->ctx, c->graph, &text));
+        vc_sha256_begin(&sha);
+        vc_sha256_add(&sha, text, strlen(text));
+        vc_sha256_end(&sha, hex);
+        vc_calibration_numbers_of(hex, c->graph_digest);
+    }
+out:
+    vc_text_free(text);
+    return status;
+}
+
+static enum vc_status lay_out_digests(struct calibration *c)
+{
+    const struct vc_model *model = c->options.network.weights;
+    bool *listed = vc_arena_alloc(c->ctx, &c->arena, model->n_tensors + 1); /* a tensor may have several slices */
+
+    VC_CALL_ALLOC(listed);
+    memset(listed, 0, model->n_tensors + 1);
+    VC_CALL(add_array(c, VC_STATISTICS_GRAPH, "", VC_DTYPE_I64, 4, c->graph_digest, NULL));
+    for (uint32_t k = 0; k < c->graph->n_params; k++) {
+        const char *name = c->graph->params[k].tensor;
+        size_t tensor = vc_model_find(model, name);
+        int64_t *digest;
+
+        if (tensor != VC_NO_TENSOR && !listed[tensor]) {
+            listed[tensor] = true;
+            VC_CALL(add_array(c, name, VC_WEIGHT_DIGEST, VC_DTYPE_I64, VC_WEIGHT_DIGEST_ELEMS, NULL, (void **)&digest));
+            VC_CALL(vc_calibration_digest(c->ctx, model, tensor, digest));
+        }
+    }
+    return VC_OK;
+}
+
 /* The arrays of the file, whose numbers come when all rows are seen. */
 static enum vc_status lay_out(struct calibration *c)
 {
     int64_t *rows;
 
-    VC_CALL(VC_ZEROS(c->ctx, VC_TAG_MISC, c->arrays, c->n_layers * (N_ARRAYS + 1) + c->graph_values.n_ranges + 2));
+    VC_CALL(VC_ZEROS(c->ctx, VC_TAG_MISC, c->arrays,
+                     c->n_layers * (N_ARRAYS + 1) + c->graph_values.n_ranges + c->graph->n_params + 3));
     for (size_t k = 0; k < c->n_layers; k++) {
         struct layer *layer = &c->layers[k];
 
@@ -642,6 +684,9 @@ static enum vc_status lay_out(struct calibration *c)
         VC_CALL(lay_out_layer(c, layer));
     }
     VC_CALL(lay_out_graph(c));
+    if (vc_sha256_built_in()) {
+        VC_CALL(lay_out_digests(c));
+    }
     VC_CALL(add_array(c, VC_STATISTICS_ROWS, "", VC_DTYPE_I64, 1, NULL, (void **)&rows));
     *rows = (int64_t)c->n_numbers;
     return add_array(c, VC_STATISTICS_DATA, "", VC_DTYPE_I64, 4, c->digest, NULL);
@@ -681,6 +726,7 @@ static enum vc_status work(struct calibration *c, struct vc_calibration_owned *o
     struct vc_job *job = NULL;
     enum vc_status status;
 
+    VC_TRY(note_graph(c));
     VC_TRY(open_rows(c));
     VC_TRY(vc_graph_values_begin(c->ctx, &c->graph_values, c->graph, c->n_numbers, c->graph->n_nodes));
     VC_TRY(list_layers(c, owned));

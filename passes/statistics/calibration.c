@@ -190,12 +190,35 @@ static enum vc_status check_seen(struct vc_ctx *ctx, const struct vc_model *file
     return VC_OK;
 }
 
+/* Whether the tensor is the one that was measured: 1, 0, or -1 where no digest of its type tells. */
+static enum vc_status compare_digest(struct vc_ctx *ctx, const struct vc_model *file, const struct vc_model *model,
+                                     size_t tensor, int *same)
+{
+    int64_t theirs[VC_WEIGHT_DIGEST_ELEMS];
+    int64_t ours[VC_WEIGHT_DIGEST_ELEMS];
+    size_t array;
+
+    *same = -1;
+    VC_CALL(vc_calibration_array(ctx, file, model->tensors[tensor].name, VC_WEIGHT_DIGEST, &array));
+    if (array == VC_NO_TENSOR || file->tensors[array].dtype != VC_DTYPE_I64 ||
+        file->tensors[array].n_elems != VC_WEIGHT_DIGEST_ELEMS || !vc_sha256_built_in()) {
+        return VC_OK;
+    }
+    VC_CALL(vc_source_read_any(ctx, file, array, VC_FORM_VALUES, 0, theirs, sizeof theirs));
+    if (theirs[4] == (int64_t)model->tensors[tensor].dtype) {
+        VC_CALL(vc_calibration_digest(ctx, model, tensor, ours));
+        *same = memcmp(theirs, ours, sizeof ours) == 0;
+    }
+    return VC_OK;
+}
+
 enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *file, const struct vc_model *model,
                                     bool anyway, struct vc_arena *arena, const char **note)
 {
+    const char *other = NULL; /* the first tensor that is not the one that was measured */
+    size_t n_other = 0;
     size_t n_compared = 0;
     double like = 0.0;
-    bool differ = false;
 
     *note = NULL;
     if (file == NULL) {
@@ -209,11 +232,21 @@ enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *f
         size_t sample;
         uint64_t n;
         double one;
+        int same;
 
         if (vc_model_absent(model, name) != NULL) {
             continue;
         }
+        VC_CALL(compare_digest(ctx, file, model, i, &same));
+        if (same == 0) {
+            other = n_other++ == 0 ? name : other;
+        }
         VC_CALL(vc_calibration_array(ctx, file, name, VC_SAMPLE, &sample));
+        if (same == 1) {
+            like += sample != VC_NO_TENSOR ? 1.0 : 0.0;
+            n_compared += sample != VC_NO_TENSOR ? 1 : 0;
+            continue;
+        }
         if (sample == VC_NO_TENSOR || file->tensors[sample].dtype != VC_DTYPE_F32) {
             continue;
         }
@@ -223,7 +256,9 @@ enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *f
         }
         VC_CALL(vc_source_read_any(ctx, file, sample, VC_FORM_VALUES, 0, measured, (size_t)n * sizeof *measured));
         one = correlation(measured, now, (size_t)n);
-        differ = differ || !(one >= 0.999);
+        if (same < 0 && !(one >= 0.999)) {
+            other = n_other++ == 0 ? name : other;
+        }
         like += isnan(one) ? 0.0 : one;
         n_compared += isnan(one) ? 0 : 1;
     }
@@ -233,8 +268,12 @@ enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *f
                        "those of this model (%s takes them all the same)",
                        file->path, vc_option(ctx, "calibration_anyway"));
     }
-    return vc_note_add(ctx, arena, differ ? "the weights are not those that were measured for the statistics" : NULL,
-                       note);
+    if (other != NULL) {
+        other = vc_arena_printf(ctx, arena, "the weights are not those that were measured for the statistics: %s%s",
+                                other, n_other > 1 ? ", ..." : "");
+        VC_CALL_ALLOC(other);
+    }
+    return vc_note_add(ctx, arena, other, note);
 }
 
 static enum vc_status check_tensor(struct vc_ctx *ctx, const struct vc_model *file, size_t tensor, uint64_t n,

@@ -12,10 +12,17 @@
 #define VC_STATISTICS_CALIBRATION_H
 
 #include "core/chain/pass.h"
+#include "passes/sha256.h"
 
 /* Of a whole file: how many rows were seen, and a digest of them. */
 #define VC_STATISTICS_ROWS "__rows__"
 #define VC_STATISTICS_DATA "__data__"
+
+/* ... and a digest of the graph's text. Of each tensor of the graph: vc_calibration_digest. Statistics of other programs
+ * have neither. */
+#define VC_STATISTICS_GRAPH    "__graph__"
+#define VC_WEIGHT_DIGEST       ".digest"
+#define VC_WEIGHT_DIGEST_ELEMS 5 /* four numbers of a SHA-256, and the number of the tensor's type */
 
 /* Elements of the weights that were measured, behind the tensor's name: what tells two trainings apart. */
 #define VC_SAMPLE       ".sample"
@@ -43,10 +50,17 @@ size_t vc_calibration_alone(const struct vc_model *model);
 
 /* Refuses a file without statistics of any tensor of the model, or of no input of any; and, unless `anyway`, one of
  * another training: where the samples of its weights are not those of the model, nor what pruning, rounding or more
- * training makes of them (their correlation, a mean over all tensors, is below 0.25). *note, in the arena: some sample
- * is not near what the model has; which tensors have statistics of no input, or zeros. NULL: neither, or no file. */
+ * training makes of them (their correlation, a mean over all tensors, is below 0.25). *note, in the arena: some tensor has another
+ * digest, or, of another type or without a digest, a sample that is not near what the model has; which tensors have statistics of no input, or zeros. NULL: neither, or no file. */
 enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *file, const struct vc_model *model,
                                     bool anyway, struct vc_arena *arena, const char **note);
+
+/* What tells a tensor from one of other values and the same type, cheaply: the SHA-256 of its bytes as they are stored,
+ * all of at most 256 KiB, else 16 pieces of 16 KiB at equal distances. The build has a SHA-256. */
+enum vc_status vc_calibration_digest(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
+                                     int64_t out[VC_WEIGHT_DIGEST_ELEMS]);
+/* Digits of a SHA-256 as four numbers. */
+void vc_calibration_numbers_of(const char hex[VC_SHA256_HEX_BYTES], int64_t out[4]);
 
 /* VC_SAMPLE_ELEMS values of a tensor's first tile, far apart, or all of fewer. *n 0: it is not there, or no floats. */
 enum vc_status vc_calibration_sample(struct vc_ctx *ctx, const struct vc_model *model, const char *tensor,

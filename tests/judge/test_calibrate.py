@@ -1,5 +1,6 @@
 """test_calibrate.py - statistics of the inputs of layers, against NumPy, which computes the digits network in f64; and what
 prune and quantize do with them."""
+import hashlib
 import os
 import unittest
 
@@ -44,7 +45,7 @@ class Statistics(Judge):
 
     def test_sums(self):
         found = self.calibrate("s.npz", "--second-moments")
-        self.assertEqual(len(found), 9 * len(self.inputs) + 2)
+        self.assertEqual(len([n for n in found if not n.endswith(".digest")]), 9 * len(self.inputs) + 3)
         self.assertEqual(found["__rows__"], ROWS)
         wide = ("in_sum", "in_sum2", "counts", "in_xtx")
         for name, x in self.inputs.items():
@@ -172,6 +173,36 @@ class Statistics(Judge):
             done = self.vc("quantize", "--int4", *use, self.path("p.npz"), "-f", "-o", self.path("o.npz"))
             self.assertIn("not those that were measured", done.out.decode())
         self.assertFalse(os.path.exists(self.path("n.npz")))
+
+    def test_identity(self):
+        """Statistics know the network that was measured: every tensor of it in its bytes, and its graph."""
+        stats = self.calibrate("s.npz")
+        with np.load(MODEL) as z:
+            w = {n: z[n] for n in z.files}
+        w = {n: a for n, a in w.items() if not n.endswith("num_batches_tracked")}  # of no use in the graph
+        self.assertEqual({k[:-7] for k in stats if k.endswith(".digest")}, set(w))
+        for name, a in w.items():
+            data = a.tobytes()
+            n = -(-len(data) // 16384)
+            starts = [16384 * k for k in range(n)] if n <= 16 else [(len(data) - 16384) // 15 * k // 64 * 64 for k in range(16)]
+            digest = hashlib.sha256(b"".join(data[b:b + 16384] for b in starts)).hexdigest()
+            numbers = [int(digest[16 * i:16 * i + 16], 16) for i in range(4)]
+            self.assertEqual([int(x) % 2 ** 64 for x in stats[name + ".digest"][:4]], numbers, name)
+        command = ["quantize", "--int4", "--calibration", self.path("s.npz"), "-f", "-o", self.path("o.npz")]
+        half = {n: a.astype("f2") for n, a in w.items()}
+        scaled = dict(w, **{"fc1.weight": w["fc1.weight"] * 1.5})
+        bias = dict(w, **{"fc2.bias": w["fc2.bias"] + np.float32(0.01)})
+        for what, arrays, noted in (("same", w, None), ("half", half, None), ("scaled", scaled, "fc1.weight"), ("bias", bias, "fc2.bias")):
+            (np.savez_compressed if what == "same" else np.savez)(self.path("m.npz"), **arrays)  # deflated: the same values
+            said = self.vc(*command, self.path("m.npz")).out.decode()
+            self.assertEqual("not those that were measured for the statistics: %s" % noted in said, noted is not None, (what, said))
+            if noted is None:
+                self.assertNotIn("not those that were measured", said)
+        # files of two trainings, or of two graphs, are not joined
+        for k, (array, word) in enumerate((("fc2.bias.digest", "fc2.bias"), ("__graph__", "__graph__"))):
+            arrays = dict(stats, **{array: stats[array] + 1, "__data__": stats["__data__"] + 1 + k})
+            np.savez(self.path("other.npz"), **arrays)
+            self.assertIn(word, self.refuse(3, "calibrate", self.path("s.npz"), self.path("other.npz"), "-o", self.path("n.npz")))
 
     def test_what_is_refused(self):
         with np.load(MODEL) as z:
