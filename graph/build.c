@@ -75,6 +75,7 @@ static enum vc_status build_model(struct vc_ctx *ctx, const struct vc_model *mod
 
     *out = NULL;
     VC_TRY(vc_graph_options_read(ctx, options, &own));
+    VC_TRY(vc_model_need_weights(ctx, model));
     VC_TRY(vc_model_program(ctx, model, &arena, &program));
     if (own.weights != NULL && program.kind != VC_PROGRAM_NODES && program.kind != VC_PROGRAM_NONE) {
         status = vc_fail(ctx, VC_E_ARGUMENT,

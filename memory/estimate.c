@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/base/option_struct.h"
+#include "core/model/source.h"
 #include "graph/sizes.h"
 #include "memory/by_layer.h"
 
@@ -553,6 +554,9 @@ static enum vc_status estimate(struct vc_estimate *e, const struct vc_memory_opt
 {
     vc_clear_error(e->ctx);
     *e->out = (struct vc_memory_report){.peak_at = "", .eager_at = ""};
+    if (e->model != NULL && vc_model_need_weights(e->ctx, e->model) != VC_OK) {
+        return vc_context(e->ctx, "%s", e->model->path);
+    }
     VC_CALL(vc_estimate_begin(e, options));
     if (e->options.pp > 1) {
         VC_CALL(run_stages(e));

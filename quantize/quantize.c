@@ -270,13 +270,8 @@ static enum vc_status check_target(struct vc_ctx *ctx, const struct quantize *q,
 
 static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
 {
-    size_t statistics = vc_calibration_alone(plan->model);
     struct quantize *q = pass->self;
 
-    if (statistics != VC_NO_TENSOR) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: these are statistics of inputs and no weights; %s takes such a file",
-                       plan->model->tensors[statistics].name, vc_option(ctx, "calibration"));
-    }
     q->rest_bytes = 0;
     q->asked = NULL;
     VC_CALL(vc_calibration_check(ctx, q->options.calibration, plan->model, q->options.calibration_anyway, plan->arena,

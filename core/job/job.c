@@ -278,6 +278,9 @@ static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const str
     if (!vc_cpu_denormals_ok()) {
         return vc_fail(ctx, VC_E_INTERNAL, "a library in this process has switched on flush-to-zero arithmetic");
     }
+    if (job->n_passes != 0 && vc_model_need_weights(ctx, job->model) != VC_OK) {
+        return vc_context(ctx, "%s", job->model->path);
+    }
     VC_CALL(own.writer != NULL ? take_writer(ctx, &own) : VC_OK);
     own.force = own.force || own.force_foreign != 0;
     own.codes = NULL;

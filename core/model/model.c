@@ -378,6 +378,34 @@ enum vc_status vc_model_need_all(struct vc_ctx *ctx, const struct vc_model *mode
     return VC_OK;
 }
 
+/* The first statistics of a tensor that the model does not have; NULL: there are none. */
+static const char *find_statistics(const struct vc_model *model)
+{
+    size_t tail = strlen(VC_SUMS_TAIL);
+
+    for (size_t i = 0; i < model->n_tensors; i++) {
+        const char *name = model->tensors[i].name;
+        size_t n = strlen(name);
+
+        if (n > tail && strcmp(name + n - tail, VC_SUMS_TAIL) == 0 &&
+            vc_model_find_bytes(model, name, n - tail) == VC_NO_TENSOR) {
+            return name;
+        }
+    }
+    return NULL;
+}
+
+enum vc_status vc_model_need_weights(struct vc_ctx *ctx, const struct vc_model *model)
+{
+    const char *name = find_statistics(model);
+
+    return name == NULL ? VC_OK
+                        : vc_fail(ctx, VC_E_FORMAT,
+                                  "%s: these are statistics of inputs (an importance matrix) and no weights: give the "
+                                  "model itself; quantize and prune take this file beside it, as %s",
+                                  name, vc_option(ctx, "calibration"));
+}
+
 enum vc_status vc_model_program(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
                                 struct vc_program *out)
 {

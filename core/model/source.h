@@ -247,6 +247,13 @@ const char *vc_model_absent(const struct vc_model *model, const char *name);
  * not there". */
 enum vc_status vc_model_need_all(struct vc_ctx *ctx, const struct vc_model *model, const char *what);
 
+/* What statistics of the inputs of a tensor are called behind its name: sums of squares, which every file of statistics
+ * has, and importance matrices of llama.cpp. */
+#define VC_SUMS_TAIL ".in_sum2"
+
+/* VC_E_FORMAT if the file holds statistics of tensors that it does not have: it is no model. */
+enum vc_status vc_model_need_weights(struct vc_ctx *ctx, const struct vc_model *model);
+
 /* The indices of all tensors, sorted by name (bytewise). *order is freed with vc_free. */
 enum vc_status vc_model_sort_names(struct vc_ctx *ctx, const struct vc_model *model, size_t **order);
 

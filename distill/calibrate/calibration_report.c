@@ -9,7 +9,7 @@
 #include "passes/statistics/calibration.h"
 #include "passes/values.h"
 
-static const char sums[] = ".in_sum2";
+static const char sums[] = VC_SUMS_TAIL;
 
 /* The array of that name as doubles, n of them; *out NULL: there is none of floats. */
 static enum vc_status read_array(struct vc_calibration_owned *owned, const struct vc_model *file, const char *layer,

@@ -395,7 +395,7 @@ static bool is_imatrix(const struct vc_out_list *outs)
     for (size_t i = 0; i < outs->n; i++) {
         const char *tail = strrchr(vc_out_at(outs, i).name, '.');
 
-        if (tail != NULL && strcmp(tail, ".in_sum2") == 0) {
+        if (tail != NULL && strcmp(tail, VC_SUMS_TAIL) == 0) {
             return true;
         }
     }

@@ -101,7 +101,7 @@ static enum vc_status take_entry(struct vc_ctx *ctx, struct vc_model *model, uin
     if (n > (self->file->size_bytes - *at) / 4) {
         return vc_fail(ctx, VC_E_FORMAT, "ends inside '%s': %" PRIu64 " values", name, n);
     }
-    VC_CALL(add(ctx, model, name, ".in_sum2", *at, n));
+    VC_CALL(add(ctx, model, name, VC_SUMS_TAIL, *at, n));
     VC_CALL(add(ctx, model, name, ".counts", calls_at, 1));
     *at += 4 * n;
     return VC_OK;

@@ -278,7 +278,8 @@ enum vc_status vc_model_sensitivity(struct vc_ctx *ctx, const struct vc_model *m
     VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, m.owned, 1));
     m.owned->ctx = ctx;
     m.owned->result.model = model;
-    status = measure(ctx, &m);
+    status = vc_model_need_weights(ctx, model);
+    status = status == VC_OK ? measure(ctx, &m) : status;
     if (status != VC_OK) {
         (void)vc_context(ctx, "%s", model->path);
     }

@@ -13,7 +13,6 @@
 
 #define MOST_NAMES 4 /* of tensors in a note */
 
-static const char sums_tail[] = ".in_sum2";
 static const char counts_tail[] = ".counts";
 static const char moments_tail[] = ".in_xtx";
 static const char means_tail[] = ".in_sum";
@@ -30,22 +29,6 @@ enum vc_status vc_calibration_array(struct vc_ctx *ctx, const struct vc_model *f
     *out = vc_model_find(file, full);
     vc_free(ctx, full);
     return VC_OK;
-}
-
-size_t vc_calibration_alone(const struct vc_model *model)
-{
-    size_t tail = strlen(sums_tail);
-
-    for (size_t i = 0; i < model->n_tensors; i++) {
-        const char *name = model->tensors[i].name;
-        size_t n = strlen(name);
-
-        if (n > tail && strcmp(name + n - tail, sums_tail) == 0 &&
-            vc_model_find_bytes(model, name, n - tail) == VC_NO_TENSOR) {
-            return i;
-        }
-    }
-    return VC_NO_TENSOR;
 }
 
 /* By the name of a tensor, or by that of the tensor that it is made from. */
@@ -157,7 +140,7 @@ static enum vc_status check_seen(struct vc_ctx *ctx, const struct vc_model *file
         size_t sums, counts;
         bool zeros, uncounted;
 
-        VC_CALL(find_of(ctx, file, model, i, sums_tail, &sums));
+        VC_CALL(find_of(ctx, file, model, i, VC_SUMS_TAIL, &sums));
         if (sums == VC_NO_TENSOR) {
             continue;
         }
@@ -176,7 +159,7 @@ static enum vc_status check_seen(struct vc_ctx *ctx, const struct vc_model *file
     if (n_found == 0 && model->n_unseen == 0) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "%s: has statistics of no tensor of this model: those of a tensor NAME are called NAME%s",
-                       file->path, sums_tail);
+                       file->path, VC_SUMS_TAIL);
     }
     if (n_found != 0 && n_uncounted == n_found && model->n_unseen == 0) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the statistics are of no input: all counts are 0 (%s%s)", file->path,
@@ -331,7 +314,7 @@ enum vc_status vc_calibration_find(struct vc_ctx *ctx, const struct vc_model *fi
         out->turned = true;
         return VC_OK;
     }
-    VC_CALL(find_of(ctx, file, model, index, sums_tail, &out->sums));
+    VC_CALL(find_of(ctx, file, model, index, VC_SUMS_TAIL, &out->sums));
     VC_CALL(find_of(ctx, file, model, index, counts_tail, &out->counts));
     VC_CALL(find_of(ctx, file, model, index, moments_tail, &out->moments));
     VC_CALL(find_of(ctx, file, model, index, means_tail, &out->means));

@@ -45,9 +45,6 @@ struct vc_calibration {
 enum vc_status vc_calibration_array(struct vc_ctx *ctx, const struct vc_model *file, const char *name, const char *tail,
                                     size_t *out);
 
-/* The first statistics of a tensor that the model does not have: the model is such a file. VC_NO_TENSOR: it is none. */
-size_t vc_calibration_alone(const struct vc_model *model);
-
 /* Refuses a file without statistics of any tensor of the model, or of no input of any; and, unless `anyway`, one of
  * another training: where the samples of its weights are not those of the model, nor what pruning, rounding or more
  * training makes of them (their correlation, a mean over all tensors, is below 0.25). *note, in the arena: some tensor has another
