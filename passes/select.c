@@ -21,11 +21,28 @@ enum vc_choice vc_rules_choose(const struct vc_rule *rules, size_t n, const char
  * tokens to the wrong expert, a norm scales everything after it. "gate" alone is a router; gate_proj is a matrix. */
 const char *vc_default_skip(const char *name)
 {
-    static struct vc_glob_set set = {.n = 18,
-                                     .globs = {"*norm*", "*Norm*", "*bias*", "*/scale", "*router*", "*.gate.weight",
-                                               "*.gate", "*ffn_gate_inp*", "*position_embed*", "*pos_embed*",
-                                               "*positional_embedding*", "*position_embd*", "*.wpe.*", "wpe.*",
-                                               "*token_type_embed*", "*token_types*", "*rotary*", "*inv_freq*"}};
+    static struct vc_glob_set set = {.n = 21,
+                                     .globs = {"*norm*",
+                                               "*Norm*",
+                                               "*bias*",
+                                               "*/scale",
+                                               "*router*",
+                                               "*.gate.weight",
+                                               "*.gate",
+                                               "*ffn_gate_inp*",
+                                               "*position_embed*",
+                                               "*pos_embed*",
+                                               "*positional_embedding*",
+                                               "*position_embd*",
+                                               "*.wpe.*",
+                                               "wpe.*",
+                                               "*embed_positions*",
+                                               "*pos_emb",
+                                               "*pos_emb.weight",
+                                               "*token_type_embed*",
+                                               "*token_types*",
+                                               "*rotary*",
+                                               "*inv_freq*"}};
     static const char *const reasons[] = {"normalization",
                                           "normalization",
                                           "bias",
@@ -40,13 +57,16 @@ const char *vc_default_skip(const char *name)
                                           "position embedding",
                                           "position embedding",
                                           "position embedding",
+                                          "position embedding",
+                                          "position embedding",
+                                          "position embedding",
                                           "token type embedding",
                                           "token type embedding",
                                           VC_SKIP_ROTARY,
                                           VC_SKIP_ROTARY};
     size_t i = vc_glob_set_find(&set, name);
 
-    _Static_assert(sizeof reasons / sizeof reasons[0] == 18, "a reason for each glob");
+    _Static_assert(sizeof reasons / sizeof reasons[0] == 21, "a reason for each glob");
     if (i != SIZE_MAX) {
         return reasons[i];
     }

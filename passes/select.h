@@ -20,8 +20,6 @@ enum vc_choice vc_rules_choose(const struct vc_rule *rules, size_t n, const char
  * that another program quantized); NULL if it is not. */
 const char *vc_default_skip(const char *name);
 
-#define VC_SKIP_ROTARY "rotary table" /* one of the reasons: its values are angles, not weights */
-
 /* The reason why a tensor is kept by default: what the format states, else what its name says; NULL if it is not. */
 const char *vc_keep_reason(const struct vc_tensor *own);
 

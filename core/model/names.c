@@ -108,6 +108,18 @@ static struct word variable_of(const char *name)
     return word;
 }
 
+/* Lists of tensors count them behind the name: cell_anchors.0. */
+const char *vc_name_variable(const char *name, size_t *n)
+{
+    struct word word = variable_of(name);
+
+    if (word.n != 0 && strspn(word.at, "0123456789") >= word.n) {
+        word = word_before(name, word.at);
+    }
+    *n = word.n;
+    return word.at;
+}
+
 bool vc_name_is_statistic(const char *name)
 {
     static const char *const words[] = {"running_mean", "running_var", "num_batches_tracked", "moving_mean",

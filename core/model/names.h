@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <vcompress/model.h>
+
 /* True for the weight of a module, "a.b.weight" or "weight"; *n_path is then the length of the module's path: that of
  * "a.b", or 0. */
 bool vc_name_is_module_weight(const char *name, size_t *n_path);
@@ -19,6 +21,16 @@ bool vc_name_is_embedding_table(const char *name);
 
 /* Means, variances and counters that a normalization keeps of what it has seen: nobody learns them. */
 bool vc_name_is_statistic(const char *name);
+
+/* The word of the name that says what the tensor is in its module, n bytes of it: "freqs" of "a.freqs", "anchors" of
+ * "a.anchors.0". Not terminated; n may be 0. */
+const char *vc_name_variable(const char *name, size_t *n);
+
+#define VC_SKIP_ROTARY "rotary table" /* its values are angles, not weights */
+
+/* What a tensor is used for, where its name and shape tell that it is no weight: a buffer such as a mask, angles,
+ * anchors, windows, statistics. *reason is then a few words for the report. VC_USE_UNKNOWN: nothing says so. */
+enum vc_use vc_name_use(const char *name, unsigned n_dims, const uint64_t *shape, const char **reason);
 
 /* Bytes that a name may grow by where its last part becomes another of a joined set. */
 #define VC_JOINED_ROOM ((size_t)16)

@@ -257,7 +257,7 @@ enum vc_status vc_model_need_weights(struct vc_ctx *ctx, const struct vc_model *
 /* The indices of all tensors, sorted by name (bytewise). *order is freed with vc_free. */
 enum vc_status vc_model_sort_names(struct vc_ctx *ctx, const struct vc_model *model, size_t **order);
 
-/* Sets channel_axis, inputs and the reasons of tensors whose names tell (names.h). Called when a model is open, unless
+/* Sets channel_axis, inputs, use and the reasons of tensors whose names tell (names.h). Called when a model is open, unless
  * its format knows better. */
 void vc_model_name_axes(struct vc_model *model);
 

@@ -95,6 +95,7 @@ struct torch_found {
     enum vc_role role;
     size_t part;
     const char *refusal; /* NULL: fine */
+    bool buffer;         /* a pickled module has it among its buffers */
     struct torch_tensor tensor;
 };
 

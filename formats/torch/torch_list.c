@@ -5,6 +5,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
+#include "core/model/names.h"
 #include "formats/torch/torch.h"
 
 #define MAX_NAMED 20 /* of those that cannot be read, in the note */
@@ -68,6 +69,19 @@ enum vc_status vc_torch_split_refused(struct vc_ctx *ctx, struct torch *self)
     return VC_OK;
 }
 
+/* A module keeps its constants as buffers; the names of most say more (names.h), and are asked for later. Whatever is
+ * called a weight is one, wherever it is kept. */
+static void tell_use(const struct torch_found *found, struct vc_tensor *tensor)
+{
+    const char *reason;
+
+    if (found->buffer && strstr(tensor->name, "weight") == NULL &&
+        vc_name_use(tensor->name, tensor->n_dims, tensor->shape, &reason) == VC_USE_UNKNOWN) {
+        tensor->use = VC_USE_TABLE;
+        tensor->kept_as = "buffer";
+    }
+}
+
 /* The tensor as the model has it. The first one of a storage is charged with its bytes in the file. */
 static void fill_tensor(struct torch *self, struct torch_found *found, struct vc_tensor *tensor)
 {
@@ -85,6 +99,7 @@ static void fill_tensor(struct torch *self, struct torch_found *found, struct vc
                                  .part_of = VC_NO_TENSOR,
                                  .alias_of = VC_NO_TENSOR,
                                  .role = found->role};
+    tell_use(found, tensor);
     s->file_bytes = 0; /* the others of this storage cost nothing more */
 }
 

@@ -36,6 +36,7 @@ struct walk {
     size_t found_capacity, parts_capacity;
     uint64_t name_bytes;  /* of all that was found */
     bool modules;         /* met one */
+    bool buffer;          /* the value that is entered is a buffer of one */
     size_t n_turned_back; /* objects inside themselves, which were not entered again */
 };
 
@@ -70,6 +71,7 @@ static enum vc_status add_found(struct walk *w, const struct torch_tensor *tenso
     VC_CALL_ALLOC(name);
     self->found[self->n_found++] =
         (struct torch_found){.name = name, .role = w->role, .part = w->part, .refusal = refusal, .tensor = *tensor};
+    self->found[self->n_found - 1].buffer = w->buffer;
     return VC_OK;
 }
 
@@ -155,7 +157,9 @@ static enum vc_status walk_module(struct walk *w, const struct vc_pickle_node *s
             struct vc_pickle_node *value = vc_pickle_next(&iter);
 
             if (i != 1 || !is_hidden(w, hidden, key)) {
+                w->buffer = i == 1;
                 VC_CALL(walk_at(w, key, k, value));
+                w->buffer = false;
             }
             k++;
         }

@@ -124,6 +124,69 @@ static void test_no_kernels(void **unused)
     assert_null(vc_name_channel_axis("norm/kernel", 0, shape, &axis));
 }
 
+/* Buffers are no weights, by the last word of the name and the shape; what looks like them is. */
+static void test_uses(void **unused)
+{
+    static const struct {
+        const char *name, *reason;
+        unsigned n_dims;
+        uint64_t shape[5];
+    } cases[] = {{"h.0.attn.bias", "mask", 4, {1, 1, 1024, 1024}},
+                 {"transformer.h.3.attn.causal_mask", "mask", 4, {1, 1, 2048, 2048}},
+                 {"h.0.attn.masked_bias", "mask", 0, {0}},
+                 {"layers.1.blocks.1.attn_mask", "mask", 3, {64, 49, 49}},
+                 {"blocks.0.sa.heads.0.tril", "mask", 2, {256, 256}},
+                 {"freqs_cis", VC_SKIP_ROTARY, 2, {4096, 64}},
+                 {"model.layers.0.self_attn.rotary_emb.cos_cached", VC_SKIP_ROTARY, 4, {1, 1, 2048, 64}},
+                 {"rotary.inv_freq", VC_SKIP_ROTARY, 1, {32}},
+                 {"layers.0.0.fn.freqs", VC_SKIP_ROTARY, 1, {16}},
+                 {"pos_encoder.pe", "table of positions", 3, {5000, 1, 512}},
+                 {"attn.relative_coords_table", "table of positions", 4, {1, 15, 15, 2}},
+                 {"pe_layer.positional_encoding_gaussian_matrix", "table of positions", 2, {2, 128}},
+                 {"model.24.anchors", "anchors or a grid", 3, {3, 3, 2}},
+                 {"model.24.anchor_grid", "anchors or a grid", 5, {3, 1, 3, 1, 2}},
+                 {"anchor_generator.cell_anchors.0", "anchors or a grid", 2, {3, 4}},
+                 {"strides", "anchors or a grid", 2, {1, 8400}},
+                 {"head.grid", "anchors or a grid", 4, {1, 80, 80, 2}},
+                 {"mel_scale.fb", "filter or window of a signal", 2, {513, 128}},
+                 {"spectrogram.window", "filter or window of a signal", 1, {1024}},
+                 {"_model.stft.forward_basis_buffer", "filter or window of a signal", 3, {258, 1, 256}},
+                 {"layer2.0.downsample.filt", "filter or window of a signal", 4, {512, 1, 3, 3}},
+                 {"quantizer.layers.0.codebook.embed_avg", "statistics of training", 2, {1024, 128}},
+                 {"bn.running_mean", "normalization", 1, {64}},
+                 {"bn/moving_variance:0", "normalization", 1, {64}},
+                 {"sqrt_alphas_cumprod", "noise schedule", 1, {1000}},
+                 {"layers.0.attention.cache_k", "cache", 4, {8, 512, 8, 64}},
+                 {"mixer.A_log", "decay of a state", 2, {1536, 16}},
+                 {"grn.gamma", "a vector", 4, {1, 1, 1, 3072}},
+                 /* weights */
+                 {"h.0.attn.c_attn.weight", NULL, 2, {768, 2304}},
+                 {"proj", NULL, 2, {768, 512}},
+                 {"mlp.experts.gate_up_proj", NULL, 3, {8, 64, 128}},
+                 {"lstm.weight_hh_l0", NULL, 2, {512, 128}},
+                 {"mask_head.weight", NULL, 2, {256, 256}},
+                 {"conv.weight_mask", NULL, 4, {64, 64, 3, 3}}, /* of torch.nn.utils.prune */
+                 {"mask_token", NULL, 3, {1, 16, 384}},
+                 {"anchors.weight", NULL, 2, {256, 256}},
+                 {"density.grid", NULL, 5, {1, 1, 160, 160, 160}}, /* learned features */
+                 {"conv1/filter", NULL, 4, {1, 1, 64, 256}},
+                 {"query_tokens", NULL, 3, {1, 32, 768}},
+                 {"fc.weight", NULL, 3, {1, 1, 4096}},
+                 {"window_attention.qkv.weight", NULL, 2, {96, 32}}};
+    size_t i;
+
+    (void)unused;
+    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *reason = "not set";
+        enum vc_use use = vc_name_use(cases[i].name, cases[i].n_dims, cases[i].shape, &reason);
+
+        if ((reason == NULL) != (cases[i].reason == NULL) || (reason == NULL) != (use == VC_USE_UNKNOWN) ||
+            (reason != NULL && strcmp(reason, cases[i].reason) != 0)) {
+            fail_msg("%s: %s", cases[i].name, reason == NULL ? "a weight" : reason);
+        }
+    }
+}
+
 /* Layers that runtimes join: parts of one module, by their last names. */
 static void test_joined(void **unused)
 {
@@ -146,8 +209,9 @@ static void test_joined(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_kernels), cmocka_unit_test(test_inputs),
-                                       cmocka_unit_test(test_no_kernels), cmocka_unit_test(test_joined)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_uses), cmocka_unit_test(test_kernels),
+                                       cmocka_unit_test(test_inputs), cmocka_unit_test(test_no_kernels),
+                                       cmocka_unit_test(test_joined)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
