@@ -19,7 +19,8 @@
  *     torch_archive, torch_legacy   the pickle out of the file
  *     torch_open      the file as a model;  torch_list: its tensors;  torch_data: values by range
  *     torch_write     the output file;  torch_pickle: its data.pkl;  torch_resave: the source's tree in it;
- *                     torch_plain: what can be in there;  torch_emit: opcodes */
+ *                     torch_plain: what can be in there;  torch_emit: opcodes
+ *     torch_script    the output of a TorchScript archive: its members with other values */
 #ifndef VC_FORMATS_TORCH_H
 #define VC_FORMATS_TORCH_H
 
@@ -225,6 +226,10 @@ size_t vc_torch_stream_bytes(const struct vc_model *model, size_t tensor);
 /* The writer of the torch row (torch_open.c). */
 enum vc_status vc_torch_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
                                     const struct vc_write_options *options, struct vc_sink **out);
+
+/* torch_script.c: the same where the source is a TorchScript archive, which the output is then, too. */
+enum vc_status vc_torch_script_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
+                                           const struct vc_write_options *options, struct vc_sink **out);
 
 /* The pickle for a list of outputs, which are called `names` in it, and in keys[] the number of the storage of each.
  * source: NULL where the model is of another format. *note: what was left out; "" for nothing. */

@@ -353,6 +353,9 @@ enum vc_status vc_torch_sink_create(struct vc_ctx *ctx, const struct vc_model *m
                        "PyTorch files are written stored; leave %s out, or let the output's name end in .npz",
                        vc_option(ctx, "deflate"));
     }
+    if (model->format == &vc_format_torch && ((const struct torch *)model->self)->script) {
+        return vc_torch_script_sink_create(ctx, model, options, out);
+    }
     sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);
     VC_TRY_ALLOC(sink);
     VC_TRY(VC_ZEROS(ctx, VC_TAG_IO, self, 1));

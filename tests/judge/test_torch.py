@@ -249,9 +249,22 @@ class Torch(Judge):
         self.same(self.through({"model": net, "epoch": 1})["model"], net.state_dict())
 
     def test_script(self):
-        torch.jit.script(network()).save(self.path("in.pt"))
+        """A TorchScript archive stays one: its program runs with the new weights. What it cannot run with is refused."""
+        net, x = network().eval(), torch.randn(2, 3, 5, 130)
+        torch.jit.script(net).save(self.path("in.pt"))
         self.vc("convert", self.path("in.pt"), "-o", self.path("out.pt"))
-        self.same(load(self.path("out.pt")), network().state_dict())
+        self.same(torch.jit.load(self.path("out.pt")).state_dict(), net.state_dict())
+        for job in (["--sparsity", "0.5"], ["--pattern", "2:4"]):
+            self.vc("prune", "-f", *job, self.path("in.pt"), "-o", self.path("out.pt"))
+            self.vc("prune", "-f", *job, self.path("in.pt"), "-o", self.path("alone.pth"), "--format", "safetensors")
+            pruned = torch.jit.load(self.path("out.pt"))
+            net.load_state_dict(pruned.state_dict())
+            self.assertTrue((net[2].weight == 0).any())
+            self.assertTrue(torch.allclose(pruned(x), net(x), atol=1e-6))
+            for name, a in st_read(self.path("alone.pth")).items():
+                self.same_bits(net.state_dict()[name].numpy(), a, name)
+        for job in ("--int8", "--fp16"):
+            self.refuse(3, "quantize", job, *SMALL, self.path("in.pt"), "-o", self.path("q.pt"))
 
     def test_int8(self):
         """Codes and scales, in the dict of the weights, as in an npz of the same weights."""

@@ -1,0 +1,398 @@
+/* torch_script.c - TorchScript output: the archive of the source with other values in its tensors, for torch.jit.load.
+ *
+ *     m/data/0 | m/data.pkl | m/code/__torch__.py | m/constants.pkl | m/version ...      the source
+ *     m/data/0'| m/data.pkl | m/code/__torch__.py | m/constants.pkl | m/version ...      the output
+ *
+ * Members keep their order, names and bytes (deflated ones stay deflated), but for storages in which a tensor has new
+ * values. The program of the archive goes by types and shapes, and data.pkl, which names storages, offsets and strides,
+ * stays as it is: tensors that have another type or shape, or became codes, are refused; so are new values of tensors
+ * that show the same bytes of a storage, or that do not lie in C order there.
+ *
+ * Bytes of a storage that no tensor shows are copied. Checksums are put together from those of the pieces. */
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "formats/dialects/dialects.h"
+#include "formats/formats.h"
+#include "formats/io/outfile.h"
+#include "formats/torch/torch.h"
+#include "formats/zip/codec.h"
+#include "formats/zip/zip_write.h"
+
+#define COPY_BYTES ((size_t)128 << 10)
+
+/* A member of the source, and of the output. */
+struct script_member {
+    struct vc_zip_member zip;
+    bool changed;    /* a storage with new values: written stored */
+    atomic_uint crc; /* of a changed one: XOR of what the pieces contribute */
+};
+
+/* Where the bytes of an output lie. */
+struct script_place {
+    size_t out, entry; /* the member of its storage */
+    uint64_t begin, end;
+};
+
+/* `self` of the sink. */
+struct script_sink {
+    const struct vc_model *model;
+    const struct torch *source;
+    struct vc_outfile *file; /* NULL: nothing is written */
+    const struct vc_out_list *outs;
+    struct script_member *members; /* by entry of the source's zip */
+    struct script_place *places;   /* of outputs that are no aliases, by member, then by place */
+    size_t n_places;
+    size_t *place_of; /* by output; SIZE_MAX: an alias */
+    uint64_t directory_offset, directory_bytes, file_bytes;
+};
+
+static const struct vc_zip_entry *entry_at(const struct script_sink *self, size_t index)
+{
+    return &self->source->zip.entries[index];
+}
+
+/* ---- layout ---- */
+
+static enum vc_status refuse(struct vc_ctx *ctx, const struct vc_out_tensor *out, const char *what)
+{
+    return vc_fail(
+        ctx, VC_E_UNSUPPORTED,
+        "%s: %s, but the input is a TorchScript archive, whose program goes by the types and shapes that its "
+        "tensors have (prune without a change of shape works); an output that ends in .safetensors gets the "
+        "weights alone",
+        out->name, what);
+}
+
+/* The output has the type, shape and name of its tensor in the source. */
+static enum vc_status check_out(struct vc_ctx *ctx, const struct script_sink *self, const struct vc_out_tensor *out)
+{
+    const struct vc_tensor *t = &self->model->tensors[out->source];
+
+    if (out->role != VC_PART_CODES || out->quant != NULL || out->dtype != t->dtype) {
+        return refuse(ctx, out, "gets another type");
+    }
+    if (out->n_dims != t->n_dims || memcmp(out->shape, t->shape, t->n_dims * sizeof *t->shape) != 0) {
+        return refuse(ctx, out, "gets another shape");
+    }
+    return strcmp(out->name, t->name) == 0 ? VC_OK : refuse(ctx, out, "gets another name");
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct script_place *x = a;
+    const struct script_place *y = b;
+
+    if (x->entry != y->entry) {
+        return x->entry < y->entry ? -1 : 1;
+    }
+    if (x->begin != y->begin) {
+        return x->begin < y->begin ? -1 : 1;
+    }
+    return x->out < y->out ? -1 : 1;
+}
+
+/* Lists where outputs lie, and marks the members of which some change. */
+static enum vc_status list_places(struct vc_ctx *ctx, struct script_sink *self)
+{
+    for (size_t i = 0; i < self->outs->n; i++) {
+        const struct vc_out_tensor out = vc_out_at(self->outs, i);
+        const struct torch_tensor *t = &self->source->found[out.source].tensor;
+        struct script_place *place = &self->places[self->n_places];
+
+        VC_CALL(check_out(ctx, self, &out));
+        if (out.alias) {
+            continue;
+        }
+        place->out = i;
+        place->entry = (size_t)(self->source->storages[t->storage].entry - self->source->zip.entries);
+        place->begin = t->offset * t->dtype->item_bytes;
+        place->end = place->begin + out.size_bytes;
+        self->members[place->entry].changed |= !out.kept;
+        self->n_places++;
+    }
+    qsort(self->places, self->n_places, sizeof *self->places, by_place);
+    return VC_OK;
+}
+
+/* In a storage that changes each tensor has bytes of its own. */
+static enum vc_status check_places(struct vc_ctx *ctx, struct script_sink *self)
+{
+    for (size_t i = 0; i < self->outs->n; i++) {
+        self->place_of[i] = SIZE_MAX;
+    }
+    for (size_t k = 0; k < self->n_places; k++) {
+        const struct script_place *place = &self->places[k];
+        const struct script_place *before = k != 0 && place[-1].entry == place->entry ? &place[-1] : NULL;
+        const struct vc_out_tensor out = vc_out_at(self->outs, place->out);
+        bool own = !self->source->found[out.source].tensor.gather && (before == NULL || before->end <= place->begin);
+
+        self->place_of[place->out] = k;
+        if (self->members[place->entry].changed && !own) {
+            return refuse(ctx, &out, "gets new values where tensors show the same bytes or lie in another order");
+        }
+    }
+    return VC_OK;
+}
+
+/* Places of all members, in the source's order, and of the directory. */
+static enum vc_status place_members(struct vc_ctx *ctx, struct script_sink *self)
+{
+    uint64_t end = 0;
+
+    for (size_t i = 0; i < self->source->zip.n; i++) {
+        const struct vc_zip_entry *entry = entry_at(self, i);
+        struct script_member *member = &self->members[i];
+        struct vc_zip_member *zip = &member->zip;
+
+        zip->name = entry->name;
+        zip->name_bytes = entry->name_bytes;
+        zip->method = member->changed ? VC_ZIP_METHOD_STORED : entry->method;
+        zip->crc = entry->crc;
+        zip->size_bytes = entry->size_bytes;
+        zip->packed_bytes = member->changed ? entry->size_bytes : entry->packed_bytes;
+        if (!vc_zip_place(zip, end, vc_max_u64(zip->size_bytes, zip->packed_bytes)) ||
+            !vc_add_u64(zip->data_offset, zip->packed_bytes, &end) || end > INT64_MAX) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED, "the output would be larger than 2^63 bytes");
+        }
+        self->directory_bytes += vc_zip_central_bytes(zip);
+    }
+    self->directory_offset = end;
+    self->file_bytes = end + self->directory_bytes + vc_zip_end_bytes(self->source->zip.n, end, self->directory_bytes);
+    return VC_OK;
+}
+
+/* vc_sink_ops.layout. */
+static enum vc_status script_layout(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
+                                    uint64_t *file_bytes)
+{
+    struct script_sink *self = sink->self;
+
+    self->outs = outs;
+    if (self->source->big_endian) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "a TorchScript archive of a big-endian machine; an output that ends in .safetensors gets the "
+                       "weights alone");
+    }
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, self->members, self->source->zip.n));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, self->places, outs->n));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, self->place_of, outs->n));
+    VC_CALL(list_places(ctx, self));
+    VC_CALL(check_places(ctx, self));
+    VC_CALL(place_members(ctx, self));
+    sink->memory_bytes = (size_t)self->directory_bytes + VC_ZIP_END_MAX + COPY_BYTES;
+    sink->note = "the output is a TorchScript archive with the code and the constants of the input, for torch.jit.load";
+    *file_bytes = self->file_bytes;
+    return vc_outfile_need(ctx, self->file, self->file_bytes);
+}
+
+/* ---- writing ---- */
+
+static enum vc_status script_begin(struct vc_ctx *ctx, struct vc_sink *sink)
+{
+    struct script_sink *self = sink->self;
+
+    return vc_outfile_begin(ctx, self->file);
+}
+
+/* n bytes at `at` of a member that changes. Runs on any thread. */
+static enum vc_status put(struct vc_ctx *ctx, struct script_sink *self, struct script_member *member, uint64_t at,
+                          const void *data, size_t n)
+{
+    uint32_t part = vc_crc32_place(vc_crc32(0, data, n), member->zip.size_bytes - at - n);
+
+    atomic_fetch_xor_explicit(&member->crc, part, memory_order_relaxed);
+    return vc_outfile_write(ctx, self->file, member->zip.data_offset + at, data, n);
+}
+
+/* vc_sink_ops.pack: the checksum is taken where the place is known. */
+static enum vc_status script_pack(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_packet *packet)
+{
+    (void)ctx;
+    (void)sink;
+    (void)packet;
+    return VC_OK;
+}
+
+/* vc_sink_ops.emit. What lies in a storage that does not change is copied with it. */
+static enum vc_status script_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
+{
+    struct script_sink *self = sink->self;
+    const struct script_place *place = &self->places[self->place_of[packet->out]];
+    struct script_member *member = &self->members[place->entry];
+
+    return member->changed ? put(ctx, self, member, place->begin + packet->offset, packet->data, packet->n_bytes)
+                           : VC_OK;
+}
+
+/* Bytes of a storage that no tensor shows. */
+static enum vc_status copy_gap(struct vc_ctx *ctx, struct script_sink *self, size_t entry, uint64_t begin, uint64_t end,
+                               unsigned char *buffer)
+{
+    for (uint64_t at = begin; at < end; at += COPY_BYTES) {
+        size_t n = (size_t)vc_min_u64(COPY_BYTES, end - at);
+
+        if (entry_at(self, entry)->method != VC_ZIP_STORED) {
+            memset(buffer, 0, n); /* nobody sees them */
+        } else {
+            VC_CALL(vc_infile_read(ctx, self->source->file, entry_at(self, entry)->data_offset + at, buffer, n));
+        }
+        VC_CALL(put(ctx, self, &self->members[entry], at, buffer, n));
+    }
+    return VC_OK;
+}
+
+static enum vc_status copy_gaps(struct vc_ctx *ctx, struct script_sink *self, unsigned char *buffer)
+{
+    for (size_t k = 0; k < self->n_places; k++) {
+        const struct script_place *place = &self->places[k];
+        bool first = k == 0 || place[-1].entry != place->entry;
+        bool last = k + 1 == self->n_places || place[1].entry != place->entry;
+
+        if (!self->members[place->entry].changed) {
+            continue;
+        }
+        VC_CALL(copy_gap(ctx, self, place->entry, first ? 0 : place[-1].end, place->begin, buffer));
+        if (last) {
+            VC_CALL(copy_gap(ctx, self, place->entry, place->end, entry_at(self, place->entry)->size_bytes, buffer));
+        }
+    }
+    return VC_OK;
+}
+
+/* A member of the source as it is. */
+static enum vc_status copy_member(struct vc_ctx *ctx, struct script_sink *self, size_t index, unsigned char *buffer)
+{
+    const struct vc_zip_entry *entry = entry_at(self, index);
+
+    for (uint64_t at = 0; at < entry->packed_bytes; at += COPY_BYTES) {
+        size_t n = (size_t)vc_min_u64(COPY_BYTES, entry->packed_bytes - at);
+
+        VC_CALL(vc_infile_read(ctx, self->source->file, entry->data_offset + at, buffer, n));
+        VC_CALL(vc_outfile_write(ctx, self->file, self->members[index].zip.data_offset + at, buffer, n));
+    }
+    return VC_OK;
+}
+
+/* Members that do not change, and the local headers of all. */
+static enum vc_status write_members(struct vc_ctx *ctx, struct script_sink *self, unsigned char *buffer)
+{
+    for (size_t i = 0; i < self->source->zip.n; i++) {
+        struct script_member *member = &self->members[i];
+        size_t n = (size_t)(member->zip.data_offset - member->zip.local_offset); /* a name has 65,535 bytes at most */
+
+        if (member->changed) {
+            member->zip.crc = atomic_load(&member->crc);
+        } else {
+            VC_CALL(copy_member(ctx, self, i, buffer));
+        }
+        vc_zip_put_local(&member->zip, buffer);
+        VC_CALL(vc_outfile_write(ctx, self->file, member->zip.local_offset, buffer, n));
+    }
+    return VC_OK;
+}
+
+/* Directory and end record, in one block. */
+static enum vc_status write_directory(struct vc_ctx *ctx, const struct script_sink *self)
+{
+    unsigned char *block = vc_alloc(ctx, VC_TAG_IO, (size_t)self->directory_bytes + VC_ZIP_END_MAX);
+    size_t n = 0;
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(block);
+    for (size_t i = 0; i < self->source->zip.n; i++) {
+        n += vc_zip_put_central(&self->members[i].zip, block + n);
+    }
+    n += vc_zip_put_end(self->source->zip.n, self->directory_offset, self->directory_bytes, block + n);
+    VC_TRY(vc_outfile_write(ctx, self->file, self->directory_offset, block, n));
+out:
+    vc_free(ctx, block);
+    return status;
+}
+
+/* vc_sink_ops.finish. */
+static enum vc_status script_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes)
+{
+    struct script_sink *self = sink->self;
+    unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, COPY_BYTES);
+    enum vc_status status = VC_OK;
+
+    _Static_assert(COPY_BYTES >= VC_ZIP_LOCAL_MAX + VC_ZIP_MAX_NAME, "a local header fits");
+    VC_TRY_ALLOC(buffer);
+    VC_TRY(copy_gaps(ctx, self, buffer));
+    VC_TRY(write_members(ctx, self, buffer));
+    VC_TRY(write_directory(ctx, self));
+    *file_bytes = self->file_bytes;
+    VC_TRY(vc_outfile_sync(ctx, self->file));
+out:
+    vc_free(ctx, buffer);
+    return status;
+}
+
+/* ---- the sink ---- */
+
+static enum vc_status script_commit(struct vc_ctx *ctx, struct vc_sink *sink)
+{
+    struct script_sink *self = sink->self;
+
+    return vc_outfile_commit(ctx, self->file);
+}
+
+static void script_free(struct vc_ctx *ctx, struct vc_sink *sink)
+{
+    struct script_sink *self = sink->self;
+
+    vc_outfile_free(ctx, self->file);
+    vc_free(ctx, self->members);
+    vc_free(ctx, self->places);
+    vc_free(ctx, self->place_of);
+    vc_free(ctx, self);
+    vc_free(ctx, sink);
+}
+
+/* vc_sink_ops.can_hold: what a tensor becomes is judged by layout, which knows what it was. */
+static bool script_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
+{
+    (void)sink;
+    return vc_torch_dtype_of(dtype) != NULL || dtype == VC_DTYPE_VOID;
+}
+
+static const struct vc_sink_ops script_sink_ops = {.layout = script_layout,
+                                                   .begin = script_begin,
+                                                   .pack = script_pack,
+                                                   .emit = script_emit,
+                                                   .finish = script_finish,
+                                                   .commit = script_commit,
+                                                   .free = script_free,
+                                                   .can_hold = script_can_hold};
+
+enum vc_status vc_torch_script_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
+                                           const struct vc_write_options *options, struct vc_sink **out)
+{
+    struct script_sink *self = NULL;
+    struct vc_sink *sink = NULL;
+    enum vc_status status = VC_OK;
+
+    sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);
+    VC_TRY_ALLOC(sink);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_IO, self, 1));
+    self->model = model;
+    self->source = model->self;
+    if (options->path != NULL && !options->dry_run) {
+        VC_TRY(vc_outfile_open(ctx, options, model, &self->file));
+    }
+    *sink = (struct vc_sink){.ops = &script_sink_ops,
+                             .self = self,
+                             .format = vc_format_torch.name,
+                             .dialect = &vc_dialect_plain,
+                             .aliases = true};
+    *out = sink;
+    return VC_OK;
+out:
+    vc_free(ctx, self);
+    vc_free(ctx, sink);
+    return status;
+}
