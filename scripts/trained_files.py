@@ -73,10 +73,10 @@ def feeds(path, n=2):
     for value in session.get_inputs():
         shape = [d if isinstance(d, int) and d > 0 else n if i == 0 else 64 for i, d in enumerate(value.shape)]
         if value.type == "tensor(float)":
-            arrays[value.name] = (rng.standard_normal(shape) * 0.1).astype("f4")
+            arrays[value.name] = np.asarray(rng.standard_normal(shape) * 0.1, "f4")
         else:
             kind = {"tensor(int64)": "i8", "tensor(int32)": "i4"}.get(value.type, "f4")
-            arrays[value.name] = np.full(shape, 16000 if value.name == "sr" else 1, kind)
+            arrays[value.name] = np.array(np.full(shape, 16000 if value.name == "sr" else 1), kind)
     return arrays
 
 

@@ -47,7 +47,7 @@ static const int64_t first_axis = 0;
 enum { SUM2, COUNTS, SUM, MIN, MAX, AXIS, HIST, HIST_WIDTH, SAMPLE, MOMENTS, N_ARRAYS };
 
 static const char *const tails[N_ARRAYS] = {VC_SUMS_TAIL, ".counts",  ".in_sum",        ".in_min", ".in_max",
-                                            ".in_axis", ".in_hist", ".in_hist_width", VC_SAMPLE, ".in_xtx"};
+                                            ".in_axis",   ".in_hist", ".in_hist_width", VC_SAMPLE, ".in_xtx"};
 
 /* A router. Its experts' inputs are computed before its weights and wait for these; the weights wait for all values
  * that are computed within the experts. */

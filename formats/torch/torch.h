@@ -94,9 +94,9 @@ struct torch_storage {
 struct torch_found {
     const char *name;
     enum vc_role role;
+    bool buffer; /* a pickled module has it among its buffers */
     size_t part;
     const char *refusal; /* NULL: fine */
-    bool buffer;         /* a pickled module has it among its buffers */
     struct torch_tensor tensor;
 };
 
