@@ -6,6 +6,7 @@
 #include "core/base/option_struct.h"
 #include "core/model/masked_pairs.h"
 #include "formats/formats.h"
+#include "passes/decode_range.h"
 
 static const struct vc_open_options open_defaults = {.void_as = VC_DTYPE_RAW};
 static const struct vc_options_kind open_kind = {"vc_open_options", "vc_open_defaults", &open_defaults,
@@ -26,6 +27,31 @@ static void name_reader(const char *path, char *name, size_t room)
                    base[0] != '\0' ? base : "memory");
 }
 
+/* Where codes are to be floats first, these come between the folder and its GGUF model. */
+static enum vc_status open_format(struct vc_ctx *ctx, const char *path, const struct vc_open_options *own,
+                                  struct vc_model **out)
+{
+    struct vc_open_options first = *own;
+    bool fits = false;
+    enum vc_status status;
+
+    if (!own->as_gguf || !own->decoded) {
+        return vc_format_open(ctx, path, own, out);
+    }
+    first.as_gguf = false;
+    VC_CALL(vc_format_open(ctx, path, &first, out));
+    status = vc_format_fits_gguf(ctx, *out, &fits);
+    if (status == VC_OK && fits) {
+        status = vc_decoded_model_make(ctx, &vc_decode_ranges, out);
+        status = status == VC_OK ? vc_format_finish(ctx, own, out) : status;
+    }
+    if (status != VC_OK) {
+        vc_model_close(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
 static enum vc_status open_model(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
                                  struct vc_model **out)
 {
@@ -44,7 +70,7 @@ static enum vc_status open_model(struct vc_ctx *ctx, const char *path, const str
         name_reader(path, name, sizeof name);
         path = name;
     }
-    if (vc_format_open(ctx, path, &own, out) != VC_OK) {
+    if (open_format(ctx, path, &own, out) != VC_OK) {
         return vc_context(ctx, "%s", strcmp(path, "-") == 0 ? "standard input" : path);
     }
     return own.pairs && !(*out)->format->tells_axes ? vc_pairs_join(ctx, out) : VC_OK;

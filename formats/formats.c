@@ -24,6 +24,7 @@
 #include "formats/bin_folder.h"
 #include "formats/dialects/check_names.h"
 #include "formats/dialects/dialects.h"
+#include "formats/dialects/foreign.h"
 #include "formats/gguf/gguf.h"
 #include "formats/gguf_folder/gguf_folder.h"
 #include "formats/huggingface/check_config.h"
@@ -453,6 +454,22 @@ static bool is_one_of_several(const char *path)
     return vc_numbered_name_parse(vc_base_name(path), NULL, &name) && name.count > 1;
 }
 
+/* Codes that no dialect reads. The configuration beside the model is asked where there are others than floats. */
+static enum vc_status mark_foreign(struct vc_ctx *ctx, struct vc_model *model, bool is_shard)
+{
+    struct vc_dialect_hint hint = {.foreign = NULL};
+    size_t i = 0;
+
+    while (i < model->n_tensors && (vc_dtype_is_float(model->tensors[i].dtype) || model->tensors[i].quant != NULL)) {
+        i++;
+    }
+    if (i < model->n_tensors && !vc_is_stream(model->path)) {
+        VC_CALL(vc_hf_config_hint_beside(ctx, model->folder != NULL ? vc_infolder_path(model->folder) : model->path,
+                                         &hint));
+    }
+    return vc_foreign_mark(ctx, model, hint.foreign, is_shard);
+}
+
 /* Standard input while it is copied. */
 struct stream {
     struct vc_stream stream;
@@ -529,7 +546,10 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options
     if (status == VC_OK) {
         status = note_wrong_name(ctx, model);
     }
-    return status == VC_OK && vc_collecting(ctx) ? vc_check_names(ctx, model, is_one_of_several(model->path)) : status;
+    if (status == VC_OK && vc_collecting(ctx)) {
+        status = vc_check_names(ctx, model, is_one_of_several(model->path));
+    }
+    return status == VC_OK ? mark_foreign(ctx, model, is_one_of_several(model->path)) : status;
 out:
     vc_infile_close(ctx, file);
     return status;
@@ -617,7 +637,7 @@ static enum vc_status open_folder(struct vc_ctx *ctx, const struct vc_open_optio
         VC_CALL(vc_check_names(ctx, model, false));
         VC_CALL(vc_check_config(ctx, model));
     }
-    return VC_OK;
+    return vc_infolder_has_models(folder) ? VC_OK : mark_foreign(ctx, model, false);
 }
 
 void vc_format_set_loader(const struct vc_format *format, const struct vc_dialect *dialect,
@@ -724,6 +744,26 @@ static enum vc_status wrap(struct vc_ctx *ctx, const struct vc_open_options *opt
                 : vc_gguf_folder_open(ctx, options, source, wrapped);
 }
 
+enum vc_status vc_format_fits_gguf(struct vc_ctx *ctx, const struct vc_model *model, bool *fits)
+{
+    return vc_gguf_folder_fits(ctx, model, fits);
+}
+
+enum vc_status vc_format_finish(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model **model)
+{
+    if (options != NULL) {
+        VC_CALL(wrap(ctx, options, model));
+    }
+    if ((*model)->format == NULL || !(*model)->format->tells_axes) {
+        vc_model_name_axes(*model);
+    }
+    set_layout(*model);
+    (*model)->check_unchanged = check_unchanged;
+    (*model)->bytes = vc_model_bytes;
+    (*model)->program_beside = vc_hf_program_beside;
+    return VC_OK;
+}
+
 enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
                               struct vc_model **out)
 {
@@ -736,14 +776,7 @@ enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct
     is_folder = (options == NULL || options->reader == NULL) && vc_infolder_is(path);
     VC_TRY(is_folder ? open_folder(ctx, options, model) : open_file(ctx, options, model));
     VC_TRY(note_odd_config(ctx, model));
-    VC_TRY(options != NULL ? wrap(ctx, options, &model) : VC_OK);
-    if (model->format == NULL || !model->format->tells_axes) {
-        vc_model_name_axes(model);
-    }
-    set_layout(model);
-    model->check_unchanged = check_unchanged;
-    model->bytes = vc_model_bytes;
-    model->program_beside = vc_hf_program_beside;
+    VC_TRY(vc_format_finish(ctx, options, &model));
     *out = model;
     return VC_OK;
 out:

@@ -67,6 +67,13 @@ enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct
 /* vc_model.bytes. Sentences name the model's path. */
 enum vc_status vc_model_bytes(struct vc_ctx *ctx, const struct vc_model *model, vc_see_fn *see, void *user);
 
+/* *fits: the model of a folder that as_gguf is about. */
+enum vc_status vc_format_fits_gguf(struct vc_ctx *ctx, const struct vc_model *model, bool *fits);
+
+/* What vc_format_open does last: as_gguf and as_folder, which put another model in the place of *model, the layout. For
+ * a model that has been put in front of one from there. *model is to be closed also after a failure. */
+enum vc_status vc_format_finish(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model **model);
+
 /* vc_model.expect. */
 enum vc_status vc_format_expect(struct vc_ctx *ctx, const struct vc_infile *file, const struct vc_format *format);
 

@@ -67,10 +67,7 @@ const char *vc_default_skip(const char *name)
     size_t i = vc_glob_set_find(&set, name);
 
     _Static_assert(sizeof reasons / sizeof reasons[0] == 21, "a reason for each glob");
-    if (i != SIZE_MAX) {
-        return reasons[i];
-    }
-    return vc_name_is_quantized_part(name) ? "quantized already" : NULL;
+    return i != SIZE_MAX ? reasons[i] : NULL;
 }
 
 const char *vc_keep_reason(const struct vc_tensor *own)

@@ -20,6 +20,13 @@ enum vc_status vc_values_init(struct vc_ctx *ctx, const struct vc_model *model, 
     return vc_values_numeric(&model->tensors[tensor]) ? vc_decode_add(ctx, &values->item, false) : VC_OK;
 }
 
+enum vc_status vc_values_init_strict(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
+                                     struct vc_values *values)
+{
+    VC_CALL(vc_values_init_raw(ctx, model, tensor, values));
+    return vc_decode_add_codes(ctx, &values->item, VC_OVERFLOW_ERROR, true);
+}
+
 bool vc_values_numeric(const struct vc_tensor *tensor)
 {
     struct vc_desc desc = {.dtype = tensor->dtype, .quant = tensor->quant};

@@ -19,6 +19,10 @@ enum vc_status vc_values_init(struct vc_ctx *ctx, const struct vc_model *model, 
 /* The same without steps: the tensor as it is stored. */
 enum vc_status vc_values_init_raw(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
                                   struct vc_values *values);
+/* As vc_values_init, of codes and blocks, with what `dequantize` refuses unless it is told otherwise: scales that are
+ * not finite, values beyond f32. */
+enum vc_status vc_values_init_strict(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
+                                     struct vc_values *values);
 bool vc_values_numeric(const struct vc_tensor *tensor);
 
 /* From f32 on to f64, to be compared with one that is. */

@@ -54,13 +54,11 @@ static enum vc_status check_possible(struct vc_ctx *ctx, const struct vc_prune *
     const struct vc_desc *desc = item->desc;
 
     *kept = true;
+    if (t->undecoded != NULL) {
+        return vc_item_keep_as(ctx, item, VC_SKIP_QUANTIZED);
+    }
     if (!vc_decode_can(desc)) {
-        bool part = vc_name_is_quantized_part(t->name);
-
-        return vc_item_keep_as(ctx, item,
-                               part                          ? "quantized already"
-                               : desc->dtype == VC_DTYPE_RAW ? "no array"
-                                                             : vc_dtype_name(desc->dtype));
+        return vc_item_keep_as(ctx, item, desc->dtype == VC_DTYPE_RAW ? "no array" : vc_dtype_name(desc->dtype));
     }
     if (desc->n_elems == 0) {
         return vc_item_keep_as(ctx, item, "empty");

@@ -42,7 +42,8 @@ static enum vc_dtype target_of(const struct dequantize *d, const struct vc_item 
 static enum vc_status choose(struct vc_ctx *ctx, const struct dequantize *d, struct vc_item *item, bool *kept)
 {
     const struct vc_desc *desc = item->desc;
-    const char *name = item->set->model->tensors[item->source].name;
+    const struct vc_tensor *t = &item->set->model->tensors[item->source];
+    const char *name = t->name;
     bool cast = desc->dtype == VC_DTYPE_F16 || desc->dtype == VC_DTYPE_BF16;
     bool blocks = vc_dtype_is_quantized(desc->dtype);
     const char *glob = NULL;
@@ -51,12 +52,9 @@ static enum vc_status choose(struct vc_ctx *ctx, const struct dequantize *d, str
     if (!vc_decode_can(desc) && desc->dtype != VC_DTYPE_VOID && vc_dtype_size(desc->dtype) == 0) {
         return vc_item_keep_as(ctx, item, vc_dtype_name(desc->dtype)); /* blocks that are not understood */
     }
-    if (desc->quant == NULL && vc_name_is_quantized_part(name) &&
+    if (desc->quant == NULL && t->undecoded != NULL &&
         vc_rules_choose(d->options.rules, d->options.n_rules, name, &glob) != VC_CHOICE_EXCLUDE) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "is a part of weights that are quantized in a way that cannot be decoded (GPTQ in an order of "
-                       "its own, codebooks and the "
-                       "like); %s leaves it as it is",
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s; %s leaves it as it is", t->undecoded,
                        vc_option(ctx, "include=false"));
     }
     if (desc->quant == NULL && !blocks && !(cast && d->options.casts)) {

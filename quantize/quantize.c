@@ -100,8 +100,8 @@ static enum vc_status check_possible(struct vc_ctx *ctx, const struct quantize *
     int axis = vc_int8_axis(o, item);
 
     *kept = true;
-    if (!vc_decode_can(desc) && vc_name_is_quantized_part(item->set->model->tensors[item->source].name)) {
-        return vc_item_keep_as(ctx, item, "quantized already");
+    if (item->set->model->tensors[item->source].undecoded != NULL) {
+        return vc_item_keep_as(ctx, item, VC_SKIP_QUANTIZED);
     }
     if (!vc_decode_can(desc)) {
         return vc_item_keep_as(ctx, item, desc->dtype == VC_DTYPE_RAW ? "no array" : vc_dtype_name(desc->dtype));

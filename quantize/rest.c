@@ -32,7 +32,7 @@ static bool stays(const struct vc_item *item, const char *skip)
     const struct vc_tensor *own;
 
     (void)vc_model_of(item->set->model, item->source, &own);
-    return vc_is_table(own) || vc_name_is_quantized_part(own->name) ||
+    return vc_is_table(own) || own->undecoded != NULL ||
            (item->set->dialect == NULL && (item->desc->n_dims < 2 || skip != NULL));
 }
 

@@ -155,152 +155,280 @@ bool vc_bnb_4bit_owns_config(const struct json_t *config)
 
 /* What the text beside a weight says. */
 struct state {
+    enum vc_scheme scheme; /* of quant_type, which decides, whatever the name of the text ends in */
     uint64_t block, n_rows, row;
     enum vc_dtype dtype;
-    uint64_t nested_block; /* 0: the scales are floats */
+    uint64_t nested_block;
     double nested_offset;
-    bool unknown; /* members that bitsandbytes refuses */
+    const char *wrong; /* why it is none that bitsandbytes decodes; NULL: it is one */
 };
 
-static enum vc_dtype dtype_of(const char *name)
+static enum vc_dtype dtype_of(const json_t *name)
 {
-    return name == NULL                    ? VC_DTYPE_NONE
-           : strcmp(name, "float16") == 0  ? VC_DTYPE_F16
-           : strcmp(name, "bfloat16") == 0 ? VC_DTYPE_BF16
-           : strcmp(name, "float32") == 0  ? VC_DTYPE_F32
-                                           : VC_DTYPE_NONE;
+    static const struct {
+        const char *name;
+        enum vc_dtype dtype;
+    } types[] = {{"float16", VC_DTYPE_F16}, {"bfloat16", VC_DTYPE_BF16}, {"float32", VC_DTYPE_F32}};
+
+    for (size_t i = 0; json_is_string(name) && i < sizeof types / sizeof types[0]; i++) {
+        if (strcmp(json_string_value(name), types[i].name) == 0) {
+            return types[i].dtype;
+        }
+    }
+    return VC_DTYPE_NONE;
 }
 
-/* False: the text lacks something, or says what is not read. */
-static bool parse_state(const char *text, size_t n, struct state *out)
+/* As bitsandbytes makes a float of it: a number, or a text that is one. */
+static bool read_number(const json_t *value, double *out)
 {
-    size_t n_known = 0;
+    const char *text = json_string_value(value);
+    json_t *inner = text != NULL ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
+    const json_t *number = text != NULL ? inner : value;
+    bool ok = json_is_number(number);
+
+    *out = json_number_value(number);
+    json_decref(inner);
+    return ok;
+}
+
+static bool all_known(json_t *root)
+{
     const char *key;
     json_t *value;
-    json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
-    json_t *shape = json_object_get(root, "shape");
-    json_t *nested = json_object_get(root, "nested_blocksize");
 
-    *out = (struct state){.block = vc_json_count(json_object_get(root, "blocksize")),
-                          .dtype = dtype_of(json_string_value(json_object_get(root, "dtype"))),
-                          .nested_block = vc_json_count(json_object_get(root, "nested_blocksize")),
-                          .nested_offset = json_number_value(json_object_get(root, "nested_offset"))};
+    json_object_foreach(root, key, value)
+    {
+        if (!vc_is_one_of(key, "quant_type blocksize dtype shape nested_blocksize nested_dtype nested_offset")) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static const char *wrong_of(json_t *root, bool nested, const struct state *state)
+{
+    double number;
+
+    if (!json_is_object(root)) {
+        return "is no JSON object";
+    }
+    if (!all_known(root)) {
+        return "has a member that bitsandbytes does not know and refuses";
+    }
+    if (state->scheme == VC_SCHEME_NONE) {
+        return "has no quant_type nf4 or fp4";
+    }
+    if (!vc_bnb_4bit_block(state->block)) {
+        return "has no blocksize that is a power of two from 32 to 4096";
+    }
+    if (state->dtype == VC_DTYPE_NONE) {
+        return "has no dtype float16, bfloat16 or float32";
+    }
+    if (state->n_rows == 0 || state->row == 0) {
+        return "has no shape of two numbers above 0";
+    }
+    if (nested && state->nested_block == 0) {
+        return "has no nested_blocksize above 0";
+    }
+    if (nested && dtype_of(json_object_get(root, "nested_dtype")) == VC_DTYPE_NONE) {
+        return "has no nested_dtype float16, bfloat16 or float32";
+    }
+    return nested && !read_number(json_object_get(root, "nested_offset"), &number) ? "has no number nested_offset"
+                                                                                   : NULL;
+}
+
+/* nested: there is a nested_absmax, which makes bitsandbytes look for what is said of it. */
+static void parse_state(json_t *root, bool nested, struct state *out)
+{
+    json_t *shape = json_object_get(root, "shape");
+
+    *out = (struct state){.scheme = VC_SCHEME_NONE,
+                          .block = vc_json_count(json_object_get(root, "blocksize")),
+                          .dtype = dtype_of(json_object_get(root, "dtype")),
+                          .nested_block = nested ? vc_json_count(json_object_get(root, "nested_blocksize")) : 0};
     if (json_array_size(shape) == 2) {
         out->n_rows = vc_json_count(json_array_get(shape, 0));
         out->row = vc_json_count(json_array_get(shape, 1));
     }
-    json_object_foreach(root, key, value)
-    {
-        n_known += vc_is_one_of(key, "quant_type blocksize dtype shape nested_blocksize nested_dtype nested_offset");
+    if (vc_json_says(root, "quant_type", "nf4")) {
+        out->scheme = VC_SCHEME_NF4;
+    } else if (vc_json_says(root, "quant_type", "fp4")) {
+        out->scheme = VC_SCHEME_FP4;
     }
-    out->unknown = json_object_size(root) != n_known;
-    json_decref(root);
-    return out->block != 0 && out->n_rows != 0 && out->row != 0 && out->dtype != VC_DTYPE_NONE &&
-           (nested == NULL || out->nested_block != 0);
+    (void)read_number(json_object_get(root, "nested_offset"), &out->nested_offset);
+    out->wrong = wrong_of(root, nested, out);
 }
 
-static enum vc_status read_state(struct vc_search *s, size_t tensor, struct state *out, bool *ok)
+static enum vc_status read_state(struct vc_search *s, size_t tensor, bool nested, struct state *out)
 {
     const struct vc_tensor *t = &s->model->tensors[tensor];
     char text[MAX_STATE];
+    json_t *root;
 
-    *ok = false;
+    *out = (struct state){.wrong = "is no text of u8"};
     if (t->dtype == VC_DTYPE_U8 && t->n_elems != 0 && t->n_elems <= MAX_STATE) {
         VC_CALL(vc_source_read_any(s->ctx, s->model, tensor, VC_FORM_VALUES, 0, text, (size_t)t->n_elems));
-        *ok = parse_state(text, (size_t)t->n_elems, out);
+        root = json_loadb(text, (size_t)t->n_elems, JSON_REJECT_DUPLICATES, NULL);
+        parse_state(root, nested, out);
+        json_decref(root);
     }
     return VC_OK;
 }
 
-/* The parts of double quantization; false: one is missing or of another size. */
-static bool find_nested(const struct vc_search *s, const char *name, size_t n, const struct state *state,
-                        uint64_t n_blocks, struct vc_quant *quant)
-{
-    const struct vc_tensor *tensors = s->model->tensors;
-    size_t absmax = vc_search_find(s, name, n, ".nested_absmax");
-    size_t map = vc_search_find(s, name, n, ".nested_quant_map");
+/* The parts beside the codes, by their names. */
+struct parts {
+    size_t state, absmax, map, nested_absmax, nested_map;
+};
 
-    if (absmax == VC_NO_TENSOR || map == VC_NO_TENSOR || tensors[absmax].dtype != VC_DTYPE_F32 ||
-        tensors[map].dtype != VC_DTYPE_F32 || tensors[map].n_elems != 256 ||
-        tensors[absmax].n_elems != vc_ceil_div_u64(n_blocks, state->nested_block)) {
-        return false;
-    }
-    vc_quant_set(quant, VC_PART_CODEBOOK, map);
-    vc_quant_set(quant, VC_PART_SCALE_SCALE, absmax);
-    quant->scale_offset = (float)state->nested_offset;
-    quant->scale_group = state->nested_block;
-    return true;
+static bool is_floats(const struct vc_search *s, size_t tensor, uint64_t n)
+{
+    return tensor != VC_NO_TENSOR && s->model->tensors[tensor].dtype == VC_DTYPE_F32 &&
+           s->model->tensors[tensor].n_elems == n;
 }
 
-/* Fills the quantization; false: not certain. */
-static bool find_parts(const struct vc_search *s, size_t codes, size_t n, const struct state *state,
-                       struct vc_quant *quant)
+/* Why codes, parts and text do not belong together; NULL: they do. Blocks that go across the ends of rows are right
+ * for bitsandbytes, and *across. */
+static const char *contradiction(const struct vc_search *s, size_t codes, const struct state *state,
+                                 const struct parts *p, bool *across)
 {
-    const struct vc_tensor *tensors = s->model->tensors;
-    const struct vc_tensor *t = &tensors[codes];
-    size_t absmax = vc_search_find(s, t->name, n, ".absmax");
+    const struct vc_tensor *t = &s->model->tensors[codes];
+    const struct vc_tensor *absmax = p->absmax != VC_NO_TENSOR ? &s->model->tensors[p->absmax] : NULL;
+    bool nested = p->nested_absmax != VC_NO_TENSOR;
     uint64_t n_elems;
     uint64_t n_blocks;
 
-    if (!vc_mul_u64(state->n_rows, state->row, &n_elems) || n_elems % 2 != 0 || t->n_elems != n_elems / 2 ||
-        state->row % state->block != 0 || absmax == VC_NO_TENSOR) {
-        return false;
+    *across = state->row % state->block != 0;
+    if (!vc_mul_u64(state->n_rows, state->row, &n_elems) || n_elems % 2 != 0 || t->n_elems != n_elems / 2) {
+        return "has another number of codes than the shape in its quant_state";
     }
-    n_blocks = n_elems / state->block;
-    vc_quant_set(quant, VC_PART_SCALE, absmax);
-    if (tensors[absmax].n_elems != n_blocks) {
-        return false;
+    n_blocks = vc_ceil_div_u64(n_elems, state->block);
+    if (absmax == NULL) {
+        return "has no absmax beside it";
     }
-    return state->nested_block == 0
-               ? tensors[absmax].dtype == VC_DTYPE_F32
-               : tensors[absmax].dtype == VC_DTYPE_U8 && find_nested(s, t->name, n, state, n_blocks, quant);
+    if (absmax->n_elems != n_blocks) {
+        return "has another number of absmax than blocks";
+    }
+    if (absmax->dtype != (nested ? VC_DTYPE_U8 : VC_DTYPE_F32)) {
+        return nested ? "has an absmax that is not u8 beside its nested_absmax" : "has an absmax that is not f32";
+    }
+    if (!is_floats(s, p->map, 16)) {
+        return "has no quant_map of 16 numbers f32 beside it";
+    }
+    if (nested && !is_floats(s, p->nested_map, 256)) {
+        return "has no nested_quant_map of 256 numbers f32 beside it";
+    }
+    return nested && !is_floats(s, p->nested_absmax, vc_ceil_div_u64(n_blocks, state->nested_block))
+               ? "has another number of nested_absmax than blocks of scales"
+               : NULL;
 }
 
 static const char *const kinds[] = {".quant_state.bitsandbytes__nf4", ".quant_state.bitsandbytes__fp4"};
 
+#define MAP(a, b, code)        values[code] = (b);
+#define MAP_SIGNED(a, b, code) MAP(a, b, code) MAP(a, -(b), 8 | (code))
+
+/* bitsandbytes decodes by its own tables, whatever the one in the file says; one that says something else was damaged,
+ * or belongs to other codes. */
+static enum vc_status check_map(struct vc_search *s, const struct vc_tensor *codes, size_t map, enum vc_scheme scheme)
+{
+    float values[16] = {0.0f};
+    float there[16];
+    bool same = true;
+
+    if (!vc_collecting(s->ctx)) {
+        return VC_OK;
+    }
+    if (scheme == VC_SCHEME_NF4) {
+        values[0] = -1.0f;
+        VC_NF4_STEPS(MAP)
+    } else {
+        VC_FP4_STEPS(MAP_SIGNED)
+    }
+    VC_CALL(vc_source_read_any(s->ctx, s->model, map, VC_FORM_VALUES, 0, there, sizeof there));
+    for (unsigned i = 0; i < 16; i++) {
+        same = same && there[i] >= values[i] - 1e-6f && there[i] <= values[i] + 1e-6f;
+    }
+    return same ? VC_OK
+                : vc_find(s->ctx, VC_SEVERITY_ERROR, "parts", codes->name,
+                          "has a quant_map with other values than those of its quant_type, which bitsandbytes decodes "
+                          "by");
+}
+
+static void find_parts(const struct vc_search *s, const struct vc_tensor *t, struct parts *p, bool *twice)
+{
+    size_t n = strlen(t->name);
+    size_t fp4 = vc_search_find(s, t->name, n, kinds[1]);
+
+    p->state = vc_search_find(s, t->name, n, kinds[0]);
+    *twice = p->state != VC_NO_TENSOR && fp4 != VC_NO_TENSOR;
+    p->state = p->state != VC_NO_TENSOR ? p->state : fp4;
+    p->absmax = vc_search_find(s, t->name, n, ".absmax");
+    p->map = vc_search_find(s, t->name, n, ".quant_map");
+    p->nested_absmax = vc_search_find(s, t->name, n, ".nested_absmax");
+    p->nested_map = vc_search_find(s, t->name, n, ".nested_quant_map");
+}
+
+/* All that is there is right. */
+static enum vc_status attach(struct vc_search *s, size_t codes, const struct state *state, const struct parts *p)
+{
+    struct vc_quant quant = {.scheme = state->scheme,
+                             .granularity = VC_GRANULARITY_GROUP,
+                             .symmetric = true,
+                             .group_size = state->block,
+                             .source_dtype = state->dtype};
+    const struct vc_packed packed = {.bits = 8, .n_rows = state->n_rows, .row = state->row / 2};
+
+    vc_quant_set(&quant, VC_PART_SCALE, p->absmax);
+    if (p->nested_absmax != VC_NO_TENSOR) {
+        vc_quant_set(&quant, VC_PART_CODEBOOK, p->nested_map);
+        vc_quant_set(&quant, VC_PART_SCALE_SCALE, p->nested_absmax);
+        quant.scale_offset = (float)state->nested_offset;
+        quant.scale_group = state->nested_block;
+    }
+    VC_CALL(check_map(s, &s->model->tensors[codes], p->map, state->scheme));
+    VC_CALL(vc_search_attach_packed(s, codes, &vc_dialect_bitsandbytes, &quant, &packed, 0));
+    s->model->tensors[p->state].part_of = codes;
+    s->model->tensors[p->map].part_of = codes;
+    return VC_OK;
+}
+
 enum vc_status vc_bnb_4bit_find(struct vc_search *s, size_t codes, bool *found)
 {
     const struct vc_tensor *t = &s->model->tensors[codes];
-    struct vc_quant quant = {.granularity = VC_GRANULARITY_GROUP, .symmetric = true};
-    size_t n = strlen(t->name);
-    size_t state_at = VC_NO_TENSOR;
-    size_t map, n_path, other;
+    struct parts parts;
     struct state state;
-    struct vc_packed packed;
-    bool ok = false;
+    size_t n_path;
+    bool twice, across;
+    const char *wrong;
 
-    if (t->dtype != VC_DTYPE_U8 || !vc_name_is_module_weight(t->name, &n_path)) {
+    if (!vc_name_is_module_weight(t->name, &n_path)) {
         return VC_OK;
     }
-    other = vc_search_find(s, t->name, n, kinds[1]);
-    state_at = vc_search_find(s, t->name, n, kinds[0]);
-    quant.scheme = state_at != VC_NO_TENSOR ? VC_SCHEME_NF4 : VC_SCHEME_FP4;
-    VC_CALL(state_at == VC_NO_TENSOR || other == VC_NO_TENSOR
-                ? VC_OK
-                : vc_find(s->ctx, VC_SEVERITY_ERROR, "parts", t->name,
-                          "has two quant_states: bitsandbytes wants exactly one"));
-    state_at = state_at != VC_NO_TENSOR ? state_at : other;
-    VC_CALL(state_at != VC_NO_TENSOR ? read_state(s, state_at, &state, &ok) : VC_OK);
-    if (!ok || !find_parts(s, codes, n, &state, &quant)) {
-        return state_at == VC_NO_TENSOR && !vc_search_has(s, t->name, n, ".absmax")
-                   ? VC_OK
-                   : vc_find(s->ctx, ok && state.row % state.block != 0 ? VC_SEVERITY_WARNING : VC_SEVERITY_ERROR,
-                             "parts", t->name,
-                             "is not read as a weight: its quant_state is missing, or does not fit the codes and "
-                             "absmax, which bitsandbytes refuses");
+    find_parts(s, t, &parts, &twice);
+    if (parts.state == VC_NO_TENSOR && (parts.absmax == VC_NO_TENSOR || vc_dtype_is_float(t->dtype))) {
+        return VC_OK;
     }
-    VC_CALL(state.unknown ? vc_find(s->ctx, VC_SEVERITY_ERROR, "parts", t->name,
-                                    "has a member in its quant_state that bitsandbytes does not know and refuses")
-                          : VC_OK);
-    quant.group_size = state.block;
-    quant.source_dtype = state.dtype;
-    packed = (struct vc_packed){.bits = 8, .n_rows = state.n_rows, .row = state.row / 2};
+    if (t->dtype != VC_DTYPE_U8) {
+        return vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "is not u8 beside its quant_state");
+    }
+    if (parts.state == VC_NO_TENSOR) {
+        return vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "has no quant_state beside its absmax");
+    }
+    if (twice) {
+        return vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "has two quant_states: bitsandbytes wants exactly one");
+    }
+    VC_CALL(read_state(s, parts.state, parts.nested_absmax != VC_NO_TENSOR, &state));
+    if (state.wrong != NULL) {
+        return vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "cannot be decoded: its quant_state %s", state.wrong);
+    }
+    wrong = contradiction(s, codes, &state, &parts, &across);
+    if (wrong != NULL) {
+        return vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "%s, which bitsandbytes refuses", wrong);
+    }
+    if (across) {
+        return vc_search_refuse(s, codes, VC_SEVERITY_WARNING,
+                                "has blocks that go across the ends of its rows, which are not decoded here");
+    }
     *found = true;
-    map = vc_search_find(s, t->name, n, ".quant_map");
-    VC_CALL(vc_search_attach_packed(s, codes, &vc_dialect_bitsandbytes, &quant, &packed, 0));
-    s->model->tensors[state_at].part_of = codes;
-    if (map != VC_NO_TENSOR) {
-        s->model->tensors[map].part_of = codes;
-    }
-    return VC_OK;
+    return attach(s, codes, &state, &parts);
 }

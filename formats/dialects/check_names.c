@@ -1,7 +1,7 @@
 /* check_names.c - see check_names.h.
  *
  *     m.weight_packed without m.weight_scale     error: codes without scales
- *     m.weight_scale without m.weight            warning: scales of nothing
+ *     m.weight_scale without m.weight            error: scales of nothing
  *
  * Names alone are weak evidence: what must be wrong is an error, what is unusual a warning. */
 #include "formats/dialects/check_names.h"
@@ -151,7 +151,7 @@ static enum vc_status check_owner(const struct names *names, const char *name, s
     const struct vc_tensor *t = &names->model->tensors[owner];
     bool plain = t->dtype == VC_DTYPE_F32 || t->dtype == VC_DTYPE_F16 || t->dtype == VC_DTYPE_BF16;
 
-    return plain && t->quant == NULL ? vc_find(names->ctx, VC_SEVERITY_WARNING, "orphan", name,
+    return plain && t->quant == NULL ? vc_find(names->ctx, severity_of_missing(names), "orphan", name,
                                                "belongs to '%s', which is plain %s", t->name, vc_dtype_name(t->dtype))
                                      : VC_OK;
 }
@@ -180,8 +180,8 @@ static enum vc_status check_orphan(const struct names *names, const char *name)
         }
         if (parts[i].owners[1] == NULL || !has(names, name, n_cut, parts[i].owners[1])) {
             (void)find_beside(names, name, n_cut, parts[i].owners[0]);
-            return vc_find(names->ctx, VC_SEVERITY_WARNING, "orphan", name, "belongs to '%s', which is not in the file",
-                           names->buffer);
+            return vc_find(names->ctx, severity_of_missing(names), "orphan", name,
+                           "belongs to '%s', which is not in the file", names->buffer);
         }
         return VC_OK;
     }
@@ -190,7 +190,7 @@ static enum vc_status check_orphan(const struct names *names, const char *name)
 
 static enum vc_status check_one(const struct names *names, const struct vc_tensor *t)
 {
-    if (t->part_of != VC_NO_TENSOR || t->role == VC_ROLE_OTHER || vc_is_of_codes(t)) {
+    if (t->part_of != VC_NO_TENSOR || t->role == VC_ROLE_OTHER || t->undecoded != NULL || vc_is_of_codes(t)) {
         return VC_OK;
     }
     if (t->quant != NULL) {

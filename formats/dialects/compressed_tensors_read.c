@@ -64,8 +64,8 @@ static enum vc_status find_scheme(struct vc_search *s, uint64_t row, uint64_t n_
         n += fits[bits];
         found = fits[bits] && found == 0 ? bits : found;
     }
-    if (n > 1 && !(found == 8 && !fits[4])) {
-        VC_CALL(vc_search_hint(s));
+    VC_CALL(vc_search_hint(s));
+    if (s->hint.num_bits != 0 || (n > 1 && !(found == 8 && !fits[4]))) {
         found = s->hint.num_bits <= 8 && fits[s->hint.num_bits] ? (unsigned)s->hint.num_bits : 0;
     }
     *scheme = found != 0 ? scheme_of_bits(found, row, n_words) : VC_SCHEME_NONE;
@@ -96,17 +96,26 @@ static enum vc_status check_shape(struct vc_search *s, struct looking *l, enum v
     return find_scheme(s, l->row, codes->shape[1], scheme);
 }
 
-/* Whether the parts are there and of the types that such codes have; anything else beside them means another scheme. */
-static bool has_parts(const struct vc_search *s, const struct looking *l, size_t n_name)
+/* Why the parts are not those that such codes have; NULL: they are. */
+static const char *wrong_parts(const struct vc_search *s, const struct looking *l, size_t n_name)
 {
     const struct vc_tensor *tensors = s->model->tensors;
     const struct vc_tensor *t = &tensors[l->codes];
 
-    return t->dtype == VC_DTYPE_I32 && t->n_dims == 2 && l->scale != VC_NO_TENSOR && l->shape != VC_NO_TENSOR &&
-           is_scale_type(tensors[l->scale].dtype) && tensors[l->shape].dtype == VC_DTYPE_I64 &&
-           tensors[l->shape].n_elems == 2 &&
-           (l->zero == VC_NO_TENSOR || (tensors[l->zero].dtype == VC_DTYPE_I32 && tensors[l->zero].n_dims == 2)) &&
-           !vc_search_has(s, t->name, n_name, "_g_idx") && !vc_search_has(s, t->name, n_name, "_global_scale");
+    if (t->dtype != VC_DTYPE_I32 || t->n_dims != 2) {
+        return "is no matrix of i32";
+    }
+    if (l->scale == VC_NO_TENSOR || !is_scale_type(tensors[l->scale].dtype)) {
+        return "has no scales of f16, bf16 or f32 beside it";
+    }
+    if (l->shape == VC_NO_TENSOR || tensors[l->shape].dtype != VC_DTYPE_I64 || tensors[l->shape].n_elems != 2) {
+        return "has no weight_shape of two i64 beside it";
+    }
+    if (l->zero != VC_NO_TENSOR && (tensors[l->zero].dtype != VC_DTYPE_I32 || tensors[l->zero].n_dims != 2)) {
+        return "has zero points that are no matrix of i32";
+    }
+    return vc_search_has(s, t->name, n_name, "_global_scale") ? "has a global scale, which packed integers do not have"
+                                                              : NULL;
 }
 
 static enum vc_status attach_zeros(struct vc_search *s, const struct looking *l)
@@ -129,6 +138,7 @@ static enum vc_status look_at(struct vc_search *s, struct looking *l, size_t n_n
     const struct vc_tensor *t = &s->model->tensors[l->codes];
     enum vc_scheme scheme = VC_SCHEME_NONE;
     enum vc_status status = VC_OK;
+    const char *why;
 
     if (vc_search_has(s, t->name, n_name, "")) {
         status = vc_fail(s->ctx, VC_E_FORMAT, "%s: the same module has a '%s', too", t->name, s->buffer);
@@ -137,19 +147,37 @@ static enum vc_status look_at(struct vc_search *s, struct looking *l, size_t n_n
     l->scale = vc_search_find(s, t->name, n_name, "_scale");
     l->shape = vc_search_find(s, t->name, n_name, "_shape");
     l->zero = vc_search_find(s, t->name, n_name, "_zero_point");
-    if (!has_parts(s, l, n_name)) {
-        return VC_OK;
+    why = wrong_parts(s, l, n_name);
+    if (why != NULL) { /* a part that is missing may lie in another shard: check_names.c tells */
+        bool missing = l->scale == VC_NO_TENSOR || l->shape == VC_NO_TENSOR;
+
+        return missing ? VC_OK : vc_search_refuse(s, l->codes, VC_SEVERITY_ERROR, "cannot be decoded: it %s", why);
+    }
+    if (vc_search_has(s, t->name, n_name, "_g_idx")) {
+        return vc_search_refuse(s, l->codes, VC_SEVERITY_WARNING,
+                                "is codes with groups in an order of their own (weight_g_idx), which are not decoded "
+                                "here");
     }
     VC_CALL(check_shape(s, l, &scheme));
     if (scheme == VC_SCHEME_NONE) {
-        return VC_OK;
+        return vc_search_refuse(s, l->codes, s->hint.num_bits != 0 ? VC_SEVERITY_ERROR : VC_SEVERITY_WARNING,
+                                "cannot be decoded: %" PRIu64 " words for a row of %" PRIu64
+                                " are codes of 2, 3, 4, 5, 6 or 8 bits in whole bytes only where its configuration "
+                                "says a number of bits that fits",
+                                t->shape[1], l->row);
     }
     l->quant = (struct vc_quant){
         .scheme = scheme, .symmetric = l->zero == VC_NO_TENSOR, .source_dtype = s->model->tensors[l->scale].dtype};
     vc_quant_set(&l->quant, VC_PART_SCALE, l->scale);
     vc_quant_set(&l->quant, VC_PART_ZERO_POINT, l->zero);
     VC_CALL(vc_search_granularity(s, &s->model->tensors[l->scale], l->n_rows, l->row, &l->quant, found));
-    if (!*found && l->quant.granularity != VC_GRANULARITY_GROUP) {
+    if (!*found && l->quant.granularity == VC_GRANULARITY_GROUP) {
+        return vc_search_refuse(s, l->codes, VC_SEVERITY_ERROR,
+                                "cannot be decoded: its scales '%s' do not tell the size of a group, and its "
+                                "configuration does not say one that fits",
+                                s->model->tensors[l->scale].name);
+    }
+    if (!*found) {
         return vc_fail(s->ctx, VC_E_FORMAT, "%s: its scales '%s' fit neither %" PRIu64 " rows nor groups of them",
                        t->name, s->model->tensors[l->scale].name, l->n_rows);
     }
@@ -192,8 +220,16 @@ enum vc_status vc_ct_find_packed_floats(struct vc_search *s, size_t codes, size_
     const struct vc_tensor *scales;
     struct vc_packed packed;
 
-    if (scheme == VC_SCHEME_NONE || t->n_dims != 2 || t->shape[1] > INT64_MAX ||
-        (renamed && vc_search_has(s, t->name, n_name, ""))) {
+    if (scale == VC_NO_TENSOR) { /* it may lie in another shard */
+        return VC_OK;
+    }
+    if (scheme == VC_SCHEME_NONE || t->n_dims != 2 || t->shape[1] > INT64_MAX) {
+        return vc_search_refuse(s, codes, VC_SEVERITY_ERROR,
+                                "cannot be decoded: it is no matrix, or its scales '%s' and its global scale are not "
+                                "those of nvfp4 or mxfp4",
+                                s->model->tensors[scale].name);
+    }
+    if (renamed && vc_search_has(s, t->name, n_name, "")) {
         return VC_OK;
     }
     scales = &s->model->tensors[scale];
@@ -272,12 +308,28 @@ static bool is_zero_point(const struct vc_search *s, size_t zero, size_t scale)
            vc_manifest_same_shape(&s->model->tensors[scale], &s->model->tensors[zero]);
 }
 
+/* Why scales and zero points are not those of such codes; NULL: they are. */
+static const char *wrong_codes(const struct vc_search *s, size_t codes, enum vc_scheme scheme, size_t scale,
+                               size_t zero)
+{
+    if (!vc_code_scheme_takes_scale(vc_code_scheme(scheme), s->model->tensors[scale].dtype)) {
+        return "its scales are of a type that such codes do not have";
+    }
+    if (zero != VC_NO_TENSOR && s->model->tensors[codes].dtype == VC_DTYPE_F8_E4M3) {
+        return "codes of fp8 have no zero points";
+    }
+    return zero != VC_NO_TENSOR && !is_zero_point(s, zero, scale)
+               ? "its zero points are not of the type of the codes and the shape of the scales"
+               : NULL;
+}
+
 enum vc_status vc_ct_find_codes(struct vc_search *s, size_t codes, bool *found)
 {
     const struct vc_tensor *t = &s->model->tensors[codes];
     bool floats = t->dtype == VC_DTYPE_F8_E4M3;
     struct vc_quant quant = {.scheme = floats ? VC_SCHEME_FP8 : VC_SCHEME_INT8};
     size_t n, n_stem, scale, zero;
+    const char *why;
 
     if (!vc_search_is_codes(s, codes, &n_stem)) {
         return VC_OK;
@@ -288,20 +340,30 @@ enum vc_status vc_ct_find_codes(struct vc_search *s, size_t codes, bool *found)
     if (floats && scale != VC_NO_TENSOR && is_mx_scale(t, &s->model->tensors[scale])) {
         quant.scheme = VC_SCHEME_MXFP8;
     }
-    if (scale == VC_NO_TENSOR || !vc_search_is_free(s, scale) ||
-        !vc_code_scheme_takes_scale(vc_code_scheme(quant.scheme), s->model->tensors[scale].dtype) ||
-        vc_search_has(s, t->name, n, "_g_idx") || (floats && zero != VC_NO_TENSOR) ||
-        (zero != VC_NO_TENSOR && !is_zero_point(s, zero, scale))) {
+    if (scale == VC_NO_TENSOR || !vc_search_is_free(s, scale)) {
         return VC_OK;
+    }
+    why = wrong_codes(s, codes, quant.scheme, scale, zero);
+    if (why != NULL) {
+        return vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "cannot be decoded: %s", why);
+    }
+    if (vc_search_has(s, t->name, n, "_g_idx")) {
+        return vc_search_refuse(s, codes, VC_SEVERITY_WARNING,
+                                "is codes with groups in an order of their own (weight_g_idx), which are not decoded "
+                                "here");
     }
     quant.symmetric = zero == VC_NO_TENSOR;
     quant.source_dtype = quant.scheme == VC_SCHEME_MXFP8 ? MADE_BY_LOADERS : s->model->tensors[scale].dtype;
     vc_quant_set(&quant, VC_PART_SCALE, scale);
     vc_quant_set(&quant, VC_PART_ZERO_POINT, zero);
     VC_CALL(vc_search_granularity(s, &s->model->tensors[scale], t->shape[0], t->shape[1], &quant, found));
-    if (*found) {
-        VC_CALL(vc_search_attach(s, codes, &vc_dialect_compressed_tensors, &quant, floats));
-        vc_ct_claim_inputs(s, codes, n_stem);
+    if (!*found) {
+        return vc_search_refuse(s, codes, VC_SEVERITY_ERROR,
+                                "cannot be decoded: the shape of its scales '%s' fits neither its rows nor groups or "
+                                "blocks of it",
+                                s->model->tensors[scale].name);
     }
+    VC_CALL(vc_search_attach(s, codes, &vc_dialect_compressed_tensors, &quant, floats));
+    vc_ct_claim_inputs(s, codes, n_stem);
     return VC_OK;
 }

@@ -26,12 +26,14 @@
     ROW(modelopt)           \
     ROW(gguf)               \
     ROW(onnx)               \
-    ROW(onnx_qdq)
+    ROW(onnx_qdq)           \
+    ROW(comfy)
 
 #define VC_DIALECT_DECLARE(name) extern const struct vc_dialect vc_dialect_##name;
 VC_DIALECTS(VC_DIALECT_DECLARE)
 
 struct json_t;
+struct vc_foreign;
 struct vc_config_weights;
 struct vc_search;
 
@@ -68,7 +70,12 @@ struct vc_dialect_hint {
     uint64_t block[2];              /* rows and columns that share a scale */
     const struct vc_dialect *words; /* whose words hold codes of several rows: &vc_dialect_gptq, _awq; NULL: none */
     bool zeros_less_one;            /* ... with zero points that are one less than they mean */
-    bool conv1d;                    /* the type of model has Conv1D in place of linear layers: matrices of [in, out] */
+    bool whole_rows;                /* ... with one scale for each row */
+    const char *unread; /* ... in an order that is not read, as a sentence goes on behind a name; NULL: they are read */
+    const char *wrong;  /* a member that no loader takes, "a weight_block_size that ..."; NULL: nothing */
+    const struct vc_foreign *foreign; /* the layout of another program that it names; NULL: none (foreign.h) */
+    const char *layers;               /* what the metadata of the file say of layers (comfy.h); NULL: nothing */
+    bool conv1d; /* the type of model has Conv1D in place of linear layers: matrices of [in, out] */
 };
 
 /* What a dialect is to formats whose files can hold several: safetensors, and the config.json beside it. Every pointer

@@ -110,6 +110,10 @@ static bool fp8_read_config(const struct json_t *config, struct vc_dialect_hint 
     }
     out->block[0] = vc_json_count(json_array_get(block, 0));
     out->block[1] = vc_json_count(json_array_get(block, 1));
+    if (block != NULL && !json_is_null(block) &&
+        (json_array_size(block) != 2 || out->block[0] == 0 || out->block[1] == 0)) {
+        out->wrong = "a \"weight_block_size\" that is not two numbers above 0";
+    }
     return true;
 }
 
@@ -133,13 +137,24 @@ static enum vc_status fp8_find_codes(struct vc_search *s, size_t codes, bool *fo
         return VC_OK;
     }
     scale = vc_search_find(s, t->name, strlen(t->name), "_scale_inv");
-    if (scale == VC_NO_TENSOR || !vc_search_is_free(s, scale) ||
-        !vc_code_scheme_takes_scale(vc_code_scheme(quant.scheme), s->model->tensors[scale].dtype)) {
+    if (scale == VC_NO_TENSOR || !vc_search_is_free(s, scale)) {
         return VC_OK;
+    }
+    VC_CALL(vc_search_hint(s));
+    if (s->hint.wrong != NULL) {
+        return vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "cannot be decoded: its configuration has %s",
+                                s->hint.wrong);
+    }
+    if (!vc_code_scheme_takes_scale(vc_code_scheme(quant.scheme), s->model->tensors[scale].dtype)) {
+        return vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "cannot be decoded: '%s' is %s",
+                                s->model->tensors[scale].name, vc_dtype_name(s->model->tensors[scale].dtype));
     }
     vc_quant_set(&quant, VC_PART_SCALE, scale);
     VC_CALL(vc_search_granularity(s, &s->model->tensors[scale], t->shape[0], t->shape[1], &quant, found));
-    return *found ? vc_search_attach(s, codes, &vc_dialect_fp8, &quant, is_block(&quant) && divides(t->shape)) : VC_OK;
+    return *found ? vc_search_attach(s, codes, &vc_dialect_fp8, &quant, is_block(&quant) && divides(t->shape))
+                  : vc_search_refuse(s, codes, VC_SEVERITY_ERROR,
+                                     "cannot be decoded: the shape of '%s' fits no blocks of it",
+                                     s->model->tensors[scale].name);
 }
 
 /* ---- the row ---- */

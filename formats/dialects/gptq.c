@@ -22,6 +22,7 @@
 
 #include "core/base/checked.h"
 #include "core/model/names.h"
+#include "core/text/text.h"
 #include "formats/dialects/search.h"
 #include "formats/json/json_walk.h"
 
@@ -29,12 +30,19 @@
 
 /* ---- the configuration ---- */
 
-static bool read_numbers(const struct json_t *config, const struct vc_dialect *dialect, struct vc_dialect_hint *out)
+static void read_numbers(const struct json_t *config, const struct vc_dialect *dialect, struct vc_dialect_hint *out)
 {
+    const json_t *group = json_object_get(config, "group_size");
+
     out->num_bits = vc_json_count(json_object_get(config, "bits"));
-    out->group_size = vc_json_count(json_object_get(config, "group_size"));
+    out->group_size = vc_json_count(group);
+    out->whole_rows = json_is_integer(group) && json_integer_value(group) == -1;
     out->words = dialect;
-    return true;
+    if (out->num_bits == 0) {
+        out->wrong = "no \"bits\" above 0";
+    } else if (out->group_size == 0 && !out->whole_rows) {
+        out->wrong = "no \"group_size\" that is -1 or above 0";
+    }
 }
 
 static bool gptq_read_config(const struct json_t *config, struct vc_dialect_hint *out)
@@ -43,19 +51,30 @@ static bool gptq_read_config(const struct json_t *config, struct vc_dialect_hint
         return false;
     }
     out->zeros_less_one = !vc_json_says(config, "checkpoint_format", "gptq_v2");
-    return read_numbers(config, &vc_dialect_gptq, out);
+    read_numbers(config, &vc_dialect_gptq, out);
+    if (vc_json_says(config, "checkpoint_format", "marlin")) {
+        out->unread = "is codes of GPTQ in the order of Marlin, which is not decoded here";
+    }
+    return true;
 }
 
 static bool awq_read_config(const struct json_t *config, struct vc_dialect_hint *out)
 {
-    bool gemm = json_object_get(config, "version") == NULL || vc_json_says(config, "version", "gemm") ||
-                vc_json_says(config, "version", "GEMM");
+    const json_t *value = json_object_get(config, "version");
+    const char *version = value == NULL ? "gemm" : json_string_value(value);
+    bool gemm = version != NULL && vc_is_one_of(version, "gemm GEMM");
 
     if (!vc_json_says(config, "quant_method", "awq")) {
         return false;
     }
-    out->zeros_less_one = false;
-    return read_numbers(config, gemm ? &vc_dialect_awq : NULL, out);
+    read_numbers(config, &vc_dialect_awq, out);
+    if (version == NULL ||
+        !vc_is_one_of(version, "gemm GEMM gemv GEMV gemv_fast GEMV_FAST marlin exllama ipex llm-awq")) {
+        out->wrong = "a \"version\" that is none of AWQ";
+    } else if (!gemm) {
+        out->unread = "is codes of AWQ in another order than that of the version gemm, which is not decoded here";
+    }
+    return true;
 }
 
 /* ---- reading ---- */
@@ -99,35 +118,46 @@ static bool is_conv1d(const struct vc_search *s, const struct words *w)
     return s->hint.conv1d && vc_name_is_conv1d(s->buffer);
 }
 
-/* The parts and what the shapes say; false: a part is missing or of another type. */
-static bool find_parts(const struct vc_search *s, struct words *w)
+/* The parts, what the shapes say, and why that contradicts itself or the configuration; NULL: it does not. */
+static const char *find_parts(const struct vc_search *s, struct words *w)
 {
     const struct vc_tensor *t = &s->model->tensors[w->codes];
-    unsigned per_word = 32 / w->bits;
+    unsigned per_word = 32 / w->bits; /* of AWQ */
 
     w->scales = vc_search_find(s, w->name, w->n, "scales");
     w->zeros = vc_search_find(s, w->name, w->n, "qzeros");
     w->g_idx = vc_search_find(s, w->name, w->n, "g_idx");
-    if (!is_scales(s, w->scales) || !is_i32(s, w->zeros, 2) || vc_search_has(s, w->name, w->n, "weight") ||
-        t->shape[0] > INT32_MAX || t->shape[1] > INT32_MAX) {
-        return false;
+    if (!is_i32(s, w->codes, 2) || t->n_elems == 0 || t->shape[0] > INT32_MAX || t->shape[1] > INT32_MAX) {
+        return "is no matrix of i32";
     }
-    w->row = t->shape[0] * (w->awq ? 1 : per_word);
+    if (!is_scales(s, w->scales)) {
+        return "has no matrix 'scales' of f16, bf16 or f32 beside it";
+    }
+    if (!is_i32(s, w->zeros, 2)) {
+        return "has no matrix 'qzeros' of i32 beside it";
+    }
+    if (!w->awq && t->shape[0] * 32 % w->bits != 0) {
+        return "has words of i32 that are no whole number of codes";
+    }
+    w->row = w->awq ? t->shape[0] : t->shape[0] * 32 / w->bits;
     w->n_rows = t->shape[1] * (w->awq ? per_word : 1);
     w->n_groups = s->model->tensors[w->scales].shape[0];
-    w->group = s->hint.group_size != 0 && vc_ceil_div_u64(w->row, s->hint.group_size) == w->n_groups
-                   ? s->hint.group_size
-                   : vc_ceil_div_u64(w->row, w->n_groups);
-    return w->row % 2 == 0;
+    w->group = s->hint.whole_rows ? w->row : s->hint.group_size;
+    if (vc_ceil_div_u64(w->row, w->group) != w->n_groups) {
+        return "has another number of scales in a row than the \"group_size\" of its configuration makes";
+    }
+    if (w->g_idx != VC_NO_TENSOR && (!is_i32(s, w->g_idx, 1) || s->model->tensors[w->g_idx].n_elems != w->row)) {
+        return "has a g_idx that is not an i32 for each column";
+    }
+    return NULL;
 }
 
 static enum vc_status check_shapes(const struct vc_search *s, const struct words *w)
 {
     const struct vc_tensor *tensors = s->model->tensors;
-    uint64_t zeros = w->n_rows / (32 / w->bits);
+    uint64_t zeros = vc_ceil_div_u64(w->n_rows * w->bits, 32);
 
-    if (!has_shape(s, w->scales, w->n_groups, w->n_rows) || !has_shape(s, w->zeros, w->n_groups, zeros) ||
-        vc_ceil_div_u64(w->row, w->group) != w->n_groups) {
+    if (!has_shape(s, w->scales, w->n_groups, w->n_rows) || !has_shape(s, w->zeros, w->n_groups, zeros)) {
         return vc_fail(s->ctx, VC_E_FORMAT,
                        "%s: is a weight [%" PRIu64 ", %" PRIu64 "] of %u bits, which does not fit '%s' [%" PRIu64
                        ", %" PRIu64 "] and '%s' [%" PRIu64 ", %" PRIu64 "]",
@@ -138,19 +168,21 @@ static enum vc_status check_shapes(const struct vc_search *s, const struct words
     return VC_OK;
 }
 
-/* *ordered: column k belongs to group k / size, for all of them. */
-static enum vc_status check_order(const struct vc_search *s, const struct words *w, bool *ordered)
+/* *ordered: column k belongs to group k / size, for all of them. *inside: all groups are there. */
+static enum vc_status check_order(const struct vc_search *s, const struct words *w, bool *ordered, bool *inside)
 {
     unsigned char bytes[4 * CHUNK];
     uint64_t at = 0;
 
-    *ordered = w->g_idx == VC_NO_TENSOR || (is_i32(s, w->g_idx, 1) && s->model->tensors[w->g_idx].n_elems == w->row);
-    while (w->g_idx != VC_NO_TENSOR && *ordered && at < w->row) {
+    *ordered = true;
+    *inside = true;
+    while (w->g_idx != VC_NO_TENSOR && at < w->row) {
         size_t n = (size_t)vc_min_u64(CHUNK, w->row - at);
 
         VC_CALL(vc_source_read_any(s->ctx, s->model, w->g_idx, VC_FORM_VALUES, 4 * at, bytes, 4 * n));
         for (size_t i = 0; i < n; i++) {
             *ordered = *ordered && vc_le32(bytes + 4 * i) == (at + i) / w->group;
+            *inside = *inside && vc_le32(bytes + 4 * i) < w->n_groups;
         }
         at += n;
     }
@@ -238,31 +270,82 @@ static enum vc_status attach(struct vc_search *s, const struct words *w, bool sy
     return VC_OK;
 }
 
-static enum vc_status find_words(struct vc_search *s, size_t codes, const struct vc_dialect *dialect, bool *found)
+/* Why codes that contradict nothing are not read here; NULL: they are. */
+static const char *not_read(const struct vc_search *s, const struct words *w)
+{
+    if (s->hint.unread != NULL) {
+        return s->hint.unread;
+    }
+    if (w->row % 2 != 0) {
+        return "has rows of an odd number of codes, which are not decoded here";
+    }
+    return is_conv1d(s, w) ? "is codes of a Conv1D, whose matrix is turned, which are not decoded here" : NULL;
+}
+
+/* Whether the tensor is codes of the dialect; fills the first members of *w. */
+static enum vc_status is_words(struct vc_search *s, size_t codes, const struct vc_dialect *dialect, struct words *w,
+                               bool *is)
 {
     static const char tail[] = ".qweight";
     const struct vc_tensor *t = &s->model->tensors[codes];
     size_t n = strlen(t->name);
-    struct words w = {.name = t->name, .n = n - (sizeof tail - 2), .codes = codes, .awq = dialect == &vc_dialect_awq};
-    bool ordered = false;
-    bool symmetric;
 
-    if (n < sizeof tail || strcmp(t->name + n - (sizeof tail - 1), tail) != 0 || !is_i32(s, codes, 2)) {
+    *w = (struct words){.name = t->name, .n = n - (sizeof tail - 2), .codes = codes, .awq = dialect == &vc_dialect_awq};
+    *is = n >= sizeof tail && strcmp(t->name + n - (sizeof tail - 1), tail) == 0 && vc_search_is_free(s, codes);
+    VC_CALL(*is ? vc_search_hint(s) : VC_OK);
+    *is = *is && s->hint.words == dialect;
+    w->bits = (unsigned)vc_min_u64(s->hint.num_bits, 64);
+    return VC_OK;
+}
+
+static enum vc_status find_words(struct vc_search *s, size_t codes, const struct vc_dialect *dialect, bool *found)
+{
+    struct words w;
+    bool ordered, inside, is, symmetric;
+    const char *why;
+
+    VC_CALL(is_words(s, codes, dialect, &w, &is));
+    if (!is) {
         return VC_OK;
     }
-    VC_CALL(vc_search_hint(s));
-    w.bits = (unsigned)s->hint.num_bits;
-    if (s->hint.words != dialect || !(w.bits == 4 || (w.bits == 8 && !w.awq)) || t->n_elems == 0 ||
-        !find_parts(s, &w) || is_conv1d(s, &w)) {
-        return VC_OK;
+    if (s->hint.wrong != NULL) {
+        return vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "cannot be decoded: its configuration has %s",
+                                s->hint.wrong);
+    }
+    if (w.bits != 4 && (w.awq || (w.bits != 2 && w.bits != 3 && w.bits != 8))) {
+        return vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "cannot be decoded: its configuration says %u bits",
+                                w.bits);
+    }
+    if (vc_search_has(s, w.name, w.n, "weight")) {
+        return vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "is there twice: the same module has a '%s'", s->buffer);
+    }
+    why = find_parts(s, &w);
+    if (why != NULL && s->hint.unread == NULL) {
+        return vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "cannot be decoded: it %s", why);
+    }
+    why = not_read(s, &w);
+    if (why != NULL) {
+        return vc_search_refuse(s, codes, VC_SEVERITY_WARNING, "%s", why);
     }
     VC_CALL(check_shapes(s, &w));
-    VC_CALL(check_order(s, &w, &ordered));
-    if (ordered) {
-        VC_CALL(check_zeros(s, &w, &symmetric));
-        VC_CALL(attach(s, &w, symmetric));
-        *found = true;
+    if (w.bits < 4) {
+        return vc_search_refuse(s, codes, VC_SEVERITY_WARNING,
+                                "is codes of GPTQ of %u bits, which are not decoded here", w.bits);
     }
+    VC_CALL(check_order(s, &w, &ordered, &inside));
+    if (!inside) {
+        return vc_search_refuse(s, codes, VC_SEVERITY_ERROR,
+                                "cannot be decoded: its g_idx has a group beyond the %" PRIu64 " of its scales",
+                                w.n_groups);
+    }
+    if (!ordered) {
+        return vc_search_refuse(s, codes, VC_SEVERITY_WARNING,
+                                "is codes of GPTQ in an order of groups of its own (desc_act), which are not decoded "
+                                "here");
+    }
+    VC_CALL(check_zeros(s, &w, &symmetric));
+    VC_CALL(attach(s, &w, symmetric));
+    *found = true;
     return VC_OK;
 }
 

@@ -1,6 +1,7 @@
 /* search.c - see search.h. */
 #include "formats/dialects/search.h"
 
+#include <jansson.h>
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -138,6 +139,19 @@ enum vc_status vc_search_attach(struct vc_search *search, size_t tensor, const s
     return vc_manifest_attach(search->ctx, search->model, tensor, quant);
 }
 
+enum vc_status vc_search_refuse(struct vc_search *search, size_t tensor, enum vc_severity severity, const char *format,
+                                ...)
+{
+    struct vc_tensor *t = &search->model->tensors[tensor];
+    va_list args;
+
+    va_start(args, format);
+    t->undecoded = vc_arena_vprintf(search->ctx, &search->out->arena, format, args);
+    va_end(args);
+    VC_CALL_ALLOC(t->undecoded);
+    return vc_find(search->ctx, severity, "parts", t->name, "%s", t->undecoded);
+}
+
 /* The tensor is shown with that type and shape; it lies as `packed` says. */
 static enum vc_status show(struct vc_search *search, size_t tensor, enum vc_dtype dtype, uint64_t row,
                            const struct vc_packed *packed)
@@ -149,6 +163,7 @@ static enum vc_status show(struct vc_search *search, size_t tensor, enum vc_dtyp
     shape[0] = packed->n_rows;
     shape[1] = row;
     t->dtype = dtype;
+    t->n_dims = 2;
     t->shape = shape;
     t->n_elems = shape[0] * shape[1];
     t->size_bytes = packed->n_rows * packed->row;
@@ -171,7 +186,6 @@ enum vc_status vc_search_attach_packed(struct vc_search *search, size_t tensor, 
 enum vc_status vc_search_show_part(struct vc_search *search, size_t part, enum vc_dtype dtype,
                                    const struct vc_packed *packed)
 {
-    search->model->tensors[part].n_dims = 2;
     return show(search, part, dtype, packed->row / vc_dtype_size(dtype), packed);
 }
 
@@ -246,6 +260,7 @@ enum vc_status vc_search_packed(struct vc_ctx *ctx, struct vc_model *model, vc_h
         VC_TRY(rename_packed(&search));
     }
 out:
+    json_decref(search.layers);
     vc_free(ctx, search.buffer);
     return status;
 }
@@ -258,6 +273,7 @@ enum vc_status vc_search_codes(struct vc_ctx *ctx, struct vc_model *model, vc_hi
     VC_TRY(make_buffer(&search));
     VC_TRY(ask_rows(&search, false));
 out:
+    json_decref(search.layers);
     vc_free(ctx, search.buffer);
     return status;
 }

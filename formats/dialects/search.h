@@ -7,6 +7,7 @@
 #define VC_FORMATS_SEARCH_H
 
 #include "core/base/arena.h"
+#include "core/base/findings.h"
 #include "core/model/source.h"
 #include "formats/dialects/dialects.h"
 
@@ -53,6 +54,7 @@ struct vc_search {
     struct vc_dialect_hint hint; /* vc_search_hint fills it */
     char *buffer;                /* the name that was looked up last */
     bool any_packed;
+    struct json_t *layers; /* the tree of hint.layers, once a row has made it */
 };
 
 enum vc_status vc_search_hint(struct vc_search *search);
@@ -83,6 +85,12 @@ enum vc_status vc_search_attach(struct vc_search *search, size_t tensor, const s
  * lie as they do in a job. The caller knows that there are as many codes in it. */
 enum vc_status vc_search_attach_packed(struct vc_search *search, size_t tensor, const struct vc_dialect *dialect,
                                        const struct vc_quant *quant, const struct vc_packed *packed, size_t n_name);
+
+/* The tensor is codes of the row's that cannot be read as a weight: vc_tensor.undecoded, and a finding of that severity
+ * (an error where no loader takes them). The sentence goes on behind the tensor's name. So what a reader refuses and
+ * what `verify` says of it are the same. */
+enum vc_status vc_search_refuse(struct vc_search *search, size_t tensor, enum vc_severity severity, const char *format,
+                                ...) VC_PRINTF(4, 5);
 
 /* A part of packed codes that is packed, too: it is shown as [packed->n_rows, elements of a row] of that type. To be
  * called once the codes are attached. */

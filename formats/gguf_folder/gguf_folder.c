@@ -200,9 +200,7 @@ static enum vc_status find_family(struct vc_ctx *ctx, const struct llm_config *c
     }
     if (quantized != NULL && !(keeps && (strcmp(method != NULL ? method : "", "mxfp4") != 0 ||
                                          strcmp((*out)->architecture, "gpt-oss") == 0))) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "config.json: its weights are quantized ('%s'); vcompress dequantize makes a folder of floats, "
-                       "which becomes a GGUF model",
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "config.json: its weights are quantized ('%s'), and are not decoded here",
                        method != NULL ? method : "no quant_method");
     }
     return VC_OK;
@@ -299,6 +297,10 @@ enum vc_status vc_gguf_folder_open(struct vc_ctx *ctx, const struct vc_open_opti
     vc_model_set_format(model, &vc_format_gguf);
     VC_TRY(vc_llm_folder_make(ctx, source, model, &self));
     VC_TRY(vc_llm_config_read(ctx, source, &config));
+    if (options->decoded) { /* what it says of codes is not so any more */
+        (void)json_object_del(config.root, "quantization_config");
+        (void)json_object_del(config.part, "quantization_config");
+    }
     VC_TRY(make(ctx, options, &config, self, model, &pairs));
 out:
     vc_text_release(&pairs.text);

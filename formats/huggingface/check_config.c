@@ -265,6 +265,12 @@ static enum vc_status check_bits(const struct check *c, const struct module *m, 
     json_int_t bits = json_integer_value(json_object_get(weights, "num_bits"));
     uint64_t words = m->t->n_dims == 2 ? m->t->shape[1] : 0;
 
+    if (json_is_integer(json_object_get(weights, "num_bits")) && (bits < 1 || bits > 8)) {
+        return vc_find(c->ctx, VC_SEVERITY_ERROR, "config", m->t->name,
+                       "is quantized, and " VC_HF_CONFIG_NAME " says %" JSON_INTEGER_FORMAT
+                       " bits, which no layout of codes has",
+                       bits);
+    }
     if (bits < 1 || bits > 8 || m->t->n_dims != 2) {
         return VC_OK;
     }
@@ -613,10 +619,6 @@ static enum vc_status check_tensors(const struct check *c)
                    vc_name_is_module_weight(t->name, &n_path)) {
             VC_CALL(vc_find(c->ctx, VC_SEVERITY_ERROR, "companion", t->name,
                             "has no scale beside it that fits, and the loader of " VC_HF_CONFIG_NAME " needs one"));
-        } else if (vc_ends_in(t->name, ".qweight") && !vc_findings_has(c->ctx->findings, t->name)) {
-            VC_CALL(vc_find(c->ctx, VC_SEVERITY_WARNING, "companion", t->name,
-                            "is not read as a weight: a part is missing, or g_idx has another order (desc_act), which "
-                            "vLLM refuses"));
         }
     }
     return VC_OK;

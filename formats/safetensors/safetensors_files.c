@@ -275,7 +275,7 @@ static enum vc_status join_notes(struct vc_ctx *ctx, const struct safetensors_pl
 
     vc_text_init(&differing, ctx);
     VC_TRY(vc_safetensors_notes_text(ctx, source != NULL ? source->shards : NULL, source != NULL ? source->n_shards : 0,
-                                     replaced_note(plan), joined, &differing));
+                                     replaced_note(plan), plan->outs, joined, &differing));
     if (differing.n != 0) {
         to->note = vc_arena_printf(ctx, &to->arena, "left out of the metadata, because the files differ in it: %s",
                                    differing.data);
@@ -301,7 +301,8 @@ static enum vc_status add_metadata(struct vc_ctx *ctx, const struct safetensors_
 
     vc_text_add(text, "{\"%s\":{", VC_SAFETENSORS_METADATA);
     if (keeps_division(plan, to)) {
-        VC_CALL(vc_safetensors_notes_text(ctx, &plan->source->shards[file], 1, replaced_note(plan), text, NULL));
+        VC_CALL(vc_safetensors_notes_text(ctx, &plan->source->shards[file], 1, replaced_note(plan), plan->outs, text,
+                                          NULL));
     } else {
         vc_text_add_bytes(text, joined->data, joined->n);
     }

@@ -13,6 +13,7 @@
 #include "core/base/array.h"
 #include "core/base/findings.h"
 #include "core/text/text.h"
+#include "formats/dialects/comfy.h"
 #include "formats/dialects/manifest/manifest_internal.h"
 #include "formats/json/json_walk.h"
 #include "formats/safetensors/safetensors.h"
@@ -31,6 +32,16 @@ enum vc_status vc_safetensors_notes_add(struct vc_ctx *ctx, struct vc_arena *are
     VC_CALL(VC_GROW(ctx, VC_TAG_NAMES, notes->notes, notes->capacity, notes->n + 1));
     notes->notes[notes->n++] = note;
     return VC_OK;
+}
+
+const char *vc_safetensors_note(const struct safetensors_notes *notes, const char *key)
+{
+    for (size_t i = 0; i < notes->n; i++) {
+        if (strcmp(notes->notes[i].key, key) == 0) {
+            return notes->notes[i].value;
+        }
+    }
+    return NULL;
 }
 
 void vc_safetensors_notes_release(struct vc_ctx *ctx, struct safetensors_notes *notes)
@@ -125,8 +136,32 @@ static enum vc_status agree(struct vc_ctx *ctx, const struct safetensors_shard *
     return differing != NULL ? differing->status : VC_OK;
 }
 
+static enum vc_status add_note(struct vc_ctx *ctx, const struct safetensors_note *note, const struct vc_out_list *outs,
+                               size_t *n_added, struct vc_text *text)
+{
+    const char *value = note->value;
+    struct vc_text layers;
+    enum vc_status status = VC_OK;
+
+    vc_text_init(&layers, ctx);
+    if (strcmp(note->key, VC_COMFY_METADATA) == 0) {
+        VC_TRY(vc_comfy_metadata(ctx, value, outs, &layers));
+        value = layers.data;
+    }
+    if (value != NULL) {
+        vc_text_add(text, "%s", (*n_added)++ == 0 ? "" : ",");
+        vc_text_add_json_string(text, note->key);
+        vc_text_add(text, ":");
+        vc_text_add_json_string(text, value);
+    }
+out:
+    vc_text_release(&layers);
+    return status;
+}
+
 enum vc_status vc_safetensors_notes_text(struct vc_ctx *ctx, const struct safetensors_shard *shards, size_t n,
-                                         const char *without, struct vc_text *text, struct vc_text *differing)
+                                         const char *without, const struct vc_out_list *outs, struct vc_text *text,
+                                         struct vc_text *differing)
 {
     size_t n_added = 0;
     struct ref *refs = NULL;
@@ -139,10 +174,7 @@ enum vc_status vc_safetensors_notes_text(struct vc_ctx *ctx, const struct safete
         if (without != NULL && strcmp(refs[i].note->key, without) == 0) {
             continue;
         }
-        vc_text_add(text, "%s", n_added++ == 0 ? "" : ",");
-        vc_text_add_json_string(text, refs[i].note->key);
-        vc_text_add(text, ":");
-        vc_text_add_json_string(text, refs[i].note->value);
+        VC_TRY(add_note(ctx, refs[i].note, outs, &n_added, text));
         has_format = has_format || strcmp(refs[i].note->key, FORMAT) == 0;
     }
     if (!has_format) {

@@ -8,6 +8,7 @@
 #include "core/base/findings.h"
 #include "core/model/masked_pairs.h"
 #include "core/model/names.h"
+#include "formats/dialects/comfy.h"
 #include "formats/dialects/manifest/manifest.h"
 #include "formats/formats.h"
 #include "formats/huggingface/config/hf_config.h"
@@ -109,10 +110,16 @@ static const char *place_of(const struct vc_model *model)
     return model->folder != NULL ? vc_infolder_path(model->folder) : model->path;
 }
 
-/* For search.h: asks the config.json beside the model. */
+/* For search.h: asks the config.json beside the model, and the metadata. */
 static enum vc_status get_hint(struct vc_ctx *ctx, const struct vc_model *model, struct vc_dialect_hint *out)
 {
-    return vc_hf_config_hint_beside(ctx, place_of(model), out);
+    const struct safetensors *self = model->self;
+
+    VC_CALL(vc_hf_config_hint_beside(ctx, place_of(model), out));
+    for (size_t i = 0; i < self->n_shards && out->layers == NULL; i++) {
+        out->layers = vc_safetensors_note(&self->shards[i].notes, VC_COMFY_METADATA);
+    }
+    return VC_OK;
 }
 
 /* Whether weights with the names of Conv1D are those of one: config.json is asked where there are any. */

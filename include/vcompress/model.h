@@ -152,6 +152,9 @@ struct vc_tensor {
     const char *axis_reason;   /* why channel_axis, a few words, if the name decided; else NULL */
     const char *inputs_reason; /* why VC_NO_INPUTS, a few words */
     enum vc_use use;
+    /* Codes, or a part of codes, that cannot be decoded: why, as a sentence goes on behind the name, "is codes of AQLM,
+     * which are not decoded here". Passes leave the tensor as it is, and dequantize refuses. NULL: it is none. */
+    const char *undecoded;
 };
 
 struct vc_model;
@@ -204,6 +207,9 @@ struct vc_open_options {
      * vc_index_write; NULL: all files must be there. */
     unsigned shard, n_shards;
     const char *headers;
+    /* as_gguf: codes of the folder are shown as the f32 numbers that they stand for, so that the output has the bytes
+     * of dequantize and this step after it. VC_E_UNSUPPORTED if some cannot be decoded. */
+    bool decoded;
 };
 
 VC_API void vc_open_defaults_sized(struct vc_open_options *options, size_t struct_size);

@@ -70,10 +70,11 @@ static const char *impossible(const struct vc_tensor *t)
 {
     const struct vc_desc desc = {.dtype = t->dtype, .quant = t->quant};
 
+    if (t->undecoded != NULL) {
+        return VC_SKIP_QUANTIZED;
+    }
     if (!vc_decode_can(&desc)) {
-        return vc_name_is_quantized_part(t->name) ? "quantized already"
-               : t->dtype == VC_DTYPE_RAW         ? "no array"
-                                                  : vc_dtype_name(t->dtype);
+        return t->dtype == VC_DTYPE_RAW ? "no array" : vc_dtype_name(t->dtype);
     }
     return t->n_elems == 0 ? "empty" : NULL;
 }

@@ -148,7 +148,7 @@ list_edges | awk -v sq="'" '
         # The engine knows nothing of losses, optimizers, data and the training loop; random numbers are shared.
         else if (from == "engine") { ok = to ~ /^(include|core|graph|engine)$/ || passes_may(t) || t ~ /^passes\/(graph_params|random)\.h$/ }
         else if (from == "graph") { ok = to ~ /^(include|core|arch|graph)$/ || t ~ /^kernels\/(functions\.h|unary(_math)?\.inc)$/ }
-        else if (from == "facade") { ok = to ~ /^(include|core|facade)$/ || t ~ /^(formats\/(formats|huggingface\/hf_program)|graph\/build|passes\/comparer|prune\/prune_candidates|quantize\/quantize_candidates)\.h$/ }
+        else if (from == "facade") { ok = to ~ /^(include|core|facade)$/ || t ~ /^(formats\/(formats|huggingface\/hf_program)|graph\/build|passes\/(comparer|decode_range)|prune\/prune_candidates|quantize\/quantize_candidates)\.h$/ }
         else if (from == "memory") { ok = to ~ /^(include|core|graph|engine|memory)$/ }
         else if (from == "shrink") { ok = to ~ /^(include|core|shrink)$/ || t == "passes/sha256.h" }
         else if (from == "report") { ok = to ~ /^(include|core|report)$/ }

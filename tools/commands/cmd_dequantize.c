@@ -50,6 +50,8 @@ static int ready(struct app *app, void *cli, struct conversion *what)
     own->dequantize.rules = own->convert.rules;
     own->dequantize.n_rules = own->convert.n_rules;
     what->tag = tag_of(&own->dequantize);
+    what->decodes = own->dequantize.target == VC_TARGET_F32 && !own->dequantize.source_dtype &&
+                    own->dequantize.n_rules == 0 && own->dequantize.overflow == VC_OVERFLOW_ERROR;
     return GO_ON;
 }
 

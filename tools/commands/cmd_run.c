@@ -104,6 +104,7 @@ static int join(struct app *app, struct chain *chain, struct convert_options *co
         }
         convert->write.layout = own->write.layout != NULL ? own->write.layout : convert->write.layout;
     }
+    what->decodes = chain->n != 0 && chain->pass[0].what.decodes;
     what->tag = chain->tag;
     return GO_ON;
 }

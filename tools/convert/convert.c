@@ -725,6 +725,7 @@ int convert_run(struct app *app, struct convert_options *options, const struct c
 
     look_for_gguf(&options->write, what, &options->open.as_gguf, &some);
     options->open.as_gguf = options->open.as_gguf && !options->keep_names;
+    options->open.decoded = options->open.as_gguf && what->decodes;
     options->open.as_folder = are_folders(app, &options->write, what);
     options->open.pairs = what->pairs;
     options->open.headers = options->write.path; /* of workers (--shard) */

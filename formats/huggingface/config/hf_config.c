@@ -17,6 +17,7 @@
 #include "core/model/names.h"
 #include "core/text/name_table.h"
 #include "formats/dialects/config_member.h"
+#include "formats/dialects/foreign.h"
 #include "formats/huggingface/config/hf_dtype.h"
 #include "formats/huggingface/config/hf_edit.h"
 #include "formats/huggingface/config/hf_json.h"
@@ -409,6 +410,7 @@ enum vc_status vc_hf_config_hint(struct vc_ctx *ctx, const char *text, size_t n,
 
     *out = (struct vc_dialect_hint){0};
     ask_rows(json_object_get(json.root, MEMBER), out);
+    out->foreign = vc_foreign_of_config(json_object_get(json.root, MEMBER));
     out->conv1d = transposed_type(json.root) != NULL;
     vc_hf_json_free(ctx, &json);
     return status;

@@ -1,0 +1,31 @@
+/* decoded_model.h - a model whose codes are shown as floats: what a file between `dequantize` and the next command
+ * would hold.
+ *
+ *     base (a folder)                     this model
+ *     q_proj.weight  f8_e4m3 [out, in]    q_proj.weight  f32 [out, in], decoded as it is read
+ *     q_proj.weight_scale                 not there
+ *     norm.weight    bf16                 norm.weight    bf16, read from the base
+ *
+ * Codes are decoded by range with functions that the caller gives, since core knows no decoder. */
+#ifndef VC_CORE_DECODED_MODEL_H
+#define VC_CORE_DECODED_MODEL_H
+
+#include "core/model/source.h"
+
+struct vc_range_decoder; /* one quantized tensor, with its scales in memory */
+
+struct vc_range_decoding {
+    /* VC_E_UNSUPPORTED: scales that are not finite. */
+    enum vc_status (*open)(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
+                           struct vc_range_decoder **out);
+    /* n values from number `first` on, as f32, to any address. Several threads may read one decoder. */
+    enum vc_status (*read)(struct vc_ctx *ctx, const struct vc_range_decoder *decoder, uint64_t first, uint64_t n,
+                           void *dst);
+    void (*close)(struct vc_ctx *ctx, struct vc_range_decoder *decoder); /* accepts NULL */
+};
+
+/* Makes *model the decoded one of what it is, which belongs to it from now on, also after a failure; vc_model_close
+ * closes both. Nothing is done for a model without codes. VC_E_UNSUPPORTED: codes that cannot be decoded. */
+enum vc_status vc_decoded_model_make(struct vc_ctx *ctx, const struct vc_range_decoding *how, struct vc_model **model);
+
+#endif

@@ -1,0 +1,236 @@
+/* comfy.c - the dialect of ComfyUI's single files, read only. What the codes of a layer are says one of three marks:
+ *
+ *     m.comfy_quant    U8, a text                {"format": "float8_e4m3fn"}
+ *     __metadata__     _quantization_metadata    {"format_version": "1.0", "layers": {"m": {"format": ...}}}
+ *     scaled_fp8       of the whole file         older: weights of fp8 have m.scale_weight (absent: 1)
+ *
+ *     float8_e4m3fn    m.weight F8_E4M3 [out, in]   value = code * weight_scale (or scale_weight), one number or [out, 1]
+ *     int8_tensorwise  m.weight I8 [out, in]        the same; not where "convrot" says that the rows were rotated
+ *
+ * m.input_scale (scale_input) is of the inputs. The other formats (float8_e5m2, mxfp8 and nvfp4, whose scales lie in the
+ * order of cuBLAS's tiles, svdquant, ...) are refused by their name. What decodes the weights takes all marks of them
+ * away, since ComfyUI would take floats for codes. */
+#include "formats/dialects/comfy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/model/code_schemes.h"
+#include "core/model/names.h"
+#include "formats/dialects/search.h"
+#include "formats/json/json_walk.h"
+
+#define MAX_MARK ((uint64_t)4096)
+
+/* ---- marks ---- */
+
+/* What a mark says of the layer; the caller frees it. NULL: there is none. */
+static enum vc_status read_mark(struct vc_search *s, const char *name, size_t n_stem, json_t **out)
+{
+    size_t at = vc_search_find(s, name, n_stem, "comfy_quant");
+    const struct vc_tensor *t = at != VC_NO_TENSOR ? &s->model->tensors[at] : NULL;
+    char text[MAX_MARK];
+
+    *out = NULL;
+    if (t != NULL && t->dtype == VC_DTYPE_U8 && t->n_elems != 0 && t->n_elems <= MAX_MARK) {
+        VC_CALL(vc_source_read_any(s->ctx, s->model, at, VC_FORM_VALUES, 0, text, (size_t)t->n_elems));
+        *out = json_loadb(text, (size_t)t->n_elems, JSON_REJECT_DUPLICATES, NULL);
+    }
+    if (t != NULL && *out == NULL) {
+        *out = json_object(); /* a mark without a format */
+        VC_CALL_ALLOC(*out);
+    }
+    return VC_OK;
+}
+
+/* The member of the metadata about the layer; NULL: there is none. The search's. */
+static enum vc_status find_layer(struct vc_search *s, const char *name, size_t n_stem, json_t **out)
+{
+    VC_CALL(vc_search_hint(s));
+    if (s->layers == NULL && s->hint.layers != NULL) {
+        s->layers = json_loads(s->hint.layers, JSON_REJECT_DUPLICATES, NULL);
+    }
+    memcpy(s->buffer, name, n_stem);
+    s->buffer[n_stem != 0 ? n_stem - 1 : 0] = '\0'; /* without the dot */
+    *out = json_object_get(json_object_get(s->layers, "layers"), s->buffer);
+    return VC_OK;
+}
+
+/* The file's mark of the older kind: "scaled_fp8", behind a prefix of the layer's name. VC_NO_TENSOR: there is none. */
+static size_t find_old_mark(const struct vc_search *s, const char *name, size_t n_stem)
+{
+    size_t found = vc_search_find(s, "", 0, "scaled_fp8");
+
+    for (size_t i = 0; i < n_stem && found == VC_NO_TENSOR; i++) {
+        found = name[i] == '.' ? vc_search_find(s, name, i + 1, "scaled_fp8") : found;
+    }
+    return found;
+}
+
+/* ---- reading ---- */
+
+static bool is_scale(const struct vc_search *s, size_t scale)
+{
+    return scale != VC_NO_TENSOR && vc_search_is_free(s, scale) &&
+           (s->model->tensors[scale].dtype == VC_DTYPE_F32 || s->model->tensors[scale].dtype == VC_DTYPE_F16 ||
+            s->model->tensors[scale].dtype == VC_DTYPE_BF16);
+}
+
+static void claim(const struct vc_search *s, size_t codes, size_t n_stem)
+{
+    static const char *const tails[] = {"comfy_quant", "scale_input", "input_scale"};
+    const char *name = s->model->tensors[codes].name;
+
+    for (size_t i = 0; i < sizeof tails / sizeof tails[0]; i++) {
+        size_t part = vc_search_find(s, name, n_stem, tails[i]);
+
+        if (part != VC_NO_TENSOR && vc_search_is_free(s, part)) {
+            s->model->tensors[part].part_of = codes;
+        }
+    }
+}
+
+/* The format by the marks of the layer, or of the file: a static word, or one of `mark`. NULL: there are no marks. */
+static const char *format_of(const struct vc_search *s, size_t codes, size_t n_stem, const json_t *mark)
+{
+    const struct vc_tensor *t = &s->model->tensors[codes];
+    const char *format = json_string_value(json_object_get(mark, "format"));
+
+    if (mark != NULL) {
+        return json_is_true(json_object_get(mark, "convrot")) || format == NULL ? "of rotated rows or without a name"
+                                                                                : format;
+    }
+    if (!vc_search_has(s, t->name, n_stem, "scale_weight")) {
+        return NULL;
+    }
+    return t->dtype == VC_DTYPE_F8_E4M3 ? "float8_e4m3fn" : "float8_e5m2";
+}
+
+static enum vc_status attach(struct vc_search *s, size_t codes, size_t n_stem, enum vc_scheme scheme, bool *found)
+{
+    const struct vc_tensor *t = &s->model->tensors[codes];
+    struct vc_quant quant = {.scheme = scheme, .symmetric = true, .source_dtype = VC_DTYPE_BF16};
+    size_t scale = vc_search_find(s, t->name, n_stem, "weight_scale");
+    size_t mark;
+
+    scale = scale != VC_NO_TENSOR ? scale : vc_search_find(s, t->name, n_stem, "scale_weight");
+    if (!is_scale(s, scale)) {
+        return vc_search_refuse(s, codes, VC_SEVERITY_ERROR,
+                                "cannot be decoded: it has no weight_scale of f32, f16 or bf16 beside it");
+    }
+    vc_quant_set(&quant, VC_PART_SCALE, scale);
+    VC_CALL(vc_search_granularity(s, &s->model->tensors[scale], t->shape[0], t->shape[1], &quant, found));
+    if (!*found || quant.granularity > VC_GRANULARITY_CHANNEL) {
+        return vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "cannot be decoded: '%s' is not one number, or one a row",
+                                s->model->tensors[scale].name);
+    }
+    VC_CALL(vc_search_attach(s, codes, &vc_dialect_comfy, &quant, false));
+    claim(s, codes, n_stem);
+    mark = find_old_mark(s, t->name, n_stem);
+    if (mark != VC_NO_TENSOR && vc_search_is_free(s, mark)) {
+        s->model->tensors[mark].part_of = codes;
+    }
+    return VC_OK;
+}
+
+static enum vc_status find_codes(struct vc_search *s, size_t codes, bool *found)
+{
+    const struct vc_tensor *t = &s->model->tensors[codes];
+    size_t n_stem = strlen(t->name) - strlen("weight");
+    json_t *own = NULL;
+    json_t *mark;
+    const char *format;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(read_mark(s, t->name, n_stem, &own));
+    mark = own;
+    VC_TRY(own == NULL ? find_layer(s, t->name, n_stem, &mark) : VC_OK);
+    format = format_of(s, codes, n_stem, mark);
+    if (format == NULL) {
+        goto out;
+    }
+    *found = true;
+    if (t->dtype == VC_DTYPE_F8_E4M3 && t->n_dims == 2 && strcmp(format, "float8_e4m3fn") == 0) {
+        status = attach(s, codes, n_stem, VC_SCHEME_FP8, found);
+    } else if (t->dtype == VC_DTYPE_I8 && t->n_dims == 2 && strcmp(format, "int8_tensorwise") == 0) {
+        status = attach(s, codes, n_stem, VC_SCHEME_INT8, found);
+    } else {
+        status = vc_search_refuse(s, codes, VC_SEVERITY_WARNING,
+                                  "is codes of ComfyUI in the format %.60s (%s), which are not decoded here", format,
+                                  vc_dtype_name(t->dtype));
+    }
+    *found = true; /* nobody else is asked */
+out:
+    json_decref(own);
+    return status;
+}
+
+static bool is_open(const struct vc_search *s, size_t codes)
+{
+    const struct vc_tensor *t = &s->model->tensors[codes];
+    size_t n_path;
+
+    return !vc_dtype_is_float(t->dtype) && t->n_elems != 0 && vc_search_is_free(s, codes) && t->undecoded == NULL &&
+           vc_name_is_module_weight(t->name, &n_path);
+}
+
+/* Bytes are asked about here, before other rows show them as codes of four bits. */
+static enum vc_status comfy_find_packed(struct vc_search *s, size_t codes, bool *found)
+{
+    bool bytes = s->model->tensors[codes].dtype == VC_DTYPE_U8;
+
+    return bytes && is_open(s, codes) ? find_codes(s, codes, found) : VC_OK;
+}
+
+static enum vc_status comfy_find_codes(struct vc_search *s, size_t codes, bool *found)
+{
+    return s->model->tensors[codes].dtype != VC_DTYPE_U8 && is_open(s, codes) ? find_codes(s, codes, found) : VC_OK;
+}
+
+/* ---- what is left of the metadata ---- */
+
+static bool has_codes(const struct vc_out_list *outs, const char *layer)
+{
+    size_t n = strlen(layer);
+
+    for (size_t i = 0; i < outs->n; i++) {
+        const struct vc_out_tensor out = vc_out_at(outs, i);
+
+        if (out.quant != NULL && strncmp(out.name, layer, n) == 0 && strcmp(out.name + n, ".weight") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum vc_status vc_comfy_metadata(struct vc_ctx *ctx, const char *text, const struct vc_out_list *outs,
+                                 struct vc_text *to)
+{
+    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    json_t *layers = json_object_get(root, "layers");
+    const char *layer;
+    json_t *value;
+    void *next;
+    char *left;
+
+    (void)ctx;
+    json_object_foreach_safe(layers, next, layer, value)
+    {
+        if (!has_codes(outs, layer)) {
+            (void)json_object_del(layers, layer);
+        }
+    }
+    left = json_object_size(layers) != 0 ? json_dumps(root, 0) : NULL;
+    if (left != NULL) {
+        vc_text_add(to, "%s", left);
+    }
+    free(left);
+    json_decref(root);
+    return to->status;
+}
+
+static const struct vc_dialect_file comfy_file = {
+    .loads = VC_LOADS_NONE, .find_packed = comfy_find_packed, .find_codes = comfy_find_codes};
+
+const struct vc_dialect vc_dialect_comfy = {
+    .name = "comfyui", .schemes = (const char *const[]){NULL}, .loader = {.program = "ComfyUI"}, .file = &comfy_file};

@@ -1,0 +1,24 @@
+/* foreign.h - codes of other programs that no dialect reads: one table of their layouts (foreign.c), which every
+ * command asks by vc_tensor.undecoded and by the model's notes.
+ *
+ *     model.layers.0.mlp.up_proj.codes      "is codes of AQLM, which are not decoded here"
+ *     model.layers.0.mlp.up_proj.codebooks  "is a part of codes of AQLM, which are not decoded here" */
+#ifndef VC_FORMATS_FOREIGN_H
+#define VC_FORMATS_FOREIGN_H
+
+#include "core/model/source.h"
+#include "formats/dialects/dialects.h"
+
+struct json_t;
+
+/* What a quantization_config says: the row whose method it names; NULL: none has that method, or a dialect reads it. */
+const struct vc_foreign *vc_foreign_of_config(const struct json_t *config);
+
+/* To be called once dialects and the manifest have had their say: tensors that nothing has been said about and that
+ * are codes, or parts of codes, get `undecoded`; a note of the model names each layout. With findings, tensors that
+ * look like parts of codes and belong to no layout are errors (is_shard: warnings, since the rest may lie in another
+ * file). said: the row of the configuration beside the model; NULL: none. */
+enum vc_status vc_foreign_mark(struct vc_ctx *ctx, struct vc_model *model, const struct vc_foreign *said,
+                               bool is_shard);
+
+#endif

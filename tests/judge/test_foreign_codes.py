@@ -1,0 +1,135 @@
+"""test_foreign_codes.py - codes of other programs: named by every command, refused by dequantize; ComfyUI's decoded.
+
+The layouts are those of the programs' own sources (hqq, quanto, AQLM, MLX, ...), as small as they get. NumPy decodes
+what is decoded: float8_e4m3fn and int8_tensorwise of ComfyUI, of which no mark may be left.
+"""
+import json
+import os
+
+import judge_support as support
+from judge_support import Judge, np, run
+from test_damaged_codes import CONFIG, base_tensors, load, save, tensor, values
+
+M = "model.layers.0.mlp.up_proj."
+
+
+def e4m3():
+    c = np.arange(256)
+    mag = np.where(c & 120, (8 + (c & 7)) * 2.0 ** ((c >> 3 & 15) - 10.0), (c & 7) / 512)
+    return (np.where(c & 128, -1, 1) * mag).astype("f4")
+
+
+def bytes_of(shape, kind="U8", high=100):
+    a = np.random.default_rng(1).integers(0, high, shape).astype("u1")
+    return [kind, list(shape), a.tobytes()]
+
+
+LAYOUTS = {
+    "HQQ": ("hqq", {"W_q": bytes_of((128, 64)), "scale": tensor(np.ones((256, 1)), "F16"),
+                    "zero": tensor(np.ones((256, 1)), "F16"), "nbits": tensor(4, "I32"), "axis": tensor(1, "I32")}),
+    "quanto": ("quanto", {"weight._data": bytes_of((256, 128)), "weight._scale": tensor(np.ones((256, 1)))}),
+    "AQLM": ("aqlm", {"codes": bytes_of((32, 16, 1), "I8"), "codebooks": tensor(np.ones((1, 256, 1, 8)), "F16"),
+                      "scales": tensor(np.ones((32, 1, 1, 1)), "F16")}),
+    "MLX": (None, {"weight": tensor(np.zeros((256, 16)), "I32"), "scales": tensor(np.ones((256, 2)), "F16"),
+                   "biases": tensor(np.ones((256, 2)), "F16")}),
+    "BitNet": ("bitnet", {"weight": bytes_of((64, 128)), "weight_scale": tensor(np.ones(1), "BF16")}),
+    "EXL3": ("exl3", {"trellis": tensor(np.zeros((8, 16, 64)), "I32"), "suh": tensor(np.ones(128), "F16"),
+                      "svh": tensor(np.ones(256), "F16")}),
+    "VPTQ": ("vptq", {"indices": tensor(np.zeros((1, 8, 128)), "I32"), "centroids.weight": tensor(np.ones((1, 64)))}),
+}
+
+
+class ForeignCodes(Judge):
+    def folder(self, method, parts):
+        path = self.path("m")
+        if not os.path.isdir(path):
+            os.mkdir(path)
+        t = base_tensors()
+        del t[M + "weight"]
+        t.update({M + k: v for k, v in parts.items()})
+        save(path + "/model.safetensors", {"format": "pt"}, t)
+        config = dict(CONFIG, quantization_config={"quant_method": method}) if method else CONFIG
+        support.write_bytes(path + "/config.json", json.dumps(config).encode())
+        return path
+
+    def test_named(self):
+        for name, (method, parts) in LAYOUTS.items():
+            with self.subTest(name):
+                path = self.folder(method, parts)
+                self.assertIn(name, self.refuse(3, "dequantize", path, "-o", self.path("o")))
+                self.assertFalse(os.path.exists(self.path("o")))
+                for command in (["inspect", path], ["verify", "--data", path],
+                                ["prune", "--sparsity", "0.5", "--dry-run", path, "-o", self.path("o")]):
+                    done = run(*command)
+                    self.assertEqual(done.code, 0, done.err)
+                    self.assertIn(name, done.out.decode())
+                said = self.refuse(3, "quantize", "--gguf", "Q8_0", "--no-vocab", path, "-o", self.path("o.gguf"))
+                self.assertNotIn("dequantize", said)
+
+    def comfy(self, meta, parts, decoded=True):
+        path, out = self.path("c.safetensors"), self.path("o.safetensors")
+        save(path, meta, dict(parts, **{"other.bias": tensor(np.ones(4))}))
+        if not decoded:
+            return self.refuse(3, "dequantize", path, "-o", out)
+        self.vc("verify", "--data", path)
+        self.vc("dequantize", "-q", "--force", path, "-o", out)
+        meta, got = load(out)
+        self.assertEqual(sorted(got), ["b.q.weight", "other.bias"])
+        self.assertEqual(meta, {"format": "pt"})
+        return values(got["b.q.weight"])
+
+    def test_comfy(self):
+        codes = bytes_of((64, 96), "F8_E4M3", 120)
+        wanted = e4m3()[np.frombuffer(codes[2], "u1").reshape(64, 96)] * np.float32(0.5)
+        mark = lambda text: ["U8", [len(text)], text.encode()]
+        fp8 = '{"format": "float8_e4m3fn"}'
+        layers = {"_quantization_metadata": json.dumps({"format_version": "1.0", "layers": {"b.q": json.loads(fp8)}}),
+                  "format": "pt"}
+        for meta, parts in (
+                (None, {"b.q.scale_weight": tensor([0.5]), "b.q.scale_input": tensor([1.0]),
+                        "scaled_fp8": ["F8_E4M3", [2], b"\0\0"]}),
+                (None, {"b.q.weight_scale": tensor(0.5), "b.q.input_scale": tensor(1.0), "b.q.comfy_quant": mark(fp8)}),
+                (layers, {"b.q.weight_scale": tensor(0.5)})):
+            got = self.comfy(meta, dict({"b.q.weight": codes}, **parts))
+            self.assertEqual(got.tobytes(), wanted.tobytes())
+        int8 = bytes_of((64, 96), "I8", 200)
+        scale = np.linspace(0.1, 1, 64, dtype="f4").reshape(64, 1)
+        got = self.comfy(None, {"b.q.weight": int8, "b.q.weight_scale": tensor(scale),
+                                "b.q.comfy_quant": mark('{"format": "int8_tensorwise"}')})
+        self.assertEqual(got.tobytes(), (values(int8).astype("f4") * scale).tobytes())
+
+    def test_comfy_refused(self):
+        mark = lambda text: ["U8", [len(text)], text.encode()]
+        for kind, weight, scale in (("nvfp4", bytes_of((128, 32)), bytes_of((128, 4), "F8_E4M3")),
+                                    ("mxfp8", bytes_of((128, 64), "F8_E4M3"), bytes_of((128, 4)))):
+            said = self.comfy(None, {"b.q.weight": weight, "b.q.weight_scale": scale, "b.q.weight_scale_2": tensor(0.5),
+                                     "b.q.comfy_quant": mark('{"format": "%s"}' % kind)}, False)
+            self.assertIn("ComfyUI", said)
+
+    def test_gguf_in_one_run(self):
+        os.mkdir(self.path("m"))
+        t = {k: v for k, v in base_tensors().items()}
+        r = np.random.default_rng(7)
+        for name, rows, cols in (("self_attn.q_proj", 128, 128), ("self_attn.k_proj", 128, 128),
+                                 ("self_attn.v_proj", 128, 128), ("self_attn.o_proj", 128, 128),
+                                 ("mlp.gate_proj", 256, 128), ("mlp.down_proj", 128, 256)):
+            t["model.layers.0.%s.weight" % name] = tensor(r.standard_normal((rows, cols)) * 0.1)
+        for name in ("input_layernorm", "post_attention_layernorm"):
+            t["model.layers.0.%s.weight" % name] = tensor(np.ones(128))
+        save(self.path("m/model.safetensors"), {"format": "pt"}, t)
+        support.write_bytes(self.path("m/config.json"), json.dumps(CONFIG).encode())
+        for k, words in enumerate((["--fp8", "--layout", "compressed-tensors"], ["--nf4", "--layout", "bitsandbytes"],
+                                   ["--nf4", "--double-quant", "--layout", "bitsandbytes"],
+                                   ["--int8", "--layout", "bitsandbytes"],
+                                   ["--int3", "--granularity", "group:32", "--layout", "compressed-tensors"])):
+            q, f, two, one = (self.path("%s%d" % (n, k)) for n in ("q", "f", "two.gguf", "one.gguf"))
+            self.vc("quantize", *words, "-q", self.path("m"), "-o", q)
+            self.vc("dequantize", "-q", q, "-o", f)
+            self.vc("quantize", "--gguf", "Q8_0", "--no-vocab", "-q", f, "-o", two + ".gguf")
+            self.vc("run", "--pass", "dequantize", "--pass", "quantize --gguf Q8_0", "--no-vocab", "-q", q, "-o",
+                    one + ".gguf")
+            self.assertEqual(support.read_bytes(one + ".gguf"), support.read_bytes(two + ".gguf"), words)
+
+
+if __name__ == "__main__":
+    support.main()
