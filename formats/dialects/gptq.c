@@ -141,6 +141,9 @@ static const char *find_parts(const struct vc_search *s, struct words *w)
     }
     w->row = w->awq ? t->shape[0] : t->shape[0] * 32 / w->bits;
     w->n_rows = t->shape[1] * (w->awq ? per_word : 1);
+    if (w->row % 2 != 0) {
+        return "has rows of an odd number of codes, which no size of a group divides";
+    }
     w->n_groups = s->model->tensors[w->scales].shape[0];
     w->group = s->hint.whole_rows ? w->row : s->hint.group_size;
     if (vc_ceil_div_u64(w->row, w->group) != w->n_groups) {
@@ -275,9 +278,6 @@ static const char *not_read(const struct vc_search *s, const struct words *w)
 {
     if (s->hint.unread != NULL) {
         return s->hint.unread;
-    }
-    if (w->row % 2 != 0) {
-        return "has rows of an odd number of codes, which are not decoded here";
     }
     return is_conv1d(s, w) ? "is codes of a Conv1D, whose matrix is turned, which are not decoded here" : NULL;
 }
