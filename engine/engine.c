@@ -28,7 +28,7 @@ static void find_needed(struct vc_engine *e)
     const struct vc_graph *g = e->graph;
 
     for (uint32_t k = 0; k < vc_plan_outputs(e); k++) {
-        e->values[g->outputs[k]].made = true;
+        e->values[vc_plan_output_list(e)[k]].made = true;
     }
     for (size_t k = 0; k < e->options.n_kept; k++) {
         e->values[e->options.kept[k]].made = true;
@@ -217,7 +217,7 @@ static void hold_values(struct vc_engine *e)
         e->values[e->values[v].root].held |= e->options.answers->wanted[v];
     }
     for (uint32_t k = 0; k < vc_plan_outputs(e); k++) {
-        e->values[e->values[g->outputs[k]].root].held = true;
+        e->values[e->values[vc_plan_output_list(e)[k]].root].held = true;
     }
     for (size_t k = 0; k < e->options.n_kept; k++) {
         e->values[e->values[e->options.kept[k]].root].held = true;
@@ -270,7 +270,7 @@ static enum vc_status make_outputs(struct vc_engine *e)
     VC_CALL(VC_ZEROS(e->ctx, VC_TAG_MISC, e->output_refs, 2 * (n + 1)));
     e->n_outputs = n;
     for (size_t k = 0; k < n; k++) {
-        uint32_t v = k < n_outputs ? e->graph->outputs[k] : e->options.kept[k - n_outputs];
+        uint32_t v = k < n_outputs ? vc_plan_output_list(e)[k] : e->options.kept[k - n_outputs];
         struct vc_plan_value *root = &e->values[e->values[v].root];
 
         e->outputs[k] = describe(e, v);
@@ -411,7 +411,7 @@ static enum vc_status check_sizes(struct vc_engine *e)
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(wanted);
-    memcpy(wanted, e->graph->outputs, n * sizeof *wanted);
+    memcpy(wanted, vc_plan_output_list(e), n * sizeof *wanted);
     for (size_t k = 0; k < e->options.n_kept; k++) {
         wanted[n++] = e->options.kept[k];
     }

@@ -49,7 +49,8 @@ struct vc_engine_options {
     bool frozen_norm; /* BatchNormalization computes with its running statistics in training, too */
     bool input_grads; /* train: gradients of float inputs are computed and can be read */
     uint32_t n_outputs; /* of the graph, from the first on, that are computed; what only others need is not; 0: all */
-    size_t n_kept;      /* values beside the outputs that the loss reads, and whose gradients it may set */
+    const uint32_t *outputs; /* n_outputs values that are computed in their place; NULL: the graph's */
+    size_t n_kept;           /* values beside the outputs that the loss reads, and whose gradients it may set */
     const uint32_t *kept;
     /* train: what of the forward pass is computed again in the backward pass (as in <vcompress/memory.h>): none, sqrt,
      * every, layer; auto: as few multiply-adds as let the arena be within the budget. */

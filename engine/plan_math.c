@@ -128,7 +128,7 @@ static bool has_other_readers(const struct vc_engine *e, uint32_t v, uint32_t no
     const struct vc_graph *g = e->graph;
 
     for (uint32_t k = 0; k < vc_plan_outputs(e); k++) {
-        if (g->outputs[k] == v) {
+        if (vc_plan_output_list(e)[k] == v) {
             return true;
         }
     }

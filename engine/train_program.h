@@ -167,7 +167,15 @@ static inline uint32_t vc_plan_outputs(const struct vc_engine *e)
     if (e->options.answers != NULL) {
         return 0;
     }
+    if (e->options.outputs != NULL) {
+        return e->options.n_outputs;
+    }
     return e->options.n_outputs != 0 ? VC_AT_MOST(e->options.n_outputs, e->graph->n_outputs) : e->graph->n_outputs;
+}
+
+static inline const uint32_t *vc_plan_output_list(const struct vc_engine *e)
+{
+    return e->options.outputs != NULL ? e->options.outputs : e->graph->outputs;
 }
 
 static inline const struct vc_graph_node *vc_plan_node(const struct vc_engine *e, uint32_t node)

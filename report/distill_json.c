@@ -13,6 +13,10 @@ void vc_write_quality(struct vc_json *json, const char *key, const struct vc_qua
     vc_json_real(json, "cross_entropy", q->ce);
     vc_json_real(json, "agreement", q->agreement);
     vc_json_real(json, "divergence", q->kd);
+    vc_json_uint(json, "targets", q->n_targets);
+    vc_json_real(json, "squared_error", q->squared_error);
+    vc_json_real(json, "r2", q->r2);
+    vc_json_real(json, "teacher_r2", q->teacher_r2);
     vc_json_end(json, '}');
 }
 
@@ -40,7 +44,7 @@ static void write_options(struct vc_json *json, const struct vc_distill_options 
 {
     static const char *const optimizers[] = {"sgd", "momentum", "adam", "adamw", "adafactor", "adam8bit"};
     static const char *const schedules[] = {"constant", "cosine", "linear", "step"};
-    static const char *const losses[] = {"kd", "mse", "cosine"};
+    static const char *const losses[] = {"kd", "mse", "cosine", "auto"};
     static const char *const orders[] = {"shuffled", "file"};
     static const char *const precisions[] = {"f32", "f64"};
     static const char *const halves[] = {NULL, "bf16", "fp16"};
@@ -177,6 +181,7 @@ static void write_run(struct vc_json *json, const struct vc_distill_options *o, 
     }
     vc_json_uint(json, "frozen", d->n_frozen);
     vc_json_uint(json, "unread", d->n_unread);
+    vc_json_string(json, "answers", vc_answer_kind_name(d->answers));
     vc_json_line(json);
     vc_json_real(json, "first_loss", o->dry_run ? (double)NAN : d->first_loss);
     vc_json_real(json, "last_loss", o->dry_run ? (double)NAN : d->last_loss);

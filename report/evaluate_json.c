@@ -19,9 +19,11 @@ enum vc_status vc_evaluate_json(struct vc_ctx *ctx, const struct vc_evaluate_opt
     vc_json_begin(&json, "options", '{', true);
     vc_json_uint(&json, "batch", o->batch);
     vc_json_real(&json, "temperature", o->temperature);
-    vc_json_string(&json, "loss", losses[o->loss]);
+    vc_json_string(&json, "loss", losses[q->loss]);
     vc_json_string(&json, "precision", precisions[o->precision]);
     vc_json_end(&json, '}');
+    vc_json_string(&json, "answers", vc_answer_kind_name(q->answers));
+    vc_json_uint(&json, "outputs", q->n_outputs);
     vc_write_quality(&json, "quality", q);
     vc_json_string(&json, "missed", missed);
     vc_json_begin(&json, "notes", '[', false);

@@ -152,11 +152,16 @@ static double rate_of(const struct vc_chain *chain)
 
 static void put_distill(const struct vc_shrinking *s, const struct vc_chain *chain, struct vc_text *text)
 {
+    static const char *const losses[] = {"kd", "mse", "cosine", NULL};
+
     vc_text_add(text, "distill");
     add_option(text, "graph", s->options.graph_path);
     vc_chain_add_rows(text, &s->train);
     vc_text_add(text, " --steps %llu --lr %g --schedule cosine", (unsigned long long)chain->steps, rate_of(chain));
     add_number(text, "seed", s->options.seed);
+    if (s->options.loss != VC_TEACHER_LOSS_AUTO || vc_shrink_compares(s) != VC_TEACHER_LOSS_KD) {
+        add_option(text, "loss", losses[vc_shrink_compares(s)]);
+    }
     if (chain->sparsity != NULL || chain->two_four) {
         vc_text_add(text, " --keep-sparsity");
     }
@@ -337,6 +342,7 @@ static enum vc_status add_distill(struct vc_shrinking *s, const struct vc_chain 
     options->training.seed = s->options.seed;
     options->optimizer.lr = rate_of(chain);
     options->schedule.kind = VC_SCHEDULE_COSINE;
+    options->loss.kind = vc_shrink_compares(s);
     options->sparsity.keep = chain->sparsity != NULL || chain->two_four;
     if (trains_codes(s, chain)) {
         set_scheme(s, chain, codes);

@@ -99,6 +99,9 @@ static void add_options(const struct vc_shrinking *s, struct vc_text *text)
         vc_text_add(text, " device=%u,%u,%" PRIu64 " native=%d", s->gpu->types, s->gpu->count,
                     vc_gpu_visible_bytes(s->gpu, NULL), (int)o->native);
     }
+    if (o->loss != VC_TEACHER_LOSS_AUTO) {
+        vc_text_add(text, " compares=%d", (int)o->loss);
+    }
 }
 
 static enum vc_status make_head(struct vc_shrinking *s, char **head)

@@ -37,6 +37,7 @@ enum vc_status vc_shrink_quality(struct vc_shrinking *s, const char *path, const
 
     vc_evaluate_defaults(&options);
     options.data = rows;
+    options.loss = vc_shrink_compares(s);
     options.network = (struct vc_network){s->teacher.graph, s->given, s->teacher.beside};
     options.teacher = options.network;
     if (path != NULL) {
@@ -49,9 +50,18 @@ out:
     return status;
 }
 
+enum vc_teacher_loss vc_shrink_compares(const struct vc_shrinking *s)
+{
+    return s->options.loss == VC_TEACHER_LOSS_AUTO && s->whole.n_rows != 0 ? s->whole.loss : s->options.loss;
+}
+
 double vc_shrink_loss(const struct vc_quality *whole, const struct vc_quality *now)
 {
-    double loss = now->n_labels != 0 ? whole->accuracy - now->accuracy : 1 - now->agreement;
+    double loss = now->n_labels != 0                    ? whole->accuracy - now->accuracy
+                  : now->n_targets != 0                 ? whole->r2 - now->r2
+                  : now->loss == VC_TEACHER_LOSS_KD     ? 1 - now->agreement
+                  : now->loss == VC_TEACHER_LOSS_COSINE ? now->kd
+                                                        : 1 - now->teacher_r2;
 
     return loss < 0 ? 0 : loss;
 }
@@ -273,6 +283,7 @@ enum vc_status vc_shrink_try(struct vc_shrinking *s, size_t k)
         c->seconds = vc_seconds() - began;
         VC_CALL(vc_journal_add(s, k));
     }
+    c->measure = isnan(c->kd) ? NULL : vc_teacher_loss_measure(s->whole.loss);
     if (s->options.tell != NULL) {
         s->options.tell(s->options.user, c, s->options.seconds > 0 ? s->options.seconds - vc_shrink_seconds(s) : NAN);
     }

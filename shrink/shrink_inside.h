@@ -111,6 +111,8 @@ enum vc_status vc_shrink_make(struct vc_shrinking *s, size_t k);
 const char *vc_shrink_file(struct vc_shrinking *s, size_t k);
 enum vc_status vc_shrink_quality(struct vc_shrinking *s, const char *path, const struct vc_data_options *rows,
                                  struct vc_quality *out);
+/* options.loss, or what AUTO has come to. */
+enum vc_teacher_loss vc_shrink_compares(const struct vc_shrinking *s);
 /* What max_loss is compared with. */
 double vc_shrink_loss(const struct vc_quality *whole, const struct vc_quality *now);
 double vc_shrink_seconds(const struct vc_shrinking *s); /* since the search began, interrupted calls included */

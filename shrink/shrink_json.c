@@ -47,6 +47,10 @@ static void write_quality(struct vc_json *json, const char *key, const struct vc
     vc_json_real(json, "accuracy", q->accuracy);
     vc_json_real(json, "agreement", q->agreement);
     vc_json_real(json, "divergence", q->kd);
+    vc_json_uint(json, "targets", q->n_targets);
+    vc_json_real(json, "squared_error", q->squared_error);
+    vc_json_real(json, "r2", q->r2);
+    vc_json_real(json, "teacher_r2", q->teacher_r2);
     vc_json_end(json, '}');
 }
 
@@ -65,6 +69,8 @@ static void write_proof(struct vc_json *json, const struct vc_shrinkage *r)
     vc_json_known(json, "rows", r->quality.n_rows);
     vc_json_real(json, "loss", r->loss);
     if (r->quality.n_rows != 0) {
+        vc_json_string(json, "compared_by", vc_teacher_loss_measure(r->quality.loss));
+        vc_json_string(json, "answers", vc_answer_kind_name(r->quality.answers));
         write_quality(json, "teacher", &r->teacher);
         write_quality(json, "output", &r->quality);
     }

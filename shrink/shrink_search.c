@@ -15,7 +15,7 @@
 #define FIRST_UNTIL  0.65
 #define MIXED_BETTER 0.7071 /* 3 dB less error than a uniform choice: docs/decisions.md */
 
-static const struct vc_shrink_options shrink_defaults = {.max_loss = -1};
+static const struct vc_shrink_options shrink_defaults = {.max_loss = -1, .loss = VC_TEACHER_LOSS_AUTO};
 static const struct vc_options_kind shrink_kind = {"vc_shrink_options", "vc_shrink_defaults", &shrink_defaults,
                                                    sizeof shrink_defaults};
 
@@ -43,6 +43,9 @@ static enum vc_status check_options(struct vc_shrinking *s)
     }
     if (!isfinite(o->ratio) || (o->ratio != 0 && o->ratio < 1)) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: %g is below 1", vc_option(ctx, "ratio"), o->ratio);
+    }
+    if (o->loss > VC_TEACHER_LOSS_AUTO) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s has no such value", vc_option(ctx, "loss"));
     }
     if (o->max_loss >= 0 && o->data == NULL) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s is measured on rows: it needs %s", vc_option(ctx, "max_loss"),

@@ -52,43 +52,183 @@ static const char *file_of(const struct vc_net *net)
     return net->network.weights->path;
 }
 
-/* What the student learns from has to be logits: rows of classes. */
-static enum vc_status check_output(struct vc_net *net)
+/* ---- what it answers with ---- */
+
+static const struct vc_graph_value *output_of(const struct vc_net *net)
+{
+    return vc_graph_value(net->network.graph, net->found.value);
+}
+
+static bool is_shares(const struct vc_net *net)
+{
+    return net->found.function == VC_ANSWER_SOFTMAX || net->found.function == VC_ANSWER_LOGARITHM;
+}
+
+/* The numbers of the output for each row; 0: not known. */
+static size_t row_elements(const struct vc_net *net)
+{
+    const struct vc_graph_value *output = output_of(net);
+    size_t n = 1;
+
+    for (unsigned k = 1; k < output->n_dims; k++) {
+        int64_t size = vc_graph_dim_value(net->network.graph, output->shape[k]);
+
+        if (size < 1 || !vc_mul_size(n, (size_t)size, &n)) {
+            return 0;
+        }
+    }
+    return n;
+}
+
+/* y of floats may be classes, as arrays of one type are: whole numbers, one for each answer, where the output is not a
+ * value that they could be. */
+static enum vc_status take_whole_numbers(const struct vc_net *net, struct vc_rows *rows)
+{
+    const struct vc_graph_value *output = output_of(net);
+    size_t n = row_elements(net);
+    size_t classes = is_shares(net) ? (size_t)net->found.classes.size
+                     : net->found.single
+                         ? 1
+                         : (size_t)vc_graph_dim_value(net->network.graph, output->shape[output->n_dims - 1]);
+    bool two = net->found.single && net->found.function == VC_ANSWER_SIGMOID;
+    bool taken;
+
+    if (rows->targets == NULL || (net->found.single && !two) || classes == 0 || n == 0 ||
+        rows->target_width != n / classes) {
+        return VC_OK;
+    }
+    return vc_rows_take_labels(rows, two ? 1 : (int64_t)classes - 1, &taken);
+}
+
+/* Nobody named the loss: evidence decides, or what the output is made by is refused. */
+static enum vc_status decide(struct vc_net *net, struct vc_rows *rows)
+{
+    const struct vc_graph_answer *found = &net->found;
+
+    net->loss = net->options.loss;
+    if (net->loss != VC_TEACHER_LOSS_AUTO) {
+        return VC_OK;
+    }
+    VC_CALL(take_whole_numbers(net, rows));
+    net->loss = rows->targets != NULL || (found->single && found->function == VC_ANSWER_NONE) ? VC_TEACHER_LOSS_MSE
+                                                                                              : VC_TEACHER_LOSS_KD;
+    if (net->loss == VC_TEACHER_LOSS_KD && found->ending != NULL &&
+        !(found->single && found->function == VC_ANSWER_SIGMOID)) {
+        return vc_fail(net->ctx, VC_E_UNSUPPORTED,
+                       "%s: the output %s does not look like logits of classes, but like values: it is made by %s; %s "
+                       "mse compares values, cosine directions, kd takes them for logits all the same",
+                       file_of(net), output_of(net)->name, found->ending, vc_option(net->ctx, "loss.kind"));
+    }
+    return VC_OK;
+}
+
+/* Shares along an axis that is none of classes. */
+static enum vc_status refuse_mixed(const struct vc_net *net)
+{
+    return vc_fail(net->ctx, VC_E_UNSUPPORTED,
+                   "%s: the output %s is made by Softmax along an axis that is not one of classes in the output: "
+                   "probabilities, where logits are needed; %s mse compares them as values",
+                   file_of(net), output_of(net)->name, vc_option(net->ctx, "loss.kind"));
+}
+
+static enum vc_status refuse_shape(const struct vc_net *net)
 {
     const struct vc_graph *graph = net->network.graph;
-    const struct vc_graph_value *output;
+    const struct vc_graph_value *output = output_of(net);
+    char text[64] = "";
 
-    if (vc_graph_output_count(graph) == 0) {
-        return vc_fail(net->ctx, VC_E_UNSUPPORTED, "%s: the graph has no outputs", file_of(net));
-    }
-    output = vc_graph_value(graph, vc_graph_output(graph, 0));
-    if (output->node != VC_NO_NODE && vc_node_is(vc_graph_node(graph, output->node), VC_OP_softmax)) {
-        return vc_fail(net->ctx, VC_E_UNSUPPORTED,
-                       "%s: the output %s is made by Softmax: probabilities, where logits are needed; leave that node "
-                       "out of the graph",
-                       file_of(net), output->name);
-    }
-    if (output->dtype != VC_DTYPE_F32 || output->n_dims < 2 || output->n_dims > 3 ||
-        output->shape[output->n_dims - 1].size < 2 || vc_graph_dim_value(graph, output->shape[1]) < 1) {
-        char text[64] = "";
+    for (unsigned k = 0; k < output->n_dims && k < 4; k++) {
+        char dim[16];
+        size_t n = strlen(text);
 
-        for (unsigned k = 0; k < output->n_dims && k < 4; k++) {
-            char dim[16];
-            size_t n = strlen(text);
-
-            (void)snprintf(text + n, sizeof text - n, "%s%s", k != 0 ? ", " : "",
-                           vc_graph_dim_text(graph, output->shape[k], dim, sizeof dim));
-        }
-        return vc_fail(net->ctx, VC_E_UNSUPPORTED,
-                       "%s: the output %s is [%s]; what can be distilled is one row of logits for each row of data, "
-                       "[batch, classes], or for each position of it, [batch, sequence, classes], with a number of "
-                       "classes that the graph says",
-                       file_of(net), output->name, text);
+        (void)snprintf(text + n, sizeof text - n, "%s%s", k != 0 ? ", " : "",
+                       vc_graph_dim_text(graph, output->shape[k], dim, sizeof dim));
     }
-    net->n_classes = (size_t)vc_graph_dim_value(graph, output->shape[output->n_dims - 1]);
-    net->positions = output->n_dims == 3 ? (size_t)vc_graph_dim_value(graph, output->shape[1]) : 1;
-    net->next = output->n_dims == 3 && is_causal(graph) && classes_are_tokens(graph, net->n_classes);
+    return vc_fail(net->ctx, VC_E_UNSUPPORTED,
+                   "%s: the output %s is [%s]; what can be distilled is one row of logits for each row of data, "
+                   "[batch, classes], or for each position of it, [batch, sequence, classes], with a number of "
+                   "classes that the graph says; %s mse compares the values of any output",
+                   file_of(net), output->name, text, vc_option(net->ctx, "loss.kind"));
+}
+
+/* Logits: what stands before Softmax and Sigmoid, or the output itself. */
+static enum vc_status take_logits(struct vc_net *net)
+{
+    const struct vc_graph *graph = net->network.graph;
+    const struct vc_graph_value *output = output_of(net);
+    bool plain = !is_shares(net) && !net->found.single;
+    int64_t last = output->n_dims != 0 ? vc_graph_dim_value(graph, output->shape[output->n_dims - 1]) : 0;
+    size_t n = row_elements(net);
+
+    if (net->found.function == VC_ANSWER_MIXED) {
+        return refuse_mixed(net);
+    }
+    if (n == 0 || (plain && (output->n_dims < 2 || output->n_dims > 3 || output->shape[output->n_dims - 1].size < 2))) {
+        return refuse_shape(net);
+    }
+    net->answer = net->found.logits;
+    net->n_classes = is_shares(net) ? (size_t)net->found.classes.size : net->found.single ? 2 : (size_t)last;
+    net->positions = net->found.single ? n : n / net->n_classes;
+    net->answers = net->answer == net->found.value              ? VC_ANSWERS_LOGITS
+                   : net->found.function == VC_ANSWER_SOFTMAX   ? VC_ANSWERS_SOFTMAX
+                   : net->found.function == VC_ANSWER_LOGARITHM ? VC_ANSWERS_LOGARITHM
+                   : net->found.function == VC_ANSWER_SIGMOID   ? VC_ANSWERS_SIGMOID
+                   : net->found.single                          ? VC_ANSWERS_PAIR
+                                                                : VC_ANSWERS_LOGITS;
     return VC_OK;
+}
+
+/* Values: of [batch, sequence, values] those of each position; else all of a row. */
+static enum vc_status take_values(struct vc_net *net)
+{
+    const struct vc_graph_value *output = output_of(net);
+    size_t n = row_elements(net);
+
+    if (n == 0) {
+        return refuse_shape(net);
+    }
+    net->answer = net->found.value;
+    net->positions = output->n_dims == 3 ? (size_t)vc_graph_dim_value(net->network.graph, output->shape[1]) : 1;
+    net->n_classes = n / net->positions;
+    net->answers = VC_ANSWERS_VALUES;
+    return VC_OK;
+}
+
+enum vc_status vc_net_fit_labels(const struct vc_net *net, struct vc_rows *rows)
+{
+    bool values = net->answers == VC_ANSWERS_VALUES;
+
+    VC_CALL(values ? VC_OK : take_whole_numbers(net, rows));
+    if (!values && rows->targets != NULL) {
+        return vc_fail(net->ctx, VC_E_ARGUMENT,
+                       "%s: y has floats, which are no classes, and the answers of %s are logits of %zu classes: "
+                       "integers from 0 on, one for each, are needed",
+                       rows->labels_model != NULL ? rows->labels_model->path : rows->model->path, file_of(net),
+                       net->n_classes);
+    }
+    if (values && rows->targets == NULL && rows->labels != NULL &&
+        (net->n_classes == 1 || rows->label_width != net->positions)) {
+        VC_CALL(vc_rows_take_values(rows));
+    }
+    return values ? vc_rows_check_targets(rows, net->positions * net->n_classes) : VC_OK;
+}
+
+/* What the student learns from, and is judged by. */
+static enum vc_status find_answer(struct vc_net *net, struct vc_rows *rows)
+{
+    struct vc_graph *graph = net->network.graph;
+    enum vc_status status = vc_graph_find_answer(net->ctx, graph, false, &net->found);
+
+    if (status != VC_OK) {
+        return vc_context(net->ctx, "%s", file_of(net));
+    }
+    VC_CALL(decide(net, rows));
+    if (net->loss == VC_TEACHER_LOSS_KD && net->found.single) {
+        VC_CALL(vc_graph_find_answer(net->ctx, graph, true, &net->found));
+    }
+    VC_CALL(net->loss == VC_TEACHER_LOSS_KD || is_shares(net) ? take_logits(net) : take_values(net));
+    net->next = output_of(net)->n_dims == 3 && is_causal(graph) && classes_are_tokens(graph, net->n_classes);
+    return vc_net_fit_labels(net, rows);
 }
 
 /* ---- weights ---- */
@@ -155,7 +295,7 @@ static enum vc_status make_weights(struct vc_net *net)
 
     VC_TRY_ALLOC(read);
     VC_TRY_ALLOC(frozen);
-    read[0] = vc_graph_output(net->network.graph, 0);
+    read[0] = net->answer;
     for (size_t k = 1; k < n_read; k++) {
         read[k] = net->options.kept[k - 1];
     }
@@ -174,14 +314,14 @@ out:
 }
 
 enum vc_status vc_net_open(struct vc_ctx *ctx, const struct vc_network *network, const struct vc_net_options *options,
-                           const struct vc_rows *rows, struct vc_rows_view *view, struct vc_net *net)
+                           struct vc_rows *rows, struct vc_rows_view *view, struct vc_net *net)
 {
     *net = (struct vc_net){.ctx = ctx, .network = *network, .options = *options};
     if (network->graph == NULL || network->weights == NULL) {
         return vc_fail(ctx, VC_E_ARGUMENT, "there is no %s", options->role);
     }
     VC_CALL(vc_rows_view_make(rows, network->graph, view, &net->batch, &net->fixed));
-    VC_CALL(check_output(net));
+    VC_CALL(find_answer(net, rows));
     return make_weights(net);
 }
 
@@ -218,7 +358,8 @@ static enum vc_status check_rows(const struct vc_net *net, const struct vc_engin
     const struct vc_graph_value *value = vc_graph_value(graph, out->value);
     char text[128];
 
-    if (out->shape[0] == (int64_t)rows && out->n == rows * net->positions * net->n_classes) {
+    if ((out->shape[0] == (int64_t)rows || out->value != net->found.value) &&
+        out->n == rows * net->positions * net->n_classes) {
         return VC_OK;
     }
     return vc_fail(net->ctx, VC_E_UNSUPPORTED,
@@ -248,14 +389,15 @@ static enum vc_status bind_rows(const struct vc_net *net, uint64_t rows)
 static enum vc_status check_first(const struct vc_net *net, uint64_t rows)
 {
     const struct vc_graph *graph = net->network.graph;
-    const struct vc_graph_value *output = vc_graph_value(graph, vc_graph_output(graph, 0));
+    const struct vc_graph_value *output = output_of(net);
+    struct vc_dim behind = output->n_dims > 1 ? output->shape[1] : (struct vc_dim){.size = 1};
     int64_t first = vc_graph_dim_value(graph, output->shape[0]);
-    int64_t second = vc_graph_dim_value(graph, output->shape[1]);
+    int64_t second = vc_graph_dim_value(graph, behind);
     bool follows;
     char text[128];
 
     VC_CALL(bind_rows(net, rows + 1));
-    follows = vc_graph_dim_value(graph, output->shape[1]) == second &&
+    follows = vc_graph_dim_value(graph, behind) == second &&
               (output->shape[0].size >= 0 || vc_graph_dim_value(graph, output->shape[0]) != first);
     VC_CALL(bind_rows(net, rows));
     if (!follows) {
@@ -274,6 +416,7 @@ static enum vc_status make_engine(struct vc_net *net, uint64_t rows, bool train,
                                               .dropout = train,
                                               .seed = net->options.seed,
                                               .n_outputs = 1,
+                                              .outputs = &net->answer,
                                               .rounding = train ? net->options.rounding : VC_UNARY_COPY,
                                               .n_kept = train == net->options.train ? net->options.n_kept : 0,
                                               .kept = net->options.kept,
@@ -429,6 +572,41 @@ static enum vc_status read_rows(const struct vc_net *net, const struct vc_rows_v
     return vc_rows_read(view, k, numbers, n, net->options.precision == VC_GRAPH_F64, input->data);
 }
 
+/* All numbers of a row are from 0 to 1 and add up to 1. */
+static bool adds_up(const struct vc_net *net, const void *answers, size_t row)
+{
+    bool f64 = net->options.precision == VC_GRAPH_F64;
+    double sum = 0;
+
+    for (size_t c = 0; c < net->n_classes; c++) {
+        size_t at = row * net->n_classes + c;
+        double x = f64 ? ((const double *)answers)[at] : (double)((const float *)answers)[at];
+
+        if (!(x >= -1e-6 && x <= 1 + 1e-6)) {
+            return false;
+        }
+        sum += x;
+    }
+    return sum > 0.999 && sum < 1.001;
+}
+
+/* Shares whose Softmax was not found are no logits: the first rows tell. */
+static enum vc_status look_at_answers(struct vc_net *net, const struct vc_engine_value *logits, size_t n)
+{
+    bool shares = !net->looked && net->answers == VC_ANSWERS_LOGITS && net->options.loss == VC_TEACHER_LOSS_AUTO;
+
+    net->looked = true;
+    for (size_t r = 0; shares && r < n * net->positions; r++) {
+        shares = adds_up(net, logits->data, r);
+    }
+    return shares ? vc_fail(net->ctx, VC_E_UNSUPPORTED,
+                            "%s: the numbers of the output %s are from 0 to 1 and add up to 1 in every row: "
+                            "probabilities, where logits are needed, and what makes them is no Softmax that is known; "
+                            "%s mse compares them as values",
+                            file_of(net), output_of(net)->name, vc_option(net->ctx, "loss.kind"))
+                  : VC_OK;
+}
+
 enum vc_status vc_net_forward(struct vc_net *net, struct vc_engine *engine, const struct vc_rows_view *view,
                               const uint64_t *numbers, size_t n, const struct vc_engine_pass *pass,
                               const struct vc_engine_value **logits)
@@ -448,5 +626,5 @@ enum vc_status vc_net_forward(struct vc_net *net, struct vc_engine *engine, cons
     }
     VC_CALL(status);
     *logits = vc_engine_output(engine, 0);
-    return VC_OK;
+    return look_at_answers(net, *logits, n);
 }

@@ -5,11 +5,13 @@
 
 #include "distill/data/rows.h"
 #include "engine/engine.h"
+#include "graph/answers/graph_answer.h"
 
 #define VC_NETWORK_SIZES 8 /* numbers of rows that one network has programs for */
 
 struct vc_net_options {
-    const char *role; /* "student": in sentences, which begin with the file of its weights */
+    const char *role;          /* "student": in sentences, which begin with the file of its weights */
+    enum vc_teacher_loss loss; /* what its answers are compared by; AUTO: vc_net_open decides (vc_net.loss) */
     enum vc_graph_precision precision;
     enum vc_unary rounding; /* of programs that train, as in struct vc_engine_options */
     bool train;
@@ -34,7 +36,12 @@ struct vc_net {
     struct vc_weights *weights;
     const char *batch; /* the symbol for the number of rows; NULL: it is fixed */
     int64_t fixed;
-    size_t n_classes;
+    enum vc_teacher_loss loss;   /* never AUTO */
+    enum vc_answer_kind answers; /* what the value `answer` is */
+    struct vc_graph_answer found;
+    uint32_t answer;  /* the value of the graph that is computed */
+    bool looked;      /* the first answers were no shares */
+    size_t n_classes; /* or values */
     size_t positions; /* of each row, for each of which there are logits: 1, or those of a sequence */
     bool next;        /* they are about the next position: a decoder */
     size_t n_engines;
@@ -45,10 +52,14 @@ struct vc_net {
     } engines[VC_NETWORK_SIZES];
 };
 
-/* Weights without memory, and the view of the rows. The first output of the graph has to be rows of logits,
- * [batch, classes], or logits for each position, [batch, sequence, classes]; other outputs are not computed. */
+/* Weights without memory, and the view of the rows. The first output of floats has to be rows of logits,
+ * [batch, classes], logits for each position, [batch, sequence, classes], what Softmax or Sigmoid makes of such, or,
+ * where the loss compares values, any values of each row; other outputs are not computed. y of the rows, of floats or of
+ * integers, becomes labels or targets as the answers need it. */
 enum vc_status vc_net_open(struct vc_ctx *ctx, const struct vc_network *network, const struct vc_net_options *options,
-                           const struct vc_rows *rows, struct vc_rows_view *view, struct vc_net *net);
+                           struct vc_rows *rows, struct vc_rows_view *view, struct vc_net *net);
+/* y of other rows as the answers of the network need it. */
+enum vc_status vc_net_fit_labels(const struct vc_net *net, struct vc_rows *rows);
 /* Reads the weights; memory is taken at the first call. */
 enum vc_status vc_net_load(struct vc_net *net);
 void vc_net_close(struct vc_net *net);

@@ -219,22 +219,37 @@ static enum vc_status find_labels(struct vc_rows *rows, const struct vc_model **
                                               (*model)->path, (*model)->n_tensors);
 }
 
-static enum vc_status read_labels(struct vc_rows *rows)
+/* All floats of y, *width for each row. */
+static enum vc_status read_targets(struct vc_rows *rows, const struct vc_model *model, size_t tensor)
 {
-    const struct vc_model *model;
-    size_t tensor;
+    const struct vc_tensor *t = &model->tensors[tensor];
+    struct vc_place place = vc_place_whole();
+    enum vc_status status = VC_OK;
+
+    rows->target_width = (size_t)(t->n_elems / t->shape[0]);
+    VC_CALL(VC_ARRAY(rows->ctx, VC_TAG_TILES, rows->targets, (size_t)t->n_elems + 1));
+    status = vc_place_values(rows->ctx, model, tensor, &place, true, rows->targets);
+    if (status != VC_OK) {
+        return vc_context(rows->ctx, "%s", model->path);
+    }
+    for (uint64_t i = 0; rows->part != NULL && i < rows->n; i++) {
+        memmove(&rows->targets[i * rows->target_width], &rows->targets[rows->part[i] * rows->target_width],
+                rows->target_width * sizeof *rows->targets);
+    }
+    for (uint64_t i = 0; i < rows->n * rows->target_width; i++) {
+        if (!isfinite(rows->targets[i])) {
+            return vc_fail(rows->ctx, VC_E_FORMAT, "%s: row %llu of %s has a NaN or infinite value", model->path,
+                           (unsigned long long)vc_rows_in_file(rows, i / rows->target_width), t->name);
+        }
+    }
+    return VC_OK;
+}
+
+/* Labels below 0 are none. */
+static void count_labels(struct vc_rows *rows)
+{
     bool some = false;
 
-    VC_CALL(find_labels(rows, &model, &tensor));
-    if (tensor == VC_NO_TENSOR) {
-        return VC_OK;
-    }
-    VC_CALL(expect_rows(rows, model, tensor));
-    VC_CALL(read_numbers(rows, model, tensor, &rows->labels, &rows->label_width));
-    for (uint64_t i = 0; rows->part != NULL && i < rows->n; i++) {
-        memmove(&rows->labels[i * rows->label_width], &rows->labels[rows->part[i] * rows->label_width],
-                rows->label_width * sizeof *rows->labels);
-    }
     for (uint64_t i = 0; i < rows->n * rows->label_width; i++) {
         rows->labels[i] = rows->labels[i] < 0 ? VC_NO_LABEL : rows->labels[i];
         rows->max_label = rows->labels[i] > rows->max_label ? rows->labels[i] : rows->max_label;
@@ -244,7 +259,86 @@ static enum vc_status read_labels(struct vc_rows *rows)
         vc_free(rows->ctx, rows->labels);
         rows->labels = NULL;
     }
+}
+
+static enum vc_status read_labels(struct vc_rows *rows)
+{
+    const struct vc_model *model;
+    size_t tensor;
+
+    VC_CALL(find_labels(rows, &model, &tensor));
+    if (tensor == VC_NO_TENSOR) {
+        return VC_OK;
+    }
+    VC_CALL(expect_rows(rows, model, tensor));
+    if (model->tensors[tensor].dtype >= VC_DTYPE_F16 && model->tensors[tensor].dtype <= VC_DTYPE_F64 &&
+        model->tensors[tensor].quant == NULL && model->tensors[tensor].n_elems != 0) {
+        return read_targets(rows, model, tensor);
+    }
+    VC_CALL(read_numbers(rows, model, tensor, &rows->labels, &rows->label_width));
+    for (uint64_t i = 0; rows->part != NULL && i < rows->n; i++) {
+        memmove(&rows->labels[i * rows->label_width], &rows->labels[rows->part[i] * rows->label_width],
+                rows->label_width * sizeof *rows->labels);
+    }
+    count_labels(rows);
     return VC_OK;
+}
+
+enum vc_status vc_rows_take_values(struct vc_rows *rows)
+{
+    size_t n = (size_t)rows->n * rows->label_width;
+
+    if (rows->labels == NULL || rows->targets != NULL) {
+        return VC_OK;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (rows->labels[i] == VC_NO_LABEL) {
+            return vc_fail(rows->ctx, VC_E_ARGUMENT,
+                           "%s: y has integers below 0, as rows without a label have: values are floats",
+                           rows->labels_model != NULL ? rows->labels_model->path : rows->model->path);
+        }
+    }
+    VC_CALL(VC_ARRAY(rows->ctx, VC_TAG_TILES, rows->targets, n + 1));
+    for (size_t i = 0; i < n; i++) {
+        rows->targets[i] = (double)rows->labels[i];
+    }
+    rows->target_width = rows->label_width;
+    vc_free(rows->ctx, rows->labels);
+    rows->labels = NULL;
+    rows->max_label = -1;
+    return VC_OK;
+}
+
+enum vc_status vc_rows_take_labels(struct vc_rows *rows, int64_t most, bool *taken)
+{
+    size_t n = (size_t)rows->n * rows->target_width;
+
+    *taken = false;
+    for (size_t i = 0; i < n; i++) {
+        if (!(rows->targets[i] >= 0 && rows->targets[i] <= (double)most) ||
+            rows->targets[i] != floor(rows->targets[i])) {
+            return VC_OK;
+        }
+    }
+    VC_CALL(VC_ARRAY(rows->ctx, VC_TAG_TILES, rows->labels, n + 1));
+    for (size_t i = 0; i < n; i++) {
+        rows->labels[i] = (int64_t)rows->targets[i];
+    }
+    rows->label_width = rows->target_width;
+    vc_free(rows->ctx, rows->targets);
+    rows->targets = NULL;
+    count_labels(rows);
+    *taken = true;
+    return VC_OK;
+}
+
+enum vc_status vc_rows_check_targets(const struct vc_rows *rows, size_t width)
+{
+    return rows->targets == NULL || rows->target_width == width
+               ? VC_OK
+               : vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: y has %zu floats for each row; the network answers with %zu",
+                         rows->labels_model != NULL ? rows->labels_model->path : rows->model->path, rows->target_width,
+                         width);
 }
 
 static enum vc_status read_mask(struct vc_rows *rows)
@@ -408,6 +502,7 @@ void vc_rows_close(struct vc_rows *rows)
     vc_free(rows->ctx, rows->arrays);
     vc_free(rows->ctx, rows->part);
     vc_free(rows->ctx, rows->labels);
+    vc_free(rows->ctx, rows->targets);
     vc_free(rows->ctx, rows->mask);
     vc_model_close(rows->labels_model);
     vc_model_close(rows->model);

@@ -18,8 +18,10 @@ struct vc_rows {
     uint64_t *part;    /* options.part_to: the rows of the file that are taken, rising; NULL: the first n */
     size_t positions;  /* of a row, each of which has a label and counts or not: 1, or those of a sequence */
     int64_t *labels;   /* VC_NO_LABEL: none; NULL: no row has one */
-    bool tokens;       /* labels are the tokens of the input, not an array of their own */
-    uint8_t *mask;     /* NULL: all rows count */
+    double *targets;   /* y of floats, or of integers that are values; target_width of a row; NULL: none */
+    size_t target_width;
+    bool tokens;                    /* labels are the tokens of the input, not an array of their own */
+    uint8_t *mask;                  /* NULL: all rows count */
     size_t label_width, mask_width; /* of a row in the file */
     int64_t max_label;
     struct vc_row_array *arrays; /* by tensor; those that are no input of a graph are not open: model NULL */
@@ -83,6 +85,13 @@ void vc_rows_ahead(const struct vc_rows *rows, const uint64_t *numbers, size_t n
  * next: it answers what stands at the next position, so labels move by one place; without y they are the tokens. */
 enum vc_status vc_rows_take_positions(struct vc_rows *rows, const struct vc_rows_view *view, size_t positions,
                                       bool next);
+
+/* y of integers are values, not classes; and the other way round, which is false where y has other numbers than whole
+ * ones from 0 to `most`. Before positions are taken. */
+enum vc_status vc_rows_take_values(struct vc_rows *rows);
+enum vc_status vc_rows_take_labels(struct vc_rows *rows, int64_t most, bool *taken);
+/* y has as many numbers for each row as the network answers with. */
+enum vc_status vc_rows_check_targets(const struct vc_rows *rows, size_t width);
 
 /* [rows][*width]: 1 where the input attention_mask of the view says that a token is no padding. *out is the caller's;
  * NULL: there is no such array. */

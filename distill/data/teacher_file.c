@@ -113,6 +113,18 @@ static enum vc_status check_classes(struct vc_ctx *ctx, const struct vc_teacher_
                : VC_OK;
 }
 
+/* Values that Softmax, or Sigmoid, makes are compared with no logits. A plain output is both. */
+static enum vc_status check_kind(struct vc_ctx *ctx, const struct vc_model *model,
+                                 const struct vc_teacher_question *question)
+{
+    return question->values || vc_model_find(model, VC_TEACHER_VALUES) == VC_NO_TENSOR
+               ? VC_OK
+               : vc_fail(ctx, VC_E_ARGUMENT,
+                         "%s: has values of an output, and the student answers with logits: %s mse or cosine compares "
+                         "values",
+                         model->path, vc_option(ctx, "loss.kind"));
+}
+
 static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_rows *rows,
                                 const struct vc_teacher_question *question, struct vc_teacher_file *file)
 {
@@ -132,6 +144,7 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_model *model
     width = t->shape[t->n_dims - 1];
     file->n_classes = (size_t)classes;
     file->k = width < file->n_classes ? (size_t)width : 0;
+    VC_CALL(check_kind(ctx, model, question));
     VC_CALL(check_classes(ctx, file, question));
     if (t->shape[0] != rows->n) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: has answers to %llu rows; %s has %llu%s", model->path,

@@ -5,6 +5,7 @@
  *     rest         f64 [rows]       ... log of the sum of exp(logit / T) over all classes
  *     temperature  f64 [1]          ... T
  *     n_classes    i64 [1]
+ *     values       i64 [1]          of values that are no logits: 1; else there is no such array
  *     teacher      u8 [64]          SHA-256, as digits, of graph and weights (identity.h)
  *     data.x       u8 [64]          ... of the rows of the input x
  *     digest       u8 [64]          ... of all of these (vc_identity_content)
@@ -17,7 +18,8 @@
 #include "distill/data/rows.h"
 #include "distill/math/step_math.h"
 
-#define VC_TEACHER_DATA "data." /* begins the names of digests of inputs */
+#define VC_TEACHER_DATA   "data." /* begins the names of digests of inputs */
+#define VC_TEACHER_VALUES "values"
 
 struct vc_teacher_file {
     const struct vc_model *model;
@@ -55,6 +57,7 @@ struct vc_teacher_question {
     size_t n_classes; /* of the student */
     bool common;      /* the first classes, that both have, are compared (VC_CLASSES_COMMON) */
     bool outputs;     /* ... by their values, so that the teacher has to have all of the student's */
+    bool values;      /* the student answers with values, not with logits */
     double temperature;
     uint64_t batch; /* the most rows that are read at once */
 };

@@ -18,7 +18,7 @@
 
 static const struct vc_distill_options distill_defaults = {
     .training = {.batch = 64, .accum = 1},
-    .loss = {.alpha = 1, .temperature = 2},
+    .loss = {.kind = VC_TEACHER_LOSS_AUTO, .alpha = 1, .temperature = 2},
     .optimizer = {.kind = VC_OPTIMIZER_ADAMW,
                   .lr = 1e-3,
                   .momentum = 0.9,
@@ -105,14 +105,13 @@ static enum vc_status check_counts(struct vc_ctx *ctx, const struct vc_distill_o
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: a number from 1 on", vc_option(ctx, "schedule.step_every"));
     }
     if (!has_optimizer(o->optimizer.kind) || o->schedule.kind > VC_SCHEDULE_STEP ||
-        o->loss.kind > VC_TEACHER_LOSS_COSINE || o->training.order > VC_ORDER_FILE ||
-        o->precision.kind > VC_GRAPH_F64) {
+        o->loss.kind > VC_TEACHER_LOSS_AUTO || o->training.order > VC_ORDER_FILE || o->precision.kind > VC_GRAPH_F64) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s has no such value",
-                       vc_option(ctx, !has_optimizer(o->optimizer.kind)       ? "optimizer.kind"
-                                      : o->schedule.kind > VC_SCHEDULE_STEP   ? "schedule.kind"
-                                      : o->loss.kind > VC_TEACHER_LOSS_COSINE ? "loss.kind"
-                                      : o->training.order > VC_ORDER_FILE     ? "training.order"
-                                                                              : "precision.kind"));
+                       vc_option(ctx, !has_optimizer(o->optimizer.kind)     ? "optimizer.kind"
+                                      : o->schedule.kind > VC_SCHEDULE_STEP ? "schedule.kind"
+                                      : o->loss.kind > VC_TEACHER_LOSS_AUTO ? "loss.kind"
+                                      : o->training.order > VC_ORDER_FILE   ? "training.order"
+                                                                            : "precision.kind"));
     }
     if ((o->eval.every != 0 && o->eval.rows == NULL) || (o->eval.early_stop != 0 && o->eval.every == 0)) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s needs %s",
@@ -336,6 +335,13 @@ const char *vc_teacher_loss_measure(enum vc_teacher_loss loss)
     return (size_t)loss < sizeof measures / sizeof *measures ? measures[loss] : NULL;
 }
 
+const char *vc_answer_kind_name(enum vc_answer_kind kind)
+{
+    static const char *const names[] = {"logits", "softmax", "logarithm", "sigmoid", "pair", "values"};
+
+    return (size_t)kind < sizeof names / sizeof *names ? names[kind] : NULL;
+}
+
 static enum vc_status check_gates(struct vc_trainer *t, struct vc_arena *arena)
 {
     struct vc_distillation *r = t->report;
@@ -354,7 +360,11 @@ static enum vc_status check_gates(struct vc_trainer *t, struct vc_arena *arena)
             vc_arena_printf(t->ctx, arena, "accuracy %.4f is %.4f below the teacher's, %s %g allows less",
                             r->after.accuracy, drop, vc_option(t->ctx, "gates.max_drop"), t->options.gates.max_drop);
     } else if (t->student.gradual == NULL && vc_figure_of(&r->after) < vc_figure_of(&r->before)) {
-        missed = vc_is_measured(&r->after)
+        missed = r->after.n_targets != 0
+                     ? vc_arena_printf(t->ctx, arena,
+                                       "the squared error of y rose from %.4g to %.4g: the student was better before",
+                                       r->before.squared_error, r->after.squared_error)
+                 : vc_is_measured(&r->after)
                      ? vc_arena_printf(t->ctx, arena,
                                        "%s rose from %.4g to %.4g: the student was nearer to the teacher before",
                                        vc_teacher_loss_measure(t->options.loss.kind), r->before.kd, r->after.kd)
@@ -488,7 +498,9 @@ enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena)
         }
     }
     vc_trainer_release(t); /* what reads and writes tensors has its place */
-    VC_TRY(t->options.task == VC_TASK_RECALIBRATE ? VC_OK : check_changed(t));
+    if (t->options.task != VC_TASK_RECALIBRATE && !t->report->nothing_to_learn) {
+        VC_TRY(check_changed(t));
+    }
     VC_TRY(vc_masks_report(&t->student));
     VC_TRY(check_gates(t, arena));
     vc_fake_quant_finish(&t->student);

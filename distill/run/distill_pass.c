@@ -90,7 +90,11 @@ static enum vc_status distill_plan_begin(struct vc_ctx *ctx, struct vc_pass *pas
     take_write(d, plan->job);
     t.student.write = &d->write;
     t.progress.began = vc_seconds();
-    VC_TRY(vc_trainer_work(&t, &d->arena));
+    status = vc_trainer_work(&t, &d->arena);
+    d->taken.loss.kind = t.options.loss.kind; /* AUTO no more */
+    VC_TRY(status);
+    d->report.answers = t.student.net.answers;
+    d->report.n_outputs = t.student.net.n_classes;
     d->report.options = &d->taken;
     d->report.seconds = vc_seconds() - t.progress.began;
     VC_TRY(tell_lineage(ctx, d, &t));

@@ -14,7 +14,7 @@
 
 /* What the answers lose without one layer. *refused: it cannot be left out, for that status. */
 static enum vc_status measure(struct vc_ctx *ctx, struct vc_evaluate_options o, struct vc_depth_options *depth,
-                              uint64_t number, enum vc_status *refused, double *loss)
+                              uint64_t number, enum vc_status *refused, double *loss, const char **what)
 {
     struct vc_planned_model planned = {.ctx = ctx};
     struct vc_write_options write;
@@ -34,8 +34,14 @@ static enum vc_status measure(struct vc_ctx *ctx, struct vc_evaluate_options o, 
     VC_TRY(vc_planned_weights(ctx, &job->plan, &planned));
     VC_TRY(vc_planned_graph(ctx, &job->plan, &planned));
     o.network = (struct vc_network){planned.graph, planned.weights, NULL};
-    VC_TRY(vc_evaluate(ctx, &o, &quality));
+    status = vc_evaluate(ctx, &o, &quality);
+    if (status == VC_E_UNSUPPORTED && o.loss == VC_TEACHER_LOSS_AUTO) { /* outputs of encoders are no logits */
+        o.loss = VC_TEACHER_LOSS_MSE;
+        status = vc_evaluate(ctx, &o, &quality);
+    }
+    VC_TRY(status);
     *loss = quality.kd;
+    *what = vc_teacher_loss_measure(quality.loss);
 out:
     vc_planned_free(&planned);
     vc_job_free(job);
@@ -50,6 +56,7 @@ enum vc_status vc_layers_least(struct vc_ctx *ctx, const struct vc_evaluate_opti
     struct vc_depth_options depth;
     struct vc_text texts[2];
     size_t n_found = 0;
+    const char *what = NULL;
 
     *drop = *why = NULL;
     vc_text_init(&texts[0], ctx);
@@ -60,7 +67,7 @@ enum vc_status vc_layers_least(struct vc_ctx *ctx, const struct vc_evaluate_opti
         enum vc_status refused = VC_OK;
         double loss = 0.0;
 
-        status = measure(ctx, *options, &depth, number, &refused, &loss);
+        status = measure(ctx, *options, &depth, number, &refused, &loss, &what);
         if (status == VC_OK) {
             found[n_found++] = (struct vc_ranked_unit){loss, 0, number};
         } else if (refused == VC_E_UNSUPPORTED && (number == 0 || n_found != 0)) { /* it has to stay */
@@ -77,7 +84,7 @@ enum vc_status vc_layers_least(struct vc_ctx *ctx, const struct vc_evaluate_opti
                        (unsigned long long)n, n_found));
     }
     vc_ranked_units_sort(found, n_found);
-    vc_text_add(&texts[1], "divergence without one layer alone:");
+    vc_text_add(&texts[1], "%s without one layer alone:", what);
     for (size_t i = 0; i < n_found; i++) {
         const char *comma = i == 0 ? "" : ",";
 

@@ -3,7 +3,8 @@
 #include "distill/run/trainer.h"
 #include "kernels/kernels.h"
 
-static const struct vc_evaluate_options evaluate_defaults = {.batch = 64, .temperature = 2};
+static const struct vc_evaluate_options evaluate_defaults = {
+    .batch = 64, .temperature = 2, .loss = VC_TEACHER_LOSS_AUTO};
 static const struct vc_options_kind evaluate_kind = {"vc_evaluate_options", "vc_evaluate_defaults", &evaluate_defaults,
                                                      sizeof evaluate_defaults};
 
@@ -22,7 +23,7 @@ enum vc_status vc_evaluate(struct vc_ctx *ctx, const struct vc_evaluate_options 
 
     vc_call_begin(ctx);
     VC_TRY(vc_options_read(ctx, &evaluate_kind, options, &o));
-    wrong = o.loss > VC_TEACHER_LOSS_COSINE                                  ? "loss"
+    wrong = o.loss > VC_TEACHER_LOSS_AUTO                                    ? "loss"
             : o.precision > VC_GRAPH_F64                                     ? "precision"
             : !(o.temperature > 0) || !(o.temperature <= VC_MAX_TEMPERATURE) ? "temperature"
             : o.batch == 0 || o.batch > (uint64_t)1 << 32                    ? "batch"

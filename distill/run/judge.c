@@ -10,7 +10,10 @@
 /* What is counted over all rows. */
 struct tally {
     uint64_t n, n_labels, right, agree;
-    double ce, kd; /* sums */
+    double ce, kd, error; /* sums; error: squared, of targets */
+    /* The teacher's outputs less those of the first row, by value, and their squares; NULL: not asked for. */
+    double *offset, *sum;
+    double squares;
 };
 
 /* Rows of the teacher's logits as the student has classes. What only the student has is no answer of the teacher. */
@@ -151,6 +154,49 @@ static enum vc_status check_logits(struct vc_trainer *t, const struct vc_network
                               (unsigned long long)numbers[bad / positions], data);
 }
 
+static double number_of(const struct vc_trainer *t, const void *x, size_t i)
+{
+    return t->student.f64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
+}
+
+/* The squared error of n rows of answers, against the targets of those that count. */
+static void count_error(const struct vc_trainer *t, const void *answers, const uint64_t *numbers, size_t n,
+                        struct tally *tally)
+{
+    const struct vc_rows *rows = &t->eval.rows;
+    size_t width = t->student.net.n_classes;
+    size_t positions = t->student.net.positions;
+
+    for (size_t i = 0; rows->targets != NULL && answers != NULL && i < n * positions; i++) {
+        const double *targets = rows->targets + (numbers[i / positions] * positions + i % positions) * width;
+
+        for (size_t c = 0; t->batch.mask[i] != 0 && c < width; c++) {
+            double e = number_of(t, answers, i * width + c) - targets[c];
+
+            tally->error += e * e;
+        }
+    }
+}
+
+/* How the teacher's outputs differ from row to row. */
+static void count_spread(const struct vc_trainer *t, const void *outputs, size_t n, struct tally *tally)
+{
+    size_t width = t->student.net.n_classes;
+
+    for (size_t i = 0; tally->sum != NULL && outputs != NULL && i < n * t->student.net.positions; i++) {
+        bool first = tally->squares < 0;
+
+        for (size_t c = 0; t->batch.mask[i] != 0 && c < width; c++) {
+            double x = number_of(t, outputs, i * width + c);
+
+            tally->offset[c] = first ? x : tally->offset[c];
+            tally->squares = c == 0 && first ? 0 : tally->squares;
+            tally->sum[c] += x - tally->offset[c];
+            tally->squares += (x - tally->offset[c]) * (x - tally->offset[c]);
+        }
+    }
+}
+
 static enum vc_status judge_batch(struct vc_trainer *t, bool the_teacher, const uint64_t *numbers, size_t n,
                                   struct tally *tally, uint8_t *right)
 {
@@ -180,6 +226,8 @@ static enum vc_status judge_batch(struct vc_trainer *t, bool the_teacher, const 
     }
     tally->kd += sums.kd;
     tally->ce += sums.ce;
+    count_error(t, logits, numbers, n, tally);
+    count_spread(t, teacher.logits, n, tally);
     for (size_t i = 0; i < n * positions; i++) {
         uint8_t one;
 
@@ -219,7 +267,7 @@ static enum vc_status judge_round(struct vc_trainer *t, bool the_teacher, uint64
     struct vc_ranks *ranks = t->options.parallel.ranks;
     uint64_t at = first + vc_ranks_rank(ranks) * t->options.training.batch;
     uint64_t n = at < t->eval.rows.n ? vc_min_u64(t->options.training.batch, t->eval.rows.n - at) : 0;
-    struct tally own = {0};
+    struct tally own = {.offset = tally->offset, .sum = tally->sum, .squares = tally->squares};
     double alone[1][VC_COLLECTIVE_NUMBERS];
     double(*all)[VC_COLLECTIVE_NUMBERS] = ranks != NULL ? vc_ranks_numbers(ranks) : alone;
     enum vc_status status = VC_OK;
@@ -230,11 +278,12 @@ static enum vc_status judge_round(struct vc_trainer *t, bool the_teacher, uint64
     status = n != 0 ? judge_batch(t, the_teacher, numbers, (size_t)n, &own, right) : VC_OK;
     status = status == VC_OK ? vc_check_cancelled(t->ctx) : status;
     {
-        const double told[6] = {(double)own.n, (double)own.n_labels, (double)own.right, (double)own.agree, own.ce,
-                                own.kd};
+        const double told[7] = {
+            (double)own.n, (double)own.n_labels, (double)own.right, (double)own.agree, own.ce, own.kd, own.error};
 
-        VC_CALL(vc_ranks_all_gather(t->ctx, ranks, status, told, 6, all));
+        VC_CALL(vc_ranks_all_gather(t->ctx, ranks, status, told, 7, all));
     }
+    tally->squares = own.squares;
     for (unsigned k = 0; k < vc_ranks_size(ranks); k++) {
         tally->n += (uint64_t)all[k][0];
         tally->n_labels += (uint64_t)all[k][1];
@@ -242,8 +291,84 @@ static enum vc_status judge_round(struct vc_trainer *t, bool the_teacher, uint64
         tally->agree += (uint64_t)all[k][3];
         tally->ce += all[k][4];
         tally->kd += all[k][5];
+        tally->error += all[k][6];
     }
     return ranks != NULL && right != NULL ? share_answers(t, first, right) : VC_OK;
+}
+
+/* Of the targets of the rows that count: squared distances from the mean of each value. */
+static enum vc_status spread_of_targets(const struct vc_trainer *t, double *out)
+{
+    const struct vc_rows *rows = &t->eval.rows;
+    size_t width = t->student.net.n_classes;
+    size_t n_points = (size_t)rows->n * rows->positions;
+    double *mean = vc_calloc_array(t->ctx, VC_TAG_MISC, width + 1, sizeof *mean);
+    double n = 0;
+
+    VC_CALL_ALLOC(mean);
+    for (size_t i = 0; i < n_points; i++) {
+        bool counts = rows->mask == NULL || rows->mask[i] != 0;
+
+        n += counts;
+        for (size_t c = 0; counts && c < width; c++) {
+            mean[c] += (rows->targets[i * width + c] - mean[c]) / n;
+        }
+    }
+    *out = 0;
+    for (size_t i = 0; i < n_points; i++) {
+        for (size_t c = 0; (rows->mask == NULL || rows->mask[i] != 0) && c < width; c++) {
+            *out += (rows->targets[i * width + c] - mean[c]) * (rows->targets[i * width + c] - mean[c]);
+        }
+    }
+    vc_free(t->ctx, mean);
+    return VC_OK;
+}
+
+/* 1 - errors / spread; where nothing is spread, 1 or 0. */
+static double share_explained(double errors, double spread)
+{
+    return spread > 0 ? 1 - errors / spread : errors == 0 ? 1 : 0;
+}
+
+static enum vc_status judge_values(const struct vc_trainer *t, const struct tally *tally, struct vc_quality *quality)
+{
+    double width = (double)t->student.net.n_classes;
+    double spread = tally->squares;
+
+    if (t->eval.rows.targets != NULL) {
+        quality->n_targets = tally->n;
+        quality->squared_error = tally->error / ((double)tally->n * width);
+        VC_CALL(spread_of_targets(t, &quality->r2));
+        quality->r2 = share_explained(tally->error, quality->r2);
+    }
+    if (tally->sum != NULL) {
+        for (size_t c = 0; c < t->student.net.n_classes; c++) {
+            spread -= tally->sum[c] * tally->sum[c] / (double)tally->n;
+        }
+        quality->teacher_r2 = share_explained(tally->kd * width, spread);
+    }
+    return VC_OK;
+}
+
+static enum vc_status find_spread(const struct vc_trainer *t, struct tally *tally)
+{
+    size_t n = t->student.net.n_classes + 1;
+
+    if (t->options.loss.kind != VC_TEACHER_LOSS_MSE || !t->eval.taught || t->options.parallel.ranks != NULL) {
+        return VC_OK;
+    }
+    tally->squares = -1; /* no row was seen */
+    VC_CALL(VC_ZEROS(t->ctx, VC_TAG_MISC, tally->offset, n));
+    return VC_ZEROS(t->ctx, VC_TAG_MISC, tally->sum, n);
+}
+
+void vc_trainer_describe(const struct vc_trainer *t, struct vc_quality *quality)
+{
+    quality->loss = t->student.net.loss;
+    quality->answers = t->student.net.answers;
+    quality->n_outputs = t->student.net.n_classes;
+    quality->output = t->student.net.found.output;
+    quality->squared_error = quality->r2 = quality->teacher_r2 = NAN;
 }
 
 enum vc_status vc_trainer_judge(struct vc_trainer *t, bool the_teacher, struct vc_quality *quality,
@@ -255,6 +380,7 @@ enum vc_status vc_trainer_judge(struct vc_trainer *t, bool the_teacher, struct v
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(numbers);
+    VC_TRY(find_spread(t, &tally));
     for (uint64_t first = 0; first < t->eval.rows.n;
          first += vc_ranks_size(t->options.parallel.ranks) * t->options.training.batch) {
         VC_TRY(judge_round(t, the_teacher, first, numbers, &tally, answers != NULL ? answers->right : NULL));
@@ -265,7 +391,11 @@ enum vc_status vc_trainer_judge(struct vc_trainer *t, bool the_teacher, struct v
                                    .ce = tally.n_labels != 0 ? tally.ce / (double)tally.n_labels : NAN,
                                    .agreement = answers_count ? (double)tally.agree / (double)tally.n : NAN,
                                    .kd = t->eval.taught ? tally.kd / (double)tally.n : NAN};
+    vc_trainer_describe(t, quality);
+    VC_TRY(judge_values(t, &tally, quality));
 out:
     vc_free(t->ctx, numbers);
+    vc_free(t->ctx, tally.offset);
+    vc_free(t->ctx, tally.sum);
     return status;
 }

@@ -10,7 +10,8 @@
 #include "kernels/functions.h"
 #include "kernels/kernels.h"
 
-static const struct vc_logits_options logits_defaults = {.batch = 64, .temperature = 2, .dtype = VC_DTYPE_F32};
+static const struct vc_logits_options logits_defaults = {
+    .batch = 64, .temperature = 2, .dtype = VC_DTYPE_F32, .loss = VC_TEACHER_LOSS_AUTO};
 static const struct vc_options_kind logits_kind = {"vc_logits_options", "vc_logits_defaults", &logits_defaults,
                                                    sizeof logits_defaults};
 
@@ -19,7 +20,7 @@ void vc_logits_defaults_sized(struct vc_logits_options *options, size_t struct_s
     vc_options_fill(&logits_kind, options, struct_size);
 }
 
-#define FIXED_ARRAYS 7 /* logits, classes, rest, temperature, n_classes, teacher, digest; then one for each input */
+#define FIXED_ARRAYS 8 /* logits, classes, rest, temperature, n_classes, values, teacher, digest; then the inputs' */
 
 /* What the file will have. */
 struct answers {
@@ -30,7 +31,7 @@ struct answers {
     void *logits;
     int32_t *classes;
     double *rest;
-    int64_t n_classes;
+    int64_t n_classes, values;
     double temperature;
     uint64_t shape[3], rows, one, digits;
     char teacher[VC_SHA256_HEX_BYTES], digest[VC_SHA256_HEX_BYTES];
@@ -206,6 +207,7 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_logits_o
     const char *bad = o->batch == 0 || o->batch > (uint64_t)1 << 32                                      ? "batch"
                       : !(o->temperature > 0) || !(o->temperature <= VC_MAX_TEMPERATURE)                 ? "temperature"
                       : o->precision > VC_GRAPH_F64                                                      ? "precision"
+                      : o->loss > VC_TEACHER_LOSS_AUTO                                                   ? "loss"
                       : o->dtype != VC_DTYPE_F16 && o->dtype != VC_DTYPE_F32 && o->dtype != VC_DTYPE_F64 ? "dtype"
                                                                                                          : NULL;
 
@@ -267,6 +269,10 @@ static enum vc_status lay_out(struct answers *a)
         add_array(a, "temperature", VC_DTYPE_F64, 1, &a->one, &a->temperature);
     }
     add_array(a, "n_classes", VC_DTYPE_I64, 1, &a->one, &a->n_classes);
+    a->values = 1;
+    if (a->t.student.net.answers == VC_ANSWERS_VALUES) {
+        add_array(a, VC_TEACHER_VALUES, VC_DTYPE_I64, 1, &a->one, &a->values);
+    }
     add_array(a, "teacher", VC_DTYPE_U8, 1, &a->digits, a->teacher);
     add_array(a, VC_DIGEST_NAME, VC_DTYPE_U8, 1, &a->digits, a->digest);
     for (size_t k = 0; k < view->n; k++) {
@@ -287,6 +293,10 @@ static enum vc_status prepare(struct answers *a)
     a->rows = t->eval.rows.n;
     a->positions = t->student.net.positions;
     a->width = a->options.topk != 0 ? (size_t)a->options.topk : t->student.net.n_classes;
+    if (a->options.topk != 0 && t->student.net.answers == VC_ANSWERS_VALUES) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: the answers are values, not logits, of which all are compared",
+                       vc_option(t->ctx, "topk"));
+    }
     if (a->options.topk >= t->student.net.n_classes) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, "%s %llu: there are %zu classes; without it all are written",
                        vc_option(t->ctx, "topk"), (unsigned long long)a->options.topk, t->student.net.n_classes);
@@ -336,6 +346,7 @@ enum vc_status vc_logits(struct vc_ctx *ctx, const struct vc_logits_options *opt
     a.t.options.data = a.options.data;
     a.t.options.training.batch = a.options.batch;
     a.t.options.precision.kind = a.options.precision;
+    a.t.options.loss.kind = a.options.loss;
     VC_TRY(work(&a));
     *out = (struct vc_quality){.n_rows = a.n,
                                .n_labels = a.n_labels,
@@ -343,6 +354,7 @@ enum vc_status vc_logits(struct vc_ctx *ctx, const struct vc_logits_options *opt
                                .ce = a.n_labels != 0 ? a.ce / (double)a.n_labels : (double)NAN,
                                .agreement = (double)NAN,
                                .kd = (double)NAN};
+    vc_trainer_describe(&a.t, out);
 out:
     vc_trainer_close(&a.t);
     vc_free(ctx, a.logits);

@@ -60,6 +60,9 @@ static inline bool vc_is_measured(const struct vc_quality *q)
 /* The figure that a student is called better or worse by. */
 static inline double vc_figure_of(const struct vc_quality *q)
 {
+    if (q->n_targets != 0) {
+        return -q->squared_error;
+    }
     return vc_is_measured(q) ? -q->kd : q->n_labels == 0 ? q->agreement : q->accuracy;
 }
 

@@ -40,7 +40,8 @@ static enum vc_status check_terms(struct vc_trainer *t)
 {
     const struct vc_distill_options *o = &t->options;
 
-    if (t->eval.open && t->eval.rows.labels == NULL && !t->eval.taught && !t->unjudged) {
+    if (t->eval.open && t->eval.rows.labels == NULL && t->eval.rows.targets == NULL && !t->eval.taught &&
+        !t->unjudged) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: there are neither labels nor a teacher to judge by",
                        t->eval.rows.model->path);
     }
@@ -99,6 +100,7 @@ static enum vc_status view_eval(struct vc_trainer *t)
     VC_CALL(t->runs_teacher
                 ? vc_rows_view_make(&t->eval.rows, t->options.teacher.graph, &t->eval.teacher, &batch, &fixed)
                 : VC_OK);
+    VC_CALL(vc_net_fit_labels(&t->student.net, &t->eval.rows));
     VC_CALL(vc_rows_take_positions(&t->eval.rows, &t->eval.student, t->student.net.positions, t->student.net.next));
     return check_labels(t, &t->eval.rows);
 }
@@ -150,6 +152,7 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_taught_rows 
 {
     const struct vc_distill_options *o = &t->options;
     struct vc_net_options student = {.role = t->judge_only ? "network" : "student",
+                                     .loss = o->loss.kind,
                                      .precision = o->precision.kind,
                                      .rounding = o->precision.half == VC_HALF_BF16  ? VC_UNARY_ROUND_BF16
                                                  : o->precision.half == VC_HALF_F16 ? VC_UNARY_ROUND_F16
@@ -169,6 +172,7 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_taught_rows 
     VC_CALL(t->judge_only ? VC_OK : vc_match_find(t->ctx, o, &t->match));
     vc_match_keep_values(t->match, &student, &teacher);
     VC_CALL(vc_net_open(t->ctx, &o->student, &student, &rows->rows, &rows->student, &t->student.net));
+    teacher.loss = t->options.loss.kind = t->student.net.loss;
     VC_CALL(check_trained(t));
     VC_CALL(t->judge_only ? VC_OK : vc_fake_quant_open(&t->student));
     VC_CALL(t->judge_only ? VC_OK : vc_weights_check(t->ctx, t->student.net.weights, o->student.weights));
@@ -208,6 +212,7 @@ static enum vc_status open_teacher(struct vc_trainer *t, struct vc_taught_rows *
         const struct vc_teacher_question question = {.n_classes = t->student.net.n_classes,
                                                      .common = o->loss.classes == VC_CLASSES_COMMON,
                                                      .outputs = o->loss.kind != VC_TEACHER_LOSS_KD,
+                                                     .values = t->student.net.answers == VC_ANSWERS_VALUES,
                                                      .temperature = o->loss.temperature,
                                                      .batch = o->training.batch};
 

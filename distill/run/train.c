@@ -332,6 +332,13 @@ static double total_of(const struct vc_trainer *t, const struct work *w)
     return loss;
 }
 
+/* Values that are equal to the last bit, as those of a copy are, leave nothing to learn. Of logits this is a mistake. */
+static bool has_nothing_to_learn(const struct vc_trainer *t, const struct work *w)
+{
+    return w->step == 0 && !t->progress.control && t->student.net.answers == VC_ANSWERS_VALUES && w->grad_norm == 0 &&
+           w->sums[KD] == 0 && t->options.loss.alpha == 1 && t->match == NULL && t->student.gradual == NULL;
+}
+
 /* The gradients of a step that is not left out: looked at in the first one, and weights move. */
 static enum vc_status use_gradients(struct vc_trainer *t, const struct work *w, struct vc_engine *engine, double lr)
 {
@@ -342,6 +349,10 @@ static enum vc_status use_gradients(struct vc_trainer *t, const struct work *w, 
     }
     if (!isfinite(w->grad_norm)) {
         return refuse_gradient(t, w);
+    }
+    if (has_nothing_to_learn(t, w)) {
+        t->report->nothing_to_learn = true;
+        return VC_OK;
     }
     VC_CALL(moved == 0 ? check_gradients(t, w) : VC_OK);
     if (moved == 0 && !t->progress.control && t->options.gradients != NULL) {
@@ -407,7 +418,7 @@ enum vc_status vc_trainer_run(struct vc_trainer *t)
     vc_optimizer_cut(&t->student);
     VC_TRY(vc_checkpoint_mark(t));
     VC_TRY(vc_trainer_evaluate(t, &stop)); /* of a run that was interrupted in it */
-    while (!stop && t->progress.counts.step < t->steps.n) {
+    while (!stop && !t->report->nothing_to_learn && t->progress.counts.step < t->steps.n) {
         VC_TRY(vc_gradual_grow(&t->student, t->progress.counts.step));
         VC_TRY(step(t, &rates, t->progress.counts.step));
         VC_TRY(vc_checkpoint_mark(t));

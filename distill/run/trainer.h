@@ -146,6 +146,8 @@ enum vc_status vc_trainer_room_for_evals(struct vc_trainer *t, uint64_t n);
 /* After the last step: the weights become those that options.eval.keep asks for. */
 enum vc_status vc_trainer_choose(struct vc_trainer *t);
 
+/* What the student answers with, and by which loss. */
+void vc_trainer_describe(const struct vc_trainer *t, struct vc_quality *quality);
 /* Judges the student, or the teacher itself, by the rows of t->eval. answers may be NULL. */
 enum vc_status vc_trainer_judge(struct vc_trainer *t, bool the_teacher, struct vc_quality *quality,
                                 struct vc_answers *answers);

@@ -32,7 +32,8 @@ struct vc_network {
 };
 
 /* Rows of a file: an array for each input of the graph, whose first dimension counts rows. Optional arrays: the labels
- * `y`, integers, and the mask `mask`, 0 for rows that do not count. A row with a label below 0 has no label. */
+ * `y`, integers, and the mask `mask`, 0 for rows that do not count. A row with a label below 0 has no label. `y` of
+ * floats are targets: the values that the output should have, as many for each row as the output has. */
 struct vc_data_options {
     size_t struct_size; /* set by vc_data_defaults */
     const char *path;   /* any file that vc_model_open reads; has to be set */
@@ -66,10 +67,34 @@ static inline void vc_data_defaults(struct vc_data_options *options)
 enum vc_schedule { VC_SCHEDULE_CONSTANT = 0, VC_SCHEDULE_COSINE = 1, VC_SCHEDULE_LINEAR = 2, VC_SCHEDULE_STEP = 3 };
 
 /* The teacher's term of the loss. KD: the divergence of the softened answers. MSE: the squared error of the outputs.
- * COSINE: 1 - the cosine of the outputs, for outputs that are not logits (sentence encoders). */
-enum vc_teacher_loss { VC_TEACHER_LOSS_KD = 0, VC_TEACHER_LOSS_MSE = 1, VC_TEACHER_LOSS_COSINE = 2 };
+ * COSINE: 1 - the cosine of the outputs, for outputs that are not logits (sentence encoders). AUTO, the default: MSE if
+ * the labels y are floats, or if the output is one number for each row and no Sigmoid makes it; KD otherwise. Outputs
+ * that do not look like logits (made by Relu, LayerNormalization, a division by a norm, ...) are refused with AUTO: the
+ * caller names the loss. */
+enum vc_teacher_loss {
+    VC_TEACHER_LOSS_KD = 0,
+    VC_TEACHER_LOSS_MSE = 1,
+    VC_TEACHER_LOSS_COSINE = 2,
+    VC_TEACHER_LOSS_AUTO = 3
+};
 /* The name of vc_quality.kd: "divergence", "squared error", "1 - cosine"; NULL for an unknown number. */
 VC_API const char *vc_teacher_loss_measure(enum vc_teacher_loss loss);
+
+/* What a network answers with. LOGITS: the output as it is, taken for logits of classes. SOFTMAX: the output is shares
+ * that add up to 1, made by Softmax or by what computes the same, and the answers are the logits before it. LOGARITHM:
+ * the output is such shares, and the answers are their logarithm. SIGMOID: the output is the share of one class, and
+ * the answers are logits of two classes: 0, and what is before the Sigmoid. PAIR: the same of an output that is a
+ * logit. VALUES: the output as it is, compared by MSE or COSINE. */
+enum vc_answer_kind {
+    VC_ANSWERS_LOGITS = 0,
+    VC_ANSWERS_SOFTMAX = 1,
+    VC_ANSWERS_LOGARITHM = 2,
+    VC_ANSWERS_SIGMOID = 3,
+    VC_ANSWERS_PAIR = 4,
+    VC_ANSWERS_VALUES = 5
+};
+/* "logits", "softmax", "logarithm", "sigmoid", "pair", "values"; NULL for an unknown number. */
+VC_API const char *vc_answer_kind_name(enum vc_answer_kind kind);
 
 /* Rows of an epoch. SHUFFLED: in an order drawn from the seed, a new order for each epoch. FILE: in the order of the
  * file. */
@@ -322,14 +347,15 @@ struct vc_distill_options {
 
 VC_API void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size);
 
-/* 400 steps of 64 rows by AdamW at 0.001, temperature 2, alpha 1, f32. The caller sets student, data and teacher. */
+/* 400 steps of 64 rows by AdamW at 0.001, loss AUTO, temperature 2, alpha 1, f32. The caller sets student, data and teacher. */
 static inline void vc_distill_defaults(struct vc_distill_options *options)
 {
     vc_distill_defaults_sized(options, sizeof *options);
 }
 
 /* How well a network answers. Shares are from 0 to 1; NaN: the data have no labels, or there is no teacher. Outputs
- * that are compared by squared error or cosine have no agreement; without labels they are judged by kd. */
+ * that are compared by squared error or cosine have no agreement; without labels they are judged by kd, with targets by
+ * squared_error. */
 struct vc_quality {
     uint64_t n_rows, n_labels; /* rows that count; rows of these with a label */
     double accuracy;           /* share of rows whose largest logit is at the label */
@@ -337,6 +363,15 @@ struct vc_quality {
     double agreement;          /* share of rows whose largest logit is at the teacher's largest */
     double kd; /* mean of the teacher's term, by options.loss.kind: the divergence at the temperature times the square
                 * of the temperature, the squared error, or 1 - cosine */
+    enum vc_teacher_loss loss;   /* by which answers are compared: never AUTO */
+    enum vc_answer_kind answers; /* what the answers are */
+    uint64_t n_outputs;          /* classes, or values, of a row, or of each position of a row */
+    uint32_t output;             /* number among the outputs of the graph */
+    uint64_t n_targets;          /* rows that count, if the data have targets; else 0 */
+    double squared_error;        /* mean of (output - target)^2 over all values; NaN: no targets */
+    double r2;                   /* 1 - squared errors / squared distances of the targets from the mean of each value */
+    /* MSE: the same with the teacher's outputs in place of targets. NaN: no teacher, another loss, or several ranks. */
+    double teacher_r2;
 };
 
 struct vc_distill_eval {
@@ -434,8 +469,11 @@ struct vc_distillation {
     /* Trained tensors of two or more dimensions with at least 20 % zeros, or with zeros that are kept. */
     const struct vc_distill_zeros *zeros;
     size_t n_zeros;
-    const char *note; /* the note of the student's graph, if the graph computes otherwise than its file says
+    const char *note;            /* the note of the student's graph, if the graph computes otherwise than its file says
                          (vc_graph_note); NULL: none */
+    enum vc_answer_kind answers; /* what the student answers with */
+    uint64_t n_outputs;          /* classes, or values, of a row or of a position */
+    bool nothing_to_learn;       /* MSE, COSINE: the student's outputs are the teacher's already; no weight was moved */
 };
 
 /* Adds distillation to a job. The student is what the passes before this pass leave of the job's source. Ignored are
@@ -474,12 +512,12 @@ struct vc_evaluate_options {
     uint64_t batch;
     double temperature;
     enum vc_graph_precision precision;
-    enum vc_teacher_loss loss; /* how outputs are compared */
+    enum vc_teacher_loss loss; /* how outputs are compared, with the teacher or with targets */
 };
 
 VC_API void vc_evaluate_defaults_sized(struct vc_evaluate_options *options, size_t struct_size);
 
-/* 64 rows at a time, temperature 2, f32. */
+/* 64 rows at a time, temperature 2, f32, loss AUTO. */
 static inline void vc_evaluate_defaults(struct vc_evaluate_options *options)
 {
     vc_evaluate_defaults_sized(options, sizeof *options);
@@ -512,11 +550,12 @@ struct vc_logits_options {
     double temperature;  /* temperature of this sum, at which a student can learn from the topk logits */
     enum vc_dtype dtype; /* type of the logits: f16, f32, f64 */
     enum vc_graph_precision precision;
+    enum vc_teacher_loss loss; /* MSE, COSINE: the file has the values of the output, for such a loss */
 };
 
 VC_API void vc_logits_defaults_sized(struct vc_logits_options *options, size_t struct_size);
 
-/* All logits as f32, 64 rows at a time, temperature 2. */
+/* All logits as f32, 64 rows at a time, temperature 2, loss AUTO. */
 static inline void vc_logits_defaults(struct vc_logits_options *options)
 {
     vc_logits_defaults_sized(options, sizeof *options);

@@ -31,11 +31,12 @@ struct vc_shrink_candidate {
     bool within;         /* within the limits of size and memory; false where a limit of bytes meets an unknown size */
     double error;        /* of the weights: norm of the change / norm */
     /* On the rows to choose: what the limit max_loss is compared with (see vc_shrink_options), the share of equal
-     * answers, the divergence, the accuracy. */
+     * answers, the divergence (or `measure`), the accuracy. */
     double loss, agreement, kd, accuracy;
-    double seconds;     /* that making and measuring took */
-    const char *reason; /* why the candidate was left out, a sentence; NULL: it was not */
-    bool front;         /* no other candidate is both smaller and better */
+    const char *measure; /* the name of kd, as vc_teacher_loss_measure has it; NULL: not measured */
+    double seconds;      /* that making and measuring took */
+    const char *reason;  /* why the candidate was left out, a sentence; NULL: it was not */
+    bool front;          /* no other candidate is both smaller and better */
 };
 
 struct vc_shrink_options {
@@ -45,8 +46,9 @@ struct vc_shrink_options {
     /* Limits, at least one. */
     uint64_t max_bytes; /* of the output; 0: no limit */
     double ratio;       /* the output is so many times smaller than the input; 0: no limit */
-    /* Needs data. With labels: by how much the accuracy may be below the accuracy of the model. Without labels: the
-     * share of rows whose largest logit moves. Negative: no limit. */
+    /* Needs data. With labels: by how much the accuracy may be below the accuracy of the model. With targets: the same of
+     * R2. Without either: the share of rows whose largest logit moves; with MSE 1 - R2 of the model's outputs, with
+     * COSINE 1 - cosine. Negative: no limit. */
     double max_loss;
     const struct vc_gpu *gpu; /* the output fits this device, in inference; NULL: no limit */
     uint64_t visible_bytes;   /* the same for a device of which a program sees so many bytes; 0: no limit */
@@ -67,6 +69,7 @@ struct vc_shrink_options {
     /* Called when a candidate was measured. left: seconds until options.seconds, or NaN. May be NULL. */
     void (*tell)(void *user, const struct vc_shrink_candidate *candidate, double left);
     void *user;
+    enum vc_teacher_loss loss; /* how outputs are compared, trained and proved: distill.h */
 };
 
 VC_API void vc_shrink_defaults_sized(struct vc_shrink_options *options, size_t struct_size);

@@ -4,6 +4,7 @@
 
 #include "tools/commands/commands.h"
 #include "tools/convert/distill_nets.h"
+#include "tools/show/print_answers.h"
 #include "tools/show/print_graph.h"
 
 struct evaluate_cli {
@@ -20,8 +21,9 @@ static const struct opt evaluate_opts[] = {
     {.name = "temperature", .value = "T", .kind = OPT_REAL, OPT_FIELD(struct evaluate_cli, evaluate.temperature),
      .help = "that the divergence from the teacher is measured at (default 2)"},
     {.name = "loss", .value = "kd|mse|cosine", .kind = OPT_CHOICE, OPT_FIELD(struct evaluate_cli, loss),
-     .help = "how outputs are compared with the teacher's: divergence of the answers (kd), squared error, or 1 - "
-             "cosine, for outputs that are not logits (default kd)"},
+     .help = "how outputs are compared with the teacher's, or with y: divergence of the answers (kd), squared error, "
+             "or 1 - cosine, for outputs that are not logits (default: mse if y has floats or the output is one number "
+             "and no Sigmoid's, else kd)"},
     {.name = "precision", .value = "f32|f64", .kind = OPT_CHOICE, OPT_FIELD(struct evaluate_cli, evaluate.precision),
      .help = "of the arithmetic (default f32)"},
     {.name = "min-accuracy", .value = "SHARE", .kind = OPT_REAL, .field = offsetof(struct evaluate_cli, min_accuracy),
@@ -33,7 +35,7 @@ static const struct opt_group *const groups[] = {&group_teacher, &group_rows,   
                                                  &group_json,    &group_report, &group_help};
 
 /* tokens: the network answers for each position of a sequence. */
-static void print(struct app *app, const struct vc_quality *q, bool tokens, enum vc_teacher_loss loss)
+static void print(struct app *app, const struct vc_quality *q, bool tokens)
 {
     FILE *to = app->out.to;
     char buf[CELL_BYTES];
@@ -48,12 +50,18 @@ static void print(struct app *app, const struct vc_quality *q, bool tokens, enum
             fprintf(to, ", perplexity %.4f", exp(q->ce));
         }
     }
+    if (q->n_targets != 0) {
+        fprintf(to, ", mean squared error %.4g, R2 %.4f", q->squared_error, q->r2);
+    }
     if (!isnan(q->agreement)) {
         fprintf(to, ", agreement with the teacher %s", fmt_share(buf, q->agreement));
     }
     if (!isnan(q->kd)) {
-        snprintf(buf, sizeof(buf), loss == VC_TEACHER_LOSS_KD ? "%.4f" : "%.4g", q->kd);
-        fprintf(to, ", %s %s", vc_teacher_loss_measure(loss), buf);
+        snprintf(buf, sizeof(buf), q->loss == VC_TEACHER_LOSS_KD ? "%.4f" : "%.4g", q->kd);
+        fprintf(to, ", %s %s", vc_teacher_loss_measure(q->loss), buf);
+    }
+    if (!isnan(q->teacher_r2)) {
+        fprintf(to, " (R2 %.4f)", q->teacher_r2);
     }
     fputc('\n', to);
 }
@@ -96,9 +104,11 @@ static int evaluate(struct app *app, struct evaluate_cli *cli, const struct net 
         rc = print_json(app, o, &quality, missed ? text : NULL);
     }
     if (!app->common.quiet && !(app->json.on && app->json.path == NULL)) {
-        uint32_t logits = vc_graph_output(o->network.graph, 0);
+        const struct vc_graph *graph = o->network.graph;
+        const struct vc_graph_value *output = vc_graph_value(graph, vc_graph_output(graph, quality.output));
 
-        print(app, &quality, vc_graph_value(o->network.graph, logits)->n_dims == 3, cli->loss);
+        print(app, &quality, output->n_dims == 3);
+        print_answers(app, &quality, vc_graph_output_count(graph) > 1 ? output->name : NULL);
         print_graph_notes(&app->out, o->network.graph);
     }
     app_print_memory(app);
@@ -108,14 +118,15 @@ static int evaluate(struct app *app, struct evaluate_cli *cli, const struct net 
 /* Refuses what changes nothing beside the other options. GO_ON or a status. */
 static int check_effects(struct app *app, const struct evaluate_cli *cli)
 {
-    static const char *const of_teacher[] = {"teacher-graph", "loss", "temperature"};
+    static const char *const of_teacher[] = {"teacher-graph", "temperature"};
 
     for (size_t k = 0; cli->nets.teacher == NULL && k < sizeof(of_teacher) / sizeof(of_teacher[0]); k++) {
         if (options_seen(&app->parsed, of_teacher[k])) {
             return app_usage(app, "--%s needs --teacher FILE, whom the answers are compared with", of_teacher[k]);
         }
     }
-    if (options_seen(&app->parsed, "temperature") && cli->loss != VC_TEACHER_LOSS_KD) {
+    if (options_seen(&app->parsed, "temperature") && options_seen(&app->parsed, "loss") &&
+        cli->loss != VC_TEACHER_LOSS_KD) {
         return app_usage(app, "--temperature belongs to the divergence from the teacher (--loss kd): here it would "
                               "change nothing");
     }
@@ -131,6 +142,7 @@ static int run_evaluate(struct app *app, int n_args, char **args)
 
     memset(&cli, 0, sizeof cli);
     vc_evaluate_defaults(&cli.evaluate);
+    cli.loss = cli.evaluate.loss;
     vc_data_defaults(&cli.nets.data);
     rc = app_parse(app, n_args, args, &cli);
     if (rc == GO_ON && (app->parsed.n_args != 1 || cli.nets.data.path == NULL)) {
@@ -156,7 +168,8 @@ const struct command command_evaluate = {
     .usage = "--data FILE [--teacher FILE] [--graph FILE] [options] MODEL",
     .summary = "tell how well a network answers",
     .text = "Runs the network on every row of the data, with decoded weights, and counts the rows whose largest logit "
-            "is at the label, and at the teacher's largest logit.\n"
+            "is at the label, and at the teacher's largest logit. If y has floats, outputs are values: squared error "
+            "and R2.\n"
             "  vcompress evaluate --graph digits.layers.txt --data images.npz \\\n"
             "    --array y=test_labels model.int8.npz",
     .groups = groups,

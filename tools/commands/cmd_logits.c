@@ -4,6 +4,7 @@
 
 #include "tools/commands/commands.h"
 #include "tools/convert/distill_nets.h"
+#include "tools/show/print_answers.h"
 #include "tools/show/print_graph.h"
 
 struct logits_cli {
@@ -31,6 +32,9 @@ static const struct opt logits_opts[] = {
      .help = "only the K largest logits of each row, and the sum of all (default: all logits)"},
     {.name = "temperature", .value = "T", .kind = OPT_REAL, LOGITS(temperature),
      .help = "--topk: of that sum; distill has to use the same (default 2)"},
+    {.name = "loss", .value = "kd|mse|cosine", .kind = OPT_CHOICE, LOGITS(loss),
+     .help = "what distill will compare by: logits (kd), or the values of the output (mse, cosine) (default: mse if the "
+             "output is one number and no Sigmoid's, or y has floats, else kd)"},
     {.name = "dtype", .value = "f16|f32|f64", .kind = OPT_CALL, .call = take_dtype, .option = "dtype",
      .wanted = "f16, f32 or f64", .help = "of the logits in the file (default f32)"},
     {.name = "batch", .value = "N", .kind = OPT_COUNT, LOGITS(batch), .help = "rows computed at a time (default 64)"},
@@ -78,7 +82,10 @@ static int logits(struct app *app, struct logits_cli *cli, const struct net *net
     }
     app->subject = app->parsed.args[0];
     if (!app->common.quiet) {
+        const char *name = vc_graph_value(net->graph, vc_graph_output(net->graph, quality.output))->name;
+
         print(app, cli, &quality);
+        print_answers(app, &quality, vc_graph_output_count(net->graph) > 1 ? name : NULL);
         print_graph_notes(&app->out, net->graph);
     }
     app_print_memory(app);

@@ -10,6 +10,7 @@
 #include "tools/convert/distill_nets.h"
 #include "tools/model/memory_cli.h"
 #include "tools/show/documents.h"
+#include "tools/show/print_answers.h"
 #include "tools/signals.h"
 
 struct shrink_cli {
@@ -75,8 +76,8 @@ static const struct opt limit_opts[] = {
              "loader of the output, which may decode them)"},
     {.name = "max-loss", .value = "SHARE", .kind = OPT_CALL, .call = take_loss, .option = "max_loss",
      .wanted = "a share such as 1% or 0.01",
-     .help = "needs --data. With labels: the accuracy falls by at most SHARE; without: at most SHARE of the answers change. "
-             "Alone: the smallest file that loses no more"},
+     .help = "needs --data. With labels: the accuracy falls by at most SHARE; without: at most SHARE of the answers change; "
+             "of values: R2 falls by at most SHARE. Alone: the smallest file that loses no more"},
     {.name = "gpus-file", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(gpus_file),
      .help = "--fit: more GPUs (see vcompress gpus --csv)"},
 };
@@ -88,6 +89,9 @@ static const struct opt proof_opts[] = {
      .help = "the same as --array for --eval (default: as --array)"},
 };
 static const struct opt search_opts[] = {
+    {.name = "loss", .value = "kd|mse|cosine", .kind = OPT_CHOICE, SHRINK(loss),
+     .help = "--data: how outputs are compared, trained and proved, as in vcompress distill (default: mse if y has floats "
+             "or the output is one number and no Sigmoid's, else kd)"},
     {.name = "time", .value = "TIME", .kind = OPT_CALL, .call = take_time, .option = "seconds",
      .wanted = "seconds, or a time such as 90s, 10min or 2h",
      .help = "take the best that was found after TIME; where none was measured, the first of the list that is within the limits"},
@@ -155,7 +159,7 @@ static void tell(void *user, const struct vc_shrink_candidate *c, double left)
         if (isnan(c->kd)) {
             fprintf(out->to, "  error %s", fmt_part(part, c->error));
         } else {
-            fprintf(out->to, "  loss %s  divergence %.4f", fmt_part(part, c->loss), c->kd);
+            fprintf(out->to, "  loss %s  %s %.4g", fmt_part(part, c->loss), c->measure, c->kd);
         }
         fprintf(out->to, "  %.1f s", c->seconds);
     }
@@ -177,7 +181,7 @@ static void add_candidate(const struct app *app, const struct vc_shrinkage *r, s
     table_add(table, INK_NONE, c->file_bytes != 0 ? fmt_ratio(buf, &app->out, r->input_bytes, c->file_bytes) : "");
     table_add(table, INK_NONE, fmt_size(buf, &app->out, c->need_bytes));
     table_add(table, INK_NONE, fmt_part(buf, r->weights_only ? c->error : c->loss));
-    snprintf(buf, sizeof(buf), isnan(c->kd) ? " " : "%.4f", c->kd);
+    snprintf(buf, sizeof(buf), isnan(c->kd) ? " " : "%.4g", c->kd);
     table_add(table, INK_NONE, buf);
     if (c->file_bytes == 0 && r->limit_bytes != 0) { /* it was not made */
         table_add(table, INK_NONE, "");
@@ -186,17 +190,24 @@ static void add_candidate(const struct app *app, const struct vc_shrinkage *r, s
     }
 }
 
+/* By what outputs were compared; without a measured candidate divergence. */
+static const char *measure_of(const struct vc_shrinkage *r)
+{
+    for (size_t k = 0; k < r->n_candidates; k++) {
+        if (r->candidates[k].measure != NULL) {
+            return r->candidates[k].measure;
+        }
+    }
+    return "divergence";
+}
+
 /* The front; in a dry run all candidates. */
 static bool print_front(const struct app *app, const struct vc_shrinkage *r)
 {
-    const char *const titles[] = {"",
-                                  "candidate",
-                                  "size",
-                                  "",
-                                  "memory",
-                                  r->weights_only ? "error" : "loss",
-                                  r->weights_only ? "" : "divergence",
-                                  "within"};
+    const char *measure = r->weights_only ? NULL : measure_of(r);
+    const char *const titles[] = {
+        "",      "candidate", "size", "", "memory", r->weights_only ? "error" : "loss", measure != NULL ? measure : "",
+        "within"};
     struct table table;
     bool all = r->options->write->dry_run;
 
@@ -221,12 +232,21 @@ static void print_quality(const struct app *app, const struct vc_shrinkage *r)
     if (!isnan(q->agreement)) {
         fprintf(app->out.to, ", %s of the answers equal", fmt_share(buf, q->agreement));
     }
-    fprintf(app->out.to, ", divergence %.4f", q->kd);
+    fprintf(app->out.to, q->loss == VC_TEACHER_LOSS_KD ? ", %s %.4f" : ", %s %.4g", vc_teacher_loss_measure(q->loss),
+            q->kd);
+    if (!isnan(q->teacher_r2)) {
+        fprintf(app->out.to, " of the model's outputs (R2 %.4f)", q->teacher_r2);
+    }
+    if (q->n_targets != 0) {
+        fprintf(app->out.to, ", squared error of y %.4g of %.4g, R2 %.4f of %.4f", q->squared_error,
+                r->teacher.squared_error, q->r2, r->teacher.r2);
+    }
     if (q->n_labels != 0) {
         fprintf(app->out.to, ", accuracy %s", fmt_share(buf, q->accuracy));
         fprintf(app->out.to, " of %s", fmt_share(buf, r->teacher.accuracy));
     }
     fputc('\n', app->out.to);
+    print_answers(app, q, NULL);
 }
 
 static bool print_result(const struct app *app, const struct vc_shrinkage *r)
@@ -311,7 +331,7 @@ static void set_rows(struct shrink_cli *cli)
 static int check(struct app *app, struct shrink_cli *cli)
 {
     static const char *const of_eval[] = {"eval-labels", "eval-array"};
-    static const char *const of_data[] = {"eval", "seed",   "max-loss",   "steps", "array", "labels",
+    static const char *const of_data[] = {"eval", "seed",   "max-loss",   "steps", "array", "labels", "loss",
                                           "rows", "length", "token-bits", "scale", "mean",  "std"};
 
     if (app->parsed.n_args != 1) {

@@ -34,7 +34,8 @@ static bool compares(const struct effects_of *of)
 
 static bool by_divergence(const struct effects_of *of)
 {
-    return of->options->loss.kind == VC_TEACHER_LOSS_KD && compares(of);
+    return (of->options->loss.kind == VC_TEACHER_LOSS_KD || of->options->loss.kind == VC_TEACHER_LOSS_AUTO) &&
+           compares(of);
 }
 
 /* --graph says what the networks compute, so the teacher's file is not needed for that. */

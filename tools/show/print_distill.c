@@ -14,6 +14,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "tools/show/print_answers.h"
+
 static void print_size(const struct app *app, const char *name, uint64_t bytes)
 {
     char buf[CELL_BYTES];
@@ -144,11 +146,18 @@ static void print_half(const struct app *app, const struct vc_distill_options *o
     fputc('\n', to);
 }
 
+/* Labels say that there are classes. */
+static bool has_labels(const struct vc_distill_options *o, const struct vc_distillation *d)
+{
+    return d->after.n_labels != 0 || !isnan(d->teacher_accuracy) || o->loss.alpha < 1;
+}
+
 static void print_head(const struct app *app, const struct vc_distill_options *o, const char *teacher,
                        const char *student, const struct vc_distillation *d)
 {
     FILE *to = app->out.to;
     char buf[CELL_BYTES];
+    char text[200];
 
     fputs("student   ", to);
     print_clean(to, student);
@@ -196,6 +205,11 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
         fputs("          note: ", to);
         print_clean(to, d->note);
         fputc('\n', to);
+    }
+    if (answers_text(d->answers, d->n_outputs, has_labels(o, d), o->loss.kind != VC_TEACHER_LOSS_AUTO, text,
+                     sizeof(text)) != NULL &&
+        o->task == VC_TASK_TRAIN) {
+        fprintf(to, "          note: %s\n", text);
     }
     if (d->unscaled != NULL) {
         fputs("          note: ", to);
@@ -259,6 +273,15 @@ static void add_quality(struct table *table, const char *name, const struct vc_q
     add_number(table, the_teacher ? (double)NAN : q->kd, loss != VC_TEACHER_LOSS_KD);
 }
 
+/* Of values that y has, too. */
+static void print_errors(const struct app *app, const struct vc_distillation *d)
+{
+    if (d->after.n_targets != 0) {
+        fprintf(app->out.to, "y         squared error %.4g -> %.4g, R2 %.4f -> %.4f\n", d->before.squared_error,
+                d->after.squared_error, d->before.r2, d->after.r2);
+    }
+}
+
 static bool print_qualities(const struct app *app, const struct vc_distillation *d, enum vc_teacher_loss loss,
                             bool has_teacher)
 {
@@ -288,11 +311,15 @@ bool print_distillation(struct app *app, const struct vc_distill_options *o, con
     bool printed = true;
 
     print_head(app, o, teacher, student, d);
+    if (d->nothing_to_learn) {
+        fputs("          note: the outputs are the teacher's to the last bit: nothing was trained\n", to);
+    }
     if (d->evaluated) {
         fputs("eval      ", to);
         print_clean(to, o->eval.rows->path);
         fprintf(to, ": %s rows\n", fmt_count(buf, d->after.n_rows));
-        printed = print_qualities(app, d, o->loss.kind, o->teacher.graph != NULL || o->eval.n_logits != 0);
+        printed = print_qualities(app, d, d->options->loss.kind, o->teacher.graph != NULL || o->eval.n_logits != 0);
+        print_errors(app, d);
     }
     if (d->best_step != 0) {
         fprintf(to, "the best of %s evaluations was after", fmt_count(buf, d->n_evals));

@@ -1,0 +1,15 @@
+/* print_answers.h - what was taken for a network's answers, where the graph alone does not tell. */
+#ifndef VC_TOOLS_PRINT_ANSWERS_H
+#define VC_TOOLS_PRINT_ANSWERS_H
+
+#include <vcompress/distill.h>
+
+#include "tools/app.h"
+
+/* A sentence for `kind` of n classes or values; NULL: there is nothing to say, since the output is logits by what is
+ * known. labelled: labels say that there are classes. named: the caller named the loss. text: of n_text bytes. */
+const char *answers_text(enum vc_answer_kind kind, uint64_t n, bool labelled, bool named, char *text, size_t n_text);
+/* The same as a note in a line of its own. `output`: the name of the output, where the graph has several; else NULL. */
+void print_answers(const struct app *app, const struct vc_quality *q, const char *output);
+
+#endif
