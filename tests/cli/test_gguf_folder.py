@@ -484,7 +484,7 @@ def test_codes():
         config, source, wanted, _ = make(kind)
         config.update({"moe_intermediate_size": 64} if kind == "qwen3_moe" else {})
         folder("f32", config, source)
-        for args in (("quantize", "--bf16", "--min-elements", "1", "f32", "-o", "half"), ("quantize", *scheme, "--min-elements", "1", "half", "-o", "codes"),
+        for args in (("quantize", "--bf16", "--min-elements", "1", "f32", "-o", "short"), ("quantize", *scheme, "--min-elements", "1", "short", "-o", "codes"),
                      ("dequantize", "--f32", "codes", "-o", "floats"), ("convert", "codes", "--no-vocab", "-o", "codes.gguf"),
                      ("dequantize", "--f32", "codes.gguf", "-o", "back.gguf"), ("quantize", *scheme, "--min-elements", "1", "f32", "-o", "wide")):
             rc, _, err = run(*args, "-f")
@@ -499,11 +499,11 @@ def test_codes():
         check(rc == 3 and "their scales are neither f16 nor bf16; dequantize" in err and not os.path.exists("no.gguf"),
               f"{kind} {scheme}: scales in f32: {err}")
         for layout in ("compressed-tensors", "w8a8") if kind == "llama" else ():
-            rc, _, err = run("quantize", "--int8", "--layout", layout, "--min-elements", "1", "half", "-o", "others", "-f")
+            rc, _, err = run("quantize", "--int8", "--layout", layout, "--min-elements", "1", "short", "-o", "others", "-f")
             check(rc == 0 and ("round the inputs" in convert("others", "--no-vocab")[1]) == (layout == "w8a8"), f"{layout}: {err}")
         for other, why in ((("--int4", "--granularity", "group:16"), "groups are no whole blocks of 32"), (("--int3",), "no type of blocks has such codes"),
                            (("--int4", "--asymmetric", "--granularity", "group:32"), "they have zero points")) * (kind == "llama"):
-            rc, _, err = run("quantize", *other, "--min-elements", "1", "half", "-o", "others", "-f")
+            rc, _, err = run("quantize", *other, "--min-elements", "1", "short", "-o", "others", "-f")
             check(rc == 0, f"{kind} {other}: {err}")
             rc, _, err = run("convert", "others", "--no-vocab", "-o", "no.gguf")
             check(rc == 3 and f"its codes have no place in GGUF: {why}" in err and not os.path.exists("no.gguf"), f"{kind} {other}: {err}")
