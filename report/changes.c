@@ -8,13 +8,12 @@
  *     tensors  fc1.weight  bytes_after  66048  35840 */
 #include <vcompress/page.h>
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/text/text.h"
-#include "report/document_parts.h"
+#include "report/document_tree.h"
 
 #define MOST_DEPTH 16 /* deeper values are compared as wholes */
 #define MOST_PATH  256
@@ -204,30 +203,6 @@ static void compare(struct comparison *c, const struct place *at, json_t *a, jso
     }
 }
 
-json_t *vc_document_read(struct vc_ctx *ctx, const char *path)
-{
-    json_error_t error;
-    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-    const char *schema = json_string_value(json_object_get(root, "schema"));
-
-    if (root == NULL && json_error_code(&error) == json_error_numeric_overflow) {
-        root = json_load_file(path, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &error);
-        schema = json_string_value(json_object_get(root, "schema"));
-    }
-    if (root == NULL) {
-        (void)vc_fail(ctx, json_error_code(&error) == json_error_cannot_open_file ? VC_E_IO : VC_E_FORMAT, "%s: %s",
-                      path, error.text);
-    } else if (schema == NULL || strncmp(schema, "vcompress.", 10) != 0) {
-        (void)vc_fail(ctx, VC_E_FORMAT, "%s: is no document of vcompress", path);
-    } else if (json_object_get(root, "error") != NULL) {
-        (void)vc_fail(ctx, VC_E_FORMAT, "%s: is the document of a failure", path);
-    } else {
-        return root;
-    }
-    json_decref(root);
-    return NULL;
-}
-
 static void add_side(struct vc_text *text, const char *key, const char *path, const json_t *document)
 {
     vc_text_add(text, "  \"%s\": ", key);
@@ -240,6 +215,7 @@ enum vc_status vc_changes_json(struct vc_ctx *ctx, const char *path_a, const cha
 {
     const struct place top = {NULL, NULL, "", 0};
     struct comparison c = {.n = 0};
+    struct vc_document_tree trees[2] = {{.root = NULL}, {.root = NULL}};
     json_t *a, *b;
     enum vc_status status;
 
@@ -248,12 +224,10 @@ enum vc_status vc_changes_json(struct vc_ctx *ctx, const char *path_a, const cha
     vc_clear_error(ctx);
     vc_text_init(&c.members, ctx);
     vc_text_init(&c.items, ctx);
-    a = vc_document_read(ctx, path_a);
-    b = a == NULL ? NULL : vc_document_read(ctx, path_b);
-    if (b == NULL) {
-        status = ctx->status;
-        goto out;
-    }
+    VC_TRY(vc_document_read(ctx, path_a, &trees[0]));
+    VC_TRY(vc_document_read(ctx, path_b, &trees[1]));
+    a = trees[0].root;
+    b = trees[1].root;
     if (!json_equal(json_object_get(a, "schema"), json_object_get(b, "schema"))) {
         status = vc_fail(ctx, VC_E_FORMAT, "%s has the schema %s, %s has %s: no two documents of one kind", path_a,
                          json_string_value(json_object_get(a, "schema")), path_b,
@@ -277,7 +251,7 @@ enum vc_status vc_changes_json(struct vc_ctx *ctx, const char *path_a, const cha
 out:
     vc_text_release(&c.members);
     vc_text_release(&c.items);
-    json_decref(b);
-    json_decref(a);
+    vc_document_tree_free(ctx, &trees[1]);
+    vc_document_tree_free(ctx, &trees[0]);
     return status;
 }

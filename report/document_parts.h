@@ -8,11 +8,6 @@
 
 #include "core/text/json_write.h"
 
-struct json_t;
-
-/* The document of that file; NULL: the context has the reason why it is none. Free with json_decref. */
-struct json_t *vc_document_read(struct vc_ctx *ctx, const char *path);
-
 /* "student", "teacher", "data", "output": by their paths; the output may be NULL. */
 void vc_write_distill_files(struct vc_json *json, const struct vc_distill_options *o, const char *output);
 /* An object of its figures. */

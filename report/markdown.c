@@ -7,12 +7,12 @@
  *     | file | 1.15 MiB | 303 KiB | 3.88x smaller | */
 #include <vcompress/page.h>
 
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/text/text.h"
+#include "report/document_tree.h"
 
 struct cell {
     char s[48];
@@ -147,7 +147,7 @@ static void add_rows(struct vc_text *text, const json_t *d, const struct row *ro
     }
 }
 
-static void add_report(struct vc_text *text, const json_t *d, size_t most)
+static void add_report(struct vc_text *text, const json_t *d)
 {
     static const struct row rows[] = {{"file", "totals.file.before", "totals.file.after", BYTES},
                                       {"in memory", "totals.host.before", "totals.host.after", BYTES},
@@ -166,7 +166,7 @@ static void add_report(struct vc_text *text, const json_t *d, size_t most)
     }
 }
 
-static void add_distill(struct vc_text *text, const json_t *d, size_t most)
+static void add_distill(struct vc_text *text, const json_t *d)
 {
     static const struct row rows[] = {
         {"accuracy", "eval.before.accuracy", "eval.after.accuracy", SHARE},
@@ -183,25 +183,23 @@ static void add_distill(struct vc_text *text, const json_t *d, size_t most)
 
 /* ---- what differs ---- */
 
-static void add_diff(struct vc_text *text, const json_t *d, size_t most)
+static void add_diff(struct vc_text *text, const json_t *d)
 {
     const json_t *tensors = at(d, "tensors");
-    size_t n = 0;
+    size_t n = json_array_size(tensors) - (vc_document_left_out(tensors) != 0);
 
     add_title(text, "diff", string(d, "a.path"), string(d, "b.path"));
     vc_text_add(text, "%s: %.0f of %.0f tensors differ, %.0f beyond the limits; SQNR over all %s, largest error %s\n",
                 json_is_true(at(d, "within")) ? "Close enough" : "**Differs**", number(d, "totals.different"),
                 number(d, "totals.tensors"), number(d, "totals.beyond"), decibel(at(d, "totals")).s,
                 plain(number(d, "totals.max_abs_error"), DIGITS, "").s);
-    for (size_t i = 0; i < json_array_size(tensors) && n < most; i++) {
+    for (size_t i = 0; i < n; i++) {
         const json_t *row = json_array_get(tensors, i);
 
-        if (!json_is_true(at(row, "within"))) {
-            vc_text_add(text, n++ == 0 ? "\n| tensor | kind | SQNR | largest error |\n|---|---|---:|---:|\n| " : "| ");
-            add_name(text, string(row, "name"));
-            vc_text_add(text, " | %s | %s | %s |\n", string(row, "kind") == NULL ? "" : string(row, "kind"),
-                        decibel(row).s, plain(number(row, "max_abs_error"), DIGITS, "").s);
-        }
+        vc_text_add(text, i == 0 ? "\n| tensor | kind | SQNR | largest error |\n|---|---|---:|---:|\n| " : "| ");
+        add_name(text, string(row, "name"));
+        vc_text_add(text, " | %s | %s | %s |\n", string(row, "kind") == NULL ? "" : string(row, "kind"), decibel(row).s,
+                    plain(number(row, "max_abs_error"), DIGITS, "").s);
     }
 }
 
@@ -220,10 +218,11 @@ static void add_value(struct vc_text *text, const json_t *value)
     }
 }
 
-static void add_changes(struct vc_text *text, const json_t *d, size_t most)
+static void add_changes(struct vc_text *text, const json_t *d)
 {
     const json_t *changes = at(d, "changes");
-    size_t n = json_array_size(changes);
+    size_t left_out = vc_document_left_out(changes);
+    size_t n = json_array_size(changes) - (left_out != 0);
 
     add_title(text, "diff", string(d, "a.path"), string(d, "b.path"));
     if (n == 0) {
@@ -237,7 +236,7 @@ static void add_changes(struct vc_text *text, const json_t *d, size_t most)
         vc_text_add(text, "\n\n");
     }
     vc_text_add(text, "|  | first | second | change |\n|---|---:|---:|---:|\n");
-    for (size_t i = 0; i < n && i < most; i++) {
+    for (size_t i = 0; i < n; i++) {
         const json_t *change = json_array_get(changes, i);
         double growth;
 
@@ -254,8 +253,8 @@ static void add_changes(struct vc_text *text, const json_t *d, size_t most)
         growth = 100 * (number(change, "b") / number(change, "a") - 1);
         vc_text_add(text, " | %s%s |\n", growth > 0 ? "+" : "", isfinite(growth) ? plain(growth, 1, " %").s : "");
     }
-    if (n > most) {
-        vc_text_add(text, "\n%zu more members differ.\n", n - most);
+    if (left_out != 0) {
+        vc_text_add(text, "\n%zu more members differ.\n", left_out);
     }
 }
 
@@ -263,28 +262,31 @@ enum vc_status vc_document_markdown(struct vc_ctx *ctx, const char *document, si
 {
     static const struct {
         const char *schema;
-        void (*add)(struct vc_text *text, const json_t *document, size_t most);
+        void (*add)(struct vc_text *text, const json_t *document);
     } kinds[] = {{"vcompress.report/1", add_report},
                  {"vcompress.distill/1", add_distill},
                  {"vcompress.diff/1", add_diff},
                  {"vcompress.changes/1", add_changes}};
-    json_t *root = json_loads(document, JSON_DECODE_INT_AS_REAL, NULL);
-    const char *schema = string(root, "schema");
+    const struct vc_document_cut cut = {.most = most, .least = most, .beyond_only = true};
+    struct vc_document_tree tree;
+    const char *schema;
     struct vc_text text;
     size_t k = 0;
 
     *out = NULL;
     vc_clear_error(ctx);
+    VC_CALL(vc_document_tree(ctx, document, &cut, &tree));
+    schema = string(tree.root, "schema");
     while (k < 4 && (schema == NULL || strcmp(schema, kinds[k].schema) != 0)) {
         k++;
     }
     if (k == 4) {
-        json_decref(root);
+        vc_document_tree_free(ctx, &tree);
         return vc_fail(ctx, VC_E_FORMAT, "there is no short table for this kind of document");
     }
     vc_text_init(&text, ctx);
-    kinds[k].add(&text, root, most);
-    json_decref(root);
+    kinds[k].add(&text, tree.root);
+    vc_document_tree_free(ctx, &tree);
     *out = vc_text_detach(&text);
     return text.status;
 }

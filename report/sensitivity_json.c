@@ -1,6 +1,5 @@
 /* sensitivity_json.c - what each tensor would lose as one JSON document, schema vcompress.sensitivity/1
  * (sensitivity-1.schema.json), and what schemes cost, read from such a document. */
-#include <jansson.h>
 #include <math.h>
 #include <string.h>
 
@@ -9,6 +8,7 @@
 #include "core/base/checked.h"
 #include "core/base/ctx.h"
 #include "report/document_parts.h"
+#include "report/document_tree.h"
 
 static void write_candidates(struct vc_json *json, const struct vc_sensitivity *s)
 {
@@ -218,7 +218,7 @@ enum vc_status vc_sensitivity_json(struct vc_ctx *ctx, const struct vc_sensitivi
 struct costs {
     struct vc_sensitivity_costs result;
     struct vc_ctx *ctx;
-    json_t *root;
+    struct vc_document_tree tree;
     struct vc_measured_cost *list;
 };
 
@@ -255,7 +255,7 @@ static void take_costs(struct costs *c, json_t *tensor)
         const json_t *loss = json_object_get(change, "relative");
         const json_t *error = json_object_get(json_object_get(errors, scheme), "relative");
 
-        if (json_is_number(loss) && json_is_number(error) && is_scheme(c->root, scheme)) {
+        if (json_is_number(loss) && json_is_number(error) && is_scheme(c->tree.root, scheme)) {
             if (c->list != NULL) {
                 c->list[c->result.n] =
                     (struct vc_measured_cost){name, scheme, json_number_value(error), json_number_value(loss)};
@@ -274,9 +274,8 @@ enum vc_status vc_sensitivity_costs_read(struct vc_ctx *ctx, const char *path, s
     *out = NULL;
     VC_TRY_ALLOC(c);
     c->ctx = ctx;
-    c->root = vc_document_read(ctx, path);
-    VC_TRY(c->root != NULL ? VC_OK : ctx->status);
-    tensors = json_object_get(c->root, "tensors");
+    VC_TRY(vc_document_read(ctx, path, &c->tree));
+    tensors = json_object_get(c->tree.root, "tensors");
     for (unsigned pass = 0; pass < 2; pass++) {
         size_t n = c->result.n;
 
@@ -308,7 +307,7 @@ void vc_sensitivity_costs_free(struct vc_sensitivity_costs *costs)
     struct costs *c = (struct costs *)(void *)costs;
 
     if (c != NULL) {
-        json_decref(c->root);
+        vc_document_tree_free(c->ctx, &c->tree);
         vc_free(c->ctx, c->list);
         vc_free(c->ctx, c);
     }

@@ -5,6 +5,7 @@
  */
 #include "core/base/pool.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@ struct block {
     struct block *next; /* in the free list */
     size_t size;        /* usable bytes */
     enum vc_tag tag;
+    struct vc_pool *pool; /* of a block that was given away */
 };
 
 struct vc_pool {
@@ -33,6 +35,8 @@ struct vc_pool {
     uint64_t n_allocs;
     uint64_t fail_at; /* n_allocs at which to fail; 0: never */
     bool fail_forever;
+    uint64_t n_given; /* blocks that were given away and not freed */
+    bool destroyed;   /* and waits for them */
 };
 
 _Static_assert(sizeof(struct block) <= VC_POOL_ALIGN, "the header fits before the block");
@@ -59,14 +63,27 @@ static void release_free_blocks(struct vc_pool *pool)
     }
 }
 
+static void end_pool(struct vc_pool *pool)
+{
+    (void)pthread_mutex_destroy(&pool->mutex);
+    free(pool);
+}
+
 void vc_pool_destroy(struct vc_pool *pool)
 {
+    bool last;
+
     if (pool == NULL) {
         return;
     }
+    (void)pthread_mutex_lock(&pool->mutex);
     release_free_blocks(pool);
-    (void)pthread_mutex_destroy(&pool->mutex);
-    free(pool);
+    pool->destroyed = true;
+    last = pool->n_given == 0;
+    (void)pthread_mutex_unlock(&pool->mutex);
+    if (last) {
+        end_pool(pool);
+    }
 }
 
 /* Tables, names and reports are not. */
@@ -172,6 +189,11 @@ void *vc_pool_alloc(struct vc_pool *pool, enum vc_tag tag, size_t size)
     return block != NULL ? (char *)block + VC_POOL_ALIGN : NULL;
 }
 
+static struct block *block_of(void *p)
+{
+    return (struct block *)(void *)((char *)p - VC_POOL_ALIGN);
+}
+
 void vc_pool_free(struct vc_pool *pool, void *p)
 {
     struct block *block;
@@ -179,7 +201,7 @@ void vc_pool_free(struct vc_pool *pool, void *p)
     if (p == NULL) {
         return;
     }
-    block = (struct block *)(void *)((char *)p - VC_POOL_ALIGN);
+    block = block_of(p);
     (void)pthread_mutex_lock(&pool->mutex);
     pool->in_use[block->tag] -= block->size;
     pool->total_in_use -= block->size;
@@ -192,6 +214,39 @@ void vc_pool_free(struct vc_pool *pool, void *p)
     }
     (void)pthread_mutex_unlock(&pool->mutex);
     free(block);
+}
+
+void vc_pool_give(struct vc_pool *pool, void *p)
+{
+    (void)pthread_mutex_lock(&pool->mutex);
+    block_of(p)->pool = pool;
+    pool->n_given++;
+    (void)pthread_mutex_unlock(&pool->mutex);
+}
+
+void *vc_pool_new_given(size_t size)
+{
+    struct block *block = size > SIZE_MAX - VC_POOL_ALIGN ? NULL : calloc(1, VC_POOL_ALIGN + size);
+
+    return block != NULL ? (char *)block + VC_POOL_ALIGN : NULL;
+}
+
+void vc_pool_free_given(void *p)
+{
+    struct vc_pool *pool = p == NULL ? NULL : block_of(p)->pool;
+    bool last;
+
+    if (pool == NULL) {
+        free(p == NULL ? NULL : block_of(p));
+        return;
+    }
+    vc_pool_free(pool, p);
+    (void)pthread_mutex_lock(&pool->mutex);
+    last = --pool->n_given == 0 && pool->destroyed;
+    (void)pthread_mutex_unlock(&pool->mutex);
+    if (last) {
+        end_pool(pool);
+    }
 }
 
 void vc_pool_set_limit(struct vc_pool *pool, uint64_t bytes)
@@ -296,6 +351,43 @@ void *vc_alloc(struct vc_ctx *ctx, enum vc_tag tag, size_t size)
         }
     }
     return p;
+}
+
+enum vc_status vc_charge(struct vc_ctx *ctx, const char *what, uint64_t bytes, uint64_t *counted)
+{
+    struct vc_pool *pool = ctx->shared->pool;
+    uint64_t limit = vc_ctx_max_memory(ctx);
+    uint64_t used;
+
+    *counted = 0;
+    vc_pool_trim(pool);
+    used = vc_pool_in_use(pool);
+    if (bytes > limit - vc_min_u64(limit, used)) {
+        return vc_fail(ctx, VC_E_NOMEM,
+                       "reading %s takes about %" PRIu64 " bytes of memory beside %" PRIu64 ", %s allows %" PRIu64,
+                       what, bytes, used, vc_option(ctx, "max_memory"), limit);
+    }
+    (void)pthread_mutex_lock(&pool->mutex);
+    pool->reserved += bytes;
+    pool->total_in_use += bytes;
+    pool->in_use[VC_TAG_REPORT] += bytes;
+    pool->peak = vc_max_u64(pool->peak, pool->reserved);
+    pool->peak_by_tag[VC_TAG_REPORT] = vc_max_u64(pool->peak_by_tag[VC_TAG_REPORT], pool->in_use[VC_TAG_REPORT]);
+    pool->count[VC_TAG_REPORT] += bytes != 0;
+    (void)pthread_mutex_unlock(&pool->mutex);
+    *counted = bytes;
+    return VC_OK;
+}
+
+void vc_uncharge(struct vc_ctx *ctx, uint64_t counted)
+{
+    struct vc_pool *pool = ctx->shared->pool;
+
+    (void)pthread_mutex_lock(&pool->mutex);
+    pool->reserved -= counted;
+    pool->total_in_use -= counted;
+    pool->in_use[VC_TAG_REPORT] -= counted;
+    (void)pthread_mutex_unlock(&pool->mutex);
 }
 
 void *vc_alloc_array(struct vc_ctx *ctx, enum vc_tag tag, size_t n, size_t size)

@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <vcompress/status.h>
+
 struct vc_ctx;
 
 /* What a block is for; vc_ctx_print_memory shows one line each. */
@@ -38,6 +40,12 @@ void vc_pool_destroy(struct vc_pool *pool);
  * limit. Prefer vc_alloc, which sets the error. */
 void *vc_pool_alloc(struct vc_pool *pool, enum vc_tag tag, size_t size);
 void vc_pool_free(struct vc_pool *pool, void *p); /* accepts NULL */
+
+/* A block that goes to the caller of the library, as a text for vc_text_free does: the pool counts it until it is freed,
+ * and may be destroyed before. */
+void vc_pool_give(struct vc_pool *pool, void *p);
+void *vc_pool_new_given(size_t size); /* zeros, of no pool, for what knows no context; NULL: no memory */
+void vc_pool_free_given(void *p);     /* accepts NULL */
 
 /* What a block of that size takes from the limit: large ones are rounded up. */
 size_t vc_pool_block_bytes(size_t size);
@@ -67,6 +75,11 @@ void *vc_alloc_array(struct vc_ctx *ctx, enum vc_tag tag, size_t n, size_t size)
 void *vc_calloc_array(struct vc_ctx *ctx, enum vc_tag tag, size_t n, size_t size);
 char *vc_strdup(struct vc_ctx *ctx, enum vc_tag tag, const char *s);
 void vc_free(struct vc_ctx *ctx, void *p);
+
+/* Memory that another library is about to take by itself to read `what`: counted under VC_TAG_REPORT like a
+ * block until vc_uncharge, or refused beyond the limit. */
+enum vc_status vc_charge(struct vc_ctx *ctx, const char *what, uint64_t bytes, uint64_t *counted);
+void vc_uncharge(struct vc_ctx *ctx, uint64_t counted);
 
 /* Sets the pointer p to an array of n items, and for VC_ZEROS of zeros: VC_OK, or VC_E_NOMEM and p is NULL.
  *

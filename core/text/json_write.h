@@ -31,6 +31,11 @@ struct vc_json {
 
 /* Begins a text with an object or an array; its first member is the schema, unless that is NULL. */
 void vc_json_open(struct vc_json *json, struct vc_text *text, struct vc_ctx *ctx, char bracket, const char *schema);
+/* jansson is about to make a tree of `what`, n bytes of a document (or of that file, if there is one): what the tree takes
+ * is charged to the pool, see vc_charge. */
+enum vc_status vc_json_charge(struct vc_ctx *ctx, const char *what, uint64_t n, uint64_t *counted);
+enum vc_status vc_json_charge_file(struct vc_ctx *ctx, const char *path, uint64_t *counted);
+
 /* The text, for vc_text_free, behind vc_json_end; NULL, with the status that tells why. */
 enum vc_status vc_json_finish(struct vc_json *json, char **out);
 

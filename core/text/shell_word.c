@@ -61,6 +61,7 @@ char *vc_shell_word(const char *s)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,+@%-";
     char *word = NULL;
+    char *given = NULL;
     size_t n = 0;
     FILE *to = open_memstream(&word, &n);
 
@@ -78,11 +79,14 @@ char *vc_shell_word(const char *s)
         }
         fputc('\'', to);
     }
-    if (ferror(to) | fclose(to)) {
-        free(word);
-        return NULL;
+    if ((ferror(to) | fclose(to)) == 0) {
+        given = vc_pool_new_given(n + 1);
     }
-    return word;
+    if (given != NULL) {
+        memcpy(given, word, n);
+    }
+    free(word);
+    return given;
 }
 
 void vc_text_add_shell_word(struct vc_text *text, const char *word)
@@ -93,7 +97,7 @@ void vc_text_add_shell_word(struct vc_text *text, const char *word)
     if (quoted == NULL && text->status == VC_OK) {
         text->status = vc_fail(text->ctx, VC_E_NOMEM, "not enough memory for a command line");
     }
-    free(quoted);
+    vc_text_free(quoted);
 }
 
 void vc_text_add_shell_path(struct vc_text *text, const char *path)

@@ -10,6 +10,9 @@
 
 #include "core/base/checked.h"
 
+#define LARGE \
+    ((size_t)1 << 20) /* from here on texts grow by a quarter, for the old and the new one are both in memory */
+
 void vc_text_init(struct vc_text *text, struct vc_ctx *ctx)
 {
     *text = (struct vc_text){.ctx = ctx, .status = VC_OK};
@@ -23,11 +26,27 @@ void vc_text_release(struct vc_text *text)
     text->capacity = 0;
 }
 
+static bool grow(struct vc_text *text, size_t capacity)
+{
+    char *data = vc_alloc(text->ctx, VC_TAG_REPORT, capacity);
+
+    if (data == NULL) {
+        text->status = VC_E_NOMEM;
+        return false;
+    }
+    if (text->n != 0) {
+        memcpy(data, text->data, text->n);
+    }
+    vc_free(text->ctx, text->data);
+    text->data = data;
+    text->capacity = capacity;
+    return true;
+}
+
 static bool reserve(struct vc_text *text, size_t n_more)
 {
     size_t need = text->n + n_more + 1;
     size_t capacity = text->capacity == 0 ? 256 : text->capacity;
-    char *data;
 
     if (text->status != VC_OK) {
         return false;
@@ -40,20 +59,16 @@ static bool reserve(struct vc_text *text, size_t n_more)
         return true;
     }
     while (capacity < need) {
-        capacity *= 2;
+        capacity += capacity < LARGE ? capacity : capacity / 4;
     }
-    data = vc_alloc(text->ctx, VC_TAG_REPORT, capacity);
-    if (data == NULL) {
-        text->status = VC_E_NOMEM;
-        return false;
+    return grow(text, capacity);
+}
+
+void vc_text_room(struct vc_text *text, size_t n)
+{
+    if (text->status == VC_OK && n >= text->capacity - text->n) {
+        (void)grow(text, text->n + n + 1);
     }
-    if (text->n != 0) {
-        memcpy(data, text->data, text->n);
-    }
-    vc_free(text->ctx, text->data);
-    text->data = data;
-    text->capacity = capacity;
-    return true;
 }
 
 void vc_text_add_bytes(struct vc_text *text, const char *bytes, size_t n)
@@ -244,26 +259,21 @@ void vc_text_add_json_number(struct vc_text *text, double x)
 
 char *vc_text_detach(struct vc_text *text)
 {
-    char *copy = NULL;
+    char *given = NULL;
 
+    vc_text_add_bytes(text, "", 0); /* an empty text has its NUL, too */
     if (text->status == VC_OK) {
-        copy = malloc(text->n + 1);
-        if (copy == NULL) {
-            text->status = vc_fail(text->ctx, VC_E_NOMEM, "cannot allocate %zu bytes for a text", text->n + 1);
-        } else {
-            if (text->n != 0) {
-                memcpy(copy, text->data, text->n);
-            }
-            copy[text->n] = '\0';
-        }
+        given = text->data;
+        text->data = NULL;
+        vc_pool_give(text->ctx->shared->pool, given);
     }
     vc_text_release(text);
-    return copy;
+    return given;
 }
 
 void vc_text_free(char *text)
 {
-    free(text);
+    vc_pool_free_given(text);
 }
 
 bool vc_ends_in(const char *text, const char *end)

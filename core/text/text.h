@@ -18,6 +18,9 @@ void vc_text_add(struct vc_text *text, const char *format, ...) VC_PRINTF(2, 3);
 void vc_text_add_bytes(struct vc_text *text, const char *bytes, size_t n);
 void vc_text_add_uint(struct vc_text *text, uint64_t v);
 
+/* Room for n bytes more and not one beyond them, for a large text whose length was counted before. */
+void vc_text_room(struct vc_text *text, size_t n);
+
 #define VC_UINT_DIGITS 20
 
 /* Writes the digits of v to `to`, without a NUL; tells how many. */
@@ -32,7 +35,7 @@ void vc_text_add_json_string(struct vc_text *text, const char *s);
 /* A number with the fewest digits that read back the same; null for NaN and infinities. Locale-independent. */
 void vc_text_add_json_number(struct vc_text *text, double x);
 
-/* A copy of the text made with malloc, for vc_text_free; releases the text. NULL, with text->status telling why. */
+/* The text, for vc_text_free, which the pool counts until then; `text` is empty. NULL, with text->status telling why. */
 char *vc_text_detach(struct vc_text *text);
 
 bool vc_ends_in(const char *text, const char *end);

@@ -4,7 +4,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "core/base/ctx.h"
+#include "core/text/json_write.h"
 
 static bool take(const json_t *bytes, uint64_t *peak)
 {
@@ -19,6 +19,7 @@ static bool take(const json_t *bytes, uint64_t *peak)
 enum vc_status vc_fit_read_peak(struct vc_ctx *ctx, const char *path, uint64_t *peak_bytes, bool *known)
 {
     json_error_t error;
+    uint64_t counted;
     json_t *root;
     const char *schema;
     const char *verdict;
@@ -28,8 +29,10 @@ enum vc_status vc_fit_read_peak(struct vc_ctx *ctx, const char *path, uint64_t *
     vc_clear_error(ctx);
     *peak_bytes = 0;
     *known = false;
+    VC_CALL(vc_json_charge_file(ctx, path, &counted));
     root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
     if (root == NULL) {
+        vc_uncharge(ctx, counted);
         return vc_fail(ctx, json_error_code(&error) == json_error_cannot_open_file ? VC_E_IO : VC_E_FORMAT, "%s: %s",
                        path, error.text);
     }
@@ -49,5 +52,6 @@ enum vc_status vc_fit_read_peak(struct vc_ctx *ctx, const char *path, uint64_t *
         verdict != NULL && strcmp(verdict, "unknown") != 0 && take(json_object_get(device, "peak_bytes"), peak_bytes);
 out:
     json_decref(root);
+    vc_uncharge(ctx, counted);
     return status;
 }

@@ -10,11 +10,15 @@
 #include <vcompress/page.h>
 
 #include "core/base/compiler.h"
+#include "report/document_tree.h"
 #include "report/page/page_tables.h"
 
 #ifndef VC_PAGE_FOLDER
 #define VC_PAGE_FOLDER "report/page/" /* a build by hand starts at the root of the tree */
 #endif
+
+#define MOST_ROWS  2000 /* of a list in the tables */
+#define LEAST_ROWS 20   /* where memory allows no more */
 
 VC_EMBED(vc_page_shell, VC_PAGE_FOLDER "shell.html");
 VC_EMBED(vc_page_style, VC_PAGE_FOLDER "page.css");
@@ -72,47 +76,74 @@ static void add_scripts(struct vc_text *text)
     }
 }
 
-static void add_part(struct vc_text *text, const char *name, const char *document, const char *drawing, json_t *root)
+/* What a page is made of. */
+struct page {
+    const char *document, *drawing; /* drawing: NULL without one */
+    struct vc_text title, tables;
+};
+
+static void add_part(struct vc_text *text, const char *name, const struct page *page)
 {
     if (strncmp(name, "title@", 6) == 0) {
-        vc_page_title(text, root);
+        vc_text_add_bytes(text, page->title.data, page->title.n);
     } else if (strncmp(name, "style@", 6) == 0) {
         vc_text_add_bytes(text, vc_page_style, strlen(vc_page_style));
     } else if (strncmp(name, "document@", 9) == 0) {
-        add_document(text, document);
-    } else if (strncmp(name, "drawing@", 8) == 0 && drawing != NULL && strstr(drawing, "<svg") != NULL) {
-        add_drawing(text, drawing);
+        add_document(text, page->document);
+    } else if (strncmp(name, "drawing@", 8) == 0 && page->drawing != NULL && strstr(page->drawing, "<svg") != NULL) {
+        add_drawing(text, page->drawing);
     } else if (strncmp(name, "tables@", 7) == 0) {
-        vc_page_tables(text, root);
+        vc_text_add_bytes(text, page->tables.data, page->tables.n);
     } else if (strncmp(name, "scripts@", 8) == 0) {
         add_scripts(text);
     }
 }
 
+static void add_page(struct vc_text *text, const struct page *page)
+{
+    const char *at = vc_page_shell;
+
+    for (const char *mark; (mark = strchr(at, '@')) != NULL; at = strchr(mark + 1, '@') + 1) {
+        vc_text_add_bytes(text, at, (size_t)(mark - at));
+        add_part(text, mark + 1, page);
+    }
+    vc_text_add_bytes(text, at, strlen(at));
+}
+
+/* The tree is gone before the page is made, which is as large as its document. */
+static enum vc_status make_tables(struct vc_ctx *ctx, struct page *page)
+{
+    static const struct vc_document_cut cut = {.most = MOST_ROWS, .least = LEAST_ROWS};
+    struct vc_document_tree tree;
+
+    VC_CALL(vc_document_tree(ctx, page->document, &cut, &tree));
+    vc_page_title(&page->title, tree.root);
+    vc_page_tables(&page->tables, tree.root);
+    vc_document_tree_free(ctx, &tree);
+    return page->title.status != VC_OK ? page->title.status : page->tables.status;
+}
+
 enum vc_status vc_page_html(struct vc_ctx *ctx, const char *document, const char *drawing, char **out)
 {
-    json_error_t error;
-    json_t *root = json_loads(document, 0, &error);
-    const char *at = vc_page_shell;
-    struct vc_text text;
+    struct page page = {.document = document, .drawing = drawing};
+    struct vc_text text, length;
+    enum vc_status status;
 
     *out = NULL;
     vc_clear_error(ctx);
-    if (root == NULL && json_error_code(&error) == json_error_numeric_overflow) {
-        root = json_loads(document, JSON_DECODE_INT_AS_REAL, &error);
-    }
-    if (root == NULL) {
-        return json_error_code(&error) == json_error_out_of_memory
-                   ? vc_fail(ctx, VC_E_NOMEM, "not enough memory to read a document")
-                   : vc_fail(ctx, VC_E_FORMAT, "the document is no JSON: line %d: %s", error.line, error.text);
-    }
+    vc_text_init(&page.title, ctx);
+    vc_text_init(&page.tables, ctx);
+    VC_TRY(make_tables(ctx, &page));
+    vc_text_init(&length, ctx);
+    length.counting = true;
+    add_page(&length, &page);
     vc_text_init(&text, ctx);
-    for (const char *mark; (mark = strchr(at, '@')) != NULL; at = strchr(mark + 1, '@') + 1) {
-        vc_text_add_bytes(&text, at, (size_t)(mark - at));
-        add_part(&text, mark + 1, document, drawing, root);
-    }
-    vc_text_add(&text, "%s", at);
-    json_decref(root);
+    vc_text_room(&text, length.n);
+    add_page(&text, &page);
     *out = vc_text_detach(&text);
-    return text.status;
+    status = text.status;
+out:
+    vc_text_release(&page.tables);
+    vc_text_release(&page.title);
+    return status;
 }

@@ -26,6 +26,7 @@ enum vc_status vc_document_add(struct vc_ctx *ctx, char **document, const char *
         end--;
     }
     vc_text_init(&text, ctx);
+    vc_text_room(&text, (size_t)(end - *document) + strlen(key) + strlen(value) + 16);
     vc_text_add_bytes(&text, *document, (size_t)(end - *document));
     vc_text_add(&text, ",\n");
     vc_text_add_json_string(&text, key);

@@ -9,11 +9,11 @@
 
 #include <string.h>
 
+#include "report/document_tree.h"
 #include "report/page/svg_text.h"
 
 #define MOST_TEXT  4000 /* characters of a string */
 #define MOST_DEPTH 8
-#define MOST_ROWS  2000 /* of a list */
 #define MOST_PATH  256
 
 static bool is_list_of_objects(const json_t *value)
@@ -74,8 +74,8 @@ static void add_list(struct vc_text *text, const char *title, json_t *list)
     vc_text_add(text, "</tr></thead><tbody>\n");
     json_array_foreach(list, i, row)
     {
-        if (i == MOST_ROWS) {
-            vc_text_add(text, "<tr><td>and %zu more</td></tr>\n", json_array_size(list) - i);
+        if (json_is_number(row)) { /* of a document that is cut */
+            vc_text_add(text, "<tr><td>and %zu more</td></tr>\n", vc_document_left_out(list));
             break;
         }
         vc_text_add(text, "<tr>");

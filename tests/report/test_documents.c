@@ -78,8 +78,7 @@ static char *text_of(enum vc_status (*render)(const void *what, char **text), co
         vc_pool_fail_at(pool, ++n, 0);
         status = render(what, &text);
         vc_pool_fail_at(pool, 0, 0);
-        assert_true(status == VC_OK || (status == VC_E_NOMEM && text == NULL));
-        assert_int_equal(vc_pool_in_use(pool), in_use);
+        assert_true(status == VC_OK || (status == VC_E_NOMEM && text == NULL && vc_pool_in_use(pool) == in_use));
     }
     assert_true(n > 1);
     return text;

@@ -140,12 +140,65 @@ static void test_long_lists(void **unused)
     test_ctx_done(ctx);
 }
 
-static char *copy(const char *text)
+static char *copy(struct vc_ctx *ctx, const char *from)
 {
-    char *to = malloc(strlen(text) + 1);
+    struct vc_text text;
 
-    assert_non_null(to);
-    return strcpy(to, text);
+    vc_text_init(&text, ctx);
+    vc_text_add(&text, "%s", from);
+    return vc_text_detach(&text);
+}
+
+/* 10,000 tensors, and one that is not within limits. */
+static char *long_document(struct vc_ctx *ctx)
+{
+    struct vc_text document;
+
+    vc_text_init(&document, ctx);
+    vc_text_add(&document, "{\"schema\": \"vcompress.diff/1\", \"tensors\": [");
+    for (unsigned i = 0; i < 10000; i++) {
+        vc_text_add(&document, "{\"name\": \"w%u\", \"kind\": \"values\", \"within\": %s},\n", i,
+                    i == 8765 ? "false" : "true");
+    }
+    vc_text_add(&document, "{\"name\": \"last\", \"within\": true}]}");
+    return vc_text_detach(&document);
+}
+
+/* Whatever is made of a document is in the pool: not the whole document as a tree, and nothing beyond the limit. */
+static void test_memory(void **unused)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_pool *pool = ctx->shared->pool;
+    char *document = long_document(ctx);
+    uint64_t n = strlen(document);
+    char *text = NULL;
+
+    (void)unused;
+    assert_in_range(vc_pool_in_use(pool), n, 2 * n);
+    vc_ctx_set_max_memory(ctx, 6 * n);
+    text = page_of(ctx, document, NULL);
+    assert_in_range(vc_pool_in_use(pool), 2 * n, 4 * n);
+    assert_true(vc_pool_peak(pool) > 3 * n); /* 2,000 items as a tree, beside the document */
+    vc_text_free(text);
+    assert_int_equal(vc_document_markdown(ctx, document, 3, &text), VC_OK);
+    has(text, "|---|---|---:|---:|\n| `w8765` | values |");
+    assert_int_equal(count_of(text, "\n| "), 2);
+    vc_text_free(text);
+    vc_ctx_set_max_memory(ctx, vc_pool_in_use(pool) + 2 * n); /* a smaller tree, so tables have fewer lines */
+    text = page_of(ctx, document, NULL);
+    assert_int_equal(count_of(text, "<tr><td>w"), 1000);
+    has(text, "{\"name\": \"last\", \"within\": true}");
+    vc_text_free(text);
+    vc_ctx_set_max_memory(ctx, vc_pool_in_use(pool) + n / 2); /* no room for the page */
+    assert_int_equal(vc_page_html(ctx, document, NULL, &text), VC_E_NOMEM);
+    assert_null(text);
+    vc_text_free(document);
+    assert_int_equal(vc_pool_in_use(pool), 0);
+    vc_ctx_set_max_memory(ctx, 0);
+    text = copy(ctx, "stays");
+    vc_ctx_free(ctx);
+    assert_string_equal(text, "stays"); /* and its context's memory with it */
+    vc_text_free(text);
 }
 
 static void test_members(void **unused)
@@ -161,8 +214,8 @@ static void test_members(void **unused)
         .name = "a\"b", .scheme = "", .levels = {0.5}, .n_levels = 1, .compared = true};
     static const struct vc_value_histograms histograms = {1, &one};
     struct vc_ctx *ctx = test_ctx();
-    char *document = copy("{\n  \"schema\": \"x\"\n}\n");
-    char *broken = copy("[]");
+    char *document = copy(ctx, "{\n  \"schema\": \"x\"\n}\n");
+    char *broken = copy(ctx, "[]");
     char *text;
 
     (void)unused;
@@ -191,7 +244,7 @@ static void test_members(void **unused)
 static void test_out_of_memory(void **unused)
 {
     struct vc_ctx *ctx = test_ctx();
-    char *document = copy("{\"tensors\": [{\"name\": \"w\"}]}");
+    char *document = copy(ctx, "{\"tensors\": [{\"name\": \"w\"}]}");
     enum vc_status status = VC_E_NOMEM;
     uint64_t n = 0;
 
@@ -216,8 +269,9 @@ static void test_out_of_memory(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names_are_text), cmocka_unit_test(test_values),  cmocka_unit_test(test_no_documents),
-        cmocka_unit_test(test_long_lists),     cmocka_unit_test(test_members), cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_names_are_text), cmocka_unit_test(test_values), cmocka_unit_test(test_no_documents),
+        cmocka_unit_test(test_long_lists),     cmocka_unit_test(test_memory), cmocka_unit_test(test_members),
+        cmocka_unit_test(test_out_of_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

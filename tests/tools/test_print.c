@@ -230,7 +230,7 @@ static void test_shell_words(void **unused)
         for (const char *c = word; *c != '\0'; c++) {
             assert_true((unsigned char)*c >= 0x20 || *c == '\n');
         }
-        free(word);
+        vc_text_free(word);
     }
 }
 

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define TIMELINE_POINTS 240
 #define MARKDOWN_LINES  12 /* of tensors or changes */
@@ -12,7 +13,7 @@
 struct telling {
     struct app *app;
     enum vc_status status; /* of what was made last; nothing more is made after a failure */
-    char *text, *drawing;
+    char *text, *drawing, *html;
 };
 
 static bool is_asked(const struct app *app)
@@ -53,19 +54,24 @@ static void add_string(struct telling *t, const char *key, const char *string)
     }
 }
 
+static void make_page(struct telling *t)
+{
+    if (t->app->line != NULL) {
+        add_string(t, "command_line", t->app->line);
+    }
+    if (t->status == VC_OK) {
+        t->status = vc_page_html(t->app->ctx, t->text, t->drawing, &t->html);
+    }
+}
+
 /* The page, where rc says that nothing failed before. */
 static int finish(struct telling *t, int rc)
 {
-    char *html = NULL;
-
     if (rc == GO_ON && t->app->json.html != NULL) {
-        if (t->app->line != NULL) {
-            add_string(t, "command_line", t->app->line);
+        if (t->status == VC_OK && t->html == NULL) {
+            make_page(t);
         }
-        if (t->status == VC_OK) {
-            t->status = vc_page_html(t->app->ctx, t->text, t->drawing, &html);
-        }
-        rc = beside_write(t->app, false, t->status, html);
+        rc = beside_write(t->app, false, t->status, t->html);
     }
     vc_text_free(t->drawing);
     vc_text_free(t->text);
@@ -124,8 +130,15 @@ static void add_gpus_of_report(struct telling *t, const struct vc_report_totals 
     vc_gpus_close(gpus);
 }
 
+static void replace_report(struct telling *t, const struct vc_report *report)
+{
+    vc_text_free(t->text);
+    t->text = NULL;
+    t->status = vc_report_json(t->app->ctx, report, &t->text);
+}
+
 /* A page has nothing of time and machine. */
-static void forget_run(struct telling *t, const struct vc_report *report)
+static struct vc_report forget_run(const struct vc_report *report)
 {
     struct vc_report bare = *report;
 
@@ -133,24 +146,58 @@ static void forget_run(struct telling *t, const struct vc_report *report)
     bare.threads = 0;
     bare.device = "";
     bare.peak_pool_bytes = bare.peak_rss_bytes = 0;
-    vc_text_free(t->text);
-    t->text = NULL;
-    t->status = vc_report_json(t->app->ctx, &bare, &t->text);
+    return bare;
 }
 
+/* The work is done, so a page that does not fit lacks the table of the tensors and says so. */
+static void make_short_page(struct telling *t, const struct vc_report *report)
+{
+    struct vc_report bare = *report;
+    struct vc_report_note *notes = calloc(report->n_notes + 1, sizeof *notes);
+
+    if (notes == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < report->n_notes; i++) {
+        notes[i] = report->notes[i];
+    }
+    notes[bare.n_notes++] =
+        (struct vc_report_note){"page", "the page with all tensors does not fit --max-memory: their table is left out"};
+    bare.notes = notes;
+    bare.n_rows = 0;
+    replace_report(t, &bare);
+    add_gpus_of_report(t, &report->totals);
+    make_page(t);
+    free(notes);
+}
+
+static void make_report_page(struct telling *t, const struct vc_report *report, const struct vc_model *model)
+{
+    const struct vc_report bare = forget_run(report);
+    struct vc_value_histograms *histograms = NULL;
+    enum vc_status status;
+
+    replace_report(t, &bare);
+    add_gpus_of_report(t, &report->totals);
+    status = t->status == VC_OK ? vc_value_histograms_of_report(t->app->ctx, report, model, &histograms) : t->status;
+    add_histograms(t, status, histograms);
+    make_page(t);
+    if (t->status == VC_E_NOMEM) {
+        make_short_page(t, &bare);
+    }
+}
+
+/* Only --json tells of each tensor here: a table in Markdown has totals. */
 int document_report(struct app *app, const struct vc_report *report, const struct vc_model *model)
 {
-    struct vc_value_histograms *histograms = NULL;
+    struct vc_report shown = *report;
     struct telling t = {.app = app};
-    enum vc_status status;
     int rc;
 
-    t.status = is_asked(app) ? vc_report_json(app->ctx, report, &t.text) : VC_OK;
+    shown.n_rows = app->json.on ? shown.n_rows : 0;
+    t.status = is_asked(app) ? vc_report_json(app->ctx, &shown, &t.text) : VC_OK;
     if (tell_json(&t, &rc)) {
-        forget_run(&t, report);
-        add_gpus_of_report(&t, &report->totals);
-        status = vc_value_histograms_of_report(app->ctx, report, model, &histograms);
-        add_histograms(&t, status, histograms);
+        make_report_page(&t, report, model);
     }
     return finish(&t, rc);
 }
