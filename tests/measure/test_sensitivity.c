@@ -125,7 +125,7 @@ static void test_out_of_memory(void **unused)
             status = renders[i](ctx, s, &text);
             vc_pool_fail_at(pool, 0, 0);
             assert_true(status == VC_OK ? text != NULL : status == VC_E_NOMEM && text == NULL);
-            assert_int_equal(vc_pool_in_use(pool), in_use);
+            assert_true(status == VC_OK || vc_pool_in_use(pool) == in_use);
         } while (status != VC_OK);
         assert_true(n > 2);
         vc_text_free(text);
