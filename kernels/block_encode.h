@@ -427,7 +427,7 @@ VC_HD_LARGE void vc_k_parts_find(const float *x, const float *h, struct vc_k_kin
 
     for (uint32_t j = 0; j < kind.n_parts; j++) {
         const float *part = x + n * j;
-        float w[32];
+        float w[32] = {0.0f}; /* gcc 14 does not see that n is not 0 */
 
         if (h != NULL) {
             vc_weights_of(part, h + n * j, n, mean, w);

@@ -193,7 +193,7 @@ transformer() {
 }
 
 if [ -n "$goldens" ]; then
-    transformer bert-mask "loss kd grad_norm" --array attention_mask=input.attention_mask
+    transformer bert-mask "loss kd grad_norm" --loss kd --array attention_mask=input.attention_mask
     transformer llama "loss kd grad_norm" --fake-quant bf16 --include '*' --eval "$goldens/llama.safetensors" --eval-every 1 \
         --eval-array input_ids=input.input_ids
     transformer bert-sequence "loss kd grad_norm" --loss mse --accum 2 --batch 1
