@@ -174,7 +174,7 @@ static enum vc_status sort_in(struct vc_ctx *ctx, struct vc_infolder *folder, co
         (vc_infolder_ends_in(name, ".safetensors") || vc_infolder_is_other_weights(name))) {
         return vc_infolder_add_name(ctx, folder, &folder->left, name);
     }
-    kind = vc_side_look(folder->path, name, &own, &why);
+    VC_CALL(vc_side_look(ctx, folder->path, name, &kind, &own, &why));
     if (kind == VC_SIDE_FILE) {
         return carried_add(ctx, folder, name, &own);
     }

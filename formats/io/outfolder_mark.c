@@ -31,6 +31,17 @@
 
 /* ---- reading ---- */
 
+/* pread that a signal does not end. */
+static ssize_t read_at(int fd, char *buffer, size_t n, off_t at)
+{
+    ssize_t got;
+
+    do {
+        got = pread(fd, buffer, n, at);
+    } while (got < 0 && errno == EINTR);
+    return got;
+}
+
 /* The text of the mark in the folder; "": it has none. */
 static enum vc_status read_text(struct vc_ctx *ctx, int folder, struct vc_text *text)
 {
@@ -38,16 +49,20 @@ static enum vc_status read_text(struct vc_ctx *ctx, int folder, struct vc_text *
     char buffer[4096];
     struct stat st;
     ssize_t n = 0;
+    int error = 0;
 
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= MARK_MAX_BYTES) {
-        while ((n = read(fd, buffer, sizeof buffer)) > 0 && text->n <= (size_t)MARK_MAX_BYTES) {
+        while ((n = read_at(fd, buffer, sizeof buffer, (off_t)text->n)) > 0 && text->n <= (size_t)MARK_MAX_BYTES) {
             vc_text_add_bytes(text, buffer, (size_t)n);
         }
+        error = n < 0 ? errno : 0;
     }
     if (fd >= 0) {
         (void)close(fd);
     }
-    (void)ctx;
+    if (error != 0) {
+        return vc_fail_errno(ctx, error, "%s: cannot be read", VC_FOLDER_MARK);
+    }
     return text->status;
 }
 
@@ -122,7 +137,7 @@ static bool has_manifest(int folder, const char *name, char *buffer)
     ssize_t n = -1;
 
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
-        n = pread(fd, buffer, HEAD_BYTES, 0);
+        n = read_at(fd, buffer, HEAD_BYTES, 0);
     }
     if (fd >= 0) {
         (void)close(fd);

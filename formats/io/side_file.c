@@ -57,52 +57,63 @@ static const char *kind_of(mode_t mode)
                             : "is a device";
 }
 
-/* NULL: it is a file that may be read; "": it is not there. */
-static const char *why_odd(const char *folder, const char *name, struct stat *st)
+/* The name or what it links to is not there. Another failure says nothing about what is there. */
+static bool is_absence(int error)
+{
+    return error == ENOENT || error == ENOTDIR || error == ELOOP;
+}
+
+/* *found: NULL: it is a file that may be read; "": it is not there; else why it is odd. */
+static enum vc_status why_odd(struct vc_ctx *ctx, const char *folder, const char *name, struct stat *st,
+                              const char **found)
 {
     char path[PATH_MAX];
     int n = snprintf(path, sizeof path, "%s/%s", folder, name);
     struct stat own;
 
+    *found = "";
     if (n < 0 || (size_t)n >= sizeof path) {
-        return "";
+        return VC_OK;
     }
     if (lstat(path, &own) != 0) {
-        return errno == ENOENT || errno == ENOTDIR ? "" : "cannot be looked at";
+        return is_absence(errno) ? VC_OK : vc_fail_errno(ctx, errno, "%s: cannot be looked at", path);
     }
     if (stat(path, st) != 0) {
-        return errno == ENOENT || errno == ELOOP || errno == ENOTDIR ? "is a link that leads nowhere"
-                                                                     : "is a link that cannot be followed";
+        *found = "is a link that leads nowhere";
+        return is_absence(errno) ? VC_OK : vc_fail_errno(ctx, errno, "%s: cannot be looked at", path);
     }
+    *found = NULL;
     if (!S_ISREG(st->st_mode)) {
-        return kind_of(st->st_mode);
+        *found = kind_of(st->st_mode);
+    } else if ((S_ISLNK(own.st_mode) || strchr(name, '/') != NULL) && !vc_links_stay(folder, name)) {
+        *found = "is a link that leads out of the folder";
     }
-    if (S_ISREG(own.st_mode) && strchr(name, '/') == NULL) {
-        return NULL; /* no link is on the way */
-    }
-    return vc_links_stay(folder, name) ? NULL : "is a link that leads out of the folder";
+    return VC_OK;
 }
 
-enum vc_side_kind vc_side_look(const char *folder, const char *name, struct stat *st, const char **why)
+enum vc_status vc_side_look(struct vc_ctx *ctx, const char *folder, const char *name, enum vc_side_kind *kind,
+                            struct stat *st, const char **why)
 {
     struct stat own;
-    const char *odd = why_odd(folder, name, st != NULL ? st : &own);
-    bool is_odd = odd != NULL && odd[0] != '\0';
+    const char *odd;
 
+    VC_CALL(why_odd(ctx, folder, name, st != NULL ? st : &own, &odd));
+    *kind = odd == NULL ? VC_SIDE_FILE : VC_SIDE_ODD;
+    if (odd != NULL && odd[0] == '\0') {
+        *kind = VC_SIDE_ABSENT;
+    }
     if (why != NULL) {
-        *why = is_odd ? odd : NULL;
+        *why = *kind == VC_SIDE_ODD ? odd : NULL;
     }
-    if (is_odd) {
-        return VC_SIDE_ODD;
-    }
-    return odd == NULL ? VC_SIDE_FILE : VC_SIDE_ABSENT;
+    return VC_OK;
 }
 
 enum vc_status vc_side_check(struct vc_ctx *ctx, const char *folder, const char *name, bool *there)
 {
     const char *why;
-    enum vc_side_kind kind = vc_side_look(folder, name, NULL, &why);
+    enum vc_side_kind kind;
 
+    VC_CALL(vc_side_look(ctx, folder, name, &kind, NULL, &why));
     *there = kind == VC_SIDE_FILE;
     return kind == VC_SIDE_ODD ? vc_fail(ctx, VC_E_UNSUPPORTED,
                                          "%s: %s; only files of the model's folder, and of the cache of Hugging Face's "

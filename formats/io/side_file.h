@@ -26,8 +26,9 @@ enum vc_side_kind {
 };
 
 /* What lies in the folder under that name; nothing is opened. *st is of what a link leads to. *why, of what is odd, is a
- * static text: "is a link that leads out of the folder". st and why may be NULL. */
-enum vc_side_kind vc_side_look(const char *folder, const char *name, struct stat *st, const char **why);
+ * static text: "is a link that leads out of the folder". st and why may be NULL. VC_E_IO where the system does not say. */
+enum vc_status vc_side_look(struct vc_ctx *ctx, const char *folder, const char *name, enum vc_side_kind *kind,
+                            struct stat *st, const char **why);
 
 /* For those who read it: *there, or a refusal of what is odd that begins with the name. */
 enum vc_status vc_side_check(struct vc_ctx *ctx, const char *folder, const char *name, bool *there);

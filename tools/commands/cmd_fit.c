@@ -343,7 +343,7 @@ static int decide(struct app *app, struct fit_cli *cli)
     enum vc_status status = vc_gpus_open(app->ctx, cli->gpus_file, &cli->catalogue);
     int rc = status == VC_OK ? GO_ON : app_fail(app, status);
 
-    rc = rc == GO_ON ? device_size_check(app, cli->size) : rc;
+    rc = rc == GO_ON ? device_size_check(app) : rc;
     GO(rc);
     if (cli->n_gpus == 0 && cli->size == 0 && !cli->all) {
         if (usual == NULL || *usual == '\0') {

@@ -75,7 +75,7 @@ static int find_device(struct app *app, struct plan_cli *cli)
     enum vc_status status;
     int rc;
 
-    GO(device_size_check(app, cli->size));
+    GO(device_size_check(app));
     if (cli->gpu != NULL && cli->size != 0) {
         return app_usage(app, "--gpu and --memory are two devices: a plan is for one");
     }

@@ -294,7 +294,7 @@ static int find_device(struct app *app, struct shrink_cli *cli)
     enum vc_status status;
     int rc;
 
-    GO(device_size_check(app, cli->shrink.visible_bytes));
+    GO(device_size_check(app));
     if (cli->gpu == NULL) {
         return cli->gpus_file == NULL ? GO_ON : app_usage(app, "--gpus-file changes nothing without --fit GPU");
     }

@@ -67,10 +67,17 @@ int device_find(struct app *app, struct device_cli *device, const struct vc_gpus
     return GO_ON;
 }
 
-int device_size_check(struct app *app, uint64_t bytes)
+int device_size_check(struct app *app)
 {
-    return bytes == 0 || bytes >= 4096
-               ? GO_ON
-               : app_usage(app, "--memory: %llu bytes hold no model; the unit is missing, as in %lluGiB",
-                           (unsigned long long)bytes, (unsigned long long)bytes);
+    for (size_t i = 0; i < app->parsed.n_given && i < PARSE_MAX_GIVEN; i++) {
+        const struct given *given = &app->parsed.given[i];
+        uint64_t number;
+
+        if (strcmp(given->opt->name, "memory") == 0 && given->value != NULL && options_count(given->value, &number) &&
+            number > 0 && number < 4096) {
+            return app_usage(app, "--memory: %s bytes hold no model; the unit is missing, as in %sGiB", given->value,
+                             given->value);
+        }
+    }
+    return GO_ON;
 }

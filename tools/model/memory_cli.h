@@ -29,7 +29,7 @@ struct device_cli {
 };
 
 /* Refuses a memory of less than 4 KiB, which holds no model: "8" for 8GiB. */
-int device_size_check(struct app *app, uint64_t bytes);
+int device_size_check(struct app *app);
 
 /* The device that --gpu TEXT means: of the catalogue, or with "auto" the one at hand, which is copied; what a program
  * sees of it, and in *used what others have taken where that was asked. GO_ON or a status. */

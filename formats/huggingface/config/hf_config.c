@@ -493,11 +493,12 @@ static enum vc_status look_beside(struct vc_ctx *ctx, const char *path, enum vc_
                                   const char **why)
 {
     char *folder = vc_hf_path_beside(ctx, path, ".");
+    enum vc_status status;
 
     VC_CALL_FOUND(ctx, folder);
-    *kind = vc_side_look(folder, VC_HF_CONFIG_NAME, st, why);
+    status = vc_side_look(ctx, folder, VC_HF_CONFIG_NAME, kind, st, why);
     vc_free(ctx, folder);
-    return VC_OK;
+    return status;
 }
 
 enum vc_status vc_hf_config_why_beside(struct vc_ctx *ctx, const char *path, const char **why)
