@@ -228,7 +228,6 @@ class Depth(Judge):
         self.assertEqual(json.loads(read_bytes(self.path("o/config.json"))), want)
         self.same(self.read_folder(self.path("o"))[0], without(arrays(), [1, 2]))
         for config, says in (({"num_hidden_layers": 11}, "no key of it says that the number of layers is 12"),
-                             ({"num_hidden_layers": 12, "model_type": "gemma2"}, "in a pattern of 2"),
                              ({"num_hidden_layers": 12, "quantization_config": {"modules": ["model.layers.1.mlp"]}},
                               "names layers by their numbers")):
             other = self.folder("c%d" % len(os.listdir(self.dir)), config=config,
@@ -478,11 +477,11 @@ class Loaded(Judge):
             path = "layers"
         out = self.path("%s-%s" % (kind, "-".join(map(str, gone))))
         r = run("prune", "--drop-layers", ",".join(map(str, gone)), source, "-o", out)
-        if kind == "gemma2" and not getattr(whole.config, "layer_types", None):  # its kinds alternate by number
-            self.assertEqual(r.code, 3 if gone == [0] else 0, r.err)
-            if r.code != 0:
-                return
         self.assertEqual(r.code, 0, r.err)
+        if kind == "gemma2" and not getattr(whole.config, "layer_types", None) and gone == [0]:
+            with open(os.path.join(out, "config.json")) as f:  # transformers before 4.50 reads no such list
+                self.assertEqual(len(json.load(f)["layer_types"]), whole.config.num_hidden_layers - 1)
+            return
         found, info = cls.from_pretrained(out, output_loading_info=True)
         self.assertEqual([list(info[k]) for k in ("missing_keys", "unexpected_keys", "mismatched_keys")], [[], [], []], kind)
         self.take_out(whole, path, gone)
