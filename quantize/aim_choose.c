@@ -170,7 +170,7 @@ static size_t find_points(struct choosing *c, const struct vc_item *item, struct
             points[n++] = (struct vc_aim_point){results[i].candidate, results[i].bytes, error,
                                                 vc_sqnr_db(results[i].sum_x2, results[i].sum_e2)};
             *sum_x2 = fmax(*sum_x2, results[i].sum_x2); /* but for f64 they are the same */
-            if (!sampled) {
+            if (!sampled && c->aim->n_costs != 0) {
                 check_weights(c, name, c->aim->costs + first, last - first, &results[i]);
             }
         }

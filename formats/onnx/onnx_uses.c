@@ -22,14 +22,15 @@ static struct onnx_symbol *symbol_of(struct onnx_reader *r, const struct onnx_re
     return read->symbol != ONNX_NONE ? &r->self->symbols.list[read->symbol] : NULL;
 }
 
+/* Where no node has an input or output there are no reads: NULL, of which nothing is asked. */
 static struct onnx_read *inputs_of(const struct onnx_reader *r, const struct onnx_reading *node)
 {
-    return &r->all.reads[node->first];
+    return r->all.reads != NULL ? &r->all.reads[node->first] : NULL;
 }
 
 static struct onnx_read *outputs_of(const struct onnx_reader *r, const struct onnx_reading *node)
 {
-    return &r->all.reads[node->first + node->n_in];
+    return r->all.reads != NULL ? &r->all.reads[node->first + node->n_in] : NULL;
 }
 
 /* ---- names that stand for others ---- */
@@ -52,7 +53,7 @@ static enum vc_status bind_body(struct onnx_reader *r, const struct onnx_reading
 {
     const struct onnx_read *in = inputs_of(r, node);
     const struct onnx_read *out = outputs_of(r, node);
-    const size_t *bound = r->all.bound + body->first;
+    const size_t *bound = r->all.bound != NULL ? &r->all.bound[body->first] : NULL; /* no body has inputs or outputs */
 
     for (size_t k = 0; k < body->n_in && k + shift < node->n_in; k++) {
         VC_CALL(bind(r, in[k + shift].symbol, bound[k]));
