@@ -52,7 +52,11 @@ static enum vc_status read_text(struct vc_ctx *ctx, int folder, struct vc_text *
     int error = 0;
 
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= MARK_MAX_BYTES) {
-        while ((n = read_at(fd, buffer, sizeof buffer, (off_t)text->n)) > 0 && text->n <= (size_t)MARK_MAX_BYTES) {
+        for (off_t at = 0; at <= MARK_MAX_BYTES && text->status == VC_OK; at += n) {
+            n = read_at(fd, buffer, sizeof buffer, at);
+            if (n <= 0) {
+                break;
+            }
             vc_text_add_bytes(text, buffer, (size_t)n);
         }
         error = n < 0 ? errno : 0;
