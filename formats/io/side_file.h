@@ -26,7 +26,8 @@ enum vc_side_kind {
 };
 
 /* What lies in the folder under that name; nothing is opened. *st is of what a link leads to. *why, of what is odd, is a
- * static text: "is a link that leads out of the folder". st and why may be NULL. VC_E_IO where the system does not say. */
+ * static text: "is a link that leads out of the folder". st and why may be NULL. A stat that fails for another
+ * reason than absence is an error, not an answer. */
 enum vc_status vc_side_look(struct vc_ctx *ctx, const char *folder, const char *name, enum vc_side_kind *kind,
                             struct stat *st, const char **why);
 
