@@ -413,7 +413,8 @@ static void resume_from(void *user, size_t byte)
         r->told = told;
         r->after = d->after;
     }
-    if (status == VC_OK && (memcmp(&r->told, &told, sizeof told) != 0 || d->after.kd != r->after.kd)) {
+    if (status == VC_OK && (memcmp(r->told.losses, told.losses, sizeof told.losses) != 0 ||
+                            r->told.n_evals != told.n_evals || d->after.kd != r->after.kd)) {
         fail_msg("byte %zu: another run", byte);
     }
     if (status != VC_OK && status != VC_E_FORMAT && status != VC_E_UNSUPPORTED && status != VC_E_ARGUMENT) {
