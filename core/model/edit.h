@@ -90,8 +90,7 @@ struct vc_graph_edit {
                     (u8) */
 };
 
-/* The operator set that such codes need: a graph of an older one is written as one of this set, which the pass has made
- * sure of. */
+/* The operator set that such codes need: the writer makes a graph of an older one one of this set, or refuses it. */
 #define VC_GRAPH_CODES_OPSET 13
 
 #endif

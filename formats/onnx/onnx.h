@@ -614,7 +614,9 @@ void *vc_onnx_items(struct onnx_program_reader *r, size_t n, size_t item_bytes);
 
 /* ---- onnx_program.c, onnx_function.c ---- */
 
-/* A field that is a NodeProto, an OperatorSetIdProto, a FunctionProto. */
+/* A field that is a ValueInfoProto, a NodeProto, an OperatorSetIdProto, a FunctionProto. */
+enum vc_status vc_onnx_program_value(struct onnx_program_reader *r, const struct vc_field *f,
+                                     struct vc_program_value *value);
 enum vc_status vc_onnx_program_node(struct onnx_program_reader *r, const struct vc_field *f,
                                     struct vc_program_node *node);
 enum vc_status vc_onnx_program_opset(struct onnx_program_reader *r, const struct vc_field *f,

@@ -140,19 +140,30 @@ enum vc_status vc_onnx_add_coded_inputs(struct onnx_layout *l)
     return VC_OK;
 }
 
-/* The value in that input or output of a node, where the node gets another name for it; *value NULL: it does not. */
-static enum vc_status find_coded(struct onnx_layout *l, const struct vc_field *field, const struct onnx_coded **value)
+/* The value of the main graph for which a node gets another name in its inputs, or outputs; NULL: it does not. */
+static const struct onnx_coded *coded_value(const struct onnx_layout *l, const char *name, bool input)
 {
     const struct onnx_edits *edits = &l->self->edits;
-    size_t symbol;
+    size_t symbol = vc_onnx_symbol_find(&l->self->source->symbols, ONNX_MAIN, name);
 
-    *value = NULL;
+    return symbol != ONNX_NONE && edits->coded_of[symbol] != ONNX_NONE &&
+                   edits->coded[edits->coded_of[symbol]].input == input
+               ? &edits->coded[edits->coded_of[symbol]]
+               : NULL;
+}
+
+const char *vc_onnx_coded_name(const struct onnx_layout *l, const char *name, bool input)
+{
+    const struct onnx_coded *value = l->graph == ONNX_MAIN ? coded_value(l, name, input) : NULL;
+
+    return value != NULL ? value->other : name;
+}
+
+/* The same for that input or output of a node. */
+static enum vc_status find_coded(struct onnx_layout *l, const struct vc_field *field, const struct onnx_coded **value)
+{
     VC_CALL(vc_onnx_string_read(&l->r, field, "the input or output of a node"));
-    symbol = vc_onnx_symbol_find(&l->self->source->symbols, ONNX_MAIN, l->r.name);
-    if (symbol != ONNX_NONE && edits->coded_of[symbol] != ONNX_NONE &&
-        edits->coded[edits->coded_of[symbol]].input == (field->number == ONNX_NODE_INPUT)) {
-        *value = &edits->coded[edits->coded_of[symbol]];
-    }
+    *value = coded_value(l, l->r.name, field->number == ONNX_NODE_INPUT);
     return VC_OK;
 }
 

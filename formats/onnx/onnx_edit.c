@@ -440,6 +440,19 @@ static enum vc_status make_constants(struct resolving *e)
     return VC_OK;
 }
 
+const struct vc_graph_edit *vc_onnx_attribute_edit(const struct onnx_edits *edits, uint64_t node, const char *name)
+{
+    for (size_t i = 0; i < edits->n_changes; i++) {
+        const struct vc_graph_edit *edit = edits->changes[i].edit;
+
+        if (edits->changes[i].node == node && edit != NULL && edit->kind == VC_GRAPH_EDIT_ATTRIBUTE &&
+            strcmp(edit->attribute, name) == 0) {
+            return edit;
+        }
+    }
+    return NULL;
+}
+
 /* ---- planning ---- */
 
 /* A pass removes something: declared shapes that nobody speaks for may be wrong. */
@@ -490,6 +503,7 @@ enum vc_status vc_onnx_plan_edits(struct vc_ctx *ctx, struct onnx_sink *self)
         VC_TRY(find_constants(&e));
         VC_TRY(make_constants(&e));
     }
+    VC_TRY(vc_onnx_plan_raise(ctx, self));
 out:
     vc_wire_close(&e.r.wire);
     vc_free(ctx, e.r.name);
@@ -506,4 +520,6 @@ void vc_onnx_edits_release(struct vc_ctx *ctx, struct onnx_edits *edits)
     vc_free(ctx, edits->coded);
     vc_free(ctx, edits->coded_of);
     vc_free(ctx, edits->coded_constants);
+    vc_free(ctx, edits->raised);
+    vc_free(ctx, edits->raised_constants);
 }

@@ -235,5 +235,6 @@ enum vc_status vc_onnx_add_constants(struct onnx_layout *l)
 
     put_constants(l, edits->constants, edits->n_constants);
     put_constants(l, edits->coded_constants, edits->n_coded_constants);
+    put_constants(l, edits->raised_constants, edits->n_raised_constants);
     return vc_onnx_add_literal(l, from);
 }

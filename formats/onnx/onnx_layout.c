@@ -246,7 +246,7 @@ static const struct onnx_graph *graph_at(const struct onnx *source, uint64_t at)
     return low < source->n_graphs ? &source->graphs[low] : NULL;
 }
 
-/* The span has graphs in it that are put together anew: those with tensors, or all where shapes change. */
+/* The span has graphs in it that are put together anew: those with tensors, or all where shapes or operators change. */
 static bool has_graphs(const struct onnx_layout *l, struct vc_span span)
 {
     const struct onnx *source = l->self->source;
@@ -254,7 +254,7 @@ static bool has_graphs(const struct onnx_layout *l, struct vc_span span)
     const struct onnx_graph *end = graph == NULL ? NULL : source->graphs + source->n_graphs;
 
     while (graph != NULL && graph < end && graph->at < span.at + span.n) {
-        if (graph->has_tensors || l->self->edits.reshaped) {
+        if (graph->has_tensors || l->self->edits.reshaped || l->self->edits.n_raised != 0) {
             return true;
         }
         graph++;
@@ -296,9 +296,9 @@ static bool has_codes(const struct onnx_layout *l)
     return l->graph == ONNX_MAIN && l->self->edits.n_coded != 0;
 }
 
-/* A node that changes: n changes of edits, or graphs inside it. */
+/* A node that changes: n changes of edits, a newer form (NULL: it has none), or graphs inside it. */
 static enum vc_status add_new_node(struct onnx_layout *l, const struct vc_field *field,
-                                   const struct onnx_change *changes, size_t n)
+                                   const struct onnx_change *changes, size_t n, const struct onnx_raised *raised)
 {
     struct vc_span rest = field->data;
     unsigned n_inputs = 0;
@@ -310,16 +310,22 @@ static enum vc_status add_new_node(struct onnx_layout *l, const struct vc_field 
     while (rest.n != 0) {
         VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
         done = false;
-        if (f.number == ONNX_NODE_ATTRIBUTE && has_graphs(l, f.all)) {
+        if (f.number == ONNX_NODE_ATTRIBUTE && raised != NULL) {
+            VC_CALL(vc_onnx_raised_attribute(l, raised, &f, &done));
+        }
+        if (f.number == ONNX_NODE_ATTRIBUTE && !done && has_graphs(l, f.all)) {
             VC_CALL(add_attribute(l, &f));
             done = true;
-        } else if (f.number == ONNX_NODE_ATTRIBUTE && n != 0) {
+        } else if (f.number == ONNX_NODE_ATTRIBUTE && !done && n != 0) {
             VC_CALL(vc_onnx_add_edited_attribute(l, &f, changes, n, &done));
         } else if (f.number == ONNX_NODE_INPUT) {
             VC_CALL(vc_onnx_add_edited_input(l, changes, n, n_inputs++, &done));
         }
         VC_CALL(has_codes(l) ? vc_onnx_add_coded_name(l, &f, &done) : VC_OK);
         VC_CALL(done ? VC_OK : vc_onnx_add_copy(l, f.all));
+    }
+    if (raised != NULL) {
+        VC_CALL(vc_onnx_add_raised(l, raised));
     }
     return vc_onnx_end_message(l, mark, ONNX_GRAPH_NODE);
 }
@@ -353,6 +359,7 @@ static void pass_inner(struct onnx_layout *l, const struct vc_field *field)
 static enum vc_status add_node(struct onnx_layout *l, const struct vc_field *field)
 {
     const struct onnx *source = l->self->source;
+    const struct onnx_raised *raised = vc_onnx_raised_at(l->self, field->all.at);
     const struct onnx_change *changes;
     size_t node = l->next_node;
     size_t n;
@@ -373,8 +380,13 @@ static enum vc_status add_node(struct onnx_layout *l, const struct vc_field *fie
     if (n != 0 && changes->edit == NULL) {
         return VC_OK;
     }
-    VC_CALL(n != 0 || has_codes(l) || has_graphs(l, field->all) ? add_new_node(l, field, changes, n)
-                                                                : vc_onnx_add_copy(l, field->all));
+    if (raised != NULL && raised->flat != NULL) {
+        VC_CALL(vc_onnx_add_flattened(l, raised));
+    } else if (n != 0 || raised != NULL || has_codes(l) || has_graphs(l, field->all)) {
+        VC_CALL(add_new_node(l, field, changes, n, raised));
+    } else {
+        VC_CALL(vc_onnx_add_copy(l, field->all));
+    }
     pass_inner(l, field);
     return has_codes(l) ? vc_onnx_add_coded_outputs(l, field) : VC_OK;
 }

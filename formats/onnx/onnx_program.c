@@ -83,9 +83,8 @@ static enum vc_status take_value(struct onnx_program_reader *r, const struct vc_
                                                                    : vc_onnx_texts_take(r, f, texts, to);
 }
 
-/* A ValueInfoProto. */
-static enum vc_status read_value(struct onnx_program_reader *r, const struct vc_field *f,
-                                 struct vc_program_value *value)
+enum vc_status vc_onnx_program_value(struct onnx_program_reader *r, const struct vc_field *f,
+                                     struct vc_program_value *value)
 {
     *value = (struct vc_program_value){.name = "", .dtype = VC_DTYPE_RAW};
     VC_CALL(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "an input, an output or the shape of a value"));
@@ -207,11 +206,11 @@ static enum vc_status take_graph(struct onnx_program_reader *r, const struct vc_
         VC_CALL(kept != NULL && kept->weights != ONNX_NONE ? rewrite(r, kept, node) : VC_OK);
         break;
     case ONNX_GRAPH_INPUT:
-        return read_value(r, f, vc_onnx_next(&g->lists[1]));
+        return vc_onnx_program_value(r, f, vc_onnx_next(&g->lists[1]));
     case ONNX_GRAPH_OUTPUT:
-        return read_value(r, f, vc_onnx_next(&g->lists[2]));
+        return vc_onnx_program_value(r, f, vc_onnx_next(&g->lists[2]));
     case ONNX_GRAPH_VALUE_INFO:
-        return read_value(r, f, vc_onnx_next(&g->lists[3]));
+        return vc_onnx_program_value(r, f, vc_onnx_next(&g->lists[3]));
     default:
         break;
     }

@@ -90,6 +90,18 @@ struct onnx_coded {
     const char *scale, *zero; /* initializers */
 };
 
+/* A node, of any graph, whose operator has another form in the new set (onnx_raise.c). */
+struct onnx_raised {
+    uint64_t at; /* of its field */
+    const struct onnx_raise *row;
+    struct vc_program_node node; /* what it says; strings are the sink's */
+    const char *inputs[3];       /* behind its own: initializers, or "" */
+    size_t n_inputs;
+    int64_t axis; /* of Softmax */
+    bool last;    /* ... that is the last one; else it becomes four nodes, with these values in between: */
+    const char *shape, *flat, *rows;
+};
+
 /* All edits of the graph, resolved. */
 struct onnx_edits {
     bool reshaped;                 /* a shape in the model changes, so that those of value_info may be wrong */
@@ -104,6 +116,10 @@ struct onnx_edits {
     size_t *coded_of;                      /* by symbol: of `coded`, or ONNX_NONE; NULL: there are none */
     struct onnx_constant *coded_constants; /* their scales and zero points */
     size_t n_coded_constants;
+    struct onnx_raised *raised; /* sorted by place */
+    size_t n_raised;
+    struct onnx_constant *raised_constants;
+    size_t n_raised_constants;
 };
 
 /* `self` of the sink. */
@@ -244,6 +260,8 @@ enum vc_status vc_onnx_plan_edits(struct vc_ctx *ctx, struct onnx_sink *self);
 void vc_onnx_edits_release(struct vc_ctx *ctx, struct onnx_edits *edits);
 /* The first edit of that value in `named`, with how many there are in *n. */
 size_t vc_onnx_edits_find(const struct onnx_edits *edits, size_t symbol, size_t *n);
+/* What passes make of that attribute of the node at that place; NULL: it stays. */
+const struct vc_graph_edit *vc_onnx_attribute_edit(const struct onnx_edits *edits, uint64_t node, const char *name);
 /* The name of an attribute, in r->name, and the field that holds its numbers: ONNX_ATTRIBUTE_I, INTS, or 0 where it is
  * neither. */
 enum vc_status vc_onnx_attribute_look(struct onnx_reader *r, struct vc_span message, uint32_t *number);
@@ -272,6 +290,23 @@ enum vc_status vc_onnx_add_coded_inputs(struct onnx_layout *l);
  * such a node. */
 enum vc_status vc_onnx_add_coded_name(struct onnx_layout *l, const struct vc_field *field, bool *done);
 enum vc_status vc_onnx_add_coded_outputs(struct onnx_layout *l, const struct vc_field *node);
+/* What an input or output of a node of l->graph with that name is called in the new graph. */
+const char *vc_onnx_coded_name(const struct onnx_layout *l, const char *name, bool input);
+
+/* ---- onnx_raise.c ---- */
+
+/* Where the operator set rises: which nodes change, after all other edits are resolved. VC_E_UNSUPPORTED for an operator
+ * that has no form in the new set. */
+enum vc_status vc_onnx_plan_raise(struct vc_ctx *ctx, struct onnx_sink *self);
+/* The node whose field begins there; NULL: it is as it was. */
+const struct onnx_raised *vc_onnx_raised_at(const struct onnx_sink *self, uint64_t at);
+/* *goes: the node has that attribute no more. */
+enum vc_status vc_onnx_raised_attribute(struct onnx_layout *l, const struct onnx_raised *node,
+                                        const struct vc_field *field, bool *goes);
+/* Its new inputs and attributes. */
+enum vc_status vc_onnx_add_raised(struct onnx_layout *l, const struct onnx_raised *node);
+/* The four nodes that a Softmax becomes. */
+enum vc_status vc_onnx_add_flattened(struct onnx_layout *l, const struct onnx_raised *node);
 
 /* ---- onnx_layout.c ---- */
 

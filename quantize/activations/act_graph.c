@@ -163,8 +163,6 @@ size_t vc_act_tensor(const struct act_graph *graph, size_t value)
     return constant == ACT_NONE ? VC_NO_TENSOR : graph->program.constants[constant].index;
 }
 
-/* ---- versions ---- */
-
 int64_t vc_act_opset(const struct act_graph *graph)
 {
     int64_t version = 1;
@@ -173,36 +171,4 @@ int64_t vc_act_opset(const struct act_graph *graph)
         version = *graph->program.opsets[k].domain == '\0' ? graph->program.opsets[k].version : version;
     }
     return version;
-}
-
-/* Only operators that are known to mean the same from some version to 13 are let through. */
-const char *vc_act_changed_before(const struct act_graph *graph, int64_t version)
-{
-    static const struct {
-        int64_t since;
-        const char *ops;
-    } rows[] = {
-        {7,
-         "Conv ConvTranspose Gemm MatMul Relu LeakyRelu PRelu Elu Selu Sigmoid Tanh HardSigmoid Softplus Add Sub Mul "
-         "Div Pow Neg Abs Exp Log Sqrt Sin Cos Ceil Floor Reciprocal Concat Flatten Reshape Transpose Identity Shape "
-         "Gather Expand Tile MaxPool AveragePool GlobalAveragePool GlobalMaxPool LRN InstanceNormalization Constant "
-         "Cast ReduceMean ReduceMax ReduceMin ReduceProd ReduceL2 ArgMax ArgMin DepthToSpace SpaceToDepth Min Max "
-         "Mean Sum Where Erf Sign"},
-        {9, "BatchNormalization ConstantOfShape"},
-        {10, "Slice"},
-        {11, "Clip Pad Resize TopK"},
-        {12, "Dropout"}};
-
-    for (size_t k = 0; vc_act_opset(graph) < version && k < graph->program.n_nodes; k++) {
-        const struct vc_program_node *node = &graph->program.nodes[k];
-        bool same = *node->domain != '\0';
-
-        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-            same = same || (vc_act_opset(graph) >= rows[i].since && vc_is_one_of(node->op, rows[i].ops));
-        }
-        if (!same) {
-            return node->op;
-        }
-    }
-    return NULL;
 }

@@ -56,9 +56,7 @@ double vc_act_number(const struct vc_program_node *node, const char *name, doubl
 /* The model's tensor that the value is; VC_NO_TENSOR: it is none. */
 size_t vc_act_tensor(const struct act_graph *graph, size_t value);
 
-/* Version of ONNX's own operators, and the operator of a node that means something else from `version` on; NULL: none
- * does. */
+/* Version of ONNX's own operators. */
 int64_t vc_act_opset(const struct act_graph *graph);
-const char *vc_act_changed_before(const struct act_graph *graph, int64_t version);
 
 #endif

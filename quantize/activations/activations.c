@@ -35,17 +35,6 @@ enum vc_status vc_activations_check(struct vc_ctx *ctx, const struct vc_quantize
 
 /* ---- planning ---- */
 
-static enum vc_status check_opset(struct vc_ctx *ctx, const struct vc_activations *a)
-{
-    const char *op = vc_act_changed_before(&a->graph, VC_GRAPH_CODES_OPSET);
-
-    return op == NULL ? VC_OK
-                      : vc_fail(ctx, VC_E_UNSUPPORTED,
-                                "codes of activations need opset %d, and this model has %lld, where %s may mean "
-                                "something else: a converter of ONNX versions can raise it",
-                                VC_GRAPH_CODES_OPSET, (long long)vc_act_opset(&a->graph), op);
-}
-
 enum vc_status vc_activations_begin(struct vc_ctx *ctx, const struct vc_quantize_options *options,
                                     const struct vc_plan *plan, struct vc_arena *arena, struct vc_activations *out)
 {
@@ -55,7 +44,6 @@ enum vc_status vc_activations_begin(struct vc_ctx *ctx, const struct vc_quantize
     *out = (struct vc_activations){.options = options, .plan = plan, .n_tensors = plan->n_items};
     vc_text_init(&out->left, ctx);
     VC_CALL(vc_act_graph_read(ctx, plan->model, arena, &out->graph));
-    VC_CALL(check_opset(ctx, out));
     for (size_t k = 0; k < out->graph.program.n_nodes; k++) {
         const struct vc_program_node *node = &out->graph.program.nodes[k];
 

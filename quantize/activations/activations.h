@@ -45,8 +45,8 @@ struct vc_activations {
 /* Refuses options that do not go with codes of activations. */
 enum vc_status vc_activations_check(struct vc_ctx *ctx, const struct vc_quantize_options *options);
 
-/* Decides everything. VC_E_UNSUPPORTED: the file has no graph; its operator set cannot be raised; the statistics lack a
- * range or have one that is not finite. */
+/* Decides everything. VC_E_UNSUPPORTED: the file has no graph; the statistics lack a range or have one that is not
+ * finite. */
 enum vc_status vc_activations_begin(struct vc_ctx *ctx, const struct vc_quantize_options *options,
                                     const struct vc_plan *plan, struct vc_arena *arena, struct vc_activations *out);
 void vc_activations_end(struct vc_ctx *ctx, struct vc_activations *activations);

@@ -1,0 +1,405 @@
+/* onnx_raise.c - a graph of an older operator set as one of VC_GRAPH_CODES_OPSET, where codes of values need that: the
+ * nodes whose operators changed in between are written in another way that computes the same.
+ *
+ *     Squeeze<axes = [2, 3]>(x)         Squeeze(x, axes.0), a new initializer of the main graph
+ *     Dropout<ratio = 0.5>(x)           Dropout(x): a ratio is for training alone
+ *     Softmax<axis = 2>(x) -> y         Softmax<axis = -1>(x), where x is known to have three dimensions; else
+ *                                       Reshape(Softmax<axis = -1>(Flatten<axis = 2>(x)), Shape(x)) -> y: all
+ *                                       dimensions from the axis on were one
+ *
+ * An operator without a row is refused by its name: Upsample, Resize of set 10, Scatter, those that were experiments.
+ * The rows are made from onnx.defs of onnx 1.23: signatures and documents of sets 7 to 13. Not done here: functions of
+ * the file, which import operator sets of their own. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "formats/onnx/onnx_sink.h"
+
+#define OLDEST   7
+#define MAX_NAME 64 /* longer than any operator of ONNX */
+
+struct onnx_raise {
+    uint64_t since; /* nothing else has changed from this set on */
+    uint64_t until; /* the last set with the old form; 0: the form never changed */
+    const char *ops;
+    const char *move; /* attributes that are inputs 1, 2, ... now */
+    const char *drop; /* an attribute that means nothing where it is not 0 */
+    bool flat;        /* the dimensions from `axis` (1) on were one */
+};
+
+static const struct onnx_raise rows[] = {
+    {OLDEST, 12, "Squeeze Unsqueeze ReduceSum", "axes", "", false},
+    {OLDEST, 12, "Split", "split", "", false},
+    {OLDEST, 9, "Slice", "starts ends axes", "", false},
+    {OLDEST, 9, "TopK", "k", "", false},
+    {OLDEST, 10, "Clip", "min max", "", false},
+    {OLDEST, 10, "Pad", "pads value", "", false},
+    {OLDEST, 11, "Dropout", "", "ratio", false},
+    {OLDEST, 8, "BatchNormalization", "", "spatial", false},
+    {OLDEST, 12, "Softmax LogSoftmax Hardmax", "", "", true},
+    {9, 0, "Scan", "", "", false},
+    {11, 0, "OneHot Resize", "", "", false},
+    {OLDEST, 0,
+     "Abs Acos Acosh Add And ArgMax ArgMin Asin Asinh Atan Atanh AveragePool BitShift Cast Ceil Celu Compress Concat "
+     "ConcatFromSequence Constant ConstantOfShape Conv ConvInteger ConvTranspose Cos Cosh CumSum DepthToSpace "
+     "DequantizeLinear Det Div DynamicQuantizeLinear Einsum Elu Equal Erf Exp Expand EyeLike Flatten Floor GRU Gather "
+     "GatherElements GatherND Gemm GlobalAveragePool GlobalLpPool GlobalMaxPool Greater GreaterOrEqual HardSigmoid "
+     "Identity If InstanceNormalization IsInf IsNaN LRN LSTM LeakyRelu Less LessOrEqual Log Loop LpNormalization "
+     "LpPool "
+     "MatMul MatMulInteger Max MaxPool MaxRoiPool MaxUnpool Mean MeanVarianceNormalization Min Mod Mul Multinomial Neg "
+     "NegativeLogLikelihoodLoss NonMaxSuppression NonZero Not Or PRelu Pow QuantizeLinear QLinearConv QLinearMatMul "
+     "RNN "
+     "RandomNormal RandomNormalLike RandomUniform RandomUniformLike Range Reciprocal ReduceL1 ReduceL2 ReduceLogSum "
+     "ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSumSquare Relu Reshape ReverseSequence RoiAlign "
+     "Round ScatterElements ScatterND Selu SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert "
+     "SequenceLength Shape Shrink Sigmoid Sign Sin Sinh Size SoftmaxCrossEntropyLoss Softplus Softsign SpaceToDepth "
+     "SplitToSequence Sqrt StringNormalizer Sub Sum Tan Tanh TfIdfVectorizer ThresholdedRelu Tile Transpose Unique "
+     "Where "
+     "Xor",
+     "", "", false}};
+
+/* While the nodes are looked at. */
+struct raising {
+    struct vc_ctx *ctx;
+    struct onnx_sink *self;
+    struct onnx_edits *edits;
+    struct onnx_reader r;         /* only its wire and its room for names */
+    struct onnx_program_reader p; /* for what a node says, in the sink's arena */
+    uint64_t from;                /* the source's operator set */
+    size_t capacity, constants_capacity;
+};
+
+/* ---- what a node says ---- */
+
+static const struct vc_program_attr *find(const struct vc_program_node *node, const char *name)
+{
+    for (size_t k = 0; k < node->n_attrs; k++) {
+        if (strcmp(node->attrs[k].name, name) == 0) {
+            return &node->attrs[k];
+        }
+    }
+    return NULL;
+}
+
+static enum vc_status refuse(struct raising *e, const char *op, const char *why)
+{
+    return vc_fail(e->ctx, VC_E_UNSUPPORTED,
+                   "codes of activations need opset %d, and this model has %" PRIu64 ", where %s %s: a converter of "
+                   "ONNX versions may raise it",
+                   VC_GRAPH_CODES_OPSET, e->from, op, why);
+}
+
+/* The row of a node; NULL: it is of another domain, and stays. `op` gets the operator. */
+static enum vc_status find_row(struct raising *e, struct vc_span node, char op[MAX_NAME], const struct onnx_raise **row)
+{
+    bool own = true;
+    struct vc_field f;
+
+    *op = '\0';
+    while (node.n != 0) {
+        VC_CALL(vc_wire_field(&e->r.wire, &node, &f));
+        if (f.number == ONNX_NODE_OP && f.data.n < MAX_NAME) {
+            VC_CALL(vc_wire_read(&e->r.wire, f.data.at, op, (size_t)f.data.n));
+            op[f.data.n] = '\0';
+        } else if (f.number == ONNX_NODE_DOMAIN) {
+            VC_CALL(vc_onnx_string_read(&e->r, &f, "the domain of a node"));
+            own = *vc_onnx_domain(e->r.name) == '\0';
+        }
+    }
+    *row = NULL;
+    for (size_t k = 0; own && k < sizeof rows / sizeof *rows; k++) {
+        if (vc_is_one_of(op, rows[k].ops) && e->from >= rows[k].since) {
+            *row = &rows[k];
+            return VC_OK;
+        }
+    }
+    return own ? refuse(e, *op != '\0' ? op : "an operator", "cannot be written in another way here") : VC_OK;
+}
+
+/* ---- attributes that become inputs ---- */
+
+/* An initializer of these numbers: one for all nodes that read the same. */
+static enum vc_status add_constant(struct raising *e, struct onnx_constant constant, const char *word,
+                                   const char **name)
+{
+    struct onnx_edits *edits = e->edits;
+    const char *base;
+
+    for (size_t i = 0; i < edits->n_raised_constants; i++) {
+        const struct onnx_constant *c = &edits->raised_constants[i];
+
+        if (c->type == constant.type && c->scalar == constant.scalar && c->n == constant.n &&
+            (c->n == 0 || memcmp(c->numbers, constant.numbers, c->n * sizeof *c->numbers) == 0)) {
+            *name = c->name;
+            return VC_OK;
+        }
+    }
+    base = vc_arena_printf(e->ctx, &e->self->arena, "%s.%zu", word, edits->n_raised_constants);
+    VC_CALL_ALLOC(base);
+    VC_CALL(vc_onnx_choose_name(e->ctx, e->self, base, "", &constant.name));
+    VC_CALL(
+        VC_GROW(e->ctx, VC_TAG_NAMES, edits->raised_constants, e->constants_capacity, edits->n_raised_constants + 1));
+    edits->raised_constants[edits->n_raised_constants++] = constant;
+    *name = constant.name;
+    return VC_OK;
+}
+
+/* The numbers that the attribute has, or that a pass gives it. */
+static enum vc_status move(struct raising *e, const struct onnx_raised *node, const struct vc_program_attr *attr,
+                           const char **name)
+{
+    const struct vc_graph_edit *edit = vc_onnx_attribute_edit(e->edits, node->at, attr->name);
+    struct onnx_constant constant = {.old = ONNX_NONE, .type = ONNX_INT64, .n = attr->n, .numbers = attr->ints};
+    int64_t *number;
+    float f = (float)attr->f;
+    uint32_t bits;
+
+    if (edit != NULL) {
+        constant.n = edit->n;
+        constant.numbers = edit->numbers;
+    } else if (attr->kind != VC_PROGRAM_INTS) {
+        number = vc_arena_alloc(e->ctx, &e->self->arena, sizeof *number);
+        VC_CALL_ALLOC(number);
+        memcpy(&bits, &f, sizeof bits);
+        constant.scalar = attr->kind == VC_PROGRAM_FLOAT;
+        constant.type = constant.scalar ? ONNX_FLOAT : ONNX_INT64;
+        *number = constant.scalar ? (int64_t)bits : attr->i;
+        constant.n = 1;
+        constant.numbers = number;
+    }
+    return add_constant(e, constant, attr->name, name);
+}
+
+/* The words of `move`, one after the other. */
+static enum vc_status move_all(struct raising *e, struct onnx_raised *node)
+{
+    char word[MAX_NAME];
+    const struct vc_program_attr *attr;
+    const char *words = node->row->move;
+    size_t k = 0;
+
+    for (size_t n; (n = strcspn(words, " ")) != 0; words += n + (words[n] != '\0'), k++) {
+        memcpy(word, words, n);
+        word[n] = '\0';
+        attr = find(&node->node, word);
+        node->inputs[k] = "";
+        if (attr != NULL) {
+            VC_CALL(move(e, node, attr, &node->inputs[k]));
+            node->n_inputs = k + 1;
+        }
+    }
+    return node->n_inputs != 0 && node->node.n_inputs != 1 ? refuse(e, node->node.op, "has inputs of a newer set")
+                                                           : VC_OK;
+}
+
+/* ---- Softmax ---- */
+
+/* The value is declared by the main graph with so many dimensions; 0: nothing is known. */
+static enum vc_status rank_of(struct raising *e, const char *name, unsigned *rank)
+{
+    struct vc_span rest = e->self->source->graph;
+    struct vc_program_value value;
+    struct vc_field f;
+
+    *rank = 0;
+    while (rest.n != 0 && *rank == 0) {
+        VC_CALL(vc_wire_field(&e->r.wire, &rest, &f));
+        if (f.number != ONNX_GRAPH_INPUT && f.number != ONNX_GRAPH_OUTPUT && f.number != ONNX_GRAPH_VALUE_INFO) {
+            continue;
+        }
+        VC_CALL(vc_onnx_program_value(&e->p, &f, &value));
+        *rank = value.has_shape && strcmp(value.name, name) == 0 ? value.n_dims : 0;
+    }
+    return VC_OK;
+}
+
+/* Over its last dimension it computes the same. */
+static enum vc_status flatten(struct raising *e, struct onnx_raised *node, bool main)
+{
+    const struct vc_program_attr *attr = find(&node->node, "axis");
+    const char *y;
+    unsigned rank = 0;
+
+    node->axis = attr != NULL ? attr->i : 1;
+    if (node->node.n_inputs == 0 || node->node.n_outputs == 0) {
+        return refuse(e, node->node.op, "has no input or output");
+    }
+    y = node->node.outputs[0];
+    VC_CALL(main ? rank_of(e, node->node.inputs[0], &rank) : VC_OK);
+    if (main && rank == 0) {
+        VC_CALL(rank_of(e, y, &rank));
+    }
+    if (node->axis == -1 || (rank != 0 && node->axis == (int64_t)rank - 1)) {
+        node->last = true;
+        return VC_OK;
+    }
+    VC_CALL(vc_onnx_choose_name(e->ctx, e->self, y, ".shape", &node->shape));
+    VC_CALL(vc_onnx_choose_name(e->ctx, e->self, y, ".flat", &node->flat));
+    return vc_onnx_choose_name(e->ctx, e->self, y, ".rows", &node->rows);
+}
+
+/* ---- the nodes of all graphs ---- */
+
+static enum vc_status take_graph(struct raising *e, struct vc_span graph, bool main);
+
+static enum vc_status take_inner(struct raising *e, struct vc_span attribute)
+{
+    struct vc_field f;
+
+    while (attribute.n != 0) {
+        VC_CALL(vc_wire_field(&e->r.wire, &attribute, &f));
+        VC_CALL((f.number == ONNX_ATTRIBUTE_G || f.number == ONNX_ATTRIBUTE_GRAPHS) && f.type == VC_WIRE_BYTES
+                    ? take_graph(e, f.data, false)
+                    : VC_OK);
+    }
+    return VC_OK;
+}
+
+/* A node in its old form. */
+static enum vc_status take_old(struct raising *e, const struct vc_field *field, const struct onnx_raise *row, bool main)
+{
+    struct onnx_raised node = {.at = field->all.at, .row = row};
+    const struct vc_program_attr *dropped;
+
+    VC_CALL(vc_onnx_program_node(&e->p, field, &node.node));
+    dropped = find(&node.node, row->drop);
+    if (dropped != NULL && dropped->kind == VC_PROGRAM_INT && dropped->i == 0) {
+        return refuse(e, node.node.op, "has statistics for each pixel (spatial=0)");
+    }
+    if (strcmp(node.node.op, "Dropout") == 0 && e->from < 10 && node.node.n_outputs > 1 &&
+        *node.node.outputs[1] != '\0') {
+        return refuse(e, node.node.op, "gives a mask of floats");
+    }
+    VC_CALL(move_all(e, &node));
+    VC_CALL(row->flat ? flatten(e, &node, main) : VC_OK);
+    VC_CALL(VC_GROW(e->ctx, VC_TAG_NAMES, e->edits->raised, e->capacity, e->edits->n_raised + 1));
+    e->edits->raised[e->edits->n_raised++] = node;
+    return VC_OK;
+}
+
+/* A node comes before those of the graphs inside it, so the list is in the order of places. */
+static enum vc_status take_graph(struct raising *e, struct vc_span graph, bool main)
+{
+    const struct onnx_raise *row;
+    char op[MAX_NAME];
+    struct vc_span rest;
+    struct vc_field f;
+    struct vc_field a;
+
+    while (graph.n != 0) {
+        VC_CALL(vc_wire_field(&e->r.wire, &graph, &f));
+        if (f.number != ONNX_GRAPH_NODE || f.type != VC_WIRE_BYTES) {
+            continue;
+        }
+        VC_CALL(find_row(e, f.data, op, &row));
+        if (row != NULL && e->from <= row->until) {
+            VC_CALL(take_old(e, &f, row, main));
+        }
+        for (rest = f.data; rest.n != 0;) {
+            VC_CALL(vc_wire_field(&e->r.wire, &rest, &a));
+            VC_CALL(a.number == ONNX_NODE_ATTRIBUTE ? take_inner(e, a.data) : VC_OK);
+        }
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_onnx_plan_raise(struct vc_ctx *ctx, struct onnx_sink *self)
+{
+    const struct onnx *source = self->source;
+    struct raising e = {.ctx = ctx,
+                        .self = self,
+                        .edits = &self->edits,
+                        .r = {.ctx = ctx},
+                        .p = {.ctx = ctx, .self = source, .arena = &self->arena},
+                        .from = source->opset};
+    enum vc_status status = VC_OK;
+
+    if (self->opset == source->opset) {
+        return VC_OK;
+    }
+    if (source->opset < OLDEST) {
+        return refuse(&e, "operators", "do not broadcast as they do now");
+    }
+    if (source->has_functions) {
+        return refuse(&e, "a function", "has operator sets of its own");
+    }
+    e.r.name = vc_alloc(ctx, VC_TAG_NAMES, ONNX_MAX_NAME + 1);
+    VC_TRY_ALLOC(e.r.name);
+    VC_TRY(vc_wire_open(ctx, source->file, &e.r.wire));
+    VC_TRY(vc_wire_open(ctx, source->file, &e.p.wire));
+    VC_TRY(take_graph(&e, source->graph, true));
+out:
+    vc_wire_close(&e.r.wire);
+    vc_wire_close(&e.p.wire);
+    vc_free(ctx, e.r.name);
+    return status;
+}
+
+/* ---- the new nodes ---- */
+
+const struct onnx_raised *vc_onnx_raised_at(const struct onnx_sink *self, uint64_t at)
+{
+    const struct onnx_edits *edits = &self->edits;
+    size_t low;
+
+    VC_BISECT(low, edits->n_raised, k, edits->raised[k].at < at);
+    return low < edits->n_raised && edits->raised[low].at == at ? &edits->raised[low] : NULL;
+}
+
+enum vc_status vc_onnx_raised_attribute(struct onnx_layout *l, const struct onnx_raised *node,
+                                        const struct vc_field *field, bool *goes)
+{
+    uint32_t number;
+
+    VC_CALL(vc_onnx_attribute_look(&l->r, field->data, &number));
+    *goes = vc_is_one_of(l->r.name, node->row->move) || vc_is_one_of(l->r.name, node->row->drop) ||
+            (node->row->flat && strcmp(l->r.name, "axis") == 0);
+    return VC_OK;
+}
+
+enum vc_status vc_onnx_add_raised(struct onnx_layout *l, const struct onnx_raised *node)
+{
+    struct vc_text *text = &l->self->literals;
+    size_t from = text->n;
+
+    for (size_t k = 0; k < node->n_inputs; k++) {
+        vc_wire_put_string(text, ONNX_NODE_INPUT, node->inputs[k]);
+    }
+    if (node->row->flat) {
+        vc_onnx_put_attribute(l->ctx, text, "axis", (uint64_t)-1);
+    }
+    return vc_onnx_add_literal(l, from);
+}
+
+static void put_node(struct vc_ctx *ctx, const char *op, const char *a, const char *b, const char *output,
+                     const int64_t *axis, struct vc_text *text)
+{
+    struct vc_text node;
+
+    vc_text_init(&node, ctx);
+    vc_wire_put_string(&node, ONNX_NODE_INPUT, a);
+    if (b != NULL) {
+        vc_wire_put_string(&node, ONNX_NODE_INPUT, b);
+    }
+    vc_wire_put_string(&node, ONNX_NODE_OUTPUT, output);
+    vc_wire_put_string(&node, ONNX_NODE_OP, op);
+    if (axis != NULL) {
+        vc_onnx_put_attribute(ctx, &node, "axis", (uint64_t)*axis);
+    }
+    vc_onnx_put_message(text, ONNX_GRAPH_NODE, &node);
+}
+
+enum vc_status vc_onnx_add_flattened(struct onnx_layout *l, const struct onnx_raised *node)
+{
+    struct vc_text *text = &l->self->literals;
+    const char *x = vc_onnx_coded_name(l, node->node.inputs[0], true);
+    const char *y = vc_onnx_coded_name(l, node->node.outputs[0], false);
+    const int64_t last = -1;
+    size_t from = text->n;
+
+    put_node(l->ctx, "Shape", x, NULL, node->shape, NULL, text);
+    put_node(l->ctx, "Flatten", x, NULL, node->flat, &node->axis, text);
+    put_node(l->ctx, node->node.op, node->flat, NULL, node->rows, &last, text);
+    put_node(l->ctx, "Reshape", node->rows, node->shape, y, NULL, text);
+    return vc_onnx_add_literal(l, from);
+}
