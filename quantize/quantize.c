@@ -39,6 +39,7 @@ struct quantize {
     const char *full_command, *short_command; /* with the granularity, and without */
     const struct vc_tensor *asked;            /* about which skip_of was asked last: its answer */
     const char *skip;
+    struct vc_folded_norm *folded;  /* of this plan */
     struct vc_smooth_fold **smooth; /* of this plan; NULL: not asked for */
     const char *smoothed;
     const char *measured; /* of this plan: the note of vc_calibration_check */
@@ -268,12 +269,49 @@ static enum vc_status check_target(struct vc_ctx *ctx, const struct quantize *q,
                          vc_option(ctx, "activations"));
 }
 
+/* vc_fold_takes */
+static enum vc_status takes_weights(struct vc_ctx *ctx, void *self, struct vc_item *item, bool *takes)
+{
+    struct quantize *q = self;
+    const char *glob = NULL;
+    enum fate fate = KEPT;
+
+    if (is_static(q)) {
+        *takes = choice_of(q, item, &glob) != VC_CHOICE_EXCLUDE;
+        return VC_OK;
+    }
+    VC_CALL(choose(ctx, q, item, &fate));
+    *takes = fate == WORK;
+    return VC_OK;
+}
+
+/* Norms behind products of a stored graph, where codes are made for it. */
+static enum vc_status fold_norms(struct vc_ctx *ctx, struct quantize *q, const struct vc_plan *plan)
+{
+    struct act_graph graph = {.n_values = 0};
+    bool norms = false;
+    enum vc_status status = VC_OK;
+
+    for (size_t i = 0; i < plan->n_items; i++) {
+        norms = norms || plan->model->tensors[i].use == VC_USE_NORM;
+    }
+    if (!norms || !q->scheme->codes || plan->dialect == NULL || !plan->dialect->activations) {
+        return VC_OK;
+    }
+    VC_TRY(vc_act_graph_read(ctx, plan->model, &q->arena, &graph));
+    VC_TRY(vc_fold_norms(ctx, plan, &graph, &q->arena, takes_weights, q, &q->folded));
+out:
+    vc_act_graph_release(ctx, &graph);
+    return status;
+}
+
 static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
 {
     struct quantize *q = pass->self;
 
     q->rest_bytes = 0;
     q->asked = NULL;
+    q->folded = NULL;
     VC_CALL(vc_calibration_check(ctx, q->options.calibration, plan->model, q->options.calibration_anyway, plan->arena,
                                  &q->measured));
     q->scheme = vc_scheme_choose(&q->options, plan->dialect);
@@ -293,9 +331,11 @@ static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pa
     }
     VC_CALL(vc_smooth_begin(ctx, plan, &q->options, &q->smooth, &q->smoothed));
     if (is_static(q) && !scales_inputs(q, plan->dialect)) {
-        VC_CALL(vc_activations_begin(ctx, &q->options, plan, &q->arena, &q->activations));
+        VC_CALL(vc_activations_begin(ctx, &q->options, plan, &q->arena, takes_weights, q, &q->activations));
+        q->folded = q->activations.folded;
+        return VC_OK;
     }
-    return VC_OK;
+    return fold_norms(ctx, q, plan);
 }
 
 static enum vc_status refuse_again(struct vc_ctx *ctx, const char *what)
@@ -456,6 +496,8 @@ static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass
     VC_CALL(vc_note_add(ctx, &q->arena, unmatched, &pass->note));
     VC_CALL(vc_note_add(ctx, &q->arena, q->measured, &pass->note));
     VC_CALL(vc_note_add(ctx, &q->arena, q->smoothed, &pass->note));
+    VC_CALL(vc_fold_norms_finish(ctx, q->folded, plan, &q->arena, &unmatched));
+    VC_CALL(vc_note_add(ctx, &q->arena, unmatched, &pass->note));
     if (is_static(q) && !scales_inputs(q, plan->dialect)) {
         VC_CALL(vc_activations_finish(ctx, &q->activations, plan, &q->arena, &unmatched));
         return vc_note_add(ctx, &q->arena, unmatched, &pass->note);

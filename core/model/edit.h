@@ -70,6 +70,8 @@ enum vc_graph_edit_kind {
     VC_GRAPH_EDIT_ATTRIBUTE, /* of the node that makes `value`: Conv's group, Split's sizes */
     VC_GRAPH_EDIT_INPUT,     /* of that node: its input number `input` becomes a constant, Reshape's new shape */
     VC_GRAPH_EDIT_SHAPE,     /* that is declared for `value`; -1: the dimension stays as it is declared */
+    VC_GRAPH_EDIT_FOLD,      /* the BatchNormalization that alone reads `value` goes: the product that made `value`
+                                makes what it made, and reads its beta as a bias */
     VC_GRAPH_EDIT_CODES      /* QuantizeLinear and DequantizeLinear come behind `value`, and all read what these make */
 };
 

@@ -144,8 +144,10 @@ enum vc_status vc_onnx_add_coded_inputs(struct onnx_layout *l)
 static const struct onnx_coded *coded_value(const struct onnx_layout *l, const char *name, bool input)
 {
     const struct onnx_edits *edits = &l->self->edits;
-    size_t symbol = vc_onnx_symbol_find(&l->self->source->symbols, ONNX_MAIN, name);
+    size_t symbol =
+        edits->coded_of == NULL ? ONNX_NONE : vc_onnx_symbol_find(&l->self->source->symbols, ONNX_MAIN, name);
 
+    symbol = input ? symbol : vc_onnx_folded_name(l->self, symbol);
     return symbol != ONNX_NONE && edits->coded_of[symbol] != ONNX_NONE &&
                    edits->coded[edits->coded_of[symbol]].input == input
                ? &edits->coded[edits->coded_of[symbol]]

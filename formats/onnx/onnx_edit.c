@@ -471,7 +471,7 @@ static bool is_reshaped(const struct onnx_sink *self)
         }
     }
     for (size_t i = 0; i < outs->n_graph_edits; i++) {
-        if (outs->graph_edits[i].kind != VC_GRAPH_EDIT_CODES) {
+        if (outs->graph_edits[i].kind != VC_GRAPH_EDIT_CODES && outs->graph_edits[i].kind != VC_GRAPH_EDIT_FOLD) {
             return true;
         }
     }
@@ -520,6 +520,8 @@ void vc_onnx_edits_release(struct vc_ctx *ctx, struct onnx_edits *edits)
     vc_free(ctx, edits->coded);
     vc_free(ctx, edits->coded_of);
     vc_free(ctx, edits->coded_constants);
+    vc_free(ctx, edits->folded);
+    vc_free(ctx, edits->unread);
     vc_free(ctx, edits->raised);
     vc_free(ctx, edits->raised_constants);
 }

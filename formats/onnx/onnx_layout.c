@@ -300,6 +300,7 @@ static bool has_codes(const struct onnx_layout *l)
 static enum vc_status add_new_node(struct onnx_layout *l, const struct vc_field *field,
                                    const struct onnx_change *changes, size_t n, const struct onnx_raised *raised)
 {
+    const struct onnx_folded *folded = vc_onnx_folded_at(l->self, field->all.at, true);
     struct vc_span rest = field->data;
     unsigned n_inputs = 0;
     struct vc_field f;
@@ -318,11 +319,17 @@ static enum vc_status add_new_node(struct onnx_layout *l, const struct vc_field 
             done = true;
         } else if (f.number == ONNX_NODE_ATTRIBUTE && !done && n != 0) {
             VC_CALL(vc_onnx_add_edited_attribute(l, &f, changes, n, &done));
+        } else if (folded != NULL && (f.number == ONNX_NODE_OUTPUT || f.number == ONNX_NODE_INPUT)) {
+            VC_CALL(vc_onnx_add_folded(l, folded, &f, n_inputs, &done));
+            n_inputs += f.number == ONNX_NODE_INPUT;
         } else if (f.number == ONNX_NODE_INPUT) {
             VC_CALL(vc_onnx_add_edited_input(l, changes, n, n_inputs++, &done));
         }
         VC_CALL(has_codes(l) ? vc_onnx_add_coded_name(l, &f, &done) : VC_OK);
         VC_CALL(done ? VC_OK : vc_onnx_add_copy(l, f.all));
+    }
+    if (folded != NULL) {
+        VC_CALL(vc_onnx_add_folded_bias(l, folded));
     }
     if (raised != NULL) {
         VC_CALL(vc_onnx_add_raised(l, raised));
@@ -377,12 +384,13 @@ static enum vc_status add_node(struct onnx_layout *l, const struct vc_field *fie
         }
     }
     changes = next_changes(l, field, &n);
-    if (n != 0 && changes->edit == NULL) {
+    if ((n != 0 && changes->edit == NULL) || vc_onnx_folded_at(l->self, field->all.at, false) != NULL) {
         return VC_OK;
     }
     if (raised != NULL && raised->flat != NULL) {
         VC_CALL(vc_onnx_add_flattened(l, raised));
-    } else if (n != 0 || raised != NULL || has_codes(l) || has_graphs(l, field->all)) {
+    } else if (n != 0 || raised != NULL || has_codes(l) || has_graphs(l, field->all) ||
+               vc_onnx_folded_at(l->self, field->all.at, true) != NULL) {
         VC_CALL(add_new_node(l, field, changes, n, raised));
     } else {
         VC_CALL(vc_onnx_add_copy(l, field->all));

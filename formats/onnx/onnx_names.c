@@ -251,11 +251,11 @@ static enum vc_status mark_gone(struct vc_ctx *ctx, struct onnx_sink *self)
         for (size_t k = 0; k < link->n_nodes; k++) {
             self->node_out[link->node[k]] = out;
         }
-        if (out == ONNX_NONE && self->model->tensors[i].part_of == VC_NO_TENSOR) {
+        if (out == ONNX_NONE && self->model->tensors[i].part_of == VC_NO_TENSOR && !vc_onnx_is_unread(self, symbol)) {
             return vc_fail(ctx, VC_E_ARGUMENT, "%s: the graph needs it, so it cannot be left out of an ONNX file",
                            self->model->tensors[i].name);
         }
-        if (out == ONNX_NONE) { /* a scale or zero point that its tensor does not need any more */
+        if (out == ONNX_NONE) { /* a scale or zero point that its tensor does not need any more, what a norm read */
             self->gone[symbol] |= ONNX_NAME_GONE;
         } else if (vc_onnx_is_changed(self, out)) {
             drop_nodes(self, link);
@@ -324,6 +324,9 @@ enum vc_status vc_onnx_plan_outs(struct vc_ctx *ctx, struct onnx_sink *self)
     for (size_t i = 0; i < source->n_nodes; i++) {
         self->node_out[i] = ONNX_NONE;
         self->products[i] = ONNX_NONE;
+    }
+    for (size_t i = 0; i < self->edits.n_folded; i++) {
+        self->gone[self->edits.folded[i].before] |= ONNX_NAME_GONE;
     }
     vc_onnx_plan_products(self);
     VC_CALL(mark_gone(ctx, self));

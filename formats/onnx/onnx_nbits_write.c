@@ -236,12 +236,15 @@ enum vc_status vc_onnx_add_product(struct onnx_layout *l, const struct vc_field 
     struct onnx_sink *self = l->self;
     const struct onnx_node *node = &self->source->nodes[number];
     size_t out = self->products[number];
-    size_t bias = node->op == ONNX_OP_GEMM ? node->in[2] : node->in[5];
+    const struct onnx_folded *folded = vc_onnx_folded_at(self, field->all.at, true);
+    size_t old = node->op == ONNX_OP_GEMM ? node->in[2] : node->in[5];
+    size_t bias = folded != NULL ? folded->bias : old;
     const char *bias_name = bias != ONNX_NONE ? self->source->symbols.list[bias].name : NULL;
     struct vc_span rest = field->data;
     struct vc_field f = {.number = 0};
     size_t mark;
     size_t from;
+    bool done;
 
     VC_CALL(vc_onnx_begin_message(l, &mark));
     while (rest.n != 0 && f.number != ONNX_NODE_INPUT) {
@@ -251,7 +254,11 @@ enum vc_status vc_onnx_add_product(struct onnx_layout *l, const struct vc_field 
     from = self->literals.n;
     put_inputs(self, out, bias_name, &self->literals);
     VC_CALL(vc_onnx_add_literal(l, from));
-    VC_CALL(copy_fields(l, field->data, 0, ONNX_NODE_NAME));
+    if (folded != NULL) {
+        f.number = ONNX_NODE_OUTPUT;
+        VC_CALL(vc_onnx_add_folded(l, folded, &f, 0, &done));
+    }
+    VC_CALL(copy_fields(l, field->data, folded != NULL ? ONNX_NODE_NAME : 0, ONNX_NODE_NAME));
     from = self->literals.n;
     put_operator(l->ctx, self, out, self->model->tensors[vc_out_at(self->outs, out).source].inputs == 2,
                  bias_name != NULL, &self->literals);

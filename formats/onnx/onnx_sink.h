@@ -90,6 +90,13 @@ struct onnx_coded {
     const char *scale, *zero; /* initializers */
 };
 
+/* A BatchNormalization of the main graph that went into the product before it. */
+struct onnx_folded {
+    uint64_t norm, product; /* places of their fields; product 0: not seen */
+    size_t before, after;   /* what the product made, and makes now: symbols */
+    size_t bias;            /* what it reads as its third input now */
+};
+
 /* A node, of any graph, whose operator has another form in the new set (onnx_raise.c). */
 struct onnx_raised {
     uint64_t at; /* of its field */
@@ -116,6 +123,9 @@ struct onnx_edits {
     size_t *coded_of;                      /* by symbol: of `coded`, or ONNX_NONE; NULL: there are none */
     struct onnx_constant *coded_constants; /* their scales and zero points */
     size_t n_coded_constants;
+    struct onnx_folded *folded;
+    size_t n_folded;
+    uint32_t *unread;           /* by symbol: uses that go with folded nodes; NULL: there are none */
     struct onnx_raised *raised; /* sorted by place */
     size_t n_raised;
     struct onnx_constant *raised_constants;
@@ -265,6 +275,22 @@ const struct vc_graph_edit *vc_onnx_attribute_edit(const struct onnx_edits *edit
 /* The name of an attribute, in r->name, and the field that holds its numbers: ONNX_ATTRIBUTE_I, INTS, or 0 where it is
  * neither. */
 enum vc_status vc_onnx_attribute_look(struct onnx_reader *r, struct vc_span message, uint32_t *number);
+
+/* ---- onnx_folded.c ---- */
+
+/* Which nodes go and change because of VC_GRAPH_EDIT_FOLD, before vc_onnx_plan_outs: fills edits.folded, edits.unread. */
+enum vc_status vc_onnx_plan_folded(struct vc_ctx *ctx, struct onnx_sink *self);
+/* Nothing in the new graph reads the value. */
+bool vc_onnx_is_unread(const struct onnx_sink *self, size_t symbol);
+/* The one whose product, or else whose norm, has its field at that place; NULL: none has. */
+const struct onnx_folded *vc_onnx_folded_at(const struct onnx_sink *self, uint64_t at, bool product);
+/* The value that is made under another name than `symbol` now; `symbol` itself where none is. */
+size_t vc_onnx_folded_name(const struct onnx_sink *self, size_t symbol);
+/* An input (number k) or the output of such a product. */
+enum vc_status vc_onnx_add_folded(struct onnx_layout *l, const struct onnx_folded *folded, const struct vc_field *field,
+                                  unsigned k, bool *done);
+/* Its third input. */
+enum vc_status vc_onnx_add_folded_bias(struct onnx_layout *l, const struct onnx_folded *folded);
 
 /* ---- onnx_edited.c ---- */
 

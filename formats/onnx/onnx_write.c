@@ -142,6 +142,7 @@ static enum vc_status onnx_layout(struct vc_ctx *ctx, struct vc_sink *sink, cons
     VC_CALL(vc_onnx_list_outs(ctx, self));
     VC_CALL(check_source(ctx, self));
     VC_CALL(vc_onnx_check_others(ctx, self));
+    VC_CALL(vc_onnx_plan_folded(ctx, self));
     VC_CALL(vc_onnx_plan_outs(ctx, self));
     VC_CALL(vc_onnx_plan_edits(ctx, self));
     VC_CALL(name_data(ctx, self));

@@ -105,6 +105,13 @@ static enum vc_status leave(struct vc_activations *a, const struct vc_program_no
     return a->left.status;
 }
 
+static bool is_behind_product(const struct vc_activations *a, const struct vc_program_node *node)
+{
+    size_t x = vc_act_input(&a->graph, node, 0);
+
+    return x != ACT_NONE && maker_of(a, x) != NULL && vc_act_kind(maker_of(a, x)) == ACT_LAYER;
+}
+
 static enum vc_status list_layers(struct vc_ctx *ctx, struct vc_activations *a)
 {
     const struct vc_program *p = &a->graph.program;
@@ -116,6 +123,7 @@ static enum vc_status list_layers(struct vc_ctx *ctx, struct vc_activations *a)
         const char *why;
 
         if (vc_act_kind(node) != ACT_LAYER) {
+            a->n_norms += vc_act_is(node, "BatchNormalization") && is_behind_product(a, node);
             continue;
         }
         a->n_products++;
@@ -233,7 +241,6 @@ static enum vc_status want_result(struct vc_ctx *ctx, struct vc_activations *a, 
     if (vc_act_is(layer->node, "Conv")) {
         VC_CALL(behind_clamp(ctx, a, layer->y, &y));
         want(a, y);
-        a->n_norms += reader != NULL && vc_act_is(reader, "BatchNormalization");
     } else if (vc_act_is(layer->node, "MatMul") && reader != NULL && vc_act_is(reader, "Add") &&
                !all_computed(a, reader)) {
         want(a, layer->y); /* or both become a Gemm of floats */

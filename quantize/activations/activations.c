@@ -36,7 +36,8 @@ enum vc_status vc_activations_check(struct vc_ctx *ctx, const struct vc_quantize
 /* ---- planning ---- */
 
 enum vc_status vc_activations_begin(struct vc_ctx *ctx, const struct vc_quantize_options *options,
-                                    const struct vc_plan *plan, struct vc_arena *arena, struct vc_activations *out)
+                                    const struct vc_plan *plan, struct vc_arena *arena, vc_fold_takes *takes,
+                                    void *self, struct vc_activations *out)
 {
     const struct vc_program_node *coded = NULL;
 
@@ -52,6 +53,7 @@ enum vc_status vc_activations_begin(struct vc_ctx *ctx, const struct vc_quantize
     if (coded != NULL) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "values of the graph are codes already (%s)", coded->op);
     }
+    VC_CALL(vc_fold_norms(ctx, plan, &out->graph, arena, takes, self, &out->folded));
     VC_CALL(VC_ARRAY(ctx, VC_TAG_MISC, out->layer_of, plan->n_items + 1));
     for (size_t i = 0; i < plan->n_items; i++) {
         out->layer_of[i] = ACT_NONE;
@@ -110,7 +112,7 @@ static enum vc_status describe(struct vc_ctx *ctx, const struct vc_activations *
         }
     }
     if (a->n_norms != 0) {
-        vc_text_add(&text, "; %zu BatchNormalization behind them stay floats: export with them folded", a->n_norms);
+        vc_text_add(&text, "; %zu BatchNormalization behind them stay floats: others use what they read", a->n_norms);
     }
     if (vc_act_opset(&a->graph) < VC_GRAPH_CODES_OPSET) {
         vc_text_add(&text, "; opset %lld becomes %d", (long long)vc_act_opset(&a->graph), VC_GRAPH_CODES_OPSET);

@@ -14,6 +14,7 @@
 #include "core/chain/pass.h"
 #include "core/text/text.h"
 #include "quantize/activations/act_graph.h"
+#include "quantize/activations/fold_norms.h"
 
 /* A product that runs on codes. */
 struct act_layer {
@@ -39,16 +40,18 @@ struct vc_activations {
     size_t n_tensors;
     struct vc_text left; /* why the other products stay floats: "Conv 'y': its weights are f16, ..." */
     size_t n_left;
-    size_t n_norms; /* BatchNormalization behind a product */
+    size_t n_norms; /* BatchNormalization that stays behind a product */
+    struct vc_folded_norm *folded;
 };
 
 /* Refuses options that do not go with codes of activations. */
 enum vc_status vc_activations_check(struct vc_ctx *ctx, const struct vc_quantize_options *options);
 
-/* Decides everything. VC_E_UNSUPPORTED: the file has no graph; the statistics lack a range or have one that is not
+/* Decides everything. `takes` with `self`: which weights norms are folded into. VC_E_UNSUPPORTED: the file has no graph; the statistics lack a range or have one that is not
  * finite. */
 enum vc_status vc_activations_begin(struct vc_ctx *ctx, const struct vc_quantize_options *options,
-                                    const struct vc_plan *plan, struct vc_arena *arena, struct vc_activations *out);
+                                    const struct vc_plan *plan, struct vc_arena *arena, vc_fold_takes *takes,
+                                    void *self, struct vc_activations *out);
 void vc_activations_end(struct vc_ctx *ctx, struct vc_activations *activations);
 
 /* The step of the item's tensor: weights or bias of a product; *done false: it is neither. */

@@ -5,7 +5,7 @@ import os
 import sys
 import unittest
 
-from judge_support import Judge, main, np, run
+from judge_support import SMALL, Judge, main, np, run
 
 try:
     import onnx
@@ -224,15 +224,74 @@ class Static(Judge):
                 ops = collections.Counter(n.op_type for n in onnx.load(plain).graph.node)
                 self.assertEqual((ops["Softmax"], ops["Flatten"]), (5, 5))
 
+    def norm(self, net, x, n, **more):
+        values = net.random.uniform(0.5, 2, (4, n)).astype("f4") * np.array([[1], [1], [-1], [1]], "f4")
+        return net.add("BatchNormalization", x, *[net.weight(value=v) for v in values], **more)
+
     def test_norm(self):
-        """A BatchNormalization stays floats, and the graph's output is what a Conv makes."""
-        net = Net(7)
-        ones = [net.weight(value=np.full(8, v, "f4")) for v in (1.5, 0.1, 0.2, 2)]
-        x = net.add("Relu", net.add("BatchNormalization", net.conv("x", 3, 8), *ones))
-        net.nodes.append(helper.make_node("Conv", [x, net.weight(4, 8, 1, 1)], ["y"]))
-        rows = np.random.default_rng(8).normal(0, 1, (50, 3, 8, 8)).astype("f4")
-        report = self.check(net, ["n", 3, 8, 8], ["n", 4, 8, 8], rows)
-        self.assertIn("1 BatchNormalization behind them stay floats", report)
+        """A BatchNormalization goes into the Conv before it, but where somebody else reads what the Conv makes."""
+        for shared in (False, True):
+            net = Net(7)
+            x = net.conv("x", 3, 8)
+            y = net.add("Relu", self.norm(net, x, 8))
+            y = net.add("Add", y, x) if shared else y
+            net.nodes.append(helper.make_node("Conv", [y, net.weight(4, 8, 1, 1)], ["y"]))
+            rows = np.random.default_rng(8).normal(0, 1, (50, 3, 8, 8)).astype("f4")
+            report = self.check(net, ["n", 3, 8, 8], ["n", 4, 8, 8], rows)
+            self.assertIn("1 BatchNormalization " + ("behind them stay floats" if shared else "folded into the products"), report)
+            names = {i.name for i in onnx.load(self.path("q.onnx")).graph.initializer}
+            self.assertEqual({"p%d" % k for k in (2, 4, 5)} <= names, shared, names)
+
+    def test_folded(self):
+        """Weights alone: of Conv, ConvTranspose with groups and Gemm, with and without a bias; the same codes as unfolded."""
+        def net(shared, opset):
+            net = Net(9)
+            outputs = []
+
+            def product(*inputs, **attributes):
+                outputs.append(net.add(*inputs, **attributes))
+                return outputs[-1]
+            x = self.norm(net, product("Conv", "x", net.weight(32, 16, 3, 3), net.weight(32), pads=[1] * 4), 32, epsilon=0.01)
+            x = self.norm(net, product("ConvTranspose", net.add("Relu", x), net.weight(32, 24, 2, 2), group=2, strides=[2, 2]), 48)
+            x = net.add("Flatten", net.add("GlobalAveragePool", x))
+            x = net.add("Tanh", self.norm(net, product("Gemm", x, net.weight(64, 48), transB=1, alpha=0.5), 64))
+            x = self.norm(net, product("Gemm", x, net.weight(64, 64), net.weight(64)), 64)
+            net.add("Identity", x, out="y")
+            net.save(self.path("net.onnx"), ["n", 16, 6, 6], ["n", 64], opset)
+            m = onnx.load(self.path("net.onnx"))
+            if shared:
+                m.graph.output.extend(helper.make_tensor_value_info(o, T.FLOAT, [None] * k) for o, k in zip(outputs, (4, 4, 2, 2)))
+                onnx.save(m, self.path("net.onnx"))
+            return self.path("net.onnx")
+        x = np.random.default_rng(8).normal(0, 1, (20, 16, 6, 6)).astype("f4")
+        floats = answers(net(False, 17), x)
+        for opset, ways in ((12, (("--int8",),)), (21, (("--int8",), ("--int4", "--granularity", "group:32"), ("--aim-sqnr", "30")))):
+            for way in ways:
+                noise = []
+                for shared in (False, True):
+                    source = net(shared, opset)
+                    report = self.vc("quantize", "-f", *SMALL, *way, source, "-o", self.path("q.onnx")).out.decode()
+                    n = 2 if "--int4" in way else 4  # no codes of Conv: rows of several axes
+                    self.assertEqual("%d BatchNormalization folded" % n in report, not shared, report)
+                    onnx.checker.check_model(self.path("q.onnx"), full_check=True)
+                    ops = collections.Counter(n.op_type for n in onnx.load(self.path("q.onnx")).graph.node)
+                    self.assertEqual(ops["BatchNormalization"], 4 if shared else 4 - n)
+                    noise.append(decibels(floats, answers(self.path("q.onnx"), x)))
+                    if not shared and way == ("--int8",):
+                        np.testing.assert_allclose(self.ours(self.path("q.onnx"), x), answers(self.path("q.onnx"), x, disable_quant_qdq="1"), 1e-3, 1e-4)
+                print("dB folded, unfolded:", opset, way, noise)
+                self.assertGreaterEqual(noise[0], 30 if "--aim-sqnr" in way else noise[1] - 0.5, (way, noise))
+        files = []
+        for order in (("prune --sparsity 0.5", "quantize --int8"), ("quantize --int8", "dequantize")):
+            self.vc("run", "-f", *[w for p in order for w in ("--pass", p)], net(False, 17), "-o", self.path("one.onnx"))
+            for k, p in enumerate(order):
+                self.vc(*p.split(), "-f", self.path("step%d.onnx" % k) if k else net(False, 17), "-o", self.path("step%d.onnx" % (k + 1)))
+            for name in ("one.onnx", "step2.onnx"):
+                with open(self.path(name), "rb") as f:
+                    files.append(f.read())
+        self.assertEqual(files[0::2], files[1::2])
+        kept = self.vc("quantize", "-f", "--int8", "--exclude", "*", net(False, 17), "-o", self.path("q.onnx")).out.decode()
+        self.assertNotIn("folded", kept)
 
     def test_numbers(self):
         """Scales, zero points and codes by the formulas of numerics.md, section 13."""
