@@ -585,6 +585,18 @@ static bool evaluate(const struct vc_dims *dims, struct vc_dim a, int64_t *out)
     return !vc_dim_is_bad(a);
 }
 
+const struct vc_dim_atom *vc_dim_symbol_of(const struct vc_dims *dims, struct vc_dim a)
+{
+    const struct vc_dim_expression *e = &dims->expressions[a.expression];
+
+    if (vc_dim_is_number(a) || vc_dim_is_bad(a) || e->n_terms != 1 || e->terms[0].coefficient != 1 ||
+        e->terms[0].atoms[0] == NO_ATOM || e->terms[0].atoms[1] != NO_ATOM ||
+        dims->atoms[e->terms[0].atoms[0]].name == NULL) {
+        return NULL;
+    }
+    return &dims->atoms[e->terms[0].atoms[0]];
+}
+
 bool vc_dim_bind(struct vc_dims *dims, const char *name, int64_t size)
 {
     bool found = false;

@@ -85,6 +85,8 @@ static inline bool vc_dim_equal(struct vc_dim a, struct vc_dim b)
 
 /* The symbol of that name, made at its first use. */
 struct vc_dim vc_dim_symbol(struct vc_dims *dims, const char *name);
+/* The symbol that a dimension is; NULL: the dimension is a number, or computed. */
+const struct vc_dim_atom *vc_dim_symbol_of(const struct vc_dims *dims, struct vc_dim a);
 
 struct vc_dim vc_dim_add(struct vc_dims *dims, struct vc_dim a, struct vc_dim b);
 struct vc_dim vc_dim_subtract(struct vc_dims *dims, struct vc_dim a, struct vc_dim b);

@@ -619,6 +619,31 @@ enum vc_status vc_graph_bind(struct vc_ctx *ctx, struct vc_graph *graph, const c
     return VC_OK;
 }
 
+/* The leading dimension of input number `index`; NULL: it is no symbol. */
+static const struct vc_dim_atom *leading(const struct vc_graph *graph, uint32_t index)
+{
+    const struct vc_graph_value *value = vc_graph_value(graph, graph->inputs[index]);
+
+    return value->n_dims == 0 ? NULL : vc_dim_symbol_of(&graph->dims, value->shape[0]);
+}
+
+const char *vc_graph_batch_symbol(const struct vc_graph *graph)
+{
+    const char *name;
+
+    for (uint32_t i = 0; (name = vc_graph_symbol(graph, i)) != NULL; i++) {
+        if (strncmp(name, "batch", 5) == 0) {
+            return name;
+        }
+    }
+    for (uint32_t i = 0; i < graph->n_inputs; i++) {
+        if (leading(graph, i) != NULL) {
+            return leading(graph, i)->name;
+        }
+    }
+    return NULL;
+}
+
 enum vc_status vc_graph_bind_usual(struct vc_ctx *ctx, struct vc_graph *graph)
 {
     static const struct {
@@ -634,6 +659,13 @@ enum vc_status vc_graph_bind_usual(struct vc_ctx *ctx, struct vc_graph *graph)
             if (strcmp(name, usual[k].name) == 0 && vc_graph_symbol_size(graph, i) < 0) {
                 VC_CALL(vc_graph_bind(ctx, graph, name, usual[k].size));
             }
+        }
+    }
+    for (uint32_t i = 0; i < graph->n_inputs; i++) {
+        const struct vc_dim_atom *atom = leading(graph, i);
+
+        if (atom != NULL && !atom->known) {
+            VC_CALL(vc_graph_bind(ctx, graph, atom->name, 1));
         }
     }
     return VC_OK;

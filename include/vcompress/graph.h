@@ -209,8 +209,11 @@ VC_API const char *vc_graph_symbol(const struct vc_graph *graph, uint32_t index)
 VC_API int64_t vc_graph_symbol_size(const struct vc_graph *graph, uint32_t index);
 /* Binds a size to a symbol, for vc_graph_dim_value. VC_E_ARGUMENT if the symbol is unknown or the size is below 1. */
 VC_API enum vc_status vc_graph_bind(struct vc_ctx *ctx, struct vc_graph *graph, const char *symbol, int64_t size);
+/* The symbol of the batch: named so ("batch", "batch_size"), or else the leading dimension of an input, as exporters
+ * leave it open ("n", "s77"). Returns NULL if there is none. */
+VC_API const char *vc_graph_batch_symbol(const struct vc_graph *graph);
 /* Binds usual sizes to symbols without a size: batch and batch_size 1; sequence, sequence_length and decoder_sequence
- * 128; height and width 224. */
+ * 128; height and width 224; every other leading dimension of an input 1. */
 VC_API enum vc_status vc_graph_bind_usual(struct vc_ctx *ctx, struct vc_graph *graph);
 /* The value of a dimension with the bound sizes. Returns -1 if a size is not bound or the value exceeds 2^63 - 1. */
 VC_API int64_t vc_graph_dim_value(const struct vc_graph *graph, struct vc_dim dim);

@@ -234,6 +234,7 @@ static void print_miss(const struct app *app, const struct plan_cli *cli)
             print_clean(app->out.to, recipe->report->unknown_name);
         }
         fputs(unread ? "\n" : "; --weights-only and --activations SIZE help\n", app->out.to);
+        memory_cli_print_open(app, &cli->memory);
     }
     if (recipe->fit.headroom_bytes < 0) {
         fprintf(app->out.to, "nothing fits; the nearest is %s, which misses by %s\n", recipe->what,
@@ -259,8 +260,10 @@ static bool print_plan(struct app *app, const struct plan_cli *cli)
     fputs(" on ", app->out.to);
     print_clean(app->out.to, cli->found != NULL ? cli->found->name : "a device");
     fprintf(app->out.to, ": %s usable", fmt_size(buf, &app->out, first->fit.usable_bytes));
-    fprintf(app->out.to, " of the %s that a program sees%s\n", fmt_size(buf, &app->out, first->fit.visible_bytes),
+    fprintf(app->out.to, " of the %s that a program sees%s", fmt_size(buf, &app->out, first->fit.visible_bytes),
             cli->fit.weights_only ? "; weights alone" : "");
+    memory_cli_print_sizes(app, &cli->memory, "; ");
+    fputc('\n', app->out.to);
     if (!print_recipes(app, cli)) {
         return false;
     }

@@ -190,10 +190,12 @@ int memory_cli_symbol(struct app *app, const struct vc_graph *graph, const char 
 {
     size_t n = strlen(name);
 
-    for (uint32_t k = 0; (*symbol = vc_graph_symbol(graph, k)) != NULL; k++) {
-        if (strncmp(*symbol, name, n) == 0) {
-            return GO_ON;
-        }
+    *symbol = strcmp(name, "batch") == 0 ? vc_graph_batch_symbol(graph) : NULL;
+    for (uint32_t k = 0; *symbol == NULL && vc_graph_symbol(graph, k) != NULL; k++) {
+        *symbol = strncmp(vc_graph_symbol(graph, k), name, n) == 0 ? vc_graph_symbol(graph, k) : NULL;
+    }
+    if (*symbol != NULL) {
+        return GO_ON;
     }
     return app_usage(app, "the inputs of the model leave no size open that is called %s; --size NAME=N sets others",
                      name);
@@ -413,7 +415,23 @@ void memory_cli_close(struct memory_cli *cli)
 
 /* ---- printing ---- */
 
-static void print_sizes(const struct app *app, const struct memory_cli *cli)
+void memory_cli_print_open(const struct app *app, const struct memory_cli *cli)
+{
+    const char *name;
+    bool any = false;
+
+    for (uint32_t k = 0; cli->source.graph != NULL && (name = vc_graph_symbol(cli->source.graph, k)) != NULL; k++) {
+        if (vc_graph_symbol_size(cli->source.graph, k) < 0) {
+            fputs(any ? " --size" : "the inputs leave sizes open; give them, such as --size", app->out.to);
+            (void)print_shell_word(app->out.to, name);
+            fputs("=N", app->out.to);
+            any = true;
+        }
+    }
+    fputs(any ? "\n" : "", app->out.to);
+}
+
+void memory_cli_print_sizes(const struct app *app, const struct memory_cli *cli, const char *before)
 {
     const char *name;
 
@@ -421,9 +439,10 @@ static void print_sizes(const struct app *app, const struct memory_cli *cli)
         int64_t size = vc_graph_symbol_size(cli->source.graph, k);
 
         if (size > 0) {
-            fputs(", ", app->out.to);
+            fputs(before, app->out.to);
             print_clean(app->out.to, name);
             fprintf(app->out.to, " %lld", (long long)size);
+            before = ", ";
         }
     }
 }
@@ -488,7 +507,7 @@ static void print_head(const struct app *app, const struct memory_cli *cli)
     if (is_usual(cli) && memory_cli_options(cli).activations != VC_DTYPE_F32) {
         fprintf(app->out.to, " in %s", vc_dtype_name(memory_cli_options(cli).activations));
     }
-    print_sizes(app, cli);
+    memory_cli_print_sizes(app, cli, ", ");
     if (cli->memory.context_tokens != 0) {
         fprintf(app->out.to, ", context of %llu", (unsigned long long)cli->memory.context_tokens);
     }
@@ -637,6 +656,7 @@ bool memory_cli_print(struct app *app, const struct memory_cli *cli)
             print_clean(app->out.to, r->unknown_name);
         }
         fputc('\n', app->out.to);
+        memory_cli_print_open(app, cli);
     } else {
         print_stages(app, r, cli->memory.mode != VC_MEMORY_INFER);
     }

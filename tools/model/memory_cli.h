@@ -77,7 +77,8 @@ int device_find(struct app *app, struct device_cli *device, const struct vc_gpus
 
 /* Opens app->subject, binds sizes, and counts. GO_ON or a status. */
 int memory_cli_count(struct app *app, struct memory_cli *cli);
-/* The size of the inputs that is called so, or as exporters call it (batch: batch_size). GO_ON or a status. */
+/* The size of the inputs that is called so, or as exporters call it (batch: batch_size, or an open leading dimension).
+ * GO_ON or a status. */
 int memory_cli_symbol(struct app *app, const struct vc_graph *graph, const char *name, const char **symbol);
 /* --recompute auto: GO_ON, or EXIT_NO with a sentence where no plan is within --budget. */
 int memory_cli_check_budget(struct app *app, const struct memory_cli *cli);
@@ -86,6 +87,10 @@ int memory_cli_refused(struct app *app, const struct memory_cli *cli);
 void memory_cli_close(struct memory_cli *cli);
 /* The options with the type of activations that was counted, for documents. */
 struct vc_memory_options memory_cli_options(const struct memory_cli *cli);
+/* "batch 1, sequence 128": the sizes of the inputs that were counted with, `before` in front of them if there are any. */
+void memory_cli_print_sizes(const struct app *app, const struct memory_cli *cli, const char *before);
+/* A line with the sizes that are still open, as options to copy; nothing where there are none. */
+void memory_cli_print_open(const struct app *app, const struct memory_cli *cli);
 /* What is assumed, a table of components, one of moments. False: no memory. */
 bool memory_cli_print(struct app *app, const struct memory_cli *cli);
 
