@@ -52,15 +52,16 @@ static const struct opt report_opts[] = {
     {.name = "quiet", .letter = 'q', .kind = OPT_BOOL, .set = 1, COMMON(quiet), .help = "print errors only"},
     {.name = "verbose", .letter = 'v', .kind = OPT_MORE, COMMON(verbose),
      .help = "list every tensor by its whole name, with more columns"},
-    {.name = "bytes", .kind = OPT_BOOL, .set = 1, COMMON(bytes),
-     .help = "exact bytes instead of KiB, MiB, GiB (powers of two)"},
     {.name = "diffable", .kind = OPT_BOOL, .set = 1, COMMON(diffable),
      .help = "leave out time, memory, threads and device, so that two runs print the same"},
     {.name = "no-progress", .kind = OPT_BOOL, .set = 1, COMMON(no_progress),
      .help = "no progress line (there is one only on a terminal)"},
     {.name = "color", .value = "auto|always|never", .kind = OPT_CHOICE, COMMON(color),
      .help = "colours; auto: on a terminal, unless NO_COLOR is set"},
+    {.name = "bytes", .kind = OPT_BOOL, .set = 1, COMMON(bytes),
+     .help = "exact bytes instead of KiB, MiB, GiB (powers of two)"},
 };
+#define N_REPORT (sizeof report_opts / sizeof report_opts[0])
 
 static const struct opt help_opts[] = {
     {.name = "help", .letter = 'h', .kind = OPT_HELP, .help = "print this help"},
@@ -72,6 +73,7 @@ const struct opt_group group_json = OPT_GROUP("Report", json_opts);
 const struct opt_group group_page = {"Report", comment_opts, 1, 0};
 const struct opt_group group_comment = {"Report", comment_opts, 2, 0};
 const struct opt_group group_report = OPT_GROUP("Report", report_opts);
+const struct opt_group group_report_of_sizes = {"Report", report_opts, N_REPORT - 1, 0};
 const struct opt_group group_help = OPT_GROUP("Help", help_opts);
 
 /* ---- failing ---- */

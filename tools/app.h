@@ -91,7 +91,9 @@ extern const struct opt_group group_json;    /* --json[=FILE] */
 extern const struct opt_group group_page;    /* --html FILE */
 extern const struct opt_group group_comment; /* --html FILE, --markdown FILE */
 extern const struct opt_group group_report;  /* -q, -v, colours */
-extern const struct opt_group group_help;    /* --help alone */
+extern const struct opt_group
+    group_report_of_sizes;                /* the same for a command whose --bytes is a size: without --bytes */
+extern const struct opt_group group_help; /* --help alone */
 
 #define GO_ON (-1) /* no exit status yet */
 
