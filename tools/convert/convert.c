@@ -169,7 +169,9 @@ static const struct opt write_opts[] = {
              "with batch 1 and 128 positions, or for the weights alone if the file has no graph; repeatable"},
     {.name = "must-fit", .value = "GPU", .kind = OPT_CALL, .call = take_must,
      .help = "gate: write nothing and exit 1 if the output does not fit this GPU, as --target-gpu reports, or if the "
-             "answer is unknown; repeatable"},
+             "answer is unknown, as without --weights-only of a file that has no graph; repeatable"},
+    {.name = "weights-only", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct convert_options, targets.weights_only),
+     .help = "--target-gpu, --must-fit: ask about the weights alone"},
     {.name = "gpus-file", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, .field = offsetof(struct convert_options, targets.gpus_file),
      .help = "more GPUs (see vcompress gpus --csv)"},
     {.name = "max-shard-size", .value = "SIZE", .kind = OPT_SIZE, WRITE(max_shard_bytes),
@@ -451,8 +453,9 @@ static int check_several(struct app *app, const struct convert_options *options,
     if (options->digest && !vc_digest_built_in()) {
         return app_refuse(app, VC_E_UNSUPPORTED, "--digest: this build has no SHA-256");
     }
-    if (options->targets.gpus_file != NULL && options->targets.n == 0) {
-        return app_usage(app, "--gpus-file belongs to --target-gpu and --must-fit: here it would change nothing");
+    if (options->targets.n == 0 && (options->targets.gpus_file != NULL || options->targets.weights_only)) {
+        return app_usage(app, "--%s belongs to --target-gpu and --must-fit: here it would change nothing",
+                         options->targets.gpus_file != NULL ? "gpus-file" : "weights-only");
     }
     if (app->parsed.n_args <= 1) {
         return GO_ON;

@@ -40,19 +40,41 @@ static int open_graph(struct app *app, const struct vc_model *model, struct grap
     return status == VC_OK ? graph_source_bind(app, source) : app_fail(app, status);
 }
 
-/* The report's gates, and those of targets. Weights alone are no answer to whether a model fits. */
+/* "needs 8.20 GiB (weights of 7.90 GiB and the device's runtime), 7.17 GiB usable" */
+static void say_missed(const struct app *app, struct targets *targets, const struct vc_fit_change *change)
+{
+    const struct vc_fit *fit = &change->after;
+    char need[CELL_BYTES];
+    char weights[CELL_BYTES];
+    char usable[CELL_BYTES];
+
+    (void)fmt_size(weights, &app->out, fit->peak_bytes);
+    (void)fmt_size(usable, &app->out, fit->usable_bytes);
+    if (change->weights_only && fit->verdict == VC_FITS) {
+        (void)snprintf(
+            targets->missed, sizeof targets->missed,
+            "--must-fit %.80s: the weights fit (%s of %s usable), but what else is needed is not known, as the "
+            "file does not say what it computes; --weights-only asks about the weights alone",
+            change->gpu->name, weights, usable);
+        return;
+    }
+    (void)snprintf(targets->missed, sizeof targets->missed, "--must-fit %.80s: needs %s%s%s%s, %s usable",
+                   change->gpu->name, fmt_size(need, &app->out, fit->need_bytes),
+                   change->weights_only ? " (weights of " : "", change->weights_only ? weights : "",
+                   change->weights_only ? " and the device's runtime)" : "", usable);
+}
+
+/* The report's gates, and those of targets. Weights alone answer whether a model fits only where that was asked. */
 static void judge(const struct app *app, struct targets *targets, struct vc_report *report)
 {
     size_t n = report->n_gates < VC_TARGET_GATES - MAX_TARGETS ? report->n_gates : VC_TARGET_GATES - MAX_TARGETS;
-    char need[CELL_BYTES];
-    char usable[CELL_BYTES];
 
     for (size_t k = 0; k < n; k++) {
         targets->gates[k] = report->gates[k];
     }
     for (size_t k = 0; k < targets->n; k++) {
         const struct vc_fit_change *change = &targets->changes[k];
-        bool fits = change->after.verdict == VC_FITS && !change->weights_only;
+        bool fits = change->after.verdict == VC_FITS && (targets->weights_only || !change->weights_only);
 
         if (!targets->must[k]) {
             continue;
@@ -60,13 +82,7 @@ static void judge(const struct app *app, struct targets *targets, struct vc_repo
         targets->gates[n++] = (struct vc_report_gate){"must_fit", (double)change->after.usable_bytes,
                                                       (double)change->after.need_bytes, true, fits};
         if (!fits && (report->gate_missed == NULL || report->gate_missed[0] == '\0')) {
-            (void)snprintf(
-                targets->missed, sizeof targets->missed, "--must-fit %.80s: needs %s%s, %s usable", change->gpu->name,
-                fmt_size(need, &app->out, change->after.need_bytes),
-                change->weights_only
-                    ? " for its weights, and what else it needs is not known (the file does not say what it computes)"
-                    : "",
-                fmt_size(usable, &app->out, change->after.usable_bytes));
+            say_missed(app, targets, change);
             report->gate_missed = targets->missed;
         }
     }
@@ -77,7 +93,7 @@ static void judge(const struct app *app, struct targets *targets, struct vc_repo
 int targets_ask(struct app *app, struct targets *targets, const struct vc_model *model, struct vc_report *report)
 {
     struct graph_source source = {.n_sizes = 0};
-    int rc = targets->n == 0 ? GO_ON : open_graph(app, model, &source);
+    int rc = targets->n == 0 || targets->weights_only ? GO_ON : open_graph(app, model, &source);
 
     for (size_t k = 0; rc == GO_ON && k < targets->n; k++) {
         enum vc_status status = vc_fit_of_report(app->ctx, report, model, source.graph, NULL, &targets->changes[k]);
@@ -123,7 +139,7 @@ void print_targets(const struct app *app, const struct vc_report *report)
         print_clean(app->out.to, change->gpu->name);
         fprintf(app->out.to, ": %s %s ", answer(&change->before), out_arrow(&app->out));
         print_answer(app, &change->after);
-        fputs(change->weights_only ? " (weights alone; more is not known)\n" : "\n", app->out.to);
+        fputs(change->weights_only ? " (weights alone)\n" : "\n", app->out.to);
         if (change->native.verdict != change->after.verdict) {
             fputs("       with kernels that compute on the codes: ", app->out.to);
             print_answer(app, &change->native);

@@ -13,6 +13,7 @@ struct targets {
     const char *names[MAX_TARGETS]; /* as given */
     bool must[MAX_TARGETS];         /* --must-fit: it is a gate */
     const char *gpus_file;
+    bool weights_only; /* the weights alone are asked about */
     /* what they are: targets_find */
     struct vc_gpus *catalogue;
     struct vc_fit_change changes[MAX_TARGETS];
