@@ -33,6 +33,21 @@ bool vc_is_plain_float(const struct vc_tensor *tensor)
             tensor->dtype == VC_DTYPE_F64);
 }
 
+bool vc_is_coded(const struct vc_tensor *tensor)
+{
+    return tensor->quant != NULL || vc_dtype_is_quantized(tensor->dtype);
+}
+
+bool vc_has_codes(const struct vc_model *model)
+{
+    for (size_t i = 0; model != NULL && i < vc_model_tensor_count(model); i++) {
+        if (vc_is_coded(vc_model_tensor(model, i))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* transformers loads in the type that config.json names. Where that is the narrower one, not all of its versions do. */
 enum vc_dtype vc_wider_type(const struct vc_graph *graph, enum vc_dtype stored)
 {

@@ -9,4 +9,8 @@ bool vc_is_plain_float(const struct vc_tensor *tensor);
 /* The type that floats of a stored type are loaded as: that, or the one of the configuration where it is wider. */
 enum vc_dtype vc_wider_type(const struct vc_graph *graph, enum vc_dtype stored);
 
+/* Codes of a quantized weight, or blocks of them; and whether a model (may be NULL) has any. */
+bool vc_is_coded(const struct vc_tensor *tensor);
+bool vc_has_codes(const struct vc_model *model);
+
 #endif

@@ -131,11 +131,6 @@ static void add_params(struct vc_estimate *e)
 
 /* ---- from a file ---- */
 
-static bool is_coded(const struct vc_tensor *tensor)
-{
-    return tensor->quant != NULL || vc_dtype_is_quantized(tensor->dtype);
-}
-
 /* What codes become: floats of the type that they were made from, of f16 where the file does not tell. */
 static uint64_t decoded_bytes(struct vc_estimate *e, const struct vc_tensor *tensor)
 {
@@ -151,10 +146,10 @@ static uint64_t tensor_bytes(struct vc_estimate *e, const struct vc_tensor *tens
 {
     bool part = tensor->part_of != VC_NO_TENSOR;
 
-    if (is_coded(tensor) && e->options.runtime == VC_RUNTIME_LAYERWISE) {
+    if (vc_is_coded(tensor) && e->options.runtime == VC_RUNTIME_LAYERWISE) {
         *floats = decoded_bytes(e, tensor);
     }
-    if (is_coded(tensor) && e->options.runtime == VC_RUNTIME_DEQUANTIZE) {
+    if (vc_is_coded(tensor) && e->options.runtime == VC_RUNTIME_DEQUANTIZE) {
         return decoded_bytes(e, tensor);
     }
     if (part && e->options.runtime == VC_RUNTIME_DEQUANTIZE) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "memory/float_type.h"
 
 static bool is_float(enum vc_dtype dtype)
 {
@@ -146,7 +147,7 @@ uint64_t vc_written_largest(const struct vc_planned_weights *written, enum vc_dt
 
     for (size_t i = 0; i < written->n; i++) {
         const struct vc_tensor *t = &written->tensors[i];
-        bool coded = t->quant != NULL || vc_dtype_is_quantized(t->dtype);
+        bool coded = vc_is_coded(t);
         uint64_t bytes = t->n_elems * vc_dtype_size(type != VC_DTYPE_NONE ? type
                                                     : t->quant != NULL    ? t->quant->source_dtype
                                                                           : VC_DTYPE_F16);

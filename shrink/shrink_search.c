@@ -501,6 +501,23 @@ static void forget_unknown(struct vc_shrinking *s)
     }
 }
 
+/* "; 33,024 bytes are ..."; "" without states of an optimizer. NULL: no memory. */
+static const char *say_states(struct vc_shrinking *s)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < vc_model_tensor_count(s->given); i++) {
+        const struct vc_tensor *tensor = vc_model_tensor(s->given, i);
+
+        bytes += tensor->role == VC_ROLE_OPTIMIZER && tensor->alias_of == VC_NO_TENSOR ? tensor->size_bytes : 0;
+    }
+    return bytes == 0
+               ? ""
+               : vc_arena_printf(s->ctx, &s->arena,
+                                 "; %llu bytes are an optimizer's states, which a conversion leaves out (%s optimizer)",
+                                 (unsigned long long)bytes, vc_option(s->ctx, "vc_job_drop"));
+}
+
 static enum vc_status choose(struct vc_shrinking *s)
 {
     struct vc_shrinkage *r = &s->result;
@@ -524,8 +541,10 @@ static enum vc_status choose(struct vc_shrinking *s)
     mark_front(s);
     if (r->chosen == VC_NO_CANDIDATE) {
         bool by_file = r->limit_bytes != 0 || s->gpu == NULL;
+        const char *states = say_states(s);
         size_t k = nearest(s);
 
+        VC_CALL_ALLOC(states);
         if (k == VC_NO_CANDIDATE) {
             return vc_fail(s->ctx, VC_E_UNSUPPORTED, "no candidate can be made: %s",
                            r->n_candidates != 0 && s->candidates[0].reason != NULL ? s->candidates[0].reason
@@ -533,11 +552,11 @@ static enum vc_status choose(struct vc_shrinking *s)
         }
         r->nearest = s->candidates[k].name;
         r->missed = vc_arena_printf(
-            s->ctx, &s->arena, "no candidate is within the limits; the nearest is '%s' with %llu bytes%s%s%s%s",
+            s->ctx, &s->arena, "no candidate is within the limits; the nearest is '%s' with %llu bytes%s%s%s%s%s",
             r->nearest, (unsigned long long)(by_file ? s->candidates[k].file_bytes : s->candidates[k].need_bytes),
             by_file ? "" : " on the device", r->out_of_time ? "; " : "",
             r->out_of_time ? vc_option(s->ctx, "seconds") : "",
-            r->out_of_time ? " ended the search before all were tried" : "");
+            r->out_of_time ? " ended the search before all were tried" : "", states);
         VC_CALL_ALLOC(r->missed);
         r->chosen = s->options.keep_going ? k : VC_NO_CANDIDATE;
     }

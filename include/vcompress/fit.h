@@ -119,7 +119,9 @@ struct vc_fit_matrix {
 };
 
 /* Makes a table. Columns: the weights as stored (if model is not NULL), as f32, f16 and, for inference, int8 and
- * int4-g128; the other options come from `memory`, whose `weights` and `scheme` are ignored. Rows: common GPUs of each
+ * int4-g128. Of a model of codes: as stored (the codes themselves), as loaded if its loader decodes
+ * (memory->runtime), then what the codes stand for as f32 and f16. The other options come from `memory`, whose `weights` and
+ * `scheme` are ignored. Rows: common GPUs of each
  * memory size and the GPUs of `asked`, by rising memory. graph NULL: weights only. */
 VC_API enum vc_status vc_fit_matrix_make(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
                                          const struct vc_memory_options *memory, const struct vc_fit_options *options,

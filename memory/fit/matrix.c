@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/ctx.h"
+#include "memory/float_type.h"
 
 /* Common ones in each class of memory. */
 static const char *const common[] = {
@@ -13,6 +14,7 @@ static const char *const common[] = {
     "H100 SXM5 80GB",      "H200 SXM 141GB",
 };
 #define N_COMMON (sizeof common / sizeof common[0])
+#define N_WAYS   5
 
 struct owned {
     struct vc_fit_matrix matrix; /* first: what the caller sees */
@@ -123,7 +125,8 @@ enum vc_status vc_fit_matrix_make(struct vc_ctx *ctx, const struct vc_graph *gra
 {
     struct owned *o = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *o);
     struct vc_fit_options own;
-    struct way ways[5];
+    struct way ways[N_WAYS];
+    bool coded = vc_has_codes(model);
     enum vc_status status = VC_OK;
 
     *out = NULL;
@@ -133,15 +136,22 @@ enum vc_status vc_fit_matrix_make(struct vc_ctx *ctx, const struct vc_graph *gra
     own = options != NULL ? *options : own;
     own.weights_only = own.weights_only || (graph == NULL && own.activation_bytes == 0);
     o->matrix.weights_only = own.weights_only;
-    for (size_t k = 0; k < 5; k++) {
+    for (size_t k = 0; k < N_WAYS; k++) {
         ways[k].memory = *memory;
     }
-    if (model != NULL) {
+    if (coded && memory->runtime == VC_RUNTIME_DEQUANTIZE) {
+        ways[0].memory.runtime = VC_RUNTIME_NATIVE;
         VC_TRY(add_way(o, ways, graph, model, "as stored", VC_DTYPE_NONE, NULL));
+        VC_TRY(add_way(o, ways, graph, model, "as loaded", VC_DTYPE_NONE, NULL));
+    } else if (model != NULL) {
+        VC_TRY(add_way(o, ways, graph, model, "as stored", VC_DTYPE_NONE, NULL));
+    }
+    for (size_t k = o->matrix.n_columns; coded && k < N_WAYS; k++) {
+        ways[k].memory.runtime = VC_RUNTIME_DEQUANTIZE; /* codes become floats of the column's type */
     }
     VC_TRY(add_way(o, ways, graph, model, "f32", VC_DTYPE_F32, NULL));
     VC_TRY(add_way(o, ways, graph, model, "f16", VC_DTYPE_F16, NULL));
-    if (memory->mode == VC_MEMORY_INFER) {
+    if (memory->mode == VC_MEMORY_INFER && !coded) {
         VC_TRY(add_way(o, ways, graph, model, "int8", VC_DTYPE_NONE, "int8"));
         VC_TRY(add_way(o, ways, graph, model, "int4-g128", VC_DTYPE_NONE, "int4-g128"));
     }

@@ -9,6 +9,7 @@
 #include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/job/job_state.h"
+#include "memory/float_type.h"
 #include "memory/recipes/plan_inside.h"
 
 static const char *const shares[VC_SHARES] = {"0.1", "0.2", "0.3", "0.4", "0.5"};
@@ -227,18 +228,6 @@ out:
 
 /* ---- the list ---- */
 
-static bool has_codes(const struct vc_model *model)
-{
-    for (size_t i = 0; model != NULL && i < vc_model_tensor_count(model); i++) {
-        const struct vc_tensor *tensor = vc_model_tensor(model, i);
-
-        if (tensor->quant != NULL || vc_dtype_is_quantized(tensor->dtype)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Adds a form if the passes accept the form. */
 static enum vc_status add_form(struct vc_planning *p, struct vc_weights_form form, size_t share)
 {
@@ -315,7 +304,7 @@ static enum vc_status add_quantized(struct vc_planning *p, enum vc_dtype half)
 
 enum vc_status vc_plan_forms(struct vc_planning *p)
 {
-    bool coded = has_codes(p->model);
+    bool coded = vc_has_codes(p->model);
     bool trains = p->memory.mode != VC_MEMORY_INFER;
     enum vc_dtype usual = vc_memory_float_type(p->graph, NULL); /* of a configuration alone */
     enum vc_dtype half = p->model != NULL                                  ? vc_written_half(p->model)

@@ -1,8 +1,60 @@
 /* cmd_model.c - vcompress MODEL: what a model is, the memory that the model takes, where the model fits, and the
- * commands that come next. Reads headers only. */
+ * commands that come next. Each of these was planned in a dry run and found possible. Reads headers only. */
+
+#include <stdlib.h>
+#include <string.h>
 
 #include "tools/commands/commands.h"
 #include "tools/model/memory_cli.h"
+
+/* What MODEL holds, which decides what is advised. */
+enum contents {
+    OF_TEXT = 1, /* no weights: a configuration, the text of a graph */
+    OF_WIDE = 2, /* floats, most bytes in f32 or f64 */
+    OF_HALF = 4, /* floats, most bytes in f16 or bf16 */
+    OF_CODES = 8,
+    OF_BLOCKS = 16,   /* the codes of a GGUF file */
+    OF_TRAINING = 32, /* a checkpoint with the states of an optimizer */
+};
+
+/* A command that may come next. */
+struct advice {
+    const char *words;
+    unsigned of;                      /* sum of enum contents; 0: of all */
+    bool graph;                       /* takes --graph */
+    bool sizes;                       /* takes --size and --ctx */
+    enum { READS, TRIES, GAINS } dry; /* how it is planned: as it is; with --dry-run; and with a gate for the gain */
+};
+
+/* For each aim the first command that is possible is printed. */
+static const struct advice smaller[] = {
+    {.words = "quantize --int8 --rest fp16 --drop optimizer", .of = OF_TRAINING, .dry = GAINS},
+    {.words = "convert --drop optimizer", .of = OF_TRAINING, .dry = GAINS},
+    {.words = "shrink --ratio 4", .of = OF_WIDE, .graph = true, .dry = TRIES},
+    {.words = "shrink --ratio 2", .of = OF_WIDE | OF_HALF, .graph = true, .dry = TRIES},
+    {.words = "shrink --ratio 1.5", .of = OF_WIDE | OF_HALF, .graph = true, .dry = TRIES},
+    {.words = "quantize --int8 --rest fp16", .of = OF_WIDE, .dry = GAINS},
+    {.words = "quantize --fp16 --rest fp16", .of = OF_WIDE, .dry = GAINS},
+    {.words = "quantize --int8", .of = OF_HALF, .dry = GAINS},
+    {.words = "quantize --gguf Q4_K_M --requantize", .of = OF_BLOCKS, .dry = GAINS},
+    {.words = "dequantize", .of = OF_CODES | OF_BLOCKS, .dry = TRIES},
+};
+static const struct advice where[] = {
+    {.words = "fit --all-gpus", .graph = true, .sizes = true},
+    {.words = "fit --all-gpus --weights-only", .graph = true},
+    {.words = "estimate", .graph = true, .sizes = true},
+};
+static const struct advice inside[] = {{.words = "graph", .of = OF_TEXT}, {.words = "inspect"}};
+#define N(rows) (sizeof(rows) / sizeof(rows)[0])
+
+/* What the commands that come next are about. */
+struct about {
+    const char *path;
+    const char *graph;            /* the file of --graph; NULL: none */
+    const struct memory_cli *cli; /* --size and --ctx */
+    uint64_t bytes;
+    unsigned contents;
+};
 
 /* clang-format off */
 static const struct opt model_opts[] = {
@@ -20,8 +72,27 @@ static const char *path_of(const struct app *app, const struct graph_source *sou
     return source->model == NULL && source->weights != NULL ? source->weights : app->subject;
 }
 
+static unsigned contents_of(const struct vc_model *model, const struct vc_inspection *in)
+{
+    uint64_t wide = 0;
+
+    for (size_t i = 0; i < in->n_tensors; i++) {
+        if (vc_model_tensor(model, i)->role == VC_ROLE_OPTIMIZER) {
+            return OF_TRAINING;
+        }
+    }
+    for (size_t k = 0; k < in->n_dtypes; k++) {
+        wide +=
+            in->dtypes[k].dtype == VC_DTYPE_F32 || in->dtypes[k].dtype == VC_DTYPE_F64 ? in->dtypes[k].size_bytes : 0;
+    }
+    if (in->n_quantized != 0) {
+        return strcmp(vc_model_format(model), "gguf") == 0 ? OF_BLOCKS : OF_CODES;
+    }
+    return wide > in->value_bytes / 2 ? OF_WIDE : OF_HALF;
+}
+
 /* "m.npz: npz, 6 tensors, 301,066 parameters, 1.15 MiB" */
-static int print_what(struct app *app, const struct memory_cli *cli)
+static int print_what(struct app *app, const struct memory_cli *cli, struct about *about)
 {
     const struct vc_model *model = graph_source_model(&cli->source);
     struct vc_inspection *in = NULL;
@@ -47,6 +118,8 @@ static int print_what(struct app *app, const struct memory_cli *cli)
     }
     fprintf(app->out.to, "%s; %s\n", in->n_quantized != 0 ? "; quantized weights" : "",
             cli->source.graph != NULL ? "the graph is known" : "no graph is known: figures count weights alone");
+    about->contents = contents_of(model, in);
+    about->bytes = vc_model_file_bytes(model);
     vc_inspection_free(in);
     return GO_ON;
 }
@@ -75,13 +148,50 @@ static bool print_matrix(const struct app *app, const struct vc_fit_matrix *m)
     }
     for (size_t c = 0; c < m->n_columns; c++) {
         const struct vc_gpu *gpu = smallest_card(m, c);
+        bool known = m->fits[c].verdict != VC_FITS_UNKNOWN;
+        const char *none = known ? "no common card" : "not known";
 
         table_add(&table, INK_NONE, m->columns[c].name);
         table_add(&table, INK_NONE, fmt_size(buf, &app->out, m->columns[c].weight_bytes));
-        table_add(&table, INK_NONE, fmt_size(buf, &app->out, m->fits[c].need_bytes));
-        table_add(&table, gpu != NULL ? INK_GOOD : INK_BAD, gpu != NULL ? gpu->name : "no common card");
+        table_add(&table, INK_NONE, known ? fmt_size(buf, &app->out, m->fits[c].need_bytes) : "?");
+        table_add(&table, gpu != NULL ? INK_GOOD : INK_BAD, gpu != NULL ? gpu->name : none);
     }
     return table_print(&table, &app->out, true);
+}
+
+/* What the figures count with, and what they cannot count. */
+static void print_notes(const struct app *app, const struct memory_cli *cli, const struct vc_fit *fit)
+{
+    const struct vc_layout *layout =
+        graph_source_model(&cli->source) != NULL ? vc_model_layout(graph_source_model(&cli->source)) : NULL;
+    bool known = fit->verdict != VC_FITS_UNKNOWN;
+    char buf[CELL_BYTES];
+
+    if (known) {
+        fprintf(app->out.to, "need: %s and %s of the device's runtime",
+                cli->source.graph != NULL ? "what lives at the peak" : "the weights",
+                fmt_size(buf, &app->out, fit->context_bytes + fit->slack_bytes));
+        memory_cli_print_sizes(app, cli, "; counted with ");
+        fputs(cli->source.graph != NULL && vc_graph_symbol(cli->source.graph, 0) != NULL ? " (--size NAME=N)\n" : "\n",
+              app->out.to);
+    }
+    if (layout != NULL && cli->memory.runtime == VC_RUNTIME_DEQUANTIZE) {
+        fputs("note: the usual loader decodes the codes to floats (as loaded); for one that keeps codes ask fit or "
+              "estimate "
+              "with --runtime native\n",
+              app->out.to);
+    }
+    if (cli->source.refused != NULL) {
+        fputs("note: figures count weights alone: ", app->out.to);
+        print_clean(app->out.to, cli->source.refused);
+        fputc('\n', app->out.to);
+    } else if (cli->source.graph != NULL && cli->report.unknown != NULL) {
+        fprintf(app->out.to, "note: the need is not known: %s%s", cli->report.unknown,
+                cli->report.unknown_name != NULL ? ": " : "");
+        print_clean(app->out.to, cli->report.unknown_name != NULL ? cli->report.unknown_name : "");
+        fputc('\n', app->out.to);
+        memory_cli_print_open(app, cli);
+    }
 }
 
 static int print_where(struct app *app, const struct memory_cli *cli)
@@ -99,42 +209,117 @@ static int print_where(struct app *app, const struct memory_cli *cli)
         rc = app_fail(app, status);
     } else if (!print_matrix(app, matrix)) {
         rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the table");
+    } else {
+        print_notes(app, cli, &matrix->fits[0]);
     }
     vc_fit_matrix_free(matrix);
     vc_gpus_close(gpus);
     return rc;
 }
 
-/* "  vcompress inspect m.npz"; with the graph if the command takes --graph. */
-static void print_command(const struct app *app, const struct graph_source *source, const char *before, bool graph)
+/* ---- what comes next ---- */
+
+#define MOST_WORDS (16 + 2 * MAX_SIZES)
+#define GAIN       0.9 /* of the bytes, that an output has at most */
+
+struct line {
+    char own[256]; /* most of the words */
+    char *words[MOST_WORDS];
+    int n;
+};
+
+static void add_word(struct line *line, const char *word)
 {
-    fprintf(app->out.to, "  vcompress %s", before);
-    if (graph && source->model == NULL && source->weights != NULL) {
-        fputs(" --graph", app->out.to);
-        (void)print_shell_word(app->out.to, app->subject);
+    line->words[line->n++] = (char *)(uintptr_t)word; /* calls move words, and change none */
+}
+
+/* "shrink --ratio 4 m.npz"; `beside`: options behind the command's own. */
+static void make_line(struct line *line, const struct advice *advice, const struct about *about, const char *beside)
+{
+    char *rest = NULL;
+    size_t n;
+
+    line->n = 0;
+    n = (size_t)snprintf(line->own, sizeof line->own, "%s%s", advice->words, beside);
+    if (advice->sizes && about->cli->memory.context_tokens != 0) {
+        snprintf(line->own + n, sizeof line->own - n, " --ctx %llu",
+                 (unsigned long long)about->cli->memory.context_tokens);
     }
-    fputs(path_of(app, source)[0] == '-' ? " --" : "", app->out.to);
-    (void)print_shell_word(app->out.to, path_of(app, source));
+    for (char *word = strtok_r(line->own, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
+        add_word(line, word);
+    }
+    if (advice->graph && about->graph != NULL) {
+        add_word(line, "--graph");
+        add_word(line, about->graph);
+    }
+    for (size_t k = 0; advice->sizes && k < about->cli->source.n_sizes; k++) {
+        add_word(line, "--size");
+        add_word(line, about->cli->source.sizes[k]);
+    }
+    if (about->path[0] == '-') {
+        add_word(line, "--");
+    }
+    add_word(line, about->path);
+}
+
+/* The command succeeds, as far as headers tell. */
+static bool is_possible(const struct app *app, const struct advice *advice, const struct about *about)
+{
+    struct line line;
+    struct vcompress_call call = {.words = line.words};
+    char beside[128];
+    size_t n = (size_t)snprintf(beside, sizeof beside, " --quiet%s", advice->dry == READS ? "" : " --dry-run");
+
+    if (advice->dry == GAINS) {
+        n += (size_t)snprintf(beside + n, sizeof beside - n, " --max-bytes %.0f", (double)about->bytes * GAIN + 1);
+    }
+    if (app->common.max_memory != 0) {
+        snprintf(beside + n, sizeof beside - n, " --max-memory %llu", (unsigned long long)app->common.max_memory);
+    }
+    make_line(&line, advice, about, beside);
+    call.n_words = line.n;
+    vcompress_call_run(&call);
+    vcompress_call_end(&call);
+    return call.status == EXIT_YES;
+}
+
+/* Prints the first that is possible; `title` before it. */
+static void print_first(const struct app *app, const struct advice *rows, size_t n, const struct about *about,
+                        const char **title)
+{
+    size_t k = 0;
+    struct line line;
+
+    while (k < n && ((rows[k].of != 0 && (rows[k].of & about->contents) == 0) || !is_possible(app, &rows[k], about))) {
+        k++;
+    }
+    if (k == n) {
+        return;
+    }
+    make_line(&line, &rows[k], about, "");
+    fprintf(app->out.to, "%s  vcompress", *title);
+    for (int i = 0; i < line.n; i++) {
+        (void)print_shell_word(app->out.to, line.words[i]);
+    }
     fputc('\n', app->out.to);
+    *title = "";
 }
 
 /* The commands that come next, ready to run. */
-static void print_next(const struct app *app, const struct memory_cli *cli)
+static void print_next(struct app *app, const struct about *about)
 {
-    const struct graph_source *source = &cli->source;
-    bool weights = graph_source_model(source) != NULL;
+    const char *title = "next:\n";
 
-    fputs("next:\n", app->out.to);
-    if (weights) {
-        print_command(app, source, "shrink --ratio 4", true);
-    }
-    print_command(app, source, source->graph != NULL ? "fit --all-gpus" : "fit --all-gpus --weights-only", true);
-    print_command(app, source, weights ? "inspect" : "graph", false);
+    signals_end_printing(); /* nothing is written from here on: signals end the process */
+    print_first(app, smaller, N(smaller), about, &title);
+    print_first(app, where, N(where), about, &title);
+    print_first(app, inside, N(inside), about, &title);
 }
 
 static int run_model(struct app *app, int n_args, char **args)
 {
     struct memory_cli cli = {.batch = 0};
+    struct about about = {.cli = &cli, .contents = OF_TEXT};
     int rc;
 
     vc_memory_defaults(&cli.memory);
@@ -148,15 +333,16 @@ static int run_model(struct app *app, int n_args, char **args)
     rc = app_open(app);
     rc = rc == GO_ON ? memory_cli_count(app, &cli) : rc;
     if (rc == GO_ON && !app->common.quiet) {
-        rc = print_what(app, &cli);
+        rc = print_what(app, &cli, &about);
         rc = rc == GO_ON ? print_where(app, &cli) : rc;
     }
-    if (rc == GO_ON && !app->common.quiet) {
-        print_next(app, &cli);
-    }
-    rc = rc == GO_ON ? memory_cli_refused(app, &cli) : rc;
-    app_print_memory(app);
+    about.path = path_of(app, &cli.source);
+    about.graph = cli.source.model == NULL && cli.source.weights != NULL ? app->subject : NULL;
     memory_cli_close(&cli);
+    if (rc == GO_ON && !app->common.quiet) {
+        print_next(app, &about);
+    }
+    app_print_memory(app);
     return rc == GO_ON ? EXIT_YES : rc;
 }
 
@@ -165,7 +351,8 @@ const struct command command_model = {
     .usage = "[options]",
     .summary = "tell what a model is, where it fits, and which commands come next",
     .text = "MODEL is a path that exists and no command's name: a weight file or folder, a config.json, an ONNX file, "
-            "or the text of a graph.",
+            "or the text of a graph. The commands that are printed were planned (dry runs, from headers alone) and are "
+            "possible.",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .run = run_model,
