@@ -31,8 +31,8 @@ bool graph_source_size(void *group, const char *value);
      .value = "NAME=N",                                                                                              \
      .kind = OPT_CALL,                                                                                               \
      .call = graph_source_size,                                                                                      \
-     .help = "a size of the inputs that the model leaves open, such as batch=8 or sequence=512 (default: 1 for "  \
-             "batch and other leading sizes, sequence=128; others stay open)"},                                                                     \
+     .help = "a size of the inputs that the model leaves open, such as batch=8 or sequence=512 (default: 1 for "     \
+             "batch and other leading sizes, sequence=128; others stay open)"},                                      \
         {.name = "graph",                                                                                            \
          .value = "FILE",                                                                                            \
          .file = FILE_READ,                                                                                          \
