@@ -230,7 +230,10 @@ static void atom_value(struct vc_dims *dims, struct vc_dim_atom *atom)
     int64_t above;
     int64_t below;
 
-    if (atom->name == NULL) {
+    if (atom->name == NULL && vc_dim_is(atom->below, 0)) {
+        atom->known = evaluate(dims, atom->above, &above);
+        atom->value = atom->known && above > 0 ? above : 0;
+    } else if (atom->name == NULL) {
         atom->known = evaluate(dims, atom->above, &above) && evaluate(dims, atom->below, &below) && below > 0;
         atom->value = atom->known ? floor_divide(above, below) : 0;
     }
@@ -252,6 +255,9 @@ static int64_t least_quotient(const struct vc_dims *dims, struct vc_dim above, s
     int64_t least;
     int64_t divisor;
 
+    if (vc_dim_is(below, 0)) {
+        return 0;
+    }
     if (!vc_dim_least(dims, above, &least) || !vc_dim_least(dims, below, &divisor) || least < 0 || divisor <= 0) {
         return -1;
     }
@@ -514,6 +520,21 @@ struct vc_dim vc_dim_divide(struct vc_dims *dims, struct vc_dim a, struct vc_dim
     return vc_dim_add(dims, intern(dims, &whole), a);
 }
 
+struct vc_dim vc_dim_positive(struct vc_dims *dims, struct vc_dim a)
+{
+    int64_t least;
+
+    if (vc_dim_is_number(a)) {
+        return vc_dim_number(a.size > 0 ? a.size : 0);
+    }
+    if (vc_dim_least(dims, a, &least) && least >= 0) {
+        return a;
+    }
+    return vc_dim_least(dims, vc_dim_subtract(dims, vc_dim_number(0), a), &least) && least >= 0
+               ? vc_dim_number(0)
+               : atom_dim(dims, NULL, a, vc_dim_number(0));
+}
+
 struct vc_dim vc_dim_product(struct vc_dims *dims, const struct vc_dim *shape, unsigned n)
 {
     struct vc_dim product = vc_dim_number(1);
@@ -653,8 +674,12 @@ static void add_term(const struct vc_dims *dims, const struct vc_dim_term *term,
             add(buffer, n, at, "%s", atom->name);
             continue;
         }
-        add(buffer, n, at, "floor((");
+        add(buffer, n, at, vc_dim_is(atom->below, 0) ? "max(0, " : "floor((");
         add_text(dims, atom->above, buffer, n, at);
+        if (vc_dim_is(atom->below, 0)) {
+            add(buffer, n, at, ")");
+            continue;
+        }
         add(buffer, n, at, vc_dim_is_number(atom->below) ? ")/" : ")/(");
         add_text(dims, atom->below, buffer, n, at);
         add(buffer, n, at, vc_dim_is_number(atom->below) ? ")" : "))");

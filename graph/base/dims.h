@@ -1,7 +1,7 @@
 /* dims.h - dimensions that are numbers or polynomials in the sizes of the inputs.
  *
  * An expression is a sum of terms, a term a whole number times up to VC_DIM_FACTORS atoms, an atom a symbol ("batch")
- * or the quotient of two expressions rounded down. Terms are sorted and expressions kept once, so that equal
+ * or the quotient of two expressions rounded down, or the larger of an expression and 0 (a quotient by 0). Terms are sorted and expressions kept once, so that equal
  * expressions have the same number:
  *
  *     (height + 2 - 3) / 2 + 1     ->     1 * floor((height - 1)/2) + 1
@@ -30,7 +30,7 @@ struct vc_dim_expression {
     struct vc_dim_term *terms; /* sorted by their atoms; the number without atoms is the last */
 };
 
-/* A symbol if `name` is not NULL, else floor(above / below). */
+/* A symbol if `name` is not NULL, else floor(above / below), or max(above, 0) where below is 0. */
 struct vc_dim_atom {
     const char *name;
     bool known;                 /* a bound symbol, or a quotient of such */
@@ -77,6 +77,11 @@ static inline bool vc_dim_is_number(struct vc_dim a)
     return a.expression == 0;
 }
 
+static inline bool vc_dim_is(struct vc_dim a, int64_t n)
+{
+    return vc_dim_is_number(a) && a.size == n;
+}
+
 /* Both are the same whatever the sizes of the inputs are. */
 static inline bool vc_dim_equal(struct vc_dim a, struct vc_dim b)
 {
@@ -93,6 +98,8 @@ struct vc_dim vc_dim_subtract(struct vc_dims *dims, struct vc_dim a, struct vc_d
 struct vc_dim vc_dim_multiply(struct vc_dims *dims, struct vc_dim a, struct vc_dim b);
 /* a / b rounded down (to minus infinity). b is a number above 0 or an expression. */
 struct vc_dim vc_dim_divide(struct vc_dims *dims, struct vc_dim a, struct vc_dim b);
+/* The dimension, or 0 where it is negative. */
+struct vc_dim vc_dim_positive(struct vc_dims *dims, struct vc_dim a);
 /* The product of n dimensions; 1 of none. */
 struct vc_dim vc_dim_product(struct vc_dims *dims, const struct vc_dim *shape, unsigned n);
 

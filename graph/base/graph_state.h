@@ -26,11 +26,13 @@ struct vc_value_facts {
     const char *slice; /* of a parameter that a Slice of the file cuts out: what the file calls the Slice's output */
     bool slice_attrs;  /* where that begins and ends is in attributes */
     bool unknown;      /* a problem was found: type and shape mean nothing */
-    const struct vc_dim *elems; /* of up to VC_MAX_ELEMS integers whose shape is of numbers: what they are, where that
-                                   is known: the shape of a tensor, and what is computed from it; else NULL */
+    const struct vc_dim *elems; /* of up to VC_MAX_ELEMS integers, or floats that are whole numbers, whose shape is of
+                                   numbers: what they are, where that is known: the shape of a tensor, and what is
+                                   computed from it; else NULL */
 };
 
-#define VC_MAX_ELEMS 64
+#define VC_MAX_ELEMS  64
+#define VC_MOST_WHOLE 0x1p24 /* of floats that are whole numbers: f32 has all up to there */
 
 struct vc_graph {
     struct vc_ctx *ctx;

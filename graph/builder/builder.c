@@ -2,6 +2,7 @@
  * building is finish.c. */
 #include "graph/builder/builder.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -360,9 +361,14 @@ uint32_t vc_graph_add_constant(struct vc_graph *graph, const char *name, enum vc
     }
     set_shape(graph, value, dtype, dims, n_dims);
     graph->values[value].data = vc_graph_copy(graph, elements, n, 8);
-    if (dtype != VC_DTYPE_F32 && n <= VC_MAX_ELEMS && n_dims <= 1 && graph->status == VC_OK) {
+    if (n <= VC_MAX_ELEMS && n_dims <= 1 && graph->status == VC_OK) {
         for (size_t k = 0; k < n; k++) {
-            elems[k] = vc_dim_number(((const int64_t *)elements)[k]);
+            double x = dtype == VC_DTYPE_F32 ? ((const double *)elements)[k] : 0;
+
+            if (!(fabs(x) < VC_MOST_WHOLE) || x != rint(x)) {
+                return whole(graph, value);
+            }
+            elems[k] = vc_dim_number(dtype == VC_DTYPE_F32 ? (int64_t)x : ((const int64_t *)elements)[k]);
         }
         graph->facts[value].elems = vc_graph_copy(graph, elems, n, sizeof *elems);
     }

@@ -40,13 +40,14 @@ static bool is_known(const struct vc_graph *graph, uint32_t value)
     return true;
 }
 
-/* Results that are known integers become constants, whoever made them. */
+/* Results that are known whole numbers become constants, whoever made them. */
 static void make_constants(struct vc_graph *graph)
 {
     for (uint32_t v = 0; v < graph->n_values && graph->status == VC_OK; v++) {
         struct vc_graph_value *value = &graph->values[v];
         size_t n = is_known(graph, v) ? count_of(value) : 0;
         int64_t *data;
+        double real;
 
         if (value->kind != VC_VALUE_RESULT || !is_known(graph, v)) {
             continue;
@@ -58,6 +59,10 @@ static void make_constants(struct vc_graph *graph)
         }
         for (size_t k = 0; k < n; k++) {
             data[k] = graph->facts[v].elems[k].size;
+            if (value->dtype == VC_DTYPE_F32) {
+                real = (double)data[k];
+                memcpy(&data[k], &real, sizeof real);
+            }
         }
         value->kind = VC_VALUE_CONSTANT;
         value->data = data;

@@ -52,7 +52,10 @@ static bool is_there(struct known *known, uint32_t v, struct vc_run_value *to)
         if (to->is_real) {
             ((float *)to->data)[k] = (float)(value->kind == VC_VALUE_CONSTANT ? ((const double *)value->data)[k]
                                              : tensor != NULL                 ? vc_onnx_real_at(tensor, k)
-                                                                              : 0);
+                                                                              : (double)elems[k].size);
+            if (elems != NULL && !vc_dim_is_number(elems[k])) {
+                return false;
+            }
         } else if (value->kind == VC_VALUE_CONSTANT) {
             ((int64_t *)to->data)[k] = ((const int64_t *)value->data)[k];
         } else if (elems != NULL && vc_dim_is_number(elems[k])) {
@@ -138,8 +141,8 @@ uint32_t vc_onnx_known(struct vc_onnx_build *b, uint32_t v)
     const struct vc_graph_value *value = v == VC_NO_VALUE ? NULL : &b->graph->values[v];
     double reals[VC_MAX_ELEMS];
 
-    if (value == NULL || b->graph->facts[v].unknown || b->graph->facts[v].elems != NULL ||
-        value->kind != VC_VALUE_RESULT) {
+    if (value == NULL || b->graph->facts[v].unknown ||
+        (b->graph->facts[v].elems != NULL && value->dtype != VC_DTYPE_F32) || value->kind != VC_VALUE_RESULT) {
         return v;
     }
     if (compute(&known, v, 0, &found)) {

@@ -84,7 +84,7 @@ void vc_infer_fail(struct vc_infer *in, const char *format, ...) VC_PRINTF(2, 3)
 unsigned vc_infer_n_in(const struct vc_infer *in);
 /* Input number k; NULL if it is not given. Valid until a value is added. */
 const struct vc_graph_value *vc_infer_in(const struct vc_infer *in, unsigned k);
-/* The integers that input k, a list or a number, is known to be, *n of them; NULL: not known, or not given. */
+/* The whole numbers that input k, a list or a number, is known to be, *n of them; NULL: not known, or not given. */
 const struct vc_dim *vc_infer_elems(const struct vc_infer *in, unsigned k, size_t *n);
 /* The same for an input of any number of dimensions, in C order: pads are lists of pairs on their way. */
 const struct vc_dim *vc_infer_all_elems(const struct vc_infer *in, unsigned k, size_t *n);
@@ -124,20 +124,19 @@ bool vc_infer_broadcast(struct vc_infer *in, const struct vc_graph_value *a, con
 struct vc_dim vc_infer_same(struct vc_infer *in, const char *what, struct vc_dim a, struct vc_dim b);
 
 void vc_infer_out(struct vc_infer *in, unsigned k, enum vc_dtype dtype, const struct vc_dim *shape, unsigned n_dims);
-/* Says what the integers of output k are: as many as its shape says, at most VC_MAX_ELEMS. */
+/* Says what the whole numbers of output k are: as many as its shape says, at most VC_MAX_ELEMS. */
 void vc_infer_out_elems(struct vc_infer *in, unsigned k, const struct vc_dim *elems, size_t n);
 void vc_infer_macs(struct vc_infer *in, struct vc_dim macs);
+
+/* Input 0 is the quotient of floats that are whole numbers, the first ones not negative: elems gets the quotients rounded down, or up, *n
+ * of them. */
+bool vc_infer_quotient(struct vc_infer *in, bool up, struct vc_dim *elems, size_t *n);
 
 /* Output 0 as input 0: type and shape. */
 void vc_infer_out_like(struct vc_infer *in);
 
 /* How many numbers start, start + step, ... there are before limit; -1: no end, or nothing to count. */
 double vc_range_count(double start, double limit, double step);
-
-static inline bool vc_dim_is(struct vc_dim a, int64_t n)
-{
-    return vc_dim_is_number(a) && a.size == n;
-}
 
 static inline struct vc_dims *vc_infer_dims(struct vc_infer *in)
 {

@@ -242,7 +242,8 @@ void vc_infer_range(struct vc_infer *in)
         !vc_infer_single(in, 2, "the step")) {
         return;
     }
-    if (vc_infer_in(in, 0)->dtype == VC_DTYPE_F32) {
+    if (vc_infer_in(in, 0)->dtype == VC_DTYPE_F32 &&
+        (from == NULL || to == NULL || vc_infer_elems(in, 2, &n[2]) == NULL)) {
         double ends[3];
         double count;
 
@@ -272,7 +273,7 @@ void vc_infer_range(struct vc_infer *in)
         return;
     }
     size = range_size(vc_infer_dims(in), from[0], to[0], step);
-    vc_infer_out(in, 0, VC_DTYPE_I64, &size, 1);
+    vc_infer_out(in, 0, vc_infer_in(in, 0)->dtype, &size, 1);
     if (vc_dim_is_number(size) && size.size <= VC_MAX_ELEMS) {
         for (int64_t k = 0; k < size.size; k++) {
             elems[k] = vc_dim_add(vc_infer_dims(in), from[0],

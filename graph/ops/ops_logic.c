@@ -208,7 +208,10 @@ void vc_infer_cast(struct vc_infer *in)
         return;
     }
     vc_infer_out(in, 0, dtype, x->shape, x->n_dims);
-    if (known == NULL || dtype == VC_DTYPE_F32 || (dtype == VC_DTYPE_I64 && to != 6 && to != 7)) {
+    if (known == NULL && dtype == VC_DTYPE_I64 && vc_infer_quotient(in, false, elems, &n)) {
+        known = elems; /* rounded to 0, which is down for what is not negative */
+    }
+    if (known == NULL || (dtype == VC_DTYPE_I64 && to != 6 && to != 7)) {
         return;
     }
     for (size_t k = 0; k < n; k++) {

@@ -8,8 +8,6 @@
 /* What the operator makes of two integers that are known; bad: nothing can be said. */
 static struct vc_dim combine(struct vc_dims *dims, char op, struct vc_dim a, struct vc_dim b)
 {
-    int64_t least;
-
     switch (op) {
     case '+':
         return vc_dim_add(dims, a, b);
@@ -17,14 +15,10 @@ static struct vc_dim combine(struct vc_dims *dims, char op, struct vc_dim a, str
         return vc_dim_subtract(dims, a, b);
     case '*':
         return vc_dim_multiply(dims, a, b);
-    case '>': /* the larger one, where that does not depend on the sizes of inputs */
-        return vc_dim_least(dims, vc_dim_subtract(dims, a, b), &least) && least >= 0   ? a
-               : vc_dim_least(dims, vc_dim_subtract(dims, b, a), &least) && least >= 0 ? b
-                                                                                       : vc_dim_bad();
+    case '>':
+        return vc_dim_add(dims, a, vc_dim_positive(dims, vc_dim_subtract(dims, b, a)));
     case '<':
-        return vc_dim_least(dims, vc_dim_subtract(dims, b, a), &least) && least >= 0   ? a
-               : vc_dim_least(dims, vc_dim_subtract(dims, a, b), &least) && least >= 0 ? b
-                                                                                       : vc_dim_bad();
+        return vc_dim_subtract(dims, a, vc_dim_positive(dims, vc_dim_subtract(dims, a, b)));
     case '%':
         return vc_dim_is_number(a) && a.size < 0
                    ? vc_dim_bad()
@@ -34,13 +28,53 @@ static struct vc_dim combine(struct vc_dims *dims, char op, struct vc_dim a, str
     }
 }
 
+/* A quotient of floats, where it is a whole number. */
+static struct vc_dim exact(struct vc_dims *dims, struct vc_dim a, struct vc_dim b)
+{
+    struct vc_dim q = vc_dim_divide(dims, a, b);
+
+    return vc_dim_equal(vc_dim_multiply(dims, q, b), a) ? q : vc_dim_bad();
+}
+
+bool vc_infer_quotient(struct vc_infer *in, bool up, struct vc_dim *elems, size_t *n)
+{
+    struct vc_dims *dims = vc_infer_dims(in);
+    const struct vc_graph_value *x = vc_infer_in(in, 0);
+    const struct vc_graph_node *node = x->kind == VC_VALUE_RESULT && x->node != VC_NO_NODE && x->dtype == VC_DTYPE_F32
+                                           ? &in->graph->nodes[x->node]
+                                           : NULL;
+    struct vc_infer at = {.graph = in->graph, .index = x->node};
+    const struct vc_dim *a;
+    const struct vc_dim *b;
+    size_t n_b;
+    int64_t least;
+
+    if (node == NULL || strcmp(node->op, "Div") != 0) {
+        return false;
+    }
+    a = vc_infer_elems(&at, 0, n);
+    b = vc_infer_elems(&at, 1, &n_b);
+    if (a == NULL || b == NULL || n_b != 1) {
+        return false;
+    }
+    for (size_t k = 0; k < *n; k++) {
+        elems[k] = up ? vc_dim_add(dims, a[k], vc_dim_subtract(dims, b[0], vc_dim_number(1))) : a[k];
+        if (!vc_dim_least(dims, a[k], &least) || least < 0) {
+            return false;
+        }
+        elems[k] = vc_dim_divide(dims, elems[k], b[0]);
+    }
+    return true;
+}
+
 static void known_elems(struct vc_infer *in, char op)
 {
+    bool real = vc_infer_in(in, 0)->dtype == VC_DTYPE_F32;
     struct vc_dim elems[VC_MAX_ELEMS];
     size_t n;
     const struct vc_dim *first = vc_infer_elems(in, 0, &n);
 
-    if (in->failed || first == NULL || vc_infer_in(in, 0)->dtype != VC_DTYPE_I64) {
+    if (in->failed || first == NULL) {
         return;
     }
     memcpy(elems, first, n * sizeof *elems);
@@ -52,7 +86,10 @@ static void known_elems(struct vc_infer *in, char op)
             return;
         }
         for (size_t i = (n > n_b ? n : n_b); i-- > 0;) {
-            elems[i] = combine(vc_infer_dims(in), op, elems[n == 1 ? 0 : i], b[n_b == 1 ? 0 : i]);
+            struct vc_dim x = elems[n == 1 ? 0 : i];
+            struct vc_dim y = b[n_b == 1 ? 0 : i];
+
+            elems[i] = real && op == '/' ? exact(vc_infer_dims(in), x, y) : combine(vc_infer_dims(in), op, x, y);
         }
         n = n > n_b ? n : n_b;
     }
@@ -166,10 +203,31 @@ EACH(sign, "n")
 EACH(sin, "f")
 EACH(cos, "f")
 EACH(tan, "f")
-EACH(floor, "f")
-EACH(ceil, "f")
 EACH(round, "f")
 #undef EACH
+
+/* Of whole numbers, and of quotients of such. */
+static void infer_rounded(struct vc_infer *in, bool up)
+{
+    struct vc_dim elems[VC_MAX_ELEMS];
+    size_t n;
+    const struct vc_dim *x = vc_infer_elems(in, 0, &n);
+
+    infer_each(in, "f");
+    if (x != NULL || vc_infer_quotient(in, up, elems, &n)) {
+        vc_infer_out_elems(in, 0, x != NULL ? x : elems, n);
+    }
+}
+
+void vc_infer_floor(struct vc_infer *in)
+{
+    infer_rounded(in, false);
+}
+
+void vc_infer_ceil(struct vc_infer *in)
+{
+    infer_rounded(in, true);
+}
 
 void vc_infer_neg(struct vc_infer *in)
 {

@@ -372,6 +372,26 @@ void vc_infer_tile(struct vc_infer *in)
     vc_infer_out(in, 0, x->dtype, shape, x->n_dims);
 }
 
+/* A list that is known, between copies of a number. */
+static void padded_elems(struct vc_infer *in, const struct vc_dim *pads)
+{
+    struct vc_dim elems[VC_MAX_ELEMS];
+    size_t n, n_value;
+    const struct vc_dim *x = vc_infer_elems(in, 0, &n);
+    const struct vc_dim *value = vc_infer_elems(in, 2, &n_value);
+    const struct vc_dim fill = value != NULL ? *value : vc_dim_number(0);
+
+    if (x == NULL || (vc_infer_in(in, 2) != NULL && value == NULL) || !vc_dim_is_number(pads[0]) ||
+        !vc_dim_is_number(pads[1]) || pads[0].size < 0 || pads[0].size > VC_MAX_ELEMS || pads[1].size < 0 ||
+        pads[1].size > VC_MAX_ELEMS || n + (size_t)(pads[0].size + pads[1].size) > VC_MAX_ELEMS) {
+        return;
+    }
+    for (size_t k = 0; k < n + (size_t)(pads[0].size + pads[1].size); k++) {
+        elems[k] = k >= (size_t)pads[0].size && k - (size_t)pads[0].size < n ? x[k - (size_t)pads[0].size] : fill;
+    }
+    vc_infer_out_elems(in, 0, elems, n + (size_t)(pads[0].size + pads[1].size));
+}
+
 void vc_infer_pad(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -414,6 +434,9 @@ void vc_infer_pad(struct vc_infer *in)
         shape[axis] = vc_dim_add(dims, shape[axis], vc_dim_add(dims, pads[k], pads[k + n_axes]));
     }
     vc_infer_out(in, 0, x->dtype, shape, x->n_dims);
+    if (x->n_dims == 1 && n_axes == 1 && strcmp(mode, "constant") == 0) {
+        padded_elems(in, pads);
+    }
 }
 
 /* ---- blocks of pixels to channels and back ---- */

@@ -265,7 +265,7 @@ RUN(range)
         REAL step = *(const REAL *)run->in[2]->data;
         REAL *out;
 
-        n = run->graph->values[run->node->outputs[0]].shape[0].size; /* a number: the three are constants */
+        n = vc_dim_value(&run->graph->dims, run->graph->values[run->node->outputs[0]].shape[0]);
         out = vc_run_out(run, 0, true, &n, 1);
         for (int64_t k = 0; out != NULL && k < n; k++) {
             out[k] = start + (REAL)k * step;
