@@ -205,7 +205,7 @@ static json_t *attention_factor(const struct llm_back *b, double usual, double u
     return (float)factor != (float)usual ? json_real(factor) : NULL;
 }
 
-/* Older versions of transformers want these three members of phi3 and no other. */
+/* Older versions of transformers want these three members of phi3, whose context stands outside, and no other. */
 static enum vc_status make_longrope(struct llm_back *b, double original, json_t **out)
 {
     double share = (double)said(b, "max_position_embeddings") / original;
@@ -215,6 +215,9 @@ static enum vc_status make_longrope(struct llm_back *b, double original, json_t 
 
     *out = json_pack("{s:s, s:o, s:o, s:o*}", "type", "longrope", "short_factor", shorter, "long_factor", longer,
                      "attention_factor", attention_factor(b, usual, 1.0));
+    if (strcmp(b->family->architecture, "phi3") != 0) {
+        vc_back_set(b, *out, ORIGINAL, json_integer((json_int_t)original));
+    }
     VC_CALL(read_factors(b, "rope_factors_short.weight", shorter));
     return read_factors(b, "rope_factors_long.weight", longer);
 }
@@ -279,7 +282,7 @@ static enum vc_status set_scaling(struct llm_back *b)
     const char *type = vc_back_text(b, ".rope.scaling.type");
     json_int_t original = json_integer_value(vc_back_find(b, ".rope.scaling.original_context_length"));
     bool longer = has_tensor(b, "rope_factors_long.weight") && has_tensor(b, "rope_factors_short.weight");
-    bool keyed = type != NULL && strcmp(type, "none") != 0;
+    bool keyed = type != NULL && strcmp(type, "none") != 0 && !longer;
     json_t *scaling = NULL;
     json_t *other;
     enum vc_status status = VC_OK;

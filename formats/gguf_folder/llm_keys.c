@@ -112,6 +112,9 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *
     if (sizes->value_units % sizes->key_units != 0) {
         return refuse_key(ctx, family, "linear_num_value_heads", "is no multiple of \"linear_num_key_heads\"");
     }
+    if ((family->flags & LLM_RECURRENT) != 0 && vc_llm_count(config, "full_attention_interval", 4) == 0) {
+        return refuse_key(ctx, family, "full_attention_interval", "is 0");
+    }
     if (is(family, "gemma4")) {
         return check_gemma4(ctx, config, family, sizes);
     }
@@ -132,6 +135,10 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *
     if (is(family, "bert") && (vc_llm_flag(config, "is_decoder", false) ||
                                strcmp(vc_llm_word(config, "position_embedding_type", "absolute"), "absolute") != 0)) {
         return refuse_key(ctx, family, "is_decoder", "is true, or positions are no table");
+    }
+    if (vc_is_one_of(family->architecture, "gemma2|gemma3") &&
+        !(vc_llm_real(config, "query_pre_attn_scalar", 256.0) > 0.0)) {
+        return refuse_key(ctx, family, "query_pre_attn_scalar", "is no number above 0");
     }
     if (is(family, "gemma3") && vc_llm_find(config, cap) != NULL) {
         return refuse_key(ctx, family, cap, "is there");

@@ -5,12 +5,14 @@
  *     yarn       .rope.scaling.type "yarn", .factor, .original_context_length, .attn_factor where it is unusual
  *     llama3     rope_freqs.weight
  *     proportional   rope_freqs.weight: 1, then 1e30 for what is not rotated
- *     longrope   rope_factors_long.weight, rope_factors_short.weight, .rope.scaling.attn_factor */
+ *     longrope   rope_factors_long.weight, rope_factors_short.weight, .rope.scaling.attn_factor; llama and granite: the
+ *                type, too */
 #include "formats/gguf_folder/llm_parts.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "formats/huggingface/config/hf_config.h"
 #include "kernels/functions.h"
 
 #define PI 3.14159265358979323846
@@ -35,6 +37,11 @@ static enum vc_status refuse(const struct scaling *s, const char *why)
 static double real(const struct scaling *s, const char *name, double otherwise)
 {
     return vc_llm_real_of(s->rope->block, name, otherwise);
+}
+
+static void put_original(const struct scaling *s)
+{
+    vc_llm_put_u32(s->pairs, ".rope.scaling.original_context_length", (uint64_t)s->original);
 }
 
 /* Room for a divisor of each frequency. */
@@ -143,7 +150,9 @@ static enum vc_status put_yarn(const struct scaling *s, struct vc_model *model)
     }
     vc_llm_put_text(s->pairs, ".rope.scaling.type", "yarn");
     vc_llm_put_f32(s->pairs, ".rope.scaling.factor", s->factor);
-    vc_llm_put_u32(s->pairs, ".rope.scaling.original_context_length", (uint64_t)s->original);
+    if (strcmp(s->family->architecture, "phi3") != 0) { /* it always has the key */
+        put_original(s);
+    }
     if ((float)(attention / usual) != 1.0F) {
         vc_llm_put_f32(s->pairs, ".rope.scaling.attn_factor", attention / usual);
     }
@@ -184,13 +193,20 @@ static enum vc_status put_factors(const struct scaling *s, const char *key, cons
     return vc_llm_plan_add_values(s->ctx, s->plan, tensor, values, s->rotated / 2);
 }
 
+/* Divisors for short and for long texts. phi3 reads them always, llama and granite where the type says so, in place of
+ * rope_freqs.weight. transformers takes the factor of the block, else how much longer the context became. */
 static enum vc_status put_longrope(const struct scaling *s)
 {
-    double share = (double)s->context / s->original;
-    double attention = share <= 1.0 ? 1.0 : sqrt(1.0 + vc_log_f64(share) / vc_log_f64(s->original));
+    double stretched = real(s, "factor", (double)s->context / s->original);
+    double attention = stretched <= 1.0 ? 1.0 : sqrt(1.0 + vc_log_f64(stretched) / vc_log_f64(s->original));
+    bool phi3 = strcmp(s->family->architecture, "phi3") == 0;
 
-    if (strcmp(s->family->architecture, "phi3") != 0) {
+    if (!phi3 && !vc_is_one_of(s->family->architecture, "llama|granite")) {
         return refuse(s, "are not known to llama.cpp in such a model");
+    }
+    if (!phi3) {
+        vc_llm_put_text(s->pairs, ".rope.scaling.type", "longrope");
+        put_original(s);
     }
     VC_CALL(put_factors(s, "long_factor", "rope_factors_long.weight"));
     VC_CALL(put_factors(s, "short_factor", "rope_factors_short.weight"));
@@ -215,7 +231,10 @@ enum vc_status vc_llm_rope_put(struct vc_ctx *ctx, const struct llm_config *conf
     s.factor = real(&s, "factor", 1.0);
     s.original = real(&s, original, vc_llm_real(config, original, (double)sizes->context));
     if (strcmp(family->architecture, "phi3") == 0) {
-        vc_llm_put_u32(pairs, ".rope.scaling.original_context_length", (uint64_t)s.original);
+        if (!(s.original >= 1)) {
+            return vc_fail(ctx, VC_E_FORMAT, "%s: \"%s\" is no number of tokens", VC_HF_CONFIG_NAME, original);
+        }
+        put_original(&s);
     }
     if (strcmp(family->architecture, "gemma4") == 0) {
         return put_proportional(&s);

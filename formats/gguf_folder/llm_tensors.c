@@ -182,7 +182,7 @@ static enum vc_status match_rules(struct planning *p, const struct llm_rule *rul
         *known = true;
         if (match.layer >= (int64_t)p->sizes->layers) {
             p->n_other++; /* of a head that predicts more tokens */
-        } else if (strcmp(rule->to, "output") != 0 || !p->tied) {
+        } else if (strcmp(rule->to, "output") != 0 || !p->tied || strcmp(rest, ".weight") != 0) {
             VC_CALL(add_match(p, &match, rest));
         }
     }

@@ -171,6 +171,16 @@ def test_back():
     convert("longer", "--no-vocab")
     found = go_back("longer.back", "--no-vocab")[0]
     check((found["rope_scaling"], found["original_max_position_embeddings"]) == (longer, 16), f"longrope: {found}")
+    config, tensors, _, _ = make("llama")
+    longer = {"rope_type": "longrope", "short_factor": [1.0, 1.5, 1.0, 1.0], "long_factor": [2.0, 3.0, 2.0, 2.0], "factor": 4.0,
+              "original_max_position_embeddings": 16}
+    folder("longer", {**config, "rope_scaling": longer}, tensors)
+    convert("longer", "--no-vocab")
+    check(go_back("longer.back", "--no-vocab")[0]["rope_scaling"] == longer, "longrope of llama")
+    write("out.gguf", change_pair(read("out.gguf"), "vcompress.config", None))  # as files of others are
+    rc, _, err = run("convert", "out.gguf", "-o", "longer.back/", "--no-vocab", "-f")
+    found = read_folder("longer.back")[0]["rope_scaling"] if rc == 0 else err
+    check(rc == 0 and {**found, "factor": 4.0} == {k.replace("rope_type", "type"): v for k, v in longer.items()}, f"longrope of llama: {found}")
 
 
 def test_back_vocabularies():

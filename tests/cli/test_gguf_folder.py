@@ -121,6 +121,17 @@ def test_rope():
                    original_max_position_embeddings=16)
     check(file.tensors["rope_factors_long.weight"][2] == [2.0, 3.0] and file.tensors["rope_factors_short.weight"][2] == [1.0, 1.5], "longrope")
     check(file.pairs["phi3.rope.scaling.attn_factor"] == f32(math.sqrt(1 + math.log(4) / math.log(16))), "longrope: attn_factor")
+    file = file_of({"rope_type": "yarn", "factor": 4.0}, phi, tensors, original_max_position_embeddings=16)
+    check(file.pairs["phi3.rope.scaling.original_context_length"] == 16 and file.pairs["phi3.rope.scaling.type"] == "yarn", "phi3: yarn")
+    longer = {"rope_type": "longrope", "short_factor": [1.0] * 4, "long_factor": [2.0] * 4, "original_max_position_embeddings": 16}
+    for kind in ("llama", "granite"):
+        config, tensors, _, _ = make(kind)
+        longer["short_factor"] = longer["long_factor"] = [2.0] * (config.get("head_dim", H // A) // 2)
+        file = file_of(longer, config, tensors)
+        check(file.pairs[kind + ".rope.scaling.type"] == "longrope" and "rope_freqs.weight" not in file.tensors, f"{kind}: longrope")
+        check(file.pairs[kind + ".rope.scaling.original_context_length"] == 16 and "rope_factors_short.weight" in file.tensors, f"{kind}: factors")
+        file = file_of({**longer, "factor": 2.0}, config, tensors)
+        check(file.pairs[kind + ".rope.scaling.attn_factor"] == f32(math.sqrt(1 + math.log(2) / math.log(16))), f"{kind}: factor")
 
 
 # ---- vocabularies ----
@@ -277,7 +288,12 @@ def test_refusals():
     refused("rope", "of type 'wave' are not known", change={"rope_scaling": {"type": "wave", "factor": 2.0}})
     refused("llama3 of qwen2", "of type 'llama3'", change={"rope_scaling": {"type": "llama3", "factor": 2.0}})
     refused("betas", "\"beta_fast\"", change={"rope_scaling": {"type": "yarn", "factor": 2.0, "beta_fast": 8.0}})
-    refused("longrope", "of type 'longrope'", change={"rope_scaling": {"type": "longrope", "long_factor": [1.0]}})
+    refused("longrope", "of type 'longrope' are not known to llama.cpp in such", "qwen3", change={"rope_scaling": {"type": "longrope", "long_factor": [1.0]}})
+    refused("original", "\"original_max_position_embeddings\" is no number", "phi3", change={"original_max_position_embeddings": 0})
+    refused("interval", "\"full_attention_interval\" is 0", "qwen3_5_text", change={"full_attention_interval": 0})
+    for kind in ("gemma2", "gemma3_text"):
+        refused("scalar", "\"query_pre_attn_scalar\" is no number above 0", kind, change={"query_pre_attn_scalar": 0})
+        refused("bias of a tied head", "lm_head.bias: llama.cpp has no", kind, tensors={"lm_head.bias": ((V,), [1.0] * V)})
     refused("tensor", "odd.weight: llama.cpp has no such tensor", tensors={"odd.weight": ((1,), [1.0])})
     refused("norm", "has no 'blk.0.attn_q_norm.weight'", tensors={"model.layers.0.self_attn.q_norm.weight": ((H // A,), [1.0] * (H // A))})
     refused("missing", "becomes 'blk.0.attn_q.weight'", tensors={q: None})
