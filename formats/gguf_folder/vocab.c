@@ -173,27 +173,67 @@ static enum vc_status check_bytes(struct vocab *v)
 
 /* ---- pairs ---- */
 
-/* A merge as the file is to have it: "left right". A space in a part is the letter for it. */
-static enum vc_status put_merge(struct vocab *v, const json_t *merge, struct llm_pairs *pairs)
+/* The two parts of a merge, "left right" or ["left", "right"]; false: it has others. */
+static bool split_merge(const json_t *merge, const char *parts[2], size_t n[2])
 {
     const char *both = json_string_value(merge);
+    const char *space = both != NULL ? strchr(both, ' ') : NULL;
+
+    if (json_is_array(merge)) {
+        for (size_t k = 0; k < 2; k++) {
+            parts[k] = json_string_value(json_array_get(merge, k));
+            n[k] = json_string_length(json_array_get(merge, k));
+        }
+        return json_array_size(merge) == 2 && parts[0] != NULL && parts[1] != NULL;
+    }
+    if (space == NULL || strchr(space + 1, ' ') != NULL) {
+        return false;
+    }
+    parts[0] = both;
+    n[0] = (size_t)(space - both);
+    parts[1] = space + 1;
+    n[1] = strlen(space + 1);
+    return true;
+}
+
+static int shown(size_t n)
+{
+    return n < 60 ? (int)n : 60;
+}
+
+/* A merge as the file is to have it: "left right". A space in a part is the letter for it. Tokenizers load a merge only
+ * where its parts and what it gives are tokens; llama.cpp would leave it out. */
+static enum vc_status put_merge(struct vocab *v, const json_t *merge, struct llm_pairs *pairs)
+{
+    const json_t *model = json_object_get(v->tokenizer.root, "model");
+    const json_t *vocabulary = json_object_get(model, "vocab");
+    size_t prefix = json_string_length(json_object_get(model, "continuing_subword_prefix"));
+    const char *parts[2];
+    size_t n[2];
     struct vc_text text;
     enum vc_status status = VC_OK;
 
-    if (both != NULL) {
-        vc_llm_element_text(pairs, both, strlen(both));
-        return VC_OK;
-    }
     vc_text_init(&text, v->ctx);
+    if (!split_merge(merge, parts, n)) {
+        VC_TRY(vc_fail(v->ctx, VC_E_FORMAT, "tokenizer.json: a merge is not of two texts"));
+    }
+    vc_text_add_bytes(&text, parts[0], n[0]);
+    vc_text_add_bytes(&text, parts[1] + (n[1] > prefix ? prefix : 0), n[1] - (n[1] > prefix ? prefix : 0));
+    VC_TRY(text.status);
+    if (json_object_getn(vocabulary, parts[0], n[0]) == NULL || json_object_getn(vocabulary, parts[1], n[1]) == NULL ||
+        json_object_getn(vocabulary, text.data, text.n) == NULL) {
+        VC_TRY(
+            vc_fail(v->ctx, VC_E_FORMAT,
+                    "tokenizer.json: the vocabulary has not both parts of the merge '%.*s' '%.*s', and what they give",
+                    shown(n[0]), parts[0], shown(n[1]), parts[1]));
+    }
+    text.n = 0;
     for (size_t k = 0; k < 2; k++) {
-        const char *part = json_string_value(json_array_get(merge, k));
-
-        if (part == NULL) {
-            VC_TRY(vc_fail(v->ctx, VC_E_FORMAT, "tokenizer.json: a merge is not of two texts"));
-        }
         vc_text_add(&text, "%s", k == 0 ? "" : " ");
-        for (; *part != '\0'; part++) {
-            vc_text_add_bytes(&text, *part == ' ' ? "\xc4\xa0" : part, *part == ' ' ? 2 : 1);
+        for (size_t i = 0; i < n[k]; i++) {
+            bool space = parts[k][i] == ' ';
+
+            vc_text_add_bytes(&text, space ? "\xc4\xa0" : &parts[k][i], space ? 2 : 1);
         }
     }
     VC_TRY(text.status);

@@ -176,13 +176,13 @@ def test_vocabularies():
     for key, value in wanted.items():
         check(found.get(key) == value, f"bytes: {key} is {found.get(key)}")
     template = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<|end|>"}}, {"Sequence": {"id": "A"}}]}
-    found = vocabulary("pairs", tokenizer__json=bytes_json([["a", "b"], [" ", "ab"]], post_processor=template), chat_template__jinja="{{ x }}")
+    found = vocabulary("pairs", tokenizer__json=bytes_json([["a", "b"], ["\u0120", "ab"]], post_processor=template), chat_template__jinja="{{ x }}")
     check(found.get("merges") == ["a b", "\u0120 ab"], f"merges of two texts: {found.get('merges')}")
     check((found.get("add_bos_token"), found.get("bos_token_id")) == (True, 5), "what a template puts in front is the begin")
     check(found.get("tokenizer.chat_template") == "{{ x }}", "chat_template.jinja")
     for what, text in (("no UTF-8", b"\xff\xfe x"), ("a NUL", b"first\0second")):
         refused(f"template with {what}", "chat_template.jinja: is no template", options=(),
-                tokenizer__json=bytes_json([["a", "b"], [" ", "ab"]]), chat_template__jinja=text)
+                tokenizer__json=bytes_json([["a", "b"], ["\u0120", "ab"]]), chat_template__jinja=text)
     for ignores, regex, pre in ((True, QWEN, "qwen2"), (True, QWEN.replace("N}|", "N}{1,3}|", 1), "llama-bpe"),
                                 (False, QWEN.replace("N}|", "N}{1,3}|", 1), "dbrx")):
         form = bytes_json(["a b"], regex=regex)
@@ -304,6 +304,8 @@ def test_refusals():
     refused("no tokenizer", "there is no tokenizer that is known", options=())
     refused("cut", "the way is: x+", options=(), tokenizer__json=bytes_json([], regex="x+"))
     refused("normalizer", "its normalizer is 'Lowercase'", options=(), tokenizer__json=bytes_json([], normalizer={"type": "Lowercase"}))
+    for merge, says in ((["b", "a"], "not both parts of the merge 'b' 'a'"), ("a z", "not both parts"), ("a b a", "not of two texts"), (3, "not of two texts")):
+        refused("merge", says, options=(), tokenizer__json=bytes_json([merge]))
     refused("twice", "has the token 'a' twice", options=(), tokenizer__json=bytes_json([], added_tokens=[{"id": 9, "content": "a"}]))
     large = bytes_json([])
     large["model"]["vocab"]["zz"] = V
