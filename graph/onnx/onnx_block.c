@@ -36,7 +36,8 @@ static bool block_of_path(const char *name, char *block)
     return true;
 }
 
-/* "layer1.0.bn1.weight" is in "layer1.0.bn1". */
+/* "layer1.0.bn1.weight" is in "layer1.0.bn1". Exporters write equal tensors of several blocks once, under the name of the first: what other
+ * nodes read, too, tells no block. */
 static bool block_of_params(const struct vc_onnx_build *b, const struct vc_program_node *node, char *block)
 {
     for (size_t k = 0; k < node->n_inputs; k++) {
@@ -44,7 +45,7 @@ static bool block_of_params(const struct vc_onnx_build *b, const struct vc_progr
         size_t n = dot == NULL ? 0 : (size_t)(dot - node->inputs[k]);
         const struct vc_onnx_name *name = n == 0 || n >= BLOCK_BYTES ? NULL : vc_onnx_find_name(b, node->inputs[k]);
 
-        if (name != NULL && name->maker != VC_ONNX_BY_NODE && name->maker != VC_ONNX_BY_INPUT &&
+        if (name != NULL && name->n_uses == 1 && name->maker != VC_ONNX_BY_NODE && name->maker != VC_ONNX_BY_INPUT &&
             strchr(node->inputs[k], ':') == NULL) {
             memcpy(block, node->inputs[k], n);
             block[n] = '\0';

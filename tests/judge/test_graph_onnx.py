@@ -10,6 +10,7 @@ import glob
 import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -498,6 +499,33 @@ class Graphs(unittest.TestCase):
         self.assertEqual(train("--student", self.path("m.onnx"), "-o", self.path("o.onnx"), "--allow-tied").returncode, 0)
         beside = train("--student", self.path("weights.npz"), "--graph", self.path("m.onnx"), "-o", self.path("o.npz"))
         self.assertIn("a is also c", beside.stderr)
+
+    def test_shared_constants(self):
+        """Equal biases, gains and offsets of several blocks that an exporter wrote once keep no block alive: the memory is that of a file with one each."""
+        def beside(shared):
+            d, nodes, weights, x = 96, [], {}, "x"
+
+            def own(name, *shape, value=None):
+                name = name.replace("blocks.%d." % i, "blocks.0.") if shared and value is not None else name
+                weights.setdefault(name, np.full(shape, value, "f4") if value is not None else np.ones(shape, "f4"))
+                return name
+            for i in range(6):
+                p = "blocks.%d." % i
+                nodes += [helper.make_node("LayerNormalization", [x, own(p + "norm.weight", d, value=1), own(p + "norm.bias", d, value=0)], [p + "n"]),
+                          helper.make_node("MatMul", [p + "n", own(p + "fc1.weight", d, 4 * d)], [p + "m"]),
+                          helper.make_node("Add", [p + "m", own(p + "fc1.bias", 4 * d, value=0)], [p + "a"]), helper.make_node("Relu", [p + "a"], [p + "r"]),
+                          helper.make_node("MatMul", [p + "r", own(p + "fc2.weight", 4 * d, d)], [p + "o"]),
+                          helper.make_node("Add", [p + "o", own(p + "fc2.bias", d, value=0)], [p + "b"]),
+                          helper.make_node("Add", [x, p + "b"], ["y" if i == 5 else p + "y"])]
+                x = p + "y"
+            graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", 1, [4, 97, d])],
+                                      [helper.make_tensor_value_info("y", 1, [4, 97, d])], [numpy_helper.from_array(a, n) for n, a in weights.items()])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), self.path("m.onnx"))
+            done = subprocess.run([PROGRAM, "estimate", "--bytes", self.path("m.onnx")], stdout=subprocess.PIPE, check=True, text=True)
+            peak, loaded = (int(re.search(n + r"\s+([\d,]+) B", done.stdout).group(1).replace(",", "")) for n in ("PyTorch eager", "after loading"))
+            return peak - loaded
+        one, each = beside(True), beside(False)
+        self.assertLessEqual(abs(one / each - 1), 0.1, (one, each))
 
     def test_bytes_with_weights(self):
         """Names that an exporter lost come from --weights; bytes are those of these tensors, wherever they stand in the checkpoint."""
