@@ -22,7 +22,8 @@
 #include "quantize/schemes/schemes.h"
 #include "quantize/smooth.h"
 
-#define MAX_RECIPE 16
+#define MAX_RECIPE  16
+#define MAX_REASONS 4
 
 struct quantize {
     struct vc_pass pass;
@@ -35,6 +36,10 @@ struct quantize {
     struct vc_aim aim;                  /* chooses what the scheme of this plan only selects the tensors for */
     struct vc_activations activations;  /* VC_ACTIVATIONS_STATIC: of this plan */
     uint64_t rest_bytes;                /* of this plan: what casts of the rest would save */
+    struct {
+        const char *reason;
+        uint64_t bytes;
+    } without[MAX_REASONS]; /* of this plan: weights that loaders would find no codes of, by reason */
     struct vc_recipe_entry recipe[MAX_RECIPE];
     const char *full_command, *short_command; /* with the granularity, and without */
     const struct vc_tensor *asked;            /* about which skip_of was asked last: its answer */
@@ -310,6 +315,7 @@ static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pa
     struct quantize *q = pass->self;
 
     q->rest_bytes = 0;
+    memset(q->without, 0, sizeof q->without);
     q->asked = NULL;
     q->folded = NULL;
     VC_CALL(vc_calibration_check(ctx, q->options.calibration, plan->model, q->options.calibration_anyway, plan->arena,
@@ -374,6 +380,43 @@ static enum vc_status plan_rest(struct vc_ctx *ctx, struct quantize *q, struct v
     return vc_rest_add(ctx, item, q->rest, &q->options);
 }
 
+/* The item stays for that reason. */
+static void count_without(struct quantize *q, const struct vc_item *item)
+{
+    size_t k = 0;
+
+    while (k < MAX_REASONS - 1 && q->without[k].reason != NULL && strcmp(q->without[k].reason, item->reason) != 0) {
+        k++;
+    }
+    q->without[k].reason = q->without[k].reason != NULL ? q->without[k].reason : item->reason;
+    q->without[k].bytes += vc_dtype_bytes(item->desc->dtype, item->desc->n_elems);
+}
+
+/* A note where a graph has no place for codes of more than a tenth of the model, with the reason of most of it: only those of int8 have
+ * one everywhere. */
+static enum vc_status note_without(struct vc_ctx *ctx, struct quantize *q, const struct vc_plan *plan)
+{
+    uint64_t all = 0;
+    uint64_t bytes = 0;
+    size_t most = 0;
+    const char *note;
+
+    for (size_t k = 0; k < MAX_REASONS; k++) {
+        bytes += q->without[k].bytes;
+        most = q->without[k].bytes > q->without[most].bytes ? k : most;
+    }
+    for (size_t i = 0; i < plan->n_items; i++) {
+        all += plan->model->tensors[i].size_bytes;
+    }
+    if (bytes <= all / 10 || plan->dialect == NULL || !plan->dialect->activations) {
+        return VC_OK;
+    }
+    note =
+        vc_arena_printf(ctx, &q->arena, "%.0f %% of the model get no codes, most of it because %s; %s has codes for it",
+                        100.0 * (double)bytes / (double)all, q->without[most].reason, vc_option(ctx, "target=int8"));
+    return note == NULL ? VC_E_NOMEM : vc_note_add(ctx, &q->arena, note, &q->pass.note);
+}
+
 /* With an aim: what the item becomes is decided when all candidates were tried on it. */
 static enum vc_status plan_probe(struct vc_ctx *ctx, struct quantize *q, struct vc_item *item, bool codes)
 {
@@ -429,6 +472,9 @@ static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, st
     VC_CALL(choose(ctx, q, item, &fate));
     if (q->mixture != NULL && fate != KEPT) {
         return plan_blocks(ctx, q, item);
+    }
+    if (fate == NO_CODES) {
+        count_without(q, item);
     }
     if (fate == KEPT || (fate == NO_CODES && !q->aim.set)) {
         return plan_rest(ctx, q, item);
@@ -507,6 +553,7 @@ static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass
         plan->aim_option = q->aim.bpw > 0.0 ? "aim_bpw" : "aim_bytes";
         return check_all_here(ctx, q, plan);
     }
+    VC_CALL(note_without(ctx, q, plan));
     VC_CALL(vc_correct_biases(ctx, plan, &q->options, q->rest));
     return q->scheme->codes && q->mixture == NULL ? note_rest(ctx, q, plan) : VC_OK;
 }

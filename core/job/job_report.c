@@ -285,12 +285,29 @@ static enum vc_status add_note(struct vc_ctx *ctx, struct vc_job *job, const cha
 }
 
 /* Passes that found nothing to do are no failure, but hardly what was wanted. A worker's share may have no weights. */
-static const char *unchanged(const struct vc_job *job)
+static enum vc_status note_unchanged(struct vc_ctx *ctx, struct vc_job *job)
 {
+    const struct vc_item *largest = NULL;
+    const char *text;
     bool same = job->n_passes != 0 && job->report.totals.n_changed == 0 && job->options.n_shards == 0 &&
                 job->plan.names == NULL;
 
-    return same ? "no weight was changed; the reasons are with the tensors" : NULL;
+    for (size_t i = 0; same && i < job->plan.n_items; i++) {
+        const struct vc_item *item = &job->plan.items[i];
+
+        largest = item->reason != NULL && (largest == NULL || item->first->n_elems > largest->first->n_elems) ? item
+                                                                                                              : largest;
+    }
+    if (!same) {
+        return VC_OK;
+    }
+    text = largest == NULL
+               ? "no weight was changed"
+               : vc_arena_printf(ctx, &job->arena,
+                                 "no weight was changed; the reasons are with the tensors, of the largest one: %s",
+                                 largest->reason);
+    VC_CALL_ALLOC(text);
+    return add_note(ctx, job, "unchanged", text);
 }
 
 /* What the input's reader, the passes and the outputs want to be known. Places are left for notes of the run. */
@@ -311,7 +328,7 @@ static enum vc_status list_notes(struct vc_ctx *ctx, struct vc_job *job)
     for (size_t i = 0; i < job->n_passes; i++) {
         VC_CALL(add_note(ctx, job, "pass", job->passes[i]->note));
     }
-    VC_CALL(add_note(ctx, job, "unchanged", unchanged(job)));
+    VC_CALL(note_unchanged(ctx, job));
     for (size_t i = 0; i < job->report.n_outputs; i++) {
         VC_CALL(add_note(ctx, job, "output", vc_sink_of_output(job->sink, i)->note));
     }

@@ -2,7 +2,8 @@
  * elements of a scale: fp8 in blocks, and int4 in groups down the columns, for programs that keep weights as [in, out].
  *
  *     w  f32 [512, 256] --fp8/block:128--> codes f8_e4m3 [512, 256], scale [4, 2]
- *                       --int4/group:128-> codes i4 [512, 256], scale [4, 256]    one for 128 rows of a column
+ *                       --int4/group:128-> codes i4 [512, 256], scale [4, 256]    one for 128 rows of a column;
+ *                                                                                 with zero points of the same shape
  *
  * The scan finds the scales, apply makes the codes. Of fp8 the scan keeps the largest magnitudes; the search of int4
  * needs the values of a whole group, so the scan keeps those of the tensor as f32. Formulas: those of
@@ -121,6 +122,9 @@ static void search_groups(struct block_state *state, const float *x, size_t n, u
         }
         scale = vc_group_scale(&state->how, column, n, *pos);
         s->scale[first_scale + c] = scale.value;
+        if (s->zero != NULL) {
+            s->zero[first_scale + c] = scale.zero_point;
+        }
         *pos = scale.zero ? 0 : *pos;
     }
 }
@@ -168,12 +172,15 @@ static uint64_t encode_tile(const struct block_state *state, const struct vc_til
         uint64_t row = tile->row0 + i / tile->row_len;
         uint64_t k = row / s->group_rows * s->n_groups + (tile->col0 + i % tile->row_len) / s->group;
         float value = vc_float_at(x, i);
+        int zero = s->zero != NULL ? s->zero[k] : 0;
+        const struct vc_group_codes own = vc_group_shifted(&state->how, zero);
 
         replaced += !is_finite(value);
         value = s->pos[k] == 0 ? 0.0f : clean(value, s->pos[k]);
         value /= s->scale[k];
-        q[i] = state->grid ? vc_e4m3_of(value) : (uint8_t)(int8_t)vc_float_near(VC_GRID_NONE, &state->how, value);
-        y[i] = (state->grid ? vc_e4m3_value(q[i]) : (float)(int8_t)q[i]) * s->scale[k];
+        value = state->grid ? value : vc_float_near(VC_GRID_NONE, &own, value);
+        q[i] = state->grid ? vc_e4m3_of(value) : (uint8_t)((int)value + zero);
+        y[i] = (state->grid ? vc_e4m3_value(q[i]) : value) * s->scale[k];
     }
     return replaced;
 }
@@ -197,6 +204,10 @@ static enum vc_status block_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     out->parts[0] = (struct vc_part_view){.data = halves ? (const void *)s->shared.stored : s->shared.scale,
                                           .n = (size_t)s->shared.n_scales,
                                           .write = tile->index == 0};
+    if (s->shared.zero != NULL) {
+        out->parts[1] = out->parts[0];
+        out->parts[1].data = s->shared.zero;
+    }
     return VC_OK;
 }
 
@@ -223,14 +234,11 @@ enum vc_status vc_block_codes_add(struct vc_ctx *ctx, struct vc_item *item, cons
     s->grid = s->codes->grid != VC_GRID_NONE;
     VC_CALL(vc_int8_add_step(ctx, item, row, &block_ops, options, weights, &s->shared, &step));
     s->how = vc_code_groups(s->codes, s->shared.scale_dtype, item->set->dialect);
-    if (options->asymmetric) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "codes in groups down the columns have no zero points (%s)",
-                       vc_option(ctx, "asymmetric"));
-    }
+    s->how.zero_points = options->asymmetric;
     step->why = options->calibration != NULL ? "statistics do not serve groups of several rows" : step->why;
     step->scan = true;
     step->scratch_bytes = shared_bytes(step, &s->shared) + vc_tile_elems(step) * (sizeof(float) + 1);
-    step->state_bytes = (size_t)s->shared.n_scales * 10;
+    step->state_bytes = (size_t)s->shared.n_scales * (options->asymmetric ? 15 : 10);
     if (!s->grid) {
         step->state_bytes +=
             (size_t)(step->in.n_elems + vc_min_u64(s->shared.group_rows, step->in.n_elems)) * sizeof(float);

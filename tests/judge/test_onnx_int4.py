@@ -116,6 +116,37 @@ class OnnxInt4(Judge):
             self.assertLessEqual(np.abs(ours - self.outputs(self.path("q.onnx"))[0]).max(), 2e-6 * np.abs(ours).max())
             self.vc("verify", "--data", "--against", self.path("m.onnx"), self.path("q.onnx"))
 
+    def test_zero_points(self):
+        """Two a byte, in rows of whole bytes, plus 8 as the codes are; down the columns of MatMul and along the rows of Gemm."""
+        for k, group, trans, dtype in ((96, 32, 1, "f4"), (97, 16, 1, "f4"), (256, 128, 0, "f4"), (100, 32, 1, "f2")):
+            m, w = network(k=k, trans=trans, dtype=dtype)
+            for a in w.values():
+                a += np.where(np.arange(a.shape[-1]) % 3 == 0, 1, -0.5).astype(dtype)  # values of one sign, too
+            m.graph.initializer[0].CopyFrom(numpy_helper.from_array(w["w1"], "w1"))
+            m.graph.initializer[1].CopyFrom(numpy_helper.from_array(w["w2"], "w2"))
+            q = self.quantize(m, "--asymmetric", group=group)
+            self.assertEqual(self.ops(q), ["MatMulNBits", "MatMulNBits"])
+            have = {i.name: numpy_helper.to_array(i) for i in q.graph.initializer}
+            for node, rows in zip(q.graph.node, (w["w1"].T, w["w2"] if trans else w["w2"].T)):
+                n, inputs = rows.shape
+                blocks = -(-inputs // group)
+                codes, scales, _, zeros = d.ints(np.ascontiguousarray(rows), group, dtype="f16" if dtype == "f2" else "f32", asymmetric=True)
+                b, s, z = (have[name] for name in node.input[1:4])
+                self.same_bits(np.stack([b & 15, b >> 4], -1).reshape(n, -1)[:, :inputs].astype("i1") - 8, codes, k)
+                self.same_bits(s.reshape(n, -1).view("u%d" % s.itemsize), scales.view("u%d" % s.itemsize), k)
+                self.assertEqual((z.dtype, z.shape), (np.uint8, (n * ((blocks + 1) // 2),)))
+                nibbles = np.stack([z & 15, z >> 4], -1).reshape(n, -1)
+                self.same_bits(nibbles[:, :blocks].astype("i1") - 8, zeros, k)
+                self.assertTrue((nibbles[:, blocks:] == 8).all())
+            self.same_outputs("q.onnx", dtype, 2e-6 if dtype == "f4" else 4e-3)
+            self.vc("verify", "--data", "--against", self.path("m.onnx"), self.path("q.onnx"))
+        m, _ = network(opset=21)
+        self.quantize(m, "--asymmetric")
+        self.vc("convert", "--layout", "onnx-qdq", "-f", self.path("q.onnx"), "-o", self.path("linear.onnx"))
+        self.same_outputs("linear.onnx")
+        self.vc("convert", "--layout", "onnx", "-f", self.path("linear.onnx"), "-o", self.path("nbits.onnx"))
+        self.assertEqual(sha(self.path("q.onnx")), sha(self.path("nbits.onnx")))
+
     def test_forms(self):
         for trans, bias, dtype in ((0, True, "f4"), (0, False, "f4"), (1, False, "f4"), (1, True, "f2")):
             m, _ = network(trans=trans, bias=bias, dtype=dtype)
@@ -244,13 +275,25 @@ class OnnxInt4(Judge):
     def test_refused(self):
         m, _ = network()
         onnx.save(m, self.path("m.onnx"))
-        for code, options, why in ((2, ["--granularity", "channel"], "a scale per group"), (2, ["--asymmetric"], "symmetric"),
+        for code, options, why in ((2, ["--granularity", "channel"], "a scale per group"),
                                    (3, ["--emit", self.path("q.npz")], "runs of their own")):
             self.assertIn(why, self.refuse(code, "quantize", "--int4", *SMALL, *options, self.path("m.onnx"), "-o",
                                            self.path("no.onnx")))
         q = self.quantize(m, "--layout", "onnx-qdq")  # opset 17 has no such DequantizeLinear: nothing changes
         self.assertEqual(self.ops(q), ["MatMul", "Gemm"])
         self.assertEqual(self.ops(self.quantize(m, group=24)), ["MatMul", "Gemm"])
+
+    def test_no_place(self):
+        """Below set 21 there is a place for products of matrices alone: a note tells it, and what helps."""
+        nodes = [helper.make_node("Conv", ["x", "w"], ["h"], pads=[1] * 4), helper.make_node("Conv", ["h", "v"], ["y"])]
+        graph = helper.make_graph(nodes, "g", [info("x", ["n", 32, 5, 5])], [info("y", ["n", 64, 5, 5])],
+                                  [numpy_helper.from_array(normal(shape, 1), n) for n, shape in (("w", (64, 32, 3, 3)), ("v", (64, 64, 1, 1)))])
+        for opset, n, why in ((17, 2, "groups would run along several axes"), (21, 1, "groups would run along several axes")):
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10), self.path("c.onnx"))
+            said = self.vc("quantize", "--int4", self.path("c.onnx"), "-o", self.path("no.onnx"), "-f").out.decode()
+            self.assertIn("most of it because %s; --int8 has codes for it" % why, said)
+            self.assertEqual("no weight was changed; the reasons are with the tensors, of the largest one: " + why in said, n == 2)
+            self.assertNotIn("get no codes", self.vc("quantize", "--int8", self.path("c.onnx"), "-o", self.path("no.onnx"), "-f").out.decode())
 
     def test_chains(self):
         m, _ = network()
