@@ -4,7 +4,15 @@
  *                                                                no "layer_types": five slide, the sixth does not
  *
  * arch_types.inc and arch_lists.inc are made by scripts/architectures.py, which asks the classes of the transformers
- * that it finds; their first line names its version. The tables know no model, no file and no JSON. */
+ * that it finds; their first line names its version. The tables know no model, no file and no JSON.
+ *
+ * arch_loads.inc is made by scripts/loading.py, and read by formats/huggingface/families.c alone:
+ *
+ *     VC_ARCH_LOADS(HEADS, "whisper moonshine", "proj_out")      a fact, the types that have it, and its words (or "-")
+ *
+ * The facts are those at the top of the script: HEADS, RENAMES and TABLES are columns of struct vc_family_row; SHARED,
+ * LOST, OWN and FP32 globs of weights that stay floats; FIRST, STUCK, CUTS and ALL_OWN say how models are loaded, or that
+ * they are not; ASKED are types of which models were made. */
 #ifndef VC_ARCH_H
 #define VC_ARCH_H
 

@@ -77,7 +77,9 @@ bool vc_family_has_head(const struct vc_family *family, const char *module, size
         size_t n_word;
 
         while ((word = vc_family_word(family->rows[i]->heads, &at, &n_word)) != NULL) {
-            if (n_word == n && memcmp(word, module, n) == 0) {
+            size_t skip = n_word > n && memcmp(word, "re:", 3) == 0 ? 3 : 0;
+
+            if (n_word - skip == n && memcmp(word + skip, module, n) == 0) {
                 return true;
             }
         }

@@ -29,15 +29,19 @@ struct vc_family_row {
                             # is a number */
     const char *tables;  /* globs of weights of two dimensions that are in no linear layer: "*.query_feat.weight" */
     struct vc_loading loads[VC_LOADS_COUNT];
+    bool asked; /* says that transformers was asked for these types, and nothing of them */
 };
 
-#define VC_FAMILY_MAX_ROWS 8
+#define VC_FAMILY_MAX_ROWS 48
 
 /* The rows for one model: its own, and those of the models that it is made of (text_config, vision_config, ...). */
 struct vc_family {
-    char type[64]; /* the model's own model_type; "" if there is none */
-    bool speaks;   /* its output is an embedding turned round, or may be: "architectures" name a language model */
-    bool nested;   /* it is made of others, whose modules may have more or fewer names in front than in the file */
+    char type[64];  /* the model's own model_type; "" if there is none */
+    bool speaks;    /* its output is an embedding turned round, or may be: "architectures" name a language model */
+    bool nested;    /* it is made of others, whose modules may have more or fewer names in front than in the file */
+    bool diffusers; /* it is none of transformers: "_class_name". diffusers compares names of modules, whole or the last
+                       part, and knows no expressions */
+    bool asked;     /* what transformers does with models of the type is known: other types are taken as most are */
     size_t n;
     const struct vc_family_row *rows[VC_FAMILY_MAX_ROWS];
 };

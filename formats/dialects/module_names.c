@@ -91,7 +91,7 @@ static enum vc_status list_others(struct naming *s)
     return VC_OK;
 }
 
-/* The shortest end of a name, of whole parts, that none of the others has; the whole name if they have all. */
+/* The shortest end of a name, of whole parts and no number alone, that none of the others has; NULL: they have all. */
 static enum vc_status find_end(struct naming *s, const char *name, const char **end)
 {
     size_t n = strlen(name);
@@ -105,6 +105,7 @@ static enum vc_status find_end(struct naming *s, const char *name, const char **
         if (!others_end_in(s, name + at, n - at, true, &found)) {
             return VC_E_NOMEM;
         }
+        found = found || strspn(name + at, "0123456789.") == n - at; /* a number alone says too little */
     }
     *end = found ? NULL : name + at;
     return VC_OK;

@@ -10,6 +10,9 @@
 
 #define ADAPTER_NAME "adapter_config.json"
 #define MODULES_NAME "modules.json"
+#define NOT_ASKED                                                                                                     \
+    "the model_type of its config.json is none that was tried with " VC_TRIED_TRANSFORMERS ": the layout is the one " \
+    "that most models load from"
 
 /* What is no JSON says nothing. */
 enum vc_status vc_hf_loader_look(struct vc_ctx *ctx, const char *text, size_t n, bool to_folder, bool decoded,
@@ -24,7 +27,9 @@ enum vc_status vc_hf_loader_look(struct vc_ctx *ctx, const char *text, size_t n,
     root = json.root;
     vc_family_find(root, &family);
     if (json_object_get(root, "_class_name") != NULL) {
-        out->refusal = "its config.json is that of a diffusers model, and diffusers loads no int8 of these layouts";
+        out->refusal =
+            "its config.json is that of a diffusers model, and diffusers loads codes on a GPU only, those of "
+            "bitsandbytes, where that layout is asked for";
     } else if (json_object_get(root, "pretrained_cfg") != NULL) {
         out->refusal = "its config.json is that of a timm model, and timm loads no int8";
     } else if (json_object_get(root, "quantization_config") != NULL && !decoded) {
@@ -35,6 +40,7 @@ enum vc_status vc_hf_loader_look(struct vc_ctx *ctx, const char *text, size_t n,
             "folder";
     } else if (vc_hf_config_takes_int8(root)) {
         out->dialect = vc_dialect_usual_in_folders(&family);
+        out->note = family.asked || family.n != 0 ? NULL : NOT_ASKED;
     } else if (json_is_string(json_object_get(root, "model_type"))) { /* Conv1D */
         out->dialect = &vc_dialect_bitsandbytes;
     }

@@ -35,7 +35,7 @@ static void test_table(void **state)
 
     (void)state;
     for (i = 0; (row = vc_family_row(i)) != NULL; i++) {
-        bool says = row->heads != NULL || row->renames != NULL || row->tables != NULL;
+        bool says = row->asked || row->heads != NULL || row->renames != NULL || row->tables != NULL;
 
         assert_non_null(row->types);
         check_words(row->types, NULL);
@@ -80,6 +80,11 @@ static void test_find(void **state)
     assert_false(family.speaks);
     assert_non_null(vc_family_needs(&family, VC_LOADS_COMPRESSED_TENSORS));
     assert_null(vc_family_needs(&family, VC_LOADS_BITSANDBYTES));
+    assert_true(family.asked && !family.diffusers);
+    find("{\"model_type\": \"nobody_knows\"}", &family);
+    assert_false(family.asked);
+    find("{\"_class_name\": \"UNet2DConditionModel\"}", &family);
+    assert_true(family.diffusers);
     find("{\"model_type\": \"paligemma\", \"vision_config\": {\"model_type\": \"siglip_vision_model\"}}", &family);
     assert_true(family.nested && vc_family_changes_names(&family));
     assert_non_null(vc_family_needs(&family, VC_LOADS_COMPRESSED_TENSORS));
@@ -121,7 +126,10 @@ static void test_rename(void **state)
     expect_renamed("vit", "vit.encoder.layer.0.output.dense", "vit.layers.0.mlp.fc2");
     expect_renamed("vit", "vit.encoder.layers.0.output.dense_1", "vit.encoder.layers.0.output.dense_1");
     expect_renamed("segformer", "segformer.encoder.block.2.13.mlp.dense1", "segformer.stages.2.blocks.13.mlp.fc1");
-    expect_renamed("segformer", "encoder.block.x.mlp.dense1", "encoder.block.x.mlp.fc1");
+    expect_renamed("segformer", "decode_head.dense1", "decode_head.fc1");
+    expect_renamed("d_fine", "model.decoder.layers.3.fc2", "model.decoder.layers.3.mlp.layers.1");
+    expect_renamed("lfm3", "model.layers.0.self_attn.gate_proj", "model.layers.0.self_attn.g_proj");
+    expect_renamed("axk2", "model.layers.0.input_layernorm.W_down", "model.layers.0.input_layernorm.mlp.fc1");
     expect_renamed("phimoe", "l.0.block_sparse_moe.gate", "l.0.mlp.router");
     expect_renamed("siglip_vision_model", "vision_model.encoder.layers.0.mlp.fc1", "encoder.layers.0.mlp.fc1");
     expect_renamed("gpt_neox", "embed_out", "lm_head");
@@ -230,6 +238,11 @@ static void test_reasons(void **state)
     expect_reason(&vc_dialect_compressed_tensors, "llama", "cls.predictions.decoder.weight", NULL);
     expect_reason(&vc_dialect_compressed_tensors, "ctrl", "transformer.w.weight", "no weight of a linear layer");
     expect_reason(&vc_dialect_bitsandbytes, "ctrl", "w.weight", "no weight of a linear layer");
+    expect_reason(&vc_dialect_compressed_tensors, "granite_speech5_ctc", "m.encoder.out.weight",
+                  "several layers have it");
+    expect_reason(&vc_dialect_bitsandbytes, "granite_speech5_ctc", "encoder.out.weight", "several layers have it");
+    expect_reason(&vc_dialect_compressed_tensors, "phimoe", "l.0.block_sparse_moe.gate.weight",
+                  "the loader finds no codes here");
     expect_reason(&vc_dialect_compressed_tensors, "ctrl", "transformer.h.0.ffn.0.weight", NULL);
     expect_reason(&vc_dialect_compressed_tensors, "llama", "transformer.w.weight", NULL);
     expect_reason(&vc_dialect_compressed_tensors, "llama", "encoder.pos_emb.weight", "embedding");
@@ -262,9 +275,10 @@ static void test_refused(void **state)
         &vc_dialect_compressed_tensors, "dinov2",
         "models of type dinov2 cannot be loaded in the layout compressed-tensors: transformers 5 cuts layers "
         "in pieces as it loads them, which it cannot do with codes; layout bitsandbytes can be made");
-    expect_checked(&vc_dialect_compressed_tensors, "lfm3",
-                   "models of type lfm3 cannot be loaded in the layout compressed-tensors: transformers 5 calls its "
-                   "layers otherwise than the file; layout plain can be made");
+    expect_checked(&vc_dialect_compressed_tensors, "lfm3", NULL);
+    expect_checked(&vc_dialect_compressed_tensors, "sarvam_moe",
+                   "models of type sarvam_moe cannot be loaded in the layout compressed-tensors: transformers 5 cuts "
+                   "layers in pieces as it loads them, which it cannot do with codes; layout plain can be made");
     expect_checked(&vc_dialect_bitsandbytes, "falcon",
                    "models of type falcon cannot be loaded in the layout bitsandbytes: its layers are of a kind of "
                    "their own, and bitsandbytes takes none of them; layout compressed-tensors can be made");
