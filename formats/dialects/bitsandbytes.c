@@ -120,7 +120,7 @@ static enum vc_status bnb_check_weights(struct vc_ctx *ctx, const struct vc_conf
                            vc_scheme_name(weights->groups[i].scheme), vc_option(ctx, "layout"));
         }
     }
-    return VC_OK;
+    return vc_config_check_names(ctx, weights);
 }
 
 static void bnb_write_config(const struct vc_config_weights *weights, struct vc_text *text)

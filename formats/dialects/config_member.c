@@ -75,17 +75,34 @@ static bool has_layer(const struct vc_config_weights *weights, const char *path,
     return false;
 }
 
+/* Whether the names of codes end in the name of a head, "audio_lm_head" in "lm_head". */
+static bool codes_end_in(const struct vc_config_weights *weights, const char *head, size_t n)
+{
+    for (size_t i = 0; i < weights->n; i++) {
+        const struct vc_config_weight *weight = &weights->weights[i];
+        size_t n_path;
+
+        if (weight->told && is_layer(weight, &n_path) && n_path > n &&
+            memcmp(weight->name + n_path - n, head, n) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void add_head(const struct vc_config_weights *weights, const char *head, size_t n, enum vc_names_form form,
                      struct vc_text *text, bool *first)
 {
-    bool expression = n > 3 && memcmp(head, "re:", 3) == 0;
+    size_t skip = form == VC_NAMES_ENDS && n > 3 && memcmp(head, "re:", 3) == 0 ? 3 : 0; /* any name may be one there */
     struct vc_text name;
+    bool whole;
 
-    if (has_layer(weights, head, n) || (expression && form != VC_NAMES_EXACT)) {
+    if (has_layer(weights, head, n)) {
         return;
     }
+    whole = form == VC_NAMES_ENDS && codes_end_in(weights, head, n);
     vc_text_init(&name, text->ctx);
-    vc_text_add_bytes(&name, head, n);
+    vc_text_add(&name, whole ? "^%.*s$" : "%.*s", (int)(n - skip), head + skip);
     if (name.status == VC_OK) {
         vc_module_name_add(text, name.data, first);
     } else if (text->status == VC_OK) {
@@ -97,10 +114,11 @@ static void add_head(const struct vc_config_weights *weights, const char *head, 
 void vc_config_add_ignored(const struct vc_config_weights *weights, enum vc_names_form form, struct vc_text *text)
 {
     const struct vc_family *family = weights->family;
+    bool diffusers = family != NULL && family->diffusers;
     bool first = true;
 
     vc_text_add(text, "[");
-    add_layers(weights, NULL, form, text, &first);
+    add_layers(weights, NULL, diffusers ? VC_NAMES_EXACT : form, text, &first);
     for (size_t i = 0; family != NULL && i < family->n; i++) {
         const char *head;
         size_t at = 0;
@@ -110,8 +128,62 @@ void vc_config_add_ignored(const struct vc_config_weights *weights, enum vc_name
             add_head(weights, head, n, form, text, &first);
         }
     }
-    add_head(weights, usual_head, strlen(usual_head), form, text, &first);
+    if (!diffusers) {
+        add_head(weights, usual_head, strlen(usual_head), form, text, &first);
+    }
     vc_text_add(text, "]");
+}
+
+/* diffusers takes "a.b" for the module of that name and those below any "a.b.", and a name without a dot for each module
+ * whose last part it is. */
+static bool means_too(const char *listed, size_t n, const char *path, size_t n_path)
+{
+    bool whole = memchr(listed, '.', n) == NULL;
+
+    for (size_t at = 0; at + n <= n_path; at++) {
+        bool last = at + n == n_path;
+
+        bool found = memcmp(path + at, listed, n) == 0;
+
+        if (found && (last ? whole && at != 0 && path[at - 1] == '.' : path[at + n] == '.')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The codes that the name of the layer, which is kept, would stand for as well; or NULL. */
+static const char *meant_too(const struct vc_config_weights *weights, const char *kept, size_t n)
+{
+    for (size_t i = 0; i < weights->n; i++) {
+        const struct vc_config_weight *codes = &weights->weights[i];
+        size_t n_path;
+
+        if (codes->told && is_layer(codes, &n_path) && means_too(kept, n, codes->name, n_path)) {
+            return codes->name;
+        }
+    }
+    return NULL;
+}
+
+enum vc_status vc_config_check_names(struct vc_ctx *ctx, const struct vc_config_weights *weights)
+{
+    bool looks = weights->family != NULL && weights->family->diffusers;
+
+    for (size_t i = 0; looks && i < weights->n; i++) {
+        const struct vc_config_weight *kept = &weights->weights[i];
+        size_t n = 0;
+        const char *codes = is_layer(kept, &n) && !kept->told ? meant_too(weights, kept->name, n) : NULL;
+
+        if (codes != NULL) {
+            return vc_fail(
+                ctx, VC_E_UNSUPPORTED,
+                "%s stays as it is, and diffusers would take '%.*s' in its list for %s as well; give codes to "
+                "both (%s), or to none (%s)",
+                kept->name, (int)n, kept->name, codes, vc_option(ctx, "include"), vc_option(ctx, "exclude"));
+        }
+    }
+    return VC_OK;
 }
 
 enum vc_status vc_config_check_experts(struct vc_ctx *ctx, const struct vc_config_weights *weights,

@@ -41,6 +41,9 @@ void vc_config_add_ignored(const struct vc_config_weights *weights, enum vc_name
 enum vc_status vc_config_check_experts(struct vc_ctx *ctx, const struct vc_config_weights *weights,
                                        const struct vc_dialect *dialect);
 
+/* Refuses a layer that is no codes and whose name in diffusers' list would stand for layers that are. */
+enum vc_status vc_config_check_names(struct vc_ctx *ctx, const struct vc_config_weights *weights);
+
 /* Of linear layers nothing but the model's output is kept, as loaders do it that are told nothing. */
 bool vc_config_ignores_heads_only(const struct vc_config_weights *weights);
 

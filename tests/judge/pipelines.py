@@ -178,7 +178,7 @@ def cast(work, source, flag, dtype, asked, told, extra=()):
 def codes(work, source, asked, told, extra):
     out = os.path.join(work, "int8" + "".join(extra))
     status, text, error = run("quantize", "--int8", source, "-o", out, "--min-elements", "1", "--json", *extra)
-    if status == 3 and "loads no int8" in error:
+    if status == 3 and "loads codes on a GPU only" in error:
         return "refused", None
     if status != 0:
         return None, "exit status %d: %s" % (status, error)

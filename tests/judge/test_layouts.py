@@ -352,6 +352,84 @@ class CompressedTensors(Judge):
                 self.assertTrue(torch.equal(got, want), (n, dtype, group))
 
 
+class Families(Judge):
+    """What arch/arch_loads.inc has of families, by the names that are written. tests/judge/loads.py asks transformers 5 itself."""
+
+    def quantize(self, config, shapes, *how, status=0):
+        """(config.json, report) of a folder with these weights; or what was said."""
+        os.makedirs(self.path("f"), exist_ok=True)
+        with open(self.path("f/config.json"), "w") as f:
+            json.dump(config, f)
+        st_arrays(self.path("f/model.safetensors"), weights.model("f32", {n + ".weight": s for n, s in shapes.items()}), "f32")
+        if status:
+            return self.refuse(status, "quantize", *how, "--force", self.path("f"), "-o", self.path("q"))
+        report = json.loads(self.vc("quantize", *how, "--json", "--force", self.path("f"), "-o", self.path("q")).out)
+        with open(self.path("q/config.json")) as f:
+            return json.load(f)["quantization_config"], report
+
+    def test_renamed(self):
+        """A kept layer is listed under its name in memory, too."""
+        for kind, kept, other, memory in (("lfm3", "model.layers.0.self_attn.gate_proj", "model.layers.0.self_attn.q_proj", "g_proj"),
+                                          ("axk2", "model.layers.0.input_layernorm.W_down", "model.layers.0.self_attn.o_proj", "fc1"),
+                                          ("timesfm2_5", "model.layers.0.ff.ff1", "model.layers.0.ff.ff0", "fc2")):
+            said, report = self.quantize({"model_type": kind}, {kept: (64, 64), other: (64, 64)}, "--int8", *SMALL, "--exclude", kept + ".*")
+            self.assertIn(kept, said["ignore"])
+            self.assertTrue(any(w.startswith("re:") and memory in w for w in said["ignore"]), (kind, said["ignore"]))
+
+    def test_first_values(self):
+        """Classes that read weights as they are loaded: as floats."""
+        for kind in ("mgp-str", "chinese_clip_vision_model", "timesformer", "bridgetower", "fastspeech2_conformer", "vjepa2", "align", "colpali", "clvp"):
+            _, report = self.quantize({"model_type": kind}, {"a.fc1": (64, 64)}, "--int8", *SMALL)
+            self.assertIn("dequantize=True", report["output"]["layout"]["needs"], kind)
+
+    def test_tied(self):
+        """A head that no file has is on the list; several layers with one weight stay as they are."""
+        for kind, head in (("canary", "proj_out"), ("ultrabert", "head.decoder"), ("granite_speech5_ctc", "ctc_head"), ("bark", "lm_heads")):
+            said, _ = self.quantize({"model_type": kind}, {"a.fc1": (64, 64)}, "--int8", *SMALL)
+            self.assertTrue(any(head in w for w in said["ignore"]), (kind, said["ignore"]))
+        said, _ = self.quantize({"model_type": "granite_speech5_ctc"}, {"a.fc1": (64, 64), "encoder.out": (64, 64)}, "--int8", *SMALL)
+        self.assertIn("encoder.out", said["ignore"])
+        for kind, name in (("d_fine", "model.decoder.class_embed.0"), ("granite_speech5_ctc", "encoder.out")):
+            for how in (["--int8", "--layout", "bitsandbytes"], ["--nf4"]):
+                said, _ = self.quantize({"model_type": kind}, {"a.fc1": (64, 64), name: (64, 64)}, *how, *SMALL)
+                self.assertTrue(any(name in w.replace("\\", "") for w in said["llm_int8_skip_modules"]), said)
+
+    def test_head_of_another(self):
+        """A head on bitsandbytes' list, which takes ends of names, does not stand for codes."""
+        said, _ = self.quantize({"model_type": "higgs_audio_v2"}, {"a.fc1": (64, 64), "audio_lm_head": (64, 64)}, "--nf4", "--exclude", "a.*", *SMALL)
+        self.assertIn("^lm_head$", said["llm_int8_skip_modules"])
+
+    def test_refused(self):
+        """Layers that the loader cuts or joins, in every layout that it loads."""
+        for kind in ("sarvam_moe", "lara_mini", "inkling_mm_model", "radio"):
+            for how in (["--int8"], ["--nf4"], ["--fp8"], ["--int8", "--layout", "w8a8"]):
+                said = self.quantize({"model_type": kind}, {"a.fc1": (64, 64)}, *how, *SMALL, status=3)
+                self.assertIn("cuts layers", said)
+                self.assertIn("plain can be made", said)
+        said = self.quantize({"model_type": "d_fine"}, {"a.fc1": (64, 64)}, "--fp8", *SMALL, status=3)
+        self.assertIn("buffers called weight", said)
+
+    def test_not_asked(self):
+        """A type that no table has: as most are, with a note."""
+        _, report = self.quantize({"model_type": "nobody_knows"}, {"a.fc1": (64, 64)}, "--int8", *SMALL)
+        self.assertIn("none that was tried", json.dumps(report))
+        _, report = self.quantize({"model_type": "llama"}, {"a.fc1": (64, 64)}, "--int8", *SMALL)
+        self.assertNotIn("none that was tried", json.dumps(report))
+
+    def test_diffusers(self):
+        """Its list has names of modules; one that stands for codes as well is refused."""
+        config = {"_class_name": "FluxTransformer2DModel"}
+        shapes = {"x_embedder": (64, 64), "blocks.0.to_q": (64, 64), "blocks.0.proj_out": (64, 64), "proj_out": (64, 64)}
+        how = ["--nf4", "--layout", "bitsandbytes", *SMALL]
+        said, report = self.quantize(config, shapes, *how)
+        self.assertEqual(said["llm_int8_skip_modules"], ["x_embedder"])
+        self.assertEqual(report["output"]["layout"]["loader"], "diffusers")
+        said, _ = self.quantize(config, shapes, *how, "--exclude", "*proj_out.weight")
+        self.assertEqual(said["llm_int8_skip_modules"], ["x_embedder", "blocks.0.proj_out", "proj_out"])
+        self.assertIn("would take 'proj_out' in its list for blocks.0.proj_out.weight", self.quantize(config, shapes, *how, "--exclude", "proj_out.*", status=3))
+        self.assertIn("bitsandbytes, where that layout is asked for", self.quantize(config, shapes, "--int8", *SMALL, status=3))
+
+
 class Transformers(Judge):
     """A small Llama in bf16, quantized, loaded and run: its answers are nearly those of the original."""
 
