@@ -393,6 +393,35 @@ static void put_f32(struct bytes *b, float v)
     bytes_u32(b, u);
 }
 
+/* Not every GGUF file is one of llama.cpp's: the architecture says whose. */
+static void test_programs(void **state)
+{
+    static const char *const programs[][2] = {{"llama", "llama.cpp"},
+                                              {"flux", "stable-diffusion.cpp or ComfyUI-GGUF"},
+                                              {"clip", "llama.cpp (--mmproj, beside the model for text)"},
+                                              {"unknown", "only a program that knows its names"},
+                                              {"nobody's", "only a program that knows its names"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++) {
+        struct vc_ctx *ctx = test_ctx();
+        struct gguf_builder g = {0};
+        struct vc_model *model = NULL;
+        struct bytes b;
+
+        gguf_pair_string(&g, "general.architecture", programs[i][0]);
+        gguf_tensor(&g, "w", 0, 1, DIMS(5), 5);
+        b = gguf_finish(&g);
+        (void)save("in.gguf", &b);
+        assert_int_equal(vc_model_open(ctx, in_folder("in.gguf"), NULL, &model), VC_OK);
+        assert_string_equal(model->loader.program, programs[i][1]);
+        vc_model_close(model);
+        bytes_release(&b);
+        remove_path("in.gguf");
+        test_ctx_done(ctx);
+    }
+}
+
 /* Blocks that were worked out by hand, and back. */
 static void test_q8_0(void **state)
 {
@@ -554,7 +583,7 @@ int main(void)
         cmocka_unit_test(test_bad_header),     cmocka_unit_test(test_bad_metadata), cmocka_unit_test(test_bad_entries),
         cmocka_unit_test(test_cuts_and_flips), cmocka_unit_test(test_copy),         cmocka_unit_test(test_metadata),
         cmocka_unit_test(test_through_npz),    cmocka_unit_test(test_q8_0),         cmocka_unit_test(test_empty_tail),
-        cmocka_unit_test(test_refusals),       cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_refusals),       cmocka_unit_test(test_programs),     cmocka_unit_test(test_allocations),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

@@ -99,6 +99,8 @@ def test_failures():
     fails(vcompress.SystemFailure, "nope.npz: cannot open", vcompress.quantize, "nope.npz", int8=True)
     fails(vcompress.UsageError, "unknown option 'int9'; did you mean 'int8'?", vcompress.quantize, MODEL, int9=True)
     fails(ValueError, "no target given", vcompress.quantize, MODEL)
+    fails(ValueError, "holds a NUL", vcompress.quantize, MODEL + "\0.npz", int8=True)
+    fails(ValueError, "holds a NUL", vcompress.quantize, MODEL, "q\0.npz", int8=True)
     fails(vcompress.InputError, "is a text file", vcompress.inspect, GRAPH)
     gate = fails(vcompress.Gate, "min_sqnr asks for 90.00 dB", vcompress.quantize, MODEL, "g.npz", int8=True, min_sqnr=90)
     assert gate.report["schema"] == "vcompress.report/1" and not os.path.exists("g.npz")
