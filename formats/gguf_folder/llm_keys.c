@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -366,26 +367,37 @@ static void put_name(const struct llm_config *config, struct llm_pairs *pairs)
     vc_llm_put_text(pairs, "general.name", name);
 }
 
-/* By the list, or by the rule of the family where there is none. */
+/* How transformers' class makes the list of the kinds of layers; NULL: its layers are alike. */
+static const struct vc_arch_list *rule_of_kinds(const struct llm_config *config)
+{
+    const struct vc_arch_list *rule = NULL;
+    size_t i = 0;
+
+    do {
+        rule = config->arch != NULL ? vc_arch_list(config->arch->type, i++) : NULL;
+    } while (rule != NULL && strcmp(rule->list, "layer_types") != 0);
+    return rule;
+}
+
+/* By the list, or by the rule of the class where there is none, which makes full attention of every so many layers. */
 bool vc_llm_is_second(const struct llm_config *config, const struct llm_family *family, uint64_t layer)
 {
-    bool recurrent = (family->flags & LLM_RECURRENT) != 0;
+    const char *usual = (family->flags & LLM_RECURRENT) != 0 ? "linear_attention" : "sliding_attention";
+    const struct vc_arch_list *rule = rule_of_kinds(config);
     const json_t *types = vc_llm_find(config, "layer_types");
     const char *type = json_string_value(json_array_get(types, (size_t)layer));
-    uint64_t period = is(family, "olmo2") ? 4
-                      : recurrent         ? vc_llm_count(config, "full_attention_interval", 4)
-                                          : vc_llm_count(config, "sliding_window_pattern|_sliding_window_pattern", 6);
+    uint64_t layers = vc_llm_count(config, "num_hidden_layers", 0);
+    char names[128]; /* of the number in it; saved models of some versions have it with the line in front */
 
-    if ((family->flags & (LLM_SLIDES | LLM_RECURRENT)) == 0) {
+    if ((family->flags & (LLM_SLIDES | LLM_RECURRENT)) == 0 || rule == NULL ||
+        (rule->rule == VC_ARCH_LAST_ENDS && layer + 1 == layers)) {
         return false;
     }
-    if (is(family, "gemma4") && layer + 1 == vc_llm_count(config, "num_hidden_layers", 0)) {
-        return false; /* whatever the list says */
-    }
     if (types != NULL) {
-        return type != NULL && strcmp(type, recurrent ? "linear_attention" : "sliding_attention") == 0;
+        return type != NULL && strcmp(type, usual) == 0;
     }
-    return is(family, "gemma2") || is(family, "gpt-oss") ? layer % 2 == 0 : period == 0 || (layer + 1) % period != 0;
+    (void)snprintf(names, sizeof names, "%s|_%s", rule->key, rule->key);
+    return !vc_arch_list_other(rule, vc_llm_count(config, names, rule->number), layer, layers);
 }
 
 /* The kinds of all layers. */
