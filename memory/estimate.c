@@ -19,6 +19,7 @@ static const struct vc_memory_options memory_defaults = {.weights = VC_DTYPE_NON
                                                          .gradients = VC_DTYPE_NONE,
                                                          .bucket_elems = 500000000,
                                                          .teacher_weights = VC_DTYPE_NONE,
+                                                         .foreach_step = 1,
                                                          .context_bytes = 300 * MIB,
                                                          .workspace_bytes = 32 * MIB,
                                                          .slack = -1};

@@ -31,7 +31,6 @@ static enum vc_status check(struct vc_estimate *e)
         {"offload", o->offload != VC_OFFLOAD_NONE},
         {"lora_rank", o->lora_rank != 0},
         {"gradients", o->gradients != VC_DTYPE_NONE},
-        {"foreach_step", o->foreach_step != 0},
         {"dropout", o->dropout != VC_DROPOUT_STATED},
         {"in_place", o->in_place},
         {"reuse", !o->reuse},

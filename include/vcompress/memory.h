@@ -151,8 +151,8 @@ struct vc_memory_options {
     uint64_t workspace_bytes; /* of the matrix library; default 32 MiB, see fit.h */
     double slack;             /* as in fit.h */
     uint64_t budget_bytes;    /* VC_RECOMPUTE_AUTO: largest peak */
-    /* Not 0: the optimizer updates all weights at once, PyTorch's default on GPUs; Adam and AdamW then need another
-     * copy of the second moments. 0: one weight after the other. */
+    /* Not 0 (default): the optimizer updates all weights at once, as PyTorch does on GPUs where nobody says otherwise;
+     * Adam and AdamW then need another copy of the second moments. 0: one weight after the other (foreach=False). */
     uint64_t foreach_step;
     /* With VC_MEMORY_VCOMPRESS, mode must be VC_MEMORY_TRAIN, and `weights` is the precision (VC_DTYPE_NONE: f32).
      * Options that this trainer lacks (several devices, adapters, autocast) are refused with VC_E_ARGUMENT. */

@@ -315,8 +315,9 @@ static void add_loss(struct maker *m)
 
 /* ---- the optimizer ---- */
 
-/* Beside gradients and states, when activations are gone: of one weight the root of its second moments and the quotient
- * of that, or the roots for all weights. Adafactor has two copies of a gradient. */
+/* Beside gradients and states, when activations are gone: the roots of all second moments, of the shard of each copy
+ * with ZeRO; or of one weight the root and the quotient of that. Adafactor, which PyTorch always computes that way, has
+ * two copies of a gradient. */
 static void add_optimizer(struct maker *m)
 {
     const struct vc_storages *s = m->s;
@@ -337,6 +338,7 @@ static void add_optimizer(struct maker *m)
             all += bytes;
         }
     }
+    all /= o->zero != 0 && o->dp > 1 ? o->dp : 1;
     add(m, adam && o->foreach_step != 0 ? all : 2 * largest, step, step, VC_MEMORY_TRANSIENT);
 }
 

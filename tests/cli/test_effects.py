@@ -116,7 +116,7 @@ TRAINS = "of what these weights have not: ties, normalizations, zeros"
 MAY_DO_NOTHING = {
     "drop": OF_FILES, "void-as": OF_FILES, "key": OF_FILES, "nonfinite": OF_FILES, "requantize": OF_FILES, "dequantize": OF_FILES,
     "strict": OF_FILES, "casts": OF_FILES, "source-dtype": OF_FILES, "overflow": OF_FILES, "im2col": OF_FILES, "attention": OF_FILES,
-    "in-place": OF_FILES, "no-reuse": OF_FILES, "dropout": OF_FILES, "no-dropout": OF_FILES, "min-row": "casts take rows of any length", "foreach": OF_FILES, "activations": OF_FILES, "weights": OF_FILES,
+    "in-place": OF_FILES, "no-reuse": OF_FILES, "dropout": OF_FILES, "no-dropout": OF_FILES, "min-row": "casts take rows of any length", "foreach": OF_FILES, "no-foreach": OF_FILES, "activations": OF_FILES, "weights": OF_FILES,
     ("shrink", "dry-run"): SAME, ("shrink", "keep-going"): SAME, ("shrink", "resume"): OF_FILES, ("shrink weights", "time"): SAME,
     ("calibrate", "labels"): "no label is read", "layers": OF_FILES, "layout": OF_FILES, "round-to": OF_FILES,
     "allow-tied": TRAINS, "frozen-norm": TRAINS, "keep-sparsity": TRAINS, "no-keep-sparsity": TRAINS, "classes": TRAINS,

@@ -115,9 +115,11 @@ static const struct opt memory_opts[] = {
              "the teacher"},
     {.name = "optimizer", .value = "sgd|momentum|adam|adamw|adafactor|adam8bit", .kind = OPT_CHOICE,
      OPT_FIELD(struct memory_cli, memory.optimizer), .help = "whose states training keeps (default adamw)"},
-    {.name = "foreach", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct memory_cli, foreach_step), .option = "foreach_step",
-     .help = "the optimizer updates all weights at once, as PyTorch 2 does on GPUs: Adam then needs a copy of its "
-             "second moments"},
+    {.name = "foreach", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct memory_cli, foreach), .option = "foreach_step",
+     .help = "the optimizer updates all weights at once, as PyTorch does on GPUs (default): Adam then needs a copy of "
+             "its second moments"},
+    {.name = "no-foreach", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct memory_cli, no_foreach),
+     .help = "one weight after the other: foreach=False in PyTorch, or fused=True, which needs no copy at all"},
     {.name = "amp", .value = "none|autocast|pure", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.amp),
      .help = "mixed precision: autocast keeps f32 weights and computes products in half precision; pure has weights and "
              "gradients of half precision with f32 masters (default none)"},
@@ -265,7 +267,7 @@ static int check_options(struct app *app, const struct memory_cli *cli)
 {
     static const char *const of_training[] = {"trainer",    "optimizer",  "amp",    "recompute", "dropout",
                                               "no-dropout", "lora",       "dp",     "accum",     "offload",
-                                              "teacher",    "grad-dtype", "foreach"};
+                                              "teacher",    "grad-dtype", "foreach", "no-foreach"};
     const struct {
         const char *name;
         uint64_t value;
@@ -289,6 +291,12 @@ static int check_options(struct app *app, const struct memory_cli *cli)
     }
     if (cli->dropout && cli->no_dropout) {
         return app_usage(app, "--dropout and --no-dropout say opposite things; choose one");
+    }
+    if (cli->foreach && cli->no_foreach) {
+        return app_usage(app, "--foreach and --no-foreach say opposite things; choose one");
+    }
+    if (cli->memory.trainer == VC_MEMORY_VCOMPRESS && (cli->foreach || cli->no_foreach)) {
+        return app_usage(app, "--foreach and --no-foreach are about PyTorch's optimizers: not with --trainer vcompress");
     }
     for (size_t k = 0; k < sizeof from_1 / sizeof from_1[0]; k++) {
         if (options_seen(&app->parsed, from_1[k].name) && (from_1[k].value == 0 || from_1[k].value > INT64_MAX)) {
@@ -326,7 +334,7 @@ static int take_counts(struct app *app, struct memory_cli *cli)
     if (cli->memory.schedule == VC_PIPELINE_INTERLEAVED && cli->chunks == 0) {
         cli->memory.chunks = 2;
     }
-    cli->memory.foreach_step = cli->foreach_step;
+    cli->memory.foreach_step = !cli->no_foreach;
     cli->memory.dropout = cli->no_dropout ? VC_DROPOUT_NEVER : cli->dropout ? VC_DROPOUT_ALWAYS : VC_DROPOUT_STATED;
     cli->memory.scheme = cli->scheme[0] != '\0' ? cli->scheme : NULL;
     return GO_ON;

@@ -9,7 +9,7 @@ struct memory_cli {
     struct vc_memory_options memory;
     uint64_t batch, sequence;
     uint64_t dp, tp, pp, accumulate, chunks, stage, lora, im2col; /* for fields that are narrower */
-    bool foreach_step, dropout, no_dropout;
+    bool foreach, no_foreach, dropout, no_dropout;
     char scheme[32];  /* of --dtype; "": a type of floats */
     bool tell_device; /* the table ends with what the device's programs take */
     const char *teacher_path;
