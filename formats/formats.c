@@ -467,6 +467,7 @@ static enum vc_status mark_foreign(struct vc_ctx *ctx, struct vc_model *model, b
         VC_CALL(vc_hf_config_hint_beside(ctx, model->folder != NULL ? vc_infolder_path(model->folder) : model->path,
                                          &hint));
     }
+    vc_dialect_hint_release(&hint);
     return vc_foreign_mark(ctx, model, hint.foreign, is_shard);
 }
 

@@ -1,7 +1,9 @@
 /* decode_codes.c - the decoder of codes with scales beside them: values (q - z) * s of int8 and int4, grid[q] * s of
  * the others (core/model/code_schemes.h). Two codes of four bits lie in a byte. Scales are f32, f16 or bf16, or
  * absolute maxima, or bytes of E8M0 or E4M3. They come whole with the source, or, from a step before this one, with
- * each tile. What is too large for f32 is decided by policy where the caller gives one. */
+ * each tile. Codes of other programs may have a float beside each scale (enum vc_offset_rule), and groups in an order of
+ * their own. What is too large for f32 is decided by policy where the caller gives one. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -22,6 +24,7 @@ struct codes_state {
     size_t global_part;           /* among step->in.parts; SIZE_MAX: scales are not divided */
     float global;                 /* ... what they are divided by, where it is a tensor of the source */
     size_t scale_part, zero_part; /* among step->in.parts; zero_part SIZE_MAX: symmetric */
+    size_t offset_part, order_part;
     uint64_t row_len, n_groups, group, inner, n_scales;
     uint64_t group_rows; /* rows that share the scales of their groups */
     bool by_rows;
@@ -29,7 +32,9 @@ struct codes_state {
 
     float *scale; /* of the whole tensor, from begin to end; NULL: they come with each tile */
     int8_t *zero;
-    bool may_overflow; /* some product of these can, and the policy changes or refuses it */
+    float *offset;        /* NULL: none. Scales, offsets and order of special codes come whole with the source */
+    unsigned char *order; /* the group of each column, i32; NULL: groups follow each other */
+    bool may_overflow;    /* some product of these can, and the policy changes or refuses it */
 
     bool finite_scales; /* others are refused */
 };
@@ -71,10 +76,13 @@ static void map_scales(struct codes_state *s, const struct vc_desc *desc)
     s->scale_part = vc_desc_find_part(desc, VC_PART_ABSMAX);
     s->scale_part = s->scale_part != SIZE_MAX ? s->scale_part : vc_desc_find_part(desc, VC_PART_SCALE);
     s->zero_part = vc_desc_find_part(desc, VC_PART_ZERO_POINT);
+    s->offset_part = vc_desc_find_part(desc, VC_PART_OFFSET);
+    s->order_part = vc_desc_find_part(desc, VC_PART_ORDER);
     s->n_scales = desc->parts[s->scale_part].n_elems;
     vc_rows_of(desc->shape, desc->n_dims, &n_rows, &s->row_len);
     s->by_rows =
-        has_groups(quant) || (quant->granularity == VC_GRANULARITY_CHANNEL && quant->axis == 0 && desc->n_dims >= 2);
+        quant->scale_run == 0 &&
+        (has_groups(quant) || (quant->granularity == VC_GRANULARITY_CHANNEL && quant->axis == 0 && desc->n_dims >= 2));
     s->group = has_groups(quant) ? quant->group_size : s->row_len;
     s->group_rows = quant->granularity == VC_GRANULARITY_BLOCK ? quant->group_rows : 1;
     s->n_groups = s->row_len == 0 ? 0 : vc_ceil_div_u64(s->row_len, s->group);
@@ -82,6 +90,8 @@ static void map_scales(struct codes_state *s, const struct vc_desc *desc)
     for (unsigned d = quant->axis + 1; quant->granularity == VC_GRANULARITY_CHANNEL && d < desc->n_dims; d++) {
         s->inner *= desc->shape[d];
     }
+    s->inner = quant->scale_run != 0 ? quant->scale_run : s->inner;
+    s->global = 1.0f;
 }
 
 /* ---- scales ---- */
@@ -115,6 +125,14 @@ static void widen_scales(const struct codes_state *s, const struct vc_part_desc 
     }
 }
 
+/* No value with that scale and offset is beyond this. */
+static double magnitude(const struct codes_state *s, float scale, float offset)
+{
+    double product = fabs((double)s->codes->largest * (double)scale);
+
+    return product + fabs((double)offset * (s->quant.offset_rule == VC_OFFSET_BEFORE ? (double)scale : 1.0));
+}
+
 /* Some code could be beyond f32 with one of these scales, and the policy does something about it. */
 static bool any_overflows(const struct codes_state *s, const float *scale, size_t n)
 {
@@ -123,26 +141,28 @@ static bool any_overflows(const struct codes_state *s, const float *scale, size_
     if (s->policy.overflow == VC_OVERFLOW_INF) {
         return false;
     }
-    while (i < n && !vc_int8_steps_overflow(s->codes->largest, scale[i])) {
+    while (i < n && !vc_int8_steps_overflow(s->codes->largest, scale[i]) &&
+           (s->offset == NULL || magnitude(s, scale[i], s->offset[i]) < FLT_MAX)) {
         i++;
     }
     return i < n;
 }
 
-/* NaN and Inf among all scales of the tensor, where they are refused. */
-static enum vc_status check_scales(struct vc_ctx *ctx, const struct codes_state *s, const struct vc_part_desc *part)
+/* NaN and Inf among all scales of the tensor, or their offsets, where they are refused. */
+static enum vc_status check_scales(struct vc_ctx *ctx, const struct codes_state *s, const struct vc_part_desc *part,
+                                   const float *values, const char *what)
 {
     const struct vc_desc desc = {
         .dtype = part->dtype, .n_dims = part->n_dims, .shape = part->shape, .n_elems = part->n_elems};
     struct vc_specials specials;
     enum vc_status status = VC_OK;
 
-    if (!s->finite_scales || !vc_has_nonfinite(VC_DTYPE_F32, s->scale, (size_t)s->n_scales)) {
+    if (!s->finite_scales || !vc_has_nonfinite(VC_DTYPE_F32, values, (size_t)s->n_scales)) {
         return VC_OK;
     }
     VC_CALL(vc_specials_init(ctx, &specials, vc_largest_fitting(VC_DTYPE_F32)));
-    vc_specials_add(&specials, VC_DTYPE_F32, s->scale, (size_t)s->n_scales, 0);
-    status = vc_specials_fail_nonfinite(ctx, &specials, &desc, "scales", VC_ADVICE_EXCLUDE);
+    vc_specials_add(&specials, VC_DTYPE_F32, values, (size_t)s->n_scales, 0);
+    status = vc_specials_fail_nonfinite(ctx, &specials, &desc, what, VC_ADVICE_EXCLUDE);
     vc_specials_release(&specials);
     return status;
 }
@@ -173,6 +193,30 @@ static enum vc_status load_scales(struct vc_ctx *ctx, const struct codes_state *
     decode_scales(s, values, values + 256, &(struct vc_part_view){.data = from, .n = n}, scale);
 out:
     vc_free(ctx, values);
+    return status;
+}
+
+/* What codes of other programs have beside their scales. */
+static enum vc_status load_special(struct vc_ctx *ctx, struct codes_state *s, const struct vc_step *step,
+                                   const struct vc_item *item)
+{
+    const struct vc_part_desc *offset = s->offset_part != SIZE_MAX ? &step->in.parts[s->offset_part] : NULL;
+    size_t n = (size_t)s->n_scales;
+    enum vc_status status = VC_OK;
+    unsigned char *upper;
+
+    if (offset != NULL) {
+        VC_TRY(VC_ARRAY(ctx, VC_TAG_SCALES, s->offset, n));
+        upper = (unsigned char *)s->offset + n * (sizeof *s->offset - vc_dtype_size(offset->dtype));
+        VC_TRY(vc_part_load(ctx, item, offset, upper));
+        widen_scales(s, offset, upper, n, 1.0f, s->offset);
+        VC_TRY(check_scales(ctx, s, offset, s->offset, "offsets"));
+    }
+    if (s->order_part != SIZE_MAX) {
+        VC_TRY(VC_ARRAY(ctx, VC_TAG_SCALES, s->order, 4 * (size_t)s->row_len));
+        VC_TRY(vc_part_load(ctx, item, &step->in.parts[s->order_part], s->order));
+    }
+out:
     return status;
 }
 
@@ -210,8 +254,9 @@ static enum vc_status codes_begin(struct vc_ctx *ctx, struct vc_step *step, cons
         VC_TRY(VC_ARRAY(ctx, VC_TAG_SCALES, s->zero, n));
         VC_TRY(vc_part_load(ctx, item, &step->in.parts[s->zero_part], s->zero));
     }
+    VC_TRY(load_special(ctx, s, step, item));
     s->may_overflow = any_overflows(s, s->scale, n);
-    VC_TRY(check_scales(ctx, s, part));
+    VC_TRY(check_scales(ctx, s, part, s->scale, "scales"));
 out:
     return status; /* end frees what is there */
 }
@@ -222,8 +267,12 @@ static void codes_end(struct vc_ctx *ctx, struct vc_step *step)
 
     vc_free(ctx, s->scale);
     vc_free(ctx, s->zero);
+    vc_free(ctx, s->offset);
+    vc_free(ctx, s->order);
     s->scale = NULL;
     s->zero = NULL;
+    s->offset = NULL;
+    s->order = NULL;
 }
 
 /* The scales of a tile: the tensor's, or those that came with the tile, as f32 in scratch. */
@@ -263,22 +312,48 @@ static enum vc_status find_scales(struct vc_ctx *ctx, const struct vc_step *step
 
 /* ---- codes ---- */
 
-/* The number of the scale of an element among those of the tile. */
+/* The number of the scale of an element among those of the tile. A group beyond the last was refused by the reader; a
+ * file that has changed since gets the last one. */
 static size_t scale_of(const struct codes_state *s, const struct tile_scales *t, uint64_t flat)
 {
+    if (s->order != NULL) {
+        uint64_t group = vc_le32(s->order + 4 * (flat % s->row_len));
+
+        return (size_t)(flat / s->row_len * s->n_groups + vc_min_u64(group, s->n_groups - 1));
+    }
     return (size_t)((s->by_rows ? flat / s->row_len / s->group_rows * s->n_groups + flat % s->row_len / s->group
                                 : flat / s->inner % s->n_scales) -
                     t->first);
 }
 
-/* Codes whose scales are shared by several rows. */
-static void decode_blocks(const struct codes_state *s, const struct tile_scales *t, const struct vc_tile *tile,
-                          const int8_t *q, char *y)
+/* A code that counts from 0. */
+static float count_of(const struct codes_state *s, int8_t q)
+{
+    return (float)((int)q + (1 << (vc_code_bits(s->codes) - 1)));
+}
+
+static float decode_one(const struct codes_state *s, const struct tile_scales *t, size_t k, int8_t q)
+{
+    switch (s->offset != NULL ? s->quant.offset_rule : VC_OFFSET_NONE) {
+    case VC_OFFSET_BEFORE:
+        return (count_of(s, q) - s->offset[k]) * t->scale[k];
+    case VC_OFFSET_AFTER:
+        return count_of(s, q) * t->scale[k] + s->offset[k];
+    case VC_OFFSET_MINUS:
+        return count_of(s, q) * t->scale[k] - s->offset[k];
+    case VC_OFFSET_NONE:
+        break;
+    }
+    return s->has_grid ? vc_grid_decode(s->grid[(uint8_t)q], t->scale[k])
+                       : vc_int8_decode(q, t->scale[k], t->zero != NULL ? t->zero[k] : 0);
+}
+
+/* Codes whose scales are shared by several rows, and special ones. */
+static void decode_each(const struct codes_state *s, const struct tile_scales *t, const struct vc_tile *tile,
+                        const int8_t *q, char *y)
 {
     for (size_t i = 0; i < tile->n_elems; i++) {
-        size_t k = scale_of(s, t, tile->first + i);
-        float value = s->has_grid ? vc_grid_decode(s->grid[(uint8_t)q[i]], t->scale[k])
-                                  : vc_int8_decode(q[i], t->scale[k], t->zero != NULL ? t->zero[k] : 0);
+        float value = decode_one(s, t, scale_of(s, t, tile->first + i), q[i]);
 
         memcpy(y + i * sizeof value, &value, sizeof value);
     }
@@ -320,8 +395,8 @@ static enum vc_status decode_codes(struct vc_ctx *ctx, const struct vc_kernels *
 {
     if (is_wide(s)) {
         decode_wide(s, t, tile, in, (char *)y);
-    } else if (s->group_rows != 1) {
-        decode_blocks(s, t, tile, in, (char *)y);
+    } else if (s->group_rows != 1 || s->offset != NULL || s->order != NULL) {
+        decode_each(s, t, tile, in, (char *)y);
     } else if (s->by_rows && tile->whole_rows) {
         uint64_t first = tile->row0 * s->n_groups - t->first;
 
@@ -348,10 +423,11 @@ static bool settle(const struct codes_state *s, const struct tile_scales *t, con
 {
     for (size_t i = 0; i < tile->n_elems; i++) {
         uint32_t bits;
+        size_t k = scale_of(s, t, tile->first + i);
 
         memcpy(&bits, y + i * sizeof bits, sizeof bits);
-        if ((bits & VC_F32_ABS_MASK) != VC_F32_INF_BITS ||
-            vc_f32_magnitude(t->scale[scale_of(s, t, tile->first + i)]) >= VC_F32_INF_BITS) {
+        if ((bits & VC_F32_ABS_MASK) != VC_F32_INF_BITS || vc_f32_magnitude(t->scale[k]) >= VC_F32_INF_BITS ||
+            (s->offset != NULL && vc_f32_magnitude(s->offset[k]) >= VC_F32_INF_BITS)) {
             continue;
         }
         if (s->policy.overflow == VC_OVERFLOW_ERROR) {
@@ -371,6 +447,17 @@ static const int8_t *codes_of(const struct codes_state *s, const struct vc_tile 
     }
     vc_codes_unpack(in, tile->n_elems, vc_code_bits(s->codes), s->codes->high_first, !s->has_grid, scratch);
     return scratch;
+}
+
+/* decode_one without rounding to f32, of codes with an offset. */
+static double decode_exactly(const struct codes_state *s, const struct tile_scales *t, size_t k, int8_t q)
+{
+    double n = (double)count_of(s, q);
+    double offset = (double)s->offset[k];
+
+    return s->quant.offset_rule == VC_OFFSET_BEFORE
+               ? (n - offset) * (double)t->scale[k]
+               : n * (double)t->scale[k] + (s->quant.offset_rule == VC_OFFSET_AFTER ? offset : -offset);
 }
 
 #define CHUNK_ELEMS ((size_t)256) /* values that are put together before they are counted */
@@ -393,7 +480,7 @@ static enum vc_status codes_calibrate(struct vc_ctx *ctx, struct vc_step *step, 
                       : s->has_grid ? (double)s->grid[(uint8_t)q[i]]
                                     : (double)((int32_t)q[i] - (t.zero != NULL ? t.zero[k] : 0));
 
-        values[n++] = code * (double)t.scale[k];
+        values[n++] = s->offset != NULL ? decode_exactly(s, &t, k, q[i]) : code * (double)t.scale[k];
         if (n == CHUNK_ELEMS || i + 1 == tile->n_elems) {
             vc_specials_add(&s->policy.specials, VC_DTYPE_F64, values, n, tile->first + i + 1 - n);
             n = 0;
@@ -444,6 +531,8 @@ static void plan_memory(const struct codes_state *s, struct vc_step *step)
 
     if (step->in.parts[s->scale_part].maker == NULL) {
         step->state_bytes = (size_t)s->n_scales * (s->zero_part != SIZE_MAX ? 5 : 4);
+        step->state_bytes += s->offset_part != SIZE_MAX ? 4 * (size_t)s->n_scales : 0;
+        step->state_bytes += s->order_part != SIZE_MAX ? 4 * (size_t)s->row_len : 0;
         if (s->quant.scale_group != 0) {
             step->state_bytes += (256 + (size_t)vc_ceil_div_u64(s->n_scales, s->quant.scale_group)) * sizeof(float);
         }

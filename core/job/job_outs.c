@@ -13,7 +13,8 @@ static const char *suffix_of(enum vc_part_role role)
                                                         [VC_PART_SCALE_SCALE] = ".scale_scale",
                                                         [VC_PART_SCALE_OFFSET] = ".scale_offset",
                                                         [VC_PART_ORDER] = ".order",
-                                                        [VC_PART_MASK] = ".mask"};
+                                                        [VC_PART_MASK] = ".mask",
+                                                        [VC_PART_OFFSET] = ".offset"};
 
     return suffixes[role];
 }

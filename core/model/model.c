@@ -105,7 +105,8 @@ const char *vc_part_role_name(enum vc_part_role role)
                                                      [VC_PART_SCALE_SCALE] = "scale_scale",
                                                      [VC_PART_SCALE_OFFSET] = "scale_offset",
                                                      [VC_PART_ORDER] = "order",
-                                                     [VC_PART_MASK] = "mask"};
+                                                     [VC_PART_MASK] = "mask",
+                                                     [VC_PART_OFFSET] = "offset"};
 
     return (unsigned)role < VC_PART_ROLES ? names[role] : "unknown";
 }
@@ -125,6 +126,13 @@ size_t vc_quant_scale(const struct vc_quant *quant)
     size_t absmax = vc_quant_find(quant, VC_PART_ABSMAX);
 
     return absmax != VC_NO_TENSOR ? absmax : vc_quant_find(quant, VC_PART_SCALE);
+}
+
+bool vc_quant_is_special(const struct vc_quant *quant)
+{
+    return quant->offset_rule != VC_OFFSET_NONE || quant->scale_run != 0 ||
+           vc_quant_find(quant, VC_PART_ORDER) != VC_NO_TENSOR ||
+           (vc_code_scheme(quant->scheme)->global && vc_quant_find(quant, VC_PART_GLOBAL_SCALE) == VC_NO_TENSOR);
 }
 
 void vc_quant_set(struct vc_quant *quant, enum vc_part_role role, size_t tensor)

@@ -226,6 +226,11 @@ void vc_model_ahead(const struct vc_model *model, size_t index, uint64_t first, 
 /* Names the tensor that is the part of that role; VC_NO_TENSOR: there is none. */
 void vc_quant_set(struct vc_quant *quant, enum vc_part_role role, size_t tensor);
 
+/* Codes of other programs that go another way than granularity and zero point say, and that no layout has a place for
+ * but the file's own: floats beside the scales, groups in an order of their own, scales across rows, NVFP4 without a
+ * scale of the tensor. */
+bool vc_quant_is_special(const struct vc_quant *quant);
+
 /* Bytes of the first n elements of a tensor's values; n is a multiple of the block, or all of them. */
 static inline uint64_t vc_tensor_bytes(const struct vc_tensor *tensor, uint64_t n_elems)
 {

@@ -112,7 +112,7 @@ static enum vc_status add_coded(struct vc_learner *l, size_t k, const struct vc_
     const struct vc_searched codes = vc_fake_quant_of_tensor(l->options->student.weights, tensor);
     size_t scale = quant != NULL ? vc_quant_find(quant, VC_PART_SCALE) : VC_NO_TENSOR;
     bool int8 = scale != VC_NO_TENSOR && quant->scheme == VC_SCHEME_INT8 &&
-                quant->granularity != VC_GRANULARITY_BLOCK &&
+                quant->granularity != VC_GRANULARITY_BLOCK && !vc_quant_is_special(quant) &&
                 l->options->student.weights->tensors[scale].dtype == VC_DTYPE_F32;
 
     if (codes.scheme != NULL) {

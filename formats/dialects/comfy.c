@@ -69,27 +69,6 @@ static size_t find_old_mark(const struct vc_search *s, const char *name, size_t 
 
 /* ---- reading ---- */
 
-static bool is_scale(const struct vc_search *s, size_t scale)
-{
-    return scale != VC_NO_TENSOR && vc_search_is_free(s, scale) &&
-           (s->model->tensors[scale].dtype == VC_DTYPE_F32 || s->model->tensors[scale].dtype == VC_DTYPE_F16 ||
-            s->model->tensors[scale].dtype == VC_DTYPE_BF16);
-}
-
-static void claim(const struct vc_search *s, size_t codes, size_t n_stem)
-{
-    static const char *const tails[] = {"comfy_quant", "scale_input", "input_scale"};
-    const char *name = s->model->tensors[codes].name;
-
-    for (size_t i = 0; i < sizeof tails / sizeof tails[0]; i++) {
-        size_t part = vc_search_find(s, name, n_stem, tails[i]);
-
-        if (part != VC_NO_TENSOR && vc_search_is_free(s, part)) {
-            s->model->tensors[part].part_of = codes;
-        }
-    }
-}
-
 /* The format by the marks of the layer, or of the file: a static word, or one of `mark`. NULL: there are no marks. */
 static const char *format_of(const struct vc_search *s, size_t codes, size_t n_stem, const json_t *mark)
 {
@@ -108,13 +87,14 @@ static const char *format_of(const struct vc_search *s, size_t codes, size_t n_s
 
 static enum vc_status attach(struct vc_search *s, size_t codes, size_t n_stem, enum vc_scheme scheme, bool *found)
 {
+    static const char *const tails[] = {"comfy_quant", "scale_input", "input_scale"};
     const struct vc_tensor *t = &s->model->tensors[codes];
     struct vc_quant quant = {.scheme = scheme, .symmetric = true, .source_dtype = VC_DTYPE_BF16};
     size_t scale = vc_search_find(s, t->name, n_stem, "weight_scale");
     size_t mark;
 
     scale = scale != VC_NO_TENSOR ? scale : vc_search_find(s, t->name, n_stem, "scale_weight");
-    if (!is_scale(s, scale)) {
+    if (!vc_search_is_floats(s, scale)) {
         return vc_search_refuse(s, codes, VC_SEVERITY_ERROR,
                                 "cannot be decoded: it has no weight_scale of f32, f16 or bf16 beside it");
     }
@@ -125,7 +105,7 @@ static enum vc_status attach(struct vc_search *s, size_t codes, size_t n_stem, e
                                 s->model->tensors[scale].name);
     }
     VC_CALL(vc_search_attach(s, codes, &vc_dialect_comfy, &quant, false));
-    claim(s, codes, n_stem);
+    vc_search_claim(s, codes, t->name, n_stem, tails, sizeof tails / sizeof tails[0]);
     mark = find_old_mark(s, t->name, n_stem);
     if (mark != VC_NO_TENSOR && vc_search_is_free(s, mark)) {
         s->model->tensors[mark].part_of = codes;

@@ -285,13 +285,7 @@ void vc_ct_claim_inputs(const struct vc_search *s, size_t codes, size_t n_stem)
 {
     static const char *const tails[] = {"input_scale", "input_zero_point", "output_scale", "output_zero_point"};
 
-    for (size_t i = 0; i < sizeof tails / sizeof tails[0]; i++) {
-        size_t part = vc_search_find(s, s->model->tensors[codes].name, n_stem, tails[i]);
-
-        if (part != VC_NO_TENSOR && vc_search_is_free(s, part)) {
-            s->model->tensors[part].part_of = codes;
-        }
-    }
+    vc_search_claim(s, codes, s->model->tensors[codes].name, n_stem, tails, sizeof tails / sizeof tails[0]);
 }
 
 /* A byte for 32 codes of a row. */

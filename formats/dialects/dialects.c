@@ -1,6 +1,7 @@
 /* dialects.c - the table of dialects, made of the list in dialects.h. */
 #include "formats/dialects/dialects.h"
 
+#include <jansson.h>
 #include <string.h>
 
 #include "core/model/names.h"
@@ -13,6 +14,12 @@ static const size_t n_dialects = sizeof dialects / sizeof dialects[0];
 const struct vc_dialect *vc_dialect_row(size_t index)
 {
     return index < n_dialects ? dialects[index] : NULL;
+}
+
+void vc_dialect_hint_release(struct vc_dialect_hint *hint)
+{
+    json_decref(hint->mlx);
+    hint->mlx = NULL;
 }
 
 const char *vc_layout_name(size_t index)

@@ -27,7 +27,10 @@
     ROW(gguf)               \
     ROW(onnx)               \
     ROW(onnx_qdq)           \
-    ROW(comfy)
+    ROW(comfy)              \
+    ROW(hqq)                \
+    ROW(quanto)             \
+    ROW(mlx)
 
 #define VC_DIALECT_DECLARE(name) extern const struct vc_dialect vc_dialect_##name;
 VC_DIALECTS(VC_DIALECT_DECLARE)
@@ -64,6 +67,9 @@ struct vc_laying {
     struct vc_laid laid[VC_MAX_LAID]; /* the first one holds the part; those behind it are constants */
 };
 
+/* Sizes of a language model in config.json. */
+enum vc_size { VC_SIZE_HIDDEN, VC_SIZE_INNER, VC_SIZE_HEADS, VC_SIZE_KV_HEADS, VC_SIZE_WORDS, VC_SIZES };
+
 /* What a configuration says about codes where shapes alone could mean two things. 0: it does not say. */
 struct vc_dialect_hint {
     uint64_t num_bits, group_size;
@@ -71,12 +77,18 @@ struct vc_dialect_hint {
     const struct vc_dialect *words; /* whose words hold codes of several rows: &vc_dialect_gptq, _awq; NULL: none */
     bool zeros_less_one;            /* ... with zero points that are one less than they mean */
     bool whole_rows;                /* ... with one scale for each row */
+    bool along_rows;                /* ... whose codes are of one row, after all */
     const char *unread; /* ... in an order that is not read, as a sentence goes on behind a name; NULL: they are read */
     const char *wrong;  /* a member that no loader takes, "a weight_block_size that ..."; NULL: nothing */
     const struct vc_foreign *foreign; /* the layout of another program that it names; NULL: none (foreign.h) */
     const char *layers;               /* what the metadata of the file say of layers (comfy.h); NULL: nothing */
+    struct json_t *mlx;               /* the "quantization" of MLX, which the hint holds; NULL: there is none */
+    uint64_t sizes[VC_SIZES];         /* heads: times their size */
     bool conv1d; /* the type of model has Conv1D in place of linear layers: matrices of [in, out] */
 };
+
+/* To be called for every hint that was filled. */
+void vc_dialect_hint_release(struct vc_dialect_hint *hint);
 
 /* What a dialect is to formats whose files can hold several: safetensors, and the config.json beside it. Every pointer
  * may be NULL, but for `fits` and `lay`, which belong together. */

@@ -1,5 +1,7 @@
 /* foreign.c - see foreign.h. The table has what quantizers/auto.py of transformers 5.24 and of diffusers know, and the
- * kinds of single files that have no configuration; without those that a dialect of this folder reads.
+ * kinds of single files that have no configuration; without those that a dialect of this folder reads. HQQ, quanto and
+ * MLX are read in safetensors files, where they are all right: the rows are for other files, and for the parts of codes
+ * that the dialect refused.
  *
  * A layout is recognized by the last words of the names of its codes, "<module>.W_q", together with one companion, or
  * by the method in the configuration. Of these then all tensors with a word of the row are parts, and with a method all
@@ -28,11 +30,13 @@ struct vc_foreign {
     "quant_scale quant_zero compute_dtype offload_meta encoded_state_dict stores_quant_config channel_wise optimize " \
     "round_zero"
 
+#define QUANTO_PARTS "weight._scale weight._shift weight._zeropoint input_scale output_scale"
+
 static const struct vc_foreign rows[] = {
     {"SINQ", "sinq", "W_q", "scale2", "scale scale2 zero meta nbits group_size shape axis", false},
     {"HQQ", "hqq", "W_q", NULL, HQQ_PARTS, false},
-    {"quanto", "quanto", "weight._data", NULL, "weight._scale weight._shift weight._zeropoint input_scale output_scale",
-     false},
+    {"quanto", "quanto", "weight._data", NULL, QUANTO_PARTS, false},
+    {"quanto", "quanto", "weight._data._data", NULL, QUANTO_PARTS, false},
     {"torchao", "torchao", "_weight_qdata", NULL, "_weight_scale _weight_zero_point _weight_scale_and_zero", false},
     {"torchao", "torchao", "weight:qdata", NULL, "weight:scale weight:zero_point weight:scale_and_zero", false},
     {"AQLM", "aqlm", "codes", "codebooks", "codebooks scales", false},
@@ -121,33 +125,44 @@ static size_t beside(const struct marking *m, const char *name, size_t n, const 
     return vc_model_find(m->model, m->buffer);
 }
 
-/* The tensor whose name is the first n bytes and the row's word of codes is that. */
-static bool is_codes_of(const struct marking *m, const struct vc_foreign *row, const char *name, size_t n)
+/* ... or it is codes that a dialect has refused, with a reason of their own. */
+static bool may_be_codes(const struct vc_tensor *t)
+{
+    return is_open(t) || (t->undecoded != NULL && t->quant == NULL);
+}
+
+/* The tensor whose name is the first n bytes and the row's word of codes, where it is that. */
+static size_t codes_of(const struct marking *m, const struct vc_foreign *row, const char *name, size_t n)
 {
     size_t codes = beside(m, name, n, row->codes, strlen(row->codes));
+    bool is = codes != VC_NO_TENSOR && may_be_codes(&m->model->tensors[codes]) &&
+              (row->beside == NULL || (!is_plain_float(&m->model->tensors[codes]) &&
+                                       beside(m, name, n, row->beside, strlen(row->beside)) != VC_NO_TENSOR));
 
-    return codes != VC_NO_TENSOR && is_open(&m->model->tensors[codes]) &&
-           (row->beside == NULL || (!is_plain_float(&m->model->tensors[codes]) &&
-                                    beside(m, name, n, row->beside, strlen(row->beside)) != VC_NO_TENSOR));
+    return is ? codes : VC_NO_TENSOR;
 }
 
 static bool is_codes(const struct marking *m, const struct vc_foreign *row, const struct vc_tensor *t)
 {
     size_t n = row->codes != NULL ? before(t->name, strlen(t->name), row->codes, strlen(row->codes)) : 0;
 
-    return n != 0 && is_codes_of(m, row, t->name, n);
+    return n != 0 && codes_of(m, row, t->name, n) != VC_NO_TENSOR;
 }
 
-/* The tensor is another part beside codes of the row. */
-static bool is_part(const struct marking *m, const struct vc_foreign *row, const struct vc_tensor *t)
+/* The tensor is another part beside codes of the row, *codes (VC_NO_TENSOR where the row knows none). */
+static bool is_part(const struct marking *m, const struct vc_foreign *row, const struct vc_tensor *t, size_t *codes)
 {
     size_t n_name = strlen(t->name);
 
+    *codes = VC_NO_TENSOR;
     for (const char *word = row->parts; *word != '\0'; word += *word == ' ') {
         size_t n_word = strcspn(word, " ");
         size_t n = before(t->name, n_name, word, n_word);
 
-        if (n != 0 && (row->codes == NULL || is_codes_of(m, row, t->name, n))) {
+        if (n != 0 && row->codes != NULL) {
+            *codes = codes_of(m, row, t->name, n);
+        }
+        if (n != 0 && (row->codes == NULL || *codes != VC_NO_TENSOR)) {
             return true;
         }
         word += n_word;
@@ -158,26 +173,34 @@ static bool is_part(const struct marking *m, const struct vc_foreign *row, const
 /* Integers or small floats in the place of a weight, in a model whose configuration names a method. */
 static bool is_said(const struct marking *m, const struct vc_tensor *t)
 {
-    size_t n_path;
+    size_t n_path, codes;
 
     return m->said != NULL && ((vc_name_is_module_weight(t->name, &n_path) && !is_plain_float(t)) ||
-                               (m->said->codes == NULL && is_part(m, m->said, t)));
+                               (m->said->codes == NULL && is_part(m, m->said, t, &codes)));
 }
 
-static const struct vc_foreign *find_row(const struct marking *m, const struct vc_tensor *t, bool *part)
+/* What a tensor is. */
+struct mark {
+    const struct vc_foreign *row; /* NULL: nothing */
+    bool part;
+    size_t refused; /* the codes that it is a part of, which a dialect has refused; VC_NO_TENSOR: none */
+};
+
+static struct mark find_mark(const struct marking *m, const struct vc_tensor *t)
 {
+    size_t codes = VC_NO_TENSOR;
+
     for (size_t i = 0; i < N_ROWS; i++) {
-        *part = false;
         if (m->there[i] && is_codes(m, &rows[i], t)) {
-            return &rows[i];
+            return (struct mark){&rows[i], false, VC_NO_TENSOR};
         }
-        *part = true;
-        if (m->there[i] && is_part(m, &rows[i], t)) {
-            return &rows[i];
+        if (m->there[i] && is_part(m, &rows[i], t, &codes)) {
+            bool refused = codes != VC_NO_TENSOR && m->model->tensors[codes].undecoded != NULL;
+
+            return (struct mark){&rows[i], true, refused ? codes : VC_NO_TENSOR};
         }
     }
-    *part = is_plain_float(t);
-    return is_said(m, t) ? m->said : NULL;
+    return (struct mark){is_said(m, t) ? m->said : NULL, is_plain_float(t), VC_NO_TENSOR};
 }
 
 /* The rows whose codes are there. */
@@ -186,7 +209,7 @@ static void look_for_rows(struct marking *m)
     for (size_t i = 0; i < m->model->n_tensors; i++) {
         for (size_t k = 0; k < N_ROWS; k++) {
             m->there[k] =
-                m->there[k] || (is_open(&m->model->tensors[i]) && is_codes(m, &rows[k], &m->model->tensors[i]));
+                m->there[k] || (may_be_codes(&m->model->tensors[i]) && is_codes(m, &rows[k], &m->model->tensors[i]));
         }
     }
 }
@@ -207,31 +230,45 @@ static enum vc_status name_layout(struct marking *m, const struct vc_foreign *ro
                              row->name);
 }
 
+/* The sentence of a tensor. */
+static enum vc_status mark_one(struct marking *m, struct vc_tensor *t, const struct mark *mark,
+                               const char *(*sentences)[2])
+{
+    size_t k = (size_t)(mark->row - rows);
+
+    if (mark->refused != VC_NO_TENSOR) {
+        const struct vc_tensor *codes = &m->model->tensors[mark->refused];
+
+        t->undecoded =
+            vc_arena_printf(m->ctx, &m->model->arena, "belongs to '%s', which %s", codes->name, codes->undecoded);
+        return t->undecoded != NULL ? VC_OK : VC_E_NOMEM;
+    }
+    if (sentences[k][0] == NULL) {
+        VC_CALL(name_layout(m, mark->row, sentences[k]));
+    }
+    t->undecoded = sentences[k][mark->part ? 1 : 0];
+    return VC_OK;
+}
+
 static enum vc_status mark_rows(struct marking *m)
 {
     const char *sentences[N_ROWS][2] = {{NULL}};
-    const struct vc_foreign **found;
+    struct mark *marks = vc_calloc_array(m->ctx, VC_TAG_NAMES, m->model->n_tensors, sizeof *marks);
     enum vc_status status = VC_OK;
-    bool part;
 
-    found = vc_calloc_array(m->ctx, VC_TAG_NAMES, m->model->n_tensors, 2 * sizeof *found);
-    VC_TRY_ALLOC(found);
+    VC_TRY_ALLOC(marks);
     for (size_t i = 0; i < m->model->n_tensors; i++) { /* all of them before any is marked */
         if (is_open(&m->model->tensors[i])) {
-            found[2 * i] = find_row(m, &m->model->tensors[i], &part);
-            found[2 * i + 1] = part ? found[2 * i] : NULL;
+            marks[i] = find_mark(m, &m->model->tensors[i]);
         }
     }
     for (size_t i = 0; i < m->model->n_tensors; i++) {
-        const struct vc_foreign *row = found[2 * i];
-
-        if (row != NULL) {
-            VC_TRY(sentences[row - rows][0] == NULL ? name_layout(m, row, sentences[row - rows]) : VC_OK);
-            m->model->tensors[i].undecoded = sentences[row - rows][found[2 * i + 1] != NULL];
+        if (marks[i].row != NULL) {
+            VC_TRY(mark_one(m, &m->model->tensors[i], &marks[i], sentences));
         }
     }
 out:
-    vc_free(m->ctx, (void *)found);
+    vc_free(m->ctx, marks);
     return status;
 }
 

@@ -1,17 +1,18 @@
-/* gptq.c - the dialects of GPTQ and AWQ, which are read and not written. Shown as the tensor m.weight, i4 or i8:
+/* gptq.c - the dialects of GPTQ and AWQ, which are read and not written. Shown as the tensor m.weight, i2, i3, i4 or i8:
  *
- *              GPTQ, 4 or 8 bits         AWQ, 4 bits
- *     qweight  I32 [in / codes, out]     I32 [in, out / 8]        codes of a word: of one column, of one row
- *     scales   [groups, out]             [groups, out]            f16, bf16 or f32
- *     qzeros   I32 [groups, out / codes] I32 [groups, out / 8]    less one in GPTQ's first format
- *     g_idx    I32 [in]                                           the group of each column, in order
+ *              GPTQ, 2, 3, 4 or 8 bits        AWQ (gemm), 4 bits     AWQ (gemv), 4 bits
+ *     qweight  I32 [in * bits / 32, out]      I32 [in, out / 8]      I32 [out, in / 8]      codes of a column, or of a row
+ *     scales   [groups, out]                  [groups, out]          [out, 8 * words]       f16, bf16 or f32
+ *     qzeros   I32 [groups, out * bits / 32]  I32 [groups, out / 8]  I32 [out, words]       less one in GPTQ's first format
+ *     g_idx    I32 [in]                                                                     the group of each column
  *
  *     value [n, k] = (code - zero point) * scale of the group of k
  *
  * The configuration beside the file says how many bits a code has and what zero points mean, so without one nothing is
- * certain, and the tensors stay the plain ones they are. So do those whose g_idx is in another order (desc_act), and
- * the other orders of AWQ (gemv, marlin), and GPT-2's Conv1D, whose weights are [in, out] as floats. Zero points that
- * are all in the middle make symmetric codes.
+ * certain, and the tensors stay the plain ones they are. So do the other orders of AWQ (gemv_fast, marlin), and GPT-2's
+ * Conv1D, whose weights are [in, out] as floats. Zero points that are all in the middle make symmetric codes. Where
+ * g_idx has another order (desc_act), it is a part of the weight. Codes of gemv lie along the rows, as
+ * compressed-tensors has them, and its rows of scales and zero points have words that say nothing.
  *
  *     "quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": false, "sym": true,
  *                             "checkpoint_format": "gptq"}
@@ -62,17 +63,18 @@ static bool awq_read_config(const struct json_t *config, struct vc_dialect_hint 
 {
     const json_t *value = json_object_get(config, "version");
     const char *version = value == NULL ? "gemm" : json_string_value(value);
-    bool gemm = version != NULL && vc_is_one_of(version, "gemm GEMM");
 
     if (!vc_json_says(config, "quant_method", "awq")) {
         return false;
     }
     read_numbers(config, &vc_dialect_awq, out);
+    out->along_rows = version != NULL && vc_is_one_of(version, "gemv GEMV");
     if (version == NULL ||
         !vc_is_one_of(version, "gemm GEMM gemv GEMV gemv_fast GEMV_FAST marlin exllama ipex llm-awq")) {
         out->wrong = "a \"version\" that is none of AWQ";
-    } else if (!gemm) {
-        out->unread = "is codes of AWQ in another order than that of the version gemm, which is not decoded here";
+    } else if (!out->along_rows && !vc_is_one_of(version, "gemm GEMM")) {
+        out->unread =
+            "is codes of AWQ in another order than those of the versions gemm and gemv, which is not decoded here";
     }
     return true;
 }
@@ -87,6 +89,7 @@ struct words {
     uint64_t n_rows, row, n_groups, group;
     unsigned bits;
     bool awq;
+    bool gemv; /* ... with words along the rows */
 };
 
 /* tensor: VC_NO_TENSOR, too. */
@@ -103,14 +106,6 @@ static bool has_shape(const struct vc_search *s, size_t tensor, uint64_t a, uint
     return t->n_dims == 2 && t->shape[0] == a && t->shape[1] == b;
 }
 
-static bool is_scales(const struct vc_search *s, size_t tensor)
-{
-    const struct vc_tensor *t = tensor != VC_NO_TENSOR ? &s->model->tensors[tensor] : NULL;
-
-    return t != NULL && t->n_dims == 2 && t->n_elems != 0 && vc_search_is_free(s, tensor) &&
-           (t->dtype == VC_DTYPE_F16 || t->dtype == VC_DTYPE_BF16 || t->dtype == VC_DTYPE_F32);
-}
-
 /* The module is a Conv1D: packers make a linear layer of it, and a model of floats has [in, out] there. */
 static bool is_conv1d(const struct vc_search *s, const struct words *w)
 {
@@ -118,11 +113,19 @@ static bool is_conv1d(const struct vc_search *s, const struct words *w)
     return s->hint.conv1d && vc_name_is_conv1d(s->buffer);
 }
 
+/* The rows and columns of the weight, by the words of its codes. */
+static void find_size(const struct vc_tensor *t, struct words *w)
+{
+    uint64_t in_words = t->shape[w->gemv ? 1 : 0] * 32 / w->bits;
+
+    w->row = w->awq && !w->gemv ? t->shape[0] : in_words;
+    w->n_rows = w->gemv ? t->shape[0] : t->shape[1] * (w->awq ? 32 / w->bits : 1);
+}
+
 /* The parts, what the shapes say, and why that contradicts itself or the configuration; NULL: it does not. */
 static const char *find_parts(const struct vc_search *s, struct words *w)
 {
     const struct vc_tensor *t = &s->model->tensors[w->codes];
-    unsigned per_word = 32 / w->bits; /* of AWQ */
 
     w->scales = vc_search_find(s, w->name, w->n, "scales");
     w->zeros = vc_search_find(s, w->name, w->n, "qzeros");
@@ -130,23 +133,22 @@ static const char *find_parts(const struct vc_search *s, struct words *w)
     if (!is_i32(s, w->codes, 2) || t->n_elems == 0 || t->shape[0] > INT32_MAX || t->shape[1] > INT32_MAX) {
         return "is no matrix of i32";
     }
-    if (!is_scales(s, w->scales)) {
+    if (!vc_search_is_floats(s, w->scales) || s->model->tensors[w->scales].n_dims != 2) {
         return "has no matrix 'scales' of f16, bf16 or f32 beside it";
     }
     if (!is_i32(s, w->zeros, 2)) {
         return "has no matrix 'qzeros' of i32 beside it";
     }
-    if (!w->awq && t->shape[0] * 32 % w->bits != 0) {
+    if (!w->awq && (t->shape[0] * 32 % w->bits != 0 || (w->bits == 3 && t->shape[1] % 32 != 0))) {
         return "has words of i32 that are no whole number of codes";
     }
-    w->row = w->awq ? t->shape[0] : t->shape[0] * 32 / w->bits;
-    w->n_rows = t->shape[1] * (w->awq ? per_word : 1);
+    find_size(t, w);
     if (w->row % 2 != 0) {
         return "has rows of an odd number of codes, which no size of a group divides";
     }
-    w->n_groups = s->model->tensors[w->scales].shape[0];
     w->group = s->hint.whole_rows ? w->row : s->hint.group_size;
-    if (vc_ceil_div_u64(w->row, w->group) != w->n_groups) {
+    w->n_groups = vc_ceil_div_u64(w->row, w->group);
+    if (!w->gemv && s->model->tensors[w->scales].shape[0] != w->n_groups) {
         return "has another number of scales in a row than the \"group_size\" of its configuration makes";
     }
     if (w->g_idx != VC_NO_TENSOR && (!is_i32(s, w->g_idx, 1) || s->model->tensors[w->g_idx].n_elems != w->row)) {
@@ -158,9 +160,12 @@ static const char *find_parts(const struct vc_search *s, struct words *w)
 static enum vc_status check_shapes(const struct vc_search *s, const struct words *w)
 {
     const struct vc_tensor *tensors = s->model->tensors;
-    uint64_t zeros = vc_ceil_div_u64(w->n_rows * w->bits, 32);
+    uint64_t words = w->gemv ? tensors[w->zeros].shape[1] : vc_ceil_div_u64(w->n_rows * w->bits, 32);
+    bool fits = w->gemv ? words >= vc_ceil_div_u64(w->n_groups, 8) && has_shape(s, w->zeros, w->n_rows, words) &&
+                              words <= INT32_MAX && has_shape(s, w->scales, w->n_rows, 8 * words)
+                        : has_shape(s, w->zeros, w->n_groups, words) && has_shape(s, w->scales, w->n_groups, w->n_rows);
 
-    if (!has_shape(s, w->scales, w->n_groups, w->n_rows) || !has_shape(s, w->zeros, w->n_groups, zeros)) {
+    if (!fits) {
         return vc_fail(s->ctx, VC_E_FORMAT,
                        "%s: is a weight [%" PRIu64 ", %" PRIu64 "] of %u bits, which does not fit '%s' [%" PRIu64
                        ", %" PRIu64 "] and '%s' [%" PRIu64 ", %" PRIu64 "]",
@@ -198,74 +203,88 @@ static int zero_offset(const struct vc_search *s, const struct words *w)
     return (s->hint.zeros_less_one ? 1 : 0) - (1 << (w->bits - 1));
 }
 
-/* *symmetric: all zero points are 0. Fails for a stored 15 or 255 that means one more: packers wrap 0 to it, and with
- * it other codes of the word; some loaders take it for 0, others for 16. */
+/* *symmetric: all zero points are 0; of gemv this is not asked. Fails for a stored 15 (3, 7, 255) that means one more:
+ * packers wrap 0 to it, and with it other codes of the word; some loaders take it for 0, others for 16. */
 static enum vc_status check_zeros(const struct vc_search *s, const struct words *w, bool *symmetric)
 {
     const struct vc_tensor *t = &s->model->tensors[w->zeros];
     int middle = -zero_offset(s, w);
     unsigned mask = (1u << w->bits) - 1;
-    unsigned char bytes[4 * CHUNK];
+    unsigned char bytes[3 * CHUNK];
 
-    *symmetric = true;
-    for (uint64_t at = 0; at < t->size_bytes; at += sizeof bytes) {
+    *symmetric = !w->gemv;
+    for (uint64_t at = 0; at < t->size_bytes && !w->gemv; at += sizeof bytes) {
         size_t n = (size_t)vc_min_u64(sizeof bytes, t->size_bytes - at);
 
         VC_CALL(vc_source_read_any(s->ctx, s->model, w->zeros, VC_FORM_VALUES, at, bytes, n));
-        for (size_t i = 0; i < n; i++) {
-            for (unsigned bit = 0; bit < 8; bit += w->bits) {
-                unsigned stored = bytes[i] >> bit & mask;
+        for (size_t bit = 0; bit < 8 * n; bit += w->bits) {
+            unsigned high = bit % 8 + w->bits > 8 ? bytes[bit / 8 + 1] : 0;
+            unsigned stored = (bytes[bit / 8] | high << 8) >> bit % 8 & mask;
 
-                *symmetric = *symmetric && (int)stored == middle;
-                if (s->hint.zeros_less_one && stored == mask) {
-                    return vc_fail(s->ctx, VC_E_UNSUPPORTED,
-                                   "%s: has the zero point %u, which its format cannot tell from 0", t->name,
-                                   stored + 1);
-                }
+            *symmetric = *symmetric && (int)stored == middle;
+            if (s->hint.zeros_less_one && stored == mask) {
+                return vc_fail(s->ctx, VC_E_UNSUPPORTED,
+                               "%s: has the zero point %u, which its format cannot tell from 0", t->name, stored + 1);
             }
         }
     }
     return VC_OK;
 }
 
-/* Tells the model how codes, scales and zero points lie. */
-static enum vc_status attach(struct vc_search *s, const struct words *w, bool symmetric)
+/* How codes, scales and zero points lie. */
+static void find_packings(const struct vc_search *s, const struct words *w, struct vc_packed packed[3])
 {
-    bool pairs = w->bits == 4;
-    unsigned scale_bytes = (unsigned)vc_dtype_size(s->model->tensors[w->scales].dtype);
-    struct vc_quant quant = {.scheme = pairs ? VC_SCHEME_INT4 : VC_SCHEME_INT8,
+    const struct vc_packing *codes = w->awq ? &vc_packing_across : &vc_packing_columns;
+    const struct vc_tensor *scales = &s->model->tensors[w->scales];
+    unsigned bytes = (unsigned)vc_dtype_size(scales->dtype);
+    uint64_t words = s->model->tensors[w->zeros].shape[1];
+
+    packed[0] = (struct vc_packed){.packing = w->gemv ? &vc_packing_rows : codes,
+                                   .bits = w->awq && !w->gemv ? 4 : 8,
+                                   .turned = w->bits,
+                                   .n_rows = w->n_rows,
+                                   .row = w->row * w->bits / 8,
+                                   .unit = 4,
+                                   .across = VC_ACROSS_AWQ,
+                                   .job_bits = w->awq && !w->gemv ? 4 : 0};
+    packed[1] = (struct vc_packed){.packing = w->gemv ? &vc_packing_padded : &vc_packing_columns,
+                                   .bits = 8,
+                                   .n_rows = w->n_rows,
+                                   .row = w->n_groups * bytes,
+                                   .unit = bytes,
+                                   .n_words = 2 * words * bytes};
+    packed[2] = (struct vc_packed){.packing = w->gemv ? &vc_packing_padded : &vc_packing_across,
+                                   .bits = w->bits,
+                                   .n_rows = w->n_rows,
+                                   .row = w->n_groups,
+                                   .across = w->awq ? VC_ACROSS_AWQ : VC_ACROSS_ROWS,
+                                   .add = zero_offset(s, w),
+                                   .n_words = words};
+}
+
+/* Tells the model what they are. */
+static enum vc_status attach(struct vc_search *s, const struct words *w, bool symmetric, bool ordered)
+{
+    static const enum vc_scheme of[9] = {
+        [2] = VC_SCHEME_INT2, [3] = VC_SCHEME_INT3, [4] = VC_SCHEME_INT4, [8] = VC_SCHEME_INT8};
+    struct vc_quant quant = {.scheme = of[w->bits],
                              .granularity = w->n_groups == 1 ? VC_GRANULARITY_CHANNEL : VC_GRANULARITY_GROUP,
                              .group_size = w->n_groups == 1 ? 0 : w->group,
                              .symmetric = symmetric,
                              .source_dtype = s->model->tensors[w->scales].dtype};
-    struct vc_packed codes = {.packing = w->awq ? &vc_packing_across : &vc_packing_columns,
-                              .bits = w->awq ? 4 : 8,
-                              .offset = pairs ? 0x88 : 0x80,
-                              .n_rows = w->n_rows,
-                              .row = pairs ? w->row / 2 : w->row,
-                              .unit = 4,
-                              .across = VC_ACROSS_AWQ,
-                              .pairs = pairs};
-    struct vc_packed scales = {.packing = &vc_packing_columns,
-                               .bits = 8,
-                               .n_rows = w->n_rows,
-                               .row = w->n_groups * scale_bytes,
-                               .unit = scale_bytes};
-    struct vc_packed zeros = {.packing = &vc_packing_across,
-                              .bits = w->bits,
-                              .n_rows = w->n_rows,
-                              .row = w->n_groups,
-                              .across = w->awq ? VC_ACROSS_AWQ : VC_ACROSS_ROWS,
-                              .add = zero_offset(s, w)};
+    struct vc_packed packed[3];
 
+    find_packings(s, w, packed);
     vc_quant_set(&quant, VC_PART_SCALE, w->scales);
     vc_quant_set(&quant, VC_PART_ZERO_POINT, symmetric ? VC_NO_TENSOR : w->zeros);
-    VC_CALL(vc_search_attach_packed(s, w->codes, w->awq ? &vc_dialect_awq : &vc_dialect_gptq, &quant, &codes, w->n));
+    vc_quant_set(&quant, VC_PART_ORDER, ordered ? VC_NO_TENSOR : w->g_idx);
+    VC_CALL(
+        vc_search_attach_packed(s, w->codes, w->awq ? &vc_dialect_awq : &vc_dialect_gptq, &quant, &packed[0], w->n));
     s->out->found[w->codes].tail = "weight";
-    VC_CALL(vc_search_show_part(s, w->scales, s->model->tensors[w->scales].dtype, &scales));
+    VC_CALL(vc_search_show_part(s, w->scales, s->model->tensors[w->scales].dtype, &packed[1]));
     s->model->tensors[w->zeros].part_of = w->codes;
     if (!symmetric) {
-        VC_CALL(vc_search_show_part(s, w->zeros, VC_DTYPE_I8, &zeros));
+        VC_CALL(vc_search_show_part(s, w->zeros, VC_DTYPE_I8, &packed[2]));
     }
     if (w->g_idx != VC_NO_TENSOR) {
         s->model->tensors[w->g_idx].part_of = w->codes;
@@ -295,6 +314,7 @@ static enum vc_status is_words(struct vc_search *s, size_t codes, const struct v
     VC_CALL(*is ? vc_search_hint(s) : VC_OK);
     *is = *is && s->hint.words == dialect;
     w->bits = (unsigned)vc_min_u64(s->hint.num_bits, 64);
+    w->gemv = w->awq && s->hint.along_rows;
     return VC_OK;
 }
 
@@ -328,23 +348,14 @@ static enum vc_status find_words(struct vc_search *s, size_t codes, const struct
         return vc_search_refuse(s, codes, VC_SEVERITY_WARNING, "%s", why);
     }
     VC_CALL(check_shapes(s, &w));
-    if (w.bits < 4) {
-        return vc_search_refuse(s, codes, VC_SEVERITY_WARNING,
-                                "is codes of GPTQ of %u bits, which are not decoded here", w.bits);
-    }
     VC_CALL(check_order(s, &w, &ordered, &inside));
     if (!inside) {
         return vc_search_refuse(s, codes, VC_SEVERITY_ERROR,
                                 "cannot be decoded: its g_idx has a group beyond the %" PRIu64 " of its scales",
                                 w.n_groups);
     }
-    if (!ordered) {
-        return vc_search_refuse(s, codes, VC_SEVERITY_WARNING,
-                                "is codes of GPTQ in an order of groups of its own (desc_act), which are not decoded "
-                                "here");
-    }
     VC_CALL(check_zeros(s, &w, &symmetric));
-    VC_CALL(attach(s, &w, symmetric));
+    VC_CALL(attach(s, &w, symmetric, ordered));
     *found = true;
     return VC_OK;
 }

@@ -7,6 +7,8 @@
  *     along rows     compressed-tensors   q0+128 q1+128 q2+128 q3+128 | q4+128 0 0 0  32-bit words, 8 bits a code
  *     columns        GPTQ                 word [k, n] has codes 8k..8k+7 of row n     [in/8, out], 4 bits a code
  *     across         AWQ                  word [k, n] has code k of rows 8n..8n+7     [in, out/8], 4 bits a code
+ *     layers         HQQ, quanto          byte i has codes i, i + n, ... of all codes, row by row, n being the bytes
+ *     padded         AWQ's gemv           q0 q1 q2 0 0 0 0 0 | q3 ..                  rows of more words than they need
  *
  * A range of codes then lies in one run of bytes, or in several: a tile of 64 whole rows is a strip of 64 columns.
  * Other parts than codes can be packed, too (scales that lie in columns); positions count bytes of the part then. */
@@ -30,14 +32,17 @@ enum vc_across {
 struct vc_packed {
     const struct vc_packing *packing; /* NULL: codes lie as they are in the job */
     unsigned bits;                    /* of a code, 1 to 8 */
-    unsigned turned; /* of vc_packing_rows: bits of the codes whose top bits are turned over, since the stored ones have
-                        no sign; codes lie side by side in the bytes, whole ones in each row. 0: none */
-    unsigned offset; /* of the others: the bits of a byte that are turned over, 0x80, or 0x88 for two codes of 4 bits */
+    unsigned
+        turned; /* bits of the job's codes whose top bits are turned over, since the stored ones have no sign; codes
+                        lie side by side in the bytes, whole ones in each row. 0: none */
     uint64_t n_rows, row; /* shape of the weight, in codes (of vc_packing_rows in bytes); row > 0 */
-    unsigned unit;        /* of vc_packing_columns: bytes of a row that stay side by side; 0: 1 */
+    unsigned unit; /* of vc_packing_columns: bytes of a row that stay side by side; 0: 1. Of _layers: of a word */
     enum vc_across across;
-    bool pairs; /* of vc_packing_across: two codes of 4 bits share a byte in the job, which counts as a code here */
-    int add;    /* ... else a byte of the job is the code plus this number */
+    unsigned
+        job_bits; /* of a code in the job, where fewer than 8; bytes of the job count as codes here. Of _across: 4 */
+    int add;      /* ... else a byte of the job is the code plus this number */
+    uint64_t n_words; /* of vc_packing_layers: all of them; of _padded: of 32 bits, in a row */
+    bool low_first;   /* of vc_packing_layers: the first layer has the lowest bits of the words */
 };
 
 /* Where a range of codes lies in the packed array: n_runs runs of run_bytes, each stride bytes behind the one before.
@@ -79,9 +84,20 @@ extern const struct vc_packing vc_packing_rows;
 /* Codes of 8 bits, in units of p->unit bytes that stay as they are; rows and columns of these change places. */
 extern const struct vc_packing vc_packing_columns;
 
-/* Codes in words whose codes belong to several rows of the job, as p->across says. Read only but for VC_ACROSS_WORDS,
- * where codes have 1 to 8 bits, of the others 4 or 8. */
+/* Codes of 1 to 8 bits in words whose codes belong to several rows of the job, as p->across says. Read only but for
+ * VC_ACROSS_WORDS. */
 extern const struct vc_packing vc_packing_across;
+
+/* Words of 1 or 4 bytes with 32 / bits or 8 / bits codes each, layer on layer: those of the first layer are the first
+ * n_words codes of the job, and so on; the last layer may be short. Read only. */
+extern const struct vc_packing vc_packing_layers;
+
+/* Rows of codes of 4 or 8 bits, each filled up to n_words words; a byte of the job is a code plus p->add. Read only. */
+extern const struct vc_packing vc_packing_padded;
+
+/* What turns over the top bits of codes of `turned` bits (0: none) in the bytes of a row: byte i is that with masks[i %
+ * turned]. */
+void vc_packing_masks(unsigned turned, unsigned char masks[8]);
 
 /* Whether rows of that length make so many words of packed codes: side by side, or with whole codes in each word, as
  * older tools packed 3, 5, 6 and 7 bits. bits: 1 to 8. */

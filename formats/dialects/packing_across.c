@@ -20,14 +20,9 @@ static uint64_t awq_at(uint64_t n)
     return n / 8 * 8 + places[n % 8];
 }
 
-static unsigned per_word(const struct vc_packed *p)
-{
-    return 32 / p->bits;
-}
-
 static unsigned per_byte(const struct vc_packed *p)
 {
-    return p->pairs ? 2 : 1;
+    return p->job_bits != 0 ? 8 / p->job_bits : 1;
 }
 
 /* What a range spans: rows, and the columns where it is of one row. */
@@ -74,13 +69,15 @@ static unsigned word_code(const struct vc_packed *p, const unsigned char *packed
 static struct vc_packed_place across_place(const struct vc_packed *p, uint64_t at, size_t n)
 {
     const struct span s = span_of(p, at, n);
-    struct vc_packed_place place = {.stride = p->n_rows / per_word(p) * WORD_BYTES, .n_runs = (size_t)s.n_columns};
+    uint64_t first = s.row * p->bits / 32;
+    struct vc_packed_place place = {.stride = vc_ceil_div_u64(p->n_rows * p->bits, 32) * WORD_BYTES,
+                                    .n_runs = (size_t)s.n_columns};
 
     if (p->across == VC_ACROSS_WORDS) {
         return place_words(p, &s);
     }
-    place.offset = s.first * place.stride + s.row / per_word(p) * WORD_BYTES;
-    place.run_bytes = (size_t)(s.last / per_word(p) - s.row / per_word(p) + 1) * WORD_BYTES;
+    place.offset = s.first * place.stride + first * WORD_BYTES;
+    place.run_bytes = (size_t)(((s.last + 1) * p->bits - 1) / 32 - first + 1) * WORD_BYTES;
     return place;
 }
 
@@ -88,15 +85,18 @@ static struct vc_packed_place across_place(const struct vc_packed *p, uint64_t a
 static unsigned code_at(const struct vc_packed *p, const struct span *s, const struct vc_packed_place *place,
                         const unsigned char *packed, uint64_t n, uint64_t k)
 {
-    uint64_t in_row = p->across == VC_ACROSS_AWQ ? awq_at(n) : n;
-    uint64_t word = in_row / per_word(p) - s->row / per_word(p);
-    unsigned bit = (unsigned)(in_row % per_word(p)) * p->bits;
-    const unsigned char *at = packed + (k - s->first) * place->run_bytes + word * WORD_BYTES + bit / 8;
+    uint64_t bit = (p->across == VC_ACROSS_AWQ ? awq_at(n) : n) * p->bits - s->row * p->bits / 32 * 32;
+    const unsigned char *at = packed + (k - s->first) * place->run_bytes + bit / 8;
+    unsigned value;
 
     if (p->across == VC_ACROSS_WORDS) {
         return word_code(p, packed + (k - s->first) * WORD_BYTES, n * p->bits - s->row * p->bits / 32 * 32);
     }
-    return *at >> bit % 8 & ((1u << p->bits) - 1);
+    value = at[0];
+    if (bit % 8 + p->bits > 8) {
+        value |= (unsigned)at[1] << 8;
+    }
+    return value >> bit % 8 & ((1u << p->bits) - 1);
 }
 
 static void across_unpack(const struct vc_packed *p, uint64_t at, size_t n, const void *packed, void *codes)
@@ -106,12 +106,14 @@ static void across_unpack(const struct vc_packed *p, uint64_t at, size_t n, cons
     unsigned char *to = codes;
     uint64_t row = at / p->row;
     uint64_t column = at % p->row;
+    unsigned char masks[8];
 
+    vc_packing_masks(p->turned, masks);
     for (size_t i = 0; i < n; i++) {
-        if (p->pairs) {
+        if (p->job_bits != 0) {
             unsigned low = code_at(p, &s, &place, packed, row, 2 * column);
 
-            to[i] = (unsigned char)((low | code_at(p, &s, &place, packed, row, 2 * column + 1) << 4) ^ p->offset);
+            to[i] = (unsigned char)((low | code_at(p, &s, &place, packed, row, 2 * column + 1) << 4) ^ masks[0]);
         } else {
             to[i] = (unsigned char)((int)code_at(p, &s, &place, packed, row, column) + p->add);
         }

@@ -16,6 +16,11 @@ static unsigned unit_of(const struct vc_packed *p)
     return p->unit != 0 ? p->unit : 1;
 }
 
+static unsigned char mask_at(const struct vc_packed *p, const unsigned char *masks, uint64_t column)
+{
+    return p->turned != 0 ? masks[column % p->turned] : 0;
+}
+
 static bool columns_size(const struct vc_packed *p, uint64_t *n_bytes)
 {
     return vc_mul_u64(p->n_rows, p->row, n_bytes);
@@ -55,12 +60,14 @@ static void columns_pack(const struct vc_packed *p, uint64_t at, const void *cod
     unsigned unit = unit_of(p);
     size_t n_runs = columns_place(p, at, n).n_runs;
     size_t n_rows = n / (n_runs * unit);
+    unsigned char masks[8];
     size_t column, row, i;
 
+    vc_packing_masks(p->turned, masks);
     for (column = 0; column < n_runs; column++) {
         for (row = 0; row < n_rows; row++) {
             for (i = 0; i < unit; i++) {
-                *to++ = (unsigned char)(from[(row * n_runs + column) * unit + i] ^ p->offset);
+                *to++ = from[(row * n_runs + column) * unit + i] ^ mask_at(p, masks, column * unit + i);
             }
         }
     }
@@ -75,11 +82,13 @@ static void columns_unpack(const struct vc_packed *p, uint64_t at, size_t n, con
     bool one_row = at / p->row == (at + n - 1) / p->row;
     uint64_t column = at % p->row;
     uint64_t first = one_row ? column / unit : 0; /* unit, of the first run */
+    unsigned char masks[8];
     size_t row = 0;
 
+    vc_packing_masks(p->turned, masks);
     for (size_t i = 0; i < n; i++) {
-        to[i] = (unsigned char)(from[(size_t)(column / unit - first) * place.run_bytes + row * unit + column % unit] ^
-                                p->offset);
+        to[i] = from[(size_t)(column / unit - first) * place.run_bytes + row * unit + column % unit] ^
+                mask_at(p, masks, column);
         column++;
         if (column == p->row) {
             column = 0;

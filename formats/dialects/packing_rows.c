@@ -46,17 +46,23 @@ static struct vc_packed_place rows_place(const struct vc_packed *p, uint64_t at,
     return (struct vc_packed_place){.offset = begin, .run_bytes = (size_t)(end - begin), .n_runs = 1};
 }
 
+void vc_packing_masks(unsigned turned, unsigned char masks[8])
+{
+    memset(masks, 0, 8);
+    for (unsigned k = turned; k != 0 && k <= 8 * turned; k += turned) {
+        masks[(k - 1) / 8] = (unsigned char)(masks[(k - 1) / 8] | 1u << (k - 1) % 8);
+    }
+}
+
 /* Turns over the top bit of each code in n bytes, of which the first is number `at` of the array: codes begin anew
  * after p->turned bytes. */
 static void turn(const struct vc_packed *p, uint64_t at, const unsigned char *from, size_t n, unsigned char *to)
 {
-    unsigned char masks[8] = {0};
+    unsigned char masks[8];
     unsigned k;
     size_t i;
 
-    for (k = p->turned; k != 0 && k <= 8 * p->turned; k += p->turned) {
-        masks[(k - 1) / 8] = (unsigned char)(masks[(k - 1) / 8] | 1u << (k - 1) % 8);
-    }
+    vc_packing_masks(p->turned, masks);
     if (8 % vc_max_u64(p->turned, 1) == 0) { /* all bytes are alike */
         for (i = 0; i < n; i++) {
             to[i] = from[i] ^ masks[0];

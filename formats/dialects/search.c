@@ -31,6 +31,26 @@ bool vc_search_is_free(const struct vc_search *search, size_t tensor)
     return t->part_of == VC_NO_TENSOR && t->quant == NULL;
 }
 
+bool vc_search_is_floats(const struct vc_search *search, size_t tensor)
+{
+    const struct vc_tensor *t = tensor != VC_NO_TENSOR ? &search->model->tensors[tensor] : NULL;
+
+    return t != NULL && t->n_elems != 0 && vc_search_is_free(search, tensor) &&
+           (t->dtype == VC_DTYPE_F32 || t->dtype == VC_DTYPE_F16 || t->dtype == VC_DTYPE_BF16);
+}
+
+void vc_search_claim(const struct vc_search *search, size_t codes, const char *stem, size_t n, const char *const *tails,
+                     size_t n_tails)
+{
+    for (size_t i = 0; i < n_tails; i++) {
+        size_t part = vc_search_find(search, stem, n, tails[i]);
+
+        if (part != VC_NO_TENSOR && vc_search_is_free(search, part)) {
+            search->model->tensors[part].part_of = codes;
+        }
+    }
+}
+
 bool vc_search_is_codes(const struct vc_search *search, size_t tensor, size_t *n_stem)
 {
     const struct vc_tensor *t = &search->model->tensors[tensor];
@@ -261,6 +281,7 @@ enum vc_status vc_search_packed(struct vc_ctx *ctx, struct vc_model *model, vc_h
     }
 out:
     json_decref(search.layers);
+    vc_dialect_hint_release(&search.hint);
     vc_free(ctx, search.buffer);
     return status;
 }
@@ -274,6 +295,7 @@ enum vc_status vc_search_codes(struct vc_ctx *ctx, struct vc_model *model, vc_hi
     VC_TRY(ask_rows(&search, false));
 out:
     json_decref(search.layers);
+    vc_dialect_hint_release(&search.hint);
     vc_free(ctx, search.buffer);
     return status;
 }

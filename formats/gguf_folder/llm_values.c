@@ -187,7 +187,7 @@ enum vc_dtype vc_llm_blocks_of(const struct vc_model *source, const struct vc_te
         return kind->dtype;
     }
     in_row = scale->n_elems / t->shape[0]; /* scales */
-    if (!q->symmetric || q->axis != 0 ||
+    if (!q->symmetric || q->axis != 0 || vc_quant_is_special(q) ||
         (q->granularity != VC_GRANULARITY_GROUP && q->granularity != VC_GRANULARITY_CHANNEL) ||
         (scale->dtype != VC_DTYPE_F16 && scale->dtype != VC_DTYPE_BF16) || in_row == 0 ||
         scale->n_elems % t->shape[0] != 0 || t->shape[1] / 32 % in_row != 0) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "core/text/text.h"
 #include "formats/dialects/dialects.h"
 #include "formats/huggingface/hf_rewrite.h"
 
@@ -113,10 +114,10 @@ static enum vc_status name_skipped(struct vc_ctx *ctx, struct vc_hf_carry *to)
     return text != NULL ? VC_OK : VC_E_NOMEM;
 }
 
-/* What ModelOpt says of codes in a file of its own: it stays behind where they are no more. */
+/* What ModelOpt or quanto says of codes in a file of its own: it stays behind where they are no more. */
 static bool says_of_codes(const struct vc_hf_carry *carry, const struct vc_carried *file)
 {
-    return carry->decodes && strcmp(file->name, VC_HF_MODELOPT_NAME) == 0;
+    return carry->decodes && vc_is_one_of(file->name, VC_HF_MODELOPT_NAME " quanto_qmap.json quantization_map.json");
 }
 
 /* A tensor of codes is not copied. */

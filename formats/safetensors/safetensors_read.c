@@ -134,6 +134,7 @@ static enum vc_status find_conv1d(struct vc_ctx *ctx, struct vc_model *model)
     if (i < model->n_tensors) {
         VC_CALL(get_hint(ctx, model, &hint));
         model->conv1d = hint.conv1d;
+        vc_dialect_hint_release(&hint);
     }
     return VC_OK;
 }
@@ -287,7 +288,8 @@ static enum vc_status check_tails(struct vc_ctx *ctx, const struct vc_model *mod
 
     for (size_t i = 0; i < model->n_tensors; i++) {
         const struct vc_packed *p = &vc_finds_at(&self->finds, i)->packed;
-        uint64_t n_bits = p->packing == &vc_packing_rows ? model->tensors[i].shape[1] * p->turned : 0;
+        uint64_t n_bits =
+            p->packing == &vc_packing_rows ? model->tensors[i].shape[model->tensors[i].n_dims - 1] * p->turned : 0;
         unsigned char word[4] = {0};
 
         for (uint64_t row = 1; n_bits % 32 != 0 && row <= p->n_rows && vc_le32(word) >> n_bits % 32 == 0; row++) {

@@ -65,7 +65,16 @@ enum vc_part_role {
     VC_PART_SCALE_OFFSET = 7, /* offset added to the scales, where the scales are codes */
     VC_PART_ORDER = 8,        /* which group an input channel belongs to */
     VC_PART_MASK = 9,         /* one bit per value: 1 = kept */
-    VC_PART_ROLES = 10
+    VC_PART_OFFSET = 10,      /* a float beside each scale: enum vc_offset_rule */
+    VC_PART_ROLES = 11
+};
+
+/* What VC_PART_OFFSET is to codes that count from 0: n is the code + 2^(bits - 1). Such codes are read, not written. */
+enum vc_offset_rule {
+    VC_OFFSET_NONE = 0,
+    VC_OFFSET_BEFORE = 1, /* value = (n - offset) * scale (HQQ) */
+    VC_OFFSET_AFTER = 2,  /* value = n * scale + offset (MLX) */
+    VC_OFFSET_MINUS = 3   /* value = n * scale - offset (quanto) */
 };
 
 struct vc_quant_part {
@@ -90,6 +99,10 @@ struct vc_quant {
     uint64_t group_rows;    /* VC_GRANULARITY_BLOCK */
     bool global_multiplies; /* VC_PART_GLOBAL_SCALE: scales are multiplied by it (ModelOpt), not divided */
     float input_scale;      /* outputs: what its loader makes codes of all inputs of the layer with; 0: nothing */
+    enum vc_offset_rule offset_rule; /* NONE: there is no VC_PART_OFFSET */
+    /* Scales that follow no rows: element i, counted row by row, has scale i / scale_run % (number of scales). 0: the
+     * granularity says which. */
+    uint64_t scale_run;
 };
 
 /* Name of a scheme, "int8"; "none" for VC_SCHEME_NONE; never NULL. */

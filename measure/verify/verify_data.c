@@ -111,15 +111,16 @@ static bool is_scale(const struct vc_model *model, size_t index, bool *absmax)
                          : ends_in(t->name, ".weight_scale") || ends_in(t->name, ".weight_scale_inv");
 }
 
-/* Which scales beside those above 0 are right: nodes of a graph multiply by any; there are schemes of both signs; and
- * whole numbers of GGUF's blocks are groups that have any, 0 for zeros. */
+/* Which scales beside those above 0 are right: nodes of a graph multiply by any; there are schemes of both signs; whole
+ * numbers of GGUF's blocks are groups that have any, 0 for zeros; and MLX's scales with a bias have any. */
 static void find_signs(const struct vc_model *model, size_t index, bool absmax, bool *negative, bool *zero)
 {
     const struct vc_tensor *t = &model->tensors[index];
     const struct vc_quant *quant = t->part_of != VC_NO_TENSOR ? model->tensors[t->part_of].quant : NULL;
     const struct vc_code_scheme *row = quant != NULL ? vc_code_scheme(quant->scheme) : NULL;
-    bool any = model->ops->code_places != NULL || (row != NULL && row->grid == VC_GRID_NONE && quant->symmetric &&
-                                                   quant->granularity == VC_GRANULARITY_GROUP);
+    bool blocks =
+        row != NULL && row->grid == VC_GRID_NONE && quant->symmetric && quant->granularity == VC_GRANULARITY_GROUP;
+    bool any = model->ops->code_places != NULL || blocks || (quant != NULL && quant->offset_rule != VC_OFFSET_NONE);
 
     *negative = any || (row != NULL && vc_code_groups(row, VC_DTYPE_NONE, NULL).both_signs);
     *zero = any || absmax;

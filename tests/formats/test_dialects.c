@@ -80,7 +80,7 @@ static void check_columns(unsigned unit)
     const size_t row = (size_t)COLUMNS * unit;
     const size_t all = ROWS * row;
     const struct vc_packed p = {
-        .packing = &vc_packing_columns, .bits = 8, .n_rows = ROWS, .row = row, .unit = unit, .offset = 0x88};
+        .packing = &vc_packing_columns, .bits = 8, .n_rows = ROWS, .row = row, .unit = unit, .turned = 4};
     unsigned char codes[ROWS * COLUMNS * 4];
     unsigned char file[ROWS * COLUMNS * 4] = {0};
     unsigned char runs[ROWS * COLUMNS * 4];
@@ -147,17 +147,38 @@ static uint64_t across_at(const struct vc_packed *p, uint64_t n_columns, uint64_
     return (bit / 32 * n_columns + k) * 32 + bit % 32;
 }
 
+/* Any range of the codes comes out of the runs that the packing names. */
+static void check_reading(const struct vc_packed *p, const unsigned char *file, const unsigned char *codes, size_t all)
+{
+    unsigned char runs[512];
+    unsigned char back[256];
+
+    for (size_t from = 0; from < all; from++) {
+        for (size_t to = from + 1; to <= all; to++) {
+            struct vc_packed_place place = p->packing->place(p, from, to - from);
+
+            assert_true(place.n_runs * place.run_bytes <= sizeof runs);
+            for (size_t k = 0; k < place.n_runs; k++) {
+                memcpy(runs + k * place.run_bytes, file + place.offset + k * place.stride, place.run_bytes);
+            }
+            memset(back, 0xee, sizeof back);
+            p->packing->unpack(p, from, to - from, runs, back);
+            assert_memory_equal(back, codes + from, to - from);
+        }
+    }
+}
+
 /* Any range of codes of several rows to a word comes out of the runs that the packing names. */
 static void check_across(enum vc_across across, unsigned bits, bool pairs, uint64_t n_rows)
 {
     enum { ROW = 3 };
     const struct vc_packed p = {.packing = &vc_packing_across,
                                 .bits = bits,
-                                .offset = 0x88,
+                                .turned = 4,
                                 .n_rows = n_rows,
                                 .row = ROW,
                                 .across = across,
-                                .pairs = pairs,
+                                .job_bits = pairs ? 4 : 0,
                                 .add = -5};
     const size_t all = (size_t)n_rows * ROW;
     uint64_t n_columns = ROW * (pairs ? 2 : 1);
@@ -165,16 +186,16 @@ static void check_across(enum vc_across across, unsigned bits, bool pairs, uint6
     unsigned char whole[256] = {0};
     unsigned char codes[256] = {0};
     uint64_t n_bytes;
-    unsigned char runs[256];
-    unsigned char back[256];
-    size_t from, to, k;
+    size_t from, k;
 
     for (k = 0; k < n_rows * n_columns; k++) {
         unsigned code = (unsigned)(k * 37 + 11) % (1u << bits);
         uint64_t at = across_at(&p, n_columns, k / n_columns, k % n_columns);
 
         for (unsigned i = 0; i < bits; i++, at++) {
-            at += i != 0 && at % 32 == 0 ? 32 * (n_columns - 1) : 0; /* the next word of the column */
+            bool next = across == VC_ACROSS_WORDS && i != 0 && at % 32 == 0;
+
+            at += next ? 32 * (n_columns - 1) : 0; /* the next word of the column */
             file[at / 8] = (unsigned char)(file[at / 8] | (code >> i & 1u) << at % 8);
         }
         if (pairs) {
@@ -188,19 +209,7 @@ static void check_across(enum vc_across across, unsigned bits, bool pairs, uint6
     }
     assert_true(across != VC_ACROSS_WORDS ||
                 (p.packing->size(&p, &n_bytes) && n_bytes <= sizeof whole && memcmp(whole, file, sizeof whole) == 0));
-    for (from = 0; from < all; from++) {
-        for (to = from + 1; to <= all; to++) {
-            struct vc_packed_place place = p.packing->place(&p, from, to - from);
-
-            assert_true(place.n_runs * place.run_bytes <= sizeof runs);
-            for (k = 0; k < place.n_runs; k++) {
-                memcpy(runs + k * place.run_bytes, file + place.offset + k * place.stride, place.run_bytes);
-            }
-            memset(back, 0, sizeof back);
-            p.packing->unpack(&p, from, to - from, runs, back);
-            assert_memory_equal(back, codes + from, to - from);
-        }
-    }
+    check_reading(&p, file, codes, all);
 }
 
 static void test_across(void **state)
@@ -210,9 +219,83 @@ static void test_across(void **state)
     check_across(VC_ACROSS_AWQ, 4, false, 24);
     check_across(VC_ACROSS_ROWS, 4, false, 16);
     check_across(VC_ACROSS_ROWS, 8, false, 12);
+    check_across(VC_ACROSS_ROWS, 3, false, 32);
+    check_across(VC_ACROSS_ROWS, 2, false, 16);
     check_across(VC_ACROSS_WORDS, 4, false, 19);
     check_across(VC_ACROSS_WORDS, 8, false, 10);
     check_across(VC_ACROSS_WORDS, 3, false, 45);
+}
+
+/* Layer i of a word has the codes from i * n_words on. */
+static void check_layers(unsigned bits, unsigned job_bits, unsigned unit, bool low_first, uint64_t n_words, uint64_t n)
+{
+    const struct vc_packed p = {.packing = &vc_packing_layers,
+                                .bits = bits,
+                                .job_bits = job_bits,
+                                .unit = unit,
+                                .low_first = low_first,
+                                .n_words = n_words};
+    unsigned per = unit * 8 / bits;
+    unsigned char file[256] = {0};
+    unsigned char codes[256] = {0};
+    uint64_t n_bytes;
+
+    for (uint64_t k = 0; k < n; k++) {
+        unsigned code = (unsigned)(k * 37 + 11) % (1u << bits);
+        unsigned layer = (unsigned)(k / n_words);
+
+        for (unsigned i = 0; i < bits; i++) {
+            uint64_t at = k % n_words * unit * 8 + (low_first ? layer : per - 1 - layer) * bits + i;
+
+            file[at / 8] = (unsigned char)(file[at / 8] | (code >> i & 1u) << at % 8);
+        }
+        code ^= 1u << (job_bits - 1);
+        for (unsigned i = 0; i < job_bits; i++) {
+            uint64_t at = k * job_bits + i;
+
+            codes[at / 8] = (unsigned char)(codes[at / 8] | (code >> i & 1u) << at % 8);
+        }
+    }
+    assert_true(p.packing->size(&p, &n_bytes) && n_bytes == n_words * unit);
+    check_reading(&p, file, codes, (size_t)(n * job_bits / 8));
+}
+
+static void test_layers(void **state)
+{
+    (void)state;
+    check_layers(4, 4, 1, false, 24, 48);
+    check_layers(4, 4, 1, true, 24, 48);
+    check_layers(4, 4, 1, true, 11, 20); /* the last layer is short */
+    check_layers(2, 2, 1, true, 9, 36);
+    check_layers(1, 2, 1, false, 9, 72);
+    check_layers(8, 8, 1, false, 30, 30);
+    check_layers(3, 3, 4, false, 7, 64); /* layers end within a byte */
+    check_layers(3, 3, 4, false, 1, 8);
+}
+
+/* Rows of more words than their codes need. */
+static void test_padded(void **state)
+{
+    enum { ROWS = 5, ROW = 11, WORDS = 3 };
+    unsigned char file[ROWS * WORDS * 4];
+    unsigned char codes[ROWS * ROW];
+
+    (void)state;
+    for (unsigned bits = 4; bits <= 8; bits += 4) {
+        const struct vc_packed p = {
+            .packing = &vc_packing_padded, .bits = bits, .n_rows = ROWS, .row = ROW, .n_words = WORDS, .add = -3};
+
+        memset(file, 0x5a, sizeof file);
+        for (size_t k = 0; k < sizeof codes; k++) {
+            unsigned code = (unsigned)(k * 37 + 11) % (1u << bits);
+            unsigned char *at = &file[k / ROW * WORDS * 4 + k % ROW * bits / 8];
+            unsigned shift = (unsigned)(k % ROW * bits % 8);
+
+            *at = (unsigned char)((*at & ~(((1u << bits) - 1) << shift)) | code << shift);
+            codes[k] = (unsigned char)((int)code - 3);
+        }
+        check_reading(&p, file, codes, sizeof codes);
+    }
 }
 
 static void test_ranges(void **state)
@@ -524,11 +607,11 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_columns), cmocka_unit_test(test_across), cmocka_unit_test(test_ranges),
-        cmocka_unit_test(test_words),   cmocka_unit_test(test_sizes),  cmocka_unit_test(test_table),
-        cmocka_unit_test(test_asked),   cmocka_unit_test(test_common), cmocka_unit_test(test_no_dialect),
-        cmocka_unit_test(test_check),   cmocka_unit_test(test_reason), cmocka_unit_test(test_part_type),
-        cmocka_unit_test(test_schemes),
+        cmocka_unit_test(test_columns), cmocka_unit_test(test_across),     cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_padded),  cmocka_unit_test(test_ranges),     cmocka_unit_test(test_words),
+        cmocka_unit_test(test_sizes),   cmocka_unit_test(test_table),      cmocka_unit_test(test_asked),
+        cmocka_unit_test(test_common),  cmocka_unit_test(test_no_dialect), cmocka_unit_test(test_check),
+        cmocka_unit_test(test_reason),  cmocka_unit_test(test_part_type),  cmocka_unit_test(test_schemes),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -10,11 +10,12 @@ import os
 import shutil
 import struct
 
+import foreign_layouts as layouts
 import judge_support as support
+from foreign_layouts import KINDS, tensor
 from judge_support import Judge, np, run
 
 P = "model.layers.0.mlp.up_proj."
-KINDS = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "I32": "<i4", "I64": "<i8", "U8": "u1", "I8": "i1", "F8_E4M3": "u1"}
 
 
 def load(path):
@@ -35,14 +36,6 @@ def save(path, meta, tensors):
         at += len(data)
     text = json.dumps(header).encode()
     support.write_bytes(path, struct.pack("<Q", len(text)) + text + b"".join(t[2] for t in tensors.values()))
-
-
-def tensor(values, kind="F32"):
-    a = np.asarray(values)
-    if kind == "BF16":
-        a = (a.astype("<f4").view("<u4") >> 16).astype("<u2")
-    a = np.ascontiguousarray(a.astype(KINDS[kind]))
-    return [kind, list(a.shape), a.tobytes()]
 
 
 def base_tensors(hidden=128, inner=256):
@@ -103,6 +96,9 @@ def hand_made(kind):
     if kind == "awq":
         return words(4, 32, 256, 128, True), {"quant_method": "awq", "bits": 4, "group_size": 32, "zero_point": True,
                                               "version": "gemm"}
+    if kind in LAYOUTS:
+        own, config, _ = LAYOUTS[kind]()
+        return {P + k: v for k, v in own.items()}, config["quantization_config"]
     codes = r.integers(0, 120, (256, 128)).astype("u1")
     if kind == "modelopt fp8":
         return {P + "weight": ["F8_E4M3", [256, 128], codes.tobytes()],
@@ -116,7 +112,10 @@ def hand_made(kind):
     raise KeyError(kind)
 
 
-HAND = ["gptq", "gptq 8", "awq", "modelopt fp8", "modelopt nvfp4"]
+LAYOUTS = {"gptq 3 act": lambda: layouts.gptq(3, order=True), "awq gemv": layouts.awq_gemv, "hqq 4": lambda: layouts.hqq(4),
+           "hqq 3": lambda: layouts.hqq(3, 0), "quanto 4": lambda: layouts.quanto(4), "quanto 8": lambda: layouts.quanto(8),
+           "mlx 4": lambda: layouts.mlx(4), "mlx mxfp4": lambda: layouts.mlx(4, 32, "mxfp4")}
+HAND = ["gptq", "gptq 8", "awq", "modelopt fp8", "modelopt nvfp4"] + list(LAYOUTS)
 
 
 def values(t):
@@ -131,7 +130,7 @@ def tensor_changes(name, t):
         return lambda tensors: tensors.__setitem__(name, new)
 
     yield "without", lambda tensors: tensors.pop(name)
-    others = {"F32": ["F16", "I32"], "F16": ["F32", "BF16", "I8"], "BF16": ["F16", "F32"], "I32": ["I64", "F32"],
+    others = {"U32": ["I32", "U8"], "F32": ["F16", "I32"], "F16": ["F32", "BF16", "I8"], "BF16": ["F16", "F32"], "I32": ["I64", "F32"],
               "I64": ["I32", "F32"], "U8": ["I8", "F32"], "I8": ["U8", "F32"], "F8_E4M3": ["U8", "F32"]}
     a = values(t)
     for other in others.get(kind, []):
@@ -153,7 +152,7 @@ def tensor_changes(name, t):
         yield "one less", put([kind, [shape[0] - 1], data[:len(data) // shape[0] * (shape[0] - 1)]])
         yield "one more", put([kind, [shape[0] + 1], data + data[:len(data) // shape[0]]])
     yield "empty", put([kind, [0], b""])
-    special = {"<f4": [np.nan, np.inf, -np.inf, 3e38, -1, 0], "<f2": [np.nan, np.inf, -1, 0], "<i4": [-1, 2**31 - 1, 7],
+    special = {"<u4": [2**32 - 1, 0], "<f4": [np.nan, np.inf, -np.inf, 3e38, -1, 0], "<f2": [np.nan, np.inf, -1, 0], "<i4": [-1, 2**31 - 1, 7],
                "<i8": [-1, 2**62, 0, 3], "u1": [0, 255, 127], "i1": [-128, -1], "<u2": [0x7fc0, 0x7f80, 0xbf80, 0x7f7f]}
     for x in special[KINDS[kind]]:
         for at in (0, a.size - 1):

@@ -25,13 +25,8 @@ def bytes_of(shape, kind="U8", high=100):
 
 
 LAYOUTS = {
-    "HQQ": ("hqq", {"W_q": bytes_of((128, 64)), "scale": tensor(np.ones((256, 1)), "F16"),
-                    "zero": tensor(np.ones((256, 1)), "F16"), "nbits": tensor(4, "I32"), "axis": tensor(1, "I32")}),
-    "quanto": ("quanto", {"weight._data": bytes_of((256, 128)), "weight._scale": tensor(np.ones((256, 1)))}),
     "AQLM": ("aqlm", {"codes": bytes_of((32, 16, 1), "I8"), "codebooks": tensor(np.ones((1, 256, 1, 8)), "F16"),
                       "scales": tensor(np.ones((32, 1, 1, 1)), "F16")}),
-    "MLX": (None, {"weight": tensor(np.zeros((256, 16)), "I32"), "scales": tensor(np.ones((256, 2)), "F16"),
-                   "biases": tensor(np.ones((256, 2)), "F16")}),
     "BitNet": ("bitnet", {"weight": bytes_of((64, 128)), "weight_scale": tensor(np.ones(1), "BF16")}),
     "EXL3": ("exl3", {"trellis": tensor(np.zeros((8, 16, 64)), "I32"), "suh": tensor(np.ones(128), "F16"),
                       "svh": tensor(np.ones(256), "F16")}),

@@ -28,7 +28,8 @@
 #include "formats/json/json_walk.h"
 
 #define MEMBER     "quantization_config"
-#define MAX_GROUPS 16 /* of scales that are shared differently */
+#define MLX_MEMBER "quantization" /* of mlx-lm, which writes both */
+#define MAX_GROUPS 16             /* of scales that are shared differently */
 
 struct rewriting {
     struct vc_ctx *ctx;
@@ -37,8 +38,11 @@ struct rewriting {
     struct vc_config_weight *weights; /* all of them, in the order of the source */
     struct hf_json json;
     json_t *root;
-    json_t *old;    /* the quantization_config there is; NULL: none */
-    size_t index;   /* its number */
+    json_t *old;     /* the quantization_config there is, or what MLX has in its place; NULL: none */
+    bool has_member; /* it is the former */
+    size_t index;    /* its number */
+    json_t *mlx;     /* MLX's; NULL: none */
+    size_t mlx_index;
     size_t n_made;  /* codes that this job made */
     size_t n_kept;  /* codes that it copied */
     size_t n_other; /* parts of weights that were quantized in another way, and are copied */
@@ -62,21 +66,31 @@ out:
     return status == VC_E_FORMAT ? vc_context(ctx, VC_HF_CONFIG_NAME) : status;
 }
 
-/* Finds the quantization_config of the text, by its number among the members. */
-static void find_member(struct rewriting *r)
+/* A member of the text, and its number; NULL: there is none. */
+static json_t *find_member(const json_t *root, const char *name, size_t *index)
 {
     const char *key;
     json_t *value;
 
-    r->index = 0;
-    json_object_foreach(r->root, key, value)
+    *index = 0;
+    json_object_foreach((json_t *)(uintptr_t)root, key, value)
     {
-        if (strcmp(key, MEMBER) == 0) {
-            r->old = value;
-            return;
+        if (strcmp(key, name) == 0) {
+            return value;
         }
-        r->index++;
+        ++*index;
     }
+    return NULL;
+}
+
+/* The old quantization_config; MLX's other member says the same. */
+static void find_old(struct rewriting *r)
+{
+    r->old = find_member(r->root, MEMBER, &r->index);
+    r->mlx = find_member(r->root, MLX_MEMBER, &r->mlx_index);
+    r->has_member = r->old != NULL;
+    r->mlx = json_object_get(r->mlx, "bits") != NULL || json_object_get(r->mlx, "mode") != NULL ? r->mlx : NULL;
+    r->old = r->old != NULL ? r->old : r->mlx;
 }
 
 /* Whether the old member describes weights of the output's dialect, so that one for all can take its place. */
@@ -362,12 +376,14 @@ enum vc_status vc_hf_quantization_rewrite(struct vc_ctx *ctx, const char *text, 
     struct rewriting r = {.ctx = ctx, .change = change};
     enum decision what;
     struct vc_text member;
+    struct vc_text without;
     enum vc_status status;
 
     vc_text_init(&member, ctx);
+    vc_text_init(&without, ctx);
     VC_TRY(vc_hf_config_parse(ctx, text, n, false, &r.json));
     r.root = r.json.root;
-    find_member(&r);
+    find_old(&r);
     VC_TRY(list_weights(&r));
     find_stale(&r);
     VC_TRY(decide(&r, &what));
@@ -375,9 +391,16 @@ enum vc_status vc_hf_quantization_rewrite(struct vc_ctx *ctx, const char *text, 
         VC_TRY(write_member(&r, &member));
     }
     VC_TRY(member.status);
-    if (what == LEAVE) {
+    if (what != LEAVE && r.mlx != NULL) {
+        vc_json_member_replace(text, n, r.mlx_index, NULL, &without);
+        VC_TRY(without.status);
+        text = without.data;
+        n = without.n;
+        r.index -= r.mlx_index < r.index;
+    }
+    if (what == LEAVE || (what == REMOVE && !r.has_member)) {
         vc_text_add_bytes(out, text, n);
-    } else if (r.old != NULL) {
+    } else if (r.has_member) {
         vc_json_member_replace(text, n, r.index, what == WRITE ? member.data : NULL, out);
     } else if (what == WRITE) {
         vc_json_member_append(text, n, MEMBER, member.data, out);
@@ -385,6 +408,7 @@ enum vc_status vc_hf_quantization_rewrite(struct vc_ctx *ctx, const char *text, 
     status = out->status;
 out:
     vc_text_release(&member);
+    vc_text_release(&without);
     vc_free(ctx, r.weights);
     vc_hf_json_free(ctx, &r.json);
     return status;
@@ -393,13 +417,33 @@ out:
 /* ---- hints for the reader ---- */
 
 /* What a configuration says of codes, asked of the rows until one knows it. */
-static void ask_rows(const json_t *config, struct vc_dialect_hint *out)
+static bool ask_rows(const json_t *config, struct vc_dialect_hint *out)
 {
     const struct vc_dialect *dialect;
     bool known = false;
 
     for (size_t i = 0; (dialect = vc_dialect_row(i)) != NULL && !known; i++) {
         known = dialect->file != NULL && dialect->file->read_config != NULL && dialect->file->read_config(config, out);
+    }
+    return known;
+}
+
+/* 0 where it does not say. */
+static void read_sizes(const json_t *root, uint64_t sizes[VC_SIZES])
+{
+    uint64_t hidden = vc_json_count(json_object_get(root, "hidden_size"));
+    uint64_t heads = vc_json_count(json_object_get(root, "num_attention_heads"));
+    uint64_t kv_heads = vc_json_count(json_object_get(root, "num_key_value_heads"));
+    uint64_t head = vc_json_count(json_object_get(root, "head_dim"));
+
+    head = head == 0 && heads != 0 ? hidden / heads : head;
+    sizes[VC_SIZE_HIDDEN] = hidden;
+    sizes[VC_SIZE_INNER] = vc_json_count(json_object_get(root, "intermediate_size"));
+    sizes[VC_SIZE_WORDS] = vc_json_count(json_object_get(root, "vocab_size"));
+    sizes[VC_SIZE_HEADS] = heads * head;
+    sizes[VC_SIZE_KV_HEADS] = (kv_heads != 0 ? kv_heads : heads) * head;
+    for (unsigned i = 0; i < VC_SIZES; i++) {
+        sizes[i] = sizes[i] <= INT32_MAX ? sizes[i] : 0;
     }
 }
 
@@ -409,9 +453,12 @@ enum vc_status vc_hf_config_hint(struct vc_ctx *ctx, const char *text, size_t n,
     enum vc_status status = vc_hf_json_look(ctx, text, n, &json);
 
     *out = (struct vc_dialect_hint){0};
-    ask_rows(json_object_get(json.root, MEMBER), out);
+    if (!ask_rows(json_object_get(json.root, MEMBER), out)) {
+        (void)ask_rows(json_object_get(json.root, MLX_MEMBER), out);
+    }
     out->foreign = vc_foreign_of_config(json_object_get(json.root, MEMBER));
     out->conv1d = transposed_type(json.root) != NULL;
+    read_sizes(json.root, out->sizes);
     vc_hf_json_free(ctx, &json);
     return status;
 }

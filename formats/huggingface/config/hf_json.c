@@ -103,7 +103,7 @@ out:
 
 enum vc_status vc_hf_json_load(struct vc_ctx *ctx, const char *text, size_t n, bool whole, struct hf_json *out)
 {
-    static const char *const wanted[] = {"quantization_config", "architectures", NULL};
+    static const char *const wanted[] = {"quantization_config", "quantization", "architectures", NULL};
     enum vc_status status;
 
     *out = (struct hf_json){NULL, 0};
