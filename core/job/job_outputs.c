@@ -321,8 +321,9 @@ enum vc_status vc_job_check_held(struct vc_ctx *ctx, struct vc_job *job)
             job->model->tensors[i].part_of == VC_NO_TENSOR && vc_sink_refusing(job->sink, item->desc->dtype) != NULL) {
             note_refused(&types, i);
         }
-        if (is_plain_codes(item, raw) && (item->set->dialect == NULL || vc_quant_is_special(item->desc->quant) ||
-                                          (item->chain->n_steps == 0 && !item->set->dialect->takes_codes))) {
+        if (is_plain_codes(item, raw) &&
+            (item->set->dialect == NULL || (item->chain->n_steps == 0 && (!item->set->dialect->takes_codes ||
+                                                                          vc_quant_is_special(item->desc->quant))))) {
             note_refused(&layouts, i);
         }
     }

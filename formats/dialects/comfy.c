@@ -87,7 +87,6 @@ static const char *format_of(const struct vc_search *s, size_t codes, size_t n_s
 
 static enum vc_status attach(struct vc_search *s, size_t codes, size_t n_stem, enum vc_scheme scheme, bool *found)
 {
-    static const char *const tails[] = {"comfy_quant", "scale_input", "input_scale"};
     const struct vc_tensor *t = &s->model->tensors[codes];
     struct vc_quant quant = {.scheme = scheme, .symmetric = true, .source_dtype = VC_DTYPE_BF16};
     size_t scale = vc_search_find(s, t->name, n_stem, "weight_scale");
@@ -105,7 +104,7 @@ static enum vc_status attach(struct vc_search *s, size_t codes, size_t n_stem, e
                                 s->model->tensors[scale].name);
     }
     VC_CALL(vc_search_attach(s, codes, &vc_dialect_comfy, &quant, false));
-    vc_search_claim(s, codes, t->name, n_stem, tails, sizeof tails / sizeof tails[0]);
+    vc_search_claim(s, codes, t->name, n_stem, "comfy_quant scale_input input_scale");
     mark = find_old_mark(s, t->name, n_stem);
     if (mark != VC_NO_TENSOR && vc_search_is_free(s, mark)) {
         s->model->tensors[mark].part_of = codes;

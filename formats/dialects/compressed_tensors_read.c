@@ -283,9 +283,8 @@ enum vc_status vc_ct_find_packed(struct vc_search *s, size_t tensor, bool *found
 
 void vc_ct_claim_inputs(const struct vc_search *s, size_t codes, size_t n_stem)
 {
-    static const char *const tails[] = {"input_scale", "input_zero_point", "output_scale", "output_zero_point"};
-
-    vc_search_claim(s, codes, s->model->tensors[codes].name, n_stem, tails, sizeof tails / sizeof tails[0]);
+    vc_search_claim(s, codes, s->model->tensors[codes].name, n_stem,
+                    "input_scale input_zero_point output_scale output_zero_point");
 }
 
 /* A byte for 32 codes of a row. */

@@ -25,16 +25,11 @@ struct vc_foreign {
     bool moved;          /* --gguf has a place for them: no note that nobody touches them */
 };
 
-#define HQQ_PARTS                                                                                                     \
-    "scale zero zero_scale scale_q zero_q meta nbits group_size axis shape packing unpack_view_dtype view_as_float "  \
-    "quant_scale quant_zero compute_dtype offload_meta encoded_state_dict stores_quant_config channel_wise optimize " \
-    "round_zero"
-
-#define QUANTO_PARTS "weight._scale weight._shift weight._zeropoint input_scale output_scale"
+#define QUANTO_PARTS "weight._scale weight._shift weight._zeropoint " VC_QUANTO_PARTS
 
 static const struct vc_foreign rows[] = {
     {"SINQ", "sinq", "W_q", "scale2", "scale scale2 zero meta nbits group_size shape axis", false},
-    {"HQQ", "hqq", "W_q", NULL, HQQ_PARTS, false},
+    {"HQQ", "hqq", "W_q", NULL, VC_HQQ_PARTS, false},
     {"quanto", "quanto", "weight._data", NULL, QUANTO_PARTS, false},
     {"quanto", "quanto", "weight._data._data", NULL, QUANTO_PARTS, false},
     {"torchao", "torchao", "_weight_qdata", NULL, "_weight_scale _weight_zero_point _weight_scale_and_zero", false},

@@ -11,6 +11,13 @@
 
 struct json_t;
 
+/* What hqq and quanto keep beside the codes of a module. */
+#define VC_HQQ_PARTS                                                                                                  \
+    "scale zero zero_scale scale_q zero_q meta nbits group_size axis shape packing unpack_view_dtype view_as_float "  \
+    "quant_scale quant_zero compute_dtype offload_meta encoded_state_dict stores_quant_config channel_wise optimize " \
+    "round_zero"
+#define VC_QUANTO_PARTS "input_scale output_scale"
+
 /* What a quantization_config says: the row whose method it names; NULL: none has that method, or a dialect reads it. */
 const struct vc_foreign *vc_foreign_of_config(const struct json_t *config);
 

@@ -16,6 +16,7 @@
 
 #include "core/base/checked.h"
 #include "core/text/text.h"
+#include "formats/dialects/foreign.h"
 #include "formats/dialects/search.h"
 
 struct layer {
@@ -129,22 +130,6 @@ static enum vc_status attach(struct vc_search *s, const struct layer *l)
 {
     static const enum vc_scheme of[9] = {
         [2] = VC_SCHEME_INT2, [3] = VC_SCHEME_INT3, [4] = VC_SCHEME_INT4, [8] = VC_SCHEME_INT8};
-    static const char *const rest[] = {"shape",
-                                       "nbits",
-                                       "axis",
-                                       "group_size",
-                                       "packing",
-                                       "view_as_float",
-                                       "quant_scale",
-                                       "quant_zero",
-                                       "unpack_view_dtype",
-                                       "optimize",
-                                       "channel_wise",
-                                       "round_zero",
-                                       "offload_meta",
-                                       "compute_dtype",
-                                       "encoded_state_dict",
-                                       "stores_quant_config"};
     unsigned unit = l->bits == 3 ? 4 : 1;
     bool in_rows = l->axis == 1 && l->shape[1] % l->group == 0;
     struct vc_quant quant = {.scheme = of[l->job_bits],
@@ -167,7 +152,7 @@ static enum vc_status attach(struct vc_search *s, const struct layer *l)
     vc_quant_set(&quant, VC_PART_OFFSET, l->zero);
     VC_CALL(vc_search_attach_packed(s, l->codes, &vc_dialect_hqq, &quant, &packed, l->n));
     s->out->found[l->codes].tail = "weight";
-    vc_search_claim(s, l->codes, l->name, l->n, rest, sizeof rest / sizeof rest[0]);
+    vc_search_claim(s, l->codes, l->name, l->n, VC_HQQ_PARTS);
     return VC_OK;
 }
 

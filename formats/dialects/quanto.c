@@ -13,9 +13,8 @@
 
 #include "core/base/checked.h"
 #include "core/text/text.h"
+#include "formats/dialects/foreign.h"
 #include "formats/dialects/search.h"
-
-static const char *const beside[] = {"input_scale", "output_scale"};
 
 /* The name of the codes is that of the weight and a tail. */
 static enum vc_status attach_as(struct vc_search *s, size_t codes, size_t n_weight, const struct vc_quant *quant,
@@ -30,7 +29,7 @@ static enum vc_status attach_as(struct vc_search *s, size_t codes, size_t n_weig
         s->out->found[codes].n_name = n_weight;
         s->any_packed = true;
     }
-    vc_search_claim(s, codes, name, n_weight - strlen("weight"), beside, sizeof beside / sizeof beside[0]);
+    vc_search_claim(s, codes, name, n_weight - strlen("weight"), VC_QUANTO_PARTS);
     return VC_OK;
 }
 

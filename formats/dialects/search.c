@@ -2,6 +2,7 @@
 #include "formats/dialects/search.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -39,12 +40,18 @@ bool vc_search_is_floats(const struct vc_search *search, size_t tensor)
            (t->dtype == VC_DTYPE_F32 || t->dtype == VC_DTYPE_F16 || t->dtype == VC_DTYPE_BF16);
 }
 
-void vc_search_claim(const struct vc_search *search, size_t codes, const char *stem, size_t n, const char *const *tails,
-                     size_t n_tails)
+void vc_search_claim(const struct vc_search *search, size_t codes, const char *stem, size_t n, const char *words)
 {
-    for (size_t i = 0; i < n_tails; i++) {
-        size_t part = vc_search_find(search, stem, n, tails[i]);
+    char tail[32];
+    const char *word;
+    size_t at = 0;
+    size_t n_word;
 
+    while ((word = vc_family_word(words, &at, &n_word)) != NULL) {
+        size_t part;
+
+        (void)snprintf(tail, sizeof tail, "%.*s", (int)n_word, word);
+        part = vc_search_find(search, stem, n, tail);
         if (part != VC_NO_TENSOR && vc_search_is_free(search, part)) {
             search->model->tensors[part].part_of = codes;
         }

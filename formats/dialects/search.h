@@ -69,10 +69,9 @@ bool vc_search_is_free(const struct vc_search *search, size_t tensor);
 /* A tensor (VC_NO_TENSOR: none) of f32, f16 or bf16 that is free, as scales are. */
 bool vc_search_is_floats(const struct vc_search *search, size_t tensor);
 
-/* The tensors <first n characters of stem><a tail> that are free belong to the codes: what a program keeps beside them,
- * and no decoder asks for. */
-void vc_search_claim(const struct vc_search *search, size_t codes, const char *stem, size_t n, const char *const *tails,
-                     size_t n_tails);
+/* The tensors <first n characters of stem><a word of the list> that are free belong to the codes: what a program keeps
+ * beside them, and no decoder asks for. */
+void vc_search_claim(const struct vc_search *search, size_t codes, const char *stem, size_t n, const char *words);
 
 /* A matrix of i8 or f8_e4m3 that is the weight of a module and that nothing has been said about; *n_stem is the length
  * of its name up to where "weight" begins. */
