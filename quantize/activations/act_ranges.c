@@ -1,6 +1,7 @@
 /* act_ranges.c - ranges that leave out what is rare, from the histogram of a value (docs/formats.md, section 16): of a
  * layer that reads it. Values without one, and inputs of the graph, keep the smallest and the largest. */
 #include <math.h>
+#include <string.h>
 
 #include "kernels/functions.h"
 #include "passes/statistics/calibration.h"
@@ -160,8 +161,9 @@ static void least_divergence(const struct histogram *h, float *range)
     }
 }
 
-enum vc_status vc_act_narrow(struct vc_ctx *ctx, const struct vc_activations *a, size_t value, float *range)
+enum vc_status vc_act_narrow(struct vc_ctx *ctx, struct vc_activations *a, size_t value, float *range)
 {
+    const float whole[2] = {range[0], range[1]};
     struct histogram h;
     bool found = false;
 
@@ -176,5 +178,6 @@ enum vc_status vc_act_narrow(struct vc_ctx *ctx, const struct vc_activations *a,
     } else if (found) {
         cut(&h, 1.0 - a->options->percentile / 100.0, range);
     }
+    a->n_narrowed += memcmp(range, whole, sizeof whole) != 0;
     return VC_OK;
 }

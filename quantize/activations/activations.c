@@ -114,6 +114,12 @@ static enum vc_status describe(struct vc_ctx *ctx, const struct vc_activations *
     if (a->n_norms != 0) {
         vc_text_add(&text, "; %zu BatchNormalization behind them stay floats: others use what they read", a->n_norms);
     }
+    if (a->n_narrowed != 0) {
+        vc_text_add(
+            &text,
+            "; %zu ranges leave out rare values, and answers may get worse by it: evaluate tells, beside %s min-max",
+            a->n_narrowed, vc_option(ctx, "ranges"));
+    }
     if (vc_act_opset(&a->graph) < VC_GRAPH_CODES_OPSET) {
         vc_text_add(&text, "; opset %lld becomes %d", (long long)vc_act_opset(&a->graph), VC_GRAPH_CODES_OPSET);
     }

@@ -40,7 +40,8 @@ struct vc_activations {
     size_t n_tensors;
     struct vc_text left; /* why the other products stay floats: "Conv 'y': its weights are f16, ..." */
     size_t n_left;
-    size_t n_norms; /* BatchNormalization that stays behind a product */
+    size_t n_narrowed; /* ranges that leave out rare values */
+    size_t n_norms;    /* BatchNormalization that stays behind a product */
     struct vc_folded_norm *folded;
 };
 
@@ -92,6 +93,6 @@ enum vc_status vc_act_layer_scales(struct vc_ctx *ctx, struct vc_activations *a,
 /* ---- act_ranges.c ---- */
 
 /* The part of the range of a root that options.ranges takes. */
-enum vc_status vc_act_narrow(struct vc_ctx *ctx, const struct vc_activations *a, size_t value, float *range);
+enum vc_status vc_act_narrow(struct vc_ctx *ctx, struct vc_activations *a, size_t value, float *range);
 
 #endif
