@@ -81,6 +81,10 @@ enum vc_status vc_sink_create(struct vc_ctx *ctx, const struct vc_model *model, 
         return vc_fail(ctx, VC_E_ARGUMENT, "only safetensors and GGUF can be divided into several files, %s cannot",
                        format->name);
     }
+    if (options->strip != 0 && !format->strips) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s leaves descriptions out of ONNX files, and %s has none",
+                       vc_option(ctx, "strip"), format->name);
+    }
     status = format->create_sink(ctx, model, options, out);
     if (status == VC_OK && asked != NULL && (*out)->dialect != asked) {
         (*out)->ops->free(ctx, *out);

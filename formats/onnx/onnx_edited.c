@@ -114,7 +114,7 @@ static enum vc_status add_dimension(struct onnx_layout *l, const struct vc_field
     struct vc_field f;
 
     if (number < 0) {
-        return vc_onnx_add_copy(l, field->all);
+        return vc_onnx_add_rest(l, field, ONNX_KIND_GRAPH);
     }
     VC_CALL(vc_onnx_begin_message(l, &mark));
     from = text->n;
@@ -194,7 +194,7 @@ enum vc_status vc_onnx_add_declared(struct onnx_layout *l, const struct vc_field
     size_t n_shapes = 0;
 
     if (!self->edits.reshaped) {
-        return vc_onnx_add_copy(l, field->all);
+        return vc_onnx_add_rest(l, field, ONNX_KIND_GRAPH);
     }
     out = symbol == ONNX_NONE || (self->gone[symbol] & ONNX_REPLACED) != 0 ? ONNX_NONE : out_of(self, symbol);
     to.is_out = out != ONNX_NONE;
@@ -210,7 +210,7 @@ enum vc_status vc_onnx_add_declared(struct onnx_layout *l, const struct vc_field
     if (to.is_out || n_shapes != 0) {
         return add_reshaped(l, field, &to, 0);
     }
-    return field->number == ONNX_GRAPH_VALUE_INFO ? VC_OK : vc_onnx_add_copy(l, field->all);
+    return field->number == ONNX_GRAPH_VALUE_INFO ? VC_OK : vc_onnx_add_rest(l, field, ONNX_KIND_GRAPH);
 }
 
 /* ---- constants ---- */

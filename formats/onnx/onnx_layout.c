@@ -61,7 +61,8 @@ static enum vc_status carry_fields(struct onnx_layout *l, struct vc_span message
     *n_bytes = 0;
     while (message.n != 0) {
         VC_CALL(vc_wire_field(&l->r.wire, &message, &f));
-        if (is_value_field(f.number) || (is_header_field(f.number) && !header)) {
+        if (is_value_field(f.number) || (is_header_field(f.number) && !header) ||
+            (l->self->strip && (f.number == ONNX_TENSOR_DOC || f.number == ONNX_TENSOR_METADATA))) {
             continue;
         }
         *n_bytes += f.all.n;
@@ -147,7 +148,8 @@ static enum vc_status add_new(struct onnx_layout *l, size_t out, struct vc_span 
 
 /* A kept one: as it is, but for the place of values in another file. Where its message does not come along with the
  * values, because another output wants them without, or has a node around it, it is copied from the source. */
-static enum vc_status add_kept(struct onnx_layout *l, size_t out, const struct onnx_tensor *tensor)
+static enum vc_status add_kept(struct onnx_layout *l, size_t out, const struct onnx_tensor *tensor,
+                               const struct vc_field *field)
 {
     struct onnx_sink *self = l->self;
     bool raw = vc_out_at(self->outs, out).form == VC_FORM_RAW;
@@ -170,7 +172,7 @@ static enum vc_status add_kept(struct onnx_layout *l, size_t out, const struct o
     }
     if (!raw || tensor->constant) {
         self->out[out].n = 0;
-        return vc_onnx_add_copy(l, tensor->field);
+        return vc_onnx_add_rest(l, field, ONNX_KIND_GRAPH);
     }
     self->out[out].n = tensor->message.n;
     vc_wire_put_tag(text, ONNX_GRAPH_INITIALIZER, VC_WIRE_BYTES);
@@ -193,13 +195,13 @@ static enum vc_status add_next_tensor(struct onnx_layout *l, const struct vc_fie
         return VC_OK;
     }
     if (tensor->index == ONNX_NONE) {
-        return vc_onnx_add_copy(l, field->all);
+        return vc_onnx_add_rest(l, field, ONNX_KIND_GRAPH);
     }
     if (out == ONNX_NONE) {
         return VC_OK;
     }
     if (!vc_onnx_is_changed(self, out)) {
-        return add_kept(l, out, tensor);
+        return add_kept(l, out, tensor, field);
     }
     VC_CALL(add_new(l, out, tensor->message));
     for (out++; out < self->outs->n && vc_out_at(self->outs, out).role != VC_PART_CODES; out++) {
@@ -232,7 +234,7 @@ static enum vc_status add_info(struct onnx_layout *l, const struct vc_field *fie
     if (stays && l->graph == ONNX_MAIN) {
         VC_CALL(vc_onnx_add_declared(l, field, symbol));
     } else if (stays && (field->number != ONNX_GRAPH_VALUE_INFO || !l->self->edits.reshaped)) {
-        VC_CALL(vc_onnx_add_copy(l, field->all));
+        VC_CALL(vc_onnx_add_rest(l, field, ONNX_KIND_GRAPH));
     }
     return VC_OK;
 }
@@ -284,7 +286,7 @@ static enum vc_status add_attribute(struct onnx_layout *l, const struct vc_field
             VC_CALL(vc_onnx_end_message(l, inner, f.number));
             l->graph = around;
         } else {
-            VC_CALL(vc_onnx_add_copy(l, f.all));
+            VC_CALL(vc_onnx_add_rest(l, &f, ONNX_KIND_ATTRIBUTE));
         }
     }
     return vc_onnx_end_message(l, mark, ONNX_NODE_ATTRIBUTE);
@@ -326,7 +328,9 @@ static enum vc_status add_new_node(struct onnx_layout *l, const struct vc_field 
             VC_CALL(vc_onnx_add_edited_input(l, changes, n, n_inputs++, &done));
         }
         VC_CALL(has_codes(l) ? vc_onnx_add_coded_name(l, &f, &done) : VC_OK);
-        VC_CALL(done ? VC_OK : vc_onnx_add_copy(l, f.all));
+        if (!done) {
+            VC_CALL(vc_onnx_add_rest(l, &f, ONNX_KIND_NODE));
+        }
     }
     if (folded != NULL) {
         VC_CALL(vc_onnx_add_folded_bias(l, folded));
@@ -393,7 +397,7 @@ static enum vc_status add_node(struct onnx_layout *l, const struct vc_field *fie
                vc_onnx_folded_at(l->self, field->all.at, true) != NULL) {
         VC_CALL(add_new_node(l, field, changes, n, raised));
     } else {
-        VC_CALL(vc_onnx_add_copy(l, field->all));
+        VC_CALL(vc_onnx_add_rest(l, field, ONNX_KIND_GRAPH));
     }
     pass_inner(l, field);
     return has_codes(l) ? vc_onnx_add_coded_outputs(l, field) : VC_OK;
@@ -404,8 +408,9 @@ static enum vc_status add_field(struct onnx_layout *l, const struct vc_field *fi
 {
     switch (field->number) {
     case ONNX_GRAPH_INITIALIZER: /* one that is no tensor is in a graph inside a node of an old file */
-        return l->graph == ONNX_MAIN || vc_onnx_has_inner_tensors(l->self->source) ? add_next_tensor(l, field)
-                                                                                   : vc_onnx_add_copy(l, field->all);
+        return l->graph == ONNX_MAIN || vc_onnx_has_inner_tensors(l->self->source)
+                   ? add_next_tensor(l, field)
+                   : vc_onnx_add_rest(l, field, ONNX_KIND_GRAPH);
     case ONNX_GRAPH_NODE:
         return add_node(l, field);
     case ONNX_GRAPH_INPUT:
@@ -413,7 +418,7 @@ static enum vc_status add_field(struct onnx_layout *l, const struct vc_field *fi
     case ONNX_GRAPH_VALUE_INFO:
         return add_info(l, field);
     default:
-        return vc_onnx_add_copy(l, field->all);
+        return vc_onnx_add_rest(l, field, ONNX_KIND_GRAPH);
     }
 }
 
@@ -523,32 +528,38 @@ static enum vc_status add_function(struct onnx_layout *l, const struct vc_field 
     size_t mark;
 
     if (!l->self->edits.reshaped) {
-        return vc_onnx_add_copy(l, field->all);
+        return vc_onnx_add_rest(l, field, ONNX_KIND_MODEL);
     }
     VC_CALL(vc_onnx_begin_message(l, &mark));
     while (rest.n != 0) {
         VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
-        VC_CALL(f.number != ONNX_FUNCTION_VALUE_INFO ? vc_onnx_add_copy(l, f.all) : VC_OK);
+        if (f.number != ONNX_FUNCTION_VALUE_INFO) {
+            VC_CALL(vc_onnx_add_rest(l, &f, ONNX_KIND_FUNCTION));
+        }
     }
     return vc_onnx_end_message(l, mark, ONNX_MODEL_FUNCTION);
 }
 
-/* An entry of the file's metadata: what it says of an earlier training goes, where there is a new one. */
+/* An entry of the file's metadata: what it says of an earlier training goes, where there is a new one; and what is not
+ * vcompress's own counts as what computes nothing. */
 static enum vc_status add_entry(struct onnx_layout *l, const struct vc_field *field)
 {
     struct vc_span rest = field->data;
+    bool own = false;
     struct vc_field f;
 
-    while (l->self->outs->lineage != NULL && rest.n != 0) {
+    while (rest.n != 0) {
         VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
         if (f.number == ONNX_ENTRY_KEY) {
             VC_CALL(vc_onnx_string_read(&l->r, &f, "a key of its metadata_props"));
-            if (strcmp(l->r.name, l->self->outs->lineage->key) == 0) {
+            own = strncmp(l->r.name, "vcompress", strlen("vcompress")) == 0;
+            if (l->self->outs->lineage != NULL && strcmp(l->r.name, l->self->outs->lineage->key) == 0) {
                 return VC_OK;
             }
         }
     }
-    return vc_onnx_add_copy(l, field->all);
+    l->n_strippable += own ? 0 : field->all.n;
+    return own || !l->self->strip ? vc_onnx_add_copy(l, field->all) : VC_OK;
 }
 
 /* What was trained, as the last entry. */
@@ -588,7 +599,7 @@ static enum vc_status add_model(struct onnx_layout *l)
             VC_CALL(f.number == ONNX_MODEL_FUNCTION   ? add_function(l, &f)
                     : f.number == ONNX_MODEL_OPSET    ? vc_onnx_add_opset(l, &f)
                     : f.number == ONNX_MODEL_METADATA ? add_entry(l, &f)
-                                                      : vc_onnx_add_copy(l, f.all));
+                                                      : vc_onnx_add_rest(l, &f, ONNX_KIND_MODEL));
         }
     }
     VC_CALL(add_lineage(l));
@@ -604,6 +615,7 @@ static enum vc_status lay_out_once(struct onnx_layout *l)
     self->n_pieces = 0;
     self->literals.n = 0;
     self->data_bytes = 0;
+    l->n_strippable = 0;
     l->next_tensor = 0;
     l->next_node = 0;
     l->next_change = 0;
@@ -633,6 +645,7 @@ enum vc_status vc_onnx_lay_out(struct vc_ctx *ctx, struct onnx_sink *self)
         self->moves = ONNX_MOVES_ALL;
         VC_TRY(lay_out_once(&l));
     }
+    self->strippable = l.n_strippable;
     if (self->model_bytes > limit) {
         status = vc_fail(ctx, VC_E_UNSUPPORTED,
                          "the model file would have %" PRIu64 " bytes without its weights; readers allow %" PRIu64,

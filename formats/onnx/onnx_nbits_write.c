@@ -226,7 +226,9 @@ static enum vc_status copy_fields(struct onnx_layout *l, struct vc_span rest, ui
 
     while (rest.n != 0) {
         VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
-        VC_CALL(f.number >= first && f.number <= last && !is_replaced(f.number) ? vc_onnx_add_copy(l, f.all) : VC_OK);
+        VC_CALL(f.number >= first && f.number <= last && !is_replaced(f.number)
+                    ? vc_onnx_add_rest(l, &f, ONNX_KIND_NODE)
+                    : VC_OK);
     }
     return VC_OK;
 }

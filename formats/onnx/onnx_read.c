@@ -475,4 +475,5 @@ const struct vc_format vc_format_onnx = {.name = "onnx",
                                          .stream_end = onnx_stream_end,
                                          .create_sink = vc_onnx_sink_create,
                                          .tells_axes = true,
+                                         .strips = true,
                                          .dialect = &vc_dialect_onnx};

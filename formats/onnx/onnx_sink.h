@@ -152,6 +152,8 @@ struct onnx_sink {
     size_t n_nbits;        /* main outputs that are codes of MatMulNBits */
     size_t n_nbits_gone;   /* MatMulNBits nodes of the source that are none any more */
     bool dequantizes;      /* no new MatMulNBits: codes of four bits go with DequantizeLinear */
+    bool strip;            /* without what computes nothing */
+    uint64_t strippable;   /* bytes of such */
     bool relayout;         /* those of the source, too; else all of them stay as they lie */
     struct vc_sink copies; /* the sink of tensors that do not move */
     pthread_mutex_t mutex; /* of `shown` */
@@ -242,6 +244,7 @@ struct onnx_layout {
     uint32_t graph; /* the one whose fields are being added */
     size_t sealed;  /* pieces before this one are not made longer */
     bool opset_added;
+    uint64_t n_strippable; /* bytes that compute nothing */
 };
 
 /* Appends a piece, or makes the last one longer where the bytes follow each other. */
@@ -254,6 +257,23 @@ enum vc_status vc_onnx_add_literal(struct onnx_layout *l, size_t from);
 enum vc_status vc_onnx_begin_message(struct onnx_layout *l, size_t *mark);
 /* Tag and length of the message whose pieces are those from `mark` on. */
 enum vc_status vc_onnx_end_message(struct onnx_layout *l, size_t mark, uint32_t number);
+
+/* ---- onnx_strip.c ---- */
+
+/* What a message is. */
+enum onnx_kind {
+    ONNX_KIND_NONE,
+    ONNX_KIND_MODEL,
+    ONNX_KIND_GRAPH,
+    ONNX_KIND_NODE,
+    ONNX_KIND_ATTRIBUTE,
+    ONNX_KIND_VALUE,
+    ONNX_KIND_TENSOR,
+    ONNX_KIND_FUNCTION
+};
+
+/* A field of a message of that kind as it is in the source, or without what computes nothing. */
+enum vc_status vc_onnx_add_rest(struct onnx_layout *l, const struct vc_field *field, enum onnx_kind kind);
 
 /* ---- onnx_nbits_write.c ---- */
 

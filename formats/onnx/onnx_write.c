@@ -108,6 +108,14 @@ static enum vc_status make_note(struct vc_ctx *ctx, struct onnx_sink *self, cons
                                 self->source->opset, data[0] != '\0' ? "; " : "", data);
     }
     VC_CALL_ALLOC(*note);
+    if (!self->strip && self->strippable > (self->model_bytes + self->data_bytes) / 20) {
+        *note = vc_arena_printf(ctx, &self->arena,
+                                "%.0f %% of the output are descriptions, such as stack traces, which compute nothing: "
+                                "%s leaves them out%s%s",
+                                100.0 * (double)self->strippable / (double)(self->model_bytes + self->data_bytes),
+                                vc_option(ctx, "strip"), (*note)[0] != '\0' ? "; " : "", *note);
+        VC_CALL_ALLOC(*note);
+    }
     *note = (*note)[0] != '\0' ? *note : NULL;
     return VC_OK;
 }
@@ -381,6 +389,7 @@ enum vc_status vc_onnx_sink_create(struct vc_ctx *ctx, const struct vc_model *mo
     self->force = options->force;
     self->dequantizes = asked == &vc_dialect_onnx_qdq;
     self->relayout = options->relayout;
+    self->strip = options->strip != 0;
     vc_text_init(&self->literals, ctx);
     if (options->path != NULL && !options->dry_run) {
         VC_TRY(vc_outfile_open(ctx, options, model, &self->file));
@@ -393,10 +402,10 @@ enum vc_status vc_onnx_sink_create(struct vc_ctx *ctx, const struct vc_model *mo
                              .self = self,
                              .format = vc_format_onnx.name,
                              .dialect = self->dequantizes ? asked : &vc_dialect_onnx,
-                             .accepts_raw = true,
+                             .accepts_raw = !self->strip,
                              .memory_bytes = COPY_BYTES};
     self->copies = *sink;
-    sink->accepts_raw = !self->relayout;
+    sink->accepts_raw = sink->accepts_raw && !self->relayout;
     *out = sink;
     return VC_OK;
 out:

@@ -82,6 +82,9 @@ struct vc_write_options {
     /* Not 0: as `force`, and a model's folder of another program is replaced, too: one with safetensors or GGUF files, and
      * with nothing that does not look like a file of a model. */
     uint64_t force_foreign;
+    /* Not 0: ONNX files without what computes nothing: descriptions (doc_string) and metadata_props, such as stack traces
+     * of the exporter, and the class names that some programs read there. VC_E_ARGUMENT for other formats. */
+    uint64_t strip;
 };
 
 VC_API void vc_write_defaults_sized(struct vc_write_options *options, size_t struct_size);

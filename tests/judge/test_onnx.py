@@ -764,6 +764,55 @@ class Onnx(Judge):
                     self.same_bits(b[n], d.int8_value(q, s, zero, granularity), n)
                     self.same_bits(b[n], c[n], n)
 
+    def test_strip(self):
+        """Descriptions and metadata of all messages go, in graphs inside nodes and functions, too; what computes stays. A note tells of many."""
+        def describe(message):
+            for field in ("doc_string", "metadata_props"):
+                if field == "doc_string" and field in message.DESCRIPTOR.fields_by_name:
+                    message.doc_string = "File model.py, line 7"
+                elif field in message.DESCRIPTOR.fields_by_name:
+                    message.metadata_props.add(key="trace", value="File model.py, line 7, in forward" * 9)
+            for field, value in message.ListFields():
+                for v in value if field.message_type is not None and hasattr(value, "append") else [value] if field.message_type is not None else ():
+                    if field.name != "metadata_props" and type(v).__name__ not in ("Dimension", "OperatorSetIdProto", "TypeProto"):
+                        describe(v)
+
+        def described(message):
+            """How many messages say something."""
+            n = sum(f.name in ("doc_string", "metadata_props") for f, _ in message.ListFields())
+            for field, value in message.ListFields():
+                if field.message_type is not None and field.name != "metadata_props":
+                    n += sum(described(v) for v in (value if hasattr(value, "append") else [value]))
+            return n
+        m, w = mlp()
+        nodes = [helper.make_node("Constant", [], ["half"], value=tensor("", np.float32([0.5]))), helper.make_node("Mul", ["y", "half"], ["z0"])]
+        branch = [helper.make_graph([helper.make_node(op, ["z0"], [op])], op, [], [info(op, None)]) for op in ("Relu", "Neg")]
+        nodes += [helper.make_node("If", ["yes"], ["z1"], then_branch=branch[0], else_branch=branch[1]),
+                  helper.make_node("Twice", ["z1"], ["z"], domain="own")]
+        m.graph.node.extend(nodes)
+        m.graph.initializer.append(tensor("yes", np.bool_(True)))
+        m.graph.output[0].name = "z"
+        m.opset_import.append(helper.make_opsetid("own", 1))
+        m.functions.append(helper.make_function("own", "Twice", ["a"], ["b"], [helper.make_node("Add", ["a", "a"], ["b"])], m.opset_import[:1]))
+        describe(m)
+        m.metadata_props.add(key="vcompress.optional:k", value="3")
+        self.save(m)
+        before = onnxruntime.InferenceSession(self.path("in.onnx")).run(None, {"x": normal("x", (3, 48))})[0]
+        for command in (["convert"], ["quantize", "--int8", *SMALL], ["quantize", "--fp16"], ["prune", "--sparsity", "0.5"], ["run", "--pass", "quantize --fp16"]):
+            plain = self.vc(*command, "-f", self.path("in.onnx"), "-o", self.path("plain.onnx"))
+            self.assertIn("of the output are descriptions, such as stack traces, which compute nothing: --strip", plain.out.decode())
+            said = self.vc(*command, "--strip", "-f", self.path("in.onnx"), "-o", self.path("out.onnx"))
+            self.assertNotIn("--strip leaves", said.out.decode())
+            out, whole = self.opened("out.onnx"), self.opened("plain.onnx")
+            self.assertEqual((described(out), [p.key for p in out.metadata_props]), (1, ["vcompress.optional:k"]))
+            self.assertGreater(described(whole), 30)
+            x = {"x": normal("x", (3, 48))}
+            answers = [onnxruntime.InferenceSession(self.path(f)).run(None, x)[0] for f in ("out.onnx", "plain.onnx")]
+            self.same_bits(*answers, command)
+            if command == ["convert"]:
+                self.same_bits(answers[0], before, command)
+        self.assertIn("leaves descriptions out of ONNX files", self.refuse(2, "convert", "--strip", self.path("in.onnx"), "-o", self.path("no.npz")))
+
     def test_names_and_pipes(self):
         m, _ = mlp()
         self.save(m, "m.onnx")

@@ -101,6 +101,13 @@ static bool take_foreign(void *group, const char *value)
     return true;
 }
 
+static bool take_strip(void *group, const char *value)
+{
+    (void)value;
+    ((struct distill_cli *)group)->nets.convert.write.strip = 1;
+    return true;
+}
+
 static bool take_betas(void *group, const char *value)
 {
     struct vc_distill_options *o = &((struct distill_cli *)group)->distill;
@@ -297,6 +304,8 @@ static const struct opt output_opts[] = {
      .help = "replace an existing file, or a folder that vcompress wrote and that holds nothing else (never the input)"},
     {.name = "force-foreign", .kind = OPT_CALL, .call = take_foreign, .option = "force_foreign",
      .help = "--force, and replace a model's folder of another program, too"},
+    {.name = "strip", .kind = OPT_CALL, .call = take_strip, .option = "strip",
+     .help = "ONNX: leave out what computes nothing: descriptions and metadata, such as the exporter's stack traces"},
     {.name = "dry-run", .letter = 'n', .kind = OPT_BOOL, .set = 1, DISTILL(dry_run),
      .help = "check everything and count the memory; train nothing, write nothing"},
 };

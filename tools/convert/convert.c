@@ -93,6 +93,13 @@ static bool take_foreign(void *group, const char *value)
     return true;
 }
 
+static bool take_strip(void *group, const char *value)
+{
+    (void)value;
+    ((struct convert_options *)group)->write.strip = 1;
+    return true;
+}
+
 static bool take_shard(void *group, const char *value)
 {
     struct vc_write_options *write = &((struct convert_options *)group)->write;
@@ -158,6 +165,9 @@ static const struct opt write_opts[] = {
     {.name = "deflate", .value = "auto|zlib|isal", .optional = true, .kind = OPT_CALL, .call = take_deflate, .option = "deflate",
      .help = "compress the members; isal is several times faster, zlib gives the same bytes everywhere, auto takes "
              "isal if the result is as small (default: stored, readable in place)"},
+    {.name = "strip", .kind = OPT_CALL, .call = take_strip, .option = "strip",
+     .help = "ONNX: leave out what computes nothing: descriptions and metadata, such as the exporter's stack traces, and the "
+             "class names that some programs read there"},
     {.name = "dry-run", .letter = 'n', .kind = OPT_BOOL, .set = 1, WRITE(dry_run),
      .help = "print the report, write nothing; sizes are exact"},
     {.name = "digest", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct convert_options, digest),
