@@ -252,6 +252,21 @@ static void divide_sequence(struct divider *d)
     }
 }
 
+/* A figure of "one device of two" that is the figure of one would be no answer. */
+static enum vc_status check_divided(const struct vc_storages *s)
+{
+    uint32_t v = 0;
+
+    while (v < s->n_values && s->shard[v] == 1) {
+        v++;
+    }
+    return v < s->n_values ? VC_OK
+                           : vc_fail(s->ctx, VC_E_UNSUPPORTED,
+                                     "%s: nothing of this graph is divided (products of layers and of a vocabulary "
+                                     "are, convolutions are not): every device would hold the whole model",
+                                     vc_option(s->ctx, "tp"));
+}
+
 enum vc_status vc_divide_tensors(struct vc_storages *s)
 {
     struct divider d = {.s = s, .tp = s->options->tp, .layered = has_layers(s->graph)};
@@ -276,7 +291,7 @@ enum vc_status vc_divide_tensors(struct vc_storages *s)
         divide_sequence(&d);
     }
     vc_free(s->ctx, d.may);
-    return VC_OK;
+    return check_divided(s);
 }
 
 /* ---- stages ---- */
