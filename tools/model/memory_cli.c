@@ -163,7 +163,7 @@ static const struct opt devices_opts[] = {
      .help = "training: N copies of the model, each with a batch of its own"},
     {.name = "zero", .value = "0|1|2|3", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.zero),
      .help = "tensors divided between the copies of --dp: 1 states, 2 also gradients, 3 also weights (default 0)"},
-    {.name = "tp", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, tp),
+    {.name = "tp", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, tp), .option = "tp",
      .help = "products of attention, MLP and vocabulary are divided between N devices"},
     {.name = "sequence-parallel", .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct memory_cli, memory.sequence_parallel),
      .help = "divide along the sequence the tensors that --tp does not divide"},
@@ -265,8 +265,8 @@ static int check_pairs(struct app *app, const struct memory_cli *cli)
 /* An option that would change nothing was meant for something else. GO_ON or a status. */
 static int check_options(struct app *app, const struct memory_cli *cli)
 {
-    static const char *const of_training[] = {"trainer",    "optimizer",  "amp",    "recompute", "dropout",
-                                              "no-dropout", "lora",       "dp",     "accum",     "offload",
+    static const char *const of_training[] = {"trainer",    "optimizer",  "amp",     "recompute", "dropout",
+                                              "no-dropout", "lora",       "dp",      "accum",     "offload",
                                               "teacher",    "grad-dtype", "foreach", "no-foreach"};
     const struct {
         const char *name;
@@ -296,7 +296,8 @@ static int check_options(struct app *app, const struct memory_cli *cli)
         return app_usage(app, "--foreach and --no-foreach say opposite things; choose one");
     }
     if (cli->memory.trainer == VC_MEMORY_VCOMPRESS && (cli->foreach || cli->no_foreach)) {
-        return app_usage(app, "--foreach and --no-foreach are about PyTorch's optimizers: not with --trainer vcompress");
+        return app_usage(app,
+                         "--foreach and --no-foreach are about PyTorch's optimizers: not with --trainer vcompress");
     }
     for (size_t k = 0; k < sizeof from_1 / sizeof from_1[0]; k++) {
         if (options_seen(&app->parsed, from_1[k].name) && (from_1[k].value == 0 || from_1[k].value > INT64_MAX)) {
