@@ -469,7 +469,7 @@ enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
     VC_CALL(list_layouts(ctx, job));
     report->input = model->path;
     report->output = job->outputs[0].path;
-    report->input_format = model->format_name;
+    report->input_format = (model->made_of != NULL ? model->made_of : model)->format_name;
     report->output_format = job->outputs[0].format;
     report->dry_run = job->options.dry_run;
     report->gate_missed = "";

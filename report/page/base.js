@@ -102,9 +102,9 @@ const tiles = list => el('dl', {class: 'tiles'}, list.filter(([, value]) => valu
   .map(([label, value, note]) => el('div', {}, el('dt', {}, label), el('dd', {}, value, note && el('small', {}, note)))));
 const note = (...children) => el('p', {class: 'note'}, children);
 const scroll = (label, child) => el('div', {class: 'scroll', role: 'region', tabindex: 0, 'aria-label': label}, child);
-// The figure that a page is about, with what it means beside it.
-const hero = (figure, meaning, ...beside) => el('div', {class: 'hero'},
-  el('div', {}, el('p', {class: 'big'}, figure), el('p', {class: 'about'}, meaning)), el('div', {class: 'beside'}, beside));
+// The figure that a page is about, with what it means beside it; an answer looks like yes, near, no or maybe.
+const hero = (look, figure, meaning, ...beside) => el('div', {class: 'hero'},
+  el('div', {}, el('p', {class: 'big ' + look}, figure), el('p', {class: 'about'}, meaning)), el('div', {class: 'beside'}, beside));
 
 // A line that can be copied.
 function command(line) {

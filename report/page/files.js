@@ -3,7 +3,7 @@
 
 function viewInspect(document) {
   const {totals, estimates, input} = document, stats = document.tensors.some(row => row.stats);
-  section(null, null, hero(short(totals.parameters), `parameters in ${plural(totals.tensors, 'tensor')}`, stack('values', document.dtypes.map(type => ({name: type.dtype, value: type.bytes, look: kindClass(type.dtype)})), totals.value_bytes, bytes(totals.value_bytes)),
+  section(null, null, hero('', short(totals.parameters), `parameters in ${plural(totals.tensors, 'tensor')}`, stack('values', document.dtypes.map(type => ({name: type.dtype, value: type.bytes, look: kindClass(type.dtype)})), totals.value_bytes, bytes(totals.value_bytes)),
     legend(...document.dtypes.map(type => [kindClass(type.dtype), `${clean(type.dtype)} ${bytes(type.bytes)}`]))), tiles([['file', bytes(input.file_bytes), clean(input.format) + (input.compressed ? ', compressed' : '')],
     ['quantized tensors', totals.quantized > 0 ? count(totals.quantized) : null], ['as int8', isNumber(estimates.int8_file_bytes) ? bytes(estimates.int8_file_bytes) : null], ['as fp16', isNumber(estimates.fp16_file_bytes) ? bytes(estimates.fp16_file_bytes) : null],
     ['layout', document.layout && clean(document.layout.name), document.layout && document.layout.loader && 'for ' + clean(document.layout.loader)]]));
@@ -36,7 +36,7 @@ function magnitudes(tensors) {
 
 function viewVerify(document) {
   const {against} = document;
-  section(null, null, hero(document.fine ? 'fine' : 'not fine', document.errors + document.warnings === 0 ? 'nothing was found' : `${plural(document.errors, 'error')}, ${plural(document.warnings, 'warning')}`, tiles([
+  section(null, null, hero(document.fine ? 'yes' : 'no', document.fine ? 'fine' : 'not fine', document.errors + document.warnings === 0 ? 'nothing was found' : `${plural(document.errors, 'error')}, ${plural(document.warnings, 'warning')}`, tiles([
     ['file', bytes(document.input.file_bytes), clean(document.input.format)], ['tensors', count(document.input.tensors)], ['values', document.data ? 'read' : 'not read']])));
   if (document.findings.length > 0) section('Findings', null, explorer({label: 'findings', head: 'tensor', unit: 'finding', grouped: false, rows: document.findings, name: row => row.tensor || '(file)', columns: [
     {title: 'severity', value: row => row.severity, show: word => badge(word === 'error' ? 'no' : 'near', word)}, {title: 'id', value: row => row.id}, {title: 'what was found', long: true, value: row => row.sentence}]}).node);
@@ -54,7 +54,7 @@ const diffWords = {same: 'equal', values: 'differs', shape: 'other shape', only_
 function viewDiff(document) {
   const {totals, a, b, limits} = document, equal = totals.different === 0;
   const limit = [isNumber(limits.tolerance) && limits.tolerance > 0 && `tolerance ${real(limits.tolerance)}`, isNumber(limits.min_sqnr_db) && `at least ${decibel(limits.min_sqnr_db)}`].filter(Boolean).join(', ');
-  section(null, null, hero(equal ? 'equal' : document.within ? 'close' : 'differs', `${count(totals.different)} of ${plural(totals.tensors, 'tensor')} differ` + (limit ? `; ${limit}: ${totals.beyond === 0 ? 'all within' : count(totals.beyond) + ' beyond'}` : ''),
+  section(null, null, hero(equal ? 'yes' : document.within ? 'near' : 'no', equal ? 'equal' : document.within ? 'close' : 'differs', `${count(totals.different)} of ${plural(totals.tensors, 'tensor')} differ` + (limit ? `; ${limit}: ${totals.beyond === 0 ? 'all within' : count(totals.beyond) + ' beyond'}` : ''),
     el('div', {class: 'bars'}, beforeAfter(a.file_bytes, b.file_bytes, bytes, ['first', 'second']))), tiles([['SQNR over all', totals.exact ? 'exact' : decibel(totals.sqnr_db)], ['largest error', real(totals.max_abs_error)], ['first', nameOf(base(a.path)), clean(a.format)], ['second', nameOf(base(b.path)), clean(b.format)]]));
   const rank = row => ['only_a', 'only_b', 'shape', 'values', 'same'].indexOf(row.kind);
   const rows = [...document.tensors].sort((x, y) => rank(x) - rank(y) || (x.sqnr_db === null ? 1e9 : x.sqnr_db) - (y.sqnr_db === null ? 1e9 : y.sqnr_db));
@@ -77,7 +77,7 @@ const plainValue = (value, member) => value === null || value === undefined ? 'â
 function viewChanges(document) {
   const members = document.changes.filter(change => change.name === null), items = document.changes.filter(change => change.name !== null);
   const side = key => [nameOf(base(document[key].path)), document[key].command && el('code', {}, clean(document[key].command))];
-  section(null, null, hero(document.same ? 'equal' : count(document.changes.length), document.same ? 'both documents say the same' : `members differ, in ${plural(new Set(items.map(change => change.name)).size, 'tensor')} and the totals`,
+  section(null, null, hero(document.same ? 'yes' : '', document.same ? 'equal' : count(document.changes.length), document.same ? 'both documents say the same' : `members differ, in ${plural(new Set(items.map(change => change.name)).size, 'tensor')} and the totals`,
     tiles([['first', ...side('a')], ['second', ...side('b')], ['documents', clean(document.of)]])));
   const change = row => isNumber(row.a) && isNumber(row.b) && row.a !== 0 ? row.b / row.a - 1 : NaN;
   const columns = [{title: 'first', figure: true, value: row => row.a, show: (value, row) => plainValue(row.a, row.member)}, {title: 'second', figure: true, value: row => row.b, show: (value, row) => plainValue(row.b, row.member)},

@@ -100,7 +100,7 @@ function runSections(document) {
 function viewEstimate(document) {
   const peak = peakOf(document), known = isNumber(peak) && !document.unknown;
   const weights = document.components.parameters.bytes;
-  section(null, null, hero(bytes(known ? peak : weights), known
+  section(null, null, hero('', bytes(known ? peak : weights), known
     ? `at the peak, for ${document.options.mode === 'infer' ? 'one run' : document.options.mode === 'train' ? 'training' : 'distillation'}`
     : `of weights; what is computed with them is not known: ${clean(document.unknown)}${document.unknown_name ? ' ' + clean(document.unknown_name) : ''}`,
   tiles([['parameters', short(document.model.parameters)], ['trained', document.model.trained ? short(document.model.trained) : null],
@@ -110,9 +110,13 @@ function viewEstimate(document) {
 }
 
 function viewFit(document) {
-  const first = document.devices[0], yes = document.devices.every(row => row.verdict === 'fits');
+  const first = document.devices.find(row => row.verdict !== 'fits') || document.devices[0], yes = document.devices.every(row => row.verdict === 'fits');
+  if (!first) {
+    section(null, null, hero('no', 'no', 'no GPU of the catalogue is large enough'));
+    return runSections(document);
+  }
   const device = row => (row.gpu ? clean(row.gpu) : 'a device') + (row.count > 1 ? ` × ${row.count}, each` : '');
-  section(null, null, hero(first.verdict === 'fits' ? 'fits' : first.verdict === 'does not fit' ? 'no' : clean(first.verdict), `${device(first)}: ${headroom(first.headroom_bytes)}`,
+  section(null, null, hero((verdictLooks[first.verdict] || ['maybe'])[0], first.verdict === 'does not fit' ? 'no' : clean(first.verdict), `${device(first)}: ${headroom(first.headroom_bytes)}`,
     beforeAfterNeed(first)),
   plainTable('devices', ['device', 'answer', '>need', '>usable', '>left or short', '>largest'], document.devices.map(row => [device(row), verdict(row.verdict),
     bytes(row.need_bytes), bytes(row.usable_bytes), headroom(row.headroom_bytes),
@@ -134,7 +138,7 @@ function beforeAfterNeed(row) {
 
 function viewPlan(document) {
   const best = document.best === null ? null : document.recipes[document.best];
-  section(null, null, hero(best ? 'fits' : 'no', best ? `with: ${clean(best.what)}` : document.unknown ? `not known: ${clean(document.unknown)}` : 'no recipe fits for certain',
+  section(null, null, hero(best ? 'yes' : document.unknown ? 'maybe' : 'no', best ? 'fits' : 'no', best ? `with: ${clean(best.what)}` : document.unknown ? `not known: ${clean(document.unknown)}` : 'no recipe fits for certain',
     tiles([['device', document.gpu && clean(document.gpu)], ['usable', bytes(document.usable_bytes)], ['need', best && bytes(best.need_bytes), best && headroom(best.headroom_bytes)],
       ['time', best && times(best.time)]])), best && best.commands.map(command));
   section('Recipes', 'What each needs and loses; the error is the share of the weights’ RMS that changes.', explorer({
@@ -167,7 +171,7 @@ function viewPlan(document) {
 function viewShrink(document) {
   const best = document.chosen === null ? null : document.candidates[document.chosen], proof = document.proof;
   const cost = row => document.weights_only ? row.error : row.divergence;
-  section(null, null, hero(document.missed ? 'no' : proof ? times(document.input_bytes / proof.output_bytes) : 'planned', document.missed ? clean(document.missed) : `with: ${clean(best.name)}`,
+  section(null, null, hero(document.missed ? 'no' : '', document.missed ? 'no' : proof ? times(document.input_bytes / proof.output_bytes) : 'planned', document.missed ? clean(document.missed) : `with: ${clean(best.name)}`,
     tiles([['before', bytes(document.input_bytes)], ['after', proof && bytes(proof.output_bytes), proof && times(document.input_bytes / proof.output_bytes) + ' smaller'],
       ['need', proof && proof.need_bytes && bytes(proof.need_bytes), proof && proof.verdict],
       ['loss', proof && isNumber(proof.loss) && percent(proof.loss), proof && proof.rows && `on ${count(proof.rows)} rows that steered nothing`]])), document.note && el('p', {}, clean(document.note)));
@@ -186,7 +190,7 @@ function viewShrink(document) {
 function viewGraph(document) {
   const {totals, blocks} = document;
   const macs = x => isNumber(x) ? short(x) : '–';
-  section(null, null, hero(short(totals.parameters), `parameters in ${plural(totals.nodes, 'node')}`, tiles([['multiply-adds', macs(totals.macs_value), document.sizes.map(size => `${clean(size.name)} ${size.size === null ? '?' : count(size.size)}`).join(', ')],
+  section(null, null, hero('', short(totals.parameters), `parameters in ${plural(totals.nodes, 'node')}`, tiles([['multiply-adds', macs(totals.macs_value), document.sizes.map(size => `${clean(size.name)} ${size.size === null ? '?' : count(size.size)}`).join(', ')],
     ['active parameters', totals.active_parameters !== totals.parameters ? short(totals.active_parameters) : null], ['weights', isNumber(totals.bytes) ? bytes(totals.bytes) : null],
     ['experts', document.experts ? `${document.experts.per_token} of ${document.experts.count}` : null]])), document.notes.map(text => note(clean(text))));
   const drawn = window.document.getElementById('drawing');

@@ -14,7 +14,7 @@ function reportHero(document) {
   const gates = document.gates.missed ? note(badge('no', '✕ gate missed'), ' ', clean(document.gates.missed))
     : document.gates.each.length > 0 ? note(badge('yes', '✓ gates met')) : null;
   const worst = document.tensors.find(row => row.name === totals.worst_tensor);
-  section(null, null, hero(figure, meaning, el('div', {class: 'bars'}, beforeAfter(before, after, bytes))), tiles([
+  section(null, null, hero(document.gates.missed ? 'no' : '', figure, meaning, el('div', {class: 'bars'}, beforeAfter(before, after, bytes))), tiles([
     ['tensors changed', count(totals.changed), `of ${count(totals.tensors)}; ${short(totals.parameters)} parameters`],
     ['in memory', bytes(totals.host.after), 'before ' + bytes(totals.host.before)],
     ['bits per weight', isNumber(totals.bits_per_weight) ? totals.bits_per_weight.toFixed(2) : null],
@@ -122,7 +122,7 @@ function viewDistill(document) {
   const answer = quality => labels ? quality.accuracy : quality.agreement;
   const trained = judged && !options.dry_run && isNumber(answer(judged.after));
   const missed = document.missed && note(badge('no', '✕ missed'), ' ', clean(document.missed), '; nothing was written');
-  section(null, null, trained && hero(percent(answer(judged.after)), `${labels ? 'of the answers are right' : 'of the teacher’s answers'}, ${percent(answer(judged.before))} before`,
+  section(null, null, trained && hero('', percent(answer(judged.after)), `${labels ? 'of the answers are right' : 'of the teacher’s answers'}, ${percent(answer(judged.before))} before`,
     el('div', {class: 'bars'}, beforeAfter(answer(judged.before), answer(judged.after), percent))), tiles([
     [options.dry_run ? 'steps planned' : 'steps', count(run.steps)], ['rows of a step', count(run.batch * run.accum)], ['weights that are trained', short(run.weights)],
     ['loss at the end', real(run.last_loss), isNumber(run.first_loss) ? real(run.first_loss) + ' at the beginning' : null], ['weights that stay 0', run.masked ? short(run.masked) : null],

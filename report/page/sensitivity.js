@@ -5,7 +5,7 @@
 function viewSensitivity(document) {
   const {advice, ways} = document, outputs = document.data;
   const advised = (title, one) => one.way && [title, one.picks.length === 0 ? 'all alike' : plural(one.picks.length, 'tensor'), `${clean(one.way)}: median ${percent(one.median)}, more than ${percent(one.limit)} stands out`];
-  section(null, null, hero(count(document.measured), `of ${plural(document.tensors.length, 'weight')} measured`, tiles([['file', bytes(document.input.file_bytes), clean(document.input.format)], advised('stand out where pruned', advice.prune) || ['', null],
+  section(null, null, hero('', count(document.measured), `of ${plural(document.tensors.length, 'weight')} measured`, tiles([['file', bytes(document.input.file_bytes), clean(document.input.format)], advised('stand out where pruned', advice.prune) || ['', null],
     advised('stand out where quantized', advice.quantize) || ['', null], ['rows of data', outputs ? count(outputs.rows) : null, outputs && plural(outputs.runs, 'run')]])), document.note && note(clean(document.note)));
   if (!document.tensors.some(row => row.errors)) return;
   const table = errorTable(document, 'tensors', row => row.errors, error => error.relative, (error) => error.reason || (error.exact ? 'exact' : ''));

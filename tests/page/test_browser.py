@@ -158,6 +158,8 @@ def make_pages(program, root, folder):
     run("graph", config, "-q", "--html", "graph.html")
     run("estimate", config, "--mode", "train", "--optimizer", "adamw", "--amp", "autocast", "--batch", "8", "-q", "--html", "estimate.html")
     run("fit", config, "--gpu", "RTX 4060", "--batch", "64", "-q", "--html", "fit.html")
+    run("fit", config, "--memory", "64MiB", "-q", "--html", "fit-no.html", statuses=(1,))
+    run("fit", config, "--all-gpus", "--batch", "100000000", "-q", "--html", "fit-none.html", statuses=(1,))
     run("verify", "decoder.int8.npz", "--against", "decoder.npz", "-q", "--html", "verify.html")
     run("plan", config, "--gpu", "RTX 4060", "--mode", "train", "--batch", "4096", "-q", "--html", "plan.html", statuses=(0, 1))
     run("distill", "--teacher", digits / "digits.npz", "--student", digits / "digits.npz", "--graph", digits / "digits.layers.txt", "--sparsity", "0.9",
@@ -215,6 +217,17 @@ class Test:
         self.expect(self.browser.run(EXPLORE), "explorer")
         self.expect(self.browser.run(PRINTED), "print")
         self.quiet(page)
+
+    def headlines(self, by_name):
+        """An answer looks like yes or no, and the two differ."""
+        colours = {}
+        for name, look in (("fit", "yes"), ("fit-no", "no"), ("fit-none", "no"), ("verify", "yes"), ("changes", "")):
+            self.name = name + " headline"
+            self.browser.open(by_name[name])
+            words = self.browser.run("document.querySelector('.big').className").split()[1:]
+            self.expect("" if words == look.split() else str(words), "look")
+            colours.setdefault(look, set()).add(self.browser.run("getComputedStyle(document.querySelector('.big')).color"))
+        self.expect("" if len(colours["yes"]) == len(colours["no"]) == 1 and colours["yes"] != colours["no"] else str(colours), "colours")
 
     def keys(self, page):
         """'/' goes to the search, and what is typed searches; Enter opens a group."""
@@ -297,6 +310,7 @@ def main():
                 if page.stem != "many":
                     test.look(page)
                     test.use(page)
+            test.headlines(by_name)
             test.keys(by_name["quantize"])
             test.hostile(by_name["hostile"])
             test.printed(by_name["quantize"])
