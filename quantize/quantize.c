@@ -35,11 +35,11 @@ struct quantize {
     struct vc_mixture_plan types;       /* ... of this plan */
     struct vc_aim aim;                  /* chooses what the scheme of this plan only selects the tensors for */
     struct vc_activations activations;  /* VC_ACTIVATIONS_STATIC: of this plan */
-    uint64_t rest_bytes;                /* of this plan: what casts of the rest would save */
     struct {
         const char *reason;
         uint64_t bytes;
-    } without[MAX_REASONS]; /* of this plan: weights that loaders would find no codes of, by reason */
+    } without[MAX_REASONS];   /* of this plan: weights that loaders would find no codes of, by reason */
+    struct vc_rest_left left; /* of this plan */
     struct vc_recipe_entry recipe[MAX_RECIPE];
     const char *full_command, *short_command; /* with the granularity, and without */
     const struct vc_tensor *asked;            /* about which skip_of was asked last: its answer */
@@ -314,8 +314,8 @@ static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pa
 {
     struct quantize *q = pass->self;
 
-    q->rest_bytes = 0;
     memset(q->without, 0, sizeof q->without);
+    q->left = (struct vc_rest_left){.n_half = 0};
     q->asked = NULL;
     q->folded = NULL;
     VC_CALL(vc_calibration_check(ctx, q->options.calibration, plan->model, q->options.calibration_anyway, plan->arena,
@@ -370,11 +370,19 @@ static enum vc_status plan_rest(struct vc_ctx *ctx, struct quantize *q, struct v
     const char *glob = NULL;
 
     (void)vc_model_of(item->set->model, item->source, &own);
-    if (choice_of(q, item, &glob) == VC_CHOICE_EXCLUDE || !vc_rest_takes(item, skip_of(q, own))) {
+    if (choice_of(q, item, &glob) == VC_CHOICE_EXCLUDE) {
+        return VC_OK;
+    }
+    if (q->rest != NULL && item->desc->quant == NULL && item->desc->dtype != q->rest->result &&
+        (item->desc->dtype == VC_DTYPE_F16 || item->desc->dtype == VC_DTYPE_BF16)) {
+        q->left.n_half++;
+        q->left.half_bytes += 2 * item->desc->n_elems;
+    }
+    if (!vc_rest_takes(item, skip_of(q, own))) {
         return VC_OK;
     }
     if (q->rest == NULL) {
-        q->rest_bytes += item->in_other_shard ? 0 : item->desc->n_elems * (vc_dtype_size(item->desc->dtype) - 2);
+        q->left.saved_bytes += item->in_other_shard ? 0 : item->desc->n_elems * (vc_dtype_size(item->desc->dtype) - 2);
         return VC_OK;
     }
     return vc_rest_add(ctx, item, q->rest, &q->options);
@@ -508,9 +516,11 @@ static void name_axis(struct quantize *q, const struct vc_model *model)
 static enum vc_status note_rest(struct vc_ctx *ctx, struct quantize *q, const struct vc_plan *plan)
 {
     const char *note = NULL;
-    enum vc_status status = vc_rest_note(ctx, &q->arena, plan, q->rest_bytes, &note);
 
-    return status == VC_OK ? vc_note_add(ctx, &q->arena, note, &q->pass.note) : status;
+    VC_CALL(vc_rest_note(ctx, &q->arena, plan, &q->left, q->scheme, &note));
+    VC_CALL(vc_note_add(ctx, &q->arena, note, &q->pass.note));
+    VC_CALL(vc_rest_note_half(ctx, &q->arena, plan, &q->left, q->options.rest, &note));
+    return vc_note_add(ctx, &q->arena, note, &q->pass.note);
 }
 
 /* What is chosen for one tensor depends on all others, or loaders need to know it of all. */
@@ -555,7 +565,7 @@ static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass
     }
     VC_CALL(note_without(ctx, q, plan));
     VC_CALL(vc_correct_biases(ctx, plan, &q->options, q->rest));
-    return q->scheme->codes && q->mixture == NULL ? note_rest(ctx, q, plan) : VC_OK;
+    return q->mixture == NULL ? note_rest(ctx, q, plan) : VC_OK;
 }
 
 /* ---- the pass ---- */

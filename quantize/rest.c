@@ -72,32 +72,58 @@ static uint64_t bytes_of(const struct vc_desc *desc)
     return bytes;
 }
 
-enum vc_status vc_rest_note(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_plan *plan,
-                            uint64_t saved_bytes, const char **note)
+/* Bytes of the plan's tensors, before and after. */
+static void sum_bytes(const struct vc_plan *plan, uint64_t *before, uint64_t *after)
 {
-    uint64_t before = 0;
-    uint64_t after = 0;
-    char saved[32];
-
-    *note = NULL;
+    *before = *after = 0;
     for (size_t i = 0; i < plan->n_items; i++) {
         const struct vc_item *item = &plan->items[i];
 
         if (plan->model->tensors[i].part_of == VC_NO_TENSOR && !vc_item_is_idle(item)) {
-            before += bytes_of(item->first);
-            after += bytes_of(item->desc);
+            *before += bytes_of(item->first);
+            *after += bytes_of(item->desc);
         }
     }
-    if (saved_bytes <= after / 10 || saved_bytes >= after) {
+}
+
+enum vc_status vc_rest_note(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_plan *plan,
+                            const struct vc_rest_left *left, const struct vc_scheme_row *scheme, const char **note)
+{
+    const char *word = scheme->codes ? "bf16 or fp16" : scheme->flag + strlen("--");
+    uint64_t before;
+    uint64_t after;
+    char saved[32];
+
+    *note = NULL;
+    sum_bytes(plan, &before, &after);
+    if (left->saved_bytes <= after / (scheme->codes ? 10 : 50) || left->saved_bytes >= after) {
         return VC_OK;
     }
-    if (saved_bytes < 1048576) {
-        snprintf(saved, sizeof saved, "%" PRIu64 " bytes", saved_bytes);
+    if (left->saved_bytes < 1048576) {
+        snprintf(saved, sizeof saved, "%" PRIu64 " bytes", left->saved_bytes);
     } else {
-        snprintf(saved, sizeof saved, "%.1f MiB", (double)saved_bytes / 1048576.0);
+        snprintf(saved, sizeof saved, "%.1f MiB", (double)left->saved_bytes / 1048576.0);
     }
-    *note = vc_arena_printf(ctx, arena, "%s=bf16 or fp16 would save %s more: the weights %.2f times smaller, not %.2f",
-                            vc_option(ctx, "rest"), saved, (double)before / (double)(after - saved_bytes),
+    *note = vc_arena_printf(ctx, arena, "%s=%s would save %s more: the weights %.2f times smaller, not %.2f",
+                            vc_option(ctx, "rest"), word, saved, (double)before / (double)(after - left->saved_bytes),
                             (double)before / (double)after);
+    return *note == NULL ? VC_E_NOMEM : VC_OK;
+}
+
+enum vc_status vc_rest_note_half(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_plan *plan,
+                                 const struct vc_rest_left *left, const char *word, const char **note)
+{
+    uint64_t before;
+    uint64_t after;
+
+    *note = NULL;
+    sum_bytes(plan, &before, &after);
+    if (left->half_bytes <= after / 10) {
+        return VC_OK;
+    }
+    *note = vc_arena_printf(
+        ctx, arena, "%s=%s leaves %zu tensor%s of %s as they are: a cast between types of two bytes would save nothing",
+        vc_option(ctx, "rest"), word, left->n_half, left->n_half == 1 ? "" : "s",
+        strcmp(word, "fp16") == 0 ? "bf16" : "f16");
     return *note == NULL ? VC_E_NOMEM : VC_OK;
 }

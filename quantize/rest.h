@@ -17,9 +17,20 @@ bool vc_rest_takes(const struct vc_item *item, const char *skip);
 enum vc_status vc_rest_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_scheme_row *row,
                            const struct vc_quantize_options *options);
 
-/* A note on what a cast of the rest would save, where that is more than a tenth of the output, from the items as they
- * are planned; NULL in *note where it is less. In the arena. */
+/* What the pass leaves: what casts of the rest would save, and with --rest the tensors that have the other type of two
+ * bytes. */
+struct vc_rest_left {
+    uint64_t saved_bytes, half_bytes;
+    size_t n_half;
+};
+
+/* A note on what a cast of the rest would save, where that is more than a tenth of the output, or behind a cast (a row
+ * without codes) a fiftieth, from the items as they are planned; NULL in *note where it is less. In the arena. */
 enum vc_status vc_rest_note(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_plan *plan,
-                            uint64_t saved_bytes, const char **note);
+                            const struct vc_rest_left *left, const struct vc_scheme_row *scheme, const char **note);
+/* The same on the tensors that --rest (`word`) leaves because they have two bytes already, where they are more than a
+ * tenth. */
+enum vc_status vc_rest_note_half(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_plan *plan,
+                                 const struct vc_rest_left *left, const char *word, const char **note);
 
 #endif

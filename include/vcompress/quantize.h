@@ -183,6 +183,19 @@ static inline void vc_quantize_defaults(struct vc_quantize_options *options)
 VC_API enum vc_status vc_job_add_quantize(struct vc_ctx *ctx, struct vc_job *job,
                                           const struct vc_quantize_options *options);
 
+/* A scheme that quantize makes, and which options mean something for it. */
+struct vc_quantize_scheme {
+    const char *name;   /* "int4", "fp16"; static */
+    const char *option; /* of the command, "--int4", "--scheme int5"; static */
+    enum vc_target target;
+    bool scales;      /* granularity and layout */
+    bool zero_points; /* asymmetric */
+    bool axes;        /* axis */
+};
+
+/* Scheme number `index`, without GGUF's block types. Returns false after the last scheme. */
+VC_API bool vc_quantize_scheme_at(size_t index, struct vc_quantize_scheme *out);
+
 struct vc_dequantize_options {
     size_t struct_size;    /* set by vc_dequantize_defaults */
     enum vc_target target; /* F32, F16 or BF16 */

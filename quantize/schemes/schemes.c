@@ -100,6 +100,25 @@ const char *vc_scheme_rows_reason(const struct vc_quantize_options *options, con
                                                                                          : NULL;
 }
 
+bool vc_quantize_scheme_at(size_t index, struct vc_quantize_scheme *out)
+{
+    for (size_t i = 0; i < n_rows; i++) {
+        const struct vc_scheme_row *row = rows[i];
+        const char *space = strchr(row->flag, ' ');
+
+        if (row->add != NULL && vc_scheme_of_target(row->target) == row && index-- == 0) {
+            *out = (struct vc_quantize_scheme){.name = space != NULL ? space + 1 : row->flag + strlen("--"),
+                                               .option = row->flag,
+                                               .target = row->target,
+                                               .scales = row->codes,
+                                               .zero_points = row->codes && (!row->rows_only || row->zero_points),
+                                               .axes = row->codes && !row->rows_only};
+            return true;
+        }
+    }
+    return false;
+}
+
 void vc_scheme_list(char *text, size_t n_bytes)
 {
     size_t last = 0; /* row that ends the list: the last that is the first one of its target */

@@ -92,6 +92,20 @@ class Rest(Judge):
         self.assertIsNone(self.vc("quantize", "--int8", "--json", "-n", "--exclude", "b.*",
                                   self.path("in.npz")).json()["note"])
 
+    def test_note_of_casts(self):
+        """A cast names --rest, too, for a fiftieth; and --rest says which tensors have two bytes already."""
+        x = {"lora_down": np.ones((16, 640), "f4"), "lora_up": np.ones((640, 16), "f4")}
+        np.savez(self.path("in.npz"), **x)
+        for word in "fp16", "bf16":
+            note = self.vc("quantize", "--" + word, "--json", "-n", self.path("in.npz")).json()["note"]
+            self.assertIn("--rest=%s would save %d bytes more: the weights 2.00 times smaller, not 1.33" % (word, 2 * 640 * 16), note)
+            self.assertIsNone(self.vc("quantize", "--" + word, "--rest", word, "--json", "-n", self.path("in.npz")).json()["note"])
+        np.savez(self.path("half.npz"), w=np.ones((64, 64), "f2"), small=np.ones((64, 16), "f2"), bias=np.ones(64, "f4"))
+        note = self.vc("quantize", "--int8", "--rest", "bf16", "--json", "-n", self.path("half.npz")).json()["note"]
+        self.assertIn("--rest=bf16 leaves 1 tensor of f16 as they are", note)
+        note = self.vc("quantize", "--int8", "--rest", "fp16", "--json", "-n", self.path("half.npz")).json()["note"]
+        self.assertNotIn("leaves", note or "")
+
     def test_overflow(self):
         """Nobody has asked for such a tensor by name: beyond the range it stays as it is; or a policy goes on."""
         x = {"w": np.ones((64, 64), "f4"), "norm": np.array([1, 70000, 2], "f4")}

@@ -216,16 +216,52 @@ static const char *list_targets(char *all, size_t room)
     return all;
 }
 
+/* Options that mean something for some schemes only, by the library's table. */
+enum scheme_fact { OF_SCALES, OF_AXES, OF_ZERO_POINTS };
+
+static bool has_fact(const struct vc_quantize_scheme *scheme, enum scheme_fact fact)
+{
+    return fact == OF_SCALES ? scheme->scales : fact == OF_AXES ? scheme->axes : scheme->zero_points;
+}
+
 static bool makes_codes(const struct vc_quantize_options *options)
 {
-    return options->target == VC_TARGET_INT8 ||
-           (options->target >= VC_TARGET_INT4 && options->target <= VC_TARGET_TERNARY);
+    struct vc_quantize_scheme scheme;
+
+    for (size_t i = 0; vc_quantize_scheme_at(i, &scheme); i++) {
+        if (scheme.target == options->target) {
+            return scheme.scales;
+        }
+    }
+    return false;
+}
+
+/* "--axis works with --int8 only" */
+static int refuse_option(struct app *app, const char *name, enum scheme_fact fact)
+{
+    struct vc_quantize_scheme scheme;
+    char all[512] = "";
+    size_t n = 0;
+
+    for (size_t i = 0; vc_quantize_scheme_at(i, &scheme); i++) {
+        if (has_fact(&scheme, fact) && n < sizeof(all)) {
+            n += (size_t)snprintf(all + n, sizeof(all) - n, "%s%s", n == 0 ? "" : ", ", scheme.option);
+        }
+    }
+    return app_usage(app, "--%s works with %s only", name, all);
 }
 
 /* Refuses what says nothing: a script that gives an option expects something of it. GO_ON or a status. */
 static int check_target(struct app *app, const struct vc_quantize_options *options)
 {
-    static const char *const codes_only[] = {"granularity", "layout", "axis", "symmetric", "asymmetric"};
+    static const struct {
+        const char *name;
+        enum scheme_fact fact;
+    } codes_only[] = {{"granularity", OF_SCALES},
+                      {"layout", OF_SCALES},
+                      {"axis", OF_AXES},
+                      {"symmetric", OF_ZERO_POINTS},
+                      {"asymmetric", OF_ZERO_POINTS}};
     static const size_t n_codes_only = sizeof(codes_only) / sizeof(codes_only[0]);
     static const char *const not_gguf[] = {"rest", "overflow", "min-elements", "min-row"};
     static const char *const gguf_only[] = {"encoder", "pure"};
@@ -240,13 +276,8 @@ static int check_target(struct app *app, const struct vc_quantize_options *optio
         return app_usage(app, "no target given: choose %s", list_targets(all, sizeof(all)));
     }
     for (size_t i = 0; !codes && i < n_codes_only; i++) {
-        if (options_seen(&app->parsed, codes_only[i])) {
-            return app_usage(app,
-                             i < 2 ? "--%s works with targets that have scales only: --int8, --int4, --int3, --int2, "
-                                     "--fp8, --nvfp4, --nf4, --fp4, --mxfp4, --mxfp8"
-                             : i == 2 ? "--%s works with --int8 only"
-                                      : "--%s works with --int8, --int4, --int3 and --int2 only",
-                             codes_only[i]);
+        if (options_seen(&app->parsed, codes_only[i].name)) {
+            return refuse_option(app, codes_only[i].name, codes_only[i].fact);
         }
     }
     for (size_t i = 0; gguf && i < sizeof(not_gguf) / sizeof(not_gguf[0]); i++) {
@@ -283,8 +314,8 @@ static int check_target(struct app *app, const struct vc_quantize_options *optio
         return app_usage(app, "--axis: no tensor has an axis %d", options->axis);
     }
     if (codes && !rest && options_seen(&app->parsed, "overflow")) {
-        return app_usage(app,
-                         "--overflow works with --fp16, --bf16 and --rest only: int8 scales fit every finite value");
+        return app_usage(
+            app, "--overflow works with --fp16, --bf16 and --rest only: scales of codes fit every finite value");
     }
     return GO_ON;
 }

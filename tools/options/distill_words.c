@@ -6,16 +6,6 @@
 
 #include "tools/options/options.h"
 
-static const struct {
-    const char *name;
-    enum vc_target target;
-    bool scales; /* "/tensor", "/channel" or "/group:N" may follow */
-} schemes[] = {{"int8", VC_TARGET_INT8, true},   {"int4", VC_TARGET_INT4, true},       {"fp8", VC_TARGET_FP8, true},
-               {"mxfp8", VC_TARGET_MXFP8, true}, {"mxfp4", VC_TARGET_MXFP4, true},     {"nvfp4", VC_TARGET_NVFP4, true},
-               {"int2", VC_TARGET_INT2, true},   {"int3", VC_TARGET_INT3, true},       {"int5", VC_TARGET_INT5, true},
-               {"int6", VC_TARGET_INT6, true},   {"ternary", VC_TARGET_TERNARY, true}, {"nf4", VC_TARGET_NF4, true},
-               {"fp4", VC_TARGET_FP4, true},     {"fp16", VC_TARGET_F16, false},       {"bf16", VC_TARGET_BF16, false}};
-
 static bool granularity_of(const char *word, struct vc_quantize_options *o)
 {
     unsigned long long size = 0;
@@ -37,12 +27,13 @@ static bool granularity_of(const char *word, struct vc_quantize_options *o)
 
 const char *scheme_word(const char *value, struct vc_quantize_options *o)
 {
+    struct vc_quantize_scheme scheme;
     size_t n = strcspn(value, "/");
 
-    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
-        if (strlen(schemes[i].name) == n && memcmp(schemes[i].name, value, n) == 0) {
-            o->target = schemes[i].target;
-            return value[n] == '\0' || (schemes[i].scales && granularity_of(value + n + 1, o)) ? schemes[i].name : NULL;
+    for (size_t i = 0; vc_quantize_scheme_at(i, &scheme); i++) {
+        if (strlen(scheme.name) == n && memcmp(scheme.name, value, n) == 0) {
+            o->target = scheme.target;
+            return value[n] == '\0' || (scheme.scales && granularity_of(value + n + 1, o)) ? scheme.name : NULL;
         }
     }
     return NULL;
