@@ -47,10 +47,10 @@ static bool is_word(struct word word, const char *text)
     return same_word(word, (struct word){text, strlen(text)});
 }
 
-/* What people leave out. */
+/* What people leave out, and drivers do not. */
 static bool is_brand(struct word word)
 {
-    static const char *const brands[] = {"nvidia", "amd", "geforce", "tesla", "quadro", "instinct", "radeon", "gpu"};
+    static const char *const brands[] = {"nvidia", "amd", "geforce", "tesla", "quadro", "instinct", "radeon", "gpu", "edition", "generation"};
 
     for (size_t k = 0; k < sizeof brands / sizeof brands[0]; k++) {
         if (is_word(word, brands[k])) {

@@ -51,6 +51,22 @@ static void test_names(void **unused)
     expect_found(ctx, gpus, "P4D.24XLARGE:2", "A100 SXM4 40GB", 16);
     expect_found(ctx, gpus, "g5.48xlarge", "A10G", 8);
     expect_found(ctx, gpus, "NVIDIA GeForce RTX 4070 Laptop GPU", "GeForce RTX 4070 Laptop", 1);
+    expect_found(ctx, gpus, "NVIDIA GeForce RTX 3050 Ti Laptop GPU", "GeForce RTX 3050 Ti Laptop", 1);
+    expect_found(ctx, gpus, "NVIDIA GeForce RTX 5050 Laptop GPU", "GeForce RTX 5050 Laptop", 1);
+    expect_found(ctx, gpus, "NVIDIA GeForce RTX 5050", "GeForce RTX 5050", 1);
+    expect_found(ctx, gpus, "NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "RTX PRO 6000 Blackwell Workstation",
+                 1);
+    expect_found(ctx, gpus, "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition",
+                 "RTX PRO 6000 Blackwell Max-Q Workstation", 1);
+    expect_found(ctx, gpus, "NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX PRO 6000 Blackwell Server", 1);
+    expect_found(ctx, gpus, "NVIDIA RTX PRO 5000 Blackwell Generation Laptop GPU", "RTX PRO 5000 Blackwell Laptop", 1);
+    expect_found(ctx, gpus, "NVIDIA RTX 6000 Ada Generation", "RTX 6000 Ada", 1);
+    expect_found(ctx, gpus, "NVIDIA A100 80GB PCIe", "A100 PCIe 80GB", 1);
+    expect_found(ctx, gpus, "NVIDIA H100 80GB HBM3", "H100 SXM5 80GB", 1);
+    expect_found(ctx, gpus, "NVIDIA RTX PRO 5000 Blackwell", "RTX PRO 5000 Blackwell 48GB", 1);
+    expect_found(ctx, gpus, "NVIDIA L4", "L4", 1);
+    expect_found(ctx, gpus, "NVIDIA B200", "B200", 1);
+    expect_lost(ctx, gpus, "NVIDIA RTX 5000 Ada Generation Laptop GPU", "no GPU is called");
     expect_lost(ctx, gpus, "A100", "'A100' could be any of A100 SXM4 40GB, A100 PCIe 40GB, A100 SXM4 80GB");
     expect_lost(ctx, gpus, "RTX 4060 Ti", "GeForce RTX 4060 Ti 8GB, GeForce RTX 4060 Ti 16GB");
     expect_lost(ctx, gpus, "RTX 9999", "no GPU is called 'RTX 9999'; near it: ");
