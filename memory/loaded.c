@@ -70,7 +70,7 @@ static void look_at_names(struct vc_estimate *e)
 
     e->n_layers = 0;
     e->has_head = false;
-    for (size_t k = 0; e->scheme.mixed && k < n; k++) {
+    for (size_t k = 0; e->scheme.mixture != NULL && k < n; k++) {
         const char *name =
             e->model != NULL ? vc_model_tensor(e->model, k)->name : vc_graph_param(e->graph, (uint32_t)k)->tensor;
         uint32_t layer = vc_scheme_layer(name);
@@ -85,16 +85,13 @@ static void look_at_names(struct vc_estimate *e)
 static uint64_t coded_bytes(struct vc_estimate *e, const char *name, uint64_t n, unsigned n_dims, const uint64_t *shape,
                             bool stay, uint64_t *floats)
 {
-    struct vc_scheme_layout scheme = vc_scheme_of_tensor(&e->scheme, name, e->n_layers);
+    struct vc_scheme_layout scheme = vc_scheme_of_tensor(&e->scheme, name, n_dims, shape, e->n_layers, !e->has_head);
     uint64_t whole = 1;
     uint64_t rows = 1;
     uint64_t bytes;
 
     if ((n_dims < 2 && !e->scheme.vectors) || (stay && !e->scheme.all)) {
         return vc_estimate_block(e, n, 2);
-    }
-    if (e->scheme.mixed && !e->has_head && vc_name_is_embedding_table(name)) { /* it is the output layer, too */
-        scheme.dtype = VC_DTYPE_Q6_K;
     }
     for (unsigned k = 0; k < n_dims; k++) {
         whole = vc_estimate_product(e, whole, shape[k]);

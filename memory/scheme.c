@@ -1,7 +1,9 @@
 /* scheme.c - how many bytes a weight takes under the names that schemes have: codes, and what stands beside them. */
 #include <string.h>
+#include <strings.h>
 
 #include "core/base/checked.h"
+#include "core/model/code_schemes.h"
 #include "core/model/names.h"
 #include "memory/scheme.h"
 
@@ -12,12 +14,11 @@
 struct scheme_row {
     const char *name;
     unsigned code_bits;
-    unsigned group; /* weights that share a scale; 0: none, 1: see `grouped` */
     unsigned group_bits;
     unsigned row, column, tensor;
     unsigned outer; /* scales of groups that share an f32 */
     bool flat;      /* groups of the whole weight as one line (bitsandbytes) */
-    bool grouped;   /* the name ends in -gN */
+    bool grouped;   /* the name ends in -gN; without that end the group is the usual one of the scheme of codes */
     bool all;       /* embeddings, the output layer, and what has one dimension, too */
 };
 
@@ -30,18 +31,19 @@ static const struct scheme_row rows[] = {
     {.name = "int4-gN", .code_bits = 4, .group_bits = 16, .grouped = true},
     {.name = "int5-gN", .code_bits = 5, .group_bits = 16, .grouped = true},
     {.name = "int6-gN", .code_bits = 6, .group_bits = 16, .grouped = true},
+    {.name = "ternary-gN", .code_bits = 2, .group_bits = 16, .grouped = true},
     {.name = "awq-gN", .code_bits = 4, .group_bits = 16 + 4, .grouped = true},
     {.name = "gptq-gN", .code_bits = 4, .group_bits = 16 + 4, .column = 4, .grouped = true},
     {.name = "hqq-gN", .code_bits = 4, .group_bits = 16 + 16, .grouped = true},
-    {.name = "nf4", .code_bits = 4, .group = 64, .group_bits = 32, .flat = true},
-    {.name = "fp4", .code_bits = 4, .group = 64, .group_bits = 32, .flat = true},
+    {.name = "nf4", .code_bits = 4, .group_bits = 32, .flat = true},
+    {.name = "fp4", .code_bits = 4, .group_bits = 32, .flat = true},
     /* scales as 8-bit codes, with an f32 for each 256 of them, and their mean */
-    {.name = "nf4-dq", .code_bits = 4, .group = 64, .group_bits = 8, .tensor = 4, .outer = 256, .flat = true},
+    {.name = "nf4-dq", .code_bits = 4, .group_bits = 8, .tensor = 4, .outer = 256, .flat = true},
     {.name = "fp8", .code_bits = 8, .tensor = 4},
     {.name = "fp8-channel", .code_bits = 8, .row = 4},
-    {.name = "mxfp8", .code_bits = 8, .group = 32, .group_bits = 8},
-    {.name = "mxfp4", .code_bits = 4, .group = 32, .group_bits = 8},
-    {.name = "nvfp4", .code_bits = 4, .group = 16, .group_bits = 8, .tensor = 4},
+    {.name = "mxfp8", .code_bits = 8, .group_bits = 8},
+    {.name = "mxfp4", .code_bits = 4, .group_bits = 8},
+    {.name = "nvfp4", .code_bits = 4, .group_bits = 8, .tensor = 4},
     /* half of the values, and two bits for the place of each */
     {.name = "2:4", .code_bits = 9},
     {.name = "8bit", .code_bits = 8, .all = true},
@@ -55,14 +57,34 @@ static const char *const gguf[] = {"q4_0",  "q4_1",    "q5_0",  "q5_1",   "q8_0"
                                    "iq2_s", "iq3_xxs", "iq3_s", "iq4_nl", "iq4_xs", "tq1_0",   "tq2_0"};
 #define N_GGUF (sizeof gguf / sizeof gguf[0])
 
-/* Files of llama.cpp with several types, and the type of most tensors. */
-static const struct {
-    const char *name;
-    enum vc_dtype most;
-} mixtures[] = {{"q4_k_m", VC_DTYPE_Q4_K}, {"q5_k_m", VC_DTYPE_Q5_K}};
-#define N_MIXTURES (sizeof mixtures / sizeof mixtures[0])
-
 #define MOST_GROUP 1000000U
+
+static bool is_gguf(const char *name)
+{
+    for (size_t k = 0; k < N_GGUF; k++) {
+        if (strcasecmp(gguf[k], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The scheme of codes that a row is about, "nf4" of "nf4-dq": how many weights share a scale. */
+static unsigned usual_group(const struct scheme_row *row)
+{
+    char name[16] = "";
+
+    memcpy(name, row->name, (size_t)vc_min_u64(strcspn(row->name, "-"), sizeof name - 1));
+    return row->group_bits == 0 ? 0 : (unsigned)vc_code_usual_group(vc_code_scheme_named(name));
+}
+
+/* Mixtures of types by the names of llama-quantize, but those whose name is a type's: that is the type here. */
+static const struct vc_mixture *mixture_named(const char *name)
+{
+    const struct vc_mixture *mixture = vc_mixture_of_name(name);
+
+    return mixture != NULL && strcasecmp(mixture->name, name) == 0 ? mixture : NULL;
+}
 
 const char *vc_weight_scheme_name(size_t index)
 {
@@ -70,7 +92,16 @@ const char *vc_weight_scheme_name(size_t index)
         return rows[index].name;
     }
     index -= N_ROWS;
-    return index < N_GGUF ? gguf[index] : index - N_GGUF < N_MIXTURES ? mixtures[index - N_GGUF].name : NULL;
+    if (index < N_GGUF) {
+        return gguf[index];
+    }
+    index -= N_GGUF;
+    for (size_t k = 0; vc_mixture_at(k) != NULL; k++) {
+        if (!is_gguf(vc_mixture_at(k)->name) && index-- == 0) {
+            return vc_mixture_at(k)->name;
+        }
+    }
+    return NULL;
 }
 
 /* "int4-g128" is the row "int4-gN" with groups of 128. */
@@ -79,6 +110,9 @@ static bool is_grouped(const struct scheme_row *row, const char *name, unsigned 
     size_t n = strlen(row->name) - 1;
     uint64_t size = 0;
 
+    if (strncmp(row->name, name, n - 2) == 0 && name[n - 2] == '\0') {
+        return *group != 0; /* "int4", whose usual group is known */
+    }
     if (strncmp(row->name, name, n) != 0 || name[n] == '\0' || name[n] == '0') {
         return false;
     }
@@ -93,23 +127,23 @@ static bool is_grouped(const struct scheme_row *row, const char *name, unsigned 
 
 bool vc_scheme_find(const char *name, struct vc_scheme_layout *out)
 {
-    *out = (struct vc_scheme_layout){.dtype = VC_DTYPE_NONE};
-    for (size_t k = 0; k < N_GGUF; k++) {
-        if (strcmp(gguf[k], name) == 0) {
-            out->dtype = vc_dtype_from_name(name);
-            out->all = true;
-            return out->dtype != VC_DTYPE_NONE;
+    *out = (struct vc_scheme_layout){.dtype = VC_DTYPE_NONE, .all = true};
+    if (is_gguf(name)) {
+        char small[16] = "";
+
+        for (size_t k = 0; k < sizeof small - 1 && name[k] != '\0'; k++) {
+            small[k] = name[k] >= 'A' && name[k] <= 'Z' ? (char)(name[k] | 0x20) : name[k];
         }
+        out->dtype = vc_dtype_from_name(small);
+        return out->dtype != VC_DTYPE_NONE;
     }
-    for (size_t k = 0; k < N_MIXTURES; k++) {
-        if (strcmp(mixtures[k].name, name) == 0) {
-            out->dtype = mixtures[k].most;
-            out->all = out->mixed = true;
-            return true;
-        }
+    out->mixture = mixture_named(name);
+    if (out->mixture != NULL) {
+        out->dtype = out->mixture->base;
+        return true;
     }
     for (size_t k = 0; k < N_ROWS; k++) {
-        unsigned group = rows[k].group;
+        unsigned group = usual_group(&rows[k]);
 
         if (rows[k].grouped ? is_grouped(&rows[k], name, &group) : strcmp(rows[k].name, name) == 0) {
             out->row = &rows[k];
@@ -151,30 +185,40 @@ static bool has_one_of(const char *tensor, const char *const *words, size_t n)
     return false;
 }
 
-/* llama.cpp's rules: the output layer is q6_k, and so are, in the first and the last eighth of the layers and in every
- * third of the others, the products of values and the last one of the MLP. Of models with 80 layers (70B) the other
- * values are q5_k. Queries, keys and values in one product count as values. (quantize/mixture.h has the rules for
- * files, by llama.cpp's own names.) */
-struct vc_scheme_layout vc_scheme_of_tensor(const struct vc_scheme_layout *layout, const char *tensor,
-                                            uint32_t n_layers)
+/* What a tensor is to a mixture, by the names of transformers and of llama.cpp. */
+static enum vc_mixture_kind kind_of(const char *tensor, bool in_layer)
 {
     static const char *const values[] = {".v_proj.", ".attn_v.", ".wv.", ".qkv_proj.", ".attn_qkv.", ".c_attn."};
     static const char *const last[] = {".down_proj", ".ffn_down", ".w2.", ".fc2.", ".mlp.c_proj."};
+    static const char *const out[] = {".o_proj.", ".attn_output.", ".wo.", ".attn.c_proj.", ".attention.dense."};
+
+    if (!in_layer) {
+        return vc_name_is_head(tensor)              ? VC_MIXTURE_OUTPUT
+               : vc_name_is_embedding_table(tensor) ? VC_MIXTURE_EMBEDDING
+                                                    : VC_MIXTURE_OTHER;
+    }
+    return has_one_of(tensor, values, 6) ? VC_MIXTURE_VALUES
+           : has_one_of(tensor, last, 5) ? VC_MIXTURE_DOWN
+           : has_one_of(tensor, out, 5)  ? VC_MIXTURE_ATTENTION_OUTPUT
+                                         : VC_MIXTURE_OTHER;
+}
+
+struct vc_scheme_layout vc_scheme_of_tensor(const struct vc_scheme_layout *layout, const char *tensor, unsigned n_dims,
+                                            const uint64_t *shape, uint32_t n_layers, bool tied)
+{
     struct vc_scheme_layout own = *layout;
     uint32_t layer = vc_scheme_layer(tensor);
-    uint32_t eighth = n_layers / 8;
-    bool more = layer < eighth || layer >= 7 * n_layers / 8 || (layer - eighth) % 3 == 2;
+    const struct vc_mixture_rules rules = {.mixture = layout->mixture,
+                                           .tied = tied,
+                                           .is_70b = n_layers == 80,
+                                           .n_values = n_layers,
+                                           .n_layers = n_layers,
+                                           .n_experts = 1};
+    const struct vc_mixture_tensor asked = {kind_of(tensor, layer != UINT32_MAX), layer == UINT32_MAX ? 0 : layer,
+                                            layer == UINT32_MAX ? -1 : (int)layer, n_dims, shape};
 
-    if (!layout->mixed) {
-        return own;
-    }
-    own.mixed = false;
-    if (layer == UINT32_MAX) {
-        own.dtype = vc_name_is_head(tensor) ? VC_DTYPE_Q6_K : own.dtype;
-    } else if (has_one_of(tensor, values, 6)) {
-        own.dtype = more ? VC_DTYPE_Q6_K : n_layers == 80 ? VC_DTYPE_Q5_K : own.dtype;
-    } else if (has_one_of(tensor, last, 5)) {
-        own.dtype = more ? VC_DTYPE_Q6_K : own.dtype;
+    if (layout->mixture != NULL && n_dims >= 2) {
+        own.dtype = vc_mixture_whole_blocks(vc_mixture_rule(&rules, &asked), shape[n_dims - 1]);
     }
     return own;
 }

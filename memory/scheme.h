@@ -4,21 +4,24 @@
 
 #include <vcompress/memory.h>
 
+#include "core/model/mixture_rules.h"
+
 struct vc_scheme_layout {
     const struct scheme_row *row; /* of the table in scheme.c; NULL: blocks of `dtype` along the columns */
     enum vc_dtype dtype;
-    unsigned group; /* 0: none */
-    bool all;       /* embeddings and the output layer, too; else these stay as they are */
-    bool vectors;   /* what has one dimension, too */
-    bool mixed;     /* some tensors have another type, by their names: vc_scheme_of_tensor */
+    unsigned group;                   /* 0: none */
+    bool all;                         /* embeddings and the output layer, too; else these stay as they are */
+    bool vectors;                     /* what has one dimension, too */
+    const struct vc_mixture *mixture; /* some tensors have another type, by their names: vc_scheme_of_tensor; or NULL */
 };
 
 /* False: there is no scheme of that name. */
 bool vc_scheme_find(const char *name, struct vc_scheme_layout *out);
 
-/* Of a mixture, the type that a tensor of a model of so many numbered layers has; else `layout`. */
-struct vc_scheme_layout vc_scheme_of_tensor(const struct vc_scheme_layout *layout, const char *tensor,
-                                            uint32_t n_layers);
+/* Of a mixture, the type that a tensor of a model of so many numbered layers has; else `layout`. tied: the embedding is
+ * the output layer, too. */
+struct vc_scheme_layout vc_scheme_of_tensor(const struct vc_scheme_layout *layout, const char *tensor, unsigned n_dims,
+                                            const uint64_t *shape, uint32_t n_layers, bool tied);
 /* The first number among the parts of a name, "model.layers.3.mlp.down_proj.weight": 3; UINT32_MAX: there is none. */
 uint32_t vc_scheme_layer(const char *tensor);
 

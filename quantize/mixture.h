@@ -12,37 +12,19 @@
 #define VC_QUANTIZE_MIXTURE_H
 
 #include "core/base/arena.h"
+#include "core/model/mixture_rules.h"
 #include "core/model/source.h"
 
 struct vc_plan;
 struct vc_item;
 
-struct vc_mixture {
-    const char *name;   /* "Q4_K_M" */
-    enum vc_dtype base; /* what most tensors get */
-};
-
-/* The mixture of that name, in letters of either case; "Q4_K" is Q4_K_M, as in llama-quantize. NULL: there is none. */
-const struct vc_mixture *vc_mixture_of_name(const char *name);
-
-/* The names of all mixtures, "Q4_0, Q4_1, ..., TQ2_0", in the order of the table. */
-void vc_mixture_list(char *text, size_t n_bytes);
-
 /* What a mixture is for one model. */
 struct vc_mixture_plan {
-    const struct vc_mixture *mixture;
-    bool pure;       /* the base type for every tensor */
-    bool statistics; /* encoders weigh errors by statistics of data; the caller sets it */
+    struct vc_mixture_rules rules; /* statistics: encoders weigh errors by statistics of data; the caller sets it */
     const struct vc_plan *plan;
     uint32_t *place; /* of each item among those of its kind that the mixture tells apart by layer (attention's values,
                         the second matrix of feed-forward parts), in the order of layers */
-    uint32_t n_values; /* how many tensors are attention's values */
-    uint32_t n_layers;
-    uint32_t n_experts;   /* 1: none */
-    uint32_t query_share; /* query heads for each head of keys; 0: not known */
-    bool tied;            /* there is no output.weight: the embedding is both */
-    bool foreign;         /* no tensor has a name of llama.cpp's: rules about names do not hold */
-    bool falcon, is_70b;  /* families that llama-quantize treats in another way */
+    bool foreign;    /* no tensor has a name of llama.cpp's: rules about names do not hold */
 };
 
 /* Reads what the model's file says about itself, and the names of its tensors as the passes before have left them. The

@@ -238,7 +238,7 @@ static enum vc_status begin_mixture(struct vc_ctx *ctx, struct quantize *q, cons
     }
     q->scheme = row;
     VC_CALL(vc_mixture_read(ctx, &q->arena, plan, q->mixture, q->options.pure, &q->types));
-    q->types.statistics = q->options.calibration != NULL;
+    q->types.rules.statistics = q->options.calibration != NULL;
     return VC_OK;
 }
 

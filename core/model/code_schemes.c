@@ -9,7 +9,7 @@
 #define INT_ROW(NAME, word, type, least, most)                                                                 \
     {                                                                                                          \
         .scheme = VC_SCHEME_##NAME, .name = word, .codes = type, .array = VC_DTYPE_U8, .scale = VC_DTYPE_NONE, \
-        .low = least, .high = most, .largest = (most) - (least)                                                \
+        .low = least, .high = most, .largest = (most) - (least), .usual = 128                                  \
     }
 
 static const struct vc_code_scheme rows[] = {{.scheme = VC_SCHEME_INT8,
@@ -67,6 +67,7 @@ static const struct vc_code_scheme rows[] = {{.scheme = VC_SCHEME_INT8,
                                               .name = "nf4",
                                               .codes = VC_DTYPE_U4,
                                               .array = VC_DTYPE_U8,
+                                              .usual = 64,
                                               .scale = VC_DTYPE_NONE,
                                               .high_first = true,
                                               .largest = 1.0f},
@@ -75,6 +76,7 @@ static const struct vc_code_scheme rows[] = {{.scheme = VC_SCHEME_INT8,
                                               .name = "fp4",
                                               .codes = VC_DTYPE_U4,
                                               .array = VC_DTYPE_U8,
+                                              .usual = 64,
                                               .scale = VC_DTYPE_NONE,
                                               .high_first = true,
                                               .largest = 1.0f}};
@@ -104,6 +106,11 @@ const struct vc_code_scheme *vc_code_scheme_named(const char *name)
         i++;
     }
     return vc_code_scheme_at(i);
+}
+
+uint64_t vc_code_usual_group(const struct vc_code_scheme *row)
+{
+    return row == NULL ? 0 : row->group != 0 ? row->group : row->usual;
 }
 
 unsigned vc_code_bits(const struct vc_code_scheme *row)

@@ -20,7 +20,8 @@ struct vc_code_scheme {
     enum vc_dtype codes; /* the type of the codes in a model */
     enum vc_dtype array; /* the type of the array that formats without that type store them in: I8, or U8 for bytes */
     enum vc_dtype scale; /* NONE: scales are f32, f16 or bf16; else a byte each, which is of this type (F8_E8M0, ...) */
-    uint64_t group;      /* elements that share a scale, always; 0: as the quantization says */
+    uint64_t group;      /* elements that share a scale, always; 0: as the quantization says ... */
+    uint64_t usual;      /* ... and usually so many; 0: a row or a tensor shares one */
     bool global;         /* scales are divided by one number of the tensor, the part VC_PART_GLOBAL_SCALE */
     bool high_first;     /* of two codes in a byte the first has the high four bits */
     enum vc_grid grid;
@@ -36,6 +37,9 @@ const struct vc_code_scheme *vc_code_scheme_named(const char *name);
 
 /* Row number `index`; NULL behind the last. */
 const struct vc_code_scheme *vc_code_scheme_at(size_t index);
+
+/* Elements that share a scale where nobody says a number; 0: a row or a tensor shares one. row may be NULL: 0. */
+uint64_t vc_code_usual_group(const struct vc_code_scheme *row);
 
 /* Bits of a code. */
 unsigned vc_code_bits(const struct vc_code_scheme *row);

@@ -72,10 +72,11 @@ void vc_scheme_settle(struct vc_quantize_options *options)
 {
     const struct vc_scheme_row *row = vc_scheme_of_target(options->target);
 
-    if (row != NULL && row->usual_group != 0 && !options->granularity_given &&
-        options->granularity == VC_GRANULARITY_CHANNEL) {
+    uint64_t group = row != NULL ? vc_code_usual_group(vc_code_scheme(row->scheme)) : 0;
+
+    if (group != 0 && !options->granularity_given && options->granularity == VC_GRANULARITY_CHANNEL) {
         options->granularity = VC_GRANULARITY_GROUP;
-        options->group_size = row->usual_group;
+        options->group_size = group;
     }
 }
 

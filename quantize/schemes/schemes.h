@@ -28,7 +28,6 @@ struct vc_scheme_row {
     bool zero_points;       /* ... but codes with zero points */
     bool statistics;        /* options.calibration means something */
     bool no_aim;            /* aims do not try it */
-    uint64_t usual_group;   /* elements of a group where the user says nothing; 0: the defaults of the options hold */
     size_t n_granularities; /* with codes and without a granularity of its own */
     const struct vc_scheme_granularity *granularities;
 

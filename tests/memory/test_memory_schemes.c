@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <vcompress/quantize.h>
+
+#include "core/model/mixture_rules.h"
 #include "nets.h"
 
 /* A linear layer of 4096 x 4096. */
@@ -26,6 +29,11 @@ static void test_matrix(void **unused)
         {"awq-g128", 8716288},
         {"gptq-g128", 8716288 + 4 * 4096},
         {"int4-g128", 8388608 + 131072 * 2},
+        {"int4", 8388608 + 131072 * 2}, /* as quantize --int4 */
+        {"int3", 6291456 + 131072 * 2},
+        {"ternary", 4194304 + 131072 * 2},
+        {"q4_k_s", 9437184},
+        {"Q3_K_M", 7208960},
         {"nf4", 9437184},
         {"nf4-dq", 8388608 + 262144 + 4 * 1024 + 4},
         {"mxfp4", 8912896},
@@ -56,10 +64,30 @@ static void test_matrix(void **unused)
     test_ctx_done(ctx);
 }
 
+/* Every scheme that quantize makes has a name here: its own. */
+static void test_names_of_quantize(void **unused)
+{
+    const uint64_t shape[] = {4096, 4096};
+    struct vc_quantize_scheme scheme;
+    size_t n = 0;
+
+    (void)unused;
+    for (size_t k = 0; vc_quantize_scheme_at(k, &scheme); k++) {
+        uint64_t bytes = vc_weight_scheme_bytes(scheme.name, shape, 2);
+
+        assert_true(!scheme.scales || (bytes > 4096 * 4096 / 5 && bytes < 4096 * 4096 * 5 / 4));
+        n += scheme.scales;
+    }
+    assert_true(n >= 13);
+    for (size_t k = 0; vc_mixture_at(k) != NULL; k++) {
+        assert_true(vc_weight_scheme_bytes(vc_mixture_at(k)->name, shape, 2) < UINT64_MAX);
+    }
+}
+
 /* Overhead of scales that are 8-bit codes themselves: 0.127 bits for a weight (arXiv 2305.14314). */
 static void test_names(void **unused)
 {
-    static const char *const none[] = {"", "int8-g", "int8-g0", "int8-gx", "int8-g2000000", "q4", "nf5", "int4"};
+    static const char *const none[] = {"", "int8-g", "int8-g0", "int8-gx", "int8-g2000000", "q4", "nf5", "int9", "awq"};
     const uint64_t shape[] = {1 << 15, 1 << 15};
     const double n = 1073741824;
     struct vc_ctx *ctx = test_ctx();
@@ -364,9 +392,15 @@ static void test_caching(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_matrix),          cmocka_unit_test(test_names),   cmocka_unit_test(test_exceptions),
-        cmocka_unit_test(test_mixtures),        cmocka_unit_test(test_cache),   cmocka_unit_test(test_cached_attention),
-        cmocka_unit_test(test_autocast_copies), cmocka_unit_test(test_caching),
+        cmocka_unit_test(test_matrix),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_names_of_quantize),
+        cmocka_unit_test(test_exceptions),
+        cmocka_unit_test(test_mixtures),
+        cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_cached_attention),
+        cmocka_unit_test(test_autocast_copies),
+        cmocka_unit_test(test_caching),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_clear);

@@ -86,10 +86,10 @@ static const struct opt model_opts[] = {
      .help = "the size sequence of the inputs (default 128)"},
     GRAPH_SOURCE_OPTIONS,
     {.name = "dtype", .value = "TYPE", .kind = OPT_CALL, .call = take_dtype, .option = "scheme",
-     .wanted = "a type of floats or a scheme, such as f16, int8, int4-g128, nf4, q4_k",
+     .wanted = "a type of floats or a scheme, such as f16, int8, int4, int4-g64, nf4, q4_k_m",
      .help = "the type of floats in memory (default: as stored; f32 without a file): f32, f16, bf16, f64, or the "
-             "scheme of their codes, int8, int8-gN, int2-gN to int6-gN, awq-gN, gptq-gN, hqq-gN (groups of N), nf4, nf4-dq, fp8, "
-             "mxfp4, nvfp4, q4_0, q4_k, q8_0 and others (docs/memory-model.md); norms and biases, and except with "
+             "scheme of their codes, every name that quantize has (int4, nf4, fp8, q4_k_m), int8-gN, int2-gN to int6-gN, awq-gN, gptq-gN, hqq-gN (groups of N), "
+             "nf4-dq, q4_0, q4_k and others (docs/memory-model.md); norms and biases, and except with "
              "GGUF's types embeddings and the output layer, are then f16"},
     {.name = "kv-dtype", .value = "TYPE", .kind = OPT_CALL, .call = take_kv_dtype,
      .wanted = "f32, f16, bf16, int8, fp8, q8_0, q5_1, q5_0, q4_1, q4_0 or nvfp4",
