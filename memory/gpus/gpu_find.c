@@ -50,7 +50,8 @@ static bool is_word(struct word word, const char *text)
 /* What people leave out, and drivers do not. */
 static bool is_brand(struct word word)
 {
-    static const char *const brands[] = {"nvidia", "amd", "geforce", "tesla", "quadro", "instinct", "radeon", "gpu", "edition", "generation"};
+    static const char *const brands[] = {"nvidia",   "amd",    "geforce", "tesla",   "quadro",
+                                         "instinct", "radeon", "gpu",     "edition", "generation"};
 
     for (size_t k = 0; k < sizeof brands / sizeof brands[0]; k++) {
         if (is_word(word, brands[k])) {
