@@ -104,7 +104,7 @@ def ask_names(model, gone, record):
     wanted = list(getattr(model, "_keep_in_fp32_modules", None) or [])
     record["wanted"].update(wanted)
     names, before = Names(model), (len(record["own"]), len(record["usual"]))
-    for key in names.file_keys(gone):
+    for key in names.file_keys({}):
         now, converted = names.in_memory(key, names.state)
         stem, layer = key.removesuffix(".weight"), now.removesuffix(".weight")
         owner = names.layers.get(layer)
@@ -113,6 +113,9 @@ def ask_names(model, gone, record):
             record["cuts"] = record["cuts"] or not of_one
         elif owner is not None and stem != key:
             record["names"].add((stem, layer))
+            if now in gone:
+                record["heads"].update([stem] if not stem.endswith("lm_head") else [])
+                continue
             kind = "own" if type(owner) not in LINEAR else "fp32" if not should_convert_module(layer, wanted) else "usual"
             record[kind if names.survive(stem, layer) else "lost"].add(stem)
         elif stem != key and not converted and now in names.state and names.state[now].dim() == 2 and not any(fnmatch.fnmatchcase(key, g) for g in EMBEDDINGS):

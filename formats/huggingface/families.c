@@ -62,7 +62,6 @@ static const struct vc_family_row rows[] = {
     {.types = "luke mluke", .heads = "lm_head.decoder entity_predictions.decoder"},
     {.types = "encoder-decoder speech-encoder-decoder vision-encoder-decoder",
      .heads = "decoder.lm_head decoder.lm_head.decoder decoder.output_projection"},
-    {.types = "ultravbert", .heads = "cls", .renames = "cls=head.decoder ultrabert=model"},
     {.types = "deformable_detr",
      .heads = "re:.*bbox_embed.* re:.*class_embed.*",
      .renames = NAMES_OF_DETR,

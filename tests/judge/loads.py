@@ -83,15 +83,18 @@ def weights_of(model):
     return found
 
 
-def own_runs(cls, folder, inputs, scheme):
-    """Whether bitsandbytes runs its own codes of the model."""
+def own_outputs(cls, folder, inputs, scheme):
+    """Those of bitsandbytes' own codes of the model; None: it does not run."""
     four = scheme != "int8"
     try:
         model, _ = load(cls, folder, quantization_config=transformers.BitsAndBytesConfig(load_in_8bit=not four, load_in_4bit=four))
-        outputs(model, inputs)
-        return True
+        return outputs(model, inputs)
     except Exception:
-        return False
+        return None
+
+
+def distance(a, b):
+    return float((a - b).norm() / (b.norm() + 1e-30))
 
 
 def keys(info):
@@ -154,7 +157,7 @@ def judge(cls, folder, before, program, words, scheme):
         try:
             got = outputs(model, inputs)
         except Exception as e:
-            if layout["name"] != "bitsandbytes" or own_runs(cls, floats, inputs, scheme):
+            if layout["name"] != "bitsandbytes" or own_outputs(cls, floats, inputs, scheme) is not None:
                 return "wrong", "%s runs: %s" % (layout["name"], short(e))
             return "own fails", "%s runs neither these codes nor its own: %s" % (layout["name"], short(e))
     turned = {n + ".weight" for n, m in best.named_modules() if type(m).__name__ == "Conv1D" and type(model.get_submodule(n)).__name__ != "Conv1D"}
@@ -172,8 +175,11 @@ def judge(cls, folder, before, program, words, scheme):
     if got is not None:
         if got.shape != want.shape:
             return "wrong", "outputs of other shapes"
-        off = float((got - want).norm() / (want.norm() + 1e-30))
-        if not off <= MOST.get(scheme, 0.02):
+        most, off = MOST.get(scheme, 0.02), distance(got, want)
+        if not off <= most and layout["name"] == "bitsandbytes":  # it rounds inputs, after which other queries may be the best
+            own = own_outputs(cls, floats, inputs, scheme)
+            most = most if own is None or own.shape != want.shape else 2 * distance(own, want)
+        if not off <= most:
             return "far", "%s: outputs off by %.3g" % (layout["name"], off)
         note = "%.4f" % off
     return "right", "%s %s%s" % (layout["name"], note or "weights alone", " with dequantize" if "quantization_config" in more else "")
@@ -210,6 +216,8 @@ def main():
                     before = keys(load(cls, folder)[1])
                     del model
                     gc.collect()
+                    if before["missing_keys"]:
+                        raise ValueError("the original does not load: %s" % sorted(before["missing_keys"])[0])
                     verdicts = {s: judge(cls, folder, before, program, SCHEMES[s], s) for s in schemes}
                 except Exception as e:
                     verdicts = {s: ("not made", short(e)) for s in schemes}
