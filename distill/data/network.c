@@ -233,6 +233,21 @@ static enum vc_status find_answer(struct vc_net *net, struct vc_rows *rows)
 
 /* ---- weights ---- */
 
+/* What graphs read as they read tables and what is learned all the same: added, joined, or multiplied element by element. */
+#define LEARNED                                                                                               \
+    "*pos_embed* *position_embed* *_token *_tokens *query* *queries* *gamma* *lambda* *layer_scale* *.ls1.* " \
+    "*.ls2.* *.logit_scale"
+
+bool vc_net_is_table(const struct vc_net *net, const struct vc_graph_param *param)
+{
+    const struct vc_model *model =
+        param->from_weights || net->network.beside == NULL ? net->network.weights : net->network.beside;
+    size_t index = vc_model_find(model, param->tensor);
+
+    return index != VC_NO_TENSOR && vc_model_tensor(model, index)->use == VC_USE_TABLE &&
+           !vc_glob_any(LEARNED, param->tensor);
+}
+
 static bool is_frozen(const struct vc_net *net, const struct vc_graph_param *param)
 {
     for (size_t k = 0; k < net->options.n_freeze; k++) {
@@ -241,7 +256,7 @@ static bool is_frozen(const struct vc_net *net, const struct vc_graph_param *par
         }
     }
     /* What only the graph's own file has is not the student's. */
-    return net->network.beside != NULL && !param->from_weights;
+    return (net->network.beside != NULL && !param->from_weights) || vc_net_is_table(net, param);
 }
 
 static enum vc_status check_freeze(const struct vc_net *net)

@@ -63,6 +63,8 @@ enum vc_status vc_net_fit_labels(const struct vc_net *net, struct vc_rows *rows)
 /* Reads the weights; memory is taken at the first call. */
 enum vc_status vc_net_load(struct vc_net *net);
 void vc_net_close(struct vc_net *net);
+/* A mask, anchors, angles: no weight, so that training leaves it as it is. By who reads it, and by its name. */
+bool vc_net_is_table(const struct vc_net *net, const struct vc_graph_param *param);
 
 /* The program for so many rows; made at the first call, without memory. train: it has a backward pass. */
 enum vc_status vc_net_engine(struct vc_net *net, uint64_t rows, bool train, struct vc_engine **out);

@@ -285,8 +285,21 @@ static enum vc_status find_unscaled(struct vc_trainer *t)
 /* The graph is closed before the report is read. */
 static enum vc_status take_note(struct vc_trainer *t)
 {
-    const char *note = vc_graph_note(t->options.student.graph, 0);
+    const struct vc_graph *graph = t->options.student.graph;
+    const char *note = vc_graph_note(graph, 0);
+    const char *first = NULL;
+    size_t n = 0;
 
+    for (uint32_t k = 0; k < vc_graph_param_count(graph); k++) {
+        if (vc_net_is_table(&t->student.net, vc_graph_param(graph, k))) {
+            first = n++ == 0 ? vc_graph_param(graph, k)->tensor : first;
+        }
+    }
+    if (n != 0) {
+        note = vc_arena_printf(t->ctx, t->texts, "%s%s%zu tables stay as they are, such as %s",
+                               note != NULL ? note : "", note != NULL ? "; " : "", n, first);
+        VC_CALL_ALLOC(note);
+    }
     if (note != NULL) {
         t->report->note = vc_arena_copy(t->ctx, t->texts, note, strlen(note));
     }

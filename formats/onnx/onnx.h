@@ -219,6 +219,9 @@ enum {
     ONNX_READ_TURNS = 2048  /* beside TABLE: multiplied with a value that is computed of the inputs */
 };
 
+/* What a value is for a normalization that is written out: x / sqrt(mean of squares + epsilon). */
+enum onnx_norm { ONNX_NORM_NONE, ONNX_NORM_MEAN, ONNX_NORM_ROOT, ONNX_NORM_DONE };
+
 /* The name of a value in one graph. The graph that makes the value owns the symbol. A subgraph (the body of an If or a
  * Loop) that only reads the value has a symbol of its own, whose `outer` is the symbol of the enclosing graph; `outer`
  * is known once the enclosing graph has been read. */
@@ -243,6 +246,7 @@ struct onnx_symbol {
     bool graph_input; /* of its graph */
     bool constant;    /* an initializer, or computed of such alone */
     bool product;     /* what a sum of products gives */
+    enum onnx_norm norm;
 };
 
 /* All names of the file, each once per graph. What a graph inside a node has is also there as one of ONNX_ANY. */

@@ -160,6 +160,75 @@ static bool find_constants(struct onnx_reader *r, const struct onnx_reading *nod
     return news;
 }
 
+/* ---- forwards: normalizations that are written out ---- */
+
+/* The one thing that all computed inputs of a node are; NONE: they differ. */
+static enum onnx_norm common_norm(struct onnx_reader *r, const struct onnx_reading *node)
+{
+    enum onnx_norm common = ONNX_NORM_NONE;
+    bool any = false;
+
+    for (size_t k = 0; k < node->n_in; k++) {
+        const struct onnx_symbol *s = symbol_of(r, &inputs_of(r, node)[k]);
+
+        if (s != NULL && !s->constant && any && s->norm != common) {
+            return ONNX_NORM_NONE;
+        }
+        common = s != NULL && !s->constant ? s->norm : common;
+        any = any || (s != NULL && !s->constant);
+    }
+    return common;
+}
+
+/* x / root and x * (1 / root), where x is no such thing itself. */
+static bool is_normalized(struct onnx_reader *r, const struct onnx_reading *node)
+{
+    const struct onnx_symbol *a = node->n_in == 2 ? symbol_of(r, &inputs_of(r, node)[0]) : NULL;
+    const struct onnx_symbol *b = node->n_in == 2 ? symbol_of(r, &inputs_of(r, node)[1]) : NULL;
+
+    return a != NULL && b != NULL && !a->constant && !b->constant &&
+           ((b->norm == ONNX_NORM_ROOT && a->norm == ONNX_NORM_NONE && vc_is_one_of(node->op, "Div Mul")) ||
+            (a->norm == ONNX_NORM_ROOT && b->norm == ONNX_NORM_NONE && strcmp(node->op, "Mul") == 0));
+}
+
+static enum onnx_norm norm_of(struct onnx_reader *r, const struct onnx_reading *node)
+{
+    enum onnx_norm common = common_norm(r, node);
+    bool passes = node->n_in != 0 && inputs_of(r, node)->letter == '>';
+
+    if (is_normalized(r, node) || (node->n_in > 1 && inputs_of(r, node)[1].letter == 'n')) {
+        return ONNX_NORM_DONE;
+    }
+    if (strcmp(node->op, "ReduceMean") == 0) {
+        return ONNX_NORM_MEAN;
+    }
+    if (strcmp(node->op, "ReduceL2") == 0 || (common == ONNX_NORM_MEAN && strcmp(node->op, "Sqrt") == 0) ||
+        (common == ONNX_NORM_ROOT && vc_is_one_of(node->op, "Div Reciprocal"))) {
+        return ONNX_NORM_ROOT;
+    }
+    return passes || (common == ONNX_NORM_DONE && strcmp(node->op, "Mul") == 0) ||
+                   (common != ONNX_NORM_DONE && vc_is_one_of(node->op, "Add Sub Mul Max Clip"))
+               ? common
+               : ONNX_NORM_NONE;
+}
+
+/* Returns whether something is new. */
+static bool find_norms(struct onnx_reader *r, const struct onnx_reading *node)
+{
+    enum onnx_norm norm = norm_of(r, node);
+    bool news = false;
+
+    for (size_t k = 0; k < node->n_out; k++) {
+        struct onnx_symbol *s = symbol_of(r, &outputs_of(r, node)[k]);
+
+        if (s != NULL && !s->constant && s->norm != norm) {
+            s->norm = norm;
+            news = true;
+        }
+    }
+    return news;
+}
+
 /* ---- backwards: what becomes of a value ---- */
 
 /* What is said of one value. */
@@ -258,6 +327,10 @@ static unsigned reads_here(struct onnx_reader *r, const struct onnx_reading *nod
     const struct onnx_read *in = &inputs_of(r, node)[k];
     const struct onnx_symbol *other = other_of(r, node, k);
 
+    if ((in->letter == 'a' || in->letter == 'x') && other != NULL && other->norm == ONNX_NORM_DONE &&
+        (tensor_of(r, in) == NULL || is_vector(tensor_of(r, in)))) {
+        return ONNX_READ_NORM;
+    }
     if (in->letter == 'a' && other != NULL && other->product && is_vector(tensor_of(r, in))) {
         return ONNX_READ_BIAS;
     }
@@ -380,6 +453,7 @@ enum vc_status vc_onnx_settle_uses(struct onnx_reader *r)
         news = false;
         for (size_t i = 0; i < r->all.n_nodes; i++) {
             news = find_constants(r, &r->all.nodes[i]) || news;
+            news = find_norms(r, &r->all.nodes[i]) || news;
         }
     }
     say_all(r);

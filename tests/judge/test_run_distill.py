@@ -145,6 +145,41 @@ class Chains(Judge):
             self.assertEqual([json.loads(p.value)["seed"] for p in props], [9])
             self.assertEqual(json.loads(props[0].value)["teacher"], said[0]["teacher_sha256"])
 
+    @unittest.skipIf(onnx is None, "the package onnx is not here")
+    def test_tables(self):
+        """Masks and the like of a graph stay to the last bit, as initializers and in Constant nodes; gain and offset of a normalization that is
+        written out, and learned places are trained."""
+        node, value, rng = helper.make_node, helper.make_tensor_value_info, np.random.default_rng(3)
+        tables = {"mask": np.triu(np.full((6, 8), -2, "f4"), 3), "angles": np.cos(np.arange(48, dtype="f4")).reshape(6, 8)}
+        learned = {"w": rng.standard_normal((8, 8)).astype("f4"), "gain": np.ones(8, "f4"), "offset": np.zeros(8, "f4"),
+                   "pos_embed": rng.standard_normal((1, 6, 8)).astype("f4"), "head": rng.standard_normal((8, 5)).astype("f4")}
+        for how in ("Div", "Mul", "cast"):
+            nodes = [node("Add", ["x", "pos_embed"], ["p"]), node("MatMul", ["p", "w"], ["a"]), node("Add", ["a", "mask"], ["b"]), node("Mul", ["b", "angles"], ["c"]),
+                     node("ReduceMean", ["c"], ["m"], axes=[-1]), node("Sub", ["c", "m"], ["d"]), node("Pow", ["d", "two"], ["d2"]),
+                     node("ReduceMean", ["d2"], ["v"], axes=[-1]), node("Add", ["v", "eps"], ["ve"]), node("Sqrt", ["ve"], ["s"])]
+            nodes += [node("Reciprocal", ["s"], ["r"]), node("Mul", ["d", "r"], ["n"])] if how == "Mul" else [node("Div", ["d", "s"], ["n"])]
+            nodes += [node("Cast", ["n"], ["nc"], to=1)] if how == "cast" else [node("Identity", ["n"], ["nc"])]
+            nodes += [node("Mul", ["nc", "gain"], ["g"]), node("Add", ["g", "offset"], ["h"]), node("Relu", ["h"], ["q"]),
+                      node("ReduceMean", ["q"], ["k"], axes=[1], keepdims=0), node("MatMul", ["k", "head"], ["y"])]
+            for constants in (False, True):
+                everything = {**tables, **learned, "two": np.float32(2), "eps": np.float32(1e-5)}
+                tensors = [numpy_helper.from_array(a, n) for n, a in everything.items() if not (constants and n in tables)]
+                made = [node("Constant", [], [n], value=numpy_helper.from_array(a, n)) for n, a in tables.items() if constants]
+                for name, scale in (("student.onnx", 1), ("teacher.onnx", 2)):
+                    own = [numpy_helper.from_array(numpy_helper.to_array(t) * np.float32(scale if t.name in learned else 1), t.name) for t in tensors]
+                    graph = helper.make_graph(made + nodes, "net", [value("x", TensorProto.FLOAT, ["batch", 6, 8])],
+                                              [value("y", TensorProto.FLOAT, ["batch", 5])], own)
+                    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.path(name))
+                np.savez(self.path("rows.npz"), x=rng.standard_normal((64, 6, 8)).astype("f4"))
+                said = self.vc("distill", "-f", "--teacher", self.path("teacher.onnx"), "--data", self.path("rows.npz"), "--steps", 5, "--lr", "0.01",
+                               "--student", self.path("student.onnx"), "-o", self.path("out.onnx")).out.decode()
+                self.assertIn("2 tables stay as they are, such as ", said)
+                m = onnx.load(self.path("out.onnx"))
+                after = {t.name: numpy_helper.to_array(t) for t in m.graph.initializer}
+                after.update({n.output[0]: numpy_helper.to_array(n.attribute[0].t) for n in m.graph.node if n.op_type == "Constant"})
+                for name, a in everything.items():
+                    self.assertEqual((after[name] != a).any(), name in learned, (how, constants, name))
+
     def test_report(self):
         """One report: the steps of each tensor, and what the training did."""
         with open(self.path("recipe"), "w") as f:
