@@ -388,6 +388,27 @@ static enum vc_status note_wrong_name(struct vc_ctx *ctx, struct vc_model *model
     return VC_OK;
 }
 
+/* NumPy has no bf16, so that its arrays come as raw bytes, two for each element. */
+static enum vc_status note_untyped(struct vc_ctx *ctx, struct vc_model *model)
+{
+    const char *first = NULL;
+    size_t n = 0;
+
+    for (size_t i = 0; i < model->n_tensors; i++) {
+        const struct vc_tensor *t = &model->tensors[i];
+
+        if (t->dtype == VC_DTYPE_VOID && t->n_elems != 0 && t->size_bytes / 2 == t->n_elems) {
+            first = n++ == 0 ? t->name : first;
+        }
+    }
+    return n == 0
+               ? VC_OK
+               : vc_model_add_fact(ctx, model, VC_FACT_NOTE,
+                                   "%zu of its arrays (%.60s ...) have elements of two bytes without a type, as NumPy "
+                                   "stores bfloat16: %s bf16 reads them as that",
+                                   n, first, vc_option(ctx, "void_as"));
+}
+
 /* A file that is damaged where its reader cannot go on: with findings one more of them, and a model without tensors.
  * What cannot be read for another reason stays a failure, unless something was found in it already. */
 static enum vc_status survive(struct vc_ctx *ctx, struct vc_model *model, enum vc_status status)
@@ -550,7 +571,9 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options
     if (status == VC_OK && vc_collecting(ctx)) {
         status = vc_check_names(ctx, model, is_one_of_several(model->path));
     }
-    return status == VC_OK ? mark_foreign(ctx, model, is_one_of_several(model->path)) : status;
+    VC_CALL(status);
+    VC_CALL(note_untyped(ctx, model));
+    return mark_foreign(ctx, model, is_one_of_several(model->path));
 out:
     vc_infile_close(ctx, file);
     return status;

@@ -267,6 +267,10 @@ static enum vc_status refuse_types(struct vc_ctx *ctx, struct vc_job *job, const
                                                pass, pass);
     bool other = t->role == VC_ROLE_OTHER;
 
+    if (t->dtype == VC_DTYPE_VOID && t->size_bytes / 2 == t->n_elems && blocks != NULL) {
+        blocks = vc_arena_printf(ctx, &job->arena, "; elements of two bytes are read as bfloat16 by %s bf16",
+                                 vc_option(ctx, "void_as"));
+    }
     return others == NULL || blocks == NULL
                ? VC_E_NOMEM
                : vc_fail(ctx, VC_E_UNSUPPORTED, "%s: %s cannot hold elements of type %s%s%s%s%s%s", t->name,

@@ -80,6 +80,23 @@ static int calibrate(struct app *app, struct calibrate_cli *cli, const struct ne
     return EXIT_YES;
 }
 
+/* Importance matrices go by the names of GGUF models. */
+static void note_names(struct app *app, const struct vc_model *file, const char *output)
+{
+    size_t n = strlen(output);
+    bool found = n < 5 || strcmp(output + n - 5, ".gguf") != 0;
+
+    for (size_t i = 0; !found && i < vc_model_tensor_count(file); i++) {
+        found = strncmp(vc_model_tensor(file, i)->name, "blk.", 4) == 0;
+    }
+    if (!found) {
+        fprintf(app->out.to,
+                "%snote:%s llama-quantize looks for the names of a GGUF model (blk.0.attn_q.weight), and these are "
+                "others: run calibrate --data on the GGUF file itself\n",
+                out_ink(&app->out, INK_WARN), out_ink(&app->out, INK_NONE));
+    }
+}
+
 /* Files of statistics in place of a model: one from all of them. */
 static int merge(struct app *app, const struct calibrate_cli *cli)
 {
@@ -94,17 +111,18 @@ static int merge(struct app *app, const struct calibrate_cli *cli)
     if (status == VC_OK) {
         status = vc_statistics_merge(app->ctx, (const struct vc_model *const *)files, n, &cli->write);
     }
+    if (status == VC_OK && !app->common.quiet) {
+        fputs("wrote ", app->out.to);
+        print_clean(app->out.to, cli->write.path);
+        fputc('\n', app->out.to);
+        note_names(app, files[0], cli->write.path);
+    }
     for (size_t k = 0; k < n && files != NULL; k++) {
         vc_model_close(files[k]);
     }
     free(files);
     if (status != VC_OK) {
         return app_fail(app, status);
-    }
-    if (!app->common.quiet) {
-        fputs("wrote ", app->out.to);
-        print_clean(app->out.to, cli->write.path);
-        fputc('\n', app->out.to);
     }
     app_print_memory(app);
     return EXIT_YES;
@@ -150,7 +168,7 @@ const struct command command_calibrate = {
             "multiplied with its weights. quantize --calibration weighs errors by them.\n"
             "Without --data, several files of statistics become one: each saw other rows of the same model (--part; "
             "rows that several have seen count several times). An output that ends in .gguf is an importance matrix "
-            "for llama-quantize.\n"
+            "for llama-quantize, of statistics of a GGUF model, whose names it looks for.\n"
             "  vcompress calibrate --graph digits.layers.txt --data images.npz \\\n"
             "    --array test_images=train_images -o stats.npz digits.npz\n"
             "  vcompress quantize --int4 --calibration stats.npz digits.npz",
