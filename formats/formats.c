@@ -489,7 +489,7 @@ static enum vc_status mark_foreign(struct vc_ctx *ctx, struct vc_model *model, b
                                          &hint));
     }
     vc_dialect_hint_release(&hint);
-    return vc_foreign_mark(ctx, model, hint.foreign, is_shard);
+    return vc_foreign_mark(ctx, model, hint.foreign, hint.quantized, is_shard);
 }
 
 /* Standard input while it is copied. */

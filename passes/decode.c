@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "core/model/code_schemes.h"
+#include "kernels/arith.h"
+#include "kernels/grid_codes.h"
 #include "kernels/kernels.h"
 #include "passes/decoders.h"
 
@@ -66,9 +68,10 @@ static enum vc_status convert_apply(struct vc_ctx *ctx, struct vc_step *step, co
 
 static const struct vc_step_ops convert_ops = {.apply = convert_apply};
 
-static enum vc_status add_conversion(struct vc_ctx *ctx, struct vc_item *item, enum vc_dtype target)
+static enum vc_status add_conversion(struct vc_ctx *ctx, struct vc_item *item, const struct vc_step_ops *ops,
+                                     enum vc_dtype target)
 {
-    struct vc_step *step = vc_item_add_step(ctx, item, &convert_ops);
+    struct vc_step *step = vc_item_add_step(ctx, item, ops);
 
     VC_CALL_ALLOC(step);
     step->action = VC_ACTION_DEQUANTIZED;
@@ -99,11 +102,37 @@ enum vc_status vc_decode_add(struct vc_ctx *ctx, struct vc_item *item, bool narr
     if (find_decoder(item->desc) != NULL) {
         return vc_decode_add_codes(ctx, item, VC_OVERFLOW_INF, false);
     }
-    return dtype == VC_DTYPE_F32 || (dtype == VC_DTYPE_F64 && !narrow) ? VC_OK
-                                                                       : add_conversion(ctx, item, VC_DTYPE_F32);
+    return dtype == VC_DTYPE_F32 || (dtype == VC_DTYPE_F64 && !narrow)
+               ? VC_OK
+               : add_conversion(ctx, item, &convert_ops, VC_DTYPE_F32);
+}
+
+static enum vc_status f8_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                               const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
+                               struct vc_tile_out *out)
+{
+    const unsigned char *from = in->data;
+    float *to = out->data;
+
+    for (size_t i = 0; i < tile->n_elems; i++) { /* E5M2 is the upper half of an f16 */
+        to[i] = step->in.dtype == VC_DTYPE_F8_E4M3 ? vc_e4m3_value(from[i]) : vc_f16_to_f32((uint16_t)(from[i] << 8));
+    }
+    return VC_OK;
+}
+
+static const struct vc_step_ops f8_ops = {.apply = f8_apply};
+
+bool vc_decode_is_f8(const struct vc_desc *desc)
+{
+    return desc->quant == NULL && (desc->dtype == VC_DTYPE_F8_E4M3 || desc->dtype == VC_DTYPE_F8_E5M2);
+}
+
+enum vc_status vc_decode_add_f8(struct vc_ctx *ctx, struct vc_item *item)
+{
+    return add_conversion(ctx, item, &f8_ops, VC_DTYPE_F32);
 }
 
 enum vc_status vc_decode_add_f64(struct vc_ctx *ctx, struct vc_item *item)
 {
-    return add_conversion(ctx, item, VC_DTYPE_F64);
+    return add_conversion(ctx, item, &convert_ops, VC_DTYPE_F64);
 }

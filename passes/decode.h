@@ -29,6 +29,11 @@ enum vc_status vc_decode_add_codes(struct vc_ctx *ctx, struct vc_item *item, enu
 enum vc_status vc_decode_tensor(struct vc_ctx *ctx, const struct vc_model *model, size_t index, float *dst,
                                 size_t n_elems);
 
+/* The same for floats of 8 bits that stand for themselves, without scales: exactly, to f32. vc_decode_is_f8 says whether
+ * the descriptor has such; vc_decode_can does not know them, since they may be codes or scales of somebody's. */
+bool vc_decode_is_f8(const struct vc_desc *desc);
+enum vc_status vc_decode_add_f8(struct vc_ctx *ctx, struct vc_item *item);
+
 /* f32 to f64, exactly: for weights that were f64 before they were quantized. */
 enum vc_status vc_decode_add_f64(struct vc_ctx *ctx, struct vc_item *item);
 

@@ -33,7 +33,7 @@ static enum vc_dtype target_of(const struct dequantize *d, const struct vc_item 
     if (d->options.source_dtype && item->desc->quant != NULL) {
         return item->desc->quant->source_dtype;
     }
-    if (d->options.source_dtype && vc_dtype_is_quantized(item->desc->dtype)) {
+    if (d->options.source_dtype && (vc_dtype_is_quantized(item->desc->dtype) || vc_decode_is_f8(item->desc))) {
         return VC_DTYPE_F32; /* blocks do not tell */
     }
     return targets[d->options.target];
@@ -45,7 +45,7 @@ static enum vc_status choose(struct vc_ctx *ctx, const struct dequantize *d, str
     const struct vc_tensor *t = &item->set->model->tensors[item->source];
     const char *name = t->name;
     bool cast = desc->dtype == VC_DTYPE_F16 || desc->dtype == VC_DTYPE_BF16;
-    bool blocks = vc_dtype_is_quantized(desc->dtype);
+    bool blocks = vc_dtype_is_quantized(desc->dtype) || vc_decode_is_f8(desc);
     const char *glob = NULL;
 
     *kept = true;
@@ -82,7 +82,9 @@ static enum vc_status dequantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, 
         return VC_OK;
     }
     target = target_of(d, item);
-    if (item->desc->quant == NULL && !vc_dtype_is_quantized(item->desc->dtype)) {
+    if (vc_decode_is_f8(item->desc)) {
+        VC_CALL(vc_decode_add_f8(ctx, item));
+    } else if (item->desc->quant == NULL && !vc_dtype_is_quantized(item->desc->dtype)) {
         VC_CALL(vc_decode_add(ctx, item, false));
     } else if (target == VC_DTYPE_F32 || target == VC_DTYPE_F64) {
         VC_CALL(vc_decode_add_codes(ctx, item, d->options.overflow, true));

@@ -84,6 +84,7 @@ struct vc_dialect_hint {
     const char *layers;               /* what the metadata of the file say of layers (comfy.h); NULL: nothing */
     struct json_t *mlx;               /* the "quantization" of MLX, which the hint holds; NULL: there is none */
     uint64_t sizes[VC_SIZES];         /* heads: times their size */
+    bool quantized;                   /* there is a "quantization_config", or what MLX has in its place */
     bool conv1d; /* the type of model has Conv1D in place of linear layers: matrices of [in, out] */
 };
 

@@ -314,7 +314,40 @@ static enum vc_status mark_rest(struct marking *m)
     return VC_OK;
 }
 
-enum vc_status vc_foreign_mark(struct vc_ctx *ctx, struct vc_model *model, const struct vc_foreign *said, bool is_shard)
+/* Weights of floats of 8 bits that may be codes: the model has codes, or a configuration of them, or something like a
+ * scale is beside. Others are floats. */
+static enum vc_status mark_floats(struct marking *m, bool quantized)
+{
+    static const char *const scales[] = {"scale_weight", "weight_scale", "weight_scale_inv", "scale", "scales"};
+    static const char sentence[] = "is a weight of 8 bits in a model of codes, and has no scale that is known";
+    size_t n_path;
+
+    for (size_t i = 0; i < m->model->n_tensors && !quantized; i++) {
+        quantized = m->model->tensors[i].quant != NULL || m->model->tensors[i].undecoded != NULL;
+    }
+    for (size_t i = 0; i < m->model->n_tensors; i++) {
+        struct vc_tensor *t = &m->model->tensors[i];
+        bool any = quantized;
+
+        if (!is_open(t) || (t->dtype != VC_DTYPE_F8_E4M3 && t->dtype != VC_DTYPE_F8_E5M2) ||
+            !vc_name_is_module_weight(t->name, &n_path)) {
+            continue;
+        }
+        for (size_t k = 0; k < sizeof scales / sizeof scales[0]; k++) {
+            any = any ||
+                  beside(m, t->name, strlen(t->name) - strlen("weight"), scales[k], strlen(scales[k])) != VC_NO_TENSOR;
+        }
+        if (any) {
+            t->undecoded = sentence;
+            VC_CALL(vc_find(m->ctx, m->is_shard ? VC_SEVERITY_WARNING : VC_SEVERITY_ERROR, "parts", t->name, "%s",
+                            sentence));
+        }
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_foreign_mark(struct vc_ctx *ctx, struct vc_model *model, const struct vc_foreign *said,
+                               bool quantized, bool is_shard)
 {
     struct marking m = {.ctx = ctx, .model = model, .said = said, .is_shard = is_shard};
     enum vc_status status = VC_OK;
@@ -330,6 +363,7 @@ enum vc_status vc_foreign_mark(struct vc_ctx *ctx, struct vc_model *model, const
     look_for_rows(&m);
     VC_TRY(mark_rows(&m));
     VC_TRY(mark_rest(&m));
+    VC_TRY(mark_floats(&m, quantized));
 out:
     vc_free(ctx, m.buffer);
     return status;

@@ -24,8 +24,8 @@ const struct vc_foreign *vc_foreign_of_config(const struct json_t *config);
 /* To be called once dialects and the manifest have had their say: tensors that nothing has been said about and that
  * are codes, or parts of codes, get `undecoded`; a note of the model names each layout. With findings, tensors that
  * look like parts of codes and belong to no layout are errors (is_shard: warnings, since the rest may lie in another
- * file). said: the row of the configuration beside the model; NULL: none. */
+ * file). said: the row of the configuration beside the model; NULL: none. quantized: it speaks of codes. */
 enum vc_status vc_foreign_mark(struct vc_ctx *ctx, struct vc_model *model, const struct vc_foreign *said,
-                               bool is_shard);
+                               bool quantized, bool is_shard);
 
 #endif

@@ -140,7 +140,7 @@ class Statistics(Judge):
     def test_imatrix(self):
         """What llama-quantize reads: sums of squares and counts in f32, under keys that it wants."""
         stats = self.calibrate("s.npz")
-        self.vc("calibrate", self.path("s.npz"), "-o", self.path("im.gguf"))
+        self.assertIn(b"blk.0.attn_q.weight", self.vc("calibrate", self.path("s.npz"), "-o", self.path("im.gguf")).out)
         tensors, pairs = gguf_read(self.path("im.gguf"))
         self.assertEqual(sorted(tensors), sorted(k for k in stats if k.endswith((".in_sum2", ".counts"))))
         for name, (number, shape, data) in tensors.items():

@@ -101,6 +101,25 @@ class ForeignCodes(Judge):
                                      "b.q.comfy_quant": mark('{"format": "%s"}' % kind)}, False)
             self.assertIn("ComfyUI", said)
 
+    def test_plain_fp8(self):
+        """Floats of 8 bits without scales are what they are; in a model of codes, a weight may have lost its scale."""
+        path, out = self.path("p.safetensors"), self.path("o.safetensors")
+        code = np.arange(256, dtype="u1").repeat(4).reshape(32, 32)
+        e5m2 = (code.astype("<u2") << 8).view("<f2").astype("f4")
+        nan = e4m3()
+        nan[[127, 255]] = np.nan
+        for kind, wanted in (("F8_E4M3", nan[code]), ("F8_E5M2", e5m2)):
+            parts = {"b.q.weight": [kind, [32, 32], code.tobytes()], "b.norm.scale": [kind, [32], code[:1].tobytes()]}
+            save(path, None, parts)
+            self.vc("dequantize", "-q", "--force", path, "-o", out)
+            got = load(out)[1]
+            np.testing.assert_array_equal(values(got["b.q.weight"]), wanted)
+            np.testing.assert_array_equal(values(got["b.norm.scale"]), wanted[0])
+            save(path, None, dict(parts, **{"b.q.weight_scale": tensor(np.ones(3))}))
+            said = self.refuse(3, "dequantize", path, "-o", out, "--force")
+            self.assertIn("b.q.weight", said)
+            self.assertEqual(run("verify", "--data", path).code, 1)
+
     def test_gguf_in_one_run(self):
         os.mkdir(self.path("m"))
         t = {k: v for k, v in base_tensors().items()}

@@ -48,6 +48,9 @@ class Inspect(Judge):
             self.assertEqual(doc["totals"]["value_bytes"], sum(a.nbytes for a in arrays.values()))
             self.assertEqual({c["dtype"]: (c["tensors"], c["elements"]) for c in doc["dtypes"]},
                              {"f32": (1, 64 * 128), "i64": (1, 1), "f64": (1, 0), "f16": (1, 25), "void": (1, 4)})
+        self.assertIn(b"--void-as bf16 reads", run("inspect", self.path("in.npz")).out)  # bfloat16, as NumPy stores it
+        self.assertNotIn(b"--void-as", run("inspect", "--void-as", "bf16", self.path("in.npz")).out)
+        self.assertIn("--void-as bf16", self.refuse(3, "convert", self.path("in.npz"), "-o", self.path("o.safetensors")))
 
     def test_headers_are_all_that_is_read(self):
         """A damaged value is not noticed without --stats, and is with it."""

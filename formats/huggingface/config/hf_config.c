@@ -457,6 +457,7 @@ enum vc_status vc_hf_config_hint(struct vc_ctx *ctx, const char *text, size_t n,
         (void)ask_rows(json_object_get(json.root, MLX_MEMBER), out);
     }
     out->foreign = vc_foreign_of_config(json_object_get(json.root, MEMBER));
+    out->quantized = json_object_get(json.root, MEMBER) != NULL || out->mlx != NULL;
     out->conv1d = transposed_type(json.root) != NULL;
     read_sizes(json.root, out->sizes);
     vc_hf_json_free(ctx, &json);
