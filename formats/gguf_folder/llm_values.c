@@ -180,14 +180,14 @@ enum vc_dtype vc_llm_blocks_of(const struct vc_model *source, const struct vc_te
     const struct block_kind *kind = q != NULL ? find_kind(VC_DTYPE_NONE, q->scheme) : NULL;
     uint64_t in_row;
 
-    if (kind == NULL || t->n_dims != 2 || t->n_elems == 0 || t->shape[1] % kind->elems != 0) {
+    if (kind == NULL || vc_quant_is_special(q) || t->n_dims != 2 || t->n_elems == 0 || t->shape[1] % kind->elems != 0) {
         return VC_DTYPE_NONE;
     }
     if (kind->n_scales != 2) {
         return kind->dtype;
     }
     in_row = scale->n_elems / t->shape[0]; /* scales */
-    if (!q->symmetric || q->axis != 0 || vc_quant_is_special(q) ||
+    if (!q->symmetric || q->axis != 0 ||
         (q->granularity != VC_GRANULARITY_GROUP && q->granularity != VC_GRANULARITY_CHANNEL) ||
         (scale->dtype != VC_DTYPE_F16 && scale->dtype != VC_DTYPE_BF16) || in_row == 0 ||
         scale->n_elems % t->shape[0] != 0 || t->shape[1] / 32 % in_row != 0) {

@@ -69,6 +69,7 @@ class DecodedCodes(Judge):
                 self.assertEqual(json.loads(support.read_bytes(copy + "/config.json")),
                                  json.loads(support.read_bytes(path + "/config.json")))
                 self.assertIn("dequantize", self.refuse(3, "convert", path, "-o", self.path("m.npz")))
+                self.assertIn("dequantize", self.refuse(3, "convert", "--no-vocab", path, "-o", self.path("m.gguf")))
                 self.vc("run", "--force", "-q", "--pass", "dequantize", path, "-o", self.path("f.npz"))
                 self.assertEqual(np.load(self.path("f.npz"))[P + "weight"].tobytes(), wanted.tobytes())
                 self.vc("dequantize", "--force", "-q", path, "-o", self.path("f"))
