@@ -4,7 +4,6 @@
  *     Conv (x, w) -> "a"; BatchNormalization ("a", g, beta, mean, var) -> "y"          Conv (x, w, beta) -> "y"
  *
  * g, mean, var and the bias from before go where nothing else reads them. */
-#include <string.h>
 
 #include "formats/onnx/onnx_sink.h"
 

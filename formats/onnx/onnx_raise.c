@@ -225,7 +225,9 @@ static enum vc_status flatten(struct raising *e, struct onnx_raised *node, bool 
         return refuse(e, node->node.op, "has no input or output");
     }
     y = node->node.outputs[0];
-    VC_CALL(main ? rank_of(e, node->node.inputs[0], &rank) : VC_OK);
+    if (main) {
+        VC_CALL(rank_of(e, node->node.inputs[0], &rank));
+    }
     if (main && rank == 0) {
         VC_CALL(rank_of(e, y, &rank));
     }
@@ -248,9 +250,9 @@ static enum vc_status take_inner(struct raising *e, struct vc_span attribute)
 
     while (attribute.n != 0) {
         VC_CALL(vc_wire_field(&e->r.wire, &attribute, &f));
-        VC_CALL((f.number == ONNX_ATTRIBUTE_G || f.number == ONNX_ATTRIBUTE_GRAPHS) && f.type == VC_WIRE_BYTES
-                    ? take_graph(e, f.data, false)
-                    : VC_OK);
+        if ((f.number == ONNX_ATTRIBUTE_G || f.number == ONNX_ATTRIBUTE_GRAPHS) && f.type == VC_WIRE_BYTES) {
+            VC_CALL(take_graph(e, f.data, false));
+        }
     }
     return VC_OK;
 }
@@ -271,7 +273,9 @@ static enum vc_status take_old(struct raising *e, const struct vc_field *field, 
         return refuse(e, node.node.op, "gives a mask of floats");
     }
     VC_CALL(move_all(e, &node));
-    VC_CALL(row->flat ? flatten(e, &node, main) : VC_OK);
+    if (row->flat) {
+        VC_CALL(flatten(e, &node, main));
+    }
     VC_CALL(VC_GROW(e->ctx, VC_TAG_NAMES, e->edits->raised, e->capacity, e->edits->n_raised + 1));
     e->edits->raised[e->edits->n_raised++] = node;
     return VC_OK;
@@ -297,7 +301,9 @@ static enum vc_status take_graph(struct raising *e, struct vc_span graph, bool m
         }
         for (rest = f.data; rest.n != 0;) {
             VC_CALL(vc_wire_field(&e->r.wire, &rest, &a));
-            VC_CALL(a.number == ONNX_NODE_ATTRIBUTE ? take_inner(e, a.data) : VC_OK);
+            if (a.number == ONNX_NODE_ATTRIBUTE) {
+                VC_CALL(take_inner(e, a.data));
+            }
         }
     }
     return VC_OK;
