@@ -409,6 +409,7 @@ class Families(Judge):
                 said = self.quantize({"model_type": kind}, {"a.fc1": (64, 64)}, *how, *SMALL, status=3)
                 self.assertIn("cuts layers", said)
                 self.assertIn("plain can be made", said)
+        self.assertIn("padding of the output", self.quantize({"model_type": "inkling2_text"}, {"a.fc1": (64, 64)}, "--fp8", *SMALL, status=3))
         said = self.quantize({"model_type": "d_fine"}, {"a.fc1": (64, 64)}, "--fp8", *SMALL, status=3)
         self.assertIn("buffers called weight", said)
 
