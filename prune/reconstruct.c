@@ -81,7 +81,7 @@ enum vc_status vc_reconstruct(struct vc_ctx *ctx, const struct vc_step *step, co
 
     memcpy(y, values, tile->n_elems * sizeof *y);
     for (size_t i = 0; !s->refitted && i < tile->n_elems; i++) {
-        y[i] = (mask[(first + i) / 8] >> (first + i) % 8 & 1u) != 0 ? s->fitted[first + i] : 0.0f;
+        y[i] = (mask[(first + i) / 8] & 1U << (first + i) % 8) != 0 ? s->fitted[first + i] : 0.0f;
     }
     for (size_t at = 0; s->refitted && at < tile->n_elems; at += VC_REFIT_ROWS * row) {
         vc_refit(s->moments, row, mask, (size_t)first + at, y + at,

@@ -58,7 +58,7 @@ enum vc_status vc_sparse_scan(struct vc_ctx *ctx, struct vc_step *step, const st
 
 static bool stays(const struct vc_prune_state *s, size_t at)
 {
-    return (s->mask[at / 8] >> at % 8 & 1u) != 0;
+    return (s->mask[at / 8] & 1U << at % 8) != 0;
 }
 
 /* Which weights of columns from..to - 1 go: of all rows together the share of all columns before `to`, without those

@@ -250,8 +250,10 @@ static void pack_block(const unsigned char *scales, size_t n_scales, const unsig
     for (size_t i = 0; i < n; i++) {
         const unsigned char *at = from + i / half * half + i % half / 2;
 
-        to[n_scales + i] =
-            (unsigned char)((at[0] >> (i % 2 * 4) & 15U) | (unsigned)(at[half / 2] >> (i % 2 * 4) & 15U) << 4);
+        unsigned low = at[0];
+        unsigned high = at[half / 2];
+
+        to[n_scales + i] = (unsigned char)((low >> (i % 2 * 4) & 15U) | (high >> (i % 2 * 4) & 15U) << 4);
     }
 }
 
@@ -327,9 +329,11 @@ static void unpack_codes(const struct block_kind *kind, const unsigned char *fro
     for (size_t i = 0; i < kind->n_codes; i++) {
         const unsigned char *at = half != 0 ? from + i / half * half + 2 * i % half : from + i;
         unsigned shift = half != 0 && i % half >= half / 2 ? 4 : 0; /* elements of the second half */
+        unsigned low = at[0];
+        unsigned high = half != 0 ? at[1] : 0;
+        unsigned code = half == 0 ? low : (low >> shift & 15U) | (high >> shift & 15U) << 4;
 
-        to[i] = half == 0 ? at[0] : (unsigned char)((at[0] >> shift & 15U) | (unsigned)(at[1] >> shift & 15U) << 4);
-        to[i] ^= kind->scheme == VC_SCHEME_INT4 ? 0x88U : 0U;
+        to[i] = (unsigned char)(code ^ (kind->scheme == VC_SCHEME_INT4 ? 0x88U : 0U));
     }
 }
 

@@ -69,7 +69,7 @@ static void products(const float *a, const float *b, const float *h, size_t k, d
 /* A weight that was 0 stays 0, whatever the mask says. */
 static bool stays(const uint8_t *mask, size_t at, float weight)
 {
-    return (mask[at / 8] >> at % 8 & 1u) != 0 && weight != 0.0f;
+    return (mask[at / 8] & 1U << at % 8) != 0 && weight != 0.0f;
 }
 
 /* Zeros where weights are gone. */
