@@ -308,6 +308,9 @@ enum vc_status vc_context(struct vc_ctx *ctx, const char *format, ...)
     va_end(args);
     clean(text);
     n = strlen(text);
+    if (strncmp(ctx->message, text, n) == 0 && ctx->message[n] == ':') {
+        return ctx->status; /* a room below has said it */
+    }
     n += (size_t)snprintf(text + n, sizeof text - n, ": %s", ctx->message);
     fit_message(ctx, text, n);
     return ctx->status;

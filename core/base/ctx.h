@@ -76,7 +76,7 @@ enum vc_status vc_fail(struct vc_ctx *ctx, enum vc_status status, const char *fo
 /* As vc_fail with VC_E_IO and ": strerror(error_number)" appended. */
 enum vc_status vc_fail_errno(struct vc_ctx *ctx, int error_number, const char *format, ...) VC_PRINTF(3, 4);
 
-/* Puts "text: " before the sentence while unwinding; returns the status that is set. */
+/* Puts "text: " before the sentence while unwinding, if it does not begin so; returns the status that is set. */
 enum vc_status vc_context(struct vc_ctx *ctx, const char *format, ...) VC_PRINTF(2, 3);
 
 void vc_clear_error(struct vc_ctx *ctx);

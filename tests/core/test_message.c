@@ -40,6 +40,10 @@ static void test_short(void **unused)
     assert_int_equal(vc_fail(ctx, VC_E_FORMAT, "%s: has %d", "w", 3), VC_E_FORMAT);
     assert_int_equal(vc_context(ctx, "%s", "in.npz"), VC_E_FORMAT);
     assert_string_equal(vc_ctx_message(ctx), "in.npz: w: has 3");
+    assert_int_equal(vc_context(ctx, "%s", "in.npz"), VC_E_FORMAT); /* once is enough */
+    assert_string_equal(vc_ctx_message(ctx), "in.npz: w: has 3");
+    assert_int_equal(vc_context(ctx, "%s", "in"), VC_E_FORMAT);
+    assert_string_equal(vc_ctx_message(ctx), "in: in.npz: w: has 3");
     assert_int_equal(vc_fail_errno(ctx, ENOENT, "%s", "in.npz"), VC_E_IO);
     assert_string_equal(vc_ctx_message(ctx), "in.npz: No such file or directory");
     assert_int_equal(vc_fail(ctx, VC_E_FORMAT, "a\nb\x7f"), VC_E_FORMAT);
