@@ -235,18 +235,18 @@ struct onnx_symbol {
     size_t maker;       /* the node among `nodes` that makes the value, or ONNX_NONE */
     size_t factor_of;   /* the last product among `nodes` whose second input is the value, or ONNX_NONE */
     uint32_t graph;
-    uint32_t n_uses;  /* as an input of nodes, or what a subgraph gives back */
-    uint32_t n_made;  /* as an output of nodes */
-    unsigned reads;   /* ONNX_READ_... */
-    unsigned axes;    /* ONNX_AXIS_... */
-    unsigned inputs;  /* the same of the axes that they sum over */
-    size_t turns;     /* a Gather of rows by the value, whose rows are only multiplied (onnx_uses.c), or ONNX_NONE */
-    bool defined;     /* it is an input, an initializer or an output of a node of the graph */
-    bool pinned;      /* an output of a graph, or what annotations refer to */
-    bool graph_input; /* of its graph */
-    bool constant;    /* an initializer, or computed of such alone */
-    bool product;     /* what a sum of products gives */
-    enum onnx_norm norm;
+    uint32_t n_uses;    /* as an input of nodes, or what a subgraph gives back */
+    uint32_t n_made;    /* as an output of nodes */
+    unsigned reads;     /* ONNX_READ_... */
+    unsigned axes;      /* ONNX_AXIS_... */
+    unsigned inputs;    /* the same of the axes that they sum over */
+    size_t turns;       /* a Gather of rows by the value, whose rows are only multiplied (onnx_uses.c), or ONNX_NONE */
+    bool defined;       /* it is an input, an initializer or an output of a node of the graph */
+    bool pinned;        /* an output of a graph, or what annotations refer to */
+    bool graph_input;   /* of its graph */
+    bool constant;      /* an initializer, or computed of such alone */
+    bool product;       /* what a sum of products gives */
+    unsigned char norm; /* enum onnx_norm: one of these bytes for each value of a file */
 };
 
 /* All names of the file, each once per graph. What a graph inside a node has is also there as one of ONNX_ANY. */

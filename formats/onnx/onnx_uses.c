@@ -174,7 +174,7 @@ static enum onnx_norm common_norm(struct onnx_reader *r, const struct onnx_readi
         if (s != NULL && !s->constant && any && s->norm != common) {
             return ONNX_NORM_NONE;
         }
-        common = s != NULL && !s->constant ? s->norm : common;
+        common = s != NULL && !s->constant ? (enum onnx_norm)s->norm : common;
         any = any || (s != NULL && !s->constant);
     }
     return common;
@@ -222,7 +222,7 @@ static bool find_norms(struct onnx_reader *r, const struct onnx_reading *node)
         struct onnx_symbol *s = symbol_of(r, &outputs_of(r, node)[k]);
 
         if (s != NULL && !s->constant && s->norm != norm) {
-            s->norm = norm;
+            s->norm = (unsigned char)norm;
             news = true;
         }
     }

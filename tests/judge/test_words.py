@@ -175,10 +175,11 @@ class Words(Judge):
         self.no_strays("in")
 
     def test_other_order(self):
-        """Columns in the order of their activations are not decoded: that is said, and nothing is written."""
-        self.words("gptq", 4, 32, True, order=True)
-        self.assertIn("is codes of GPTQ in an order", self.refuse(3, "dequantize", self.path("in"), "-o", self.path("out")))
-        self.no_strays("in")
+        """Columns in the order of their activations, both zero points."""
+        for second in (False, True):
+            want = self.words("gptq", 4, 32, False, second, order=True)
+            self.check(self.path("in"), want)
+            self.vc("verify", "--data", self.path("in"))
 
     def test_damage(self):
         """Parts that contradict each other."""
