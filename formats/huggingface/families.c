@@ -92,8 +92,8 @@ static const struct vc_family_row rows[] = {
     {.types = "llama4 llama4_text",
      .loads = {NEVER("transformers wants a layer for each expert there, and the file has all experts in one tensor")}},
     {.types = "inkling2 inkling2_loop inkling2_loop_text inkling2_text",
-     .loads = {[VC_LOADS_COMPRESSED_TENSORS] = {.refused = "transformers 5 cuts the padding of the output off as it "
-                                                           "loads it, which it does not do beside packed weights"}}},
+     .loads = {NEVER(
+         "transformers 5 cuts the padding of the output off as it loads it, which it cannot do with codes")}},
     {.types = "dinov2 dinov2_with_registers", .loads = {[VC_LOADS_COMPRESSED_TENSORS] = {.refused = CUTS}}},
     {.types = "inkling_mm_model kimi_k25_vision nemotron3_5_transcribe_audio qianfan_ocr_vision unlimited_ocr_vision "
               "unlimited_ocr_vision_encoder",
