@@ -40,22 +40,19 @@ static const struct onnx_raise rows[] = {
     {9, 0, "Scan", "", "", false},
     {11, 0, "OneHot Resize", "", "", false},
     {OLDEST, 0,
-     "Abs Acos Acosh Add And ArgMax ArgMin Asin Asinh Atan Atanh AveragePool BitShift Cast Ceil Celu Compress Concat "
-     "ConcatFromSequence Constant ConstantOfShape Conv ConvInteger ConvTranspose Cos Cosh CumSum DepthToSpace "
-     "DequantizeLinear Det Div DynamicQuantizeLinear Einsum Elu Equal Erf Exp Expand EyeLike Flatten Floor GRU Gather "
-     "GatherElements GatherND Gemm GlobalAveragePool GlobalLpPool GlobalMaxPool Greater GreaterOrEqual HardSigmoid "
-     "Identity If InstanceNormalization IsInf IsNaN LRN LSTM LeakyRelu Less LessOrEqual Log Loop LpNormalization "
-     "LpPool "
-     "MatMul MatMulInteger Max MaxPool MaxRoiPool MaxUnpool Mean MeanVarianceNormalization Min Mod Mul Multinomial Neg "
-     "NegativeLogLikelihoodLoss NonMaxSuppression NonZero Not Or PRelu Pow QuantizeLinear QLinearConv QLinearMatMul "
-     "RNN "
-     "RandomNormal RandomNormalLike RandomUniform RandomUniformLike Range Reciprocal ReduceL1 ReduceL2 ReduceLogSum "
-     "ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSumSquare Relu Reshape ReverseSequence RoiAlign "
-     "Round ScatterElements ScatterND Selu SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert "
-     "SequenceLength Shape Shrink Sigmoid Sign Sin Sinh Size SoftmaxCrossEntropyLoss Softplus Softsign SpaceToDepth "
-     "SplitToSequence Sqrt StringNormalizer Sub Sum Tan Tanh TfIdfVectorizer ThresholdedRelu Tile Transpose Unique "
-     "Where "
-     "Xor",
+     "Abs Acos Acosh Add And ArgMax ArgMin Asin Asinh Atan Atanh AveragePool BitShift Cast Ceil Celu Compress "
+     "Concat ConcatFromSequence Constant ConstantOfShape Conv ConvInteger ConvTranspose Cos Cosh CumSum "
+     "DepthToSpace DequantizeLinear Det Div DynamicQuantizeLinear Einsum Elu Equal Erf Exp Expand EyeLike Flatten "
+     "Floor GRU Gather GatherElements GatherND Gemm GlobalAveragePool GlobalLpPool GlobalMaxPool Greater "
+     "GreaterOrEqual HardSigmoid Identity If InstanceNormalization IsInf IsNaN LRN LSTM LeakyRelu Less "
+     "LessOrEqual Log Loop LpNormalization LpPool MatMul MatMulInteger Max MaxPool MaxRoiPool MaxUnpool Mean "
+     "MeanVarianceNormalization Min Mod Mul Multinomial Neg NegativeLogLikelihoodLoss NonMaxSuppression NonZero "
+     "Not Or PRelu Pow QuantizeLinear QLinearConv QLinearMatMul RNN RandomNormal RandomNormalLike RandomUniform "
+     "RandomUniformLike Range Reciprocal ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean "
+     "ReduceMin ReduceProd ReduceSumSquare Relu Reshape ReverseSequence RoiAlign Round ScatterElements ScatterND "
+     "Selu SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength Shape Shrink "
+     "Sigmoid Sign Sin Sinh Size SoftmaxCrossEntropyLoss Softplus Softsign SpaceToDepth SplitToSequence Sqrt "
+     "StringNormalizer Sub Sum Tan Tanh TfIdfVectorizer ThresholdedRelu Tile Transpose Unique Where Xor",
      "", "", false}};
 
 /* While the nodes are looked at. */
