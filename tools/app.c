@@ -58,6 +58,7 @@ static const struct opt report_opts[] = {
      .help = "no progress line (there is one only on a terminal)"},
     {.name = "color", .value = "auto|always|never", .kind = OPT_CHOICE, COMMON(color),
      .help = "colours; auto: on a terminal, unless NO_COLOR is set"},
+    /* The last one: group_report_of_sizes is without it. */
     {.name = "bytes", .kind = OPT_BOOL, .set = 1, COMMON(bytes),
      .help = "exact bytes instead of KiB, MiB, GiB (powers of two)"},
 };
