@@ -66,6 +66,7 @@ struct vc_recipe {
     bool measured;       /* true: the error was measured; false: a typical value (docs/memory-model.md) */
     double time;         /* time of a step relative to the asked setup: 4/3 with recomputation */
     bool does_less;      /* the batch or the context is smaller than asked for */
+    bool refused;        /* by vc_recipes_refuse */
 };
 
 struct vc_recipes;
@@ -84,6 +85,8 @@ VC_API const struct vc_recipe *vc_recipe(const struct vc_recipes *recipes, size_
  * memory. */
 #define VC_NO_RECIPE ((size_t)-1)
 VC_API size_t vc_recipes_best(const struct vc_recipes *recipes);
+/* The recipe's commands are not possible: the best recipe is among the others from now on. */
+VC_API void vc_recipes_refuse(struct vc_recipes *recipes, size_t index);
 
 /* Command lines of a recipe, written by the calling program. */
 struct vc_recipe_lines {

@@ -519,3 +519,14 @@ size_t vc_recipes_best(const struct vc_recipes *recipes)
 {
     return recipes->best;
 }
+
+void vc_recipes_refuse(struct vc_recipes *recipes, size_t index)
+{
+    recipes->recipes[index].refused = true;
+    recipes->best = VC_NO_RECIPE;
+    for (size_t k = recipes->n; k-- > 0;) {
+        if (recipes->recipes[k].fit.verdict == VC_FITS && !recipes->recipes[k].refused) {
+            recipes->best = k;
+        }
+    }
+}

@@ -6,6 +6,7 @@
 
 #include "tools/commands/commands.h"
 #include "tools/model/memory_cli.h"
+#include "tools/possible.h"
 
 /* What MODEL holds, which decides what is advised. */
 enum contents {
@@ -20,24 +21,24 @@ enum contents {
 /* A command that may come next. */
 struct advice {
     const char *words;
-    unsigned of;                      /* sum of enum contents; 0: of all */
-    bool graph;                       /* takes --graph */
-    bool sizes;                       /* takes --size and --ctx */
-    enum { READS, TRIES, GAINS } dry; /* how it is planned: as it is; with --dry-run; and with a gate for the gain */
+    unsigned of; /* sum of enum contents; 0: of all */
+    bool graph;  /* takes --graph */
+    bool sizes;  /* takes --size and --ctx */
+    bool gains;  /* is for a smaller file: planned with a gate for the gain */
 };
 
 /* For each aim the first command that is possible is printed. */
 static const struct advice smaller[] = {
-    {.words = "quantize --int8 --rest fp16 --drop optimizer", .of = OF_TRAINING, .dry = GAINS},
-    {.words = "convert --drop optimizer", .of = OF_TRAINING, .dry = GAINS},
-    {.words = "shrink --ratio 4", .of = OF_WIDE, .graph = true, .dry = TRIES},
-    {.words = "shrink --ratio 2", .of = OF_WIDE | OF_HALF, .graph = true, .dry = TRIES},
-    {.words = "shrink --ratio 1.5", .of = OF_WIDE | OF_HALF, .graph = true, .dry = TRIES},
-    {.words = "quantize --int8 --rest fp16", .of = OF_WIDE, .dry = GAINS},
-    {.words = "quantize --fp16 --rest fp16", .of = OF_WIDE, .dry = GAINS},
-    {.words = "quantize --int8", .of = OF_HALF, .dry = GAINS},
-    {.words = "quantize --gguf Q4_K_M --requantize", .of = OF_BLOCKS, .dry = GAINS},
-    {.words = "dequantize", .of = OF_CODES | OF_BLOCKS, .dry = TRIES},
+    {.words = "quantize --int8 --rest fp16 --drop optimizer", .of = OF_TRAINING, .gains = true},
+    {.words = "convert --drop optimizer", .of = OF_TRAINING, .gains = true},
+    {.words = "shrink --ratio 4", .of = OF_WIDE, .graph = true},
+    {.words = "shrink --ratio 2", .of = OF_WIDE | OF_HALF, .graph = true},
+    {.words = "shrink --ratio 1.5", .of = OF_WIDE | OF_HALF, .graph = true},
+    {.words = "quantize --int8 --rest fp16", .of = OF_WIDE, .gains = true},
+    {.words = "quantize --fp16 --rest fp16", .of = OF_WIDE, .gains = true},
+    {.words = "quantize --int8", .of = OF_HALF, .gains = true},
+    {.words = "quantize --gguf Q4_K_M --requantize", .of = OF_BLOCKS, .gains = true},
+    {.words = "dequantize", .of = OF_CODES | OF_BLOCKS},
 };
 static const struct advice where[] = {
     {.words = "fit --all-gpus", .graph = true, .sizes = true},
@@ -219,90 +220,57 @@ static int print_where(struct app *app, const struct memory_cli *cli)
 
 /* ---- what comes next ---- */
 
-#define MOST_WORDS (16 + 2 * MAX_SIZES)
-#define GAIN       0.9 /* of the bytes, that an output has at most */
-
-struct line {
-    char own[256]; /* most of the words */
-    char *words[MOST_WORDS];
-    int n;
-};
-
-static void add_word(struct line *line, const char *word)
+/* "vcompress shrink --ratio 4 m.npz"; the caller frees it. NULL: no memory. */
+static char *make_line(const struct advice *advice, const struct about *about)
 {
-    line->words[line->n++] = (char *)(uintptr_t)word; /* calls move words, and change none */
-}
-
-/* "shrink --ratio 4 m.npz"; `beside`: options behind the command's own. */
-static void make_line(struct line *line, const struct advice *advice, const struct about *about, const char *beside)
-{
-    char *rest = NULL;
+    char *text = NULL;
     size_t n;
+    FILE *to = open_memstream(&text, &n);
+    bool ok = to != NULL;
 
-    line->n = 0;
-    n = (size_t)snprintf(line->own, sizeof line->own, "%s%s", advice->words, beside);
-    if (advice->sizes && about->cli->memory.context_tokens != 0) {
-        snprintf(line->own + n, sizeof line->own - n, " --ctx %llu",
-                 (unsigned long long)about->cli->memory.context_tokens);
+    if (to == NULL) {
+        return NULL;
     }
-    for (char *word = strtok_r(line->own, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
-        add_word(line, word);
+    fprintf(to, "vcompress %s", advice->words);
+    if (advice->sizes && about->cli->memory.context_tokens != 0) {
+        fprintf(to, " --ctx %llu", (unsigned long long)about->cli->memory.context_tokens);
     }
     if (advice->graph && about->graph != NULL) {
-        add_word(line, "--graph");
-        add_word(line, about->graph);
+        fputs(" --graph", to);
+        ok = print_shell_word(to, about->graph);
     }
     for (size_t k = 0; advice->sizes && k < about->cli->source.n_sizes; k++) {
-        add_word(line, "--size");
-        add_word(line, about->cli->source.sizes[k]);
+        fputs(" --size", to);
+        ok = print_shell_word(to, about->cli->source.sizes[k]) && ok;
     }
-    if (about->path[0] == '-') {
-        add_word(line, "--");
+    fputs(about->path[0] == '-' ? " --" : "", to);
+    ok = print_shell_word(to, about->path) && ok;
+    ok = fclose(to) == 0 && ok;
+    if (!ok) {
+        free(text);
+        text = NULL;
     }
-    add_word(line, about->path);
-}
-
-/* The command succeeds, as far as headers tell. */
-static bool is_possible(const struct app *app, const struct advice *advice, const struct about *about)
-{
-    struct line line;
-    struct vcompress_call call = {.words = line.words};
-    char beside[128];
-    size_t n = (size_t)snprintf(beside, sizeof beside, " --quiet%s", advice->dry == READS ? "" : " --dry-run");
-
-    if (advice->dry == GAINS) {
-        n += (size_t)snprintf(beside + n, sizeof beside - n, " --max-bytes %.0f", (double)about->bytes * GAIN + 1);
-    }
-    if (app->common.max_memory != 0) {
-        snprintf(beside + n, sizeof beside - n, " --max-memory %llu", (unsigned long long)app->common.max_memory);
-    }
-    make_line(&line, advice, about, beside);
-    call.n_words = line.n;
-    vcompress_call_run(&call);
-    vcompress_call_end(&call);
-    return call.status == EXIT_YES;
+    return text;
 }
 
 /* Prints the first that is possible; `title` before it. */
 static void print_first(const struct app *app, const struct advice *rows, size_t n, const struct about *about,
                         const char **title)
 {
-    size_t k = 0;
-    struct line line;
+    bool found = false;
 
-    while (k < n && ((rows[k].of != 0 && (rows[k].of & about->contents) == 0) || !is_possible(app, &rows[k], about))) {
-        k++;
+    for (size_t k = 0; k < n && !found; k++) {
+        char *line = rows[k].of == 0 || (rows[k].of & about->contents) != 0 ? make_line(&rows[k], about) : NULL;
+
+        found = line != NULL && line_is_possible(app, line, rows[k].gains ? POSSIBLE_GAIN(about->bytes) : 0);
+        if (found) {
+            fprintf(app->out.to, "%s  ", *title);
+            print_clean(app->out.to, line);
+            fputc('\n', app->out.to);
+            *title = "";
+        }
+        free(line);
     }
-    if (k == n) {
-        return;
-    }
-    make_line(&line, &rows[k], about, "");
-    fprintf(app->out.to, "%s  vcompress", *title);
-    for (int i = 0; i < line.n; i++) {
-        (void)print_shell_word(app->out.to, line.words[i]);
-    }
-    fputc('\n', app->out.to);
-    *title = "";
 }
 
 /* The commands that come next, ready to run. */

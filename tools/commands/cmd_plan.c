@@ -121,6 +121,16 @@ static int make_lines(struct app *app, struct plan_cli *cli)
     for (size_t k = 0; rc == GO_ON && k < cli->n; k++) {
         rc = plan_lines_make(app, &all, vc_recipe(cli->recipes, k), &cli->lines[k]);
     }
+    signals_end_printing();
+    for (size_t k = 0; rc == GO_ON && k < cli->n; k++) {
+        const struct vc_recipe *recipe = vc_recipe(cli->recipes, k);
+        bool shown = cli->all || app->json.on || k == vc_recipes_best(cli->recipes);
+
+        if (shown && !plan_lines_possible(app, &all, recipe, &cli->lines[k])) {
+            cli->lines[k].n = 0;
+            vc_recipes_refuse(cli->recipes, k);
+        }
+    }
     return rc;
 }
 
@@ -172,15 +182,14 @@ static const char *fmt_rest(char *buf, const struct app *app, int64_t bytes)
 static void add_recipe(const struct app *app, struct table *table, const struct vc_recipe *recipe)
 {
     char buf[CELL_BYTES];
-    bool fits = recipe->fit.verdict == VC_FITS;
+    enum ink ink = recipe->fit.verdict == VC_FITS ? INK_GOOD : INK_WARN;
 
     table_add(table, INK_NONE, fmt_size(buf, &app->out, recipe->fit.need_bytes));
     table_add(table, INK_NONE, fmt_rest(buf, app, recipe->fit.headroom_bytes));
-    table_add(table,
-              fits                                 ? INK_GOOD
-              : recipe->fit.verdict == VC_FITS_NOT ? INK_BAD
-                                                   : INK_WARN,
-              vc_fit_word(&recipe->fit));
+    if (recipe->refused || recipe->fit.verdict == VC_FITS_NOT) {
+        ink = INK_BAD;
+    }
+    table_add(table, ink, recipe->refused ? "not possible" : vc_fit_word(&recipe->fit));
     table_add(table, INK_NONE, fmt_error(buf, recipe));
     table_add(table, INK_DIM, recipe->error == 0 ? "" : recipe->measured ? "measured" : "assumed");
     snprintf(buf, sizeof buf, "%.3g", recipe->time);
@@ -236,7 +245,9 @@ static void print_miss(const struct app *app, const struct plan_cli *cli)
         fputs(unread ? "\n" : "; --weights-only and --activations SIZE help\n", app->out.to);
         memory_cli_print_open(app, &cli->memory);
     }
-    if (recipe->fit.headroom_bytes < 0) {
+    if (recipe->refused) {
+        fputs("nothing fits that is possible: a dry run of the passes is refused\n", app->out.to);
+    } else if (recipe->fit.headroom_bytes < 0) {
         fprintf(app->out.to, "nothing fits; the nearest is %s, which misses by %s\n", recipe->what,
                 fmt_size(buf, &app->out, (uint64_t)-recipe->fit.headroom_bytes));
     } else {

@@ -83,8 +83,10 @@ static int draw(struct app *app, const struct vc_sensitivity *s, const char *pat
 /* Prints the tables, the document and the drawing. */
 static int tell(struct app *app, const struct sensitivity_cli *cli, const struct vc_sensitivity *s)
 {
-    const struct sensitivity_request request = {
-        .rules = cli->convert.rules, .n_rules = cli->convert.n_rules, .key = cli->convert.open.key};
+    const struct sensitivity_request request = {.rules = cli->convert.rules,
+                                                .n_rules = cli->convert.n_rules,
+                                                .key = cli->convert.open.key,
+                                                .void_as = cli->convert.open.void_as};
     int rc = GO_ON;
 
     signals_end_printing();

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/possible.h"
+
 /* ---- a shell's words ---- */
 
 /* A file, which must not be taken for an option. */
@@ -229,6 +231,15 @@ out:
     free(input);
     free(output);
     return rc;
+}
+
+bool plan_lines_possible(const struct app *app, const struct plan_lines *all, const struct vc_recipe *recipe,
+                         const struct vc_recipe_lines *lines)
+{
+    bool unseen = recipe->n_passes != 0 && graph_source_model(all->source) == NULL;
+    bool asks = recipe->n_passes == 0;
+
+    return unseen || (asks && recipe->fit.verdict != VC_FITS) || line_is_possible(app, lines->lines[0], 0);
 }
 
 void plan_lines_free(struct vc_recipe_lines *lines)

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/possible.h"
+
 #define MAX_PICKS 8 /* in a command line */
 
 /* A command line under construction: words, each quoted for a shell where that is needed. */
@@ -18,6 +20,7 @@ struct line {
     size_t n_bytes;
     FILE *to;
     size_t width, column;
+    const char *title; /* printed before it */
 };
 
 /* ---- words ---- */
@@ -82,7 +85,7 @@ static bool add_option(struct line *line, const char *option, const char *name, 
 
 static bool begin_line(struct line *line, const struct out *out)
 {
-    *line = (struct line){.width = out->limited ? (size_t)out->width : 0};
+    *line = (struct line){.width = out->limited ? (size_t)out->width : 0, .title = ""};
     line->to = open_memstream(&line->text, &line->n_bytes);
     if (line->to != NULL) {
         fputs("  ", line->to);
@@ -93,8 +96,10 @@ static bool begin_line(struct line *line, const struct out *out)
     return line->to != NULL;
 }
 
-/* What every suggested command has to be told again, and the input. */
-static bool end_line(struct line *line, const struct app *app, const struct sensitivity_request *request, bool ok)
+/* What every suggested command has to be told again, and the input. A line that is not possible is not printed;
+ * most_bytes: of the file that it writes (possible.h). */
+static bool end_line(struct line *line, const struct app *app, const struct sensitivity_request *request, bool ok,
+                     uint64_t most_bytes)
 {
     const char *path = app->subject;
 
@@ -104,13 +109,16 @@ static bool end_line(struct line *line, const struct app *app, const struct sens
     if (ok && request->key != NULL) {
         ok = add_value(line, "--key=", request->key);
     }
+    if (request->void_as == VC_DTYPE_BF16) {
+        add_word(line, "--void-as=bf16");
+    }
     if (path[0] == '-' && path[1] != '\0') {
         add_word(line, "--");
     }
     ok = ok && add_value(line, "", path);
     ok = fclose(line->to) == 0 && ok;
-    if (ok) {
-        fprintf(app->out.to, "%s\n", line->text);
+    if (ok && line_is_possible(app, line->text, most_bytes)) {
+        fprintf(app->out.to, "%s%s\n", line->title, line->text);
     }
     free(line->text);
     return ok;
@@ -211,13 +219,15 @@ static bool print_prune(struct app *app, const struct vc_sensitivity *s, const s
         }
         ok = pick->percent == 0 ? add_option(&line, "--exclude ", name, "") : add_option(&line, "--set ", name, share);
     }
-    return end_line(&line, app, request, ok);
+    return end_line(&line, app, request, ok, 0);
 }
 
 static bool print_quantize(struct app *app, const struct vc_sensitivity *s, const struct sensitivity_request *request)
 {
     const struct vc_sensitivity_advice *advice = &s->quantize;
     double db = floor(-20 * log10(advice->median));
+    /* codes that are there may take less than int8 */
+    uint64_t smaller = any_quantized(s) ? POSSIBLE_GAIN(vc_model_file_bytes(s->model)) : 0;
     char text[CELL_BYTES];
     struct line line;
     bool ok = true;
@@ -232,7 +242,7 @@ static bool print_quantize(struct app *app, const struct vc_sensitivity *s, cons
     for (size_t i = 0; ok && i < advice->n_picks && i < MAX_PICKS; i++) {
         ok = add_option(&line, "--exclude ", s->rows[advice->picks[i].row].name, "");
     }
-    ok = end_line(&line, app, request, ok);
+    ok = end_line(&line, app, request, ok, smaller);
     if (!ok || s->measured != NULL || advice->n_picks == 0 || !isfinite(db) || db < 1) {
         return ok;
     }
@@ -244,7 +254,7 @@ static bool print_quantize(struct app *app, const struct vc_sensitivity *s, cons
     add_word(&line, "--aim-sqnr");
     add_word(&line, text);
     add_needs(&line, s, "--requantize");
-    return end_line(&line, app, request, true);
+    return end_line(&line, app, request, true, smaller);
 }
 
 /* "quantize --int8 --exclude 'fc1.weight'" as one word of run. */
@@ -286,14 +296,14 @@ static bool print_recipe(struct app *app, const struct vc_sensitivity *s, const 
             return true;
         }
     }
-    fputs("\nboth in one run:\n", app->out.to);
     if (!begin_line(&line, &app->out)) {
         return false;
     }
+    line.title = "\nboth in one run:\n";
     add_word(&line, "run");
     ok = add_pass(&line, s, &s->prune, "prune --sparsity 0.5 --scope tensor");
     ok = ok && add_pass(&line, s, &s->quantize, "quantize --int8");
-    return end_line(&line, app, request, ok);
+    return end_line(&line, app, request, ok, 0);
 }
 
 bool print_advice(struct app *app, const struct vc_sensitivity *s, const struct sensitivity_request *request)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/possible.h"
 #include "tools/show/group.h"
 #include "tools/show/print_inspect.h"
 
@@ -580,6 +581,23 @@ static bool print_tensors(struct app *app, const struct vc_inspection *in)
     return in->n_tensors == 0 || print_every(&app->out, in);
 }
 
+/* A dry run of it succeeds: there are codes that nobody knows how to decode. */
+static bool decodes(const struct app *app)
+{
+    char *line = NULL;
+    size_t n;
+    FILE *to = open_memstream(&line, &n);
+    bool ok = to != NULL;
+
+    if (ok) {
+        fprintf(to, "vcompress dequantize%s", app->subject[0] == '-' ? " --" : "");
+        ok = print_shell_word(to, app->subject);
+        ok = fclose(to) == 0 && ok && line_is_possible(app, line, 0);
+    }
+    free(line);
+    return ok;
+}
+
 bool print_inspection(struct app *app, const struct vc_inspection *in)
 {
     const struct out *out = &app->out;
@@ -592,8 +610,8 @@ bool print_inspection(struct app *app, const struct vc_inspection *in)
     }
     print_tied(app, in);
     if (in->n_quantized > 0) {
-        fprintf(out->to, "\n  %s of %zu tensors are quantized; vcompress dequantize decodes them\n",
-                fmt_count(n, in->n_quantized), in->n_own);
+        fprintf(out->to, "\n  %s of %zu tensors are quantized%s\n", fmt_count(n, in->n_quantized), in->n_own,
+                decodes(app) ? "; vcompress dequantize decodes them" : "");
     }
     if (vc_model_layout(in->model) != NULL) {
         fputs(in->n_quantized > 0 ? "" : "\n", out->to);

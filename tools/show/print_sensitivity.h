@@ -23,6 +23,7 @@ struct sensitivity_request {
     const struct vc_rule *rules;
     size_t n_rules;
     const char *key; /* --key; NULL: none */
+    enum vc_dtype void_as;
 };
 
 /* False: no memory. */
