@@ -26,17 +26,14 @@ static const struct scheme_row rows[] = {
     {.name = "int8", .code_bits = 8, .row = 4},
     {.name = "int8-tensor", .code_bits = 8, .tensor = 4},
     {.name = "int8-gN", .code_bits = 8, .group_bits = 32, .grouped = true},
-    {.name = "int2-gN", .code_bits = 2, .group_bits = 16, .grouped = true},
-    {.name = "int3-gN", .code_bits = 3, .group_bits = 16, .grouped = true},
-    {.name = "int4-gN", .code_bits = 4, .group_bits = 16, .grouped = true},
-    {.name = "int5-gN", .code_bits = 5, .group_bits = 16, .grouped = true},
-    {.name = "int6-gN", .code_bits = 6, .group_bits = 16, .grouped = true},
-    {.name = "ternary-gN", .code_bits = 2, .group_bits = 16, .grouped = true},
+#define INTS(NAME, word, option, bits, low, high) \
+    {.name = word "-gN", .code_bits = (bits), .group_bits = 16, .grouped = true},
+#include "core/model/code_schemes.inc"
     {.name = "awq-gN", .code_bits = 4, .group_bits = 16 + 4, .grouped = true},
     {.name = "gptq-gN", .code_bits = 4, .group_bits = 16 + 4, .column = 4, .grouped = true},
     {.name = "hqq-gN", .code_bits = 4, .group_bits = 16 + 16, .grouped = true},
-    {.name = "nf4", .code_bits = 4, .group_bits = 32, .flat = true},
-    {.name = "fp4", .code_bits = 4, .group_bits = 32, .flat = true},
+#define TABLE(NAME, word) {.name = (word), .code_bits = 4, .group_bits = 32, .flat = true},
+#include "core/model/code_schemes.inc"
     /* scales as 8-bit codes, with an f32 for each 256 of them, and their mean */
     {.name = "nf4-dq", .code_bits = 4, .group_bits = 8, .tensor = 4, .outer = 256, .flat = true},
     {.name = "fp8", .code_bits = 8, .tensor = 4},

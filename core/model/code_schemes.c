@@ -5,81 +5,48 @@
 
 #include "core/model/dialect.h"
 
-/* Whole numbers; the largest magnitude is that of a code minus a zero point. */
-#define INT_ROW(NAME, word, type, least, most)                                                                 \
-    {                                                                                                          \
-        .scheme = VC_SCHEME_##NAME, .name = word, .codes = type, .array = VC_DTYPE_U8, .scale = VC_DTYPE_NONE, \
-        .low = least, .high = most, .largest = (most) - (least), .usual = 128                                  \
-    }
-
-static const struct vc_code_scheme rows[] = {{.scheme = VC_SCHEME_INT8,
-                                              .name = "int8",
-                                              .codes = VC_DTYPE_I8,
-                                              .array = VC_DTYPE_I8,
-                                              .scale = VC_DTYPE_NONE,
-                                              .largest = 255.0f},
-                                             {.scheme = VC_SCHEME_INT32,
-                                              .name = "int32",
-                                              .codes = VC_DTYPE_I32,
-                                              .array = VC_DTYPE_I32,
-                                              .scale = VC_DTYPE_NONE,
-                                              .largest = 2147483648.0f},
-                                             INT_ROW(INT2, "int2", VC_DTYPE_I2, -2, 1),
-                                             INT_ROW(INT3, "int3", VC_DTYPE_I3, -4, 3),
-                                             INT_ROW(INT4, "int4", VC_DTYPE_I4, -8, 7),
-                                             INT_ROW(INT5, "int5", VC_DTYPE_I5, -16, 15),
-                                             INT_ROW(INT6, "int6", VC_DTYPE_I6, -32, 31),
-                                             INT_ROW(TERNARY, "ternary", VC_DTYPE_I2, -1, 1),
-                                             {.scheme = VC_SCHEME_FP8,
-                                              .grid = VC_GRID_E4M3,
-                                              .name = "fp8",
-                                              .codes = VC_DTYPE_F8_E4M3,
-                                              .array = VC_DTYPE_U8,
-                                              .scale = VC_DTYPE_NONE,
-                                              .largest = 448.0f},
-                                             {.scheme = VC_SCHEME_MXFP8,
-                                              .grid = VC_GRID_E4M3,
-                                              .name = "mxfp8",
-                                              .codes = VC_DTYPE_F8_E4M3,
-                                              .array = VC_DTYPE_U8,
-                                              .scale = VC_DTYPE_F8_E8M0,
-                                              .group = 32,
-                                              .largest = 448.0f},
-                                             {.scheme = VC_SCHEME_MXFP4,
-                                              .grid = VC_GRID_E2M1,
-                                              .name = "mxfp4",
-                                              .codes = VC_DTYPE_F4_E2M1,
-                                              .array = VC_DTYPE_U8,
-                                              .scale = VC_DTYPE_F8_E8M0,
-                                              .group = 32,
-                                              .largest = 6.0f},
-                                             {.scheme = VC_SCHEME_NVFP4,
-                                              .grid = VC_GRID_E2M1,
-                                              .name = "nvfp4",
-                                              .codes = VC_DTYPE_F4_E2M1,
-                                              .array = VC_DTYPE_U8,
-                                              .scale = VC_DTYPE_F8_E4M3,
-                                              .group = 16,
-                                              .global = true,
-                                              .largest = 6.0f},
-                                             {.scheme = VC_SCHEME_NF4,
-                                              .grid = VC_GRID_NF4,
-                                              .name = "nf4",
-                                              .codes = VC_DTYPE_U4,
-                                              .array = VC_DTYPE_U8,
-                                              .usual = 64,
-                                              .scale = VC_DTYPE_NONE,
-                                              .high_first = true,
-                                              .largest = 1.0f},
-                                             {.scheme = VC_SCHEME_FP4,
-                                              .grid = VC_GRID_FP4,
-                                              .name = "fp4",
-                                              .codes = VC_DTYPE_U4,
-                                              .array = VC_DTYPE_U8,
-                                              .usual = 64,
-                                              .scale = VC_DTYPE_NONE,
-                                              .high_first = true,
-                                              .largest = 1.0f}};
+static const struct vc_code_scheme rows[] = {
+#define BARE(NAME, word, type, top) \
+    {.scheme = VC_SCHEME_##NAME,    \
+     .name = (word),                \
+     .codes = VC_DTYPE_##type,      \
+     .array = VC_DTYPE_##type,      \
+     .scale = VC_DTYPE_NONE,        \
+     .largest = (top)},
+    BARE(INT8, "int8", I8, 255.0f) BARE(INT32, "int32", I32, 2147483648.0f)
+/* Whole numbers: the largest magnitude is that of a code minus a zero point. */
+#define INTS(NAME, word, option, bits, least, most) \
+    {.scheme = VC_SCHEME_##NAME,                    \
+     .name = (word),                                \
+     .codes = VC_DTYPE_I##bits,                     \
+     .array = VC_DTYPE_U8,                          \
+     .scale = VC_DTYPE_NONE,                        \
+     .usual = 128,                                  \
+     .low = (least),                                \
+     .high = (most),                                \
+     .largest = (most) - (least)},
+#define FLOATS(NAME, word, type, values, scales, of, top, one) \
+    {.scheme = VC_SCHEME_##NAME,                               \
+     .name = (word),                                           \
+     .codes = VC_DTYPE_##type,                                 \
+     .array = VC_DTYPE_U8,                                     \
+     .scale = VC_DTYPE_##scales,                               \
+     .group = (of),                                            \
+     .global = (one),                                          \
+     .grid = VC_GRID_##values,                                 \
+     .largest = (top)},
+#define TABLE(NAME, word)        \
+    {.scheme = VC_SCHEME_##NAME, \
+     .name = (word),             \
+     .codes = VC_DTYPE_U4,       \
+     .array = VC_DTYPE_U8,       \
+     .scale = VC_DTYPE_NONE,     \
+     .usual = 64,                \
+     .high_first = true,         \
+     .grid = VC_GRID_##NAME,     \
+     .largest = 1.0f},
+#include "core/model/code_schemes.inc"
+};
 
 static const size_t n_rows = sizeof rows / sizeof rows[0];
 
@@ -106,6 +73,16 @@ const struct vc_code_scheme *vc_code_scheme_named(const char *name)
         i++;
     }
     return vc_code_scheme_at(i);
+}
+
+enum vc_scheme vc_code_scheme_of_bits(unsigned bits)
+{
+    size_t i = 0;
+
+    while (i < n_rows && (rows[i].grid != VC_GRID_NONE || vc_code_bits(&rows[i]) != bits)) {
+        i++;
+    }
+    return i < n_rows ? rows[i].scheme : VC_SCHEME_NONE;
 }
 
 uint64_t vc_code_usual_group(const struct vc_code_scheme *row)

@@ -1,5 +1,6 @@
 /* code_schemes.h - the schemes of codes with scales beside them, a row each: what a code is, what a scale is, and how
- * many elements share one. Passes, dialects and decoders ask the row; a scheme is added here once.
+ * many elements share one. Passes, dialects and decoders ask the row; a scheme is added in
+ * code_schemes.inc, once.
  *
  *     value = grid[code] * scale           the grid of int2 to int8 is the code itself (minus a zero point)
  *
@@ -34,6 +35,9 @@ const struct vc_code_scheme *vc_code_scheme(enum vc_scheme scheme);
 
 /* The row with that name; NULL: none has. */
 const struct vc_code_scheme *vc_code_scheme_named(const char *name);
+
+/* The scheme whose codes are all whole numbers of so many bits, INT4 of 4; NONE: there is none. */
+enum vc_scheme vc_code_scheme_of_bits(unsigned bits);
 
 /* Row number `index`; NULL behind the last. */
 const struct vc_code_scheme *vc_code_scheme_at(size_t index);

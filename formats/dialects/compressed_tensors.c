@@ -37,39 +37,39 @@
 static const char block_inputs[] = "{\"num_bits\": 8, \"type\": \"float\", \"symmetric\": true, "
                                    "\"strategy\": \"group\", \"group_size\": 128, \"dynamic\": true}";
 
-/* What the layout holds. Rows as short as that could be codes of other bits as well: a reader could not tell without a
- * configuration. Eight codes of 4 bits fill a word, and so do ten of 3 bits as older tools packed them. */
-static const struct ct_scheme {
+/* What the layout holds beside whole numbers. */
+struct ct_scheme {
     enum vc_scheme scheme;
-    unsigned bits, min_row;
-    const char *too_short;
     const char *format, *type, *strategy; /* strategy NULL: that of the granularity */
     const char *more;                     /* members of "weights" behind the others */
     const char *inputs;                   /* "input_activations" */
-} ct_schemes[] = {
-    {VC_SCHEME_INT8, 8, 5, "rows shorter than 5", "pack-quantized", "int", NULL, "", "null"},
-    {VC_SCHEME_INT2, 2, 21, "rows shorter than 21", "pack-quantized", "int", NULL, "", "null"},
-    {VC_SCHEME_INT3, 3, 121, "rows shorter than 121", "pack-quantized", "int", NULL, "", "null"},
-    {VC_SCHEME_INT4, 4, 33, "rows shorter than 33", "pack-quantized", "int", NULL, "", "null"},
-    {VC_SCHEME_INT5, 5, 73, "rows shorter than 73", "pack-quantized", "int", NULL, "", "null"},
-    {VC_SCHEME_INT6, 6, 61, "rows shorter than 61", "pack-quantized", "int", NULL, "", "null"},
-    {VC_SCHEME_TERNARY, 2, 21, "rows shorter than 21", "pack-quantized", "int", NULL, "", "null"},
-    {VC_SCHEME_FP8, 8, 0, NULL, "float-quantized", "float", NULL, "",
+};
+static const struct ct_scheme ct_schemes[] = {
+    {VC_SCHEME_FP8, "float-quantized", "float", NULL, "",
      "{\"num_bits\": 8, \"type\": \"float\", \"symmetric\": true, \"strategy\": \"token\", \"dynamic\": true}"},
-    {VC_SCHEME_MXFP8, 8, 0, NULL, "mxfp8-quantized", "float", NULL,
+    {VC_SCHEME_MXFP8, "mxfp8-quantized", "float", NULL,
      ", \"scale_dtype\": \"torch.uint8\", \"zp_dtype\": \"torch.uint8\"", "null"},
-    {VC_SCHEME_MXFP4, 4, 0, NULL, "mxfp4-pack-quantized", "float", NULL,
+    {VC_SCHEME_MXFP4, "mxfp4-pack-quantized", "float", NULL,
      ", \"scale_dtype\": \"torch.uint8\", \"zp_dtype\": \"torch.uint8\"", "null"},
-    {VC_SCHEME_NVFP4, 4, 0, NULL, "nvfp4-pack-quantized", "float", "tensor_group",
+    {VC_SCHEME_NVFP4, "nvfp4-pack-quantized", "float", "tensor_group",
      ", \"scale_dtype\": \"torch.float8_e4m3fn\", \"zp_dtype\": \"torch.float8_e4m3fn\"", "null"}};
+
+/* Whole numbers of any number of bits. */
+static const struct ct_scheme ct_ints = {VC_SCHEME_NONE, "pack-quantized", "int", NULL, "", "null"};
+
+/* Rows as short as that could be codes of other bits as well: a reader could not tell without a configuration. Eight
+ * codes of 4 bits fill a word, and so do ten of 3 bits as older tools packed them. */
+static const struct ct_shortest {
+    unsigned row; /* elements of the shortest row that is taken */
+    const char *reason;
+} shortest[] = {
+    [2] = {21, "rows shorter than 21"}, [3] = {121, "rows shorter than 121"}, [4] = {33, "rows shorter than 33"},
+    [5] = {73, "rows shorter than 73"}, [6] = {61, "rows shorter than 61"},   [8] = {5, "rows shorter than 5"}};
 
 /* The layout w8a8: loaders that compute with codes round each input of a layer to 8 bits, by its own largest element.
  */
 static const struct ct_scheme w8a8_scheme = {
     VC_SCHEME_INT8,
-    8,
-    0,
-    NULL,
     "int-quantized",
     "int",
     NULL,
@@ -86,7 +86,20 @@ static const struct ct_scheme *find_scheme(enum vc_scheme scheme)
     while (i < n_ct_schemes && ct_schemes[i].scheme != scheme) {
         i++;
     }
-    return i < n_ct_schemes ? &ct_schemes[i] : NULL;
+    if (i == n_ct_schemes) {
+        const struct vc_code_scheme *codes = vc_code_scheme(scheme);
+
+        return codes != NULL && codes->grid == VC_GRID_NONE && vc_code_bits(codes) <= 8 ? &ct_ints : NULL;
+    }
+    return &ct_schemes[i];
+}
+
+/* NULL: rows of that length are taken. */
+static const char *short_reason(enum vc_scheme scheme, uint64_t row)
+{
+    unsigned bits = vc_code_bits(vc_code_scheme(scheme));
+
+    return find_scheme(scheme) == &ct_ints && row < shortest[bits].row ? shortest[bits].reason : NULL;
 }
 
 /* Codes of fewer than 8 bits lie side by side already. */
@@ -133,10 +146,9 @@ static const char *ct_reason(const struct vc_dialect_request *request, const str
 {
     const char *reason = vc_linear_reason(request, tensor, VC_LOADS_COMPRESSED_TENSORS);
     const struct vc_code_scheme *codes = vc_code_scheme_named(request->scheme);
-    const struct ct_scheme *row = codes != NULL ? find_scheme(codes->scheme) : NULL;
 
-    if (reason == NULL && row != NULL && tensor->shape[1] < row->min_row) {
-        return row->too_short;
+    if (reason == NULL && codes != NULL) {
+        reason = short_reason(codes->scheme, tensor->shape[1]);
     }
     if (reason == NULL && request->granularity == VC_GRANULARITY_BLOCK && vc_linear_is_expert(tensor->name)) {
         return "its loader decodes no experts in blocks";
@@ -166,7 +178,7 @@ static bool ct_fits(const struct vc_out_tensor *codes)
 
     if (row == NULL || codes->n_dims != 2 || !vc_name_is_module_weight(codes->name, &n_path) ||
         vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR || quant->global_multiplies ||
-        codes->shape[1] < row->min_row) {
+        short_reason(quant->scheme, codes->shape[1]) != NULL) {
         return false;
     }
     if (quant->granularity == VC_GRANULARITY_BLOCK) {
@@ -402,7 +414,8 @@ static void add_group(const struct vc_config_weights *weights, size_t number, co
     vc_text_add(text,
                 ",\n        \"format\": \"%s\",\n        \"weights\": {\"num_bits\": %u, \"type\": \"%s\", "
                 "\"symmetric\": %s, \"strategy\": \"%s\", \"group_size\": ",
-                row->format, row->bits, row->type, group->symmetric ? "true" : "false",
+                row->format, vc_code_bits(vc_code_scheme(group->scheme)), row->type,
+                group->symmetric ? "true" : "false",
                 row->strategy != NULL ? row->strategy : vc_granularity_name(group->granularity));
     if (group->granularity == VC_GRANULARITY_GROUP) {
         vc_text_add(text, "%" PRIu64, group->group_size);
@@ -461,22 +474,42 @@ static void w8a8_write_config(const struct vc_config_weights *weights, struct vc
 }
 
 /* What add_group writes: one of the schemes; of the inputs fp8 rounds each row, the others nothing. */
+/* Whether row's codes are so many bits each. */
+static bool has_bits(const struct ct_scheme *row, json_int_t bits)
+{
+    if (row != &ct_ints) {
+        return bits == vc_code_bits(vc_code_scheme(row->scheme));
+    }
+    return bits >= 1 && bits <= 8 && vc_code_scheme_of_bits((unsigned)bits) != VC_SCHEME_NONE;
+}
+
+/* The row that the configuration of a group means; NULL: none. */
+static const struct ct_scheme *scheme_of_group(const json_t *holder, const json_t *weights)
+{
+    json_int_t bits = json_integer_value(json_object_get(weights, "num_bits"));
+
+    for (size_t i = 0; i <= n_ct_schemes; i++) {
+        const struct ct_scheme *row = i < n_ct_schemes ? &ct_schemes[i] : &ct_ints;
+
+        if (vc_json_says(holder, "format", row->format) && vc_json_says(weights, "type", row->type) &&
+            has_bits(row, bits)) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
 static bool is_own_group(const json_t *config, const json_t *group)
 {
     const json_t *weights = json_object_get(group, "weights");
     const json_t *holder = json_is_string(json_object_get(group, "format")) ? group : config;
     const json_t *inputs = json_object_get(group, "input_activations");
-    json_int_t bits = json_integer_value(json_object_get(weights, "num_bits"));
+    const struct ct_scheme *row = scheme_of_group(holder, weights);
     bool plain = inputs == NULL || json_is_null(inputs);
-    size_t i = 0;
 
-    while (i < n_ct_schemes && !(vc_json_says(holder, "format", ct_schemes[i].format) && bits == ct_schemes[i].bits &&
-                                 vc_json_says(weights, "type", ct_schemes[i].type))) {
-        i++;
-    }
-    return i < n_ct_schemes &&
+    return row != NULL &&
            (json_is_true(json_object_get(weights, "symmetric")) || vc_json_says(holder, "format", "pack-quantized")) &&
-           (plain || (ct_schemes[i].scheme == VC_SCHEME_FP8 &&
+           (plain || (row->scheme == VC_SCHEME_FP8 &&
                       (vc_json_says(inputs, "strategy", "token") || vc_json_says(inputs, "strategy", "group")) &&
                       json_is_true(json_object_get(inputs, "dynamic"))));
 }
@@ -547,8 +580,11 @@ static const struct vc_dialect_file ct_file = {.fits = ct_fits,
 
 const struct vc_dialect vc_dialect_compressed_tensors = {
     .name = "compressed-tensors",
-    .schemes = (const char *const[]){"int8", "int2", "int3", "int4", "int5", "int6", "ternary", "fp8", "mxfp8", "mxfp4",
-                                     "nvfp4", NULL},
+    .schemes = (const char *const[]){"int8",
+#define INTS(NAME, name, ...)   name,
+#define FLOATS(NAME, name, ...) name,
+#include "core/model/code_schemes.inc"
+                                     NULL},
     .is_choice = true,
     .takes_codes = true,
     .rows_only = true,

@@ -42,12 +42,10 @@ static bool is_scale_type(enum vc_dtype dtype)
  */
 static enum vc_scheme scheme_of_bits(unsigned bits, uint64_t row, uint64_t n_words)
 {
-    static const enum vc_scheme of[9] = {[2] = VC_SCHEME_INT2, [3] = VC_SCHEME_INT3, [4] = VC_SCHEME_INT4,
-                                         [5] = VC_SCHEME_INT5, [6] = VC_SCHEME_INT6, [8] = VC_SCHEME_INT8};
     bool dense = n_words == row / 32 * bits + vc_ceil_div_u64(row % 32 * bits, 32);
     bool older = n_words == vc_ceil_div_u64(row, 32 / bits) && 32 % bits != 0;
 
-    return dense && !older && row % 8 * bits % 8 == 0 ? of[bits] : VC_SCHEME_NONE;
+    return dense && !older && row % 8 * bits % 8 == 0 ? vc_code_scheme_of_bits(bits) : VC_SCHEME_NONE;
 }
 
 /* The number of bits of which rows of codes fill so many words, or that the configuration says where several do. NONE:

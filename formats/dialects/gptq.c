@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "core/model/code_schemes.h"
 #include "core/model/names.h"
 #include "core/text/text.h"
 #include "formats/dialects/search.h"
@@ -265,9 +266,7 @@ static void find_packings(const struct vc_search *s, const struct words *w, stru
 /* Tells the model what they are. */
 static enum vc_status attach(struct vc_search *s, const struct words *w, bool symmetric, bool ordered)
 {
-    static const enum vc_scheme of[9] = {
-        [2] = VC_SCHEME_INT2, [3] = VC_SCHEME_INT3, [4] = VC_SCHEME_INT4, [8] = VC_SCHEME_INT8};
-    struct vc_quant quant = {.scheme = of[w->bits],
+    struct vc_quant quant = {.scheme = vc_code_scheme_of_bits(w->bits),
                              .granularity = w->n_groups == 1 ? VC_GRANULARITY_CHANNEL : VC_GRANULARITY_GROUP,
                              .group_size = w->n_groups == 1 ? 0 : w->group,
                              .symmetric = symmetric,

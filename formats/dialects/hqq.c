@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "core/model/code_schemes.h"
 #include "core/text/text.h"
 #include "formats/dialects/foreign.h"
 #include "formats/dialects/search.h"
@@ -128,11 +129,9 @@ static enum vc_status find_parts(const struct vc_search *s, struct layer *l, con
 
 static enum vc_status attach(struct vc_search *s, const struct layer *l)
 {
-    static const enum vc_scheme of[9] = {
-        [2] = VC_SCHEME_INT2, [3] = VC_SCHEME_INT3, [4] = VC_SCHEME_INT4, [8] = VC_SCHEME_INT8};
     unsigned unit = l->bits == 3 ? 4 : 1;
     bool in_rows = l->axis == 1 && l->shape[1] % l->group == 0;
-    struct vc_quant quant = {.scheme = of[l->job_bits],
+    struct vc_quant quant = {.scheme = vc_code_scheme_of_bits(l->job_bits),
                              .granularity = VC_GRANULARITY_GROUP,
                              .group_size = l->group,
                              .offset_rule = VC_OFFSET_BEFORE,

@@ -121,14 +121,12 @@ static const char *find_parts(struct vc_search *s, size_t n_stem, struct matrix 
 
 static enum vc_status attach(struct vc_search *s, const struct matrix *m)
 {
-    static const enum vc_scheme of[9] = {[2] = VC_SCHEME_INT2, [3] = VC_SCHEME_INT3, [4] = VC_SCHEME_INT4,
-                                         [5] = VC_SCHEME_INT5, [6] = VC_SCHEME_INT6, [8] = VC_SCHEME_INT8};
     struct vc_tensor *t = &s->model->tensors[m->codes];
     bool affine = m->mode->scheme == VC_SCHEME_NONE;
     unsigned n_dims = t->n_dims;
     uint64_t row_bytes = 4 * t->shape[n_dims - 1];
     uint64_t *shape = vc_arena_alloc(s->ctx, &s->out->arena, n_dims * sizeof *shape);
-    struct vc_quant quant = {.scheme = affine ? of[m->bits] : m->mode->scheme,
+    struct vc_quant quant = {.scheme = affine ? vc_code_scheme_of_bits((unsigned)m->bits) : m->mode->scheme,
                              .granularity = VC_GRANULARITY_GROUP,
                              .group_size = m->group,
                              .symmetric = !affine,

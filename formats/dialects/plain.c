@@ -138,6 +138,10 @@ const struct vc_dialect vc_dialect_plain = {
     .name = "plain",
     .is_choice = true,
     .takes_codes = true,
-    .schemes = (const char *const[]){"int8", "int2", "int3", "int4", "int5", "int6", "ternary", "fp8", "mxfp8", "mxfp4",
-                                     "nvfp4", "nf4", "fp4", NULL},
+    .schemes = (const char *const[]){"int8",
+#define INTS(NAME, name, ...)   name,
+#define FLOATS(NAME, name, ...) name,
+#define TABLE(NAME, name)       name,
+#include "core/model/code_schemes.inc"
+                                     NULL},
     .loader = {.needs = "vcompress dequantize, or w.int8 * w.scale in code of your own"}};

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "core/model/code_schemes.h"
 #include "core/text/text.h"
 #include "formats/dialects/foreign.h"
 #include "formats/dialects/search.h"
@@ -134,7 +135,7 @@ static enum vc_status attach_layers(struct vc_search *s, size_t codes, size_t n_
     struct vc_tensor *t = &s->model->tensors[codes];
     uint64_t *shape = vc_arena_alloc(s->ctx, &s->out->arena, t->n_dims * sizeof *shape);
     unsigned n_dims = t->n_dims;
-    struct vc_quant quant = {.scheme = l->bits == 4 ? VC_SCHEME_INT4 : VC_SCHEME_INT2,
+    struct vc_quant quant = {.scheme = vc_code_scheme_of_bits(l->bits),
                              .granularity = VC_GRANULARITY_GROUP,
                              .group_size = l->columns,
                              .offset_rule = VC_OFFSET_MINUS,

@@ -186,7 +186,7 @@ VC_API enum vc_status vc_job_add_quantize(struct vc_ctx *ctx, struct vc_job *job
 /* A scheme that quantize makes, and which options mean something for it. */
 struct vc_quantize_scheme {
     const char *name;   /* "int4", "fp16"; static */
-    const char *option; /* of the command, "--int4", "--scheme int5"; static */
+    const char *option; /* of the command, "--int4", "--scheme ternary"; static */
     enum vc_target target;
     bool scales;      /* granularity and layout */
     bool zero_points; /* asymmetric */

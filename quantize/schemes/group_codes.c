@@ -645,34 +645,21 @@ out:
 
 /* ---- the rows ---- */
 
-static const struct vc_scheme_granularity rows_alone[] = {{VC_GRANULARITY_CHANNEL, 0}};
-static const struct vc_scheme_granularity of_16[] = {{VC_GRANULARITY_GROUP, 16}};
-static const struct vc_scheme_granularity of_32[] = {{VC_GRANULARITY_GROUP, 32}};
-static const struct vc_scheme_granularity of_64[] = {{VC_GRANULARITY_GROUP, 64}};
-static const struct vc_scheme_granularity of_128[] = {{VC_GRANULARITY_GROUP, 128}};
-
-#define GROUP_ROW(NAME, word, way, type, groups)                                                            \
-    .target = VC_TARGET_##NAME, .name = word, .flag = "--" way, .result = type, .scheme = VC_SCHEME_##NAME, \
-    .codes = true, .rows_only = true, .statistics = true, .n_granularities = 1, .granularities = groups,    \
+#define GROUP_ROW(NAME, word, way, type, of)                                                                     \
+    .target = VC_TARGET_##NAME, .name = (word), .flag = "--" way, .result = (type), .scheme = VC_SCHEME_##NAME,  \
+    .codes = true, .rows_only = true, .statistics = true, .n_granularities = 1,                                  \
+    .granularities =                                                                                             \
+        (const struct vc_scheme_granularity[]){{(of) == 0 ? VC_GRANULARITY_CHANNEL : VC_GRANULARITY_GROUP, of}}, \
     .reason = vc_scheme_rows_reason, .add = group_add
-#define INT_ROW(NAME, word, way, type)                                \
-    {                                                                 \
-        GROUP_ROW(NAME, word, way, type, of_128), .zero_points = true \
-    }
-#define OTHER_ROW(NAME, word, way, type, groups)                 \
-    {                                                            \
-        GROUP_ROW(NAME, word, way, type, groups), .no_aim = true \
-    }
 
-const struct vc_scheme_row vc_scheme_int2 = INT_ROW(INT2, "int2", "int2", VC_DTYPE_I2);
-const struct vc_scheme_row vc_scheme_int3 = INT_ROW(INT3, "int3", "int3", VC_DTYPE_I3);
-const struct vc_scheme_row vc_scheme_int4 = INT_ROW(INT4, "int4", "int4", VC_DTYPE_I4);
-const struct vc_scheme_row vc_scheme_int5 = INT_ROW(INT5, "int5", "scheme int5", VC_DTYPE_I5);
-const struct vc_scheme_row vc_scheme_int6 = INT_ROW(INT6, "int6", "scheme int6", VC_DTYPE_I6);
-const struct vc_scheme_row vc_scheme_ternary = OTHER_ROW(TERNARY, "ternary", "scheme ternary", VC_DTYPE_I2, of_128);
-const struct vc_scheme_row vc_scheme_fp8 = OTHER_ROW(FP8, "fp8", "fp8", VC_DTYPE_F8_E4M3, rows_alone);
-const struct vc_scheme_row vc_scheme_mxfp8 = OTHER_ROW(MXFP8, "mxfp8", "mxfp8", VC_DTYPE_F8_E4M3, of_32);
-const struct vc_scheme_row vc_scheme_mxfp4 = OTHER_ROW(MXFP4, "mxfp4", "mxfp4", VC_DTYPE_F4_E2M1, of_32);
-const struct vc_scheme_row vc_scheme_nvfp4 = OTHER_ROW(NVFP4, "nvfp4", "nvfp4", VC_DTYPE_F4_E2M1, of_16);
-const struct vc_scheme_row vc_scheme_nf4 = OTHER_ROW(NF4, "nf4", "nf4", VC_DTYPE_U4, of_64);
-const struct vc_scheme_row vc_scheme_fp4 = OTHER_ROW(FP4, "fp4", "fp4", VC_DTYPE_U4, of_64);
+const struct vc_scheme_row vc_scheme_groups[] = {
+/* Codes that are not all the numbers of their bits, as ternary's, take no zero points, and aims do not try them. */
+#define INTS(NAME, name, option, bits, low, high)                                                              \
+    {GROUP_ROW(NAME, name, option, VC_DTYPE_I##bits, 128), .zero_points = (high) - (low) == (1 << (bits)) - 1, \
+     .no_aim = (high) - (low) != (1 << (bits)) - 1},
+#define FLOATS(NAME, name, codes, grid, scale, group, largest, global) \
+    {GROUP_ROW(NAME, name, name, VC_DTYPE_##codes, group), .no_aim = true},
+#define TABLE(NAME, name) {GROUP_ROW(NAME, name, name, VC_DTYPE_U4, 64), .no_aim = true},
+#include "core/model/code_schemes.inc"
+};
+const size_t vc_scheme_n_groups = sizeof vc_scheme_groups / sizeof vc_scheme_groups[0];

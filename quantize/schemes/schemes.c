@@ -7,15 +7,22 @@
 #include "core/model/code_schemes.h"
 #include "passes/decode.h"
 
-static const struct vc_scheme_row *const rows[] = {
-    &vc_scheme_int8, &vc_scheme_q8_0,    &vc_scheme_int2, &vc_scheme_int3,  &vc_scheme_int4,  &vc_scheme_int5,
-    &vc_scheme_int6, &vc_scheme_ternary, &vc_scheme_fp8,  &vc_scheme_mxfp8, &vc_scheme_mxfp4, &vc_scheme_nvfp4,
-    &vc_scheme_nf4,  &vc_scheme_fp4,     &vc_scheme_f16,  &vc_scheme_bf16,  &vc_scheme_gguf};
-static const size_t n_rows = sizeof rows / sizeof rows[0];
-
 const struct vc_scheme_row *vc_scheme_row_at(size_t index)
 {
-    return index < n_rows ? rows[index] : NULL;
+    static const struct vc_scheme_row *const first[] = {&vc_scheme_int8, &vc_scheme_q8_0};
+    static const struct vc_scheme_row *const last[] = {&vc_scheme_f16, &vc_scheme_bf16, &vc_scheme_gguf};
+    const size_t n_first = sizeof first / sizeof first[0];
+    const size_t n_last = sizeof last / sizeof last[0];
+
+    if (index < n_first) {
+        return first[index];
+    }
+    index -= n_first;
+    if (index < vc_scheme_n_groups) {
+        return &vc_scheme_groups[index];
+    }
+    index -= vc_scheme_n_groups;
+    return index < n_last ? last[index] : NULL;
 }
 
 /* Before a cast, what is beyond f32 may become FLT_MAX: that does not fit f16 and bf16 either, so the policy of the
@@ -39,33 +46,33 @@ enum vc_status vc_scheme_add(struct vc_ctx *ctx, const struct vc_scheme_row *row
 
 const struct vc_scheme_row *vc_scheme_of_target(enum vc_target target)
 {
-    size_t i = 0;
+    const struct vc_scheme_row *row;
 
-    while (i < n_rows && rows[i]->target != target) {
-        i++;
+    for (size_t i = 0; (row = vc_scheme_row_at(i)) != NULL && row->target != target; i++) {
     }
-    return i < n_rows ? rows[i] : NULL;
+    return row;
 }
 
 const struct vc_scheme_row *vc_scheme_of_flag(const char *word)
 {
-    size_t i = 0;
+    const struct vc_scheme_row *row;
 
-    while (i < n_rows && strcmp(rows[i]->flag + strlen("--"), word) != 0) {
-        i++;
+    for (size_t i = 0; (row = vc_scheme_row_at(i)) != NULL && strcmp(row->flag + strlen("--"), word) != 0; i++) {
     }
-    return i < n_rows ? rows[i] : NULL;
+    return row;
 }
 
 const struct vc_scheme_row *vc_scheme_of_codes(const struct vc_desc *desc)
 {
     enum vc_scheme scheme = desc->quant != NULL ? desc->quant->scheme : VC_SCHEME_NONE;
+    const struct vc_scheme_row *row;
     size_t i = 0;
 
-    while (i < n_rows && !(rows[i]->codes && rows[i]->scheme == scheme && rows[i]->result == desc->dtype)) {
+    while ((row = vc_scheme_row_at(i)) != NULL &&
+           !(row->codes && row->scheme == scheme && row->result == desc->dtype)) {
         i++;
     }
-    return i < n_rows ? rows[i] : NULL;
+    return row;
 }
 
 void vc_scheme_settle(struct vc_quantize_options *options)
@@ -103,8 +110,9 @@ const char *vc_scheme_rows_reason(const struct vc_quantize_options *options, con
 
 bool vc_quantize_scheme_at(size_t index, struct vc_quantize_scheme *out)
 {
-    for (size_t i = 0; i < n_rows; i++) {
-        const struct vc_scheme_row *row = rows[i];
+    const struct vc_scheme_row *row;
+
+    for (size_t i = 0; (row = vc_scheme_row_at(i)) != NULL; i++) {
         const char *space = strchr(row->flag, ' ');
 
         if (row->add != NULL && vc_scheme_of_target(row->target) == row && index-- == 0) {
@@ -122,17 +130,18 @@ bool vc_quantize_scheme_at(size_t index, struct vc_quantize_scheme *out)
 
 void vc_scheme_list(char *text, size_t n_bytes)
 {
-    size_t last = 0; /* row that ends the list: the last that is the first one of its target */
+    const struct vc_scheme_row *row;
+    const struct vc_scheme_row *last = NULL; /* the last that is the first one of its target */
 
-    for (size_t i = 0; i < n_rows; i++) {
-        last = vc_scheme_of_target(rows[i]->target) == rows[i] ? i : last;
+    for (size_t i = 0; (row = vc_scheme_row_at(i)) != NULL; i++) {
+        last = vc_scheme_of_target(row->target) == row ? row : last;
     }
     text[0] = '\0';
-    for (size_t i = 0; i <= last; i++) {
-        if (vc_scheme_of_target(rows[i]->target) == rows[i]) {
+    for (size_t i = 0; (row = vc_scheme_row_at(i)) != NULL; i++) {
+        if (vc_scheme_of_target(row->target) == row) {
             size_t at = strlen(text);
 
-            (void)snprintf(text + at, n_bytes - at, "%s%s", i == 0 ? "" : i == last ? " or " : ", ", rows[i]->name);
+            (void)snprintf(text + at, n_bytes - at, "%s%s", i == 0 ? "" : row == last ? " or " : ", ", row->name);
         }
     }
 }
@@ -198,9 +207,9 @@ const struct vc_scheme_row *vc_scheme_choose(const struct vc_quantize_options *o
                                              const struct vc_dialect *dialect)
 {
     const struct vc_scheme_row *usual = vc_scheme_of_target(options->target);
+    const struct vc_scheme_row *row;
 
-    for (size_t i = 0; usual != NULL && i < n_rows; i++) {
-        const struct vc_scheme_row *row = rows[i];
+    for (size_t i = 0; usual != NULL && (row = vc_scheme_row_at(i)) != NULL; i++) {
         const struct vc_dialect_request request = vc_scheme_request(row, options, NULL);
 
         if (row->target == options->target &&

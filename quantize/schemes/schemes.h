@@ -93,18 +93,8 @@ struct vc_dialect_tensor vc_scheme_tensor(const struct vc_item *item, enum vc_dt
 /* The rows, each in the file of its scheme. */
 extern const struct vc_scheme_row vc_scheme_int8;
 extern const struct vc_scheme_row vc_scheme_q8_0;
-extern const struct vc_scheme_row vc_scheme_int2; /* group_codes.c, with the next eleven */
-extern const struct vc_scheme_row vc_scheme_int3;
-extern const struct vc_scheme_row vc_scheme_int4;
-extern const struct vc_scheme_row vc_scheme_int5;
-extern const struct vc_scheme_row vc_scheme_int6;
-extern const struct vc_scheme_row vc_scheme_ternary;
-extern const struct vc_scheme_row vc_scheme_fp8;
-extern const struct vc_scheme_row vc_scheme_mxfp8;
-extern const struct vc_scheme_row vc_scheme_mxfp4;
-extern const struct vc_scheme_row vc_scheme_nvfp4;
-extern const struct vc_scheme_row vc_scheme_nf4;
-extern const struct vc_scheme_row vc_scheme_fp4;
+extern const struct vc_scheme_row vc_scheme_groups[]; /* group_codes.c: a row of core/model/code_schemes.inc each ... */
+extern const size_t vc_scheme_n_groups;               /* ... so many */
 extern const struct vc_scheme_row vc_scheme_f16;
 extern const struct vc_scheme_row vc_scheme_bf16;
 extern const struct vc_scheme_row vc_scheme_gguf; /* encode_blocks.c */

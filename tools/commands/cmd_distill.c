@@ -280,8 +280,8 @@ static const struct opt training_opts[] = {
     {.name = "fake-quant", .value = "SCHEME", .kind = OPT_CALL, .call = take_fake_quant, .option = "precision.fake_quant",
      .wanted = "a scheme, such as int8/tensor, int4/group:64, nf4, mxfp4, nvfp4 or bf16",
      .help = "train with rounded weights, as quantize rounds the tensors that quantize selects: int8, int8/tensor, "
-             "int8/group:64, fp16, bf16: quantizing the output changes no value; int4, int4/group:64, int2, int3, int5, int6, ternary, nf4, fp4, nvfp4, "
-             "mxfp4, mxfp8, fp8: the output has the codes. A student with codes is always trained so and keeps them"},
+             "int8/group:64, fp16, bf16: quantizing the output changes no value; the others of quantize --scheme, such as "
+             "int4/group:64, ternary, nf4 or mxfp4: the output has the codes. A student with codes is always trained so and keeps them"},
     {.name = "learn-scales", .kind = OPT_BOOL, .set = 1, DISTILL(precision.learn_scales),
      .help = "codes of int8 and Q8_0 (of --fake-quant, of the student): train their scales, too; larger weights are cut off"},
     {.name = "control", .kind = OPT_BOOL, .set = 1, DISTILL(eval.control),

@@ -50,7 +50,7 @@ static bool take_ranges(void *group, const char *value)
                       : quantize->ranges != VC_RANGES_WHOLE || strcmp(value, "min-max") == 0;
 }
 
-/* "int5", "int3/group:64" */
+/* "ternary", "int3/group:64" */
 static bool take_scheme(void *group, const char *value)
 {
     struct quantize_cli *own = group;
@@ -99,7 +99,7 @@ static const struct opt target_opts[] = {
     {.name = "bf16", TARGET, .set = VC_TARGET_BF16, .option = "target=bf16",
      .help = "bfloat16: half of f32, the range of f32, 8 bits of precision"},
     {.name = "scheme", .value = "NAME", .kind = OPT_CALL, .one_of = true, .call = take_scheme, .option = "target",
-     .wanted = "a scheme, such as int5, int6/group:64 or ternary",
+     .wanted = "a scheme, such as ternary or int6/group:64",
      .help = "a scheme by its name, perhaps with its granularity, int3/group:64: those above, int5, int6 and ternary "
              "(codes -1, 0 and 1 in 2 bits)"},
     {.name = "gguf", .value = "TYPE", .kind = OPT_TEXT, .one_of = true, QUANTIZE(gguf),
