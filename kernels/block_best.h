@@ -768,12 +768,13 @@ VC_HD void vc_nvfp4_search(const float *x, const float *h, uint8_t *b)
 {
     for (uint32_t j = 0; j < 4; j++) {
         const float *part = x + 16 * j;
-        int32_t near_code = vc_ue4m3_of(fabsf(vc_largest_signed(part, 16)) / 6.0f);
+        float largest = fabsf(vc_largest_signed(part, 16));
+        int32_t near_code = vc_ue4m3_of(largest / 6.0f); /* 0 also of small values that code 1 is near to */
         float least = 0.0f;
         float half;
 
         b[j] = (uint8_t)near_code;
-        for (int32_t code = vc_clamp_i32(near_code - 4, 1, 126); near_code != 0 && code <= near_code + 9 && code <= 126;
+        for (int32_t code = vc_clamp_i32(near_code - 4, 1, 126); largest > 0.0f && code <= near_code + 9 && code <= 126;
              code++) {
             float e = vc_e2m1_error(part, h != NULL ? h + 16 * j : NULL, 16, vc_ue4m3_value((uint8_t)code) * 0.5f);
             bool first = code == vc_clamp_i32(near_code - 4, 1, 126);

@@ -134,11 +134,6 @@ bool vc_scheme_find(const char *name, struct vc_scheme_layout *out)
         out->dtype = vc_dtype_from_name(small);
         return out->dtype != VC_DTYPE_NONE;
     }
-    out->mixture = mixture_named(name);
-    if (out->mixture != NULL) {
-        out->dtype = out->mixture->base;
-        return true;
-    }
     for (size_t k = 0; k < N_ROWS; k++) {
         unsigned group = usual_group(&rows[k]);
 
@@ -150,7 +145,9 @@ bool vc_scheme_find(const char *name, struct vc_scheme_layout *out)
             return true;
         }
     }
-    return false;
+    out->mixture = mixture_named(name); /* behind the rows: nvfp4 is codes, NVFP4 the mixture */
+    out->dtype = out->mixture != NULL ? out->mixture->base : VC_DTYPE_NONE;
+    return out->mixture != NULL;
 }
 
 /* ---- mixtures ---- */

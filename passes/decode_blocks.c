@@ -51,6 +51,9 @@ static enum vc_status blocks_begin(struct vc_ctx *ctx, struct vc_step *step, con
         return VC_OK;
     }
     s->matrix = step->in.n_elems / part->n_elems;
+    if (part->maker != NULL) { /* it comes with the tiles */
+        return VC_OK;
+    }
     VC_CALL(VC_ARRAY(ctx, VC_TAG_SCALES, s->scale, (size_t)part->n_elems));
     return vc_part_load(ctx, item, part, s->scale);
 }
@@ -69,11 +72,12 @@ static enum vc_status blocks_apply(struct vc_ctx *ctx, struct vc_step *step, con
 {
     const struct blocks_state *s = step->state;
     const struct vc_kernels *k = vc_kernels_get(ctx);
+    const float *scale = s->scale != NULL || step->in.n_parts == 0 ? s->scale : in->parts[0].data;
 
     VC_CALL_FOUND(ctx, k);
     VC_KERNEL_CALL(s->decoder->blocks_to_f32(k, in->data, tile->n_elems, out->data));
-    for (size_t i = 0; s->scale != NULL && i < tile->n_elems; i++) {
-        ((float *)out->data)[i] *= s->scale[(tile->first + i) / s->matrix];
+    for (size_t i = 0; scale != NULL && i < tile->n_elems; i++) {
+        ((float *)out->data)[i] *= scale[(tile->first + i) / s->matrix];
     }
     if (s->finite_values && vc_has_nonfinite(VC_DTYPE_F32, out->data, tile->n_elems)) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "a step is not finite");

@@ -20,6 +20,8 @@ double vc_largest_fitting(enum vc_dtype target)
         return 8321039.749999999; /* below the tie of f32 that goes to 8321040, whose step is infinite as f16 */
     case VC_DTYPE_MXFP4:
         return 5.1e38; /* no f32 is beyond 6 * 2^126 */
+    case VC_DTYPE_NVFP4:
+        return 2688.0; /* 6 * 448, without a number beside the blocks */
     case VC_DTYPE_Q4_0:
     case VC_DTYPE_Q4_1:
     case VC_DTYPE_Q5_0:

@@ -74,8 +74,9 @@ static const enum vc_dtype block_types[] = {VC_DTYPE_Q2_K, VC_DTYPE_Q3_K, VC_DTY
 enum vc_status vc_aim_candidate_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_aim_candidate *candidate,
                                     enum vc_dtype weights)
 {
-    return candidate->blocks != VC_DTYPE_NONE ? vc_encode_blocks_add(ctx, item, &candidate->options, candidate->blocks)
-                                              : candidate->row->add(ctx, item, &candidate->options, weights);
+    return candidate->blocks != VC_DTYPE_NONE
+               ? vc_encode_blocks_add(ctx, item, &candidate->options, candidate->blocks, false)
+               : candidate->row->add(ctx, item, &candidate->options, weights);
 }
 
 /* Adds the candidate, unless a dialect of the output has no place for it. */

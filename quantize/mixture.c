@@ -170,6 +170,31 @@ enum vc_status vc_mixture_read(struct vc_ctx *ctx, struct vc_arena *arena, const
     return VC_OK;
 }
 
+bool vc_mixture_scales(const struct vc_mixture_plan *plan, const struct vc_item *item)
+{
+    /* the weights that load_tensors of llama.cpp looks for a ".scale" of, whatever the architecture */
+    static struct vc_glob_set scaled = {
+        .n = 13,
+        .globs = {"blk.*.attn_[qkv].weight", "blk.*.attn_output.weight", "blk.*.attn_qkv.weight",
+                  "blk.*.attn_gate.weight", "blk.*.ffn_gate.weight", "blk.*.ffn_down.weight", "blk.*.ffn_up.weight",
+                  "blk.*.ffn_gate_[es]*", "blk.*.ffn_down_[es]*", "blk.*.ffn_up_[es]*", "blk.*.ssm_out.weight",
+                  "blk.*.ssm_alpha.weight", "blk.*.ssm_beta.weight"}};
+    const struct vc_model *model = plan->plan->model;
+    const char *name = model->tensors[item - plan->plan->items].name;
+    const char *tail = strrchr(name, '.');
+    char scale[128]; /* more than a name of GGUF has */
+    size_t there;
+
+    if (tail == NULL || strcmp(tail, ".weight") != 0 || strlen(name) >= sizeof scale ||
+        (!plan->foreign && vc_glob_set_find(&scaled, name) == SIZE_MAX)) {
+        return false;
+    }
+    (void)snprintf(scale, sizeof scale, "%.*s.scale", (int)(tail - name), name);
+    there =
+        vc_model_find(model, scale); /* something else, such as numbers of Gemma 4's experts, unless it is its own */
+    return there == VC_NO_TENSOR || model->tensors[there].part_of == (size_t)(item - plan->plan->items);
+}
+
 enum vc_dtype vc_mixture_type(const struct vc_mixture_plan *plan, const struct vc_item *item, enum vc_dtype *fallback)
 {
     size_t index = (size_t)(item - plan->plan->items);
@@ -177,7 +202,9 @@ enum vc_dtype vc_mixture_type(const struct vc_mixture_plan *plan, const struct v
     const struct vc_desc *desc = item->desc;
     const struct vc_mixture_tensor tensor = {kind_of(name), plan->place[index], layer_of(name), desc->n_dims,
                                              desc->shape};
-    enum vc_dtype wanted = vc_mixture_rule(&plan->rules, &tensor);
+    enum vc_dtype rule = vc_mixture_rule(&plan->rules, &tensor);
+    bool small = rule == VC_DTYPE_NVFP4 && !plan->rules.pure && !vc_mixture_scales(plan, item); /* for its scales */
+    enum vc_dtype wanted = small ? VC_DTYPE_Q4_K : rule;
     enum vc_dtype type = vc_mixture_whole_blocks(wanted, desc->shape[desc->n_dims - 1]);
 
     *fallback = type != wanted ? wanted : VC_DTYPE_NONE;

@@ -36,6 +36,9 @@ enum vc_status vc_mixture_read(struct vc_ctx *ctx, struct vc_arena *arena, const
  * positions, convolutions, and what does not end in "weight". */
 bool vc_mixture_takes(const struct vc_mixture_plan *plan, const struct vc_item *item);
 
+/* Whether readers of the file find a number beside the blocks of the item: of NVFP4, `x.scale` of `x.weight`. */
+bool vc_mixture_scales(const struct vc_mixture_plan *plan, const struct vc_item *item);
+
 /* The item's type, a row of kernels/block_types.inc or f16. *fallback: the mixture's own choice, whose blocks do not
  * divide the last axis, so that a type of smaller blocks took its place (f16 where none divides the axis); else
  * VC_DTYPE_NONE. */

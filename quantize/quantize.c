@@ -453,7 +453,7 @@ static enum vc_status plan_blocks(struct vc_ctx *ctx, struct quantize *q, struct
     if (type == VC_DTYPE_F16 && item->desc->dtype != VC_DTYPE_F16) {
         VC_CALL(vc_scheme_f16.add(ctx, item, &q->options, weights));
     } else if (type != VC_DTYPE_F16) {
-        VC_CALL(vc_encode_blocks_add(ctx, item, &q->options, type));
+        VC_CALL(vc_encode_blocks_add(ctx, item, &q->options, type, vc_mixture_scales(&q->types, item)));
     }
     if (fallback != VC_DTYPE_NONE) {
         const char *why =

@@ -25,7 +25,10 @@ static enum vc_status name_part(struct vc_ctx *ctx, struct vc_job *job, const st
 {
     const struct vc_tensor *tensor = &job->plan.model->tensors[item->source];
     const char *suffix = suffix_of(part->role);
-    const char *name = vc_arena_printf(ctx, &job->arena, "%s%s", tensor->name, suffix);
+    const char *tail =
+        item->set->dialect != NULL && item->set->dialect->parts_of_module ? strrchr(tensor->name, '.') : NULL;
+    int n = (int)(tail != NULL ? (size_t)(tail - tensor->name) : strlen(tensor->name));
+    const char *name = vc_arena_printf(ctx, &job->arena, "%.*s%s", n, tensor->name, suffix);
     size_t clash;
 
     *out = name;

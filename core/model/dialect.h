@@ -61,6 +61,7 @@ struct vc_dialect {
     bool activations;     /* of a graph, whose values can become codes, too */
     bool zero_points;     /* its loaders of linear layers take codes with zero points */
     bool coded_scales;    /* has a place for scales that are codes themselves */
+    bool parts_of_module; /* a new part takes the place of the weight's name: x.scale beside x.weight */
     bool positive_scales; /* new codes get scales above 0: not every loader was seen with others */
     /* The scheme beside whose codes it has a place for one scale of all inputs of the layer, "int8"; NULL: none. */
     const char *input_scales;

@@ -5,14 +5,15 @@
 #include <string.h>
 
 /* The names that llama-quantize knows, and general.file_type has a number for (formats/gguf/gguf_metadata.c). IQ1 to
- * IQ3 need codebooks that this program does not make, Q2_K_S needs statistics of data. */
+ * IQ3 need codebooks that this program does not make, Q2_K_S needs statistics of data. NVFP4 has a number, but is no
+ * name of llama-quantize yet: what its blocks are not for is what Q2_0 makes of it. */
 static const struct vc_mixture mixtures[] = {
     {"Q4_0", VC_DTYPE_Q4_0},       {"Q4_1", VC_DTYPE_Q4_1},   {"Q5_0", VC_DTYPE_Q5_0},     {"Q5_1", VC_DTYPE_Q5_1},
     {"Q8_0", VC_DTYPE_Q8_0},       {"Q2_K", VC_DTYPE_Q2_K},   {"Q3_K_S", VC_DTYPE_Q3_K},   {"Q3_K_M", VC_DTYPE_Q3_K},
     {"Q3_K_L", VC_DTYPE_Q3_K},     {"Q4_K_S", VC_DTYPE_Q4_K}, {"Q4_K_M", VC_DTYPE_Q4_K},   {"Q5_K_S", VC_DTYPE_Q5_K},
     {"Q5_K_M", VC_DTYPE_Q5_K},     {"Q6_K", VC_DTYPE_Q6_K},   {"IQ4_NL", VC_DTYPE_IQ4_NL}, {"IQ4_XS", VC_DTYPE_IQ4_XS},
-    {"MXFP4_MOE", VC_DTYPE_MXFP4}, {"Q1_0", VC_DTYPE_Q1_0},   {"Q2_0", VC_DTYPE_Q2_0},     {"TQ1_0", VC_DTYPE_TQ1_0},
-    {"TQ2_0", VC_DTYPE_TQ2_0},
+    {"MXFP4_MOE", VC_DTYPE_MXFP4}, {"NVFP4", VC_DTYPE_NVFP4}, {"Q1_0", VC_DTYPE_Q1_0},     {"Q2_0", VC_DTYPE_Q2_0},
+    {"TQ1_0", VC_DTYPE_TQ1_0},     {"TQ2_0", VC_DTYPE_TQ2_0},
 };
 static const size_t n_mixtures = sizeof mixtures / sizeof mixtures[0];
 
@@ -167,7 +168,7 @@ enum vc_dtype vc_mixture_rule(const struct vc_mixture_rules *p, const struct vc_
     if (is(p, "MXFP4_MOE")) {
         return tensor->n_dims == 3 && shape[0] > 1 ? VC_DTYPE_MXFP4 : VC_DTYPE_Q8_0;
     }
-    if (kind == VC_MIXTURE_EMBEDDING && (is(p, "TQ1_0") || is(p, "TQ2_0") || is(p, "Q2_0"))) {
+    if (kind == VC_MIXTURE_EMBEDDING && (is(p, "TQ1_0") || is(p, "TQ2_0") || is(p, "Q2_0") || is(p, "NVFP4"))) {
         return VC_DTYPE_Q4_K;
     }
     if (kind == VC_MIXTURE_VALUES || kind == VC_MIXTURE_FUSED) {
@@ -188,6 +189,7 @@ static enum vc_dtype smaller_blocks(enum vc_dtype type)
     switch (type) {
     case VC_DTYPE_IQ4_XS:
         return VC_DTYPE_IQ4_NL;
+    case VC_DTYPE_NVFP4:
     case VC_DTYPE_Q2_0:
     case VC_DTYPE_Q2_K:
     case VC_DTYPE_Q3_K:

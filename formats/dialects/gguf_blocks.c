@@ -3,7 +3,7 @@
  *     int8 is Q8_0     block of 32 values: d f16 | q0 .. q31 int8      34 bytes, value = q * d
  *     gguf             any block type of kernels/block_types.inc, chosen for each tensor (quantize/mixture.h)
  *
- * The pass makes the blocks (their arithmetic is a kernel's), so there are no other parts. What of the metadata follows
+ * The pass makes the blocks (their arithmetic is a kernel's). Only NVFP4 has a part beside them, the number of the tensor. What of the metadata follows
  * from them is the writer's (formats/gguf/). */
 #include <string.h>
 
@@ -61,6 +61,7 @@ const struct vc_dialect vc_dialect_gguf = {.name = "gguf",
                                                       "folder, which keeps codes of nvfp4, int4 and int8",
                                            .blocks = true,
                                            .rows_only = true,
+                                           .parts_of_module = true,
                                            .check = gguf_check,
                                            .reason = gguf_reason,
                                            .part_type = gguf_part_type,

@@ -307,6 +307,50 @@ class GgufTypes(Judge):
                 self.assertEqual(a, b, name)
                 self.assertLessEqual(e_best, e_llama, (mixture, name))
 
+    def test_nvfp4(self):
+        """NVFP4: which tensors get it, the number beside them, the blocks of ggml's quantizer, values as the package reads them."""
+        small = np.float32(2.0**-12)
+        shapes = {"token_embd.weight": (96, 256), "output.weight": (96, 256), "blk.0.attn_q.weight": (64, 256), "blk.0.attn_k_b.weight": (64, 256),
+                  "blk.0.ffn_up_exps.weight": (4, 64, 128), "blk.0.ffn_gate_up_exps.weight": (4, 64, 256), "blk.0.ffn_down.weight": (64, 96),
+                  "blk.0.ffn_gate.weight": (64, 192)}
+        x = {n: weight(n, s, "f4") * small for n, s in shapes.items()}
+        x["blk.0.ffn_up_exps.weight"][1] *= np.float32(2.0**20)
+        x["blk.0.ffn_up_exps.weight"][2] = 0
+        x["blk.0.ffn_gate.scale"] = np.ones(1, "f4")  # something else: no number can be beside it
+        types = {"token_embd.weight": "q4_k", "output.weight": "q6_k", "blk.0.attn_k_b.weight": "q4_k", "blk.0.ffn_gate_up_exps.weight": "q4_k",
+                 "blk.0.ffn_down.weight": "q4_0", "blk.0.ffn_gate.weight": "q5_0", "blk.0.ffn_gate.scale": "f32", "blk.0.attn_q.weight": "nvfp4",
+                 "blk.0.attn_q.scale": "f32", "blk.0.ffn_up_exps.weight": "nvfp4", "blk.0.ffn_up_exps.scale": "f32"}
+        source, out = self.path("in.gguf"), self.path("out.gguf")
+        gguf_write(source, [(n, 0, a.shape, a.tobytes()) for n, a in x.items()], [ARCHITECTURE])
+        for encoder in ("llama", "best"):
+            self.vc("quantize", "--gguf", "NVFP4", "--encoder", encoder, "--force", source, "-o", out)
+            tensors, pairs = gguf_read(out)
+            self.assertEqual({n: {40: "nvfp4", **NAMES}[t[0]] for n, t in tensors.items()}, types)
+            self.assertEqual(pairs["general.file_type"], (U32, struct.pack("<I", 39)))
+            self.vc("dequantize", "--force", out, "-o", self.path("out.npz"))
+            self.vc("run", "--force", "--pass", "quantize --gguf NVFP4 --encoder " + encoder, "--pass", "dequantize", source, "-o", self.path("run.gguf"))
+            y, run = self.load(self.path("out.npz")), gguf_read(self.path("run.gguf"))[0]
+            for name in ("blk.0.attn_q", "blk.0.ffn_up_exps"):
+                w = x[name + ".weight"].reshape(-1, *shapes[name + ".weight"][-2:])
+                scale = np.frombuffer(tensors[name + ".scale"][2], "f4")
+                top = np.abs(w).max((1, 2)) / np.float32(2688)
+                np.testing.assert_array_equal(scale, np.where(top == 0, np.float32(1), top))
+                self.assertEqual(run[name + ".weight"][2], y[name + ".weight"].tobytes())
+                error = ((w - y[name + ".weight"].reshape(w.shape)).astype("f8")**2).sum((1, 2)) / (w.astype("f8")**2).sum((1, 2)).clip(1e-300)
+                self.assertTrue((error < (0.012 if encoder == "llama" else 0.0075)).all(), (name, encoder, error))
+                if gguf is None:
+                    continue
+                blocks = np.frombuffer(tensors[name + ".weight"][2], np.uint8).reshape(-1, 36)
+                value = gguf.quants.NVFP4.dequantize_blocks(blocks).astype("f4").reshape(w.shape) * scale[:, None, None]
+                np.testing.assert_array_equal(value, y[name + ".weight"].reshape(w.shape))
+                if encoder == "llama":
+                    v = (w / scale[:, None, None]).reshape(-1, 16)
+                    byte = gguf.quants.NVFP4.fp32_to_ue4m3(np.abs(v).max(1) / np.float32(6))
+                    step = gguf.quants.NVFP4.ue4m3_to_fp32(byte).astype("f4")
+                    code = np.abs(step[:, None, None] * np.float32(gguf.quants.NVFP4.kvalues) - v[:, :, None]).argmin(2).astype("u1")
+                    np.testing.assert_array_equal(blocks[:, :4].reshape(-1), byte)
+                    np.testing.assert_array_equal(blocks[:, 4:].reshape(-1, 8), code[:, :8] | code[:, 8:] << 4)
+
     def test_aims(self):
         """--aim-sqnr and --aim-bytes choose among block types what --pure makes of each tensor."""
         w = {n: weight(n, (rows, cols), "f2") for n, rows, cols in

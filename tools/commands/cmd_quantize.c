@@ -104,8 +104,8 @@ static const struct opt target_opts[] = {
              "(codes -1, 0 and 1 in 2 bits)"},
     {.name = "gguf", .value = "TYPE", .kind = OPT_TEXT, .one_of = true, QUANTIZE(gguf),
      .help = "GGUF's block types, chosen for each tensor as llama-quantize does: Q4_K_M, Q5_K_M, Q6_K, Q3_K_S, Q3_K_M, "
-             "Q3_K_L, Q4_K_S, Q5_K_S, Q2_K, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, IQ4_NL, IQ4_XS, MXFP4_MOE, TQ1_0, TQ2_0, Q1_0 or "
-             "Q2_0; the output is a GGUF file"},
+             "Q3_K_L, Q4_K_S, Q5_K_S, Q2_K, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, IQ4_NL, IQ4_XS, MXFP4_MOE, NVFP4, TQ1_0, TQ2_0, "
+             "Q1_0 or Q2_0; the output is a GGUF file"},
     {.name = "aim-sqnr", .value = "DB", .kind = OPT_REAL, .one_of = true, QUANTIZE(aim_sqnr_db),
      .help = "for every tensor the smallest of int2 to int6, int8 (a scale per tensor, channel or group), fp16 and bf16 with this "
              "SQNR, else unchanged; reads all weights first, also with --dry-run"},

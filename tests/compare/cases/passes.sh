@@ -20,7 +20,7 @@ for options in --int4 '--int3 --asymmetric' --int2 '--scheme ternary' --fp8 --nv
     there layers-f32.safetensors quantize $options --calibration $in/layers-statistics.npz
 done
 there nonfinite.npz quantize --int8 --nonfinite zero
-for type in Q4_K_M Q5_K_M Q6_K Q3_K_S Q2_K Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 IQ4_NL IQ4_XS TQ1_0 TQ2_0 Q1_0 Q2_0; do
+for type in Q4_K_M Q5_K_M Q6_K Q3_K_S Q2_K Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 IQ4_NL IQ4_XS NVFP4 TQ1_0 TQ2_0 Q1_0 Q2_0; do
     for encoder in best llama; do
         there blocks.gguf quantize --gguf $type --encoder $encoder --pure --requantize
         there plain.gguf quantize --gguf $type --encoder $encoder --pure
