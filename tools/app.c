@@ -49,8 +49,8 @@ static const struct opt comment_opts[] = {
 };
 
 static const struct opt report_opts[] = {
-    {.name = "quiet", .letter = 'q', .kind = OPT_BOOL, .set = 1, COMMON(quiet), .help = "print errors only"},
-    {.name = "verbose", .letter = 'v', .kind = OPT_MORE, COMMON(verbose),
+    {.name = "quiet", .letter = 'q', .one_of = true, .kind = OPT_BOOL, .set = 1, COMMON(quiet), .help = "print errors only"},
+    {.name = "verbose", .letter = 'v', .one_of = true, .kind = OPT_MORE, COMMON(verbose),
      .help = "list every tensor by its whole name, with more columns"},
     {.name = "diffable", .kind = OPT_BOOL, .set = 1, COMMON(diffable),
      .help = "leave out time, memory, threads and device, so that two runs print the same"},

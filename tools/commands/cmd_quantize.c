@@ -251,6 +251,19 @@ static int refuse_option(struct app *app, const char *name, enum scheme_fact fac
     return app_usage(app, "--%s works with %s only", name, all);
 }
 
+/* --scheme int3/group:64 */
+static bool scheme_says_granularity(const struct app *app)
+{
+    for (size_t i = 0; i < app->parsed.n_given && i < PARSE_MAX_GIVEN; i++) {
+        const struct given *given = &app->parsed.given[i];
+
+        if (strcmp(given->opt->name, "scheme") == 0 && strchr(given->value, '/') != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Refuses what says nothing: a script that gives an option expects something of it. GO_ON or a status. */
 static int check_target(struct app *app, const struct vc_quantize_options *options)
 {
@@ -294,6 +307,9 @@ static int check_target(struct app *app, const struct vc_quantize_options *optio
         if (options_seen(&app->parsed, i == 0 ? "saturation" : "ranges")) {
             return app_usage(app, "--%s works with --activations static only", i == 0 ? "saturation" : "ranges");
         }
+    }
+    if (options_seen(&app->parsed, "granularity") && scheme_says_granularity(app)) {
+        return app_usage(app, "--granularity conflicts with the granularity in --scheme: choose one");
     }
     if (aim && options_seen(&app->parsed, "granularity")) {
         return app_usage(app, "an aim chooses the granularity of each tensor: leave out --granularity");

@@ -289,12 +289,6 @@ static int check_options(struct app *app, const struct memory_cli *cli)
         return app_usage(app, "--ctx counts all positions, with the %llu of --seq that are in work",
                          (unsigned long long)cli->sequence);
     }
-    if (cli->dropout && cli->no_dropout) {
-        return app_usage(app, "--dropout and --no-dropout say opposite things; choose one");
-    }
-    if (cli->foreach && cli->no_foreach) {
-        return app_usage(app, "--foreach and --no-foreach say opposite things; choose one");
-    }
     if (cli->memory.trainer == VC_MEMORY_VCOMPRESS && (cli->foreach || cli->no_foreach)) {
         return app_usage(app,
                          "--foreach and --no-foreach are about PyTorch's optimizers: not with --trainer vcompress");

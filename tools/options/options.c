@@ -336,15 +336,29 @@ static void remember(struct parsed *parsed, const struct opt *opt, const char *v
     }
 }
 
-/* Refuses a second, different option of a group's `one_of` options. */
-static enum parse_result check_one_of(struct line *line, const struct opt *opt, const struct opt_group *group)
+/* One is the other's "no-". */
+static bool denies(const struct opt *a, const struct opt *b)
+{
+    return strncmp(a->name, "no-", 3) == 0 && strcmp(a->name + 3, b->name) == 0;
+}
+
+/* Two options of a group contradict each other: both are `one_of`, both fill the same field, or one denies the other. */
+static bool contradicts(const struct opt *a, const struct opt *b)
+{
+    bool fills = a->kind != OPT_CALL && a->kind != OPT_HELP && b->kind != OPT_CALL && b->kind != OPT_HELP;
+
+    return (a->one_of && b->one_of) || (fills && a->field == b->field) || denies(a, b) || denies(b, a);
+}
+
+/* Refuses an option that contradicts an earlier one: the last one would win silently. */
+static enum parse_result check_conflicts(struct line *line, const struct opt *opt, const struct opt_group *group)
 {
     struct parsed *parsed = line->parsed;
 
-    for (size_t i = 0; opt->one_of && i < parsed->n_seen; i++) {
+    for (size_t i = 0; i < parsed->n_seen; i++) {
         const struct opt *other = parsed->seen[i];
 
-        if (other->one_of && other != opt && other >= group->opts && other < group->opts + group->n_opts) {
+        if (other != opt && other >= group->opts && other < group->opts + group->n_opts && contradicts(opt, other)) {
             snprintf(parsed->error, sizeof(parsed->error), "--%s conflicts with --%s: choose one", opt->name,
                      other->name);
             return PARSE_ERROR;
@@ -362,7 +376,7 @@ static enum parse_result apply(struct line *line, const struct opt *opt, const s
     if (opt->kind == OPT_HELP) {
         return PARSE_HELP;
     }
-    result = check_one_of(line, opt, group);
+    result = check_conflicts(line, opt, group);
     if (result != PARSE_OK) {
         return result;
     }

@@ -55,7 +55,8 @@ struct opt {
     char letter;    /* 0: none */
     bool by_letter; /* sentences name it by its letter: -o */
     bool optional;  /* the value may be left out; then it must follow with '=' */
-    bool one_of;    /* of the options of its group that have this, a command line may have one only */
+    bool
+        one_of; /* of the options of its group that have this, a command line may have one only; the same of two that fill one field, and of NAME and no-NAME */
     opt_call_fn *call;
     const char *wanted; /* OPT_CALL: what is right, for the sentence about a wrong value; NULL: `value` */
 };
