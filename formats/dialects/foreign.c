@@ -287,6 +287,14 @@ static bool has_owner(const struct marking *m, const struct vc_tensor *t, bool *
     return any;
 }
 
+/* Says once of a tensor why it cannot be decoded: the reader of a dialect may have said it already. */
+static enum vc_status say_once(struct marking *m, const char *name, const char *sentence)
+{
+    return vc_collecting(m->ctx) && vc_findings_has(m->ctx->findings, name)
+               ? VC_OK
+               : vc_find(m->ctx, m->is_shard ? VC_SEVERITY_WARNING : VC_SEVERITY_ERROR, "parts", name, "%s", sentence);
+}
+
 /* Names that loaders use for parts of codes, and no row and no dialect knows these. */
 static enum vc_status mark_rest(struct marking *m)
 {
@@ -306,10 +314,9 @@ static enum vc_status mark_rest(struct marking *m)
             continue; /* "scales" and the like, of no weight */
         }
         t->undecoded = sentence;
-        VC_CALL(explained || (vc_collecting(m->ctx) && vc_findings_has(m->ctx->findings, t->name))
-                    ? VC_OK
-                    : vc_find(m->ctx, m->is_shard ? VC_SEVERITY_WARNING : VC_SEVERITY_ERROR, "parts", t->name, "%s",
-                              sentence));
+        if (!explained) {
+            VC_CALL(say_once(m, t->name, sentence));
+        }
     }
     return VC_OK;
 }
@@ -339,8 +346,7 @@ static enum vc_status mark_floats(struct marking *m, bool quantized)
         }
         if (any) {
             t->undecoded = sentence;
-            VC_CALL(vc_find(m->ctx, m->is_shard ? VC_SEVERITY_WARNING : VC_SEVERITY_ERROR, "parts", t->name, "%s",
-                            sentence));
+            VC_CALL(say_once(m, t->name, sentence));
         }
     }
     return VC_OK;
