@@ -1,12 +1,11 @@
 /* output_names.c - the names of what a search writes: output, recipe, statistics, work folder; what is refused about them
  * before the work. */
-#define _GNU_SOURCE /* realpath */
-#include <limits.h>
-#include <stdlib.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "core/base/kept_files.h"
+#include "core/base/real_path.h"
 #include "shrink/shrink_inside.h"
 
 /* Refuses a name that is taken, before the work. */
@@ -36,11 +35,22 @@ static enum vc_status check_place(struct vc_shrinking *s, const char *path)
     char source[PATH_MAX];
     char target[PATH_MAX];
     struct stat info;
+    bool there;
     size_t n;
 
     VC_CALL_ALLOC(parent);
-    if (stat(vc_model_path(s->given), &info) != 0 || !S_ISDIR(info.st_mode) ||
-        realpath(vc_model_path(s->given), source) == NULL || realpath(parent, target) == NULL) {
+    if (stat(vc_model_path(s->given), &info) != 0) {
+        return vc_is_absence(errno) ? VC_OK
+                                    : vc_fail_errno(s->ctx, errno, "%s: cannot be looked at", vc_model_path(s->given));
+    }
+    if (!S_ISDIR(info.st_mode)) {
+        return VC_OK;
+    }
+    VC_CALL(vc_real_path(s->ctx, vc_model_path(s->given), source, &there));
+    if (there) {
+        VC_CALL(vc_real_path(s->ctx, parent, target, &there));
+    }
+    if (!there) {
         return VC_OK;
     }
     n = strlen(source);

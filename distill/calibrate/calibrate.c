@@ -629,21 +629,12 @@ static enum vc_status lay_out_graph(struct calibration *c)
 /* What tells this network from others: of the graph's text, before its sizes are known, and of its tensors. */
 static enum vc_status note_graph(struct calibration *c)
 {
-    char hex[VC_SHA256_HEX_BYTES];
-    struct vc_sha256 sha;
     char *text = NULL;
-    enum vc_status status = VC_OK;
 
-    if (vc_sha256_built_in()) {
-        VC_TRY(vc_graph_print_text(c->ctx, c->graph, &text));
-        vc_sha256_begin(&sha);
-        vc_sha256_add(&sha, text, strlen(text));
-        vc_sha256_end(&sha, hex);
-        vc_calibration_numbers_of(hex, c->graph_digest);
-    }
-out:
+    VC_CALL(vc_graph_print_text(c->ctx, c->graph, &text));
+    vc_calibration_graph_digest(text, c->graph_digest);
     vc_text_free(text);
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status lay_out_digests(struct calibration *c)

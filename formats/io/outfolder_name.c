@@ -1,14 +1,12 @@
 /* outfolder_name.c - what an output folder's name stands for, and whether it may become one. */
-#define _GNU_SOURCE /* realpath */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "core/base/real_path.h"
 #include "formats/io/infile.h"
 #include "formats/io/outfolder_internal.h"
 
@@ -77,51 +75,71 @@ static bool is_below(const char *path, const char *folder)
 }
 
 /* The folder of an input that is one, with links resolved, also where its index was given. */
-static bool find_input(const struct vc_model *input, char real[PATH_MAX])
+static enum vc_status find_input(struct vc_ctx *ctx, const struct vc_model *input, char real[PATH_MAX], bool *found)
 {
     char path[PATH_MAX];
     char *slash;
     struct stat st;
     size_t n;
 
-    if (input == NULL || input->path == NULL || input->input != NULL || stat(input->path, &st) != 0) {
-        return false;
+    *found = false;
+    if (input == NULL || input->path == NULL || input->input != NULL) {
+        return VC_OK;
+    }
+    if (stat(input->path, &st) != 0) {
+        return vc_is_absence(errno) ? VC_OK : vc_fail_errno(ctx, errno, "%s: cannot be looked at", input->path);
     }
     n = strlen(input->path);
     if (S_ISDIR(st.st_mode) || n >= sizeof path) {
-        return realpath(input->path, real) != NULL;
+        return vc_real_path(ctx, input->path, real, found);
     }
     memcpy(path, input->path, n + 1);
     slash = strrchr(path, '/');
     if (slash != NULL) {
         slash[1] = '\0';
     }
-    return realpath(slash != NULL ? path : ".", real) != NULL;
+    return vc_real_path(ctx, slash != NULL ? path : ".", real, found);
 }
 
-/* A file that is read lies, links followed, in the folder that is there. */
-static bool holds(const char *path, const void *target)
-{
-    char real[PATH_MAX];
+struct holding {
+    struct vc_ctx *ctx;
+    const char *target;
+    enum vc_status *status;
+};
 
-    return realpath(path, real) != NULL && is_below(real, target);
+/* A file that is read lies, links followed, in the folder that is there; or that cannot be known. */
+static bool holds(const char *path, const void *user)
+{
+    const struct holding *h = user;
+    char real[PATH_MAX];
+    bool there;
+
+    *h->status = vc_real_path(h->ctx, path, real, &there);
+    return *h->status != VC_OK || (there && is_below(real, h->target));
 }
 
 /* An output in the folder of the input, or around one of its files, would change the input. */
 static enum vc_status check_input(struct vc_ctx *ctx, const struct vc_outfolder *folder)
 {
     const struct vc_model *input = folder->input;
-    bool from_folder;
+    enum vc_status status = VC_OK;
+    bool from_folder, there;
     char source[PATH_MAX];
     char target[PATH_MAX];
+    const struct holding holding = {ctx, target, &status};
 
-    from_folder = find_input(input, source);
-    if (realpath(folder->path, target) != NULL) {
-        if ((from_folder && is_below(source, target)) || vc_any_kept(ctx, holds, target)) {
+    VC_CALL(find_input(ctx, input, source, &from_folder));
+    VC_CALL(vc_real_path(ctx, folder->path, target, &there));
+    if (there) {
+        bool held = (from_folder && is_below(source, target)) || vc_any_kept(ctx, holds, &holding);
+
+        VC_CALL(status);
+        if (held) {
             return vc_fail(ctx, VC_E_ARGUMENT, "%s: holds the input, which is never overwritten", folder->path);
         }
     }
-    if (from_folder && realpath(folder->parent_name, target) != NULL && is_below(target, source)) {
+    VC_CALL(vc_real_path(ctx, folder->parent_name, target, &there));
+    if (from_folder && there && is_below(target, source)) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: lies in the folder of the input, which is never changed", folder->path);
     }
     return VC_OK;

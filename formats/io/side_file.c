@@ -1,12 +1,12 @@
 /* side_file.c - see side_file.h. Compares real paths: all links resolved, those in the folder's own path, too. */
-#define _GNU_SOURCE /* realpath */
 #include "formats/io/side_file.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "core/base/real_path.h"
 
 #define SNAPSHOTS "/snapshots/"
 #define BLOBS     "/blobs/"
@@ -36,17 +36,22 @@ static bool lies_in_cache(const char *path, const char *folder)
     return strncmp(path, folder, n) == 0 && strncmp(path + n, BLOBS, sizeof BLOBS - 1) == 0;
 }
 
-bool vc_links_stay(const char *folder, const char *name)
+enum vc_status vc_links_stay(struct vc_ctx *ctx, const char *folder, const char *name, bool *stay)
 {
     char path[PATH_MAX];
     char base[PATH_MAX];
     char real[PATH_MAX];
     int n = snprintf(path, sizeof path, "%s/%s", folder, name);
 
-    if (n < 0 || (size_t)n >= sizeof path || realpath(folder, base) == NULL || realpath(path, real) == NULL) {
-        return false;
+    *stay = n >= 0 && (size_t)n < sizeof path;
+    if (*stay) {
+        VC_CALL(vc_real_path(ctx, folder, base, stay));
     }
-    return lies_below(real, base) || lies_in_cache(real, base);
+    if (*stay) {
+        VC_CALL(vc_real_path(ctx, path, real, stay));
+    }
+    *stay = *stay && (lies_below(real, base) || lies_in_cache(real, base));
+    return VC_OK;
 }
 
 static const char *kind_of(mode_t mode)
@@ -57,12 +62,6 @@ static const char *kind_of(mode_t mode)
                             : "is a device";
 }
 
-/* The name or what it links to is not there. Another failure says nothing about what is there. */
-static bool is_absence(int error)
-{
-    return error == ENOENT || error == ENOTDIR || error == ELOOP;
-}
-
 /* *found: NULL: it is a file that may be read; "": it is not there; else why it is odd. */
 static enum vc_status why_odd(struct vc_ctx *ctx, const char *folder, const char *name, struct stat *st,
                               const char **found)
@@ -70,22 +69,26 @@ static enum vc_status why_odd(struct vc_ctx *ctx, const char *folder, const char
     char path[PATH_MAX];
     int n = snprintf(path, sizeof path, "%s/%s", folder, name);
     struct stat own;
+    bool stay = true;
 
     *found = "";
     if (n < 0 || (size_t)n >= sizeof path) {
         return VC_OK;
     }
     if (lstat(path, &own) != 0) {
-        return is_absence(errno) ? VC_OK : vc_fail_errno(ctx, errno, "%s: cannot be looked at", path);
+        return vc_is_absence(errno) ? VC_OK : vc_fail_errno(ctx, errno, "%s: cannot be looked at", path);
     }
     if (stat(path, st) != 0) {
         *found = "is a link that leads nowhere";
-        return is_absence(errno) ? VC_OK : vc_fail_errno(ctx, errno, "%s: cannot be looked at", path);
+        return vc_is_absence(errno) ? VC_OK : vc_fail_errno(ctx, errno, "%s: cannot be looked at", path);
     }
     *found = NULL;
     if (!S_ISREG(st->st_mode)) {
         *found = kind_of(st->st_mode);
-    } else if ((S_ISLNK(own.st_mode) || strchr(name, '/') != NULL) && !vc_links_stay(folder, name)) {
+    } else if (S_ISLNK(own.st_mode) || strchr(name, '/') != NULL) {
+        VC_CALL(vc_links_stay(ctx, folder, name, &stay));
+    }
+    if (!stay) {
         *found = "is a link that leads out of the folder";
     }
     return VC_OK;

@@ -16,8 +16,8 @@
 
 #include "core/base/ctx.h"
 
-/* `name` is a path inside the folder. False, too, where one of them is not there. */
-bool vc_links_stay(const char *folder, const char *name);
+/* `name` is a path inside the folder. *stay false, too, where one of them is not there. */
+enum vc_status vc_links_stay(struct vc_ctx *ctx, const char *folder, const char *name, bool *stay);
 
 enum vc_side_kind {
     VC_SIDE_ABSENT = 0, /* there is nothing of that name */

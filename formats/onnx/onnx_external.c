@@ -170,6 +170,7 @@ static enum vc_status open_external(struct onnx_reader *r, const char *location,
     const char *path = folder != NULL ? vc_arena_printf(r->ctx, &r->self->arena, "%s/%s", folder, location) : NULL;
     enum vc_status status = VC_OK;
     struct stat st;
+    bool stay;
     int fd = -1;
 
     VC_TRY_ALLOC(path);
@@ -178,7 +179,8 @@ static enum vc_status open_external(struct onnx_reader *r, const char *location,
         VC_TRY(vc_fail_errno(r->ctx, errno, "has its values in '%.200s', which cannot be opened", location));
     }
     VC_TRY(check_file(r, location, &st));
-    if (!vc_links_stay(folder, location)) {
+    VC_TRY(vc_links_stay(r->ctx, folder, location, &stay));
+    if (!stay) {
         VC_TRY(vc_fail(r->ctx, VC_E_UNSUPPORTED,
                        "has its values in '%.200s', a link that leads out of the model's folder; put the file itself "
                        "there",

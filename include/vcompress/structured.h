@@ -62,7 +62,10 @@ struct vc_structured_options {
     bool reconstruct;
     /* For `reconstruct`: what the layers get to see, a file of vc_calibrate; must outlive the job. */
     const struct vc_model *calibration;
-    bool calibration_anyway; /* also statistics that were measured with weights of another training */
+    bool calibration_anyway; /* also statistics that were measured with weights of another training, or another graph */
+    /* The text (vc_graph_print_text) of the graph that `couplings` are of, before its sizes are bound: statistics of
+     * another graph are refused. NULL: not known. Must outlive the job. */
+    const char *graph_text;
 };
 
 VC_API void vc_structured_defaults_sized(struct vc_structured_options *options, size_t struct_size);

@@ -503,3 +503,39 @@ enum vc_status vc_calibration_bias(struct vc_ctx *ctx, const struct vc_calibrati
                 : VC_NO_TENSOR;
     return status;
 }
+
+void vc_calibration_graph_digest(const char *text, int64_t out[4])
+{
+    char hex[VC_SHA256_HEX_BYTES];
+    struct vc_sha256 sha;
+
+    memset(out, 0, 4 * sizeof *out);
+    if (vc_sha256_built_in()) {
+        vc_sha256_begin(&sha);
+        vc_sha256_add(&sha, text, strlen(text));
+        vc_sha256_end(&sha, hex);
+        vc_calibration_numbers_of(hex, out);
+    }
+}
+
+enum vc_status vc_calibration_check_graph(struct vc_ctx *ctx, const struct vc_model *file, const char *text,
+                                          bool anyway)
+{
+    size_t array = file != NULL ? vc_model_find(file, VC_STATISTICS_GRAPH) : VC_NO_TENSOR;
+    int64_t theirs[4];
+    int64_t ours[4];
+
+    if (array == VC_NO_TENSOR || text == NULL || anyway || !vc_sha256_built_in() ||
+        file->tensors[array].dtype != VC_DTYPE_I64 || file->tensors[array].n_elems != 4) {
+        return VC_OK;
+    }
+    VC_CALL(vc_source_read_any(ctx, file, array, VC_FORM_VALUES, 0, theirs, sizeof theirs));
+    vc_calibration_graph_digest(text, ours);
+    if (memcmp(theirs, ours, sizeof ours) != 0) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "%s: the statistics are those of another graph than the one that says what is coupled (%s takes "
+                       "them all the same)",
+                       file->path, vc_option(ctx, "calibration_anyway"));
+    }
+    return VC_OK;
+}

@@ -52,6 +52,13 @@ enum vc_status vc_calibration_array(struct vc_ctx *ctx, const struct vc_model *f
 enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *file, const struct vc_model *model,
                                     bool anyway, struct vc_arena *arena, const char **note);
 
+/* Refuses statistics of another graph than the one of this text (vc_graph_print_text), as far as digests tell, unless
+ * `anyway`. file and text may be NULL. */
+enum vc_status vc_calibration_check_graph(struct vc_ctx *ctx, const struct vc_model *file, const char *text,
+                                          bool anyway);
+/* The digest of a graph's text: zeros where the build has no SHA-256. */
+void vc_calibration_graph_digest(const char *text, int64_t out[4]);
+
 /* What tells a tensor from one of other values and the same type, cheaply: the SHA-256 of its bytes as they are stored,
  * all of at most 256 KiB, else 16 pieces of 16 KiB at equal distances. The build has a SHA-256. */
 enum vc_status vc_calibration_digest(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,

@@ -67,6 +67,7 @@ static enum vc_status find_couplings(struct vc_ctx *ctx, struct vc_structured *s
                                      const struct vc_couplings **out)
 {
     struct vc_graph *graph = NULL;
+    char *text = NULL;
     enum vc_status status = VC_OK;
 
     *out = s->options.couplings;
@@ -76,7 +77,8 @@ static enum vc_status find_couplings(struct vc_ctx *ctx, struct vc_structured *s
                        "file in between");
     }
     if (*out != NULL) {
-        return VC_OK;
+        return vc_calibration_check_graph(ctx, s->options.calibration, s->options.graph_text,
+                                          s->options.calibration_anyway);
     }
     if (plan->names != NULL && s->program.kind == VC_PROGRAM_NODES) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
@@ -87,10 +89,15 @@ static enum vc_status find_couplings(struct vc_ctx *ctx, struct vc_structured *s
         status = refuse_unknown(ctx, plan);
     }
     VC_TRY(status);
+    if (s->options.calibration != NULL) {
+        VC_TRY(vc_graph_print_text(ctx, graph, &text));
+        VC_TRY(vc_calibration_check_graph(ctx, s->options.calibration, text, s->options.calibration_anyway));
+    }
     VC_TRY(vc_graph_bind_usual(ctx, graph));
     VC_TRY(vc_couplings_of_graph(ctx, graph, &s->built));
     *out = s->built;
 out:
+    vc_text_free(text);
     vc_graph_close(graph);
     return status;
 }

@@ -216,6 +216,9 @@ static enum vc_status couplings_of(struct vc_ctx *ctx, const struct vc_model *mo
     struct vc_graph *graph = NULL;
     enum vc_status status = vc_graph_open(ctx, cli->graph, model, false, &other, &graph);
 
+    if (status == VC_OK && cli->options.calibration != NULL) {
+        status = vc_graph_print_text(ctx, graph, &cli->graph_text);
+    }
     if (status == VC_OK) {
         status = vc_graph_bind_usual(ctx, graph);
     }
@@ -233,13 +236,16 @@ enum vc_status structured_add(struct vc_ctx *ctx, struct vc_job *job, const stru
     enum vc_status status = VC_OK;
 
     vc_couplings_free(cli->read);
+    vc_text_free(cli->graph_text);
     cli->read = NULL;
+    cli->graph_text = NULL;
     if (cli->couplings != NULL) {
         status = vc_couplings_read(ctx, cli->couplings, model, &cli->read);
     } else if (cli->graph != NULL) {
         status = couplings_of(ctx, model, cli);
     }
     cli->options.couplings = cli->read;
+    cli->options.graph_text = cli->graph_text;
     return status == VC_OK ? vc_job_add_structured(ctx, job, &cli->options) : status;
 }
 
@@ -251,4 +257,5 @@ void structured_end(struct structured_cli *cli)
     }
     free(cli->units);
     vc_couplings_free(cli->read);
+    vc_text_free(cli->graph_text);
 }

@@ -18,6 +18,7 @@ struct structured_cli {
     size_t n_units;
     size_t n_listed;           /* numbers in all of them */
     struct vc_couplings *read; /* for the last input */
+    char *graph_text;          /* ... of its graph */
 };
 
 /* One of its options was given that says what goes. */
