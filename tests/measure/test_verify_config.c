@@ -307,8 +307,7 @@ static void test_methods(void **state)
     expect_at(scratch_folder(), with_data(), "");
     bytes_release(&b);
     save_config(METHOD("\"quant_method\":\"fp8\""));
-    expect_word("{" ENTRY("a.q.weight", "F8_E4M3", "[2,2]", 0, 4) "}", 4, 0, 0,
-                "error companion a.q.weight");
+    expect_word("{" ENTRY("a.q.weight", "F8_E4M3", "[2,2]", 0, 4) "}", 4, 0, 0, "error companion a.q.weight");
     assert_int_equal(unlink(in_folder("config.json")), 0);
     assert_int_equal(unlink(in_folder("model.safetensors")), 0);
 }
