@@ -17,14 +17,12 @@ bool vc_derives(const struct vc_distill_options *options)
 
 static enum vc_status check(struct vc_ctx *ctx, const struct vc_distill_options *o)
 {
-    if (o->student.weights != NULL) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s makes the student of the teacher, and another student is given",
-                       vc_option(ctx, o->derive.width != NULL ? "derive.width" : "derive.keep_layers"));
-    }
-    if (o->teacher.weights == NULL) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s makes the student of the teacher, which has to be a network",
-                       vc_option(ctx, o->derive.width != NULL ? "derive.width" : "derive.keep_layers"));
-    }
+    VC_REFUSE_IF(o->student.weights != NULL, ctx, VC_E_ARGUMENT,
+                 "%s makes the student of the teacher, and another student is given",
+                 vc_option(ctx, o->derive.width != NULL ? "derive.width" : "derive.keep_layers"));
+    VC_REFUSE_IF(o->teacher.weights == NULL, ctx, VC_E_ARGUMENT,
+                 "%s makes the student of the teacher, which has to be a network",
+                 vc_option(ctx, o->derive.width != NULL ? "derive.width" : "derive.keep_layers"));
     return VC_OK;
 }
 
@@ -34,9 +32,8 @@ static enum vc_status share_to_remove(struct vc_ctx *ctx, const char *width, cha
     struct vc_fraction stays;
 
     VC_CALL(vc_share_read(ctx, "derive.width", width, &stays));
-    if (stays.n == 0 || stays.n == stays.d) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: %s is not above 0 and below 1", vc_option(ctx, "derive.width"), width);
-    }
+    VC_REFUSE_IF(stays.n == 0 || stays.n == stays.d, ctx, VC_E_ARGUMENT, "%s: %s is not above 0 and below 1",
+                 vc_option(ctx, "derive.width"), width);
     (void)snprintf(share, size, "%.9f", (double)(stays.d - stays.n) / (double)stays.d);
     return VC_OK;
 }

@@ -54,15 +54,14 @@ enum vc_status vc_weights_check(struct vc_ctx *ctx, const struct vc_weights *wei
         size_t tensor = vc_model_find(model, item->name);
         const struct vc_tensor *t = tensor != VC_NO_TENSOR ? &model->tensors[tensor] : NULL;
 
-        if (item->trained && !item->coded && !item->initialized &&
-            (t == NULL || t->quant != NULL || !is_plain(t->dtype))) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           t == NULL ? "%s: there is no tensor %s, which the graph computes with"
-                                     : "%s: %s is quantized in a way that is not trained: only int8 with f32 scales, "
-                                       "symmetric codes with scales per group or row of axis 0, and Q8_0 are "
-                                       "(vcompress dequantize makes floats of it, %s leaves it as it is)",
-                           model->path, item->name, vc_option(ctx, "trained.freeze"));
-        }
+        VC_REFUSE_IF(item->trained && !item->coded && !item->initialized &&
+                         (t == NULL || t->quant != NULL || !is_plain(t->dtype)),
+                     ctx, VC_E_UNSUPPORTED,
+                     t == NULL ? "%s: there is no tensor %s, which the graph computes with"
+                               : "%s: %s is quantized in a way that is not trained: only int8 with f32 scales, "
+                                 "symmetric codes with scales per group or row of axis 0, and Q8_0 are "
+                                 "(vcompress dequantize makes floats of it, %s leaves it as it is)",
+                     model->path, item->name, vc_option(ctx, "trained.freeze"));
     }
     return VC_OK;
 }
@@ -91,13 +90,10 @@ enum vc_status vc_weights_round(struct vc_ctx *ctx, struct vc_weights *weights, 
             double x = f64 ? ((double *)item->data)[i] : (double)((float *)item->data)[i];
             double y = rounded(dtype, x);
 
-            if (!isfinite(x)) {
-                return vc_fail(ctx, VC_E_GATE, "%s: a trained weight is NaN or infinite", item->name);
-            }
-            if (!isfinite(y)) {
-                return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: a trained weight is %g, beyond the largest %s of its file",
-                               item->name, x, vc_dtype_name(dtype));
-            }
+            VC_REFUSE_IF(!isfinite(x), ctx, VC_E_GATE, "%s: a trained weight is NaN or infinite", item->name);
+            VC_REFUSE_IF(!isfinite(y), ctx, VC_E_UNSUPPORTED,
+                         "%s: a trained weight is %g, beyond the largest %s of its file", item->name, x,
+                         vc_dtype_name(dtype));
             if (f64) {
                 ((double *)item->data)[i] = y;
             } else {
@@ -217,20 +213,17 @@ static enum vc_status check_scales(struct vc_ctx *ctx, const struct vc_item *ite
     const struct vc_desc *desc = item->desc;
     const struct vc_code_scheme *row = desc->quant != NULL ? vc_code_scheme(desc->quant->scheme) : NULL;
 
-    if (row != NULL && vc_code_groups(row, VC_DTYPE_NONE, item->set->dialect).both_signs != weight->both_signs) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "%s: the layout of the output has scales of %s, which it was not trained with", weight->name,
-                       weight->both_signs ? "one sign" : "both signs");
-    }
+    VC_REFUSE_IF(row != NULL && vc_code_groups(row, VC_DTYPE_NONE, item->set->dialect).both_signs != weight->both_signs,
+                 ctx, VC_E_UNSUPPORTED, "%s: the layout of the output has scales of %s, which it was not trained with",
+                 weight->name, weight->both_signs ? "one sign" : "both signs");
     for (size_t k = 0; k < desc->n_parts; k++) {
         const struct vc_part_desc *part = &desc->parts[k];
 
-        if (part->role == VC_PART_ABSMAX || (part->role == VC_PART_SCALE && weight->code_scales != VC_DTYPE_NONE &&
-                                             part->dtype != weight->code_scales)) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "%s: the layout of the output has other scales than %s, which it was trained with",
-                           weight->name, vc_dtype_name(weight->code_scales));
-        }
+        VC_REFUSE_IF(
+            part->role == VC_PART_ABSMAX || (part->role == VC_PART_SCALE && weight->code_scales != VC_DTYPE_NONE &&
+                                             part->dtype != weight->code_scales),
+            ctx, VC_E_UNSUPPORTED, "%s: the layout of the output has other scales than %s, which it was trained with",
+            weight->name, vc_dtype_name(weight->code_scales));
     }
     return VC_OK;
 }
@@ -251,10 +244,8 @@ static enum vc_status add_coded(struct vc_ctx *ctx, struct vc_item *item, const 
     VC_CALL(vc_candidate_of_codes(ctx, item->set->arena, &like, &way));
     VC_CALL(vc_decode_add(ctx, item, true));
     why = way.reason(&way, item);
-    if (why != NULL) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: its codes cannot be made again: %s (%s leaves it as it is)",
-                       weight->name, why, vc_option(ctx, "trained.freeze"));
-    }
+    VC_REFUSE_IF(why != NULL, ctx, VC_E_UNSUPPORTED, "%s: its codes cannot be made again: %s (%s leaves it as it is)",
+                 weight->name, why, vc_option(ctx, "trained.freeze"));
     VC_CALL(add_step(ctx, item, weight, f64, dry_plan));
     VC_CALL(way.add(ctx, item, &way, weights));
     return check_scales(ctx, item, weight);

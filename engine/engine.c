@@ -423,7 +423,9 @@ out:
 
 static enum vc_status make_program(struct vc_engine *e)
 {
-    VC_CALL(e->options.answers == NULL ? check_sizes(e) : VC_OK);
+    if (e->options.answers == NULL) {
+        VC_CALL(check_sizes(e));
+    }
     find_readers(e);
     vc_plan_find_known(e);
     find_needed(e);

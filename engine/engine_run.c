@@ -187,9 +187,7 @@ enum vc_status vc_engine_check_data(struct vc_engine *e)
 {
     const struct vc_engine_fault *fault = &e->fault;
 
-    if (e->define_status != VC_OK) {
-        return vc_fail(e->ctx, e->define_status, "%s", vc_ctx_message(&e->define_ctx));
-    }
+    VC_REFUSE_IF(e->define_status != VC_OK, e->ctx, e->define_status, "%s", vc_ctx_message(&e->define_ctx));
     if (fault->set) {
         const struct vc_graph_node *node = &e->graph->nodes[fault->node];
 

@@ -37,10 +37,9 @@ static enum vc_status take(struct vc_ctx *ctx, void *user, uint32_t value, const
     struct vc_engine *e = user;
     struct vc_plan_value *x = &e->values[value];
 
-    if (elements->n != x->n || elements->is_real != x->real) {
-        return vc_fail(ctx, VC_E_INTERNAL, "'%s' has %zu elements, and %llu are expected", e->graph->values[value].name,
-                       elements->n, (unsigned long long)x->n);
-    }
+    VC_REFUSE_IF(elements->n != x->n || elements->is_real != x->real, ctx, VC_E_INTERNAL,
+                 "'%s' has %zu elements, and %llu are expected", e->graph->values[value].name, elements->n,
+                 (unsigned long long)x->n);
     memcpy((char *)e->constants + x->data.offset, elements->data,
            x->n * (x->real ? vc_real_bytes(e->weights->precision) : sizeof(int64_t)));
     return VC_OK;

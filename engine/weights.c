@@ -45,9 +45,8 @@ static enum vc_status add_entry(struct vc_weights *w, uint32_t k, bool train)
                                .shape = param->shape,
                                .n = 1};
     for (unsigned d = 0; d < param->n_dims; d++) {
-        if (!vc_mul_u64(item->n, param->shape[d], &item->n)) {
-            return vc_fail(w->ctx, VC_E_FORMAT, "%s: the size overflows", param->tensor);
-        }
+        VC_REFUSE_IF(!vc_mul_u64(item->n, param->shape[d], &item->n), w->ctx, VC_E_FORMAT, "%s: the size overflows",
+                     param->tensor);
     }
     item->integers = vc_graph_value(w->graph, param->value)->dtype != VC_DTYPE_F32;
     item->trained = train && !item->integers;
@@ -97,10 +96,10 @@ static enum vc_status add_bytes(struct vc_weights *w, const struct vc_weight *it
 {
     uint64_t bytes;
 
-    if (!vc_mul_u64(item->n, item->integers ? sizeof(int64_t) : vc_real_bytes(w->precision), &bytes) ||
-        !vc_round_up_u64(bytes, VC_POOL_ALIGN, &bytes) || !vc_add_u64(w->data_bytes, bytes, &w->data_bytes)) {
-        return vc_fail(w->ctx, VC_E_FORMAT, "%s: the size overflows", item->name);
-    }
+    VC_REFUSE_IF(!vc_mul_u64(item->n, item->integers ? sizeof(int64_t) : vc_real_bytes(w->precision), &bytes) ||
+                     !vc_round_up_u64(bytes, VC_POOL_ALIGN, &bytes) ||
+                     !vc_add_u64(w->data_bytes, bytes, &w->data_bytes),
+                 w->ctx, VC_E_FORMAT, "%s: the size overflows", item->name);
     return VC_OK;
 }
 
@@ -153,7 +152,9 @@ enum vc_status vc_weights_make(struct vc_ctx *ctx, const struct vc_graph *graph,
         size_t known = find_entry(w, param->from_weights, param->tensor);
 
         w->of_param[k] = (uint32_t)known;
-        VC_TRY(known == SIZE_MAX ? add_entry(w, k, train) : VC_OK);
+        if (known == SIZE_MAX) {
+            VC_TRY(add_entry(w, k, train));
+        }
     }
     for (uint32_t k = 0; frozen != NULL && k < n; k++) {
         w->items[w->of_param[k]].trained = w->items[w->of_param[k]].trained && !frozen[k];
@@ -228,9 +229,8 @@ static enum vc_status add_initialized(struct vc_weights *w, const char *name, un
                                .trained = true,
                                .initialized = true,
                                .bound = bound};
-    if (n_dims == 2 && !vc_mul_u64(item->n, shape[1], &item->n)) {
-        return vc_fail(w->ctx, VC_E_ARGUMENT, "%s: the size overflows", name);
-    }
+    VC_REFUSE_IF(n_dims == 2 && !vc_mul_u64(item->n, shape[1], &item->n), w->ctx, VC_E_ARGUMENT,
+                 "%s: the size overflows", name);
     VC_CALL(add_bytes(w, item));
     w->n++;
     return VC_OK;

@@ -39,6 +39,8 @@ enum vc_status vc_graph_open(struct vc_ctx *ctx, const char *path, const struct 
     if (vc_graph_is_text(path)) {
         return vc_graph_read_text(ctx, path, &options, out);
     }
-    VC_CALL(*beside == NULL ? vc_model_open(ctx, path, NULL, beside) : VC_OK);
+    if (*beside == NULL) {
+        VC_CALL(vc_model_open(ctx, path, NULL, beside));
+    }
     return vc_graph_build(ctx, *beside, &options, out);
 }

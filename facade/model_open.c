@@ -60,12 +60,9 @@ static enum vc_status open_model(struct vc_ctx *ctx, const char *path, const str
 
     *out = NULL;
     VC_CALL(vc_options_read(ctx, &open_kind, options, &own));
-    if ((unsigned)own.void_as >= VC_DTYPE_COUNT) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "void_as is no dtype");
-    }
-    if (own.token_bits != 0 && own.token_bits != 16 && own.token_bits != 32) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: tokens have 16 or 32 bits", vc_option(ctx, "token_bits"));
-    }
+    VC_REFUSE_IF((unsigned)own.void_as >= VC_DTYPE_COUNT, ctx, VC_E_ARGUMENT, "void_as is no dtype");
+    VC_REFUSE_IF(own.token_bits != 0 && own.token_bits != 16 && own.token_bits != 32, ctx, VC_E_ARGUMENT,
+                 "%s: tokens have 16 or 32 bits", vc_option(ctx, "token_bits"));
     if (own.reader != NULL) {
         name_reader(path, name, sizeof name);
         path = name;

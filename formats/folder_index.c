@@ -21,11 +21,10 @@ static enum vc_status check_count(struct vc_ctx *ctx, const struct vc_infolder *
     for (size_t i = 0; i < n; i++) {
         const char *name = vc_infolder_shard(folder, i);
 
-        if (vc_numbered_name_parse(name, EXTENSION, &numbered) &&
-            (numbered.count != n || numbered.number < 1 || numbered.number > n)) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: its name says that there are %lu files, but the folder has %zu",
-                           name, numbered.count, n);
-        }
+        VC_REFUSE_IF(vc_numbered_name_parse(name, EXTENSION, &numbered) &&
+                         (numbered.count != n || numbered.number < 1 || numbered.number > n),
+                     ctx, VC_E_UNSUPPORTED, "%s: its name says that there are %lu files, but the folder has %zu", name,
+                     numbered.count, n);
     }
     return VC_OK;
 }

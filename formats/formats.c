@@ -175,25 +175,16 @@ static enum vc_status refuse(struct vc_ctx *ctx, const unsigned char *head, size
     char list[READABLE_BYTES];
     char bytes[3 * 8 + 1] = "";
 
-    if (what != NULL && rival) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "is %s; %s can be read", what, list_readable(list));
-    }
-    if (what != NULL) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "is %s", what);
-    }
-    if (is_zeros(head, n)) {
-        return vc_fail(ctx, VC_E_FORMAT,
-                       "starts with %zu zero bytes: an unfinished download, or a writer that was interrupted before it "
-                       "wrote the header (llama.cpp's quantizer writes it last)",
-                       n);
-    }
-    if (is_text(head, n) && head[0] == '{') {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "is a JSON text, not a checkpoint (the name of an index ends in " VC_INDEX_SUFFIX ")");
-    }
-    if (is_text(head, n)) {
-        return vc_fail(ctx, VC_E_FORMAT, "is a text file, not a checkpoint; %s can be read", list_readable(list));
-    }
+    VC_REFUSE_IF(what != NULL && rival, ctx, VC_E_UNSUPPORTED, "is %s; %s can be read", what, list_readable(list));
+    VC_REFUSE_IF(what != NULL, ctx, VC_E_UNSUPPORTED, "is %s", what);
+    VC_REFUSE_IF(is_zeros(head, n), ctx, VC_E_FORMAT,
+                 "starts with %zu zero bytes: an unfinished download, or a writer that was interrupted before it "
+                 "wrote the header (llama.cpp's quantizer writes it last)",
+                 n);
+    VC_REFUSE_IF(is_text(head, n) && head[0] == '{', ctx, VC_E_UNSUPPORTED,
+                 "is a JSON text, not a checkpoint (the name of an index ends in " VC_INDEX_SUFFIX ")");
+    VC_REFUSE_IF(is_text(head, n), ctx, VC_E_FORMAT, "is a text file, not a checkpoint; %s can be read",
+                 list_readable(list));
     for (size_t i = 0; i < 8 && i < n; i++) {
         snprintf(bytes + 3 * i, 4, " %02x", head[i]);
     }
@@ -207,9 +198,8 @@ static enum vc_status refuse_zip(struct vc_ctx *ctx, const struct vc_zip *zip)
     char list[READABLE_BYTES];
 
     for (size_t i = 0; i < zip->n; i++) {
-        if (strcmp(zip->entries[i].name, "model.weights.h5") == 0) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "is a Keras checkpoint; %s can be read", list_readable(list));
-        }
+        VC_REFUSE_IF(strcmp(zip->entries[i].name, "model.weights.h5") == 0, ctx, VC_E_UNSUPPORTED,
+                     "is a Keras checkpoint; %s can be read", list_readable(list));
     }
     return VC_OK;
 }
@@ -365,9 +355,7 @@ enum vc_status vc_format_expect(struct vc_ctx *ctx, const struct vc_infile *file
         found = find_format(NULL, 0, 0, &zip);
         vc_zip_close(ctx, &zip);
     }
-    if (found != format) {
-        return vc_fail(ctx, VC_E_FORMAT, "is %s by its content, expected %s", found->name, format->name);
-    }
+    VC_REFUSE_IF(found != format, ctx, VC_E_FORMAT, "is %s by its content, expected %s", found->name, format->name);
     return VC_OK;
 }
 
@@ -540,9 +528,13 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options
     bool zip = false;
     enum vc_status status;
 
-    VC_TRY(options != NULL && options->reader != NULL ? vc_infile_of_reader(ctx, options->reader, model->path, &file)
-           : strcmp(model->path, "-") == 0            ? open_stream(ctx, model, &file)
-                                                      : vc_infile_open(ctx, model->path, &file));
+    if (options != NULL && options->reader != NULL) {
+        VC_TRY(vc_infile_of_reader(ctx, options->reader, model->path, &file));
+    } else if (strcmp(model->path, "-") == 0) {
+        VC_TRY(open_stream(ctx, model, &file));
+    } else {
+        VC_TRY(vc_infile_open(ctx, model->path, &file));
+    }
     if (file == NULL) {
         return VC_OK;
     }
@@ -710,7 +702,9 @@ static const char *name_below(const struct vc_model *model, const char *path)
 /* struct vc_model.check_unchanged. A file beside the one that was given, or in a folder, is named. */
 static enum vc_status check_unchanged(struct vc_ctx *ctx, const struct vc_model *model)
 {
-    VC_CALL(model->input != NULL ? vc_infile_check(ctx, model->input) : VC_OK);
+    if (model->input != NULL) {
+        VC_CALL(vc_infile_check(ctx, model->input));
+    }
     for (size_t i = 0; i < model->n_inputs; i++) {
         const struct vc_infile *file = model->inputs[i];
 
@@ -754,11 +748,12 @@ static enum vc_status wrap(struct vc_ctx *ctx, const struct vc_open_options *opt
     bool fits = back;
     enum vc_status status = VC_OK;
 
-    VC_CALL(!options->as_gguf ? VC_OK
-                              : vc_model_need_all(ctx, source,
-                                                  "a GGUF file is made of all files of the folder (which may be "
-                                                  "made smaller first)"));
-    VC_CALL(options->as_gguf ? vc_gguf_folder_fits(ctx, source, &fits) : VC_OK);
+    if (options->as_gguf) {
+        VC_CALL(vc_model_need_all(ctx, source,
+                                  "a GGUF file is made of all files of the folder (which may be "
+                                  "made smaller first)"));
+        VC_CALL(vc_gguf_folder_fits(ctx, source, &fits));
+    }
     if (!fits) {
         return VC_OK;
     }
@@ -803,7 +798,11 @@ enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct
     *out = NULL;
     VC_TRY(create_model(ctx, path, &model));
     is_folder = (options == NULL || options->reader == NULL) && vc_infolder_is(path);
-    VC_TRY(is_folder ? open_folder(ctx, options, model) : open_file(ctx, options, model));
+    if (is_folder) {
+        VC_TRY(open_folder(ctx, options, model));
+    } else {
+        VC_TRY(open_file(ctx, options, model));
+    }
     VC_TRY(note_odd_config(ctx, model));
     VC_TRY(vc_format_finish(ctx, options, &model));
     *out = model;

@@ -134,13 +134,10 @@ enum vc_status vc_model_output_name(struct vc_ctx *ctx, const struct vc_model *m
     if (vc_options_read(ctx, &name_kind, options, &own) != VC_OK || vc_format_asked(ctx, own.format, &asked) != VC_OK) {
         return ctx->status;
     }
-    if (own.tag == NULL) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "a name needs a tag");
-    }
+    VC_REFUSE_IF(own.tag == NULL, ctx, VC_E_ARGUMENT, "a name needs a tag");
     input = own.input != NULL ? own.input : vc_model_path(model);
-    if (strcmp(input, "-") == 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "what is read from standard input has no name that one could be made from");
-    }
+    VC_REFUSE_IF(strcmp(input, "-") == 0, ctx, VC_E_ARGUMENT,
+                 "what is read from standard input has no name that one could be made from");
     vc_text_init(&text, ctx);
     vc_text_init(&moved, ctx);
     if ((vc_model_extension(model)[0] == '\0' || vc_infolder_is(vc_model_path(model))) && divided_stem(input) == 0) {

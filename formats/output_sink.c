@@ -45,12 +45,10 @@ static enum vc_status keep_format(struct vc_ctx *ctx, const struct vc_model *mod
     if (model->format == NULL || !model->format->stays || *format == model->format) {
         return VC_OK;
     }
-    if (*format != &vc_format_safetensors || vc_format_find_by_name(path) != NULL) {
-        return vc_fail(ctx, VC_E_ARGUMENT,
-                       "%s: the source has several models (model_index.json), and its output is a folder of them; for "
-                       "another format give their folders one by one",
-                       path[0] != '\0' ? path : (*format)->name);
-    }
+    VC_REFUSE_IF(*format != &vc_format_safetensors || vc_format_find_by_name(path) != NULL, ctx, VC_E_ARGUMENT,
+                 "%s: the source has several models (model_index.json), and its output is a folder of them; for "
+                 "another format give their folders one by one",
+                 path[0] != '\0' ? path : (*format)->name);
     *format = model->format;
     return VC_OK;
 }
@@ -70,21 +68,14 @@ enum vc_status vc_sink_create(struct vc_ctx *ctx, const struct vc_model *model, 
         keep_format(ctx, model, options, &format) != VC_OK || vc_dialect_asked(ctx, options, &asked) != VC_OK) {
         return ctx->status;
     }
-    if (options->writer != NULL && format->stays) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "a pipeline is written as a folder, not to a writer");
-    }
-    if (format->create_sink == NULL) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s files cannot be written; let the output's name end in .npz",
-                       model->format_name);
-    }
-    if (divided && !format->divides) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "only safetensors and GGUF can be divided into several files, %s cannot",
-                       format->name);
-    }
-    if (options->strip != 0 && !format->strips) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s leaves descriptions out of ONNX files, and %s has none",
-                       vc_option(ctx, "strip"), format->name);
-    }
+    VC_REFUSE_IF(options->writer != NULL && format->stays, ctx, VC_E_ARGUMENT,
+                 "a pipeline is written as a folder, not to a writer");
+    VC_REFUSE_IF(format->create_sink == NULL, ctx, VC_E_UNSUPPORTED,
+                 "%s files cannot be written; let the output's name end in .npz", model->format_name);
+    VC_REFUSE_IF(divided && !format->divides, ctx, VC_E_ARGUMENT,
+                 "only safetensors and GGUF can be divided into several files, %s cannot", format->name);
+    VC_REFUSE_IF(options->strip != 0 && !format->strips, ctx, VC_E_ARGUMENT,
+                 "%s leaves descriptions out of ONNX files, and %s has none", vc_option(ctx, "strip"), format->name);
     status = format->create_sink(ctx, model, options, out);
     if (status == VC_OK && asked != NULL && (*out)->dialect != asked) {
         (*out)->ops->free(ctx, *out);

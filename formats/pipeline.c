@@ -28,13 +28,9 @@ static const struct vc_format vc_format_pipeline = {.name = "diffusers",
 /* Refuses what is no folder with a model of safetensors or PyTorch files in it. */
 static enum vc_status check_component(struct vc_ctx *ctx, const struct vc_model *model)
 {
-    if (model->n_components != 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "is a pipeline itself; give it by itself");
-    }
-    if (model->folder == NULL) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "is %s, but the models of a pipeline are safetensors or PyTorch files",
-                       model->format_name);
-    }
+    VC_REFUSE_IF(model->n_components != 0, ctx, VC_E_UNSUPPORTED, "is a pipeline itself; give it by itself");
+    VC_REFUSE_IF(model->folder == NULL, ctx, VC_E_UNSUPPORTED,
+                 "is %s, but the models of a pipeline are safetensors or PyTorch files", model->format_name);
     return VC_OK;
 }
 

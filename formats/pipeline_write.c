@@ -176,7 +176,9 @@ static enum vc_status sum_up(struct vc_ctx *ctx, struct vc_sink *sink)
         }
         VC_CALL(add_note(ctx, self, self->model->components[i].name, own->note, &sink->note));
     }
-    VC_CALL(made ? note_refused(ctx, self, &sink->note) : VC_OK);
+    if (made) {
+        VC_CALL(note_refused(ctx, self, &sink->note));
+    }
     VC_CALL(add_note(ctx, self, NULL, self->carry.note, &sink->note));
     return n != 0 ? vc_pipeline_layout(ctx, &self->arena, codes, n, &sink->dialect, &sink->loader) : VC_OK;
 }
@@ -189,11 +191,9 @@ static enum vc_status pipeline_layout(struct vc_ctx *ctx, struct vc_sink *sink, 
     enum vc_status status = VC_OK;
 
     *file_bytes = 0;
-    if (outs->n_edits != 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "sizes of a model change, and a pipeline has several; give their folders "
-                       "one by one");
-    }
+    VC_REFUSE_IF(outs->n_edits != 0, ctx, VC_E_UNSUPPORTED,
+                 "sizes of a model change, and a pipeline has several; give their folders "
+                 "one by one");
     VC_CALL(divide(ctx, self, outs));
     for (size_t i = 0; i < self->n; i++) {
         struct vc_sink *part = self->parts[i].sink;
@@ -393,10 +393,8 @@ enum vc_status vc_pipeline_sink_create(struct vc_ctx *ctx, const struct vc_model
     enum vc_status status = VC_OK;
 
     *out = NULL;
-    if (options->n_shards != 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s divides the files of one model, and a pipeline has several",
-                       vc_option(ctx, "shard"));
-    }
+    VC_REFUSE_IF(options->n_shards != 0, ctx, VC_E_ARGUMENT,
+                 "%s divides the files of one model, and a pipeline has several", vc_option(ctx, "shard"));
     VC_TRY(vc_dialect_asked(ctx, options, &asked));
     VC_TRY(vc_infolder_check_whole(ctx, model->folder));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_IO, sink, 1));

@@ -36,12 +36,9 @@ enum vc_status vc_graph_from_program(const struct vc_graph_source *source, struc
 
     *out = NULL;
     VC_CALL(vc_model_need_all(source->ctx, source->model, "what the model computes takes all tensors"));
-    if (build == NULL) {
-        return vc_fail(
-            source->ctx, VC_E_UNSUPPORTED,
-            "the file does not say what its model computes: it has no graph of operators, and no config.json "
-            "lies beside it");
-    }
+    VC_REFUSE_IF(build == NULL, source->ctx, VC_E_UNSUPPORTED,
+                 "the file does not say what its model computes: it has no graph of operators, and no config.json "
+                 "lies beside it");
     VC_TRY(vc_graph_create(source->ctx, &graph));
     graph->ids_from_0 = source->program->kind == VC_PROGRAM_CONFIG || source->program->kind == VC_PROGRAM_KEYS;
     VC_TRY(build(source, graph));

@@ -64,9 +64,8 @@ static enum vc_status load(struct forward *f, uint32_t v)
     to->n = 1;
     for (unsigned k = 0; k < value->n_dims; k++) { /* numbers all: parameters and constants depend on nothing */
         to->shape[k] = value->shape[k].size;
-        VC_CALL(vc_mul_size(to->n, (size_t)to->shape[k], &to->n)
-                    ? VC_OK
-                    : vc_fail(f->ctx, VC_E_FORMAT, "%s: the size overflows", value->name));
+        VC_REFUSE_IF(!vc_mul_size(to->n, (size_t)to->shape[k], &to->n), f->ctx, VC_E_FORMAT, "%s: the size overflows",
+                     value->name);
     }
     to->data = vc_alloc_array(f->ctx, VC_TAG_TILES, to->n != 0 ? to->n : 1, element_bytes(f, to->is_real));
     VC_CALL_ALLOC(to->data);
@@ -108,10 +107,8 @@ static enum vc_status check_output(struct forward *f, const struct vc_graph_node
     const struct vc_graph_value *value = &f->graph->values[v];
     bool same = made->n_dims == value->n_dims && made->is_real == (value->dtype == VC_DTYPE_F32);
 
-    if (!same) {
-        return vc_fail(f->ctx, VC_E_INTERNAL, "%s '%s': %u dimensions or the type are not what was inferred", node->op,
-                       value->name, made->n_dims);
-    }
+    VC_REFUSE_IF(!same, f->ctx, VC_E_INTERNAL, "%s '%s': %u dimensions or the type are not what was inferred", node->op,
+                 value->name, made->n_dims);
     for (unsigned k = 0; same && k < value->n_dims; k++) {
         int64_t stated = vc_dim_value(&f->graph->dims, value->shape[k]);
 
@@ -149,7 +146,9 @@ static enum vc_status run_node(struct forward *f, uint32_t index)
         uint32_t v = node->outputs[k];
 
         if (v != VC_NO_VALUE) {
-            VC_TRY(f->values[v].data != NULL ? check_output(f, node, v, &f->values[v]) : VC_OK);
+            if (f->values[v].data != NULL) {
+                VC_TRY(check_output(f, node, v, &f->values[v]));
+            }
             VC_TRY(take_if_wanted(f, v));
             if (f->uses[v] == 0) {
                 drop(f, v);
@@ -173,10 +172,8 @@ static enum vc_status bind_input(struct forward *f, uint32_t v)
     const struct vc_graph_value *value = &f->graph->values[v];
     const struct vc_run_value *input = &f->values[v];
 
-    if (input->n_dims != value->n_dims) {
-        return vc_fail(f->ctx, VC_E_ARGUMENT, "the input '%s' has %u dimensions; the model takes %u", value->name,
-                       input->n_dims, value->n_dims);
-    }
+    VC_REFUSE_IF(input->n_dims != value->n_dims, f->ctx, VC_E_ARGUMENT,
+                 "the input '%s' has %u dimensions; the model takes %u", value->name, input->n_dims, value->n_dims);
     for (unsigned k = 0; k < value->n_dims; k++) {
         char text[128];
         int64_t size = vc_dim_value(&f->graph->dims, value->shape[k]);
@@ -185,10 +182,9 @@ static enum vc_status bind_input(struct forward *f, uint32_t v)
         if (size < 0 && vc_dim_bind(&f->graph->dims, text, input->shape[k])) {
             continue;
         }
-        if (size != input->shape[k]) {
-            return vc_fail(f->ctx, VC_E_ARGUMENT, "the input '%s' has size %lld in dimension %u; the model takes %s",
-                           value->name, (long long)input->shape[k], k, text);
-        }
+        VC_REFUSE_IF(size != input->shape[k], f->ctx, VC_E_ARGUMENT,
+                     "the input '%s' has size %lld in dimension %u; the model takes %s", value->name,
+                     (long long)input->shape[k], k, text);
     }
     return VC_OK;
 }
@@ -214,10 +210,8 @@ static enum vc_status fill_option(struct forward *f, uint32_t v)
     to->n = 1;
     for (unsigned k = 0; k < value->n_dims; k++) {
         to->shape[k] = vc_dim_value(&f->graph->dims, value->shape[k]);
-        VC_CALL(to->shape[k] >= 0 && vc_mul_size(to->n, (size_t)to->shape[k], &to->n)
-                    ? VC_OK
-                    : vc_fail(f->ctx, VC_E_ARGUMENT, "the input '%s' is missing: no other input tells its size",
-                              value->name));
+        VC_REFUSE_IF(!(to->shape[k] >= 0 && vc_mul_size(to->n, (size_t)to->shape[k], &to->n)), f->ctx, VC_E_ARGUMENT,
+                     "the input '%s' is missing: no other input tells its size", value->name);
     }
     to->data = vc_alloc_array(f->ctx, VC_TAG_TILES, to->n != 0 ? to->n : 1, element_bytes(f, to->is_real));
     VC_CALL_ALLOC(to->data);

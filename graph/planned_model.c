@@ -69,7 +69,9 @@ static enum vc_status describe_all(struct vc_ctx *ctx, const struct vc_plan *pla
 {
     *n_bytes = 0;
     for (size_t i = 0; i < plan->n_items; i++) {
-        VC_CALL(is_changed(plan, i) ? describe(ctx, plan, planned, i, n_bytes) : VC_OK);
+        if (is_changed(plan, i)) {
+            VC_CALL(describe(ctx, plan, planned, i, n_bytes));
+        }
     }
     return VC_OK;
 }
@@ -117,7 +119,9 @@ static enum vc_status take(struct vc_ctx *ctx, const struct vc_plan *plan, struc
     }
     VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, planned->changes, plan->n_items + 1));
     VC_CALL(describe_all(ctx, plan, planned, &n_bytes));
-    VC_CALL(values ? take_values(ctx, plan, planned, n_bytes) : VC_OK);
+    if (values) {
+        VC_CALL(take_values(ctx, plan, planned, n_bytes));
+    }
     VC_CALL(vc_changed_model_make(ctx, plan->model, planned->changes, &planned->own));
     planned->weights = planned->own;
     return VC_OK;
@@ -155,7 +159,9 @@ enum vc_status vc_planned_graph(struct vc_ctx *ctx, const struct vc_plan *plan, 
     struct vc_program program;
 
     VC_CALL(vc_model_program(ctx, plan->model, &planned->arena, &program));
-    VC_CALL(plan->n_edits != 0 ? vc_program_edit(ctx, plan->edits, plan->n_edits, &planned->arena, &program) : VC_OK);
+    if (plan->n_edits != 0) {
+        VC_CALL(vc_program_edit(ctx, plan->edits, plan->n_edits, &planned->arena, &program));
+    }
     if (plan->n_graph_edits != 0 || changes_shapes(plan)) {
         VC_CALL(vc_program_edit_graph(ctx, plan->graph_edits, plan->n_graph_edits, &planned->arena, &program));
     }

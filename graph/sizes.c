@@ -182,13 +182,13 @@ static enum vc_status check_node(struct again *a, uint32_t index)
     char symbols[160];
 
     vc_infer_node(&a->graph, index);
-    if (a->graph.n_problems != 0) {
-        return vc_fail(a->graph.ctx, VC_E_FORMAT, "%s%s", a->graph.problems[0],
-                       sizes_text(a->of, symbols, sizeof symbols));
-    }
+    VC_REFUSE_IF(a->graph.n_problems != 0, a->graph.ctx, VC_E_FORMAT, "%s%s", a->graph.problems[0],
+                 sizes_text(a->of, symbols, sizeof symbols));
     VC_CALL(a->graph.dims.no_memory ? VC_E_NOMEM : a->graph.status);
     for (unsigned k = 0; k < node->n_outputs; k++) {
-        VC_CALL(node->outputs[k] != VC_NO_VALUE ? compare(a, node->outputs[k]) : VC_OK);
+        if (node->outputs[k] != VC_NO_VALUE) {
+            VC_CALL(compare(a, node->outputs[k]));
+        }
     }
     return VC_OK;
 }

@@ -52,11 +52,10 @@ enum vc_status vc_train_alloc(struct vc_train_device *device, uint64_t bytes, vo
     if (bytes == 0) {
         return VC_OK;
     }
-    if (device->limit_bytes != 0 && block > device->limit_bytes - vc_min_u64(device->bytes, device->limit_bytes)) {
-        return vc_fail(device->ctx, VC_E_NOMEM, "%llu bytes more of device memory, %llu are taken, the limit is %llu",
-                       (unsigned long long)block, (unsigned long long)device->bytes,
-                       (unsigned long long)device->limit_bytes);
-    }
+    VC_REFUSE_IF(device->limit_bytes != 0 &&
+                     block > device->limit_bytes - vc_min_u64(device->bytes, device->limit_bytes),
+                 device->ctx, VC_E_NOMEM, "%llu bytes more of device memory, %llu are taken, the limit is %llu",
+                 (unsigned long long)block, (unsigned long long)device->bytes, (unsigned long long)device->limit_bytes);
     VC_CALL(vc_train_result(device, device->table->alloc(device->session, block, out)));
     device->bytes += block;
     device->peak_bytes = vc_max_u64(device->peak_bytes, device->bytes);

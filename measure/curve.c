@@ -53,9 +53,7 @@ enum vc_status vc_curve_begin(struct vc_ctx *ctx, struct vc_curve *c)
     if (c->has_mutex) {
         return VC_OK;
     }
-    if (pthread_mutex_init(&c->mutex, NULL) != 0) {
-        return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
-    }
+    VC_REFUSE_IF(pthread_mutex_init(&c->mutex, NULL) != 0, ctx, VC_E_NOMEM, "cannot create a mutex");
     c->has_mutex = true;
     VC_CALL(VC_ZEROS(ctx, VC_TAG_SCRATCH, c->bins, BINS));
     c->classes = vc_calloc_array(ctx, VC_TAG_SCRATCH, BINS, 1);

@@ -182,7 +182,9 @@ enum vc_status vc_diff_pairs(struct vc_ctx *ctx, const struct vc_model *a, const
 {
     *n = 0;
     for (size_t i = 0; i < a->n_tensors; i++) {
-        VC_CALL(i % STRIDE == 0 ? vc_check_cancelled(ctx) : VC_OK);
+        if (i % STRIDE == 0) {
+            VC_CALL(vc_check_cancelled(ctx));
+        }
         if (a->tensors[i].part_of == VC_NO_TENSOR) {
             size_t other = vc_model_find(b, a->tensors[i].name);
 
@@ -193,7 +195,9 @@ enum vc_status vc_diff_pairs(struct vc_ctx *ctx, const struct vc_model *a, const
         }
     }
     for (size_t i = 0; i < b->n_tensors; i++) {
-        VC_CALL(i % STRIDE == 0 ? vc_check_cancelled(ctx) : VC_OK);
+        if (i % STRIDE == 0) {
+            VC_CALL(vc_check_cancelled(ctx));
+        }
         if (b->tensors[i].part_of == VC_NO_TENSOR) {
             size_t other = vc_model_find(a, b->tensors[i].name);
 

@@ -130,20 +130,20 @@ static enum vc_status digest(struct vc_ctx *ctx, struct vc_job *job)
     struct list list = {.ctx = ctx, .job = job};
     enum vc_status status = VC_OK;
 
-    if (!vc_sha256_built_in()) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "this build has no SHA-256");
-    }
-    if (!job->report.written) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "the job has written nothing that could have a digest");
-    }
+    VC_REFUSE_IF(!vc_sha256_built_in(), ctx, VC_E_UNSUPPORTED, "this build has no SHA-256");
+    VC_REFUSE_IF(!job->report.written, ctx, VC_E_ARGUMENT, "the job has written nothing that could have a digest");
     list.block = vc_alloc_array(ctx, VC_TAG_IO, BLOCK_BYTES, 1);
     VC_TRY_ALLOC(list.block);
     for (size_t i = 0; i < job->report.n_outputs; i++) {
         const char *path = job->report.outputs[i].path;
 
-        VC_TRY(vc_is_stream(path) ? VC_OK : list_files(&list, path, 0));
+        if (!vc_is_stream(path)) {
+            VC_TRY(list_files(&list, path, 0));
+        }
         path = job->beside[i];
-        VC_TRY(path != NULL ? list_files(&list, path, 0) : VC_OK);
+        if (path != NULL) {
+            VC_TRY(list_files(&list, path, 0));
+        }
     }
     for (size_t i = 0; i < list.n; i++) {
         VC_TRY(hash_file(&list, &list.files[i]));

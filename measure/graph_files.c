@@ -120,13 +120,10 @@ out:
 /* What can be refused before anything is computed. */
 static enum vc_status check(const struct graph_files *f)
 {
-    if (f->options.outputs == NULL) {
-        return vc_fail(f->ctx, VC_E_ARGUMENT, "%s has to be set: where the values go", vc_option(f->ctx, "outputs"));
-    }
-    if (vc_format_of_name(f->options.outputs) == NULL) {
-        return vc_fail(f->ctx, VC_E_ARGUMENT, "%s: the name ends in no known extension, such as .npz",
-                       f->options.outputs);
-    }
+    VC_REFUSE_IF(f->options.outputs == NULL, f->ctx, VC_E_ARGUMENT, "%s has to be set: where the values go",
+                 vc_option(f->ctx, "outputs"));
+    VC_REFUSE_IF(vc_format_of_name(f->options.outputs) == NULL, f->ctx, VC_E_ARGUMENT,
+                 "%s: the name ends in no known extension, such as .npz", f->options.outputs);
     if (!f->options.force && access(f->options.outputs, F_OK) == 0) { /* the job would say so after the work */
         return vc_fail(f->ctx, VC_E_ARGUMENT, "%s: exists already and is replaced only with %s", f->options.outputs,
                        vc_option(f->ctx, "force"));
@@ -194,8 +191,11 @@ static enum vc_status run(struct graph_files *f, const struct vc_model *model)
     options.weights = f->options.weights;
     options.take = take;
     options.user = f;
-    VC_CALL(f->options.batch != 0 ? run_batches(f, model, &options)
-                                  : vc_graph_run(f->ctx, f->graph, model, f->inputs.arrays, f->inputs.n, &options));
+    if (f->options.batch != 0) {
+        VC_CALL(run_batches(f, model, &options));
+    } else {
+        VC_CALL(vc_graph_run(f->ctx, f->graph, model, f->inputs.arrays, f->inputs.n, &options));
+    }
     VC_CALL(write_outputs(f));
     tell(f);
     return VC_OK;

@@ -44,10 +44,8 @@ static enum vc_status check_arrays(const struct reading *f)
             known |= strlen(name) == (size_t)(equals - f->from->arrays[k]) &&
                      strncmp(name, f->from->arrays[k], strlen(name)) == 0;
         }
-        if (!known) {
-            return vc_fail(f->ctx, VC_E_ARGUMENT, "%s: '%s' is not INPUT=ARRAY for an input of the graph",
-                           vc_option(f->ctx, "arrays"), f->from->arrays[k]);
-        }
+        VC_REFUSE_IF(!known, f->ctx, VC_E_ARGUMENT, "%s: '%s' is not INPUT=ARRAY for an input of the graph",
+                     vc_option(f->ctx, "arrays"), f->from->arrays[k]);
     }
     return VC_OK;
 }
@@ -114,9 +112,8 @@ static enum vc_status find_array(const struct reading *f, const char *input, siz
     const char *name = array_for(f, input);
 
     *out = vc_model_find(f->to->data, name != NULL ? name : input);
-    if (*out == VC_NO_TENSOR && name != NULL) {
-        return vc_fail(f->ctx, VC_E_ARGUMENT, "%s: there is no array '%s'", vc_model_path(f->to->data), name);
-    }
+    VC_REFUSE_IF(*out == VC_NO_TENSOR && name != NULL, f->ctx, VC_E_ARGUMENT, "%s: there is no array '%s'",
+                 vc_model_path(f->to->data), name);
     if (*out == VC_NO_TENSOR && vc_model_tensor_count(f->to->data) == 1 && is_only_one(f, input)) {
         *out = 0;
     }
@@ -173,9 +170,8 @@ static enum vc_status read_input(struct reading *f, uint32_t k)
         return VC_OK;
     }
     tensor = vc_model_tensor(f->to->data, index);
-    if (tensor->size_bytes > SIZE_MAX / 2) {
-        return vc_fail(f->ctx, VC_E_NOMEM, "%s: %s does not fit into memory", vc_model_path(f->to->data), tensor->name);
-    }
+    VC_REFUSE_IF(tensor->size_bytes > SIZE_MAX / 2, f->ctx, VC_E_NOMEM, "%s: %s does not fit into memory",
+                 vc_model_path(f->to->data), tensor->name);
     *array = (struct vc_graph_array){.name = input->name,
                                      .dtype = tensor->dtype,
                                      .n_dims = tensor->n_dims,
@@ -201,12 +197,10 @@ static enum vc_status check_rows(const struct reading *f)
     for (size_t k = 0; f->from->batch != 0 && k < f->to->n; k++) {
         const struct vc_graph_array *array = &f->to->arrays[k];
 
-        if (array->n_dims == 0 || array->shape[0] != f->to->n_rows) {
-            return vc_fail(f->ctx, VC_E_ARGUMENT, "%s: the array for the input %s has %llu rows, and others have %llu",
-                           vc_option(f->ctx, "batch"), array->name,
-                           (unsigned long long)(array->n_dims == 0 ? 0 : array->shape[0]),
-                           (unsigned long long)f->to->n_rows);
-        }
+        VC_REFUSE_IF(array->n_dims == 0 || array->shape[0] != f->to->n_rows, f->ctx, VC_E_ARGUMENT,
+                     "%s: the array for the input %s has %llu rows, and others have %llu", vc_option(f->ctx, "batch"),
+                     array->name, (unsigned long long)(array->n_dims == 0 ? 0 : array->shape[0]),
+                     (unsigned long long)f->to->n_rows);
     }
     return VC_OK;
 }
@@ -287,9 +281,8 @@ static enum vc_status copy_input(struct vc_ctx *ctx, const struct vc_graph_array
     to->n_dims = given->n_dims;
     to->n = 1;
     for (unsigned k = 0; k < given->n_dims; k++) {
-        if (given->shape[k] > INT64_MAX || !vc_mul_size(to->n, (size_t)given->shape[k], &to->n)) {
-            return vc_fail(ctx, VC_E_ARGUMENT, "the input '%s' is too large", given->name);
-        }
+        VC_REFUSE_IF(given->shape[k] > INT64_MAX || !vc_mul_size(to->n, (size_t)given->shape[k], &to->n), ctx,
+                     VC_E_ARGUMENT, "the input '%s' is too large", given->name);
         to->shape[k] = (int64_t)given->shape[k];
     }
     to->data = vc_alloc_array(ctx, VC_TAG_TILES, to->n != 0 ? to->n : 1, to->is_real && !f64 ? sizeof(float) : 8);
@@ -316,15 +309,13 @@ enum vc_status vc_graph_input_value(struct vc_ctx *ctx, const struct vc_graph *g
     if (given == NULL && input->optional) {
         return VC_OK;
     }
-    if (given == NULL) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "the input '%s' is missing", input->name);
-    }
+    VC_REFUSE_IF(given == NULL, ctx, VC_E_ARGUMENT, "the input '%s' is missing", input->name);
     value->is_real = input->dtype == VC_DTYPE_F32;
-    if (given->n_dims > VC_GRAPH_MAX_DIMS ||
-        (value->is_real ? given->dtype < VC_DTYPE_F16 || given->dtype > VC_DTYPE_F64 : !vc_is_integer(given->dtype))) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "the input '%s' is of type %s and has %u dimensions; the model takes %s",
-                       given->name, vc_dtype_name(given->dtype), given->n_dims, value->is_real ? "floats" : "integers");
-    }
+    VC_REFUSE_IF(given->n_dims > VC_GRAPH_MAX_DIMS ||
+                     (value->is_real ? given->dtype < VC_DTYPE_F16 || given->dtype > VC_DTYPE_F64
+                                     : !vc_is_integer(given->dtype)),
+                 ctx, VC_E_ARGUMENT, "the input '%s' is of type %s and has %u dimensions; the model takes %s",
+                 given->name, vc_dtype_name(given->dtype), given->n_dims, value->is_real ? "floats" : "integers");
     VC_CALL(copy_input(ctx, given, f64, value));
     return check_ids(ctx, graph, k, NULL, given, value->n, given->name);
 }

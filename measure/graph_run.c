@@ -92,9 +92,8 @@ static enum vc_status find_values(struct vc_ctx *ctx, const struct graph_run *ru
     for (size_t k = 0; k < n; k++) {
         wanted[k] = run->options.n_values == 0 ? vc_graph_output(run->graph, (uint32_t)k)
                                                : vc_graph_find(run->graph, run->options.values[k]);
-        if (wanted[k] == VC_NO_VALUE) {
-            return vc_fail(ctx, VC_E_ARGUMENT, "the graph has no value '%s'", run->options.values[k]);
-        }
+        VC_REFUSE_IF(wanted[k] == VC_NO_VALUE, ctx, VC_E_ARGUMENT, "the graph has no value '%s'",
+                     run->options.values[k]);
     }
     return VC_OK;
 }
@@ -141,11 +140,9 @@ enum vc_status vc_graph_run_in_series(struct vc_ctx *ctx, struct vc_graph *graph
     struct graph_run run = {.graph = graph, .model = model, .inputs = inputs, .n_inputs = n_inputs, .series = series};
 
     VC_CALL(vc_options_read(ctx, &run_kind, options, &run.options));
-    if (run.options.take == NULL || run.options.precision > VC_GRAPH_F64) {
-        return vc_fail(ctx, VC_E_ARGUMENT,
-                       run.options.take == NULL ? "there is no function that takes the values"
-                                                : "there is no such precision");
-    }
+    VC_REFUSE_IF(run.options.take == NULL || run.options.precision > VC_GRAPH_F64, ctx, VC_E_ARGUMENT,
+                 run.options.take == NULL ? "there is no function that takes the values"
+                                          : "there is no such precision");
     return run_graph(ctx, &run);
 }
 

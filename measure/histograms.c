@@ -338,9 +338,8 @@ static enum vc_status of_models(struct vc_ctx *ctx, const struct vc_model *befor
     struct wanted wanted[VC_VALUE_HISTOGRAM_MOST];
 
     *out = NULL;
-    if (n > VC_VALUE_HISTOGRAM_MOST) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%zu tensors to look at: at most %d", n, VC_VALUE_HISTOGRAM_MOST);
-    }
+    VC_REFUSE_IF(n > VC_VALUE_HISTOGRAM_MOST, ctx, VC_E_ARGUMENT, "%zu tensors to look at: at most %d", n,
+                 VC_VALUE_HISTOGRAM_MOST);
     for (size_t i = 0; i < n; i++) {
         wanted[i] = (struct wanted){names[i], names[i], "", (double)NAN};
     }

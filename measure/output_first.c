@@ -24,7 +24,9 @@ enum vc_status vc_output_read_param(struct vc_ctx *ctx, const struct vc_output_r
     size_t tensor = runs->tensor_of[k];
     enum vc_status status = VC_OK;
 
-    VC_CALL(tensor == VC_NO_TENSOR ? vc_param_find(ctx, model, param, &tensor) : VC_OK);
+    if (tensor == VC_NO_TENSOR) {
+        VC_CALL(vc_param_find(ctx, model, param, &tensor));
+    }
     status = vc_output_is_float(runs, k) ? vc_place_values(ctx, model, tensor, &place, false, elements)
                                          : vc_place_integers(ctx, model, tensor, &place, elements);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->path);
@@ -145,9 +147,8 @@ static enum vc_status find_outputs(struct vc_ctx *ctx, struct vc_output_runs *ru
             runs->is_kept[v] = true;
         }
     }
-    if (runs->n_outputs == 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "the graph has no outputs that are floats, which could be compared");
-    }
+    VC_REFUSE_IF(runs->n_outputs == 0, ctx, VC_E_ARGUMENT,
+                 "the graph has no outputs that are floats, which could be compared");
     return VC_OK;
 }
 

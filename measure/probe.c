@@ -34,7 +34,9 @@ static enum vc_status probe_begin(struct vc_ctx *ctx, struct vc_step *step, cons
 {
     struct vc_probe *p = step->state;
 
-    VC_CALL(p->curve == NULL ? begin_curve(ctx, p, &step->in) : VC_OK);
+    if (p->curve == NULL) {
+        VC_CALL(begin_curve(ctx, p, &step->in));
+    }
     return vc_candidate_runs_begin(ctx, &p->runs, step, item);
 }
 
@@ -148,7 +150,9 @@ enum vc_status vc_probe_add(struct vc_ctx *ctx, struct vc_item *item, const stru
     struct vc_step *step;
     size_t tile;
 
-    VC_CALL(quantized ? vc_decode_add(ctx, item, false) : VC_OK);
+    if (quantized) {
+        VC_CALL(vc_decode_add(ctx, item, false));
+    }
     survey = vc_item_add_step(ctx, item, &survey_ops);
     p = survey == NULL ? NULL : vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *p);
     VC_CALL_ALLOC(p);

@@ -95,7 +95,9 @@ static enum vc_status one_tensor(struct vc_ctx *ctx, void *user, size_t index, s
         VC_TRY(add_tile(ctx, &values.item, &tile, result.data, buffers->sums, &running, stats));
     }
     finish(stats, &running);
-    VC_TRY(job->packed != NULL ? vc_packed_stats_set(ctx, job->packed, index, stats) : VC_OK);
+    if (job->packed != NULL) {
+        VC_TRY(vc_packed_stats_set(ctx, job->packed, index, stats));
+    }
 out:
     vc_tile_reader_close(ctx, &reader);
     vc_values_release(ctx, &values);
@@ -127,9 +129,8 @@ static enum vc_status model_stats(struct vc_ctx *ctx, const struct vc_model *mod
 {
     struct stats_job job = {.model = model, .stats = stats};
 
-    if (n != model->n_tensors) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "room for %zu tensors, the model has %zu", n, model->n_tensors);
-    }
+    VC_REFUSE_IF(n != model->n_tensors, ctx, VC_E_ARGUMENT, "room for %zu tensors, the model has %zu", n,
+                 model->n_tensors);
     memset(stats, 0, n * sizeof *stats);
     return each_tensor(ctx, &job);
 }

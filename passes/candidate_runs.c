@@ -42,9 +42,7 @@ uint64_t vc_desc_all_bytes(const struct vc_desc *desc)
 
 enum vc_status vc_candidate_runs_init(struct vc_ctx *ctx, struct vc_candidate_runs *r)
 {
-    if (pthread_mutex_init(&r->mutex, NULL) != 0) {
-        return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
-    }
+    VC_REFUSE_IF(pthread_mutex_init(&r->mutex, NULL) != 0, ctx, VC_E_NOMEM, "cannot create a mutex");
     r->has_mutex = true;
     return VC_OK;
 }

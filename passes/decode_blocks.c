@@ -79,9 +79,8 @@ static enum vc_status blocks_apply(struct vc_ctx *ctx, struct vc_step *step, con
     for (size_t i = 0; scale != NULL && i < tile->n_elems; i++) {
         ((float *)out->data)[i] *= scale[(tile->first + i) / s->matrix];
     }
-    if (s->finite_values && vc_has_nonfinite(VC_DTYPE_F32, out->data, tile->n_elems)) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "a step is not finite");
-    }
+    VC_REFUSE_IF(s->finite_values && vc_has_nonfinite(VC_DTYPE_F32, out->data, tile->n_elems), ctx, VC_E_UNSUPPORTED,
+                 "a step is not finite");
     return VC_OK;
 }
 

@@ -238,12 +238,10 @@ static enum vc_status codes_begin(struct vc_ctx *ctx, struct vc_step *step, cons
     VC_TRY(vc_part_load(ctx, item, part, upper));
     if (s->global_part != SIZE_MAX) {
         VC_TRY(vc_part_load(ctx, item, &step->in.parts[s->global_part], &s->global));
-        if (s->finite_scales && !(s->global > 0.0f && s->global < INFINITY)) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "its global scale is %g, which is not finite and above 0; %s leaves the "
-                           "tensor as it is",
-                           (double)s->global, vc_option(ctx, "include=false"));
-        }
+        VC_REFUSE_IF(s->finite_scales && !(s->global > 0.0f && s->global < INFINITY), ctx, VC_E_UNSUPPORTED,
+                     "its global scale is %g, which is not finite and above 0; %s leaves the "
+                     "tensor as it is",
+                     (double)s->global, vc_option(ctx, "include=false"));
     }
     if (s->quant.scale_group != 0) {
         VC_TRY(load_scales(ctx, s, step, item, upper, n, s->scale));
@@ -288,9 +286,8 @@ static enum vc_status find_scales(struct vc_ctx *ctx, const struct vc_step *step
         return VC_OK;
     }
     view = &in->parts[s->scale_part];
-    if (view->data == NULL || (s->global_part != SIZE_MAX && in->parts[s->global_part].data == NULL)) {
-        return vc_fail(ctx, VC_E_INTERNAL, "its scales did not come with the codes");
-    }
+    VC_REFUSE_IF(view->data == NULL || (s->global_part != SIZE_MAX && in->parts[s->global_part].data == NULL), ctx,
+                 VC_E_INTERNAL, "its scales did not come with the codes");
     scratch = (char *)scratch + s->code_bytes;
     if (s->global_part != SIZE_MAX) {
         memcpy(&global, in->parts[s->global_part].data, sizeof global);
@@ -510,9 +507,9 @@ static enum vc_status codes_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     VC_CALL_FOUND(ctx, k);
     VC_CALL(find_scales(ctx, step, in, scratch, &t));
     VC_CALL(decode_codes(ctx, k, s, &t, tile, codes_of(s, tile, in->data, scratch), out->data));
-    if (t.may_overflow && vc_has_nonfinite(VC_DTYPE_F32, out->data, tile->n_elems) && !settle(s, &t, tile, out->data)) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "a value does not fit f32");
-    }
+    VC_REFUSE_IF(t.may_overflow && vc_has_nonfinite(VC_DTYPE_F32, out->data, tile->n_elems) &&
+                     !settle(s, &t, tile, out->data),
+                 ctx, VC_E_UNSUPPORTED, "a value does not fit f32");
     return VC_OK;
 }
 

@@ -124,10 +124,9 @@ enum vc_status vc_place_values(struct vc_ctx *ctx, const struct vc_model *model,
     struct vc_tile_reader reader = {0};
     enum vc_status status = VC_OK;
 
-    if (!vc_values_numeric(&model->tensors[tensor])) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: elements of type %s are no floats", model->tensors[tensor].name,
-                       vc_dtype_name(model->tensors[tensor].dtype));
-    }
+    VC_REFUSE_IF(!vc_values_numeric(&model->tensors[tensor]), ctx, VC_E_UNSUPPORTED,
+                 "%s: elements of type %s are no floats", model->tensors[tensor].name,
+                 vc_dtype_name(model->tensors[tensor].dtype));
     VC_TRY(vc_values_init(ctx, model, tensor, &values));
     vc_buffer_sizes_add(&sizes, &values.item);
     VC_TRY(vc_buffers_alloc(ctx, &sizes, &buffers));
@@ -165,10 +164,8 @@ enum vc_status vc_place_integers(struct vc_ctx *ctx, const struct vc_model *mode
     void *data = NULL;
     enum vc_status status = VC_OK;
 
-    if (!vc_is_integer(t->dtype) && t->dtype != VC_DTYPE_U4 && t->dtype != VC_DTYPE_I4) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: elements of type %s are no integers", t->name,
-                       vc_dtype_name(t->dtype));
-    }
+    VC_REFUSE_IF(!vc_is_integer(t->dtype) && t->dtype != VC_DTYPE_U4 && t->dtype != VC_DTYPE_I4, ctx, VC_E_UNSUPPORTED,
+                 "%s: elements of type %s are no integers", t->name, vc_dtype_name(t->dtype));
     data = vc_alloc_array(ctx, VC_TAG_TILES, (size_t)t->size_bytes + 1, 1);
     VC_TRY_ALLOC(data);
     VC_TRY(vc_source_read_any(ctx, model, tensor, VC_FORM_VALUES, 0, data, (size_t)t->size_bytes));
@@ -189,20 +186,15 @@ enum vc_status vc_param_find(struct vc_ctx *ctx, const struct vc_model *model, c
 {
     const struct vc_tensor *t;
 
-    if (model == NULL) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: there are no weights to run the graph with", param->tensor);
-    }
+    VC_REFUSE_IF(model == NULL, ctx, VC_E_ARGUMENT, "%s: there are no weights to run the graph with", param->tensor);
     *out = param->index < model->n_tensors && strcmp(model->tensors[param->index].name, param->tensor) == 0
                ? param->index
                : vc_model_find(model, param->tensor);
-    if (*out == VC_NO_TENSOR) {
-        return vc_fail(ctx, VC_E_FORMAT, "%s: there is no tensor '%s'", model->path, param->tensor);
-    }
+    VC_REFUSE_IF(*out == VC_NO_TENSOR, ctx, VC_E_FORMAT, "%s: there is no tensor '%s'", model->path, param->tensor);
     t = &model->tensors[*out];
-    if (t->n_dims != param->n_dims ||
-        (t->n_dims != 0 && memcmp(t->shape, param->shape, t->n_dims * sizeof *t->shape) != 0)) {
-        return vc_fail(ctx, VC_E_FORMAT, "%s: %s has another shape than in the graph", model->path, param->tensor);
-    }
+    VC_REFUSE_IF(t->n_dims != param->n_dims ||
+                     (t->n_dims != 0 && memcmp(t->shape, param->shape, t->n_dims * sizeof *t->shape) != 0),
+                 ctx, VC_E_FORMAT, "%s: %s has another shape than in the graph", model->path, param->tensor);
     return VC_OK;
 }
 

@@ -46,9 +46,7 @@ double vc_largest_fitting(enum vc_dtype target)
 enum vc_status vc_specials_init(struct vc_ctx *ctx, struct vc_specials *specials, double limit)
 {
     *specials = (struct vc_specials){.first = UINT64_MAX, .first_overflow = UINT64_MAX, .limit = limit};
-    if (pthread_mutex_init(&specials->mutex, NULL) != 0) {
-        return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
-    }
+    VC_REFUSE_IF(pthread_mutex_init(&specials->mutex, NULL) != 0, ctx, VC_E_NOMEM, "cannot create a mutex");
     return VC_OK;
 }
 

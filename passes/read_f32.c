@@ -15,10 +15,9 @@ enum vc_status vc_decode_tensor(struct vc_ctx *ctx, const struct vc_model *model
     struct vc_item item = {.set = NULL};
     enum vc_status status = VC_OK;
 
-    if (t == NULL || t->n_elems != n_elems) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "tensor %zu: %zu elements asked for, it has %llu", index, n_elems,
-                       (unsigned long long)(t != NULL ? t->n_elems : 0));
-    }
+    VC_REFUSE_IF(t == NULL || t->n_elems != n_elems, ctx, VC_E_ARGUMENT,
+                 "tensor %zu: %zu elements asked for, it has %llu", index, n_elems,
+                 (unsigned long long)(t != NULL ? t->n_elems : 0));
     VC_TRY(vc_item_make(ctx, &set, index, &item));
     if (!vc_decode_can(item.desc)) {
         vc_arena_release(ctx, &arena);

@@ -28,9 +28,7 @@ enum vc_status vc_bands_init(struct vc_ctx *ctx, struct vc_bands *bands, const s
                              size_t elem_size)
 {
     *bands = (struct vc_bands){.grid = *grid, .elem_size = elem_size};
-    if (pthread_mutex_init(&bands->mutex, NULL) != 0) {
-        return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
-    }
+    VC_REFUSE_IF(pthread_mutex_init(&bands->mutex, NULL) != 0, ctx, VC_E_NOMEM, "cannot create a mutex");
     bands->ready = true;
     return VC_OK;
 }

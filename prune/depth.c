@@ -94,17 +94,13 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct depth *d)
     const char *text = numbers_of(d);
     uint64_t first, last;
 
-    if ((d->options.drop != NULL) == (d->options.keep != NULL)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "layers are given by one of %s and %s", vc_option(ctx, "drop"),
-                       keep_name(ctx));
-    }
+    VC_REFUSE_IF((d->options.drop != NULL) == (d->options.keep != NULL), ctx, VC_E_ARGUMENT,
+                 "layers are given by one of %s and %s", vc_option(ctx, "drop"), keep_name(ctx));
     do {
-        if (!take_range(&text, &first, &last)) {
-            return vc_fail(ctx, VC_E_ARGUMENT,
-                           "%s: '%s' is no list of layers: numbers from 0 on and ranges, such as "
-                           "3,5-7",
-                           option_of(ctx, d), numbers_of(d));
-        }
+        VC_REFUSE_IF(!take_range(&text, &first, &last), ctx, VC_E_ARGUMENT,
+                     "%s: '%s' is no list of layers: numbers from 0 on and ranges, such as "
+                     "3,5-7",
+                     option_of(ctx, d), numbers_of(d));
     } while (*text != '\0');
     return VC_OK;
 }
@@ -119,19 +115,17 @@ static enum vc_status choose_layers(struct vc_ctx *ctx, const struct depth *d, c
 
     memset(gone, !named, (size_t)list->n_layers);
     while (*text != '\0' && take_range(&text, &first, &last)) {
-        if (last >= list->n_layers) {
-            return vc_fail(ctx, VC_E_ARGUMENT, "%s: there is no layer %llu: %s has %llu, numbered from 0 on",
-                           option_of(ctx, d), (unsigned long long)last, list->name, (unsigned long long)list->n_layers);
-        }
+        VC_REFUSE_IF(last >= list->n_layers, ctx, VC_E_ARGUMENT,
+                     "%s: there is no layer %llu: %s has %llu, numbered from 0 on", option_of(ctx, d),
+                     (unsigned long long)last, list->name, (unsigned long long)list->n_layers);
         memset(gone + first, named, (size_t)(last - first + 1));
     }
     *n_gone = 0;
     for (i = 0; i < list->n_layers; i++) {
         *n_gone += gone[i];
     }
-    if (*n_gone == list->n_layers) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: no layer of %s would be left", option_of(ctx, d), list->name);
-    }
+    VC_REFUSE_IF(*n_gone == list->n_layers, ctx, VC_E_ARGUMENT, "%s: no layer of %s would be left", option_of(ctx, d),
+                 list->name);
     return VC_OK;
 }
 
@@ -141,10 +135,8 @@ static enum vc_status check_model(struct vc_ctx *ctx, const struct vc_plan *plan
 {
     size_t i = 0;
 
-    if (plan->model->n_components != 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "is a pipeline of several models, whose configurations stay; leave out layers of one of them");
-    }
+    VC_REFUSE_IF(plan->model->n_components != 0, ctx, VC_E_UNSUPPORTED,
+                 "is a pipeline of several models, whose configurations stay; leave out layers of one of them");
     VC_CALL(vc_model_need_all(ctx, plan->model, "the numbers of layers need all files"));
     while (i < plan->n_items && (plan->model->tensors[i].role != VC_ROLE_OPTIMIZER || plan->items[i].dropped)) {
         i++;
@@ -332,7 +324,9 @@ static enum vc_status depth_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, s
     VC_TRY(choose_layers(ctx, d, &list, gone, &n_gone));
     VC_TRY(check_alike(ctx, d, &list));
     if (n_gone != 0) {
-        VC_TRY(list.odd != NULL ? check_shared(ctx, &list, gone) : VC_OK);
+        if (list.odd != NULL) {
+            VC_TRY(check_shared(ctx, &list, gone));
+        }
         VC_TRY(edit_names(ctx, plan, &list, gone));
         VC_TRY(edit_count(ctx, plan, &list, gone, n_gone));
     }

@@ -145,10 +145,8 @@ static enum vc_status refuse_several(struct vc_ctx *ctx, const struct vc_layer_l
 
 static enum vc_status refuse_none(struct vc_ctx *ctx, const char *name)
 {
-    if (name != NULL) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: no tensor is called '%s.0' and so on", vc_option(ctx, "layers"),
-                       name);
-    }
+    VC_REFUSE_IF(name != NULL, ctx, VC_E_UNSUPPORTED, "%s: no tensor is called '%s.0' and so on",
+                 vc_option(ctx, "layers"), name);
     return vc_fail(ctx, VC_E_UNSUPPORTED,
                    "has no list of layers that the names of its tensors tell, such as model.layers.0.x; %s names one",
                    vc_option(ctx, "layers"));
@@ -161,10 +159,9 @@ static enum vc_status count_layers(struct vc_ctx *ctx, struct vc_layer_list *lis
 
     for (first = 0; first < list->n; first = end, list->n_layers++) {
         end = end_of_layer(list, first);
-        if (list->tensors[first].layer != list->n_layers) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: there is no layer %llu, but a layer %llu", list->name,
-                           (unsigned long long)list->n_layers, (unsigned long long)list->tensors[first].layer);
-        }
+        VC_REFUSE_IF(list->tensors[first].layer != list->n_layers, ctx, VC_E_UNSUPPORTED,
+                     "%s: there is no layer %llu, but a layer %llu", list->name, (unsigned long long)list->n_layers,
+                     (unsigned long long)list->tensors[first].layer);
     }
     return VC_OK;
 }

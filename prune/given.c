@@ -60,17 +60,13 @@ enum vc_status vc_given_find(struct vc_ctx *ctx, const struct vc_model *masks, c
         }
     }
     t = &masks->tensors[*mask];
-    if (!is_mask_type(t)) {
-        return vc_fail(ctx, VC_E_FORMAT, "%s: %s is %s; a mask is bool or u8", masks->path, t->name,
-                       t->quant != NULL ? "quantized" : vc_dtype_name(t->dtype));
-    }
-    if (!has_shape(t, desc->n_dims, desc->shape) && !is_packed(t, desc->n_elems)) {
-        return vc_fail(ctx, VC_E_FORMAT,
-                       "%s: %s has %llu elements of %s in %u dimensions; a mask has the shape of its weight, or is u8 "
-                       "[%llu], a bit for each of the %llu weights",
-                       masks->path, t->name, (unsigned long long)t->n_elems, vc_dtype_name(t->dtype), t->n_dims,
-                       (unsigned long long)vc_ceil_div_u64(desc->n_elems, 8), (unsigned long long)desc->n_elems);
-    }
+    VC_REFUSE_IF(!is_mask_type(t), ctx, VC_E_FORMAT, "%s: %s is %s; a mask is bool or u8", masks->path, t->name,
+                 t->quant != NULL ? "quantized" : vc_dtype_name(t->dtype));
+    VC_REFUSE_IF(!has_shape(t, desc->n_dims, desc->shape) && !is_packed(t, desc->n_elems), ctx, VC_E_FORMAT,
+                 "%s: %s has %llu elements of %s in %u dimensions; a mask has the shape of its weight, or is u8 "
+                 "[%llu], a bit for each of the %llu weights",
+                 masks->path, t->name, (unsigned long long)t->n_elems, vc_dtype_name(t->dtype), t->n_dims,
+                 (unsigned long long)vc_ceil_div_u64(desc->n_elems, 8), (unsigned long long)desc->n_elems);
     return VC_OK;
 }
 
@@ -95,13 +91,11 @@ enum vc_status vc_given_check(struct vc_ctx *ctx, const struct vc_model *masks, 
             of = vc_model_find(model, name);
             vc_free(ctx, name);
         }
-        if (of == VC_NO_TENSOR) {
-            return vc_fail(ctx, VC_E_FORMAT, "%s: %s is the mask of a tensor that is not there", masks->path, t->name);
-        }
-        if (model->tensors[of].alias_of != VC_NO_TENSOR) {
-            return vc_fail(ctx, VC_E_FORMAT, "%s: %s belongs to a second name of %s; the mask goes by that name",
-                           masks->path, t->name, model->tensors[model->tensors[of].alias_of].name);
-        }
+        VC_REFUSE_IF(of == VC_NO_TENSOR, ctx, VC_E_FORMAT, "%s: %s is the mask of a tensor that is not there",
+                     masks->path, t->name);
+        VC_REFUSE_IF(model->tensors[of].alias_of != VC_NO_TENSOR, ctx, VC_E_FORMAT,
+                     "%s: %s belongs to a second name of %s; the mask goes by that name", masks->path, t->name,
+                     model->tensors[model->tensors[of].alias_of].name);
         n_masks++;
     }
     return n_masks != 0 ? VC_OK
@@ -134,10 +128,9 @@ static enum vc_status pack(struct vc_ctx *ctx, const struct vc_tensor *t, const 
         for (size_t k = size; k-- > 0;) {
             value = value << 8 | bytes[i * size + k];
         }
-        if (value != 0 && value != one) {
-            return vc_fail(ctx, VC_E_FORMAT, "%s: element %llu is neither 0 nor 1; a mask has 0 and 1", t->name,
-                           (unsigned long long)(first + i));
-        }
+        VC_REFUSE_IF(value != 0 && value != one, ctx, VC_E_FORMAT,
+                     "%s: element %llu is neither 0 nor 1; a mask has 0 and 1", t->name,
+                     (unsigned long long)(first + i));
         bits[(first + i) / 8] |= (uint8_t)((value != 0) << (first + i) % 8);
     }
     return VC_OK;

@@ -95,9 +95,7 @@ enum vc_status vc_mask_part_give(struct vc_ctx *ctx, struct vc_mask_part *part, 
         bool full = false;
 
         if (seen != wanted && !complete(part, first + k, seen, wanted, &scratch[k], &full)) {
-            if (full) {
-                return vc_fail(ctx, VC_E_INTERNAL, "more bytes of a mask are open than there are tiles");
-            }
+            VC_REFUSE_IF(full, ctx, VC_E_INTERNAL, "more bytes of a mask are open than there are tiles");
             if (k == 0) {
                 begin = 1;
             }

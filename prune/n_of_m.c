@@ -85,10 +85,8 @@ enum vc_status vc_n_of_m_check(struct vc_ctx *ctx, struct vc_prune_state *s, con
     uint64_t n_groups;
     uint64_t n_bad = bad_groups(s, mask, n, vc_min_u64(s->n_len, n / s->n_inner), &n_groups);
 
-    if (n_bad != 0) {
-        return vc_fail(ctx, VC_E_INTERNAL, "%llu of %llu groups would keep more than %u of %u weights",
-                       (unsigned long long)n_bad, (unsigned long long)n_groups, s->options->keep, s->options->group);
-    }
+    VC_REFUSE_IF(n_bad != 0, ctx, VC_E_INTERNAL, "%llu of %llu groups would keep more than %u of %u weights",
+                 (unsigned long long)n_bad, (unsigned long long)n_groups, s->options->keep, s->options->group);
     (void)atomic_fetch_add(&s->n_checked, n_groups);
     return VC_OK;
 }

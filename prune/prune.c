@@ -112,13 +112,10 @@ static enum vc_status check_pair(struct vc_ctx *ctx, struct vc_item *item, bool 
     size_t other;
 
     VC_CALL(vc_find_beside(ctx, model, name, "_orig", "_mask", &other));
-    if (other != VC_NO_TENSOR) {
-        return vc_fail(
-            ctx, VC_E_UNSUPPORTED,
-            "is pruned by torch.nn.utils.prune, with the mask %s, and the two are not joined: %s; make the mask "
-            "permanent with torch's function remove before the model is saved (%s keeps the tensor as it is)",
-            model->tensors[other].name, why_not_joined(model, name), vc_option(ctx, "include=false"));
-    }
+    VC_REFUSE_IF(other != VC_NO_TENSOR, ctx, VC_E_UNSUPPORTED,
+                 "is pruned by torch.nn.utils.prune, with the mask %s, and the two are not joined: %s; make the mask "
+                 "permanent with torch's function remove before the model is saved (%s keeps the tensor as it is)",
+                 model->tensors[other].name, why_not_joined(model, name), vc_option(ctx, "include=false"));
     VC_CALL(vc_find_beside(ctx, model, name, "_mask", "_orig", &other));
     if (other != VC_NO_TENSOR) {
         *kept = true;
@@ -221,21 +218,18 @@ static enum vc_status prune_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass,
 
     vc_free(ctx, p->shared);
     p->shared = NULL;
-    if (p->options.scope == VC_PRUNE_GLOBAL && is_lone_shard(plan->model->path)) {
-        return vc_fail(
-            ctx, VC_E_UNSUPPORTED,
-            "is one of several files of a model, and one threshold for all tensors needs the others, too: give "
-            "the folder, or %s tensor",
-            vc_option(ctx, "scope"));
-    }
+    VC_REFUSE_IF(p->options.scope == VC_PRUNE_GLOBAL && is_lone_shard(plan->model->path), ctx, VC_E_UNSUPPORTED,
+                 "is one of several files of a model, and one threshold for all tensors needs the others, too: give "
+                 "the folder, or %s tensor",
+                 vc_option(ctx, "scope"));
     VC_CALL(vc_calibration_check(ctx, p->options.calibration, plan->model, p->options.calibration_anyway, plan->arena,
                                  &p->measured));
-    VC_CALL(p->options.mask != NULL ? vc_given_check(ctx, p->options.mask, plan->model) : VC_OK);
-    if (p->options.pattern == VC_PATTERN_PAIRS && plan->model->pair_masks == NULL) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "has no pairs of torch.nn.utils.prune, such as weight_orig and weight_mask, so there is nothing "
-                       "to make permanent");
+    if (p->options.mask != NULL) {
+        VC_CALL(vc_given_check(ctx, p->options.mask, plan->model));
     }
+    VC_REFUSE_IF(p->options.pattern == VC_PATTERN_PAIRS && plan->model->pair_masks == NULL, ctx, VC_E_UNSUPPORTED,
+                 "has no pairs of torch.nn.utils.prune, such as weight_orig and weight_mask, so there is nothing "
+                 "to make permanent");
     p->n_shared = p->n_scored = p->n_unscored = 0;
     p->shared = vc_alloc_array(ctx, VC_TAG_MISC, plan->n_items, sizeof *p->shared);
     return p->shared == NULL ? VC_E_NOMEM : VC_OK;
@@ -259,12 +253,10 @@ static enum vc_status apply_pair(struct vc_ctx *ctx, const struct vc_prune *p, s
             return VC_OK;
         }
     }
-    if (item->chain->n_steps != 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "is pruned by torch.nn.utils.prune, with the mask %s, which comes before everything else: prune "
-                       "has to be the first pass",
-                       item->set->model->tensors[mask].name);
-    }
+    VC_REFUSE_IF(item->chain->n_steps != 0, ctx, VC_E_UNSUPPORTED,
+                 "is pruned by torch.nn.utils.prune, with the mask %s, which comes before everything else: prune "
+                 "has to be the first pass",
+                 item->set->model->tensors[mask].name);
     VC_CALL(add_decode(ctx, item));
     return vc_given_add(ctx, item, more ? &p->pair_first : &p->pair_alone, item->set->model, mask, "mask");
 }
@@ -358,13 +350,14 @@ static enum vc_status prune_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, s
             plan->items[i].chain->steps[plan->items[i].chain->n_steps - 1]->calibrate = false;
         }
     }
-    VC_CALL(p->n_shared != 0 ? vc_prune_share(ctx, p, plan) : VC_OK);
-    if (p->options.score == VC_SCORE_SPARSEGPT && p->n_scored == 0 && p->n_unscored != 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "%s: has no second moments of the inputs of these tensors, which %s sparsegpt needs: calibrate "
-                       "with %s gathers them",
-                       p->options.calibration->path, vc_option(ctx, "score"), vc_option(ctx, "second_moments"));
+    if (p->n_shared != 0) {
+        VC_CALL(vc_prune_share(ctx, p, plan));
     }
+    VC_REFUSE_IF(p->options.score == VC_SCORE_SPARSEGPT && p->n_scored == 0 && p->n_unscored != 0, ctx,
+                 VC_E_UNSUPPORTED,
+                 "%s: has no second moments of the inputs of these tensors, which %s sparsegpt needs: calibrate "
+                 "with %s gathers them",
+                 p->options.calibration->path, vc_option(ctx, "score"), vc_option(ctx, "second_moments"));
     VC_CALL(check_reconstructed(ctx, p, plan));
     VC_CALL(vc_rules_unmatched(ctx, &p->arena, p->options.rules, p->options.n_rules, plan->model, &pass->note));
     return vc_note_add(ctx, &p->arena, p->measured, &pass->note);

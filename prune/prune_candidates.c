@@ -21,9 +21,7 @@ enum vc_status vc_prune_candidates(struct vc_ctx *ctx, struct vc_arena *arena, s
     struct vc_prune_options *options = vc_arena_alloc(ctx, arena, sizeof *options);
 
     VC_CALL_ALLOC(options);
-    if (list->n == VC_MAX_CANDIDATES) {
-        return vc_fail(ctx, VC_E_INTERNAL, "more than %d candidates", VC_MAX_CANDIDATES);
-    }
+    VC_REFUSE_IF(list->n == VC_MAX_CANDIDATES, ctx, VC_E_INTERNAL, "more than %d candidates", VC_MAX_CANDIDATES);
     vc_prune_defaults(options);
     options->pattern = VC_PATTERN_N_OF_M;
     options->keep = 2;

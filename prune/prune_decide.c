@@ -83,8 +83,9 @@ enum vc_status vc_prune_share(struct vc_ctx *ctx, struct vc_prune *p, const stru
         if (!blocks) {
             vc_magnitude_set_type(last_step(&plan->items[p->shared[i]]), type);
         }
-        VC_CALL(p->options.score == VC_SCORE_LAMP ? vc_magnitude_set_lamp(ctx, last_step(&plan->items[p->shared[i]]))
-                                                  : VC_OK);
+        if (p->options.score == VC_SCORE_LAMP) {
+            VC_CALL(vc_magnitude_set_lamp(ctx, last_step(&plan->items[p->shared[i]])));
+        }
         last_step(&plan->items[p->shared[i]])->calibrate = true;
         last_step(&plan->items[p->shared[i]])->calibrate_all = true;
         keys->shared = true;
@@ -93,13 +94,10 @@ enum vc_status vc_prune_share(struct vc_ctx *ctx, struct vc_prune *p, const stru
         most += keys->limit;
     }
     p->k = vc_fraction_floor(p->sparsity, total);
-    if (p->k > most) {
-        return vc_fail(
-            ctx, VC_E_ARGUMENT,
-            "%s of %llu is %llu, but %s leaves %llu that may become zero; lower one of them, or give %s tensor",
-            p->options.sparsity, (unsigned long long)total, (unsigned long long)p->k, vc_option(ctx, "min_keep"),
-            (unsigned long long)most, vc_option(ctx, "scope"));
-    }
+    VC_REFUSE_IF(p->k > most, ctx, VC_E_ARGUMENT,
+                 "%s of %llu is %llu, but %s leaves %llu that may become zero; lower one of them, or give %s tensor",
+                 p->options.sparsity, (unsigned long long)total, (unsigned long long)p->k, vc_option(ctx, "min_keep"),
+                 (unsigned long long)most, vc_option(ctx, "scope"));
     return VC_OK;
 }
 
@@ -194,10 +192,8 @@ out:
 static enum vc_status check_counted(struct vc_ctx *ctx, const struct vc_plan *plan)
 {
     for (size_t i = 0; i < plan->n_items; i++) {
-        if (vc_item_calibrates(&plan->items[i]) && keys_of(plan, i)->failed) {
-            return vc_fail(ctx, VC_E_NOMEM, "%s: no memory for the counts of its weights",
-                           plan->model->tensors[i].name);
-        }
+        VC_REFUSE_IF(vc_item_calibrates(&plan->items[i]) && keys_of(plan, i)->failed, ctx, VC_E_NOMEM,
+                     "%s: no memory for the counts of its weights", plan->model->tensors[i].name);
     }
     return VC_OK;
 }
@@ -242,7 +238,11 @@ enum vc_status vc_prune_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct 
         }
     }
     if (p->n_shared != 0) {
-        VC_CALL(p->options.score == VC_SCORE_LAMP ? narrow_scores(ctx, p, plan) : narrow_shared(ctx, p, plan));
+        if (p->options.score == VC_SCORE_LAMP) {
+            VC_CALL(narrow_scores(ctx, p, plan));
+        } else {
+            VC_CALL(narrow_shared(ctx, p, plan));
+        }
     }
     for (size_t i = 0; i < p->n_shared; i++) {
         struct vc_step *step = last_step(&plan->items[p->shared[i]]);

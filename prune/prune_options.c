@@ -12,37 +12,27 @@ static enum vc_status check_pattern(struct vc_ctx *ctx, const struct vc_prune_op
     bool wanted = o->sparsity != NULL || o->n_sets != 0;
 
     if (o->pattern == VC_PATTERN_N_OF_M) {
-        if (o->group < 2 || o->group > MAX_GROUP || o->keep < 1 || o->keep >= o->group) {
-            return vc_fail(ctx, VC_E_ARGUMENT, "%u:%u is no pattern: N from 1 to M - 1, M up to %u", o->keep, o->group,
-                           MAX_GROUP);
-        }
-        if (wanted) {
-            return vc_fail(ctx, VC_E_ARGUMENT, "%s: %u:%u says already how many weights go",
-                           vc_option(ctx, o->sparsity != NULL ? "sparsity" : "sets"), o->keep, o->group);
-        }
-        if (o->mask != NULL) {
-            return vc_fail(ctx, VC_E_ARGUMENT, "%s: %u:%u says already which weights go", vc_option(ctx, "mask"),
-                           o->keep, o->group);
-        }
-        if (o->scope == VC_PRUNE_GLOBAL) {
-            return vc_fail(ctx, VC_E_ARGUMENT, "%s: %u:%u compares weights in their groups only",
-                           vc_option(ctx, "scope"), o->keep, o->group);
-        }
+        VC_REFUSE_IF(o->group < 2 || o->group > MAX_GROUP || o->keep < 1 || o->keep >= o->group, ctx, VC_E_ARGUMENT,
+                     "%u:%u is no pattern: N from 1 to M - 1, M up to %u", o->keep, o->group, MAX_GROUP);
+        VC_REFUSE_IF(wanted, ctx, VC_E_ARGUMENT, "%s: %u:%u says already how many weights go",
+                     vc_option(ctx, o->sparsity != NULL ? "sparsity" : "sets"), o->keep, o->group);
+        VC_REFUSE_IF(o->mask != NULL, ctx, VC_E_ARGUMENT, "%s: %u:%u says already which weights go",
+                     vc_option(ctx, "mask"), o->keep, o->group);
+        VC_REFUSE_IF(o->scope == VC_PRUNE_GLOBAL, ctx, VC_E_ARGUMENT, "%s: %u:%u compares weights in their groups only",
+                     vc_option(ctx, "scope"), o->keep, o->group);
         return VC_OK;
     }
-    if (o->pattern == VC_PATTERN_PAIRS && (wanted || o->mask != NULL || o->scope == VC_PRUNE_GLOBAL)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: the masks of torch.nn.utils.prune say already which weights go",
-                       vc_option(ctx, o->sparsity != NULL ? "sparsity"
-                                      : o->n_sets != 0    ? "sets"
-                                      : o->mask != NULL   ? "mask"
-                                                          : "scope"));
-    }
+    VC_REFUSE_IF(o->pattern == VC_PATTERN_PAIRS && (wanted || o->mask != NULL || o->scope == VC_PRUNE_GLOBAL), ctx,
+                 VC_E_ARGUMENT, "%s: the masks of torch.nn.utils.prune say already which weights go",
+                 vc_option(ctx, o->sparsity != NULL ? "sparsity"
+                                : o->n_sets != 0    ? "sets"
+                                : o->mask != NULL   ? "mask"
+                                                    : "scope"));
     if (o->pattern == VC_PATTERN_PAIRS) {
         return VC_OK;
     }
-    if ((o->pattern == VC_PATTERN_GIVEN) != (o->mask != NULL)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "vc_prune_options: a mask and VC_PATTERN_GIVEN go together");
-    }
+    VC_REFUSE_IF((o->pattern == VC_PATTERN_GIVEN) != (o->mask != NULL), ctx, VC_E_ARGUMENT,
+                 "vc_prune_options: a mask and VC_PATTERN_GIVEN go together");
     if (o->pattern == VC_PATTERN_GIVEN) {
         return !wanted && o->scope != VC_PRUNE_GLOBAL
                    ? VC_OK
@@ -52,11 +42,10 @@ static enum vc_status check_pattern(struct vc_ctx *ctx, const struct vc_prune_op
                                                                 : "scope"),
                              vc_option(ctx, "mask"));
     }
-    if (o->pattern == VC_PATTERN_BLOCK &&
-        (o->block_rows < 1 || o->block_cols < 1 || o->block_rows > MAX_BLOCK || o->block_cols > MAX_BLOCK)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "a block has 1 to %u rows and columns, not %u x %u", MAX_BLOCK,
-                       o->block_rows, o->block_cols);
-    }
+    VC_REFUSE_IF(o->pattern == VC_PATTERN_BLOCK &&
+                     (o->block_rows < 1 || o->block_cols < 1 || o->block_rows > MAX_BLOCK || o->block_cols > MAX_BLOCK),
+                 ctx, VC_E_ARGUMENT, "a block has 1 to %u rows and columns, not %u x %u", MAX_BLOCK, o->block_rows,
+                 o->block_cols);
     return wanted ? VC_OK
                   : vc_fail(ctx, VC_E_ARGUMENT, "nothing says how much to prune: %s", vc_option(ctx, "sparsity"));
 }
@@ -66,19 +55,15 @@ static enum vc_status check_statistics(struct vc_ctx *ctx, const struct vc_prune
 {
     bool by_data = o->score >= VC_SCORE_WANDA;
 
-    if (o->calibration == NULL && (by_data || o->reconstruct)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s%s%s needs statistics of the inputs of layers: %s",
-                       vc_option(ctx, by_data ? "score" : "reconstruct"), by_data ? " " : "",
-                       by_data ? score_names[o->score] : "", vc_option(ctx, "calibration"));
-    }
-    if (o->calibration == NULL && o->calibration_anyway) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s goes with %s", vc_option(ctx, "calibration_anyway"),
-                       vc_option(ctx, "calibration"));
-    }
-    if (o->calibration != NULL && !by_data && !o->reconstruct) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s goes with %s, or with %s wanda or sparsegpt",
-                       vc_option(ctx, "calibration"), vc_option(ctx, "reconstruct"), vc_option(ctx, "score"));
-    }
+    VC_REFUSE_IF(o->calibration == NULL && (by_data || o->reconstruct), ctx, VC_E_ARGUMENT,
+                 "%s%s%s needs statistics of the inputs of layers: %s",
+                 vc_option(ctx, by_data ? "score" : "reconstruct"), by_data ? " " : "",
+                 by_data ? score_names[o->score] : "", vc_option(ctx, "calibration"));
+    VC_REFUSE_IF(o->calibration == NULL && o->calibration_anyway, ctx, VC_E_ARGUMENT, "%s goes with %s",
+                 vc_option(ctx, "calibration_anyway"), vc_option(ctx, "calibration"));
+    VC_REFUSE_IF(o->calibration != NULL && !by_data && !o->reconstruct, ctx, VC_E_ARGUMENT,
+                 "%s goes with %s, or with %s wanda or sparsegpt", vc_option(ctx, "calibration"),
+                 vc_option(ctx, "reconstruct"), vc_option(ctx, "score"));
     return !by_data ||
                    (o->scope == VC_PRUNE_TENSOR && (o->pattern == VC_PATTERN_NONE || o->pattern == VC_PATTERN_N_OF_M))
                ? VC_OK
@@ -92,29 +77,21 @@ enum vc_status vc_prune_check(struct vc_ctx *ctx, struct vc_prune *p)
 {
     const struct vc_prune_options *o = &p->options;
 
-    if ((unsigned)o->scope > VC_PRUNE_GLOBAL || (unsigned)o->pattern > VC_PATTERN_PAIRS) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "vc_prune_options: no such scope or pattern");
-    }
-    if (o->nonfinite != VC_NONFINITE_ERROR && o->nonfinite != VC_NONFINITE_KEEP) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: prune replaces no NaN and Inf: error or keep",
-                       vc_option(ctx, "nonfinite"));
-    }
+    VC_REFUSE_IF((unsigned)o->scope > VC_PRUNE_GLOBAL || (unsigned)o->pattern > VC_PATTERN_PAIRS, ctx, VC_E_ARGUMENT,
+                 "vc_prune_options: no such scope or pattern");
+    VC_REFUSE_IF(o->nonfinite != VC_NONFINITE_ERROR && o->nonfinite != VC_NONFINITE_KEEP, ctx, VC_E_ARGUMENT,
+                 "%s: prune replaces no NaN and Inf: error or keep", vc_option(ctx, "nonfinite"));
     VC_CALL(check_pattern(ctx, o));
-    if ((unsigned)o->score > VC_SCORE_SPARSEGPT) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "vc_prune_options: no such score");
-    }
+    VC_REFUSE_IF((unsigned)o->score > VC_SCORE_SPARSEGPT, ctx, VC_E_ARGUMENT, "vc_prune_options: no such score");
     VC_CALL(check_statistics(ctx, o));
-    if (o->score == VC_SCORE_LAMP && (o->scope != VC_PRUNE_GLOBAL || o->pattern != VC_PATTERN_NONE)) {
-        return vc_fail(
-            ctx, VC_E_ARGUMENT,
-            "%s lamp: these scores compare single weights of all tensors, so they go with one threshold for all "
-            "(%s) and without a pattern; inside of a tensor their order is that of the magnitudes",
-            vc_option(ctx, "score"), vc_option(ctx, "scope"));
-    }
-    if (o->min_keep != NULL && o->scope != VC_PRUNE_GLOBAL) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s goes with one threshold for all tensors only: %s",
-                       vc_option(ctx, "min_keep"), vc_option(ctx, "scope"));
-    }
+    VC_REFUSE_IF(o->score == VC_SCORE_LAMP && (o->scope != VC_PRUNE_GLOBAL || o->pattern != VC_PATTERN_NONE), ctx,
+                 VC_E_ARGUMENT,
+                 "%s lamp: these scores compare single weights of all tensors, so they go with one threshold for all "
+                 "(%s) and without a pattern; inside of a tensor their order is that of the magnitudes",
+                 vc_option(ctx, "score"), vc_option(ctx, "scope"));
+    VC_REFUSE_IF(o->min_keep != NULL && o->scope != VC_PRUNE_GLOBAL, ctx, VC_E_ARGUMENT,
+                 "%s goes with one threshold for all tensors only: %s", vc_option(ctx, "min_keep"),
+                 vc_option(ctx, "scope"));
     p->sparsity = (struct vc_fraction){0, 1};
     if (o->sparsity != NULL) {
         VC_CALL(vc_share_read(ctx, "sparsity", o->sparsity, &p->sparsity));

@@ -118,7 +118,11 @@ enum vc_status vc_sparse_scan_end(struct vc_ctx *ctx, struct vc_step *step, cons
                           (size_t)vc_min_u64(VC_COMPENSATE_ROWS, n / k - s->first_row), work, value, s);
         }
     }
-    VC_TRY(status == VC_OK && s->n_inner != 0 ? vc_n_of_m_check(ctx, s, s->mask, n) : status);
+    if (status == VC_OK && s->n_inner != 0) {
+        VC_TRY(vc_n_of_m_check(ctx, s, s->mask, n));
+    } else {
+        VC_TRY(status);
+    }
 out:
     vc_free(ctx, order);
     vc_free(ctx, work);

@@ -32,35 +32,25 @@ enum vc_status vc_aim_read(struct vc_ctx *ctx, struct vc_quantize_options *optio
                            .loss = options->aim_loss,
                            .costs = options->costs,
                            .n_costs = options->n_costs};
-    if ((!aim->set || aim->sqnr_db != 0.0) && aim->n_costs != 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s is about aims at a size or a loss", vc_option(ctx, "costs"));
-    }
+    VC_REFUSE_IF((!aim->set || aim->sqnr_db != 0.0) && aim->n_costs != 0, ctx, VC_E_ARGUMENT,
+                 "%s is about aims at a size or a loss", vc_option(ctx, "costs"));
     if (!aim->set && field == NULL) {
         return VC_OK;
     }
-    if (!aim->set) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s chooses what each tensor becomes; a target cannot be given beside it",
-                       vc_option(ctx, field));
-    }
-    if (n != 1) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s and %s are two aims; one of them is needed",
-                       vc_option(ctx, "aim_sqnr_db"), vc_option(ctx, "aim_bytes"));
-    }
-    if (aim->sqnr_db != 0.0 && !(aim->sqnr_db > 0.0 && isfinite(aim->sqnr_db))) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s is a number of dB above 0", vc_option(ctx, field));
-    }
-    if (!(aim->bpw >= 0.0 && aim->bpw <= 64.0) || !(aim->loss >= 0.0 && aim->loss < 1.0)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s is a number of bits above 0, %s a share of the outputs below 1",
-                       vc_option(ctx, "aim_bpw"), vc_option(ctx, "aim_loss"));
-    }
-    if (aim->loss != 0.0 && aim->n_costs == 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s needs what schemes cost: %s", vc_option(ctx, field),
-                       vc_option(ctx, "costs"));
-    }
-    if (options->granularity_given) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s chooses the granularity of each tensor; %s cannot be given beside it",
-                       vc_option(ctx, field), vc_option(ctx, "granularity"));
-    }
+    VC_REFUSE_IF(!aim->set, ctx, VC_E_ARGUMENT,
+                 "%s chooses what each tensor becomes; a target cannot be given beside it", vc_option(ctx, field));
+    VC_REFUSE_IF(n != 1, ctx, VC_E_ARGUMENT, "%s and %s are two aims; one of them is needed",
+                 vc_option(ctx, "aim_sqnr_db"), vc_option(ctx, "aim_bytes"));
+    VC_REFUSE_IF(aim->sqnr_db != 0.0 && !(aim->sqnr_db > 0.0 && isfinite(aim->sqnr_db)), ctx, VC_E_ARGUMENT,
+                 "%s is a number of dB above 0", vc_option(ctx, field));
+    VC_REFUSE_IF(!(aim->bpw >= 0.0 && aim->bpw <= 64.0) || !(aim->loss >= 0.0 && aim->loss < 1.0), ctx, VC_E_ARGUMENT,
+                 "%s is a number of bits above 0, %s a share of the outputs below 1", vc_option(ctx, "aim_bpw"),
+                 vc_option(ctx, "aim_loss"));
+    VC_REFUSE_IF(aim->loss != 0.0 && aim->n_costs == 0, ctx, VC_E_ARGUMENT, "%s needs what schemes cost: %s",
+                 vc_option(ctx, field), vc_option(ctx, "costs"));
+    VC_REFUSE_IF(options->granularity_given, ctx, VC_E_ARGUMENT,
+                 "%s chooses the granularity of each tensor; %s cannot be given beside it", vc_option(ctx, field),
+                 vc_option(ctx, "granularity"));
     options->target = VC_TARGET_INT8;
     options->granularity = VC_GRANULARITY_CHANNEL;
     return VC_OK;
@@ -97,9 +87,8 @@ static enum vc_status add_candidate(struct vc_ctx *ctx, struct vc_aim *aim, cons
         vc_clear_error(ctx);
         return VC_OK;
     }
-    if (status == VC_OK && aim->n_candidates == VC_AIM_CANDIDATES) {
-        return vc_fail(ctx, VC_E_INTERNAL, "more than %d candidates to quantize", VC_AIM_CANDIDATES);
-    }
+    VC_REFUSE_IF(status == VC_OK && aim->n_candidates == VC_AIM_CANDIDATES, ctx, VC_E_INTERNAL,
+                 "more than %d candidates to quantize", VC_AIM_CANDIDATES);
     if (status == VC_OK) {
         const char *name =
             blocks != VC_DTYPE_NONE ? vc_dtype_name(blocks) : vc_scheme_candidate_name(ctx, plan->arena, row, options);

@@ -625,7 +625,9 @@ static enum vc_status choose_for_loss(struct choosing *c)
 
         VC_CALL(vc_check_cancelled(c->ctx));
         choose_by_size(c, room);
-        VC_CALL(c->n <= LAID_OUT ? improve(c, room) : VC_OK);
+        if (c->n <= LAID_OUT) {
+            VC_CALL(improve(c, room));
+        }
         if (total_bytes(c) <= room && total_error(c) <= limit) {
             high = total_bytes(c);
             remember(c);
@@ -733,7 +735,9 @@ enum vc_status vc_aim_decide(struct vc_ctx *ctx, const struct vc_aim *aim, struc
     VC_TRY(list_tensors(&c));
     if (aim->file_bytes != 0) {
         VC_TRY(keep_or_bar(&c, &kept));
-        VC_TRY(kept ? VC_OK : choose_for_file(&c));
+        if (!kept) {
+            VC_TRY(choose_for_file(&c));
+        }
     } else if (aim->loss > 0.0) {
         VC_TRY(choose_for_loss(&c));
     } else {

@@ -214,9 +214,7 @@ enum vc_status vc_aim_probe_add(struct vc_ctx *ctx, struct vc_item *item, const 
                                    .codes = true,
                                    .advice = VC_ADVICE_NONFINITE};
     VC_CALL(vc_policy_add_step(ctx, item, &probe_ops, &p->policy, &step));
-    if (pthread_mutex_init(&p->mutex, NULL) != 0) {
-        return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
-    }
+    VC_REFUSE_IF(pthread_mutex_init(&p->mutex, NULL) != 0, ctx, VC_E_NOMEM, "cannot create a mutex");
     p->has_mutex = true;
     VC_CALL(vc_candidate_runs_init(ctx, &p->runs));
     step->scheme = "probe";

@@ -42,15 +42,13 @@ static enum vc_status check_absent(struct vc_ctx *ctx, const struct vc_plan *pla
         const char *own = plan->model->tensors[i].name;
         int n = (int)strlen(own) - (int)(sizeof bias - 1);
 
-        if (!plan->items[i].in_other_shard && n >= 0 && strcmp(own + n, bias) == 0 &&
-            (size_t)snprintf(name, sizeof name, "%.*s%s", n, own, weight) < sizeof name &&
-            vc_model_absent(plan->model, name) != NULL) {
-            return vc_fail(
-                ctx, VC_E_UNSUPPORTED,
-                "%s: %s corrects it by the error of %s, which lies in %s, and that file is not there: put it "
-                "beside this one",
-                own, vc_option(ctx, "calibration"), name, vc_model_absent(plan->model, name));
-        }
+        VC_REFUSE_IF(!plan->items[i].in_other_shard && n >= 0 && strcmp(own + n, bias) == 0 &&
+                         (size_t)snprintf(name, sizeof name, "%.*s%s", n, own, weight) < sizeof name &&
+                         vc_model_absent(plan->model, name) != NULL,
+                     ctx, VC_E_UNSUPPORTED,
+                     "%s: %s corrects it by the error of %s, which lies in %s, and that file is not there: put it "
+                     "beside this one",
+                     own, vc_option(ctx, "calibration"), name, vc_model_absent(plan->model, name));
     }
     return VC_OK;
 }
@@ -90,8 +88,10 @@ enum vc_status vc_correct_biases(struct vc_ctx *ctx, struct vc_plan *plan, const
     struct vc_program program = {.kind = VC_PROGRAM_NONE};
     const char *glob = NULL;
 
-    VC_CALL(options->calibration != NULL ? check_absent(ctx, plan) : VC_OK);
-    VC_CALL(options->calibration != NULL ? vc_model_program(ctx, plan->model, plan->arena, &program) : VC_OK);
+    if (options->calibration != NULL) {
+        VC_CALL(check_absent(ctx, plan));
+        VC_CALL(vc_model_program(ctx, plan->model, plan->arena, &program));
+    }
     for (size_t i = 0; options->calibration != NULL && i < plan->n_items; i++) {
         struct vc_item *weight = vc_plan_item(plan, i);
         size_t index = VC_NO_TENSOR;
@@ -99,7 +99,9 @@ enum vc_status vc_correct_biases(struct vc_ctx *ctx, struct vc_plan *plan, const
         struct vc_step *step;
         bool casts;
 
-        VC_CALL(weight != NULL ? vc_group_codes_bias(ctx, weight, &index) : VC_OK);
+        if (weight != NULL) {
+            VC_CALL(vc_group_codes_bias(ctx, weight, &index));
+        }
         bias = index != VC_NO_TENSOR ? vc_plan_item(plan, index) : NULL;
         if (bias == NULL || bias->desc->quant != NULL || !of_one_layer(plan, &program, i, index) ||
             vc_rules_choose(options->rules, options->n_rules, plan->model->tensors[index].name, &glob) ==
@@ -115,7 +117,9 @@ enum vc_status vc_correct_biases(struct vc_ctx *ctx, struct vc_plan *plan, const
         step->state = vc_group_codes_measure(ctx, weight, plan->dry_plan);
         VC_CALL_ALLOC(step->state);
         vc_item_replan(bias);
-        VC_CALL(casts && rest != NULL ? vc_rest_add(ctx, bias, rest, options) : VC_OK);
+        if (casts && rest != NULL) {
+            VC_CALL(vc_rest_add(ctx, bias, rest, options));
+        }
     }
     return VC_OK;
 }

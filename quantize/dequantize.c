@@ -52,11 +52,9 @@ static enum vc_status choose(struct vc_ctx *ctx, const struct dequantize *d, str
     if (!vc_decode_can(desc) && desc->dtype != VC_DTYPE_VOID && vc_dtype_size(desc->dtype) == 0) {
         return vc_item_keep_as(ctx, item, vc_dtype_name(desc->dtype)); /* blocks that are not understood */
     }
-    if (desc->quant == NULL && t->undecoded != NULL &&
-        vc_rules_choose(d->options.rules, d->options.n_rules, name, &glob) != VC_CHOICE_EXCLUDE) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s; %s leaves it as it is", t->undecoded,
-                       vc_option(ctx, "include=false"));
-    }
+    VC_REFUSE_IF(desc->quant == NULL && t->undecoded != NULL &&
+                     vc_rules_choose(d->options.rules, d->options.n_rules, name, &glob) != VC_CHOICE_EXCLUDE,
+                 ctx, VC_E_UNSUPPORTED, "%s; %s leaves it as it is", t->undecoded, vc_option(ctx, "include=false"));
     if (desc->quant == NULL && !blocks && !(cast && d->options.casts)) {
         return vc_item_keep_as(ctx, item, "not quantized");
     }
@@ -142,9 +140,8 @@ enum vc_status vc_job_add_dequantize(struct vc_ctx *ctx, struct vc_job *job,
 
     vc_clear_error(ctx);
     VC_TRY(vc_options_read(ctx, &dequantize_kind, options, &own));
-    if (own.target == VC_TARGET_INT8 || (unsigned)own.target > VC_TARGET_F32) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "dequantize makes f32, f16 or bf16");
-    }
+    VC_REFUSE_IF(own.target == VC_TARGET_INT8 || (unsigned)own.target > VC_TARGET_F32, ctx, VC_E_ARGUMENT,
+                 "dequantize makes f32, f16 or bf16");
     VC_CALL_FOUND(ctx, vc_kernels_get(ctx));
     d = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *d);
     VC_TRY_ALLOC(d);

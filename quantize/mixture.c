@@ -151,7 +151,9 @@ enum vc_status vc_mixture_read(struct vc_ctx *ctx, struct vc_arena *arena, const
     VC_CALL_ALLOC(list);
     VC_CALL(vc_model_program(ctx, plan->model, arena, &program));
     /* as a file behind the passes before would say it */
-    VC_CALL(plan->n_edits != 0 ? vc_program_edit(ctx, plan->edits, plan->n_edits, arena, &program) : VC_OK);
+    if (plan->n_edits != 0) {
+        VC_CALL(vc_program_edit(ctx, plan->edits, plan->n_edits, arena, &program));
+    }
     if (program.kind == VC_PROGRAM_KEYS) {
         read_keys(&program, out);
     }

@@ -217,7 +217,11 @@ static enum vc_status choose(struct vc_ctx *ctx, struct quantize *q, struct vc_i
         return vc_item_keep(ctx, item, "excluded by '%s'", glob);
     }
     if (choice == VC_CHOICE_DEFAULT) {
-        VC_CALL(q->mixture != NULL ? check_mixture(ctx, q, item, &kept) : check_default(ctx, q, item, &kept));
+        if (q->mixture != NULL) {
+            VC_CALL(check_mixture(ctx, q, item, &kept));
+        } else {
+            VC_CALL(check_default(ctx, q, item, &kept));
+        }
     }
     if (!kept) {
         VC_CALL(check_scheme(ctx, q, item, choice == VC_CHOICE_INCLUDE, fate));
@@ -330,8 +334,12 @@ static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pa
                        plan->dialect->name);
     }
     pass->command = q->scheme->own_granularity ? q->short_command : q->full_command;
-    VC_CALL(q->scheme->codes ? vc_scheme_check(ctx, q->scheme, &q->options, plan) : VC_OK);
-    VC_CALL(q->aim.set ? vc_aim_list_candidates(ctx, &q->aim, &q->options, plan) : VC_OK);
+    if (q->scheme->codes) {
+        VC_CALL(vc_scheme_check(ctx, q->scheme, &q->options, plan));
+    }
+    if (q->aim.set) {
+        VC_CALL(vc_aim_list_candidates(ctx, &q->aim, &q->options, plan));
+    }
     if (is_static(q)) {
         VC_CALL(check_target(ctx, q, plan));
     }
@@ -475,7 +483,9 @@ static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, st
         VC_CALL(vc_activations_add(ctx, &q->activations, item, &done));
         return done ? VC_OK : vc_item_keep_as(ctx, item, "no product on codes reads it");
     }
-    VC_CALL(q->smooth != NULL ? vc_smooth_add(ctx, q->smooth[item->source], item) : VC_OK);
+    if (q->smooth != NULL) {
+        VC_CALL(vc_smooth_add(ctx, q->smooth[item->source], item));
+    }
     VC_CALL(check_quantized(ctx, q, item));
     VC_CALL(choose(ctx, q, item, &fate));
     if (q->mixture != NULL && fate != KEPT) {
@@ -490,7 +500,11 @@ static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, st
     if (vc_dtype_is_quantized(item->desc->dtype) && !q->options.requantize) { /* those that would be worked on */
         return refuse_again(ctx, vc_dtype_name(item->desc->dtype));
     }
-    VC_CALL(q->aim.set ? plan_probe(ctx, q, item, fate == WORK) : vc_scheme_add(ctx, q->scheme, item, &q->options));
+    if (q->aim.set) {
+        VC_CALL(plan_probe(ctx, q, item, fate == WORK));
+    } else {
+        VC_CALL(vc_scheme_add(ctx, q->scheme, item, &q->options));
+    }
     if (is_static(q) && item->desc->quant != NULL) {
         VC_CALL(vc_act_set_input_scale(ctx, q->options.calibration, item,
                                        q->smooth != NULL ? vc_smooth_inputs(q->smooth[item->source]) : NULL));
@@ -627,75 +641,60 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
         vc_scheme_list(names, sizeof names);
         return vc_fail(ctx, VC_E_ARGUMENT, "quantize makes %s", names);
     }
-    if ((o->target == VC_TARGET_GGUF) != (o->gguf != NULL)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s goes with the target gguf, which needs it", vc_option(ctx, "gguf"));
-    }
+    VC_REFUSE_IF((o->target == VC_TARGET_GGUF) != (o->gguf != NULL), ctx, VC_E_ARGUMENT,
+                 "%s goes with the target gguf, which needs it", vc_option(ctx, "gguf"));
     if (o->gguf != NULL && vc_mixture_of_name(o->gguf) == NULL) {
         vc_mixture_list(names, sizeof names);
         return vc_fail(ctx, VC_E_ARGUMENT,
                        "no mixture of block types that can be made is called '%s': choose one of %s", o->gguf, names);
     }
-    VC_CALL(o->activations != VC_ACTIVATIONS_NONE ? vc_activations_check(ctx, o) : VC_OK);
-    if (o->calibration != NULL && !row->statistics && o->activations == VC_ACTIVATIONS_NONE && o->smooth == 0.0) {
-        return vc_fail(ctx, VC_E_ARGUMENT,
-                       "%s goes with GGUF's blocks and with codes whose scales are searched, not with %s",
-                       vc_option(ctx, "calibration"),
-                       o->aim_sqnr_db + o->aim_bpw + o->aim_loss > 0.0 || o->aim_bytes != 0 ? "aims" : row->name);
+    if (o->activations != VC_ACTIVATIONS_NONE) {
+        VC_CALL(vc_activations_check(ctx, o));
     }
-    if (o->calibration == NULL && o->calibration_anyway) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s goes with %s", vc_option(ctx, "calibration_anyway"),
-                       vc_option(ctx, "calibration"));
-    }
-    if (o->smooth != 0.0 &&
-        (!(o->smooth > 0.0 && o->smooth <= 1.0) || o->target != VC_TARGET_INT8 || o->calibration == NULL)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s is above 0 and at most 1, goes with int8, and needs %s",
-                       vc_option(ctx, "smooth"), vc_option(ctx, "calibration"));
-    }
-    if (o->granularity == VC_GRANULARITY_BLOCK && o->target != VC_TARGET_FP8) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "fp8 alone has scales that are shared in blocks of rows and columns (%s)",
-                       vc_option(ctx, "granularity"));
-    }
-    if (o->double_quant && o->target != VC_TARGET_NF4 && o->target != VC_TARGET_FP4) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s goes with nf4 and fp4, whose loader has scales that are codes",
-                       vc_option(ctx, "double_quant"));
-    }
+    VC_REFUSE_IF(o->calibration != NULL && !row->statistics && o->activations == VC_ACTIVATIONS_NONE &&
+                     o->smooth == 0.0,
+                 ctx, VC_E_ARGUMENT, "%s goes with GGUF's blocks and with codes whose scales are searched, not with %s",
+                 vc_option(ctx, "calibration"),
+                 o->aim_sqnr_db + o->aim_bpw + o->aim_loss > 0.0 || o->aim_bytes != 0 ? "aims" : row->name);
+    VC_REFUSE_IF(o->calibration == NULL && o->calibration_anyway, ctx, VC_E_ARGUMENT, "%s goes with %s",
+                 vc_option(ctx, "calibration_anyway"), vc_option(ctx, "calibration"));
+    VC_REFUSE_IF(o->smooth != 0.0 &&
+                     (!(o->smooth > 0.0 && o->smooth <= 1.0) || o->target != VC_TARGET_INT8 || o->calibration == NULL),
+                 ctx, VC_E_ARGUMENT, "%s is above 0 and at most 1, goes with int8, and needs %s",
+                 vc_option(ctx, "smooth"), vc_option(ctx, "calibration"));
+    VC_REFUSE_IF(o->granularity == VC_GRANULARITY_BLOCK && o->target != VC_TARGET_FP8, ctx, VC_E_ARGUMENT,
+                 "fp8 alone has scales that are shared in blocks of rows and columns (%s)",
+                 vc_option(ctx, "granularity"));
+    VC_REFUSE_IF(o->double_quant && o->target != VC_TARGET_NF4 && o->target != VC_TARGET_FP4, ctx, VC_E_ARGUMENT,
+                 "%s goes with nf4 and fp4, whose loader has scales that are codes", vc_option(ctx, "double_quant"));
     if (row->rows_only) {
         const char *field = o->asymmetric && !row->zero_points          ? "asymmetric"
                             : o->granularity == VC_GRANULARITY_TENSOR   ? "granularity"
                             : o->axis != VC_AXIS_OUTPUT && o->axis != 0 ? "axis"
                                                                         : NULL;
 
-        if (field != NULL) {
-            return vc_fail(ctx, VC_E_ARGUMENT, "%s has %scodes with a scale per row of axis 0 or per group of one (%s)",
-                           row->name, row->zero_points ? "" : "symmetric ", vc_option(ctx, field));
-        }
+        VC_REFUSE_IF(field != NULL, ctx, VC_E_ARGUMENT,
+                     "%s has %scodes with a scale per row of axis 0 or per group of one (%s)", row->name,
+                     row->zero_points ? "" : "symmetric ", vc_option(ctx, field));
     }
     codes = vc_code_scheme(row->scheme);
-    if (codes != NULL && codes->group != 0 &&
-        (o->granularity != VC_GRANULARITY_GROUP || o->group_size != codes->group)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s has groups of %llu (%s)", row->name, (unsigned long long)codes->group,
-                       vc_option(ctx, "granularity"));
-    }
+    VC_REFUSE_IF(codes != NULL && codes->group != 0 &&
+                     (o->granularity != VC_GRANULARITY_GROUP || o->group_size != codes->group),
+                 ctx, VC_E_ARGUMENT, "%s has groups of %llu (%s)", row->name, (unsigned long long)codes->group,
+                 vc_option(ctx, "granularity"));
     if ((o->granularity == VC_GRANULARITY_GROUP || o->granularity == VC_GRANULARITY_BLOCK) && row->codes) {
-        if (o->group_size == 0 || o->group_size > ((uint64_t)1 << 20)) {
-            return vc_fail(ctx, VC_E_ARGUMENT, "a group has 1 to 1048576 elements, not %llu",
-                           (unsigned long long)o->group_size);
-        }
-        if (o->axis != 0 && o->axis != VC_AXIS_OUTPUT) {
-            return vc_fail(ctx, VC_E_ARGUMENT, "groups run along the rows of axis 0; axis %d goes with channels only",
-                           o->axis);
-        }
+        VC_REFUSE_IF(o->group_size == 0 || o->group_size > ((uint64_t)1 << 20), ctx, VC_E_ARGUMENT,
+                     "a group has 1 to 1048576 elements, not %llu", (unsigned long long)o->group_size);
+        VC_REFUSE_IF(o->axis != 0 && o->axis != VC_AXIS_OUTPUT, ctx, VC_E_ARGUMENT,
+                     "groups run along the rows of axis 0; axis %d goes with channels only", o->axis);
     }
     if (o->axis == VC_AXIS_OUTPUT) {
         return VC_OK;
     }
-    if (o->granularity == VC_GRANULARITY_TENSOR && row->codes && o->axis != 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "one scale per tensor needs no axis; axis %d goes with channels only",
-                       o->axis);
-    }
-    if (o->axis < -VC_MAX_DIMS || o->axis >= VC_MAX_DIMS) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "axis %d: tensors have at most %d dimensions", o->axis, VC_MAX_DIMS);
-    }
+    VC_REFUSE_IF(o->granularity == VC_GRANULARITY_TENSOR && row->codes && o->axis != 0, ctx, VC_E_ARGUMENT,
+                 "one scale per tensor needs no axis; axis %d goes with channels only", o->axis);
+    VC_REFUSE_IF(o->axis < -VC_MAX_DIMS || o->axis >= VC_MAX_DIMS, ctx, VC_E_ARGUMENT,
+                 "axis %d: tensors have at most %d dimensions", o->axis, VC_MAX_DIMS);
     return VC_OK;
 }
 

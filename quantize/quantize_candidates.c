@@ -55,9 +55,7 @@ static enum vc_status add_candidate(struct vc_ctx *ctx, struct vc_arena *arena, 
     }
     candidate.name = vc_scheme_candidate_name(ctx, arena, row, &own->options);
     VC_CALL_ALLOC(candidate.name);
-    if (list->n == VC_MAX_CANDIDATES) {
-        return vc_fail(ctx, VC_E_INTERNAL, "more than %d candidates", VC_MAX_CANDIDATES);
-    }
+    VC_REFUSE_IF(list->n == VC_MAX_CANDIDATES, ctx, VC_E_INTERNAL, "more than %d candidates", VC_MAX_CANDIDATES);
     list->candidates[list->n++] = candidate;
     return VC_OK;
 }
@@ -84,12 +82,10 @@ enum vc_status vc_quantize_candidate_of(struct vc_ctx *ctx, struct vc_arena *are
 
     VC_CALL_ALLOC(own);
     own->row = vc_scheme_of_codes(desc);
-    if (own->row == NULL) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "no scheme makes codes of the type %s", vc_dtype_name(desc->dtype));
-    }
-    if (quant != NULL && quant->granularity == VC_GRANULARITY_BLOCK) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "no scheme makes codes that share a scale in blocks");
-    }
+    VC_REFUSE_IF(own->row == NULL, ctx, VC_E_UNSUPPORTED, "no scheme makes codes of the type %s",
+                 vc_dtype_name(desc->dtype));
+    VC_REFUSE_IF(quant != NULL && quant->granularity == VC_GRANULARITY_BLOCK, ctx, VC_E_UNSUPPORTED,
+                 "no scheme makes codes that share a scale in blocks");
     vc_quantize_defaults(&own->options);
     own->options.target = own->row->target;
     if (quant != NULL) {

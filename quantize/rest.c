@@ -19,9 +19,8 @@ enum vc_status vc_rest_choose(struct vc_ctx *ctx, const struct vc_quantize_optio
         return VC_OK;
     }
     *row = vc_scheme_of_flag(options->rest);
-    if (*row == NULL || (*row)->codes) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s is keep, fp16 or bf16, not '%s'", vc_option(ctx, "rest"), options->rest);
-    }
+    VC_REFUSE_IF(*row == NULL || (*row)->codes, ctx, VC_E_ARGUMENT, "%s is keep, fp16 or bf16, not '%s'",
+                 vc_option(ctx, "rest"), options->rest);
     return VC_OK;
 }
 

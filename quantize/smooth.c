@@ -262,9 +262,15 @@ static enum vc_status list_all(struct vc_ctx *ctx, struct lists *l)
         memset(l->folds, 0, sizeof l->folds);
         VC_CALL(list_readers(ctx, l, node->outputs[0], (size_t)k, &good));
         if (good) {
-            VC_CALL(norm ? list_norm(ctx, l, node, (size_t)k, &good) : list_rows(ctx, l, node, (size_t)k, &good));
+            if (norm) {
+                VC_CALL(list_norm(ctx, l, node, (size_t)k, &good));
+            } else {
+                VC_CALL(list_rows(ctx, l, node, (size_t)k, &good));
+            }
         }
-        VC_CALL(good ? keep(ctx, l, (size_t)k) : VC_OK);
+        if (good) {
+            VC_CALL(keep(ctx, l, (size_t)k));
+        }
         l->refused = !good && norm && l->refused == NULL ? v->name : l->refused;
     }
     return VC_OK;
@@ -284,15 +290,12 @@ enum vc_status vc_smooth_begin(struct vc_ctx *ctx, const struct vc_plan *plan,
     if (options->smooth == 0.0) {
         return VC_OK;
     }
-    if (scheme == NULL || strcmp(scheme, "int8") != 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s is for folders with the layout w8a8", vc_option(ctx, "smooth"));
-    }
+    VC_REFUSE_IF(scheme == NULL || strcmp(scheme, "int8") != 0, ctx, VC_E_UNSUPPORTED,
+                 "%s is for folders with the layout w8a8", vc_option(ctx, "smooth"));
     for (size_t i = 0; i < plan->n_items; i++) {
-        if (plan->items[i].chain->n_steps != 0) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "%s: an earlier pass changes it, and %s looks at the source; write a file in between",
-                           plan->model->tensors[i].name, vc_option(ctx, "smooth"));
-        }
+        VC_REFUSE_IF(plan->items[i].chain->n_steps != 0, ctx, VC_E_UNSUPPORTED,
+                     "%s: an earlier pass changes it, and %s looks at the source; write a file in between",
+                     plan->model->tensors[i].name, vc_option(ctx, "smooth"));
     }
     VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, l.uses, 2 * n));
     l.seen = l.uses + n;

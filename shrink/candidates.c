@@ -62,7 +62,9 @@ static enum vc_status add_recipes(struct vc_shrinking *s)
         if (k != VC_NO_CANDIDATE) {
             s->candidates[k].need_bytes = recipe->fit.need_bytes;
             s->candidates[k].within = recipe->fit.verdict == VC_FITS;
-            VC_TRY(s->result.limit_bytes != 0 ? vc_shrink_count(s, k) : VC_OK);
+            if (s->result.limit_bytes != 0) {
+                VC_TRY(vc_shrink_count(s, k));
+            }
         }
     }
 out:

@@ -366,6 +366,8 @@ enum vc_status vc_chain_add(struct vc_shrinking *s, const struct vc_chain *chain
         cast.rest = s->rest;
         VC_CALL(vc_job_add_quantize(s->ctx, job, &cast));
     }
-    VC_CALL(chain->steps != 0 ? add_distill(s, chain, job) : VC_OK);
+    if (chain->steps != 0) {
+        VC_CALL(add_distill(s, chain, job));
+    }
     return quantizes(s, chain) ? add_quantize(s, chain, job) : VC_OK;
 }

@@ -191,10 +191,9 @@ static bool has_lines(FILE *journal)
 static enum vc_status begin_anew(struct vc_shrinking *s, const char *path, const char *head)
 {
     s->journal = fopen(path, "re");
-    if (s->journal != NULL && !s->write.force && has_lines(s->journal)) {
-        return vc_fail(s->ctx, VC_E_ARGUMENT, "%s: an interrupted search is there; %s goes on, %s begins anew", s->work,
-                       vc_option(s->ctx, "resume"), vc_option(s->ctx, "force"));
-    }
+    VC_REFUSE_IF(s->journal != NULL && !s->write.force && has_lines(s->journal), s->ctx, VC_E_ARGUMENT,
+                 "%s: an interrupted search is there; %s goes on, %s begins anew", s->work, vc_option(s->ctx, "resume"),
+                 vc_option(s->ctx, "force"));
     if (s->journal != NULL) {
         (void)fclose(s->journal);
     }
@@ -228,12 +227,15 @@ enum vc_status vc_journal_open(struct vc_shrinking *s)
     enum vc_status status;
 
     VC_TRY_ALLOC(path);
-    if (s->options.resume && access(path, F_OK) != 0) {
-        return vc_fail(s->ctx, VC_E_ARGUMENT, "%s: has no journal of an interrupted search", s->work);
-    }
+    VC_REFUSE_IF(s->options.resume && access(path, F_OK) != 0, s->ctx, VC_E_ARGUMENT,
+                 "%s: has no journal of an interrupted search", s->work);
     VC_TRY(vc_work_open(s));
     VC_TRY(make_head(s, &head));
-    VC_TRY(s->options.resume ? go_on(s, path, head) : begin_anew(s, path, head));
+    if (s->options.resume) {
+        VC_TRY(go_on(s, path, head));
+    } else {
+        VC_TRY(begin_anew(s, path, head));
+    }
 out:
     vc_text_free(head);
     return status;

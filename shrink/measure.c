@@ -221,9 +221,7 @@ static enum vc_status train(struct vc_shrinking *s, size_t k, const char *path)
     vc_clear_error(s->ctx);
     left = (s->until - vc_shrink_seconds(s) - (vc_seconds() - began)) * 0.9; /* pruning takes as long again */
     chain->steps = left > 0 ? (uint64_t)(left / s->step_seconds) : 0;
-    if (chain->steps < LEAST_STEPS) {
-        return vc_fail(s->ctx, VC_E_GATE, "there is no time to train it");
-    }
+    VC_REFUSE_IF(chain->steps < LEAST_STEPS, s->ctx, VC_E_GATE, "there is no time to train it");
     VC_CALL(vc_chain_describe(s, chain, &s->candidates[k]));
     return make(s, k, path);
 }
@@ -279,7 +277,9 @@ enum vc_status vc_shrink_try(struct vc_shrinking *s, size_t k)
         if (status != VC_OK || c->steps == 0) { /* what was trained may be the output */
             vc_remove_folder(folder);
         }
-        VC_CALL(status == VC_OK ? VC_OK : take_refusal(s, k, status));
+        if (status != VC_OK) {
+            VC_CALL(take_refusal(s, k, status));
+        }
         c->seconds = vc_seconds() - began;
         VC_CALL(vc_journal_add(s, k));
     }

@@ -16,14 +16,10 @@ static enum vc_status check_name(struct vc_shrinking *s, const char *path)
     if (stat(path, &info) != 0) {
         return VC_OK;
     }
-    if (vc_is_kept(s->ctx, &info)) {
-        return vc_fail(s->ctx, VC_E_ARGUMENT, "%s: is an input, which is never overwritten", path);
-    }
-    if (!s->write.force || S_ISDIR(info.st_mode)) {
-        return vc_fail(s->ctx, VC_E_ARGUMENT, "%s: exists already%s%s", path,
-                       S_ISDIR(info.st_mode) ? "" : " and is replaced only with ",
-                       S_ISDIR(info.st_mode) ? ", and a folder is not replaced" : vc_option(s->ctx, "force"));
-    }
+    VC_REFUSE_IF(vc_is_kept(s->ctx, &info), s->ctx, VC_E_ARGUMENT, "%s: is an input, which is never overwritten", path);
+    VC_REFUSE_IF(!s->write.force || S_ISDIR(info.st_mode), s->ctx, VC_E_ARGUMENT, "%s: exists already%s%s", path,
+                 S_ISDIR(info.st_mode) ? "" : " and is replaced only with ",
+                 S_ISDIR(info.st_mode) ? ", and a folder is not replaced" : vc_option(s->ctx, "force"));
     return VC_OK;
 }
 

@@ -30,7 +30,9 @@ enum vc_status vc_shrink_fit(struct vc_shrinking *s, const struct vc_shrink_net 
     memory.allocator = VC_ALLOCATOR_PYTORCH; /* as fit and plan */
     memory.runtime = s->options.native ? VC_RUNTIME_NATIVE : vc_memory_runtime(vc_model_layout(net->model));
     vc_fit_defaults(&options);
-    VC_CALL(net->graph != NULL ? vc_graph_bind_usual(s->ctx, net->graph) : VC_OK);
+    if (net->graph != NULL) {
+        VC_CALL(vc_graph_bind_usual(s->ctx, net->graph));
+    }
     VC_CALL(vc_memory_estimate(s->ctx, net->graph, net->model, &memory, &report));
     options.weights_only = report.unknown != NULL;
     return vc_fit_decide(s->ctx, &report, &memory, vc_gpu_visible_bytes(s->gpu, NULL), &options, out);
@@ -118,13 +120,10 @@ static enum vc_status move(struct vc_shrinking *s, const char *from, const char 
 {
     struct stat info;
 
-    if (stat(to, &info) == 0 && vc_is_kept(s->ctx, &info)) {
-        return vc_fail(s->ctx, VC_E_ARGUMENT, "%s: is an input, which is never overwritten", to);
-    }
-    if (lstat(to, &info) == 0 && !s->write.force) {
-        return vc_fail(s->ctx, VC_E_ARGUMENT, "%s: exists by now and is replaced only with %s", to,
-                       vc_option(s->ctx, "force"));
-    }
+    VC_REFUSE_IF(stat(to, &info) == 0 && vc_is_kept(s->ctx, &info), s->ctx, VC_E_ARGUMENT,
+                 "%s: is an input, which is never overwritten", to);
+    VC_REFUSE_IF(lstat(to, &info) == 0 && !s->write.force, s->ctx, VC_E_ARGUMENT,
+                 "%s: exists by now and is replaced only with %s", to, vc_option(s->ctx, "force"));
     return rename(from, to) == 0 ? VC_OK : vc_fail_errno(s->ctx, errno, "%s: cannot get its name", to);
 }
 
@@ -170,7 +169,9 @@ static enum vc_status give_names(struct vc_shrinking *s, size_t k)
     for (size_t i = 0; i < s->candidates[k].n_lines; i++) {
         statistics = statistics || strstr(s->candidates[k].lines[i], " --calibration ") != NULL;
     }
-    VC_CALL(statistics ? move(s, s->stats_path, s->final_stats) : VC_OK);
+    if (statistics) {
+        VC_CALL(move(s, s->stats_path, s->final_stats));
+    }
     VC_CALL(move_all(s, k));
     VC_CALL(write_recipe(s));
     s->result.written = true;
@@ -211,7 +212,9 @@ enum vc_status vc_shrink_prove(struct vc_shrinking *s, size_t k)
     VC_TRY(judge(s, path));
     s->result.proved = true;
     vc_shrink_close(&net);
-    VC_TRY(s->result.missed == NULL || s->options.keep_going ? give_names(s, k) : VC_OK);
+    if (s->result.missed == NULL || s->options.keep_going) {
+        VC_TRY(give_names(s, k));
+    }
 out:
     vc_shrink_close(&net);
     return status;

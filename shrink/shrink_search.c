@@ -31,29 +31,20 @@ static enum vc_status check_options(struct vc_shrinking *s)
     const struct vc_shrink_options *o = &s->options;
     struct vc_ctx *ctx = s->ctx;
 
-    if (o->model == NULL || o->write == NULL || o->write->path == NULL || strcmp(o->write->path, "-") == 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "a model and a path for the output are needed");
-    }
-    if (o->write->n_emit != 0 || o->write->writer != NULL || o->write->n_shards != 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "the output is one file or folder of this computer");
-    }
-    if (o->max_bytes == 0 && o->ratio == 0 && !(o->max_loss >= 0) && o->gpu == NULL && o->visible_bytes == 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "there is no limit: %s, %s, %s or a device", vc_option(ctx, "max_bytes"),
-                       vc_option(ctx, "ratio"), vc_option(ctx, "max_loss"));
-    }
-    if (!isfinite(o->ratio) || (o->ratio != 0 && o->ratio < 1)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: %g is below 1", vc_option(ctx, "ratio"), o->ratio);
-    }
-    if (o->loss > VC_TEACHER_LOSS_AUTO) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s has no such value", vc_option(ctx, "loss"));
-    }
-    if (o->max_loss >= 0 && o->data == NULL) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s is measured on rows: it needs %s", vc_option(ctx, "max_loss"),
-                       vc_option(ctx, "data"));
-    }
-    if (o->eval != NULL && o->data == NULL) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "rows to prove need %s, too", vc_option(ctx, "data"));
-    }
+    VC_REFUSE_IF(o->model == NULL || o->write == NULL || o->write->path == NULL || strcmp(o->write->path, "-") == 0,
+                 ctx, VC_E_ARGUMENT, "a model and a path for the output are needed");
+    VC_REFUSE_IF(o->write->n_emit != 0 || o->write->writer != NULL || o->write->n_shards != 0, ctx, VC_E_ARGUMENT,
+                 "the output is one file or folder of this computer");
+    VC_REFUSE_IF(o->max_bytes == 0 && o->ratio == 0 && !(o->max_loss >= 0) && o->gpu == NULL && o->visible_bytes == 0,
+                 ctx, VC_E_ARGUMENT, "there is no limit: %s, %s, %s or a device", vc_option(ctx, "max_bytes"),
+                 vc_option(ctx, "ratio"), vc_option(ctx, "max_loss"));
+    VC_REFUSE_IF(!isfinite(o->ratio) || (o->ratio != 0 && o->ratio < 1), ctx, VC_E_ARGUMENT, "%s: %g is below 1",
+                 vc_option(ctx, "ratio"), o->ratio);
+    VC_REFUSE_IF(o->loss > VC_TEACHER_LOSS_AUTO, ctx, VC_E_ARGUMENT, "%s has no such value", vc_option(ctx, "loss"));
+    VC_REFUSE_IF(o->max_loss >= 0 && o->data == NULL, ctx, VC_E_ARGUMENT, "%s is measured on rows: it needs %s",
+                 vc_option(ctx, "max_loss"), vc_option(ctx, "data"));
+    VC_REFUSE_IF(o->eval != NULL && o->data == NULL, ctx, VC_E_ARGUMENT, "rows to prove need %s, too",
+                 vc_option(ctx, "data"));
     return VC_OK;
 }
 
@@ -299,7 +290,9 @@ static enum vc_status try_from(struct vc_shrinking *s, size_t k)
             s->result.out_of_time = true;
             break;
         }
-        VC_CALL(is_worth_trying(s, k) ? vc_shrink_try(s, k) : VC_OK);
+        if (is_worth_trying(s, k)) {
+            VC_CALL(vc_shrink_try(s, k));
+        }
     }
     return VC_OK;
 }
@@ -420,7 +413,11 @@ static enum vc_status search_by_data(struct vc_shrinking *s)
     VC_CALL(vc_shrink_list_layers(s));
     VC_CALL(try_from(s, k));
     s->until = FIRST_UNTIL * s->options.seconds;
-    VC_CALL(wants_smallest(s) ? train_smallest(s, first) : train_best(s, first));
+    if (wants_smallest(s)) {
+        VC_CALL(train_smallest(s, first));
+    } else {
+        VC_CALL(train_best(s, first));
+    }
     s->until = s->options.seconds;
     k = best(s);
     if (k != VC_NO_CANDIDATE && (s->chains[k].steps != 0 || !has_trained(s))) {
@@ -481,7 +478,9 @@ static enum vc_status search_by_weights(struct vc_shrinking *s)
     s->result.out_of_time = n == VC_NO_CANDIDATE;
     if (n != VC_NO_CANDIDATE) {
         VC_CALL(vc_shrink_count(s, n));
-        VC_CALL(s->candidates[n].within ? vc_shrink_try(s, n) : VC_OK);
+        if (s->candidates[n].within) {
+            VC_CALL(vc_shrink_try(s, n));
+        }
         VC_CALL(choose_mixed(s, k, n));
     }
     return VC_OK;
@@ -545,11 +544,9 @@ static enum vc_status choose(struct vc_shrinking *s)
         size_t k = nearest(s);
 
         VC_CALL_ALLOC(states);
-        if (k == VC_NO_CANDIDATE) {
-            return vc_fail(s->ctx, VC_E_UNSUPPORTED, "no candidate can be made: %s",
-                           r->n_candidates != 0 && s->candidates[0].reason != NULL ? s->candidates[0].reason
-                                                                                   : "there is none");
-        }
+        VC_REFUSE_IF(k == VC_NO_CANDIDATE, s->ctx, VC_E_UNSUPPORTED, "no candidate can be made: %s",
+                     r->n_candidates != 0 && s->candidates[0].reason != NULL ? s->candidates[0].reason
+                                                                             : "there is none");
         r->nearest = s->candidates[k].name;
         r->missed = vc_arena_printf(
             s->ctx, &s->arena, "no candidate is within the limits; the nearest is '%s' with %llu bytes%s%s%s%s%s",
@@ -571,11 +568,12 @@ static enum vc_status check_need(struct vc_shrinking *s)
     const struct vc_shrink_net net = {s->given, NULL, s->sized};
     struct vc_fit fit = {.verdict = VC_FITS};
 
-    VC_CALL(s->gpu != NULL ? vc_shrink_fit(s, &net, &fit) : VC_OK);
-    if (fit.verdict == VC_FITS && s->options.max_loss < 0 &&
-        (s->result.limit_bytes == 0 || s->result.input_bytes <= s->result.limit_bytes)) {
-        return vc_fail(s->ctx, VC_E_ARGUMENT, "is within the limits as it is: there is nothing to do");
+    if (s->gpu != NULL) {
+        VC_CALL(vc_shrink_fit(s, &net, &fit));
     }
+    VC_REFUSE_IF(fit.verdict == VC_FITS && s->options.max_loss < 0 &&
+                     (s->result.limit_bytes == 0 || s->result.input_bytes <= s->result.limit_bytes),
+                 s->ctx, VC_E_ARGUMENT, "is within the limits as it is: there is nothing to do");
     return VC_OK;
 }
 
@@ -612,7 +610,9 @@ static enum vc_status search(struct vc_shrinking *s)
     }
     if (s->options.data != NULL) {
         divide_rows(s);
-        VC_TRY(s->write.dry_run ? VC_OK : take_statistics(s));
+        if (!s->write.dry_run) {
+            VC_TRY(take_statistics(s));
+        }
     }
     VC_TRY(vc_shrink_list(s));
     VC_TRY(choose(s));

@@ -56,9 +56,8 @@ enum vc_status vc_arena_reserve(struct vc_ctx *ctx, struct vc_arena *arena, void
     if (room <= *capacity) {
         return VC_OK;
     }
-    if (room > SIZE_MAX / item_bytes) {
-        return vc_fail(ctx, VC_E_NOMEM, "%zu items of %zu bytes do not fit an address space", room, item_bytes);
-    }
+    VC_REFUSE_IF(room > SIZE_MAX / item_bytes, ctx, VC_E_NOMEM, "%zu items of %zu bytes do not fit an address space",
+                 room, item_bytes);
     larger = vc_arena_alloc(ctx, arena, room * item_bytes);
     VC_CALL_ALLOC(larger);
     (void)replace(array, larger, capacity, room, item_bytes);

@@ -99,9 +99,8 @@ const char *vc_ctx_message(const struct vc_ctx *ctx)
 
 enum vc_status vc_ctx_set_threads(struct vc_ctx *ctx, unsigned n_threads)
 {
-    if (n_threads > MAX_THREADS) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%u threads: at most %d are possible", n_threads, MAX_THREADS);
-    }
+    VC_REFUSE_IF(n_threads > MAX_THREADS, ctx, VC_E_ARGUMENT, "%u threads: at most %d are possible", n_threads,
+                 MAX_THREADS);
     ctx->shared->n_threads = n_threads;
     return VC_OK;
 }
@@ -134,12 +133,9 @@ enum vc_status vc_ctx_set_cpu_mask(struct vc_ctx *ctx, const char *level)
 {
     enum vc_cpu_level parsed;
 
-    if (!vc_cpu_level_parse(level, &parsed)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "'%s' is no CPU level: ref, base, avx2, avx512, neon or all", level);
-    }
-    if (!vc_cpu_has(parsed)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "this processor has no %s", level);
-    }
+    VC_REFUSE_IF(!vc_cpu_level_parse(level, &parsed), ctx, VC_E_ARGUMENT,
+                 "'%s' is no CPU level: ref, base, avx2, avx512, neon or all", level);
+    VC_REFUSE_IF(!vc_cpu_has(parsed), ctx, VC_E_ARGUMENT, "this processor has no %s", level);
     forget_kernels(ctx);
     ctx->shared->cpu_level = parsed;
     return VC_OK;
@@ -162,9 +158,7 @@ static bool device_is_valid(const char *s)
 
 enum vc_status vc_ctx_set_device(struct vc_ctx *ctx, const char *device)
 {
-    if (!device_is_valid(device)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "'%s' is no device: auto, cpu, cuda or cuda:N", device);
-    }
+    VC_REFUSE_IF(!device_is_valid(device), ctx, VC_E_ARGUMENT, "'%s' is no device: auto, cpu, cuda or cuda:N", device);
     forget_kernels(ctx);
     memcpy(ctx->shared->device, device, strlen(device) + 1);
     return VC_OK;
@@ -338,8 +332,7 @@ enum vc_status vc_call_end(struct vc_ctx *ctx, enum vc_status status)
 
 enum vc_status vc_check_cancelled(struct vc_ctx *ctx)
 {
-    if (VC_UNLIKELY(atomic_load_explicit(&ctx->shared->cancelled, memory_order_relaxed) != 0)) {
-        return vc_fail(ctx, VC_E_CANCELLED, "interrupted");
-    }
+    VC_REFUSE_IF(VC_UNLIKELY(atomic_load_explicit(&ctx->shared->cancelled, memory_order_relaxed) != 0), ctx,
+                 VC_E_CANCELLED, "interrupted");
     return VC_OK;
 }

@@ -101,6 +101,17 @@ void vc_ctx_fork(const struct vc_ctx *parent, struct vc_ctx *child);
         }                                  \
     } while (0)
 
+/* Refuses where the condition holds: the function returns what vc_fail makes of (ctx, status, sentence, values ...). For
+ * functions that have nothing to free.
+ *
+ *     VC_REFUSE_IF(n_rows == 0, ctx, VC_E_FORMAT, "%s: has no rows", name); */
+#define VC_REFUSE_IF(condition, ...)     \
+    do {                                 \
+        if (condition) {                 \
+            return vc_fail(__VA_ARGS__); \
+        }                                \
+    } while (0)
+
 /* What VC_CALL does for a NULL from vc_alloc and friends. */
 #define VC_CALL_ALLOC(p)       \
     do {                       \

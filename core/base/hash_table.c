@@ -27,9 +27,7 @@ uint64_t vc_hash_seed(void)
 enum vc_status vc_hash_make(struct vc_ctx *ctx, size_t n, struct vc_hash_table *table)
 {
     vc_hash_release(ctx, table);
-    if (n >= (size_t)1 << 30) {
-        return vc_fail(ctx, VC_E_NOMEM, "%zu names are more than can be told apart", n);
-    }
+    VC_REFUSE_IF(n >= (size_t)1 << 30, ctx, VC_E_NOMEM, "%zu names are more than can be told apart", n);
     table->room = n;
     table->n_slots = 2 * n + 1;
     for (table->n_bits = 1; n >> table->n_bits != 0; table->n_bits++) {

@@ -98,9 +98,7 @@ enum vc_status vc_ctx_keep_file(struct vc_ctx *ctx, const char *path)
         return VC_OK; /* whoever opens it says what is wrong */
     }
     named = malloc(sizeof *named + strlen(path) + 1); /* of the context, which outlives all that the pool counts */
-    if (named == NULL) {
-        return vc_fail(ctx, VC_E_NOMEM, "%s: not enough memory for its name", path);
-    }
+    VC_REFUSE_IF(named == NULL, ctx, VC_E_NOMEM, "%s: not enough memory for its name", path);
     memcpy(named->path, path, strlen(path) + 1);
     named->file = (struct vc_kept_file){.device = st.st_dev, .inode = st.st_ino, .path = named->path};
     named->next = ctx->shared->kept.named;

@@ -56,9 +56,7 @@ enum vc_status vc_options_read(struct vc_ctx *ctx, const struct vc_options_kind 
     if (vc_options_take(kind, given, own)) {
         return VC_OK;
     }
-    if (!is_made(given, &size)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "struct %s was not made by %s", kind->name, kind->maker);
-    }
+    VC_REFUSE_IF(!is_made(given, &size), ctx, VC_E_ARGUMENT, "struct %s was not made by %s", kind->name, kind->maker);
     return vc_fail(ctx, VC_E_ARGUMENT,
                    "struct %s sets an option that vcompress %s does not know: byte %zu, where its own has %zu",
                    kind->name, vc_version(), first_unknown(kind, given, size), kind->size);

@@ -133,14 +133,12 @@ static enum vc_status make_pieces(struct vc_ctx *ctx, const struct vc_buffer *bu
 
     for (size_t i = 0; i < n; i++) {
         pieces[i] = (struct piece){.first = buffers[i].first, .last = buffers[i].last, .buffer = i};
-        if (buffers[i].last < buffers[i].first || buffers[i].last == UINT64_MAX) {
-            return vc_fail(ctx, VC_E_ARGUMENT, "buffer %zu is needed from step %llu to step %llu", i,
-                           (unsigned long long)buffers[i].first, (unsigned long long)buffers[i].last);
-        }
-        if (!vc_round_up_u64(buffers[i].size_bytes, align, &pieces[i].bytes) ||
-            !vc_add_u64(sum, pieces[i].bytes, &sum)) {
-            return vc_fail(ctx, VC_E_ARGUMENT, "the sizes of %zu buffers overflow 64 bits", n);
-        }
+        VC_REFUSE_IF(buffers[i].last < buffers[i].first || buffers[i].last == UINT64_MAX, ctx, VC_E_ARGUMENT,
+                     "buffer %zu is needed from step %llu to step %llu", i, (unsigned long long)buffers[i].first,
+                     (unsigned long long)buffers[i].last);
+        VC_REFUSE_IF(!vc_round_up_u64(buffers[i].size_bytes, align, &pieces[i].bytes) ||
+                         !vc_add_u64(sum, pieces[i].bytes, &sum),
+                     ctx, VC_E_ARGUMENT, "the sizes of %zu buffers overflow 64 bits", n);
     }
     return VC_OK;
 }
@@ -154,9 +152,8 @@ enum vc_status vc_buffers_pack(struct vc_ctx *ctx, struct vc_buffer *buffers, si
 
     vc_clear_error(ctx);
     *out = (struct vc_buffer_plan){.arena_bytes = 0};
-    if (align == 0 || (align & (align - 1)) != 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "an alignment of %llu is no power of two", (unsigned long long)align);
-    }
+    VC_REFUSE_IF(align == 0 || (align & (align - 1)) != 0, ctx, VC_E_ARGUMENT,
+                 "an alignment of %llu is no power of two", (unsigned long long)align);
     pieces = vc_alloc_array(ctx, VC_TAG_MISC, n, sizeof *pieces);
     placed = vc_alloc_array(ctx, VC_TAG_MISC, n < MAX_SEARCHED ? n : MAX_SEARCHED, sizeof(struct piece *));
     if (pieces == NULL || placed == NULL) {

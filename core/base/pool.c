@@ -362,11 +362,9 @@ enum vc_status vc_charge(struct vc_ctx *ctx, const char *what, uint64_t bytes, u
     *counted = 0;
     vc_pool_trim(pool);
     used = vc_pool_in_use(pool);
-    if (bytes > limit - vc_min_u64(limit, used)) {
-        return vc_fail(ctx, VC_E_NOMEM,
-                       "reading %s takes about %" PRIu64 " bytes of memory beside %" PRIu64 ", %s allows %" PRIu64,
-                       what, bytes, used, vc_option(ctx, "max_memory"), limit);
-    }
+    VC_REFUSE_IF(bytes > limit - vc_min_u64(limit, used), ctx, VC_E_NOMEM,
+                 "reading %s takes about %" PRIu64 " bytes of memory beside %" PRIu64 ", %s allows %" PRIu64, what,
+                 bytes, used, vc_option(ctx, "max_memory"), limit);
     (void)pthread_mutex_lock(&pool->mutex);
     pool->reserved += bytes;
     pool->total_in_use += bytes;

@@ -147,9 +147,8 @@ enum vc_status vc_step_add_part(struct vc_ctx *ctx, struct vc_item *item, struct
 
     VC_CALL_ALLOC(parts);
     for (unsigned d = 0; d < n_dims; d++) {
-        if (!vc_mul_u64(n_elems, shape[d], &n_elems)) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "a part of it has too many elements");
-        }
+        VC_REFUSE_IF(!vc_mul_u64(n_elems, shape[d], &n_elems), ctx, VC_E_UNSUPPORTED,
+                     "a part of it has too many elements");
     }
     memmove(parts + step->n_made + 1, parts + step->n_made, (step->out.n_parts - step->n_made) * sizeof *parts);
     parts[step->n_made] = (struct vc_part_desc){.role = role,
@@ -323,9 +322,7 @@ enum vc_status vc_part_load(struct vc_ctx *ctx, const struct vc_item *item, cons
 {
     const struct vc_tensor *t = &item->set->model->tensors[part->index];
 
-    if (part->maker != NULL) {
-        return vc_fail(ctx, VC_E_INTERNAL, "a part that is made tile by tile was asked for as a whole");
-    }
+    VC_REFUSE_IF(part->maker != NULL, ctx, VC_E_INTERNAL, "a part that is made tile by tile was asked for as a whole");
     return vc_source_read_any(ctx, item->set->model, part->index, VC_FORM_VALUES, 0, dst,
                               (size_t)vc_tensor_bytes(t, t->n_elems));
 }

@@ -111,14 +111,12 @@ enum vc_status vc_plan_edit(struct vc_ctx *ctx, struct vc_plan *plan, const stru
         i++;
     }
     if (i < plan->n_edits) {
-        if (plan->edits[i].list != NULL && edit->list != NULL && strcmp(plan->edits[i].list, edit->list) != 0) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "layers of %s are left out; those of %s take a run of their own",
-                           plan->edits[i].list, edit->list);
-        }
-        if (plan->edits[i].after != edit->before) {
-            return vc_fail(ctx, VC_E_INTERNAL, "the %s is %llu by now, not %llu", vc_edit_name(edit->key),
-                           (unsigned long long)plan->edits[i].after, (unsigned long long)edit->before);
-        }
+        VC_REFUSE_IF(plan->edits[i].list != NULL && edit->list != NULL && strcmp(plan->edits[i].list, edit->list) != 0,
+                     ctx, VC_E_UNSUPPORTED, "layers of %s are left out; those of %s take a run of their own",
+                     plan->edits[i].list, edit->list);
+        VC_REFUSE_IF(plan->edits[i].after != edit->before, ctx, VC_E_INTERNAL, "the %s is %llu by now, not %llu",
+                     vc_edit_name(edit->key), (unsigned long long)plan->edits[i].after,
+                     (unsigned long long)edit->before);
         VC_CALL(join_dropped(ctx, plan, &plan->edits[i], edit, &dropped));
         plan->edits[i].after = edit->after;
         plan->edits[i].dropped = dropped;

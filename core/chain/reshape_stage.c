@@ -200,15 +200,16 @@ enum vc_status vc_step_read(struct vc_ctx *ctx, struct vc_step_input *input, uin
     size_t elem_bytes = vc_dtype_size(desc->dtype);
     char *to = dst;
 
-    if (elem_bytes == 0 || first > desc->n_elems || n > desc->n_elems - first) {
-        return vc_fail(ctx, VC_E_INTERNAL, "%zu elements from %llu on were asked for, there are %llu", n,
-                       (unsigned long long)first, (unsigned long long)desc->n_elems);
-    }
+    VC_REFUSE_IF(elem_bytes == 0 || first > desc->n_elems || n > desc->n_elems - first, ctx, VC_E_INTERNAL,
+                 "%zu elements from %llu on were asked for, there are %llu", n, (unsigned long long)first,
+                 (unsigned long long)desc->n_elems);
     while (n != 0) {
         uint64_t index = tile_of(l, first);
         size_t part;
 
-        VC_CALL(l->next != index + 1 ? load_tile(ctx, stage, input->level, index) : VC_OK);
+        if (l->next != index + 1) {
+            VC_CALL(load_tile(ctx, stage, input->level, index));
+        }
         part = (size_t)vc_min_u64(n, l->tile.first + l->tile.n_elems - first);
         memcpy(to, (const char *)l->data + (size_t)(first - l->tile.first) * elem_bytes, part * elem_bytes);
         to += part * elem_bytes;

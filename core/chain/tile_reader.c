@@ -159,14 +159,12 @@ enum vc_status vc_tile_reader_all(struct vc_ctx *ctx, struct vc_item *item, enum
     enum vc_status status = VC_OK;
     uint64_t needed;
 
-    if (role != VC_PART_CODES && (part == SIZE_MAX || item->desc->parts[part].maker == NULL)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "the passes make no such part of it");
-    }
+    VC_REFUSE_IF(role != VC_PART_CODES && (part == SIZE_MAX || item->desc->parts[part].maker == NULL), ctx,
+                 VC_E_ARGUMENT, "the passes make no such part of it");
     needed = part == SIZE_MAX ? vc_dtype_bytes(item->desc->dtype, item->desc->n_elems)
                               : vc_dtype_bytes(item->desc->parts[part].dtype, item->desc->parts[part].n_elems);
-    if (needed != n_bytes) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "it takes %llu bytes, not %zu", (unsigned long long)needed, n_bytes);
-    }
+    VC_REFUSE_IF(needed != n_bytes, ctx, VC_E_ARGUMENT, "it takes %llu bytes, not %zu", (unsigned long long)needed,
+                 n_bytes);
     vc_buffer_sizes_add(&sizes, item);
     VC_TRY(vc_buffers_alloc(ctx, &sizes, &buffers));
     VC_TRY(vc_tile_reader_open(ctx, item, &buffers, &reader));

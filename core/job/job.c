@@ -98,9 +98,7 @@ enum vc_status vc_job_add_pass(struct vc_ctx *ctx, struct vc_job *job, struct vc
 enum vc_status vc_job_drop(struct vc_ctx *ctx, struct vc_job *job, enum vc_role role)
 {
     vc_clear_error(ctx);
-    if (role != VC_ROLE_OPTIMIZER && role != VC_ROLE_OTHER) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "weights cannot be dropped");
-    }
+    VC_REFUSE_IF(role != VC_ROLE_OPTIMIZER && role != VC_ROLE_OTHER, ctx, VC_E_ARGUMENT, "weights cannot be dropped");
     job->drop[role] = true;
     return VC_OK;
 }
@@ -118,9 +116,7 @@ static enum vc_status check_refused(struct vc_ctx *ctx, const struct vc_job *job
     for (size_t i = 0; i < job->model->n_refused; i++) {
         const struct vc_refused *refused = &job->model->refused[i];
 
-        if (!job->drop[refused->role]) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: %s", refused->name, refused->why);
-        }
+        VC_REFUSE_IF(!job->drop[refused->role], ctx, VC_E_UNSUPPORTED, "%s: %s", refused->name, refused->why);
     }
     return VC_OK;
 }
@@ -251,11 +247,9 @@ static enum vc_status plan_once(struct vc_ctx *ctx, struct vc_job *job, const st
 /* An output that goes to the program has a name that is no file's. */
 static enum vc_status take_writer(struct vc_ctx *ctx, struct vc_write_options *options)
 {
-    if (options->writer->write == NULL || options->path != NULL || options->n_emit != 0 ||
-        options->max_shard_bytes != 0 || options->n_shards != 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT,
-                       "a writer needs a function and gets the only output, without a path, undivided");
-    }
+    VC_REFUSE_IF(options->writer->write == NULL || options->path != NULL || options->n_emit != 0 ||
+                     options->max_shard_bytes != 0 || options->n_shards != 0,
+                 ctx, VC_E_ARGUMENT, "a writer needs a function and gets the only output, without a path, undivided");
     options->path = VC_WRITER_PATH;
     return VC_OK;
 }
@@ -272,16 +266,15 @@ static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const str
     if (status != VC_OK) {
         return status;
     }
-    if (job->report.written) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "the job was run already");
-    }
-    if (!vc_cpu_denormals_ok()) {
-        return vc_fail(ctx, VC_E_INTERNAL, "a library in this process has switched on flush-to-zero arithmetic");
-    }
+    VC_REFUSE_IF(job->report.written, ctx, VC_E_ARGUMENT, "the job was run already");
+    VC_REFUSE_IF(!vc_cpu_denormals_ok(), ctx, VC_E_INTERNAL,
+                 "a library in this process has switched on flush-to-zero arithmetic");
     if (job->n_passes != 0 && vc_model_need_weights(ctx, job->model) != VC_OK) {
         return vc_context(ctx, "%s", job->model->path);
     }
-    VC_CALL(own.writer != NULL ? take_writer(ctx, &own) : VC_OK);
+    if (own.writer != NULL) {
+        VC_CALL(take_writer(ctx, &own));
+    }
     own.force = own.force || own.force_foreign != 0;
     own.codes = NULL;
     own.decoded = false;
@@ -364,9 +357,8 @@ static enum vc_status run_job(struct vc_ctx *ctx, struct vc_job *job)
     double start = vc_seconds();
     enum vc_status status;
 
-    if (job->sink == NULL || job->options.dry_run || job->report.gate_missed[0] != '\0') {
-        return vc_fail(ctx, VC_E_ARGUMENT, "the job is not planned, a dry run, missed a gate, or was run already");
-    }
+    VC_REFUSE_IF(job->sink == NULL || job->options.dry_run || job->report.gate_missed[0] != '\0', ctx, VC_E_ARGUMENT,
+                 "the job is not planned, a dry run, missed a gate, or was run already");
     status = run(ctx, job);
     job->sink->ops->free(ctx, job->sink); /* removes what was not committed */
     job->sink = NULL;

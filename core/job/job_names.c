@@ -22,12 +22,11 @@ static enum vc_status untie(struct vc_ctx *ctx, struct vc_job *job)
         const struct vc_item *item = &job->plan.items[i];
         const struct vc_item *root = vc_job_root(job, i);
 
-        if (root != item && job->plan.gone[root->source] && !job->plan.gone[i] && root->chain->n_steps != 0) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "%s: is left out, and an earlier pass works on it for %s, which is the same tensor; leave "
-                           "out layers first",
-                           job->model->tensors[root->source].name, job->model->tensors[i].name);
-        }
+        VC_REFUSE_IF(root != item && job->plan.gone[root->source] && !job->plan.gone[i] && root->chain->n_steps != 0,
+                     ctx, VC_E_UNSUPPORTED,
+                     "%s: is left out, and an earlier pass works on it for %s, which is the same tensor; leave "
+                     "out layers first",
+                     job->model->tensors[root->source].name, job->model->tensors[i].name);
     }
     return VC_OK;
 }
@@ -68,9 +67,8 @@ enum vc_status vc_job_take_names(struct vc_ctx *ctx, struct vc_job *job)
         return VC_OK;
     }
     job->plan.renames = false;
-    if (job->model->n_components != 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "a pipeline: its models keep their tensors and their names");
-    }
+    VC_REFUSE_IF(job->model->n_components != 0, ctx, VC_E_UNSUPPORTED,
+                 "a pipeline: its models keep their tensors and their names");
     drop_parts(job);
     VC_CALL(untie(ctx, job));
     VC_CALL(name_gone(ctx, job));

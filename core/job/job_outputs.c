@@ -89,17 +89,14 @@ static enum vc_status list_parts_file(struct vc_ctx *ctx, struct vc_job *job)
         if (file == NULL) {
             continue;
         }
-        if (job->parts_file.path != NULL) {
-            return vc_fail(ctx, VC_E_ARGUMENT, "%s: only one pass of a run writes %ss", file->path, role);
-        }
-        if (strcmp(file->path, "-") == 0 || job->writers->format_of_name(file->path) == NULL) {
-            return vc_fail(ctx, VC_E_ARGUMENT, "%s: %ss go to a file whose extension says its format, such as .npz",
-                           file->path, role);
-        }
-        if (job->options.n_shards != 0) {
-            return vc_fail(ctx, VC_E_ARGUMENT, "%s: the workers of %s would all write the same file of %ss", file->path,
-                           vc_option(ctx, "shard"), role);
-        }
+        VC_REFUSE_IF(job->parts_file.path != NULL, ctx, VC_E_ARGUMENT, "%s: only one pass of a run writes %ss",
+                     file->path, role);
+        VC_REFUSE_IF(strcmp(file->path, "-") == 0 || job->writers->format_of_name(file->path) == NULL, ctx,
+                     VC_E_ARGUMENT, "%s: %ss go to a file whose extension says its format, such as .npz", file->path,
+                     role);
+        VC_REFUSE_IF(job->options.n_shards != 0, ctx, VC_E_ARGUMENT,
+                     "%s: the workers of %s would all write the same file of %ss", file->path, vc_option(ctx, "shard"),
+                     role);
         VC_CALL(add_output(ctx, job, file->path));
         job->parts_file = *file;
         job->parts_file.path = job->outputs[job->report.n_outputs - 1].path;
@@ -111,13 +108,11 @@ static enum vc_status list_outputs(struct vc_ctx *ctx, struct vc_job *job)
 {
     const struct vc_write_options *options = &job->options;
 
-    if (options->format != NULL && options->n_emit != 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s is for one output; with %s the names say the formats",
-                       vc_option(ctx, "format"), vc_option(ctx, "emit"));
-    }
-    if (options->n_emit > VC_MAX_OUTPUTS - (options->path != NULL)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "more than %d outputs of one run", VC_MAX_OUTPUTS);
-    }
+    VC_REFUSE_IF(options->format != NULL && options->n_emit != 0, ctx, VC_E_ARGUMENT,
+                 "%s is for one output; with %s the names say the formats", vc_option(ctx, "format"),
+                 vc_option(ctx, "emit"));
+    VC_REFUSE_IF(options->n_emit > VC_MAX_OUTPUTS - (options->path != NULL), ctx, VC_E_ARGUMENT,
+                 "more than %d outputs of one run", VC_MAX_OUTPUTS);
     job->outputs = vc_arena_alloc(ctx, &job->arena, (options->n_emit + 2) * sizeof *job->outputs);
     VC_CALL_ALLOC(job->outputs);
     if (options->path != NULL || options->n_emit == 0) {
@@ -192,10 +187,9 @@ enum vc_status vc_plan_file_bytes(struct vc_ctx *ctx, struct vc_plan *plan, uint
     enum vc_status status = VC_OK;
 
     *bytes = 0;
-    if (job->report.n_outputs != 1 || vc_sink_is_null(own)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s is about one file, and this run writes %s", vc_option(ctx, "aim_bytes"),
-                       job->report.n_outputs > 1 ? "several" : "none");
-    }
+    VC_REFUSE_IF(job->report.n_outputs != 1 || vc_sink_is_null(own), ctx, VC_E_ARGUMENT,
+                 "%s is about one file, and this run writes %s", vc_option(ctx, "aim_bytes"),
+                 job->report.n_outputs > 1 ? "several" : "none");
     options.dry_run = true;
     VC_TRY(job->writers->create(ctx, job->model, &options, &sink));
     job->sink = sink;
@@ -287,12 +281,10 @@ static enum vc_status refuse_layout(struct vc_ctx *ctx, struct vc_job *job, cons
     const char *others = name_others(ctx, job, refused, false);
 
     VC_CALL_ALLOC(others);
-    if (job->sink->dialect == NULL) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "%s: %s weights lie differently in the formats of these outputs; write them by runs of their "
-                       "own%s",
-                       name, scheme, others);
-    }
+    VC_REFUSE_IF(job->sink->dialect == NULL, ctx, VC_E_UNSUPPORTED,
+                 "%s: %s weights lie differently in the formats of these outputs; write them by runs of their "
+                 "own%s",
+                 name, scheme, others);
     return vc_fail(ctx, VC_E_UNSUPPORTED,
                    "%s: is %s codes with scales, which %s keeps in another way; dequantize it first%s", name, scheme,
                    job->sink->format, others);

@@ -34,10 +34,9 @@ static enum vc_status name_part(struct vc_ctx *ctx, struct vc_job *job, const st
     *out = name;
     VC_CALL_ALLOC(name);
     clash = vc_model_find(job->plan.model, name);
-    if (!part->apart && clash != VC_NO_TENSOR && !job->plan.items[clash].merged && !job->plan.items[clash].dropped) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: its %s would be named %s, which the file has already", tensor->name,
-                       suffix + 1, name);
-    }
+    VC_REFUSE_IF(
+        !part->apart && clash != VC_NO_TENSOR && !job->plan.items[clash].merged && !job->plan.items[clash].dropped, ctx,
+        VC_E_UNSUPPORTED, "%s: its %s would be named %s, which the file has already", tensor->name, suffix + 1, name);
     return VC_OK;
 }
 
@@ -238,9 +237,7 @@ static enum vc_status number_outs(struct vc_ctx *ctx, struct vc_job *job)
     for (size_t i = 0; i < n_tensors; i++) {
         n += count_outs(job, &job->plan.items[i]);
     }
-    if (n > UINT32_MAX) {
-        return vc_fail(ctx, VC_E_NOMEM, "too many tensors");
-    }
+    VC_REFUSE_IF(n > UINT32_MAX, ctx, VC_E_NOMEM, "too many tensors");
     VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, job->first_out, n_tensors));
     VC_CALL(VC_ARRAY(ctx, VC_TAG_MISC, job->out_item, n));
     job->outs.n = 0;

@@ -65,10 +65,9 @@ static enum vc_status share_items(struct vc_ctx *ctx, struct vc_job *job)
     for (size_t i = 0; i < model->n_tensors; i++) {
         size_t owner = model->tensors[i].part_of;
 
-        if (owner != VC_NO_TENSOR && model->io[owner].shard != model->io[i].shard) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: lies in another file than %s, so %s cannot divide them",
-                           model->tensors[i].name, model->tensors[owner].name, vc_option(ctx, "shard"));
-        }
+        VC_REFUSE_IF(owner != VC_NO_TENSOR && model->io[owner].shard != model->io[i].shard, ctx, VC_E_UNSUPPORTED,
+                     "%s: lies in another file than %s, so %s cannot divide them", model->tensors[i].name,
+                     model->tensors[owner].name, vc_option(ctx, "shard"));
         job->plan.items[i].in_other_shard = model->io[i].shard % o->n_shards != o->shard - 1;
         job->plan.items[i].merged = job->plan.items[i].in_other_shard;
         job->plan.items[i].absent = model->absent != NULL && model->absent[model->io[i].shard] != NULL;
@@ -142,9 +141,8 @@ static enum vc_status calibrate(struct vc_ctx *ctx, struct vc_job *job, struct v
     for (size_t round = 0; wants_calibration(plan); round++) {
         struct vc_exec exec = {.items = plan->items, .n_items = plan->n_items, .calibrate = true, .what = "survey"};
 
-        if (pass->ops->decide == NULL) {
-            return vc_fail(ctx, VC_E_INTERNAL, "%s: calibrates, but does not decide", pass->ops->name);
-        }
+        VC_REFUSE_IF(pass->ops->decide == NULL, ctx, VC_E_INTERNAL, "%s: calibrates, but does not decide",
+                     pass->ops->name);
         VC_CALL(vc_exec_run(ctx, &exec));
         VC_CALL(pass->ops->decide(ctx, pass, plan, round));
     }
@@ -266,12 +264,10 @@ static enum vc_status check_parts(struct vc_ctx *ctx, const struct vc_item *item
         const struct vc_step *step = item->chain->steps[k];
 
         for (size_t i = 0; step->regroups && i < step->out.n_parts; i++) {
-            if (step->out.parts[i].maker != step) {
-                return vc_fail(ctx, VC_E_UNSUPPORTED,
-                               "%s: its %s does not fit the shape that %s gives it; change shapes first",
-                               item->set->model->tensors[item->source].name, vc_part_role_name(step->out.parts[i].role),
-                               step->pass->ops->name);
-            }
+            VC_REFUSE_IF(step->out.parts[i].maker != step, ctx, VC_E_UNSUPPORTED,
+                         "%s: its %s does not fit the shape that %s gives it; change shapes first",
+                         item->set->model->tensors[item->source].name, vc_part_role_name(step->out.parts[i].role),
+                         step->pass->ops->name);
         }
     }
     return VC_OK;

@@ -165,7 +165,9 @@ static enum vc_status prepare_row(struct vc_ctx *ctx, struct vc_job *job, struct
     VC_CALL_ALLOC(lists);
     *lists = (struct vc_item_lists){.n_parts = 0};
     VC_CALL(list_parts(ctx, job, item, lists));
-    VC_CALL(item->chain->n_steps != 0 ? list_steps(ctx, job, item, lists) : VC_OK);
+    if (item->chain->n_steps != 0) {
+        VC_CALL(list_steps(ctx, job, item, lists));
+    }
     item->chain->lists = lists;
     return VC_OK;
 }
@@ -523,12 +525,10 @@ static enum vc_status check_lost(struct vc_ctx *ctx, struct vc_job *job)
         const struct vc_step *step = lost_step(item, &job->results[item->source]);
         const char *name = job->model->tensors[item->source].name;
 
-        if (step != NULL && (step->pass == NULL || !step->pass->vanishes)) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "%s: all of its values would be 0: they are too small for the scales of %s; exclude it, or "
-                           "choose another type for it",
-                           name, step->scheme);
-        }
+        VC_REFUSE_IF(step != NULL && (step->pass == NULL || !step->pass->vanishes), ctx, VC_E_UNSUPPORTED,
+                     "%s: all of its values would be 0: they are too small for the scales of %s; exclude it, or "
+                     "choose another type for it",
+                     name, step->scheme);
         first = first == NULL && step != NULL ? name : first;
         n += step != NULL;
     }

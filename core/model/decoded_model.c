@@ -95,9 +95,8 @@ static enum vc_status decoded_read(struct vc_ctx *ctx, const struct vc_model *mo
     if (self->base->tensors[of].quant == NULL) {
         return vc_source_read_any(ctx, self->base, of, VC_FORM_VALUES, offset, dst, n_bytes);
     }
-    if (offset % sizeof(float) != 0 || n_bytes % sizeof(float) != 0) {
-        return vc_fail(ctx, VC_E_INTERNAL, "%s: a read of parts of elements", model->tensors[tensor].name);
-    }
+    VC_REFUSE_IF(offset % sizeof(float) != 0 || n_bytes % sizeof(float) != 0, ctx, VC_E_INTERNAL,
+                 "%s: a read of parts of elements", model->tensors[tensor].name);
     return read_decoded(ctx, self, of, offset / sizeof(float), n_bytes / sizeof(float), dst);
 }
 
@@ -144,9 +143,8 @@ static enum vc_status list_tensors(struct vc_ctx *ctx, const struct vc_model *ba
     for (size_t i = 0; i < base->n_tensors; i++) {
         struct vc_tensor *t = &model->tensors[model->n_tensors];
 
-        if (base->tensors[i].undecoded != NULL) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: %s", base->tensors[i].name, base->tensors[i].undecoded);
-        }
+        VC_REFUSE_IF(base->tensors[i].undecoded != NULL, ctx, VC_E_UNSUPPORTED, "%s: %s", base->tensors[i].name,
+                     base->tensors[i].undecoded);
         if (base->tensors[i].part_of != VC_NO_TENSOR) {
             continue;
         }

@@ -24,15 +24,12 @@ enum vc_status vc_dialect_check(struct vc_ctx *ctx, const struct vc_dialect *dia
     if (dialect == NULL) {
         return VC_OK;
     }
-    if (!vc_dialect_takes(dialect, request->scheme)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "the layout %s has no place for codes of %s%s%s", dialect->name,
-                       request->scheme, dialect->instead != NULL ? "; " : "", or_empty(dialect->instead));
-    }
-    if (request->double_quant && !dialect->coded_scales) {
-        return vc_fail(ctx, VC_E_ARGUMENT,
-                       "the layout %s has no place for scales that are codes (%s), which %s bitsandbytes has",
-                       dialect->name, vc_option(ctx, "double_quant"), vc_option(ctx, "layout"));
-    }
+    VC_REFUSE_IF(!vc_dialect_takes(dialect, request->scheme), ctx, VC_E_ARGUMENT,
+                 "the layout %s has no place for codes of %s%s%s", dialect->name, request->scheme,
+                 dialect->instead != NULL ? "; " : "", or_empty(dialect->instead));
+    VC_REFUSE_IF(request->double_quant && !dialect->coded_scales, ctx, VC_E_ARGUMENT,
+                 "the layout %s has no place for scales that are codes (%s), which %s bitsandbytes has", dialect->name,
+                 vc_option(ctx, "double_quant"), vc_option(ctx, "layout"));
     return dialect->check == NULL ? VC_OK : dialect->check(ctx, request);
 }
 

@@ -263,10 +263,14 @@ enum vc_status vc_joined_model_make(struct vc_ctx *ctx, struct vc_model **parts,
     model->refused = self->refused;
     model->n_shards = n;
     for (size_t i = 0; i < n; i++) {
-        VC_TRY(self->parts[i] != NULL ? take_part(ctx, self, i, model, &quants) : VC_OK);
+        if (self->parts[i] != NULL) {
+            VC_TRY(take_part(ctx, self, i, model, &quants));
+        }
     }
     model->n_tensors = c.tensors;
-    VC_TRY(names != NULL ? list_components(ctx, self, model) : VC_OK);
+    if (names != NULL) {
+        VC_TRY(list_components(ctx, self, model));
+    }
     VC_TRY(vc_model_index_names(ctx, model));
 out:
     self->names = NULL; /* the caller's */

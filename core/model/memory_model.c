@@ -39,9 +39,8 @@ static enum vc_status fill(struct vc_ctx *ctx, const struct vc_memory_tensor *fr
     uint64_t n_elems = 1;
 
     for (unsigned d = 0; d < from->n_dims; d++) {
-        if (!vc_mul_u64(n_elems, from->shape[d], &n_elems)) {
-            return vc_fail(ctx, VC_E_ARGUMENT, "%s: its shape overflows", from->name);
-        }
+        VC_REFUSE_IF(!vc_mul_u64(n_elems, from->shape[d], &n_elems), ctx, VC_E_ARGUMENT, "%s: its shape overflows",
+                     from->name);
     }
     *to = (struct vc_tensor){.name = from->name,
                              .dtype = from->dtype,

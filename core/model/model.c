@@ -323,26 +323,19 @@ static enum vc_status model_read(struct vc_ctx *ctx, const struct vc_model *mode
     uint64_t n_bytes;
     enum vc_status status;
 
-    if (tensor == NULL) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "tensor %zu: the model has %zu", index, model->n_tensors);
-    }
-    if (first > tensor->n_elems || n_elems > tensor->n_elems - first) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: elements %llu to %llu: the tensor has %llu", tensor->name,
-                       (unsigned long long)first, (unsigned long long)(first + n_elems),
-                       (unsigned long long)tensor->n_elems);
-    }
+    VC_REFUSE_IF(tensor == NULL, ctx, VC_E_ARGUMENT, "tensor %zu: the model has %zu", index, model->n_tensors);
+    VC_REFUSE_IF(first > tensor->n_elems || n_elems > tensor->n_elems - first, ctx, VC_E_ARGUMENT,
+                 "%s: elements %llu to %llu: the tensor has %llu", tensor->name, (unsigned long long)first,
+                 (unsigned long long)(first + n_elems), (unsigned long long)tensor->n_elems);
     if (n_elems == 0) {
         return VC_OK;
     }
     vc_dtype_block(tensor->dtype, &block_elems, &block_bytes);
-    if (first % block_elems != 0 || (n_elems % block_elems != 0 && first + n_elems != tensor->n_elems)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: its elements come in blocks of %zu", tensor->name, block_elems);
-    }
+    VC_REFUSE_IF(first % block_elems != 0 || (n_elems % block_elems != 0 && first + n_elems != tensor->n_elems), ctx,
+                 VC_E_ARGUMENT, "%s: its elements come in blocks of %zu", tensor->name, block_elems);
     n_bytes = vc_tensor_bytes(tensor, n_elems);
-    if (n_bytes > capacity_bytes) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: %llu elements do not fit into %zu bytes", tensor->name,
-                       (unsigned long long)n_elems, capacity_bytes);
-    }
+    VC_REFUSE_IF(n_bytes > capacity_bytes, ctx, VC_E_ARGUMENT, "%s: %llu elements do not fit into %zu bytes",
+                 tensor->name, (unsigned long long)n_elems, capacity_bytes);
     status =
         vc_source_read_any(ctx, model, index, VC_FORM_VALUES, vc_tensor_bytes(tensor, first), dst, (size_t)n_bytes);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->path);
@@ -382,9 +375,8 @@ const char *vc_model_absent(const struct vc_model *model, const char *name)
 enum vc_status vc_model_need_all(struct vc_ctx *ctx, const struct vc_model *model, const char *what)
 {
     for (size_t i = 0; model != NULL && model->absent != NULL && i < model->n_shards; i++) {
-        VC_CALL(model->absent[i] == NULL
-                    ? VC_OK
-                    : vc_fail(ctx, VC_E_UNSUPPORTED, "%s, and %s is not there", what, model->absent[i]));
+        VC_REFUSE_IF(model->absent[i] != NULL, ctx, VC_E_UNSUPPORTED, "%s, and %s is not there", what,
+                     model->absent[i]);
     }
     return VC_OK;
 }

@@ -50,10 +50,9 @@ static enum vc_status edit_attribute(struct editing *e, struct vc_program_node *
     while (k < node->n_attrs && strcmp(attrs[k].name, edit->attribute) != 0) {
         k++;
     }
-    if (k == node->n_attrs || (attrs[k].kind != VC_PROGRAM_INTS && (attrs[k].kind != VC_PROGRAM_INT || edit->n != 1))) {
-        return vc_fail(e->ctx, VC_E_INTERNAL, "the node that makes '%s' has no such attribute '%s'", edit->value,
-                       edit->attribute);
-    }
+    VC_REFUSE_IF(
+        k == node->n_attrs || (attrs[k].kind != VC_PROGRAM_INTS && (attrs[k].kind != VC_PROGRAM_INT || edit->n != 1)),
+        e->ctx, VC_E_INTERNAL, "the node that makes '%s' has no such attribute '%s'", edit->value, edit->attribute);
     attrs[k].i = edit->n != 0 ? edit->numbers[0] : 0;
     attrs[k].ints = edit->numbers;
     attrs[k].n = attrs[k].kind == VC_PROGRAM_INTS ? edit->n : attrs[k].n;
@@ -93,10 +92,8 @@ static enum vc_status edit_input(struct editing *e, struct vc_program_node *node
 
     VC_CALL_ALLOC(tensor);
     VC_CALL_ALLOC(shape);
-    if (edit->input >= node->n_inputs) {
-        return vc_fail(e->ctx, VC_E_INTERNAL, "the node that makes '%s' has no input number %u", edit->value,
-                       edit->input);
-    }
+    VC_REFUSE_IF(edit->input >= node->n_inputs, e->ctx, VC_E_INTERNAL,
+                 "the node that makes '%s' has no input number %u", edit->value, edit->input);
     VC_CALL(copy(e->ctx, e->arena, node->inputs, node->n_inputs, 0, sizeof *inputs, &inputs));
     name = vc_arena_printf(e->ctx, e->arena, "%s, input %u", edit->value, edit->input);
     VC_CALL_ALLOC(name);
@@ -181,10 +178,8 @@ enum vc_status vc_program_edit_graph(struct vc_ctx *ctx, const struct vc_graph_e
         return VC_OK;
     }
     for (size_t i = 0; i < n; i++) {
-        if (edits[i].kind == VC_GRAPH_EDIT_CODES) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "values of the graph become codes: what comes behind that needs a run of its own");
-        }
+        VC_REFUSE_IF(edits[i].kind == VC_GRAPH_EDIT_CODES, ctx, VC_E_UNSUPPORTED,
+                     "values of the graph become codes: what comes behind that needs a run of its own");
     }
     VC_CALL(copy(ctx, arena, program->nodes, program->n_nodes, 0, sizeof *e.nodes, &e.nodes));
     VC_CALL(copy(ctx, arena, program->constants, program->n_constants, n, sizeof *e.constants, &e.constants));
@@ -194,11 +189,12 @@ enum vc_status vc_program_edit_graph(struct vc_ctx *ctx, const struct vc_graph_e
         if (edits[i].kind == VC_GRAPH_EDIT_SHAPE) {
             continue;
         }
-        if (node == NULL) {
-            return vc_fail(ctx, VC_E_INTERNAL, "no node makes '%s', which an edit names", edits[i].value);
+        VC_REFUSE_IF(node == NULL, ctx, VC_E_INTERNAL, "no node makes '%s', which an edit names", edits[i].value);
+        if (edits[i].kind == VC_GRAPH_EDIT_INPUT) {
+            VC_CALL(edit_input(&e, node, &edits[i]));
+        } else {
+            VC_CALL(edit_attribute(&e, node, &edits[i]));
         }
-        VC_CALL(edits[i].kind == VC_GRAPH_EDIT_INPUT ? edit_input(&e, node, &edits[i])
-                                                     : edit_attribute(&e, node, &edits[i]));
     }
     VC_CALL(edit_declared(&e, edits, n));
     program->nodes = e.nodes;

@@ -27,10 +27,8 @@ static enum vc_status index_names(struct vc_ctx *ctx, const bool *gone, struct v
 
     VC_CALL(vc_name_table_make(ctx, model->n_tensors, &model->names));
     for (size_t i = 0; i < model->n_tensors; i++) {
-        if (!gone[i] && vc_name_table_add(&model->names, list, i) != SIZE_MAX) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: two tensors of the output would have this name",
-                           model->tensors[i].name);
-        }
+        VC_REFUSE_IF(!gone[i] && vc_name_table_add(&model->names, list, i) != SIZE_MAX, ctx, VC_E_UNSUPPORTED,
+                     "%s: two tensors of the output would have this name", model->tensors[i].name);
     }
     return VC_OK;
 }

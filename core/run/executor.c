@@ -135,10 +135,8 @@ enum vc_status vc_exec_workers(struct vc_ctx *ctx, struct vc_exec *exec, unsigne
      * of a stream, which are rounded up. */
     each += rs.stream_bytes + rs.state_bytes + VC_POOL_REUSE_MIN + (rs.stream_bytes != 0 ? 3 * VC_POOL_REUSE_MIN : 0);
     fixed += rs.state_bytes; /* one item more than workers may be in work: the next begins while one ends */
-    if (fixed + each > limit) {
-        return vc_fail(ctx, VC_E_NOMEM, "this needs at least %llu bytes of memory, %s allows %llu",
-                       (unsigned long long)(fixed + each), vc_option(ctx, "max_memory"), (unsigned long long)limit);
-    }
+    VC_REFUSE_IF(fixed + each > limit, ctx, VC_E_NOMEM, "this needs at least %llu bytes of memory, %s allows %llu",
+                 (unsigned long long)(fixed + each), vc_option(ctx, "max_memory"), (unsigned long long)limit);
     fit = (limit - fixed) / each;
     *n_workers = (unsigned)vc_min_u64(fit, vc_ctx_threads(ctx));
     return VC_OK;
@@ -341,9 +339,7 @@ enum vc_status vc_exec_run(struct vc_ctx *ctx, struct vc_exec *exec)
     unsigned n_workers = 1;
 
     exec->failed_item = VC_NO_TENSOR;
-    if (pthread_mutex_init(&rs.mutex, NULL) != 0) {
-        return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
-    }
+    VC_REFUSE_IF(pthread_mutex_init(&rs.mutex, NULL) != 0, ctx, VC_E_NOMEM, "cannot create a mutex");
     if (pthread_cond_init(&rs.changed, NULL) != 0) {
         (void)pthread_mutex_destroy(&rs.mutex);
         return vc_fail(ctx, VC_E_NOMEM, "cannot create a condition variable");
@@ -448,13 +444,9 @@ enum vc_status vc_exec_each(struct vc_ctx *ctx, size_t n, const size_t *order, c
     uint64_t used = vc_pool_in_use(ctx->shared->pool);
     uint64_t fit = (limit - vc_min_u64(used, limit)) / one;
 
-    if (fit == 0) {
-        return vc_fail(ctx, VC_E_NOMEM, "this needs at least %llu bytes of memory, %s allows %llu",
-                       (unsigned long long)(used + one), vc_option(ctx, "max_memory"), (unsigned long long)limit);
-    }
-    if (pthread_mutex_init(&each.mutex, NULL) != 0) {
-        return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
-    }
+    VC_REFUSE_IF(fit == 0, ctx, VC_E_NOMEM, "this needs at least %llu bytes of memory, %s allows %llu",
+                 (unsigned long long)(used + one), vc_option(ctx, "max_memory"), (unsigned long long)limit);
+    VC_REFUSE_IF(pthread_mutex_init(&each.mutex, NULL) != 0, ctx, VC_E_NOMEM, "cannot create a mutex");
     (void)vc_thread_pool_once((unsigned)vc_min_u64(vc_min_u64(fit, vc_ctx_threads(ctx)), n == 0 ? 1 : n), each_main,
                               &each);
     (void)pthread_mutex_destroy(&each.mutex);

@@ -70,10 +70,8 @@ enum vc_status vc_tee_parts_create(struct vc_ctx *ctx, const struct vc_writers *
     options.max_shard_bytes = 0;
     options.format = writers->format_of_name(file->path);
     VC_CALL(writers->create(ctx, (*parts)->model, &options, sink));
-    if (!(*sink)->ops->can_hold(*sink, file->dtype)) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: %s cannot hold %ss, which are bytes", file->path, (*sink)->format,
-                       vc_part_role_name(file->role));
-    }
+    VC_REFUSE_IF(!(*sink)->ops->can_hold(*sink, file->dtype), ctx, VC_E_UNSUPPORTED,
+                 "%s: %s cannot hold %ss, which are bytes", file->path, (*sink)->format, vc_part_role_name(file->role));
     return VC_OK;
 }
 

@@ -101,9 +101,8 @@ static enum vc_status tee_pack(struct vc_ctx *ctx, struct vc_sink *sink, struct 
     char *at = (char *)packet->buffer + aligned(tee->n * sizeof(struct vc_packet));
     size_t n_bytes = packet->n_bytes;
 
-    if (tee_pack_bound(sink, n_bytes) > packet->buffer_bytes) {
-        return vc_fail(ctx, VC_E_INTERNAL, "a packet of %zu bytes needs more room than was planned", n_bytes);
-    }
+    VC_REFUSE_IF(tee_pack_bound(sink, n_bytes) > packet->buffer_bytes, ctx, VC_E_INTERNAL,
+                 "a packet of %zu bytes needs more room than was planned", n_bytes);
     for (size_t i = 0; i < tee->n; i++) {
         size_t room = aligned(vc_sink_pack_bound(tee->sinks[i], n_bytes));
 

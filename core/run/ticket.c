@@ -684,7 +684,11 @@ static enum vc_status tile_completed(struct vc_worker *worker, struct vc_live *l
 static enum vc_status run_tile(struct vc_worker *worker, struct vc_ticket *ticket)
 {
     VC_CALL(vc_check_cancelled(&worker->ctx));
-    VC_CALL(ticket->live->copy ? copy_piece(worker, ticket) : work_on_tile(worker, ticket));
+    if (ticket->live->copy) {
+        VC_CALL(copy_piece(worker, ticket));
+    } else {
+        VC_CALL(work_on_tile(worker, ticket));
+    }
     return tile_completed(worker, ticket->live, ticket->phase);
 }
 
@@ -707,7 +711,11 @@ static enum vc_status run_whole(struct vc_worker *worker, struct vc_ticket *tick
                 VC_CALL(run_tile(worker, ticket));
             } else { /* the end of the stream is checked before the tensor counts as done */
                 VC_CALL(vc_check_cancelled(ctx));
-                VC_CALL(live->copy ? copy_piece(worker, ticket) : work_on_tile(worker, ticket));
+                if (live->copy) {
+                    VC_CALL(copy_piece(worker, ticket));
+                } else {
+                    VC_CALL(work_on_tile(worker, ticket));
+                }
             }
         }
         {

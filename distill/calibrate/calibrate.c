@@ -313,10 +313,8 @@ static enum vc_status list_layers(struct calibration *c, struct vc_calibration_o
         VC_CALL(need_range(c, p.x));
         (void)vc_name_table_add(&c->listed, VC_NAME_LIST(c->layers, sizeof *c->layers), c->n_layers++);
     }
-    if (c->n_layers == 0) {
-        return vc_fail(c->ctx, VC_E_UNSUPPORTED, "%s: the graph has no product with weights of this file",
-                       c->options.network.weights->path);
-    }
+    VC_REFUSE_IF(c->n_layers == 0, c->ctx, VC_E_UNSUPPORTED, "%s: the graph has no product with weights of this file",
+                 c->options.network.weights->path);
     return VC_OK;
 }
 
@@ -546,13 +544,10 @@ static enum vc_status open_rows(struct calibration *c)
             c->numbers[c->n_numbers++] = i;
         }
     }
-    if (symbol == NULL && fixed > 0 && c->n_numbers % (uint64_t)fixed != 0) {
-        return vc_fail(c->ctx, VC_E_ARGUMENT, "%s: %llu rows; the graph takes %lld at a time", c->rows.model->path,
-                       (unsigned long long)c->n_numbers, (long long)fixed);
-    }
-    if (c->n_numbers == 0) {
-        return vc_fail(c->ctx, VC_E_ARGUMENT, "%s: no row counts", c->rows.model->path);
-    }
+    VC_REFUSE_IF(symbol == NULL && fixed > 0 && c->n_numbers % (uint64_t)fixed != 0, c->ctx, VC_E_ARGUMENT,
+                 "%s: %llu rows; the graph takes %lld at a time", c->rows.model->path, (unsigned long long)c->n_numbers,
+                 (long long)fixed);
+    VC_REFUSE_IF(c->n_numbers == 0, c->ctx, VC_E_ARGUMENT, "%s: no row counts", c->rows.model->path);
     return VC_OK;
 }
 
@@ -747,12 +742,10 @@ out:
 
 static enum vc_status check(struct vc_ctx *ctx, const struct vc_calibrate_options *o)
 {
-    if (o->batch == 0 || o->batch > (uint64_t)1 << 32) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s is out of range", vc_option(ctx, "batch"));
-    }
-    if (o->network.graph == NULL || o->network.weights == NULL || o->data == NULL) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "vc_calibrate_options: there is no network, or there are no rows");
-    }
+    VC_REFUSE_IF(o->batch == 0 || o->batch > (uint64_t)1 << 32, ctx, VC_E_ARGUMENT, "%s is out of range",
+                 vc_option(ctx, "batch"));
+    VC_REFUSE_IF(o->network.graph == NULL || o->network.weights == NULL || o->data == NULL, ctx, VC_E_ARGUMENT,
+                 "vc_calibrate_options: there is no network, or there are no rows");
     VC_CALL_FOUND(ctx, vc_kernels_get(ctx));
     return o->write != NULL && o->write->path != NULL ? VC_OK
                                                       : vc_fail(ctx, VC_E_ARGUMENT, "there is no output to write to");

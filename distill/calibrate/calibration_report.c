@@ -87,10 +87,8 @@ enum vc_status vc_calibration_report_fill(struct vc_ctx *ctx, const struct vc_mo
             VC_CALL(read_layer(owned, file, layer));
         }
     }
-    if (owned->report.n_layers == 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: has no statistics (those of a tensor NAME are called NAME%s)",
-                       file->path, sums);
-    }
+    VC_REFUSE_IF(owned->report.n_layers == 0, ctx, VC_E_UNSUPPORTED,
+                 "%s: has no statistics (those of a tensor NAME are called NAME%s)", file->path, sums);
     return VC_OK;
 }
 

@@ -68,10 +68,10 @@ static enum vc_status read(const struct merge *g, size_t k, const char *name, ui
     const struct vc_model *file = g->files[k];
     size_t at = vc_model_find(file, name);
 
-    if (at == VC_NO_TENSOR || file->tensors[at].n_elems != n || vc_is_integer(file->tensors[at].dtype) != integers) {
-        return vc_fail(g->ctx, VC_E_UNSUPPORTED, "%s: has no '%s' like %s: the statistics are those of another model",
-                       file->path, name, g->files[0]->path);
-    }
+    VC_REFUSE_IF(at == VC_NO_TENSOR || file->tensors[at].n_elems != n ||
+                     vc_is_integer(file->tensors[at].dtype) != integers,
+                 g->ctx, VC_E_UNSUPPORTED, "%s: has no '%s' like %s: the statistics are those of another model",
+                 file->path, name, g->files[0]->path);
     return integers ? vc_place_integers(g->ctx, file, at, &whole, to)
                     : vc_place_values(g->ctx, file, at, &whole, true, to);
 }
@@ -106,7 +106,9 @@ static enum vc_status add_bins(struct merge *g, size_t k, const struct vc_tensor
     bool good;
 
     VC_CALL_ALLOC(name);
-    VC_CALL(*width == 0.0 ? read(g, 0, name, 1, false, width) : VC_OK);
+    if (*width == 0.0) {
+        VC_CALL(read(g, 0, name, 1, false, width));
+    }
     VC_CALL(read(g, k, name, 1, false, &own));
     good = t->n_elems == VC_RANGE_BINS && widen(bins, *width, own) && widen(next, own, *width);
     for (size_t b = 0; good && b < VC_RANGE_BINS; b++) {
@@ -114,9 +116,7 @@ static enum vc_status add_bins(struct merge *g, size_t k, const struct vc_tensor
         bins[b] += next[b];
     }
     *width = fmax(*width, own);
-    if (!good) {
-        return vc_fail(g->ctx, VC_E_FORMAT, "%s: '%s' and its width are no histogram", g->files[k]->path, t->name);
-    }
+    VC_REFUSE_IF(!good, g->ctx, VC_E_FORMAT, "%s: '%s' and its width are no histogram", g->files[k]->path, t->name);
     return VC_OK;
 }
 
@@ -146,7 +146,9 @@ static enum vc_status add_array(struct merge *g, const struct vc_tensor *t)
                              t->name, g->files[0]->path);
             goto out;
         }
-        VC_TRY(rule == COUNTED && !integers ? add_bins(g, k, t, sum.reals, next.reals, &width) : VC_OK);
+        if (rule == COUNTED && !integers) {
+            VC_TRY(add_bins(g, k, t, sum.reals, next.reals, &width));
+        }
         for (size_t i = 0; rule == ADDED && integers && i < n; i++) {
             sum.integers[i] = (int64_t)((uint64_t)sum.integers[i] + (uint64_t)next.integers[i]);
         }
@@ -182,18 +184,18 @@ static enum vc_status check_rows(const struct merge *g)
 
     VC_TRY_ALLOC(digests);
     for (size_t k = 0; k < g->n_files; k++) {
-        VC_TRY(vc_model_find(g->files[k], VC_STATISTICS_DATA) != VC_NO_TENSOR
-                   ? read(g, k, VC_STATISTICS_DATA, 4, true, digests[k])
-                   : VC_OK);
+        if (vc_model_find(g->files[k], VC_STATISTICS_DATA) != VC_NO_TENSOR) {
+            VC_TRY(read(g, k, VC_STATISTICS_DATA, 4, true, digests[k]));
+        }
         known = known && digests[k][0] != 0;
         for (size_t i = 0; i < 4; i++) {
             all[i] += digests[k][i];
         }
         for (size_t i = 0; i < k; i++) {
-            VC_TRY(memcmp(digests[i], digests[k], sizeof *digests) == 0 && digests[k][0] != 0
-                       ? vc_fail(g->ctx, VC_E_ARGUMENT, "%s: has seen the same rows as %s, which would count twice",
-                                 g->files[k]->path, g->files[i]->path)
-                       : VC_OK);
+            if (memcmp(digests[i], digests[k], sizeof *digests) == 0 && digests[k][0] != 0) {
+                VC_TRY(vc_fail(g->ctx, VC_E_ARGUMENT, "%s: has seen the same rows as %s, which would count twice",
+                               g->files[k]->path, g->files[i]->path));
+            }
         }
     }
     for (size_t k = 0; k < g->n_files; k++) {
@@ -202,9 +204,10 @@ static enum vc_status check_rows(const struct merge *g)
         for (size_t i = 0; i < 4; i++) {
             whole = whole && 2 * digests[k][i] == all[i];
         }
-        VC_TRY(whole ? vc_fail(g->ctx, VC_E_ARGUMENT,
-                               "%s: has seen the rows of all other files, which would count twice", g->files[k]->path)
-                     : VC_OK);
+        if (whole) {
+            VC_TRY(vc_fail(g->ctx, VC_E_ARGUMENT, "%s: has seen the rows of all other files, which would count twice",
+                           g->files[k]->path));
+        }
     }
 out:
     vc_free(g->ctx, digests);
@@ -218,11 +221,10 @@ static enum vc_status check_names(const struct merge *g, const struct vc_model *
         const char *name = has->tensors[i].name;
         bool moments = ends_in(name, ".in_xtx");
 
-        if (vc_model_find(lacks, name) == VC_NO_TENSOR) {
-            return vc_fail(g->ctx, VC_E_UNSUPPORTED, "%s: has no '%s', and %s has: %s%s", lacks->path, name, has->path,
-                           moments ? "that one was made with " : "the statistics are those of another model or graph",
-                           moments ? vc_option(g->ctx, "second_moments") : "");
-        }
+        VC_REFUSE_IF(vc_model_find(lacks, name) == VC_NO_TENSOR, g->ctx, VC_E_UNSUPPORTED,
+                     "%s: has no '%s', and %s has: %s%s", lacks->path, name, has->path,
+                     moments ? "that one was made with " : "the statistics are those of another model or graph",
+                     moments ? vc_option(g->ctx, "second_moments") : "");
     }
     return VC_OK;
 }
@@ -235,13 +237,13 @@ static enum vc_status add_arrays(struct merge *g)
     for (size_t i = 0; i < first->n_tensors; i++) {
         any = any || ends_in(first->tensors[i].name, ".in_sum2");
     }
-    if (!any) {
-        return vc_fail(g->ctx, VC_E_UNSUPPORTED,
-                       "%s: has no statistics (those of a tensor NAME are called NAME.in_sum2)", first->path);
-    }
+    VC_REFUSE_IF(!any, g->ctx, VC_E_UNSUPPORTED,
+                 "%s: has no statistics (those of a tensor NAME are called NAME.in_sum2)", first->path);
     for (size_t k = 1; k < g->n_files; k++) {
-        VC_CALL(g->imatrix ? VC_OK : check_names(g, first, g->files[k]));
-        VC_CALL(g->imatrix ? VC_OK : check_names(g, g->files[k], first));
+        if (!g->imatrix) {
+            VC_CALL(check_names(g, first, g->files[k]));
+            VC_CALL(check_names(g, g->files[k], first));
+        }
     }
     VC_CALL(check_rows(g));
     VC_CALL(VC_ZEROS(g->ctx, VC_TAG_MISC, g->sums, first->n_tensors));
@@ -249,8 +251,9 @@ static enum vc_status add_arrays(struct merge *g)
     for (size_t i = 0; i < first->n_tensors; i++) {
         const char *name = first->tensors[i].name;
 
-        VC_CALL(!g->imatrix || ends_in(name, ".in_sum2") || ends_in(name, ".counts") ? add_array(g, &first->tensors[i])
-                                                                                     : VC_OK);
+        if (!g->imatrix || ends_in(name, ".in_sum2") || ends_in(name, ".counts")) {
+            VC_CALL(add_array(g, &first->tensors[i]));
+        }
     }
     return VC_OK;
 }

@@ -168,7 +168,9 @@ enum vc_status vc_value_range_add(struct vc_ctx *ctx, struct vc_value_range *ran
         min = fminf(min, l.parts[k].min);
         max = fmaxf(max, l.parts[k].max);
     }
-    VC_TRY(good ? VC_OK : refuse(ctx, &l, rows));
+    if (!good) {
+        VC_TRY(refuse(ctx, &l, rows));
+    }
     range->min = min;
     range->max = max;
     if (frexpf(fmaxf(-min, max), &exponent) > 0.0f) { /* all below 2^exponent */

@@ -183,9 +183,8 @@ enum vc_status vc_identity_content(struct vc_ctx *ctx, const struct vc_model *mo
         if (strcmp(t->name, VC_DIGEST_NAME) == 0) {
             continue;
         }
-        if (t->quant != NULL || vc_dtype_size(t->dtype) == 0) {
-            return vc_fail(ctx, VC_E_FORMAT, "%s: %s: no array of that kind belongs there", model->path, t->name);
-        }
+        VC_REFUSE_IF(t->quant != NULL || vc_dtype_size(t->dtype) == 0, ctx, VC_E_FORMAT,
+                     "%s: %s: no array of that kind belongs there", model->path, t->name);
         VC_TRY(add_tensor(ctx, model, order[i], &sha));
     }
     vc_sha256_end(&sha, hex);
@@ -201,18 +200,14 @@ enum vc_status vc_identity_content_check(struct vc_ctx *ctx, const struct vc_mod
     char ours[VC_SHA256_HEX_BYTES];
     char theirs[VC_SHA256_HEX_BYTES] = "";
 
-    if (t == NULL || t->quant != NULL || t->dtype != VC_DTYPE_U8 || t->n_elems != VC_SHA256_HEX_BYTES - 1) {
-        return vc_fail(ctx, VC_E_FORMAT,
-                       "%s: there is no " VC_DIGEST_NAME
-                       " of what is in it, u8 [64]: it is damaged, or an older version "
-                       "wrote it",
-                       model->path);
-    }
+    VC_REFUSE_IF(t == NULL || t->quant != NULL || t->dtype != VC_DTYPE_U8 || t->n_elems != VC_SHA256_HEX_BYTES - 1, ctx,
+                 VC_E_FORMAT,
+                 "%s: there is no " VC_DIGEST_NAME " of what is in it, u8 [64]: it is damaged, or an older version "
+                 "wrote it",
+                 model->path);
     VC_CALL(vc_model_read(ctx, model, at, 0, VC_SHA256_HEX_BYTES - 1, theirs, sizeof theirs));
     VC_CALL(vc_identity_content(ctx, model, ours));
-    if (memcmp(ours, theirs, sizeof ours - 1) != 0) {
-        return vc_fail(ctx, VC_E_FORMAT, "%s: what is in it is not what was written, by its SHA-256: it is damaged",
-                       model->path);
-    }
+    VC_REFUSE_IF(memcmp(ours, theirs, sizeof ours - 1) != 0, ctx, VC_E_FORMAT,
+                 "%s: what is in it is not what was written, by its SHA-256: it is damaged", model->path);
     return VC_OK;
 }

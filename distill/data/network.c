@@ -112,13 +112,12 @@ static enum vc_status decide(struct vc_net *net, struct vc_rows *rows)
     VC_CALL(take_whole_numbers(net, rows));
     net->loss = rows->targets != NULL || (found->single && found->function == VC_ANSWER_NONE) ? VC_TEACHER_LOSS_MSE
                                                                                               : VC_TEACHER_LOSS_KD;
-    if (net->loss == VC_TEACHER_LOSS_KD && found->ending != NULL &&
-        !(found->single && found->function == VC_ANSWER_SIGMOID)) {
-        return vc_fail(net->ctx, VC_E_UNSUPPORTED,
-                       "%s: the output %s does not look like logits of classes, but like values: it is made by %s; %s "
-                       "mse compares values, cosine directions, kd takes them for logits all the same",
-                       file_of(net), output_of(net)->name, found->ending, vc_option(net->ctx, "loss.kind"));
-    }
+    VC_REFUSE_IF(net->loss == VC_TEACHER_LOSS_KD && found->ending != NULL &&
+                     !(found->single && found->function == VC_ANSWER_SIGMOID),
+                 net->ctx, VC_E_UNSUPPORTED,
+                 "%s: the output %s does not look like logits of classes, but like values: it is made by %s; %s "
+                 "mse compares values, cosine directions, kd takes them for logits all the same",
+                 file_of(net), output_of(net)->name, found->ending, vc_option(net->ctx, "loss.kind"));
     return VC_OK;
 }
 
@@ -198,14 +197,14 @@ enum vc_status vc_net_fit_labels(const struct vc_net *net, struct vc_rows *rows)
 {
     bool values = net->answers == VC_ANSWERS_VALUES;
 
-    VC_CALL(values ? VC_OK : take_whole_numbers(net, rows));
-    if (!values && rows->targets != NULL) {
-        return vc_fail(net->ctx, VC_E_ARGUMENT,
-                       "%s: y has floats, which are no classes, and the answers of %s are logits of %zu classes: "
-                       "integers from 0 on, one for each, are needed",
-                       rows->labels_model != NULL ? rows->labels_model->path : rows->model->path, file_of(net),
-                       net->n_classes);
+    if (!values) {
+        VC_CALL(take_whole_numbers(net, rows));
     }
+    VC_REFUSE_IF(!values && rows->targets != NULL, net->ctx, VC_E_ARGUMENT,
+                 "%s: y has floats, which are no classes, and the answers of %s are logits of %zu classes: "
+                 "integers from 0 on, one for each, are needed",
+                 rows->labels_model != NULL ? rows->labels_model->path : rows->model->path, file_of(net),
+                 net->n_classes);
     if (values && rows->targets == NULL && rows->labels != NULL &&
         (net->n_classes == 1 || rows->label_width != net->positions)) {
         VC_CALL(vc_rows_take_values(rows));
@@ -226,7 +225,11 @@ static enum vc_status find_answer(struct vc_net *net, struct vc_rows *rows)
     if (net->loss == VC_TEACHER_LOSS_KD && net->found.single) {
         VC_CALL(vc_graph_find_answer(net->ctx, graph, true, &net->found));
     }
-    VC_CALL(net->loss == VC_TEACHER_LOSS_KD || is_shares(net) ? take_logits(net) : take_values(net));
+    if (net->loss == VC_TEACHER_LOSS_KD || is_shares(net)) {
+        VC_CALL(take_logits(net));
+    } else {
+        VC_CALL(take_values(net));
+    }
     net->next = output_of(net)->n_dims == 3 && is_causal(graph) && classes_are_tokens(graph, net->n_classes);
     return vc_net_fit_labels(net, rows);
 }
@@ -267,10 +270,8 @@ static enum vc_status check_freeze(const struct vc_net *net)
         for (size_t i = 0; i < net->weights->n && !used; i++) {
             used = vc_glob_match(net->options.freeze[k], net->weights->items[i].name);
         }
-        if (!used) {
-            return vc_fail(net->ctx, VC_E_ARGUMENT, "%s: '%s' matches no tensor of the %s",
-                           vc_option(net->ctx, "trained.freeze"), net->options.freeze[k], net->options.role);
-        }
+        VC_REFUSE_IF(!used, net->ctx, VC_E_ARGUMENT, "%s: '%s' matches no tensor of the %s",
+                     vc_option(net->ctx, "trained.freeze"), net->options.freeze[k], net->options.role);
     }
     return VC_OK;
 }
@@ -332,9 +333,8 @@ enum vc_status vc_net_open(struct vc_ctx *ctx, const struct vc_network *network,
                            struct vc_rows *rows, struct vc_rows_view *view, struct vc_net *net)
 {
     *net = (struct vc_net){.ctx = ctx, .network = *network, .options = *options};
-    if (network->graph == NULL || network->weights == NULL) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "there is no %s", options->role);
-    }
+    VC_REFUSE_IF(network->graph == NULL || network->weights == NULL, ctx, VC_E_ARGUMENT, "there is no %s",
+                 options->role);
     VC_CALL(vc_rows_view_make(rows, network->graph, view, &net->batch, &net->fixed));
     VC_CALL(find_answer(net, rows));
     return make_weights(net);
@@ -344,7 +344,9 @@ enum vc_status vc_net_load(struct vc_net *net)
 {
     const struct vc_network *n = &net->network;
 
-    VC_CALL(net->weights->data_block == NULL ? vc_weights_allocate(net->weights) : VC_OK);
+    if (net->weights->data_block == NULL) {
+        VC_CALL(vc_weights_allocate(net->weights));
+    }
     /* A graph that was built with other weights reads its parameters from there, and the rest from its own file. */
     return vc_weights_load(net->weights, n->beside != NULL ? n->beside : n->weights, n->weights);
 }
@@ -394,7 +396,9 @@ static enum vc_status bind_rows(const struct vc_net *net, uint64_t rows)
     for (uint32_t k = 0; k < vc_graph_input_count(graph); k++) {
         const char *symbol = vc_rows_symbol(graph, vc_graph_value(graph, vc_graph_input(graph, k)));
 
-        VC_CALL(symbol != NULL ? vc_graph_bind(net->ctx, graph, symbol, (int64_t)rows) : VC_OK);
+        if (symbol != NULL) {
+            VC_CALL(vc_graph_bind(net->ctx, graph, symbol, (int64_t)rows));
+        }
     }
     return VC_OK;
 }
@@ -415,13 +419,10 @@ static enum vc_status check_first(const struct vc_net *net, uint64_t rows)
     follows = vc_graph_dim_value(graph, behind) == second &&
               (output->shape[0].size >= 0 || vc_graph_dim_value(graph, output->shape[0]) != first);
     VC_CALL(bind_rows(net, rows));
-    if (!follows) {
-        return vc_fail(
-            net->ctx, VC_E_UNSUPPORTED,
-            "%s: the output %s is [%s, ...]: the first size, and no other, has to be the rows of the data, as in "
-            "[batch, classes] and [batch, sequence, classes]",
-            file_of(net), output->name, vc_graph_dim_text(graph, output->shape[0], text, sizeof text));
-    }
+    VC_REFUSE_IF(!follows, net->ctx, VC_E_UNSUPPORTED,
+                 "%s: the output %s is [%s, ...]: the first size, and no other, has to be the rows of the data, as in "
+                 "[batch, classes] and [batch, sequence, classes]",
+                 file_of(net), output->name, vc_graph_dim_text(graph, output->shape[0], text, sizeof text));
     return VC_OK;
 }
 
@@ -442,14 +443,14 @@ static enum vc_status make_engine(struct vc_net *net, uint64_t rows, bool train,
                                               .device = net->options.device};
     enum vc_status status = VC_OK;
 
-    if (net->batch == NULL && net->fixed != (int64_t)rows) {
-        return vc_fail(net->ctx, VC_E_ARGUMENT,
-                       "%s: its graph computes %lld rows at a time and no others: %s %lld, and a number of rows that "
-                       "is a multiple of it",
-                       file_of(net), (long long)net->fixed, vc_option(net->ctx, "batch"), (long long)net->fixed);
-    }
+    VC_REFUSE_IF(net->batch == NULL && net->fixed != (int64_t)rows, net->ctx, VC_E_ARGUMENT,
+                 "%s: its graph computes %lld rows at a time and no others: %s %lld, and a number of rows that "
+                 "is a multiple of it",
+                 file_of(net), (long long)net->fixed, vc_option(net->ctx, "batch"), (long long)net->fixed);
     VC_CALL(bind_rows(net, rows));
-    VC_CALL(net->batch != NULL ? check_first(net, rows) : VC_OK);
+    if (net->batch != NULL) {
+        VC_CALL(check_first(net, rows));
+    }
     status = vc_engine_make(net->ctx, net->network.graph, net->weights, &options, out);
     if (status != VC_OK) {
         return vc_context(net->ctx, "%s", file_of(net));
@@ -470,10 +471,8 @@ enum vc_status vc_net_engine(struct vc_net *net, uint64_t rows, bool train, stru
             return VC_OK;
         }
     }
-    if (net->n_engines == VC_NETWORK_SIZES) {
-        return vc_fail(net->ctx, VC_E_INTERNAL, "%s: a network with more than %d numbers of rows", file_of(net),
-                       VC_NETWORK_SIZES);
-    }
+    VC_REFUSE_IF(net->n_engines == VC_NETWORK_SIZES, net->ctx, VC_E_INTERNAL,
+                 "%s: a network with more than %d numbers of rows", file_of(net), VC_NETWORK_SIZES);
     VC_CALL(make_engine(net, rows, train, out));
     net->engines[net->n_engines++] = (struct vc_net_engine){.rows = rows, .train = train, .engine = *out};
     return VC_OK;
@@ -577,13 +576,11 @@ static enum vc_status read_rows(const struct vc_net *net, const struct vc_rows_v
 {
     const struct vc_rows_input *from = &view->inputs[k];
 
-    if (input->n != (uint64_t)n * from->n_elems) {
-        return vc_fail(net->ctx, VC_E_ARGUMENT,
-                       "%s: %zu rows of %s have %zu numbers each, and its graph is computed with %llu numbers in all: "
-                       "all rows need the same sizes, and %s the size that the graph was exported for",
-                       file_of(net), n, from->name, from->n_elems, (unsigned long long)input->n,
-                       vc_option(net->ctx, "batch"));
-    }
+    VC_REFUSE_IF(input->n != (uint64_t)n * from->n_elems, net->ctx, VC_E_ARGUMENT,
+                 "%s: %zu rows of %s have %zu numbers each, and its graph is computed with %llu numbers in all: "
+                 "all rows need the same sizes, and %s the size that the graph was exported for",
+                 file_of(net), n, from->name, from->n_elems, (unsigned long long)input->n,
+                 vc_option(net->ctx, "batch"));
     return vc_rows_read(view, k, numbers, n, net->options.precision == VC_GRAPH_F64, input->data);
 }
 

@@ -13,9 +13,8 @@ enum vc_status vc_row_array_open(struct vc_ctx *ctx, const struct vc_model *mode
         VC_CALL_ALLOC(array->row);
         return VC_OK;
     }
-    if (t->size_bytes > SIZE_MAX / 2) {
-        return vc_fail(ctx, VC_E_NOMEM, "%s: %s does not fit into memory", model->path, t->name);
-    }
+    VC_REFUSE_IF(t->size_bytes > SIZE_MAX / 2, ctx, VC_E_NOMEM, "%s: %s does not fit into memory", model->path,
+                 t->name);
     array->held = vc_alloc(ctx, VC_TAG_TILES, (size_t)t->size_bytes + 1);
     VC_CALL_ALLOC(array->held);
     return vc_model_read(ctx, model, tensor, 0, t->n_elems, array->held, (size_t)t->size_bytes);

@@ -157,12 +157,10 @@ enum vc_status vc_rows_find(const struct vc_rows *rows, const struct vc_graph *g
     if (*out == VC_NO_TENSOR && is_only_needed(graph, input)) {
         *out = find_only(rows);
     }
-    if (*out == VC_NO_TENSOR) {
-        return vc_fail(rows->ctx, VC_E_ARGUMENT,
-                       "%s: there is no array for the input %s of the graph; %s %s=NAME "
-                       "says which it is",
-                       rows->model->path, input, vc_option(rows->ctx, "arrays"), input);
-    }
+    VC_REFUSE_IF(*out == VC_NO_TENSOR, rows->ctx, VC_E_ARGUMENT,
+                 "%s: there is no array for the input %s of the graph; %s %s=NAME "
+                 "says which it is",
+                 rows->model->path, input, vc_option(rows->ctx, "arrays"), input);
     return VC_OK;
 }
 
@@ -177,12 +175,11 @@ static enum vc_status read_numbers(const struct vc_rows *rows, const struct vc_m
     enum vc_status status = VC_OK;
 
     *out = NULL;
-    if (!vc_is_integer(t->dtype) || t->n_dims == 0 || (t->n_dims > 2 && t->n_elems != t->shape[0])) {
-        return vc_fail(rows->ctx, VC_E_ARGUMENT,
-                       "%s: %s has %llu elements of type %s; one integer for each row is "
-                       "needed",
-                       model->path, t->name, (unsigned long long)t->n_elems, vc_dtype_name(t->dtype));
-    }
+    VC_REFUSE_IF(!vc_is_integer(t->dtype) || t->n_dims == 0 || (t->n_dims > 2 && t->n_elems != t->shape[0]), rows->ctx,
+                 VC_E_ARGUMENT,
+                 "%s: %s has %llu elements of type %s; one integer for each row is "
+                 "needed",
+                 model->path, t->name, (unsigned long long)t->n_elems, vc_dtype_name(t->dtype));
     *width = (size_t)(t->n_elems / t->shape[0]);
     VC_TRY(VC_ARRAY(rows->ctx, VC_TAG_TILES, *out, (size_t)t->n_elems + 1));
     status = vc_place_integers(rows->ctx, model, tensor, &place, *out);
@@ -194,10 +191,8 @@ static enum vc_status expect_rows(const struct vc_rows *rows, const struct vc_mo
 {
     const struct vc_tensor *t = &model->tensors[tensor];
 
-    if (t->dtype == VC_DTYPE_RAW) {
-        return vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: %s has no numbers, but objects or raw bytes; integers are needed",
-                       model->path, t->name);
-    }
+    VC_REFUSE_IF(t->dtype == VC_DTYPE_RAW, rows->ctx, VC_E_ARGUMENT,
+                 "%s: %s has no numbers, but objects or raw bytes; integers are needed", model->path, t->name);
     return t->n_dims != 0 && t->shape[0] == rows->n_all
                ? VC_OK
                : vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: %s has %llu rows, the input has %llu", model->path, t->name,
@@ -237,10 +232,9 @@ static enum vc_status read_targets(struct vc_rows *rows, const struct vc_model *
                 rows->target_width * sizeof *rows->targets);
     }
     for (uint64_t i = 0; i < rows->n * rows->target_width; i++) {
-        if (!isfinite(rows->targets[i])) {
-            return vc_fail(rows->ctx, VC_E_FORMAT, "%s: row %llu of %s has a NaN or infinite value", model->path,
-                           (unsigned long long)vc_rows_in_file(rows, i / rows->target_width), t->name);
-        }
+        VC_REFUSE_IF(!isfinite(rows->targets[i]), rows->ctx, VC_E_FORMAT,
+                     "%s: row %llu of %s has a NaN or infinite value", model->path,
+                     (unsigned long long)vc_rows_in_file(rows, i / rows->target_width), t->name);
     }
     return VC_OK;
 }
@@ -292,11 +286,9 @@ enum vc_status vc_rows_take_values(struct vc_rows *rows)
         return VC_OK;
     }
     for (size_t i = 0; i < n; i++) {
-        if (rows->labels[i] == VC_NO_LABEL) {
-            return vc_fail(rows->ctx, VC_E_ARGUMENT,
-                           "%s: y has integers below 0, as rows without a label have: values are floats",
-                           rows->labels_model != NULL ? rows->labels_model->path : rows->model->path);
-        }
+        VC_REFUSE_IF(rows->labels[i] == VC_NO_LABEL, rows->ctx, VC_E_ARGUMENT,
+                     "%s: y has integers below 0, as rows without a label have: values are floats",
+                     rows->labels_model != NULL ? rows->labels_model->path : rows->model->path);
     }
     VC_CALL(VC_ARRAY(rows->ctx, VC_TAG_TILES, rows->targets, n + 1));
     for (size_t i = 0; i < n; i++) {
@@ -386,10 +378,9 @@ static enum vc_status read_list(struct vc_rows *rows, const char *option, const 
         char *end = NULL;
         double x = strtod(at, &end);
 
-        if (end == at || (*end != ',' && *end != '\0') || !isfinite(x) || (positive && x <= 0)) {
-            return vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: '%s' is no list of %snumbers, such as 0.485,0.456,0.406",
-                           vc_option(rows->ctx, option), text, positive ? "positive " : "");
-        }
+        VC_REFUSE_IF(end == at || (*end != ',' && *end != '\0') || !isfinite(x) || (positive && x <= 0), rows->ctx,
+                     VC_E_ARGUMENT, "%s: '%s' is no list of %snumbers, such as 0.485,0.456,0.406",
+                     vc_option(rows->ctx, option), text, positive ? "positive " : "");
         (*out)[*n] = x;
         at = end + 1;
     }
@@ -419,18 +410,14 @@ static enum vc_status take_part(struct vc_rows *rows)
                    : vc_fail(rows->ctx, VC_E_ARGUMENT, "%s changes nothing without %s",
                              vc_option(rows->ctx, "part_seed"), vc_option(rows->ctx, "part_to"));
     }
-    if (o->part_from >= o->part_to || o->part_to > 100) {
-        return vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: there is no part from %llu %% to %llu %%",
-                       vc_option(rows->ctx, "part_to"), (unsigned long long)o->part_from,
-                       (unsigned long long)o->part_to);
-    }
+    VC_REFUSE_IF(o->part_from >= o->part_to || o->part_to > 100, rows->ctx, VC_E_ARGUMENT,
+                 "%s: there is no part from %llu %% to %llu %%", vc_option(rows->ctx, "part_to"),
+                 (unsigned long long)o->part_from, (unsigned long long)o->part_to);
     first = rows->n * o->part_from / 100;
     end = rows->n * o->part_to / 100;
-    if (first == end) {
-        return vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: of %llu rows the part from %llu %% to %llu %% has none",
-                       rows->model->path, (unsigned long long)rows->n, (unsigned long long)o->part_from,
-                       (unsigned long long)o->part_to);
-    }
+    VC_REFUSE_IF(first == end, rows->ctx, VC_E_ARGUMENT, "%s: of %llu rows the part from %llu %% to %llu %% has none",
+                 rows->model->path, (unsigned long long)rows->n, (unsigned long long)o->part_from,
+                 (unsigned long long)o->part_to);
     VC_CALL(VC_ARRAY(rows->ctx, VC_TAG_MISC, rows->part, (size_t)rows->n));
     vc_random_order(o->part_seed, PART_STREAM, rows->part, (size_t)rows->n);
     rows->n = end - first;
@@ -445,14 +432,12 @@ static enum vc_status count_rows(struct vc_rows *rows, const struct vc_graph *gr
     const struct vc_tensor *t;
     size_t tensor;
 
-    if (vc_graph_input_count(graph) == 0) {
-        return vc_fail(rows->ctx, VC_E_ARGUMENT, "the graph has no inputs, so it computes the same for every row");
-    }
+    VC_REFUSE_IF(vc_graph_input_count(graph) == 0, rows->ctx, VC_E_ARGUMENT,
+                 "the graph has no inputs, so it computes the same for every row");
     VC_CALL(vc_rows_find(rows, graph, vc_graph_value(graph, vc_graph_input(graph, 0))->name, &tensor));
     t = &rows->model->tensors[tensor];
-    if (t->n_dims == 0 || t->shape[0] == 0 || t->shape[0] > SIZE_MAX / 64) {
-        return vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: %s has no rows", rows->model->path, t->name);
-    }
+    VC_REFUSE_IF(t->n_dims == 0 || t->shape[0] == 0 || t->shape[0] > SIZE_MAX / 64, rows->ctx, VC_E_ARGUMENT,
+                 "%s: %s has no rows", rows->model->path, t->name);
     rows->n_all = t->shape[0];
     rows->n = rows->options.n_rows != 0 ? vc_min_u64(rows->n_all, rows->options.n_rows) : rows->n_all;
     return VC_OK;
@@ -466,30 +451,30 @@ enum vc_status vc_rows_open(struct vc_ctx *ctx, const struct vc_data_options *op
 
     *rows = (struct vc_rows){.ctx = ctx, .max_label = -1, .positions = 1};
     VC_CALL(vc_options_read(ctx, &data_kind, options, &rows->options));
-    if (rows->options.path == NULL) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "there are no data");
-    }
-    if (!isfinite(rows->options.scale) || rows->options.scale == 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: %g is no scale", vc_option(ctx, "scale"), rows->options.scale);
-    }
-    if (rows->options.token_bits != 0 && rows->options.length == 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s needs %s: how many tokens are a row", vc_option(ctx, "token_bits"),
-                       vc_option(ctx, "length"));
-    }
+    VC_REFUSE_IF(rows->options.path == NULL, ctx, VC_E_ARGUMENT, "there are no data");
+    VC_REFUSE_IF(!isfinite(rows->options.scale) || rows->options.scale == 0, ctx, VC_E_ARGUMENT, "%s: %g is no scale",
+                 vc_option(ctx, "scale"), rows->options.scale);
+    VC_REFUSE_IF(rows->options.token_bits != 0 && rows->options.length == 0, ctx, VC_E_ARGUMENT,
+                 "%s needs %s: how many tokens are a row", vc_option(ctx, "token_bits"), vc_option(ctx, "length"));
     VC_CALL(check_arrays(rows, graphs, n_graphs));
     vc_open_defaults(&file);
     file.row_tokens = rows->options.length;
     file.token_bits = rows->options.token_bits;
     status = vc_model_open(ctx, rows->options.path, &file, &rows->model);
-    VC_CALL(status == VC_E_FORMAT && file.row_tokens == 0 ? hint_tokens(rows) : status);
+    if (status == VC_E_FORMAT && file.row_tokens == 0) {
+        VC_CALL(hint_tokens(rows));
+    } else {
+        VC_CALL(status);
+    }
     VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, rows->arrays, rows->model->n_tensors + 1));
     VC_CALL(count_rows(rows, graphs[0]));
     VC_CALL(take_part(rows));
-    VC_CALL(rows->options.mean != NULL ? read_list(rows, "mean", rows->options.mean, false, &rows->mean, &rows->n_mean)
-                                       : VC_OK);
-    VC_CALL(rows->options.deviation != NULL
-                ? read_list(rows, "deviation", rows->options.deviation, true, &rows->deviation, &rows->n_deviation)
-                : VC_OK);
+    if (rows->options.mean != NULL) {
+        VC_CALL(read_list(rows, "mean", rows->options.mean, false, &rows->mean, &rows->n_mean));
+    }
+    if (rows->options.deviation != NULL) {
+        VC_CALL(read_list(rows, "deviation", rows->options.deviation, true, &rows->deviation, &rows->n_deviation));
+    }
     VC_CALL(read_labels(rows));
     return read_mask(rows);
 }

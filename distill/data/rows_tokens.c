@@ -95,8 +95,12 @@ enum vc_status vc_rows_take_positions(struct vc_rows *rows, const struct vc_rows
                                       bool next)
 {
     rows->positions = positions;
-    VC_CALL(rows->labels != NULL ? expect_width(rows, "y", rows->label_width, positions) : VC_OK);
-    VC_CALL(rows->mask != NULL ? expect_width(rows, "mask", rows->mask_width, positions) : VC_OK);
+    if (rows->labels != NULL) {
+        VC_CALL(expect_width(rows, "y", rows->label_width, positions));
+    }
+    if (rows->mask != NULL) {
+        VC_CALL(expect_width(rows, "mask", rows->mask_width, positions));
+    }
     VC_CALL(take_mask(rows, view, positions));
     if (!next) {
         return VC_OK;

@@ -128,11 +128,9 @@ static enum vc_status size_left_out(struct vc_rows_view *view, const struct vc_g
         for (unsigned d = 1; to->tensor == VC_NO_TENSOR && d < input->n_dims; d++) {
             int64_t size = vc_graph_dim_value(graph, input->shape[d]);
 
-            if (size < 1) {
-                return vc_fail(view->rows->ctx, VC_E_ARGUMENT,
-                               "%s: there is no array for the input %s, whose size no other one tells",
-                               view->rows->model->path, input->name);
-            }
+            VC_REFUSE_IF(size < 1, view->rows->ctx, VC_E_ARGUMENT,
+                         "%s: there is no array for the input %s, whose size no other one tells",
+                         view->rows->model->path, input->name);
             to->n_elems *= (size_t)size;
         }
     }
@@ -161,10 +159,9 @@ static enum vc_status count_rows(const struct vc_rows *rows, const struct vc_gra
         if (size < 0 || input->n_uses == 0) {
             continue;
         }
-        if (by != NULL && *fixed != size) {
-            return vc_fail(rows->ctx, VC_E_UNSUPPORTED, "the inputs %s and %s of the graph have %lld and %lld rows",
-                           by->name, input->name, (long long)*fixed, (long long)size);
-        }
+        VC_REFUSE_IF(by != NULL && *fixed != size, rows->ctx, VC_E_UNSUPPORTED,
+                     "the inputs %s and %s of the graph have %lld and %lld rows", by->name, input->name,
+                     (long long)*fixed, (long long)size);
         by = input;
         *fixed = size;
     }
@@ -197,12 +194,11 @@ static enum vc_status add_input(struct vc_rows_view *view, struct vc_graph *grap
     to->ids = vc_graph_ids(graph, to->value);
     to->n_elems = (size_t)(t->n_elems / t->shape[0]);
     to->channels = input->n_dims > 1 ? (size_t)vc_graph_dim_value(graph, input->shape[1]) : 1;
-    if (!to->integers && ((rows->n_mean > 1 && rows->n_mean != to->channels) ||
-                          (rows->n_deviation > 1 && rows->n_deviation != to->channels))) {
-        return vc_fail(rows->ctx, VC_E_ARGUMENT, "%s and %s have %zu and %zu numbers; the input %s has %zu channels",
-                       vc_option(rows->ctx, "mean"), vc_option(rows->ctx, "deviation"), rows->n_mean, rows->n_deviation,
-                       input->name, to->channels);
-    }
+    VC_REFUSE_IF(!to->integers && ((rows->n_mean > 1 && rows->n_mean != to->channels) ||
+                                   (rows->n_deviation > 1 && rows->n_deviation != to->channels)),
+                 rows->ctx, VC_E_ARGUMENT, "%s and %s have %zu and %zu numbers; the input %s has %zu channels",
+                 vc_option(rows->ctx, "mean"), vc_option(rows->ctx, "deviation"), rows->n_mean, rows->n_deviation,
+                 input->name, to->channels);
     to->plane = to->channels != 0 ? to->n_elems / to->channels : 0;
     if (rows->arrays[to->tensor].model == NULL) {
         VC_CALL(vc_row_array_open(rows->ctx, rows->model, to->tensor, &rows->arrays[to->tensor]));

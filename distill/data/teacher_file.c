@@ -56,10 +56,8 @@ static enum vc_status open_array(struct vc_ctx *ctx, const struct vc_model *mode
 {
     size_t tensor = vc_model_find(model, name);
 
-    if (tensor == VC_NO_TENSOR || !has_shape(&model->tensors[tensor], dtype, shape)) {
-        return vc_fail(ctx, VC_E_FORMAT, "%s: is no file of logits: there is no %s with a row for each of logits",
-                       model->path, name);
-    }
+    VC_REFUSE_IF(tensor == VC_NO_TENSOR || !has_shape(&model->tensors[tensor], dtype, shape), ctx, VC_E_FORMAT,
+                 "%s: is no file of logits: there is no %s with a row for each of logits", model->path, name);
     return vc_row_array_open(ctx, model, tensor, array);
 }
 
@@ -71,11 +69,9 @@ static enum vc_status open_largest(struct vc_ctx *ctx, struct vc_teacher_file *f
     double made_for;
 
     VC_CALL(read_one(ctx, model, "temperature", VC_DTYPE_F64, &made_for));
-    if (made_for != temperature) {
-        return vc_fail(ctx, VC_E_ARGUMENT,
-                       "%s: has the %zu largest logits of each row, and the sum of all at the temperature %g; %s is %g",
-                       model->path, file->k, made_for, vc_option(ctx, "temperature"), temperature);
-    }
+    VC_REFUSE_IF(made_for != temperature, ctx, VC_E_ARGUMENT,
+                 "%s: has the %zu largest logits of each row, and the sum of all at the temperature %g; %s is %g",
+                 model->path, file->k, made_for, vc_option(ctx, "temperature"), temperature);
     shape.columns = file->k;
     VC_CALL(open_array(ctx, model, "classes", VC_DTYPE_I32, shape, &file->classes));
     shape.columns = 0;
@@ -93,18 +89,14 @@ static enum vc_status check_classes(struct vc_ctx *ctx, const struct vc_teacher_
     if (teacher == student) {
         return VC_OK;
     }
-    if (!question->common) {
-        return vc_fail(ctx, VC_E_ARGUMENT,
-                       "%s: has logits of %zu classes; the student has %zu; where the last ones pad one vocabulary, %s "
-                       "common compares the others",
-                       path, teacher, student, vc_option(ctx, "loss.classes"));
-    }
-    if (teacher < student && question->outputs) {
-        return vc_fail(ctx, VC_E_ARGUMENT,
-                       "%s: has logits of %zu classes; the student has %zu: without the teacher's values of the others "
-                       "outputs cannot be compared by %s mse or cosine",
-                       path, teacher, student, vc_option(ctx, "loss.kind"));
-    }
+    VC_REFUSE_IF(!question->common, ctx, VC_E_ARGUMENT,
+                 "%s: has logits of %zu classes; the student has %zu; where the last ones pad one vocabulary, %s "
+                 "common compares the others",
+                 path, teacher, student, vc_option(ctx, "loss.classes"));
+    VC_REFUSE_IF(teacher < student && question->outputs, ctx, VC_E_ARGUMENT,
+                 "%s: has logits of %zu classes; the student has %zu: without the teacher's values of the others "
+                 "outputs cannot be compared by %s mse or cosine",
+                 path, teacher, student, vc_option(ctx, "loss.kind"));
     return teacher > student && file->k != 0
                ? vc_fail(ctx, VC_E_ARGUMENT,
                          "%s: has the %zu largest logits of each row, and the sum of all %zu classes; the student has "
@@ -136,27 +128,26 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_model *model
 
     file->model = model;
     VC_CALL(read_one(ctx, model, "n_classes", VC_DTYPE_I64, &classes));
-    if (t == NULL || t->n_dims < 2 || t->n_dims > 3 || t->quant != NULL || t->dtype < VC_DTYPE_F16 ||
-        t->dtype > VC_DTYPE_F64 || t->shape[t->n_dims - 1] == 0 || (double)t->shape[t->n_dims - 1] > classes) {
-        return vc_fail(ctx, VC_E_FORMAT, "%s: is no file of logits: logits are no rows of floats", model->path);
-    }
+    VC_REFUSE_IF(t == NULL || t->n_dims < 2 || t->n_dims > 3 || t->quant != NULL || t->dtype < VC_DTYPE_F16 ||
+                     t->dtype > VC_DTYPE_F64 || t->shape[t->n_dims - 1] == 0 ||
+                     (double)t->shape[t->n_dims - 1] > classes,
+                 ctx, VC_E_FORMAT, "%s: is no file of logits: logits are no rows of floats", model->path);
     positions = t->n_dims == 3 ? t->shape[1] : 1;
     width = t->shape[t->n_dims - 1];
     file->n_classes = (size_t)classes;
     file->k = width < file->n_classes ? (size_t)width : 0;
     VC_CALL(check_kind(ctx, model, question));
     VC_CALL(check_classes(ctx, file, question));
-    if (t->shape[0] != rows->n) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: has answers to %llu rows; %s has %llu%s", model->path,
-                       (unsigned long long)t->shape[0], rows->model->path, (unsigned long long)rows->n,
-                       rows->n < rows->n_all ? " that are taken" : "");
-    }
-    if (positions != rows->positions) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: has answers to %llu positions of each row; the student answers for %zu",
-                       model->path, (unsigned long long)positions, rows->positions);
-    }
+    VC_REFUSE_IF(t->shape[0] != rows->n, ctx, VC_E_ARGUMENT, "%s: has answers to %llu rows; %s has %llu%s", model->path,
+                 (unsigned long long)t->shape[0], rows->model->path, (unsigned long long)rows->n,
+                 rows->n < rows->n_all ? " that are taken" : "");
+    VC_REFUSE_IF(positions != rows->positions, ctx, VC_E_ARGUMENT,
+                 "%s: has answers to %llu positions of each row; the student answers for %zu", model->path,
+                 (unsigned long long)positions, rows->positions);
     VC_CALL(vc_identity_content_check(ctx, model));
-    VC_CALL(file->k != 0 ? open_largest(ctx, file, shape, question->temperature) : VC_OK);
+    if (file->k != 0) {
+        VC_CALL(open_largest(ctx, file, shape, question->temperature));
+    }
     return vc_row_array_open(ctx, model, tensor, &file->logits);
 }
 
@@ -188,20 +179,16 @@ static enum vc_status check_data(struct vc_ctx *ctx, const struct vc_teacher_fil
         (void)snprintf(name, sizeof name, VC_TEACHER_DATA "%s", view->inputs[k].name);
         VC_CALL(read_digest(ctx, file->model, name, hex));
         n += hex[0] != '\0';
-        if (hex[0] != '\0' && strcmp(hex, digests[k]) != 0) {
-            return vc_fail(ctx, VC_E_ARGUMENT,
-                           "%s: has answers to other rows than those of %s in %s, or to the same in another order, or "
-                           "normalized in another way",
-                           file->model->path,
-                           view->inputs[k].tensor != VC_NO_TENSOR ? rows->model->tensors[view->inputs[k].tensor].name
-                                                                  : view->inputs[k].name,
-                           rows->model->path);
-        }
+        VC_REFUSE_IF(hex[0] != '\0' && strcmp(hex, digests[k]) != 0, ctx, VC_E_ARGUMENT,
+                     "%s: has answers to other rows than those of %s in %s, or to the same in another order, or "
+                     "normalized in another way",
+                     file->model->path,
+                     view->inputs[k].tensor != VC_NO_TENSOR ? rows->model->tensors[view->inputs[k].tensor].name
+                                                            : view->inputs[k].name,
+                     rows->model->path);
     }
-    if (n == 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: does not say which rows it answers: there is no %s%s",
-                       file->model->path, VC_TEACHER_DATA, view->n != 0 ? view->inputs[0].name : "");
-    }
+    VC_REFUSE_IF(n == 0, ctx, VC_E_ARGUMENT, "%s: does not say which rows it answers: there is no %s%s",
+                 file->model->path, VC_TEACHER_DATA, view->n != 0 ? view->inputs[0].name : "");
     return VC_OK;
 }
 
@@ -262,14 +249,13 @@ static enum vc_status check_labels(struct vc_teacher_files *files, const struct 
         n += labelled;
     }
     files->accuracy = n != 0 ? (double)right / (double)n : (double)NAN;
-    if (n >= FEW_LABELS && !rows->tokens &&
-        (double)right <= (double)n * chance + 2 * sqrt((double)n * chance * (1 - chance))) {
-        return vc_fail(files->ctx, VC_E_ARGUMENT,
-                       "%s: answers %llu of the %llu rows with labels rightly, as chance would among %zu classes: its "
-                       "answers, or the labels of %s, lie in another order than the rows",
-                       files->items[0].model->path, (unsigned long long)right, (unsigned long long)n, files->n_classes,
-                       rows->model->path);
-    }
+    VC_REFUSE_IF(n >= FEW_LABELS && !rows->tokens &&
+                     (double)right <= (double)n * chance + 2 * sqrt((double)n * chance * (1 - chance)),
+                 files->ctx, VC_E_ARGUMENT,
+                 "%s: answers %llu of the %llu rows with labels rightly, as chance would among %zu classes: its "
+                 "answers, or the labels of %s, lie in another order than the rows",
+                 files->items[0].model->path, (unsigned long long)right, (unsigned long long)n, files->n_classes,
+                 rows->model->path);
     return VC_OK;
 }
 
@@ -282,17 +268,15 @@ enum vc_status vc_teacher_files_open(struct vc_ctx *ctx, const struct vc_model *
     size_t n_elems, n_points;
 
     *files = (struct vc_teacher_files){.ctx = ctx, .n = n, .positions = positions, .n_classes = n_classes};
-    if (!vc_mul_size((size_t)question->batch, positions, &n_points) || !vc_mul_size(n_points, n_classes, &n_elems)) {
-        return vc_fail(ctx, VC_E_NOMEM, "%s: too many rows", vc_option(ctx, "batch"));
-    }
+    VC_REFUSE_IF(!vc_mul_size((size_t)question->batch, positions, &n_points) ||
+                     !vc_mul_size(n_points, n_classes, &n_elems),
+                 ctx, VC_E_NOMEM, "%s: too many rows", vc_option(ctx, "batch"));
     VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, files->items, n));
     for (size_t i = 0; i < n; i++) {
         VC_CALL(open_file(ctx, models[i], view->rows, question, &files->items[i]));
-        if (n > 1 && files->items[i].k != 0) {
-            return vc_fail(ctx, VC_E_ARGUMENT,
-                           "%s: has the %zu largest logits of each row; the mean of several teachers needs all",
-                           models[i]->path, files->items[i].k);
-        }
+        VC_REFUSE_IF(n > 1 && files->items[i].k != 0, ctx, VC_E_ARGUMENT,
+                     "%s: has the %zu largest logits of each row; the mean of several teachers needs all",
+                     models[i]->path, files->items[i].k);
     }
     files->k = files->items[0].k;
     files->logits = vc_alloc_array(ctx, VC_TAG_TILES, n_elems + 1, sizeof(double));
@@ -315,10 +299,9 @@ enum vc_status vc_teacher_files_agree(const struct vc_teacher_files *data, const
     if (data->n == 0 || eval->n == 0) {
         return VC_OK;
     }
-    if (data->n != eval->n) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: %zu files of answers, where %s has %zu: the same teachers answer both",
-                       vc_option(ctx, "eval.logits"), eval->n, vc_option(ctx, "teacher"), data->n);
-    }
+    VC_REFUSE_IF(data->n != eval->n, ctx, VC_E_ARGUMENT,
+                 "%s: %zu files of answers, where %s has %zu: the same teachers answer both",
+                 vc_option(ctx, "eval.logits"), eval->n, vc_option(ctx, "teacher"), data->n);
     for (size_t i = 0; i < eval->n; i++) {
         bool found = false;
 
@@ -327,10 +310,8 @@ enum vc_status vc_teacher_files_agree(const struct vc_teacher_files *data, const
             VC_CALL(read_digest(ctx, data->items[k].model, "teacher", theirs));
             found = ours[0] == '\0' || theirs[0] == '\0' || strcmp(ours, theirs) == 0;
         }
-        if (!found) {
-            return vc_fail(ctx, VC_E_ARGUMENT, "%s: has answers of another network than %s, by its SHA-256",
-                           eval->items[i].model->path, data->items[data->n == 1 ? 0 : i].model->path);
-        }
+        VC_REFUSE_IF(!found, ctx, VC_E_ARGUMENT, "%s: has answers of another network than %s, by its SHA-256",
+                     eval->items[i].model->path, data->items[data->n == 1 ? 0 : i].model->path);
     }
     return VC_OK;
 }
@@ -376,10 +357,9 @@ static enum vc_status read_logits(struct vc_teacher_files *files, const struct v
         size_t c = i % ours;
 
         files->row[i] = c < theirs ? vc_number_at(dtype, raw, i / ours * theirs + c) : VC_NEVER_LOGIT;
-        if (!isfinite(files->row[i])) {
-            return vc_fail(files->ctx, VC_E_FORMAT, "%s: row %llu of logits has a NaN or infinite value",
-                           file->model->path, (unsigned long long)number);
-        }
+        VC_REFUSE_IF(!isfinite(files->row[i]), files->ctx, VC_E_FORMAT,
+                     "%s: row %llu of logits has a NaN or infinite value", file->model->path,
+                     (unsigned long long)number);
     }
     return VC_OK;
 }
@@ -396,17 +376,15 @@ static enum vc_status read_largest(struct vc_teacher_files *files, uint64_t numb
     for (size_t i = 0; i < n; i++) {
         int32_t c = files->classes[at * n + i];
 
-        if (c < 0 || (size_t)c >= file->n_classes) {
-            return vc_fail(files->ctx, VC_E_FORMAT, "%s: row %llu of classes has %ld; there are %zu", file->model->path,
-                           (unsigned long long)number, (long)c, file->n_classes);
-        }
+        VC_REFUSE_IF(c < 0 || (size_t)c >= file->n_classes, files->ctx, VC_E_FORMAT,
+                     "%s: row %llu of classes has %ld; there are %zu", file->model->path, (unsigned long long)number,
+                     (long)c, file->n_classes);
     }
     VC_CALL(vc_row_array_read(files->ctx, &file->rest, number, &raw));
     memcpy(&files->rest[at * files->positions], raw, files->positions * sizeof *files->rest);
-    if (vc_first_nonfinite(true, &files->rest[at * files->positions], files->positions) != files->positions) {
-        return vc_fail(files->ctx, VC_E_FORMAT, "%s: row %llu of rest is NaN or infinite", file->model->path,
-                       (unsigned long long)number);
-    }
+    VC_REFUSE_IF(vc_first_nonfinite(true, &files->rest[at * files->positions], files->positions) != files->positions,
+                 files->ctx, VC_E_FORMAT, "%s: row %llu of rest is NaN or infinite", file->model->path,
+                 (unsigned long long)number);
     return VC_OK;
 }
 
@@ -465,9 +443,14 @@ enum vc_status vc_teacher_files_read(struct vc_teacher_files *files, bool f64, d
     size_t width = files->positions * (files->k != 0 ? files->k : files->n_classes);
 
     for (size_t r = 0; r < n; r++) {
-        VC_CALL(files->n == 1 ? read_logits(files, &files->items[0], numbers[r])
-                              : read_mean(files, temperature, of_logits, numbers[r]));
-        VC_CALL(files->k != 0 ? read_largest(files, numbers[r], r) : VC_OK);
+        if (files->n == 1) {
+            VC_CALL(read_logits(files, &files->items[0], numbers[r]));
+        } else {
+            VC_CALL(read_mean(files, temperature, of_logits, numbers[r]));
+        }
+        if (files->k != 0) {
+            VC_CALL(read_largest(files, numbers[r], r));
+        }
         for (size_t c = 0; c < width; c++) {
             put(f64, files->logits, r * width + c, files->row[c]);
         }

@@ -86,14 +86,13 @@ static enum vc_status lay_out(struct vc_ctx *ctx, const struct vc_graph *graph, 
             continue;
         }
         for (unsigned i = 0; i < param->n_dims; i++) {
-            if (!vc_mul_u64(n, param->shape[i], &n)) {
-                return vc_fail(ctx, VC_E_ARGUMENT, "%s: its size overflows", param->tensor);
-            }
+            VC_REFUSE_IF(!vc_mul_u64(n, param->shape[i], &n), ctx, VC_E_ARGUMENT, "%s: its size overflows",
+                         param->tensor);
         }
-        if (!vc_round_up_u64(n, sizeof(uint64_t), &n) ||
-            !vc_round_up_u64(shape_bytes + name_bytes, sizeof(uint64_t), &all) || !vc_add_u64(all, n, &all)) {
-            return vc_fail(ctx, VC_E_ARGUMENT, "%s: its size overflows", param->tensor);
-        }
+        VC_REFUSE_IF(!vc_round_up_u64(n, sizeof(uint64_t), &n) ||
+                         !vc_round_up_u64(shape_bytes + name_bytes, sizeof(uint64_t), &all) ||
+                         !vc_add_u64(all, n, &all),
+                     ctx, VC_E_ARGUMENT, "%s: its size overflows", param->tensor);
         if (t->block != NULL) {
             char *at = t->block + *bytes;
 
@@ -106,9 +105,7 @@ static enum vc_status lay_out(struct vc_ctx *ctx, const struct vc_graph *graph, 
                                                          .data = at};
         }
         t->n++;
-        if (!vc_add_u64(*bytes, all, bytes)) {
-            return vc_fail(ctx, VC_E_ARGUMENT, "%s: the size overflows", param->tensor);
-        }
+        VC_REFUSE_IF(!vc_add_u64(*bytes, all, bytes), ctx, VC_E_ARGUMENT, "%s: the size overflows", param->tensor);
     }
     return VC_OK;
 }

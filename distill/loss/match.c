@@ -58,16 +58,12 @@ enum vc_status vc_match_find(struct vc_ctx *ctx, const struct vc_distill_options
     if (o->loss.n_matches == 0) {
         return VC_OK;
     }
-    if (o->teacher.graph == NULL) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s compares with values inside the teacher, %s",
-                       vc_option(ctx, "loss.matches"),
-                       o->n_logits != 0 ? "of which files of answers have none: name the network itself"
-                                        : "and there is no teacher");
-    }
-    if (o->loss.n_matches > VC_MATCH_MOST) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: %zu pairs; %d are the most", vc_option(ctx, "loss.matches"),
-                       o->loss.n_matches, VC_MATCH_MOST);
-    }
+    VC_REFUSE_IF(o->teacher.graph == NULL, ctx, VC_E_ARGUMENT, "%s compares with values inside the teacher, %s",
+                 vc_option(ctx, "loss.matches"),
+                 o->n_logits != 0 ? "of which files of answers have none: name the network itself"
+                                  : "and there is no teacher");
+    VC_REFUSE_IF(o->loss.n_matches > VC_MATCH_MOST, ctx, VC_E_ARGUMENT, "%s: %zu pairs; %d are the most",
+                 vc_option(ctx, "loss.matches"), o->loss.n_matches, VC_MATCH_MOST);
     m = *out = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *m);
     VC_CALL_ALLOC(m);
     m->ctx = ctx;
@@ -244,10 +240,9 @@ enum vc_status vc_match_check_programs(const struct vc_matches *m)
             if (value->shape[0] != (int64_t)program->rows || value->n != program->rows * side->n_points * side->width) {
                 return refuse_shapes(m, pair, "what can be matched has rows of data first");
             }
-            if (net == m->student && !vc_engine_has_grad(program->engine, 1 + i / 2)) {
-                return vc_fail(m->ctx, VC_E_ARGUMENT, "%s: %s of the student depends on nothing that is trained",
-                               vc_option(m->ctx, "loss.matches"), pair->match->student);
-            }
+            VC_REFUSE_IF(net == m->student && !vc_engine_has_grad(program->engine, 1 + i / 2), m->ctx, VC_E_ARGUMENT,
+                         "%s: %s of the student depends on nothing that is trained", vc_option(m->ctx, "loss.matches"),
+                         pair->match->student);
         }
     }
     return VC_OK;
@@ -673,11 +668,9 @@ static enum vc_status refuse_student(const struct vc_matches *m, const struct vc
 {
     const struct vc_distill_options *o = m->options;
 
-    if (step == 1 && o->precision.half != VC_HALF_F16) {
-        return vc_fail(m->ctx, VC_E_FORMAT,
-                       "%s: step 1: the term of %s %s=%s is NaN or infinite, as is the student's %s",
-                       o->student.weights->path, vc_option(m->ctx, "loss.matches"), p->teacher, p->student, p->student);
-    }
+    VC_REFUSE_IF(step == 1 && o->precision.half != VC_HALF_F16, m->ctx, VC_E_FORMAT,
+                 "%s: step 1: the term of %s %s=%s is NaN or infinite, as is the student's %s",
+                 o->student.weights->path, vc_option(m->ctx, "loss.matches"), p->teacher, p->student, p->student);
     return vc_fail(m->ctx, VC_E_GATE,
                    "step %llu: the term of %s %s=%s is NaN or infinite, as is the student's %s; a smaller "
                    "%s than %g, or %s%s, keeps it from diverging",
@@ -706,12 +699,10 @@ enum vc_status vc_match_refuse(const struct vc_matches *m, const struct vc_engin
         return VC_OK;
     }
     p = pair->match;
-    if (!is_finite_side(m, &pair->teacher, teacher, n)) {
-        return vc_fail(m->ctx, VC_E_FORMAT,
-                       "%s: step %llu: the term of %s %s=%s is NaN or infinite, as is the teacher's %s",
-                       m->options->teacher.weights->path, (unsigned long long)step, vc_option(m->ctx, "loss.matches"),
-                       p->teacher, p->student, p->teacher);
-    }
+    VC_REFUSE_IF(!is_finite_side(m, &pair->teacher, teacher, n), m->ctx, VC_E_FORMAT,
+                 "%s: step %llu: the term of %s %s=%s is NaN or infinite, as is the teacher's %s",
+                 m->options->teacher.weights->path, (unsigned long long)step, vc_option(m->ctx, "loss.matches"),
+                 p->teacher, p->student, p->teacher);
     if (!is_finite_side(m, &pair->student, value_of(engine, k - 1)->data, n)) {
         return refuse_student(m, p, step);
     }

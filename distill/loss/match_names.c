@@ -54,11 +54,9 @@ enum vc_status vc_match_name(struct vc_ctx *ctx, const struct vc_graph *graph, c
     if (*value != VC_NO_VALUE && can_match(vc_graph_value(graph, *value))) {
         return VC_OK;
     }
-    if (*value != VC_NO_VALUE) {
-        return vc_fail(ctx, VC_E_ARGUMENT,
-                       "%s: %s of the %s cannot be matched: only floats that a node of the graph computes can be",
-                       vc_option(ctx, "loss.matches"), name, role);
-    }
+    VC_REFUSE_IF(*value != VC_NO_VALUE, ctx, VC_E_ARGUMENT,
+                 "%s: %s of the %s cannot be matched: only floats that a node of the graph computes can be",
+                 vc_option(ctx, "loss.matches"), name, role);
     n = find_nearest(graph, name, nearest);
     for (size_t k = 0; k < n; k++) {
         size_t at = strlen(names);

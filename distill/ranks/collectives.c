@@ -221,9 +221,7 @@ enum vc_status vc_ranks_all_gather(struct vc_ctx *ctx, struct vc_ranks *r, enum 
     struct note *mine;
 
     if (r == NULL || r->over) {
-        if (r != NULL && status == VC_OK) {
-            return vc_fail(ctx, r->failure, "%s", r->text);
-        }
+        VC_REFUSE_IF(r != NULL && status == VC_OK, ctx, r->failure, "%s", r->text);
         if (status == VC_OK && n != 0) {
             memcpy(numbers[0], own, n * sizeof *own);
         }

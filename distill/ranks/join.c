@@ -206,9 +206,8 @@ static enum vc_status join_mpi(struct vc_ctx *ctx, const struct launcher *launch
     unsigned size = 1;
 
     VC_CALL(find_transport(ctx, &transport));
-    if (!transport->open(&rank, &size, why, &handle)) {
-        return vc_fail(ctx, VC_E_DEVICE, "%s could not begin: %s", transport->name, why);
-    }
+    VC_REFUSE_IF(!transport->open(&rank, &size, why, &handle), ctx, VC_E_DEVICE, "%s could not begin: %s",
+                 transport->name, why);
     if (launcher != NULL && size != launched) {
         transport->close(handle, true);
         return vc_fail(ctx, VC_E_DEVICE,
@@ -247,9 +246,7 @@ enum vc_status vc_ranks_join(struct vc_ctx *ctx, enum vc_ranks_kind kind, struct
 
     *out = NULL;
     vc_clear_error(ctx);
-    if (kind > VC_RANKS_MPI) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s has no such value", option);
-    }
+    VC_REFUSE_IF(kind > VC_RANKS_MPI, ctx, VC_E_ARGUMENT, "%s has no such value", option);
     if (kind == VC_RANKS_NONE || (kind == VC_RANKS_AUTO && launcher == NULL)) {
         return VC_OK;
     }

@@ -169,11 +169,10 @@ static enum vc_status find(struct vc_trainer *t, const char *name, enum vc_dtype
     const struct vc_model *model = t->checkpoint->resume;
 
     *out = vc_model_find(model, name);
-    if (*out == VC_NO_TENSOR || model->tensors[*out].dtype != dtype || model->tensors[*out].n_elems != n ||
-        model->tensors[*out].quant != NULL) {
-        return vc_fail(t->ctx, VC_E_FORMAT, "%s: is no checkpoint of this run: %s is not %s with %llu elements",
-                       model->path, name, vc_dtype_name(dtype), (unsigned long long)n);
-    }
+    VC_REFUSE_IF(*out == VC_NO_TENSOR || model->tensors[*out].dtype != dtype || model->tensors[*out].n_elems != n ||
+                     model->tensors[*out].quant != NULL,
+                 t->ctx, VC_E_FORMAT, "%s: is no checkpoint of this run: %s is not %s with %llu elements", model->path,
+                 name, vc_dtype_name(dtype), (unsigned long long)n);
     return VC_OK;
 }
 
@@ -210,15 +209,12 @@ static enum vc_status compare(struct vc_trainer *t)
 
     VC_TRY(find(t, "version", VC_DTYPE_I64, 1, &version_at));
     VC_TRY(vc_model_read(t->ctx, model, version_at, 0, 1, &version, sizeof version));
-    if (version != VERSION) {
-        return vc_fail(t->ctx, VC_E_UNSUPPORTED, "%s: is a checkpoint of version %lld; %d can be read", model->path,
-                       (long long)version, VERSION);
-    }
+    VC_REFUSE_IF(version != VERSION, t->ctx, VC_E_UNSUPPORTED, "%s: is a checkpoint of version %lld; %d can be read",
+                 model->path, (long long)version, VERSION);
     VC_TRY(vc_identity_content_check(t->ctx, model));
     VC_TRY(find(t, "options", VC_DTYPE_U8, options != VC_NO_TENSOR ? model->tensors[options].n_elems : 0, &options));
-    if (model->tensors[options].n_elems > 1 << 20) {
-        return vc_fail(t->ctx, VC_E_FORMAT, "%s: is no checkpoint: options are no text", model->path);
-    }
+    VC_REFUSE_IF(model->tensors[options].n_elems > 1 << 20, t->ctx, VC_E_FORMAT,
+                 "%s: is no checkpoint: options are no text", model->path);
     n = (size_t)model->tensors[options].n_elems;
     text = vc_alloc(t->ctx, VC_TAG_MISC, n + 1);
     VC_TRY_ALLOC(text);
@@ -276,12 +272,14 @@ static enum vc_status check_values(struct vc_trainer *t)
     for (uint64_t i = 0; !t->progress.control && i < t->progress.counts.n_evals; i++) {
         uint64_t before = i != 0 ? t->evals.items[i - 1].step : 0;
 
-        VC_CALL(t->evals.items[i].step <= before || t->evals.items[i].step > t->progress.counts.step
-                    ? refuse_value(t, "evals", "", i)
-                    : VC_OK);
+        if (t->evals.items[i].step <= before || t->evals.items[i].step > t->progress.counts.step) {
+            VC_CALL(refuse_value(t, "evals", "", i));
+        }
     }
     for (uint64_t i = 0; t->progress.counts.control_done != 0 && i < t->eval.rows.n * t->student.net.positions; i++) {
-        VC_CALL(right[i] > 1 ? refuse_value(t, "answers", "", i) : VC_OK);
+        if (right[i] > 1) {
+            VC_CALL(refuse_value(t, "answers", "", i));
+        }
     }
     return VC_OK;
 }
@@ -341,7 +339,9 @@ enum vc_status vc_checkpoint_load(struct vc_trainer *t, bool *loaded)
     VC_TRY(read_list(t, &list));
     vc_weights_changed(t->student.net.weights);
     vc_device_changed(&t->student);
-    VC_TRY(t->progress.counts.step != 0 ? vc_fake_quant_apply(&t->student, NULL) : VC_OK);
+    if (t->progress.counts.step != 0) {
+        VC_TRY(vc_fake_quant_apply(&t->student, NULL));
+    }
     VC_TRY(check_values(t));
     if (!t->progress.control) {
         t->report->first_loss = t->progress.figures.first_loss;
@@ -397,10 +397,8 @@ static enum vc_status check_output(struct vc_trainer *t)
     struct list list = {.n = 0};
     enum vc_status status = VC_OK;
 
-    if (is_other_file(t, o->checkpoint.path)) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s %s: is another file of this run",
-                       vc_option(t->ctx, "checkpoint.path"), o->checkpoint.path);
-    }
+    VC_REFUSE_IF(is_other_file(t, o->checkpoint.path), t->ctx, VC_E_ARGUMENT, "%s %s: is another file of this run",
+                 vc_option(t->ctx, "checkpoint.path"), o->checkpoint.path);
     VC_TRY(make_list(t, &list));
     list_counts(t, &list);
     VC_TRY(plan(t, &list, force, &model, &job));
@@ -450,8 +448,12 @@ enum vc_status vc_checkpoint_open(struct vc_trainer *t)
     t->checkpoint->text = vc_text_detach(&text);
     VC_TRY_ALLOC(t->checkpoint->text);
     VC_TRY(make_statistics(t));
-    VC_TRY(t->options.checkpoint.resume != NULL ? open_resume(t) : VC_OK);
-    VC_TRY(t->options.checkpoint.path != NULL ? check_output(t) : VC_OK);
+    if (t->options.checkpoint.resume != NULL) {
+        VC_TRY(open_resume(t));
+    }
+    if (t->options.checkpoint.path != NULL) {
+        VC_TRY(check_output(t));
+    }
 out:
     vc_text_release(&text);
     return status;
@@ -567,10 +569,8 @@ enum vc_status vc_checkpoint_interrupted(struct vc_trainer *t, enum vc_status wh
         return vc_context(t->ctx, "interrupted after %llu steps, and there is no checkpoint of them",
                           (unsigned long long)t->progress.counts.step);
     }
-    if (why != VC_E_CANCELLED) {
-        return vc_fail(t->ctx, why, "%s; %s %s goes on behind step %llu", text, vc_option(t->ctx, "checkpoint.resume"),
-                       path, (unsigned long long)t->progress.counts.step);
-    }
+    VC_REFUSE_IF(why != VC_E_CANCELLED, t->ctx, why, "%s; %s %s goes on behind step %llu", text,
+                 vc_option(t->ctx, "checkpoint.resume"), path, (unsigned long long)t->progress.counts.step);
     return vc_fail(t->ctx, VC_E_CANCELLED, "interrupted after %llu steps%s; %s %s goes on from there",
                    (unsigned long long)t->progress.counts.step, t->progress.control ? " of the control run" : "",
                    vc_option(t->ctx, "checkpoint.resume"), path);

@@ -75,10 +75,9 @@ static enum vc_status check_ranges(struct vc_ctx *ctx, const struct vc_distill_o
     for (size_t k = 0; k < sizeof ranges / sizeof *ranges; k++) {
         const struct range *r = &ranges[k];
 
-        if (!(r->above ? r->value > r->least : r->value >= r->least) || !(r->value <= r->most)) {
-            return vc_fail(ctx, VC_E_ARGUMENT, "%s: %.9g is not %s %.9g and at most %.9g", vc_option(ctx, r->option),
-                           r->value, r->above ? "above" : "at least", r->least, r->most);
-        }
+        VC_REFUSE_IF(!(r->above ? r->value > r->least : r->value >= r->least) || !(r->value <= r->most), ctx,
+                     VC_E_ARGUMENT, "%s: %.9g is not %s %.9g and at most %.9g", vc_option(ctx, r->option), r->value,
+                     r->above ? "above" : "at least", r->least, r->most);
     }
     return VC_OK;
 }
@@ -90,59 +89,45 @@ static bool has_optimizer(enum vc_optimizer optimizer)
 
 static enum vc_status check_counts(struct vc_ctx *ctx, const struct vc_distill_options *o)
 {
-    if (o->training.steps != 0 && o->training.epochs != 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s and %s say the same in two ways: one of them",
-                       vc_option(ctx, "training.steps"), vc_option(ctx, "training.epochs"));
-    }
-    if (o->training.batch == 0 || o->training.accum == 0 || o->training.batch > (uint64_t)1 << 32 ||
-        o->training.accum > (uint64_t)1 << 32) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: a number from 1 to 4294967296",
-                       vc_option(ctx, o->training.batch == 0 || o->training.batch > (uint64_t)1 << 32
-                                          ? "training.batch"
-                                          : "training.accum"));
-    }
-    if (o->schedule.kind == VC_SCHEDULE_STEP && o->schedule.step_every == 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: a number from 1 on", vc_option(ctx, "schedule.step_every"));
-    }
-    if (!has_optimizer(o->optimizer.kind) || o->schedule.kind > VC_SCHEDULE_STEP ||
-        o->loss.kind > VC_TEACHER_LOSS_AUTO || o->training.order > VC_ORDER_FILE || o->precision.kind > VC_GRAPH_F64) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s has no such value",
-                       vc_option(ctx, !has_optimizer(o->optimizer.kind)     ? "optimizer.kind"
-                                      : o->schedule.kind > VC_SCHEDULE_STEP ? "schedule.kind"
-                                      : o->loss.kind > VC_TEACHER_LOSS_AUTO ? "loss.kind"
-                                      : o->training.order > VC_ORDER_FILE   ? "training.order"
-                                                                            : "precision.kind"));
-    }
-    if ((o->eval.every != 0 && o->eval.rows == NULL) || (o->eval.early_stop != 0 && o->eval.every == 0)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s needs %s",
-                       vc_option(ctx, o->eval.every != 0 ? "eval.every" : "eval.early_stop"),
-                       vc_option(ctx, o->eval.every != 0 ? "eval.rows" : "eval.every"));
-    }
-    if (o->eval.keep > VC_KEEP_LAST || o->task > VC_TASK_RECALIBRATE) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s has no such value",
-                       vc_option(ctx, o->eval.keep > VC_KEEP_LAST ? "eval.keep" : "task"));
-    }
-    if (o->sparsity.keep && o->sparsity.refill) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s and %s: one of them", vc_option(ctx, "sparsity.keep"),
-                       vc_option(ctx, "sparsity.refill"));
-    }
-    if (o->task == VC_TASK_RECALIBRATE && (o->trained.frozen_norm || o->eval.control || o->eval.every != 0 ||
-                                           o->checkpoint.path != NULL || o->checkpoint.resume != NULL)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s trains nothing: %s belongs to a run", vc_option(ctx, "task"),
-                       vc_option(ctx, o->trained.frozen_norm       ? "trained.frozen_norm"
-                                      : o->eval.control            ? "eval.control"
-                                      : o->eval.every != 0         ? "eval.every"
-                                      : o->checkpoint.path != NULL ? "checkpoint.path"
-                                                                   : "checkpoint.resume"));
-    }
-    if (o->checkpoint.every != 0 && o->checkpoint.path == NULL) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s needs %s, the file", vc_option(ctx, "checkpoint.every"),
-                       vc_option(ctx, "checkpoint.path"));
-    }
-    if (o->optimizer.nesterov && (o->optimizer.kind != VC_OPTIMIZER_MOMENTUM || o->optimizer.momentum == 0)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s is a kind of %s, which this optimizer has not",
-                       vc_option(ctx, "optimizer.nesterov"), vc_option(ctx, "optimizer.momentum"));
-    }
+    VC_REFUSE_IF(o->training.steps != 0 && o->training.epochs != 0, ctx, VC_E_ARGUMENT,
+                 "%s and %s say the same in two ways: one of them", vc_option(ctx, "training.steps"),
+                 vc_option(ctx, "training.epochs"));
+    VC_REFUSE_IF(o->training.batch == 0 || o->training.accum == 0 || o->training.batch > (uint64_t)1 << 32 ||
+                     o->training.accum > (uint64_t)1 << 32,
+                 ctx, VC_E_ARGUMENT, "%s: a number from 1 to 4294967296",
+                 vc_option(ctx, o->training.batch == 0 || o->training.batch > (uint64_t)1 << 32 ? "training.batch"
+                                                                                                : "training.accum"));
+    VC_REFUSE_IF(o->schedule.kind == VC_SCHEDULE_STEP && o->schedule.step_every == 0, ctx, VC_E_ARGUMENT,
+                 "%s: a number from 1 on", vc_option(ctx, "schedule.step_every"));
+    VC_REFUSE_IF(!has_optimizer(o->optimizer.kind) || o->schedule.kind > VC_SCHEDULE_STEP ||
+                     o->loss.kind > VC_TEACHER_LOSS_AUTO || o->training.order > VC_ORDER_FILE ||
+                     o->precision.kind > VC_GRAPH_F64,
+                 ctx, VC_E_ARGUMENT, "%s has no such value",
+                 vc_option(ctx, !has_optimizer(o->optimizer.kind)     ? "optimizer.kind"
+                                : o->schedule.kind > VC_SCHEDULE_STEP ? "schedule.kind"
+                                : o->loss.kind > VC_TEACHER_LOSS_AUTO ? "loss.kind"
+                                : o->training.order > VC_ORDER_FILE   ? "training.order"
+                                                                      : "precision.kind"));
+    VC_REFUSE_IF((o->eval.every != 0 && o->eval.rows == NULL) || (o->eval.early_stop != 0 && o->eval.every == 0), ctx,
+                 VC_E_ARGUMENT, "%s needs %s", vc_option(ctx, o->eval.every != 0 ? "eval.every" : "eval.early_stop"),
+                 vc_option(ctx, o->eval.every != 0 ? "eval.rows" : "eval.every"));
+    VC_REFUSE_IF(o->eval.keep > VC_KEEP_LAST || o->task > VC_TASK_RECALIBRATE, ctx, VC_E_ARGUMENT,
+                 "%s has no such value", vc_option(ctx, o->eval.keep > VC_KEEP_LAST ? "eval.keep" : "task"));
+    VC_REFUSE_IF(o->sparsity.keep && o->sparsity.refill, ctx, VC_E_ARGUMENT, "%s and %s: one of them",
+                 vc_option(ctx, "sparsity.keep"), vc_option(ctx, "sparsity.refill"));
+    VC_REFUSE_IF(o->task == VC_TASK_RECALIBRATE && (o->trained.frozen_norm || o->eval.control || o->eval.every != 0 ||
+                                                    o->checkpoint.path != NULL || o->checkpoint.resume != NULL),
+                 ctx, VC_E_ARGUMENT, "%s trains nothing: %s belongs to a run", vc_option(ctx, "task"),
+                 vc_option(ctx, o->trained.frozen_norm       ? "trained.frozen_norm"
+                                : o->eval.control            ? "eval.control"
+                                : o->eval.every != 0         ? "eval.every"
+                                : o->checkpoint.path != NULL ? "checkpoint.path"
+                                                             : "checkpoint.resume"));
+    VC_REFUSE_IF(o->checkpoint.every != 0 && o->checkpoint.path == NULL, ctx, VC_E_ARGUMENT, "%s needs %s, the file",
+                 vc_option(ctx, "checkpoint.every"), vc_option(ctx, "checkpoint.path"));
+    VC_REFUSE_IF(o->optimizer.nesterov && (o->optimizer.kind != VC_OPTIMIZER_MOMENTUM || o->optimizer.momentum == 0),
+                 ctx, VC_E_ARGUMENT, "%s is a kind of %s, which this optimizer has not",
+                 vc_option(ctx, "optimizer.nesterov"), vc_option(ctx, "optimizer.momentum"));
     return VC_OK;
 }
 
@@ -151,17 +136,13 @@ static enum vc_status check_matches(struct vc_ctx *ctx, const struct vc_distill_
     for (size_t k = 0; k < o->loss.n_matches; k++) {
         const struct vc_match *m = &o->loss.matches[k];
 
-        if (m->kind > VC_MATCH_COSINE || !(m->weight > 0 && m->weight <= 1e6)) {
-            return vc_fail(ctx, VC_E_ARGUMENT,
-                           m->kind > VC_MATCH_COSINE ? "%s: %s: there is no such kind of match"
-                                                     : "%s: %s: the weight is not above 0 and at most 1e6",
-                           vc_option(ctx, "loss.matches"), m->teacher);
-        }
+        VC_REFUSE_IF(m->kind > VC_MATCH_COSINE || !(m->weight > 0 && m->weight <= 1e6), ctx, VC_E_ARGUMENT,
+                     m->kind > VC_MATCH_COSINE ? "%s: %s: there is no such kind of match"
+                                               : "%s: %s: the weight is not above 0 and at most 1e6",
+                     vc_option(ctx, "loss.matches"), m->teacher);
     }
-    if (o->loss.n_matches != 0 && o->task == VC_TASK_RECALIBRATE) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s trains nothing: %s belongs to a run", vc_option(ctx, "task"),
-                       vc_option(ctx, "loss.matches"));
-    }
+    VC_REFUSE_IF(o->loss.n_matches != 0 && o->task == VC_TASK_RECALIBRATE, ctx, VC_E_ARGUMENT,
+                 "%s trains nothing: %s belongs to a run", vc_option(ctx, "task"), vc_option(ctx, "loss.matches"));
     return VC_OK;
 }
 
@@ -177,25 +158,19 @@ static enum vc_status check_half(struct vc_ctx *ctx, const struct vc_distill_opt
 {
     const char *name = o->precision.half == VC_HALF_BF16 ? "bf16" : "fp16";
 
-    if (o->precision.half > VC_HALF_F16) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "half has no such value");
-    }
-    if (o->precision.half != VC_HALF_NONE && o->precision.kind != VC_GRAPH_F32) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: %s has values of 16 bits and arithmetic in f32, not in f64",
-                       vc_option(ctx, "precision.kind"), name);
-    }
-    if (o->precision.half != VC_HALF_NONE && o->task == VC_TASK_RECALIBRATE) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s trains nothing: %s %s belongs to a run", vc_option(ctx, "task"),
-                       vc_option(ctx, "precision.kind"), name);
-    }
-    if (o->precision.loss_scale != 0 && o->precision.half != VC_HALF_F16) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s is for %s fp16, whose small gradients become 0 without it",
-                       vc_option(ctx, "precision.loss_scale"), vc_option(ctx, "precision.kind"));
-    }
-    if (o->precision.loss_scale != 0 && !is_scale(o->precision.loss_scale)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: %g is no power of two from 1 to 2^40, such as 65536",
-                       vc_option(ctx, "precision.loss_scale"), o->precision.loss_scale);
-    }
+    VC_REFUSE_IF(o->precision.half > VC_HALF_F16, ctx, VC_E_ARGUMENT, "half has no such value");
+    VC_REFUSE_IF(o->precision.half != VC_HALF_NONE && o->precision.kind != VC_GRAPH_F32, ctx, VC_E_ARGUMENT,
+                 "%s: %s has values of 16 bits and arithmetic in f32, not in f64", vc_option(ctx, "precision.kind"),
+                 name);
+    VC_REFUSE_IF(o->precision.half != VC_HALF_NONE && o->task == VC_TASK_RECALIBRATE, ctx, VC_E_ARGUMENT,
+                 "%s trains nothing: %s %s belongs to a run", vc_option(ctx, "task"), vc_option(ctx, "precision.kind"),
+                 name);
+    VC_REFUSE_IF(o->precision.loss_scale != 0 && o->precision.half != VC_HALF_F16, ctx, VC_E_ARGUMENT,
+                 "%s is for %s fp16, whose small gradients become 0 without it", vc_option(ctx, "precision.loss_scale"),
+                 vc_option(ctx, "precision.kind"));
+    VC_REFUSE_IF(o->precision.loss_scale != 0 && !is_scale(o->precision.loss_scale), ctx, VC_E_ARGUMENT,
+                 "%s: %g is no power of two from 1 to 2^40, such as 65536", vc_option(ctx, "precision.loss_scale"),
+                 o->precision.loss_scale);
     return VC_OK;
 }
 
@@ -203,19 +178,14 @@ static enum vc_status check_memory(struct vc_ctx *ctx, const struct vc_distill_o
 {
     bool automatic = o->memory.recompute == VC_RECOMPUTE_AUTO;
 
-    if (o->memory.recompute > VC_RECOMPUTE_AUTO || o->memory.recompute == VC_RECOMPUTE_SELECTIVE ||
-        (o->memory.recompute == VC_RECOMPUTE_EVERY && o->memory.recompute_every == 0)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s has no such value", vc_option(ctx, "memory.recompute"));
-    }
-    if (automatic && o->memory.budget == 0 && o->memory.max_memory == 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s auto needs a budget: %s for the programs, or %s for the whole run",
-                       vc_option(ctx, "memory.recompute"), vc_option(ctx, "memory.budget"),
-                       vc_option(ctx, "max_memory"));
-    }
-    if (!automatic && o->memory.budget != 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s changes nothing without %s auto", vc_option(ctx, "memory.budget"),
-                       vc_option(ctx, "memory.recompute"));
-    }
+    VC_REFUSE_IF(o->memory.recompute > VC_RECOMPUTE_AUTO || o->memory.recompute == VC_RECOMPUTE_SELECTIVE ||
+                     (o->memory.recompute == VC_RECOMPUTE_EVERY && o->memory.recompute_every == 0),
+                 ctx, VC_E_ARGUMENT, "%s has no such value", vc_option(ctx, "memory.recompute"));
+    VC_REFUSE_IF(automatic && o->memory.budget == 0 && o->memory.max_memory == 0, ctx, VC_E_ARGUMENT,
+                 "%s auto needs a budget: %s for the programs, or %s for the whole run",
+                 vc_option(ctx, "memory.recompute"), vc_option(ctx, "memory.budget"), vc_option(ctx, "max_memory"));
+    VC_REFUSE_IF(!automatic && o->memory.budget != 0, ctx, VC_E_ARGUMENT, "%s changes nothing without %s auto",
+                 vc_option(ctx, "memory.budget"), vc_option(ctx, "memory.recompute"));
     return VC_OK;
 }
 
@@ -226,18 +196,15 @@ enum vc_status vc_distill_check(struct vc_ctx *ctx, const struct vc_distill_opti
     o->training.steps = o->training.steps == 0 && o->training.epochs == 0 ? 400 : o->training.steps;
     o->optimizer.weight_decay = o->optimizer.weight_decay == -1 ? (o->optimizer.kind == VC_OPTIMIZER_ADAMW ? 0.01 : 0)
                                                                 : o->optimizer.weight_decay;
-    if (o->data == NULL) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "there are no data");
-    }
+    VC_REFUSE_IF(o->data == NULL, ctx, VC_E_ARGUMENT, "there are no data");
     VC_CALL(check_ranges(ctx, o));
     VC_CALL(check_counts(ctx, o));
     VC_CALL(check_matches(ctx, o));
     VC_CALL(check_half(ctx, o));
     VC_CALL(check_memory(ctx, o));
-    if (o->eval.control && o->eval.rows == NULL) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s compares answers on the rows of %s, which is not given",
-                       vc_option(ctx, "eval.control"), vc_option(ctx, "eval.rows"));
-    }
+    VC_REFUSE_IF(o->eval.control && o->eval.rows == NULL, ctx, VC_E_ARGUMENT,
+                 "%s compares answers on the rows of %s, which is not given", vc_option(ctx, "eval.control"),
+                 vc_option(ctx, "eval.rows"));
     return VC_OK;
 }
 
@@ -402,20 +369,16 @@ static enum vc_status check_changed(struct vc_trainer *t)
         vc_free(t->ctx, before);
         VC_CALL(status);
     }
-    if (!changed && t->report->n_skipped == t->report->n_steps) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT,
-                       "the student did not change: all %llu steps were left out, because gradients times the scale of "
-                       "the loss were beyond 65504, where fp16 ends; each halved the scale, which is %g now: more %s, "
-                       "or %s, are what it takes",
-                       (unsigned long long)t->report->n_steps, t->report->loss_scale,
-                       vc_option(t->ctx, "training.steps"), vc_option(t->ctx, "precision.loss_scale"));
-    }
-    if (!changed) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT,
-                       "the student did not change in %llu steps: every step was smaller than the last digit of its "
-                       "weights; %s %g is too small",
-                       (unsigned long long)t->steps.n, vc_option(t->ctx, "optimizer.lr"), t->options.optimizer.lr);
-    }
+    VC_REFUSE_IF(!changed && t->report->n_skipped == t->report->n_steps, t->ctx, VC_E_ARGUMENT,
+                 "the student did not change: all %llu steps were left out, because gradients times the scale of "
+                 "the loss were beyond 65504, where fp16 ends; each halved the scale, which is %g now: more %s, "
+                 "or %s, are what it takes",
+                 (unsigned long long)t->report->n_steps, t->report->loss_scale, vc_option(t->ctx, "training.steps"),
+                 vc_option(t->ctx, "precision.loss_scale"));
+    VC_REFUSE_IF(!changed, t->ctx, VC_E_ARGUMENT,
+                 "the student did not change in %llu steps: every step was smaller than the last digit of its "
+                 "weights; %s %g is too small",
+                 (unsigned long long)t->steps.n, vc_option(t->ctx, "optimizer.lr"), t->options.optimizer.lr);
     return VC_OK;
 }
 
@@ -472,7 +435,9 @@ enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena)
     VC_TRY(vc_trainer_prepare(t));
     VC_TRY(identify(t, digests));
     VC_TRY(vc_trainer_ranks_check(t));
-    VC_TRY(t->student.device != NULL ? vc_device_ranks_begin(&t->student) : VC_OK);
+    if (t->student.device != NULL) {
+        VC_TRY(vc_device_ranks_begin(&t->student));
+    }
     t->report->evaluated = t->eval.open;
     if (t->eval.open) {
         with.right = vc_alloc(t->ctx, VC_TAG_MISC, (size_t)t->eval.rows.n * t->student.net.positions);
@@ -482,14 +447,26 @@ enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena)
         VC_TRY_ALLOC(t->progress.control_answers.right);
     }
     VC_TRY(vc_checkpoint_open(t));
-    VC_TRY(t->options.gradients != NULL ? vc_trainer_dump(t, true) : VC_OK);
+    if (t->options.gradients != NULL) {
+        VC_TRY(vc_trainer_dump(t, true));
+    }
     if (t->eval.open) {
-        VC_TRY(t->eval.taught ? vc_trainer_judge(t, true, &t->report->teacher, NULL) : VC_OK);
-        VC_TRY(t->options.eval.control ? run_control(t) : VC_OK);
+        if (t->eval.taught) {
+            VC_TRY(vc_trainer_judge(t, true, &t->report->teacher, NULL));
+        }
+        if (t->options.eval.control) {
+            VC_TRY(run_control(t));
+        }
     }
     VC_TRY(vc_trainer_begin(t));
-    VC_TRY(t->eval.open ? vc_trainer_judge(t, false, &t->report->before, NULL) : VC_OK);
-    VC_TRY(t->options.task == VC_TASK_RECALIBRATE ? vc_trainer_recalibrate(t) : run(t));
+    if (t->eval.open) {
+        VC_TRY(vc_trainer_judge(t, false, &t->report->before, NULL));
+    }
+    if (t->options.task == VC_TASK_RECALIBRATE) {
+        VC_TRY(vc_trainer_recalibrate(t));
+    } else {
+        VC_TRY(run(t));
+    }
     if (t->eval.open) {
         VC_TRY(vc_trainer_judge(t, false, &t->report->after, &with));
         if (t->report->has_control) {
@@ -537,7 +514,9 @@ static enum vc_status make_job(struct vc_ctx *ctx, const struct vc_distill_optio
     bool derives = vc_derives(o);
 
     VC_CALL(vc_job_create(ctx, derives ? o->teacher.weights : o->student.weights, &result->job));
-    VC_CALL(derives ? vc_derive_add(ctx, o, result->job, result->heads_kept[0] == '\0', &result->couplings) : VC_OK);
+    if (derives) {
+        VC_CALL(vc_derive_add(ctx, o, result->job, result->heads_kept[0] == '\0', &result->couplings));
+    }
     return vc_distill_add(ctx, result->job, o);
 }
 
@@ -582,7 +561,9 @@ static enum vc_status run_job(struct vc_ctx *ctx, const struct vc_distill_option
     VC_TRY(make_job(ctx, o, result));
     VC_TRY(try_heads(ctx, o, writes, result));
     VC_TRY(vc_job_plan(ctx, result->job, writes && !o->dry_run ? o->write : &own));
-    VC_TRY(writes && !o->dry_run && !o->write->dry_run ? vc_job_run(ctx, result->job) : VC_OK);
+    if (writes && !o->dry_run && !o->write->dry_run) {
+        VC_TRY(vc_job_run(ctx, result->job));
+    }
 out:
     report = result->job != NULL ? vc_job_report(result->job) : NULL;
     if (report != NULL && report->n_distillations != 0 && (status == VC_OK || status == VC_E_GATE)) {

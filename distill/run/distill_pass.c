@@ -77,9 +77,7 @@ static enum vc_status distill_plan_begin(struct vc_ctx *ctx, struct vc_pass *pas
     enum vc_status status = VC_OK;
 
     forget(ctx, d);
-    if (plan->n_targets > 1) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "has several models, and what is trained is one");
-    }
+    VC_REFUSE_IF(plan->n_targets > 1, ctx, VC_E_UNSUPPORTED, "has several models, and what is trained is one");
     pass->names_files = false;
     VC_TRY(vc_student_make(ctx, plan, &d->options, &d->student));
     pass->names_files = true; /* data, teacher, student: sentences say which one they are about */
@@ -164,10 +162,8 @@ enum vc_status vc_job_add_distill(struct vc_ctx *ctx, struct vc_job *job, const 
 
     vc_clear_error(ctx);
     VC_CALL(vc_distill_check(ctx, options, &own));
-    if (vc_derives(&own)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: in a job the passes before it make the student: prune",
-                       vc_option(ctx, own.derive.width != NULL ? "derive.width" : "derive.keep_layers"));
-    }
+    VC_REFUSE_IF(vc_derives(&own), ctx, VC_E_ARGUMENT, "%s: in a job the passes before it make the student: prune",
+                 vc_option(ctx, own.derive.width != NULL ? "derive.width" : "derive.keep_layers"));
     return vc_distill_add(ctx, job, options);
 }
 

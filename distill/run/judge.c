@@ -140,13 +140,12 @@ static enum vc_status check_logits(struct vc_trainer *t, const struct vc_network
         return VC_OK;
     }
     row = vc_batch_bad_row(t->ctx, &t->eval.student, numbers, n, &array);
-    if (row == n && network == &t->options.student && !t->judge_only && t->progress.counts.step != 0) {
-        return vc_fail(t->ctx, VC_E_GATE,
-                       "behind step %llu the student's logits for row %llu of %s are no numbers: a smaller %s than %g "
-                       "keeps it from diverging",
-                       (unsigned long long)t->progress.counts.step, (unsigned long long)numbers[bad / positions], data,
-                       vc_option(t->ctx, "optimizer.lr"), t->options.optimizer.lr);
-    }
+    VC_REFUSE_IF(row == n && network == &t->options.student && !t->judge_only && t->progress.counts.step != 0, t->ctx,
+                 VC_E_GATE,
+                 "behind step %llu the student's logits for row %llu of %s are no numbers: a smaller %s than %g "
+                 "keeps it from diverging",
+                 (unsigned long long)t->progress.counts.step, (unsigned long long)numbers[bad / positions], data,
+                 vc_option(t->ctx, "optimizer.lr"), t->options.optimizer.lr);
     return row != n ? vc_fail(t->ctx, VC_E_FORMAT, "%s: row %llu of %s has a NaN or infinite value", data,
                               (unsigned long long)numbers[row], array)
                     : vc_fail(t->ctx, VC_E_FORMAT, "%s: its logits for row %llu of %s are no numbers",

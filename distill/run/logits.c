@@ -121,12 +121,10 @@ static enum vc_status take_row(struct answers *a, uint64_t row, const void *logi
     for (size_t i = 0; i < a->width; i++) {
         double x = a->options.topk != 0 ? a->largest[i] : logit_of(a, logits, i);
 
-        if (put(a, row, i, x) != VC_OK) {
-            return vc_fail(a->t.ctx, VC_E_UNSUPPORTED,
-                           "row %llu: the logit of class %zu is %g, beyond the largest %s; %s has a larger range",
-                           (unsigned long long)(row / a->positions), a->options.topk != 0 ? (size_t)a->which[i] : i, x,
-                           vc_dtype_name(a->options.dtype), vc_option(a->t.ctx, "dtype"));
-        }
+        VC_REFUSE_IF(put(a, row, i, x) != VC_OK, a->t.ctx, VC_E_UNSUPPORTED,
+                     "row %llu: the logit of class %zu is %g, beyond the largest %s; %s has a larger range",
+                     (unsigned long long)(row / a->positions), a->options.topk != 0 ? (size_t)a->which[i] : i, x,
+                     vc_dtype_name(a->options.dtype), vc_option(a->t.ctx, "dtype"));
     }
     if (a->options.topk != 0) {
         a->rest[row] = sum_all(a, logits, row);
@@ -174,10 +172,9 @@ static enum vc_status batch(struct answers *a, uint64_t first, size_t n, uint64_
         const char *row = (const char *)logits->data + i * classes * vc_real_bytes(t->options.precision.kind);
         size_t bad = vc_first_nonfinite(t->student.f64, row, classes);
 
-        if (bad != classes) {
-            return vc_fail(t->ctx, VC_E_FORMAT, "%s: row %llu: the network's logit of class %zu is NaN or infinite",
-                           t->eval.rows.model->path, (unsigned long long)(first + i / a->positions), bad);
-        }
+        VC_REFUSE_IF(bad != classes, t->ctx, VC_E_FORMAT,
+                     "%s: row %llu: the network's logit of class %zu is NaN or infinite", t->eval.rows.model->path,
+                     (unsigned long long)(first + i / a->positions), bad);
         VC_CALL(take_row(a, first * a->positions + i, row));
     }
     count_rows(a, n * a->positions, logits->data);
@@ -211,9 +208,7 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_logits_o
                       : o->dtype != VC_DTYPE_F16 && o->dtype != VC_DTYPE_F32 && o->dtype != VC_DTYPE_F64 ? "dtype"
                                                                                                          : NULL;
 
-    if (bad != NULL) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s is out of range", vc_option(ctx, bad));
-    }
+    VC_REFUSE_IF(bad != NULL, ctx, VC_E_ARGUMENT, "%s is out of range", vc_option(ctx, bad));
     return o->write != NULL && o->write->path != NULL ? VC_OK
                                                       : vc_fail(ctx, VC_E_ARGUMENT, "there is no output to write to");
 }
@@ -223,9 +218,8 @@ static enum vc_status take_memory(struct answers *a)
     struct vc_ctx *ctx = a->t.ctx;
     size_t n, n_points;
 
-    if (!vc_mul_size((size_t)a->rows, a->positions, &n_points) || !vc_mul_size(n_points, a->width, &n)) {
-        return vc_fail(ctx, VC_E_NOMEM, "the logits of %llu rows are too many", (unsigned long long)a->rows);
-    }
+    VC_REFUSE_IF(!vc_mul_size((size_t)a->rows, a->positions, &n_points) || !vc_mul_size(n_points, a->width, &n), ctx,
+                 VC_E_NOMEM, "the logits of %llu rows are too many", (unsigned long long)a->rows);
     a->logits = vc_alloc_array(ctx, VC_TAG_TILES, n, vc_dtype_size(a->options.dtype));
     if (a->logits == NULL) {
         return vc_context(ctx, "the logits of %llu rows (%s keeps the largest)", (unsigned long long)a->rows,
@@ -293,14 +287,11 @@ static enum vc_status prepare(struct answers *a)
     a->rows = t->eval.rows.n;
     a->positions = t->student.net.positions;
     a->width = a->options.topk != 0 ? (size_t)a->options.topk : t->student.net.n_classes;
-    if (a->options.topk != 0 && t->student.net.answers == VC_ANSWERS_VALUES) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: the answers are values, not logits, of which all are compared",
-                       vc_option(t->ctx, "topk"));
-    }
-    if (a->options.topk >= t->student.net.n_classes) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s %llu: there are %zu classes; without it all are written",
-                       vc_option(t->ctx, "topk"), (unsigned long long)a->options.topk, t->student.net.n_classes);
-    }
+    VC_REFUSE_IF(a->options.topk != 0 && t->student.net.answers == VC_ANSWERS_VALUES, t->ctx, VC_E_ARGUMENT,
+                 "%s: the answers are values, not logits, of which all are compared", vc_option(t->ctx, "topk"));
+    VC_REFUSE_IF(a->options.topk >= t->student.net.n_classes, t->ctx, VC_E_ARGUMENT,
+                 "%s %llu: there are %zu classes; without it all are written", vc_option(t->ctx, "topk"),
+                 (unsigned long long)a->options.topk, t->student.net.n_classes);
     VC_CALL(take_memory(a));
     return lay_out(a);
 }

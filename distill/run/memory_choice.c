@@ -29,7 +29,9 @@ static enum vc_status make_engines(struct vc_trainer *t, struct vc_net *net, uin
     struct vc_engine *engine;
     uint64_t tail = n % t->options.training.batch;
 
-    VC_CALL(n >= t->options.training.batch ? vc_net_engine(net, t->options.training.batch, train, &engine) : VC_OK);
+    if (n >= t->options.training.batch) {
+        VC_CALL(vc_net_engine(net, t->options.training.batch, train, &engine));
+    }
     return tail != 0 ? vc_net_engine(net, tail, train, &engine) : VC_OK;
 }
 
@@ -37,11 +39,15 @@ static enum vc_status make_programs(struct vc_trainer *t)
 {
     if (t->data.open) {
         VC_CALL(make_engines(t, &t->student.net, t->data.rows.n, t->options.task == VC_TASK_TRAIN));
-        VC_CALL(t->runs_teacher ? make_engines(t, &t->teacher, t->data.rows.n, false) : VC_OK);
+        if (t->runs_teacher) {
+            VC_CALL(make_engines(t, &t->teacher, t->data.rows.n, false));
+        }
     }
     if (t->eval.open) {
         VC_CALL(make_engines(t, &t->student.net, t->eval.rows.n, false));
-        VC_CALL(t->runs_teacher ? make_engines(t, &t->teacher, t->eval.rows.n, false) : VC_OK);
+        if (t->runs_teacher) {
+            VC_CALL(make_engines(t, &t->teacher, t->eval.rows.n, false));
+        }
     }
     return VC_OK;
 }
@@ -286,10 +292,8 @@ enum vc_status vc_trainer_fit(struct vc_trainer *t)
     bool divides = t->options.training.keep_batch == 0 && t->student.net.batch != NULL &&
                    (!t->runs_teacher || t->teacher.batch != NULL) && !vc_net_has_batch_norm(&t->student.net);
 
-    if (t->options.memory.device_memory != 0 && t->student.device == NULL) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: no device computes: the run is on the CPU",
-                       vc_option(t->ctx, "memory.device_memory"));
-    }
+    VC_REFUSE_IF(t->options.memory.device_memory != 0 && t->student.device == NULL, t->ctx, VC_E_ARGUMENT,
+                 "%s: no device computes: the run is on the CPU", vc_option(t->ctx, "memory.device_memory"));
     if ((t->options.memory.max_memory == 0 && t->options.memory.device_memory == 0) || t->judge_only) {
         VC_CALL(make_programs(t));
         count(t);
@@ -330,12 +334,13 @@ enum vc_status vc_trainer_prepare(struct vc_trainer *t)
     vc_pool_trim(t->ctx->shared->pool); /* a block of this run is of its own size, not of one that was there before */
     VC_CALL(vc_net_load(&t->student.net));
     vc_pool_trim(t->ctx->shared->pool);
-    VC_CALL(t->runs_teacher ? vc_net_load(&t->teacher) : VC_OK);
+    if (t->runs_teacher) {
+        VC_CALL(vc_net_load(&t->teacher));
+    }
     vc_pool_trim(t->ctx->shared->pool);
     for (size_t k = 0; k < n; k++) {
-        if (blocks[k].bytes > SIZE_MAX / 4) {
-            return vc_fail(t->ctx, VC_E_NOMEM, "%s: too many rows", vc_option(t->ctx, "training.batch"));
-        }
+        VC_REFUSE_IF(blocks[k].bytes > SIZE_MAX / 4, t->ctx, VC_E_NOMEM, "%s: too many rows",
+                     vc_option(t->ctx, "training.batch"));
         *blocks[k].at = vc_alloc(t->ctx, blocks[k].tag, (size_t)blocks[k].bytes);
         VC_CALL_ALLOC(*blocks[k].at);
     }

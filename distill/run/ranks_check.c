@@ -22,24 +22,19 @@ enum vc_status vc_trainer_ranks_fit(struct vc_trainer *t)
     if (n_ranks == 1 || t->options.task != VC_TASK_TRAIN) {
         return VC_OK;
     }
-    if (t->options.training.accum < n_ranks) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT,
-                       "%u ranks share the batches of a step, and %s makes %llu of them; %s %u, and a %s of fewer rows "
-                       "than %llu, give each rank one",
-                       n_ranks, vc_option(t->ctx, "training.accum"), (unsigned long long)t->options.training.accum,
-                       vc_option(t->ctx, "training.accum"), n_ranks, vc_option(t->ctx, "training.batch"),
-                       (unsigned long long)t->options.training.batch);
-    }
+    VC_REFUSE_IF(t->options.training.accum < n_ranks, t->ctx, VC_E_ARGUMENT,
+                 "%u ranks share the batches of a step, and %s makes %llu of them; %s %u, and a %s of fewer rows "
+                 "than %llu, give each rank one",
+                 n_ranks, vc_option(t->ctx, "training.accum"), (unsigned long long)t->options.training.accum,
+                 vc_option(t->ctx, "training.accum"), n_ranks, vc_option(t->ctx, "training.batch"),
+                 (unsigned long long)t->options.training.batch);
     for (size_t k = 0; !t->options.trained.frozen_norm && k < t->student.net.weights->n; k++) {
         const struct vc_weight *item = &t->student.net.weights->items[k];
 
-        if (item->statistic && item->norm_share < 0) {
-            return vc_fail(
-                t->ctx, VC_E_UNSUPPORTED,
-                "%s belongs to several nodes, so that %u ranks cannot move it as one process does; %s leaves "
-                "it as it is",
-                item->name, n_ranks, vc_option(t->ctx, "trained.frozen_norm"));
-        }
+        VC_REFUSE_IF(item->statistic && item->norm_share < 0, t->ctx, VC_E_UNSUPPORTED,
+                     "%s belongs to several nodes, so that %u ranks cannot move it as one process does; %s leaves "
+                     "it as it is",
+                     item->name, n_ranks, vc_option(t->ctx, "trained.frozen_norm"));
     }
     return VC_OK;
 }

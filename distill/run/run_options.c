@@ -178,7 +178,9 @@ enum vc_status vc_run_options_text(struct vc_trainer *t, struct vc_text *text)
         VC_CALL(add_files(text, "teacher", &t->data.files));
     }
     VC_CALL(add_rows(text, "data", &t->data));
-    VC_CALL(t->eval.open ? add_rows(text, "eval", &t->eval) : VC_OK);
+    if (t->eval.open) {
+        VC_CALL(add_rows(text, "eval", &t->eval));
+    }
     if (t->eval.files.n != 0) {
         VC_CALL(add_files(text, "eval_teacher", &t->eval.files));
     }

@@ -66,13 +66,11 @@ bool vc_scale_skip(struct vc_trainer *t)
 
 enum vc_status vc_scale_refuse(struct vc_trainer *t, uint64_t step, const char *tensor, size_t element)
 {
-    if (t->options.precision.loss_scale > 1) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT,
-                       "step %llu: the gradient of %s is NaN or infinite at element %zu: gradients times %s %g are "
-                       "beyond 65504, where fp16 ends; a smaller one, or none, which adapts itself, leaves them room",
-                       (unsigned long long)step, tensor, element, vc_option(t->ctx, "precision.loss_scale"),
-                       t->options.precision.loss_scale);
-    }
+    VC_REFUSE_IF(t->options.precision.loss_scale > 1, t->ctx, VC_E_ARGUMENT,
+                 "step %llu: the gradient of %s is NaN or infinite at element %zu: gradients times %s %g are "
+                 "beyond 65504, where fp16 ends; a smaller one, or none, which adapts itself, leaves them room",
+                 (unsigned long long)step, tensor, element, vc_option(t->ctx, "precision.loss_scale"),
+                 t->options.precision.loss_scale);
     return vc_fail(
         t->ctx, VC_E_GATE,
         "step %llu: the gradient of %s is NaN or infinite at element %zu, even with a scale of the loss of 1: "

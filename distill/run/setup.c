@@ -26,12 +26,11 @@ static enum vc_status check_labels(struct vc_trainer *t, const struct vc_rows *r
         return VC_OK;
     }
     for (uint64_t i = 0; i < rows->n * rows->positions; i++) {
-        if (rows->labels[i] >= (int64_t)t->student.net.n_classes) {
-            return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: row %llu has the label %lld; there are %zu classes, 0 to %zu",
-                           rows->labels_model != NULL ? rows->labels_model->path : rows->model->path,
-                           (unsigned long long)(i / rows->positions), (long long)rows->labels[i],
-                           t->student.net.n_classes, t->student.net.n_classes - 1);
-        }
+        VC_REFUSE_IF(rows->labels[i] >= (int64_t)t->student.net.n_classes, t->ctx, VC_E_ARGUMENT,
+                     "%s: row %llu has the label %lld; there are %zu classes, 0 to %zu",
+                     rows->labels_model != NULL ? rows->labels_model->path : rows->model->path,
+                     (unsigned long long)(i / rows->positions), (long long)rows->labels[i], t->student.net.n_classes,
+                     t->student.net.n_classes - 1);
     }
     return VC_OK;
 }
@@ -40,28 +39,22 @@ static enum vc_status check_terms(struct vc_trainer *t)
 {
     const struct vc_distill_options *o = &t->options;
 
-    if (t->eval.open && t->eval.rows.labels == NULL && t->eval.rows.targets == NULL && !t->eval.taught &&
-        !t->unjudged) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: there are neither labels nor a teacher to judge by",
-                       t->eval.rows.model->path);
-    }
+    VC_REFUSE_IF(
+        t->eval.open && t->eval.rows.labels == NULL && t->eval.rows.targets == NULL && !t->eval.taught && !t->unjudged,
+        t->ctx, VC_E_ARGUMENT, "%s: there are neither labels nor a teacher to judge by", t->eval.rows.model->path);
     if (t->judge_only) {
         return VC_OK;
     }
     if (o->task == VC_TASK_RECALIBRATE) {
         return vc_trainer_recalibrate_check(t);
     }
-    if (!t->data.taught && o->loss.alpha != 0) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT, "there is no teacher; %s 0 learns from labels alone",
-                       vc_option(t->ctx, "loss.alpha"));
-    }
-    if (o->loss.alpha < 1 && t->data.rows.labels == NULL) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT,
-                       "%s: there are no labels: %s %g needs an array y of classes, from 0 on; with %s 1 the student "
-                       "learns from %s alone",
-                       t->data.rows.model->path, vc_option(t->ctx, "loss.alpha"), o->loss.alpha,
-                       vc_option(t->ctx, "loss.alpha"), t->data.taught ? "the teacher" : "a teacher");
-    }
+    VC_REFUSE_IF(!t->data.taught && o->loss.alpha != 0, t->ctx, VC_E_ARGUMENT,
+                 "there is no teacher; %s 0 learns from labels alone", vc_option(t->ctx, "loss.alpha"));
+    VC_REFUSE_IF(o->loss.alpha < 1 && t->data.rows.labels == NULL, t->ctx, VC_E_ARGUMENT,
+                 "%s: there are no labels: %s %g needs an array y of classes, from 0 on; with %s 1 the student "
+                 "learns from %s alone",
+                 t->data.rows.model->path, vc_option(t->ctx, "loss.alpha"), o->loss.alpha,
+                 vc_option(t->ctx, "loss.alpha"), t->data.taught ? "the teacher" : "a teacher");
     if (o->loss.kind != VC_TEACHER_LOSS_KD && (t->data.files.k != 0 || t->eval.files.k != 0)) {
         const struct vc_teacher_files *files = t->data.files.k != 0 ? &t->data.files : &t->eval.files;
 
@@ -69,15 +62,13 @@ static enum vc_status check_terms(struct vc_trainer *t)
                        files->items[0].model->path, files->k, vc_option(t->ctx, "loss.kind"),
                        o->loss.kind == VC_TEACHER_LOSS_MSE ? "mse" : "cosine");
     }
-    if ((o->gates.min_accuracy > 0 || o->gates.max_drop < 1) && (!t->eval.open || t->eval.rows.labels == NULL)) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s and %s need rows with labels that accuracy is measured by: %s",
-                       vc_option(t->ctx, "gates.min_accuracy"), vc_option(t->ctx, "gates.max_drop"),
-                       vc_option(t->ctx, "eval.rows"));
-    }
-    if (o->gates.max_drop < 1 && !t->eval.taught) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s compares with the teacher, but the rows of %s have no teacher",
-                       vc_option(t->ctx, "gates.max_drop"), vc_option(t->ctx, "eval.rows"));
-    }
+    VC_REFUSE_IF((o->gates.min_accuracy > 0 || o->gates.max_drop < 1) && (!t->eval.open || t->eval.rows.labels == NULL),
+                 t->ctx, VC_E_ARGUMENT, "%s and %s need rows with labels that accuracy is measured by: %s",
+                 vc_option(t->ctx, "gates.min_accuracy"), vc_option(t->ctx, "gates.max_drop"),
+                 vc_option(t->ctx, "eval.rows"));
+    VC_REFUSE_IF(o->gates.max_drop < 1 && !t->eval.taught, t->ctx, VC_E_ARGUMENT,
+                 "%s compares with the teacher, but the rows of %s have no teacher",
+                 vc_option(t->ctx, "gates.max_drop"), vc_option(t->ctx, "eval.rows"));
     return VC_OK;
 }
 
@@ -97,9 +88,9 @@ static enum vc_status view_eval(struct vc_trainer *t)
     int64_t fixed;
 
     VC_CALL(vc_rows_view_make(&t->eval.rows, t->options.student.graph, &t->eval.student, &batch, &fixed));
-    VC_CALL(t->runs_teacher
-                ? vc_rows_view_make(&t->eval.rows, t->options.teacher.graph, &t->eval.teacher, &batch, &fixed)
-                : VC_OK);
+    if (t->runs_teacher) {
+        VC_CALL(vc_rows_view_make(&t->eval.rows, t->options.teacher.graph, &t->eval.teacher, &batch, &fixed));
+    }
     VC_CALL(vc_net_fit_labels(&t->student.net, &t->eval.rows));
     VC_CALL(vc_rows_take_positions(&t->eval.rows, &t->eval.student, t->student.net.positions, t->student.net.next));
     return check_labels(t, &t->eval.rows);
@@ -132,13 +123,10 @@ static enum vc_status check_classes(struct vc_trainer *t, const char *role)
     if (teacher == student || (common && (teacher > student || t->options.loss.kind == VC_TEACHER_LOSS_KD))) {
         return VC_OK;
     }
-    if (common) {
-        return vc_fail(
-            t->ctx, VC_E_ARGUMENT,
-            "the teacher has %zu classes, the %s has %zu: without the teacher's values of the others outputs "
-            "cannot be compared by %s mse or cosine",
-            teacher, role, student, vc_option(t->ctx, "loss.kind"));
-    }
+    VC_REFUSE_IF(common, t->ctx, VC_E_ARGUMENT,
+                 "the teacher has %zu classes, the %s has %zu: without the teacher's values of the others outputs "
+                 "cannot be compared by %s mse or cosine",
+                 teacher, role, student, vc_option(t->ctx, "loss.kind"));
     return t->judge_only
                ? vc_fail(t->ctx, VC_E_ARGUMENT, "the teacher has %zu classes, the %s has %zu", teacher, role, student)
                : vc_fail(t->ctx, VC_E_ARGUMENT,
@@ -169,21 +157,24 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_taught_rows 
                                      .device = t->student.device};
     struct vc_net_options teacher = {.role = "teacher", .precision = o->precision.kind, .device = t->student.device};
 
-    VC_CALL(t->judge_only ? VC_OK : vc_match_find(t->ctx, o, &t->match));
+    if (!t->judge_only) {
+        VC_CALL(vc_match_find(t->ctx, o, &t->match));
+    }
     vc_match_keep_values(t->match, &student, &teacher);
     VC_CALL(vc_net_open(t->ctx, &o->student, &student, &rows->rows, &rows->student, &t->student.net));
     teacher.loss = t->options.loss.kind = t->student.net.loss;
     VC_CALL(check_trained(t));
-    VC_CALL(t->judge_only ? VC_OK : vc_fake_quant_open(&t->student));
-    VC_CALL(t->judge_only ? VC_OK : vc_weights_check(t->ctx, t->student.net.weights, o->student.weights));
+    if (!t->judge_only) {
+        VC_CALL(vc_fake_quant_open(&t->student));
+        VC_CALL(vc_weights_check(t->ctx, t->student.net.weights, o->student.weights));
+    }
     if (t->runs_teacher) {
         VC_CALL(vc_net_open(t->ctx, &o->teacher, &teacher, &rows->rows, &rows->teacher, &t->teacher));
         VC_CALL(check_classes(t, student.role));
     }
-    if (t->runs_teacher && t->teacher.positions != t->student.net.positions) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT, "the teacher answers for %zu positions of each row, the %s for %zu",
-                       t->teacher.positions, student.role, t->student.net.positions);
-    }
+    VC_REFUSE_IF(t->runs_teacher && t->teacher.positions != t->student.net.positions, t->ctx, VC_E_ARGUMENT,
+                 "the teacher answers for %zu positions of each row, the %s for %zu", t->teacher.positions,
+                 student.role, t->student.net.positions);
     VC_CALL(vc_rows_take_positions(&rows->rows, &rows->student, t->student.net.positions, t->student.net.next));
     VC_CALL(check_labels(t, &rows->rows));
     VC_CALL(vc_match_open(t->match, &t->student.net, &t->teacher, &t->data, t->texts));
@@ -203,11 +194,10 @@ static enum vc_status open_teacher(struct vc_trainer *t, struct vc_taught_rows *
                             : vc_fail(t->ctx, VC_E_ARGUMENT, "%s has answers to the rows of %s, which is not given",
                                       vc_option(t->ctx, "eval.logits"), vc_option(t->ctx, "eval.rows"));
     }
-    if (n_files != 0 && t->runs_teacher) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT, "there are two teachers: a network, and files with its answers%s%s%s",
-                       rows == &t->eval ? "; the network answers the rows of " : "",
-                       rows == &t->eval ? vc_option(t->ctx, "eval.rows") : "", rows == &t->eval ? " itself" : "");
-    }
+    VC_REFUSE_IF(n_files != 0 && t->runs_teacher, t->ctx, VC_E_ARGUMENT,
+                 "there are two teachers: a network, and files with its answers%s%s%s",
+                 rows == &t->eval ? "; the network answers the rows of " : "",
+                 rows == &t->eval ? vc_option(t->ctx, "eval.rows") : "", rows == &t->eval ? " itself" : "");
     if (n_files != 0) {
         const struct vc_teacher_question question = {.n_classes = t->student.net.n_classes,
                                                      .common = o->loss.classes == VC_CLASSES_COMMON,
@@ -312,10 +302,8 @@ static enum vc_status count_steps(struct vc_trainer *t)
 {
     const struct vc_distill_options *o = &t->options;
 
-    if (!vc_mul_u64(o->training.batch, o->training.accum, &t->steps.rows)) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s and %s are too large", vc_option(t->ctx, "training.batch"),
-                       vc_option(t->ctx, "training.accum"));
-    }
+    VC_REFUSE_IF(!vc_mul_u64(o->training.batch, o->training.accum, &t->steps.rows), t->ctx, VC_E_ARGUMENT,
+                 "%s and %s are too large", vc_option(t->ctx, "training.batch"), vc_option(t->ctx, "training.accum"));
     t->steps.per_epoch = vc_ceil_div_u64(t->data.rows.n, t->steps.rows);
     if (o->task == VC_TASK_RECALIBRATE) {
         t->steps.n = t->steps.per_epoch; /* one walk over the rows */
@@ -357,9 +345,8 @@ enum vc_status vc_trainer_open(struct vc_trainer *t)
     t->student.trains = !t->judge_only && t->options.task == VC_TASK_TRAIN;
     t->runs_teacher = t->options.teacher.graph != NULL;
     vc_scale_begin(t);
-    if (t->options.data == NULL || t->options.student.graph == NULL) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT, t->options.data == NULL ? "there are no data" : "there is no network");
-    }
+    VC_REFUSE_IF(t->options.data == NULL || t->options.student.graph == NULL, t->ctx, VC_E_ARGUMENT,
+                 t->options.data == NULL ? "there are no data" : "there is no network");
     VC_CALL(vc_kernels_get(t->ctx) != NULL ? VC_OK : t->ctx->status);
     VC_CALL(vc_device_open(&t->student));
     VC_CALL(open_rows(t, t->options.data, rows));
@@ -374,12 +361,18 @@ enum vc_status vc_trainer_open(struct vc_trainer *t)
     t->student.taught = t->data.taught;
     VC_CALL(vc_teacher_files_agree(&t->data.files, &t->eval.files));
     VC_CALL(check_terms(t));
-    VC_CALL(t->judge_only ? VC_OK : vc_masks_check(&t->student));
-    VC_CALL(t->judge_only ? VC_OK : count_steps(t));
-    VC_CALL(t->judge_only ? VC_OK : vc_gradual_open(&t->student, t->steps.n));
+    if (!t->judge_only) {
+        VC_CALL(vc_masks_check(&t->student));
+        VC_CALL(count_steps(t));
+    }
+    if (!t->judge_only) {
+        VC_CALL(vc_gradual_open(&t->student, t->steps.n));
+    }
     VC_CALL(vc_masks_open(&t->student));
-    VC_CALL(t->judge_only ? VC_OK : find_unscaled(t));
-    VC_CALL(t->judge_only ? VC_OK : take_note(t));
+    if (!t->judge_only) {
+        VC_CALL(find_unscaled(t));
+        VC_CALL(take_note(t));
+    }
     VC_CALL(vc_trainer_fit(t));
     VC_CALL(vc_match_check_programs(t->match));
     return vc_trainer_ranks_fit(t);
@@ -412,12 +405,16 @@ enum vc_status vc_trainer_begin(struct vc_trainer *t)
     for (size_t k = 0; k < t->student.net.weights->n; k++) {
         const struct vc_weight *item = &t->student.net.weights->items[k];
         if (!item->trained) {
-            VC_CALL(item->unread ? vc_masks_check_unread(&t->student, item) : VC_OK);
+            if (item->unread) {
+                VC_CALL(vc_masks_check_unread(&t->student, item));
+            }
             continue;
         }
         VC_CALL(check_finite(t, item));
         t->student.optimizer.states[k].master = NULL;
-        VC_CALL(item->initialized ? VC_OK : vc_masks_make(&t->student, k));
+        if (!item->initialized) {
+            VC_CALL(vc_masks_make(&t->student, k));
+        }
     }
     VC_CALL(vc_gradual_begin(&t->student));
     VC_CALL(vc_fake_quant_begin(&t->student));
@@ -502,7 +499,9 @@ enum vc_status vc_trainer_dump(struct vc_trainer *t, bool only_plan)
     VC_TRY(vc_memory_model_create(t->ctx, tensors, n, &model));
     VC_TRY(vc_job_create(t->ctx, model, &job));
     VC_TRY(vc_job_plan(t->ctx, job, &write));
-    VC_TRY(only_plan ? VC_OK : vc_job_run(t->ctx, job));
+    if (!only_plan) {
+        VC_TRY(vc_job_run(t->ctx, job));
+    }
 out:
     vc_job_free(job);
     vc_model_close(model);

@@ -135,8 +135,9 @@ static enum vc_status add_round(struct vc_trainer *t, struct vc_engine *engine, 
             vc_ranks_pieces(ranks)[n_ranks + k] =
                 (struct vc_piece){(char *)t->sum.received + k * a.per_rank, k < n_parts ? (size_t)a.n * size : 0};
         }
-        VC_CALL(n_ranks > 1 ? vc_ranks_exchange(t->ctx, ranks, vc_ranks_pieces(ranks), vc_ranks_pieces(ranks) + n_ranks)
-                            : VC_OK);
+        if (n_ranks > 1) {
+            VC_CALL(vc_ranks_exchange(t->ctx, ranks, vc_ranks_pieces(ranks), vc_ranks_pieces(ranks) + n_ranks));
+        }
         vc_engine_each(engine, (size_t)vc_ceil_div_u64(a.n, PER_BLOCK), add_block, &a);
     }
     return VC_OK;
@@ -190,7 +191,11 @@ static enum vc_status bring_statistics(struct vc_trainer *t, bool back)
 
     for (size_t k = 0; k < w->n; k++) {
         if (w->items[k].statistic) {
-            VC_CALL(back ? vc_weights_entry_to_device(w, k) : vc_weights_entry_to_host(w, k));
+            if (back) {
+                VC_CALL(vc_weights_entry_to_device(w, k));
+            } else {
+                VC_CALL(vc_weights_entry_to_host(w, k));
+            }
         }
     }
     return VC_OK;
@@ -260,7 +265,9 @@ enum vc_status vc_trainer_sum(struct vc_trainer *t, struct vc_engine *engine, ui
         VC_CALL(vc_weights_grads_to_host(t->student.net.weights));
     }
     VC_CALL(add_round(t, engine, first == 0, n_parts));
-    VC_CALL(t->sum.norms != NULL ? move_statistics(t, n_parts) : VC_OK);
+    if (t->sum.norms != NULL) {
+        VC_CALL(move_statistics(t, n_parts));
+    }
     if (first + n_parts == n_batches) {
         VC_CALL(spread(t));
         VC_CALL(vc_weights_grads_to_device(t->student.net.weights));

@@ -84,12 +84,10 @@ static enum vc_status refuse_teacher(struct vc_trainer *t, unsigned long long st
         size_t bad =
             item->data != NULL ? vc_first_nonfinite(t->student.f64, item->data, (size_t)item->n) : (size_t)item->n;
 
-        if (bad != item->n) {
-            return vc_fail(t->ctx, VC_E_FORMAT,
-                           "%s: %s has a NaN or infinite value at element %zu, and so have the teacher's "
-                           "logits in step %llu",
-                           t->options.teacher.weights->path, item->name, bad, step);
-        }
+        VC_REFUSE_IF(bad != item->n, t->ctx, VC_E_FORMAT,
+                     "%s: %s has a NaN or infinite value at element %zu, and so have the teacher's "
+                     "logits in step %llu",
+                     t->options.teacher.weights->path, item->name, bad, step);
     }
     return vc_fail(t->ctx, VC_E_FORMAT, "%s%sstep %llu: the teacher's logits are NaN or infinite",
                    w != NULL ? t->options.teacher.weights->path : "", w != NULL ? ": " : "", step);
@@ -106,27 +104,22 @@ static enum vc_status refuse_loss(struct vc_trainer *t, const struct work *w, co
     const char *array = NULL;
     size_t bad = vc_batch_bad_row(t->ctx, &t->data.student, numbers, n, &array);
 
-    if (bad != n) {
-        return vc_fail(t->ctx, VC_E_FORMAT, "%s: row %llu of %s has a NaN or infinite value (step %llu)",
-                       t->data.rows.model->path, (unsigned long long)numbers[bad], array, step);
-    }
+    VC_REFUSE_IF(bad != n, t->ctx, VC_E_FORMAT, "%s: row %llu of %s has a NaN or infinite value (step %llu)",
+                 t->data.rows.model->path, (unsigned long long)numbers[bad], array, step);
     if (teacher->logits != NULL && vc_first_nonfinite(t->student.f64, teacher->logits, n_elems) != n_elems) {
         return refuse_teacher(t, step);
     }
-    if (w->step == 0 && vc_first_nonfinite(t->student.f64, logits->data, (size_t)logits->n) != logits->n &&
-        t->options.precision.half == VC_HALF_NONE) {
-        return vc_fail(t->ctx, VC_E_FORMAT, "%s: the student's logits are NaN or infinite before its first step",
-                       t->options.student.weights->path);
+    VC_REFUSE_IF(w->step == 0 && vc_first_nonfinite(t->student.f64, logits->data, (size_t)logits->n) != logits->n &&
+                     t->options.precision.half == VC_HALF_NONE,
+                 t->ctx, VC_E_FORMAT, "%s: the student's logits are NaN or infinite before its first step",
+                 t->options.student.weights->path);
+    if (isfinite(w->own[KD]) && isfinite(w->own[CE])) {
+        VC_CALL(vc_match_refuse(t->match, engine, n, step, w->own + MATCHES));
     }
-    VC_CALL(isfinite(w->own[KD]) && isfinite(w->own[CE]) ? vc_match_refuse(t->match, engine, n, step, w->own + MATCHES)
-                                                         : VC_OK);
-    if (t->options.precision.half == VC_HALF_F16) {
-        return vc_fail(t->ctx, VC_E_GATE,
-                       "step %llu: the loss is NaN: values inside the student are beyond 65504, where fp16 ends; %s "
-                       "bf16 has room for them, and a smaller %s than %g keeps them from diverging",
-                       step, vc_option(t->ctx, "precision.kind"), vc_option(t->ctx, "optimizer.lr"),
-                       t->options.optimizer.lr);
-    }
+    VC_REFUSE_IF(t->options.precision.half == VC_HALF_F16, t->ctx, VC_E_GATE,
+                 "step %llu: the loss is NaN: values inside the student are beyond 65504, where fp16 ends; %s "
+                 "bf16 has room for them, and a smaller %s than %g keeps them from diverging",
+                 step, vc_option(t->ctx, "precision.kind"), vc_option(t->ctx, "optimizer.lr"), t->options.optimizer.lr);
     return vc_fail(t->ctx, VC_E_GATE,
                    "step %llu: the loss is NaN: the student's logits are %s; a smaller %s than %g, or %s, keeps "
                    "it from diverging",
@@ -145,13 +138,11 @@ static enum vc_status refuse_gradient(struct vc_trainer *t, const struct work *w
         if (bad != item->n && t->options.precision.half == VC_HALF_F16) {
             return vc_scale_refuse(t, w->step + 1, item->name, bad);
         }
-        if (bad != item->n) {
-            return vc_fail(t->ctx, VC_E_GATE,
-                           "step %llu: the gradient of %s is NaN or infinite at element %zu; a smaller %s than %g "
-                           "keeps it from diverging",
-                           (unsigned long long)w->step + 1, item->name, bad, vc_option(t->ctx, "optimizer.lr"),
-                           t->options.optimizer.lr);
-        }
+        VC_REFUSE_IF(bad != item->n, t->ctx, VC_E_GATE,
+                     "step %llu: the gradient of %s is NaN or infinite at element %zu; a smaller %s than %g "
+                     "keeps it from diverging",
+                     (unsigned long long)w->step + 1, item->name, bad, vc_option(t->ctx, "optimizer.lr"),
+                     t->options.optimizer.lr);
     }
     return vc_fail(t->ctx, VC_E_GATE, "step %llu: the gradients are too large", (unsigned long long)w->step + 1);
 }
@@ -162,26 +153,22 @@ static enum vc_status check_gradients(struct vc_trainer *t, const struct work *w
     if (w->grad_norm == 0 && t->student.gradual != NULL) {
         return VC_OK; /* it may be the teacher itself, until weights go */
     }
-    if (w->grad_norm == 0) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT,
-                       t->progress.control
-                           ? "the student does not change: all gradients of the first step are 0"
-                           : "the student does not change: all gradients of the first step are 0; it answers as "
-                             "the teacher does already");
-    }
+    VC_REFUSE_IF(w->grad_norm == 0, t->ctx, VC_E_ARGUMENT,
+                 t->progress.control
+                     ? "the student does not change: all gradients of the first step are 0"
+                     : "the student does not change: all gradients of the first step are 0; it answers as "
+                       "the teacher does already");
     for (size_t k = 0; k < t->student.net.weights->n; k++) {
         const struct vc_weight *item = &t->student.net.weights->items[k];
 
-        if (item->trained && !item->shares && t->student.optimizer.states[k].n_masked < item->n &&
-            t->student.math->square_sum(item->grad, (size_t)item->n) == 0) {
-            return vc_fail(t->ctx, VC_E_ARGUMENT,
-                           "%s receives no gradient in the first step: no output depends on it for these rows%s; %s "
-                           "leaves it as it is",
-                           item->name,
-                           t->options.precision.half != VC_HALF_NONE ? ", or gradients of 16 bits are too coarse for it"
-                                                                     : "",
-                           vc_option(t->ctx, "trained.freeze"));
-        }
+        VC_REFUSE_IF(item->trained && !item->shares && t->student.optimizer.states[k].n_masked < item->n &&
+                         t->student.math->square_sum(item->grad, (size_t)item->n) == 0,
+                     t->ctx, VC_E_ARGUMENT,
+                     "%s receives no gradient in the first step: no output depends on it for these rows%s; %s "
+                     "leaves it as it is",
+                     item->name,
+                     t->options.precision.half != VC_HALF_NONE ? ", or gradients of 16 bits are too coarse for it" : "",
+                     vc_option(t->ctx, "trained.freeze"));
     }
     return VC_OK;
 }
@@ -354,13 +341,17 @@ static enum vc_status use_gradients(struct vc_trainer *t, const struct work *w, 
         t->report->nothing_to_learn = true;
         return VC_OK;
     }
-    VC_CALL(moved == 0 ? check_gradients(t, w) : VC_OK);
+    if (moved == 0) {
+        VC_CALL(check_gradients(t, w));
+    }
     if (moved == 0 && !t->progress.control && t->options.gradients != NULL) {
         VC_CALL(vc_trainer_dump(t, false));
     }
     VC_CALL(vc_learner_update(&t->student, engine, moved, w->grad_norm, lr));
-    VC_CALL(t->student.device == NULL ? vc_fake_quant_apply(&t->student, engine)
-                                      : VC_OK); /* a device's update does it */
+    /* a device's update does it */
+    if (t->student.device == NULL) {
+        VC_CALL(vc_fake_quant_apply(&t->student, engine));
+    }
     vc_scale_good(t);
     return VC_OK;
 }
@@ -389,7 +380,9 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
     vc_fake_quant_gradients(&t->student, engine);
     VC_CALL(vc_learner_measure(&t->student, engine, t->progress.scale.value, &w.grad_norm));
     w.skipped = !isfinite(w.grad_norm) && vc_scale_skip(t);
-    VC_CALL(w.skipped ? VC_OK : use_gradients(t, &w, engine, lr));
+    if (!w.skipped) {
+        VC_CALL(use_gradients(t, &w, engine, lr));
+    }
     t->progress.counts.step = number + 1;
     vc_divergence_note(t, loss);
     if (!t->progress.control) {

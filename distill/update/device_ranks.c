@@ -97,12 +97,16 @@ enum vc_status vc_device_ranks_choose(struct vc_learner *l, bool *nccl)
     VC_CALL(vc_ranks_all_gather(l->ctx, ranks, status, own, N_NUMBERS, all));
     *nccl = true;
     for (unsigned k = 0; k < vc_ranks_size(ranks); k++) {
-        VC_CALL(all[k][0] != all[0][0] ? mixed(l, k, all[k][0] != 0) : VC_OK);
+        if (all[k][0] != all[0][0]) {
+            VC_CALL(mixed(l, k, all[k][0] != 0));
+        }
         *nccl = *nccl && all[k][1] != 0;
     }
     for (unsigned k = 0; *nccl && k < vc_ranks_size(ranks); k++) {
         other = shares_with(all, k);
-        VC_CALL(other != k && wanted ? same_device(l, other, k) : VC_OK);
+        if (other != k && wanted) {
+            VC_CALL(same_device(l, other, k));
+        }
         *nccl = other == k;
     }
     if (on_device) {

@@ -40,12 +40,18 @@ enum vc_status vc_device_open(struct vc_learner *l)
     bool nccl = false;
 
     VC_CALL(vc_train_device_open(l->ctx, &l->device));
-    VC_CALL(l->trains ? vc_device_ranks_choose(l, &nccl) : VC_OK);
+    if (l->trains) {
+        VC_CALL(vc_device_ranks_choose(l, &nccl));
+    }
     if (l->device == NULL) {
         return VC_OK;
     }
-    VC_CALL(l->f64 ? refuse(l, "float64") : VC_OK);
-    VC_CALL(o->precision.learn_scales ? refuse(l, "learned scales") : VC_OK);
+    if (l->f64) {
+        VC_CALL(refuse(l, "float64"));
+    }
+    if (o->precision.learn_scales) {
+        VC_CALL(refuse(l, "learned scales"));
+    }
     l->device->limit_bytes = o->memory.device_memory;
     VC_CALL(VC_ZEROS(l->ctx, VC_TAG_MISC, l->on_device, 1));
     l->on_device->nccl = nccl;
@@ -245,9 +251,9 @@ static enum vc_status send(struct vc_learner *l)
         return VC_OK;
     }
     VC_CALL(vc_train_to_device(l->device, d->states, l->optimizer.block, l->report->state_bytes));
-    VC_CALL(l->optimizer.maps != NULL
-                ? vc_train_to_device(l->device, d->maps, l->optimizer.maps, sizeof *l->optimizer.maps)
-                : VC_OK);
+    if (l->optimizer.maps != NULL) {
+        VC_CALL(vc_train_to_device(l->device, d->maps, l->optimizer.maps, sizeof *l->optimizer.maps));
+    }
     if (l->fake_quants != NULL) {
         VC_CALL(vc_train_to_device(l->device, d->fake_quants, *vc_fake_quant_room(l), vc_fake_quant_bytes(l)));
     }
@@ -256,7 +262,9 @@ static enum vc_status send(struct vc_learner *l)
         const struct vc_weight_state *s = &l->optimizer.states[k];
         bool masked = item->trained && s->keep != NULL;
 
-        VC_CALL(masked ? vc_train_to_device(l->device, keep, s->keep, item->n) : VC_OK);
+        if (masked) {
+            VC_CALL(vc_train_to_device(l->device, keep, s->keep, item->n));
+        }
         for (; b < l->optimizer.n_blocks && l->optimizer.blocks[b].weight == k; b++) {
             size_t first = l->optimizer.blocks[b].first;
             float *data = s->master != NULL ? copy_of(s->master, *vc_fake_quant_room(l), d->fake_quants)
@@ -366,7 +374,9 @@ enum vc_status vc_device_sum(struct vc_learner *l, uint64_t first, uint64_t n_ba
     if (first + n_ranks < n_batches) {
         return VC_OK;
     }
-    VC_CALL(l->options->parallel.ranks != NULL ? vc_device_ranks_add(l, total, w->grad_bytes / sizeof *total) : VC_OK);
+    if (l->options->parallel.ranks != NULL) {
+        VC_CALL(vc_device_ranks_add(l, total, w->grad_bytes / sizeof *total));
+    }
     return add_all(l, total, w->device_grad, false);
 }
 
@@ -377,7 +387,9 @@ enum vc_status vc_device_measure(struct vc_learner *l, double scale, double *nor
     double sum = 0;
 
     VC_CALL(send(l));
-    VC_CALL(scale != 1 ? scale_all(l, 1 / scale) : VC_OK);
+    if (scale != 1) {
+        VC_CALL(scale_all(l, 1 / scale));
+    }
     VC_CALL(vc_train_result(l->device, l->device->table->measure(l->device->session, d->blocks, l->optimizer.n_blocks,
                                                                  d->squares, squares)));
     for (size_t k = 0; k < l->optimizer.n_blocks; k++) {

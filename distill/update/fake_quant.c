@@ -134,10 +134,8 @@ static enum vc_status learn_scales(struct vc_learner *l)
         VC_CALL(vc_fake_quant_learn(l, &l->fake_quants->items[i]));
         any = any || l->fake_quants->items[i].shares != VC_NO_SHARES;
     }
-    if (!any) {
-        return vc_fail(l->ctx, VC_E_ARGUMENT, "%s: no tensor that is trained has codes with scales: int8 and Q8_0 do",
-                       vc_option(l->ctx, "precision.learn_scales"));
-    }
+    VC_REFUSE_IF(!any, l->ctx, VC_E_ARGUMENT, "%s: no tensor that is trained has codes with scales: int8 and Q8_0 do",
+                 vc_option(l->ctx, "precision.learn_scales"));
     return VC_OK;
 }
 
@@ -151,19 +149,16 @@ static enum vc_status read_options(struct vc_ctx *ctx, const struct vc_distill_o
 
     vc_quantize_defaults(&defaults);
     VC_CALL(vc_options_read(ctx, &kind, distill->precision.fake_quant, o));
-    if (o->aim_sqnr_db != 0 || o->aim_bytes != 0 || o->target == VC_TARGET_CHOSEN || o->target == VC_TARGET_GGUF ||
-        o->rest != NULL) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "%s: what is trained lies on the grid of one scheme; aims, mixtures and a rest are for the "
-                       "quantize pass",
-                       vc_option(ctx, "precision.fake_quant"));
-    }
-    if (o->asymmetric) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "%s: values on an asymmetric grid would get other scales when they are quantized; symmetric "
-                       "ones keep theirs",
-                       vc_option(ctx, "precision.fake_quant"));
-    }
+    VC_REFUSE_IF(o->aim_sqnr_db != 0 || o->aim_bytes != 0 || o->target == VC_TARGET_CHOSEN ||
+                     o->target == VC_TARGET_GGUF || o->rest != NULL,
+                 ctx, VC_E_UNSUPPORTED,
+                 "%s: what is trained lies on the grid of one scheme; aims, mixtures and a rest are for the "
+                 "quantize pass",
+                 vc_option(ctx, "precision.fake_quant"));
+    VC_REFUSE_IF(o->asymmetric, ctx, VC_E_UNSUPPORTED,
+                 "%s: values on an asymmetric grid would get other scales when they are quantized; symmetric "
+                 "ones keep theirs",
+                 vc_option(ctx, "precision.fake_quant"));
     return VC_OK;
 }
 
@@ -226,18 +221,13 @@ static enum vc_status add_planned(struct vc_learner *l, size_t k, const struct v
         VC_CALL(become(l, k, codes.quant));
         return add_searched(l, k, &codes);
     }
-    if (desc->quant != NULL && before != VC_DTYPE_F32 && before != VC_DTYPE_F64) {
-        return vc_fail(l->ctx, VC_E_UNSUPPORTED,
-                       "%s: is %s in the student's file, which has no place for values on the grid of int8; %s needs "
-                       "an f32 student",
-                       item->name, vc_dtype_name(before), vc_option(l->ctx, "precision.fake_quant"));
-    }
-    if (desc->quant != NULL && desc->quant->granularity == VC_GRANULARITY_BLOCK) {
-        return vc_fail(
-            l->ctx, VC_E_UNSUPPORTED,
-            "%s: in that output its rows share scales, which is not trained; %s of npz or safetensors can be",
-            item->name, vc_option(l->ctx, "path"));
-    }
+    VC_REFUSE_IF(desc->quant != NULL && before != VC_DTYPE_F32 && before != VC_DTYPE_F64, l->ctx, VC_E_UNSUPPORTED,
+                 "%s: is %s in the student's file, which has no place for values on the grid of int8; %s needs "
+                 "an f32 student",
+                 item->name, vc_dtype_name(before), vc_option(l->ctx, "precision.fake_quant"));
+    VC_REFUSE_IF(desc->quant != NULL && desc->quant->granularity == VC_GRANULARITY_BLOCK, l->ctx, VC_E_UNSUPPORTED,
+                 "%s: in that output its rows share scales, which is not trained; %s of npz or safetensors can be",
+                 item->name, vc_option(l->ctx, "path"));
     return add(l, k, desc->quant, desc->dtype);
 }
 
@@ -298,8 +288,12 @@ enum vc_status vc_fake_quant_open(struct vc_learner *l)
             VC_CALL(add_coded(l, k, &model->tensors[tensor]));
         }
     }
-    VC_CALL(l->options->precision.fake_quant != NULL ? add_asked(l) : VC_OK);
-    VC_CALL(l->options->precision.learn_scales ? learn_scales(l) : VC_OK);
+    if (l->options->precision.fake_quant != NULL) {
+        VC_CALL(add_asked(l));
+    }
+    if (l->options->precision.learn_scales) {
+        VC_CALL(learn_scales(l));
+    }
     vc_fake_quant_join(l);
     if (l->fake_quants->n == 0) {
         vc_fake_quant_close(l);
@@ -479,12 +473,18 @@ static enum vc_status apply(struct vc_learner *l, struct vc_fake_quant *f)
     bool cast = f->codes == VC_DTYPE_F16 || f->codes == VC_DTYPE_BF16;
     float wide[PER_CALL];
 
-    VC_CALL(has_scales(f) ? make_scales(l, f) : VC_OK);
+    if (has_scales(f)) {
+        VC_CALL(make_scales(l, f));
+    }
     for (uint64_t first = 0; first < item->n;) {
         size_t n = (size_t)vc_min_u64(PER_CALL, item->n - first);
         float *y = l->f64 ? wide : (float *)item->data + first;
 
-        VC_CALL(cast ? cast_some(l, f, first, n, y) : code_some(l, f, first, &n, y));
+        if (cast) {
+            VC_CALL(cast_some(l, f, first, n, y));
+        } else {
+            VC_CALL(code_some(l, f, first, &n, y));
+        }
         for (size_t i = 0; l->f64 && i < n; i++) {
             ((double *)item->data)[first + i] = (double)y[i];
         }
@@ -602,8 +602,12 @@ enum vc_status vc_fake_quant_begin(struct vc_learner *l)
         l->optimizer.states[f->entry].master = f->master;
         memcpy(f->master, item->data, (size_t)item->n * real_bytes(l));
         /* Codes say their values already, which asymmetric scales would not give again. */
-        VC_CALL(item->coded || f->scheme != NULL ? VC_OK : apply(l, f));
-        VC_CALL(item->coded && has_scales(f) ? make_scales(l, f) : VC_OK);
+        if (!(item->coded || f->scheme != NULL)) {
+            VC_CALL(apply(l, f));
+        }
+        if (item->coded && has_scales(f)) {
+            VC_CALL(make_scales(l, f));
+        }
     }
     if (l->fake_quants != NULL) {
         vc_fake_quant_search(l, true, NULL);

@@ -44,22 +44,21 @@ static enum vc_status read_options(struct vc_learner *l, struct vc_gradual *g)
 
     vc_prune_defaults(&defaults);
     VC_CALL(vc_options_read(l->ctx, &kind, l->options->sparsity.prune, &g->options));
-    if (o->sparsity == NULL) {
-        return vc_fail(l->ctx, VC_E_ARGUMENT, "nothing says how much to prune: %s", vc_option(l->ctx, "sparsity"));
-    }
-    if ((unsigned)o->scope > VC_PRUNE_GLOBAL || o->pattern != VC_PATTERN_NONE || o->score != VC_SCORE_MAGNITUDE ||
-        o->mask != NULL || o->mask_path != NULL || o->n_sets != 0) {
-        return vc_fail(l->ctx, VC_E_UNSUPPORTED,
-                       "while it trains, a student is pruned by magnitude and without patterns, scores, masks and "
-                       "shares for single tensors (vc_prune_options)");
-    }
-    if (o->min_keep != NULL && o->scope != VC_PRUNE_GLOBAL) {
-        return vc_fail(l->ctx, VC_E_ARGUMENT, "%s goes with one threshold for all tensors only: %s",
-                       vc_option(l->ctx, "min_keep"), vc_option(l->ctx, "scope"));
-    }
+    VC_REFUSE_IF(o->sparsity == NULL, l->ctx, VC_E_ARGUMENT, "nothing says how much to prune: %s",
+                 vc_option(l->ctx, "sparsity"));
+    VC_REFUSE_IF((unsigned)o->scope > VC_PRUNE_GLOBAL || o->pattern != VC_PATTERN_NONE ||
+                     o->score != VC_SCORE_MAGNITUDE || o->mask != NULL || o->mask_path != NULL || o->n_sets != 0,
+                 l->ctx, VC_E_UNSUPPORTED,
+                 "while it trains, a student is pruned by magnitude and without patterns, scores, masks and "
+                 "shares for single tensors (vc_prune_options)");
+    VC_REFUSE_IF(o->min_keep != NULL && o->scope != VC_PRUNE_GLOBAL, l->ctx, VC_E_ARGUMENT,
+                 "%s goes with one threshold for all tensors only: %s", vc_option(l->ctx, "min_keep"),
+                 vc_option(l->ctx, "scope"));
     VC_CALL(vc_share_read(l->ctx, "sparsity", o->sparsity, &g->sparsity));
     g->min_keep = (struct vc_fraction){1, 100};
-    VC_CALL(o->min_keep != NULL ? vc_share_read(l->ctx, "min_keep", o->min_keep, &g->min_keep) : VC_OK);
+    if (o->min_keep != NULL) {
+        VC_CALL(vc_share_read(l->ctx, "min_keep", o->min_keep, &g->min_keep));
+    }
     g->global = o->scope == VC_PRUNE_GLOBAL;
     return VC_OK;
 }
@@ -73,17 +72,13 @@ static enum vc_status choose_schedule(struct vc_learner *l, uint64_t n_steps, st
     g->first = o->sparsity.prune_first;
     g->last = given ? o->sparsity.prune_last : n_steps - vc_ceil_div_u64(n_steps, 4);
     g->every = given ? o->sparsity.prune_every : vc_max_u64(1, g->last / DEFAULT_TIMES);
-    if (g->every == 0 || g->first > g->last) {
-        return vc_fail(l->ctx, VC_E_ARGUMENT, "%s %llu:%llu:%llu: expected FIRST:LAST:EVERY, FIRST at most LAST",
-                       vc_option(l->ctx, "sparsity.prune_first"), (unsigned long long)g->first,
-                       (unsigned long long)g->last, (unsigned long long)g->every);
-    }
-    if (g->last >= n_steps) {
-        return vc_fail(l->ctx, VC_E_ARGUMENT,
-                       "%s: the run has %llu steps, and none is left behind step %llu to train with the last mask",
-                       vc_option(l->ctx, "sparsity.prune_first"), (unsigned long long)n_steps,
-                       (unsigned long long)g->last);
-    }
+    VC_REFUSE_IF(g->every == 0 || g->first > g->last, l->ctx, VC_E_ARGUMENT,
+                 "%s %llu:%llu:%llu: expected FIRST:LAST:EVERY, FIRST at most LAST",
+                 vc_option(l->ctx, "sparsity.prune_first"), (unsigned long long)g->first, (unsigned long long)g->last,
+                 (unsigned long long)g->every);
+    VC_REFUSE_IF(g->last >= n_steps, l->ctx, VC_E_ARGUMENT,
+                 "%s: the run has %llu steps, and none is left behind step %llu to train with the last mask",
+                 vc_option(l->ctx, "sparsity.prune_first"), (unsigned long long)n_steps, (unsigned long long)g->last);
     return VC_OK;
 }
 
@@ -126,18 +121,14 @@ static enum vc_status choose_tensors(struct vc_learner *l, struct vc_gradual *g)
             most += limit_of(g, w->items[k].n);
         }
     }
-    if (g->n == 0) {
-        return vc_fail(l->ctx, VC_E_ARGUMENT,
-                       "%s: there is no tensor to prune: those that are trained have one dimension, or prune leaves "
-                       "them alone",
-                       vc_option(l->ctx, "sparsity"));
-    }
-    if (g->global && vc_fraction_floor(g->sparsity, total) > most) {
-        return vc_fail(
-            l->ctx, VC_E_ARGUMENT, "%s of %llu is %llu, but %s leaves %llu that may become zero; lower one of them",
-            g->options.sparsity, (unsigned long long)total, (unsigned long long)vc_fraction_floor(g->sparsity, total),
-            vc_option(l->ctx, "min_keep"), (unsigned long long)most);
-    }
+    VC_REFUSE_IF(g->n == 0, l->ctx, VC_E_ARGUMENT,
+                 "%s: there is no tensor to prune: those that are trained have one dimension, or prune leaves "
+                 "them alone",
+                 vc_option(l->ctx, "sparsity"));
+    VC_REFUSE_IF(g->global && vc_fraction_floor(g->sparsity, total) > most, l->ctx, VC_E_ARGUMENT,
+                 "%s of %llu is %llu, but %s leaves %llu that may become zero; lower one of them", g->options.sparsity,
+                 (unsigned long long)total, (unsigned long long)vc_fraction_floor(g->sparsity, total),
+                 vc_option(l->ctx, "min_keep"), (unsigned long long)most);
     l->report->prune_weights = total;
     return VC_OK;
 }
@@ -155,10 +146,8 @@ enum vc_status vc_gradual_open(struct vc_learner *l, uint64_t n_steps)
     VC_CALL(VC_ZEROS(l->ctx, VC_TAG_MISC, g, 1));
     l->gradual = g;
     VC_CALL(read_options(l, g));
-    if (l->options->task != VC_TASK_TRAIN) {
-        return vc_fail(l->ctx, VC_E_ARGUMENT, "%s trains nothing: %s belongs to a run", vc_option(l->ctx, "task"),
-                       vc_option(l->ctx, "sparsity"));
-    }
+    VC_REFUSE_IF(l->options->task != VC_TASK_TRAIN, l->ctx, VC_E_ARGUMENT, "%s trains nothing: %s belongs to a run",
+                 vc_option(l->ctx, "task"), vc_option(l->ctx, "sparsity"));
     VC_CALL(choose_schedule(l, n_steps, g));
     VC_CALL(choose_tensors(l, g));
     l->report->prune_first = g->first;
@@ -344,7 +333,9 @@ static enum vc_status find_together(struct vc_learner *l, uint64_t more, uint32_
     while (!done) {
         done = true;
         for (size_t i = 0; i < g->n; i++) {
-            VC_CALL(g->parts[i].keys.done ? VC_OK : count_keys(l, &g->parts[i], &g->parts[i].keys, counts));
+            if (!g->parts[i].keys.done) {
+                VC_CALL(count_keys(l, &g->parts[i], &g->parts[i].keys, counts));
+            }
         }
         VC_CALL(vc_keys_narrow_together(l->ctx, g->together, g->n, &more));
         for (size_t i = 0; i < g->n; i++) {

@@ -52,17 +52,13 @@ enum vc_status vc_masks_check(const struct vc_learner *l)
         if (item == NULL && !is_mask_type(mask)) {
             continue; /* weights lie beside masks */
         }
-        if (item == NULL || (!item->trained && !item->unread)) {
-            return vc_fail(l->ctx, VC_E_ARGUMENT, "%s: %s is the mask of no tensor that is trained", masks->path,
-                           mask->name);
-        }
-        if (!is_whole(mask, item) && !is_packed(mask, item)) {
-            return vc_fail(l->ctx, VC_E_ARGUMENT,
-                           "%s: %s has %llu elements; a mask has the shape of its weight, or is u8 [%llu], a bit for "
-                           "each of the %llu weights",
-                           masks->path, mask->name, (unsigned long long)mask->n_elems,
-                           (unsigned long long)vc_ceil_div_u64(item->n, 8), (unsigned long long)item->n);
-        }
+        VC_REFUSE_IF(item == NULL || (!item->trained && !item->unread), l->ctx, VC_E_ARGUMENT,
+                     "%s: %s is the mask of no tensor that is trained", masks->path, mask->name);
+        VC_REFUSE_IF(!is_whole(mask, item) && !is_packed(mask, item), l->ctx, VC_E_ARGUMENT,
+                     "%s: %s has %llu elements; a mask has the shape of its weight, or is u8 [%llu], a bit for "
+                     "each of the %llu weights",
+                     masks->path, mask->name, (unsigned long long)mask->n_elems,
+                     (unsigned long long)vc_ceil_div_u64(item->n, 8), (unsigned long long)item->n);
         n++;
     }
     return masks == NULL || n != 0 ? VC_OK
@@ -131,13 +127,11 @@ enum vc_status vc_masks_check_unread(const struct vc_learner *l, const struct vc
 
         VC_CALL(vc_model_read(l->ctx, masks, index, first, n, bytes, (size_t)n));
         for (uint64_t i = first * per_byte; i < vc_min_u64((first + n) * per_byte, item->n); i++) {
-            if ((bytes[i / per_byte - first] >> i % per_byte & 1) == 0 && !is_zero(l, item, i)) {
-                return vc_fail(
-                    l->ctx, VC_E_ARGUMENT,
-                    "%s: %s masks weights that are not 0, of a tensor that no logits depend on, so it is not "
-                    "trained: prune %s writes the zeros",
-                    masks->path, mask->name, vc_option(l->ctx, "sparsity.mask"));
-            }
+            VC_REFUSE_IF((bytes[i / per_byte - first] >> i % per_byte & 1) == 0 && !is_zero(l, item, i), l->ctx,
+                         VC_E_ARGUMENT,
+                         "%s: %s masks weights that are not 0, of a tensor that no logits depend on, so it is not "
+                         "trained: prune %s writes the zeros",
+                         masks->path, mask->name, vc_option(l->ctx, "sparsity.mask"));
         }
     }
     return VC_OK;
@@ -187,7 +181,9 @@ enum vc_status vc_masks_open(struct vc_learner *l)
         if (!item->trained || item->initialized) {
             continue;
         }
-        VC_CALL(item->n_dims > 1 ? count_zeros(l, item, &z->n) : VC_OK);
+        if (item->n_dims > 1) {
+            VC_CALL(count_zeros(l, item, &z->n));
+        }
         z->masked = o->sparsity.mask != NULL && mask_of(o->sparsity.mask, item) != VC_NO_TENSOR;
         z->masked = z->masked || (o->sparsity.keep && z->n != 0) || (!o->sparsity.refill && is_pruned(z->n, item->n));
     }
@@ -211,7 +207,9 @@ enum vc_status vc_masks_make(struct vc_learner *l, size_t entry)
     if (!vc_masks_has(l, entry)) {
         return VC_OK;
     }
-    VC_CALL(l->options->sparsity.mask != NULL ? read_mask(l, item, state) : VC_OK);
+    if (l->options->sparsity.mask != NULL) {
+        VC_CALL(read_mask(l, item, state));
+    }
     if (state->keep == NULL) {
         state->keep = vc_alloc(l->ctx, VC_TAG_TILES, (size_t)item->n);
         VC_CALL_ALLOC(state->keep);

@@ -33,12 +33,10 @@ static bool is_int8(const struct vc_dialect_request *request)
 
 static enum vc_status bnb_check(struct vc_ctx *ctx, const struct vc_dialect_request *request)
 {
-    if (!is_int8(request) &&
-        (request->granularity != VC_GRANULARITY_GROUP || !vc_bnb_4bit_block(request->group_size))) {
-        return vc_fail(ctx, VC_E_ARGUMENT,
-                       "the layout %s takes %s in blocks of 32, 64, 128, 256, 512, 1024, 2048 or 4096 (%s)",
-                       vc_dialect_bitsandbytes.name, request->scheme, vc_option(ctx, "granularity"));
-    }
+    VC_REFUSE_IF(
+        !is_int8(request) && (request->granularity != VC_GRANULARITY_GROUP || !vc_bnb_4bit_block(request->group_size)),
+        ctx, VC_E_ARGUMENT, "the layout %s takes %s in blocks of 32, 64, 128, 256, 512, 1024, 2048 or 4096 (%s)",
+        vc_dialect_bitsandbytes.name, request->scheme, vc_option(ctx, "granularity"));
     return vc_linear_check(ctx, &vc_dialect_bitsandbytes, request, !is_int8(request));
 }
 
@@ -113,12 +111,10 @@ static enum vc_status bnb_lay(struct vc_laying *l)
 static enum vc_status bnb_check_weights(struct vc_ctx *ctx, const struct vc_config_weights *weights)
 {
     for (size_t i = 1; i < weights->n_groups; i++) {
-        if (weights->groups[i].scheme != weights->groups[0].scheme) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "the layout %s cannot say that some weights are %s and some are %s; %s plain can",
-                           vc_dialect_bitsandbytes.name, vc_scheme_name(weights->groups[0].scheme),
-                           vc_scheme_name(weights->groups[i].scheme), vc_option(ctx, "layout"));
-        }
+        VC_REFUSE_IF(weights->groups[i].scheme != weights->groups[0].scheme, ctx, VC_E_UNSUPPORTED,
+                     "the layout %s cannot say that some weights are %s and some are %s; %s plain can",
+                     vc_dialect_bitsandbytes.name, vc_scheme_name(weights->groups[0].scheme),
+                     vc_scheme_name(weights->groups[i].scheme), vc_option(ctx, "layout"));
     }
     return vc_config_check_names(ctx, weights);
 }
@@ -169,7 +165,9 @@ static enum vc_status attach(struct vc_search *s, size_t codes, struct vc_quant 
     bool conv1d = vc_name_is_conv1d(t->name);
     struct vc_packed packed;
 
-    VC_CALL(conv1d ? vc_search_hint(s) : VC_OK);
+    if (conv1d) {
+        VC_CALL(vc_search_hint(s));
+    }
     if (!conv1d || !s->hint.conv1d) {
         return vc_search_attach(s, codes, &vc_dialect_bitsandbytes, quant, true);
     }
@@ -197,15 +195,16 @@ static enum vc_status bnb_find_codes(struct vc_search *s, size_t codes, bool *fo
     if (at == VC_NO_TENSOR || s->model->tensors[at].dtype != VC_DTYPE_F32 || !vc_search_is_free(s, at)) {
         return VC_OK;
     }
-    VC_CALL(format != VC_NO_TENSOR ? read_format(s, format, &by_rows) : VC_OK);
+    if (format != VC_NO_TENSOR) {
+        VC_CALL(read_format(s, format, &by_rows));
+    }
     if (!by_rows) {
         return VC_OK;
     }
     absmax = &s->model->tensors[at];
-    if (absmax->n_dims != 1 || absmax->n_elems != t->shape[0]) {
-        return vc_fail(s->ctx, VC_E_FORMAT, "%s: has %" PRIu64 " rows, but '%s' has %" PRIu64 " numbers", t->name,
-                       t->shape[0], absmax->name, absmax->n_elems);
-    }
+    VC_REFUSE_IF(absmax->n_dims != 1 || absmax->n_elems != t->shape[0], s->ctx, VC_E_FORMAT,
+                 "%s: has %" PRIu64 " rows, but '%s' has %" PRIu64 " numbers", t->name, t->shape[0], absmax->name,
+                 absmax->n_elems);
     vc_quant_set(&quant, VC_PART_ABSMAX, at);
     VC_CALL(attach(s, codes, &quant));
     if (format != VC_NO_TENSOR) {

@@ -123,7 +123,9 @@ static enum vc_status find_codes(struct vc_search *s, size_t codes, bool *found)
 
     VC_TRY(read_mark(s, t->name, n_stem, &own));
     mark = own;
-    VC_TRY(own == NULL ? find_layer(s, t->name, n_stem, &mark) : VC_OK);
+    if (own == NULL) {
+        VC_TRY(find_layer(s, t->name, n_stem, &mark));
+    }
     format = format_of(s, codes, n_stem, mark);
     if (format == NULL) {
         goto out;

@@ -135,10 +135,9 @@ static enum vc_status ct_check(struct vc_ctx *ctx, const struct vc_dialect_reque
         return vc_fail(ctx, VC_E_ARGUMENT, "the layout %s takes fp8 with a scale per row (%s); %s plain takes groups",
                        vc_dialect_compressed_tensors.name, vc_option(ctx, "granularity"), vc_option(ctx, "layout"));
     }
-    if (request->granularity == VC_GRANULARITY_BLOCK && request->group_size != BLOCK) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "the layout %s takes fp8 in blocks of 128 (%s); %s plain takes others",
-                       vc_dialect_compressed_tensors.name, vc_option(ctx, "granularity"), vc_option(ctx, "layout"));
-    }
+    VC_REFUSE_IF(request->granularity == VC_GRANULARITY_BLOCK && request->group_size != BLOCK, ctx, VC_E_ARGUMENT,
+                 "the layout %s takes fp8 in blocks of 128 (%s); %s plain takes others",
+                 vc_dialect_compressed_tensors.name, vc_option(ctx, "granularity"), vc_option(ctx, "layout"));
     return vc_linear_check(ctx, &vc_dialect_compressed_tensors, request, true);
 }
 
@@ -208,9 +207,8 @@ static enum vc_status lay_codes(struct vc_laying *l)
                             .n_dims = 2,
                             .packed = vc_ct_packed(l->codes->quant->scheme, n_rows, l->codes->shape[1])};
 
-    if (!vc_packing_rows.size(&codes.packed, &codes.n_bytes)) {
-        return vc_fail(l->ctx, VC_E_UNSUPPORTED, "%s: has more than 2^64 bytes when packed", l->codes->name);
-    }
+    VC_REFUSE_IF(!vc_packing_rows.size(&codes.packed, &codes.n_bytes), l->ctx, VC_E_UNSUPPORTED,
+                 "%s: has more than 2^64 bytes when packed", l->codes->name);
     return vc_dialect_lay(l, VC_CT_PACKED, codes, n_rows, vc_ceil_div_u64(codes.packed.row, 4));
 }
 
@@ -233,9 +231,8 @@ static enum vc_status lay_zeros(struct vc_laying *l)
                             .packed =
                                 vc_ct_packed_zeros(l->codes->quant->scheme, n_rows, l->part->size_bytes / n_rows)};
 
-    if (!zeros.packed.packing->size(&zeros.packed, &zeros.n_bytes)) {
-        return vc_fail(l->ctx, VC_E_UNSUPPORTED, "%s: has more than 2^64 bytes when packed", l->part->name);
-    }
+    VC_REFUSE_IF(!zeros.packed.packing->size(&zeros.packed, &zeros.n_bytes), l->ctx, VC_E_UNSUPPORTED,
+                 "%s: has more than 2^64 bytes when packed", l->part->name);
     return vc_dialect_lay(l, VC_CT_ZERO_POINT, zeros, zeros.n_bytes / 4 / zeros.packed.row, zeros.packed.row);
 }
 
@@ -273,7 +270,9 @@ static enum vc_status lay(struct vc_laying *l, bool words)
         part.dtype = VC_DTYPE_F8_E4M3;
     }
     VC_CALL(vc_dialect_lay(l, l->role == VC_PART_GLOBAL_SCALE ? VC_CT_GLOBAL_SCALE : VC_CT_SCALE, part, 0, 0));
-    VC_CALL(words ? lay_shape(l) : VC_OK);
+    if (words) {
+        VC_CALL(lay_shape(l));
+    }
     return l->role == VC_PART_SCALE && l->codes->quant->input_scale > 0 ? lay_input_scale(l) : VC_OK;
 }
 
@@ -608,12 +607,10 @@ static const char *w8a8_reason(const struct vc_dialect_request *request, const s
 static enum vc_status w8a8_check(struct vc_ctx *ctx, const struct vc_dialect_request *request)
 {
     for (size_t i = 0; request->model != NULL && i < request->model->n_tensors; i++) {
-        if (vc_linear_is_expert(request->model->tensors[i].name)) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "%s: transformers loads no experts of the layout %s (%s %s packs them)",
-                           request->model->tensors[i].name, vc_dialect_w8a8.name, vc_option(ctx, "layout"),
-                           vc_dialect_compressed_tensors.name);
-        }
+        VC_REFUSE_IF(vc_linear_is_expert(request->model->tensors[i].name), ctx, VC_E_UNSUPPORTED,
+                     "%s: transformers loads no experts of the layout %s (%s %s packs them)",
+                     request->model->tensors[i].name, vc_dialect_w8a8.name, vc_option(ctx, "layout"),
+                     vc_dialect_compressed_tensors.name);
     }
     return vc_linear_check(ctx, &vc_dialect_w8a8, request, false);
 }

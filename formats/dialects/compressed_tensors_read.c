@@ -84,13 +84,11 @@ static enum vc_status check_shape(struct vc_search *s, struct looking *l, enum v
     while (bits <= 8 && l->row <= INT64_MAX && !vc_packing_words_fit(l->row, bits, codes->shape[1])) {
         bits++;
     }
-    if (l->n_rows != codes->shape[0] || l->row > INT64_MAX || bits > 8) {
-        return vc_fail(s->ctx, VC_E_FORMAT,
-                       "%s: has shape [%" PRIu64 ", %" PRIu64 "], which does not fit [%" PRId64 ", %" PRId64
-                       "], the values of '%s'",
-                       codes->name, codes->shape[0], codes->shape[1], (int64_t)l->n_rows, (int64_t)l->row,
-                       s->model->tensors[l->shape].name);
-    }
+    VC_REFUSE_IF(l->n_rows != codes->shape[0] || l->row > INT64_MAX || bits > 8, s->ctx, VC_E_FORMAT,
+                 "%s: has shape [%" PRIu64 ", %" PRIu64 "], which does not fit [%" PRId64 ", %" PRId64
+                 "], the values of '%s'",
+                 codes->name, codes->shape[0], codes->shape[1], (int64_t)l->n_rows, (int64_t)l->row,
+                 s->model->tensors[l->shape].name);
     return find_scheme(s, l->row, codes->shape[1], scheme);
 }
 
@@ -123,10 +121,9 @@ static enum vc_status attach_zeros(struct vc_search *s, const struct looking *l)
     struct vc_packed packed = vc_ct_packed_zeros(l->quant.scheme, l->n_rows, scale->n_dims == 2 ? scale->shape[1] : 1);
     uint64_t n_bytes;
 
-    if (!packed.packing->size(&packed, &n_bytes) || t->size_bytes != n_bytes || t->shape[1] != packed.row) {
-        return vc_fail(s->ctx, VC_E_FORMAT, "%s: its zero points '%s' are not %" PRIu64 " for each of %" PRIu64 " rows",
-                       s->model->tensors[l->codes].name, t->name, packed.row, l->n_rows);
-    }
+    VC_REFUSE_IF(!packed.packing->size(&packed, &n_bytes) || t->size_bytes != n_bytes || t->shape[1] != packed.row,
+                 s->ctx, VC_E_FORMAT, "%s: its zero points '%s' are not %" PRIu64 " for each of %" PRIu64 " rows",
+                 s->model->tensors[l->codes].name, t->name, packed.row, l->n_rows);
     return vc_search_show_part(s, l->zero, VC_DTYPE_I8, &packed);
 }
 
@@ -175,10 +172,8 @@ static enum vc_status look_at(struct vc_search *s, struct looking *l, size_t n_n
                                 "configuration does not say one that fits",
                                 s->model->tensors[l->scale].name);
     }
-    if (!*found) {
-        return vc_fail(s->ctx, VC_E_FORMAT, "%s: its scales '%s' fit neither %" PRIu64 " rows nor groups of them",
-                       t->name, s->model->tensors[l->scale].name, l->n_rows);
-    }
+    VC_REFUSE_IF(!*found, s->ctx, VC_E_FORMAT, "%s: its scales '%s' fit neither %" PRIu64 " rows nor groups of them",
+                 t->name, s->model->tensors[l->scale].name, l->n_rows);
     return VC_OK;
 }
 
@@ -233,13 +228,13 @@ enum vc_status vc_ct_find_packed_floats(struct vc_search *s, size_t codes, size_
     scales = &s->model->tensors[scale];
     packed = (struct vc_packed){.bits = 8, .n_rows = t->shape[0], .row = t->shape[1]};
     quant.group_size = vc_code_scheme(scheme)->group;
-    if (scales->shape[0] != packed.n_rows || scales->shape[1] != vc_ceil_div_u64(2 * packed.row, quant.group_size)) {
-        return vc_fail(s->ctx, VC_E_FORMAT,
-                       "%s: has shape [%" PRIu64 ", %" PRIu64 "], and its scales '%s' [%" PRIu64 ", %" PRIu64
-                       "], which are not one for %" PRIu64 " codes of %s",
-                       t->name, t->shape[0], t->shape[1], scales->name, scales->shape[0], scales->shape[1],
-                       quant.group_size, vc_scheme_name(scheme));
-    }
+    VC_REFUSE_IF(scales->shape[0] != packed.n_rows ||
+                     scales->shape[1] != vc_ceil_div_u64(2 * packed.row, quant.group_size),
+                 s->ctx, VC_E_FORMAT,
+                 "%s: has shape [%" PRIu64 ", %" PRIu64 "], and its scales '%s' [%" PRIu64 ", %" PRIu64
+                 "], which are not one for %" PRIu64 " codes of %s",
+                 t->name, t->shape[0], t->shape[1], scales->name, scales->shape[0], scales->shape[1], quant.group_size,
+                 vc_scheme_name(scheme));
     vc_quant_set(&quant, VC_PART_SCALE, scale);
     vc_quant_set(&quant, VC_PART_GLOBAL_SCALE, global);
     *found = true;
@@ -272,7 +267,9 @@ enum vc_status vc_ct_find_packed(struct vc_search *s, size_t tensor, bool *found
         packed = vc_ct_packed(l.quant.scheme, l.n_rows, l.row);
         VC_CALL(vc_search_attach_packed(s, tensor, &vc_dialect_compressed_tensors, &l.quant, &packed, n_name));
         s->model->tensors[l.shape].part_of = tensor;
-        VC_CALL(l.zero != VC_NO_TENSOR ? attach_zeros(s, &l) : VC_OK);
+        if (l.zero != VC_NO_TENSOR) {
+            VC_CALL(attach_zeros(s, &l));
+        }
     }
     return VC_OK;
 }

@@ -175,13 +175,10 @@ enum vc_status vc_config_check_names(struct vc_ctx *ctx, const struct vc_config_
         size_t n = 0;
         const char *codes = is_layer(kept, &n) && !kept->told ? meant_too(weights, kept->name, n) : NULL;
 
-        if (codes != NULL) {
-            return vc_fail(
-                ctx, VC_E_UNSUPPORTED,
-                "%s stays as it is, and diffusers would take '%.*s' in its list for %s as well; give codes to "
-                "both (%s), or to none (%s)",
-                kept->name, (int)n, kept->name, codes, vc_option(ctx, "include"), vc_option(ctx, "exclude"));
-        }
+        VC_REFUSE_IF(codes != NULL, ctx, VC_E_UNSUPPORTED,
+                     "%s stays as it is, and diffusers would take '%.*s' in its list for %s as well; give codes to "
+                     "both (%s), or to none (%s)",
+                     kept->name, (int)n, kept->name, codes, vc_option(ctx, "include"), vc_option(ctx, "exclude"));
     }
     return VC_OK;
 }
@@ -197,21 +194,19 @@ enum vc_status vc_config_check_experts(struct vc_ctx *ctx, const struct vc_confi
         size_t n_path;
 
         first = first == NULL && expert && weight->told ? weight : first;
-        if (expert && weight->told && !vc_config_same_group(first->quant, weight->quant)) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "%s and %s become codes of two kinds, and transformers decodes all experts from %s in one "
-                           "way; give them the same, or write %s plain",
-                           first->name, weight->name, dialect->name, vc_option(ctx, "layout"));
-        }
-        if (!weight->told && vc_name_is_module_weight(weight->name, &n_path) && weight->n_dims == 2 &&
-            vc_dtype_is_float(weight->dtype) && expert) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "%s stays as it is, and transformers loads experts from %s only where all of them are %s; "
-                           "do not leave it out, or write %s plain",
-                           weight->name, dialect->name,
-                           vc_scheme_name(weights->n_groups != 0 ? weights->groups[0].scheme : VC_SCHEME_INT8),
-                           vc_option(ctx, "layout"));
-        }
+        VC_REFUSE_IF(expert && weight->told && !vc_config_same_group(first->quant, weight->quant), ctx,
+                     VC_E_UNSUPPORTED,
+                     "%s and %s become codes of two kinds, and transformers decodes all experts from %s in one "
+                     "way; give them the same, or write %s plain",
+                     first->name, weight->name, dialect->name, vc_option(ctx, "layout"));
+        VC_REFUSE_IF(!weight->told && vc_name_is_module_weight(weight->name, &n_path) && weight->n_dims == 2 &&
+                         vc_dtype_is_float(weight->dtype) && expert,
+                     ctx, VC_E_UNSUPPORTED,
+                     "%s stays as it is, and transformers loads experts from %s only where all of them are %s; "
+                     "do not leave it out, or write %s plain",
+                     weight->name, dialect->name,
+                     vc_scheme_name(weights->n_groups != 0 ? weights->groups[0].scheme : VC_SCHEME_INT8),
+                     vc_option(ctx, "layout"));
     }
     return VC_OK;
 }

@@ -35,17 +35,14 @@ static enum vc_status fp8_check(struct vc_ctx *ctx, const struct vc_dialect_requ
 {
     const struct vc_family *family = request->model != NULL ? request->model->family : NULL;
 
-    if (request->granularity != VC_GRANULARITY_BLOCK || request->group_size != BLOCK) {
-        return vc_fail(ctx, VC_E_ARGUMENT,
-                       "the layout %s has a scale per 128 rows and 128 columns (%s); %s compressed-tensors per row",
-                       vc_dialect_fp8.name, vc_option(ctx, "granularity"), vc_option(ctx, "layout"));
-    }
-    if (vc_family_refused(family, VC_LOADS_COMPRESSED_TENSORS) != NULL ||
-        vc_family_needs(family, VC_LOADS_COMPRESSED_TENSORS) != NULL) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "models of type %s were not tried in the layout %s; %s %s can be made",
-                       family->type, vc_dialect_fp8.name, vc_option(ctx, "layout"),
-                       vc_dialect_that_loads(family, NULL)->name);
-    }
+    VC_REFUSE_IF(request->granularity != VC_GRANULARITY_BLOCK || request->group_size != BLOCK, ctx, VC_E_ARGUMENT,
+                 "the layout %s has a scale per 128 rows and 128 columns (%s); %s compressed-tensors per row",
+                 vc_dialect_fp8.name, vc_option(ctx, "granularity"), vc_option(ctx, "layout"));
+    VC_REFUSE_IF(vc_family_refused(family, VC_LOADS_COMPRESSED_TENSORS) != NULL ||
+                     vc_family_needs(family, VC_LOADS_COMPRESSED_TENSORS) != NULL,
+                 ctx, VC_E_UNSUPPORTED, "models of type %s were not tried in the layout %s; %s %s can be made",
+                 family->type, vc_dialect_fp8.name, vc_option(ctx, "layout"),
+                 vc_dialect_that_loads(family, NULL)->name);
     return vc_linear_check(ctx, &vc_dialect_fp8, request, true);
 }
 

@@ -166,14 +166,12 @@ static enum vc_status check_shapes(const struct vc_search *s, const struct words
                               words <= INT32_MAX && has_shape(s, w->scales, w->n_rows, 8 * words)
                         : has_shape(s, w->zeros, w->n_groups, words) && has_shape(s, w->scales, w->n_groups, w->n_rows);
 
-    if (!fits) {
-        return vc_fail(s->ctx, VC_E_FORMAT,
-                       "%s: is a weight [%" PRIu64 ", %" PRIu64 "] of %u bits, which does not fit '%s' [%" PRIu64
-                       ", %" PRIu64 "] and '%s' [%" PRIu64 ", %" PRIu64 "]",
-                       w->name, w->n_rows, w->row, w->bits, tensors[w->scales].name, tensors[w->scales].shape[0],
-                       tensors[w->scales].shape[1], tensors[w->zeros].name, tensors[w->zeros].shape[0],
-                       tensors[w->zeros].shape[1]);
-    }
+    VC_REFUSE_IF(!fits, s->ctx, VC_E_FORMAT,
+                 "%s: is a weight [%" PRIu64 ", %" PRIu64 "] of %u bits, which does not fit '%s' [%" PRIu64 ", %" PRIu64
+                 "] and '%s' [%" PRIu64 ", %" PRIu64 "]",
+                 w->name, w->n_rows, w->row, w->bits, tensors[w->scales].name, tensors[w->scales].shape[0],
+                 tensors[w->scales].shape[1], tensors[w->zeros].name, tensors[w->zeros].shape[0],
+                 tensors[w->zeros].shape[1]);
     return VC_OK;
 }
 
@@ -223,10 +221,8 @@ static enum vc_status check_zeros(const struct vc_search *s, const struct words 
             unsigned stored = (bytes[bit / 8] | high << 8) >> bit % 8 & mask;
 
             *symmetric = *symmetric && (int)stored == middle;
-            if (s->hint.zeros_less_one && stored == mask) {
-                return vc_fail(s->ctx, VC_E_UNSUPPORTED,
-                               "%s: has the zero point %u, which its format cannot tell from 0", t->name, stored + 1);
-            }
+            VC_REFUSE_IF(s->hint.zeros_less_one && stored == mask, s->ctx, VC_E_UNSUPPORTED,
+                         "%s: has the zero point %u, which its format cannot tell from 0", t->name, stored + 1);
         }
     }
     return VC_OK;
@@ -310,7 +306,9 @@ static enum vc_status is_words(struct vc_search *s, size_t codes, const struct v
 
     *w = (struct words){.name = t->name, .n = n - (sizeof tail - 2), .codes = codes, .awq = dialect == &vc_dialect_awq};
     *is = n >= sizeof tail && strcmp(t->name + n - (sizeof tail - 1), tail) == 0 && vc_search_is_free(s, codes);
-    VC_CALL(*is ? vc_search_hint(s) : VC_OK);
+    if (*is) {
+        VC_CALL(vc_search_hint(s));
+    }
     *is = *is && s->hint.words == dialect;
     w->bits = (unsigned)vc_min_u64(s->hint.num_bits, 64);
     w->gemv = w->awq && s->hint.along_rows;

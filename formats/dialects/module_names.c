@@ -65,9 +65,7 @@ static enum vc_status list_others(struct naming *s)
     const struct vc_module_list *list = s->list;
     size_t n_most;
 
-    if (!vc_mul_size(list->n, 2, &n_most)) {
-        return vc_fail(s->ctx, VC_E_NOMEM, "too many modules");
-    }
+    VC_REFUSE_IF(!vc_mul_size(list->n, 2, &n_most), s->ctx, VC_E_NOMEM, "too many modules");
     s->others = vc_alloc_array(s->ctx, VC_TAG_NAMES, n_most, sizeof *s->others);
     VC_CALL_ALLOC(s->others);
     for (size_t i = 0; i < list->n; i++) {
@@ -205,7 +203,9 @@ enum vc_status vc_module_names_add(struct vc_ctx *ctx, const struct vc_module_li
     struct naming s = {.ctx = ctx, .list = list, .changes = vc_family_changes_names(list->family)};
     enum vc_status status;
 
-    VC_TRY(s.changes || list->form == VC_NAMES_ENDS ? list_others(&s) : VC_OK);
+    if (s.changes || list->form == VC_NAMES_ENDS) {
+        VC_TRY(list_others(&s));
+    }
     VC_TRY(add_names(&s, text, first));
     VC_TRY(add_ends(&s, text, first));
     status = text->status;

@@ -62,10 +62,9 @@ static enum vc_dtype onnx_part_type(const struct vc_dialect_request *request, co
 
 static enum vc_status onnx_check(struct vc_ctx *ctx, const struct vc_dialect_request *request)
 {
-    if (strcmp(request->scheme, vc_scheme_name(VC_SCHEME_INT4)) == 0 && request->granularity != VC_GRANULARITY_GROUP) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "int4 codes of a graph have a scale per group (%s)",
-                       vc_option(ctx, "granularity"));
-    }
+    VC_REFUSE_IF(
+        strcmp(request->scheme, vc_scheme_name(VC_SCHEME_INT4)) == 0 && request->granularity != VC_GRANULARITY_GROUP,
+        ctx, VC_E_ARGUMENT, "int4 codes of a graph have a scale per group (%s)", vc_option(ctx, "granularity"));
     return VC_OK;
 }
 

@@ -113,9 +113,8 @@ static enum vc_status check_unique(struct vc_ctx *ctx, size_t n, const char *con
     size_t twice;
 
     VC_CALL(vc_names_unique(ctx, VC_NAME_LIST(names, sizeof *names), n, &twice));
-    if (twice != SIZE_MAX) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: two tensors of the output would have this name", names[twice]);
-    }
+    VC_REFUSE_IF(twice != SIZE_MAX, ctx, VC_E_UNSUPPORTED, "%s: two tensors of the output would have this name",
+                 names[twice]);
     return VC_OK;
 }
 

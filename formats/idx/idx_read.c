@@ -101,14 +101,12 @@ static enum vc_status take_header(struct vc_ctx *ctx, struct idx_file *self, str
     tensor->n_elems = 1;
     for (unsigned d = 0; d < tensor->n_dims; d++) {
         self->shape[d] = big32(head + VC_IDX_PREFIX + (size_t)4 * d);
-        if (!vc_mul_u64(tensor->n_elems, self->shape[d], &tensor->n_elems)) {
-            return vc_fail(ctx, VC_E_FORMAT, "the shape of the idx array overflows");
-        }
+        VC_REFUSE_IF(!vc_mul_u64(tensor->n_elems, self->shape[d], &tensor->n_elems), ctx, VC_E_FORMAT,
+                     "the shape of the idx array overflows");
     }
-    if (!vc_mul_u64(tensor->n_elems, vc_dtype_size(tensor->dtype), &tensor->size_bytes) ||
-        tensor->size_bytes > INT64_MAX / 2) {
-        return vc_fail(ctx, VC_E_FORMAT, "the idx array is too large: %" PRIu64 " elements", tensor->n_elems);
-    }
+    VC_REFUSE_IF(!vc_mul_u64(tensor->n_elems, vc_dtype_size(tensor->dtype), &tensor->size_bytes) ||
+                     tensor->size_bytes > INT64_MAX / 2,
+                 ctx, VC_E_FORMAT, "the idx array is too large: %" PRIu64 " elements", tensor->n_elems);
     self->one.first_byte = VC_IDX_PREFIX + (uint64_t)4 * tensor->n_dims;
     self->one.swap = vc_dtype_size(tensor->dtype) > 1 ? (unsigned)vc_dtype_size(tensor->dtype) : 0;
     tensor->name = VC_IDX_TENSOR;
@@ -125,16 +123,13 @@ static enum vc_status read_plain(struct vc_ctx *ctx, struct idx_file *self, stru
     uint64_t n_bytes = self->one.file->size_bytes;
 
     VC_CALL(vc_infile_read(ctx, self->one.file, 0, head, (size_t)vc_min_u64(VC_IDX_PREFIX, n_bytes)));
-    if (n_bytes < VC_IDX_PREFIX + (uint64_t)4 * head[3]) {
-        return vc_fail(ctx, VC_E_FORMAT, "ends inside the idx header: %" PRIu64 " bytes, %u dimensions", n_bytes,
-                       (unsigned)head[3]);
-    }
+    VC_REFUSE_IF(n_bytes < VC_IDX_PREFIX + (uint64_t)4 * head[3], ctx, VC_E_FORMAT,
+                 "ends inside the idx header: %" PRIu64 " bytes, %u dimensions", n_bytes, (unsigned)head[3]);
     VC_CALL(vc_infile_read(ctx, self->one.file, VC_IDX_PREFIX, head + VC_IDX_PREFIX, (size_t)4 * head[3]));
     VC_CALL(take_header(ctx, self, tensor, head));
-    if (n_bytes - self->one.first_byte != tensor->size_bytes) {
-        return vc_fail(ctx, VC_E_FORMAT, "holds %" PRIu64 " bytes of data, but its shape and type need %" PRIu64,
-                       n_bytes - self->one.first_byte, tensor->size_bytes);
-    }
+    VC_REFUSE_IF(n_bytes - self->one.first_byte != tensor->size_bytes, ctx, VC_E_FORMAT,
+                 "holds %" PRIu64 " bytes of data, but its shape and type need %" PRIu64,
+                 n_bytes - self->one.first_byte, tensor->size_bytes);
     return VC_OK;
 }
 
@@ -146,9 +141,7 @@ static enum vc_status skip_text(struct vc_ctx *ctx, const struct vc_infile *file
     unsigned char c = 1;
 
     while (c != 0) {
-        if (*at >= file->size_bytes || *at >= VC_GZ_NAMES) {
-            return vc_fail(ctx, VC_E_FORMAT, "the gzip header does not end");
-        }
+        VC_REFUSE_IF(*at >= file->size_bytes || *at >= VC_GZ_NAMES, ctx, VC_E_FORMAT, "the gzip header does not end");
         VC_CALL(vc_infile_read(ctx, file, (*at)++, &c, 1));
     }
     return VC_OK;
@@ -161,25 +154,26 @@ static enum vc_status skip_gzip_header(struct vc_ctx *ctx, const struct vc_infil
     unsigned char head[VC_GZ_HEADER];
     unsigned char length[2];
 
-    if (file->size_bytes < VC_GZ_HEADER + VC_GZ_TRAILER) {
-        return vc_fail(ctx, VC_E_FORMAT, "ends inside the gzip header: %" PRIu64 " bytes", file->size_bytes);
-    }
+    VC_REFUSE_IF(file->size_bytes < VC_GZ_HEADER + VC_GZ_TRAILER, ctx, VC_E_FORMAT,
+                 "ends inside the gzip header: %" PRIu64 " bytes", file->size_bytes);
     VC_CALL(vc_infile_read(ctx, file, 0, head, sizeof head));
-    if (head[2] != 8 || (head[3] & RESERVED) != 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "is a gzip file of a kind that is not known: method %u, flags %u",
-                       (unsigned)head[2], (unsigned)head[3]);
-    }
+    VC_REFUSE_IF(head[2] != 8 || (head[3] & RESERVED) != 0, ctx, VC_E_UNSUPPORTED,
+                 "is a gzip file of a kind that is not known: method %u, flags %u", (unsigned)head[2],
+                 (unsigned)head[3]);
     *at = VC_GZ_HEADER;
     if ((head[3] & EXTRA) != 0) {
         VC_CALL(vc_infile_read(ctx, file, *at, length, sizeof length));
         *at += 2u + length[0] + ((unsigned)length[1] << 8);
     }
-    VC_CALL((head[3] & NAME) != 0 ? skip_text(ctx, file, at) : VC_OK);
-    VC_CALL((head[3] & COMMENT) != 0 ? skip_text(ctx, file, at) : VC_OK);
-    *at += (head[3] & CRC) != 0 ? 2 : 0;
-    if (*at > file->size_bytes - VC_GZ_TRAILER) {
-        return vc_fail(ctx, VC_E_FORMAT, "ends inside the gzip header: %" PRIu64 " bytes", file->size_bytes);
+    if ((head[3] & NAME) != 0) {
+        VC_CALL(skip_text(ctx, file, at));
     }
+    if ((head[3] & COMMENT) != 0) {
+        VC_CALL(skip_text(ctx, file, at));
+    }
+    *at += (head[3] & CRC) != 0 ? 2 : 0;
+    VC_REFUSE_IF(*at > file->size_bytes - VC_GZ_TRAILER, ctx, VC_E_FORMAT,
+                 "ends inside the gzip header: %" PRIu64 " bytes", file->size_bytes);
     return VC_OK;
 }
 
@@ -229,13 +223,11 @@ static enum vc_status check_trailer(struct vc_ctx *ctx, const struct idx_file *s
     size_t unused = 0;
 
     VC_CALL(vc_inflate_end(ctx, stream->inflate, &unused));
-    if (unused != 0 || stream->fill.left != 0) {
-        return vc_fail(ctx, VC_E_FORMAT, "there are bytes behind the end of the deflated data");
-    }
+    VC_REFUSE_IF(unused != 0 || stream->fill.left != 0, ctx, VC_E_FORMAT,
+                 "there are bytes behind the end of the deflated data");
     VC_CALL(vc_infile_read(ctx, self->one.file, self->one.file->size_bytes - VC_GZ_TRAILER, t, sizeof t));
-    if (vc_le32(t) != stream->crc || vc_le32(t + 4) != (uint32_t)stream->n_bytes) {
-        return vc_fail(ctx, VC_E_FORMAT, "the data is damaged: its checksum is %08" PRIx32, stream->crc);
-    }
+    VC_REFUSE_IF(vc_le32(t) != stream->crc || vc_le32(t + 4) != (uint32_t)stream->n_bytes, ctx, VC_E_FORMAT,
+                 "the data is damaged: its checksum is %08" PRIx32, stream->crc);
     return VC_OK;
 }
 
@@ -293,9 +285,8 @@ static enum vc_status idx_stream_read(struct vc_ctx *ctx, struct vc_source_strea
     const struct idx_file *self = stream->model->self;
     enum vc_status status;
 
-    if (n_bytes > stream->left || (self->one.swap != 0 && n_bytes % self->one.swap != 0)) {
-        return vc_fail(ctx, VC_E_INTERNAL, "a read beyond the end of the tensor, or of a part of an element");
-    }
+    VC_REFUSE_IF(n_bytes > stream->left || (self->one.swap != 0 && n_bytes % self->one.swap != 0), ctx, VC_E_INTERNAL,
+                 "a read beyond the end of the tensor, or of a part of an element");
     VC_TRY(inflate(ctx, stream, dst, n_bytes));
     stream->left -= n_bytes;
     vc_bytes_swap(dst, n_bytes, self->one.swap);

@@ -127,9 +127,8 @@ static enum vc_status check_end(struct vc_ctx *ctx, const struct vc_infile *so_f
     if (stream->find_end != NULL && end->end == 0 && so_far->size_bytes >= end->need) {
         VC_CALL(stream->find_end(ctx, so_far, end));
     }
-    if (end->end != 0 && so_far->size_bytes > end->end) {
-        return vc_fail(ctx, VC_E_FORMAT, "goes on after the %" PRIu64 " bytes that its headers tell of", end->end);
-    }
+    VC_REFUSE_IF(end->end != 0 && so_far->size_bytes > end->end, ctx, VC_E_FORMAT,
+                 "goes on after the %" PRIu64 " bytes that its headers tell of", end->end);
     return VC_OK;
 }
 
@@ -145,7 +144,9 @@ static enum vc_status copy_stdin(struct vc_ctx *ctx, int to, struct vc_stream *s
 
     VC_TRY_ALLOC(buffer);
     VC_TRY(read_stdin(ctx, buffer, VC_HEAD_BYTES, &n));
-    VC_TRY(n == VC_HEAD_BYTES ? stream->look(ctx, stream, buffer, n) : VC_OK);
+    if (n == VC_HEAD_BYTES) {
+        VC_TRY(stream->look(ctx, stream, buffer, n));
+    }
     while (n != 0) {
         VC_TRY(write_all(ctx, to, buffer, n));
         so_far.size_bytes += n;
@@ -170,9 +171,7 @@ static enum vc_status open_stdin(struct vc_ctx *ctx, struct vc_stream *stream, i
         *fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
         return *fd < 0 ? vc_fail_errno(ctx, errno, "cannot read") : VC_OK;
     }
-    if (S_ISDIR(st.st_mode)) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder, not a checkpoint file");
-    }
+    VC_REFUSE_IF(S_ISDIR(st.st_mode), ctx, VC_E_UNSUPPORTED, "is a folder, not a checkpoint file");
     *fd = vc_tempfile_open(ctx);
     if (*fd < 0) {
         return VC_E_IO;
@@ -188,16 +187,11 @@ static enum vc_status open_stdin(struct vc_ctx *ctx, struct vc_stream *stream, i
 /* Folders, pipes and devices are refused by name; a checkpoint of 0 bytes is, too. */
 static enum vc_status check_kind(struct vc_ctx *ctx, const struct stat *st)
 {
-    if (S_ISDIR(st->st_mode)) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder, not a checkpoint file");
-    }
-    if (!S_ISREG(st->st_mode)) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "is a %s, not a file (a pipe is read with '-' as the input)",
-                       S_ISFIFO(st->st_mode) ? "pipe" : (S_ISSOCK(st->st_mode) ? "socket" : "device"));
-    }
-    if (st->st_size <= 0) {
-        return vc_fail(ctx, VC_E_FORMAT, "is empty (0 bytes)");
-    }
+    VC_REFUSE_IF(S_ISDIR(st->st_mode), ctx, VC_E_UNSUPPORTED, "is a folder, not a checkpoint file");
+    VC_REFUSE_IF(!S_ISREG(st->st_mode), ctx, VC_E_UNSUPPORTED,
+                 "is a %s, not a file (a pipe is read with '-' as the input)",
+                 S_ISFIFO(st->st_mode) ? "pipe" : (S_ISSOCK(st->st_mode) ? "socket" : "device"));
+    VC_REFUSE_IF(st->st_size <= 0, ctx, VC_E_FORMAT, "is empty (0 bytes)");
     return VC_OK;
 }
 
@@ -238,9 +232,8 @@ enum vc_status vc_infile_of_reader(struct vc_ctx *ctx, const struct vc_reader *r
                                    struct vc_infile **out)
 {
     *out = NULL;
-    if (reader->size_bytes == 0 || (reader->bytes == NULL && reader->read == NULL)) {
-        return vc_fail(ctx, VC_E_FORMAT, "is empty (0 bytes)");
-    }
+    VC_REFUSE_IF(reader->size_bytes == 0 || (reader->bytes == NULL && reader->read == NULL), ctx, VC_E_FORMAT,
+                 "is empty (0 bytes)");
     *out = vc_alloc(ctx, VC_TAG_MISC, sizeof **out);
     VC_CALL_ALLOC(*out);
     **out = (struct vc_infile){.fd = -1, .size_bytes = reader->size_bytes, .path = path, .reader = *reader};
@@ -300,12 +293,9 @@ enum vc_status vc_infile_open(struct vc_ctx *ctx, const char *path, struct vc_in
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
     *out = NULL;
-    if (fd < 0 && errno == ENOENT && is_remote(path)) {
-        return vc_fail(
-            ctx, VC_E_IO,
-            "cannot open: No such file or directory (a model of a hub has to be downloaded first: no part uses "
-            "the network)");
-    }
+    VC_REFUSE_IF(fd < 0 && errno == ENOENT && is_remote(path), ctx, VC_E_IO,
+                 "cannot open: No such file or directory (a model of a hub has to be downloaded first: no part uses "
+                 "the network)");
     return fd < 0 ? vc_fail_errno(ctx, errno, "cannot open") : adopt(ctx, fd, path, out);
 }
 
@@ -410,10 +400,9 @@ enum vc_status vc_infile_read(struct vc_ctx *ctx, const struct vc_infile *file, 
     enum vc_status status = VC_OK;
     int fd;
 
-    if (offset > file->size_bytes || n > file->size_bytes - offset) {
-        return vc_fail(ctx, VC_E_FORMAT, "%zu bytes are needed at offset %" PRIu64 ", but the file ends at %" PRIu64, n,
-                       offset, file->size_bytes);
-    }
+    VC_REFUSE_IF(offset > file->size_bytes || n > file->size_bytes - offset, ctx, VC_E_FORMAT,
+                 "%zu bytes are needed at offset %" PRIu64 ", but the file ends at %" PRIu64, n, offset,
+                 file->size_bytes);
     if (file->bytes != NULL || file->reader.bytes != NULL) {
         memcpy(dst, (file->bytes != NULL ? file->bytes : (const unsigned char *)file->reader.bytes) + offset, n);
         return VC_OK;

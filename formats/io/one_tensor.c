@@ -26,9 +26,8 @@ enum vc_status vc_one_tensor_read(struct vc_ctx *ctx, const struct vc_model *mod
     const struct vc_one_tensor *self = model->self;
     const struct vc_tensor *t = &model->tensors[tensor];
 
-    if (offset > t->size_bytes || n_bytes > t->size_bytes - offset) {
-        return vc_fail(ctx, VC_E_INTERNAL, "%s: a read beyond the tensor", t->name);
-    }
+    VC_REFUSE_IF(offset > t->size_bytes || n_bytes > t->size_bytes - offset, ctx, VC_E_INTERNAL,
+                 "%s: a read beyond the tensor", t->name);
     if (vc_infile_read(ctx, self->file, self->first_byte + offset, dst, n_bytes) != VC_OK) {
         return vc_context(ctx, "%s", t->name);
     }

@@ -99,16 +99,13 @@ static enum vc_status check_stdout(struct vc_ctx *ctx, const struct vc_outfile *
 {
     struct stat st;
 
-    if (isatty(STDOUT_FILENO) && !file->force) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "standard output is a terminal; binary goes there only with %s",
-                       vc_option(ctx, "force"));
-    }
+    VC_REFUSE_IF(isatty(STDOUT_FILENO) && !file->force, ctx, VC_E_ARGUMENT,
+                 "standard output is a terminal; binary goes there only with %s", vc_option(ctx, "force"));
     if (fstat(STDOUT_FILENO, &st) != 0) {
         return vc_fail_errno(ctx, errno, "cannot write to standard output");
     }
-    if (S_ISREG(st.st_mode) && vc_outfile_is_input(ctx, file, &st)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "standard output is the input itself, which is never overwritten");
-    }
+    VC_REFUSE_IF(S_ISREG(st.st_mode) && vc_outfile_is_input(ctx, file, &st), ctx, VC_E_ARGUMENT,
+                 "standard output is the input itself, which is never overwritten");
     return VC_OK;
 }
 
@@ -157,7 +154,11 @@ enum vc_status vc_outfile_create(struct vc_ctx *ctx, const char *path, bool forc
     file->force = force;
     file->to_stdout = strcmp(path, "-") == 0;
     file->input = input;
-    VC_TRY(file->to_stdout ? check_stdout(ctx, file) : vc_outfile_resolve(ctx, file));
+    if (file->to_stdout) {
+        VC_TRY(check_stdout(ctx, file));
+    } else {
+        VC_TRY(vc_outfile_resolve(ctx, file));
+    }
     *out = file;
     return VC_OK;
 out:

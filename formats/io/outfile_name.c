@@ -90,9 +90,7 @@ out:
 /* What is there is no file. */
 static enum vc_status refuse_kind(struct vc_ctx *ctx, const struct vc_outfile *file, mode_t mode)
 {
-    if (S_ISDIR(mode)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: is a folder, not a name for the output", file->path);
-    }
+    VC_REFUSE_IF(S_ISDIR(mode), ctx, VC_E_ARGUMENT, "%s: is a folder, not a name for the output", file->path);
     return vc_fail(ctx, VC_E_ARGUMENT, "%s: is a %s, and only files are written ('-' writes to standard output)",
                    file->path,
                    S_ISFIFO(mode)   ? "pipe"
@@ -108,19 +106,14 @@ enum vc_status vc_outfile_check_target(struct vc_ctx *ctx, const struct vc_outfi
     if (fstatat(file->folder, file->base, &st, AT_SYMLINK_NOFOLLOW) != 0) {
         return errno == ENOENT ? VC_OK : vc_fail_errno(ctx, errno, "%s: cannot be the output", file->path);
     }
-    if (S_ISLNK(st.st_mode)) {
-        return vc_fail(ctx, VC_E_IO, "%s: has become a link", file->path);
-    }
+    VC_REFUSE_IF(S_ISLNK(st.st_mode), ctx, VC_E_IO, "%s: has become a link", file->path);
     if (!S_ISREG(st.st_mode)) {
         return refuse_kind(ctx, file, st.st_mode);
     }
-    if (vc_outfile_is_input(ctx, file, &st)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: is the input itself, which is never overwritten", file->path);
-    }
-    if (!file->force) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: exists already and is replaced only with %s", file->path,
-                       vc_option(ctx, "force"));
-    }
+    VC_REFUSE_IF(vc_outfile_is_input(ctx, file, &st), ctx, VC_E_ARGUMENT,
+                 "%s: is the input itself, which is never overwritten", file->path);
+    VC_REFUSE_IF(!file->force, ctx, VC_E_ARGUMENT, "%s: exists already and is replaced only with %s", file->path,
+                 vc_option(ctx, "force"));
     return VC_OK;
 }
 
@@ -136,21 +129,16 @@ enum vc_status vc_outfile_resolve(struct vc_ctx *ctx, struct vc_outfile *file)
 {
     size_t n = strlen(file->path);
 
-    if (n == 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "the name of the output is empty");
-    }
-    if (is_stream(file->path)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: is a stream, and only files are written; '-' writes to standard output",
-                       file->path);
-    }
+    VC_REFUSE_IF(n == 0, ctx, VC_E_ARGUMENT, "the name of the output is empty");
+    VC_REFUSE_IF(is_stream(file->path), ctx, VC_E_ARGUMENT,
+                 "%s: is a stream, and only files are written; '-' writes to standard output", file->path);
     file->target = vc_strdup(ctx, VC_TAG_NAMES, file->path);
     VC_CALL_ALLOC(file->target);
     VC_CALL(resolve_links(ctx, file));
     file->base = vc_base_name(file->target);
     file->output = file->base;
-    if (file->base[0] == '\0') {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: ends in '/', so it names a folder, not a file", file->path);
-    }
+    VC_REFUSE_IF(file->base[0] == '\0', ctx, VC_E_ARGUMENT, "%s: ends in '/', so it names a folder, not a file",
+                 file->path);
     if (strcmp(file->base, ".") == 0 || strcmp(file->base, "..") == 0) {
         return refuse_kind(ctx, file, S_IFDIR);
     }

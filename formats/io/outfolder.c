@@ -416,7 +416,9 @@ static enum vc_status sync_folders(struct vc_ctx *ctx, const struct vc_outfolder
 static enum vc_status fill(struct vc_ctx *ctx, const struct vc_outfolder *folder)
 {
     for (struct vc_outfolder_member *member = folder->members; member != NULL; member = member->next) {
-        VC_CALL(member->file != NULL ? place(ctx, folder, member) : VC_OK);
+        if (member->file != NULL) {
+            VC_CALL(place(ctx, folder, member));
+        }
     }
     return sync_folders(ctx, folder, folder->hidden.fd);
 }

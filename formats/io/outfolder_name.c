@@ -35,18 +35,13 @@ enum vc_status vc_outfolder_choose(struct vc_ctx *ctx, const struct vc_write_opt
     bool to_file = options->path != NULL && names_file(options->path, extension);
 
     *in_folder = (from_several || options->max_shard_bytes != 0) && !to_file;
-    if (to_file && options->max_shard_bytes != 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: names a file, but %s makes a folder of them", options->path,
-                       vc_option(ctx, "max_shard_bytes"));
-    }
-    if (options->n_shards != 0 && (!*in_folder || n_files < 2)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s divides the files of a checkpoint in a folder; this one has one file",
-                       vc_option(ctx, "shard"));
-    }
-    if (options->n_shards != 0 && options->max_shard_bytes != 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s keeps the files as they are divided; leave %s out",
-                       vc_option(ctx, "shard"), vc_option(ctx, "max_shard_bytes"));
-    }
+    VC_REFUSE_IF(to_file && options->max_shard_bytes != 0, ctx, VC_E_ARGUMENT,
+                 "%s: names a file, but %s makes a folder of them", options->path, vc_option(ctx, "max_shard_bytes"));
+    VC_REFUSE_IF(options->n_shards != 0 && (!*in_folder || n_files < 2), ctx, VC_E_ARGUMENT,
+                 "%s divides the files of a checkpoint in a folder; this one has one file", vc_option(ctx, "shard"));
+    VC_REFUSE_IF(options->n_shards != 0 && options->max_shard_bytes != 0, ctx, VC_E_ARGUMENT,
+                 "%s keeps the files as they are divided; leave %s out", vc_option(ctx, "shard"),
+                 vc_option(ctx, "max_shard_bytes"));
     return VC_OK;
 }
 
@@ -134,14 +129,11 @@ static enum vc_status check_input(struct vc_ctx *ctx, const struct vc_outfolder 
         bool held = (from_folder && is_below(source, target)) || vc_any_kept(ctx, holds, &holding);
 
         VC_CALL(status);
-        if (held) {
-            return vc_fail(ctx, VC_E_ARGUMENT, "%s: holds the input, which is never overwritten", folder->path);
-        }
+        VC_REFUSE_IF(held, ctx, VC_E_ARGUMENT, "%s: holds the input, which is never overwritten", folder->path);
     }
     VC_CALL(vc_real_path(ctx, folder->parent_name, target, &there));
-    if (from_folder && there && is_below(target, source)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: lies in the folder of the input, which is never changed", folder->path);
-    }
+    VC_REFUSE_IF(from_folder && there && is_below(target, source), ctx, VC_E_ARGUMENT,
+                 "%s: lies in the folder of the input, which is never changed", folder->path);
     return VC_OK;
 }
 
@@ -185,24 +177,19 @@ static enum vc_status check_old(struct vc_ctx *ctx, const struct vc_outfolder *f
     struct content content;
 
     VC_CALL(look_inside(ctx, folder, &content));
-    if (content.repository && !folder->shared) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: is a Git repository; it is not replaced, not even with %s",
-                       folder->path, vc_option(ctx, "force"));
-    }
+    VC_REFUSE_IF(content.repository && !folder->shared, ctx, VC_E_ARGUMENT,
+                 "%s: is a Git repository; it is not replaced, not even with %s", folder->path,
+                 vc_option(ctx, "force"));
     if (!content.any || content.ours) {
         return VC_OK;
     }
-    if (!content.weights && !folder->shared) {
-        return vc_fail(ctx, VC_E_ARGUMENT,
-                       "%s: is a folder without safetensors or GGUF files; it is not replaced, not even with %s",
-                       folder->path, vc_option(ctx, "force"));
-    }
-    if (!folder->foreign) {
-        return vc_fail(ctx, VC_E_ARGUMENT,
-                       "%s: was not written by vcompress (it has no " VC_FOLDER_MARK
-                       "); %s replaces an older output only, %s also a model's folder of another program",
-                       folder->path, vc_option(ctx, "force"), vc_option(ctx, "force_foreign"));
-    }
+    VC_REFUSE_IF(!content.weights && !folder->shared, ctx, VC_E_ARGUMENT,
+                 "%s: is a folder without safetensors or GGUF files; it is not replaced, not even with %s",
+                 folder->path, vc_option(ctx, "force"));
+    VC_REFUSE_IF(!folder->foreign, ctx, VC_E_ARGUMENT,
+                 "%s: was not written by vcompress (it has no " VC_FOLDER_MARK
+                 "); %s replaces an older output only, %s also a model's folder of another program",
+                 folder->path, vc_option(ctx, "force"), vc_option(ctx, "force_foreign"));
     return VC_OK;
 }
 
@@ -215,19 +202,13 @@ enum vc_status vc_outfolder_check_place(struct vc_ctx *ctx, const struct vc_outf
     if (lstat(folder->path, &st) != 0) {
         return errno == ENOENT ? VC_OK : vc_fail_errno(ctx, errno, "%s: cannot be the output", folder->path);
     }
-    if (S_ISLNK(st.st_mode)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: is a link; name the folder itself", folder->path);
-    }
-    if (!S_ISDIR(st.st_mode)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: is a file, but the output is a folder", folder->path);
-    }
+    VC_REFUSE_IF(S_ISLNK(st.st_mode), ctx, VC_E_ARGUMENT, "%s: is a link; name the folder itself", folder->path);
+    VC_REFUSE_IF(!S_ISDIR(st.st_mode), ctx, VC_E_ARGUMENT, "%s: is a file, but the output is a folder", folder->path);
     if (folder->shared && !folder->force) {
         return VC_OK;
     }
-    if (!folder->force) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: exists already and is replaced only with %s", folder->path,
-                       vc_option(ctx, "force"));
-    }
+    VC_REFUSE_IF(!folder->force, ctx, VC_E_ARGUMENT, "%s: exists already and is replaced only with %s", folder->path,
+                 vc_option(ctx, "force"));
     return check_old(ctx, folder);
 }
 
@@ -242,9 +223,8 @@ static enum vc_status split(struct vc_ctx *ctx, struct vc_outfolder *folder)
     }
     slash = strrchr(folder->path, '/');
     folder->base = slash == NULL ? folder->path : slash + 1;
-    if (folder->base[0] == '\0' || strcmp(folder->base, ".") == 0 || strcmp(folder->base, "..") == 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: is no name for a new folder", n == 0 ? "the output" : folder->path);
-    }
+    VC_REFUSE_IF(folder->base[0] == '\0' || strcmp(folder->base, ".") == 0 || strcmp(folder->base, "..") == 0, ctx,
+                 VC_E_ARGUMENT, "%s: is no name for a new folder", n == 0 ? "the output" : folder->path);
     return VC_OK;
 }
 

@@ -76,10 +76,8 @@ enum vc_status vc_wire_read(struct vc_wire *wire, uint64_t at, void *dst, size_t
         return vc_infile_read(wire->ctx, wire->file, at, dst, n);
     }
     VC_CALL(look(wire, at, n, &p, &got));
-    if (got < n) {
-        return vc_fail(wire->ctx, VC_E_FORMAT, "%zu bytes are needed at offset %" PRIu64 ", but the file ends before",
-                       n, at);
-    }
+    VC_REFUSE_IF(got < n, wire->ctx, VC_E_FORMAT,
+                 "%zu bytes are needed at offset %" PRIu64 ", but the file ends before", n, at);
     memcpy(dst, p, n);
     return VC_OK;
 }
@@ -98,9 +96,7 @@ enum vc_status vc_wire_varint(struct vc_wire *wire, struct vc_span *rest, uint64
     }
     VC_CALL(look(wire, rest->at, (size_t)vc_min_u64(VC_WIRE_VARINT_BYTES, rest->n), &p, &n));
     n = vc_wire_decode(p, n, value);
-    if (n == 0) {
-        return vc_fail(wire->ctx, VC_E_FORMAT, "at offset %" PRIu64 " stands no number that ends in time", rest->at);
-    }
+    VC_REFUSE_IF(n == 0, wire->ctx, VC_E_FORMAT, "at offset %" PRIu64 " stands no number that ends in time", rest->at);
     rest->at += n;
     rest->n -= n;
     return VC_OK;
@@ -109,11 +105,9 @@ enum vc_status vc_wire_varint(struct vc_wire *wire, struct vc_span *rest, uint64
 /* The next n bytes of *rest, as a span; nothing is read. */
 static enum vc_status take(struct vc_wire *wire, struct vc_span *rest, uint64_t n, struct vc_span *data)
 {
-    if (n > rest->n) {
-        return vc_fail(wire->ctx, VC_E_FORMAT,
-                       "at offset %" PRIu64 " a field of %" PRIu64 " bytes starts where only %" PRIu64 " are left",
-                       rest->at, n, rest->n);
-    }
+    VC_REFUSE_IF(n > rest->n, wire->ctx, VC_E_FORMAT,
+                 "at offset %" PRIu64 " a field of %" PRIu64 " bytes starts where only %" PRIu64 " are left", rest->at,
+                 n, rest->n);
     *data = (struct vc_span){rest->at, n};
     rest->at += n;
     rest->n -= n;
@@ -140,16 +134,12 @@ static enum vc_status take_tag(struct vc_wire *wire, struct vc_span *rest, bool 
 
     VC_CALL(vc_wire_varint(wire, rest, &tag));
     *type = (unsigned)(tag & 7);
-    if (tag >> 3 == 0 || tag >> 3 > MAX_FIELD) {
-        return vc_fail(wire->ctx, VC_E_FORMAT, "at offset %" PRIu64 " starts no field: its number would be %" PRIu64,
-                       at, tag >> 3);
-    }
+    VC_REFUSE_IF(tag >> 3 == 0 || tag >> 3 > MAX_FIELD, wire->ctx, VC_E_FORMAT,
+                 "at offset %" PRIu64 " starts no field: its number would be %" PRIu64, at, tag >> 3);
     *number = (uint32_t)(tag >> 3);
-    if (*type > VC_WIRE_FIXED32 || (*type == END_GROUP && !group_end)) {
-        return vc_fail(wire->ctx, VC_E_FORMAT,
-                       "at offset %" PRIu64 " the field %" PRIu32 " has wire type %u, which there is not", at, *number,
-                       *type);
-    }
+    VC_REFUSE_IF(*type > VC_WIRE_FIXED32 || (*type == END_GROUP && !group_end), wire->ctx, VC_E_FORMAT,
+                 "at offset %" PRIu64 " the field %" PRIu32 " has wire type %u, which there is not", at, *number,
+                 *type);
     return VC_OK;
 }
 
@@ -189,20 +179,15 @@ static enum vc_status skip_group(struct vc_wire *wire, struct vc_span *rest, str
         unsigned type = 0;
 
         field->data.n = rest->at - field->data.at;
-        if (rest->n == 0) {
-            return vc_fail(wire->ctx, VC_E_FORMAT, "the group at offset %" PRIu64 " has no end", field->all.at);
-        }
+        VC_REFUSE_IF(rest->n == 0, wire->ctx, VC_E_FORMAT, "the group at offset %" PRIu64 " has no end", field->all.at);
         VC_CALL(take_tag(wire, rest, true, &inner.number, &type));
         if (type == END_GROUP) {
-            if (inner.number != open[--n_open]) {
-                return vc_fail(wire->ctx, VC_E_FORMAT, "the group at offset %" PRIu64 " ends as another one",
-                               field->all.at);
-            }
+            VC_REFUSE_IF(inner.number != open[--n_open], wire->ctx, VC_E_FORMAT,
+                         "the group at offset %" PRIu64 " ends as another one", field->all.at);
         } else if (type == VC_WIRE_GROUP) {
-            if (n_open == VC_WIRE_MAX_GROUPS) {
-                return vc_fail(wire->ctx, VC_E_FORMAT, "the group at offset %" PRIu64 " holds more than %d levels",
-                               field->all.at, VC_WIRE_MAX_GROUPS);
-            }
+            VC_REFUSE_IF(n_open == VC_WIRE_MAX_GROUPS, wire->ctx, VC_E_FORMAT,
+                         "the group at offset %" PRIu64 " holds more than %d levels", field->all.at,
+                         VC_WIRE_MAX_GROUPS);
             open[n_open++] = inner.number;
         } else {
             inner.type = (enum vc_wire_type)type;

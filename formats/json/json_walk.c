@@ -173,18 +173,14 @@ enum vc_status vc_json_tree_count(struct vc_ctx *ctx, size_t at, size_t n, uint6
     if (bytes <= VC_SMALL_TREE) {
         return VC_OK;
     }
-    if (bytes > VC_FREE_TREE + VC_TREE_A_BYTE * n) {
-        return vc_fail(ctx, VC_E_FORMAT,
-                       "byte %zu: %zu bytes of little but brackets and commas, which would take about %" PRIu64
-                       " bytes of memory",
-                       at, n, bytes);
-    }
+    VC_REFUSE_IF(bytes > VC_FREE_TREE + VC_TREE_A_BYTE * n, ctx, VC_E_FORMAT,
+                 "byte %zu: %zu bytes of little but brackets and commas, which would take about %" PRIu64
+                 " bytes of memory",
+                 at, n, bytes);
     limit = vc_ctx_max_memory(ctx);
-    if (bytes > limit - vc_min_u64(used, limit)) {
-        return vc_fail(ctx, VC_E_NOMEM,
-                       "byte %zu: reading this takes about %" PRIu64 " bytes of memory, %s allows %" PRIu64, at, bytes,
-                       vc_option(ctx, "max_memory"), limit);
-    }
+    VC_REFUSE_IF(bytes > limit - vc_min_u64(used, limit), ctx, VC_E_NOMEM,
+                 "byte %zu: reading this takes about %" PRIu64 " bytes of memory, %s allows %" PRIu64, at, bytes,
+                 vc_option(ctx, "max_memory"), limit);
     vc_pool_account(ctx->shared->pool, VC_TAG_NAMES, (int64_t)bytes);
     *counted = bytes;
     return VC_OK;
@@ -193,9 +189,8 @@ enum vc_status vc_json_tree_count(struct vc_ctx *ctx, size_t at, size_t n, uint6
 /* jansson's complaint, with the byte in the whole text. */
 static enum vc_status refuse(struct vc_ctx *ctx, size_t at, const json_error_t *error)
 {
-    if (json_error_code(error) == json_error_out_of_memory) {
-        return vc_fail(ctx, VC_E_NOMEM, "byte %zu: cannot allocate memory for what is here", at);
-    }
+    VC_REFUSE_IF(json_error_code(error) == json_error_out_of_memory, ctx, VC_E_NOMEM,
+                 "byte %zu: cannot allocate memory for what is here", at);
     return vc_fail(ctx, VC_E_FORMAT, "byte %zu: %s", at + (size_t)error->position, error->text);
 }
 
@@ -314,9 +309,8 @@ enum vc_status vc_json_walk_next(struct vc_ctx *ctx, struct json_walk *walk, con
     *name = NULL;
     *value = NULL;
     drop_member(ctx, walk);
-    if (start == walk->begin && (start >= walk->n || walk->text[start] != '{')) {
-        return vc_fail(ctx, VC_E_FORMAT, "byte %zu: '{' expected", start);
-    }
+    VC_REFUSE_IF(start == walk->begin && (start >= walk->n || walk->text[start] != '{'), ctx, VC_E_FORMAT,
+                 "byte %zu: '{' expected", start);
     if (start >= walk->n) {
         return VC_OK;
     }
@@ -331,10 +325,8 @@ enum vc_status vc_json_walk_next(struct vc_ctx *ctx, struct json_walk *walk, con
     VC_CALL(parse(ctx, walk, scan.end));
     walk->at = scan.end;
     member = json_object_iter(walk->member);
-    if (member == NULL && (start != walk->begin || scan.end < walk->n)) {
-        return vc_fail(ctx, VC_E_FORMAT, "byte %zu: a member expected behind this comma",
-                       start != walk->begin ? start : scan.end);
-    }
+    VC_REFUSE_IF(member == NULL && (start != walk->begin || scan.end < walk->n), ctx, VC_E_FORMAT,
+                 "byte %zu: a member expected behind this comma", start != walk->begin ? start : scan.end);
     if (member != NULL) {
         *name = json_object_iter_key(member);
         *value = json_object_iter_value(member);

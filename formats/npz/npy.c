@@ -38,13 +38,9 @@ static enum vc_status parse_entry(struct vc_npy_text *text, bool *seen, struct v
     while (k < N_KEYS && !vc_npy_string_is(&key, key_names[k])) {
         k++;
     }
-    if (k == N_KEYS) {
-        return vc_fail(text->ctx, VC_E_FORMAT, "npy header: unknown key '%.*s'", (int)(key.n < 40 ? key.n : 40),
-                       (const char *)key.p);
-    }
-    if (seen[k]) {
-        return vc_fail(text->ctx, VC_E_FORMAT, "npy header: key '%s' occurs twice", key_names[k]);
-    }
+    VC_REFUSE_IF(k == N_KEYS, text->ctx, VC_E_FORMAT, "npy header: unknown key '%.*s'", (int)(key.n < 40 ? key.n : 40),
+                 (const char *)key.p);
+    VC_REFUSE_IF(seen[k], text->ctx, VC_E_FORMAT, "npy header: key '%s' occurs twice", key_names[k]);
     seen[k] = true;
     if (!vc_npy_take(text, ':')) {
         return vc_npy_unexpected(text, "':' after the key");
@@ -81,9 +77,7 @@ static enum vc_status parse_dict(struct vc_npy_text *text, struct vc_npy_header 
         }
     }
     for (int k = 0; k < N_KEYS; k++) {
-        if (!seen[k]) {
-            return vc_fail(text->ctx, VC_E_FORMAT, "npy header: key '%s' is missing", key_names[k]);
-        }
+        VC_REFUSE_IF(!seen[k], text->ctx, VC_E_FORMAT, "npy header: key '%s' is missing", key_names[k]);
     }
     (void)vc_npy_next_is(text, 0); /* skips white space */
     if (text->p != text->end) {
@@ -143,25 +137,16 @@ enum vc_status vc_npy_header_bytes(struct vc_ctx *ctx, const unsigned char *data
     uint32_t text_bytes;
     size_t prefix;
 
-    if (n < VC_NPY_MAGIC_BYTES || memcmp(data, magic, VC_NPY_MAGIC_BYTES) != 0) {
-        return vc_fail(ctx, VC_E_FORMAT, "is no npy array: it does not start with \\x93NUMPY");
-    }
-    if (n < VC_NPY_MAGIC_BYTES + 2) {
-        return vc_fail(ctx, VC_E_FORMAT, "ends inside the npy header");
-    }
-    if (data[6] < 1 || data[6] > 3 || data[7] != 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "npy version %d.%d is not known (1.0, 2.0 and 3.0 are)", data[6],
-                       data[7]);
-    }
+    VC_REFUSE_IF(n < VC_NPY_MAGIC_BYTES || memcmp(data, magic, VC_NPY_MAGIC_BYTES) != 0, ctx, VC_E_FORMAT,
+                 "is no npy array: it does not start with \\x93NUMPY");
+    VC_REFUSE_IF(n < VC_NPY_MAGIC_BYTES + 2, ctx, VC_E_FORMAT, "ends inside the npy header");
+    VC_REFUSE_IF(data[6] < 1 || data[6] > 3 || data[7] != 0, ctx, VC_E_UNSUPPORTED,
+                 "npy version %d.%d is not known (1.0, 2.0 and 3.0 are)", data[6], data[7]);
     prefix = data[6] == 1 ? 10 : 12;
-    if (n < prefix) {
-        return vc_fail(ctx, VC_E_FORMAT, "ends inside the npy header");
-    }
+    VC_REFUSE_IF(n < prefix, ctx, VC_E_FORMAT, "ends inside the npy header");
     text_bytes = data[6] == 1 ? vc_le16(data + 8) : vc_le32(data + 8);
-    if (text_bytes > VC_NPY_MAX_HEADER) {
-        return vc_fail(ctx, VC_E_FORMAT, "npy header of %" PRIu32 " bytes, more than the %zu that are allowed",
-                       text_bytes, VC_NPY_MAX_HEADER);
-    }
+    VC_REFUSE_IF(text_bytes > VC_NPY_MAX_HEADER, ctx, VC_E_FORMAT,
+                 "npy header of %" PRIu32 " bytes, more than the %zu that are allowed", text_bytes, VC_NPY_MAX_HEADER);
     *header_bytes = prefix + text_bytes;
     return VC_OK;
 }
@@ -173,9 +158,8 @@ enum vc_status vc_npy_parse(struct vc_ctx *ctx, const unsigned char *data, size_
 
     memset(out, 0, sizeof *out);
     VC_CALL(vc_npy_header_bytes(ctx, data, n, &out->header_bytes));
-    if (n < out->header_bytes) {
-        return vc_fail(ctx, VC_E_FORMAT, "ends inside the npy header: %zu bytes of %zu", n, out->header_bytes);
-    }
+    VC_REFUSE_IF(n < out->header_bytes, ctx, VC_E_FORMAT, "ends inside the npy header: %zu bytes of %zu", n,
+                 out->header_bytes);
     text.start = data + (data[6] == 1 ? 10 : 12);
     text.p = text.start;
     text.end = data + out->header_bytes;

@@ -36,10 +36,8 @@ enum vc_status vc_npy_data_init(struct vc_ctx *ctx, struct vc_npy_data *data, co
 
         data->swap_bytes = is_complex ? header->item_bytes / 2 : header->item_bytes;
     }
-    if (data->gather && data->item_bytes > VC_NPY_WINDOW_BYTES) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "Fortran order of elements with %zu bytes each",
-                       (size_t)data->item_bytes);
-    }
+    VC_REFUSE_IF(data->gather && data->item_bytes > VC_NPY_WINDOW_BYTES, ctx, VC_E_UNSUPPORTED,
+                 "Fortran order of elements with %zu bytes each", (size_t)data->item_bytes);
     return VC_OK;
 }
 
@@ -72,8 +70,7 @@ enum vc_status vc_npy_data_read(struct vc_ctx *ctx, const struct vc_npy_data *da
     if (!data->gather) {
         return vc_infile_read(ctx, data->file, data->offset + offset, dst, n);
     }
-    if (offset % data->item_bytes != 0 || n % data->item_bytes != 0) {
-        return vc_fail(ctx, VC_E_INTERNAL, "a part of an element was asked for");
-    }
+    VC_REFUSE_IF(offset % data->item_bytes != 0 || n % data->item_bytes != 0, ctx, VC_E_INTERNAL,
+                 "a part of an element was asked for");
     return read_fortran(ctx, data, offset / data->item_bytes, n / data->item_bytes, dst);
 }

@@ -121,10 +121,8 @@ static enum vc_status parse_descr(struct vc_ctx *ctx, const struct vc_npy_string
         if (descrs[i].letter == d.letter && descrs[i].item_bytes == d.size && !d.unit) {
             out->dtype = descrs[i].dtype;
             out->big_endian = d.order == '>' && d.size > 1;
-            if (d.order == '|' && d.size > 1) {
-                return vc_fail(ctx, VC_E_FORMAT, "npy dtype '%.*s' does not tell its byte order", (int)s->n,
-                               (const char *)s->p);
-            }
+            VC_REFUSE_IF(d.order == '|' && d.size > 1, ctx, VC_E_FORMAT,
+                         "npy dtype '%.*s' does not tell its byte order", (int)s->n, (const char *)s->p);
             return VC_OK;
         }
     }
@@ -187,9 +185,8 @@ static enum vc_status take_field(struct vc_npy_text *text, unsigned depth, uint6
             size = UINT64_MAX;
         }
     }
-    if (!vc_add_u64(*bytes, size, bytes) || *bytes > INT32_MAX) {
-        return vc_fail(text->ctx, VC_E_FORMAT, "npy header: fields of more than 2^31 - 1 bytes");
-    }
+    VC_REFUSE_IF(!vc_add_u64(*bytes, size, bytes) || *bytes > INT32_MAX, text->ctx, VC_E_FORMAT,
+                 "npy header: fields of more than 2^31 - 1 bytes");
     *pickled = *pickled || field.pickled;
     return VC_OK;
 }
@@ -200,10 +197,8 @@ static enum vc_status take_fields(struct vc_npy_text *text, unsigned depth, stru
     uint64_t bytes = 0;
     bool pickled = false;
 
-    if (depth == VC_NPY_MAX_NESTING) {
-        return vc_fail(text->ctx, VC_E_FORMAT, "npy header: more than %d structures inside each other",
-                       VC_NPY_MAX_NESTING);
-    }
+    VC_REFUSE_IF(depth == VC_NPY_MAX_NESTING, text->ctx, VC_E_FORMAT,
+                 "npy header: more than %d structures inside each other", VC_NPY_MAX_NESTING);
     (void)vc_npy_take(text, '[');
     while (!vc_npy_take(text, ']')) {
         VC_CALL(take_field(text, depth, &bytes, &pickled));
@@ -229,9 +224,8 @@ enum vc_status vc_npy_take_descr(struct vc_npy_text *text, struct vc_npy_header 
     if (vc_npy_next_is(text, '[')) {
         return take_fields(text, 0, out);
     }
-    if (vc_npy_next_is(text, '(')) {
-        return vc_fail(text->ctx, VC_E_UNSUPPORTED, "npy dtype is a sub-array, not one type of numbers");
-    }
+    VC_REFUSE_IF(vc_npy_next_is(text, '('), text->ctx, VC_E_UNSUPPORTED,
+                 "npy dtype is a sub-array, not one type of numbers");
     status = vc_npy_take_string(text, "a string for 'descr'", false, &s);
     return status == VC_OK ? parse_descr(text->ctx, &s, out) : status;
 }

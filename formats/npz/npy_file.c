@@ -33,9 +33,8 @@ static enum vc_status npy_read(struct vc_ctx *ctx, const struct vc_model *model,
     if (form == VC_FORM_RAW) {
         VC_TRY(vc_infile_read(ctx, self->one.file, offset, dst, n_bytes));
     } else {
-        if (offset > self->data.size_bytes || n_bytes > self->data.size_bytes - offset) {
-            return vc_fail(ctx, VC_E_INTERNAL, "%s: a read beyond the tensor", model->tensors[tensor].name);
-        }
+        VC_REFUSE_IF(offset > self->data.size_bytes || n_bytes > self->data.size_bytes - offset, ctx, VC_E_INTERNAL,
+                     "%s: a read beyond the tensor", model->tensors[tensor].name);
         VC_TRY(vc_npy_data_read(ctx, &self->data, offset, dst, n_bytes));
         vc_bytes_swap(dst, n_bytes, self->data.swap_bytes);
     }
@@ -93,7 +92,9 @@ static enum vc_status parse_header(struct vc_ctx *ctx, const struct vc_infile *f
     VC_TRY_ALLOC(text);
     VC_TRY(vc_infile_read(ctx, file, 0, text, n));
     VC_TRY(vc_npy_parse(ctx, text, n, header));
-    VC_TRY(header->other != NULL ? vc_npy_refuse_other(ctx, header) : VC_OK);
+    if (header->other != NULL) {
+        VC_TRY(vc_npy_refuse_other(ctx, header));
+    }
 out:
     vc_free(ctx, text);
     return status;
@@ -105,14 +106,12 @@ static enum vc_status read_header(struct vc_ctx *ctx, const struct vc_infile *fi
     size_t n = 0;
 
     VC_CALL(header_bytes(ctx, file, &n));
-    if (n > file->size_bytes) {
-        return vc_fail(ctx, VC_E_FORMAT, "ends inside the npy header: %" PRIu64 " bytes of %zu", file->size_bytes, n);
-    }
+    VC_REFUSE_IF(n > file->size_bytes, ctx, VC_E_FORMAT, "ends inside the npy header: %" PRIu64 " bytes of %zu",
+                 file->size_bytes, n);
     VC_CALL(parse_header(ctx, file, n, header));
-    if (file->size_bytes - n != header->data_bytes) {
-        return vc_fail(ctx, VC_E_FORMAT, "holds %" PRIu64 " bytes of data, but its shape and dtype need %" PRIu64,
-                       file->size_bytes - n, header->data_bytes);
-    }
+    VC_REFUSE_IF(file->size_bytes - n != header->data_bytes, ctx, VC_E_FORMAT,
+                 "holds %" PRIu64 " bytes of data, but its shape and dtype need %" PRIu64, file->size_bytes - n,
+                 header->data_bytes);
     return VC_OK;
 }
 

@@ -95,15 +95,13 @@ static enum vc_status parse_dim(struct vc_npy_text *text, uint64_t *out)
     skip_space(text);
     first = text->p;
     while (text->p < text->end && *text->p >= '0' && *text->p <= '9') {
-        if (!vc_mul_u64(v, 10, &v) || !vc_add_u64(v, (uint64_t)(*text->p - '0'), &v) || v > INT64_MAX) {
-            return vc_fail(text->ctx, VC_E_FORMAT, "npy header: a dimension is above 2^63 - 1");
-        }
+        VC_REFUSE_IF(!vc_mul_u64(v, 10, &v) || !vc_add_u64(v, (uint64_t)(*text->p - '0'), &v) || v > INT64_MAX,
+                     text->ctx, VC_E_FORMAT, "npy header: a dimension is above 2^63 - 1");
         text->p++;
     }
     if (text->p == first) {
-        if (text->p < text->end && *text->p == '-') {
-            return vc_fail(text->ctx, VC_E_FORMAT, "npy header: a dimension is negative");
-        }
+        VC_REFUSE_IF(text->p < text->end && *text->p == '-', text->ctx, VC_E_FORMAT,
+                     "npy header: a dimension is negative");
         return vc_npy_unexpected(text, "a dimension (digits)");
     }
     if (*first == '0' && text->p - first > 1) {
@@ -124,9 +122,8 @@ enum vc_status vc_npy_take_shape(struct vc_npy_text *text, uint64_t *shape, unsi
     }
     *n_dims = 0;
     while (!vc_npy_take(text, ')')) {
-        if (*n_dims == VC_MAX_DIMS) {
-            return vc_fail(text->ctx, VC_E_FORMAT, "npy header: more than %d dimensions", VC_MAX_DIMS);
-        }
+        VC_REFUSE_IF(*n_dims == VC_MAX_DIMS, text->ctx, VC_E_FORMAT, "npy header: more than %d dimensions",
+                     VC_MAX_DIMS);
         VC_CALL(parse_dim(text, &shape[*n_dims]));
         ++*n_dims;
         if (!vc_npy_take(text, ',')) {

@@ -135,26 +135,21 @@ static enum vc_status npy_layout(struct vc_ctx *ctx, struct vc_sink *sink, const
     const char *why = needs_npz(self, outs);
     const char *path = self->options.path;
 
-    if (why != NULL && ends_in(path, ".npy")) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: cannot be an .npy (%s); let its name end in .npz", path, why);
-    }
-    if (why != NULL && self->options.format != NULL) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "the output cannot be npy (%s); npz can hold it", why);
-    }
+    VC_REFUSE_IF(why != NULL && ends_in(path, ".npy"), ctx, VC_E_ARGUMENT,
+                 "%s: cannot be an .npy (%s); let its name end in .npz", path, why);
+    VC_REFUSE_IF(why != NULL && self->options.format != NULL, ctx, VC_E_ARGUMENT,
+                 "the output cannot be npy (%s); npz can hold it", why);
     if (why != NULL) {
         return become_npz(ctx, sink, outs, file_bytes);
     }
     self->out = vc_out_at(outs, 0);
     if (self->out.form == VC_FORM_VALUES) {
         self->header_bytes = vc_npy_write(NULL, 0, self->out.dtype, self->out.n_dims, self->out.shape);
-        if (self->header_bytes == 0) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: npy cannot hold elements of type %s", self->out.name,
-                           vc_dtype_name(self->out.dtype));
-        }
+        VC_REFUSE_IF(self->header_bytes == 0, ctx, VC_E_UNSUPPORTED, "%s: npy cannot hold elements of type %s",
+                     self->out.name, vc_dtype_name(self->out.dtype));
     }
-    if (!vc_add_u64(self->out.size_bytes, self->header_bytes, file_bytes) || *file_bytes > INT64_MAX) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", self->out.name);
-    }
+    VC_REFUSE_IF(!vc_add_u64(self->out.size_bytes, self->header_bytes, file_bytes) || *file_bytes > INT64_MAX, ctx,
+                 VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", self->out.name);
     return vc_outfile_need(ctx, self->file, *file_bytes);
 }
 
@@ -181,10 +176,9 @@ static enum vc_status npy_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint6
     struct npy_sink *self = sink->self;
     unsigned char header[VC_NPY_WRITE_MAX];
 
-    if (atomic_load(&self->got) != self->out.size_bytes) {
-        return vc_fail(ctx, VC_E_INTERNAL, "%s: %" PRIu64 " of %" PRIu64 " bytes were written", self->out.name,
-                       (uint64_t)atomic_load(&self->got), self->out.size_bytes);
-    }
+    VC_REFUSE_IF(atomic_load(&self->got) != self->out.size_bytes, ctx, VC_E_INTERNAL,
+                 "%s: %" PRIu64 " of %" PRIu64 " bytes were written", self->out.name, (uint64_t)atomic_load(&self->got),
+                 self->out.size_bytes);
     *file_bytes = self->header_bytes + self->out.size_bytes;
     if (self->header_bytes != 0) {
         (void)vc_npy_write(header, sizeof header, self->out.dtype, self->out.n_dims, self->out.shape);

@@ -95,9 +95,7 @@ static enum vc_status read_form(struct vc_ctx *ctx, struct npz *self, struct npz
     bool values = form == VC_FORM_VALUES && member->kind == NPZ_ARRAY;
     uint32_t crc = 0;
 
-    if (offset > total || n > total - offset) {
-        return vc_fail(ctx, VC_E_INTERNAL, "a read beyond the end of the tensor");
-    }
+    VC_REFUSE_IF(offset > total || n > total - offset, ctx, VC_E_INTERNAL, "a read beyond the end of the tensor");
     if (n == 0) {
         return VC_OK;
     }
@@ -217,9 +215,8 @@ static enum vc_status stream_read(struct vc_ctx *ctx, struct vc_source_stream *s
 {
     unsigned unit = stream->form == VC_FORM_VALUES ? stream->member->data.swap_bytes : 0;
 
-    if (n > stream->left || (unit != 0 && n % unit != 0)) {
-        return vc_fail(ctx, VC_E_INTERNAL, "a read beyond the end of the tensor, or of a part of an element");
-    }
+    VC_REFUSE_IF(n > stream->left || (unit != 0 && n % unit != 0), ctx, VC_E_INTERNAL,
+                 "a read beyond the end of the tensor, or of a part of an element");
     stream->left -= n;
     while (n > 0) {
         size_t part = n < VC_ZIP_BLOCK_BYTES ? n : VC_ZIP_BLOCK_BYTES;

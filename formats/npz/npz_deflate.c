@@ -205,9 +205,8 @@ static enum vc_status start_member(struct vc_ctx *ctx, struct npz_sink *self, si
     uint64_t plain = vc_out_at(self->outs, out).size_bytes + member->header_bytes; /* checked by the layout */
 
     member->started = true;
-    if (plain > UINT64_MAX / 2 || !vc_zip_place(&member->zip, self->position, plain + (plain >> 2) + 1024)) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be too large", vc_out_at(self->outs, out).name);
-    }
+    VC_REFUSE_IF(plain > UINT64_MAX / 2 || !vc_zip_place(&member->zip, self->position, plain + (plain >> 2) + 1024),
+                 ctx, VC_E_UNSUPPORTED, "%s: the output would be too large", vc_out_at(self->outs, out).name);
     self->position = member->zip.data_offset;
     return VC_OK;
 }
@@ -333,10 +332,8 @@ static enum vc_status append_part(struct vc_ctx *ctx, struct npz_sink *self, siz
     uint64_t row_len;
     uint64_t n_tiles;
 
-    if (got != t.size_bytes) {
-        return vc_fail(ctx, VC_E_INTERNAL, "%s: %" PRIu64 " of %" PRIu64 " bytes were written", t.name, got,
-                       t.size_bytes);
-    }
+    VC_REFUSE_IF(got != t.size_bytes, ctx, VC_E_INTERNAL, "%s: %" PRIu64 " of %" PRIu64 " bytes were written", t.name,
+                 got, t.size_bytes);
     atomic_store(&self->members[out].got, 0); /* now counted as they are appended */
     vc_rows_of(t.shape, t.n_dims, &n_rows, &row_len);
     n_tiles = vc_tile_count(n_rows, row_len);

@@ -95,13 +95,10 @@ static enum vc_status note_raw(struct vc_ctx *ctx, struct opening *o, size_t ind
 {
     struct npz_member *member = &o->self->members[index];
 
-    if (has_suffix(member->entry)) {
-        return vc_fail(ctx, VC_E_FORMAT,
-                       member->entry->size_bytes == 0
-                           ? "is empty (0 bytes), but its name ends in .npy"
-                           : "is no npy array (it does not start with \\x93NUMPY), but its name "
-                             "ends in .npy");
-    }
+    VC_REFUSE_IF(has_suffix(member->entry), ctx, VC_E_FORMAT,
+                 member->entry->size_bytes == 0 ? "is empty (0 bytes), but its name ends in .npy"
+                                                : "is no npy array (it does not start with \\x93NUMPY), but its name "
+                                                  "ends in .npy");
     return carry_bytes(ctx, o, index, "no array");
 }
 
@@ -123,10 +120,9 @@ static enum vc_status note_array(struct vc_ctx *ctx, struct opening *o, size_t i
     struct vc_npy_header header;
 
     VC_CALL(vc_npy_parse(ctx, text, n, &header));
-    if (!header.pickled && entry->size_bytes - n != header.data_bytes) {
-        return vc_fail(ctx, VC_E_FORMAT, "holds %" PRIu64 " bytes of data, but its shape and dtype need %" PRIu64,
-                       entry->size_bytes - n, header.data_bytes);
-    }
+    VC_REFUSE_IF(!header.pickled && entry->size_bytes - n != header.data_bytes, ctx, VC_E_FORMAT,
+                 "holds %" PRIu64 " bytes of data, but its shape and dtype need %" PRIu64, entry->size_bytes - n,
+                 header.data_bytes);
     if (header.other != NULL) {
         o->n_arrays++;
         o->unlisted_bytes += may_hold_weights(&header) ? entry->size_bytes - n : 0;
@@ -150,10 +146,8 @@ static enum vc_status header_bytes(struct vc_ctx *ctx, const struct vc_zip_entry
                                    size_t n, size_t *bytes)
 {
     VC_CALL(vc_npy_header_bytes(ctx, prefix, n, bytes));
-    if (*bytes > entry->size_bytes) {
-        return vc_fail(ctx, VC_E_FORMAT, "ends inside the npy header: %" PRIu64 " bytes of %zu", entry->size_bytes,
-                       *bytes);
-    }
+    VC_REFUSE_IF(*bytes > entry->size_bytes, ctx, VC_E_FORMAT, "ends inside the npy header: %" PRIu64 " bytes of %zu",
+                 entry->size_bytes, *bytes);
     return VC_OK;
 }
 
@@ -253,16 +247,13 @@ static enum vc_status read_member(struct vc_ctx *ctx, struct opening *o, size_t 
     struct npz_member *member = &o->self->members[index];
 
     if (strcmp(member->entry->name, VC_MANIFEST_NAME) == 0) {
-        if (o->manifest != VC_NO_TENSOR) {
-            return vc_fail(ctx, VC_E_FORMAT, "occurs twice");
-        }
+        VC_REFUSE_IF(o->manifest != VC_NO_TENSOR, ctx, VC_E_FORMAT, "occurs twice");
         o->manifest = index;
         member->kind = NPZ_MANIFEST;
         return VC_OK;
     }
-    if (has_suffix(member->entry) && member->entry->name_bytes == SUFFIX_BYTES) {
-        return vc_fail(ctx, VC_E_FORMAT, "has no name before .npy");
-    }
+    VC_REFUSE_IF(has_suffix(member->entry) && member->entry->name_bytes == SUFFIX_BYTES, ctx, VC_E_FORMAT,
+                 "has no name before .npy");
     return member->entry->method == VC_ZIP_STORED ? open_stored(ctx, o, index, head, n)
                                                   : open_deflated(ctx, o, index, head, n);
 }
@@ -335,9 +326,8 @@ static enum vc_status make_tensors(struct vc_ctx *ctx, struct opening *o, struct
     }
     self->n_members = n;
     model->n_tensors = n;
-    if (n > 0 && o->n_arrays == 0 && !broken) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "is a zip archive without any npy array, so no npz checkpoint");
-    }
+    VC_REFUSE_IF(n > 0 && o->n_arrays == 0 && !broken, ctx, VC_E_UNSUPPORTED,
+                 "is a zip archive without any npy array, so no npz checkpoint");
     status = vc_model_index_names(ctx, model);
     if (status == VC_E_FORMAT) {
         vc_context(ctx, "two members give one name");

@@ -124,10 +124,8 @@ static enum vc_status measure_header(struct vc_ctx *ctx, const struct vc_out_ten
         return VC_OK;
     }
     *header_bytes = write_header(out, NULL, 0);
-    if (*header_bytes == 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: npy cannot hold elements of type %s", out->name,
-                       vc_dtype_name(out->dtype));
-    }
+    VC_REFUSE_IF(*header_bytes == 0, ctx, VC_E_UNSUPPORTED, "%s: npy cannot hold elements of type %s", out->name,
+                 vc_dtype_name(out->dtype));
     return VC_OK;
 }
 
@@ -158,11 +156,10 @@ static enum vc_status place_members(struct vc_ctx *ctx, struct npz_sink *self, u
         VC_CALL(vc_check_cancelled(ctx));
         VC_CALL(measure_header(ctx, &out, &member->header_bytes));
         member->own_header = own_header_bytes(&out);
-        if (!vc_add_u64(out.size_bytes, member->header_bytes, &member->zip.size_bytes) ||
-            !vc_zip_place(&member->zip, *end, member->zip.size_bytes) ||
-            !vc_add_u64(member->zip.data_offset, member->zip.size_bytes, end) || *end > INT64_MAX) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", out.name);
-        }
+        VC_REFUSE_IF(!vc_add_u64(out.size_bytes, member->header_bytes, &member->zip.size_bytes) ||
+                         !vc_zip_place(&member->zip, *end, member->zip.size_bytes) ||
+                         !vc_add_u64(member->zip.data_offset, member->zip.size_bytes, end) || *end > INT64_MAX,
+                     ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", out.name);
         member->zip.method = VC_ZIP_METHOD_STORED;
         member->zip.packed_bytes = member->zip.size_bytes;
     }
@@ -276,10 +273,8 @@ static enum vc_status stored_finish(struct vc_ctx *ctx, struct vc_sink *sink, ui
         end = self->members[i].zip.data_offset + self->members[i].zip.packed_bytes;
     }
     VC_CALL(vc_npz_sink_close_archive(ctx, self, end, file_bytes));
-    if (*file_bytes != self->file_bytes) {
-        return vc_fail(ctx, VC_E_INTERNAL, "the output has %" PRIu64 " bytes, but %" PRIu64 " were planned",
-                       *file_bytes, self->file_bytes);
-    }
+    VC_REFUSE_IF(*file_bytes != self->file_bytes, ctx, VC_E_INTERNAL,
+                 "the output has %" PRIu64 " bytes, but %" PRIu64 " were planned", *file_bytes, self->file_bytes);
     return VC_OK;
 }
 
@@ -305,10 +300,9 @@ enum vc_status vc_npz_complete_member(struct vc_ctx *ctx, struct npz_sink *self,
     unsigned char *block = NULL;
     enum vc_status status = VC_OK;
 
-    if (atomic_load(&member->got) != t.size_bytes) {
-        return vc_fail(ctx, VC_E_INTERNAL, "%s: %" PRIu64 " of %" PRIu64 " bytes were written", t.name,
-                       (uint64_t)atomic_load(&member->got), t.size_bytes);
-    }
+    VC_REFUSE_IF(atomic_load(&member->got) != t.size_bytes, ctx, VC_E_INTERNAL,
+                 "%s: %" PRIu64 " of %" PRIu64 " bytes were written", t.name, (uint64_t)atomic_load(&member->got),
+                 t.size_bytes);
     block = vc_alloc(ctx, VC_TAG_IO, local_bytes + member->header_bytes);
     VC_TRY_ALLOC(block);
     vc_npz_make_header(self, out, block + local_bytes);
@@ -413,9 +407,8 @@ enum vc_status vc_npz_sink_init(struct vc_ctx *ctx, const struct vc_model *model
 {
     struct npz_sink *self;
 
-    if (options->deflate == VC_DEFLATE_ISAL && !vc_codec_has_isal()) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "this build has no ISA-L to deflate with; use zlib");
-    }
+    VC_REFUSE_IF(options->deflate == VC_DEFLATE_ISAL && !vc_codec_has_isal(), ctx, VC_E_UNSUPPORTED,
+                 "this build has no ISA-L to deflate with; use zlib");
     VC_CALL(VC_ZEROS(ctx, VC_TAG_IO, self, 1));
     self->source = model->format == &vc_format_npz ? model->self : NULL;
     self->file = file;

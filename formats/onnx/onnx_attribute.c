@@ -23,10 +23,8 @@ struct seen {
 
 static enum vc_status add_dim(const struct onnx_program_reader *r, struct seen *s, uint64_t value)
 {
-    if (s->n_dims == VC_MAX_DIMS || value > INT64_MAX) {
-        return vc_fail(r->ctx, VC_E_FORMAT, "a tensor in a node has more than %d dimensions, or a negative one",
-                       VC_MAX_DIMS);
-    }
+    VC_REFUSE_IF(s->n_dims == VC_MAX_DIMS || value > INT64_MAX, r->ctx, VC_E_FORMAT,
+                 "a tensor in a node has more than %d dimensions, or a negative one", VC_MAX_DIMS);
     s->dims[s->n_dims++] = value;
     return VC_OK;
 }
@@ -114,10 +112,8 @@ static enum vc_status read_tensor(struct onnx_program_reader *r, const struct vc
     VC_CALL_ALLOC(shape);
     for (unsigned d = 0; d < s.n_dims; d++) {
         shape[d] = s.dims[d];
-        if (!vc_mul_u64(n, s.dims[d], &n) || n > INT64_MAX / 16) {
-            return vc_fail(r->ctx, VC_E_FORMAT, "the shape of a tensor in a node (at offset %" PRIu64 ") overflows",
-                           field->all.at);
-        }
+        VC_REFUSE_IF(!vc_mul_u64(n, s.dims[d], &n) || n > INT64_MAX / 16, r->ctx, VC_E_FORMAT,
+                     "the shape of a tensor in a node (at offset %" PRIu64 ") overflows", field->all.at);
     }
     tensor->dtype = vc_onnx_dtype(s.type);
     tensor->n_dims = s.n_dims;
@@ -125,7 +121,9 @@ static enum vc_status read_tensor(struct onnx_program_reader *r, const struct vc
     *out = tensor;
     if (tensor->dtype != VC_DTYPE_RAW && !s.external) {
         tensor->n_bytes = vc_dtype_bytes(tensor->dtype, n);
-        VC_CALL(tensor->n_bytes <= VC_PROGRAM_MAX_INLINE ? read_elements(r, field->data, &s, tensor) : VC_OK);
+        if (tensor->n_bytes <= VC_PROGRAM_MAX_INLINE) {
+            VC_CALL(read_elements(r, field->data, &s, tensor));
+        }
     }
     return VC_OK;
 }

@@ -67,9 +67,8 @@ static enum vc_status plan_value(struct vc_ctx *ctx, struct onnx_sink *self, con
     struct onnx_coded *value = &edits->coded[edits->n_coded];
     const struct onnx_symbol *s;
 
-    if (symbol == ONNX_NONE || edits->coded_of[symbol] != ONNX_NONE) {
-        return vc_fail(ctx, VC_E_INTERNAL, "the graph has no value '%s' that could become codes", edit->value);
-    }
+    VC_REFUSE_IF(symbol == ONNX_NONE || edits->coded_of[symbol] != ONNX_NONE, ctx, VC_E_INTERNAL,
+                 "the graph has no value '%s' that could become codes", edit->value);
     s = &self->source->symbols.list[symbol];
     *value = (struct onnx_coded){.symbol = symbol, .edit = edit, .input = s->n_made == 0};
     VC_CALL(vc_onnx_choose_name(ctx, self, s->name, value->input ? ".decoded" : ".float", &value->other));
@@ -98,7 +97,9 @@ enum vc_status vc_onnx_plan_codes(struct vc_ctx *ctx, struct onnx_sink *self)
         edits->coded_of[i] = ONNX_NONE;
     }
     for (size_t i = 0; i < outs->n_graph_edits; i++) {
-        VC_CALL(is_codes(&outs->graph_edits[i]) ? plan_value(ctx, self, &outs->graph_edits[i]) : VC_OK);
+        if (is_codes(&outs->graph_edits[i])) {
+            VC_CALL(plan_value(ctx, self, &outs->graph_edits[i]));
+        }
     }
     return VC_OK;
 }
@@ -135,7 +136,9 @@ enum vc_status vc_onnx_add_coded_inputs(struct onnx_layout *l)
     const struct onnx_edits *edits = &l->self->edits;
 
     for (size_t i = 0; i < edits->n_coded; i++) {
-        VC_CALL(edits->coded[i].input ? add_nodes(l, &edits->coded[i]) : VC_OK);
+        if (edits->coded[i].input) {
+            VC_CALL(add_nodes(l, &edits->coded[i]));
+        }
     }
     return VC_OK;
 }
@@ -195,7 +198,9 @@ enum vc_status vc_onnx_add_coded_outputs(struct onnx_layout *l, const struct vc_
         VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
         if (f.number == ONNX_NODE_OUTPUT) {
             VC_CALL(find_coded(l, &f, &value));
-            VC_CALL(value != NULL ? add_nodes(l, value) : VC_OK);
+            if (value != NULL) {
+                VC_CALL(add_nodes(l, value));
+            }
         }
     }
     return VC_OK;

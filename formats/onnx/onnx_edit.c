@@ -67,9 +67,8 @@ static enum vc_status name_edits(struct resolving *e)
         const struct vc_graph_edit *edit = &outs->graph_edits[i];
         size_t symbol = vc_onnx_symbol_find(&e->self->source->symbols, ONNX_MAIN, edit->value);
 
-        if (symbol == ONNX_NONE) {
-            return vc_fail(e->ctx, VC_E_INTERNAL, "the graph has no value '%s', which an edit names", edit->value);
-        }
+        VC_REFUSE_IF(symbol == ONNX_NONE, e->ctx, VC_E_INTERNAL, "the graph has no value '%s', which an edit names",
+                     edit->value);
         e->edits->named[e->edits->n_named++] = (struct onnx_named_edit){symbol, edit};
     }
     qsort(e->edits->named, e->edits->n_named, sizeof *e->edits->named, compare_named);
@@ -213,8 +212,11 @@ static enum vc_status take_node(struct resolving *e, const struct vc_field *node
     for (i = first; i < edits->n_changes; i++) {
         struct onnx_change *change = &edits->changes[i];
 
-        VC_CALL(change->edit->kind == VC_GRAPH_EDIT_INPUT ? find_input(e, node, change)
-                                                          : check_attribute(e, node, change));
+        if (change->edit->kind == VC_GRAPH_EDIT_INPUT) {
+            VC_CALL(find_input(e, node, change));
+        } else {
+            VC_CALL(check_attribute(e, node, change));
+        }
     }
     return VC_OK;
 }
@@ -241,13 +243,13 @@ static enum vc_status find_nodes(struct resolving *e)
     VC_CALL_ALLOC(e->seen);
     while (rest.n != 0) {
         VC_CALL(vc_wire_field(&e->r.wire, &rest, &f));
-        VC_CALL(f.number == ONNX_GRAPH_NODE && !is_dropped(e, &f) ? take_node(e, &f) : VC_OK);
+        if (f.number == ONNX_GRAPH_NODE && !is_dropped(e, &f)) {
+            VC_CALL(take_node(e, &f));
+        }
     }
     for (size_t i = 0; i < e->edits->n_named; i++) {
-        if (!e->seen[i] && changes_node(e->edits->named[i].edit)) {
-            return vc_fail(e->ctx, VC_E_INTERNAL, "no node makes '%s', which an edit names",
-                           e->edits->named[i].edit->value);
-        }
+        VC_REFUSE_IF(!e->seen[i] && changes_node(e->edits->named[i].edit), e->ctx, VC_E_INTERNAL,
+                     "no node makes '%s', which an edit names", e->edits->named[i].edit->value);
     }
     return VC_OK;
 }
@@ -346,7 +348,9 @@ static enum vc_status find_constants(struct resolving *e)
     }
     while (nodes && rest.n != 0) {
         VC_CALL(vc_wire_field(&e->r.wire, &rest, &f));
-        VC_CALL(f.number == ONNX_GRAPH_NODE ? take_constant(e, &f) : VC_OK);
+        if (f.number == ONNX_GRAPH_NODE) {
+            VC_CALL(take_constant(e, &f));
+        }
     }
     return VC_OK;
 }
@@ -402,10 +406,8 @@ static enum vc_status make_constant(struct resolving *e, size_t change)
         constant->type = old->type;
         constant->scalar = old->scalar && edit->n == 1;
     }
-    if (constant->type != ONNX_INT64 && constant->type != ONNX_INT32) {
-        return vc_fail(e->ctx, VC_E_INTERNAL, "input %u of the node that makes '%s' is no constant of integers",
-                       edit->input, edit->value);
-    }
+    VC_REFUSE_IF(constant->type != ONNX_INT64 && constant->type != ONNX_INT32, e->ctx, VC_E_INTERNAL,
+                 "input %u of the node that makes '%s' is no constant of integers", edit->input, edit->value);
     if (is_replaced(e, symbol) && (e->self->gone[symbol] & ONNX_REPLACED) == 0) {
         constant->name = e->self->source->symbols.list[symbol].name;
         VC_CALL(replace(e, symbol));
@@ -434,7 +436,9 @@ static enum vc_status make_constants(struct resolving *e)
     edits->constants = vc_alloc_array(e->ctx, VC_TAG_NAMES, n_nodes, sizeof *edits->constants);
     VC_CALL_ALLOC(edits->constants);
     for (size_t i = 0; i < n_nodes; i++) {
-        VC_CALL(edits->changes[i].edit->kind == VC_GRAPH_EDIT_INPUT ? make_constant(e, i) : VC_OK);
+        if (edits->changes[i].edit->kind == VC_GRAPH_EDIT_INPUT) {
+            VC_CALL(make_constant(e, i));
+        }
     }
     qsort(edits->changes, edits->n_changes, sizeof *edits->changes, compare_changes);
     return VC_OK;
@@ -483,12 +487,9 @@ enum vc_status vc_onnx_plan_edits(struct vc_ctx *ctx, struct onnx_sink *self)
     struct resolving e = {.ctx = ctx, .self = self, .edits = &self->edits, .r = {.ctx = ctx}};
     enum vc_status status = VC_OK;
 
-    if (vc_edit_find(self->outs->edits, self->outs->n_edits, VC_EDIT_LAYERS) != NULL) {
-        return vc_fail(
-            ctx, VC_E_UNSUPPORTED,
-            "layers are left out, and the nodes that compute them would have to leave the graph, too: export "
-            "the model without them, or write another format, such as .safetensors");
-    }
+    VC_REFUSE_IF(vc_edit_find(self->outs->edits, self->outs->n_edits, VC_EDIT_LAYERS) != NULL, ctx, VC_E_UNSUPPORTED,
+                 "layers are left out, and the nodes that compute them would have to leave the graph, too: export "
+                 "the model without them, or write another format, such as .safetensors");
     self->edits.reshaped = is_reshaped(self);
     if (self->outs->n_graph_edits == 0) {
         return VC_OK;

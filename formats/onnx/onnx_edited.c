@@ -55,9 +55,13 @@ enum vc_status vc_onnx_add_edited_attribute(struct onnx_layout *l, const struct 
             VC_CALL(add_numbers(l, number, change->edit));
             added = true;
         }
-        VC_CALL(f.number != number ? vc_onnx_add_copy(l, f.all) : VC_OK);
+        if (f.number != number) {
+            VC_CALL(vc_onnx_add_copy(l, f.all));
+        }
     }
-    VC_CALL(added ? VC_OK : add_numbers(l, number, change->edit));
+    if (!added) {
+        VC_CALL(add_numbers(l, number, change->edit));
+    }
     return vc_onnx_end_message(l, mark, ONNX_NODE_ATTRIBUTE);
 }
 
@@ -122,7 +126,9 @@ static enum vc_status add_dimension(struct onnx_layout *l, const struct vc_field
     VC_CALL(vc_onnx_add_literal(l, from));
     while (rest.n != 0) {
         VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
-        VC_CALL(f.number != ONNX_DIM_VALUE && f.number != ONNX_DIM_PARAM ? vc_onnx_add_copy(l, f.all) : VC_OK);
+        if (f.number != ONNX_DIM_VALUE && f.number != ONNX_DIM_PARAM) {
+            VC_CALL(vc_onnx_add_copy(l, f.all));
+        }
     }
     return vc_onnx_end_message(l, mark, ONNX_SHAPE_DIM);
 }
@@ -141,10 +147,8 @@ static enum vc_status check_rank(struct onnx_layout *l, const struct vc_field *s
     for (size_t i = 0; i < to->n; i++) {
         const struct vc_graph_edit *edit = to->edits[i].edit;
 
-        if (edit->kind == VC_GRAPH_EDIT_SHAPE && edit->n != 0 && edit->n != n_dims) {
-            return vc_fail(l->ctx, VC_E_INTERNAL, "'%s' is declared with %u dimensions, and an edit has %zu",
-                           edit->value, n_dims, edit->n);
-        }
+        VC_REFUSE_IF(edit->kind == VC_GRAPH_EDIT_SHAPE && edit->n != 0 && edit->n != n_dims, l->ctx, VC_E_INTERNAL,
+                     "'%s' is declared with %u dimensions, and an edit has %zu", edit->value, n_dims, edit->n);
     }
     return VC_OK;
 }
@@ -159,7 +163,9 @@ static enum vc_status add_reshaped(struct onnx_layout *l, const struct vc_field 
     size_t mark;
     struct vc_field f;
 
-    VC_CALL(way[depth] == ONNX_SHAPE_DIM && depth == 3 ? check_rank(l, field, to) : VC_OK);
+    if (way[depth] == ONNX_SHAPE_DIM && depth == 3) {
+        VC_CALL(check_rank(l, field, to));
+    }
     VC_CALL(vc_onnx_begin_message(l, &mark));
     while (rest.n != 0) {
         VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));

@@ -34,27 +34,21 @@ static enum vc_status take_size(const struct onnx_reader *r, const char *what, c
     const char *p = digits;
     uint64_t n = 0;
 
-    if (*seen) {
-        return vc_fail(r->ctx, VC_E_FORMAT, "has the %s of its external data twice", what);
-    }
+    VC_REFUSE_IF(*seen, r->ctx, VC_E_FORMAT, "has the %s of its external data twice", what);
     *seen = true;
     for (; *p >= '0' && *p <= '9'; p++) {
-        if (!vc_mul_u64(n, 10, &n) || !vc_add_u64(n, (uint64_t)(*p - '0'), &n)) {
-            return vc_fail(r->ctx, VC_E_FORMAT, "the %s of its external data is above 2^64", what);
-        }
+        VC_REFUSE_IF(!vc_mul_u64(n, 10, &n) || !vc_add_u64(n, (uint64_t)(*p - '0'), &n), r->ctx, VC_E_FORMAT,
+                     "the %s of its external data is above 2^64", what);
     }
-    if (p == digits || *p != '\0') {
-        return vc_fail(r->ctx, VC_E_FORMAT, "the %s of its external data is '%.40s', expected digits", what, digits);
-    }
+    VC_REFUSE_IF(p == digits || *p != '\0', r->ctx, VC_E_FORMAT,
+                 "the %s of its external data is '%.40s', expected digits", what, digits);
     *value = n;
     return VC_OK;
 }
 
 static enum vc_status take_location(const struct onnx_reader *r, struct onnx_external *external)
 {
-    if (external->location != NULL) {
-        return vc_fail(r->ctx, VC_E_FORMAT, "has the location of its external data twice");
-    }
+    VC_REFUSE_IF(external->location != NULL, r->ctx, VC_E_FORMAT, "has the location of its external data twice");
     external->location = vc_strdup(r->ctx, VC_TAG_NAMES, r->name);
     return external->location != NULL ? VC_OK : VC_E_NOMEM;
 }
@@ -115,10 +109,9 @@ static enum vc_status open_model_folder(struct onnx_reader *r)
     if (r->folder >= 0) {
         return VC_OK;
     }
-    if (vc_is_stream(r->path)) {
-        return vc_fail(r->ctx, VC_E_UNSUPPORTED, "has its values in another file, which cannot be found from %s",
-                       strcmp(r->path, "-") == 0 ? "standard input" : r->path);
-    }
+    VC_REFUSE_IF(vc_is_stream(r->path), r->ctx, VC_E_UNSUPPORTED,
+                 "has its values in another file, which cannot be found from %s",
+                 strcmp(r->path, "-") == 0 ? "standard input" : r->path);
     name = folder_path(r);
     VC_CALL_ALLOC(name);
     r->folder = open(name, FOLDER_FLAGS);
@@ -130,20 +123,15 @@ static enum vc_status check_location(const struct onnx_reader *r, const char *lo
 {
     const char *part = location;
 
-    if (location == NULL || location[0] == '\0') {
-        return vc_fail(r->ctx, VC_E_FORMAT, "has its values in another file, but does not say in which");
-    }
-    if (location[0] == '/') {
-        return vc_fail(r->ctx, VC_E_UNSUPPORTED,
-                       "has its values in '%.200s'; only files in the model's folder are read", location);
-    }
+    VC_REFUSE_IF(location == NULL || location[0] == '\0', r->ctx, VC_E_FORMAT,
+                 "has its values in another file, but does not say in which");
+    VC_REFUSE_IF(location[0] == '/', r->ctx, VC_E_UNSUPPORTED,
+                 "has its values in '%.200s'; only files in the model's folder are read", location);
     while (part != NULL) {
         size_t n = strcspn(part, "/");
 
-        if (n == 2 && part[0] == '.' && part[1] == '.') {
-            return vc_fail(r->ctx, VC_E_UNSUPPORTED,
-                           "has its values in '%.200s'; only files in the model's folder are read", location);
-        }
+        VC_REFUSE_IF(n == 2 && part[0] == '.' && part[1] == '.', r->ctx, VC_E_UNSUPPORTED,
+                     "has its values in '%.200s'; only files in the model's folder are read", location);
         part = part[n] == '\0' ? NULL : part + n + 1;
     }
     return VC_OK;
@@ -154,12 +142,10 @@ static enum vc_status check_file(const struct onnx_reader *r, const char *locati
 {
     const struct vc_infile *model = r->self->file;
 
-    if (!S_ISREG(st->st_mode)) {
-        return vc_fail(r->ctx, VC_E_UNSUPPORTED, "has its values in '%.200s', which is no file", location);
-    }
-    if (st->st_dev == model->kept.device && st->st_ino == model->kept.inode) {
-        return vc_fail(r->ctx, VC_E_FORMAT, "has its external data in the model itself");
-    }
+    VC_REFUSE_IF(!S_ISREG(st->st_mode), r->ctx, VC_E_UNSUPPORTED, "has its values in '%.200s', which is no file",
+                 location);
+    VC_REFUSE_IF(st->st_dev == model->kept.device && st->st_ino == model->kept.inode, r->ctx, VC_E_FORMAT,
+                 "has its external data in the model itself");
     return VC_OK;
 }
 
@@ -207,10 +193,8 @@ static enum vc_status find_file(struct onnx_reader *r, const char *location, siz
             return VC_OK;
         }
     }
-    if (n == MAX_EXTERNALS) {
-        return vc_fail(r->ctx, VC_E_UNSUPPORTED, "the model has its values in more than %zu files; put them into one",
-                       MAX_EXTERNALS);
-    }
+    VC_REFUSE_IF(n == MAX_EXTERNALS, r->ctx, VC_E_UNSUPPORTED,
+                 "the model has its values in more than %zu files; put them into one", MAX_EXTERNALS);
     VC_CALL(VC_GROW(r->ctx, VC_TAG_NAMES, self->externals, self->externals_capacity, n + 1));
     VC_CALL(VC_GROW(r->ctx, VC_TAG_NAMES, self->locations, self->locations_capacity, n + 1));
     VC_CALL(open_model_folder(r));
@@ -234,15 +218,13 @@ enum vc_status vc_onnx_external_find(struct onnx_reader *r, const struct onnx_ex
     VC_CALL(check_location(r, external->location));
     VC_CALL(find_file(r, external->location, &tensor->external));
     file = r->self->externals[tensor->external];
-    if (external->has_length && external->length != tensor->n_bytes) {
-        return vc_fail(r->ctx, VC_E_FORMAT, "has %" PRIu64 " bytes in '%.200s', but its shape and type need %" PRIu64,
-                       external->length, external->location, tensor->n_bytes);
-    }
-    if (external->offset > file->size_bytes || tensor->n_bytes > file->size_bytes - external->offset) {
-        return vc_fail(r->ctx, VC_E_FORMAT,
-                       "needs %" PRIu64 " bytes from offset %" PRIu64 " of '%.200s', which has %" PRIu64 " bytes",
-                       tensor->n_bytes, external->offset, external->location, file->size_bytes);
-    }
+    VC_REFUSE_IF(external->has_length && external->length != tensor->n_bytes, r->ctx, VC_E_FORMAT,
+                 "has %" PRIu64 " bytes in '%.200s', but its shape and type need %" PRIu64, external->length,
+                 external->location, tensor->n_bytes);
+    VC_REFUSE_IF(external->offset > file->size_bytes || tensor->n_bytes > file->size_bytes - external->offset, r->ctx,
+                 VC_E_FORMAT,
+                 "needs %" PRIu64 " bytes from offset %" PRIu64 " of '%.200s', which has %" PRIu64 " bytes",
+                 tensor->n_bytes, external->offset, external->location, file->size_bytes);
     tensor->place = ONNX_PLACE_EXTERNAL;
     tensor->values = (struct vc_span){external->offset, tensor->n_bytes};
     return VC_OK;

@@ -75,9 +75,8 @@ enum vc_status vc_onnx_text_read(struct onnx_program_reader *r, const struct vc_
                                  const char **text)
 {
     VC_CALL(vc_onnx_bytes_read(r, field, what, text));
-    if (strlen(*text) != field->data.n) {
-        return vc_fail(r->ctx, VC_E_FORMAT, "%s has a NUL in it (at offset %" PRIu64 ")", what, field->all.at);
-    }
+    VC_REFUSE_IF(strlen(*text) != field->data.n, r->ctx, VC_E_FORMAT, "%s has a NUL in it (at offset %" PRIu64 ")",
+                 what, field->all.at);
     return VC_OK;
 }
 

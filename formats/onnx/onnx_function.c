@@ -57,8 +57,7 @@ enum vc_status vc_onnx_program_function(struct onnx_program_reader *r, const str
     *function = (struct vc_program_function){.name = "", .domain = "", .overload = ""};
     VC_CALL(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "a function"));
     VC_CALL(vc_onnx_lists(r, f->data, reader.lists));
-    if (function->n_nodes > VC_PROGRAM_MAX_NODES) {
-        return vc_fail(r->ctx, VC_E_UNSUPPORTED, "has a function of more than %zu nodes", VC_PROGRAM_MAX_NODES);
-    }
+    VC_REFUSE_IF(function->n_nodes > VC_PROGRAM_MAX_NODES, r->ctx, VC_E_UNSUPPORTED,
+                 "has a function of more than %zu nodes", VC_PROGRAM_MAX_NODES);
     return vc_onnx_each(r, f->data, take_field, &reader);
 }

@@ -337,7 +337,9 @@ static enum vc_status scan_graph(struct onnx_reader *r, struct vc_span message, 
         VC_TRY(vc_wire_field(&r->wire, &message, &field));
         VC_TRY(take_field(r, &field));
     }
-    VC_TRY(scope->around != NULL ? vc_onnx_symbols_close(r) : VC_OK);
+    if (scope->around != NULL) {
+        VC_TRY(vc_onnx_symbols_close(r));
+    }
 out:
     r->scope = scope->around;
     return status;

@@ -82,11 +82,10 @@ static enum vc_status place_external(struct onnx_layout *l, size_t out, uint64_t
     o->external = true;
     o->skip = skip;
     o->n = n;
-    if (!vc_round_up_u64(self->data_bytes, ONNX_EXTERNAL_ALIGN, &o->at) || !vc_add_u64(o->at, n, &self->data_bytes) ||
-        self->data_bytes > INT64_MAX) {
-        return vc_fail(l->ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes",
-                       vc_out_at(self->outs, out).name);
-    }
+    VC_REFUSE_IF(!vc_round_up_u64(self->data_bytes, ONNX_EXTERNAL_ALIGN, &o->at) ||
+                     !vc_add_u64(o->at, n, &self->data_bytes) || self->data_bytes > INT64_MAX,
+                 l->ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes",
+                 vc_out_at(self->outs, out).name);
     return VC_OK;
 }
 
@@ -327,7 +326,9 @@ static enum vc_status add_new_node(struct onnx_layout *l, const struct vc_field 
         } else if (f.number == ONNX_NODE_INPUT) {
             VC_CALL(vc_onnx_add_edited_input(l, changes, n, n_inputs++, &done));
         }
-        VC_CALL(has_codes(l) ? vc_onnx_add_coded_name(l, &f, &done) : VC_OK);
+        if (has_codes(l)) {
+            VC_CALL(vc_onnx_add_coded_name(l, &f, &done));
+        }
         if (!done) {
             VC_CALL(vc_onnx_add_rest(l, &f, ONNX_KIND_NODE));
         }
@@ -490,12 +491,16 @@ static enum vc_status add_graph(struct onnx_layout *l, struct vc_span message, u
         if (!front || out != ONNX_NONE) {
             VC_CALL(add_new_nodes(l, &next, front ? out : l->self->outs->n));
         }
-        VC_CALL(!front && !begun ? vc_onnx_add_coded_inputs(l) : VC_OK);
+        if (!front && !begun) {
+            VC_CALL(vc_onnx_add_coded_inputs(l));
+        }
         begun = begun || !front;
         VC_CALL(add_field(l, &field));
     }
     VC_CALL(add_new_nodes(l, &next, l->self->outs->n));
-    VC_CALL(!begun ? vc_onnx_add_coded_inputs(l) : VC_OK);
+    if (!begun) {
+        VC_CALL(vc_onnx_add_coded_inputs(l));
+    }
     if (number == ONNX_MAIN) {
         VC_CALL(vc_onnx_add_constants(l));
         VC_CALL(add_new_inputs(l));
@@ -596,10 +601,15 @@ static enum vc_status add_model(struct onnx_layout *l)
             VC_CALL(add_graph(l, self->source->graph, ONNX_MAIN));
             VC_CALL(vc_onnx_end_message(l, mark, ONNX_MODEL_GRAPH));
         } else {
-            VC_CALL(f.number == ONNX_MODEL_FUNCTION   ? add_function(l, &f)
-                    : f.number == ONNX_MODEL_OPSET    ? vc_onnx_add_opset(l, &f)
-                    : f.number == ONNX_MODEL_METADATA ? add_entry(l, &f)
-                                                      : vc_onnx_add_rest(l, &f, ONNX_KIND_MODEL));
+            if (f.number == ONNX_MODEL_FUNCTION) {
+                VC_CALL(add_function(l, &f));
+            } else if (f.number == ONNX_MODEL_OPSET) {
+                VC_CALL(vc_onnx_add_opset(l, &f));
+            } else if (f.number == ONNX_MODEL_METADATA) {
+                VC_CALL(add_entry(l, &f));
+            } else {
+                VC_CALL(vc_onnx_add_rest(l, &f, ONNX_KIND_MODEL));
+            }
         }
     }
     VC_CALL(add_lineage(l));

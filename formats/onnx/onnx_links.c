@@ -84,7 +84,9 @@ static enum vc_status attach(struct vc_ctx *ctx, struct onnx *self, struct vc_mo
 
     VC_CALL(show(ctx, self, model, q->codes));
     VC_CALL(show(ctx, self, model, q->scale));
-    VC_CALL(q->zero != NULL ? show(ctx, self, model, q->zero) : VC_OK);
+    if (q->zero != NULL) {
+        VC_CALL(show(ctx, self, model, q->zero));
+    }
     *quant = q->quant;
     quant->source_dtype = vc_onnx_types[q->link.type].dtype;
     vc_quant_set(quant, VC_PART_SCALE, q->scale->index);
@@ -114,7 +116,9 @@ static enum vc_status find_quantized(struct onnx_reader *r, struct vc_model *mod
         bool nbits = vc_onnx_find_nbits(self, i, &q);
 
         if (nbits || vc_onnx_find_quantized(self, i, &q)) {
-            VC_CALL(nbits ? vc_onnx_join_nbits(r, i, &q) : VC_OK);
+            if (nbits) {
+                VC_CALL(vc_onnx_join_nbits(r, i, &q));
+            }
             join(self, q.codes, &q.link);
             VC_CALL(attach(ctx, self, model, &q, &model->quants[n_quants++]));
         }

@@ -128,12 +128,10 @@ static enum vc_status check_quantized(struct vc_ctx *ctx, const struct onnx_sink
         return refuse_opset(ctx, self, t->name, "a scale per group", ONNX_BLOCKS_OPSET, "granularity",
                             " channel needs 7; or ");
     }
-    if (groups && !groups_fit(t)) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "%s: ONNX has groups along one axis only, and rows of this shape have several; choose "
-                       "%s channel, or exclude it",
-                       t->name, vc_option(ctx, "granularity"));
-    }
+    VC_REFUSE_IF(groups && !groups_fit(t), ctx, VC_E_UNSUPPORTED,
+                 "%s: ONNX has groups along one axis only, and rows of this shape have several; choose "
+                 "%s channel, or exclude it",
+                 t->name, vc_option(ctx, "granularity"));
     return VC_OK;
 }
 
@@ -251,10 +249,10 @@ static enum vc_status mark_gone(struct vc_ctx *ctx, struct onnx_sink *self)
         for (size_t k = 0; k < link->n_nodes; k++) {
             self->node_out[link->node[k]] = out;
         }
-        if (out == ONNX_NONE && self->model->tensors[i].part_of == VC_NO_TENSOR && !vc_onnx_is_unread(self, symbol)) {
-            return vc_fail(ctx, VC_E_ARGUMENT, "%s: the graph needs it, so it cannot be left out of an ONNX file",
-                           self->model->tensors[i].name);
-        }
+        VC_REFUSE_IF(out == ONNX_NONE && self->model->tensors[i].part_of == VC_NO_TENSOR &&
+                         !vc_onnx_is_unread(self, symbol),
+                     ctx, VC_E_ARGUMENT, "%s: the graph needs it, so it cannot be left out of an ONNX file",
+                     self->model->tensors[i].name);
         if (out == ONNX_NONE) { /* a scale or zero point that its tensor does not need any more, what a norm read */
             self->gone[symbol] |= ONNX_NAME_GONE;
         } else if (vc_onnx_is_changed(self, out)) {

@@ -226,9 +226,9 @@ static enum vc_status copy_fields(struct onnx_layout *l, struct vc_span rest, ui
 
     while (rest.n != 0) {
         VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
-        VC_CALL(f.number >= first && f.number <= last && !is_replaced(f.number)
-                    ? vc_onnx_add_rest(l, &f, ONNX_KIND_NODE)
-                    : VC_OK);
+        if (f.number >= first && f.number <= last && !is_replaced(f.number)) {
+            VC_CALL(vc_onnx_add_rest(l, &f, ONNX_KIND_NODE));
+        }
     }
     return VC_OK;
 }
@@ -308,7 +308,9 @@ enum vc_status vc_onnx_add_opset(struct onnx_layout *l, const struct vc_field *f
     if (is_own && self->opset != source->opset) {
         VC_CALL(add_raised(l));
     } else {
-        VC_CALL(goes && is_theirs ? VC_OK : vc_onnx_add_copy(l, field->all));
+        if (!(goes && is_theirs)) {
+            VC_CALL(vc_onnx_add_copy(l, field->all));
+        }
     }
     if (self->n_nbits != 0 && !source->has_microsoft && !l->opset_added) {
         VC_CALL(vc_onnx_begin_message(l, &mark));

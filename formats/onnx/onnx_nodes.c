@@ -165,10 +165,14 @@ static enum vc_status take_attribute(struct onnx_reader *r, struct node *node, s
             value = f.value == 0x3f800000U ? 1 : 0;
             break;
         case ONNX_ATTRIBUTE_S:
-            VC_CALL(strcmp(name, "equation") == 0 ? take_text(r, node, &f) : VC_OK);
+            if (strcmp(name, "equation") == 0) {
+                VC_CALL(take_text(r, node, &f));
+            }
             break;
         case ONNX_ATTRIBUTE_INTS:
-            VC_CALL(strcmp(name, "perm") == 0 ? take_ints(r, node, &f) : VC_OK);
+            if (strcmp(name, "perm") == 0) {
+                VC_CALL(take_ints(r, node, &f));
+            }
             break;
         case ONNX_ATTRIBUTE_G:
         case ONNX_ATTRIBUTE_GRAPHS:

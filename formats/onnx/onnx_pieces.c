@@ -49,9 +49,8 @@ enum vc_status vc_onnx_end_message(struct onnx_layout *l, size_t mark, uint32_t 
     size_t from = self->literals.n;
 
     for (size_t i = mark; i < self->n_pieces; i++) {
-        if (!vc_add_u64(n, self->pieces[i].n, &n) || n > INT64_MAX / 2) {
-            return vc_fail(l->ctx, VC_E_UNSUPPORTED, "the output would be larger than 2^62 bytes");
-        }
+        VC_REFUSE_IF(!vc_add_u64(n, self->pieces[i].n, &n) || n > INT64_MAX / 2, l->ctx, VC_E_UNSUPPORTED,
+                     "the output would be larger than 2^62 bytes");
     }
     vc_wire_put_tag(&self->literals, number, VC_WIRE_BYTES);
     vc_wire_put_varint(&self->literals, n);

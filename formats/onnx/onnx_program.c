@@ -203,7 +203,9 @@ static enum vc_status take_graph(struct onnx_program_reader *r, const struct vc_
         }
         node = vc_onnx_next(&g->lists[0]);
         VC_CALL(vc_onnx_program_node(r, f, node));
-        VC_CALL(kept != NULL && kept->weights != ONNX_NONE ? rewrite(r, kept, node) : VC_OK);
+        if (kept != NULL && kept->weights != ONNX_NONE) {
+            VC_CALL(rewrite(r, kept, node));
+        }
         break;
     case ONNX_GRAPH_INPUT:
         return vc_onnx_program_value(r, f, vc_onnx_next(&g->lists[1]));
@@ -226,10 +228,8 @@ static enum vc_status read_graph(struct onnx_program_reader *r, struct vc_progra
 
     VC_CALL(vc_onnx_lists(r, r->self->graph, g.lists));
     for (size_t k = 0; k < 4; k++) {
-        if (g.lists[k].n > (k == 3 ? 4 : 1) * VC_PROGRAM_MAX_NODES) {
-            return vc_fail(r->ctx, VC_E_UNSUPPORTED, "has more than %zu nodes, inputs or outputs",
-                           VC_PROGRAM_MAX_NODES);
-        }
+        VC_REFUSE_IF(g.lists[k].n > (k == 3 ? 4 : 1) * VC_PROGRAM_MAX_NODES, r->ctx, VC_E_UNSUPPORTED,
+                     "has more than %zu nodes, inputs or outputs", VC_PROGRAM_MAX_NODES);
     }
     VC_CALL(vc_onnx_each(r, r->self->graph, take_graph, &g));
     out->n_nodes = g.lists[0].n_taken;
@@ -367,9 +367,8 @@ static enum vc_status read_around(struct onnx_program_reader *r, struct vc_progr
                                          ONNX_LIST(ONNX_MODEL_FUNCTION, out->n_functions, out->functions)}};
 
     VC_CALL(vc_onnx_lists(r, all, file.lists));
-    if (file.lists[2].n > MAX_FUNCTIONS) {
-        return vc_fail(r->ctx, VC_E_UNSUPPORTED, "has more than %d functions", MAX_FUNCTIONS);
-    }
+    VC_REFUSE_IF(file.lists[2].n > MAX_FUNCTIONS, r->ctx, VC_E_UNSUPPORTED, "has more than %d functions",
+                 MAX_FUNCTIONS);
     return vc_onnx_each(r, all, take_file, &file);
 }
 

@@ -52,9 +52,8 @@ static enum vc_status take_field(struct onnx_reader *r, const struct vc_field *f
         break;
     case ONNX_MODEL_GRAPH:
         VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "its graph"));
-        if (self->graph_field.n != 0) {
-            return vc_fail(r->ctx, VC_E_FORMAT, "has two graphs (again at offset %" PRIu64 ")", field->all.at);
-        }
+        VC_REFUSE_IF(self->graph_field.n != 0, r->ctx, VC_E_FORMAT, "has two graphs (again at offset %" PRIu64 ")",
+                     field->all.at);
         self->graph_field = field->all;
         self->graph = field->data;
         break;
@@ -97,9 +96,7 @@ static enum vc_status read_model(struct onnx_reader *r)
         VC_CALL(vc_wire_field(&r->wire, &rest, &field));
         VC_CALL(take_field(r, &field));
     }
-    if (r->self->graph_field.n == 0) {
-        return vc_fail(r->ctx, VC_E_FORMAT, "is taken for an ONNX file, but has no graph");
-    }
+    VC_REFUSE_IF(r->self->graph_field.n == 0, r->ctx, VC_E_FORMAT, "is taken for an ONNX file, but has no graph");
     VC_CALL(vc_onnx_graph_scan(r));
     return r->self->has_functions ? read_functions(r) : VC_OK;
 }
@@ -130,9 +127,8 @@ static enum vc_status onnx_read(struct vc_ctx *ctx, const struct vc_model *model
     bool external = tensor->place == ONNX_PLACE_EXTERNAL;
     enum vc_status status = VC_OK;
 
-    if (offset > span.n || n_bytes > span.n - offset) {
-        return vc_fail(ctx, VC_E_INTERNAL, "%s: a read beyond the tensor", model->tensors[index].name);
-    }
+    VC_REFUSE_IF(offset > span.n || n_bytes > span.n - offset, ctx, VC_E_INTERNAL, "%s: a read beyond the tensor",
+                 model->tensors[index].name);
     VC_TRY(
         vc_infile_read(ctx, external ? self->externals[tensor->external] : self->file, span.at + offset, dst, n_bytes));
 out:

@@ -46,9 +46,7 @@ static enum vc_status add(struct onnx_reader *r, uint32_t graph, const char *nam
 {
     struct onnx_symbols *symbols = &r->self->symbols;
 
-    if (symbols->n == MAX_SYMBOLS) {
-        return vc_fail(r->ctx, VC_E_UNSUPPORTED, "its graph has more than %zu names", MAX_SYMBOLS);
-    }
+    VC_REFUSE_IF(symbols->n == MAX_SYMBOLS, r->ctx, VC_E_UNSUPPORTED, "its graph has more than %zu names", MAX_SYMBOLS);
     VC_CALL(vc_hash_grow(r->ctx, &symbols->by_name, symbols->n, hash_of, symbols));
     VC_CALL(VC_GROW(r->ctx, VC_TAG_NAMES, symbols->list, symbols->capacity, symbols->n + 1));
     vc_hash_add(&symbols->by_name, hash(graph, name), symbols->n);
@@ -127,15 +125,13 @@ size_t vc_onnx_symbol_meant(const struct onnx_symbols *symbols, size_t symbol)
 enum vc_status vc_onnx_string_read(struct onnx_reader *r, const struct vc_field *field, const char *what)
 {
     VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, what));
-    if (field->data.n > ONNX_MAX_NAME) {
-        return vc_fail(r->ctx, VC_E_FORMAT, "%s (at offset %" PRIu64 ") has %" PRIu64 " bytes; %zu are allowed", what,
-                       field->all.at, field->data.n, ONNX_MAX_NAME);
-    }
+    VC_REFUSE_IF(field->data.n > ONNX_MAX_NAME, r->ctx, VC_E_FORMAT,
+                 "%s (at offset %" PRIu64 ") has %" PRIu64 " bytes; %zu are allowed", what, field->all.at,
+                 field->data.n, ONNX_MAX_NAME);
     VC_CALL(vc_wire_read(&r->wire, field->data.at, r->name, (size_t)field->data.n));
     r->name[field->data.n] = '\0';
-    if (memchr(r->name, '\0', (size_t)field->data.n) != NULL) {
-        return vc_fail(r->ctx, VC_E_FORMAT, "%s (at offset %" PRIu64 ") has a zero byte in it", what, field->all.at);
-    }
+    VC_REFUSE_IF(memchr(r->name, '\0', (size_t)field->data.n) != NULL, r->ctx, VC_E_FORMAT,
+                 "%s (at offset %" PRIu64 ") has a zero byte in it", what, field->all.at);
     return VC_OK;
 }
 

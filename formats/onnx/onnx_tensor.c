@@ -90,9 +90,7 @@ static enum vc_wire_type wire_of(uint32_t number)
  */
 static enum vc_status once(const struct onnx_reader *r, const struct vc_field *field, bool *seen, const char *what)
 {
-    if (*seen) {
-        return vc_fail(r->ctx, VC_E_FORMAT, "has %s twice (again at offset %" PRIu64 ")", what, field->all.at);
-    }
+    VC_REFUSE_IF(*seen, r->ctx, VC_E_FORMAT, "has %s twice (again at offset %" PRIu64 ")", what, field->all.at);
     *seen = true;
     return VC_OK;
 }
@@ -100,13 +98,10 @@ static enum vc_status once(const struct onnx_reader *r, const struct vc_field *f
 /* One dimension, below 2^63. */
 static enum vc_status add_dim(const struct onnx_reader *r, struct seen *s, uint64_t value)
 {
-    if (s->tensor->n_dims == VC_MAX_DIMS) {
-        return vc_fail(r->ctx, VC_E_UNSUPPORTED, "has more than %d dimensions", VC_MAX_DIMS);
-    }
-    if (value > INT64_MAX) {
-        return vc_fail(r->ctx, VC_E_FORMAT, "dimension %u is %" PRId64 ", expected a number from 0 on",
-                       s->tensor->n_dims, (int64_t)value);
-    }
+    VC_REFUSE_IF(s->tensor->n_dims == VC_MAX_DIMS, r->ctx, VC_E_UNSUPPORTED, "has more than %d dimensions",
+                 VC_MAX_DIMS);
+    VC_REFUSE_IF(value > INT64_MAX, r->ctx, VC_E_FORMAT, "dimension %u is %" PRId64 ", expected a number from 0 on",
+                 s->tensor->n_dims, (int64_t)value);
     s->dims[s->tensor->n_dims++] = value;
     return VC_OK;
 }
@@ -132,10 +127,9 @@ static enum vc_status take_type(struct onnx_reader *r, struct seen *s, const str
 {
     VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_VARINT, "its data_type"));
     VC_CALL(once(r, field, &s->type, "data_type"));
-    if (field->value >= ONNX_N_TYPES || vc_onnx_types[field->value].name == NULL) {
-        return vc_fail(r->ctx, field->value == 0 ? VC_E_FORMAT : VC_E_UNSUPPORTED,
-                       "has data_type %" PRIu64 ", which is not known", field->value);
-    }
+    VC_REFUSE_IF(field->value >= ONNX_N_TYPES || vc_onnx_types[field->value].name == NULL, r->ctx,
+                 field->value == 0 ? VC_E_FORMAT : VC_E_UNSUPPORTED, "has data_type %" PRIu64 ", which is not known",
+                 field->value);
     s->tensor->type = (uint32_t)field->value;
     return VC_OK;
 }
@@ -147,9 +141,7 @@ static enum vc_status take_name(struct onnx_reader *r, struct seen *s, const str
     if (s->tensor->symbol != ONNX_NONE) {
         s->tensor->name = r->self->symbols.list[s->tensor->symbol].name;
     }
-    if (!vc_utf8_valid(r->name, (size_t)field->data.n)) {
-        return vc_fail(r->ctx, VC_E_FORMAT, "its name is no UTF-8");
-    }
+    VC_REFUSE_IF(!vc_utf8_valid(r->name, (size_t)field->data.n), r->ctx, VC_E_FORMAT, "its name is no UTF-8");
     return VC_OK;
 }
 
@@ -170,10 +162,8 @@ static enum vc_status take_numbers(struct onnx_reader *r, struct seen *s, const 
     if (field->type != VC_WIRE_BYTES) {
         VC_CALL(vc_wire_expect(&r->wire, field, wire_of(field->number), "its values"));
     }
-    if (s->numbers != 0 && s->numbers != field->number) {
-        return vc_fail(r->ctx, VC_E_FORMAT, "has values in two fields, %" PRIu32 " and %" PRIu32, s->numbers,
-                       field->number);
-    }
+    VC_REFUSE_IF(s->numbers != 0 && s->numbers != field->number, r->ctx, VC_E_FORMAT,
+                 "has values in two fields, %" PRIu32 " and %" PRIu32, s->numbers, field->number);
     s->numbers = field->number;
     s->n_chunks++;
     s->packed = field->type == VC_WIRE_BYTES ? field->data : (struct vc_span){0, 0};
@@ -184,9 +174,8 @@ static enum vc_status take_location(struct onnx_reader *r, struct seen *s, const
 {
     VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_VARINT, "its data_location"));
     VC_CALL(once(r, field, &s->location, "data_location"));
-    if (field->value > 1) {
-        return vc_fail(r->ctx, VC_E_UNSUPPORTED, "has data_location %" PRIu64 ", which is not known", field->value);
-    }
+    VC_REFUSE_IF(field->value > 1, r->ctx, VC_E_UNSUPPORTED, "has data_location %" PRIu64 ", which is not known",
+                 field->value);
     s->external = field->value == 1;
     return VC_OK;
 }
@@ -229,15 +218,12 @@ static enum vc_status measure(struct onnx_reader *r, struct seen *s)
 
     for (unsigned d = 0; d < t->n_dims; d++) {
         empty |= s->dims[d] == 0;
-        if (!vc_mul_u64(n, s->dims[d] == 0 ? 1 : s->dims[d], &n)) {
-            return vc_fail(r->ctx, VC_E_FORMAT, "its shape has more than 2^64 elements");
-        }
+        VC_REFUSE_IF(!vc_mul_u64(n, s->dims[d] == 0 ? 1 : s->dims[d], &n), r->ctx, VC_E_FORMAT,
+                     "its shape has more than 2^64 elements");
     }
     t->n_elems = empty ? 0 : n;
     t->n_bytes = vc_dtype_bytes(vc_onnx_types[t->type].dtype, n);
-    if (t->n_bytes > INT64_MAX) {
-        return vc_fail(r->ctx, VC_E_FORMAT, "its shape needs more than 2^63 bytes");
-    }
+    VC_REFUSE_IF(t->n_bytes > INT64_MAX, r->ctx, VC_E_FORMAT, "its shape needs more than 2^63 bytes");
     t->n_bytes = empty ? 0 : t->n_bytes;
     dims = vc_arena_alloc(r->ctx, &r->self->arena, t->n_dims * sizeof *dims);
     VC_CALL_ALLOC(dims);
@@ -255,10 +241,9 @@ static enum vc_status check_numbers(struct onnx_reader *r, struct seen *s)
     bool fixed = wire_of(s->numbers) != VC_WIRE_VARINT;
     enum vc_status status;
 
-    if (s->numbers != type->field) {
-        return vc_fail(r->ctx, VC_E_FORMAT, "is %s, but has its values in field %" PRIu32 ", expected %" PRIu32,
-                       type->name, s->numbers, type->field);
-    }
+    VC_REFUSE_IF(s->numbers != type->field, r->ctx, VC_E_FORMAT,
+                 "is %s, but has its values in field %" PRIu32 ", expected %" PRIu32, type->name, s->numbers,
+                 type->field);
     if (fixed && s->n_chunks == 1 && s->packed.n == t->n_bytes) {
         t->place = ONNX_PLACE_SPAN;
         t->values = s->packed;
@@ -278,23 +263,19 @@ static enum vc_status find_values(struct onnx_reader *r, struct seen *s)
 {
     struct onnx_tensor *t = s->tensor;
 
-    if (s->external && (t->values.n != 0 || s->numbers != 0)) {
-        return vc_fail(r->ctx, VC_E_FORMAT, "has values here and in another file");
-    }
+    VC_REFUSE_IF(s->external && (t->values.n != 0 || s->numbers != 0), r->ctx, VC_E_FORMAT,
+                 "has values here and in another file");
     if (s->external) {
         return vc_onnx_external_find(r, &s->where, t);
     }
-    if (t->values.n != 0 && s->numbers != 0) {
-        return vc_fail(r->ctx, VC_E_FORMAT, "has values in raw_data and in field %" PRIu32, s->numbers);
-    }
+    VC_REFUSE_IF(t->values.n != 0 && s->numbers != 0, r->ctx, VC_E_FORMAT,
+                 "has values in raw_data and in field %" PRIu32, s->numbers);
     if (s->numbers != 0) {
         return check_numbers(r, s);
     }
     t->place = ONNX_PLACE_SPAN;
-    if (t->values.n != t->n_bytes) {
-        return vc_fail(r->ctx, VC_E_FORMAT, "has %" PRIu64 " bytes of values, but its shape and type need %" PRIu64,
-                       t->values.n, t->n_bytes);
-    }
+    VC_REFUSE_IF(t->values.n != t->n_bytes, r->ctx, VC_E_FORMAT,
+                 "has %" PRIu64 " bytes of values, but its shape and type need %" PRIu64, t->values.n, t->n_bytes);
     return VC_OK;
 }
 
@@ -422,15 +403,11 @@ enum vc_status vc_onnx_numbers_read(struct onnx_numbers *numbers, void *dst, uin
         bool more = false;
 
         VC_CALL(next_number(numbers, &value, &more));
-        if (!more) {
-            return vc_fail(numbers->wire.ctx, VC_E_FORMAT,
-                           "has values for %" PRIu64 " bytes, but its shape and type need %" PRIu64,
-                           numbers->n_bytes + done, numbers->tensor->n_bytes);
-        }
-        if (!fits(type, value)) {
-            return vc_fail(numbers->wire.ctx, VC_E_FORMAT, "is %s, which cannot be the value %" PRId64, type->name,
-                           (int64_t)value);
-        }
+        VC_REFUSE_IF(!more, numbers->wire.ctx, VC_E_FORMAT,
+                     "has values for %" PRIu64 " bytes, but its shape and type need %" PRIu64, numbers->n_bytes + done,
+                     numbers->tensor->n_bytes);
+        VC_REFUSE_IF(!fits(type, value), numbers->wire.ctx, VC_E_FORMAT, "is %s, which cannot be the value %" PRId64,
+                     type->name, (int64_t)value);
         if (to != NULL) {
             vc_put_le64(bytes, value);
             memcpy(to + done, bytes, type->entry_bytes);
@@ -446,10 +423,7 @@ enum vc_status vc_onnx_numbers_end(struct onnx_numbers *numbers)
     bool more;
 
     VC_CALL(next_number(numbers, &value, &more));
-    if (more) {
-        return vc_fail(numbers->wire.ctx, VC_E_FORMAT,
-                       "has more values than the %" PRIu64 " bytes that its shape and type need",
-                       numbers->tensor->n_bytes);
-    }
+    VC_REFUSE_IF(more, numbers->wire.ctx, VC_E_FORMAT,
+                 "has more values than the %" PRIu64 " bytes that its shape and type need", numbers->tensor->n_bytes);
     return VC_OK;
 }

@@ -28,29 +28,24 @@ static bool writes(const struct onnx_sink *self)
 /* What the writer cannot take along, refused before the layout. */
 static enum vc_status check_source(struct vc_ctx *ctx, const struct onnx_sink *self)
 {
-    if (self->source->n_inner_external != 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "a tensor inside a node has its values in another file; only those of initializers can be taken "
-                       "along");
-    }
+    VC_REFUSE_IF(self->source->n_inner_external != 0, ctx, VC_E_UNSUPPORTED,
+                 "a tensor inside a node has its values in another file; only those of initializers can be taken "
+                 "along");
     for (size_t i = 0; i < self->outs->n; i++) {
         const struct vc_out_tensor t = vc_out_at(self->outs, i);
         const struct onnx_tensor *tensor = &self->source->tensors[self->source->links[t.source].tensor];
 
-        if (t.kept && t.form == VC_FORM_VALUES && tensor->view.bits != 0 && tensor->place == ONNX_PLACE_EXTERNAL &&
-            !self->out[i].moved) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "%s: its codes lie in another file, in another form than the other output has; "
-                           "write the outputs in runs of their own",
-                           t.name);
-        }
+        VC_REFUSE_IF(t.kept && t.form == VC_FORM_VALUES && tensor->view.bits != 0 &&
+                         tensor->place == ONNX_PLACE_EXTERNAL && !self->out[i].moved,
+                     ctx, VC_E_UNSUPPORTED,
+                     "%s: its codes lie in another file, in another form than the other output has; "
+                     "write the outputs in runs of their own",
+                     t.name);
     }
     for (size_t i = 0; self->source->has_training && i < self->outs->n; i++) {
-        if (vc_onnx_is_changed(self, i)) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "%s: the file holds training_info, which refers to initializers by name; remove it first",
-                           vc_out_at(self->outs, i).name);
-        }
+        VC_REFUSE_IF(vc_onnx_is_changed(self, i), ctx, VC_E_UNSUPPORTED,
+                     "%s: the file holds training_info, which refers to initializers by name; remove it first",
+                     vc_out_at(self->outs, i).name);
     }
     return VC_OK;
 }
@@ -69,18 +64,14 @@ static enum vc_status name_data(struct vc_ctx *ctx, struct onnx_sink *self)
 /* The second file, once it is known that there is one. */
 static enum vc_status create_data(struct vc_ctx *ctx, struct onnx_sink *self, const char **path)
 {
-    if (!vc_utf8_valid(self->location, strlen(self->location))) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "the model would name its data file '%s', which is no UTF-8",
-                       self->location);
-    }
+    VC_REFUSE_IF(!vc_utf8_valid(self->location, strlen(self->location)), ctx, VC_E_ARGUMENT,
+                 "the model would name its data file '%s', which is no UTF-8", self->location);
     if (!writes(self)) {
         return VC_OK;
     }
-    if (vc_is_stream(self->path)) {
-        return vc_fail(ctx, VC_E_ARGUMENT,
-                       "the output has its weights in a second file, which cannot go to %s; use %s FILE",
-                       strcmp(self->path, "-") == 0 ? "standard output" : self->path, vc_option(ctx, "path"));
-    }
+    VC_REFUSE_IF(vc_is_stream(self->path), ctx, VC_E_ARGUMENT,
+                 "the output has its weights in a second file, which cannot go to %s; use %s FILE",
+                 strcmp(self->path, "-") == 0 ? "standard output" : self->path, vc_option(ctx, "path"));
     *path = vc_arena_printf(ctx, &self->arena, "%s%s", self->path, ONNX_DATA_SUFFIX);
     return *path == NULL ? VC_E_NOMEM : vc_outfile_create(ctx, *path, self->force, self->model, &self->data);
 }
@@ -268,9 +259,8 @@ static enum vc_status onnx_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint
     struct onnx_sink *self = sink->self;
     uint64_t got = atomic_load(&self->got);
 
-    if (got != self->expected) {
-        return vc_fail(ctx, VC_E_INTERNAL, "%" PRIu64 " of %" PRIu64 " bytes were written", got, self->expected);
-    }
+    VC_REFUSE_IF(got != self->expected, ctx, VC_E_INTERNAL, "%" PRIu64 " of %" PRIu64 " bytes were written", got,
+                 self->expected);
     *file_bytes = self->model_bytes + self->data_bytes;
     if (writes(self)) {
         VC_CALL(write_pieces(ctx, self));
@@ -366,18 +356,14 @@ enum vc_status vc_onnx_sink_create(struct vc_ctx *ctx, const struct vc_model *mo
     enum vc_status status = VC_OK;
 
     *out = NULL;
-    if (model->format != &vc_format_onnx) {
-        return vc_fail(ctx, VC_E_ARGUMENT,
-                       "%s%san ONNX file is a graph with weights in it, and %s has no graph: only ONNX becomes ONNX",
-                       model->format == NULL && options->path != NULL ? options->path : "",
-                       model->format == NULL && options->path != NULL ? ": " : "",
-                       model->format == NULL ? "what goes there" : model->format_name);
-    }
-    if (options->deflate != VC_DEFLATE_NONE) {
-        return vc_fail(ctx, VC_E_ARGUMENT,
-                       "ONNX is never compressed; leave %s out, or let the output's name end in .npz",
-                       vc_option(ctx, "deflate"));
-    }
+    VC_REFUSE_IF(model->format != &vc_format_onnx, ctx, VC_E_ARGUMENT,
+                 "%s%san ONNX file is a graph with weights in it, and %s has no graph: only ONNX becomes ONNX",
+                 model->format == NULL && options->path != NULL ? options->path : "",
+                 model->format == NULL && options->path != NULL ? ": " : "",
+                 model->format == NULL ? "what goes there" : model->format_name);
+    VC_REFUSE_IF(options->deflate != VC_DEFLATE_NONE, ctx, VC_E_ARGUMENT,
+                 "ONNX is never compressed; leave %s out, or let the output's name end in .npz",
+                 vc_option(ctx, "deflate"));
     VC_TRY(vc_dialect_asked(ctx, options, &asked));
     sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);
     VC_TRY_ALLOC(sink);

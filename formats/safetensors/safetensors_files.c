@@ -337,7 +337,9 @@ static enum vc_status start_headers(struct vc_ctx *ctx, const struct safetensors
         vc_safetensors_job_text(plan->outs, plan->model, plan->layout, plan->sizes_only, &job);
         VC_TRY(job.status);
     }
-    VC_TRY(keeps_division(plan, to) ? VC_OK : join_notes(ctx, plan, to, &joined));
+    if (!keeps_division(plan, to)) {
+        VC_TRY(join_notes(ctx, plan, to, &joined));
+    }
     for (size_t i = 0; i < to->n; i++) {
         vc_text_add_bytes(&to->files[i].header, prefix, sizeof prefix);
         VC_TRY(add_metadata(ctx, plan, to, i, &joined, &job));
@@ -398,10 +400,9 @@ static enum vc_status complete_header(struct vc_ctx *ctx, struct vc_text *text)
     vc_text_add(text, "}");
     vc_text_add(text, "%*s", (int)((VC_SAFETENSORS_ALIGN - text->n % VC_SAFETENSORS_ALIGN) % VC_SAFETENSORS_ALIGN), "");
     VC_CALL(text->status);
-    if (text->n - VC_SAFETENSORS_PREFIX_BYTES > VC_SAFETENSORS_MAX_HEADER) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "the safetensors header would have %zu bytes; %" PRIu64 " are allowed",
-                       text->n - VC_SAFETENSORS_PREFIX_BYTES, VC_SAFETENSORS_MAX_HEADER);
-    }
+    VC_REFUSE_IF(text->n - VC_SAFETENSORS_PREFIX_BYTES > VC_SAFETENSORS_MAX_HEADER, ctx, VC_E_UNSUPPORTED,
+                 "the safetensors header would have %zu bytes; %" PRIu64 " are allowed",
+                 text->n - VC_SAFETENSORS_PREFIX_BYTES, VC_SAFETENSORS_MAX_HEADER);
     if (!text->counting) {
         vc_put_le64((unsigned char *)text->data, text->n - VC_SAFETENSORS_PREFIX_BYTES);
     }
@@ -420,9 +421,9 @@ static enum vc_status make_headers(struct vc_ctx *ctx, const struct safetensors_
 
         VC_CALL(vc_check_cancelled(ctx));
         record->offset = file->data_bytes;
-        if (!vc_add_u64(file->data_bytes, entry.n_bytes, &end) || end > INT64_MAX - 2 * VC_SAFETENSORS_MAX_HEADER) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", record->name);
-        }
+        VC_REFUSE_IF(!vc_add_u64(file->data_bytes, entry.n_bytes, &end) ||
+                         end > INT64_MAX - 2 * VC_SAFETENSORS_MAX_HEADER,
+                     ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", record->name);
         add_entry(&file->header, &entry, file->data_bytes);
         file->data_bytes = end;
     }

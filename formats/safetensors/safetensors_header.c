@@ -84,9 +84,7 @@ static enum vc_status read_dtype(const struct parsing *p, const json_t *json, st
 {
     const char *name = json_string_value(json_object_get(json, "dtype"));
 
-    if (name == NULL) {
-        return vc_fail(p->ctx, VC_E_FORMAT, "%s: has no \"dtype\" that is a string", entry->name);
-    }
+    VC_REFUSE_IF(name == NULL, p->ctx, VC_E_FORMAT, "%s: has no \"dtype\" that is a string", entry->name);
     return set_dtype(p, name, strlen(name), entry);
 }
 
@@ -103,18 +101,14 @@ static enum vc_status read_shape(struct parsing *p, const json_t *json, struct s
     size_t n = json_array_size(shape);
     uint64_t dims[VC_MAX_DIMS];
 
-    if (!json_is_array(shape)) {
-        return vc_fail(p->ctx, VC_E_FORMAT, "%s: has no \"shape\" that is an array", entry->name);
-    }
-    if (n > VC_MAX_DIMS) {
-        return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: has %zu dimensions; %d are allowed", entry->name, n, VC_MAX_DIMS);
-    }
+    VC_REFUSE_IF(!json_is_array(shape), p->ctx, VC_E_FORMAT, "%s: has no \"shape\" that is an array", entry->name);
+    VC_REFUSE_IF(n > VC_MAX_DIMS, p->ctx, VC_E_UNSUPPORTED, "%s: has %zu dimensions; %d are allowed", entry->name, n,
+                 VC_MAX_DIMS);
     for (size_t i = 0; i < n; i++) {
         const json_t *dim = json_array_get(shape, i);
 
-        if (!is_size(dim)) {
-            return vc_fail(p->ctx, VC_E_FORMAT, "%s: dimension %zu is no whole number from 0 on", entry->name, i);
-        }
+        VC_REFUSE_IF(!is_size(dim), p->ctx, VC_E_FORMAT, "%s: dimension %zu is no whole number from 0 on", entry->name,
+                     i);
         dims[i] = (uint64_t)json_integer_value(dim);
     }
     return set_shape(p, dims, n, entry);
@@ -123,11 +117,9 @@ static enum vc_status read_shape(struct parsing *p, const json_t *json, struct s
 static enum vc_status set_offsets(const struct parsing *p, uint64_t first, uint64_t last,
                                   struct safetensors_entry *entry)
 {
-    if (first > last || last > p->data_bytes) {
-        return vc_fail(p->ctx, VC_E_FORMAT,
-                       "%s: lies at bytes %" PRIu64 " to %" PRIu64 " of the data, which has %" PRIu64, entry->name,
-                       first, last, p->data_bytes);
-    }
+    VC_REFUSE_IF(first > last || last > p->data_bytes, p->ctx, VC_E_FORMAT,
+                 "%s: lies at bytes %" PRIu64 " to %" PRIu64 " of the data, which has %" PRIu64, entry->name, first,
+                 last, p->data_bytes);
     entry->offset = first;
     entry->n_bytes = last - first;
     return VC_OK;
@@ -139,9 +131,8 @@ static enum vc_status read_offsets(const struct parsing *p, const json_t *json, 
     const json_t *begin = json_array_get(offsets, 0);
     const json_t *end = json_array_get(offsets, 1);
 
-    if (!json_is_array(offsets) || json_array_size(offsets) != 2 || !is_size(begin) || !is_size(end)) {
-        return vc_fail(p->ctx, VC_E_FORMAT, "%s: \"data_offsets\" are not two whole numbers from 0 on", entry->name);
-    }
+    VC_REFUSE_IF(!json_is_array(offsets) || json_array_size(offsets) != 2 || !is_size(begin) || !is_size(end), p->ctx,
+                 VC_E_FORMAT, "%s: \"data_offsets\" are not two whole numbers from 0 on", entry->name);
     return set_offsets(p, (uint64_t)json_integer_value(begin), (uint64_t)json_integer_value(end), entry);
 }
 
@@ -152,22 +143,16 @@ static enum vc_status check_size(const struct parsing *p, const struct safetenso
     uint64_t n_bits;
 
     for (unsigned d = 0; d < entry->n_dims; d++) {
-        if (!vc_mul_u64(n, entry->shape[d], &n)) {
-            return vc_fail(p->ctx, VC_E_FORMAT, "%s: its shape has more than 2^64 elements", entry->name);
-        }
+        VC_REFUSE_IF(!vc_mul_u64(n, entry->shape[d], &n), p->ctx, VC_E_FORMAT,
+                     "%s: its shape has more than 2^64 elements", entry->name);
     }
-    if (!vc_mul_u64(n, vc_safetensors_dtypes[entry->type].n_bits, &n_bits)) {
-        return vc_fail(p->ctx, VC_E_FORMAT, "%s: its shape needs more than 2^61 bytes", entry->name);
-    }
-    if (n_bits % 8 != 0) {
-        return vc_fail(p->ctx, VC_E_FORMAT, "%s: %" PRIu64 " elements of type %s end inside a byte", entry->name, n,
-                       vc_safetensors_dtypes[entry->type].name);
-    }
-    if (n_bits / 8 != entry->n_bytes) {
-        return vc_fail(p->ctx, VC_E_FORMAT,
-                       "%s: its offsets give it %" PRIu64 " bytes, but its shape and dtype need %" PRIu64, entry->name,
-                       entry->n_bytes, n_bits / 8);
-    }
+    VC_REFUSE_IF(!vc_mul_u64(n, vc_safetensors_dtypes[entry->type].n_bits, &n_bits), p->ctx, VC_E_FORMAT,
+                 "%s: its shape needs more than 2^61 bytes", entry->name);
+    VC_REFUSE_IF(n_bits % 8 != 0, p->ctx, VC_E_FORMAT, "%s: %" PRIu64 " elements of type %s end inside a byte",
+                 entry->name, n, vc_safetensors_dtypes[entry->type].name);
+    VC_REFUSE_IF(n_bits / 8 != entry->n_bytes, p->ctx, VC_E_FORMAT,
+                 "%s: its offsets give it %" PRIu64 " bytes, but its shape and dtype need %" PRIu64, entry->name,
+                 entry->n_bytes, n_bits / 8);
     return VC_OK;
 }
 
@@ -187,10 +172,9 @@ static enum vc_status grow_entries(struct parsing *p, size_t n)
     size_t total;
     size_t room;
 
-    if (!vc_add_size(p->shard->first + p->n, n, &total) ||
-        !vc_add_size(total, self->n_shards > 1 ? total / 4 : 0, &room) || total > INT32_MAX) {
-        return vc_fail(p->ctx, VC_E_NOMEM, "too many tensors");
-    }
+    VC_REFUSE_IF(!vc_add_size(p->shard->first + p->n, n, &total) ||
+                     !vc_add_size(total, self->n_shards > 1 ? total / 4 : 0, &room) || total > INT32_MAX,
+                 p->ctx, VC_E_NOMEM, "too many tensors");
     return total <= self->capacity ? VC_OK : VC_RESERVE(p->ctx, VC_TAG_NAMES, self->entries, self->capacity, room);
 }
 
@@ -355,7 +339,9 @@ static enum vc_status read_members(struct parsing *p, char *text, size_t n)
             status = vc_fail(p->ctx, VC_E_FORMAT, "its safetensors header has the number -0");
             VC_TRY(note_header(p, "header", status));
         }
-        VC_TRY(name == NULL ? VC_OK : read_member(p, name, value));
+        if (name != NULL) {
+            VC_TRY(read_member(p, name, value));
+        }
     } while (name != NULL);
     p->shard->n = p->n;
     p->self->n_entries += p->n;
@@ -393,9 +379,8 @@ static enum vc_status refuse_place(const struct parsing *p, size_t i, uint64_t e
     enum vc_status status;
 
     for (size_t k = 0; k < p->n && !vc_collecting(p->ctx); k++) { /* a finding of its own otherwise */
-        if (k != i && strcmp(entries[k].name, entry->name) == 0) {
-            return vc_fail(p->ctx, VC_E_FORMAT, "%s: its safetensors header has this tensor twice", entry->name);
-        }
+        VC_REFUSE_IF(k != i && strcmp(entries[k].name, entry->name) == 0, p->ctx, VC_E_FORMAT,
+                     "%s: its safetensors header has this tensor twice", entry->name);
     }
     status = vc_fail(p->ctx, VC_E_FORMAT, "%s: starts at byte %" PRIu64 " of the data, expected %" PRIu64 " (%s)",
                      entry->name, entry->offset, expected,
@@ -417,7 +402,9 @@ static enum vc_status check_order(const struct parsing *p)
         qsort(entries, p->n, sizeof *entries, compare_entries);
     }
     for (i = 0; i < p->n && entries[i].offset != VC_UNPLACED; i++) {
-        VC_CALL(entries[i].offset == at ? VC_OK : refuse_place(p, i, at));
+        if (entries[i].offset != at) {
+            VC_CALL(refuse_place(p, i, at));
+        }
         at = vc_max_u64(at, entries[i].offset + entries[i].n_bytes); /* within data_bytes */
     }
     if (at != p->data_bytes && i == p->n && !p->shard->lost && !p->shard->header_only) {
@@ -450,10 +437,9 @@ static enum vc_status read_length(struct vc_ctx *ctx, const struct vc_infile *fi
 
     VC_CALL(vc_infile_read(ctx, file, 0, prefix, sizeof prefix));
     *n = vc_le64(prefix);
-    if (*n > VC_SAFETENSORS_MAX_HEADER) {
-        return vc_fail(ctx, VC_E_FORMAT, "its safetensors header would have %" PRIu64 " bytes; %" PRIu64 " are allowed",
-                       *n, VC_SAFETENSORS_MAX_HEADER);
-    }
+    VC_REFUSE_IF(*n > VC_SAFETENSORS_MAX_HEADER, ctx, VC_E_FORMAT,
+                 "its safetensors header would have %" PRIu64 " bytes; %" PRIu64 " are allowed", *n,
+                 VC_SAFETENSORS_MAX_HEADER);
     return VC_OK;
 }
 
@@ -478,11 +464,9 @@ enum vc_status vc_safetensors_read_header(struct vc_ctx *ctx, struct safetensors
     uint64_t n = 0;
 
     VC_CALL(read_length(ctx, file, &n));
-    if (n > file->size_bytes - VC_SAFETENSORS_PREFIX_BYTES) {
-        return vc_fail(ctx, VC_E_FORMAT,
-                       "ends inside the safetensors header: that has %" PRIu64 " bytes, the file has %" PRIu64 " more",
-                       n, file->size_bytes - VC_SAFETENSORS_PREFIX_BYTES);
-    }
+    VC_REFUSE_IF(n > file->size_bytes - VC_SAFETENSORS_PREFIX_BYTES, ctx, VC_E_FORMAT,
+                 "ends inside the safetensors header: that has %" PRIu64 " bytes, the file has %" PRIu64 " more", n,
+                 file->size_bytes - VC_SAFETENSORS_PREFIX_BYTES);
     shard->data_offset = VC_SAFETENSORS_PREFIX_BYTES + n;
     p.data_bytes = shard->header_only ? INT64_MAX : file->size_bytes - shard->data_offset;
     VC_CALL(read_text(&p, (size_t)n));

@@ -91,10 +91,9 @@ static enum vc_status refuse(struct vc_ctx *ctx, const struct safetensors_shard 
     size_t n_a;
     size_t n_b;
 
-    if (a->job == NULL || b->job == NULL) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: does not say which job made it, as %s does: they are not of one job",
-                       a->job == NULL ? a->name : b->name, a->job == NULL ? b->name : a->name);
-    }
+    VC_REFUSE_IF(a->job == NULL || b->job == NULL, ctx, VC_E_UNSUPPORTED,
+                 "%s: does not say which job made it, as %s does: they are not of one job",
+                 a->job == NULL ? a->name : b->name, a->job == NULL ? b->name : a->name);
     n_a = find_part(a->job, b->job, &part_a);
     n_b = find_part(b->job, a->job, &part_b);
     return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: was made with %.*s, %s with %.*s: they are not of one job", b->name,

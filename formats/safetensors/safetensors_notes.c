@@ -434,7 +434,9 @@ enum vc_status vc_safetensors_find_names(struct vc_ctx *ctx, struct safetensors 
     }
     if (s.n != 0) {
         VC_TRY(check_unique(&s, &unique));
-        VC_TRY(unique ? add_tensors(&s) : VC_OK);
+        if (unique) {
+            VC_TRY(add_tensors(&s));
+        }
     }
 out:
     vc_free(ctx, s.list);

@@ -89,9 +89,8 @@ static enum vc_status note_packing(struct making *m, const struct vc_packed *pac
     while (i < to->n_packings && (to->packings[i].packing != packed->packing || to->packings[i].bits != packed->bits)) {
         i++;
     }
-    if (i == VC_SAFETENSORS_PACKINGS) {
-        return vc_fail(m->ctx, VC_E_INTERNAL, "more than %d kinds of packing", VC_SAFETENSORS_PACKINGS);
-    }
+    VC_REFUSE_IF(i == VC_SAFETENSORS_PACKINGS, m->ctx, VC_E_INTERNAL, "more than %d kinds of packing",
+                 VC_SAFETENSORS_PACKINGS);
     if (i == to->n_packings ||
         packed->packing->bound(packed, VC_TILE_ELEMS) > packed->packing->bound(&to->packings[i], VC_TILE_ELEMS)) {
         to->packings[i] = *packed;
@@ -284,9 +283,13 @@ static enum vc_status make_records(struct making *m)
         if (out.alias) {
             continue; /* the other name has the bytes */
         }
-        VC_CALL(m->owners != NULL && m->owners[i].codes != VC_NO_TENSOR       ? add_part(m, i)
-                : !is_copy(m->source, &out) && vc_plain_is_bytes(&out, bytes) ? add_bytes(m, i, &out, bytes)
-                                                                              : add_as_is(m, i, &out));
+        if (m->owners != NULL && m->owners[i].codes != VC_NO_TENSOR) {
+            VC_CALL(add_part(m, i));
+        } else if (!is_copy(m->source, &out) && vc_plain_is_bytes(&out, bytes)) {
+            VC_CALL(add_bytes(m, i, &out, bytes));
+        } else {
+            VC_CALL(add_as_is(m, i, &out));
+        }
     }
     return check_names(m);
 }
@@ -300,9 +303,8 @@ enum vc_status vc_safetensors_records_make(struct vc_ctx *ctx, const struct vc_o
     enum vc_status status = VC_OK;
 
     *out = (struct safetensors_records){.outs = outs, .source = source};
-    if (!vc_mul_size(outs->n, dialect->file != NULL ? VC_MAX_LAID : 1, &n_most) || n_most > INT32_MAX) {
-        return vc_fail(ctx, VC_E_NOMEM, "too many tensors");
-    }
+    VC_REFUSE_IF(!vc_mul_size(outs->n, dialect->file != NULL ? VC_MAX_LAID : 1, &n_most) || n_most > INT32_MAX, ctx,
+                 VC_E_NOMEM, "too many tensors");
     VC_TRY(VC_ARRAY(ctx, VC_TAG_NAMES, out->records, n_most));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, out->of_out, outs->n));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, out->told, outs->n));

@@ -254,13 +254,10 @@ static enum vc_status safetensors_read(struct vc_ctx *ctx, const struct vc_model
     uint64_t total = unpack ? model->tensors[tensor].size_bytes : entry.n_bytes;
     enum vc_status status = VC_OK;
 
-    if (model->absent != NULL && model->absent[model->io[tensor].shard] != NULL) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: its values are needed, and %s is not there", entry.name,
-                       shard->name);
-    }
-    if (offset > total || n_bytes > total - offset) {
-        return vc_fail(ctx, VC_E_INTERNAL, "%s: a read beyond the tensor", entry.name);
-    }
+    VC_REFUSE_IF(model->absent != NULL && model->absent[model->io[tensor].shard] != NULL, ctx, VC_E_UNSUPPORTED,
+                 "%s: its values are needed, and %s is not there", entry.name, shard->name);
+    VC_REFUSE_IF(offset > total || n_bytes > total - offset, ctx, VC_E_INTERNAL, "%s: a read beyond the tensor",
+                 entry.name);
     if (unpack) {
         VC_TRY(read_packed(ctx, model, tensor, offset, dst, n_bytes));
         return VC_OK;
@@ -296,10 +293,10 @@ static enum vc_status check_tails(struct vc_ctx *ctx, const struct vc_model *mod
             VC_CALL(safetensors_read(ctx, model, i, VC_FORM_RAW, (row * vc_ceil_div_u64(n_bits, 32) - 1) * 4, word, 4,
                                      NULL));
         }
-        VC_CALL(vc_le32(word) >> n_bits % 32 == 0 || n_bits % 32 == 0
-                    ? VC_OK
-                    : vc_find(ctx, VC_SEVERITY_ERROR, "tail", model->tensors[i].name,
-                              "has bits that are not 0 behind the last code of a row: compressed-tensors writes 0"));
+        if (!(vc_le32(word) >> n_bits % 32 == 0 || n_bits % 32 == 0)) {
+            VC_CALL(vc_find(ctx, VC_SEVERITY_ERROR, "tail", model->tensors[i].name,
+                            "has bits that are not 0 behind the last code of a row: compressed-tensors writes 0"));
+        }
     }
     return VC_OK;
 }

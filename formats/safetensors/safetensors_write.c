@@ -243,13 +243,17 @@ static enum vc_status safetensors_begin(struct vc_ctx *ctx, struct vc_sink *sink
 
     if (self->share && self->folder != NULL) { /* makes the folder, so only once nothing else is wrong */
         VC_CALL(add_files(ctx, self));
-        VC_CALL(self->carrying && self->model->n_unseen == 0 ? vc_hf_carry_check(ctx, &self->carry, self->folder)
-                                                             : VC_OK);
+        if (self->carrying && self->model->n_unseen == 0) {
+            VC_CALL(vc_hf_carry_check(ctx, &self->carry, self->folder));
+        }
     }
     vc_outfolder_sweep(self->folder);
     for (size_t i = 0; i < self->files.n; i++) {
-        VC_CALL(self->folder != NULL ? vc_outfolder_begin(ctx, self->folder, self->files.files[i].file)
-                                     : vc_outfile_begin(ctx, self->files.files[i].file));
+        if (self->folder != NULL) {
+            VC_CALL(vc_outfolder_begin(ctx, self->folder, self->files.files[i].file));
+        } else {
+            VC_CALL(vc_outfile_begin(ctx, self->files.files[i].file));
+        }
     }
     VC_CALL(need(ctx, self)); /* the files of a share are known only now */
     return VC_OK;
@@ -383,9 +387,8 @@ static enum vc_status finish_file(struct vc_ctx *ctx, struct safetensors_file *f
 {
     uint64_t got = atomic_load(&file->got);
 
-    if (got != file->data_bytes) {
-        return vc_fail(ctx, VC_E_INTERNAL, "%" PRIu64 " of %" PRIu64 " bytes were written", got, file->data_bytes);
-    }
+    VC_REFUSE_IF(got != file->data_bytes, ctx, VC_E_INTERNAL, "%" PRIu64 " of %" PRIu64 " bytes were written", got,
+                 file->data_bytes);
     VC_CALL(vc_outfile_write(ctx, file->file, 0, file->header.data, file->header.n));
     return vc_outfile_sync(ctx, file->file);
 }
@@ -540,9 +543,12 @@ static enum vc_status choose_dialect(struct vc_ctx *ctx, struct safetensors_sink
         bool to_folder = self->in_folder && folder != NULL;
 
         loader = (struct vc_hf_loader){.dialect = &vc_dialect_plain};
-        VC_CALL(made != NULL ? vc_hf_loader_look(ctx, made, n, to_folder, decoded, &loader)
-                             : vc_hf_loader_find(ctx, folder != NULL ? vc_infolder_path(folder) : self->model->path,
-                                                 to_folder, decoded, &loader));
+        if (made != NULL) {
+            VC_CALL(vc_hf_loader_look(ctx, made, n, to_folder, decoded, &loader));
+        } else {
+            VC_CALL(vc_hf_loader_find(ctx, folder != NULL ? vc_infolder_path(folder) : self->model->path, to_folder,
+                                      decoded, &loader));
+        }
         *dialect = vc_dialect_for_codes(loader.dialect, codes);
         *refusal = *dialect == loader.dialect || loader.others == NULL ? loader.refusal : loader.others;
         self->loader_note = loader.note;
@@ -618,15 +624,12 @@ enum vc_status vc_safetensors_sink_create_part(struct vc_ctx *ctx, const struct 
     bool unties = false;
 
     *out = NULL;
-    if (options->deflate != VC_DEFLATE_NONE) {
-        return vc_fail(ctx, VC_E_ARGUMENT,
-                       "safetensors is never compressed; leave %s out, or let the output's name end in .npz",
-                       vc_option(ctx, "deflate"));
-    }
+    VC_REFUSE_IF(options->deflate != VC_DEFLATE_NONE, ctx, VC_E_ARGUMENT,
+                 "safetensors is never compressed; leave %s out, or let the output's name end in .npz",
+                 vc_option(ctx, "deflate"));
     VC_TRY(vc_dialect_asked(ctx, options, &asked));
-    if (asked != NULL && (!asked->is_choice || asked->same_parts_as != NULL)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "safetensors has no such layout");
-    }
+    VC_REFUSE_IF(asked != NULL && (!asked->is_choice || asked->same_parts_as != NULL), ctx, VC_E_ARGUMENT,
+                 "safetensors has no such layout");
     sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);
     VC_TRY_ALLOC(sink);
     self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self);

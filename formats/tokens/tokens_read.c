@@ -33,10 +33,8 @@ static enum vc_status read_header(struct vc_ctx *ctx, struct tokens_file *self, 
     uint32_t magic;
 
     VC_CALL(vc_infile_read(ctx, self->one.file, 0, head, (size_t)vc_min_u64(sizeof head, size)));
-    if (memcmp(head, "PK\3\4", 4) == 0) {
-        return vc_fail(ctx, VC_E_FORMAT, "is a zip archive; %s is for a file of nothing but tokens",
-                       vc_option(ctx, "length"));
-    }
+    VC_REFUSE_IF(memcmp(head, "PK\3\4", 4) == 0, ctx, VC_E_FORMAT,
+                 "is a zip archive; %s is for a file of nothing but tokens", vc_option(ctx, "length"));
     magic = vc_le32(head);
     if (size < HEADER_BYTES ||
         !((magic == 20240520 && vc_le32(head + 4) == 1) || (magic == 20240801 && vc_le32(head + 4) == 7))) {
@@ -45,11 +43,9 @@ static enum vc_status read_header(struct vc_ctx *ctx, struct tokens_file *self, 
     *dtype = magic == 20240520 ? VC_DTYPE_U16 : VC_DTYPE_U32;
     *n = vc_le32(head + 8);
     self->one.first_byte = HEADER_BYTES;
-    if (size - HEADER_BYTES != *n * vc_dtype_size(*dtype)) {
-        return vc_fail(ctx, VC_E_FORMAT,
-                       "holds %" PRIu64 " bytes of tokens, but its header says %" PRIu64 " of %zu bytes",
-                       size - HEADER_BYTES, *n, vc_dtype_size(*dtype));
-    }
+    VC_REFUSE_IF(size - HEADER_BYTES != *n * vc_dtype_size(*dtype), ctx, VC_E_FORMAT,
+                 "holds %" PRIu64 " bytes of tokens, but its header says %" PRIu64 " of %zu bytes", size - HEADER_BYTES,
+                 *n, vc_dtype_size(*dtype));
     return VC_OK;
 }
 
@@ -60,14 +56,11 @@ static enum vc_status read_shape(struct vc_ctx *ctx, struct tokens_file *self, c
     uint64_t n = self->one.file->size_bytes / vc_dtype_size(dtype);
 
     VC_CALL(read_header(ctx, self, &dtype, &n));
-    if (self->one.first_byte == 0 && self->one.file->size_bytes % vc_dtype_size(dtype) != 0) {
-        return vc_fail(ctx, VC_E_FORMAT, "holds %" PRIu64 " bytes, which are no whole tokens of %zu bytes",
-                       self->one.file->size_bytes, vc_dtype_size(dtype));
-    }
-    if (n < options->row_tokens) {
-        return vc_fail(ctx, VC_E_FORMAT, "holds %" PRIu64 " tokens, less than one row of %" PRIu64, n,
-                       options->row_tokens);
-    }
+    VC_REFUSE_IF(self->one.first_byte == 0 && self->one.file->size_bytes % vc_dtype_size(dtype) != 0, ctx, VC_E_FORMAT,
+                 "holds %" PRIu64 " bytes, which are no whole tokens of %zu bytes", self->one.file->size_bytes,
+                 vc_dtype_size(dtype));
+    VC_REFUSE_IF(n < options->row_tokens, ctx, VC_E_FORMAT, "holds %" PRIu64 " tokens, less than one row of %" PRIu64,
+                 n, options->row_tokens);
     self->shape[0] = n / options->row_tokens;
     self->shape[1] = options->row_tokens;
     *tensor = (struct vc_tensor){.name = TENSOR,

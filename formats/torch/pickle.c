@@ -84,9 +84,8 @@ static enum vc_status protocol(struct pickle_machine *m)
     const unsigned char *p = NULL;
 
     VC_CALL(vc_pickle_take(m, 1, &p));
-    if (p[0] < 2 || p[0] > 5) {
-        return vc_fail(m->ctx, VC_E_UNSUPPORTED, "pickle protocol %u is not supported (2 to 5 are)", (unsigned)p[0]);
-    }
+    VC_REFUSE_IF(p[0] < 2 || p[0] > 5, m->ctx, VC_E_UNSUPPORTED, "pickle protocol %u is not supported (2 to 5 are)",
+                 (unsigned)p[0]);
     m->out->protocol = p[0];
     return VC_OK;
 }
@@ -98,9 +97,8 @@ static enum vc_status frame(struct pickle_machine *m)
     const unsigned char *p = NULL;
 
     VC_CALL(vc_pickle_take(m, 8, &p));
-    if (vc_le64(p) > VC_PICKLE_MAX_BYTES) {
-        return vc_fail(m->ctx, VC_E_FORMAT, "pickle, byte %zu: a frame of %" PRIu64 " bytes", m->op_at, vc_le64(p));
-    }
+    VC_REFUSE_IF(vc_le64(p) > VC_PICKLE_MAX_BYTES, m->ctx, VC_E_FORMAT,
+                 "pickle, byte %zu: a frame of %" PRIu64 " bytes", m->op_at, vc_le64(p));
     VC_CALL(vc_pickle_take(m, (size_t)vc_le64(p), &p));
     m->at = m->op_at + 9;
     return VC_OK;
@@ -188,16 +186,12 @@ static enum vc_status memo_number(struct pickle_machine *m, size_t width, bool s
  * pickle. */
 static enum vc_status unknown(struct pickle_machine *m, unsigned char op)
 {
-    if (strchr("FIiLSVPgpdlot", op) != NULL && op != 't') {
-        return vc_fail(m->ctx, VC_E_UNSUPPORTED, "pickle, byte %zu: opcode '%c' of protocol 0 is not supported",
-                       m->op_at, op);
-    }
-    if (op >= 0x82 && op <= 0x84) {
-        return vc_fail(m->ctx, VC_E_UNSUPPORTED, "pickle, byte %zu: a copyreg extension code", m->op_at);
-    }
-    if (op == 0x97 || op == 0x98) {
-        return vc_fail(m->ctx, VC_E_UNSUPPORTED, "pickle, byte %zu: a buffer that is not in the pickle", m->op_at);
-    }
+    VC_REFUSE_IF(strchr("FIiLSVPgpdlot", op) != NULL && op != 't', m->ctx, VC_E_UNSUPPORTED,
+                 "pickle, byte %zu: opcode '%c' of protocol 0 is not supported", m->op_at, op);
+    VC_REFUSE_IF(op >= 0x82 && op <= 0x84, m->ctx, VC_E_UNSUPPORTED, "pickle, byte %zu: a copyreg extension code",
+                 m->op_at);
+    VC_REFUSE_IF(op == 0x97 || op == 0x98, m->ctx, VC_E_UNSUPPORTED,
+                 "pickle, byte %zu: a buffer that is not in the pickle", m->op_at);
     return vc_fail(m->ctx, VC_E_FORMAT, "pickle, byte %zu: 0x%02x is no opcode", m->op_at, (unsigned)op);
 }
 

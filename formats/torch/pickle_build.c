@@ -151,7 +151,9 @@ enum vc_status vc_pickle_call(struct pickle_machine *m, size_t n_args)
     node->unhashable = top[0]->kind == VC_PICKLE_GLOBAL && top[0]->unhashable;
     top[0] = node;
     m->depth--;
-    VC_CALL(node->unhashable ? adopt_pairs(m, node) : VC_OK);
+    if (node->unhashable) {
+        VC_CALL(adopt_pairs(m, node));
+    }
     return node->unhashable ? check_set(m, node) : VC_OK;
 }
 

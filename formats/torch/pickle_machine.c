@@ -37,10 +37,8 @@ enum vc_status vc_pickle_take_counted(struct pickle_machine *m, size_t width, st
 
     VC_CALL(vc_pickle_take(m, width, &p));
     n = width == 1 ? p[0] : width == 4 ? vc_le32(p) : vc_le64(p);
-    if (n > VC_PICKLE_MAX_BYTES) {
-        return vc_fail(m->ctx, VC_E_FORMAT, "pickle, byte %zu: a string of %" PRIu64 " bytes, %zu are left", m->op_at,
-                       n, m->n - m->at);
-    }
+    VC_REFUSE_IF(n > VC_PICKLE_MAX_BYTES, m->ctx, VC_E_FORMAT,
+                 "pickle, byte %zu: a string of %" PRIu64 " bytes, %zu are left", m->op_at, n, m->n - m->at);
     VC_CALL(vc_pickle_take(m, (size_t)n, &p));
     *out = (struct vc_pickle_bytes){(const char *)p, (size_t)n};
     return VC_OK;
@@ -110,10 +108,8 @@ enum vc_status vc_pickle_pop_mark(struct pickle_machine *m, size_t *n)
 enum vc_status vc_pickle_set_memo(struct pickle_machine *m, uint64_t slot)
 {
     VC_CALL(vc_pickle_need(m, 1));
-    if (slot >= m->at) {
-        return vc_fail(m->ctx, VC_E_FORMAT, "pickle, byte %zu: memo slot %" PRIu64 " behind %zu bytes", m->op_at, slot,
-                       m->at);
-    }
+    VC_REFUSE_IF(slot >= m->at, m->ctx, VC_E_FORMAT, "pickle, byte %zu: memo slot %" PRIu64 " behind %zu bytes",
+                 m->op_at, slot, m->at);
     VC_CALL(VC_GROW(m->ctx, VC_TAG_IO, m->memo, m->memo_capacity, (size_t)slot + 1));
     m->n_memo += m->memo[slot] == NULL;
     m->memo[slot] = m->stack[m->depth - 1];
@@ -122,9 +118,8 @@ enum vc_status vc_pickle_set_memo(struct pickle_machine *m, uint64_t slot)
 
 enum vc_status vc_pickle_get_memo(struct pickle_machine *m, uint64_t slot)
 {
-    if (slot >= m->memo_capacity || m->memo[slot] == NULL) {
-        return vc_fail(m->ctx, VC_E_FORMAT, "pickle, byte %zu: memo slot %" PRIu64 " was never set", m->op_at, slot);
-    }
+    VC_REFUSE_IF(slot >= m->memo_capacity || m->memo[slot] == NULL, m->ctx, VC_E_FORMAT,
+                 "pickle, byte %zu: memo slot %" PRIu64 " was never set", m->op_at, slot);
     vc_pickle_share(m, m->memo[slot]);
     return vc_pickle_push(m, m->memo[slot]);
 }

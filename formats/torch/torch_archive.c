@@ -94,7 +94,9 @@ enum vc_status vc_torch_read_member(struct vc_ctx *ctx, struct torch *self, cons
     *n = (size_t)entry->size_bytes;
     (*out)[*n] = '\0';
     VC_TRY(vc_zip_read_member(ctx, self->file, entry, *out, &wrong));
-    VC_TRY(wrong ? note_checksum(ctx, self, name) : VC_OK);
+    if (wrong) {
+        VC_TRY(note_checksum(ctx, self, name));
+    }
 out:
     if (status != VC_OK) {
         vc_free(ctx, *out);
@@ -157,11 +159,9 @@ static enum vc_status check_pickle_ratio(struct vc_ctx *ctx, const struct torch 
     const struct vc_zip_entry *entry = find_member(self, TORCH_PICKLE);
     uint64_t packed = entry == NULL ? 0 : vc_min_u64(entry->packed_bytes, VC_PICKLE_MAX_BYTES);
 
-    if (entry != NULL && entry->size_bytes > FREE_PICKLE + MAX_RATIO * packed) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "member '%s': %" PRIu64 " bytes deflated to %" PRIu64 ", which no checkpoint's values do",
-                       entry->name, entry->size_bytes, entry->packed_bytes);
-    }
+    VC_REFUSE_IF(entry != NULL && entry->size_bytes > FREE_PICKLE + MAX_RATIO * packed, ctx, VC_E_UNSUPPORTED,
+                 "member '%s': %" PRIu64 " bytes deflated to %" PRIu64 ", which no checkpoint's values do", entry->name,
+                 entry->size_bytes, entry->packed_bytes);
     return VC_OK;
 }
 
@@ -171,11 +171,11 @@ static enum vc_status check_persistent_ids(struct vc_ctx *ctx, const struct torc
     for (const struct vc_pickle_node *node = self->pickle.persids; node != NULL; node = node->u.persid.before) {
         const struct vc_pickle_node *id = node->u.persid.id;
 
-        if (id->kind != VC_PICKLE_TUPLE || id->n_items != 5 || !vc_pickle_is_string(vc_pickle_item(id, 0), "storage")) {
-            return vc_fail(ctx, VC_E_FORMAT,
-                           TORCH_PICKLE " of a PyTorch archive: a persistent id that is no ('storage', class, key, "
-                                        "location, size)");
-        }
+        VC_REFUSE_IF(id->kind != VC_PICKLE_TUPLE || id->n_items != 5 ||
+                         !vc_pickle_is_string(vc_pickle_item(id, 0), "storage"),
+                     ctx, VC_E_FORMAT,
+                     TORCH_PICKLE " of a PyTorch archive: a persistent id that is no ('storage', class, key, "
+                                  "location, size)");
     }
     return VC_OK;
 }

@@ -26,10 +26,8 @@ uint64_t vc_torch_max_steps(const struct torch *self)
 
 enum vc_status vc_torch_step(struct vc_ctx *ctx, const struct torch *self, uint64_t *steps)
 {
-    if (++*steps > vc_torch_max_steps(self)) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "its values contain each other so often that a walk over them does not end");
-    }
+    VC_REFUSE_IF(++*steps > vc_torch_max_steps(self), ctx, VC_E_UNSUPPORTED,
+                 "its values contain each other so often that a walk over them does not end");
     return *steps % 65536 == 0 ? vc_check_cancelled(ctx) : VC_OK;
 }
 
@@ -43,12 +41,10 @@ enum vc_status vc_torch_path_enter(struct vc_ctx *ctx, struct vc_text *path, con
         vc_text_add_bytes(path, ".", 1);
     }
     if (key != NULL && key->kind == VC_PICKLE_STRING) {
-        if (!vc_pickle_is_utf8(key)) {
-            return vc_fail(ctx, VC_E_FORMAT, "%s: a key that is no UTF-8", path->n == 0 ? "top" : path->data);
-        }
-        if (key->u.text.n > MAX_NAME || path->n + key->u.text.n > MAX_NAME) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "a name of more than %zu bytes", MAX_NAME);
-        }
+        VC_REFUSE_IF(!vc_pickle_is_utf8(key), ctx, VC_E_FORMAT, "%s: a key that is no UTF-8",
+                     path->n == 0 ? "top" : path->data);
+        VC_REFUSE_IF(key->u.text.n > MAX_NAME || path->n + key->u.text.n > MAX_NAME, ctx, VC_E_UNSUPPORTED,
+                     "a name of more than %zu bytes", MAX_NAME);
         vc_text_add_bytes(path, key->u.text.p, key->u.text.n);
     } else if (key != NULL && key->kind == VC_PICKLE_INT) {
         vc_text_add(path, "%" PRId64, key->u.integer);
@@ -271,9 +267,7 @@ static enum vc_status choose_by_key(struct vc_ctx *ctx, struct torch *self, cons
         rest += n + (rest[n] == '.');
     }
     VC_CALL(has_tensor(&s, self->chosen, &found));
-    if (!found) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "key '%s' holds no tensors", key);
-    }
+    VC_REFUSE_IF(!found, ctx, VC_E_ARGUMENT, "key '%s' holds no tensors", key);
     self->key_given = true;
     self->key = vc_arena_printf(ctx, &self->keep.arena, "%s", key);
     VC_CALL_ALLOC(self->key);

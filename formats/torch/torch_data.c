@@ -64,9 +64,9 @@ static enum vc_status read_values(struct vc_ctx *ctx, struct torch *self, const 
     const struct vc_infile *file = deflated ? &self->spool.file : self->file;
     uint64_t total = t->n_elems * t->dtype->item_bytes;
 
-    if (offset > total || n > total - offset || offset % t->dtype->item_bytes != 0 || n % t->dtype->item_bytes != 0) {
-        return vc_fail(ctx, VC_E_INTERNAL, "a read beyond the end of the tensor, or of a part of an element");
-    }
+    VC_REFUSE_IF(offset > total || n > total - offset || offset % t->dtype->item_bytes != 0 ||
+                     n % t->dtype->item_bytes != 0,
+                 ctx, VC_E_INTERNAL, "a read beyond the end of the tensor, or of a part of an element");
     if (n == 0) {
         return VC_OK;
     }

@@ -56,12 +56,10 @@ enum vc_status vc_torch_split_refused(struct vc_ctx *ctx, struct torch *self)
         status = vc_fail(ctx, VC_E_UNSUPPORTED, "%s: %s", self->refused[0].name, self->refused[0].why);
         return vc_collect(ctx, status, "refused", self->refused[0].name);
     }
-    if (n == 0 && (!vc_collecting(ctx) || ctx->findings->n_errors == 0)) {
-        return vc_fail(
-            ctx, VC_E_UNSUPPORTED, "is a PyTorch file%s without any tensor%s",
-            self->legacy ? " of the legacy format (before 1.6)" : "",
-            self->n_arrays != 0 ? "; NumPy arrays in it are not read: save them with np.savez(), or as tensors" : "");
-    }
+    VC_REFUSE_IF(n == 0 && (!vc_collecting(ctx) || ctx->findings->n_errors == 0), ctx, VC_E_UNSUPPORTED,
+                 "is a PyTorch file%s without any tensor%s", self->legacy ? " of the legacy format (before 1.6)" : "",
+                 self->n_arrays != 0 ? "; NumPy arrays in it are not read: save them with np.savez(), or as tensors"
+                                     : "");
     if (self->n_refused != 0 && !vc_collecting(ctx)) { /* findings have each of them */
         note_refused(self);
         return self->note.status;

@@ -239,7 +239,9 @@ static enum vc_status write_pairs(struct torch_writer *w, const struct vc_pickle
         w->steps += vc_torch_key_steps(key);
         VC_CALL(vc_torch_path_enter(w->ctx, &w->path, key, i++));
         before = names_from(w, value);
-        VC_CALL(is_dropped(w) ? VC_OK : write_pair(w, key, value));
+        if (!is_dropped(w)) {
+            VC_CALL(write_pair(w, key, value));
+        }
         w->names_at = before;
         vc_torch_path_leave(&w->path, n);
         if (i % TORCH_BATCH == 0) {
@@ -293,7 +295,9 @@ static enum vc_status write_items(struct torch_writer *w, const struct vc_pickle
         VC_CALL(vc_torch_path_enter(w->ctx, &w->path, NULL, i++));
         before = names_from(w, item);
         if (can_write(w, item)) {
-            VC_CALL(vc_torch_is_tensor(item) ? check_item(w, vc_torch_out_here(w)) : VC_OK);
+            if (vc_torch_is_tensor(item)) {
+                VC_CALL(check_item(w, vc_torch_out_here(w)));
+            }
             w->flat |= vc_torch_is_tensor(item) && vc_torch_parts_of(w, vc_torch_out_here(w)) != 0;
             VC_CALL(write_value(w, item));
         } else {
@@ -505,12 +509,10 @@ static enum vc_status check_length(const struct torch_writer *w)
 {
     uint64_t most = FREE_OUTPUT + MAX_GROWTH * (uint64_t)w->source->pickle.n_bytes + BYTES_AN_OUT * w->outs->n;
 
-    if (w->e.to->n > most) {
-        return vc_fail(w->ctx, VC_E_UNSUPPORTED,
-                       "its values contain each other so often that its pickle of %zu bytes would be written as more "
-                       "than %" PRIu64,
-                       w->source->pickle.n_bytes, most);
-    }
+    VC_REFUSE_IF(w->e.to->n > most, w->ctx, VC_E_UNSUPPORTED,
+                 "its values contain each other so often that its pickle of %zu bytes would be written as more "
+                 "than %" PRIu64,
+                 w->source->pickle.n_bytes, most);
     return VC_OK;
 }
 

@@ -154,10 +154,9 @@ static enum vc_status place_members(struct vc_ctx *ctx, struct script_sink *self
         zip->crc = entry->crc;
         zip->size_bytes = entry->size_bytes;
         zip->packed_bytes = member->changed ? entry->size_bytes : entry->packed_bytes;
-        if (!vc_zip_place(zip, end, vc_max_u64(zip->size_bytes, zip->packed_bytes)) ||
-            !vc_add_u64(zip->data_offset, zip->packed_bytes, &end) || end > INT64_MAX) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "the output would be larger than 2^63 bytes");
-        }
+        VC_REFUSE_IF(!vc_zip_place(zip, end, vc_max_u64(zip->size_bytes, zip->packed_bytes)) ||
+                         !vc_add_u64(zip->data_offset, zip->packed_bytes, &end) || end > INT64_MAX,
+                     ctx, VC_E_UNSUPPORTED, "the output would be larger than 2^63 bytes");
         self->directory_bytes += vc_zip_central_bytes(zip);
     }
     self->directory_offset = end;
@@ -172,11 +171,9 @@ static enum vc_status script_layout(struct vc_ctx *ctx, struct vc_sink *sink, co
     struct script_sink *self = sink->self;
 
     self->outs = outs;
-    if (self->source->big_endian) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "a TorchScript archive of a big-endian machine; an output that ends in .safetensors gets the "
-                       "weights alone");
-    }
+    VC_REFUSE_IF(self->source->big_endian, ctx, VC_E_UNSUPPORTED,
+                 "a TorchScript archive of a big-endian machine; an output that ends in .safetensors gets the "
+                 "weights alone");
     VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, self->members, self->source->zip.n));
     VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, self->places, outs->n));
     VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, self->place_of, outs->n));

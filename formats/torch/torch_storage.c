@@ -52,9 +52,8 @@ static enum vc_status add_storage(struct vc_ctx *ctx, const struct torch_storage
 {
     uint64_t n_bytes;
 
-    if (!vc_mul_u64(id->numel, id->dtype == NULL ? 1 : id->dtype->item_bytes, &n_bytes) || n_bytes > INT64_MAX) {
-        return vc_fail(ctx, VC_E_FORMAT, "a storage of more than 2^63 bytes");
-    }
+    VC_REFUSE_IF(!vc_mul_u64(id->numel, id->dtype == NULL ? 1 : id->dtype->item_bytes, &n_bytes) || n_bytes > INT64_MAX,
+                 ctx, VC_E_FORMAT, "a storage of more than 2^63 bytes");
     out->key = vc_pickle_item(id->id, 2)->u.text;
     out->dtype = id->dtype;
     out->numel = id->numel;
@@ -131,10 +130,8 @@ static enum vc_status place_member(struct vc_ctx *ctx, const struct torch *self,
     snprintf(name, sizeof name, "%.*sdata/%.*s", (int)self->root_bytes, self->zip.entries[0].name, (int)s->key.n,
              s->key.p);
     found = vc_name_table_find(members, names_of(&self->zip), name, strlen(name));
-    if (found == SIZE_MAX) {
-        return vc_fail(ctx, VC_E_FORMAT, "the storage '%.*s' is missing: there is no member '%s'", (int)s->key.n,
-                       s->key.p, name);
-    }
+    VC_REFUSE_IF(found == SIZE_MAX, ctx, VC_E_FORMAT, "the storage '%.*s' is missing: there is no member '%s'",
+                 (int)s->key.n, s->key.p, name);
     s->entry = &self->zip.entries[found];
     if (s->entry->broken) { /* a finding has said why */
         s->entry = NULL;
@@ -143,11 +140,9 @@ static enum vc_status place_member(struct vc_ctx *ctx, const struct torch *self,
     }
     s->offset = s->entry->data_offset;
     s->file_bytes = s->entry->end_offset - s->entry->local_offset + s->entry->central_bytes;
-    if (s->entry->size_bytes != s->n_bytes) {
-        return vc_fail(ctx, VC_E_FORMAT,
-                       "member '%s' has %" PRIu64 " bytes, but its storage of %" PRIu64 " elements has %" PRIu64, name,
-                       s->entry->size_bytes, s->numel, s->n_bytes);
-    }
+    VC_REFUSE_IF(s->entry->size_bytes != s->n_bytes, ctx, VC_E_FORMAT,
+                 "member '%s' has %" PRIu64 " bytes, but its storage of %" PRIu64 " elements has %" PRIu64, name,
+                 s->entry->size_bytes, s->numel, s->n_bytes);
     return VC_OK;
 }
 
@@ -189,29 +184,24 @@ static enum vc_status place_legacy(struct vc_ctx *ctx, struct torch *self, const
         struct torch_storage *s = key->kind == VC_PICKLE_STRING ? find_storage(self, &key->u.text) : NULL;
         unsigned char count[8];
 
-        if (s == NULL || s->offset != 0) {
-            return vc_fail(ctx, VC_E_FORMAT, "key %zu of the list of storages is %s", n,
-                           s == NULL ? "of no storage" : "there twice");
-        }
-        if (self->file->size_bytes - at < sizeof count || s->n_bytes > self->file->size_bytes - at - sizeof count) {
-            return vc_fail(ctx, VC_E_FORMAT, "ends inside storage %zu of %zu", n + 1, (size_t)keys->n_items);
-        }
+        VC_REFUSE_IF(s == NULL || s->offset != 0, ctx, VC_E_FORMAT, "key %zu of the list of storages is %s", n,
+                     s == NULL ? "of no storage" : "there twice");
+        VC_REFUSE_IF(self->file->size_bytes - at < sizeof count ||
+                         s->n_bytes > self->file->size_bytes - at - sizeof count,
+                     ctx, VC_E_FORMAT, "ends inside storage %zu of %zu", n + 1, (size_t)keys->n_items);
         VC_CALL(vc_infile_read(ctx, self->file, at, count, sizeof count));
-        if (vc_le64(count) != s->numel) {
-            return vc_fail(ctx, VC_E_FORMAT, "storage '%.*s' has %" PRIu64 " elements, expected %" PRIu64,
-                           (int)s->key.n, s->key.p, vc_le64(count), s->numel);
-        }
+        VC_REFUSE_IF(vc_le64(count) != s->numel, ctx, VC_E_FORMAT,
+                     "storage '%.*s' has %" PRIu64 " elements, expected %" PRIu64, (int)s->key.n, s->key.p,
+                     vc_le64(count), s->numel);
         s->offset = at + sizeof count;
         s->file_bytes = s->n_bytes + sizeof count;
         at = s->offset + s->n_bytes;
         n++;
     }
-    if (n != self->n_storages) {
-        return vc_fail(ctx, VC_E_FORMAT, "%zu storages are listed, but %zu are needed", n, self->n_storages);
-    }
-    if (at != self->file->size_bytes) {
-        return vc_fail(ctx, VC_E_FORMAT, "%" PRIu64 " bytes after the last storage", self->file->size_bytes - at);
-    }
+    VC_REFUSE_IF(n != self->n_storages, ctx, VC_E_FORMAT, "%zu storages are listed, but %zu are needed", n,
+                 self->n_storages);
+    VC_REFUSE_IF(at != self->file->size_bytes, ctx, VC_E_FORMAT, "%" PRIu64 " bytes after the last storage",
+                 self->file->size_bytes - at);
     return VC_OK;
 }
 
@@ -221,7 +211,11 @@ enum vc_status vc_torch_storages_make(struct vc_ctx *ctx, struct torch *self, co
 {
     VC_CALL(collect(ctx, self, keys != NULL));
     VC_CALL(unify(ctx, self));
-    VC_CALL(keys != NULL ? place_legacy(ctx, self, keys, data) : place_members(ctx, self));
+    if (keys != NULL) {
+        VC_CALL(place_legacy(ctx, self, keys, data));
+    } else {
+        VC_CALL(place_members(ctx, self));
+    }
     for (size_t i = 0; i < self->n_found; i++) {
         struct torch_found *found = &self->found[i];
 

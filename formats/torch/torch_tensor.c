@@ -77,10 +77,9 @@ static enum vc_status parse_view(struct vc_ctx *ctx, const struct vc_pickle_node
     if (view == NULL || view->kind == VC_PICKLE_NONE) {
         return VC_OK;
     }
-    if (view->kind != VC_PICKLE_TUPLE || view->n_items != 3 || !take_count(vc_pickle_item(view, 1), &offset) ||
-        !take_count(vc_pickle_item(view, 2), &size) || !vc_add_u64(offset, size, &end) || end > out->numel) {
-        return vc_fail(ctx, VC_E_FORMAT, "its storage is no part of the one that it is a view of");
-    }
+    VC_REFUSE_IF(view->kind != VC_PICKLE_TUPLE || view->n_items != 3 || !take_count(vc_pickle_item(view, 1), &offset) ||
+                     !take_count(vc_pickle_item(view, 2), &size) || !vc_add_u64(offset, size, &end) || end > out->numel,
+                 ctx, VC_E_FORMAT, "its storage is no part of the one that it is a view of");
     out->view_offset = offset;
     return VC_OK;
 }
@@ -93,19 +92,17 @@ enum vc_status vc_torch_storage_parse(struct vc_ctx *ctx, const struct vc_pickle
     const struct vc_pickle_node *key;
 
     memset(out, 0, sizeof *out);
-    if (id == NULL || id->kind != VC_PICKLE_TUPLE || (id->n_items != 5 && id->n_items != 6) ||
-        !vc_pickle_is_string(vc_pickle_item(id, 0), "storage")) {
-        return vc_fail(ctx, VC_E_FORMAT, "its storage is no ('storage', class, key, location, size)");
-    }
+    VC_REFUSE_IF(id == NULL || id->kind != VC_PICKLE_TUPLE || (id->n_items != 5 && id->n_items != 6) ||
+                     !vc_pickle_is_string(vc_pickle_item(id, 0), "storage"),
+                 ctx, VC_E_FORMAT, "its storage is no ('storage', class, key, location, size)");
     VC_CALL(parse_class(ctx, vc_pickle_item(id, 1), out));
     key = vc_pickle_item(id, 2);
-    if (key->kind != VC_PICKLE_STRING || key->u.text.n == 0 || key->u.text.n > 1000 ||
-        memchr(key->u.text.p, '/', key->u.text.n) != NULL || memchr(key->u.text.p, '\0', key->u.text.n) != NULL) {
-        return vc_fail(ctx, VC_E_FORMAT, "the key of its storage is no plain name");
-    }
-    if (!take_count(vc_pickle_item(id, 4), &out->numel)) {
-        return vc_fail(ctx, VC_E_FORMAT, "the size of its storage is no number from 0 on");
-    }
+    VC_REFUSE_IF(key->kind != VC_PICKLE_STRING || key->u.text.n == 0 || key->u.text.n > 1000 ||
+                     memchr(key->u.text.p, '/', key->u.text.n) != NULL ||
+                     memchr(key->u.text.p, '\0', key->u.text.n) != NULL,
+                 ctx, VC_E_FORMAT, "the key of its storage is no plain name");
+    VC_REFUSE_IF(!take_count(vc_pickle_item(id, 4), &out->numel), ctx, VC_E_FORMAT,
+                 "the size of its storage is no number from 0 on");
     VC_CALL(parse_view(ctx, vc_pickle_item(id, 5), out));
     out->id = id;
     return VC_OK;
@@ -123,17 +120,14 @@ static enum vc_status parse_dims(struct vc_ctx *ctx, struct torch_keep *keep, co
     if (vc_pickle_is_call(node, "torch", "Size")) {
         node = vc_pickle_item(node->u.call.args, 0);
     }
-    if (node == NULL || (node->kind != VC_PICKLE_TUPLE && node->kind != VC_PICKLE_LIST)) {
-        return vc_fail(ctx, VC_E_FORMAT, "its %s are no tuple", what);
-    }
-    if (node->n_items > VC_MAX_DIMS) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "has %u dimensions; %d are allowed", node->n_items, VC_MAX_DIMS);
-    }
+    VC_REFUSE_IF(node == NULL || (node->kind != VC_PICKLE_TUPLE && node->kind != VC_PICKLE_LIST), ctx, VC_E_FORMAT,
+                 "its %s are no tuple", what);
+    VC_REFUSE_IF(node->n_items > VC_MAX_DIMS, ctx, VC_E_UNSUPPORTED, "has %u dimensions; %d are allowed", node->n_items,
+                 VC_MAX_DIMS);
     iter = vc_pickle_iterate(node);
     for (size_t i = 0; i < node->n_items; i++) {
-        if (!take_count(vc_pickle_next(&iter), &dims[i])) {
-            return vc_fail(ctx, VC_E_FORMAT, "its %s are no whole numbers from 0 on", what);
-        }
+        VC_REFUSE_IF(!take_count(vc_pickle_next(&iter), &dims[i]), ctx, VC_E_FORMAT,
+                     "its %s are no whole numbers from 0 on", what);
     }
     *n_dims = (unsigned)node->n_items;
     *out = vc_shapes_keep(ctx, &keep->arena, &keep->shapes, dims, node->n_items);
@@ -152,13 +146,11 @@ static enum vc_status check_bounds(struct vc_ctx *ctx, struct torch_tensor *t, u
 
     t->n_elems = 1;
     for (unsigned d = 0; d < t->n_dims; d++) {
-        if (!vc_mul_u64(t->n_elems, t->shape[d], &t->n_elems)) {
-            return vc_fail(ctx, VC_E_FORMAT, "its shape has more than 2^64 elements");
-        }
+        VC_REFUSE_IF(!vc_mul_u64(t->n_elems, t->shape[d], &t->n_elems), ctx, VC_E_FORMAT,
+                     "its shape has more than 2^64 elements");
     }
-    if (!vc_mul_u64(t->n_elems, t->dtype->item_bytes, &bytes) || bytes > INT64_MAX) {
-        return vc_fail(ctx, VC_E_FORMAT, "its shape needs more than 2^63 bytes");
-    }
+    VC_REFUSE_IF(!vc_mul_u64(t->n_elems, t->dtype->item_bytes, &bytes) || bytes > INT64_MAX, ctx, VC_E_FORMAT,
+                 "its shape needs more than 2^63 bytes");
     if (t->n_elems == 0) {
         return VC_OK;
     }
@@ -172,15 +164,11 @@ static enum vc_status check_bounds(struct vc_ctx *ctx, struct torch_tensor *t, u
         t->gather |= t->strides[d] != expected;
         expected *= t->shape[d];
     }
-    if (!fits || last >= room) {
-        return vc_fail(ctx, VC_E_FORMAT, "reaches beyond its storage of %" PRIu64 " elements (offset %" PRIu64 ")",
-                       room, t->offset);
-    }
-    if (t->n_elems > FREE_ELEMS && t->n_elems / MAX_REPEATS > room) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "repeats a storage of %" PRIu64 " elements until they are %" PRIu64 "; save it without expand()",
-                       room, t->n_elems);
-    }
+    VC_REFUSE_IF(!fits || last >= room, ctx, VC_E_FORMAT,
+                 "reaches beyond its storage of %" PRIu64 " elements (offset %" PRIu64 ")", room, t->offset);
+    VC_REFUSE_IF(t->n_elems > FREE_ELEMS && t->n_elems / MAX_REPEATS > room, ctx, VC_E_UNSUPPORTED,
+                 "repeats a storage of %" PRIu64 " elements until they are %" PRIu64 "; save it without expand()", room,
+                 t->n_elems);
     return VC_OK;
 }
 
@@ -192,27 +180,20 @@ static enum vc_status parse_plain(struct vc_ctx *ctx, struct torch_keep *keep, c
     uint64_t bytes;
     unsigned n_strides = 0;
 
-    if (args->n_items < 4) {
-        return vc_fail(ctx, VC_E_FORMAT, "is made from %u arguments, expected 4 or more", args->n_items);
-    }
+    VC_REFUSE_IF(args->n_items < 4, ctx, VC_E_FORMAT, "is made from %u arguments, expected 4 or more", args->n_items);
     VC_CALL(vc_torch_storage_parse(ctx, vc_pickle_item(args, 0), &storage));
     out->id = storage.id;
     out->dtype = dtype != NULL ? dtype : storage.dtype;
-    if (out->dtype == NULL) {
-        return vc_fail(ctx, VC_E_FORMAT, "its storage is untyped, and nothing tells the type of its elements");
-    }
-    if (!take_count(vc_pickle_item(args, 1), &out->offset) ||
-        !vc_add_u64(out->offset, storage.view_offset, &out->offset)) {
-        return vc_fail(ctx, VC_E_FORMAT, "its offset is no number from 0 on");
-    }
+    VC_REFUSE_IF(out->dtype == NULL, ctx, VC_E_FORMAT,
+                 "its storage is untyped, and nothing tells the type of its elements");
+    VC_REFUSE_IF(!take_count(vc_pickle_item(args, 1), &out->offset) ||
+                     !vc_add_u64(out->offset, storage.view_offset, &out->offset),
+                 ctx, VC_E_FORMAT, "its offset is no number from 0 on");
     VC_CALL(parse_dims(ctx, keep, vc_pickle_item(args, 2), "sizes", &out->n_dims, &out->shape));
     VC_CALL(parse_dims(ctx, keep, vc_pickle_item(args, 3), "strides", &n_strides, &out->strides));
-    if (n_strides != out->n_dims) {
-        return vc_fail(ctx, VC_E_FORMAT, "has %u sizes, but %u strides", out->n_dims, n_strides);
-    }
-    if (!vc_mul_u64(storage.numel, storage.dtype == NULL ? 1 : storage.dtype->item_bytes, &bytes)) {
-        return vc_fail(ctx, VC_E_FORMAT, "its storage has more than 2^64 bytes");
-    }
+    VC_REFUSE_IF(n_strides != out->n_dims, ctx, VC_E_FORMAT, "has %u sizes, but %u strides", out->n_dims, n_strides);
+    VC_REFUSE_IF(!vc_mul_u64(storage.numel, storage.dtype == NULL ? 1 : storage.dtype->item_bytes, &bytes), ctx,
+                 VC_E_FORMAT, "its storage has more than 2^64 bytes");
     out->requires_grad = is_true(vc_pickle_item(args, 4));
     return check_bounds(ctx, out, bytes / out->dtype->item_bytes);
 }
@@ -228,9 +209,8 @@ static enum vc_status parse_v3(struct vc_ctx *ctx, struct torch_keep *keep, cons
     if (global != NULL && global->kind == VC_PICKLE_GLOBAL && vc_pickle_bytes_are(&global->u.global.module, "torch")) {
         dtype = vc_torch_dtype_by_name(&global->u.global.name);
     }
-    if (global == NULL || global->kind != VC_PICKLE_GLOBAL) {
-        return vc_fail(ctx, VC_E_FORMAT, "nothing tells the type of its elements");
-    }
+    VC_REFUSE_IF(global == NULL || global->kind != VC_PICKLE_GLOBAL, ctx, VC_E_FORMAT,
+                 "nothing tells the type of its elements");
     if (dtype == NULL) {
         *refusal = vc_arena_printf(ctx, &keep->arena, "has elements of the type %s, which is not known",
                                    vc_torch_class_name(global, name, sizeof name));
@@ -376,9 +356,8 @@ enum vc_status vc_torch_tensor_parse(struct vc_ctx *ctx, struct torch_keep *keep
         }
         return VC_OK;
     }
-    if (args == NULL || args->kind != VC_PICKLE_TUPLE) {
-        return vc_fail(ctx, VC_E_FORMAT, "the arguments that make it are no tuple");
-    }
+    VC_REFUSE_IF(args == NULL || args->kind != VC_PICKLE_TUPLE, ctx, VC_E_FORMAT,
+                 "the arguments that make it are no tuple");
     VC_CALL(parse_utils(ctx, keep, function, args, out, kind, refusal));
     if (*kind == TORCH_TENSOR && *refusal == NULL && out->dtype->quantized) {
         *refusal = "is quantized by PyTorch, with scales of its own; dequantize() it first";

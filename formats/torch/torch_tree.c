@@ -50,12 +50,11 @@ static enum vc_status check_found(struct walk *w)
     uint64_t n_bytes = w->self->pickle.n_bytes;
 
     w->name_bytes += w->path.n;
-    if (w->self->n_found >= FREE_TENSORS + n_bytes / BYTES_A_TENSOR ||
-        w->name_bytes > FREE_NAMES + NAME_BYTES_A_BYTE * n_bytes) {
-        return vc_fail(w->ctx, VC_E_UNSUPPORTED,
-                       "its values contain each other so often that %zu bytes would name more than %zu tensors",
-                       w->self->pickle.n_bytes, w->self->n_found);
-    }
+    VC_REFUSE_IF(w->self->n_found >= FREE_TENSORS + n_bytes / BYTES_A_TENSOR ||
+                     w->name_bytes > FREE_NAMES + NAME_BYTES_A_BYTE * n_bytes,
+                 w->ctx, VC_E_UNSUPPORTED,
+                 "its values contain each other so often that %zu bytes would name more than %zu tensors",
+                 w->self->pickle.n_bytes, w->self->n_found);
     return VC_OK;
 }
 
@@ -124,7 +123,11 @@ static enum vc_status walk_items(struct walk *w, const struct vc_pickle_node *no
     size_t i = 0;
 
     while ((item = vc_pickle_next(&iter)) != NULL) {
-        VC_CALL(has_keys ? walk_at(w, item, i++, vc_pickle_next(&iter)) : walk_at(w, NULL, i++, item));
+        if (has_keys) {
+            VC_CALL(walk_at(w, item, i++, vc_pickle_next(&iter)));
+        } else {
+            VC_CALL(walk_at(w, NULL, i++, item));
+        }
     }
     return VC_OK;
 }
@@ -227,9 +230,8 @@ static enum vc_status walk_container(struct walk *w, struct vc_pickle_node *node
                    ? VC_OK
                    : vc_fail(w->ctx, VC_E_UNSUPPORTED, "%s: contains itself", w->path.n == 0 ? "top" : w->path.data);
     }
-    if (w->depth == TORCH_MAX_DEPTH) {
-        return vc_fail(w->ctx, VC_E_UNSUPPORTED, "%.200s...: more than %d levels", w->path.data, TORCH_MAX_DEPTH);
-    }
+    VC_REFUSE_IF(w->depth == TORCH_MAX_DEPTH, w->ctx, VC_E_UNSUPPORTED, "%.200s...: more than %d levels", w->path.data,
+                 TORCH_MAX_DEPTH);
     node->busy = true;
     w->depth++;
     status = walk_inside(w, node);

@@ -162,9 +162,7 @@ static enum vc_status place_all(struct vc_ctx *ctx, struct torch_sink *self)
         zip->size_bytes = out.size_bytes;
         zip->packed_bytes = out.size_bytes;
         fits = fits && place(self, zip, &end);
-        if (!fits) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", out.name);
-        }
+        VC_REFUSE_IF(!fits, ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", out.name);
     }
     for (size_t i = N_FRONT; i < FIXED_COUNT; i++) {
         (void)place(self, &self->fixed[i], &end); /* some bytes */
@@ -252,10 +250,9 @@ static enum vc_status write_heads(struct vc_ctx *ctx, struct torch_sink *self)
         if (vc_out_at(self->outs, i).alias) {
             continue;
         }
-        if (atomic_load(&member->got) != member->zip.size_bytes) {
-            return vc_fail(ctx, VC_E_INTERNAL, "%s: %" PRIu64 " of %" PRIu64 " bytes were written",
-                           vc_out_at(self->outs, i).name, (uint64_t)atomic_load(&member->got), member->zip.size_bytes);
-        }
+        VC_REFUSE_IF(atomic_load(&member->got) != member->zip.size_bytes, ctx, VC_E_INTERNAL,
+                     "%s: %" PRIu64 " of %" PRIu64 " bytes were written", vc_out_at(self->outs, i).name,
+                     (uint64_t)atomic_load(&member->got), member->zip.size_bytes);
         member->zip.crc = atomic_load(&member->crc);
         VC_CALL(write_head(ctx, self, &member->zip, NULL));
     }
@@ -348,11 +345,9 @@ enum vc_status vc_torch_sink_create(struct vc_ctx *ctx, const struct vc_model *m
     enum vc_status status = VC_OK;
 
     *out = NULL;
-    if (options->deflate != VC_DEFLATE_NONE) {
-        return vc_fail(ctx, VC_E_ARGUMENT,
-                       "PyTorch files are written stored; leave %s out, or let the output's name end in .npz",
-                       vc_option(ctx, "deflate"));
-    }
+    VC_REFUSE_IF(options->deflate != VC_DEFLATE_NONE, ctx, VC_E_ARGUMENT,
+                 "PyTorch files are written stored; leave %s out, or let the output's name end in .npz",
+                 vc_option(ctx, "deflate"));
     if (model->format == &vc_format_torch && ((const struct torch *)model->self)->script) {
         return vc_torch_script_sink_create(ctx, model, options, out);
     }

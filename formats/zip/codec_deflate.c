@@ -78,9 +78,7 @@ static enum vc_status zlib_piece(struct vc_ctx *ctx, enum vc_strategy strategy, 
         deflateInit2(&z, settings[strategy].level, Z_DEFLATED, -15, VC_DEFLATE_MEMORY, settings[strategy].strategy);
     bool complete;
 
-    if (rc != Z_OK) {
-        return vc_fail(ctx, VC_E_INTERNAL, "zlib cannot start to deflate (%d)", rc);
-    }
+    VC_REFUSE_IF(rc != Z_OK, ctx, VC_E_INTERNAL, "zlib cannot start to deflate (%d)", rc);
     memcpy(&z.next_in, &src, sizeof src); /* only read, but not const in every zlib */
     z.avail_in = (uInt)n;
     z.next_out = dst;
@@ -163,9 +161,8 @@ size_t vc_deflate_work_bytes(void)
 enum vc_status vc_deflate_piece(struct vc_ctx *ctx, enum vc_strategy strategy, bool last, const void *src, size_t n,
                                 void *work, void *dst, size_t capacity, size_t *n_out)
 {
-    if (n > UINT32_MAX || capacity > UINT32_MAX) {
-        return vc_fail(ctx, VC_E_INTERNAL, "a piece of %zu bytes is too large to deflate", n);
-    }
+    VC_REFUSE_IF(n > UINT32_MAX || capacity > UINT32_MAX, ctx, VC_E_INTERNAL,
+                 "a piece of %zu bytes is too large to deflate", n);
     return strategy == VC_STRATEGY_ISAL ? isal_piece(ctx, last, src, n, work, dst, capacity, n_out)
                                         : zlib_piece(ctx, strategy, last, src, n, work, dst, capacity, n_out);
 }

@@ -39,12 +39,8 @@ static enum vc_status refill(struct vc_ctx *ctx, struct vc_inflate *self)
     if (status != VC_OK) {
         return status;
     }
-    if (n == 0) {
-        return vc_fail(ctx, VC_E_FORMAT, "the compressed data ends too early");
-    }
-    if (n > UINT32_MAX) {
-        return vc_fail(ctx, VC_E_INTERNAL, "%zu compressed bytes at once are too many", n);
-    }
+    VC_REFUSE_IF(n == 0, ctx, VC_E_FORMAT, "the compressed data ends too early");
+    VC_REFUSE_IF(n > UINT32_MAX, ctx, VC_E_INTERNAL, "%zu compressed bytes at once are too many", n);
     self->state.avail_in = (uint32_t)n;
     memcpy(&self->state.next_in, &data, sizeof data); /* only read, but not const in every version */
     return VC_OK;
@@ -79,9 +75,8 @@ static enum vc_status library_step(struct vc_ctx *ctx, struct vc_inflate *self)
 {
     int rc = isal_inflate(&self->state);
 
-    if (rc != ISAL_DECOMP_OK && rc != ISAL_END_INPUT) {
-        return vc_fail(ctx, VC_E_FORMAT, "the compressed data has %s (%d)", library_complaint(rc), rc);
-    }
+    VC_REFUSE_IF(rc != ISAL_DECOMP_OK && rc != ISAL_END_INPUT, ctx, VC_E_FORMAT, "the compressed data has %s (%d)",
+                 library_complaint(rc), rc);
     self->done = self->state.block_state == ISAL_BLOCK_FINISH;
     return VC_OK;
 }
@@ -144,10 +139,8 @@ static enum vc_status library_step(struct vc_ctx *ctx, struct vc_inflate *self)
     if (rc == Z_MEM_ERROR) {
         return VC_E_NOMEM;
     }
-    if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR) {
-        return vc_fail(ctx, VC_E_FORMAT, "the compressed data has an error (%s)",
-                       self->state.msg != NULL ? self->state.msg : "unknown");
-    }
+    VC_REFUSE_IF(rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR, ctx, VC_E_FORMAT,
+                 "the compressed data has an error (%s)", self->state.msg != NULL ? self->state.msg : "unknown");
     self->done = rc == Z_STREAM_END;
     return VC_OK;
 }
@@ -201,9 +194,7 @@ static enum vc_status produce(struct vc_ctx *ctx, struct vc_inflate *self, unsig
         if (self->done || self->state.avail_out != room || self->state.avail_in != input) {
             continue;
         }
-        if (input != 0) {
-            return vc_fail(ctx, VC_E_FORMAT, "the compressed data cannot be decoded");
-        }
+        VC_REFUSE_IF(input != 0, ctx, VC_E_FORMAT, "the compressed data cannot be decoded");
         VC_CALL(refill(ctx, self));
     }
     *got = n - self->state.avail_out;
@@ -220,9 +211,7 @@ enum vc_status vc_inflate_read(struct vc_ctx *ctx, struct vc_inflate *self, void
         size_t got;
 
         VC_CALL(produce(ctx, self, to, step, &got));
-        if (got != step) {
-            return vc_fail(ctx, VC_E_FORMAT, "the compressed data ends %zu bytes too early", n - got);
-        }
+        VC_REFUSE_IF(got != step, ctx, VC_E_FORMAT, "the compressed data ends %zu bytes too early", n - got);
         to += got;
         n -= got;
     }
@@ -238,9 +227,7 @@ enum vc_status vc_inflate_end(struct vc_ctx *ctx, struct vc_inflate *self, size_
     if (!self->done) {
         VC_CALL(produce(ctx, self, &beyond, 1, &got));
     }
-    if (got != 0) {
-        return vc_fail(ctx, VC_E_FORMAT, "the compressed data gives more bytes than the size that is declared");
-    }
+    VC_REFUSE_IF(got != 0, ctx, VC_E_FORMAT, "the compressed data gives more bytes than the size that is declared");
     *n_unused = library_unused(self);
     return VC_OK;
 }

@@ -30,11 +30,8 @@ enum vc_status vc_zip_fill_next(struct vc_ctx *ctx, void *user, const unsigned c
 
 enum vc_status vc_zip_compare_crc(struct vc_ctx *ctx, const struct vc_zip_entry *entry, uint32_t crc)
 {
-    if (crc != entry->crc) {
-        return vc_fail(ctx, VC_E_FORMAT,
-                       "the data is damaged: its CRC-32 is %08" PRIx32 ", the directory says %08" PRIx32, crc,
-                       entry->crc);
-    }
+    VC_REFUSE_IF(crc != entry->crc, ctx, VC_E_FORMAT,
+                 "the data is damaged: its CRC-32 is %08" PRIx32 ", the directory says %08" PRIx32, crc, entry->crc);
     return VC_OK;
 }
 
@@ -45,10 +42,8 @@ enum vc_status vc_zip_inflate_finish(struct vc_ctx *ctx, struct vc_inflate *infl
     size_t n_unused = 0;
 
     VC_CALL(vc_inflate_end(ctx, inflate, &n_unused));
-    if (n_unused != 0 || fill->n_head != 0 || fill->left != 0) {
-        return vc_fail(ctx, VC_E_FORMAT, "%" PRIu64 " stray bytes after the deflated data",
-                       n_unused + fill->n_head + fill->left);
-    }
+    VC_REFUSE_IF(n_unused != 0 || fill->n_head != 0 || fill->left != 0, ctx, VC_E_FORMAT,
+                 "%" PRIu64 " stray bytes after the deflated data", n_unused + fill->n_head + fill->left);
     return vc_zip_compare_crc(ctx, entry, crc);
 }
 
@@ -154,7 +149,9 @@ static enum vc_status inflate_to_spool(struct vc_ctx *ctx, struct vc_spool *spoo
         VC_TRY(vc_check_cancelled(ctx));
         VC_TRY(vc_inflate_read(ctx, inflate, plain, n));
         crc = vc_crc32(crc, plain, n);
-        VC_TRY(spool == NULL ? VC_OK : spool_write(ctx, spool, plain, n));
+        if (spool != NULL) {
+            VC_TRY(spool_write(ctx, spool, plain, n));
+        }
         left -= n;
     }
     VC_TRY(vc_zip_inflate_finish(ctx, inflate, &fill, entry, note_crc(entry, crc, crc_wrong)));

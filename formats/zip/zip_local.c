@@ -134,9 +134,8 @@ static enum vc_status check_sizes(struct vc_ctx *ctx, const struct vc_zip_entry 
         /* The local header has both or none; writers also fill them in where the plain fields suffice. */
         bool marked = packed == 0xffffffff || size == 0xffffffff;
 
-        if (extra64->n < 16 && marked) {
-            return vc_fail(ctx, VC_E_FORMAT, "local header: zip64 extra field of %zu bytes is too short", extra64->n);
-        }
+        VC_REFUSE_IF(extra64->n < 16 && marked, ctx, VC_E_FORMAT,
+                     "local header: zip64 extra field of %zu bytes is too short", extra64->n);
         if (extra64->n >= 16) {
             if (!same(entry, vc_le64(extra64->data), entry->size_bytes)) {
                 return differs(ctx, "size (zip64)", vc_le64(extra64->data), entry->size_bytes);
@@ -171,9 +170,7 @@ static enum vc_status find64(struct vc_ctx *ctx, const unsigned char *extra, siz
             break;
         }
         if (field.id == VC_ZIP_EXTRA_64) {
-            if (out->data != NULL) {
-                return vc_fail(ctx, VC_E_FORMAT, "local header: two zip64 extra fields");
-            }
+            VC_REFUSE_IF(out->data != NULL, ctx, VC_E_FORMAT, "local header: two zip64 extra fields");
             *out = field;
         }
     }
@@ -186,20 +183,17 @@ static enum vc_status check_local(struct vc_ctx *ctx, const struct vc_zip_entry 
     size_t name_bytes = vc_le16(p + 26);
     struct vc_zip_extra extra64;
 
-    if (name_bytes != entry->name_bytes || memcmp(p + VC_ZIP_LOCAL_BYTES, entry->name, name_bytes) != 0) {
-        return vc_fail(ctx, VC_E_FORMAT, "the local header has another name than the directory");
-    }
+    VC_REFUSE_IF(name_bytes != entry->name_bytes || memcmp(p + VC_ZIP_LOCAL_BYTES, entry->name, name_bytes) != 0, ctx,
+                 VC_E_FORMAT, "the local header has another name than the directory");
     if (vc_le16(p + 8) != entry->method) {
         return differs(ctx, "method", vc_le16(p + 8), entry->method);
     }
     if (((vc_le16(p + 6) ^ entry->flags) & ~FLAGS_DEFLATE_LEVEL) != 0) {
         return differs(ctx, "flags", vc_le16(p + 6), entry->flags);
     }
-    if (!same(entry, vc_le32(p + 14), entry->crc)) {
-        return vc_fail(ctx, VC_E_FORMAT,
-                       "local header and directory disagree about the CRC: %08" PRIx32 " and %08" PRIx32,
-                       vc_le32(p + 14), entry->crc);
-    }
+    VC_REFUSE_IF(!same(entry, vc_le32(p + 14), entry->crc), ctx, VC_E_FORMAT,
+                 "local header and directory disagree about the CRC: %08" PRIx32 " and %08" PRIx32, vc_le32(p + 14),
+                 entry->crc);
     VC_CALL(find64(ctx, p + VC_ZIP_LOCAL_BYTES + name_bytes, vc_le16(p + 28), &extra64));
     return check_sizes(ctx, entry, p, &extra64);
 }
@@ -238,11 +232,8 @@ static enum vc_status check_descriptor(struct visit *v, struct vc_zip_entry *ent
         VC_CALL(vc_infile_read(v->ctx, v->file, from, buffer, n));
     }
     found = descriptor_bytes(entry, buffer, n);
-    if (found == 0) {
-        return vc_fail(v->ctx, VC_E_FORMAT,
-                       "no data descriptor with the directory's CRC and sizes follows the data at offset %" PRIu64,
-                       from);
-    }
+    VC_REFUSE_IF(found == 0, v->ctx, VC_E_FORMAT,
+                 "no data descriptor with the directory's CRC and sizes follows the data at offset %" PRIu64, from);
     entry->end_offset += found;
     return VC_OK;
 }
@@ -261,16 +252,13 @@ static enum vc_status visit_local(struct visit *v, size_t i, const unsigned char
 
     VC_CALL(load_headers(v, i));
     p = v->window.data + (entry->local_offset - v->window.offset);
-    if (left < VC_ZIP_LOCAL_BYTES || vc_le32(p) != VC_ZIP_LOCAL_MAGIC) {
-        return vc_fail(v->ctx, VC_E_FORMAT, "no local header at offset %" PRIu64, entry->local_offset);
-    }
+    VC_REFUSE_IF(left < VC_ZIP_LOCAL_BYTES || vc_le32(p) != VC_ZIP_LOCAL_MAGIC, v->ctx, VC_E_FORMAT,
+                 "no local header at offset %" PRIu64, entry->local_offset);
     header = VC_ZIP_LOCAL_BYTES + (uint64_t)vc_le16(p + 26) + vc_le16(p + 28);
-    if (header > left || entry->packed_bytes > left - header) {
-        return vc_fail(v->ctx, VC_E_FORMAT,
-                       "a header of %" PRIu64 " and %" PRIu64 " bytes of data at offset %" PRIu64
-                       " do not lie before the directory",
-                       header, entry->packed_bytes, entry->local_offset);
-    }
+    VC_REFUSE_IF(header > left || entry->packed_bytes > left - header, v->ctx, VC_E_FORMAT,
+                 "a header of %" PRIu64 " and %" PRIu64 " bytes of data at offset %" PRIu64
+                 " do not lie before the directory",
+                 header, entry->packed_bytes, entry->local_offset);
     *n_head = (size_t)vc_min_u64(entry->packed_bytes, VC_ZIP_HEAD_BYTES);
     VC_CALL(load(v, entry->local_offset, entry->local_offset + header + *n_head));
     p = v->window.data + (entry->local_offset - v->window.offset);
@@ -280,10 +268,8 @@ static enum vc_status visit_local(struct visit *v, size_t i, const unsigned char
     if ((entry->flags & FLAG_DESCRIPTOR) != 0) {
         VC_CALL(check_descriptor(v, entry));
     }
-    if (i + 1 < v->zip->n && v->order[i + 1].offset < entry->end_offset) {
-        return vc_fail(v->ctx, VC_E_FORMAT, "its data overlaps member '%s'",
-                       v->zip->entries[v->order[i + 1].entry].name);
-    }
+    VC_REFUSE_IF(i + 1 < v->zip->n && v->order[i + 1].offset < entry->end_offset, v->ctx, VC_E_FORMAT,
+                 "its data overlaps member '%s'", v->zip->entries[v->order[i + 1].entry].name);
     *head = p + header;
     return VC_OK;
 }
@@ -298,12 +284,10 @@ static enum vc_status check_gap(struct visit *v, uint64_t from, uint64_t to)
         VC_CALL(load(v, from, end));
         p = v->window.data + (from - v->window.offset);
         for (uint64_t i = 0; i + 4 <= end - from; i++) {
-            if (p[i] == 'P' && vc_le32(p + i) == VC_ZIP_LOCAL_MAGIC) {
-                return vc_fail(v->ctx, VC_E_FORMAT,
-                               "zip: the bytes at offset %" PRIu64 ", between members, start a member that the "
-                               "directory does not have",
-                               from + i);
-            }
+            VC_REFUSE_IF(p[i] == 'P' && vc_le32(p + i) == VC_ZIP_LOCAL_MAGIC, v->ctx, VC_E_FORMAT,
+                         "zip: the bytes at offset %" PRIu64 ", between members, start a member that the "
+                         "directory does not have",
+                         from + i);
         }
         from = end - 3; /* a signature may lie across two pieces */
     }
@@ -347,7 +331,9 @@ enum vc_status vc_zip_visit(struct vc_ctx *ctx, const struct vc_infile *file, st
         size_t n = 0;
 
         VC_TRY(vc_check_cancelled(ctx));
-        VC_TRY(broken ? VC_OK : vc_collect(ctx, check_gap(&v, at, v.order[i].offset), "hidden", NULL));
+        if (!broken) {
+            VC_TRY(vc_collect(ctx, check_gap(&v, at, v.order[i].offset), "hidden", NULL));
+        }
         status = entry->broken ? VC_OK : visit_local(&v, i, &head, &n);
         VC_TRY(vc_zip_collect(ctx, tell_member(ctx, status, entry), "member", entry));
         broken = broken || entry->broken;
@@ -355,7 +341,9 @@ enum vc_status vc_zip_visit(struct vc_ctx *ctx, const struct vc_infile *file, st
         VC_TRY(tell_member(ctx, status, entry));
         at = entry->end_offset;
     }
-    VC_TRY(broken ? VC_OK : vc_collect(ctx, check_gap(&v, at, zip->directory_offset), "hidden", NULL));
+    if (!broken) {
+        VC_TRY(vc_collect(ctx, check_gap(&v, at, zip->directory_offset), "hidden", NULL));
+    }
 out:
     vc_free(ctx, v.window.data);
     vc_free(ctx, v.order);

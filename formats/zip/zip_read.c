@@ -54,18 +54,14 @@ static enum vc_status find_end(struct vc_ctx *ctx, const unsigned char *tail, si
         if (n - i - END_BYTES != vc_le16(tail + i + 20)) {
             continue;
         }
-        if (found) {
-            return vc_fail(ctx, VC_E_FORMAT, "zip: two end records reach the end of the file");
-        }
+        VC_REFUSE_IF(found, ctx, VC_E_FORMAT, "zip: two end records reach the end of the file");
         found = true;
         *at = i;
     }
-    if (!found) {
-        return vc_fail(ctx, VC_E_FORMAT,
-                       signature ? "zip: the end record does not reach the end of the file exactly (cut, or bytes "
-                                   "were added)"
-                                 : "zip: no end record: the file is cut or no zip");
-    }
+    VC_REFUSE_IF(!found, ctx, VC_E_FORMAT,
+                 signature ? "zip: the end record does not reach the end of the file exactly (cut, or bytes "
+                             "were added)"
+                           : "zip: no end record: the file is cut or no zip");
     return VC_OK;
 }
 
@@ -85,29 +81,24 @@ static enum vc_status read_end64(struct vc_ctx *ctx, const struct vc_infile *fil
     uint64_t offset = vc_le64(locator + 8);
     uint64_t size;
 
-    if (vc_le32(locator + 4) != 0 || vc_le32(locator + 16) > 1) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "zip: the archive is split over several files");
-    }
-    if (offset > locator_offset || locator_offset - offset < END64_BYTES) {
-        return vc_fail(ctx, VC_E_FORMAT, "zip64 locator points to offset %" PRIu64 ", where no end record fits",
-                       offset);
-    }
+    VC_REFUSE_IF(vc_le32(locator + 4) != 0 || vc_le32(locator + 16) > 1, ctx, VC_E_UNSUPPORTED,
+                 "zip: the archive is split over several files");
+    VC_REFUSE_IF(offset > locator_offset || locator_offset - offset < END64_BYTES, ctx, VC_E_FORMAT,
+                 "zip64 locator points to offset %" PRIu64 ", where no end record fits", offset);
     VC_CALL(vc_infile_read(ctx, file, offset, record, sizeof record));
     size = vc_le64(record + 4);
-    if (vc_le32(record) != 0x06064b50 || size != locator_offset - offset - 12) {
-        return vc_fail(ctx, VC_E_FORMAT, "zip64 end record at offset %" PRIu64 " is damaged", offset);
-    }
-    if (vc_le32(record + 16) != 0 || vc_le32(record + 20) != 0 || vc_le64(record + 24) != vc_le64(record + 32)) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "zip64 end record: the archive is split over several files");
-    }
+    VC_REFUSE_IF(vc_le32(record) != 0x06064b50 || size != locator_offset - offset - 12, ctx, VC_E_FORMAT,
+                 "zip64 end record at offset %" PRIu64 " is damaged", offset);
+    VC_REFUSE_IF(vc_le32(record + 16) != 0 || vc_le32(record + 20) != 0 || vc_le64(record + 24) != vc_le64(record + 32),
+                 ctx, VC_E_UNSUPPORTED, "zip64 end record: the archive is split over several files");
     out->n = vc_le64(record + 32);
     out->n_bytes = vc_le64(record + 40);
     out->offset = vc_le64(record + 48);
-    if (!agrees(vc_le16(end + 4), 0xffff, 0) || !agrees(vc_le16(end + 6), 0xffff, 0) ||
-        !agrees(vc_le16(end + 8), 0xffff, out->n) || !agrees(vc_le16(end + 10), 0xffff, out->n) ||
-        !agrees(vc_le32(end + 12), 0xffffffff, out->n_bytes) || !agrees(vc_le32(end + 16), 0xffffffff, out->offset)) {
-        return vc_fail(ctx, VC_E_FORMAT, "zip: end record and zip64 end record disagree");
-    }
+    VC_REFUSE_IF(!agrees(vc_le16(end + 4), 0xffff, 0) || !agrees(vc_le16(end + 6), 0xffff, 0) ||
+                     !agrees(vc_le16(end + 8), 0xffff, out->n) || !agrees(vc_le16(end + 10), 0xffff, out->n) ||
+                     !agrees(vc_le32(end + 12), 0xffffffff, out->n_bytes) ||
+                     !agrees(vc_le32(end + 16), 0xffffffff, out->offset),
+                 ctx, VC_E_FORMAT, "zip: end record and zip64 end record disagree");
     *limit = offset;
     return VC_OK;
 }
@@ -115,9 +106,8 @@ static enum vc_status read_end64(struct vc_ctx *ctx, const struct vc_infile *fil
 /* The end record of an archive without zip64. */
 static enum vc_status read_end(struct vc_ctx *ctx, const unsigned char *end, struct directory *out)
 {
-    if (vc_le16(end + 4) != 0 || vc_le16(end + 6) != 0 || vc_le16(end + 8) != vc_le16(end + 10)) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "zip end record: the archive is split over several files");
-    }
+    VC_REFUSE_IF(vc_le16(end + 4) != 0 || vc_le16(end + 6) != 0 || vc_le16(end + 8) != vc_le16(end + 10), ctx,
+                 VC_E_UNSUPPORTED, "zip end record: the archive is split over several files");
     out->n = vc_le16(end + 10);
     out->n_bytes = vc_le32(end + 12);
     out->offset = vc_le32(end + 16);
@@ -171,18 +161,14 @@ enum vc_status vc_zip_extra_next(struct vc_ctx *ctx, const unsigned char *extra,
     if (left < 4) {
         /* Some tools align data with up to three zero bytes. */
         while (*at < n) {
-            if (extra[(*at)++] != 0) {
-                return vc_fail(ctx, VC_E_FORMAT, "zip: stray bytes in the extra field");
-            }
+            VC_REFUSE_IF(extra[(*at)++] != 0, ctx, VC_E_FORMAT, "zip: stray bytes in the extra field");
         }
         return VC_OK;
     }
     out->id = vc_le16(extra + *at);
     out->n = vc_le16(extra + *at + 2);
-    if (out->n > left - 4) {
-        return vc_fail(ctx, VC_E_FORMAT, "zip: extra sub-field 0x%04x of %zu bytes is longer than the extra field",
-                       (unsigned)out->id, out->n);
-    }
+    VC_REFUSE_IF(out->n > left - 4, ctx, VC_E_FORMAT,
+                 "zip: extra sub-field 0x%04x of %zu bytes is longer than the extra field", (unsigned)out->id, out->n);
     out->data = extra + *at + 4;
     *at += 4 + out->n;
     return VC_OK;
@@ -194,9 +180,8 @@ static enum vc_status check_other_name(struct vc_ctx *ctx, const struct vc_zip_e
     if (extra->n < 5 || vc_le32(extra->data + 1) != vc_crc32(0, name, n)) {
         return VC_OK; /* readers ignore it then */
     }
-    if (extra->n - 5 != n || memcmp(extra->data + 5, name, n) != 0) {
-        return vc_fail(ctx, VC_E_FORMAT, "zip: the member has a second, different name");
-    }
+    VC_REFUSE_IF(extra->n - 5 != n || memcmp(extra->data + 5, name, n) != 0, ctx, VC_E_FORMAT,
+                 "zip: the member has a second, different name");
     return VC_OK;
 }
 
@@ -210,11 +195,9 @@ static enum vc_status check_unasked(struct vc_ctx *ctx, const struct vc_zip_extr
     for (size_t i = 0; i < 3 && extra->n >= 8 * (i + 1); i++) {
         uint64_t value = vc_le64(extra->data + 8 * i);
 
-        if (value != values[i]) {
-            return vc_fail(ctx, VC_E_FORMAT,
-                           "zip64 extra field and record disagree: %" PRIu64 " and %" PRIu64 " bytes or offset", value,
-                           values[i]);
-        }
+        VC_REFUSE_IF(value != values[i], ctx, VC_E_FORMAT,
+                     "zip64 extra field and record disagree: %" PRIu64 " and %" PRIu64 " bytes or offset", value,
+                     values[i]);
     }
     return VC_OK;
 }
@@ -231,18 +214,14 @@ static enum vc_status take64(struct vc_ctx *ctx, const struct vc_zip_extra *extr
         if (*fields[i] != 0xffffffff) {
             continue;
         }
-        if (extra->n - at < 8) {
-            return vc_fail(ctx, VC_E_FORMAT, "zip64 extra field of %zu bytes is too short", extra->n);
-        }
+        VC_REFUSE_IF(extra->n - at < 8, ctx, VC_E_FORMAT, "zip64 extra field of %zu bytes is too short", extra->n);
         *fields[i] = vc_le64(extra->data + at);
         at += 8;
     }
-    if (has_disk && extra->n - at < 4) {
-        return vc_fail(ctx, VC_E_FORMAT, "zip64 extra field of %zu bytes is too short", extra->n);
-    }
-    if (has_disk && vc_le32(extra->data + at) != 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "zip64 extra field: the archive is split over several files");
-    }
+    VC_REFUSE_IF(has_disk && extra->n - at < 4, ctx, VC_E_FORMAT, "zip64 extra field of %zu bytes is too short",
+                 extra->n);
+    VC_REFUSE_IF(has_disk && vc_le32(extra->data + at) != 0, ctx, VC_E_UNSUPPORTED,
+                 "zip64 extra field: the archive is split over several files");
     at += has_disk ? 4 : 0;
     return at < extra->n ? check_unasked(ctx, extra, entry) : VC_OK;
 }
@@ -261,18 +240,14 @@ static enum vc_status read_extras(struct vc_ctx *ctx, const unsigned char *data,
             break;
         }
         if (extra.id == VC_ZIP_EXTRA_64) {
-            if (seen64) {
-                return vc_fail(ctx, VC_E_FORMAT, "zip: two zip64 extra fields");
-            }
+            VC_REFUSE_IF(seen64, ctx, VC_E_FORMAT, "zip: two zip64 extra fields");
             seen64 = true;
             VC_CALL(take64(ctx, &extra, entry, has_disk));
         } else if (extra.id == EXTRA_UTF8_NAME) {
             VC_CALL(check_other_name(ctx, &extra, entry->name, entry->name_bytes));
         }
     }
-    if (has_disk && !seen64) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "the archive is split over several files");
-    }
+    VC_REFUSE_IF(has_disk && !seen64, ctx, VC_E_UNSUPPORTED, "the archive is split over several files");
     return VC_OK;
 }
 
@@ -283,33 +258,23 @@ static enum vc_status check_entry(struct vc_ctx *ctx, const struct vc_zip_entry 
 {
     uint64_t bound;
 
-    if ((entry->flags & (FLAG_ENCRYPTED | FLAG_STRONG | FLAG_MASKED)) != 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "the member is encrypted");
-    }
-    if ((entry->flags & FLAG_PATCHED) != 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "the member is a patch of another file");
-    }
-    if (entry->method != VC_ZIP_STORED && entry->method != VC_ZIP_DEFLATED) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "zip compression method %d is not supported (0, stored, and 8, deflated, are)",
-                       (int)entry->method);
-    }
-    if (entry->local_offset > directory_offset || entry->packed_bytes > directory_offset - entry->local_offset) {
-        return vc_fail(ctx, VC_E_FORMAT,
-                       "%" PRIu64 " bytes at offset %" PRIu64 " do not lie before the directory at %" PRIu64,
-                       entry->packed_bytes, entry->local_offset, directory_offset);
-    }
-    if (entry->method == VC_ZIP_STORED && entry->packed_bytes != entry->size_bytes) {
-        return vc_fail(ctx, VC_E_FORMAT, "a stored member with two different sizes, %" PRIu64 " and %" PRIu64 " bytes",
-                       entry->packed_bytes, entry->size_bytes);
-    }
+    VC_REFUSE_IF((entry->flags & (FLAG_ENCRYPTED | FLAG_STRONG | FLAG_MASKED)) != 0, ctx, VC_E_UNSUPPORTED,
+                 "the member is encrypted");
+    VC_REFUSE_IF((entry->flags & FLAG_PATCHED) != 0, ctx, VC_E_UNSUPPORTED, "the member is a patch of another file");
+    VC_REFUSE_IF(entry->method != VC_ZIP_STORED && entry->method != VC_ZIP_DEFLATED, ctx, VC_E_UNSUPPORTED,
+                 "zip compression method %d is not supported (0, stored, and 8, deflated, are)", (int)entry->method);
+    VC_REFUSE_IF(entry->local_offset > directory_offset || entry->packed_bytes > directory_offset - entry->local_offset,
+                 ctx, VC_E_FORMAT,
+                 "%" PRIu64 " bytes at offset %" PRIu64 " do not lie before the directory at %" PRIu64,
+                 entry->packed_bytes, entry->local_offset, directory_offset);
+    VC_REFUSE_IF(entry->method == VC_ZIP_STORED && entry->packed_bytes != entry->size_bytes, ctx, VC_E_FORMAT,
+                 "a stored member with two different sizes, %" PRIu64 " and %" PRIu64 " bytes", entry->packed_bytes,
+                 entry->size_bytes);
     /* A stored member has the bound of its own size; packed_bytes is below the file's size, so this cannot wrap. */
     bound = entry->packed_bytes > UINT64_MAX / VC_DEFLATE_MAX_RATIO ? UINT64_MAX
                                                                     : entry->packed_bytes * VC_DEFLATE_MAX_RATIO;
-    if (entry->size_bytes > bound) {
-        return vc_fail(ctx, VC_E_FORMAT, "%" PRIu64 " deflated bytes cannot hold %" PRIu64, entry->packed_bytes,
-                       entry->size_bytes);
-    }
+    VC_REFUSE_IF(entry->size_bytes > bound, ctx, VC_E_FORMAT, "%" PRIu64 " deflated bytes cannot hold %" PRIu64,
+                 entry->packed_bytes, entry->size_bytes);
     return VC_OK;
 }
 
@@ -317,17 +282,13 @@ static enum vc_status check_entry(struct vc_ctx *ctx, const struct vc_zip_entry 
  * and some readers guess. */
 static enum vc_status check_name(struct vc_ctx *ctx, const struct vc_zip_entry *entry)
 {
-    if (entry->name_bytes == 0 || !vc_utf8_valid(entry->name, entry->name_bytes)) {
-        return vc_fail(ctx, VC_E_FORMAT,
-                       entry->name_bytes == 0 ? "a member without a name" : "a name that is not UTF-8");
-    }
+    VC_REFUSE_IF(entry->name_bytes == 0 || !vc_utf8_valid(entry->name, entry->name_bytes), ctx, VC_E_FORMAT,
+                 entry->name_bytes == 0 ? "a member without a name" : "a name that is not UTF-8");
     for (size_t i = 0; (entry->flags & FLAG_UTF8) == 0 && i < entry->name_bytes; i++) {
-        if ((unsigned char)entry->name[i] >= 0x80) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "'%s' is not marked as UTF-8, so readers differ about it (NumPy takes it for CP437); write "
-                           "the archive again with a tool that marks names",
-                           entry->name);
-        }
+        VC_REFUSE_IF((unsigned char)entry->name[i] >= 0x80, ctx, VC_E_UNSUPPORTED,
+                     "'%s' is not marked as UTF-8, so readers differ about it (NumPy takes it for CP437); write "
+                     "the archive again with a tool that marks names",
+                     entry->name);
     }
     return VC_OK;
 }
@@ -340,18 +301,14 @@ static enum vc_status read_record(struct vc_ctx *ctx, const unsigned char *p, si
     size_t extra_bytes;
     size_t total;
 
-    if (left < CENTRAL_BYTES || vc_le32(p) != 0x02014b50) {
-        return vc_fail(ctx, VC_E_FORMAT, "no record where one was expected");
-    }
+    VC_REFUSE_IF(left < CENTRAL_BYTES || vc_le32(p) != 0x02014b50, ctx, VC_E_FORMAT,
+                 "no record where one was expected");
     name_bytes = vc_le16(p + 28);
     extra_bytes = vc_le16(p + 30);
     total = CENTRAL_BYTES + name_bytes + extra_bytes + vc_le16(p + 32);
-    if (total > left) {
-        return vc_fail(ctx, VC_E_FORMAT, "a record of %zu bytes, but at most %zu are left for it", total, left);
-    }
-    if (vc_le16(p + 34) != 0 && vc_le16(p + 34) != 0xffff) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "the archive is split over several files");
-    }
+    VC_REFUSE_IF(total > left, ctx, VC_E_FORMAT, "a record of %zu bytes, but at most %zu are left for it", total, left);
+    VC_REFUSE_IF(vc_le16(p + 34) != 0 && vc_le16(p + 34) != 0xffff, ctx, VC_E_UNSUPPORTED,
+                 "the archive is split over several files");
     entry->name = *names;
     memcpy(*names, p + CENTRAL_BYTES, name_bytes);
     (*names)[name_bytes] = '\0';

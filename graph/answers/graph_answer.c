@@ -228,9 +228,7 @@ static enum vc_status choose_output(struct vc_ctx *ctx, const struct vc_graph *g
             return VC_OK;
         }
     }
-    if (first == NULL) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "the graph has no outputs");
-    }
+    VC_REFUSE_IF(first == NULL, ctx, VC_E_UNSUPPORTED, "the graph has no outputs");
     return first->dtype != VC_DTYPE_F32
                ? vc_fail(ctx, VC_E_UNSUPPORTED,
                          "the output %s has integers%s%s: the answers themselves, where logits or values are needed",

@@ -616,12 +616,8 @@ int64_t vc_graph_symbol_size(const struct vc_graph *graph, uint32_t index)
 
 enum vc_status vc_graph_bind(struct vc_ctx *ctx, struct vc_graph *graph, const char *symbol, int64_t size)
 {
-    if (size < 1) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s must be 1 or more, not %lld", symbol, (long long)size);
-    }
-    if (!vc_dim_bind(&graph->dims, symbol, size)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "no input has a dimension '%s'", symbol);
-    }
+    VC_REFUSE_IF(size < 1, ctx, VC_E_ARGUMENT, "%s must be 1 or more, not %lld", symbol, (long long)size);
+    VC_REFUSE_IF(!vc_dim_bind(&graph->dims, symbol, size), ctx, VC_E_ARGUMENT, "no input has a dimension '%s'", symbol);
     return VC_OK;
 }
 

@@ -133,10 +133,8 @@ static enum vc_status find_statements(struct vc_couplings *couplings, struct vc_
 
         fits = m->whole || multiple(&shares, group->repeats / m->repeat);
     }
-    if (!fits || !vc_mul_u64(group->n_units, group->repeats, &all)) {
-        return vc_fail(couplings->ctx, VC_E_UNSUPPORTED, "the units of %s repeat too often",
-                       group->members[0].public.tensor);
-    }
+    VC_REFUSE_IF(!fits || !vc_mul_u64(group->n_units, group->repeats, &all), couplings->ctx, VC_E_UNSUPPORTED,
+                 "the units of %s repeat too often", group->members[0].public.tensor);
     group->states_repeat = !some_axis && !whole && group->repeats != 1;
     group->states_units = (!some_axis && !whole) || shares != group->repeats;
     return VC_OK;

@@ -265,9 +265,7 @@ static enum vc_status read_lines(struct vc_couple_reader *r, char *text)
         vc_text_add(&r->said, "; and %zu more", r->n_unsaid);
     }
     VC_CALL(r->said.status);
-    if (r->said.n != 0) {
-        return vc_fail(r->ctx, VC_E_FORMAT, "%s", r->said.data);
-    }
+    VC_REFUSE_IF(r->said.n != 0, r->ctx, VC_E_FORMAT, "%s", r->said.data);
     return VC_OK;
 }
 

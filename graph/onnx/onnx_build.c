@@ -565,7 +565,9 @@ enum vc_status vc_onnx_build_graph(const struct vc_graph_source *source, struct 
     check_uses(&b);
     b.of_param_capacity = source->program->n_constants + source->program->n_inputs + 1;
     VC_TRY(VC_ZEROS(b.ctx, VC_TAG_NAMES, b.of_param, b.of_param_capacity));
-    VC_TRY(source->weights != NULL ? vc_onnx_match_weights(&b) : VC_OK);
+    if (source->weights != NULL) {
+        VC_TRY(vc_onnx_match_weights(&b));
+    }
     add_inputs(&b);
     VC_TRY(add_nodes(&b));
     add_outputs(&b);

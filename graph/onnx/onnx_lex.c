@@ -345,8 +345,11 @@ enum vc_status vc_onnx_take_values(struct vc_onnx_text *t, const struct vc_progr
             const char *s;
             size_t k;
 
-            VC_CALL(vc_onnx_peek_char(t) == '"' ? vc_onnx_take_string(t, &s, &k)
-                                                : vc_onnx_take_number(t, &is_integer, &i, &f));
+            if (vc_onnx_peek_char(t) == '"') {
+                VC_CALL(vc_onnx_take_string(t, &s, &k));
+            } else {
+                VC_CALL(vc_onnx_take_number(t, &is_integer, &i, &f));
+            }
         } else {
             VC_CALL(vc_onnx_take_number(t, &is_integer, &i, &f));
             if (!is_integer && type->dtype != VC_DTYPE_F32 && type->dtype != VC_DTYPE_F64) {
@@ -360,9 +363,7 @@ enum vc_status vc_onnx_take_values(struct vc_onnx_text *t, const struct vc_progr
         }
     }
     VC_CALL(vc_onnx_expect_char(t, '}'));
-    if (n != want) {
-        return vc_fail(t->ctx, VC_E_FORMAT, "a tensor has %zu values, and %" PRIu64 " by its shape", n, want);
-    }
+    VC_REFUSE_IF(n != want, t->ctx, VC_E_FORMAT, "a tensor has %zu values, and %" PRIu64 " by its shape", n, want);
     to->n_bytes = n * size;
     to->data = type->dtype == VC_DTYPE_RAW || to->n_bytes > VC_PROGRAM_MAX_INLINE ? NULL
                : data != NULL                                                     ? (void *)data

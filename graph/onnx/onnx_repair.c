@@ -354,7 +354,9 @@ enum vc_status vc_onnx_match_weights(struct vc_onnx_build *b)
                 (struct weight_sum){.model = b->source->model, .index = index, .of = k};
         }
     }
-    VC_TRY(n_left != 0 ? sum_weights(b, list, &n) : VC_OK);
+    if (n_left != 0) {
+        VC_TRY(sum_weights(b, list, &n));
+    }
     for (size_t k = 0; k < n_left; k++) {
         struct weight_sum *c = &list[vc_model_tensor_count(weights) + k];
 

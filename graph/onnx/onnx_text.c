@@ -212,12 +212,13 @@ static enum vc_status take_node(struct vc_onnx_text *t)
     struct vc_program_node *node = VC_ONNX_ADD(t, t->nodes, t->out->n_nodes, t->node_capacity);
 
     VC_CALL_ALLOC(node);
-    if (t->out->n_nodes > VC_PROGRAM_MAX_NODES) {
-        return vc_fail(t->ctx, VC_E_UNSUPPORTED, "there are more than %zu nodes", VC_PROGRAM_MAX_NODES);
-    }
+    VC_REFUSE_IF(t->out->n_nodes > VC_PROGRAM_MAX_NODES, t->ctx, VC_E_UNSUPPORTED, "there are more than %zu nodes",
+                 VC_PROGRAM_MAX_NODES);
     node->name = "";
     if (vc_onnx_take_char(t, '[')) {
-        VC_CALL(vc_onnx_peek_char(t) != ']' ? vc_onnx_take_name(t, "the name of a node", &node->name) : VC_OK);
+        if (vc_onnx_peek_char(t) != ']') {
+            VC_CALL(vc_onnx_take_name(t, "the name of a node", &node->name));
+        }
         VC_CALL(vc_onnx_expect_char(t, ']'));
     }
     VC_CALL(take_names(t, '=', &node->outputs, &node->n_outputs));
@@ -240,7 +241,9 @@ static enum vc_status take_value(struct vc_onnx_text *t, struct vc_program_value
 
     *value = (struct vc_program_value){.dtype = VC_DTYPE_RAW};
     has_tensor = vc_onnx_next_type(t, &value->dtype);
-    VC_CALL(has_tensor ? vc_onnx_take_type(t, value) : VC_OK);
+    if (has_tensor) {
+        VC_CALL(vc_onnx_take_type(t, value));
+    }
     VC_CALL(vc_onnx_take_name(t, "the name of a value", &name));
     value->name = name;
     if (vc_onnx_take_char(t, '=')) {
@@ -344,7 +347,11 @@ static enum vc_status take_head(struct vc_onnx_text *t)
         if (strcmp(word, "opset_import") == 0 || strcmp(word, "metadata_props") == 0) {
             VC_CALL(take_pairs(t, strcmp(word, "opset_import") == 0));
         } else {
-            VC_CALL(vc_onnx_peek_char(t) == '"' ? vc_onnx_take_string(t, &s, &n) : vc_onnx_take_integer(t, &i));
+            if (vc_onnx_peek_char(t) == '"') {
+                VC_CALL(vc_onnx_take_string(t, &s, &n));
+            } else {
+                VC_CALL(vc_onnx_take_integer(t, &i));
+            }
         }
     } while (vc_onnx_take_char(t, ','));
     return vc_onnx_expect_char(t, '>');
@@ -363,8 +370,9 @@ enum vc_status vc_onnx_parse(struct vc_ctx *ctx, struct vc_arena *arena, const c
     out->constants = t.constants;
     out->opsets = t.opsets;
     out->notes = t.notes;
-    VC_CALL(vc_onnx_peek_char(&t) == '\0' ? VC_OK
-                                          : vc_onnx_fail_at(&t, "the end of the text (functions are not read)"));
+    if (vc_onnx_peek_char(&t) != '\0') {
+        VC_CALL(vc_onnx_fail_at(&t, "the end of the text (functions are not read)"));
+    }
     if (out->n_opsets == 0) {
         out->opsets = &newest;
         out->n_opsets = 1;

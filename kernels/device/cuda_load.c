@@ -253,9 +253,7 @@ static enum vc_status open_device(struct vc_ctx *ctx, int device, const struct v
     }
     limit = limit < MIN_DEVICE_BYTES ? MIN_DEVICE_BYTES : limit;
     plugin.handle = backend->open(device, limit, account, NULL, why, sizeof why);
-    if (plugin.handle == NULL) {
-        return vc_fail(ctx, VC_E_DEVICE, "cuda:%d: %s", device, why);
-    }
+    VC_REFUSE_IF(plugin.handle == NULL, ctx, VC_E_DEVICE, "cuda:%d: %s", device, why);
     plugin.device = device;
     plugin.label = backend->label(plugin.handle);
     return VC_OK;

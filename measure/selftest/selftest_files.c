@@ -77,13 +77,9 @@ static enum vc_status write_npy(struct vc_ctx *ctx, const char *path, const floa
     memcpy(header + 10, text, (size_t)n);
     header[HEADER - 1] = '\n';
     file = fopen(path, "wb");
-    if (file == NULL) {
-        return vc_fail(ctx, VC_E_IO, "%s: cannot be created", path);
-    }
+    VC_REFUSE_IF(file == NULL, ctx, VC_E_IO, "%s: cannot be created", path);
     written = fwrite(header, 1, sizeof header, file) + fwrite(x, sizeof *x, ELEMS, file);
-    if (fclose(file) != 0 || written != sizeof header + ELEMS) {
-        return vc_fail(ctx, VC_E_IO, "%s: cannot be written", path);
-    }
+    VC_REFUSE_IF(fclose(file) != 0 || written != sizeof header + ELEMS, ctx, VC_E_IO, "%s: cannot be written", path);
     return VC_OK;
 }
 
@@ -103,7 +99,11 @@ static enum vc_status convert(struct vc_ctx *ctx, const char *from, const char *
     write.path = to;
     VC_TRY(vc_model_open(ctx, from, NULL, &model));
     VC_TRY(vc_job_create(ctx, model, &job));
-    VC_TRY(quantize ? vc_job_add_quantize(ctx, job, &q) : vc_job_add_dequantize(ctx, job, &d));
+    if (quantize) {
+        VC_TRY(vc_job_add_quantize(ctx, job, &q));
+    } else {
+        VC_TRY(vc_job_add_dequantize(ctx, job, &d));
+    }
     VC_TRY(vc_job_plan(ctx, job, &write));
     VC_TRY(vc_job_run(ctx, job));
 out:
@@ -149,9 +149,8 @@ static enum vc_status check_bounds(struct vc_ctx *ctx, const struct weights *w, 
             }
         }
     }
-    if (memcmp(w->decoded, w->read_back, sizeof w->decoded) != 0) {
-        return vc_fail(ctx, VC_E_INTERNAL, "int8 round trip: the dequantized file differs from the quantized one");
-    }
+    VC_REFUSE_IF(memcmp(w->decoded, w->read_back, sizeof w->decoded) != 0, ctx, VC_E_INTERNAL,
+                 "int8 round trip: the dequantized file differs from the quantized one");
     vc_text_add(summary, "files: %zu weights to int8 and back, largest error %.4f steps\n", ELEMS, worst);
     return VC_OK;
 }

@@ -181,10 +181,9 @@ static enum vc_status compare_table(struct vc_ctx *ctx, const struct vc_kernels 
 {
     VC_KERNEL_CALL(run_table(table, in, actual));
     for (size_t i = 0; i < VC_KERNEL_ID_COUNT; i++) {
-        if (memcmp(&expected[i], &actual[i], sizeof actual[i]) != 0) {
-            return vc_fail(ctx, VC_E_INTERNAL, "kernel %s of %s gives other results than the reference",
-                           vc_kernel_name((enum vc_kernel_id)i), label);
-        }
+        VC_REFUSE_IF(memcmp(&expected[i], &actual[i], sizeof actual[i]) != 0, ctx, VC_E_INTERNAL,
+                     "kernel %s of %s gives other results than the reference", vc_kernel_name((enum vc_kernel_id)i),
+                     label);
     }
     vc_text_add(summary, "kernels %s: all %d equal the reference\n", label, (int)VC_KERNEL_ID_COUNT);
     return VC_OK;

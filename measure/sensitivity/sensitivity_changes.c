@@ -66,7 +66,9 @@ static enum vc_status add_steps(struct vc_ctx *ctx, const struct vc_candidate *c
     enum vc_dtype weights = vc_desc_weight_dtype(item->desc);
     bool quantized = item->desc->quant != NULL || vc_dtype_is_quantized(item->desc->dtype);
 
-    VC_CALL(quantized ? vc_decode_add(ctx, item, false) : VC_OK);
+    if (quantized) {
+        VC_CALL(vc_decode_add(ctx, item, false));
+    }
     VC_CALL(candidate->add(ctx, item, candidate, weights));
     return vc_decode_add(ctx, item, true);
 }

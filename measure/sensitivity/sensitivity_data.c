@@ -517,9 +517,7 @@ static enum vc_status do_works(struct vc_ctx *ctx, struct measuring *m)
     }
     m->ctx = ctx;
     m->failed = SIZE_MAX;
-    if (pthread_mutex_init(&m->mutex, NULL) != 0) {
-        return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
-    }
+    VC_REFUSE_IF(pthread_mutex_init(&m->mutex, NULL) != 0, ctx, VC_E_NOMEM, "cannot create a mutex");
     (void)vc_thread_pool_once(n_workers, work_main, m);
     (void)pthread_mutex_destroy(&m->mutex);
     if (m->failed != SIZE_MAX) {
@@ -559,7 +557,9 @@ out:
 static enum vc_status do_removed(struct vc_ctx *ctx, struct measuring *m)
 {
     for (size_t i = 0; i < m->n_targets; i++) {
-        VC_CALL(m->targets[i].removed ? run_removed(ctx, m, &m->targets[i]) : VC_OK);
+        if (m->targets[i].removed) {
+            VC_CALL(run_removed(ctx, m, &m->targets[i]));
+        }
     }
     return VC_OK;
 }
@@ -650,11 +650,9 @@ static enum vc_status begin_all_runs(struct vc_ctx *ctx, struct measuring *m)
     struct vc_output_runs *runs = &m->runs;
     uint64_t batch = m->options.batch;
 
-    if (batch != 0 && (m->inputs.n_rows == 0 || m->inputs.n_rows % batch != 0)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s %llu does not divide the %llu rows; %s says how many are taken",
-                       vc_option(ctx, "batch"), (unsigned long long)batch, (unsigned long long)m->inputs.n_rows,
-                       vc_option(ctx, "n_rows"));
-    }
+    VC_REFUSE_IF(batch != 0 && (m->inputs.n_rows == 0 || m->inputs.n_rows % batch != 0), ctx, VC_E_ARGUMENT,
+                 "%s %llu does not divide the %llu rows; %s says how many are taken", vc_option(ctx, "batch"),
+                 (unsigned long long)batch, (unsigned long long)m->inputs.n_rows, vc_option(ctx, "n_rows"));
     VC_CALL(begin_runs(ctx, m, runs, 0));
     for (uint64_t first = batch; batch != 0 && first < m->inputs.n_rows; first += batch) {
         struct vc_output_runs *next = vc_arena_alloc(ctx, &m->owned->arena, sizeof *next);

@@ -191,7 +191,11 @@ static enum vc_status verify(struct vc_ctx *ctx, const char *path, const struct 
         (void)vc_context(ctx, "%s", path);
     }
     status = vc_model_unchanged(ctx, v->model, status); /* what was found is of no file that there is */
-    VC_TRY(v->source != NULL ? vc_model_unchanged(ctx, v->source, status) : status);
+    if (v->source != NULL) {
+        VC_TRY(vc_model_unchanged(ctx, v->source, status));
+    } else {
+        VC_TRY(status);
+    }
     fill_result(v);
     *out = &v->result;
     return VC_OK;

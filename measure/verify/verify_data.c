@@ -238,8 +238,11 @@ static enum vc_status one_tensor(struct vc_ctx *ctx, void *user, size_t index, s
     seen->numeric = t->quant == NULL && vc_values_numeric(t);
     seen->min = (double)INFINITY;
     seen->max = -(double)INFINITY;
-    VC_TRY(seen->numeric ? vc_values_init(ctx, job->v->model, index, &values)
-                         : vc_values_init_raw(ctx, job->v->model, index, &values));
+    if (seen->numeric) {
+        VC_TRY(vc_values_init(ctx, job->v->model, index, &values));
+    } else {
+        VC_TRY(vc_values_init_raw(ctx, job->v->model, index, &values));
+    }
     VC_TRY(walk(ctx, job->v, index, &values, buffers, seen));
     vc_values_release(ctx, &values);
     if (t->quant != NULL) {
@@ -395,8 +398,9 @@ enum vc_status vc_verify_data(struct vc_ctx *ctx, struct verify *v)
     for (size_t i = 0; i < n; i++) {
         VC_TRY(report_tensor(ctx, v, i, &job.seen[i]));
     }
-    VC_TRY(v->model->ops != NULL && v->model->ops->check_rest != NULL ? v->model->ops->check_rest(ctx, v->model)
-                                                                      : VC_OK);
+    if (v->model->ops != NULL && v->model->ops->check_rest != NULL) {
+        VC_TRY(v->model->ops->check_rest(ctx, v->model));
+    }
     VC_TRY(find_tied(ctx, v, job.seen));
 out:
     for (size_t i = 0; job.seen != NULL && i < n; i++) {

@@ -24,9 +24,7 @@ enum vc_status vc_keys_begin(struct vc_ctx *ctx, struct vc_keys *keys)
     keys->list = NULL;
     keys->n_list = 0;
     if (!keys->has_mutex) {
-        if (pthread_mutex_init(&keys->mutex, NULL) != 0) {
-            return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
-        }
+        VC_REFUSE_IF(pthread_mutex_init(&keys->mutex, NULL) != 0, ctx, VC_E_NOMEM, "cannot create a mutex");
         keys->has_mutex = true;
     }
     VC_CALL(VC_ZEROS(ctx, VC_TAG_SCRATCH, keys->bins, keys->range.n_bins));

@@ -41,13 +41,10 @@ enum vc_status vc_unit_scores_add(struct vc_ctx *ctx, struct vc_unit_scores *to,
         mean += unit_score(to, member, sum, u);
     }
     mean /= (double)n;
-    if (!isfinite(mean)) {
-        return vc_fail(
-            ctx, VC_E_UNSUPPORTED,
-            "%s: has NaN or infinite values, or values whose sum is infinite, so its rows and columns cannot "
-            "be compared (%s keeps its group)",
-            member->tensor, vc_option(ctx, "include=false"));
-    }
+    VC_REFUSE_IF(!isfinite(mean), ctx, VC_E_UNSUPPORTED,
+                 "%s: has NaN or infinite values, or values whose sum is infinite, so its rows and columns cannot "
+                 "be compared (%s keeps its group)",
+                 member->tensor, vc_option(ctx, "include=false"));
     for (uint64_t u = 0; mean > 0 && u < n; u++) {
         to->scores[u] += unit_score(to, member, sum, u) / mean;
     }
@@ -74,19 +71,15 @@ static enum vc_status add_part(struct vc_ctx *ctx, struct vc_unit_scores *to, co
         mean += score_of(to, parts[i].sum);
     }
     mean /= (double)n;
-    if (!isfinite(mean)) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "%s and the tensors beside it: have NaN or infinite values, or values whose sum is infinite, so "
-                       "they cannot be compared (%s keeps their group)",
-                       parts[0].name, vc_option(ctx, "include=false"));
-    }
-    if (n != to->coupling->n_units) {
-        return vc_fail(
-            ctx, VC_E_UNSUPPORTED,
-            "%s: %zu of the %llu units of %s have such a tensor, so they cannot be compared; name those that "
-            "go (%s)",
-            parts[0].name, n, (unsigned long long)to->coupling->n_units, to->coupling->name, vc_option(ctx, "remove"));
-    }
+    VC_REFUSE_IF(!isfinite(mean), ctx, VC_E_UNSUPPORTED,
+                 "%s and the tensors beside it: have NaN or infinite values, or values whose sum is infinite, so "
+                 "they cannot be compared (%s keeps their group)",
+                 parts[0].name, vc_option(ctx, "include=false"));
+    VC_REFUSE_IF(n != to->coupling->n_units, ctx, VC_E_UNSUPPORTED,
+                 "%s: %zu of the %llu units of %s have such a tensor, so they cannot be compared; name those that "
+                 "go (%s)",
+                 parts[0].name, n, (unsigned long long)to->coupling->n_units, to->coupling->name,
+                 vc_option(ctx, "remove"));
     for (size_t i = 0; mean > 0 && i < n; i++) {
         to->scores[parts[i].unit] += score_of(to, parts[i].sum) / mean;
     }

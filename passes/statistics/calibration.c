@@ -117,7 +117,9 @@ static enum vc_status all_zero(struct vc_ctx *ctx, const struct vc_model *file, 
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(numbers);
-    VC_TRY(n != 0 ? read_numbers(ctx, file, array, numbers) : VC_OK);
+    if (n != 0) {
+        VC_TRY(read_numbers(ctx, file, array, numbers));
+    }
     *out = n != 0;
     for (size_t i = 0; i < n; i++) {
         *out = *out && numbers[i] == 0.0f;
@@ -156,15 +158,12 @@ static enum vc_status check_seen(struct vc_ctx *ctx, const struct vc_model *file
             VC_CALL_ALLOC(names);
         }
     }
-    if (n_found == 0 && model->n_unseen == 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "%s: has statistics of no tensor of this model: those of a tensor NAME are called NAME%s",
-                       file->path, VC_SUMS_TAIL);
-    }
-    if (n_found != 0 && n_uncounted == n_found && model->n_unseen == 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the statistics are of no input: all counts are 0 (%s%s)", file->path,
-                       names, n_unseen > MOST_NAMES ? ", ..." : "");
-    }
+    VC_REFUSE_IF(n_found == 0 && model->n_unseen == 0, ctx, VC_E_UNSUPPORTED,
+                 "%s: has statistics of no tensor of this model: those of a tensor NAME are called NAME%s", file->path,
+                 VC_SUMS_TAIL);
+    VC_REFUSE_IF(n_found != 0 && n_uncounted == n_found && model->n_unseen == 0, ctx, VC_E_UNSUPPORTED,
+                 "%s: the statistics are of no input: all counts are 0 (%s%s)", file->path, names,
+                 n_unseen > MOST_NAMES ? ", ..." : "");
     if (names != NULL) {
         *note = vc_arena_printf(ctx, arena, "the statistics of %zu tensor%s are of no input, or of zeros alone: %s%s",
                                 n_unseen, n_unseen == 1 ? "" : "s", names, n_unseen > MOST_NAMES ? ", ..." : "");
@@ -245,12 +244,10 @@ enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *f
         like += isnan(one) ? 0.0 : one;
         n_compared += isnan(one) ? 0 : 1;
     }
-    if (n_compared != 0 && !(like >= 0.25 * (double)n_compared) && !anyway) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "%s: the statistics are those of another training: the weights that were measured are not like "
-                       "those of this model (%s takes them all the same)",
-                       file->path, vc_option(ctx, "calibration_anyway"));
-    }
+    VC_REFUSE_IF(n_compared != 0 && !(like >= 0.25 * (double)n_compared) && !anyway, ctx, VC_E_UNSUPPORTED,
+                 "%s: the statistics are those of another training: the weights that were measured are not like "
+                 "those of this model (%s takes them all the same)",
+                 file->path, vc_option(ctx, "calibration_anyway"));
     if (other != NULL) {
         other = vc_arena_printf(ctx, arena, "the weights are not those that were measured for the statistics: %s%s",
                                 other, n_other > 1 ? ", ..." : "");
@@ -264,10 +261,8 @@ static enum vc_status check_tensor(struct vc_ctx *ctx, const struct vc_model *fi
 {
     const struct vc_tensor *t = &file->tensors[tensor];
 
-    if (!vc_values_numeric(t)) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: '%s' has type %s, expected floats", file->path, t->name,
-                       vc_dtype_name(t->dtype));
-    }
+    VC_REFUSE_IF(!vc_values_numeric(t), ctx, VC_E_UNSUPPORTED, "%s: '%s' has type %s, expected floats", file->path,
+                 t->name, vc_dtype_name(t->dtype));
     return t->n_elems == n ? VC_OK
                            : vc_fail(ctx, VC_E_UNSUPPORTED,
                                      "%s: '%s' has %llu numbers, and %s needs %llu: the statistics are those of "
@@ -324,15 +319,13 @@ enum vc_status vc_calibration_find(struct vc_ctx *ctx, const struct vc_model *fi
     }
     if (axis_rows) {
         fit_rows(desc, file->tensors[out->sums].n_elems, out);
-        if (desc->n_dims > 2 && desc->shape[0] != 0 && file->tensors[out->sums].n_elems != out->row * out->n_matrices) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "%s: '%s' has %llu numbers, and %s needs %llu, or %llu if its last two axes are those of "
-                           "matrices: the statistics are those of another model",
-                           file->path, file->tensors[out->sums].name,
-                           (unsigned long long)file->tensors[out->sums].n_elems, own->name,
-                           (unsigned long long)(desc->n_elems / desc->shape[0]),
-                           (unsigned long long)(out->row * out->n_matrices));
-        }
+        VC_REFUSE_IF(
+            desc->n_dims > 2 && desc->shape[0] != 0 && file->tensors[out->sums].n_elems != out->row * out->n_matrices,
+            ctx, VC_E_UNSUPPORTED,
+            "%s: '%s' has %llu numbers, and %s needs %llu, or %llu if its last two axes are those of "
+            "matrices: the statistics are those of another model",
+            file->path, file->tensors[out->sums].name, (unsigned long long)file->tensors[out->sums].n_elems, own->name,
+            (unsigned long long)(desc->n_elems / desc->shape[0]), (unsigned long long)(out->row * out->n_matrices));
     }
     if (out->n_matrices != 1) { /* experts and groups have none of their own */
         out->moments = VC_NO_TENSOR;
@@ -472,9 +465,8 @@ enum vc_status vc_calibration_load_means(struct vc_ctx *ctx, const struct vc_cal
     VC_CALL(read_numbers(ctx, calibration->file, calibration->means, means));
     VC_CALL(read_counts(ctx, calibration, &count));
     for (size_t i = 0; i < n; i++) {
-        if (!isfinite(means[i]) || !(count >= 0.0f)) {
-            return vc_fail(ctx, VC_E_FORMAT, "%s: '%s' has NaN or infinite numbers", calibration->file->path, t->name);
-        }
+        VC_REFUSE_IF(!isfinite(means[i]) || !(count >= 0.0f), ctx, VC_E_FORMAT, "%s: '%s' has NaN or infinite numbers",
+                     calibration->file->path, t->name);
         means[i] = count > 0.0f ? (float)((double)means[i] / (double)count) : 0.0f;
     }
     return VC_OK;
@@ -531,11 +523,9 @@ enum vc_status vc_calibration_check_graph(struct vc_ctx *ctx, const struct vc_mo
     }
     VC_CALL(vc_source_read_any(ctx, file, array, VC_FORM_VALUES, 0, theirs, sizeof theirs));
     vc_calibration_graph_digest(text, ours);
-    if (memcmp(theirs, ours, sizeof ours) != 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "%s: the statistics are those of another graph than the one that says what is coupled (%s takes "
-                       "them all the same)",
-                       file->path, vc_option(ctx, "calibration_anyway"));
-    }
+    VC_REFUSE_IF(memcmp(theirs, ours, sizeof ours) != 0, ctx, VC_E_UNSUPPORTED,
+                 "%s: the statistics are those of another graph than the one that says what is coupled (%s takes "
+                 "them all the same)",
+                 file->path, vc_option(ctx, "calibration_anyway"));
     return VC_OK;
 }

@@ -57,8 +57,8 @@ enum vc_status vc_lost_columns_load(struct vc_ctx *ctx, const struct vc_calibrat
     double count;
 
     VC_CALL(vc_calibration_load_moments(ctx, calibration, h, &count));
-    VC_CALL(centred ? vc_calibration_load_means(ctx, calibration, means) : VC_OK);
     if (centred) {
+        VC_CALL(vc_calibration_load_means(ctx, calibration, means));
         vc_calibration_centre(h, count, means, k);
     }
     vc_refit_prepare(h, count, k);

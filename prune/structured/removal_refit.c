@@ -99,7 +99,9 @@ static enum vc_status refit_begin(struct vc_ctx *ctx, struct vc_step *step, cons
 
     if (r->gone != NULL) {
         VC_TRY(vc_lost_columns_make(ctx, &r->calibration, r->gone, r->centred, &r->lost));
-        VC_TRY(r->is_bias ? fit_bias(ctx, item, r) : VC_OK);
+        if (r->is_bias) {
+            VC_TRY(fit_bias(ctx, item, r));
+        }
     }
 out:
     return status; /* end frees what is there */
@@ -177,10 +179,13 @@ enum vc_status vc_removal_refit_add(struct vc_ctx *ctx, struct vc_structured *s,
     if (!is_weight && *why == NULL) {
         VC_CALL(vc_find_beside(ctx, item->set->model, item->set->model->tensors[item->source].name, ".bias", ".weight",
                                &of));
-        VC_CALL(of != VC_NO_TENSOR ? vc_item_make(ctx, item->set, of, &weight) : VC_OK);
+        if (of != VC_NO_TENSOR) {
+            VC_CALL(vc_item_make(ctx, item->set, of, &weight));
+        }
         r.weight = of;
-        VC_CALL(of != VC_NO_TENSOR ? vc_removal_reader(ctx, s, &weight, &r.calibration, &r.bias, &r.is_bias, why)
-                                   : VC_OK);
+        if (of != VC_NO_TENSOR) {
+            VC_CALL(vc_removal_reader(ctx, s, &weight, &r.calibration, &r.bias, &r.is_bias, why));
+        }
         r.is_bias = r.is_bias && r.bias == item->source;
         *why = NULL;
     }
@@ -255,11 +260,9 @@ enum vc_status vc_removal_refit_settle(struct vc_ctx *ctx, const struct vc_struc
                                 find_step(s, &plan->items[r->bias]) != NULL);
     VC_CALL(list_gone(ctx, s, weight, r->calibration.row, &r->gone));
     *refits = step->lossy = r->gone != NULL;
-    if (*refits && r->centred && weight->chain->pass_first != 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "%s: an earlier pass changes it, and its bias is fitted to the source; write a file in between",
-                       plan->model->tensors[r->weight].name);
-    }
+    VC_REFUSE_IF(*refits && r->centred && weight->chain->pass_first != 0, ctx, VC_E_UNSUPPORTED,
+                 "%s: an earlier pass changes it, and its bias is fitted to the source; write a file in between",
+                 plan->model->tensors[r->weight].name);
     step->scheme = *refits ? "least squares" : "as it was";
     step->state_bytes = !*refits ? 0
                                  : (size_t)(vc_lost_columns_bytes(r->calibration.row) +

@@ -447,7 +447,9 @@ enum vc_status vc_removal_settle(struct vc_ctx *ctx, const struct vc_structured 
     memcpy(shape, step->in.shape, step->in.n_dims * sizeof *shape);
     for (size_t i = 0; i < state->n_axes; i++) {
         state->axes[i].n_kept = count_kept(s, item, &state->axes[i]);
-        VC_CALL(final ? list_runs(ctx, s, item, &state->axes[i]) : VC_OK);
+        if (final) {
+            VC_CALL(list_runs(ctx, s, item, &state->axes[i]));
+        }
         shape[state->axes[i].axis] = state->axes[i].n_kept;
     }
     for (unsigned d = 0; d < step->in.n_dims; d++) {

@@ -33,10 +33,8 @@ static enum vc_status structured_plan_begin(struct vc_ctx *ctx, struct vc_pass *
     struct vc_structured *s = pass->self;
 
     forget_plan(ctx, s);
-    if (plan->n_targets > 1) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "has several models, and couplings are those of one; give their folders one by one");
-    }
+    VC_REFUSE_IF(plan->n_targets > 1, ctx, VC_E_UNSUPPORTED,
+                 "has several models, and couplings are those of one; give their folders one by one");
     VC_CALL(vc_calibration_check(ctx, s->options.calibration, plan->model, s->options.calibration_anyway, plan->arena,
                                  &s->measured));
     return vc_structured_list(ctx, s, plan);
@@ -91,28 +89,22 @@ static enum vc_status structured_plan(struct vc_ctx *ctx, struct vc_pass *pass, 
         VC_CALL(vc_removal_refit_add(ctx, s, item, &refitted, &why));
         return refitted ? VC_OK : keep(ctx, s, item);
     }
-    if (!same_shape(desc, item->first)) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "an earlier pass has changed its shape, and the couplings are those of the source; remove "
-                       "everything at once, or write a file in between");
-    }
+    VC_REFUSE_IF(!same_shape(desc, item->first), ctx, VC_E_UNSUPPORTED,
+                 "an earlier pass has changed its shape, and the couplings are those of the source; remove "
+                 "everything at once, or write a file in between");
     if (quantized && !is_touched(s, first, n)) {
         return vc_item_keep(ctx, item, "copied bit for bit");
     }
-    if (quantized && !s->options.dequantize) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "is quantized (%s), and its codes share scales (%s makes floats of them first, %s keeps its "
-                       "group)",
-                       desc->quant != NULL ? "int8" : vc_dtype_name(desc->dtype), vc_option(ctx, "dequantize"),
-                       vc_option(ctx, "include=false"));
-    }
+    VC_REFUSE_IF(quantized && !s->options.dequantize, ctx, VC_E_UNSUPPORTED,
+                 "is quantized (%s), and its codes share scales (%s makes floats of them first, %s keeps its "
+                 "group)",
+                 desc->quant != NULL ? "int8" : vc_dtype_name(desc->dtype), vc_option(ctx, "dequantize"),
+                 vc_option(ctx, "include=false"));
     if (quantized && vc_decode_can(desc)) {
         VC_CALL(vc_decode_add(ctx, item, false));
     }
-    if (vc_dtype_size(item->desc->dtype) == 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "is %s, whose elements cannot be taken apart",
-                       vc_dtype_name(item->desc->dtype));
-    }
+    VC_REFUSE_IF(vc_dtype_size(item->desc->dtype) == 0, ctx, VC_E_UNSUPPORTED,
+                 "is %s, whose elements cannot be taken apart", vc_dtype_name(item->desc->dtype));
     VC_CALL(vc_removal_refit_add(ctx, s, item, &refitted, &why));
     VC_CALL(vc_removal_add(ctx, s, item));
     if (vc_removal_step(s, item) != NULL) {
@@ -127,18 +119,15 @@ static enum vc_status check_planned(struct vc_ctx *ctx, const struct vc_structur
     for (size_t i = 0; i < s->n_members; i++) {
         const struct vc_item *item = &plan->items[s->members[i].tensor];
 
-        if (vc_removal_step(s, item) == NULL && !s->members[i].member->whole) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: belongs to the group %s, and is %s",
-                           plan->model->tensors[item->source].name, s->groups[s->members[i].group].coupling->name,
-                           item->dropped ? "left out" : "no weight by itself");
-        }
+        VC_REFUSE_IF(vc_removal_step(s, item) == NULL && !s->members[i].member->whole, ctx, VC_E_UNSUPPORTED,
+                     "%s: belongs to the group %s, and is %s", plan->model->tensors[item->source].name,
+                     s->groups[s->members[i].group].coupling->name, item->dropped ? "left out" : "no weight by itself");
     }
     for (size_t i = 0; i < plan->n_items; i++) {
-        if (plan->model->tensors[i].role == VC_ROLE_OPTIMIZER && !plan->items[i].dropped) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "%s: is state of the optimizer, which would not fit the weights any more; leave it out (%s)",
-                           plan->model->tensors[i].name, vc_option(ctx, "vc_job_drop"));
-        }
+        VC_REFUSE_IF(plan->model->tensors[i].role == VC_ROLE_OPTIMIZER && !plan->items[i].dropped, ctx,
+                     VC_E_UNSUPPORTED,
+                     "%s: is state of the optimizer, which would not fit the weights any more; leave it out (%s)",
+                     plan->model->tensors[i].name, vc_option(ctx, "vc_job_drop"));
     }
     return VC_OK;
 }
@@ -149,12 +138,16 @@ static enum vc_status settle_refit(struct vc_ctx *ctx, const struct vc_structure
 {
     bool refits = false;
 
-    VC_CALL(s->options.reconstruct ? vc_removal_refit_settle(ctx, s, plan, item, &refits) : VC_OK);
+    if (s->options.reconstruct) {
+        VC_CALL(vc_removal_refit_settle(ctx, s, plan, item, &refits));
+    }
     if (!refits && vc_removal_step(s, item) == NULL && item->chain->n_steps > item->chain->pass_first) {
         size_t first;
 
         vc_item_undo(ctx, item);
-        VC_CALL(vc_structured_find(s, item, &first) == 0 ? keep(ctx, s, item) : VC_OK);
+        if (vc_structured_find(s, item, &first) == 0) {
+            VC_CALL(keep(ctx, s, item));
+        }
     }
     return VC_OK;
 }
@@ -168,7 +161,9 @@ static enum vc_status settle(struct vc_ctx *ctx, struct vc_structured *s, struct
         struct vc_step *step = vc_removal_step(s, &plan->items[i]);
 
         if (step == NULL) {
-            VC_CALL(final ? settle_refit(ctx, s, plan, &plan->items[i]) : VC_OK);
+            if (final) {
+                VC_CALL(settle_refit(ctx, s, plan, &plan->items[i]));
+            }
             continue;
         }
         step->calibrate = step->calibrate && !final;
@@ -183,7 +178,9 @@ static enum vc_status settle(struct vc_ctx *ctx, struct vc_structured *s, struct
             VC_CALL(
                 vc_removal_refit_add(ctx, s, &plan->items[i], &refitted, &why)); /* a bias of one that loses columns */
         }
-        VC_CALL(final ? settle_refit(ctx, s, plan, &plan->items[i]) : VC_OK);
+        if (final) {
+            VC_CALL(settle_refit(ctx, s, plan, &plan->items[i]));
+        }
     }
     return VC_OK;
 }
@@ -217,12 +214,9 @@ static enum vc_status structured_plan_end(struct vc_ctx *ctx, struct vc_pass *pa
     struct vc_structured *s = pass->self;
 
     VC_CALL(check_planned(ctx, s, plan));
-    if (s->options.reconstruct && s->n_refitted == 0) {
-        return vc_fail(
-            ctx, VC_E_UNSUPPORTED,
-            "%s: has second moments of no weight [out, in] that loses columns: calibrate with %s gathers them",
-            s->options.calibration->path, vc_option(ctx, "second_moments"));
-    }
+    VC_REFUSE_IF(s->options.reconstruct && s->n_refitted == 0, ctx, VC_E_UNSUPPORTED,
+                 "%s: has second moments of no weight [out, in] that loses columns: calibrate with %s gathers them",
+                 s->options.calibration->path, vc_option(ctx, "second_moments"));
     VC_CALL(settle(ctx, s, plan, false));
     VC_CALL(vc_structured_edit(ctx, s, plan));
     VC_CALL(vc_rules_unmatched(ctx, &s->arena, s->options.rules, s->options.n_rules, plan->model, &pass->note));

@@ -200,7 +200,9 @@ enum vc_status vc_structured_unsaid(struct vc_ctx *ctx, struct vc_structured *s,
     if (!says && c->unit == VC_UNIT_HEADS) { /* as many of queries as of keys: one key for both */
         VC_CALL(vc_program_states(ctx, &s->program, VC_EDIT_HEADS, c->n_units * queries_of(c), tensor_of(c), &says));
     }
-    VC_CALL(says ? vc_structured_has_role(ctx, s, &s->role, plan, group, &says) : VC_OK);
+    if (says) {
+        VC_CALL(vc_structured_has_role(ctx, s, &s->role, plan, group, &says));
+    }
     if (!says) {
         *reason = vc_arena_printf(ctx, plan->arena, "%s has no key for its %llu %s",
                                   s->program.kind == VC_PROGRAM_CONFIG ? "config.json" : "the metadata",
@@ -261,13 +263,11 @@ static enum vc_status add_edit(struct vc_ctx *ctx, struct vc_plan *plan, enum vc
         if (plan->edits[i].key == key && plan->edits[i].before == before && plan->edits[i].after == after) {
             return VC_OK;
         }
-        if (plan->edits[i].key == key && plan->edits[i].before != before) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "the %s would change from %llu and from %llu at once; keep the groups of one of these sizes "
-                           "(%s)",
-                           vc_edit_name(key), (unsigned long long)plan->edits[i].before, (unsigned long long)before,
-                           vc_option(ctx, "include=false"));
-        }
+        VC_REFUSE_IF(plan->edits[i].key == key && plan->edits[i].before != before, ctx, VC_E_UNSUPPORTED,
+                     "the %s would change from %llu and from %llu at once; keep the groups of one of these sizes "
+                     "(%s)",
+                     vc_edit_name(key), (unsigned long long)plan->edits[i].before, (unsigned long long)before,
+                     vc_option(ctx, "include=false"));
     }
     return vc_plan_edit(ctx, plan, &(struct vc_edit){.key = key, .before = before, .after = after});
 }
@@ -286,13 +286,11 @@ static enum vc_status edit_group(struct vc_ctx *ctx, struct vc_structured *s, st
     if (c->unit == VC_UNIT_HEADS) {
         VC_CALL(add_edit(ctx, plan, VC_EDIT_HEADS, c->n_units * queries_of(c), after * queries_of(c)));
     }
-    if (after % group->times != 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "%s: %llu of %llu units would stay, and by the configuration there are %llu times as many as an "
-                       "expert has (%s makes it a multiple)",
-                       c->name, (unsigned long long)after, (unsigned long long)c->n_units,
-                       (unsigned long long)group->times, vc_option(ctx, "round_to"));
-    }
+    VC_REFUSE_IF(after % group->times != 0, ctx, VC_E_UNSUPPORTED,
+                 "%s: %llu of %llu units would stay, and by the configuration there are %llu times as many as an "
+                 "expert has (%s makes it a multiple)",
+                 c->name, (unsigned long long)after, (unsigned long long)c->n_units, (unsigned long long)group->times,
+                 vc_option(ctx, "round_to"));
     return add_edit(ctx, plan, group->key, c->n_units / group->times, after / group->times);
 }
 
@@ -328,12 +326,16 @@ enum vc_status vc_structured_edit(struct vc_ctx *ctx, struct vc_structured *s, s
         if (group->reason != NULL) {
             continue;
         }
-        VC_TRY(shared && s->n_groups > 1 ? refuse_global(ctx, s, group) : VC_OK);
+        if (shared && s->n_groups > 1) {
+            VC_TRY(refuse_global(ctx, s, group));
+        }
         VC_TRY(edit_group(ctx, s, plan, group));
     }
     if (plan->n_edits != 0) {
         VC_TRY(ask_writer(ctx, plan));
-        VC_TRY(s->plain ? VC_OK : vc_structured_check_stated(ctx, s, plan));
+        if (!s->plain) {
+            VC_TRY(vc_structured_check_stated(ctx, s, plan));
+        }
     }
 out:
     vc_structured_forget_role(ctx, &s->role);
@@ -373,7 +375,9 @@ enum vc_status vc_structured_edit_graph(struct vc_ctx *ctx, const struct vc_stru
 
     VC_TRY(vc_structured_kept(ctx, s, &kept));
     VC_TRY(vc_couplings_edits(ctx, s->stating, kept, plan->arena, &edits, &n));
-    VC_TRY(n != 0 ? vc_plan_edit_graph(ctx, plan, edits, n) : VC_OK);
+    if (n != 0) {
+        VC_TRY(vc_plan_edit_graph(ctx, plan, edits, n));
+    }
 out:
     vc_free(ctx, kept);
     return status;

@@ -198,7 +198,9 @@ static enum vc_status check_other_layers(struct vc_ctx *ctx, const struct vc_pla
             continue;
         }
         for (size_t k = 0; k < n; k++) {
-            VC_TRY(is_like(&key, &list[k], edit) ? refuse(ctx, key.name, list[k].name) : VC_OK);
+            if (is_like(&key, &list[k], edit)) {
+                VC_TRY(refuse(ctx, key.name, list[k].name));
+            }
         }
     }
 out:

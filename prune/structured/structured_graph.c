@@ -47,12 +47,10 @@ static enum vc_status match_group(struct vc_ctx *ctx, struct vc_structured *s, s
     while (i < n && !same_group(c, vc_coupling(s->stating, i))) {
         i++;
     }
-    if (i == n) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "%s: the graph of the file has no such group, so it is not known which of the sizes that it "
-                       "states would follow; without %s they are those of that graph",
-                       c->name, vc_option(ctx, "couplings"));
-    }
+    VC_REFUSE_IF(i == n, ctx, VC_E_UNSUPPORTED,
+                 "%s: the graph of the file has no such group, so it is not known which of the sizes that it "
+                 "states would follow; without %s they are those of that graph",
+                 c->name, vc_option(ctx, "couplings"));
     s->stated[k] = i;
     return VC_OK;
 }
@@ -76,7 +74,9 @@ enum vc_status vc_structured_match_graph(struct vc_ctx *ctx, struct vc_structure
     VC_TRY(vc_couplings_of_graph(ctx, graph, &s->built));
     s->stating = s->built;
     for (size_t i = 0; i < s->n_groups; i++) {
-        VC_TRY(s->groups[i].reason == NULL ? match_group(ctx, s, i) : VC_OK);
+        if (s->groups[i].reason == NULL) {
+            VC_TRY(match_group(ctx, s, i));
+        }
     }
 out:
     vc_graph_close(graph);

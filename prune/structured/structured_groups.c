@@ -71,19 +71,15 @@ static enum vc_status find_couplings(struct vc_ctx *ctx, struct vc_structured *s
     enum vc_status status = VC_OK;
 
     *out = s->options.couplings;
-    if (*out != NULL && plan->names != NULL) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "an earlier pass gives tensors other names, and the couplings are those of the source; write a "
-                       "file in between");
-    }
+    VC_REFUSE_IF(*out != NULL && plan->names != NULL, ctx, VC_E_UNSUPPORTED,
+                 "an earlier pass gives tensors other names, and the couplings are those of the source; write a "
+                 "file in between");
     if (*out != NULL) {
         return vc_calibration_check_graph(ctx, s->options.calibration, s->options.graph_text,
                                           s->options.calibration_anyway);
     }
-    if (plan->names != NULL && s->program.kind == VC_PROGRAM_NODES) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "an earlier pass leaves out tensors that the graph of the file uses; write a file in between");
-    }
+    VC_REFUSE_IF(plan->names != NULL && s->program.kind == VC_PROGRAM_NODES, ctx, VC_E_UNSUPPORTED,
+                 "an earlier pass leaves out tensors that the graph of the file uses; write a file in between");
     status = vc_graph_build_program(ctx, plan->model, &s->program, &graph);
     if (status == VC_E_UNSUPPORTED) {
         status = refuse_unknown(ctx, plan);
@@ -447,16 +443,14 @@ static enum vc_status check_members(struct vc_ctx *ctx, const struct vc_coupling
         const struct vc_coupling_member *m = &c->members[i];
         const struct vc_tensor *t = m->index < plan->model->n_tensors ? &plan->model->tensors[m->index] : NULL;
 
-        if (t == NULL || strcmp(t->name, m->tensor) != 0) {
-            return vc_fail(ctx, VC_E_ARGUMENT,
-                           "the couplings are those of another model: it has no tensor %s in that "
-                           "place",
-                           m->tensor);
-        }
-        if (!m->whole && (m->axis >= t->n_dims || m->offset + m->repeat * c->n_units * m->block > t->shape[m->axis])) {
-            return vc_fail(ctx, VC_E_ARGUMENT, "the couplings are those of another model: axis %u of %s is shorter",
-                           m->axis, m->tensor);
-        }
+        VC_REFUSE_IF(t == NULL || strcmp(t->name, m->tensor) != 0, ctx, VC_E_ARGUMENT,
+                     "the couplings are those of another model: it has no tensor %s in that "
+                     "place",
+                     m->tensor);
+        VC_REFUSE_IF(!m->whole &&
+                         (m->axis >= t->n_dims || m->offset + m->repeat * c->n_units * m->block > t->shape[m->axis]),
+                     ctx, VC_E_ARGUMENT, "the couplings are those of another model: axis %u of %s is shorter", m->axis,
+                     m->tensor);
     }
     return VC_OK;
 }
@@ -475,20 +469,15 @@ static enum vc_status refuse_nothing(struct vc_ctx *ctx, const struct vc_structu
             group = &s->groups[i];
         }
     }
-    if (group == NULL) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "there is no group of rows and columns to remove from");
-    }
-    if (s->options.n_remove == 0 && (s->options.units >> group->coupling->unit & 1u) == 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "nothing can be removed: the groups that are known have other units, such as %s, of %s",
-                       units_name(group->coupling->unit), group->coupling->name);
-    }
-    if (group->unsaid) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "nothing can be removed; of %s: %s (%s plain writes the new shapes all the same, and leaves the "
-                       "configuration as it is)",
-                       group->coupling->name, group->reason, vc_option(ctx, "layout"));
-    }
+    VC_REFUSE_IF(group == NULL, ctx, VC_E_UNSUPPORTED, "there is no group of rows and columns to remove from");
+    VC_REFUSE_IF(s->options.n_remove == 0 && (s->options.units >> group->coupling->unit & 1u) == 0, ctx,
+                 VC_E_UNSUPPORTED,
+                 "nothing can be removed: the groups that are known have other units, such as %s, of %s",
+                 units_name(group->coupling->unit), group->coupling->name);
+    VC_REFUSE_IF(group->unsaid, ctx, VC_E_UNSUPPORTED,
+                 "nothing can be removed; of %s: %s (%s plain writes the new shapes all the same, and leaves the "
+                 "configuration as it is)",
+                 group->coupling->name, group->reason, vc_option(ctx, "layout"));
     return vc_fail(ctx, VC_E_UNSUPPORTED, "nothing can be removed; of %s: %s", group->coupling->name, group->reason);
 }
 
@@ -515,7 +504,9 @@ enum vc_status vc_structured_list(struct vc_ctx *ctx, struct vc_structured *s, c
 
     s->plain = plan->layout != NULL && strcmp(plan->layout, "plain") == 0;
     VC_CALL(vc_model_program(ctx, plan->model, plan->arena, &s->program));
-    VC_CALL(plan->n_edits != 0 ? vc_program_edit(ctx, plan->edits, plan->n_edits, plan->arena, &s->program) : VC_OK);
+    if (plan->n_edits != 0) {
+        VC_CALL(vc_program_edit(ctx, plan->edits, plan->n_edits, plan->arena, &s->program));
+    }
     VC_CALL(find_couplings(ctx, s, plan, &s->couplings));
     s->n_groups = vc_couplings_count(s->couplings);
     s->groups = vc_arena_alloc(ctx, plan->arena, (s->n_groups + 1) * sizeof *s->groups);
@@ -545,7 +536,9 @@ enum vc_status vc_structured_list(struct vc_ctx *ctx, struct vc_structured *s, c
         }
     }
     VC_CALL(take_removals(ctx, s, plan));
-    VC_CALL(any ? VC_OK : refuse_nothing(ctx, s));
+    if (!any) {
+        VC_CALL(refuse_nothing(ctx, s));
+    }
     VC_CALL(vc_structured_match_graph(ctx, s, plan));
     return list_members(ctx, s, plan);
 }

@@ -167,12 +167,9 @@ static enum vc_status list_readers(struct vc_ctx *ctx, const struct vc_structure
         }
         VC_CALL(vc_item_make(ctx, item->set, item->source, &source));
         VC_CALL(vc_removal_reader(ctx, s, &source, &calibration, &bias, &is, &why));
-        if (is && item->chain->pass_first != 0) {
-            return vc_fail(
-                ctx, VC_E_UNSUPPORTED,
-                "%s: an earlier pass changes it, and scores are those of the source; write a file in between",
-                m->tensor);
-        }
+        VC_REFUSE_IF(is && item->chain->pass_first != 0, ctx, VC_E_UNSUPPORTED,
+                     "%s: an earlier pass changes it, and scores are those of the source; write a file in between",
+                     m->tensor);
         if (is) {
             readers[*n].member = m;
             VC_CALL(load(ctx, item, &calibration, bias != VC_NO_TENSOR, &readers[(*n)++]));

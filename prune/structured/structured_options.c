@@ -15,29 +15,23 @@ enum vc_status vc_structured_check(struct vc_ctx *ctx, struct vc_structured *s)
     const struct vc_structured_options *o = &s->options;
     bool shares = o->share != NULL || o->n_sets != 0;
 
-    if ((unsigned)o->score > VC_STRUCTURED_OBS || (unsigned)o->scope > VC_PRUNE_GLOBAL) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "vc_structured_options: no such score or scope");
-    }
-    if (o->units == 0 || (o->units & ~ALL_UNITS) != 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: no such kind of units", vc_option(ctx, "units"));
-    }
-    if (o->n_remove != 0 && shares) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: %s says already what goes",
-                       vc_option(ctx, o->share != NULL ? "share" : "sets"), vc_option(ctx, "remove"));
-    }
-    if (o->n_remove == 0 && !shares) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "nothing says how much to remove: %s", vc_option(ctx, "share"));
-    }
-    if (o->calibration == NULL && o->calibration_anyway) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s goes with %s", vc_option(ctx, "calibration_anyway"),
-                       vc_option(ctx, "calibration"));
-    }
-    if ((o->reconstruct || o->score == VC_STRUCTURED_OBS) != (o->calibration != NULL)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s goes with %s or %s obs, and these need it",
-                       vc_option(ctx, "calibration"), vc_option(ctx, "reconstruct"), vc_option(ctx, "score"));
-    }
+    VC_REFUSE_IF((unsigned)o->score > VC_STRUCTURED_OBS || (unsigned)o->scope > VC_PRUNE_GLOBAL, ctx, VC_E_ARGUMENT,
+                 "vc_structured_options: no such score or scope");
+    VC_REFUSE_IF(o->units == 0 || (o->units & ~ALL_UNITS) != 0, ctx, VC_E_ARGUMENT, "%s: no such kind of units",
+                 vc_option(ctx, "units"));
+    VC_REFUSE_IF(o->n_remove != 0 && shares, ctx, VC_E_ARGUMENT, "%s: %s says already what goes",
+                 vc_option(ctx, o->share != NULL ? "share" : "sets"), vc_option(ctx, "remove"));
+    VC_REFUSE_IF(o->n_remove == 0 && !shares, ctx, VC_E_ARGUMENT, "nothing says how much to remove: %s",
+                 vc_option(ctx, "share"));
+    VC_REFUSE_IF(o->calibration == NULL && o->calibration_anyway, ctx, VC_E_ARGUMENT, "%s goes with %s",
+                 vc_option(ctx, "calibration_anyway"), vc_option(ctx, "calibration"));
+    VC_REFUSE_IF((o->reconstruct || o->score == VC_STRUCTURED_OBS) != (o->calibration != NULL), ctx, VC_E_ARGUMENT,
+                 "%s goes with %s or %s obs, and these need it", vc_option(ctx, "calibration"),
+                 vc_option(ctx, "reconstruct"), vc_option(ctx, "score"));
     s->share = (struct vc_fraction){0, 1};
-    VC_CALL(o->share != NULL ? vc_share_read(ctx, "share", o->share, &s->share) : VC_OK);
+    if (o->share != NULL) {
+        VC_CALL(vc_share_read(ctx, "share", o->share, &s->share));
+    }
     return check_share(ctx, "share", o->share, s->share);
 }
 

@@ -47,15 +47,15 @@ static enum vc_status make_scores(struct vc_ctx *ctx, struct vc_structured *s, c
     }
     for (size_t i = 0; i < s->n_groups; i++) {
         if (s->options.score == VC_STRUCTURED_OBS) {
-            VC_CALL(s->groups[i].scores != NULL && s->groups[i].reason == NULL
-                        ? vc_structured_obs(ctx, s, plan, &s->groups[i])
-                        : VC_OK);
+            if (s->groups[i].scores != NULL && s->groups[i].reason == NULL) {
+                VC_CALL(vc_structured_obs(ctx, s, plan, &s->groups[i]));
+            }
             continue;
         }
         scores = scores_of(s, &s->groups[i]);
-        VC_CALL(s->groups[i].names.prefix != NULL && s->groups[i].scores != NULL
-                    ? vc_structured_score_tensors(ctx, s, &s->groups[i], plan, &scores)
-                    : VC_OK);
+        if (s->groups[i].names.prefix != NULL && s->groups[i].scores != NULL) {
+            VC_CALL(vc_structured_score_tensors(ctx, s, &s->groups[i], plan, &scores));
+        }
         if (scores.scores != NULL) {
             vc_unit_scores_end(&scores);
         }

@@ -75,7 +75,9 @@ static enum vc_status prepare(struct vc_ctx *ctx, struct vc_stated_role *role, c
     }
     vc_structured_forget_role(ctx, role);
     VC_CALL(try_stated(ctx, plan, &twice, 1, &s->program, &role->graph));
-    VC_CALL(role->graph != NULL ? list_params(ctx, plan, role->graph, &role->params) : VC_OK);
+    if (role->graph != NULL) {
+        VC_CALL(list_params(ctx, plan, role->graph, &role->params));
+    }
     role->known = true;
     role->key = key;
     role->n = n;

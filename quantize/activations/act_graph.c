@@ -74,12 +74,10 @@ enum vc_status vc_act_graph_read(struct vc_ctx *ctx, const struct vc_model *mode
     size_t v;
 
     VC_CALL(vc_model_program(ctx, model, arena, p));
-    if (p->kind != VC_PROGRAM_NODES) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "the file has no graph, and codes of activations are nodes of one: only ONNX files have "
-                       "them (%s)",
-                       vc_option(ctx, "activations"));
-    }
+    VC_REFUSE_IF(p->kind != VC_PROGRAM_NODES, ctx, VC_E_UNSUPPORTED,
+                 "the file has no graph, and codes of activations are nodes of one: only ONNX files have "
+                 "them (%s)",
+                 vc_option(ctx, "activations"));
     for (size_t k = 0; k < p->n_nodes; k++) {
         n += p->nodes[k].n_inputs + p->nodes[k].n_outputs;
     }

@@ -19,15 +19,11 @@ static enum vc_status raise(struct vc_ctx *ctx, const struct vc_model *file, con
     enum vc_status status;
 
     VC_TRY(vc_calibration_array(ctx, file, name, tail, &array));
-    if (array == VC_NO_TENSOR || file->tensors[array].dtype != VC_DTYPE_F32) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: has no range of the inputs of '%s'", file->path, name);
-    }
-    if (file->tensors[array].n_elems != n_columns) {
-        return vc_fail(
-            ctx, VC_E_UNSUPPORTED,
-            "%s: has ranges of %llu inputs of '%s', whose weights have %llu columns: measure what is quantized",
-            file->path, (unsigned long long)file->tensors[array].n_elems, name, (unsigned long long)n_columns);
-    }
+    VC_REFUSE_IF(array == VC_NO_TENSOR || file->tensors[array].dtype != VC_DTYPE_F32, ctx, VC_E_UNSUPPORTED,
+                 "%s: has no range of the inputs of '%s'", file->path, name);
+    VC_REFUSE_IF(file->tensors[array].n_elems != n_columns, ctx, VC_E_UNSUPPORTED,
+                 "%s: has ranges of %llu inputs of '%s', whose weights have %llu columns: measure what is quantized",
+                 file->path, (unsigned long long)file->tensors[array].n_elems, name, (unsigned long long)n_columns);
     values = vc_alloc(ctx, VC_TAG_SCALES, n_bytes);
     VC_TRY_ALLOC(values);
     VC_TRY(vc_source_read_any(ctx, file, array, VC_FORM_VALUES, 0, values, n_bytes));

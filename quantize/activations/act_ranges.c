@@ -38,12 +38,11 @@ static enum vc_status load(struct vc_ctx *ctx, const struct vc_activations *a, s
         }
         VC_CALL(vc_calibration_array(ctx, file, name, ".in_hist", &bins));
         VC_CALL(vc_calibration_array(ctx, file, name, ".in_hist_width", &width));
-        if (bins == VC_NO_TENSOR || width == VC_NO_TENSOR || file->tensors[bins].dtype != VC_DTYPE_F64 ||
-            file->tensors[bins].n_elems != BINS || file->tensors[width].dtype != VC_DTYPE_F32 ||
-            file->tensors[width].n_elems != 1) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: has no histogram of the inputs of '%s' (%s)", file->path, name,
-                           vc_option(ctx, "ranges"));
-        }
+        VC_REFUSE_IF(bins == VC_NO_TENSOR || width == VC_NO_TENSOR || file->tensors[bins].dtype != VC_DTYPE_F64 ||
+                         file->tensors[bins].n_elems != BINS || file->tensors[width].dtype != VC_DTYPE_F32 ||
+                         file->tensors[width].n_elems != 1,
+                     ctx, VC_E_UNSUPPORTED, "%s: has no histogram of the inputs of '%s' (%s)", file->path, name,
+                     vc_option(ctx, "ranges"));
         VC_CALL(vc_source_read_any(ctx, file, bins, VC_FORM_VALUES, 0, h->count, sizeof h->count));
         VC_CALL(vc_source_read_any(ctx, file, width, VC_FORM_VALUES, 0, &w, sizeof w));
         h->width = (double)w;

@@ -25,10 +25,9 @@ enum vc_status vc_act_range(struct vc_ctx *ctx, const struct vc_model *statistic
         return VC_OK;
     }
     VC_CALL(vc_source_read_any(ctx, statistics, at, VC_FORM_VALUES, 0, range, 2 * sizeof *range));
-    if (!(fabsf(range[0]) < INFINITY) || !(fabsf(range[1]) < INFINITY) || range[0] > range[1]) {
-        return vc_fail(ctx, VC_E_FORMAT, "%s: the range of '%s' is %g to %g", statistics->path, name, (double)range[0],
-                       (double)range[1]);
-    }
+    VC_REFUSE_IF(!(fabsf(range[0]) < INFINITY) || !(fabsf(range[1]) < INFINITY) || range[0] > range[1], ctx,
+                 VC_E_FORMAT, "%s: the range of '%s' is %g to %g", statistics->path, name, (double)range[0],
+                 (double)range[1]);
     return VC_OK;
 }
 
@@ -56,12 +55,10 @@ static enum vc_status value_scale(struct vc_ctx *ctx, struct vc_activations *a, 
         return VC_OK;
     }
     VC_CALL(vc_act_range(ctx, a->options->calibration, v->name, range, &found));
-    if (!found) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "%s: has no range of the value '%s': make statistics of this graph with vcompress calibrate, or "
-                       "leave out the weights of the node with %s",
-                       a->options->calibration->path, v->name, vc_option(ctx, "include=false"));
-    }
+    VC_REFUSE_IF(!found, ctx, VC_E_UNSUPPORTED,
+                 "%s: has no range of the value '%s': make statistics of this graph with vcompress calibrate, or "
+                 "leave out the weights of the node with %s",
+                 a->options->calibration->path, v->name, vc_option(ctx, "include=false"));
     VC_CALL(vc_act_narrow(ctx, a, (size_t)(v - a->graph.values), range));
     vc_act_scale_of_range(v, range[0], range[1]);
     return VC_OK;
@@ -205,12 +202,12 @@ static enum vc_status load_sample(struct vc_ctx *ctx, const struct vc_activation
 
     VC_TRY(vc_calibration_array(ctx, file, name, ".in_sample", &index));
     t = index != VC_NO_TENSOR ? &file->tensors[index] : NULL;
-    if (t == NULL || t->dtype != VC_DTYPE_F32 || t->n_dims != 2 || t->shape[1] == 0 || t->shape[1] % group != 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "%s: has no sample of the inputs of '%s', which tells whether its kernel saturates: make "
-                       "statistics of this graph with vcompress calibrate, or choose %s",
-                       file->path, name, vc_option(ctx, "saturation=all"));
-    }
+    VC_REFUSE_IF(t == NULL || t->dtype != VC_DTYPE_F32 || t->n_dims != 2 || t->shape[1] == 0 ||
+                     t->shape[1] % group != 0,
+                 ctx, VC_E_UNSUPPORTED,
+                 "%s: has no sample of the inputs of '%s', which tells whether its kernel saturates: make "
+                 "statistics of this graph with vcompress calibrate, or choose %s",
+                 file->path, name, vc_option(ctx, "saturation=all"));
     out->n = (size_t)t->shape[0];
     out->columns = (size_t)t->shape[1];
     rows = vc_alloc_array(ctx, VC_TAG_MISC, (size_t)t->n_elems + 1, sizeof *rows);
@@ -303,10 +300,9 @@ static enum vc_status read_item(struct vc_ctx *ctx, const struct vc_activations 
         return vc_context(ctx, "%s", name);
     }
     for (size_t i = 0; i < n; i++) {
-        if (!(fabsf((*out)[i]) < INFINITY)) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: element %zu is NaN or infinite (%s leaves the tensor as it is)",
-                           name, i, vc_option(ctx, "include=false"));
-        }
+        VC_REFUSE_IF(!(fabsf((*out)[i]) < INFINITY), ctx, VC_E_UNSUPPORTED,
+                     "%s: element %zu is NaN or infinite (%s leaves the tensor as it is)", name, i,
+                     vc_option(ctx, "include=false"));
     }
     return VC_OK;
 }

@@ -17,17 +17,14 @@ enum vc_status vc_activations_check(struct vc_ctx *ctx, const struct vc_quantize
                         : o->rest != NULL && strcmp(o->rest, "keep") ? "rest"
                                                                      : NULL;
 
-    if (o->activations != VC_ACTIVATIONS_STATIC) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s is out of range", vc_option(ctx, "activations"));
-    }
-    if ((o->target != VC_TARGET_INT8 && o->target != VC_TARGET_FP8) || o->calibration == NULL) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "codes of activations (%s) go with int8 and fp8, and need %s",
-                       vc_option(ctx, "activations"), vc_option(ctx, "calibration"));
-    }
-    if (o->ranges == VC_RANGES_PERCENTILE && !(o->percentile > 50.0 && o->percentile <= 100.0)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "a percentile is above 50 and at most 100, not %g (%s)", o->percentile,
-                       vc_option(ctx, "ranges"));
-    }
+    VC_REFUSE_IF(o->activations != VC_ACTIVATIONS_STATIC, ctx, VC_E_ARGUMENT, "%s is out of range",
+                 vc_option(ctx, "activations"));
+    VC_REFUSE_IF((o->target != VC_TARGET_INT8 && o->target != VC_TARGET_FP8) || o->calibration == NULL, ctx,
+                 VC_E_ARGUMENT, "codes of activations (%s) go with int8 and fp8, and need %s",
+                 vc_option(ctx, "activations"), vc_option(ctx, "calibration"));
+    VC_REFUSE_IF(o->ranges == VC_RANGES_PERCENTILE && !(o->percentile > 50.0 && o->percentile <= 100.0), ctx,
+                 VC_E_ARGUMENT, "a percentile is above 50 and at most 100, not %g (%s)", o->percentile,
+                 vc_option(ctx, "ranges"));
     return field == NULL ? VC_OK
                          : vc_fail(ctx, VC_E_ARGUMENT, "%s does not go with %s", vc_option(ctx, field),
                                    vc_option(ctx, "activations"));
@@ -50,9 +47,7 @@ enum vc_status vc_activations_begin(struct vc_ctx *ctx, const struct vc_quantize
 
         coded = strcmp(node->op, "QuantizeLinear") == 0 || strncmp(node->op, "QLinear", 7) == 0 ? node : coded;
     }
-    if (coded != NULL) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "values of the graph are codes already (%s)", coded->op);
-    }
+    VC_REFUSE_IF(coded != NULL, ctx, VC_E_UNSUPPORTED, "values of the graph are codes already (%s)", coded->op);
     VC_CALL(vc_fold_norms(ctx, plan, &out->graph, arena, takes, self, &out->folded));
     VC_CALL(VC_ARRAY(ctx, VC_TAG_MISC, out->layer_of, plan->n_items + 1));
     for (size_t i = 0; i < plan->n_items; i++) {
@@ -143,7 +138,9 @@ enum vc_status vc_activations_finish(struct vc_ctx *ctx, const struct vc_activat
                                            .numbers = numbers,
                                            .scale = root->scale};
 
-        VC_CALL(a->graph.values[i].coded ? vc_plan_edit_graph(ctx, plan, &edit, 1) : VC_OK);
+        if (a->graph.values[i].coded) {
+            VC_CALL(vc_plan_edit_graph(ctx, plan, &edit, 1));
+        }
     }
     return describe(ctx, a, arena, note);
 }

@@ -168,9 +168,8 @@ static enum vc_status cast_apply(struct vc_ctx *ctx, struct vc_step *step, const
     VC_CALL(widen(ctx, k, step, tile, in->data, &room, &x));
     VC_CALL(convert(ctx, k, is_f64, s->room, tile, x, out));
     if (vc_has_nonfinite(s->room, out->data, tile->n_elems)) {
-        if (!settle(s, tile, x, is_f64, out)) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "a value does not fit %s", vc_dtype_name(s->room));
-        }
+        VC_REFUSE_IF(!settle(s, tile, x, is_f64, out), ctx, VC_E_UNSUPPORTED, "a value does not fit %s",
+                     vc_dtype_name(s->room));
         if (s->overflow == VC_OVERFLOW_SATURATE && out->stats->clipped != 0) {
             VC_CALL(measure_again(ctx, k, tile, x, is_f64, s->room, (double *)(void *)room, out));
         }

@@ -95,9 +95,7 @@ static enum vc_status blocks_begin(struct vc_ctx *ctx, struct vc_step *step, con
         VC_TRY(vc_calibration_load(ctx, &s->calibration, s->importance));
     }
     if (s->n_scales != 0) {
-        if (pthread_mutex_init(&s->mutex, NULL) != 0) {
-            return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
-        }
+        VC_REFUSE_IF(pthread_mutex_init(&s->mutex, NULL) != 0, ctx, VC_E_NOMEM, "cannot create a mutex");
         s->has_mutex = true;
         VC_TRY(VC_ZEROS(ctx, VC_TAG_SCALES, s->top, s->n_scales));
         VC_TRY(VC_ARRAY(ctx, VC_TAG_SCALES, s->scale, s->n_scales));

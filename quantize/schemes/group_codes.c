@@ -490,15 +490,17 @@ static enum vc_status add_outer(struct vc_ctx *ctx, struct vc_item *item, struct
 /* Parts that a look at all values comes first for. */
 static enum vc_status add_looked(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step, struct group_state *s)
 {
-    if (pthread_mutex_init(&s->mutex, NULL) != 0) {
-        return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
-    }
+    VC_REFUSE_IF(pthread_mutex_init(&s->mutex, NULL) != 0, ctx, VC_E_NOMEM, "cannot create a mutex");
     s->has_mutex = true;
     s->how.global = 1.0f;
     s->rounds = 1;
     step->calibrate = true;
     step->calibrate_all = s->codes->global;
-    VC_CALL(s->codes->global ? add_part(ctx, item, step, VC_PART_GLOBAL_SCALE, 1) : add_outer(ctx, item, step, s));
+    if (s->codes->global) {
+        VC_CALL(add_part(ctx, item, step, VC_PART_GLOBAL_SCALE, 1));
+    } else {
+        VC_CALL(add_outer(ctx, item, step, s));
+    }
     vc_item_replan(item);
     return VC_OK;
 }
@@ -520,7 +522,9 @@ static enum vc_status group_add(struct vc_ctx *ctx, struct vc_item *item, const 
     s->step = step;
     s->how = vc_code_groups(s->codes, s->shared.scale_dtype, item->set->dialect);
     s->how.zero_points = options->asymmetric;
-    VC_CALL(s->codes->global || options->double_quant ? add_looked(ctx, item, step, s) : VC_OK);
+    if (s->codes->global || options->double_quant) {
+        VC_CALL(add_looked(ctx, item, step, s));
+    }
     VC_CALL(add_statistics(ctx, item, step, s, options->calibration));
     step->scratch_bytes = scratch_bytes(step, s);
     return VC_OK;
@@ -601,13 +605,12 @@ static enum vc_status joined_absmax(struct vc_ctx *ctx, const struct vc_plan *pl
         memcpy(name + n_base + strlen(*set), weight, sizeof weight);
         index = vc_model_find(plan->model, name);
         other = index != VC_NO_TENSOR ? global_of(&plan->items[index]) : NULL;
-        if (!item->in_other_shard && (other != NULL || index == VC_NO_TENSOR) &&
-            vc_model_absent(plan->model, name) != NULL) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "%s: has one global scale with %s, which lies in %s, and that file is not there: put it "
-                           "beside this one, or keep these layers with %s",
-                           own, name, vc_model_absent(plan->model, name), vc_option(ctx, "include=false"));
-        }
+        VC_REFUSE_IF(!item->in_other_shard && (other != NULL || index == VC_NO_TENSOR) &&
+                         vc_model_absent(plan->model, name) != NULL,
+                     ctx, VC_E_UNSUPPORTED,
+                     "%s: has one global scale with %s, which lies in %s, and that file is not there: put it "
+                     "beside this one, or keep these layers with %s",
+                     own, name, vc_model_absent(plan->model, name), vc_option(ctx, "include=false"));
         *top = other != NULL && other->absmax > *top ? other->absmax : *top;
     }
     return VC_OK;

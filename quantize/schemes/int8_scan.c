@@ -15,9 +15,7 @@ enum vc_status vc_int8_begin(struct vc_ctx *ctx, struct vc_step *step, const str
     if (!s->scan) {
         return VC_OK;
     }
-    if (pthread_mutex_init(&s->mutex, NULL) != 0) {
-        return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
-    }
+    VC_REFUSE_IF(pthread_mutex_init(&s->mutex, NULL) != 0, ctx, VC_E_NOMEM, "cannot create a mutex");
     s->has_mutex = true;
     s->has_nonfinite = false;
     VC_TRY(VC_ZEROS(ctx, VC_TAG_SCALES, s->pos, n));

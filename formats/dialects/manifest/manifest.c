@@ -28,9 +28,8 @@ static enum vc_status refuse_key(const struct entry *e, const char *key, const c
 {
     const char *name = e->model->tensors[e->tensor].name;
 
-    if (json_object_get(e->json, key) == NULL) {
-        return vc_fail(e->ctx, VC_E_FORMAT, "%s: \"%s\" is missing, expected %s", name, key, expected);
-    }
+    VC_REFUSE_IF(json_object_get(e->json, key) == NULL, e->ctx, VC_E_FORMAT, "%s: \"%s\" is missing, expected %s", name,
+                 key, expected);
     return vc_fail(e->ctx, VC_E_FORMAT, "%s: \"%s\" is not %s", name, key, expected);
 }
 
@@ -63,10 +62,8 @@ static enum vc_status check_keys(const struct entry *e, const char *const *known
         while (i < n_known && strcmp(key, known[i]) != 0) {
             i++;
         }
-        if (i == n_known) {
-            return vc_fail(e->ctx, VC_E_UNSUPPORTED, "%s: \"%s\" is not known to this version",
-                           e->model->tensors[e->tensor].name, key);
-        }
+        VC_REFUSE_IF(i == n_known, e->ctx, VC_E_UNSUPPORTED, "%s: \"%s\" is not known to this version",
+                     e->model->tensors[e->tensor].name, key);
     }
     return VC_OK;
 }
@@ -139,18 +136,13 @@ static enum vc_status find_part(const struct entry *e, const char *key, bool (*m
         return refuse_key(e, key, "the name of a tensor");
     }
     index = vc_model_find(e->model, name);
-    if (index == VC_NO_TENSOR) {
-        return vc_fail(e->ctx, VC_E_FORMAT, "%s: its %s '%s' is not in the file", of, key, name);
-    }
+    VC_REFUSE_IF(index == VC_NO_TENSOR, e->ctx, VC_E_FORMAT, "%s: its %s '%s' is not in the file", of, key, name);
     t = &e->model->tensors[index];
-    if (index == e->tensor || !may_be(t->dtype)) {
-        return vc_fail(e->ctx, VC_E_FORMAT, "%s: its %s '%s' has type %s, expected another tensor of type %s", of, key,
-                       name, vc_dtype_name(t->dtype), types);
-    }
-    if (t->part_of != VC_NO_TENSOR) {
-        return vc_fail(e->ctx, VC_E_FORMAT, "%s: its %s '%s' belongs to '%s' already", of, key, name,
-                       e->model->tensors[t->part_of].name);
-    }
+    VC_REFUSE_IF(index == e->tensor || !may_be(t->dtype), e->ctx, VC_E_FORMAT,
+                 "%s: its %s '%s' has type %s, expected another tensor of type %s", of, key, name,
+                 vc_dtype_name(t->dtype), types);
+    VC_REFUSE_IF(t->part_of != VC_NO_TENSOR, e->ctx, VC_E_FORMAT, "%s: its %s '%s' belongs to '%s' already", of, key,
+                 name, e->model->tensors[t->part_of].name);
     *out = index;
     return VC_OK;
 }
@@ -182,10 +174,8 @@ static enum vc_status read_granularity(const struct entry *e, const struct vc_te
     } else if (name != NULL && strcmp(name, "channel") == 0) {
         quant->granularity = VC_GRANULARITY_CHANNEL;
         VC_CALL(number_of(e, "axis", 0, &axis));
-        if (axis >= t->n_dims) {
-            return vc_fail(e->ctx, VC_E_FORMAT, "%s: axis %" PRIu64 " of a tensor with %u dimensions", t->name, axis,
-                           t->n_dims);
-        }
+        VC_REFUSE_IF(axis >= t->n_dims, e->ctx, VC_E_FORMAT, "%s: axis %" PRIu64 " of a tensor with %u dimensions",
+                     t->name, axis, t->n_dims);
         quant->axis = (unsigned)axis;
     } else if (name != NULL && strcmp(name, "group") == 0) {
         quant->granularity = VC_GRANULARITY_GROUP;
@@ -299,10 +289,9 @@ static enum vc_status read_global(const struct entry *e, struct vc_quant *quant)
         return refuse_key(e, "global_scale_multiplies", "true");
     }
     VC_CALL(find_part(e, "global_scale", may_be_global, "f32", &index));
-    if (e->model->tensors[index].n_elems != 1) {
-        return vc_fail(e->ctx, VC_E_FORMAT, "%s: its global scale '%s' is not one number",
-                       e->model->tensors[e->tensor].name, e->model->tensors[index].name);
-    }
+    VC_REFUSE_IF(e->model->tensors[index].n_elems != 1, e->ctx, VC_E_FORMAT,
+                 "%s: its global scale '%s' is not one number", e->model->tensors[e->tensor].name,
+                 e->model->tensors[index].name);
     vc_quant_set(quant, VC_PART_GLOBAL_SCALE, index);
     quant->global_multiplies = multiplies != NULL;
     return VC_OK;
@@ -320,14 +309,12 @@ static enum vc_status apply_codes(const struct entry *e, const struct vc_code_sc
     const struct vc_tensor *scale;
 
     VC_CALL(check_keys_of(e, kind));
-    if (t.dtype != kind->array) {
-        return vc_fail(e->ctx, VC_E_FORMAT, "%s: has type %s, but %s codes are of type %s", t.name,
-                       vc_dtype_name(t.dtype), kind->name, vc_dtype_name(kind->array));
+    VC_REFUSE_IF(t.dtype != kind->array, e->ctx, VC_E_FORMAT, "%s: has type %s, but %s codes are of type %s", t.name,
+                 vc_dtype_name(t.dtype), kind->name, vc_dtype_name(kind->array));
+    VC_REFUSE_IF(t.quant != NULL, e->ctx, VC_E_FORMAT, "%s: the file itself says how it is quantized", t.name);
+    if (kind->array == VC_DTYPE_U8) {
+        VC_CALL(read_shape(e, kind, &t));
     }
-    if (t.quant != NULL) {
-        return vc_fail(e->ctx, VC_E_FORMAT, "%s: the file itself says how it is quantized", t.name);
-    }
-    VC_CALL(kind->array == VC_DTYPE_U8 ? read_shape(e, kind, &t) : VC_OK);
     VC_CALL(read_granularity(e, &t, &quant));
     VC_CALL(read_source_dtype(e, &quant.source_dtype));
     if (!json_is_boolean(symmetric)) {
@@ -342,18 +329,17 @@ static enum vc_status apply_codes(const struct entry *e, const struct vc_code_sc
                       kind->scale != VC_DTYPE_NONE ? "u8" : "f32, f16 or bf16", &scale_index));
     vc_quant_set(&quant, absmax ? VC_PART_ABSMAX : VC_PART_SCALE, scale_index);
     scale = &e->model->tensors[scale_index];
-    if (!vc_manifest_scale_fits(&t, scale, &quant) && !is_list(&t, scale, &quant)) {
-        return vc_fail(e->ctx, VC_E_FORMAT, "%s: the shape of its scale '%s' does not fit this granularity", t.name,
-                       scale->name);
+    VC_REFUSE_IF(!vc_manifest_scale_fits(&t, scale, &quant) && !is_list(&t, scale, &quant), e->ctx, VC_E_FORMAT,
+                 "%s: the shape of its scale '%s' does not fit this granularity", t.name, scale->name);
+    if (kind->global) {
+        VC_CALL(read_global(e, &quant));
     }
-    VC_CALL(kind->global ? read_global(e, &quant) : VC_OK);
     if (!quant.symmetric) {
         VC_CALL(find_part(e, "zero_point", may_be_zero_point, "i8", &zero_index));
         vc_quant_set(&quant, VC_PART_ZERO_POINT, zero_index);
-        if (!vc_manifest_same_shape(scale, &e->model->tensors[zero_index])) {
-            return vc_fail(e->ctx, VC_E_FORMAT, "%s: zero points '%s' and scale '%s' have different shapes", t.name,
-                           e->model->tensors[zero_index].name, scale->name);
-        }
+        VC_REFUSE_IF(!vc_manifest_same_shape(scale, &e->model->tensors[zero_index]), e->ctx, VC_E_FORMAT,
+                     "%s: zero points '%s' and scale '%s' have different shapes", t.name,
+                     e->model->tensors[zero_index].name, scale->name);
     } else if (json_object_get(e->json, "zero_point") != NULL) {
         return vc_fail(e->ctx, VC_E_FORMAT, "%s: is symmetric, but has \"zero_point\"", t.name);
     }
@@ -372,10 +358,8 @@ static enum vc_status apply_bf16(const struct entry *e)
 
     VC_CALL(check_keys(e, keys, sizeof keys / sizeof keys[0]));
     VC_CALL(read_source_dtype(e, &source));
-    if (!fits) {
-        return vc_fail(e->ctx, VC_E_FORMAT, "%s: has type %s, but bf16 is kept as u16", t->name,
-                       vc_dtype_name(t->dtype));
-    }
+    VC_REFUSE_IF(!fits, e->ctx, VC_E_FORMAT, "%s: has type %s, but bf16 is kept as u16", t->name,
+                 vc_dtype_name(t->dtype));
     t->dtype = VC_DTYPE_BF16;
     return VC_OK;
 }
@@ -386,19 +370,15 @@ static enum vc_status apply_entry(const struct entry *e)
     const char *scheme = text_of(e, "scheme");
     const char *dtype = text_of(e, "dtype");
 
-    if (!json_is_object(e->json)) {
-        return vc_fail(e->ctx, VC_E_FORMAT, "%s: its entry is no object", name);
-    }
+    VC_REFUSE_IF(!json_is_object(e->json), e->ctx, VC_E_FORMAT, "%s: its entry is no object", name);
     if (scheme != NULL && vc_code_scheme_named(scheme) != NULL) {
         return apply_codes(e, vc_code_scheme_named(scheme));
     }
     if (scheme == NULL && dtype != NULL && strcmp(dtype, "bf16") == 0) {
         return apply_bf16(e);
     }
-    if (scheme != NULL || dtype != NULL) {
-        return vc_fail(e->ctx, VC_E_UNSUPPORTED, "%s: %s '%s' is not known to this version", name,
-                       scheme != NULL ? "scheme" : "dtype", scheme != NULL ? scheme : dtype);
-    }
+    VC_REFUSE_IF(scheme != NULL || dtype != NULL, e->ctx, VC_E_UNSUPPORTED, "%s: %s '%s' is not known to this version",
+                 name, scheme != NULL ? "scheme" : "dtype", scheme != NULL ? scheme : dtype);
     return vc_fail(e->ctx, VC_E_FORMAT, "%s: its entry has neither \"scheme\" nor \"dtype\"", name);
 }
 
@@ -406,10 +386,9 @@ static enum vc_status apply_entry(const struct entry *e)
 static enum vc_status check_roles(struct vc_ctx *ctx, const struct vc_model *model)
 {
     for (size_t i = 0; i < model->n_tensors; i++) {
-        if (model->tensors[i].quant != NULL && model->tensors[i].part_of != VC_NO_TENSOR) {
-            return vc_fail(ctx, VC_E_FORMAT, "%s: is quantized and at the same time belongs to '%s'",
-                           model->tensors[i].name, model->tensors[model->tensors[i].part_of].name);
-        }
+        VC_REFUSE_IF(model->tensors[i].quant != NULL && model->tensors[i].part_of != VC_NO_TENSOR, ctx, VC_E_FORMAT,
+                     "%s: is quantized and at the same time belongs to '%s'", model->tensors[i].name,
+                     model->tensors[model->tensors[i].part_of].name);
     }
     return VC_OK;
 }
@@ -474,9 +453,7 @@ static enum vc_status apply_entries(struct vc_ctx *ctx, struct json_walk *walk, 
         VC_CALL(vc_check_cancelled(ctx));
         e.tensor = vc_model_find(model, name);
         if (e.tensor != VC_NO_TENSOR && !schemes) {
-            if (seen[e.tensor]) {
-                return vc_fail(ctx, VC_E_FORMAT, "has two entries for '%s'", name);
-            }
+            VC_REFUSE_IF(seen[e.tensor], ctx, VC_E_FORMAT, "has two entries for '%s'", name);
             seen[e.tensor] = true;
         }
         if ((json_object_get(value, "scheme") != NULL) != schemes) {
@@ -531,19 +508,15 @@ static enum vc_status read_top(struct vc_ctx *ctx, struct json_walk *walk, struc
         }
         if (name != NULL && strcmp(name, "schema") == 0 && json_is_string(value)) {
             has_schema = true;
-            if (strcmp(json_string_value(value), VC_MANIFEST_SCHEMA) != 0) {
-                return vc_fail(ctx, VC_E_UNSUPPORTED, "has schema \"%s\", this version reads \"%s\"",
-                               json_string_value(value), VC_MANIFEST_SCHEMA);
-            }
+            VC_REFUSE_IF(strcmp(json_string_value(value), VC_MANIFEST_SCHEMA) != 0, ctx, VC_E_UNSUPPORTED,
+                         "has schema \"%s\", this version reads \"%s\"", json_string_value(value), VC_MANIFEST_SCHEMA);
         } else if (name != NULL && strcmp(name, "options") == 0) {
             VC_CALL(keep_recipe(ctx, value, model));
         } else if (name != NULL && strcmp(name, "tensors") == 0) {
             return vc_fail(ctx, VC_E_FORMAT, *end != 0 ? "has two objects \"tensors\"" : "has no object \"tensors\"");
         }
     }
-    if (!has_schema) {
-        return vc_fail(ctx, VC_E_FORMAT, "has no \"schema\", expected \"%s\"", VC_MANIFEST_SCHEMA);
-    }
+    VC_REFUSE_IF(!has_schema, ctx, VC_E_FORMAT, "has no \"schema\", expected \"%s\"", VC_MANIFEST_SCHEMA);
     return *end != 0 ? VC_OK : vc_fail(ctx, VC_E_FORMAT, "has no object \"tensors\"");
 }
 
@@ -554,9 +527,8 @@ enum vc_status vc_manifest_apply(struct vc_ctx *ctx, char *json, size_t n, struc
     size_t end = 0;
     enum vc_status status;
 
-    if (n > VC_MANIFEST_MAX_BYTES) {
-        return vc_fail(ctx, VC_E_FORMAT, "has %zu bytes, more than the %zu that are allowed", n, VC_MANIFEST_MAX_BYTES);
-    }
+    VC_REFUSE_IF(n > VC_MANIFEST_MAX_BYTES, ctx, VC_E_FORMAT, "has %zu bytes, more than the %zu that are allowed", n,
+                 VC_MANIFEST_MAX_BYTES);
     vc_json_walk_inside(&walk, json, vc_json_skip_space(json, n, 0), n);
     status = read_top(ctx, &walk, model, &begin, &end);
     vc_json_walk_end(ctx, &walk);

@@ -107,12 +107,10 @@ static enum vc_status write_entries(struct vc_ctx *ctx, const struct selection *
     for (size_t k = i; k < outs->n; k++) {
         const struct vc_out_tensor t = vc_out_at(outs, k);
 
-        if (has_entry(s, k) && t.quant != NULL && t.quant->scale_group != 0) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "%s: its scales are codes themselves (double quantization), which this layout does not "
-                           "have; dequantize it first",
-                           t.name);
-        }
+        VC_REFUSE_IF(has_entry(s, k) && t.quant != NULL && t.quant->scale_group != 0, ctx, VC_E_UNSUPPORTED,
+                     "%s: its scales are codes themselves (double quantization), which this layout does not "
+                     "have; dequantize it first",
+                     t.name);
     }
     if (i == outs->n) {
         return VC_OK;
@@ -134,10 +132,8 @@ static enum vc_status write_entries(struct vc_ctx *ctx, const struct selection *
         }
     }
     vc_text_add(text, "\n  }\n}\n");
-    if (text->status == VC_OK && text->n > VC_MANIFEST_MAX_BYTES) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "the manifest would have %zu bytes; %zu are allowed", text->n,
-                       VC_MANIFEST_MAX_BYTES);
-    }
+    VC_REFUSE_IF(text->status == VC_OK && text->n > VC_MANIFEST_MAX_BYTES, ctx, VC_E_UNSUPPORTED,
+                 "the manifest would have %zu bytes; %zu are allowed", text->n, VC_MANIFEST_MAX_BYTES);
     return text->status;
 }
 

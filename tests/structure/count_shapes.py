@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""count_shapes.py ROOT [--most NESTED CALLS] [--objects LIST NM [--most-circles N]] [-v]: shapes of code that are hard to read, counted.
+
+nested    statements with three or more conditional operators: who reads them keeps a table of cases in mind
+calls     VC_CALL or VC_TRY whose argument is a conditional expression with a call in it: a step that hides its `if`
+circles   groups of files of one room whose objects use each other's symbols, in a circle: none can be read alone
+
+Prints the counts; with -v each place. With --most, exit status 1 where there are more: such numbers may only fall. Counted are the files that
+count_lines.py counts; circles are those of the objects in LIST (one path a line), as NM sees them.
+"""
+import argparse
+import collections
+import os
+import re
+import subprocess
+import sys
+
+BLANKED = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
+MACRO = re.compile(r"\bVC_(?:CALL|TRY)\s*\(")
+
+
+def blanked(text):
+    """The text with comments and strings as blanks, every character at its place."""
+    return BLANKED.sub(lambda match: re.sub(r"[^\n]", " ", match.group(0)), text)
+
+
+def statements(text):
+    """(start, end) of each statement: what ends in a semicolon or brace outside of parentheses"""
+    depth = start = 0
+    for at, char in enumerate(text):
+        depth += (char in "([") - (char in ")]")
+        if char in ";{}" and depth <= 0:
+            yield start, at + 1
+            start = at + 1
+
+
+def argument(text, start):
+    """What stands between the parenthesis before start and its partner, with all that is in inner ones blanked, and without."""
+    depth, at = 1, start
+    outer = []
+    while at < len(text) and depth > 0:
+        depth += (text[at] in "([{") - (text[at] in ")]}")
+        outer.append(text[at] if depth == 1 and text[at] not in ")]}" else " ")
+        at += 1
+    return "".join(outer), text[start:at]
+
+
+def hides_call(statement):
+    for match in MACRO.finditer(statement):
+        outer, whole = argument(statement, match.end())
+        at = outer.find("?")
+        if at >= 0 and "(" in whole[at:]:
+            return True
+    return False
+
+
+def shapes(root):
+    nested, calls = [], []
+    names = subprocess.run(["git", "-C", root, "ls-files"], capture_output=True, text=True, check=True).stdout.split()
+    for name in names:
+        if not re.search(r"\.(c|h|inc|cu|cuh)$", name) or re.match(r"(tests|bench)/", name):
+            continue
+        with open(os.path.join(root, name), encoding="utf-8") as file:
+            text = blanked(file.read())
+        for start, end in statements(text):
+            statement = text[start:end]
+            if statement.count("?") >= 3 or "VC_" in statement:
+                place = "%s:%d" % (name, text.count("\n", 0, start + len(statement) - len(statement.lstrip())) + 1)
+                if statement.count("?") >= 3:
+                    nested.append(place)
+                if hides_call(statement):
+                    calls.append(place)
+    return nested, calls
+
+
+def symbols(path, nm):
+    defined, used = set(), set()
+    for line in subprocess.run([nm, "-g", path], capture_output=True, text=True, check=True).stdout.splitlines():
+        kind, name = line.split()[-2:]
+        (used if kind in "Uw" else defined).add(name)
+    return defined, used
+
+
+def groups(edges):
+    """Strongly connected components of two or more nodes (Tarjan's, without recursion)."""
+    number, low, stack, on, found = {}, {}, [], set(), []
+    for root in sorted(edges):
+        if root in number:
+            continue
+        work = [(root, iter(sorted(edges[root])))]
+        number[root] = low[root] = len(number)
+        stack.append(root)
+        on.add(root)
+        while work:
+            node, rest = work[-1]
+            for other in rest:
+                if other not in number:
+                    number[other] = low[other] = len(number)
+                    stack.append(other)
+                    on.add(other)
+                    work.append((other, iter(sorted(edges[other]))))
+                    break
+                if other in on:
+                    low[node] = min(low[node], number[other])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == number[node]:
+                    group = []
+                    while not group or group[-1] != node:
+                        group.append(stack.pop())
+                        on.discard(group[-1])
+                    if len(group) > 1:
+                        found.append(sorted(group))
+    return found
+
+
+def circles(listed, nm):
+    rooms = collections.defaultdict(dict)
+    with open(listed, encoding="utf-8") as file:
+        for path in file.read().split():
+            name = re.sub(r".*\.dir/", "", path)
+            rooms[name.split("/")[0]][name] = symbols(path, nm)
+    found = []
+    for files in rooms.values():
+        owner = {symbol: name for name, (defined, _) in files.items() for symbol in defined}
+        found += groups({name: {owner[s] for s in used if owner.get(s, name) != name} for name, (_, used) in files.items()})
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("root")
+    parser.add_argument("--most", nargs=2, type=int, default=[sys.maxsize] * 2)
+    parser.add_argument("--objects", nargs=2)
+    parser.add_argument("--most-circles", type=int, default=sys.maxsize)
+    parser.add_argument("-v", action="store_true")
+    options = parser.parse_args()
+    nested, calls = shapes(options.root)
+    counted = [("nested", nested, options.most[0]), ("calls", calls, options.most[1])]
+    if options.objects:
+        counted.append(("circles", [" ".join(group) for group in circles(*options.objects)], options.most_circles))
+    for word, places, most in counted:
+        print("%-8s %5d" % (word, len(places)) + ("" if most == sys.maxsize else " of at most %d" % most))
+        for place in places if options.v or len(places) > most else []:
+            print("    " + place)
+    return any(len(places) > most for _, places, most in counted)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
