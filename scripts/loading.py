@@ -258,7 +258,10 @@ def rows_of(kind, record):
     rows = {what: " ".join(sorted(words)) for what, words in rows.items()}
     if record["cuts"]:
         rows["CUTS"] = "-"
-    elif any(not same_end(a, b) for a, b in record["names"]):
+    elif record["names"] and all(same_end(a, b) for a, b in record["names"]):
+        front = {(b if len(b) > len(a) else a)[: abs(len(a) - len(b)) - 1] for a, b in record["names"] if a != b}
+        rows["RENAMES"] = " ".join(f + "=" for f in sorted(front))  # lists of names then say their ends
+    elif record["names"]:
         rules = rules_for(record["names"])
         rows["RENAMES"] = " ".join(rules or [])
         if rules is None:

@@ -182,6 +182,9 @@ static void test_lists(void **state)
                 "\"re:(.*\\\\.)?classifier$\"");
     expect_list(VC_NAMES_EXACT, "llava", "v.0.fc v.1.fc", "t.0.q", "\"v.0.fc\", \"v.1.fc\", \"re:(.*\\\\.)?fc$\"");
     expect_list(VC_NAMES_EXACT, "llava", "v.0.q", "t.0.q t.v", "\"v.0.q\", \"re:(.*\\\\.)?v\\\\.0\\\\.q$\"");
+    /* a model by itself, too, whose modules have more in front in memory: model.stages.0.fc */
+    expect_list(VC_NAMES_EXACT, "dinov3_convnext", "stages.0.fc", "stages.1.fc",
+                "\"stages.0.fc\", \"re:(.*\\\\.)?0\\\\.fc$\"");
     /* no end of its own: the name alone */
     expect_list(VC_NAMES_EXACT, "llava", "q", "t.q", "\"q\"");
     /* parts of names are whole */
