@@ -8,6 +8,9 @@
 #include "passes/statistics/refit.h"
 #include "prune/prune_steps.h"
 
+const char *const vc_no_moments = "no second moments";
+const char *const vc_weights_turned = "stored as [in, out]";
+
 enum vc_status vc_reconstruct_plan(struct vc_ctx *ctx, const struct vc_item *item, struct vc_step *step)
 {
     struct vc_prune_state *s = step->state;

@@ -8,10 +8,30 @@
  * A block has COLUMNS columns, or is as wide as a group: M columns, of a convolution M channels with their taps. The
  * tensor lies in memory meanwhile. The step is that of wanda.c. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/checked.h"
 #include "prune/prune_steps.h"
+
+static int by_value(const void *a, const void *b)
+{
+    const struct vc_low_score *x = a;
+    const struct vc_low_score *y = b;
+
+    if (x->value != y->value) {
+        return x->value < y->value ? -1 : 1;
+    }
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+void vc_mask_lowest(struct vc_low_score *scores, size_t n, size_t n_go, uint8_t *mask)
+{
+    qsort(scores, n, sizeof *scores, by_value);
+    for (size_t i = 0; i < n_go; i++) {
+        mask[scores[i].at / 8] &= (uint8_t) ~(1u << scores[i].at % 8);
+    }
+}
 
 #define COLUMNS 128
 

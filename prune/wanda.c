@@ -4,33 +4,10 @@
  * (passes/statistics/refit.h), which needs second moments. Scores of SparseGPT are found by a scan before
  * (sparsegpt.c). */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/checked.h"
 #include "prune/prune_steps.h"
-
-const char *const vc_no_moments = "no second moments";
-const char *const vc_weights_turned = "stored as [in, out]";
-
-static int by_value(const void *a, const void *b)
-{
-    const struct vc_low_score *x = a;
-    const struct vc_low_score *y = b;
-
-    if (x->value != y->value) {
-        return x->value < y->value ? -1 : 1;
-    }
-    return x->at < y->at ? -1 : x->at > y->at;
-}
-
-void vc_mask_lowest(struct vc_low_score *scores, size_t n, size_t n_go, uint8_t *mask)
-{
-    qsort(scores, n, sizeof *scores, by_value);
-    for (size_t i = 0; i < n_go; i++) {
-        mask[scores[i].at / 8] &= (uint8_t) ~(1u << scores[i].at % 8);
-    }
-}
 
 /* ---- what begin reads ---- */
 

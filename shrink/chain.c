@@ -371,3 +371,8 @@ enum vc_status vc_chain_add(struct vc_shrinking *s, const struct vc_chain *chain
     }
     return quantizes(s, chain) ? add_quantize(s, chain, job) : VC_OK;
 }
+
+enum vc_teacher_loss vc_shrink_compares(const struct vc_shrinking *s)
+{
+    return s->options.loss == VC_TEACHER_LOSS_AUTO && s->whole.n_rows != 0 ? s->whole.loss : s->options.loss;
+}

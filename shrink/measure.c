@@ -50,11 +50,6 @@ out:
     return status;
 }
 
-enum vc_teacher_loss vc_shrink_compares(const struct vc_shrinking *s)
-{
-    return s->options.loss == VC_TEACHER_LOSS_AUTO && s->whole.n_rows != 0 ? s->whole.loss : s->options.loss;
-}
-
 double vc_shrink_loss(const struct vc_quality *whole, const struct vc_quality *now)
 {
     double loss = now->n_labels != 0                    ? whole->accuracy - now->accuracy

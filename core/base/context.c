@@ -1,7 +1,6 @@
-/* context.c - creating a context, its settings, and the one error it holds. */
+/* context.c - creating a context, and its settings. Its error: fail.c. */
 #include "core/base/ctx.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,11 +123,6 @@ enum vc_status vc_ctx_set_max_memory(struct vc_ctx *ctx, uint64_t bytes)
     return VC_OK;
 }
 
-uint64_t vc_ctx_max_memory(const struct vc_ctx *ctx)
-{
-    return ctx->shared->max_memory;
-}
-
 enum vc_status vc_ctx_set_cpu_mask(struct vc_ctx *ctx, const char *level)
 {
     enum vc_cpu_level parsed;
@@ -180,13 +174,6 @@ void vc_ctx_set_option_names(struct vc_ctx *ctx, const char *(*name)(const char 
     ctx->shared->option_name = name;
 }
 
-const char *vc_option(const struct vc_ctx *ctx, const char *field)
-{
-    const char *name = ctx->shared->option_name != NULL ? ctx->shared->option_name(field) : NULL;
-
-    return name != NULL ? name : field;
-}
-
 void vc_ctx_cancel(struct vc_ctx *ctx)
 {
     atomic_store(&ctx->shared->cancelled, 1);
@@ -205,115 +192,6 @@ uint64_t vc_ctx_peak_bytes(const struct vc_ctx *ctx)
 const char *vc_version(void)
 {
     return VC_VERSION_STRING;
-}
-
-/* Sentences are one line, whatever names contain. */
-static void clean(char *s)
-{
-    for (; *s != '\0'; s++) {
-        if ((unsigned char)*s < 0x20 || *s == 0x7f) {
-            *s = '?';
-        }
-    }
-}
-
-/* Sets the message to a text of any length. Of one that is too long the middle is left out: names come first and may
- * have any length, but what is wrong comes last. */
-static void fit_message(struct vc_ctx *ctx, const char *text, size_t n)
-{
-    static const char gap[] = " ... ";
-    size_t room = sizeof ctx->message - 1;
-    size_t head = room / 4;
-    size_t tail = room - head - (sizeof gap - 1);
-
-    if (n <= room) {
-        memcpy(ctx->message, text, n + 1);
-        return;
-    }
-    while (head > 0 && ((unsigned char)text[head] & 0xc0) == 0x80) {
-        head--; /* characters stay whole */
-    }
-    while (tail > 0 && ((unsigned char)text[n - tail] & 0xc0) == 0x80) {
-        tail--;
-    }
-    memcpy(ctx->message, text, head);
-    memcpy(ctx->message + head, gap, sizeof gap - 1);
-    memcpy(ctx->message + head + sizeof gap - 1, text + n - tail, tail + 1);
-}
-
-static void VC_PRINTF(2, 0) set_message(struct vc_ctx *ctx, const char *format, va_list args)
-{
-    char *whole;
-    va_list again;
-    int n;
-
-    va_copy(again, args);
-    n = vsnprintf(ctx->message, sizeof ctx->message, format, args);
-    if (n >= (int)sizeof ctx->message) {
-        whole = vc_alloc(ctx, VC_TAG_NAMES, (size_t)n + 1);
-        if (whole != NULL) {
-            (void)vsnprintf(whole, (size_t)n + 1, format, again);
-            fit_message(ctx, whole, (size_t)n);
-            vc_free(ctx, whole);
-        } else { /* then the beginning has to do */
-            (void)vsnprintf(ctx->message, sizeof ctx->message, format, again);
-        }
-    }
-    va_end(again);
-    clean(ctx->message);
-}
-
-enum vc_status vc_fail(struct vc_ctx *ctx, enum vc_status status, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    set_message(ctx, format, args);
-    va_end(args);
-    ctx->status = status;
-    return status;
-}
-
-enum vc_status vc_fail_errno(struct vc_ctx *ctx, int error_number, const char *format, ...)
-{
-    va_list args;
-    char reason[128];
-    char text[VC_MESSAGE_BYTES + sizeof reason + 2];
-
-    va_start(args, format);
-    set_message(ctx, format, args);
-    va_end(args);
-    if (strerror_r(error_number, reason, sizeof reason) != 0) {
-        (void)snprintf(reason, sizeof reason, "error %d", error_number);
-    }
-    fit_message(ctx, text, (size_t)snprintf(text, sizeof text, "%s: %s", ctx->message, reason));
-    ctx->status = error_number == ENOMEM ? VC_E_NOMEM : VC_E_IO;
-    return ctx->status;
-}
-
-enum vc_status vc_context(struct vc_ctx *ctx, const char *format, ...)
-{
-    char text[2 * VC_MESSAGE_BYTES];
-    size_t n;
-    va_list args;
-
-    va_start(args, format);
-    (void)vsnprintf(text, VC_MESSAGE_BYTES - 2, format, args);
-    va_end(args);
-    clean(text);
-    n = strlen(text);
-    if (strncmp(ctx->message, text, n) == 0 && ctx->message[n] == ':') {
-        return ctx->status; /* a room below has said it */
-    }
-    n += (size_t)snprintf(text + n, sizeof text - n, ": %s", ctx->message);
-    fit_message(ctx, text, n);
-    return ctx->status;
-}
-
-void vc_clear_error(struct vc_ctx *ctx)
-{
-    ctx->status = VC_OK;
-    ctx->message[0] = '\0';
 }
 
 void vc_call_begin(struct vc_ctx *ctx)

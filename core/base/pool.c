@@ -424,3 +424,8 @@ void vc_free(struct vc_ctx *ctx, void *p)
 {
     vc_pool_free(ctx->shared->pool, p);
 }
+
+uint64_t vc_ctx_max_memory(const struct vc_ctx *ctx)
+{
+    return ctx->shared->max_memory;
+}

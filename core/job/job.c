@@ -121,16 +121,6 @@ static enum vc_status check_refused(struct vc_ctx *ctx, const struct vc_job *job
     return VC_OK;
 }
 
-/* What a file says of how it was made: the last pass, as if every pass had written a file of its own; without a pass
- * what the source says. */
-void vc_job_choose_recipe(struct vc_job *job)
-{
-    const struct vc_pass *last = job->n_passes != 0 ? job->passes[job->n_passes - 1] : NULL;
-
-    job->outs.n_recipe = last != NULL ? last->n_recipe : job->model->n_recipe;
-    job->outs.recipe = last != NULL ? last->recipe : job->model->recipe;
-}
-
 /* Room for the figures of every step. */
 static enum vc_status make_results(struct vc_ctx *ctx, struct vc_job *job)
 {

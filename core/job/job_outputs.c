@@ -328,3 +328,13 @@ enum vc_status vc_job_check_held(struct vc_ctx *ctx, struct vc_job *job)
     }
     return layouts.n != 0 ? refuse_layout(ctx, job, &layouts) : VC_OK;
 }
+
+/* What a file says of how it was made: the last pass, as if every pass had written a file of its own; without a pass
+ * what the source says. */
+void vc_job_choose_recipe(struct vc_job *job)
+{
+    const struct vc_pass *last = job->n_passes != 0 ? job->passes[job->n_passes - 1] : NULL;
+
+    job->outs.n_recipe = last != NULL ? last->n_recipe : job->model->n_recipe;
+    job->outs.recipe = last != NULL ? last->recipe : job->model->recipe;
+}

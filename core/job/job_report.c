@@ -202,11 +202,6 @@ static void fill_result(const struct vc_item_result *result, struct vc_report_ro
     }
 }
 
-struct vc_item *vc_job_row_item(const struct vc_job *job, size_t row)
-{
-    return &job->plan.items[job->row_item != NULL ? job->row_item[row] : row];
-}
-
 const struct vc_item *vc_plan_row_item(const struct vc_plan *plan, size_t row)
 {
     return vc_job_row_item(plan->job, row);

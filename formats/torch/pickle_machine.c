@@ -1,6 +1,7 @@
 /* pickle_machine.c - the parts that the opcodes of pickle.c are made from: reading arguments, the stack with its marks,
  * the memo. Every count is compared with what is there before anything is allocated for it. */
 #include "formats/torch/pickle_machine.h"
+#include "core/text/text.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -122,4 +123,14 @@ enum vc_status vc_pickle_get_memo(struct pickle_machine *m, uint64_t slot)
                  "pickle, byte %zu: memo slot %" PRIu64 " was never set", m->op_at, slot);
     vc_pickle_share(m, m->memo[slot]);
     return vc_pickle_push(m, m->memo[slot]);
+}
+
+/* Looked at once, since a text of some bytes may be in a million places. */
+void vc_pickle_share(struct pickle_machine *m, struct vc_pickle_node *node)
+{
+    if (!node->shared) {
+        node->shared = true;
+        node->utf8 = node->kind == VC_PICKLE_STRING && vc_utf8_valid(node->u.text.p, node->u.text.n);
+        m->out->n_shared++;
+    }
 }

@@ -274,16 +274,6 @@ bool vc_pickle_bytes_are(const struct vc_pickle_bytes *bytes, const char *text)
     return bytes->n == strlen(text) && memcmp(bytes->p, text, bytes->n) == 0;
 }
 
-/* Looked at once, since a text of some bytes may be in a million places. */
-void vc_pickle_share(struct pickle_machine *m, struct vc_pickle_node *node)
-{
-    if (!node->shared) {
-        node->shared = true;
-        node->utf8 = node->kind == VC_PICKLE_STRING && vc_utf8_valid(node->u.text.p, node->u.text.n);
-        m->out->n_shared++;
-    }
-}
-
 bool vc_pickle_is_utf8(const struct vc_pickle_node *string)
 {
     return string->shared ? string->utf8 : vc_utf8_valid(string->u.text.p, string->u.text.n);

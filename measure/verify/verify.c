@@ -9,17 +9,6 @@
 #include "measure/verify/verify_parts.h"
 #include "passes/sha256.h"
 
-enum vc_status vc_verify_take(struct vc_ctx *ctx, enum vc_status status, char **sentence)
-{
-    if (status != VC_E_FORMAT && status != VC_E_UNSUPPORTED) {
-        return status;
-    }
-    *sentence = vc_strdup(ctx, VC_TAG_REPORT, ctx->message);
-    VC_CALL_ALLOC(*sentence);
-    vc_clear_error(ctx);
-    return VC_OK;
-}
-
 /* What the reader wants to be known of the file. */
 static enum vc_status find_notes(struct vc_ctx *ctx, const struct vc_model *model)
 {

@@ -160,6 +160,19 @@ static void least_divergence(const struct histogram *h, float *range)
     }
 }
 
+/* u8: 0 is always a code, and exact. */
+void vc_act_scale_of_range(struct act_value *v, float low, float high)
+{
+    double lo = fmin((double)low, 0.0);
+    double hi = fmax((double)high, 0.0);
+
+    v->scale = (float)((hi - lo) / 255.0);
+    if (!(v->scale >= vc_bits_f32(VC_F32_MIN_NORMAL_BITS)) || !(v->scale < INFINITY)) {
+        v->scale = 1.0f;
+    }
+    v->zero = (int64_t)fmin(fmax(rint(-lo / (double)v->scale), 0.0), 255.0);
+}
+
 enum vc_status vc_act_narrow(struct vc_ctx *ctx, struct vc_activations *a, size_t value, float *range)
 {
     const float whole[2] = {range[0], range[1]};

@@ -31,19 +31,6 @@ enum vc_status vc_act_range(struct vc_ctx *ctx, const struct vc_model *statistic
     return VC_OK;
 }
 
-/* u8: 0 is always a code, and exact. */
-void vc_act_scale_of_range(struct act_value *v, float low, float high)
-{
-    double lo = fmin((double)low, 0.0);
-    double hi = fmax((double)high, 0.0);
-
-    v->scale = (float)((hi - lo) / 255.0);
-    if (!(v->scale >= vc_bits_f32(VC_F32_MIN_NORMAL_BITS)) || !(v->scale < INFINITY)) {
-        v->scale = 1.0f;
-    }
-    v->zero = (int64_t)fmin(fmax(rint(-lo / (double)v->scale), 0.0), 255.0);
-}
-
 static enum vc_status value_scale(struct vc_ctx *ctx, struct vc_activations *a, struct act_value *v)
 {
     const struct vc_program_node *node = v->maker == ACT_NONE ? NULL : &a->graph.program.nodes[v->maker];

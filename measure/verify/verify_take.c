@@ -1,0 +1,13 @@
+/* verify_take.c - faults of a file that do not end its verification. */
+#include "measure/verify/verify_parts.h"
+
+enum vc_status vc_verify_take(struct vc_ctx *ctx, enum vc_status status, char **sentence)
+{
+    if (status != VC_E_FORMAT && status != VC_E_UNSUPPORTED) {
+        return status;
+    }
+    *sentence = vc_strdup(ctx, VC_TAG_REPORT, ctx->message);
+    VC_CALL_ALLOC(*sentence);
+    vc_clear_error(ctx);
+    return VC_OK;
+}
