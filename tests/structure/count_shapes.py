@@ -54,12 +54,16 @@ def hides_call(statement):
     return False
 
 
+def sources(root):
+    for folder, inner, names in os.walk(root):
+        top = os.path.samefile(folder, root)
+        inner[:] = sorted(i for i in inner if i[0] != "." and not (top and re.match(r"(tests|bench|build.*)$", i)))
+        yield from sorted(os.path.relpath(os.path.join(folder, n), root) for n in names if re.search(r"\.(c|h|inc|cu|cuh)$", n))
+
+
 def shapes(root):
     nested, calls = [], []
-    names = subprocess.run(["git", "-C", root, "ls-files"], capture_output=True, text=True, check=True).stdout.split()
-    for name in names:
-        if not re.search(r"\.(c|h|inc|cu|cuh)$", name) or re.match(r"(tests|bench)/", name):
-            continue
+    for name in sources(root):
         with open(os.path.join(root, name), encoding="utf-8") as file:
             text = blanked(file.read())
         for start, end in statements(text):
