@@ -6,15 +6,20 @@
 
 #include "core/text/text.h"
 
+/* A file with rows of both tables, read once for each. */
 #define VC_ARCH(type_name, text_type, words) {.type = type_name, .text = text_type, .defaults = words},
+#define VC_ARCH_LIST(...)
 static const struct vc_arch types[] = {
-#include "arch/arch_types.inc"
+#include "arch/arch_classes.inc"
 };
 
+#undef VC_ARCH
+#undef VC_ARCH_LIST
+#define VC_ARCH(...)
 #define VC_ARCH_LIST(type_name, name, by_rule, by_number, number_key, usual_entry, other_entry, but_not, or_by) \
     {type_name, name, VC_ARCH_##by_rule, by_number, number_key, usual_entry, other_entry, but_not, or_by},
 static const struct vc_arch_list lists[] = {
-#include "arch/arch_lists.inc"
+#include "arch/arch_classes.inc"
 };
 
 /* ---- defaults ---- */
@@ -183,33 +188,4 @@ bool vc_arch_by_number(const char *type)
 bool vc_arch_first_stays(const char *type)
 {
     return type != NULL && vc_is_one_of(type, "modernbert rwkv");
-}
-
-/* ---- GGUF ---- */
-
-/* Architectures of gguf 0.19; and those that ComfyUI-GGUF writes for models that make pictures. */
-static const char of_llama_cpp[] =
-    "afmoe apertus arcee arctic arwkv7 baichuan bailingmoe bailingmoe2 bert bitnet bloom chameleon chatglm "
-    "codeshell cogvlm cohere2 command-r dbrx deci deepseek deepseek2 deepseek2-ocr dots1 dream ernie4_5 "
-    "ernie4_5-moe eurobert exaone exaone-moe exaone4 falcon falcon-h1 gemma gemma-embedding gemma2 gemma3 gemma3n "
-    "gemma4 glm-dsa glm4 glm4moe gpt-oss gpt2 gptneox granite granitehybrid granitemoe grok grovemoe "
-    "hunyuan-dense hunyuan-moe hunyuan_vl internlm2 jais jais2 jamba jina-bert-v2 jina-bert-v3 kimi-linear lfm2 "
-    "lfm2moe llada llada-moe llama llama-embed llama4 maincoder mamba mamba2 mimo2 minicpm minicpm3 minimax-m2 "
-    "mistral3 mistral4 modern-bert mpt nemotron nemotron_h nemotron_h_moe neo-bert nomic-bert nomic-bert-moe olmo "
-    "olmo2 olmoe openelm orion paddleocr pangu-embedded phi2 phi3 phimoe plamo plamo2 plamo3 plm qwen qwen2 "
-    "qwen2moe qwen2vl qwen3 qwen35 qwen35moe qwen3moe qwen3next qwen3vl qwen3vlmoe refact rnd1 rwkv6 rwkv6qwen2 "
-    "rwkv7 seed_oss smallthinker smollm3 stablelm starcoder starcoder2 step35 t5 t5encoder wavtokenizer-dec "
-    "xverse";
-static const char of_pictures[] = "flux flux2 sd1 sd2 sd3 sdxl aura auraflow hidream cosmos ltxv hyvid wan lumina2 "
-                                  "qwen_image pixart chroma mochi pig";
-
-const char *vc_arch_gguf_program(const char *architecture)
-{
-    if (vc_is_one_of(architecture, of_pictures)) {
-        return "stable-diffusion.cpp or ComfyUI-GGUF";
-    }
-    if (strcmp(architecture, "clip") == 0) {
-        return "llama.cpp (--mmproj, beside the model for text)";
-    }
-    return vc_is_one_of(architecture, of_llama_cpp) ? "llama.cpp" : NULL;
 }

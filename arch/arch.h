@@ -3,8 +3,8 @@
  *     {"model_type": "gemma3_text", "num_hidden_layers": 26}     no "num_key_value_heads": 4, says the row
  *                                                                no "layer_types": five slide, the sixth does not
  *
- * arch_types.inc and arch_lists.inc are made by scripts/architectures.py, which asks the classes of the transformers
- * that it finds; their first line names its version. The tables know no model, no file and no JSON.
+ * arch_classes.inc is made by scripts/architectures.py, which asks the classes of the transformers that it finds; its
+ * first line names the version. The tables know no model, no file and no JSON.
  *
  * arch_loads.inc is made by scripts/loading.py, and read by formats/huggingface/families.c alone:
  *
@@ -98,9 +98,6 @@ enum vc_arch_key {
 bool vc_arch_key_is(const char *key, enum vc_arch_key kind);
 /* Of a period: the list that says it layer by layer; NULL: there is none. */
 const char *vc_arch_period_list(const char *key);
-
-/* The program that runs GGUF models of that general.architecture; NULL: none that is known. */
-const char *vc_arch_gguf_program(const char *architecture);
 
 /* Whether layers of such a model compute by their number in a way that config.json cannot say: none can go. */
 bool vc_arch_by_number(const char *type);

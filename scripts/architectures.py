@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""architectures.py FOLDER: writes arch_types.inc and arch_lists.inc to FOLDER (arch/), from the transformers that this Python has.
+"""architectures.py FOLDER: writes arch_classes.inc to FOLDER (arch/), from the transformers that this Python has.
 
-arch_types.inc: for each model_type what its configuration class takes where config.json does not say.
-arch_lists.inc: for each list with an entry per layer that a class makes where config.json has none, the rule by which it makes it.
+VC_ARCH: for each model_type what its configuration class takes where config.json does not say.
+VC_ARCH_LIST: for each list with an entry per layer that a class makes where config.json has none, the rule by which it makes it.
 The classes are asked, not read: each is made with 8, 12, 23, 24 and 48 layers, then with every other key changed.
 What the classes of the models do by a layer's number is no part of this: tests that load models judge that.
 """
@@ -22,7 +22,7 @@ import transformers
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 COUNTS = (8, 12, 23, 24, 48)
-# What speaks of layers by their number (the words of vc_arch_layer_keys), of every class; and the sizes of those for text.
+# What speaks of layers by their number (the words of arch.c), of every class; and the sizes of those for text.
 OF_LAYERS = """mlp_only_layers cross_attention_layers full_attn_idxs moe_layers attn_layer_indices hybrid_layer_ids local_layer_ids
     rope_scaling_layers window_block_indexes first_k_dense_replace num_dense_layers max_window_layers moe_layer_start_index
     num_hash_layers dense_mlp_idx num_kv_shared_layers hidden_size_per_layer_input moe_layer_end_index aligner_num_add_layers
@@ -31,7 +31,8 @@ OF_LAYERS = """mlp_only_layers cross_attention_layers full_attn_idxs moe_layers 
     interleave_moe_layer_step decoder_sparse_step encoder_sparse_step moe_layer_freq moe_layer_interval expert_layer_period
     cross_attention_freq cross_attention_frequency layer_group_size n_layers_per_attn_res_block index_topk_freq""".split()
 OF_TEXT = """num_attention_heads num_key_value_heads head_dim max_position_embeddings sliding_window rms_norm_eps layer_norm_eps
-    tie_word_embeddings""".split()
+    num_experts num_local_experts num_experts_per_tok moe_intermediate_size shared_expert_intermediate_size query_pre_attn_scalar
+    attn_logit_softcapping final_logit_softcapping tie_word_embeddings""".split()
 OF_ROPE = "rope_theta rope_type partial_rotary_factor".split()
 # Lists, by name, that some class makes of another key: config.json may have that in place of the list.
 VALUES = [[0, 1] * 12, ["full_attention", "sliding_attention"] * 12, ["sparse", "dense"] * 12, [1, 7], 5, 3, "3,4,5", True, False]
@@ -220,10 +221,8 @@ def main():
         rows += own
         if words or text or own:
             types.append(f'VC_ARCH({quoted(model_type)}, {quoted(text)}, {quoted(" ".join(words))})\n')
-    with open(os.path.join(sys.argv[1], "arch_types.inc"), "w") as f:
+    with open(os.path.join(sys.argv[1], "arch_classes.inc"), "w") as f:
         f.write(head + "".join(types))
-    with open(os.path.join(sys.argv[1], "arch_lists.inc"), "w") as f:
-        f.write(head)
         for t, name, rule, number, key, a, b, unless, instead in rows:
             f.write(f"VC_ARCH_LIST({quoted(t)}, {quoted(name)}, {rule}, {number}, {quoted(key)}, {quoted(word(a))}, {quoted(word(b))}, "
                     f"{quoted(unless)}, {quoted(instead)})\n")

@@ -10,30 +10,19 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "arch/arch_family.h"
 #include "core/base/checked.h"
 #include "formats/gguf/gguf_files.h"
 
 #define MOST_ARRAY_BYTES ((uint64_t)8 << 20)
 
-/* Behind "<architecture>.". */
-static const char *const key_names[VC_EDIT_KEYS][2] = {
-    [VC_EDIT_HIDDEN] = {"embedding_length"},
-    [VC_EDIT_INTERMEDIATE] = {"feed_forward_length"},
-    [VC_EDIT_EXPERT] = {"expert_feed_forward_length"},
-    [VC_EDIT_SHARED] = {"expert_shared_feed_forward_length"},
-    [VC_EDIT_ENCODER] = {"encoder.feed_forward_length"},
-    [VC_EDIT_DECODER] = {"decoder.feed_forward_length"},
-    [VC_EDIT_LAYERS] = {"block_count"},
-    [VC_EDIT_HEADS] = {"attention.head_count"},
-    [VC_EDIT_KV_HEADS] = {"attention.head_count_kv"},
-    [VC_EDIT_HEAD_SIZE] = {"attention.key_length", "attention.value_length"},
-    [VC_EDIT_EXPERTS] = {"expert_count"},
-    [VC_EDIT_VOCABULARY] = {"vocab_size"}};
-
 /* The number of layers of a part of the model, by what their names begin with. */
 static const struct {
     const char *list, *key;
 } counts[] = {{"dec.blk", "decoder_block_count"}, {"v.blk", "vision.block_count"}, {"a.blk", "audio.block_count"}};
+
+/* Where the file has it, the hidden size does not say how large a head is. */
+static const char head_size[] = "attention.key_length";
 
 /* So many layers from the first on are of another kind. */
 static const char first_of[] = "leading_dense_block_count";
@@ -45,13 +34,6 @@ static const char refused[] = "nextn_predict_layers attention.shared_kv_layers e
 static const char periods[] =
     "attention.sliding_window_pattern full_attention_interval interleave_moe_layer_step moe_every_n_layers "
     "attention.global_interval";
-
-/* What llama.cpp does with such models where the file does not say it. */
-static const struct {
-    const char *architecture;
-    uint64_t period;
-} kinds[] = {{"gemma2", 2}, {"gemma3", 6},  {"gemma3n", 5}, {"cohere2", 4}, {"gpt-oss", 2},
-             {"llama4", 4}, {"smollm3", 4}, {"exaone4", 4}, {"olmo2", 4},   {"modern-bert", 3}};
 
 struct editing {
     struct vc_ctx *ctx;
@@ -141,15 +123,15 @@ static void put_number(unsigned char *bytes, size_t size, uint64_t v)
     }
 }
 
-/* What the edit's number is called; NULL: there is no name number k. */
-static const char *name_of(const struct vc_edit *edit, size_t k)
+/* What the edit's number is called: "a|b". */
+static const char *names_of(const struct vc_edit *edit)
 {
     for (size_t i = 0; edit->key == VC_EDIT_LAYERS && edit->list != NULL && i < sizeof counts / sizeof counts[0]; i++) {
         if (strcmp(counts[i].list, edit->list) == 0) {
-            return k == 0 ? counts[i].key : NULL;
+            return counts[i].key;
         }
     }
-    return key_names[edit->key][k];
+    return vc_arch_gguf_names(edit->key);
 }
 
 /* Every edit whose key has that name: replaces the number where it is the old one, and tells whether it did. */
@@ -157,20 +139,18 @@ static bool edit_number(struct editing *e, const char *name, unsigned char *byte
 {
     bool changed = false;
 
-    e->named[VC_EDIT_HEAD_SIZE] |= strcmp(name, key_names[VC_EDIT_HEAD_SIZE][0]) == 0;
+    e->named[VC_EDIT_HEAD_SIZE] |= strcmp(name, head_size) == 0;
     for (size_t i = 0; i < e->n; i++) {
         const struct vc_edit *edit = &e->edits[i];
 
-        for (size_t k = 0; k < 2; k++) {
-            if (name_of(edit, k) == NULL || strcmp(name_of(edit, k), name) != 0) {
-                continue;
-            }
-            e->named[edit->key] = true;
-            if (number_of(bytes, size) == edit->before && (size == 8 || edit->after >> (8 * size - 1) == 0)) {
-                put_number(bytes, size, edit->after);
-                e->made[edit->key] = true;
-                changed = true;
-            }
+        if (!vc_is_one_of(name, names_of(edit))) {
+            continue;
+        }
+        e->named[edit->key] = true;
+        if (number_of(bytes, size) == edit->before && (size == 8 || edit->after >> (8 * size - 1) == 0)) {
+            put_number(bytes, size, edit->after);
+            e->made[edit->key] = true;
+            changed = true;
         }
     }
     return changed;
@@ -253,10 +233,10 @@ static enum vc_status edit_scalar(struct editing *e, const struct pair *pair, co
     bool changed;
 
     VC_CALL(vc_gguf_take(&e->cursor, bytes, size));
-    if (strcmp(name, key_names[VC_EDIT_HIDDEN][0]) == 0) {
+    if (vc_is_one_of(name, vc_arch_gguf_names(VC_EDIT_HIDDEN))) {
         e->hidden = number_of(bytes, size);
     }
-    if (strcmp(name, key_names[VC_EDIT_HEADS][0]) == 0) {
+    if (vc_is_one_of(name, vc_arch_gguf_names(VC_EDIT_HEADS))) {
         e->heads = number_of(bytes, size);
     }
     VC_CALL(check_experts(e, name, number_of(bytes, size)));
@@ -348,10 +328,10 @@ static enum vc_status check_kind(const struct editing *e)
 {
     const struct vc_edit *layers = vc_edit_find(e->edits, e->n, VC_EDIT_LAYERS);
 
-    for (size_t i = 0; layers != NULL && !e->says_kinds && i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (strcmp(kinds[i].architecture, e->architecture) == 0 && !vc_edit_keeps_period(layers, kinds[i].period)) {
-            return refuse_period(e, e->architecture, kinds[i].period);
-        }
+    uint64_t period = vc_arch_gguf_period(e->architecture);
+
+    if (layers != NULL && !e->says_kinds && period != 0 && !vc_edit_keeps_period(layers, period)) {
+        return refuse_period(e, e->architecture, period);
     }
     return VC_OK;
 }
@@ -367,9 +347,10 @@ static enum vc_status check_made(const struct editing *e)
         if (!e->made[edit->key] && (e->named[edit->key] || !vc_edit_is_implied(e->edits, e->n, edit))) {
             return vc_fail(e->ctx, VC_E_UNSUPPORTED,
                            "no key of the metadata says that the %s is %" PRIu64 ", which becomes %" PRIu64
-                           "; expected '%s.%s'",
+                           "; expected '%s.%.*s'",
                            vc_edit_name(edit->key), edit->before, edit->after,
-                           e->architecture[0] != '\0' ? e->architecture : "<architecture>", name_of(edit, 0));
+                           e->architecture[0] != '\0' ? e->architecture : "<architecture>",
+                           (int)strcspn(names_of(edit), "|"), names_of(edit));
         }
     }
     if (e->has_tokens && vc_edit_find(e->edits, e->n, VC_EDIT_VOCABULARY) != NULL) {
@@ -381,7 +362,7 @@ static enum vc_status check_made(const struct editing *e)
         return vc_fail(e->ctx, VC_E_UNSUPPORTED,
                        "the metadata has no '%s.%s', so that a head would be taken for one of size %" PRIu64
                        " in place of %" PRIu64,
-                       e->architecture, key_names[VC_EDIT_HEAD_SIZE][0], after, before);
+                       e->architecture, head_size, after, before);
     }
     return check_kind(e);
 }
@@ -412,17 +393,15 @@ bool vc_gguf_says(const struct vc_program *program, enum vc_edit_key key, uint64
         const struct vc_program_key *pair = &program->keys[i];
         const char *name = strchr(pair->key, '.');
 
-        for (size_t k = 0; name != NULL && k < 2 && key_names[key][k] != NULL; k++) {
-            if (strcmp(name + 1, key_names[key][k]) != 0) {
-                continue;
-            }
-            if (pair->is_integer && pair->integer >= 0 && (uint64_t)pair->integer == number) {
+        if (name == NULL || !vc_is_one_of(name + 1, vc_arch_gguf_names(key))) {
+            continue;
+        }
+        if (pair->is_integer && pair->integer >= 0 && (uint64_t)pair->integer == number) {
+            return true;
+        }
+        for (size_t e = 0; pair->integers != NULL && e < pair->n; e++) {
+            if (pair->integers[e] >= 0 && (uint64_t)pair->integers[e] == number) {
                 return true;
-            }
-            for (size_t e = 0; pair->integers != NULL && e < pair->n; e++) {
-                if (pair->integers[e] >= 0 && (uint64_t)pair->integers[e] == number) {
-                    return true;
-                }
             }
         }
     }
@@ -445,10 +424,8 @@ static enum vc_status edit_integers(struct vc_ctx *ctx, const struct vc_edit *ed
     for (size_t i = 0; i < pair->n; i++) {
         numbers[n_kept] = pair->integers[i];
         for (size_t e = 0; e < n; e++) {
-            for (size_t k = 0; k < 2 && name_of(&edits[e], k) != NULL; k++) {
-                if (strcmp(name_of(&edits[e], k), name) == 0 && pair->integers[i] == (int64_t)edits[e].before) {
-                    numbers[n_kept] = (int64_t)edits[e].after;
-                }
+            if (vc_is_one_of(name, names_of(&edits[e])) && pair->integers[i] == (int64_t)edits[e].before) {
+                numbers[n_kept] = (int64_t)edits[e].after;
             }
         }
         n_kept += !drops || !vc_edit_drops_layer(layers, i);
@@ -474,12 +451,9 @@ enum vc_status vc_gguf_edit_keys(struct vc_ctx *ctx, const struct vc_edit *edits
             continue;
         }
         for (size_t e = 0; pair->is_integer && e < n; e++) {
-            for (size_t k = 0; k < 2 && name_of(&edits[e], k) != NULL; k++) {
-                if (strcmp(name_of(&edits[e], k), name + 1) == 0 &&
-                    program->keys[i].integer == (int64_t)edits[e].before) {
-                    pair->integer = (int64_t)edits[e].after;
-                    pair->number = (double)pair->integer;
-                }
+            if (vc_is_one_of(name + 1, names_of(&edits[e])) && program->keys[i].integer == (int64_t)edits[e].before) {
+                pair->integer = (int64_t)edits[e].after;
+                pair->number = (double)pair->integer;
             }
         }
         if (pair->is_integer && layers != NULL && strcmp(name + 1, first_of) == 0 && pair->integer >= 0) {

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "arch/arch.h"
+#include "arch/arch_family.h"
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/model/shapes.h"

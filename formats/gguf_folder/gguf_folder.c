@@ -178,7 +178,7 @@ const char *vc_llm_why_no_blocks(const struct vc_model *source, const struct vc_
 
 /* The row of the family, or why there is none. */
 static enum vc_status find_family(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_model *source,
-                                  const struct llm_family **out)
+                                  const struct vc_arch_family **out)
 {
     const json_t *quantized = vc_llm_find(config, "quantization_config");
     const char *method = json_string_value(json_object_get(quantized, "quant_method"));
@@ -189,7 +189,7 @@ static enum vc_status find_family(struct vc_ctx *ctx, const struct llm_config *c
         keeps = source->tensors[i].quant != NULL;
     }
     *out = config->model_type != NULL ? vc_llm_family(config->model_type) : NULL;
-    if (*out != NULL && strcmp((*out)->architecture, "gemma4") == 0 && vc_llm_flag(config, "enable_moe_block", false)) {
+    if (*out != NULL && strcmp((*out)->gguf, "gemma4") == 0 && vc_llm_flag(config, "enable_moe_block", false)) {
         *out = vc_llm_family("gemma4_text+experts");
     }
     if (*out == NULL) {
@@ -199,8 +199,8 @@ static enum vc_status find_family(struct vc_ctx *ctx, const struct llm_config *c
                        config->model_type != NULL ? config->model_type : "",
                        vc_llm_family_list(list, sizeof list, false), vc_option(ctx, "as_gguf=false"));
     }
-    if (quantized != NULL && !(keeps && (strcmp(method != NULL ? method : "", "mxfp4") != 0 ||
-                                         strcmp((*out)->architecture, "gpt-oss") == 0))) {
+    if (quantized != NULL &&
+        !(keeps && (strcmp(method != NULL ? method : "", "mxfp4") != 0 || strcmp((*out)->gguf, "gpt-oss") == 0))) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "config.json: its weights are quantized ('%s'), and are not decoded here",
                        method != NULL ? method : "no quant_method");
     }
@@ -229,12 +229,12 @@ static enum vc_status note_inputs(struct vc_ctx *ctx, const struct llm_config *c
 static enum vc_status make(struct vc_ctx *ctx, const struct vc_open_options *options, const struct llm_config *config,
                            struct llm_folder *self, struct vc_model *model, struct llm_pairs *pairs)
 {
-    const struct llm_family *family = NULL;
-    struct llm_sizes sizes;
+    const struct vc_arch_family *family = NULL;
+    struct vc_arch_sizes sizes;
     struct llm_rope rope;
 
     VC_CALL(find_family(ctx, config, self->source, &family));
-    pairs->architecture = family->architecture;
+    pairs->architecture = family->gguf;
     VC_CALL(vc_llm_sizes_read(ctx, config, family, &sizes));
     VC_CALL(vc_llm_rope_read(ctx, config, family, &rope));
     VC_CALL(vc_llm_check(ctx, config, family, &sizes, &rope, model));

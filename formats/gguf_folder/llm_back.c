@@ -141,20 +141,21 @@ static enum vc_status attach_codes(struct llm_back *b, const struct llm_plan *pl
 }
 
 /* The tensors that one of the file becomes by a rule: all of it, or a matrix for each expert. */
-static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, size_t source, const struct llm_rule *rule,
-                                  int64_t layer, const char *rest, const struct llm_sizes *sizes)
+static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, size_t source,
+                                  const struct vc_arch_name *rule, int64_t layer, const char *rest,
+                                  const struct vc_arch_sizes *sizes)
 {
     const struct vc_tensor *t = &b->source->tensors[source];
     const char *tail = layer >= 0 ? strchr(t->name + 4, '.') + 1 : t->name;
     bool experts = strchr(rule->from, '*') != NULL;
     bool row = rule->shape[0] == '1' && t->n_dims == 1; /* a matrix of one row, which llama.cpp's converter flattens */
-    bool heads = (b->family->flags & LLM_PERMUTES) != 0 &&
+    bool heads = vc_arch_has(b->family, VC_ARCH_PERMUTES) &&
                  (strncmp(tail, "attn_q.", 7) == 0 || strncmp(tail, "attn_k.", 7) == 0);
     bool less_one = vc_llm_has_one_more(b->family, tail);
-    bool logarithm = rule->form == LLM_LOGARITHM;
-    bool rows = (heads || rule->rows >= LLM_HEADS) && t->n_dims == 1; /* of one element each */
-    bool parts = layer >= 0 && t->n_dims == (experts ? 3 : 2) && rule->form == LLM_STRAIGHT &&
-                 rule->rows != LLM_HEAD_COLUMNS && vc_llm_scheme_of(t->dtype) != VC_SCHEME_NONE;
+    bool logarithm = rule->form == VC_MATRIX_LOGARITHM;
+    bool rows = (heads || rule->rows >= VC_ROWS_HEADS) && t->n_dims == 1; /* of one element each */
+    bool parts = layer >= 0 && t->n_dims == (experts ? 3 : 2) && rule->form == VC_MATRIX_STRAIGHT &&
+                 rule->rows != VC_ROWS_HEAD_COLUMNS && vc_llm_scheme_of(t->dtype) != VC_SCHEME_NONE;
     unsigned begin = experts ? 1 : 0;
     struct llm_tensor to = {.layer = layer,
                             .from = t->dtype,
@@ -173,8 +174,8 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
         return vc_fail(b->ctx, VC_E_UNSUPPORTED, "%s: expected %s", t->name,
                        experts ? "the matrices of all experts" : "1 to 3 dimensions");
     }
-    if ((less_one || logarithm || rows || rule->form == LLM_CHANNELS ||
-         (rule->rows == LLM_HEAD_COLUMNS && sizes->unit % block != 0)) &&
+    if ((less_one || logarithm || rows || rule->form == VC_MATRIX_CHANNELS ||
+         (rule->rows == VC_ROWS_HEAD_COLUMNS && sizes->unit % block != 0)) &&
         !vc_dtype_is_float(t->dtype)) {
         return vc_fail(b->ctx, VC_E_UNSUPPORTED,
                        "%s: has type %s, expected floats (vcompress dequantize makes a GGUF file of floats)", t->name,
@@ -196,16 +197,16 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
     to.n_dims = t->n_dims - begin + row;
     to.row_elems = rows ? 1 : t->shape[t->n_dims - 1] / block;
     to.piece_rows = to.row_elems != 0 ? t->n_elems / (experts ? sizes->experts : 1) / block / to.row_elems : 0;
-    if (rule->form == LLM_CHANNELS) {
+    if (rule->form == VC_MATRIX_CHANNELS) {
         to.shape[to.n_dims] = to.shape[to.n_dims - 1];
         to.shape[to.n_dims++ - 1] = 1;
     }
-    if (rule->rows >= LLM_HEADS && sizes->value_units != sizes->key_units) {
+    if (rule->rows >= VC_ROWS_HEADS && sizes->value_units != sizes->key_units) {
         uint64_t elems = to.row_elems;
 
         vc_llm_order_heads(sizes, rule, &to);
         to.order = (struct llm_order){to.order.first, to.order.unit, to.order.each, to.order.groups};
-        to.row_elems = rule->rows == LLM_HEAD_COLUMNS ? sizes->unit / block : elems;
+        to.row_elems = rule->rows == VC_ROWS_HEAD_COLUMNS ? sizes->unit / block : elems;
     }
     for (uint64_t i = 0; i < (experts ? sizes->experts : 1); i++) {
         to.name = make_name(b, plan->arena, rule->from, layer, i, rest);
@@ -222,7 +223,7 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
 /* Experts of gpt_oss: rows of the gate and of the other part take turns, and become columns; rows of blocks of MXFP4
  * stay rows, with codes and scales in tensors of their own. up: VC_NO_TENSOR for a matrix that stands alone. */
 static enum vc_status add_joined(struct llm_back *b, struct llm_plan *plan, size_t gate, size_t up, int64_t layer,
-                                 const struct llm_sizes *sizes)
+                                 const struct vc_arch_sizes *sizes)
 {
     const struct vc_tensor *t = &b->source->tensors[gate];
     const struct vc_tensor *other = &b->source->tensors[up != VC_NO_TENSOR ? up : gate];
@@ -281,10 +282,10 @@ static enum vc_status find_joined(const struct llm_back *b, const char *name, in
     char other[96];
 
     *up = VC_NO_TENSOR;
-    *joined = strcmp(b->family->architecture, "gpt-oss") == 0 &&
-              (vc_llm_fits("blk.#.ffn_down_exps.weight", name, layer, &expert, &rest) ||
-               vc_llm_fits("blk.#.ffn_up_exps.", name, layer, &expert, &rest) ||
-               vc_llm_fits("blk.#.ffn_gate_exps.", name, layer, &expert, &rest));
+    *joined = strcmp(b->family->gguf, "gpt-oss") == 0 &&
+              (vc_arch_name_fits("blk.#.ffn_down_exps.weight", name, layer, &expert, &rest) ||
+               vc_arch_name_fits("blk.#.ffn_up_exps.", name, layer, &expert, &rest) ||
+               vc_arch_name_fits("blk.#.ffn_gate_exps.", name, layer, &expert, &rest));
     if (*joined && strstr(name, "_gate_") != NULL) {
         (void)snprintf(other, sizeof other, "blk.%lld.ffn_up_exps.%.20s", (long long)*layer, rest);
         *up = vc_model_find(b->source, other);
@@ -294,24 +295,24 @@ static enum vc_status find_joined(const struct llm_back *b, const char *name, in
 }
 
 /* The rule that leads to that name from a tensor that is all of it, or an expert of it. NULL: none. */
-static const struct llm_rule *find_rule(const struct llm_rule *rules, const char *name, int64_t *layer,
-                                        const char **rest)
+static const struct vc_arch_name *find_rule(const struct vc_arch_name *rules, const char *name, int64_t *layer,
+                                            const char **rest)
 {
     for (; rules != NULL && rules->from != NULL; rules++) {
         int64_t expert;
 
-        if (rules->to != NULL && (rules->rows == LLM_ALL || rules->rows >= LLM_HEADS) &&
-            (rules->form == LLM_STRAIGHT || rules->form >= LLM_CHANNELS) &&
-            vc_llm_fits(rules->to, name, layer, &expert, rest) &&
-            (vc_llm_is_whole(rules->to) ? (*rest)[0] == '\0'
-                                        : strcmp(*rest, ".weight") == 0 || strcmp(*rest, ".bias") == 0)) {
+        if (rules->to != NULL && (rules->rows == VC_ROWS_ALL || rules->rows >= VC_ROWS_HEADS) &&
+            (rules->form == VC_MATRIX_STRAIGHT || rules->form >= VC_MATRIX_CHANNELS) &&
+            vc_arch_name_fits(rules->to, name, layer, &expert, rest) &&
+            (vc_arch_name_is_whole(rules->to) ? (*rest)[0] == '\0'
+                                              : strcmp(*rest, ".weight") == 0 || strcmp(*rest, ".bias") == 0)) {
             return rules;
         }
     }
     return NULL;
 }
 
-static enum vc_status plan_tensors(struct llm_back *b, const struct llm_sizes *sizes, struct llm_plan *plan)
+static enum vc_status plan_tensors(struct llm_back *b, const struct vc_arch_sizes *sizes, struct llm_plan *plan)
 {
     for (size_t i = 0; i < b->source->n_tensors; i++) {
         const char *name = b->source->tensors[i].name;
@@ -319,7 +320,7 @@ static enum vc_status plan_tensors(struct llm_back *b, const struct llm_sizes *s
         const char *rest;
         size_t up;
         bool joined;
-        const struct llm_rule *rule;
+        const struct vc_arch_name *rule;
 
         VC_CALL(find_joined(b, name, &layer, &up, &joined));
         if (joined && layer < (int64_t)sizes->layers) {
@@ -327,13 +328,13 @@ static enum vc_status plan_tensors(struct llm_back *b, const struct llm_sizes *s
             continue;
         }
         rule = find_rule(b->family->rules, name, &layer, &rest);
-        rule = rule != NULL ? rule : find_rule(vc_llm_rules, name, &layer, &rest);
+        rule = rule != NULL ? rule : find_rule(vc_arch_names, name, &layer, &rest);
         if (strncmp(name, "rope_f", 6) == 0 || b->source->tensors[i].part_of != VC_NO_TENSOR) {
             continue; /* which config.json says: the way there makes it again; or numbers of NVFP4, with their blocks */
         }
         if (rule == NULL || layer >= (int64_t)sizes->layers) {
             return vc_fail(b->ctx, VC_E_UNSUPPORTED, "%s: a %s of transformers has no such tensor", name,
-                           b->family->class_name);
+                           b->class_name);
         }
         VC_CALL(add_tensors(b, plan, i, rule, layer, rest, sizes));
     }
@@ -360,7 +361,7 @@ static enum vc_status check_values(const struct llm_back *b, size_t tensor, cons
     }
     return same ? VC_OK
                 : vc_fail(b->ctx, VC_E_UNSUPPORTED, "%s: its values are not those of the rotary embeddings of a %s",
-                          t->name, b->family->class_name);
+                          t->name, b->class_name);
 }
 
 /* Of rotary embeddings: those of the file are those that config.json asks for. */
@@ -383,7 +384,7 @@ static enum vc_status check_factors(const struct llm_back *b, const struct llm_p
         }
         if (made != (vc_model_find(b->source, names[i]) != VC_NO_TENSOR)) {
             return vc_fail(b->ctx, VC_E_UNSUPPORTED, "%s: a %s with these keys has %s such tensor", names[i],
-                           b->family->class_name, made ? "a" : "no");
+                           b->class_name, made ? "a" : "no");
         }
     }
     return VC_OK;
@@ -402,7 +403,7 @@ static bool is_same(const json_t *a, const json_t *b)
 /* What the way there says of sizes is what the file says; what the file says beside that is told. */
 static enum vc_status check_pairs(struct llm_back *b, struct llm_pairs *pairs)
 {
-    size_t n = strlen(b->family->architecture);
+    size_t n = strlen(b->family->gguf);
     struct gguf file = {.n_shards = 0};
     json_t *there = NULL;
     uint64_t counted = 0;
@@ -419,7 +420,7 @@ static enum vc_status check_pairs(struct llm_back *b, struct llm_pairs *pairs)
     {
         const json_t *made = json_object_get(there, key);
 
-        if (strncmp(key, b->family->architecture, n) != 0 || key[n] != '.') {
+        if (strncmp(key, b->family->gguf, n) != 0 || key[n] != '.') {
             continue;
         }
         if (made == NULL && others.n < 200) {
@@ -427,7 +428,7 @@ static enum vc_status check_pairs(struct llm_back *b, struct llm_pairs *pairs)
         } else if (made != NULL && !is_same(value, made)) {
             VC_TRY(vc_fail(b->ctx, VC_E_UNSUPPORTED,
                            "metadata key '%s': with this value there is no config.json of a %s that says the same", key,
-                           b->family->class_name));
+                           b->class_name));
         }
     }
     VC_TRY(others.status);
@@ -453,8 +454,8 @@ static enum vc_status make_tensors(struct llm_back *b, struct llm_folder *self)
                                       .arch = b->arch,
                                       .model_type = json_string_value(json_object_get(b->config, "model_type"))};
     struct llm_plan there = {.arena = &self->gguf.arena};
-    struct llm_pairs pairs = {.architecture = b->family->architecture};
-    struct llm_sizes sizes;
+    struct llm_pairs pairs = {.architecture = b->family->gguf};
+    struct vc_arch_sizes sizes;
     struct llm_rope rope;
     enum vc_status status;
 
@@ -482,7 +483,7 @@ out:
 static enum vc_status read_rest(struct llm_back *b)
 {
     const char *text = vc_back_text(b, VC_LLM_REST);
-    const struct llm_family *own;
+    const struct vc_arch_family *own;
     const char *type;
 
     if (text == NULL || b->family == NULL) {
@@ -491,8 +492,8 @@ static enum vc_status read_rest(struct llm_back *b)
     b->rest = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     type = json_string_value(json_object_get(b->rest, "model_type"));
     own = type != NULL ? vc_llm_family(type) : NULL;
-    if (own != NULL && own->class_name != NULL && strcmp(own->architecture, b->family->architecture) == 0 &&
-        (own->flags & LLM_EXPERTS) == (b->family->flags & LLM_EXPERTS)) {
+    if (own != NULL && !vc_arch_has(own, VC_ARCH_ONE_WAY) && strcmp(own->gguf, b->family->gguf) == 0 &&
+        vc_arch_has(own, VC_ARCH_EXPERTS) == vc_arch_has(b->family, VC_ARCH_EXPERTS)) {
         b->family = own;
     }
     return json_is_object(b->rest)
@@ -514,9 +515,12 @@ static enum vc_status find_family(struct llm_back *b)
         experts = experts || (vc_ends_in(key, ".expert_count") && json_integer_value(value) != 0);
         slides = slides || vc_ends_in(key, ".attention.sliding_window");
     }
-    b->family = vc_llm_family_back(architecture != NULL ? architecture : "", experts, slides);
+    b->family = vc_arch_family_of_gguf(architecture != NULL ? architecture : "", experts, slides);
     VC_CALL(read_rest(b));
-    b->arch = b->family != NULL ? vc_llm_family_arch(b->family) : NULL;
+    if (b->family != NULL) {
+        b->arch = vc_arch_family_class(b->family);
+        (void)snprintf(b->class_name, sizeof b->class_name, "%sForCausalLM", b->family->class_name);
+    }
     return b->family != NULL
                ? VC_OK
                : vc_fail(b->ctx, VC_E_UNSUPPORTED,

@@ -11,7 +11,8 @@ struct llm_back {
     const struct vc_model *source;
     struct vc_model *model; /* with the folder that is made */
     json_t *pairs;          /* the metadata of the file */
-    const struct llm_family *family;
+    const struct vc_arch_family *family;
+    char class_name[64];        /* of transformers: "LlamaForCausalLM" */
     const struct vc_arch *arch; /* of the model_type that it becomes */
     json_t *config;             /* what becomes config.json */
     json_t *rest;               /* what VC_LLM_REST says; NULL: nothing */

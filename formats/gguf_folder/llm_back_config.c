@@ -19,7 +19,7 @@ json_t *vc_back_find(const struct llm_back *b, const char *name)
 {
     char key[160];
 
-    (void)snprintf(key, sizeof key, "%s%s", name[0] == '.' ? b->family->architecture : "", name);
+    (void)snprintf(key, sizeof key, "%s%s", name[0] == '.' ? b->family->gguf : "", name);
     return json_object_get(b->pairs, key);
 }
 
@@ -34,7 +34,7 @@ void vc_back_set(struct llm_back *b, json_t *object, const char *name, json_t *v
 }
 
 /* The member of a row: the first of its names. */
-static void set_row(struct llm_back *b, const struct llm_key *key, json_t *value)
+static void set_row(struct llm_back *b, const struct vc_arch_pair *key, json_t *value)
 {
     b->failed = json_object_setn_new(b->config, key->names, strcspn(key->names, "|"), value) != 0 || b->failed;
 }
@@ -66,8 +66,7 @@ static json_int_t head_size(const struct llm_back *b)
 
 static enum vc_status refuse(const struct llm_back *b, const char *key, const char *why)
 {
-    return vc_fail(b->ctx, VC_E_UNSUPPORTED, "metadata key '%s%s': %s", key[0] == '.' ? b->family->architecture : "",
-                   key, why);
+    return vc_fail(b->ctx, VC_E_UNSUPPORTED, "metadata key '%s%s': %s", key[0] == '.' ? b->family->gguf : "", key, why);
 }
 
 static bool has_tensor(const struct llm_back *b, const char *name)
@@ -78,55 +77,56 @@ static bool has_tensor(const struct llm_back *b, const char *name)
 /* ---- rows ---- */
 
 /* What llama.cpp takes where the file has no such key; 0: nothing. */
-static json_int_t default_of(const struct llm_back *b, const struct llm_key *key)
+static json_int_t default_of(const struct llm_back *b, const struct vc_arch_pair *key)
 {
     size_t embedding = vc_model_find(b->source, "token_embd.weight");
 
-    return key->source == LLM_HEAD_SIZE || key->source == LLM_ROTATED ? head_size(b)
-           : key->source == LLM_VOCABULARY && embedding != VC_NO_TENSOR && b->source->tensors[embedding].n_dims == 2
+    return key->source == VC_FROM_HEAD_SIZE || key->source == VC_FROM_ROTATED ? head_size(b)
+           : key->source == VC_FROM_VOCABULARY && embedding != VC_NO_TENSOR && b->source->tensors[embedding].n_dims == 2
                ? (json_int_t)b->source->tensors[embedding].shape[0]
-           : key->field == offsetof(struct llm_sizes, key_heads) && key->source == LLM_SIZE
+           : key->field == offsetof(struct vc_arch_sizes, key_heads) && key->source == VC_FROM_SIZE
                ? said(b, "num_attention_heads")
-           : key->field == offsetof(struct llm_sizes, feed_forward) && key->source == LLM_SIZE
+           : key->field == offsetof(struct vc_arch_sizes, feed_forward) && key->source == VC_FROM_SIZE
                ? json_integer_value(vc_back_find(b, ".expert_feed_forward_length")) /* no layer is without experts */
                : 0;
 }
 
-static enum vc_status take_number(struct llm_back *b, const struct llm_key *key, json_int_t n)
+static enum vc_status take_number(struct llm_back *b, const struct vc_arch_pair *key, json_int_t n)
 {
     double size = (double)head_size(b);
     double share = (double)n / size;
 
-    if (n > INT32_MAX || n < (key->source != LLM_WINDOW)) {
-        return refuse(b, key->key, "is no size, or is missing");
+    if (n > INT32_MAX || n < (key->source != VC_FROM_WINDOW)) {
+        return refuse(b, key->gguf, "is no size, or is missing");
     }
-    if (key->source == LLM_ROTATED) {
-        if (share > 1 || (share != 1 && (b->family->flags & LLM_PARTIAL) == 0)) {
-            return refuse(b, key->key, "all elements of a head are rotated in such a model of transformers");
+    if (key->source == VC_FROM_ROTATED) {
+        if (share > 1 || (share != 1 && !vc_arch_has(b->family, VC_ARCH_PARTIAL))) {
+            return refuse(b, key->gguf, "all elements of a head are rotated in such a model of transformers");
         }
         share = (json_int_t)(size * share) == n ? share : ((double)n + 0.25) / size;
     }
-    if (key->source != LLM_ROTATED || (b->family->flags & LLM_PARTIAL) != 0) {
-        set_row(b, key, key->source == LLM_ROTATED ? json_real(share) : n == 0 ? json_null() : json_integer(n));
+    if (key->source != VC_FROM_ROTATED || vc_arch_has(b->family, VC_ARCH_PARTIAL)) {
+        set_row(b, key, key->source == VC_FROM_ROTATED ? json_real(share) : n == 0 ? json_null() : json_integer(n));
     }
     return VC_OK;
 }
 
-static enum vc_status take_row(struct llm_back *b, const struct llm_key *key)
+static enum vc_status take_row(struct llm_back *b, const struct vc_arch_pair *key)
 {
-    const json_t *found = vc_back_find(b, key->key);
-    bool rotates = key->source == LLM_THETA || key->source == LLM_LOCAL_THETA;
-    bool is_real = rotates || key->source == LLM_REAL || key->source == LLM_REAL_IF_SAID || key->source == LLM_EPSILON;
+    const json_t *found = vc_back_find(b, key->gguf);
+    bool rotates = key->source == VC_FROM_THETA || key->source == VC_FROM_LOCAL_THETA;
+    bool is_real =
+        rotates || key->source == VC_FROM_REAL || key->source == VC_FROM_REAL_IF_SAID || key->source == VC_FROM_EPSILON;
 
-    if (found == NULL && (key->source == LLM_REAL_IF_SAID ||
-                          (key->source == LLM_HEAD_SIZE && vc_arch_number(b->arch, "head_dim", 0) == 0))) {
+    if (found == NULL && (key->source == VC_FROM_REAL_IF_SAID ||
+                          (key->source == VC_FROM_HEAD_SIZE && vc_arch_number(b->arch, "head_dim", 0) == 0))) {
         return VC_OK; /* transformers takes the same as llama.cpp */
     }
     if (!is_real && (found == NULL || json_is_integer(found))) {
         return take_number(b, key, found != NULL ? json_integer_value(found) : default_of(b, key));
     }
     if (!json_is_number(found) && !(found == NULL && rotates)) {
-        return refuse(b, key->key, "is no number of its kind, or is missing");
+        return refuse(b, key->gguf, "is no number of its kind, or is missing");
     }
     set_row(b, key, real(found != NULL ? json_number_value(found) : 10000.0));
     return VC_OK;
@@ -215,7 +215,7 @@ static enum vc_status make_longrope(struct llm_back *b, double original, json_t 
 
     *out = json_pack("{s:s, s:o, s:o, s:o*}", "type", "longrope", "short_factor", shorter, "long_factor", longer,
                      "attention_factor", attention_factor(b, usual, 1.0));
-    if (strcmp(b->family->architecture, "phi3") != 0) {
+    if (strcmp(b->family->gguf, "phi3") != 0) {
         vc_back_set(b, *out, ORIGINAL, json_integer((json_int_t)original));
     }
     VC_CALL(read_factors(b, "rope_factors_short.weight", shorter));
@@ -242,10 +242,10 @@ static enum vc_status make_keyed(struct llm_back *b, const char *type, json_int_
     *out = json_pack("{s:s, s:o, s:o*, s:o*}", "rope_type", type, "factor", real(factor), ORIGINAL,
                      yarn ? json_integer(original) : NULL, "attention_factor",
                      yarn ? attention_factor(b, usual, usual) : NULL);
-    if (strcmp(b->family->architecture, "gpt-oss") == 0) {
+    if (strcmp(b->family->gguf, "gpt-oss") == 0) {
         vc_back_set(b, *out, "truncate", json_false()); /* of all such models; llama.cpp rounds */
     }
-    if (strcmp(b->family->architecture, "mistral3") == 0) {
+    if (strcmp(b->family->gguf, "mistral3") == 0) {
         vc_back_set(b, *out, "beta_fast", number(b, ".rope.scaling.yarn_beta_fast", 32.0));
         vc_back_set(b, *out, "beta_slow", number(b, ".rope.scaling.yarn_beta_slow", 1.0));
         vc_back_set(b, *out, "mscale", json_real(1.0)); /* what llama.cpp takes for granted */
@@ -288,16 +288,16 @@ static enum vc_status set_scaling(struct llm_back *b)
     enum vc_status status = VC_OK;
 
     original = original > 1 ? original : said(b, "max_position_embeddings");
-    if (strcmp(b->family->architecture, "phi3") == 0) {
+    if (strcmp(b->family->gguf, "phi3") == 0) {
         vc_back_set(b, b->config, ORIGINAL, json_integer(original));
     }
-    if ((b->family->flags & LLM_RECURRENT) != 0) {
+    if (vc_arch_has(b->family, VC_ARCH_RECURRENT)) {
         vc_back_set(b, b->config, "linear_value_head_dim", json_integer(said(b, "linear_key_head_dim")));
     }
     if (take_rest(b)) {
         return VC_OK;
     }
-    if (!keyed && (b->family->flags & LLM_RECURRENT) != 0) {
+    if (!keyed && vc_arch_has(b->family, VC_ARCH_RECURRENT)) {
         vc_back_set(b, b->config, "rope_scaling",
                     json_pack("{s:s, s:b, s:[I, I, I]}", "rope_type", "default", "mrope_interleaved", 1,
                               "mrope_section", section(b, 0), section(b, 1), section(b, 2)));
@@ -328,17 +328,14 @@ static enum vc_status set_scaling(struct llm_back *b)
 /* The layers that slide, or are recurrent: a list, a period, or what llama.cpp takes where the file has neither. */
 static enum vc_status set_kinds(struct llm_back *b)
 {
-    const char *a = b->family->architecture;
-    bool recurrent = (b->family->flags & LLM_RECURRENT) != 0;
+    bool recurrent = vc_arch_has(b->family, VC_ARCH_RECURRENT);
     const char *key = recurrent ? ".attention.recurrent_layers" : ".attention.sliding_window";
     const json_t *pattern = vc_back_find(b, recurrent ? key : ".attention.sliding_window_pattern");
     const json_t *interval = vc_back_find(b, ".full_attention_interval");
     json_int_t window = recurrent ? 1 : json_integer_value(vc_back_find(b, ".attention.sliding_window"));
     json_int_t layers = said(b, "num_hidden_layers");
-    json_int_t period = json_is_integer(pattern)                                ? json_integer_value(pattern)
-                        : strcmp(a, "gemma2") == 0 || strcmp(a, "gpt-oss") == 0 ? 2
-                        : strcmp(a, "gemma3") == 0                              ? 6
-                                                                                : 4;
+    json_int_t period =
+        json_is_integer(pattern) ? json_integer_value(pattern) : (json_int_t)vc_arch_gguf_period(b->family->gguf);
     json_t *list = json_array();
 
     period = recurrent && json_is_integer(interval) ? json_integer_value(interval) : period;
@@ -362,18 +359,18 @@ static enum vc_status set_kinds(struct llm_back *b)
 /* What llama.cpp's graph of the architecture does without a key. */
 static json_t *make_family(const struct llm_back *b)
 {
-    const char *a = b->family->architecture;
-    bool gemma = strcmp(a, "gemma2") == 0 || strcmp(a, "gemma3") == 0;
-    bool largest = said(b, "num_hidden_layers") == (strcmp(a, "gemma2") == 0 ? 46 : 62);
+    const struct vc_arch_family *f = b->family;
+    bool largest = said(b, "num_hidden_layers") == (json_int_t)f->largest;
+    bool own_biases = vc_arch_has(f, VC_ARCH_QKV_BIAS) && vc_arch_has(f, VC_ARCH_EXPERTS);
     json_int_t scalar = largest ? said(b, "hidden_size") / said(b, "num_attention_heads") : head_size(b);
 
-    return json_pack("{s:o, s:b, s:b, s:b, s:o*, s:o*}", gemma ? "hidden_activation" : "hidden_act",
-                     json_stringn(b->family->activation, strcspn(b->family->activation, "|")),
-                     strcmp(a, "qwen2moe") == 0 ? "qkv_bias" : "attention_bias", has_tensor(b, "blk.0.attn_q.bias"),
-                     "mlp_bias", has_tensor(b, "blk.0.ffn_up.bias"), "tie_word_embeddings",
-                     !has_tensor(b, "output.weight"), "query_pre_attn_scalar",
-                     gemma ? json_integer(scalar) : NULL, /* transformers scales as llama.cpp does */
-                     "norm_topk_prob", strcmp(a, "qwen3moe") == 0 ? json_true() : NULL);
+    return json_pack(
+        "{s:o, s:b, s:b, s:b, s:o*, s:o*}", vc_arch_has(f, VC_ARCH_OWN_ACT_KEY) ? "hidden_activation" : "hidden_act",
+        json_stringn(f->activation, strcspn(f->activation, "|")), own_biases ? "qkv_bias" : "attention_bias",
+        has_tensor(b, "blk.0.attn_q.bias"), "mlp_bias", has_tensor(b, "blk.0.ffn_up.bias"), "tie_word_embeddings",
+        !has_tensor(b, "output.weight"), "query_pre_attn_scalar",
+        f->largest != 0 ? json_integer(scalar) : NULL, /* transformers scales as llama.cpp does */
+        "norm_topk_prob", vc_arch_has(f, VC_ARCH_SUM_KEY) && vc_arch_has(f, VC_ARCH_SUM_IS_1) ? json_true() : NULL);
 }
 
 bool vc_back_token(const struct llm_back *b, const char *word, uint64_t *id)
@@ -407,7 +404,7 @@ static const char *most_common_type(const struct llm_back *b)
     for (size_t i = 0; i < b->source->n_tensors; i++) {
         const struct vc_tensor *t = &b->source->tensors[i];
         size_t k = t->dtype == VC_DTYPE_F32 ? 1 : t->dtype == VC_DTYPE_F16 ? 2 : t->dtype == VC_DTYPE_BF16 ? 3 : 0;
-        bool layer = strncmp(t->name, "blk.", 4) == 0 && strcmp(b->family->architecture, "gpt-oss") != 0;
+        bool layer = strncmp(t->name, "blk.", 4) == 0 && strcmp(b->family->gguf, "gpt-oss") != 0;
 
         halves = halves || (layer && (t->dtype == VC_DTYPE_Q4_0 || t->dtype == VC_DTYPE_Q8_0));
         bytes = bytes || (layer && (t->dtype == VC_DTYPE_MXFP4 || t->dtype == VC_DTYPE_NVFP4));
@@ -421,15 +418,15 @@ enum vc_status vc_back_config(struct llm_back *b)
 {
     size_t gate = vc_model_find(b->source, "blk.0.ffn_gate_exps.weight");
 
-    b->config = json_pack("{s:[s], s:o}", "architectures", b->family->class_name, "model_type",
+    b->config = json_pack("{s:[s], s:o}", "architectures", b->class_name, "model_type",
                           json_stringn(b->family->types, strcspn(b->family->types, "|")));
-    for (const struct llm_key *key = vc_llm_keys; key->names != NULL; key++) {
-        VC_CALL(vc_llm_knows_key(b->family, key) && (b->family->flags & key->has_not) == 0 ? take_row(b, key) : VC_OK);
+    for (const struct vc_arch_pair *key = vc_arch_pairs; key->names != NULL; key++) {
+        VC_CALL(vc_arch_writes_pair(b->family, key) ? take_row(b, key) : VC_OK);
     }
-    VC_CALL((b->family->flags & (LLM_SLIDES | LLM_RECURRENT)) != 0 ? set_kinds(b) : VC_OK);
+    VC_CALL(vc_arch_has_kinds(b->family) ? set_kinds(b) : VC_OK);
     VC_CALL(set_scaling(b));
     if (gate != VC_NO_TENSOR && b->source->tensors[gate].dtype == VC_DTYPE_MXFP4 &&
-        strcmp(b->family->architecture, "gpt-oss") == 0) {
+        strcmp(b->family->gguf, "gpt-oss") == 0) {
         vc_back_set(b, b->config, "quantization_config",
                     json_pack("{s:s, s:[s, s, s, s]}", "quant_method", "mxfp4", "modules_to_not_convert",
                               "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens",

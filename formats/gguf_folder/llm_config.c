@@ -44,6 +44,26 @@ out:
     return status;
 }
 
+const struct vc_arch_family *vc_llm_family(const char *model_type)
+{
+    const struct vc_arch_family *family = vc_arch_family(model_type);
+
+    return family != NULL && family->layer != NULL ? family : NULL;
+}
+
+const char *vc_llm_family_list(char *list, size_t room, bool back)
+{
+    const struct vc_arch_family *f;
+    size_t n = 0;
+
+    for (size_t i = 0; (f = vc_arch_family_at(i)) != NULL && n < room; i++) {
+        if (f->layer != NULL && !(back && vc_arch_has(f, VC_ARCH_ONE_WAY))) {
+            n += (size_t)snprintf(list + n, room - n, "%s%s", i == 0 ? "" : ", ", f->types);
+        }
+    }
+    return list;
+}
+
 void vc_llm_config_free(struct vc_ctx *ctx, struct llm_config *config)
 {
     vc_hf_json_free(ctx, &config->json);
@@ -169,28 +189,28 @@ static bool is_null(const struct llm_config *config, const char *names)
 
 /* A size that there has to be, and that is no larger than an i32, as llama.cpp has them. What config.json does not say
  * is what transformers takes; else there are as many key heads as heads, which fill the hidden size. */
-static enum vc_status need(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_key *key,
-                           struct llm_sizes *sizes)
+static enum vc_status need(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_arch_pair *key,
+                           struct vc_arch_sizes *sizes)
 {
+    uint64_t *size = vc_arch_pair_size(sizes, key);
     uint64_t usual = is_null(config, key->names) ? 0 : (uint64_t)vc_llm_usual(config, key->names, 0);
-    uint64_t otherwise = usual != 0 ? usual : vc_llm_size(sizes, key);
-    uint64_t size;
+    uint64_t otherwise = usual != 0 ? usual : *size;
 
-    otherwise = otherwise != 0                                        ? otherwise
-                : key->field == offsetof(struct llm_sizes, key_heads) ? sizes->heads
-                : key->field == offsetof(struct llm_sizes, head_size) ? sizes->hidden / sizes->heads
-                                                                      : 0;
-    size = vc_llm_count(config, key->names, otherwise);
-    if (size == 0 || size > INT32_MAX) {
+    otherwise = otherwise != 0                                            ? otherwise
+                : key->field == offsetof(struct vc_arch_sizes, key_heads) ? sizes->heads
+                : key->field == offsetof(struct vc_arch_sizes, head_size) ? sizes->hidden / sizes->heads
+                                                                          : 0;
+    *size = vc_llm_count(config, key->names, otherwise);
+    if (*size == 0 || *size > INT32_MAX) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: expected a whole number for \"%.*s\"", VC_HF_CONFIG_NAME,
                        (int)strcspn(key->names, "|"), key->names);
     }
-    memcpy((char *)sizes + key->field, &size, sizeof size);
     return VC_OK;
 }
 
 /* Gemma 4: heads of layers that do not slide have sizes of their own, by a key, or by an entry for each such layer. */
-static void read_full_sizes(const struct llm_config *config, const struct llm_family *family, struct llm_sizes *out)
+static void read_full_sizes(const struct llm_config *config, const struct vc_arch_family *family,
+                            struct vc_arch_sizes *out)
 {
     json_t *entries = vc_llm_find(config, "per_layer_config");
     uint64_t shared = vc_llm_count(config, "num_kv_shared_layers", 0);
@@ -217,18 +237,18 @@ static void read_full_sizes(const struct llm_config *config, const struct llm_fa
     out->wide = shared != 0 && vc_llm_flag(config, "use_double_wide_mlp", false);
 }
 
-enum vc_status vc_llm_sizes_read(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
-                                 struct llm_sizes *out)
+enum vc_status vc_llm_sizes_read(struct vc_ctx *ctx, const struct llm_config *config,
+                                 const struct vc_arch_family *family, struct vc_arch_sizes *out)
 {
-    *out = (struct llm_sizes){.kernel = 4, .unit = 128, .key_units = 16, .value_units = 32};
-    for (const struct llm_key *key = vc_llm_keys; key->names != NULL; key++) {
-        if ((key->source == LLM_SIZE || key->source == LLM_HEAD_SIZE) && vc_llm_knows_key(family, key)) {
+    *out = (struct vc_arch_sizes){.kernel = 4, .unit = 128, .key_units = 16, .value_units = 32};
+    for (const struct vc_arch_pair *key = vc_arch_pairs; key->names != NULL; key++) {
+        if ((key->source == VC_FROM_SIZE || key->source == VC_FROM_HEAD_SIZE) && vc_arch_knows_pair(family, key)) {
             VC_CALL(need(ctx, config, key, out));
         }
     }
     out->head_size_given = vc_llm_find(config, "head_dim") != NULL || vc_llm_usual(config, "head_dim", 0) != 0;
     out->expert_size = out->expert_size != 0 ? out->expert_size : out->feed_forward;
-    if ((family->flags & LLM_ENCODER) != 0) {
+    if (vc_arch_has(family, VC_ARCH_ENCODER)) {
         out->types = vc_llm_count(config, "type_vocab_size", 2);
         out->skipped = strcmp(config->model_type, "bert") == 0 ? 0 : vc_llm_count(config, "pad_token_id", 1) + 1;
         if (out->skipped >= out->context) {
@@ -236,7 +256,7 @@ enum vc_status vc_llm_sizes_read(struct vc_ctx *ctx, const struct llm_config *co
         }
         out->context -= out->skipped;
     }
-    if (strcmp(family->architecture, "gemma4") == 0) {
+    if (strcmp(family->gguf, "gemma4") == 0) {
         read_full_sizes(config, family, out);
         if (out->full_head == 0 || out->full_head > INT32_MAX || out->full_keys == 0 || out->input > INT32_MAX) {
             return vc_fail(ctx, VC_E_FORMAT, "%s: \"global_head_dim\", key heads or inputs of layers are no sizes",
@@ -254,8 +274,8 @@ enum vc_status vc_llm_sizes_read(struct vc_ctx *ctx, const struct llm_config *co
     return VC_OK;
 }
 
-enum vc_status vc_llm_rope_read(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
-                                struct llm_rope *out)
+enum vc_status vc_llm_rope_read(struct vc_ctx *ctx, const struct llm_config *config,
+                                const struct vc_arch_family *family, struct llm_rope *out)
 {
     const json_t *block = vc_llm_find(config, "rope_parameters|rope_scaling");
     const json_t *full = json_object_get(block, "full_attention");
@@ -286,12 +306,12 @@ enum vc_status vc_llm_rope_read(struct vc_ctx *ctx, const struct llm_config *con
     out->share = vc_llm_real_of(
         block, "partial_rotary_factor",
         vc_llm_real(config, "partial_rotary_factor|rotary_pct", vc_llm_usual(config, "partial_rotary_factor", 1.0)));
-    if ((family->flags & LLM_PARTIAL) == 0 && out->share != 1.0 && strcmp(out->type, "default") != 0) {
+    if (!vc_arch_has(family, VC_ARCH_PARTIAL) && out->share != 1.0 && strcmp(out->type, "default") != 0) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "%s: \"partial_rotary_factor\" is not 1, and a '%s' of transformers rotates all of each head",
                        VC_HF_CONFIG_NAME, config->model_type);
     }
-    out->share = (family->flags & LLM_PARTIAL) != 0 ? out->share : 1.0; /* its class does not read the key */
+    out->share = vc_arch_has(family, VC_ARCH_PARTIAL) ? out->share : 1.0; /* its class does not read the key */
     if (local_type != NULL && strcmp(local_type, "default") != 0) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: rotary embeddings of sliding layers are scaled ('%s')",
                        VC_HF_CONFIG_NAME, local_type);

@@ -11,24 +11,25 @@
 #include <string.h>
 #include <strings.h>
 
-static bool is(const struct llm_family *family, const char *architecture)
+static bool is(const struct vc_arch_family *family, const char *architecture)
 {
-    return strcmp(family->architecture, architecture) == 0;
+    return strcmp(family->gguf, architecture) == 0;
 }
 
-uint64_t vc_llm_rotated(const struct llm_sizes *sizes, const struct llm_rope *rope)
+uint64_t vc_llm_rotated(const struct vc_arch_sizes *sizes, const struct llm_rope *rope)
 {
     return sizes->full_head != 0 ? sizes->full_head : (uint64_t)((double)sizes->head_size * rope->share);
 }
 
 /* llama.cpp scales by the head size; gemma says another number, but in the largest models. */
-double vc_llm_attention_factor(const struct llm_config *config, const struct llm_family *family,
-                               const struct llm_sizes *sizes)
+double vc_llm_attention_factor(const struct llm_config *config, const struct vc_arch_family *family,
+                               const struct vc_arch_sizes *sizes)
 {
-    uint64_t largest = is(family, "gemma2") ? 46 : is(family, "gemma3") ? 62 : 0;
-    double there = (double)(sizes->layers == largest ? sizes->hidden / sizes->heads : sizes->head_size);
+    double there = (double)(sizes->layers == family->largest ? sizes->hidden / sizes->heads : sizes->head_size);
 
-    return largest == 0 ? 1.0 : sqrt(there / vc_llm_real(config, "query_pre_attn_scalar", 256.0));
+    return family->largest == 0 ? 1.0
+                                : sqrt(there / vc_llm_real(config, "query_pre_attn_scalar",
+                                                           vc_llm_usual(config, "query_pre_attn_scalar", 0.0)));
 }
 
 /* Tokens that a sliding layer looks back; 0: all. */
@@ -43,10 +44,10 @@ static uint64_t window_of(const struct llm_config *config)
     return vc_llm_count(config, "sliding_window", usual);
 }
 
-struct llm_sizes vc_llm_layer_sizes(const struct llm_config *config, const struct llm_family *family,
-                                    const struct llm_sizes *sizes, uint64_t layer)
+struct vc_arch_sizes vc_llm_layer_sizes(const struct llm_config *config, const struct vc_arch_family *family,
+                                        const struct vc_arch_sizes *sizes, uint64_t layer)
 {
-    struct llm_sizes own = *sizes;
+    struct vc_arch_sizes own = *sizes;
 
     if (sizes->full_head != 0 && !vc_llm_is_second(config, family, layer)) {
         own.head_size = sizes->full_head;
@@ -58,10 +59,11 @@ struct llm_sizes vc_llm_layer_sizes(const struct llm_config *config, const struc
 
 /* ---- checks ---- */
 
-static enum vc_status refuse_key(struct vc_ctx *ctx, const struct llm_family *family, const char *key, const char *why)
+static enum vc_status refuse_key(struct vc_ctx *ctx, const struct vc_arch_family *family, const char *key,
+                                 const char *why)
 {
     return vc_fail(ctx, VC_E_UNSUPPORTED, "config.json: \"%s\" %s, which llama.cpp has not in a model of the kind '%s'",
-                   key, why, family->architecture);
+                   key, why, family->gguf);
 }
 
 /* Layers without rotary embeddings: every fourth, in llama.cpp. */
@@ -82,8 +84,8 @@ static bool is_every_fourth(const struct llm_config *config, uint64_t layers)
 
 /* llama.cpp takes keys and values of the last sliding and the last full layer that have some, from the two last ones.
  */
-static enum vc_status check_gemma4(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
-                                   const struct llm_sizes *sizes)
+static enum vc_status check_gemma4(struct vc_ctx *ctx, const struct llm_config *config,
+                                   const struct vc_arch_family *family, const struct vc_arch_sizes *sizes)
 {
     if (strcmp(vc_llm_word(config, "use_bidirectional_attention", ""), "all") == 0) {
         return refuse_key(ctx, family, "use_bidirectional_attention", "is \"all\"");
@@ -96,24 +98,24 @@ static enum vc_status check_gemma4(struct vc_ctx *ctx, const struct llm_config *
     return VC_OK;
 }
 
-static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
-                                   const struct llm_sizes *sizes, const struct llm_rope *rope)
+static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *config,
+                                   const struct vc_arch_family *family, const struct vc_arch_sizes *sizes,
+                                   const struct llm_rope *rope)
 {
     static const char cap[] = "attn_logit_softcapping";
 
-    if (is(family, "qwen3moe") && !vc_llm_flag(config, "norm_topk_prob", false)) {
-        return refuse_key(ctx, family, "norm_topk_prob", "is false");
+    bool sum_is_1 = vc_llm_flag(config, "norm_topk_prob", false);
+
+    if (vc_arch_has(family, VC_ARCH_SUM_KEY) && sum_is_1 != vc_arch_has(family, VC_ARCH_SUM_IS_1)) {
+        return refuse_key(ctx, family, "norm_topk_prob", sum_is_1 ? "is true" : "is false");
     }
-    if (is(family, "qwen2moe") && vc_llm_flag(config, "norm_topk_prob", false)) {
-        return refuse_key(ctx, family, "norm_topk_prob", "is true");
-    }
-    if ((family->flags & LLM_RECURRENT) != 0 && vc_llm_count(config, "linear_value_head_dim", 128) != sizes->unit) {
+    if (vc_arch_has(family, VC_ARCH_RECURRENT) && vc_llm_count(config, "linear_value_head_dim", 128) != sizes->unit) {
         return refuse_key(ctx, family, "linear_value_head_dim", "is not \"linear_key_head_dim\"");
     }
     if (sizes->value_units % sizes->key_units != 0) {
         return refuse_key(ctx, family, "linear_num_value_heads", "is no multiple of \"linear_num_key_heads\"");
     }
-    if ((family->flags & LLM_RECURRENT) != 0 && vc_llm_count(config, "full_attention_interval", 4) == 0) {
+    if (vc_arch_has(family, VC_ARCH_RECURRENT) && vc_llm_count(config, "full_attention_interval", 4) == 0) {
         return refuse_key(ctx, family, "full_attention_interval", "is 0");
     }
     if (is(family, "gemma4")) {
@@ -122,8 +124,9 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *
     if (is(family, "smollm3") && !is_every_fourth(config, sizes->layers)) {
         return refuse_key(ctx, family, "no_rope_layers", "is not every fourth layer");
     }
-    if (is(family, "gemma2") && (json_is_null(json_object_get(config->part, cap)) ||
-                                 json_is_null(json_object_get(config->part, "final_logit_softcapping")))) {
+    if (vc_arch_has(family, VC_ARCH_CAPS_SCORES) &&
+        (json_is_null(json_object_get(config->part, cap)) ||
+         json_is_null(json_object_get(config->part, "final_logit_softcapping")))) {
         return refuse_key(ctx, family, cap, "or \"final_logit_softcapping\" is null");
     }
     if (is(family, "gpt-oss") && ((float)vc_llm_real(config, "swiglu_alpha", 1.702) != 1.702F ||
@@ -137,14 +140,15 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *
                                strcmp(vc_llm_word(config, "position_embedding_type", "absolute"), "absolute") != 0)) {
         return refuse_key(ctx, family, "is_decoder", "is true, or positions are no table");
     }
-    if (vc_is_one_of(family->architecture, "gemma2|gemma3") &&
-        !(vc_llm_real(config, "query_pre_attn_scalar", 256.0) > 0.0)) {
+    if (family->largest != 0 &&
+        !(vc_llm_real(config, "query_pre_attn_scalar", vc_llm_usual(config, "query_pre_attn_scalar", 0.0)) > 0.0)) {
         return refuse_key(ctx, family, "query_pre_attn_scalar", "is no number above 0");
     }
-    if (is(family, "gemma3") && vc_llm_find(config, cap) != NULL) {
+    if (vc_arch_has(family, VC_ARCH_CAPS_LOGITS) && !vc_arch_has(family, VC_ARCH_CAPS_SCORES) &&
+        vc_llm_find(config, cap) != NULL) {
         return refuse_key(ctx, family, cap, "is there");
     }
-    if ((family->flags & LLM_SLIDES) != 0 && vc_llm_flag(config, "use_bidirectional_attention", false)) {
+    if (vc_arch_slides(family) && vc_llm_flag(config, "use_bidirectional_attention", false)) {
         return refuse_key(ctx, family, "use_bidirectional_attention", "is true");
     }
     return VC_OK;
@@ -161,8 +165,8 @@ static enum vc_status note_window(struct vc_ctx *ctx, struct vc_model *model, ui
                      window);
 }
 
-enum vc_status vc_llm_check(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
-                            const struct llm_sizes *sizes, const struct llm_rope *rope, struct vc_model *model)
+enum vc_status vc_llm_check(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_arch_family *family,
+                            const struct vc_arch_sizes *sizes, const struct llm_rope *rope, struct vc_model *model)
 {
     const char *activation = vc_llm_word(config, "hidden_activation|hidden_act|activation_function", NULL);
     uint64_t window = window_of(config);
@@ -171,7 +175,7 @@ enum vc_status vc_llm_check(struct vc_ctx *ctx, const struct llm_config *config,
         return vc_fail(ctx, VC_E_UNSUPPORTED, "config.json: the activation is '%s', expected '%.*s'", activation,
                        (int)strcspn(family->activation, "|"), family->activation);
     }
-    if ((family->flags & LLM_HEADS_FILL) != 0 && sizes->heads * sizes->head_size != sizes->hidden) {
+    if (vc_arch_has(family, VC_ARCH_HEADS_FILL) && sizes->heads * sizes->head_size != sizes->hidden) {
         return refuse_key(ctx, family, "head_dim", "times the heads is not the hidden size");
     }
     if (vc_llm_rotated(sizes, rope) % 2 != 0 || sizes->head_size % 2 != 0) {
@@ -180,11 +184,11 @@ enum vc_status vc_llm_check(struct vc_ctx *ctx, const struct llm_config *config,
     if (sizes->experts_used > sizes->experts) {
         return refuse_key(ctx, family, "num_experts_per_tok", "is more than there are experts");
     }
-    if ((family->flags & LLM_SLIDES) != 0 && window == 0) {
+    if (vc_arch_slides(family) && window == 0) {
         return refuse_key(ctx, family, "sliding_window", "is not there");
     }
     VC_CALL(check_family(ctx, config, family, sizes, rope));
-    if ((family->flags & LLM_WINDOW_LOST) != 0 && window != 0 && window < sizes->context) {
+    if (vc_arch_loses_window(family) && window != 0 && window < sizes->context) {
         VC_CALL(note_window(ctx, model, window));
     }
     return VC_OK;
@@ -192,125 +196,67 @@ enum vc_status vc_llm_check(struct vc_ctx *ctx, const struct llm_config *config,
 
 /* ---- keys ---- */
 
-#define SIZE(name)      .source = LLM_SIZE, .field = offsetof(struct llm_sizes, name)
-#define HEAD_SIZE       .source = LLM_HEAD_SIZE, .field = offsetof(struct llm_sizes, head_size)
-#define REAL(value)     .source = LLM_REAL, .otherwise = (value)
-#define OF(names_there) .architectures = (names_there)
-
-const struct llm_key vc_llm_keys[] = {
-    {".block_count", "num_hidden_layers|n_layer|num_layers|n_layers", SIZE(layers)},
-    {".context_length", "max_position_embeddings|n_positions|n_ctx", SIZE(context)},
-    {".embedding_length", "hidden_size|n_embd|d_model|dim", SIZE(hidden)},
-    {".feed_forward_length", "intermediate_size|n_inner|d_ff|hidden_dim|moe_intermediate_size", SIZE(feed_forward)},
-    {".attention.head_count", "num_attention_heads|n_head|num_heads|n_heads", SIZE(heads)},
-    {".attention.head_count_kv", "num_key_value_heads", SIZE(key_heads), .has_not = LLM_ENCODER},
-    {".attention.key_length", "head_dim", HEAD_SIZE, .has_not = LLM_ENCODER | LLM_NO_HEAD_SIZE},
-    {".attention.value_length", "head_dim", HEAD_SIZE, .has_not = LLM_ENCODER | LLM_NO_HEAD_SIZE},
-    {".attention.layer_norm_rms_epsilon", "rms_norm_eps|norm_eps", LLM_EPSILON, .has_not = LLM_ENCODER},
-    {".attention.layer_norm_epsilon", "layer_norm_eps", LLM_EPSILON, .has = LLM_ENCODER},
-    {".vocab_size", "vocab_size", LLM_VOCABULARY, .has_not = LLM_ENCODER},
-    {".rope.freq_base", "rope_theta", LLM_THETA, .has_not = LLM_ENCODER},
-    {".rope.dimension_count", "partial_rotary_factor|rotary_pct", LLM_ROTATED, .has_not = LLM_ENCODER},
-    {".expert_count", "num_experts|num_local_experts", SIZE(experts), .has = LLM_EXPERTS,
-     OF("qwen2moe|qwen3moe|qwen35moe|gemma4")},
-    {".expert_count", "num_local_experts|num_experts", SIZE(experts), .has = LLM_EXPERTS, OF("llama|gpt-oss")},
-    {".expert_used_count", "num_experts_per_tok|top_k_experts", SIZE(experts_used), .has = LLM_EXPERTS},
-    {".expert_feed_forward_length", "moe_intermediate_size|intermediate_size", SIZE(expert_size),
-     .has = LLM_EXPERT_SIZE},
-    {".attn_logit_softcapping", "attn_logit_softcapping", REAL(50.0), OF("gemma2")},
-    {".final_logit_softcapping", "final_logit_softcapping", REAL(30.0), OF("gemma2")},
-    {".rope.freq_base_swa", "rope_local_base_freq", LLM_LOCAL_THETA, OF("gemma3|gemma4")},
-    {".final_logit_softcapping", "final_logit_softcapping", REAL(0.0), OF("gemma4")},
-    {".final_logit_softcapping", "final_logit_softcapping", LLM_REAL_IF_SAID, OF("gemma3")},
-    {".attention.scale", "attention_multiplier", REAL(1.0), OF("granite")},
-    {".embedding_scale", "embedding_multiplier", REAL(1.0), OF("granite")},
-    {".residual_scale", "residual_multiplier", REAL(1.0), OF("granite")},
-    {".logit_scale", "logits_scaling", REAL(1.0), OF("granite")},
-    {".attention.sliding_window", "sliding_window", LLM_WINDOW, OF("phi3")},
-    {".expert_shared_feed_forward_length", "shared_expert_intermediate_size", SIZE(shared_size),
-     OF("qwen2moe|qwen35moe")},
-    {".ssm.conv_kernel", "linear_conv_kernel_dim", SIZE(kernel), .has = LLM_RECURRENT},
-    {".ssm.state_size", "linear_key_head_dim", SIZE(unit), .has = LLM_RECURRENT},
-    {".ssm.group_count", "linear_num_key_heads", SIZE(key_units), .has = LLM_RECURRENT},
-    {".ssm.time_step_rank", "linear_num_value_heads", SIZE(value_units), .has = LLM_RECURRENT},
-    {.names = NULL},
-};
-
-bool vc_llm_knows_key(const struct llm_family *family, const struct llm_key *key)
-{
-    return (family->flags & key->has) == key->has &&
-           (key->architectures == NULL || vc_is_one_of(family->architecture, key->architectures));
-}
-
-uint64_t vc_llm_size(const struct llm_sizes *sizes, const struct llm_key *key)
-{
-    uint64_t size;
-
-    memcpy(&size, (const char *)sizes + key->field, sizeof size);
-    return size;
-}
-
 const char *const vc_llm_rest[] = {"rope_parameters",    "rope_scaling",      "model_type", "sliding_window",
                                    "use_sliding_window", "max_window_layers", NULL};
 
 struct numbers {
     const struct llm_config *config;
-    const struct llm_family *family;
-    const struct llm_sizes *sizes;
+    const struct vc_arch_family *family;
+    const struct vc_arch_sizes *sizes;
     const struct llm_rope *rope;
 };
 
 /* NaN and infinities in a config.json are 0 here (hf_json.c). */
-static enum vc_status check_epsilon(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_key *key)
+static enum vc_status check_epsilon(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_arch_pair *key)
 {
-    bool fine = key->source != LLM_EPSILON || vc_llm_real(config, key->names, 1.0) > 0.0;
+    bool fine = key->source != VC_FROM_EPSILON || vc_llm_real(config, key->names, 1.0) > 0.0;
 
     return fine ? VC_OK
                 : vc_fail(ctx, VC_E_FORMAT, "%s: \"%s\" is no number above 0, which norms add to a mean of squares",
                           VC_HF_CONFIG_NAME, key->names);
 }
 
-static void put_key(const struct numbers *from, const struct llm_key *key, struct llm_pairs *pairs)
+static void put_key(const struct numbers *from, const struct vc_arch_pair *key, struct llm_pairs *pairs)
 {
-    const struct llm_sizes *sizes = from->sizes;
-    double epsilon = vc_llm_usual(from->config, key->names, 1e-6);
+    const struct vc_arch_sizes *sizes = from->sizes;
+    struct vc_arch_sizes own = *sizes; /* of a layer */
     bool unusual = sizes->head_size_given || sizes->head_size * sizes->heads != sizes->hidden;
-    bool listed = (key->field == offsetof(struct llm_sizes, key_heads) && sizes->full_keys != 0 &&
+    bool listed = (key->field == offsetof(struct vc_arch_sizes, key_heads) && sizes->full_keys != 0 &&
                    sizes->full_keys != sizes->key_heads) ||
-                  (key->field == offsetof(struct llm_sizes, feed_forward) && sizes->wide);
+                  (key->field == offsetof(struct vc_arch_sizes, feed_forward) && sizes->wide);
 
     switch (key->source) {
-    case LLM_SIZE:
-    case LLM_HEAD_SIZE:
+    case VC_FROM_SIZE:
+    case VC_FROM_HEAD_SIZE:
         if (listed) {
-            vc_llm_put_array(pairs, key->key, GGUF_I32, sizes->layers);
+            vc_llm_put_array(pairs, key->gguf, GGUF_I32, sizes->layers);
             for (uint64_t i = 0; i < sizes->layers; i++) {
-                const struct llm_sizes own = vc_llm_layer_sizes(from->config, from->family, sizes, i);
+                own = vc_llm_layer_sizes(from->config, from->family, sizes, i);
 
-                vc_llm_element_u32(pairs, (uint32_t)vc_llm_size(&own, key));
+                vc_llm_element_u32(pairs, (uint32_t)*vc_arch_pair_size(&own, key));
             }
-        } else if (key->source == LLM_SIZE || unusual) {
-            vc_llm_put_u32(pairs, key->key, vc_llm_size(sizes, key));
+        } else if (key->source == VC_FROM_SIZE || unusual) {
+            vc_llm_put_u32(pairs, key->gguf, *vc_arch_pair_size(&own, key));
         }
         break;
-    case LLM_VOCABULARY:
-        vc_llm_put_u32(pairs, key->key, sizes->vocabulary);
+    case VC_FROM_VOCABULARY:
+        vc_llm_put_u32(pairs, key->gguf, sizes->vocabulary);
         break;
-    case LLM_ROTATED:
-        vc_llm_put_u32(pairs, key->key, vc_llm_rotated(sizes, from->rope));
+    case VC_FROM_ROTATED:
+        vc_llm_put_u32(pairs, key->gguf, vc_llm_rotated(sizes, from->rope));
         break;
-    case LLM_WINDOW:
-        vc_llm_put_u32(pairs, key->key, window_of(from->config));
+    case VC_FROM_WINDOW:
+        vc_llm_put_u32(pairs, key->gguf, window_of(from->config));
         break;
-    case LLM_THETA:
-    case LLM_LOCAL_THETA:
-        vc_llm_put_f32(pairs, key->key, key->source == LLM_THETA ? from->rope->theta : from->rope->local_theta);
+    case VC_FROM_THETA:
+    case VC_FROM_LOCAL_THETA:
+        vc_llm_put_f32(pairs, key->gguf, key->source == VC_FROM_THETA ? from->rope->theta : from->rope->local_theta);
         break;
     default:
-        if (key->source != LLM_REAL_IF_SAID || vc_llm_find(from->config, key->names) != NULL) {
+        if (key->source != VC_FROM_REAL_IF_SAID || vc_llm_find(from->config, key->names) != NULL) {
             vc_llm_put_f32(
-                pairs, key->key,
-                vc_llm_real(from->config, key->names, key->source == LLM_EPSILON ? epsilon : key->otherwise));
+                pairs, key->gguf,
+                vc_llm_real(from->config, key->names, vc_llm_usual(from->config, key->names, key->otherwise)));
         }
     }
 }
@@ -380,17 +326,16 @@ static const struct vc_arch_list *rule_of_kinds(const struct llm_config *config)
 }
 
 /* By the list, or by the rule of the class where there is none, which makes full attention of every so many layers. */
-bool vc_llm_is_second(const struct llm_config *config, const struct llm_family *family, uint64_t layer)
+bool vc_llm_is_second(const struct llm_config *config, const struct vc_arch_family *family, uint64_t layer)
 {
-    const char *usual = (family->flags & LLM_RECURRENT) != 0 ? "linear_attention" : "sliding_attention";
+    const char *usual = vc_arch_has(family, VC_ARCH_RECURRENT) ? "linear_attention" : "sliding_attention";
     const struct vc_arch_list *rule = rule_of_kinds(config);
     const json_t *types = vc_llm_find(config, "layer_types");
     const char *type = json_string_value(json_array_get(types, (size_t)layer));
     uint64_t layers = vc_llm_count(config, "num_hidden_layers", 0);
     char names[128]; /* of the number in it; saved models of some versions have it with the line in front */
 
-    if ((family->flags & (LLM_SLIDES | LLM_RECURRENT)) == 0 || rule == NULL ||
-        (rule->rule == VC_ARCH_LAST_ENDS && layer + 1 == layers)) {
+    if (!vc_arch_has_kinds(family) || rule == NULL || (rule->rule == VC_ARCH_LAST_ENDS && layer + 1 == layers)) {
         return false;
     }
     if (types != NULL) {
@@ -401,10 +346,11 @@ bool vc_llm_is_second(const struct llm_config *config, const struct llm_family *
 }
 
 /* The kinds of all layers. */
-static enum vc_status put_kinds(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
-                                const struct llm_sizes *sizes, struct llm_pairs *pairs)
+static enum vc_status put_kinds(struct vc_ctx *ctx, const struct llm_config *config,
+                                const struct vc_arch_family *family, const struct vc_arch_sizes *sizes,
+                                struct llm_pairs *pairs)
 {
-    bool recurrent = (family->flags & LLM_RECURRENT) != 0;
+    bool recurrent = vc_arch_has(family, VC_ARCH_RECURRENT);
     const json_t *types = vc_llm_find(config, "layer_types");
 
     if (types != NULL && json_array_size(types) != sizes->layers) {
@@ -422,7 +368,7 @@ static enum vc_status put_kinds(struct vc_ctx *ctx, const struct llm_config *con
     return VC_OK;
 }
 
-static void put_gemma4(const struct llm_sizes *sizes, struct llm_pairs *pairs)
+static void put_gemma4(const struct vc_arch_sizes *sizes, struct llm_pairs *pairs)
 {
     vc_llm_put_u32(pairs, ".attention.shared_kv_layers", sizes->layers - sizes->owners);
     vc_llm_put_u32(pairs, ".embedding_length_per_layer_input", sizes->input);
@@ -433,8 +379,8 @@ static void put_gemma4(const struct llm_sizes *sizes, struct llm_pairs *pairs)
     vc_llm_put_u32(pairs, ".rope.dimension_count_swa", sizes->head_size);
 }
 
-static void put_recurrent(const struct llm_config *config, const struct llm_sizes *sizes, const struct llm_rope *rope,
-                          struct llm_pairs *pairs)
+static void put_recurrent(const struct llm_config *config, const struct vc_arch_sizes *sizes,
+                          const struct llm_rope *rope, struct llm_pairs *pairs)
 {
     static const uint32_t usual[4] = {11, 11, 10, 0};
     const json_t *sections = json_object_get(rope->block, "mrope_section");
@@ -448,7 +394,7 @@ static void put_recurrent(const struct llm_config *config, const struct llm_size
     }
 }
 
-static void put_encoder(const struct llm_sizes *sizes, struct llm_pairs *pairs)
+static void put_encoder(const struct vc_arch_sizes *sizes, struct llm_pairs *pairs)
 {
     vc_llm_put_bool(pairs, ".attention.causal", false);
     vc_llm_put_u32(pairs, ".vocab_size", sizes->vocabulary);
@@ -457,10 +403,10 @@ static void put_encoder(const struct llm_sizes *sizes, struct llm_pairs *pairs)
 
 /* What transformers computes by and no key of llama.cpp's says: "vcompress.config" has it, for the way back. llama.cpp
  * reads no such key. */
-static enum vc_status put_rest(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
+static enum vc_status put_rest(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_arch_family *family,
                                const struct llm_rope *rope, struct llm_pairs *pairs)
 {
-    uint64_t window = (family->flags & LLM_WINDOW_LOST) != 0 ? window_of(config) : 0;
+    uint64_t window = vc_arch_loses_window(family) ? window_of(config) : 0;
     json_t *rest = json_object();
     bool failed = rest == NULL;
     char *text;
@@ -488,36 +434,36 @@ static enum vc_status put_rest(struct vc_ctx *ctx, const struct llm_config *conf
     return failed ? vc_fail(ctx, VC_E_NOMEM, "cannot allocate memory for metadata") : VC_OK;
 }
 
-enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
-                               const struct llm_sizes *sizes, const struct llm_rope *rope, const struct llm_plan *plan,
-                               struct llm_pairs *pairs)
+enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_arch_family *family,
+                               const struct vc_arch_sizes *sizes, const struct llm_rope *rope,
+                               const struct llm_plan *plan, struct llm_pairs *pairs)
 {
     const struct numbers from = {.config = config, .family = family, .sizes = sizes, .rope = rope};
 
-    vc_llm_put_text(pairs, VC_GGUF_KEY_ARCHITECTURE, family->architecture);
+    vc_llm_put_text(pairs, VC_GGUF_KEY_ARCHITECTURE, family->gguf);
     vc_llm_put_text(pairs, "general.type", "model");
     put_name(config, pairs);
     vc_llm_put_u32(pairs, vc_gguf_known_keys[GGUF_FILE_TYPE], file_type(plan));
     vc_llm_put_u32(pairs, vc_gguf_known_keys[GGUF_QUANTIZER], VC_GGUF_QUANTIZATION);
-    for (const struct llm_key *key = vc_llm_keys; key->names != NULL; key++) {
-        if (vc_llm_knows_key(family, key) && (family->flags & key->has_not) == 0) {
+    for (const struct vc_arch_pair *key = vc_arch_pairs; key->names != NULL; key++) {
+        if (vc_arch_writes_pair(family, key)) {
             VC_CALL(check_epsilon(ctx, config, key));
             put_key(&from, key, pairs);
         }
     }
-    if ((family->flags & LLM_ENCODER) != 0) {
+    if (vc_arch_has(family, VC_ARCH_ENCODER)) {
         put_encoder(sizes, pairs);
     }
-    if (strcmp(family->architecture, "mistral3") == 0) {
+    if (strcmp(family->gguf, "mistral3") == 0) {
         vc_llm_put_f32(pairs, ".rope.scaling.yarn_log_multiplier", vc_llm_real_of(rope->block, "mscale_all_dim", 0.0));
         vc_llm_put_f32(pairs, ".attention.temperature_scale", vc_llm_real_of(rope->block, "llama_4_scaling_beta", 0.0));
     }
     if (is(family, "gemma4")) {
         put_gemma4(sizes, pairs);
     }
-    if ((family->flags & LLM_RECURRENT) != 0) {
+    if (vc_arch_has(family, VC_ARCH_RECURRENT)) {
         put_recurrent(config, sizes, rope, pairs);
     }
     VC_CALL(put_rest(ctx, config, family, rope, pairs));
-    return (family->flags & (LLM_SLIDES | LLM_RECURRENT)) != 0 ? put_kinds(ctx, config, family, sizes, pairs) : VC_OK;
+    return vc_arch_has_kinds(family) ? put_kinds(ctx, config, family, sizes, pairs) : VC_OK;
 }

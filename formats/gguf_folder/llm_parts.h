@@ -1,14 +1,9 @@
 /* llm_parts.h - what the parts of this room share: the configuration, the row of a family, the plan of the tensors,
- * pairs of metadata. Letters for sizes, in rules and here:
- *
- *     H hidden   q query heads x head size   k key heads x head size   d head size   F feed-forward   V vocabulary
- *     E experts  e feed-forward of an expert   s ... of the shared one   Q q + 2 k   G 2 F   P positions   T types
- *     A query heads   1 one   p 2 q   g 2 e   I input of each layer   J I x layers
- *     of recurrent layers: u of a head   v value heads   i v x u   c 2 x key heads x u + i   L kernel */
+ * pairs of metadata. Families, names of tensors, keys and sizes: arch/arch_family.h. */
 #ifndef VC_FORMATS_LLM_PARTS_H
 #define VC_FORMATS_LLM_PARTS_H
 
-#include "arch/arch.h"
+#include "arch/arch_family.h"
 #include "core/base/arena.h"
 #include "core/model/source.h"
 #include "core/text/text.h"
@@ -50,100 +45,19 @@ struct llm_json {
 
 enum vc_status vc_llm_json_load(struct vc_ctx *ctx, const char *folder, const char *name, struct llm_json *out);
 
-/* ---- families (llm_families.c) ---- */
+/* ---- families (llm_config.c) ---- */
 
-enum llm_flag {
-    LLM_PERMUTES = 1 << 0,    /* rows of q and k: llama.cpp rotates neighbours, transformers halves */
-    LLM_PLUS_ONE = 1 << 1,    /* norms are stored as their difference from 1 */
-    LLM_PARTIAL = 1 << 2,     /* a share of each head is rotated, by "partial_rotary_factor" */
-    LLM_NO_HEAD = 1 << 3,     /* the head is the embedding in llama.cpp */
-    LLM_OWN_HEAD = 1 << 4,    /* there is always one in llama.cpp */
-    LLM_FREQS = 1 << 5,       /* llama.cpp reads rope_freqs.weight */
-    LLM_SLIDES = 1 << 6,      /* llama.cpp has windows, layer by layer */
-    LLM_WINDOW_LOST = 1 << 7, /* transformers has a window that llama.cpp has not */
-    LLM_HEADS_FILL = 1 << 8,  /* heads x head size is the hidden size */
-    LLM_EXPERTS = 1 << 9,
-    LLM_EXPERT_SIZE = 1 << 10,  /* experts have a feed-forward size of their own */
-    LLM_NO_HEAD_SIZE = 1 << 11, /* no keys about it */
-    LLM_ENCODER = 1 << 12,      /* of BERT's kind: a table of positions, no head, LayerNorm */
-    LLM_RECURRENT = 1 << 13     /* layers of the second kind are recurrent */
-};
-
-/* Of each matrix; LLM_BEHIND: without the first positions, which no token has. Value heads of a recurrent layer, which
- * llama.cpp has in another order: LLM_HEADS: all rows are such; LLM_LAST_HEADS: those behind queries and keys;
- * LLM_HEAD_COLUMNS: the columns. */
-enum llm_rows {
-    LLM_ALL,
-    LLM_FIRST_HALF,
-    LLM_SECOND_HALF,
-    LLM_EVEN,
-    LLM_ODD,
-    LLM_BEHIND,
-    LLM_HEADS,
-    LLM_LAST_HEADS,
-    LLM_HEAD_COLUMNS
-};
-
-/* How the source has a matrix: as it is; its rows as columns; as blocks of MXFP4, with scales in another tensor; with a
- * dimension of 1 before the last; as the logarithm of minus the values. */
-enum llm_form { LLM_STRAIGHT, LLM_TURNED, LLM_BLOCKS, LLM_CHANNELS, LLM_LOGARITHM };
-
-/* A name of transformers and that of llama.cpp: '#' is the number of the layer, '*' of the expert. Where `to` does not
- * end in ".weight", ".bias" or ".ssm_a", both may have ".weight" or ".bias" behind them. */
-struct llm_rule {
-    const char *from, *to; /* to NULL: it is left out */
-    const char *shape;     /* letters, one a dimension */
-    enum llm_rows rows;
-    enum llm_form form;
-};
-
-struct llm_family {
-    const char *types;      /* "gemma3_text|gemma3": the first is what a GGUF model becomes */
-    const char *class_name; /* of transformers; NULL: there is no way back from GGUF */
-    const char *architecture;
-    unsigned flags;
-    const char *layer;            /* tensors that each layer has; without a point in it ".weight" follows */
-    const char *maybe;            /* and may have */
-    const char *activation;       /* "silu|swish" */
-    const struct llm_rule *rules; /* before those of all; the last has no `from`. NULL: none */
-    const char *whole;            /* tensors of the whole model beside token_embd; NULL: output_norm */
-    const char *first, *second;   /* tensors that only layers of the first, or of the second kind have; NULL: none */
-};
-
-const struct llm_family *vc_llm_family(const char *model_type);
-/* The family that a GGUF model of that architecture becomes; slides: it has windows. NULL: there is none. */
-const struct llm_family *vc_llm_family_back(const char *architecture, bool has_experts, bool slides);
-/* What transformers says of the type that such a GGUF model becomes. */
-const struct vc_arch *vc_llm_family_arch(const struct llm_family *family);
+/* The row of a model_type of which GGUF models are made; NULL: there is none. */
+const struct vc_arch_family *vc_llm_family(const char *model_type);
 /* "llama, mistral, ..."; back: of those with a way back alone. Returns `list`. */
 const char *vc_llm_family_list(char *list, size_t room, bool back);
-/* Of all families; the last has no `from`. */
-extern const struct llm_rule vc_llm_rules[];
-
-/* Whether `name` begins with the pattern, "layers.#.mlp.experts.*.w1". *layer, *expert: its numbers, -1 where there is
- * none; *rest: what follows. */
-bool vc_llm_fits(const char *pattern, const char *name, int64_t *layer, int64_t *expert, const char **rest);
-/* "blk.#.ffn_gate_inp.weight": nothing follows. */
-bool vc_llm_is_whole(const char *to);
 /* Whether a layer is of the second kind: it slides, or is recurrent. (llm_keys.c) */
-bool vc_llm_is_second(const struct llm_config *config, const struct llm_family *family, uint64_t layer);
+bool vc_llm_is_second(const struct llm_config *config, const struct vc_arch_family *family, uint64_t layer);
 /* Sizes of a layer. (llm_keys.c) */
-struct llm_sizes vc_llm_layer_sizes(const struct llm_config *config, const struct llm_family *family,
-                                    const struct llm_sizes *sizes, uint64_t layer);
+struct vc_arch_sizes vc_llm_layer_sizes(const struct llm_config *config, const struct vc_arch_family *family,
+                                        const struct vc_arch_sizes *sizes, uint64_t layer);
 
 /* ---- sizes and rotary embeddings ---- */
-
-struct llm_sizes {
-    uint64_t hidden, layers, heads, key_heads, head_size, feed_forward, vocabulary, context;
-    uint64_t experts, experts_used, expert_size, shared_size;
-    uint64_t types, skipped;                       /* skipped: positions in front of the first that a token has */
-    uint64_t kernel, unit, key_units, value_units; /* of recurrent layers; unit: elements of a head */
-    uint64_t full_head, full_keys; /* head size and key heads of layers that do not slide; 0: those of all */
-    uint64_t input;                /* elements that each layer has of each token; 0: none */
-    uint64_t owners;               /* layers from this one on use keys and values of others */
-    bool wide;                     /* these have a feed-forward part of twice the size */
-    bool head_size_given;
-};
 
 struct llm_rope {
     const json_t *block; /* "rope_parameters" or "rope_scaling": of the full-attention layers; NULL: none */
@@ -152,10 +66,10 @@ struct llm_rope {
 };
 
 /* The configuration's sizes. VC_E_FORMAT names the key that is missing. */
-enum vc_status vc_llm_sizes_read(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
-                                 struct llm_sizes *out);
-enum vc_status vc_llm_rope_read(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
-                                struct llm_rope *out);
+enum vc_status vc_llm_sizes_read(struct vc_ctx *ctx, const struct llm_config *config,
+                                 const struct vc_arch_family *family, struct vc_arch_sizes *out);
+enum vc_status vc_llm_rope_read(struct vc_ctx *ctx, const struct llm_config *config,
+                                const struct vc_arch_family *family, struct llm_rope *out);
 
 /* ---- the plan of the tensors ---- */
 
@@ -212,12 +126,12 @@ void vc_llm_plan_release(struct vc_ctx *ctx, struct llm_plan *plan);
 /* Names, shapes and operations of all tensors of the source. Sets sizes->vocabulary. any_type: the plan is only looked
  * at, and its values are not read. */
 enum vc_status vc_llm_tensors_plan(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_config *config,
-                                   const struct llm_family *family, struct llm_sizes *sizes, bool any_type,
+                                   const struct vc_arch_family *family, struct vc_arch_sizes *sizes, bool any_type,
                                    struct vc_model *model, struct llm_plan *plan);
 /* Whether such a tensor has 1 more in llama.cpp than in transformers; tail: "attn_norm.weight". */
-bool vc_llm_has_one_more(const struct llm_family *family, const char *tail);
+bool vc_llm_has_one_more(const struct vc_arch_family *family, const char *tail);
 /* The order of the value heads of a recurrent layer, where they are in another one in llama.cpp; `to` has its rows. */
-void vc_llm_order_heads(const struct llm_sizes *sizes, const struct llm_rule *rule, struct llm_tensor *to);
+void vc_llm_order_heads(const struct vc_arch_sizes *sizes, const struct vc_arch_name *rule, struct llm_tensor *to);
 /* Why vc_llm_blocks_of has none for a weight that is quantized or a part of such, or why they are not enough. */
 const char *vc_llm_why_no_blocks(const struct vc_model *source, const struct vc_tensor *t);
 /* Adds a tensor of one dimension whose values are in the arena. */
@@ -281,62 +195,30 @@ void vc_llm_element_text(struct llm_pairs *pairs, const char *value, size_t n);
 
 /* ---- metadata (llm_keys.c, llm_rope.c) ---- */
 
-/* Where the number of a key comes from. */
-enum llm_source {
-    LLM_SIZE,         /* `field` of struct llm_sizes, and config.json states it */
-    LLM_HEAD_SIZE,    /* the same; no pair where heads of the usual size are not spoken of */
-    LLM_VOCABULARY,   /* the rows of the embedding */
-    LLM_REAL,         /* config.json; else `otherwise` */
-    LLM_REAL_IF_SAID, /* config.json; else there is no pair */
-    LLM_EPSILON,      /* config.json; else the family's */
-    LLM_THETA,        /* struct llm_rope */
-    LLM_LOCAL_THETA,
-    LLM_ROTATED, /* elements of a head that are rotated: "partial_rotary_factor" of it */
-    LLM_WINDOW
-};
-
-/* A pair of metadata that is a number, and where config.json has it. */
-struct llm_key {
-    const char *key;   /* behind the architecture */
-    const char *names; /* "a|b" of config.json: the first that is there counts */
-    enum llm_source source;
-    size_t field;
-    unsigned has, has_not; /* flags of families: one without the first has no such size, one with the last no pair */
-    const char *architectures; /* "a|b"; NULL: any */
-    double otherwise;
-};
-
-/* Of all families, in the order of the file; the last has no names. */
-extern const struct llm_key vc_llm_keys[];
 /* Keys of config.json that GGUF may keep for the way back, as JSON in VC_LLM_REST; NULL behind the last. */
 #define VC_LLM_REST "vcompress.config"
 extern const char *const vc_llm_rest[];
-/* Whether models of that family have such a number. */
-bool vc_llm_knows_key(const struct llm_family *family, const struct llm_key *key);
-/* The size of a key of LLM_SIZE or LLM_HEAD_SIZE. */
-uint64_t vc_llm_size(const struct llm_sizes *sizes, const struct llm_key *key);
-
 /* What the configuration says that llama.cpp does in another way: refused, or a note of the model; NULL: none. */
-enum vc_status vc_llm_check(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
-                            const struct llm_sizes *sizes, const struct llm_rope *rope, struct vc_model *model);
+enum vc_status vc_llm_check(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_arch_family *family,
+                            const struct vc_arch_sizes *sizes, const struct llm_rope *rope, struct vc_model *model);
 /* general.* and <architecture>.* */
-enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
-                               const struct llm_sizes *sizes, const struct llm_rope *rope, const struct llm_plan *plan,
-                               struct llm_pairs *pairs);
+enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_arch_family *family,
+                               const struct vc_arch_sizes *sizes, const struct llm_rope *rope,
+                               const struct llm_plan *plan, struct llm_pairs *pairs);
 /* How sentence-transformers makes one vector of those of all tokens, where modules.json says it (llm_pooling.c). */
 enum vc_status vc_llm_pooling_put(struct vc_ctx *ctx, const char *folder, struct vc_model *model,
                                   struct llm_pairs *pairs);
 /* Scaling of rotary embeddings: pairs, and tensors of the plan. */
-enum vc_status vc_llm_rope_put(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
-                               const struct llm_sizes *sizes, const struct llm_rope *rope, struct llm_plan *plan,
+enum vc_status vc_llm_rope_put(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_arch_family *family,
+                               const struct vc_arch_sizes *sizes, const struct llm_rope *rope, struct llm_plan *plan,
                                struct vc_model *model, struct llm_pairs *pairs);
 /* The divisor of frequency i of `llama3`. */
 double vc_llm_llama3_divisor(double theta, double rotated, double factor, double low, double high, double original,
                              uint64_t i);
 /* Elements of a head that are rotated. */
-uint64_t vc_llm_rotated(const struct llm_sizes *sizes, const struct llm_rope *rope);
+uint64_t vc_llm_rotated(const struct vc_arch_sizes *sizes, const struct llm_rope *rope);
 /* By what the scores of attention are multiplied in transformers, over what llama.cpp multiplies by. */
-double vc_llm_attention_factor(const struct llm_config *config, const struct llm_family *family,
-                               const struct llm_sizes *sizes);
+double vc_llm_attention_factor(const struct llm_config *config, const struct vc_arch_family *family,
+                               const struct vc_arch_sizes *sizes);
 
 #endif

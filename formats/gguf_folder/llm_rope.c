@@ -20,7 +20,7 @@
 struct scaling {
     struct vc_ctx *ctx;
     const struct llm_config *config;
-    const struct llm_family *family;
+    const struct vc_arch_family *family;
     const struct llm_rope *rope;
     double factor, original; /* original: context */
     uint64_t rotated;        /* elements of a head */
@@ -67,7 +67,7 @@ static enum vc_status put_llama3(const struct scaling *s)
     double high = real(s, "high_freq_factor", 4.0);
     float *values;
 
-    if ((s->family->flags & LLM_FREQS) == 0) {
+    if (!vc_arch_has(s->family, VC_ARCH_FREQS)) {
         return refuse(s, "are not known to llama.cpp in such a model");
     }
     if (!(low > 0 && high > low)) {
@@ -120,11 +120,11 @@ static enum vc_status put_yarn(const struct scaling *s, struct vc_model *model)
     double fast = real(s, "beta_fast", 32.0);
     double slow = real(s, "beta_slow", 1.0);
     bool truncate = !json_is_false(json_object_get(s->rope->block, "truncate"));
-    bool freqs = (s->family->flags & LLM_FREQS) != 0;
+    bool freqs = vc_arch_has(s->family, VC_ARCH_FREQS);
     bool other_ramp = fast != 32.0 || slow != 1.0;
 
     attention = real(s, "attention_factor", attention);
-    if (strcmp(s->family->architecture, "mistral3") == 0) { /* has keys of its own */
+    if (strcmp(s->family->gguf, "mistral3") == 0) { /* has keys of its own */
         vc_llm_put_f32(s->pairs, ".rope.scaling.yarn_beta_fast", fast);
         vc_llm_put_f32(s->pairs, ".rope.scaling.yarn_beta_slow", slow);
         usual /= scale_all != 0 && s->factor > 1 ? 1.0 + 0.1 * scale_all * vc_log_f64(s->factor) : 1.0;
@@ -150,7 +150,7 @@ static enum vc_status put_yarn(const struct scaling *s, struct vc_model *model)
     }
     vc_llm_put_text(s->pairs, ".rope.scaling.type", "yarn");
     vc_llm_put_f32(s->pairs, ".rope.scaling.factor", s->factor);
-    if (strcmp(s->family->architecture, "phi3") != 0) { /* it always has the key */
+    if (strcmp(s->family->gguf, "phi3") != 0) { /* it always has the key */
         put_original(s);
     }
     if ((float)(attention / usual) != 1.0F) {
@@ -166,7 +166,7 @@ static enum vc_status put_proportional(const struct scaling *s)
     uint64_t turning_pairs = plain ? s->rotated / 2 : (uint64_t)(s->rope->share * (double)s->rotated / 2);
     float *values;
 
-    if (strcmp(s->family->architecture, "gemma4") != 0 || (!plain && strcmp(s->rope->type, "proportional") != 0)) {
+    if (strcmp(s->family->gguf, "gemma4") != 0 || (!plain && strcmp(s->rope->type, "proportional") != 0)) {
         return refuse(s, "are not known to llama.cpp in such a model");
     }
     VC_CALL(make_values(s, &values));
@@ -199,9 +199,9 @@ static enum vc_status put_longrope(const struct scaling *s)
 {
     double stretched = real(s, "factor", (double)s->context / s->original);
     double attention = stretched <= 1.0 ? 1.0 : sqrt(1.0 + vc_log_f64(stretched) / vc_log_f64(s->original));
-    bool phi3 = strcmp(s->family->architecture, "phi3") == 0;
+    bool phi3 = strcmp(s->family->gguf, "phi3") == 0;
 
-    if (!phi3 && !vc_is_one_of(s->family->architecture, "llama|granite")) {
+    if (!phi3 && !vc_is_one_of(s->family->gguf, "llama|granite")) {
         return refuse(s, "are not known to llama.cpp in such a model");
     }
     if (!phi3) {
@@ -214,8 +214,8 @@ static enum vc_status put_longrope(const struct scaling *s)
     return VC_OK;
 }
 
-enum vc_status vc_llm_rope_put(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
-                               const struct llm_sizes *sizes, const struct llm_rope *rope, struct llm_plan *plan,
+enum vc_status vc_llm_rope_put(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_arch_family *family,
+                               const struct vc_arch_sizes *sizes, const struct llm_rope *rope, struct llm_plan *plan,
                                struct vc_model *model, struct llm_pairs *pairs)
 {
     static const char original[] = "original_max_position_embeddings";
@@ -230,13 +230,13 @@ enum vc_status vc_llm_rope_put(struct vc_ctx *ctx, const struct llm_config *conf
 
     s.factor = real(&s, "factor", 1.0);
     s.original = real(&s, original, vc_llm_real(config, original, (double)sizes->context));
-    if (strcmp(family->architecture, "phi3") == 0) {
+    if (strcmp(family->gguf, "phi3") == 0) {
         if (!(s.original >= 1)) {
             return vc_fail(ctx, VC_E_FORMAT, "%s: \"%s\" is no number of tokens", VC_HF_CONFIG_NAME, original);
         }
         put_original(&s);
     }
-    if (strcmp(family->architecture, "gemma4") == 0) {
+    if (strcmp(family->gguf, "gemma4") == 0) {
         return put_proportional(&s);
     }
     if (strcmp(rope->type, "default") == 0) {

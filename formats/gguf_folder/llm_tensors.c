@@ -21,15 +21,15 @@ struct match {
     const char *name;
     int64_t layer, expert; /* -1: none */
     size_t source;
-    const struct llm_rule *rule;
+    const struct vc_arch_name *rule;
 };
 
 struct planning {
     struct vc_ctx *ctx;
     const struct vc_model *source;
     const struct llm_config *config;
-    const struct llm_family *family;
-    struct llm_sizes *sizes;
+    const struct vc_arch_family *family;
+    struct vc_arch_sizes *sizes;
     struct llm_plan *plan;
     struct match *matches; /* the pool's */
     size_t n, capacity;
@@ -100,44 +100,10 @@ static bool is_head(const char *name)
     return strncmp(name, "pooler.", 7) == 0 || strncmp(name, "cls.", 4) == 0 || strncmp(name, "lm_head.", 8) == 0;
 }
 
-/* Digits as a number, or false: none, or more than a file of ours has layers. */
-static bool take_number(const char **at, int64_t *out)
-{
-    size_t n = strspn(*at, "0123456789");
-
-    if (n == 0 || n > 9) {
-        return false;
-    }
-    *out = strtol(*at, NULL, 10);
-    *at += n;
-    return true;
-}
-
-bool vc_llm_fits(const char *pattern, const char *name, int64_t *layer, int64_t *expert, const char **rest)
-{
-    *layer = *expert = -1;
-    for (; *pattern != '\0'; pattern++) {
-        if (*pattern == '#' || *pattern == '*') {
-            if (!take_number(&name, *pattern == '#' ? layer : expert)) {
-                return false;
-            }
-        } else if (*pattern != *name++) {
-            return false;
-        }
-    }
-    *rest = name;
-    return true;
-}
-
 /* Whether the name is that of the rule. */
-static bool fits(const struct llm_rule *rule, const char *name, struct match *match, const char **rest)
+static bool fits(const struct vc_arch_name *rule, const char *name, struct match *match, const char **rest)
 {
-    return vc_llm_fits(rule->from, name, &match->layer, &match->expert, rest);
-}
-
-bool vc_llm_is_whole(const char *to)
-{
-    return vc_ends_in(to, ".weight") || vc_ends_in(to, ".bias") || vc_ends_in(to, ".scale") || vc_ends_in(to, ".ssm_a");
+    return vc_arch_name_fits(rule->from, name, &match->layer, &match->expert, rest);
 }
 
 /* "blk.#.attn_q" -> "blk.12.attn_q.weight", in the arena. */
@@ -163,10 +129,10 @@ static enum vc_status add_match(struct planning *p, struct match *match, const c
 }
 
 /* Adds what the name becomes by these rules; *known: some of them fit. */
-static enum vc_status match_rules(struct planning *p, const struct llm_rule *rules, const char *name, size_t source,
+static enum vc_status match_rules(struct planning *p, const struct vc_arch_name *rules, const char *name, size_t source,
                                   bool *known)
 {
-    for (const struct llm_rule *rule = rules; rule != NULL && rule->from != NULL; rule++) {
+    for (const struct vc_arch_name *rule = rules; rule != NULL && rule->from != NULL; rule++) {
         struct match match = {.source = source, .rule = rule};
         const char *rest;
 
@@ -175,8 +141,8 @@ static enum vc_status match_rules(struct planning *p, const struct llm_rule *rul
             continue;
         }
         if (!fits(rule, name, &match, &rest) ||
-            (vc_llm_is_whole(rule->to) ? rest[0] != '\0'
-                                       : strcmp(rest, ".weight") != 0 && strcmp(rest, ".bias") != 0)) {
+            (vc_arch_name_is_whole(rule->to) ? rest[0] != '\0'
+                                             : strcmp(rest, ".weight") != 0 && strcmp(rest, ".bias") != 0)) {
             continue;
         }
         *known = true;
@@ -193,12 +159,10 @@ static enum vc_status match_rules(struct planning *p, const struct llm_rule *rul
 static bool is_beyond(const struct planning *p, const char *name)
 {
     int64_t layer;
+    int64_t expert;
+    const char *rest;
 
-    if (strncmp(name, "layers.", 7) != 0) {
-        return false;
-    }
-    name += 7;
-    return take_number(&name, &layer) && layer >= (int64_t)p->sizes->layers;
+    return vc_arch_name_fits("layers.#", name, &layer, &expert, &rest) && layer >= (int64_t)p->sizes->layers;
 }
 
 /* "LayerNorm.gamma" and "beta", as the first BERT models have them. */
@@ -227,17 +191,17 @@ static enum vc_status match_tensor(struct planning *p, size_t source)
         return VC_OK;
     }
     if (strip(t->name, name)) {
-        if ((p->family->flags & LLM_ENCODER) != 0 && is_head(name)) {
+        if (vc_arch_has(p->family, VC_ARCH_ENCODER) && is_head(name)) {
             p->n_heads++;
             return VC_OK;
         }
         rename_norm(name);
         VC_CALL(match_rules(p, p->family->rules, name, source, &known));
-        VC_CALL(known ? VC_OK : match_rules(p, vc_llm_rules, name, source, &known));
+        VC_CALL(known ? VC_OK : match_rules(p, vc_arch_names, name, source, &known));
     }
     if (!known) {
         return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: llama.cpp has no such tensor in a model of the kind '%s'",
-                       t->name, p->family->architecture);
+                       t->name, p->family->gguf);
     }
     return VC_OK;
 }
@@ -256,60 +220,6 @@ static bool needs_f32(const char *name, unsigned n_dims)
         }
     }
     return n_dims < 2 || vc_ends_in(name, "_norm.weight") || !vc_ends_in(name, ".weight");
-}
-
-static uint64_t size_of(const struct llm_sizes *s, char letter)
-{
-    switch (letter) {
-    case 'H':
-        return s->hidden;
-    case 'q':
-        return s->heads * s->head_size;
-    case 'k':
-        return s->key_heads * s->head_size;
-    case 'd':
-        return s->head_size;
-    case 'F':
-        return s->feed_forward;
-    case 'V':
-        return s->vocabulary;
-    case 'E':
-        return s->experts;
-    case 'e':
-        return s->expert_size;
-    case 's':
-        return s->shared_size;
-    case 'Q':
-        return (s->heads + 2 * s->key_heads) * s->head_size;
-    case 'G':
-        return 2 * s->feed_forward;
-    case 'A':
-        return s->heads;
-    case 'P':
-        return s->context;
-    case 'T':
-        return s->types;
-    case 'p':
-        return 2 * s->heads * s->head_size;
-    case 'u':
-        return s->unit;
-    case 'v':
-        return s->value_units;
-    case 'i':
-        return s->value_units * s->unit;
-    case 'c':
-        return (2 * s->key_units + s->value_units) * s->unit;
-    case 'L':
-        return s->kernel;
-    case 'g':
-        return 2 * s->expert_size;
-    case 'I':
-        return s->input;
-    case 'J':
-        return s->input * s->layers;
-    default:
-        return 1;
-    }
 }
 
 /* "(96, 64)" */
@@ -336,16 +246,16 @@ static enum vc_status refuse_shape(const struct planning *p, const struct match 
                    shape_text(wanted, n, text, sizeof text));
 }
 
-static bool takes_half(const struct llm_rule *rule)
+static bool takes_half(const struct vc_arch_name *rule)
 {
-    return rule->rows >= LLM_FIRST_HALF && rule->rows <= LLM_ODD;
+    return rule->rows >= VC_ROWS_FIRST_HALF && rule->rows <= VC_ROWS_ODD;
 }
 
 /* The shape of a tensor of the source that is all of this one, or an expert of it, or has twice as many rows. */
 static unsigned wanted_shape(const struct planning *p, const struct match *match, const struct llm_tensor *to,
                              uint64_t wanted[4])
 {
-    const struct llm_rule *rule = match->rule;
+    const struct vc_arch_name *rule = match->rule;
     unsigned begin = match->expert >= 0 ? 1 : 0;
     unsigned n = to->n_dims - begin;
     unsigned last = n - 1;
@@ -353,10 +263,10 @@ static unsigned wanted_shape(const struct planning *p, const struct match *match
     for (unsigned d = 0; d < n; d++) {
         wanted[d] = to->shape[begin + d];
     }
-    if (rule->rows == LLM_BEHIND) {
+    if (rule->rows == VC_ROWS_BEHIND) {
         wanted[0] += p->sizes->skipped;
     }
-    if (rule->form == LLM_TURNED) {
+    if (rule->form == VC_MATRIX_TURNED) {
         uint64_t rows = n == 3 ? wanted[1] : wanted[last];
 
         wanted[n - 2] = n == 3 ? wanted[last] : wanted[n - 2];
@@ -364,10 +274,10 @@ static unsigned wanted_shape(const struct planning *p, const struct match *match
     } else if (takes_half(rule)) {
         wanted[n - 2] *= 2;
     }
-    if (rule->form == LLM_BLOCKS) {
+    if (rule->form == VC_MATRIX_BLOCKS) {
         wanted[last] /= 32;
         wanted[n++] = 16;
-    } else if (rule->form == LLM_CHANNELS) {
+    } else if (rule->form == VC_MATRIX_CHANNELS) {
         wanted[n++] = wanted[last];
         wanted[last] = 1;
     }
@@ -393,8 +303,8 @@ static enum vc_status check_source(const struct planning *p, const struct match 
     if (!has_shape(t, wanted, n)) {
         return refuse_shape(p, match, wanted, n);
     }
-    if (vc_llm_blocks_of(p->source, t) != VC_DTYPE_NONE && match->rule->form == LLM_STRAIGHT &&
-        match->rule->rows != LLM_HEAD_COLUMNS && !needs_f32(to->name, to->n_dims) && t->dtype == to->from) {
+    if (vc_llm_blocks_of(p->source, t) != VC_DTYPE_NONE && match->rule->form == VC_MATRIX_STRAIGHT &&
+        match->rule->rows != VC_ROWS_HEAD_COLUMNS && !needs_f32(to->name, to->n_dims) && t->dtype == to->from) {
         return VC_OK;
     }
     if (t->quant != NULL || t->part_of != VC_NO_TENSOR) {
@@ -403,11 +313,11 @@ static enum vc_status check_source(const struct planning *p, const struct match 
                        t->name, vc_llm_why_no_blocks(p->source, t));
     }
     if (p->any_type ? false
-        : match->rule->form == LLM_BLOCKS
+        : match->rule->form == VC_MATRIX_BLOCKS
             ? t->dtype != VC_DTYPE_U8
             : t->dtype != VC_DTYPE_F32 && t->dtype != VC_DTYPE_F16 && t->dtype != VC_DTYPE_BF16) {
         return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: has type %s, expected %s", t->name, vc_dtype_name(t->dtype),
-                       match->rule->form == LLM_BLOCKS ? "u8" : "f32, f16 or bf16");
+                       match->rule->form == VC_MATRIX_BLOCKS ? "u8" : "f32, f16 or bf16");
     }
     if (t->dtype != to->from && !p->any_type) {
         return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: has type %s, and other experts of its layer have %s", t->name,
@@ -437,24 +347,24 @@ static enum vc_status find_scales(const struct planning *p, size_t blocks, struc
     return VC_OK;
 }
 
-bool vc_llm_has_one_more(const struct llm_family *family, const char *tail)
+bool vc_llm_has_one_more(const struct vc_arch_family *family, const char *tail)
 {
-    return (family->flags & LLM_PLUS_ONE) != 0 && vc_ends_in(tail, "norm.weight") &&
+    return vc_arch_has(family, VC_ARCH_FROM_1) && vc_ends_in(tail, "norm.weight") &&
            strcmp(tail, "ssm_norm.weight") != 0;
 }
 
 /* The order of value heads: llama.cpp has the first of each key head, then the second of each. */
-void vc_llm_order_heads(const struct llm_sizes *s, const struct llm_rule *rule, struct llm_tensor *to)
+void vc_llm_order_heads(const struct vc_arch_sizes *s, const struct vc_arch_name *rule, struct llm_tensor *to)
 {
     struct llm_order *order = &to->order;
 
-    if (rule->rows < LLM_HEADS || s->value_units == s->key_units) {
+    if (rule->rows < VC_ROWS_HEADS || s->value_units == s->key_units) {
         return;
     }
     *order = (struct llm_order){.groups = s->key_units, .each = s->value_units / s->key_units};
-    order->first = rule->rows == LLM_LAST_HEADS ? 2 * s->key_units * s->unit : 0;
-    order->unit = rule->rows == LLM_HEAD_COLUMNS ? 1 : (to->piece_rows - order->first) / s->value_units;
-    if (rule->rows == LLM_HEAD_COLUMNS) {
+    order->first = rule->rows == VC_ROWS_LAST_HEADS ? 2 * s->key_units * s->unit : 0;
+    order->unit = rule->rows == VC_ROWS_HEAD_COLUMNS ? 1 : (to->piece_rows - order->first) / s->value_units;
+    if (rule->rows == VC_ROWS_HEAD_COLUMNS) {
         to->row_elems = s->unit;
         to->piece_rows *= s->value_units;
     }
@@ -463,13 +373,12 @@ void vc_llm_order_heads(const struct llm_sizes *s, const struct llm_rule *rule, 
 /* The numbers that change a tensor's values. */
 static void set_values(const struct planning *p, const char *tail, struct llm_tensor *to)
 {
-    unsigned flags = p->family->flags;
     double factor = vc_llm_attention_factor(p->config, p->family, p->sizes);
     bool queries = strcmp(tail, "attn_q.weight") == 0 || strcmp(tail, "attn_q.bias") == 0;
     bool keys = strcmp(tail, "attn_k.weight") == 0 || strcmp(tail, "attn_k.bias") == 0;
     bool norms_queries = strstr(p->family->layer, "attn_q_norm") != NULL;
 
-    if ((flags & LLM_PERMUTES) != 0 && (queries || keys)) {
+    if (vc_arch_has(p->family, VC_ARCH_PERMUTES) && (queries || keys)) {
         to->order = (struct llm_order){.unit = 1, .groups = 2, .each = p->sizes->head_size / 2};
     }
     to->add = vc_llm_has_one_more(p->family, tail) ? 1.0F : 0.0F;
@@ -484,64 +393,64 @@ static void set_values(const struct planning *p, const char *tail, struct llm_te
 static void set_piece(const struct planning *p, const struct match *matches, size_t n, const struct llm_tensor *t,
                       size_t i, struct llm_piece *piece)
 {
-    const struct llm_rule *rule = matches[0].rule;
+    const struct vc_arch_name *rule = matches[0].rule;
     uint64_t rows = t->columns != 0 ? t->row_elems : t->piece_rows * (takes_half(rule) ? 2 : 1);
 
     piece->source = matches[n == 1 ? 0 : i].source;
     piece->first = n == 1 ? i * rows : 0;
     if (t->columns == 0) {
-        piece->first += rule->rows == LLM_SECOND_HALF ? t->piece_rows
-                        : rule->rows == LLM_ODD       ? 1
-                        : rule->rows == LLM_BEHIND    ? p->sizes->skipped
-                                                      : 0;
+        piece->first += rule->rows == VC_ROWS_SECOND_HALF ? t->piece_rows
+                        : rule->rows == VC_ROWS_ODD       ? 1
+                        : rule->rows == VC_ROWS_BEHIND    ? p->sizes->skipped
+                                                          : 0;
     }
 }
 
 /* Rows, pieces and types of a tensor. */
 static enum vc_status set_rows(struct planning *p, const struct match *matches, size_t n, struct llm_tensor *t)
 {
-    const struct llm_rule *rule = matches[0].rule;
+    const struct vc_arch_name *rule = matches[0].rule;
     enum vc_dtype blocks = vc_llm_blocks_of(p->source, &p->source->tensors[matches[0].source]);
-    bool turned = rule->form == LLM_TURNED;
+    bool turned = rule->form == VC_MATRIX_TURNED;
     bool stacked = t->n_dims == 3 || (turned && t->n_dims == 2);
     struct llm_piece *pieces;
 
-    t->dtype = rule->form == LLM_BLOCKS        ? VC_DTYPE_MXFP4
+    t->dtype = rule->form == VC_MATRIX_BLOCKS  ? VC_DTYPE_MXFP4
                : needs_f32(t->name, t->n_dims) ? VC_DTYPE_F32
                : blocks != VC_DTYPE_NONE       ? blocks
                                                : t->from;
     t->row_elems = t->n_dims == 1 || (turned && t->n_dims == 2) ? 1 : t->shape[t->n_dims - 1];
     t->piece_rows = t->n_dims == 1 ? t->shape[0] : t->n_dims == 2 && turned ? t->shape[1] : t->shape[t->n_dims - 2];
     t->n_pieces = stacked ? (size_t)p->sizes->experts : 1;
-    t->step = rule->rows == LLM_EVEN || rule->rows == LLM_ODD ? 2 : 1;
+    t->step = rule->rows == VC_ROWS_EVEN || rule->rows == VC_ROWS_ODD ? 2 : 1;
     t->columns = turned ? t->piece_rows * t->step : 0;
-    t->column = rule->rows == LLM_ODD;
+    t->column = rule->rows == VC_ROWS_ODD;
     pieces = vc_arena_alloc(p->ctx, p->plan->arena, t->n_pieces * sizeof *pieces);
     VC_CALL_ALLOC(pieces);
     t->pieces = pieces;
     for (size_t i = 0; i < t->n_pieces; i++) {
         set_piece(p, matches, n, t, i, &pieces[i]);
     }
-    return rule->form == LLM_BLOCKS ? find_scales(p, matches[0].source, t) : VC_OK;
+    return rule->form == VC_MATRIX_BLOCKS ? find_scales(p, matches[0].source, t) : VC_OK;
 }
 
 /* One tensor of all matches with a name. */
 static enum vc_status add_tensor(struct planning *p, const struct match *matches, size_t n)
 {
-    const struct llm_rule *rule = matches[0].rule;
+    const struct vc_arch_name *rule = matches[0].rule;
     const char *tail = matches[0].layer >= 0 ? strchr(matches[0].name + 4, '.') + 1 : matches[0].name;
-    bool bias = vc_ends_in(matches[0].name, ".bias") && !vc_llm_is_whole(rule->to);
+    bool bias = vc_ends_in(matches[0].name, ".bias") && !vc_arch_name_is_whole(rule->to);
     struct llm_tensor t = {.name = matches[0].name,
                            .layer = matches[0].layer,
                            .from = p->source->tensors[matches[0].source].dtype,
                            .n_dims = bias ? 1 : (unsigned)strlen(rule->shape)};
-    struct llm_sizes sizes = *p->sizes;
+    struct vc_arch_sizes sizes = *p->sizes;
 
     if (t.layer >= 0) {
         sizes = vc_llm_layer_sizes(p->config, p->family, p->sizes, (uint64_t)t.layer);
     }
     for (unsigned d = 0; d < t.n_dims; d++) {
-        t.shape[d] = size_of(&sizes, rule->shape[d]);
+        t.shape[d] = vc_arch_size_of(&sizes, rule->shape[d]);
     }
     if (n != 1 && (matches[0].expert < 0 || n != p->sizes->experts)) {
         return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: %zu tensors of the folder become it, expected %" PRIu64, t.name,
@@ -556,7 +465,7 @@ static enum vc_status add_tensor(struct planning *p, const struct match *matches
     VC_CALL(set_rows(p, matches, n, &t));
     set_values(p, tail, &t);
     vc_llm_order_heads(p->sizes, rule, &t);
-    t.function = rule->form == LLM_LOGARITHM ? LLM_MINUS_EXP : LLM_LINEAR;
+    t.function = rule->form == VC_MATRIX_LOGARITHM ? LLM_MINUS_EXP : LLM_LINEAR;
     p->plan->tensors[p->plan->n++] = t;
     return p->source->tensors[matches[0].source].quant != NULL && !p->any_type
                ? vc_llm_plan_add_scale(p->ctx, p->source, p->plan, &t)
@@ -602,7 +511,7 @@ static enum vc_status refuse_missing(const struct planning *p, const char *name)
     return vc_fail(p->ctx, VC_E_UNSUPPORTED,
                    "no tensor of the folder becomes '%s', which llama.cpp needs in a model of "
                    "the kind '%s'",
-                   name, p->family->architecture);
+                   name, p->family->gguf);
 }
 
 /* The tensors that only layers of the kind of that layer have. */
@@ -641,16 +550,17 @@ static enum vc_status check_asked(const struct planning *p, const struct llm_ten
     const char *tail = t->layer >= 0 ? strchr(t->name + 4, '.') + 1 : t->name;
     char word[64];
     size_t n = strlen(tail) - (vc_ends_in(tail, ".weight") ? strlen(".weight") : 0);
+    const char *maybe = p->family->maybe != NULL ? p->family->maybe : "";
     bool asked;
 
     (void)snprintf(word, sizeof word, "%.*s", (int)n, tail);
     asked = t->n_pieces == 0 ? true
-            : t->layer >= 0  ? vc_is_one_of(word, p->family->layer) || vc_is_one_of(word, p->family->maybe) ||
+            : t->layer >= 0  ? vc_is_one_of(word, p->family->layer) || vc_is_one_of(word, maybe) ||
                                   vc_is_one_of(word, of_kind(p, (uint64_t)t->layer))
                             : vc_is_one_of(word, "token_embd output") || vc_is_one_of(word, whole);
     return asked ? VC_OK
                  : vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: llama.cpp has no '%s' in a model of the kind '%s'",
-                           p->source->tensors[t->pieces[0].source].name, t->name, p->family->architecture);
+                           p->source->tensors[t->pieces[0].source].name, t->name, p->family->gguf);
 }
 
 /* Gemma 4: layers have keys, and values beside them, or use those of other layers; and an input of their own. */
@@ -660,7 +570,7 @@ static enum vc_status check_parts(const struct planning *p, uint64_t layer)
     bool own_values =
         vc_llm_is_second(p->config, p->family, layer) || !vc_llm_flag(p->config, "attention_k_eq_v", false);
 
-    if (strcmp(p->family->architecture, "gemma4") != 0) {
+    if (strcmp(p->family->gguf, "gemma4") != 0) {
         return VC_OK;
     }
     (void)snprintf(values, sizeof values, "blk.%" PRIu64 ".attn_v.weight", layer);
@@ -679,11 +589,11 @@ static enum vc_status check_whole(const struct planning *p)
                             ? "output_norm per_layer_token_embd per_layer_model_proj per_layer_proj_norm"
                         : p->family->whole != NULL ? p->family->whole
                                                    : "output_norm";
-    bool headless = (p->family->flags & LLM_ENCODER) != 0 || p->tied || p->bare;
+    bool headless = vc_arch_has(p->family, VC_ARCH_ENCODER) || p->tied || p->bare;
     bool head = has_tensor(p->plan, -1, "output.weight");
 
     VC_CALL(check_there(p, whole, -1));
-    if (!head && ((p->family->flags & LLM_OWN_HEAD) != 0 || !headless)) {
+    if (!head && (vc_arch_has(p->family, VC_ARCH_OWN_HEAD) || !headless)) {
         return refuse_missing(p, "output.weight");
     }
     for (size_t i = 0; i < p->plan->n; i++) {
@@ -764,17 +674,17 @@ static enum vc_status find_head(struct planning *p)
     size_t embedding = find_source(p, "embed_tokens.weight");
 
     p->tied = says_tied(p->config);
-    if (head == VC_NO_TENSOR || embedding == VC_NO_TENSOR || (p->family->flags & LLM_ENCODER) != 0) {
+    if (head == VC_NO_TENSOR || embedding == VC_NO_TENSOR || vc_arch_has(p->family, VC_ARCH_ENCODER)) {
         return VC_OK;
     }
-    if (p->tied || (p->family->flags & LLM_NO_HEAD) != 0) {
+    if (p->tied || vc_arch_has(p->family, VC_ARCH_NO_HEAD)) {
         p->tied = false;
         VC_CALL(p->any_type ? VC_OK : is_copy(p, head, embedding, &p->tied));
     }
-    if ((p->family->flags & LLM_NO_HEAD) != 0 && !p->tied) {
+    if (vc_arch_has(p->family, VC_ARCH_NO_HEAD) && !p->tied) {
         return vc_fail(p->ctx, VC_E_UNSUPPORTED,
                        "%s: is not the embedding, and llama.cpp has no other head in a model of the kind '%s'",
-                       p->source->tensors[head].name, p->family->architecture);
+                       p->source->tensors[head].name, p->family->gguf);
     }
     return VC_OK;
 }
@@ -785,10 +695,10 @@ static enum vc_status add_tied_head(struct planning *p)
     size_t embedding = find_source(p, "embed_tokens.weight");
     struct match match = {.layer = -1, .expert = -1, .source = embedding};
 
-    if (!p->tied || (p->family->flags & LLM_OWN_HEAD) == 0 || embedding == VC_NO_TENSOR) {
+    if (!p->tied || !vc_arch_has(p->family, VC_ARCH_OWN_HEAD) || embedding == VC_NO_TENSOR) {
         return VC_OK;
     }
-    for (match.rule = vc_llm_rules; strcmp(match.rule->from, "lm_head") != 0; match.rule++) {
+    for (match.rule = vc_arch_names; strcmp(match.rule->from, "lm_head") != 0; match.rule++) {
     }
     return add_match(p, &match, ".weight");
 }
@@ -836,7 +746,7 @@ enum vc_status vc_llm_plan_add_values(struct vc_ctx *ctx, struct llm_plan *plan,
 #define MADE_TENSORS 4 /* at most: the scaling of rotary embeddings */
 
 enum vc_status vc_llm_tensors_plan(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_config *config,
-                                   const struct llm_family *family, struct llm_sizes *sizes, bool any_type,
+                                   const struct vc_arch_family *family, struct vc_arch_sizes *sizes, bool any_type,
                                    struct vc_model *model, struct llm_plan *plan)
 {
     const char *class_name = json_string_value(json_array_get(vc_llm_find(config, "architectures"), 0));

@@ -136,7 +136,7 @@ static enum vc_status read_tokens(struct vocab *v)
     if (type != NULL && strcmp(type, "Unigram") == 0) {
         return vc_vocab_read_unigrams(v);
     }
-    if (strcmp(v->family->architecture, "gemma4") == 0 && merges) {
+    if (strcmp(v->family->gguf, "gemma4") == 0 && merges) {
         return vc_vocab_read_merged(v);
     }
     path = vc_vocab_path(v, "tokenizer.model", &status);
@@ -290,7 +290,7 @@ static void put_normalizer(const struct vocab *v, struct llm_pairs *pairs)
 }
 
 enum vc_status vc_vocab_put(struct vc_ctx *ctx, const char *folder, const struct llm_config *config,
-                            const struct llm_family *family, uint64_t rows, const char *pre, struct vc_model *model,
+                            const struct vc_arch_family *family, uint64_t rows, const char *pre, struct vc_model *model,
                             struct llm_pairs *pairs)
 {
     struct vc_arena arena = {0};

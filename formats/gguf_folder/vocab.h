@@ -34,7 +34,7 @@ struct vocab {
     struct vc_arena *arena;
     const char *folder;
     const struct llm_config *config;
-    const struct llm_family *family;
+    const struct vc_arch_family *family;
     struct vc_model *model; /* for notes */
     size_t n;               /* rows of the embedding */
     struct vocab_token *tokens;
@@ -51,7 +51,7 @@ struct vocab {
 
 /* Adds the pairs of the vocabulary; rows: of the embedding. pre: what tokenizer.ggml.pre is to say, or NULL. */
 enum vc_status vc_vocab_put(struct vc_ctx *ctx, const char *folder, const struct llm_config *config,
-                            const struct llm_family *family, uint64_t rows, const char *pre, struct vc_model *model,
+                            const struct vc_arch_family *family, uint64_t rows, const char *pre, struct vc_model *model,
                             struct llm_pairs *pairs);
 
 /* The path of a file in the folder; NULL: it is not there, or *status is a failure. */

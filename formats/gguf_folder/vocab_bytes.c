@@ -38,7 +38,7 @@ static enum vc_status find_pre(struct vocab *v)
     VC_TRY(form.status);
     v->pre = vc_vocab_pre_name(form.n != 0 ? form.data : "", json_is_true(json_object_get(model, "ignore_merges")),
                                json_is_true(json_object_get(v->settings.root, "clean_up_tokenization_spaces")),
-                               strncmp(v->family->architecture, "glm", 3) == 0,
+                               strncmp(v->family->gguf, "glm", 3) == 0,
                                post != NULL && strcmp(post, "RobertaProcessing") == 0);
     if (v->pre == NULL) {
         status = vc_fail(v->ctx, VC_E_UNSUPPORTED,

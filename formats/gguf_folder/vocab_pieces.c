@@ -223,7 +223,7 @@ enum vc_status vc_vocab_read_merged(struct vocab *v)
     v->pre = "default";
     v->has_scores = true;
     v->space_prefix = puts_space(v->tokenizer.root);
-    if (strcmp(v->family->architecture, "gemma4") == 0) { /* merged in the order of the list */
+    if (strcmp(v->family->gguf, "gemma4") == 0) { /* merged in the order of the list */
         v->kind = v->pre = "gemma4";
         v->merges = merges;
     }

@@ -41,13 +41,15 @@ enum vc_net_head {
 };
 
 struct vc_net;
+struct vc_arch_family;
 
 struct vc_net_family {
-    const char *type;          /* "model_type" of config.json */
-    const char *class_name;    /* what its classes begin with: "Bert" */
-    const char *base_class;    /* what those without a head begin with, if it is something else: "Gemma3Text" */
-    const char *prefix;        /* of the base model's tensors in a model with a head: "bert." */
-    const char *probe;         /* a tensor of the base model without that: by it the prefix is known */
+    const char *type;                 /* "model_type" of config.json */
+    const struct vc_arch_family *row; /* of a decoder of the form of Llama; else NULL */
+    const char *class_name;           /* what its classes begin with: "Bert" */
+    const char *base_class;           /* what those without a head begin with, if it is something else: "Gemma3Text" */
+    const char *prefix;               /* of the base model's tensors in a model with a head: "bert." */
+    const char *probe;                /* a tensor of the base model without that: by it the prefix is known */
     unsigned heads;            /* that can be built, of enum vc_net_head; the first is meant where nothing is said */
     enum vc_net_head usual;    /* where config.json names no architecture */
     const char *const *unused; /* patterns of tensors that a model may have and that are not used, up to a NULL */
@@ -62,6 +64,7 @@ struct vc_net {
     struct vc_arena *arena;
     json_t *config;
     const struct vc_net_family *family;
+    struct vc_net_family decoder; /* that it is, where no row of net_families.c is */
     enum vc_net_head head;
     const char *prefix;
     bool *used; /* tensors of the model */
@@ -239,8 +242,9 @@ uint32_t vc_net_rope_apply(struct vc_net *net, const struct vc_net_rope *rope, u
                            int64_t heads, int64_t head_dim);
 
 extern const struct vc_net_family vc_net_bert, vc_net_roberta, vc_net_xlm_roberta, vc_net_camembert, vc_net_distilbert,
-    vc_net_electra, vc_net_mpnet, vc_net_t5, vc_net_mt5, vc_net_whisper, vc_net_vit, vc_net_gpt2, vc_net_llama,
-    vc_net_mistral, vc_net_qwen2, vc_net_qwen3, vc_net_phi3, vc_net_mixtral, vc_net_qwen2_moe, vc_net_qwen3_moe,
-    vc_net_gemma, vc_net_gemma2, vc_net_gemma3_text, vc_net_olmo, vc_net_olmo2, vc_net_resnet;
+    vc_net_electra, vc_net_mpnet, vc_net_t5, vc_net_mt5, vc_net_whisper, vc_net_vit, vc_net_gpt2, vc_net_resnet;
+
+/* The same of a decoder of the form of Llama, of which arch/arch_family.h has a row (net_decoder.c); false: it has none. */
+bool vc_net_find_decoder(const char *type, struct vc_net_family *out);
 
 #endif

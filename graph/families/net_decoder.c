@@ -1,5 +1,5 @@
 /* net_decoder.c - decoders of the form of Llama: norms, rotary positions, grouped queries, a gated MLP or experts. What
- * differs between families is a struct vc_decoder_traits (net_llama.c). */
+ * differs between families is a row of arch/arch_family.c. */
 #include "graph/families/net_decoder.h"
 
 #include <math.h>
@@ -7,10 +7,15 @@
 
 /* ---- configuration ---- */
 
-/* The default of a key that is not there; null says something else. */
-static int64_t if_absent(const struct vc_decoder *d, const char *key, int64_t value, int64_t otherwise)
+static bool has(const struct vc_decoder *d, enum vc_arch_trait trait)
 {
-    return value != 0 && json_object_get(d->net->config, key) == NULL ? value : otherwise;
+    return vc_arch_has(d->family, trait);
+}
+
+/* What the class takes for a key that is not there; null says something else. */
+static double if_absent(const struct vc_decoder *d, const char *key, double otherwise)
+{
+    return json_object_get(d->net->config, key) == NULL ? vc_arch_number(d->usual, key, otherwise) : otherwise;
 }
 
 static void check_layer_types(struct vc_decoder *d)
@@ -34,9 +39,8 @@ static void check_layer_types(struct vc_decoder *d)
 
 static void read_windows(struct vc_decoder *d)
 {
-    const struct vc_decoder_traits *t = d->traits;
     struct vc_net *net = d->net;
-    enum vc_decoder_windows kind = t->windows;
+    enum vc_arch_windows kind = d->family->windows;
     bool flag = kind >= VC_WINDOW_USED && kind <= VC_WINDOW_BEFORE;
 
     if (kind == VC_WINDOW_NONE) {
@@ -46,12 +50,15 @@ static void read_windows(struct vc_decoder *d)
         (void)vc_net_count(net, "sliding_window", 0);
     } else {
         d->window = vc_net_size(net, "sliding_window",
-                                kind == VC_WINDOW_ALL ? if_absent(d, "sliding_window", t->window_size, 0) : 4096);
+                                kind == VC_WINDOW_ALL ? (int64_t)if_absent(d, "sliding_window", 0) : 4096);
     }
     if (kind == VC_WINDOW_BEHIND || kind == VC_WINDOW_BEFORE) {
         d->first_window = vc_net_count(net, "max_window_layers", 28);
     }
-    d->pattern = t->pattern == 0 ? 0 : vc_net_size(net, "sliding_window_pattern", t->pattern);
+    if (kind == VC_WINDOW_PATTERN) {
+        d->kinds = vc_arch_list(d->usual->type, 0);
+        d->pattern = vc_net_size(net, "sliding_window_pattern", (int64_t)d->kinds->number);
+    }
     if (kind > VC_WINDOW_USED) {
         d->layer_types = vc_net_get(net, "layer_types");
         check_layer_types(d);
@@ -63,13 +70,13 @@ static bool has_window(const struct vc_decoder *d, int64_t layer)
     if (d->layer_types != NULL) {
         return strcmp(json_string_value(json_array_get(d->layer_types, (size_t)layer)), "sliding_attention") == 0;
     }
-    switch (d->traits->windows) {
+    switch (d->family->windows) {
     case VC_WINDOW_BEHIND:
         return d->window != 0 && layer >= d->first_window;
     case VC_WINDOW_BEFORE:
         return d->window != 0 && layer < d->first_window && layer % 2 == 0;
     case VC_WINDOW_PATTERN:
-        return (layer + 1) % d->pattern != 0;
+        return !vc_arch_list_other(d->kinds, (uint64_t)d->pattern, (uint64_t)layer, (uint64_t)d->layers);
     default:
         return d->window != 0;
     }
@@ -85,38 +92,24 @@ static double positive(struct vc_net *net, const char *key, double otherwise)
     return x;
 }
 
-/* The numbers by which scores and logits are scaled, cut off or bent. */
-static void read_scales(struct vc_decoder *d)
+/* A number that bends scores or logits; null: none does. */
+static double cap(struct vc_decoder *d, enum vc_arch_trait trait, const char *key)
 {
-    const struct vc_decoder_traits *t = d->traits;
-    struct vc_net *net = d->net;
-    bool score_key = json_object_get(net->config, "attn_logit_softcapping") != NULL; /* null: none */
-    bool logit_key = json_object_get(net->config, "final_logit_softcapping") != NULL;
-
-    d->scale = 1 / sqrt((double)d->head_dim);
-    if (t->query_scalar) {
-        d->scale = 1 / sqrt(positive(net, "query_pre_attn_scalar", 256));
-    }
-    if (t->caps_scores) {
-        d->score_cap = positive(net, "attn_logit_softcapping", score_key ? 0 : t->score_cap);
-    }
-    if (t->caps_logits) {
-        d->logit_cap = positive(net, "final_logit_softcapping", logit_key ? 0 : t->logit_cap);
-    }
-    d->clip = t->clipped ? positive(net, "clip_qkv", 0) : 0;
+    return has(d, trait) ? positive(d->net, key, if_absent(d, key, 0)) : 0;
 }
 
 static void read_mlp(struct vc_decoder *d)
 {
-    const struct vc_decoder_traits *t = d->traits;
     struct vc_net *net = d->net;
+    const char *usual = d->family->activation;
 
     d->inner = vc_net_size(net, "intermediate_size", VC_NET_REQUIRED);
-    d->mlp_bias = t->mlp_bias && vc_net_flag(net, "mlp_bias", false);
-    d->act_key = t->act_key != NULL ? t->act_key : "hidden_act";
-    d->act = vc_net_word(net, d->act_key, t->act != NULL ? t->act : "silu");
-    if (t->gelu != NULL && strcmp(d->act, "gelu") == 0) {
-        d->act = t->gelu;
+    d->mlp_bias = has(d, VC_ARCH_MLP_BIAS) && vc_net_flag(net, "mlp_bias", false);
+    d->act_key = has(d, VC_ARCH_OWN_ACT_KEY) ? "hidden_activation" : "hidden_act";
+    usual = vc_net_print(net, "%.*s", (int)strcspn(usual, "|"), usual);
+    d->act = vc_net_word(net, d->act_key, usual);
+    if (has(d, VC_ARCH_GELU_IS_TANH) && strcmp(d->act, "gelu") == 0) {
+        d->act = usual;
     }
     vc_net_check_activation(net, d->act_key, d->act);
     vc_decoder_read_experts(d);
@@ -124,39 +117,47 @@ static void read_mlp(struct vc_decoder *d)
 
 static void read_config(struct vc_decoder *d)
 {
+    static const char scalar[] = "query_pre_attn_scalar";
     struct vc_net *net = d->net;
-    const struct vc_decoder_traits *t = d->traits;
 
     d->hidden = vc_net_size(net, "hidden_size", VC_NET_REQUIRED);
     d->layers = vc_net_layers(net, "num_hidden_layers");
     d->heads = vc_net_size(net, "num_attention_heads", VC_NET_REQUIRED);
     d->vocabulary = vc_net_size(net, "vocab_size", VC_NET_REQUIRED);
-    d->kv_heads = vc_net_size(net, "num_key_value_heads", if_absent(d, "num_key_value_heads", t->kv_heads, d->heads));
-    d->head_dim = vc_net_size(net, "head_dim", if_absent(d, "head_dim", t->head_dim, 0));
-    d->epsilon = t->epsilon != 0 ? vc_net_real(net, "rms_norm_eps", t->epsilon) : 1e-5;
-    d->tied = vc_net_flag(net, "tie_word_embeddings", t->tied);
-    d->output_bias = t->attention_bias && vc_net_flag(net, "attention_bias", false);
-    d->qkv_bias = d->output_bias || (t->qkv_bias && vc_net_flag(net, "qkv_bias", true));
+    d->kv_heads =
+        vc_net_size(net, "num_key_value_heads", (int64_t)if_absent(d, "num_key_value_heads", (double)d->heads));
+    d->head_dim = vc_net_size(net, "head_dim", (int64_t)if_absent(d, "head_dim", 0));
+    d->epsilon = has(d, VC_ARCH_PLAIN_NORM)
+                     ? 1e-5
+                     : vc_net_real(net, "rms_norm_eps", vc_arch_number(d->usual, "rms_norm_eps", 1e-6));
+    d->tied = vc_net_flag(net, "tie_word_embeddings", vc_arch_flag(d->usual, "tie_word_embeddings"));
+    d->output_bias = has(d, VC_ARCH_BIASES) && vc_net_flag(net, "attention_bias", false);
+    d->qkv_bias = d->output_bias || (has(d, VC_ARCH_QKV_BIAS) && vc_net_flag(net, "qkv_bias", true));
     d->score_dropout = vc_net_probability(net, "attention_dropout", 0);
-    d->dropout = t->drops_branches ? vc_net_probability(net, "resid_pdrop", 0) : 0;
+    d->dropout = has(d, VC_ARCH_DROPS) ? vc_net_probability(net, "resid_pdrop", 0) : 0;
     read_mlp(d);
     if (d->head_dim == 0) {
         d->head_dim = vc_net_share(net, "hidden_size by num_attention_heads", d->hidden, d->heads);
     }
     (void)vc_net_share(net, "num_attention_heads by num_key_value_heads", d->heads, d->kv_heads);
     read_windows(d);
-    read_scales(d);
+    d->scale = 1 / sqrt(d->family->largest != 0 ? positive(net, scalar, vc_arch_number(d->usual, scalar, 1))
+                                                : (double)d->head_dim);
+    d->score_cap = cap(d, VC_ARCH_CAPS_SCORES, "attn_logit_softcapping");
+    d->logit_cap = cap(d, VC_ARCH_CAPS_LOGITS, "final_logit_softcapping");
+    d->clip = has(d, VC_ARCH_CLIPPED) ? positive(net, "clip_qkv", 0) : 0;
 }
 
 static void read_rope(struct vc_decoder *d)
 {
     struct vc_net *net = d->net;
+    double theta = vc_arch_number(d->usual, "rope_theta", 10000);
 
-    if (!d->traits->local_rope) {
-        vc_net_rope_make(net, d->head_dim, d->traits->theta, &d->rope);
+    if (!has(d, VC_ARCH_LOCAL_ROPE)) {
+        vc_net_rope_make(net, d->head_dim, theta, &d->rope);
         return;
     }
-    vc_net_rope_make_part(net, "full_attention", "rope_theta", d->head_dim, d->traits->theta, &d->rope);
+    vc_net_rope_make_part(net, "full_attention", "rope_theta", d->head_dim, theta, &d->rope);
     vc_net_rope_make_part(net, "sliding_attention", "rope_local_base_freq", d->head_dim, 10000, &d->local_rope);
 }
 
@@ -168,15 +169,15 @@ static uint32_t norm(struct vc_decoder *d, uint32_t x, const char *module, int64
     struct vc_net *net = d->net;
     uint32_t inputs[2] = {x, d->ones};
 
-    if (d->traits->norm == VC_NORM_RMS) {
+    if (has(d, VC_ARCH_PLAIN_NORM)) {
+        return vc_net_node(net, "LayerNormalization", module, inputs, 2, attrs, 2);
+    }
+    if (!has(d, VC_ARCH_FROM_1)) {
         x = vc_net_rms_norm(net, x, module, n, d->epsilon);
         if (x != VC_NO_VALUE) {
-            net->graph->values[x].wide_scale = d->traits->places == VC_NORMS_BEHIND;
+            net->graph->values[x].wide_scale = d->family->norms == VC_NORMS_BEHIND;
         }
         return x;
-    }
-    if (d->traits->norm == VC_NORM_PLAIN) {
-        return vc_net_node(net, "LayerNormalization", module, inputs, 2, attrs, 2);
     }
     inputs[1] =
         vc_net_add(net, vc_net_print(net, "%s.scale", module),
@@ -187,7 +188,7 @@ static uint32_t norm(struct vc_decoder *d, uint32_t x, const char *module, int64
 /* Of q and k [batch, sequence, heads * size]. */
 static uint32_t qk_norm(struct vc_decoder *d, uint32_t x, const char *module, int64_t heads)
 {
-    if (d->traits->qk_norm == VC_QK_NORM_ALL) {
+    if (d->family->qk_norm == VC_QK_NORM_ALL) {
         return norm(d, x, module, heads * d->head_dim);
     }
     x = vc_net_reshape(d->net, x, (int64_t[]){0, 0, heads, d->head_dim}, 4);
@@ -216,7 +217,7 @@ static uint32_t projection(struct vc_decoder *d, uint32_t x, const char *module,
     struct vc_net_part part = {
         .module = name, .in = d->hidden, .out = heads * d->head_dim, .all = heads * d->head_dim, .bias = d->qkv_bias};
 
-    if (d->traits->packed) {
+    if (has(d, VC_ARCH_PACKED)) {
         part.module = vc_net_print(net, "%s.qkv_proj", module);
         part.value = name;
         part.first = first;
@@ -226,7 +227,7 @@ static uint32_t projection(struct vc_decoder *d, uint32_t x, const char *module,
     if (k == 2) {
         return x;
     }
-    if (d->traits->qk_norm != VC_QK_NORM_NONE) {
+    if (d->family->qk_norm != VC_QK_NORM_NONE) {
         x = qk_norm(d, x, vc_net_print(net, "%s.%s_norm", module, letters[k]), heads);
     }
     return vc_net_rope_apply(net, local ? &d->local_rope : &d->rope, x,
@@ -237,7 +238,7 @@ static uint32_t attention(struct vc_decoder *d, uint32_t x, int64_t layer, const
 {
     struct vc_net *net = d->net;
     bool window = has_window(d, layer);
-    bool local = window && d->traits->local_rope;
+    bool local = window && has(d, VC_ARCH_LOCAL_ROPE);
     int64_t q_size = d->heads * d->head_dim;
     struct vc_net_attention how = {.value = vc_net_print(net, "%s.attention", module),
                                    .heads = d->heads,
@@ -295,7 +296,7 @@ static uint32_t mlp_of(struct vc_decoder *d, uint32_t x, int64_t layer, const ch
     if (vc_decoder_has_experts(d, layer)) {
         return vc_decoder_experts(d, x, module);
     }
-    mlp.packed = d->traits->packed ? "gate_up_proj" : NULL;
+    mlp.packed = has(d, VC_ARCH_PACKED) ? "gate_up_proj" : NULL;
     vc_net_block(d->net, "%s", own);
     return vc_decoder_mlp(d, x, own, &mlp);
 }
@@ -303,7 +304,7 @@ static uint32_t mlp_of(struct vc_decoder *d, uint32_t x, int64_t layer, const ch
 static uint32_t decoder_layer(struct vc_decoder *d, uint32_t x, int64_t layer)
 {
     struct vc_net *net = d->net;
-    enum vc_decoder_places places = d->traits->places;
+    enum vc_arch_norms places = d->family->norms;
     const char *module = vc_net_print(net, "layers.%lld", (long long)layer);
     const char *first = vc_net_print(net, "%s.input_layernorm", module);
     const char *second = vc_net_print(net, "%s.post_attention_layernorm", module);
@@ -334,7 +335,7 @@ static void make_constants(struct vc_decoder *d)
             d->mask = vc_net_op(net, "And", NULL, vc_net_window(net, d->window), d->padding);
         }
     }
-    if (d->traits->norm == VC_NORM_PLAIN) { /* one number, which broadcasts */
+    if (has(d, VC_ARCH_PLAIN_NORM)) { /* one number, which broadcasts */
         d->ones = vc_graph_add_constant(net->graph, NULL, VC_DTYPE_F32, (int64_t[]){1}, 1, (double[]){1});
     }
 }
@@ -346,9 +347,9 @@ static uint32_t embeddings(struct vc_decoder *d)
 
     vc_net_block(net, "embed_tokens");
     x = vc_net_embed(net, net->input_ids, "embed_tokens", d->vocabulary, d->hidden);
-    return d->traits->scaled_embeddings ? vc_net_op(net, "Mul", "embed_tokens.scaled", x,
-                                                    vc_graph_add_float(net->graph, sqrt((double)d->hidden)))
-                                        : x;
+    return has(d, VC_ARCH_SCALED) ? vc_net_op(net, "Mul", "embed_tokens.scaled", x,
+                                              vc_graph_add_float(net->graph, sqrt((double)d->hidden)))
+                                  : x;
 }
 
 static uint32_t logits(struct vc_decoder *d, uint32_t x)
@@ -364,9 +365,13 @@ static uint32_t logits(struct vc_decoder *d, uint32_t x)
     return vc_net_op(net, "Mul", NULL, vc_net_op1(net, "Tanh", vc_net_op(net, "Div", NULL, x, cap)), cap);
 }
 
-void vc_decoder_build(struct vc_net *net, const struct vc_decoder_traits *traits)
+static void build(struct vc_net *net)
 {
-    struct vc_decoder d = {.net = net, .traits = traits, .mask = VC_NO_VALUE, .ones = VC_NO_VALUE};
+    struct vc_decoder d = {.net = net,
+                           .family = net->family->row,
+                           .usual = vc_arch_family_class(net->family->row),
+                           .mask = VC_NO_VALUE,
+                           .ones = VC_NO_VALUE};
     uint32_t x;
 
     read_config(&d);
@@ -401,4 +406,29 @@ void vc_decoder_build(struct vc_net *net, const struct vc_decoder_traits *traits
     default:
         vc_net_output(net, logits(&d, x), "logits");
     }
+}
+
+bool vc_net_find_decoder(const char *type, struct vc_net_family *out)
+{
+    static const char *const unused[] = {"*rotary_emb.inv_freq", NULL};
+    const struct vc_arch_family *row = vc_arch_family(type);
+
+    if (row == NULL || !vc_arch_has(row, VC_ARCH_GRAPH) ||
+        strcmp(vc_arch_family_type(row, (char[VC_ARCH_TYPE_BYTES]){""}), type) != 0) {
+        return false;
+    }
+    *out = (struct vc_net_family){.type = type,
+                                  .row = row,
+                                  .class_name = row->class_name,
+                                  .base_class = row->base_class,
+                                  .prefix = "model.",
+                                  .probe = "embed_tokens.weight",
+                                  .heads = VC_NET_BASE | VC_NET_CAUSAL |
+                                           ((row->classes & VC_ARCH_OF_SEQUENCES) != 0 ? VC_NET_SEQUENCE : 0) |
+                                           ((row->classes & VC_ARCH_OF_TOKENS) != 0 ? VC_NET_TOKEN : 0) |
+                                           ((row->classes & VC_ARCH_OF_QUESTIONS) != 0 ? VC_NET_QUESTION : 0),
+                                  .usual = VC_NET_CAUSAL,
+                                  .unused = unused,
+                                  .build = build};
+    return true;
 }

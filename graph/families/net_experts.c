@@ -23,27 +23,33 @@ static void check_mlp_layers(const struct vc_decoder *d)
     }
 }
 
+/* What the class takes. */
+static int64_t usual(const struct vc_decoder *d, const char *key)
+{
+    return (int64_t)vc_arch_number(d->usual, key, VC_NET_REQUIRED);
+}
+
 void vc_decoder_read_experts(struct vc_decoder *d)
 {
-    const struct vc_decoder_traits *t = d->traits;
     struct vc_net *net = d->net;
 
-    if (t->experts == VC_EXPERTS_NONE) {
+    if (!vc_arch_has(d->family, VC_ARCH_EXPERTS)) {
         return;
     }
-    d->experts = vc_net_size(net, "num_local_experts|num_experts", t->n_experts);
-    d->chosen = vc_net_size(net, "num_experts_per_tok", t->n_chosen);
+    d->experts = vc_net_size(net, "num_local_experts|num_experts", usual(d, "num_experts"));
+    d->chosen = vc_net_size(net, "num_experts_per_tok", usual(d, "num_experts_per_tok"));
     d->sparse_step = 1;
     d->sum_is_1 = true;
     d->expert_inner = d->inner;
-    if (t->experts == VC_EXPERTS_QWEN) {
-        d->expert_inner = vc_net_size(net, "moe_intermediate_size", t->expert_inner);
+    if (!vc_decoder_is_mixtral(d)) {
+        d->expert_inner = vc_net_size(net, "moe_intermediate_size", usual(d, "moe_intermediate_size"));
         d->sum_is_1 = vc_net_flag(net, "norm_topk_prob", false);
         d->sparse_step = vc_net_size(net, "decoder_sparse_step", 1);
         d->mlp_layers = vc_net_get(net, "mlp_only_layers");
     }
-    if (t->shared_inner != 0) {
-        d->shared_inner = vc_net_size(net, "shared_expert_intermediate_size", t->shared_inner);
+    if (vc_arch_has(d->family, VC_ARCH_SHARED_EXPERT)) {
+        d->shared_inner =
+            vc_net_size(net, "shared_expert_intermediate_size", usual(d, "shared_expert_intermediate_size"));
     }
     if (d->experts * (d->layers + 1) > VC_NET_MAX_PARTS) {
         vc_net_refuse(net, json_object_get(net->config, "num_experts") != NULL ? "num_experts" : "num_local_experts",
@@ -80,7 +86,7 @@ static uint32_t expert_weights(struct vc_decoder *d, uint32_t x, const char *mod
 
     p = vc_graph_add(net->graph, "Softmax", NULL, &p, 1);
     if (p < net->graph->n_values) {
-        net->graph->values[p].half_softmax = d->traits->experts == VC_EXPERTS_QWEN; /* Mixtral's stay f32 */
+        net->graph->values[p].half_softmax = !vc_decoder_is_mixtral(d); /* Mixtral's stay f32 */
     }
     inputs[0] = p;
     inputs[1] = vc_graph_add_ints(net->graph, &d->chosen, 1);
@@ -155,7 +161,7 @@ static uint32_t expert(struct vc_decoder *d, uint32_t x, const char *module, int
     struct vc_net *net = d->net;
     const char *own = vc_net_print(net, "%s.experts.%lld", module, (long long)e);
     const char *dot = form == STACKED ? ".weight" : "";
-    struct vc_decoder_mlp mlp = d->traits->experts == VC_EXPERTS_MIXTRAL ? mixtral : qwen;
+    struct vc_decoder_mlp mlp = vc_decoder_is_mixtral(d) ? mixtral : qwen;
     int64_t n = d->expert_inner;
     uint32_t parts[2];
     uint32_t y;
@@ -198,7 +204,7 @@ uint32_t vc_decoder_experts(struct vc_decoder *d, uint32_t x, const char *layer)
 {
     struct vc_net *net = d->net;
     enum form form = form_of(d, layer);
-    bool own_name = d->traits->experts == VC_EXPERTS_MIXTRAL && form == ONE_BY_ONE;
+    bool own_name = vc_decoder_is_mixtral(d) && form == ONE_BY_ONE;
     const char *module = vc_net_print(net, "%s.%s", layer, own_name ? "block_sparse_moe" : "mlp");
     uint32_t weights;
     uint32_t sum = VC_NO_VALUE;

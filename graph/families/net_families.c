@@ -5,15 +5,14 @@
 
 #include <string.h>
 
+#include "arch/arch_family.h"
 #include "core/text/glob.h"
 
-/* A family is added here, and declared in net.h. */
+/* Beside the decoders of arch/arch_family.c. A family is added here, and declared in net.h. */
 static const struct vc_net_family *const families[] = {
-    &vc_net_bert,      &vc_net_roberta,   &vc_net_xlm_roberta, &vc_net_camembert,   &vc_net_distilbert, &vc_net_electra,
-    &vc_net_mpnet,     &vc_net_t5,        &vc_net_mt5,         &vc_net_whisper,     &vc_net_vit,        &vc_net_gpt2,
-    &vc_net_llama,     &vc_net_mistral,   &vc_net_qwen2,       &vc_net_qwen3,       &vc_net_phi3,       &vc_net_mixtral,
-    &vc_net_resnet,    &vc_net_gemma,     &vc_net_gemma2,      &vc_net_gemma3_text, &vc_net_olmo,       &vc_net_olmo2,
-    &vc_net_qwen2_moe, &vc_net_qwen3_moe,
+    &vc_net_bert,    &vc_net_roberta, &vc_net_xlm_roberta, &vc_net_camembert, &vc_net_distilbert,
+    &vc_net_electra, &vc_net_mpnet,   &vc_net_t5,          &vc_net_mt5,       &vc_net_whisper,
+    &vc_net_vit,     &vc_net_gpt2,    &vc_net_resnet,
 };
 
 #define N_FAMILIES (sizeof families / sizeof *families)
@@ -41,6 +40,8 @@ static const struct {
 static bool find_family(struct vc_net *net)
 {
     const char *type = json_string_value(json_object_get(net->config, "model_type"));
+    const struct vc_arch_family *row;
+    char word[VC_ARCH_TYPE_BYTES];
     const char *known = "";
 
     for (size_t k = 0; k < N_FAMILIES; k++) {
@@ -49,6 +50,15 @@ static bool find_family(struct vc_net *net)
             return true;
         }
         known = vc_net_print(net, "%s%s%s", known, k == 0 ? "" : ", ", families[k]->type);
+    }
+    if (type != NULL && vc_net_find_decoder(type, &net->decoder)) {
+        net->family = &net->decoder;
+        return true;
+    }
+    for (size_t k = 0; (row = vc_arch_family_at(k)) != NULL; k++) {
+        if (vc_arch_has(row, VC_ARCH_GRAPH)) {
+            known = vc_net_print(net, "%s, %s", known, vc_arch_family_type(row, word));
+        }
     }
     vc_graph_complain(net->graph, "config.json: model_type is %s%s%s; known are %s", type == NULL ? "missing" : "'",
                       type == NULL ? "" : type, type == NULL ? "" : "'", known);

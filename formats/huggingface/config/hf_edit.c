@@ -12,31 +12,15 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "arch/arch.h"
+#include "arch/arch_family.h"
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/config/hf_json.h"
 #include "formats/huggingface/config/hf_layers.h"
 #include "formats/json/json_member.h"
 #include "formats/json/json_walk.h"
 
-static const char *const key_names[VC_EDIT_KEYS][9] = {
-    [VC_EDIT_HIDDEN] = {"hidden_size", "n_embd", "d_model", "dim", "model_dim", "word_embed_proj_dim"},
-    [VC_EDIT_INTERMEDIATE] = {"intermediate_size", "n_inner", "ffn_dim", "d_ff", "hidden_dim", "ffn_hidden_size"},
-    [VC_EDIT_EXPERT] = {"moe_intermediate_size", "expert_intermediate_size"},
-    [VC_EDIT_SHARED] = {"shared_expert_intermediate_size", "shared_intermediate_size"},
-    [VC_EDIT_ENCODER] = {"encoder_ffn_dim"},
-    [VC_EDIT_DECODER] = {"decoder_ffn_dim"},
-    [VC_EDIT_LAYERS] = {"num_hidden_layers", "n_layer", "num_layers", "n_layers", "depth"},
-    [VC_EDIT_HEADS] = {"num_attention_heads", "n_head", "num_heads", "n_heads", "encoder_attention_heads",
-                       "decoder_attention_heads"},
-    [VC_EDIT_KV_HEADS] = {"num_key_value_heads", "n_head_kv", "num_kv_heads", "n_kv_heads", "multi_query_group_num"},
-    [VC_EDIT_HEAD_SIZE] = {"head_dim", "d_kv", "kv_channels"},
-    [VC_EDIT_EXPERTS] = {"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"},
-    [VC_EDIT_VOCABULARY] = {"vocab_size", "padded_vocab_size"}};
-
 /* How many experts work on every token, beside those that are chosen. */
-static const char *const of_shared[] = {"n_shared_experts", "num_shared_experts", "num_shared_expert",
-                                        "moe_num_shared_experts"};
+static const char of_shared[] = "n_shared_experts|num_shared_experts|num_shared_expert|moe_num_shared_experts";
 
 /* How many experts work on a token, which cannot be more than there are. */
 static const char of_choice[] =
@@ -46,21 +30,19 @@ static const char of_choice[] =
 static const char of_parts[] = "n_group num_expert_group";
 
 /* The number of layers where a model has an encoder and a decoder: that of the list whose layers go. */
-static const char *const of_decoder[] = {"decoder_layers", "num_decoder_layers", "decoder_num_hidden_layers", NULL};
-static const char *const of_encoder[] = {"encoder_layers", "num_encoder_layers", "encoder_num_hidden_layers",
-                                         "num_layers",     "num_hidden_layers",  NULL};
-static const char *const of_encoder_alone[] = {"encoder_layers", "num_encoder_layers", "encoder_num_hidden_layers",
-                                               NULL};
+#define OF_ENCODER "encoder_layers|num_encoder_layers|encoder_num_hidden_layers"
+static const char of_decoder[] = "decoder_layers|num_decoder_layers|decoder_num_hidden_layers";
+static const char of_encoder[] = OF_ENCODER "|num_layers|num_hidden_layers";
+static const char of_encoder_alone[] = OF_ENCODER;
 
 /* What stands in front of the last word of such a list: "decoder.layers", "decoder.wrapped_decoder.layers". Others are
  * lists beside it, such as "decoder.prenet.layers", which have a key that nobody here knows. */
-static const char *const main_lists[] = {"encoder", "decoder", "wrapped_encoder", "wrapped_decoder", NULL};
+static const char main_lists[] = "encoder|decoder|wrapped_encoder|wrapped_decoder";
 
 /* Lists beside the main one of their part, by the word in front of the last, and what counts their layers. */
 static const struct {
-    const char *word;
-    const char *const keys[2];
-} beside_lists[] = {{"global_transformer", {"num_global_layers", NULL}}};
+    const char *word, *key;
+} beside_lists[] = {{"global_transformer", "num_global_layers"}};
 
 /* Numbers of layers that are no list's. */
 static const char no_lists[] = "num_dense_layers num_hash_layers num_kv_shared_layers num_nextn_predict_layers";
@@ -73,7 +55,7 @@ static const char free_heads[] =
     "starcoder2 t5 umt5 smollm3";
 
 /* Objects that hold the sizes of the part that works on text. */
-static const char *const sections[] = {"text_config", "llm_config", "language_config"};
+static const char sections[] = "text_config|llm_config|language_config";
 
 /* Words of the names of layers, and objects of the configuration that describe that part of the model; beside those of
  * one name ("decoder"), and "vision" and "vision_..." for "vision_config". */
@@ -89,26 +71,13 @@ struct editing {
     const struct vc_edit *edits;
     size_t n;
     const struct vc_edit *edit; /* the one that is made */
-    const char *const *names;   /* of its keys */
-    size_t n_names;
-    const char *type;    /* "model_type" of the object that is edited; NULL: not known */
-    const char *section; /* it is about that object alone; NULL: the top, and the part for text */
-    bool beside;         /* of a list beside the main one: nothing but its number follows */
-    size_t n_named;      /* keys of that meaning, whatever they say */
+    const char *names;          /* of its keys, "a|b" */
+    const char *type;           /* "model_type" of the object that is edited; NULL: not known */
+    const char *section;        /* it is about that object alone; NULL: the top, and the part for text */
+    bool beside;                /* of a list beside the main one: nothing but its number follows */
+    size_t n_named;             /* keys of that meaning, whatever they say */
     size_t n_made;
 };
-
-static bool is_one_of(const char *name, const char *const *names, size_t n)
-{
-    size_t i = 0;
-
-    while (i < n && names[i] != NULL && strcmp(names[i], name) != 0) {
-        i++;
-    }
-    return i < n && names[i] != NULL;
-}
-
-#define IS_ONE_OF(name, names) is_one_of(name, names, sizeof(names) / sizeof(names)[0])
 
 static bool says(const json_t *value, uint64_t number)
 {
@@ -131,7 +100,7 @@ static bool is_size(const char *name)
 {
     size_t key = 0;
 
-    while (key < VC_EDIT_KEYS && !IS_ONE_OF(name, key_names[key])) {
+    while (key < VC_EDIT_KEYS && !vc_is_one_of(name, vc_arch_config_names((enum vc_edit_key)key))) {
         key++;
     }
     return key < VC_EDIT_KEYS;
@@ -139,7 +108,8 @@ static bool is_size(const char *name)
 
 bool vc_hf_edit_knows(const char *name)
 {
-    return is_size(name) || IS_ONE_OF(name, sections) || IS_ONE_OF(name, of_decoder) || IS_ONE_OF(name, of_encoder);
+    return is_size(name) || vc_is_one_of(name, sections) || vc_is_one_of(name, of_decoder) ||
+           vc_is_one_of(name, of_encoder);
 }
 
 /* What the member says of single layers, where some are left out. */
@@ -162,15 +132,25 @@ out:
     return status;
 }
 
+/* One of the keys "a|b" is that number. */
+static bool object_says(const json_t *object, const char *names, uint64_t number)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)object, name, value)
+    {
+        if (says(value, number) && vc_is_one_of(name, names)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The object has the number that the edit changes, so that what it says of layers is about these. */
 static bool states(const struct editing *e, const json_t *object)
 {
-    size_t i = 0;
-
-    while (i < e->n_names && e->names[i] != NULL && !says(json_object_get(object, e->names[i]), e->edit->before)) {
-        i++;
-    }
-    return i < e->n_names && e->names[i] != NULL;
+    return object_says(object, e->names, e->edit->before);
 }
 
 /* What the member says of experts, of which fewer are left. */
@@ -200,7 +180,7 @@ static enum vc_status edit_member(struct editing *e, const json_t *object, const
     const struct vc_edit *edit = e->edit;
     char number[24];
 
-    if (is_one_of(name, e->names, e->n_names)) {
+    if (vc_is_one_of(name, e->names)) {
         e->n_named += !json_is_null(value);
         if (says(value, edit->before)) {
             e->n_made++;
@@ -219,7 +199,7 @@ static bool is_about(const struct editing *e, const char *section)
     if (e->section != NULL) {
         return section != NULL && strcmp(section, e->section) == 0;
     }
-    return section == NULL || IS_ONE_OF(section, sections);
+    return section == NULL || vc_is_one_of(section, sections);
 }
 
 /* The type of the model that the object describes, or of its part for text; parent: of what it is a part of. */
@@ -252,7 +232,7 @@ static enum vc_status edit_object(struct editing *e, const json_t *object, bool 
         if (top && is_about(e, name) && json_is_object(value) && vc_json_member_find(now->data, now->n, index, &m)) {
             vc_text_add_bytes(&inner, now->data + m.value, m.end - m.value);
             VC_TRY(inner.status);
-            e->type = IS_ONE_OF(name, sections) ? type : NULL;
+            e->type = vc_is_one_of(name, sections) ? type : NULL;
             VC_TRY(edit_object(e, value, false, &inner));
             VC_TRY(replace(e, now, index, inner.data));
             vc_text_release(&inner);
@@ -326,12 +306,32 @@ static const char *find_section(const char *list, const json_t *root, const char
     return NULL;
 }
 
-static bool has_any(const json_t *object, const char *const *names)
+/* The first number above 0 of the keys "a|b"; 0: there is none. */
+static uint64_t first_number(const json_t *object, const char *names)
 {
-    while (*names != NULL && !json_is_integer(json_object_get(object, *names))) {
-        names++;
+    json_int_t number = 0;
+
+    while (*names != '\0' && number <= 0) {
+        size_t n = strcspn(names, "|");
+
+        number = json_integer_value(json_object_getn(object, names, n));
+        names += n + (names[n] == '|');
     }
-    return *names != NULL;
+    return number > 0 ? (uint64_t)number : 0;
+}
+
+static bool has_any(const json_t *object, const char *names)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)object, name, value)
+    {
+        if (json_is_integer(value) && vc_is_one_of(name, names)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The list is called so, but for its last word: "vision_model.global_transformer.layers". */
@@ -356,7 +356,7 @@ static const char *find_unknown_count(const json_t *object, uint64_t number)
 
         if (says(value, number) && (strncmp(name, "num_", 4) == 0 || strncmp(name, "n_", 2) == 0) &&
             n > strlen("_layers") && strcmp(name + n - strlen("_layers"), "_layers") == 0 && !vc_hf_edit_knows(name) &&
-            !IS_ONE_OF(name, of_encoder_alone) && !vc_is_one_of(name, no_lists)) {
+            !vc_is_one_of(name, of_encoder_alone) && !vc_is_one_of(name, no_lists)) {
             return name;
         }
     }
@@ -368,17 +368,13 @@ static bool is_main_list(const char *list)
 {
     const char *last = strrchr(list, '.');
     const char *word = last;
-    size_t i = 0;
+    char name[32];
 
     while (word != NULL && word > list && word[-1] != '.') {
         word--;
     }
-    while (
-        word != NULL && main_lists[i] != NULL &&
-        !(strlen(main_lists[i]) == (size_t)(last - word) && strncmp(main_lists[i], word, strlen(main_lists[i])) == 0)) {
-        i++;
-    }
-    return word != NULL && main_lists[i] != NULL;
+    return word != NULL && snprintf(name, sizeof name, "%.*s", (int)(last - word), word) < (int)sizeof name &&
+           vc_is_one_of(name, main_lists);
 }
 
 /* Which keys and which objects the edit is about: of several lists of layers that of edit->list. */
@@ -390,28 +386,26 @@ static enum vc_status choose_place(struct editing *e, const json_t *root)
     const char *rest;
 
     e->beside = false;
-    e->names = key_names[e->edit->key];
-    e->n_names = sizeof key_names[0] / sizeof key_names[0][0];
+    e->names = vc_arch_config_names(e->edit->key);
     e->section = NULL;
     if (list == NULL || e->edit->key != VC_EDIT_LAYERS) {
         return VC_OK;
     }
     e->section = find_section(list, root, &rest);
     object = e->section != NULL ? json_object_get(root, e->section) : root;
-    if (e->section != NULL && IS_ONE_OF(e->section, sections)) { /* text: there, or at the top */
+    if (e->section != NULL && vc_is_one_of(e->section, sections)) { /* text: there, or at the top */
         e->section = NULL;
     }
     for (size_t i = 0; i < sizeof beside_lists / sizeof beside_lists[0]; i++) {
-        if (is_called(list, beside_lists[i].word) && has_any(object, beside_lists[i].keys)) {
-            e->names = beside_lists[i].keys;
-            e->n_names = 1;
+        if (is_called(list, beside_lists[i].word) && has_any(object, beside_lists[i].key)) {
+            e->names = beside_lists[i].key;
             e->beside = true;
             return VC_OK;
         }
     }
     unknown_key = find_unknown_count(object, e->edit->before);
     for (size_t i = 0; unknown_key != NULL && i < sizeof beside_lists / sizeof beside_lists[0]; i++) {
-        unknown_key = strcmp(unknown_key, beside_lists[i].keys[0]) == 0 ? NULL : unknown_key;
+        unknown_key = strcmp(unknown_key, beside_lists[i].key) == 0 ? NULL : unknown_key;
     }
     if (unknown_key != NULL) {
         return vc_fail(e->ctx, VC_E_UNSUPPORTED,
@@ -434,8 +428,6 @@ static enum vc_status choose_place(struct editing *e, const json_t *root)
     }
     rest = has_word(rest, "decoder") || has_word(rest, "encoder") ? rest : list;
     e->names = has_word(rest, "decoder") ? of_decoder : of_encoder;
-    e->n_names =
-        has_word(rest, "decoder") ? sizeof of_decoder / sizeof of_decoder[0] : sizeof of_encoder / sizeof of_encoder[0];
     return VC_OK;
 }
 
@@ -485,45 +477,40 @@ static enum vc_status make_edit(struct editing *e, const json_t *root, struct vc
     if (e->n_made == 0 && !(e->n_named == 0 && vc_edit_is_implied(e->edits, e->n, edit))) {
         return vc_fail(e->ctx, VC_E_UNSUPPORTED,
                        VC_HF_CONFIG_NAME ": no key of it says that the %s is %" PRIu64 ", which becomes %" PRIu64
-                                         "; expected one such as \"%s\"",
-                       vc_edit_name(edit->key), edit->before, edit->after, e->names[0]);
+                                         "; expected one such as \"%.*s\"",
+                       vc_edit_name(edit->key), edit->before, edit->after, (int)strcspn(e->names, "|"), e->names);
     }
     return VC_OK;
+}
+
+/* The part for text; the whole where there is none. */
+static const json_t *text_part(const json_t *root)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)root, name, value)
+    {
+        if (json_is_object(value) && vc_is_one_of(name, sections)) {
+            return value;
+        }
+    }
+    return root;
 }
 
 /* The number of any key of that meaning, in the part for text before the whole; 0: there is none. */
 static uint64_t number_of(const json_t *root, enum vc_edit_key key)
 {
-    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
-        const json_t *section = json_object_get(root, sections[i]);
-        uint64_t inner = json_is_object(section) ? number_of(section, key) : 0;
+    uint64_t inner = first_number(text_part(root), vc_arch_config_names(key));
 
-        if (inner != 0) {
-            return inner;
-        }
-    }
-    for (size_t k = 0; k < sizeof key_names[0] / sizeof key_names[0][0] && key_names[key][k] != NULL; k++) {
-        json_int_t number = json_integer_value(json_object_get(root, key_names[key][k]));
-
-        if (number > 0) {
-            return (uint64_t)number;
-        }
-    }
-    return 0;
+    return inner != 0 ? inner : first_number(root, vc_arch_config_names(key));
 }
 
 /* The type of the model, or of its part for text. */
 static bool has_free_heads(const json_t *root)
 {
-    const char *type = json_string_value(json_object_get(root, "model_type"));
+    const char *type = json_string_value(json_object_get(text_part(root), "model_type"));
 
-    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
-        const json_t *section = json_object_get(root, sections[i]);
-
-        if (json_is_object(section)) {
-            return has_free_heads(section);
-        }
-    }
     return type != NULL && vc_is_one_of(type, free_heads);
 }
 
@@ -603,16 +590,6 @@ out:
     return status;
 }
 
-static bool object_says(const json_t *object, enum vc_edit_key key, uint64_t number)
-{
-    for (size_t k = 0; k < sizeof key_names[0] / sizeof key_names[0][0] && key_names[key][k] != NULL; k++) {
-        if (says(json_object_get(object, key_names[key][k]), number)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Whether another key than those that are known says that number of a width: "intermediate_size_mlp". */
 static bool has_unknown_width(const json_t *object, uint64_t number)
 {
@@ -644,11 +621,12 @@ static bool is_of_other_part(const json_t *root, const char *tensor, enum vc_edi
     json_t *value;
 
     if (section != NULL) {
-        return !IS_ONE_OF(section, sections);
+        return !vc_is_one_of(section, sections);
     }
     json_object_foreach((json_t *)(uintptr_t)root, name, value)
     {
-        if (json_is_object(value) && !IS_ONE_OF(name, sections) && object_says(value, key, number)) {
+        if (json_is_object(value) && !vc_is_one_of(name, sections) &&
+            object_says(value, vc_arch_config_names(key), number)) {
             return true;
         }
     }
@@ -659,18 +637,15 @@ enum vc_status vc_hf_edit_says(struct vc_ctx *ctx, const char *text, size_t n, e
                                const char *tensor, bool *out)
 {
     struct hf_json json = {NULL, 0};
+    const json_t *part;
     bool unknown;
     enum vc_status status;
 
     VC_TRY(vc_hf_config_parse(ctx, text, n, true, &json));
-    *out = object_says(json.root, key, number);
-    unknown = has_unknown_width(json.root, number);
-    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
-        const json_t *section = json_object_get(json.root, sections[i]);
-
-        *out = *out || object_says(section, key, number);
-        unknown = unknown || has_unknown_width(section, number);
-    }
+    part = text_part(json.root);
+    *out = object_says(json.root, vc_arch_config_names(key), number) ||
+           object_says(part, vc_arch_config_names(key), number);
+    unknown = has_unknown_width(json.root, number) || has_unknown_width(part, number);
     if (*out && tensor != NULL) {
         *out = !is_of_other_part(json.root, tensor, key, number) && !(is_width(key) && unknown);
     }
@@ -679,26 +654,14 @@ out:
     return status;
 }
 
-static uint64_t shared_of(const json_t *object)
-{
-    json_int_t number = 0;
-
-    for (size_t k = 0; k < sizeof of_shared / sizeof of_shared[0] && number <= 0; k++) {
-        number = json_integer_value(json_object_get(object, of_shared[k]));
-    }
-    return number > 0 ? (uint64_t)number : 0;
-}
-
 enum vc_status vc_hf_edit_shared(struct vc_ctx *ctx, const char *text, size_t n, uint64_t *out)
 {
     struct hf_json json = {NULL, 0};
     enum vc_status status;
 
     VC_TRY(vc_hf_config_parse(ctx, text, n, true, &json));
-    *out = shared_of(json.root);
-    for (size_t i = 0; i < sizeof sections / sizeof sections[0] && *out == 0; i++) {
-        *out = shared_of(json_object_get(json.root, sections[i]));
-    }
+    *out = first_number(json.root, of_shared);
+    *out = *out != 0 ? *out : first_number(text_part(json.root), of_shared);
 out:
     vc_hf_json_free(ctx, &json);
     return status;

@@ -1,0 +1,457 @@
+/* arch_family.c - see arch_family.h. To add a family: a row of `families`, with rules for the names of its tensors where they
+ * differ from those of all; docs/formats.md has how close llama.cpp comes to transformers in each. */
+#include "arch/arch_family.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text/text.h"
+
+/* ---- names of tensors ---- */
+
+#define ATTENTION "attn_norm attn_q attn_k attn_v attn_output "
+#define DENSE     ATTENTION "ffn_norm ffn_gate ffn_up ffn_down"
+#define EXPERTS   ATTENTION "ffn_norm ffn_gate_inp ffn_gate_exps ffn_up_exps ffn_down_exps"
+#define QK_NORMS  " attn_q_norm attn_k_norm"
+
+#define QKV_BIASES "attn_q.bias attn_k.bias attn_v.bias"
+#define ALL_BIASES QKV_BIASES " attn_output.bias ffn_gate.bias ffn_up.bias ffn_down.bias"
+
+#define BERT                                                                                                  \
+    "attn_q attn_q.bias attn_k attn_k.bias attn_v attn_v.bias attn_output attn_output.bias attn_output_norm " \
+    "attn_output_norm.bias ffn_up ffn_up.bias ffn_down ffn_down.bias layer_output_norm layer_output_norm.bias"
+
+#define EXPERTS_OF_GPT_OSS                                                                                        \
+    ATTENTION "attn_q.bias attn_k.bias attn_v.bias attn_output.bias attn_sinks post_attention_norm ffn_gate_inp " \
+              "ffn_gate_inp.bias ffn_gate_exps ffn_gate_exps.bias ffn_up_exps ffn_up_exps.bias ffn_down_exps "    \
+              "ffn_down_exps.bias"
+
+/* Layers of Qwen3.5: of full attention, with a gate behind the queries of each head; and recurrent ones. */
+#define GATED     "attn_q attn_k attn_v attn_output attn_q_norm attn_k_norm"
+#define RECURRENT "attn_qkv attn_gate ssm_conv1d ssm_dt.bias ssm_a ssm_alpha ssm_beta ssm_norm ssm_out"
+#define SHARED    " ffn_gate_inp_shexp ffn_gate_shexp ffn_up_shexp ffn_down_shexp"
+
+#define GEMMA4 \
+    "attn_norm attn_q attn_output attn_q_norm post_attention_norm ffn_norm ffn_gate ffn_up ffn_down post_ffw_norm"
+#define MAYBE_GEMMA4 "attn_k attn_k_norm attn_v layer_output_scale inp_gate proj post_norm"
+
+#define OLMO "attn_q attn_k attn_v attn_output ffn_gate ffn_up ffn_down post_attention_norm post_ffw_norm" QK_NORMS
+
+#define SILU "silu|swish"
+#define TANH "gelu_pytorch_tanh"
+
+const struct vc_arch_name vc_arch_names[] = {
+    {.from = "embed_tokens", .to = "token_embd", .shape = "VH"},
+    {.from = "norm", .to = "output_norm", .shape = "H"},
+    {.from = "lm_head", .to = "output", .shape = "VH"},
+    {.from = "layers.#.input_layernorm", .to = "blk.#.attn_norm", .shape = "H"},
+    {.from = "layers.#.self_attn.q_proj", .to = "blk.#.attn_q", .shape = "qH"},
+    {.from = "layers.#.self_attn.k_proj", .to = "blk.#.attn_k", .shape = "kH"},
+    {.from = "layers.#.self_attn.v_proj", .to = "blk.#.attn_v", .shape = "kH"},
+    {.from = "layers.#.self_attn.o_proj", .to = "blk.#.attn_output", .shape = "Hq"},
+    {.from = "layers.#.self_attn.q_norm", .to = "blk.#.attn_q_norm", .shape = "d"},
+    {.from = "layers.#.self_attn.k_norm", .to = "blk.#.attn_k_norm", .shape = "d"},
+    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.ffn_norm", .shape = "H"},
+    {.from = "layers.#.mlp.gate_proj", .to = "blk.#.ffn_gate", .shape = "FH"},
+    {.from = "layers.#.mlp.up_proj", .to = "blk.#.ffn_up", .shape = "FH"},
+    {.from = "layers.#.mlp.down_proj", .to = "blk.#.ffn_down", .shape = "HF"},
+    {.from = "layers.#.mlp.gate.weight", .to = "blk.#.ffn_gate_inp.weight", .shape = "EH"},
+    {.from = "layers.#.mlp.experts.*.gate_proj", .to = "blk.#.ffn_gate_exps", .shape = "EeH"},
+    {.from = "layers.#.mlp.experts.*.up_proj", .to = "blk.#.ffn_up_exps", .shape = "EeH"},
+    {.from = "layers.#.mlp.experts.*.down_proj", .to = "blk.#.ffn_down_exps", .shape = "EHe"},
+    {"layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_gate_exps.weight", "EeH", VC_ROWS_FIRST_HALF, VC_MATRIX_STRAIGHT},
+    {"layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_up_exps.weight", "EeH", VC_ROWS_SECOND_HALF, VC_MATRIX_STRAIGHT},
+    {.from = "layers.#.mlp.experts.down_proj", .to = "blk.#.ffn_down_exps.weight", .shape = "EHe"},
+    {.from = "layers.#.mlp.shared_expert.gate_proj", .to = "blk.#.ffn_gate_shexp", .shape = "sH"},
+    {.from = "layers.#.mlp.shared_expert.up_proj", .to = "blk.#.ffn_up_shexp", .shape = "sH"},
+    {.from = "layers.#.mlp.shared_expert.down_proj", .to = "blk.#.ffn_down_shexp", .shape = "Hs"},
+    {.from = "layers.#.mlp.shared_expert_gate", .to = "blk.#.ffn_gate_inp_shexp", .shape = "1H"},
+    {.from = NULL},
+};
+
+/* Norms before and behind attention and the feed-forward part. */
+static const struct vc_arch_name four_norms[] = {
+    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
+    {.from = "layers.#.pre_feedforward_layernorm", .to = "blk.#.ffn_norm", .shape = "H"},
+    {.from = "layers.#.post_feedforward_layernorm", .to = "blk.#.post_ffw_norm", .shape = "H"},
+    {.from = NULL},
+};
+
+/* Tables and matrices with a part for each layer; experts beside the dense feed-forward part, gate and up joined. */
+static const struct vc_arch_name rules_of_gemma4[] = {
+    {.from = "embed_tokens_per_layer", .to = "per_layer_token_embd", .shape = "VJ"},
+    {.from = "per_layer_model_projection", .to = "per_layer_model_proj", .shape = "JH"},
+    {.from = "per_layer_projection_norm", .to = "per_layer_proj_norm", .shape = "I"},
+    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
+    {.from = "layers.#.pre_feedforward_layernorm", .to = "blk.#.ffn_norm", .shape = "H"},
+    {.from = "layers.#.post_feedforward_layernorm", .to = "blk.#.post_ffw_norm", .shape = "H"},
+    {.from = "layers.#.layer_scalar", .to = "blk.#.layer_output_scale.weight", .shape = "1"},
+    {.from = "layers.#.per_layer_input_gate", .to = "blk.#.inp_gate", .shape = "IH"},
+    {.from = "layers.#.per_layer_projection", .to = "blk.#.proj", .shape = "HI"},
+    {.from = "layers.#.post_per_layer_input_norm", .to = "blk.#.post_norm", .shape = "H"},
+    {.from = "layers.#.pre_feedforward_layernorm_2", .to = "blk.#.pre_ffw_norm_2", .shape = "H"},
+    {.from = "layers.#.post_feedforward_layernorm_1", .to = "blk.#.post_ffw_norm_1", .shape = "H"},
+    {.from = "layers.#.post_feedforward_layernorm_2", .to = "blk.#.post_ffw_norm_2", .shape = "H"},
+    {.from = "layers.#.experts.gate_up_proj", .to = "blk.#.ffn_gate_up_exps.weight", .shape = "EgH"},
+    {.from = "layers.#.experts.down_proj", .to = "blk.#.ffn_down_exps.weight", .shape = "EHe"},
+    {.from = "layers.#.router.proj", .to = "blk.#.ffn_gate_inp", .shape = "EH"},
+    {.from = "layers.#.router.scale", .to = "blk.#.ffn_gate_inp.scale", .shape = "H"},
+    {.from = "layers.#.router.per_expert_scale", .to = "blk.#.ffn_down_exps.scale", .shape = "E"},
+    {.from = NULL},
+};
+
+/* Norms behind them alone; those of queries and keys go over all heads together. */
+static const struct vc_arch_name rules_of_olmo2[] = {
+    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
+    {.from = "layers.#.post_feedforward_layernorm", .to = "blk.#.post_ffw_norm", .shape = "H"},
+    {.from = "layers.#.self_attn.q_norm", .to = "blk.#.attn_q_norm", .shape = "q"},
+    {.from = "layers.#.self_attn.k_norm", .to = "blk.#.attn_k_norm", .shape = "k"},
+    {.from = NULL},
+};
+
+static const struct vc_arch_name rules_of_mixtral[] = {
+    {.from = "layers.#.block_sparse_moe.gate.weight", .to = "blk.#.ffn_gate_inp.weight", .shape = "EH"},
+    {.from = "layers.#.block_sparse_moe.experts.*.w1", .to = "blk.#.ffn_gate_exps", .shape = "EeH"},
+    {.from = "layers.#.block_sparse_moe.experts.*.w3", .to = "blk.#.ffn_up_exps", .shape = "EeH"},
+    {.from = "layers.#.block_sparse_moe.experts.*.w2", .to = "blk.#.ffn_down_exps", .shape = "EHe"},
+    {.from = NULL},
+};
+
+/* Joined matrices stay joined. */
+static const struct vc_arch_name rules_of_phi3[] = {
+    {.from = "layers.#.self_attn.qkv_proj", .to = "blk.#.attn_qkv", .shape = "QH"},
+    {.from = "layers.#.mlp.gate_up_proj", .to = "blk.#.ffn_up", .shape = "GH"},
+    {.from = NULL},
+};
+
+static const struct vc_arch_name rules_of_glm4[] = {
+    {.from = "layers.#.post_self_attn_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
+    {.from = "layers.#.post_mlp_layernorm", .to = "blk.#.post_ffw_norm", .shape = "H"},
+    {.from = "layers.#.mlp.gate_up_proj", .to = "blk.#.ffn_up", .shape = "GH"},
+    {.from = NULL},
+};
+
+static const struct vc_arch_name rules_of_seed_oss[] = {
+    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
+    {.from = NULL},
+};
+
+static const struct vc_arch_name rules_of_qwen3_5[] = {
+    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
+    {.from = "layers.#.self_attn.q_proj", .to = "blk.#.attn_q", .shape = "pH"},
+    {.from = "layers.#.linear_attn.in_proj_qkv", .to = "blk.#.attn_qkv", .shape = "cH", .rows = VC_ROWS_LAST_HEADS},
+    {.from = "layers.#.linear_attn.in_proj_z", .to = "blk.#.attn_gate", .shape = "iH", .rows = VC_ROWS_HEADS},
+    {.from = "layers.#.linear_attn.in_proj_a", .to = "blk.#.ssm_alpha", .shape = "vH", .rows = VC_ROWS_HEADS},
+    {.from = "layers.#.linear_attn.in_proj_b", .to = "blk.#.ssm_beta", .shape = "vH", .rows = VC_ROWS_HEADS},
+    {"layers.#.linear_attn.conv1d", "blk.#.ssm_conv1d", "cL", VC_ROWS_LAST_HEADS, VC_MATRIX_CHANNELS},
+    {"layers.#.linear_attn.A_log", "blk.#.ssm_a", "v", VC_ROWS_HEADS, VC_MATRIX_LOGARITHM},
+    {.from = "layers.#.linear_attn.dt_bias", .to = "blk.#.ssm_dt.bias", .shape = "v", .rows = VC_ROWS_HEADS},
+    {.from = "layers.#.linear_attn.norm", .to = "blk.#.ssm_norm", .shape = "u"},
+    {.from = "layers.#.linear_attn.out_proj", .to = "blk.#.ssm_out", .shape = "Hi", .rows = VC_ROWS_HEAD_COLUMNS},
+    {.from = NULL},
+};
+
+/* The first positions of RoBERTa belong to no token. */
+static const struct vc_arch_name rules_of_bert[] = {
+    {.from = "embeddings.word_embeddings", .to = "token_embd", .shape = "VH"},
+    {.from = "embeddings.position_embeddings", .to = "position_embd", .shape = "PH", .rows = VC_ROWS_BEHIND},
+    {.from = "embeddings.token_type_embeddings", .to = "token_types", .shape = "TH"},
+    {.from = "embeddings.LayerNorm", .to = "token_embd_norm", .shape = "H"},
+    {.from = "encoder.layer.#.attention.self.query", .to = "blk.#.attn_q", .shape = "HH"},
+    {.from = "encoder.layer.#.attention.self.key", .to = "blk.#.attn_k", .shape = "HH"},
+    {.from = "encoder.layer.#.attention.self.value", .to = "blk.#.attn_v", .shape = "HH"},
+    {.from = "encoder.layer.#.attention.output.dense", .to = "blk.#.attn_output", .shape = "HH"},
+    {.from = "encoder.layer.#.attention.output.LayerNorm", .to = "blk.#.attn_output_norm", .shape = "H"},
+    {.from = "encoder.layer.#.intermediate.dense", .to = "blk.#.ffn_up", .shape = "FH"},
+    {.from = "encoder.layer.#.output.dense", .to = "blk.#.ffn_down", .shape = "HF"},
+    {.from = "encoder.layer.#.output.LayerNorm", .to = "blk.#.layer_output_norm", .shape = "H"},
+    {.from = NULL},
+};
+
+/* Experts are matrices of [in, out], in which rows of the gate and of the other part take turns; or blocks of MXFP4. */
+static const struct vc_arch_name rules_of_gpt_oss[] = {
+    {.from = "layers.#.self_attn.sinks", .to = "blk.#.attn_sinks.weight", .shape = "A"},
+    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
+    {.from = "layers.#.mlp.router", .to = "blk.#.ffn_gate_inp", .shape = "EH"},
+    {"layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_gate_exps.weight", "EeH", VC_ROWS_EVEN, VC_MATRIX_TURNED},
+    {"layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_up_exps.weight", "EeH", VC_ROWS_ODD, VC_MATRIX_TURNED},
+    {"layers.#.mlp.experts.down_proj", "blk.#.ffn_down_exps.weight", "EHe", VC_ROWS_ALL, VC_MATRIX_TURNED},
+    {"layers.#.mlp.experts.gate_up_proj_bias", "blk.#.ffn_gate_exps.bias", "Ee", VC_ROWS_EVEN, VC_MATRIX_TURNED},
+    {"layers.#.mlp.experts.gate_up_proj_bias", "blk.#.ffn_up_exps.bias", "Ee", VC_ROWS_ODD, VC_MATRIX_TURNED},
+    {.from = "layers.#.mlp.experts.down_proj_bias", .to = "blk.#.ffn_down_exps.bias", .shape = "EH"},
+    {"layers.#.mlp.experts.gate_up_proj_blocks", "blk.#.ffn_gate_exps.weight", "EeH", VC_ROWS_EVEN, VC_MATRIX_BLOCKS},
+    {"layers.#.mlp.experts.gate_up_proj_blocks", "blk.#.ffn_up_exps.weight", "EeH", VC_ROWS_ODD, VC_MATRIX_BLOCKS},
+    {"layers.#.mlp.experts.down_proj_blocks", "blk.#.ffn_down_exps.weight", "EHe", VC_ROWS_ALL, VC_MATRIX_BLOCKS},
+    {.from = "layers.#.mlp.experts.gate_up_proj_scales"},
+    {.from = "layers.#.mlp.experts.down_proj_scales"},
+    {.from = NULL},
+};
+
+/* Digits as a number, or false: none, or more than a file of ours has layers. */
+static bool take_number(const char **at, int64_t *out)
+{
+    size_t n = strspn(*at, "0123456789");
+
+    if (n == 0 || n > 9) {
+        return false;
+    }
+    *out = strtol(*at, NULL, 10);
+    *at += n;
+    return true;
+}
+
+bool vc_arch_name_fits(const char *pattern, const char *name, int64_t *layer, int64_t *expert, const char **rest)
+{
+    *layer = *expert = -1;
+    for (; *pattern != '\0'; pattern++) {
+        if (*pattern == '#' || *pattern == '*') {
+            if (!take_number(&name, *pattern == '#' ? layer : expert)) {
+                return false;
+            }
+        } else if (*pattern != *name++) {
+            return false;
+        }
+    }
+    *rest = name;
+    return true;
+}
+
+bool vc_arch_name_is_whole(const char *to)
+{
+    return vc_ends_in(to, ".weight") || vc_ends_in(to, ".bias") || vc_ends_in(to, ".scale") || vc_ends_in(to, ".ssm_a");
+}
+
+uint64_t vc_arch_size_of(const struct vc_arch_sizes *s, char letter)
+{
+    switch (letter) {
+    case 'H':
+        return s->hidden;
+    case 'q':
+        return s->heads * s->head_size;
+    case 'k':
+        return s->key_heads * s->head_size;
+    case 'd':
+        return s->head_size;
+    case 'F':
+        return s->feed_forward;
+    case 'V':
+        return s->vocabulary;
+    case 'E':
+        return s->experts;
+    case 'e':
+        return s->expert_size;
+    case 's':
+        return s->shared_size;
+    case 'Q':
+        return (s->heads + 2 * s->key_heads) * s->head_size;
+    case 'G':
+        return 2 * s->feed_forward;
+    case 'A':
+        return s->heads;
+    case 'P':
+        return s->context;
+    case 'T':
+        return s->types;
+    case 'p':
+        return 2 * s->heads * s->head_size;
+    case 'u':
+        return s->unit;
+    case 'v':
+        return s->value_units;
+    case 'i':
+        return s->value_units * s->unit;
+    case 'c':
+        return (2 * s->key_units + s->value_units) * s->unit;
+    case 'L':
+        return s->kernel;
+    case 'g':
+        return 2 * s->expert_size;
+    case 'I':
+        return s->input;
+    case 'J':
+        return s->input * s->layers;
+    default:
+        return 1;
+    }
+}
+
+/* ---- families ---- */
+
+#define ON(trait) VC_ARCH_##trait
+/* Of decoders of the form of Llama in llama.cpp: neighbours are rotated, and rope_freqs.weight is read. */
+#define AS_LLAMA (ON(PERMUTES) | ON(FREQS))
+#define FEW      VC_ARCH_OF_SEQUENCES
+#define SOME     (VC_ARCH_OF_SEQUENCES | VC_ARCH_OF_TOKENS)
+#define MOST     (VC_ARCH_OF_SEQUENCES | VC_ARCH_OF_TOKENS | VC_ARCH_OF_QUESTIONS)
+#define GEMMA    ON(GRAPH) | ON(FROM_1) | ON(BIASES) | ON(SCALED)
+
+static const struct vc_arch_family families[] = {
+    {"llama", "Llama", NULL, "llama", ON(GRAPH) | AS_LLAMA | ON(BIASES) | ON(MLP_BIAS), MOST, .layer = DENSE,
+     .maybe = ALL_BIASES, .activation = SILU},
+    {"mistral", "Mistral", NULL, "llama", ON(GRAPH) | AS_LLAMA, MOST, .windows = VC_WINDOW_ALL, .layer = DENSE,
+     .activation = SILU},
+    {"mixtral", "Mixtral", NULL, "llama", ON(GRAPH) | AS_LLAMA | ON(EXPERTS) | ON(SUM_IS_1), MOST,
+     .windows = VC_WINDOW_ALL, .layer = EXPERTS, .activation = SILU, .rules = rules_of_mixtral},
+    {"qwen2", "Qwen2", NULL, "qwen2", ON(GRAPH) | ON(HEADS_FILL) | ON(QKV_BIAS), MOST, .windows = VC_WINDOW_BEHIND,
+     .layer = DENSE, .maybe = QKV_BIASES, .activation = SILU},
+    {"qwen2_moe", "Qwen2Moe", NULL, "qwen2moe",
+     ON(GRAPH) | ON(HEADS_FILL) | ON(QKV_BIAS) | ON(EXPERTS) | ON(EXPERT_SIZE) | ON(SUM_KEY) | ON(SHARED_EXPERT) |
+         ON(OWN_HEAD),
+     MOST, .windows = VC_WINDOW_BEFORE, .layer = EXPERTS SHARED, .maybe = QKV_BIASES, .activation = SILU},
+    {"qwen3", "Qwen3", NULL, "qwen3", ON(GRAPH) | ON(BIASES), MOST, .qk_norm = VC_QK_NORM_HEAD,
+     .windows = VC_WINDOW_BEHIND, .layer = DENSE QK_NORMS, .maybe = QKV_BIASES, .activation = SILU},
+    {"qwen3_moe", "Qwen3Moe", NULL, "qwen3moe",
+     ON(GRAPH) | ON(BIASES) | ON(EXPERTS) | ON(EXPERT_SIZE) | ON(SUM_KEY) | ON(SUM_IS_1), MOST,
+     .qk_norm = VC_QK_NORM_HEAD, .windows = VC_WINDOW_USED, .layer = EXPERTS QK_NORMS, .maybe = QKV_BIASES,
+     .activation = SILU},
+    {"qwen3_5_text|qwen3_5", "Qwen3_5", NULL, "qwen35", ON(FROM_1) | ON(RECURRENT) | ON(PARTIAL),
+     .layer = "attn_norm post_attention_norm ffn_gate ffn_up ffn_down", .first = GATED, .second = RECURRENT,
+     .activation = SILU, .rules = rules_of_qwen3_5},
+    {"qwen3_5_moe_text|qwen3_5_moe", "Qwen3_5Moe", NULL, "qwen35moe",
+     ON(FROM_1) | ON(RECURRENT) | ON(PARTIAL) | ON(EXPERTS) | ON(EXPERT_SIZE) | ON(SHARED_EXPERT),
+     .layer = "attn_norm post_attention_norm ffn_gate_inp ffn_gate_exps ffn_up_exps ffn_down_exps" SHARED,
+     .first = GATED, .second = RECURRENT, .activation = SILU, .rules = rules_of_qwen3_5},
+    {"gemma", "Gemma", NULL, "gemma", GEMMA | ON(GELU_IS_TANH), SOME, .activation = TANH},
+    {"gemma2", "Gemma2", NULL, "gemma2", GEMMA | ON(CAPS_SCORES) | ON(CAPS_LOGITS) | ON(OWN_ACT_KEY) | ON(NO_HEAD),
+     SOME, VC_NORMS_AROUND, .windows = VC_WINDOW_PATTERN, .largest = 46,
+     .layer = DENSE " post_attention_norm post_ffw_norm", .activation = TANH, .rules = four_norms},
+    {"gemma3_text|gemma3", "Gemma3", "Gemma3Text", "gemma3", GEMMA | ON(CAPS_LOGITS) | ON(OWN_ACT_KEY) | ON(LOCAL_ROPE),
+     FEW, VC_NORMS_AROUND, VC_QK_NORM_HEAD, VC_WINDOW_PATTERN, .largest = 62,
+     .layer = DENSE QK_NORMS " post_attention_norm post_ffw_norm", .activation = TANH, .rules = four_norms},
+    {"gemma4_text|gemma4", "Gemma4", NULL, "gemma4", ON(NO_HEAD_SIZE) | ON(PARTIAL) | ON(LOCAL_ROPE) | ON(ONE_WAY),
+     .windows = VC_WINDOW_PATTERN, .layer = GEMMA4, .maybe = MAYBE_GEMMA4, .activation = TANH,
+     .rules = rules_of_gemma4},
+    {"gemma4_text+experts", "Gemma4", NULL, "gemma4",
+     ON(NO_HEAD_SIZE) | ON(PARTIAL) | ON(LOCAL_ROPE) | ON(ONE_WAY) | ON(EXPERTS) | ON(EXPERT_SIZE),
+     .windows = VC_WINDOW_PATTERN,
+     .layer = GEMMA4 " ffn_gate_inp ffn_gate_inp.scale ffn_gate_up_exps ffn_down_exps ffn_down_exps.scale "
+                     "pre_ffw_norm_2 post_ffw_norm_1 post_ffw_norm_2",
+     .maybe = MAYBE_GEMMA4, .activation = TANH, .rules = rules_of_gemma4},
+    {"phi3", "Phi3", NULL, "phi3", ON(GRAPH) | ON(PACKED) | ON(DROPS) | ON(HEADS_FILL) | ON(PARTIAL), SOME,
+     .windows = VC_WINDOW_ALL, .layer = "attn_norm attn_qkv attn_output ffn_norm ffn_up ffn_down", .activation = SILU,
+     .rules = rules_of_phi3},
+    {"smollm3", "SmolLM3", NULL, "smollm3", ON(PERMUTES), .windows = VC_WINDOW_USED, .layer = DENSE,
+     .maybe = QKV_BIASES, .activation = SILU},
+    {"granite", "Granite", NULL, "granite", AS_LLAMA | ON(HEADS_FILL) | ON(NO_HEAD_SIZE), .layer = DENSE,
+     .maybe = ALL_BIASES, .activation = SILU},
+    {"olmo", "Olmo", NULL, "olmo", ON(GRAPH) | ON(PLAIN_NORM) | ON(BIASES) | ON(CLIPPED), FEW, .activation = SILU},
+    {"olmo2", "Olmo2", NULL, "olmo2", ON(GRAPH) | ON(BIASES) | ON(HEADS_FILL) | ON(OWN_HEAD), FEW, VC_NORMS_BEHIND,
+     VC_QK_NORM_ALL, .layer = OLMO, .activation = SILU, .rules = rules_of_olmo2},
+    {"olmo3", "Olmo3", NULL, "olmo2", ON(HEADS_FILL) | ON(OWN_HEAD), 0, VC_NORMS_BEHIND, VC_QK_NORM_ALL,
+     VC_WINDOW_PATTERN, .layer = OLMO, .activation = SILU, .rules = rules_of_olmo2},
+    {"glm4", "Glm4", NULL, "glm4", ON(PARTIAL),
+     .layer = ATTENTION "post_attention_norm ffn_norm ffn_up ffn_down post_ffw_norm", .maybe = QKV_BIASES,
+     .activation = SILU, .rules = rules_of_glm4},
+    {"seed_oss", "SeedOss", NULL, "seed_oss", 0, .layer = ATTENTION "post_attention_norm ffn_gate ffn_up ffn_down",
+     .maybe = QKV_BIASES, .activation = SILU, .rules = rules_of_seed_oss},
+    {"gpt_oss", "GptOss", NULL, "gpt-oss", ON(EXPERTS) | ON(EXPERT_SIZE) | ON(OWN_HEAD), .windows = VC_WINDOW_PATTERN,
+     .layer = EXPERTS_OF_GPT_OSS, .activation = SILU, .rules = rules_of_gpt_oss},
+    {"ministral3", "Ministral3", NULL, "mistral3", AS_LLAMA, .windows = VC_WINDOW_ALL, .layer = DENSE,
+     .activation = SILU},
+    {"arcee", "Arcee", NULL, "arcee", AS_LLAMA, .layer = ATTENTION "ffn_norm ffn_up ffn_down", .activation = "relu2"},
+    {"bert|roberta|xlm-roberta", "Bert", NULL, "bert", ON(ENCODER) | ON(HEADS_FILL) | ON(ONE_WAY), .layer = BERT,
+     .whole = "token_embd_norm token_embd_norm.bias position_embd token_types", .activation = "gelu",
+     .rules = rules_of_bert},
+    /* what neither a graph nor a GGUF model is made of: which layers are of another kind follows from these */
+    {"gemma3n_text|gemma3n", "Gemma3n", NULL, "gemma3n", 0, .windows = VC_WINDOW_PATTERN},
+    {"cohere2", "Cohere2", NULL, "cohere2", 0, .windows = VC_WINDOW_PATTERN},
+    {"llama4_text|llama4", "Llama4", NULL, "llama4", 0, .windows = VC_WINDOW_PATTERN},
+    {"exaone4", "Exaone4", NULL, "exaone4", 0, .windows = VC_WINDOW_PATTERN},
+    {"modernbert", "ModernBert", NULL, "modern-bert", 0, .windows = VC_WINDOW_PATTERN},
+};
+
+const struct vc_arch_family *vc_arch_family_at(size_t index)
+{
+    return index < sizeof families / sizeof families[0] ? &families[index] : NULL;
+}
+
+const struct vc_arch_family *vc_arch_family(const char *model_type)
+{
+    const struct vc_arch_family *f;
+    size_t i = 0;
+
+    while ((f = vc_arch_family_at(i)) != NULL && !(model_type != NULL && vc_is_one_of(model_type, f->types))) {
+        i++;
+    }
+    return f;
+}
+
+const struct vc_arch_family *vc_arch_family_of_gguf(const char *architecture, bool has_experts, bool slides)
+{
+    const struct vc_arch_family *found = NULL;
+    const struct vc_arch_family *f;
+
+    for (size_t i = 0; (f = vc_arch_family_at(i)) != NULL; i++) {
+        bool same = f->layer != NULL && !vc_arch_has(f, VC_ARCH_ONE_WAY) && strcmp(f->gguf, architecture) == 0 &&
+                    vc_arch_has(f, VC_ARCH_EXPERTS) == has_experts && (slides || !vc_arch_slides(f));
+
+        found = same && (found == NULL || vc_arch_slides(f)) ? f : found;
+    }
+    return found;
+}
+
+const char *vc_arch_family_type(const struct vc_arch_family *family, char *type)
+{
+    (void)snprintf(type, VC_ARCH_TYPE_BYTES, "%.*s", (int)strcspn(family->types, "|"), family->types);
+    return type;
+}
+
+const struct vc_arch *vc_arch_family_class(const struct vc_arch_family *family)
+{
+    char type[VC_ARCH_TYPE_BYTES];
+
+    return vc_arch_find_text(vc_arch_family_type(family, type));
+}
+
+uint64_t vc_arch_gguf_period(const char *architecture)
+{
+    const struct vc_arch_family *f;
+    const struct vc_arch_list *list;
+    char type[VC_ARCH_TYPE_BYTES];
+
+    for (size_t i = 0; (f = vc_arch_family_at(i)) != NULL; i++) {
+        for (size_t k = 0;
+             strcmp(f->gguf, architecture) == 0 && (list = vc_arch_list(vc_arch_family_type(f, type), k)) != NULL;
+             k++) {
+            if (list->rule != VC_ARCH_UNKNOWN && list->rule != VC_ARCH_BEHIND && list->number > 1) {
+                return list->number;
+            }
+        }
+    }
+    return 0;
+}
+
+/* ---- programs ---- */
+
+/* Architectures of gguf 0.19 beside those of the families; and those that ComfyUI-GGUF writes for models that make pictures. */
+static const char of_llama_cpp[] =
+    "afmoe apertus arctic arwkv7 baichuan bailingmoe bailingmoe2 bitnet bloom chameleon chatglm codeshell "
+    "cogvlm command-r dbrx deci deepseek deepseek2 deepseek2-ocr dots1 dream ernie4_5 ernie4_5-moe "
+    "eurobert exaone exaone-moe falcon falcon-h1 gemma-embedding glm-dsa glm4moe gpt2 gptneox "
+    "granitehybrid granitemoe grok grovemoe hunyuan-dense hunyuan-moe hunyuan_vl internlm2 jais jais2 "
+    "jamba jina-bert-v2 jina-bert-v3 kimi-linear lfm2 lfm2moe llada llada-moe llama-embed maincoder mamba "
+    "mamba2 mimo2 minicpm minicpm3 minimax-m2 mistral4 mpt nemotron nemotron_h nemotron_h_moe neo-bert "
+    "nomic-bert nomic-bert-moe olmoe openelm orion paddleocr pangu-embedded phi2 phimoe plamo plamo2 "
+    "plamo3 plm qwen qwen2vl qwen3next qwen3vl qwen3vlmoe refact rnd1 rwkv6 rwkv6qwen2 rwkv7 smallthinker "
+    "stablelm starcoder starcoder2 step35 t5 t5encoder wavtokenizer-dec xverse";
+static const char of_pictures[] = "flux flux2 sd1 sd2 sd3 sdxl aura auraflow hidream cosmos ltxv hyvid wan lumina2 "
+                                  "qwen_image pixart chroma mochi pig";
+
+const char *vc_arch_gguf_program(const char *architecture)
+{
+    const struct vc_arch_family *f;
+
+    if (vc_is_one_of(architecture, of_pictures)) {
+        return "stable-diffusion.cpp or ComfyUI-GGUF";
+    }
+    if (strcmp(architecture, "clip") == 0) {
+        return "llama.cpp (--mmproj, beside the model for text)";
+    }
+    for (size_t i = 0; (f = vc_arch_family_at(i)) != NULL; i++) {
+        if (strcmp(f->gguf, architecture) == 0) {
+            return "llama.cpp";
+        }
+    }
+    return vc_is_one_of(architecture, of_llama_cpp) ? "llama.cpp" : NULL;
+}

@@ -1,0 +1,242 @@
+/* arch_family.h - the families of models for text that this program knows, a row each: what the model computes, what
+ * llama.cpp calls it and its tensors, and by which key each of the two says a size.
+ *
+ *     {"model_type": "gemma3_text", ...}     row "gemma3_text": norms multiply by 1 + weight, five layers of six slide, ...
+ *     general.architecture "gemma3"          the same row
+ *     layers.3.mlp.up_proj.weight            a rule: blk.3.ffn_up.weight, of the shape FH
+ *     "num_hidden_layers": 26                a key: gemma3.block_count
+ *
+ * Numbers that a class takes where config.json says nothing, and which of its layers are of another kind: arch.h. Knows
+ * no JSON, no file and no tensor's values: formats/gguf_folder makes GGUF models by these rows and reads them,
+ * graph/families builds graphs by them. */
+#ifndef VC_ARCH_FAMILY_H
+#define VC_ARCH_FAMILY_H
+
+#include "arch/arch.h"
+#include "core/model/edit.h"
+
+/* ---- names of tensors ---- */
+
+/* Letters for sizes, in shapes of rules:
+ *
+ *     H hidden   q query heads x head size   k key heads x head size   d head size   F feed-forward   V vocabulary
+ *     E experts  e feed-forward of an expert   s ... of the shared one   Q q + 2 k   G 2 F   P positions   T types
+ *     A query heads   1 one   p 2 q   g 2 e   I input of each layer   J I x layers
+ *     of recurrent layers: u of a head   v value heads   i v x u   c 2 x key heads x u + i   L kernel */
+struct vc_arch_sizes {
+    uint64_t hidden, layers, heads, key_heads, head_size, feed_forward, vocabulary, context;
+    uint64_t experts, experts_used, expert_size, shared_size;
+    uint64_t types, skipped;                       /* skipped: positions in front of the first that a token has */
+    uint64_t kernel, unit, key_units, value_units; /* of recurrent layers; unit: elements of a head */
+    uint64_t full_head, full_keys; /* head size and key heads of layers that do not slide; 0: those of all */
+    uint64_t input;                /* elements that each layer has of each token; 0: none */
+    uint64_t owners;               /* layers from this one on use keys and values of others */
+    bool wide;                     /* these have a feed-forward part of twice the size */
+    bool head_size_given;
+};
+
+/* The size of a letter. */
+uint64_t vc_arch_size_of(const struct vc_arch_sizes *sizes, char letter);
+
+/* Which rows of the matrix in transformers the one in llama.cpp has; of each matrix, where there are several. BEHIND:
+ * without the first positions, which no token has. Value heads of a recurrent layer, which llama.cpp has in another
+ * order: HEADS: all rows are such; LAST_HEADS: those behind queries and keys; HEAD_COLUMNS: the columns. */
+enum vc_arch_rows {
+    VC_ROWS_ALL,
+    VC_ROWS_FIRST_HALF,
+    VC_ROWS_SECOND_HALF,
+    VC_ROWS_EVEN,
+    VC_ROWS_ODD,
+    VC_ROWS_BEHIND,
+    VC_ROWS_HEADS,
+    VC_ROWS_LAST_HEADS,
+    VC_ROWS_HEAD_COLUMNS
+};
+
+/* How transformers has a matrix: as it is; its rows as columns; as blocks of MXFP4, with scales in another tensor; with
+ * a dimension of 1 before the last; as the logarithm of minus the values. */
+enum vc_arch_form { VC_MATRIX_STRAIGHT, VC_MATRIX_TURNED, VC_MATRIX_BLOCKS, VC_MATRIX_CHANNELS, VC_MATRIX_LOGARITHM };
+
+/* A name of transformers, without what stands in front of all of them ("model."), and that of llama.cpp: '#' is the
+ * number of the layer, '*' of the expert. Where `to` does not end in ".weight", ".bias", ".scale" or ".ssm_a", both may
+ * have ".weight" or ".bias" behind them. */
+struct vc_arch_name {
+    const char *from, *to; /* to NULL: it is left out */
+    const char *shape;     /* letters, one a dimension */
+    enum vc_arch_rows rows;
+    enum vc_arch_form form;
+};
+
+/* Of all families; the last has no `from`. */
+extern const struct vc_arch_name vc_arch_names[];
+
+/* Whether `name` begins with the pattern, "layers.#.mlp.experts.*.w1". *layer, *expert: its numbers, -1 where there is
+ * none; *rest: what follows. */
+bool vc_arch_name_fits(const char *pattern, const char *name, int64_t *layer, int64_t *expert, const char **rest);
+/* Whether nothing follows the name of llama.cpp: "blk.#.ffn_gate_inp.weight". */
+bool vc_arch_name_is_whole(const char *to);
+
+/* ---- families ---- */
+
+enum vc_arch_trait {
+    /* what is computed */
+    VC_ARCH_FROM_1 = 1 << 0,     /* norms multiply by 1 + weight; llama.cpp stores the sum */
+    VC_ARCH_PLAIN_NORM = 1 << 1, /* layer norms with nothing to learn, of epsilon 1e-5 */
+    VC_ARCH_ENCODER = 1 << 2,    /* of BERT's kind: a table of positions, no head, LayerNorm */
+    VC_ARCH_RECURRENT = 1 << 3,  /* layers of the second kind are recurrent */
+    VC_ARCH_EXPERTS = 1 << 4,
+    VC_ARCH_EXPERT_SIZE = 1 << 5,   /* experts have a feed-forward size of their own */
+    VC_ARCH_SHARED_EXPERT = 1 << 6, /* all tokens have one beside those that are chosen */
+    VC_ARCH_BIASES = 1 << 7,        /* "attention_bias": of all four projections */
+    VC_ARCH_QKV_BIAS = 1 << 8,      /* "qkv_bias", true: of q, k and v */
+    VC_ARCH_MLP_BIAS = 1 << 9,      /* "mlp_bias" */
+    VC_ARCH_PACKED = 1 << 10,       /* qkv_proj and gate_up_proj */
+    VC_ARCH_CLIPPED = 1 << 11,      /* "clip_qkv" */
+    VC_ARCH_SCALED = 1 << 12,       /* embeddings times sqrt(hidden) */
+    VC_ARCH_LOCAL_ROPE = 1 << 13,   /* layers that slide have rotary positions of their own */
+    VC_ARCH_PARTIAL = 1 << 14,      /* a share of each head is rotated, by "partial_rotary_factor" */
+    VC_ARCH_DROPS = 1 << 15,        /* "resid_pdrop" behind attention and MLP */
+    VC_ARCH_CAPS_SCORES = 1 << 16,  /* "attn_logit_softcapping" */
+    VC_ARCH_CAPS_LOGITS = 1 << 17,  /* "final_logit_softcapping" */
+    VC_ARCH_OWN_ACT_KEY = 1 << 18,  /* "hidden_activation", not "hidden_act" */
+    VC_ARCH_GELU_IS_TANH = 1 << 19, /* the word "gelu" means the one by tanh */
+    VC_ARCH_SUM_KEY = 1 << 29,      /* "norm_topk_prob": weights of the chosen experts are divided by their sum */
+    /* what llama.cpp makes of it */
+    VC_ARCH_PERMUTES = 1 << 20,     /* rows of q and k: llama.cpp rotates neighbours, transformers halves */
+    VC_ARCH_NO_HEAD = 1 << 21,      /* the head is the embedding */
+    VC_ARCH_OWN_HEAD = 1 << 22,     /* there is always a head */
+    VC_ARCH_FREQS = 1 << 23,        /* reads rope_freqs.weight */
+    VC_ARCH_HEADS_FILL = 1 << 24,   /* heads x head size is the hidden size */
+    VC_ARCH_NO_HEAD_SIZE = 1 << 25, /* no keys about it */
+    VC_ARCH_SUM_IS_1 = 1 << 26,     /* weights of the chosen experts are divided by their sum */
+    VC_ARCH_ONE_WAY = 1 << 27,      /* there is no way back to a folder */
+    /* what this program does */
+    VC_ARCH_GRAPH = 1 << 28 /* a graph of the decoder can be built by these traits */
+};
+
+/* Where a layer has its norms. */
+enum vc_arch_norms {
+    VC_NORMS_BEFORE, /* attention and MLP: input_layernorm, post_attention_layernorm */
+    VC_NORMS_BEHIND, /* them: post_attention_layernorm, post_feedforward_layernorm */
+    VC_NORMS_AROUND  /* them: these three, and pre_feedforward_layernorm */
+};
+
+/* Norms of q and k. */
+enum vc_arch_qk_norm {
+    VC_QK_NORM_NONE,
+    VC_QK_NORM_HEAD, /* each head by itself */
+    VC_QK_NORM_ALL   /* all heads as one vector */
+};
+
+/* Which layers have a sliding window, where "layer_types" does not say it. llama.cpp has windows of the last kind. */
+enum vc_arch_windows {
+    VC_WINDOW_NONE,
+    VC_WINDOW_ALL,    /* all, if "sliding_window" is a number */
+    VC_WINDOW_USED,   /* all, if "use_sliding_window" is true */
+    VC_WINDOW_BEHIND, /* the same, from number "max_window_layers" on */
+    VC_WINDOW_BEFORE, /* the same, numbers 0, 2, 4, ... before it */
+    VC_WINDOW_PATTERN /* by the list of the class (vc_arch_list) */
+};
+
+/* Classes beside Model and ForCausalLM that transformers has. */
+enum vc_arch_class { VC_ARCH_OF_SEQUENCES = 1, VC_ARCH_OF_TOKENS = 2, VC_ARCH_OF_QUESTIONS = 4 };
+
+struct vc_arch_family {
+    const char *types;      /* "gemma3_text|gemma3": the first is what a GGUF model becomes */
+    const char *class_name; /* what its classes begin with: "Gemma3" */
+    const char *base_class; /* what those without a head of language begin with; NULL: the same */
+    const char *gguf;       /* general.architecture */
+    unsigned traits;        /* of enum vc_arch_trait */
+    unsigned classes;       /* of enum vc_arch_class */
+    enum vc_arch_norms norms;
+    enum vc_arch_qk_norm qk_norm;
+    enum vc_arch_windows windows;
+    uint64_t largest; /* scores are scaled by "query_pre_attn_scalar", and in a model of so many layers by hidden size /
+                               heads in llama.cpp, else by the head size; 0: by the head size in both */
+    const char *activation; /* "silu|swish": the first where config.json says none */
+    /* tensors of llama.cpp, "attn_q attn_q.bias": without a point ".weight" follows */
+    const char *layer;                /* that each layer has; NULL: such a model is not made */
+    const char *maybe;                /* that a layer may have; NULL: none */
+    const char *first, *second;       /* that only layers of the first, or of the second kind have; NULL: none */
+    const char *whole;                /* of the whole model beside token_embd; NULL: output_norm */
+    const struct vc_arch_name *rules; /* before those of all; the last has no `from`. NULL: none */
+};
+
+/* Family number `index`; NULL behind the last. */
+const struct vc_arch_family *vc_arch_family_at(size_t index);
+/* The family of a model_type; NULL: there is none. */
+const struct vc_arch_family *vc_arch_family(const char *model_type);
+/* The family that a GGUF model of that architecture becomes; slides: it has windows. NULL: there is none. */
+const struct vc_arch_family *vc_arch_family_of_gguf(const char *architecture, bool has_experts, bool slides);
+/* The first of its types, in `type`, which has room for VC_ARCH_TYPE_BYTES. Returns `type`. */
+#define VC_ARCH_TYPE_BYTES 64
+const char *vc_arch_family_type(const struct vc_arch_family *family, char *type);
+/* What transformers says of that type. */
+const struct vc_arch *vc_arch_family_class(const struct vc_arch_family *family);
+/* Layers of two kinds come in a period of so many in such a GGUF model, where its metadata say nothing; 0: in none. */
+uint64_t vc_arch_gguf_period(const char *architecture);
+/* The program that runs GGUF models of that general.architecture; NULL: none that is known. */
+const char *vc_arch_gguf_program(const char *architecture);
+
+static inline bool vc_arch_has(const struct vc_arch_family *family, enum vc_arch_trait trait)
+{
+    return (family->traits & trait) != 0;
+}
+
+/* llama.cpp has windows, layer by layer; transformers has one, and llama.cpp has not. */
+static inline bool vc_arch_slides(const struct vc_arch_family *family)
+{
+    return family->windows == VC_WINDOW_PATTERN;
+}
+
+static inline bool vc_arch_loses_window(const struct vc_arch_family *family)
+{
+    return family->windows != VC_WINDOW_NONE && family->windows != VC_WINDOW_PATTERN;
+}
+
+/* Layers of two kinds, one by one. */
+static inline bool vc_arch_has_kinds(const struct vc_arch_family *family)
+{
+    return vc_arch_slides(family) || vc_arch_has(family, VC_ARCH_RECURRENT);
+}
+
+/* ---- keys ---- */
+
+/* What an edit's size is called: in config.json, by all classes ("a|b"), and behind the architecture in GGUF. */
+const char *vc_arch_config_names(enum vc_edit_key size);
+const char *vc_arch_gguf_names(enum vc_edit_key size);
+
+/* Where the number of a key comes from. */
+enum vc_arch_source {
+    VC_FROM_SIZE,         /* `field` of struct vc_arch_sizes, and config.json states it */
+    VC_FROM_HEAD_SIZE,    /* the same; no pair where heads of the usual size are not spoken of */
+    VC_FROM_VOCABULARY,   /* the rows of the embedding */
+    VC_FROM_REAL,         /* config.json; else the class; else `otherwise` */
+    VC_FROM_REAL_IF_SAID, /* config.json; else there is no pair */
+    VC_FROM_EPSILON,      /* the same, above 0 */
+    VC_FROM_THETA,        /* of rotary embeddings */
+    VC_FROM_LOCAL_THETA,  /* ... of layers that slide */
+    VC_FROM_ROTATED,      /* elements of a head that are rotated: "partial_rotary_factor" of it */
+    VC_FROM_WINDOW
+};
+
+/* A pair of GGUF's metadata that is a number, and where config.json has it. */
+struct vc_arch_pair {
+    const char *gguf;  /* behind the architecture, ".block_count" */
+    const char *names; /* "a|b" of config.json: the first that is there counts */
+    enum vc_arch_source source;
+    size_t field;
+    unsigned has, has_not; /* traits of families: one without the first has no such size, one with the last no pair */
+    const char *architectures; /* "a|b"; NULL: any */
+    double otherwise;
+};
+
+/* Of all families, in the order of a GGUF file; the last has no names. */
+extern const struct vc_arch_pair vc_arch_pairs[];
+/* Whether models of that family have such a number; and whether their metadata have it. */
+bool vc_arch_knows_pair(const struct vc_arch_family *family, const struct vc_arch_pair *pair);
+bool vc_arch_writes_pair(const struct vc_arch_family *family, const struct vc_arch_pair *pair);
+/* The size of a key of VC_FROM_SIZE or VC_FROM_HEAD_SIZE. */
+uint64_t *vc_arch_pair_size(struct vc_arch_sizes *sizes, const struct vc_arch_pair *pair);
+
+#endif
