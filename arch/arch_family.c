@@ -312,7 +312,8 @@ static const struct vc_arch_family families[] = {
      ON(FROM_1) | ON(RECURRENT) | ON(PARTIAL) | ON(EXPERTS) | ON(EXPERT_SIZE) | ON(SHARED_EXPERT),
      .layer = "attn_norm post_attention_norm ffn_gate_inp ffn_gate_exps ffn_up_exps ffn_down_exps" SHARED,
      .first = GATED, .second = RECURRENT, .activation = SILU, .rules = rules_of_qwen3_5},
-    {"gemma", "Gemma", NULL, "gemma", GEMMA | ON(GELU_IS_TANH), SOME, .activation = TANH},
+    {"gemma", "Gemma", NULL, "gemma", GEMMA | ON(GELU_IS_TANH) | ON(NO_HEAD), SOME, .layer = DENSE,
+     .activation = TANH "|gelu"},
     {"gemma2", "Gemma2", NULL, "gemma2", GEMMA | ON(CAPS_SCORES) | ON(CAPS_LOGITS) | ON(OWN_ACT_KEY) | ON(NO_HEAD),
      SOME, VC_NORMS_AROUND, .windows = VC_WINDOW_PATTERN, .largest = 46,
      .layer = DENSE " post_attention_norm post_ffw_norm", .activation = TANH, .rules = four_norms},
@@ -383,8 +384,8 @@ const struct vc_arch_family *vc_arch_family_of_gguf(const char *architecture, bo
     const struct vc_arch_family *f;
 
     for (size_t i = 0; (f = vc_arch_family_at(i)) != NULL; i++) {
-        bool same = f->layer != NULL && !vc_arch_has(f, VC_ARCH_ONE_WAY) && strcmp(f->gguf, architecture) == 0 &&
-                    vc_arch_has(f, VC_ARCH_EXPERTS) == has_experts && (slides || !vc_arch_slides(f));
+        bool same = strcmp(f->gguf, architecture) == 0 && vc_arch_has(f, VC_ARCH_EXPERTS) == has_experts &&
+                    (slides || !vc_arch_slides(f));
 
         found = same && (found == NULL || vc_arch_slides(f)) ? f : found;
     }

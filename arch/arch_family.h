@@ -166,7 +166,7 @@ struct vc_arch_family {
 const struct vc_arch_family *vc_arch_family_at(size_t index);
 /* The family of a model_type; NULL: there is none. */
 const struct vc_arch_family *vc_arch_family(const char *model_type);
-/* The family that a GGUF model of that architecture becomes; slides: it has windows. NULL: there is none. */
+/* The family of a GGUF model of that architecture; slides: it has windows. NULL: there is none. */
 const struct vc_arch_family *vc_arch_family_of_gguf(const char *architecture, bool has_experts, bool slides);
 /* The first of its types, in `type`, which has room for VC_ARCH_TYPE_BYTES. Returns `type`. */
 #define VC_ARCH_TYPE_BYTES 64

@@ -516,6 +516,9 @@ static enum vc_status find_family(struct llm_back *b)
         slides = slides || vc_ends_in(key, ".attention.sliding_window");
     }
     b->family = vc_arch_family_of_gguf(architecture != NULL ? architecture : "", experts, slides);
+    if (b->family != NULL && (b->family->layer == NULL || vc_arch_has(b->family, VC_ARCH_ONE_WAY))) {
+        b->family = NULL;
+    }
     VC_CALL(read_rest(b));
     if (b->family != NULL) {
         b->arch = vc_arch_family_class(b->family);

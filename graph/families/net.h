@@ -70,15 +70,17 @@ struct vc_net {
     bool *used; /* tensors of the model */
     const char *asked[VC_NET_MAX_KEYS];
     size_t n_asked;
-    bool failed;              /* the configuration is wrong: its sizes mean nothing, and nothing is built with them */
-    bool interleaved;         /* rotary pairs are neighbours: GGUF's order of q and k */
-    const char *rope_factors; /* a tensor by whose elements rotary frequencies are divided; NULL: none */
+    bool failed; /* the configuration is wrong: its sizes mean nothing, and nothing is built with them */
+    const struct vc_arch_family *gguf; /* tensors are as llama.cpp has those of that family; NULL: as transformers */
+    const char *rope_factors;          /* a tensor by whose elements rotary frequencies are divided; NULL: none */
     /* What the checkpoint calls a tensor; NULL: as transformers does. */
     const char *(*rename)(struct vc_net *net, const char *name);
     struct vc_dim batch, sequence;
     uint32_t input_ids;
 };
 
+/* Whether a graph can be built of such a model_type. */
+bool vc_net_knows(const char *type);
 /* Builds with the configuration in net->config; for net_families.c and GGUF. */
 enum vc_status vc_net_build(struct vc_net *net);
 

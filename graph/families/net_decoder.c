@@ -172,7 +172,7 @@ static uint32_t norm(struct vc_decoder *d, uint32_t x, const char *module, int64
     if (has(d, VC_ARCH_PLAIN_NORM)) {
         return vc_net_node(net, "LayerNormalization", module, inputs, 2, attrs, 2);
     }
-    if (!has(d, VC_ARCH_FROM_1)) {
+    if (!has(d, VC_ARCH_FROM_1) || net->gguf != NULL) {
         x = vc_net_rms_norm(net, x, module, n, d->epsilon);
         if (x != VC_NO_VALUE) {
             net->graph->values[x].wide_scale = d->family->norms == VC_NORMS_BEHIND;

@@ -37,6 +37,17 @@ static const struct {
 
 #define N_HEADS (sizeof heads / sizeof *heads)
 
+bool vc_net_knows(const char *type)
+{
+    struct vc_net_family decoder;
+    size_t k = 0;
+
+    while (k < N_FAMILIES && strcmp(families[k]->type, type) != 0) {
+        k++;
+    }
+    return k < N_FAMILIES || vc_net_find_decoder(type, &decoder);
+}
+
 static bool find_family(struct vc_net *net)
 {
     const char *type = json_string_value(json_object_get(net->config, "model_type"));

@@ -1,51 +1,23 @@
-/* net_gguf.c - GGUF's llama family by its metadata: the keys become the members of a config.json that they stand for,
- * and the names of tensors those of transformers.
+/* net_gguf.c - a GGUF model by its metadata: the keys become the members of a config.json that they stand for, and the
+ * names of tensors those of transformers, as the rows of arch/arch_family.h have them.
  *
  *     llama.embedding_length 16        ->  "hidden_size": 16
  *     blk.0.attn_q.weight              ->  layers.0.self_attn.q_proj.weight
  *     blk.0.ffn_gate_exps.weight       ->  layers.0.mlp.experts.gate_proj.weight
  *
- * In files of the architecture llama the rows of q and k are in the order of neighbouring pairs, so rotary positions
- * are interleaved; in the others they lie as transformers has them. */
-#include "graph/families/families_build.h"
-#include "graph/families/net.h"
-
+ * Values are as llama.cpp has them: where it rotates neighbours, rows of q and k are in that order, so that rotary
+ * positions are interleaved; and norms that multiply by 1 + weight have the sum. */
+#include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-static const struct architecture {
-    const char *name;
-    const char *type, *sparse_type; /* model_type, without experts and with them; NULL: not known */
-    bool interleaved;
-    bool sum_is_1; /* weights of experts: "norm_topk_prob" */
-} architectures[] = {
-    {"llama", "llama", "mixtral", true, true},    {"qwen2", "qwen2", NULL, false, false},
-    {"qwen3", "qwen3", NULL, false, false},       {"qwen2moe", NULL, "qwen2_moe", false, false},
-    {"qwen3moe", NULL, "qwen3_moe", false, true},
-};
+#include "arch/arch_family.h"
+#include "core/text/text.h"
+#include "graph/families/families_build.h"
+#include "graph/families/net.h"
 
-#define N_ARCHITECTURES (sizeof architectures / sizeof *architectures)
-
-/* Keys behind "llama."; what each stands for. */
-static const struct {
-    const char *key, *member;
-} members[] = {
-    {"embedding_length", "hidden_size"},
-    {"block_count", "num_hidden_layers"},
-    {"feed_forward_length", "intermediate_size"},
-    {"attention.head_count", "num_attention_heads"},
-    {"attention.head_count_kv", "num_key_value_heads"},
-    {"attention.key_length", "head_dim"},
-    {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
-    {"context_length", "max_position_embeddings"},
-    {"rope.freq_base", "rope_theta"},
-    {"expert_count", "num_local_experts"},
-    {"expert_used_count", "num_experts_per_tok"},
-    {"expert_feed_forward_length", "moe_intermediate_size"},
-    {"expert_shared_feed_forward_length", "shared_expert_intermediate_size"},
-};
-
-/* The same, of "rope.scaling."; and those that say nothing here. */
+/* Keys of "rope.scaling." and what each stands for; "": it says nothing here. */
 static const struct {
     const char *key, *member;
 } scaling_members[] = {
@@ -54,84 +26,66 @@ static const struct {
     {"original_context_length", "original_max_position_embeddings"},
     {"yarn_beta_fast", "beta_fast"},
     {"yarn_beta_slow", "beta_slow"},
-    {"finetuned", NULL},
+    {"finetuned", ""},
 };
 
-/* Keys that change nothing, or nothing in what is built. */
-static const char *const harmless[] = {"vocab_size", "attention.value_length", NULL};
+/* Keys that change nothing, or nothing in what is built. llama.cpp reads the window of phi3, and does not use it. */
+static const char harmless[] = "vocab_size|attention.value_length|attention.causal|pooling_type";
 
-/* Names of tensors: of transformers without the prefix, and of GGUF. */
-static const struct {
-    const char *ours, *theirs;
-} plain_names[] = {
-    {"model.embed_tokens.weight", "token_embd.weight"},
-    {"model.norm.weight", "output_norm.weight"},
-    {"lm_head.weight", "output.weight"},
-};
+/* ---- names of tensors ---- */
 
-static const struct {
-    const char *ours, *theirs;
-} layer_names[] = {
-    {"input_layernorm", "attn_norm"},
-    {"self_attn.q_proj", "attn_q"},
-    {"self_attn.k_proj", "attn_k"},
-    {"self_attn.v_proj", "attn_v"},
-    {"self_attn.o_proj", "attn_output"},
-    {"self_attn.q_norm", "attn_q_norm"},
-    {"self_attn.k_norm", "attn_k_norm"},
-    {"post_attention_layernorm", "ffn_norm"},
-    {"mlp.gate_proj", "ffn_gate"},
-    {"mlp.up_proj", "ffn_up"},
-    {"mlp.down_proj", "ffn_down"},
-    {"mlp.gate", "ffn_gate_inp"},
-    {"block_sparse_moe.gate", "ffn_gate_inp"},
-    {"mlp.experts.gate_proj", "ffn_gate_exps"},
-    {"mlp.experts.up_proj", "ffn_up_exps"},
-    {"mlp.experts.down_proj", "ffn_down_exps"},
-    {"mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
-    {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
-    {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
-    {"mlp.shared_expert.down_proj", "ffn_down_shexp"},
-};
+/* The rule by which llama.cpp has all of a tensor, of all experts or of one. */
+static const struct vc_arch_name *find_rule(const struct vc_arch_name *rules, const char *name, int64_t *layer,
+                                            int64_t *expert, const char **rest)
+{
+    for (; rules != NULL && rules->from != NULL; rules++) {
+        if (rules->to == NULL || (rules->rows != VC_ROWS_ALL && rules->rows != VC_ROWS_BEHIND) ||
+            rules->form != VC_MATRIX_STRAIGHT || !vc_arch_name_fits(rules->from, name, layer, expert, rest)) {
+            continue;
+        }
+        if (vc_arch_name_is_whole(rules->to) ? **rest == '\0'
+                                             : strcmp(*rest, ".weight") == 0 || strcmp(*rest, ".bias") == 0) {
+            return rules;
+        }
+    }
+    return NULL;
+}
 
-/* Of experts one by one, as early files of Mixtral have them: "block_sparse_moe.experts.3.w1" */
-static const struct {
-    char ours;
-    const char *theirs;
-} expert_names[] = {{'1', "ffn_gate"}, {'2', "ffn_down"}, {'3', "ffn_up"}};
-
-/* vc_net.rename */
+/* vc_net.rename. All experts are one tensor, "mlp.experts.up_proj"; in early files of Mixtral each is one of its own:
+ * "blk.0.ffn_up.3.weight". */
 static const char *rename_tensor(struct vc_net *net, const char *name)
 {
-    unsigned layer;
-    unsigned expert;
-    char letter = '\0';
-    int n = 0;
+    static const char experts[] = ".experts.";
+    const char *own = strncmp(name, "model.", 6) == 0 ? name + 6 : name;
+    const char *at = strstr(own, experts);
+    bool stacked = at != NULL && !isdigit((unsigned char)at[sizeof experts - 1]);
+    const struct vc_arch_name *rule;
+    int64_t layer;
+    int64_t expert;
+    const char *rest;
+    const char *number;
 
-    for (size_t k = 0; k < sizeof plain_names / sizeof *plain_names; k++) {
-        if (strcmp(plain_names[k].ours, name) == 0) {
-            return plain_names[k].theirs;
-        }
+    if (stacked) {
+        at += sizeof experts - 1;
+        own = vc_net_print(net, "%.*s0.%s", (int)(at - own), own, at);
     }
-    if (sscanf(name, "model.layers.%u.%n", &layer, &n) != 1 || n == 0) {
+    rule = find_rule(net->gguf->rules, own, &layer, &expert, &rest);
+    rule = rule != NULL ? rule : find_rule(vc_arch_names, own, &layer, &expert, &rest);
+    if (rule == NULL) {
         return name;
     }
-    if (sscanf(name + n, "block_sparse_moe.experts.%u.w%c", &expert, &letter) == 2) {
-        for (size_t k = 0; k < sizeof expert_names / sizeof *expert_names; k++) {
-            if (expert_names[k].ours == letter) {
-                return vc_net_print(net, "blk.%u.%s.%u.weight", layer, expert_names[k].theirs, expert);
-            }
-        }
+    number = strchr(rule->to, '#');
+    if (number == NULL) {
+        return vc_net_print(net, "%s%s", rule->to, rest);
     }
-    for (size_t k = 0; k < sizeof layer_names / sizeof *layer_names; k++) {
-        size_t length = strlen(layer_names[k].ours);
-
-        if (strncmp(name + n, layer_names[k].ours, length) == 0 && name[(size_t)n + length] == '.') {
-            return vc_net_print(net, "blk.%u.%s%s", layer, layer_names[k].theirs, name + (size_t)n + length);
-        }
+    if (expert >= 0 && !stacked) {
+        return vc_net_print(net, "blk.%lld%.*s.%lld%s", (long long)layer, (int)(strlen(number + 1) - strlen("_exps")),
+                            number + 1, (long long)expert, rest);
     }
-    return name;
+    return vc_net_print(net, "blk.%lld%s%s", (long long)layer, number + 1, rest);
 }
+
+/* ---- keys ---- */
 
 static const struct vc_program_key *find_key(const struct vc_program *program, const char *name)
 {
@@ -143,14 +97,9 @@ static const struct vc_program_key *find_key(const struct vc_program *program, c
     return NULL;
 }
 
-static bool is_harmless(const char *key)
+static void set(struct vc_net *net, const char *member, json_t *value)
 {
-    for (const char *const *h = harmless; *h != NULL; h++) {
-        if (strcmp(*h, key) == 0) {
-            return true;
-        }
-    }
-    return false;
+    (void)json_object_set_new(net->config, member, value);
 }
 
 static json_t *json_of(const struct vc_program_key *key)
@@ -169,44 +118,83 @@ static bool put_scaling(struct vc_net *net, const char *name, const struct vc_pr
         if (strcmp(scaling_members[k].key, name) != 0) {
             continue;
         }
-        if (scaling_members[k].member == NULL) {
-            return true;
-        }
         if (scaling == NULL) {
             scaling = json_object();
-            (void)json_object_set_new(net->config, "rope_scaling", scaling);
+            set(net, "rope_scaling", scaling);
         }
-        (void)json_object_set_new(scaling, scaling_members[k].member, json_of(key));
+        if (scaling_members[k].member[0] != '\0') {
+            (void)json_object_set_new(scaling, scaling_members[k].member, json_of(key));
+        }
         return true;
     }
     return strcmp(name, "attn_factor") == 0 && key->is_number && key->number == 1;
 }
 
+/* Which layers slide: an entry for each layer, or a period. */
+static bool put_pattern(struct vc_net *net, const struct vc_program_key *key)
+{
+    json_t *list;
+
+    if (key->is_integer) {
+        set(net, "sliding_window_pattern", json_integer((json_int_t)key->integer));
+        return true;
+    }
+    if (key->integers == NULL) {
+        return false;
+    }
+    list = json_array();
+    for (size_t i = 0; i < key->n; i++) {
+        (void)json_array_append_new(list, json_string(key->integers[i] != 0 ? "sliding_attention" : "full_attention"));
+    }
+    set(net, "layer_types", list);
+    return true;
+}
+
+/* By the rows that both ways between folders and GGUF have, too. */
+static bool put_pair(struct vc_net *net, const char *name, const struct vc_program_key *key, int64_t *rotary)
+{
+    const struct vc_arch_pair *pair = vc_arch_pairs;
+
+    while (pair->names != NULL && !(vc_arch_knows_pair(net->gguf, pair) && strcmp(pair->gguf + 1, name) == 0)) {
+        pair++;
+    }
+    if (pair->names == NULL || !key->is_number) {
+        return false;
+    }
+    if (pair->source == VC_FROM_ROTATED) {
+        *rotary = (int64_t)key->integer;
+    } else if (pair->source != VC_FROM_WINDOW) { /* llama.cpp reads that, and does not use it */
+        set(net, vc_net_print(net, "%.*s", (int)strcspn(pair->names, "|"), pair->names), json_of(key));
+    }
+    return true;
+}
+
 /* False: it stands for nothing that is known. */
 static bool put_key(struct vc_net *net, const char *name, const struct vc_program_key *key, int64_t *rotary)
 {
-    if (is_harmless(name)) {
+    if (vc_is_one_of(name, harmless) || (strncmp(name, "expert_", 7) == 0 && key->is_number && key->number == 0)) {
         return true;
     }
     if (strncmp(name, "rope.scaling.", 13) == 0) {
         return put_scaling(net, name + 13, key);
     }
-    if (strcmp(name, "rope.dimension_count") == 0 && key->is_integer) {
-        *rotary = (int64_t)key->integer;
+    if (vc_arch_slides(net->gguf) && strcmp(name, "attention.sliding_window_pattern") == 0) {
+        return put_pattern(net, key);
+    }
+    if (vc_arch_slides(net->gguf) && strcmp(name, "attention.sliding_window") == 0 && key->is_integer) {
+        set(net, "sliding_window", json_of(key));
         return true;
     }
-    for (size_t k = 0; k < sizeof members / sizeof *members; k++) {
-        if (strcmp(members[k].key, name) == 0 && key->is_number) {
-            (void)json_object_set_new(net->config, members[k].member, json_of(key));
-            return true;
-        }
-    }
-    return false;
+    return put_pair(net, name, key, rotary);
 }
 
-static bool has_tensor(const struct vc_net *net, const char *name)
+/* ---- what follows from several keys, or from the tensors that are there ---- */
+
+static const struct vc_tensor *tensor_of(const struct vc_net *net, const char *name)
 {
-    return vc_model_find(net->model, name) != VC_NO_TENSOR;
+    size_t i = vc_model_find(net->model, name);
+
+    return i != VC_NO_TENSOR ? &net->model->tensors[i] : NULL;
 }
 
 static int64_t number_of(const struct vc_net *net, const char *member)
@@ -214,79 +202,154 @@ static int64_t number_of(const struct vc_net *net, const char *member)
     return json_integer_value(json_object_get(net->config, member));
 }
 
-/* A factor without a kind is linear; "none" is none. */
+/* The rows of a table. */
+static void put_rows(struct vc_net *net, const char *member, const char *tensor)
+{
+    const struct vc_tensor *t = tensor_of(net, tensor);
+
+    if (t != NULL && t->n_dims == 2) {
+        set(net, member, json_integer((json_int_t)t->shape[0]));
+    }
+}
+
+/* A factor without a kind is linear; "none" is none, and so is a context without a factor. */
 static void finish_scaling(struct vc_net *net)
 {
     json_t *scaling = json_object_get(net->config, "rope_scaling");
     const char *kind = json_string_value(json_object_get(scaling, "rope_type"));
+    bool none = kind != NULL ? strcmp(kind, "none") == 0 : json_object_get(scaling, "factor") == NULL;
 
-    if (scaling != NULL && json_object_get(scaling, "rope_type") == NULL) {
-        (void)json_object_set_new(scaling, "rope_type", json_string("linear"));
-    } else if (kind != NULL && strcmp(kind, "none") == 0) {
+    if (scaling != NULL && none) {
         (void)json_object_del(net->config, "rope_scaling");
+    } else if (scaling != NULL && kind == NULL) {
+        (void)json_object_set_new(scaling, "rope_type", json_string("linear"));
     }
 }
 
-/* What follows from several keys, or from the tensors that are there. */
+static void put_heads(struct vc_net *net, int64_t rotary)
+{
+    const struct vc_arch_family *f = net->gguf;
+    int64_t heads = number_of(net, "num_attention_heads");
+    int64_t share = heads > 0 ? number_of(net, "hidden_size") / heads : 0;
+    int64_t head_dim = number_of(net, "head_dim");
+    bool largest = number_of(net, "num_hidden_layers") == (int64_t)f->largest;
+
+    head_dim = head_dim == 0 ? share : head_dim;
+    if (rotary > 0 && head_dim > 0 && rotary != head_dim) {
+        set(net, "partial_rotary_factor", json_real((double)rotary / (double)head_dim));
+    }
+    if (heads > 0 && json_object_get(net->config, "num_key_value_heads") == NULL && !vc_arch_has(f, VC_ARCH_ENCODER)) {
+        set(net, "num_key_value_heads", json_integer((json_int_t)heads));
+    }
+    if (head_dim > 0 && !vc_arch_has(f, VC_ARCH_ENCODER)) {
+        set(net, "head_dim", json_integer((json_int_t)head_dim));
+    }
+    if (f->largest != 0) {
+        set(net, "query_pre_attn_scalar", json_integer((json_int_t)(largest ? share : head_dim)));
+    }
+}
+
 static void put_rest(struct vc_net *net, int64_t rotary)
 {
-    size_t embedding = vc_model_find(net->model, "token_embd.weight");
-    int64_t heads = number_of(net, "num_attention_heads");
-    int64_t head_dim = number_of(net, "head_dim");
+    const struct vc_arch_family *f = net->gguf;
 
-    if (embedding != VC_NO_TENSOR && net->model->tensors[embedding].n_dims == 2) {
-        (void)json_object_set_new(net->config, "vocab_size",
-                                  json_integer((json_int_t)net->model->tensors[embedding].shape[0]));
+    put_rows(net, "vocab_size", "token_embd.weight");
+    put_rows(net, "type_vocab_size", "token_types.weight");
+    if (tensor_of(net, "output.weight") == NULL && !vc_arch_has(f, VC_ARCH_ENCODER)) {
+        set(net, "tie_word_embeddings", json_true());
     }
-    if (!has_tensor(net, "output.weight")) {
-        (void)json_object_set_new(net->config, "tie_word_embeddings", json_true());
+    if (tensor_of(net, "blk.0.attn_output.bias") != NULL && vc_arch_has(f, VC_ARCH_BIASES)) {
+        set(net, "attention_bias", json_true());
     }
-    if (has_tensor(net, "blk.0.attn_output.bias")) {
-        (void)json_object_set_new(net->config, "attention_bias", json_true());
+    if (tensor_of(net, "blk.0.attn_q.bias") == NULL && vc_arch_has(f, VC_ARCH_QKV_BIAS)) {
+        set(net, "qkv_bias", json_false());
     }
-    if (json_object_get(net->config, "rope_theta") == NULL) {
-        (void)json_object_set_new(net->config, "rope_theta", json_real(10000));
+    if (tensor_of(net, "blk.0.ffn_up.bias") != NULL && vc_arch_has(f, VC_ARCH_MLP_BIAS)) {
+        set(net, "mlp_bias", json_true());
     }
-    head_dim = head_dim == 0 && heads > 0 ? number_of(net, "hidden_size") / heads : head_dim;
-    if (rotary > 0 && head_dim > 0 && rotary != head_dim) {
-        (void)json_object_set_new(net->config, "partial_rotary_factor", json_real((double)rotary / (double)head_dim));
+    if (json_object_get(net->config, "rope_theta") == NULL && !vc_arch_has(f, VC_ARCH_ENCODER)) {
+        set(net, "rope_theta", json_real(10000));
     }
-    net->rope_factors = has_tensor(net, "rope_freqs.weight") ? "/rope_freqs.weight" : NULL;
+    if (vc_arch_has(f, VC_ARCH_SUM_IS_1)) {
+        set(net, "norm_topk_prob", json_true());
+    }
+    if (json_object_get(net->config, "sliding_window") == NULL && !vc_arch_slides(f)) {
+        set(net, "sliding_window", json_null());
+    }
+    finish_scaling(net);
+    put_heads(net, rotary);
+    net->rope_factors = tensor_of(net, "rope_freqs.weight") != NULL ? "/rope_freqs.weight" : NULL;
 }
 
-static void put_keys(struct vc_net *net, const struct vc_program *program, const struct architecture *architecture)
+static void put_keys(struct vc_net *net, const struct vc_program *program)
 {
-    size_t n = strlen(architecture->name);
+    const char *name = net->gguf->gguf;
+    char type[VC_ARCH_TYPE_BYTES];
+    size_t n = strlen(name);
     int64_t rotary = 0;
-    bool sparse;
 
     for (size_t k = 0; k < program->n_keys; k++) {
         const struct vc_program_key *key = &program->keys[k];
 
-        if (strncmp(key->key, architecture->name, n) == 0 && key->key[n] == '.' &&
-            !put_key(net, key->key + n + 1, key, &rotary)) {
+        if (strncmp(key->key, name, n) == 0 && key->key[n] == '.' && !put_key(net, key->key + n + 1, key, &rotary)) {
             vc_graph_complain(net->graph, "the metadata key '%s'%s%s is not supported", key->key,
                               key->is_text ? " with the value " : "", key->is_text ? key->text : "");
         }
     }
-    sparse = number_of(net, "num_local_experts") > 0;
-    if (!sparse) {
-        (void)json_object_del(net->config, "num_local_experts");
-        (void)json_object_del(net->config, "num_experts_per_tok");
-    } else if (architecture->sum_is_1) {
-        (void)json_object_set_new(net->config, "norm_topk_prob", json_true());
-    }
-    if ((sparse ? architecture->sparse_type : architecture->type) == NULL) {
-        vc_graph_complain(net->graph, "the architecture '%s' is not known %s experts", architecture->name,
-                          sparse ? "with" : "without");
-        net->failed = true;
-    } else {
-        (void)json_object_set_new(net->config, "model_type",
-                                  json_string(sparse ? architecture->sparse_type : architecture->type));
-    }
-    (void)json_object_set_new(net->config, "sliding_window", json_null());
-    finish_scaling(net);
+    set(net, "model_type", json_string(vc_arch_family_type(net->gguf, type)));
     put_rest(net, rotary);
+}
+
+/* ---- the family ---- */
+
+/* Graphs are built of it, and it is known what llama.cpp makes of its tensors. */
+static bool is_known(const struct vc_arch_family *f)
+{
+    char type[VC_ARCH_TYPE_BYTES];
+
+    return f != NULL && f->layer != NULL && vc_net_knows(vc_arch_family_type(f, type));
+}
+
+static bool has_key(const struct vc_program *program, const char *architecture, const char *key)
+{
+    char name[128];
+    const struct vc_program_key *found;
+
+    (void)snprintf(name, sizeof name, "%.64s.%s", architecture, key);
+    found = find_key(program, name);
+    return found != NULL && !(found->is_number && found->number == 0);
+}
+
+static bool find_row(struct vc_net *net, const struct vc_program *program, const char *name)
+{
+    bool experts = has_key(program, name, "expert_count");
+    bool slides = has_key(program, name, "attention.sliding_window");
+    const struct vc_arch_family *f = vc_arch_family_of_gguf(name, experts, slides);
+    const char *known = "";
+    const char *last = "";
+
+    f = f != NULL ? f : vc_arch_family_of_gguf(name, experts, true); /* a window that llama.cpp takes for granted */
+    if (is_known(f)) {
+        net->gguf = f;
+        return true;
+    }
+    if (is_known(vc_arch_family_of_gguf(name, !experts, slides))) {
+        vc_graph_complain(net->graph, "the architecture '%s' is not known %s experts", name,
+                          experts ? "with" : "without");
+        return false;
+    }
+    if (slides && is_known(vc_arch_family_of_gguf(name, experts, false))) {
+        vc_graph_complain(net->graph, "the architecture '%s' is not known with sliding windows", name);
+        return false;
+    }
+    for (size_t i = 0; (f = vc_arch_family_at(i)) != NULL; i++) {
+        if (is_known(f) && strcmp(f->gguf, last) != 0) {
+            known = vc_net_print(net, "%s%s%s", known, *known == '\0' ? "" : ", ", f->gguf);
+            last = f->gguf;
+        }
+    }
+    vc_graph_complain(net->graph, "the architecture '%s' is not known; known are %s", name, known);
+    return false;
 }
 
 enum vc_status vc_families_build_keys(const struct vc_graph_source *source, struct vc_graph *graph)
@@ -298,24 +361,15 @@ enum vc_status vc_families_build_keys(const struct vc_graph_source *source, stru
                          .arena = source->arena,
                          .rename = rename_tensor};
     const struct vc_program_key *key = find_key(source->program, "general.architecture");
-    const char *name = key != NULL && key->is_text ? key->text : "";
-    const char *known = "";
     enum vc_status status = VC_OK;
 
-    for (size_t k = 0; k < N_ARCHITECTURES; k++) {
-        if (strcmp(architectures[k].name, name) == 0) {
-            net.config = json_object();
-            net.interleaved = architectures[k].interleaved;
-            VC_TRY_ALLOC(net.config);
-            put_keys(&net, source->program, &architectures[k]);
-            if (!net.failed) {
-                VC_TRY(vc_net_build(&net));
-            }
-            goto out;
-        }
-        known = vc_net_print(&net, "%s%s%s", known, k == 0 ? "" : ", ", architectures[k].name);
+    if (!find_row(&net, source->program, key != NULL && key->is_text ? key->text : "")) {
+        return VC_OK;
     }
-    vc_graph_complain(graph, "the architecture '%s' is not known; known are %s", name, known);
+    net.config = json_object();
+    VC_TRY_ALLOC(net.config);
+    put_keys(&net, source->program);
+    status = vc_net_build(&net);
 out:
     json_decref(net.config);
     return status;

@@ -1,6 +1,7 @@
 /* net_rope.c - rotary positions: the angle of pair i at position p is p * f(i), where the frequencies f are those of
  * the model's kind of scaling. Frequencies are computed in double; cosines and sines are computed in the graph, from
  * the length of the sequence that it is run with. Formulas: docs/graph.md. */
+#include "arch/arch_family.h"
 #include "graph/families/net.h"
 
 #include <math.h>
@@ -375,7 +376,7 @@ uint32_t vc_net_rope_apply(struct vc_net *net, const struct vc_net_rope *rope, u
     if (rope->dim != head_dim) {
         attrs[n++] = vc_attr_int("rotary_embedding_dim", rope->dim);
     }
-    if (net->interleaved) {
+    if (net->gguf != NULL && vc_arch_has(net->gguf, VC_ARCH_PERMUTES)) {
         attrs[n++] = vc_attr_int("interleaved", 1);
     }
     return vc_net_node(net, "RotaryEmbedding", value, inputs, 4, attrs, n);

@@ -187,6 +187,7 @@ FAMILIES = {
                      "rope_parameters": {"rope_type": "default", "rope_theta": 20000.0, "mrope_section": [1, 1, 2], "partial_rotary_factor": 0.25}},
                     {**SSM, "expert_feed_forward_length": M, "expert_shared_feed_forward_length": S, "expert_count": E,
                      "feed_forward_length": M, "rope.dimension_sections": [1, 1, 2, 0]}, "plus"),
+    "gemma": ("gemma", DENSE, {"hidden_act": "gelu_pytorch_tanh"}, {"attention.key_length": D}, "plus tied"),
     "gemma2": ("gemma2", FOUR, {"hidden_activation": "gelu_pytorch_tanh", "sliding_window": 16, "query_pre_attn_scalar": D},
                {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "attention.sliding_window": 16,
                 "attention.sliding_window_pattern": [True, False]}, "plus tied"),

@@ -7,14 +7,21 @@ after which nothing may be written. Standard library only."""
 import json
 import math
 import os
+import re
 import struct
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 import gguf_folders
 from gguf_folders import (A, D, E, F, FAMILIES, Gguf, H, K, KINDS, N, PROGRAM, RANDOM, V, WRONG, YARN, check, convert, f32, folder,
                           gpt_oss, make, read, run, safetensors, values, write)
+
+
+# Families with a graph, and what their configuration says otherwise here: llama.cpp has no window where these have one
+GRAPHS = {"llama": {}, "mistral": {}, "mixtral": {}, "qwen2": {}, "qwen2_moe": {"qkv_bias": False}, "qwen3": {}, "qwen3_moe": {}, "gemma": {},
+          "gemma2": {}, "gemma3_text": {}, "phi3": {"sliding_window": None}, "olmo2": {}, "bert": {}, "roberta": {}}
 
 
 def test_family(kind):
@@ -32,6 +39,48 @@ def test_family(kind):
     for key, value in pairs.items():
         check(file.pairs.get(key) == value, f"{kind}: {key} is {file.pairs.get(key)}, not {value}")
     check(file.pairs["tokenizer.ggml.model"] == "no_vocab", f"{kind}: it has a vocabulary")
+
+
+def integers(x, shape):
+    """An array of int64 as .npy."""
+    head = "{'descr': '<i8', 'fortran_order': False, 'shape': %r, }" % (shape,)
+    head = head.ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<%dq" % len(x), *x)
+
+
+def answers(path, words="graph --precision f64 --data ids.npz --outputs answers.npz"):
+    """What the program computes with a model, and the bytes of keys and values; or why it does not"""
+    rc, _, err = run(*words.split(), "--force", path)
+    rc2, out, err2 = run("estimate", "--ctx", "64", "--kv-dtype", "f16", "--bytes", path)
+    cache = re.search("keys and values +([0-9,]+) B", out)
+    if rc or rc2:
+        return err + err2
+    with zipfile.ZipFile("answers.npz") as z:
+        data = z.read(z.namelist()[0])
+    begin = 10 + struct.unpack_from("<H", data, 8)[0]
+    kind, size = ("d", 8) if b"<f8" in data[:begin] else ("f", 4)
+    return struct.unpack("<%d%s" % ((len(data) - begin) // size, kind), data[begin:]), cache.group(1) if cache else None
+
+
+def test_graphs():
+    """The graph of a GGUF file computes what that of the folder does, and keeps as many keys and values; both within what f32 rounds."""
+    with zipfile.ZipFile("ids.npz", "w") as z:
+        z.writestr("input_ids.npy", integers([RANDOM.randrange(2, V) for _ in range(40)], (2, 20)))
+    for kind, more in GRAPHS.items():
+        config, source, _, _ = make(kind)
+        del config["architectures"]
+        for name in [n for n in source if "pooler" in n or (n.endswith("_proj.bias") and kind == "llama")]:
+            del source[name]
+        folder("graph", {**config, **more}, source)
+        if convert("graph", "--no-vocab") is None:
+            continue
+        a, b = answers("graph"), answers("out.gguf")
+        if isinstance(a, str) or isinstance(b, str):
+            check(False, f"{kind}: {a if isinstance(a, str) else ''} {b if isinstance(b, str) else ''}")
+            continue
+        most = max(map(abs, a[0]))
+        check(len(a[0]) == len(b[0]) and all(abs(x - y) < 1e-5 * most for x, y in zip(a[0], b[0])), f"{kind}: the graph computes something else")
+        check(a[1] == b[1], f"{kind}: keys and values of {a[1]} B, and of {b[1]} B")
 
 
 def test_forms():
@@ -582,4 +631,4 @@ def test_families():
 
 
 if __name__ == "__main__":
-    main(test_families, test_forms, test_rope, test_vocabularies, test_refusals, test_notes, test_heads, test_pooling, test_gpt_oss, test_shared, test_nvfp4, test_codes, test_statistics)
+    main(test_families, test_graphs, test_forms, test_rope, test_vocabularies, test_refusals, test_notes, test_heads, test_pooling, test_gpt_oss, test_shared, test_nvfp4, test_codes, test_statistics)

@@ -244,7 +244,7 @@ static void metadata_that_does_not_fit(void **state)
         const char *name, *from, *to, *words;
     } cases[] = {
         {"llama-gguf", "llama", "lemma",
-         "the architecture 'lemma' is not known; known are llama, qwen2, qwen3, qwen2moe"},
+         "the architecture 'lemma' is not known; known are llama, qwen2, qwen2moe, qwen3, qwen3moe, gemma"},
         {"llama-gguf", "rope.freq_base", "rope.freq_bend", "the metadata key 'llama.rope.freq_bend' is not supported"},
         {"llama-gguf-yarn", "yarn", "spun", "whose rope_type is not one of default, linear"},
         {"llama-gguf-yarn", "scaling.factor", "scaling.fector", "'llama.rope.scaling.fector' is not supported"},
