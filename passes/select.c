@@ -17,9 +17,10 @@ enum vc_choice vc_rules_choose(const struct vc_rule *rules, size_t n, const char
     return VC_CHOICE_DEFAULT;
 }
 
-/* Names are those of the common model families. They are small, and errors in them are dear: a router's error sends
+/* The reason why a tensor of that name is kept by default (norms, biases, routers, position tables); NULL if it is not.
+ * Names are those of the common model families. They are small, and errors in them are dear: a router's error sends
  * tokens to the wrong expert, a norm scales everything after it. "gate" alone is a router; gate_proj is a matrix. */
-const char *vc_default_skip(const char *name)
+static const char *default_skip(const char *name)
 {
     static struct vc_glob_set set = {.n = 21,
                                      .globs = {"*norm*",
@@ -72,12 +73,12 @@ const char *vc_default_skip(const char *name)
 
 const char *vc_keep_reason(const struct vc_tensor *own)
 {
-    return own->kept_as != NULL ? own->kept_as : vc_default_skip(own->name);
+    return own->kept_as != NULL ? own->kept_as : default_skip(own->name);
 }
 
 bool vc_is_table(const struct vc_tensor *own)
 {
-    const char *skip = vc_default_skip(own->name);
+    const char *skip = default_skip(own->name);
 
     return own->use >= VC_USE_CODES || (skip != NULL && strcmp(skip, VC_SKIP_ROTARY) == 0);
 }

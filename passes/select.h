@@ -16,9 +16,6 @@ enum vc_choice {
 /* What the last matching rule says; *glob is that rule's, and unchanged where none matches. */
 enum vc_choice vc_rules_choose(const struct vc_rule *rules, size_t n, const char *name, const char **glob);
 
-/* The reason why a tensor of that name is kept by default (norms, biases, routers, position tables); NULL if it is not. */
-const char *vc_default_skip(const char *name);
-
 #define VC_SKIP_QUANTIZED "quantized already" /* codes that cannot be decoded, and parts of these */
 
 /* The reason why a tensor is kept by default: what the format states, else what its name says; NULL if it is not. */

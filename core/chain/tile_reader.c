@@ -103,7 +103,8 @@ enum vc_status vc_tile_reader_next(struct vc_ctx *ctx, struct vc_tile_reader *re
     return *more ? next_tile(ctx, reader, reader->item->chain->n_steps, tile, result) : finish(ctx, reader);
 }
 
-struct vc_part_view vc_tile_reader_view(const struct vc_tile_reader *reader, size_t part)
+/* After vc_tile_reader_next: the view of part number `part` of the result, as far as that tile made it. */
+static struct vc_part_view part_view(const struct vc_tile_reader *reader, size_t part)
 {
     const struct vc_tile_in source = {0};
 
@@ -140,7 +141,7 @@ static enum vc_status collect(struct vc_ctx *ctx, struct vc_tile_reader *reader,
                    (size_t)vc_dtype_bytes(desc->dtype, tile.n_elems));
             continue;
         }
-        view = vc_tile_reader_view(reader, part);
+        view = part_view(reader, part);
         if (view.write && view.n != 0) {
             memcpy(dst + vc_dtype_bytes(desc->parts[part].dtype, view.first), view.data,
                    (size_t)vc_dtype_bytes(desc->parts[part].dtype, view.n));

@@ -31,8 +31,6 @@ enum vc_status vc_tile_reader_open(struct vc_ctx *ctx, struct vc_item *item, str
  */
 enum vc_status vc_tile_reader_next(struct vc_ctx *ctx, struct vc_tile_reader *reader, struct vc_tile *tile,
                                    struct vc_tile_result *result, bool *more);
-/* After vc_tile_reader_next: the view of part number `part` of the result, as far as that tile made it. */
-struct vc_part_view vc_tile_reader_view(const struct vc_tile_reader *reader, size_t part);
 /* Ends the steps and closes the source. Nothing happens to a reader that is zeros. */
 void vc_tile_reader_close(struct vc_ctx *ctx, struct vc_tile_reader *reader);
 

@@ -30,7 +30,8 @@ enum vc_status vc_job_make(struct vc_ctx *ctx, const struct vc_model *model, con
     return VC_OK;
 }
 
-void vc_job_reset(struct vc_ctx *ctx, struct vc_job *job)
+/* Takes back all that planning made; passes stay. */
+static void reset(struct vc_ctx *ctx, struct vc_job *job)
 {
     if (job->sink != NULL) {
         job->sink->ops->free(ctx, job->sink);
@@ -73,7 +74,7 @@ void vc_job_free(struct vc_job *job)
         return;
     }
     ctx = job->ctx;
-    vc_job_reset(ctx, job);
+    reset(ctx, job);
     for (size_t i = 0; i < job->n_passes; i++) {
         job->passes[i]->ops->free(ctx, job->passes[i]);
     }
@@ -217,7 +218,7 @@ static enum vc_status plan_once(struct vc_ctx *ctx, struct vc_job *job, const st
 {
     enum vc_status status;
 
-    vc_job_reset(ctx, job);
+    reset(ctx, job);
     job->options = *options;
     /* Refuses a bad name of an output; those sentences are not about the input. */
     status = vc_job_create_sink(ctx, job);
@@ -229,7 +230,7 @@ static enum vc_status plan_once(struct vc_ctx *ctx, struct vc_job *job, const st
         status = vc_model_unchanged(ctx, job->model, status); /* passes may have looked at values */
     }
     if (status != VC_OK && status != VC_E_GATE) { /* a missed gate has a report */
-        vc_job_reset(ctx, job);
+        reset(ctx, job);
     }
     return status;
 }
@@ -283,7 +284,7 @@ static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const str
     if (dry_first) {
         status = job->writers->reserve(ctx, job->model, &own, job->report.totals.file_after, &job->reserved);
         if (status != VC_OK) {
-            vc_job_reset(ctx, job);
+            reset(ctx, job);
             return status;
         }
     }
@@ -308,7 +309,7 @@ enum vc_status vc_job_plan_bytes(struct vc_ctx *ctx, struct vc_job *job, const s
     vc_call_begin(ctx);
     status = plan_job(ctx, job, options, true);
     *file_bytes = status == VC_OK ? job->report.totals.file_after : 0;
-    vc_job_reset(ctx, job);
+    reset(ctx, job);
     return vc_call_end(ctx, status);
 }
 

@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-const char *vc_job_role_reason(enum vc_role role)
+/* Why a tensor of that role is not worked on. */
+static const char *role_reason(enum vc_role role)
 {
     return role == VC_ROLE_OPTIMIZER ? "optimizer state" : "beside the weights";
 }
@@ -34,7 +35,7 @@ static enum vc_status make_item(struct vc_ctx *ctx, struct vc_job *job, size_t i
         return VC_E_NOMEM;
     }
     item->dropped = job->drop[role];
-    item->reason = item->dropped ? vc_job_role_reason(role) : job->n_passes == 0 ? "copied bit for bit" : "";
+    item->reason = item->dropped ? role_reason(role) : job->n_passes == 0 ? "copied bit for bit" : "";
     item->tied =
         sink->aliases && !item->dropped && t->alias_of != VC_NO_TENSOR && !job->plan.items[t->alias_of].dropped;
     return VC_OK;
@@ -189,7 +190,7 @@ static enum vc_status plan_item(struct vc_ctx *ctx, struct vc_job *job, struct v
         return VC_OK;
     }
     if (vc_plan_item(&job->plan, i) == NULL) {
-        return vc_item_keep_as(ctx, item, t->kept_as != NULL ? t->kept_as : vc_job_role_reason(t->role));
+        return vc_item_keep_as(ctx, item, t->kept_as != NULL ? t->kept_as : role_reason(t->role));
     }
     return pass->ops->plan(ctx, pass, item) == VC_OK ? VC_OK : vc_context(ctx, "%s", t->name);
 }

@@ -2,7 +2,7 @@
  * names), job_outs.c (output tensors), job_outputs.c (files), job_gates.c (limits) and job_report.c (rows).
  *
  * A job is used by one thread at a time; vc_exec_run makes threads of its own. Functions here set the error of ctx.
- * What they allocate belongs to the job, and vc_job_reset frees it, also after a failure halfway. */
+ * What they allocate belongs to the job, and the job frees it, also after a failure halfway. */
 #ifndef VC_CORE_JOB_STATE_H
 #define VC_CORE_JOB_STATE_H
 
@@ -19,7 +19,7 @@ struct vc_job {
     bool dry_plan;               /* of the plan that is being made: vc_plan.dry_plan */
     struct vc_outfile *reserved; /* disk space for the output while a pass trains; NULL: none is */
 
-    /* Everything from here on is made by planning, and taken back when it fails or starts over: vc_job_reset. */
+    /* Everything from here on is made by planning, and taken back when it fails or starts over: reset in job.c. */
     struct vc_arena arena;
     struct vc_write_options options; /* its strings are copied into the arena */
     struct vc_plan plan;             /* plan.items: one per tensor of the model, same index */
@@ -55,9 +55,6 @@ struct vc_item_lists {
     struct vc_report_step *steps;
 };
 
-/* Takes back all that planning made; passes stay. */
-void vc_job_reset(struct vc_ctx *ctx, struct vc_job *job);
-
 /* ---- job.c ---- */
 
 /* Sets what the outputs say of how they were made. */
@@ -74,8 +71,6 @@ enum vc_status vc_job_explain(struct vc_ctx *ctx, struct vc_job *job, size_t fai
 const struct vc_item *vc_job_root(const struct vc_job *job, size_t index);
 /* After steps were planned or taken back: what follows for parts of the source and for second names. */
 void vc_job_settle_parts(struct vc_job *job);
-/* Why a tensor of that role is not worked on. */
-const char *vc_job_role_reason(enum vc_role role);
 
 /* Lists what passes ask dialects about, for plan.model. */
 enum vc_status vc_job_list_targets(struct vc_ctx *ctx, struct vc_job *job);

@@ -120,7 +120,8 @@ void vc_value_range_begin(struct vc_value_range *range, uint32_t value)
     range->exponent = LEAST;
 }
 
-void vc_value_range_widen(struct vc_value_range *range, int exponent)
+/* Bins of at least this width. */
+static void widen(struct vc_value_range *range, int exponent)
 {
     int steps = exponent - range->exponent;
 
@@ -174,7 +175,7 @@ enum vc_status vc_value_range_add(struct vc_ctx *ctx, struct vc_value_range *ran
     range->min = min;
     range->max = max;
     if (frexpf(fmaxf(-min, max), &exponent) > 0.0f) { /* all below 2^exponent */
-        vc_value_range_widen(range, exponent - 10);
+        widen(range, exponent - 10);
     }
     l.scale = ldexpf(1.0f, -range->exponent);
     run(&l, pool, true);

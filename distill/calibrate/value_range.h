@@ -26,7 +26,4 @@ void vc_value_range_begin(struct vc_value_range *range, uint32_t value);
 enum vc_status vc_value_range_add(struct vc_ctx *ctx, struct vc_value_range *range, struct vc_thread_pool *pool,
                                   const struct vc_run_value *value, const struct vc_collect_rows *rows);
 
-/* Bins of at least this width. */
-void vc_value_range_widen(struct vc_value_range *range, int exponent);
-
 #endif

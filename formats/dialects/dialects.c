@@ -84,7 +84,8 @@ const struct vc_dialect *vc_dialect_usual_in_folders(const struct vc_family *fam
     return other != &vc_dialect_plain ? other : usual;
 }
 
-const char *vc_dialect_module_name(struct vc_ctx *ctx, struct vc_arena *arena, const char *weight, const char *tail)
+/* "<path of the module>.<tail>" for the weight of a module, "<path of the module>.weight". NULL: no memory. */
+static const char *module_name(struct vc_ctx *ctx, struct vc_arena *arena, const char *weight, const char *tail)
 {
     size_t n_path = 0;
 
@@ -96,7 +97,7 @@ enum vc_status vc_dialect_lay(struct vc_laying *l, const char *tail, struct vc_l
 {
     uint64_t *shape = NULL;
 
-    how.name = tail != NULL ? vc_dialect_module_name(l->ctx, l->arena, l->codes->name, tail) : l->codes->name;
+    how.name = tail != NULL ? module_name(l->ctx, l->arena, l->codes->name, tail) : l->codes->name;
     VC_CALL_ALLOC(how.name);
     if (how.shape == NULL) {
         shape = vc_arena_alloc(l->ctx, l->arena, 2 * sizeof *shape);

@@ -158,9 +158,6 @@ const struct vc_dialect *vc_dialect_for_codes(const struct vc_dialect *usual, co
 /* Row number `index`; NULL behind the last. */
 const struct vc_dialect *vc_dialect_row(size_t index);
 
-/* "<path of the module>.<tail>" for the weight of a module, "<path of the module>.weight". NULL: no memory. */
-const char *vc_dialect_module_name(struct vc_ctx *ctx, struct vc_arena *arena, const char *weight, const char *tail);
-
 /* Adds a tensor to what is laid, with type, dimensions, bytes, and packing or constant of `how`. It is called as the
  * codes are, or "<path of their module>.<tail>" (tail NULL: none). Its shape is that of `how`, or where that is NULL
  * [a, b], or [a] of one dimension. */

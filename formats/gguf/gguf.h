@@ -60,8 +60,6 @@ enum gguf_kind {
 /* Bytes of a value of that kind; 0 for strings, arrays and what is no kind. */
 size_t vc_gguf_kind_bytes(uint32_t kind);
 
-/* The element types of the format, by their number in it; VC_DTYPE_NONE where there is none. */
-enum vc_dtype vc_gguf_dtype(uint32_t type);
 /* The number of a type; false when the format has none. */
 bool vc_gguf_type(enum vc_dtype dtype, uint32_t *type);
 

@@ -35,7 +35,8 @@ static const unsigned char dtypes[] = {
     [40] = VC_DTYPE_NVFP4,   [41] = VC_DTYPE_Q1_0,   [42] = VC_DTYPE_Q2_0,
 };
 
-enum vc_dtype vc_gguf_dtype(uint32_t type)
+/* The element types of the format, by their number in it; VC_DTYPE_NONE where there is none. */
+static enum vc_dtype dtype_of(uint32_t type)
 {
     return type < sizeof dtypes && dtypes[type] != VC_DTYPE_RAW ? (enum vc_dtype)dtypes[type] : VC_DTYPE_NONE;
 }
@@ -146,7 +147,7 @@ static enum vc_status take_entry(struct gguf_cursor *cursor, struct entry *entry
     VC_CALL(take_name(cursor, entry));
     VC_CALL(take_shape(cursor, entry));
     VC_CALL(vc_gguf_take_u32(cursor, &type));
-    entry->dtype = vc_gguf_dtype(type);
+    entry->dtype = dtype_of(type);
     VC_CALL(vc_gguf_take_u64(cursor, &entry->offset));
     if (entry->dtype == VC_DTYPE_NONE) {
         status = vc_fail(cursor->ctx, VC_E_UNSUPPORTED, "%s: its type has number %" PRIu32 ", which is not known",

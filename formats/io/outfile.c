@@ -89,7 +89,8 @@ static void temporary_drop(struct vc_outfile *file, bool unlink_it)
 
 /* ---- creating ---- */
 
-const char *vc_outfile_path(const struct vc_outfile *file)
+/* As given; "standard output" for "-". */
+static const char *path_of(const struct vc_outfile *file)
 {
     return file->to_stdout ? "standard output" : file->path;
 }
@@ -208,7 +209,7 @@ static enum vc_status check_room(struct vc_ctx *ctx, const struct vc_outfile *fi
     if (has_room(file, &available)) {
         return VC_OK;
     }
-    return vc_fail(ctx, VC_E_IO, "%s: needs %" PRIu64 " bytes, but %s has only %" PRIu64 " free", vc_outfile_path(file),
+    return vc_fail(ctx, VC_E_IO, "%s: needs %" PRIu64 " bytes, but %s has only %" PRIu64 " free", path_of(file),
                    file->needed, file->to_stdout ? "the temporary folder (TMPDIR)" : "its folder", available);
 }
 
@@ -306,7 +307,7 @@ enum vc_status vc_outfile_reserve(struct vc_ctx *ctx, struct vc_outfile *file)
     }
     return file->needed == 0 || error == 0 || cannot_reserve(error)
                ? VC_OK
-               : vc_fail_errno(ctx, error, "%s: cannot hold the %" PRIu64 " bytes that it needs", vc_outfile_path(file),
+               : vc_fail_errno(ctx, error, "%s: cannot hold the %" PRIu64 " bytes that it needs", path_of(file),
                                file->needed);
 }
 
@@ -338,7 +339,7 @@ static enum vc_status write_at(struct vc_ctx *ctx, const struct vc_outfile *file
         }
         if (done <= 0) {
             return vc_fail_errno(ctx, done < 0 ? errno : ENOSPC, "%s: cannot write %zu bytes at offset %" PRIu64,
-                                 vc_outfile_path(file), n, offset);
+                                 path_of(file), n, offset);
         }
         at += done;
         offset += (uint64_t)done;

@@ -54,8 +54,6 @@ void vc_outfile_withdraw(struct vc_outfile *file);
 
 void vc_outfile_free(struct vc_ctx *ctx, struct vc_outfile *file); /* removes what was not committed */
 
-const char *vc_outfile_path(const struct vc_outfile *file); /* as given; "standard output" for "-" */
-
 /* Removes the named temporary files of this process. Async-signal-safe: for a handler that ends the process. */
 void vc_outfile_remove_temporaries(void);
 

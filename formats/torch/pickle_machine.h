@@ -59,8 +59,6 @@ void vc_pickle_share(struct pickle_machine *m, struct vc_pickle_node *node);
 
 /* ---- pickle_node.c ---- */
 
-/* Room in the tree, which may become no larger than vc_pickle_max_tree. */
-void *vc_pickle_room(struct pickle_machine *m, size_t n);
 /* All zeros but its kind, which is no tuple. */
 enum vc_status vc_pickle_make(struct pickle_machine *m, enum vc_pickle_kind kind, struct vc_pickle_node **out);
 enum vc_status vc_pickle_push_new(struct pickle_machine *m, enum vc_pickle_kind kind, struct vc_pickle_node **out);

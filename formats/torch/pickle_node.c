@@ -39,7 +39,8 @@ static size_t node_bytes(enum vc_pickle_kind kind)
     return UP_TO(persid);
 }
 
-void *vc_pickle_room(struct pickle_machine *m, size_t n)
+/* Room in the tree, which may become no larger than vc_pickle_max_tree. */
+static void *room(struct pickle_machine *m, size_t n)
 {
     m->tree_bytes += n;
     if (VC_UNLIKELY(m->tree_bytes > vc_pickle_max_tree(m->n))) {
@@ -57,7 +58,7 @@ static enum vc_status make(struct pickle_machine *m, enum vc_pickle_kind kind, s
                            struct vc_pickle_node **out)
 {
     size_t n = node_bytes(kind) + n_more;
-    struct vc_pickle_node *node = vc_pickle_room(m, n);
+    struct vc_pickle_node *node = room(m, n);
 
     VC_CALL_FOUND(m->ctx, node);
     memset(node, 0, n);
@@ -165,7 +166,7 @@ static enum vc_status need_object(struct pickle_machine *m, struct vc_pickle_nod
     struct vc_pickle_object *object;
 
     if (call->u.call.object == NULL) {
-        object = vc_pickle_room(m, sizeof *object);
+        object = room(m, sizeof *object);
         VC_CALL_FOUND(m->ctx, object);
         memset(object, 0, sizeof *object);
         call->u.call.object = object;
@@ -193,7 +194,7 @@ enum vc_status vc_pickle_add_items(struct pickle_machine *m, struct vc_pickle_no
         VC_CALL(need_object(m, node));
         runs = &node->u.call.object->items;
     }
-    run = vc_pickle_room(m, sizeof *run + n * sizeof *run->nodes);
+    run = room(m, sizeof *run + n * sizeof *run->nodes);
     VC_CALL_FOUND(m->ctx, run);
     run->next = NULL;
     run->n = n;

@@ -59,7 +59,7 @@ void vc_torch_emit_int(struct torch_emit *e, int64_t value)
 }
 
 /* Sizes above 2^63 - 1 need LONG1. */
-void vc_torch_emit_uint(struct torch_emit *e, uint64_t value)
+static void emit_uint(struct torch_emit *e, uint64_t value)
 {
     if (value <= INT64_MAX) {
         vc_torch_emit_int(e, (int64_t)value);
@@ -153,7 +153,7 @@ static bool from_memo(struct torch_emit *e, unsigned slot)
     return slot != 0;
 }
 
-void vc_torch_emit_word(struct torch_emit *e, enum torch_word word)
+static void emit_word(struct torch_emit *e, enum torch_word word)
 {
     static const char *const globals[][2] = {
         [TORCH_WORD_ORDERED_DICT] = {"collections", "OrderedDict"},
@@ -178,7 +178,7 @@ void vc_torch_emit_word(struct torch_emit *e, enum torch_word word)
 
 void vc_torch_emit_new_ordered_dict(struct torch_emit *e)
 {
-    vc_torch_emit_word(e, TORCH_WORD_ORDERED_DICT);
+    emit_word(e, TORCH_WORD_ORDERED_DICT);
     vc_torch_emit_byte(e, ')');
     vc_torch_emit_byte(e, 'R');
 }
@@ -203,15 +203,15 @@ static void emit_storage(struct torch_emit *e, const struct vc_out_tensor *out, 
     bool untyped = vc_torch_is_untyped(dtype);
 
     vc_torch_emit_byte(e, '(');
-    vc_torch_emit_word(e, TORCH_WORD_STORAGE);
+    emit_word(e, TORCH_WORD_STORAGE);
     if (untyped) {
-        vc_torch_emit_word(e, TORCH_WORD_UNTYPED);
+        emit_word(e, TORCH_WORD_UNTYPED);
     } else {
         emit_torch_name(e, dtype->storage, &e->storages[vc_torch_dtype_number(dtype)]);
     }
     vc_torch_emit_string(e, text, n);
-    vc_torch_emit_word(e, TORCH_WORD_CPU);
-    vc_torch_emit_uint(e, untyped ? out->size_bytes : out->size_bytes / dtype->item_bytes);
+    emit_word(e, TORCH_WORD_CPU);
+    emit_uint(e, untyped ? out->size_bytes : out->size_bytes / dtype->item_bytes);
     vc_torch_emit_byte(e, 't');
     vc_torch_emit_byte(e, 'Q');
 }
@@ -225,7 +225,7 @@ static void emit_dims(struct torch_emit *e, unsigned n_dims, const uint64_t *dim
     }
     vc_torch_emit_byte(e, '(');
     for (unsigned d = 0; d < n_dims; d++) {
-        vc_torch_emit_uint(e, dims[d]);
+        emit_uint(e, dims[d]);
     }
     vc_torch_emit_byte(e, 't');
 }
@@ -249,10 +249,10 @@ void vc_torch_emit_tensor(struct torch_emit *e, const struct vc_out_tensor *out,
                           size_t key, bool parameter, bool requires_grad)
 {
     if (parameter) {
-        vc_torch_emit_word(e, TORCH_WORD_PARAMETER);
+        emit_word(e, TORCH_WORD_PARAMETER);
         vc_torch_emit_byte(e, '(');
     }
-    vc_torch_emit_word(e, vc_torch_is_untyped(dtype) ? TORCH_WORD_TENSOR_V3 : TORCH_WORD_TENSOR_V2);
+    emit_word(e, vc_torch_is_untyped(dtype) ? TORCH_WORD_TENSOR_V3 : TORCH_WORD_TENSOR_V2);
     vc_torch_emit_byte(e, '(');
     emit_storage(e, out, dtype, key);
     vc_torch_emit_int(e, 0);

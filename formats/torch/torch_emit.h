@@ -39,7 +39,6 @@ void vc_torch_emit_byte(struct torch_emit *e, unsigned op);
 void vc_torch_emit_le32(struct torch_emit *e, uint32_t v);
 void vc_torch_emit_string(struct torch_emit *e, const char *p, size_t n);
 void vc_torch_emit_int(struct torch_emit *e, int64_t value);
-void vc_torch_emit_uint(struct torch_emit *e, uint64_t value);
 void vc_torch_emit_float(struct torch_emit *e, double value);
 void vc_torch_emit_bytes(struct torch_emit *e,
                          const struct vc_pickle_bytes *bytes); /* through _codecs.encode, as protocol 2 */
@@ -47,7 +46,6 @@ void vc_torch_emit_bytes(struct torch_emit *e,
 void vc_torch_emit_long(struct torch_emit *e, const struct vc_pickle_bytes *bytes);
 void vc_torch_emit_global(struct torch_emit *e, const char *module, const char *name);
 /* One of the names above, from the memo where it is there already. */
-void vc_torch_emit_word(struct torch_emit *e, enum torch_word word);
 void vc_torch_emit_new_ordered_dict(struct torch_emit *e);
 
 /* The value that was written last goes into the memo: returns its slot + 1. And that value again. */

@@ -9,7 +9,8 @@ static const char *ending(const struct vc_graph *graph, uint32_t v, unsigned for
 
 /* ---- norms ---- */
 
-bool vc_answer_is_norm(const struct vc_graph *graph, uint32_t v)
+/* The value is a norm of something, which others are divided by: ReduceL2, or a Sqrt of a sum or mean. */
+static bool is_norm(const struct vc_graph *graph, uint32_t v)
 {
     bool root = false;
 
@@ -148,7 +149,7 @@ static const char *of_product(const struct vc_graph *graph, const struct vc_grap
 
     for (unsigned k = 0; x == VC_NO_VALUE && k < 2; k++) {
         inner = vc_answer_maker(graph, node->inputs[k]);
-        if (vc_answer_is_norm(graph, node->inputs[k])) {
+        if (is_norm(graph, node->inputs[k])) {
             return "a division by a norm";
         }
         if (inner != NULL && vc_node_is(inner, VC_OP_sigmoid) && inner->inputs[0] == node->inputs[1 - k]) {
@@ -169,7 +170,7 @@ static const char *of_quotient(const struct vc_graph *graph, const struct vc_gra
 {
     const struct vc_graph_node *sum = vc_answer_maker(graph, node->inputs[0]);
 
-    if (vc_answer_is_norm(graph, node->inputs[1])) {
+    if (is_norm(graph, node->inputs[1])) {
         return "a division by a norm";
     }
     if (sum != NULL && vc_node_is(sum, VC_OP_reduce_sum)) { /* the mean of those that a mask leaves */

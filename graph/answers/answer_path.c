@@ -37,7 +37,8 @@ bool vc_answer_number(const struct vc_graph *graph, uint32_t v, double *number)
     return true;
 }
 
-bool vc_answer_same_dim(const struct vc_graph *graph, struct vc_dim a, struct vc_dim b)
+/* Both dimensions are the same, for all sizes or for the bound ones. */
+static bool same_dim(const struct vc_graph *graph, struct vc_dim a, struct vc_dim b)
 {
     int64_t value = vc_dim_value(&graph->dims, a);
 
@@ -51,7 +52,7 @@ bool vc_answer_same_shape(const struct vc_graph *graph, uint32_t a, uint32_t b)
     bool same = x->n_dims == y->n_dims;
 
     for (unsigned k = 0; same && k < x->n_dims; k++) {
-        same = vc_answer_same_dim(graph, x->shape[k], y->shape[k]);
+        same = same_dim(graph, x->shape[k], y->shape[k]);
     }
     return same;
 }
@@ -213,8 +214,8 @@ bool vc_answer_follow(struct vc_graph *graph, const struct vc_graph_node *node, 
     size = graph->values[x].shape[*axis];
     behind = vc_answer_behind(graph, x, *axis);
     for (unsigned k = 0; k < graph->values[y].n_dims; k++) {
-        if (vc_answer_same_dim(graph, graph->values[y].shape[k], size) &&
-            vc_answer_same_dim(graph, vc_answer_behind(graph, y, k), behind)) {
+        if (same_dim(graph, graph->values[y].shape[k], size) &&
+            same_dim(graph, vc_answer_behind(graph, y, k), behind)) {
             *axis = k;
             return true;
         }

@@ -15,8 +15,7 @@ uint32_t vc_answer_in(const struct vc_graph_node *node, unsigned k);
 bool vc_answer_is_fixed(const struct vc_graph *graph, uint32_t v);
 /* The number that a constant of one element is. */
 bool vc_answer_number(const struct vc_graph *graph, uint32_t v, double *number);
-/* Both dimensions are the same, for all sizes or for those that are bound. */
-bool vc_answer_same_dim(const struct vc_graph *graph, struct vc_dim a, struct vc_dim b);
+/* All dimensions are the same, for all sizes or for the bound ones. */
 bool vc_answer_same_shape(const struct vc_graph *graph, uint32_t a, uint32_t b);
 
 /* What the output of the node is made of, where the elements are the same ones: in the same order (*moves false) or in
@@ -42,7 +41,5 @@ bool vc_answer_is_shares(const struct vc_graph *graph, uint32_t v, struct vc_ans
 
 /* answer_ending.c: who makes values that are no logits; NULL: they may be. */
 const char *vc_answer_ending(const struct vc_graph *graph, uint32_t v);
-/* The value is a norm of something, which others are divided by: ReduceL2, or a Sqrt of a sum or mean. */
-bool vc_answer_is_norm(const struct vc_graph *graph, uint32_t v);
 
 #endif

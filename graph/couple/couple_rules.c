@@ -63,7 +63,8 @@ void vc_couple_broadcast(struct vc_couple *c, unsigned k)
     }
 }
 
-const char *vc_couple_reason(struct vc_couple *c, const char *what)
+/* "goes through TopK, which %s" */
+static const char *goes_through(struct vc_couple *c, const char *what)
 {
     const char *text = vc_arena_printf(c->ctx, c->arena, "goes through %s, which %s", vc_couple_node(c)->op, what);
 
@@ -79,7 +80,7 @@ void vc_couple_fix(struct vc_couple *c, uint32_t term, const char *what)
 
     if (at != VC_AXIS_ONE &&
         (vc_axes_term(&c->axes, at)->kind != VC_TERM_ATOM || vc_axes_term(&c->axes, at)->fixed == NULL)) {
-        vc_axes_fix(&c->axes, at, vc_couple_reason(c, what));
+        vc_axes_fix(&c->axes, at, goes_through(c, what));
     }
 }
 
@@ -125,7 +126,8 @@ static enum vc_written written(const struct vc_couple *c)
     return node->outputs[0] == VC_NO_VALUE ? VC_WRITTEN_NOT : c->graph->facts[node->outputs[0]].written;
 }
 
-bool vc_couple_is_written(const struct vc_couple *c)
+/* The file that the graph is from has the node, so sizes that it says have to be written anew when they change. */
+static bool is_written(const struct vc_couple *c)
 {
     return written(c) == VC_WRITTEN_NODE || written(c) == VC_WRITTEN_ATTRS;
 }
@@ -134,7 +136,7 @@ static const char in_other_words[] = "is one of several operators in the file, o
 
 void vc_couple_state(struct vc_couple *c, const char *attribute, uint32_t term)
 {
-    if (c->of_file && !vc_couple_is_written(c)) {
+    if (c->of_file && !is_written(c)) {
         vc_couple_fix(c, term, in_other_words);
     } else if (c->of_file) {
         vc_couple_sizes_add(&c->axes, c->sizes,
@@ -150,11 +152,11 @@ void vc_couple_say(struct vc_couple *c, unsigned input, const char *attribute, c
 {
     bool is_attribute = written(c) == VC_WRITTEN_ATTRS && attribute != NULL;
 
-    for (size_t k = 0; k < n && c->of_file && !vc_couple_is_written(c); k++) {
+    for (size_t k = 0; k < n && c->of_file && !is_written(c); k++) {
         vc_couple_fix(c, sizes[k].term, in_other_words);
         vc_couple_fix(c, sizes[k].watch, in_other_words);
     }
-    if (vc_couple_is_written(c)) {
+    if (is_written(c)) {
         vc_couple_sizes_add(&c->axes, c->sizes,
                             &(struct vc_said){.kind = is_attribute ? VC_GRAPH_EDIT_ATTRIBUTE : VC_GRAPH_EDIT_INPUT,
                                               .value = vc_couple_out(c, 0)->name,

@@ -45,8 +45,6 @@ void vc_couple_pass(struct vc_couple *c);
 /* Joins the axes of input k with those of output 0, aligned at their last ones. */
 void vc_couple_broadcast(struct vc_couple *c, unsigned k);
 
-/* "goes through TopK, which %s" */
-const char *vc_couple_reason(struct vc_couple *c, const char *what);
 void vc_couple_fix(struct vc_couple *c, uint32_t term, const char *what);
 /* A new axis of output k that stays as it is. */
 void vc_couple_set_fixed(struct vc_couple *c, unsigned k, unsigned axis, const char *what);
@@ -56,8 +54,6 @@ void vc_couple_makes(struct vc_couple *c, unsigned k, unsigned axis);
 bool vc_couple_depends(const struct vc_couple *c, unsigned k);
 /* The attribute is the number of units of the term. Where a file states it in other words, it cannot change. */
 void vc_couple_state(struct vc_couple *c, const char *attribute, uint32_t term);
-/* The file that the graph is from has the node, so sizes that it says have to be written anew when they change. */
-bool vc_couple_is_written(const struct vc_couple *c);
 /* Input number `input` says these sizes; where the file has a list of integers for it in an attribute, that has the
  * name `attribute` (NULL: there is none). In graphs of a file, what it has in other words cannot change. */
 void vc_couple_say(struct vc_couple *c, unsigned input, const char *attribute, const struct vc_size *sizes, size_t n);

@@ -146,7 +146,7 @@ void vc_scheme_list(char *text, size_t n_bytes)
     }
 }
 
-struct vc_dialect_request vc_scheme_request(const struct vc_scheme_row *row, const struct vc_quantize_options *options,
+static struct vc_dialect_request request_of(const struct vc_scheme_row *row, const struct vc_quantize_options *options,
                                             const struct vc_model *model)
 {
     bool axis_given = options->axis != VC_AXIS_OUTPUT;
@@ -167,7 +167,7 @@ struct vc_dialect_request vc_scheme_request_for(const struct vc_scheme_row *row,
 {
     const struct vc_tensor *own;
 
-    return vc_scheme_request(row, options, vc_model_of(item->set->model, item->source, &own));
+    return request_of(row, options, vc_model_of(item->set->model, item->source, &own));
 }
 
 enum vc_status vc_scheme_check(struct vc_ctx *ctx, const struct vc_scheme_row *row,
@@ -177,7 +177,7 @@ enum vc_status vc_scheme_check(struct vc_ctx *ctx, const struct vc_scheme_row *r
 
     for (size_t i = 0; i < plan->n_targets && status == VC_OK; i++) {
         const struct vc_plan_target *target = &plan->targets[i];
-        const struct vc_dialect_request request = vc_scheme_request(row, options, target->model);
+        const struct vc_dialect_request request = request_of(row, options, target->model);
 
         status = vc_dialect_check(ctx, target->dialect, &request);
         if (status != VC_OK && target->name != NULL) {
@@ -210,7 +210,7 @@ const struct vc_scheme_row *vc_scheme_choose(const struct vc_quantize_options *o
     const struct vc_scheme_row *row;
 
     for (size_t i = 0; usual != NULL && (row = vc_scheme_row_at(i)) != NULL; i++) {
-        const struct vc_dialect_request request = vc_scheme_request(row, options, NULL);
+        const struct vc_dialect_request request = request_of(row, options, NULL);
 
         if (row->target == options->target &&
             (!row->codes ||

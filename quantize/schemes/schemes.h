@@ -84,8 +84,6 @@ const struct vc_scheme_row *vc_scheme_choose(const struct vc_quantize_options *o
 
 /* What the scheme asks the dialect of the output about: with these options, in a model as its loader sees it, and of
  * one tensor. `weights`: the type of the weights; `included`: a rule asks for the tensor by name. */
-struct vc_dialect_request vc_scheme_request(const struct vc_scheme_row *row, const struct vc_quantize_options *options,
-                                            const struct vc_model *model);
 struct vc_dialect_request vc_scheme_request_for(const struct vc_scheme_row *row,
                                                 const struct vc_quantize_options *options, const struct vc_item *item);
 struct vc_dialect_tensor vc_scheme_tensor(const struct vc_item *item, enum vc_dtype weights, bool included);
