@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "core/base/checked.h"
@@ -91,6 +92,17 @@ void vc_json_string(struct vc_json *json, const char *key, const char *value)
     }
     next(json, key);
     vc_text_add_json_string(json->text, value);
+}
+
+void vc_json_word(struct vc_json *json, const char *key, const char *words, unsigned number)
+{
+    next(json, key);
+    for (; number > 0; number--) {
+        words += strcspn(words, "|");
+        assert(*words == '|');
+        words++;
+    }
+    vc_text_add(json->text, "\"%.*s\"", (int)strcspn(words, "|"), words);
 }
 
 void vc_json_uint(struct vc_json *json, const char *key, uint64_t value)

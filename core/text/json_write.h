@@ -16,7 +16,7 @@
 
 #include "core/text/text.h"
 
-#define VC_JSON_MAX_DEPTH 8
+#define VC_JSON_MAX_DEPTH 32
 
 struct vc_json {
     struct vc_text *text; /* borrowed; holds the first failure */
@@ -47,7 +47,8 @@ void vc_json_end(struct vc_json *json, char bracket); /* '}' or ']' */
 /* Inside a flat object: the next member begins a line. */
 void vc_json_line(struct vc_json *json);
 
-void vc_json_string(struct vc_json *json, const char *key, const char *value); /* null for NULL */
+void vc_json_string(struct vc_json *json, const char *key, const char *value);                /* null for NULL */
+void vc_json_word(struct vc_json *json, const char *key, const char *words, unsigned number); /* 1 of "a|b": "b" */
 void vc_json_uint(struct vc_json *json, const char *key, uint64_t value);
 void vc_json_int(struct vc_json *json, const char *key, int64_t value);
 void vc_json_uint_if(struct vc_json *json, const char *key, bool known, uint64_t value); /* null where not known */

@@ -88,7 +88,12 @@ VC_API enum vc_status vc_distill_steps_json(struct vc_ctx *ctx, const struct vc_
  * NULL. Free *text with vc_text_free. VC_E_FORMAT if the document is no JSON. */
 VC_API enum vc_status vc_page_html(struct vc_ctx *ctx, const char *document, const char *drawing, char **text);
 
-/* ---- documents compared, and as tables ---- */
+/* ---- documents described, compared, and as tables ---- */
+
+/* Names of the documents, "report", from index 0 on; NULL behind the last. Renders the JSON Schema of a document. Free
+ * *text with vc_text_free. VC_E_ARGUMENT if no document has this name. */
+VC_API const char *vc_schema_name(size_t index);
+VC_API enum vc_status vc_schema_json(struct vc_ctx *ctx, const char *name, char **text);
 
 /* Compares two documents with the same schema, and renders the members that differ as a JSON document, schema
  * vcompress.changes/1; *n: how many. Items of lists are paired by their names, else by their place. Not compared: the

@@ -14,7 +14,7 @@
 #   golden NAME            out is golden/NAME (UPDATE=1 writes it)
 #   files NAME...          the folder holds exactly these, besides out and err
 #   same A B, differ A B   the files are equal, or not
-#   valid SCHEMA FILE      FILE is JSON and holds what the schema (a file of the tree) asks for
+#   valid DOCUMENT FILE    FILE is JSON and holds what the schema of this document (help --schema) asks for
 #   has FILE EXPRESSION    python's EXPRESSION over the document d in FILE is true
 #   holds COMMAND...       the command succeeds
 # shellcheck disable=SC2317 # the cases call what looks unreachable here
@@ -88,7 +88,14 @@ files() {
 }
 same() { cmp -s "$1" "$2" || wrong "$last: $1 and $2 differ"; }
 differ() { ! cmp -s "$1" "$2" || wrong "$last: $1 and $2 are the same"; }
-valid() { "$python" "$here/check_schema.py" "$root/$1" "$2" >"$case_folder.schema" 2>&1 || wrong "$last: $(cat "$case_folder.schema")"; }
+valid() {
+    schema=$root/$1
+    if [ ! -f "$schema" ]; then
+        schema=$case_folder.json
+        "$program" help --schema "$1" >"$schema" || wrong "no schema $1"
+    fi
+    "$python" "$here/check_schema.py" "$schema" "$2" >"$case_folder.schema" 2>&1 || wrong "$last: $(cat "$case_folder.schema")"
+}
 has() {
     "$python" -c 'import json, sys
 d = json.load(open(sys.argv[1]))

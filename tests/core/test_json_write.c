@@ -54,18 +54,21 @@ static void test_lines(void **unused)
     vc_json_known(&json, "n", 0);
     vc_json_known(&json, "m", 7);
     vc_json_bool(&json, "is", true);
+    vc_json_word(&json, "first", "one|two|three", 0);
+    vc_json_word(&json, "last", "one|two|three", 2);
     vc_json_end(&json, '}');
     vc_json_end(&json, ']');
     vc_json_end(&json, '}');
-    assert_string_equal(text.data, "{\n"
-                                   "  \"name\": \"a\\\"b\",\n"
-                                   "  \"none\": null,\n"
-                                   "  \"shape\": [2, 18446744073709551615],\n"
-                                   "  \"rows\": [\n"
-                                   "    {\"x\": 0.5, \"y\": null},\n"
-                                   "    {\"n\": null, \"m\": 7, \"is\": true}\n"
-                                   "  ]\n"
-                                   "}\n");
+    assert_string_equal(text.data,
+                        "{\n"
+                        "  \"name\": \"a\\\"b\",\n"
+                        "  \"none\": null,\n"
+                        "  \"shape\": [2, 18446744073709551615],\n"
+                        "  \"rows\": [\n"
+                        "    {\"x\": 0.5, \"y\": null},\n"
+                        "    {\"n\": null, \"m\": 7, \"is\": true, \"first\": \"one\", \"last\": \"three\"}\n"
+                        "  ]\n"
+                        "}\n");
 }
 
 static void test_empty(void **unused)

@@ -246,12 +246,41 @@ static void test_error(void **unused)
     vc_text_free(text);
 }
 
+static enum vc_status render_schema(const void *name, char **out)
+{
+    return vc_schema_json(ctx, name, out);
+}
+
+/* Each document has a schema; a name that no document has is refused. */
+static void test_schemas(void **unused)
+{
+    size_t n = 0;
+    char *text;
+
+    (void)unused;
+    for (const char *name; (name = vc_schema_name(n)) != NULL; n++) {
+        char line[64];
+
+        (void)snprintf(line, sizeof line, "\"$id\": \"urn:vcompress:%s:1\",\n", name);
+        text = text_of(render_schema, name);
+        has(text, line);
+        (void)snprintf(line, sizeof line, "\"schema\": {\"const\": \"vcompress.%s/1\"}", name);
+        has(text, line);
+        has(text, "\"failure\": {");
+        vc_text_free(text);
+    }
+    assert_true(n > 1);
+    assert_int_equal(vc_schema_json(ctx, "nothing", &text), VC_E_ARGUMENT);
+    assert_null(text);
+    assert_non_null(strstr(vc_ctx_message(ctx), "nothing: no document"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_inspect), cmocka_unit_test(test_inspect_out_of_memory),
         cmocka_unit_test(test_diff),    cmocka_unit_test(test_verify),
-        cmocka_unit_test(test_error),
+        cmocka_unit_test(test_error),   cmocka_unit_test(test_schemas),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

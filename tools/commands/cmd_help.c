@@ -1,4 +1,6 @@
-/* cmd_help.c - vcompress help: what a command does, and the manual page. */
+/* cmd_help.c - vcompress help: what a command does, the manual page, and the schemas of documents. */
+
+#include <vcompress/page.h>
 
 #include "tools/app.h"
 #include "tools/commands/commands.h"
@@ -6,15 +8,33 @@
 struct help_cli {
     struct base_options base;
     bool man;
+    const char *schema;
 };
 
 /* clang-format off */
 static const struct opt help_opts[] = {
     {.name = "man", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct help_cli, man),
      .help = "print the manual page (roff) of all commands"},
+    {.name = "schema", .value = "", .more = vc_schema_name, .kind = OPT_WORD, .field = offsetof(struct help_cli, schema),
+     .help = "print the JSON Schema of what a command prints with --json"},
 };
 /* clang-format on */
-static const struct opt_group group_man = {.title = "Options", .opts = help_opts, .n_opts = 1};
+static const struct opt_group group_man = OPT_GROUP("Options", help_opts);
+
+static int print_schema(struct app *app, const char *name)
+{
+    char *text = NULL;
+    enum vc_status status;
+
+    GO(app_open(app));
+    status = vc_schema_json(app->ctx, name, &text);
+    if (status != VC_OK) {
+        return app_fail(app, status);
+    }
+    fputs(text, stdout);
+    vc_text_free(text);
+    return EXIT_YES;
+}
 
 static int run_help(struct app *app, int n_args, char **args)
 {
@@ -26,6 +46,9 @@ static int run_help(struct app *app, int n_args, char **args)
     if (cli.man) {
         help_man(stdout);
         return EXIT_YES;
+    }
+    if (cli.schema != NULL) {
+        return print_schema(app, cli.schema);
     }
     if (app->parsed.n_args == 0) {
         help_overview(stdout);

@@ -1,0 +1,220 @@
+/* schema.c - the JSON Schema of a document, made of its rows (document_rows.h). */
+#include <stdio.h>
+#include <string.h>
+
+#include <vcompress/page.h>
+
+#include "report/document_rows.h"
+#include "report/rows_list.inc"
+
+#include "report/error.inc"
+
+#include "report/quality.inc"
+
+#include "report/evaluate.inc"
+#include "report/plan.inc"
+
+static const struct vc_row failure[] = {PART("error", LINES, "", error, ){.form = VC_ROW_END}};
+static const struct vc_row *const documents[] = {rows_evaluate, rows_plan};
+
+static const struct {
+    const char *type, *keywords;
+} kinds[] = {
+#define KIND(name, c_type, writer, json_type, keywords) [VC_KIND_##name] = {json_type, keywords},
+#include "report/kinds.inc"
+#undef KIND
+    [VC_KIND_object] = {"object", ""}, [VC_KIND_any] = {NULL, ""}};
+
+static void write_type(struct vc_json *json, const char *type, bool null)
+{
+    if (null) {
+        vc_json_begin(json, "type", '[', true);
+        vc_json_string(json, NULL, type);
+        vc_json_string(json, NULL, "null");
+        vc_json_end(json, ']');
+    } else if (type != NULL) {
+        vc_json_string(json, "type", type);
+    }
+}
+
+/* What a value that is no object may be. */
+static void write_value(struct vc_json *json, const struct vc_row *row, bool null)
+{
+    const char *keywords = kinds[row->kind].keywords;
+    unsigned n_words = 1;
+
+    if (row->words == NULL) {
+        write_type(json, kinds[row->kind].type, null);
+        vc_text_add(json->text, "%s%s", *keywords != '\0' ? ", " : "", keywords);
+        return;
+    }
+    for (const char *c = row->words; *c != '\0'; c++) {
+        n_words += *c == '|';
+    }
+    vc_json_begin(json, "enum", '[', true);
+    for (unsigned i = 0; i < n_words; i++) {
+        vc_json_word(json, NULL, row->words, i);
+    }
+    if (null) {
+        vc_json_null(json, NULL);
+    }
+    vc_json_end(json, ']');
+}
+
+/* The row behind an object that begins at this one, or behind this one. */
+static const struct vc_row *behind(const struct vc_row *row)
+{
+    if (row->form == VC_ROW_OBJECT && row->table == NULL) {
+        for (row++; row->form != VC_ROW_END; row = behind(row)) {
+        }
+    }
+    return row + 1;
+}
+
+/* Members that documents of all versions have. */
+static void write_required(struct vc_json *json, const struct vc_row *row, const char *first)
+{
+    bool optional = false;
+    bool several = false;
+
+    vc_json_begin(json, "required", '[', true);
+    if (first != NULL) {
+        vc_json_string(json, NULL, first);
+    }
+    for (; row->form != VC_ROW_END; row = behind(row)) {
+        if (row->name != NULL && !optional && !several) {
+            vc_json_string(json, NULL, row->name);
+        }
+        optional = row->form == VC_ROW_OPTIONAL;
+        several = (several || row->form == VC_ROW_WHEN) && row->form != VC_ROW_DONE;
+    }
+    vc_json_end(json, ']');
+}
+
+static void write_members(struct vc_json *json, const struct vc_row *row, const char *schema);
+
+/* What lies behind the name of a member. */
+static void write_member(struct vc_json *json, const struct vc_row *row)
+{
+    bool scalar = row->form == VC_ROW_MEMBER || (row->form != VC_ROW_OBJECT && row->table == NULL);
+
+    vc_json_begin(json, row->name, '{', scalar);
+    if (row->sentence != NULL && *row->sentence != '\0') {
+        vc_json_string(json, "description", row->sentence);
+    }
+    if (row->form == VC_ROW_MEMBER) {
+        write_value(json, row, row->null);
+    } else if (row->form == VC_ROW_OBJECT) {
+        write_type(json, "object", row->null);
+        write_members(json, row->table != NULL ? row->table : row + 1, NULL);
+    } else {
+        write_type(json, row->form == VC_ROW_LIST ? "array" : "object", row->null);
+        vc_json_begin(json, row->form == VC_ROW_LIST ? "items" : "additionalProperties", '{', scalar);
+        if (row->table != NULL) {
+            write_type(json, "object", false);
+            write_members(json, row->table, NULL);
+        } else {
+            write_value(json, row, row->item_null);
+        }
+        vc_json_end(json, '}');
+    }
+    vc_json_end(json, '}');
+}
+
+/* The members of an object, up to its end. schema: the first member of a document, with this value; or NULL. */
+static void write_members(struct vc_json *json, const struct vc_row *row, const char *schema)
+{
+    write_required(json, row, schema != NULL ? "schema" : NULL);
+    vc_json_begin(json, "properties", '{', false);
+    if (schema != NULL) {
+        vc_json_begin(json, "schema", '{', true);
+        vc_json_string(json, "const", schema);
+        vc_json_end(json, '}');
+    }
+    for (; row->form != VC_ROW_END; row = behind(row)) {
+        if (row->name != NULL) {
+            write_member(json, row);
+        }
+    }
+    vc_json_end(json, '}');
+}
+
+/* An object of $defs. */
+static void write_definition(struct vc_json *json, const char *name, const struct vc_row *rows, const char *schema)
+{
+    vc_json_begin(json, name, '{', false);
+    vc_json_string(json, "type", "object");
+    write_members(json, rows, schema);
+    vc_json_end(json, '}');
+}
+
+static void write_either(struct vc_json *json, bool list)
+{
+    static const char *const definitions[] = {"#/$defs/answer", "#/$defs/failure", "#/$defs/list"};
+
+    vc_json_begin(json, "oneOf", '[', true);
+    for (size_t i = 0; i < (list ? 3 : 2); i++) {
+        vc_json_begin(json, NULL, '{', true);
+        vc_json_string(json, "$ref", definitions[i]);
+        vc_json_end(json, '}');
+    }
+    vc_json_end(json, ']');
+}
+
+/* An array of documents. */
+static void write_list(struct vc_json *json)
+{
+    vc_json_begin(json, "list", '{', false);
+    vc_json_string(json, "description", "of a command with several inputs: a document for each, in their order");
+    vc_json_string(json, "type", "array");
+    vc_json_begin(json, "items", '{', true);
+    write_either(json, false);
+    vc_json_end(json, '}');
+    vc_json_end(json, '}');
+}
+
+static void write_schema(struct vc_json *json, const struct vc_row *document)
+{
+    bool list = document->form == VC_ROW_DOCUMENTS;
+    char text[512];
+
+    vc_json_string(json, "$schema", "https://json-schema.org/draft/2020-12/schema");
+    (void)snprintf(text, sizeof text, "urn:vcompress:%s:1", document->name);
+    vc_json_string(json, "$id", text);
+    (void)snprintf(text, sizeof text, "vcompress %s, version 1", document->name);
+    vc_json_string(json, "title", text);
+    (void)snprintf(text, sizeof text, "%s New members may be added within version 1; none are renamed or removed.",
+                   document->sentence);
+    vc_json_string(json, "description", text);
+    write_either(json, list);
+    (void)snprintf(text, sizeof text, "vcompress.%s/1", document->name);
+    vc_json_begin(json, "$defs", '{', false);
+    write_definition(json, "answer", document + 1, text);
+    write_definition(json, "failure", failure, text);
+    if (list) {
+        write_list(json);
+    }
+    vc_json_end(json, '}');
+}
+
+const char *vc_schema_name(size_t index)
+{
+    return index < sizeof documents / sizeof *documents ? documents[index]->name : NULL;
+}
+
+enum vc_status vc_schema_json(struct vc_ctx *ctx, const char *name, char **text)
+{
+    struct vc_text schema;
+    struct vc_json json;
+    size_t i = 0;
+
+    *text = NULL;
+    while (vc_schema_name(i) != NULL && strcmp(vc_schema_name(i), name) != 0) {
+        i++;
+    }
+    VC_REFUSE_IF(vc_schema_name(i) == NULL, ctx, VC_E_ARGUMENT, "%s: no document has this name", name);
+    vc_json_open(&json, &schema, ctx, '{', NULL);
+    write_schema(&json, documents[i]);
+    vc_json_end(&json, '}');
+    return vc_json_finish(&json, text);
+}

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""document_reference.py PROGRAM [FILE]: the reference of the members of all documents, in Markdown, from `help --schema` of the program.
+
+With FILE (docs/documents.md): fails if the file says something else. To renew it: document_reference.py PROGRAM >docs/documents.md
+"""
+import json
+import subprocess
+import sys
+
+HEAD = """# Members of the documents
+
+Made by `scripts/document_reference.py` from the rows in `report/`: change those. `--json` prints a document, `vcompress help --schema report`
+its JSON Schema, which is installed as `share/vcompress/report-1.schema.json`. The first member of every document is `schema`, `vcompress.report/1`. In the
+place of a document that could not be made stands `{"schema": ..., "error": {"code": ..., "message": ...}}`.
+
+`a[]` is an item of the list `a`, `a{}` a value of the object `a` whose names are data. "Sometimes": the member may be absent; documents of older versions
+lack some of these, too.
+"""
+WORDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false", "object": "object", "array": "list"}
+
+
+def run(program, *args):
+    return subprocess.run([program, *args], capture_output=True, text=True).stdout
+
+
+def holds(schema):
+    """What a value is, in words."""
+    if "enum" in schema:
+        return ", ".join("null" if word is None else "`%s`" % word for word in schema["enum"])
+    types = schema.get("type", [])
+    types = [types] if isinstance(types, str) else types
+    return " or ".join(WORDS.get(t, t) for t in types) or "anything"
+
+
+def members(schema, path):
+    """Rows of the table, for an object."""
+    for name, member in schema.get("properties", {}).items():
+        if path or name != "schema":
+            yield from member_rows(member, path + name, name in schema["required"])
+
+
+def member_rows(member, path, always):
+    sentence = member.get("description", "")
+    yield "| `%s` | %s%s | %s |" % (path, holds(member), "" if always else "; sometimes", sentence.replace("|", "\\|"))
+    for key, ending in (("items", "[]"), ("additionalProperties", "{}")):
+        inner = member.get(key)
+        if inner is not None and "properties" not in inner:
+            yield "| `%s%s` | %s | |" % (path, ending, holds(inner))
+        elif inner is not None:
+            yield from members(inner, path + ending + ".")
+    yield from members(member, path + ".")
+
+
+def reference(program):
+    names = run(program, "help", "--help").split("--schema ")[1].split()[0].split("|")
+    for name in names:
+        schema = json.loads(run(program, "help", "--schema", name))
+        yield "\n## %s\n\n%s\n\n| member | holds | meaning |\n|---|---|---|" % (name, schema["description"].split(" New members")[0])
+        yield from members(schema["$defs"]["answer"], "")
+
+
+def main():
+    text = HEAD + "\n".join(reference(sys.argv[1])) + "\n"
+    if len(sys.argv) < 3:
+        print(text, end="")
+    elif open(sys.argv[2]).read() != text:
+        sys.exit("%s is not what the rows say: scripts/document_reference.py %s >%s" % (sys.argv[2], sys.argv[1], sys.argv[2]))
+
+
+main()
