@@ -6,14 +6,11 @@
 #include <vcompress/distill.h>
 #include <vcompress/report.h>
 
-#include "core/text/json_write.h"
+#include "report/document_rows.h"
 
-/* "student", "teacher", "data", "output": by their paths; the output may be NULL. */
-void vc_write_distill_files(struct vc_json *json, const struct vc_distill_options *o, const char *output);
-/* An object of its figures. */
-void vc_write_quality(struct vc_json *json, const char *key, const struct vc_quality *q);
-/* "options", "run", "memory", "eval", "missed" */
-void vc_write_distill_part(struct vc_json *json, const struct vc_distill_options *o, const struct vc_distillation *d);
+/* For training.inc: the share of the teacher's units, NaN if the student has all; where the teacher is, or NULL. */
+double vc_student_width(const struct vc_distill_options *o);
+const char *vc_teacher_path(const struct vc_distill_options *o);
 
 const char *vc_role_name(enum vc_role role);                                             /* "weight" */
 void vc_write_file(struct vc_json *json, const char *key, const struct vc_model *model); /* {"path": "a.npz", ...} */

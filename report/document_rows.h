@@ -7,7 +7,8 @@
  *
  * The file is read twice. <name>_json.c includes it behind rows_write.inc: a table becomes the function
  * rows_layer(json, key, layout, layer), which writes the object. schema.c includes it behind rows_list.inc: the table becomes an array of
- * struct vc_row, of which the schema is made. Values are seen by the first reader only, sentences by the second.
+ * struct vc_row, of which the schema is made. Values are seen by the first reader only, sentences by the second. Rows that two documents
+ * share are a file that both include inside of a table.
  *
  *   begin and end
  *     DOCUMENT(name, sentence, arguments...)          the whole document, vcompress.<name>/1; up to END_DOCUMENT(""); what
@@ -31,6 +32,7 @@
  *     PART_IF(name, layout, condition, sentence, table, arguments...)
  *   arrays and maps, as long as `more` holds, for k = 0, 1, ...; a map is an object whose names are data
  *     LIST(name, layout, kind, more, value, sentence)
+ *     LIST_MAYBE(name, layout, kind, more, value, sentence)          an item is null for a value that is none
  *     LIST_KNOWN(name, layout, kind, more, condition, value, sentence)   an item is null unless the condition holds
  *     WORDS(name, layout, words, more, text, sentence)
  *     LIST_OF(name, layout, item's layout, more, sentence, table, arguments...)
@@ -41,7 +43,7 @@
  *     IF(condition) row                               only where the condition holds
  *     WHEN(condition) rows DONE                       the same for several
  *     LATER row                                       always, but the schema does not ask for it: it came after version 1
- *     PAGE(name, kind, sentence)                      not here: pages have it
+ *     PAGE(name, kind, sentence)                      not here: pages have it (page_members.inc, page/page_members.c)
  *     PAGE_PART(name, sentence, table), PAGE_LIST(name, sentence, table)
  *   for the writer alone
  *     LINE                                            in a flat object the next member begins a line

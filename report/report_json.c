@@ -482,6 +482,15 @@ static void write_fits(struct vc_json *json, const struct vc_report *report)
     vc_json_end(json, ']');
 }
 
+#define TRAINING
+#include "report/rows_write.inc"
+
+#include "report/quality.inc"
+
+TABLE(distillation, const struct vc_distill_options *o, const struct vc_distillation *d, const char *output)
+#include "report/training.inc"
+END_TABLE
+
 /* "distillations": [{"student": "digits.npz", ..., "eval": {...}, "missed": null}], or null. */
 static void write_distillations(struct vc_json *json, const struct vc_report *report)
 {
@@ -491,12 +500,8 @@ static void write_distillations(struct vc_json *json, const struct vc_report *re
     }
     vc_json_begin(json, "distillations", '[', false);
     for (size_t i = 0; i < report->n_distillations; i++) {
-        const struct vc_distillation *d = report->distillations[i];
-
-        vc_json_begin(json, NULL, '{', false);
-        vc_write_distill_files(json, d->options, report->written ? report->output : NULL);
-        vc_write_distill_part(json, d->options, d);
-        vc_json_end(json, '}');
+        rows_distillation(json, NULL, LINES, report->distillations[i]->options, report->distillations[i],
+                          report->written ? report->output : NULL);
     }
     vc_json_end(json, ']');
 }

@@ -5,17 +5,20 @@
 #include <vcompress/page.h>
 
 #include "report/document_rows.h"
+#define TRAINING
 #include "report/rows_list.inc"
 
 #include "report/error.inc"
 
+#include "report/page_members.inc"
 #include "report/quality.inc"
 
+#include "report/distill.inc"
 #include "report/evaluate.inc"
 #include "report/plan.inc"
 
 static const struct vc_row failure[] = {PART("error", LINES, "", error, ){.form = VC_ROW_END}};
-static const struct vc_row *const documents[] = {rows_evaluate, rows_plan};
+static const struct vc_row *const documents[] = {rows_distill, rows_evaluate, rows_plan};
 
 static const struct {
     const char *type, *keywords;
