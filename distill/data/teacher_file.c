@@ -42,10 +42,8 @@ static enum vc_status read_one(struct vc_ctx *ctx, const struct vc_model *model,
     unsigned char element[8];
 
     *out = 0;
-    if (tensor == VC_NO_TENSOR || !has_shape(&model->tensors[tensor], dtype, (struct shape){1, 0, 0})) {
-        return vc_fail(ctx, VC_E_FORMAT, "%s: is no file of logits: %s is not %s [1]", model->path, name,
-                       vc_dtype_name(dtype));
-    }
+    VC_REFUSE_IF(tensor == VC_NO_TENSOR || !has_shape(&model->tensors[tensor], dtype, (struct shape){1, 0, 0}), ctx,
+                 VC_E_FORMAT, "%s: is no file of logits: %s is not %s [1]", model->path, name, vc_dtype_name(dtype));
     VC_CALL(vc_model_read(ctx, model, tensor, 0, 1, element, sizeof element));
     *out = vc_number_at(dtype, element, 0);
     return VC_OK;

@@ -164,9 +164,8 @@ static enum vc_status add_patch(struct editing *e, const struct pair *pair, cons
     struct gguf_file *file = e->file;
     uint64_t from = file->fresh.n;
 
-    if (file->n_patches == VC_GGUF_MAX_PATCHES) {
-        return vc_fail(e->ctx, VC_E_UNSUPPORTED, "more than %d keys of the metadata change", VC_GGUF_MAX_PATCHES);
-    }
+    VC_REFUSE_IF(file->n_patches == VC_GGUF_MAX_PATCHES, e->ctx, VC_E_UNSUPPORTED,
+                 "more than %d keys of the metadata change", VC_GGUF_MAX_PATCHES);
     vc_text_add_bytes(&file->fresh, (const char *)value, n);
     file->patches[file->n_patches++] =
         (struct gguf_patch){.place = {pair->begin, e->cursor.at}, .begin = from, .end = from + n};
@@ -194,10 +193,8 @@ static enum vc_status edit_layers(struct editing *e, const char *name, unsigned 
         put_number(bytes, size, vc_edit_layers_below(layers, number));
         *changed = true;
     }
-    if (number != 0 && vc_is_one_of(name, refused)) {
-        return vc_fail(e->ctx, VC_E_UNSUPPORTED, "'%s.%s' speaks of layers by their number, and layers are left out",
-                       e->architecture, name);
-    }
+    VC_REFUSE_IF(number != 0 && vc_is_one_of(name, refused), e->ctx, VC_E_UNSUPPORTED,
+                 "'%s.%s' speaks of layers by their number, and layers are left out", e->architecture, name);
     if (vc_is_one_of(name, periods)) {
         e->says_kinds = true;
         if (number > 1 && !vc_edit_keeps_period(layers, number)) {
@@ -212,17 +209,14 @@ static enum vc_status check_experts(const struct editing *e, const char *name, u
 {
     const struct vc_edit *experts = vc_edit_find(e->edits, e->n, VC_EDIT_EXPERTS);
 
-    if (experts != NULL && strcmp(name, "expert_used_count") == 0 && number > experts->after) {
-        return vc_fail(e->ctx, VC_E_UNSUPPORTED,
-                       "'%s.%s' is %" PRIu64 ", and %" PRIu64 " of %" PRIu64 " experts would be left to choose from",
-                       e->architecture, name, number, experts->after, experts->before);
-    }
-    if (experts != NULL && strcmp(name, "expert_group_count") == 0 && number > 1) {
-        return vc_fail(e->ctx, VC_E_UNSUPPORTED,
-                       "'%s.%s' divides the experts into %" PRIu64
-                       " parts by their numbers, so that those which stay would come into others",
-                       e->architecture, name, number);
-    }
+    VC_REFUSE_IF(experts != NULL && strcmp(name, "expert_used_count") == 0 && number > experts->after, e->ctx,
+                 VC_E_UNSUPPORTED,
+                 "'%s.%s' is %" PRIu64 ", and %" PRIu64 " of %" PRIu64 " experts would be left to choose from",
+                 e->architecture, name, number, experts->after, experts->before);
+    VC_REFUSE_IF(experts != NULL && strcmp(name, "expert_group_count") == 0 && number > 1, e->ctx, VC_E_UNSUPPORTED,
+                 "'%s.%s' divides the experts into %" PRIu64
+                 " parts by their numbers, so that those which stay would come into others",
+                 e->architecture, name, number);
     return VC_OK;
 }
 
@@ -280,7 +274,9 @@ static enum vc_status edit_array(struct editing *e, const struct pair *pair, con
     }
     memcpy(data, head, sizeof head);
     put_number(data + 4, 8, n_kept);
-    VC_TRY(changed || n_kept != count ? add_patch(e, pair, data, sizeof head + n_kept * size) : VC_OK);
+    if (changed || n_kept != count) {
+        VC_TRY(add_patch(e, pair, data, sizeof head + n_kept * size));
+    }
 out:
     vc_free(e->ctx, data);
     return status;
@@ -344,26 +340,21 @@ static enum vc_status check_made(const struct editing *e)
     for (size_t i = 0; i < e->n; i++) {
         const struct vc_edit *edit = &e->edits[i];
 
-        if (!e->made[edit->key] && (e->named[edit->key] || !vc_edit_is_implied(e->edits, e->n, edit))) {
-            return vc_fail(e->ctx, VC_E_UNSUPPORTED,
-                           "no key of the metadata says that the %s is %" PRIu64 ", which becomes %" PRIu64
-                           "; expected '%s.%.*s'",
-                           vc_edit_name(edit->key), edit->before, edit->after,
-                           e->architecture[0] != '\0' ? e->architecture : "<architecture>",
-                           (int)strcspn(names_of(edit), "|"), names_of(edit));
-        }
+        VC_REFUSE_IF(!e->made[edit->key] && (e->named[edit->key] || !vc_edit_is_implied(e->edits, e->n, edit)), e->ctx,
+                     VC_E_UNSUPPORTED,
+                     "no key of the metadata says that the %s is %" PRIu64 ", which becomes %" PRIu64
+                     "; expected '%s.%.*s'",
+                     vc_edit_name(edit->key), edit->before, edit->after,
+                     e->architecture[0] != '\0' ? e->architecture : "<architecture>", (int)strcspn(names_of(edit), "|"),
+                     names_of(edit));
     }
-    if (e->has_tokens && vc_edit_find(e->edits, e->n, VC_EDIT_VOCABULARY) != NULL) {
-        return vc_fail(e->ctx, VC_E_UNSUPPORTED,
-                       "the metadata lists the vocabulary ('tokenizer.ggml.tokens'), whose size changes");
-    }
-    if (!e->named[VC_EDIT_HEAD_SIZE] &&
-        vc_edits_change_head_size(e->edits, e->n, e->hidden, e->heads, &before, &after)) {
-        return vc_fail(e->ctx, VC_E_UNSUPPORTED,
-                       "the metadata has no '%s.%s', so that a head would be taken for one of size %" PRIu64
-                       " in place of %" PRIu64,
-                       e->architecture, head_size, after, before);
-    }
+    VC_REFUSE_IF(e->has_tokens && vc_edit_find(e->edits, e->n, VC_EDIT_VOCABULARY) != NULL, e->ctx, VC_E_UNSUPPORTED,
+                 "the metadata lists the vocabulary ('tokenizer.ggml.tokens'), whose size changes");
+    VC_REFUSE_IF(
+        !e->named[VC_EDIT_HEAD_SIZE] && vc_edits_change_head_size(e->edits, e->n, e->hidden, e->heads, &before, &after),
+        e->ctx, VC_E_UNSUPPORTED,
+        "the metadata has no '%s.%s', so that a head would be taken for one of size %" PRIu64 " in place of %" PRIu64,
+        e->architecture, head_size, after, before);
     return check_kind(e);
 }
 
@@ -381,7 +372,9 @@ enum vc_status vc_gguf_edit(struct vc_ctx *ctx, const struct vc_out_list *outs, 
     for (uint64_t i = 0; i < file->from->metadata.n_pairs && e.architecture[0] != '\0'; i++) {
         VC_TRY(edit_pair(&e));
     }
-    VC_TRY(first ? check_made(&e) : VC_OK);
+    if (first) {
+        VC_TRY(check_made(&e));
+    }
 out:
     vc_gguf_cursor_release(&e.cursor);
     return status;
@@ -460,7 +453,9 @@ enum vc_status vc_gguf_edit_keys(struct vc_ctx *ctx, const struct vc_edit *edits
             pair->integer = (int64_t)vc_edit_layers_below(layers, (uint64_t)pair->integer);
             pair->number = (double)pair->integer;
         }
-        VC_CALL(pair->integers != NULL ? edit_integers(ctx, edits, n, arena, name + 1, pair) : VC_OK);
+        if (pair->integers != NULL) {
+            VC_CALL(edit_integers(ctx, edits, n, arena, name + 1, pair));
+        }
     }
     program->keys = keys;
     return VC_OK;

@@ -142,9 +142,8 @@ static enum vc_status make_files(struct vc_ctx *ctx, const struct gguf_plan *pla
     size_t n = 0;
 
     VC_CALL(assign(ctx, plan, to, &n));
-    if (n > VC_GGUF_MAX_FILES) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "the output would have %zu files; GGUF allows %d", n, VC_GGUF_MAX_FILES);
-    }
+    VC_REFUSE_IF(n > VC_GGUF_MAX_FILES, ctx, VC_E_UNSUPPORTED, "the output would have %zu files; GGUF allows %d", n,
+                 VC_GGUF_MAX_FILES);
     VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, to->files, n));
     to->n = n;
     for (size_t i = 0; i < n; i++) {
@@ -444,18 +443,12 @@ static enum vc_status lay_out_metadata(struct vc_ctx *ctx, const struct gguf_pla
 /* What the format can say of a tensor; *type is its number. */
 static enum vc_status check_out(struct vc_ctx *ctx, const struct vc_out_tensor *out, uint32_t *type)
 {
-    if (!vc_gguf_type(out->dtype, type)) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: gguf cannot hold elements of type %s", out->name,
-                       vc_dtype_name(out->dtype));
-    }
-    if (strlen(out->name) > VC_GGUF_MAX_NAME) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: its name has %zu bytes; GGUF allows %d", out->name,
-                       strlen(out->name), VC_GGUF_MAX_NAME);
-    }
-    if (out->n_dims > VC_GGUF_MAX_DIMS) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: has %u dimensions; GGUF allows %d", out->name, out->n_dims,
-                       VC_GGUF_MAX_DIMS);
-    }
+    VC_REFUSE_IF(!vc_gguf_type(out->dtype, type), ctx, VC_E_UNSUPPORTED, "%s: gguf cannot hold elements of type %s",
+                 out->name, vc_dtype_name(out->dtype));
+    VC_REFUSE_IF(strlen(out->name) > VC_GGUF_MAX_NAME, ctx, VC_E_UNSUPPORTED,
+                 "%s: its name has %zu bytes; GGUF allows %d", out->name, strlen(out->name), VC_GGUF_MAX_NAME);
+    VC_REFUSE_IF(out->n_dims > VC_GGUF_MAX_DIMS, ctx, VC_E_UNSUPPORTED, "%s: has %u dimensions; GGUF allows %d",
+                 out->name, out->n_dims, VC_GGUF_MAX_DIMS);
     return VC_OK;
 }
 
@@ -472,9 +465,9 @@ static enum vc_status add_entry(struct vc_ctx *ctx, const struct gguf_plan *plan
     uint64_t end;
 
     VC_CALL(check_out(ctx, &out, &type));
-    if (!vc_add_u64(at, out.size_bytes, &end) || !vc_round_up_u64(end, file->alignment, &end) || end > INT64_MAX / 2) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^62 bytes", out.name);
-    }
+    VC_REFUSE_IF(!vc_add_u64(at, out.size_bytes, &end) || !vc_round_up_u64(end, file->alignment, &end) ||
+                     end > INT64_MAX / 2,
+                 ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^62 bytes", out.name);
     add_string(text, out.name);
     vc_text_add_le(text, out.n_dims, 4);
     for (unsigned d = out.n_dims; d-- > 0;) {

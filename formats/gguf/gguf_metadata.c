@@ -172,10 +172,8 @@ static enum vc_status take_array(struct gguf_cursor *cursor)
 
     VC_CALL(vc_gguf_take_u32(cursor, &kind));
     VC_CALL(vc_gguf_take_u64(cursor, &count));
-    if (kind == GGUF_ARRAY) {
-        return vc_fail(cursor->ctx, VC_E_UNSUPPORTED, "%s: is an array of arrays, which no loader reads",
-                       cursor->where);
-    }
+    VC_REFUSE_IF(kind == GGUF_ARRAY, cursor->ctx, VC_E_UNSUPPORTED, "%s: is an array of arrays, which no loader reads",
+                 cursor->where);
     if (kind == GGUF_STRING) {
         VC_CALL(need(cursor, count > UINT64_MAX / 8 ? UINT64_MAX : count * 8)); /* before walking them */
         for (uint64_t i = 0; i < count; i++) {
@@ -183,10 +181,8 @@ static enum vc_status take_array(struct gguf_cursor *cursor)
         }
         return VC_OK;
     }
-    if (vc_gguf_kind_bytes(kind) == 0) {
-        return vc_fail(cursor->ctx, VC_E_FORMAT, "%s: is an array of kind %" PRIu32 ", which does not exist",
-                       cursor->where, kind);
-    }
+    VC_REFUSE_IF(vc_gguf_kind_bytes(kind) == 0, cursor->ctx, VC_E_FORMAT,
+                 "%s: is an array of kind %" PRIu32 ", which does not exist", cursor->where, kind);
     return vc_gguf_skip(cursor, vc_mul_u64(count, vc_gguf_kind_bytes(kind), &n_bytes) ? n_bytes : UINT64_MAX);
 }
 
@@ -201,10 +197,8 @@ static enum vc_status take_value(struct gguf_cursor *cursor, struct pair *pair)
     if (pair->kind == GGUF_ARRAY) {
         return take_array(cursor);
     }
-    if (vc_gguf_kind_bytes(pair->kind) == 0) {
-        return vc_fail(cursor->ctx, VC_E_FORMAT, "%s: is of kind %" PRIu32 ", which does not exist", cursor->where,
-                       pair->kind);
-    }
+    VC_REFUSE_IF(vc_gguf_kind_bytes(pair->kind) == 0, cursor->ctx, VC_E_FORMAT,
+                 "%s: is of kind %" PRIu32 ", which does not exist", cursor->where, pair->kind);
     VC_CALL(vc_gguf_take(cursor, bytes, vc_gguf_kind_bytes(pair->kind)));
     pair->value = vc_le64(bytes);
     return VC_OK;
@@ -219,10 +213,8 @@ static enum vc_status take_key(struct gguf_cursor *cursor, struct keys *keys, st
     enum vc_status status;
 
     VC_TRY(vc_gguf_take_u64(cursor, &n));
-    if (n == 0 || n > VC_GGUF_MAX_KEY) {
-        return vc_fail(cursor->ctx, VC_E_FORMAT, "%s: its key has %" PRIu64 " bytes; 1 to %d are allowed",
-                       cursor->where, n, VC_GGUF_MAX_KEY);
-    }
+    VC_REFUSE_IF(n == 0 || n > VC_GGUF_MAX_KEY, cursor->ctx, VC_E_FORMAT,
+                 "%s: its key has %" PRIu64 " bytes; 1 to %d are allowed", cursor->where, n, VC_GGUF_MAX_KEY);
     VC_TRY(need(cursor, n));
     key = vc_alloc(cursor->ctx, VC_TAG_IO, (size_t)n + 1);
     VC_TRY_ALLOC(key);
@@ -313,14 +305,10 @@ static bool is_whole(const struct pair *pair)
 static enum vc_status note_alignment(const struct gguf_cursor *cursor, const struct pair *pair,
                                      struct gguf_metadata *metadata)
 {
-    if (pair->kind != GGUF_U32) {
-        return vc_fail(cursor->ctx, VC_E_FORMAT, "%s: is of kind %" PRIu32 ", expected %d (u32)", cursor->where,
-                       pair->kind, GGUF_U32);
-    }
-    if (pair->value == 0 || (pair->value & (pair->value - 1)) != 0) {
-        return vc_fail(cursor->ctx, VC_E_FORMAT, "%s: is %" PRIu64 ", expected a power of two", cursor->where,
-                       pair->value);
-    }
+    VC_REFUSE_IF(pair->kind != GGUF_U32, cursor->ctx, VC_E_FORMAT, "%s: is of kind %" PRIu32 ", expected %d (u32)",
+                 cursor->where, pair->kind, GGUF_U32);
+    VC_REFUSE_IF(pair->value == 0 || (pair->value & (pair->value - 1)) != 0, cursor->ctx, VC_E_FORMAT,
+                 "%s: is %" PRIu64 ", expected a power of two", cursor->where, pair->value);
     metadata->alignment = (uint32_t)pair->value;
     return VC_OK;
 }
@@ -395,10 +383,8 @@ enum vc_status vc_gguf_read_metadata(struct gguf_cursor *cursor, struct vc_model
 
     *metadata = (struct gguf_metadata){.begin = cursor->at, .n_pairs = n_pairs, .alignment = VC_GGUF_ALIGN};
     vc_text_init(&keys.text, cursor->ctx);
-    if (n_pairs > VC_GGUF_MAX_PAIRS) {
-        return vc_fail(cursor->ctx, VC_E_UNSUPPORTED,
-                       "announces %" PRIu64 " pairs of metadata; %" PRIu64 " are allowed", n_pairs, VC_GGUF_MAX_PAIRS);
-    }
+    VC_REFUSE_IF(n_pairs > VC_GGUF_MAX_PAIRS, cursor->ctx, VC_E_UNSUPPORTED,
+                 "announces %" PRIu64 " pairs of metadata; %" PRIu64 " are allowed", n_pairs, VC_GGUF_MAX_PAIRS);
     VC_TRY(VC_ARRAY(cursor->ctx, VC_TAG_IO, keys.starts, (size_t)n_pairs));
     for (uint64_t i = 0; i < n_pairs; i++) {
         pair = (struct pair){.place.begin = cursor->at};

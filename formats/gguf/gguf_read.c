@@ -74,10 +74,8 @@ static enum vc_status take_name(struct gguf_cursor *cursor, struct entry *entry)
     enum vc_status status;
 
     VC_CALL(vc_gguf_take_u64(cursor, &n));
-    if (n > VC_GGUF_MAX_NAME) {
-        return vc_fail(cursor->ctx, VC_E_FORMAT, "%s: its name has %" PRIu64 " bytes; %d are allowed",
-                       vc_gguf_where(cursor), n, VC_GGUF_MAX_NAME);
-    }
+    VC_REFUSE_IF(n > VC_GGUF_MAX_NAME, cursor->ctx, VC_E_FORMAT, "%s: its name has %" PRIu64 " bytes; %d are allowed",
+                 vc_gguf_where(cursor), n, VC_GGUF_MAX_NAME);
     entry->name_bytes = (size_t)n;
     VC_CALL(vc_gguf_take(cursor, entry->name, entry->name_bytes));
     entry->name[n] = '\0';
@@ -96,17 +94,14 @@ static enum vc_status take_name(struct gguf_cursor *cursor, struct entry *entry)
 static enum vc_status take_shape(struct gguf_cursor *cursor, struct entry *entry)
 {
     VC_CALL(vc_gguf_take_u32(cursor, &entry->n_dims));
-    if (entry->n_dims > VC_GGUF_MAX_DIMS) {
-        return vc_fail(cursor->ctx, VC_E_FORMAT, "%s: has %" PRIu32 " dimensions; %d are allowed", entry->name,
-                       entry->n_dims, VC_GGUF_MAX_DIMS);
-    }
+    VC_REFUSE_IF(entry->n_dims > VC_GGUF_MAX_DIMS, cursor->ctx, VC_E_FORMAT,
+                 "%s: has %" PRIu32 " dimensions; %d are allowed", entry->name, entry->n_dims, VC_GGUF_MAX_DIMS);
     entry->n_elems = 1;
     for (uint32_t d = entry->n_dims; d-- > 0;) { /* the fastest dimension comes first in the file */
         VC_CALL(vc_gguf_take_u64(cursor, &entry->shape[d]));
-        if (!vc_mul_u64(entry->n_elems, entry->shape[d], &entry->n_elems) || entry->shape[d] > INT64_MAX ||
-            entry->n_elems > INT64_MAX) {
-            return vc_fail(cursor->ctx, VC_E_FORMAT, "%s: its shape has 2^63 elements or more", entry->name);
-        }
+        VC_REFUSE_IF(!vc_mul_u64(entry->n_elems, entry->shape[d], &entry->n_elems) || entry->shape[d] > INT64_MAX ||
+                         entry->n_elems > INT64_MAX,
+                     cursor->ctx, VC_E_FORMAT, "%s: its shape has 2^63 elements or more", entry->name);
     }
     return VC_OK;
 }
@@ -119,14 +114,12 @@ static enum vc_status check_size(struct vc_ctx *ctx, struct entry *entry)
     size_t block_bytes;
 
     vc_dtype_block(entry->dtype, &block_elems, &block_bytes);
-    if (row % block_elems != 0) {
-        return vc_fail(ctx, VC_E_FORMAT, "%s: its rows have %" PRIu64 " elements; %s has blocks of %zu", entry->name,
-                       row, vc_dtype_name(entry->dtype), block_elems);
-    }
+    VC_REFUSE_IF(row % block_elems != 0, ctx, VC_E_FORMAT,
+                 "%s: its rows have %" PRIu64 " elements; %s has blocks of %zu", entry->name, row,
+                 vc_dtype_name(entry->dtype), block_elems);
     entry->size_bytes = vc_dtype_bytes(entry->dtype, entry->n_elems);
-    if (entry->size_bytes > INT64_MAX) {
-        return vc_fail(ctx, VC_E_FORMAT, "%s: its shape needs 2^63 bytes or more", entry->name);
-    }
+    VC_REFUSE_IF(entry->size_bytes > INT64_MAX, ctx, VC_E_FORMAT, "%s: its shape needs 2^63 bytes or more",
+                 entry->name);
     return VC_OK;
 }
 
@@ -185,10 +178,9 @@ static enum vc_status add_entry(struct vc_ctx *ctx, const struct entry *entry, u
 
         VC_CALL(vc_collect(ctx, status, overlap ? "overlap" : "hole", entry->name));
     }
-    if (!vc_add_u64(entry->offset, entry->size_bytes, &last) || !vc_round_up_u64(last, alignment, &end) ||
-        end > INT64_MAX) {
-        return vc_fail(ctx, VC_E_FORMAT, "%s: ends behind byte 2^63 of the data", entry->name);
-    }
+    VC_REFUSE_IF(!vc_add_u64(entry->offset, entry->size_bytes, &last) || !vc_round_up_u64(last, alignment, &end) ||
+                     end > INT64_MAX,
+                 ctx, VC_E_FORMAT, "%s: ends behind byte 2^63 of the data", entry->name);
     sums->data_bytes = end;
     sums->last_end = vc_max_u64(sums->last_end, last);
     sums->name_bytes += entry->name_bytes + 1;
@@ -252,10 +244,11 @@ static enum vc_status walk_entries(struct gguf_cursor *cursor, uint32_t alignmen
         }
         VC_TRY(add_entry(cursor->ctx, &entry, alignment, sums));
         sums->unsure = false;
-        if (to != NULL && (sums->name_bytes > counted->name_bytes || sums->last_end > counted->last_end)) {
-            return vc_fail(cursor->ctx, VC_E_FORMAT, "was changed while it was read");
+        VC_REFUSE_IF(to != NULL && (sums->name_bytes > counted->name_bytes || sums->last_end > counted->last_end),
+                     cursor->ctx, VC_E_FORMAT, "was changed while it was read");
+        if (to != NULL) {
+            VC_TRY(store_entry(cursor->ctx, &entry, to));
         }
-        VC_TRY(to != NULL ? store_entry(cursor->ctx, &entry, to) : VC_OK);
     }
 out:
     cursor->entry = 0;
@@ -288,13 +281,10 @@ static enum vc_status check_data(struct vc_ctx *ctx, struct gguf_shard *shard, u
         shard->data_offset = size; /* without data its padding may be missing */
     }
     n = size - shard->data_offset;
-    if (n < sums->last_end) {
-        return vc_fail(ctx, VC_E_FORMAT, "ends inside its tensors: they need %" PRIu64 " bytes, the file has %" PRIu64,
-                       sums->last_end, n);
-    }
-    if (n > sums->data_bytes && !sums->incomplete) {
-        return vc_fail(ctx, VC_E_FORMAT, "has %" PRIu64 " bytes behind its last tensor", n - sums->data_bytes);
-    }
+    VC_REFUSE_IF(n < sums->last_end, ctx, VC_E_FORMAT,
+                 "ends inside its tensors: they need %" PRIu64 " bytes, the file has %" PRIu64, sums->last_end, n);
+    VC_REFUSE_IF(n > sums->data_bytes && !sums->incomplete, ctx, VC_E_FORMAT,
+                 "has %" PRIu64 " bytes behind its last tensor", n - sums->data_bytes);
     return VC_OK;
 }
 
@@ -304,15 +294,11 @@ static enum vc_status check_data(struct vc_ctx *ctx, struct gguf_shard *shard, u
  * bytes. Version 1 had other sizes and is not made any more. */
 static enum vc_status check_version(struct vc_ctx *ctx, uint32_t version)
 {
-    if (version == 0) {
-        return vc_fail(ctx, VC_E_FORMAT, "is a GGUF file of version 0: its header was not written to the end");
-    }
-    if ((version & 0xffff) == 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "is a big-endian GGUF file; only little-endian ones can be read");
-    }
-    if (version == 1 || version > VC_GGUF_VERSION) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "is a GGUF file of version %" PRIu32 "; 2 and 3 can be read", version);
-    }
+    VC_REFUSE_IF(version == 0, ctx, VC_E_FORMAT, "is a GGUF file of version 0: its header was not written to the end");
+    VC_REFUSE_IF((version & 0xffff) == 0, ctx, VC_E_UNSUPPORTED,
+                 "is a big-endian GGUF file; only little-endian ones can be read");
+    VC_REFUSE_IF(version == 1 || version > VC_GGUF_VERSION, ctx, VC_E_UNSUPPORTED,
+                 "is a GGUF file of version %" PRIu32 "; 2 and 3 can be read", version);
     return VC_OK;
 }
 
@@ -422,10 +408,9 @@ static enum vc_status check_shards(struct vc_ctx *ctx, struct gguf *self, struct
             VC_CALL(vc_gguf_in_shard(ctx, &self->shards[i], status));
         }
         lost = lost || sums->incomplete;
-        if (!vc_add_u64(total->n_tensors, sums->n_tensors, &total->n_tensors) ||
-            !vc_add_u64(total->name_bytes, sums->name_bytes, &total->name_bytes)) {
-            return vc_fail(ctx, VC_E_FORMAT, "has more than 2^64 tensors");
-        }
+        VC_REFUSE_IF(!vc_add_u64(total->n_tensors, sums->n_tensors, &total->n_tensors) ||
+                         !vc_add_u64(total->name_bytes, sums->name_bytes, &total->name_bytes),
+                     ctx, VC_E_FORMAT, "has more than 2^64 tensors");
     }
     return lost ? VC_OK : vc_collect(ctx, vc_gguf_check_split(ctx, self, total->n_tensors), "split", NULL);
 }
@@ -476,9 +461,8 @@ static enum vc_status gguf_read(struct vc_ctx *ctx, const struct vc_model *model
     enum vc_status status = VC_OK;
 
     (void)form; /* both are the bytes of the data */
-    if (offset > t->size_bytes || n_bytes > t->size_bytes - offset) {
-        return vc_fail(ctx, VC_E_INTERNAL, "%s: a read beyond the tensor", t->name);
-    }
+    VC_REFUSE_IF(offset > t->size_bytes || n_bytes > t->size_bytes - offset, ctx, VC_E_INTERNAL,
+                 "%s: a read beyond the tensor", t->name);
     VC_TRY(vc_infile_read(ctx, shard->file, shard->data_offset + self->offsets[tensor] + offset, dst, n_bytes));
 out:
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", t->name);

@@ -51,10 +51,8 @@ static enum vc_status is_several(struct vc_ctx *ctx, const struct vc_infile *fil
     if (status != VC_OK) {
         return status;
     }
-    if (count > 1 && count != name->count) {
-        return vc_fail(ctx, VC_E_FORMAT, "its name says that it is one of %lu files, its metadata of %" PRIu64,
-                       name->count, count);
-    }
+    VC_REFUSE_IF(count > 1 && count != name->count, ctx, VC_E_FORMAT,
+                 "its name says that it is one of %lu files, its metadata of %" PRIu64, name->count, count);
     *several = count > 1;
     return VC_OK;
 }
@@ -142,14 +140,11 @@ static enum vc_status check_one(struct vc_ctx *ctx, const struct gguf *self, siz
     uint64_t no = metadata->values[GGUF_SPLIT_NO];
     uint64_t count = metadata->values[GGUF_SPLIT_COUNT];
 
-    if (metadata->known[GGUF_SPLIT_COUNT].end == 0 || metadata->known[GGUF_SPLIT_NO].end == 0) {
-        return vc_fail(ctx, VC_E_FORMAT, "has no split.no and split.count, but is one of %zu files", self->n_shards);
-    }
-    if (no != index || count != self->n_shards) {
-        return vc_fail(ctx, VC_E_FORMAT,
-                       "its split.no is %" PRIu64 " and its split.count %" PRIu64 ", expected %zu and %zu", no, count,
-                       index, self->n_shards);
-    }
+    VC_REFUSE_IF(metadata->known[GGUF_SPLIT_COUNT].end == 0 || metadata->known[GGUF_SPLIT_NO].end == 0, ctx,
+                 VC_E_FORMAT, "has no split.no and split.count, but is one of %zu files", self->n_shards);
+    VC_REFUSE_IF(no != index || count != self->n_shards, ctx, VC_E_FORMAT,
+                 "its split.no is %" PRIu64 " and its split.count %" PRIu64 ", expected %zu and %zu", no, count, index,
+                 self->n_shards);
     return VC_OK;
 }
 
@@ -178,10 +173,8 @@ enum vc_status vc_gguf_check_split(struct vc_ctx *ctx, const struct gguf *self, 
     for (size_t i = 0; i < self->n_shards; i++) {
         VC_CALL(vc_gguf_in_shard(ctx, &self->shards[i], check_one(ctx, self, i)));
     }
-    if (metadata->known[GGUF_SPLIT_TENSORS].end != 0 && metadata->values[GGUF_SPLIT_TENSORS] != n_tensors) {
-        return vc_fail(ctx, VC_E_FORMAT,
-                       "has %" PRIu64 " tensors in %zu files, but its split.tensors.count is %" PRIu64, n_tensors,
-                       self->n_shards, metadata->values[GGUF_SPLIT_TENSORS]);
-    }
+    VC_REFUSE_IF(metadata->known[GGUF_SPLIT_TENSORS].end != 0 && metadata->values[GGUF_SPLIT_TENSORS] != n_tensors, ctx,
+                 VC_E_FORMAT, "has %" PRIu64 " tensors in %zu files, but its split.tensors.count is %" PRIu64,
+                 n_tensors, self->n_shards, metadata->values[GGUF_SPLIT_TENSORS]);
     return VC_OK;
 }

@@ -64,13 +64,11 @@ static enum vc_status gguf_layout(struct vc_ctx *ctx, struct vc_sink *sink, cons
 {
     struct gguf_sink *self = sink->self;
 
-    if (self->share && outs->other_shards_unsure) {
-        return vc_fail(
-            ctx, VC_E_UNSUPPORTED,
-            "the metadata says what most weights are, and with %s=keep that is not known before other workers' weights "
-            "are read; leave out one of that and %s",
-            vc_option(ctx, "nonfinite"), vc_option(ctx, "shard"));
-    }
+    VC_REFUSE_IF(
+        self->share && outs->other_shards_unsure, ctx, VC_E_UNSUPPORTED,
+        "the metadata says what most weights are, and with %s=keep that is not known before other workers' weights "
+        "are read; leave out one of that and %s",
+        vc_option(ctx, "nonfinite"), vc_option(ctx, "shard"));
     self->plan.outs = outs;
     self->plan.sizes_only = self->file == NULL && self->folder == NULL;
     VC_CALL(vc_gguf_files_make(ctx, &self->plan, &self->files));
@@ -101,8 +99,11 @@ static enum vc_status gguf_begin(struct vc_ctx *ctx, struct vc_sink *sink)
     }
     vc_outfolder_sweep(self->folder);
     for (size_t i = 0; i < self->files.n; i++) {
-        VC_CALL(self->folder != NULL ? vc_outfolder_begin(ctx, self->folder, self->files.files[i].file)
-                                     : vc_outfile_begin(ctx, self->files.files[i].file));
+        if (self->folder != NULL) {
+            VC_CALL(vc_outfolder_begin(ctx, self->folder, self->files.files[i].file));
+        } else {
+            VC_CALL(vc_outfile_begin(ctx, self->files.files[i].file));
+        }
     }
     return VC_OK;
 }
@@ -176,9 +177,8 @@ static enum vc_status gguf_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint
         struct gguf_file *file = &self->files.files[i];
         uint64_t got = atomic_load(&file->got);
 
-        if (got != file->value_bytes) {
-            return vc_fail(ctx, VC_E_INTERNAL, "%" PRIu64 " of %" PRIu64 " bytes were written", got, file->value_bytes);
-        }
+        VC_REFUSE_IF(got != file->value_bytes, ctx, VC_E_INTERNAL, "%" PRIu64 " of %" PRIu64 " bytes were written", got,
+                     file->value_bytes);
         if (file->file != NULL) {
             VC_CALL(write_head(ctx, file));
             VC_CALL(vc_outfile_sync(ctx, file->file));
@@ -236,16 +236,12 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_write_op
 {
     const struct vc_dialect *asked = NULL;
 
-    if (options->deflate != VC_DEFLATE_NONE) {
-        return vc_fail(ctx, VC_E_ARGUMENT,
-                       "GGUF is never compressed; leave %s out, or let the output's name end in .npz",
-                       vc_option(ctx, "deflate"));
-    }
+    VC_REFUSE_IF(options->deflate != VC_DEFLATE_NONE, ctx, VC_E_ARGUMENT,
+                 "GGUF is never compressed; leave %s out, or let the output's name end in .npz",
+                 vc_option(ctx, "deflate"));
     VC_CALL(vc_dialect_asked(ctx, options, &asked));
-    if (asked != NULL && asked != &vc_dialect_gguf) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "a GGUF file holds int8 weights in blocks of its own; leave %s out",
-                       vc_option(ctx, "layout"));
-    }
+    VC_REFUSE_IF(asked != NULL && asked != &vc_dialect_gguf, ctx, VC_E_ARGUMENT,
+                 "a GGUF file holds int8 weights in blocks of its own; leave %s out", vc_option(ctx, "layout"));
     return VC_OK;
 }
 
@@ -276,11 +272,10 @@ static enum vc_status choose_form(struct vc_ctx *ctx, const struct vc_write_opti
     self->plan.shard = options->shard;
     self->plan.n_shards = options->n_shards;
     VC_CALL(vc_outfolder_choose(ctx, options, VC_GGUF_EXTENSION, n_files > 1, n_files, &self->plan.in_folder));
-    if (n_files > 1 && options->path != NULL && vc_numbered_name_parse(options->path, VC_GGUF_EXTENSION, &name)) {
-        return vc_fail(ctx, VC_E_ARGUMENT,
-                       "%s: is the name of one of several files; name a folder for all of them, or a single file",
-                       options->path);
-    }
+    VC_REFUSE_IF(
+        n_files > 1 && options->path != NULL && vc_numbered_name_parse(options->path, VC_GGUF_EXTENSION, &name), ctx,
+        VC_E_ARGUMENT, "%s: is the name of one of several files; name a folder for all of them, or a single file",
+        options->path);
     self->plan.prefix = make_prefix(ctx, self, options->path);
     VC_CALL_ALLOC(self->plan.prefix);
     if (options->path == NULL || options->dry_run) {

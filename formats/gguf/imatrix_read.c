@@ -46,15 +46,12 @@ static enum vc_status take_i32(struct vc_ctx *ctx, const struct imatrix *self, u
 {
     unsigned char bytes[4];
 
-    if (*at + sizeof bytes > self->file->size_bytes) {
-        return vc_fail(ctx, VC_E_FORMAT, "ends inside an importance matrix: %" PRIu64 " bytes", self->file->size_bytes);
-    }
+    VC_REFUSE_IF(*at + sizeof bytes > self->file->size_bytes, ctx, VC_E_FORMAT,
+                 "ends inside an importance matrix: %" PRIu64 " bytes", self->file->size_bytes);
     VC_CALL(vc_infile_read(ctx, self->file, *at, bytes, sizeof bytes));
     *at += sizeof bytes;
     *number = vc_le32(bytes);
-    if (*number > INT32_MAX) {
-        return vc_fail(ctx, VC_E_FORMAT, "has a negative number at byte %" PRIu64, *at - sizeof bytes);
-    }
+    VC_REFUSE_IF(*number > INT32_MAX, ctx, VC_E_FORMAT, "has a negative number at byte %" PRIu64, *at - sizeof bytes);
     return VC_OK;
 }
 
@@ -89,18 +86,16 @@ static enum vc_status take_entry(struct vc_ctx *ctx, struct vc_model *model, uin
     uint64_t n, calls_at;
 
     VC_CALL(take_i32(ctx, self, at, &n));
-    if (n == 0 || n > MOST_NAME || n > self->file->size_bytes - *at) {
-        return vc_fail(ctx, VC_E_FORMAT, "has a name of %" PRIu64 " bytes at byte %" PRIu64, n, *at);
-    }
+    VC_REFUSE_IF(n == 0 || n > MOST_NAME || n > self->file->size_bytes - *at, ctx, VC_E_FORMAT,
+                 "has a name of %" PRIu64 " bytes at byte %" PRIu64, n, *at);
     VC_CALL(vc_infile_read(ctx, self->file, *at, name, (size_t)n));
     name[n] = '\0';
     *at += n;
     calls_at = *at;
     VC_CALL(take_i32(ctx, self, at, &n));
     VC_CALL(take_i32(ctx, self, at, &n));
-    if (n > (self->file->size_bytes - *at) / 4) {
-        return vc_fail(ctx, VC_E_FORMAT, "ends inside '%s': %" PRIu64 " values", name, n);
-    }
+    VC_REFUSE_IF(n > (self->file->size_bytes - *at) / 4, ctx, VC_E_FORMAT, "ends inside '%s': %" PRIu64 " values", name,
+                 n);
     VC_CALL(add(ctx, model, name, VC_SUMS_TAIL, *at, n));
     VC_CALL(add(ctx, model, name, ".counts", calls_at, 1));
     *at += 4 * n;
@@ -113,12 +108,14 @@ static enum vc_status check_end(struct vc_ctx *ctx, const struct imatrix *self, 
     uint64_t size = self->file->size_bytes;
     uint64_t n = 0;
 
-    VC_CALL(at < size ? take_i32(ctx, self, &at, &n) : VC_OK);
-    n = 0;
-    VC_CALL(at < size ? take_i32(ctx, self, &at, &n) : VC_OK);
-    if (n != size - at) {
-        return vc_fail(ctx, VC_E_FORMAT, "has %" PRIu64 " bytes behind its last entry", size - at);
+    if (at < size) {
+        VC_CALL(take_i32(ctx, self, &at, &n));
     }
+    n = 0;
+    if (at < size) {
+        VC_CALL(take_i32(ctx, self, &at, &n));
+    }
+    VC_REFUSE_IF(n != size - at, ctx, VC_E_FORMAT, "has %" PRIu64 " bytes behind its last entry", size - at);
     return VC_OK;
 }
 
@@ -132,9 +129,8 @@ static enum vc_status imatrix_read(struct vc_ctx *ctx, const struct vc_model *mo
     float count;
     enum vc_status status;
 
-    if (offset > t->size_bytes || n_bytes > t->size_bytes - offset) {
-        return vc_fail(ctx, VC_E_INTERNAL, "%s: a read beyond the tensor", t->name);
-    }
+    VC_REFUSE_IF(offset > t->size_bytes || n_bytes > t->size_bytes - offset, ctx, VC_E_INTERNAL,
+                 "%s: a read beyond the tensor", t->name);
     if (tensor % 2 == 0) {
         VC_TRY(vc_infile_read(ctx, self->file, self->offsets[tensor] + offset, dst, n_bytes));
     } else {
@@ -176,9 +172,8 @@ static enum vc_status imatrix_open(struct vc_ctx *ctx, struct vc_infile *file, c
     model->self = self;
     model->ops = &imatrix_ops; /* from here on vc_model_close frees everything */
     VC_CALL(take_i32(ctx, self, &at, &n));
-    if (n > file->size_bytes / 16) {
-        return vc_fail(ctx, VC_E_FORMAT, "is too short for an importance matrix of %" PRIu64 " entries", n);
-    }
+    VC_REFUSE_IF(n > file->size_bytes / 16, ctx, VC_E_FORMAT,
+                 "is too short for an importance matrix of %" PRIu64 " entries", n);
     VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, model->tensors, 2 * (size_t)n));
     VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, model->io, 2 * (size_t)n));
     VC_CALL(VC_ARRAY(ctx, VC_TAG_NAMES, self->offsets, 2 * (size_t)n));

@@ -192,18 +192,15 @@ static enum vc_status find_family(struct vc_ctx *ctx, const struct llm_config *c
     if (*out != NULL && strcmp((*out)->gguf, "gemma4") == 0 && vc_llm_flag(config, "enable_moe_block", false)) {
         *out = vc_llm_family("gemma4_text+experts");
     }
-    if (*out == NULL) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "config.json: the model_type '%s' is none of those that become a GGUF model for llama.cpp (%s); "
-                       "%s keeps the tensors as they are",
-                       config->model_type != NULL ? config->model_type : "",
-                       vc_llm_family_list(list, sizeof list, false), vc_option(ctx, "as_gguf=false"));
-    }
-    if (quantized != NULL &&
-        !(keeps && (strcmp(method != NULL ? method : "", "mxfp4") != 0 || strcmp((*out)->gguf, "gpt-oss") == 0))) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "config.json: its weights are quantized ('%s'), and are not decoded here",
-                       method != NULL ? method : "no quant_method");
-    }
+    VC_REFUSE_IF(*out == NULL, ctx, VC_E_UNSUPPORTED,
+                 "config.json: the model_type '%s' is none of those that become a GGUF model for llama.cpp (%s); "
+                 "%s keeps the tensors as they are",
+                 config->model_type != NULL ? config->model_type : "", vc_llm_family_list(list, sizeof list, false),
+                 vc_option(ctx, "as_gguf=false"));
+    VC_REFUSE_IF(quantized != NULL && !(keeps && (strcmp(method != NULL ? method : "", "mxfp4") != 0 ||
+                                                  strcmp((*out)->gguf, "gpt-oss") == 0)),
+                 ctx, VC_E_UNSUPPORTED, "config.json: its weights are quantized ('%s'), and are not decoded here",
+                 method != NULL ? method : "no quant_method");
     return VC_OK;
 }
 

@@ -65,10 +65,10 @@ static enum vc_status find_divisor(struct llm_back *b, const struct vc_tensor *t
     uint32_t bits;
     float x;
 
-    VC_CALL(scale == VC_NO_TENSOR
-                ? VC_OK
-                : vc_source_read_any(b->ctx, b->source, scale, VC_FORM_VALUES,
-                                     b->source->tensors[scale].n_elems > 1 ? expert * 4 : 0, bytes, sizeof bytes));
+    if (scale != VC_NO_TENSOR) {
+        VC_CALL(vc_source_read_any(b->ctx, b->source, scale, VC_FORM_VALUES,
+                                   b->source->tensors[scale].n_elems > 1 ? expert * 4 : 0, bytes, sizeof bytes));
+    }
     bits = vc_le32(bytes);
     memcpy(&x, &bits, sizeof x);
     *out = 1.0F / x;
@@ -169,23 +169,18 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
     struct llm_piece *piece;
 
     vc_dtype_block(t->dtype, &block, &size);
-    if (t->n_dims == 0 || t->n_dims - begin > 3 ||
-        (experts && (t->n_dims != 3 || t->shape[0] != sizes->experts || t->n_elems == 0))) {
-        return vc_fail(b->ctx, VC_E_UNSUPPORTED, "%s: expected %s", t->name,
-                       experts ? "the matrices of all experts" : "1 to 3 dimensions");
-    }
-    if ((less_one || logarithm || rows || rule->form == VC_MATRIX_CHANNELS ||
-         (rule->rows == VC_ROWS_HEAD_COLUMNS && sizes->unit % block != 0)) &&
-        !vc_dtype_is_float(t->dtype)) {
-        return vc_fail(b->ctx, VC_E_UNSUPPORTED,
-                       "%s: has type %s, expected floats (vcompress dequantize makes a GGUF file of floats)", t->name,
-                       vc_dtype_name(t->dtype));
-    }
-    if (t->quant != NULL && !parts) {
-        return vc_fail(b->ctx, VC_E_UNSUPPORTED,
-                       "%s: has a number beside its blocks (vcompress dequantize makes a GGUF file of floats)",
-                       t->name);
-    }
+    VC_REFUSE_IF(t->n_dims == 0 || t->n_dims - begin > 3 ||
+                     (experts && (t->n_dims != 3 || t->shape[0] != sizes->experts || t->n_elems == 0)),
+                 b->ctx, VC_E_UNSUPPORTED, "%s: expected %s", t->name,
+                 experts ? "the matrices of all experts" : "1 to 3 dimensions");
+    VC_REFUSE_IF((less_one || logarithm || rows || rule->form == VC_MATRIX_CHANNELS ||
+                  (rule->rows == VC_ROWS_HEAD_COLUMNS && sizes->unit % block != 0)) &&
+                     !vc_dtype_is_float(t->dtype),
+                 b->ctx, VC_E_UNSUPPORTED,
+                 "%s: has type %s, expected floats (vcompress dequantize makes a GGUF file of floats)", t->name,
+                 vc_dtype_name(t->dtype));
+    VC_REFUSE_IF(t->quant != NULL && !parts, b->ctx, VC_E_UNSUPPORTED,
+                 "%s: has a number beside its blocks (vcompress dequantize makes a GGUF file of floats)", t->name);
     to.add = less_one ? -1.0F : 0.0F;
     if (heads) {
         to.order = (struct llm_order){.unit = 1, .groups = sizes->head_size / 2, .each = 2};
@@ -215,7 +210,11 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
         VC_CALL_ALLOC(piece);
         *piece = (struct llm_piece){.source = source, .first = i * to.piece_rows};
         to.pieces = piece;
-        VC_CALL(parts ? add_parts(b, plan, to, i) : push(b, plan, to, NULL));
+        if (parts) {
+            VC_CALL(add_parts(b, plan, to, i));
+        } else {
+            VC_CALL(push(b, plan, to, NULL));
+        }
     }
     return VC_OK;
 }
@@ -244,14 +243,14 @@ static enum vc_status add_joined(struct llm_back *b, struct llm_plan *plan, size
 
     to.name = make_name(b, plan->arena, from, layer, 0, "");
     VC_CALL_ALLOC(to.name);
-    if ((!bias && t->n_dims != 3) || t->shape[0] != sizes->experts || t->n_elems == 0 || other->dtype != t->dtype ||
-        other->n_dims != t->n_dims || memcmp(other->shape, t->shape, t->n_dims * sizeof *t->shape) != 0 ||
-        !(vc_dtype_is_float(t->dtype) || (blocks && !bias && columns % 32 == 0))) {
-        return vc_fail(b->ctx, VC_E_UNSUPPORTED,
-                       "%s: expected matrices of all experts, of gate and up alike, in floats or MXFP4 (vcompress "
-                       "dequantize makes a GGUF file of floats first)",
-                       t->name);
-    }
+    VC_REFUSE_IF((!bias && t->n_dims != 3) || t->shape[0] != sizes->experts || t->n_elems == 0 ||
+                     other->dtype != t->dtype || other->n_dims != t->n_dims ||
+                     memcmp(other->shape, t->shape, t->n_dims * sizeof *t->shape) != 0 ||
+                     !(vc_dtype_is_float(t->dtype) || (blocks && !bias && columns % 32 == 0)),
+                 b->ctx, VC_E_UNSUPPORTED,
+                 "%s: expected matrices of all experts, of gate and up alike, in floats or MXFP4 (vcompress "
+                 "dequantize makes a GGUF file of floats first)",
+                 t->name);
     pieces = vc_arena_alloc(b->ctx, plan->arena, to.n_pieces * sizeof *pieces);
     VC_CALL_ALLOC(pieces);
     for (size_t i = 0; i < to.n_pieces; i++) {
@@ -324,7 +323,9 @@ static enum vc_status plan_tensors(struct llm_back *b, const struct vc_arch_size
 
         VC_CALL(find_joined(b, name, &layer, &up, &joined));
         if (joined && layer < (int64_t)sizes->layers) {
-            VC_CALL(strstr(name, "_up_") != NULL ? VC_OK : add_joined(b, plan, i, up, layer, sizes));
+            if (strstr(name, "_up_") == NULL) {
+                VC_CALL(add_joined(b, plan, i, up, layer, sizes));
+            }
             continue;
         }
         rule = find_rule(b->family->rules, name, &layer, &rest);
@@ -332,10 +333,8 @@ static enum vc_status plan_tensors(struct llm_back *b, const struct vc_arch_size
         if (strncmp(name, "rope_f", 6) == 0 || b->source->tensors[i].part_of != VC_NO_TENSOR) {
             continue; /* which config.json says: the way there makes it again; or numbers of NVFP4, with their blocks */
         }
-        if (rule == NULL || layer >= (int64_t)sizes->layers) {
-            return vc_fail(b->ctx, VC_E_UNSUPPORTED, "%s: a %s of transformers has no such tensor", name,
-                           b->class_name);
-        }
+        VC_REFUSE_IF(rule == NULL || layer >= (int64_t)sizes->layers, b->ctx, VC_E_UNSUPPORTED,
+                     "%s: a %s of transformers has no such tensor", name, b->class_name);
         VC_CALL(add_tensors(b, plan, i, rule, layer, rest, sizes));
     }
     return VC_OK;
@@ -382,10 +381,8 @@ static enum vc_status check_factors(const struct llm_back *b, const struct llm_p
                 }
             }
         }
-        if (made != (vc_model_find(b->source, names[i]) != VC_NO_TENSOR)) {
-            return vc_fail(b->ctx, VC_E_UNSUPPORTED, "%s: a %s with these keys has %s such tensor", names[i],
-                           b->class_name, made ? "a" : "no");
-        }
+        VC_REFUSE_IF(made != (vc_model_find(b->source, names[i]) != VC_NO_TENSOR), b->ctx, VC_E_UNSUPPORTED,
+                     "%s: a %s with these keys has %s such tensor", names[i], b->class_name, made ? "a" : "no");
     }
     return VC_OK;
 }
@@ -432,9 +429,9 @@ static enum vc_status check_pairs(struct llm_back *b, struct llm_pairs *pairs)
         }
     }
     VC_TRY(others.status);
-    VC_TRY(others.n == 0
-               ? VC_OK
-               : vc_model_add_fact(b->ctx, b->model, VC_FACT_NOTE, "config.json has no place for %s", others.data));
+    if (others.n != 0) {
+        VC_TRY(vc_model_add_fact(b->ctx, b->model, VC_FACT_NOTE, "config.json has no place for %s", others.data));
+    }
 out:
     vc_text_release(&others);
     vc_json_tree_free(b->ctx, there, counted);
@@ -569,7 +566,9 @@ enum vc_status vc_gguf_back_open(struct vc_ctx *ctx, const struct vc_open_option
     vc_family_find(b.config, &self->family);
     model->family = &self->family;
     VC_TRY(vc_back_add_json(&b, json_incref(b.config), VC_HF_CONFIG_NAME));
-    VC_TRY(options->gguf_no_vocab ? VC_OK : vc_back_vocab(&b));
+    if (!options->gguf_no_vocab) {
+        VC_TRY(vc_back_vocab(&b));
+    }
 out:
     vc_json_tree_free(ctx, b.pairs, counted);
     json_decref(b.config);

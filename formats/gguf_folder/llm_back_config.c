@@ -421,9 +421,13 @@ enum vc_status vc_back_config(struct llm_back *b)
     b->config = json_pack("{s:[s], s:o}", "architectures", b->class_name, "model_type",
                           json_stringn(b->family->types, strcspn(b->family->types, "|")));
     for (const struct vc_arch_pair *key = vc_arch_pairs; key->names != NULL; key++) {
-        VC_CALL(vc_arch_writes_pair(b->family, key) ? take_row(b, key) : VC_OK);
+        if (vc_arch_writes_pair(b->family, key)) {
+            VC_CALL(take_row(b, key));
+        }
     }
-    VC_CALL(vc_arch_has_kinds(b->family) ? set_kinds(b) : VC_OK);
+    if (vc_arch_has_kinds(b->family)) {
+        VC_CALL(set_kinds(b));
+    }
     VC_CALL(set_scaling(b));
     if (gate != VC_NO_TENSOR && b->source->tensors[gate].dtype == VC_DTYPE_MXFP4 &&
         strcmp(b->family->gguf, "gpt-oss") == 0) {

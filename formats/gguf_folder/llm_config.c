@@ -23,9 +23,7 @@ enum vc_status vc_llm_config_read(struct vc_ctx *ctx, const struct vc_model *sou
 
     *out = (struct llm_config){.root = NULL};
     VC_TRY(vc_hf_config_read_beside(ctx, vc_infolder_path(source->folder), &text, &n));
-    if (text == NULL) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "has no config.json, which says what the model computes");
-    }
+    VC_REFUSE_IF(text == NULL, ctx, VC_E_UNSUPPORTED, "has no config.json, which says what the model computes");
     status = vc_hf_config_parse(ctx, text, n, true, &out->json);
     if (status != VC_OK) {
         VC_TRY(vc_context(ctx, VC_HF_CONFIG_NAME));
@@ -201,10 +199,8 @@ static enum vc_status need(struct vc_ctx *ctx, const struct llm_config *config, 
                 : key->field == offsetof(struct vc_arch_sizes, head_size) ? sizes->hidden / sizes->heads
                                                                           : 0;
     *size = vc_llm_count(config, key->names, otherwise);
-    if (*size == 0 || *size > INT32_MAX) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: expected a whole number for \"%.*s\"", VC_HF_CONFIG_NAME,
-                       (int)strcspn(key->names, "|"), key->names);
-    }
+    VC_REFUSE_IF(*size == 0 || *size > INT32_MAX, ctx, VC_E_UNSUPPORTED, "%s: expected a whole number for \"%.*s\"",
+                 VC_HF_CONFIG_NAME, (int)strcspn(key->names, "|"), key->names);
     return VC_OK;
 }
 
@@ -251,26 +247,23 @@ enum vc_status vc_llm_sizes_read(struct vc_ctx *ctx, const struct llm_config *co
     if (vc_arch_has(family, VC_ARCH_ENCODER)) {
         out->types = vc_llm_count(config, "type_vocab_size", 2);
         out->skipped = strcmp(config->model_type, "bert") == 0 ? 0 : vc_llm_count(config, "pad_token_id", 1) + 1;
-        if (out->skipped >= out->context) {
-            return vc_fail(ctx, VC_E_FORMAT, "%s: \"pad_token_id\" leaves no positions", VC_HF_CONFIG_NAME);
-        }
+        VC_REFUSE_IF(out->skipped >= out->context, ctx, VC_E_FORMAT, "%s: \"pad_token_id\" leaves no positions",
+                     VC_HF_CONFIG_NAME);
         out->context -= out->skipped;
     }
     if (strcmp(family->gguf, "gemma4") == 0) {
         read_full_sizes(config, family, out);
-        if (out->full_head == 0 || out->full_head > INT32_MAX || out->full_keys == 0 || out->input > INT32_MAX) {
-            return vc_fail(ctx, VC_E_FORMAT, "%s: \"global_head_dim\", key heads or inputs of layers are no sizes",
-                           VC_HF_CONFIG_NAME);
-        }
+        VC_REFUSE_IF(out->full_head == 0 || out->full_head > INT32_MAX || out->full_keys == 0 || out->input > INT32_MAX,
+                     ctx, VC_E_FORMAT, "%s: \"global_head_dim\", key heads or inputs of layers are no sizes",
+                     VC_HF_CONFIG_NAME);
     }
-    if (out->heads % out->key_heads != 0 || (out->full_keys != 0 && out->heads % out->full_keys != 0)) {
-        return vc_fail(ctx, VC_E_FORMAT, "%s: %llu heads cannot share %llu key heads%s", VC_HF_CONFIG_NAME,
-                       (unsigned long long)out->heads,
-                       (unsigned long long)(out->heads % out->key_heads != 0 ? out->key_heads : out->full_keys),
-                       vc_llm_find(config, "num_key_value_heads") == NULL
-                           ? ", which transformers takes where \"num_key_value_heads\" is not there"
-                           : "");
-    }
+    VC_REFUSE_IF(out->heads % out->key_heads != 0 || (out->full_keys != 0 && out->heads % out->full_keys != 0), ctx,
+                 VC_E_FORMAT, "%s: %llu heads cannot share %llu key heads%s", VC_HF_CONFIG_NAME,
+                 (unsigned long long)out->heads,
+                 (unsigned long long)(out->heads % out->key_heads != 0 ? out->key_heads : out->full_keys),
+                 vc_llm_find(config, "num_key_value_heads") == NULL
+                     ? ", which transformers takes where \"num_key_value_heads\" is not there"
+                     : "");
     return VC_OK;
 }
 
@@ -294,30 +287,24 @@ enum vc_status vc_llm_rope_read(struct vc_ctx *ctx, const struct llm_config *con
         return vc_fail(ctx, VC_E_FORMAT, "%s: \"%s\" is no number above 0, the base of rotary embeddings",
                        VC_HF_CONFIG_NAME, out->theta > 0.0 ? "rope_local_base_freq" : "rope_theta");
     }
-    if (block == NULL && vc_arch_is(config->arch, "rope_type", "yarn")) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "%s: there is no \"rope_parameters\", and transformers takes yarn with numbers of its own for a "
-                       "'%s'",
-                       VC_HF_CONFIG_NAME, config->model_type);
-    }
+    VC_REFUSE_IF(block == NULL && vc_arch_is(config->arch, "rope_type", "yarn"), ctx, VC_E_UNSUPPORTED,
+                 "%s: there is no \"rope_parameters\", and transformers takes yarn with numbers of its own for a "
+                 "'%s'",
+                 VC_HF_CONFIG_NAME, config->model_type);
     if (block == NULL && vc_arch_is(config->arch, "rope_type", "proportional")) {
         out->type = "proportional";
     }
     out->share = vc_llm_real_of(
         block, "partial_rotary_factor",
         vc_llm_real(config, "partial_rotary_factor|rotary_pct", vc_llm_usual(config, "partial_rotary_factor", 1.0)));
-    if (!vc_arch_has(family, VC_ARCH_PARTIAL) && out->share != 1.0 && strcmp(out->type, "default") != 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "%s: \"partial_rotary_factor\" is not 1, and a '%s' of transformers rotates all of each head",
-                       VC_HF_CONFIG_NAME, config->model_type);
-    }
+    VC_REFUSE_IF(!vc_arch_has(family, VC_ARCH_PARTIAL) && out->share != 1.0 && strcmp(out->type, "default") != 0, ctx,
+                 VC_E_UNSUPPORTED,
+                 "%s: \"partial_rotary_factor\" is not 1, and a '%s' of transformers rotates all of each head",
+                 VC_HF_CONFIG_NAME, config->model_type);
     out->share = vc_arch_has(family, VC_ARCH_PARTIAL) ? out->share : 1.0; /* its class does not read the key */
-    if (local_type != NULL && strcmp(local_type, "default") != 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: rotary embeddings of sliding layers are scaled ('%s')",
-                       VC_HF_CONFIG_NAME, local_type);
-    }
-    if (!(out->share > 0.0 && out->share <= 1.0)) {
-        return vc_fail(ctx, VC_E_FORMAT, "%s: \"partial_rotary_factor\" is no share", VC_HF_CONFIG_NAME);
-    }
+    VC_REFUSE_IF(local_type != NULL && strcmp(local_type, "default") != 0, ctx, VC_E_UNSUPPORTED,
+                 "%s: rotary embeddings of sliding layers are scaled ('%s')", VC_HF_CONFIG_NAME, local_type);
+    VC_REFUSE_IF(!(out->share > 0.0 && out->share <= 1.0), ctx, VC_E_FORMAT,
+                 "%s: \"partial_rotary_factor\" is no share", VC_HF_CONFIG_NAME);
     return VC_OK;
 }

@@ -171,10 +171,9 @@ enum vc_status vc_llm_check(struct vc_ctx *ctx, const struct llm_config *config,
     const char *activation = vc_llm_word(config, "hidden_activation|hidden_act|activation_function", NULL);
     uint64_t window = window_of(config);
 
-    if (activation != NULL && !vc_is_one_of(activation, family->activation)) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "config.json: the activation is '%s', expected '%.*s'", activation,
-                       (int)strcspn(family->activation, "|"), family->activation);
-    }
+    VC_REFUSE_IF(activation != NULL && !vc_is_one_of(activation, family->activation), ctx, VC_E_UNSUPPORTED,
+                 "config.json: the activation is '%s', expected '%.*s'", activation,
+                 (int)strcspn(family->activation, "|"), family->activation);
     if (vc_arch_has(family, VC_ARCH_HEADS_FILL) && sizes->heads * sizes->head_size != sizes->hidden) {
         return refuse_key(ctx, family, "head_dim", "times the heads is not the hidden size");
     }
@@ -353,10 +352,9 @@ static enum vc_status put_kinds(struct vc_ctx *ctx, const struct llm_config *con
     bool recurrent = vc_arch_has(family, VC_ARCH_RECURRENT);
     const json_t *types = vc_llm_find(config, "layer_types");
 
-    if (types != NULL && json_array_size(types) != sizes->layers) {
-        return vc_fail(ctx, VC_E_FORMAT, "config.json: \"layer_types\" has %zu entries, expected %" PRIu64,
-                       json_array_size(types), sizes->layers);
-    }
+    VC_REFUSE_IF(types != NULL && json_array_size(types) != sizes->layers, ctx, VC_E_FORMAT,
+                 "config.json: \"layer_types\" has %zu entries, expected %" PRIu64, json_array_size(types),
+                 sizes->layers);
     if (!recurrent) {
         vc_llm_put_u32(pairs, ".attention.sliding_window", window_of(config));
     }

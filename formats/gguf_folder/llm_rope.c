@@ -182,10 +182,9 @@ static enum vc_status put_factors(const struct scaling *s, const char *key, cons
     const json_t *list = json_object_get(s->rope->block, key);
     float *values;
 
-    if (json_array_size(list) != s->rotated / 2) {
-        return vc_fail(s->ctx, VC_E_FORMAT, "config.json: \"%s\" has %zu numbers, expected %llu", key,
-                       json_array_size(list), (unsigned long long)(s->rotated / 2));
-    }
+    VC_REFUSE_IF(json_array_size(list) != s->rotated / 2, s->ctx, VC_E_FORMAT,
+                 "config.json: \"%s\" has %zu numbers, expected %llu", key, json_array_size(list),
+                 (unsigned long long)(s->rotated / 2));
     VC_CALL(make_values(s, &values));
     for (size_t i = 0; i < s->rotated / 2; i++) {
         values[i] = (float)json_number_value(json_array_get(list, i));
@@ -231,9 +230,8 @@ enum vc_status vc_llm_rope_put(struct vc_ctx *ctx, const struct llm_config *conf
     s.factor = real(&s, "factor", 1.0);
     s.original = real(&s, original, vc_llm_real(config, original, (double)sizes->context));
     if (strcmp(family->gguf, "phi3") == 0) {
-        if (!(s.original >= 1)) {
-            return vc_fail(ctx, VC_E_FORMAT, "%s: \"%s\" is no number of tokens", VC_HF_CONFIG_NAME, original);
-        }
+        VC_REFUSE_IF(!(s.original >= 1), ctx, VC_E_FORMAT, "%s: \"%s\" is no number of tokens", VC_HF_CONFIG_NAME,
+                     original);
         put_original(&s);
     }
     if (strcmp(family->gguf, "gemma4") == 0) {

@@ -121,9 +121,8 @@ static enum vc_status add_match(struct planning *p, struct match *match, const c
 {
     match->name = make_name(p, match, rest);
     VC_CALL_ALLOC(match->name);
-    if (strlen(match->name) > VC_GGUF_MAX_NAME) {
-        return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: its name is too long for GGUF", match->name);
-    }
+    VC_REFUSE_IF(strlen(match->name) > VC_GGUF_MAX_NAME, p->ctx, VC_E_UNSUPPORTED, "%s: its name is too long for GGUF",
+                 match->name);
     p->matches[p->n++] = *match;
     return VC_OK;
 }
@@ -197,12 +196,12 @@ static enum vc_status match_tensor(struct planning *p, size_t source)
         }
         rename_norm(name);
         VC_CALL(match_rules(p, p->family->rules, name, source, &known));
-        VC_CALL(known ? VC_OK : match_rules(p, vc_arch_names, name, source, &known));
+        if (!known) {
+            VC_CALL(match_rules(p, vc_arch_names, name, source, &known));
+        }
     }
-    if (!known) {
-        return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: llama.cpp has no such tensor in a model of the kind '%s'",
-                       t->name, p->family->gguf);
-    }
+    VC_REFUSE_IF(!known, p->ctx, VC_E_UNSUPPORTED, "%s: llama.cpp has no such tensor in a model of the kind '%s'",
+                 t->name, p->family->gguf);
     return VC_OK;
 }
 
@@ -307,22 +306,18 @@ static enum vc_status check_source(const struct planning *p, const struct match 
         match->rule->rows != VC_ROWS_HEAD_COLUMNS && !needs_f32(to->name, to->n_dims) && t->dtype == to->from) {
         return VC_OK;
     }
-    if (t->quant != NULL || t->part_of != VC_NO_TENSOR) {
-        return vc_fail(p->ctx, VC_E_UNSUPPORTED,
-                       "%s: is quantized, and its codes have no place in GGUF: %s; dequantize the folder first",
-                       t->name, vc_llm_why_no_blocks(p->source, t));
-    }
-    if (p->any_type ? false
-        : match->rule->form == VC_MATRIX_BLOCKS
-            ? t->dtype != VC_DTYPE_U8
-            : t->dtype != VC_DTYPE_F32 && t->dtype != VC_DTYPE_F16 && t->dtype != VC_DTYPE_BF16) {
-        return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: has type %s, expected %s", t->name, vc_dtype_name(t->dtype),
-                       match->rule->form == VC_MATRIX_BLOCKS ? "u8" : "f32, f16 or bf16");
-    }
-    if (t->dtype != to->from && !p->any_type) {
-        return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: has type %s, and other experts of its layer have %s", t->name,
-                       vc_dtype_name(t->dtype), vc_dtype_name(to->from));
-    }
+    VC_REFUSE_IF(t->quant != NULL || t->part_of != VC_NO_TENSOR, p->ctx, VC_E_UNSUPPORTED,
+                 "%s: is quantized, and its codes have no place in GGUF: %s; dequantize the folder first", t->name,
+                 vc_llm_why_no_blocks(p->source, t));
+    VC_REFUSE_IF(p->any_type ? false
+                 : match->rule->form == VC_MATRIX_BLOCKS
+                     ? t->dtype != VC_DTYPE_U8
+                     : t->dtype != VC_DTYPE_F32 && t->dtype != VC_DTYPE_F16 && t->dtype != VC_DTYPE_BF16,
+                 p->ctx, VC_E_UNSUPPORTED, "%s: has type %s, expected %s", t->name, vc_dtype_name(t->dtype),
+                 match->rule->form == VC_MATRIX_BLOCKS ? "u8" : "f32, f16 or bf16");
+    VC_REFUSE_IF(t->dtype != to->from && !p->any_type, p->ctx, VC_E_UNSUPPORTED,
+                 "%s: has type %s, and other experts of its layer have %s", t->name, vc_dtype_name(t->dtype),
+                 vc_dtype_name(to->from));
     return VC_OK;
 }
 
@@ -334,16 +329,13 @@ static enum vc_status find_scales(const struct planning *p, size_t blocks, struc
     char *name = vc_arena_printf(p->ctx, p->plan->arena, "%.*sscales", (int)n, t->name);
 
     VC_CALL_ALLOC(name);
-    if (to->row_elems % 32 != 0) {
-        return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: blocks of 32 do not divide rows of %" PRIu64, t->name,
-                       to->row_elems);
-    }
+    VC_REFUSE_IF(to->row_elems % 32 != 0, p->ctx, VC_E_UNSUPPORTED, "%s: blocks of 32 do not divide rows of %" PRIu64,
+                 t->name, to->row_elems);
     to->scales = vc_model_find(p->source, name);
-    if (to->scales == VC_NO_TENSOR || p->source->tensors[to->scales].dtype != VC_DTYPE_U8 ||
-        !has_shape(&p->source->tensors[to->scales], t->shape, t->n_dims - 1)) {
-        return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: there is no '%s' of type u8 with a scale for each block", t->name,
-                       name);
-    }
+    VC_REFUSE_IF(to->scales == VC_NO_TENSOR || p->source->tensors[to->scales].dtype != VC_DTYPE_U8 ||
+                     !has_shape(&p->source->tensors[to->scales], t->shape, t->n_dims - 1),
+                 p->ctx, VC_E_UNSUPPORTED, "%s: there is no '%s' of type u8 with a scale for each block", t->name,
+                 name);
     return VC_OK;
 }
 
@@ -452,14 +444,12 @@ static enum vc_status add_tensor(struct planning *p, const struct match *matches
     for (unsigned d = 0; d < t.n_dims; d++) {
         t.shape[d] = vc_arch_size_of(&sizes, rule->shape[d]);
     }
-    if (n != 1 && (matches[0].expert < 0 || n != p->sizes->experts)) {
-        return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: %zu tensors of the folder become it, expected %" PRIu64, t.name,
-                       n, matches[0].expert < 0 ? 1 : p->sizes->experts);
-    }
+    VC_REFUSE_IF(n != 1 && (matches[0].expert < 0 || n != p->sizes->experts), p->ctx, VC_E_UNSUPPORTED,
+                 "%s: %zu tensors of the folder become it, expected %" PRIu64, t.name, n,
+                 matches[0].expert < 0 ? 1 : p->sizes->experts);
     for (size_t i = 0; i < n; i++) {
-        if (n != 1 && (uint64_t)matches[i].expert != i) {
-            return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: expert %zu of its layer is missing", t.name, i);
-        }
+        VC_REFUSE_IF(n != 1 && (uint64_t)matches[i].expert != i, p->ctx, VC_E_UNSUPPORTED,
+                     "%s: expert %zu of its layer is missing", t.name, i);
         VC_CALL(check_source(p, &matches[i], &t));
     }
     VC_CALL(set_rows(p, matches, n, &t));
@@ -574,9 +564,8 @@ static enum vc_status check_parts(const struct planning *p, uint64_t layer)
         return VC_OK;
     }
     (void)snprintf(values, sizeof values, "blk.%" PRIu64 ".attn_v.weight", layer);
-    if (!own_values && has_tensor(p->plan, (int64_t)layer, values)) {
-        return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: is there, and config.json says \"attention_k_eq_v\"", values);
-    }
+    VC_REFUSE_IF(!own_values && has_tensor(p->plan, (int64_t)layer, values), p->ctx, VC_E_UNSUPPORTED,
+                 "%s: is there, and config.json says \"attention_k_eq_v\"", values);
     if (layer < p->sizes->owners) {
         VC_CALL(check_there(p, own_values ? "attn_k attn_k_norm attn_v" : "attn_k attn_k_norm", (int64_t)layer));
     }
@@ -679,13 +668,13 @@ static enum vc_status find_head(struct planning *p)
     }
     if (p->tied || vc_arch_has(p->family, VC_ARCH_NO_HEAD)) {
         p->tied = false;
-        VC_CALL(p->any_type ? VC_OK : is_copy(p, head, embedding, &p->tied));
+        if (!p->any_type) {
+            VC_CALL(is_copy(p, head, embedding, &p->tied));
+        }
     }
-    if (vc_arch_has(p->family, VC_ARCH_NO_HEAD) && !p->tied) {
-        return vc_fail(p->ctx, VC_E_UNSUPPORTED,
-                       "%s: is not the embedding, and llama.cpp has no other head in a model of the kind '%s'",
-                       p->source->tensors[head].name, p->family->gguf);
-    }
+    VC_REFUSE_IF(vc_arch_has(p->family, VC_ARCH_NO_HEAD) && !p->tied, p->ctx, VC_E_UNSUPPORTED,
+                 "%s: is not the embedding, and llama.cpp has no other head in a model of the kind '%s'",
+                 p->source->tensors[head].name, p->family->gguf);
     return VC_OK;
 }
 
@@ -726,9 +715,7 @@ void vc_llm_plan_release(struct vc_ctx *ctx, struct llm_plan *plan)
 enum vc_status vc_llm_plan_add_values(struct vc_ctx *ctx, struct llm_plan *plan, const char *name, const float *values,
                                       uint64_t n)
 {
-    if (plan->n == plan->capacity) {
-        return vc_fail(ctx, VC_E_INTERNAL, "%s: there is no room for it", name);
-    }
+    VC_REFUSE_IF(plan->n == plan->capacity, ctx, VC_E_INTERNAL, "%s: there is no room for it", name);
     plan->tensors[plan->n++] = (struct llm_tensor){.name = name,
                                                    .layer = -1,
                                                    .dtype = VC_DTYPE_F32,

@@ -226,12 +226,10 @@ static enum vc_status read_halves(struct vc_ctx *ctx, const struct vc_model *sou
     VC_CALL(vc_source_read_any(ctx, source, vc_quant_scale(source->tensors[index].quant), VC_FORM_VALUES,
                                first / each * 2, from, ((first + n - 1) / each - first / each + 1) * 2));
     for (size_t i = 0; i < n; i++) {
-        if (!half_of(t->dtype, vc_le16(from + ((first + i) / each - first / each) * 2), &half) &&
-            memcmp(codes + i * n_codes, zeros, n_codes) != 0) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "%s: a scale is no f16 number, which GGUF's blocks have; dequantize the folder first",
-                           t->name);
-        }
+        VC_REFUSE_IF(!half_of(t->dtype, vc_le16(from + ((first + i) / each - first / each) * 2), &half) &&
+                         memcmp(codes + i * n_codes, zeros, n_codes) != 0,
+                     ctx, VC_E_UNSUPPORTED,
+                     "%s: a scale is no f16 number, which GGUF's blocks have; dequantize the folder first", t->name);
         vc_put_le16(to + i * 2, (uint16_t)half);
     }
     return VC_OK;
@@ -303,8 +301,9 @@ static enum vc_status read_blocks(struct vc_ctx *ctx, const struct vc_model *sou
         } else {
             VC_CALL(vc_source_read_any(ctx, source, beside, VC_FORM_VALUES, first * kind->n_scales, scales,
                                        part * kind->n_scales));
-            VC_CALL(quant != NULL ? check_scales(ctx, kind, scales, part * kind->n_scales, source->tensors[beside].name)
-                                  : VC_OK);
+            if (quant != NULL) {
+                VC_CALL(check_scales(ctx, kind, scales, part * kind->n_scales, source->tensors[beside].name));
+            }
         }
         for (size_t i = 0; i < part; i++) {
             pack_block(scales + i * kind->n_scales, kind->n_scales, codes + i * kind->n_codes, kind->n_codes,
@@ -367,9 +366,9 @@ static enum vc_status read_part(struct vc_ctx *ctx, const struct vc_model *sourc
                 memcpy(parts + i * each, blocks + i * bytes, each);
             }
         }
-        VC_CALL(t->part == LLM_SCALES && t->n_dims == 2 /* those of gpt_oss keep their bits */
-                    ? check_scales(ctx, kind, parts, part * each, source->tensors[piece->source].name)
-                    : VC_OK);
+        if (t->part == LLM_SCALES && t->n_dims == 2) { /* the scales of gpt_oss, of three dimensions, keep their bits */
+            VC_CALL(check_scales(ctx, kind, parts, part * each, source->tensors[piece->source].name));
+        }
         memcpy(to, parts + skipped, taken);
         at += taken;
         to += taken;
@@ -393,10 +392,14 @@ static enum vc_status read_source(struct vc_ctx *ctx, const struct vc_model *sou
         uint64_t part = vc_min_u64(n, t->order.groups != 0 ? t->row_elems - column : piece_elems - in_piece);
         uint64_t first = row * t->row_elems + column;
 
-        VC_CALL(t->columns != 0 ? read_columns(ctx, source, t, piece, in_piece, to, &part)
-                : as_is         ? vc_source_read_any(ctx, source, piece->source, VC_FORM_VALUES, first * size, to,
-                                                     (size_t)part * size)
-                                : convert(ctx, source, t, piece->source, first, to, part));
+        if (t->columns != 0) {
+            VC_CALL(read_columns(ctx, source, t, piece, in_piece, to, &part));
+        } else if (as_is) {
+            VC_CALL(
+                vc_source_read_any(ctx, source, piece->source, VC_FORM_VALUES, first * size, to, (size_t)part * size));
+        } else {
+            VC_CALL(convert(ctx, source, t, piece->source, first, to, part));
+        }
         at += part;
         to += part * size;
         n -= part;
@@ -418,9 +421,8 @@ enum vc_status vc_llm_values_read(struct vc_ctx *ctx, const struct vc_model *sou
         return read_blocks(ctx, source, tensor, offset, to, n_bytes);
     }
     vc_dtype_block(tensor->dtype, &block, &size);
-    if (offset % size != 0 || n_bytes % size != 0) {
-        return vc_fail(ctx, VC_E_INTERNAL, "%s: a read of parts of elements", tensor->name);
-    }
+    VC_REFUSE_IF(offset % size != 0 || n_bytes % size != 0, ctx, VC_E_INTERNAL, "%s: a read of parts of elements",
+                 tensor->name);
     if (tensor->values == NULL) {
         return read_source(ctx, source, tensor, size, offset / size, to, n_bytes / size);
     }
@@ -442,10 +444,9 @@ enum vc_status vc_llm_plan_add_scale(struct vc_ctx *ctx, const struct vc_model *
 
     VC_CALL_ALLOC(name);
     VC_CALL_ALLOC(values);
-    if (t->scale != 1.0F || t->add != 0.0F) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: its values change, and are codes; dequantize the folder first",
-                       source->tensors[t->pieces[0].source].name);
-    }
+    VC_REFUSE_IF(t->scale != 1.0F || t->add != 0.0F, ctx, VC_E_UNSUPPORTED,
+                 "%s: its values change, and are codes; dequantize the folder first",
+                 source->tensors[t->pieces[0].source].name);
     if (t->dtype != VC_DTYPE_NVFP4) {
         return VC_OK;
     }
@@ -459,9 +460,8 @@ enum vc_status vc_llm_plan_add_scale(struct vc_ctx *ctx, const struct vc_model *
         bits = vc_le32(bytes);
         memcpy(&values[i], &bits, sizeof bits);
         values[i] = codes->quant->global_multiplies ? values[i] : 1.0F / values[i];
-        if (!(values[i] > 0.0F && values[i] < INFINITY)) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: its scale for all of it is not above 0 and finite", codes->name);
-        }
+        VC_REFUSE_IF(!(values[i] > 0.0F && values[i] < INFINITY), ctx, VC_E_UNSUPPORTED,
+                     "%s: its scale for all of it is not above 0 and finite", codes->name);
     }
     VC_CALL(vc_llm_plan_add_values(ctx, plan, name, values, t->n_pieces));
     plan->tensors[plan->n - 1].layer = t->layer;

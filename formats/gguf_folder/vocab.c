@@ -44,15 +44,10 @@ static void unload_files(struct vocab *v)
 
 enum vc_status vc_vocab_set(struct vocab *v, uint64_t id, const char *text, size_t n, int32_t type, float score)
 {
-    if (id >= v->n) {
-        return vc_fail(v->ctx, VC_E_UNSUPPORTED,
-                       "the vocabulary has a token %" PRIu64 " ('%.60s'), and the embedding has %zu rows", id, text,
-                       v->n);
-    }
-    if (v->tokens[id].text != NULL) {
-        return vc_fail(v->ctx, VC_E_FORMAT, "the vocabulary has two tokens %" PRIu64 ", '%.60s' and '%.60s'", id,
-                       v->tokens[id].text, text);
-    }
+    VC_REFUSE_IF(id >= v->n, v->ctx, VC_E_UNSUPPORTED,
+                 "the vocabulary has a token %" PRIu64 " ('%.60s'), and the embedding has %zu rows", id, text, v->n);
+    VC_REFUSE_IF(v->tokens[id].text != NULL, v->ctx, VC_E_FORMAT,
+                 "the vocabulary has two tokens %" PRIu64 ", '%.60s' and '%.60s'", id, v->tokens[id].text, text);
     v->tokens[id] = (struct vocab_token){.text = text, .n = n, .type = type, .score = score};
     return VC_OK;
 }
@@ -96,10 +91,8 @@ static enum vc_status check_different(struct vocab *v)
     size_t twice = SIZE_MAX;
 
     VC_CALL(vc_names_unique(v->ctx, VC_NAME_LIST(v->tokens, sizeof *v->tokens), v->n, &twice));
-    if (twice != SIZE_MAX) {
-        return vc_fail(v->ctx, VC_E_UNSUPPORTED, "the vocabulary has the token '%.60s' twice, the second time as %zu",
-                       v->tokens[twice].text, twice);
-    }
+    VC_REFUSE_IF(twice != SIZE_MAX, v->ctx, VC_E_UNSUPPORTED,
+                 "the vocabulary has the token '%.60s' twice, the second time as %zu", v->tokens[twice].text, twice);
     return VC_OK;
 }
 
@@ -161,12 +154,10 @@ static enum vc_status check_bytes(struct vocab *v)
     for (size_t i = 0; i < v->n && strcmp(v->kind, "t5") == 0; i++) {
         const char *text = v->tokens[i].text;
 
-        if (text != NULL && strcmp(text, "<0x0A>") == 0) {
-            return vc_fail(v->ctx, VC_E_UNSUPPORTED,
-                           "the tokenizer is a Unigram with byte fallback, and llama.cpp has no bytes in such a "
-                           "vocabulary: line feeds and rare characters would be <unk>; %s leaves the vocabulary out",
-                           vc_option(v->ctx, "gguf_no_vocab"));
-        }
+        VC_REFUSE_IF(text != NULL && strcmp(text, "<0x0A>") == 0, v->ctx, VC_E_UNSUPPORTED,
+                     "the tokenizer is a Unigram with byte fallback, and llama.cpp has no bytes in such a "
+                     "vocabulary: line feeds and rare characters would be <unk>; %s leaves the vocabulary out",
+                     vc_option(v->ctx, "gguf_no_vocab"));
     }
     return VC_OK;
 }
@@ -315,7 +306,9 @@ enum vc_status vc_vocab_put(struct vc_ctx *ctx, const char *folder, const struct
     VC_TRY(check_bytes(&v));
     v.pre = pre != NULL ? pre : v.pre;
     VC_TRY(vc_vocab_add(&v));
-    VC_TRY(strcmp(v.kind, "bert") == 0 ? vc_vocab_mark_words(&v) : VC_OK);
+    if (strcmp(v.kind, "bert") == 0) {
+        VC_TRY(vc_vocab_mark_words(&v));
+    }
     VC_TRY(fill_gaps(&v));
     VC_TRY(check_different(&v));
     prefix = json_object_get(v.settings.root, "add_prefix_space");

@@ -328,6 +328,10 @@ enum vc_status vc_back_vocab(struct llm_back *b)
     }
     VC_CALL(check_lists(&v));
     VC_CALL(add_generation(b));
-    VC_CALL(kind[0] == 'g' ? add_bytes(&v) : add_pieces(&v));
+    if (kind[0] == 'g') {
+        VC_CALL(add_bytes(&v));
+    } else {
+        VC_CALL(add_pieces(&v));
+    }
     return b->failed ? vc_fail(b->ctx, VC_E_NOMEM, "cannot allocate memory for the tokenizer") : VC_OK;
 }

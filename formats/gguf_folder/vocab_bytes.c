@@ -61,14 +61,11 @@ enum vc_status vc_vocab_read_bytes(struct vocab *v)
     v->kind = "gpt2";
     json_object_foreach(json_object_get(model, "vocab"), text, id)
     {
-        if (!json_is_integer(id) || json_integer_value(id) < 0) {
-            return vc_fail(v->ctx, VC_E_FORMAT, "tokenizer.json: token '%.60s' has no number", text);
-        }
+        VC_REFUSE_IF(!json_is_integer(id) || json_integer_value(id) < 0, v->ctx, VC_E_FORMAT,
+                     "tokenizer.json: token '%.60s' has no number", text);
         VC_CALL(vc_vocab_set(v, (uint64_t)json_integer_value(id), text, strlen(text), VOCAB_NORMAL, 0));
     }
     v->merges = json_object_get(model, "merges");
-    if (!json_is_array(v->merges)) {
-        return vc_fail(v->ctx, VC_E_FORMAT, "tokenizer.json: it has no list of merges");
-    }
+    VC_REFUSE_IF(!json_is_array(v->merges), v->ctx, VC_E_FORMAT, "tokenizer.json: it has no list of merges");
     return v->pre == NULL ? find_pre(v) : VC_OK;
 }

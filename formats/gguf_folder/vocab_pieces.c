@@ -27,9 +27,8 @@ struct reading {
 static enum vc_status take_bytes(struct reading *r, const struct vc_field *field, uint64_t most, char **out)
 {
     VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "a text"));
-    if (field->data.n > most) {
-        return vc_fail(r->v->ctx, VC_E_FORMAT, "has a text of %llu bytes", (unsigned long long)field->data.n);
-    }
+    VC_REFUSE_IF(field->data.n > most, r->v->ctx, VC_E_FORMAT, "has a text of %llu bytes",
+                 (unsigned long long)field->data.n);
     *out = vc_arena_alloc(r->v->ctx, r->v->arena, (size_t)field->data.n + 1);
     VC_CALL_ALLOC(*out);
     VC_CALL(vc_wire_read(&r->wire, field->data.at, *out, (size_t)field->data.n));
@@ -59,10 +58,8 @@ static enum vc_status take_piece(struct reading *r, struct vc_span rest)
             type = field.value;
         }
     }
-    if (text == NULL || type < VOCAB_NORMAL || type > VOCAB_BYTE) {
-        return vc_fail(r->v->ctx, VC_E_FORMAT, "piece %llu has no text, or a type that is not known",
-                       (unsigned long long)r->n_pieces);
-    }
+    VC_REFUSE_IF(text == NULL || type < VOCAB_NORMAL || type > VOCAB_BYTE, r->v->ctx, VC_E_FORMAT,
+                 "piece %llu has no text, or a type that is not known", (unsigned long long)r->n_pieces);
     return vc_vocab_set(r->v, r->n_pieces++, text, n, (int32_t)type, score);
 }
 
@@ -109,9 +106,13 @@ static enum vc_status take_model(struct reading *r, struct vc_span rest)
             continue;
         }
         VC_CALL(vc_wire_expect(&r->wire, &field, VC_WIRE_BYTES, "a message"));
-        VC_CALL(field.number == 1   ? take_piece(r, field.data)
-                : field.number == 2 ? take_trainer(r, field.data)
-                                    : take_normalizer(r, field.data));
+        if (field.number == 1) {
+            VC_CALL(take_piece(r, field.data));
+        } else if (field.number == 2) {
+            VC_CALL(take_trainer(r, field.data));
+        } else {
+            VC_CALL(take_normalizer(r, field.data));
+        }
     }
     return VC_OK;
 }
@@ -233,9 +234,8 @@ enum vc_status vc_vocab_read_merged(struct vocab *v)
                        : unknown != NULL && strcmp(text, unknown) == 0 ? VOCAB_UNKNOWN
                                                                        : VOCAB_NORMAL;
 
-        if (!json_is_integer(id) || json_integer_value(id) < 0) {
-            return vc_fail(v->ctx, VC_E_FORMAT, "tokenizer.json: token '%.60s' has no number", text);
-        }
+        VC_REFUSE_IF(!json_is_integer(id) || json_integer_value(id) < 0, v->ctx, VC_E_FORMAT,
+                     "tokenizer.json: token '%.60s' has no number", text);
         VC_CALL(vc_vocab_set(v, (uint64_t)json_integer_value(id), text, strlen(text), type, last));
     }
     return score(v, vocabulary, merges);

@@ -86,9 +86,8 @@ static enum vc_status add_entry(struct vocab *v, json_int_t id, const json_t *en
     const json_t *number = json_object_get(entry, "id");
 
     id = id >= 0 ? id : json_is_integer(number) ? json_integer_value(number) : -1;
-    if (text == NULL || text[0] == '\0' || id < 0) {
-        return vc_fail(v->ctx, VC_E_FORMAT, "an added token has no text, or no number");
-    }
+    VC_REFUSE_IF(text == NULL || text[0] == '\0' || id < 0, v->ctx, VC_E_FORMAT,
+                 "an added token has no text, or no number");
     return add(v, id, text, json_is_true(json_object_get(entry, "special")));
 }
 
@@ -107,9 +106,8 @@ enum vc_status vc_vocab_add(struct vocab *v)
     }
     json_object_foreach(v->added.root, name, value)
     {
-        if (!json_is_integer(value) || name[0] == '\0') {
-            return vc_fail(v->ctx, VC_E_FORMAT, "added_tokens.json: an added token has no text, or no number");
-        }
+        VC_REFUSE_IF(!json_is_integer(value) || name[0] == '\0', v->ctx, VC_E_FORMAT,
+                     "added_tokens.json: an added token has no text, or no number");
         VC_CALL(add(v, json_integer_value(value), name, false));
     }
     if (v->n_beyond != 0) {
@@ -275,19 +273,16 @@ static enum vc_status put_templates(struct vocab *v, const json_t *list, struct 
 {
     size_t n = 0;
 
-    if (json_array_size(list) > MOST_TEMPLATES) {
-        return vc_fail(v->ctx, VC_E_FORMAT, "tokenizer_config.json: it has more than %d chat templates",
-                       MOST_TEMPLATES);
-    }
+    VC_REFUSE_IF(json_array_size(list) > MOST_TEMPLATES, v->ctx, VC_E_FORMAT,
+                 "tokenizer_config.json: it has more than %d chat templates", MOST_TEMPLATES);
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *name = json_string_value(json_object_get(json_array_get(list, i), "name"));
         const char *text = json_string_value(json_object_get(json_array_get(list, i), "template"));
         bool is_default = name != NULL && strcmp(name, "default") == 0;
         const char *key = "tokenizer.chat_template";
 
-        if (name == NULL || text == NULL) {
-            return vc_fail(v->ctx, VC_E_FORMAT, "tokenizer_config.json: chat template %zu has no name, or no text", i);
-        }
+        VC_REFUSE_IF(name == NULL || text == NULL, v->ctx, VC_E_FORMAT,
+                     "tokenizer_config.json: chat template %zu has no name, or no text", i);
         if (!is_default) {
             key = vc_arena_printf(v->ctx, v->arena, "tokenizer.chat_template.%.200s", name);
             VC_CALL_ALLOC(key);

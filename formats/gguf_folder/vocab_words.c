@@ -18,9 +18,8 @@ static enum vc_status read_vocabulary(struct vocab *v)
 
     json_object_foreach(vocabulary, text, id)
     {
-        if (!json_is_integer(id) || json_integer_value(id) < 0) {
-            return vc_fail(v->ctx, VC_E_FORMAT, "tokenizer.json: token '%.60s' has no number", text);
-        }
+        VC_REFUSE_IF(!json_is_integer(id) || json_integer_value(id) < 0, v->ctx, VC_E_FORMAT,
+                     "tokenizer.json: token '%.60s' has no number", text);
         VC_CALL(vc_vocab_set(v, (uint64_t)json_integer_value(id), text, strlen(text), VOCAB_NORMAL, 0));
     }
     return VC_OK;
@@ -75,7 +74,11 @@ enum vc_status vc_vocab_read_words(struct vocab *v)
     strip = json_is_boolean(strip) ? strip : json_object_get(v->settings.root, "strip_accents");
     v->lowercase = lower == NULL || json_is_true(lower);
     v->accents = json_is_boolean(strip) ? json_is_true(strip) : v->lowercase;
-    VC_CALL(v->tokenizer.root != NULL ? read_vocabulary(v) : read_lines(v));
+    if (v->tokenizer.root != NULL) {
+        VC_CALL(read_vocabulary(v));
+    } else {
+        VC_CALL(read_lines(v));
+    }
     for (size_t i = 0; i < sizeof special / sizeof special[0]; i++) {
         if (vc_vocab_find(v, special[i], &id)) {
             v->tokens[id].type = VOCAB_CONTROL;
@@ -130,9 +133,7 @@ static enum vc_status take_charsmap(struct vocab *v, const char *text)
     for (; *text != '\0' && *text != '='; text++) {
         int value = base64_value(*text);
 
-        if (value < 0) {
-            return vc_fail(v->ctx, VC_E_FORMAT, "tokenizer.json: its precompiled_charsmap is no base64");
-        }
+        VC_REFUSE_IF(value < 0, v->ctx, VC_E_FORMAT, "tokenizer.json: its precompiled_charsmap is no base64");
         bits = bits << 6 | (uint32_t)value;
         n_bits += 6;
         if (n_bits >= 8) {
@@ -158,7 +159,9 @@ static enum vc_status take_step(struct vocab *v, const json_t *step, unsigned de
     for (size_t i = 0; i < json_array_size(steps) && depth < 8; i++) {
         VC_CALL(take_step(v, json_array_get(steps, i), depth + 1));
     }
-    VC_CALL(map != NULL ? take_charsmap(v, map) : VC_OK);
+    if (map != NULL) {
+        VC_CALL(take_charsmap(v, map));
+    }
     if (type != NULL && strcmp(type, "Metaspace") == 0) {
         v->space_prefix =
             scheme != NULL ? strcmp(scheme, "never") != 0 : !json_is_false(json_object_get(step, "add_prefix_space"));
@@ -184,9 +187,8 @@ enum vc_status vc_vocab_read_unigrams(struct vocab *v)
         const char *text = json_string_value(json_array_get(pair, 0));
         bool is_unknown = json_is_integer(unknown) && (json_int_t)i == json_integer_value(unknown);
 
-        if (text == NULL || !json_is_number(json_array_get(pair, 1))) {
-            return vc_fail(v->ctx, VC_E_FORMAT, "tokenizer.json: token %zu has no text, or no score", i);
-        }
+        VC_REFUSE_IF(text == NULL || !json_is_number(json_array_get(pair, 1)), v->ctx, VC_E_FORMAT,
+                     "tokenizer.json: token %zu has no text, or no score", i);
         VC_CALL(vc_vocab_set(v, i, text, strlen(text), is_unknown ? VOCAB_UNKNOWN : VOCAB_NORMAL,
                              (float)json_number_value(json_array_get(pair, 1))));
     }

@@ -181,10 +181,10 @@ static enum vc_status check_keys(const struct check *c, const json_t *object, co
     json_object_foreach((json_t *)(uintptr_t)object, key, value)
     {
         (void)snprintf(word, sizeof word, " %s ", key);
-        VC_CALL(strstr(known, word) != NULL
-                    ? VC_OK
-                    : vc_find(c->ctx, VC_SEVERITY_ERROR, "config", VC_HF_CONFIG_NAME,
-                              "a group has the member \"%s\", for which compressed-tensors refuses it", key));
+        if (strstr(known, word) == NULL) {
+            VC_CALL(vc_find(c->ctx, VC_SEVERITY_ERROR, "config", VC_HF_CONFIG_NAME,
+                            "a group has the member \"%s\", for which compressed-tensors refuses it", key));
+        }
     }
     return VC_OK;
 }
@@ -555,7 +555,9 @@ static enum vc_status each_module(struct check *c, check_fn *fn)
 
     for (size_t i = 0; i < c->model->n_tensors; i++) {
         if (module_of(c, &c->model->tensors[i], &m)) {
-            VC_CALL(m.row == 0 ? find_shape(c, &m) : VC_OK);
+            if (m.row == 0) {
+                VC_CALL(find_shape(c, &m));
+            }
             VC_CALL(fn(c, &m));
         }
     }
@@ -589,15 +591,15 @@ static enum vc_status check_unsaid(const struct check *c, const struct module *m
 /* Names in the lists of compressed-tensors that are no modules. Where classes are among them, nothing is known. */
 static enum vc_status check_lists(const struct check *c)
 {
-    VC_CALL(c->ignored.classes
-                ? VC_OK
-                : vc_check_listed(c->ctx, c->model, "ignore", VC_NAMES_EXACT, c->ignored.n_exact, c->ignored.exact));
+    if (!c->ignored.classes) {
+        VC_CALL(vc_check_listed(c->ctx, c->model, "ignore", VC_NAMES_EXACT, c->ignored.n_exact, c->ignored.exact));
+    }
     for (size_t i = 0; i < c->n_groups; i++) {
         const struct names *targets = &c->groups[i].targets;
 
-        VC_CALL(targets->classes
-                    ? VC_OK
-                    : vc_check_listed(c->ctx, c->model, "targets", VC_NAMES_EXACT, targets->n_exact, targets->exact));
+        if (!targets->classes) {
+            VC_CALL(vc_check_listed(c->ctx, c->model, "targets", VC_NAMES_EXACT, targets->n_exact, targets->exact));
+        }
     }
     return VC_OK;
 }
@@ -642,9 +644,9 @@ static enum vc_status check_modules(struct check *c)
     if (!vc_json_says(c->config, "quant_method", "compressed-tensors") || vc_json_says(c->config, "format", "dense") ||
         (stage != NULL && !vc_json_says(c->config, "quantization_status", "compressed"))) {
         /* Other methods have other parts; weights may be kept plain until they are compressed. */
-        VC_CALL(vc_json_says(c->config, "quant_method", "fp8") || vc_json_says(c->config, "quant_method", "modelopt")
-                    ? each_module(c, check_joined)
-                    : VC_OK);
+        if (vc_json_says(c->config, "quant_method", "fp8") || vc_json_says(c->config, "quant_method", "modelopt")) {
+            VC_CALL(each_module(c, check_joined));
+        }
         return each_module(c, check_global);
     }
     VC_CALL(read_config(c));

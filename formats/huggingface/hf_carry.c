@@ -71,7 +71,9 @@ enum vc_status vc_hf_carry_unties(struct vc_ctx *ctx, struct vc_infolder *from, 
     *unties = false;
     vc_text_init(&text, ctx);
     VC_TRY(read_config(ctx, from, &text));
-    VC_TRY(text.n != 0 ? vc_hf_config_unties(ctx, text.data, text.n, unties) : VC_OK);
+    if (text.n != 0) {
+        VC_TRY(vc_hf_config_unties(ctx, text.data, text.n, unties));
+    }
 out:
     vc_text_release(&text);
     return status;
@@ -88,7 +90,9 @@ static enum vc_status plan_config(struct vc_ctx *ctx, const struct vc_hf_change 
     }
     vc_text_init(&old, ctx);
     VC_TRY(read_config(ctx, to->from, &old));
-    VC_TRY(old.n != 0 ? vc_hf_rewrite(ctx, old.data, old.n, change, &to->config) : VC_OK);
+    if (old.n != 0) {
+        VC_TRY(vc_hf_rewrite(ctx, old.data, old.n, change, &to->config));
+    }
 out:
     vc_text_release(&old);
     return status;
@@ -144,7 +148,9 @@ enum vc_status vc_hf_carry_plan(struct vc_ctx *ctx, struct vc_infolder *from, co
             to->n_bytes = UINT64_MAX;
         }
     }
-    VC_CALL(change != NULL ? plan_config(ctx, change, to) : VC_OK);
+    if (change != NULL) {
+        VC_CALL(plan_config(ctx, change, to));
+    }
     return name_skipped(ctx, to);
 }
 
@@ -163,7 +169,9 @@ enum vc_status vc_hf_carry_check(struct vc_ctx *ctx, const struct vc_hf_carry *c
     for (size_t i = 0; i < vc_infolder_carried_count(carry->from); i++) {
         const struct vc_carried *file = vc_infolder_carried(carry->from, i);
 
-        VC_CALL(says_of_codes(carry, file) ? VC_OK : vc_outfolder_check(ctx, folder, file->name));
+        if (!says_of_codes(carry, file)) {
+            VC_CALL(vc_outfolder_check(ctx, folder, file->name));
+        }
     }
     return VC_OK;
 }

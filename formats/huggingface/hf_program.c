@@ -77,7 +77,9 @@ enum vc_status vc_hf_program_beside(struct vc_ctx *ctx, const struct vc_model *m
         return take_text(ctx, made, n, arena, out);
     }
     VC_TRY(vc_hf_config_read_beside(ctx, place, &text, &n));
-    VC_TRY(text == NULL ? VC_OK : take_text(ctx, text, n, arena, out));
+    if (text != NULL) {
+        VC_TRY(take_text(ctx, text, n, arena, out));
+    }
 out:
     vc_free(ctx, text);
     return status;

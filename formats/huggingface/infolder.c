@@ -277,14 +277,14 @@ static enum vc_status sort_rest(struct vc_ctx *ctx, struct vc_infolder *folder)
         }
     }
     for (size_t i = 0; i < folder->bins.n; i++) {
-        VC_CALL(vc_infolder_has_name(&folder->shards, folder->bins.names[i])
-                    ? VC_OK
-                    : vc_infolder_add_name(ctx, folder, &folder->left, folder->bins.names[i]));
+        if (!vc_infolder_has_name(&folder->shards, folder->bins.names[i])) {
+            VC_CALL(vc_infolder_add_name(ctx, folder, &folder->left, folder->bins.names[i]));
+        }
     }
     for (size_t i = 0; i < folder->bin_indices.n; i++) {
-        VC_CALL(folder->index != NULL && strcmp(folder->index, folder->bin_indices.names[i]) == 0
-                    ? VC_OK
-                    : vc_infolder_add_name(ctx, folder, &folder->left, folder->bin_indices.names[i]));
+        if (folder->index == NULL || strcmp(folder->index, folder->bin_indices.names[i]) != 0) {
+            VC_CALL(vc_infolder_add_name(ctx, folder, &folder->left, folder->bin_indices.names[i]));
+        }
     }
     for (size_t i = 0; i < folder->n_carried; i++) { /* shards may have any name */
         if (!vc_infolder_has_name(&folder->shards, folder->carried[i].name)) {
@@ -576,10 +576,9 @@ enum vc_status vc_infolder_open_carried(struct vc_ctx *ctx, struct vc_infolder *
     if (stat(path, &st) != 0) {
         return vc_fail_errno(ctx, errno, "cannot open");
     }
-    if ((uint64_t)st.st_size != carried->size_bytes || st.st_mtim.tv_sec != carried->modified.tv_sec ||
-        st.st_mtim.tv_nsec != carried->modified.tv_nsec) {
-        return vc_fail(ctx, VC_E_FORMAT, "was changed while it was read");
-    }
+    VC_REFUSE_IF((uint64_t)st.st_size != carried->size_bytes || st.st_mtim.tv_sec != carried->modified.tv_sec ||
+                     st.st_mtim.tv_nsec != carried->modified.tv_nsec,
+                 ctx, VC_E_FORMAT, "was changed while it was read");
     return carried->size_bytes != 0 ? vc_infile_open(ctx, path, out) : VC_OK;
 }
 

@@ -45,7 +45,9 @@ enum vc_status vc_infolder_check_index(struct vc_ctx *ctx, struct vc_infolder *f
 
     if (folder->map.file != NULL) {
         VC_TRY(vc_weight_index_check(ctx, &folder->map, folder->index, lost, model));
-        VC_TRY(vc_infile_check(ctx, folder->index_file) == VC_OK ? VC_OK : vc_context(ctx, "%s", folder->index));
+        if (vc_infile_check(ctx, folder->index_file) != VC_OK) {
+            VC_TRY(vc_context(ctx, "%s", folder->index));
+        }
     }
 out:
     vc_infolder_forget_index(ctx, folder);
@@ -62,18 +64,13 @@ bool vc_infolder_has_name(const struct infolder_names *names, const char *name)
 
 static enum vc_status refuse_weights(struct vc_ctx *ctx, const struct vc_infolder *folder)
 {
-    if (folder->weights.n > 1) {
-        return vc_fail(
-            ctx, VC_E_UNSUPPORTED,
-            "is a folder with %zu safetensors files and no index; give one of them, or make an index with %s",
-            folder->weights.n, vc_option(ctx, "vc_index_write"));
-    }
+    VC_REFUSE_IF(folder->weights.n > 1, ctx, VC_E_UNSUPPORTED,
+                 "is a folder with %zu safetensors files and no index; give one of them, or make an index with %s",
+                 folder->weights.n, vc_option(ctx, "vc_index_write"));
     for (size_t i = 0; i < folder->left.n; i++) {
-        if (vc_infolder_is_other_weights(folder->left.names[i])) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "is a folder without safetensors or GGUF files; give the file itself (%s?)",
-                           folder->left.names[i]);
-        }
+        VC_REFUSE_IF(vc_infolder_is_other_weights(folder->left.names[i]), ctx, VC_E_UNSUPPORTED,
+                     "is a folder without safetensors or GGUF files; give the file itself (%s?)",
+                     folder->left.names[i]);
     }
     return vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder without safetensors or GGUF files");
 }
@@ -123,9 +120,7 @@ static enum vc_status take_all(struct vc_ctx *ctx, struct vc_infolder *folder, c
 
 enum vc_status vc_infolder_choose_all(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
-    if (folder->weights.n == 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder without safetensors files");
-    }
+    VC_REFUSE_IF(folder->weights.n == 0, ctx, VC_E_UNSUPPORTED, "is a folder without safetensors files");
     return take_all(ctx, folder, &folder->weights);
 }
 
@@ -145,9 +140,7 @@ static enum vc_status choose_gguf(struct vc_ctx *ctx, struct vc_infolder *folder
             VC_CALL_ALLOC(folder->gguf);
         }
     }
-    if (n > 1) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder with %zu GGUF models; give one of them", n);
-    }
+    VC_REFUSE_IF(n > 1, ctx, VC_E_UNSUPPORTED, "is a folder with %zu GGUF models; give one of them", n);
     return n == 0 ? refuse_weights(ctx, folder) : VC_OK;
 }
 
@@ -160,7 +153,11 @@ static enum vc_status choose_by_index(struct vc_ctx *ctx, struct vc_infolder *fo
         VC_CALL(vc_collect(ctx, status, "index", NULL));
         vc_infolder_forget_index(ctx, folder);
         vc_weight_index_release(ctx, &folder->map);
-        VC_CALL(folder->has_bins ? take_all(ctx, folder, &folder->bins) : vc_infolder_choose_all(ctx, folder));
+        if (folder->has_bins) {
+            VC_CALL(take_all(ctx, folder, &folder->bins));
+        } else {
+            VC_CALL(vc_infolder_choose_all(ctx, folder));
+        }
     }
     return VC_OK;
 }
@@ -205,11 +202,9 @@ static enum vc_status choose_bins(struct vc_ctx *ctx, struct vc_infolder *folder
 
     folder->has_bins = true;
     VC_CALL(choose_of(ctx, folder, &found));
-    if (!found) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "is a folder with %zu PyTorch files (%s, ...) and no index; give one of them", folder->bins.n,
-                       folder->bins.names[0]);
-    }
+    VC_REFUSE_IF(!found, ctx, VC_E_UNSUPPORTED,
+                 "is a folder with %zu PyTorch files (%s, ...) and no index; give one of them", folder->bins.n,
+                 folder->bins.names[0]);
     return VC_OK;
 }
 

@@ -91,10 +91,8 @@ static enum vc_status check_part(struct vc_ctx *ctx, struct vc_infolder *folder,
                                          part->name, part->class_name, part->library)
                                : vc_fail_errno(ctx, errno, "%s: cannot be looked at", part->name);
     }
-    if (!S_ISDIR(st.st_mode)) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: is %s, and has to be a folder of the pipeline", part->name,
-                       S_ISLNK(st.st_mode) ? "a link" : "a file");
-    }
+    VC_REFUSE_IF(!S_ISDIR(st.st_mode), ctx, VC_E_UNSUPPORTED, "%s: is %s, and has to be a folder of the pipeline",
+                 part->name, S_ISLNK(st.st_mode) ? "a link" : "a file");
     return VC_OK;
 }
 
@@ -124,9 +122,8 @@ static enum vc_status look_at_part(struct vc_ctx *ctx, struct vc_infolder *folde
 
         *is_model = *is_model || (is_below(name, part->name) && is_weights(name));
     }
-    if (!*is_model && !is_no_model(part) && has_file(folder, config)) {
-        return vc_fail(ctx, VC_E_FORMAT, "%s: has a " VC_HF_CONFIG_NAME " and no weights", part->name);
-    }
+    VC_REFUSE_IF(!*is_model && !is_no_model(part) && has_file(folder, config), ctx, VC_E_FORMAT,
+                 "%s: has a " VC_HF_CONFIG_NAME " and no weights", part->name);
     return VC_OK;
 }
 
@@ -185,12 +182,10 @@ enum vc_status vc_infolder_find_components(struct vc_ctx *ctx, struct vc_infolde
             folder->components[folder->n_components++] = parts[i];
         }
     }
-    if (folder->n_components == 0 && !(vc_collecting(ctx) && ctx->findings->n_errors != 0)) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "is a pipeline (" VC_MODEL_INDEX_NAME
-                       ") of no models that can be read; give the folders of its weights "
-                       "themselves");
-    }
+    VC_REFUSE_IF(
+        folder->n_components == 0 && !(vc_collecting(ctx) && ctx->findings->n_errors != 0), ctx, VC_E_UNSUPPORTED,
+        "is a pipeline (" VC_MODEL_INDEX_NAME ") of no models that can be read; give the folders of its weights "
+        "themselves");
     forget_files(folder);
     return VC_OK;
 }

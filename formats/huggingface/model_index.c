@@ -29,12 +29,10 @@ static enum vc_status add_part(struct vc_ctx *ctx, struct vc_arena *arena, const
     if (key[0] == '_' || json_array_size(value) != 2 || library == NULL || class_name == NULL) {
         return VC_OK;
     }
-    if (!is_folder_name(key)) {
-        return vc_fail(ctx, VC_E_FORMAT, "has a part '%.100s', which is no name of a folder beside it", key);
-    }
-    if (*n == VC_MODEL_INDEX_MAX_PARTS) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "has more than %d parts", VC_MODEL_INDEX_MAX_PARTS);
-    }
+    VC_REFUSE_IF(!is_folder_name(key), ctx, VC_E_FORMAT, "has a part '%.100s', which is no name of a folder beside it",
+                 key);
+    VC_REFUSE_IF(*n == VC_MODEL_INDEX_MAX_PARTS, ctx, VC_E_UNSUPPORTED, "has more than %d parts",
+                 VC_MODEL_INDEX_MAX_PARTS);
     part = &parts[(*n)++];
     part->name = vc_arena_printf(ctx, arena, "%s", key);
     part->library = vc_arena_printf(ctx, arena, "%.100s", library);

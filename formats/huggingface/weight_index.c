@@ -284,15 +284,15 @@ static enum vc_status read_top(struct vc_ctx *ctx, struct weight_index *index, c
     while (begin < n && strchr(" \t\r\n", text[begin]) != NULL) {
         begin++;
     }
-    if (begin == n || text[begin] != '{') {
-        return vc_fail(ctx, VC_E_FORMAT, "has no object \"weight_map\"");
-    }
+    VC_REFUSE_IF(begin == n || text[begin] != '{', ctx, VC_E_FORMAT, "has no object \"weight_map\"");
     vc_json_walk_begin(&walk, text + begin, n - begin);
     walk.wanted = wanted;
     while (name != NULL) {
         bool map = false;
 
-        VC_TRY(index->map_n == 0 ? take_map(ctx, &walk, index, &map) : VC_OK);
+        if (index->map_n == 0) {
+            VC_TRY(take_map(ctx, &walk, index, &map));
+        }
         if (map) {
             name = walk.at < walk.n ? "" : NULL;
             index->map += begin;
@@ -326,15 +326,15 @@ enum vc_status vc_weight_index_read(struct vc_ctx *ctx, const struct vc_infile *
     char *text = NULL;
 
     *out = (struct weight_index){.file = file};
-    if (file->size_bytes > VC_INDEX_MAX_BYTES) {
-        return vc_fail(ctx, VC_E_FORMAT, "has %" PRIu64 " bytes; an index of up to %" PRIu64 " is read",
-                       file->size_bytes, VC_INDEX_MAX_BYTES);
-    }
+    VC_REFUSE_IF(file->size_bytes > VC_INDEX_MAX_BYTES, ctx, VC_E_FORMAT,
+                 "has %" PRIu64 " bytes; an index of up to %" PRIu64 " is read", file->size_bytes, VC_INDEX_MAX_BYTES);
     text = vc_alloc(ctx, VC_TAG_NAMES, (size_t)file->size_bytes);
     VC_TRY_ALLOC(text);
     VC_TRY(vc_infile_read(ctx, file, 0, text, (size_t)file->size_bytes));
     VC_TRY(read_top(ctx, out, text, (size_t)file->size_bytes));
-    VC_TRY(out->listed ? VC_OK : each_entry(ctx, out, text + out->map, read_entry, out));
+    if (!out->listed) {
+        VC_TRY(each_entry(ctx, out, text + out->map, read_entry, out));
+    }
     VC_TRY(sort_files(ctx, out));
 out:
     vc_free(ctx, text);

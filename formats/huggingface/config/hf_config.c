@@ -109,9 +109,8 @@ static enum vc_status note_group(struct rewriting *r, const struct vc_quant *qua
     while (i < r->n_groups && !vc_config_same_group(&r->groups[i], quant)) {
         i++;
     }
-    if (i == MAX_GROUPS) {
-        return vc_fail(r->ctx, VC_E_UNSUPPORTED, "its scales are shared in more than %d different ways", MAX_GROUPS);
-    }
+    VC_REFUSE_IF(i == MAX_GROUPS, r->ctx, VC_E_UNSUPPORTED, "its scales are shared in more than %d different ways",
+                 MAX_GROUPS);
     if (i == r->n_groups) {
         r->groups[r->n_groups++] = *quant;
     }
@@ -167,7 +166,9 @@ static enum vc_status find_tables(struct rewriting *r)
         r->weights[i].table = r->weights[i].n_dims == 2 && vc_name_is_embedding_table(r->weights[i].name);
         n_tables += r->weights[i].table;
     }
-    VC_TRY(n_tables != 0 ? vc_name_table_make(r->ctx, r->n, &names) : VC_OK);
+    if (n_tables != 0) {
+        VC_TRY(vc_name_table_make(r->ctx, r->n, &names));
+    }
     for (size_t i = 0; i < r->n && n_tables != 0; i++) {
         (void)vc_name_table_add(&names, list, i);
     }
@@ -203,7 +204,9 @@ static enum vc_status list_weights(struct rewriting *r)
              other++) {
             VC_CALL(take_weight(r, &outs->other_shards[other], is_quantized_output(r, &outs->other_shards[other])));
         }
-        VC_CALL(own < outs->n ? take_weight(r, &out, r->change->told[own]) : VC_OK);
+        if (own < outs->n) {
+            VC_CALL(take_weight(r, &out, r->change->told[own]));
+        }
     }
     return find_tables(r);
 }
@@ -327,11 +330,9 @@ static enum vc_status decide(const struct rewriting *r, enum decision *what)
 
     *what = LEAVE;
     VC_CALL(check_cast(r));
-    if (r->stale && (r->n_other != 0 || (r->n_kept != 0 && !is_ours(r)))) {
-        return vc_fail(r->ctx, VC_E_UNSUPPORTED,
-                       VC_HF_CONFIG_NAME ": its " MEMBER " names layers by their numbers, which change; dequantize the "
-                                         "weights first, or quantize what is left");
-    }
+    VC_REFUSE_IF(r->stale && (r->n_other != 0 || (r->n_kept != 0 && !is_ours(r))), r->ctx, VC_E_UNSUPPORTED,
+                 VC_HF_CONFIG_NAME ": its " MEMBER " names layers by their numbers, which change; dequantize the "
+                                   "weights first, or quantize what is left");
     if (!changed || (r->n_made + r->n_kept == 0 && (r->old == NULL || r->n_other != 0))) {
         return VC_OK;
     }
@@ -342,12 +343,10 @@ static enum vc_status decide(const struct rewriting *r, enum decision *what)
     if (r->n_other != 0 || (r->n_kept != 0 && r->old != NULL && !is_ours(r))) {
         return refuse(r);
     }
-    if (r->change->outs->other_shards_unsure) {
-        return vc_fail(r->ctx, VC_E_UNSUPPORTED,
-                       VC_HF_CONFIG_NAME " says which weights are %s, and with %s=keep that is not known "
-                                         "before other workers' weights are read; leave out one of that and %s",
-                       scheme_name(r), vc_option(r->ctx, "nonfinite"), vc_option(r->ctx, "shard"));
-    }
+    VC_REFUSE_IF(r->change->outs->other_shards_unsure, r->ctx, VC_E_UNSUPPORTED,
+                 VC_HF_CONFIG_NAME " says which weights are %s, and with %s=keep that is not known "
+                                   "before other workers' weights are read; leave out one of that and %s",
+                 scheme_name(r), vc_option(r->ctx, "nonfinite"), vc_option(r->ctx, "shard"));
     *what = WRITE;
     return r->n_made != 0 ? check_model(r) : VC_OK;
 }
@@ -579,7 +578,9 @@ enum vc_status vc_hf_config_read_beside(struct vc_ctx *ctx, const char *path, ch
         status = status == VC_OK ? read_text(ctx, file, text, n) : vc_context(ctx, VC_HF_CONFIG_NAME);
         VC_TRY(status);
     }
-    VC_TRY(*text != NULL ? vc_hf_config_is_model(ctx, *text, *n, &is_model) : VC_OK);
+    if (*text != NULL) {
+        VC_TRY(vc_hf_config_is_model(ctx, *text, *n, &is_model));
+    }
 out:
     if (*text != NULL && (status != VC_OK || !is_model)) {
         vc_free(ctx, *text);
@@ -599,7 +600,9 @@ enum vc_status vc_hf_config_hint_beside(struct vc_ctx *ctx, const char *path, st
 
     *out = (struct vc_dialect_hint){0};
     VC_TRY(vc_hf_config_read_beside(ctx, path, &text, &n));
-    VC_TRY(text == NULL ? VC_OK : vc_hf_config_hint(ctx, text, n, out));
+    if (text != NULL) {
+        VC_TRY(vc_hf_config_hint(ctx, text, n, out));
+    }
 out:
     vc_free(ctx, text);
     return status;

@@ -125,7 +125,9 @@ static enum vc_status edit_layers(const struct editing *e, const json_t *object,
         VC_TRY(vc_hf_layers_member(e->ctx, e->edit, object, e->type, name, value, is_size(name), now->data + m.value,
                                    m.end - m.value, &fresh));
         VC_TRY(fresh.status);
-        VC_TRY(fresh.n != 0 ? replace(e, now, index, fresh.data) : VC_OK);
+        if (fresh.n != 0) {
+            VC_TRY(replace(e, now, index, fresh.data));
+        }
     }
 out:
     vc_text_release(&fresh);
@@ -158,18 +160,14 @@ static enum vc_status check_experts(const struct editing *e, const char *name, c
 {
     uint64_t number = vc_json_count(value);
 
-    if (number > e->edit->after && vc_is_one_of(name, of_choice)) {
-        return vc_fail(e->ctx, VC_E_UNSUPPORTED,
-                       VC_HF_CONFIG_NAME ": \"%s\" is %" PRIu64 ", and %" PRIu64 " of %" PRIu64
-                                         " experts would be left to choose from",
-                       name, number, e->edit->after, e->edit->before);
-    }
-    if (number > 1 && vc_is_one_of(name, of_parts)) {
-        return vc_fail(e->ctx, VC_E_UNSUPPORTED,
-                       VC_HF_CONFIG_NAME ": \"%s\" divides the experts into %" PRIu64
-                                         " parts by their numbers, so that those which stay would come into others",
-                       name, number);
-    }
+    VC_REFUSE_IF(number > e->edit->after && vc_is_one_of(name, of_choice), e->ctx, VC_E_UNSUPPORTED,
+                 VC_HF_CONFIG_NAME ": \"%s\" is %" PRIu64 ", and %" PRIu64 " of %" PRIu64
+                                   " experts would be left to choose from",
+                 name, number, e->edit->after, e->edit->before);
+    VC_REFUSE_IF(number > 1 && vc_is_one_of(name, of_parts), e->ctx, VC_E_UNSUPPORTED,
+                 VC_HF_CONFIG_NAME ": \"%s\" divides the experts into %" PRIu64
+                                   " parts by their numbers, so that those which stay would come into others",
+                 name, number);
     return VC_OK;
 }
 
@@ -188,7 +186,9 @@ static enum vc_status edit_member(struct editing *e, const json_t *object, const
             return replace(e, now, index, number);
         }
     }
-    VC_CALL(edit->key == VC_EDIT_EXPERTS && states(e, object) ? check_experts(e, name, value) : VC_OK);
+    if (edit->key == VC_EDIT_EXPERTS && states(e, object)) {
+        VC_CALL(check_experts(e, name, value));
+    }
     return edit->n_dropped != 0 && !e->beside && states(e, object) ? edit_layers(e, object, name, value, index, now)
                                                                    : VC_OK;
 }
@@ -228,7 +228,9 @@ static enum vc_status edit_object(struct editing *e, const json_t *object, bool 
     json_object_foreach((json_t *)(uintptr_t)object, name, value)
     {
         e->type = type;
-        VC_TRY(about ? edit_member(e, object, name, value, index, now) : VC_OK);
+        if (about) {
+            VC_TRY(edit_member(e, object, name, value, index, now));
+        }
         if (top && is_about(e, name) && json_is_object(value) && vc_json_member_find(now->data, now->n, index, &m)) {
             vc_text_add_bytes(&inner, now->data + m.value, m.end - m.value);
             VC_TRY(inner.status);
@@ -407,12 +409,10 @@ static enum vc_status choose_place(struct editing *e, const json_t *root)
     for (size_t i = 0; unknown_key != NULL && i < sizeof beside_lists / sizeof beside_lists[0]; i++) {
         unknown_key = strcmp(unknown_key, beside_lists[i].key) == 0 ? NULL : unknown_key;
     }
-    if (unknown_key != NULL) {
-        return vc_fail(e->ctx, VC_E_UNSUPPORTED,
-                       VC_HF_CONFIG_NAME ": \"%s\" is %" PRIu64
-                                         ", too, so it is not known which key states how many layers %s has",
-                       unknown_key, e->edit->before, list);
-    }
+    VC_REFUSE_IF(unknown_key != NULL, e->ctx, VC_E_UNSUPPORTED,
+                 VC_HF_CONFIG_NAME ": \"%s\" is %" PRIu64
+                                   ", too, so it is not known which key states how many layers %s has",
+                 unknown_key, e->edit->before, list);
     if (!json_is_true(json_object_get(object, "is_encoder_decoder")) && !has_any(object, of_decoder) &&
         !has_any(object, of_encoder_alone)) {
         return VC_OK;
@@ -420,12 +420,10 @@ static enum vc_status choose_place(struct editing *e, const json_t *root)
     if (!has_word(list, "decoder") && !has_word(list, "encoder")) {
         return VC_OK;
     }
-    if (!is_main_list(list)) {
-        return vc_fail(e->ctx, VC_E_UNSUPPORTED,
-                       VC_HF_CONFIG_NAME ": which key states the %" PRIu64
-                                         " layers of %s is not known; those of its encoder or decoder are",
-                       e->edit->before, list);
-    }
+    VC_REFUSE_IF(!is_main_list(list), e->ctx, VC_E_UNSUPPORTED,
+                 VC_HF_CONFIG_NAME ": which key states the %" PRIu64
+                                   " layers of %s is not known; those of its encoder or decoder are",
+                 e->edit->before, list);
     rest = has_word(rest, "decoder") || has_word(rest, "encoder") ? rest : list;
     e->names = has_word(rest, "decoder") ? of_decoder : of_encoder;
     return VC_OK;
@@ -473,13 +471,14 @@ static enum vc_status make_edit(struct editing *e, const json_t *root, struct vc
     e->type = NULL;
     VC_CALL(choose_place(e, root));
     VC_CALL(edit_object(e, root, true, now));
-    VC_CALL(edit->n_dropped != 0 && !e->beside ? edit_beside(e, root, now) : VC_OK);
-    if (e->n_made == 0 && !(e->n_named == 0 && vc_edit_is_implied(e->edits, e->n, edit))) {
-        return vc_fail(e->ctx, VC_E_UNSUPPORTED,
-                       VC_HF_CONFIG_NAME ": no key of it says that the %s is %" PRIu64 ", which becomes %" PRIu64
-                                         "; expected one such as \"%.*s\"",
-                       vc_edit_name(edit->key), edit->before, edit->after, (int)strcspn(e->names, "|"), e->names);
+    if (edit->n_dropped != 0 && !e->beside) {
+        VC_CALL(edit_beside(e, root, now));
     }
+    VC_REFUSE_IF(e->n_made == 0 && !(e->n_named == 0 && vc_edit_is_implied(e->edits, e->n, edit)), e->ctx,
+                 VC_E_UNSUPPORTED,
+                 VC_HF_CONFIG_NAME ": no key of it says that the %s is %" PRIu64 ", which becomes %" PRIu64
+                                   "; expected one such as \"%.*s\"",
+                 vc_edit_name(edit->key), edit->before, edit->after, (int)strcspn(e->names, "|"), e->names);
     return VC_OK;
 }
 
@@ -545,19 +544,17 @@ static enum vc_status check_head_size(const struct editing *e, const json_t *roo
     uint64_t before;
     uint64_t after;
 
-    if (hidden != 0 && number_of(root, VC_EDIT_HEAD_SIZE) == 0 &&
-        vc_edits_change_head_size(e->edits, e->n, hidden, heads, &before, &after)) {
-        return vc_fail(e->ctx, VC_E_UNSUPPORTED,
-                       VC_HF_CONFIG_NAME ": has no \"head_dim\", so that a head would be taken for one of size %" PRIu64
-                                         " in place of %" PRIu64,
-                       after, before);
-    }
-    if (width != NULL && left != 0 && heads != 0 && width->before % heads == 0 && width->after % left != 0) {
-        return vc_fail(e->ctx, VC_E_UNSUPPORTED,
-                       VC_HF_CONFIG_NAME ": %" PRIu64 " heads would not divide a hidden size of %" PRIu64
-                                         ", which loaders refuse; %s %" PRIu64 " makes a multiple of it",
-                       left, width->after, vc_option(e->ctx, "round_to"), left);
-    }
+    VC_REFUSE_IF(hidden != 0 && number_of(root, VC_EDIT_HEAD_SIZE) == 0 &&
+                     vc_edits_change_head_size(e->edits, e->n, hidden, heads, &before, &after),
+                 e->ctx, VC_E_UNSUPPORTED,
+                 VC_HF_CONFIG_NAME ": has no \"head_dim\", so that a head would be taken for one of size %" PRIu64
+                                   " in place of %" PRIu64,
+                 after, before);
+    VC_REFUSE_IF(width != NULL && left != 0 && heads != 0 && width->before % heads == 0 && width->after % left != 0,
+                 e->ctx, VC_E_UNSUPPORTED,
+                 VC_HF_CONFIG_NAME ": %" PRIu64 " heads would not divide a hidden size of %" PRIu64
+                                   ", which loaders refuse; %s %" PRIu64 " makes a multiple of it",
+                 left, width->after, vc_option(e->ctx, "round_to"), left);
     if (width == NULL && fewer != NULL && left != 0 && hidden != 0 && hidden % fewer->before == 0 &&
         hidden % left != 0 && !has_free_heads(root)) {
         return refuse_heads(e, hidden, fewer);

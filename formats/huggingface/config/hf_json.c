@@ -88,7 +88,9 @@ static enum vc_status load(struct vc_ctx *ctx, char *copy, size_t n, const char 
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(copy);
-    VC_TRY(wanted != NULL ? vc_json_tree_trim(ctx, copy, n, wanted) : VC_OK);
+    if (wanted != NULL) {
+        VC_TRY(vc_json_tree_trim(ctx, copy, n, wanted));
+    }
     VC_TRY(vc_json_tree_charge(ctx, copy, n, &out->counted));
     out->root = json_loadb(copy, n, JSON_REJECT_DUPLICATES, &error);
     if (out->root == NULL && json_error_code(&error) == json_error_out_of_memory) {

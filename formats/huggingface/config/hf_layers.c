@@ -54,11 +54,10 @@ static enum vc_status renumber(struct vc_ctx *ctx, const struct vc_edit *edit, c
         if (!json_is_integer(entry) || json_integer_value(entry) < 0) {
             return refuse(ctx, name, "has entries that are not numbers of layers");
         }
-        if (vc_arch_key_is(name, VC_ARCH_KEY_NUMBERS_STAY) &&
-            vc_edit_drops_layer(edit, (uint64_t)json_integer_value(entry))) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, VC_HF_CONFIG_NAME ": '%s' names layer %" PRIu64 ", which has to stay",
-                           name, (uint64_t)json_integer_value(entry));
-        }
+        VC_REFUSE_IF(vc_arch_key_is(name, VC_ARCH_KEY_NUMBERS_STAY) &&
+                         vc_edit_drops_layer(edit, (uint64_t)json_integer_value(entry)),
+                     ctx, VC_E_UNSUPPORTED, VC_HF_CONFIG_NAME ": '%s' names layer %" PRIu64 ", which has to stay", name,
+                     (uint64_t)json_integer_value(entry));
         if (!vc_edit_drops_layer(edit, (uint64_t)json_integer_value(entry))) {
             vc_text_add(out, "%s%" PRIu64, first ? "" : ", ",
                         vc_edit_layers_below(edit, (uint64_t)json_integer_value(entry)));
@@ -313,12 +312,10 @@ static bool has_instead(const json_t *object, const struct vc_arch_list *list)
 /* The last layer of some is of one kind, whatever the list says. */
 static enum vc_status check_end(struct vc_ctx *ctx, const struct vc_edit *edit, const struct vc_arch_list *list)
 {
-    if (list->rule == VC_ARCH_LAST_ENDS && vc_edit_drops_layer(edit, edit->before - 1)) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       VC_HF_CONFIG_NAME ": the last layer of such a model is %s whatever '%s' says, so that layer "
-                                         "%" PRIu64 " has to stay",
-                       list->other, list->list, edit->before - 1);
-    }
+    VC_REFUSE_IF(list->rule == VC_ARCH_LAST_ENDS && vc_edit_drops_layer(edit, edit->before - 1), ctx, VC_E_UNSUPPORTED,
+                 VC_HF_CONFIG_NAME ": the last layer of such a model is %s whatever '%s' says, so that layer "
+                                   "%" PRIu64 " has to stay",
+                 list->other, list->list, edit->before - 1);
     return VC_OK;
 }
 
@@ -339,7 +336,9 @@ static enum vc_status add_default(struct vc_ctx *ctx, const struct vc_edit *edit
         VC_TRY(
             vc_hf_layers_member(ctx, edit, object, type, name.data, value, false, word->value, word->n_value, &fresh));
         VC_TRY(fresh.status);
-        VC_TRY(fresh.n != 0 ? set_member(ctx, object, name.data, fresh.data, now) : VC_OK);
+        if (fresh.n != 0) {
+            VC_TRY(set_member(ctx, object, name.data, fresh.data, now));
+        }
     }
 out:
     json_decref(value);
@@ -355,16 +354,10 @@ enum vc_status vc_hf_layers_unsaid(struct vc_ctx *ctx, const struct vc_edit *edi
     const struct vc_arch_list *list;
     struct vc_arch_default word;
 
-    if (vc_arch_by_number(type)) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       VC_HF_CONFIG_NAME ": layers of '%s' compute by their number, so that none can be left out",
-                       type);
-    }
-    if (vc_arch_first_stays(type) && vc_edit_drops_layer(edit, 0)) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       VC_HF_CONFIG_NAME ": the first layer of '%s' is not as the others are, so that it has to stay",
-                       type);
-    }
+    VC_REFUSE_IF(vc_arch_by_number(type), ctx, VC_E_UNSUPPORTED,
+                 VC_HF_CONFIG_NAME ": layers of '%s' compute by their number, so that none can be left out", type);
+    VC_REFUSE_IF(vc_arch_first_stays(type) && vc_edit_drops_layer(edit, 0), ctx, VC_E_UNSUPPORTED,
+                 VC_HF_CONFIG_NAME ": the first layer of '%s' is not as the others are, so that it has to stay", type);
     for (size_t i = 0; vc_arch_default(arch, i, &word); i++) {
         VC_CALL(add_default(ctx, edit, object, type, &word, now));
     }
@@ -381,12 +374,10 @@ enum vc_status vc_hf_layers_fed(struct vc_ctx *ctx, const struct vc_edit *edit, 
 {
     size_t n = json_array_size(json_object_get(vision, "deepstack_visual_indexes"));
 
-    if (edit->n_dropped != 0 && edit->dropped[0] < n) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       VC_HF_CONFIG_NAME
-                       ": 'deepstack_visual_indexes' feeds the first %zu layers, so that layer %" PRIu64 " has to stay",
-                       n, edit->dropped[0]);
-    }
+    VC_REFUSE_IF(edit->n_dropped != 0 && edit->dropped[0] < n, ctx, VC_E_UNSUPPORTED,
+                 VC_HF_CONFIG_NAME ": 'deepstack_visual_indexes' feeds the first %zu layers, so that layer %" PRIu64
+                                   " has to stay",
+                 n, edit->dropped[0]);
     return VC_OK;
 }
 
