@@ -430,14 +430,26 @@ static double resize_place(const char *mode, int64_t at, int64_t in, int64_t out
     return (x + 0.5) / scale - 0.5;
 }
 
+/* The whole place next to one between two elements. */
+static double rounded(const char *how, double place)
+{
+    if (strcmp(how, "floor") == 0) {
+        return floor(place);
+    }
+    if (strcmp(how, "ceil") == 0) {
+        return ceil(place);
+    }
+    return strcmp(how, "round_prefer_ceil") == 0 ? floor(place + 0.5) : ceil(place - 0.5);
+}
+
 static int64_t resize_nearest(const char *how, double place, int64_t size)
 {
-    double at = strcmp(how, "floor") == 0               ? floor(place)
-                : strcmp(how, "ceil") == 0              ? ceil(place)
-                : strcmp(how, "round_prefer_ceil") == 0 ? floor(place + 0.5)
-                                                        : ceil(place - 0.5);
+    double at = rounded(how, place);
 
-    return at < 0 ? 0 : at > (double)(size - 1) ? size - 1 : (int64_t)at;
+    if (at < 0) {
+        return 0;
+    }
+    return at > (double)(size - 1) ? size - 1 : (int64_t)at;
 }
 
 /* The scales that the node states, for each dimension; where it states sizes, they are quotients of these. */

@@ -257,6 +257,7 @@ static void gradient(struct vc_engine *e, uint32_t node, unsigned which)
     uint64_t n_mine = mine->value->n / (rows * columns);
     struct vc_args_product *args = vc_plan_args(e, sizeof *args);
     struct vc_matrix dc = {(int64_t)p.n, 1};
+    struct vc_matrix dc_turned = {1, (int64_t)p.n};
     struct vc_matrix turned = {other->is.column, other->is.row};
     bool swapped = mine->is.column != 1 || (mine->is.row == 1 && columns != 1);
     bool dc_left = (which == 0) != swapped;
@@ -284,8 +285,13 @@ static void gradient(struct vc_engine *e, uint32_t node, unsigned which)
     args->n = swapped ? rows : columns;
     args->k = which == 0 ? p.n : p.m;
     /* da = dc b', or da' = b dc';  db = a' dc, or db' = dc' a */
-    args->a = which == 0 ? (swapped ? other->is : dc) : (swapped ? (struct vc_matrix){1, (int64_t)p.n} : turned);
-    args->b = which == 0 ? (swapped ? (struct vc_matrix){1, (int64_t)p.n} : turned) : (swapped ? other->is : dc);
+    if (which == 0) {
+        args->a = swapped ? other->is : dc;
+        args->b = swapped ? dc_turned : turned;
+    } else {
+        args->a = swapped ? dc_turned : turned;
+        args->b = swapped ? other->is : dc;
+    }
     args->c_row = mine->value->n_dims < 2 ? (int64_t)args->n : swapped ? mine->is.column : mine->is.row;
     args->alpha = p.alpha;
     {

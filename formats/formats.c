@@ -296,9 +296,13 @@ static const struct vc_format *find_format(const unsigned char *head, size_t n, 
 
     for (size_t i = 0; i < n_formats; i++) {
         const struct vc_format *f = formats[i];
-        int c = zip != NULL ? (f->probe_zip != NULL ? f->probe_zip(zip) : 0)
-                            : (f->probe != NULL ? f->probe(head, n, file_bytes) : 0);
+        int c = 0;
 
+        if (zip != NULL && f->probe_zip != NULL) {
+            c = f->probe_zip(zip);
+        } else if (zip == NULL && f->probe != NULL) {
+            c = f->probe(head, n, file_bytes);
+        }
         if (c > confidence) {
             confidence = c;
             best = f;

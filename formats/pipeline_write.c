@@ -115,11 +115,17 @@ static enum vc_status divide(struct vc_ctx *ctx, struct pipeline_sink *self, con
 static enum vc_status add_note(struct vc_ctx *ctx, struct pipeline_sink *self, const char *name, const char *note,
                                const char **notes)
 {
+    const char *before = *notes != NULL ? *notes : "";
+    const char *between = *notes != NULL ? "; " : "";
+
     if (note == NULL) {
         return VC_OK;
     }
-    *notes = vc_arena_printf(ctx, &self->arena, "%s%s%s%s%s", *notes != NULL ? *notes : "", *notes != NULL ? "; " : "",
-                             name != NULL ? name : "", name != NULL ? ": " : "", note);
+    if (name != NULL) {
+        *notes = vc_arena_printf(ctx, &self->arena, "%s%s%s: %s", before, between, name, note);
+    } else {
+        *notes = vc_arena_printf(ctx, &self->arena, "%s%s%s", before, between, note);
+    }
     return *notes != NULL ? VC_OK : VC_E_NOMEM;
 }
 

@@ -111,7 +111,9 @@ VC_HD float vc_e2m1_near(float a)
 VC_HD float vc_e2m1_value(unsigned code)
 {
     unsigned m = code & 7u;
-    float magnitude = m < 4u ? 0.5f * (float)m : m == 4u ? 2.0f : m == 5u ? 3.0f : m == 6u ? 4.0f : 6.0f;
+    unsigned exponent = m >> 1; /* of 2 bits; then one of the fraction */
+    float fraction = 0.5f * (float)(m & 1u);
+    float magnitude = exponent == 0 ? fraction : (1.0f + fraction) * (float)(1u << (exponent - 1u));
 
     return (code & 8u) != 0 ? -magnitude : magnitude;
 }

@@ -144,12 +144,13 @@ enum vc_status vc_diff_pair(struct vc_ctx *ctx, const struct vc_model *model_a, 
 {
     const struct vc_tensor *a = pair->a != VC_NO_TENSOR ? &model_a->tensors[pair->a] : NULL;
     const struct vc_tensor *b = pair->b != VC_NO_TENSOR ? &model_b->tensors[pair->b] : NULL;
+    const struct vc_tensor *any = a != NULL ? a : b;
     bool numeric;
 
-    *row = (struct vc_diff_row){.name = a != NULL ? a->name : b->name,
+    *row = (struct vc_diff_row){.name = any->name,
                                 .dtype_a = a != NULL ? a->dtype : VC_DTYPE_NONE,
                                 .dtype_b = b != NULL ? b->dtype : VC_DTYPE_NONE,
-                                .n_elems = a != NULL ? a->n_elems : b->n_elems};
+                                .n_elems = any->n_elems};
     if (a == NULL || b == NULL) {
         row->kind = a != NULL ? VC_DIFF_ONLY_A : VC_DIFF_ONLY_B;
         return VC_OK;

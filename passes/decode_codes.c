@@ -473,10 +473,14 @@ static enum vc_status codes_calibrate(struct vc_ctx *ctx, struct vc_step *step, 
     for (size_t i = 0; t.may_overflow && i < tile->n_elems; i++) {
         size_t k = scale_of(s, &t, tile->first + i);
 
-        double code = is_wide(s)    ? (double)wide_code(q, i)
-                      : s->has_grid ? (double)s->grid[(uint8_t)q[i]]
-                                    : (double)((int32_t)q[i] - (t.zero != NULL ? t.zero[k] : 0));
+        int32_t zero = t.zero != NULL ? t.zero[k] : 0;
+        double code = (double)((int32_t)q[i] - zero);
 
+        if (is_wide(s)) {
+            code = (double)wide_code(q, i);
+        } else if (s->has_grid) {
+            code = (double)s->grid[(uint8_t)q[i]];
+        }
         values[n++] = s->offset != NULL ? decode_exactly(s, &t, k, q[i]) : code * (double)t.scale[k];
         if (n == CHUNK_ELEMS || i + 1 == tile->n_elems) {
             vc_specials_add(&s->policy.specials, VC_DTYPE_F64, values, n, tile->first + i + 1 - n);

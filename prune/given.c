@@ -108,11 +108,19 @@ enum vc_status vc_given_check(struct vc_ctx *ctx, const struct vc_model *masks, 
 /* The bits of 1.0 in a type of `size` bytes: of bf16 they are those of f32 without the lower half. */
 static uint64_t one_of(enum vc_dtype dtype)
 {
-    return dtype == VC_DTYPE_F64    ? 0x3ff0000000000000ULL
-           : dtype == VC_DTYPE_F32  ? 0x3f800000u
-           : dtype == VC_DTYPE_F16  ? 0x3c00u
-           : dtype == VC_DTYPE_BF16 ? 0x3f80u
-                                    : 1u;
+    if (dtype == VC_DTYPE_F64) {
+        return 0x3ff0000000000000ULL;
+    }
+    if (dtype == VC_DTYPE_F32) {
+        return 0x3f800000u;
+    }
+    if (dtype == VC_DTYPE_F16) {
+        return 0x3c00u;
+    }
+    if (dtype == VC_DTYPE_BF16) {
+        return 0x3f80u;
+    }
+    return 1u;
 }
 
 /* Adds n elements of a mask in the weight's shape to the bits, which are 0 there. */

@@ -333,12 +333,12 @@ static enum vc_status check_reconstructed(struct vc_ctx *ctx, const struct vc_pr
             name = plan->model->tensors[plan->items[i].source].name;
         }
     }
-    return why == NULL || plan->model->n_unseen != 0
-               ? VC_OK
-               : vc_fail(ctx, VC_E_UNSUPPORTED, "%s: %s changes none of the tensors that are pruned: %s: %s%s%s",
-                         p->options.calibration->path, vc_option(ctx, "reconstruct"), name, why,
-                         gathers ? ", which calibrate gathers with " : "",
-                         gathers ? vc_option(ctx, "second_moments") : "");
+    if (why == NULL || plan->model->n_unseen != 0) {
+        return VC_OK;
+    }
+    return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: %s changes none of the tensors that are pruned: %s: %s%s%s",
+                   p->options.calibration->path, vc_option(ctx, "reconstruct"), name, why,
+                   gathers ? ", which calibrate gathers with " : "", gathers ? vc_option(ctx, "second_moments") : "");
 }
 
 static enum vc_status prune_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan)

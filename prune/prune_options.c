@@ -7,40 +7,48 @@
 
 static const char *const score_names[] = {"magnitude", "lamp", "wanda", "sparsegpt"};
 
+/* The field that chooses which weights go, where the pattern chooses too; NULL: no field does. */
+static const char *choosing_field(const struct vc_prune_options *o)
+{
+    if (o->sparsity != NULL) {
+        return "sparsity";
+    }
+    if (o->n_sets != 0) {
+        return "sets";
+    }
+    if (o->mask != NULL) {
+        return "mask";
+    }
+    return o->scope == VC_PRUNE_GLOBAL ? "scope" : NULL;
+}
+
 static enum vc_status check_pattern(struct vc_ctx *ctx, const struct vc_prune_options *o)
 {
+    const char *chooses = choosing_field(o);
     bool wanted = o->sparsity != NULL || o->n_sets != 0;
 
     if (o->pattern == VC_PATTERN_N_OF_M) {
         VC_REFUSE_IF(o->group < 2 || o->group > MAX_GROUP || o->keep < 1 || o->keep >= o->group, ctx, VC_E_ARGUMENT,
                      "%u:%u is no pattern: N from 1 to M - 1, M up to %u", o->keep, o->group, MAX_GROUP);
-        VC_REFUSE_IF(wanted, ctx, VC_E_ARGUMENT, "%s: %u:%u says already how many weights go",
-                     vc_option(ctx, o->sparsity != NULL ? "sparsity" : "sets"), o->keep, o->group);
+        VC_REFUSE_IF(wanted, ctx, VC_E_ARGUMENT, "%s: %u:%u says already how many weights go", vc_option(ctx, chooses),
+                     o->keep, o->group);
         VC_REFUSE_IF(o->mask != NULL, ctx, VC_E_ARGUMENT, "%s: %u:%u says already which weights go",
                      vc_option(ctx, "mask"), o->keep, o->group);
         VC_REFUSE_IF(o->scope == VC_PRUNE_GLOBAL, ctx, VC_E_ARGUMENT, "%s: %u:%u compares weights in their groups only",
                      vc_option(ctx, "scope"), o->keep, o->group);
         return VC_OK;
     }
-    VC_REFUSE_IF(o->pattern == VC_PATTERN_PAIRS && (wanted || o->mask != NULL || o->scope == VC_PRUNE_GLOBAL), ctx,
-                 VC_E_ARGUMENT, "%s: the masks of torch.nn.utils.prune say already which weights go",
-                 vc_option(ctx, o->sparsity != NULL ? "sparsity"
-                                : o->n_sets != 0    ? "sets"
-                                : o->mask != NULL   ? "mask"
-                                                    : "scope"));
+    VC_REFUSE_IF(o->pattern == VC_PATTERN_PAIRS && chooses != NULL, ctx, VC_E_ARGUMENT,
+                 "%s: the masks of torch.nn.utils.prune say already which weights go", vc_option(ctx, chooses));
     if (o->pattern == VC_PATTERN_PAIRS) {
         return VC_OK;
     }
     VC_REFUSE_IF((o->pattern == VC_PATTERN_GIVEN) != (o->mask != NULL), ctx, VC_E_ARGUMENT,
                  "vc_prune_options: a mask and VC_PATTERN_GIVEN go together");
     if (o->pattern == VC_PATTERN_GIVEN) {
-        return !wanted && o->scope != VC_PRUNE_GLOBAL
-                   ? VC_OK
-                   : vc_fail(ctx, VC_E_ARGUMENT, "%s: %s says already which weights go",
-                             vc_option(ctx, o->sparsity != NULL ? "sparsity"
-                                            : o->n_sets != 0    ? "sets"
-                                                                : "scope"),
-                             vc_option(ctx, "mask"));
+        VC_REFUSE_IF(wanted || o->scope == VC_PRUNE_GLOBAL, ctx, VC_E_ARGUMENT, "%s: %s says already which weights go",
+                     vc_option(ctx, wanted ? chooses : "scope"), vc_option(ctx, "mask"));
+        return VC_OK;
     }
     VC_REFUSE_IF(o->pattern == VC_PATTERN_BLOCK &&
                      (o->block_rows < 1 || o->block_cols < 1 || o->block_rows > MAX_BLOCK || o->block_cols > MAX_BLOCK),
@@ -55,10 +63,12 @@ static enum vc_status check_statistics(struct vc_ctx *ctx, const struct vc_prune
 {
     bool by_data = o->score >= VC_SCORE_WANDA;
 
-    VC_REFUSE_IF(o->calibration == NULL && (by_data || o->reconstruct), ctx, VC_E_ARGUMENT,
-                 "%s%s%s needs statistics of the inputs of layers: %s",
-                 vc_option(ctx, by_data ? "score" : "reconstruct"), by_data ? " " : "",
-                 by_data ? score_names[o->score] : "", vc_option(ctx, "calibration"));
+    VC_REFUSE_IF(o->calibration == NULL && by_data, ctx, VC_E_ARGUMENT,
+                 "%s %s needs statistics of the inputs of layers: %s", vc_option(ctx, "score"), score_names[o->score],
+                 vc_option(ctx, "calibration"));
+    VC_REFUSE_IF(o->calibration == NULL && o->reconstruct, ctx, VC_E_ARGUMENT,
+                 "%s needs statistics of the inputs of layers: %s", vc_option(ctx, "reconstruct"),
+                 vc_option(ctx, "calibration"));
     VC_REFUSE_IF(o->calibration == NULL && o->calibration_anyway, ctx, VC_E_ARGUMENT, "%s goes with %s",
                  vc_option(ctx, "calibration_anyway"), vc_option(ctx, "calibration"));
     VC_REFUSE_IF(o->calibration != NULL && !by_data && !o->reconstruct, ctx, VC_E_ARGUMENT,
@@ -151,10 +161,16 @@ static const char *pattern_text(struct vc_ctx *ctx, struct vc_prune *p)
     if (o->pattern == VC_PATTERN_N_OF_M) {
         return vc_arena_printf(ctx, &p->arena, "%u:%u", o->keep, o->group);
     }
-    return o->pattern == VC_PATTERN_BLOCK ? vc_arena_printf(ctx, &p->arena, "block:%ux%u", o->block_rows, o->block_cols)
-           : o->pattern == VC_PATTERN_GIVEN ? "given"
-           : o->pattern == VC_PATTERN_PAIRS ? "pairs"
-                                            : "none";
+    if (o->pattern == VC_PATTERN_BLOCK) {
+        return vc_arena_printf(ctx, &p->arena, "block:%ux%u", o->block_rows, o->block_cols);
+    }
+    if (o->pattern == VC_PATTERN_GIVEN) {
+        return "given";
+    }
+    if (o->pattern == VC_PATTERN_PAIRS) {
+        return "pairs";
+    }
+    return "none";
 }
 
 const char *vc_prune_sets_text(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_prune_set *sets, size_t n)
@@ -177,6 +193,7 @@ static const char *command_text(struct vc_ctx *ctx, struct vc_prune *p, const ch
     const char *score = o->score != VC_SCORE_MAGNITUDE ? " --score " : "";
     const char *name = o->score != VC_SCORE_MAGNITUDE ? score_names[o->score] : "";
     const char *more = o->reconstruct ? " --reconstruct" : "";
+    const char *scope = "";
 
     if (o->mask != NULL) {
         return o->reconstruct ? "prune --mask --reconstruct" : "prune --mask";
@@ -187,9 +204,13 @@ static const char *command_text(struct vc_ctx *ctx, struct vc_prune *p, const ch
     if (o->pattern == VC_PATTERN_N_OF_M) {
         return vc_arena_printf(ctx, &p->arena, "prune --pattern %s%s%s%s", pattern, score, name, more);
     }
+    if (global) {
+        scope = " --scope global";
+    } else if (!blocks) {
+        scope = " --scope tensor";
+    }
     return vc_arena_printf(ctx, &p->arena, "prune --sparsity %s%s%s%s%s%s%s", o->sparsity != NULL ? o->sparsity : "0",
-                           global ? " --scope global" : (blocks ? "" : " --scope tensor"), score, name, more,
-                           blocks ? " --pattern " : "", blocks ? pattern : "");
+                           scope, score, name, more, blocks ? " --pattern " : "", blocks ? pattern : "");
 }
 
 enum vc_status vc_prune_describe(struct vc_ctx *ctx, struct vc_prune *p)

@@ -711,11 +711,12 @@ static enum vc_status describe(struct choosing *c, struct vc_arena *arena, const
         text = "no tensor that it could be chosen for";
     }
     text = tell_errors(c, arena, text, x2);
-    *note = text != NULL ? vc_arena_printf(c->ctx, arena, "%s%s%s: %s%s%s", c->why, mixed,
-                                           c->sampled ? ", by parts of each large tensor" : "", text,
-                                           c->other != NULL ? "; the costs were measured on other weights: " : "",
-                                           c->other != NULL ? c->other : "")
-                         : NULL;
+    VC_CALL_ALLOC(text);
+    *note = vc_arena_printf(c->ctx, arena, "%s%s%s: %s", c->why, mixed,
+                            c->sampled ? ", by parts of each large tensor" : "", text);
+    if (*note != NULL && c->other != NULL) {
+        *note = vc_arena_printf(c->ctx, arena, "%s; the costs were measured on other weights: %s", *note, c->other);
+    }
     return *note == NULL ? VC_E_NOMEM : VC_OK;
 }
 

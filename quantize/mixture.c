@@ -64,11 +64,13 @@ static const struct vc_program_key *key_of(const struct vc_program *program, con
 static uint32_t number_of(const struct vc_program *program, const char *architecture, const char *tail)
 {
     const struct vc_program_key *key = key_of(program, architecture, tail);
-    int64_t n = key == NULL                           ? 0
-                : key->is_integer                     ? key->integer
-                : key->integers != NULL && key->n > 0 ? key->integers[0]
-                                                      : 0;
+    int64_t n = 0;
 
+    if (key != NULL && key->is_integer) {
+        n = key->integer;
+    } else if (key != NULL && key->integers != NULL && key->n > 0) {
+        n = key->integers[0];
+    }
     return n > 0 && n <= INT32_MAX ? (uint32_t)n : 0;
 }
 

@@ -537,6 +537,18 @@ static enum vc_status note_rest(struct vc_ctx *ctx, struct quantize *q, const st
     return vc_note_add(ctx, &q->arena, note, &q->pass.note);
 }
 
+/* The field of the aim that is set. */
+static const char *aim_field(const struct vc_aim *aim)
+{
+    if (aim->bpw > 0.0) {
+        return "aim_bpw";
+    }
+    if (aim->loss > 0.0) {
+        return "aim_loss";
+    }
+    return aim->file_bytes != 0 ? "aim_bytes" : "aim_sqnr_db";
+}
+
 /* What is chosen for one tensor depends on all others, or loaders need to know it of all. */
 static enum vc_status check_all_here(struct vc_ctx *ctx, const struct quantize *q, const struct vc_plan *plan)
 {
@@ -545,14 +557,10 @@ static enum vc_status check_all_here(struct vc_ctx *ctx, const struct quantize *
     while (i < plan->n_items && !plan->items[i].in_other_shard) {
         i++;
     }
-    return i == plan->n_items && plan->model->absent == NULL
-               ? VC_OK
-               : vc_fail(ctx, VC_E_UNSUPPORTED, "%s needs all weights; it cannot be combined with %s, as a scheme can",
-                         vc_option(ctx, q->aim.bpw > 0.0         ? "aim_bpw"
-                                        : q->aim.loss > 0.0      ? "aim_loss"
-                                        : q->aim.file_bytes != 0 ? "aim_bytes"
-                                                                 : "aim_sqnr_db"),
-                         vc_option(ctx, "shard"));
+    VC_REFUSE_IF(i < plan->n_items || plan->model->absent != NULL, ctx, VC_E_UNSUPPORTED,
+                 "%s needs all weights; it cannot be combined with %s, as a scheme can",
+                 vc_option(ctx, aim_field(&q->aim)), vc_option(ctx, "shard"));
+    return VC_OK;
 }
 
 static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan)
@@ -726,6 +734,39 @@ static const char *last_part(const char *path)
     return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
 }
 
+/* The aim as the command has it. NULL: no memory. */
+static const char *aim_text(struct vc_ctx *ctx, struct quantize *q)
+{
+    if (!q->aim.set) {
+        return "";
+    }
+    if (q->aim.bpw > 0.0) {
+        return vc_arena_printf(ctx, &q->arena, " --aim-bpw %g", q->aim.bpw);
+    }
+    if (q->aim.loss > 0.0) {
+        return vc_arena_printf(ctx, &q->arena, " --aim-loss %g", q->aim.loss);
+    }
+    if (q->aim.file_bytes == 0) {
+        return vc_arena_printf(ctx, &q->arena, " --aim-sqnr %g", q->aim.sqnr_db);
+    }
+    return vc_arena_printf(ctx, &q->arena, " --aim-bytes %llu", (unsigned long long)q->aim.file_bytes);
+}
+
+/* How ranges of activations are chosen, in the words of the option. NULL: no memory. */
+static const char *ranges_text(struct vc_ctx *ctx, struct quantize *q)
+{
+    switch (q->options.ranges) {
+    case VC_RANGES_WHOLE:
+        return "min-max";
+    case VC_RANGES_ERROR:
+        return "error";
+    case VC_RANGES_ENTROPY:
+        return "entropy";
+    default:
+        return vc_arena_printf(ctx, &q->arena, "percentile:%g", q->options.percentile);
+    }
+}
+
 static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
 {
     static const char *const nonfinites[] = {"error", "keep", "zero"};
@@ -734,12 +775,7 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     const struct vc_quantize_options *o = &q->options;
     const struct vc_scheme_row *row = vc_scheme_of_target(o->target);
     const char *granularity = granularity_text(ctx, q);
-    const char *aim = !q->aim.set         ? ""
-                      : q->aim.bpw > 0.0  ? vc_arena_printf(ctx, &q->arena, " --aim-bpw %g", q->aim.bpw)
-                      : q->aim.loss > 0.0 ? vc_arena_printf(ctx, &q->arena, " --aim-loss %g", q->aim.loss)
-                      : q->aim.file_bytes == 0
-                          ? vc_arena_printf(ctx, &q->arena, " --aim-sqnr %g", q->aim.sqnr_db)
-                          : vc_arena_printf(ctx, &q->arena, " --aim-bytes %llu", (unsigned long long)q->aim.file_bytes);
+    const char *aim = aim_text(ctx, q);
     const char *smooth = o->smooth == 0.0 ? "" : vc_arena_printf(ctx, &q->arena, " --smooth %g", o->smooth);
     const char *asymmetric;
     const char *row_or_aim;
@@ -771,11 +807,7 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     }
     if (is_static(q)) {
         add_entry(q, "activations", "static");
-        add_entry(q, "ranges",
-                  o->ranges == VC_RANGES_WHOLE     ? "min-max"
-                  : o->ranges == VC_RANGES_ERROR   ? "error"
-                  : o->ranges == VC_RANGES_ENTROPY ? "entropy"
-                                                   : vc_arena_printf(ctx, &q->arena, "percentile:%g", o->percentile));
+        add_entry(q, "ranges", ranges_text(ctx, q));
         add_entry(q, "saturation", saturations[o->saturation]);
     }
     add_entry(q, "nonfinite", nonfinites[o->nonfinite]);
@@ -802,11 +834,12 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     q->few = vc_arena_printf(ctx, &q->arena, "fewer than %llu elements", (unsigned long long)o->min_elems);
     VC_CALL_ALLOC(q->few);
     q->short_command = vc_arena_printf(ctx, &q->arena, "quantize %s%s", row_or_aim, rest);
-    q->full_command = !row->codes || q->aim.set || q->mixture != NULL
-                          ? q->short_command
-                          : vc_arena_printf(ctx, &q->arena, "quantize %s --granularity %s%s%s%s%s", row->flag,
-                                            granularity != NULL ? granularity : "", asymmetric, rest,
-                                            is_static(q) ? " --activations static" : "", smooth);
+    q->full_command = q->short_command;
+    if (row->codes && !q->aim.set && q->mixture == NULL) {
+        q->full_command = vc_arena_printf(ctx, &q->arena, "quantize %s --granularity %s%s%s%s%s", row->flag,
+                                          granularity != NULL ? granularity : "", asymmetric, rest,
+                                          is_static(q) ? " --activations static" : "", smooth);
+    }
     q->pass.command = q->full_command;
     for (size_t i = 0; i < q->pass.n_recipe; i++) {
         VC_CALL_ALLOC(q->recipe[i].value);

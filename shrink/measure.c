@@ -52,12 +52,19 @@ out:
 
 double vc_shrink_loss(const struct vc_quality *whole, const struct vc_quality *now)
 {
-    double loss = now->n_labels != 0                    ? whole->accuracy - now->accuracy
-                  : now->n_targets != 0                 ? whole->r2 - now->r2
-                  : now->loss == VC_TEACHER_LOSS_KD     ? 1 - now->agreement
-                  : now->loss == VC_TEACHER_LOSS_COSINE ? now->kd
-                                                        : 1 - now->teacher_r2;
+    double loss;
 
+    if (now->n_labels != 0) {
+        loss = whole->accuracy - now->accuracy;
+    } else if (now->n_targets != 0) {
+        loss = whole->r2 - now->r2;
+    } else if (now->loss == VC_TEACHER_LOSS_KD) {
+        loss = 1 - now->agreement;
+    } else if (now->loss == VC_TEACHER_LOSS_COSINE) {
+        loss = now->kd;
+    } else {
+        loss = 1 - now->teacher_r2;
+    }
     return loss < 0 ? 0 : loss;
 }
 

@@ -541,6 +541,7 @@ static enum vc_status choose(struct vc_shrinking *s)
     if (r->chosen == VC_NO_CANDIDATE) {
         bool by_file = r->limit_bytes != 0 || s->gpu == NULL;
         const char *states = say_states(s);
+        const char *ended = "";
         size_t k = nearest(s);
 
         VC_CALL_ALLOC(states);
@@ -548,12 +549,15 @@ static enum vc_status choose(struct vc_shrinking *s)
                      r->n_candidates != 0 && s->candidates[0].reason != NULL ? s->candidates[0].reason
                                                                              : "there is none");
         r->nearest = s->candidates[k].name;
+        if (r->out_of_time) {
+            ended = vc_arena_printf(s->ctx, &s->arena, "; %s ended the search before all were tried",
+                                    vc_option(s->ctx, "seconds"));
+            VC_CALL_ALLOC(ended);
+        }
         r->missed = vc_arena_printf(
-            s->ctx, &s->arena, "no candidate is within the limits; the nearest is '%s' with %llu bytes%s%s%s%s%s",
+            s->ctx, &s->arena, "no candidate is within the limits; the nearest is '%s' with %llu bytes%s%s%s",
             r->nearest, (unsigned long long)(by_file ? s->candidates[k].file_bytes : s->candidates[k].need_bytes),
-            by_file ? "" : " on the device", r->out_of_time ? "; " : "",
-            r->out_of_time ? vc_option(s->ctx, "seconds") : "",
-            r->out_of_time ? " ended the search before all were tried" : "", states);
+            by_file ? "" : " on the device", ended, states);
         VC_CALL_ALLOC(r->missed);
         r->chosen = s->options.keep_going ? k : VC_NO_CANDIDATE;
     }

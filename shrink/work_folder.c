@@ -115,9 +115,9 @@ static enum vc_status refuse_second(struct vc_shrinking *s)
     s->lock = -1;
     if (n > 0) {
         number[strcspn(number, "\n")] = '\0';
+        return vc_fail(s->ctx, VC_E_ARGUMENT, "%s: another search is at work there (process %s)", s->work, number);
     }
-    return vc_fail(s->ctx, VC_E_ARGUMENT, "%s: another search is at work there%s%s%s", s->work,
-                   n > 0 ? " (process " : "", n > 0 ? number : "", n > 0 ? ")" : "");
+    return vc_fail(s->ctx, VC_E_ARGUMENT, "%s: another search is at work there", s->work);
 }
 
 /* The file that was locked is still the one in the folder: the search that had it may have removed both. */

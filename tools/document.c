@@ -186,9 +186,12 @@ int app_refuse_file(struct app *app, const char *option, const char *path, const
     int rc;
 
     app->subject = NULL; /* it is not about the input */
-    rc = app_refuse(app, VC_E_IO, "%s%s: %s%s%s%s%s", option, path, why, app->written ? "; the output" : "",
-                    app->written && output[0] != '\0' ? " " : "", app->written ? output : "",
-                    app->written ? " is complete" : "");
+    if (app->written) {
+        rc = app_refuse(app, VC_E_IO, "%s%s: %s; the output%s%s is complete", option, path, why,
+                        output[0] != '\0' ? " " : "", output);
+    } else {
+        rc = app_refuse(app, VC_E_IO, "%s%s: %s", option, path, why);
+    }
     app->subject = subject;
     return rc;
 }

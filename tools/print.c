@@ -94,10 +94,25 @@ const char *out_ink(const struct out *out, enum ink ink)
 /* One code point at s (n bytes, at least 1): its length, or 0 when it is not valid UTF-8. */
 static size_t decode(const unsigned char *s, size_t n, uint32_t *out)
 {
-    size_t len = s[0] < 0x80 ? 1 : s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : s[0] >= 0xc2 ? 2 : 0;
-    uint32_t c = len == 4 ? s[0] & 0x07u : len == 3 ? s[0] & 0x0fu : len == 2 ? s[0] & 0x1fu : s[0];
+    size_t len;
+    uint32_t c;
 
-    if (len == 0 || len > n || s[0] > 0xf4) {
+    if (s[0] < 0x80) {
+        len = 1;
+        c = s[0];
+    } else if (s[0] < 0xc2 || s[0] > 0xf4) { /* a continuation byte, c0, c1, or beyond U+10FFFF */
+        return 0;
+    } else if (s[0] < 0xe0) {
+        len = 2;
+        c = s[0] & 0x1fu;
+    } else if (s[0] < 0xf0) {
+        len = 3;
+        c = s[0] & 0x0fu;
+    } else {
+        len = 4;
+        c = s[0] & 0x07u;
+    }
+    if (len > n) {
         return 0;
     }
     for (size_t i = 1; i < len; i++) {

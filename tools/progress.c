@@ -52,10 +52,12 @@ static double phase(const char *what, double t, uint64_t before, uint64_t *done)
 
 static void print_bar(FILE *to, const struct out *out, double part)
 {
+    const char *done = out->utf8 ? "\xe2\x94\x81" : "=";
+    const char *open = out->utf8 ? "\xe2\x94\x80" : "-";
     int full = (int)(part * BAR_CELLS);
 
     for (int i = 0; i < BAR_CELLS; i++) {
-        fputs(i < full ? (out->utf8 ? "\xe2\x94\x81" : "=") : (out->utf8 ? "\xe2\x94\x80" : "-"), to);
+        fputs(i < full ? done : open, to);
     }
 }
 

@@ -110,3 +110,14 @@ void vc_plugin_unload(void *library)
 {
     (void)dlclose(library);
 }
+
+void vc_plugin_tried(const struct vc_plugin_kind *kind, const struct vc_plugin_search *search, char *text, size_t n)
+{
+    size_t at = 0;
+
+    (void)snprintf(text, n, "%s (too long)", kind->variable);
+    for (unsigned k = 0; k < search->n_places && k < 2 && at < n; k++) {
+        at += (size_t)snprintf(text + at, n - at, "%s%s (%s)", k == 0 ? "" : ", ", search->places[k].path,
+                               search->places[k].outcome);
+    }
+}

@@ -9,6 +9,7 @@
 #define VC_CORE_PLUGIN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #define VC_PLUGIN_PLACES  2 /* of the list above: 1 alone, or 2 and 3 */
 #define VC_PLUGIN_OUTCOME 256
@@ -33,6 +34,9 @@ struct vc_plugin_kind {
 void vc_plugin_list(const struct vc_plugin_kind *kind, struct vc_plugin_search *search);
 /* One place: appended to the list, unless it is there. */
 void vc_plugin_add_place(struct vc_plugin_search *search, const char *folder, const char *file);
+
+/* "path (outcome), path (outcome)" of the first two places; "VARIABLE (too long)" where there is no place. */
+void vc_plugin_tried(const struct vc_plugin_kind *kind, const struct vc_plugin_search *search, char *text, size_t n);
 
 /* Loads the file at path; its function goes to *symbol. NULL: the reason is in outcome. Closed with
  * vc_plugin_unload, if it does not fit. */

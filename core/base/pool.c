@@ -337,12 +337,13 @@ void *vc_alloc(struct vc_ctx *ctx, enum vc_tag tag, size_t size)
 
     if (p == NULL) {
         uint64_t limit = vc_pool_limit(pool);
+        const char *before = tag == VC_TAG_MISC ? "" : " for ";
+        const char *what = tag == VC_TAG_MISC ? "" : tag_names[tag];
 
         if (limit != 0 && vc_pool_block_bytes(size) > limit - vc_min_u64(limit, vc_pool_in_use(pool))) {
             (void)vc_fail(ctx, VC_E_NOMEM,
                           "cannot allocate %zu bytes%s%s: %s is %llu bytes%s, and at least %llu are needed", size,
-                          tag == VC_TAG_MISC ? "" : " for ", tag == VC_TAG_MISC ? "" : tag_names[tag],
-                          vc_option(ctx, "max_memory"), (unsigned long long)limit,
+                          before, what, vc_option(ctx, "max_memory"), (unsigned long long)limit,
                           ctx->shared->default_memory ? ", a quarter of what was free" : "",
                           (unsigned long long)(vc_pool_in_use(pool) + vc_pool_block_bytes(size)));
         } else {

@@ -237,8 +237,10 @@ static const char *name_others(struct vc_ctx *ctx, struct vc_job *job, const str
     for (size_t i = 1; text != NULL && i < refused->n && i < VC_NAMED_TENSORS; i++) {
         const struct vc_tensor *t = &job->model->tensors[refused->items[i]];
 
-        text = vc_arena_printf(ctx, &job->arena, "%s%s%.60s%s%s%s", text, i == 1 ? "" : ", ", t->name,
-                               types ? " (" : "", types ? vc_dtype_name(t->dtype) : "", types ? ")" : "");
+        text = vc_arena_printf(ctx, &job->arena, "%s%s%.60s", text, i == 1 ? "" : ", ", t->name);
+        if (types && text != NULL) {
+            text = vc_arena_printf(ctx, &job->arena, "%s (%s)", text, vc_dtype_name(t->dtype));
+        }
     }
     if (text == NULL || refused->n == 1) {
         return text;
@@ -259,18 +261,21 @@ static enum vc_status refuse_types(struct vc_ctx *ctx, struct vc_job *job, const
                                                ", which dequantize turns into floats, and vcompress run %s dequantize "
                                                "%s \"quantize ...\" into other codes",
                                                pass, pass);
-    bool other = t->role == VC_ROLE_OTHER;
+    const char *remedy = "";
 
     if (t->dtype == VC_DTYPE_VOID && t->size_bytes / 2 == t->n_elems && blocks != NULL) {
         blocks = vc_arena_printf(ctx, &job->arena, "; elements of two bytes are read as bfloat16 by %s bf16",
                                  vc_option(ctx, "void_as"));
     }
-    return others == NULL || blocks == NULL
-               ? VC_E_NOMEM
-               : vc_fail(ctx, VC_E_UNSUPPORTED, "%s: %s cannot hold elements of type %s%s%s%s%s%s", t->name,
-                         vc_sink_refusing(job->sink, t->dtype)->format, vc_dtype_name(t->dtype), blocks, others,
-                         other ? "; what is beside the weights is left out by " : "",
-                         other ? vc_option(ctx, "vc_job_drop") : "", other ? " other" : "");
+    VC_CALL_ALLOC(others);
+    VC_CALL_ALLOC(blocks);
+    if (t->role == VC_ROLE_OTHER) {
+        remedy = vc_arena_printf(ctx, &job->arena, "; what is beside the weights is left out by %s other",
+                                 vc_option(ctx, "vc_job_drop"));
+        VC_CALL_ALLOC(remedy);
+    }
+    return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: %s cannot hold elements of type %s%s%s%s", t->name,
+                   vc_sink_refusing(job->sink, t->dtype)->format, vc_dtype_name(t->dtype), blocks, others, remedy);
 }
 
 /* Codes and scales are kept in a layout that the output does not have, or that only some of the outputs have. */

@@ -527,9 +527,12 @@ static enum vc_status check_lost(struct vc_ctx *ctx, struct vc_job *job)
         first = first == NULL && step != NULL ? name : first;
         n += step != NULL;
     }
+    if (n == 0) {
+        return add_note(ctx, job, "lost", NULL);
+    }
     (void)snprintf(note, sizeof note, "all values of %zu tensor%s (%s%s) are 0: they are too small for the scales", n,
-                   n == 1 ? "" : "s", first != NULL ? first : "", n > 1 ? ", ..." : "");
-    return add_note(ctx, job, "lost", n != 0 ? note : NULL);
+                   n == 1 ? "" : "s", first, n > 1 ? ", ..." : "");
+    return add_note(ctx, job, "lost", note);
 }
 
 /* The figures of a pass are those of its last lossy step. */

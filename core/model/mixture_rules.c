@@ -148,10 +148,16 @@ static enum vc_dtype type_of_attention_output(const struct vc_mixture_rules *p)
     if (p->n_experts == 8) {
         return found ? VC_DTYPE_Q5_K : p->mixture->base;
     }
-    return is(p, "Q2_K")     ? VC_DTYPE_Q3_K
-           : is(p, "Q3_K_M") ? VC_DTYPE_Q4_K
-           : is(p, "Q3_K_L") ? VC_DTYPE_Q5_K
-                             : p->mixture->base;
+    if (is(p, "Q2_K")) {
+        return VC_DTYPE_Q3_K;
+    }
+    if (is(p, "Q3_K_M")) {
+        return VC_DTYPE_Q4_K;
+    }
+    if (is(p, "Q3_K_L")) {
+        return VC_DTYPE_Q5_K;
+    }
+    return p->mixture->base;
 }
 
 enum vc_dtype vc_mixture_rule(const struct vc_mixture_rules *p, const struct vc_mixture_tensor *tensor)

@@ -123,12 +123,18 @@ void vc_text_add(struct vc_text *text, const char *format, ...)
 /* Length of the valid UTF-8 sequence at s (n bytes left), 0 if there is none. */
 static size_t utf8_length(const unsigned char *s, size_t n)
 {
-    size_t len = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] < 0xf5 ? 4 : 0;
+    size_t len;
 
-    if (len == 4 && s[0] < 0xf0) { /* a continuation byte or c0, c1 */
+    if (s[0] < 0x80) {
+        len = 1;
+    } else if (s[0] < 0xc2 || s[0] > 0xf4) { /* a continuation byte, c0, c1, or beyond U+10FFFF */
         return 0;
+    } else if (s[0] < 0xe0) {
+        len = 2;
+    } else {
+        len = s[0] < 0xf0 ? 3 : 4;
     }
-    if (len == 0 || len > n) {
+    if (len > n) {
         return 0;
     }
     for (size_t i = 1; i < len; i++) {

@@ -168,12 +168,19 @@ static enum vc_status take_logits(struct vc_net *net)
     net->answer = net->found.logits;
     net->n_classes = is_shares(net) ? (size_t)net->found.classes.size : net->found.single ? 2 : (size_t)last;
     net->positions = net->found.single ? n : n / net->n_classes;
-    net->answers = net->answer == net->found.value              ? VC_ANSWERS_LOGITS
-                   : net->found.function == VC_ANSWER_SOFTMAX   ? VC_ANSWERS_SOFTMAX
-                   : net->found.function == VC_ANSWER_LOGARITHM ? VC_ANSWERS_LOGARITHM
-                   : net->found.function == VC_ANSWER_SIGMOID   ? VC_ANSWERS_SIGMOID
-                   : net->found.single                          ? VC_ANSWERS_PAIR
-                                                                : VC_ANSWERS_LOGITS;
+    if (net->answer == net->found.value) {
+        net->answers = VC_ANSWERS_LOGITS;
+    } else if (net->found.function == VC_ANSWER_SOFTMAX) {
+        net->answers = VC_ANSWERS_SOFTMAX;
+    } else if (net->found.function == VC_ANSWER_LOGARITHM) {
+        net->answers = VC_ANSWERS_LOGARITHM;
+    } else if (net->found.function == VC_ANSWER_SIGMOID) {
+        net->answers = VC_ANSWERS_SIGMOID;
+    } else if (net->found.single) {
+        net->answers = VC_ANSWERS_PAIR;
+    } else {
+        net->answers = VC_ANSWERS_LOGITS;
+    }
     return VC_OK;
 }
 

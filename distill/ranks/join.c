@@ -103,6 +103,7 @@ static const struct vc_transport *try_place(const char *path, char outcome[VC_PL
 static enum vc_status find_transport(struct vc_ctx *ctx, const struct vc_transport **transport)
 {
     struct vc_plugin_search *s = vc_alloc(ctx, VC_TAG_MISC, sizeof *s);
+    char tried[VC_MESSAGE_BYTES];
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(s);
@@ -112,11 +113,9 @@ static enum vc_status find_transport(struct vc_ctx *ctx, const struct vc_transpo
         *transport = try_place(s->places[k].path, s->places[k].outcome);
     }
     if (*transport == NULL) {
-        status = vc_fail(ctx, VC_E_DEVICE, "the plug-in " VC_TRANSPORT_FILE " could not be loaded: %s (%s)%s%s%s%s%s",
-                         s->n_places > 0 ? s->places[0].path : mpi_plugin.variable,
-                         s->n_places > 0 ? s->places[0].outcome : "too long", s->n_places > 1 ? ", " : "",
-                         s->n_places > 1 ? s->places[1].path : "", s->n_places > 1 ? " (" : "",
-                         s->n_places > 1 ? s->places[1].outcome : "", s->n_places > 1 ? "); " PACKAGE : "; " PACKAGE);
+        vc_plugin_tried(&mpi_plugin, s, tried, sizeof tried);
+        status =
+            vc_fail(ctx, VC_E_DEVICE, "the plug-in " VC_TRANSPORT_FILE " could not be loaded: %s; " PACKAGE, tried);
     }
 out:
     vc_free(ctx, s);

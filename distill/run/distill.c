@@ -89,6 +89,25 @@ static bool has_optimizer(enum vc_optimizer optimizer)
 
 static enum vc_status check_counts(struct vc_ctx *ctx, const struct vc_distill_options *o)
 {
+    const struct {
+        bool wrong;
+        const char *field;
+    } choices[] = {
+        {!has_optimizer(o->optimizer.kind), "optimizer.kind"}, {o->schedule.kind > VC_SCHEDULE_STEP, "schedule.kind"},
+        {o->loss.kind > VC_TEACHER_LOSS_AUTO, "loss.kind"},    {o->training.order > VC_ORDER_FILE, "training.order"},
+        {o->precision.kind > VC_GRAPH_F64, "precision.kind"},
+    };
+    const struct {
+        bool set;
+        const char *field;
+    } of_runs[] = {
+        {o->trained.frozen_norm, "trained.frozen_norm"},
+        {o->eval.control, "eval.control"},
+        {o->eval.every != 0, "eval.every"},
+        {o->checkpoint.path != NULL, "checkpoint.path"},
+        {o->checkpoint.resume != NULL, "checkpoint.resume"},
+    };
+
     VC_REFUSE_IF(o->training.steps != 0 && o->training.epochs != 0, ctx, VC_E_ARGUMENT,
                  "%s and %s say the same in two ways: one of them", vc_option(ctx, "training.steps"),
                  vc_option(ctx, "training.epochs"));
@@ -99,15 +118,9 @@ static enum vc_status check_counts(struct vc_ctx *ctx, const struct vc_distill_o
                                                                                                 : "training.accum"));
     VC_REFUSE_IF(o->schedule.kind == VC_SCHEDULE_STEP && o->schedule.step_every == 0, ctx, VC_E_ARGUMENT,
                  "%s: a number from 1 on", vc_option(ctx, "schedule.step_every"));
-    VC_REFUSE_IF(!has_optimizer(o->optimizer.kind) || o->schedule.kind > VC_SCHEDULE_STEP ||
-                     o->loss.kind > VC_TEACHER_LOSS_AUTO || o->training.order > VC_ORDER_FILE ||
-                     o->precision.kind > VC_GRAPH_F64,
-                 ctx, VC_E_ARGUMENT, "%s has no such value",
-                 vc_option(ctx, !has_optimizer(o->optimizer.kind)     ? "optimizer.kind"
-                                : o->schedule.kind > VC_SCHEDULE_STEP ? "schedule.kind"
-                                : o->loss.kind > VC_TEACHER_LOSS_AUTO ? "loss.kind"
-                                : o->training.order > VC_ORDER_FILE   ? "training.order"
-                                                                      : "precision.kind"));
+    for (size_t k = 0; k < sizeof choices / sizeof choices[0]; k++) {
+        VC_REFUSE_IF(choices[k].wrong, ctx, VC_E_ARGUMENT, "%s has no such value", vc_option(ctx, choices[k].field));
+    }
     VC_REFUSE_IF((o->eval.every != 0 && o->eval.rows == NULL) || (o->eval.early_stop != 0 && o->eval.every == 0), ctx,
                  VC_E_ARGUMENT, "%s needs %s", vc_option(ctx, o->eval.every != 0 ? "eval.every" : "eval.early_stop"),
                  vc_option(ctx, o->eval.every != 0 ? "eval.rows" : "eval.every"));
@@ -115,14 +128,11 @@ static enum vc_status check_counts(struct vc_ctx *ctx, const struct vc_distill_o
                  "%s has no such value", vc_option(ctx, o->eval.keep > VC_KEEP_LAST ? "eval.keep" : "task"));
     VC_REFUSE_IF(o->sparsity.keep && o->sparsity.refill, ctx, VC_E_ARGUMENT, "%s and %s: one of them",
                  vc_option(ctx, "sparsity.keep"), vc_option(ctx, "sparsity.refill"));
-    VC_REFUSE_IF(o->task == VC_TASK_RECALIBRATE && (o->trained.frozen_norm || o->eval.control || o->eval.every != 0 ||
-                                                    o->checkpoint.path != NULL || o->checkpoint.resume != NULL),
-                 ctx, VC_E_ARGUMENT, "%s trains nothing: %s belongs to a run", vc_option(ctx, "task"),
-                 vc_option(ctx, o->trained.frozen_norm       ? "trained.frozen_norm"
-                                : o->eval.control            ? "eval.control"
-                                : o->eval.every != 0         ? "eval.every"
-                                : o->checkpoint.path != NULL ? "checkpoint.path"
-                                                             : "checkpoint.resume"));
+    for (size_t k = 0; k < sizeof of_runs / sizeof of_runs[0]; k++) {
+        VC_REFUSE_IF(o->task == VC_TASK_RECALIBRATE && of_runs[k].set, ctx, VC_E_ARGUMENT,
+                     "%s trains nothing: %s belongs to a run", vc_option(ctx, "task"),
+                     vc_option(ctx, of_runs[k].field));
+    }
     VC_REFUSE_IF(o->checkpoint.every != 0 && o->checkpoint.path == NULL, ctx, VC_E_ARGUMENT, "%s needs %s, the file",
                  vc_option(ctx, "checkpoint.every"), vc_option(ctx, "checkpoint.path"));
     VC_REFUSE_IF(o->optimizer.nesterov && (o->optimizer.kind != VC_OPTIMIZER_MOMENTUM || o->optimizer.momentum == 0),
@@ -309,6 +319,23 @@ const char *vc_answer_kind_name(enum vc_answer_kind kind)
     return (size_t)kind < sizeof names / sizeof *names ? names[kind] : NULL;
 }
 
+/* The sentence for a student that was better before. */
+static const char *became_worse(struct vc_trainer *t, const struct vc_distillation *r, struct vc_arena *arena)
+{
+    if (r->after.n_targets != 0) {
+        return vc_arena_printf(t->ctx, arena,
+                               "the squared error of y rose from %.4g to %.4g: the student was better before",
+                               r->before.squared_error, r->after.squared_error);
+    }
+    if (vc_is_measured(&r->after)) {
+        return vc_arena_printf(t->ctx, arena, "%s rose from %.4g to %.4g: the student was nearer to the teacher before",
+                               vc_teacher_loss_measure(t->options.loss.kind), r->before.kd, r->after.kd);
+    }
+    return vc_arena_printf(t->ctx, arena, "%s fell from %.4f to %.4f: the student was better before",
+                           isnan(r->after.accuracy) ? "agreement with the teacher" : "accuracy",
+                           vc_figure_of(&r->before), vc_figure_of(&r->after));
+}
+
 static enum vc_status check_gates(struct vc_trainer *t, struct vc_arena *arena)
 {
     struct vc_distillation *r = t->report;
@@ -327,17 +354,7 @@ static enum vc_status check_gates(struct vc_trainer *t, struct vc_arena *arena)
             vc_arena_printf(t->ctx, arena, "accuracy %.4f is %.4f below the teacher's, %s %g allows less",
                             r->after.accuracy, drop, vc_option(t->ctx, "gates.max_drop"), t->options.gates.max_drop);
     } else if (t->student.gradual == NULL && vc_figure_of(&r->after) < vc_figure_of(&r->before)) {
-        missed = r->after.n_targets != 0
-                     ? vc_arena_printf(t->ctx, arena,
-                                       "the squared error of y rose from %.4g to %.4g: the student was better before",
-                                       r->before.squared_error, r->after.squared_error)
-                 : vc_is_measured(&r->after)
-                     ? vc_arena_printf(t->ctx, arena,
-                                       "%s rose from %.4g to %.4g: the student was nearer to the teacher before",
-                                       vc_teacher_loss_measure(t->options.loss.kind), r->before.kd, r->after.kd)
-                     : vc_arena_printf(t->ctx, arena, "%s fell from %.4f to %.4f: the student was better before",
-                                       isnan(r->after.accuracy) ? "agreement with the teacher" : "accuracy",
-                                       vc_figure_of(&r->before), vc_figure_of(&r->after));
+        missed = became_worse(t, r, arena);
     } else {
         return VC_OK;
     }

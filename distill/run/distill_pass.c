@@ -50,11 +50,16 @@ static enum vc_status tell_lineage(struct vc_ctx *ctx, struct distilling *d, con
     const char *data = d->report.data_sha256 != NULL ? d->report.data_sha256 : NO_DIGEST;
 
     d->lineage.key = "vcompress.distill";
+    if (t->runs_teacher) {
+        teacher = vc_arena_printf(ctx, &d->arena, "\"%s\"", teacher);
+        VC_CALL_ALLOC(teacher);
+    } else {
+        teacher = "null";
+    }
     d->lineage.value = vc_arena_printf(
         ctx, &d->arena,
-        "{\"teacher\":%s%s%s,\"data\":\"%s\",\"temperature\":%.17g,\"alpha\":%.17g,\"steps\":%llu,\"seed\":%llu}",
-        t->runs_teacher ? "\"" : "", t->runs_teacher ? teacher : "null", t->runs_teacher ? "\"" : "", data,
-        o->loss.temperature, o->loss.alpha, (unsigned long long)t->steps.n, (unsigned long long)o->training.seed);
+        "{\"teacher\":%s,\"data\":\"%s\",\"temperature\":%.17g,\"alpha\":%.17g,\"steps\":%llu,\"seed\":%llu}", teacher,
+        data, o->loss.temperature, o->loss.alpha, (unsigned long long)t->steps.n, (unsigned long long)o->training.seed);
     d->pass.lineage = &d->lineage;
     return d->lineage.value != NULL ? VC_OK : VC_E_NOMEM;
 }

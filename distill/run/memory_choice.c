@@ -280,10 +280,11 @@ static enum vc_status refuse(struct vc_trainer *t)
         (void)snprintf(instead, sizeof instead, "; %s bf16 takes %llu", vc_option(t->ctx, "precision.kind"),
                        (unsigned long long)half);
     }
-    return vc_fail(
-        t->ctx, VC_E_NOMEM, "the run takes %llu bytes%s at least, %s; %s is %llu%s", (unsigned long long)bytes,
-        there ? " of device memory" : "", why, vc_option(t->ctx, there ? "memory.device_memory" : "max_memory"),
-        (unsigned long long)(there ? t->options.memory.device_memory : t->options.memory.max_memory), instead);
+    VC_REFUSE_IF(there, t->ctx, VC_E_NOMEM, "the run takes %llu bytes of device memory at least, %s; %s is %llu%s",
+                 (unsigned long long)bytes, why, vc_option(t->ctx, "memory.device_memory"),
+                 (unsigned long long)t->options.memory.device_memory, instead);
+    return vc_fail(t->ctx, VC_E_NOMEM, "the run takes %llu bytes at least, %s; %s is %llu%s", (unsigned long long)bytes,
+                   why, vc_option(t->ctx, "max_memory"), (unsigned long long)t->options.memory.max_memory, instead);
 }
 
 enum vc_status vc_trainer_fit(struct vc_trainer *t)

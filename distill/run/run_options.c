@@ -66,11 +66,11 @@ static void add_row(struct vc_text *text, const struct row *row, const struct vc
         vc_text_add_json_number(text, *(const double *)(const void *)field);
         break;
     case PRECISION:
-        vc_text_add(text, "%s",
-                    o->precision.half == VC_HALF_BF16   ? "bf16"
-                    : o->precision.half == VC_HALF_F16  ? "fp16"
-                    : o->precision.kind == VC_GRAPH_F64 ? "1"
-                                                        : "0");
+        if (o->precision.half == VC_HALF_NONE) {
+            vc_text_add(text, "%s", o->precision.kind == VC_GRAPH_F64 ? "1" : "0");
+        } else {
+            vc_text_add(text, "%s", o->precision.half == VC_HALF_BF16 ? "bf16" : "fp16");
+        }
         break;
     case CHOICE:
         vc_text_add(text, "%d", *(const int *)(const void *)field);

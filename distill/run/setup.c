@@ -194,10 +194,12 @@ static enum vc_status open_teacher(struct vc_trainer *t, struct vc_taught_rows *
                             : vc_fail(t->ctx, VC_E_ARGUMENT, "%s has answers to the rows of %s, which is not given",
                                       vc_option(t->ctx, "eval.logits"), vc_option(t->ctx, "eval.rows"));
     }
+    VC_REFUSE_IF(n_files != 0 && t->runs_teacher && rows == &t->eval, t->ctx, VC_E_ARGUMENT,
+                 "there are two teachers: a network, and files with its answers; the network answers the rows of %s "
+                 "itself",
+                 vc_option(t->ctx, "eval.rows"));
     VC_REFUSE_IF(n_files != 0 && t->runs_teacher, t->ctx, VC_E_ARGUMENT,
-                 "there are two teachers: a network, and files with its answers%s%s%s",
-                 rows == &t->eval ? "; the network answers the rows of " : "",
-                 rows == &t->eval ? vc_option(t->ctx, "eval.rows") : "", rows == &t->eval ? " itself" : "");
+                 "there are two teachers: a network, and files with its answers");
     if (n_files != 0) {
         const struct vc_teacher_question question = {.n_classes = t->student.net.n_classes,
                                                      .common = o->loss.classes == VC_CLASSES_COMMON,

@@ -127,14 +127,24 @@ static void move(void *user, unsigned worker, size_t block)
                     at(l, s->v, b->first), s->keep != NULL ? s->keep + b->first : NULL);
 }
 
+static enum vc_update_kind rule_of(enum vc_optimizer optimizer)
+{
+    switch (optimizer) {
+    case VC_OPTIMIZER_ADAM:
+        return VC_UPDATE_ADAM;
+    case VC_OPTIMIZER_ADAMW:
+    case VC_OPTIMIZER_ADAM8BIT: /* of AdamW, with states as codes */
+        return VC_UPDATE_ADAMW;
+    default:
+        return VC_UPDATE_SGD;
+    }
+}
+
 enum vc_status vc_learner_update(struct vc_learner *l, struct vc_engine *engine, uint64_t step, double grad_norm,
                                  double lr)
 {
     const struct vc_distill_options *o = l->options;
-    const struct vc_update u = {.kind = o->optimizer.kind == VC_OPTIMIZER_ADAM       ? VC_UPDATE_ADAM
-                                        : o->optimizer.kind == VC_OPTIMIZER_ADAMW    ? VC_UPDATE_ADAMW
-                                        : o->optimizer.kind == VC_OPTIMIZER_ADAM8BIT ? VC_UPDATE_ADAMW
-                                                                                     : VC_UPDATE_SGD,
+    const struct vc_update u = {.kind = rule_of(o->optimizer.kind),
                                 .lr = lr,
                                 .momentum = o->optimizer.momentum,
                                 .beta1 = o->optimizer.beta1,

@@ -114,8 +114,10 @@ LOOP_FN(row_norm_backward)
         }
     }
     for (size_t row = first; row < end; row++) {
+        REAL mean = args->centred ? saved[2 * row] : 0;
+        REAL by = saved[args->centred ? 2 * row + 1 : row];
+
         row_norm_row(call, (const REAL *)call->p[0] + row * n, (const REAL *)call->p[1] + row * n,
-                     call->p[2] != NULL ? (REAL *)call->p[2] + row * n : NULL, args->centred ? saved[2 * row] : 0,
-                     saved[args->centred ? 2 * row + 1 : row], dscale, dbias);
+                     call->p[2] != NULL ? (REAL *)call->p[2] + row * n : NULL, mean, by, dscale, dbias);
     }
 }

@@ -57,10 +57,16 @@ static const char *bnb_reason(const struct vc_dialect_request *request, const st
 static enum vc_dtype bnb_part_type(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor,
                                    enum vc_part_role role, enum vc_dtype usual)
 {
-    return !is_int8(request)        ? (role == VC_PART_ABSMAX ? VC_DTYPE_RAW : usual)
-           : role == VC_PART_SCALE  ? VC_DTYPE_RAW
-           : role == VC_PART_ABSMAX ? VC_DTYPE_F32
-                                    : usual;
+    if (!is_int8(request)) {
+        return role == VC_PART_ABSMAX ? VC_DTYPE_RAW : usual;
+    }
+    if (role == VC_PART_SCALE) {
+        return VC_DTYPE_RAW;
+    }
+    if (role == VC_PART_ABSMAX) {
+        return VC_DTYPE_F32;
+    }
+    return usual;
 }
 
 /* ---- writing ---- */

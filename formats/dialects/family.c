@@ -141,9 +141,12 @@ static const char *apply_rule(struct vc_ctx *ctx, struct vc_arena *arena, const 
             size_t n_before = hash != NULL ? (size_t)(hash - equals - 1) : n_to;
             const char *rest = n_to == 0 && at[n_match] == '.' ? at + n_match + 1 : at + n_match;
 
+            if (hash == NULL) {
+                return vc_arena_printf(ctx, arena, "%.*s%.*s%s", (int)(at - path), path, (int)n_before, equals + 1,
+                                       rest);
+            }
             return vc_arena_printf(ctx, arena, "%.*s%.*s%.*s%.*s%s", (int)(at - path), path, (int)n_before, equals + 1,
-                                   hash != NULL ? (int)n_number : 0, number,
-                                   hash != NULL ? (int)(n_to - n_before - 1) : 0, hash != NULL ? hash + 1 : "", rest);
+                                   (int)n_number, number, (int)(n_to - n_before - 1), hash + 1, rest);
         }
         at = strchr(at, '.');
         at = at != NULL ? at + 1 : NULL;

@@ -18,15 +18,14 @@ static enum vc_status gguf_check(struct vc_ctx *ctx, const struct vc_dialect_req
     bool group = r->granularity == VC_GRANULARITY_GROUP && r->group_size == BLOCK;
     bool unasked = r->granularity == VC_GRANULARITY_CHANNEL && !r->granularity_given;
     bool other_axis = r->axis_given && !(group && r->axis == 0);
-    const char *what = !r->symmetric         ? "no zero points"
-                       : other_axis          ? "scales along the last axis only"
-                       : !(group || unasked) ? "scales per group of 32 only"
-                                             : NULL;
-    const char *field = !r->symmetric ? "asymmetric" : other_axis ? "axis" : "granularity";
 
-    return what == NULL || !int8
-               ? VC_OK
-               : vc_fail(ctx, VC_E_ARGUMENT, "int8 in GGUF is Q8_0, which has %s (%s)", what, vc_option(ctx, field));
+    VC_REFUSE_IF(int8 && !r->symmetric, ctx, VC_E_ARGUMENT, "int8 in GGUF is Q8_0, which has no zero points (%s)",
+                 vc_option(ctx, "asymmetric"));
+    VC_REFUSE_IF(int8 && other_axis, ctx, VC_E_ARGUMENT,
+                 "int8 in GGUF is Q8_0, which has scales along the last axis only (%s)", vc_option(ctx, "axis"));
+    VC_REFUSE_IF(int8 && !group && !unasked, ctx, VC_E_ARGUMENT,
+                 "int8 in GGUF is Q8_0, which has scales per group of 32 only (%s)", vc_option(ctx, "granularity"));
+    return VC_OK;
 }
 
 static const char *gguf_reason(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor)

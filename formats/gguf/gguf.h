@@ -60,6 +60,9 @@ enum gguf_kind {
 /* Bytes of a value of that kind; 0 for strings, arrays and what is no kind. */
 size_t vc_gguf_kind_bytes(uint32_t kind);
 
+/* The integer of that kind whose bytes are the first of `bytes`, with zeros behind it. */
+int64_t vc_gguf_integer(uint32_t kind, const unsigned char bytes[8]);
+
 /* The number of a type; false when the format has none. */
 bool vc_gguf_type(enum vc_dtype dtype, uint32_t *type);
 

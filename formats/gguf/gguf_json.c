@@ -29,21 +29,21 @@ out:
 static enum vc_status take_number(struct gguf_cursor *cursor, uint32_t kind, json_t **out)
 {
     unsigned char bytes[8] = {0};
-    uint64_t u;
     float single;
     double real;
 
     VC_CALL(vc_gguf_take(cursor, bytes, vc_gguf_kind_bytes(kind)));
-    u = vc_le64(bytes);
-    memcpy(&single, bytes, sizeof single);
-    memcpy(&real, bytes, sizeof real);
-    *out = kind == GGUF_BOOL  ? json_boolean(u != 0)
-           : kind == GGUF_F32 ? json_real(single)
-           : kind == GGUF_F64 ? json_real(real)
-                              : json_integer(kind == GGUF_I8    ? (int8_t)bytes[0]
-                                             : kind == GGUF_I16 ? (int16_t)u
-                                             : kind == GGUF_I32 ? (int32_t)u
-                                                                : (json_int_t)u);
+    if (kind == GGUF_BOOL) {
+        *out = json_boolean(bytes[0] != 0);
+    } else if (kind == GGUF_F32) {
+        memcpy(&single, bytes, sizeof single);
+        *out = json_real(single);
+    } else if (kind == GGUF_F64) {
+        memcpy(&real, bytes, sizeof real);
+        *out = json_real(real);
+    } else {
+        *out = json_integer(vc_gguf_integer(kind, bytes));
+    }
     return VC_OK;
 }
 

@@ -146,6 +146,20 @@ size_t vc_gguf_kind_bytes(uint32_t kind)
     return kind < GGUF_KIND_COUNT ? bytes[kind] : 0;
 }
 
+int64_t vc_gguf_integer(uint32_t kind, const unsigned char bytes[8])
+{
+    switch (kind) {
+    case GGUF_I8:
+        return (int8_t)bytes[0];
+    case GGUF_I16:
+        return (int16_t)vc_le16(bytes);
+    case GGUF_I32:
+        return (int32_t)vc_le32(bytes);
+    default:
+        return (int64_t)vc_le64(bytes);
+    }
+}
+
 /* Reads a string and keeps its beginning: up to capacity - 1 bytes go to `start`; capacity 0: it is only skipped. */
 static enum vc_status take_string(struct gguf_cursor *cursor, char *start, size_t capacity)
 {

@@ -41,10 +41,7 @@ static enum vc_status take_number(struct gguf_cursor *cursor, uint32_t kind, int
     VC_CALL(vc_gguf_take(cursor, bytes, vc_gguf_kind_bytes(kind)));
     u = vc_le64(bytes);
     *is_integer = kind != GGUF_F32 && kind != GGUF_F64 && (kind != GGUF_U64 || u <= INT64_MAX);
-    *integer = kind == GGUF_I8    ? (int8_t)bytes[0]
-               : kind == GGUF_I16 ? (int16_t)vc_le16(bytes)
-               : kind == GGUF_I32 ? (int32_t)vc_le32(bytes)
-                                  : (int64_t)u;
+    *integer = vc_gguf_integer(kind, bytes);
     *number = kind == GGUF_U64 ? (double)u : (double)*integer;
     if (kind == GGUF_F32) {
         memcpy(&single, bytes, sizeof single);

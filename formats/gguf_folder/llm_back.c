@@ -521,13 +521,12 @@ static enum vc_status find_family(struct llm_back *b)
         b->arch = vc_arch_family_class(b->family);
         (void)snprintf(b->class_name, sizeof b->class_name, "%sForCausalLM", b->family->class_name);
     }
-    return b->family != NULL
-               ? VC_OK
-               : vc_fail(b->ctx, VC_E_UNSUPPORTED,
-                         "there is no way back from a GGUF model of the kind '%.60s'%s to a folder of transformers "
-                         "(there is to %s); an output whose name ends in .safetensors keeps the tensors as they are",
-                         architecture != NULL ? architecture : "", experts ? " with experts" : "",
-                         vc_llm_family_list(list, sizeof list, true));
+    VC_REFUSE_IF(b->family == NULL, b->ctx, VC_E_UNSUPPORTED,
+                 "there is no way back from a GGUF model of the kind '%.60s'%s to a folder of transformers "
+                 "(there is to %s); an output whose name ends in .safetensors keeps the tensors as they are",
+                 architecture != NULL ? architecture : "", experts ? " with experts" : "",
+                 vc_llm_family_list(list, sizeof list, true));
+    return VC_OK;
 }
 
 enum vc_status vc_back_add_json(struct llm_back *b, json_t *object, const char *name)

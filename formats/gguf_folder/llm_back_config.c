@@ -81,14 +81,20 @@ static json_int_t default_of(const struct llm_back *b, const struct vc_arch_pair
 {
     size_t embedding = vc_model_find(b->source, "token_embd.weight");
 
-    return key->source == VC_FROM_HEAD_SIZE || key->source == VC_FROM_ROTATED ? head_size(b)
-           : key->source == VC_FROM_VOCABULARY && embedding != VC_NO_TENSOR && b->source->tensors[embedding].n_dims == 2
-               ? (json_int_t)b->source->tensors[embedding].shape[0]
-           : key->field == offsetof(struct vc_arch_sizes, key_heads) && key->source == VC_FROM_SIZE
-               ? said(b, "num_attention_heads")
-           : key->field == offsetof(struct vc_arch_sizes, feed_forward) && key->source == VC_FROM_SIZE
-               ? json_integer_value(vc_back_find(b, ".expert_feed_forward_length")) /* no layer is without experts */
-               : 0;
+    if (key->source == VC_FROM_HEAD_SIZE || key->source == VC_FROM_ROTATED) {
+        return head_size(b);
+    }
+    if (key->source == VC_FROM_VOCABULARY && embedding != VC_NO_TENSOR && b->source->tensors[embedding].n_dims == 2) {
+        return (json_int_t)b->source->tensors[embedding].shape[0];
+    }
+    if (key->field == offsetof(struct vc_arch_sizes, key_heads) && key->source == VC_FROM_SIZE) {
+        return said(b, "num_attention_heads");
+    }
+    if (key->field == offsetof(struct vc_arch_sizes, feed_forward) && key->source == VC_FROM_SIZE) {
+        /* No layer is without experts. */
+        return json_integer_value(vc_back_find(b, ".expert_feed_forward_length"));
+    }
+    return 0;
 }
 
 static enum vc_status take_number(struct llm_back *b, const struct vc_arch_pair *key, json_int_t n)
@@ -363,14 +369,16 @@ static json_t *make_family(const struct llm_back *b)
     bool largest = said(b, "num_hidden_layers") == (json_int_t)f->largest;
     bool own_biases = vc_arch_has(f, VC_ARCH_QKV_BIAS) && vc_arch_has(f, VC_ARCH_EXPERTS);
     json_int_t scalar = largest ? said(b, "hidden_size") / said(b, "num_attention_heads") : head_size(b);
+    const char *activation_key = vc_arch_has(f, VC_ARCH_OWN_ACT_KEY) ? "hidden_activation" : "hidden_act";
+    bool sum_is_1 = vc_arch_has(f, VC_ARCH_SUM_KEY) && vc_arch_has(f, VC_ARCH_SUM_IS_1);
 
-    return json_pack(
-        "{s:o, s:b, s:b, s:b, s:o*, s:o*}", vc_arch_has(f, VC_ARCH_OWN_ACT_KEY) ? "hidden_activation" : "hidden_act",
-        json_stringn(f->activation, strcspn(f->activation, "|")), own_biases ? "qkv_bias" : "attention_bias",
-        has_tensor(b, "blk.0.attn_q.bias"), "mlp_bias", has_tensor(b, "blk.0.ffn_up.bias"), "tie_word_embeddings",
-        !has_tensor(b, "output.weight"), "query_pre_attn_scalar",
-        f->largest != 0 ? json_integer(scalar) : NULL, /* transformers scales as llama.cpp does */
-        "norm_topk_prob", vc_arch_has(f, VC_ARCH_SUM_KEY) && vc_arch_has(f, VC_ARCH_SUM_IS_1) ? json_true() : NULL);
+    /* "query_pre_attn_scalar": transformers scales as llama.cpp does. */
+    return json_pack("{s:o, s:b, s:b, s:b, s:o*, s:o*}", activation_key,
+                     json_stringn(f->activation, strcspn(f->activation, "|")),
+                     own_biases ? "qkv_bias" : "attention_bias", has_tensor(b, "blk.0.attn_q.bias"), "mlp_bias",
+                     has_tensor(b, "blk.0.ffn_up.bias"), "tie_word_embeddings", !has_tensor(b, "output.weight"),
+                     "query_pre_attn_scalar", f->largest != 0 ? json_integer(scalar) : NULL, "norm_topk_prob",
+                     sum_is_1 ? json_true() : NULL);
 }
 
 bool vc_back_token(const struct llm_back *b, const char *word, uint64_t *id)
@@ -396,6 +404,7 @@ static json_t *token(const struct llm_back *b, const char *word)
 static const char *most_common_type(const struct llm_back *b)
 {
     static const char *const names[] = {NULL, "float32", "float16", "bfloat16"};
+    static const enum vc_dtype types[] = {VC_DTYPE_NONE, VC_DTYPE_F32, VC_DTYPE_F16, VC_DTYPE_BF16};
     uint64_t n[4] = {0};
     size_t most = 0;
     bool halves = false;
@@ -403,15 +412,21 @@ static const char *most_common_type(const struct llm_back *b)
 
     for (size_t i = 0; i < b->source->n_tensors; i++) {
         const struct vc_tensor *t = &b->source->tensors[i];
-        size_t k = t->dtype == VC_DTYPE_F32 ? 1 : t->dtype == VC_DTYPE_F16 ? 2 : t->dtype == VC_DTYPE_BF16 ? 3 : 0;
+        size_t k = 3;
         bool layer = strncmp(t->name, "blk.", 4) == 0 && strcmp(b->family->gguf, "gpt-oss") != 0;
 
+        while (k > 0 && t->dtype != types[k]) {
+            k--;
+        }
         halves = halves || (layer && (t->dtype == VC_DTYPE_Q4_0 || t->dtype == VC_DTYPE_Q8_0));
         bytes = bytes || (layer && (t->dtype == VC_DTYPE_MXFP4 || t->dtype == VC_DTYPE_NVFP4));
         n[k] += t->n_dims > 1 ? t->n_elems : 0;
         most = n[k] > n[most] ? k : most;
     }
-    return halves ? names[most == 3 ? 1 : 2] : bytes ? names[3] : names[most];
+    if (halves) {
+        return names[most == 3 ? 1 : 2];
+    }
+    return bytes ? names[3] : names[most];
 }
 
 enum vc_status vc_back_config(struct llm_back *b)

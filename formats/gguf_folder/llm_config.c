@@ -194,10 +194,11 @@ static enum vc_status need(struct vc_ctx *ctx, const struct llm_config *config, 
     uint64_t usual = is_null(config, key->names) ? 0 : (uint64_t)vc_llm_usual(config, key->names, 0);
     uint64_t otherwise = usual != 0 ? usual : *size;
 
-    otherwise = otherwise != 0                                            ? otherwise
-                : key->field == offsetof(struct vc_arch_sizes, key_heads) ? sizes->heads
-                : key->field == offsetof(struct vc_arch_sizes, head_size) ? sizes->hidden / sizes->heads
-                                                                          : 0;
+    if (otherwise == 0 && key->field == offsetof(struct vc_arch_sizes, key_heads)) {
+        otherwise = sizes->heads;
+    } else if (otherwise == 0 && key->field == offsetof(struct vc_arch_sizes, head_size)) {
+        otherwise = sizes->hidden / sizes->heads;
+    }
     *size = vc_llm_count(config, key->names, otherwise);
     VC_REFUSE_IF(*size == 0 || *size > INT32_MAX, ctx, VC_E_UNSUPPORTED, "%s: expected a whole number for \"%.*s\"",
                  VC_HF_CONFIG_NAME, (int)strcspn(key->names, "|"), key->names);

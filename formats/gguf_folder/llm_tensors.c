@@ -309,12 +309,12 @@ static enum vc_status check_source(const struct planning *p, const struct match 
     VC_REFUSE_IF(t->quant != NULL || t->part_of != VC_NO_TENSOR, p->ctx, VC_E_UNSUPPORTED,
                  "%s: is quantized, and its codes have no place in GGUF: %s; dequantize the folder first", t->name,
                  vc_llm_why_no_blocks(p->source, t));
-    VC_REFUSE_IF(p->any_type ? false
-                 : match->rule->form == VC_MATRIX_BLOCKS
-                     ? t->dtype != VC_DTYPE_U8
-                     : t->dtype != VC_DTYPE_F32 && t->dtype != VC_DTYPE_F16 && t->dtype != VC_DTYPE_BF16,
-                 p->ctx, VC_E_UNSUPPORTED, "%s: has type %s, expected %s", t->name, vc_dtype_name(t->dtype),
-                 match->rule->form == VC_MATRIX_BLOCKS ? "u8" : "f32, f16 or bf16");
+    VC_REFUSE_IF(!p->any_type && match->rule->form == VC_MATRIX_BLOCKS && t->dtype != VC_DTYPE_U8, p->ctx,
+                 VC_E_UNSUPPORTED, "%s: has type %s, expected u8", t->name, vc_dtype_name(t->dtype));
+    VC_REFUSE_IF(!p->any_type && match->rule->form != VC_MATRIX_BLOCKS && t->dtype != VC_DTYPE_F32 &&
+                     t->dtype != VC_DTYPE_F16 && t->dtype != VC_DTYPE_BF16,
+                 p->ctx, VC_E_UNSUPPORTED, "%s: has type %s, expected f32, f16 or bf16", t->name,
+                 vc_dtype_name(t->dtype));
     VC_REFUSE_IF(t->dtype != to->from && !p->any_type, p->ctx, VC_E_UNSUPPORTED,
                  "%s: has type %s, and other experts of its layer have %s", t->name, vc_dtype_name(t->dtype),
                  vc_dtype_name(to->from));
@@ -390,11 +390,12 @@ static void set_piece(const struct planning *p, const struct match *matches, siz
 
     piece->source = matches[n == 1 ? 0 : i].source;
     piece->first = n == 1 ? i * rows : 0;
-    if (t->columns == 0) {
-        piece->first += rule->rows == VC_ROWS_SECOND_HALF ? t->piece_rows
-                        : rule->rows == VC_ROWS_ODD       ? 1
-                        : rule->rows == VC_ROWS_BEHIND    ? p->sizes->skipped
-                                                          : 0;
+    if (t->columns == 0 && rule->rows == VC_ROWS_SECOND_HALF) {
+        piece->first += t->piece_rows;
+    } else if (t->columns == 0 && rule->rows == VC_ROWS_ODD) {
+        piece->first += 1;
+    } else if (t->columns == 0 && rule->rows == VC_ROWS_BEHIND) {
+        piece->first += p->sizes->skipped;
     }
 }
 
@@ -407,10 +408,15 @@ static enum vc_status set_rows(struct planning *p, const struct match *matches, 
     bool stacked = t->n_dims == 3 || (turned && t->n_dims == 2);
     struct llm_piece *pieces;
 
-    t->dtype = rule->form == VC_MATRIX_BLOCKS  ? VC_DTYPE_MXFP4
-               : needs_f32(t->name, t->n_dims) ? VC_DTYPE_F32
-               : blocks != VC_DTYPE_NONE       ? blocks
-                                               : t->from;
+    if (rule->form == VC_MATRIX_BLOCKS) {
+        t->dtype = VC_DTYPE_MXFP4;
+    } else if (needs_f32(t->name, t->n_dims)) {
+        t->dtype = VC_DTYPE_F32;
+    } else if (blocks != VC_DTYPE_NONE) {
+        t->dtype = blocks;
+    } else {
+        t->dtype = t->from;
+    }
     t->row_elems = t->n_dims == 1 || (turned && t->n_dims == 2) ? 1 : t->shape[t->n_dims - 1];
     t->piece_rows = t->n_dims == 1 ? t->shape[0] : t->n_dims == 2 && turned ? t->shape[1] : t->shape[t->n_dims - 2];
     t->n_pieces = stacked ? (size_t)p->sizes->experts : 1;
@@ -468,10 +474,16 @@ static int compare_matches(const void *a, const void *b)
     const struct match *y = b;
     int names = strcmp(x->name, y->name);
 
-    return x->layer != y->layer     ? (x->layer < y->layer ? -1 : 1)
-           : names != 0             ? names
-           : x->expert != y->expert ? (x->expert < y->expert ? -1 : 1)
-                                    : 0;
+    if (x->layer != y->layer) {
+        return x->layer < y->layer ? -1 : 1;
+    }
+    if (names != 0) {
+        return names;
+    }
+    if (x->expert != y->expert) {
+        return x->expert < y->expert ? -1 : 1;
+    }
+    return 0;
 }
 
 static int compare_tensors(const void *a, const void *b)

@@ -47,6 +47,19 @@ static float element(enum vc_dtype from, const unsigned char *p)
     }
 }
 
+/* The value that llama.cpp has in place of x. */
+static float computed(const struct llm_tensor *t, float x)
+{
+    switch (t->function) {
+    case LLM_LINEAR:
+        return (x + t->add) * t->scale;
+    case LLM_MINUS_EXP:
+        return (float)-vc_exp_f64((double)x);
+    default:
+        return (float)vc_log_f64(-(double)x);
+    }
+}
+
 /* n elements in a row of the source as f32, changed. */
 static enum vc_status convert(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *t,
                               size_t tensor, uint64_t first, unsigned char *to, uint64_t n)
@@ -63,10 +76,9 @@ static enum vc_status convert(struct vc_ctx *ctx, const struct vc_model *source,
             float x = element(t->from, buffer + i * size);
             uint32_t bits;
 
-            x = plain                          ? x
-                : t->function == LLM_LINEAR    ? (x + t->add) * t->scale
-                : t->function == LLM_MINUS_EXP ? (float)-vc_exp_f64((double)x)
-                                               : (float)vc_log_f64(-(double)x);
+            if (!plain) {
+                x = computed(t, x);
+            }
             memcpy(&bits, &x, sizeof bits);
             vc_put_le32(to + 4 * i, bits);
         }

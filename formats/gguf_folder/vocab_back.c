@@ -176,8 +176,11 @@ static enum vc_status check_merges(struct back_vocab *v, const json_t *merges, c
         const char *space = text != NULL && text[0] != '\0' ? strchr(text + 1, ' ') : NULL;
 
         joined.n = 0;
-        vc_text_add(&joined, "%.*s%s", space != NULL ? (int)(space - text) : 0, space != NULL ? text : "",
-                    space != NULL ? space + 1 : "");
+        if (space != NULL) {
+            vc_text_add(&joined, "%.*s%s", (int)(space - text), text, space + 1);
+        } else {
+            vc_text_add(&joined, "%s", ""); /* the text is not NULL */
+        }
         VC_TRY(joined.status);
         known = known && space != NULL && json_object_getn(vocabulary, text, (size_t)(space - text)) != NULL &&
                 json_object_get(vocabulary, space + 1) != NULL &&

@@ -69,13 +69,11 @@ static enum vc_status add(struct vocab *v, json_int_t id, const char *text, bool
         text = with_spaces(v, text);
         VC_CALL_ALLOC(text);
     }
-    *t = (struct vocab_token){.text = text,
-                              .n = strlen(text),
-                              .type = t->type == VOCAB_UNKNOWN || t->type == VOCAB_BYTE ? t->type
-                                      : control                                         ? VOCAB_CONTROL
-                                                                                        : VOCAB_USER,
-                              .score = v->has_scores ? ADDED_SCORE : 0,
-                              .added = true};
+    if (t->type != VOCAB_UNKNOWN && t->type != VOCAB_BYTE) {
+        t->type = control ? VOCAB_CONTROL : VOCAB_USER;
+    }
+    *t = (struct vocab_token){
+        .text = text, .n = strlen(text), .type = t->type, .score = v->has_scores ? ADDED_SCORE : 0, .added = true};
     return VC_OK;
 }
 

@@ -113,12 +113,10 @@ enum vc_status vc_vocab_mark_words(struct vocab *v)
 
 static int base64_value(char c)
 {
-    return c >= 'A' && c <= 'Z'   ? c - 'A'
-           : c >= 'a' && c <= 'z' ? c - 'a' + 26
-           : c >= '0' && c <= '9' ? c - '0' + 52
-           : c == '+'             ? 62
-           : c == '/'             ? 63
-                                  : -1;
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *at = memchr(digits, c, sizeof digits - 1);
+
+    return at != NULL ? (int)(at - digits) : -1;
 }
 
 /* The table of characters, from base64. */

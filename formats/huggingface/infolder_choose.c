@@ -165,10 +165,16 @@ static enum vc_status choose_by_index(struct vc_ctx *ctx, struct vc_infolder *fo
 /* The only file, or the one with a usual name, which is a shard then; NULL: neither. */
 static const char *only_file(const struct infolder_names *files, const char *const usual[2])
 {
-    return vc_infolder_has_name(files, usual[0])   ? usual[0]
-           : vc_infolder_has_name(files, usual[1]) ? usual[1]
-           : files->n == 1                         ? files->names[0]
-                                                   : NULL;
+    if (vc_infolder_has_name(files, usual[0])) {
+        return usual[0];
+    }
+    if (vc_infolder_has_name(files, usual[1])) {
+        return usual[1];
+    }
+    if (files->n == 1) {
+        return files->names[0];
+    }
+    return NULL;
 }
 
 /* Files of one kind: by their index, then the file with a usual name, then by the index of a variant, then the only

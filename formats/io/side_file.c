@@ -56,10 +56,16 @@ enum vc_status vc_links_stay(struct vc_ctx *ctx, const char *folder, const char 
 
 static const char *kind_of(mode_t mode)
 {
-    return S_ISDIR(mode)    ? "is a folder, not a file"
-           : S_ISFIFO(mode) ? "is a pipe"
-           : S_ISSOCK(mode) ? "is a socket"
-                            : "is a device";
+    if (S_ISDIR(mode)) {
+        return "is a folder, not a file";
+    }
+    if (S_ISFIFO(mode)) {
+        return "is a pipe";
+    }
+    if (S_ISSOCK(mode)) {
+        return "is a socket";
+    }
+    return "is a device";
 }
 
 /* *found: NULL: it is a file that may be read; "": it is not there; else why it is odd. */

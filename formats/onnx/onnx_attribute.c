@@ -212,10 +212,16 @@ static enum vc_status take_items(struct onnx_program_reader *r, const struct vc_
 {
     struct items *items = to;
 
-    return f->number != items->number ? VC_OK
-           : items->ints != NULL      ? take_ints(r, f, items)
-           : items->floats != NULL    ? take_floats(r, f, items)
-                                   : vc_onnx_text_read(r, f, "a string in an attribute", &items->strings[items->n++]);
+    if (f->number != items->number) {
+        return VC_OK;
+    }
+    if (items->ints != NULL) {
+        return take_ints(r, f, items);
+    }
+    if (items->floats != NULL) {
+        return take_floats(r, f, items);
+    }
+    return vc_onnx_text_read(r, f, "a string in an attribute", &items->strings[items->n++]);
 }
 
 /* The list in the fields of that number. */
@@ -312,9 +318,17 @@ enum vc_status vc_onnx_attribute_read(struct onnx_program_reader *r, const struc
     VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "an attribute"));
     VC_CALL(vc_onnx_each(r, field->data, take_attribute, &reader));
     attr->kind = kind_of(&reader);
-    return attr->kind == VC_PROGRAM_TENSOR    ? read_tensor(r, &reader.tensor, &attr->tensor)
-           : attr->kind == VC_PROGRAM_INTS    ? read_list(r, field->data, ONNX_ATTRIBUTE_INTS, attr)
-           : attr->kind == VC_PROGRAM_FLOATS  ? read_list(r, field->data, ONNX_ATTRIBUTE_FLOATS, attr)
-           : attr->kind == VC_PROGRAM_STRINGS ? read_list(r, field->data, ONNX_ATTRIBUTE_STRINGS, attr)
-                                              : VC_OK;
+    if (attr->kind == VC_PROGRAM_TENSOR) {
+        return read_tensor(r, &reader.tensor, &attr->tensor);
+    }
+    if (attr->kind == VC_PROGRAM_INTS) {
+        return read_list(r, field->data, ONNX_ATTRIBUTE_INTS, attr);
+    }
+    if (attr->kind == VC_PROGRAM_FLOATS) {
+        return read_list(r, field->data, ONNX_ATTRIBUTE_FLOATS, attr);
+    }
+    if (attr->kind == VC_PROGRAM_STRINGS) {
+        return read_list(r, field->data, ONNX_ATTRIBUTE_STRINGS, attr);
+    }
+    return VC_OK;
 }

@@ -41,7 +41,10 @@ static int compare_named(const void *a, const void *b)
     const struct onnx_named_edit *x = a;
     const struct onnx_named_edit *y = b;
 
-    return x->symbol != y->symbol ? (x->symbol < y->symbol ? -1 : 1) : x->edit < y->edit ? -1 : x->edit > y->edit;
+    if (x->symbol != y->symbol) {
+        return x->symbol < y->symbol ? -1 : 1;
+    }
+    return (x->edit > y->edit) - (x->edit < y->edit);
 }
 
 size_t vc_onnx_edits_find(const struct onnx_edits *edits, size_t symbol, size_t *n)
@@ -95,10 +98,15 @@ enum vc_status vc_onnx_attribute_look(struct onnx_reader *r, struct vc_span mess
             found = f.number;
         }
     }
-    *number = type == 0                          ? found
-              : type == ONNX_ATTRIBUTE_TYPE_INT  ? ONNX_ATTRIBUTE_I
-              : type == ONNX_ATTRIBUTE_TYPE_INTS ? ONNX_ATTRIBUTE_INTS
-                                                 : 0;
+    if (type == 0) {
+        *number = found;
+    } else if (type == ONNX_ATTRIBUTE_TYPE_INT) {
+        *number = ONNX_ATTRIBUTE_I;
+    } else if (type == ONNX_ATTRIBUTE_TYPE_INTS) {
+        *number = ONNX_ATTRIBUTE_INTS;
+    } else {
+        *number = 0;
+    }
     return VC_OK;
 }
 

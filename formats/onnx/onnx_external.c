@@ -64,10 +64,15 @@ enum vc_status vc_onnx_external_entry(struct onnx_reader *r, struct vc_span mess
         VC_CALL(vc_wire_field(&r->wire, &message, &field));
         if (field.number == ONNX_ENTRY_KEY) {
             VC_CALL(vc_onnx_string_read(r, &field, "a key of its external data"));
-            key = strcmp(r->name, "location") == 0 ? LOCATION
-                  : strcmp(r->name, "offset") == 0 ? OFFSET
-                  : strcmp(r->name, "length") == 0 ? LENGTH
-                                                   : OTHER;
+            if (strcmp(r->name, "location") == 0) {
+                key = LOCATION;
+            } else if (strcmp(r->name, "offset") == 0) {
+                key = OFFSET;
+            } else if (strcmp(r->name, "length") == 0) {
+                key = LENGTH;
+            } else {
+                key = OTHER;
+            }
         } else if (field.number == ONNX_ENTRY_VALUE) {
             value = field;
         }
@@ -81,10 +86,10 @@ enum vc_status vc_onnx_external_entry(struct onnx_reader *r, struct vc_span mess
     }
     if (key == LOCATION) {
         VC_CALL(take_location(r, external));
+    } else if (key == OFFSET) {
+        VC_CALL(take_size(r, "offset", r->name, &external->has_offset, &external->offset));
     } else {
-        VC_CALL(take_size(r, key == OFFSET ? "offset" : "length", r->name,
-                          key == OFFSET ? &external->has_offset : &external->has_length,
-                          key == OFFSET ? &external->offset : &external->length));
+        VC_CALL(take_size(r, "length", r->name, &external->has_length, &external->length));
     }
     return VC_OK;
 }

@@ -190,11 +190,19 @@ static const char *suffix_of(const struct onnx_sink *self, size_t out)
     if (dtype == VC_DTYPE_I4 || self->out[out].moved) {
         return self->out[out].nbits && !self->out[out].view.turned ? ONNX_NBITS_ROWS : ONNX_NBITS_CODES;
     }
-    return dtype == VC_DTYPE_I8     ? ".int8"
-           : dtype == VC_DTYPE_I32  ? ".int32"
-           : dtype == VC_DTYPE_F16  ? ".f16"
-           : dtype == VC_DTYPE_BF16 ? ".bf16"
-                                    : ".f32";
+    if (dtype == VC_DTYPE_I8) {
+        return ".int8";
+    }
+    if (dtype == VC_DTYPE_I32) {
+        return ".int32";
+    }
+    if (dtype == VC_DTYPE_F16) {
+        return ".f16";
+    }
+    if (dtype == VC_DTYPE_BF16) {
+        return ".bf16";
+    }
+    return ".f32";
 }
 
 /* Names for the initializer of a changed tensor and for the values between the nodes behind it; the last of these nodes

@@ -31,15 +31,22 @@ const char *vc_onnx_why_no_nbits(const struct onnx_sink *self, size_t out)
         return "it is no matrix of codes of 4 bits";
     }
     turned = quant->granularity == VC_GRANULARITY_BLOCK && quant->group_size == 1;
-    return !turned && !has_rows(quant)             ? "it has no scale per group of inputs"
-           : !vc_onnx_nbits_block(block_of(quant)) ? "groups of MatMulNBits are 16, 32, 64, 128, ..."
-           : self->model->tensors[t.source].inputs != (turned ? 1U : 2U)
-               ? "its groups do not run along the inputs of products"
-           : vc_onnx_type_of(vc_out_at(self->outs, vc_quant_scale(quant)).dtype) != vc_onnx_link_of(self, out)->type
-               ? "its scales have another type than the graph has for it"
-           : !vc_onnx_code_places(self->model, t.source).product
-               ? "not only plain products of f32 or f16 (of Gemm: alpha and beta 1) use it"
-               : NULL;
+    if (!turned && !has_rows(quant)) {
+        return "it has no scale per group of inputs";
+    }
+    if (!vc_onnx_nbits_block(block_of(quant))) {
+        return "groups of MatMulNBits are 16, 32, 64, 128, ...";
+    }
+    if (self->model->tensors[t.source].inputs != (turned ? 1U : 2U)) {
+        return "its groups do not run along the inputs of products";
+    }
+    if (vc_onnx_type_of(vc_out_at(self->outs, vc_quant_scale(quant)).dtype) != vc_onnx_link_of(self, out)->type) {
+        return "its scales have another type than the graph has for it";
+    }
+    if (!vc_onnx_code_places(self->model, t.source).product) {
+        return "not only plain products of f32 or f16 (of Gemm: alpha and beta 1) use it";
+    }
+    return NULL;
 }
 
 bool vc_onnx_moves(const struct onnx_sink *self, size_t tensor)

@@ -324,10 +324,16 @@ static unsigned einsum_inputs(const struct node *node, size_t k)
         if (strchr(output, letters[i]) == NULL) {
             bool twice = memchr(letters, letters[i], i) != NULL; /* behind it are none that are summed */
 
-            return twice            ? ONNX_AXIS_OTHER
-                   : n - 1 - i < 2  ? back[n - 1 - i]
-                   : i < 2 && !dots ? front[i]
-                                    : ONNX_AXIS_OTHER;
+            if (twice) {
+                return ONNX_AXIS_OTHER;
+            }
+            if (n - 1 - i < 2) {
+                return back[n - 1 - i];
+            }
+            if (i < 2 && !dots) {
+                return front[i];
+            }
+            return ONNX_AXIS_OTHER;
         }
     }
     return ONNX_AXIS_OTHER;

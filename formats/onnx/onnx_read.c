@@ -413,7 +413,10 @@ static int onnx_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
             at += k + m + (size_t)value;
         }
     }
-    return graph ? (version ? 60 : 40) : (version && n < file_bytes ? 40 : 0);
+    if (graph) {
+        return version ? 60 : 40;
+    }
+    return version && n < file_bytes ? 40 : 0;
 }
 
 /* Bytes of the field at the start of n bytes, of which there are as many as a tag and a length can have; 0: it is no

@@ -356,10 +356,12 @@ enum vc_status vc_onnx_sink_create(struct vc_ctx *ctx, const struct vc_model *mo
     enum vc_status status = VC_OK;
 
     *out = NULL;
+    VC_REFUSE_IF(model->format == NULL && options->path != NULL, ctx, VC_E_ARGUMENT,
+                 "%s: an ONNX file is a graph with weights in it, and what goes there has no graph: only ONNX becomes "
+                 "ONNX",
+                 options->path);
     VC_REFUSE_IF(model->format != &vc_format_onnx, ctx, VC_E_ARGUMENT,
-                 "%s%san ONNX file is a graph with weights in it, and %s has no graph: only ONNX becomes ONNX",
-                 model->format == NULL && options->path != NULL ? options->path : "",
-                 model->format == NULL && options->path != NULL ? ": " : "",
+                 "an ONNX file is a graph with weights in it, and %s has no graph: only ONNX becomes ONNX",
                  model->format == NULL ? "what goes there" : model->format_name);
     VC_REFUSE_IF(options->deflate != VC_DEFLATE_NONE, ctx, VC_E_ARGUMENT,
                  "ONNX is never compressed; leave %s out, or let the output's name end in .npz",

@@ -250,10 +250,15 @@ static enum vc_status read_metadata(struct parsing *p, json_t *json)
             VC_CALL(note_header(p, "metadata", status));
             continue;
         }
-        own = strcmp(key, VC_MANIFEST_NAME) == 0       ? &p->shard->manifest
-              : strcmp(key, VC_SAFETENSORS_NAMES) == 0 ? &p->shard->names
-              : strcmp(key, VC_SAFETENSORS_JOB) == 0   ? &p->shard->job
-                                                       : NULL;
+        if (strcmp(key, VC_MANIFEST_NAME) == 0) {
+            own = &p->shard->manifest;
+        } else if (strcmp(key, VC_SAFETENSORS_NAMES) == 0) {
+            own = &p->shard->names;
+        } else if (strcmp(key, VC_SAFETENSORS_JOB) == 0) {
+            own = &p->shard->job;
+        } else {
+            own = NULL;
+        }
         if (own != NULL) {
             *own = vc_strdup(p->ctx, VC_TAG_IO, json_string_value(value));
             VC_CALL_ALLOC(*own);

@@ -200,11 +200,16 @@ static enum vc_status note_shared(struct vc_ctx *ctx, struct torch *self, const 
         before += shown[i] > self->storages[i].n_bytes ? self->storages[i].n_bytes : 0;
     }
     if (n != 0) {
+        vc_text_add(&self->note, "%s", self->note.n == 0 ? "" : "; ");
+        if (n == 1) {
+            vc_text_add(&self->note, "1 tensor (%s) shows", first);
+        } else {
+            vc_text_add(&self->note, "%zu tensors (%s, ...) show", n, first);
+        }
         vc_text_add(&self->note,
-                    "%s%zu tensor%s (%s%s) show%s the same elements of a storage more than once; each is written with "
-                    "elements of its own: %llu bytes in place of %llu",
-                    self->note.n == 0 ? "" : "; ", n, n == 1 ? "" : "s", first, n == 1 ? "" : ", ...",
-                    n == 1 ? "s" : "", (unsigned long long)after, (unsigned long long)before);
+                    " the same elements of a storage more than once; each is written with elements of its own: %llu "
+                    "bytes in place of %llu",
+                    (unsigned long long)after, (unsigned long long)before);
         status = self->note.status;
     }
 out:

@@ -108,6 +108,14 @@ static enum vc_status begin(struct vc_ctx *ctx, struct vc_infile *file, struct v
     return VC_OK;
 }
 
+static const char *container(const struct torch *self)
+{
+    if (self->legacy) {
+        return "legacy file (before PyTorch 1.6)";
+    }
+    return self->script ? "TorchScript archive" : "zip archive";
+}
+
 /* From the pickle to the tensors. keys: of a legacy file, whose storages begin at `data`; NULL for an archive. */
 static enum vc_status finish(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model *model,
                              const struct vc_pickle_node *keys, uint64_t data)
@@ -126,10 +134,7 @@ static enum vc_status finish(struct vc_ctx *ctx, const struct vc_open_options *o
     VC_TRY(vc_torch_split_refused(ctx, self));
     VC_TRY(vc_torch_list_tensors(ctx, self, model));
     VC_TRY(find_quantized(ctx, self, model, wanted, (const char *)key));
-    VC_TRY(vc_model_add_fact(ctx, model, "container", "%s, %s-endian, pickle protocol %u, not run",
-                             self->legacy   ? "legacy file (before PyTorch 1.6)"
-                             : self->script ? "TorchScript archive"
-                                            : "zip archive",
+    VC_TRY(vc_model_add_fact(ctx, model, "container", "%s, %s-endian, pickle protocol %u, not run", container(self),
                              self->big_endian ? "big" : "little", self->pickle.protocol));
     if (self->note.n != 0) {
         VC_TRY(vc_model_add_fact(ctx, model, VC_FACT_NOTE, "%s", self->note.data));

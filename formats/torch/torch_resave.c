@@ -78,6 +78,7 @@ static bool can_write(struct torch_writer *w, const struct vc_pickle_node *node)
  * purpose, or became a part of another one. */
 static void note_left(struct torch_writer *w, const struct vc_pickle_node *node)
 {
+    const char *kind = vc_torch_numpy_kind(node);
     char name[256];
 
     if (vc_torch_is_tensor(node) && vc_torch_tensor_here(w) != VC_NO_TENSOR) {
@@ -85,10 +86,10 @@ static void note_left(struct torch_writer *w, const struct vc_pickle_node *node)
     }
     if (w->n_left++ < TORCH_MAX_LEFT) {
         vc_torch_class_name(node, name, sizeof name);
-        vc_text_add(&w->left, "%s%.200s (%s)", w->n_left == 1 ? "" : ", ", w->path.data,
-                    vc_torch_numpy_kind(node) != NULL   ? vc_torch_numpy_kind(node)
-                    : vc_utf8_valid(name, strlen(name)) ? name
-                                                        : "?");
+        if (kind == NULL) {
+            kind = vc_utf8_valid(name, strlen(name)) ? name : "?";
+        }
+        vc_text_add(&w->left, "%s%.200s (%s)", w->n_left == 1 ? "" : ", ", w->path.data, kind);
     }
 }
 

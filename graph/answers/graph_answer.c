@@ -229,11 +229,11 @@ static enum vc_status choose_output(struct vc_ctx *ctx, const struct vc_graph *g
         }
     }
     VC_REFUSE_IF(first == NULL, ctx, VC_E_UNSUPPORTED, "the graph has no outputs");
-    return first->dtype != VC_DTYPE_F32
-               ? vc_fail(ctx, VC_E_UNSUPPORTED,
-                         "the output %s has integers%s%s: the answers themselves, where logits or values are needed",
-                         first->name, node != NULL ? ", made by " : "", node != NULL ? node->op : "")
-               : vc_fail(ctx, VC_E_UNSUPPORTED, "the output %s is one number for all rows", first->name);
+    VC_REFUSE_IF(first->dtype == VC_DTYPE_F32, ctx, VC_E_UNSUPPORTED, "the output %s is one number for all rows",
+                 first->name);
+    return vc_fail(ctx, VC_E_UNSUPPORTED,
+                   "the output %s has integers%s%s: the answers themselves, where logits or values are needed",
+                   first->name, node != NULL ? ", made by " : "", node != NULL ? node->op : "");
 }
 
 enum vc_status vc_graph_find_answer(struct vc_ctx *ctx, struct vc_graph *graph, bool pairs, struct vc_graph_answer *out)

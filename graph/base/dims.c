@@ -662,7 +662,11 @@ static void add_term(const struct vc_dims *dims, const struct vc_dim_term *term,
     bool negative = term->coefficient < 0;
     uint64_t size = negative ? 0 - (uint64_t)term->coefficient : (uint64_t)term->coefficient;
 
-    add(buffer, n, at, "%s", first ? (negative ? "-" : "") : negative ? " - " : " + ");
+    if (first) {
+        add(buffer, n, at, "%s", negative ? "-" : "");
+    } else {
+        add(buffer, n, at, "%s", negative ? " - " : " + ");
+    }
     if (size != 1 || term->atoms[0] == NO_ATOM) {
         add(buffer, n, at, "%" PRIu64 "%s", size, term->atoms[0] == NO_ATOM ? "" : "*");
     }

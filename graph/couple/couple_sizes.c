@@ -215,11 +215,11 @@ enum vc_status vc_couplings_work(struct vc_ctx *ctx, const struct vc_couplings *
         *(expert ? &shared[1] : after) += macs; /* at most the number before */
     }
     for (size_t k = 0; k < 2; k++) {
+        uint64_t *sum = k == 0 ? before : after;
         uint64_t used;
 
         if (!vc_mul_u64(shared[k], sizes->experts_per_token, &used) ||
-            !vc_add_u64(k == 0 ? *before : *after, sizes->n_experts == 0 ? 0 : used / sizes->n_experts,
-                        k == 0 ? before : after)) {
+            !vc_add_u64(*sum, sizes->n_experts == 0 ? 0 : used / sizes->n_experts, sum)) {
             goto out;
         }
     }

@@ -71,8 +71,11 @@ static bool find_family(struct vc_net *net)
             known = vc_net_print(net, "%s, %s", known, vc_arch_family_type(row, word));
         }
     }
-    vc_graph_complain(net->graph, "config.json: model_type is %s%s%s; known are %s", type == NULL ? "missing" : "'",
-                      type == NULL ? "" : type, type == NULL ? "" : "'", known);
+    if (type == NULL) {
+        vc_graph_complain(net->graph, "config.json: model_type is missing; known are %s", known);
+    } else {
+        vc_graph_complain(net->graph, "config.json: model_type is '%s'; known are %s", type, known);
+    }
     return false;
 }
 
@@ -109,9 +112,13 @@ static bool find_head(struct vc_net *net)
         }
         known = vc_net_print(net, "%s%s%s", known, *known == '\0' ? "" : ", ", own);
     }
-    vc_graph_complain(net->graph, "config.json: architectures names %s%s%s; of the type %s are known %s",
-                      name == NULL ? "nothing" : "'", name == NULL ? "" : name, name == NULL ? "" : "'", family->type,
-                      known);
+    if (name == NULL) {
+        vc_graph_complain(net->graph, "config.json: architectures names nothing; of the type %s are known %s",
+                          family->type, known);
+    } else {
+        vc_graph_complain(net->graph, "config.json: architectures names '%s'; of the type %s are known %s", name,
+                          family->type, known);
+    }
     return false;
 }
 

@@ -487,10 +487,10 @@ static uint32_t named(struct vc_layer_list *list)
 {
     uint32_t value = list->layer.n_words == 1 ? vc_graph_find(list->graph, list->layer.words[0]) : VC_NO_VALUE;
 
-    if (value == VC_NO_VALUE) {
-        vc_layer_fail(list, "needs the name of a value from above%s%s%s",
-                      list->layer.n_words == 1 ? "; there is no '" : "",
-                      list->layer.n_words == 1 ? list->layer.words[0] : "", list->layer.n_words == 1 ? "'" : "");
+    if (value == VC_NO_VALUE && list->layer.n_words == 1) {
+        vc_layer_fail(list, "needs the name of a value from above; there is no '%s'", list->layer.words[0]);
+    } else if (value == VC_NO_VALUE) {
+        vc_layer_fail(list, "needs the name of a value from above");
     }
     return value;
 }

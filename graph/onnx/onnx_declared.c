@@ -15,10 +15,14 @@ static const char *declared_text(const struct vc_program_value *value, char *tex
     for (unsigned d = 0; d < value->n_dims && at < n; d++) {
         const struct vc_program_dim *dim = &value->shape[d];
 
-        at += (size_t)(dim->name == NULL && dim->size >= 0
-                           ? snprintf(text + at, n - at, "%s%" PRId64, d != 0 ? ", " : "", dim->size)
-                           : snprintf(text + at, n - at, "%s%.40s", d != 0 ? ", " : "",
-                                      dim->name != NULL && *dim->name != '\0' ? dim->name : "?"));
+        const char *between = d != 0 ? ", " : "";
+
+        if (dim->name == NULL && dim->size >= 0) {
+            at += (size_t)snprintf(text + at, n - at, "%s%" PRId64, between, dim->size);
+        } else {
+            at += (size_t)snprintf(text + at, n - at, "%s%.40s", between,
+                                   dim->name != NULL && *dim->name != '\0' ? dim->name : "?");
+        }
     }
     if (at < n) {
         (void)snprintf(text + at, n - at, "]");

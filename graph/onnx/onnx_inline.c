@@ -155,10 +155,16 @@ static const char *why_not(struct inliner *in, const struct call *c)
             return "calls itself";
         }
     }
-    return c->depth == MAX_DEPTH       ? "is called by 100 functions, one inside the other; more are not supported"
-           : !same_opset(in->b, c->fn) ? "is of another operator set than the model"
-           : in->n + in->n_calls++ > VC_PROGRAM_MAX_NODES ? "makes more nodes than are supported"
-                                                          : NULL;
+    if (c->depth == MAX_DEPTH) {
+        return "is called by 100 functions, one inside the other; more are not supported";
+    }
+    if (!same_opset(in->b, c->fn)) {
+        return "is of another operator set than the model";
+    }
+    if (in->n + in->n_calls++ > VC_PROGRAM_MAX_NODES) {
+        return "makes more nodes than are supported";
+    }
+    return NULL;
 }
 
 static void refuse(struct inliner *in, const struct call *c, const char *why)

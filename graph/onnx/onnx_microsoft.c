@@ -293,11 +293,10 @@ static bool end_attention(struct vc_onnx_build *b, const struct vc_onnx_node *no
                             vc_onnx_output_name(b, node->from, 2)};
     bool present =
         vc_onnx_output_is_used(b, node->from, 1) || vc_onnx_output_is_used(b, node->from, 2) || in[4] != VC_NO_VALUE;
+    unsigned n_without_past = in[3] != VC_NO_VALUE ? 4 : 3;
     struct vc_node_spec spec = {.op = "Attention",
                                 .name = node->from->name,
-                                .n_inputs = in[4] != VC_NO_VALUE   ? 6
-                                            : in[3] != VC_NO_VALUE ? 4
-                                                                   : 3,
+                                .n_inputs = in[4] != VC_NO_VALUE ? 6 : n_without_past,
                                 .n_outputs = present ? 3 : 1,
                                 .n_attrs = 3,
                                 .inputs = in,

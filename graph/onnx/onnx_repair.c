@@ -124,10 +124,16 @@ static int by_sum(const void *a, const void *b)
     const struct weight_sum *x = a;
     const struct weight_sum *y = b;
 
-    return x->n_elems != y->n_elems ? (x->n_elems < y->n_elems ? -1 : 1)
-           : x->sum != y->sum       ? (x->sum < y->sum ? -1 : 1)
-           : x->index != y->index   ? (x->index < y->index ? -1 : 1)
-                                    : 0;
+    if (x->n_elems != y->n_elems) {
+        return x->n_elems < y->n_elems ? -1 : 1;
+    }
+    if (x->sum != y->sum) {
+        return x->sum < y->sum ? -1 : 1;
+    }
+    if (x->index != y->index) {
+        return x->index < y->index ? -1 : 1;
+    }
+    return 0;
 }
 
 /* The first of the sorted sums that is not before `c` by elements and sum. */

@@ -15,10 +15,15 @@ static double half(uint32_t bits)
 {
     int exponent = (int)(bits >> 10 & 31);
     double mantissa = (double)(bits & 1023);
-    double x = exponent == 0    ? ldexp(mantissa, -24)
-               : exponent == 31 ? (bits & 1023) == 0 ? (double)INFINITY : (double)NAN
-                                : ldexp(mantissa + 1024, exponent - 25);
+    double x;
 
+    if (exponent == 0) {
+        x = ldexp(mantissa, -24);
+    } else if (exponent == 31) {
+        x = (bits & 1023) == 0 ? (double)INFINITY : (double)NAN;
+    } else {
+        x = ldexp(mantissa + 1024, exponent - 25);
+    }
     return (bits >> 15 & 1) != 0 ? -x : x;
 }
 

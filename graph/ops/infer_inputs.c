@@ -8,6 +8,23 @@ static const char *type_name(enum vc_dtype dtype)
     return dtype == VC_DTYPE_F32 ? "floats" : dtype == VC_DTYPE_I64 ? "integers" : "truth values";
 }
 
+/* What an input of that letter takes, in words. */
+static const char *taken(char type, enum vc_dtype first)
+{
+    switch (type) {
+    case 'f':
+        return "floats";
+    case 'i':
+        return "integers";
+    case 'b':
+        return "truth values";
+    case 'x':
+        return type_name(first);
+    default:
+        return "floats or integers";
+    }
+}
+
 static bool fits(char type, enum vc_dtype dtype, enum vc_dtype first)
 {
     switch (type) {
@@ -36,11 +53,7 @@ bool vc_infer_types(struct vc_infer *in, const char *types)
 
         if (x != NULL && !fits(*types, x->dtype, first)) {
             vc_infer_fail(in, "input %u, '%s', has %s; the operator takes %s there", k, x->name, type_name(x->dtype),
-                          *types == 'x'   ? type_name(first)
-                          : *types == 'f' ? "floats"
-                          : *types == 'i' ? "integers"
-                          : *types == 'b' ? "truth values"
-                                          : "floats or integers");
+                          taken(*types, first));
             return false;
         }
         types += types[1] != '\0';

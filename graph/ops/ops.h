@@ -146,12 +146,30 @@ static inline struct vc_dims *vc_infer_dims(struct vc_infer *in)
 /* The ends of the integers of that type, "output_dtype" of QuantizeLinear. */
 static inline int64_t vc_code_least(int64_t type)
 {
-    return type == 3 ? INT8_MIN : type == 5 ? INT16_MIN : type == 22 ? -8 : 0;
+    if (type == 3) {
+        return INT8_MIN;
+    }
+    if (type == 5) {
+        return INT16_MIN;
+    }
+    if (type == 22) {
+        return -8;
+    }
+    return 0;
 }
 
 static inline int64_t vc_code_most(int64_t type)
 {
-    return vc_code_least(type) != 0 ? -1 - vc_code_least(type) : type == 4 ? UINT16_MAX : type == 21 ? 15 : UINT8_MAX;
+    if (vc_code_least(type) != 0) {
+        return -1 - vc_code_least(type);
+    }
+    if (type == 4) {
+        return UINT16_MAX;
+    }
+    if (type == 21) {
+        return 15;
+    }
+    return UINT8_MAX;
 }
 
 #define VC_OP_MANY 100000 /* inputs or outputs: any number */

@@ -30,11 +30,17 @@ static bool fill(struct vc_infer *in, const char *name, unsigned n, int64_t leas
 static bool auto_pad(struct vc_infer *in, struct vc_window_attrs *w)
 {
     const char *pad = vc_infer_string(in, "auto_pad", "NOTSET");
-    static const char *const names[] = {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"};
+    static const struct {
+        const char *name;
+        enum vc_pad pad;
+    } pads[] = {{"NOTSET", VC_PAD_NOTSET},
+                {"VALID", VC_PAD_VALID},
+                {"SAME_UPPER", VC_PAD_SAME_UPPER},
+                {"SAME_LOWER", VC_PAD_SAME_LOWER}};
 
-    for (unsigned k = 0; k < 4; k++) {
-        if (strcmp(pad, names[k]) == 0) {
-            w->pad = k == 0 ? VC_PAD_NOTSET : k == 1 ? VC_PAD_VALID : k == 2 ? VC_PAD_SAME_UPPER : VC_PAD_SAME_LOWER;
+    for (size_t k = 0; k < sizeof pads / sizeof pads[0]; k++) {
+        if (strcmp(pad, pads[k].name) == 0) {
+            w->pad = pads[k].pad;
             return true;
         }
     }

@@ -15,7 +15,7 @@ struct vc_window_attrs {
     unsigned n; /* spatial dimensions */
     int64_t kernel[VC_WINDOW_DIMS], stride[VC_WINDOW_DIMS], dilation[VC_WINDOW_DIMS];
     int64_t before[VC_WINDOW_DIMS], behind[VC_WINDOW_DIMS]; /* pads, if auto_pad is NOTSET */
-    enum { VC_PAD_NOTSET, VC_PAD_VALID, VC_PAD_SAME_UPPER, VC_PAD_SAME_LOWER } pad;
+    enum vc_pad { VC_PAD_NOTSET, VC_PAD_VALID, VC_PAD_SAME_UPPER, VC_PAD_SAME_LOWER } pad;
 };
 
 /* Fails for attributes that are wrong or not supported. `kernel`: what the weights say; NULL: the attribute does. */

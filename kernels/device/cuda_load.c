@@ -172,13 +172,10 @@ const struct vc_backend *vc_cuda_plugin(struct vc_plugin_search *search)
 /* The sentence for a plug-in that was not found: every place with its outcome. */
 static enum vc_status fail_search(struct vc_ctx *ctx, const struct vc_plugin_search *search)
 {
-    unsigned n = search->n_places;
+    char tried[VC_MESSAGE_BYTES];
 
-    return vc_fail(ctx, VC_E_DEVICE, "cuda: the plug-in " VC_BACKEND_FILE " could not be loaded: %s (%s)%s%s%s%s%s",
-                   n > 0 ? search->places[0].path : "VCOMPRESS_BACKEND_PATH",
-                   n > 0 ? search->places[0].outcome : "too long", n > 1 ? ", " : "",
-                   n > 1 ? search->places[1].path : "", n > 1 ? " (" : "", n > 1 ? search->places[1].outcome : "",
-                   n > 1 ? ")" : "");
+    vc_plugin_tried(&cuda_plugin, search, tried, sizeof tried);
+    return vc_fail(ctx, VC_E_DEVICE, "cuda: the plug-in " VC_BACKEND_FILE " could not be loaded: %s", tried);
 }
 
 /* ---- accounting ---- */

@@ -368,8 +368,10 @@ static enum vc_status report_tensor(struct vc_ctx *ctx, const struct verify *v, 
     } else if (row->nans + row->infs != 0) {
         bool blocks = vc_dtype_is_quantized(v->model->tensors[index].dtype); /* their scales are in them */
 
-        VC_CALL(vc_find(ctx, blocks ? VC_SEVERITY_ERROR : VC_SEVERITY_WARNING, blocks ? "scale" : "nonfinite",
-                        row->name, "has %llu NaN and %llu Inf among %llu values%s", (unsigned long long)row->nans,
+        enum vc_severity severity = blocks ? VC_SEVERITY_ERROR : VC_SEVERITY_WARNING;
+
+        VC_CALL(vc_find(ctx, severity, blocks ? "scale" : "nonfinite", row->name,
+                        "has %llu NaN and %llu Inf among %llu values%s", (unsigned long long)row->nans,
                         (unsigned long long)row->infs, (unsigned long long)row->n_elems,
                         blocks ? ": llama.cpp refuses blocks with such scales" : ""));
     }

@@ -60,11 +60,15 @@ enum vc_status vc_removal_reader(struct vc_ctx *ctx, const struct vc_structured 
         return VC_OK;
     }
     VC_CALL(vc_calibration_find(ctx, s->options.calibration, item, true, calibration));
-    *why = calibration->moments == VC_NO_TENSOR ? "no second moments, so what stays is as it was"
-           : desc->dtype == VC_DTYPE_F64        ? "f64 is not reconstructed"
-           : calibration->row * desc->shape[0] != desc->n_elems || calibration->row > VC_TILE_ELEMS
-               ? "statistics of parts of its rows"
-               : NULL;
+    if (calibration->moments == VC_NO_TENSOR) {
+        *why = "no second moments, so what stays is as it was";
+    } else if (desc->dtype == VC_DTYPE_F64) {
+        *why = "f64 is not reconstructed";
+    } else if (calibration->row * desc->shape[0] != desc->n_elems || calibration->row > VC_TILE_ELEMS) {
+        *why = "statistics of parts of its rows";
+    } else {
+        *why = NULL;
+    }
     *is = *why == NULL;
     return vc_calibration_bias(ctx, calibration, item, bias);
 }

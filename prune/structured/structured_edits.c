@@ -235,14 +235,17 @@ static enum vc_status find_other(struct vc_ctx *ctx, struct vc_structured *s, co
 static enum vc_status refuse_uneven(struct vc_ctx *ctx, const struct vc_structured *s,
                                     const struct vc_removal_group *group, const struct vc_removal_group *other)
 {
-    return vc_fail(
-        ctx, VC_E_UNSUPPORTED,
-        "%s states one %s for all layers, and of %s %llu of %llu would go, of %s %llu%s%s%s; %s plain writes such "
-        "shapes all the same, and leaves the configuration as it is",
-        s->program.kind == VC_PROGRAM_CONFIG ? "config.json" : "the metadata", vc_edit_name(group->key),
-        group->coupling->name, (unsigned long long)group->n_go, (unsigned long long)group->coupling->n_units,
-        other->coupling->name, (unsigned long long)other->n_go, other->reason != NULL ? " (" : "",
-        other->reason != NULL ? other->reason : "", other->reason != NULL ? ")" : "", vc_option(ctx, "layout"));
+    char reason[VC_MESSAGE_BYTES] = "";
+
+    if (other->reason != NULL) {
+        (void)snprintf(reason, sizeof reason, " (%s)", other->reason);
+    }
+    return vc_fail(ctx, VC_E_UNSUPPORTED,
+                   "%s states one %s for all layers, and of %s %llu of %llu would go, of %s %llu%s; %s plain writes "
+                   "such shapes all the same, and leaves the configuration as it is",
+                   s->program.kind == VC_PROGRAM_CONFIG ? "config.json" : "the metadata", vc_edit_name(group->key),
+                   group->coupling->name, (unsigned long long)group->n_go, (unsigned long long)group->coupling->n_units,
+                   other->coupling->name, (unsigned long long)other->n_go, reason, vc_option(ctx, "layout"));
 }
 
 static enum vc_status refuse_global(struct vc_ctx *ctx, const struct vc_structured *s,

@@ -129,7 +129,13 @@ static int by_place(const void *a, const void *b)
     const struct vc_structured_units *y = *(const struct vc_structured_units *const *)b;
     int order = strcmp(x->tensor, y->tensor);
 
-    return order != 0 ? order : x->axis != y->axis ? (x->axis < y->axis ? -1 : 1) : x < y ? -1 : x > y;
+    if (order != 0) {
+        return order;
+    }
+    if (x->axis != y->axis) {
+        return x->axis < y->axis ? -1 : 1;
+    }
+    return (x > y) - (x < y);
 }
 
 /* Sorts the remove rules by tensor and axis, for a fast search: there may be as many rules as groups. */
@@ -491,11 +497,12 @@ enum vc_status vc_structured_check_any(struct vc_ctx *ctx, const struct vc_struc
         }
         group = s->groups[i].reason == NULL && group == NULL ? &s->groups[i] : group;
     }
-    return group == NULL ? VC_OK
-                         : vc_fail(ctx, VC_E_UNSUPPORTED, "nothing can be removed; of %s: none of %llu go%s%s",
-                                   group->coupling->name, (unsigned long long)group->coupling->n_units,
-                                   s->options.round_to > 1 ? ", as what stays is rounded up by " : "",
-                                   s->options.round_to > 1 ? vc_option(ctx, "round_to") : "");
+    VC_REFUSE_IF(group != NULL && s->options.round_to > 1, ctx, VC_E_UNSUPPORTED,
+                 "nothing can be removed; of %s: none of %llu go, as what stays is rounded up by %s",
+                 group->coupling->name, (unsigned long long)group->coupling->n_units, vc_option(ctx, "round_to"));
+    VC_REFUSE_IF(group != NULL, ctx, VC_E_UNSUPPORTED, "nothing can be removed; of %s: none of %llu go",
+                 group->coupling->name, (unsigned long long)group->coupling->n_units);
+    return VC_OK;
 }
 
 enum vc_status vc_structured_list(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)

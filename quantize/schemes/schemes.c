@@ -99,13 +99,22 @@ const char *vc_scheme_rows_reason(const struct vc_quantize_options *options, con
     vc_rows_of(desc->shape, desc->n_dims, &count, &row);
     bits = vc_code_bits(vc_code_scheme(vc_scheme_of_target(options->target)->scheme));
     whole = row % 8 * bits % 8 == 0;
-    return desc->n_dims < 2             ? "fewer than 2 dimensions"
-           : block && desc->n_dims != 2 ? "no matrix"
-           : !whole                     ? (bits == 4       ? "rows of an odd length"
-                                           : bits % 2 == 0 ? "rows that 4 does not divide"
-                                                           : "rows that 8 does not divide")
-           : row > VC_TILE_ELEMS && (!group || VC_TILE_ELEMS % options->group_size != 0) ? "rows longer than 262144"
-                                                                                         : NULL;
+    if (desc->n_dims < 2) {
+        return "fewer than 2 dimensions";
+    }
+    if (block && desc->n_dims != 2) {
+        return "no matrix";
+    }
+    if (!whole) {
+        if (bits == 4) {
+            return "rows of an odd length";
+        }
+        return bits % 2 == 0 ? "rows that 4 does not divide" : "rows that 8 does not divide";
+    }
+    if (row > VC_TILE_ELEMS && (!group || VC_TILE_ELEMS % options->group_size != 0)) {
+        return "rows longer than 262144";
+    }
+    return NULL;
 }
 
 bool vc_quantize_scheme_at(size_t index, struct vc_quantize_scheme *out)

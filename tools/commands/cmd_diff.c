@@ -249,11 +249,12 @@ static bool print_changes(struct app *app, const char *document, size_t n)
     if (!table_print(&table, out, app->common.verbose == 0)) {
         return false;
     }
-    fprintf(out->to, "%s%s:%s %s%s\n", out_ink(out, n == 0 ? INK_GOOD : INK_BAD), n == 0 ? "same" : "differs",
-            out_ink(out, INK_NONE), n == 0 ? "both documents say the same" : fmt_count(buf, n),
-            n == 0                                      ? ""
-            : n > MAX_LINES && app->common.verbose == 0 ? " members (-v lists them)"
-                                                        : " members");
+    if (n == 0) {
+        fprintf(out->to, "%ssame:%s both documents say the same\n", out_ink(out, INK_GOOD), out_ink(out, INK_NONE));
+    } else {
+        fprintf(out->to, "%sdiffers:%s %s members%s\n", out_ink(out, INK_BAD), out_ink(out, INK_NONE),
+                fmt_count(buf, n), n > MAX_LINES && app->common.verbose == 0 ? " (-v lists them)" : "");
+    }
     return true;
 }
 

@@ -15,13 +15,16 @@ struct logits_cli {
 
 static bool take_dtype(void *group, const char *value)
 {
+    static const enum vc_dtype dtypes[] = {VC_DTYPE_F16, VC_DTYPE_F32, VC_DTYPE_F64};
     struct logits_cli *cli = group;
 
-    cli->logits.dtype = strcmp(value, "f16") == 0   ? VC_DTYPE_F16
-                        : strcmp(value, "f32") == 0 ? VC_DTYPE_F32
-                        : strcmp(value, "f64") == 0 ? VC_DTYPE_F64
-                                                    : VC_DTYPE_NONE;
-    return cli->logits.dtype != VC_DTYPE_NONE;
+    for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
+        if (strcmp(value, vc_dtype_name(dtypes[i])) == 0) {
+            cli->logits.dtype = dtypes[i];
+            return true;
+        }
+    }
+    return false;
 }
 
 #define LOGITS(member) OPT_FIELD(struct logits_cli, logits.member)

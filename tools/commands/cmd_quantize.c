@@ -40,14 +40,21 @@ static bool take_granularity(void *group, const char *value)
 static bool take_ranges(void *group, const char *value)
 {
     struct vc_quantize_options *quantize = &((struct quantize_cli *)group)->quantize;
-    bool percentile = strncmp(value, "percentile:", 11) == 0;
 
-    quantize->ranges = percentile                      ? VC_RANGES_PERCENTILE
-                       : strcmp(value, "error") == 0   ? VC_RANGES_ERROR
-                       : strcmp(value, "entropy") == 0 ? VC_RANGES_ENTROPY
-                                                       : VC_RANGES_WHOLE;
-    return percentile ? options_real(value + 11, &quantize->percentile)
-                      : quantize->ranges != VC_RANGES_WHOLE || strcmp(value, "min-max") == 0;
+    if (strncmp(value, "percentile:", 11) == 0) {
+        quantize->ranges = VC_RANGES_PERCENTILE;
+        return options_real(value + 11, &quantize->percentile);
+    }
+    if (strcmp(value, "error") == 0) {
+        quantize->ranges = VC_RANGES_ERROR;
+        return true;
+    }
+    if (strcmp(value, "entropy") == 0) {
+        quantize->ranges = VC_RANGES_ENTROPY;
+        return true;
+    }
+    quantize->ranges = VC_RANGES_WHOLE;
+    return strcmp(value, "min-max") == 0;
 }
 
 /* "ternary", "int3/group:64" */
@@ -353,10 +360,15 @@ static int ready(struct app *app, void *cli, struct conversion *what)
     own->quantize.n_rules = own->convert.n_rules;
     rc = check_target(app, &own->quantize);
     if (rc == GO_ON) {
-        what->tag = aim                          ? "aim"
-                    : own->quantize.gguf != NULL ? own->quantize.gguf
-                    : own->scheme != NULL        ? own->scheme
-                                                 : target_given(app)->name;
+        if (aim) {
+            what->tag = "aim";
+        } else if (own->quantize.gguf != NULL) {
+            what->tag = own->quantize.gguf;
+        } else if (own->scheme != NULL) {
+            what->tag = own->scheme;
+        } else {
+            what->tag = target_given(app)->name;
+        }
         what->more_tensors = aim || makes_codes(&own->quantize);
         what->gguf = own->quantize.gguf != NULL;
     }

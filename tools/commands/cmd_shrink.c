@@ -37,14 +37,18 @@ static bool take_loss(void *group, const char *value)
 /* "90", "90s", "10min", "2h" */
 static bool take_time(void *group, const char *value)
 {
+    static const struct {
+        const char *name;
+        double seconds;
+    } units[] = {{"", 1}, {"s", 1}, {"min", 60}, {"m", 60}, {"h", 3600}};
     struct shrink_cli *cli = group;
     char *end;
     double x = strtod(value, &end);
-    double unit = strcmp(end, "") == 0 || strcmp(end, "s") == 0      ? 1
-                  : strcmp(end, "min") == 0 || strcmp(end, "m") == 0 ? 60
-                  : strcmp(end, "h") == 0                            ? 3600
-                                                                     : 0;
+    double unit = 0;
 
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        unit = strcmp(end, units[i].name) == 0 ? units[i].seconds : unit;
+    }
     cli->shrink.seconds = x * unit;
     return end != value && isfinite(x) && cli->shrink.seconds > 0;
 }

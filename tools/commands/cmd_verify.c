@@ -158,10 +158,11 @@ static bool print_rows(const struct out *out, const struct vc_verification *v)
         table_add(&table, INK_NONE, row->compared && row->numeric ? fmt_db(buf, row->sqnr_db) : "");
         table_add(&table, INK_NONE, row->compared && row->numeric ? fmt_real(buf, row->max_abs_error) : "");
         table_add(&table, INK_NONE, row->nans + row->infs != 0 ? "NaN or Inf" : "");
-        table_add(&table, row->read ? INK_NONE : INK_BAD,
-                  !row->read       ? "cannot be read"
-                  : row->identical ? "identical"
-                                   : "");
+        if (row->read) {
+            table_add(&table, INK_NONE, row->identical ? "identical" : "");
+        } else {
+            table_add(&table, INK_BAD, "cannot be read");
+        }
     }
     return table_print(&table, out, false);
 }
@@ -211,9 +212,11 @@ static bool print_verdict(struct app *app, const struct verdict *verdict)
         fprintf(out->to, "%sfine:%s nothing found in headers%s\n", out_ink(out, INK_GOOD), out_ink(out, INK_NONE),
                 v->data ? " and values" : "; --data reads the values, too");
     } else {
-        fprintf(out->to, "%s%s:%s %zu error%s, %zu warning%s%s\n", out_ink(out, is_fine(verdict) ? INK_GOOD : INK_BAD),
-                is_fine(verdict) ? "fine" : "not fine", out_ink(out, INK_NONE), v->n_errors, plural(v->n_errors),
-                v->n_warnings, plural(v->n_warnings), v->data ? "" : " in headers");
+        bool fine = is_fine(verdict);
+
+        fprintf(out->to, "%s%s:%s %zu error%s, %zu warning%s%s\n", out_ink(out, fine ? INK_GOOD : INK_BAD),
+                fine ? "fine" : "not fine", out_ink(out, INK_NONE), v->n_errors, plural(v->n_errors), v->n_warnings,
+                plural(v->n_warnings), v->data ? "" : " in headers");
     }
     return true;
 }

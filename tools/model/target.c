@@ -58,10 +58,15 @@ static void say_missed(const struct app *app, struct targets *targets, const str
             change->gpu->name, weights, usable);
         return;
     }
-    (void)snprintf(targets->missed, sizeof targets->missed, "--must-fit %.80s: needs %s%s%s%s, %s usable",
-                   change->gpu->name, fmt_size(need, &app->out, fit->need_bytes),
-                   change->weights_only ? " (weights of " : "", change->weights_only ? weights : "",
-                   change->weights_only ? " and the device's runtime)" : "", usable);
+    (void)fmt_size(need, &app->out, fit->need_bytes);
+    if (change->weights_only) {
+        (void)snprintf(targets->missed, sizeof targets->missed,
+                       "--must-fit %.80s: needs %s (weights of %s and the device's runtime), %s usable",
+                       change->gpu->name, need, weights, usable);
+    } else {
+        (void)snprintf(targets->missed, sizeof targets->missed, "--must-fit %.80s: needs %s, %s usable",
+                       change->gpu->name, need, usable);
+    }
 }
 
 /* The report's gates, and those of targets. Weights alone answer whether a model fits only where that was asked. */
@@ -116,18 +121,23 @@ static const char *answer(const struct vc_fit *fit)
     return words[fit->verdict];
 }
 
+static enum ink ink_of(enum vc_verdict verdict)
+{
+    if (verdict == VC_FITS) {
+        return INK_GOOD;
+    }
+    return verdict == VC_FITS_NOT ? INK_BAD : INK_WARN;
+}
+
 /* "yes, 1.40 GiB left", "no, 300 MiB too much" */
 static void print_answer(const struct app *app, const struct vc_fit *fit)
 {
     int64_t left = fit->headroom_bytes;
     char buf[CELL_BYTES];
 
-    fprintf(app->out.to, "%s%s%s, %s %s",
-            out_ink(&app->out, fit->verdict == VC_FITS       ? INK_GOOD
-                               : fit->verdict == VC_FITS_NOT ? INK_BAD
-                                                             : INK_WARN),
-            answer(fit), out_ink(&app->out, INK_NONE),
-            fmt_size(buf, &app->out, left < 0 ? (uint64_t)-left : (uint64_t)left), left < 0 ? "too much" : "left");
+    fprintf(app->out.to, "%s%s%s, %s %s", out_ink(&app->out, ink_of(fit->verdict)), answer(fit),
+            out_ink(&app->out, INK_NONE), fmt_size(buf, &app->out, left < 0 ? (uint64_t)-left : (uint64_t)left),
+            left < 0 ? "too much" : "left");
 }
 
 void print_targets(const struct app *app, const struct vc_report *report)

@@ -190,11 +190,11 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
         fprintf(to, ", %s at a time", fmt_count(buf, d->batch));
     }
     if (o->parallel.ranks != NULL) {
-        fprintf(to, " on each of %u ranks (%s%s%s)", vc_ranks_size(o->parallel.ranks), vc_ranks_name(o->parallel.ranks),
-                d->all_reduce != NULL ? "; gradients by " : "",
-                d->all_reduce == NULL                ? ""
-                : strcmp(d->all_reduce, "host") == 0 ? "the hosts"
-                                                     : d->all_reduce);
+        fprintf(to, " on each of %u ranks (%s", vc_ranks_size(o->parallel.ranks), vc_ranks_name(o->parallel.ranks));
+        if (d->all_reduce != NULL) {
+            fprintf(to, "; gradients by %s", strcmp(d->all_reduce, "host") == 0 ? "the hosts" : d->all_reduce);
+        }
+        fputc(')', to);
     }
     fprintf(to, ", %.4g epochs", d->epochs);
     if (d->resumed != 0) {

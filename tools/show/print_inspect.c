@@ -104,11 +104,15 @@ static bool print_parts(const struct app *app, const struct vc_inspection *in)
         table_add(&table, INK_NONE, part->chosen || baggage ? role_names[part->role] : "");
         table_add(&table, INK_NONE, part->n_tensors > 0 ? fmt_count(buf, part->n_tensors) : "");
         table_add(&table, INK_NONE, part->n_tensors > 0 ? fmt_size(buf, &app->out, part->size_bytes) : "");
-        table_add(&table, INK_DIM,
-                  part->chosen                      ? "chosen"
-                  : !baggage                        ? ""
-                  : part->role == VC_ROLE_OPTIMIZER ? "--drop optimizer omits this part"
-                                                    : "--drop other omits this part");
+        if (part->chosen) {
+            table_add(&table, INK_DIM, "chosen");
+        } else if (baggage) {
+            table_add(&table, INK_DIM,
+                      part->role == VC_ROLE_OPTIMIZER ? "--drop optimizer omits this part"
+                                                      : "--drop other omits this part");
+        } else {
+            table_add(&table, INK_DIM, "");
+        }
     }
     fputc('\n', app->out.to);
     if (!table_print(&table, &app->out, false)) {

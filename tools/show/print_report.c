@@ -73,10 +73,16 @@ static bool changed(const struct vc_report_row *row)
 /* What became of a row, in a word. */
 static const char *fate(const struct vc_report_row *row)
 {
-    return row->action == VC_ACTION_DROPPED ? "dropped"
-           : row->action == VC_ACTION_TIED  ? "tied"
-           : row->action == VC_ACTION_KEPT  ? "kept"
-                                            : row->scheme;
+    if (row->action == VC_ACTION_DROPPED) {
+        return "dropped";
+    }
+    if (row->action == VC_ACTION_TIED) {
+        return "tied";
+    }
+    if (row->action == VC_ACTION_KEPT) {
+        return "kept";
+    }
+    return row->scheme;
 }
 
 static bool same_fate(const struct vc_report_row *a, const struct vc_report_row *b)
@@ -188,8 +194,13 @@ static void begin_table(struct table *table, const struct view *view)
     static const char *const aligns[2][4] = {{"lllrarr", "lllrarrr", "lllrarrrr", "lllrarrrrrr"},
                                              {"llrarr", "llrarrr", "llrarrrr", "llrarrrrrr"}};
     size_t n = sizeof(titles) / sizeof(titles[0]);
+    size_t columns = 0;
 
-    table_init(table, aligns[view->one_type][!view->measured ? 0 : view->verbose ? 3 : view->zeros ? 2 : 1]);
+    if (view->measured) {
+        columns = view->zeros ? 2 : 1;
+        columns = view->verbose ? 3 : columns;
+    }
+    table_init(table, aligns[view->one_type][columns]);
     for (size_t i = 0; i < n; i++) {
         if (i != 2 || !view->one_type) {
             table_add(table, INK_DIM, titles[i]);
@@ -526,13 +537,16 @@ static void add_file(struct table *table, const struct out *out, const struct vc
 {
     const struct vc_report_output *output = &report->outputs[index];
     const char *label = index == 0 ? "file" : "";
-    const char *name = report->n_outputs > 1   ? output->path
-                       : !zeros_stored(report) ? ""
-                       : strcmp(output->format, "npz") == 0
-                           ? "zeros are stored at full size; --deflate makes them small"
-                           : "zeros are stored at full size in this format";
+    const char *name = "";
     char before[CELL_BYTES];
 
+    if (report->n_outputs > 1) {
+        name = output->path;
+    } else if (zeros_stored(report) && strcmp(output->format, "npz") == 0) {
+        name = "zeros are stored at full size; --deflate makes them small";
+    } else if (zeros_stored(report)) {
+        name = "zeros are stored at full size in this format";
+    }
     if (output->file_bytes != 0) {
         add_total(table, out, label, report->totals.file_before, output->file_bytes, name);
         return;

@@ -250,10 +250,16 @@ enum sensitivity_table table_of(const struct vc_sensitivity_candidate *candidate
 {
     const char *name = candidate->name;
 
-    return candidate->kind != VC_SENSITIVITY_SCHEME                      ? TABLE_PRUNED
-           : strncmp(name, "int8/", 5) == 0 || strchr(name, '/') == NULL ? TABLE_USUAL
-           : name[0] == 'i' || name[0] == 't'                            ? TABLE_INTS
-                                                                         : TABLE_FLOATS;
+    if (candidate->kind != VC_SENSITIVITY_SCHEME) {
+        return TABLE_PRUNED;
+    }
+    if (strncmp(name, "int8/", 5) == 0 || strchr(name, '/') == NULL) {
+        return TABLE_USUAL;
+    }
+    if (name[0] == 'i' || name[0] == 't') {
+        return TABLE_INTS;
+    }
+    return TABLE_FLOATS;
 }
 
 void fmt_candidate(char *buf, const struct vc_sensitivity_candidate *candidate)

@@ -196,10 +196,15 @@ OF_LEVEL struct vc_loss_sums NAME(vc_loss)(const struct vc_loss_spec *spec, size
             const REAL *t = (const REAL *)teacher->logits + r * n_classes;
             double by = spec->alpha * kd_by;
 
-            sums.kd += kd_by * (spec->mse                  ? NAME(mse_row)(n_classes, z, t, by, row)
-                                : spec->cosine             ? NAME(cosine_row)(n_classes, z, t, by, row)
-                                : teacher->classes == NULL ? NAME(kd_row)(spec, n_classes, z, t, by, row)
-                                                           : NAME(top_row)(spec, n_classes, z, teacher, r, by, row));
+            if (spec->mse) {
+                sums.kd += kd_by * NAME(mse_row)(n_classes, z, t, by, row);
+            } else if (spec->cosine) {
+                sums.kd += kd_by * NAME(cosine_row)(n_classes, z, t, by, row);
+            } else if (teacher->classes == NULL) {
+                sums.kd += kd_by * NAME(kd_row)(spec, n_classes, z, t, by, row);
+            } else {
+                sums.kd += kd_by * NAME(top_row)(spec, n_classes, z, teacher, r, by, row);
+            }
         }
         if (counts && labels != NULL && labels[r] != VC_NO_LABEL) {
             sums.ce += ce_by * NAME(ce_row)(n_classes, z, labels[r], (1 - spec->alpha) * ce_by, row);

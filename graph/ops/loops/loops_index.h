@@ -141,16 +141,28 @@ static void scatter_element(const char *how, const struct vc_run_value *updates,
         REAL b = ((const REAL *)updates->data)[from];
         REAL *a = (REAL *)out + to;
 
-        *a = *how == 'a' ? *a + b : how[1] == 'u' ? *a * b : how[1] == 'i' ? (b < *a ? b : *a) : b > *a ? b : *a;
+        if (*how == 'a') {
+            *a = *a + b;
+        } else if (how[1] == 'u') {
+            *a = *a * b;
+        } else if (how[1] == 'i') {
+            *a = b < *a ? b : *a;
+        } else if (b > *a) {
+            *a = b;
+        }
     } else {
         int64_t b = ((const int64_t *)updates->data)[from];
         int64_t *a = (int64_t *)out + to;
 
-        *a = *how == 'a'     ? (int64_t)((uint64_t)*a + (uint64_t)b)
-             : how[1] == 'u' ? (int64_t)((uint64_t)*a * (uint64_t)b)
-             : how[1] == 'i' ? (b < *a ? b : *a)
-             : b > *a        ? b
-                             : *a;
+        if (*how == 'a') {
+            *a = (int64_t)((uint64_t)*a + (uint64_t)b);
+        } else if (how[1] == 'u') {
+            *a = (int64_t)((uint64_t)*a * (uint64_t)b);
+        } else if (how[1] == 'i') {
+            *a = b < *a ? b : *a;
+        } else if (b > *a) {
+            *a = b;
+        }
     }
 }
 

@@ -51,7 +51,13 @@ static int64_t whole_power(int64_t base, int64_t exponent)
     uint64_t y = 1;
 
     if (exponent < 0) {
-        return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
+        if (base == 1) {
+            return 1;
+        }
+        if (base == -1) {
+            return exponent % 2 == 0 ? 1 : -1;
+        }
+        return 0;
     }
     for (; exponent != 0; exponent /= 2, x *= x) {
         y *= exponent % 2 == 1 ? x : 1;

@@ -74,15 +74,24 @@ static void reduce(struct vc_run *run, enum reduction how)
     struct vc_run_walk walk;
     size_t count;
     void *out = reduce_begin(run, &walk, &count);
+    REAL real = 0; /* what an output is before the first element */
+    int64_t integer = 0;
 
+    if (how == RED_PROD) {
+        real = 1;
+        integer = 1;
+    } else if (how == RED_MAX) {
+        real = -(REAL)INFINITY;
+        integer = INT64_MIN;
+    } else if (how == RED_MIN) {
+        real = (REAL)INFINITY;
+        integer = INT64_MAX;
+    }
     for (size_t i = 0; out != NULL && i < run->out[0].n; i++) {
         if (x->is_real) {
-            ((REAL *)out)[i] = how == RED_PROD  ? 1
-                               : how == RED_MAX ? -(REAL)INFINITY
-                               : how == RED_MIN ? (REAL)INFINITY
-                                                : 0;
+            ((REAL *)out)[i] = real;
         } else {
-            ((int64_t *)out)[i] = how == RED_PROD ? 1 : how == RED_MAX ? INT64_MIN : how == RED_MIN ? INT64_MAX : 0;
+            ((int64_t *)out)[i] = integer;
         }
     }
     for (size_t i = 0; out != NULL && i < x->n; i++, vc_run_walk_next(&walk)) {
@@ -185,7 +194,11 @@ static bool comes_before(const struct vc_run_value *x, size_t i, size_t j, bool 
     if (x->is_real) {
         REAL a = ((const REAL *)x->data)[i];
         REAL b = ((const REAL *)x->data)[j];
-        int order = a != a ? (b != b ? 0 : 1) : b != b ? -1 : (a > b) - (a < b);
+        int order = (a > b) - (a < b);
+
+        if (a != a || b != b) {
+            order = (a != a) - (b != b);
+        }
 
         return order == 0 ? i < j : (order > 0) == largest;
     } else {

@@ -65,11 +65,13 @@ static int64_t nearest(const struct resize_axis *axis, int64_t at, const char *h
 {
     double place = resize_place(axis, at);
 
-    return inside(strcmp(how, "floor") == 0               ? floor(place)
-                  : strcmp(how, "ceil") == 0              ? ceil(place)
-                  : strcmp(how, "round_prefer_ceil") == 0 ? floor(place + 0.5)
-                                                          : ceil(place - 0.5),
-                  axis->in);
+    if (strcmp(how, "floor") == 0) {
+        return inside(floor(place), axis->in);
+    }
+    if (strcmp(how, "ceil") == 0) {
+        return inside(ceil(place), axis->in);
+    }
+    return inside(strcmp(how, "round_prefer_ceil") == 0 ? floor(place + 0.5) : ceil(place - 0.5), axis->in);
 }
 
 /* The mean of the elements around the place, two along each axis, weighted by how near they are. */

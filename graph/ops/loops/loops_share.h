@@ -19,10 +19,16 @@ static REAL as_real(const struct vc_run_value *x, size_t k)
 /* The float truncated to an integer. Values out of range become the nearest int64; NaN becomes 0. */
 static int64_t to_integer(REAL x)
 {
-    return !(x == x)                           ? 0
-           : x >= (REAL)9223372036854775808.0  ? INT64_MAX
-           : x <= (REAL)-9223372036854775808.0 ? INT64_MIN
-                                               : (int64_t)x;
+    if (!(x == x)) {
+        return 0;
+    }
+    if (x >= (REAL)9223372036854775808.0) {
+        return INT64_MAX;
+    }
+    if (x <= (REAL)-9223372036854775808.0) {
+        return INT64_MIN;
+    }
+    return (int64_t)x;
 }
 
 /* Makes output 0: the elements of input 0 in another shape with the same number of elements. */
