@@ -138,6 +138,15 @@ static uint64_t positions_of(const struct vc_graph *graph, const struct vc_graph
     return window == 0 ? context : vc_min_u64(context, window + length_of(graph, node->inputs[0]));
 }
 
+/* Programs have room for keys and values in blocks of so many positions. */
+static uint64_t block_of(const struct vc_storages *s)
+{
+    if (s->options->program == VC_RUN_BY_LLAMA_CPP) {
+        return 256;
+    }
+    return s->options->program == VC_RUN_BY_VLLM ? 16 : 1;
+}
+
 void vc_cache_find(struct vc_storages *s)
 {
     uint64_t context = s->options->context_tokens;
@@ -150,7 +159,9 @@ void vc_cache_find(struct vc_storages *s)
         const struct vc_graph_node *node = vc_graph_node(s->graph, n);
 
         if (vc_node_is(node, VC_OP_attention) && !is_of_encoder(s->graph, node, decoder)) {
-            s->cached[n] = positions_of(s->graph, node, context);
+            uint64_t positions = positions_of(s->graph, node, context);
+
+            s->overflow = !vc_round_up_u64(positions, block_of(s), &s->cached[n]) || s->overflow;
         }
     }
 }

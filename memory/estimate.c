@@ -59,6 +59,12 @@ static uint64_t bytes_of(const struct vc_estimate *e, enum vc_memory_kind compon
     return e->out->components[component].bytes;
 }
 
+/* Weights without those that the program keeps in the host's memory. */
+static uint64_t bytes_on_device(const struct vc_estimate *e)
+{
+    return bytes_of(e, VC_MEMORY_PARAMETERS) - e->out->host_weight_bytes;
+}
+
 /* ---- what the graph computes with ---- */
 
 static void add_inputs(struct vc_estimate *e)
@@ -177,7 +183,9 @@ static void add_device(struct vc_estimate *e)
     }
     c[VC_MEMORY_CONTEXT] = (struct vc_memory_part){o->context_bytes, VC_KNOWN_ASSUMED};
     c[VC_MEMORY_SLACK] = (struct vc_memory_part){(uint64_t)((double)moving * share), VC_KNOWN_ASSUMED};
-    if (o->slack < 0 && o->allocator == VC_ALLOCATOR_PYTORCH && reserved == 0) {
+    if (o->slack < 0 && o->allocator == VC_ALLOCATOR_ONNXRUNTIME) {
+        c[VC_MEMORY_SLACK].bytes = FEW_SEGMENTS;
+    } else if (o->slack < 0 && o->allocator == VC_ALLOCATOR_PYTORCH && reserved == 0) {
         c[VC_MEMORY_SLACK].bytes = vc_max_u64(c[VC_MEMORY_SLACK].bytes, FEW_SEGMENTS);
     } else if (o->slack < 0 && reserved > vc_estimate_sum(e, peak, c[VC_MEMORY_SLACK].bytes)) {
         c[VC_MEMORY_SLACK] = (struct vc_memory_part){reserved - peak, VC_KNOWN_MODELLED};
@@ -274,6 +282,12 @@ out:
     return status;
 }
 
+/* Programs that keep values as PyTorch's modules do, or whose models are mostly exports of these: for comparison. */
+static bool has_frames(enum vc_memory_program program)
+{
+    return program != VC_RUN_BY_LLAMA_CPP && program != VC_RUN_BY_VLLM;
+}
+
 static enum vc_status add_activations(struct vc_estimate *e, unsigned stage)
 {
     struct vc_memory_part *c = e->out->components;
@@ -320,7 +334,7 @@ static enum vc_status add_activations(struct vc_estimate *e, unsigned stage)
     vc_estimate_add(e, VC_MEMORY_ACTIVATIONS, kept);
     c[VC_MEMORY_ACTIVATIONS].known = c[VC_MEMORY_TRANSIENT].known = VC_KNOWN_MODELLED;
     add_exchange(e);
-    if (!trains && e->options.reuse) {
+    if (!trains && e->options.reuse && has_frames(e->options.program)) {
         VC_CALL(add_frames(e, packing.live_bytes));
     }
     return VC_OK;
@@ -339,10 +353,11 @@ static void set_moments(struct vc_estimate *e, const struct vc_memory_report *te
     uint64_t backward = bytes_of(e, VC_MEMORY_TRANSIENT);
     uint64_t states = weights;
 
-    set_moment(e, VC_MOMENT_LOAD, bytes_of(e, VC_MEMORY_PARAMETERS), weights, loaded);
+    set_moment(e, VC_MOMENT_LOAD, bytes_on_device(e), weights, loaded);
     for (size_t k = 0; k < sizeof standing / sizeof standing[0]; k++) {
         states = vc_estimate_sum(e, states, bytes_of(e, standing[k]));
     }
+    states -= e->out->host_weight_bytes;
     states = vc_estimate_sum(e, states, e->options.amp == VC_AMP_PURE ? bytes_of(e, VC_MEMORY_MASTER) : 0);
     set_moment(e, VC_MOMENT_STEP, states, 0, loaded);
     states = vc_estimate_sum(e, states, e->options.amp == VC_AMP_AUTOCAST ? bytes_of(e, VC_MEMORY_MASTER) : 0);
@@ -420,7 +435,8 @@ enum vc_status vc_estimate_run(struct vc_estimate *e, unsigned stage)
     }
     VC_TRY(vc_estimate_weights(e));
     vc_estimate_divide(e);
-    set_moment(e, VC_MOMENT_LOAD, bytes_of(e, VC_MEMORY_PARAMETERS), 0, e->out->components[VC_MEMORY_PARAMETERS].known);
+    vc_estimate_notes(e);
+    set_moment(e, VC_MOMENT_LOAD, bytes_on_device(e), 0, e->out->components[VC_MEMORY_PARAMETERS].known);
     if (e->graph == NULL) {
         set_unknown(e, "the file does not say what its model computes", NULL);
     } else if (e->storages.unknown != NULL) {
@@ -505,7 +521,7 @@ static enum vc_status check(struct vc_estimate *e)
     o->pp += o->pp == 0;
     o->micro_batches += o->micro_batches == 0;
     several = o->tp > 1 || o->pp > 1;
-    if ((unsigned)o->allocator > VC_ALLOCATOR_PYTORCH) {
+    if ((unsigned)o->allocator > VC_ALLOCATOR_ONNXRUNTIME) {
         return vc_fail(e->ctx, VC_E_ARGUMENT, "there is no allocator %d", (int)o->allocator);
     }
     if (o->pp > VC_MEMORY_STAGES || o->stage > o->pp) {
@@ -540,7 +556,7 @@ static enum vc_status check(struct vc_estimate *e)
 
 enum vc_status vc_estimate_begin(struct vc_estimate *e, const struct vc_memory_options *options)
 {
-    static const uint64_t aligns[] = {1, 256, 512};
+    static const uint64_t aligns[] = {1, 256, 512, 256};
 
     VC_CALL(vc_options_read(e->ctx, &memory_kind, options, &e->options));
     e->type = vc_memory_float_type(e->graph, e->model);

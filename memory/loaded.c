@@ -60,8 +60,7 @@ static bool stays(const struct vc_estimate *e, const struct vc_graph_param *para
            (param->value == table || value->shape[1].size == vc_graph_value(graph, table)->shape[0].size);
 }
 
-/* For mixtures of types: one more than the highest number of a layer, and whether there is an output layer of its own.
- */
+/* Sets what names tell: one more than the highest number of a layer, and whether there is an output layer of its own. */
 static void look_at_names(struct vc_estimate *e)
 {
     size_t n = e->model != NULL   ? vc_model_tensor_count(e->model)
@@ -70,12 +69,14 @@ static void look_at_names(struct vc_estimate *e)
 
     e->n_layers = 0;
     e->has_head = false;
-    for (size_t k = 0; e->scheme.mixture != NULL && k < n; k++) {
-        const char *name =
-            e->model != NULL ? vc_model_tensor(e->model, k)->name : vc_graph_param(e->graph, (uint32_t)k)->tensor;
+    for (size_t k = 0; k < n; k++) {
+        const struct vc_graph_param *param = e->model == NULL ? vc_graph_param(e->graph, (uint32_t)k) : NULL;
+        const char *name = param == NULL ? vc_model_tensor(e->model, k)->name : param->tensor;
+        bool tied =
+            param == NULL ? vc_model_tensor(e->model, k)->alias_of != VC_NO_TENSOR : param->tied_to != VC_NO_PARAM;
         uint32_t layer = vc_scheme_layer(name);
 
-        e->has_head = e->has_head || vc_name_is_head(name);
+        e->has_head = e->has_head || (vc_name_is_head(name) && !tied);
         e->n_layers = layer != UINT32_MAX && layer >= e->n_layers ? layer + 1 : e->n_layers;
     }
 }
@@ -98,7 +99,8 @@ static uint64_t coded_bytes(struct vc_estimate *e, const char *name, uint64_t n,
         rows = k == 0 || (k == 1 && n_dims == 3) ? vc_estimate_product(e, rows, shape[k]) : rows;
     }
     rows = n_dims < 2 || rows == 0 ? 1 : rows;
-    if (vc_estimate_trains(e) || e->options.runtime == VC_RUNTIME_LAYERWISE) {
+    if (vc_estimate_trains(e) || e->options.runtime == VC_RUNTIME_LAYERWISE ||
+        (e->options.program == VC_RUN_BY_BITSANDBYTES && vc_scheme_bytes(&scheme, rows, whole / rows) < whole)) {
         *floats = vc_estimate_block(e, n, 2); /* each product has its weight as floats */
     }
     bytes = vc_scheme_bytes(&scheme, rows, whole / rows);
@@ -138,12 +140,19 @@ static uint64_t decoded_bytes(struct vc_estimate *e, const struct vc_tensor *ten
     return vc_estimate_block(e, tensor->n_elems, vc_float_bytes(e, dtype));
 }
 
+/* Of four bits, whose products bitsandbytes computes with the weight as floats, unless they are of one row. */
+static bool is_four_bits(const struct vc_tensor *tensor)
+{
+    return tensor->size_bytes < tensor->n_elems;
+}
+
 /* *floats: as of coded_bytes. */
 static uint64_t tensor_bytes(struct vc_estimate *e, const struct vc_tensor *tensor, uint64_t *floats)
 {
     bool part = tensor->part_of != VC_NO_TENSOR;
 
-    if (vc_is_coded(tensor) && e->options.runtime == VC_RUNTIME_LAYERWISE) {
+    if (vc_is_coded(tensor) && (e->options.runtime == VC_RUNTIME_LAYERWISE ||
+                                (e->options.program == VC_RUN_BY_BITSANDBYTES && is_four_bits(tensor)))) {
         *floats = decoded_bytes(e, tensor);
     }
     if (vc_is_coded(tensor) && e->options.runtime == VC_RUNTIME_DEQUANTIZE) {

@@ -31,6 +31,12 @@ static bool is_counted(enum vc_memory_kind kind)
            kind != VC_MEMORY_TEACHER;
 }
 
+/* Of all steps; without weights that the program keeps in the host's memory. */
+static uint64_t standing_bytes(const struct maker *m, enum vc_memory_kind kind)
+{
+    return m->report.components[kind].bytes - (kind == VC_MEMORY_PARAMETERS ? m->report.host_weight_bytes : 0);
+}
+
 /* Adds up: differences wrap around below 0 and back. */
 static void fill_steps(struct maker *m)
 {
@@ -48,7 +54,7 @@ static void fill_steps(struct maker *m)
         m->steps[s].step = s;
         for (enum vc_memory_kind k = 0; k < VC_MEMORY_COMPONENTS; k++) {
             live[k] += m->steps[s].bytes[k];
-            m->steps[s].bytes[k] = comes_and_goes(m, k) ? live[k] : is_counted(k) ? m->report.components[k].bytes : 0;
+            m->steps[s].bytes[k] = comes_and_goes(m, k) ? live[k] : is_counted(k) ? standing_bytes(m, k) : 0;
         }
     }
 }

@@ -1,7 +1,10 @@
-/* runtime.c - how the loader that usually reads a file loads its codes. */
+/* runtime.c - the programs that run models: which one usually runs a file, and what it does with codes, keys and values,
+ * and values between operators. docs/memory-model.md has the sources. */
 #include <vcompress/memory.h>
 
 #include <string.h>
+
+#include "memory/scheme.h"
 
 enum vc_runtime vc_memory_runtime(const struct vc_layout *layout)
 {
@@ -9,4 +12,125 @@ enum vc_runtime vc_memory_runtime(const struct vc_layout *layout)
         return VC_RUNTIME_NATIVE;
     }
     return strcmp(layout->name, "onnx") == 0 ? VC_RUNTIME_LAYERWISE : VC_RUNTIME_DEQUANTIZE;
+}
+
+/* What a program does. VC_DTYPE_NONE, VC_ATTENTION_AUTO: the model or the general rules decide. */
+struct program_row {
+    const char *name;
+    bool ideal;
+    bool by_layout; /* codes are treated as vc_memory_runtime says; else as `runtime` */
+    enum vc_runtime runtime;
+    enum vc_dtype activations, cache;
+    enum vc_attention attention;
+    enum vc_allocator allocator;
+};
+
+static const struct program_row rows[VC_RUN_BY_COUNT] = {
+    [VC_RUN_BY_PYTORCH] = {"pytorch", false, true, VC_RUNTIME_NATIVE, VC_DTYPE_NONE, VC_DTYPE_NONE, VC_ATTENTION_AUTO,
+                           VC_ALLOCATOR_PYTORCH},
+    [VC_RUN_BY_TRANSFORMERS] = {"transformers", false, false, VC_RUNTIME_DEQUANTIZE, VC_DTYPE_NONE, VC_DTYPE_NONE,
+                                VC_ATTENTION_AUTO, VC_ALLOCATOR_PYTORCH},
+    [VC_RUN_BY_BITSANDBYTES] = {"bitsandbytes", false, false, VC_RUNTIME_NATIVE, VC_DTYPE_NONE, VC_DTYPE_NONE,
+                                VC_ATTENTION_AUTO, VC_ALLOCATOR_PYTORCH},
+    [VC_RUN_BY_LLAMA_CPP] = {"llama.cpp", true, false, VC_RUNTIME_NATIVE, VC_DTYPE_F32, VC_DTYPE_F16,
+                             VC_ATTENTION_FUSED, VC_ALLOCATOR_EXACT},
+    [VC_RUN_BY_ONNXRUNTIME] = {"onnxruntime", true, false, VC_RUNTIME_LAYERWISE, VC_DTYPE_NONE, VC_DTYPE_NONE,
+                               VC_ATTENTION_AUTO, VC_ALLOCATOR_ONNXRUNTIME},
+    [VC_RUN_BY_VLLM] = {"vllm", true, false, VC_RUNTIME_NATIVE, VC_DTYPE_NONE, VC_DTYPE_NONE, VC_ATTENTION_FUSED,
+                        VC_ALLOCATOR_PYTORCH},
+};
+
+static const struct program_row *row_of(enum vc_memory_program program)
+{
+    return program > VC_RUN_BY_ANY && program < VC_RUN_BY_COUNT ? &rows[program] : NULL;
+}
+
+const char *vc_memory_program_name(enum vc_memory_program program)
+{
+    return row_of(program) != NULL ? row_of(program)->name : NULL;
+}
+
+bool vc_memory_program_is_ideal(enum vc_memory_program program)
+{
+    return row_of(program) != NULL && row_of(program)->ideal;
+}
+
+enum vc_allocator vc_memory_program_allocator(enum vc_memory_program program)
+{
+    return row_of(program) != NULL ? row_of(program)->allocator : VC_ALLOCATOR_PYTORCH;
+}
+
+/* Of a scheme that weights are asked about in; VC_RUN_BY_PYTORCH: none in particular. */
+static enum vc_memory_program program_of_scheme(const char *scheme)
+{
+    struct vc_scheme_layout layout;
+
+    if (scheme == NULL || !vc_scheme_find(scheme, &layout)) {
+        return VC_RUN_BY_PYTORCH;
+    }
+    if (layout.row == NULL) { /* a type of GGUF, or a mixture of these */
+        return VC_RUN_BY_LLAMA_CPP;
+    }
+    return strncmp(scheme, "nf4", 3) == 0 || strcmp(scheme, "fp4") == 0 ? VC_RUN_BY_BITSANDBYTES : VC_RUN_BY_PYTORCH;
+}
+
+static enum vc_memory_program program_of_layout(const struct vc_layout *layout, const char *format)
+{
+    const char *name = layout != NULL ? layout->name : "";
+
+    if (strcmp(name, "bitsandbytes") == 0) {
+        return VC_RUN_BY_BITSANDBYTES;
+    }
+    if (layout == NULL || format == NULL || strcmp(format, "safetensors") != 0) {
+        return VC_RUN_BY_PYTORCH;
+    }
+    if (strcmp(layout->loader, "vLLM") == 0) {
+        return VC_RUN_BY_VLLM;
+    }
+    return strcmp(layout->loader, "transformers") == 0 ? VC_RUN_BY_TRANSFORMERS : VC_RUN_BY_PYTORCH;
+}
+
+enum vc_memory_program vc_memory_program(const struct vc_layout *layout, const char *format,
+                                         const struct vc_memory_options *options)
+{
+    enum vc_memory_program by_layout = program_of_layout(layout, format);
+    bool trains = options != NULL && options->mode != VC_MEMORY_INFER;
+
+    if (trains && options->trainer == VC_MEMORY_VCOMPRESS) {
+        return VC_RUN_BY_ANY;
+    }
+    if (trains) {
+        return by_layout == VC_RUN_BY_BITSANDBYTES ? by_layout : VC_RUN_BY_PYTORCH;
+    }
+    if (format != NULL && strcmp(format, "gguf") == 0) {
+        return VC_RUN_BY_LLAMA_CPP;
+    }
+    if (format != NULL && strcmp(format, "onnx") == 0) {
+        return VC_RUN_BY_ONNXRUNTIME;
+    }
+    if (layout == NULL && options != NULL && options->scheme != NULL) {
+        return program_of_scheme(options->scheme);
+    }
+    return by_layout;
+}
+
+void vc_memory_set_program(struct vc_memory_options *options, enum vc_memory_program program,
+                           const struct vc_layout *layout)
+{
+    const struct program_row *row = row_of(program);
+
+    options->program = program;
+    if (row == NULL) {
+        return;
+    }
+    options->runtime = row->by_layout ? vc_memory_runtime(layout) : row->runtime;
+    if (options->activations == VC_DTYPE_NONE) {
+        options->activations = row->activations;
+    }
+    if (options->cache == VC_DTYPE_NONE) {
+        options->cache = row->cache;
+    }
+    if (options->attention == VC_ATTENTION_AUTO) {
+        options->attention = row->attention;
+    }
 }

@@ -142,7 +142,7 @@ void vc_written_release(struct vc_ctx *ctx, struct vc_planned_weights *written)
 
 uint64_t vc_written_largest(const struct vc_planned_weights *written, enum vc_dtype type, enum vc_allocator allocator)
 {
-    static const uint64_t aligns[] = {1, 256, 512};
+    static const uint64_t aligns[] = {1, 256, 512, 256};
     uint64_t largest = 0;
 
     for (size_t i = 0; i < written->n; i++) {

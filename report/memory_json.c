@@ -67,7 +67,7 @@ static void write_options(struct vc_json *json, const struct vc_memory_options *
     static const char *const amps[] = {"none", "autocast", "pure"};
     static const char *const recomputes[] = {"none", "sqrt", "every", "layer", "selective", "auto"};
     static const char *const attentions[] = {"fused", "eager", "softmax", "auto"};
-    static const char *const allocators[] = {"exact", "cuda", "pytorch"};
+    static const char *const allocators[] = {"exact", "cuda", "pytorch", "onnxruntime"};
     static const char *const runtimes[] = {"native", "dequantize", "layerwise"};
 
     vc_json_begin(json, "options", '{', true);
@@ -105,6 +105,7 @@ static void write_stages(struct vc_json *json, const struct vc_memory_report *r,
     vc_json_end(json, ']');
     vc_json_uint(json, "stage", r->stage);
     vc_json_uint(json, "host_bytes", r->host_bytes);
+    vc_json_uint(json, "host_weight_bytes", r->host_weight_bytes);
     vc_json_begin(json, "multiply_adds", '{', true);
     vc_json_uint(json, "forward", r->n_forward);
     vc_json_uint(json, "recomputed", r->recomputed);
@@ -155,6 +156,12 @@ static void write_report(struct vc_json *json, const struct vc_memory_report *r,
     }
     vc_json_string(json, "unknown", r->unknown);
     vc_json_string(json, "unknown_name", r->unknown_name);
+    vc_json_string(json, "program", vc_memory_program_name(o->program));
+    vc_json_begin(json, "notes", '[', false);
+    for (size_t k = 0; k < r->n_notes; k++) {
+        vc_json_string(json, NULL, r->notes[k]);
+    }
+    vc_json_end(json, ']');
 }
 
 static enum vc_status end(struct vc_json *json, char **text)

@@ -70,6 +70,7 @@ struct vc_graph {
     uint32_t routes, expert_number; /* of these nodes: vc_graph_node */
     uint32_t n_experts, experts_per_token;
     enum vc_dtype float_type; /* what config.json says that weights are loaded as; VC_DTYPE_NONE: nothing */
+    uint64_t max_positions;   /* of a sequence, as the model's configuration has it; 0: it has none */
     uint32_t logits;          /* one more than the value that graph/answers added; 0: none */
     enum vc_status status;    /* VC_E_NOMEM, or VC_OK */
 };

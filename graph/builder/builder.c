@@ -646,6 +646,11 @@ const char *vc_graph_batch_symbol(const struct vc_graph *graph)
     return NULL;
 }
 
+uint64_t vc_graph_max_positions(const struct vc_graph *graph)
+{
+    return graph->max_positions;
+}
+
 enum vc_status vc_graph_bind_usual(struct vc_ctx *ctx, struct vc_graph *graph)
 {
     static const struct {

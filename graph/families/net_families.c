@@ -158,6 +158,21 @@ static void check_unused(struct vc_net *net)
     }
 }
 
+/* How many positions the model was made for; 0: the configuration has no number of that kind. */
+static uint64_t positions_of(struct vc_net *net)
+{
+    static const char *const keys[] = {"max_position_embeddings", "n_positions", "n_ctx", "max_target_positions"};
+
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+        json_int_t n = json_integer_value(json_object_get(net->config, keys[k]));
+
+        if (n > 0) {
+            return (uint64_t)n;
+        }
+    }
+    return 0;
+}
+
 enum vc_status vc_net_build(struct vc_net *net)
 {
     size_t n = net->model != NULL ? net->model->n_tensors : 0;
@@ -168,6 +183,7 @@ enum vc_status vc_net_build(struct vc_net *net)
     net->input_ids = VC_NO_VALUE;
     if (find_family(net) && find_head(net)) {
         find_prefix(net);
+        net->graph->max_positions = positions_of(net);
         net->family->build(net);
         if (!net->failed && !net->stated) {
             check_unused(net);

@@ -203,6 +203,10 @@ VC_API uint32_t vc_graph_find(const struct vc_graph *graph, const char *name);
  * every expert compute all tokens; a router then selects. */
 VC_API uint32_t vc_graph_experts(const struct vc_graph *graph, uint32_t *per_token);
 
+/* Positions of a sequence that the model was made for, by its configuration (max_position_embeddings, GGUF's
+ * context_length); 0: not stated. */
+VC_API uint64_t vc_graph_max_positions(const struct vc_graph *graph);
+
 /* Symbol number `index`, an open size of the inputs: "batch", "sequence". Returns NULL after the last symbol. */
 VC_API const char *vc_graph_symbol(const struct vc_graph *graph, uint32_t index);
 /* The size bound to the symbol. Returns -1 if the symbol has no size. */

@@ -70,8 +70,13 @@ enum vc_attention { VC_ATTENTION_FUSED = 0, VC_ATTENTION_EAGER = 1, VC_ATTENTION
  *     NEVER    nowhere */
 enum vc_dropout { VC_DROPOUT_STATED = 0, VC_DROPOUT_ALWAYS = 1, VC_DROPOUT_NEVER = 2 };
 
-/* The allocator, which rounds a block of memory up to 1, 256 or 512 bytes. */
-enum vc_allocator { VC_ALLOCATOR_EXACT = 0, VC_ALLOCATOR_CUDA = 1, VC_ALLOCATOR_PYTORCH = 2 };
+/* The allocator, which rounds a block of memory up to 1, 256, 512 or (onnxruntime's arena) 256 bytes. */
+enum vc_allocator {
+    VC_ALLOCATOR_EXACT = 0,
+    VC_ALLOCATOR_CUDA = 1,
+    VC_ALLOCATOR_PYTORCH = 2,
+    VC_ALLOCATOR_ONNXRUNTIME = 3
+};
 
 /* Activations that the backward pass computes again. SQRT, EVERY: all but the inputs of every k-th part; LAYER: all but
  * the inputs of every layer; SELECTIVE: the scores of attention; AUTO: the cheapest parts with which the peak is within
@@ -100,6 +105,20 @@ enum vc_offload { VC_OFFLOAD_NONE = 0, VC_OFFLOAD_OPTIMIZER = 1, VC_OFFLOAD_ALL 
  * and decodes one tensor at a time.
  */
 enum vc_runtime { VC_RUNTIME_NATIVE = 0, VC_RUNTIME_DEQUANTIZE = 1, VC_RUNTIME_LAYERWISE = 2 };
+
+/* The program that runs the model: vc_memory_set_program has what follows from it. ANY: no program is named, and only the
+ * other options count. PYTORCH: eager mode, weights as floats; TRANSFORMERS: the same, for codes that its loaders
+ * decode; BITSANDBYTES: transformers with bitsandbytes' layers, which keep codes. */
+enum vc_memory_program {
+    VC_RUN_BY_ANY = 0,
+    VC_RUN_BY_PYTORCH = 1,
+    VC_RUN_BY_TRANSFORMERS = 2,
+    VC_RUN_BY_BITSANDBYTES = 3,
+    VC_RUN_BY_LLAMA_CPP = 4,
+    VC_RUN_BY_ONNXRUNTIME = 5,
+    VC_RUN_BY_VLLM = 6,
+    VC_RUN_BY_COUNT = 7
+};
 
 /* Which program trains. PyTorch's figures are modelled; ours are the plan of a run (distill.h), to the byte. */
 enum vc_memory_trainer { VC_MEMORY_PYTORCH = 0, VC_MEMORY_VCOMPRESS = 1 };
@@ -157,6 +176,7 @@ struct vc_memory_options {
     /* With VC_MEMORY_VCOMPRESS, mode must be VC_MEMORY_TRAIN, and `weights` is the precision (VC_DTYPE_NONE: f32).
      * Options that this trainer lacks (several devices, adapters, autocast) are refused with VC_E_ARGUMENT. */
     enum vc_memory_trainer trainer;
+    enum vc_memory_program program; /* with what vc_memory_set_program has set by it; default VC_RUN_BY_ANY */
 };
 
 VC_API void vc_memory_defaults_sized(struct vc_memory_options *options, size_t struct_size);
@@ -211,6 +231,8 @@ struct vc_memory_stage {
 };
 #define VC_MEMORY_STAGES 64 /* at most */
 
+#define VC_MEMORY_NOTES 8 /* at most */
+
 struct vc_memory_report {
     struct vc_memory_part components[VC_MEMORY_COMPONENTS];
     struct vc_memory_part moments[VC_MOMENTS];
@@ -231,6 +253,12 @@ struct vc_memory_report {
      * `moments` is the peak of a runtime that keeps needed values only. */
     struct vc_memory_part eager;
     const char *eager_at; /* like peak_at */
+    /* Of VC_MEMORY_PARAMETERS: bytes that the program keeps in the memory of the host, which no moment counts (and
+     * host_bytes does). llama.cpp: the table of words, where the output layer is another one. */
+    uint64_t host_weight_bytes;
+    /* Sentences without a full stop on how the figures were counted, and on what they leave out. */
+    size_t n_notes;
+    const char *notes[VC_MEMORY_NOTES];
 };
 
 /* Estimates the memory. Bind the symbols of the graph first (vc_graph_bind); activations are unknown if a symbol has no
@@ -274,6 +302,23 @@ VC_API enum vc_status vc_memory_json(struct vc_ctx *ctx, const struct vc_memory_
 /* How the usual loader of a layout (vc_model_layout) treats codes: NATIVE for llama.cpp and bitsandbytes, LAYERWISE for
  * onnxruntime, DEQUANTIZE for others. NATIVE if layout is NULL (no codes). */
 VC_API enum vc_runtime vc_memory_runtime(const struct vc_layout *layout);
+
+/* The program that usually runs a file of this format (vc_model_format) with codes in this layout, for a run with these
+ * options. llama.cpp: GGUF, and `scheme` of GGUF; onnxruntime: ONNX; bitsandbytes: its layout and its schemes;
+ * transformers: other codes in safetensors; PyTorch: all else, and training. layout NULL: no codes; format NULL: no
+ * file; options NULL: inference with the defaults. */
+VC_API enum vc_memory_program vc_memory_program(const struct vc_layout *layout, const char *format,
+                                                const struct vc_memory_options *options);
+/* Sets program and runtime, and of activations, keys and values, and attention those that are still open, to
+ * what the program does in inference with a file in this layout. docs/memory-model.md has a table. */
+VC_API void vc_memory_set_program(struct vc_memory_options *options, enum vc_memory_program program,
+                                  const struct vc_layout *layout);
+/* "llama.cpp"; NULL for VC_RUN_BY_ANY and other numbers. */
+VC_API const char *vc_memory_program_name(enum vc_memory_program program);
+/* The allocator that the program has for values. */
+VC_API enum vc_allocator vc_memory_program_allocator(enum vc_memory_program program);
+/* Whether the program keeps no value longer than another operator needs it, so that VC_MOMENT_PEAK is its peak. */
+VC_API bool vc_memory_program_is_ideal(enum vc_memory_program program);
 
 /* Name of weight scheme number `index`: "int8", "nf4", "q4_k". Schemes with groups are listed as "int8-gN"; a program
  * writes a number for N: "int8-g128". Returns NULL after the last scheme. docs/memory-model.md has a table of bytes. */

@@ -43,17 +43,16 @@ const char *vc_fit_row_word(const struct vc_fit_row *row)
 }
 
 /* False: a part is not known, nor taken to be `activation_bytes`. *peak is what is. */
-static bool peak_of(const struct vc_memory_report *r, const struct vc_fit_options *o, uint64_t *peak)
+static bool peak_of(const struct vc_memory_report *r, const struct vc_fit_options *o, bool ideal, uint64_t *peak)
 {
     bool known = true;
 
     if (o->weights_only) {
-        *peak = r->components[VC_MEMORY_PARAMETERS].bytes;
+        *peak = r->components[VC_MEMORY_PARAMETERS].bytes - r->host_weight_bytes;
         return r->components[VC_MEMORY_PARAMETERS].known != VC_KNOWN_NOT;
     }
     if (r->moments[VC_MOMENT_PEAK].known != VC_KNOWN_NOT) {
-        *peak =
-            o->ideal ? r->moments[VC_MOMENT_PEAK].bytes : vc_max_u64(r->eager.bytes, r->moments[VC_MOMENT_PEAK].bytes);
+        *peak = ideal ? r->moments[VC_MOMENT_PEAK].bytes : vc_max_u64(r->eager.bytes, r->moments[VC_MOMENT_PEAK].bytes);
         return true;
     }
     *peak = o->activation_bytes;
@@ -67,6 +66,7 @@ static bool peak_of(const struct vc_memory_report *r, const struct vc_fit_option
         }
         known = known && (!missing || (given && o->activation_bytes != 0));
     }
+    *peak -= *peak == UINT64_MAX ? 0 : r->host_weight_bytes;
     return known;
 }
 
@@ -94,7 +94,8 @@ enum vc_status vc_fit_decide(struct vc_ctx *ctx, const struct vc_memory_report *
     vc_clear_error(ctx);
     VC_CALL(vc_options_read(ctx, &fit_kind, options, &own));
     *out = (struct vc_fit){.visible_bytes = visible_bytes, .weights_only = own.weights_only};
-    known = peak_of(report, &own, &out->peak_bytes);
+    known = peak_of(report, &own, own.ideal || (memory != NULL && vc_memory_program_is_ideal(memory->program)),
+                    &out->peak_bytes);
     out->slack_bytes = own.weights_only ? 0 : slack_of(report, own.slack);
     if (!vc_add_u64(own.context_bytes, own.workspace_bytes, &out->context_bytes) ||
         !vc_add_u64(out->peak_bytes, out->context_bytes, &out->need_bytes) ||

@@ -362,6 +362,9 @@ static uint64_t attention_bytes(const struct vc_storages *s, uint32_t n, uint64_
         return scores == 0 ? 0 : copies + scores / vc_storages_positions(s, n) * 4;
     }
     *transient = scores * softmax;
+    if (s->options->program == VC_RUN_BY_LLAMA_CPP) {
+        return 0; /* the softmax writes over the scores, and heads share keys as they are */
+    }
     kept = softmax + (softmax != width ? width : 0) + (drops ? 1 + (softmax == width ? width : 0) : 0) +
            (TRAINS(s) && is_stepwise(s) && is_capped(node) ? width : 0);
     if (s->options->recompute == VC_RECOMPUTE_SELECTIVE) { /* computed again in the backward step, one at a time */
@@ -509,6 +512,10 @@ uint64_t vc_storages_decoded_bytes(const struct vc_storages *s, uint32_t n)
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
     uint64_t bytes = 0;
 
+    if (s->options->program == VC_RUN_BY_BITSANDBYTES && !TRAINS(s) && node->n_inputs != 0 &&
+        node->inputs[0] != VC_NO_VALUE && vc_count_rows(s->graph, vc_graph_value(s->graph, node->inputs[0])) == 1) {
+        return 0; /* it has kernels for a product with one row */
+    }
     for (unsigned k = 0; !s->idle[n] && k < node->n_inputs; k++) {
         bytes += node->inputs[k] == VC_NO_VALUE ? 0 : s->decoded[node->inputs[k]];
     }

@@ -344,6 +344,35 @@ static void add_optimizer(struct maker *m)
 
 /* ---- inference ---- */
 
+/* llama.cpp makes the masks of attention once, of f32 for each position in work and each that is read, and a copy of
+ * f16 for one kernel; they live from the first attention to the last. Layers with a window share another one. */
+static void add_masks(struct maker *m)
+{
+    const struct vc_storages *s = m->s;
+    uint32_t first = VC_NO_NODE;
+    uint32_t last = 0;
+    uint64_t most = 0;
+    uint64_t least = UINT64_MAX;
+
+    for (uint32_t n = 0; s->options->program == VC_RUN_BY_LLAMA_CPP && n < s->n_nodes; n++) {
+        const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+
+        if (vc_node_is(node, VC_OP_attention) && !s->idle[n]) {
+            uint64_t heads = vc_max_u64((uint64_t)vc_node_int(node, "q_num_heads", 1), 1);
+            uint64_t bytes = vc_storages_scores(s, n) / heads * (vc_storages_fused(s, n) ? 6 : 4);
+
+            first = first == VC_NO_NODE ? n : first;
+            last = n;
+            most = vc_max_u64(most, bytes);
+            least = vc_min_u64(least, bytes);
+        }
+    }
+    if (first != VC_NO_NODE) {
+        m->node = first;
+        add(m, most + (least != most ? least : 0), first, last, VC_MEMORY_TRANSIENT);
+    }
+}
+
 static void add_inference(struct maker *m)
 {
     const struct vc_storages *s = m->s;
@@ -418,6 +447,7 @@ enum vc_status vc_timeline_make(struct vc_ctx *ctx, const struct vc_storages *s,
         add_inference(&m);
     }
     add_extras(&m);
+    add_masks(&m);
     status = m.status;
 out:
     vc_free(ctx, m.part);

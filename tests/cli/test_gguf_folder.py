@@ -51,7 +51,7 @@ def integers(x, shape):
 def answers(path, words="graph --precision f64 --data ids.npz --outputs answers.npz"):
     """What the program computes with a model, and the bytes of keys and values; or why it does not"""
     rc, _, err = run(*words.split(), "--force", path)
-    rc2, out, err2 = run("estimate", "--ctx", "64", "--kv-dtype", "f16", "--bytes", path)
+    rc2, out, err2 = run("estimate", "--runtime", "native", "--ctx", "64", "--kv-dtype", "f16", "--bytes", path)
     cache = re.search("keys and values +([0-9,]+) B", out)
     if rc or rc2:
         return err + err2

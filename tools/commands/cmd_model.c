@@ -286,12 +286,11 @@ static void print_next(struct app *app, const struct about *about)
 
 static int run_model(struct app *app, int n_args, char **args)
 {
-    struct memory_cli cli = {.batch = 0};
+    struct memory_cli cli = {.own_allocator = true}; /* as fit */
     struct about about = {.cli = &cli, .contents = OF_TEXT};
     int rc;
 
     vc_memory_defaults(&cli.memory);
-    cli.memory.allocator = VC_ALLOCATOR_PYTORCH; /* as fit */
     rc = app_parse(app, n_args, args, &cli);
     if (rc == GO_ON && app->parsed.n_args != 1) {
         rc = app_usage(app, "one MODEL, or a command; see vcompress --help");

@@ -326,11 +326,9 @@ static int run_plan(struct app *app, int n_args, char **args)
         rc = app_usage(app, "plan needs one MODEL; see vcompress plan --help");
     }
     GO(rc);
-    if (!options_seen(&app->parsed, "allocator")) { /* as fit */
-        cli.memory.memory.allocator = VC_ALLOCATOR_PYTORCH;
-    }
+    cli.memory.own_allocator = true; /* as fit */
     cli.fit.context_bytes = cli.memory.memory.context_bytes;
-    cli.fit.ideal = options_seen(&app->parsed, "runtime") && cli.memory.memory.runtime != VC_RUNTIME_DEQUANTIZE;
+    cli.fit.ideal = memory_cli_is_ideal(app, &cli.memory);
     app->subject = app->parsed.args[0];
     rc = app_open(app);
     rc = rc == GO_ON ? json_check(app) : rc;

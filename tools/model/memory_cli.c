@@ -57,6 +57,31 @@ static bool take_kv_dtype(void *group, const char *value)
     return false;
 }
 
+static bool take_runtime(void *group, const char *value)
+{
+    static const struct {
+        const char *name;
+        enum vc_runtime runtime;
+    } ways[] = {
+        {"native", VC_RUNTIME_NATIVE}, {"dequantize", VC_RUNTIME_DEQUANTIZE}, {"layerwise", VC_RUNTIME_LAYERWISE}};
+    struct memory_cli *cli = group;
+
+    cli->memory.program = VC_RUN_BY_ANY;
+    for (size_t k = 0; k < sizeof ways / sizeof ways[0]; k++) {
+        if (strcmp(ways[k].name, value) == 0) {
+            cli->memory.runtime = ways[k].runtime;
+            return true;
+        }
+    }
+    for (int k = VC_RUN_BY_PYTORCH; k < VC_RUN_BY_COUNT; k++) {
+        if (strcmp(vc_memory_program_name((enum vc_memory_program)k), value) == 0) {
+            cli->memory.program = (enum vc_memory_program)k;
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool take_recompute(void *group, const char *value)
 {
     struct memory_cli *cli = group;
@@ -83,7 +108,7 @@ static const struct opt model_opts[] = {
     {.name = "batch", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, batch),
      .help = "the size batch of the inputs (default 1)"},
     {.name = "seq", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, sequence),
-     .help = "the size sequence of the inputs (default 128)"},
+     .help = "the size sequence of the inputs (default 128; llama.cpp: what it computes at once, 512)"},
     GRAPH_SOURCE_OPTIONS,
     {.name = "dtype", .value = "TYPE", .kind = OPT_CALL, .call = take_dtype, .option = "scheme",
      .wanted = "a type of floats or a scheme, such as f16, int8, int4, int4-g64, nf4, q4_k_m",
@@ -93,12 +118,13 @@ static const struct opt model_opts[] = {
              "GGUF's types embeddings and the output layer, are then f16"},
     {.name = "kv-dtype", .value = "TYPE", .kind = OPT_CALL, .call = take_kv_dtype,
      .wanted = "f32, f16, bf16, int8, fp8, q8_0, q5_1, q5_0, q4_1, q4_0 or nvfp4",
-     .help = "of the keys and values of --ctx: f32, f16, bf16, int8, fp8, q8_0, q5_1, q5_0, q4_1, q4_0, nvfp4 (default: as the activations)"},
-    {.name = "runtime", .value = "native|dequantize|layerwise", .kind = OPT_CHOICE,
-     OPT_FIELD(struct memory_cli, memory.runtime),
-     .help = "codes of quantized weights are loaded as codes, as floats, or as codes with one tensor at a time as "
-             "floats (default: as by the usual loader of the file); fit: native and layerwise also mean a runtime "
-             "that keeps no value longer than needed; without the option PyTorch's eager mode is meant"},
+     .help = "of the keys and values of --ctx: f32, f16, bf16, int8, fp8, q8_0, q5_1, q5_0, q4_1, q4_0, nvfp4 (default: as the activations; llama.cpp f16)"},
+    {.name = "runtime", .value = "NAME", .kind = OPT_CALL, .call = take_runtime, .option = "program",
+     .wanted = "native, dequantize, layerwise, llama.cpp, onnxruntime, bitsandbytes, transformers, pytorch or vllm",
+     .help = "the program whose rules the figures follow: llama.cpp, onnxruntime, bitsandbytes, transformers, pytorch, vllm "
+             "(default: the one that usually runs such a file; docs/memory-model.md has the rules); or one without a name, "
+             "which loads codes of quantized weights as codes (native), as floats (dequantize), or as codes with one tensor "
+             "at a time as floats (layerwise); native and layerwise keep no value longer than needed"},
     {.name = "ctx", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct memory_cli, memory.context_tokens),
      .help = "inference: keys and values of N positions are kept for every sequence"},
 };
@@ -133,9 +159,9 @@ static const struct opt memory_opts[] = {
     {.name = "attention", .value = "fused|eager|softmax|auto", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.attention),
      .help = "as one kernel, or with a matrix of scores; softmax: so, with probabilities of the activations' type; auto (the "
              "default): as one kernel where PyTorch has one for GPUs, which is not so in f32 where heads share keys"},
-    {.name = "allocator", .value = "exact|cuda|pytorch", .kind = OPT_CHOICE,
+    {.name = "allocator", .value = "exact|cuda|pytorch|onnxruntime", .kind = OPT_CHOICE,
      OPT_FIELD(struct memory_cli, memory.allocator),
-     .help = "blocks are rounded up to 1, 256 or 512 bytes (default exact; of fit pytorch)"},
+     .help = "blocks are rounded up to 1, 256, 512 or 256 bytes (default exact; of fit the program's own)"},
     {.name = "in-place", .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct memory_cli, memory.in_place),
      .help = "activation functions, normalizations and additions overwrite an input that is not needed later"},
     {.name = "no-reuse", .kind = OPT_BOOL, .set = 0, OPT_FIELD(struct memory_cli, memory.reuse),
@@ -215,10 +241,35 @@ static int bind_named(struct app *app, struct graph_source *source, const char *
     return rc;
 }
 
+/* llama.cpp computes at most so many positions at once, of all sequences together; --ubatch-size there. */
+#define LLAMA_CPP_POSITIONS 512
+
+/* The usual length of a sequence, where the program has one of its own. Options bind it again. */
+static int bind_positions(struct app *app, const struct memory_cli *cli, struct graph_source *source)
+{
+    uint64_t most = vc_graph_max_positions(source->graph);
+    uint64_t n = LLAMA_CPP_POSITIONS / (cli->batch != 0 && cli->batch < LLAMA_CPP_POSITIONS ? cli->batch : 1);
+    const char *name;
+
+    if (cli->memory.program != VC_RUN_BY_LLAMA_CPP) {
+        return GO_ON;
+    }
+    n = most != 0 && most < n ? most : n;
+    n = cli->memory.context_tokens != 0 && cli->memory.context_tokens < n ? cli->memory.context_tokens : n;
+    for (uint32_t k = 0; (name = vc_graph_symbol(source->graph, k)) != NULL; k++) {
+        if (strcmp(name, "sequence") == 0 && vc_graph_symbol_size(source->graph, k) < 0 &&
+            vc_graph_bind(app->ctx, source->graph, name, (int64_t)n) != VC_OK) {
+            return app_fail(app, VC_E_ARGUMENT);
+        }
+    }
+    return GO_ON;
+}
+
 static int bind_all(struct app *app, const struct memory_cli *cli, struct graph_source *source)
 {
-    int rc = graph_source_bind(app, source);
+    int rc = bind_positions(app, cli, source);
 
+    rc = rc == GO_ON ? graph_source_bind(app, source) : rc;
     if (rc == GO_ON && cli->batch != 0) {
         rc = bind_named(app, source, "batch", cli->batch);
     }
@@ -370,6 +421,36 @@ int memory_cli_refused(struct app *app, const struct memory_cli *cli)
     return EXIT_INPUT;
 }
 
+/* --runtime, or the program that usually runs such a file; then what follows from it. GO_ON or a status. */
+static int choose_program(struct app *app, struct memory_cli *cli)
+{
+    const struct vc_model *model = graph_source_model(&cli->source);
+    const struct vc_layout *layout = model != NULL ? vc_model_layout(model) : NULL;
+    bool given = options_seen(&app->parsed, "runtime");
+    enum vc_memory_program program =
+        given ? cli->memory.program
+              : vc_memory_program(layout, model != NULL ? vc_model_format(model) : NULL, &cli->memory);
+
+    if (given && cli->memory.mode != VC_MEMORY_INFER && vc_memory_program_is_ideal(program)) {
+        return app_usage(app, "--runtime %s runs models and trains none", vc_memory_program_name(program));
+    }
+    if (program != VC_RUN_BY_ANY) {
+        vc_memory_set_program(&cli->memory, program, layout);
+    } else if (given && cli->memory.runtime != VC_RUNTIME_DEQUANTIZE && cli->memory.attention == VC_ATTENTION_AUTO) {
+        cli->memory.attention = VC_ATTENTION_FUSED; /* a runtime with kernels of its own */
+    }
+    if (cli->own_allocator && !options_seen(&app->parsed, "allocator")) {
+        cli->memory.allocator = vc_memory_program_allocator(program);
+    }
+    return GO_ON;
+}
+
+bool memory_cli_is_ideal(const struct app *app, const struct memory_cli *cli)
+{
+    return options_seen(&app->parsed, "runtime") && cli->memory.program == VC_RUN_BY_ANY &&
+           cli->memory.runtime != VC_RUNTIME_DEQUANTIZE;
+}
+
 int memory_cli_count(struct app *app, struct memory_cli *cli)
 {
     int rc = check_options(app, cli);
@@ -378,17 +459,11 @@ int memory_cli_count(struct app *app, struct memory_cli *cli)
     rc = rc == GO_ON ? take_counts(app, cli) : rc;
     rc =
         rc == GO_ON ? graph_source_open(app, &cli->source, needs_graph(cli) ? GRAPH_WHERE_SAID : GRAPH_OR_WEIGHTS) : rc;
+    rc = rc == GO_ON ? choose_program(app, cli) : rc;
     if (rc == GO_ON && cli->source.graph != NULL) {
         rc = bind_all(app, cli, &cli->source);
     }
     GO(rc == GO_ON ? open_teacher(app, cli) : rc);
-    if (options_seen(&app->parsed, "runtime") && cli->memory.runtime != VC_RUNTIME_DEQUANTIZE &&
-        cli->memory.attention == VC_ATTENTION_AUTO) {
-        cli->memory.attention = VC_ATTENTION_FUSED; /* a runtime with kernels of its own */
-    }
-    if (!options_seen(&app->parsed, "runtime") && graph_source_model(&cli->source) != NULL) {
-        cli->memory.runtime = vc_memory_runtime(vc_model_layout(graph_source_model(&cli->source)));
-    }
     status =
         vc_memory_estimate(app->ctx, cli->source.graph, graph_source_model(&cli->source), &cli->memory, &cli->report);
     return status == VC_OK ? GO_ON : app_fail(app, status);
@@ -485,7 +560,7 @@ struct vc_memory_options memory_cli_options(const struct memory_cli *cli)
 {
     struct vc_memory_options shown = cli->memory;
 
-    if (is_usual(cli)) {
+    if (is_usual(cli) && shown.activations == VC_DTYPE_NONE) {
         shown.activations = vc_memory_float_type(cli->source.graph, graph_source_model(&cli->source));
     }
     return shown;
@@ -581,7 +656,8 @@ static bool print_tables(struct app *app, const struct memory_cli *cli)
     const struct vc_memory_report *r = &cli->report;
     bool trains = cli->memory.mode != VC_MEMORY_INFER;
     const struct vc_memory_part *peak = &r->moments[VC_MOMENT_PEAK];
-    uint64_t whole = peak->known != VC_KNOWN_NOT ? peak->bytes : 0;
+    uint64_t whole = peak->known != VC_KNOWN_NOT ? peak->bytes + r->host_weight_bytes : 0;
+    bool eager = cli->memory.program != VC_RUN_BY_LLAMA_CPP && cli->memory.program != VC_RUN_BY_VLLM;
     struct table table;
 
     table_init(&table, "lrrl");
@@ -595,10 +671,11 @@ static bool print_tables(struct app *app, const struct memory_cli *cli)
     }
     for (enum vc_moment k = 0; k < VC_MOMENTS; k++) {
         if (trains || k == VC_MOMENT_LOAD || k == VC_MOMENT_PEAK) {
-            add_part(app, &table, !trains && k == VC_MOMENT_PEAK ? ideal : moments[k], &r->moments[k], 0, INK_BOLD);
+            add_part(app, &table, !trains && k == VC_MOMENT_PEAK && eager ? ideal : moments[k], &r->moments[k], 0,
+                     INK_BOLD);
         }
     }
-    if (!trains && r->eager.known != VC_KNOWN_NOT) {
+    if (!trains && eager && r->eager.known != VC_KNOWN_NOT) {
         add_part(app, &table, "at the peak, PyTorch eager", &r->eager, 0, INK_BOLD);
     }
     if (r->reserved[VC_MOMENT_PEAK].bytes != 0) {
@@ -668,6 +745,9 @@ bool memory_cli_print(struct app *app, const struct memory_cli *cli)
         fprintf(app->out.to, "at least %s; the peak is at ", fmt_size(buf, &app->out, r->arena_least));
         print_clean(app->out.to, *r->peak_at != '\0' ? r->peak_at : "the loss");
         fputc('\n', app->out.to);
+    }
+    for (size_t k = 0; k < r->n_notes; k++) {
+        fprintf(app->out.to, "note: %s\n", r->notes[k]);
     }
     return cli->layers == NULL || app->common.verbose == 0 || print_layers(app, cli);
 }

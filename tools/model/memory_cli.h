@@ -10,8 +10,9 @@ struct memory_cli {
     uint64_t batch, sequence;
     uint64_t dp, tp, pp, accumulate, chunks, stage, lora, im2col; /* for fields that are narrower */
     bool foreach, no_foreach, dropout, no_dropout;
-    char scheme[32];  /* of --dtype; "": a type of floats */
-    bool tell_device; /* the table ends with what the device's programs take */
+    bool own_allocator; /* without --allocator: that of the program, as fit has it; else exact sizes */
+    char scheme[32];    /* of --dtype; "": a type of floats */
+    bool tell_device;   /* the table ends with what the device's programs take */
     const char *teacher_path;
     struct graph_source teacher;
     struct vc_memory_report report;
@@ -77,6 +78,9 @@ int device_find(struct app *app, struct device_cli *device, const struct vc_gpus
 
 /* Opens app->subject, binds sizes, and counts. GO_ON or a status. */
 int memory_cli_count(struct app *app, struct memory_cli *cli);
+/* --runtime asks about a program without a name that keeps no value longer than needed: vc_fit_options.ideal. Programs
+ * with names say that themselves. */
+bool memory_cli_is_ideal(const struct app *app, const struct memory_cli *cli);
 /* The size of the inputs that is called so, or as exporters call it (batch: batch_size, or an open leading dimension).
  * GO_ON or a status. */
 int memory_cli_symbol(struct app *app, const struct vc_graph *graph, const char *name, const char **symbol);

@@ -1,0 +1,117 @@
+/* notes.c - what the program that runs a model keeps elsewhere, and sentences on how the figures were counted. */
+#include <string.h>
+
+#include "core/model/names.h"
+#include "core/model/source.h"
+#include "memory/estimate.h"
+
+static void note(struct vc_estimate *e, const char *sentence)
+{
+    if (e->out->n_notes < VC_MEMORY_NOTES) {
+        e->out->notes[e->out->n_notes++] = sentence;
+    }
+}
+
+/* What words, positions and kinds of segments are looked up in, by the names of llama.cpp and of transformers. */
+static bool is_table(const char *name)
+{
+    return strcmp(name, "token_embd.weight") == 0 || strcmp(name, "position_embd.weight") == 0 ||
+           strcmp(name, "token_types.weight") == 0 || vc_name_is_embedding_table(name);
+}
+
+/* llama.cpp looks words up on the host; the output layer has its own copy of the table where it is the same tensor. */
+static uint64_t host_bytes(const struct vc_estimate *e)
+{
+    uint64_t bytes = 0;
+
+    if (e->options.program != VC_RUN_BY_LLAMA_CPP || !e->has_head || e->options.offload != VC_OFFLOAD_NONE) {
+        return 0;
+    }
+    for (size_t k = 0; k < e->requests.n; k++) {
+        const struct vc_request *r = &e->requests.list[k];
+
+        bytes += r->kind == VC_MEMORY_PARAMETERS && is_table(r->tensor) ? r->block : 0;
+    }
+    return vc_min_u64(bytes, e->out->components[VC_MEMORY_PARAMETERS].bytes);
+}
+
+/* A convolution with a bias of a name that exporters give to the sum of both: the normalization behind it is folded
+ * in. */
+static bool is_folded(const struct vc_graph *graph, const struct vc_graph_node *node)
+{
+    const struct vc_graph_value *bias =
+        vc_node_is(node, VC_OP_conv) && node->n_inputs > 2 && node->inputs[2] != VC_NO_VALUE
+            ? vc_graph_value(graph, node->inputs[2])
+            : NULL;
+
+    return bias != NULL && bias->kind == VC_VALUE_PARAMETER &&
+           strncmp(vc_graph_param(graph, bias->param)->tensor, "onnx::Conv_", 11) == 0;
+}
+
+static bool has_folded_norms(const struct vc_graph *graph)
+{
+    for (uint32_t n = 0; graph != NULL && n < vc_graph_node_count(graph); n++) {
+        if (is_folded(graph, vc_graph_node(graph, n))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void note_program(struct vc_estimate *e)
+{
+    const struct vc_memory_options *o = &e->options;
+    bool codes = e->coded || vc_has_codes(e->model);
+
+    switch (o->program) {
+    case VC_RUN_BY_LLAMA_CPP:
+        note(e, "llama.cpp computes in f32, attention in one kernel, at most 512 positions at once (n_ubatch) unless "
+                "the sequence is given");
+        if (o->context_tokens != 0 && o->cache == VC_DTYPE_F16) {
+            note(e, "llama.cpp keeps keys and values as f16 unless another type is given");
+        }
+        if (e->out->host_weight_bytes != 0) {
+            note(e, "llama.cpp keeps the table of words in the memory of the host; it is a part of the parameters, and "
+                    "of no moment");
+        }
+        break;
+    case VC_RUN_BY_ONNXRUNTIME:
+        note(e,
+             "onnxruntime keeps values as long as an operator needs them; its arena grows by powers of two, and takes "
+             "up to twice as much where there is room");
+        if (codes) {
+            note(e, "onnxruntime keeps codes, and decodes the weight of one operator at a time");
+        }
+        break;
+    case VC_RUN_BY_BITSANDBYTES:
+        note(e, "bitsandbytes keeps codes; a product of several rows has its weight of four bits as floats while it "
+                "computes");
+        break;
+    case VC_RUN_BY_TRANSFORMERS:
+        note(e, codes ? "transformers decodes the codes of this layout to floats as it loads them"
+                      : "counted as PyTorch's eager mode runs the modules of transformers");
+        break;
+    case VC_RUN_BY_VLLM:
+        note(e, "vLLM: weights, and keys and values in blocks of 16 positions; it fills the rest of what it may take "
+                "(gpu_memory_utilization, 0.9) with more of these blocks");
+        break;
+    case VC_RUN_BY_PYTORCH:
+        note(e, vc_estimate_trains(e) ? "counted as PyTorch trains in eager mode"
+                                      : "counted as PyTorch's eager mode runs it");
+        break;
+    default:
+        break;
+    }
+}
+
+void vc_estimate_notes(struct vc_estimate *e)
+{
+    e->out->host_weight_bytes = host_bytes(e);
+    e->out->host_bytes = vc_estimate_sum(e, e->out->host_bytes, e->out->host_weight_bytes);
+    note_program(e);
+    if (vc_estimate_trains(e) && has_folded_norms(e->graph)) {
+        note(e,
+             "the file was exported for inference: its normalizations are folded into the convolutions, so that what "
+             "training keeps for them is missing from these figures");
+    }
+}

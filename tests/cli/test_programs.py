@@ -1,0 +1,179 @@
+"""The program that runs a model decides what it takes: which one estimate and fit name for each kind of file, what they say of it, and
+that the figures follow its rules. Figures are computed here from the sizes of the models. Python's standard library alone.
+Usage: test_programs.py PROGRAM"""
+
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from made_models import folder, llama
+
+PROGRAM = sys.argv.pop(1)
+MIB = 1 << 20
+HIDDEN, MIDDLE, LAYERS, HEADS, KV, WORDS = 256, 512, 2, 8, 4, 6007
+HEAD = HIDDEN // HEADS
+
+
+# ---- an ONNX file, as protobuf ----
+
+def number(n):
+    out = b""
+    while n > 127:
+        out, n = out + bytes([n & 127 | 128]), n >> 7
+    return out + bytes([n])
+
+
+def field(k, value):
+    if isinstance(value, int):
+        return number(k << 3) + number(value)
+    value = value.encode() if isinstance(value, str) else value
+    return number(k << 3 | 2) + number(len(value)) + value
+
+
+def value_info(name, shape):
+    dims = b"".join(field(1, field(1, d)) for d in shape)
+    return field(1, name) + field(2, field(1, field(1, 1) + field(2, dims)))
+
+
+def tensor(name, shape):
+    n = 1
+    for size in shape:
+        n *= size
+    data = struct.pack("<%df" % n, *[0.01 * (k % 7) for k in range(n)])
+    return field(5, b"".join(field(1, d) for d in shape) + field(2, 1) + field(8, name) + field(9, data))
+
+
+def convolution(path, names):
+    """y = Relu(Conv(x, weight, bias)), with these names of both."""
+    nodes = [field(1, "x") + field(1, names[0]) + field(1, names[1]) + field(2, "c") + field(4, "Conv"),
+             field(1, "c") + field(2, "y") + field(4, "Relu")]
+    graph = b"".join(field(1, node) for node in nodes) + field(2, "g") + tensor(names[0], (16, 3, 1, 1)) + tensor(names[1], (16,))
+    graph += field(11, value_info("x", (4, 3, 32, 32))) + field(12, value_info("y", (4, 16, 32, 32)))
+    with open(path, "wb") as f:
+        f.write(field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 17)))
+
+
+class Programs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.TemporaryDirectory()
+        folder(os.path.join(cls.dir.name, "f16"), *llama(HIDDEN, MIDDLE, LAYERS, HEADS, KV, WORDS, False), dtype="F16")
+        folder(os.path.join(cls.dir.name, "tied"), *llama(HIDDEN, MIDDLE, LAYERS, HEADS, KV, WORDS, True), dtype="F16")
+        for words in (["--gguf", "Q8_0", "--no-vocab", "f16", "-o", "m.gguf"], ["--gguf", "Q8_0", "--no-vocab", "tied", "-o", "t.gguf"],
+                      ["--nf4", "--layout", "bitsandbytes", "f16", "-o", "nf4"], ["--int4", "f16", "-o", "packed"]):
+            cls.run_program("quantize", "-q", *words)
+        convolution(os.path.join(cls.dir.name, "conv.onnx"), ("onnx::Conv_12", "onnx::Conv_13"))
+        convolution(os.path.join(cls.dir.name, "own.onnx"), ("stem.weight", "stem.bias"))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.dir.cleanup()
+
+    @classmethod
+    def run_program(cls, *words, codes=(0,)):
+        done = subprocess.run([PROGRAM, *words], cwd=cls.dir.name, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        if done.returncode not in codes:
+            raise AssertionError("%s: %d: %s" % (" ".join(words), done.returncode, done.stderr))
+        return done
+
+    def estimate(self, *words):
+        return json.loads(self.run_program("estimate", "--json", *words).stdout)
+
+    def fit(self, *words):
+        return json.loads(self.run_program("fit", "--memory", "3GiB", "--json", *words, codes=(0, 1)).stdout)
+
+    def test_names(self):
+        for words, program, runtime in ((["m.gguf"], "llama.cpp", "native"), (["conv.onnx"], "onnxruntime", "layerwise"),
+                                        (["nf4"], "bitsandbytes", "native"), (["packed"], "transformers", "dequantize"),
+                                        (["f16"], "pytorch", "native"), (["f16/config.json"], "pytorch", "native"),
+                                        (["--dtype", "q4_k_m", "f16"], "llama.cpp", "native"),
+                                        (["--dtype", "nf4", "f16/config.json"], "bitsandbytes", "native"),
+                                        (["--mode", "train", "f16"], "pytorch", "native"),
+                                        (["--runtime", "vllm", "packed"], "vllm", "native"),
+                                        (["--runtime", "pytorch", "m.gguf"], "pytorch", "native"),
+                                        (["--runtime", "layerwise", "m.gguf"], None, "layerwise")):
+            for answer in (self.estimate(*words), self.fit(*words)):
+                self.assertEqual((answer["program"], answer["options"]["runtime"]), (program, runtime), words)
+                self.assertEqual(answer["notes"] == [], program is None, words)
+
+    def test_llama_cpp(self):
+        ctx = 1000
+        a = self.estimate("--ctx", str(ctx), "m.gguf")
+        part = {name: row["bytes"] for name, row in a["components"].items()}
+        self.assertEqual(a["sizes"]["sequence"], 512)
+        self.assertEqual((a["options"]["activations"], a["options"]["kv_dtype"]), ("f32", "f16"))
+        self.assertEqual(part["kv_cache"], 2 * LAYERS * KV * HEAD * 1024 * 2)  # blocks of 256 positions, f16
+        self.assertEqual(part["activations"], 512 * (WORDS + HIDDEN) * 4)     # f32: logits, and the values they are made of
+        table = WORDS * HIDDEN // 32 * 34
+        self.assertEqual((a["host_bytes"], a["host_weight_bytes"]), (table, table))
+        self.assertEqual(a["moments"]["load"]["bytes"], part["parameters"] - table)
+        self.assertEqual(a["moments"]["peak"]["bytes"], sum(part[k] for k in ("parameters", "activations", "kv_cache", "transient", "inputs")) - table)
+        row = self.fit("--ctx", str(ctx), "m.gguf")["devices"][0]
+        self.assertEqual((row["peak_bytes"], row["slack_bytes"]), (a["moments"]["peak"]["bytes"], 0))
+        self.assertEqual(self.fit("--weights-only", "m.gguf")["devices"][0]["peak_bytes"], a["moments"]["load"]["bytes"])
+        self.assertEqual(self.estimate("t.gguf")["host_bytes"], 0)  # the output layer reads the same table
+        # what is given stays as it is
+        b = self.estimate("--ctx", "1024", "--seq", "100", "--kv-dtype", "q8_0", "m.gguf")
+        self.assertEqual(b["sizes"]["sequence"], 100)
+        self.assertEqual(b["components"]["kv_cache"]["bytes"], 2 * LAYERS * KV * HEAD // 32 * 34 * 1024)
+        self.assertEqual(self.estimate("--ctx", "300", "m.gguf")["sizes"]["sequence"], 300)
+        self.assertEqual(self.estimate("--batch", "4", "m.gguf")["sizes"]["sequence"], 128)
+        # without flash attention there is a matrix of f32 for each head
+        long = ["--ctx", "40960", "m.gguf"]
+        less, more = self.estimate(*long), self.estimate("--attention", "eager", *long)
+        self.assertGreaterEqual(more["components"]["activations"]["bytes"], (HEADS + 1) * 512 * 40960 * 4)
+        self.assertLess(less["components"]["activations"]["bytes"], 512 * 40960 * 8)
+        self.assertGreaterEqual(less["components"]["activations"]["bytes"], 512 * 40960 * 6)  # the mask, and its copy of f16
+
+    def test_words_without_a_program(self):
+        """native, dequantize and layerwise mean what they did before programs had names."""
+        a = self.estimate("--ctx", "1000", "--runtime", "native", "m.gguf")
+        self.assertEqual(a["sizes"]["sequence"], 128)
+        self.assertEqual(a["components"]["kv_cache"]["bytes"], 2 * LAYERS * KV * HEAD * 1000 * 4)
+        self.assertEqual(a["host_bytes"], 0)
+
+    def test_bitsandbytes(self):
+        largest = MIDDLE * HIDDEN * 2
+        native = self.estimate("--runtime", "native", "--attention", "auto", "nf4")
+        own = self.estimate("nf4")
+        self.assertEqual(own["components"]["parameters"], native["components"]["parameters"])
+        for rows, decodes in ((2, True), (1, False)):  # there are kernels for one row
+            a = self.estimate("--seq", str(rows), "nf4")
+            self.assertEqual(a["moments"]["peak"]["bytes"] - a["components"]["parameters"]["bytes"] >= largest, decodes)
+
+    def test_transformers_decodes(self):
+        floats = self.estimate("f16")["components"]["parameters"]["bytes"]
+        self.assertEqual(self.estimate("packed")["components"]["parameters"]["bytes"], floats)
+        self.assertLess(self.estimate("--runtime", "vllm", "packed")["components"]["parameters"]["bytes"], floats)
+
+    def test_onnxruntime(self):
+        a = self.fit("conv.onnx")
+        row = a["devices"][0]
+        self.assertEqual(row["peak_bytes"], a["moments"]["peak"]["bytes"])
+        self.assertLess(row["peak_bytes"], a["eager"]["bytes"])
+        self.assertEqual((a["options"]["allocator"], row["slack_bytes"]), ("onnxruntime", 64 * MIB))
+        self.assertGreaterEqual(self.fit("--runtime", "pytorch", "conv.onnx")["devices"][0]["peak_bytes"], a["eager"]["bytes"])
+
+    def test_vllm(self):
+        a = self.estimate("--runtime", "vllm", "--ctx", "1000", "f16")
+        self.assertEqual(a["components"]["kv_cache"]["bytes"], 2 * LAYERS * KV * HEAD * 1008 * 2)  # blocks of 16 positions
+
+    def test_exports_for_inference(self):
+        text = self.run_program("estimate", "--mode", "train", "conv.onnx").stdout
+        self.assertIn("note: the file was exported for inference: its normalizations are folded into the convolutions", text)
+        for words in (["estimate", "conv.onnx"], ["estimate", "--mode", "train", "own.onnx"]):
+            self.assertNotIn("folded", self.run_program(*words).stdout)
+
+    def test_refused(self):
+        for words, sentence in ((["--mode", "train", "--runtime", "llama.cpp", "f16"], "--runtime llama.cpp runs models and trains none"),
+                                (["--runtime", "llama", "f16"], "--runtime: 'llama' is not native, dequantize, layerwise, llama.cpp")):
+            done = self.run_program("fit", "--memory", "1GiB", *words, codes=(2,))
+            self.assertIn(sentence, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
