@@ -12,9 +12,6 @@
 double vc_student_width(const struct vc_distill_options *o);
 const char *vc_teacher_path(const struct vc_distill_options *o);
 
-const char *vc_role_name(enum vc_role role);                                             /* "weight" */
-void vc_write_file(struct vc_json *json, const char *key, const struct vc_model *model); /* {"path": "a.npz", ...} */
-/* "layout": {"name": "plain", ...}, or null for NULL. */
-void vc_write_layout(struct vc_json *json, const struct vc_layout *layout);
+#define ROLES "weight|optimizer|other" /* of enum vc_role */
 
 #endif

@@ -36,6 +36,7 @@
  *     LIST_KNOWN(name, layout, kind, more, condition, value, sentence)   an item is null unless the condition holds
  *     WORDS(name, layout, words, more, text, sentence)
  *     LIST_OF(name, layout, item's layout, more, sentence, table, arguments...)
+ *     LIST_OF_IF(name, layout, item's layout, condition, more, sentence, table, arguments...)
  *     MAP(name, layout, kind, more, key, value, sentence)
  *     MAP_KNOWN(name, layout, kind, more, key, condition, value, sentence)
  *     MAP_OF(name, layout, more, key, sentence, table, arguments...)
@@ -94,7 +95,7 @@ static inline void vc_json_filled(struct vc_json *json, const char *key, const c
 
 static inline void vc_json_dtype(struct vc_json *json, const char *key, enum vc_dtype dtype)
 {
-    vc_json_string(json, key, dtype == VC_DTYPE_NONE ? NULL : vc_dtype_name(dtype));
+    vc_json_string(json, key, vc_dtype_name(dtype));
 }
 
 #define KIND(name, type, writer, json_type, keywords)                                     \

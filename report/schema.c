@@ -4,21 +4,36 @@
 
 #include <vcompress/page.h>
 
-#include "report/document_rows.h"
+#include "report/document_parts.h"
+/* "int8|int32|int2|...": INT8 and INT32 are no rows of that table. */
+static const char schemes[] = "int8|int32"
+#define INTS(NAME, name, ...)   "|" name
+#define FLOATS(NAME, name, ...) "|" name
+#define TABLE(NAME, name)       "|" name
+#include "core/model/code_schemes.inc"
+    ;
+
 #define TRAINING
 #include "report/rows_list.inc"
 
 #include "report/error.inc"
 
+#include "report/layout.inc"
+#include "report/model_file.inc"
 #include "report/page_members.inc"
 #include "report/quality.inc"
 
+#include "report/diff.inc"
 #include "report/distill.inc"
 #include "report/evaluate.inc"
+#include "report/inspect.inc"
 #include "report/plan.inc"
+#include "report/report.inc"
+#include "report/verify.inc"
 
 static const struct vc_row failure[] = {PART("error", LINES, "", error, ){.form = VC_ROW_END}};
-static const struct vc_row *const documents[] = {rows_distill, rows_evaluate, rows_plan};
+static const struct vc_row *const documents[] = {rows_diff, rows_distill, rows_evaluate, rows_inspect,
+                                                 rows_plan, rows_report,  rows_verify};
 
 static const struct {
     const char *type, *keywords;

@@ -7,8 +7,12 @@
 
 #include "core/base/checked.h"
 #include "core/base/ctx.h"
-#include "report/document_parts.h"
+#include "report/document_rows.h"
 #include "report/document_tree.h"
+
+#include "report/rows_write.inc"
+
+#include "report/model_file.inc"
 
 static void write_candidates(struct vc_json *json, const struct vc_sensitivity *s)
 {
@@ -194,7 +198,7 @@ enum vc_status vc_sensitivity_json(struct vc_ctx *ctx, const struct vc_sensitivi
 
     *out = NULL;
     vc_json_open(&json, &text, ctx, '{', "vcompress.sensitivity/1");
-    vc_write_file(&json, "input", s->model);
+    rows_model_file(&json, "input", FLAT, s->model);
     vc_json_uint(&json, "measured", s->n_measured);
     vc_json_string(&json, "note", s->note);
     vc_json_begin(&json, "advice", '{', false);

@@ -1,4 +1,4 @@
-"""json_schema.py - checks a JSON document against the part of JSON Schema that report/report-1.schema.json uses.
+"""json_schema.py - checks a JSON document against the part of JSON Schema that the schemas of documents use.
 
 Knows: type (also a list), properties, required, additionalProperties, items, enum, const, minimum, maximum,
 exclusiveMinimum, minLength, minItems, pattern, anyOf, oneOf, allOf, not, if/then/else, $ref within the document.
