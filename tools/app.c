@@ -65,7 +65,8 @@ static const struct opt report_opts[] = {
 #define N_REPORT (sizeof report_opts / sizeof report_opts[0])
 
 static const struct opt help_opts[] = {
-    {.name = "help", .letter = 'h', .kind = OPT_HELP, .help = "print this help"},
+    {.name = "help", .value = "PART", .optional = true, .letter = 'h', .kind = OPT_HELP,
+     .help = "explain the options that most people need; all: all of them; the first word of a heading: those under it"},
 };
 /* clang-format on */
 
@@ -295,8 +296,7 @@ int app_parse(struct app *app, int n_args, char **args, void *options)
 
     switch (options_parse(app->command, n_args, args, options, &app->parsed)) {
     case PARSE_HELP:
-        help_command(app->call != NULL ? app->call->nowhere : stdout, app->command);
-        return EXIT_YES;
+        return help_command(app, app->command, app->parsed.part);
     case PARSE_ERROR:
         look_for_json(app, n_args, args);
         return app_usage(app, "%s", app->parsed.error);

@@ -159,7 +159,8 @@ int inputs_each(struct app *app, int (*one)(struct app *app, void *user), void *
 
 /* help.c: all commands; one command; the manual page. */
 void help_overview(FILE *to);
-void help_command(FILE *to, const struct command *command);
+/* The short form (part NULL), all, or the options under the heading that begins with `part`. Returns an exit status. */
+int help_command(struct app *app, const struct command *command, const char *part);
 void help_man(FILE *to);
 
 /* The signal that asked us to stop, or 0 (signals.c). */

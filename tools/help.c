@@ -7,6 +7,7 @@
 
 #define HELP_WIDTH  80
 #define HELP_INDENT 26
+#define HELP_FIRST  400 /* bytes of the first clause of an option's help */
 
 /* ---- --help ---- */
 
@@ -50,7 +51,7 @@ static int option_term(char *buf, size_t n, const struct opt *opt)
     return snprintf(buf, n, opt->optional ? "  %s--%s[=%s]" : "  %s--%s %s", letter, opt->name, options_value(opt));
 }
 
-static void help_option(FILE *to, const struct opt *opt)
+static void help_option(FILE *to, const struct opt *opt, const char *text)
 {
     char term[160];
     int n = option_term(term, sizeof(term), opt);
@@ -61,31 +62,156 @@ static void help_option(FILE *to, const struct opt *opt)
         n = 0;
     }
     fprintf(to, "%*s", HELP_INDENT - n, "");
-    wrap(to, opt->help, HELP_INDENT, HELP_INDENT);
+    wrap(to, text, HELP_INDENT, HELP_INDENT);
 }
 
-void help_command(FILE *to, const struct command *command)
+/* The first word of a title, in small letters: what --help=PART calls it. */
+static bool title_is(const char *title, const char *part)
+{
+    size_t n = strcspn(title, " ");
+
+    for (size_t i = 0; i < n; i++) {
+        if (tolower((unsigned char)title[i]) != tolower((unsigned char)part[i])) {
+            return false;
+        }
+    }
+    return part[n] == '\0';
+}
+
+/* Options under their headings: all (NULL), or those under one. Says whether there were any. */
+static bool help_options(FILE *to, const struct command *command, const char *part)
 {
     const char *title = "";
+    bool any = false;
 
+    for (size_t g = 0; g < command->n_groups; g++) {
+        const struct opt_group *group = command->groups[g];
+
+        if (part != NULL && !title_is(group->title, part)) {
+            continue;
+        }
+        if (strcmp(title, group->title) != 0) {
+            fprintf(to, "%s%s:\n", any || part == NULL ? "\n" : "", group->title);
+        }
+        title = group->title;
+        any = true;
+        for (size_t i = 0; i < group->n_opts; i++) {
+            help_option(to, &group->opts[i], group->opts[i].help);
+        }
+    }
+    return any;
+}
+
+static void help_usage(FILE *to, const struct command *command)
+{
     fprintf(to, "Usage: vcompress %s", command->name);
     wrap(to, command->usage, (int)(sizeof("Usage: vcompress") + strlen(command->name)), 7);
     fprintf(to, "%c%s.\n", toupper((unsigned char)command->summary[0]), command->summary + 1);
+}
+
+static const struct opt *find_option(const struct command *command, const char *name, size_t n)
+{
+    for (size_t g = 0; g < command->n_groups; g++) {
+        for (size_t i = 0; i < command->groups[g]->n_opts; i++) {
+            const struct opt *opt = &command->groups[g]->opts[i];
+
+            if (strlen(opt->name) == n && memcmp(opt->name, name, n) == 0) {
+                return opt;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* The first lines of examples in the command's text. One that goes on behind a backslash is one. */
+static void help_examples(FILE *to, const char *text)
+{
+    const int most = 4;
+    int n = 0;
+    bool goes_on = false;
+
+    while (text != NULL && *text != '\0') {
+        size_t length = strcspn(text, "\n");
+
+        if (*text == ' ' && (goes_on || n < most)) {
+            if (n == 0) {
+                fputs("\nExamples:\n", to);
+            }
+            n += !goes_on;
+            fprintf(to, "%.*s\n", (int)length, text);
+            goes_on = text[length - 1] == '\\';
+        }
+        text += length + (text[length] == '\n');
+    }
+}
+
+/* What --help=PART takes, on a line of its own: "target, scheme, selection". */
+static void help_parts(FILE *to, const struct command *command)
+{
+    const char *title = "";
+    char words[HELP_FIRST] = "One part of them: --help=PART, of";
+    size_t n = strlen(words);
+
+    for (size_t g = 0; g < command->n_groups && n < sizeof words; g++) {
+        const char *now = command->groups[g]->title;
+
+        if (strcmp(title, now) != 0) {
+            n += (size_t)snprintf(words + n, sizeof words - n, "%s%c%.*s", g == 0 ? " " : ", ",
+                                  tolower((unsigned char)now[0]), (int)strcspn(now, " ") - 1, now + 1);
+        }
+        title = now;
+    }
+    wrap(to, words, 0, 0);
+}
+
+/* The options that the command's row names, each in the words up to the first semicolon, and where the others are. */
+static void help_short(FILE *to, const struct command *command)
+{
+    char first[HELP_FIRST];
+    size_t n_options = 0;
+
+    help_usage(to, command);
+    fputs("\nThe options that most people need:\n", to);
+    for (const char *at = command->first; *at != '\0'; at += strspn(at, " ")) {
+        size_t n = strcspn(at, " ");
+        const struct opt *opt = find_option(command, at, n);
+
+        if (opt != NULL) {
+            snprintf(first, sizeof first, "%.*s", (int)strcspn(opt->help, ";"), opt->help);
+            help_option(to, opt, first);
+        }
+        at += n;
+    }
+    help_examples(to, command->text);
+    for (size_t g = 0; g < command->n_groups; g++) {
+        n_options += command->groups[g]->n_opts;
+    }
+    fprintf(to, "\nAll %zu options: vcompress %s --help=all\n", n_options, command->name);
+    help_parts(to, command);
+}
+
+int help_command(struct app *app, const struct command *command, const char *part)
+{
+    FILE *to = app->call != NULL ? app->call->nowhere : stdout;
+
+    if (part == NULL && command->first != NULL) {
+        help_short(to, command);
+        return EXIT_YES;
+    }
+    if (part != NULL && strcmp(part, "all") != 0) {
+        if (help_options(to, command, part)) {
+            return EXIT_YES;
+        }
+        return app_usage(app, "%s has no part '%.40s' of its help; see vcompress %s --help", command->name, part,
+                         command->name);
+    }
+    help_usage(to, command);
     if (command->text != NULL) {
         fputc('\n', to);
         wrap(to, command->text, 0, 0);
     }
-    for (size_t g = 0; g < command->n_groups; g++) {
-        const struct opt_group *group = command->groups[g];
-
-        if (strcmp(title, group->title) != 0) {
-            fprintf(to, "\n%s:\n", group->title);
-        }
-        title = group->title;
-        for (size_t i = 0; i < group->n_opts; i++) {
-            help_option(to, &group->opts[i]);
-        }
-    }
+    (void)help_options(to, command, NULL);
+    return EXIT_YES;
 }
 
 static const char *const exit_statuses[][2] = {
@@ -118,7 +244,8 @@ void help_overview(FILE *to)
           "  vcompress quantize --int8 --dry-run model.npz  the sizes it would get\n"
           "  vcompress quantize --int8 model.npz            make model.int8.npz\n"
           "\n"
-          "vcompress COMMAND --help explains a command; vcompress --version the build.\n",
+          "vcompress COMMAND --help has the options that most people need, --help=all has\n"
+          "all of them; vcompress --version tells the build.\n",
           to);
 }
 

@@ -7,7 +7,7 @@
     small = vcompress.compress({"w": array}, int8=True)         # arrays in memory: NumPy, torch on the CPU, any buffer
     arrays = small.decompress()
 
-Options have the names of the command (vcompress quantize --help): --min-sqnr 40 is min_sqnr=40, --int8 is int8=True, an option
+Options have the names of the command (vcompress quantize --help=all): --min-sqnr 40 is min_sqnr=40, --int8 is int8=True, an option
 that repeats is a list. Results are dicts of the schemas of --json. Failures raise Error with the library's sentence.
 """
 from __future__ import annotations

@@ -140,7 +140,7 @@ def run(*args):
 
 def options(command):
     """Names of options, and whether they take a value, from --help, without those of running and printing."""
-    text = subprocess.run([PROGRAM, command, "--help"], capture_output=True, check=True).stdout.decode()
+    text = subprocess.run([PROGRAM, command, "--help=all"], capture_output=True, check=True).stdout.decode()
     found = []
     group = None
     for line in text.splitlines():

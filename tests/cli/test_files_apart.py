@@ -58,7 +58,7 @@ def run(*args):
 
 
 def options(command):
-    text = subprocess.run([PROGRAM, command, "--help"], capture_output=True, check=True).stdout.decode()
+    text = subprocess.run([PROGRAM, command, "--help=all"], capture_output=True, check=True).stdout.decode()
     found = re.findall(r"^ +(?:-\w, )?--([a-z0-9-]+)(?:\[=|\s+)FILE", text, re.M)
     return [x for x in found if x not in WRITTEN], [x for x in found if x in WRITTEN]
 
@@ -168,7 +168,7 @@ with tempfile.TemporaryDirectory() as folder:
     overview = subprocess.run([PROGRAM, "--help"], capture_output=True, check=True).stdout.decode()
     commands = re.findall(r"^  ([a-z]+)  ", overview, re.M)
     FORCED = {c for c in commands
-              if "--force" in subprocess.run([PROGRAM, c, "--help"], capture_output=True, check=False).stdout.decode()}
+              if "--force" in subprocess.run([PROGRAM, c, "--help=all"], capture_output=True, check=False).stdout.decode()}
     for c in commands:
         reads, writes = options(c)
         if c not in BASE and reads and writes:

@@ -96,6 +96,7 @@ class Printing(unittest.TestCase):
     def test_help(self):
         for command in COMMANDS:
             self.run_one(0, command, "--help")
+            self.run_one(0, command, "--help=all")
             self.run_one(0, "help", command)
         for words in (("--help",), ("--version",), ("devices",), ("completion", "bash"), ("selftest", "--help")):
             self.run_one((0, 4), *words)

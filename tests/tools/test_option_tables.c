@@ -54,9 +54,62 @@ static void test_own_names(void **unused)
     check(&command_model);
 }
 
+/* What --help has: options of the command, each once, ten at most. */
+static void check_first(const struct command *command)
+{
+    const struct opt *opts[MOST];
+    size_t n = list(command, opts);
+    size_t n_words = 0;
+
+    for (const char *at = command->first; at != NULL && *at != '\0'; at += strspn(at, " ")) {
+        size_t length = strcspn(at, " ");
+        size_t found = 0;
+
+        for (size_t i = 0; i < n; i++) {
+            found += strlen(opts[i]->name) == length && memcmp(opts[i]->name, at, length) == 0;
+        }
+        if (found != 1) {
+            fail_msg("%s has no option --%.*s", command->name, (int)length, at);
+        }
+        for (const char *other = command->first; other < at; other += strcspn(other, " ") + 1) {
+            assert_false(strcspn(other, " ") == length && memcmp(other, at, length) == 0);
+        }
+        n_words++;
+        at += length;
+    }
+    assert_true(n_words <= 10);
+}
+
+static void test_first_options(void **unused)
+{
+    (void)unused;
+    for (size_t c = 0; c < n_commands; c++) {
+        check_first(commands[c]);
+    }
+}
+
+/* The first words of headings are what --help=PART takes: two headings of a command do not share one. */
+static void test_parts_of_help(void **unused)
+{
+    (void)unused;
+    for (size_t c = 0; c < n_commands; c++) {
+        for (size_t g = 0; g < commands[c]->n_groups; g++) {
+            for (size_t k = 0; k < g; k++) {
+                const char *a = commands[c]->groups[g]->title;
+                const char *b = commands[c]->groups[k]->title;
+
+                if (strcmp(a, b) != 0 && strcspn(a, " ") == strcspn(b, " ") && memcmp(a, b, strcspn(a, " ")) == 0) {
+                    fail_msg("%s: '%s' and '%s'", commands[c]->name, a, b);
+                }
+            }
+        }
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_own_names)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_own_names), cmocka_unit_test(test_first_options),
+                                       cmocka_unit_test(test_parts_of_help)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -172,6 +172,7 @@ const struct command command_calibrate = {
             "  vcompress calibrate --graph digits.layers.txt --data images.npz \\\n"
             "    --array test_images=train_images -o stats.npz digits.npz\n"
             "  vcompress quantize --int4 --calibration stats.npz digits.npz",
+    .first = "graph data labels length batch output force",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

@@ -75,6 +75,7 @@ const struct command command_convert = {
         "  vcompress convert --layout onnx-qdq model.int4.onnx -o model.qdq.onnx\n"
         "  vcompress convert qwen3/ -o qwen3.gguf\n"
         "  vcompress convert qwen3-q4_0.gguf -o qwen3/",
+    .first = "format layout deflate max-shard-size strip output output-dir force dry-run json",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

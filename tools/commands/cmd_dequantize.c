@@ -73,7 +73,10 @@ const struct command command_dequantize = {
     .usage = "[--f32 | --fp16 | --bf16 | --source-dtype] [options] INPUT... [-o OUTPUT | -d DIR]",
     .summary = "turn quantized weights back into floats",
     .text = "Decodes every quantized tensor, value = (code - zero point) * scale, and drops its scales. Tensors that "
-            "are not quantized are kept bit for bit unless --casts is given.",
+            "are not quantized are kept bit for bit unless --casts is given.\n"
+            "  vcompress dequantize model.int8.npz -o back.npz\n"
+            "  vcompress dequantize --bf16 qwen3-gptq/ -o qwen3-bf16",
+    .first = "f32 fp16 bf16 source-dtype output output-dir force dry-run json",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

@@ -376,6 +376,7 @@ const struct command command_diff = {
             "the same.\n"
             "  vcompress diff model.npz model.int8.npz --min-sqnr 35\n"
             "  vcompress diff before.json after.json --markdown comment.md",
+    .first = "min-sqnr tolerance json html markdown",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

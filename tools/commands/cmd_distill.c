@@ -803,6 +803,7 @@ const struct command command_distill = {
             "  vcompress run --pass 'prune --sparsity 0.9' \\\n"
             "    --pass 'distill --data rows.npz --keep-sparsity' \\\n"
             "    --pass 'quantize --int8' net.onnx -o small.onnx",
+    .first = "teacher student graph data labels steps lr output early-stop json",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .schema = "vcompress.distill/1",

@@ -65,7 +65,10 @@ const struct command command_estimate = {
         "MODEL is a weight file or folder, a config.json alone, an ONNX file, or the text of a graph. Only headers "
         "are read, and no GPU is needed. Each figure has a quality: exact figures are counted from sizes, modelled "
         "figures follow PyTorch. -v prints a table of layers: parameters, bytes of weights, activations at the peak "
-        "(in training: kept for the backward pass), and all outputs.",
+        "(in training: kept for the backward pass), and all outputs.\n"
+        "  vcompress estimate --ctx 8192 llama/\n"
+        "  vcompress estimate --mode train --optimizer adamw --batch 32 model.onnx",
+    .first = "batch seq size dtype ctx mode optimizer graph html json",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

@@ -172,6 +172,7 @@ const struct command command_evaluate = {
             "and R2.\n"
             "  vcompress evaluate --graph digits.layers.txt --data images.npz \\\n"
             "    --array y=test_labels model.int8.npz",
+    .first = "graph data labels teacher length batch min-accuracy json",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

@@ -627,7 +627,11 @@ const struct command command_fit = {
     .text =
         "No GPU is needed, and only headers are read. The exit status is 0 if the model fits, 1 if the model does not "
         "fit or the answer is not certain: 'tight' means that the margin is used, 'unknown' that a part of the need "
-        "is not known (--weights-only and --activations SIZE help if a file has no graph).",
+        "is not known (--weights-only and --activations SIZE help if a file has no graph).\n"
+        "  vcompress fit --gpu 'RTX 4060' --ctx 4096 llama/\n"
+        "  vcompress fit --memory 16GiB --mode train --batch 32 --max-batch model.onnx\n"
+        "  vcompress fit --all-gpus --dtype int4-g128 llama/",
+    .first = "gpu memory batch ctx dtype mode max-batch max-ctx graph json",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

@@ -210,7 +210,10 @@ const struct command command_gpus = {
     .schema = "vcompress.gpus/1",
     .text =
         "A catalogue; no GPU is needed. NAME lists the GPUs that match: 'a100', 'ada', 'RTX 40'. A program sees less "
-        "memory than the vendor's number; a figure after > is a lower bound. -v adds other names and notes.",
+        "memory than the vendor's number; a figure after > is a lower bound. -v adds other names and notes.\n"
+        "  vcompress gpus 'RTX 40'\n"
+        "  vcompress gpus --csv > cards.csv",
+    .first = "csv gpus-file json",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .run = run_gpus,

@@ -267,7 +267,10 @@ const struct command command_graph = {
         "MODEL is an ONNX file, or a text: a list of layers or ONNX's textual syntax. The table has a line for each "
         "block; equal blocks share a line. Multiply-adds are of products, convolutions and attention. With --data the "
         "model is computed, in f32 like evaluate, or with --precision f64 by the plain loops that define the "
-        "operators: for comparison, not for speed.",
+        "operators: for comparison, not for speed.\n"
+        "  vcompress graph --full model.onnx\n"
+        "  vcompress graph --svg model.svg model.onnx",
+    .first = "full text svg size data outputs json html",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

@@ -54,19 +54,21 @@ static int run_help(struct app *app, int n_args, char **args)
         help_overview(stdout);
         return EXIT_YES;
     }
+    if (app->parsed.n_args > 2) {
+        return app_usage(app, "help takes a COMMAND and a PART; see vcompress help --help");
+    }
     command = command_find(app->parsed.args[0]);
     if (command == NULL) {
         return app_usage(app, "no help for '%s': it is no command; see vcompress --help", app->parsed.args[0]);
     }
-    help_command(stdout, command);
-    return EXIT_YES;
+    return help_command(app, command, app->parsed.n_args == 2 ? app->parsed.args[1] : NULL);
 }
 
 static const struct opt_group *const groups[] = {&group_man, &group_help};
 
 const struct command command_help = {
     .name = "help",
-    .usage = "[COMMAND]",
+    .usage = "[COMMAND [PART]]",
     .summary = "explain a command",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),

@@ -42,6 +42,7 @@ const struct command command_index = {
         "      vcompress quantize --int8 --shard $i/3 model -o model.int8 &\n"
         "  done; wait\n"
         "  vcompress index model.int8",
+    .first = "verbose quiet diffable",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FOLDER",

@@ -126,7 +126,10 @@ const struct command command_inspect = {
     .usage = "[--stats] [options] INPUT...",
     .summary = "list the tensors of a checkpoint",
     .text = "Reads headers only, unless --stats is given. Tensors whose names differ only in a number share a line; "
-            "-v lists every tensor. The sizes after int8 and fp16 are the exact sizes that quantize writes.",
+            "-v lists every tensor. The sizes after int8 and fp16 are the exact sizes that quantize writes.\n"
+            "  vcompress inspect -v model.safetensors\n"
+            "  vcompress inspect --stats --html model.html model.npz",
+    .first = "stats json html quiet verbose",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

@@ -135,6 +135,7 @@ const struct command command_logits = {
             "  vcompress logits --graph digits.layers.txt --data images.npz \\\n"
             "    --array test_images=train_images \\\n"
             "    digits.npz -o answers.npz",
+    .first = "graph data labels topk dtype batch output force",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

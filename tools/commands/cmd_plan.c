@@ -364,6 +364,7 @@ const struct command command_plan = {
         "  vcompress plan --gpu 'RTX 3060' --ctx 4096 model/\n"
         "  vcompress plan --gpu T4 --mode train --optimizer adamw --batch 32 --all \\\n"
         "    bert/config.json",
+    .first = "gpu memory ctx batch mode optimizer all graph html json",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

@@ -427,6 +427,7 @@ const struct command command_prune = {
         "  vcompress prune --structured 0.3 --round-to 64 model/ -o smaller/\n"
         "  vcompress prune --drop-layers 8-10 model-folder -o smaller\n"
         "  vcompress prune --drop-layers least:2 --data rows.npz model-folder -o smaller",
+    .first = "sparsity scope pattern structured graph exclude output dry-run min-sqnr json",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

@@ -110,9 +110,10 @@ static const struct opt target_opts[] = {
      .help = "a scheme by its name, perhaps with its granularity, int3/group:64: those above, int5, int6 and ternary "
              "(codes -1, 0 and 1 in 2 bits)"},
     {.name = "gguf", .value = "TYPE", .kind = OPT_TEXT, .one_of = true, QUANTIZE(gguf),
-     .help = "GGUF's block types, chosen for each tensor as llama-quantize does: Q4_K_M, Q5_K_M, Q6_K, Q3_K_S, Q3_K_M, "
+     .help = "GGUF's block types, chosen for each tensor as llama-quantize does, such as Q4_K_M or Q8_0; the output is a GGUF file; "
+             "all: Q4_K_M, Q5_K_M, Q6_K, Q3_K_S, Q3_K_M, "
              "Q3_K_L, Q4_K_S, Q5_K_S, Q2_K, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, IQ4_NL, IQ4_XS, MXFP4_MOE, NVFP4, TQ1_0, TQ2_0, "
-             "Q1_0 or Q2_0; the output is a GGUF file"},
+             "Q1_0, Q2_0"},
     {.name = "aim-sqnr", .value = "DB", .kind = OPT_REAL, .one_of = true, QUANTIZE(aim_sqnr_db),
      .help = "for every tensor the smallest of int2 to int6, int8 (a scale per tensor, channel or group), fp16 and bf16 with this "
              "SQNR, else unchanged; reads all weights first, also with --dry-run"},
@@ -430,6 +431,7 @@ const struct command command_quantize = {
             "  vcompress quantize --int8 --rest fp16 pipeline/\n"
             "  vcompress quantize --gguf Q4_K_M model-f16.gguf -o model-q4_k_m.gguf\n"
             "  vcompress quantize --gguf Q4_K_M qwen3/ -o qwen3-q4_k_m.gguf",
+    .first = "int8 int4 nf4 fp16 gguf exclude output dry-run min-sqnr json",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

@@ -235,6 +235,7 @@ const struct command command_sensitivity = {
         "  vcompress sensitivity model.npz\n"
         "  vcompress sensitivity --graph model.onnx --data x.npz model.npz\n"
         "  vcompress sensitivity --svg model.svg --json=model.json model.safetensors",
+    .first = "graph data exclude svg json html",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

@@ -463,6 +463,7 @@ const struct command command_shrink = {
         "  vcompress shrink --fit 'RTX 4060' -o small llama/\n"
         "  vcompress shrink --ratio 20 --graph digits.layers.txt --data rows.npz \\\n"
         "    -o small.npz digits.npz",
+    .first = "bytes ratio fit graph data labels max-loss output dry-run json",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

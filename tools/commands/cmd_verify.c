@@ -296,6 +296,7 @@ const struct command command_verify = {
         "--strict. With several files the highest status counts.\n"
         "  vcompress verify --data model.safetensors\n"
         "  vcompress verify small.npz --against model.npz --min-sqnr 35",
+    .first = "data against min-sqnr pattern strict sha256 json",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

@@ -374,6 +374,7 @@ static enum parse_result apply(struct line *line, const struct opt *opt, const s
     enum parse_result result;
 
     if (opt->kind == OPT_HELP) {
+        line->parsed->part = value;
         return PARSE_HELP;
     }
     result = check_conflicts(line, opt, group);

@@ -25,7 +25,7 @@ enum opt_kind {
     OPT_ABOVE_0, /* double, of options whose field is 0 where they are not given */
     OPT_SIZE,    /* uint64_t, bytes: 1024, 64MiB, 1.5G */
     OPT_CALL,    /* call(): anything else */
-    OPT_HELP     /* --help */
+    OPT_HELP     /* --help, --help=PART */
 };
 
 /* What is done with the file that a value names. */
@@ -82,7 +82,10 @@ struct command {
     const char *name;
     const char *usage;   /* what follows the name */
     const char *summary; /* one line */
-    const char *text;    /* paragraphs for --help and the manual; may be NULL */
+    const char *text;    /* paragraphs for --help=all and the manual; lines that begin with a blank are examples; may be
+                            NULL */
+    const char *first;   /* the options that most people need, at most ten: "int8 output dry-run"; --help has these
+                            alone. NULL: it has all */
     const struct opt_group *const *groups;
     size_t n_groups;
     const char *args;   /* for completions: "FILE", words "bash|zsh|fish", or NULL */
@@ -105,7 +108,8 @@ struct parsed {
     char **args;   /* borrowed from argv */
     size_t n_seen; /* options in the order given; a repeated one once */
     const struct opt *seen[PARSE_MAX_SEEN];
-    char error[512]; /* names option, value and what is allowed */
+    const char *part; /* --help=PART; NULL: --help */
+    char error[512];  /* names option, value and what is allowed */
     /* The same with their values, each as often as it was given: for a command that writes command lines. Those beyond
      * PARSE_MAX_GIVEN are counted only. */
     size_t n_given;

@@ -1,7 +1,7 @@
 # The cases of tests/cli, run for what they do instead of for what they expect; help, completions, words that are wrong.
 # shellcheck shell=sh disable=SC2154,SC2317
 for words in '' --help --version help 'help quantize' 'help nothing' 'completion bash' 'completion zsh' 'completion fish' \
-    'completion tcsh' selftest devices 'devices --json' 'quantize --help' 'dequantize --help' 'convert --help' \
+    'completion tcsh' selftest devices 'devices --json' 'quantize --help=all' 'dequantize --help=all' 'convert --help' \
     'index --help' 'inspect --help' 'diff --help' 'verify --help' 'selftest --help' 'devices --help' 'completion --help'; do
     # shellcheck disable=SC2086
     one $words
