@@ -71,6 +71,13 @@ static const struct config_case config_cases[] = {
     {"\"odd_layers\": [\"a\", \"b\"]", "\"odd_layers\": [\"a\", \"b\"]", NULL},
     {"\"odd_layers\": []", "\"odd_layers\": []", NULL},
     {"\"things\": [1, 2, 3, 4]", "\"things\": [1, 2, 3, 4]", NULL},
+    /* Of a type that no table has, a list with an entry per layer may be one of layers. */
+    {"\"model_type\": \"unheard\", \"things\": [1, 2, 3, 4]", NULL, "'things' is a list whose meaning is not known"},
+    {"\"model_type\": \"unheard\", \"things\": [1, 2, 3]", "\"model_type\": \"unheard\", \"things\": [1, 2, 3]", NULL},
+    {"\"model_type\": \"unheard\", \"eos_token_id\": [1, 2, 3, 4]",
+     "\"model_type\": \"unheard\", \"eos_token_id\": [1, 2, 3, 4]", NULL},
+    {"\"model_type\": \"llama\", \"things\": [1, 2, 3, 4]", "\"model_type\": \"llama\", \"things\": [1, 2, 3, 4]",
+     NULL},
     /* GPT-Neo's lists. */
     {"\"attention_types\": [[[\"g\", \"l\"], 2]]", "\"attention_types\": [[[\"g\", \"g\"], 1]]", NULL},
     {"\"attention_types\": [[[\"g\", \"l\"], 3]]", NULL, "'attention_types' has not a word for each layer"},

@@ -101,15 +101,24 @@ static enum vc_status edit_attention_types(struct vc_ctx *ctx, const struct vc_e
     return layer == edit->before ? out->status : refuse(ctx, "attention_types", "has not a word for each layer");
 }
 
-/* Lists that nobody here knows: whether they could be about layers. */
-static bool may_be_of_layers(const struct vc_edit *edit, const char *name, const json_t *value)
+/* Lists that nobody here knows: whether they could be about layers. Of a type that transformers did not have when the
+ * tables of arch/ were made, no key is known, and every list with as many entries as there are layers could be. */
+static bool may_be_of_layers(const struct vc_edit *edit, const char *type, const char *name, const json_t *value)
 {
-    return json_array_size(value) != 0 && (strstr(name, "layer") != NULL || strstr(name, "block") != NULL) &&
-           (json_array_size(value) == edit->before || json_is_integer(json_array_get(value, 0)));
+    bool one_each = json_array_size(value) == edit->before;
+
+    if (json_array_size(value) == 0) {
+        return false;
+    }
+    if (strstr(name, "layer") != NULL || strstr(name, "block") != NULL) {
+        return one_each || json_is_integer(json_array_get(value, 0));
+    }
+    return one_each && edit->before > 1 && type != NULL && vc_arch_find(type) == NULL &&
+           strstr(name, "token") == NULL && strcmp(name, "architectures") != 0;
 }
 
-static enum vc_status edit_list(struct vc_ctx *ctx, const struct vc_edit *edit, const char *name, const json_t *value,
-                                bool is_size, const char *text, size_t n, struct vc_text *out)
+static enum vc_status edit_list(struct vc_ctx *ctx, const struct vc_edit *edit, const char *type, const char *name,
+                                const json_t *value, bool is_size, const char *text, size_t n, struct vc_text *out)
 {
     if (strcmp(name, "attention_types") == 0) {
         return edit_attention_types(ctx, edit, value, out);
@@ -124,7 +133,8 @@ static enum vc_status edit_list(struct vc_ctx *ctx, const struct vc_edit *edit, 
     if (vc_arch_key_is(name, VC_ARCH_KEY_NUMBERS) || vc_arch_key_is(name, VC_ARCH_KEY_NUMBERS_STAY)) {
         return renumber(ctx, edit, name, value, out);
     }
-    return may_be_of_layers(edit, name, value) ? refuse(ctx, name, "is a list whose meaning is not known") : VC_OK;
+    return may_be_of_layers(edit, type, name, value) ? refuse(ctx, name, "is a list whose meaning is not known")
+                                                     : VC_OK;
 }
 
 /* ---- the whole ---- */
@@ -174,7 +184,7 @@ enum vc_status vc_hf_layers_member(struct vc_ctx *ctx, const struct vc_edit *edi
         return says_nothing(value) ? VC_OK : refuse(ctx, name, "speaks of layers by their number");
     }
     if (json_is_array(value)) {
-        return edit_list(ctx, edit, name, value, is_size, text, n, out);
+        return edit_list(ctx, edit, type, name, value, is_size, text, n, out);
     }
     if (json_is_string(value) && vc_arch_key_is(name, VC_ARCH_KEY_BY_LAYER)) {
         if (json_string_length(value) != edit->before) {
