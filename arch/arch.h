@@ -11,7 +11,7 @@
  *     VC_ARCH_LOADS(HEADS, "whisper moonshine", "proj_out")      a fact, the types that have it, and its words (or "-")
  *
  * The facts are those at the top of the script: HEADS, RENAMES and TABLES are columns of struct vc_family_row; SHARED,
- * LOST, OWN and FP32 globs of weights that stay floats; FIRST, STUCK, CUTS and ALL_OWN say how models are loaded, or that
+ * LOST, OWN, FP32 and CASTS globs of weights that stay floats; FIRST, STUCK, CUTS and ALL_OWN say how models are loaded, or that
  * they are not; ASKED are types of which models were made. */
 #ifndef VC_ARCH_H
 #define VC_ARCH_H

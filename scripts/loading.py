@@ -12,15 +12,21 @@ values, in every class that the type has (those that need more than a configurat
     STUCK    the same, and decoded weights do not help, since buffers are called weight
     TABLES   weights of two dimensions that no linear layer has
     FP32     linear layers that bitsandbytes leaves as floats, since the model wants them in f32
+    CASTS    linear layers whose weight the model asks for its type, to which it casts what the layer reads: that of bitsandbytes' codes is a
+             type of integers (compressed-tensors decodes all weights before the model runs)
     OWN      linear layers of a class of their own; ALL_OWN where there are no others
 """
+import ast
 import collections
 import fnmatch
+import functools
+import inspect
 import itertools
 import json
 import os
 import re
 import sys
+import textwrap
 import warnings
 import logging
 
@@ -55,6 +61,29 @@ def tied(model):
 
 def linears(model):
     return {name: m for name, m in model.named_modules() if isinstance(m, torch.nn.Linear)}
+
+
+@functools.cache
+def asks_for_type(cls):
+    """attributes X of a class whose methods read self.X.weight.dtype, if they do not look for integers there"""
+    try:
+        source = textwrap.dedent(inspect.getsource(cls))
+    except (OSError, TypeError):
+        return set()
+    if not cls.__module__.startswith("transformers.") or "torch.uint8" in source or "is_floating_point" in source:
+        return set()
+    found = set()
+    for method in ast.walk(ast.parse(source)):
+        if isinstance(method, ast.FunctionDef) and "init" not in method.name:
+            texts = [ast.unparse(n.value) for n in ast.walk(method) if isinstance(n, ast.Attribute) and n.attr == "dtype"]
+            found.update(t[len("self."):-len(".weight")] for t in texts if t.startswith("self.") and t.endswith(".weight"))
+    return found - {""}
+
+
+def casts(model):
+    """the names of linear layers whose weight is asked for its type"""
+    named = {f"{name}.{x}".lstrip(".") for name, m in model.named_modules() for x in asks_for_type(type(m))}
+    return named & linears(model).keys()
 
 
 def first_values_fail(model):
@@ -103,7 +132,7 @@ class Names:
 def ask_names(model, gone, record):
     wanted = list(getattr(model, "_keep_in_fp32_modules", None) or [])
     record["wanted"].update(wanted)
-    names, before = Names(model), (len(record["own"]), len(record["usual"]))
+    names, before, asked = Names(model), (len(record["own"]), len(record["usual"])), casts(model)
     for key in names.file_keys({}):
         now, converted = names.in_memory(key, names.state)
         stem, layer = key.removesuffix(".weight"), now.removesuffix(".weight")
@@ -116,7 +145,7 @@ def ask_names(model, gone, record):
             if now in gone:
                 record["heads"].update([stem] if not stem.endswith("lm_head") else [])
                 continue
-            kind = "own" if type(owner) not in LINEAR else "fp32" if not should_convert_module(layer, wanted) else "usual"
+            kind = "own" if type(owner) not in LINEAR else "fp32" if not should_convert_module(layer, wanted) else "casts" if layer in asked else "usual"
             record[kind if names.survive(stem, layer) else "lost"].add(stem)
         elif stem != key and not converted and now in names.state and names.state[now].dim() == 2 and not any(fnmatch.fnmatchcase(key, g) for g in EMBEDDINGS):
             owner = model.get_submodule(layer)
@@ -130,7 +159,7 @@ def ask_names(model, gone, record):
 
 def ask(kind, c):
     """What the models of a type say; None: none can be made."""
-    record = dict(heads=set(), shared=set(), names=set(), tables=set(), own=set(), fp32=set(), lost=set(), wanted=set(), usual=set(), cuts=False, first=False, stuck=False, all_own=False)
+    record = dict(heads=set(), shared=set(), names=set(), tables=set(), own=set(), fp32=set(), casts=set(), lost=set(), wanted=set(), usual=set(), cuts=False, first=False, stuck=False, all_own=False)
     asked = False
     for cls in dict.fromkeys(small_models.model_classes(kind)):
         model = next((m for m in (small_models.on_meta(cls, config) for config in small_models.configs(c)) if m is not None), None)
@@ -250,8 +279,8 @@ def rows_of(kind, record):
     """{what: words}"""
     heads = {"re:(.*\\.)?" + numbers(h, "\\d+").replace(".", "\\.").replace("\\\\", "\\") + "$" if numbers(h, "") != h else h for h in record["heads"]}
     rows = {"HEADS": heads - {"lm_head"}, "SHARED": {"*" + numbers(s, "*") + ".weight" for s in record["shared"]}}
-    for what, key in (("TABLES", "tables"), ("OWN", "own"), ("FP32", "fp32"), ("LOST", "lost")):
-        others = set().union(*(record[k] for k in ("usual", "own", "tables", "fp32", "lost") if k != key))
+    for what, key in (("TABLES", "tables"), ("OWN", "own"), ("FP32", "fp32"), ("CASTS", "casts"), ("LOST", "lost")):
+        others = set().union(*(record[k] for k in ("usual", "own", "tables", "fp32", "casts", "lost") if k != key))
         rows[what] = (what == "FP32" and by_words(record["wanted"], record[key], others)) or shortest(record[key], others) or set()
         if record[key] and not rows[what]:
             print("no ends:", kind, what, sorted(record[key])[:3])

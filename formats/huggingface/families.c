@@ -40,6 +40,7 @@
 #define FACT_ALL_OWN(words) .loads = {[VC_LOADS_BITSANDBYTES] = {.refused = OWN_LAYERS}}
 #define FACT_OWN(words)     .loads = {[VC_LOADS_BITSANDBYTES] = {.keeps = words, .why = "a layer of its own kind"}}
 #define FACT_FP32(words)    .loads = {[VC_LOADS_BITSANDBYTES] = {.keeps = words, .why = IN_FP32}}
+#define FACT_CASTS(words)   .loads = {[VC_LOADS_BITSANDBYTES] = {.keeps = words, .why = "the model casts to its type"}}
 #define FACT_SHARED(words)  .loads = {KEEPS(words, "several layers have it")}
 #define FACT_LOST(words)    .loads = {KEEPS(words, "the loader finds no codes here")}
 #define FACT_STUCK(words)   .loads = {[VC_LOADS_COMPRESSED_TENSORS] = {.refused = STUCK}}
@@ -81,6 +82,7 @@ static const struct vc_family_row rows[] = {
      .loads = {AS_FLOATS, [VC_LOADS_BITSANDBYTES] = {.keeps = "qformer.*", .why = IN_FP32}}},
 
     /* What a loader does where it runs the model, or where conversions join what are no linear layers. */
+    {.types = "ctrl", .loads = {AS_FLOATS}}, /* sets a buffer as it runs, which stays f32 beside codes: no bf16 */
     {.types = "wavlm",
      .loads = {[VC_LOADS_BITSANDBYTES] = {.keeps = "*.attention.*_proj.weight", .why = "attention of PyTorch"}}},
     {.types = "olmo_hybrid bailing_hybrid glm5_next glm5_next_text kimi_linear",

@@ -231,6 +231,13 @@ static void test_reasons(void **state)
     (void)state;
     expect_reason(&vc_dialect_bitsandbytes, "t5", "x.wo.weight", "the loader wants f32 here");
     expect_reason(&vc_dialect_compressed_tensors, "t5", "x.wo.weight", NULL);
+    /* What the model asks for its type: bytes of codes would be taken for the type of what the layer reads. */
+    expect_reason(&vc_dialect_bitsandbytes, "longt5", "x.wo.weight", "the model casts to its type");
+    expect_reason(&vc_dialect_bitsandbytes, "switch_transformers", "x.wo.weight", "the model casts to its type");
+    expect_reason(&vc_dialect_bitsandbytes, "longt5", "x.wi.weight", NULL);
+    expect_reason(&vc_dialect_compressed_tensors, "longt5", "x.wo.weight", NULL);
+    expect_reason(&vc_dialect_bitsandbytes, "deepseek_v32", "x.indexer.weights_proj.weight",
+                  "the loader wants f32 here");
     expect_reason(&vc_dialect_bitsandbytes, "llama", "x.wo.weight", NULL);
     expect_reason(&vc_dialect_bitsandbytes, "mixtral", "m.experts.0.w1.weight", "experts that the loader joins");
     expect_reason(&vc_dialect_compressed_tensors, "mixtral", "m.experts.0.w1.weight", NULL);
