@@ -5,22 +5,25 @@
  *     {"totals": {"bits_per_weight": 4.5}, "tensors": [{"name": "fc1.weight", "bytes_after": 35840}]}
  *
  *     totals.bits_per_weight            8.2    4.5
- *     tensors  fc1.weight  bytes_after  66048  35840 */
+ *     tensors  fc1.weight  bytes_after  66048  35840
+ *
+ * The members of the document are in changes.inc. */
 #include <vcompress/page.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text/text.h"
+#include "report/document_rows.h"
 #include "report/document_tree.h"
 
 #define MOST_DEPTH 16 /* deeper values are compared as wholes */
 #define MOST_PATH  256
 
-/* The changes of the documents themselves come before the changes of items. */
+/* The documents are compared twice: the changes of the documents themselves come before the changes of items. */
 struct comparison {
-    struct vc_text members, items;
+    struct vc_json *json;
+    bool items;
     size_t n;
 };
 
@@ -74,37 +77,36 @@ static bool holds_objects(const json_t *value)
     return json_is_array(value) && json_is_object(json_array_get(value, 0));
 }
 
-static void add_value(struct vc_text *text, const char *before, const json_t *value)
+static void out_of_memory(struct vc_text *text)
 {
-    char *json = value == NULL ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-
-    if (value != NULL && json == NULL && text->status == VC_OK) {
+    if (text->status == VC_OK) {
         text->status = vc_fail(text->ctx, VC_E_NOMEM, "not enough memory to compare documents");
     }
-    vc_text_add(text, "%s%s", before, json == NULL ? "null" : json);
-    free(json);
 }
 
-static void add_string(struct vc_text *text, const char *before, const char *string)
+static void write_value(struct vc_json *json, const char *key, const json_t *value)
 {
-    vc_text_add(text, "%s", before);
-    if (string == NULL) {
-        vc_text_add(text, "null");
-    } else {
-        vc_text_add_json_string(text, string);
+    char *text = value == NULL ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+
+    if (value != NULL && text == NULL) {
+        out_of_memory(json->text);
     }
+    vc_json_value(json, key, text == NULL ? "null" : text);
+    free(text);
 }
+
+static void write_changes(struct vc_json *json, struct comparison *c, json_t *a, json_t *b);
+
+#include "report/rows_write.inc"
+
+#include "report/changes.inc"
 
 static void add_change(struct comparison *c, const struct place *at, const json_t *a, const json_t *b)
 {
-    struct vc_text *text = at->list == NULL ? &c->members : &c->items;
-
-    add_string(text, c->n++ == 0 ? "\n    {\"list\": " : ",\n    {\"list\": ", at->list);
-    add_string(text, ", \"name\": ", at->name);
-    add_string(text, ", \"member\": ", at->path);
-    add_value(text, ", \"a\": ", a);
-    add_value(text, ", \"b\": ", b);
-    vc_text_add(text, "}");
+    if (c->items == (at->list != NULL)) {
+        rows_changed(c->json, NULL, FLAT, at, a, b);
+        c->n++;
+    }
 }
 
 static void compare(struct comparison *c, const struct place *at, json_t *a, json_t *b);
@@ -171,9 +173,9 @@ static void compare_lists(struct comparison *c, const struct place *at, const js
     json_t *item;
 
     if (items[0] == NULL || items[1] == NULL) {
-        c->items.status = vc_fail(c->items.ctx, VC_E_NOMEM, "not enough memory to compare documents");
+        out_of_memory(c->json->text);
     }
-    for (int side = 0; c->items.status == VC_OK && side < 2; side++) {
+    for (int side = 0; c->json->text->status == VC_OK && side < 2; side++) {
         json_object_foreach(items[side], inside.name, item)
         {
             json_t *other = json_object_get(items[1 - side], inside.name);
@@ -203,17 +205,22 @@ static void compare(struct comparison *c, const struct place *at, json_t *a, jso
     }
 }
 
-static void add_side(struct vc_text *text, const char *key, const char *path, const json_t *document)
+static void write_changes(struct vc_json *json, struct comparison *c, json_t *a, json_t *b)
 {
-    vc_text_add(text, "  \"%s\": ", key);
-    add_string(text, "{\"path\": ", path);
-    add_value(text, ", \"command\": ", json_object_get(document, "command"));
-    vc_text_add(text, "},\n");
+    const struct place top = {NULL, NULL, "", 0};
+
+    c->json = json;
+    vc_json_begin(json, "changes", '[', false);
+    for (unsigned pass = 0; pass < 2; pass++) {
+        c->items = pass == 1;
+        compare(c, &top, a, b);
+    }
+    vc_json_end(json, ']');
 }
 
 enum vc_status vc_changes_json(struct vc_ctx *ctx, const char *path_a, const char *path_b, size_t *n, char **out)
 {
-    const struct place top = {NULL, NULL, "", 0};
+    const char *const paths[2] = {path_a, path_b};
     struct comparison c = {.n = 0};
     struct vc_document_tree trees[2] = {{.root = NULL}, {.root = NULL}};
     json_t *a, *b;
@@ -222,8 +229,6 @@ enum vc_status vc_changes_json(struct vc_ctx *ctx, const char *path_a, const cha
     *out = NULL;
     *n = 0;
     vc_clear_error(ctx);
-    vc_text_init(&c.members, ctx);
-    vc_text_init(&c.items, ctx);
     VC_TRY(vc_document_read(ctx, path_a, &trees[0]));
     VC_TRY(vc_document_read(ctx, path_b, &trees[1]));
     a = trees[0].root;
@@ -234,23 +239,9 @@ enum vc_status vc_changes_json(struct vc_ctx *ctx, const char *path_a, const cha
                          json_string_value(json_object_get(b, "schema")));
         goto out;
     }
-    add_value(&c.members, "{\n  \"schema\": \"vcompress.changes/1\",\n  \"of\": ", json_object_get(a, "schema"));
-    vc_text_add(&c.members, ",\n");
-    add_side(&c.members, "a", path_a, a);
-    add_side(&c.members, "b", path_b, b);
-    vc_text_add(&c.members, "  \"changes\": [");
-    compare(&c, &top, a, b);
-    vc_text_add(&c.items, "%s],\n  \"same\": %s\n}\n", c.n == 0 ? "" : "\n  ", c.n == 0 ? "true" : "false");
-    status = c.items.status;
-    if (status == VC_OK) {
-        vc_text_add_bytes(&c.members, c.items.data, c.items.n);
-        *out = vc_text_detach(&c.members);
-        status = c.members.status;
-    }
+    status = document_changes(ctx, out, &c, paths, a, b);
     *n = c.n;
 out:
-    vc_text_release(&c.members);
-    vc_text_release(&c.items);
     vc_document_tree_free(ctx, &trees[1]);
     vc_document_tree_free(ctx, &trees[0]);
     return status;

@@ -25,6 +25,7 @@
  *     WORD_IF(name, words, condition, number, sentence)
  *     SAID(name, words, text, sentence)               the text, which is one of them
  *     SAID_IF(name, words, text, sentence)            the same; null for NULL
+ *     WORD_BITS(name, words, bits, sentence)          an array of the words whose bits are set
  *   objects; layout: FLAT in one line, LINES a line for each member
  *     OBJECT(name, layout, sentence) ... END
  *     OBJECT_IF(name, layout, condition, sentence) ... END            null unless the condition holds
@@ -34,18 +35,22 @@
  *     LIST(name, layout, kind, more, value, sentence)
  *     LIST_MAYBE(name, layout, kind, more, value, sentence)          an item is null for a value that is none
  *     LIST_KNOWN(name, layout, kind, more, condition, value, sentence)   an item is null unless the condition holds
- *     WORDS(name, layout, words, more, text, sentence)
  *     LIST_OF(name, layout, item's layout, more, sentence, table, arguments...)
+ *     LIST_BY(name, layout, kind, more, statement, sentence)         the statement writes an item
+ *     LIST_EITHER(name, layout, item's layout, more, sentence, condition, table, other table, arguments...)
+ *     BY_LIST(name, statement, sentence, table)                      the statement writes the array
  *     LIST_OF_IF(name, layout, item's layout, condition, more, sentence, table, arguments...)
  *     MAP(name, layout, kind, more, key, value, sentence)
+ *     MAP_MAYBE(name, layout, kind, more, key, value, sentence)
  *     MAP_KNOWN(name, layout, kind, more, key, condition, value, sentence)
  *     MAP_OF(name, layout, more, key, sentence, table, arguments...)
+ *     MAP_OF_IF(name, condition, more, key, sentence, table, arguments...)  null unless the condition holds; a line for each item
  *   which members are there
  *     IF(condition) row                               only where the condition holds
  *     WHEN(condition) rows DONE                       the same for several
  *     LATER row                                       always, but the schema does not ask for it: it came after version 1
  *     PAGE(name, kind, sentence)                      not here: pages have it (page_members.inc, page/page_members.c)
- *     PAGE_PART(name, sentence, table), PAGE_LIST(name, sentence, table)
+ *     PAGE_MAYBE(name, kind, sentence), PAGE_PART(name, sentence, table), PAGE_LIST(name, sentence, table)
  *   for the writer alone
  *     LINE                                            in a flat object the next member begins a line
  *     LET(declaration)                                of a variable */
@@ -61,6 +66,7 @@ enum vc_kind {
 #include "report/kinds.inc"
 #undef KIND
     VC_KIND_object, /* of any members */
+    VC_KIND_dim,    /* a number, or an expression as text */
     VC_KIND_any
 };
 
@@ -81,11 +87,11 @@ struct vc_row {
     enum vc_row_form form;
     const char *name;
     enum vc_kind kind;
-    const char *words; /* "a|b|c"; NULL: not one of some words */
-    bool null;         /* may be null */
-    bool item_null;    /* of a list or map: its items may be null */
-    const struct vc_row *table;
-    const char *sentence; /* "" or NULL: its name says it */
+    const char *words;                  /* "a|b|c"; NULL: not one of some words */
+    bool null;                          /* may be null */
+    bool item_null;                     /* of a list or map: its items may be null */
+    const struct vc_row *table, *other; /* other: its items have the members of one of the two */
+    const char *sentence;               /* "" or NULL: its name says it */
 };
 
 static inline void vc_json_filled(struct vc_json *json, const char *key, const char *value)

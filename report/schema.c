@@ -23,17 +23,23 @@ static const char schemes[] = "int8|int32"
 #include "report/page_members.inc"
 #include "report/quality.inc"
 
+#include "report/changes.inc"
 #include "report/diff.inc"
 #include "report/distill.inc"
 #include "report/evaluate.inc"
+#include "report/gpus.inc"
+#include "report/graph.inc"
 #include "report/inspect.inc"
 #include "report/plan.inc"
 #include "report/report.inc"
+#include "report/sensitivity.inc"
+#include "report/shrink.inc"
 #include "report/verify.inc"
 
 static const struct vc_row failure[] = {PART("error", LINES, "", error, ){.form = VC_ROW_END}};
-static const struct vc_row *const documents[] = {rows_diff, rows_distill, rows_evaluate, rows_inspect,
-                                                 rows_plan, rows_report,  rows_verify};
+static const struct vc_row *const documents[] = {rows_changes, rows_diff,        rows_distill, rows_evaluate,
+                                                 rows_gpus,    rows_graph,       rows_inspect, rows_plan,
+                                                 rows_report,  rows_sensitivity, rows_shrink,  rows_verify};
 
 static const struct {
     const char *type, *keywords;
@@ -41,7 +47,9 @@ static const struct {
 #define KIND(name, c_type, writer, json_type, keywords) [VC_KIND_##name] = {json_type, keywords},
 #include "report/kinds.inc"
 #undef KIND
-    [VC_KIND_object] = {"object", ""}, [VC_KIND_any] = {NULL, ""}};
+    [VC_KIND_object] = {"object", ""},
+    [VC_KIND_dim] = {NULL, "\"type\": [\"integer\", \"string\"]"},
+    [VC_KIND_any] = {NULL, ""}};
 
 static void write_type(struct vc_json *json, const char *type, bool null)
 {
@@ -63,7 +71,7 @@ static void write_value(struct vc_json *json, const struct vc_row *row, bool nul
 
     if (row->words == NULL) {
         write_type(json, kinds[row->kind].type, null);
-        vc_text_add(json->text, "%s%s", *keywords != '\0' ? ", " : "", keywords);
+        vc_text_add(json->text, "%s%s", json->level[json->depth].some && *keywords != '\0' ? ", " : "", keywords);
         return;
     }
     for (const char *c = row->words; *c != '\0'; c++) {
@@ -111,6 +119,15 @@ static void write_required(struct vc_json *json, const struct vc_row *row, const
 
 static void write_members(struct vc_json *json, const struct vc_row *row, const char *schema);
 
+/* What an object holds: of $defs, under its name, or one of two. */
+static void write_definition(struct vc_json *json, const char *name, const struct vc_row *rows, const char *schema)
+{
+    vc_json_begin(json, name, '{', false);
+    vc_json_string(json, "type", "object");
+    write_members(json, rows, schema);
+    vc_json_end(json, '}');
+}
+
 /* What lies behind the name of a member. */
 static void write_member(struct vc_json *json, const struct vc_row *row)
 {
@@ -128,7 +145,12 @@ static void write_member(struct vc_json *json, const struct vc_row *row)
     } else {
         write_type(json, row->form == VC_ROW_LIST ? "array" : "object", row->null);
         vc_json_begin(json, row->form == VC_ROW_LIST ? "items" : "additionalProperties", '{', scalar);
-        if (row->table != NULL) {
+        if (row->other != NULL) {
+            vc_json_begin(json, "oneOf", '[', false);
+            write_definition(json, NULL, row->table, NULL);
+            write_definition(json, NULL, row->other, NULL);
+            vc_json_end(json, ']');
+        } else if (row->table != NULL) {
             write_type(json, "object", false);
             write_members(json, row->table, NULL);
         } else {
@@ -154,15 +176,6 @@ static void write_members(struct vc_json *json, const struct vc_row *row, const 
             write_member(json, row);
         }
     }
-    vc_json_end(json, '}');
-}
-
-/* An object of $defs. */
-static void write_definition(struct vc_json *json, const char *name, const struct vc_row *rows, const char *schema)
-{
-    vc_json_begin(json, name, '{', false);
-    vc_json_string(json, "type", "object");
-    write_members(json, rows, schema);
     vc_json_end(json, '}');
 }
 
@@ -224,13 +237,16 @@ enum vc_status vc_schema_json(struct vc_ctx *ctx, const char *name, char **text)
 {
     struct vc_text schema;
     struct vc_json json;
+    char names[256] = "";
     size_t i = 0;
 
     *text = NULL;
     while (vc_schema_name(i) != NULL && strcmp(vc_schema_name(i), name) != 0) {
-        i++;
+        size_t n = strlen(names);
+
+        (void)snprintf(names + n, sizeof names - n, "%s%s", n == 0 ? "" : ", ", vc_schema_name(i++));
     }
-    VC_REFUSE_IF(vc_schema_name(i) == NULL, ctx, VC_E_ARGUMENT, "%s: no document has this name", name);
+    VC_REFUSE_IF(vc_schema_name(i) == NULL, ctx, VC_E_ARGUMENT, "no document is called '%s': %s", name, names);
     vc_json_open(&json, &schema, ctx, '{', NULL);
     write_schema(&json, documents[i]);
     vc_json_end(&json, '}');

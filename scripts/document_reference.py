@@ -20,7 +20,7 @@ WORDS = {"string": "text", "integer": "whole number", "number": "number", "boole
 
 
 def run(program, *args):
-    return subprocess.run([program, *args], capture_output=True, text=True).stdout
+    return subprocess.run([program, *args], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
 
 
 def holds(schema):
@@ -44,15 +44,15 @@ def member_rows(member, path, always):
     yield "| `%s` | %s%s | %s |" % (path, holds(member), "" if always else "; sometimes", sentence.replace("|", "\\|"))
     for key, ending in (("items", "[]"), ("additionalProperties", "{}")):
         inner = member.get(key)
-        if inner is not None and "properties" not in inner:
+        if inner is not None and "properties" not in inner and "oneOf" not in inner:
             yield "| `%s%s` | %s | |" % (path, ending, holds(inner))
-        elif inner is not None:
-            yield from members(inner, path + ending + ".")
+        for each in [] if inner is None else inner.get("oneOf", [inner]):
+            yield from members(each, path + ending + ".")
     yield from members(member, path + ".")
 
 
 def reference(program):
-    names = run(program, "help", "--help").split("--schema ")[1].split()[0].split("|")
+    names = run(program, "help", "--schema", "?").split(": ")[-1].strip().split(", ")
     for name in names:
         schema = json.loads(run(program, "help", "--schema", name))
         yield "\n## %s\n\n%s\n\n| member | holds | meaning |\n|---|---|---|" % (name, schema["description"].split(" New members")[0])

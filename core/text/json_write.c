@@ -145,8 +145,13 @@ void vc_json_bool(struct vc_json *json, const char *key, bool value)
 
 void vc_json_null(struct vc_json *json, const char *key)
 {
+    vc_json_value(json, key, "null");
+}
+
+void vc_json_value(struct vc_json *json, const char *key, const char *value)
+{
     next(json, key);
-    vc_text_add_bytes(json->text, "null", 4);
+    vc_text_add_bytes(json->text, value, strlen(value));
 }
 
 enum vc_status vc_json_charge(struct vc_ctx *ctx, const char *what, uint64_t n, uint64_t *counted)

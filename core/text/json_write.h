@@ -56,5 +56,6 @@ void vc_json_known(struct vc_json *json, const char *key, uint64_t value); /* nu
 void vc_json_real(struct vc_json *json, const char *key, double value);    /* null for NaN and infinities */
 void vc_json_bool(struct vc_json *json, const char *key, bool value);
 void vc_json_null(struct vc_json *json, const char *key);
+void vc_json_value(struct vc_json *json, const char *key, const char *value); /* JSON, as it is */
 
 #endif

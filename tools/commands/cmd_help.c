@@ -15,8 +15,8 @@ struct help_cli {
 static const struct opt help_opts[] = {
     {.name = "man", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct help_cli, man),
      .help = "print the manual page (roff) of all commands"},
-    {.name = "schema", .value = "", .more = vc_schema_name, .kind = OPT_WORD, .field = offsetof(struct help_cli, schema),
-     .help = "print the JSON Schema of what a command prints with --json"},
+    {.name = "schema", .value = "DOCUMENT", .kind = OPT_TEXT, .field = offsetof(struct help_cli, schema),
+     .help = "print the JSON Schema of a document that a command prints with --json: report, fit, ..."},
 };
 /* clang-format on */
 static const struct opt_group group_man = OPT_GROUP("Options", help_opts);

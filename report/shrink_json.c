@@ -1,0 +1,15 @@
+/* shrink_json.c - the result of a search as JSON, schema vcompress.shrink/1; its members are in shrink.inc. */
+#include <math.h>
+
+#include <vcompress/shrink.h>
+
+#include "report/document_rows.h"
+
+#include "report/rows_write.inc"
+
+#include "report/shrink.inc"
+
+enum vc_status vc_shrink_json(struct vc_ctx *ctx, const struct vc_shrinkage *r, char **text)
+{
+    return document_shrink(ctx, text, r, r->options);
+}
