@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/base/checked.h"
 #include "memory/scheme.h"
 
 enum vc_runtime vc_memory_runtime(const struct vc_layout *layout)
@@ -58,6 +59,22 @@ bool vc_memory_program_is_ideal(enum vc_memory_program program)
 enum vc_allocator vc_memory_program_allocator(enum vc_memory_program program)
 {
     return row_of(program) != NULL ? row_of(program)->allocator : VC_ALLOCATOR_PYTORCH;
+}
+
+/* --ubatch-size of llama.cpp. */
+#define LLAMA_CPP_POSITIONS 512
+
+uint64_t vc_memory_program_positions(const struct vc_memory_options *options, const struct vc_graph *graph,
+                                     uint64_t batch)
+{
+    uint64_t most = vc_graph_max_positions(graph);
+    uint64_t n = LLAMA_CPP_POSITIONS / vc_max_u64(vc_min_u64(batch, LLAMA_CPP_POSITIONS), 1);
+
+    if (options->program != VC_RUN_BY_LLAMA_CPP) {
+        return 0;
+    }
+    n = most != 0 ? vc_min_u64(n, most) : n;
+    return options->context_tokens != 0 ? vc_min_u64(n, options->context_tokens) : n;
 }
 
 /* Of a scheme that weights are asked about in; VC_RUN_BY_PYTORCH: none in particular. */

@@ -143,6 +143,20 @@ enum vc_status vc_shrink_list_layers(struct vc_shrinking *s)
     return VC_OK;
 }
 
+/* For a device: codes that bitsandbytes keeps there. A model that it does not load has none of them. */
+static enum vc_status add_kept(struct vc_shrinking *s)
+{
+    const struct vc_shrink_scheme *scheme;
+
+    for (size_t i = 0; s->write.layout == NULL && (scheme = vc_shrink_kept_scheme(i)) != NULL; i++) {
+        VC_CALL(add(s, &(struct vc_chain){.scheme = scheme}));
+        if (s->candidates[s->result.n_candidates - 1].reason != NULL) {
+            s->result.n_candidates--;
+        }
+    }
+    return VC_OK;
+}
+
 enum vc_status vc_shrink_list(struct vc_shrinking *s)
 {
     static const char *const shares[] = {"0.25", "0.5", "0.75"};
@@ -152,6 +166,9 @@ enum vc_status vc_shrink_list(struct vc_shrinking *s)
 
     for (size_t k = 0; k < n; k++) {
         VC_CALL(add(s, &(struct vc_chain){.scheme = &schemes[k]}));
+    }
+    if (s->options.data == NULL && s->gpu != NULL && !s->options.native) {
+        VC_CALL(add_kept(s));
     }
     if (s->options.data == NULL) {
         return s->gpu != NULL && s->sized != NULL && schemes->gguf == NULL ? add_recipes(s) : VC_OK;

@@ -17,6 +17,10 @@ static const struct vc_shrink_scheme schemes[] = {
 static const struct vc_shrink_scheme of_bf16[] = {
     {.name = "bf16", .flags = "--bf16", .target = VC_TARGET_BF16},
 };
+static const struct vc_shrink_scheme of_bitsandbytes[] = {
+    {.name = "int8 in bitsandbytes", .flags = "--int8", .target = VC_TARGET_INT8, .layout = "bitsandbytes"},
+    {.name = "nf4 in bitsandbytes", .flags = "--nf4", .target = VC_TARGET_NF4, .layout = "bitsandbytes"},
+};
 #define GGUF(type, after)                                                                                     \
     {                                                                                                         \
         .name = type, .flags = "--gguf " type, .target = VC_TARGET_GGUF, .gguf = type, .after_pruning = after \
@@ -37,6 +41,11 @@ const struct vc_shrink_scheme *vc_shrink_schemes(const struct vc_shrinking *s, s
     }
     *n = sizeof schemes / sizeof schemes[0];
     return schemes;
+}
+
+const struct vc_shrink_scheme *vc_shrink_kept_scheme(size_t index)
+{
+    return index < sizeof of_bitsandbytes / sizeof of_bitsandbytes[0] ? &of_bitsandbytes[index] : NULL;
 }
 
 static bool prunes(const struct vc_chain *chain)

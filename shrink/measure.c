@@ -137,6 +137,13 @@ static enum vc_status take_sizes(struct vc_shrinking *s, size_t k, const struct 
     return VC_OK;
 }
 
+const char *vc_shrink_layout(const struct vc_shrinking *s, size_t k)
+{
+    const struct vc_shrink_scheme *scheme = s->chains[k].scheme;
+
+    return scheme != NULL && scheme->layout != NULL ? scheme->layout : s->write.layout;
+}
+
 enum vc_status vc_shrink_count(struct vc_shrinking *s, size_t k)
 {
     struct vc_write_options write = s->write;
@@ -144,6 +151,7 @@ enum vc_status vc_shrink_count(struct vc_shrinking *s, size_t k)
     enum vc_status status;
 
     write.dry_run = true;
+    write.layout = vc_shrink_layout(s, k);
     write.deflate = s->candidates[k].deflate ? VC_DEFLATE_AUTO : s->write.deflate;
     VC_TRY(vc_job_create(s->ctx, s->given, &job));
     VC_TRY(vc_chain_add(s, &s->chains[k], job));
@@ -187,6 +195,7 @@ static enum vc_status make(struct vc_shrinking *s, size_t k, const char *path)
 
     write.path = path;
     write.force = true;
+    write.layout = vc_shrink_layout(s, k);
     write.deflate = c->deflate ? VC_DEFLATE_AUTO : s->write.deflate;
     VC_TRY(vc_job_create(s->ctx, s->given, &job));
     VC_TRY(vc_chain_add(s, &s->chains[k], job));

@@ -29,6 +29,10 @@ enum vc_status vc_shrink_fit(struct vc_shrinking *s, const struct vc_shrink_net 
     vc_memory_defaults(&memory);
     memory.allocator = VC_ALLOCATOR_PYTORCH; /* as fit and plan */
     memory.runtime = s->options.native ? VC_RUNTIME_NATIVE : vc_memory_runtime(vc_model_layout(net->model));
+    if (!s->options.native && vc_memory_program(vc_model_layout(net->model), vc_model_format(net->model), &memory) ==
+                                  VC_RUN_BY_BITSANDBYTES) {
+        memory.program = VC_RUN_BY_BITSANDBYTES;
+    }
     vc_fit_defaults(&options);
     if (net->graph != NULL) {
         VC_CALL(vc_graph_bind_usual(s->ctx, net->graph));
@@ -98,13 +102,14 @@ static void add_files(struct vc_shrinking *s, struct vc_text *text)
 
 static enum vc_status make_recipe(struct vc_shrinking *s, const struct vc_shrink_candidate *c)
 {
+    const char *layout = vc_shrink_layout(s, (size_t)(c - s->candidates));
     struct vc_text text;
 
     vc_text_init(&text, s->ctx);
     vc_text_add(&text, "# %s. The same bytes:\n# vcompress run", c->name);
     vc_text_add(&text, c->deflate ? " --deflate" : "");
-    if (s->write.layout != NULL) {
-        vc_text_add(&text, " --layout %s", s->write.layout);
+    if (layout != NULL) {
+        vc_text_add(&text, " --layout %s", layout);
     }
     add_files(s, &text);
     for (size_t k = 0; k < c->n_lines; k++) {

@@ -18,6 +18,7 @@ struct vc_shrink_scheme {
     enum vc_target target;
     uint64_t group;     /* 0: the usual one */
     const char *gguf;   /* of VC_TARGET_GGUF */
+    const char *layout; /* vc_write_options.layout, whatever is given; NULL: that which is given */
     bool after_pruning; /* also tried on what pruning leaves */
 };
 
@@ -80,6 +81,9 @@ enum vc_status vc_chain_describe(struct vc_shrinking *s, const struct vc_chain *
 enum vc_status vc_chain_add(struct vc_shrinking *s, const struct vc_chain *chain, struct vc_job *job);
 /* " --data rows.npz --rows 1000": the options that read the rows. */
 void vc_chain_add_rows(struct vc_text *text, const struct vc_data_options *d);
+/* Scheme number `index` of those whose codes bitsandbytes keeps on the device, where the usual loader of the others
+ * decodes them; NULL: there are no more. */
+const struct vc_shrink_scheme *vc_shrink_kept_scheme(size_t index);
 /* The types to try, the least harmful first, for the format of the output. */
 const struct vc_shrink_scheme *vc_shrink_schemes(const struct vc_shrinking *s, size_t *n);
 
@@ -101,6 +105,8 @@ enum vc_status vc_shrink_open(struct vc_ctx *ctx, const char *path, const char *
 void vc_shrink_close(struct vc_shrink_net *net);
 /* Adds a candidate. Returns its number; VC_NO_CANDIDATE if there is no more room. */
 size_t vc_shrink_add(struct vc_shrinking *s, const struct vc_chain *chain, enum vc_status *status);
+/* The layout of the candidate's output: that of its scheme, or what was given. */
+const char *vc_shrink_layout(const struct vc_shrinking *s, size_t k);
 /* From headers: size, memory, whether it is within the limits; `reason` if the passes refuse it. */
 enum vc_status vc_shrink_count(struct vc_shrinking *s, size_t k);
 /* Makes the candidate as a file in the work folder, and measures it: with data on the rows to choose. */

@@ -315,6 +315,10 @@ VC_API void vc_memory_set_program(struct vc_memory_options *options, enum vc_mem
                                   const struct vc_layout *layout);
 /* "llama.cpp"; NULL for VC_RUN_BY_ANY and other numbers. */
 VC_API const char *vc_memory_program_name(enum vc_memory_program program);
+/* Positions of a sequence that the program computes at once where nobody says otherwise; 0: as many as there are.
+ * llama.cpp: 512 of all sequences together (n_ubatch), at most context_tokens and what the model was made for. */
+VC_API uint64_t vc_memory_program_positions(const struct vc_memory_options *options, const struct vc_graph *graph,
+                                            uint64_t batch);
 /* The allocator that the program has for values. */
 VC_API enum vc_allocator vc_memory_program_allocator(enum vc_memory_program program);
 /* Whether the program keeps no value longer than another operator needs it, so that VC_MOMENT_PEAK is its peak. */

@@ -16,7 +16,7 @@ extern "C" {
 
 /* Changes that a recipe may make, as bits. Numbers are stable. */
 enum vc_lever {
-    VC_LEVER_WEIGHTS = 1, /* inference: half precision or int8, by quantize */
+    VC_LEVER_WEIGHTS = 1, /* inference: half precision, or codes of 8 to 2 bits that a loader keeps, by quantize */
     /* Inference: neurons are removed, by prune --structured. No recipe sets weights to zero: zeros save no memory on a
      * device. */
     VC_LEVER_PRUNE = 2,
@@ -40,6 +40,10 @@ struct vc_recipe_options {
     bool runtime_given;
     bool scan;          /* read all weights and measure the errors of schemes */
     uint64_t n_devices; /* number of equal devices; 0 and 1: one device */
+    /* The symbol "sequence" of the graph has its usual size: programs with another one (vc_memory_program_positions)
+     * are counted with that. */
+    bool usual_positions;
+    bool allocator_given; /* vc_memory_options.allocator for all recipes; false: that of the program of each */
 };
 
 VC_API void vc_recipe_defaults_sized(struct vc_recipe_options *options, size_t struct_size);
@@ -56,6 +60,10 @@ struct vc_recipe {
     const char *const *passes; /* in order, in the syntax of "vcompress run": "quantize --int8 --rest fp16" */
     const char *tag;           /* vc_name_options.tag of the output; NULL: no passes */
     bool more_tensors;         /* the output has scales, too */
+    const char *format;        /* vc_name_options.format of the output; NULL: that of the model */
+    /* Words of "vcompress fit" for a program that keeps the codes, where the usual loader of the output decodes them:
+     * "--runtime vllm"; NULL: none. */
+    const char *ask;
     const struct vc_memory_options *memory;
     const struct vc_memory_report *report; /* memory of the smaller model */
     struct vc_fit fit;

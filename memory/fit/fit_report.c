@@ -1,4 +1,6 @@
 /* fit_report.c - whether a model fits a device before and after a job, by the job's report. */
+#include <string.h>
+
 #include "core/base/ctx.h"
 #include "memory/written.h"
 
@@ -30,6 +32,10 @@ static enum vc_status decide_after(struct vc_ctx *ctx, const struct vc_report *r
     enum vc_status status;
 
     own.runtime = runtime;
+    if (runtime == change->runtime && report->layouts != NULL && report->layouts[0] != NULL &&
+        strcmp(report->layouts[0]->name, "bitsandbytes") == 0) {
+        own.program = VC_RUN_BY_BITSANDBYTES;
+    }
     VC_TRY(vc_written_make(ctx, report, model, &written));
     VC_TRY(vc_memory_estimate_written(ctx, graph, model, &own, &written, &after));
     if (change->weights_only && runtime == VC_RUNTIME_LAYERWISE) { /* one tensor as floats is there, too */

@@ -9,6 +9,7 @@
 #include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/job/job_state.h"
+#include "core/model/program.h"
 #include "memory/float_type.h"
 #include "memory/recipes/plan_inside.h"
 
@@ -138,6 +139,12 @@ static enum vc_status add_quantize(struct vc_planning *p, struct vc_job *job, co
     bool bf16 = form->type == VC_DTYPE_BF16;
 
     vc_quantize_defaults(&options);
+    if (form->codes != NULL) {
+        options.target = (enum vc_target)form->codes->target;
+        options.gguf = form->codes->gguf;
+        options.rest = form->codes->gguf != NULL ? NULL : bf16 ? "bf16" : "fp16";
+        return vc_job_add_quantize(p->ctx, job, &options);
+    }
     options.target = form->int8 ? VC_TARGET_INT8 : bf16 ? VC_TARGET_BF16 : VC_TARGET_F16;
     options.rest = bf16 ? "bf16" : "fp16";
     return vc_job_add_quantize(p->ctx, job, &options);
@@ -149,13 +156,23 @@ static bool is_refusal(enum vc_status status)
     return status == VC_E_ARGUMENT || status == VC_E_UNSUPPORTED || status == VC_E_FORMAT || status == VC_E_GATE;
 }
 
-/* How the usual loader of the output treats codes. */
-static enum vc_runtime runtime_of(const struct vc_planning *p, const struct vc_report *report)
+/* Which program runs the output, and how it treats codes. Of codes that its usual loader decodes, what keeps them. */
+static void set_runtime(const struct vc_planning *p, const struct vc_report *report, struct vc_weights_form *form)
 {
-    if (p->options.runtime_given) {
-        return p->memory.runtime;
+    const struct vc_layout *layout = report->layouts != NULL ? report->layouts[0] : NULL;
+
+    form->runtime = p->options.runtime_given ? p->memory.runtime : vc_memory_runtime(layout);
+    if (p->options.runtime_given || p->memory.program == VC_RUN_BY_ANY) {
+        return;
     }
-    return vc_memory_runtime(report->layouts != NULL ? report->layouts[0] : NULL);
+    form->program = vc_memory_program(layout, vc_model_format(p->model), &p->memory);
+    if (form->codes != NULL && form->runtime == VC_RUNTIME_DEQUANTIZE) {
+        bool known = strcmp(layout->name, "compressed-tensors") == 0;
+
+        form->runtime = VC_RUNTIME_NATIVE;
+        form->program = known ? VC_RUN_BY_VLLM : VC_RUN_BY_ANY;
+        form->ask = known ? "--runtime vllm" : "--runtime native";
+    }
 }
 
 /* Sets form->graph: the graph without this share of the neurons, with the bound sizes. The first job with this share
@@ -195,6 +212,7 @@ static enum vc_status count_form(struct vc_planning *p, struct vc_weights_form *
 
     vc_write_defaults(&write);
     write.dry_run = true;
+    write.layout = form->codes != NULL ? form->codes->layout : NULL;
     write.rows_on_request = true;
     VC_TRY(vc_job_create(p->ctx, p->model, &job));
     if (removes) {
@@ -205,10 +223,14 @@ static enum vc_status count_form(struct vc_planning *p, struct vc_weights_form *
     }
     VC_TRY(vc_job_plan(p->ctx, job, &write));
     report = vc_job_report(job);
-    form->runtime = runtime_of(p, report);
+    set_runtime(p, report, form);
     VC_TRY(vc_written_make(p->ctx, report, p->model, &form->written));
     form->counted = true;
-    sum_errors(p, report, form);
+    if (form->codes != NULL) {
+        form->error = form->codes->error;
+    } else {
+        sum_errors(p, report, form);
+    }
     if (removes) {
         add_pruning(form, report->totals.n_params, report->n_params_after);
         VC_TRY(take_graph(p, &job, share, form));
@@ -237,8 +259,14 @@ static enum vc_status add_form(struct vc_planning *p, struct vc_weights_form for
     if (p->n_forms == VC_MAX_FORMS) {
         return VC_OK;
     }
-    if (p->model != NULL) {
+    if (p->model != NULL && form.scheme == NULL) {
         status = count_form(p, &form, share, &ok);
+    } else if (form.codes != NULL) {
+        form.error = form.codes->error;
+        form.type = VC_DTYPE_NONE;
+        form.scheme = form.codes->scheme;
+        form.program = p->memory.program == VC_RUN_BY_ANY ? VC_RUN_BY_COUNT : form.codes->program;
+        form.runtime = VC_RUNTIME_NATIVE;
     } else if (form.int8) {
         form.type = VC_DTYPE_I8; /* in the estimate: the weights that quantize --int8 makes */
         form.error = VC_ERROR_INT8;
@@ -302,6 +330,132 @@ static enum vc_status add_quantized(struct vc_planning *p, enum vc_dtype half)
     return add_form(p, form, VC_SHARES);
 }
 
+/* In layouts and files whose loaders keep the codes on the device, the least error first (docs/numerics.md). */
+static const struct vc_code_form code_forms[] = {
+    {"int8 weights in bitsandbytes", "--int8 --layout bitsandbytes", "int8", "int8", "bitsandbytes", NULL,
+     VC_TARGET_INT8, VC_ERROR_INT8, VC_RUN_BY_BITSANDBYTES},
+    {"nf4 weights in bitsandbytes", "--nf4 --layout bitsandbytes", "nf4", "nf4", "bitsandbytes", NULL, VC_TARGET_NF4,
+     0.085, VC_RUN_BY_BITSANDBYTES},
+    {"int8 weights", "--int8", "int8", "int8", NULL, NULL, VC_TARGET_INT8, VC_ERROR_INT8, VC_RUN_BY_PYTORCH},
+    {"int4 weights", "--int4", "int4", "int4-g128", NULL, NULL, VC_TARGET_INT4, 0.097, VC_RUN_BY_PYTORCH},
+    {"int3 weights", "--int3", "int3", "int3-g128", NULL, NULL, VC_TARGET_INT3, 0.187, VC_RUN_BY_PYTORCH},
+    {"Q8_0 weights in llama.cpp", "--gguf Q8_0", "q8_0", "q8_0", NULL, "Q8_0", VC_TARGET_GGUF, 0.005,
+     VC_RUN_BY_LLAMA_CPP},
+    {"Q6_K weights in llama.cpp", "--gguf Q6_K", "q6_k", "q6_k", NULL, "Q6_K", VC_TARGET_GGUF, 0.017,
+     VC_RUN_BY_LLAMA_CPP},
+    {"Q5_K_M weights in llama.cpp", "--gguf Q5_K_M", "q5_k_m", "q5_k_m", NULL, "Q5_K_M", VC_TARGET_GGUF, 0.034,
+     VC_RUN_BY_LLAMA_CPP},
+    {"Q4_K_M weights in llama.cpp", "--gguf Q4_K_M", "q4_k_m", "q4_k_m", NULL, "Q4_K_M", VC_TARGET_GGUF, 0.07,
+     VC_RUN_BY_LLAMA_CPP},
+    {"Q3_K_M weights in llama.cpp", "--gguf Q3_K_M", "q3_k_m", "q3_k_m", NULL, "Q3_K_M", VC_TARGET_GGUF, 0.145,
+     VC_RUN_BY_LLAMA_CPP},
+    {"Q2_K weights in llama.cpp", "--gguf Q2_K", "q2_k", "q2_k", NULL, "Q2_K", VC_TARGET_GGUF, 0.26,
+     VC_RUN_BY_LLAMA_CPP},
+};
+
+/* A folder of transformers. As GGUF its weights are counted by the scheme, as fit does. */
+static bool has_config(const struct vc_planning *p)
+{
+    struct vc_arena arena = {0};
+    struct vc_program program = {.kind = VC_PROGRAM_NONE};
+    bool known = p->model != NULL && p->graph != NULL && strcmp(vc_model_format(p->model), "safetensors") == 0 &&
+                 vc_model_program(p->ctx, p->model, &arena, &program) == VC_OK;
+
+    vc_arena_release(p->ctx, &arena);
+    vc_clear_error(p->ctx);
+    return known && program.kind == VC_PROGRAM_CONFIG;
+}
+
+/* *ok: the folder becomes GGUF: its tensors, its vocabulary and its configuration have a place there. */
+static enum vc_status try_as_gguf(struct vc_planning *p, bool *ok)
+{
+    struct vc_open_options open;
+    struct vc_quantize_options quantize;
+    struct vc_write_options write;
+    struct vc_model *model = NULL;
+    struct vc_job *job = NULL;
+    enum vc_status status;
+
+    vc_open_defaults(&open);
+    open.as_gguf = true;
+    vc_write_defaults(&write);
+    write.dry_run = true;
+    write.rows_on_request = true;
+    write.format = "gguf";
+    vc_quantize_defaults(&quantize);
+    quantize.target = VC_TARGET_GGUF;
+    quantize.gguf = "Q4_K_M";
+    VC_TRY(vc_model_open(p->ctx, vc_model_path(p->model), &open, &model));
+    VC_TRY(vc_job_create(p->ctx, model, &job));
+    VC_TRY(vc_job_add_quantize(p->ctx, job, &quantize));
+    VC_TRY(vc_job_plan(p->ctx, job, &write));
+out:
+    *ok = status == VC_OK && vc_model_find(model, "token_embd.weight") != VC_NO_TENSOR;
+    vc_job_free(job);
+    vc_model_close(model);
+    if (is_refusal(status)) {
+        vc_clear_error(p->ctx);
+        status = VC_OK;
+    }
+    return status;
+}
+
+/* A configuration without weights, of a model with a length of sequences: one that llama.cpp and bitsandbytes may run. */
+static bool is_configured(const struct vc_planning *p)
+{
+    return p->model == NULL && vc_graph_max_positions(p->graph) != 0;
+}
+
+/* Whether the model may be had so: GGUF of a folder, of a configuration, or of GGUF; other codes of all but GGUF. A
+ * program that was given runs every recipe. */
+static bool may_have(const struct vc_planning *p, const struct vc_code_form *codes)
+{
+    bool is_gguf = p->model != NULL && strcmp(vc_model_format(p->model), "gguf") == 0;
+
+    if (p->options.runtime_given) {
+        return codes->layout == NULL && codes->gguf == NULL && !is_gguf;
+    }
+    if (codes->gguf != NULL) {
+        return is_configured(p) || p->is_folder || is_gguf;
+    }
+    return codes->layout != NULL ? is_configured(p) || p->is_folder : !is_gguf;
+}
+
+static enum vc_status add_codes(struct vc_planning *p, enum vc_dtype half)
+{
+    bool bf16 = half == VC_DTYPE_BF16 || p->memory.weights == VC_DTYPE_BF16;
+    bool as_gguf = true;
+
+    p->is_folder = has_config(p);
+    if (p->is_folder && !p->options.runtime_given) {
+        VC_CALL(try_as_gguf(p, &as_gguf));
+    }
+    for (size_t k = 0; k < sizeof code_forms / sizeof code_forms[0]; k++) {
+        const struct vc_code_form *codes = &code_forms[k];
+        struct vc_weights_form form = p->forms[0];
+        bool counted_here = codes->gguf != NULL && p->is_folder;
+
+        if (!may_have(p, codes) || (codes->gguf != NULL && !as_gguf)) {
+            continue;
+        }
+        form.codes = codes;
+        form.tag = codes->tag;
+        form.type = bf16 ? VC_DTYPE_BF16 : VC_DTYPE_F16;
+        form.passes[0] =
+            vc_arena_printf(p->ctx, &p->out->arena, "quantize %s --rest %s", codes->flags, bf16 ? "bf16" : "fp16");
+        if (codes->gguf != NULL) {
+            form.type = VC_DTYPE_NONE;
+            form.passes[0] = vc_arena_printf(p->ctx, &p->out->arena, "quantize %s", codes->flags);
+        }
+        VC_CALL_ALLOC(form.passes[0]);
+        if (counted_here) {
+            form.scheme = codes->scheme;
+        }
+        VC_CALL(add_form(p, form, VC_SHARES));
+    }
+    return VC_OK;
+}
+
 enum vc_status vc_plan_forms(struct vc_planning *p)
 {
     bool coded = vc_has_codes(p->model);
@@ -315,8 +469,10 @@ enum vc_status vc_plan_forms(struct vc_planning *p)
     if (!p->options.runtime_given && coded) {
         p->memory.runtime = vc_memory_runtime(vc_model_layout(p->model));
     }
-    p->forms[p->n_forms++] = (struct vc_weights_form){
-        .type = p->memory.weights == VC_DTYPE_NONE && !trains ? half : p->memory.weights, .runtime = p->memory.runtime};
+    p->forms[p->n_forms++] =
+        (struct vc_weights_form){.type = p->memory.weights == VC_DTYPE_NONE && !trains ? half : p->memory.weights,
+                                 .runtime = p->memory.runtime,
+                                 .program = VC_RUN_BY_COUNT};
     if (trains || coded || p->memory.weights == VC_DTYPE_I8 || p->memory.scheme != NULL) {
         return VC_OK; /* trained weights are not compressed, and compressed weights stay compressed */
     }
@@ -334,7 +490,7 @@ enum vc_status vc_plan_forms(struct vc_planning *p)
             VC_CALL(add_pruned(p, &base, s));
         }
     }
-    return VC_OK;
+    return (p->options.without & VC_LEVER_WEIGHTS) == 0 ? add_codes(p, half) : VC_OK;
 }
 
 void vc_plan_forms_release(struct vc_planning *p)

@@ -11,7 +11,7 @@
 #include "graph/planned_model.h"
 #include "memory/written.h"
 
-#define VC_MAX_FORMS 24
+#define VC_MAX_FORMS 48
 
 /* Shares of the neurons that may go, the least first. */
 #define VC_SHARES 5
@@ -29,6 +29,26 @@ struct vc_weights_form {
     enum vc_runtime runtime;
     double error;
     bool measured;
+    /* Codes of other schemes (vc_plan_codes): how they are called; what they are in vc_memory_options.scheme where they
+     * are counted without the file that has them; the program that runs it, VC_RUN_BY_COUNT for that of the model as it
+     * is; and words of `fit` that name that program, where it is not the usual one of the file. */
+    const struct vc_code_form *codes;
+    const char *scheme;
+    enum vc_memory_program program;
+    const char *ask;
+};
+
+/* Weights as codes of a scheme in a layout whose loader keeps them. */
+struct vc_code_form {
+    const char *name;  /* "nf4 weights in bitsandbytes" */
+    const char *flags; /* of quantize */
+    const char *tag;
+    const char *scheme; /* of --dtype, which asks about the same weights */
+    const char *layout; /* vc_write_options.layout; NULL: the usual one */
+    const char *gguf;   /* vc_quantize_options.gguf; NULL: no GGUF */
+    int target;         /* enum vc_target */
+    double error;       /* usual one, of normally distributed weights */
+    enum vc_memory_program program;
 };
 
 /* A model without a share of its neurons: what it computes, and the job that its names belong to. */
@@ -48,6 +68,8 @@ struct vc_planning {
     struct vc_recipes *out;
     const char *batch_symbol; /* of the graph; NULL: it has none */
     uint64_t batch;
+    bool is_folder;                /* of transformers, with a config.json that says what the model computes */
+    uint64_t positions;            /* of the symbol "sequence" as it was bound; 0: there is none */
     struct vc_weights_form *forms; /* VC_MAX_FORMS; in the arena of out, which has their texts */
     size_t n_forms;
     struct vc_slim slim[VC_SHARES];
@@ -80,6 +102,8 @@ struct vc_choice {
     struct vc_fit fit;
     uint64_t batch, accumulate;
     double error, time;
+    bool narrow_cache; /* keys and values of fewer bits than without the recipe */
+    bool ideal;        /* vc_fit_options.ideal, whatever is given */
     enum vc_spread spread;
     unsigned rank, less; /* the most harmful levers; how often batch or context were halved */
     size_t number;       /* in the order of trying */
@@ -89,6 +113,8 @@ struct vc_choice {
 #define VC_ERROR_F16  0.0002
 #define VC_ERROR_BF16 0.0017
 #define VC_ERROR_INT8 0.0087
+/* Removed neurons never come before weights of four bits, whatever share of the weights goes with them. */
+#define VC_LEAST_HARM_OF_REMOVAL 0.1
 
 /* Fills p->forms; the first is the model as it is. */
 enum vc_status vc_plan_forms(struct vc_planning *p);

@@ -63,10 +63,35 @@ static enum vc_status count(const struct vc_planning *p, const struct vc_weights
                : vc_memory_estimate(p->ctx, p->graph, p->model, memory, report);
 }
 
+/* The size of an open dimension of the graph; 0: there is none of that name with a size. */
+static uint64_t size_of(const struct vc_graph *graph, const char *symbol)
+{
+    const char *name;
+
+    for (uint32_t k = 0; graph != NULL && (name = vc_graph_symbol(graph, k)) != NULL; k++) {
+        if (strcmp(name, symbol) == 0) {
+            return (uint64_t)(vc_graph_symbol_size(graph, k) > 0 ? vc_graph_symbol_size(graph, k) : 0);
+        }
+    }
+    return 0;
+}
+
 static enum vc_status bind(const struct vc_planning *p, struct vc_graph *graph, uint64_t batch)
 {
     return p->batch_symbol == NULL || batch == 0 ? VC_OK
                                                  : vc_graph_bind(p->ctx, graph, p->batch_symbol, (int64_t)batch);
+}
+
+/* The length of sequences: that of the program, where nobody gave one. */
+static enum vc_status bind_positions(const struct vc_planning *p, struct vc_graph *graph,
+                                     const struct vc_memory_options *memory, uint64_t batch)
+{
+    uint64_t n = graph == NULL ? 0 : vc_memory_program_positions(memory, graph, batch);
+
+    if (!p->options.usual_positions || p->positions == 0) {
+        return VC_OK;
+    }
+    return vc_graph_bind(p->ctx, graph, "sequence", (int64_t)(n != 0 ? n : p->positions));
 }
 
 /* As vc_fit_decide has it; windows of images that are copied depend on the batch. */
@@ -74,11 +99,15 @@ static enum vc_status judge(const struct vc_planning *p, struct vc_choice *choic
 {
     struct vc_fit_options fit;
 
-    if (p->fit == NULL || p->memory.im2col_images == 0) {
+    if (!choice->ideal && (p->fit == NULL || p->memory.im2col_images == 0)) {
         return vc_fit_decide(p->ctx, &choice->report, &choice->memory, p->options.visible_bytes, p->fit, &choice->fit);
     }
-    fit = *p->fit;
-    fit.workspace_bytes = choice->report.components[VC_MEMORY_WORKSPACE].bytes;
+    vc_fit_defaults(&fit);
+    fit = p->fit != NULL ? *p->fit : fit;
+    fit.ideal = fit.ideal || choice->ideal;
+    if (p->memory.im2col_images != 0) {
+        fit.workspace_bytes = choice->report.components[VC_MEMORY_WORKSPACE].bytes;
+    }
     return vc_fit_decide(p->ctx, &choice->report, &choice->memory, p->options.visible_bytes, &fit, &choice->fit);
 }
 
@@ -92,6 +121,7 @@ static enum vc_status try_choice(struct search *s, struct vc_choice choice)
         return VC_OK;
     }
     VC_CALL(bind(p, graph_of(p, choice.form), choice.batch));
+    VC_CALL(bind_positions(p, graph_of(p, choice.form), &choice.memory, choice.batch));
     status = count(p, choice.form, &choice.memory, &choice.report);
     if (status == VC_E_ARGUMENT && s->n != 0) {
         vc_clear_error(p->ctx);
@@ -152,6 +182,8 @@ static size_t list_caches(const struct vc_planning *p, const struct vc_weights_f
     enum vc_dtype type = form->type != VC_DTYPE_NONE ? form->type : vc_memory_float_type(p->graph, p->model);
     unsigned values = type == VC_DTYPE_F16 || type == VC_DTYPE_BF16 || type == VC_DTYPE_I8 ? 2 : 4;
     unsigned width = width_of(p->memory.cache, width_of(p->memory.activations, values));
+
+    width = form->program == VC_RUN_BY_LLAMA_CPP && p->memory.cache == VC_DTYPE_NONE ? 2 : width;
     size_t n = 0;
 
     types[n] = p->memory.cache;
@@ -159,15 +191,31 @@ static size_t list_caches(const struct vc_planning *p, const struct vc_weights_f
     if (p->memory.context_tokens == 0 || !may(p, VC_LEVER_CACHE)) {
         return n;
     }
-    if (width > 2) {
+    if (width > 2 && form->program != VC_RUN_BY_LLAMA_CPP) { /* which has f16 anyway */
         types[n] = VC_DTYPE_F16;
         errors[n++] = VC_ERROR_F16;
     }
     if (width > 1) {
-        types[n] = VC_DTYPE_I8;
+        types[n] = form->program == VC_RUN_BY_LLAMA_CPP ? VC_DTYPE_Q8_0 : VC_DTYPE_I8;
         errors[n++] = VC_ERROR_INT8;
     }
     return n;
+}
+
+/* The program that runs the form, with what follows from it. */
+static void put_program(const struct vc_planning *p, const struct vc_weights_form *form, struct vc_choice *choice)
+{
+    struct vc_memory_options *m = &choice->memory;
+
+    if (form->program != VC_RUN_BY_COUNT && !p->options.runtime_given) {
+        vc_memory_set_program(m, form->program, NULL);
+        m->allocator = p->options.allocator_given ? m->allocator : vc_memory_program_allocator(form->program);
+    }
+    m->runtime = form->runtime;
+    if (form->ask != NULL && form->program == VC_RUN_BY_ANY) { /* as --runtime native has it */
+        choice->ideal = true;
+        m->attention = m->attention == VC_ATTENTION_AUTO ? VC_ATTENTION_FUSED : m->attention;
+    }
 }
 
 /* All forms with all types of keys and values, for one batch and context. */
@@ -191,10 +239,14 @@ static enum vc_status try_forms(struct search *s, uint64_t batch, uint64_t conte
                                        .rank = errors[k] > 0 ? 1 : 0,
                                        .error = sqrt(form->error * form->error + errors[k] * errors[k])};
 
+            choice.narrow_cache = k != 0;
             choice.memory.weights = form->type;
-            choice.memory.runtime = form->runtime;
             choice.memory.cache = types[k];
             choice.memory.context_tokens = context;
+            if (form->scheme != NULL) {
+                choice.memory.scheme = form->scheme;
+            }
+            put_program(p, form, &choice);
             for (enum vc_spread spread = VC_SPREAD_NONE; spread <= VC_SPREAD_STAGES; spread++) {
                 struct vc_choice one = choice;
 
@@ -338,13 +390,19 @@ static int order(double a, double b)
     return a < b ? -1 : a > b;
 }
 
+static double harm_of(const struct vc_choice *choice)
+{
+    return choice->form->share != NULL && choice->error < VC_LEAST_HARM_OF_REMOVAL ? VC_LEAST_HARM_OF_REMOVAL
+                                                                                   : choice->error;
+}
+
 /* The least harm first; docs/memory-model.md says what comes before what. */
 static int by_harm(const void *a, const void *b)
 {
     const struct vc_choice *x = a;
     const struct vc_choice *y = b;
     int first = x->less != y->less               ? order(x->less, y->less)
-                : x->error != y->error           ? order(x->error, y->error)
+                : harm_of(x) != harm_of(y)       ? order(harm_of(x), harm_of(y))
                 : x->rank != y->rank             ? order(x->rank, y->rank)
                 : x->time != y->time             ? order(x->time, y->time)
                 : x->accumulate != y->accumulate ? order((double)x->accumulate, (double)y->accumulate)
@@ -438,6 +496,7 @@ static enum vc_status make(struct vc_planning *p)
     enum vc_status status = VC_OK;
 
     find_batch(p);
+    p->positions = size_of(p->graph, "sequence");
     if (p->options.scan && p->model != NULL) {
         VC_TRY(vc_model_sensitivity(p->ctx, p->model, NULL, &p->scan));
     }
@@ -447,6 +506,9 @@ static enum vc_status make(struct vc_planning *p)
     VC_TRY(choose(&s));
 out:
     (void)bind(p, p->graph, p->batch);
+    if (p->options.usual_positions && p->positions != 0) {
+        (void)vc_graph_bind(p->ctx, p->graph, "sequence", (int64_t)p->positions);
+    }
     vc_plan_forms_release(p);
     vc_free(p->ctx, s.choices);
     return status;

@@ -29,12 +29,21 @@ static void add_number(struct vc_text *text, const char *what, uint64_t n)
     vc_text_add(text, "%s%s %llu", text->n != 0 ? ", " : "", what, (unsigned long long)n);
 }
 
+/* Who keeps codes that the usual loader decodes. */
+static const char *keeper_of(const struct vc_weights_form *form)
+{
+    return form->program == VC_RUN_BY_VLLM ? "vLLM" : "a program of your own";
+}
+
 static void describe(const struct vc_planning *p, const struct vc_choice *choice, struct vc_text *text)
 {
     const struct vc_weights_form *form = choice->form;
     const struct vc_memory_options *m = &choice->memory;
 
-    if (form->int8) {
+    if (form->codes != NULL) {
+        add_part(text, form->codes->name, "");
+        vc_text_add(text, "%s%s", form->ask != NULL ? " kept by " : "", form->ask != NULL ? keeper_of(form) : "");
+    } else if (form->int8) {
         add_part(text, "int8", " weights");
     } else if (form->passes[form->share != NULL] != NULL) {
         add_part(text, type_word(form->type), " weights");
@@ -43,7 +52,7 @@ static void describe(const struct vc_planning *p, const struct vc_choice *choice
         vc_text_add(text, "%s%.0f %% of the neurons removed", text->n != 0 ? ", " : "",
                     strtod(form->share, NULL) * 100);
     }
-    if (m->cache != p->memory.cache) {
+    if (choice->narrow_cache) {
         add_part(text, "keys and values ", type_word(m->cache));
     }
     if (choice->accumulate > 1) {
@@ -86,6 +95,8 @@ enum vc_status vc_plan_words(struct vc_planning *p, const struct vc_choice *choi
     recipe->passes = form->passes;
     recipe->n_passes = form->passes[0] == NULL ? 0 : form->passes[1] == NULL ? 1 : 2;
     recipe->tag = form->tag;
-    recipe->more_tensors = form->int8;
+    recipe->more_tensors = form->int8 || form->codes != NULL;
+    recipe->format = form->codes != NULL && form->codes->gguf != NULL ? "gguf" : NULL;
+    recipe->ask = form->ask;
     return take(p, &text, &recipe->what);
 }

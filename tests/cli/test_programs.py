@@ -162,6 +162,29 @@ class Programs(unittest.TestCase):
         a = self.estimate("--runtime", "vllm", "--ctx", "1000", "f16")
         self.assertEqual(a["components"]["kv_cache"]["bytes"], 2 * LAYERS * KV * HEAD * 1008 * 2)  # blocks of 16 positions
 
+    def test_codes_that_fit(self):
+        """Where fit says that a folder in a layout fits, plan and shrink name such a recipe, and what they make fits. No neurons go."""
+        folder(os.path.join(self.dir.name, "wide"), *llama(768, 3072, 2, 8, 8, 1001, False), dtype="BF16")
+        self.run_program("quantize", "-q", "--int8", "--layout", "bitsandbytes", "wide", "-o", "wide8")
+        need = self.fit("wide8")["devices"][0]["need_bytes"]
+        device = ["--memory", "%dB" % (need + 256 * MIB)]
+        self.assertIn("fits", self.run_program("fit", *device, "--porcelain", "wide8").stdout)
+        plan = json.loads(self.run_program("plan", *device, "--json", "wide").stdout)
+        best = plan["recipes"][plan["best"]]
+        self.assertEqual((best["pruned"], best["verdict"]), (0, "fits"))
+        self.assertLess(best["error"], 0.1)
+        self.assertLessEqual(best["need_bytes"], need)
+        answer = json.loads(self.run_program("shrink", *device, "--json", "-q", "wide", "-o", "small").stdout)
+        self.assertIn("int8 in bitsandbytes", json.dumps(answer))
+        self.assertIn("fits", self.run_program("fit", *device, "--porcelain", "small").stdout)
+        # of a configuration alone: whatever fits as a scheme of --dtype fits by plan
+        for scheme in ("int4-g128", "nf4", "q4_k_m"):
+            need = self.fit("--dtype", scheme, "--ctx", "2048", "wide/config.json")["devices"][0]["need_bytes"]
+            plan = json.loads(self.run_program("plan", "--memory", "%dB" % (need + 257 * MIB), "--ctx", "2048", "--json", "wide/config.json").stdout)
+            best = plan["recipes"][plan["best"]]
+            self.assertEqual((best["pruned"], best["verdict"], best["does_less"]), (0, "fits", False), scheme)
+            self.assertLessEqual(best["need_bytes"], need + MIB, scheme)
+
     def test_exports_for_inference(self):
         text = self.run_program("estimate", "--mode", "train", "conv.onnx").stdout
         self.assertIn("note: the file was exported for inference: its normalizations are folded into the convolutions", text)

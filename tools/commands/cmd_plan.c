@@ -145,6 +145,8 @@ static int decide(struct app *app, struct plan_cli *cli)
         return app_refuse(app, VC_E_UNSUPPORTED, "has no weights that --scan could measure");
     }
     cli->options.runtime_given = options_seen(&app->parsed, "runtime");
+    cli->options.allocator_given = options_seen(&app->parsed, "allocator");
+    cli->options.usual_positions = !options_seen(&app->parsed, "seq") && !memory_cli_sets(&cli->memory, "sequence");
     status = vc_recipes_make(app->ctx, source->graph, graph_source_model(source), &cli->memory.memory, &cli->fit,
                              &cli->options, &cli->recipes);
     return status == VC_OK ? make_lines(app, cli) : app_fail(app, status);
@@ -355,8 +357,9 @@ const struct command command_plan = {
     .summary = "tell how a model can be made to fit a GPU, as command lines",
     .schema = "vcompress.plan/1",
     .text =
-        "Finds the least harmful recipe that fits: weights in half precision or int8, removed neurons (if the model "
-        "has a graph), keys and values of fewer bits, a smaller batch or context; for training the batch in parts, "
+        "Finds the least harmful recipe that fits: weights in half precision or in codes of 8 to 2 bits that the "
+        "program keeps (bitsandbytes, llama.cpp and others), removed neurons (if the model has a graph), keys and "
+        "values of fewer bits, a smaller batch or context; for training the batch in parts, "
         "recomputation, autocast, 8-bit Adam; for several GPUs (NAME:COUNT) a divided model. Prints the command lines "
         "that make the model; the last line checks the fit. Only headers are read, and no GPU is needed. The exit "
         "status is 0 if a recipe fits, else 1; then the nearest recipe is printed with the memory that is missing. "

@@ -241,21 +241,15 @@ static int bind_named(struct app *app, struct graph_source *source, const char *
     return rc;
 }
 
-/* llama.cpp computes at most so many positions at once, of all sequences together; --ubatch-size there. */
-#define LLAMA_CPP_POSITIONS 512
-
 /* The usual length of a sequence, where the program has one of its own. Options bind it again. */
 static int bind_positions(struct app *app, const struct memory_cli *cli, struct graph_source *source)
 {
-    uint64_t most = vc_graph_max_positions(source->graph);
-    uint64_t n = LLAMA_CPP_POSITIONS / (cli->batch != 0 && cli->batch < LLAMA_CPP_POSITIONS ? cli->batch : 1);
+    uint64_t n = vc_memory_program_positions(&cli->memory, source->graph, cli->batch);
     const char *name;
 
-    if (cli->memory.program != VC_RUN_BY_LLAMA_CPP) {
+    if (n == 0) {
         return GO_ON;
     }
-    n = most != 0 && most < n ? most : n;
-    n = cli->memory.context_tokens != 0 && cli->memory.context_tokens < n ? cli->memory.context_tokens : n;
     for (uint32_t k = 0; (name = vc_graph_symbol(source->graph, k)) != NULL; k++) {
         if (strcmp(name, "sequence") == 0 && vc_graph_symbol_size(source->graph, k) < 0 &&
             vc_graph_bind(app->ctx, source->graph, name, (int64_t)n) != VC_OK) {
@@ -443,6 +437,18 @@ static int choose_program(struct app *app, struct memory_cli *cli)
         cli->memory.allocator = vc_memory_program_allocator(program);
     }
     return GO_ON;
+}
+
+bool memory_cli_sets(const struct memory_cli *cli, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (size_t k = 0; k < cli->source.n_sizes; k++) {
+        if (strncmp(cli->source.sizes[k], name, n) == 0 && cli->source.sizes[k][n] == '=') {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool memory_cli_is_ideal(const struct app *app, const struct memory_cli *cli)

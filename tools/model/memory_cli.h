@@ -81,6 +81,8 @@ int memory_cli_count(struct app *app, struct memory_cli *cli);
 /* --runtime asks about a program without a name that keeps no value longer than needed: vc_fit_options.ideal. Programs
  * with names say that themselves. */
 bool memory_cli_is_ideal(const struct app *app, const struct memory_cli *cli);
+/* Whether --size gives that size. */
+bool memory_cli_sets(const struct memory_cli *cli, const char *name);
 /* The size of the inputs that is called so, or as exporters call it (batch: batch_size, or an open leading dimension).
  * GO_ON or a status. */
 int memory_cli_symbol(struct app *app, const struct vc_graph *graph, const char *name, const char **symbol);

@@ -41,12 +41,16 @@ static int output_of(struct app *app, const struct graph_source *source, const s
     struct vc_name_options names;
     char *name = NULL;
     enum vc_status status;
-    size_t n = strlen(input) + strlen(recipe->tag) + 8;
+    size_t n = strlen(input) + strlen(recipe->tag) + 16;
 
     if (model == NULL) {
         *out = malloc(n);
         if (*out != NULL) {
-            snprintf(*out, n, "%s.%s", strcmp(input, ".") == 0 ? "model" : input, recipe->tag);
+            int length = snprintf(*out, n, "%s.%s", strcmp(input, ".") == 0 ? "model" : input, recipe->tag);
+
+            if (recipe->format != NULL) {
+                snprintf(*out + length, n - (size_t)length, ".%s", recipe->format);
+            }
         }
         return *out != NULL ? GO_ON : app_refuse(app, VC_E_NOMEM, "not enough memory for the command lines");
     }
@@ -54,6 +58,7 @@ static int output_of(struct app *app, const struct graph_source *source, const s
     names.tag = recipe->tag;
     names.input = input;
     names.more_tensors = recipe->more_tensors;
+    names.format = recipe->format;
     status = vc_model_output_name(app->ctx, model, &names, &name);
     *out = status == VC_OK ? strdup(name) : NULL;
     vc_text_free(name);
@@ -169,6 +174,9 @@ static void put_question(FILE *to, const struct app *app, const struct plan_line
         (void)print_shell_word(to, all->gpu);
     }
     put_given(to, app);
+    if (recipe->ask != NULL) {
+        fprintf(to, " %s", recipe->ask);
+    }
     if (m->mode == VC_MEMORY_TRAIN) {
         put_training(to, m);
     }
@@ -186,14 +194,15 @@ static void put_question(FILE *to, const struct app *app, const struct plan_line
     if (m->context_tokens != 0) {
         fprintf(to, " --ctx %llu", (unsigned long long)m->context_tokens);
     }
-    if (m->cache != VC_DTYPE_NONE) {
+    if (m->cache != VC_DTYPE_NONE && m->context_tokens != 0 &&
+        (m->program != VC_RUN_BY_LLAMA_CPP || m->cache != VC_DTYPE_F16)) { /* which it has anyway */
         fprintf(to, " --kv-dtype %s", type_word(m->cache));
     }
     if (beside || (source->model != NULL && source->weights != NULL)) {
         fputs(" --weights", to);
         (void)print_shell_word(to, beside && output != NULL ? output : source->weights);
     }
-    put_path(to, source->model != NULL && output != NULL ? output : app->subject);
+    put_path(to, source->model != NULL && output != NULL && m->scheme == NULL ? output : app->subject);
 }
 
 int plan_lines_make(struct app *app, const struct plan_lines *all, const struct vc_recipe *recipe,
