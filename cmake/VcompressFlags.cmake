@@ -32,11 +32,6 @@ list(APPEND VCOMPRESS_VECTORS -fno-math-errno -fno-trapping-math)
 function(vcompress_loops flags)
   set_property(SOURCE ${ARGN} TARGET_DIRECTORY vcompress APPEND PROPERTY COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:${flags}>")
 endfunction()
-# vcompress_general(SOURCE...): loops that processors with AVX2 leave to others, and those of f64, which is for comparisons, get
-# VCOMPRESS_GENERAL_FLAGS, behind all others.
-function(vcompress_general)
-  set_property(SOURCE ${ARGN} TARGET_DIRECTORY vcompress APPEND PROPERTY COMPILE_OPTIONS "${VCOMPRESS_GENERAL_FLAGS}")
-endfunction()
 # vcompress_level("FLAGS" SOURCE...): the instructions that sources of one level of the processor may use.
 set(VCOMPRESS_AVX2 -mavx2 -mfma -mf16c -mbmi2)
 set(VCOMPRESS_AVX512_FLAGS ${VCOMPRESS_AVX2} -mavx512f -mavx512bw -mavx512cd -mavx512dq -mavx512vl -mprefer-vector-width=512)

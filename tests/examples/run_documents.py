@@ -8,9 +8,11 @@
     vcompress quantize --int8 model.npz
     ```
 
-A block whose first command is not of vcompress (./quickstart, cmake) is left alone. Every document has a folder of its own with the
-digits network and small models of the names that documents use, made here; FOLDER is a new one that stays. Without DOCUMENT all run
-but recover.md, whose networks train for long: check_distilled.sh runs this one and looks at the files. Exit status 1: something differs."""
+A block whose first command is neither of vcompress nor export (./quickstart, cmake) is left alone; a command whose comment says that it takes
+minutes is a dry run. A document is one session of a shell, in a folder of its own with the digits network and small models of the names that
+documents use, made here; FOLDER is a new one that stays. README.md runs in a fresh clone behind ./quickstart, in which there is nothing else;
+its blocks that begin "# llama/ and qwen3/ stand for" run among the models, too. Without DOCUMENT all run but recover.md, whose networks train for
+long: check_distilled.sh runs this one and looks at the files. Exit status 1: something differs."""
 
 import os
 import re
@@ -21,14 +23,12 @@ import sys
 import tempfile
 
 # The documents, and how many commands each has at least: a block that is not found any more fails.
-DOCUMENTS = {"README.md": 7, "docs/report.md": 3, "docs/commands.md": 30, "docs/pruning.md": 1, "docs/guides/folder.md": 6, "docs/guides/shards.md": 5,
+DOCUMENTS = {"README.md": 20, "docs/report.md": 3, "docs/commands.md": 30, "docs/pruning.md": 1, "docs/guides/folder.md": 6, "docs/guides/shards.md": 5,
              "docs/guides/gate.md": 7, "docs/guides/fit.md": 4, "docs/guides/recover.md": 4, "docs/guides/shrink.md": 6, "docs/guides/data.md": 9}
 TRAINS = "docs/guides/recover.md"
-PROGRAMS = ("vcompress", "curl", "seq")
-PHI3 = """{"architectures": ["Phi3ForCausalLM"], "model_type": "phi3", "hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 32,
- "num_attention_heads": 32, "num_key_value_heads": 32, "vocab_size": 32064, "max_position_embeddings": 4096, "rms_norm_eps": 1e-05,
- "rope_theta": 10000.0, "sliding_window": 2047, "hidden_act": "silu", "tie_word_embeddings": false, "torch_dtype": "bfloat16"}
-"""
+PROGRAMS = ("vcompress", "curl", "seq", "export")
+STANDS_FOR = re.compile(r"# .* stands? for ")
+MINUTES = re.compile(r"#.*\bminutes?\b")
 MINILM = """{"model_type": "bert", "architectures": ["BertModel"]}"""
 LLAMA = """{"model_type": "llama", "architectures": ["LlamaForCausalLM"]}"""
 QWEN3 = """{"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1,
@@ -89,7 +89,7 @@ def make_models(vcompress, source, at):
     for name in os.listdir(os.path.join(source, "examples", "digits")):
         os.symlink(os.path.join(source, "examples", "digits", name), os.path.join(at, name))
     os.mkdir(os.path.join(at, "build"))
-    write(at + "/phi-3-mini/config.json", PHI3)
+    os.symlink(os.path.join(source, "examples", "phi-3-mini"), os.path.join(at, "phi-3-mini"))
     make("make_npz.py", "model.npz", "layers.0.weight:f4:128x256", "layers.0.bias:f4:128", "layers.1.weight:f4:256x128",
          "embed.weight:f4:200x128")
     convert("model.npz", "-o", "model.safetensors")
@@ -180,29 +180,70 @@ def is_like(shown, printed):
     return re.fullmatch(pattern, printed) is not None
 
 
-def run(document, source, at, without_hash):
-    """Runs the commands of one document in the folder at; how many ran, and what is wrong."""
+class Session:
+    """A shell in a folder, to which one command after the other is given."""
+
+    def __init__(self, at):
+        self.shell = subprocess.Popen(["sh"], cwd=at, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def run(self, command):
+        """(exit status, what it printed)"""
+        end = b"\nend of a command: "
+        self.shell.stdin.write(b"{ %s\n} </dev/null\nprintf '\\nend of a command: %%d\\n' $?\n" % command.encode())
+        self.shell.stdin.flush()
+        text = b""
+        while True:
+            line = self.shell.stdout.readline()
+            if not line:
+                raise EOFError("the shell ended behind: " + command)
+            text += line
+            found = re.search(re.escape(end) + rb"(\d+)\n$", text)
+            if found:
+                return int(found.group(1)), text[:found.start()].decode("utf-8", "replace")
+
+    def close(self):
+        self.shell.stdin.close()
+        self.shell.wait()
+
+
+def fresh_clone(vcompress, source, at):
+    """What is in a clone, and build/ as ./quickstart leaves it: the program and the network that it makes."""
+    os.mkdir(at)
+    for name in os.listdir(source):
+        if name not in ("build", ".git"):
+            os.symlink(os.path.join(source, name), os.path.join(at, name))
+    os.mkdir(at + "/build")
+    os.symlink(vcompress, at + "/build/vcompress")
+
+
+def run(document, source, at, models, without_hash):
+    """Runs the commands of one document in the folder at, or among the models; how many ran, and what is wrong."""
     with open(os.path.join(source, document), encoding="utf-8") as f:
         blocks = blocks_of(f.read())
-    n, wrong = 0, []
-
-    def call(command):
-        done = subprocess.run(["sh", "-c", command], cwd=at, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        return done.returncode, done.stdout.decode("utf-8", "replace")
-
+    n, wrong, sessions = 0, [], {at: Session(at)}
     for kind, lines in blocks:
         commands = shell_commands(lines) if kind == "sh" else console_commands(lines) if kind == "console" else []
         if not commands or commands[0][0].split()[0] not in PROGRAMS:
             continue
+        place = models if STANDS_FOR.match(lines[0]) else at
+        if place not in sessions:
+            sessions[place] = Session(place)
         for command, expected in commands:
             n += 1
             if without_hash and re.search(r"--(digest|sha256)\b", command):
                 continue
-            status, printed = call(command)
+            if MINUTES.search(command):
+                command = command.split("#")[0] + " --dry-run"
+            status, printed = sessions[place].run(command)
             if kind == "sh" and status != expected:
                 wrong.append("exit status %d, not %d: %s%s" % (status, expected, command, printed[-500:]))
             elif kind == "console" and not is_like(expected, printed):
                 wrong.append("$ %s\nshown:\n%s\nprinted:\n%s" % (command, "\n".join(expected), printed))
+    _, found = sessions[at].run("command -v vcompress")
+    if os.path.exists(at + "/build/vcompress") and os.path.realpath(os.path.dirname(found.strip())) != os.path.realpath(at + "/build"):
+        wrong.append("the commands do not find the program of the clone but " + found)
+    for session in sessions.values():
+        session.close()
     return n, wrong
 
 
@@ -237,8 +278,13 @@ def main():
         version = subprocess.run([vcompress, "--version"], stdout=subprocess.PIPE, check=True).stdout
         for document in sys.argv[3:4] or [name for name in DOCUMENTS if name != TRAINS]:
             at = sys.argv[4] if len(sys.argv) > 4 else os.path.join(top, document.replace("/", "-"))
-            shutil.copytree(top + "/models", at, symlinks=True)
-            n, found = run(document, source, at, b"nettle" not in version)
+            models = top + "/models of " + os.path.basename(document)
+            shutil.copytree(top + "/models", models, symlinks=True)
+            if document == "README.md":
+                fresh_clone(vcompress, source, at)
+            else:
+                os.rename(models, at)
+            n, found = run(document, source, at, models, b"nettle" not in version)
             print("%s: %d commands, %d wrong" % (document, n, len(found)))
             wrong += ["%s: %s" % (document, text) for text in found]
             if n < DOCUMENTS[document]:
