@@ -88,6 +88,10 @@ struct vc_best_range {
     {                                            \
         -128, 127, 0.9f, 0.008f, 128.0f, true, 0 \
     }
+#define VC_RANGE_q2_0                     \
+    {                                     \
+        -1, 2, 0.2f, 0.04f, 1.0f, true, 0 \
+    }
 #define VC_RANGE_q3_k                      \
     {                                      \
         -4, 3, 0.5f, 0.04f, 4.0f, false, 3 \
@@ -199,7 +203,7 @@ VC_HD void vc_q8_0_search(const float *x, const float *h, uint8_t *b)
 
 VC_HD void vc_q2_0_search(const float *x, const float *h, uint8_t *b)
 {
-    const struct vc_best_range r = {-1, 2, 0.2f, 0.04f, 1.0f, true, 0};
+    const struct vc_best_range r = VC_RANGE_q2_0;
     uint8_t codes[64];
     float error;
     float s = vc_best_signed(x, h, 64, r, &error);

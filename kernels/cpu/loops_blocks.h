@@ -381,24 +381,29 @@ DECODE(q6_k, 256, VC_Q6_K_BYTES, finite_f16(b + 208))
 
 /* ---- blocks from weights ---- */
 
+#ifdef VC_HAVE_X86
+#include "kernels/cpu/loops_lanes_x86.h"
+#else
 VC_BLOCKS_LOOP(VC_VARIANT(iq4_nl_blocks), iq4_nl, 32, VC_Q4_0_BYTES)
 VC_BLOCKS_LOOP(VC_VARIANT(iq4_xs_blocks), iq4_xs, 256, 136)
 
-#ifdef VC_HAVE_X86
-#include "kernels/cpu/loops_block_lanes_x86.h"
-#else
 #define FORWARD(type)                                                                                            \
     int VC_VARIANT(type##_blocks)(const float *x, size_t n_rows, size_t row_len, const struct vc_block_how *how, \
                                   uint8_t *blocks)                                                               \
     {                                                                                                            \
         return vc_##type##_blocks_ref(x, n_rows, row_len, how, blocks);                                          \
     }
+FORWARD(q2_0)
 FORWARD(q2_k)
+FORWARD(q3_k)
 FORWARD(q4_k)
 FORWARD(q5_k)
 FORWARD(q6_k)
+FORWARD(nvfp4)
 FORWARD(q4_0)
+FORWARD(q4_1)
 FORWARD(q5_0)
+FORWARD(q5_1)
 FORWARD(q8_0)
 #undef FORWARD
 #endif

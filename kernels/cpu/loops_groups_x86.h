@@ -7,6 +7,8 @@
 #include "kernels/grid_codes.h"
 
 #define TRIALS 4 /* at once */
+#define WHOLE_MOST \
+    2048 /* elements of a group whose codes, of up to 6 bits less a zero point, have a sum of squares below 2^24 */
 
 /* What the values nearest to eight numbers are found with. Whole numbers: the ends, by trial. NF4 and FP4: thresholds
  * of a binary search, a level each, and the values in ascending order. */
@@ -84,70 +86,102 @@ static inline __attribute__((always_inline)) __m256 near_8(enum vc_grid grid, co
     return _mm256_sub_ps(_mm256_add_ps(t, magic), magic);
 }
 
-/* The lanes of each trial: of products and squares for a scale of least squares, or of errors. */
-struct trial_lanes {
-    __m256d a[TRIALS][2], b[TRIALS][2];
+/* What is summed up for the trials. FIT: of whole numbers, the products; their squares, which are whole numbers below
+ * 2^24, come as f32. FIT_WIDE: of others, too. ERROR: the errors. */
+enum trial_sums { FIT, FIT_WIDE, ERROR };
+
+/* The scales of the trials and their inverses. exact: quotients are made from the inverses. */
+struct trial_scales {
+    float s[TRIALS], inverse[TRIALS];
+    bool exact;
 };
 
-static inline __attribute__((always_inline)) __m256d half_f64(__m256 v, size_t half)
+/* The lanes of each trial: of products and squares for a scale of least squares, or of errors. */
+struct trial_lanes {
+    wide a[TRIALS], b[TRIALS];
+    __m256 whole[TRIALS];
+};
+
+/* The quotient x / s from the nearest number r to 1 / s, correctly rounded where 2^-96 <= |s| < 2^122 and the quotient
+ * is no subnormal number (Markstein); below that it is near enough to 0 for every grid. */
+static inline __attribute__((always_inline)) __m256 quotient_8(__m256 x, __m256 s, __m256 r)
 {
-    return _mm256_cvtps_pd(half == 0 ? _mm256_castps256_ps128(v) : _mm256_extractf128_ps(v, 1));
+    __m256 q = _mm256_mul_ps(x, r);
+
+    return _mm256_fmadd_ps(_mm256_fnmadd_ps(q, s, x), r, q);
+}
+
+/* Whether quotient_8 serves for all of these, and magnitudes up to absmax. */
+static inline void trial_scales_look(struct trial_scales *t, float absmax)
+{
+    t->exact = true;
+    for (size_t k = 0; k < TRIALS; k++) {
+        float magnitude = fabsf(t->s[k]);
+
+        t->inverse[k] = 1.0f / t->s[k];
+        t->exact = t->exact && magnitude >= 0x1p-96f && magnitude < 0x1p122f && absmax < magnitude * 0x1p20f;
+    }
 }
 
 /* Adds eight elements. w: their weights, where there are such. */
-static inline __attribute__((always_inline)) void trials_add(enum vc_grid grid, bool weighted, bool fits,
-                                                             const struct near_how *how, __m256 x, __m256 w,
-                                                             const float *s, struct trial_lanes *lanes)
+static inline __attribute__((always_inline)) void trials_add(enum vc_grid grid, bool weighted, enum trial_sums sums,
+                                                             bool exact, const struct near_how *how, __m256 x, __m256 w,
+                                                             const struct trial_scales *t, struct trial_lanes *lanes)
 {
+    wide x8 = wide_of(x);
+    wide w8 = wide_of(w);
+
     for (size_t k = 0; k < TRIALS; k++) {
+        __m256 s = _mm256_set1_ps(t->s[k]);
         __m256i number;
-        __m256 y8 = near_8(grid, how, k, _mm256_div_ps(x, _mm256_set1_ps(s[k])), &number);
+        __m256 y8 = near_8(grid, how, k, exact ? quotient_8(x, s, _mm256_set1_ps(t->inverse[k])) : _mm256_div_ps(x, s),
+                           &number);
+        wide y = wide_of(y8);
 
-        for (size_t h = 0; h < 2; h++) {
-            __m256d y = half_f64(y8, h);
-            __m256d *a = &lanes->a[k][h];
-            __m256d *b = &lanes->b[k][h];
+        if (sums == ERROR) {
+            wide e = wide_fma(y, wide_all(-(double)t->s[k]), x8); /* the product is exact */
 
-            if (!fits) {
-                __m256d e = _mm256_fnmadd_pd(y, _mm256_set1_pd((double)s[k]), half_f64(x, h));
-
-                e = _mm256_mul_pd(e, e);
-                *a = _mm256_add_pd(*a, weighted ? _mm256_mul_pd(half_f64(w, h), e) : e);
-            } else if (weighted) {
-                *a = _mm256_add_pd(*a, _mm256_mul_pd(half_f64(w, h), _mm256_mul_pd(y, half_f64(x, h))));
-                *b = _mm256_add_pd(*b, _mm256_mul_pd(half_f64(w, h), _mm256_mul_pd(y, y)));
+            e = wide_mul(e, e);
+            lanes->a[k] = wide_add(lanes->a[k], weighted ? wide_mul(w8, e) : e);
+        } else if (weighted) {
+            lanes->a[k] = wide_add(lanes->a[k], wide_mul(w8, wide_mul(y, x8)));
+            lanes->b[k] = wide_add(lanes->b[k], wide_mul(w8, wide_mul(y, y)));
+        } else {
+            lanes->a[k] = wide_fma(y, x8, lanes->a[k]);
+            if (sums == FIT) {
+                lanes->whole[k] = _mm256_fmadd_ps(y8, y8, lanes->whole[k]);
             } else {
-                *a = _mm256_fmadd_pd(y, half_f64(x, h), *a);
-                *b = _mm256_fmadd_pd(y, y, *b);
+                lanes->b[k] = wide_fma(y, y, lanes->b[k]);
             }
         }
     }
 }
 
 /* vc_lanes_sum. */
-static inline double trial_sum(const __m256d *lanes)
+static inline double trial_sum(wide lanes)
 {
-    __m256d four = _mm256_add_pd(lanes[0], lanes[1]);
+    __m256d four = wide_four(lanes);
     __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
 
     return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
 }
 
 /* The sums of all trials over a group. */
-static inline __attribute__((always_inline)) void trials_sum(enum vc_grid grid, bool weighted, bool fits,
-                                                             const struct near_how *how, const float *weights,
-                                                             const float *x, size_t n, const float *s, double *a,
-                                                             double *b)
+static inline __attribute__((always_inline)) void trials_walk(enum vc_grid grid, bool weighted, enum trial_sums sums,
+                                                              bool exact, const struct near_how *how,
+                                                              const float *weights, const float *x, size_t n,
+                                                              const struct trial_scales *t, double *a, double *b)
 {
     struct trial_lanes lanes;
     size_t i = 0;
 
     for (size_t k = 0; k < TRIALS; k++) {
-        lanes.a[k][0] = lanes.a[k][1] = lanes.b[k][0] = lanes.b[k][1] = _mm256_setzero_pd();
+        lanes.a[k] = lanes.b[k] = WIDE_ZERO;
+        lanes.whole[k] = _mm256_setzero_ps();
     }
     for (; n - i >= 8; i += 8) {
-        trials_add(grid, weighted, fits, how, _mm256_loadu_ps(x + i),
-                   weighted ? _mm256_loadu_ps(weights + i) : _mm256_setzero_ps(), s, &lanes);
+        trials_add(grid, weighted, sums, exact, how, _mm256_loadu_ps(x + i),
+                   weighted ? _mm256_loadu_ps(weights + i) : _mm256_setzero_ps(), t, &lanes);
     }
     if (i < n) {
         float rest[2][8] = {{0.0f}};
@@ -156,11 +190,24 @@ static inline __attribute__((always_inline)) void trials_sum(enum vc_grid grid, 
         if (weighted) {
             vc_get_run_f32(weights, i, n - i, rest[1]);
         }
-        trials_add(grid, weighted, fits, how, _mm256_loadu_ps(rest[0]), _mm256_loadu_ps(rest[1]), s, &lanes);
+        trials_add(grid, weighted, sums, exact, how, _mm256_loadu_ps(rest[0]), _mm256_loadu_ps(rest[1]), t, &lanes);
     }
     for (size_t k = 0; k < TRIALS; k++) {
         a[k] = trial_sum(lanes.a[k]);
-        b[k] = fits ? trial_sum(lanes.b[k]) : 0.0;
+        b[k] = sums == ERROR ? 0.0 : trial_sum(sums == FIT ? wide_of(lanes.whole[k]) : lanes.b[k]);
+    }
+}
+
+/* The same, for quotients of either kind. */
+static inline __attribute__((always_inline)) void trials_sum(enum vc_grid grid, bool weighted, enum trial_sums sums,
+                                                             const struct near_how *how, const float *weights,
+                                                             const float *x, size_t n, const struct trial_scales *t,
+                                                             double *a, double *b)
+{
+    if (t->exact) {
+        trials_walk(grid, weighted, sums, true, how, weights, x, n, t, a, b);
+    } else {
+        trials_walk(grid, weighted, sums, false, how, weights, x, n, t, a, b);
     }
 }
 
@@ -230,7 +277,7 @@ static inline __attribute__((always_inline)) struct vc_float_scale make_x86(enum
     near_prepare(grid, &how);
     for (int i = 0; i < t.n; i += TRIALS) {
         struct vc_float_scale scale[TRIALS];
-        float s[TRIALS];
+        struct trial_scales s;
         double a[TRIALS];
         double b[TRIALS];
 
@@ -238,19 +285,24 @@ static inline __attribute__((always_inline)) struct vc_float_scale make_x86(enum
             scale[k] = vc_trial_begin(c, &t, i + k < t.n ? i + k : i);
             how.low[k] = _mm256_set1_ps((float)(c->low - scale[k].zero_point));
             how.high[k] = _mm256_set1_ps((float)(c->high - scale[k].zero_point));
-            s[k] = scale[k].value;
+            s.s[k] = scale[k].value;
         }
-        if (grid != VC_GRID_E2M1) {
-            trials_sum(grid, weighted, true, &how, c->weights, x, n, s, a, b);
+        trial_scales_look(&s, absmax);
+        if (grid == VC_GRID_NONE && !weighted && n <= WHOLE_MOST) {
+            trials_sum(grid, weighted, FIT, &how, c->weights, x, n, &s, a, b);
+        } else if (grid != VC_GRID_E2M1) {
+            trials_sum(grid, weighted, FIT_WIDE, &how, c->weights, x, n, &s, a, b);
         }
         for (int k = 0; grid != VC_GRID_E2M1 && k < TRIALS; k++) {
-            s[k] = s[k] != 0.0f && b[k] > 0.0 ? vc_scale_stored(vc_f64_to_f32(a[k] / b[k]), c->type, vc_group_steps(c))
-                                              : 0.0f;
-            scale[k].value = s[k];
+            bool some = s.s[k] != 0.0f && b[k] > 0.0;
+
+            s.s[k] = some ? vc_scale_stored(vc_f64_to_f32(a[k] / b[k]), c->type, vc_group_steps(c)) : 0.0f;
+            scale[k].value = s.s[k];
         }
-        trials_sum(grid, weighted, false, &how, c->weights, x, n, s, a, b);
+        trial_scales_look(&s, absmax);
+        trials_sum(grid, weighted, ERROR, &how, c->weights, x, n, &s, a, b);
         for (int k = 0; k < TRIALS; k++) {
-            if (s[k] != 0.0f && (!found || a[k] < best_error)) {
+            if (s.s[k] != 0.0f && (!found || a[k] < best_error)) {
                 best = scale[k];
                 best_error = a[k];
                 found = true;
@@ -289,5 +341,6 @@ static struct vc_float_scale group_x86(const struct vc_group_codes *c, const flo
 
 #undef MAKE
 #undef TRIALS
+#undef WHOLE_MOST
 
 #endif

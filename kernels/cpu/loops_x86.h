@@ -16,6 +16,44 @@
 
 #define VC_HAVE_X86 1
 
+/* Eight f64: one register of AVX-512, or two. wide_of: of eight f32. wide_four: the four sums of lanes l and l + 4. */
+#ifdef __AVX512F__
+typedef __m512d wide;
+#define WIDE_ZERO    _mm512_setzero_pd()
+#define wide_of      _mm512_cvtps_pd
+#define wide_all     _mm512_set1_pd
+#define wide_add     _mm512_add_pd
+#define wide_sub     _mm512_sub_pd
+#define wide_mul     _mm512_mul_pd
+#define wide_fma     _mm512_fmadd_pd
+#define wide_store   _mm512_storeu_pd
+#define wide_four(a) _mm256_add_pd(_mm512_castpd512_pd256(a), _mm512_extractf64x4_pd(a, 1))
+#else
+typedef struct wide {
+    __m256d low, high;
+} wide;
+#define WIDE_ZERO wide_all(0.0)
+#define WIDE_OP(name, params, low, high)                                 \
+    static inline __attribute__((always_inline)) wide wide_##name params \
+    {                                                                    \
+        return (wide){low, high};                                        \
+    }
+WIDE_OP(of, (__m256 v), _mm256_cvtps_pd(_mm256_castps256_ps128(v)), _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1)))
+WIDE_OP(all, (double x), _mm256_set1_pd(x), _mm256_set1_pd(x))
+WIDE_OP(add, (wide a, wide b), _mm256_add_pd(a.low, b.low), _mm256_add_pd(a.high, b.high))
+WIDE_OP(sub, (wide a, wide b), _mm256_sub_pd(a.low, b.low), _mm256_sub_pd(a.high, b.high))
+WIDE_OP(mul, (wide a, wide b), _mm256_mul_pd(a.low, b.low), _mm256_mul_pd(a.high, b.high))
+WIDE_OP(fma, (wide a, wide b, wide c), _mm256_fmadd_pd(a.low, b.low, c.low), _mm256_fmadd_pd(a.high, b.high, c.high))
+#define wide_four(a) _mm256_add_pd((a).low, (a).high)
+#undef WIDE_OP
+
+static inline void wide_store(double *to, wide a)
+{
+    _mm256_storeu_pd(to, a.low);
+    _mm256_storeu_pd(to + 4, a.high);
+}
+#endif
+
 /* lane[i % 64] += v[i]^2 for i < n. 32 lanes at a time walk down, so that their 8 vectors of sums stay in registers.
  * The products are exact, so the fused add rounds as the definition does. */
 static void squares_f32(double *lane, const float *v, size_t n)
