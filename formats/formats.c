@@ -735,10 +735,18 @@ static enum vc_status create_model(struct vc_ctx *ctx, const char *path, struct 
 
 static const char *const no_extensions[] = {NULL};
 
+/* The writer of safetensors, under a name of its own: a model of this row is not what the reader of safetensors made
+ * (vc_format_writes). */
+static enum vc_status back_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
+                                       const struct vc_write_options *options, struct vc_sink **out)
+{
+    return vc_safetensors_sink_create(ctx, model, options, out);
+}
+
 /* A GGUF model as a folder of transformers: what is made of it is one of safetensors. */
 static const struct vc_format vc_format_gguf_back = {.name = "gguf",
                                                      .extensions = no_extensions,
-                                                     .create_sink = vc_safetensors_sink_create,
+                                                     .create_sink = back_sink_create,
                                                      .divides = true,
                                                      .dialect = &vc_dialect_gguf};
 

@@ -6,8 +6,9 @@
  *                        else        probe of each row looks at the first VC_PROBE_BYTES bytes
  *     vc_sink_create     the output's extension, or the format of the model -> create_sink of that row (output_sink.c)
  *
- * The address of a row is the format's identity: a model carries it, and a writer that wants to look into a model of
- * its own format compares it (model->format == &vc_format_gguf) before it casts model->self. */
+ * The address of a row is the format's identity, and a model carries it. A row names its reader and its writer; neither
+ * of them asks for the row: a writer that wants to look into a model of its own format asks vc_format_writes before it
+ * casts model->self. */
 #ifndef VC_FORMATS_FORMATS_H
 #define VC_FORMATS_FORMATS_H
 
@@ -49,6 +50,14 @@ struct vc_format {
 };
 
 #define VC_PROBE_BYTES VC_HEAD_BYTES
+
+/* This function is the writer of the format that the model was read in, so that model->self is what its reader made. */
+static inline bool vc_format_writes(const struct vc_model *model,
+                                    enum vc_status (*create_sink)(struct vc_ctx *, const struct vc_model *,
+                                                                  const struct vc_write_options *, struct vc_sink **))
+{
+    return model->format != NULL && model->format->create_sink == create_sink;
+}
 
 /* What jobs write with: vc_writers. */
 extern const struct vc_writers vc_format_writers;

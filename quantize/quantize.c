@@ -103,7 +103,7 @@ static enum vc_status check_possible(struct vc_ctx *ctx, const struct quantize *
     const struct vc_quantize_options *o = &q->options;
     const struct vc_desc *desc = item->desc;
     bool per_channel = q->scheme->codes && o->granularity == VC_GRANULARITY_CHANNEL;
-    int axis = vc_int8_axis(o, item);
+    int axis = vc_int8_axis(vc_scheme_of_target(o->target), o, item);
 
     *kept = true;
     if (item->set->model->tensors[item->source].undecoded != NULL) {
@@ -143,7 +143,8 @@ static enum vc_status check_default(struct vc_ctx *ctx, struct quantize *q, stru
 {
     const struct vc_quantize_options *o = &q->options;
     const struct vc_desc *desc = item->desc;
-    int axis = axis_fits(desc, vc_int8_axis(o, item)) ? vc_int8_axis(o, item) : 0;
+    int own_axis = vc_int8_axis(vc_scheme_of_target(o->target), o, item);
+    int axis = axis_fits(desc, own_axis) ? own_axis : 0;
     const struct vc_tensor *t;
     const char *skip;
 

@@ -175,11 +175,11 @@ static enum vc_status attach(struct vc_search *s, size_t codes, struct vc_quant 
         VC_CALL(vc_search_hint(s));
     }
     if (!conv1d || !s->hint.conv1d) {
-        return vc_search_attach(s, codes, &vc_dialect_bitsandbytes, quant, true);
+        return vc_search_attach(s, codes, quant, true);
     }
     packed = turned(t->shape[1], t->shape[0]);
     quant->axis = 1;
-    return vc_search_attach_packed(s, codes, &vc_dialect_bitsandbytes, quant, &packed, 0);
+    return vc_search_attach_packed(s, codes, quant, &packed, 0);
 }
 
 static enum vc_status bnb_find_codes(struct vc_search *s, size_t codes, bool *found)
@@ -233,7 +233,7 @@ static const struct vc_dialect_file bnb_file = {.fits = bnb_fits,
                                                 .find_codes = bnb_find_codes};
 
 const struct vc_dialect vc_dialect_bitsandbytes = {
-    .name = "bitsandbytes",
+    .name = VC_LAYOUT_BITSANDBYTES,
     .schemes = (const char *const[]){"int8", "nf4", "fp4", NULL},
     .is_choice = true,
     .takes_codes = true,

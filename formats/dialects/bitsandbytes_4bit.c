@@ -386,7 +386,7 @@ static enum vc_status attach(struct vc_search *s, size_t codes, const struct sta
         quant.scale_group = state->nested_block;
     }
     VC_CALL(check_map(s, &s->model->tensors[codes], p->map, state->scheme));
-    VC_CALL(vc_search_attach_packed(s, codes, &vc_dialect_bitsandbytes, &quant, &packed, 0));
+    VC_CALL(vc_search_attach_packed(s, codes, &quant, &packed, 0));
     s->model->tensors[p->state].part_of = codes;
     s->model->tensors[p->map].part_of = codes;
     return VC_OK;

@@ -103,7 +103,7 @@ static enum vc_status attach(struct vc_search *s, size_t codes, size_t n_stem, e
         return vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "cannot be decoded: '%s' is not one number, or one a row",
                                 s->model->tensors[scale].name);
     }
-    VC_CALL(vc_search_attach(s, codes, &vc_dialect_comfy, &quant, false));
+    VC_CALL(vc_search_attach(s, codes, &quant, false));
     vc_search_claim(s, codes, t->name, n_stem, "comfy_quant scale_input input_scale");
     mark = find_old_mark(s, t->name, n_stem);
     if (mark != VC_NO_TENSOR && vc_search_is_free(s, mark)) {

@@ -102,30 +102,6 @@ static const char *short_reason(enum vc_scheme scheme, uint64_t row)
     return find_scheme(scheme) == &ct_ints && row < shortest[bits].row ? shortest[bits].reason : NULL;
 }
 
-/* Codes of fewer than 8 bits lie side by side already. */
-struct vc_packed vc_ct_packed(enum vc_scheme scheme, uint64_t n_rows, uint64_t row)
-{
-    const struct vc_code_scheme *codes = vc_code_scheme(scheme);
-
-    return (struct vc_packed){.packing = &vc_packing_rows,
-                              .bits = 8,
-                              .turned = vc_code_bits(codes),
-                              .n_rows = n_rows,
-                              .row = vc_dtype_bytes(codes->codes, row)};
-}
-
-struct vc_packed vc_ct_packed_zeros(enum vc_scheme scheme, uint64_t n_rows, uint64_t n_groups)
-{
-    unsigned bits = vc_code_bits(vc_code_scheme(scheme));
-
-    return (struct vc_packed){.packing = &vc_packing_across,
-                              .bits = bits,
-                              .n_rows = n_rows,
-                              .row = n_groups,
-                              .across = VC_ACROSS_WORDS,
-                              .add = -(1 << (bits - 1))};
-}
-
 /* ---- rules ---- */
 
 static enum vc_status ct_check(struct vc_ctx *ctx, const struct vc_dialect_request *request)

@@ -23,8 +23,8 @@ enum vc_status vc_ct_find_codes(struct vc_search *search, size_t tensor, bool *f
 
 /* Two codes of E2M1 in a byte, also of another dialect: the number of the tensor is called <name><global_tail>. n_name:
  * length of the weight's name; all of the codes' name where that is the weight's: then the number multiplies. */
-enum vc_status vc_ct_find_packed_floats(struct vc_search *search, size_t codes, size_t n_name,
-                                        const struct vc_dialect *dialect, const char *global_tail, bool *found);
+enum vc_status vc_ct_find_packed_floats(struct vc_search *search, size_t codes, size_t n_name, const char *global_tail,
+                                        bool *found);
 
 /* What loaders keep beside a weight for its inputs goes with it. */
 void vc_ct_claim_inputs(const struct vc_search *search, size_t codes, size_t n_stem);

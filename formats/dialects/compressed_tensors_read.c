@@ -197,8 +197,8 @@ static enum vc_scheme scheme_of_parts(const struct vc_search *s, size_t scale, s
                : VC_SCHEME_NONE;
 }
 
-enum vc_status vc_ct_find_packed_floats(struct vc_search *s, size_t codes, size_t n_name,
-                                        const struct vc_dialect *dialect, const char *global_tail, bool *found)
+enum vc_status vc_ct_find_packed_floats(struct vc_search *s, size_t codes, size_t n_name, const char *global_tail,
+                                        bool *found)
 {
     const struct vc_tensor *t = &s->model->tensors[codes];
     size_t scale = vc_search_find(s, t->name, n_name, "_scale");
@@ -238,7 +238,7 @@ enum vc_status vc_ct_find_packed_floats(struct vc_search *s, size_t codes, size_
     vc_quant_set(&quant, VC_PART_SCALE, scale);
     vc_quant_set(&quant, VC_PART_GLOBAL_SCALE, global);
     *found = true;
-    return vc_search_attach_packed(s, codes, dialect, &quant, &packed, renamed ? n_name : 0);
+    return vc_search_attach_packed(s, codes, &quant, &packed, renamed ? n_name : 0);
 }
 
 static bool is_packed_name(const char *name)
@@ -260,12 +260,12 @@ enum vc_status vc_ct_find_packed(struct vc_search *s, size_t tensor, bool *found
     }
     n_name = strlen(s->model->tensors[tensor].name) - strlen("_packed");
     if (s->model->tensors[tensor].dtype == VC_DTYPE_U8) {
-        return vc_ct_find_packed_floats(s, tensor, n_name, &vc_dialect_compressed_tensors, "_global_scale", found);
+        return vc_ct_find_packed_floats(s, tensor, n_name, "_global_scale", found);
     }
     VC_CALL(look_at(s, &l, n_name, found));
     if (*found) {
         packed = vc_ct_packed(l.quant.scheme, l.n_rows, l.row);
-        VC_CALL(vc_search_attach_packed(s, tensor, &vc_dialect_compressed_tensors, &l.quant, &packed, n_name));
+        VC_CALL(vc_search_attach_packed(s, tensor, &l.quant, &packed, n_name));
         s->model->tensors[l.shape].part_of = tensor;
         if (l.zero != VC_NO_TENSOR) {
             VC_CALL(attach_zeros(s, &l));
@@ -351,7 +351,7 @@ enum vc_status vc_ct_find_codes(struct vc_search *s, size_t codes, bool *found)
                                 "blocks of it",
                                 s->model->tensors[scale].name);
     }
-    VC_CALL(vc_search_attach(s, codes, &vc_dialect_compressed_tensors, &quant, floats));
+    VC_CALL(vc_search_attach(s, codes, &quant, floats));
     vc_ct_claim_inputs(s, codes, n_stem);
     return VC_OK;
 }

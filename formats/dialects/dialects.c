@@ -4,8 +4,6 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "core/model/names.h"
-
 #define ADDRESS(name) &vc_dialect_##name,
 static const struct vc_dialect *const dialects[] = {VC_DIALECTS(ADDRESS)};
 
@@ -45,17 +43,17 @@ enum vc_status vc_dialect_asked(struct vc_ctx *ctx, const struct vc_write_option
     return *out != NULL ? VC_OK : vc_fail(ctx, VC_E_ARGUMENT, "no layout is called '%.100s'", options->layout);
 }
 
-const struct vc_dialect *vc_dialect_that_loads(const struct vc_family *family, const struct vc_dialect *but)
+void vc_dialect_list_loading(struct vc_family *family)
 {
+    family->n_layouts = 0;
     for (size_t i = 0; i < n_dialects; i++) {
         const struct vc_dialect_file *file = dialects[i]->file;
 
-        if (file != NULL && file->loads != VC_LOADS_NONE && dialects[i] != but &&
-            vc_family_refused(family, file->loads) == NULL) {
-            return dialects[i];
+        if (file != NULL && file->loads != VC_LOADS_NONE && vc_family_refused(family, file->loads) == NULL &&
+            family->n_layouts < VC_FAMILY_MAX_LAYOUTS) {
+            family->layouts[family->n_layouts++] = dialects[i];
         }
     }
-    return &vc_dialect_plain;
 }
 
 const struct vc_dialect *vc_dialect_for_codes(const struct vc_dialect *usual, const char *scheme)
@@ -80,32 +78,6 @@ const struct vc_dialect *vc_dialect_usual_in_folders(const struct vc_family *fam
     if (usual->file == NULL || vc_family_refused(family, usual->file->loads) == NULL) {
         return usual;
     }
-    other = vc_dialect_that_loads(family, usual);
-    return other != &vc_dialect_plain ? other : usual;
-}
-
-/* "<path of the module>.<tail>" for the weight of a module, "<path of the module>.weight". NULL: no memory. */
-static const char *module_name(struct vc_ctx *ctx, struct vc_arena *arena, const char *weight, const char *tail)
-{
-    size_t n_path = 0;
-
-    (void)vc_name_is_module_weight(weight, &n_path);
-    return vc_arena_printf(ctx, arena, "%.*s%s%s", (int)n_path, weight, n_path != 0 ? "." : "", tail);
-}
-
-enum vc_status vc_dialect_lay(struct vc_laying *l, const char *tail, struct vc_laid how, uint64_t a, uint64_t b)
-{
-    uint64_t *shape = NULL;
-
-    how.name = tail != NULL ? module_name(l->ctx, l->arena, l->codes->name, tail) : l->codes->name;
-    VC_CALL_ALLOC(how.name);
-    if (how.shape == NULL) {
-        shape = vc_arena_alloc(l->ctx, l->arena, 2 * sizeof *shape);
-        VC_CALL_ALLOC(shape);
-        shape[0] = a;
-        shape[1] = b;
-        how.shape = shape;
-    }
-    l->laid[l->n++] = how;
-    return VC_OK;
+    other = vc_family_other_layout(family, usual);
+    return other != NULL ? other : usual;
 }

@@ -14,6 +14,10 @@
 #include "formats/dialects/family.h"
 #include "formats/dialects/packing.h"
 
+/* Names of rows that sentences of other rows have. */
+#define VC_LAYOUT_PLAIN        "plain"
+#define VC_LAYOUT_BITSANDBYTES "bitsandbytes"
+
 /* The rows, in the order in which programs list them: vc_dialect_<name> is defined in the file of that dialect. */
 #define VC_DIALECTS(ROW)    \
     ROW(plain)              \
@@ -148,8 +152,8 @@ enum vc_status vc_dialect_asked(struct vc_ctx *ctx, const struct vc_write_option
  * loader can load models of that family. Where none can it is the usual one, which says why. family may be NULL. */
 const struct vc_dialect *vc_dialect_usual_in_folders(const struct vc_family *family);
 
-/* The first row but `but` whose loader can load models of that family; the plain one where there is none. */
-const struct vc_dialect *vc_dialect_that_loads(const struct vc_family *family, const struct vc_dialect *but);
+/* Fills family->layouts, once its rows are known. */
+void vc_dialect_list_loading(struct vc_family *family);
 
 /* That row, or where it has no place for codes of the scheme the first that has and that programs load; the row itself
  * where none has. scheme may be NULL: any place will do. */

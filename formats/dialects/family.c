@@ -37,6 +37,16 @@ const char *vc_family_refused(const struct vc_family *family, enum vc_loads load
     return refused;
 }
 
+const struct vc_dialect *vc_family_other_layout(const struct vc_family *family, const struct vc_dialect *but)
+{
+    for (size_t i = 0; family != NULL && i < family->n_layouts; i++) {
+        if (family->layouts[i] != but) {
+            return family->layouts[i];
+        }
+    }
+    return NULL;
+}
+
 const char *vc_family_needs(const struct vc_family *family, enum vc_loads loads)
 {
     const char *needs = NULL;

@@ -32,7 +32,8 @@ struct vc_family_row {
     bool asked; /* says that transformers was asked for these types, and nothing of them */
 };
 
-#define VC_FAMILY_MAX_ROWS 48
+#define VC_FAMILY_MAX_ROWS    48
+#define VC_FAMILY_MAX_LAYOUTS 4
 
 /* The rows for one model: its own, and those of the models that it is made of (text_config, vision_config, ...). */
 struct vc_family {
@@ -44,6 +45,8 @@ struct vc_family {
     bool asked;     /* what transformers does with models of the type is known: other types are taken as most are */
     size_t n;
     const struct vc_family_row *rows[VC_FAMILY_MAX_ROWS];
+    size_t n_layouts; /* the dialects whose loaders take such models, in the order of the table of dialects */
+    const struct vc_dialect *layouts[VC_FAMILY_MAX_LAYOUTS];
 };
 
 /* Whether a word of the list is the name, or, with globs, matches it. */
@@ -55,6 +58,9 @@ const char *vc_family_word(const char *words, size_t *at, size_t *n);
 /* vc_loading.refused, .needs of the model; NULL: none. */
 const char *vc_family_refused(const struct vc_family *family, enum vc_loads loads);
 const char *vc_family_needs(const struct vc_family *family, enum vc_loads loads);
+
+/* The first layout but `but` whose loader takes such models; NULL: there is none. */
+const struct vc_dialect *vc_family_other_layout(const struct vc_family *family, const struct vc_dialect *but);
 
 /* Why that loader wants floats for the tensor; NULL: it takes codes. */
 const char *vc_family_keeps(const struct vc_family *family, enum vc_loads loads, const char *name);

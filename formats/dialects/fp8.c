@@ -34,6 +34,7 @@
 static enum vc_status fp8_check(struct vc_ctx *ctx, const struct vc_dialect_request *request)
 {
     const struct vc_family *family = request->model != NULL ? request->model->family : NULL;
+    const struct vc_dialect *other = vc_family_other_layout(family, NULL);
 
     VC_REFUSE_IF(request->granularity != VC_GRANULARITY_BLOCK || request->group_size != BLOCK, ctx, VC_E_ARGUMENT,
                  "the layout %s has a scale per 128 rows and 128 columns (%s); %s compressed-tensors per row",
@@ -42,7 +43,7 @@ static enum vc_status fp8_check(struct vc_ctx *ctx, const struct vc_dialect_requ
                      vc_family_needs(family, VC_LOADS_COMPRESSED_TENSORS) != NULL,
                  ctx, VC_E_UNSUPPORTED, "models of type %s were not tried in the layout %s; %s %s can be made",
                  family->type, vc_dialect_fp8.name, vc_option(ctx, "layout"),
-                 vc_dialect_that_loads(family, NULL)->name);
+                 other != NULL ? other->name : VC_LAYOUT_PLAIN);
     return vc_linear_check(ctx, &vc_dialect_fp8, request, true);
 }
 
@@ -148,7 +149,7 @@ static enum vc_status fp8_find_codes(struct vc_search *s, size_t codes, bool *fo
     }
     vc_quant_set(&quant, VC_PART_SCALE, scale);
     VC_CALL(vc_search_granularity(s, &s->model->tensors[scale], t->shape[0], t->shape[1], &quant, found));
-    return *found ? vc_search_attach(s, codes, &vc_dialect_fp8, &quant, is_block(&quant) && divides(t->shape))
+    return *found ? vc_search_attach(s, codes, &quant, is_block(&quant) && divides(t->shape))
                   : vc_search_refuse(s, codes, VC_SEVERITY_ERROR,
                                      "cannot be decoded: the shape of '%s' fits no blocks of it",
                                      s->model->tensors[scale].name);
@@ -188,7 +189,7 @@ static enum vc_status modelopt_find_packed(struct vc_search *s, size_t codes, bo
         !vc_search_has(s, t->name, n, "_scale_2")) {
         return VC_OK;
     }
-    VC_CALL(vc_ct_find_packed_floats(s, codes, n, &vc_dialect_modelopt, "_scale_2", found));
+    VC_CALL(vc_ct_find_packed_floats(s, codes, n, "_scale_2", found));
     if (*found) {
         vc_ct_claim_inputs(s, codes, n - strlen("weight"));
     }
@@ -223,7 +224,7 @@ static enum vc_status modelopt_find_codes(struct vc_search *s, size_t codes, boo
     vc_quant_set(&quant, VC_PART_SCALE, scale);
     VC_CALL(vc_search_granularity(s, scales, t->shape[0], t->shape[1], &quant, found));
     if (*found) {
-        VC_CALL(vc_search_attach(s, codes, &vc_dialect_modelopt, &quant, false));
+        VC_CALL(vc_search_attach(s, codes, &quant, false));
         vc_ct_claim_inputs(s, codes, n_stem);
     }
     return VC_OK;

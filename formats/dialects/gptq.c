@@ -273,8 +273,7 @@ static enum vc_status attach(struct vc_search *s, const struct words *w, bool sy
     vc_quant_set(&quant, VC_PART_SCALE, w->scales);
     vc_quant_set(&quant, VC_PART_ZERO_POINT, symmetric ? VC_NO_TENSOR : w->zeros);
     vc_quant_set(&quant, VC_PART_ORDER, ordered ? VC_NO_TENSOR : w->g_idx);
-    VC_CALL(
-        vc_search_attach_packed(s, w->codes, w->awq ? &vc_dialect_awq : &vc_dialect_gptq, &quant, &packed[0], w->n));
+    VC_CALL(vc_search_attach_packed(s, w->codes, &quant, &packed[0], w->n));
     s->out->found[w->codes].tail = "weight";
     VC_CALL(vc_search_show_part(s, w->scales, s->model->tensors[w->scales].dtype, &packed[1]));
     s->model->tensors[w->zeros].part_of = w->codes;

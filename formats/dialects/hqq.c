@@ -149,7 +149,7 @@ static enum vc_status attach(struct vc_search *s, const struct layer *l)
 
     vc_quant_set(&quant, VC_PART_SCALE, l->scale);
     vc_quant_set(&quant, VC_PART_OFFSET, l->zero);
-    VC_CALL(vc_search_attach_packed(s, l->codes, &vc_dialect_hqq, &quant, &packed, l->n));
+    VC_CALL(vc_search_attach_packed(s, l->codes, &quant, &packed, l->n));
     s->out->found[l->codes].tail = "weight";
     vc_search_claim(s, l->codes, l->name, l->n, VC_HQQ_PARTS);
     return VC_OK;

@@ -10,25 +10,23 @@
 static enum vc_status check_family(struct vc_ctx *ctx, const struct vc_dialect *dialect, const struct vc_family *family)
 {
     const char *refused = vc_family_refused(family, dialect->file->loads);
+    const struct vc_dialect *other = vc_family_other_layout(family, dialect);
 
-    return refused == NULL ? VC_OK
-                           : vc_fail(ctx, VC_E_UNSUPPORTED,
-                                     "models of type %s cannot be loaded in the layout %s: %s; %s %s can be made",
-                                     family->type, dialect->name, refused, vc_option(ctx, "layout"),
-                                     vc_dialect_that_loads(family, dialect)->name);
+    VC_REFUSE_IF(refused != NULL, ctx, VC_E_UNSUPPORTED,
+                 "models of type %s cannot be loaded in the layout %s: %s; %s %s can be made", family->type,
+                 dialect->name, refused, vc_option(ctx, "layout"), other != NULL ? other->name : VC_LAYOUT_PLAIN);
+    return VC_OK;
 }
 
 /* Models like GPT-2 have Conv1D instead of linear layers. Refuses such a model if the dialect does not support Conv1D:
  * no layer could be quantized. */
 static enum vc_status check_conv1d(struct vc_ctx *ctx, const struct vc_dialect *dialect, const struct vc_model *model)
 {
-    return !model->conv1d || dialect->file->takes_conv1d
-               ? VC_OK
-               : vc_fail(ctx, VC_E_UNSUPPORTED,
-                         "models of type %s keep their matrices transposed (Conv1D), which loaders of the layout %s do "
-                         "not take; %s %s can be made",
-                         model->family != NULL ? model->family->type : "gpt2", dialect->name, vc_option(ctx, "layout"),
-                         vc_dialect_bitsandbytes.name);
+    VC_REFUSE_IF(model->conv1d && !dialect->file->takes_conv1d, ctx, VC_E_UNSUPPORTED,
+                 "models of type %s keep their matrices transposed (Conv1D), which loaders of the layout %s do not "
+                 "take; %s " VC_LAYOUT_BITSANDBYTES " can be made",
+                 model->family != NULL ? model->family->type : "gpt2", dialect->name, vc_option(ctx, "layout"));
+    return VC_OK;
 }
 
 enum vc_status vc_linear_check(struct vc_ctx *ctx, const struct vc_dialect *dialect,

@@ -143,7 +143,7 @@ static enum vc_status attach(struct vc_search *s, const struct matrix *m)
     shape[n_dims - 1] = m->row;
     vc_quant_set(&quant, VC_PART_SCALE, m->scales);
     vc_quant_set(&quant, VC_PART_OFFSET, m->biases);
-    VC_CALL(vc_search_attach_packed(s, m->codes, &vc_dialect_mlx, &quant, &packed, 0));
+    VC_CALL(vc_search_attach_packed(s, m->codes, &quant, &packed, 0));
     t->shape = shape;
     t->n_dims = n_dims;
     return VC_OK;

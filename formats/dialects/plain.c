@@ -134,7 +134,7 @@ enum vc_status vc_plain_name_outs(struct vc_ctx *ctx, struct vc_arena *arena, co
 }
 
 const struct vc_dialect vc_dialect_plain = {
-    .name = "plain",
+    .name = VC_LAYOUT_PLAIN,
     .is_choice = true,
     .takes_codes = true,
     .schemes = (const char *const[]){"int8",

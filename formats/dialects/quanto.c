@@ -24,9 +24,9 @@ static enum vc_status attach_as(struct vc_search *s, size_t codes, size_t n_weig
     const char *name = s->model->tensors[codes].name;
 
     if (packed != NULL) {
-        VC_CALL(vc_search_attach_packed(s, codes, &vc_dialect_quanto, quant, packed, n_weight));
+        VC_CALL(vc_search_attach_packed(s, codes, quant, packed, n_weight));
     } else {
-        VC_CALL(vc_search_attach(s, codes, &vc_dialect_quanto, quant, false));
+        VC_CALL(vc_search_attach(s, codes, quant, false));
         s->out->found[codes].n_name = n_weight;
         s->any_packed = true;
     }

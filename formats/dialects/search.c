@@ -1,12 +1,10 @@
-/* search.c - see search.h. */
+/* search.c - what a row of the table asks and says while it looks for its weights: search.h, second half. */
 #include "formats/dialects/search.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "core/base/findings.h"
 #include "core/model/code_schemes.h"
 #include "core/model/names.h"
 #include "formats/dialects/manifest/manifest_internal.h"
@@ -154,9 +152,9 @@ static enum vc_status make_found(struct vc_search *search)
     return out->found != NULL ? VC_OK : VC_E_NOMEM;
 }
 
-enum vc_status vc_search_attach(struct vc_search *search, size_t tensor, const struct vc_dialect *dialect,
-                                const struct vc_quant *quant, bool as_written)
+enum vc_status vc_search_attach(struct vc_search *search, size_t tensor, const struct vc_quant *quant, bool as_written)
 {
+    const struct vc_dialect *dialect = search->row;
     struct vc_finds *out = search->out;
 
     VC_CALL(make_found(search));
@@ -198,8 +196,8 @@ static enum vc_status show(struct vc_search *search, size_t tensor, enum vc_dtyp
     return VC_OK;
 }
 
-enum vc_status vc_search_attach_packed(struct vc_search *search, size_t tensor, const struct vc_dialect *dialect,
-                                       const struct vc_quant *quant, const struct vc_packed *packed, size_t n_name)
+enum vc_status vc_search_attach_packed(struct vc_search *search, size_t tensor, const struct vc_quant *quant,
+                                       const struct vc_packed *packed, size_t n_name)
 {
     const struct vc_code_scheme *row = vc_code_scheme(quant->scheme);
 
@@ -207,115 +205,11 @@ enum vc_status vc_search_attach_packed(struct vc_search *search, size_t tensor, 
     VC_CALL(show(search, tensor, row->codes, packed->row * 8 / vc_code_bits(row), packed));
     search->out->found[tensor].n_name = n_name;
     search->any_packed = true;
-    return vc_search_attach(search, tensor, dialect, quant, dialect->file->fits != NULL);
+    return vc_search_attach(search, tensor, quant, search->row->file->fits != NULL);
 }
 
 enum vc_status vc_search_show_part(struct vc_search *search, size_t part, enum vc_dtype dtype,
                                    const struct vc_packed *packed)
 {
     return show(search, part, dtype, packed->row / vc_dtype_size(dtype), packed);
-}
-
-/* ---- for readers ---- */
-
-static enum vc_status make_buffer(struct vc_search *search)
-{
-    size_t longest = 0;
-
-    for (size_t i = 0; i < search->model->n_tensors; i++) {
-        size_t n = strlen(search->model->tensors[i].name);
-
-        longest = n > longest ? n : longest;
-    }
-    search->buffer = vc_alloc(search->ctx, VC_TAG_NAMES, longest + 32);
-    return search->buffer != NULL ? VC_OK : VC_E_NOMEM;
-}
-
-/* Asks the rows about every tensor, the last row first. */
-static enum vc_status ask_rows(struct vc_search *search, bool packed)
-{
-    enum vc_status status = VC_OK;
-    size_t n = 0;
-
-    while (vc_dialect_row(n) != NULL) {
-        n++;
-    }
-    for (size_t i = 0; i < search->model->n_tensors; i++) {
-        bool found = false;
-
-        for (size_t k = n; k-- > 0 && !found;) {
-            const struct vc_dialect_file *file = vc_dialect_row(k)->file;
-            enum vc_status (*find)(struct vc_search * search, size_t tensor, bool *found) = file == NULL ? NULL
-                                                                                            : packed ? file->find_packed
-                                                                                                     : file->find_codes;
-
-            if (find != NULL) {
-                status = find(search, i, &found);
-                VC_CALL(vc_collect(search->ctx, status, "parts", search->model->tensors[i].name));
-            }
-        }
-    }
-    return VC_OK;
-}
-
-/* Packed codes get their names when all have been found, since names are looked up meanwhile. */
-static enum vc_status rename_packed(struct vc_search *search)
-{
-    for (size_t i = 0; i < search->model->n_tensors; i++) {
-        struct vc_tensor *t = &search->model->tensors[i];
-        const struct vc_found *found = &search->out->found[i];
-
-        if (found->n_name != 0) {
-            t->name = vc_arena_printf(search->ctx, &search->out->arena, "%.*s%s", (int)found->n_name, t->name,
-                                      found->tail != NULL ? found->tail : "");
-            VC_CALL_ALLOC(t->name);
-        }
-    }
-    return vc_model_index_names(search->ctx, search->model);
-}
-
-enum vc_status vc_search_packed(struct vc_ctx *ctx, struct vc_model *model, vc_hint_fn *hint, struct vc_finds *out)
-{
-    struct vc_search search = {.ctx = ctx, .model = model, .out = out, .ask = hint};
-    enum vc_status status = VC_OK;
-
-    out->dialect = &vc_dialect_plain;
-    out->read = &vc_dialect_plain;
-    VC_TRY(make_buffer(&search));
-    VC_TRY(ask_rows(&search, true));
-    if (search.any_packed) {
-        VC_TRY(rename_packed(&search));
-    }
-out:
-    json_decref(search.layers);
-    vc_dialect_hint_release(&search.hint);
-    vc_free(ctx, search.buffer);
-    return status;
-}
-
-enum vc_status vc_search_codes(struct vc_ctx *ctx, struct vc_model *model, vc_hint_fn *hint, struct vc_finds *out)
-{
-    struct vc_search search = {.ctx = ctx, .model = model, .out = out, .ask = hint};
-    enum vc_status status;
-
-    VC_TRY(make_buffer(&search));
-    VC_TRY(ask_rows(&search, false));
-out:
-    json_decref(search.layers);
-    vc_dialect_hint_release(&search.hint);
-    vc_free(ctx, search.buffer);
-    return status;
-}
-
-const struct vc_found *vc_finds_at(const struct vc_finds *finds, size_t tensor)
-{
-    static const struct vc_found nothing = {.dialect = NULL};
-
-    return finds->found != NULL ? &finds->found[tensor] : &nothing;
-}
-
-void vc_finds_release(struct vc_ctx *ctx, struct vc_finds *finds)
-{
-    vc_free(ctx, finds->found);
-    vc_arena_release(ctx, &finds->arena);
 }

@@ -2,7 +2,8 @@
  * tensors: weights of compressed-tensors and bitsandbytes. docs/formats.md says which, and what is left
  * alone.
  *
- * The format's reader calls the first half; the rows of the table are called back and use the second. */
+ * The format's reader calls the first half (finds.c); the rows of the table are called back and use the second
+ * (search.c). */
 #ifndef VC_FORMATS_SEARCH_H
 #define VC_FORMATS_SEARCH_H
 
@@ -49,6 +50,7 @@ struct vc_search {
     struct vc_ctx *ctx;
     struct vc_model *model;
     struct vc_finds *out;
+    const struct vc_dialect *row; /* the row that is asked now */
     vc_hint_fn *ask;
     bool asked;
     struct vc_dialect_hint hint; /* vc_search_hint fills it */
@@ -82,16 +84,15 @@ bool vc_search_is_codes(const struct vc_search *search, size_t tensor, size_t *n
 enum vc_status vc_search_granularity(struct vc_search *search, const struct vc_tensor *scale, uint64_t n_rows,
                                      uint64_t row, struct vc_quant *quant, bool *sure);
 
-/* The tensor is a weight of that dialect, whose parts are those that quant names. as_written: copies of the model are
+/* The tensor is a weight of the dialect that was asked (search->row), whose parts are those that quant names. as_written: copies of the model are
  * written in the dialect; false for a form of it that is read only. */
-enum vc_status vc_search_attach(struct vc_search *search, size_t tensor, const struct vc_dialect *dialect,
-                                const struct vc_quant *quant, bool as_written);
+enum vc_status vc_search_attach(struct vc_search *search, size_t tensor, const struct vc_quant *quant, bool as_written);
 
 /* The same for packed codes: the tensor is shown as codes of the scheme, [packed->n_rows, packed->row] or two for each
  * of these, and gets the first n_name characters of its name for a name (0: it keeps its name). Without a packing they
  * lie as they do in a job. The caller knows that there are as many codes in it. */
-enum vc_status vc_search_attach_packed(struct vc_search *search, size_t tensor, const struct vc_dialect *dialect,
-                                       const struct vc_quant *quant, const struct vc_packed *packed, size_t n_name);
+enum vc_status vc_search_attach_packed(struct vc_search *search, size_t tensor, const struct vc_quant *quant,
+                                       const struct vc_packed *packed, size_t n_name);
 
 /* The tensor is codes of the row's that cannot be read as a weight: vc_tensor.undecoded, and a finding of that severity
  * (an error where no loader takes them). The sentence goes on behind the tensor's name. So what a reader refuses and

@@ -24,6 +24,8 @@
 #include "formats/io/infile.h"
 
 /* The row of this format in the table of formats. */
+#define VC_FORMAT_GGUF "gguf" /* of the format, in reports */
+
 extern const struct vc_format vc_format_gguf;
 extern const struct vc_format vc_format_imatrix; /* imatrix_read.c */
 
@@ -63,9 +65,13 @@ size_t vc_gguf_kind_bytes(uint32_t kind);
 /* The integer of that kind whose bytes are the first of `bytes`, with zeros behind it. */
 int64_t vc_gguf_integer(uint32_t kind, const unsigned char bytes[8]);
 
+/* The element types of the format, by their number in it; VC_DTYPE_NONE where there is none. */
+enum vc_dtype vc_gguf_dtype(uint32_t type);
 /* The number of a type; false when the format has none. */
 bool vc_gguf_type(enum vc_dtype dtype, uint32_t *type);
 
+/* What llama.cpp calls a number of general.file_type, "Q4_K_M"; NULL where the number is not known. */
+const char *vc_gguf_file_type_name(uint64_t number);
 /* The number of general.file_type that llama.cpp calls by that name, "Q4_K_M"; false: there is none. */
 bool vc_gguf_file_type(const char *name, uint32_t *number);
 

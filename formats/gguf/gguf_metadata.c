@@ -1,4 +1,4 @@
-/* gguf_metadata.c - the key-value pairs of a GGUF file, and the cursor that reads them.
+/* gguf_metadata.c - the head of a GGUF file with its key-value pairs, and the cursor that reads them.
  *
  *     u64 12 | "general.name" | u32 8 (string) | u64 5 | "llama"
  *     u64 17 | "general.alignment" | u32 4 (u32) | u32 32
@@ -136,30 +136,6 @@ struct keys {
     size_t n;
 };
 
-/* Bytes of a number of that kind; 0: it is a string, an array or no kind at all. */
-size_t vc_gguf_kind_bytes(uint32_t kind)
-{
-    static const unsigned char bytes[GGUF_KIND_COUNT] = {
-        [GGUF_U8] = 1,  [GGUF_I8] = 1,   [GGUF_U16] = 2, [GGUF_I16] = 2, [GGUF_U32] = 4, [GGUF_I32] = 4,
-        [GGUF_F32] = 4, [GGUF_BOOL] = 1, [GGUF_U64] = 8, [GGUF_I64] = 8, [GGUF_F64] = 8};
-
-    return kind < GGUF_KIND_COUNT ? bytes[kind] : 0;
-}
-
-int64_t vc_gguf_integer(uint32_t kind, const unsigned char bytes[8])
-{
-    switch (kind) {
-    case GGUF_I8:
-        return (int8_t)bytes[0];
-    case GGUF_I16:
-        return (int16_t)vc_le16(bytes);
-    case GGUF_I32:
-        return (int32_t)vc_le32(bytes);
-    default:
-        return (int64_t)vc_le64(bytes);
-    }
-}
-
 /* Reads a string and keeps its beginning: up to capacity - 1 bytes go to `start`; capacity 0: it is only skipped. */
 static enum vc_status take_string(struct gguf_cursor *cursor, char *start, size_t capacity)
 {
@@ -252,47 +228,6 @@ out:
 
 /* ---- what is understood ---- */
 
-/* The names that llama.cpp gives to the numbers of general.file_type. */
-static const char *const file_types[] = {
-    [0] = "F32",     [1] = "F16",     [2] = "Q4_0",       [3] = "Q4_1",    [7] = "Q8_0",     [8] = "Q5_0",
-    [9] = "Q5_1",    [10] = "Q2_K",   [11] = "Q3_K_S",    [12] = "Q3_K_M", [13] = "Q3_K_L",  [14] = "Q4_K_S",
-    [15] = "Q4_K_M", [16] = "Q5_K_S", [17] = "Q5_K_M",    [18] = "Q6_K",   [19] = "IQ2_XXS", [20] = "IQ2_XS",
-    [21] = "Q2_K_S", [22] = "IQ3_XS", [23] = "IQ3_XXS",   [24] = "IQ1_S",  [25] = "IQ4_NL",  [26] = "IQ3_S",
-    [27] = "IQ3_M",  [28] = "IQ2_S",  [29] = "IQ2_M",     [30] = "IQ4_XS", [31] = "IQ1_M",   [32] = "BF16",
-    [36] = "TQ1_0",  [37] = "TQ2_0",  [38] = "MXFP4_MOE", [39] = "NVFP4",  [40] = "Q1_0",    [41] = "Q2_0",
-};
-
-/* "Q4_K_M"; NULL where a number is not known. */
-static const char *file_type_name(uint64_t number)
-{
-    return number < sizeof file_types / sizeof file_types[0] ? file_types[number] : NULL;
-}
-
-bool vc_gguf_file_type(const char *name, uint32_t *number)
-{
-    size_t i = 0;
-
-    while (i < sizeof file_types / sizeof file_types[0] &&
-           (file_types[i] == NULL || strcmp(file_types[i], name) != 0)) {
-        i++;
-    }
-    *number = (uint32_t)i;
-    return i < sizeof file_types / sizeof file_types[0];
-}
-
-bool vc_gguf_file_type_fits(const struct vc_model *model, uint64_t number)
-{
-    const char *name = file_type_name(number);
-    bool fits = model->n_tensors == 0;
-
-    for (size_t i = 0; name != NULL && i < model->n_tensors && !fits; i++) {
-        const char *type = vc_dtype_name(model->tensors[i].dtype);
-
-        fits = strncasecmp(name, type, name[0] == 'I' ? 3 : strlen(type)) == 0; /* IQ3_M: iq3_s */
-    }
-    return fits;
-}
-
 const char *const vc_gguf_known_keys[GGUF_KNOWN_COUNT] = {[GGUF_FILE_TYPE] = "general.file_type",
                                                           [GGUF_QUANTIZER] = "general.quantization_version",
                                                           [GGUF_SPLIT_NO] = "split.no",
@@ -349,7 +284,7 @@ static enum vc_status note(const struct gguf_cursor *cursor, const struct pair *
         return VC_OK;
     }
     if (strcmp(pair->key, vc_gguf_known_keys[GGUF_FILE_TYPE]) == 0) {
-        const char *name = is_whole(pair) ? file_type_name(pair->value) : NULL;
+        const char *name = is_whole(pair) ? vc_gguf_file_type_name(pair->value) : NULL;
 
         return name != NULL ? vc_model_add_fact(cursor->ctx, model, "file type", "mostly %s", name) : VC_OK;
     }
@@ -420,4 +355,35 @@ out:
     vc_text_release(&keys.text);
     vc_free(cursor->ctx, keys.starts);
     return status;
+}
+
+/* ---- the head of the file ---- */
+
+/* Version 0 is a header that was written first and never completed. A big-endian file has its version in the other two
+ * bytes. Version 1 had other sizes and is not made any more. */
+static enum vc_status check_version(struct vc_ctx *ctx, uint32_t version)
+{
+    VC_REFUSE_IF(version == 0, ctx, VC_E_FORMAT, "is a GGUF file of version 0: its header was not written to the end");
+    VC_REFUSE_IF((version & 0xffff) == 0, ctx, VC_E_UNSUPPORTED,
+                 "is a big-endian GGUF file; only little-endian ones can be read");
+    VC_REFUSE_IF(version == 1 || version > VC_GGUF_VERSION, ctx, VC_E_UNSUPPORTED,
+                 "is a GGUF file of version %" PRIu32 "; 2 and 3 can be read", version);
+    return VC_OK;
+}
+
+/* Magic, version, two counts, then the pairs. */
+enum vc_status vc_gguf_read_head(struct gguf_cursor *cursor, struct vc_model *model, uint64_t *n_tensors,
+                                 struct gguf_metadata *metadata)
+{
+    unsigned char magic[4];
+    uint32_t version = 0;
+    uint64_t n_pairs = 0;
+
+    (void)snprintf(cursor->where, sizeof cursor->where, "the GGUF header");
+    VC_CALL(vc_gguf_take(cursor, magic, sizeof magic));
+    VC_CALL(vc_gguf_take_u32(cursor, &version));
+    VC_CALL(check_version(cursor->ctx, version));
+    VC_CALL(vc_gguf_take_u64(cursor, n_tensors));
+    VC_CALL(vc_gguf_take_u64(cursor, &n_pairs));
+    return vc_gguf_read_metadata(cursor, model, n_pairs, metadata);
 }

@@ -21,37 +21,6 @@
 #include "formats/formats.h"
 #include "formats/gguf/gguf.h"
 
-/* Element types by their numbers in the format. Types that the format has given up (4, 5, 31-33, 36-38) have no entry,
- * which makes them 0, VC_DTYPE_RAW: "not known". */
-static const unsigned char dtypes[] = {
-    [0] = VC_DTYPE_F32,      [1] = VC_DTYPE_F16,     [2] = VC_DTYPE_Q4_0,     [3] = VC_DTYPE_Q4_1,
-    [6] = VC_DTYPE_Q5_0,     [7] = VC_DTYPE_Q5_1,    [8] = VC_DTYPE_Q8_0,     [9] = VC_DTYPE_Q8_1,
-    [10] = VC_DTYPE_Q2_K,    [11] = VC_DTYPE_Q3_K,   [12] = VC_DTYPE_Q4_K,    [13] = VC_DTYPE_Q5_K,
-    [14] = VC_DTYPE_Q6_K,    [15] = VC_DTYPE_Q8_K,   [16] = VC_DTYPE_IQ2_XXS, [17] = VC_DTYPE_IQ2_XS,
-    [18] = VC_DTYPE_IQ3_XXS, [19] = VC_DTYPE_IQ1_S,  [20] = VC_DTYPE_IQ4_NL,  [21] = VC_DTYPE_IQ3_S,
-    [22] = VC_DTYPE_IQ2_S,   [23] = VC_DTYPE_IQ4_XS, [24] = VC_DTYPE_I8,      [25] = VC_DTYPE_I16,
-    [26] = VC_DTYPE_I32,     [27] = VC_DTYPE_I64,    [28] = VC_DTYPE_F64,     [29] = VC_DTYPE_IQ1_M,
-    [30] = VC_DTYPE_BF16,    [34] = VC_DTYPE_TQ1_0,  [35] = VC_DTYPE_TQ2_0,   [39] = VC_DTYPE_MXFP4,
-    [40] = VC_DTYPE_NVFP4,   [41] = VC_DTYPE_Q1_0,   [42] = VC_DTYPE_Q2_0,
-};
-
-/* The element types of the format, by their number in it; VC_DTYPE_NONE where there is none. */
-static enum vc_dtype dtype_of(uint32_t type)
-{
-    return type < sizeof dtypes && dtypes[type] != VC_DTYPE_RAW ? (enum vc_dtype)dtypes[type] : VC_DTYPE_NONE;
-}
-
-/* The table is short, and this is asked once per tensor. */
-bool vc_gguf_type(enum vc_dtype dtype, uint32_t *type)
-{
-    for (*type = 0; *type < sizeof dtypes; ++*type) {
-        if (dtypes[*type] == dtype && dtype != VC_DTYPE_RAW) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* ---- one tensor entry ---- */
 
 /* A tensor entry while it is read. In the file: u64 length and name, u32 number of dimensions, the dimensions fastest
@@ -140,7 +109,7 @@ static enum vc_status take_entry(struct gguf_cursor *cursor, struct entry *entry
     VC_CALL(take_name(cursor, entry));
     VC_CALL(take_shape(cursor, entry));
     VC_CALL(vc_gguf_take_u32(cursor, &type));
-    entry->dtype = dtype_of(type);
+    entry->dtype = vc_gguf_dtype(type);
     VC_CALL(vc_gguf_take_u64(cursor, &entry->offset));
     if (entry->dtype == VC_DTYPE_NONE) {
         status = vc_fail(cursor->ctx, VC_E_UNSUPPORTED, "%s: its type has number %" PRIu32 ", which is not known",
@@ -289,35 +258,6 @@ static enum vc_status check_data(struct vc_ctx *ctx, struct gguf_shard *shard, u
 }
 
 /* ---- the file ---- */
-
-/* Version 0 is a header that was written first and never completed. A big-endian file has its version in the other two
- * bytes. Version 1 had other sizes and is not made any more. */
-static enum vc_status check_version(struct vc_ctx *ctx, uint32_t version)
-{
-    VC_REFUSE_IF(version == 0, ctx, VC_E_FORMAT, "is a GGUF file of version 0: its header was not written to the end");
-    VC_REFUSE_IF((version & 0xffff) == 0, ctx, VC_E_UNSUPPORTED,
-                 "is a big-endian GGUF file; only little-endian ones can be read");
-    VC_REFUSE_IF(version == 1 || version > VC_GGUF_VERSION, ctx, VC_E_UNSUPPORTED,
-                 "is a GGUF file of version %" PRIu32 "; 2 and 3 can be read", version);
-    return VC_OK;
-}
-
-/* Magic, version, two counts, then the pairs. */
-enum vc_status vc_gguf_read_head(struct gguf_cursor *cursor, struct vc_model *model, uint64_t *n_tensors,
-                                 struct gguf_metadata *metadata)
-{
-    unsigned char magic[4];
-    uint32_t version = 0;
-    uint64_t n_pairs = 0;
-
-    (void)snprintf(cursor->where, sizeof cursor->where, "the GGUF header");
-    VC_CALL(vc_gguf_take(cursor, magic, sizeof magic));
-    VC_CALL(vc_gguf_take_u32(cursor, &version));
-    VC_CALL(check_version(cursor->ctx, version));
-    VC_CALL(vc_gguf_take_u64(cursor, n_tensors));
-    VC_CALL(vc_gguf_take_u64(cursor, &n_pairs));
-    return vc_gguf_read_metadata(cursor, model, n_pairs, metadata);
-}
 
 /* What the first walk over a file leaves for the second. */
 struct walk {
@@ -495,8 +435,6 @@ static int gguf_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
     return n >= 4 && memcmp(head, "GGUF", 4) == 0 ? 100 : 0;
 }
 
-const struct vc_loader vc_gguf_other_loader = {.program = "only a program that knows its names"};
-
 /* Which program runs it, by its architecture. "unknown" is that of what this program makes of models of other formats,
  * with their names. A file that names none is taken for one of llama.cpp's. */
 static void set_loader(struct vc_model *model)
@@ -536,7 +474,7 @@ static enum vc_status gguf_open(struct vc_ctx *ctx, struct vc_infile *file, cons
     return VC_OK;
 }
 
-const struct vc_format vc_format_gguf = {.name = "gguf",
+const struct vc_format vc_format_gguf = {.name = VC_FORMAT_GGUF,
                                          .title = "GGUF",
                                          .extensions = (const char *const[]){".gguf", NULL},
                                          .probe = gguf_probe,

@@ -62,7 +62,7 @@ static enum vc_status open_other(struct vc_ctx *ctx, struct gguf_shard *shard, c
 {
     enum vc_status status = vc_infile_open_other(ctx, shard->path, vc_base_name(model->path), &shard->file);
 
-    if (status == VC_OK && model->expect(ctx, shard->file, &vc_format_gguf) != VC_OK) {
+    if (status == VC_OK && model->expect(ctx, shard->file, model->format) != VC_OK) {
         vc_infile_close(ctx, shard->file);
         shard->file = NULL;
         status = ctx->status;

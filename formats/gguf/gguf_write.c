@@ -286,13 +286,15 @@ static enum vc_status choose_form(struct vc_ctx *ctx, const struct vc_write_opti
                                 : vc_outfile_open(ctx, options, self->plan.model, &self->file);
 }
 
+const struct vc_loader vc_gguf_other_loader = {.program = "only a program that knows its names"};
+
 enum vc_status vc_gguf_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
                                    const struct vc_write_options *options, struct vc_sink **out)
 {
     struct gguf_sink *self = NULL;
     struct vc_sink *sink = NULL;
     enum vc_status status = VC_OK;
-    bool same = model->format == &vc_format_gguf;
+    bool same = vc_format_writes(model, vc_gguf_sink_create);
 
     *out = NULL;
     VC_TRY(check_options(ctx, options));
@@ -304,7 +306,7 @@ enum vc_status vc_gguf_sink_create(struct vc_ctx *ctx, const struct vc_model *mo
     VC_TRY(choose_form(ctx, options, self));
     *sink = (struct vc_sink){.ops = &gguf_sink_ops,
                              .self = self,
-                             .format = vc_format_gguf.name,
+                             .format = VC_FORMAT_GGUF,
                              .dialect = &vc_dialect_gguf,
                              .accepts_raw = same,
                              .memory_bytes = COPY_BYTES,

@@ -529,17 +529,6 @@ static enum vc_status find_family(struct llm_back *b)
     return VC_OK;
 }
 
-enum vc_status vc_back_add_json(struct llm_back *b, json_t *object, const char *name)
-{
-    char *text = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
-    enum vc_status status = text != NULL ? vc_infolder_add_made(b->ctx, b->model->folder, name, text, strlen(text))
-                                         : vc_fail(b->ctx, VC_E_NOMEM, "cannot allocate memory for %s", name);
-
-    free(text);
-    json_decref(object);
-    return status;
-}
-
 bool vc_gguf_back_fits(const struct vc_model *source)
 {
     return source->format == &vc_format_gguf && ((const struct gguf *)source->self)->shards[0].file != NULL;

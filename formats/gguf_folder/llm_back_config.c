@@ -11,6 +11,7 @@
 
 #include "core/base/checked.h"
 #include "formats/gguf_folder/llm_back.h"
+#include "formats/huggingface/infolder.h"
 #include "kernels/functions.h"
 
 #define ORIGINAL "original_max_position_embeddings"
@@ -458,4 +459,15 @@ enum vc_status vc_back_config(struct llm_back *b)
                                                     "pad_token_id", token(b, "padding"))) != 0 ||
         b->failed;
     return b->failed ? vc_fail(b->ctx, VC_E_NOMEM, "cannot allocate memory for config.json") : VC_OK;
+}
+
+enum vc_status vc_back_add_json(struct llm_back *b, json_t *object, const char *name)
+{
+    char *text = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+    enum vc_status status = text != NULL ? vc_infolder_add_made(b->ctx, b->model->folder, name, text, strlen(text))
+                                         : vc_fail(b->ctx, VC_E_NOMEM, "cannot allocate memory for %s", name);
+
+    free(text);
+    json_decref(object);
+    return status;
 }

@@ -309,3 +309,35 @@ enum vc_status vc_llm_rope_read(struct vc_ctx *ctx, const struct llm_config *con
                  "%s: \"partial_rotary_factor\" is no share", VC_HF_CONFIG_NAME);
     return VC_OK;
 }
+
+/* How transformers' class makes the list of the kinds of layers; NULL: its layers are alike. */
+static const struct vc_arch_list *rule_of_kinds(const struct llm_config *config)
+{
+    const struct vc_arch_list *rule = NULL;
+    size_t i = 0;
+
+    do {
+        rule = config->arch != NULL ? vc_arch_list(config->arch->type, i++) : NULL;
+    } while (rule != NULL && strcmp(rule->list, "layer_types") != 0);
+    return rule;
+}
+
+/* By the list, or by the rule of the class where there is none, which makes full attention of every so many layers. */
+bool vc_llm_is_second(const struct llm_config *config, const struct vc_arch_family *family, uint64_t layer)
+{
+    const char *usual = vc_arch_has(family, VC_ARCH_RECURRENT) ? "linear_attention" : "sliding_attention";
+    const struct vc_arch_list *rule = rule_of_kinds(config);
+    const json_t *types = vc_llm_find(config, "layer_types");
+    const char *type = json_string_value(json_array_get(types, (size_t)layer));
+    uint64_t layers = vc_llm_count(config, "num_hidden_layers", 0);
+    char names[128]; /* of the number in it; saved models of some versions have it with the line in front */
+
+    if (!vc_arch_has_kinds(family) || rule == NULL || (rule->rule == VC_ARCH_LAST_ENDS && layer + 1 == layers)) {
+        return false;
+    }
+    if (types != NULL) {
+        return type != NULL && strcmp(type, usual) == 0;
+    }
+    (void)snprintf(names, sizeof names, "%s|_%s", rule->key, rule->key);
+    return !vc_arch_list_other(rule, vc_llm_count(config, names, rule->number), layer, layers);
+}

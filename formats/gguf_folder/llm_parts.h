@@ -51,7 +51,7 @@ enum vc_status vc_llm_json_load(struct vc_ctx *ctx, const char *folder, const ch
 const struct vc_arch_family *vc_llm_family(const char *model_type);
 /* "llama, mistral, ..."; back: of those with a way back alone. Returns `list`. */
 const char *vc_llm_family_list(char *list, size_t room, bool back);
-/* Whether a layer is of the second kind: it slides, or is recurrent. (llm_keys.c) */
+/* Whether a layer is of the second kind: it slides, or is recurrent. */
 bool vc_llm_is_second(const struct llm_config *config, const struct vc_arch_family *family, uint64_t layer);
 /* Sizes of a layer. (llm_keys.c) */
 struct vc_arch_sizes vc_llm_layer_sizes(const struct llm_config *config, const struct vc_arch_family *family,
@@ -134,7 +134,7 @@ bool vc_llm_has_one_more(const struct vc_arch_family *family, const char *tail);
 void vc_llm_order_heads(const struct vc_arch_sizes *sizes, const struct vc_arch_name *rule, struct llm_tensor *to);
 /* Why vc_llm_blocks_of has none for a weight that is quantized or a part of such, or why they are not enough. */
 const char *vc_llm_why_no_blocks(const struct vc_model *source, const struct vc_tensor *t);
-/* Adds a tensor of one dimension whose values are in the arena. */
+/* Adds a tensor of one dimension whose values are in the arena (llm_plan.c). */
 enum vc_status vc_llm_plan_add_values(struct vc_ctx *ctx, struct llm_plan *plan, const char *name, const float *values,
                                       uint64_t n);
 /* The blocks that keep the codes of a matrix: MXFP4, NVFP4; of symmetric int4 and int8 with scales in f16 or bf16, of

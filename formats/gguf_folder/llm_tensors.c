@@ -724,24 +724,6 @@ void vc_llm_plan_release(struct vc_ctx *ctx, struct llm_plan *plan)
     *plan = (struct llm_plan){.n = 0};
 }
 
-enum vc_status vc_llm_plan_add_values(struct vc_ctx *ctx, struct llm_plan *plan, const char *name, const float *values,
-                                      uint64_t n)
-{
-    VC_REFUSE_IF(plan->n == plan->capacity, ctx, VC_E_INTERNAL, "%s: there is no room for it", name);
-    plan->tensors[plan->n++] = (struct llm_tensor){.name = name,
-                                                   .layer = -1,
-                                                   .dtype = VC_DTYPE_F32,
-                                                   .from = VC_DTYPE_F32,
-                                                   .n_dims = 1,
-                                                   .shape = {n},
-                                                   .row_elems = 1,
-                                                   .piece_rows = n,
-                                                   .step = 1,
-                                                   .scale = 1.0F,
-                                                   .values = values};
-    return VC_OK;
-}
-
 #define MADE_TENSORS 4 /* at most: the scaling of rotary embeddings */
 
 enum vc_status vc_llm_tensors_plan(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_config *config,

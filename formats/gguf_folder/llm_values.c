@@ -479,3 +479,29 @@ enum vc_status vc_llm_plan_add_scale(struct vc_ctx *ctx, const struct vc_model *
     plan->tensors[plan->n - 1].layer = t->layer;
     return VC_OK;
 }
+
+const char *vc_llm_why_no_blocks(const struct vc_model *source, const struct vc_tensor *t)
+{
+    const struct vc_quant *q = t->quant;
+    enum vc_dtype scale = q != NULL ? source->tensors[vc_quant_scale(q)].dtype : VC_DTYPE_NONE;
+
+    if (q == NULL || vc_llm_blocks_of(source, t) != VC_DTYPE_NONE) {
+        return "columns or values of the matrix change";
+    }
+    if (t->n_dims != 2 || t->shape[1] % 32 != 0) {
+        return "its rows are no multiple of 32";
+    }
+    if (!q->symmetric) {
+        return "they have zero points";
+    }
+    if (vc_quant_is_special(q)) {
+        return "no block has their groups, or the numbers beside their scales";
+    }
+    if (q->scheme != VC_SCHEME_INT4 && q->scheme != VC_SCHEME_INT8) {
+        return "no type of blocks has such codes";
+    }
+    if (scale != VC_DTYPE_F16 && scale != VC_DTYPE_BF16) {
+        return "their scales are neither f16 nor bf16";
+    }
+    return "groups are no whole blocks of 32 in a row";
+}

@@ -1,26 +1,13 @@
 /* vocab.c - chooses the kind of a vocabulary, reads the files of it, and writes the pairs. See vocab.h. */
 #include "formats/gguf_folder/vocab.h"
 
-#include <inttypes.h>
 #include <string.h>
 
-#include "core/text/name_table.h"
-#include "formats/huggingface/config/hf_config.h"
-#include "formats/io/side_file.h"
 #include "formats/json/json_walk.h"
 
 #define UNUSED_SCORE (-10000.0F)
 
 /* ---- files ---- */
-
-const char *vc_vocab_path(struct vocab *v, const char *name, enum vc_status *status)
-{
-    const char *path = vc_arena_printf(v->ctx, v->arena, "%s/%s", v->folder, name);
-    bool there = false;
-
-    *status = path != NULL ? vc_side_check(v->ctx, v->folder, name, &there) : VC_E_NOMEM;
-    return there ? path : NULL;
-}
 
 static enum vc_status load_files(struct vocab *v)
 {
@@ -41,32 +28,6 @@ static void unload_files(struct vocab *v)
 }
 
 /* ---- tokens ---- */
-
-enum vc_status vc_vocab_set(struct vocab *v, uint64_t id, const char *text, size_t n, int32_t type, float score)
-{
-    VC_REFUSE_IF(id >= v->n, v->ctx, VC_E_UNSUPPORTED,
-                 "the vocabulary has a token %" PRIu64 " ('%.60s'), and the embedding has %zu rows", id, text, v->n);
-    VC_REFUSE_IF(v->tokens[id].text != NULL, v->ctx, VC_E_FORMAT,
-                 "the vocabulary has two tokens %" PRIu64 ", '%.60s' and '%.60s'", id, v->tokens[id].text, text);
-    v->tokens[id] = (struct vocab_token){.text = text, .n = n, .type = type, .score = score};
-    return VC_OK;
-}
-
-bool vc_vocab_find(const struct vocab *v, const char *text, uint64_t *id)
-{
-    size_t n = strlen(text);
-    bool found = false;
-
-    for (size_t i = 0; i < v->n; i++) {
-        const struct vocab_token *t = &v->tokens[i];
-
-        if (t->text != NULL && t->n == n && memcmp(t->text, text, n) == 0 && (!found || t->added)) {
-            *id = i;
-            found = true;
-        }
-    }
-    return found;
-}
 
 /* Rows without a token have a name that no text has. */
 static enum vc_status fill_gaps(struct vocab *v)

@@ -54,17 +54,20 @@ enum vc_status vc_vocab_put(struct vc_ctx *ctx, const char *folder, const struct
                             const struct vc_arch_family *family, uint64_t rows, const char *pre, struct vc_model *model,
                             struct llm_pairs *pairs);
 
+/* ---- vocab_tokens.c ---- */
+
 /* The path of a file in the folder; NULL: it is not there, or *status is a failure. */
 const char *vc_vocab_path(struct vocab *v, const char *name, enum vc_status *status);
 
 /* Token number `id` of the model itself. VC_E_UNSUPPORTED where the embedding has no such row. */
 enum vc_status vc_vocab_set(struct vocab *v, uint64_t id, const char *text, size_t n, int32_t type, float score);
-/* Tokens added to the model, from each file that lists such. */
-enum vc_status vc_vocab_add(struct vocab *v);
 /* The number of the token with that text, an added one before others; false: there is none. */
 bool vc_vocab_find(const struct vocab *v, const char *text, uint64_t *id);
 
 /* ---- the kinds ---- */
+
+/* Tokens added to the model, from each file that lists such. */
+enum vc_status vc_vocab_add(struct vocab *v);
 
 enum vc_status vc_vocab_read_bytes(struct vocab *v);                    /* vocab_bytes.c: gpt2 */
 enum vc_status vc_vocab_read_merged(struct vocab *v);                   /* vocab_pieces.c: llama, of tokenizer.json */

@@ -153,6 +153,7 @@ void vc_family_find(const json_t *root, struct vc_family *out)
             add_rows(out, part);
         }
     }
+    vc_dialect_list_loading(out);
 }
 
 enum vc_status vc_family_find_beside(struct vc_ctx *ctx, const char *path, struct vc_family *out)

@@ -56,12 +56,6 @@ out:
 
 /* ---- choosing ---- */
 
-/* Of sorted names. */
-bool vc_infolder_has_name(const struct infolder_names *names, const char *name)
-{
-    return names->n != 0 && bsearch(&name, names->names, names->n, sizeof *names->names, vc_compare_texts) != NULL;
-}
-
 static enum vc_status refuse_weights(struct vc_ctx *ctx, const struct vc_infolder *folder)
 {
     VC_REFUSE_IF(folder->weights.n > 1, ctx, VC_E_UNSUPPORTED,

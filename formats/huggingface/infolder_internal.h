@@ -35,6 +35,8 @@ struct vc_infolder {
     struct vc_pipeline_part *components; /* in the arena */
 };
 
+/* ---- infolder_files.c ---- */
+
 /* Whether a name ends so, in capitals, too. */
 bool vc_infolder_ends_in(const char *name, const char *suffix);
 

@@ -34,7 +34,7 @@ static size_t pack_bound(const struct vc_sink *sink, size_t n_bytes)
 }
 
 /* Called by the layout: how large the spools in memory are, and what begin will allocate. */
-size_t vc_npz_deflate_plan(struct npz_sink *self)
+static size_t plan_buffers(struct npz_sink *self)
 {
     uint64_t largest = 0;
     size_t n_parts = 0;
@@ -57,10 +57,24 @@ size_t vc_npz_deflate_plan(struct npz_sink *self)
     return self->n_spools * self->spool_bytes + self->part_bytes + pack_bound(NULL, self->part_bytes);
 }
 
-/* Everything that the writer needs in memory is allocated before the first tile, so that it cannot run out of it later.
- */
-enum vc_status vc_npz_deflate_begin(struct vc_ctx *ctx, struct npz_sink *self)
+/* vc_sink_ops.layout. The size of the file is not known before: *file_bytes is 0. */
+static enum vc_status deflate_layout(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
+                                     uint64_t *file_bytes)
 {
+    uint64_t end;
+
+    VC_CALL(vc_npz_place(ctx, sink, outs, &end));
+    sink->memory_bytes += plan_buffers(sink->self);
+    *file_bytes = 0;
+    return VC_OK;
+}
+
+/* vc_sink_ops.begin. Everything that the writer needs in memory is allocated before the first tile, so that it cannot
+ * run out of memory later. */
+static enum vc_status deflate_begin(struct vc_ctx *ctx, struct vc_sink *sink)
+{
+    struct npz_sink *self = sink->self;
+
     VC_CALL(VC_ZEROS(ctx, VC_TAG_IO, self->spools, self->n_spools));
     for (size_t i = 0; i < self->n_spools; i++) {
         self->spools[i].fd = -1;
@@ -75,11 +89,14 @@ enum vc_status vc_npz_deflate_begin(struct vc_ctx *ctx, struct npz_sink *self)
         self->packed = vc_alloc(ctx, VC_TAG_IO, pack_bound(NULL, self->part_bytes));
         VC_CALL_ALLOC(self->packed);
     }
-    return VC_OK;
+    return vc_outfile_begin(ctx, self->file);
 }
 
-void vc_npz_deflate_release(struct vc_ctx *ctx, struct npz_sink *self)
+/* vc_sink_ops.free */
+static void deflate_free(struct vc_ctx *ctx, struct vc_sink *sink)
 {
+    struct npz_sink *self = sink->self;
+
     for (size_t i = 0; self->spools != NULL && i < self->n_spools; i++) {
         if (self->spools[i].fd >= 0) {
             (void)close(self->spools[i].fd);
@@ -89,8 +106,7 @@ void vc_npz_deflate_release(struct vc_ctx *ctx, struct npz_sink *self)
     vc_free(ctx, self->spools);
     vc_free(ctx, self->piece);
     vc_free(ctx, self->packed);
-    (void)pthread_cond_destroy(&self->decided);
-    (void)pthread_mutex_destroy(&self->mutex);
+    vc_npz_sink_free(ctx, sink);
 }
 
 /* ---- compressing a piece ---- */
@@ -410,13 +426,13 @@ static void deflate_interrupt(struct vc_sink *sink)
     (void)pthread_mutex_unlock(&self->mutex);
 }
 
-const struct vc_sink_ops vc_npz_deflate_ops = {.layout = vc_npz_sink_layout,
-                                               .begin = vc_npz_sink_begin,
+const struct vc_sink_ops vc_npz_deflate_ops = {.layout = deflate_layout,
+                                               .begin = deflate_begin,
                                                .pack_bound = pack_bound,
                                                .pack = deflate_pack,
                                                .emit = deflate_emit,
                                                .finish = deflate_finish,
                                                .commit = vc_npz_sink_commit,
                                                .interrupt = deflate_interrupt,
-                                               .free = vc_npz_sink_free,
+                                               .free = deflate_free,
                                                .can_hold = vc_npz_sink_can_hold};

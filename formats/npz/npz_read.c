@@ -439,9 +439,6 @@ static enum vc_status npz_open_zip(struct vc_ctx *ctx, struct vc_infile *file, s
     return open_members(ctx, self, options, model);
 }
 
-const struct vc_loader vc_npz_loader = {
-    .program = "NumPy", .tried = "NumPy 2.4.6", .needs = "w * w.scale, or (w - w.zero_point) * w.scale"};
-
 const struct vc_format vc_format_npz = {.name = "npz",
                                         .title = "npz",
                                         .extensions = (const char *const[]){".npz", NULL},

@@ -1,5 +1,4 @@
-/* npz_sink.h - what npz_write.c (names, layout, stored members, directory) and npz_deflate.c (compressed members)
- * share. */
+/* npz_sink.h - what npz_write.c (stored members) and npz_deflate.c (compressed members) share: npz_members.c. */
 #ifndef VC_FORMATS_NPZ_SINK_H
 #define VC_FORMATS_NPZ_SINK_H
 
@@ -73,21 +72,21 @@ void vc_npz_make_header(const struct npz_sink *self, size_t out, unsigned char *
 enum vc_status vc_npz_complete_member(struct vc_ctx *ctx, struct npz_sink *self, size_t out, uint64_t packed_bytes,
                                       bool with_header);
 
-extern const struct vc_sink_ops vc_npz_deflate_ops;
-/* What begin will allocate; also plans the sizes of the buffers. */
-size_t vc_npz_deflate_plan(struct npz_sink *self);
-enum vc_status vc_npz_deflate_begin(struct vc_ctx *ctx, struct npz_sink *self);
-void vc_npz_deflate_release(struct vc_ctx *ctx, struct npz_sink *self);
+/* Of both layouts: names of all members, the manifest, and a place for each member as if it were stored: one behind the
+ * other. *end: behind the last. */
+enum vc_status vc_npz_place(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs, uint64_t *end);
+/* Size of the archive whose members end there; the manifest gets its place. */
+uint64_t vc_npz_archive_bytes(struct npz_sink *self, uint64_t end);
 
-/* Shared entries of both tables. */
-enum vc_status vc_npz_sink_layout(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
-                                  uint64_t *file_bytes);
-enum vc_status vc_npz_sink_begin(struct vc_ctx *ctx, struct vc_sink *sink);
 /* Manifest, directory, end records; then the disk. `offset`: end of the members. */
 enum vc_status vc_npz_sink_close_archive(struct vc_ctx *ctx, struct npz_sink *self, uint64_t offset,
                                          uint64_t *file_bytes);
+/* Entries of both tables. */
 enum vc_status vc_npz_sink_commit(struct vc_ctx *ctx, struct vc_sink *sink);
 void vc_npz_sink_free(struct vc_ctx *ctx, struct vc_sink *sink);
 bool vc_npz_sink_can_hold(const struct vc_sink *sink, enum vc_dtype dtype);
+
+/* npz_deflate.c */
+extern const struct vc_sink_ops vc_npz_deflate_ops;
 
 #endif

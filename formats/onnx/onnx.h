@@ -34,6 +34,8 @@
 #include "formats/io/protobuf_wire.h"
 
 /* The row of this format in the table of formats. */
+#define VC_FORMAT_ONNX "onnx" /* of the format, in reports */
+
 extern const struct vc_format vc_format_onnx;
 
 #define ONNX_NONE     ((size_t)-1)
@@ -618,7 +620,7 @@ const char *vc_onnx_domain(const char *domain);
 /* Room for n items in the arena, zeros. */
 void *vc_onnx_items(struct onnx_program_reader *r, size_t n, size_t item_bytes);
 
-/* ---- onnx_program.c, onnx_function.c ---- */
+/* ---- onnx_program.c, onnx_program_node.c, onnx_function.c ---- */
 
 /* A field that is a ValueInfoProto, a NodeProto, an OperatorSetIdProto, a FunctionProto. */
 enum vc_status vc_onnx_program_value(struct onnx_program_reader *r, const struct vc_field *f,

@@ -466,7 +466,7 @@ static enum vc_status onnx_stream_end(struct vc_ctx *ctx, const struct vc_infile
     return VC_OK;
 }
 
-const struct vc_format vc_format_onnx = {.name = "onnx",
+const struct vc_format vc_format_onnx = {.name = VC_FORMAT_ONNX,
                                          .title = "ONNX",
                                          .extensions = (const char *const[]){".onnx", NULL},
                                          .probe = onnx_probe,

@@ -288,6 +288,8 @@ enum vc_status vc_onnx_add_opset(struct onnx_layout *l, const struct vc_field *f
  * VC_E_INTERNAL for one that names what the graph does not have. */
 enum vc_status vc_onnx_plan_edits(struct vc_ctx *ctx, struct onnx_sink *self);
 void vc_onnx_edits_release(struct vc_ctx *ctx, struct onnx_edits *edits);
+/* ---- onnx_edit_find.c ---- */
+
 /* The first edit of that value in `named`, with how many there are in *n. */
 size_t vc_onnx_edits_find(const struct onnx_edits *edits, size_t symbol, size_t *n);
 /* What passes make of that attribute of the node at that place; NULL: it stays. */

@@ -360,7 +360,7 @@ enum vc_status vc_onnx_sink_create(struct vc_ctx *ctx, const struct vc_model *mo
                  "%s: an ONNX file is a graph with weights in it, and what goes there has no graph: only ONNX becomes "
                  "ONNX",
                  options->path);
-    VC_REFUSE_IF(model->format != &vc_format_onnx, ctx, VC_E_ARGUMENT,
+    VC_REFUSE_IF(!vc_format_writes(model, vc_onnx_sink_create), ctx, VC_E_ARGUMENT,
                  "an ONNX file is a graph with weights in it, and %s has no graph: only ONNX becomes ONNX",
                  model->format == NULL ? "what goes there" : model->format_name);
     VC_REFUSE_IF(options->deflate != VC_DEFLATE_NONE, ctx, VC_E_ARGUMENT,
@@ -388,7 +388,7 @@ enum vc_status vc_onnx_sink_create(struct vc_ctx *ctx, const struct vc_model *mo
     }
     *sink = (struct vc_sink){.ops = &onnx_sink_ops,
                              .self = self,
-                             .format = vc_format_onnx.name,
+                             .format = VC_FORMAT_ONNX,
                              .dialect = self->dequantizes ? asked : &vc_dialect_onnx,
                              .accepts_raw = !self->strip,
                              .memory_bytes = COPY_BYTES};

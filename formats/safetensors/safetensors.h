@@ -17,6 +17,8 @@
 #include "formats/safetensors/safetensors_notes.h"
 
 /* The row of this format in the table of formats. */
+#define VC_FORMAT_SAFETENSORS "safetensors" /* of the format, in reports */
+
 extern const struct vc_format vc_format_safetensors;
 
 #define VC_SAFETENSORS_PREFIX_BYTES 8

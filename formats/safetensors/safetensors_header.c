@@ -519,3 +519,18 @@ out:
     vc_free(ctx, self.entries);
     return status;
 }
+
+/* ---- an entry, once the model is open ---- */
+
+struct safetensors_entry vc_safetensors_entry(const struct safetensors *self, size_t tensor)
+{
+    const struct vc_tensor *t = &self->model->tensors[tensor];
+
+    return self->entries != NULL ? self->entries[tensor]
+                                 : (struct safetensors_entry){.name = t->name,
+                                                              .shape = t->shape,
+                                                              .offset = self->offsets[tensor],
+                                                              .n_bytes = t->size_bytes,
+                                                              .n_dims = (uint8_t)t->n_dims,
+                                                              .type = self->types[tensor]};
+}

@@ -57,20 +57,7 @@ static enum vc_status make_tensors(struct vc_ctx *ctx, struct safetensors *self,
 
 /* ---- entries ---- */
 
-struct safetensors_entry vc_safetensors_entry(const struct safetensors *self, size_t tensor)
-{
-    const struct vc_tensor *t = &self->model->tensors[tensor];
-
-    return self->entries != NULL ? self->entries[tensor]
-                                 : (struct safetensors_entry){.name = t->name,
-                                                              .shape = t->shape,
-                                                              .offset = self->offsets[tensor],
-                                                              .n_bytes = t->size_bytes,
-                                                              .n_dims = (uint8_t)t->n_dims,
-                                                              .type = self->types[tensor]};
-}
-
-/* ... now, and once pairs have been joined. */
+/* The tensor is what its entry says, now, and once pairs have been joined. */
 static bool shown_as_is(const struct safetensors_entry *entry, const struct vc_tensor *t)
 {
     return strcmp(t->name, entry->name) == 0 && !vc_pairs_may_rename(t->name) && t->shape == entry->shape &&
@@ -496,7 +483,7 @@ enum vc_status vc_safetensors_open_folder(struct vc_ctx *ctx, const struct vc_op
     return model->absent != NULL ? check_absent(ctx, model) : VC_OK;
 }
 
-const struct vc_format vc_format_safetensors = {.name = "safetensors",
+const struct vc_format vc_format_safetensors = {.name = VC_FORMAT_SAFETENSORS,
                                                 .title = "safetensors",
                                                 .extensions = (const char *const[]){".safetensors", NULL},
                                                 .probe = safetensors_probe,

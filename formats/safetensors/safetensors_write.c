@@ -620,7 +620,7 @@ enum vc_status vc_safetensors_sink_create_part(struct vc_ctx *ctx, const struct 
     const struct vc_dialect *asked = NULL;
     const struct vc_dialect *dialect = NULL;
     const char *refusal = NULL;
-    bool same = model->format == &vc_format_safetensors;
+    bool same = vc_format_writes(model, vc_safetensors_sink_create);
     bool unties = false;
 
     *out = NULL;
@@ -648,7 +648,7 @@ enum vc_status vc_safetensors_sink_create_part(struct vc_ctx *ctx, const struct 
     VC_TRY(open_output(ctx, model, options, whole, name, self));
     *sink = (struct vc_sink){.ops = &safetensors_sink_ops,
                              .self = self,
-                             .format = vc_format_safetensors.name,
+                             .format = VC_FORMAT_SAFETENSORS,
                              .dialect = dialect,
                              .refusal = refusal,
                              .accepts_raw = same && !(options->relayout && lays_anew(self, dialect)),

@@ -38,6 +38,8 @@
 #include "formats/zip/zip_data.h"
 
 /* The row of this format in the table of formats. */
+#define VC_FORMAT_TORCH "torch" /* of the format, in reports */
+
 extern const struct vc_format vc_format_torch;
 
 #define TORCH_PICKLE   "data.pkl"

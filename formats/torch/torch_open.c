@@ -192,7 +192,7 @@ static int torch_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
     return memcmp(head + at, magic, sizeof magic) == 0 ? 95 : 0;
 }
 
-const struct vc_format vc_format_torch = {.name = "torch",
+const struct vc_format vc_format_torch = {.name = VC_FORMAT_TORCH,
                                           .title = "PyTorch",
                                           .extensions = (const char *const[]){".pt", ".pth", ".bin", NULL},
                                           .probe = torch_probe,

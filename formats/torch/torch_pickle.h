@@ -37,7 +37,7 @@ struct torch_writer {
     struct vc_hash_table by_node; /* their numbers there */
 };
 
-/* ---- torch_pickle.c ---- */
+/* ---- torch_here.c ---- */
 
 /* The tensor of that output. */
 void vc_torch_write_out(struct torch_writer *w, size_t index);

@@ -383,7 +383,7 @@ enum vc_status vc_torch_script_sink_create(struct vc_ctx *ctx, const struct vc_m
     }
     *sink = (struct vc_sink){.ops = &script_sink_ops,
                              .self = self,
-                             .format = vc_format_torch.name,
+                             .format = VC_FORMAT_TORCH,
                              .dialect = &vc_dialect_plain,
                              .aliases = true};
     *out = sink;

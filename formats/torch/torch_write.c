@@ -340,6 +340,7 @@ static const struct vc_sink_ops torch_sink_ops = {.layout = torch_layout,
 enum vc_status vc_torch_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
                                     const struct vc_write_options *options, struct vc_sink **out)
 {
+    bool same = vc_format_writes(model, vc_torch_sink_create);
     struct torch_sink *self = NULL;
     struct vc_sink *sink = NULL;
     enum vc_status status = VC_OK;
@@ -348,14 +349,14 @@ enum vc_status vc_torch_sink_create(struct vc_ctx *ctx, const struct vc_model *m
     VC_REFUSE_IF(options->deflate != VC_DEFLATE_NONE, ctx, VC_E_ARGUMENT,
                  "PyTorch files are written stored; leave %s out, or let the output's name end in .npz",
                  vc_option(ctx, "deflate"));
-    if (model->format == &vc_format_torch && ((const struct torch *)model->self)->script) {
+    if (same && ((const struct torch *)model->self)->script) {
         return vc_torch_script_sink_create(ctx, model, options, out);
     }
     sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);
     VC_TRY_ALLOC(sink);
     VC_TRY(VC_ZEROS(ctx, VC_TAG_IO, self, 1));
     self->model = model;
-    self->source = model->format == &vc_format_torch ? model->self : NULL;
+    self->source = same ? model->self : NULL;
     vc_text_init(&self->pickle, ctx);
     vc_text_init(&self->manifest, ctx);
     vc_text_init(&self->note, ctx);
@@ -364,11 +365,8 @@ enum vc_status vc_torch_sink_create(struct vc_ctx *ctx, const struct vc_model *m
     if (options->path != NULL && !options->dry_run) {
         VC_TRY(vc_outfile_open(ctx, options, model, &self->file));
     }
-    *sink = (struct vc_sink){.ops = &torch_sink_ops,
-                             .self = self,
-                             .format = vc_format_torch.name,
-                             .dialect = &vc_dialect_plain,
-                             .aliases = true};
+    *sink = (struct vc_sink){
+        .ops = &torch_sink_ops, .self = self, .format = VC_FORMAT_TORCH, .dialect = &vc_dialect_plain, .aliases = true};
     *out = sink;
     return VC_OK;
 out:

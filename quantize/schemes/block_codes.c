@@ -222,10 +222,9 @@ static const struct vc_step_ops block_ops = {.calibrate = vc_policy_calibrate,
                                              .end = block_end,
                                              .forget = vc_policy_forget};
 
-enum vc_status vc_block_codes_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
-                                  enum vc_dtype weights)
+enum vc_status vc_block_codes_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_scheme_row *row,
+                                  const struct vc_quantize_options *options, enum vc_dtype weights)
 {
-    const struct vc_scheme_row *row = vc_scheme_of_target(options->target);
     struct block_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
     struct vc_step *step;
 

@@ -505,15 +505,57 @@ static enum vc_status add_looked(struct vc_ctx *ctx, struct vc_item *item, struc
     return VC_OK;
 }
 
+/* The row of this file for that target. */
+static const struct vc_scheme_row *row_of(enum vc_target target)
+{
+    size_t i = 0;
+
+    while (vc_scheme_groups[i].target != target) {
+        i++;
+    }
+    return &vc_scheme_groups[i];
+}
+
+/* vc_scheme_row.reason: a group lies in one tile, and a byte of two codes in one row. */
+static const char *rows_reason(const struct vc_quantize_options *options, const struct vc_desc *desc)
+{
+    bool block = options->granularity == VC_GRANULARITY_BLOCK;
+    bool group = options->granularity == VC_GRANULARITY_GROUP || block;
+    unsigned bits;
+    bool whole; /* rows are whole bytes */
+    uint64_t count;
+    uint64_t row;
+
+    vc_rows_of(desc->shape, desc->n_dims, &count, &row);
+    bits = vc_code_bits(vc_code_scheme(row_of(options->target)->scheme));
+    whole = row % 8 * bits % 8 == 0;
+    if (desc->n_dims < 2) {
+        return "fewer than 2 dimensions";
+    }
+    if (block && desc->n_dims != 2) {
+        return "no matrix";
+    }
+    if (!whole) {
+        if (bits == 4) {
+            return "rows of an odd length";
+        }
+        return bits % 2 == 0 ? "rows that 4 does not divide" : "rows that 8 does not divide";
+    }
+    if (row > VC_TILE_ELEMS && (!group || VC_TILE_ELEMS % options->group_size != 0)) {
+        return "rows longer than 262144";
+    }
+    return NULL;
+}
+
 static enum vc_status group_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
                                 enum vc_dtype weights)
 {
-    const struct vc_scheme_row *row = vc_scheme_of_target(options->target);
+    const struct vc_scheme_row *row = row_of(options->target);
     struct group_state *s;
     struct vc_step *step;
 
     if (vc_int8_in_blocks(row, options, item)) {
-        return vc_block_codes_add(ctx, item, options, weights);
+        return vc_block_codes_add(ctx, item, row, options, weights);
     }
     s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
     VC_CALL_ALLOC(s);
@@ -653,7 +695,7 @@ out:
     .codes = true, .rows_only = true, .statistics = true, .n_granularities = 1,                                  \
     .granularities =                                                                                             \
         (const struct vc_scheme_granularity[]){{(of) == 0 ? VC_GRANULARITY_CHANNEL : VC_GRANULARITY_GROUP, of}}, \
-    .reason = vc_scheme_rows_reason, .add = group_add
+    .reason = rows_reason, .add = group_add
 
 const struct vc_scheme_row vc_scheme_groups[] = {
 /* Codes that are not all the numbers of their bits, as ternary's, take no zero points, and aims do not try them. */

@@ -1,8 +1,7 @@
-/* int8.h - shared by the files of the scheme int8: int8.c (the step), int8_scan.c (scales of several tiles),
- * int8_clean.c (NaN and Inf). group_codes.c plans its steps and treats its tiles with the same functions; q8_0.c uses
- * vc_int8_widen and vc_int8_sanitize. The row of the table is vc_scheme_int8. Functions that
- * take a tile are called from many threads at once, each with scratch of its own; only vc_int8_scan changes the state
- * then, under its mutex. */
+/* int8.h - shared by the files of the scheme int8: int8.c (the step), int8_scan.c (scales of several tiles), and by all
+ * schemes of codes: code_scales.c (how elements map to scales, scratch), int8_clean.c (NaN and Inf). The row of the
+ * table is vc_scheme_int8. Functions that take a tile are called from many threads at once, each with scratch of its
+ * own; only vc_int8_scan changes the state then, under its mutex. */
 #ifndef VC_QUANTIZE_INT8_H
 #define VC_QUANTIZE_INT8_H
 
@@ -52,9 +51,10 @@ void vc_int8_scales(const struct vc_int8_state *s, const uint32_t *bits, size_t 
 void vc_int8_asym_scales(const struct vc_int8_state *s, const uint32_t *pos, const uint32_t *neg, size_t n,
                          float *scale, uint16_t *stored, int8_t *zero);
 
-/* ---- int8.c ---- */
+/* ---- code_scales.c ---- */
 /* The channel axis for that item: what the options say, or where its output channels are. May not fit its shape. */
-int vc_int8_axis(const struct vc_quantize_options *options, const struct vc_item *item);
+int vc_int8_axis(const struct vc_scheme_row *row, const struct vc_quantize_options *options,
+                 const struct vc_item *item);
 
 /* Whether scales of the scheme are shared by several rows of the item: blocks, or groups along axis 0. */
 bool vc_int8_in_blocks(const struct vc_scheme_row *row, const struct vc_quantize_options *options,
@@ -66,6 +66,8 @@ bool vc_int8_in_blocks(const struct vc_scheme_row *row, const struct vc_quantize
 enum vc_status vc_int8_add_step(struct vc_ctx *ctx, struct vc_item *item, const struct vc_scheme_row *row,
                                 const struct vc_step_ops *ops, const struct vc_quantize_options *options,
                                 enum vc_dtype weights, struct vc_int8_state *s, struct vc_step **out);
+
+/* ---- int8.c ---- */
 
 /* int8 by scales that are known, one for each index of the channel axis or one for all: the pass owns them, longer than
  * the step. No value is larger than 127 of them. */
@@ -81,8 +83,8 @@ enum vc_status vc_bias_codes_add(struct vc_ctx *ctx, struct vc_item *item, const
 /* ---- block_codes.c ---- */
 
 /* Adds the step of fp8 or int4 whose scales belong to several rows (vc_int8_in_blocks). */
-enum vc_status vc_block_codes_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
-                                  enum vc_dtype weights);
+enum vc_status vc_block_codes_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_scheme_row *row,
+                                  const struct vc_quantize_options *options, enum vc_dtype weights);
 
 /* The operations of the step in int8_scan.c. */
 enum vc_status vc_int8_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item);
@@ -91,7 +93,7 @@ enum vc_status vc_int8_scan(struct vc_ctx *ctx, struct vc_step *step, const stru
 enum vc_status vc_int8_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item);
 void vc_int8_end(struct vc_ctx *ctx, struct vc_step *step);
 
-/* ---- shared by int8.c, int8_scan.c and int8_clean.c ---- */
+/* ---- a tile: code_scales.c, int8_clean.c ---- */
 
 /* Scratch of one tile, carved from the executor's. */
 struct vc_int8_scratch {
@@ -129,6 +131,14 @@ void vc_int8_map_tile(const struct vc_int8_state *s, const struct vc_tile *tile,
  * serves both). Returns how many were replaced. */
 uint64_t vc_int8_sanitize(const float *x, const struct vc_tile *tile, const struct vc_int8_tile_map *map,
                           const uint32_t *pos, const uint32_t *neg, float *clean);
+
+/* One of n magnitudes as bits is NaN or infinite. bits may be NULL. */
+bool vc_int8_any_nonfinite(const uint32_t *bits, size_t n);
+
+/* Magnitudes of the tile's groups without NaN and Inf, and a copy of the tile in which they are replaced. */
+enum vc_status vc_int8_clean_tile(struct vc_ctx *ctx, const struct vc_kernels *k, const struct vc_tile *tile,
+                                  const struct vc_int8_tile_map *map, struct vc_int8_scratch *t, bool asymmetric,
+                                  const float **x, uint64_t *replaced);
 
 /* The largest magnitude of each of the tile's groups, in t->pos. NaN and Inf among *x are refused, or replaced in
  * t->clean, which is *x then; *replaced is how many. */

@@ -121,3 +121,49 @@ enum vc_status vc_blocks_add_step(struct vc_ctx *ctx, struct vc_item *item, cons
     (*out)->out.dtype = type;
     return VC_OK;
 }
+
+/* ---- tiles of the schemes with scales beside the codes ---- */
+
+enum vc_status vc_int8_refuse(struct vc_ctx *ctx)
+{
+    return vc_fail(ctx, VC_E_UNSUPPORTED, "a value is not finite"); /* explain says which, where, how many */
+}
+
+bool vc_int8_any_nonfinite(const uint32_t *bits, size_t n)
+{
+    uint32_t top = 0;
+
+    for (size_t i = 0; bits != NULL && i < n; i++) {
+        top = bits[i] > top ? bits[i] : top;
+    }
+    return top >= VC_F32_INF_BITS;
+}
+
+enum vc_status vc_int8_clean_tile(struct vc_ctx *ctx, const struct vc_kernels *k, const struct vc_tile *tile,
+                                  const struct vc_int8_tile_map *map, struct vc_int8_scratch *t, bool asymmetric,
+                                  const float **x, uint64_t *replaced)
+{
+    (void)vc_int8_sanitize(*x, tile, map, NULL, NULL, t->clean);
+    if (asymmetric) {
+        VC_KERNEL_CALL(k->range_rows(t->clean, tile->n_rows, tile->row_len, map->group, t->pos, t->neg));
+    } else {
+        VC_KERNEL_CALL(k->absmax_rows(t->clean, tile->n_rows, tile->row_len, map->group, t->pos));
+    }
+    *replaced = vc_int8_sanitize(*x, tile, map, t->pos, asymmetric ? t->neg : NULL, t->clean);
+    *x = t->clean;
+    return VC_OK;
+}
+
+enum vc_status vc_int8_magnitudes(struct vc_ctx *ctx, const struct vc_kernels *k, const struct vc_int8_state *s,
+                                  const struct vc_tile *tile, const struct vc_int8_tile_map *map,
+                                  struct vc_int8_scratch *t, const float **x, uint64_t *replaced)
+{
+    VC_KERNEL_CALL(k->absmax_rows(*x, tile->n_rows, tile->row_len, map->group, t->pos));
+    if (vc_int8_any_nonfinite(t->pos, map->n_local)) {
+        if (s->options->nonfinite != VC_NONFINITE_ZERO) {
+            return vc_int8_refuse(ctx);
+        }
+        VC_CALL(vc_int8_clean_tile(ctx, k, tile, map, t, false, x, replaced));
+    }
+    return VC_OK;
+}

@@ -87,36 +87,6 @@ void vc_scheme_settle(struct vc_quantize_options *options)
     }
 }
 
-const char *vc_scheme_rows_reason(const struct vc_quantize_options *options, const struct vc_desc *desc)
-{
-    bool block = options->granularity == VC_GRANULARITY_BLOCK;
-    bool group = options->granularity == VC_GRANULARITY_GROUP || block;
-    unsigned bits;
-    bool whole; /* rows are whole bytes */
-    uint64_t count;
-    uint64_t row;
-
-    vc_rows_of(desc->shape, desc->n_dims, &count, &row);
-    bits = vc_code_bits(vc_code_scheme(vc_scheme_of_target(options->target)->scheme));
-    whole = row % 8 * bits % 8 == 0;
-    if (desc->n_dims < 2) {
-        return "fewer than 2 dimensions";
-    }
-    if (block && desc->n_dims != 2) {
-        return "no matrix";
-    }
-    if (!whole) {
-        if (bits == 4) {
-            return "rows of an odd length";
-        }
-        return bits % 2 == 0 ? "rows that 4 does not divide" : "rows that 8 does not divide";
-    }
-    if (row > VC_TILE_ELEMS && (!group || VC_TILE_ELEMS % options->group_size != 0)) {
-        return "rows longer than 262144";
-    }
-    return NULL;
-}
-
 bool vc_quantize_scheme_at(size_t index, struct vc_quantize_scheme *out)
 {
     const struct vc_scheme_row *row;
@@ -155,30 +125,6 @@ void vc_scheme_list(char *text, size_t n_bytes)
     }
 }
 
-static struct vc_dialect_request request_of(const struct vc_scheme_row *row, const struct vc_quantize_options *options,
-                                            const struct vc_model *model)
-{
-    bool axis_given = options->axis != VC_AXIS_OUTPUT;
-
-    return (struct vc_dialect_request){.scheme = row->name,
-                                       .granularity = options->granularity,
-                                       .granularity_given = options->granularity_given,
-                                       .axis_given = axis_given,
-                                       .axis = axis_given ? options->axis : 0,
-                                       .group_size = options->group_size,
-                                       .symmetric = !options->asymmetric,
-                                       .double_quant = options->double_quant,
-                                       .model = model};
-}
-
-struct vc_dialect_request vc_scheme_request_for(const struct vc_scheme_row *row,
-                                                const struct vc_quantize_options *options, const struct vc_item *item)
-{
-    const struct vc_tensor *own;
-
-    return request_of(row, options, vc_model_of(item->set->model, item->source, &own));
-}
-
 enum vc_status vc_scheme_check(struct vc_ctx *ctx, const struct vc_scheme_row *row,
                                const struct vc_quantize_options *options, const struct vc_plan *plan)
 {
@@ -186,7 +132,7 @@ enum vc_status vc_scheme_check(struct vc_ctx *ctx, const struct vc_scheme_row *r
 
     for (size_t i = 0; i < plan->n_targets && status == VC_OK; i++) {
         const struct vc_plan_target *target = &plan->targets[i];
-        const struct vc_dialect_request request = request_of(row, options, target->model);
+        const struct vc_dialect_request request = vc_scheme_request(row, options, target->model);
 
         status = vc_dialect_check(ctx, target->dialect, &request);
         if (status != VC_OK && target->name != NULL) {
@@ -194,20 +140,6 @@ enum vc_status vc_scheme_check(struct vc_ctx *ctx, const struct vc_scheme_row *r
         }
     }
     return status;
-}
-
-struct vc_dialect_tensor vc_scheme_tensor(const struct vc_item *item, enum vc_dtype weights, bool included)
-{
-    const struct vc_tensor *tensor;
-    const struct vc_model *own = vc_model_of(item->set->model, item->source, &tensor);
-
-    return (struct vc_dialect_tensor){.name = tensor->name,
-                                      .n_dims = item->desc->n_dims,
-                                      .shape = item->desc->shape,
-                                      .channel_axis = tensor->channel_axis,
-                                      .weights_dtype = weights,
-                                      .included = included,
-                                      .index = (size_t)(tensor - own->tensors)};
 }
 
 /* Of several rows for one target (int8 as codes, or as Q8_0 blocks) the one whose codes the dialect stores. The first
@@ -219,7 +151,7 @@ const struct vc_scheme_row *vc_scheme_choose(const struct vc_quantize_options *o
     const struct vc_scheme_row *row;
 
     for (size_t i = 0; usual != NULL && (row = vc_scheme_row_at(i)) != NULL; i++) {
-        const struct vc_dialect_request request = request_of(row, options, NULL);
+        const struct vc_dialect_request request = vc_scheme_request(row, options, NULL);
 
         if (row->target == options->target &&
             (!row->codes ||

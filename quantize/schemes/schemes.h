@@ -1,7 +1,7 @@
 /* schemes.h - the table of schemes: what `quantize` can make of floats. Adding a scheme is a file and a row.
  *
  * quantize.c chooses the tensors and asks the row; the row's file (int8.c, group_codes.c, q8_0.c, cast.c) adds the
- * steps and knows the arithmetic. Rows are constant and may be used from any thread. */
+ * steps and knows the arithmetic; it asks nothing of the table. Rows are constant and may be used from any thread. */
 #ifndef VC_QUANTIZE_SCHEMES_H
 #define VC_QUANTIZE_SCHEMES_H
 
@@ -68,9 +68,6 @@ const struct vc_scheme_row *vc_scheme_of_codes(const struct vc_desc *desc);
 /* What the user has left to the scheme: the size of its groups. */
 void vc_scheme_settle(struct vc_quantize_options *options);
 
-/* A row's `reason` of schemes that are `rows_only`: a group lies in one tile, and a byte of two codes in one row. */
-const char *vc_scheme_rows_reason(const struct vc_quantize_options *options, const struct vc_desc *desc);
-
 /* The names of all targets, "int8, f16 or bf16". */
 void vc_scheme_list(char *text, size_t n_bytes);
 
@@ -84,6 +81,8 @@ const struct vc_scheme_row *vc_scheme_choose(const struct vc_quantize_options *o
 
 /* What the scheme asks the dialect of the output about: with these options, in a model as its loader sees it, and of
  * one tensor. `weights`: the type of the weights; `included`: a rule asks for the tensor by name. */
+struct vc_dialect_request vc_scheme_request(const struct vc_scheme_row *row, const struct vc_quantize_options *options,
+                                            const struct vc_model *model);
 struct vc_dialect_request vc_scheme_request_for(const struct vc_scheme_row *row,
                                                 const struct vc_quantize_options *options, const struct vc_item *item);
 struct vc_dialect_tensor vc_scheme_tensor(const struct vc_item *item, enum vc_dtype weights, bool included);

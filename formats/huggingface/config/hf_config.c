@@ -54,18 +54,6 @@ struct rewriting {
 
 /* ---- what there is ---- */
 
-enum vc_status vc_hf_config_parse(struct vc_ctx *ctx, const char *text, size_t n, bool whole, struct hf_json *out)
-{
-    enum vc_status status;
-
-    VC_TRY(vc_hf_json_load(ctx, text, n, whole, out));
-    if (!json_is_object(out->root)) {
-        status = vc_fail(ctx, VC_E_FORMAT, "is no JSON object");
-    }
-out:
-    return status == VC_E_FORMAT ? vc_context(ctx, VC_HF_CONFIG_NAME) : status;
-}
-
 /* A member of the text, and its number; NULL: there is none. */
 static json_t *find_member(const json_t *root, const char *name, size_t *index)
 {

@@ -37,7 +37,7 @@ bool vc_hf_config_takes_int8(const struct json_t *root);
  * are the same in a file, the loader still looks for both. */
 enum vc_status vc_hf_config_unties(struct vc_ctx *ctx, const char *text, size_t n, bool *unties);
 
-/* vc_hf_json_load, which see. VC_E_FORMAT: it is no JSON object. */
+/* vc_hf_json_load, which see. VC_E_FORMAT: it is no JSON object. (hf_json.c) */
 struct hf_json;
 enum vc_status vc_hf_config_parse(struct vc_ctx *ctx, const char *text, size_t n, bool whole, struct hf_json *out);
 

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "formats/huggingface/config/hf_config.h"
 #include "formats/json/json_walk.h"
 
 #define MOST_DIGITS 19 /* of an integer from 1 on that may be too large for 64 bits */
@@ -128,4 +129,16 @@ void vc_hf_json_free(struct vc_ctx *ctx, struct hf_json *json)
 {
     vc_json_tree_free(ctx, json->root, json->counted);
     *json = (struct hf_json){NULL, 0};
+}
+
+enum vc_status vc_hf_config_parse(struct vc_ctx *ctx, const char *text, size_t n, bool whole, struct hf_json *out)
+{
+    enum vc_status status;
+
+    VC_TRY(vc_hf_json_load(ctx, text, n, whole, out));
+    if (!json_is_object(out->root)) {
+        status = vc_fail(ctx, VC_E_FORMAT, "is no JSON object");
+    }
+out:
+    return status == VC_E_FORMAT ? vc_context(ctx, VC_HF_CONFIG_NAME) : status;
 }

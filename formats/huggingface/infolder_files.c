@@ -1,0 +1,123 @@
+/* infolder_files.c - lists of names of files in a folder, what a name says, and how the files are opened. */
+#include "core/base/array.h"
+#include "formats/huggingface/infolder_internal.h"
+#include "formats/io/side_file.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+bool vc_infolder_ends_in(const char *name, const char *suffix)
+{
+    size_t n = strlen(name);
+    size_t k = strlen(suffix);
+
+    return n >= k && strcasecmp(name + n - k, suffix) == 0;
+}
+
+enum vc_status vc_infolder_add_name(struct vc_ctx *ctx, struct vc_infolder *folder, struct infolder_names *to,
+                                    const char *name)
+{
+    const char *copy = vc_arena_printf(ctx, &folder->arena, "%s", name);
+
+    VC_CALL_ALLOC(copy);
+    VC_CALL(VC_GROW(ctx, VC_TAG_NAMES, to->names, to->capacity, to->n + 1));
+    to->names[to->n++] = copy;
+    return VC_OK;
+}
+
+bool vc_infolder_names_index(const char *name, const char *suffix, const char **variant, size_t *n_variant)
+{
+    static const char end[] = ".json";
+    size_t n_kind = strlen(suffix) - (sizeof end - 1); /* ".safetensors.index" */
+    size_t n = strlen(name);
+    const char *at;
+
+    *variant = "";
+    *n_variant = 0;
+    if (vc_infolder_ends_in(name, suffix)) {
+        return n > strlen(suffix);
+    }
+    if (n <= strlen(suffix) || !vc_infolder_ends_in(name, end)) {
+        return false;
+    }
+    for (at = name + n - (sizeof end - 1); at > name && at[-1] != '.'; at--) {
+    }
+    if (at <= name + n_kind + 1 || strncasecmp(at - 1 - n_kind, suffix, n_kind) != 0) {
+        return false;
+    }
+    *variant = at;
+    *n_variant = n - (sizeof end - 1) - (size_t)(at - name);
+    return true;
+}
+
+/* Never carried along. */
+bool vc_infolder_is_other_weights(const char *name)
+{
+    static const char *const suffixes[] = {".bin",     ".pt",   ".pth",  ".ckpt",      ".gguf",   ".h5",
+                                           ".msgpack", ".onnx", ".ot",   ".tflite",    ".npz",    ".npy",
+                                           ".pb",      ".pkl",  ".data", ".onnx_data", ".mlmodel"};
+
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+        if (vc_infolder_ends_in(name, suffixes[i])) {
+            return true;
+        }
+    }
+    return vc_infolder_ends_in(name, ".index.json") || strstr(name, ".safetensors.index.") != NULL ||
+           strstr(name, ".bin.index.") != NULL;
+}
+
+/* Such a file as an input. */
+static enum vc_status open_made(struct vc_ctx *ctx, const struct vc_carried *carried, struct vc_infile **out)
+{
+    unsigned char *bytes = vc_alloc(ctx, VC_TAG_IO, (size_t)carried->size_bytes);
+
+    VC_CALL_ALLOC(bytes);
+    memcpy(bytes, carried->made, (size_t)carried->size_bytes);
+    return vc_infile_of_bytes(ctx, bytes, carried->size_bytes, carried->name, out);
+}
+
+enum vc_status vc_infolder_open(struct vc_ctx *ctx, struct vc_infolder *folder, const char *name,
+                                struct vc_infile **out)
+{
+    const char *path = vc_arena_printf(ctx, &folder->arena, "%s/%s", folder->path, name);
+
+    *out = NULL;
+    VC_CALL_ALLOC(path);
+    if (vc_infolder_ends_in(name, ".json")) { /* an index; links of weights may lead anywhere */
+        bool there;
+
+        VC_CALL(vc_side_check(ctx, folder->path, name, &there));
+    }
+    if (folder->index != NULL) {
+        return vc_infile_open_other(ctx, path, folder->index, out);
+    }
+    return vc_infile_open(ctx, path, out);
+}
+
+enum vc_status vc_infolder_open_carried(struct vc_ctx *ctx, struct vc_infolder *folder,
+                                        const struct vc_carried *carried, struct vc_infile **out)
+{
+    const char *path;
+    struct stat st;
+
+    *out = NULL;
+    if (carried->made != NULL) {
+        return open_made(ctx, carried, out);
+    }
+    path = vc_arena_printf(ctx, &folder->arena, "%s/%s", folder->path, carried->name);
+    VC_CALL_ALLOC(path);
+    if (stat(path, &st) != 0) {
+        return vc_fail_errno(ctx, errno, "cannot open");
+    }
+    VC_REFUSE_IF((uint64_t)st.st_size != carried->size_bytes || st.st_mtim.tv_sec != carried->modified.tv_sec ||
+                     st.st_mtim.tv_nsec != carried->modified.tv_nsec,
+                 ctx, VC_E_FORMAT, "was changed while it was read");
+    return carried->size_bytes != 0 ? vc_infile_open(ctx, path, out) : VC_OK;
+}
+
+/* Of sorted names. */
+bool vc_infolder_has_name(const struct infolder_names *names, const char *name)
+{
+    return names->n != 0 && bsearch(&name, names->names, names->n, sizeof *names->names, vc_compare_texts) != NULL;
+}
