@@ -40,10 +40,8 @@
  *     LIST_EITHER(name, layout, item's layout, more, sentence, condition, table, other table, arguments...)
  *     BY_LIST(name, statement, sentence, table)                      the statement writes the array
  *     LIST_OF_IF(name, layout, item's layout, condition, more, sentence, table, arguments...)
- *     MAP(name, layout, kind, more, key, value, sentence)
- *     MAP_MAYBE(name, layout, kind, more, key, value, sentence)
+ *     MAP_MAYBE(name, layout, kind, more, key, value, sentence)      an item is null for a value that is none
  *     MAP_KNOWN(name, layout, kind, more, key, condition, value, sentence)
- *     MAP_OF(name, layout, more, key, sentence, table, arguments...)
  *     MAP_OF_IF(name, condition, more, key, sentence, table, arguments...)  null unless the condition holds; a line for each item
  *   which members are there
  *     IF(condition) row                               only where the condition holds
@@ -67,6 +65,7 @@ enum vc_kind {
 #undef KIND
     VC_KIND_object, /* of any members */
     VC_KIND_dim,    /* a number, or an expression as text */
+    VC_KIND_counts, /* an object of counts, whose names are data */
     VC_KIND_any
 };
 

@@ -19,6 +19,7 @@ static const char schemes[] = "int8|int32"
 #include "report/error.inc"
 
 #include "report/layout.inc"
+#include "report/memory_parts.inc"
 #include "report/model_file.inc"
 #include "report/page_members.inc"
 #include "report/quality.inc"
@@ -26,7 +27,9 @@ static const char schemes[] = "int8|int32"
 #include "report/changes.inc"
 #include "report/diff.inc"
 #include "report/distill.inc"
+#include "report/estimate.inc"
 #include "report/evaluate.inc"
+#include "report/fit.inc"
 #include "report/gpus.inc"
 #include "report/graph.inc"
 #include "report/inspect.inc"
@@ -37,9 +40,9 @@ static const char schemes[] = "int8|int32"
 #include "report/verify.inc"
 
 static const struct vc_row failure[] = {PART("error", LINES, "", error, ){.form = VC_ROW_END}};
-static const struct vc_row *const documents[] = {rows_changes, rows_diff,        rows_distill, rows_evaluate,
-                                                 rows_gpus,    rows_graph,       rows_inspect, rows_plan,
-                                                 rows_report,  rows_sensitivity, rows_shrink,  rows_verify};
+static const struct vc_row *const documents[] = {
+    rows_changes, rows_diff,    rows_distill, rows_estimate, rows_evaluate,    rows_fit,    rows_gpus,
+    rows_graph,   rows_inspect, rows_plan,    rows_report,   rows_sensitivity, rows_shrink, rows_verify};
 
 static const struct {
     const char *type, *keywords;
@@ -49,6 +52,7 @@ static const struct {
 #undef KIND
     [VC_KIND_object] = {"object", ""},
     [VC_KIND_dim] = {NULL, "\"type\": [\"integer\", \"string\"]"},
+    [VC_KIND_counts] = {"object", "\"additionalProperties\": {\"type\": \"integer\", \"minimum\": 0}"},
     [VC_KIND_any] = {NULL, ""}};
 
 static void write_type(struct vc_json *json, const char *type, bool null)

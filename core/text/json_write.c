@@ -117,18 +117,13 @@ void vc_json_int(struct vc_json *json, const char *key, int64_t value)
     vc_text_add(json->text, "%" PRId64, value);
 }
 
-void vc_json_uint_if(struct vc_json *json, const char *key, bool known, uint64_t value)
-{
-    if (known) {
-        vc_json_uint(json, key, value);
-    } else {
-        vc_json_null(json, key);
-    }
-}
-
 void vc_json_known(struct vc_json *json, const char *key, uint64_t value)
 {
-    vc_json_uint_if(json, key, value != 0, value);
+    if (value == 0) {
+        vc_json_null(json, key);
+    } else {
+        vc_json_uint(json, key, value);
+    }
 }
 
 void vc_json_real(struct vc_json *json, const char *key, double value)

@@ -51,7 +51,6 @@ void vc_json_string(struct vc_json *json, const char *key, const char *value);  
 void vc_json_word(struct vc_json *json, const char *key, const char *words, unsigned number); /* 1 of "a|b": "b" */
 void vc_json_uint(struct vc_json *json, const char *key, uint64_t value);
 void vc_json_int(struct vc_json *json, const char *key, int64_t value);
-void vc_json_uint_if(struct vc_json *json, const char *key, bool known, uint64_t value); /* null where not known */
 void vc_json_known(struct vc_json *json, const char *key, uint64_t value); /* null for 0, where that is "not known" */
 void vc_json_real(struct vc_json *json, const char *key, double value);    /* null for NaN and infinities */
 void vc_json_bool(struct vc_json *json, const char *key, bool value);

@@ -12,6 +12,18 @@
 
 #include "report/document_rows.h"
 
+static void write_point(struct vc_json *json, const struct vc_memory_point *point)
+{
+    vc_json_begin(json, NULL, '{', true);
+    vc_json_uint(json, "step", point->step);
+    for (enum vc_memory_kind k = 0; k < VC_MEMORY_COMPONENTS; k++) {
+        if (point->bytes[k] != 0) {
+            vc_json_uint(json, vc_memory_kind_name(k), point->bytes[k]);
+        }
+    }
+    vc_json_end(json, '}');
+}
+
 #include "report/rows_write.inc"
 
 #include "report/page_members.inc"
@@ -82,26 +94,11 @@ enum vc_status vc_fit_matrix_json(struct vc_ctx *ctx, const struct vc_fit_matrix
 
 enum vc_status vc_memory_timeline_json(struct vc_ctx *ctx, const struct vc_memory_timeline *t, char **out)
 {
-    struct vc_json json;
     struct vc_text text;
+    struct vc_json json = {.text = &text};
 
-    vc_json_open(&json, &text, ctx, '{', NULL);
-    vc_json_uint(&json, "steps", t->n_steps);
-    vc_json_uint(&json, "backward", t->backward);
-    vc_json_uint(&json, "peak", t->peak);
-    vc_json_begin(&json, "points", '[', false);
-    for (size_t i = 0; i < t->n_points; i++) {
-        vc_json_begin(&json, NULL, '{', true);
-        vc_json_uint(&json, "step", t->points[i].step);
-        for (enum vc_memory_kind k = 0; k < VC_MEMORY_COMPONENTS; k++) {
-            if (t->points[i].bytes[k] != 0) {
-                vc_json_uint(&json, vc_memory_kind_name(k), t->points[i].bytes[k]);
-            }
-        }
-        vc_json_end(&json, '}');
-    }
-    vc_json_end(&json, ']');
-    vc_json_end(&json, '}');
+    vc_text_init(&text, ctx);
+    rows_timeline(&json, NULL, LINES, t);
     return vc_json_finish(&json, out);
 }
 
