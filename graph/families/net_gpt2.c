@@ -3,6 +3,7 @@
 #include "graph/families/net.h"
 
 #include <math.h>
+#include <string.h>
 
 struct gpt2 {
     struct vc_net *net;
@@ -101,6 +102,7 @@ static void build_gpt2(struct vc_net *net)
 {
     struct gpt2 g = {.net = net};
     uint32_t x;
+    uint32_t positions;
 
     if (!read_config(&g)) {
         return;
@@ -109,7 +111,11 @@ static void build_gpt2(struct vc_net *net)
     g.padding = vc_net_padding_mask(net);
     vc_net_block(net, "wte");
     x = vc_net_embed(net, net->input_ids, "wte", g.vocabulary, g.hidden);
-    x = vc_net_add(net, NULL, x, vc_net_embed(net, vc_net_positions(net), "wpe", g.longest, g.hidden));
+    vc_net_block(net, "wpe");
+    positions = vc_net_embed(net, vc_net_positions(net), "wpe", g.longest, g.hidden);
+    vc_graph_set_block(net->graph, "%.*s", (int)strcspn(net->prefix, "."),
+                       net->prefix); /* the model itself adds them */
+    x = vc_net_add(net, NULL, x, positions);
     x = vc_net_drop(net, x, g.embedding_dropout);
     for (int64_t k = 0; k < g.layers && net->graph->status == VC_OK; k++) {
         x = block(&g, x, k);

@@ -118,8 +118,9 @@ static uint32_t mlp(const struct stack *s, uint32_t x, const char *module)
     if (t->gated) {
         uint32_t gate = vc_net_linear(net, x, vc_net_print(net, "%s.wi_0", module), t->hidden, t->inner, false);
 
+        gate = vc_net_activation(net, gate, act, "feed_forward_proj", t->act); /* before the other product */
         up = vc_net_linear(net, x, vc_net_print(net, "%s.wi_1", module), t->hidden, t->inner, false);
-        x = vc_net_op(net, "Mul", NULL, vc_net_activation(net, gate, act, "feed_forward_proj", t->act), up);
+        x = vc_net_op(net, "Mul", NULL, gate, up);
     } else {
         up = vc_net_linear(net, x, vc_net_print(net, "%s.wi", module), t->hidden, t->inner, false);
         x = vc_net_activation(net, up, act, "feed_forward_proj", t->act);

@@ -117,6 +117,27 @@ static void hold(struct frames *f, uint32_t v, uint32_t until)
     *held = *held > until ? *held : until;
 }
 
+/* The base model, made by the node: the first step of its block, in a model of words; 0: most of the graph is not in
+ * it. */
+static size_t base_of(const struct frames *f, const struct vc_graph_node *maker)
+{
+    size_t length = strcspn(maker->block, ".");
+    uint32_t count = 0;
+
+    for (uint32_t n = 0; n < f->s->n_nodes; n++) {
+        count += is_in(vc_graph_node(f->s->graph, n)->block, maker->block, length);
+    }
+    return length != 0 && vc_graph_max_positions(f->s->graph) != 0 && 2 * count > f->s->n_nodes ? length : 0;
+}
+
+/* A head reads what the base model has made, which the model has in a variable to the end. */
+static bool is_of_base(const struct frames *f, const struct vc_graph_node *maker, const struct vc_graph_node *node)
+{
+    size_t first = strcspn(maker->block, ".");
+
+    return *node->block != '\0' && !is_in(node->block, maker->block, first) && base_of(f, maker) != 0;
+}
+
 /* Until when the outermost module holds it that does not make it and reads it at node n. */
 static void hold_argument(struct frames *f, uint32_t v, const struct vc_graph_node *node)
 {
@@ -124,7 +145,7 @@ static void hold_argument(struct frames *f, uint32_t v, const struct vc_graph_no
 
     for (size_t length = longer(node->block, 0); maker != NULL && length != 0; length = longer(node->block, length)) {
         if (!is_in(maker->block, node->block, length)) {
-            hold(f, v, find(f, node->block, length)->last);
+            hold(f, v, is_of_base(f, maker, node) ? f->s->n_nodes : find(f, node->block, length)->last);
             return;
         }
     }
@@ -192,6 +213,21 @@ static void hold_slices(struct frames *f, const struct vc_graph_node *node, uint
     }
 }
 
+/* Rows of tables that are added are variables of the module that adds them: words and positions. */
+static void hold_rows(struct frames *f, const struct vc_graph_node *node)
+{
+    uint32_t end = *node->block == '\0' ? f->s->n_nodes : find(f, node->block, strlen(node->block))->last;
+
+    for (unsigned k = 0; vc_node_is(node, VC_OP_add) && k < node->n_inputs; k++) {
+        const struct vc_graph_node *maker = maker_of(f, node->inputs[k]);
+
+        if (maker != NULL && vc_node_is(maker, VC_OP_gather) &&
+            vc_graph_value(f->s->graph, maker->inputs[0])->kind == VC_VALUE_PARAMETER) {
+            hold(f, node->inputs[k], end);
+        }
+    }
+}
+
 /* A number for each score: relative positions. */
 static bool is_bias(const struct frames *f, const struct vc_graph_node *node)
 {
@@ -223,9 +259,18 @@ static void add_mask(struct frames *f, const struct vc_graph_node *node, uint32_
     }
 }
 
+/* Positions in work of each sequence. */
+static uint64_t queries_of(const struct vc_storages *s, const struct vc_graph_node *node)
+{
+    const struct vc_graph_value *q = vc_graph_value(s->graph, node->inputs[0]);
+    int64_t n = q->n_dims < 2 ? 0 : vc_graph_dim_value(s->graph, q->shape[q->n_dims - 2]);
+
+    return n < 0 ? 0 : (uint64_t)n;
+}
+
 /* Keys and values of a cache that has more than the positions in work: a new tensor takes the old one's place, of one
  * layer at a time, before its attention. One kernel gets a mask of all positions, a byte each for all layers, which it
- * makes numbers of; for one position of one sequence it needs neither that nor copies for each head. */
+ * makes numbers of; for one position of each sequence it needs neither that nor copies for each head. */
 static void add_cache(struct frames *f, const struct vc_graph_node *node, uint32_t n, uint64_t mask)
 {
     const struct vc_storages *s = f->s;
@@ -237,7 +282,7 @@ static void add_cache(struct frames *f, const struct vc_graph_node *node, uint32
     if (cat == s->bytes[node->inputs[1]]) {
         return;
     }
-    if (fused && mask == s->cached[n]) {
+    if (fused && queries_of(s, node) == 1) {
         f->out->extra[n] -= vc_storages_copies(s, n);
     } else if (fused) {
         f->out->extra[n] += mask * s->width[node->outputs[0]];
@@ -283,7 +328,7 @@ static void add_parts(struct frames *f, const struct vc_graph_node *node, uint32
     } else if (vc_node_is(node, VC_OP_max_pool)) { /* where the maxima were */
         f->out->extra[n] += 8 * elems;
     } else if (vc_node_is(node, VC_OP_gelu) && vc_graph_value(s->graph, y)->stepwise) {
-        f->out->extra[n] += 3 * s->bytes[y];
+        f->out->extra[n] += 2 * s->bytes[y]; /* with x and y: half of x, x^3, and a multiple of it */
     }
 }
 
@@ -353,6 +398,7 @@ static void walk(struct frames *f)
         }
         hold_before_activation(f, node, n);
         hold_slices(f, node, n);
+        hold_rows(f, node);
         if (vc_node_is(node, VC_OP_attention)) {
             hold_attention(f, node, n);
         }

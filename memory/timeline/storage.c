@@ -95,6 +95,9 @@ static unsigned output_width(const struct vc_storages *s, uint32_t n, const stru
     if (s->options->amp != VC_AMP_AUTOCAST) {
         return s->float_bytes;
     }
+    if (vc_node_is(vc_graph_node(s->graph, n), VC_OP_batch_norm)) {
+        return s->width[vc_graph_node(s->graph, n)->inputs[0]]; /* its own numbers are f32, and change nothing */
+    }
     return (s->eager[n] & VC_EAGER_HALF) != 0 || is_bias(s, vc_graph_node(s->graph, n), &product) ? 2
            : (s->eager[n] & VC_EAGER_FLOAT) != 0                                                  ? 4
                                                  : widest_input(s, vc_graph_node(s->graph, n));

@@ -39,7 +39,7 @@ class Document:
             part = d["moments"][name]
         else:
             return {"n": d["model"]["parameters"], "trained": d["model"]["trained"], "least": d["arena"]["least"],
-                    "arena": d["arena"]["bytes"], "host": d["host_bytes"], "in_flight": d["stages"][0]["in_flight"]}[name]
+                    "arena": d["arena"]["bytes"], "host": d["host_bytes"], "eager": d["eager"]["bytes"], "in_flight": d["stages"][0]["in_flight"]}[name]
         if part["known"] == "unknown":
             raise ValueError("%s is not known" % name)
         return part["bytes"]

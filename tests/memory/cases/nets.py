@@ -247,6 +247,16 @@ def simple_list():
             "linear fc 10\n")
 
 
+def distilbert(words, hidden, layers, heads):
+    return json.dumps(dict(architectures=["DistilBertForMaskedLM"], model_type="distilbert", n_layers=layers, n_heads=heads, dim=hidden,
+                           hidden_dim=4 * hidden, vocab_size=words, max_position_embeddings=512, activation="gelu", sinusoidal_pos_embds=False))
+
+
+def normed_list():
+    return ("input x [batch, 3, 64, 64]\n" + "".join("conv m.%d 32 kernel=3 pad=1 bias=no\nbatchnorm m.%d\nrelu\n" % (3 * k, 3 * k + 1) for k in range(4))
+            + "globalavgpool\nflatten\nlinear f 10\n")
+
+
 def conv1_list():
     return "input x [batch, 3, 32, 32]\nconv conv1 64 kernel=3\n"
 
