@@ -1,5 +1,5 @@
-/* loops_lanes_grid_x86.h - part of loops_lanes_x86.h: codes that stand for numbers of a table. IQ4_NL and IQ4_XS, and
- * NVFP4, with both encoders. */
+/* loops_lanes_grid_x86.h - part of loops_lanes_x86.h: codes that stand for numbers of a table. IQ4_NL and IQ4_XS,
+ * NVFP4 and MXFP4, with both encoders. */
 #ifndef VC_KERNELS_LOOPS_LANES_GRID_X86_H
 #define VC_KERNELS_LOOPS_LANES_GRID_X86_H
 
@@ -274,7 +274,7 @@ static void iq4_xs_lane_put(const struct lane_found *found, size_t lane, const u
     vc_iq4_xs_put_scales(found->d[lane], levels, block);
 }
 
-/* ---- NVFP4 ---- */
+/* ---- NVFP4, MXFP4 ---- */
 
 static const float e2m1_twice[16] = {0.0f,  1.0f,  2.0f,  3.0f,  4.0f,  6.0f,  8.0f,  12.0f,
                                      -0.0f, -1.0f, -2.0f, -3.0f, -4.0f, -6.0f, -8.0f, -12.0f};
@@ -287,15 +287,23 @@ ALWAYS fv f_ue4m3_half(iv code)
     return f_select(code > 7, (fv)normal, f_of_int(code) * f_set(1.0f / 512.0f)) * f_set(0.5f);
 }
 
-/* |x - y| of vc_e2m1_code's y: the least difference to a magnitude, the products of which are exact. */
-ALWAYS fv f_e2m1_error(fv x, fv half)
+/* |y - a| for a magnitude y of E2M1. product: 12 halves are a number, so the product is exact and may be fused. */
+ALWAYS fv f_e2m1_difference(size_t k, fv half, fv a, bool product)
+{
+    fv twice = f_set(e2m1_twice[k]);
+
+    return f_magnitude(product ? f_minus(twice, half, a) : twice * half - a);
+}
+
+/* |x - y| of vc_e2m1_code's y: the least difference to a magnitude. */
+ALWAYS fv f_e2m1_error(fv x, fv half, bool product)
 {
     fv a = f_magnitude(x);
     fv least = a;
 
     _Pragma("GCC unroll 8") for (size_t k = 1; k < 8; k++)
     {
-        least = f_min(f_magnitude(f_minus(f_set(e2m1_twice[k]), half, a)), least);
+        least = f_min(f_e2m1_difference(k, half, a, product), least);
     }
     return least;
 }
@@ -309,12 +317,20 @@ ALWAYS fv f_e2m1_code(fv x, fv half)
 
     _Pragma("GCC unroll 8") for (size_t k = 1; k < 8; k++)
     {
-        fv error = f_magnitude(f_minus(f_set(e2m1_twice[k]), half, a));
+        fv error = f_e2m1_difference(k, half, a, false);
 
         code = f_select((iv)(error < least), f_set((float)k), code);
         least = f_min(error, least);
     }
     return code + f_only((iv)(x < F_ZERO) & (iv)(code > F_ZERO), f_set(8.0f));
+}
+
+/* The codes of a part of n elements. */
+ALWAYS void lanes_e2m1_codes(const fv *x, size_t n, fv half, uint8_t (*codes)[FW])
+{
+    for (size_t i = 0; i < n; i++) {
+        codes_put(codes[i], f_e2m1_code(x[i], half));
+    }
 }
 
 /* Codes and steps for the scales found->level. */
@@ -325,9 +341,7 @@ ALWAYS void lanes_nvfp4_codes(const struct lane_blocks *b, struct lane_found *fo
 
         found->step[j] = half;
         found->least[j] = f_set(-0.0f);
-        for (size_t i = 16 * j; i < 16 * (j + 1); i++) {
-            codes_put(found->codes[i], f_e2m1_code(b->x[i], half));
-        }
+        lanes_e2m1_codes(b->x + 16 * j, 16, half, found->codes + 16 * j);
     }
 }
 
@@ -368,7 +382,7 @@ ALWAYS fv lanes_nvfp4_scale(const fv *x, const fv *w, bool weighted, fv near_cod
         for (size_t i = 0; i < 16; i++) {
             SIDES(t)
             {
-                fv d = f_e2m1_error(x[i], half[t]);
+                fv d = f_e2m1_error(x[i], half[t], true);
 
                 error[t] = error[t] + f_weigh(weighted, w, i, d) * d;
             }
@@ -408,6 +422,79 @@ static void nvfp4_lane_put(const struct lane_found *found, size_t lane, const ui
     }
 }
 
+/* vc_e8m0_half */
+ALWAYS fv f_e8m0_half(fv exponent)
+{
+    iv e = f_to_int(exponent);
+    iv least = (e & 1) * 0x00200000 + 0x00200000; /* of 0 and 1 */
+
+    return f_select(e > 1, (fv)((e - 1) << 23), (fv)least);
+}
+
+ALWAYS void lanes_mxfp4_codes(const struct lane_blocks *b, fv exponent, struct lane_found *found)
+{
+    found->level[0] = exponent;
+    found->step[0] = f_e8m0_half(exponent);
+    found->least[0] = f_set(-0.0f);
+    lanes_e2m1_codes(b->x, 32, found->step[0], found->codes);
+}
+
+/* The exponent of the reference encoder. */
+ALWAYS fv lanes_mxfp4_near(const struct lane_blocks *b)
+{
+    fv top = f_magnitude(f_largest(b->x, 32));
+    fv exponent;
+
+    for (size_t lane = 0; lane < FW; lane++) {
+        float a = top[lane];
+
+        exponent[lane] = a > 0.0f ? (float)vc_clamp_i32(vc_floor_log2f(a) - 2 + 127, 0, 254) : 0.0f;
+    }
+    return exponent;
+}
+
+static void mxfp4_lanes_make(const struct lane_blocks *b, struct lane_found *found)
+{
+    lanes_mxfp4_codes(b, lanes_mxfp4_near(b), found);
+}
+
+ALWAYS void lanes_mxfp4_search(const struct lane_blocks *b, bool weighted, struct lane_found *found)
+{
+    enum { n_sides = 3 };
+    fv near_exponent = lanes_mxfp4_near(b);
+    fv exponent[n_sides];
+    fv half[n_sides];
+    fv error[n_sides];
+
+    SIDES(t)
+    {
+        exponent[t] = f_min(f_max(near_exponent + f_set((float)t - 1.0f), F_ZERO), f_set(254.0f));
+        half[t] = f_e8m0_half(exponent[t]);
+        error[t] = F_ZERO;
+    }
+    for (size_t i = 0; i < 32; i++) {
+        SIDES(t)
+        {
+            fv d = f_e2m1_error(b->x[i], half[t], false);
+
+            error[t] = error[t] + f_weigh(weighted, b->w, i, d) * d;
+        }
+    }
+    for (size_t t = 1; t < n_sides; t++) {
+        iv won = (iv)(error[t] < error[0]);
+
+        exponent[0] = f_select(won, exponent[t], exponent[0]);
+        error[0] = f_select(won, error[t], error[0]);
+    }
+    lanes_mxfp4_codes(b, exponent[0], found);
+}
+
+static void mxfp4_lane_put(const struct lane_found *found, size_t lane, const uint8_t *codes, uint8_t *block)
+{
+    block[0] = (uint8_t)found->level[0][lane];
+    vc_put_nibbles_32(block + 1, codes);
+}
+
 /* ---- the types ---- */
 
 #define LANES_MAKE_iq4_nl(weighted)   lanes_iq4_nl_make(b, weighted, found)
@@ -415,12 +502,14 @@ static void nvfp4_lane_put(const struct lane_found *found, size_t lane, const ui
 #define LANES_SEARCH_iq4_nl(weighted) lanes_iq4_nl_search(b, weighted, found)
 #define LANES_SEARCH_iq4_xs(weighted) lanes_iq4_xs_search(b, weighted, found)
 #define LANES_SEARCH_nvfp4(weighted)  lanes_nvfp4_search(b, weighted, found)
+#define LANES_SEARCH_mxfp4(weighted)  lanes_mxfp4_search(b, weighted, found)
 
 LANES_EITHER(iq4_nl_lanes_make, LANES_MAKE_iq4_nl)
 LANES_EITHER(iq4_nl_lanes_search, LANES_SEARCH_iq4_nl)
 LANES_EITHER(iq4_xs_lanes_make, LANES_MAKE_iq4_xs)
 LANES_EITHER(iq4_xs_lanes_search, LANES_SEARCH_iq4_xs)
 LANES_EITHER(nvfp4_lanes_search, LANES_SEARCH_nvfp4)
+LANES_EITHER(mxfp4_lanes_search, LANES_SEARCH_mxfp4)
 
 static const struct lane_type lane_iq4_nl = {
     32, 1, 18, 0, iq4_table.value, iq4_nl_lanes_make, iq4_nl_lanes_search, iq4_nl_lane_put};
@@ -431,6 +520,10 @@ static const struct lane_type lane_nvfp4 = {
 
 LANE_KERNEL(iq4_nl, true)
 LANE_KERNEL(iq4_xs, true)
+static const struct lane_type lane_mxfp4 = {
+    32, 1, 17, 0, e2m1_twice, mxfp4_lanes_make, mxfp4_lanes_search, mxfp4_lane_put};
+
 LANE_KERNEL(nvfp4, true)
+LANE_KERNEL(mxfp4, true)
 
 #endif

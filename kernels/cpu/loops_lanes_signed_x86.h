@@ -1,5 +1,5 @@
 /* loops_lanes_signed_x86.h - part of loops_lanes_x86.h: types whose parts have one signed scale each. Q3_K and Q6_K with
- * both encoders; Q4_0, Q5_0, Q8_0 and Q2_0 with the least error (llama.cpp's own is one division there). */
+ * both encoders; Q4_0, Q5_0, Q8_0, Q2_0, TQ1_0 and TQ2_0 with the least error (llama.cpp's own is one division there). */
 #ifndef VC_KERNELS_LOOPS_LANES_SIGNED_X86_H
 #define VC_KERNELS_LOOPS_LANES_SIGNED_X86_H
 
@@ -52,7 +52,11 @@ ALWAYS fv lanes_search_signed(const fv *x, const fv *w, bool weighted, int32_t h
         {
             iv won = (iv)(b[t] > F_ZERO) & (iv)(a[t] * a[t] > best * b[t]);
 
-            won = k + (int32_t)t == -10 ? ~(iv)F_ZERO : k + (int32_t)t == 0 ? (iv)F_ZERO : won;
+            if (k + (int32_t)t == -10) {
+                won = ~(iv)F_ZERO;
+            } else if (k + (int32_t)t == 0) {
+                won = (iv)F_ZERO;
+            }
             scale = f_select(won, f_only((iv)(b[t] != F_ZERO), a[t] / b[t]), scale);
             best = f_select(won, scale * a[t], best);
             inverse = f_select(won, next[t], inverse);
@@ -418,20 +422,71 @@ ALWAYS void lanes_q8_0_make(const struct lane_blocks *b, struct lane_found *foun
     }
 }
 
-/* Q2_0: vc_ternary, with the offset 1. */
-ALWAYS void lanes_q2_0_make(const struct lane_blocks *b, struct lane_found *found)
+/* vc_ternary, with the offset 1. */
+ALWAYS void lanes_ternary_make(const struct lane_blocks *b, size_t n, struct lane_found *found)
 {
     fv inverse;
 
-    found->d = f_magnitude(f_largest(b->x, 64));
+    found->d = f_magnitude(f_largest(b->x, n));
     found->step[0] = f_half(found->d);
     found->least[0] = f_set(-0.0f);
     inverse = f_inverse_or_0(found->d);
-    for (size_t i = 0; i < 64; i++) {
+    for (size_t i = 0; i < n; i++) {
         fv t = b->x[i] * inverse;
         iv code = 1 - (iv)(t >= f_set(0.5f)) + (iv)(t <= f_set(-0.5f)); /* masks are -1 */
 
         codes_put(found->codes[i], f_of_int(code));
+    }
+}
+
+/* Sorts 256 numbers of each lane, the largest first: Batcher's odd-even merges. */
+static void lanes_sort(fv *v)
+{
+    for (size_t run = 1; run < 256; run *= 2) {
+        for (size_t apart = run; apart > 0; apart /= 2) {
+            for (size_t first = apart % run; first + apart < 256; first += 2 * apart) {
+                for (size_t i = first; i < first + apart && i + apart < 256; i++) {
+                    if (i / (2 * run) == (i + apart) / (2 * run)) {
+                        fv most = f_max(v[i], v[i + apart]);
+
+                        v[i + apart] = f_min(v[i], v[i + apart]);
+                        v[i] = most;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/* vc_best_ternary without weights, with which the order of equal magnitudes does not matter. */
+ALWAYS void lanes_ternary_search(const struct lane_blocks *b, struct lane_found *found)
+{
+    fv sorted[256];
+    fv a = F_ZERO;
+    fv best = F_ZERO;
+    fv s = F_ZERO;
+
+    for (size_t i = 0; i < 256; i++) {
+        sorted[i] = f_magnitude(b->x[i]);
+    }
+    lanes_sort(sorted);
+    for (size_t k = 0; k < 256; k++) {
+        fv n = f_set((float)(k + 1));
+        iv more;
+
+        a = a + sorted[k];
+        more = (iv)(a * a > best * n);
+        best = f_select(more, a * a / n, best);
+        s = f_select(more, a / n, s);
+    }
+    s = f_half(s);
+    found->d = found->step[0] = s;
+    found->least[0] = f_set(-0.0f);
+    for (size_t i = 0; i < 256; i++) {
+        fv twice = b->x[i] + b->x[i];
+        iv code = (iv)(twice < -s) - (iv)(twice > s);
+
+        codes_put(found->codes[i], f_of_int(1 + (code & (iv)(s > F_ZERO))));
     }
 }
 
@@ -443,8 +498,8 @@ ALWAYS void lanes_one_search(const struct lane_blocks *b, size_t n, const struct
     lanes_signed_codes(b->x, n, found->d, r, found->codes);
 }
 
-/* put_codes: a statement that puts `codes` into `block`, whose first two bytes are the step. */
-#define LANES_ONE(type, n, least, size, make_call, put_codes)                                                      \
+/* put: a statement that fills `block`. */
+#define LANES_ONE(type, n, least, size, make_call, search_call, put)                                               \
     static void type##_lanes_make(const struct lane_blocks *b, struct lane_found *found)                           \
     {                                                                                                              \
         make_call;                                                                                                 \
@@ -452,38 +507,54 @@ ALWAYS void lanes_one_search(const struct lane_blocks *b, size_t n, const struct
                                                                                                                    \
     static void type##_lanes_search(const struct lane_blocks *b, struct lane_found *found)                         \
     {                                                                                                              \
-        const struct vc_best_range r = VC_RANGE_##type;                                                            \
-                                                                                                                   \
-        lanes_one_search(b, (n), r, found);                                                                        \
+        search_call;                                                                                               \
     }                                                                                                              \
                                                                                                                    \
     static void type##_lane_put(const struct lane_found *found, size_t lane, const uint8_t *codes, uint8_t *block) \
     {                                                                                                              \
-        vc_put_half(block, found->d[lane]);                                                                        \
-        put_codes;                                                                                                 \
+        put;                                                                                                       \
     }                                                                                                              \
                                                                                                                    \
     static const struct lane_type lane_##type = {                                                                  \
         (n), 1, (size), (least), NULL, type##_lanes_make, type##_lanes_search, type##_lane_put};                   \
     LANE_KERNEL(type, how->best && how->importance == NULL)
 
-static void put_q5_0(const uint8_t *codes, uint8_t *block)
+#define LANES_SEARCH_ONE(type, n) lanes_one_search(b, n, (struct vc_best_range)VC_RANGE_##type, found)
+
+static void put_q4_0(float step, const uint8_t *codes, uint8_t *block)
 {
+    vc_put_half(block, step);
+    vc_put_nibbles_32(block + 2, codes);
+}
+
+static void put_q5_0(float step, const uint8_t *codes, uint8_t *block)
+{
+    vc_put_half(block, step);
     vc_put_fifth_bits(block + 2, codes);
     vc_put_nibbles_32(block + 6, codes);
 }
 
-static void put_q8_0(const uint8_t *codes, uint8_t *block)
+static void put_q8_0(float step, const uint8_t *codes, uint8_t *block)
 {
+    vc_put_half(block, step);
     for (size_t i = 0; i < 32; i++) {
         block[2 + i] = (uint8_t)(codes[i] - 128);
     }
 }
 
-LANES_ONE(q4_0, 32, -8, VC_Q4_0_BYTES, lanes_symmetric_make(b, 8, found), vc_put_nibbles_32(block + 2, codes))
-LANES_ONE(q5_0, 32, -16, VC_Q5_0_BYTES, lanes_symmetric_make(b, 16, found), put_q5_0(codes, block))
-LANES_ONE(q8_0, 32, -128, VC_Q8_0_BYTES, lanes_q8_0_make(b, found), put_q8_0(codes, block))
-LANES_ONE(q2_0, 64, -1, 18, lanes_q2_0_make(b, found), vc_q2_0_put(found->d[lane], codes, block))
+LANES_ONE(q4_0, 32, -8, VC_Q4_0_BYTES, lanes_symmetric_make(b, 8, found), LANES_SEARCH_ONE(q4_0, 32),
+          put_q4_0(found->d[lane], codes, block))
+LANES_ONE(q5_0, 32, -16, VC_Q5_0_BYTES, lanes_symmetric_make(b, 16, found), LANES_SEARCH_ONE(q5_0, 32),
+          put_q5_0(found->d[lane], codes, block))
+LANES_ONE(q8_0, 32, -128, VC_Q8_0_BYTES, lanes_q8_0_make(b, found), LANES_SEARCH_ONE(q8_0, 32),
+          put_q8_0(found->d[lane], codes, block))
+LANES_ONE(q2_0, 64, -1, 18, lanes_ternary_make(b, 64, found), LANES_SEARCH_ONE(q2_0, 64),
+          vc_q2_0_put(found->d[lane], codes, block))
+LANES_ONE(tq1_0, 256, -1, 54, lanes_ternary_make(b, 256, found), lanes_ternary_search(b, found),
+          vc_tq1_0_put(found->d[lane], codes, block))
+LANES_ONE(tq2_0, 256, -1, 66, lanes_ternary_make(b, 256, found), lanes_ternary_search(b, found),
+          vc_tq2_0_put(found->d[lane], codes, block))
 #undef LANES_ONE
+#undef LANES_SEARCH_ONE
 
 #endif

@@ -11,7 +11,7 @@
  * and fused.
  *
  * This file: vectors, and the walk over the blocks. Types are in loops_lanes_affine_x86.h (a scale and a minimum),
- * loops_lanes_signed_x86.h (a signed scale) and loops_lanes_grid_x86.h (IQ4, NVFP4). */
+ * loops_lanes_signed_x86.h (a signed scale) and loops_lanes_grid_x86.h (IQ4, NVFP4, MXFP4). */
 #ifndef VC_KERNELS_LOOPS_LANES_X86_H
 #define VC_KERNELS_LOOPS_LANES_X86_H
 
