@@ -13,8 +13,8 @@ Made by `scripts/document_reference.py` from the rows in `report/`: change those
 its JSON Schema, which is installed as `share/vcompress/report-1.schema.json`. The first member of every document is `schema`, `vcompress.report/1`. In the
 place of a document that could not be made stands `{"schema": ..., "error": {"code": ..., "message": ...}}`.
 
-`a[]` is an item of the list `a`, `a{}` a value of the object `a` whose names are data. "Sometimes": the member may be absent; documents of older versions
-lack some of these, too.
+`a[].b` is the member `b` of each item of the list `a`, `a{}.b` of each value of the map `a`, an object whose names are data. A member that may be absent is there
+under a condition, or documents of the first version lack it. Names that end in `_bytes`, and members of `memory`, are bytes.
 """
 WORDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false", "object": "object", "array": "list"}
 
@@ -25,6 +25,10 @@ def run(program, *args):
 
 def holds(schema):
     """What a value is, in words."""
+    for key in "items", "additionalProperties":
+        inner = schema.get(key, {})
+        if inner and "properties" not in inner and "oneOf" not in inner:
+            return "%s of %s" % ("list" if key == "items" else "map", holds(inner))
     if "enum" in schema:
         return ", ".join("null" if word is None else "`%s`" % word for word in schema["enum"])
     types = schema.get("type", [])
@@ -41,13 +45,11 @@ def members(schema, path):
 
 def member_rows(member, path, always):
     sentence = member.get("description", "")
-    yield "| `%s` | %s%s | %s |" % (path, holds(member), "" if always else "; sometimes", sentence.replace("|", "\\|"))
-    for key, ending in (("items", "[]"), ("additionalProperties", "{}")):
-        inner = member.get(key)
-        if inner is not None and "properties" not in inner and "oneOf" not in inner:
-            yield "| `%s%s` | %s | |" % (path, ending, holds(inner))
-        for each in [] if inner is None else inner.get("oneOf", [inner]):
-            yield from members(each, path + ending + ".")
+    yield "| `%s` | %s%s | %s |" % (path, holds(member), "" if always else "; may be absent", sentence.replace("|", "\\|"))
+    for key, ending in (("items", "[]."), ("additionalProperties", "{}.")):
+        inner = member.get(key, {})
+        for each in inner.get("oneOf", [inner]):
+            yield from members(each, path + ending)
     yield from members(member, path + ".")
 
 
