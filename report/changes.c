@@ -23,6 +23,7 @@
 /* The documents are compared twice: the changes of the documents themselves come before the changes of items. */
 struct comparison {
     struct vc_json *json;
+    const char *schema;
     bool items;
     size_t n;
 };
@@ -33,32 +34,12 @@ struct place {
     unsigned depth;
 };
 
-/* Of every run another one, made by a page, or beside the changes: the commands. */
-static bool is_left_out(const char *path)
+/* Of every run another one, or made by a page. */
+static bool is_left_out(const struct comparison *c, const char *path)
 {
-    static const char *const paths[] = {"run.seconds",
-                                        "run.threads",
-                                        "run.device",
-                                        "run.peak_pool_bytes",
-                                        "run.peak_rss_bytes",
-                                        "tool",
-                                        "version",
-                                        "schema",
-                                        "command",
-                                        "command_line",
-                                        "histograms",
-                                        "gpus",
-                                        "timeline",
-                                        "baseline",
-                                        "baseline_bytes",
-                                        "steps"};
-
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        if (strcmp(path, paths[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return vc_is_one_of(path, "run.seconds|run.threads|run.device|run.peak_pool_bytes|run.peak_rss_bytes|tool|version|"
+                              "schema|command") ||
+           vc_is_page_member(c->schema, path);
 }
 
 static bool is_null(const json_t *value)
@@ -122,7 +103,7 @@ static void compare_members(struct comparison *c, const struct place *at, json_t
         json_object_foreach(side == 0 ? a : b, key, value)
         {
             (void)snprintf(path, sizeof path, "%s%s%s", at->path, at->path[0] == '\0' ? "" : ".", key);
-            if (at->list == NULL && is_left_out(path)) {
+            if (at->list == NULL && is_left_out(c, path)) {
                 continue;
             }
             if (side == 0) {
@@ -239,6 +220,7 @@ enum vc_status vc_changes_json(struct vc_ctx *ctx, const char *path_a, const cha
                          json_string_value(json_object_get(b, "schema")));
         goto out;
     }
+    c.schema = json_string_value(json_object_get(a, "schema"));
     status = document_changes(ctx, out, &c, paths, a, b);
     *n = c.n;
 out:

@@ -78,6 +78,7 @@ enum vc_row_form {
     VC_ROW_LIST,   /* of a kind, or of objects of a table */
     VC_ROW_MAP,
     VC_ROW_OPTIONAL, /* the next row */
+    VC_ROW_PAGE,     /* the next row, which pages add */
     VC_ROW_WHEN,     /* rows up to DONE are optional */
     VC_ROW_DONE
 };
@@ -92,6 +93,9 @@ struct vc_row {
     const struct vc_row *table, *other; /* other: its items have the members of one of the two */
     const char *sentence;               /* "" or NULL: its name says it */
 };
+
+/* Pages add this member to documents of that schema, "vcompress.fit/1". */
+bool vc_is_page_member(const char *schema, const char *name);
 
 static inline void vc_json_filled(struct vc_json *json, const char *key, const char *value)
 {

@@ -115,7 +115,7 @@ static void write_required(struct vc_json *json, const struct vc_row *row, const
         if (row->name != NULL && !optional && !several) {
             vc_json_string(json, NULL, row->name);
         }
-        optional = row->form == VC_ROW_OPTIONAL;
+        optional = row->form == VC_ROW_OPTIONAL || row->form == VC_ROW_PAGE;
         several = (several || row->form == VC_ROW_WHEN) && row->form != VC_ROW_DONE;
     }
     vc_json_end(json, ']');
@@ -230,6 +230,23 @@ static void write_schema(struct vc_json *json, const struct vc_row *document)
         write_list(json);
     }
     vc_json_end(json, '}');
+}
+
+bool vc_is_page_member(const char *schema, const char *name)
+{
+    char own[64];
+
+    for (size_t i = 0; i < sizeof documents / sizeof *documents; i++) {
+        const struct vc_row *row = documents[i] + 1;
+
+        (void)snprintf(own, sizeof own, "vcompress.%s/1", documents[i]->name);
+        for (; strcmp(own, schema) == 0 && row->form != VC_ROW_END; row = behind(row)) {
+            if (row->form == VC_ROW_PAGE && strcmp(row[1].name, name) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 const char *vc_schema_name(size_t index)

@@ -122,12 +122,45 @@ static void test_markdown(void **unused)
     test_ctx_done(ctx);
 }
 
+/* What pages add to documents is not compared. A member that is a document's own is, also where pages add one of this name to others. */
+static void test_members_of_pages(void **unused)
+{
+    static const struct {
+        const char *schema, *members[2];
+        size_t n;
+    } cases[] = {
+        {"vcompress.report/1", {"\"histograms\": [1], \"gpus\": {\"a\": 1}", "\"command_line\": \"c\""}, 0},
+        {"vcompress.distill/1", {"\"steps\": [{\"step\": 1}]", "\"steps\": [{\"step\": 2}]"}, 0},
+        {"vcompress.gpus/1", {"\"gpus\": [{\"name\": \"A\"}]", "\"gpus\": [{\"name\": \"B\"}]"}, 2},
+        {"vcompress.plan/1", {"\"gpus\": 1", "\"gpus\": 2"}, 1},
+    };
+    struct vc_ctx *ctx = test_ctx();
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char document[256];
+        char *text;
+        size_t n = 9;
+
+        for (int side = 0; side < 2; side++) {
+            (void)snprintf(document, sizeof document, "{\"schema\": \"%s\", %s}", cases[i].schema,
+                           cases[i].members[side]);
+            (void)save_text(side == 0 ? "a.json" : "b.json", document);
+        }
+        assert_int_equal(vc_changes_json(ctx, in_folder("a.json"), in_folder("b.json"), &n, &text), VC_OK);
+        assert_int_equal(n, cases[i].n);
+        vc_text_free(text);
+    }
+    test_ctx_done(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_kind),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_markdown),
+        cmocka_unit_test(test_members_of_pages),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_clear);
