@@ -1,5 +1,4 @@
-/* document_parts.h - parts that several documents have: what a distillation did (distill_json.c), also in the report of
- * a job that trains; layouts and roles (report_json.c), also in what inspect finds. */
+/* document_parts.h - functions and words that rows of several documents need: of training.inc (distill_json.c), and the roles of tensors. */
 #ifndef VC_REPORT_DOCUMENT_PARTS_H
 #define VC_REPORT_DOCUMENT_PARTS_H
 

@@ -97,10 +97,9 @@ void vc_json_string(struct vc_json *json, const char *key, const char *value)
 void vc_json_word(struct vc_json *json, const char *key, const char *words, unsigned number)
 {
     next(json, key);
-    for (; number > 0; number--) {
+    for (; number > 0 && *words != '\0'; number--) { /* a number beyond the last word: "" */
         words += strcspn(words, "|");
-        assert(*words == '|');
-        words++;
+        words += *words == '|';
     }
     vc_text_add(json->text, "\"%.*s\"", (int)strcspn(words, "|"), words);
 }

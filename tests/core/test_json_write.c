@@ -1,5 +1,6 @@
 /* test_json_write.c - the layout of JSON documents: lines, brackets, separators, compared with the text that is
  * wanted. How strings and numbers look is in test_text.c. */
+#include <limits.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,19 +57,21 @@ static void test_lines(void **unused)
     vc_json_bool(&json, "is", true);
     vc_json_word(&json, "first", "one|two|three", 0);
     vc_json_word(&json, "last", "one|two|three", 2);
+    vc_json_word(&json, "none", "one|two|three", UINT_MAX);
     vc_json_end(&json, '}');
     vc_json_end(&json, ']');
     vc_json_end(&json, '}');
-    assert_string_equal(text.data,
-                        "{\n"
-                        "  \"name\": \"a\\\"b\",\n"
-                        "  \"none\": null,\n"
-                        "  \"shape\": [2, 18446744073709551615],\n"
-                        "  \"rows\": [\n"
-                        "    {\"x\": 0.5, \"y\": null},\n"
-                        "    {\"n\": null, \"m\": 7, \"is\": true, \"first\": \"one\", \"last\": \"three\"}\n"
-                        "  ]\n"
-                        "}\n");
+    assert_string_equal(
+        text.data,
+        "{\n"
+        "  \"name\": \"a\\\"b\",\n"
+        "  \"none\": null,\n"
+        "  \"shape\": [2, 18446744073709551615],\n"
+        "  \"rows\": [\n"
+        "    {\"x\": 0.5, \"y\": null},\n"
+        "    {\"n\": null, \"m\": 7, \"is\": true, \"first\": \"one\", \"last\": \"three\", \"none\": \"\"}\n"
+        "  ]\n"
+        "}\n");
 }
 
 static void test_empty(void **unused)
