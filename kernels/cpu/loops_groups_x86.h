@@ -6,7 +6,8 @@
 
 #include "kernels/grid_codes.h"
 
-#define TRIALS 4 /* at once */
+#define TRIALS      4  /* at once */
+#define TRIALS_MOST 48 /* of a group: 16 of 3 zero points */
 #define WHOLE_MOST \
     2048 /* elements of a group whose codes, of up to 6 bits less a zero point, have a sum of squares below 2^24 */
 
@@ -87,8 +88,9 @@ static inline __attribute__((always_inline)) __m256 near_8(enum vc_grid grid, co
 }
 
 /* What is summed up for the trials. FIT: of whole numbers, the products; their squares, which are whole numbers below
- * 2^24, come as f32. FIT_WIDE: of others, too. ERROR: the errors. */
-enum trial_sums { FIT, FIT_WIDE, ERROR };
+ * 2^24, come as f32. FIT_WIDE: of others, too. ERROR: the errors; ERROR_NEAR: the same
+ * in f32, which is nearly as good (nearest_tells). */
+enum trial_sums { FIT, FIT_WIDE, ERROR, ERROR_NEAR };
 
 /* The scales of the trials and their inverses. exact: quotients are made from the inverses. */
 struct trial_scales {
@@ -138,7 +140,11 @@ static inline __attribute__((always_inline)) void trials_add(enum vc_grid grid, 
                            &number);
         wide y = wide_of(y8);
 
-        if (sums == ERROR) {
+        if (sums == ERROR_NEAR) {
+            __m256 e = _mm256_fnmadd_ps(y8, s, x);
+
+            lanes->whole[k] = _mm256_fmadd_ps(weighted ? _mm256_mul_ps(w, e) : e, e, lanes->whole[k]);
+        } else if (sums == ERROR) {
             wide e = wide_fma(y, wide_all(-(double)t->s[k]), x8); /* the product is exact */
 
             e = wide_mul(e, e);
@@ -193,8 +199,8 @@ static inline __attribute__((always_inline)) void trials_walk(enum vc_grid grid,
         trials_add(grid, weighted, sums, exact, how, _mm256_loadu_ps(rest[0]), _mm256_loadu_ps(rest[1]), t, &lanes);
     }
     for (size_t k = 0; k < TRIALS; k++) {
-        a[k] = trial_sum(lanes.a[k]);
-        b[k] = sums == ERROR ? 0.0 : trial_sum(sums == FIT ? wide_of(lanes.whole[k]) : lanes.b[k]);
+        a[k] = trial_sum(sums == ERROR_NEAR ? wide_of(lanes.whole[k]) : lanes.a[k]);
+        b[k] = trial_sum(sums == FIT ? wide_of(lanes.whole[k]) : lanes.b[k]);
     }
 }
 
@@ -262,6 +268,46 @@ static inline __attribute__((always_inline)) void encode_x86(enum vc_grid grid, 
     vc_group_encode(c, scale, x + i, n - i, q == NULL ? NULL : q + i, q == NULL ? NULL : y + i);
 }
 
+/* The next TRIALS scales. */
+static inline void trials_begin(const struct vc_group_codes *c, const struct vc_float_scale *scale, float absmax,
+                                struct near_how *how, struct trial_scales *s)
+{
+    for (size_t k = 0; k < TRIALS; k++) {
+        how->low[k] = _mm256_set1_ps((float)(c->low - scale[k].zero_point));
+        how->high[k] = _mm256_set1_ps((float)(c->high - scale[k].zero_point));
+        s->s[k] = scale[k].value;
+    }
+    trial_scales_look(s, absmax);
+}
+
+/* Whether the errors of n trials, summed up in f32, tell which is the least, and which. Terms are positive: of up to
+ * WHOLE_MOST elements each sum is right to less than 2^-15 of it, where no term that counts leaves f32's range. With
+ * magnitudes below 2^20 products are below 2^35, and what smaller numbers than f32 has lose is below 2^-104. So none
+ * that is 2^-12 above the least one can be the least; scales that are the same have the same error. */
+static inline bool nearest_tells(const struct vc_float_scale *scale, const double *error, size_t n, size_t *which)
+{
+    double least = INFINITY;
+    bool found = false;
+
+    for (size_t i = 0; i < n; i++) {
+        least = scale[i].value != 0.0f && error[i] < least ? error[i] : least;
+    }
+    if (!(least >= 0x1p-80 && least < 0x1p100)) {
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (scale[i].value == 0.0f || error[i] > least * (1.0 + 0x1p-12)) {
+            continue;
+        }
+        if (found && (scale[i].value != scale[*which].value || scale[i].zero_point != scale[*which].zero_point)) {
+            return false;
+        }
+        *which = found ? *which : i;
+        found = true;
+    }
+    return true;
+}
+
 /* vc_searched_scale, and the codes unless q is NULL. */
 static inline __attribute__((always_inline)) struct vc_float_scale make_x86(enum vc_grid grid, bool weighted,
                                                                             const struct vc_group_codes *c,
@@ -269,44 +315,57 @@ static inline __attribute__((always_inline)) struct vc_float_scale make_x86(enum
                                                                             uint8_t *q, float *y)
 {
     const struct vc_scale_trials t = vc_scale_trials_of(c, x, n, absmax);
+    const size_t n_trials = (size_t)t.n;
     struct vc_float_scale best = vc_scale_of_nothing(c);
-    double best_error = 0.0;
-    bool found = false;
+    struct vc_float_scale scale[TRIALS_MOST];
+    double error[TRIALS_MOST];
+    double rest[TRIALS];
+    struct trial_scales s;
     struct near_how how;
+    bool near_first = n <= WHOLE_MOST && absmax < 0x1p20f;
+    size_t which = 0;
 
     near_prepare(grid, &how);
-    for (int i = 0; i < t.n; i += TRIALS) {
-        struct vc_float_scale scale[TRIALS];
-        struct trial_scales s;
+    for (size_t i = 0; i < n_trials; i += TRIALS) {
         double a[TRIALS];
         double b[TRIALS];
 
-        for (int k = 0; k < TRIALS; k++) {
-            scale[k] = vc_trial_begin(c, &t, i + k < t.n ? i + k : i);
-            how.low[k] = _mm256_set1_ps((float)(c->low - scale[k].zero_point));
-            how.high[k] = _mm256_set1_ps((float)(c->high - scale[k].zero_point));
-            s.s[k] = scale[k].value;
+        for (size_t k = 0; k < TRIALS; k++) {
+            scale[i + k] = vc_trial_begin(c, &t, (int)(i + k < n_trials ? i + k : i));
         }
-        trial_scales_look(&s, absmax);
-        if (grid == VC_GRID_NONE && !weighted && n <= WHOLE_MOST) {
-            trials_sum(grid, weighted, FIT, &how, c->weights, x, n, &s, a, b);
-        } else if (grid != VC_GRID_E2M1) {
-            trials_sum(grid, weighted, FIT_WIDE, &how, c->weights, x, n, &s, a, b);
-        }
-        for (int k = 0; grid != VC_GRID_E2M1 && k < TRIALS; k++) {
-            bool some = s.s[k] != 0.0f && b[k] > 0.0;
-
-            s.s[k] = some ? vc_scale_stored(vc_f64_to_f32(a[k] / b[k]), c->type, vc_group_steps(c)) : 0.0f;
-            scale[k].value = s.s[k];
-        }
-        trial_scales_look(&s, absmax);
-        trials_sum(grid, weighted, ERROR, &how, c->weights, x, n, &s, a, b);
-        for (int k = 0; k < TRIALS; k++) {
-            if (s.s[k] != 0.0f && (!found || a[k] < best_error)) {
-                best = scale[k];
-                best_error = a[k];
-                found = true;
+        if (grid != VC_GRID_E2M1) {
+            trials_begin(c, scale + i, absmax, &how, &s);
+            if (grid == VC_GRID_NONE && !weighted && n <= WHOLE_MOST) {
+                trials_sum(grid, weighted, FIT, &how, c->weights, x, n, &s, a, b);
+            } else {
+                trials_sum(grid, weighted, FIT_WIDE, &how, c->weights, x, n, &s, a, b);
             }
+        }
+        for (size_t k = 0; grid != VC_GRID_E2M1 && k < TRIALS; k++) {
+            bool some = s.s[k] != 0.0f && b[k] > 0.0;
+            float fit = some ? vc_f64_to_f32(a[k] / b[k]) : 0.0f;
+
+            scale[i + k].value = some ? vc_scale_stored(fit, c->type, vc_group_steps(c)) : 0.0f;
+        }
+        if (near_first) {
+            trials_begin(c, scale + i, absmax, &how, &s);
+            trials_sum(grid, weighted, ERROR_NEAR, &how, c->weights, x, n, &s, error + i, rest);
+        }
+    }
+    if (near_first && nearest_tells(scale, error, n_trials, &which)) {
+        best = scale[which];
+        encode_x86(grid, c, &best, x, n, q, y);
+        return best;
+    }
+    for (size_t i = 0, found = 0; i < n_trials; i++) {
+        if (i % TRIALS == 0) {
+            trials_begin(c, scale + i, absmax, &how, &s);
+            trials_sum(grid, weighted, ERROR, &how, c->weights, x, n, &s, error + i, rest);
+        }
+        if (scale[i].value != 0.0f && (found == 0 || error[i] < error[which])) {
+            best = scale[i];
+            which = i;
+            found = 1;
         }
     }
     encode_x86(grid, c, &best, x, n, q, y);
@@ -341,6 +400,7 @@ static struct vc_float_scale group_x86(const struct vc_group_codes *c, const flo
 
 #undef MAKE
 #undef TRIALS
+#undef TRIALS_MOST
 #undef WHOLE_MOST
 
 #endif
