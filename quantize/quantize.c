@@ -22,7 +22,7 @@
 #include "quantize/schemes/schemes.h"
 #include "quantize/smooth.h"
 
-#define MAX_RECIPE  16
+#define MAX_RECIPE  18
 #define MAX_REASONS 4
 
 struct quantize {
@@ -91,9 +91,27 @@ enum fate {
     WORK
 };
 
-/* What the user's rules say of the item; *glob is the rule's. */
+/* Whether the pass is for the item (vc_quantize_options.only): INCLUDE says that the item was named. */
+static enum vc_choice only_of(const struct quantize *q, const struct vc_item *item)
+{
+    const struct vc_quantize_options *o = &q->options;
+    const char *glob = NULL;
+    enum vc_choice choice = VC_CHOICE_DEFAULT;
+
+    if (o->n_only == 0 || item->desc->n_dims < 2) {
+        return VC_CHOICE_DEFAULT;
+    }
+    choice = vc_rules_choose(o->only, o->n_only, item->set->model->tensors[item->source].name, &glob);
+    return choice == VC_CHOICE_DEFAULT && o->only[0].include ? VC_CHOICE_EXCLUDE : choice;
+}
+
+/* What the user's rules say of the item; *glob is the rule's, NULL where the pass is for other tensors. */
 static enum vc_choice choice_of(const struct quantize *q, const struct vc_item *item, const char **glob)
 {
+    *glob = NULL;
+    if (only_of(q, item) == VC_CHOICE_EXCLUDE) {
+        return VC_CHOICE_EXCLUDE;
+    }
     return vc_rules_choose(q->options.rules, q->options.n_rules, item->set->model->tensors[item->source].name, glob);
 }
 
@@ -153,6 +171,10 @@ static enum vc_status check_default(struct vc_ctx *ctx, struct quantize *q, stru
     *kept = true;
     if (desc->n_dims < 2) {
         return vc_item_keep(ctx, item, "%u-D", desc->n_dims);
+    }
+    if (only_of(q, item) == VC_CHOICE_INCLUDE && !vc_is_table(t)) {
+        *kept = false;
+        return VC_OK;
     }
     if (skip != NULL) {
         return vc_item_keep_as(ctx, item, skip);
@@ -214,6 +236,9 @@ static enum vc_status choose(struct vc_ctx *ctx, struct quantize *q, struct vc_i
     if (kept) {
         return VC_OK;
     }
+    if (choice == VC_CHOICE_EXCLUDE && glob == NULL) { /* what another pass said of it stays */
+        return item->reason != NULL ? VC_OK : vc_item_keep_as(ctx, item, "another type by its name");
+    }
     if (choice == VC_CHOICE_EXCLUDE) {
         return vc_item_keep(ctx, item, "excluded by '%s'", glob);
     }
@@ -225,7 +250,7 @@ static enum vc_status choose(struct vc_ctx *ctx, struct quantize *q, struct vc_i
         }
     }
     if (!kept) {
-        VC_CALL(check_scheme(ctx, q, item, choice == VC_CHOICE_INCLUDE, fate));
+        VC_CALL(check_scheme(ctx, q, item, choice == VC_CHOICE_INCLUDE || only_of(q, item) == VC_CHOICE_INCLUDE, fate));
     }
     return VC_OK;
 }
@@ -573,6 +598,10 @@ static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass
     pass->note = NULL;
     VC_CALL(vc_rules_unmatched(ctx, &q->arena, q->options.rules, q->options.n_rules, plan->model, &unmatched));
     VC_CALL(vc_note_add(ctx, &q->arena, unmatched, &pass->note));
+    for (size_t i = 0; i < q->options.n_only && q->options.only[i].include; i++) { /* others speak of other passes */
+        VC_CALL(vc_rules_unmatched(ctx, &q->arena, &q->options.only[i], 1, plan->model, &unmatched));
+        VC_CALL(vc_note_add(ctx, &q->arena, unmatched, &pass->note));
+    }
     VC_CALL(vc_note_add(ctx, &q->arena, q->measured, &pass->note));
     VC_CALL(vc_note_add(ctx, &q->arena, q->smoothed, &pass->note));
     VC_CALL(vc_fold_norms_finish(ctx, q->folded, plan, &q->arena, &unmatched));
@@ -817,6 +846,9 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
         add_entry(q, "min_row", decimal(ctx, q, (long long)o->min_row));
     }
     add_entry(q, "rules", vc_rules_text(ctx, &q->arena, o->rules, o->n_rules));
+    if (o->n_only != 0) {
+        add_entry(q, "only", vc_rules_text(ctx, &q->arena, o->only, o->n_only));
+    }
     if (q->rest != NULL) {
         add_entry(q, "rest", q->rest->name);
     }
@@ -880,6 +912,7 @@ enum vc_status vc_job_add_quantize(struct vc_ctx *ctx, struct vc_job *job, const
     VC_TRY(vc_rest_choose(ctx, &own, &q->rest));
     q->options.rest = q->rest != NULL ? q->rest->flag + strlen("--") : NULL; /* the caller's may go */
     VC_TRY(vc_rules_copy(ctx, &q->arena, own.rules, own.n_rules, &q->options.rules));
+    VC_TRY(vc_rules_copy(ctx, &q->arena, own.only, own.n_only, &q->options.only));
     VC_TRY(describe(ctx, q));
     return vc_job_add_pass(ctx, job, &q->pass);
 out:

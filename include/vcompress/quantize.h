@@ -170,6 +170,11 @@ struct vc_quantize_options {
     /* NF4 and FP4 in the layout bitsandbytes: scales are codes of a byte, with an f32 scale for 256 of them.
      * vc_job_plan reads all weights. */
     bool double_quant;
+    /* Types by name: passes of one job, each for its tensors. Of tensors of two dimensions and more the pass works on those alone that
+     * these rules include, even if `rules` would take others, or, if they include none, on those that they do not exclude.
+     * One that is included is worked on whatever its name and size say; a table is not. Copied. */
+    const struct vc_rule *only;
+    size_t n_only;
 };
 
 VC_API void vc_quantize_defaults_sized(struct vc_quantize_options *options, size_t struct_size);

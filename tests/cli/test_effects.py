@@ -101,7 +101,8 @@ VALUES = {
     "allocator": "cuda", "lora": "4", "lora-targets": "all", "grad-dtype": "f16", "im2col": "1", "workspace": "1MiB",
     "context-overhead": "1MiB", "dp": "2", "zero": "1", "tp": "2", "pp": "2", "chunks": "2", "stage": "0", "bucket": "1000",
     "offload": "optimizer", "gpu": "RTX 4080", "memory": "2GiB", "baseline": "w.npz", "max-growth": "0.0001",
-    "bytes": "8KiB", "ratio": "4", "fit": "RTX 4090", "max-loss": "0", "time": "0.000001", "recipe": "re.txt", "ecc": "on", "slice": "1/2", "activations": "1MiB", "margin": "1MiB", "used": "1MiB", "without": "int8", "pre": "smollm",
+    "bytes": "8KiB", "ratio": "4", "fit": "RTX 4090", "max-loss": "0", "time": "0.000001", "recipe": "re.txt", "ecc": "on", "slice": "1/2", "activations": "1MiB", "margin": "1MiB", "used": "1MiB", "without": "int8", "pre": "smollm", "type": "fc1*=keep",
+    "type-file": "types.txt",
 }
 BY_MODE = {("graph", "batch"): "2", ("graph", "value"): "h1", ("sensitivity", "batch"): "1", ("estimate", "teacher"): "g2.txt", ("estimate", "schedule"): "gpipe",
            ("fit", "schedule"): "gpipe", ("plan", "schedule"): "gpipe", ("estimate", "batch"): "3", ("fit", "teacher"): "g2.txt", ("plan", "teacher"): "g2.txt",
@@ -226,6 +227,7 @@ def make_files():
     write_npz("im.npz", {"blk.0.ffn_up.weight.in_sum2": ("<f4", (256,), struct.pack("<256f", *range(256)))})
     write_npz("l.npz", {"h.%d.w" % k: ("<f4", (4, 4), floats(16)) for k in range(3)})
     write("r.txt", "fc1.weight:0 1\n")
+    write("types.txt", "fc1*=keep\n")
     write("c.txt", "fc1.weight:0 = fc1.bias:0 = fc2.weight:1\n")
     write("gpus.csv", run("gpus", "--csv", "RTX 4090")[1].decode().replace("RTX 4090", "RTX 4091"))
     for folder, n_layers in (("hf", 1), ("hf2", 2)):

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tools/commands/commands.h"
+#include "tools/commands/quantize_types.h"
 #include "tools/convert/passes.h"
 #include "tools/options/distill_words.h"
 
@@ -14,6 +15,8 @@ struct quantize_cli {
     struct vc_model *statistics; /* ... opened */
     const char *sensitivity;     /* --sensitivity */
     struct vc_sensitivity_costs *costs;
+    struct named_types types; /* --type */
+    const char *type_file;    /* --type-file */
 };
 
 /* "tensor", "channel", "group:N" or "block:N" */
@@ -64,6 +67,12 @@ static bool take_scheme(void *group, const char *value)
 
     own->scheme = scheme_word(value, &own->quantize);
     return own->scheme != NULL;
+}
+
+/* "lm_head*=int8" */
+static bool take_type(void *group, const char *value)
+{
+    return named_types_add(&((struct quantize_cli *)group)->types, value);
 }
 
 /* "1%" or "0.01" */
@@ -129,6 +138,12 @@ static const struct opt target_opts[] = {
 };
 
 static const struct opt scheme_opts[] = {
+    {.name = "type", .value = "GLOB=SCHEME", .kind = OPT_CALL, .call = take_type, .option = "only",
+     .wanted = "a glob, = and a scheme, such as 'lm_head*=int8' (64 at most)",
+     .help = "another scheme for the tensors whose names match: one of --scheme, with --gguf a block type (q6_k), or keep; "
+             "repeatable, the first match wins; --granularity, --asymmetric and --rest are for the others"},
+    {.name = "type-file", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct quantize_cli, type_file),
+     .help = "the same from the lines of a file, behind those of --type"},
     {.name = "granularity", .value = "tensor|channel|group:N|block:N", .kind = OPT_CALL, .call = take_granularity, .option = "granularity",
      .help = "of codes: one scale per tensor (int8 only), per index of the axis, or per N elements of an index, or of fp8 per "
              "block of N rows and N columns (default channel; int2 to int6 and ternary group:128, nf4 and fp4 group:64; GGUF has "
@@ -360,6 +375,13 @@ static int ready(struct app *app, void *cli, struct conversion *what)
     own->quantize.rules = own->convert.rules;
     own->quantize.n_rules = own->convert.n_rules;
     rc = check_target(app, &own->quantize);
+    if (rc == GO_ON && own->type_file != NULL) {
+        rc = named_types_read(app, &own->types, own->type_file);
+        own->type_file = NULL; /* its lines are there now */
+    }
+    if (rc == GO_ON) {
+        rc = named_types_check(app, &own->types, &own->quantize);
+    }
     if (rc == GO_ON) {
         if (aim) {
             what->tag = "aim";
@@ -370,7 +392,7 @@ static int ready(struct app *app, void *cli, struct conversion *what)
         } else {
             what->tag = target_given(app)->name;
         }
-        what->more_tensors = aim || makes_codes(&own->quantize);
+        what->more_tensors = aim || makes_codes(&own->quantize) || named_types_make_codes(&own->types, &own->quantize);
         what->gguf = own->quantize.gguf != NULL;
     }
     return rc;
@@ -393,11 +415,12 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct v
         own->quantize.costs = own->costs->costs;
         own->quantize.n_costs = own->costs->n;
     }
-    return status == VC_OK ? vc_job_add_quantize(ctx, job, &own->quantize) : status;
+    return status == VC_OK ? named_types_add_passes(ctx, job, &own->types, &own->quantize) : status;
 }
 
 static void end(void *cli)
 {
+    named_types_free(&((struct quantize_cli *)cli)->types);
     vc_model_close(((struct quantize_cli *)cli)->statistics);
     vc_sensitivity_costs_free(((struct quantize_cli *)cli)->costs);
 }
