@@ -32,11 +32,12 @@ list(APPEND VCOMPRESS_VECTORS -fno-math-errno -fno-trapping-math)
 function(vcompress_loops flags)
   set_property(SOURCE ${ARGN} TARGET_DIRECTORY vcompress APPEND PROPERTY COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:${flags}>")
 endfunction()
-# vcompress_level("FLAGS" SOURCE...): the instructions that sources of one level of the processor may use.
+# vcompress_level("FLAGS" SOURCE...): the instructions that sources of one level of the processor may use. Debug builds have -O1 here: at
+# -O0 every vector of every inlined function has a place of its own in the stack, 700 KB of it, and threads have 512.
 set(VCOMPRESS_AVX2 -mavx2 -mfma -mf16c -mbmi2)
 set(VCOMPRESS_AVX512_FLAGS ${VCOMPRESS_AVX2} -mavx512f -mavx512bw -mavx512cd -mavx512dq -mavx512vl -mprefer-vector-width=512)
 function(vcompress_level flags)
-  set_property(SOURCE ${ARGN} TARGET_DIRECTORY vcompress APPEND PROPERTY COMPILE_OPTIONS "${flags}")
+  set_property(SOURCE ${ARGN} TARGET_DIRECTORY vcompress APPEND PROPERTY COMPILE_OPTIONS "${flags}" "$<$<CONFIG:Debug>:-O1>")
 endfunction()
 # vcompress_cold_sources(): the sources of the library in which neither tests nor common jobs spend much time get
 # VCOMPRESS_COLD_FLAGS, unless vcompress_loops gives them flags. With sanitizers, -O0 compiles such a file in a third of the time of
