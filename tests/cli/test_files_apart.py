@@ -48,6 +48,7 @@ WITH.update({(c, "gpus-file"): ["--target-gpu", "T4"] for c in ("quantize", "pru
 INSTEAD = {("prune", "remove"): ["w.npz"], ("prune", "couplings"): ["w.npz"], ("prune", "graph"): ["w.npz"],
            ("prune", "mask"): ["w.npz"], ("prune", "calibration"): ["--sparsity", "0.5", "--reconstruct", "w.npz"], ("quantize", "calibration"): ["--gguf", "Q8_0", "-o", "n.gguf", "w.npz"],
            ("quantize", "sensitivity"): ["--aim-bytes", "1KiB", "w.npz"]}
+READ_WITH_OPTIONS = {"remove": "fc.weight:0 1\n", "type-file": "fc*=fp16\n"}
 # --resume may be the file of --checkpoint; the others exclude each other.
 LEFT_OUT = {("resume", "checkpoint"), ("remove", "mask-out"), ("couplings", "mask-out"), ("graph", "mask-out")}
 
@@ -93,9 +94,9 @@ def make_files():
 
 def pair(command, read, written, wrong):
     """All names of one file."""
-    if read == "remove":
+    if read in READ_WITH_OPTIONS:
         with open("v.npz", "w", encoding="utf-8") as f:
-            f.write("fc.weight:0 1\n")  # is read with the options
+            f.write(READ_WITH_OPTIONS[read])
     else:
         npz("v.npz", "v:f4:3x5")
     os.symlink("v.npz", "soft.npz")
