@@ -9,8 +9,8 @@ moment of the machine slows both. Wall time, user and system time and peak memor
 before each run; input and output lie in a RAM disk. Memory that nobody used for a while is touched before each run: a
 virtual machine may have given it back to its host, and whoever gets it first would pay for that. "others" is how much of the processors somebody else used
 meanwhile; with --wait a round in which that was more than a tenth is repeated, up to five times the rounds.
-Groups: stored, safetensors, gguf, pruning, removal, deflated-in, deflated-out, memory, start. The deflated groups take minutes (NumPy's
-share). Needs python3 with NumPy and GNU time (/usr/bin/time); torch with safetensors (--torch-python) and llama-quantize
+Groups: stored, safetensors, gguf, searched, pruning, removal, deflated-in, deflated-out, memory, start. The deflated groups take minutes
+(NumPy's share). Needs python3 with NumPy and GNU time (/usr/bin/time); torch with safetensors (--torch-python) and llama-quantize
 (--llama-quantize) are compared where they are given.
 """
 import argparse
@@ -199,6 +199,23 @@ class Bench:
                                               kind, "2"]
         self.plain_file("model.gguf", *peers, 0.50, 0.30)
 
+    def searched(self):
+        """Schemes whose scales are searched: user time of one thread for each weight."""
+        runs, weights = {}, {}
+        for source, options in [("searched.safetensors", {k: ["--" + k] for k in ("int4", "nf4", "nvfp4")}),
+                                ("searched.gguf", {k: ["--gguf", k, "--pure"] for k in
+                                                   ("Q4_K", "Q6_K", "Q3_K", "IQ4_XS", "Q8_0", "NVFP4")})]:
+            self.make(source, "--layers", "1")
+            runs.update(self.interleave("searched scales, one thread", {
+                k: self.quantize(source, *o, "--threads", "1") for k, o in options.items()}))
+            weights.update(dict.fromkeys(options, os.path.getsize(self.path(source)) / 4))
+            self.remove(source)
+        for name, rs in runs.items():
+            rate = weights[name] / min(r.user for r in rs) / 1e6
+            print("%-52s %.1f million weights a second and core" % (name, rate), flush=True)
+            if name == "int4":
+                self.goal("int4: microseconds for 1,000 weights", 1000 / rate, 25, 16.7, "%.1f")
+
     def pruning(self):
         """Global and N:M pruning against cp of the file, and a chain against the two runs through a file."""
         self.make("model.npz")
@@ -368,8 +385,8 @@ def main():
     describe()
     subprocess.call([b.program, "--version"])
     try:
-        for name, group in [("stored", b.stored), ("safetensors", b.safetensors), ("gguf", b.gguf), ("pruning", b.pruning),
-                            ("removal", b.removal),
+        for name, group in [("stored", b.stored), ("safetensors", b.safetensors), ("gguf", b.gguf), ("searched", b.searched),
+                            ("pruning", b.pruning), ("removal", b.removal),
                             ("start", b.start), ("deflated-out", b.deflated_out), ("deflated-in", b.deflated_in), ("memory", b.memory)]:
             if re.search(a.only, name):
                 group()
