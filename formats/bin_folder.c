@@ -35,8 +35,8 @@ static const struct vc_format vc_format_bin_folder = {.name = "torch",
 
 /* One file. With findings also one that is missing is the folder's fault, and the others are looked at: *out is NULL
  * then. */
-static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_infolder *folder, const char *name,
-                                const struct vc_open_options *options, struct vc_model **out)
+static enum vc_status open_file(struct vc_ctx *ctx, vc_open_fn *open_model, const struct vc_infolder *folder,
+                                const char *name, const struct vc_open_options *options, struct vc_model **out)
 {
     struct vc_arena arena = {0};
     const char *path = vc_arena_printf(ctx, &arena, "%s/%s", vc_infolder_path(folder), name);
@@ -49,7 +49,7 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_infolder *fo
         status = vc_infile_open_other(ctx, path, vc_infolder_index(folder), &file);
         vc_infile_close(ctx, file);
     }
-    status = status == VC_OK ? vc_format_open(ctx, path, options, out) : status;
+    status = status == VC_OK ? open_model(ctx, path, options, out) : status;
     if (status == VC_OK && (*out)->format != &vc_format_torch) {
         status = vc_fail(ctx, VC_E_FORMAT, "is %s by its content, expected torch", (*out)->format_name);
         vc_model_close(*out);
@@ -80,7 +80,8 @@ out:
     return status;
 }
 
-enum vc_status vc_bin_folder_open(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model *model)
+enum vc_status vc_bin_folder_open(struct vc_ctx *ctx, vc_open_fn *open_model, const struct vc_open_options *options,
+                                  struct vc_model *model)
 {
     struct vc_infolder *folder = model->folder;
     size_t n = vc_infolder_shard_count(folder);
@@ -90,7 +91,7 @@ enum vc_status vc_bin_folder_open(struct vc_ctx *ctx, const struct vc_open_optio
     vc_model_set_format(model, &vc_format_bin_folder);
     VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, parts, n));
     for (size_t i = 0; i < n && status == VC_OK; i++) {
-        status = open_file(ctx, folder, vc_infolder_shard(folder, i), options, &parts[i]);
+        status = open_file(ctx, open_model, folder, vc_infolder_shard(folder, i), options, &parts[i]);
     }
     if (status != VC_OK) {
         for (size_t i = 0; i < n; i++) {

@@ -2,9 +2,10 @@
 #ifndef VC_FORMATS_BIN_FOLDER_H
 #define VC_FORMATS_BIN_FOLDER_H
 
-#include "core/model/source.h"
+#include "formats/formats.h"
 
 /* Opens the PyTorch files of model->folder as one model. */
-enum vc_status vc_bin_folder_open(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model *model);
+enum vc_status vc_bin_folder_open(struct vc_ctx *ctx, vc_open_fn *open_model, const struct vc_open_options *options,
+                                  struct vc_model *model);
 
 #endif

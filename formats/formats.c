@@ -641,9 +641,9 @@ static enum vc_status open_folder(struct vc_ctx *ctx, const struct vc_open_optio
     model->folder = folder;
     model->close_folder = vc_infolder_close;
     if (vc_infolder_has_models(folder)) {
-        status = vc_pipeline_open(ctx, options, model);
+        status = vc_pipeline_open(ctx, vc_format_open, options, model);
     } else if (vc_infolder_has_bins(folder)) {
-        status = vc_bin_folder_open(ctx, options, model);
+        status = vc_bin_folder_open(ctx, vc_format_open, options, model);
     } else {
         vc_model_set_format(model, &vc_format_safetensors);
         status = vc_safetensors_open_folder(ctx, options, model);
@@ -658,22 +658,6 @@ static enum vc_status open_folder(struct vc_ctx *ctx, const struct vc_open_optio
         VC_CALL(vc_check_config(ctx, model));
     }
     return vc_infolder_has_models(folder) ? VC_OK : mark_foreign(ctx, model, false);
-}
-
-void vc_format_set_loader(const struct vc_format *format, const struct vc_dialect *dialect,
-                          const struct vc_family *family, struct vc_loader *loader)
-{
-    const char *needs = dialect->file != NULL ? vc_family_needs(family, dialect->file->loads) : NULL;
-
-    if (loader->program == NULL && loader->needs == NULL) {
-        *loader = format->loader != NULL && dialect == format->dialect ? *format->loader : dialect->loader;
-        loader->needs = needs != NULL ? needs : loader->needs;
-        if (family != NULL && family->diffusers && dialect->file != NULL && dialect->file->loads != VC_LOADS_NONE) {
-            *loader = dialect->file->loads == VC_LOADS_BITSANDBYTES
-                          ? (struct vc_loader){.program = "diffusers", .needs = "a GPU"}
-                          : (struct vc_loader){.program = NULL};
-        }
-    }
 }
 
 /* How the quantized weights lie, unless the reader has said it. A file that could not be read has no format. */

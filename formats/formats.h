@@ -70,6 +70,10 @@ enum vc_status vc_disk_reserve(struct vc_ctx *ctx, const struct vc_model *model,
                                uint64_t bytes, struct vc_outfile **out);
 void vc_disk_release(struct vc_ctx *ctx, struct vc_outfile **reserved);
 
+/* Opens a file or folder: vc_format_open, for what has models in it and is opened by vc_format_open itself. */
+typedef enum vc_status vc_open_fn(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
+                                  struct vc_model **out);
+
 /* vc_model_open without its checks of the options; sentences do not name the file. */
 enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
                               struct vc_model **out);

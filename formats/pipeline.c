@@ -10,8 +10,6 @@
 #include "formats/dialects/dialects.h"
 #include "formats/huggingface/infolder.h"
 
-#define VC_DIFFUSERS_TRIED "diffusers 0.42.1"
-
 static const char *const no_extensions[] = {NULL};
 
 static const struct vc_format vc_format_pipeline = {.name = "diffusers",
@@ -36,8 +34,8 @@ static enum vc_status check_component(struct vc_ctx *ctx, const struct vc_model 
 
 /* One component. With findings also one that cannot be read is the pipeline's fault, and the others are looked at: *out
  * is NULL then. */
-static enum vc_status open_component(struct vc_ctx *ctx, const struct vc_infolder *folder, const char *name,
-                                     const struct vc_open_options *options, struct vc_model **out)
+static enum vc_status open_component(struct vc_ctx *ctx, vc_open_fn *open_model, const struct vc_infolder *folder,
+                                     const char *name, const struct vc_open_options *options, struct vc_model **out)
 {
     struct vc_arena arena = {0};
     const char *path = vc_arena_printf(ctx, &arena, "%s/%s", vc_infolder_path(folder), name);
@@ -46,7 +44,7 @@ static enum vc_status open_component(struct vc_ctx *ctx, const struct vc_infolde
     *out = NULL;
     VC_TRY_ALLOC(path);
     vc_findings_about(ctx, name);
-    status = vc_format_open(ctx, path, options, out);
+    status = open_model(ctx, path, options, out);
     status = status == VC_OK ? check_component(ctx, *out) : status;
     if (status != VC_OK) {
         vc_model_close(*out);
@@ -60,7 +58,8 @@ out:
 }
 
 /* Opens all of them and joins them. */
-static enum vc_status open_all(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model *model)
+static enum vc_status open_all(struct vc_ctx *ctx, vc_open_fn *open_model, const struct vc_open_options *options,
+                               struct vc_model *model)
 {
     const struct vc_infolder *folder = model->folder;
     size_t n = vc_infolder_component_count(folder);
@@ -72,7 +71,7 @@ static enum vc_status open_all(struct vc_ctx *ctx, const struct vc_open_options 
     VC_TRY_ALLOC(parts);
     for (size_t i = 0; i < n && status == VC_OK; i++) {
         names[i] = vc_infolder_component(folder, i)->name;
-        status = open_component(ctx, folder, names[i], options, &parts[i]);
+        status = open_component(ctx, open_model, folder, names[i], options, &parts[i]);
     }
     if (status == VC_OK) {
         status = vc_joined_model_make(ctx, parts, n, names, model); /* takes the parts, also when it fails */
@@ -168,67 +167,12 @@ static enum vc_status find_layout(struct vc_ctx *ctx, struct vc_model *model)
     return n != 0 ? vc_pipeline_layout(ctx, &model->arena, codes, n, &model->dialect, &model->loader) : VC_OK;
 }
 
-enum vc_status vc_pipeline_open(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model *model)
+enum vc_status vc_pipeline_open(struct vc_ctx *ctx, vc_open_fn *open_model, const struct vc_open_options *options,
+                                struct vc_model *model)
 {
     vc_model_set_format(model, &vc_format_pipeline);
-    VC_CALL(open_all(ctx, options, model));
+    VC_CALL(open_all(ctx, open_model, options, model));
     VC_CALL(list_parts(ctx, model));
     VC_CALL(note_variant(ctx, model));
     return find_layout(ctx, model);
-}
-
-/* ---- the layouts of components as one ---- */
-
-/* Adds a word to a list of them, once. */
-static enum vc_status add_once(struct vc_ctx *ctx, struct vc_arena *arena, const char *word, const char **list)
-{
-    size_t n = strlen(word);
-    const char *at = *list;
-
-    while (at != NULL && (at = strstr(at, word)) != NULL &&
-           ((at != *list && at[-1] != ' ') || (at[n] != '\0' && at[n] != ','))) {
-        at++;
-    }
-    if (at == NULL) {
-        *list = *list == NULL ? word : vc_arena_printf(ctx, arena, "%s, %s", *list, word);
-    }
-    return *list != NULL ? VC_OK : VC_E_NOMEM;
-}
-
-/* What each component asks for, "text_encoder_2: ...". */
-static enum vc_status add_needs(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_pipeline_codes *codes,
-                                const char **needs)
-{
-    if (codes->loader->needs == NULL) {
-        return VC_OK;
-    }
-    *needs = vc_arena_printf(ctx, arena, "%s%s%s: %s", *needs != NULL ? *needs : "", *needs != NULL ? "; " : "",
-                             codes->name, codes->loader->needs);
-    return *needs != NULL ? VC_OK : VC_E_NOMEM;
-}
-
-enum vc_status vc_pipeline_layout(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_pipeline_codes *codes,
-                                  size_t n, const struct vc_dialect **dialect, struct vc_loader *loader)
-{
-    struct vc_dialect *row = vc_arena_alloc(ctx, arena, sizeof *row);
-    const char *names = NULL;
-    bool loads = true;
-    bool tried = true;
-
-    VC_CALL_ALLOC(row);
-    *loader = (struct vc_loader){.tried = VC_DIFFUSERS_TRIED};
-    for (size_t i = 0; i < n; i++) {
-        loads = loads && codes[i].loader->program != NULL;
-        tried = tried && codes[i].loader->tried != NULL;
-        VC_CALL(add_once(ctx, arena, codes[i].dialect->name, &names));
-        VC_CALL(add_needs(ctx, arena, &codes[i], &loader->needs));
-    }
-    for (size_t i = 0; loads && tried && i < n; i++) {
-        VC_CALL(add_once(ctx, arena, codes[i].loader->tried, &loader->tried));
-    }
-    loader->program = loads ? "diffusers" : NULL;
-    loader->tried = loads && tried ? loader->tried : NULL;
-    *row = (struct vc_dialect){.name = names};
-    *dialect = row;
-    return VC_OK;
 }

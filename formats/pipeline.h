@@ -10,7 +10,8 @@
 #include "formats/formats.h"
 
 /* pipeline.c: opens the components of model->folder as one model. */
-enum vc_status vc_pipeline_open(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model *model);
+enum vc_status vc_pipeline_open(struct vc_ctx *ctx, vc_open_fn *open_model, const struct vc_open_options *options,
+                                struct vc_model *model);
 
 /* A component with weights in codes. */
 struct vc_pipeline_codes {

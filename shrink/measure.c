@@ -70,11 +70,6 @@ double vc_shrink_loss(const struct vc_quality *whole, const struct vc_quality *n
 
 /* ---- time ---- */
 
-double vc_shrink_seconds(const struct vc_shrinking *s)
-{
-    return s->used + vc_seconds() - s->started;
-}
-
 bool vc_shrink_is_late(const struct vc_shrinking *s)
 {
     return s->options.seconds > 0 && vc_shrink_seconds(s) >= s->until;
@@ -160,11 +155,6 @@ enum vc_status vc_shrink_count(struct vc_shrinking *s, size_t k)
 out:
     vc_job_free(job);
     return status == VC_OK ? VC_OK : take_refusal(s, k, status);
-}
-
-const char *vc_shrink_file(struct vc_shrinking *s, size_t k)
-{
-    return vc_arena_printf(s->ctx, &s->arena, "%s/%zu/%s", s->work, k, s->name);
 }
 
 /* The norm of the change of all weights, over the norm of the weights. */

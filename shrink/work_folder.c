@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/clock.h"
 #include "shrink/shrink_inside.h"
 
 #define MAX_PATH_BYTES 4096
@@ -200,4 +201,14 @@ void vc_work_remove(struct vc_shrinking *s)
         (void)rmdir(s->work); /* not while another search, which has just come, has its lock in there */
         vc_work_leave(s);
     }
+}
+
+double vc_shrink_seconds(const struct vc_shrinking *s)
+{
+    return s->used + vc_seconds() - s->started;
+}
+
+const char *vc_shrink_file(struct vc_shrinking *s, size_t k)
+{
+    return vc_arena_printf(s->ctx, &s->arena, "%s/%zu/%s", s->work, k, s->name);
 }

@@ -55,11 +55,11 @@ static void VC_PRINTF(2, 0) set_message(struct vc_ctx *ctx, const char *format, 
     va_copy(again, args);
     n = vsnprintf(ctx->message, sizeof ctx->message, format, args);
     if (n >= (int)sizeof ctx->message) {
-        whole = vc_alloc(ctx, VC_TAG_NAMES, (size_t)n + 1);
+        whole = vc_pool_alloc(ctx->shared->pool, VC_TAG_NAMES, (size_t)n + 1);
         if (whole != NULL) {
             (void)vsnprintf(whole, (size_t)n + 1, format, again);
             fit_message(ctx, whole, (size_t)n);
-            vc_free(ctx, whole);
+            vc_pool_free(ctx->shared->pool, whole);
         } else { /* then the beginning has to do */
             (void)vsnprintf(ctx->message, sizeof ctx->message, format, again);
         }

@@ -5,11 +5,7 @@
  */
 #include "core/base/pool.h"
 
-#include <inttypes.h>
-#include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "core/base/ctx.h"
@@ -330,42 +326,8 @@ void vc_pool_print(const struct vc_pool *pool, FILE *to)
     print_line(to, "host", pool->total_in_use, pool->peak, count);
 }
 
-void *vc_alloc(struct vc_ctx *ctx, enum vc_tag tag, size_t size)
+void vc_pool_count(struct vc_pool *pool, uint64_t bytes)
 {
-    struct vc_pool *pool = ctx->shared->pool;
-    void *p = vc_pool_alloc(pool, tag, size);
-
-    if (p == NULL) {
-        uint64_t limit = vc_pool_limit(pool);
-        const char *before = tag == VC_TAG_MISC ? "" : " for ";
-        const char *what = tag == VC_TAG_MISC ? "" : tag_names[tag];
-
-        if (limit != 0 && vc_pool_block_bytes(size) > limit - vc_min_u64(limit, vc_pool_in_use(pool))) {
-            (void)vc_fail(ctx, VC_E_NOMEM,
-                          "cannot allocate %zu bytes%s%s: %s is %llu bytes%s, and at least %llu are needed", size,
-                          before, what, vc_option(ctx, "max_memory"), (unsigned long long)limit,
-                          ctx->shared->default_memory ? ", a quarter of what was free" : "",
-                          (unsigned long long)(vc_pool_in_use(pool) + vc_pool_block_bytes(size)));
-        } else {
-            (void)vc_fail(ctx, VC_E_NOMEM, "cannot allocate %zu bytes%s%s: out of memory", size,
-                          tag == VC_TAG_MISC ? "" : " for ", tag == VC_TAG_MISC ? "" : tag_names[tag]);
-        }
-    }
-    return p;
-}
-
-enum vc_status vc_charge(struct vc_ctx *ctx, const char *what, uint64_t bytes, uint64_t *counted)
-{
-    struct vc_pool *pool = ctx->shared->pool;
-    uint64_t limit = vc_ctx_max_memory(ctx);
-    uint64_t used;
-
-    *counted = 0;
-    vc_pool_trim(pool);
-    used = vc_pool_in_use(pool);
-    VC_REFUSE_IF(bytes > limit - vc_min_u64(limit, used), ctx, VC_E_NOMEM,
-                 "reading %s takes about %" PRIu64 " bytes of memory beside %" PRIu64 ", %s allows %" PRIu64, what,
-                 bytes, used, vc_option(ctx, "max_memory"), limit);
     (void)pthread_mutex_lock(&pool->mutex);
     pool->reserved += bytes;
     pool->total_in_use += bytes;
@@ -374,59 +336,18 @@ enum vc_status vc_charge(struct vc_ctx *ctx, const char *what, uint64_t bytes, u
     pool->peak_by_tag[VC_TAG_REPORT] = vc_max_u64(pool->peak_by_tag[VC_TAG_REPORT], pool->in_use[VC_TAG_REPORT]);
     pool->count[VC_TAG_REPORT] += bytes != 0;
     (void)pthread_mutex_unlock(&pool->mutex);
-    *counted = bytes;
-    return VC_OK;
 }
 
-void vc_uncharge(struct vc_ctx *ctx, uint64_t counted)
+void vc_pool_uncount(struct vc_pool *pool, uint64_t bytes)
 {
-    struct vc_pool *pool = ctx->shared->pool;
-
     (void)pthread_mutex_lock(&pool->mutex);
-    pool->reserved -= counted;
-    pool->total_in_use -= counted;
-    pool->in_use[VC_TAG_REPORT] -= counted;
+    pool->reserved -= bytes;
+    pool->total_in_use -= bytes;
+    pool->in_use[VC_TAG_REPORT] -= bytes;
     (void)pthread_mutex_unlock(&pool->mutex);
 }
 
-void *vc_alloc_array(struct vc_ctx *ctx, enum vc_tag tag, size_t n, size_t size)
+const char *vc_pool_tag_name(enum vc_tag tag)
 {
-    size_t total;
-
-    if (!vc_mul_size(n, size, &total)) {
-        (void)vc_fail(ctx, VC_E_NOMEM, "%zu entries of %zu bytes do not fit an address space", n, size);
-        return NULL;
-    }
-    return vc_alloc(ctx, tag, total);
-}
-
-void *vc_calloc_array(struct vc_ctx *ctx, enum vc_tag tag, size_t n, size_t size)
-{
-    void *p = vc_alloc_array(ctx, tag, n, size);
-
-    if (p != NULL) {
-        memset(p, 0, n * size);
-    }
-    return p;
-}
-
-char *vc_strdup(struct vc_ctx *ctx, enum vc_tag tag, const char *s)
-{
-    size_t n = strlen(s) + 1;
-    char *copy = vc_alloc(ctx, tag, n);
-
-    if (copy != NULL) {
-        memcpy(copy, s, n);
-    }
-    return copy;
-}
-
-void vc_free(struct vc_ctx *ctx, void *p)
-{
-    vc_pool_free(ctx->shared->pool, p);
-}
-
-uint64_t vc_ctx_max_memory(const struct vc_ctx *ctx)
-{
-    return ctx->shared->max_memory;
+    return tag_names[tag];
 }

@@ -69,7 +69,15 @@ uint64_t vc_pool_alloc_count(const struct vc_pool *pool);
 
 void vc_pool_print(const struct vc_pool *pool, FILE *to);
 
-/* As above, with the error sentence set in ctx: "cannot allocate N bytes for tiles ...". */
+/* Bytes that something else allocates (a JSON tree) and that count as the pool's until they are given back. */
+void vc_pool_count(struct vc_pool *pool, uint64_t bytes);
+void vc_pool_uncount(struct vc_pool *pool, uint64_t bytes);
+
+const char *vc_pool_tag_name(enum vc_tag tag); /* "tiles" */
+
+/* ---- alloc.c ---- */
+
+/* As vc_pool_alloc, with the error sentence set in ctx: "cannot allocate N bytes for tiles ...". */
 void *vc_alloc(struct vc_ctx *ctx, enum vc_tag tag, size_t size);
 void *vc_alloc_array(struct vc_ctx *ctx, enum vc_tag tag, size_t n, size_t size); /* overflow-checked */
 void *vc_calloc_array(struct vc_ctx *ctx, enum vc_tag tag, size_t n, size_t size);

@@ -1,7 +1,8 @@
 /* trainer.h - a run of a distillation: what vc_distill opens, trains, judges and closes, and the parts of the run,
  * between its files:
  *
- *     distill.c   options, order of the work, gates; distill_pass.c has the pass that does it in a job
+ *     distill_options.c  the options
+ *     trainer_work.c  order of the work, gates; distill_pass.c has the pass that does it in a job (distill.c)
  *     setup.c     opens data and networks, checks that they fit each other
  *     memory_choice.c  makes programs that fit into the memory there is, counts it, takes it
  *     train.c     steps

@@ -5,29 +5,11 @@
 
 #include "core/base/checked.h"
 #include "distill/update/device_ranks.h"
+#include "distill/update/device_state.h"
 #include "distill/update/fake_quant.h"
 #include "distill/update/gradual.h"
 #include "distill/update/masks.h"
 #include "distill/update/update.h"
-
-/* All of it in one block of device memory, and arrays for what goes there and comes back in one of the host. */
-struct vc_device_step {
-    void *block;
-    uint64_t bytes;
-    bool changed;         /* states and masks of the host are newer */
-    bool newer_on_device; /* states of the device are */
-    bool nccl;            /* adds up the gradients of ranks, whose devices have their own sums */
-    /* Within the block: */
-    char *states;
-    uint8_t *keep; /* of the trained tensors that have masks, one after the other */
-    struct vc_train_block *blocks;
-    double *squares, *sums;
-    float *total, *teacher;
-    int64_t *labels;
-    uint8_t *mask;
-    struct vc_dynamic_maps *maps;
-    char *fake_quants; /* of the block of vc_fake_quant_room: masters and scales */
-};
 
 static enum vc_status refuse(struct vc_learner *l, const char *what)
 {
@@ -66,11 +48,6 @@ void vc_device_close(struct vc_learner *l)
     vc_train_device_close(l->device);
     l->on_device = NULL;
     l->device = NULL;
-}
-
-bool vc_device_uses_nccl(const struct vc_learner *l)
-{
-    return l->on_device != NULL && l->on_device->nccl;
 }
 
 bool vc_device_sums(const struct vc_learner *l)
@@ -187,31 +164,6 @@ void vc_device_release(struct vc_learner *l)
 }
 
 /* ---- states and masks ---- */
-
-void vc_device_changed(struct vc_learner *l)
-{
-    if (l->device != NULL) {
-        l->on_device->changed = true;
-        l->on_device->newer_on_device = false;
-    }
-}
-
-enum vc_status vc_device_to_host(struct vc_learner *l)
-{
-    if (l->device == NULL) {
-        return VC_OK;
-    }
-    VC_CALL(vc_weights_to_host(l->net.weights));
-    if (l->on_device->newer_on_device) {
-        VC_CALL(vc_train_to_host(l->device, l->optimizer.block, l->on_device->states, l->report->state_bytes));
-        if (l->fake_quants != NULL) {
-            VC_CALL(
-                vc_train_to_host(l->device, *vc_fake_quant_room(l), l->on_device->fake_quants, vc_fake_quant_bytes(l)));
-        }
-        l->on_device->newer_on_device = false;
-    }
-    return VC_OK;
-}
 
 /* The device's copy of what lies at `p` of a block of the host. */
 static void *copy_of(const void *p, const void *block, const void *copy)

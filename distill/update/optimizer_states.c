@@ -5,6 +5,8 @@
 #include "distill/update/update.h"
 #include "engine/state_bytes.h"
 
+#define PER_BLOCK 32768 /* weights that one thread changes at once; a multiple of VC_CODED_BLOCK */
+
 static void *take(char **at, uint64_t bytes)
 {
     void *block = bytes != 0 ? *at : NULL;
@@ -32,5 +34,32 @@ void vc_optimizer_place(struct vc_learner *l)
     }
     if (l->optimizer.maps != NULL) {
         vc_dynamic_maps_make(l->optimizer.maps);
+    }
+}
+
+/* ---- blocks ---- */
+
+uint64_t vc_optimizer_cut_bytes(const struct vc_learner *l)
+{
+    uint64_t n = 0;
+
+    for (size_t k = 0; k < l->net.weights->n; k++) {
+        n += l->net.weights->items[k].trained ? l->net.weights->items[k].n / PER_BLOCK + 1 : 0;
+    }
+    return n * sizeof *l->optimizer.blocks;
+}
+
+void vc_optimizer_cut(struct vc_learner *l)
+{
+    l->optimizer.n_blocks = 0;
+    for (size_t k = 0; k < l->net.weights->n; k++) {
+        const struct vc_weight *item = &l->net.weights->items[k];
+
+        for (size_t first = 0; item->trained && first < item->n; first += PER_BLOCK) {
+            size_t rest = (size_t)item->n - first;
+
+            l->optimizer.blocks[l->optimizer.n_blocks++] =
+                (struct vc_update_block){.weight = k, .first = first, .n = rest < PER_BLOCK ? rest : PER_BLOCK};
+        }
     }
 }

@@ -6,8 +6,7 @@
 #include "distill/update/device_step.h"
 #include "distill/update/update.h"
 
-#define PER_BLOCK 32768 /* weights; a multiple of VC_CODED_BLOCK */
-#define SMALL     32768 /* bytes of gradients that one thread takes alone */
+#define SMALL 32768 /* bytes of gradients that one thread takes alone */
 
 /* One call of each_block. */
 struct task {
@@ -19,31 +18,6 @@ struct task {
 static void *at(const struct vc_learner *l, void *array, size_t first)
 {
     return array != NULL ? (char *)array + first * (l->f64 ? sizeof(double) : sizeof(float)) : NULL;
-}
-
-uint64_t vc_optimizer_cut_bytes(const struct vc_learner *l)
-{
-    uint64_t n = 0;
-
-    for (size_t k = 0; k < l->net.weights->n; k++) {
-        n += l->net.weights->items[k].trained ? l->net.weights->items[k].n / PER_BLOCK + 1 : 0;
-    }
-    return n * sizeof *l->optimizer.blocks;
-}
-
-void vc_optimizer_cut(struct vc_learner *l)
-{
-    l->optimizer.n_blocks = 0;
-    for (size_t k = 0; k < l->net.weights->n; k++) {
-        const struct vc_weight *item = &l->net.weights->items[k];
-
-        for (size_t first = 0; item->trained && first < item->n; first += PER_BLOCK) {
-            size_t rest = (size_t)item->n - first;
-
-            l->optimizer.blocks[l->optimizer.n_blocks++] =
-                (struct vc_update_block){.weight = k, .first = first, .n = rest < PER_BLOCK ? rest : PER_BLOCK};
-        }
-    }
 }
 
 /* Gradients lose the scale of the loss; those of masked weights do not count. */

@@ -70,11 +70,6 @@ out:
     return status;
 }
 
-const char *vc_outfolder_whole_name(struct vc_ctx *ctx, struct vc_outfolder *folder, const char *name)
-{
-    return vc_arena_printf(ctx, &folder->arena, "%s/%s", folder->path, name);
-}
-
 /* ---- hidden folders ---- */
 
 /* The temporary name is not ours any more. */
@@ -477,6 +472,27 @@ static int swap_in(struct vc_outfolder *folder, const char *name)
     return errno;
 }
 
+/* The mark as a file of a folder that is made as a whole. */
+static enum vc_status add_mark(struct vc_ctx *ctx, struct vc_outfolder *folder)
+{
+    const struct vc_outfolder_mark none = {.there = false};
+    struct vc_outfile *file = NULL;
+    struct vc_text text;
+    enum vc_status status;
+
+    vc_outfolder_sort_names(folder);
+    vc_text_init(&text, ctx);
+    vc_outfolder_mark_text(&text, folder->names, folder->n_names, &none);
+    VC_TRY(text.status);
+    VC_TRY(vc_outfolder_add(ctx, folder, VC_FOLDER_MARK, &file));
+    VC_TRY(vc_outfile_begin(ctx, file));
+    VC_TRY(vc_outfile_write(ctx, file, 0, text.data, text.n));
+    VC_TRY(vc_outfolder_keep(ctx, folder, file));
+out:
+    vc_text_release(&text);
+    return status;
+}
+
 /* Commit of a folder that is not shared. */
 static enum vc_status make_whole(struct vc_ctx *ctx, struct vc_outfolder *folder)
 {
@@ -484,7 +500,7 @@ static enum vc_status make_whole(struct vc_ctx *ctx, struct vc_outfolder *folder
     int old = -1;
     int error;
 
-    VC_TRY(vc_outfolder_mark_add(ctx, folder));
+    VC_TRY(add_mark(ctx, folder));
     VC_TRY(hide(ctx, folder, folder->parent, &folder->hidden));
     VC_TRY(fill(ctx, folder));
     VC_TRY(vc_outfolder_check_place(ctx, folder)); /* what has appeared there meanwhile */

@@ -85,8 +85,10 @@ enum vc_status vc_outfolder_mark_lists(struct vc_ctx *ctx, const struct vc_outfo
 /* A version that wrote no marks has written the folder: its metadata is in a safetensors file. */
 enum vc_status vc_outfolder_is_older(struct vc_ctx *ctx, int folder, bool *is);
 
-/* Adds the mark to a folder that is complete; marks a folder that workers share, before its first file. */
-enum vc_status vc_outfolder_mark_add(struct vc_ctx *ctx, struct vc_outfolder *folder);
+/* The text of a mark that lists the names, of which `more` are in their written form already. Names are sorted. */
+void vc_outfolder_mark_text(struct vc_text *text, const char *const *names, size_t n,
+                            const struct vc_outfolder_mark *more);
+/* Marks a folder that workers share, before its first file. */
 enum vc_status vc_outfolder_mark_shared(struct vc_ctx *ctx, struct vc_outfolder *folder);
 
 void vc_outfolder_sort_names(struct vc_outfolder *folder);

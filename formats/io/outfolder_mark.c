@@ -184,8 +184,8 @@ enum vc_status vc_outfolder_is_older(struct vc_ctx *ctx, int folder, bool *is)
 
 /* ---- writing ---- */
 
-/* The text of a mark that lists the names, of which `more` are in their written form already. Names are sorted. */
-static void make_text(struct vc_text *text, const char *const *names, size_t n, const struct vc_outfolder_mark *more)
+void vc_outfolder_mark_text(struct vc_text *text, const char *const *names, size_t n,
+                            const struct vc_outfolder_mark *more)
 {
     struct vc_text line;
     bool first = true;
@@ -213,27 +213,6 @@ static void make_text(struct vc_text *text, const char *const *names, size_t n, 
     vc_text_add(text, "\n]}\n");
     text->status = line.status != VC_OK ? line.status : text->status;
     vc_text_release(&line);
-}
-
-/* The mark as a file of a folder that is made as a whole. */
-enum vc_status vc_outfolder_mark_add(struct vc_ctx *ctx, struct vc_outfolder *folder)
-{
-    const struct vc_outfolder_mark none = {.there = false};
-    struct vc_outfile *file = NULL;
-    struct vc_text text;
-    enum vc_status status;
-
-    vc_outfolder_sort_names(folder);
-    vc_text_init(&text, ctx);
-    make_text(&text, folder->names, folder->n_names, &none);
-    VC_TRY(text.status);
-    VC_TRY(vc_outfolder_add(ctx, folder, VC_FOLDER_MARK, &file));
-    VC_TRY(vc_outfile_begin(ctx, file));
-    VC_TRY(vc_outfile_write(ctx, file, 0, text.data, text.n));
-    VC_TRY(vc_outfolder_keep(ctx, folder, file));
-out:
-    vc_text_release(&text);
-    return status;
 }
 
 static bool is_empty(int folder)
@@ -308,7 +287,7 @@ enum vc_status vc_outfolder_mark_shared(struct vc_ctx *ctx, struct vc_outfolder 
         right = !is_empty(fd);
     }
     if (!right) {
-        make_text(&text, folder->names, folder->n_names, &mark);
+        vc_outfolder_mark_text(&text, folder->names, folder->n_names, &mark);
         VC_TRY(text.status);
         VC_TRY(replace_mark(ctx, folder, &text));
     }
@@ -317,4 +296,12 @@ out:
     vc_outfolder_mark_release(ctx, &mark);
     (void)close(fd);
     return status;
+}
+
+void vc_outfolder_sort_names(struct vc_outfolder *folder)
+{
+    if (!folder->sorted && folder->n_names > 1) {
+        qsort(folder->names, folder->n_names, sizeof *folder->names, vc_compare_texts);
+    }
+    folder->sorted = true;
 }

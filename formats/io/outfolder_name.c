@@ -234,3 +234,8 @@ enum vc_status vc_outfolder_resolve(struct vc_ctx *ctx, struct vc_outfolder *fol
     VC_CALL(open_parent(ctx, folder));
     return vc_outfolder_check_place(ctx, folder);
 }
+
+const char *vc_outfolder_whole_name(struct vc_ctx *ctx, struct vc_outfolder *folder, const char *name)
+{
+    return vc_arena_printf(ctx, &folder->arena, "%s/%s", folder->path, name);
+}

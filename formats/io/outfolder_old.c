@@ -319,14 +319,6 @@ void vc_outfolder_remove_numbered(int parent, const char *name)
 
 /* ---- the whole ---- */
 
-void vc_outfolder_sort_names(struct vc_outfolder *folder)
-{
-    if (!folder->sorted && folder->n_names > 1) {
-        qsort(folder->names, folder->n_names, sizeof *folder->names, vc_compare_texts);
-    }
-    folder->sorted = true;
-}
-
 enum vc_status vc_outfolder_expect(struct vc_ctx *ctx, struct vc_outfolder *folder, const char *name)
 {
     const char *copy = folder->whole != NULL ? vc_outfolder_whole_name(ctx, folder, name)

@@ -206,16 +206,3 @@ const struct vc_dim *vc_couple_elems(const struct vc_couple *c, unsigned k, size
     *n = elems == NULL ? 0 : in->n_dims == 0 ? 1 : (size_t)in->shape[0].size;
     return elems;
 }
-
-/* ---- the table ---- */
-
-static vc_couple_rule *const rules[VC_OPS] = {
-#define OP(id, name, min_in, max_in, min_out, max_out, axes, reads, backward, eager) [VC_OP_##id] = vc_couple_##axes,
-#include "graph/ops/ops.inc"
-#undef OP
-};
-
-vc_couple_rule *vc_couple_rule_of(const struct vc_graph_node *node)
-{
-    return node->row != NULL ? rules[node->row->op] : NULL;
-}

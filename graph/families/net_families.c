@@ -214,9 +214,6 @@ static enum vc_dtype float_type(const json_t *config, const char *key)
     return VC_DTYPE_NONE;
 }
 
-const char vc_net_inputs_note[] = "loaders of this file round the inputs of quantized layers; here these stay floats, "
-                                  "so that answers there are a little worse";
-
 /* Loaders of the method fp8 round what quantized layers read, each kernel in its own way. Without weights, nobody knows
  * which layers are quantized; others take floats on purpose. */
 static bool rounds_otherwise(const struct vc_net *net)

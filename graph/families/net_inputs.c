@@ -9,6 +9,9 @@
 #include "core/model/code_schemes.h"
 #include "graph/families/net.h"
 
+const char vc_net_inputs_note[] = "loaders of this file round the inputs of quantized layers; here these stay floats, "
+                                  "so that answers there are a little worse";
+
 static bool says(const json_t *object, const char *key, const char *word)
 {
     const char *text = json_string_value(json_object_get(object, key));

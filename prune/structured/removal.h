@@ -163,6 +163,14 @@ enum vc_status vc_structured_find_keys(struct vc_ctx *ctx, struct vc_structured 
 enum vc_status vc_structured_unsaid(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan,
                                     const struct vc_removal_group *group, const char **reason);
 
+/* ---- structured_words.c ---- */
+
+/* A word of a tensor's name that says which part of the model it is of: a part between dots, or the end of one. */
+bool vc_structured_has_word(const char *name, const char *word);
+
+/* A key for widths by the names of the tensors that make them; VC_EDIT_INTERMEDIATE: no word is there. */
+enum vc_edit_key vc_structured_width_key(const struct vc_coupling *c);
+
 /* Whether the width of experts is about the tensor, of that shape before: not about those of shared ones that have a
  * key of their own. */
 enum vc_status vc_structured_is_experts(struct vc_ctx *ctx, const struct vc_structured *s, const char *name,

@@ -14,60 +14,6 @@ static bool asks_configuration(const struct vc_structured *s)
 
 /* ---- keys ---- */
 
-/* A word of a tensor's name that says which part of the model it is of: a part between dots, or the end of one. */
-static bool has_word(const char *name, const char *word)
-{
-    size_t n = strlen(word);
-
-    for (const char *at = strstr(name, word); at != NULL; at = strstr(at + 1, word)) {
-        bool begins = word[0] == '_' || at == name || at[-1] == '.' || at[-1] == '/';
-
-        if (begins && (at[n] == '.' || at[n] == '/' || at[n] == '\0')) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Widths of feed-forward parts that a configuration may state by themselves, by words of names. */
-static const struct {
-    const char *word;
-    enum vc_edit_key key;
-} widths[] = {{"shared_expert", VC_EDIT_SHARED}, {"shared_experts", VC_EDIT_SHARED}, {"shared_mlp", VC_EDIT_SHARED},
-              {"_shexp", VC_EDIT_SHARED},        {"experts", VC_EDIT_EXPERT},        {"_exps", VC_EDIT_EXPERT},
-              {"encoder", VC_EDIT_ENCODER},      {"decoder", VC_EDIT_DECODER}};
-
-/* The key that the words of a name say; VC_EDIT_INTERMEDIATE: no word is there. */
-static enum vc_edit_key key_of_name(const char *name)
-{
-    size_t k = 0;
-
-    while (k < sizeof widths / sizeof widths[0] && !has_word(name, widths[k].word)) {
-        k++;
-    }
-    return k < sizeof widths / sizeof widths[0] ? widths[k].key : VC_EDIT_INTERMEDIATE;
-}
-
-bool vc_structured_names_expert(const char *name)
-{
-    enum vc_edit_key key = key_of_name(name);
-
-    return key == VC_EDIT_EXPERT || key == VC_EDIT_SHARED;
-}
-
-/* A key for widths by the names of those that make them; VC_EDIT_INTERMEDIATE: no word is there. */
-static enum vc_edit_key width_of(const struct vc_coupling *c)
-{
-    for (size_t k = 0; k < sizeof widths / sizeof widths[0]; k++) {
-        for (size_t i = 0; i < c->n_members; i++) {
-            if (c->members[i].makes && has_word(c->members[i].tensor, widths[k].word)) {
-                return widths[k].key;
-            }
-        }
-    }
-    return VC_EDIT_INTERMEDIATE;
-}
-
 /* The first tensor that makes the units. */
 static const char *tensor_of(const struct vc_coupling *c)
 {
@@ -139,7 +85,7 @@ enum vc_status vc_structured_find_keys(struct vc_ctx *ctx, struct vc_structured 
 
     for (size_t i = 0; i < s->n_groups; i++) {
         const struct vc_coupling *c = s->groups[i].coupling;
-        enum vc_edit_key own = width_of(c);
+        enum vc_edit_key own = vc_structured_width_key(c);
 
         if (before != NULL && own == own_before && before->coupling->unit == c->unit &&
             before->coupling->n_units == c->n_units) {
@@ -151,19 +97,6 @@ enum vc_status vc_structured_find_keys(struct vc_ctx *ctx, struct vc_structured 
         own_before = own;
         before = &s->groups[i];
     }
-    return VC_OK;
-}
-
-enum vc_status vc_structured_is_experts(struct vc_ctx *ctx, const struct vc_structured *s, const char *name,
-                                        const struct vc_desc *first, bool *is)
-{
-    enum vc_edit_key key = key_of_name(name);
-    bool says = false;
-
-    for (unsigned d = 0; key == VC_EDIT_SHARED && !says && d < first->n_dims; d++) {
-        VC_CALL(vc_program_states(ctx, &s->program, key, first->shape[d], name, &says));
-    }
-    *is = key == VC_EDIT_EXPERT || (key == VC_EDIT_SHARED && !says);
     return VC_OK;
 }
 
@@ -354,7 +287,7 @@ enum vc_status vc_structured_note_experts(struct vc_ctx *ctx, struct vc_structur
         size_t size = m->index < plan->n_items ? vc_dtype_size(plan->items[m->index].desc->dtype) : 0;
 
         if (group->reason == NULL && group->n_go != 0 && group->coupling->unit == VC_UNIT_NEURONS && size != 0 &&
-            has_word(m->tensor, "experts") && left * size % 16 != 0) {
+            vc_structured_has_word(m->tensor, "experts") && left * size % 16 != 0) {
             s->pass.note = vc_arena_printf(ctx, &s->arena,
                                            "%s%s%llu neurons of an expert take %llu bytes, and transformers' product "
                                            "of all experts of a layer wants a "

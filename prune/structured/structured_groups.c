@@ -229,17 +229,6 @@ static bool has_scores(const struct vc_structured *s, const struct vc_plan *plan
     return false;
 }
 
-uint64_t vc_structured_round(const struct vc_structured *s, enum vc_unit unit, uint64_t n, uint64_t n_go)
-{
-    uint64_t by = unit == VC_UNIT_NEURONS || unit == VC_UNIT_HIDDEN ? s->options.round_to : 0;
-    uint64_t kept = n - (n_go < n ? n_go : n - 1); /* at least one unit stays */
-
-    if (by > 1 && kept % by != 0) {
-        kept += by - kept % by;
-    }
-    return kept < n ? n - kept : 0;
-}
-
 /* Sets group->reason if the group is not cut for a reason known without scores; else the share and the number of units
  * to remove. */
 static enum vc_status judge(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan,
@@ -345,21 +334,6 @@ static enum vc_status list_members(struct vc_ctx *ctx, struct vc_structured *s, 
     }
     s->n_members = n;
     return VC_OK;
-}
-
-size_t vc_structured_find(const struct vc_structured *s, const struct vc_item *item, size_t *first)
-{
-    size_t alias = item->set->model->tensors[item->source].alias_of;
-    size_t tensor = alias != VC_NO_TENSOR ? alias : item->source;
-    size_t low;
-    size_t n = 0;
-
-    VC_BISECT(low, s->n_members, k, s->members[k].tensor < tensor);
-    *first = low;
-    while (low + n < s->n_members && s->members[low + n].tensor == tensor) {
-        n++;
-    }
-    return n;
 }
 
 /* ---- given units ---- */

@@ -5,20 +5,6 @@
 
 #include "prune/structured/removal.h"
 
-bool vc_structured_counts(const struct vc_structured *s, const struct vc_coupling_member *member, unsigned n_dims)
-{
-    const char *point = strrchr(member->tensor, '.');
-    const char *last = point != NULL ? point + 1 : member->tensor;
-
-    if (s->options.score == VC_STRUCTURED_OBS) {
-        return !member->makes && !member->whole && member->axis == 1; /* read by structured_obs.c */
-    }
-    if (s->options.score != VC_STRUCTURED_NORM) {
-        return member->makes;
-    }
-    return n_dims == 1 && (strcmp(last, "weight") == 0 || strcmp(last, "gamma") == 0 || strcmp(last, "scale") == 0);
-}
-
 /* ---- scores ---- */
 
 static struct vc_unit_scores scores_of(const struct vc_structured *s, const struct vc_removal_group *group)
