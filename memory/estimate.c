@@ -419,6 +419,7 @@ static void set_unread(struct vc_estimate *e)
 enum vc_status vc_estimate_run(struct vc_estimate *e, unsigned stage)
 {
     struct vc_memory_report teacher;
+    bool by_metadata = false;
     enum vc_status status = VC_OK;
 
     VC_TRY(vc_check_cancelled(e->ctx));
@@ -438,6 +439,15 @@ enum vc_status vc_estimate_run(struct vc_estimate *e, unsigned stage)
     vc_estimate_notes(e);
     set_moment(e, VC_MOMENT_LOAD, bytes_on_device(e), 0, e->out->components[VC_MEMORY_PARAMETERS].known);
     if (e->graph == NULL) {
+        VC_TRY(vc_estimate_by_metadata(e, &by_metadata));
+    } else {
+        e->out->max_positions = vc_graph_max_positions(e->graph);
+    }
+    if (by_metadata) {
+        vc_estimate_note_bound(e);
+        set_moments(e, NULL);
+        e->out->moments[VC_MOMENT_PEAK].known = e->out->eager.known = VC_KNOWN_ASSUMED;
+    } else if (e->graph == NULL) {
         set_unknown(e, "the file does not say what its model computes", NULL);
     } else if (e->storages.unknown != NULL) {
         set_unknown(e, "the size of a value depends on a size of the inputs that is not given", e->storages.unknown);

@@ -3,6 +3,7 @@
  *     estimate.c      options, activations, moments, stages of a pipeline, a teacher
  *     float_type.c    the usual type of floats
  *     loaded.c        weights as they are loaded
+ *     metadata.c      keys and values, and a bound, of a GGUF file whose graph is not known
  *     notes.c         sentences on how all was counted
  *     states.c        gradients, states of the optimizer, masters, adapters, ZeRO
  *     state_blocks.c  all of these as blocks of an allocator
@@ -127,9 +128,13 @@ bool vc_param_is_double(const struct vc_estimate *e, uint32_t index);
 
 /* The component VC_MEMORY_PARAMETERS; of weights that are decoded one at a time the floats, for storages.decoded. */
 enum vc_status vc_estimate_weights(struct vc_estimate *e);
+/* Without a graph: *known where llama.cpp runs the model and its metadata say what it keeps. */
+enum vc_status vc_estimate_by_metadata(struct vc_estimate *e, bool *known);
 /* Of the tensors that are loaded: those that llama.cpp keeps in the host's memory; then sentences on how all was
  * counted, in the report. */
 void vc_estimate_notes(struct vc_estimate *e);
+/* That the activations are a bound. */
+void vc_estimate_note_bound(struct vc_estimate *e);
 /* Gradients, states, masters, and the adapters' own weights, of training; counts parameters. */
 enum vc_status vc_estimate_states(struct vc_estimate *e);
 /* Divides them between copies of the model and puts them into the host's memory as the options say; buffers of

@@ -104,6 +104,13 @@ static void note_program(struct vc_estimate *e)
     }
 }
 
+void vc_estimate_note_bound(struct vc_estimate *e)
+{
+    note(e,
+         "what this architecture computes is not known here: keys and values are those of its metadata, activations a "
+         "bound from its sizes");
+}
+
 void vc_estimate_notes(struct vc_estimate *e)
 {
     e->out->host_weight_bytes = host_bytes(e);

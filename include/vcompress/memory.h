@@ -256,6 +256,7 @@ struct vc_memory_report {
     /* Of VC_MEMORY_PARAMETERS: bytes that the program keeps in the memory of the host, which no moment counts (and
      * host_bytes does). llama.cpp: the table of words, where the output layer is another one. */
     uint64_t host_weight_bytes;
+    uint64_t max_positions; /* of a sequence, that the model was made for; 0: not stated */
     /* Sentences without a full stop on how the figures were counted, and on what they leave out. */
     size_t n_notes;
     const char *notes[VC_MEMORY_NOTES];

@@ -134,8 +134,6 @@ enum vc_status vc_fit_matrix_make(struct vc_ctx *ctx, const struct vc_graph *gra
     o->ctx = ctx;
     vc_fit_defaults(&own);
     own = options != NULL ? *options : own;
-    own.weights_only = own.weights_only || (graph == NULL && own.activation_bytes == 0);
-    o->matrix.weights_only = own.weights_only;
     for (size_t k = 0; k < N_WAYS; k++) {
         ways[k].memory = *memory;
     }
@@ -155,6 +153,9 @@ enum vc_status vc_fit_matrix_make(struct vc_ctx *ctx, const struct vc_graph *gra
         VC_TRY(add_way(o, ways, graph, model, "int8", VC_DTYPE_NONE, "int8"));
         VC_TRY(add_way(o, ways, graph, model, "int4-g128", VC_DTYPE_NONE, "int4-g128"));
     }
+    own.weights_only =
+        own.weights_only || (graph == NULL && own.activation_bytes == 0 && ways[0].report.unknown != NULL);
+    o->matrix.weights_only = own.weights_only;
     VC_TRY(choose_gpus(o, gpus, asked, n_asked));
     VC_TRY(decide(o, ways, &own));
 out:

@@ -182,8 +182,9 @@ static size_t list_caches(const struct vc_planning *p, const struct vc_weights_f
     enum vc_dtype type = form->type != VC_DTYPE_NONE ? form->type : vc_memory_float_type(p->graph, p->model);
     unsigned values = type == VC_DTYPE_F16 || type == VC_DTYPE_BF16 || type == VC_DTYPE_I8 ? 2 : 4;
     unsigned width = width_of(p->memory.cache, width_of(p->memory.activations, values));
+    bool blocks = (form->program == VC_RUN_BY_COUNT ? p->memory.program : form->program) == VC_RUN_BY_LLAMA_CPP;
 
-    width = form->program == VC_RUN_BY_LLAMA_CPP && p->memory.cache == VC_DTYPE_NONE ? 2 : width;
+    width = blocks && p->memory.cache == VC_DTYPE_NONE ? 2 : width;
     size_t n = 0;
 
     types[n] = p->memory.cache;
@@ -191,12 +192,12 @@ static size_t list_caches(const struct vc_planning *p, const struct vc_weights_f
     if (p->memory.context_tokens == 0 || !may(p, VC_LEVER_CACHE)) {
         return n;
     }
-    if (width > 2 && form->program != VC_RUN_BY_LLAMA_CPP) { /* which has f16 anyway */
+    if (width > 2 && !blocks) { /* which has f16 anyway */
         types[n] = VC_DTYPE_F16;
         errors[n++] = VC_ERROR_F16;
     }
     if (width > 1) {
-        types[n] = form->program == VC_RUN_BY_LLAMA_CPP ? VC_DTYPE_Q8_0 : VC_DTYPE_I8;
+        types[n] = blocks ? VC_DTYPE_Q8_0 : VC_DTYPE_I8;
         errors[n++] = VC_ERROR_INT8;
     }
     return n;

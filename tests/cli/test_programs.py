@@ -57,6 +57,51 @@ def convolution(path, names):
         f.write(field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 17)))
 
 
+# ---- GGUF files of architectures without a graph: headers, and a hole for the data ----
+
+def gguf(path, architecture, keys, tensors):
+    """Keys are integers, or lists of integers or truth values; tensors are f16 of [rows, columns], or more, vectors f32."""
+    def string(word):
+        return struct.pack("<Q", len(word)) + word.encode()
+
+    def pair(key, value):
+        if isinstance(value, str):
+            return string(key) + struct.pack("<I", 8) + string(value)
+        if isinstance(value, list):
+            kind, form = (7, "?") if isinstance(value[0], bool) else (4, "I")
+            return string(key) + struct.pack("<IIQ", 9, kind, len(value)) + struct.pack("<%d%s" % (len(value), form), *value)
+        return string(key) + struct.pack("<II", 4, value)
+
+    body = pair("general.architecture", architecture) + b"".join(pair(architecture + "." + k, v) for k, v in keys.items())
+    infos, at = b"", 0
+    for name, shape in tensors:
+        n = 4 if len(shape) == 1 else 2
+        for size in shape:
+            n *= size
+        infos += string(name) + struct.pack("<I%dQIQ" % len(shape), len(shape), *reversed(shape), 0 if len(shape) == 1 else 1, at)
+        at += (n + 31) // 32 * 32
+    data = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(keys) + 1) + body + infos
+    with open(path, "wb") as f:
+        f.write(data)
+        f.truncate((len(data) + 31) // 32 * 32 + at)
+    return at
+
+
+def tables(words, hidden):
+    return [("token_embd.weight", (words, hidden)), ("output.weight", (words, hidden)), ("output_norm.weight", (hidden,))]
+
+
+def attention(layer, hidden, heads, kv, head):
+    at = "blk.%d." % layer
+    return [(at + "attn_norm.weight", (hidden,)), (at + "attn_q.weight", (heads * head, hidden)), (at + "attn_k.weight", (kv * head, hidden)),
+            (at + "attn_v.weight", (kv * head, hidden)), (at + "attn_output.weight", (hidden, heads * head))]
+
+
+def sizes(layers, hidden, heads, kv, context, **more):
+    keys = {"block_count": layers, "embedding_length": hidden, "attention.head_count": heads, "attention.head_count_kv": kv, "context_length": context}
+    return dict(keys, **{k.replace("__", "."): v for k, v in more.items()})
+
+
 class Programs(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -65,7 +110,7 @@ class Programs(unittest.TestCase):
         folder(os.path.join(cls.dir.name, "tied"), *llama(HIDDEN, MIDDLE, LAYERS, HEADS, KV, WORDS, True), dtype="F16")
         for words in (["--gguf", "Q8_0", "--no-vocab", "f16", "-o", "m.gguf"], ["--gguf", "Q8_0", "--no-vocab", "tied", "-o", "t.gguf"],
                       ["--nf4", "--layout", "bitsandbytes", "f16", "-o", "nf4"], ["--int4", "f16", "-o", "packed"]):
-            cls.run_program("quantize", "-q", *words)
+            cls.run_program("quantize", "-q", "--threads", "1", *words)
         convolution(os.path.join(cls.dir.name, "conv.onnx"), ("onnx::Conv_12", "onnx::Conv_13"))
         convolution(os.path.join(cls.dir.name, "own.onnx"), ("stem.weight", "stem.bias"))
 
@@ -184,6 +229,64 @@ class Programs(unittest.TestCase):
             best = plan["recipes"][plan["best"]]
             self.assertEqual((best["pruned"], best["verdict"], best["does_less"]), (0, "fits", False), scheme)
             self.assertLessEqual(best["need_bytes"], need + MIB, scheme)
+
+    def by_metadata(self, name, *made, ctx=8192):
+        data = gguf(os.path.join(self.dir.name, name), *made)
+        a = self.estimate("--ctx", str(ctx), name)
+        self.assertEqual(a["unknown"], None)
+        self.assertEqual([a["components"][k]["known"] for k in ("parameters", "kv_cache", "activations")], ["exact", "exact", "assumed"])
+        self.assertLess(data - a["components"]["parameters"]["bytes"], 32 * len(made[2]))  # all of the file, without what aligns it
+        self.assertIn("activations a bound", a["notes"][-1])
+        return a
+
+    def test_metadata(self):
+        """Keys and values of architectures without a graph, counted by hand or as llama.cpp's log has them."""
+        # gpt-oss-20b: 12 layers of 8,192 cells and 12 of 768, 192 and 18 MiB; 398.38 MiB of values
+        layers = [t for k in range(24) for t in attention(k, 2880, 64, 8, 64)]
+        a = self.by_metadata("oss.gguf", "gpt-oss", sizes(24, 2880, 64, 8, 131072, attention__key_length=64, attention__value_length=64,
+                                                          attention__sliding_window=128), tables(201088, 2880) + layers)
+        self.assertEqual(a["components"]["kv_cache"]["bytes"], (192 + 18) * MIB)
+        self.assertAlmostEqual(a["components"]["activations"]["bytes"] / MIB, 398.38, delta=0.01)
+        self.assertEqual(a["max_positions"], 131072)
+        # each layer says whether it slides; the last ones have no keys of their own; wider heads where none slides
+        slides = [True, True, False, True, True, False]
+        layers = [t for k in range(6) for t in attention(k, 512, 4, 1, 128 if slides[k] else 256)]
+        a = self.by_metadata("g4.gguf", "gemma4", sizes(6, 512, 4, [1] * 6, 32768, attention__key_length=256, attention__sliding_window=512,
+                                                        attention__sliding_window_pattern=slides, attention__shared_kv_layers=2),
+                             tables(1000, 512) + layers)
+        self.assertEqual(a["components"]["kv_cache"]["bytes"], (3 * 2 * 128 * 1024 + 2 * 256 * 8192) * 2)
+        # most layers keep a state of f32, of a convolution and of the recurrence
+        layers = attention(3, 1024, 16, 2, 256) + [("blk.%d.%s" % (k, n), s) for k in range(3) for n, s in (
+            ("attn_norm.weight", (1024,)), ("attn_qkv.weight", (4096, 1024)), ("ssm_conv1d.weight", (4096, 4)), ("ssm_out.weight", (1024, 2048)))]
+        a = self.by_metadata("q.gguf", "qwen35", sizes(4, 1024, 16, 2, 262144, attention__key_length=256, attention__value_length=256, ssm__conv_kernel=4,
+                                                       ssm__inner_size=2048, ssm__state_size=128, ssm__group_count=8), tables(1000, 1024) + layers)
+        self.assertEqual(a["components"]["kv_cache"]["bytes"], 2 * 512 * 8192 * 2 + 3 * (3 * (2048 + 2 * 8 * 128) + 2048 * 128) * 4)
+        # latent keys, one row for all heads; and as files had them before, for each head
+        mla = [("blk.0.attn_norm.weight", (1024,)), ("blk.0.attn_kv_a_mqa.weight", (576, 1024))]
+        keys = sizes(1, 1024, 16, 1, 163840, attention__kv_lora_rank=512, rope__dimension_count=64)
+        a = self.by_metadata("d.gguf", "deepseek2", dict(keys, **{"attention.key_length": 576, "attention.value_length": 512}),
+                             tables(1000, 1024) + mla + [("blk.0.attn_k_b.weight", (16, 512, 128))])
+        self.assertEqual(a["components"]["kv_cache"]["bytes"], (512 + 64) * 8192 * 2)
+        a = self.by_metadata("e.gguf", "deepseek2", dict(keys, **{"attention.key_length": 192, "attention.value_length": 128}),
+                             tables(1000, 1024) + mla)
+        self.assertEqual(a["components"]["kv_cache"]["bytes"], 16 * (192 + 128) * 8192 * 2)
+        # one product of queries, keys and values; blocks of types are of a head
+        layers = [("blk.0.attn_norm.weight", (4544,)), ("blk.0.attn_qkv.weight", (73 * 64, 4544))]
+        made = "falcon", sizes(1, 4544, 71, 1, 2048), tables(1000, 4544) + layers
+        self.assertEqual(self.by_metadata("f.gguf", *made)["components"]["kv_cache"]["bytes"], 2 * 64 * 8192 * 2)
+        self.assertEqual(self.estimate("--ctx", "256", "--kv-dtype", "q8_0", "f.gguf")["components"]["kv_cache"]["bytes"], 2 * 64 // 32 * 34 * 256)
+        # the largest context is at most what the model was made for; fit, plan and the first answer have one need
+        row = self.fit("--max-ctx", "--ctx", "512", "f.gguf")["devices"][0]
+        self.assertEqual((row["verdict"], row["max_ctx"]), ("fits", 2048))
+        self.assertEqual(self.run_program("fit", "--memory", "3GiB", "--max-batch", "f.gguf", codes=(3,)).stdout, "")
+        plan = json.loads(self.run_program("plan", "--memory", "3GiB", "--json", "--ctx", "512", "f.gguf").stdout)
+        self.assertAlmostEqual(plan["recipes"][plan["best"]]["need_bytes"] / row["need_bytes"], 1, delta=0.001)
+        self.assertIn("activations are a bound by the metadata", self.run_program("f.gguf").stdout)
+        # another program than llama.cpp computes something that is not known
+        self.assertIsNotNone(self.estimate_of("--runtime", "pytorch", "f.gguf")["unknown"])
+
+    def estimate_of(self, *words):
+        return json.loads(self.run_program("estimate", "--json", *words, codes=(0, 3)).stdout)
 
     def test_exports_for_inference(self):
         text = self.run_program("estimate", "--mode", "train", "conv.onnx").stdout

@@ -66,7 +66,7 @@ static const struct opt fit_opts[] = {
     {.name = "max-batch", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, max_batch),
      .help = "also find the largest batch that fits; this is then the answer: 0 means no"},
     {.name = "max-ctx", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, max_ctx),
-     .help = "also find the largest context that fits"},
+     .help = "also find the largest context that fits, at most what the model was made for"},
     {.name = "max-gpu-layers", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, max_layers),
      .help = "also find how many of the last layers fit on the device, with the others and their keys and values on "
              "the host; this is then the answer: 0 means no"},
@@ -197,13 +197,13 @@ static int check_largest(struct app *app, const struct fit_cli *cli)
     if (!cli->max_batch && !cli->max_ctx && !cli->max_layers) {
         return GO_ON;
     }
-    if (graph == NULL) {
+    if (graph == NULL && (cli->max_batch || cli->max_layers || cli->memory.report.unknown != NULL)) {
         return cli->memory.source.refused != NULL
                    ? app_refuse(app, VC_E_UNSUPPORTED, "%s", cli->memory.source.refused)
                    : app_refuse(app, VC_E_UNSUPPORTED,
                                 "does not say what its model computes, so there is no largest size");
     }
-    if (cli->max_ctx && !has_attention(graph)) {
+    if (cli->max_ctx && graph != NULL && !has_attention(graph)) {
         return app_refuse(app, VC_E_UNSUPPORTED,
                           "has no attention that keeps keys and values, so --max-ctx has no answer");
     }
@@ -226,6 +226,8 @@ static int find_largest(struct app *app, struct fit_cli *cli)
     const struct vc_model *model = graph_source_model(&cli->memory.source);
     struct vc_graph *graph = cli->memory.source.graph;
     const char *batch = NULL;
+    /* what the model was made for: more positions are read wrongly */
+    uint64_t most = cli->memory.report.max_positions != 0 ? cli->memory.report.max_positions : MOST;
     enum vc_status status = VC_OK;
     int rc = check_largest(app, cli);
 
@@ -245,7 +247,7 @@ static int find_largest(struct app *app, struct fit_cli *cli)
                                     &row->largest_batch);
         }
         if (cli->max_ctx && status == VC_OK) {
-            status = vc_fit_largest(app->ctx, graph, model, &cli->memory.memory, visible, &cli->fit, NULL, MOST,
+            status = vc_fit_largest(app->ctx, graph, model, &cli->memory.memory, visible, &cli->fit, NULL, most,
                                     &row->largest_context);
         }
         if (cli->max_layers && status == VC_OK) {

@@ -92,6 +92,15 @@ static unsigned contents_of(const struct vc_model *model, const struct vc_inspec
     return wide > in->value_bytes / 2 ? OF_WIDE : OF_HALF;
 }
 
+static const char *what_is_known(const struct memory_cli *cli)
+{
+    if (cli->source.graph != NULL) {
+        return "the graph is known";
+    }
+    return cli->report.unknown == NULL ? "no graph is known: activations are a bound by the metadata"
+                                       : "no graph is known: figures count weights alone";
+}
+
 /* "m.npz: npz, 6 tensors, 301,066 parameters, 1.15 MiB" */
 static int print_what(struct app *app, const struct memory_cli *cli, struct about *about)
 {
@@ -117,8 +126,7 @@ static int print_what(struct app *app, const struct memory_cli *cli, struct abou
         fprintf(app->out.to, "%s %s ", k == 0 ? "" : ",", vc_dtype_name(in->dtypes[k].dtype));
         fputs(fmt_percent(buf, (double)in->dtypes[k].size_bytes, (double)in->value_bytes), app->out.to);
     }
-    fprintf(app->out.to, "%s; %s\n", in->n_quantized != 0 ? "; quantized weights" : "",
-            cli->source.graph != NULL ? "the graph is known" : "no graph is known: figures count weights alone");
+    fprintf(app->out.to, "%s; %s\n", in->n_quantized != 0 ? "; quantized weights" : "", what_is_known(cli));
     about->contents = contents_of(model, in);
     about->bytes = vc_model_file_bytes(model);
     vc_inspection_free(in);
@@ -170,7 +178,7 @@ static void print_notes(const struct app *app, const struct memory_cli *cli, con
 
     if (known) {
         fprintf(app->out.to, "need: %s and %s of the device's runtime",
-                cli->source.graph != NULL ? "what lives at the peak" : "the weights",
+                cli->report.unknown == NULL ? "what lives at the peak" : "the weights",
                 fmt_size(buf, &app->out, fit->context_bytes + fit->slack_bytes));
         memory_cli_print_sizes(app, cli, "; counted with ");
         fputs(cli->source.graph != NULL && vc_graph_symbol(cli->source.graph, 0) != NULL ? " (--size NAME=N)\n" : "\n",
@@ -182,7 +190,7 @@ static void print_notes(const struct app *app, const struct memory_cli *cli, con
               "with --runtime native\n",
               app->out.to);
     }
-    if (cli->source.refused != NULL) {
+    if (cli->source.refused != NULL && cli->report.unknown != NULL) {
         fputs("note: figures count weights alone: ", app->out.to);
         print_clean(app->out.to, cli->source.refused);
         fputc('\n', app->out.to);

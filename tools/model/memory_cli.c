@@ -408,7 +408,7 @@ static bool needs_graph(const struct memory_cli *cli)
 
 int memory_cli_refused(struct app *app, const struct memory_cli *cli)
 {
-    if (cli->source.refused == NULL) {
+    if (cli->source.refused == NULL || cli->report.unknown == NULL) {
         return GO_ON;
     }
     (void)app_gate(app, cli->source.refused);
