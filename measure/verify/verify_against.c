@@ -1,6 +1,8 @@
 /* verify_against.c - a file and what it was made from: the same tensors in the same shapes, kept ones byte for byte,
  * the error of the others. */
 
+#include <math.h>
+
 #include "core/job/totals.h"
 #include "measure/diff.h"
 #include "measure/verify/verify_parts.h"
@@ -13,6 +15,12 @@ struct against_job {
     struct vc_diff_row *rows;
     char **errors;
 };
+
+/* The sign of a NaN depends on the compiler. */
+static double shown(double sqnr_db)
+{
+    return isnan(sqnr_db) ? fabs(sqnr_db) : sqnr_db;
+}
 
 static enum vc_status one_pair(struct vc_ctx *ctx, void *user, size_t index, struct vc_buffers *buffers)
 {
@@ -60,7 +68,7 @@ static enum vc_status report_changed(struct vc_ctx *ctx, const struct verify *v,
     }
     return vc_find(ctx, VC_SEVERITY_ERROR, "changed", row->name,
                    "has the source's type, %s, but other values: SQNR %.1f dB, max error %g",
-                   vc_dtype_name(row->dtype_a), row->sqnr_db, row->max_abs_error);
+                   vc_dtype_name(row->dtype_a), shown(row->sqnr_db), row->max_abs_error);
 }
 
 static enum vc_status report_quality(struct vc_ctx *ctx, const struct verify *v, const struct vc_diff_row *row)
@@ -69,11 +77,11 @@ static enum vc_status report_quality(struct vc_ctx *ctx, const struct verify *v,
 
     if (least > 0.0 && !(row->sqnr_db >= least)) {
         return vc_find(ctx, VC_SEVERITY_ERROR, "sqnr", row->name, "has an SQNR of %.2f dB, expected %.2f dB",
-                       row->sqnr_db, least);
+                       shown(row->sqnr_db), least);
     }
     if (!(least > 0.0) && !(row->sqnr_db >= VC_LOW_SQNR_DB)) {
         return vc_find(ctx, VC_SEVERITY_WARNING, "sqnr", row->name,
-                       "has an SQNR of %.2f dB: are these the weights of that source?", row->sqnr_db);
+                       "has an SQNR of %.2f dB: are these the weights of that source?", shown(row->sqnr_db));
     }
     return VC_OK;
 }
