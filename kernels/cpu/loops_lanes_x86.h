@@ -389,7 +389,7 @@ static int lanes_blocks(const struct lane_type *type, const float *x, size_t n_r
             size_t at = (first + min_size(k, n - 1)) * type->elems;
 
             row[k] = (const float *)(const void *)((const char *)x + at * sizeof *x);
-            weights[k] = how->importance + (b.weighted ? at % row_len : 0);
+            weights[k] = b.weighted ? how->importance + at % row_len : NULL;
         }
         lanes_load(row, type->elems, b.x);
         if (b.weighted) {
