@@ -82,7 +82,8 @@ static const struct vc_family_row rows[] = {
      .loads = {AS_FLOATS, [VC_LOADS_BITSANDBYTES] = {.keeps = "qformer.*", .why = IN_FP32}}},
 
     /* What a loader does where it runs the model, or where conversions join what are no linear layers. */
-    {.types = "ctrl", .loads = {AS_FLOATS}}, /* sets a buffer as it runs, which stays f32 beside codes: no bf16 */
+    {.types = "zamba2", .loads = {AS_FLOATS}}, /* layers that several blocks share have no weight beside packed ones */
+    {.types = "ctrl", .loads = {AS_FLOATS}},   /* sets a buffer as it runs, which stays f32 beside codes: no bf16 */
     {.types = "wavlm",
      .loads = {[VC_LOADS_BITSANDBYTES] = {.keeps = "*.attention.*_proj.weight", .why = "attention of PyTorch"}}},
     {.types = "olmo_hybrid bailing_hybrid glm5_next glm5_next_text kimi_linear",
