@@ -34,6 +34,7 @@ int named_types_read(struct app *app, struct named_types *types, const char *pat
     FILE *file = fopen(path, "r");
     char line[MAX_LINE];
     size_t number = 0;
+    size_t before = types->n;
     int rc = GO_ON;
 
     if (file == NULL) {
@@ -57,6 +58,9 @@ int named_types_read(struct app *app, struct named_types *types, const char *pat
         rc = app_refuse(app, VC_E_IO, "--type-file %s: %s", path, strerror(errno));
     }
     (void)fclose(file);
+    if (rc == GO_ON && types->n == before) {
+        rc = app_usage(app, "--type-file %s: no line is GLOB=SCHEME", path);
+    }
     return rc;
 }
 
