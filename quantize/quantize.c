@@ -589,6 +589,29 @@ static enum vc_status check_all_here(struct vc_ctx *ctx, const struct quantize *
     return VC_OK;
 }
 
+/* Notes about the names that the pass is for: those of no tensor, and those of tensors that get no scheme. */
+static enum vc_status note_named(struct vc_ctx *ctx, struct quantize *q, const struct vc_plan *plan)
+{
+    const char *note = NULL;
+
+    /* rules that exclude speak of other passes */
+    for (size_t i = 0; i < q->options.n_only && q->options.only[i].include; i++) {
+        bool found = false;
+
+        VC_CALL(vc_rules_unmatched(ctx, &q->arena, &q->options.only[i], 1, plan->model, &note));
+        for (size_t k = 0; k < plan->n_items && note == NULL && !found; k++) {
+            found = only_of(q, &plan->items[k]) == VC_CHOICE_INCLUDE;
+        }
+        if (note == NULL && !found) {
+            note = vc_arena_printf(ctx, &q->arena, "no tensor of two dimensions is left for '%s'",
+                                   q->options.only[i].glob);
+            VC_CALL_ALLOC(note);
+        }
+        VC_CALL(vc_note_add(ctx, &q->arena, note, &q->pass.note));
+    }
+    return VC_OK;
+}
+
 static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan)
 {
     struct quantize *q = pass->self;
@@ -598,10 +621,7 @@ static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass
     pass->note = NULL;
     VC_CALL(vc_rules_unmatched(ctx, &q->arena, q->options.rules, q->options.n_rules, plan->model, &unmatched));
     VC_CALL(vc_note_add(ctx, &q->arena, unmatched, &pass->note));
-    for (size_t i = 0; i < q->options.n_only && q->options.only[i].include; i++) { /* others speak of other passes */
-        VC_CALL(vc_rules_unmatched(ctx, &q->arena, &q->options.only[i], 1, plan->model, &unmatched));
-        VC_CALL(vc_note_add(ctx, &q->arena, unmatched, &pass->note));
-    }
+    VC_CALL(note_named(ctx, q, plan));
     VC_CALL(vc_note_add(ctx, &q->arena, q->measured, &pass->note));
     VC_CALL(vc_note_add(ctx, &q->arena, q->smoothed, &pass->note));
     VC_CALL(vc_fold_norms_finish(ctx, q->folded, plan, &q->arena, &unmatched));

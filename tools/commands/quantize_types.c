@@ -137,7 +137,8 @@ int named_types_check(struct app *app, const struct named_types *types, const st
     for (size_t i = 0; i < types->n; i++) {
         if (!is_kept(&types->list[i]) && !own_options(&types->list[i], base, mixture, &own)) {
             return app_usage(app,
-                             "--type %s=%s: no such scheme%s; --scheme lists them, and keep leaves tensors as they are",
+                             "--type %s=%s: no such scheme%s; vcompress quantize --help=target lists them, and keep "
+                             "leaves tensors as they are",
                              types->list[i].glob, types->list[i].scheme,
                              base->gguf != NULL ? " of GGUF (q4_k, q6_k, q8_0, fp16 ...)" : "");
         }
