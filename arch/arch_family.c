@@ -320,6 +320,8 @@ static const struct vc_arch_family families[] = {
     {"gemma3_text|gemma3", "Gemma3", "Gemma3Text", "gemma3", GEMMA | ON(CAPS_LOGITS) | ON(OWN_ACT_KEY) | ON(LOCAL_ROPE),
      FEW, VC_NORMS_AROUND, VC_QK_NORM_HEAD, VC_WINDOW_PATTERN, .largest = 62,
      .layer = DENSE QK_NORMS " post_attention_norm post_ffw_norm", .activation = TANH, .rules = four_norms},
+    /* the same class in a model that makes a vector of a text: llama.cpp has a name of its own for it */
+    {"gemma3_text", "Gemma3", "Gemma3Text", "gemma-embedding", 0, .windows = VC_WINDOW_PATTERN},
     {"gemma4_text|gemma4", "Gemma4", NULL, "gemma4", ON(NO_HEAD_SIZE) | ON(PARTIAL) | ON(LOCAL_ROPE) | ON(ONE_WAY),
      .windows = VC_WINDOW_PATTERN, .layer = GEMMA4, .maybe = MAYBE_GEMMA4, .activation = TANH,
      .rules = rules_of_gemma4},
@@ -357,7 +359,7 @@ static const struct vc_arch_family families[] = {
     /* what neither a graph nor a GGUF model is made of: which layers are of another kind follows from these */
     {"gemma3n_text|gemma3n", "Gemma3n", NULL, "gemma3n", 0, .windows = VC_WINDOW_PATTERN},
     {"cohere2", "Cohere2", NULL, "cohere2", 0, .windows = VC_WINDOW_PATTERN},
-    {"llama4_text|llama4", "Llama4", NULL, "llama4", 0, .windows = VC_WINDOW_PATTERN},
+    {"llama4_text|llama4", "Llama4", NULL, "llama4", 0, .windows = VC_WINDOW_PATTERN, .window = 8192},
     {"exaone4", "Exaone4", NULL, "exaone4", 0, .windows = VC_WINDOW_PATTERN},
     {"modernbert", "ModernBert", NULL, "modern-bert", 0, .windows = VC_WINDOW_PATTERN},
 };
@@ -423,13 +425,46 @@ uint64_t vc_arch_gguf_period(const char *architecture)
     return 0;
 }
 
+/* The family of that architecture with windows layer by layer; NULL: there is none. */
+static const struct vc_arch_family *family_with_windows(const char *architecture)
+{
+    const struct vc_arch_family *f;
+    size_t i = 0;
+
+    while ((f = vc_arch_family_at(i)) != NULL && !(strcmp(f->gguf, architecture) == 0 && vc_arch_slides(f))) {
+        i++;
+    }
+    return f;
+}
+
+bool vc_arch_gguf_slides(const char *architecture, uint64_t layer, uint64_t layers)
+{
+    const struct vc_arch_family *f = family_with_windows(architecture);
+    const struct vc_arch_list *list;
+    char type[VC_ARCH_TYPE_BYTES];
+
+    for (size_t k = 0; f != NULL && (list = vc_arch_list(vc_arch_family_type(f, type), k)) != NULL; k++) {
+        if (strcmp(list->list, "layer_types") == 0) {
+            return !vc_arch_list_other(list, list->number, layer, layers);
+        }
+    }
+    return false;
+}
+
+uint64_t vc_arch_gguf_window(const char *architecture)
+{
+    const struct vc_arch_family *f = family_with_windows(architecture);
+
+    return f != NULL ? f->window : 0;
+}
+
 /* ---- programs ---- */
 
 /* Architectures of gguf 0.19 beside those of the families; and those that ComfyUI-GGUF writes for models that make pictures. */
 static const char of_llama_cpp[] =
     "afmoe apertus arctic arwkv7 baichuan bailingmoe bailingmoe2 bitnet bloom chameleon chatglm codeshell "
     "cogvlm command-r dbrx deci deepseek deepseek2 deepseek2-ocr dots1 dream ernie4_5 ernie4_5-moe "
-    "eurobert exaone exaone-moe falcon falcon-h1 gemma-embedding glm-dsa glm4moe gpt2 gptneox "
+    "eurobert exaone exaone-moe falcon falcon-h1 glm-dsa glm4moe gpt2 gptneox "
     "granitehybrid granitemoe grok grovemoe hunyuan-dense hunyuan-moe hunyuan_vl internlm2 jais jais2 "
     "jamba jina-bert-v2 jina-bert-v3 kimi-linear lfm2 lfm2moe llada llada-moe llama-embed maincoder mamba "
     "mamba2 mimo2 minicpm minicpm3 minimax-m2 mistral4 mpt nemotron nemotron_h nemotron_h_moe neo-bert "

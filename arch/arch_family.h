@@ -153,6 +153,7 @@ struct vc_arch_family {
     enum vc_arch_windows windows;
     uint64_t largest; /* scores are scaled by "query_pre_attn_scalar", and in a model of so many layers by hidden size /
                                heads in llama.cpp, else by the head size; 0: by the head size in both */
+    uint64_t window;  /* tokens, where a GGUF model says none; 0: then it has none */
     const char *activation; /* "silu|swish": the first where config.json says none */
     /* tensors of llama.cpp, "attn_q attn_q.bias": without a point ".weight" follows */
     const char *layer;                /* that each layer has; NULL: such a model is not made */
@@ -175,6 +176,11 @@ const char *vc_arch_family_type(const struct vc_arch_family *family, char *type)
 const struct vc_arch *vc_arch_family_class(const struct vc_arch_family *family);
 /* Layers of two kinds come in a period of so many in such a GGUF model, where its metadata say nothing; 0: in none. */
 uint64_t vc_arch_gguf_period(const char *architecture);
+/* What llama.cpp takes where such a model has a window and no pattern: whether layer `layer` of so many slides. Without a
+ * family that has windows layer by layer, none does. */
+bool vc_arch_gguf_slides(const char *architecture, uint64_t layer, uint64_t layers);
+/* ... and the window itself, where the metadata say none; 0: then there is none. */
+uint64_t vc_arch_gguf_window(const char *architecture);
 /* The program that runs GGUF models of that general.architecture; NULL: none that is known. */
 const char *vc_arch_gguf_program(const char *architecture);
 

@@ -3,20 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "arch/arch_family.h"
 #include "core/model/program.h"
 #include "core/model/source.h"
 #include "memory/estimate.h"
 
 #define POSITIONS 512 /* at once: n_ubatch */
 #define BLOCK     256 /* positions of keys and values */
-
-/* Layers with a window, where the file has a window and says no pattern: all but the last of each so many, as
- * llama.cpp takes for granted. */
-static const struct {
-    const char *architecture;
-    uint64_t period;
-} periods[] = {{"gemma2", 2},  {"gemma3", 6}, {"gemma3n", 5}, {"gpt-oss", 2},        {"cohere2", 4},
-               {"exaone4", 4}, {"olmo2", 4},  {"llama4", 4},  {"gemma-embedding", 6}};
 
 struct metadata {
     struct vc_estimate *e;
@@ -28,20 +21,6 @@ struct metadata {
     bool recurrent; /* some layer keeps a state in place of keys and values */
 };
 
-/* The key of the architecture, "qwen35.block_count"; NULL: the file does not have it. */
-static const struct vc_program_key *key_of(const struct metadata *m, const char *name)
-{
-    char whole[160];
-
-    (void)snprintf(whole, sizeof whole, "%.64s.%.80s", m->architecture, name);
-    for (size_t k = 0; k < m->program->n_keys; k++) {
-        if (strcmp(m->program->keys[k].key, whole) == 0) {
-            return &m->program->keys[k];
-        }
-    }
-    return NULL;
-}
-
 static uint64_t positive(int64_t n)
 {
     return n > 0 && n < ((int64_t)1 << 40) ? (uint64_t)n : 0;
@@ -50,15 +29,7 @@ static uint64_t positive(int64_t n)
 /* A number, or that of the layer where the file has one for each; otherwise `otherwise`. */
 static uint64_t number_of(const struct metadata *m, const char *name, uint64_t layer, uint64_t otherwise)
 {
-    const struct vc_program_key *key = key_of(m, name);
-
-    if (key == NULL) {
-        return otherwise;
-    }
-    if (key->integers != NULL) {
-        return layer < key->n ? positive(key->integers[layer]) : otherwise;
-    }
-    return key->is_integer ? positive(key->integer) : otherwise;
+    return positive(vc_program_number(m->program, m->architecture, name, layer, (int64_t)otherwise));
 }
 
 /* The tensor of a layer, "blk.3.attn_k.weight"; NULL: there is none. */
@@ -86,7 +57,7 @@ static uint64_t width_of(const struct metadata *m, uint64_t layer, uint64_t *hea
     uint64_t latent = number_of(m, "attention.kv_lora_rank", layer, 0);
     uint64_t rotary = number_of(m, "rope.dimension_count", layer, 0);
     uint64_t share = m->heads == 0 ? 0 : m->hidden / m->heads;
-    uint64_t kv_heads = number_of(m, "attention.head_count_kv", layer, m->heads);
+    uint64_t kv_heads = number_of(m, vc_arch_gguf_names(VC_EDIT_KV_HEADS), layer, m->heads);
     uint64_t key = number_of(m, "attention.key_length", layer, share);
     uint64_t value = number_of(m, "attention.value_length", layer, share);
     const struct vc_tensor *k = tensor_of(m, layer, "attn_k.weight");
@@ -109,8 +80,9 @@ static uint64_t width_of(const struct metadata *m, uint64_t layer, uint64_t *hea
 /* Whether the layer looks back so far only. Where nothing says which layers do, none does. */
 static bool has_window(const struct metadata *m, uint64_t layer)
 {
-    const struct vc_program_key *pattern = key_of(m, "attention.sliding_window_pattern");
-    uint64_t period = 0;
+    const struct vc_program_key *pattern =
+        vc_program_key(m->program, m->architecture, "attention.sliding_window_pattern");
+    uint64_t period = number_of(m, "attention.sliding_window_pattern", layer, 0);
 
     if (m->window == 0) {
         return false;
@@ -118,11 +90,7 @@ static bool has_window(const struct metadata *m, uint64_t layer)
     if (pattern != NULL && pattern->integers != NULL) {
         return layer < pattern->n && pattern->integers[layer] != 0;
     }
-    period = pattern != NULL && pattern->is_integer ? positive(pattern->integer) : 0;
-    for (size_t k = 0; period == 0 && k < sizeof periods / sizeof periods[0]; k++) {
-        period = strcmp(m->architecture, periods[k].architecture) == 0 ? periods[k].period : 0;
-    }
-    return period != 0 && layer % period < period - 1;
+    return period != 0 ? layer % period < period - 1 : vc_arch_gguf_slides(m->architecture, layer, m->layers);
 }
 
 /* The state that a layer without keys and values keeps for each sequence, in f32: of a convolution, and of the
@@ -217,19 +185,11 @@ static uint64_t bound_of(struct metadata *m)
 
 static bool read(struct metadata *m)
 {
-    const struct vc_program_key *name = NULL;
-
-    for (size_t k = 0; k < m->program->n_keys; k++) {
-        name = strcmp(m->program->keys[k].key, "general.architecture") == 0 ? &m->program->keys[k] : name;
-    }
-    if (name == NULL || !name->is_text) {
-        return false;
-    }
-    m->architecture = name->text;
-    m->layers = number_of(m, "block_count", 0, 0);
-    m->hidden = number_of(m, "embedding_length", 0, 0);
-    m->heads = number_of(m, "attention.head_count", 0, 0);
-    m->window = number_of(m, "attention.sliding_window", 0, strcmp(m->architecture, "llama4") == 0 ? 8192 : 0);
+    m->architecture = vc_program_architecture(m->program);
+    m->layers = number_of(m, vc_arch_gguf_names(VC_EDIT_LAYERS), 0, 0);
+    m->hidden = number_of(m, vc_arch_gguf_names(VC_EDIT_HIDDEN), 0, 0);
+    m->heads = number_of(m, vc_arch_gguf_names(VC_EDIT_HEADS), 0, 0);
+    m->window = number_of(m, "attention.sliding_window", 0, vc_arch_gguf_window(m->architecture));
     m->experts_used = vc_max_u64(number_of(m, "expert_used_count", 0, 1), 1);
     m->context = m->e->options.context_tokens;
     return m->layers != 0 && m->layers < 100000 && m->hidden != 0 && tensor_of(m, 0, "attn_norm.weight") != NULL;

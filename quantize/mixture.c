@@ -47,46 +47,20 @@ static int layer_of(const char *name)
 
 /* ---- what a model says ---- */
 
-static const struct vc_program_key *key_of(const struct vc_program *program, const char *architecture, const char *tail)
-{
-    char name[128];
-
-    (void)snprintf(name, sizeof name, "%s.%s", architecture, tail);
-    for (size_t i = 0; i < program->n_keys; i++) {
-        if (strcmp(program->keys[i].key, name) == 0) {
-            return &program->keys[i];
-        }
-    }
-    return NULL;
-}
-
 /* A whole number, or the first of a list with one for each layer; 0: the file does not say. */
 static uint32_t number_of(const struct vc_program *program, const char *architecture, const char *tail)
 {
-    const struct vc_program_key *key = key_of(program, architecture, tail);
-    int64_t n = 0;
+    int64_t n = vc_program_number(program, architecture, tail, 0, 0);
 
-    if (key != NULL && key->is_integer) {
-        n = key->integer;
-    } else if (key != NULL && key->integers != NULL && key->n > 0) {
-        n = key->integers[0];
-    }
     return n > 0 && n <= INT32_MAX ? (uint32_t)n : 0;
 }
 
 static void read_keys(const struct vc_program *program, struct vc_mixture_plan *out)
 {
-    const char *architecture = "";
-    uint32_t heads;
-    uint32_t key_heads;
+    const char *architecture = vc_program_architecture(program);
+    uint32_t heads = number_of(program, architecture, "attention.head_count");
+    uint32_t key_heads = number_of(program, architecture, "attention.head_count_kv");
 
-    for (size_t i = 0; i < program->n_keys; i++) {
-        if (strcmp(program->keys[i].key, "general.architecture") == 0 && program->keys[i].is_text) {
-            architecture = program->keys[i].text;
-        }
-    }
-    heads = number_of(program, architecture, "attention.head_count");
-    key_heads = number_of(program, architecture, "attention.head_count_kv");
     key_heads = key_heads == 0 ? heads : key_heads; /* as the loader has it where the file does not say */
     out->rules.query_share = key_heads != 0 ? heads / key_heads : 0;
     out->rules.n_layers = number_of(program, architecture, "block_count");

@@ -152,6 +152,16 @@ struct vc_program {
     const struct vc_program_sizes *sizes; /* of a VC_PROGRAM_CONFIG or VC_PROGRAM_KEYS; else NULL */
 };
 
+/* Of a VC_PROGRAM_KEYS: the key "<architecture>.<name>", "llama" and "block_count"; NULL: the file does not have it. */
+const struct vc_program_key *vc_program_key(const struct vc_program *program, const char *architecture,
+                                            const char *name);
+/* "general.architecture", what stands in front of the keys of the model; "": the file does not say. */
+const char *vc_program_architecture(const struct vc_program *program);
+/* The whole number of a key, or that of the layer where the file has one for each layer; `otherwise`: the file has
+ * neither. */
+int64_t vc_program_number(const struct vc_program *program, const char *architecture, const char *name, uint64_t layer,
+                          int64_t otherwise);
+
 /* Whether a key of that meaning states that number: of a VC_PROGRAM_CONFIG or VC_PROGRAM_KEYS; false for any other. */
 enum vc_status vc_program_says(struct vc_ctx *ctx, const struct vc_program *program, enum vc_edit_key key,
                                uint64_t number, bool *says);

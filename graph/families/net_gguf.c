@@ -87,16 +87,6 @@ static const char *rename_tensor(struct vc_net *net, const char *name)
 
 /* ---- keys ---- */
 
-static const struct vc_program_key *find_key(const struct vc_program *program, const char *name)
-{
-    for (size_t k = 0; k < program->n_keys; k++) {
-        if (strcmp(program->keys[k].key, name) == 0) {
-            return &program->keys[k];
-        }
-    }
-    return NULL;
-}
-
 static void set(struct vc_net *net, const char *member, json_t *value)
 {
     (void)json_object_set_new(net->config, member, value);
@@ -312,11 +302,8 @@ static bool is_known(const struct vc_arch_family *f)
 
 static bool has_key(const struct vc_program *program, const char *architecture, const char *key)
 {
-    char name[128];
-    const struct vc_program_key *found;
+    const struct vc_program_key *found = vc_program_key(program, architecture, key);
 
-    (void)snprintf(name, sizeof name, "%.64s.%s", architecture, key);
-    found = find_key(program, name);
     return found != NULL && !(found->is_number && found->number == 0);
 }
 
@@ -360,10 +347,9 @@ enum vc_status vc_families_build_keys(const struct vc_graph_source *source, stru
                          .stated = source->stated,
                          .arena = source->arena,
                          .rename = rename_tensor};
-    const struct vc_program_key *key = find_key(source->program, "general.architecture");
     enum vc_status status = VC_OK;
 
-    if (!find_row(&net, source->program, key != NULL && key->is_text ? key->text : "")) {
+    if (!find_row(&net, source->program, vc_program_architecture(source->program))) {
         return VC_OK;
     }
     net.config = json_object();

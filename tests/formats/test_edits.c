@@ -671,6 +671,10 @@ static void test_gguf_depth(void **state)
         "of 'gemma2' every layer is what its number says, in a pattern of 2, so that the layers which stay would "
         "become others; leave out whole patterns");
     refuse_gguf(
+        gguf_named("gemma-embedding", "x", 1), LAYERS,
+        "of 'gemma-embedding' every layer is what its number says, in a pattern of 6, so that the layers which stay "
+        "would become others; leave out whole patterns");
+    refuse_gguf(
         gguf_named("a", "full_attention_interval", 4), LAYERS,
         "of 'full_attention_interval' every layer is what its number says, in a pattern of 4, so that the layers "
         "which stay would become others; leave out whole patterns");
