@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/arch_rope.h"
 #include "core/base/checked.h"
 #include "formats/gguf_folder/llm_back.h"
 #include "formats/huggingface/infolder.h"
-#include "kernels/functions.h"
 
 #define ORIGINAL "original_max_position_embeddings"
 
@@ -184,7 +184,7 @@ static enum vc_status make_llama3(struct llm_back *b, json_t **out)
         original *= 2;
         for (same = 0; same < json_array_size(list); same++) {
             double n = (double)json_array_size(list);
-            double wanted = vc_llm_llama3_divisor(theta, 2 * n, factor, 1.0, 4.0, original, same);
+            double wanted = vc_rope_llama3_divisor(theta, 2 * n, factor, 1.0, 4.0, original, same);
 
             if (fabs(json_number_value(json_array_get(list, same)) - wanted) > 1e-4 * wanted) {
                 break;
@@ -216,7 +216,7 @@ static json_t *attention_factor(const struct llm_back *b, double usual, double u
 static enum vc_status make_longrope(struct llm_back *b, double original, json_t **out)
 {
     double share = (double)said(b, "max_position_embeddings") / original;
-    double usual = share <= 1.0 ? 1.0 : sqrt(1.0 + vc_log_f64(share) / vc_log_f64(original));
+    double usual = vc_rope_longrope_scale(share, original);
     json_t *shorter = json_array();
     json_t *longer = json_array();
 
@@ -241,7 +241,7 @@ static enum vc_status make_keyed(struct llm_back *b, const char *type, json_int_
 {
     bool yarn = strcmp(type, "yarn") == 0;
     double factor = json_number_value(vc_back_find(b, ".rope.scaling.factor"));
-    double usual = factor <= 1 ? 1.0 : 1.0 + 0.1 * vc_log_f64(factor);
+    double usual = vc_rope_yarn_scale(factor, 1.0);
 
     if ((strcmp(type, "linear") != 0 && !yarn) || !(factor > 0)) {
         return refuse(b, ".rope.scaling.type", "expected linear or yarn, and a factor above 0");

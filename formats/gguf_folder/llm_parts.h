@@ -212,9 +212,6 @@ enum vc_status vc_llm_pooling_put(struct vc_ctx *ctx, const char *folder, struct
 enum vc_status vc_llm_rope_put(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_arch_family *family,
                                const struct vc_arch_sizes *sizes, const struct llm_rope *rope, struct llm_plan *plan,
                                struct vc_model *model, struct llm_pairs *pairs);
-/* The divisor of frequency i of `llama3`. */
-double vc_llm_llama3_divisor(double theta, double rotated, double factor, double low, double high, double original,
-                             uint64_t i);
 /* Elements of a head that are rotated. */
 uint64_t vc_llm_rotated(const struct vc_arch_sizes *sizes, const struct llm_rope *rope);
 /* By what the scores of attention are multiplied in transformers, over what llama.cpp multiplies by. */

@@ -9,13 +9,10 @@
  *                type, too */
 #include "formats/gguf_folder/llm_parts.h"
 
-#include <math.h>
 #include <string.h>
 
+#include "arch/arch_rope.h"
 #include "formats/huggingface/config/hf_config.h"
-#include "kernels/functions.h"
-
-#define PI 3.14159265358979323846
 
 struct scaling {
     struct vc_ctx *ctx;
@@ -51,15 +48,6 @@ static enum vc_status make_values(const struct scaling *s, float **values)
     return *values != NULL ? VC_OK : VC_E_NOMEM;
 }
 
-double vc_llm_llama3_divisor(double theta, double rotated, double factor, double low, double high, double original,
-                             uint64_t i)
-{
-    double wave = 2 * PI * vc_pow_f64(theta, 2.0 * (double)i / rotated);
-    double share = (original / wave - low) / (high - low);
-
-    return wave < original / high ? 1.0 : wave > original / low ? factor : 1.0 / ((1.0 - share) / factor + share);
-}
-
 /* Low frequencies are divided by the factor, high ones stay, between them is a ramp. */
 static enum vc_status put_llama3(const struct scaling *s)
 {
@@ -76,58 +64,44 @@ static enum vc_status put_llama3(const struct scaling *s)
     VC_CALL(make_values(s, &values));
     for (uint64_t i = 0; i < s->rotated / 2; i++) {
         values[i] =
-            (float)vc_llm_llama3_divisor(s->rope->theta, (double)s->rotated, s->factor, low, high, s->original, i);
+            (float)vc_rope_llama3_divisor(s->rope->theta, (double)s->rotated, s->factor, low, high, s->original, i);
     }
     return vc_llm_plan_add_values(s->ctx, s->plan, "rope_freqs.weight", values, s->rotated / 2);
-}
-
-/* The dimension that turns `beta` times within the original context. */
-static double turning(const struct scaling *s, double beta)
-{
-    double d = (double)s->rotated;
-
-    return fmin(fmax(d * vc_log_f64(s->original / (beta * 2 * PI)) / (2 * vc_log_f64(s->rope->theta)), 0.0), d - 1);
 }
 
 /* The ramp of yarn as llama.cpp's keys cannot say it: not rounded, or between other dimensions. */
 static enum vc_status put_ramp(const struct scaling *s, double fast, double slow, bool truncate)
 {
-    double low = turning(s, fast);
-    double high = turning(s, slow);
+    struct vc_rope_ramp ramp = vc_rope_yarn_ramp(s->rope->theta, (double)s->rotated, s->original, fast, slow, truncate);
     float *values;
 
     VC_CALL(make_values(s, &values));
-    low = truncate ? floor(low) : low;
-    high = truncate ? ceil(high) : high;
-    high = low == high ? high + 0.001 : high;
     for (uint64_t i = 0; i < s->rotated / 2; i++) {
-        double share = fmin(fmax(((double)i - low) / (high - low), 0.0), 1.0);
-
-        values[i] = (float)(1.0 / (1.0 - share + share / s->factor));
+        values[i] = (float)vc_rope_yarn_divisor(&ramp, s->factor, i);
     }
     return vc_llm_plan_add_values(s->ctx, s->plan, "rope_freqs.weight", values, s->rotated / 2);
 }
 
 static enum vc_status put_yarn(const struct scaling *s, struct vc_model *model)
 {
-    double usual = s->factor <= 1 ? 1.0 : 1.0 + 0.1 * vc_log_f64(s->factor);
+    double usual = vc_rope_yarn_scale(s->factor, 1.0);
     double scale = real(s, "mscale", 0.0);
     double scale_all = real(s, "mscale_all_dim", 0.0);
-    double attention =
-        scale != 0 && scale_all != 0 && s->factor > 1
-            ? (1.0 + 0.1 * scale * vc_log_f64(s->factor)) / (1.0 + 0.1 * scale_all * vc_log_f64(s->factor))
-            : usual;
+    double attention = usual;
     double fast = real(s, "beta_fast", 32.0);
     double slow = real(s, "beta_slow", 1.0);
     bool truncate = !json_is_false(json_object_get(s->rope->block, "truncate"));
     bool freqs = vc_arch_has(s->family, VC_ARCH_FREQS);
     bool other_ramp = fast != 32.0 || slow != 1.0;
 
+    if (scale != 0 && scale_all != 0) {
+        attention = vc_rope_yarn_scale(s->factor, scale) / vc_rope_yarn_scale(s->factor, scale_all);
+    }
     attention = real(s, "attention_factor", attention);
     if (strcmp(s->family->gguf, "mistral3") == 0) { /* has keys of its own */
         vc_llm_put_f32(s->pairs, ".rope.scaling.yarn_beta_fast", fast);
         vc_llm_put_f32(s->pairs, ".rope.scaling.yarn_beta_slow", slow);
-        usual /= scale_all != 0 && s->factor > 1 ? 1.0 + 0.1 * scale_all * vc_log_f64(s->factor) : 1.0;
+        usual /= vc_rope_yarn_scale(s->factor, scale_all);
         if ((float)attention != (float)usual) {
             return refuse(s,
                           "need \"mscale\" 1 where there is an \"mscale_all_dim\", which llama.cpp takes for granted");
@@ -197,7 +171,7 @@ static enum vc_status put_factors(const struct scaling *s, const char *key, cons
 static enum vc_status put_longrope(const struct scaling *s)
 {
     double stretched = real(s, "factor", (double)s->context / s->original);
-    double attention = stretched <= 1.0 ? 1.0 : sqrt(1.0 + vc_log_f64(stretched) / vc_log_f64(s->original));
+    double attention = vc_rope_longrope_scale(stretched, s->original);
     bool phi3 = strcmp(s->family->gguf, "phi3") == 0;
 
     if (!phi3 && !vc_is_one_of(s->family->gguf, "llama|granite")) {

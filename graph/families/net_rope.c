@@ -1,17 +1,15 @@
 /* net_rope.c - rotary positions: the angle of pair i at position p is p * f(i), where the frequencies f are those of
- * the model's kind of scaling. Frequencies are computed in double; cosines and sines are computed in the graph, from
+ * the model's kind of scaling (arch/arch_rope.h). Frequencies are computed in double; cosines and sines are computed in the graph, from
  * the length of the sequence that it is run with. Formulas: docs/graph.md. */
 #include "arch/arch_family.h"
+#include "arch/arch_rope.h"
 #include "graph/families/net.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "kernels/functions.h"
-
 /* Sizes of heads beyond this are no models. */
 #define MAX_ROPE_DIM 65536
-#define PI           3.14159265358979323846
 
 /* A kind of scaling while its numbers are read. */
 struct scaling {
@@ -55,7 +53,7 @@ static double *frequencies(struct scaling *s)
         return NULL;
     }
     for (int64_t i = 0; i < s->dim / 2; i++) {
-        f[i] = 1.0 / vc_pow_f64(s->theta, (double)(2 * i) / (double)s->dim);
+        f[i] = vc_rope_frequency(s->theta, (double)s->dim, (uint64_t)i);
     }
     return f;
 }
@@ -81,41 +79,24 @@ static void scale_dynamic(struct scaling *s)
     s->dynamic = number(s, "factor", (double)NAN);
 }
 
-static double yarn_mscale(double scale, double m)
-{
-    return scale <= 1 ? 1.0 : 0.1 * m * vc_log_f64(scale) + 1.0;
-}
-
-/* The pair that turns `rotations` times within the original length. */
-static double yarn_pair(const struct scaling *s, double rotations)
-{
-    return (double)s->dim * vc_log_f64(s->original / (rotations * 2 * PI)) / (2 * vc_log_f64(s->theta));
-}
-
 static void scale_yarn(struct scaling *s)
 {
     const json_t *truncate = json_object_get(s->values, "truncate");
     double factor = number(s, "factor", s->longest / s->original);
     double m = number(s, "mscale", 0);
     double m_all = number(s, "mscale_all_dim", 0);
-    double low = yarn_pair(s, number(s, "beta_fast", 32));
-    double high = yarn_pair(s, number(s, "beta_slow", 1));
+    double fast = number(s, "beta_fast", 32);
+    double slow = number(s, "beta_slow", 1);
+    double usual = vc_rope_yarn_scale(factor, 1);
+    struct vc_rope_ramp ramp =
+        vc_rope_yarn_ramp(s->theta, (double)s->dim, s->original, fast, slow, !json_is_false(truncate));
 
-    s->factor =
-        number(s, "attention_factor",
-               m != 0 && m_all != 0 ? yarn_mscale(factor, m) / yarn_mscale(factor, m_all) : yarn_mscale(factor, 1));
-    if (!json_is_false(truncate)) {
-        low = floor(low);
-        high = ceil(high);
+    if (m != 0 && m_all != 0) {
+        usual = vc_rope_yarn_scale(factor, m) / vc_rope_yarn_scale(factor, m_all);
     }
-    low = low < 0 ? 0 : low;
-    high = high > (double)s->dim - 1 ? (double)s->dim - 1 : high;
-    high = low == high ? high + 0.001 : high;
+    s->factor = number(s, "attention_factor", usual);
     for (int64_t i = 0; i < s->dim / 2; i++) {
-        double ramp = ((double)i - low) / (high - low);
-        double kept = 1 - (ramp < 0 ? 0 : ramp > 1 ? 1 : ramp);
-
-        s->f[i] = s->f[i] / factor * (1 - kept) + s->f[i] * kept;
+        s->f[i] /= vc_rope_yarn_divisor(&ramp, factor, (uint64_t)i);
     }
 }
 
@@ -126,14 +107,7 @@ static void scale_llama3(struct scaling *s)
     double high = number(s, "high_freq_factor", (double)NAN);
 
     for (int64_t i = 0; i < s->dim / 2; i++) {
-        double wave = 2 * PI / s->f[i];
-        double smooth = (s->original / wave - low) / (high - low);
-
-        if (wave > s->original / low) {
-            s->f[i] /= factor;
-        } else if (wave >= s->original / high) {
-            s->f[i] = (1 - smooth) * s->f[i] / factor + smooth * s->f[i];
-        }
+        s->f[i] /= vc_rope_llama3_divisor(s->theta, (double)s->dim, factor, low, high, s->original, (uint64_t)i);
     }
 }
 
@@ -162,7 +136,7 @@ static void scale_longrope(struct scaling *s)
 {
     double factor = number(s, "factor", s->longest / s->original);
 
-    s->factor = number(s, "attention_factor", factor <= 1 ? 1 : sqrt(1 + vc_log_f64(factor) / vc_log_f64(s->original)));
+    s->factor = number(s, "attention_factor", vc_rope_longrope_scale(factor, s->original));
     s->f_beyond = frequencies(s);
     if (s->f_beyond != NULL) {
         divide_by_list(s, "long_factor", s->f_beyond);
