@@ -4,7 +4,13 @@
  *
  *     |  | before | after |  |
  *     |---|---:|---:|---|
- *     | file | 1.15 MiB | 303 KiB | 3.88x smaller | */
+ *     | file | 1.15 MiB | 303 KiB | 3.88x smaller |
+ *
+ *     **Missed:** fc1.weight has an SQNR of 12.08 dB, --min-sqnr asks for 40.00 dB
+ *
+ *     | gate | limit | found |  |
+ *     |---|---:|---:|---|
+ *     | `min_sqnr_db` | 40 dB | 12.1 dB | **missed** | */
 #include <vcompress/page.h>
 
 #include <math.h>
@@ -122,8 +128,8 @@ static struct cell in_unit(double x, enum unit unit)
                              : plain(x, DIGITS, "");
 }
 
-/* Rows without a figure afterwards are left out. missed: of the gates; NULL: none was. */
-static void add_rows(struct vc_text *text, const json_t *d, const struct row *rows, size_t n, const char *missed)
+/* Rows without a figure afterwards are left out. */
+static void add_rows(struct vc_text *text, const json_t *d, const struct row *rows, size_t n)
 {
     vc_text_add(text, "|  | before | after |  |\n|---|---:|---:|---|\n");
     for (size_t i = 0; i < n; i++) {
@@ -142,8 +148,58 @@ static void add_rows(struct vc_text *text, const json_t *d, const struct row *ro
         }
         vc_text_add(text, " |\n");
     }
+}
+
+/* ---- gates ---- */
+
+/* A sentence outside of a table, in which names of tensors and paths mean nothing to Markdown. */
+static void add_sentence(struct vc_text *text, const char *sentence)
+{
+    for (const char *p = sentence; *p != '\0'; p++) {
+        unsigned char c = (unsigned char)*p;
+
+        if (strchr("\\`*_{}[]<>#|!", c) != NULL) {
+            vc_text_add(text, "\\");
+        }
+        vc_text_add_bytes(text, c < 0x20 || c == 0x7f ? " " : p, 1);
+    }
+}
+
+/* What the limit of a gate is counted in, by the end of its name. */
+static enum unit unit_of(const char *id)
+{
+    static const struct {
+        const char *end;
+        enum unit unit;
+    } ends[] = {{"_bytes", BYTES}, {"_fit", BYTES}, {"_db", DECIBEL}, {"_growth", SHARE}, {"_sparsity", SHARE}};
+
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        if (vc_ends_in(id, ends[i].end)) {
+            return ends[i].unit;
+        }
+    }
+    return REAL;
+}
+
+/* Every gate with its limit and what was found. each: NULL for documents that have a sentence alone. */
+static void add_gates(struct vc_text *text, const char *missed, const json_t *each)
+{
     if (missed != NULL) {
-        vc_text_add(text, "| gates |  | **missed** |  |\n");
+        vc_text_add(text, "\n**Missed:** ");
+        add_sentence(text, missed);
+        vc_text_add(text, "\n");
+    }
+    for (size_t i = 0; i < json_array_size(each); i++) {
+        const json_t *gate = json_array_get(each, i);
+        const char *id = string(gate, "id");
+        enum unit unit = unit_of(id == NULL ? "" : id);
+        const json_t *passed = at(gate, "passed");
+        const char *word = json_is_true(passed) ? "met" : json_is_false(passed) ? "**missed**" : "not judged";
+
+        vc_text_add(text, i == 0 ? "\n| gate | limit | found |  |\n|---|---:|---:|---|\n| " : "| ");
+        add_name(text, id);
+        vc_text_add(text, " | %s | %s | %s |\n", in_unit(number(gate, "limit"), unit).s,
+                    in_unit(number(gate, "value"), unit).s, word);
     }
 }
 
@@ -158,7 +214,8 @@ static void add_report(struct vc_text *text, const json_t *d)
     const char *command = string(d, "command");
 
     add_title(text, command == NULL ? "" : command, string(d, "input.path"), string(d, "output.path"));
-    add_rows(text, d, rows, sizeof rows / sizeof *rows, string(d, "gates.missed"));
+    add_rows(text, d, rows, sizeof rows / sizeof *rows);
+    add_gates(text, string(d, "gates.missed"), at(d, "gates.each"));
     if (string(d, "totals.worst_tensor") != NULL) {
         vc_text_add(text, "\nLowest SQNR: ");
         add_name(text, string(d, "totals.worst_tensor"));
@@ -178,7 +235,8 @@ static void add_distill(struct vc_text *text, const json_t *d)
         {"memory at the peak", "", "memory.peak", BYTES}};
 
     add_title(text, "distill", string(d, "student"), string(d, "output"));
-    add_rows(text, d, rows, sizeof rows / sizeof *rows, string(d, "missed"));
+    add_rows(text, d, rows, sizeof rows / sizeof *rows);
+    add_gates(text, string(d, "missed"), NULL);
 }
 
 /* ---- what differs ---- */

@@ -18,6 +18,10 @@ folder=$(mktemp -d "${RUNNER_TEMP:-/tmp}/vcompress-XXXXXX")
 printf '%s' "${OPTIONS:-}" | xargs -r -n 1 printf '%s\n' >"$folder/words"
 set --
 while IFS= read -r word; do set -- "$@" "$word"; done <"$folder/words"
+if [ -n "${GATES:-}" ]; then set -- "$@" "--gates=$GATES"; fi
+if [ -n "${BASELINE:-}" ]; then set -- "$@" "--baseline=$BASELINE"; fi
+if [ -n "${MAX_GROWTH:-}" ]; then set -- "$@" "--max-growth=$MAX_GROWTH"; fi
+if [ -n "${MIN_RATIO:-}" ]; then set -- "$@" "--min-ratio=$MIN_RATIO"; fi
 if [ -n "${MIN_SQNR:-}" ]; then set -- "$@" "--min-sqnr=$MIN_SQNR"; fi
 if [ -n "${MAX_BYTES:-}" ]; then set -- "$@" "--max-bytes=$MAX_BYTES"; fi
 if [ -n "${MUST_FIT:-}" ]; then set -- "$@" "--must-fit=$MUST_FIT"; fi
@@ -26,7 +30,11 @@ status=0
 "$program" "${COMMAND:-quantize}" "$@" --json="$folder/report.json" --markdown "$folder/summary.md" -- "$INPUT" || status=$?
 passed=true
 if [ "$status" -ne 0 ]; then passed=false; fi
-printf 'report=%s\nsummary=%s\npassed=%s\n' "$folder/report.json" "$folder/summary.md" "$passed" >>"${GITHUB_OUTPUT:-/dev/stdout}"
+# The gates of the report stand in one line: {"met": false, "missed": "w has ...", "each": [{"id": "min_sqnr_db", ... "passed": false}]}
+gates=$(sed -n 's/^  "gates": //p' "$folder/report.json" 2>/dev/null || true)
+missed=$(printf '%s\n' "$gates" | sed -n 's/.*"missed": "\(\([^"\\]\|\\.\)*\)".*/\1/p' | sed 's/\\\(["\\]\)/\1/g')
+gate=$(printf '%s\n' "$gates" | tr '{' '\n' | sed -n 's/^"id": "\([a-z_0-9]*\)".*"passed": false.*/\1/p' | head -n 1)
+printf 'report=%s\nsummary=%s\npassed=%s\ngate=%s\nmissed=%s\n' "$folder/report.json" "$folder/summary.md" "$passed" "$gate" "$missed" >>"${GITHUB_OUTPUT:-/dev/stdout}"
 if [ -s "$folder/summary.md" ] && [ -n "${GITHUB_STEP_SUMMARY:-}" ]; then cat "$folder/summary.md" >>"$GITHUB_STEP_SUMMARY"; fi
 if [ "$status" -eq 1 ] && [ "${FAIL:-true}" = false ]; then status=0; fi
 exit "$status"

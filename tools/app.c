@@ -32,6 +32,8 @@ static const struct opt run_opts[] = {
      .help = "most memory to use (default: a quarter of the free memory)"},
     {.name = "cpu-mask", .value = "ref|base|avx2|avx512|neon|all", .kind = OPT_TEXT, COMMON(cpu_mask),
      .help = "highest instruction set to use, for tests: quantize, prune and convert write the same bytes; of what networks compute (answers, statistics, trained weights) last bits differ"},
+    {.name = "progress-fd", .value = "N", .kind = OPT_COUNT, COMMON(progress_fd),
+     .help = "write the progress as lines of JSON to this open descriptor, some ten a second: --progress-fd 3 3>progress.jsonl"},
     {.name = "memory-summary", .kind = OPT_BOOL, .set = 1, COMMON(memory_summary),
      .help = "print the memory by purpose, now and at the peak"},
 };
@@ -64,6 +66,12 @@ static const struct opt report_opts[] = {
 };
 #define N_REPORT (sizeof report_opts / sizeof report_opts[0])
 
+static const struct opt gates_opts[] = {
+    {.name = "gates", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, COMMON(gates),
+     .help = "read gates from this JSON file, by the names of their options: {\"min_sqnr\": 40, \"evaluate\": {\"min_accuracy\": 0.98}}; "
+             "members under the name of a command are for this command alone, and a gate on the command line counts instead of the file's"},
+};
+
 static const struct opt help_opts[] = {
     {.name = "help", .value = "PART", .optional = true, .letter = 'h', .kind = OPT_HELP,
      .help = "explain the options that most people need; all: all of them; the first word of a heading: those under it"},
@@ -76,6 +84,7 @@ const struct opt_group group_page = {"Report", comment_opts, 1, 0};
 const struct opt_group group_comment = {"Report", comment_opts, 2, 0};
 const struct opt_group group_report = OPT_GROUP("Report", report_opts);
 const struct opt_group group_report_of_sizes = {"Report", report_opts, N_REPORT - 1, 0};
+const struct opt_group group_gates = OPT_GROUP("Gates", gates_opts);
 const struct opt_group group_help = OPT_GROUP("Help", help_opts);
 
 /* ---- failing ---- */
@@ -306,6 +315,7 @@ int app_parse(struct app *app, int n_args, char **args, void *options)
     app->common = base->common;
     app->json = base->json;
     app_report_to(app, stdout);
+    GO(gates_read(app, options));
     return files_add(app, &app->parsed, app->command);
 }
 
@@ -329,6 +339,7 @@ void app_end(struct app *app)
     free(app->own_names);
     free(app->line);
     files_free(&app->files);
+    words_free(&app->gates);
 }
 
 void app_print_memory(struct app *app)
@@ -359,6 +370,11 @@ int app_open(struct app *app)
     enum vc_status status;
     int rc = GO_ON;
 
+    if (options_seen(&app->parsed, "progress-fd") && !progress_fd_is_open(app)) {
+        return app_usage(
+            app, "--progress-fd %llu: is no descriptor that is open for writing, such as 3 with 3>progress.jsonl",
+            (unsigned long long)common->progress_fd);
+    }
     if (options_seen(&app->parsed, "max-memory") && common->max_memory == 0) {
         return app_usage(app,
                          "--max-memory: 0 bytes are not enough; without the option the limit is a quarter of the free "

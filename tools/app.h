@@ -15,6 +15,7 @@
 #include "tools/call.h"
 #include "tools/command_files.h"
 #include "tools/options/options.h"
+#include "tools/options/words.h"
 #include "tools/print.h"
 
 #if defined(__GNUC__)
@@ -38,7 +39,9 @@ struct common_options {
     const char *cpu_mask;
     uint64_t threads;
     uint64_t max_memory;
-    int color; /* enum color_mode */
+    uint64_t progress_fd; /* 0: none */
+    const char *gates;    /* a file; NULL: none */
+    int color;            /* enum color_mode */
     int verbose;
     bool quiet, no_progress, memory_summary, bytes, diffable;
 };
@@ -67,6 +70,7 @@ struct app {
     char *own_output;    /* of vc_text_free; what output points to when nobody gave a name */
     char *own_names;     /* owned; of further outputs, or of the config.json in a folder without weights */
     struct command_files files;
+    struct words gates; /* owned; of the file of --gates, for this command */
     const char *where;  /* begins sentences about options: "recipe.txt:3"; NULL: they are on the command line */
     char *line;         /* owned; the command as it was given, without --html, for pages; NULL: none is asked for */
     bool written;       /* the output is complete: a failure after that must not sound as if it were not */
@@ -92,8 +96,9 @@ extern const struct opt_group group_page;    /* --html FILE */
 extern const struct opt_group group_comment; /* --html FILE, --markdown FILE */
 extern const struct opt_group group_report;  /* -q, -v, colours */
 extern const struct opt_group
-    group_report_of_sizes;                /* the same for a command whose --bytes is a size: without --bytes */
-extern const struct opt_group group_help; /* --help alone */
+    group_report_of_sizes;                 /* the same for a command whose --bytes is a size: without --bytes */
+extern const struct opt_group group_gates; /* --gates FILE, of commands that have gates */
+extern const struct opt_group group_help;  /* --help alone */
 
 #define GO_ON (-1) /* no exit status yet */
 
@@ -128,6 +133,10 @@ int app_refuse_file(struct app *app, const char *option, const char *path, const
 /* Refuses a gate of 0 or less where it was given: for the library 0 means that there is none, and whoever writes
  * --max-bytes 0 expects to be stopped. `name`: of the option. GO_ON or a status. */
 int app_check_gate(struct app *app, const char *name, double value);
+
+/* gates.c: reads the file of --gates, if there is one, into the command's options: each gate as if it stood on the command
+ * line, unless that has it already. After options_parse. GO_ON or a status. */
+int gates_read(struct app *app, void *options);
 
 /* --memory-summary, after the report. */
 void app_print_memory(struct app *app);
@@ -177,8 +186,10 @@ void signals_remove(const char *path);
 /* Ends the process by the signal itself. */
 void signals_die_by(int number);
 
-/* progress.c: one line on the terminal; does nothing where there is none. */
+/* progress.c: one line on the terminal; and lines of JSON in --progress-fd. Does nothing where there are neither. */
 void progress_begin(struct app *app);
+/* The descriptor of --progress-fd takes lines. */
+bool progress_fd_is_open(const struct app *app);
 /* For work that is counted in steps, from a function that the library calls. */
 void progress_steps(const char *what, uint64_t done, uint64_t total);
 void progress_end(void);

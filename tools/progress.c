@@ -1,7 +1,12 @@
 /* progress.c - one line on the terminal while the library works: how far, how fast, how long still, at which tensor.
+ * Only when stderr is a terminal that can clear a line, and not with -q or --no-progress.
  *
- * Only when stderr is a terminal that can clear a line, and not with -q or --no-progress. At most ten times a second.
- */
+ * And for programs, with --progress-fd, lines of JSON in a descriptor:
+ *
+ *     {"what": "quantize", "done": 4096, "total": 65536, "unit": "bytes", "seconds": 0.1, "tensor": "fc1.weight"}
+ *
+ * Both at most ten times a second; of lines the last of a part is always there, with done equal to total. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -15,7 +20,9 @@
 
 static struct {
     struct out out;
-    bool on, shown;
+    bool on, shown; /* on: there is a terminal */
+    FILE *lines;    /* NULL: nobody asked for lines */
+    double last_line;
     double begin, last;
     const char *what; /* the phase: rate and time left are those since it began */
     double phase_begin;
@@ -50,6 +57,45 @@ static double phase(const char *what, double t, uint64_t before, uint64_t *done)
     return t - state.phase_begin;
 }
 
+/* The characters of a text in JSON; control characters and bytes that are no ASCII stay as text_clean leaves them. */
+static void print_json_text(FILE *to, const char *text)
+{
+    char *clean = text_clean(text);
+
+    fputc('"', to);
+    for (const char *p = clean != NULL ? clean : ""; *p != '\0'; p++) {
+        if (*p == '"' || *p == '\\') {
+            fputc('\\', to);
+        }
+        fputc(*p, to);
+    }
+    fputc('"', to);
+    free(clean);
+}
+
+/* A line for --progress-fd. What cannot be written, since nobody reads any more, does not stop the work. */
+static void print_line(const char *what, uint64_t done, uint64_t total, const char *unit, const char *tensor)
+{
+    double t = now();
+    char seconds[32];
+
+    if (state.lines == NULL || (t - state.last_line < INTERVAL && done != total)) {
+        return;
+    }
+    state.last_line = t;
+    snprintf(seconds, sizeof seconds, "%.3f", t - state.begin);
+    fprintf(state.lines, "{\"what\": ");
+    print_json_text(state.lines, what);
+    fprintf(state.lines, ", \"done\": %llu, \"total\": %llu, \"unit\": \"%s\", \"seconds\": %s",
+            (unsigned long long)done, (unsigned long long)total, unit, seconds);
+    if (tensor != NULL && tensor[0] != '\0') {
+        fprintf(state.lines, ", \"tensor\": ");
+        print_json_text(state.lines, tensor);
+    }
+    fputs("}\n", state.lines);
+    (void)fflush(state.lines);
+}
+
 static void print_bar(FILE *to, const struct out *out, double part)
 {
     const char *done = out->utf8 ? "\xe2\x94\x81" : "=";
@@ -81,7 +127,8 @@ static void show(void *user, const struct vc_progress *progress)
     bool bar;
     int room;
 
-    if (t - state.last < INTERVAL || t - state.begin < QUIET) {
+    print_line(what, progress->done, progress->total, "bytes", progress->tensor);
+    if (!state.on || t - state.last < INTERVAL || t - state.begin < QUIET) {
         return;
     }
     state.last = t;
@@ -117,6 +164,7 @@ void progress_steps(const char *what, uint64_t done, uint64_t total)
     double seconds;
     char left[CELL_BYTES];
 
+    print_line(what, done, total, "steps", NULL);
     if (!state.on) {
         return;
     }
@@ -140,15 +188,35 @@ void progress_begin(struct app *app)
 {
     const char *term = getenv("TERM");
 
-    if (app->call != NULL || app->common.quiet || app->common.no_progress || isatty(2) != 1 || term == NULL ||
-        strcmp(term, "dumb") == 0) {
+    if (app->call != NULL) {
+        return; /* it has a function of its own */
+    }
+    if (options_seen(&app->parsed, "progress-fd")) {
+        int fd = dup((int)app->common.progress_fd);
+
+        state.lines = fd >= 0 ? fdopen(fd, "a") : NULL;
+        if (state.lines == NULL && fd >= 0) {
+            (void)close(fd);
+        }
+    }
+    state.on =
+        !app->common.quiet && !app->common.no_progress && isatty(2) == 1 && term != NULL && strcmp(term, "dumb") != 0;
+    if (!state.on && state.lines == NULL) {
         return;
     }
     out_init(&state.out, stderr, (enum color_mode)app->common.color, false);
     state.begin = now();
     state.what = NULL;
-    state.on = true;
+    state.last_line = 0;
     vc_ctx_set_progress(app->ctx, show, NULL);
+}
+
+bool progress_fd_is_open(const struct app *app)
+{
+    uint64_t fd = app->common.progress_fd;
+    int flags = fd > 0 && fd < 1 << 20 ? fcntl((int)fd, F_GETFL) : -1;
+
+    return app->call == NULL && flags != -1 && (flags & O_ACCMODE) != O_RDONLY;
 }
 
 void progress_end(void)
@@ -157,6 +225,10 @@ void progress_end(void)
         fputs("\r\033[K", stderr);
         (void)fflush(stderr);
         state.shown = false;
+    }
+    if (state.lines != NULL) {
+        (void)fclose(state.lines);
+        state.lines = NULL;
     }
     state.on = false;
 }

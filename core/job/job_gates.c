@@ -5,7 +5,7 @@
 
 #include "core/job/job_state.h"
 
-#define MAX_GATES 4
+#define MAX_GATES 7
 
 enum vc_status vc_job_list_gates(struct vc_ctx *ctx, struct vc_job *job)
 {
@@ -25,6 +25,15 @@ enum vc_status vc_job_list_gates(struct vc_ctx *ctx, struct vc_job *job)
     }
     if (options->expect_sparsity > 0.0) {
         gates[n++] = (struct vc_report_gate){"expect_sparsity", options->expect_sparsity, (double)NAN, false, false};
+    }
+    if (options->min_ratio > 0.0) {
+        gates[n++] = (struct vc_report_gate){"min_ratio", options->min_ratio, (double)NAN, false, false};
+    }
+    if (options->baseline_bytes != 0) {
+        gates[n++] = (struct vc_report_gate){"max_growth", options->max_growth, (double)NAN, false, false};
+    }
+    if (options->max_sqnr_drop_db > 0.0) {
+        gates[n++] = (struct vc_report_gate){"max_sqnr_drop_db", options->max_sqnr_drop_db, (double)NAN, false, false};
     }
     job->gates = gates;
     job->report.gates = gates;
@@ -51,21 +60,30 @@ static enum vc_status miss(struct vc_ctx *ctx, struct vc_job *job, const char *s
     return vc_fail(ctx, VC_E_GATE, "%s", sentence);
 }
 
+/* The largest output. *known: all have their size already, and not only after the run. NULL: there are no outputs. */
+static const struct vc_report_output *largest_output(const struct vc_job *job, bool *known)
+{
+    const struct vc_report_output *largest = NULL;
+
+    *known = true;
+    for (size_t i = 0; i < job->report.n_outputs; i++) {
+        const struct vc_report_output *output = &job->outputs[i];
+
+        *known = *known && output->file_bytes != 0;
+        largest = largest == NULL || output->file_bytes > largest->file_bytes ? output : largest;
+    }
+    return largest;
+}
+
 /* option: whose number `allowed` is. */
 static enum vc_status check_size(struct vc_ctx *ctx, struct vc_job *job, const char *id, const char *option,
                                  uint64_t allowed)
 {
-    const struct vc_report_output *largest = NULL;
     bool several = job->report.n_outputs > 1;
-    bool known = true;
+    bool known;
+    const struct vc_report_output *largest = largest_output(job, &known);
 
-    for (size_t i = 0; allowed != 0 && i < job->report.n_outputs; i++) {
-        const struct vc_report_output *output = &job->outputs[i];
-
-        known = known && output->file_bytes != 0;
-        largest = largest == NULL || output->file_bytes > largest->file_bytes ? output : largest;
-    }
-    if (largest == NULL || (!known && largest->file_bytes <= allowed)) {
+    if (allowed == 0 || largest == NULL || (!known && largest->file_bytes <= allowed)) {
         return VC_OK; /* no gate, or it is judged after the run */
     }
     judge(job, id, (double)largest->file_bytes, largest->file_bytes <= allowed);
@@ -79,14 +97,90 @@ static enum vc_status check_size(struct vc_ctx *ctx, struct vc_job *job, const c
                                 (unsigned long long)allowed));
 }
 
-enum vc_status vc_job_check_size(struct vc_ctx *ctx, struct vc_job *job)
+/* The largest output beside the input: input 600 KiB, output 200 KiB: a ratio of 3. */
+static enum vc_status check_ratio(struct vc_ctx *ctx, struct vc_job *job)
 {
-    enum vc_status status = check_size(ctx, job, "max_bytes", "max_bytes", job->options.max_bytes);
+    double limit = job->options.min_ratio;
+    double before = (double)job->report.totals.file_before;
+    bool known;
+    const struct vc_report_output *largest = largest_output(job, &known);
+    double ratio;
 
-    return status == VC_OK ? check_size(ctx, job, "aim_bytes", job->plan.aim_option, job->plan.aim_bytes) : status;
+    if (!(limit > 0.0) || largest == NULL || !known) {
+        return VC_OK;
+    }
+    ratio = before / (double)largest->file_bytes;
+    judge(job, "min_ratio", ratio, ratio >= limit);
+    if (ratio >= limit) {
+        return VC_OK;
+    }
+    return miss(ctx, job,
+                vc_arena_printf(ctx, &job->arena, "the output %s%sis %.4g times smaller than the input, %s asks for %g",
+                                job->report.n_outputs > 1 ? largest->path : "", job->report.n_outputs > 1 ? " " : "",
+                                ratio, vc_option(ctx, "min_ratio"), limit));
 }
 
-enum vc_status vc_job_check_quality(struct vc_ctx *ctx, struct vc_job *job)
+/* The largest output beside that of an earlier run: 102 bytes after 100: a growth of 0.02. */
+static enum vc_status check_growth(struct vc_ctx *ctx, struct vc_job *job)
+{
+    uint64_t before = job->options.baseline_bytes;
+    double limit = job->options.max_growth;
+    bool known;
+    const struct vc_report_output *largest = largest_output(job, &known);
+    double growth;
+    bool passed;
+
+    if (before == 0 || largest == NULL || !known) {
+        return VC_OK;
+    }
+    growth = ((double)largest->file_bytes - (double)before) / (double)before;
+    passed = (double)largest->file_bytes <= (double)before * (1.0 + limit);
+    judge(job, "max_growth", growth, passed);
+    if (passed) {
+        return VC_OK;
+    }
+    return miss(ctx, job,
+                vc_arena_printf(ctx, &job->arena,
+                                "the output has %llu bytes, %.4g %% more than the %llu of %s, %s allows %g %%",
+                                (unsigned long long)largest->file_bytes, 100.0 * growth, (unsigned long long)before,
+                                vc_option(ctx, "baseline_bytes"), vc_option(ctx, "max_growth"), 100.0 * limit));
+}
+
+enum vc_status vc_job_check_size(struct vc_ctx *ctx, struct vc_job *job)
+{
+    VC_CALL(check_size(ctx, job, "max_bytes", "max_bytes", job->options.max_bytes));
+    VC_CALL(check_size(ctx, job, "aim_bytes", job->plan.aim_option, job->plan.aim_bytes));
+    VC_CALL(check_ratio(ctx, job));
+    return check_growth(ctx, job);
+}
+
+/* The SQNR over all changed tensors beside that of an earlier run: 41.5 dB after 42: a loss of 0.5 dB. */
+static enum vc_status check_loss(struct vc_ctx *ctx, struct vc_job *job)
+{
+    const struct vc_report_totals *totals = &job->report.totals;
+    double limit = job->options.max_sqnr_drop_db;
+    double loss = job->options.baseline_sqnr_db - totals->sqnr_db;
+
+    if (!(limit > 0.0)) {
+        return VC_OK;
+    }
+    if (!totals->measured) { /* nothing changed */
+        judge(job, "max_sqnr_drop_db", (double)NAN, true);
+        return VC_OK;
+    }
+    judge(job, "max_sqnr_drop_db", loss, loss <= limit);
+    if (loss <= limit) {
+        return VC_OK;
+    }
+    return miss(ctx, job,
+                vc_arena_printf(ctx, &job->arena,
+                                "the SQNR is %.2f dB, %.2f dB below the %.2f dB of %s, %s allows %g dB",
+                                totals->sqnr_db, loss, job->options.baseline_sqnr_db, vc_option(ctx, "baseline_bytes"),
+                                vc_option(ctx, "max_sqnr_drop_db"), limit));
+}
+
+/* The worst tensor. */
+static enum vc_status check_worst(struct vc_ctx *ctx, struct vc_job *job)
 {
     const struct vc_report_totals *totals = &job->report.totals;
     double limit = job->options.min_sqnr_db;
@@ -107,6 +201,12 @@ enum vc_status vc_job_check_quality(struct vc_ctx *ctx, struct vc_job *job)
     return miss(ctx, job,
                 vc_arena_printf(ctx, &job->arena, "%s has an SQNR of %.2f dB, %s asks for %.2f dB", worst.name,
                                 worst.sqnr_db, vc_option(ctx, "min_sqnr_db"), limit));
+}
+
+enum vc_status vc_job_check_quality(struct vc_ctx *ctx, struct vc_job *job)
+{
+    VC_CALL(check_worst(ctx, job));
+    return check_loss(ctx, job);
 }
 
 enum vc_status vc_job_check_passes(struct vc_ctx *ctx, struct vc_job *job)

@@ -85,6 +85,13 @@ struct vc_write_options {
     /* Not 0: ONNX files without what computes nothing: descriptions (doc_string) and metadata_props, such as stack traces
      * of the exporter, and the class names that some programs read there. VC_E_ARGUMENT for other formats. */
     uint64_t strip;
+    double min_ratio; /* gate: every output file is this many times smaller than the input; 0: no gate */
+    /* Gates beside an earlier run, whose figures vc_report_read_baseline reads. baseline_bytes: 0: no gate on the size;
+     * max_growth: the share by which the largest output may be larger, 0.02. max_sqnr_drop_db: the most by which the SQNR over
+     * all changed tensors may be below baseline_sqnr_db; 0: no gate. */
+    uint64_t baseline_bytes;
+    double max_growth;
+    double baseline_sqnr_db, max_sqnr_drop_db;
 };
 
 VC_API void vc_write_defaults_sized(struct vc_write_options *options, size_t struct_size);

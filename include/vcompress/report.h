@@ -116,7 +116,8 @@ struct vc_report_output {
 
 /* A gate: a limit that the caller set for the outputs. If a gate is missed, nothing is written. */
 struct vc_report_gate {
-    const char *id; /* name of the option: "max_bytes", "min_sqnr_db", "expect_sparsity" */
+    const char *
+        id; /* name of the option: "max_bytes", "min_ratio", "max_growth", "min_sqnr_db", "max_sqnr_drop_db", "expect_sparsity" */
     /* value: the bytes of the largest output, or the SQNR of the worst tensor. NAN: nothing is measured yet, or nothing
      * can be; INFINITY: the SQNR of equal values. */
     double limit, value;
@@ -255,6 +256,18 @@ VC_API const char *vc_report_name_after(const struct vc_report *report, size_t i
 /* Renders a report as one JSON document, schema vcompress.report/1 (installed as report-1.schema.json). *text is
  * NUL-terminated and freed with vc_text_free. */
 VC_API enum vc_status vc_report_json(struct vc_ctx *ctx, const struct vc_report *report, char **text);
+
+/* Reads the figures of an earlier report, a document of vc_report_json, for the gates of vc_write_options beside it.
+ * *file_bytes: of its largest output; 0: not known. *sqnr_db: over all changed tensors; NAN: not measured. VC_E_FORMAT if
+ * the file is no such document. */
+VC_API enum vc_status vc_report_read_baseline(struct vc_ctx *ctx, const char *path, uint64_t *file_bytes,
+                                              double *sqnr_db);
+
+/* Reads the gates of a pipeline, a JSON object, and renders those of `command` as options of a command line, quoted as for
+ * a shell: {"min_sqnr": 40, "evaluate": {"min_accuracy": 0.98}} is " --min-sqnr=40" for "quantize". Members that are
+ * objects are for the command of their name, all others for every command; the names of other commands follow as words
+ * without dashes. Which options and commands there are is not checked. Free *words with vc_text_free. VC_E_FORMAT if the file is no such object, or has no gate for the command. */
+VC_API enum vc_status vc_gates_read(struct vc_ctx *ctx, const char *path, const char *command, char **words);
 
 /* Frees a text that the library made. Texts belong to the caller and may outlive the context. Accepts NULL. */
 VC_API void vc_text_free(char *text);

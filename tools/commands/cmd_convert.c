@@ -16,8 +16,8 @@ static const struct opt layout_opts[] = {
 
 static const struct opt_group group_layout = OPT_GROUP("Layout", layout_opts);
 
-static const struct opt_group *const groups[] = {&group_layout,  &group_copy,   &group_run, &group_json,
-                                                 &group_comment, &group_report, &group_help};
+static const struct opt_group *const groups[] = {&group_layout, &group_copy,    &group_gates,  &group_run,
+                                                 &group_json,   &group_comment, &group_report, &group_help};
 
 /* Of a GGUF model that becomes a folder: blocks of the embedding and the head become floats, which loaders of codes
  * want there. */

@@ -19,16 +19,16 @@ struct diff_cli {
 
 /* clang-format off */
 static const struct opt diff_opts[] = {
-    {.name = "tolerance", .value = "X", .kind = OPT_REAL, OPT_FIELD(struct diff_cli, limits.tolerance),
+    {.name = "tolerance", .value = "X", .kind = OPT_REAL, .gate = true, OPT_FIELD(struct diff_cli, limits.tolerance),
      .help = "largest difference of two values that still counts as equal (default 0)"},
-    {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, OPT_FIELD(struct diff_cli, limits.min_sqnr_db),
+    {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, .gate = true, OPT_FIELD(struct diff_cli, limits.min_sqnr_db),
      .help = "what counts is the SQNR of each tensor, not the single value, unless --tolerance is given too"},
     {.name = "key", .value = "NAME", .kind = OPT_TEXT, OPT_FIELD(struct diff_cli, open.key),
      .help = "PyTorch files: the dict whose tensors are the weights (default: the usual names)"},
 };
 /* clang-format on */
 static const struct opt_group group_diff = {"Diff", diff_opts, 3, 0};
-static const struct opt_group *const groups[] = {&group_diff,    &group_run,    &group_json,
+static const struct opt_group *const groups[] = {&group_diff,    &group_gates,  &group_run, &group_json,
                                                  &group_comment, &group_report, &group_help};
 
 /* What is compared with what, and what was found. */

@@ -330,11 +330,11 @@ static const struct opt watch_opts[] = {
      .help = "... and after every N steps"},
     {.name = "resume", .value = "FILE", .file = FILE_RESUMED, .kind = OPT_TEXT, DISTILL(checkpoint.resume),
      .help = "continue from this checkpoint, with the same options and files, as if the run had not been interrupted"},
-    {.name = "min-accuracy", .value = "SHARE", .kind = OPT_REAL, DISTILL(gates.min_accuracy),
+    {.name = "min-accuracy", .value = "SHARE", .kind = OPT_REAL, .gate = true, DISTILL(gates.min_accuracy),
      .help = "gate: write nothing and exit 1 if the student's accuracy on --eval is lower, such as 0.95"},
-    {.name = "max-drop", .value = "SHARE", .kind = OPT_REAL, DISTILL(gates.max_drop),
+    {.name = "max-drop", .value = "SHARE", .kind = OPT_REAL, .gate = true, DISTILL(gates.max_drop),
      .help = "gate: ... if its accuracy is further below the teacher's accuracy, such as 0.01"},
-    {.name = "expect-sparsity", .value = "SHARE", .kind = OPT_CALL, .call = take_expected, .option = "gates.expect_sparsity",
+    {.name = "expect-sparsity", .value = "SHARE", .kind = OPT_CALL, .gate = true, .call = take_expected, .option = "gates.expect_sparsity",
      .wanted = "a share above 0 and at most 1, such as 0.5 or 50%",
      .help = "gate: ... if the pruned tensors end with fewer zeros than pruning each tensor to this share makes"},
 };
@@ -344,10 +344,9 @@ static const struct opt_group group_training = OPT_GROUP("Training", training_op
 static const struct opt_group group_watch = OPT_GROUP("Logs and gates", watch_opts);
 static const struct opt_group group_ranks = OPT_GROUP("Ranks", ranks_opts);
 const struct opt_group group_distill_output = OPT_GROUP("Output", output_opts);
-static const struct opt_group *const groups[] = {&group_student, &group_teacher,        &group_rows,    &group_training,
-                                                 &group_select,  &group_distill_output, &group_watch,   &group_ranks,
-                                                 &group_run,     &group_json,           &group_comment, &group_report,
-                                                 &group_help};
+static const struct opt_group *const groups[] = {
+    &group_student, &group_teacher, &group_rows, &group_training, &group_select,  &group_distill_output, &group_watch,
+    &group_ranks,   &group_gates,   &group_run,  &group_json,     &group_comment, &group_report,         &group_help};
 
 /* ---- steps ---- */
 

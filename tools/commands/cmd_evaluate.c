@@ -26,13 +26,13 @@ static const struct opt evaluate_opts[] = {
              "and no Sigmoid's, else kd)"},
     {.name = "precision", .value = "f32|f64", .kind = OPT_CHOICE, OPT_FIELD(struct evaluate_cli, evaluate.precision),
      .help = "of the arithmetic (default f32)"},
-    {.name = "min-accuracy", .value = "SHARE", .kind = OPT_REAL, .field = offsetof(struct evaluate_cli, min_accuracy),
+    {.name = "min-accuracy", .value = "SHARE", .kind = OPT_REAL, .gate = true, .field = offsetof(struct evaluate_cli, min_accuracy),
      .help = "gate: exit 1 when fewer of the labelled rows are answered rightly, such as 0.95"},
 };
 /* clang-format on */
 static const struct opt_group group_evaluate = OPT_GROUP("Evaluation", evaluate_opts);
-static const struct opt_group *const groups[] = {&group_teacher, &group_rows,   &group_evaluate, &group_run,
-                                                 &group_json,    &group_report, &group_help};
+static const struct opt_group *const groups[] = {&group_teacher, &group_rows, &group_evaluate, &group_gates,
+                                                 &group_run,     &group_json, &group_report,   &group_help};
 
 /* tokens: the network answers for each position of a sequence. */
 static void print(struct app *app, const struct vc_quality *q, bool tokens)

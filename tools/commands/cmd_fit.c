@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tools/commands/commands.h"
+#include "tools/convert/convert.h"
 #include "tools/model/memory_cli.h"
 #include "tools/show/documents.h"
 
@@ -43,15 +44,7 @@ static bool take_gpu(void *group, const char *value)
 /* "2%" or "0.02" */
 static bool take_growth(void *group, const char *value)
 {
-    double *share = &((struct fit_cli *)group)->max_growth;
-    char *end;
-
-    *share = strtod(value, &end);
-    if (end != value && strcmp(end, "%") == 0) {
-        *share /= 100.0;
-        end++;
-    }
-    return end != value && *end == '\0' && *share >= 0.0 && *share <= 1e6;
+    return growth_share(value, &((struct fit_cli *)group)->max_growth);
 }
 
 /* clang-format off */
@@ -70,9 +63,9 @@ static const struct opt fit_opts[] = {
     {.name = "max-gpu-layers", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, max_layers),
      .help = "also find how many of the last layers fit on the device, with the others and their keys and values on "
              "the host; this is then the answer: 0 means no"},
-    {.name = "baseline", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, .field = offsetof(struct fit_cli, baseline),
+    {.name = "baseline", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, .gate = true, .field = offsetof(struct fit_cli, baseline),
      .help = "an earlier document of --json: exit 1 also if the peak has grown by more than --max-growth"},
-    {.name = "max-growth", .value = "SHARE", .kind = OPT_CALL, .call = take_growth,
+    {.name = "max-growth", .value = "SHARE", .kind = OPT_CALL, .gate = true, .call = take_growth,
      .wanted = "a share such as 0.02 or 2%",
      .help = "allowed growth of the peak (default 0)"},
     DEVICE_OPTIONS(struct fit_cli),
@@ -82,8 +75,8 @@ static const struct opt fit_opts[] = {
 };
 /* clang-format on */
 static const struct opt_group group_fit = OPT_GROUP("Device", fit_opts);
-static const struct opt_group *const groups[] = {&group_fit,  &group_model, &group_memory, &group_devices, &group_run,
-                                                 &group_json, &group_page,  &group_report, &group_help};
+static const struct opt_group *const groups[] = {&group_fit, &group_model, &group_memory, &group_devices, &group_gates,
+                                                 &group_run, &group_json,  &group_page,   &group_report,  &group_help};
 
 /* ---- deciding ---- */
 

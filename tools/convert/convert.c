@@ -3,6 +3,7 @@
  * tensors: that is the library's work. */
 #include "tools/convert/convert.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -100,6 +101,34 @@ static bool take_strip(void *group, const char *value)
     return true;
 }
 
+/* "0.02" or "2%" */
+static bool parse_share(const char *value, double *share)
+{
+    char *end;
+
+    *share = strtod(value, &end);
+    if (end != value && strcmp(end, "%") == 0) {
+        *share /= 100.0;
+        end++;
+    }
+    return end != value && *end == '\0';
+}
+
+bool expected_share(const char *value, double *share)
+{
+    return parse_share(value, share) && *share > 0.0 && *share <= 1.0;
+}
+
+bool growth_share(const char *value, double *share)
+{
+    return parse_share(value, share) && *share >= 0.0 && *share < 1e6;
+}
+
+static bool take_growth(void *group, const char *value)
+{
+    return growth_share(value, &((struct convert_options *)group)->write.max_growth);
+}
+
 static bool take_shard(void *group, const char *value)
 {
     struct vc_write_options *write = &((struct convert_options *)group)->write;
@@ -117,18 +146,6 @@ static bool take_drop(void *group, const char *value)
         ((struct convert_options *)group)->drop[word == 0 ? VC_ROLE_OPTIMIZER : VC_ROLE_OTHER] = true;
     }
     return word >= 0;
-}
-
-bool expected_share(const char *value, double *share)
-{
-    char *end;
-
-    *share = strtod(value, &end);
-    if (end != value && strcmp(end, "%") == 0) {
-        *share /= 100.0;
-        end++;
-    }
-    return end != value && *end == '\0' && *share > 0.0 && *share <= 1.0;
 }
 
 static bool take_expected(void *group, const char *value)
@@ -172,15 +189,22 @@ static const struct opt write_opts[] = {
      .help = "print the report, write nothing; sizes are exact"},
     {.name = "digest", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct convert_options, digest),
      .help = "print the SHA-256 of every written file, in the form of sha256sum"},
-    {.name = "max-bytes", .value = "SIZE", .kind = OPT_SIZE, WRITE(max_bytes),
+    {.name = "max-bytes", .value = "SIZE", .kind = OPT_SIZE, .gate = true, WRITE(max_bytes),
      .help = "gate: write nothing and exit 1 if an output is larger; SIZE in bytes, or with KiB, MiB, GiB"},
+    {.name = "min-ratio", .value = "X", .kind = OPT_ABOVE_0, .gate = true, WRITE(min_ratio),
+     .help = "gate: write nothing and exit 1 if an output is not X times smaller than the input"},
+    {.name = "baseline", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, .gate = true, .field = offsetof(struct convert_options, baseline), .option = "baseline_bytes",
+     .help = "gate: write nothing and exit 1 if the output is larger than that of an earlier run, whose report this is (--json=FILE)"},
+    {.name = "max-growth", .value = "SHARE", .kind = OPT_CALL, .call = take_growth, .gate = true, .option = "max_growth",
+     .wanted = "a share such as 0.02 or 2%",
+     .help = "--baseline: by how much the output may be larger (default 0)"},
     {.name = "target-gpu", .value = "NAME", .kind = OPT_CALL, .call = take_target,
      .help = "report whether the model fits this GPU before and after (vcompress gpus lists names), for inference "
              "with batch 1 and 128 positions, or for the weights alone if the file has no graph; repeatable"},
-    {.name = "must-fit", .value = "GPU", .kind = OPT_CALL, .call = take_must,
+    {.name = "must-fit", .value = "GPU", .kind = OPT_CALL, .gate = true, .call = take_must,
      .help = "gate: write nothing and exit 1 if the output does not fit this GPU, as --target-gpu reports, or if the "
              "answer is unknown, as without --weights-only of a file that has no graph; repeatable"},
-    {.name = "weights-only", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct convert_options, targets.weights_only),
+    {.name = "weights-only", .kind = OPT_BOOL, .gate = true, .set = 1, .field = offsetof(struct convert_options, targets.weights_only),
      .help = "--target-gpu, --must-fit: ask about the weights alone"},
     {.name = "gpus-file", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, .field = offsetof(struct convert_options, targets.gpus_file),
      .help = "more GPUs (see vcompress gpus --csv)"},
@@ -205,9 +229,11 @@ static const struct opt write_opts[] = {
              "(default: found by the regular expressions in tokenizer.json)"},
     {.name = "no-vocab", .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct convert_options, open.gguf_no_vocab),
      .help = "GGUF of a folder, and the way back: leave the vocabulary out; programs then give numbers of tokens"},
-    {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, WRITE(min_sqnr_db),
+    {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, .gate = true, WRITE(min_sqnr_db),
      .help = "gate: write nothing and exit 1 when a changed tensor stays below this SQNR"},
-    {.name = "expect-sparsity", .value = "SHARE", .kind = OPT_CALL, .call = take_expected, .option = "expect_sparsity",
+    {.name = "max-sqnr-drop", .value = "DB", .kind = OPT_ABOVE_0, .gate = true, WRITE(max_sqnr_drop_db),
+     .help = "--baseline: gate: write nothing and exit 1 if the SQNR over all changed tensors is lower than in the earlier run by more than DB"},
+    {.name = "expect-sparsity", .value = "SHARE", .kind = OPT_CALL, .gate = true, .call = take_expected, .option = "expect_sparsity",
      .wanted = "a share above 0 and at most 1, such as 0.5 or 50%",
      .help = "gate: write nothing and exit 1 when fewer of the pruned weights are zero in the output than pruning each "
              "tensor to this share makes"},
@@ -218,7 +244,7 @@ static const struct opt write_opts[] = {
 const struct opt_group group_select = {"Selection", select_opts, 2, 0};
 const struct opt_group group_write_pruned = {"Output", write_opts, N_WRITE_OPTS, 0};
 const struct opt_group group_write = {"Output", write_opts, N_WRITE_OPTS - 1, 0}; /* all but --expect-sparsity ... */
-const struct opt_group group_copy = {"Output", write_opts, N_WRITE_OPTS - 2, 0};  /* ... and --min-sqnr */
+const struct opt_group group_copy = {"Output", write_opts, N_WRITE_OPTS - 3, 0};  /* ... and gates on the error */
 
 void convert_defaults(struct convert_options *options)
 {
@@ -729,6 +755,34 @@ static int check_names(struct app *app, const struct work *work)
     return rc;
 }
 
+/* The figures of --baseline, for the gates beside them. GO_ON or a status. */
+static int read_baseline(struct app *app, struct convert_options *options)
+{
+    struct vc_write_options *write = &options->write;
+    static const char *const beside[] = {"max-growth", "max-sqnr-drop"};
+    enum vc_status status;
+
+    for (size_t k = 0; options->baseline == NULL && k < 2; k++) {
+        if (options_seen(&app->parsed, beside[k])) {
+            return app_usage(app, "--%s goes with --baseline FILE", beside[k]);
+        }
+    }
+    if (options->baseline == NULL) {
+        return GO_ON;
+    }
+    status = vc_report_read_baseline(app->ctx, options->baseline, &write->baseline_bytes, &write->baseline_sqnr_db);
+    if (status != VC_OK) {
+        return app_fail(app, status);
+    }
+    if (write->baseline_bytes == 0) {
+        return app_refuse(app, VC_E_FORMAT, "--baseline %s: does not say how large the output was", options->baseline);
+    }
+    if (write->max_sqnr_drop_db > 0 && isnan(write->baseline_sqnr_db)) {
+        return app_refuse(app, VC_E_FORMAT, "--baseline %s: has no SQNR to compare with", options->baseline);
+    }
+    return GO_ON;
+}
+
 int convert_run(struct app *app, struct convert_options *options, const struct conversion *what)
 {
     struct work work = {.options = options, .what = what};
@@ -757,6 +811,8 @@ int convert_run(struct app *app, struct convert_options *options, const struct c
     app->subject = app->parsed.args[0];
     app->output = options->write.path;
     rc = app_open(app);
+    app->subject = NULL;
+    rc = rc == GO_ON ? read_baseline(app, options) : rc;
     rc = rc == GO_ON ? targets_find(app, &options->targets) : rc;
     if (rc == GO_ON && app->parsed.n_args > 1) {
         rc = check_names(app, &work);

@@ -30,6 +30,7 @@ struct convert_options {
     bool digest;
     bool keep_names;        /* of a folder that becomes a GGUF file */
     const char *folder;     /* --output-dir; NULL: beside the input */
+    const char *baseline;   /* the report of an earlier run; NULL: none */
     struct targets targets; /* --target-gpu */
 };
 
@@ -37,6 +38,8 @@ struct convert_options {
 void convert_defaults(struct convert_options *options);
 /* "0.5" or "50%": above 0, at most 1; false: something else. */
 bool expected_share(const char *value, double *share);
+/* The same from 0 on. */
+bool growth_share(const char *value, double *share);
 
 /* What a command does to a model. */
 struct conversion {

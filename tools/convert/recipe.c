@@ -19,9 +19,9 @@ static const struct opt_group *group_of(const struct command *command, const str
 
 static bool belongs_to_run(const struct opt_group *group)
 {
-    return group == &group_write || group == &group_write_pruned || group == &group_run || group == &group_json ||
-           group == &group_page || group == &group_comment || group == &group_report || group == &group_help ||
-           group == &group_distill_output;
+    return group == &group_write || group == &group_write_pruned || group == &group_run || group == &group_gates ||
+           group == &group_json || group == &group_page || group == &group_comment || group == &group_report ||
+           group == &group_help || group == &group_distill_output;
 }
 
 /* Lists the passes that there are. */

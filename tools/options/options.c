@@ -503,10 +503,23 @@ static enum parse_result parse_letters(struct line *line, const char *letters)
 enum parse_result options_parse(const struct command *command, int argc, char **argv, void *target,
                                 struct parsed *parsed)
 {
+    *parsed = (struct parsed){.args = argv};
+    return options_parse_more(command, argc, argv, target, parsed);
+}
+
+const struct opt *options_find(const struct command *command, const char *name, size_t n)
+{
+    const struct opt_group *group;
+
+    return find_name(command, name, n, &group);
+}
+
+enum parse_result options_parse_more(const struct command *command, int argc, char **argv, void *target,
+                                     struct parsed *parsed)
+{
     struct line line = {.command = command, .argc = argc, .argv = argv, .target = target, .parsed = parsed};
     bool ended = false;
 
-    *parsed = (struct parsed){.args = argv};
     while (line.at < argc) {
         char *arg = argv[line.at++];
         enum parse_result result = PARSE_OK;

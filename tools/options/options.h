@@ -57,6 +57,7 @@ struct opt {
     bool optional;  /* the value may be left out; then it must follow with '=' */
     bool
         one_of; /* of the options of its group that have this, a command line may have one only; the same of two that fill one field, and of NAME and no-NAME */
+    bool gate;  /* a limit, or what belongs to one: a file of gates may give it (--gates) */
     opt_call_fn *call;
     const char *wanted; /* OPT_CALL: what is right, for the sentence about a wrong value; NULL: `value` */
 };
@@ -123,6 +124,13 @@ struct parsed {
 /* argv holds what follows the command's name. `target` is the command's structure. */
 enum parse_result options_parse(const struct command *command, int argc, char **argv, void *target,
                                 struct parsed *parsed);
+
+/* The same for further words, as if they stood behind those that `parsed` is of; its operands stay. */
+enum parse_result options_parse_more(const struct command *command, int argc, char **argv, void *target,
+                                     struct parsed *parsed);
+
+/* The option with this name, of n bytes; NULL: the command has none. */
+const struct opt *options_find(const struct command *command, const char *name, size_t n);
 
 /* The option with that name was given. */
 bool options_seen(const struct parsed *parsed, const char *name);
