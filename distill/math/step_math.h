@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <vcompress/distill.h>
+
 #include "kernels/train_codes.h"
 
 #define VC_NO_LABEL (-1)
@@ -27,9 +29,9 @@ struct vc_teacher_rows {
 };
 
 struct vc_loss_spec {
-    double alpha;       /* of the teacher's term; 1 - alpha: of the labels' */
-    double temperature; /* T */
-    bool mse, cosine;   /* the teacher's term is the squared error, or 1 - cosine, in place of the divergence */
+    double alpha;              /* of the teacher's term; 1 - alpha: of the labels' */
+    double temperature;        /* T */
+    enum vc_teacher_loss kind; /* the teacher's term, losses.inc; of top-k: KD */
     /* Rows of the whole optimizer step, of all of its micro-batches: those that the teacher's term counts, and those
      * with a label. A term with no rows is 0. */
     uint64_t kd_rows, ce_rows;

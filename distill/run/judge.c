@@ -201,8 +201,7 @@ static enum vc_status judge_batch(struct vc_trainer *t, bool the_teacher, const 
 {
     const struct vc_loss_spec spec = {.alpha = 1,
                                       .temperature = t->options.loss.temperature,
-                                      .mse = t->options.loss.kind == VC_TEACHER_LOSS_MSE,
-                                      .cosine = t->options.loss.kind == VC_TEACHER_LOSS_COSINE,
+                                      .kind = t->options.loss.kind,
                                       .kd_rows = 1,
                                       .ce_rows = 1};
     struct vc_teacher_rows teacher = {.logits = NULL};
@@ -212,7 +211,7 @@ static enum vc_status judge_batch(struct vc_trainer *t, bool the_teacher, const 
 
     vc_batch_gather(&t->batch, &t->eval.rows, numbers, n);
     if (t->eval.taught) {
-        VC_CALL(vc_trainer_ask(t, &t->eval, spec.mse || spec.cosine, numbers, n, &teacher));
+        VC_CALL(vc_trainer_ask(t, &t->eval, spec.kind != VC_TEACHER_LOSS_KD, numbers, n, &teacher));
     }
     VC_CALL(answer(t, the_teacher, &teacher, numbers, n, &logits));
     if (logits != NULL) {

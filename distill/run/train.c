@@ -223,7 +223,7 @@ static enum vc_status batch(struct vc_trainer *t, struct work *w, size_t first, 
     VC_CALL(vc_weights_clear(t->student.net.weights));
     vc_batch_gather(&t->batch, &t->data.rows, w->numbers + first, n);
     if (t->data.taught && !t->progress.control) {
-        VC_CALL(vc_trainer_ask(t, &t->data, w->spec.mse || w->spec.cosine, w->numbers + first, n, &teacher));
+        VC_CALL(vc_trainer_ask(t, &t->data, w->spec.kind != VC_TEACHER_LOSS_KD, w->numbers + first, n, &teacher));
     }
     VC_CALL(vc_net_engine(&t->student.net, n, true, &engine));
     VC_CALL(vc_trainer_before_batch(t, &pass));
@@ -358,9 +358,7 @@ static enum vc_status use_gradients(struct vc_trainer *t, const struct work *w, 
 
 static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates, uint64_t number)
 {
-    struct work w = {.step = number,
-                     .spec.mse = t->options.loss.kind == VC_TEACHER_LOSS_MSE,
-                     .spec.cosine = t->options.loss.kind == VC_TEACHER_LOSS_COSINE};
+    struct work w = {.step = number, .spec.kind = t->options.loss.kind};
     double lr = vc_lr_of(rates, number);
     double loss;
     struct vc_engine *engine;

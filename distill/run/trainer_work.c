@@ -97,7 +97,11 @@ static void take_control(struct vc_trainer *t)
 
 const char *vc_teacher_loss_measure(enum vc_teacher_loss loss)
 {
-    static const char *const measures[] = {"divergence", "squared error", "1 - cosine"};
+    static const char *const measures[] = {
+#define VC_LOSS(KIND, word, measure) [VC_TEACHER_LOSS_##KIND] = measure,
+#include "distill/math/losses.inc"
+#undef VC_LOSS
+    };
 
     return (size_t)loss < sizeof measures / sizeof *measures ? measures[loss] : NULL;
 }

@@ -47,18 +47,21 @@ static double by_definition(const struct vc_loss_spec *spec, const double *z, co
     for (size_t r = 0; r < ROWS; r++) {
         double products[3] = {0, 0, 0};
 
-        for (size_t c = 0; mask[r] != 0 && spec->cosine && c < CLASSES; c++) {
+        for (size_t c = 0; mask[r] != 0 && spec->kind == VC_TEACHER_LOSS_COSINE && c < CLASSES; c++) {
             products[0] += z[r * CLASSES + c] * t[r * CLASSES + c];
             products[1] += z[r * CLASSES + c] * z[r * CLASSES + c];
             products[2] += t[r * CLASSES + c] * t[r * CLASSES + c];
         }
-        kd += mask[r] != 0 && spec->cosine ? (1 - products[0] / sqrt(products[1] * products[2])) / 4 : 0;
-        for (size_t c = 0; mask[r] != 0 && !spec->cosine && c < CLASSES; c++) {
+        kd += mask[r] != 0 && spec->kind == VC_TEACHER_LOSS_COSINE
+                  ? (1 - products[0] / sqrt(products[1] * products[2])) / 4
+                  : 0;
+        for (size_t c = 0; mask[r] != 0 && spec->kind != VC_TEACHER_LOSS_COSINE && c < CLASSES; c++) {
             double p = softmax(t + r * CLASSES, c, spec->temperature);
             double q = softmax(z + r * CLASSES, c, spec->temperature);
             double d = z[r * CLASSES + c] - t[r * CLASSES + c];
 
-            kd += spec->mse ? d * d / CLASSES / 4 : spec->temperature * spec->temperature * p * log(p / q) / 4;
+            kd += spec->kind == VC_TEACHER_LOSS_MSE ? d * d / CLASSES / 4
+                                                    : spec->temperature * spec->temperature * p * log(p / q) / 4;
         }
         if (mask[r] != 0 && labels[r] >= 0) {
             ce -= log(softmax(z + r * CLASSES, (size_t)labels[r], 1)) / 3;
@@ -108,8 +111,7 @@ static void test_mixed(void **unused)
     for (size_t k = 0; k < 36; k++) {
         const struct vc_loss_spec spec = {.alpha = alphas[k % 3],
                                           .temperature = temperatures[k / 3 % 4],
-                                          .mse = k / 12 == 1,
-                                          .cosine = k / 12 == 2,
+                                          .kind = (enum vc_teacher_loss)(k / 12),
                                           .kd_rows = 4,
                                           .ce_rows = 3};
         const struct vc_teacher_rows teacher = {.logits = t};
@@ -143,7 +145,8 @@ static void test_scale(void **unused)
 /* A row of zeros has no direction: its term is 1, and nothing pulls at it. */
 static void test_cosine_of_nothing(void **unused)
 {
-    const struct vc_loss_spec spec = {.alpha = 1, .temperature = 1, .cosine = true, .kd_rows = 2, .ce_rows = 0};
+    const struct vc_loss_spec spec = {
+        .alpha = 1, .temperature = 1, .kind = VC_TEACHER_LOSS_COSINE, .kd_rows = 2, .ce_rows = 0};
     const double z[2 * CLASSES] = {0};
     double t[2 * CLASSES] = {0}, row[CLASSES], gradient[2 * CLASSES];
     const struct vc_teacher_rows teacher = {.logits = t};

@@ -142,8 +142,9 @@ static void check_loss(size_t n_rows, size_t n_classes, double alpha, double tem
     const bool taught = by != LABELS;
     const struct vc_loss_spec spec = {.alpha = alpha,
                                       .temperature = temperature,
-                                      .mse = by == MSE,
-                                      .cosine = by == COSINE,
+                                      .kind = by == MSE      ? VC_TEACHER_LOSS_MSE
+                                              : by == COSINE ? VC_TEACHER_LOSS_COSINE
+                                                             : VC_TEACHER_LOSS_KD,
                                       .kd_rows = n_rows,
                                       .ce_rows = n_rows / 2 + 1,
                                       .scale = scale};
@@ -169,8 +170,8 @@ static void check_loss(size_t n_rows, size_t n_classes, double alpha, double tem
                                   .temperature = temperature,
                                   .kd_by = 1 / (double)spec.kd_rows,
                                   .ce_by = 1 / (double)spec.ce_rows,
-                                  .mse = spec.mse,
-                                  .cosine = spec.cosine,
+                                  .mse = by == MSE,
+                                  .cosine = by == COSINE,
                                   .scale = scale,
                                   .logits = there(&b, logits),
                                   .teacher = taught ? there(&b, teacher) : NULL,

@@ -1,0 +1,68 @@
+/* loss_kd.h - the divergence of the student's softened answers from the teacher's (Hinton, Vinyals, Dean, arXiv 1503.02531):
+ *
+ *     T^2 sum of p (log p - log q),   p = softmax(t / T), q = softmax(z / T)          d / dz = T (q - p)
+ *
+ * Part of loss_loops.h. */
+
+/* The divergence of one row times T^2, and T (q - p) times `by` added to the gradient. */
+static double NAME(kd_row)(const struct vc_loss_spec *spec, size_t n, const REAL *z, const REAL *teacher, double by,
+                           double *gradient)
+{
+    double t = spec->temperature;
+    struct NAME(soft) q = NAME(soft_of)(z, n, t);
+    struct NAME(soft) p = NAME(soft_of)(teacher, n, t);
+    double lane[LANES] = {0};
+
+    for (size_t first = 0; first < n; first += PART) {
+        size_t m = n - first < PART ? n - first : PART;
+        double terms[PART];
+
+        for (size_t i = 0; i < m; i++) {
+            size_t c = first + i;
+            double log_p = NAME(log_p)(&p, teacher[c]);
+            double log_q = NAME(log_p)(&q, z[c]);
+
+            terms[i] = NAME(divergence)(log_p, log_q);
+            gradient[c] += by * t * (vc_exp_f64(log_q) - vc_exp_f64(log_p));
+        }
+        NAME(add_terms)(terms, m, lane);
+    }
+    return t * t * NAME(sum_of)(lane);
+}
+
+/* The same where k classes of the teacher are known. All others are one class, whose probability is what is left:
+ *
+ *     p = 1 - sum of p over the k,  q = 1 - sum of q over the k;   d / dz of the others: T (q_c - p q_c / q) */
+static double NAME(top_row)(const struct vc_loss_spec *spec, size_t n, const REAL *z,
+                            const struct vc_teacher_rows *teacher, size_t row, double by, double *gradient)
+{
+    const REAL *logits = (const REAL *)teacher->logits + row * teacher->k;
+    const int32_t *classes = teacher->classes + row * teacher->k;
+    double t = spec->temperature;
+    struct NAME(soft) q = NAME(soft_of)(z, n, t);
+    double p_rest = 1;
+    double q_rest = 1;
+    double sum = 0;
+
+    for (size_t i = 0; i < teacher->k; i++) {
+        double log_p = (double)logits[i] * q.by - teacher->rest[row];
+        double log_q = NAME(log_p)(&q, z[classes[i]]);
+
+        sum += NAME(divergence)(log_p, log_q);
+        p_rest -= vc_exp_f64(log_p);
+        q_rest -= vc_exp_f64(log_q);
+    }
+    p_rest = p_rest > 0 && teacher->k < n ? p_rest : 0;
+    q_rest = q_rest > 0x1p-1000 ? q_rest : 0x1p-1000;
+    sum += p_rest > 0 ? p_rest * (vc_log_f64(p_rest) - vc_log_f64(q_rest)) : 0;
+    for (size_t c = 0; c < n; c++) {
+        gradient[c] += by * t * vc_exp_f64(NAME(log_p)(&q, z[c])) * (1 - p_rest / q_rest);
+    }
+    for (size_t i = 0; i < teacher->k; i++) {
+        double q_c = vc_exp_f64(NAME(log_p)(&q, z[classes[i]]));
+
+        gradient[classes[i]] +=
+            by * t * (q_c * p_rest / q_rest - vc_exp_f64((double)logits[i] * q.by - teacher->rest[row]));
+    }
+    return t * t * sum;
+}
