@@ -3,6 +3,13 @@
 
 #include "report/document_rows.h"
 
+static double vc_task_value(const struct vc_quality *q)
+{
+    bool rises;
+
+    return vc_metric_value(q, vc_metric_of_task(q), &rises);
+}
+
 #include "report/rows_write.inc"
 
 #include "report/quality.inc"

@@ -228,6 +228,10 @@ static void add_distill(struct vc_text *text, const json_t *d)
     static const struct row rows[] = {
         {"accuracy", "eval.before.accuracy", "eval.after.accuracy", SHARE},
         {"agreement with the teacher", "eval.before.agreement", "eval.after.agreement", SHARE},
+        {"F1", "eval.before.f1", "eval.after.f1", SHARE},
+        {"R2", "eval.before.r2", "eval.after.r2", REAL},
+        {"mean absolute error", "eval.before.absolute_error", "eval.after.absolute_error", REAL},
+        {"cosine", "eval.before.cosine", "eval.after.cosine", REAL},
         {"cross-entropy", "eval.before.cross_entropy", "eval.after.cross_entropy", REAL},
         {"loss", "run.first_loss", "run.last_loss", REAL},
         {"steps", "", "run.steps", COUNT},

@@ -161,7 +161,7 @@ static double rate_of(const struct vc_chain *chain)
 
 static void put_distill(const struct vc_shrinking *s, const struct vc_chain *chain, struct vc_text *text)
 {
-    static const char *const losses[] = {"kd", "mse", "cosine", NULL};
+    static const char *const losses[] = {"kd", "mse", "cosine", "auto", "reverse", "js", "bce", "huber"};
 
     vc_text_add(text, "distill");
     add_option(text, "graph", s->options.graph_path);
@@ -170,6 +170,9 @@ static void put_distill(const struct vc_shrinking *s, const struct vc_chain *cha
     add_number(text, "seed", s->options.seed);
     if (s->options.loss != VC_TEACHER_LOSS_AUTO || vc_shrink_compares(s) != VC_TEACHER_LOSS_KD) {
         add_option(text, "loss", losses[vc_shrink_compares(s)]);
+    }
+    if (s->options.net_task != VC_NET_TASK_AUTO) {
+        add_option(text, "task", vc_net_task_name((enum vc_net_task)s->options.net_task));
     }
     if (chain->sparsity != NULL || chain->two_four) {
         vc_text_add(text, " --keep-sparsity");
@@ -352,6 +355,7 @@ static enum vc_status add_distill(struct vc_shrinking *s, const struct vc_chain 
     options->optimizer.lr = rate_of(chain);
     options->schedule.kind = VC_SCHEDULE_COSINE;
     options->loss.kind = vc_shrink_compares(s);
+    options->answers.net_task = (enum vc_net_task)s->options.net_task;
     options->sparsity.keep = chain->sparsity != NULL || chain->two_four;
     if (trains_codes(s, chain)) {
         set_scheme(s, chain, codes);

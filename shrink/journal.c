@@ -102,6 +102,9 @@ static void add_options(const struct vc_shrinking *s, struct vc_text *text)
     if (o->loss != VC_TEACHER_LOSS_AUTO) {
         vc_text_add(text, " compares=%d", (int)o->loss);
     }
+    if (o->net_task != VC_NET_TASK_AUTO || o->metric != VC_METRIC_AUTO) {
+        vc_text_add(text, " task=%d metric=%d", (int)o->net_task, (int)o->metric);
+    }
 }
 
 static enum vc_status make_head(struct vc_shrinking *s, char **head)

@@ -38,6 +38,7 @@ enum vc_status vc_shrink_quality(struct vc_shrinking *s, const char *path, const
     vc_evaluate_defaults(&options);
     options.data = rows;
     options.loss = vc_shrink_compares(s);
+    options.net_task = (enum vc_net_task)s->options.net_task;
     options.network = (struct vc_network){s->teacher.graph, s->given, s->teacher.beside};
     options.teacher = options.network;
     if (path != NULL) {
@@ -50,21 +51,37 @@ out:
     return status;
 }
 
-double vc_shrink_loss(const struct vc_quality *whole, const struct vc_quality *now)
+/* Of a figure that is not known, for a sentence. */
+static const char *why_not_measured(const struct vc_quality *q)
 {
-    double loss;
-
-    if (now->n_labels != 0) {
-        loss = whole->accuracy - now->accuracy;
-    } else if (now->n_targets != 0) {
-        loss = whole->r2 - now->r2;
-    } else if (now->loss == VC_TEACHER_LOSS_KD) {
-        loss = 1 - now->agreement;
-    } else if (now->loss == VC_TEACHER_LOSS_COSINE) {
-        loss = now->kd;
-    } else {
-        loss = 1 - now->teacher_r2;
+    if (q->undefined != NULL) {
+        return q->undefined;
     }
+    if (q->n_targets != 0) {
+        return "y has floats";
+    }
+    return q->n_labels != 0 ? "y has classes" : "there is no y";
+}
+
+enum vc_status vc_shrink_choose_metric(struct vc_shrinking *s)
+{
+    enum vc_metric metric =
+        s->options.metric != VC_METRIC_AUTO ? (enum vc_metric)s->options.metric : vc_metric_of_task(&s->whole);
+    bool rises;
+
+    VC_REFUSE_IF(isnan(vc_metric_value(&s->whole, metric, &rises)), s->ctx, VC_E_ARGUMENT,
+                 "%s: %s of the model is not measured on these rows: %s", vc_option(s->ctx, "metric"),
+                 vc_metric_name(metric), why_not_measured(&s->whole));
+    s->result.metric = metric;
+    return VC_OK;
+}
+
+double vc_shrink_loss(const struct vc_shrinking *s, const struct vc_quality *whole, const struct vc_quality *now)
+{
+    bool rises = true;
+    double loss = vc_metric_value(now, s->result.metric, &rises) - vc_metric_value(whole, s->result.metric, &rises);
+
+    loss = rises ? -loss : loss;
     return loss < 0 ? 0 : loss;
 }
 
@@ -236,7 +253,7 @@ static enum vc_status judge(struct vc_shrinking *s, size_t k, const char *path)
     c->kd = quality.kd;
     c->agreement = quality.agreement;
     c->accuracy = quality.accuracy;
-    c->loss = vc_shrink_loss(&s->whole, &quality);
+    c->loss = vc_shrink_loss(s, &s->whole, &quality);
     return VC_OK;
 }
 

@@ -51,10 +51,11 @@ static enum vc_status judge(struct vc_shrinking *s, const char *path)
     }
     VC_CALL(vc_shrink_quality(s, NULL, &s->prove, &r->teacher));
     VC_CALL(vc_shrink_quality(s, path, &s->prove, &r->quality));
-    r->loss = vc_shrink_loss(&r->teacher, &r->quality);
+    r->loss = vc_shrink_loss(s, &r->teacher, &r->quality);
     if (s->options.max_loss >= 0 && !(r->loss <= s->options.max_loss)) {
-        miss(s, vc_arena_printf(s->ctx, &s->arena, "on the rows to prove the loss is %.4f, %s allows %g", r->loss,
-                                vc_option(s->ctx, "max_loss"), s->options.max_loss));
+        miss(s,
+             vc_arena_printf(s->ctx, &s->arena, "on the rows to prove the loss of %s is %.4g, %s allows %g",
+                             vc_metric_name(r->metric), r->loss, vc_option(s->ctx, "max_loss"), s->options.max_loss));
     }
     return VC_OK;
 }

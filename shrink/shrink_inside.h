@@ -119,8 +119,10 @@ enum vc_status vc_shrink_quality(struct vc_shrinking *s, const char *path, const
                                  struct vc_quality *out);
 /* options.loss, or what AUTO has come to. */
 enum vc_teacher_loss vc_shrink_compares(const struct vc_shrinking *s);
-/* What max_loss is compared with. */
-double vc_shrink_loss(const struct vc_quality *whole, const struct vc_quality *now);
+/* Behind s->whole: the figure that max_loss is a part of. VC_E_ARGUMENT: it is not defined, or not measured on these rows. */
+enum vc_status vc_shrink_choose_metric(struct vc_shrinking *s);
+/* What max_loss is compared with: by how much that figure is worse, in its own unit. */
+double vc_shrink_loss(const struct vc_shrinking *s, const struct vc_quality *whole, const struct vc_quality *now);
 double vc_shrink_seconds(const struct vc_shrinking *s); /* since the search began, interrupted calls included */
 bool vc_shrink_is_late(const struct vc_shrinking *s);   /* s->until has passed */
 bool vc_shrink_is_refusal(enum vc_status status);

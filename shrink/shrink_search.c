@@ -40,7 +40,9 @@ static enum vc_status check_options(struct vc_shrinking *s)
                  vc_option(ctx, "ratio"), vc_option(ctx, "max_loss"));
     VC_REFUSE_IF(!isfinite(o->ratio) || (o->ratio != 0 && o->ratio < 1), ctx, VC_E_ARGUMENT, "%s: %g is below 1",
                  vc_option(ctx, "ratio"), o->ratio);
-    VC_REFUSE_IF(o->loss > VC_TEACHER_LOSS_AUTO, ctx, VC_E_ARGUMENT, "%s has no such value", vc_option(ctx, "loss"));
+    VC_REFUSE_IF(o->loss > VC_TEACHER_LOSS_HUBER, ctx, VC_E_ARGUMENT, "%s has no such value", vc_option(ctx, "loss"));
+    VC_REFUSE_IF(o->net_task > VC_NET_TASK_EMBEDDINGS || o->metric > VC_METRIC_COSINE, ctx, VC_E_ARGUMENT,
+                 "%s has no such value", vc_option(ctx, o->metric > VC_METRIC_COSINE ? "metric" : "net_task"));
     VC_REFUSE_IF(o->max_loss >= 0 && o->data == NULL, ctx, VC_E_ARGUMENT, "%s is measured on rows: it needs %s",
                  vc_option(ctx, "max_loss"), vc_option(ctx, "data"));
     VC_REFUSE_IF(o->eval != NULL && o->data == NULL, ctx, VC_E_ARGUMENT, "rows to prove need %s, too",
@@ -407,6 +409,7 @@ static enum vc_status search_by_data(struct vc_shrinking *s)
     size_t k;
 
     VC_CALL(vc_shrink_quality(s, NULL, &s->choose, &s->whole));
+    VC_CALL(vc_shrink_choose_metric(s));
     s->until = SEARCH_SHARE * s->options.seconds;
     VC_CALL(try_from(s, 0));
     k = s->result.n_candidates;

@@ -3,8 +3,21 @@
 
 #include "distill/math/real.h"
 
-void vc_batch_gather(struct vc_batch *batch, const struct vc_rows *rows, const uint64_t *numbers, size_t n)
+void vc_batch_gather(struct vc_batch *batch, const struct vc_rows *rows, bool f64, const uint64_t *numbers, size_t n)
 {
+    size_t width = rows->target_width;
+
+    for (size_t i = 0; rows->targets != NULL && i < n; i++) {
+        const double *from = rows->targets + numbers[i] * width;
+
+        for (size_t c = 0; c < width; c++) {
+            if (f64) {
+                ((double *)batch->targets)[i * width + c] = from[c];
+            } else {
+                ((float *)batch->targets)[i * width + c] = (float)from[c];
+            }
+        }
+    }
     for (size_t i = 0; i < n * rows->positions; i++) {
         uint64_t at = numbers[i / rows->positions] * rows->positions + i % rows->positions;
 

@@ -7,240 +7,6 @@
 #include "core/text/glob.h"
 #include "graph/ops/ops.h"
 
-/* ---- the graph ---- */
-
-/* No position sees those behind it. */
-static bool is_causal(const struct vc_graph *graph)
-{
-    for (uint32_t n = 0; n < vc_graph_node_count(graph); n++) {
-        const struct vc_graph_node *node = vc_graph_node(graph, n);
-
-        if (vc_node_is(node, VC_OP_attention) && vc_node_int(node, "is_causal", 0) != 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* A class for each row of a table that integers choose from: the tokens. Heads that say something else of each token
- * have other classes. A graph without such a table is believed to be about the next token. */
-static bool classes_are_tokens(const struct vc_graph *graph, size_t n_classes)
-{
-    bool some = false;
-
-    for (uint32_t n = 0; n < vc_graph_node_count(graph); n++) {
-        const struct vc_graph_node *node = vc_graph_node(graph, n);
-        const struct vc_graph_value *table;
-
-        if (!vc_node_is(node, VC_OP_gather)) {
-            continue;
-        }
-        table = vc_graph_value(graph, node->inputs[0]);
-        if (table->param != VC_NO_PARAM && table->n_dims == 2) {
-            some = true;
-            if (vc_graph_dim_value(graph, table->shape[0]) == (int64_t)n_classes) {
-                return true;
-            }
-        }
-    }
-    return !some;
-}
-
-/* What sentences begin with. */
-static const char *file_of(const struct vc_net *net)
-{
-    return net->network.weights->path;
-}
-
-/* ---- what it answers with ---- */
-
-static const struct vc_graph_value *output_of(const struct vc_net *net)
-{
-    return vc_graph_value(net->network.graph, net->found.value);
-}
-
-static bool is_shares(const struct vc_net *net)
-{
-    return net->found.function == VC_ANSWER_SOFTMAX || net->found.function == VC_ANSWER_LOGARITHM;
-}
-
-/* The numbers of the output for each row; 0: not known. */
-static size_t row_elements(const struct vc_net *net)
-{
-    const struct vc_graph_value *output = output_of(net);
-    size_t n = 1;
-
-    for (unsigned k = 1; k < output->n_dims; k++) {
-        int64_t size = vc_graph_dim_value(net->network.graph, output->shape[k]);
-
-        if (size < 1 || !vc_mul_size(n, (size_t)size, &n)) {
-            return 0;
-        }
-    }
-    return n;
-}
-
-/* y of floats may be classes, as arrays of one type are: whole numbers, one for each answer, where the output is not a
- * value that they could be. */
-static enum vc_status take_whole_numbers(const struct vc_net *net, struct vc_rows *rows)
-{
-    const struct vc_graph_value *output = output_of(net);
-    size_t n = row_elements(net);
-    size_t classes = is_shares(net) ? (size_t)net->found.classes.size
-                     : net->found.single
-                         ? 1
-                         : (size_t)vc_graph_dim_value(net->network.graph, output->shape[output->n_dims - 1]);
-    bool two = net->found.single && net->found.function == VC_ANSWER_SIGMOID;
-    bool taken;
-
-    if (rows->targets == NULL || (net->found.single && !two) || classes == 0 || n == 0 ||
-        rows->target_width != n / classes) {
-        return VC_OK;
-    }
-    return vc_rows_take_labels(rows, two ? 1 : (int64_t)classes - 1, &taken);
-}
-
-/* Nobody named the loss: evidence decides, or what the output is made by is refused. */
-static enum vc_status decide(struct vc_net *net, struct vc_rows *rows)
-{
-    const struct vc_graph_answer *found = &net->found;
-
-    net->loss = net->options.loss;
-    if (net->loss != VC_TEACHER_LOSS_AUTO) {
-        return VC_OK;
-    }
-    VC_CALL(take_whole_numbers(net, rows));
-    net->loss = rows->targets != NULL || (found->single && found->function == VC_ANSWER_NONE) ? VC_TEACHER_LOSS_MSE
-                                                                                              : VC_TEACHER_LOSS_KD;
-    VC_REFUSE_IF(net->loss == VC_TEACHER_LOSS_KD && found->ending != NULL &&
-                     !(found->single && found->function == VC_ANSWER_SIGMOID),
-                 net->ctx, VC_E_UNSUPPORTED,
-                 "%s: the output %s does not look like logits of classes, but like values: it is made by %s; %s "
-                 "mse compares values, cosine directions, kd takes them for logits all the same",
-                 file_of(net), output_of(net)->name, found->ending, vc_option(net->ctx, "loss.kind"));
-    return VC_OK;
-}
-
-/* Shares along an axis that is none of classes. */
-static enum vc_status refuse_mixed(const struct vc_net *net)
-{
-    return vc_fail(net->ctx, VC_E_UNSUPPORTED,
-                   "%s: the output %s is made by Softmax along an axis that is not one of classes in the output: "
-                   "probabilities, where logits are needed; %s mse compares them as values",
-                   file_of(net), output_of(net)->name, vc_option(net->ctx, "loss.kind"));
-}
-
-static enum vc_status refuse_shape(const struct vc_net *net)
-{
-    const struct vc_graph *graph = net->network.graph;
-    const struct vc_graph_value *output = output_of(net);
-    char text[64] = "";
-
-    for (unsigned k = 0; k < output->n_dims && k < 4; k++) {
-        char dim[16];
-        size_t n = strlen(text);
-
-        (void)snprintf(text + n, sizeof text - n, "%s%s", k != 0 ? ", " : "",
-                       vc_graph_dim_text(graph, output->shape[k], dim, sizeof dim));
-    }
-    return vc_fail(net->ctx, VC_E_UNSUPPORTED,
-                   "%s: the output %s is [%s]; what can be distilled is one row of logits for each row of data, "
-                   "[batch, classes], or for each position of it, [batch, sequence, classes], with a number of "
-                   "classes that the graph says; %s mse compares the values of any output",
-                   file_of(net), output->name, text, vc_option(net->ctx, "loss.kind"));
-}
-
-/* Logits: what stands before Softmax and Sigmoid, or the output itself. */
-static enum vc_status take_logits(struct vc_net *net)
-{
-    const struct vc_graph *graph = net->network.graph;
-    const struct vc_graph_value *output = output_of(net);
-    bool plain = !is_shares(net) && !net->found.single;
-    int64_t last = output->n_dims != 0 ? vc_graph_dim_value(graph, output->shape[output->n_dims - 1]) : 0;
-    size_t n = row_elements(net);
-
-    if (net->found.function == VC_ANSWER_MIXED) {
-        return refuse_mixed(net);
-    }
-    if (n == 0 || (plain && (output->n_dims < 2 || output->n_dims > 3 || output->shape[output->n_dims - 1].size < 2))) {
-        return refuse_shape(net);
-    }
-    net->answer = net->found.logits;
-    net->n_classes = is_shares(net) ? (size_t)net->found.classes.size : net->found.single ? 2 : (size_t)last;
-    net->positions = net->found.single ? n : n / net->n_classes;
-    if (net->answer == net->found.value) {
-        net->answers = VC_ANSWERS_LOGITS;
-    } else if (net->found.function == VC_ANSWER_SOFTMAX) {
-        net->answers = VC_ANSWERS_SOFTMAX;
-    } else if (net->found.function == VC_ANSWER_LOGARITHM) {
-        net->answers = VC_ANSWERS_LOGARITHM;
-    } else if (net->found.function == VC_ANSWER_SIGMOID) {
-        net->answers = VC_ANSWERS_SIGMOID;
-    } else if (net->found.single) {
-        net->answers = VC_ANSWERS_PAIR;
-    } else {
-        net->answers = VC_ANSWERS_LOGITS;
-    }
-    return VC_OK;
-}
-
-/* Values: of [batch, sequence, values] those of each position; else all of a row. */
-static enum vc_status take_values(struct vc_net *net)
-{
-    const struct vc_graph_value *output = output_of(net);
-    size_t n = row_elements(net);
-
-    if (n == 0) {
-        return refuse_shape(net);
-    }
-    net->answer = net->found.value;
-    net->positions = output->n_dims == 3 ? (size_t)vc_graph_dim_value(net->network.graph, output->shape[1]) : 1;
-    net->n_classes = n / net->positions;
-    net->answers = VC_ANSWERS_VALUES;
-    return VC_OK;
-}
-
-enum vc_status vc_net_fit_labels(const struct vc_net *net, struct vc_rows *rows)
-{
-    bool values = net->answers == VC_ANSWERS_VALUES;
-
-    if (!values) {
-        VC_CALL(take_whole_numbers(net, rows));
-    }
-    VC_REFUSE_IF(!values && rows->targets != NULL, net->ctx, VC_E_ARGUMENT,
-                 "%s: y has floats, which are no classes, and the answers of %s are logits of %zu classes: "
-                 "integers from 0 on, one for each, are needed",
-                 rows->labels_model != NULL ? rows->labels_model->path : rows->model->path, file_of(net),
-                 net->n_classes);
-    if (values && rows->targets == NULL && rows->labels != NULL &&
-        (net->n_classes == 1 || rows->label_width != net->positions)) {
-        VC_CALL(vc_rows_take_values(rows));
-    }
-    return values ? vc_rows_check_targets(rows, net->positions * net->n_classes) : VC_OK;
-}
-
-/* What the student learns from, and is judged by. */
-static enum vc_status find_answer(struct vc_net *net, struct vc_rows *rows)
-{
-    struct vc_graph *graph = net->network.graph;
-    enum vc_status status = vc_graph_find_answer(net->ctx, graph, false, &net->found);
-
-    if (status != VC_OK) {
-        return vc_context(net->ctx, "%s", file_of(net));
-    }
-    VC_CALL(decide(net, rows));
-    if (net->loss == VC_TEACHER_LOSS_KD && net->found.single) {
-        VC_CALL(vc_graph_find_answer(net->ctx, graph, true, &net->found));
-    }
-    if (net->loss == VC_TEACHER_LOSS_KD || is_shares(net)) {
-        VC_CALL(take_logits(net));
-    } else {
-        VC_CALL(take_values(net));
-    }
-    net->next = output_of(net)->n_dims == 3 && is_causal(graph) && classes_are_tokens(graph, net->n_classes);
-    return vc_net_fit_labels(net, rows);
-}
-
 /* ---- weights ---- */
 
 /* What graphs read as they read tables and what is learned all the same: added, joined, or multiplied element by element. */
@@ -304,7 +70,7 @@ static enum vc_status check_names(const struct vc_net *net)
                             "keeps equal tensors once, and they would be trained as one; export it for training "
                             "(torch.onnx.export(training=TrainingMode.TRAINING, do_constant_folding=False)), or, where "
                             "they are meant to be one, %s",
-                            file_of(net), first->tensor, first->also, n, n == 1 ? "" : "s",
+                            vc_net_file(net), first->tensor, first->also, n, n == 1 ? "" : "s",
                             vc_option(net->ctx, "trained.allow_tied"));
 }
 
@@ -343,7 +109,7 @@ enum vc_status vc_net_open(struct vc_ctx *ctx, const struct vc_network *network,
     VC_REFUSE_IF(network->graph == NULL || network->weights == NULL, ctx, VC_E_ARGUMENT, "there is no %s",
                  options->role);
     VC_CALL(vc_rows_view_make(rows, network->graph, view, &net->batch, &net->fixed));
-    VC_CALL(find_answer(net, rows));
+    VC_CALL(vc_net_find_answer(net, rows));
     return make_weights(net);
 }
 
@@ -389,7 +155,7 @@ static enum vc_status check_rows(const struct vc_net *net, const struct vc_engin
     return vc_fail(net->ctx, VC_E_UNSUPPORTED,
                    "%s: the output %s has %lld rows (%s) of %llu numbers for %llu rows of data, which need %zu numbers "
                    "each; a graph that was exported with a size of its own for the batch computes with that as %s",
-                   file_of(net), value->name, (long long)out->shape[0],
+                   vc_net_file(net), value->name, (long long)out->shape[0],
                    vc_graph_dim_text(graph, value->shape[0], text, sizeof text),
                    (unsigned long long)(out->shape[0] > 0 ? out->n / (uint64_t)out->shape[0] : 0),
                    (unsigned long long)rows, net->positions * net->n_classes, vc_option(net->ctx, "batch"));
@@ -415,7 +181,7 @@ static enum vc_status bind_rows(const struct vc_net *net, uint64_t rows)
 static enum vc_status check_first(const struct vc_net *net, uint64_t rows)
 {
     const struct vc_graph *graph = net->network.graph;
-    const struct vc_graph_value *output = output_of(net);
+    const struct vc_graph_value *output = vc_net_output(net);
     struct vc_dim behind = output->n_dims > 1 ? output->shape[1] : (struct vc_dim){.size = 1};
     int64_t first = vc_graph_dim_value(graph, output->shape[0]);
     int64_t second = vc_graph_dim_value(graph, behind);
@@ -429,7 +195,7 @@ static enum vc_status check_first(const struct vc_net *net, uint64_t rows)
     VC_REFUSE_IF(!follows, net->ctx, VC_E_UNSUPPORTED,
                  "%s: the output %s is [%s, ...]: the first size, and no other, has to be the rows of the data, as in "
                  "[batch, classes] and [batch, sequence, classes]",
-                 file_of(net), output->name, vc_graph_dim_text(graph, output->shape[0], text, sizeof text));
+                 vc_net_file(net), output->name, vc_graph_dim_text(graph, output->shape[0], text, sizeof text));
     return VC_OK;
 }
 
@@ -453,14 +219,14 @@ static enum vc_status make_engine(struct vc_net *net, uint64_t rows, bool train,
     VC_REFUSE_IF(net->batch == NULL && net->fixed != (int64_t)rows, net->ctx, VC_E_ARGUMENT,
                  "%s: its graph computes %lld rows at a time and no others: %s %lld, and a number of rows that "
                  "is a multiple of it",
-                 file_of(net), (long long)net->fixed, vc_option(net->ctx, "batch"), (long long)net->fixed);
+                 vc_net_file(net), (long long)net->fixed, vc_option(net->ctx, "batch"), (long long)net->fixed);
     VC_CALL(bind_rows(net, rows));
     if (net->batch != NULL) {
         VC_CALL(check_first(net, rows));
     }
     status = vc_engine_make(net->ctx, net->network.graph, net->weights, &options, out);
     if (status != VC_OK) {
-        return vc_context(net->ctx, "%s", file_of(net));
+        return vc_context(net->ctx, "%s", vc_net_file(net));
     }
     status = check_rows(net, *out, rows);
     if (status != VC_OK) {
@@ -479,7 +245,7 @@ enum vc_status vc_net_engine(struct vc_net *net, uint64_t rows, bool train, stru
         }
     }
     VC_REFUSE_IF(net->n_engines == VC_NETWORK_SIZES, net->ctx, VC_E_INTERNAL,
-                 "%s: a network with more than %d numbers of rows", file_of(net), VC_NETWORK_SIZES);
+                 "%s: a network with more than %d numbers of rows", vc_net_file(net), VC_NETWORK_SIZES);
     VC_CALL(make_engine(net, rows, train, out));
     net->engines[net->n_engines++] = (struct vc_net_engine){.rows = rows, .train = train, .engine = *out};
     return VC_OK;
@@ -586,7 +352,7 @@ static enum vc_status read_rows(const struct vc_net *net, const struct vc_rows_v
     VC_REFUSE_IF(input->n != (uint64_t)n * from->n_elems, net->ctx, VC_E_ARGUMENT,
                  "%s: %zu rows of %s have %zu numbers each, and its graph is computed with %llu numbers in all: "
                  "all rows need the same sizes, and %s the size that the graph was exported for",
-                 file_of(net), n, from->name, from->n_elems, (unsigned long long)input->n,
+                 vc_net_file(net), n, from->name, from->n_elems, (unsigned long long)input->n,
                  vc_option(net->ctx, "batch"));
     return vc_rows_read(view, k, numbers, n, net->options.precision == VC_GRAPH_F64, input->data);
 }
@@ -622,7 +388,7 @@ static enum vc_status look_at_answers(struct vc_net *net, const struct vc_engine
                             "%s: the numbers of the output %s are from 0 to 1 and add up to 1 in every row: "
                             "probabilities, where logits are needed, and what makes them is no Softmax that is known; "
                             "%s mse compares them as values",
-                            file_of(net), output_of(net)->name, vc_option(net->ctx, "loss.kind"))
+                            vc_net_file(net), vc_net_output(net)->name, vc_option(net->ctx, "loss.kind"))
                   : VC_OK;
 }
 

@@ -12,6 +12,7 @@
 struct vc_net_options {
     const char *role;          /* "student": in sentences, which begin with the file of its weights */
     enum vc_teacher_loss loss; /* what its answers are compared by; AUTO: vc_net_open decides (vc_net.loss) */
+    enum vc_net_task task;     /* ... and vc_net.task */
     enum vc_graph_precision precision;
     enum vc_unary rounding; /* of programs that train, as in struct vc_engine_options */
     bool train;
@@ -37,6 +38,8 @@ struct vc_net {
     const char *batch; /* the symbol for the number of rows; NULL: it is fixed */
     int64_t fixed;
     enum vc_teacher_loss loss;   /* never AUTO */
+    enum vc_teacher_loss y_loss; /* what y of floats is compared by */
+    enum vc_net_task task;       /* never AUTO, behind vc_net_fit_labels of the rows that it is opened with */
     enum vc_answer_kind answers; /* what the value `answer` is */
     struct vc_graph_answer found;
     uint32_t answer;  /* the value of the graph that is computed */
@@ -58,8 +61,20 @@ struct vc_net {
  * integers, becomes labels or targets as the answers need it. */
 enum vc_status vc_net_open(struct vc_ctx *ctx, const struct vc_network *network, const struct vc_net_options *options,
                            struct vc_rows *rows, struct vc_rows_view *view, struct vc_net *net);
-/* y of other rows as the answers of the network need it. */
+/* y of other rows as the answers of the network need it: classes or floats. VC_E_ARGUMENT: it fits no task, or not that of the
+ * network. */
 enum vc_status vc_net_fit_labels(const struct vc_net *net, struct vc_rows *rows);
+/* Of vc_net_open: what the network is for, by which loss its answers are compared, and which value of the graph has them. */
+enum vc_status vc_net_find_answer(struct vc_net *net, struct vc_rows *rows);
+/* What sentences begin with. */
+static inline const char *vc_net_file(const struct vc_net *net)
+{
+    return net->network.weights->path;
+}
+static inline const struct vc_graph_value *vc_net_output(const struct vc_net *net)
+{
+    return vc_graph_value(net->network.graph, net->found.value);
+}
 /* Reads the weights; memory is taken at the first call. */
 enum vc_status vc_net_load(struct vc_net *net);
 void vc_net_close(struct vc_net *net);

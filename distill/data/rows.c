@@ -324,15 +324,6 @@ enum vc_status vc_rows_take_labels(struct vc_rows *rows, int64_t most, bool *tak
     return VC_OK;
 }
 
-enum vc_status vc_rows_check_targets(const struct vc_rows *rows, size_t width)
-{
-    return rows->targets == NULL || rows->target_width == width
-               ? VC_OK
-               : vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: y has %zu floats for each row; the network answers with %zu",
-                         rows->labels_model != NULL ? rows->labels_model->path : rows->model->path, rows->target_width,
-                         width);
-}
-
 static enum vc_status read_mask(struct vc_rows *rows)
 {
     int64_t *numbers = NULL;
@@ -503,6 +494,6 @@ void vc_rows_count(const struct vc_rows *rows, const uint64_t *numbers, size_t n
         bool counts = rows->mask == NULL || rows->mask[at] != 0;
 
         *counted += counts;
-        *labelled += counts && rows->labels != NULL && rows->labels[at] != VC_NO_LABEL;
+        *labelled += counts && (rows->targets != NULL || (rows->labels != NULL && rows->labels[at] != VC_NO_LABEL));
     }
 }

@@ -90,14 +90,12 @@ enum vc_status vc_rows_take_positions(struct vc_rows *rows, const struct vc_rows
  * ones from 0 to `most`. Before positions are taken. */
 enum vc_status vc_rows_take_values(struct vc_rows *rows);
 enum vc_status vc_rows_take_labels(struct vc_rows *rows, int64_t most, bool *taken);
-/* y has as many numbers for each row as the network answers with. */
-enum vc_status vc_rows_check_targets(const struct vc_rows *rows, size_t width);
 
 /* [rows][*width]: 1 where the input attention_mask of the view says that a token is no padding. *out is the caller's;
  * NULL: there is no such array. */
 enum vc_status vc_rows_read_tokens(const struct vc_rows_view *view, uint8_t **out, size_t *width);
 
-/* Rows that count (positions, where a row has several), and those of them with a label. */
+/* Rows that count (positions, where a row has several), and those of them with a label or targets. */
 void vc_rows_count(const struct vc_rows *rows, const uint64_t *numbers, size_t n, uint64_t *counted,
                    uint64_t *labelled);
 

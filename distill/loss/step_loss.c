@@ -43,6 +43,7 @@ static void some_rows(void *user, unsigned worker, size_t block)
     for (size_t k = block * task->per_block; k < end; k++) {
         size_t r = task->first + k;
         struct vc_teacher_rows teacher = *l->teacher;
+        struct vc_label_rows labels = l->labels;
 
         if (teacher.logits != NULL) {
             teacher.logits = (const char *)teacher.logits + r * (teacher.classes != NULL ? teacher.k : classes) * bytes;
@@ -51,9 +52,15 @@ static void some_rows(void *user, unsigned worker, size_t block)
             teacher.classes += r * teacher.k;
             teacher.rest += r;
         }
-        task->rows[k] = l->math->loss(l->spec, 1, classes, task->logits + r * classes * bytes, &teacher,
-                                      l->labels != NULL ? l->labels + r : NULL, l->batch->mask + r,
-                                      l->batch->row + worker * classes, task->gradient + r * classes * bytes);
+        if (labels.classes != NULL) {
+            labels.classes += r;
+        }
+        if (labels.targets != NULL) {
+            labels.targets = (const char *)labels.targets + r * classes * bytes;
+        }
+        task->rows[k] =
+            l->math->loss(l->spec, 1, classes, task->logits + r * classes * bytes, &teacher, &labels,
+                          l->batch->mask + r, l->batch->row + worker * classes, task->gradient + r * classes * bytes);
     }
 }
 

@@ -12,7 +12,7 @@ struct vc_step_loss {
     const struct vc_batch *batch; /* its mask and its row */
     const struct vc_loss_spec *spec;
     const struct vc_teacher_rows *teacher;
-    const int64_t *labels; /* NULL: no row has one */
+    struct vc_label_rows labels;
 };
 
 /* The bytes of vc_batch.row, for batches of so many rows of logits. */

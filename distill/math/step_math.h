@@ -20,6 +20,32 @@
 
 /* ---- losses ---- */
 
+/* What a loss compares: logits by their Softmax, logits by a Sigmoid each, or values. */
+enum vc_loss_of { VC_OF_CLASSES, VC_OF_LABELS, VC_OF_VALUES };
+
+static inline enum vc_loss_of vc_loss_compares(enum vc_teacher_loss kind)
+{
+    static const enum vc_loss_of of[] = {
+#define VC_LOSS(KIND, word, OF, of_y, measure) [VC_TEACHER_LOSS_##KIND] = VC_OF_##OF,
+#include "distill/math/losses.inc"
+#undef VC_LOSS
+    };
+
+    return of[kind];
+}
+
+/* The word of --loss. */
+static inline const char *vc_loss_word(enum vc_teacher_loss kind)
+{
+    static const char *const words[] = {
+#define VC_LOSS(KIND, word, OF, of_y, measure) [VC_TEACHER_LOSS_##KIND] = #word,
+#include "distill/math/losses.inc"
+#undef VC_LOSS
+    };
+
+    return kind == VC_TEACHER_LOSS_AUTO ? "auto" : words[kind];
+}
+
 /* What the teacher says about one batch of rows. Either all logits, or the largest of them. */
 struct vc_teacher_rows {
     const void *logits;     /* [n_rows, n_classes]; of top-k: [n_rows, k]. NULL: there is no teacher */
@@ -28,12 +54,20 @@ struct vc_teacher_rows {
     size_t k;
 };
 
+/* What y says about one batch of rows: classes, or floats, or nothing. */
+struct vc_label_rows {
+    const int64_t *classes; /* [n_rows], VC_NO_LABEL where there is none; NULL: y has no classes */
+    const void *targets;    /* [n_rows, n_classes], of the type of the logits; NULL: y has no floats */
+};
+
 struct vc_loss_spec {
-    double alpha;              /* of the teacher's term; 1 - alpha: of the labels' */
-    double temperature;        /* T */
-    enum vc_teacher_loss kind; /* the teacher's term, losses.inc; of top-k: KD */
+    double alpha;                /* of the teacher's term; 1 - alpha: of the labels' */
+    double temperature;          /* T */
+    enum vc_teacher_loss kind;   /* the teacher's term, losses.inc; of top-k: KD */
+    enum vc_teacher_loss y_kind; /* the term of y, if it has floats */
+    double huber_delta;          /* HUBER */
     /* Rows of the whole optimizer step, of all of its micro-batches: those that the teacher's term counts, and those
-     * with a label. A term with no rows is 0. */
+     * with a label or targets. A term with no rows is 0. */
     uint64_t kd_rows, ce_rows;
     double scale; /* a power of two that the gradient is multiplied by, before it is rounded; 0: as 1 */
 };
@@ -50,15 +84,15 @@ struct vc_loss_sums {
  *     ce = -1 / R * sum of log softmax(z)[y]
  *     d / dz = alpha * T / R * (q - p) + (1 - alpha) / R * (softmax(z) - onehot(y))
  *
- * labels: NULL, or one per row, VC_NO_LABEL where there is none. mask: NULL, or one per row, 0 where it does not count.
- * gradient may be NULL; row has room for n_classes doubles. Terms with p = 0 are 0. A row's arithmetic is double; the
+ * Other kinds of kd, and ce of targets, are those of losses.inc. labels, mask: NULL, or one per row of the
+ * mask, 0 where it does not count. gradient may be NULL; row has room for n_classes doubles. Terms with p = 0 are 0. A row's arithmetic is double; the
  * gradient is rounded once. */
 struct vc_loss_sums vc_loss_f32(const struct vc_loss_spec *spec, size_t n_rows, size_t n_classes, const float *logits,
-                                const struct vc_teacher_rows *teacher, const int64_t *labels, const uint8_t *mask,
-                                double *row, float *gradient);
+                                const struct vc_teacher_rows *teacher, const struct vc_label_rows *labels,
+                                const uint8_t *mask, double *row, float *gradient);
 struct vc_loss_sums vc_loss_f64(const struct vc_loss_spec *spec, size_t n_rows, size_t n_classes, const double *logits,
-                                const struct vc_teacher_rows *teacher, const int64_t *labels, const uint8_t *mask,
-                                double *row, double *gradient);
+                                const struct vc_teacher_rows *teacher, const struct vc_label_rows *labels,
+                                const uint8_t *mask, double *row, double *gradient);
 
 /* The class with the largest logit, the first of several; n_classes where one is NaN. */
 size_t vc_answer_f32(const float *logits, size_t n_classes);

@@ -9,8 +9,8 @@ struct vc_ctx;
 
 struct vc_step_table {
     struct vc_loss_sums (*loss)(const struct vc_loss_spec *spec, size_t n_rows, size_t n_classes, const void *logits,
-                                const struct vc_teacher_rows *teacher, const int64_t *labels, const uint8_t *mask,
-                                double *row, void *gradient);
+                                const struct vc_teacher_rows *teacher, const struct vc_label_rows *labels,
+                                const uint8_t *mask, double *row, void *gradient);
     double (*square_sum)(const void *x, size_t n);
     void (*update)(const struct vc_update *update, size_t n, void *w, void *g, void *m, void *v, const uint8_t *keep);
     void (*update_coded)(const struct vc_update *update, size_t n, void *w, void *g,

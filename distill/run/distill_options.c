@@ -15,6 +15,7 @@ static const struct vc_distill_options distill_defaults = {
                   .weight_decay = -1},
     .schedule = {.step_every = 100, .step_factor = 0.1},
     .gates = {.max_drop = 1},
+    .answers = {.huber_delta = 1},
 };
 static const struct vc_options_kind distill_kind = {"vc_distill_options", "vc_distill_defaults", &distill_defaults,
                                                     sizeof distill_defaults};
@@ -44,6 +45,7 @@ static enum vc_status check_ranges(struct vc_ctx *ctx, const struct vc_distill_o
         {"optimizer.clip", o->optimizer.clip, 0, 1e30, false},
         {"loss.temperature", o->loss.temperature, 0, VC_MAX_TEMPERATURE, true},
         {"loss.alpha", o->loss.alpha, 0, 1, false},
+        {"huber_delta", o->answers.huber_delta, 0, 1e30, true},
         {"schedule.step_factor", o->schedule.step_factor, 0, 1, true},
         {"gates.min_accuracy", o->gates.min_accuracy, 0, 1, false},
         {"gates.max_drop", o->gates.max_drop, 0, 1, false},
@@ -71,8 +73,11 @@ static enum vc_status check_counts(struct vc_ctx *ctx, const struct vc_distill_o
         bool wrong;
         const char *field;
     } choices[] = {
-        {!has_optimizer(o->optimizer.kind), "optimizer.kind"}, {o->schedule.kind > VC_SCHEDULE_STEP, "schedule.kind"},
-        {o->loss.kind > VC_TEACHER_LOSS_AUTO, "loss.kind"},    {o->training.order > VC_ORDER_FILE, "training.order"},
+        {!has_optimizer(o->optimizer.kind), "optimizer.kind"},
+        {o->schedule.kind > VC_SCHEDULE_STEP, "schedule.kind"},
+        {o->loss.kind > VC_TEACHER_LOSS_HUBER, "loss.kind"},
+        {o->answers.net_task > VC_NET_TASK_EMBEDDINGS, "net_task"},
+        {o->training.order > VC_ORDER_FILE, "training.order"},
         {o->precision.kind > VC_GRAPH_F64, "precision.kind"},
     };
     const struct {

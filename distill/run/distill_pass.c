@@ -97,6 +97,7 @@ static enum vc_status distill_plan_begin(struct vc_ctx *ctx, struct vc_pass *pas
     d->taken.loss.kind = t.options.loss.kind; /* AUTO no more */
     VC_TRY(status);
     d->report.answers = t.student.net.answers;
+    d->report.net_task = t.student.net.task;
     d->report.n_outputs = t.student.net.n_classes;
     d->report.options = &d->taken;
     d->report.seconds = vc_seconds() - t.progress.began;

@@ -1,10 +1,12 @@
 /* evaluate_net.c - vc_evaluate: how well a network answers on the rows of a file. */
+#include <math.h>
+
 #include "core/base/option_struct.h"
 #include "distill/run/trainer.h"
 #include "kernels/kernels.h"
 
 static const struct vc_evaluate_options evaluate_defaults = {
-    .batch = 64, .temperature = 2, .loss = VC_TEACHER_LOSS_AUTO};
+    .batch = 64, .temperature = 2, .loss = VC_TEACHER_LOSS_AUTO, .huber_delta = 1};
 static const struct vc_options_kind evaluate_kind = {"vc_evaluate_options", "vc_evaluate_defaults", &evaluate_defaults,
                                                      sizeof evaluate_defaults};
 
@@ -23,7 +25,9 @@ enum vc_status vc_evaluate(struct vc_ctx *ctx, const struct vc_evaluate_options 
 
     vc_call_begin(ctx);
     VC_TRY(vc_options_read(ctx, &evaluate_kind, options, &o));
-    wrong = o.loss > VC_TEACHER_LOSS_AUTO                                    ? "loss"
+    wrong = o.loss > VC_TEACHER_LOSS_HUBER                                   ? "loss"
+            : o.net_task > VC_NET_TASK_EMBEDDINGS                            ? "net_task"
+            : !(o.huber_delta > 0) || !isfinite(o.huber_delta)               ? "huber_delta"
             : o.precision > VC_GRAPH_F64                                     ? "precision"
             : !(o.temperature > 0) || !(o.temperature <= VC_MAX_TEMPERATURE) ? "temperature"
             : o.batch == 0 || o.batch > (uint64_t)1 << 32                    ? "batch"
@@ -39,6 +43,7 @@ enum vc_status vc_evaluate(struct vc_ctx *ctx, const struct vc_evaluate_options 
     t.options.loss.temperature = o.temperature;
     t.options.precision.kind = o.precision;
     t.options.loss.kind = o.loss;
+    t.options.answers = (struct vc_distill_answers){o.net_task, o.huber_delta};
     VC_TRY(vc_trainer_open(&t));
     VC_TRY(vc_trainer_prepare(&t));
     VC_TRY(vc_trainer_judge(&t, false, out, NULL));

@@ -10,7 +10,9 @@
 /* What is counted over all rows. */
 struct tally {
     uint64_t n, n_labels, right, agree;
-    double ce, kd, error; /* sums; error: squared, of targets */
+    double ce, kd, error, absolute; /* sums; error: squared, of targets */
+    uint64_t hits, wrong,
+        missed; /* LABELS with targets: yes where y has it, yes where it has not, no where y has yes */
     /* The teacher's outputs less those of the first row, by value, and their squares; NULL: not asked for. */
     double *offset, *sum;
     double squares;
@@ -59,6 +61,11 @@ enum vc_status vc_trainer_ask(struct vc_trainer *t, struct vc_taught_rows *rows,
     return VC_OK;
 }
 
+static double number_of(const struct vc_trainer *t, const void *x, size_t i)
+{
+    return t->student.f64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
+}
+
 /* The class that the teacher answers with; n_classes where its logits are no numbers. */
 static size_t teacher_answer(const struct vc_trainer *t, const struct vc_teacher_rows *teacher, size_t row)
 {
@@ -69,6 +76,31 @@ static size_t teacher_answer(const struct vc_trainer *t, const struct vc_teacher
     }
     best = vc_answer(t->student.f64, teacher->logits, row, teacher->k);
     return best < teacher->k ? (size_t)teacher->classes[row * teacher->k + best] : t->student.net.n_classes;
+}
+
+/* A row of yes and no: where the logit is above 0 the answer is yes. NULL: answers that are not known. */
+static void count_labels(struct vc_trainer *t, size_t row, const void *logits, const struct vc_teacher_rows *teacher,
+                         struct tally *tally, uint8_t *right)
+{
+    size_t n = t->student.net.n_classes;
+    bool has_y = t->eval.rows.targets != NULL;
+    size_t good = 0;
+
+    for (size_t c = 0; logits != NULL && c < n; c++) {
+        bool yes = number_of(t, logits, row * n + c) > 0;
+        bool y = has_y && number_of(t, t->batch.targets, row * n + c) >= 0.5;
+        bool agrees = teacher->logits != NULL && yes == (number_of(t, teacher->logits, row * n + c) > 0);
+
+        good += has_y ? yes == y : agrees;
+        if (t->batch.mask[row] != 0) {
+            tally->agree += agrees;
+            tally->hits += has_y && yes && y;
+            tally->wrong += has_y && yes && !y;
+            tally->missed += has_y && !yes && y;
+        }
+    }
+    tally->n += t->batch.mask[row] != 0;
+    *right = good == n;
 }
 
 static void count_row(struct vc_trainer *t, size_t row, const void *logits, const struct vc_teacher_rows *teacher,
@@ -153,12 +185,7 @@ static enum vc_status check_logits(struct vc_trainer *t, const struct vc_network
                               (unsigned long long)numbers[bad / positions], data);
 }
 
-static double number_of(const struct vc_trainer *t, const void *x, size_t i)
-{
-    return t->student.f64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
-}
-
-/* The squared error of n rows of answers, against the targets of those that count. */
+/* The errors of n rows of answers, against the targets of those that count. */
 static void count_error(const struct vc_trainer *t, const void *answers, const uint64_t *numbers, size_t n,
                         struct tally *tally)
 {
@@ -166,13 +193,16 @@ static void count_error(const struct vc_trainer *t, const void *answers, const u
     size_t width = t->student.net.n_classes;
     size_t positions = t->student.net.positions;
 
-    for (size_t i = 0; rows->targets != NULL && answers != NULL && i < n * positions; i++) {
+    for (size_t i = 0;
+         rows->targets != NULL && t->student.net.task != VC_NET_TASK_LABELS && answers != NULL && i < n * positions;
+         i++) {
         const double *targets = rows->targets + (numbers[i / positions] * positions + i % positions) * width;
 
         for (size_t c = 0; t->batch.mask[i] != 0 && c < width; c++) {
             double e = number_of(t, answers, i * width + c) - targets[c];
 
             tally->error += e * e;
+            tally->absolute += fabs(e);
         }
     }
 }
@@ -199,8 +229,13 @@ static void count_spread(const struct vc_trainer *t, const void *outputs, size_t
 static enum vc_status judge_batch(struct vc_trainer *t, bool the_teacher, const uint64_t *numbers, size_t n,
                                   struct tally *tally, uint8_t *right)
 {
+    const enum vc_net_task task = t->student.net.task;
+    const struct vc_label_rows labels = vc_batch_labels(&t->batch, &t->eval.rows);
     const struct vc_loss_spec spec = {.alpha = 1,
                                       .temperature = t->options.loss.temperature,
+                                      .y_kind = task == VC_NET_TASK_EMBEDDINGS ? VC_TEACHER_LOSS_COSINE
+                                                                               : t->student.net.y_loss,
+                                      .huber_delta = t->options.answers.huber_delta,
                                       .kind = t->options.loss.kind,
                                       .kd_rows = 1,
                                       .ce_rows = 1};
@@ -209,13 +244,13 @@ static enum vc_status judge_batch(struct vc_trainer *t, bool the_teacher, const 
     const void *logits;
     size_t positions = t->student.net.positions;
 
-    vc_batch_gather(&t->batch, &t->eval.rows, numbers, n);
+    vc_batch_gather(&t->batch, &t->eval.rows, t->student.f64, numbers, n);
     if (t->eval.taught) {
-        VC_CALL(vc_trainer_ask(t, &t->eval, spec.kind != VC_TEACHER_LOSS_KD, numbers, n, &teacher));
+        VC_CALL(vc_trainer_ask(t, &t->eval, vc_loss_compares(spec.kind) != VC_OF_CLASSES, numbers, n, &teacher));
     }
     VC_CALL(answer(t, the_teacher, &teacher, numbers, n, &logits));
     if (logits != NULL) {
-        sums = t->student.math->loss(&spec, n * positions, t->student.net.n_classes, logits, &teacher, t->batch.labels,
+        sums = t->student.math->loss(&spec, n * positions, t->student.net.n_classes, logits, &teacher, &labels,
                                      t->batch.mask, t->batch.row, NULL);
     }
     if (logits != NULL && !(isfinite(sums.kd) && isfinite(sums.ce))) {
@@ -229,7 +264,11 @@ static enum vc_status judge_batch(struct vc_trainer *t, bool the_teacher, const 
     for (size_t i = 0; i < n * positions; i++) {
         uint8_t one;
 
-        count_row(t, i, logits, &teacher, tally, &one);
+        if (task == VC_NET_TASK_LABELS) {
+            count_labels(t, i, logits, &teacher, tally, &one);
+        } else {
+            count_row(t, i, logits, &teacher, tally, &one);
+        }
         if (right != NULL) {
             right[numbers[i / positions] * positions + i % positions] = one;
         }
@@ -276,10 +315,11 @@ static enum vc_status judge_round(struct vc_trainer *t, bool the_teacher, uint64
     status = n != 0 ? judge_batch(t, the_teacher, numbers, (size_t)n, &own, right) : VC_OK;
     status = status == VC_OK ? vc_check_cancelled(t->ctx) : status;
     {
-        const double told[7] = {
-            (double)own.n, (double)own.n_labels, (double)own.right, (double)own.agree, own.ce, own.kd, own.error};
+        const double told[11] = {
+            (double)own.n, (double)own.n_labels, (double)own.right, (double)own.agree, own.ce, own.kd, own.error,
+            own.absolute,  (double)own.hits,     (double)own.wrong, (double)own.missed};
 
-        VC_CALL(vc_ranks_all_gather(t->ctx, ranks, status, told, 7, all));
+        VC_CALL(vc_ranks_all_gather(t->ctx, ranks, status, told, 11, all));
     }
     tally->squares = own.squares;
     for (unsigned k = 0; k < vc_ranks_size(ranks); k++) {
@@ -290,6 +330,10 @@ static enum vc_status judge_round(struct vc_trainer *t, bool the_teacher, uint64
         tally->ce += all[k][4];
         tally->kd += all[k][5];
         tally->error += all[k][6];
+        tally->absolute += all[k][7];
+        tally->hits += (uint64_t)all[k][8];
+        tally->wrong += (uint64_t)all[k][9];
+        tally->missed += (uint64_t)all[k][10];
     }
     return ranks != NULL && right != NULL ? share_answers(t, first, right) : VC_OK;
 }
@@ -322,10 +366,36 @@ static enum vc_status spread_of_targets(const struct vc_trainer *t, double *out)
     return VC_OK;
 }
 
-/* 1 - errors / spread; where nothing is spread, 1 or 0. */
+/* 1 - errors / spread; where nothing of the teacher's outputs is spread, 1 or 0. */
 static double share_explained(double errors, double spread)
 {
     return spread > 0 ? 1 - errors / spread : errors == 0 ? 1 : 0;
+}
+
+/* y of floats. */
+static enum vc_status judge_targets(const struct vc_trainer *t, const struct tally *tally, struct vc_quality *quality)
+{
+    double width = (double)t->student.net.n_classes;
+    uint64_t yes = 2 * tally->hits + tally->wrong + tally->missed;
+    double spread;
+
+    quality->n_targets = tally->n;
+    if (t->student.net.task == VC_NET_TASK_LABELS) {
+        quality->ce = tally->ce / (double)tally->n;
+        quality->f1 = yes != 0 ? 2 * (double)tally->hits / (double)yes : (double)NAN;
+        quality->undefined = yes == 0 ? "F1 is not defined: neither y nor the answers have a yes in any row" : NULL;
+        return VC_OK;
+    }
+    quality->squared_error = tally->error / ((double)tally->n * width);
+    quality->absolute_error = tally->absolute / ((double)tally->n * width);
+    if (t->student.net.task == VC_NET_TASK_EMBEDDINGS) {
+        quality->cosine = 1 - tally->ce / (double)tally->n;
+        return VC_OK;
+    }
+    VC_CALL(spread_of_targets(t, &spread));
+    quality->r2 = spread > 0 ? 1 - tally->error / spread : (double)NAN;
+    quality->undefined = spread > 0 ? NULL : "R2 is not defined: y is the same in all rows";
+    return VC_OK;
 }
 
 static enum vc_status judge_values(const struct vc_trainer *t, const struct tally *tally, struct vc_quality *quality)
@@ -334,10 +404,7 @@ static enum vc_status judge_values(const struct vc_trainer *t, const struct tall
     double spread = tally->squares;
 
     if (t->eval.rows.targets != NULL) {
-        quality->n_targets = tally->n;
-        quality->squared_error = tally->error / ((double)tally->n * width);
-        VC_CALL(spread_of_targets(t, &quality->r2));
-        quality->r2 = share_explained(tally->error, quality->r2);
+        VC_CALL(judge_targets(t, tally, quality));
     }
     if (tally->sum != NULL) {
         for (size_t c = 0; c < t->student.net.n_classes; c++) {
@@ -352,7 +419,8 @@ static enum vc_status find_spread(const struct vc_trainer *t, struct tally *tall
 {
     size_t n = t->student.net.n_classes + 1;
 
-    if (t->options.loss.kind != VC_TEACHER_LOSS_MSE || !t->eval.taught || t->options.parallel.ranks != NULL) {
+    if (t->options.loss.kind != VC_TEACHER_LOSS_MSE || t->student.net.task == VC_NET_TASK_LABELS || !t->eval.taught ||
+        t->options.parallel.ranks != NULL) {
         return VC_OK;
     }
     tally->squares = -1; /* no row was seen */
@@ -366,7 +434,10 @@ void vc_trainer_describe(const struct vc_trainer *t, struct vc_quality *quality)
     quality->answers = t->student.net.answers;
     quality->n_outputs = t->student.net.n_classes;
     quality->output = t->student.net.found.output;
+    quality->task = t->student.net.task;
     quality->squared_error = quality->r2 = quality->teacher_r2 = NAN;
+    quality->absolute_error = quality->f1 = quality->cosine = NAN;
+    quality->undefined = NULL;
 }
 
 enum vc_status vc_trainer_judge(struct vc_trainer *t, bool the_teacher, struct vc_quality *quality,
@@ -374,7 +445,10 @@ enum vc_status vc_trainer_judge(struct vc_trainer *t, bool the_teacher, struct v
 {
     uint64_t *numbers = vc_alloc_array(t->ctx, VC_TAG_MISC, (size_t)t->options.training.batch, sizeof *numbers);
     struct tally tally = {0};
-    bool answers_count = t->eval.taught && (t->options.loss.kind == VC_TEACHER_LOSS_KD || t->eval.rows.labels != NULL);
+    bool labels = t->student.net.task == VC_NET_TASK_LABELS;
+    bool answers_count = t->eval.taught && (labels || vc_loss_compares(t->options.loss.kind) == VC_OF_CLASSES ||
+                                            t->eval.rows.labels != NULL);
+    double n_answers; /* of the rows that count */
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(numbers);
@@ -383,11 +457,12 @@ enum vc_status vc_trainer_judge(struct vc_trainer *t, bool the_teacher, struct v
          first += vc_ranks_size(t->options.parallel.ranks) * t->options.training.batch) {
         VC_TRY(judge_round(t, the_teacher, first, numbers, &tally, answers != NULL ? answers->right : NULL));
     }
+    n_answers = (double)tally.n * (labels ? (double)t->student.net.n_classes : 1);
     *quality = (struct vc_quality){.n_rows = tally.n,
                                    .n_labels = tally.n_labels,
                                    .accuracy = tally.n_labels != 0 ? (double)tally.right / (double)tally.n_labels : NAN,
                                    .ce = tally.n_labels != 0 ? tally.ce / (double)tally.n_labels : NAN,
-                                   .agreement = answers_count ? (double)tally.agree / (double)tally.n : NAN,
+                                   .agreement = answers_count ? (double)tally.agree / n_answers : NAN,
                                    .kd = t->eval.taught ? tally.kd / (double)tally.n : NAN};
     vc_trainer_describe(t, quality);
     VC_TRY(judge_values(t, &tally, quality));

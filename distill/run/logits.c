@@ -137,12 +137,12 @@ static enum vc_status take_row(struct answers *a, uint64_t row, const void *logi
 static void count_rows(struct answers *a, size_t n, const void *logits)
 {
     const struct vc_loss_spec spec = {.alpha = 0, .temperature = 1, .kd_rows = 1, .ce_rows = 1};
+    const struct vc_label_rows labels = {a->t.batch.labels, NULL};
     const struct vc_teacher_rows none = {.logits = NULL};
     struct vc_trainer *t = &a->t;
 
     a->ce += t->student.math
-                 ->loss(&spec, n, t->student.net.n_classes, logits, &none, t->batch.labels, t->batch.mask, t->batch.row,
-                        NULL)
+                 ->loss(&spec, n, t->student.net.n_classes, logits, &none, &labels, t->batch.mask, t->batch.row, NULL)
                  .ce;
     for (size_t i = 0; i < n; i++) {
         bool has_label = t->batch.mask[i] != 0 && t->batch.labels[i] != VC_NO_LABEL;
@@ -165,7 +165,7 @@ static enum vc_status batch(struct answers *a, uint64_t first, size_t n, uint64_
     for (size_t i = 0; i < n; i++) {
         numbers[i] = first + i;
     }
-    vc_batch_gather(&t->batch, &t->eval.rows, numbers, n);
+    vc_batch_gather(&t->batch, &t->eval.rows, t->student.f64, numbers, n);
     VC_CALL(vc_net_engine(&t->student.net, n, false, &engine));
     VC_CALL(vc_net_forward(&t->student.net, engine, &t->eval.student, numbers, n, &pass, &logits));
     for (size_t i = 0; i < n * a->positions; i++) {
@@ -204,7 +204,8 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_logits_o
     const char *bad = o->batch == 0 || o->batch > (uint64_t)1 << 32                                      ? "batch"
                       : !(o->temperature > 0) || !(o->temperature <= VC_MAX_TEMPERATURE)                 ? "temperature"
                       : o->precision > VC_GRAPH_F64                                                      ? "precision"
-                      : o->loss > VC_TEACHER_LOSS_AUTO                                                   ? "loss"
+                      : o->loss > VC_TEACHER_LOSS_HUBER                                                  ? "loss"
+                      : o->net_task > VC_NET_TASK_EMBEDDINGS                                             ? "net_task"
                       : o->dtype != VC_DTYPE_F16 && o->dtype != VC_DTYPE_F32 && o->dtype != VC_DTYPE_F64 ? "dtype"
                                                                                                          : NULL;
 
@@ -287,8 +288,10 @@ static enum vc_status prepare(struct answers *a)
     a->rows = t->eval.rows.n;
     a->positions = t->student.net.positions;
     a->width = a->options.topk != 0 ? (size_t)a->options.topk : t->student.net.n_classes;
-    VC_REFUSE_IF(a->options.topk != 0 && t->student.net.answers == VC_ANSWERS_VALUES, t->ctx, VC_E_ARGUMENT,
-                 "%s: the answers are values, not logits, of which all are compared", vc_option(t->ctx, "topk"));
+    VC_REFUSE_IF(a->options.topk != 0 &&
+                     (t->student.net.answers == VC_ANSWERS_VALUES || t->student.net.task == VC_NET_TASK_LABELS),
+                 t->ctx, VC_E_ARGUMENT, "%s: the answers are no logits of classes: all of them are compared",
+                 vc_option(t->ctx, "topk"));
     VC_REFUSE_IF(a->options.topk >= t->student.net.n_classes, t->ctx, VC_E_ARGUMENT,
                  "%s %llu: there are %zu classes; without it all are written", vc_option(t->ctx, "topk"),
                  (unsigned long long)a->options.topk, t->student.net.n_classes);
@@ -338,6 +341,7 @@ enum vc_status vc_logits(struct vc_ctx *ctx, const struct vc_logits_options *opt
     a.t.options.training.batch = a.options.batch;
     a.t.options.precision.kind = a.options.precision;
     a.t.options.loss.kind = a.options.loss;
+    a.t.options.answers.net_task = (enum vc_net_task)a.options.net_task;
     VC_TRY(work(&a));
     *out = (struct vc_quality){.n_rows = a.n,
                                .n_labels = a.n_labels,

@@ -126,6 +126,9 @@ static size_t list_blocks(struct vc_trainer *t, struct block *blocks)
     if (t->match != NULL) {
         blocks[n++] = (struct block){vc_match_room(t->match), VC_TAG_TILES, vc_match_bytes(t->match)};
     }
+    if (t->data.rows.targets != NULL || t->eval.rows.targets != NULL) {
+        blocks[n++] = (struct block){&t->batch.targets, VC_TAG_SCRATCH, n_logits};
+    }
     if (t->runs_teacher) {
         blocks[n++] = (struct block){&t->batch.teacher_logits, VC_TAG_TILES, n_logits};
     }

@@ -60,8 +60,11 @@ static inline bool vc_is_measured(const struct vc_quality *q)
 /* The figure that a student is called better or worse by. */
 static inline double vc_figure_of(const struct vc_quality *q)
 {
+    if (q->n_targets != 0 && q->task == VC_NET_TASK_LABELS) {
+        return isnan(q->f1) ? 1 : q->f1; /* no yes anywhere: all are right */
+    }
     if (q->n_targets != 0) {
-        return -q->squared_error;
+        return q->task == VC_NET_TASK_EMBEDDINGS ? q->cosine : -q->squared_error;
     }
     return vc_is_measured(q) ? -q->kd : q->n_labels == 0 ? q->agreement : q->accuracy;
 }

@@ -40,6 +40,8 @@ static const struct row table[] = {
     ROW("temperature", loss.temperature, REAL_NUMBER),
     ROW("alpha", loss.alpha, REAL_NUMBER),
     ROW("loss", loss.kind, CHOICE),
+    ROW("task", answers.net_task, CHOICE),
+    ROW("huber_delta", answers.huber_delta, REAL_NUMBER),
     ROW("seed", training.seed, COUNT),
     ROW("order", training.order, CHOICE),
     ROW("precision", precision.kind, PRECISION),
@@ -96,6 +98,10 @@ static enum vc_status add_rows(struct vc_text *text, const char *key, const stru
     vc_sha256_begin(&sha);
     if (rows->rows.labels != NULL) {
         vc_sha256_add(&sha, rows->rows.labels, (size_t)rows->rows.n * rows->rows.positions * sizeof *rows->rows.labels);
+    }
+    if (rows->rows.targets != NULL) {
+        vc_sha256_add(&sha, rows->rows.targets,
+                      (size_t)rows->rows.n * rows->rows.target_width * sizeof *rows->rows.targets);
     }
     if (rows->rows.mask != NULL) {
         vc_sha256_add(&sha, rows->rows.mask, (size_t)rows->rows.n * rows->rows.positions);

@@ -35,6 +35,15 @@ static enum vc_status check_labels(struct vc_trainer *t, const struct vc_rows *r
     return VC_OK;
 }
 
+/* What y has to be, for a sentence. */
+static const char *wanted_y(const struct vc_trainer *t)
+{
+    if (t->student.net.task == VC_NET_TASK_LABELS) {
+        return "0 and 1, one for each answer";
+    }
+    return t->student.net.answers == VC_ANSWERS_VALUES ? "floats, one for each answer" : "classes, from 0 on";
+}
+
 static enum vc_status check_terms(struct vc_trainer *t)
 {
     const struct vc_distill_options *o = &t->options;
@@ -50,17 +59,17 @@ static enum vc_status check_terms(struct vc_trainer *t)
     }
     VC_REFUSE_IF(!t->data.taught && o->loss.alpha != 0, t->ctx, VC_E_ARGUMENT,
                  "there is no teacher; %s 0 learns from labels alone", vc_option(t->ctx, "loss.alpha"));
-    VC_REFUSE_IF(o->loss.alpha < 1 && t->data.rows.labels == NULL, t->ctx, VC_E_ARGUMENT,
-                 "%s: there are no labels: %s %g needs an array y of classes, from 0 on; with %s 1 the student "
-                 "learns from %s alone",
-                 t->data.rows.model->path, vc_option(t->ctx, "loss.alpha"), o->loss.alpha,
+    VC_REFUSE_IF(o->loss.alpha < 1 && t->data.rows.labels == NULL && t->data.rows.targets == NULL, t->ctx,
+                 VC_E_ARGUMENT,
+                 "%s: there are no labels: %s %g needs an array y of %s; with %s 1 the student learns from %s alone",
+                 t->data.rows.model->path, vc_option(t->ctx, "loss.alpha"), o->loss.alpha, wanted_y(t),
                  vc_option(t->ctx, "loss.alpha"), t->data.taught ? "the teacher" : "a teacher");
     if (o->loss.kind != VC_TEACHER_LOSS_KD && (t->data.files.k != 0 || t->eval.files.k != 0)) {
         const struct vc_teacher_files *files = t->data.files.k != 0 ? &t->data.files : &t->eval.files;
 
         return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: has the %zu largest logits of each row; %s %s compares all",
                        files->items[0].model->path, files->k, vc_option(t->ctx, "loss.kind"),
-                       o->loss.kind == VC_TEACHER_LOSS_MSE ? "mse" : "cosine");
+                       vc_loss_word(o->loss.kind));
     }
     VC_REFUSE_IF((o->gates.min_accuracy > 0 || o->gates.max_drop < 1) && (!t->eval.open || t->eval.rows.labels == NULL),
                  t->ctx, VC_E_ARGUMENT, "%s and %s need rows with labels that accuracy is measured by: %s",
@@ -141,6 +150,7 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_taught_rows 
     const struct vc_distill_options *o = &t->options;
     struct vc_net_options student = {.role = t->judge_only ? "network" : "student",
                                      .loss = o->loss.kind,
+                                     .task = o->answers.net_task,
                                      .precision = o->precision.kind,
                                      .rounding = o->precision.half == VC_HALF_BF16  ? VC_UNARY_ROUND_BF16
                                                  : o->precision.half == VC_HALF_F16 ? VC_UNARY_ROUND_F16
@@ -163,6 +173,7 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_taught_rows 
     vc_match_keep_values(t->match, &student, &teacher);
     VC_CALL(vc_net_open(t->ctx, &o->student, &student, &rows->rows, &rows->student, &t->student.net));
     teacher.loss = t->options.loss.kind = t->student.net.loss;
+    teacher.task = o->answers.net_task == VC_NET_TASK_TOKENS ? VC_NET_TASK_CLASSES : o->answers.net_task;
     VC_CALL(check_trained(t));
     if (!t->judge_only) {
         VC_CALL(vc_fake_quant_open(&t->student));
@@ -203,7 +214,7 @@ static enum vc_status open_teacher(struct vc_trainer *t, struct vc_taught_rows *
     if (n_files != 0) {
         const struct vc_teacher_question question = {.n_classes = t->student.net.n_classes,
                                                      .common = o->loss.classes == VC_CLASSES_COMMON,
-                                                     .outputs = o->loss.kind != VC_TEACHER_LOSS_KD,
+                                                     .outputs = vc_loss_compares(o->loss.kind) != VC_OF_CLASSES,
                                                      .values = t->student.net.answers == VC_ANSWERS_VALUES,
                                                      .temperature = o->loss.temperature,
                                                      .batch = o->training.batch};
@@ -453,6 +464,7 @@ void vc_trainer_close(struct vc_trainer *t)
     vc_free(t->ctx, t->student.device_room);
     vc_free(t->ctx, t->batch.row);
     vc_free(t->ctx, t->batch.labels);
+    vc_free(t->ctx, t->batch.targets);
     vc_free(t->ctx, t->batch.mask);
     vc_free(t->ctx, t->batch.teacher_logits);
     for (unsigned k = 0; k < 2; k++) {

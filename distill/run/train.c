@@ -181,7 +181,7 @@ static void compare_terms(struct vc_trainer *t, struct vc_engine *engine, const 
 {
     const struct vc_teacher_rows none = {.logits = NULL};
     struct vc_loss_spec spec = w->spec;
-    struct vc_step_loss loss = {t->student.math, &t->student.net, &t->batch, &spec, teacher, NULL};
+    struct vc_step_loss loss = {t->student.math, &t->student.net, &t->batch, &spec, teacher, {NULL, NULL}};
     size_t n_rows = n * t->student.net.positions;
     size_t n_elems = n_rows * t->student.net.n_classes;
 
@@ -189,7 +189,7 @@ static void compare_terms(struct vc_trainer *t, struct vc_engine *engine, const 
     (void)vc_step_loss(&loss, engine, n_rows, logits->data, logits->grad);
     t->report->kd_gradient = sqrt(t->student.math->square_sum(logits->grad, n_elems));
     loss.teacher = &none;
-    loss.labels = t->batch.labels;
+    loss.labels = vc_batch_labels(&t->batch, &t->data.rows);
     (void)vc_step_loss(&loss, engine, n_rows, logits->data, logits->grad);
     t->report->ce_gradient = sqrt(t->student.math->square_sum(logits->grad, n_elems));
 }
@@ -208,7 +208,8 @@ static enum vc_status batch(struct vc_trainer *t, struct work *w, size_t first, 
 {
     struct vc_engine_pass pass = {.training = true, .step = w->step, .row = first, .norm_share = -1};
     struct vc_teacher_rows teacher = {.logits = NULL};
-    const struct vc_step_loss loss = {t->student.math, &t->student.net, &t->batch, &w->spec, &teacher, t->batch.labels};
+    const struct vc_step_loss loss = {t->student.math, &t->student.net, &t->batch,
+                                      &w->spec,        &teacher,        vc_batch_labels(&t->batch, &t->data.rows)};
     const struct vc_match_batch inside = {.numbers = w->numbers + first,
                                           .n = n,
                                           .mask = t->batch.mask,
@@ -221,13 +222,14 @@ static enum vc_status batch(struct vc_trainer *t, struct work *w, size_t first, 
 
     memset(w->own, 0, sizeof w->own);
     VC_CALL(vc_weights_clear(t->student.net.weights));
-    vc_batch_gather(&t->batch, &t->data.rows, w->numbers + first, n);
+    vc_batch_gather(&t->batch, &t->data.rows, t->student.f64, w->numbers + first, n);
     if (t->data.taught && !t->progress.control) {
-        VC_CALL(vc_trainer_ask(t, &t->data, w->spec.kind != VC_TEACHER_LOSS_KD, w->numbers + first, n, &teacher));
+        VC_CALL(vc_trainer_ask(t, &t->data, vc_loss_compares(w->spec.kind) != VC_OF_CLASSES, w->numbers + first, n,
+                               &teacher));
     }
     VC_CALL(vc_net_engine(&t->student.net, n, true, &engine));
     VC_CALL(vc_trainer_before_batch(t, &pass));
-    stays = vc_device_has_loss(&t->student, &teacher) && t->match == NULL &&
+    stays = vc_device_has_loss(&t->student, &w->spec, &teacher, &loss.labels) && t->match == NULL &&
             !(w->step == 0 && first == 0 && !t->progress.control);
     vc_engine_keep_outputs(engine, stays);
     VC_CALL(vc_net_forward(&t->student.net, engine, &t->data.student, w->numbers + first, n, &pass, &logits));
@@ -358,7 +360,10 @@ static enum vc_status use_gradients(struct vc_trainer *t, const struct work *w, 
 
 static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates, uint64_t number)
 {
-    struct work w = {.step = number, .spec.kind = t->options.loss.kind};
+    struct work w = {.step = number,
+                     .spec.kind = t->options.loss.kind,
+                     .spec.y_kind = t->student.net.y_loss,
+                     .spec.huber_delta = t->options.answers.huber_delta};
     double lr = vc_lr_of(rates, number);
     double loss;
     struct vc_engine *engine;

@@ -13,6 +13,7 @@
  *     judge.c     answers on rows that are not trained with
  *     evaluations.c     the same while it trains: the best weights, and when to stop
  *     recalibrate.c  statistics without training
+ *     metric.c    the figures that networks are judged by
  *     logits.c    answers into a file, which data/teacher_file.c reads */
 #ifndef VC_DISTILL_TRAINER_H
 #define VC_DISTILL_TRAINER_H

@@ -57,7 +57,7 @@ static enum vc_status run_control(struct vc_trainer *t)
         t->report->control_reason = "the data have no labels";
         return VC_OK;
     }
-    if (t->eval.rows.labels == NULL && t->options.loss.kind != VC_TEACHER_LOSS_KD) {
+    if (t->eval.rows.labels == NULL && vc_loss_compares(t->options.loss.kind) != VC_OF_CLASSES) {
         t->report->control_reason = "the rows of the evaluation have no labels, and outputs are no answers";
         return VC_OK;
     }
@@ -98,7 +98,7 @@ static void take_control(struct vc_trainer *t)
 const char *vc_teacher_loss_measure(enum vc_teacher_loss loss)
 {
     static const char *const measures[] = {
-#define VC_LOSS(KIND, word, measure) [VC_TEACHER_LOSS_##KIND] = measure,
+#define VC_LOSS(KIND, word, OF, of_y, measure) [VC_TEACHER_LOSS_##KIND] = measure,
 #include "distill/math/losses.inc"
 #undef VC_LOSS
     };
@@ -108,7 +108,7 @@ const char *vc_teacher_loss_measure(enum vc_teacher_loss loss)
 
 const char *vc_answer_kind_name(enum vc_answer_kind kind)
 {
-    static const char *const names[] = {"logits", "softmax", "logarithm", "sigmoid", "pair", "values"};
+    static const char *const names[] = {"logits", "softmax", "logarithm", "sigmoid", "pair", "values", "sigmoids"};
 
     return (size_t)kind < sizeof names / sizeof *names ? names[kind] : NULL;
 }
@@ -116,10 +116,15 @@ const char *vc_answer_kind_name(enum vc_answer_kind kind)
 /* The sentence for a student that was better before. */
 static const char *became_worse(struct vc_trainer *t, const struct vc_distillation *r, struct vc_arena *arena)
 {
-    if (r->after.n_targets != 0) {
+    if (r->after.n_targets != 0 && r->after.task == VC_NET_TASK_REGRESSION) {
         return vc_arena_printf(t->ctx, arena,
                                "the squared error of y rose from %.4g to %.4g: the student was better before",
                                r->before.squared_error, r->after.squared_error);
+    }
+    if (r->after.n_targets != 0) {
+        return vc_arena_printf(t->ctx, arena, "%s fell from %.4f to %.4f: the student was better before",
+                               r->after.task == VC_NET_TASK_LABELS ? "F1" : "the cosine with y",
+                               vc_figure_of(&r->before), vc_figure_of(&r->after));
     }
     if (vc_is_measured(&r->after)) {
         return vc_arena_printf(t->ctx, arena, "%s rose from %.4g to %.4g: the student was nearer to the teacher before",

@@ -240,9 +240,12 @@ static enum vc_status send(struct vc_learner *l)
 
 /* ---- losses ---- */
 
-bool vc_device_has_loss(const struct vc_learner *l, const struct vc_teacher_rows *teacher)
+bool vc_device_has_loss(const struct vc_learner *l, const struct vc_loss_spec *spec,
+                        const struct vc_teacher_rows *teacher, const struct vc_label_rows *labels)
 {
-    return l->device != NULL && teacher->classes == NULL;
+    return l->device != NULL && teacher->classes == NULL && labels->targets == NULL &&
+           (spec->kind == VC_TEACHER_LOSS_KD || spec->kind == VC_TEACHER_LOSS_MSE ||
+            spec->kind == VC_TEACHER_LOSS_COSINE);
 }
 
 enum vc_status vc_device_loss(struct vc_learner *l, struct vc_engine *engine, const struct vc_batch *batch,

@@ -31,7 +31,8 @@ enum vc_status vc_device_loss(struct vc_learner *l, struct vc_engine *engine, co
                               const struct vc_loss_spec *spec, size_t n, const struct vc_teacher_rows *teacher,
                               struct vc_loss_sums *sums);
 /* Whether that can be done there: all logits of the teacher are known. */
-bool vc_device_has_loss(const struct vc_learner *l, const struct vc_teacher_rows *teacher);
+bool vc_device_has_loss(const struct vc_learner *l, const struct vc_loss_spec *spec,
+                        const struct vc_teacher_rows *teacher, const struct vc_label_rows *labels);
 
 /* Ranks add their gradients up from device to device (device_ranks.h). */
 bool vc_device_uses_nccl(const struct vc_learner *l);

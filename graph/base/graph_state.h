@@ -71,6 +71,7 @@ struct vc_graph {
     uint32_t n_experts, experts_per_token;
     enum vc_dtype float_type; /* what config.json says that weights are loaded as; VC_DTYPE_NONE: nothing */
     uint64_t max_positions;   /* of a sequence, as the model's configuration has it; 0: it has none */
+    const char *problem_type; /* of a config.json: what a head of classes is for; the arena's; NULL: it says nothing */
     uint32_t logits;          /* one more than the value that graph/answers added; 0: none */
     enum vc_status status;    /* VC_E_NOMEM, or VC_OK */
 };

@@ -196,6 +196,14 @@ out:
 }
 
 /* "bfloat16" or, as older versions wrote it, "torch.bfloat16". */
+/* What a head of classes is for; NULL: the config does not say it. */
+static const char *problem_type(struct vc_graph *graph, const json_t *config)
+{
+    const char *word = json_string_value(json_object_get(config, "problem_type"));
+
+    return word != NULL ? vc_arena_copy(graph->ctx, &graph->arena, word, strlen(word)) : NULL;
+}
+
 static enum vc_dtype float_type(const json_t *config, const char *key)
 {
     static const struct {
@@ -252,6 +260,7 @@ enum vc_status vc_families_build(const struct vc_graph_source *source, struct vc
         if (graph->float_type == VC_DTYPE_NONE) {
             graph->float_type = float_type(net.config, "torch_dtype");
         }
+        graph->problem_type = problem_type(graph, net.config);
         if (rounds_otherwise(&net)) {
             graph->note = vc_net_inputs_note;
         }

@@ -66,34 +66,63 @@ static inline void vc_data_defaults(struct vc_data_options *options)
 /* Numbers of all enums of this header are stable. */
 enum vc_schedule { VC_SCHEDULE_CONSTANT = 0, VC_SCHEDULE_COSINE = 1, VC_SCHEDULE_LINEAR = 2, VC_SCHEDULE_STEP = 3 };
 
-/* The teacher's term of the loss. KD: the divergence of the softened answers. MSE: the squared error of the outputs.
- * COSINE: 1 - the cosine of the outputs, for outputs that are not logits (sentence encoders). AUTO, the default: MSE if
- * the labels y are floats, or if the output is one number for each row and no Sigmoid makes it; KD otherwise. Outputs
- * that do not look like logits (made by Relu, LayerNormalization, a division by a norm, ...) are refused with AUTO: the
- * caller names the loss. */
+/* What a network is for: by which loss it learns from the labels y, and by which figure it is judged.
+ *
+ *     CLASSES      one class for each row: y has integers from 0 on; cross-entropy; accuracy
+ *     TOKENS       the same for each position of a row
+ *     LABELS       several of many: y has 0 or 1 for each output; binary cross-entropy; F1
+ *     REGRESSION   numbers: y has floats, as many for each row as the output; squared error or Huber loss; R2
+ *     EMBEDDINGS   directions: y has floats, as many for each row as the output; 1 - cosine; cosine
+ *
+ * AUTO, the default: what y, the graph and "problem_type" of a config.json say (docs/distillation.md, "Tasks"). A loss that is
+ * named (enum vc_teacher_loss) says it, too. */
+enum vc_net_task {
+    VC_NET_TASK_AUTO = 0,
+    VC_NET_TASK_CLASSES = 1,
+    VC_NET_TASK_TOKENS = 2,
+    VC_NET_TASK_LABELS = 3,
+    VC_NET_TASK_REGRESSION = 4,
+    VC_NET_TASK_EMBEDDINGS = 5
+};
+/* "auto", "classes", "tokens", "labels", "regression", "embeddings"; NULL for an unknown number. */
+VC_API const char *vc_net_task_name(enum vc_net_task task);
+
+/* The teacher's term of the loss, and, but for KD, REVERSE and JS, the term of y, if y has floats. KD: the divergence of the
+ * softened answers. REVERSE: the divergence of the teacher's answers from the student's. JS: the Jensen-Shannon divergence
+ * of both. BCE: the divergence of yes and no for each output (LABELS). MSE: the squared error of the outputs. HUBER: the same,
+ * linear where the error is large. COSINE: 1 - the cosine of the outputs, for outputs that are not logits (sentence
+ * encoders). AUTO, the default: KD for classes and tokens, BCE for labels, MSE for regression, COSINE for embeddings. Outputs
+ * that do not look like logits (made by Relu, LayerNormalization, a division by a norm, ...) are refused if neither task nor
+ * loss is named. */
 enum vc_teacher_loss {
     VC_TEACHER_LOSS_KD = 0,
     VC_TEACHER_LOSS_MSE = 1,
     VC_TEACHER_LOSS_COSINE = 2,
-    VC_TEACHER_LOSS_AUTO = 3
+    VC_TEACHER_LOSS_AUTO = 3,
+    VC_TEACHER_LOSS_REVERSE = 4,
+    VC_TEACHER_LOSS_JS = 5,
+    VC_TEACHER_LOSS_BCE = 6,
+    VC_TEACHER_LOSS_HUBER = 7
 };
-/* The name of vc_quality.kd: "divergence", "squared error", "1 - cosine"; NULL for an unknown number. */
+/* The name of vc_quality.kd: "divergence", "squared error", "1 - cosine", ...; NULL for an unknown number. */
 VC_API const char *vc_teacher_loss_measure(enum vc_teacher_loss loss);
 
 /* What a network answers with. LOGITS: the output as it is, taken for logits of classes. SOFTMAX: the output is shares
  * that add up to 1, made by Softmax or by what computes the same, and the answers are the logits before it. LOGARITHM:
  * the output is such shares, and the answers are their logarithm. SIGMOID: the output is the share of one class, and
  * the answers are logits of two classes: 0, and what is before the Sigmoid. PAIR: the same of an output that is a
- * logit. VALUES: the output as it is, compared by MSE or COSINE. */
+ * logit. VALUES: the output as it is, compared by MSE, HUBER or COSINE. SIGMOIDS: the output has several shares of
+ * their own, made by Sigmoid, and the answers are the logits before it. */
 enum vc_answer_kind {
     VC_ANSWERS_LOGITS = 0,
     VC_ANSWERS_SOFTMAX = 1,
     VC_ANSWERS_LOGARITHM = 2,
     VC_ANSWERS_SIGMOID = 3,
     VC_ANSWERS_PAIR = 4,
-    VC_ANSWERS_VALUES = 5
+    VC_ANSWERS_VALUES = 5,
+    VC_ANSWERS_SIGMOIDS = 6
 };
-/* "logits", "softmax", "logarithm", "sigmoid", "pair", "values"; NULL for an unknown number. */
+/* "logits", "softmax", "logarithm", "sigmoid", "pair", "values", "sigmoids"; NULL for an unknown number. */
 VC_API const char *vc_answer_kind_name(enum vc_answer_kind kind);
 
 /* Rows of an epoch. SHUFFLED: in an order drawn from the seed, a new order for each epoch. FILE: in the order of the
@@ -298,6 +327,12 @@ struct vc_distill_gates {
     double expect_sparsity;
 };
 
+/* What the network is for, and how it learns from y. */
+struct vc_distill_answers {
+    enum vc_net_task net_task;
+    double huber_delta; /* HUBER: up to this error the loss is quadratic */
+};
+
 /* For vc_distill: the student is made from the teacher, and `student` is not set. */
 struct vc_distill_derive {
     /* The share of units that stays in every group of neurons, channels or heads that can be cut (structured.h), a
@@ -343,6 +378,7 @@ struct vc_distill_options {
     const char *gradients;
     void (*tell)(void *user, const struct vc_distill_step *step); /* may be NULL */
     void *user;
+    struct vc_distill_answers answers;
 };
 
 VC_API void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size);
@@ -364,15 +400,40 @@ struct vc_quality {
     double kd; /* mean of the teacher's term, by options.loss.kind: the divergence at the temperature times the square
                 * of the temperature, the squared error, or 1 - cosine */
     enum vc_teacher_loss loss;   /* by which answers are compared: never AUTO */
+    enum vc_net_task task;       /* never AUTO */
     enum vc_answer_kind answers; /* what the answers are */
     uint64_t n_outputs;          /* classes, or values, of a row, or of each position of a row */
     uint32_t output;             /* number among the outputs of the graph */
     uint64_t n_targets;          /* rows that count, if the data have targets; else 0 */
     double squared_error;        /* mean of (output - target)^2 over all values; NaN: no targets */
-    double r2;                   /* 1 - squared errors / squared distances of the targets from the mean of each value */
+    double r2; /* 1 - squared errors / squared distances of the targets from the mean of each value; NaN:
+                                    no targets, or `undefined` */
     /* MSE: the same with the teacher's outputs in place of targets. NaN: no teacher, another loss, or several ranks. */
     double teacher_r2;
+    double absolute_error; /* mean of |output - target|; NaN: no targets */
+    double f1;     /* LABELS with targets: 2 right / (2 right + wrong + missed) of all yes; NaN: none, or `undefined` */
+    double cosine; /* EMBEDDINGS with targets: the mean cosine; NaN: none */
+    const char *undefined; /* why r2 or f1 is not defined for these rows, a sentence; NULL: it is */
 };
+
+/* A figure that a network is judged by. AUTO: the one of its task: accuracy, F1, R2 or cosine with labels, else agreement with the
+ * teacher (classes, tokens, labels), R2 or cosine of the teacher's outputs. */
+enum vc_metric {
+    VC_METRIC_AUTO = 0,
+    VC_METRIC_ACCURACY = 1,
+    VC_METRIC_AGREEMENT = 2,
+    VC_METRIC_CROSS_ENTROPY = 3,
+    VC_METRIC_F1 = 4,
+    VC_METRIC_R2 = 5,
+    VC_METRIC_MAE = 6, /* mean absolute error */
+    VC_METRIC_MSE = 7, /* mean squared error */
+    VC_METRIC_COSINE = 8
+};
+/* "accuracy", "agreement", "cross-entropy", "f1", "r2", "mae", "mse", "cosine"; NULL for AUTO and unknown numbers. */
+VC_API const char *vc_metric_name(enum vc_metric metric);
+/* The metric of the task, and its value; NaN: it was not measured. *rises: larger values are better. */
+VC_API enum vc_metric vc_metric_of_task(const struct vc_quality *quality);
+VC_API double vc_metric_value(const struct vc_quality *quality, enum vc_metric metric, bool *rises);
 
 struct vc_distill_eval {
     uint64_t step;
@@ -473,6 +534,7 @@ struct vc_distillation {
                          (vc_graph_note); NULL: none */
     enum vc_answer_kind answers; /* what the student answers with */
     uint64_t n_outputs;          /* classes, or values, of a row or of a position */
+    enum vc_net_task net_task;   /* what the student is for; never AUTO */
     bool nothing_to_learn;       /* MSE, COSINE: the student's outputs are the teacher's already; no weight was moved */
 };
 
@@ -513,6 +575,8 @@ struct vc_evaluate_options {
     double temperature;
     enum vc_graph_precision precision;
     enum vc_teacher_loss loss; /* how outputs are compared, with the teacher or with targets */
+    enum vc_net_task net_task;
+    double huber_delta;
 };
 
 VC_API void vc_evaluate_defaults_sized(struct vc_evaluate_options *options, size_t struct_size);
@@ -550,7 +614,8 @@ struct vc_logits_options {
     double temperature;  /* temperature of this sum, at which a student can learn from the topk logits */
     enum vc_dtype dtype; /* type of the logits: f16, f32, f64 */
     enum vc_graph_precision precision;
-    enum vc_teacher_loss loss; /* MSE, COSINE: the file has the values of the output, for such a loss */
+    enum vc_teacher_loss loss; /* MSE, HUBER, COSINE: the file has the values of the output, for such a loss */
+    uint64_t net_task;         /* an enum vc_net_task */
 };
 
 VC_API void vc_logits_defaults_sized(struct vc_logits_options *options, size_t struct_size);

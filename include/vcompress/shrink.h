@@ -46,9 +46,9 @@ struct vc_shrink_options {
     /* Limits, at least one. */
     uint64_t max_bytes; /* of the output; 0: no limit */
     double ratio;       /* the output is so many times smaller than the input; 0: no limit */
-    /* Needs data. With labels: by how much the accuracy may be below the accuracy of the model. With targets: the same of
-     * R2. Without either: the share of rows whose largest logit moves; with MSE 1 - R2 of the model's outputs, with
-     * COSINE 1 - cosine. Negative: no limit. */
+    /* Needs data: by how much `metric` may be worse than that of the model. AUTO: with labels the accuracy, with targets F1, R2
+     * or cosine; without either the share of answers that move, R2 or cosine of the model's own outputs. Negative: no
+     * limit. */
     double max_loss;
     const struct vc_gpu *gpu; /* the output fits this device, in inference; NULL: no limit */
     uint64_t visible_bytes;   /* the same for a device of which a program sees so many bytes; 0: no limit */
@@ -70,6 +70,8 @@ struct vc_shrink_options {
     void (*tell)(void *user, const struct vc_shrink_candidate *candidate, double left);
     void *user;
     enum vc_teacher_loss loss; /* how outputs are compared, trained and proved: distill.h */
+    uint64_t metric;           /* an enum vc_metric: the figure that max_loss is a part of, in its own unit */
+    uint64_t net_task;         /* an enum vc_net_task */
 };
 
 VC_API void vc_shrink_defaults_sized(struct vc_shrink_options *options, size_t struct_size);
@@ -100,6 +102,7 @@ struct vc_shrinkage {
     struct vc_fit fit;                  /* if a device was given */
     struct vc_quality teacher, quality; /* on the rows to prove; n_rows 0: no data */
     double loss;                        /* on the rows to prove; NaN: no data */
+    enum vc_metric metric;              /* what loss is a part of; AUTO: no data */
     const char *missed;                 /* the limit that is missed, a sentence; NULL: none */
     bool written;                       /* output and recipe have their names */
     const char *recipe;                 /* the text of the recipe; NULL: nothing was chosen */

@@ -174,7 +174,7 @@ function viewShrink(document) {
   section(null, null, hero(document.missed ? 'no' : '', document.missed ? 'no' : proof ? times(document.input_bytes / proof.output_bytes) : 'planned', document.missed ? clean(document.missed) : `with: ${clean(best.name)}`,
     tiles([['before', bytes(document.input_bytes)], ['after', proof && bytes(proof.output_bytes), proof && times(document.input_bytes / proof.output_bytes) + ' smaller'],
       ['need', proof && proof.need_bytes && bytes(proof.need_bytes), proof && proof.verdict],
-      ['loss', proof && isNumber(proof.loss) && percent(proof.loss), proof && proof.rows && `on ${count(proof.rows)} rows that steered nothing`]])), document.note && el('p', {}, clean(document.note)));
+      ['loss', proof && isNumber(proof.loss) && (['mae', 'mse', 'cross-entropy'].includes(proof.metric) ? real : percent)(proof.loss), proof && proof.rows && `on ${count(proof.rows)} rows that steered nothing`]])), document.note && el('p', {}, clean(document.note)));
   section('Candidates', 'In the order in which they were tried.', explorer({
     label: 'candidates', head: 'candidate', unit: 'candidate', grouped: false, rows: document.candidates, name: row => row.name, sub: row => row.reason && el('span', {class: 'sub'}, ' ' + clean(row.reason)), columns: [
       {title: 'within', value: row => row.within === null ? '' : row.within ? 'yes' : 'no'}, {title: 'front', value: row => row.front ? 'yes' : 'no'},

@@ -117,13 +117,20 @@ function viewReport(document) {
 
 // ---- distill ----
 
+// The figure of each task: the first one that was measured is what a student is judged by.
+const FIGURES = [['accuracy', 'of the answers are right', percent], ['f1', 'F1 of all yes', percent], ['r2', 'R2 of y', real], ['cosine', 'mean cosine with y', real], ['agreement', 'of the teacher’s answers', percent]];
+// What y of floats is compared by: columns that are there where they were measured.
+const OF_Y = [['R2', 'r2', real], ['mean absolute error', 'absolute_error', real], ['F1', 'f1', percent], ['cosine', 'cosine', real]];
+
 function viewDistill(document) {
-  const {run, options, eval: judged} = document, labels = judged && isNumber(judged.before.accuracy);
-  const answer = quality => labels ? quality.accuracy : quality.agreement;
+  const {run, options, eval: judged} = document;
+  const [key, says, write] = FIGURES.find(([key]) => judged && isNumber(judged.before[key])) || ['agreement'];
+  const answer = quality => quality[key];
   const trained = judged && !options.dry_run && isNumber(answer(judged.after));
   const missed = document.missed && note(badge('no', '✕ missed'), ' ', clean(document.missed), '; nothing was written');
-  section(null, null, trained && hero('', percent(answer(judged.after)), `${labels ? 'of the answers are right' : 'of the teacher’s answers'}, ${percent(answer(judged.before))} before`,
-    el('div', {class: 'bars'}, beforeAfter(answer(judged.before), answer(judged.after), percent))), tiles([
+  section(null, null, trained && hero('', write(answer(judged.after)), `${says}, ${write(answer(judged.before))} before`,
+    write === percent && el('div', {class: 'bars'}, beforeAfter(answer(judged.before), answer(judged.after), percent))), tiles([
+    ['task', run.task && run.task !== 'auto' ? run.task : null],
     [options.dry_run ? 'steps planned' : 'steps', count(run.steps)], ['rows of a step', count(run.batch * run.accum)], ['weights that are trained', short(run.weights)],
     ['loss at the end', real(run.last_loss), isNumber(run.first_loss) ? real(run.first_loss) + ' at the beginning' : null], ['weights that stay 0', run.masked ? short(run.masked) : null],
     ['sparsity at the end', document.pruning && isNumber(document.pruning.zeros_after) ? percent(document.pruning.zeros_after, document.pruning.weights) : null],
@@ -136,9 +143,10 @@ function distillSections(document) {
   const {eval: judged, options, memory} = document, steps = document.steps || [];
   if (judged && !options.dry_run) {
     const rows = [['teacher', judged.teacher], ['student before', judged.before], ['student after', judged.after], ['control: labels, no teacher', judged.control]].filter(([, quality]) => quality);
-    const measure = {mse: 'squared error', cosine: '1 − cosine'}[options.loss] || 'divergence';
-    section('Before and after', 'Judged by the rows of the evaluation; cross-entropy and divergence in nats per row.', plainTable('quality of teacher and student', ['', '>accuracy', '>cross-entropy', '>agreement', '>' + measure],
-      rows.map(([name, quality]) => [name, percent(quality.accuracy), real(quality.cross_entropy), percent(quality.agreement), real(quality.divergence)])),
+    const measure = {mse: 'squared error', cosine: '1 − cosine', huber: 'Huber loss', reverse: 'reverse divergence', js: 'Jensen-Shannon divergence'}[options.loss] || 'divergence';
+    const more = OF_Y.filter(([, key]) => rows.some(([, quality]) => isNumber(quality[key])));
+    section('Before and after', 'Judged by the rows of the evaluation; cross-entropy and divergence in nats per row.', plainTable('quality of teacher and student', ['', '>accuracy', '>cross-entropy', '>agreement', '>' + measure, ...more.map(([name]) => '>' + name)],
+      rows.map(([name, quality]) => [name, percent(quality.accuracy), real(quality.cross_entropy), percent(quality.agreement), real(quality.divergence), ...more.map(([, key, write]) => write(quality[key]))])),
     judged.control && isNumber(judged.gain) && note(`The teacher is worth ${(100 * judged.gain).toFixed(2)} points, with a standard error of ${(100 * judged.gain_error).toFixed(2)}.`));
     if (judged.steps && judged.steps.length > 1) section('Evaluations on the way', null, curves('quality over the steps', [['accuracy', 'k0'], ['agreement', 'k3']].map(([key, look]) =>
       ({name: key, look, points: judged.steps.map(one => [one.step, one[key]])})), {yText: percent}));

@@ -26,6 +26,7 @@ static void fill(double *x, uint64_t from, double spread)
 }
 
 static const int64_t labels[ROWS] = {3, VC_NO_LABEL, 0, 6, 2};
+static const struct vc_label_rows own = {labels, NULL};
 static const uint8_t mask[ROWS] = {1, 1, 0, 1, 1};
 
 static double softmax(const double *x, size_t c, double t)
@@ -73,7 +74,7 @@ static double by_definition(const struct vc_loss_spec *spec, const double *z, co
 static double total(const struct vc_loss_spec *spec, const double *z, const struct vc_teacher_rows *teacher)
 {
     double row[CLASSES];
-    struct vc_loss_sums sums = vc_loss_f64(spec, ROWS, CLASSES, z, teacher, labels, mask, row, NULL);
+    struct vc_loss_sums sums = vc_loss_f64(spec, ROWS, CLASSES, z, teacher, &own, mask, row, NULL);
 
     return spec->alpha * sums.kd + (1 - spec->alpha) * sums.ce;
 }
@@ -83,7 +84,7 @@ static void expect_gradient(const struct vc_loss_spec *spec, double *z, const st
     double gradient[N];
     double row[CLASSES];
 
-    (void)vc_loss_f64(spec, ROWS, CLASSES, z, teacher, labels, mask, row, gradient);
+    (void)vc_loss_f64(spec, ROWS, CLASSES, z, teacher, &own, mask, row, gradient);
     for (size_t i = 0; i < N; i++) {
         double at = z[i];
         double h = 1e-5;
@@ -172,11 +173,11 @@ static void test_parts(void **unused)
     (void)unused;
     fill(z, 0, 4);
     fill(t, 1000, 4);
-    all = vc_loss_f64(&spec, ROWS, CLASSES, z, &teacher, labels, mask, row, whole);
-    a = vc_loss_f64(&spec, 2, CLASSES, z, &teacher, labels, mask, row, parts);
+    all = vc_loss_f64(&spec, ROWS, CLASSES, z, &teacher, &own, mask, row, whole);
+    a = vc_loss_f64(&spec, 2, CLASSES, z, &teacher, &own, mask, row, parts);
     teacher.logits = t + (size_t)2 * CLASSES;
-    b = vc_loss_f64(&spec, 3, CLASSES, z + (size_t)2 * CLASSES, &teacher, labels + 2, mask + 2, row,
-                    parts + (size_t)2 * CLASSES);
+    b = vc_loss_f64(&spec, 3, CLASSES, z + (size_t)2 * CLASSES, &teacher, &(struct vc_label_rows){labels + 2, NULL},
+                    mask + 2, row, parts + (size_t)2 * CLASSES);
     assert_true(fabs(a.kd + b.kd - all.kd) < 1e-15 && fabs(a.ce + b.ce - all.ce) < 1e-15);
     assert_memory_equal(parts, whole, sizeof whole);
 }
@@ -226,13 +227,14 @@ static void test_far(void **unused)
     struct vc_teacher_rows teacher = {.logits = t};
     double row[3], gradient[3];
     float gradient_f[3];
-    struct vc_loss_sums s = vc_loss_f64(&spec, 1, 3, z, &teacher, &label, NULL, row, gradient);
+    struct vc_loss_sums s =
+        vc_loss_f64(&spec, 1, 3, z, &teacher, &(struct vc_label_rows){&label, NULL}, NULL, row, gradient);
 
     (void)unused;
     assert_true(s.kd == 2000 && s.ce == 5000);
     assert_true(gradient[0] == -0.5 && gradient[1] == 1 && gradient[2] == -0.5);
     teacher.logits = tf;
-    s = vc_loss_f32(&spec, 1, 3, zf, &teacher, &label, NULL, row, gradient_f);
+    s = vc_loss_f32(&spec, 1, 3, zf, &teacher, &(struct vc_label_rows){&label, NULL}, NULL, row, gradient_f);
     assert_true(s.kd == 2000 && s.ce == 5000 && gradient_f[1] == 1);
 }
 
@@ -257,9 +259,9 @@ static void test_f32(void **unused)
         z[i] = (double)a_float;
         t[i] = (double)b_float;
     }
-    a = vc_loss_f64(&spec, ROWS, CLASSES, z, &teacher, labels, mask, row, gradient);
+    a = vc_loss_f64(&spec, ROWS, CLASSES, z, &teacher, &own, mask, row, gradient);
     teacher.logits = tf;
-    b = vc_loss_f32(&spec, ROWS, CLASSES, zf, &teacher, labels, mask, row, gradient_f);
+    b = vc_loss_f32(&spec, ROWS, CLASSES, zf, &teacher, &own, mask, row, gradient_f);
     assert_true(a.kd == b.kd && a.ce == b.ce);
     for (size_t i = 0; i < N; i++) {
         assert_true(gradient_f[i] == (float)gradient[i]);
@@ -346,17 +348,18 @@ static void check_level(const struct vc_step_table *f64, const struct vc_step_ta
         t[c] = (double)b;
     }
     by_hand = one_by_one(z, t, (size_t)label, wanted);
-    s = f64->loss(&spec, 1, WIDE, z, &teacher, &label, NULL, row, gradient);
+    s = f64->loss(&spec, 1, WIDE, z, &teacher, &(struct vc_label_rows){&label, NULL}, NULL, row, gradient);
     assert_true(s.kd == by_hand.kd && s.ce == by_hand.ce);
     assert_memory_equal(gradient, wanted, sizeof wanted);
     teacher.logits = tf;
-    s = f32->loss(&spec, 1, WIDE, zf, &teacher, &label, NULL, row, gradient_f);
+    s = f32->loss(&spec, 1, WIDE, zf, &teacher, &(struct vc_label_rows){&label, NULL}, NULL, row, gradient_f);
     assert_true(s.kd == by_hand.kd && s.ce == by_hand.ce);
     for (size_t c = 0; c < WIDE; c++) {
         assert_true(gradient_f[c] == (float)wanted[c]);
     }
     zf[600] = NAN;
-    assert_true(isnan(f32->loss(&spec, 1, WIDE, zf, &teacher, &label, NULL, row, gradient_f).kd));
+    assert_true(isnan(
+        f32->loss(&spec, 1, WIDE, zf, &teacher, &(struct vc_label_rows){&label, NULL}, NULL, row, gradient_f).kd));
 }
 
 static void test_levels(void **unused)

@@ -180,7 +180,8 @@ static void check_loss(size_t n_rows, size_t n_classes, double alpha, double tem
                                   .gradient = there(&b, gradient),
                                   .sums = there(&b, sums)};
     call(&b, b.device->table->loss(b.device->session, &loss));
-    all = vc_loss_f32(&spec, n_rows, n_classes, logits, &rows, labels, mask, row, gradient);
+    all = vc_loss_f32(&spec, n_rows, n_classes, logits, &rows, &(struct vc_label_rows){labels, NULL}, mask, row,
+                      gradient);
     same(&b, gradient, "gradient of the loss");
     use(&b, vc_train_to_host(b.device, from, loss.sums, 2 * n_rows * sizeof *from));
     for (size_t r = 0; r < n_rows; r++) {

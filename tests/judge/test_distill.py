@@ -500,7 +500,7 @@ class Distill(Judge):
         right = int((z.argmax(1) == y).sum())
         same = int((z.argmax(1) == t.argmax(1)).sum())
         _, kd, ce = losses(z, t, y, 0.5, 2)
-        self.assertEqual(said, "%s: 100 rows, accuracy %.2f %% (%d of 100), cross-entropy %.4f, agreement with the teacher "
+        self.assertEqual(said, "%s: classes: 100 rows, accuracy %.2f %% (%d of 100), cross-entropy %.4f, agreement with the teacher "
                          "%.2f %%, divergence %.4f\n" % (self.path("student.npz"), right, right, ce, same, kd))
 
     # ---- transformers ----

@@ -20,6 +20,10 @@ void expect_same_quality(const struct vc_quality *a, const struct vc_quality *b)
     SAME(squared_error);
     SAME(r2);
     SAME(teacher_r2);
+    SAME(task);
+    SAME(absolute_error);
+    SAME(f1);
+    SAME(cosine);
 }
 
 void expect_same_totals(const struct vc_report_totals *a, const struct vc_report_totals *b)

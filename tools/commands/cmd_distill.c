@@ -225,9 +225,8 @@ static const struct opt training_opts[] = {
     {.name = "classes", .value = "same|common", .kind = OPT_CHOICE, DISTILL(loss.classes),
      .help = "if vocabularies of teacher and student are padded to different sizes: common compares the first "
              "classes, which both have (default same)"},
-    {.name = "loss", .value = "kd|mse|cosine", .kind = OPT_CHOICE, DISTILL(loss.kind),
-     .help = "the teacher's term: divergence of the answers, squared error of the outputs, or 1 - their cosine (default: "
-             "mse if y has floats or the output is one number and no Sigmoid's, else kd)"},
+    TASK_ROWS(struct distill_cli, distill.answers.net_task, distill.loss.kind),
+    HUBER_ROW(struct distill_cli, distill.answers.huber_delta),
     {.name = "match", .value = "TEACHER=STUDENT:mse|attention|cosine[:WEIGHT]", .kind = OPT_CALL, .call = take_match,
      .option = "loss.matches", .wanted = "a value of the teacher and one of the student, such as conv3=conv2:mse:0.1",
      .help = "another term of the loss, repeatable: values inside both networks, by their names in graph --full; if "

@@ -4,13 +4,13 @@
 
 #include "tools/commands/commands.h"
 #include "tools/convert/distill_nets.h"
+#include "tools/options/distill_words.h"
 #include "tools/show/print_answers.h"
 #include "tools/show/print_graph.h"
 
 struct evaluate_cli {
     struct nets_cli nets; /* first */
     struct vc_evaluate_options evaluate;
-    enum vc_teacher_loss loss;
     double min_accuracy;
 };
 
@@ -20,10 +20,8 @@ static const struct opt evaluate_opts[] = {
      .help = "rows computed at a time (default 64)"},
     {.name = "temperature", .value = "T", .kind = OPT_REAL, OPT_FIELD(struct evaluate_cli, evaluate.temperature),
      .help = "that the divergence from the teacher is measured at (default 2)"},
-    {.name = "loss", .value = "kd|mse|cosine", .kind = OPT_CHOICE, OPT_FIELD(struct evaluate_cli, loss),
-     .help = "how outputs are compared with the teacher's, or with y: divergence of the answers (kd), squared error, "
-             "or 1 - cosine, for outputs that are not logits (default: mse if y has floats or the output is one number "
-             "and no Sigmoid's, else kd)"},
+    TASK_ROWS(struct evaluate_cli, evaluate.net_task, evaluate.loss),
+    HUBER_ROW(struct evaluate_cli, evaluate.huber_delta),
     {.name = "precision", .value = "f32|f64", .kind = OPT_CHOICE, OPT_FIELD(struct evaluate_cli, evaluate.precision),
      .help = "of the arithmetic (default f32)"},
     {.name = "min-accuracy", .value = "SHARE", .kind = OPT_REAL, .gate = true, .field = offsetof(struct evaluate_cli, min_accuracy),
@@ -34,6 +32,26 @@ static const struct opt_group group_evaluate = OPT_GROUP("Evaluation", evaluate_
 static const struct opt_group *const groups[] = {&group_teacher, &group_rows, &group_evaluate, &group_gates,
                                                  &group_run,     &group_json, &group_report,   &group_help};
 
+/* How near the answers are to y of floats, or of yes and no. */
+static void print_y(FILE *to, const struct vc_quality *q)
+{
+    if (q->n_targets == 0) {
+        return;
+    }
+    if (q->task == VC_NET_TASK_LABELS) {
+        fprintf(to, isnan(q->f1) ? ", F1 not defined" : ", F1 %.4f", q->f1);
+        fprintf(to, ", cross-entropy %.4f", q->ce);
+        return;
+    }
+    fprintf(to, ", mean squared error %.4g", q->squared_error);
+    if (q->task == VC_NET_TASK_EMBEDDINGS) {
+        fprintf(to, ", cosine %.4f", q->cosine);
+        return;
+    }
+    fprintf(to, isnan(q->r2) ? ", R2 not defined" : ", R2 %.4f", q->r2);
+    fprintf(to, ", mean absolute error %.4g", q->absolute_error);
+}
+
 /* tokens: the network answers for each position of a sequence. */
 static void print(struct app *app, const struct vc_quality *q, bool tokens)
 {
@@ -41,7 +59,8 @@ static void print(struct app *app, const struct vc_quality *q, bool tokens)
     char buf[CELL_BYTES];
 
     print_clean(to, app->subject);
-    fprintf(to, ": %s rows", fmt_count(buf, q->n_rows));
+    fprintf(to, ": %s: ", vc_net_task_name(q->task));
+    fprintf(to, "%s rows", fmt_count(buf, q->n_rows));
     if (q->n_labels != 0) {
         fprintf(to, ", accuracy %s", fmt_share(buf, q->accuracy));
         fprintf(to, " (%s of ", fmt_count(buf, (uint64_t)llround(q->accuracy * (double)q->n_labels)));
@@ -50,9 +69,7 @@ static void print(struct app *app, const struct vc_quality *q, bool tokens)
             fprintf(to, ", perplexity %.4f", exp(q->ce));
         }
     }
-    if (q->n_targets != 0) {
-        fprintf(to, ", mean squared error %.4g, R2 %.4f", q->squared_error, q->r2);
-    }
+    print_y(to, q);
     if (!isnan(q->agreement)) {
         fprintf(to, ", agreement with the teacher %s", fmt_share(buf, q->agreement));
     }
@@ -64,6 +81,9 @@ static void print(struct app *app, const struct vc_quality *q, bool tokens)
         fprintf(to, " (R2 %.4f)", q->teacher_r2);
     }
     fputc('\n', to);
+    if (q->undefined != NULL) {
+        fprintf(to, "note: %s\n", q->undefined);
+    }
 }
 
 static int print_json(struct app *app, const struct vc_evaluate_options *o, const struct vc_quality *q,
@@ -89,7 +109,6 @@ static int evaluate(struct app *app, struct evaluate_cli *cli, const struct net 
     o->network = net_of(net);
     o->teacher = net_of(teacher);
     o->data = &cli->nets.data;
-    o->loss = cli->loss;
     app->subject = NULL; /* sentences name the file that they are about */
     progress_begin(app);
     status = vc_evaluate(app->ctx, o, &quality);
@@ -126,9 +145,12 @@ static int check_effects(struct app *app, const struct evaluate_cli *cli)
         }
     }
     if (options_seen(&app->parsed, "temperature") && options_seen(&app->parsed, "loss") &&
-        cli->loss != VC_TEACHER_LOSS_KD) {
-        return app_usage(app, "--temperature belongs to the divergence from the teacher (--loss kd): here it would "
-                              "change nothing");
+        !loss_has_temperature(cli->evaluate.loss)) {
+        return app_usage(app, "--temperature belongs to the divergence from the teacher (--loss kd, reverse, js, bce): "
+                              "here it would change nothing");
+    }
+    if (options_seen(&app->parsed, "huber-delta") && cli->evaluate.loss != VC_TEACHER_LOSS_HUBER) {
+        return app_usage(app, "--huber-delta belongs to --loss huber: here it would change nothing");
     }
     return GO_ON;
 }
@@ -142,7 +164,6 @@ static int run_evaluate(struct app *app, int n_args, char **args)
 
     memset(&cli, 0, sizeof cli);
     vc_evaluate_defaults(&cli.evaluate);
-    cli.loss = cli.evaluate.loss;
     vc_data_defaults(&cli.nets.data);
     rc = app_parse(app, n_args, args, &cli);
     if (rc == GO_ON && (app->parsed.n_args != 1 || cli.nets.data.path == NULL)) {
@@ -168,8 +189,8 @@ const struct command command_evaluate = {
     .usage = "--data FILE [--teacher FILE] [--graph FILE] [options] MODEL",
     .summary = "tell how well a network answers",
     .text = "Runs the network on every row of the data, with decoded weights, and counts the rows whose largest logit "
-            "is at the label, and at the teacher's largest logit. If y has floats, outputs are values: squared error "
-            "and R2.\n"
+            "is at the label, and at the teacher's largest logit. If y has floats, outputs are values: squared error, "
+            "R2 and mean absolute error; if it has 0 or 1 for each output, these are labels: F1.\n"
             "  vcompress evaluate --graph digits.layers.txt --data images.npz \\\n"
             "    --array y=test_labels model.int8.npz",
     .first = "graph data labels teacher length batch min-accuracy json",

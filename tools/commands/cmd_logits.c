@@ -4,6 +4,7 @@
 
 #include "tools/commands/commands.h"
 #include "tools/convert/distill_nets.h"
+#include "tools/options/distill_words.h"
 #include "tools/show/print_answers.h"
 #include "tools/show/print_graph.h"
 
@@ -11,6 +12,7 @@ struct logits_cli {
     struct nets_cli nets; /* first */
     struct vc_logits_options logits;
     struct vc_write_options write;
+    enum vc_net_task task;
 };
 
 static bool take_dtype(void *group, const char *value)
@@ -35,9 +37,7 @@ static const struct opt logits_opts[] = {
      .help = "only the K largest logits of each row, and the sum of all (default: all logits)"},
     {.name = "temperature", .value = "T", .kind = OPT_REAL, LOGITS(temperature),
      .help = "--topk: of that sum; distill has to use the same (default 2)"},
-    {.name = "loss", .value = "kd|mse|cosine", .kind = OPT_CHOICE, LOGITS(loss),
-     .help = "what distill will compare by: logits (kd), or the values of the output (mse, cosine) (default: mse if the "
-             "output is one number and no Sigmoid's, or y has floats, else kd)"},
+    TASK_ROWS(struct logits_cli, task, logits.loss),
     {.name = "dtype", .value = "f16|f32|f64", .kind = OPT_CALL, .call = take_dtype, .option = "dtype",
      .wanted = "f16, f32 or f64", .help = "of the logits in the file (default f32)"},
     {.name = "batch", .value = "N", .kind = OPT_COUNT, LOGITS(batch), .help = "rows computed at a time (default 64)"},
@@ -57,7 +57,8 @@ static void print(struct app *app, const struct logits_cli *cli, const struct vc
     char buf[CELL_BYTES];
 
     print_clean(to, app->subject);
-    fprintf(to, ": %s rows", fmt_count(buf, q->n_rows));
+    fprintf(to, ": %s: ", vc_net_task_name(q->task));
+    fprintf(to, "%s rows", fmt_count(buf, q->n_rows));
     if (q->n_labels != 0) {
         fprintf(to, ", accuracy %s", fmt_share(buf, q->accuracy));
         fprintf(to, " (%s of ", fmt_count(buf, (uint64_t)llround(q->accuracy * (double)q->n_labels)));
@@ -74,6 +75,7 @@ static int logits(struct app *app, struct logits_cli *cli, const struct net *net
     enum vc_status status;
 
     cli->logits.network = net_of(net);
+    cli->logits.net_task = cli->task;
     cli->logits.data = &cli->nets.data;
     cli->logits.write = &cli->write;
     app->subject = NULL; /* sentences name the file that they are about */

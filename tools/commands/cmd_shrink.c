@@ -9,6 +9,7 @@
 #include "tools/commands/commands.h"
 #include "tools/convert/distill_nets.h"
 #include "tools/model/memory_cli.h"
+#include "tools/options/distill_words.h"
 #include "tools/show/documents.h"
 #include "tools/show/print_answers.h"
 #include "tools/signals.h"
@@ -22,6 +23,7 @@ struct shrink_cli {
     const char *gpu, *gpus_file;
     struct vc_gpus *catalogue;
     struct device_cli device;
+    enum vc_net_task task;
     struct app *app;
     size_t n_told;
 };
@@ -32,6 +34,23 @@ static bool take_loss(void *group, const char *value)
     struct shrink_cli *cli = group;
 
     return strcmp(value, "0") == 0 ? (cli->shrink.max_loss = 0, true) : expected_share(value, &cli->shrink.max_loss);
+}
+
+/* "mae:0.5", "accuracy:1%", "r2:0.01" */
+static bool take_within(void *group, const char *value)
+{
+    struct shrink_cli *cli = group;
+    size_t n = strcspn(value, ":");
+    uint64_t metric = VC_METRIC_ACCURACY;
+    const char *name = vc_metric_name((enum vc_metric)metric);
+
+    while (name != NULL && (strlen(name) != n || strncmp(name, value, n) != 0)) {
+        name = vc_metric_name((enum vc_metric)++ metric);
+    }
+    cli->shrink.metric = metric;
+    return name != NULL && value[n] == ':' &&
+           (take_loss(group, value + n + 1) ||
+            (options_real(value + n + 1, &cli->shrink.max_loss) && cli->shrink.max_loss >= 0));
 }
 
 /* "90", "90s", "10min", "2h" */
@@ -78,10 +97,15 @@ static const struct opt limit_opts[] = {
     {.name = "native", .kind = OPT_BOOL, .set = 1, SHRINK(native),
      .help = "--fit, --memory: for a runtime that keeps codes as codes, as llama.cpp and vLLM do (default: the usual "
              "loader of the output, which may decode them)"},
-    {.name = "max-loss", .value = "SHARE", .kind = OPT_CALL, .call = take_loss, .option = "max_loss",
+    {.name = "max-loss", .value = "SHARE", .kind = OPT_CALL, .call = take_loss, .option = "max_loss", .one_of = true,
      .wanted = "a share such as 1% or 0.01",
-     .help = "needs --data. With labels: the accuracy falls by at most SHARE; without: at most SHARE of the answers change; "
-             "of values: R2 falls by at most SHARE. Alone: the smallest file that loses no more"},
+     .help = "needs --data. The figure of the task falls by at most SHARE: accuracy (classes, tokens), F1 (labels), R2 "
+             "(regression), cosine (embeddings); without y at most SHARE of the answers change, or R2 and cosine are those "
+             "of the model's own outputs. Alone: the smallest file that loses no more"},
+    {.name = "within", .value = "METRIC:X", .kind = OPT_CALL, .call = take_within, .option = "metric", .one_of = true,
+     .wanted = "accuracy, agreement, cross-entropy, f1, r2, mae, mse or cosine, and how much worse it may be: mae:0.5, r2:0.01, accuracy:1%",
+     .help = "needs --data. As --max-loss, of another figure and in its own unit: mae:0.5, where the mean absolute error "
+             "rises by at most 0.5 (accuracy, agreement, cross-entropy, f1, r2, mae, mse, cosine)"},
     {.name = "gpus-file", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(gpus_file),
      .help = "--fit: more GPUs (see vcompress gpus --csv)"},
 };
@@ -93,9 +117,7 @@ static const struct opt proof_opts[] = {
      .help = "the same as --array for --eval (default: as --array)"},
 };
 static const struct opt search_opts[] = {
-    {.name = "loss", .value = "kd|mse|cosine", .kind = OPT_CHOICE, SHRINK(loss),
-     .help = "--data: how outputs are compared, trained and proved, as in vcompress distill (default: mse if y has floats "
-             "or the output is one number and no Sigmoid's, else kd)"},
+    TASK_ROWS(struct shrink_cli, task, shrink.loss),
     {.name = "time", .value = "TIME", .kind = OPT_CALL, .call = take_time, .option = "seconds",
      .wanted = "seconds, or a time such as 90s, 10min or 2h",
      .help = "take the best that was found after TIME; where none was measured, the first of the list that is within the limits"},
@@ -142,6 +164,16 @@ static const char *fmt_part(char *buf, double share)
     return buf;
 }
 
+/* The same of what a figure has lost: in its own unit where that is no share. */
+static const char *fmt_loss(char *buf, enum vc_metric metric, double loss)
+{
+    if (isnan(loss) || (metric != VC_METRIC_MAE && metric != VC_METRIC_MSE && metric != VC_METRIC_CROSS_ENTROPY)) {
+        return fmt_part(buf, loss);
+    }
+    snprintf(buf, CELL_BYTES, "%.4g", loss);
+    return buf;
+}
+
 /* A line when a candidate was measured. */
 static void tell(void *user, const struct vc_shrink_candidate *c, double left)
 {
@@ -163,7 +195,8 @@ static void tell(void *user, const struct vc_shrink_candidate *c, double left)
         if (isnan(c->kd)) {
             fprintf(out->to, "  error %s", fmt_part(part, c->error));
         } else {
-            fprintf(out->to, "  loss %s  %s %.4g", fmt_part(part, c->loss), c->measure, c->kd);
+            fprintf(out->to, "  loss %s  %s %.4g", fmt_loss(part, (enum vc_metric)cli->shrink.metric, c->loss),
+                    c->measure, c->kd);
         }
         fprintf(out->to, "  %.1f s", c->seconds);
     }
@@ -184,7 +217,7 @@ static void add_candidate(const struct app *app, const struct vc_shrinkage *r, s
     table_add(table, INK_NONE, c->file_bytes != 0 ? fmt_size(buf, &app->out, c->file_bytes) : "");
     table_add(table, INK_NONE, c->file_bytes != 0 ? fmt_ratio(buf, &app->out, r->input_bytes, c->file_bytes) : "");
     table_add(table, INK_NONE, fmt_size(buf, &app->out, c->need_bytes));
-    table_add(table, INK_NONE, fmt_part(buf, r->weights_only ? c->error : c->loss));
+    table_add(table, INK_NONE, r->weights_only ? fmt_part(buf, c->error) : fmt_loss(buf, r->metric, c->loss));
     snprintf(buf, sizeof(buf), isnan(c->kd) ? " " : "%.4g", c->kd);
     table_add(table, INK_NONE, buf);
     if (c->file_bytes == 0 && r->limit_bytes != 0) { /* it was not made */
@@ -227,12 +260,37 @@ static bool print_front(const struct app *app, const struct vc_shrinkage *r)
     return table_print(&table, &app->out, true);
 }
 
+/* Every figure of y of floats that was measured, of the output and of the model. */
+static void print_y(const struct app *app, const struct vc_shrinkage *r)
+{
+    static const struct {
+        enum vc_metric metric;
+        const char *name;
+    } rows[] = {{VC_METRIC_MSE, "squared error of y"},
+                {VC_METRIC_R2, "R2"},
+                {VC_METRIC_MAE, "mean absolute error"},
+                {VC_METRIC_COSINE, "cosine"},
+                {VC_METRIC_F1, "F1"}};
+    bool rises;
+
+    for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
+        double is = vc_metric_value(&r->quality, rows[k].metric, &rises);
+
+        if (!isnan(is)) {
+            fprintf(app->out.to, ", %s", rows[k].name);
+            fprintf(app->out.to, rises ? " %.4f of %.4f" : " %.4g of %.4g", is,
+                    vc_metric_value(&r->teacher, rows[k].metric, &rises));
+        }
+    }
+}
+
 static void print_quality(const struct app *app, const struct vc_shrinkage *r)
 {
     const struct vc_quality *q = &r->quality;
     char buf[CELL_BYTES];
 
-    fprintf(app->out.to, "proof: %s rows that steered nothing", fmt_count(buf, q->n_rows));
+    fprintf(app->out.to, "proof: %s: ", vc_net_task_name(q->task));
+    fprintf(app->out.to, "%s rows that steered nothing", fmt_count(buf, q->n_rows));
     if (!isnan(q->agreement)) {
         fprintf(app->out.to, ", %s of the answers equal", fmt_share(buf, q->agreement));
     }
@@ -242,8 +300,7 @@ static void print_quality(const struct app *app, const struct vc_shrinkage *r)
         fprintf(app->out.to, " of the model's outputs (R2 %.4f)", q->teacher_r2);
     }
     if (q->n_targets != 0) {
-        fprintf(app->out.to, ", squared error of y %.4g of %.4g, R2 %.4f of %.4f", q->squared_error,
-                r->teacher.squared_error, q->r2, r->teacher.r2);
+        print_y(app, r);
     }
     if (q->n_labels != 0) {
         fprintf(app->out.to, ", accuracy %s", fmt_share(buf, q->accuracy));
@@ -335,8 +392,8 @@ static void set_rows(struct shrink_cli *cli)
 static int check(struct app *app, struct shrink_cli *cli)
 {
     static const char *const of_eval[] = {"eval-labels", "eval-array"};
-    static const char *const of_data[] = {"eval", "seed",   "max-loss",   "steps", "array", "labels", "loss",
-                                          "rows", "length", "token-bits", "scale", "mean",  "std"};
+    static const char *const of_data[] = {"eval", "seed", "max-loss", "within",     "task",  "steps", "array", "labels",
+                                          "loss", "rows", "length",   "token-bits", "scale", "mean",  "std"};
 
     if (app->parsed.n_args != 1) {
         return app_usage(app, "shrink needs one MODEL; see vcompress shrink --help");
@@ -403,6 +460,7 @@ static int shrink(struct app *app, struct shrink_cli *cli)
     if (status == VC_OK) {
         cli->shrink.model = model;
         cli->shrink.graph_path = cli->nets.graph;
+        cli->shrink.net_task = cli->task;
         cli->shrink.write = &cli->write;
         cli->shrink.tell = tell;
         cli->shrink.user = cli;

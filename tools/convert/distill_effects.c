@@ -2,6 +2,8 @@
  * here. What the library refuses by itself (its sentences say why) is not among them. */
 #include "tools/convert/distill_effects.h"
 
+#include "tools/options/distill_words.h"
+
 typedef bool holds_fn(const struct effects_of *of);
 
 static bool by_momentum(const struct effects_of *of)
@@ -34,8 +36,21 @@ static bool compares(const struct effects_of *of)
 
 static bool by_divergence(const struct effects_of *of)
 {
-    return (of->options->loss.kind == VC_TEACHER_LOSS_KD || of->options->loss.kind == VC_TEACHER_LOSS_AUTO) &&
-           compares(of);
+    return loss_has_temperature(of->options->loss.kind) && compares(of);
+}
+
+/* Some losses compare with y, too, if it has floats. */
+static bool has_loss(const struct effects_of *of)
+{
+    enum vc_teacher_loss kind = of->options->loss.kind;
+
+    return compares(of) ||
+           (kind != VC_TEACHER_LOSS_KD && kind != VC_TEACHER_LOSS_REVERSE && kind != VC_TEACHER_LOSS_JS);
+}
+
+static bool by_huber(const struct effects_of *of)
+{
+    return of->options->loss.kind == VC_TEACHER_LOSS_HUBER;
 }
 
 /* --graph says what the networks compute, so the teacher's file is not needed for that. */
@@ -68,9 +83,10 @@ static const struct row {
     {"decay-1d", decays, "a --weight-decay above 0"},
     {"step-every", by_steps, "--schedule step"},
     {"step-factor", by_steps, "--schedule step"},
-    {"loss", compares, "the teacher's term, which --alpha 0 leaves out of the loss"},
+    {"huber-delta", by_huber, "--loss huber"},
+    {"loss", has_loss, "the teacher's term, which --alpha 0 leaves out of the loss"},
     {"classes", compares, "the teacher's term, which --alpha 0 leaves out of the loss"},
-    {"temperature", by_divergence, "the divergence from the teacher (--loss kd, --alpha above 0)"},
+    {"temperature", by_divergence, "the divergence from the teacher (--loss kd, reverse, js or bce, --alpha above 0)"},
     {"eval-labels", judges, "--eval FILE"},
     {"keep", looks, "--eval-every N"},
 };
@@ -94,6 +110,8 @@ static const char *const of_training[] = {"steps",
                                           "temperature",
                                           "alpha",
                                           "loss",
+                                          "task",
+                                          "huber-delta",
                                           "recompute",
                                           "budget",
                                           "freeze",

@@ -47,3 +47,8 @@ bool precision_word(const char *value, enum vc_graph_precision *precision, enum 
     *half = word == 2 ? VC_HALF_BF16 : word == 3 ? VC_HALF_F16 : VC_HALF_NONE;
     return word >= 0;
 }
+
+bool loss_has_temperature(enum vc_teacher_loss loss)
+{
+    return loss != VC_TEACHER_LOSS_MSE && loss != VC_TEACHER_LOSS_HUBER && loss != VC_TEACHER_LOSS_COSINE;
+}

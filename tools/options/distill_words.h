@@ -14,4 +14,35 @@ const char *scheme_word(const char *value, struct vc_quantize_options *o);
 #define PRECISION_WORDS "f32|f64|bf16|fp16"
 bool precision_word(const char *value, enum vc_graph_precision *precision, enum vc_half *half);
 
+/* The loss compares softened answers, or may do so (auto). */
+bool loss_has_temperature(enum vc_teacher_loss loss);
+
+/* --task and --loss of the commands that run networks, by the numbers of their enums: rows of a table of options, whose
+ * fields are those members of the command's structure. */
+#define TASK_WORDS "auto|classes|tokens|labels|regression|embeddings"
+#define LOSS_WORDS "kd|mse|cosine|auto|reverse|js|bce|huber"
+#define TASK_ROWS(type, task_, loss_)                                                                                  \
+    {.name = "task",                                                                                                   \
+     .value = TASK_WORDS,                                                                                              \
+     .kind = OPT_CHOICE,                                                                                               \
+     .field = offsetof(type, task_),                                                                                   \
+     .option = "net_task",                                                                                             \
+     .help = "what the network is for: one class for each row (classes) or for each position of it (tokens), several " \
+             "of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings). Default auto: "  \
+             "what config.json, y and the output say"},                                                                \
+    {                                                                                                                  \
+        .name = "loss", .value = LOSS_WORDS, .kind = OPT_CHOICE, .field = offsetof(type, loss_),                       \
+        .option = "loss.kind",                                                                                         \
+        .help = "what answers are compared by, with the teacher's, and with y if it has floats: divergence of "        \
+                "classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js); of yes and no "  \
+                "(bce); squared error (mse), linear where it is large (huber), 1 - cosine. Default auto: kd for "      \
+                "classes and tokens, bce for labels, mse for regression, cosine for embeddings"                        \
+    }
+#define HUBER_ROW(type, delta)                                                                    \
+    {                                                                                             \
+        .name = "huber-delta", .value = "X", .kind = OPT_ABOVE_0, .field = offsetof(type, delta), \
+        .option = "huber_delta",                                                                  \
+        .help = "--loss huber: errors up to X count squared, larger ones linearly (default 1)"    \
+    }
+
 #endif

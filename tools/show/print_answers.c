@@ -24,6 +24,10 @@ const char *answers_text(enum vc_answer_kind kind, uint64_t n, bool labelled, bo
     case VC_ANSWERS_PAIR:
         snprintf(text, n_text, "answers are logits of two classes, 0 and the output");
         return text;
+    case VC_ANSWERS_SIGMOIDS:
+        snprintf(text, n_text, "the output is made by Sigmoid: answers are the %s logit%s before it", buf,
+                 n == 1 ? "" : "s");
+        return text;
     default:
         snprintf(text, n_text, "answers are %s value%s, compared by squared error (--loss mse)", buf,
                  n == 1 ? "" : "s");
@@ -34,7 +38,8 @@ const char *answers_text(enum vc_answer_kind kind, uint64_t n, bool labelled, bo
 void print_answers(const struct app *app, const struct vc_quality *q, const char *output)
 {
     const struct out *out = &app->out;
-    bool named = options_seen(&app->parsed, "loss");
+    bool named = options_seen(&app->parsed, "loss") || options_seen(&app->parsed, "task") ||
+                 q->task == VC_NET_TASK_LABELS; /* the line before says it */
     char text[200];
 
     if (answers_text(q->answers, q->n_outputs, q->n_labels != 0, named, text, sizeof(text)) == NULL && output == NULL) {

@@ -1,5 +1,6 @@
 /* print_distill.c - see print_distill.h.
  *
+ *     task      classes: 10, compared by divergence
  *     student   pruned.npz: 160,301 weights of 13 tensors, 144,125 of which stay 0
  *     teacher   digits.npz
  *     data      images.npz: 800 rows; 400 steps of 64 rows, 30.8 epochs
@@ -159,6 +160,12 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
     char buf[CELL_BYTES];
     char text[200];
 
+    if (o->task == VC_TASK_TRAIN) {
+        fprintf(to, "task      %s: %s value%s", vc_net_task_name(d->net_task), fmt_count(buf, d->n_outputs),
+                d->n_outputs == 1 ? "" : "s");
+        fprintf(to, " for each %s, compared by %s\n", d->net_task == VC_NET_TASK_TOKENS ? "position" : "row",
+                vc_teacher_loss_measure(d->options->loss.kind));
+    }
     fputs("student   ", to);
     print_clean(to, student);
     fprintf(to, ": %s weights", fmt_count(buf, d->n_weights));
@@ -206,7 +213,8 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
         print_clean(to, d->note);
         fputc('\n', to);
     }
-    if (answers_text(d->answers, d->n_outputs, has_labels(o, d), o->loss.kind != VC_TEACHER_LOSS_AUTO, text,
+    if (answers_text(d->answers, d->n_outputs, has_labels(o, d),
+                     o->loss.kind != VC_TEACHER_LOSS_AUTO || d->net_task == VC_NET_TASK_LABELS, text,
                      sizeof(text)) != NULL &&
         o->task == VC_TASK_TRAIN) {
         fprintf(to, "          note: %s\n", text);
@@ -273,12 +281,37 @@ static void add_quality(struct table *table, const char *name, const struct vc_q
     add_number(table, the_teacher ? (double)NAN : q->kd, loss != VC_TEACHER_LOSS_KD);
 }
 
-/* Of values that y has, too. */
+/* Of y of floats: every figure that was measured, before and after. */
 static void print_errors(const struct app *app, const struct vc_distillation *d)
 {
+    static const struct {
+        enum vc_metric metric;
+        const char *name;
+    } rows[] = {{VC_METRIC_MSE, "squared error"},
+                {VC_METRIC_R2, "R2"},
+                {VC_METRIC_MAE, "mean absolute error"},
+                {VC_METRIC_COSINE, "cosine"},
+                {VC_METRIC_F1, "F1"}};
+    FILE *to = app->out.to;
+    const char *before = "y         ";
+    bool rises;
+
+    for (size_t k = 0; d->after.n_targets != 0 && k < sizeof(rows) / sizeof(rows[0]); k++) {
+        double after = vc_metric_value(&d->after, rows[k].metric, &rises);
+
+        if (!isnan(after)) {
+            double was = vc_metric_value(&d->before, rows[k].metric, &rises);
+
+            fprintf(to, "%s%s", before, rows[k].name);
+            fprintf(to, rises ? " %.4f -> %.4f" : " %.4g -> %.4g", was, after);
+            before = ", ";
+        }
+    }
     if (d->after.n_targets != 0) {
-        fprintf(app->out.to, "y         squared error %.4g -> %.4g, R2 %.4f -> %.4f\n", d->before.squared_error,
-                d->after.squared_error, d->before.r2, d->after.r2);
+        fputc('\n', to);
+    }
+    if (d->after.undefined != NULL) {
+        fprintf(to, "          note: %s\n", d->after.undefined);
     }
 }
 

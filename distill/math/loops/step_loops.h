@@ -25,8 +25,9 @@
 /* ---- for arrays whose type is known when the program runs ---- */
 
 static struct vc_loss_sums NAME(loss)(const struct vc_loss_spec *spec, size_t n_rows, size_t n_classes,
-                                      const void *logits, const struct vc_teacher_rows *teacher, const int64_t *labels,
-                                      const uint8_t *mask, double *row, void *gradient)
+                                      const void *logits, const struct vc_teacher_rows *teacher,
+                                      const struct vc_label_rows *labels, const uint8_t *mask, double *row,
+                                      void *gradient)
 {
     return NAME(vc_loss)(spec, n_rows, n_classes, logits, teacher, labels, mask, row, gradient);
 }

@@ -1,0 +1,201 @@
+"""test_losses.py - every loss of distill against PyTorch in float64: losses of 20 steps, the gradients of the first one and the
+weights at the end agree to 1e-10, with a teacher and with y; and the figures of every task against their definitions.
+"""
+import json
+
+from judge_support import Judge, main, np
+
+try:
+    import torch
+    import torch.nn as nn
+    import torch.nn.functional as F
+except ImportError:
+    import sys
+    print("SKIPPED: PyTorch is not installed for %s (Debian: python3-torch)" % sys.executable)
+    sys.exit(77)
+
+NET = """input x [batch, 12]
+linear a 24
+tanh
+linear c 5
+"""
+
+
+class Net(nn.Module):
+    def __init__(self, outputs=5):
+        super().__init__()
+        self.a, self.c = nn.Linear(12, 24), nn.Linear(24, outputs)
+
+    def forward(self, x):
+        return self.c(torch.tanh(self.a(x)))
+
+
+def kl(p, q):
+    return F.kl_div(q, p, reduction="batchmean", log_target=True)
+
+
+def jensen_shannon(t, z):
+    p, q = F.softmax(t, 1), F.softmax(z, 1)
+    m = ((p + q) / 2).log()
+    return (F.kl_div(m, p, reduction="batchmean") + F.kl_div(m, q, reduction="batchmean")) / 2
+
+
+def entropy(t):
+    p = torch.sigmoid(t)
+    return F.binary_cross_entropy(p, p)
+
+
+# Of the student's outputs z, the teacher's t and a temperature.
+TEACHER = {
+    "kd": lambda z, t, T: T * T * kl(F.log_softmax(t / T, 1), F.log_softmax(z / T, 1)),
+    "reverse": lambda z, t, T: T * T * kl(F.log_softmax(z / T, 1), F.log_softmax(t / T, 1)),
+    "js": lambda z, t, T: T * T * jensen_shannon(t / T, z / T),
+    "bce": lambda z, t, T: T * T * (F.binary_cross_entropy_with_logits(z / T, torch.sigmoid(t / T)) - entropy(t / T)),
+    "mse": lambda z, t, T: F.mse_loss(z, t),
+    "huber": lambda z, t, T: F.huber_loss(z, t, delta=0.4),
+    "cosine": lambda z, t, T: F.cosine_embedding_loss(z, t, torch.ones(len(z), dtype=z.dtype)),
+}
+Y = {
+    "labels": F.binary_cross_entropy_with_logits,
+    "mse": F.mse_loss,
+    "huber": lambda z, y: F.huber_loss(z, y, delta=0.4),
+    "cosine": lambda z, y: F.cosine_embedding_loss(z, y, torch.ones(len(z), dtype=z.dtype)),
+}
+
+
+class Losses(Judge):
+    def setUp(self):
+        super().setUp()
+        torch.manual_seed(4)
+        torch.set_num_threads(1)
+        rng = np.random.default_rng(9)
+        self.teacher, self.student = Net().double(), Net().double()
+        with torch.no_grad():
+            self.teacher.c.weight *= 6
+        self.x = rng.standard_normal((96, 12))
+        self.floats, self.yes = rng.standard_normal((96, 5)), rng.integers(0, 2, (96, 5))
+        with open(self.path("net.txt"), "w") as f:
+            f.write(NET)
+        self.save("teacher.npz", self.teacher)
+        self.save("student.npz", self.student)
+
+    def save(self, name, module):
+        np.savez(self.path(name), **{n: p.detach().numpy() for n, p in module.state_dict().items()})
+
+    def data(self, **arrays):
+        np.savez(self.path("data.npz"), x=self.x, **arrays)
+
+    def torch_run(self, loss_of, steps=20, batch=32):
+        optimizer = torch.optim.SGD(self.student.parameters(), lr=0.05, momentum=0.9)
+        x, said, first = torch.from_numpy(self.x), [], None
+        for k in range(steps):
+            rows = slice(k * batch % 96, k * batch % 96 + batch)
+            optimizer.zero_grad()
+            loss = loss_of(self.student(x[rows]), x[rows], rows)
+            loss.backward()
+            first = first or {n: p.grad.numpy().copy() for n, p in self.student.named_parameters()}
+            optimizer.step()
+            said.append(loss.item())
+        return np.array(said), first
+
+    def compare(self, loss_of, *options):
+        self.vc("distill", "--student", self.path("student.npz"), "--graph", self.path("net.txt"), "--data",
+                self.path("data.npz"), "-o", self.path("out.npz"), "--steps", 20, "--batch", 32, "--order", "file",
+                "--optimizer", "momentum", "--lr", 0.05, "--precision", "f64", "--log", self.path("log"),
+                "--dump-gradients", self.path("grad.npz"), "-q", "-f", *options)
+        wanted, first = self.torch_run(loss_of)
+        with open(self.path("log")) as f:
+            found = np.array([json.loads(line)["loss"] for line in f])
+        self.assertLess(np.abs(found - wanted).max(), 1e-10)
+        gradients, weights = self.load(self.path("grad.npz")), self.load(self.path("out.npz"))
+        for n, p in self.student.named_parameters():
+            self.assertLess(np.abs(gradients[n] - first[n]).max(), 1e-10, n)
+            self.assertGreater(np.abs(first[n]).max(), 1e-6, n)
+            self.assertLess(np.abs(weights[n] - p.detach().numpy()).max(), 1e-10, n)
+
+    def with_teacher(self, loss):
+        self.data()
+
+        def of(z, x, rows):
+            with torch.no_grad():
+                t = self.teacher(x)
+            return TEACHER[loss](z, t, 3.0)
+
+        options = ("--temperature", 3) if loss in ("kd", "reverse", "js", "bce") else ()
+        options += ("--huber-delta", 0.4) if loss == "huber" else ()
+        self.compare(of, "--teacher", self.path("teacher.npz"), "--loss", loss, *options)
+
+    def with_y(self, loss, y, *options):
+        self.data(y=y)
+        t = torch.from_numpy(y.astype("f8"))
+        self.compare(lambda z, x, rows: Y[loss](z, t[rows]), "--alpha", 0, *options)
+
+    def test_both(self):
+        """The teacher's term and that of y, with a share each."""
+        self.data(y=self.yes)
+        y = torch.from_numpy(self.yes.astype("f8"))
+
+        def of(z, x, rows):
+            with torch.no_grad():
+                t = self.teacher(x)
+            return 0.3 * TEACHER["bce"](z, t, 2.0) + 0.7 * Y["labels"](z, y[rows])
+
+        self.compare(of, "--teacher", self.path("teacher.npz"), "--alpha", 0.3)
+
+    # ---- figures ----
+
+    def evaluate(self, y, *options):
+        self.data(y=y)
+        self.vc("evaluate", "--graph", self.path("net.txt"), "--data", self.path("data.npz"), "--precision", "f64", "-q",
+                "--json=" + self.path("e.json"), *options, self.path("student.npz"))
+        with open(self.path("e.json")) as f:
+            document = json.load(f)
+        return document, self.student(torch.from_numpy(self.x)).detach().numpy()
+
+    def near(self, a, b):
+        self.assertLess(abs(a - b), 1e-10)
+
+    def test_regression(self):
+        d, z = self.evaluate(self.floats)
+        e, q = z - self.floats, d["quality"]
+        self.assertEqual((d["task"], d["metric"], d["options"]["loss"]), ("regression", "r2", "mse"))
+        self.near(q["squared_error"], (e ** 2).mean())
+        self.near(q["absolute_error"], np.abs(e).mean())
+        self.near(q["r2"], 1 - (e ** 2).sum() / ((self.floats - self.floats.mean(0)) ** 2).sum())
+        self.near(d["value"], q["r2"])
+
+    def test_labels(self):
+        d, z = self.evaluate(self.yes)
+        yes, q = z > 0, d["quality"]
+        self.assertEqual((d["task"], d["metric"], d["options"]["loss"]), ("labels", "f1", "bce"))
+        self.near(q["f1"], 2 * (yes & (self.yes == 1)).sum() / (yes.sum() + self.yes.sum()))
+        self.near(q["cross_entropy"], float(Y["labels"](torch.from_numpy(z), torch.from_numpy(self.yes.astype("f8")))))
+
+    def test_embeddings(self):
+        d, z = self.evaluate(self.floats, "--task", "embeddings")
+        self.assertEqual((d["task"], d["metric"], d["options"]["loss"]), ("embeddings", "cosine", "cosine"))
+        norms = np.linalg.norm(z, axis=1) * np.linalg.norm(self.floats, axis=1)
+        self.near(d["quality"]["cosine"], ((z * self.floats).sum(1) / norms).mean())
+
+    def test_constant(self):
+        """R2 of a constant and F1 without a yes are told."""
+        d, _ = self.evaluate(np.full((96, 5), 3.25))
+        self.assertIsNone(d["value"])
+        self.assertEqual(d["quality"]["undefined"], "R2 is not defined: y is the same in all rows")
+        with torch.no_grad():
+            self.student.c.bias -= 100
+        self.save("student.npz", self.student)
+        d, _ = self.evaluate(np.zeros((96, 5)), "--task", "labels")
+        self.assertIsNone(d["value"])
+        self.assertIn("F1 is not defined", d["quality"]["undefined"])
+
+
+for each in TEACHER:
+    setattr(Losses, "test_teacher_" + each, lambda self, each=each: self.with_teacher(each))
+setattr(Losses, "test_y_labels", lambda self: self.with_y("labels", self.yes))
+setattr(Losses, "test_y_mse", lambda self: self.with_y("mse", self.floats))
+setattr(Losses, "test_y_huber", lambda self: self.with_y("huber", self.floats, "--loss", "huber", "--huber-delta", 0.4))
+setattr(Losses, "test_y_cosine", lambda self: self.with_y("cosine", self.floats, "--task", "embeddings"))
+
+if __name__ == "__main__":
+    main()
