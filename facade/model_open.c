@@ -27,6 +27,21 @@ static void name_reader(const char *path, char *name, size_t room)
                    base[0] != '\0' ? base : "memory");
 }
 
+/* The format's model, whose codes are shown as floats. */
+static enum vc_status open_decoded(struct vc_ctx *ctx, const char *path, const struct vc_open_options *own,
+                                   struct vc_model **out)
+{
+    enum vc_status status;
+
+    VC_CALL(vc_format_open(ctx, path, own, out));
+    status = vc_decoded_model_make(ctx, &vc_decode_ranges, out);
+    if (status != VC_OK) {
+        vc_model_close(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
 /* Where codes are to be floats first, these come between the folder and its GGUF model. */
 static enum vc_status open_format(struct vc_ctx *ctx, const char *path, const struct vc_open_options *own,
                                   struct vc_model **out)
@@ -35,6 +50,9 @@ static enum vc_status open_format(struct vc_ctx *ctx, const char *path, const st
     bool fits = false;
     enum vc_status status;
 
+    if (own->decoded && !own->as_gguf) {
+        return open_decoded(ctx, path, own, out);
+    }
     if (!own->as_gguf || !own->decoded) {
         return vc_format_open(ctx, path, own, out);
     }

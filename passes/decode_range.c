@@ -9,7 +9,7 @@
 #include "kernels/kernels.h"
 #include "passes/decode.h"
 
-#define UNIT 8 /* codes that begin with a whole byte, whatever their bits are */
+#define UNIT 256 /* codes that begin with a whole byte, whatever their bits are, and with a whole block */
 
 struct vc_range_decoder {
     struct vc_arena arena;

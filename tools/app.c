@@ -142,7 +142,7 @@ static bool hold(struct app *app, enum vc_status status, const char *text)
     return app->holds;
 }
 
-static int exit_status(enum vc_status status)
+int app_exit_status(enum vc_status status)
 {
     switch (status) {
     case VC_OK:
@@ -203,14 +203,14 @@ static int fail_with(struct app *app, enum vc_status status, const char *sentenc
     }
     name_subject(app, sentence, text);
     if (hold(app, status, text)) {
-        return exit_status(status);
+        return app_exit_status(status);
     }
     if (status == VC_E_CANCELLED && caught_signal() != 0) {
         return EXIT_SYSTEM; /* main ends by that signal, without a word */
     }
     print_line(app, text);
     json_failure(app, status, text);
-    return exit_status(status);
+    return app_exit_status(status);
 }
 
 int app_gate(struct app *app, const char *sentence)
@@ -322,14 +322,19 @@ int app_parse(struct app *app, int n_args, char **args, void *options)
 void app_report_to(struct app *app, FILE *to)
 {
     out_end(&app->out);
-    out_init(&app->out, app->call != NULL ? app->call->nowhere : to, (enum color_mode)app->common.color,
+    out_init(&app->out, app->call != NULL ? app->call->printed : to, (enum color_mode)app->common.color,
              app->common.bytes);
     out_begin_wrapping(&app->out);
 }
 
+bool app_prints(const struct app *app)
+{
+    return !app->common.quiet && (app->call != NULL || !app->json.on || app->json.path != NULL);
+}
+
 FILE *app_notes(struct app *app)
 {
-    return app->call != NULL ? app->call->nowhere : stderr;
+    return app->call != NULL ? app->call->printed : stderr;
 }
 
 void app_end(struct app *app)

@@ -116,10 +116,14 @@ extern const struct opt_group group_help;  /* --help alone */
 int app_parse(struct app *app, int n_args, char **args, void *options);
 void app_report_to(struct app *app, FILE *to); /* stdout unless told otherwise */
 FILE *app_notes(struct app *app);              /* where lines beside the report go: standard error */
+/* The table for people is wanted: not with --quiet, nor where the document takes its place. A call (call.h) has both. */
+bool app_prints(const struct app *app);
 /* Frees what the command leaves, but for the context. */
 void app_end(struct app *app);
 /* Creates the context and sets it up from the common options. GO_ON or a status. */
 int app_open(struct app *app);
+
+int app_exit_status(enum vc_status status);
 
 /* One line on stderr, and the error document where JSON was asked for. Return the exit status. */
 int app_fail(struct app *app, enum vc_status status); /* the sentence is the context's */
@@ -161,6 +165,8 @@ bool is_document(const char *path);
 /* A drawing in a file of its own, --svg, which is replaced by the same rules. GO_ON or a status. */
 int svg_check(struct app *app, const char *path);
 int svg_write(struct app *app, const char *path, const char *text);
+/* A text that is the command's output: the file is there whole or not at all, and replaces what was there. */
+int header_write(struct app *app, const char *path, const char *text);
 
 /* each_input.c: runs a command for each of its operands in turn, with app->subject set to it. What fails for one does
  * not stop the others. Returns the worst status; a failure to write the list of documents counts, too. */
@@ -171,6 +177,8 @@ void help_overview(FILE *to);
 /* The short form (part NULL), all, or the options under the heading that begins with `part`. Returns an exit status. */
 int help_command(struct app *app, const struct command *command, const char *part);
 void help_man(FILE *to);
+/* help_options.c: the tables of options as JSON, for programs that make something of them (python/make_commands.py). */
+void help_tables(FILE *to);
 
 /* The signal that asked us to stop, or 0 (signals.c). */
 int caught_signal(void);

@@ -2,6 +2,10 @@
 #include "tools/call.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include <vcompress/inspect.h>
+#include <vcompress/page.h>
 
 #include "tools/app.h"
 
@@ -13,14 +17,17 @@ void vcompress_call_run(struct vcompress_call *call)
 {
     struct app app = {.call = call};
 
-    call->nowhere = fopen("/dev/null", "w");
+    call->printed = open_memstream(&call->text, &call->n_text);
     call->status = EXIT_SYSTEM;
     app.command = call->n_words > 0 ? command_find(call->words[0]) : NULL;
-    if (call->nowhere != NULL) {
+    if (call->printed != NULL) {
         call->status = app.command != NULL ? app.command->run(&app, call->n_words - 1, call->words + 1)
                                            : app_usage(&app, "unknown command");
     }
     app_end(&app);
+    if (call->printed != NULL) {
+        (void)fflush(call->printed);
+    }
 }
 
 void vcompress_call_cancel(struct vcompress_call *call)
@@ -34,9 +41,80 @@ void vcompress_call_cancel(struct vcompress_call *call)
 void vcompress_call_end(struct vcompress_call *call)
 {
     vc_ctx_free(call->ctx);
-    if (call->nowhere != NULL) {
-        (void)fclose(call->nowhere);
+    if (call->printed != NULL) {
+        (void)fclose(call->printed);
     }
+    free(call->text);
     free(call->document);
     free(call->sentence);
+}
+
+/* ---- pages ---- */
+
+char *vcompress_page(const char *document)
+{
+    struct vc_ctx *ctx = NULL;
+    char *text = NULL;
+
+    if (vc_ctx_create(&ctx) == VC_OK) {
+        (void)vc_page_html(ctx, document, NULL, &text);
+    }
+    vc_ctx_free(ctx);
+    return text;
+}
+
+void vcompress_text_free(char *text)
+{
+    vc_text_free(text);
+}
+
+/* ---- a checkpoint ---- */
+
+/* Keeps the context's sentence. */
+static bool file_done(struct vcompress_file *file, enum vc_status status)
+{
+    free(file->sentence);
+    file->sentence = NULL;
+    file->status = app_exit_status(status);
+    if (status != VC_OK) {
+        file->sentence = strdup(file->ctx != NULL ? vc_ctx_message(file->ctx) : "not enough memory to start");
+    }
+    return status == VC_OK;
+}
+
+bool vcompress_file_open(struct vcompress_file *file)
+{
+    struct vc_open_options options;
+    struct vc_inspection *inspection = NULL;
+    enum vc_status status = vc_ctx_create(&file->ctx);
+
+    vc_open_defaults(&options);
+    options.reader = file->reader;
+    options.key = file->key;
+    options.decoded = file->decoded;
+    if (status == VC_OK) {
+        status = vc_model_open(file->ctx, file->path, &options, &file->model);
+    }
+    if (status == VC_OK) {
+        status = vc_inspect(file->ctx, file->model, false, &inspection);
+    }
+    if (status == VC_OK) {
+        status = vc_inspect_json(file->ctx, inspection, &file->document);
+    }
+    vc_inspection_free(inspection);
+    return file_done(file, status);
+}
+
+bool vcompress_file_read(struct vcompress_file *file, size_t tensor, uint64_t first, uint64_t n, void *dst,
+                         size_t n_bytes)
+{
+    return file_done(file, vc_model_read(file->ctx, file->model, tensor, first, n, dst, n_bytes));
+}
+
+void vcompress_file_close(struct vcompress_file *file)
+{
+    vc_model_close(file->model);
+    vc_text_free(file->document);
+    free(file->sentence);
+    vc_ctx_free(file->ctx);
 }

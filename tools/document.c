@@ -307,6 +307,14 @@ int svg_write(struct app *app, const char *path, const char *text)
     return error == 0 ? GO_ON : refuse(app, &where, strerror(error));
 }
 
+int header_write(struct app *app, const char *path, const char *text)
+{
+    const struct destination where = {"", path, "/*vcompress:"};
+    int error = write_whole(&where, text);
+
+    return error == 0 ? GO_ON : refuse(app, &where, strerror(error));
+}
+
 /* ---- the text ---- */
 
 static int write_text(struct app *app, const char *text)

@@ -23,7 +23,7 @@ int inputs_each(struct app *app, int (*one)(struct app *app, void *user), void *
     }
     GO(n > 1 ? json_list_begin(app) : GO_ON);
     for (int i = 0; i < n && caught_signal() == 0; i++) {
-        if (i > 0 && !app->common.quiet && !(app->json.on && app->json.path == NULL)) {
+        if (i > 0 && app_prints(app)) {
             fputc('\n', app->out.to);
         }
         app->subject = app->parsed.args[i];

@@ -192,7 +192,7 @@ static void help_short(FILE *to, const struct command *command)
 
 int help_command(struct app *app, const struct command *command, const char *part)
 {
-    FILE *to = app->call != NULL ? app->call->nowhere : stdout;
+    FILE *to = app->call != NULL ? app->call->printed : stdout;
 
     if (part == NULL && command->first != NULL) {
         help_short(to, command);

@@ -212,6 +212,21 @@ bool print_shell_word(FILE *to, const char *s)
     return word != NULL;
 }
 
+void print_json_text(FILE *to, const char *text)
+{
+    char *clean = text_clean(text);
+
+    fputc('"', to);
+    for (const char *p = clean != NULL ? clean : ""; *p != '\0'; p++) {
+        if (*p == '"' || *p == '\\') {
+            fputc('\\', to);
+        }
+        fputc(*p, to);
+    }
+    fputc('"', to);
+    free(clean);
+}
+
 void print_clean(FILE *to, const char *s)
 {
     char *clean = text_clean(s);

@@ -66,6 +66,9 @@ size_t text_width(const char *s);
 char *text_clean(const char *s);
 void print_clean(FILE *to, const char *s);
 
+/* The text as a string of JSON, with its quotes; control characters are replaced as above. */
+void print_json_text(FILE *to, const char *text);
+
 /* A blank and the word, as a shell reads it back (vc_shell_word). False: no memory, and the line has to be left out. */
 bool print_shell_word(FILE *to, const char *s);
 

@@ -57,22 +57,6 @@ static double phase(const char *what, double t, uint64_t before, uint64_t *done)
     return t - state.phase_begin;
 }
 
-/* The characters of a text in JSON; control characters and bytes that are no ASCII stay as text_clean leaves them. */
-static void print_json_text(FILE *to, const char *text)
-{
-    char *clean = text_clean(text);
-
-    fputc('"', to);
-    for (const char *p = clean != NULL ? clean : ""; *p != '\0'; p++) {
-        if (*p == '"' || *p == '\\') {
-            fputc('\\', to);
-        }
-        fputc(*p, to);
-    }
-    fputc('"', to);
-    free(clean);
-}
-
 /* A line for --progress-fd. What cannot be written, since nobody reads any more, does not stop the work. */
 static void print_line(const char *what, uint64_t done, uint64_t total, const char *unit, const char *tensor)
 {

@@ -23,6 +23,12 @@ struct decoded {
     struct slot slots[N_OPEN];
 };
 
+/* Codes with their scales, or blocks that have them inside. */
+static bool is_code(const struct vc_tensor *t)
+{
+    return t->quant != NULL || vc_dtype_is_quantized(t->dtype);
+}
+
 /* The slot of the tensor, or the one to be used for it: the oldest that nobody reads. NULL: all are read from. */
 static struct slot *find_slot(struct decoded *self, size_t tensor)
 {
@@ -92,7 +98,7 @@ static enum vc_status decoded_read(struct vc_ctx *ctx, const struct vc_model *mo
 
     (void)form; /* both are the values */
     (void)check;
-    if (self->base->tensors[of].quant == NULL) {
+    if (!is_code(&self->base->tensors[of])) {
         return vc_source_read_any(ctx, self->base, of, VC_FORM_VALUES, offset, dst, n_bytes);
     }
     VC_REFUSE_IF(offset % sizeof(float) != 0 || n_bytes % sizeof(float) != 0, ctx, VC_E_INTERNAL,
@@ -150,7 +156,7 @@ static enum vc_status list_tensors(struct vc_ctx *ctx, const struct vc_model *ba
         }
         *t = base->tensors[i];
         t->alias_of = VC_NO_TENSOR;
-        if (t->quant != NULL) {
+        if (is_code(t)) {
             t->quant = NULL;
             t->dtype = VC_DTYPE_F32;
             t->size_bytes = vc_dtype_bytes(VC_DTYPE_F32, t->n_elems);
@@ -166,7 +172,7 @@ static bool has_codes(const struct vc_model *model)
 {
     size_t i = 0;
 
-    while (i < model->n_tensors && model->tensors[i].quant == NULL && model->tensors[i].undecoded == NULL) {
+    while (i < model->n_tensors && !is_code(&model->tensors[i]) && model->tensors[i].undecoded == NULL) {
         i++;
     }
     return i < model->n_tensors;

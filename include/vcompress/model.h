@@ -220,8 +220,8 @@ struct vc_open_options {
      * vc_index_write; NULL: all files must be there. */
     unsigned shard, n_shards;
     const char *headers;
-    /* as_gguf: codes of the folder are shown as the f32 numbers that they stand for, so that the output has the bytes
-     * of dequantize and this step after it. VC_E_UNSUPPORTED if some cannot be decoded. */
+    /* Codes and blocks are shown as the f32 numbers that they stand for, without their scales. as_gguf: so that the output
+     * has the bytes of dequantize and this step after it. VC_E_UNSUPPORTED if some cannot be decoded. */
     bool decoded;
 };
 

@@ -6,7 +6,7 @@ import ctypes
 import json
 import struct
 import sys
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 _OF_FORMAT = {"e2": "F16", "f4": "F32", "d8": "F64", "?1": "BOOL"}
 _OF_NAME = {"bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"}  # ml_dtypes
@@ -15,6 +15,10 @@ _OF_DLPACK = {(2, 16): "F16", (2, 32): "F32", (2, 64): "F64", (4, 16): "BF16", (
 # What NumPy has no type for comes back as its bits.
 _TO_FORMAT = {"F16": "e", "F32": "f", "F64": "d", "BOOL": "?", "I8": "b", "U8": "B", "I16": "h", "U16": "H", "I32": "i", "U32": "I",
               "I64": "q", "U64": "Q", "BF16": "H", "F8_E4M3": "B", "F8_E5M2": "B", "F8_E8M0": "B", "C64": "Q"}
+
+
+# What compress() takes: arrays by name, or a module of torch, whose state dictionary they are.
+Weights = Union[Mapping[str, Any], Any]
 
 
 class _DLTensor(ctypes.Structure):
@@ -105,6 +109,18 @@ def _array(name: str, array: Any) -> _Array:
         raise TypeError(f"{name}: {error}") from error
 
 
+def as_tensors(weights: Weights) -> Tuple[Mapping[str, Any], bool]:
+    """The arrays by name, and whether they are tensors of torch. Tensors on a device are copied to the CPU."""
+    if not isinstance(weights, Mapping):
+        if not hasattr(weights, "state_dict"):
+            raise TypeError("arrays by name are wanted, or a module with a state_dict()")
+        weights = weights.state_dict()
+    torch = sys.modules.get("torch")
+    if torch is None or not any(isinstance(value, torch.Tensor) for value in weights.values()):
+        return weights, False
+    return {name: value.detach().cpu() if isinstance(value, torch.Tensor) else value for name, value in weights.items()}, True
+
+
 class Arrays:
     """A source for call(): the file that these arrays would be."""
 
@@ -172,8 +188,26 @@ def parse(data: Any) -> Iterator[Tuple[str, str, Tuple[int, ...], memoryview]]:
             yield name, entry["dtype"], tuple(entry["shape"]), memoryview(data)[8 + n + begin:8 + n + end]
 
 
-def to_array(dtype: str, shape: Tuple[int, ...], view: memoryview) -> Any:
-    """An array of NumPy over these bytes, or a memoryview where there is no NumPy."""
+def _to_tensor(dtype: str, shape: Tuple[int, ...], view: memoryview) -> Any:
+    """A tensor of torch over these bytes, where torch has the type; packed codes are bytes."""
+    import torch  # type: ignore[import-not-found, unused-ignore]
+    names = {"BF16": "bfloat16", "F16": "float16", "F32": "float32", "F64": "float64", "BOOL": "bool", "I8": "int8", "U8": "uint8", "I16": "int16",
+             "I32": "int32", "I64": "int64", "U16": "uint16", "U32": "uint32", "U64": "uint64", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2",
+             "F8_E8M0": "float8_e8m0fnu", "C64": "complex64"}
+    kind = getattr(torch, names.get(dtype, "uint8"), torch.uint8)
+    if view.nbytes == 0:
+        return torch.empty(shape, dtype=kind)
+    flat = torch.frombuffer(view if not view.readonly else bytearray(view), dtype=torch.uint8).view(kind)
+    n = 1
+    for size in shape:
+        n *= size
+    return flat.reshape(shape if flat.numel() == n else (flat.numel(),))
+
+
+def to_array(dtype: str, shape: Tuple[int, ...], view: memoryview, torch: bool = False) -> Any:
+    """An array of NumPy over these bytes, or a memoryview where there is no NumPy; with `torch` a tensor."""
+    if torch:
+        return _to_tensor(dtype, shape, view)
     letter = _TO_FORMAT.get(dtype, "B")
     n = 1
     for size in shape:

@@ -2,7 +2,13 @@
 #include <string.h>
 
 #include "tools/commands/commands.h"
+#include "tools/convert/c_header.h"
 #include "tools/convert/convert.h"
+
+struct convert_cli {
+    struct convert_options convert; /* first */
+    struct c_header_options header;
+};
 
 /* clang-format off */
 static const struct opt layout_opts[] = {
@@ -14,9 +20,22 @@ static const struct opt layout_opts[] = {
 };
 /* clang-format on */
 
-static const struct opt_group group_layout = OPT_GROUP("Layout", layout_opts);
+/* clang-format off */
+static const struct opt header_opts[] = {
+    {.name = "c-header", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct convert_cli, header.on),
+     .help = "write a header of C, for programs on microcontrollers; it has values, codes with their scales and zero points, sizes, a table "
+             "of all and a checksum"},
+    {.name = "c-prefix", .value = "NAME", .kind = OPT_TEXT, .field = offsetof(struct convert_cli, header.prefix),
+     .help = "--c-header: what all names in it begin with (default: the output's name)"},
+    {.name = "c-align", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct convert_cli, header.alignment),
+     .help = "--c-header: bytes that each array is aligned to (default 16)"},
+};
+/* clang-format on */
 
-static const struct opt_group *const groups[] = {&group_layout, &group_copy,    &group_gates,  &group_run,
+static const struct opt_group group_layout = OPT_GROUP("Layout", layout_opts);
+static const struct opt_group group_header = OPT_GROUP("C header", header_opts);
+
+static const struct opt_group *const groups[] = {&group_layout, &group_header,  &group_copy,   &group_gates, &group_run,
                                                  &group_json,   &group_comment, &group_report, &group_help};
 
 /* Of a GGUF model that becomes a folder: blocks of the embedding and the head become floats, which loaders of codes
@@ -43,14 +62,20 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct v
 
 static int run_convert(struct app *app, int n_args, char **args)
 {
-    struct convert_options options = {.n_rules = 0};
-    const struct conversion what = {.tag = "", .add = add, .user = &options};
-    int rc;
+    struct convert_cli cli = {.convert = {.n_rules = 0}};
+    struct convert_options *options = &cli.convert;
+    const struct conversion what = {.tag = "", .add = add, .user = options};
 
-    convert_defaults(&options);
-    rc = app_parse(app, n_args, args, &options);
-    options.write.relayout = options.write.layout != NULL && strcmp(options.write.layout, "auto") != 0;
-    return rc == GO_ON ? convert_run(app, &options, &what) : rc;
+    convert_defaults(options);
+    GO(app_parse(app, n_args, args, &cli));
+    if (cli.header.on) {
+        return c_header_run(app, options, &cli.header);
+    }
+    if (cli.header.prefix != NULL || options_seen(&app->parsed, "c-align")) {
+        return app_usage(app, "--c-prefix and --c-align go with --c-header");
+    }
+    options->write.relayout = options->write.layout != NULL && strcmp(options->write.layout, "auto") != 0;
+    return convert_run(app, options, &what);
 }
 
 const struct command command_convert = {
@@ -74,8 +99,9 @@ const struct command command_convert = {
         "  vcompress convert --layout compressed-tensors qwen3-gptq/ -o qwen3-ct/\n"
         "  vcompress convert --layout onnx-qdq model.int4.onnx -o model.qdq.onnx\n"
         "  vcompress convert qwen3/ -o qwen3.gguf\n"
-        "  vcompress convert qwen3-q4_0.gguf -o qwen3/",
-    .first = "format layout deflate max-shard-size strip output output-dir force dry-run json",
+        "  vcompress convert qwen3-q4_0.gguf -o qwen3/\n"
+        "  vcompress convert --c-header model.int8.npz -o model.h",
+    .first = "format layout c-header max-shard-size strip output output-dir force dry-run json",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

@@ -275,7 +275,7 @@ static int diff_documents(struct app *app)
     if (status != VC_OK) {
         return app_fail(app, status);
     }
-    if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !print_changes(app, document, n)) {
+    if (app_prints(app) && !print_changes(app, document, n)) {
         vc_text_free(document);
         return app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
     }
@@ -300,7 +300,7 @@ static int tell(struct app *app, struct comparison *c)
     }
     c->n_beyond = vc_diff_beyond(c->limits, c->diff);
     qsort(c->order, c->diff->n_rows, sizeof(*c->order), worst_first);
-    if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !print_comparison(app, c)) {
+    if (app_prints(app) && !print_comparison(app, c)) {
         rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
     }
     rc = rc == GO_ON ? document_diff(app, c->a, c->b, c->diff, c->limits) : rc;

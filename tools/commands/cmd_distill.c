@@ -390,8 +390,7 @@ static int tell(struct app *app, struct distill_cli *cli, const struct vc_distil
 {
     int rc = GO_ON;
 
-    if (!app->common.quiet && !(app->json.on && app->json.path == NULL) &&
-        !print_distillation(app, &cli->distill, cli->nets.teacher, student_name(cli), d)) {
+    if (app_prints(app) && !print_distillation(app, &cli->distill, cli->nets.teacher, student_name(cli), d)) {
         rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
     }
     if (rc == GO_ON) {

@@ -26,7 +26,7 @@ static int tell(struct app *app, const struct memory_cli *cli)
     int rc = GO_ON;
 
     signals_end_printing();
-    if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !memory_cli_print(app, cli)) {
+    if (app_prints(app) && !memory_cli_print(app, cli)) {
         rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the table");
     }
     return rc == GO_ON ? document_estimate(app, cli) : rc;

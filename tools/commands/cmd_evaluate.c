@@ -122,7 +122,7 @@ static int evaluate(struct app *app, struct evaluate_cli *cli, const struct net 
     if (app->json.on) {
         rc = print_json(app, o, &quality, missed ? text : NULL);
     }
-    if (!app->common.quiet && !(app->json.on && app->json.path == NULL)) {
+    if (app_prints(app)) {
         const struct vc_graph *graph = o->network.graph;
         const struct vc_graph_value *output = vc_graph_value(graph, vc_graph_output(graph, quality.output));
 

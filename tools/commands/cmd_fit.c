@@ -499,7 +499,7 @@ static void print_need(const struct app *app, const struct fit_cli *cli, const s
 
 static int tell(struct app *app, const struct fit_cli *cli)
 {
-    bool shown = !app->common.quiet && !(app->json.on && app->json.path == NULL);
+    bool shown = app_prints(app);
     bool several = false;
     int rc = GO_ON;
 

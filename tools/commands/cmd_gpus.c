@@ -172,7 +172,7 @@ static int show(struct app *app, const struct gpus_cli *cli, const struct vc_gpu
     if (cli->csv) {
         return print_document(app, cli, gpus, match);
     }
-    if (!app->common.quiet && !(app->json.on && app->json.path == NULL)) {
+    if (app_prints(app)) {
         rc = print_catalogue(app, gpus, match);
     }
     return rc == GO_ON && app->json.on ? print_document(app, cli, gpus, match) : rc;

@@ -131,7 +131,7 @@ static void tell_value(void *user, const struct vc_graph_array *array)
     const struct app *app = user;
     char shape[CELL_BYTES];
 
-    if (!app->common.quiet && !(app->json.on && app->json.path == NULL)) {
+    if (app_prints(app)) {
         print_clean(app->out.to, app->output);
         fputs(": ", app->out.to);
         print_clean(app->out.to, array->name);
@@ -189,7 +189,7 @@ static int tell(struct app *app, struct graph_cli *cli)
     rc = rc == GO_ON ? document_graph(app, cli->source.graph, cli->blocks, graph_source_model(&cli->source)) : rc;
     if (rc == GO_ON && cli->run.outputs != NULL) {
         rc = compute(app, cli);
-        if (rc == GO_ON && !app->common.quiet && !(app->json.on && app->json.path == NULL)) {
+        if (rc == GO_ON && app_prints(app)) {
             print_graph_notes(&app->out, cli->source.graph);
         }
     }

@@ -7,7 +7,7 @@
 
 struct help_cli {
     struct base_options base;
-    bool man;
+    bool man, options;
     const char *schema;
 };
 
@@ -15,6 +15,8 @@ struct help_cli {
 static const struct opt help_opts[] = {
     {.name = "man", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct help_cli, man),
      .help = "print the manual page (roff) of all commands"},
+    {.name = "options", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct help_cli, options),
+     .help = "print all commands with their options as JSON, for programs"},
     {.name = "schema", .value = "DOCUMENT", .kind = OPT_TEXT, .field = offsetof(struct help_cli, schema),
      .help = "print the JSON Schema of a document that a command prints with --json: report, fit, ..."},
 };
@@ -45,6 +47,10 @@ static int run_help(struct app *app, int n_args, char **args)
     GO(rc);
     if (cli.man) {
         help_man(stdout);
+        return EXIT_YES;
+    }
+    if (cli.options) {
+        help_tables(stdout);
         return EXIT_YES;
     }
     if (cli.schema != NULL) {

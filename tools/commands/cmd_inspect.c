@@ -54,7 +54,7 @@ static int tell_statistics(struct app *app, const struct vc_model *model)
 /* Prints the tables and the document. */
 static int tell(struct app *app, const struct vc_inspection *in)
 {
-    bool prints = !app->common.quiet && !(app->json.on && app->json.path == NULL);
+    bool prints = app_prints(app);
     int rc = GO_ON;
 
     signals_end_printing();

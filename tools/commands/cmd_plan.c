@@ -296,7 +296,7 @@ static int tell(struct app *app, const struct plan_cli *cli)
     int rc = GO_ON;
 
     signals_end_printing();
-    if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !print_plan(app, cli)) {
+    if (app_prints(app) && !print_plan(app, cli)) {
         rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the table");
     }
     return rc == GO_ON ? document_plan(app, cli->recipes, cli->found != NULL ? cli->found->name : NULL, cli->lines)

@@ -90,7 +90,7 @@ static int tell(struct app *app, const struct sensitivity_cli *cli, const struct
     int rc = GO_ON;
 
     signals_end_printing();
-    if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !print_sensitivity(app, s, &request)) {
+    if (app_prints(app) && !print_sensitivity(app, s, &request)) {
         rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
     }
     if (rc == GO_ON && cli->svg != NULL) {

@@ -154,7 +154,7 @@ static const struct opt_group *const groups[] = {&group_limits,          &group_
 
 static bool is_shown(const struct app *app)
 {
-    return !app->common.quiet && !(app->json.on && app->json.path == NULL);
+    return app_prints(app);
 }
 
 /* "0.87 %"; "" for what was not measured */

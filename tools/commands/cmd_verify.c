@@ -229,7 +229,7 @@ static int tell(struct app *app, const struct verdict *verdict)
     int rc = GO_ON;
 
     signals_end_printing();
-    if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !print_verdict(app, verdict)) {
+    if (app_prints(app) && !print_verdict(app, verdict)) {
         rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
     }
     rc = rc == GO_ON ? document_verify(app, verdict->v, verdict->strict) : rc;

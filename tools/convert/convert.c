@@ -600,7 +600,7 @@ static int show(struct app *app, struct vc_report report, const struct vc_model 
     if (app->common.quiet && !(app->json.on && app->json.path == NULL)) {
         print_digests(&app->out, &report);
     }
-    if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !print_report(app, &report)) {
+    if (app_prints(app) && !print_report(app, &report)) {
         rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
     }
     rc = rc == GO_ON ? document_report(app, &report, model) : rc;
