@@ -15,15 +15,16 @@ __all__ = ["shrink", "quantize", "prune", "run", "dequantize", "convert", "disti
 
 def shrink(input: Input, output: Optional[Path] = None, *, progress: Show = None, bytes: Optional[Union[int, str]] = None, ratio: Optional[float] = None,
         fit: Optional[str] = None, memory: Optional[Union[int, str]] = None, native: bool = False, max_loss: Optional[Values] = None,
-        gpus_file: Optional[Path] = None, graph: Optional[Path] = None, data: Optional[Path] = None, array: Optional[Values] = None,
-        labels: Optional[Path] = None, rows: Optional[Values] = None, part: Optional[Values] = None, part_seed: Optional[int] = None,
-        length: Optional[Values] = None, token_bits: Optional[int] = None, scale: Optional[float] = None, mean: Optional[str] = None, std: Optional[str] = None,
-        eval: Optional[Path] = None, eval_labels: Optional[Path] = None, eval_array: Optional[Values] = None,
-        loss: Optional[Literal["kd", "mse", "cosine"]] = None, time: Optional[Values] = None, steps: Optional[int] = None, seed: Optional[int] = None,
-        keep_going: bool = False, resume: bool = False, recipe: Optional[Path] = None, force: bool = False,
-        layout: Optional[Literal["auto", "plain", "compressed-tensors", "w8a8", "bitsandbytes", "fp8", "onnx", "onnx-qdq"]] = None, dry_run: bool = False,
-        device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None,
-        html: Optional[Path] = None, diffable: bool = False) -> Report:
+        within: Optional[Values] = None, gpus_file: Optional[Path] = None, graph: Optional[Path] = None, data: Optional[Path] = None,
+        array: Optional[Values] = None, labels: Optional[Path] = None, rows: Optional[Values] = None, part: Optional[Values] = None,
+        part_seed: Optional[int] = None, length: Optional[Values] = None, token_bits: Optional[int] = None, scale: Optional[float] = None,
+        mean: Optional[str] = None, std: Optional[str] = None, eval: Optional[Path] = None, eval_labels: Optional[Path] = None,
+        eval_array: Optional[Values] = None, task: Optional[Literal["auto", "classes", "tokens", "labels", "regression", "embeddings"]] = None,
+        loss: Optional[Literal["kd", "mse", "cosine", "auto", "reverse", "js", "bce", "huber"]] = None, time: Optional[Values] = None,
+        steps: Optional[int] = None, seed: Optional[int] = None, keep_going: bool = False, resume: bool = False, recipe: Optional[Path] = None,
+        force: bool = False, layout: Optional[Literal["auto", "plain", "compressed-tensors", "w8a8", "bitsandbytes", "fp8", "onnx", "onnx-qdq"]] = None,
+        dry_run: bool = False, device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None,
+        cpu_mask: Optional[str] = None, html: Optional[Path] = None, diffable: bool = False) -> Report:
     """Make a model as small as a limit asks, and prove the result.
 
     vcompress shrink (--fit GPU | --memory SIZE | --bytes SIZE | --ratio X | --max-loss SHARE) [--data FILE] [options] MODEL [-o OUTPUT]
@@ -33,7 +34,8 @@ def shrink(input: Input, output: Optional[Path] = None, *, progress: Show = None
     fit (GPU): the output fits this GPU in inference (vcompress gpus lists names), or auto, the GPU at hand
     memory (SIZE): the output fits a device of which a program sees SIZE
     native: --fit, --memory: for a runtime that keeps codes as codes, as llama.cpp and vLLM do (default: the usual loader of the output, which may decode them)
-    max_loss (SHARE): needs --data. With labels: the accuracy falls by at most SHARE
+    max_loss (SHARE): needs --data. The figure of the task falls by at most SHARE: accuracy (classes, tokens), F1 (labels), R2 (regression), cosine (embeddings)
+    within (METRIC:X): needs --data. As --max-loss, of another figure and in its own unit: mae:0.5, where the mean absolute error rises by at most 0.5 (accuracy, agreement, cross-entropy, f1, r2, mae, mse, cosine)
     gpus_file (FILE): --fit: more GPUs (see vcompress gpus --csv)
     graph (FILE): the graph of the networks: a text or an ONNX file, as for vcompress graph (default: the graph in each model)
     data (FILE): rows: an array for each input of the graph and optionally labels y and a mask (npz, safetensors, idx, idx.gz, ...)
@@ -50,7 +52,8 @@ def shrink(input: Input, output: Optional[Path] = None, *, progress: Show = None
     eval (FILE): rows to prove, which steer nothing (default: 20 % of --data; 60 % train, 20 % choose)
     eval_labels (FILE): another file, whose single array is y of --eval
     eval_array (NAME=ARRAY): the same as --array for --eval (default: as --array)
-    loss (kd|mse|cosine): --data: how outputs are compared, trained and proved, as in vcompress distill (default: mse if y has floats or the output is one number and no Sigmoid's, else kd)
+    task (auto|classes|tokens|labels|regression|embeddings): what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings). Default auto: what config.json, y and the output say
+    loss (kd|mse|cosine|auto|reverse|js|bce|huber): what answers are compared by, with the teacher's, and with y if it has floats: divergence of classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js)
     time (TIME): take the best that was found after TIME
     steps (N): steps of training the winner (default 2400)
     seed (N): of the parts of the rows, and of training (default 0)
@@ -457,20 +460,22 @@ def distill(output: Optional[Path] = None, *, progress: Show = None, student: Op
         weight_decay: Optional[float] = None, decay_1d: bool = False, schedule: Optional[Literal["constant", "cosine", "linear", "step"]] = None,
         warmup: Optional[int] = None, step_every: Optional[int] = None, step_factor: Optional[float] = None, clip: Optional[float] = None,
         temperature: Optional[float] = None, alpha: Optional[float] = None, classes: Optional[Literal["same", "common"]] = None,
-        loss: Optional[Literal["kd", "mse", "cosine"]] = None, match: Optional[Values] = None, seed: Optional[int] = None,
-        order: Optional[Literal["shuffled", "file"]] = None, precision: Optional[Values] = None, loss_scale: Optional[float] = None,
-        recompute: Optional[Values] = None, budget: Optional[Union[int, str]] = None, device_memory: Optional[Union[int, str]] = None,
-        freeze: Optional[Values] = None, allow_tied: bool = False, frozen_norm: bool = False, recalibrate_bn: bool = False, keep_sparsity: bool = False,
-        no_keep_sparsity: bool = False, mask: Optional[Path] = None, sparsity: Optional[str] = None, prune_steps: Optional[Values] = None,
-        scope: Optional[Literal["tensor", "global"]] = None, min_keep: Optional[str] = None, min_elements: Optional[int] = None,
-        fake_quant: Optional[Values] = None, learn_scales: bool = False, control: bool = False, include: Optional[Values] = None,
-        exclude: Optional[Values] = None, force: bool = False, force_foreign: bool = False, strip: bool = False, dry_run: bool = False,
-        log: Optional[Path] = None, dump_gradients: Optional[Path] = None, eval_every: Optional[int] = None, early_stop: Optional[int] = None,
-        keep: Optional[Literal["best", "last"]] = None, checkpoint: Optional[Path] = None, checkpoint_every: Optional[int] = None,
-        resume: Optional[Path] = None, min_accuracy: Optional[float] = None, max_drop: Optional[float] = None, expect_sparsity: Optional[Values] = None,
-        ranks: Optional[Literal["auto", "none", "mpi"]] = None, all_reduce: Optional[Literal["auto", "host", "nccl"]] = None, gates: Optional[Path] = None,
-        device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None,
-        html: Optional[Path] = None, markdown: Optional[Path] = None, diffable: bool = False) -> Report:
+        task: Optional[Literal["auto", "classes", "tokens", "labels", "regression", "embeddings"]] = None,
+        loss: Optional[Literal["kd", "mse", "cosine", "auto", "reverse", "js", "bce", "huber"]] = None, huber_delta: Optional[float] = None,
+        match: Optional[Values] = None, seed: Optional[int] = None, order: Optional[Literal["shuffled", "file"]] = None, precision: Optional[Values] = None,
+        loss_scale: Optional[float] = None, recompute: Optional[Values] = None, budget: Optional[Union[int, str]] = None,
+        device_memory: Optional[Union[int, str]] = None, freeze: Optional[Values] = None, allow_tied: bool = False, frozen_norm: bool = False,
+        recalibrate_bn: bool = False, keep_sparsity: bool = False, no_keep_sparsity: bool = False, mask: Optional[Path] = None, sparsity: Optional[str] = None,
+        prune_steps: Optional[Values] = None, scope: Optional[Literal["tensor", "global"]] = None, min_keep: Optional[str] = None,
+        min_elements: Optional[int] = None, fake_quant: Optional[Values] = None, learn_scales: bool = False, control: bool = False,
+        include: Optional[Values] = None, exclude: Optional[Values] = None, force: bool = False, force_foreign: bool = False, strip: bool = False,
+        dry_run: bool = False, log: Optional[Path] = None, dump_gradients: Optional[Path] = None, eval_every: Optional[int] = None,
+        early_stop: Optional[int] = None, keep: Optional[Literal["best", "last"]] = None, checkpoint: Optional[Path] = None,
+        checkpoint_every: Optional[int] = None, resume: Optional[Path] = None, min_accuracy: Optional[float] = None, max_drop: Optional[float] = None,
+        expect_sparsity: Optional[Values] = None, ranks: Optional[Literal["auto", "none", "mpi"]] = None,
+        all_reduce: Optional[Literal["auto", "host", "nccl"]] = None, gates: Optional[Path] = None, device: Optional[str] = None, threads: Optional[int] = None,
+        max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None, markdown: Optional[Path] = None,
+        diffable: bool = False) -> Report:
     """Train a network to give the answers of another network.
 
     vcompress distill [--teacher FILE] (--student FILE | --width SHARE | --keep-layers LIST) --data FILE [options] -o OUTPUT
@@ -517,7 +522,9 @@ def distill(output: Optional[Path] = None, *, progress: Show = None, student: Op
     temperature (T): of the teacher's answers (default 2)
     alpha (X): share of the teacher's term in the loss, 0 to 1
     classes (same|common): if vocabularies of teacher and student are padded to different sizes: common compares the first classes, which both have (default same)
-    loss (kd|mse|cosine): the teacher's term: divergence of the answers, squared error of the outputs, or 1 - their cosine (default: mse if y has floats or the output is one number and no Sigmoid's, else kd)
+    task (auto|classes|tokens|labels|regression|embeddings): what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings). Default auto: what config.json, y and the output say
+    loss (kd|mse|cosine|auto|reverse|js|bce|huber): what answers are compared by, with the teacher's, and with y if it has floats: divergence of classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js)
+    huber_delta (X): --loss huber: errors up to X count squared, larger ones linearly (default 1)
     match (TEACHER=STUDENT:mse|attention|cosine[:WEIGHT]): another term of the loss, repeatable: values inside both networks, by their names in graph --full
     seed (N): of the order of the rows, and of new weights (default 0)
     order (shuffled|file): of the rows: shuffled for each epoch, or as in the file (default shuffled)
@@ -575,7 +582,9 @@ def distill(output: Optional[Path] = None, *, progress: Show = None, student: Op
 def logits(input: Path, output: Path, *, progress: Show = None, graph: Optional[Path] = None, data: Optional[Path] = None, array: Optional[Values] = None,
         labels: Optional[Path] = None, rows: Optional[Values] = None, part: Optional[Values] = None, part_seed: Optional[int] = None,
         length: Optional[Values] = None, token_bits: Optional[int] = None, scale: Optional[float] = None, mean: Optional[str] = None, std: Optional[str] = None,
-        topk: Optional[int] = None, temperature: Optional[float] = None, loss: Optional[Literal["kd", "mse", "cosine"]] = None, dtype: Optional[Values] = None,
+        topk: Optional[int] = None, temperature: Optional[float] = None,
+        task: Optional[Literal["auto", "classes", "tokens", "labels", "regression", "embeddings"]] = None,
+        loss: Optional[Literal["kd", "mse", "cosine", "auto", "reverse", "js", "bce", "huber"]] = None, dtype: Optional[Values] = None,
         batch: Optional[int] = None, precision: Optional[Literal["f32", "f64"]] = None, force: bool = False, device: Optional[str] = None,
         threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, diffable: bool = False) -> Report:
     """Write the answers of a network, as a teacher for distill.
@@ -596,7 +605,8 @@ def logits(input: Path, output: Path, *, progress: Show = None, graph: Optional[
     std (X,...): then divide by X: one number, or one for each channel
     topk (K): only the K largest logits of each row, and the sum of all (default: all logits)
     temperature (T): --topk: of that sum
-    loss (kd|mse|cosine): what distill will compare by: logits (kd), or the values of the output (mse, cosine) (default: mse if the output is one number and no Sigmoid's, or y has floats, else kd)
+    task (auto|classes|tokens|labels|regression|embeddings): what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings). Default auto: what config.json, y and the output say
+    loss (kd|mse|cosine|auto|reverse|js|bce|huber): what answers are compared by, with the teacher's, and with y if it has floats: divergence of classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js)
     dtype (f16|f32|f64): of the logits in the file (default f32)
     batch (N): rows computed at a time (default 64)
     precision (f32|f64): of the arithmetic (default f32)
@@ -715,9 +725,10 @@ def evaluate(input: Input, *, progress: Show = None, teacher: Optional[Path] = N
         data: Optional[Path] = None, array: Optional[Values] = None, labels: Optional[Path] = None, rows: Optional[Values] = None,
         part: Optional[Values] = None, part_seed: Optional[int] = None, length: Optional[Values] = None, token_bits: Optional[int] = None,
         scale: Optional[float] = None, mean: Optional[str] = None, std: Optional[str] = None, batch: Optional[int] = None, temperature: Optional[float] = None,
-        loss: Optional[Literal["kd", "mse", "cosine"]] = None, precision: Optional[Literal["f32", "f64"]] = None, min_accuracy: Optional[float] = None,
-        gates: Optional[Path] = None, device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None,
-        cpu_mask: Optional[str] = None, diffable: bool = False) -> Report:
+        task: Optional[Literal["auto", "classes", "tokens", "labels", "regression", "embeddings"]] = None,
+        loss: Optional[Literal["kd", "mse", "cosine", "auto", "reverse", "js", "bce", "huber"]] = None, huber_delta: Optional[float] = None,
+        precision: Optional[Literal["f32", "f64"]] = None, min_accuracy: Optional[float] = None, gates: Optional[Path] = None, device: Optional[str] = None,
+        threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, diffable: bool = False) -> Report:
     """Tell how well a network answers.
 
     vcompress evaluate --data FILE [--teacher FILE] [--graph FILE] [options] MODEL
@@ -738,7 +749,9 @@ def evaluate(input: Input, *, progress: Show = None, teacher: Optional[Path] = N
     std (X,...): then divide by X: one number, or one for each channel
     batch (N): rows computed at a time (default 64)
     temperature (T): that the divergence from the teacher is measured at (default 2)
-    loss (kd|mse|cosine): how outputs are compared with the teacher's, or with y: divergence of the answers (kd), squared error, or 1 - cosine, for outputs that are not logits (default: mse if y has floats or the output is one number and no Sigmoid's, else kd)
+    task (auto|classes|tokens|labels|regression|embeddings): what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings). Default auto: what config.json, y and the output say
+    loss (kd|mse|cosine|auto|reverse|js|bce|huber): what answers are compared by, with the teacher's, and with y if it has floats: divergence of classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js)
+    huber_delta (X): --loss huber: errors up to X count squared, larger ones linearly (default 1)
     precision (f32|f64): of the arithmetic (default f32)
     min_accuracy (SHARE): gate: exit 1 when fewer of the labelled rows are answered rightly, such as 0.95
     gates (FILE): read gates from this JSON file, by the names of their options: {"min_sqnr": 40, "evaluate": {"min_accuracy": 0.98}}
