@@ -545,6 +545,9 @@ static enum vc_status check(struct vc_estimate *e)
         return vc_fail(e->ctx, VC_E_ARGUMENT, "%s: no scheme is called '%s'", vc_option(e->ctx, "scheme"), scheme);
     }
     e->coded = scheme != NULL;
+    if (e->coded && strcmp(scheme, "int8") == 0 && e->model != NULL && strcmp(vc_model_format(e->model), "gguf") == 0) {
+        (void)vc_scheme_find("q8_0", &e->scheme); /* what quantize --int8 makes in GGUF files */
+    }
     if (trains && o->amp == VC_AMP_PURE && o->weights == VC_DTYPE_NONE) {
         o->weights = VC_DTYPE_F16;
     }

@@ -81,7 +81,7 @@ static void look_at_names(struct vc_estimate *e)
     }
 }
 
-/* Bytes of n weights of that name and shape as codes; of what stays, as f16. *floats: what codes become while a node
+/* Bytes of n weights of that name and shape as codes; of what stays, as floats. *floats: what codes become while a node
  * reads them, where they do. */
 static uint64_t coded_bytes(struct vc_estimate *e, const char *name, uint64_t n, unsigned n_dims, const uint64_t *shape,
                             bool stay, uint64_t *floats)
@@ -92,7 +92,7 @@ static uint64_t coded_bytes(struct vc_estimate *e, const char *name, uint64_t n,
     uint64_t bytes;
 
     if ((n_dims < 2 && !e->scheme.vectors) || (stay && !e->scheme.all)) {
-        return vc_estimate_block(e, n, 2);
+        return vc_estimate_block(e, n, vc_scheme_vector_bytes(&e->scheme));
     }
     for (unsigned k = 0; k < n_dims; k++) {
         whole = vc_estimate_product(e, whole, shape[k]);

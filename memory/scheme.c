@@ -75,7 +75,8 @@ static unsigned usual_group(const struct scheme_row *row)
     return row->group_bits == 0 ? 0 : (unsigned)vc_code_usual_group(vc_code_scheme_named(name));
 }
 
-/* Mixtures of types by the names of llama-quantize, but those whose name is a type's: that is the type here. */
+/* Mixtures of types by the names of llama-quantize: "Q2_K", whose tensors have several types. Their other names are
+ * types' here: "Q4_K", which is Q4_K_M there. */
 static const struct vc_mixture *mixture_named(const char *name)
 {
     const struct vc_mixture *mixture = vc_mixture_of_name(name);
@@ -125,6 +126,11 @@ static bool is_grouped(const struct scheme_row *row, const char *name, unsigned 
 bool vc_scheme_find(const char *name, struct vc_scheme_layout *out)
 {
     *out = (struct vc_scheme_layout){.dtype = VC_DTYPE_NONE, .all = true};
+    out->mixture = is_gguf(name) ? mixture_named(name) : NULL;
+    if (out->mixture != NULL) {
+        out->dtype = out->mixture->base;
+        return true;
+    }
     if (is_gguf(name)) {
         char small[16] = "";
 
@@ -187,9 +193,9 @@ static enum vc_mixture_kind kind_of(const char *tensor, bool in_layer)
     static const char *const out[] = {".o_proj.", ".attn_output.", ".wo.", ".attn.c_proj.", ".attention.dense."};
 
     if (!in_layer) {
-        return vc_name_is_head(tensor)              ? VC_MIXTURE_OUTPUT
-               : vc_name_is_embedding_table(tensor) ? VC_MIXTURE_EMBEDDING
-                                                    : VC_MIXTURE_OTHER;
+        bool embeds = vc_name_is_embedding_table(tensor) || strcmp(tensor, "token_embd.weight") == 0;
+
+        return vc_name_is_head(tensor) ? VC_MIXTURE_OUTPUT : embeds ? VC_MIXTURE_EMBEDDING : VC_MIXTURE_OTHER;
     }
     return has_one_of(tensor, values, 6) ? VC_MIXTURE_VALUES
            : has_one_of(tensor, last, 5) ? VC_MIXTURE_DOWN
@@ -200,6 +206,7 @@ static enum vc_mixture_kind kind_of(const char *tensor, bool in_layer)
 struct vc_scheme_layout vc_scheme_of_tensor(const struct vc_scheme_layout *layout, const char *tensor, unsigned n_dims,
                                             const uint64_t *shape, uint32_t n_layers, bool tied)
 {
+    static const char *const routers[] = {".ffn_gate_inp.", ".block_sparse_moe.gate.", ".mlp.gate."}; /* stay floats */
     struct vc_scheme_layout own = *layout;
     uint32_t layer = vc_scheme_layer(tensor);
     const struct vc_mixture_rules rules = {.mixture = layout->mixture,
@@ -211,13 +218,22 @@ struct vc_scheme_layout vc_scheme_of_tensor(const struct vc_scheme_layout *layou
     const struct vc_mixture_tensor asked = {kind_of(tensor, layer != UINT32_MAX), layer == UINT32_MAX ? 0 : layer,
                                             layer == UINT32_MAX ? -1 : (int)layer, n_dims, shape};
 
-    if (layout->mixture != NULL && n_dims >= 2) {
-        own.dtype = vc_mixture_whole_blocks(vc_mixture_rule(&rules, &asked), shape[n_dims - 1]);
+    if (layout->row == NULL && n_dims >= 2 && has_one_of(tensor, routers, 3)) {
+        own.dtype = VC_DTYPE_F32;
+    } else if (layout->row == NULL && n_dims >= 2) {
+        enum vc_dtype type = layout->mixture != NULL ? vc_mixture_rule(&rules, &asked) : layout->dtype;
+
+        own.dtype = vc_mixture_whole_blocks(type, shape[n_dims - 1]);
     }
     return own;
 }
 
 /* ---- bytes ---- */
+
+unsigned vc_scheme_vector_bytes(const struct vc_scheme_layout *layout)
+{
+    return layout->row == NULL ? 4 : 2;
+}
 
 /* *sum += a * b */
 static bool add_product(uint64_t *sum, uint64_t a, uint64_t b)
@@ -278,8 +294,13 @@ uint64_t vc_weight_scheme_bytes(const char *scheme, const uint64_t *shape, unsig
             return UINT64_MAX;
         }
     }
+    if (layout.row == NULL && n_dims >= 2) {
+        layout.dtype = vc_mixture_whole_blocks(layout.dtype, shape[n_dims - 1]);
+    }
     if (n_dims < 2 && !layout.vectors) {
-        return n_columns > UINT64_MAX / 2 ? UINT64_MAX : 2 * n_columns;
+        unsigned width = vc_scheme_vector_bytes(&layout);
+
+        return n_columns > UINT64_MAX / width ? UINT64_MAX : width * n_columns;
     }
     return vc_scheme_bytes(&layout, n_rows, n_columns);
 }

@@ -18,12 +18,16 @@ struct vc_scheme_layout {
 /* False: there is no scheme of that name. */
 bool vc_scheme_find(const char *name, struct vc_scheme_layout *out);
 
-/* Of a mixture, the type that a tensor of a model of so many numbered layers has; else `layout`. tied: the embedding is
+/* Of a mixture, the type that a tensor of a model of so many numbered layers has, and of a type of blocks which do not
+ * divide its rows, that of smaller ones; else `layout`. tied: the embedding is
  * the output layer, too. */
 struct vc_scheme_layout vc_scheme_of_tensor(const struct vc_scheme_layout *layout, const char *tensor, unsigned n_dims,
                                             const uint64_t *shape, uint32_t n_layers, bool tied);
 /* The first number among the parts of a name, "model.layers.3.mlp.down_proj.weight": 3; UINT32_MAX: there is none. */
 uint32_t vc_scheme_layer(const char *tensor);
+
+/* Bytes of a weight of one dimension, which gets no codes: f32 in GGUF files, else f16. */
+unsigned vc_scheme_vector_bytes(const struct vc_scheme_layout *layout);
 
 /* UINT64_MAX: too many. */
 uint64_t vc_scheme_bytes(const struct vc_scheme_layout *layout, uint64_t n_rows, uint64_t n_columns);

@@ -156,16 +156,25 @@ static bool is_refusal(enum vc_status status)
     return status == VC_E_ARGUMENT || status == VC_E_UNSUPPORTED || status == VC_E_FORMAT || status == VC_E_GATE;
 }
 
+/* What the program, or the way without a name, that was given does with codes in that layout. */
+static enum vc_runtime given_runtime(const struct vc_planning *p, const struct vc_layout *layout)
+{
+    struct vc_memory_options memory = p->memory;
+
+    vc_memory_set_program(&memory, memory.program, layout);
+    return memory.runtime;
+}
+
 /* Which program runs the output, and how it treats codes. Of codes that its usual loader decodes, what keeps them. */
 static void set_runtime(const struct vc_planning *p, const struct vc_report *report, struct vc_weights_form *form)
 {
     const struct vc_layout *layout = report->layouts != NULL ? report->layouts[0] : NULL;
 
-    form->runtime = p->options.runtime_given ? p->memory.runtime : vc_memory_runtime(layout);
+    form->runtime = p->options.runtime_given ? given_runtime(p, layout) : vc_memory_runtime(layout);
     if (p->options.runtime_given || p->memory.program == VC_RUN_BY_ANY) {
         return;
     }
-    form->program = vc_memory_program(layout, vc_model_format(p->model), &p->memory);
+    form->program = vc_memory_program(layout, vc_model_format(form->model), &p->memory);
     if (form->codes != NULL && form->runtime == VC_RUNTIME_DEQUANTIZE) {
         bool known = strcmp(layout->name, "compressed-tensors") == 0;
 
@@ -213,8 +222,9 @@ static enum vc_status count_form(struct vc_planning *p, struct vc_weights_form *
     vc_write_defaults(&write);
     write.dry_run = true;
     write.layout = form->codes != NULL ? form->codes->layout : NULL;
+    write.format = form->model != p->model ? "gguf" : NULL;
     write.rows_on_request = true;
-    VC_TRY(vc_job_create(p->ctx, p->model, &job));
+    VC_TRY(vc_job_create(p->ctx, form->model, &job));
     if (removes) {
         VC_TRY(add_removal(p, job, share_values[share]));
     }
@@ -224,8 +234,9 @@ static enum vc_status count_form(struct vc_planning *p, struct vc_weights_form *
     VC_TRY(vc_job_plan(p->ctx, job, &write));
     report = vc_job_report(job);
     set_runtime(p, report, form);
-    VC_TRY(vc_written_make(p->ctx, report, p->model, &form->written));
+    VC_TRY(vc_written_make(p->ctx, report, form->model, &form->written));
     form->counted = true;
+    form->activations = form->type == VC_DTYPE_NONE ? vc_written_type(report) : VC_DTYPE_NONE;
     if (form->codes != NULL) {
         form->error = form->codes->error;
     } else {
@@ -259,7 +270,7 @@ static enum vc_status add_form(struct vc_planning *p, struct vc_weights_form for
     if (p->n_forms == VC_MAX_FORMS) {
         return VC_OK;
     }
-    if (p->model != NULL && form.scheme == NULL) {
+    if (p->model != NULL) {
         status = count_form(p, &form, share, &ok);
     } else if (form.codes != NULL) {
         form.error = form.codes->error;
@@ -318,15 +329,25 @@ static enum vc_status find_couplings(struct vc_planning *p)
     return status;
 }
 
+/* Floats of a GGUF file are loaded as they are stored: no question names a type of them. */
+static bool is_gguf(const struct vc_planning *p)
+{
+    return p->model != NULL && strcmp(vc_model_format(p->model), "gguf") == 0;
+}
+
 static enum vc_status add_quantized(struct vc_planning *p, enum vc_dtype half)
 {
+    enum vc_dtype most = p->model != NULL ? vc_memory_float_type(p->graph, p->model) : half;
     struct vc_weights_form form = p->forms[0];
 
     set_quantize(&form, false, false);
-    if (half == VC_DTYPE_NONE && p->memory.weights != VC_DTYPE_F16 && p->memory.weights != VC_DTYPE_BF16) {
+    form.type = is_gguf(p) ? VC_DTYPE_NONE : form.type;
+    if (most != VC_DTYPE_F16 && most != VC_DTYPE_BF16 && p->memory.weights != VC_DTYPE_F16 &&
+        p->memory.weights != VC_DTYPE_BF16) {
         VC_CALL(add_form(p, form, VC_SHARES));
     }
     set_quantize(&form, true, half == VC_DTYPE_BF16 || p->memory.weights == VC_DTYPE_BF16);
+    form.type = is_gguf(p) ? VC_DTYPE_NONE : form.type;
     return add_form(p, form, VC_SHARES);
 }
 
@@ -353,7 +374,7 @@ static const struct vc_code_form code_forms[] = {
      VC_RUN_BY_LLAMA_CPP},
 };
 
-/* A folder of transformers. As GGUF its weights are counted by the scheme, as fit does. */
+/* A folder of transformers. */
 static bool has_config(const struct vc_planning *p)
 {
     struct vc_arena arena = {0};
@@ -366,33 +387,48 @@ static bool has_config(const struct vc_planning *p)
     return known && program.kind == VC_PROGRAM_CONFIG;
 }
 
-/* *ok: the folder becomes GGUF: its tensors, its vocabulary and its configuration have a place there. */
-static enum vc_status try_as_gguf(struct vc_planning *p, bool *ok)
+static void close_as_gguf(struct vc_planning *p)
+{
+    vc_graph_close(p->gguf_graph);
+    vc_model_close(p->gguf);
+    p->gguf_graph = NULL;
+    p->gguf = NULL;
+}
+
+/* The sizes that the graph of the folder was asked about. */
+static enum vc_status bind_as_asked(const struct vc_planning *p, struct vc_graph *graph)
+{
+    const char *name;
+
+    for (uint32_t k = 0; (name = vc_graph_symbol(graph, k)) != NULL; k++) {
+        for (uint32_t i = 0; vc_graph_symbol(p->graph, i) != NULL; i++) {
+            int64_t size = vc_graph_symbol_size(p->graph, i);
+
+            if (size > 0 && strcmp(vc_graph_symbol(p->graph, i), name) == 0) {
+                VC_CALL(vc_graph_bind(p->ctx, graph, name, size));
+            }
+        }
+    }
+    return VC_OK;
+}
+
+/* p->gguf: the folder as a GGUF model, where its tensors, its vocabulary and its configuration have a place there. */
+static enum vc_status open_as_gguf(struct vc_planning *p)
 {
     struct vc_open_options open;
-    struct vc_quantize_options quantize;
-    struct vc_write_options write;
-    struct vc_model *model = NULL;
-    struct vc_job *job = NULL;
+    struct vc_model *beside = NULL;
     enum vc_status status;
 
     vc_open_defaults(&open);
     open.as_gguf = true;
-    vc_write_defaults(&write);
-    write.dry_run = true;
-    write.rows_on_request = true;
-    write.format = "gguf";
-    vc_quantize_defaults(&quantize);
-    quantize.target = VC_TARGET_GGUF;
-    quantize.gguf = "Q4_K_M";
-    VC_TRY(vc_model_open(p->ctx, vc_model_path(p->model), &open, &model));
-    VC_TRY(vc_job_create(p->ctx, model, &job));
-    VC_TRY(vc_job_add_quantize(p->ctx, job, &quantize));
-    VC_TRY(vc_job_plan(p->ctx, job, &write));
+    VC_TRY(vc_model_open(p->ctx, vc_model_path(p->model), &open, &p->gguf));
+    VC_TRY(vc_graph_open(p->ctx, NULL, p->gguf, false, &beside, &p->gguf_graph));
+    VC_TRY(bind_as_asked(p, p->gguf_graph));
 out:
-    *ok = status == VC_OK && vc_model_find(model, "token_embd.weight") != VC_NO_TENSOR;
-    vc_job_free(job);
-    vc_model_close(model);
+    vc_model_close(beside);
+    if (status != VC_OK || vc_model_find(p->gguf, "token_embd.weight") == VC_NO_TENSOR) {
+        close_as_gguf(p);
+    }
     if (is_refusal(status)) {
         vc_clear_error(p->ctx);
         status = VC_OK;
@@ -406,36 +442,44 @@ static bool is_configured(const struct vc_planning *p)
     return p->model == NULL && vc_graph_max_positions(p->graph) != 0;
 }
 
-/* Whether the model may be had so: GGUF of a folder, of a configuration, or of GGUF; other codes of all but GGUF. A
- * program that was given runs every recipe. */
-static bool may_have(const struct vc_planning *p, const struct vc_code_form *codes)
+/* Whether the program that was given loads such weights. One without a name is a program of the user's own, which keeps
+ * the codes of the usual layouts. */
+static bool loads(enum vc_memory_program given, const struct vc_code_form *codes)
 {
-    bool is_gguf = p->model != NULL && strcmp(vc_model_format(p->model), "gguf") == 0;
-
-    if (p->options.runtime_given) {
-        return codes->layout == NULL && codes->gguf == NULL && !is_gguf;
+    if (given == VC_RUN_BY_ANY) {
+        return codes->layout == NULL;
     }
     if (codes->gguf != NULL) {
-        return is_configured(p) || p->is_folder || is_gguf;
+        return given == VC_RUN_BY_LLAMA_CPP;
     }
-    return codes->layout != NULL ? is_configured(p) || p->is_folder : !is_gguf;
+    return given != VC_RUN_BY_LLAMA_CPP && (codes->layout == NULL) == (given != VC_RUN_BY_BITSANDBYTES);
+}
+
+/* Whether the model may be had so: GGUF of a folder, of a configuration, or of GGUF; other codes of all but GGUF. */
+static bool may_have(const struct vc_planning *p, const struct vc_code_form *codes)
+{
+    if (p->options.runtime_given && !loads(p->memory.program, codes)) {
+        return false;
+    }
+    if (codes->gguf != NULL) {
+        return is_gguf(p) || is_configured(p) || p->gguf != NULL;
+    }
+    return codes->layout != NULL ? is_configured(p) || p->is_folder : !is_gguf(p);
 }
 
 static enum vc_status add_codes(struct vc_planning *p, enum vc_dtype half)
 {
     bool bf16 = half == VC_DTYPE_BF16 || p->memory.weights == VC_DTYPE_BF16;
-    bool as_gguf = true;
 
     p->is_folder = has_config(p);
-    if (p->is_folder && !p->options.runtime_given) {
-        VC_CALL(try_as_gguf(p, &as_gguf));
+    if (p->is_folder) {
+        VC_CALL(open_as_gguf(p));
     }
     for (size_t k = 0; k < sizeof code_forms / sizeof code_forms[0]; k++) {
         const struct vc_code_form *codes = &code_forms[k];
         struct vc_weights_form form = p->forms[0];
-        bool counted_here = codes->gguf != NULL && p->is_folder;
 
-        if (!may_have(p, codes) || (codes->gguf != NULL && !as_gguf)) {
+        if (!may_have(p, codes)) {
             continue;
         }
         form.codes = codes;
@@ -447,10 +491,11 @@ static enum vc_status add_codes(struct vc_planning *p, enum vc_dtype half)
             form.type = VC_DTYPE_NONE;
             form.passes[0] = vc_arena_printf(p->ctx, &p->out->arena, "quantize %s", codes->flags);
         }
-        VC_CALL_ALLOC(form.passes[0]);
-        if (counted_here) {
-            form.scheme = codes->scheme;
+        if (codes->gguf != NULL && p->gguf != NULL) {
+            form.model = p->gguf;
+            form.graph = p->gguf_graph;
         }
+        VC_CALL_ALLOC(form.passes[0]);
         VC_CALL(add_form(p, form, VC_SHARES));
     }
     return VC_OK;
@@ -469,10 +514,11 @@ enum vc_status vc_plan_forms(struct vc_planning *p)
     if (!p->options.runtime_given && coded) {
         p->memory.runtime = vc_memory_runtime(vc_model_layout(p->model));
     }
-    p->forms[p->n_forms++] =
-        (struct vc_weights_form){.type = p->memory.weights == VC_DTYPE_NONE && !trains ? half : p->memory.weights,
-                                 .runtime = p->memory.runtime,
-                                 .program = VC_RUN_BY_COUNT};
+    p->forms[p->n_forms++] = (struct vc_weights_form){.model = p->model,
+                                                      .type = p->memory.weights,
+                                                      .activations = VC_DTYPE_NONE,
+                                                      .runtime = p->memory.runtime,
+                                                      .program = VC_RUN_BY_COUNT};
     if (trains || coded || p->memory.weights == VC_DTYPE_I8 || p->memory.scheme != NULL) {
         return VC_OK; /* trained weights are not compressed, and compressed weights stay compressed */
     }
@@ -502,4 +548,5 @@ void vc_plan_forms_release(struct vc_planning *p)
         vc_planned_free(&p->slim[s].planned);
         vc_job_free(p->slim[s].job);
     }
+    close_as_gguf(p);
 }

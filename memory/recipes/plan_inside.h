@@ -18,12 +18,14 @@
 
 /* Weights after passes, or as they are. */
 struct vc_weights_form {
-    enum vc_dtype type;    /* they are loaded as that where they are floats: vc_memory_options.weights */
-    bool int8;             /* with codes */
-    const char *share;     /* of neurons that go, "0.2"; NULL: none */
-    const char *tag;       /* of the output's name, "slim.int8"; NULL: nothing is written */
-    const char *passes[2]; /* in their order, "quantize --int8 --rest fp16"; NULL: none */
-    bool counted;          /* written, after passes over a file; else the weights are those of the model as it is */
+    const struct vc_model *model; /* that passes read: the model, or the folder as a GGUF model; NULL: there is none */
+    enum vc_dtype type;           /* they are loaded as that where they are floats: vc_memory_options.weights */
+    enum vc_dtype activations;    /* of what is written, where `type` says none; VC_DTYPE_NONE: as of the model */
+    bool int8;                    /* with codes */
+    const char *share;            /* of neurons that go, "0.2"; NULL: none */
+    const char *tag;              /* of the output's name, "slim.int8"; NULL: nothing is written */
+    const char *passes[2];        /* in their order, "quantize --int8 --rest fp16"; NULL: none */
+    bool counted; /* written, after passes over a file; else the weights are those of the model as it is */
     struct vc_planned_weights written;
     struct vc_graph *graph; /* what the model computes then; NULL: what it does as it is */
     enum vc_runtime runtime;
@@ -68,6 +70,8 @@ struct vc_planning {
     struct vc_recipes *out;
     const char *batch_symbol; /* of the graph; NULL: it has none */
     uint64_t batch;
+    struct vc_model *gguf; /* a folder as a GGUF model, and what it computes; NULL: it becomes none */
+    struct vc_graph *gguf_graph;
     bool is_folder;                /* of transformers, with a config.json that says what the model computes */
     uint64_t positions;            /* of the symbol "sequence" as it was bound; 0: there is none */
     struct vc_weights_form *forms; /* VC_MAX_FORMS; in the arena of out, which has their texts */

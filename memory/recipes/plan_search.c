@@ -59,7 +59,7 @@ static enum vc_status count(const struct vc_planning *p, const struct vc_weights
                             const struct vc_memory_options *memory, struct vc_memory_report *report)
 {
     return form->counted
-               ? vc_memory_estimate_written(p->ctx, graph_of(p, form), p->model, memory, &form->written, report)
+               ? vc_memory_estimate_written(p->ctx, graph_of(p, form), form->model, memory, &form->written, report)
                : vc_memory_estimate(p->ctx, p->graph, p->model, memory, report);
 }
 
@@ -213,6 +213,7 @@ static void put_program(const struct vc_planning *p, const struct vc_weights_for
         m->allocator = p->options.allocator_given ? m->allocator : vc_memory_program_allocator(form->program);
     }
     m->runtime = form->runtime;
+    m->activations = m->activations == VC_DTYPE_NONE ? form->activations : m->activations;
     if (form->ask != NULL && form->program == VC_RUN_BY_ANY) { /* as --runtime native has it */
         choice->ideal = true;
         m->attention = m->attention == VC_ATTENTION_AUTO ? VC_ATTENTION_FUSED : m->attention;
@@ -476,19 +477,14 @@ static enum vc_status choose(struct search *s)
 
 /* ---- the call ---- */
 
-/* "batch", or what exporters call it. */
+/* The size that --batch of fit sets, which plan's lines ask with. */
 static void find_batch(struct vc_planning *p)
 {
-    const char *name;
+    const char *name = p->graph != NULL ? vc_graph_batch_symbol(p->graph) : NULL;
+    uint64_t size = name != NULL ? size_of(p->graph, name) : 0;
 
-    for (uint32_t k = 0; p->graph != NULL && (name = vc_graph_symbol(p->graph, k)) != NULL; k++) {
-        int64_t size = vc_graph_symbol_size(p->graph, k);
-
-        if (strncmp(name, "batch", 5) == 0 && size > 0 && p->batch_symbol == NULL) {
-            p->batch_symbol = name;
-            p->batch = (uint64_t)size;
-        }
-    }
+    p->batch_symbol = size != 0 ? name : NULL;
+    p->batch = size;
 }
 
 static enum vc_status make(struct vc_planning *p)

@@ -38,6 +38,57 @@ def llama(hidden, middle, layers, heads, kv, vocabulary, tied):
             "tie_word_embeddings": tied, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5, "hidden_act": "silu"}, tensors
 
 
+KINDS = {"qwen2": "Qwen2", "qwen3": "Qwen3", "phi3": "Phi3", "gemma2": "Gemma2", "olmo2": "Olmo2", "mixtral": "Mixtral"}
+
+
+def decoder(kind, hidden, middle, layers, heads, kv, vocabulary, tied):
+    """A decoder of that type: the tensors of llama, and what the family has otherwise."""
+    config, tensors = llama(hidden, middle, layers, heads, kv, vocabulary, tied or kind == "gemma2")
+    if kind == "llama":
+        return config, tensors
+    size, shapes = hidden // heads, dict(tensors)
+    config.update({"model_type": kind, "architectures": [KINDS[kind] + "ForCausalLM"], "rope_theta": 10000.0})
+    for k in range(layers):
+        at = "model.layers.%d." % k
+        if kind == "qwen2":
+            shapes.update({at + "self_attn.%s_proj.bias" % p: (size * n,) for p, n in (("q", heads), ("k", kv), ("v", kv))})
+        elif kind in ("qwen3", "olmo2"):
+            whole = kind == "olmo2"
+            shapes.update({at + "self_attn.q_norm.weight": (size * heads if whole else size,), at + "self_attn.k_norm.weight": (size * kv if whole else size,)})
+        elif kind == "phi3":
+            for p in ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "mlp.gate_proj", "mlp.up_proj"):
+                del shapes[at + p + ".weight"]
+            shapes.update({at + "self_attn.qkv_proj.weight": (size * (heads + 2 * kv), hidden), at + "mlp.gate_up_proj.weight": (2 * middle, hidden)})
+        elif kind == "mixtral":
+            for p in ("gate", "up", "down"):
+                del shapes[at + "mlp.%s_proj.weight" % p]
+            shapes[at + "block_sparse_moe.gate.weight"] = (4, hidden)
+            for e in range(4):
+                shapes.update({at + "block_sparse_moe.experts.%d.w%d.weight" % (e, w): (hidden, middle) if w == 2 else (middle, hidden) for w in (1, 2, 3)})
+        if kind in ("gemma2", "olmo2"):
+            shapes[at + "post_feedforward_layernorm.weight"] = (hidden,)
+        if kind == "gemma2":
+            shapes[at + "pre_feedforward_layernorm.weight"] = (hidden,)
+        if kind == "olmo2":
+            del shapes[at + "input_layernorm.weight"]
+    more = {"qwen3": {"head_dim": size}, "mixtral": {"num_local_experts": 4, "num_experts_per_tok": 2},
+            "gemma2": {"head_dim": size, "hidden_activation": "gelu_pytorch_tanh", "sliding_window": 4096, "query_pre_attn_scalar": size,
+                       "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0}}
+    config.update(more.get(kind, {}))
+    return config, list(shapes.items())
+
+
+def tokenizer(path):
+    """Five tokens, from which a GGUF file takes its vocabulary."""
+    cut = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+    steps = [{"type": "Split", "pattern": {"Regex": cut}, "behavior": "Isolated", "invert": False},
+             {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}]
+    form = {"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "\u0120": 2, "ab": 3, "\u0120ab": 4}, "merges": ["a b", "\u0120 ab"]},
+            "pre_tokenizer": {"type": "Sequence", "pretokenizers": steps}, "decoder": {"type": "ByteLevel"}, "normalizer": {"type": "NFC"}}
+    with open(os.path.join(path, "tokenizer.json"), "w") as f:
+        json.dump(form, f)
+
+
 def bert(hidden, middle, layers, heads, vocabulary):
     tensors = [("bert.embeddings.word_embeddings.weight", (vocabulary, hidden)), ("bert.embeddings.position_embeddings.weight", (512, hidden)),
                ("bert.embeddings.token_type_embeddings.weight", (2, hidden)), ("bert.embeddings.LayerNorm.weight", (hidden,)),

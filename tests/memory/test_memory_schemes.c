@@ -53,12 +53,13 @@ static void test_matrix(void **unused)
         struct vc_memory_options options;
         struct vc_memory_report r;
         uint64_t bias = strcmp(rows[k].scheme, "8bit") == 0 ? 4096 : strcmp(rows[k].scheme, "4bit") == 0 ? 2048 : 8192;
+        bool blocks = strchr(rows[k].scheme, '_') != NULL; /* of GGUF, where vectors are f32 */
 
         assert_int_equal(vc_weight_scheme_bytes(rows[k].scheme, shape, 2), rows[k].bytes);
         vc_memory_defaults(&options);
         options.scheme = rows[k].scheme;
         r = count(ctx, graph, &options);
-        assert_int_equal(bytes_of(&r, VC_MEMORY_PARAMETERS), rows[k].bytes + bias);
+        assert_int_equal(bytes_of(&r, VC_MEMORY_PARAMETERS), rows[k].bytes + (blocks ? 2 * bias : bias));
     }
     vc_graph_close(graph);
     test_ctx_done(ctx);
@@ -137,10 +138,45 @@ static void test_exceptions(void **unused)
     vc_memory_defaults(&options);
     options.scheme = "q8_0";
     r = count(ctx, graph, &options);
-    assert_int_equal(bytes_of(&r, VC_MEMORY_PARAMETERS), (3 * layer + words) / 32 * 34 + 7 * 64 * 2);
+    assert_int_equal(bytes_of(&r, VC_MEMORY_PARAMETERS), (3 * layer + words) / 32 * 34 + 7 * 64 * 4);
     options.scheme = "nf4";
     r = count(ctx, graph, &options);
     assert_int_equal(bytes_of(&r, VC_MEMORY_PARAMETERS), 3 * layer / 64 * 36 + words * 2 + 7 * 64 * 2);
+    vc_graph_close(graph);
+    test_ctx_done(ctx);
+}
+
+/* What a name of llama-quantize makes, whether or not a type has the same name: of Q2_K values and the last product of
+ * the MLP are larger, of Q4_0 the output layer; rows of 448 have no blocks of 256. */
+static void test_names_of_types(void **unused)
+{
+    const uint64_t h = 256;
+    const uint64_t v = 512;
+    const uint64_t layers = 8 * (2 * h * h + 3 * h * 512 + h * 128);
+    struct vc_ctx *ctx = test_ctx();
+    const uint64_t odd[] = {10, 448};
+    struct vc_memory_options options;
+    struct vc_memory_report r;
+    struct vc_graph *graph;
+    char text[512];
+
+    (void)unused;
+    snprintf(text, sizeof text, LLAMA_TEXT, 256, 512, 8, 4, 2, 512);
+    graph = read_config(ctx, text);
+    bind(ctx, graph, 1, 16);
+    vc_memory_defaults(&options);
+    options.scheme = "q4_0";
+    r = count(ctx, graph, &options);
+    assert_int_equal(bytes_of(&r, VC_MEMORY_PARAMETERS),
+                     (layers + 8 * h * 128 + v * h) / 32 * 18 + v * h / 256 * 210 + 17 * h * 4);
+    options.scheme = "q4_k"; /* a type alone: of all */
+    r = count(ctx, graph, &options);
+    assert_int_equal(bytes_of(&r, VC_MEMORY_PARAMETERS), (layers + 8 * h * 128 + 2 * v * h) / 256 * 144 + 17 * h * 4);
+    options.scheme = "q2_k";
+    r = count(ctx, graph, &options);
+    assert_true(bytes_of(&r, VC_MEMORY_PARAMETERS) >
+                (layers + 8 * h * 128 + 2 * v * h) / 256 * 84 + 17 * h * 4 + 10000);
+    assert_int_equal(vc_weight_scheme_bytes("q2_k", odd, 2), vc_weight_scheme_bytes("q4_0", odd, 2));
     vc_graph_close(graph);
     test_ctx_done(ctx);
 }
@@ -168,17 +204,17 @@ static void test_mixtures(void **unused)
     vc_memory_defaults(&options);
     options.scheme = "q4_k_m";
     r = count(ctx, graph, &options);
-    assert_int_equal(bytes_of(&r, VC_MEMORY_PARAMETERS), all / 256 * 144 + more / 256 * (210 - 144) + 17 * h * 2);
+    assert_int_equal(bytes_of(&r, VC_MEMORY_PARAMETERS), all / 256 * 144 + more / 256 * (210 - 144) + 17 * h * 4);
     options.scheme = "q5_k_m";
     r = count(ctx, graph, &options);
-    assert_int_equal(bytes_of(&r, VC_MEMORY_PARAMETERS), all / 256 * 176 + more / 256 * (210 - 176) + 17 * h * 2);
+    assert_int_equal(bytes_of(&r, VC_MEMORY_PARAMETERS), all / 256 * 176 + more / 256 * (210 - 176) + 17 * h * 4);
     vc_graph_close(graph);
     strcpy(strrchr(text, '}'), ", \"tie_word_embeddings\": true}"); /* the table of words is the output layer */
     graph = read_config(ctx, text);
     bind(ctx, graph, 1, 16);
     r = count(ctx, graph, &options);
     assert_int_equal(bytes_of(&r, VC_MEMORY_PARAMETERS),
-                     (all - v * h) / 256 * 176 + more / 256 * (210 - 176) + 17 * h * 2);
+                     (all - v * h) / 256 * 176 + more / 256 * (210 - 176) + 17 * h * 4);
     vc_graph_close(graph);
     test_ctx_done(ctx);
 }
@@ -396,6 +432,7 @@ int main(void)
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_names_of_quantize),
         cmocka_unit_test(test_exceptions),
+        cmocka_unit_test(test_names_of_types),
         cmocka_unit_test(test_mixtures),
         cmocka_unit_test(test_cache),
         cmocka_unit_test(test_cached_attention),

@@ -1,0 +1,261 @@
+"""Random questions whether a model fits, asked in three ways: fit, plan and the bare command. Their answers agree:
+  - the same need for the same weights and the same program, of fit and plan also the same verdict;
+  - a chain that plan names runs, and of its file fit says what plan said;
+  - where plan finds nothing, or less than was asked for, or removes neurons, fit --dtype TYPE calls no type "fits" that the model takes;
+The seed is fixed: question number N is the same in every run. What disagrees is printed with its command lines.
+Python's standard library alone. Usage: test_same_answer.py PROGRAM GRAPH_MODELS [FIRST [COUNT]]"""
+
+import json
+import os
+import random
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from made_models import bert, decoder, folder, llama, tokenizer
+
+PROGRAM, GRAPH_MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+FIRST = int(sys.argv[3]) if len(sys.argv) > 3 else 0
+COUNT = int(sys.argv[4]) if len(sys.argv) > 4 else 500
+MIB = 1 << 20
+MARGIN = 256 * MIB
+CARDS = ["GeForce GTX 1660 Ti", "GeForce RTX 4060", "GeForce RTX 3080 10GB", "GeForce RTX 3060 12GB", "Tesla T4", "GeForce RTX 4080", "L4",
+         "GeForce RTX 4090", "GeForce RTX 5090", "A100 SXM4 40GB", "L40S", "H100 SXM5 80GB", "H200 SXM 141GB", "GeForce RTX 3050",
+         "GeForce RTX 2080 Ti", "A10", "GeForce RTX 5070 Ti", "A100 PCIe 80GB", "V100 SXM2 16GB", "GeForce GTX 1080 Ti"]
+# --dtype, and the options of quantize that make such weights
+TYPES = {"f16": "--fp16", "bf16": "--bf16", "int8": "--int8", "int6-g128": "--scheme int6", "int5-g128": "--scheme int5", "int4-g128": "--int4",
+         "int4-g32": "--scheme int4/group:32", "int3-g128": "--int3", "int2-g128": "--int2", "nf4": "--nf4", "fp4": "--fp4", "fp8-channel": "--fp8",
+         "mxfp8": "--mxfp8", "mxfp4": "--mxfp4", "nvfp4": "--nvfp4", "q8_0": "--gguf Q8_0", "q6_k": "--gguf Q6_K", "q5_k_m": "--gguf Q5_K_M",
+         "q4_k_m": "--gguf Q4_K_M", "q4_k_s": "--gguf Q4_K_S", "q3_k_m": "--gguf Q3_K_M", "q3_k_s": "--gguf Q3_K_S", "q2_k": "--gguf Q2_K"}
+
+
+# ---- models ----
+
+class Models:
+    """Made when they are asked for the first time, in the folder that the test runs in."""
+
+    def __init__(self):
+        self.made = {}
+        self.rows = {}
+        for kind in ("llama", "qwen2", "qwen3", "phi3", "gemma2", "olmo2", "mixtral"):
+            for n, (width, layers) in enumerate(((256, 2), (448, 3))):
+                dtype = ("F32", "BF16", "F16")[(len(self.rows) + n) % 3]
+                self.rows["%s-%d" % (kind, width)] = lambda path, k=kind, w=width, l=layers, d=dtype: self.decoder(path, k, w, l, d)
+        self.rows["llama-tied"] = lambda path: self.decoder(path, "llama", 512, 2, "BF16", tied=True)
+        self.rows["llama-words"] = lambda path: self.decoder(path, "llama", 256, 1, "F32", words=20011)
+        self.rows["llama-untold"] = lambda path: folder(path, *llama(448, 1216, 2, 7, 7, 5003, False))  # without a tokenizer: no GGUF of it
+        for dtype, width in (("F32", 384), ("F16", 512)):
+            self.rows["bert-" + dtype] = lambda path, d=dtype, w=width: folder(path, *bert(w, 4 * w, 2, w // 64, 6007), d)
+        for name, of in (("plain", "llama-448"), ("encoder", "bert-F32")):
+            self.rows[name + ".npz"] = lambda path, o=of: self.run("convert", "-o", path, self.path(o))
+        for name, of, words in (("f16", "llama-256", "--fp16"), ("q8", "llama-448", "--gguf Q8_0"), ("q4", "qwen2-448", "--gguf Q4_K_M"),
+                                ("phi", "phi3-448", "--fp16"), ("gemma", "gemma2-256", "--bf16")):
+            self.rows[name + ".gguf"] = lambda path, o=of, w=words: self.run("quantize", *w.split(), "--rest", "fp16", "-o", path, self.path(o)) \
+                if "gguf" not in w else self.run("quantize", *w.split(), "-o", path, self.path(o))
+        for name, of, words in (("coded-int4", "llama-448", "--int4"), ("coded-int8", "qwen3-256", "--int8"), ("coded-nf4", "llama-448", "--nf4"),
+                                ("coded-bert", "bert-F32", "--int8 --layout bitsandbytes"), ("coded-fp8", "olmo2-448", "--fp8"),
+                                ("coded.npz", "llama-256", "--int8")):
+            self.rows[name] = lambda path, o=of, w=words: self.run("quantize", *w.split(), "--rest", "fp16", "-o", path, self.path(o))
+        for name in ("convolutional.onnx", "encoder.onnx", "decoder.onnx", "pictures.onnx"):
+            self.rows[name] = lambda path: shutil.copy(os.path.join(GRAPH_MODELS, path), path)
+        for name, words in (("7b", ("llama", 4096, 11008, 32, 32, 32, 32000)), ("13b", ("llama", 5120, 13824, 40, 40, 40, 32000)),
+                            ("8b", ("llama", 4096, 14336, 32, 32, 8, 128256)), ("phi", ("phi3", 3072, 8192, 32, 32, 32, 32064)),
+                            ("qwen", ("qwen2", 1536, 8960, 28, 12, 2, 151936)), ("experts", ("mixtral", 4096, 14336, 32, 32, 8, 32000)),
+                            ("gemma", ("gemma2", 2304, 9216, 26, 8, 4, 256000))):
+            self.rows["alone-" + name] = lambda path, w=words: self.alone(path, *w)
+
+    def names(self):
+        return sorted(self.rows)
+
+    def path(self, name):
+        """The path of a model, which is there then."""
+        if name not in self.made:
+            self.made[name] = name + "/config.json" if name.startswith("alone") else name
+            self.rows[name](name)
+        return self.made[name]
+
+    def run(self, *words):
+        done = subprocess.run([PROGRAM, *words, "-q", "--threads", "1"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert done.returncode == 0, (words, done.stdout)
+
+    def decoder(self, path, kind, width, layers, dtype, tied=False, words=3001):
+        heads = width // 64
+        folder(path, *decoder(kind, width, width * 11 // 256 * 64, layers, heads, heads if heads % 2 else heads // 2, words, tied), dtype)
+        tokenizer(path)
+
+    def alone(self, path, kind, *sizes):
+        os.mkdir(path)
+        with open(path + "/config.json", "w") as f:
+            json.dump(dict(decoder(kind, *sizes, False)[0], torch_dtype="bfloat16"), f)
+
+
+# ---- questions ----
+
+class Questions:
+    def __init__(self):
+        self.models = Models()
+        self.wrong = []
+        self.counts = {}
+
+    def ask(self, *words, codes=(0, 1)):
+        """A document, None where the program refuses."""
+        done = subprocess.run([PROGRAM, *words, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
+        if done.returncode not in codes:
+            self.refusal = done.stderr.strip()
+            return None
+        return json.loads(done.stdout)
+
+    def run(self, line):
+        words = shlex.split(line)
+        done = subprocess.run([PROGRAM, *words[1:]], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
+        return done.returncode, done.stdout, done.stderr.strip()
+
+    def count(self, what):
+        self.counts[what] = self.counts.get(what, 0) + 1
+
+    def say(self, number, what, *lines):
+        self.wrong.append((number, what))
+        print("question %d: %s" % (number, what))
+        for line in lines:
+            print("    vcompress %s" % (line if isinstance(line, str) else shlex.join(line)))
+        sys.stdout.flush()
+
+    def options(self, draw, name):
+        """Of the model's use; those of training are for all but GGUF, codes and what has no graph."""
+        decodes = not name.startswith(("bert", "encoder")) and not name.endswith((".npz", ".onnx")) and "bert" not in name
+        if name.endswith(".npz") or draw.random() < 0.4:
+            return ["--weights-only"] if name.endswith(".npz") else []
+        if not name.startswith(("coded", "alone")) and not name.endswith((".gguf", ".onnx")) and draw.random() < 0.25:
+            words = ["--mode", "train", "--batch", str(draw.choice((1, 2, 4, 8))), "--seq", str(draw.choice((16, 64)))]
+            return words + draw.choice(([], ["--optimizer", "sgd"], ["--amp", "autocast"], ["--lora", "4"]))
+        words = draw.choice(([], ["--batch", "2"], ["--batch", "4"]))
+        if decodes:
+            context = draw.choice((512, 2048, 4096)) if name.startswith("alone") else draw.choice((64, 300, 1000))
+            words = words + draw.choice(([], ["--ctx", str(context)], ["--ctx", str(context), "--kv-dtype", "fp16"]))
+        if draw.random() < 0.2:
+            words = words + ["--runtime", draw.choice(("native", "dequantize", "vllm", "pytorch", "llama.cpp"))]
+        return words
+
+    def device(self, draw, name, model, options):
+        """A card, or a size that is just enough for one of the recipes, or one byte less."""
+        if name.startswith("alone") and draw.random() < 0.7:
+            return ["--gpu", draw.choice(CARDS)]
+        plan = self.ask("plan", "--memory", "64GiB", *options, model)
+        needs = [recipe["need_bytes"] for recipe in plan["recipes"]] if plan is not None else [400 * MIB]
+        return ["--memory", str(draw.choice(needs) + MARGIN + draw.choice((0, 0, -1, 4096, -MIB, 3 * MIB)))]
+
+    def question(self, number):
+        draw = random.Random(number)
+        name = self.models.names()[number % len(self.models.names())]
+        model = self.models.path(name)
+        options = self.options(draw, name)
+        device = self.device(draw, name, model, options)
+        asked = [*device, *options, model]
+        plan, fit = self.ask("plan", *asked), self.ask("fit", *asked)
+        if (plan is None) != (fit is None):
+            self.say(number, "one answers, one refuses: " + self.refusal, ["plan", *asked], ["fit", *asked])
+        if plan is None or fit is None:
+            return self.count("refused")
+        best = plan["recipes"][plan["best"]] if plan["best"] is not None else None
+        self.count("nothing fits" if best is None else "as it is fits" if best["passes"] == [] and not best["does_less"] else "a recipe fits")
+        self.as_it_is(number, asked, plan, fit)
+        self.chains(number, draw, asked, plan, best)
+        if "train" not in options:
+            self.types(number, draw, name, asked, device, options, model, plan, best)
+            self.bare(number, name, options, model)
+
+    def as_it_is(self, number, asked, plan, fit):
+        first, answer = plan["recipes"][0], fit["devices"][0]
+        if (first["need_bytes"], first["verdict"]) != (answer["need_bytes"], answer["verdict"]):
+            self.say(number, "as it is: plan %d %s, fit %d %s" % (first["need_bytes"], first["verdict"], answer["need_bytes"], answer["verdict"]),
+                     ["plan", *asked], ["fit", *asked])
+
+    def chains(self, number, draw, asked, plan, best):
+        """The best recipe and another one, as files."""
+        some = [recipe for recipe in plan["recipes"] if recipe["commands"]]
+        for recipe in {id(r): r for r in ([best] if best is not None else []) + ([draw.choice(some)] if some else [])}.values():
+            lines = recipe["commands"]
+            if not any(line.endswith("config.json") for line in lines):
+                made = [self.run(line + " --force -q") for line in lines[:-1]]
+                if any(code != 0 for code, _, _ in made):
+                    self.say(number, "a line of plan fails: " + made[0][2], ["plan", *asked], *[line[len("vcompress "):] for line in lines])
+                    continue
+            code, text, message = self.run(lines[-1] + " --json")
+            answer = json.loads(text)["devices"][0] if code in (0, 1) else {"need_bytes": -1, "verdict": message}
+            if (answer["need_bytes"], answer["verdict"]) != (recipe["need_bytes"], recipe["verdict"]):
+                self.say(number, "'%s': plan %d %s, fit %d %s" % (recipe["what"], recipe["need_bytes"], recipe["verdict"], answer["need_bytes"], answer["verdict"]),
+                         ["plan", *asked], *[line[len("vcompress "):] for line in lines])
+            self.count("chains")
+            for line in lines[:-1]:
+                words = shlex.split(line)
+                made = words[words.index("-o") + 1]
+                if os.path.isdir(made):
+                    shutil.rmtree(made)
+                elif os.path.exists(made):
+                    os.unlink(made)
+
+    def takes(self, name, model, words):
+        """Whether quantize makes such weights of the model; of a configuration alone all are taken to be possible."""
+        if name.startswith("alone"):
+            return True
+        output = "made.gguf" if "--gguf" in words else "made" + os.path.splitext(model)[1]
+        return self.run("vcompress quantize %s -n -q -o %s %s" % (words, output, model))[0] == 0
+
+    def types(self, number, draw, name, asked, device, options, model, plan, best):
+        """What fit says of weights in types, beside what plan says."""
+        whole = best is not None and not best["does_less"] and best["pruned"] == 0
+        for dtype in draw.sample(sorted(TYPES), 6):
+            line = ["fit", *device, *options, "--dtype", dtype, model]
+            answer = self.ask(*line)
+            if answer is None:
+                continue
+            self.count("types")
+            answer = answer["devices"][0]
+            if answer["verdict"] in ("fits", "weights fit") and not whole and self.takes(name, model, TYPES[dtype]):
+                self.say(number, "plan: %s, fit: '%s' fits" % (best["what"] if best is not None else "nothing fits", dtype), ["plan", *asked], line)
+            for recipe in plan["recipes"]:
+                words = recipe["passes"][0] if len(recipe["passes"]) == 1 and not recipe["does_less"] and "keys" not in recipe["what"] else ""
+                words = re.sub(" --(rest|layout) [a-z0-9]+", "", words)
+                if words == "quantize " + TYPES[dtype] and "--runtime" not in recipe["commands"][-1] and recipe["need_bytes"] != answer["need_bytes"]:
+                    self.say(number, "'%s': plan %d, fit --dtype %s %d" % (recipe["what"], recipe["need_bytes"], dtype, answer["need_bytes"]),
+                             ["plan", *asked], line)
+
+    def bare(self, number, name, options, model):
+        if "--batch" in options or "--runtime" in options or "--kv-dtype" in options or "--weights-only" in options:
+            return
+        line = [model, "--bytes", *options]
+        coded = name.startswith(("coded", "q4.", "q8."))
+        done = subprocess.run([PROGRAM, *line], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if done.returncode != 0:
+            self.say(number, "refused: " + done.stderr, line)
+            return
+        rows = re.findall(r"^  (as stored|as loaded|f32|f16|int8|int4-g128) +[\d,]+ B +([\d,]+) B ", done.stdout, re.M)
+        whole = ["as loaded"] if any(row[0] == "as loaded" for row in rows) else ["as stored"]
+        for row, need in rows:
+            asked = ["fit", "--memory", "64GiB", *options] + (["--dtype", row] if row[0] != "a" else []) + [model]
+            # of codes, a row of floats is what they become, which fit has no words for
+            asks = row in whole if coded or row[0] == "a" else True
+            answer = self.ask(*asked) if asks else None
+            if answer is not None and not (row[0] in "fi" and "weights" in answer["devices"][0]["verdict"]):
+                self.count("rows")
+                if answer["devices"][0]["need_bytes"] != int(need.replace(",", "")):
+                    self.say(number, "'%s': bare %s, fit %d" % (row, need, answer["devices"][0]["need_bytes"]), line, asked)
+
+
+def main():
+    here = os.getcwd()
+    with tempfile.TemporaryDirectory() as path:
+        os.chdir(path)
+        questions = Questions()
+        for number in range(FIRST, FIRST + COUNT):
+            questions.question(number)
+        os.chdir(here)
+    print(", ".join("%s %d" % item for item in sorted(questions.counts.items())))
+    print("%d questions, %d models: %d contradictions" % (COUNT, len(questions.models.made), len(questions.wrong)))
+    sys.exit(1 if questions.wrong else 0)
+
+
+main()
