@@ -48,7 +48,7 @@ function(vcompress_cold_sources)
     distill/loss/match_names distill/run/ distill/trained distill/update/device_ distill/update/gradual distill/update/masks
     engine/plan_ facade/ formats/bin_folder formats/dialects/ formats/folder_index formats/formats formats/gguf formats/huggingface/
     formats/io/out formats/onnx/ formats/output_ formats/pipeline formats/safetensors/ formats/torch/ graph/ measure/graph_
-    measure/inspect measure/output_ measure/sensitivity/ measure/verify/ memory/ prune/depth prune/prune_ prune/structured/
+    measure/inspect measure/output_ measure/sensitivity/ measure/verify/ memory/ merge/lora_modules merge/lora_names merge/merge_pass prune/depth prune/prune_ prune/structured/
     quantize/activations/ quantize/aim quantize/mixture quantize/quantize quantize/rest report/ shrink/)
   list(JOIN cold "|/" cold)
   list(FILTER sources INCLUDE REGEX "/${cold}")

@@ -29,6 +29,7 @@
 #include "formats/gguf_folder/gguf_folder.h"
 #include "formats/huggingface/check_config.h"
 #include "formats/huggingface/config/hf_config.h"
+#include "formats/huggingface/hf_adapter.h"
 #include "formats/huggingface/hf_program.h"
 #include "formats/huggingface/infolder.h"
 #include "formats/idx/idx.h"
@@ -781,6 +782,7 @@ enum vc_status vc_format_finish(struct vc_ctx *ctx, const struct vc_open_options
     (*model)->check_unchanged = check_unchanged;
     (*model)->bytes = vc_model_bytes;
     (*model)->program_beside = vc_hf_program_beside;
+    (*model)->adapter_beside = vc_hf_adapter_beside;
     return VC_OK;
 }
 

@@ -12,7 +12,7 @@ WIDTH = 160
 # What a function takes before its options, and what runs it (vcompress/_run.py): write: one input, one output; ask: a report about
 # inputs; make: an output that is an option.
 COMMANDS = {
-    "shrink": "write", "quantize": "write", "prune": "write", "run": "write_by", "dequantize": "write", "convert": "write",
+    "shrink": "write", "quantize": "write", "prune": "write", "run": "write_by", "dequantize": "write", "merge": "write", "convert": "write",
     "distill": "make", "logits": "make_of", "calibrate": "make_of",
     "index": "ask", "inspect": "ask", "graph": "ask", "evaluate": "ask", "sensitivity": "ask", "verify": "ask", "estimate": "ask", "fit": "ask",
     "plan": "ask", "diff": "ask_two", "gpus": "ask_none", "devices": "ask_none", "selftest": "ask_none"}

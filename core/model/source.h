@@ -41,6 +41,7 @@ struct vc_infolder;
 struct vc_family;
 struct vc_source_stream;
 struct vc_program;
+struct vc_adapter;
 
 /* What one walk over a form of a tensor has seen, in any order, from any threads. It belongs to whoever walks, so that
  * a walk that is broken off, or another one at the same time, cannot spoil it. Starts as zeros. */
@@ -182,6 +183,11 @@ struct vc_model {
      * vc_model_program alone. */
     enum vc_status (*program_beside)(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
                                      struct vc_program *out);
+
+    /* What adapter_config.json beside it says, where the model is an adapter (core/model/adapter.h). Set by vc_model_open;
+     * NULL: no file is behind the model. */
+    enum vc_status (*adapter_beside)(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
+                                     struct vc_adapter *out);
 
     /* A pipeline: models of their own, each with a loader of its own. */
     size_t n_components;

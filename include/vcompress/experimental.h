@@ -1,7 +1,7 @@
 /* experimental.h - the whole library in one include: vcompress.h and the experimental headers.
  *
  * Experimental are: graphs, everything computed from a graph (memory, fit, plans, couplings, structured pruning),
- * distillation, measures and pages. These parts are tested like the stable parts, and their files keep their meaning.
+ * distillation, adapters, measures and pages. These parts are tested like the stable parts, and their files keep their meaning.
  * Names, fields and functions may change with a minor version: recompile a program that uses them. */
 #ifndef VCOMPRESS_EXPERIMENTAL_H
 #define VCOMPRESS_EXPERIMENTAL_H
@@ -16,6 +16,7 @@
 #include <vcompress/inspect.h>
 #include <vcompress/measure.h>
 #include <vcompress/memory.h>
+#include <vcompress/merge.h>
 #include <vcompress/page.h>
 #include <vcompress/plan.h>
 #include <vcompress/ranks.h>

@@ -23,7 +23,8 @@ enum vc_action {
     VC_ACTION_PRUNED = 6,      /* some of its values are zero now */
     VC_ACTION_CUT = 7,         /* rows, columns or indices of other axes were removed */
     VC_ACTION_TRAINED = 8,     /* distillation changed the values; same type */
-    VC_ACTION_REFITTED = 9     /* the values changed for what rows or other tensors lost; same type */
+    VC_ACTION_REFITTED = 9,    /* the values changed for what rows or other tensors lost; same type */
+    VC_ACTION_MERGED = 10      /* an adapter became part of the values; same type */
 };
 
 /* What one pass did to a tensor. */

@@ -13,12 +13,12 @@ Options have the names of the command (vcompress quantize --help=all): --min-sqn
 that repeats is a list. Results are dicts of the schemas of --json. Failures raise Error with the library's sentence.
 """
 from ._call import Error, Gate, InputError, Progress, Report, SystemFailure, UsageError
-from ._commands import (calibrate, compress, convert, dequantize, devices, diff, distill, estimate, evaluate, fit, gpus, graph, index, inspect, logits, plan,
+from ._commands import (calibrate, compress, convert, dequantize, devices, diff, distill, estimate, evaluate, fit, gpus, graph, index, inspect, logits, merge, plan,
                         prune, quantize, run, selftest, sensitivity, shrink, verify)
 from ._reader import File, Slice, open
 from ._run import Compressed
 
-__all__ = ["shrink", "quantize", "prune", "distill", "run", "dequantize", "convert", "index", "inspect", "graph", "evaluate", "logits", "calibrate",
+__all__ = ["shrink", "quantize", "prune", "distill", "run", "merge", "dequantize", "convert", "index", "inspect", "graph", "evaluate", "logits", "calibrate",
            "sensitivity", "diff", "verify", "selftest", "devices", "gpus", "estimate", "fit", "plan", "compress", "Compressed", "open", "File", "Slice",
            "Report", "Progress", "Error", "Gate", "UsageError", "InputError", "SystemFailure"]
 __version__ = "@VERSION@"

@@ -9,7 +9,7 @@ from ._arrays import Weights
 from ._call import Report
 from ._run import Compressed, Input, Path, Show, Values, ask, in_memory, make, write
 
-__all__ = ["shrink", "quantize", "prune", "run", "dequantize", "convert", "distill", "logits", "calibrate", "index", "inspect", "graph", "evaluate",
+__all__ = ["shrink", "quantize", "prune", "run", "dequantize", "merge", "convert", "distill", "logits", "calibrate", "index", "inspect", "graph", "evaluate",
         "sensitivity", "verify", "estimate", "fit", "plan", "diff", "gpus", "devices", "selftest", "compress"]
 
 
@@ -391,6 +391,61 @@ def dequantize(input: Input, output: Optional[Path] = None, *, progress: Show = 
     diffable: leave out time, memory, threads and device, so that two runs print the same
     """
     return write("dequantize", locals())
+
+
+def merge(input: Input, output: Optional[Path] = None, *, progress: Show = None, lora: Optional[Values] = None, partial: bool = False,
+        output_dir: Optional[Path] = None, format: Optional[Literal["npy", "npz", "safetensors", "gguf", "torch", "onnx"]] = None,
+        emit: Optional[Values] = None, force: bool = False, force_foreign: bool = False, deflate: Optional[Union[bool, Values]] = None, strip: bool = False,
+        dry_run: bool = False, digest: bool = False, max_bytes: Optional[Union[int, str]] = None, min_ratio: Optional[float] = None,
+        baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None, must_fit: Optional[Values] = None,
+        weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None, shard: Optional[Values] = None,
+        drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False, pre: Optional[str] = None,
+        no_vocab: bool = False, min_sqnr: Optional[float] = None, max_sqnr_drop: Optional[float] = None, gates: Optional[Path] = None,
+        device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None,
+        html: Optional[Path] = None, markdown: Optional[Path] = None, diffable: bool = False) -> Report:
+    """Add low-rank adapters (LoRA, DoRA) to the weights.
+
+    vcompress merge --lora ADAPTER[=WEIGHT]... [options] INPUT... [-o OUTPUT | -d DIR]
+
+    lora (ADAPTER[=WEIGHT]): a folder of PEFT (adapter_config.json beside adapter_model.safetensors), or a single file of kohya or diffusers
+    partial: leave out modules of the adapter that the model does not have, such as those of a text encoder beside a UNet
+    output_dir (DIR): write into this folder, under the default names of the outputs
+    format (npy|npz|safetensors|gguf|torch|onnx): the format of the output, if its name has no extension of a format
+    emit (FILE,...): more outputs of the same run, each in the format of its extension
+    force: replace an existing file, or a folder that vcompress wrote and that holds nothing else (never the input)
+    force_foreign: --force, and replace a model's folder of another program, too, or of a version of vcompress without marks
+    deflate (auto|zlib|isal): compress the members
+    strip: ONNX: leave out what computes nothing: descriptions and metadata, such as the exporter's stack traces, and the class names that some programs read there
+    dry_run: print the report, write nothing
+    digest: print the SHA-256 of every written file, in the form of sha256sum
+    max_bytes (SIZE): gate: write nothing and exit 1 if an output is larger
+    min_ratio (X): gate: write nothing and exit 1 if an output is not X times smaller than the input
+    baseline (FILE): gate: write nothing and exit 1 if the output is larger than that of an earlier run, whose report this is (--json=FILE)
+    max_growth (SHARE): --baseline: by how much the output may be larger (default 0)
+    target_gpu (NAME): report whether the model fits this GPU before and after (vcompress gpus lists names), for inference with batch 1 and 128 positions, or for the weights alone if the file has no graph
+    must_fit (GPU): gate: write nothing and exit 1 if the output does not fit this GPU, as --target-gpu reports, or if the answer is unknown, as without --weights-only of a file that has no graph
+    weights_only: --target-gpu, --must-fit: ask about the weights alone
+    gpus_file (FILE): more GPUs (see vcompress gpus --csv)
+    max_shard_size (SIZE): safetensors, GGUF: write a folder of files with at most SIZE of tensors each (default: divided as the input)
+    shard (I/N): do the files of worker I of N only, into the same folder as the other workers
+    drop (optimizer|other): drop tensors of a training checkpoint that are not weights: the optimizer's state, or all other
+    key (NAME): PyTorch files: the dict whose tensors are the weights, such as ema or nets.0 (default: the usual names)
+    void_as (bf16): what NumPy's raw 2-byte elements (V2) mean
+    keep_names: GGUF of a folder: keep names and shapes of tensors, without metadata (default: the model that llama.cpp runs, made of config.json, tensors and tokenizer)
+    pre (NAME): GGUF of a folder: tokenizer.ggml.pre, llama.cpp's name for how the tokenizer cuts texts, such as qwen2 (default: found by the regular expressions in tokenizer.json)
+    no_vocab: GGUF of a folder, and the way back: leave the vocabulary out
+    min_sqnr (DB): gate: write nothing and exit 1 when a changed tensor stays below this SQNR
+    max_sqnr_drop (DB): --baseline: gate: write nothing and exit 1 if the SQNR over all changed tensors is lower than in the earlier run by more than DB
+    gates (FILE): read gates from this JSON file, by the names of their options: {"min_sqnr": 40, "evaluate": {"min_accuracy": 0.98}}
+    device (auto|cpu|cuda|cuda:N): where to compute
+    threads (N): threads to use (default, and 0: every processor this process may use)
+    max_memory (SIZE): most memory to use (default: a quarter of the free memory)
+    cpu_mask (ref|base|avx2|avx512|neon|all): highest instruction set to use, for tests: quantize, prune and convert write the same bytes
+    html (FILE): write the report as a page, too: one HTML file to search, sort and print
+    markdown (FILE): write a short table in Markdown, for a comment on a pull request
+    diffable: leave out time, memory, threads and device, so that two runs print the same
+    """
+    return write("merge", locals())
 
 
 def convert(input: Input, output: Optional[Path] = None, *, progress: Show = None,

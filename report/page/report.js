@@ -1,7 +1,7 @@
 'use strict';
 // report.js - what a job did to a model (quantize, prune, run, convert), and what a distillation reached.
 
-const changedActions = new Set(['quantized', 'cast', 'dequantized', 'pruned', 'cut', 'trained']);
+const changedActions = new Set(['quantized', 'cast', 'dequantized', 'pruned', 'cut', 'trained', 'merged']);
 const zerosOf = row => row.measured && row.elements > 0 ? row.measured.zeros_after / row.elements : NaN;
 
 function reportHero(document) {

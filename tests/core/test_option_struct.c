@@ -193,6 +193,21 @@ static enum vc_status use_dequantize(void *options)
 }
 
 /* The defaults say nothing about how much to prune, which is refused; so a pattern is set. */
+/* The model is no adapter: that is what a structure that is read right is refused for. */
+static enum vc_status use_merge(void *options)
+{
+    struct vc_merge_options *merge = options;
+    struct vc_lora lora = {.adapter = model, .weight = 1.0};
+    struct vc_job *job = NULL;
+    enum vc_status status = vc_job_create(ctx, model, &job);
+
+    merge->loras = &lora;
+    merge->n_loras = 1;
+    status = status == VC_OK ? vc_job_add_merge(ctx, job, merge) : status;
+    vc_job_free(job);
+    return status == VC_E_UNSUPPORTED ? VC_OK : status;
+}
+
 static enum vc_status use_prune(void *options)
 {
     struct vc_prune_options *prune = options;
@@ -401,6 +416,7 @@ MAKER(write)
 MAKER(quantize)
 MAKER(dequantize)
 MAKER(prune)
+MAKER(merge)
 MAKER(depth)
 MAKER(structured)
 MAKER(sensitivity)
@@ -438,6 +454,8 @@ static const struct public_options {
      offsetof(struct vc_dequantize_options, rules), make_dequantize, use_dequantize},
     {"vc_prune_options", "vc_prune_defaults", sizeof(struct vc_prune_options),
      offsetof(struct vc_prune_options, block_rows), make_prune, use_prune},
+    {"vc_merge_options", "vc_merge_defaults", sizeof(struct vc_merge_options),
+     offsetof(struct vc_merge_options, partial), make_merge, use_merge},
     {"vc_depth_options", "vc_depth_defaults", sizeof(struct vc_depth_options), offsetof(struct vc_depth_options, keep),
      make_depth, use_depth},
     {"vc_structured_options", "vc_structured_defaults", sizeof(struct vc_structured_options),

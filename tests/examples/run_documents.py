@@ -30,6 +30,7 @@ PROGRAMS = ("vcompress", "curl", "seq", "export")
 STANDS_FOR = re.compile(r"# .* stands? for ")
 MINUTES = re.compile(r"#.*\bminutes?\b")
 MINILM = """{"model_type": "bert", "architectures": ["BertModel"]}"""
+ADAPTER = """{"peft_type": "LORA", "r": 8, "lora_alpha": 16}"""
 LLAMA = """{"model_type": "llama", "architectures": ["LlamaForCausalLM"]}"""
 QWEN3 = """{"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1,
  "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32, "max_position_embeddings": 512, "tie_word_embeddings": true}"""
@@ -111,6 +112,10 @@ def make_models(vcompress, source, at):
     convert("--max-shard-size", "64KiB", "whole", "-o", "llama")
     shutil.rmtree(at + "/whole")
     write(at + "/llama/config.json", LLAMA)
+    make("make_npz.py", "factors.npz", "base_model.model.layers.0.lora_A.weight:f4:8x256", "base_model.model.layers.0.lora_B.weight:f4:128x8")
+    write(at + "/my-adapter/adapter_config.json", ADAPTER)
+    convert("factors.npz", "-o", "my-adapter/adapter_model.safetensors")
+    os.remove(at + "/factors.npz")
     write(at + "/minilm/config.json", MINILM)
     shutil.copy(at + "/model.safetensors", at + "/minilm")
     for name, text in PIPELINE.items():

@@ -1,7 +1,7 @@
 /* test_alloc_faults.c - every allocation and every write fails once, one after the other, until the work succeeds.
  *
  * A small model goes through the library (quantize with stored and deflated output, to two files at once, dequantize of
- * deflated input, prune with masks in and out, units removed, convert, inspect, diff) while the n-th request fails.
+ * deflated input, prune with masks in and out, units removed, an adapter merged, convert, inspect, diff) while the n-th request fails.
  * Each time: the right status, a sentence, no file left behind, an older output untouched, and every byte given back to
  * the pool. Leaks outside the pool are AddressSanitizer's part. */
 #include "support.h"
@@ -18,7 +18,7 @@
 
 #define OLDER "an older output"
 
-static char input[256], packed[256], output[256], second[256], mask_file[256], couplings_file[256];
+static char input[256], packed[256], output[256], second[256], mask_file[256], couplings_file[256], adapter_file[256];
 
 /* ---- an input: an npz of stored members, written by hand ---- */
 
@@ -34,6 +34,13 @@ static const struct member members[] = {
     {"e.1.w.npy", "<f4", 9, 8, 4},      {"e.2.w.npy", "<f4", 9, 8, 4},     {"router.npy", "<f4", 3, 8, 4},
 };
 enum { N_MEMBERS = sizeof members / sizeof members[0] };
+
+/* An adapter of it: one of DoRA, one plain, a bias in place of the model's. */
+static const struct member adapter_members[] = {
+    {"a.lora_A.weight.npy", "<f4", 4, 64, 4},         {"a.lora_B.weight.npy", "<f4", 96, 4, 4},
+    {"a.lora_magnitude_vector.npy", "<f4", 1, 96, 4}, {"a.bias.npy", "<f4", 1, 96, 4},
+    {"c.lora_A.weight.npy", "<f4", 2, 64, 4},         {"c.lora_B.weight.npy", "<f4", 64, 2, 4},
+};
 
 /* The bytes of a member: npy header and values that are finite in every type. */
 static unsigned char *member_bytes(const struct member *m, size_t *n)
@@ -80,7 +87,7 @@ static void put_common(unsigned char *p, uint32_t crc, size_t n, size_t name_len
     vc_put_le16(p + 22, (uint16_t)name_len);
 }
 
-static void write_input(const char *path)
+static void write_input(const char *path, const struct member *list, size_t n_list)
 {
     unsigned char directory[1024] = {0};
     size_t n_directory = 0;
@@ -88,8 +95,8 @@ static void write_input(const char *path)
     long at;
 
     assert_non_null(f);
-    for (size_t i = 0; i < N_MEMBERS; i++) {
-        const struct member *m = &members[i];
+    for (size_t i = 0; i < n_list; i++) {
+        const struct member *m = &list[i];
         unsigned char head[30] = {'P', 'K', 3, 4};
         unsigned char *entry = directory + n_directory;
         size_t name_len = strlen(m->name);
@@ -113,8 +120,8 @@ static void write_input(const char *path)
     assert_int_equal(fwrite(directory, 1, n_directory, f), n_directory);
     memset(directory, 0, 22);
     memcpy(directory, "PK\5\6", 4);
-    vc_put_le16(directory + 8, N_MEMBERS);
-    vc_put_le16(directory + 10, N_MEMBERS);
+    vc_put_le16(directory + 8, (uint16_t)n_list);
+    vc_put_le16(directory + 10, (uint16_t)n_list);
     vc_put_le32(directory + 12, (uint32_t)n_directory);
     vc_put_le32(directory + 16, (uint32_t)at);
     assert_int_equal(fwrite(directory, 1, 22, f), 22);
@@ -137,6 +144,7 @@ enum work {
     WORK_PRUNE_MASK, /* what the masks of a file say */
     WORK_PRUNE_N_OF_M,
     WORK_STRUCTURED, /* neurons, and units that are tensors of their own */
+    WORK_MERGE,
     WORK_LOOK,
     N_WORK
 };
@@ -154,6 +162,7 @@ static const char *const work_names[] = {"int8 stored",
                                          "prune by the masks of a file",
                                          "prune 2:4, masks to a file",
                                          "prune units",
+                                         "merge an adapter",
                                          "stats, diff, report"};
 
 static const char couplings_text[] = "a.weight:0 = a.bias:1 # 96\n"
@@ -202,6 +211,23 @@ out:
     return status;
 }
 
+/* *adapter is the caller's. */
+static enum vc_status add_merge(struct vc_ctx *ctx, struct vc_job *job, struct vc_model **adapter)
+{
+    struct vc_merge_options m;
+    struct vc_lora lora = {.weight = 1.0};
+    enum vc_status status = VC_OK;
+
+    vc_merge_defaults(&m);
+    VC_TRY(vc_model_open(ctx, adapter_file, NULL, adapter));
+    lora.adapter = *adapter;
+    m.loras = &lora;
+    m.n_loras = 1;
+    VC_TRY(vc_job_add_merge(ctx, job, &m));
+out:
+    return status;
+}
+
 static enum vc_status add_pass(struct vc_ctx *ctx, struct vc_job *job, enum work work)
 {
     static const struct vc_rule rules[] = {{"a.*", true}, {"c.*", false}};
@@ -246,6 +272,7 @@ static enum vc_status convert(struct vc_ctx *ctx, enum work work, const char *to
     struct vc_write_options options = support_replace(to, work == WORK_DEFLATED ? VC_DEFLATE_AUTO : VC_DEFLATE_NONE);
     struct vc_model *model = NULL;
     struct vc_model *masks = NULL;
+    struct vc_model *adapter = NULL;
     struct vc_couplings *couplings = NULL;
     struct vc_job *job = NULL;
     enum vc_status status;
@@ -255,10 +282,15 @@ static enum vc_status convert(struct vc_ctx *ctx, enum work work, const char *to
     options.n_emit = work == WORK_EMIT;
     VC_TRY(vc_model_open(ctx, work == WORK_DEQUANTIZE || work == WORK_CONVERT ? packed : input, NULL, &model));
     VC_TRY(vc_job_create(ctx, model, &job));
-    VC_TRY(work == WORK_PRUNE || work == WORK_PRUNE_MASK || work == WORK_PRUNE_N_OF_M
-               ? add_prune(ctx, job, work, &masks)
-           : work == WORK_STRUCTURED ? add_structured(ctx, job, model, &couplings)
-                                     : add_pass(ctx, job, work));
+    if (work == WORK_PRUNE || work == WORK_PRUNE_MASK || work == WORK_PRUNE_N_OF_M) {
+        VC_TRY(add_prune(ctx, job, work, &masks));
+    } else if (work == WORK_STRUCTURED) {
+        VC_TRY(add_structured(ctx, job, model, &couplings));
+    } else if (work == WORK_MERGE) {
+        VC_TRY(add_merge(ctx, job, &adapter));
+    } else {
+        VC_TRY(add_pass(ctx, job, work));
+    }
     VC_TRY(vc_job_plan(ctx, job, &options));
     VC_TRY(vc_job_run(ctx, job));
     written = true;
@@ -268,6 +300,7 @@ out:
     vc_job_free(job);
     vc_couplings_free(couplings);
     vc_model_close(masks);
+    vc_model_close(adapter);
     vc_model_close(model);
     return status;
 }
@@ -346,7 +379,7 @@ static void check_untouched(bool older)
         assert_memory_equal(bytes, OLDER, n);
     }
     free(bytes);
-    assert_int_equal(count_files(), 4 + (unsigned)older);
+    assert_int_equal(count_files(), 5 + (unsigned)older);
 }
 
 struct undisturbed {
@@ -374,7 +407,7 @@ static void check_same_as(const struct undisturbed *u)
 {
     check_same(output, u->bytes, u->n_bytes);
     check_same(second, u->second, u->n_second);
-    assert_int_equal(count_files(), 5 + (u->second != NULL));
+    assert_int_equal(count_files(), 6 + (u->second != NULL));
 }
 
 /* The one moment in which one of two files has its name already: the sentence says so. */
@@ -533,7 +566,9 @@ static int make_folder(void **state)
     (void)snprintf(second, sizeof second, "%s/out.safetensors", scratch_folder());
     (void)snprintf(mask_file, sizeof mask_file, "%s/masks.safetensors", scratch_folder());
     (void)snprintf(couplings_file, sizeof couplings_file, "%s/couplings.txt", scratch_folder());
-    write_input(input);
+    (void)snprintf(adapter_file, sizeof adapter_file, "%s/adapter.npz", scratch_folder());
+    write_input(input, members, N_MEMBERS);
+    write_input(adapter_file, adapter_members, sizeof adapter_members / sizeof adapter_members[0]);
     write_text(couplings_file, couplings_text);
     assert_int_equal(vc_ctx_create(&ctx), VC_OK);
     status = convert(ctx, WORK_DEFLATED, packed);
@@ -558,6 +593,7 @@ static int remove_folder(void **state)
     remove_path(second);
     remove_path(mask_file);
     remove_path(couplings_file);
+    remove_path(adapter_file);
     return scratch_remove(state);
 }
 

@@ -6,7 +6,7 @@ cd "$1"
 
 # FILE TARGET for every include line of ours; TARGET is the text between the quotes or angle brackets.
 list_edges() {
-    find include core arch formats kernels graph passes prune quantize engine distill facade measure memory report shrink tools examples -type f \
+    find include core arch formats kernels graph passes prune merge quantize engine distill facade measure memory report shrink tools examples -type f \
         \( -name '*.c' -o -name '*.h' -o -name '*.inc' -o -name '*.cu' -o -name '*.cuh' \) 2>/dev/null | sort |
         xargs grep -HE '^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"]' |
         sed -nE 's|^([^:]*):[^<"]*([<"][^>"]+[>"]).*|\1 \2|p'
@@ -33,7 +33,7 @@ list_edges | awk -v sq="'" '
         close(path)
         return experimental[path] = found
     }
-    function is_pass(d) { return d ~ /^(passes|prune|quantize|distill|measure)$/ }
+    function is_pass(d) { return d ~ /^(passes|prune|merge|quantize|distill|measure)$/ }
 
     # The room of a file of core/ or formats/: "npz" of formats/npz/npy.c; "" of what lies beside the rooms.
     function room(path) {
@@ -193,7 +193,7 @@ if [ -n "$named" ]; then
     exit 1
 fi
 
-twins=$(find core arch formats kernels graph passes prune quantize engine distill facade measure memory report shrink tools examples tests bench include -type f \
+twins=$(find core arch formats kernels graph passes prune merge quantize engine distill facade measure memory report shrink tools examples tests bench include -type f \
     \( -name '*.c' -o -name '*.h' -o -name '*.inc' -o -name '*.cu' \) 2>/dev/null | sed 's|.*/||' | sort | uniq -d)
 if [ -n "$twins" ]; then
     echo "file names that occur twice:" "$twins"

@@ -7,6 +7,7 @@
 extern const struct command command_shrink;
 extern const struct command command_quantize;
 extern const struct command command_prune;
+extern const struct command command_merge;
 extern const struct command command_distill;
 extern const struct command command_evaluate;
 extern const struct command command_logits;

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct pass_row *const pass_rows[] = {&pass_quantize, &pass_prune, &pass_distill, &pass_dequantize, NULL};
+const struct pass_row *const pass_rows[] = {&pass_quantize,   &pass_prune, &pass_distill,
+                                            &pass_dequantize, &pass_merge, NULL};
 
 const struct pass_row *pass_find(const char *name)
 {

@@ -37,6 +37,7 @@ int pass_run(struct app *app, const struct pass_row *row, int n_args, char **arg
 
 extern const struct pass_row pass_quantize;
 extern const struct pass_row pass_prune;
+extern const struct pass_row pass_merge;
 extern const struct pass_row pass_dequantize;
 extern const struct pass_row pass_distill; /* not by pass_run: as a command it has a report of its own */
 

@@ -1,0 +1,28 @@
+/* adapter.h - what a file of low-rank adapters says of them beside its tensors: PEFT's adapter_config.json.
+ *
+ *     {"peft_type": "LORA", "r": 16, "lora_alpha": 32, "use_rslora": false, "alpha_pattern": {"down_proj": 64}}
+ *
+ * merge/ asks (vc_model.adapter_beside); single files of other trainers have no such file and say it in their tensors. */
+#ifndef VC_CORE_ADAPTER_H
+#define VC_CORE_ADAPTER_H
+
+#include "core/base/arena.h"
+
+/* Modules whose name is, or ends behind a dot in, what this regular expression of Python matches, have another alpha. */
+struct vc_adapter_pattern {
+    const char *pattern;
+    double alpha;
+};
+
+struct vc_adapter {
+    bool there;      /* there is such a file; else all of this is zeros */
+    double alpha;    /* the sum of a module is multiplied by alpha / rank ... */
+    bool root;       /* ... or by alpha / sqrt(rank) (rsLoRA) */
+    bool transposed; /* fan_in_fan_out: weights are [in, out]; of square ones nothing else says so */
+    size_t n_patterns;
+    const struct vc_adapter_pattern *patterns; /* the first that matches holds */
+    const char *base;    /* the model that it was made for, as the file calls it; NULL: not said */
+    const char *refusal; /* why the weights cannot be merged, as a sentence goes on; NULL: they can */
+};
+
+#endif

@@ -1,0 +1,15 @@
+/* hf_adapter.h - PEFT's adapter_config.json as facts of an adapter (core/model/adapter.h). */
+#ifndef VC_FORMATS_HF_ADAPTER_H
+#define VC_FORMATS_HF_ADAPTER_H
+
+#include "core/model/adapter.h"
+#include "core/model/source.h"
+
+#define VC_HF_ADAPTER_NAME "adapter_config.json"
+
+/* vc_model.adapter_beside: that of the folder of the model, or beside its file. VC_E_FORMAT: it is no JSON object. What
+ * `out` points to is the arena's. */
+enum vc_status vc_hf_adapter_beside(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
+                                    struct vc_adapter *out);
+
+#endif

@@ -1,0 +1,70 @@
+/* lora.h - low-rank adapters as what they add to single tensors of a model.
+ *
+ *     adapter file                                             model
+ *     base_model.model.model.layers.0.self_attn.q_proj         model.layers.0.self_attn.q_proj.weight
+ *         .lora_A.weight  f32 [16, 512]                            bf16 [1024, 512]
+ *         .lora_B.weight  f32 [1024, 16]                           += scale * B A
+ *
+ * lora_modules.c sorts the tensors of an adapter into modules, lora_names.c finds the tensor of the model that a module
+ * is about, lora_step.c adds. Formulas and names: docs/merge.md. */
+#ifndef VC_MERGE_LORA_H
+#define VC_MERGE_LORA_H
+
+#include <vcompress/merge.h>
+
+#include "core/chain/pass.h"
+#include "core/model/adapter.h"
+
+/* What a tensor of an adapter is to its module; the numbers are places in vc_lora_module.tensors. */
+enum vc_lora_piece {
+    VC_LORA_DOWN = 0,      /* A: [rank, inputs ...]; of embeddings [rank, rows] */
+    VC_LORA_UP = 1,        /* B: [outputs, rank, 1 ...] */
+    VC_LORA_MAGNITUDE = 2, /* DoRA: the norm that each output gets */
+    VC_LORA_UP_BIAS = 3,   /* added to the bias */
+    VC_LORA_ALPHA = 4,     /* one number, in place of that of adapter_config.json */
+    VC_LORA_WHOLE = 5,     /* takes the place of a tensor of the model: modules_to_save, trained biases */
+    VC_LORA_PIECES = 6
+};
+
+struct vc_lora_module {
+    const char *name; /* "model.layers.0.self_attn.q_proj", without the prefix of PEFT; VC_LORA_WHOLE: of the tensor */
+    size_t tensors[VC_LORA_PIECES]; /* of the adapter; VC_NO_TENSOR: there is none */
+    bool embedding;                 /* lora_embedding_A, lora_embedding_B */
+    bool flat;                      /* the name is kohya's, with '_' for '.': "lora_unet_down_blocks_0_..." */
+};
+
+/* An adapter, sorted. */
+struct vc_lora_list {
+    const struct vc_model *adapter;
+    struct vc_adapter said;
+    size_t n;
+    struct vc_lora_module *modules; /* by name */
+};
+
+/* Reads the names, and of each the last part. VC_E_UNSUPPORTED: a tensor is of a kind that is not merged, a factor has
+ * no other, or no tensor is one of an adapter. What `out` points to is the arena's. */
+enum vc_status vc_lora_modules(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_model *adapter,
+                               struct vc_lora_list *out);
+
+/* The tensors of the model that the modules are about, tensors[i] of modules[i]: its weight, or the tensor that a whole
+ * one replaces; VC_NO_TENSOR: it has none. *first_missing: the first module without one, n where all have one. `tensors`
+ * is the arena's. VC_E_UNSUPPORTED: the names fit in two ways. */
+enum vc_status vc_lora_names(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_lora_list *list,
+                             const struct vc_model *model, size_t **tensors, size_t *first_missing);
+
+/* What one adapter does to one tensor. */
+struct vc_lora_term {
+    const struct vc_lora_list *from;
+    const struct vc_lora_module *module;
+    enum vc_lora_piece kind; /* DOWN: the sum of B A; UP_BIAS: of a vector; WHOLE: replaced */
+    bool transposed;         /* the tensor is [inputs, outputs], or an embedding: += scale * (B A) turned over */
+    uint64_t rank;
+    double scale;              /* with the adapter's weight */
+    struct vc_lora_term *next; /* of the same tensor, in the order of the adapters */
+};
+
+/* Adds the steps of these terms to the item, whose values are plain floats: one for sums side by side, one for each
+ * DoRA. */
+enum vc_status vc_lora_add_steps(struct vc_ctx *ctx, struct vc_item *item, const struct vc_lora_term *terms);
+
+#endif

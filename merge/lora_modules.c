@@ -1,0 +1,205 @@
+/* lora_modules.c - the tensors of an adapter sorted into modules, by the ends of their names. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/array.h"
+#include "core/model/source.h"
+#include "merge/lora.h"
+
+/* PEFT wraps the model twice. */
+#define WRAPPED "base_model.model."
+
+/* Ends of names: of PEFT (with the adapter's name in files of torch.save), kohya's trainers, and diffusers' older ones. */
+static const struct {
+    const char *end;
+    enum vc_lora_piece piece;
+    bool embedding;
+} ends[] = {
+    {".lora_A.weight", VC_LORA_DOWN, false},
+    {".lora_A.default.weight", VC_LORA_DOWN, false},
+    {".lora_down.weight", VC_LORA_DOWN, false},
+    {".lora.down.weight", VC_LORA_DOWN, false},
+    {".lora_linear_layer.down.weight", VC_LORA_DOWN, false},
+    {".lora_embedding_A", VC_LORA_DOWN, true},
+    {".lora_embedding_A.default", VC_LORA_DOWN, true},
+    {".lora_B.weight", VC_LORA_UP, false},
+    {".lora_B.default.weight", VC_LORA_UP, false},
+    {".lora_up.weight", VC_LORA_UP, false},
+    {".lora.up.weight", VC_LORA_UP, false},
+    {".lora_linear_layer.up.weight", VC_LORA_UP, false},
+    {".lora_embedding_B", VC_LORA_UP, true},
+    {".lora_embedding_B.default", VC_LORA_UP, true},
+    {".lora_magnitude_vector", VC_LORA_MAGNITUDE, false},
+    {".lora_magnitude_vector.weight", VC_LORA_MAGNITUDE, false},
+    {".lora_magnitude_vector.default.weight", VC_LORA_MAGNITUDE, false},
+    {".dora_scale", VC_LORA_MAGNITUDE, false},
+    {".lora_B.bias", VC_LORA_UP_BIAS, false},
+    {".lora_B.default.bias", VC_LORA_UP_BIAS, false},
+    {".alpha", VC_LORA_ALPHA, false},
+};
+
+/* Parts of names of other kinds of adapters. */
+static const struct {
+    const char *part, *kind;
+} foreign[] = {
+    {".lora_mid.", "a convolution in three factors (LoCon's Tucker form)"},
+    {".hada_w", "LoHa"},
+    {".lokr_w", "LoKr"},
+    {".oft_", "OFT"},
+    {".boft_", "BOFT"},
+    {".ia3_l", "IA3"},
+    {".vera_lambda", "VeRA"},
+    {".lora_E", "AdaLoRA"},
+    {".trainable_tokens_", "rows of single tokens"},
+    {".glora", "GLoRA"},
+    {"prompt_embeddings", "a prompt"},
+};
+
+static bool ends_in(const char *name, const char *end)
+{
+    size_t n = strlen(name);
+    size_t k = strlen(end);
+
+    return n > k && strcmp(name + n - k, end) == 0;
+}
+
+/* One tensor's place. */
+struct piece {
+    const char *module;
+    size_t n; /* bytes of it that are the module's name */
+    enum vc_lora_piece piece;
+    bool embedding;
+    size_t tensor;
+};
+
+/* Names of whole tensors as the model calls them: PEFT keeps the module that it replaced beside the trained one. */
+static enum vc_status place_whole(struct vc_ctx *ctx, struct vc_arena *arena, const char *name, struct piece *out)
+{
+    static const char *const inside[] = {".modules_to_save.default.", ".modules_to_save.", ".base_layer."};
+
+    out->piece = VC_LORA_WHOLE;
+    for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++) {
+        const char *at = strstr(name, inside[i]);
+
+        if (at != NULL) {
+            out->module = vc_arena_printf(ctx, arena, "%.*s.%s", (int)(at - name), name, at + strlen(inside[i]));
+            VC_CALL_ALLOC(out->module);
+            out->n = strlen(out->module);
+            return VC_OK;
+        }
+    }
+    out->module = name;
+    out->n = strlen(name);
+    return VC_OK;
+}
+
+static enum vc_status place(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_model *adapter, size_t tensor,
+                            struct piece *out)
+{
+    const char *name = adapter->tensors[tensor].name;
+
+    for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
+        VC_REFUSE_IF(strstr(name, foreign[i].part) != NULL, ctx, VC_E_UNSUPPORTED,
+                     "%s: %s is of a kind of adapter that is not merged here: %s", adapter->path, name,
+                     foreign[i].kind);
+    }
+    *out = (struct piece){.tensor = tensor};
+    if (strncmp(name, WRAPPED, strlen(WRAPPED)) == 0) {
+        name += strlen(WRAPPED);
+    }
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        if (ends_in(name, ends[i].end)) {
+            out->module = name;
+            out->n = strlen(name) - strlen(ends[i].end);
+            out->piece = ends[i].piece;
+            out->embedding = ends[i].embedding;
+            return VC_OK;
+        }
+    }
+    return place_whole(ctx, arena, name, out);
+}
+
+/* Whole tensors are modules of their own: one may be called as a module is. */
+static int compare(const void *a, const void *b)
+{
+    const struct piece *p = a;
+    const struct piece *q = b;
+    int whole = (int)(p->piece == VC_LORA_WHOLE) - (int)(q->piece == VC_LORA_WHOLE);
+    size_t n = p->n < q->n ? p->n : q->n;
+    int order = memcmp(p->module, q->module, n);
+
+    if (whole != 0 || order != 0) {
+        return whole != 0 ? whole : order;
+    }
+    return p->n != q->n ? (p->n < q->n ? -1 : 1) : (int)p->piece - (int)q->piece;
+}
+
+static bool same_module(const struct piece *p, const struct piece *q)
+{
+    return (p->piece == VC_LORA_WHOLE) == (q->piece == VC_LORA_WHOLE) && p->n == q->n &&
+           memcmp(p->module, q->module, p->n) == 0;
+}
+
+/* The pieces of one module, from `p` on. */
+static enum vc_status join(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_model *adapter,
+                           const struct piece *p, size_t n, struct vc_lora_module *out)
+{
+    bool whole = p->piece == VC_LORA_WHOLE;
+
+    for (size_t k = 0; k < VC_LORA_PIECES; k++) {
+        out->tensors[k] = VC_NO_TENSOR;
+    }
+    out->name = vc_arena_copy(ctx, arena, p->module, p->n);
+    VC_CALL_ALLOC(out->name);
+    out->flat = strchr(out->name, '.') == NULL && strncmp(out->name, "lora_", 5) == 0;
+    for (size_t k = 0; k < n; k++) {
+        VC_REFUSE_IF(out->tensors[p[k].piece] != VC_NO_TENSOR, ctx, VC_E_FORMAT, "%s: %s and %s are the same factor",
+                     adapter->path, adapter->tensors[out->tensors[p[k].piece]].name,
+                     adapter->tensors[p[k].tensor].name);
+        out->tensors[p[k].piece] = p[k].tensor;
+        out->embedding = out->embedding || p[k].embedding;
+    }
+    VC_REFUSE_IF(!whole && (out->tensors[VC_LORA_DOWN] == VC_NO_TENSOR || out->tensors[VC_LORA_UP] == VC_NO_TENSOR),
+                 ctx, VC_E_FORMAT, "%s: %s has one of two factors only: %s", adapter->path, out->name,
+                 adapter->tensors[p->tensor].name);
+    return VC_OK;
+}
+
+enum vc_status vc_lora_modules(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_model *adapter,
+                               struct vc_lora_list *out)
+{
+    size_t n = adapter->n_tensors;
+    size_t n_sums = 0;
+    struct piece *pieces = NULL;
+    enum vc_status status = VC_OK;
+
+    *out = (struct vc_lora_list){.adapter = adapter};
+    if (adapter->adapter_beside != NULL) {
+        VC_CALL(adapter->adapter_beside(ctx, adapter, arena, &out->said));
+    }
+    VC_REFUSE_IF(out->said.refusal != NULL, ctx, VC_E_UNSUPPORTED, "%s: %s", adapter->path, out->said.refusal);
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, pieces, n + 1));
+    out->modules = vc_arena_alloc(ctx, arena, (n + 1) * sizeof *out->modules);
+    VC_TRY_ALLOC(out->modules);
+    memset(out->modules, 0, (n + 1) * sizeof *out->modules);
+    for (size_t i = 0; i < n; i++) {
+        VC_TRY(place(ctx, arena, adapter, i, &pieces[i]));
+        n_sums += pieces[i].piece == VC_LORA_DOWN;
+    }
+    if (n_sums == 0) {
+        VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "%s: is no low-rank adapter: no tensor has a name such as layers.0.q_proj.lora_A.weight or "
+                       "lora_unet_mid_block.lora_down.weight",
+                       adapter->path));
+    }
+    qsort(pieces, n, sizeof *pieces, compare);
+    for (size_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && same_module(&pieces[i], &pieces[end]); end++) {
+        }
+        VC_TRY(join(ctx, arena, adapter, &pieces[i], end - i, &out->modules[out->n]));
+        out->n++;
+    }
+out:
+    vc_free(ctx, pieces);
+    return status;
+}

@@ -1,0 +1,379 @@
+/* lora_step.c - the steps that merge: values plus sums of two factors, and for DoRA each output brought to its norm.
+ *
+ *     sum       y = w + s1 (B1 A1) + s2 (B2 A2) ...     products and sums in f32, in this order; rounded once
+ *     DoRA      y = m (w + s (B A)) / |w + s (B A)|     the norm of an output, summed in f64
+ *     whole     y = the adapter's tensor
+ *
+ * An element of B A is summed over the rank in ascending order, so that tiles and threads change nothing. */
+#include <math.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/model/source.h"
+#include "kernels/kernels.h"
+#include "merge/lora.h"
+#include "passes/decode.h"
+#include "passes/measure_tile.h"
+
+#define AT_ONCE 4    /* rows of the right factor in one walk along a row of values; the rank is filled up to that */
+#define COLUMNS 1024 /* of a row in one go, so that sums stay in the first cache */
+
+/* What one term adds to element [i, j] of the tensor as rows: scale * sum over k of left[i, k] * right[k, j]. */
+struct factors {
+    size_t rank;         /* a multiple of AT_ONCE; zeros behind the adapter's */
+    float *left, *right; /* rows x rank; rank x columns */
+    float scale;
+};
+
+struct state {
+    const struct vc_lora_term *terms; /* those of this step; the last one's `next` belongs to the next step */
+    size_t n_terms;
+    uint64_t rows, cols; /* of the tensor as tiles see it */
+    struct factors *factors;
+    /* DoRA: by output, and before that sums of squares by `slot`, added in their order. */
+    float *norm;
+    double *squares;
+    uint64_t n_outputs, n_slots, pieces; /* pieces: tiles that a row is cut into */
+};
+
+static bool is_dora(const struct vc_lora_term *term)
+{
+    return term->kind == VC_LORA_DOWN && term->module->tensors[VC_LORA_MAGNITUDE] != VC_NO_TENSOR;
+}
+
+static size_t filled(uint64_t rank)
+{
+    return (size_t)((rank + AT_ONCE - 1) / AT_ONCE * AT_ONCE);
+}
+
+/* ---- begin and end ---- */
+
+static enum vc_status read_piece(struct vc_ctx *ctx, const struct vc_lora_term *term, enum vc_lora_piece piece,
+                                 float **out, size_t *n)
+{
+    const struct vc_model *adapter = term->from->adapter;
+    size_t tensor = term->module->tensors[piece];
+
+    *n = (size_t)adapter->tensors[tensor].n_elems;
+    *out = vc_alloc_array(ctx, VC_TAG_TILES, *n + 1, sizeof **out);
+    VC_CALL_ALLOC(*out);
+    return vc_decode_tensor(ctx, adapter, tensor, *out, *n);
+}
+
+/* A is [rank, inputs], B is [outputs, rank]. A tensor of rows of outputs has B to the left; one that is turned over has
+ * A, with its axes exchanged, and B in the same way to the right. */
+static void lay_out(const struct vc_lora_term *term, const float *a, const float *b, const struct state *s,
+                    struct factors *f)
+{
+    size_t rank = (size_t)term->rank;
+
+    for (size_t i = 0; i < s->rows; i++) {
+        for (size_t k = 0; k < rank; k++) {
+            f->left[i * f->rank + k] = term->transposed ? a[k * s->rows + i] : b[i * rank + k];
+        }
+    }
+    for (size_t k = 0; k < rank; k++) {
+        for (size_t j = 0; j < s->cols; j++) {
+            f->right[k * s->cols + j] = term->transposed ? b[j * rank + k] : a[k * s->cols + j];
+        }
+    }
+}
+
+static enum vc_status make_factors(struct vc_ctx *ctx, const struct state *s, const struct vc_lora_term *term,
+                                   struct factors *f)
+{
+    float *a = NULL;
+    float *b = NULL;
+    size_t n = 0;
+    enum vc_status status = VC_OK;
+
+    *f = (struct factors){.rank = filled(term->rank), .scale = (float)term->scale};
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_TILES, f->left, (size_t)s->rows * f->rank + 1));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_TILES, f->right, (size_t)s->cols * f->rank + 1));
+    if (term->kind == VC_LORA_UP_BIAS) { /* a vector is one row */
+        VC_TRY(read_piece(ctx, term, VC_LORA_UP_BIAS, &b, &n));
+        f->left[0] = 1.0F;
+        memcpy(f->right, b, n * sizeof *b);
+        goto out;
+    }
+    VC_TRY(read_piece(ctx, term, VC_LORA_DOWN, &a, &n));
+    VC_TRY(read_piece(ctx, term, VC_LORA_UP, &b, &n));
+    lay_out(term, a, b, s, f);
+out:
+    vc_free(ctx, a);
+    vc_free(ctx, b);
+    return status;
+}
+
+static enum vc_status lora_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
+{
+    struct state *s = step->state;
+    const struct vc_lora_term *term = s->terms;
+
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_TILES, s->factors, s->n_terms));
+    for (size_t i = 0; i < s->n_terms; i++, term = term->next) {
+        VC_CALL(make_factors(ctx, s, term, &s->factors[i]));
+    }
+    return s->n_slots == 0 ? VC_OK : VC_ZEROS(ctx, VC_TAG_TILES, s->squares, s->n_slots);
+}
+
+static void lora_end(struct vc_ctx *ctx, struct vc_step *step)
+{
+    struct state *s = step->state;
+
+    for (size_t i = 0; s->factors != NULL && i < s->n_terms; i++) {
+        vc_free(ctx, s->factors[i].left);
+        vc_free(ctx, s->factors[i].right);
+    }
+    vc_free(ctx, s->factors);
+    vc_free(ctx, s->squares);
+    vc_free(ctx, s->norm);
+    s->factors = NULL;
+    s->squares = NULL;
+    s->norm = NULL;
+}
+
+/* ---- sums ---- */
+
+/* sum[j] += left . right over the rank, four at a time, for n columns from `right` on. */
+static void add_rank(const struct factors *f, const float *left, const float *right, size_t stride, size_t n,
+                     float *sum)
+{
+    for (size_t k = 0; k < f->rank; k += AT_ONCE) {
+        const float *r0 = right + k * stride;
+        const float *r1 = r0 + stride;
+        const float *r2 = r1 + stride;
+        const float *r3 = r2 + stride;
+
+        for (size_t j = 0; j < n; j++) {
+            float x = sum[j];
+
+            x += left[k] * r0[j];
+            x += left[k + 1] * r1[j];
+            x += left[k + 2] * r2[j];
+            x += left[k + 3] * r3[j];
+            sum[j] = x;
+        }
+    }
+}
+
+/* y = x plus what all terms add, for the elements of the tile. */
+static void add_terms(const struct state *s, const struct vc_tile *tile, const float *x, float *y)
+{
+    float sum[COLUMNS];
+
+    memcpy(y, x, tile->n_elems * sizeof *y);
+    for (size_t t = 0; t < s->n_terms; t++) {
+        const struct factors *f = &s->factors[t];
+
+        for (size_t i = 0; i < tile->n_rows; i++) {
+            const float *left = f->left + (size_t)(tile->row0 + i) * f->rank;
+
+            for (size_t j = 0; j < tile->row_len; j += COLUMNS) {
+                size_t n = (size_t)vc_min_u64(COLUMNS, tile->row_len - j);
+                float *to = y + i * tile->row_len + j;
+
+                memset(sum, 0, n * sizeof *sum);
+                add_rank(f, left, f->right + (size_t)tile->col0 + j, (size_t)s->cols, n, sum);
+                for (size_t c = 0; c < n; c++) {
+                    to[c] += f->scale * sum[c];
+                }
+            }
+        }
+    }
+}
+
+static void widen(enum vc_dtype dtype, const void *data, size_t n, float *x)
+{
+    for (size_t i = 0; i < n; i++) {
+        x[i] = vc_load_float(dtype, data, i);
+    }
+}
+
+/* Values into the tile's place in the type of the file, as rounded; y becomes what is stored. */
+static enum vc_status store(struct vc_ctx *ctx, const struct vc_step *step, const struct vc_tile *tile, const float *x,
+                            float *y, struct vc_tile_out *out)
+{
+    for (size_t i = 0; i < tile->n_elems; i++) {
+        float value = y[i];
+
+        y[i] = vc_store_float(step->out.dtype, value, isfinite(x[i]) ? NAN : x[i], out->data, i);
+        VC_REFUSE_IF(!isfinite(y[i]) && isfinite(x[i]), ctx, VC_E_UNSUPPORTED,
+                     "element %llu becomes %g, which %s does not have", (unsigned long long)(tile->first + i),
+                     (double)value, vc_dtype_name(step->out.dtype));
+    }
+    VC_CALL(vc_measure_tile(ctx, tile, x, y, out->stats));
+    out->stats->zeros_after = vc_count_zeros(y, tile->n_elems);
+    out->stats->clipped = 0;
+    return VC_OK;
+}
+
+static enum vc_status lora_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                 const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
+                                 struct vc_tile_out *out)
+{
+    const struct state *s = step->state;
+    float *x = scratch;
+    float *y = x + tile->n_elems;
+
+    widen(step->in.dtype, in->data, tile->n_elems, x);
+    add_terms(s, tile, x, y);
+    for (size_t i = 0; s->norm != NULL && i < tile->n_elems; i++) {
+        size_t row = (size_t)tile->row0 + i / tile->row_len;
+        size_t col = (size_t)tile->col0 + i % tile->row_len;
+
+        y[i] *= s->norm[s->terms->transposed ? col : row];
+    }
+    return store(ctx, step, tile, x, y, out);
+}
+
+/* ---- norms of DoRA ---- */
+
+static enum vc_status lora_scan(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
+{
+    struct state *s = step->state;
+    float *x = scratch;
+    float *y = x + tile->n_elems;
+
+    widen(step->in.dtype, in->data, tile->n_elems, x);
+    add_terms(s, tile, x, y);
+    for (size_t i = 0; i < tile->n_elems; i++) {
+        uint64_t row = tile->row0 + i / tile->row_len;
+        uint64_t col = tile->col0 + i % tile->row_len;
+        uint64_t slot =
+            s->terms->transposed ? tile->index * s->cols + col : row * s->pieces + tile->col0 / VC_TILE_ELEMS;
+
+        s->squares[slot] += (double)y[i] * (double)y[i];
+    }
+    return VC_OK;
+}
+
+static enum vc_status lora_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
+{
+    struct state *s = step->state;
+    bool turned = s->terms->transposed;
+    uint64_t n = s->n_slots / s->n_outputs;
+    size_t n_read = 0;
+
+    VC_CALL(read_piece(ctx, s->terms, VC_LORA_MAGNITUDE, &s->norm, &n_read));
+    for (uint64_t o = 0; o < s->n_outputs; o++) {
+        double sum = 0.0;
+
+        for (uint64_t k = 0; k < n; k++) {
+            sum += s->squares[turned ? k * s->n_outputs + o : o * n + k];
+        }
+        VC_REFUSE_IF(sum == 0.0, ctx, VC_E_UNSUPPORTED, "output %llu is 0, and DoRA divides by its norm",
+                     (unsigned long long)o);
+        s->norm[o] = (float)((double)s->norm[o] / sqrt(sum));
+    }
+    return VC_OK;
+}
+
+/* ---- whole tensors ---- */
+
+static enum vc_status whole_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                  const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
+                                  struct vc_tile_out *out)
+{
+    const struct state *s = step->state;
+    const struct vc_model *adapter = s->terms->from->adapter;
+    size_t tensor = s->terms->module->tensors[VC_LORA_WHOLE];
+    enum vc_dtype dtype = adapter->tensors[tensor].dtype;
+    size_t size = vc_dtype_size(dtype);
+    float *x = scratch;
+    float *y = x + tile->n_elems;
+    float *read = y + tile->n_elems;
+
+    VC_CALL(vc_source_read_any(ctx, adapter, tensor, VC_FORM_VALUES, tile->first * size, read, tile->n_elems * size));
+    widen(step->in.dtype, in->data, tile->n_elems, x);
+    widen(dtype, read, tile->n_elems, y);
+    return store(ctx, step, tile, x, y, out);
+}
+
+/* ---- planning ---- */
+
+static const struct vc_step_ops lora_ops = {.begin = lora_begin, .apply = lora_apply, .end = lora_end};
+static const struct vc_step_ops dora_ops = {
+    .begin = lora_begin, .scan = lora_scan, .scan_end = lora_scan_end, .apply = lora_apply, .end = lora_end};
+static const struct vc_step_ops whole_ops = {.apply = whole_apply};
+
+static size_t tile_elems(const struct vc_step *step)
+{
+    struct vc_tile tile;
+
+    vc_desc_first_tile(&step->in, &tile);
+    return tile.n_elems;
+}
+
+/* Room for the factors, and for the sums of DoRA. */
+static size_t state_bytes(const struct state *s)
+{
+    size_t bytes = (size_t)(s->n_slots * sizeof(double) + s->n_outputs * sizeof(float));
+    const struct vc_lora_term *term = s->terms;
+
+    for (size_t i = 0; i < s->n_terms; i++, term = term->next) {
+        bytes += 2 * filled(term->rank) * (size_t)(s->rows + s->cols) * sizeof(float); /* as read, as laid out */
+    }
+    return bytes;
+}
+
+static const char *scheme_of(struct vc_ctx *ctx, const struct vc_item *item, const struct state *s)
+{
+    if (s->terms->kind == VC_LORA_WHOLE) {
+        return "replaced";
+    }
+    if (s->n_terms > 1) {
+        return vc_arena_printf(ctx, item->set->arena, "%zu loras", s->n_terms);
+    }
+    return vc_arena_printf(ctx, item->set->arena, "%s r=%llu", is_dora(s->terms) ? "dora" : "lora",
+                           (unsigned long long)s->terms->rank);
+}
+
+/* One step for the first n_terms of `terms`. */
+static enum vc_status add_step(struct vc_ctx *ctx, struct vc_item *item, const struct vc_lora_term *terms,
+                               size_t n_terms)
+{
+    bool whole = terms->kind == VC_LORA_WHOLE;
+    bool dora = is_dora(terms);
+    struct state *s = vc_arena_alloc(ctx, item->set->arena, sizeof *s);
+    struct vc_step *step;
+
+    VC_CALL_ALLOC(s);
+    step = vc_item_add_step(ctx, item, whole ? &whole_ops : dora ? &dora_ops : &lora_ops);
+    VC_CALL_ALLOC(step);
+    *s = (struct state){.terms = terms, .n_terms = n_terms};
+    vc_desc_grid(item->desc, &s->rows, &s->cols);
+    if (dora) {
+        s->pieces = (s->cols + VC_TILE_ELEMS - 1) / VC_TILE_ELEMS;
+        s->n_outputs = terms->transposed ? s->cols : s->rows;
+        s->n_slots = terms->transposed ? vc_tile_count(s->rows, s->cols) * s->cols : s->rows * s->pieces;
+    }
+    step->state = s;
+    step->action = VC_ACTION_MERGED;
+    step->scheme = scheme_of(ctx, item, s);
+    VC_CALL_ALLOC(step->scheme);
+    step->lossy = true;
+    step->scan = dora;
+    step->scratch_bytes = (whole ? 4 : 2) * tile_elems(step) * sizeof(float);
+    step->state_bytes = whole ? 0 : state_bytes(s);
+    vc_item_replan(item);
+    return VC_OK;
+}
+
+enum vc_status vc_lora_add_steps(struct vc_ctx *ctx, struct vc_item *item, const struct vc_lora_term *terms)
+{
+    while (terms != NULL) {
+        const struct vc_lora_term *end = terms->next;
+        size_t n = 1;
+
+        if (terms->kind != VC_LORA_WHOLE && !is_dora(terms)) {
+            for (; end != NULL && end->kind != VC_LORA_WHOLE && !is_dora(end); end = end->next) {
+                n++;
+            }
+        }
+        VC_CALL(add_step(ctx, item, terms, n));
+        terms = end;
+    }
+    return VC_OK;
+}

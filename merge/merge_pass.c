@@ -1,0 +1,383 @@
+/* merge_pass.c - the pass behind `vcompress merge`: reads what adapters hold, finds the tensor of the model for each module,
+ * checks shapes, and gives each tensor its terms. Names are in lora_names.c, the arithmetic in lora_step.c. */
+#include <math.h>
+#include <regex.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/option_struct.h"
+#include "core/job/job_passes.h"
+#include "core/model/source.h"
+#include "kernels/kernels.h"
+#include "merge/lora.h"
+#include "passes/select.h"
+
+struct merge {
+    struct vc_pass pass;
+    struct vc_arena arena;
+    struct vc_merge_options options;
+    struct vc_lora_list *lists; /* by adapter */
+    /* By tensor of the model, made anew by each plan_begin. */
+    struct vc_arena plan_arena;
+    struct vc_lora_term **terms;
+    const char *left_out; /* a note; NULL: nothing is */
+    struct vc_recipe_entry recipe[1];
+};
+
+static const struct vc_merge_options merge_defaults = {0};
+static const struct vc_options_kind merge_kind = {"vc_merge_options", "vc_merge_defaults", &merge_defaults,
+                                                  sizeof merge_defaults};
+
+void vc_merge_defaults_sized(struct vc_merge_options *options, size_t struct_size)
+{
+    vc_options_fill(&merge_kind, options, struct_size);
+}
+
+/* ---- the scale of a module ---- */
+
+/* A key of alpha_pattern is a regular expression of Python that matches the end of a module's name, from a dot on. Of
+ * what extended expressions of POSIX do not have, \d and groups without a number are put into words that they have. */
+static enum vc_status pattern_matches(struct vc_ctx *ctx, const struct vc_model *adapter, const char *pattern,
+                                      const char *name, bool *out)
+{
+    char text[1024];
+    regex_t regex;
+    size_t n = (size_t)snprintf(text, sizeof text, "^(.*\\.)?(");
+    const char *c = pattern;
+    bool failed;
+
+    for (; *c != '\0' && n + 16 < sizeof text; c++) {
+        if (c[0] == '\\' && c[1] == 'd') {
+            n += (size_t)snprintf(text + n, sizeof text - n, "[0-9]");
+            c++;
+        } else if (strncmp(c, "(?:", 3) == 0) {
+            text[n++] = '(';
+            c += 2;
+        } else {
+            text[n++] = *c;
+        }
+    }
+    (void)snprintf(text + n, sizeof text - n, ")$");
+    failed = *c != '\0' || regcomp(&regex, text, REG_EXTENDED | REG_NOSUB) != 0;
+    VC_REFUSE_IF(failed, ctx, VC_E_UNSUPPORTED, "%s: alpha_pattern: %.100s is no regular expression that is known here",
+                 adapter->path, pattern);
+    *out = regexec(&regex, name, 0, NULL, 0) == 0;
+    regfree(&regex);
+    return VC_OK;
+}
+
+/* alpha / rank or alpha / sqrt(rank). Without an alpha it is the rank, as diffusers has it. */
+static enum vc_status find_scale(struct vc_ctx *ctx, const struct vc_lora_list *list,
+                                 const struct vc_lora_module *module, uint64_t rank, double *out)
+{
+    double alpha = list->said.there ? list->said.alpha : (double)rank;
+    size_t tensor = module->tensors[VC_LORA_ALPHA];
+    bool found = false;
+    float own;
+
+    for (size_t i = 0; !found && i < list->said.n_patterns; i++) {
+        VC_CALL(pattern_matches(ctx, list->adapter, list->said.patterns[i].pattern, module->name, &found));
+        alpha = found ? list->said.patterns[i].alpha : alpha;
+    }
+    if (tensor != VC_NO_TENSOR) {
+        VC_REFUSE_IF(list->adapter->tensors[tensor].n_elems != 1, ctx, VC_E_FORMAT, "%s: %s is not one number",
+                     list->adapter->path, list->adapter->tensors[tensor].name);
+        VC_CALL(vc_tensor_read_f32(ctx, list->adapter, tensor, &own, 1));
+        alpha = (double)own;
+    }
+    VC_REFUSE_IF(!isfinite(alpha), ctx, VC_E_FORMAT, "%s: %s: alpha is %g", list->adapter->path, module->name, alpha);
+    *out = list->said.root ? alpha / sqrt((double)rank) : alpha / (double)rank;
+    return VC_OK;
+}
+
+/* ---- shapes ---- */
+
+static uint64_t behind(const struct vc_tensor *t, unsigned axis)
+{
+    uint64_t n = 1;
+
+    for (unsigned d = axis; d < t->n_dims; d++) {
+        n *= t->shape[d];
+    }
+    return n;
+}
+
+static const char *shape_text(const struct vc_tensor *t, char *text, size_t room)
+{
+    size_t n = (size_t)snprintf(text, room, "[");
+
+    for (unsigned d = 0; d < t->n_dims && n + 24 < room; d++) {
+        n += (size_t)snprintf(text + n, room - n, d == 0 ? "%llu" : ", %llu", (unsigned long long)t->shape[d]);
+    }
+    (void)snprintf(text + n, room - n, "]");
+    return text;
+}
+
+/* Whether the product of the factors is [outputs, inputs ...] as the tensor lies, or turned over. Of square ones the
+ * format says it (Conv1D), or the adapter. */
+static enum vc_status find_turn(struct vc_ctx *ctx, const struct vc_lora_list *list,
+                                const struct vc_lora_module *module, const struct vc_model *model, size_t tensor,
+                                struct vc_lora_term *term)
+{
+    const struct vc_tensor *t = &model->tensors[tensor];
+    const struct vc_tensor *a = &list->adapter->tensors[module->tensors[VC_LORA_DOWN]];
+    const struct vc_tensor *b = &list->adapter->tensors[module->tensors[VC_LORA_UP]];
+    uint64_t rank = a->n_dims >= 2 ? a->shape[0] : 0;
+    bool factors = a->n_dims >= 2 && b->n_dims >= 2 && rank != 0 && b->shape[1] == rank && behind(b, 2) == 1;
+    bool straight = factors && t->n_dims >= 2 && t->shape[0] == b->shape[0] && behind(t, 1) == behind(a, 1);
+    bool turned = factors && t->n_dims == 2 && t->shape[0] == behind(a, 1) && t->shape[1] == b->shape[0];
+    char text[3][96];
+
+    if (module->embedding) {
+        straight = false;
+    } else if (straight && turned) {
+        turned = t->axis_reason != NULL || model->conv1d ? t->channel_axis == 1 : list->said.transposed;
+        straight = !turned;
+    }
+    VC_REFUSE_IF(!straight && !turned, ctx, VC_E_UNSUPPORTED,
+                 "%s is an adapter of another model: %s has the factors %s and %s, and %s is %s", list->adapter->path,
+                 module->name, shape_text(a, text[0], sizeof text[0]), shape_text(b, text[1], sizeof text[1]), t->name,
+                 shape_text(t, text[2], sizeof text[2]));
+    term->transposed = turned;
+    term->rank = rank;
+    return VC_OK;
+}
+
+static enum vc_status check_magnitude(struct vc_ctx *ctx, const struct vc_lora_list *list,
+                                      const struct vc_lora_module *module, double weight)
+{
+    size_t m = module->tensors[VC_LORA_MAGNITUDE];
+    const struct vc_tensor *b = &list->adapter->tensors[module->tensors[VC_LORA_UP]];
+
+    VC_REFUSE_IF(m != VC_NO_TENSOR && list->adapter->tensors[m].n_elems != b->shape[0], ctx, VC_E_UNSUPPORTED,
+                 "%s: %s: DoRA has a magnitude for each of %llu outputs here, not %llu", list->adapter->path,
+                 module->name, (unsigned long long)b->shape[0], (unsigned long long)list->adapter->tensors[m].n_elems);
+    VC_REFUSE_IF(m != VC_NO_TENSOR && weight != 1.0, ctx, VC_E_ARGUMENT,
+                 "%s: is one of DoRA, whose magnitudes have no share: its weight is 1", list->adapter->path);
+    return VC_OK;
+}
+
+/* ---- terms ---- */
+
+/* Behind the terms of earlier adapters. What replaces a tensor comes before the sums of its own adapter: PEFT stores the
+ * embedding that it adds to. */
+static enum vc_status add_term(struct vc_ctx *ctx, struct merge *m, const struct vc_model *model, size_t tensor,
+                               struct vc_lora_term term)
+{
+    const struct vc_tensor *t = &model->tensors[tensor];
+    size_t first = t->alias_of != VC_NO_TENSOR ? t->alias_of : tensor;
+    struct vc_lora_term *copy = vc_arena_alloc(ctx, &m->plan_arena, sizeof *copy);
+    struct vc_lora_term **end = &m->terms[first];
+
+    VC_CALL_ALLOC(copy);
+    for (const struct vc_lora_term *other = *end; term.kind == VC_LORA_WHOLE && other != NULL; other = other->next) {
+        VC_REFUSE_IF(other->from != term.from || other->kind == VC_LORA_WHOLE, ctx, VC_E_UNSUPPORTED,
+                     "%s: replaces %s, which %s changes, too", term.from->adapter->path, t->name,
+                     other->from->adapter->path);
+    }
+    while (term.kind != VC_LORA_WHOLE && *end != NULL) {
+        end = &(*end)->next;
+    }
+    *copy = term;
+    copy->next = *end;
+    *end = copy;
+    return VC_OK;
+}
+
+static enum vc_status add_whole(struct vc_ctx *ctx, struct merge *m, const struct vc_lora_list *list,
+                                const struct vc_lora_module *module, const struct vc_model *model, size_t tensor)
+{
+    const struct vc_tensor *t = &model->tensors[tensor];
+    const struct vc_tensor *own = &list->adapter->tensors[module->tensors[VC_LORA_WHOLE]];
+    bool fits = own->n_dims == t->n_dims;
+    char text[2][96];
+
+    for (unsigned d = 0; fits && d < t->n_dims; d++) {
+        fits = own->shape[d] == t->shape[d];
+    }
+    VC_REFUSE_IF(!fits, ctx, VC_E_UNSUPPORTED,
+                 "%s: %s is %s, and that of the model is %s: the adapter was trained with other rows (of new tokens, "
+                 "say), and what is merged keeps its shape",
+                 list->adapter->path, own->name, shape_text(own, text[0], sizeof text[0]),
+                 shape_text(t, text[1], sizeof text[1]));
+    VC_REFUSE_IF(own->dtype != VC_DTYPE_F32 && own->dtype != VC_DTYPE_F16 && own->dtype != VC_DTYPE_BF16, ctx,
+                 VC_E_UNSUPPORTED, "%s: %s is %s, no floats of 32 or 16 bits", list->adapter->path, own->name,
+                 vc_dtype_name(own->dtype));
+    return add_term(ctx, m, model, tensor,
+                    (struct vc_lora_term){.from = list, .module = module, .kind = VC_LORA_WHOLE});
+}
+
+/* What lora_B.bias adds to the bias beside the weight. */
+static enum vc_status add_bias(struct vc_ctx *ctx, struct merge *m, const struct vc_lora_module *module,
+                               const struct vc_model *model, size_t weight, struct vc_lora_term term)
+{
+    size_t piece = module->tensors[VC_LORA_UP_BIAS];
+    size_t bias;
+
+    if (piece == VC_NO_TENSOR) {
+        return VC_OK;
+    }
+    VC_CALL(vc_find_beside(ctx, model, model->tensors[weight].name, ".weight", ".bias", &bias));
+    VC_REFUSE_IF(bias == VC_NO_TENSOR || model->tensors[bias].n_elems != term.from->adapter->tensors[piece].n_elems,
+                 ctx, VC_E_UNSUPPORTED, "%s: %s has a bias, and the model has none of that length there",
+                 term.from->adapter->path, module->name);
+    term.kind = VC_LORA_UP_BIAS;
+    term.rank = 1;
+    term.transposed = false;
+    return add_term(ctx, m, model, bias, term);
+}
+
+static enum vc_status add_module(struct vc_ctx *ctx, struct merge *m, const struct vc_lora_list *list,
+                                 const struct vc_lora_module *module, double weight, const struct vc_model *model,
+                                 size_t tensor)
+{
+    struct vc_lora_term term = {.from = list, .module = module, .kind = VC_LORA_DOWN};
+    double scale = 1.0;
+
+    if (module->tensors[VC_LORA_WHOLE] != VC_NO_TENSOR) {
+        return add_whole(ctx, m, list, module, model, tensor);
+    }
+    VC_CALL(find_turn(ctx, list, module, model, tensor, &term));
+    VC_CALL(check_magnitude(ctx, list, module, weight));
+    VC_CALL(find_scale(ctx, list, module, term.rank, &scale));
+    term.scale = scale * weight;
+    VC_CALL(add_term(ctx, m, model, tensor, term));
+    return add_bias(ctx, m, module, model, tensor, term);
+}
+
+static enum vc_status add_adapter(struct vc_ctx *ctx, struct merge *m, const struct vc_lora_list *list, double weight,
+                                  const struct vc_model *model)
+{
+    size_t *tensors;
+    size_t missing;
+    size_t n_missing = 0;
+
+    VC_CALL(vc_lora_names(ctx, &m->plan_arena, list, model, &tensors, &missing));
+    for (size_t i = 0; i < list->n; i++) {
+        n_missing += tensors[i] == VC_NO_TENSOR;
+    }
+    VC_REFUSE_IF(missing < list->n && (!m->options.partial || n_missing == list->n), ctx, VC_E_UNSUPPORTED,
+                 "%s is an adapter of another model%s%s: the model has no tensor for %s (%zu of %zu modules; %s leaves "
+                 "them out)",
+                 list->adapter->path, list->said.base != NULL ? ", " : "",
+                 list->said.base != NULL ? list->said.base : "", list->modules[missing].name, n_missing, list->n,
+                 vc_option(ctx, "partial"));
+    for (size_t i = 0; i < list->n; i++) {
+        if (tensors[i] != VC_NO_TENSOR) {
+            VC_CALL(add_module(ctx, m, list, &list->modules[i], weight, model, tensors[i]));
+        }
+    }
+    if (n_missing != 0) {
+        const char *more = vc_arena_printf(ctx, &m->plan_arena,
+                                           "%s: %zu of %zu modules are left out, for which the model has no tensor: %s",
+                                           list->adapter->path, n_missing, list->n, list->modules[missing].name);
+
+        VC_CALL_ALLOC(more);
+        VC_CALL(vc_note_add(ctx, &m->plan_arena, more, &m->left_out));
+    }
+    return VC_OK;
+}
+
+/* ---- the pass ---- */
+
+static enum vc_status merge_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
+{
+    struct merge *m = pass->self;
+    size_t n = plan->n_items + 1;
+
+    vc_arena_release(ctx, &m->plan_arena);
+    m->left_out = NULL;
+    m->terms = vc_arena_alloc(ctx, &m->plan_arena, n * sizeof(struct vc_lora_term *));
+    VC_CALL_ALLOC(m->terms);
+    memset((void *)m->terms, 0, n * sizeof(struct vc_lora_term *));
+    for (size_t i = 0; i < m->options.n_loras; i++) {
+        VC_CALL(add_adapter(ctx, m, &m->lists[i], m->options.loras[i].weight, plan->model));
+    }
+    return VC_OK;
+}
+
+static enum vc_status merge_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
+{
+    const struct merge *m = pass->self;
+    const struct vc_lora_term *terms = m->terms[item->source];
+    const struct vc_desc *desc = item->desc;
+
+    if (terms == NULL) {
+        return vc_item_keep_as(ctx, item, "no adapter");
+    }
+    VC_REFUSE_IF(desc->quant != NULL || vc_dtype_is_quantized(desc->dtype), ctx, VC_E_UNSUPPORTED,
+                 "is quantized, and adapters are merged into floats: %s makes them first",
+                 vc_option(ctx, "dequantize"));
+    VC_REFUSE_IF(desc->dtype != VC_DTYPE_F32 && desc->dtype != VC_DTYPE_F16 && desc->dtype != VC_DTYPE_BF16, ctx,
+                 VC_E_UNSUPPORTED, "is %s, and adapters are merged into floats of 32 and 16 bits",
+                 vc_dtype_name(desc->dtype));
+    return vc_lora_add_steps(ctx, item, terms);
+}
+
+static enum vc_status merge_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan)
+{
+    struct merge *m = pass->self;
+
+    pass->note = m->left_out;
+    return VC_OK;
+}
+
+static void merge_free(struct vc_ctx *ctx, struct vc_pass *pass)
+{
+    struct merge *m = pass->self;
+
+    vc_arena_release(ctx, &m->plan_arena);
+    vc_arena_release(ctx, &m->arena);
+    vc_free(ctx, m);
+}
+
+static const struct vc_pass_ops merge_ops = {.name = "merge",
+                                             .plan_begin = merge_plan_begin,
+                                             .plan = merge_plan,
+                                             .plan_end = merge_plan_end,
+                                             .free = merge_free};
+
+static enum vc_status read_adapters(struct vc_ctx *ctx, struct merge *m, const struct vc_merge_options *options)
+{
+    struct vc_lora *copy = vc_arena_alloc(ctx, &m->arena, options->n_loras * sizeof *copy);
+
+    VC_CALL_ALLOC(copy);
+    memcpy(copy, options->loras, options->n_loras * sizeof *copy);
+    m->options.loras = copy;
+    m->lists = vc_arena_alloc(ctx, &m->arena, options->n_loras * sizeof *m->lists);
+    VC_CALL_ALLOC(m->lists);
+    for (size_t i = 0; i < options->n_loras; i++) {
+        VC_REFUSE_IF(copy[i].adapter == NULL || !isfinite(copy[i].weight), ctx, VC_E_ARGUMENT,
+                     "adapter %zu is not open, or its weight is no finite number", i);
+        VC_CALL(vc_lora_modules(ctx, &m->arena, copy[i].adapter, &m->lists[i]));
+    }
+    m->recipe[0] = (struct vc_recipe_entry){"merge", "lora"};
+    m->pass.recipe = m->recipe;
+    m->pass.n_recipe = 1;
+    m->pass.command =
+        vc_arena_printf(ctx, &m->arena, "merge (%zu adapter%s)", options->n_loras, options->n_loras == 1 ? "" : "s");
+    return m->pass.command != NULL ? VC_OK : VC_E_NOMEM;
+}
+
+enum vc_status vc_job_add_merge(struct vc_ctx *ctx, struct vc_job *job, const struct vc_merge_options *options)
+{
+    struct vc_merge_options own;
+    struct merge *m = NULL;
+    enum vc_status status = VC_OK;
+
+    vc_clear_error(ctx);
+    VC_TRY(vc_options_read(ctx, &merge_kind, options, &own));
+    VC_REFUSE_IF(own.n_loras == 0, ctx, VC_E_ARGUMENT, "merge needs an adapter: %s", vc_option(ctx, "loras"));
+    VC_CALL_FOUND(ctx, vc_kernels_get(ctx));
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, m, 1));
+    m->pass.ops = &merge_ops;
+    m->pass.self = m;
+    m->options = own;
+    VC_TRY(read_adapters(ctx, m, &own));
+    return vc_job_add_pass(ctx, job, &m->pass);
+out:
+    if (m != NULL) {
+        merge_free(ctx, &m->pass);
+    }
+    return status;
+}

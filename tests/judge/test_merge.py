@@ -1,0 +1,372 @@
+"""test_merge.py - adapters that become part of weights. NumPy computes in f64 what each element should be; peft, where it can
+be imported, merges the same adapters into the same models.
+
+The bound of an element: the products and sums of the rank in f32, (rank + 2) * 2^-24 * sum |b a|, and half a unit of the
+type of the file.
+"""
+import json
+import os
+import shutil
+import unittest
+
+from judge_support import Judge, main, np
+import definition as d
+from test_safetensors import st_read, st_write
+
+try:
+    import peft
+    import torch
+    import transformers
+except ImportError:
+    peft = None
+
+CODES = {"f4": "F32", "f2": "F16", "u2": "BF16"}
+NUMPY = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+UNIT = {"f32": 2.0 ** -24, "f16": 2.0 ** -11, "bf16": 2.0 ** -8}
+
+
+def to_f64(array, dtype):
+    return d.bf16_to_f32(array).astype("f8") if dtype == "bf16" else array.astype("f8")
+
+
+def stored(array, dtype):
+    return d.f32_to_bf16(array.astype("f4")) if dtype == "bf16" else array.astype({"f32": "f4", "f16": "f2"}[dtype])
+
+
+class Merge(Judge):
+    def write(self, name, arrays, config=None):
+        """A file, or with a config a folder of PEFT."""
+        path = self.path(name)
+        if config is not None:
+            os.makedirs(path)
+            with open(os.path.join(path, "adapter_config.json"), "w") as f:
+                json.dump(config, f)
+            path = os.path.join(path, "adapter_model.safetensors")
+        st_write(path, [(n, CODES[a.dtype.str[1:]], a.shape, a.tobytes()) for n, a in arrays.items()])
+        return os.path.dirname(path) if config is not None else path
+
+    def read(self, path):
+        """name -> (array, type as here); bf16 as uint16."""
+        return {n: (np.frombuffer(data, NUMPY[dtype]).reshape(shape), dtype.lower())
+                for n, (dtype, shape, data) in st_read(path)[0].items()}
+
+    def near(self, found, expected, sums, rank, dtype, what):
+        """Within the bound of the products and half a unit of the type."""
+        bound = (rank + 2) * 2.0 ** -24 * (sums + np.abs(expected)) + UNIT[dtype] * np.abs(expected) + 1e-37
+        if dtype == "f16":
+            bound = bound + 2.0 ** -25
+        worst = np.max(np.abs(to_f64(found, dtype) - expected) - bound)
+        self.assertLessEqual(worst, 0, what)
+
+
+CONFIG = {"peft_type": "LORA", "r": 8, "lora_alpha": 16, "base_model_name_or_path": "someone/base"}
+PEFT = "base_model.model."
+
+
+def factors(rng, name, out, inputs, rank, wrapped=PEFT):
+    """A and B of a linear layer."""
+    return {wrapped + name + ".lora_A.weight": rng.standard_normal((rank, inputs)).astype("f4") * 0.1,
+            wrapped + name + ".lora_B.weight": rng.standard_normal((out, rank)).astype("f4") * 0.1}
+
+
+class Definition(Merge):
+    def test_linear_in_each_type(self):
+        for dtype in ("f32", "f16", "bf16"):
+            for rank in (1, 3, 8, 16):
+                with self.subTest(dtype=dtype, rank=rank):
+                    rng = np.random.default_rng(rank)
+                    w = stored(rng.standard_normal((70, 1100)), dtype)
+                    other = stored(rng.standard_normal((5, 5)), dtype)
+                    base = self.write("m-%s-%d.safetensors" % (dtype, rank), {"model.a.weight": w, "model.b.weight": other})
+                    parts = factors(rng, "model.a", 70, 1100, rank)
+                    adapter = self.write("a-%s-%d" % (dtype, rank), parts, config=dict(CONFIG, r=rank))
+                    out = self.path("o-%s-%d.safetensors" % (dtype, rank))
+                    self.vc("merge", "-q", "--lora", adapter, base, "-o", out)
+                    got = self.read(out)
+                    a, b = (parts[PEFT + "model.a.lora_%s.weight" % c].astype("f8") for c in "AB")
+                    scale = 16 / rank
+                    self.near(got["model.a.weight"][0], to_f64(w, dtype) + scale * b @ a, scale * np.abs(b) @ np.abs(a), rank,
+                              dtype, "model.a.weight")
+                    self.same_bits(got["model.b.weight"][0], other)
+
+    def test_scales(self):
+        """alpha / r, alpha / sqrt(r), patterns, the weight of the command line."""
+        rng = np.random.default_rng(1)
+        w = rng.standard_normal((24, 32)).astype("f4")
+        base = self.write("m.safetensors", {"layers.%d.%s.weight" % (k, n): w for k in range(2) for n in ("q", "up")})
+        parts = {}
+        for k in range(2):
+            for n in ("q", "up"):
+                parts.update(factors(rng, "layers.%d.%s" % (k, n), 24, 32, 4))
+        for number, (config, weight, expected) in enumerate((
+                ({}, None, {}),
+                ({"use_rslora": True}, None, {"": 16 / 4 ** 0.5}),
+                ({"alpha_pattern": {"up": 2}}, None, {"up": 0.5}),
+                ({"alpha_pattern": {r"layers\.[01]\.q": 8, "q": 100}}, None, {"q": 2.0}),
+                ({"alpha_pattern": {r"layers.\d.(?:q|up)": 1}}, None, {"": 0.25}),
+                ({"alpha_pattern": {"p": 2}}, "0.5", {"": 2.0}),
+                ({}, "-1", {"": -4.0}))):
+            with self.subTest(config=config, weight=weight):
+                adapter = self.write("a%d" % number, parts, config=dict(CONFIG, **config))
+                out = self.path("o%d.safetensors" % number)
+                self.vc("merge", "-q", "--lora", adapter + ("=" + weight if weight else ""), base, "-o", out)
+                for name, (got, _) in self.read(out).items():
+                    module = name[:-len(".weight")]
+                    a, b = (parts[PEFT + module + ".lora_%s.weight" % c].astype("f8") for c in "AB")
+                    scale = expected.get(module.rsplit(".", 1)[1], expected.get("", 4.0))
+                    self.near(got, w + scale * b @ a, abs(scale) * np.abs(b) @ np.abs(a), 4, "f32", name)
+
+    def test_embeddings_convolutions_and_turned_weights(self):
+        rng = np.random.default_rng(2)
+        emb = rng.standard_normal((50, 12)).astype("f4")
+        conv = rng.standard_normal((9, 5, 3, 3)).astype("f4")
+        turned = rng.standard_normal((20, 60)).astype("f4")
+        base = self.write("m.safetensors", {"wte.weight": emb, "conv.weight": conv, "c_attn.weight": turned})
+        ea, eb = rng.standard_normal((4, 50)).astype("f4"), rng.standard_normal((12, 4)).astype("f4")
+        ca, cb = rng.standard_normal((4, 5, 3, 3)).astype("f4"), rng.standard_normal((9, 4, 1, 1)).astype("f4")
+        ta, tb = rng.standard_normal((4, 20)).astype("f4"), rng.standard_normal((60, 4)).astype("f4")
+        adapter = self.write("a", {PEFT + "wte.lora_embedding_A": ea, PEFT + "wte.lora_embedding_B": eb,
+                                   PEFT + "conv.lora_A.weight": ca, PEFT + "conv.lora_B.weight": cb,
+                                   PEFT + "c_attn.lora_A.weight": ta, PEFT + "c_attn.lora_B.weight": tb},
+                             config=dict(CONFIG, r=4, lora_alpha=4))
+        out = self.path("o.safetensors")
+        self.vc("merge", "-q", "--lora", adapter, base, "-o", out)
+        got = self.read(out)
+        f8 = lambda *arrays: [x.astype("f8") for x in arrays]
+        for name, w, a, b in (("wte.weight", emb, eb.T, ea), ("c_attn.weight", turned, tb.T, ta)):
+            a, b = f8(a, b)
+            self.near(got[name][0], w + (a.T @ b).T, np.abs(b).T @ np.abs(a), 4, "f32", name)
+        a, b = f8(ca.reshape(4, -1), cb.reshape(9, 4))
+        self.near(got["conv.weight"][0].reshape(9, -1), conv.reshape(9, -1) + b @ a, np.abs(b) @ np.abs(a), 4, "f32", "conv")
+
+    def test_several_adapters(self):
+        rng = np.random.default_rng(3)
+        w = stored(rng.standard_normal((40, 48)), "bf16")
+        base = self.write("m.safetensors", {"x.weight": w})
+        first, second = factors(rng, "x", 40, 48, 4), factors(rng, "x", 40, 48, 8)
+        one = self.write("one", first, config=dict(CONFIG, r=4))
+        two = self.write("two", second, config=CONFIG)
+        out = self.path("o.safetensors")
+        report = self.vc("merge", "--json", "--lora", one + "=0.75", "--lora", two + "=0.25", base, "-o", out).json()
+        row, = report["tensors"]
+        self.assertEqual((row["action"], row["scheme"]), ("merged", "2 loras"))
+        expected, sums = to_f64(w, "bf16"), 0
+        for parts, scale in ((first, 3.0), (second, 0.5)):
+            a, b = (parts[PEFT + "x.lora_%s.weight" % c].astype("f8") for c in "AB")
+            expected = expected + scale * b @ a
+            sums = sums + scale * np.abs(b) @ np.abs(a)
+        self.near(self.read(out)["x.weight"][0], expected, sums, 12, "bf16", "x")
+
+    def test_dora(self):
+        """Rows and columns of tiles of any number: 1,100 rows of 300, and one row of more than a tile."""
+        rng = np.random.default_rng(4)
+        shapes = {"a": (1100, 300), "wide": (2, 262144 + 500), "turned": (700, 512)}
+        base = {n + ".weight": rng.standard_normal(s).astype("f4") for n, s in shapes.items()}
+        parts = {}
+        for n, (rows, cols) in shapes.items():
+            out, inputs = (cols, rows) if n == "turned" else (rows, cols)
+            parts.update(factors(rng, n, out, inputs, 4))
+            parts[PEFT + n + ".lora_magnitude_vector"] = rng.uniform(0.5, 2, out).astype("f4")
+        model = self.write("m.safetensors", base)
+        adapter = self.write("a", parts, config=dict(CONFIG, r=4, use_dora=True))
+        outs = [self.path("o%d.safetensors" % t) for t in (1, 3)]
+        for threads, out in zip((1, 3), outs):
+            self.vc("merge", "-q", "--threads", threads, "--lora", adapter, model, "-o", out)
+        with open(outs[0], "rb") as f, open(outs[1], "rb") as g:
+            self.assertEqual(f.read(), g.read(), "threads")
+        for name, (got, _) in self.read(outs[0]).items():
+            n = name[:-len(".weight")]
+            a, b, m = (parts[PEFT + n + "." + c].astype("f8") for c in ("lora_A.weight", "lora_B.weight", "lora_magnitude_vector"))
+            w = base[name].astype("f8")
+            w = w.T if n == "turned" else w
+            v = w + 4 * b @ a
+            norm = np.linalg.norm(v, axis=1, keepdims=True)
+            expected = m[:, None] * v / norm
+            got = got.T if n == "turned" else got
+            np.testing.assert_allclose(got, expected, rtol=3e-6, atol=3e-6 * float(np.max(np.abs(expected))), err_msg=n)
+        self.assertIn("DoRA", self.refuse(2, "merge", "--lora", adapter + "=0.5", model, "-o", self.path("no.safetensors")))
+
+    def test_biases_and_whole_tensors(self):
+        rng = np.random.default_rng(5)
+        base = {"x.weight": rng.standard_normal((6, 4)).astype("f4"), "x.bias": rng.standard_normal(6).astype("f4"),
+                "head.weight": stored(rng.standard_normal((10, 6)), "bf16"), "norm.bias": rng.standard_normal(6).astype("f4")}
+        model = self.write("m.safetensors", base)
+        parts = factors(rng, "x", 6, 4, 2)
+        parts[PEFT + "x.lora_B.bias"] = rng.standard_normal(6).astype("f4")
+        parts[PEFT + "head.weight"] = rng.standard_normal((10, 6)).astype("f4")
+        parts[PEFT + "norm.bias"] = rng.standard_normal(6).astype("f4")
+        adapter = self.write("a", parts, config=dict(CONFIG, r=2, lora_alpha=1))
+        out = self.path("o.safetensors")
+        self.vc("merge", "-q", "--lora", adapter, model, "-o", out)
+        got = self.read(out)
+        expected = base["x.bias"].astype("f8") + 0.5 * parts[PEFT + "x.lora_B.bias"]
+        np.testing.assert_allclose(got["x.bias"][0], expected, rtol=1e-6)
+        self.same_bits(got["head.weight"][0], d.f32_to_bf16(parts[PEFT + "head.weight"]))
+        self.same_bits(got["norm.bias"][0], parts[PEFT + "norm.bias"])
+        parts[PEFT + "head.weight"] = np.zeros((12, 6), "f4")
+        resized = self.write("resized", parts, config=dict(CONFIG, r=2))
+        self.assertIn("[12, 6]", self.refuse(3, "merge", "--lora", resized, model, "-o", self.path("no.safetensors")))
+
+    def test_names(self):
+        """A prefix more or less, kohya's names, those of diffusers in a file of stable-diffusion's own."""
+        rng = np.random.default_rng(6)
+        w = rng.standard_normal((8, 8)).astype("f4")
+        kohya = lambda name: {name + ".lora_down.weight": down, name + ".lora_up.weight": up, name + ".alpha": np.float32(2.0).reshape(())}
+        down, up = rng.standard_normal((4, 8)).astype("f4"), rng.standard_normal((8, 4)).astype("f4")
+        peft_style = lambda name: {name + ".lora_A.weight": down, name + ".lora_B.weight": up}
+        ldm = "model.diffusion_model."
+        for number, (tensor, parts, scale) in enumerate((
+                ("h.0.attn.c.weight", peft_style(PEFT + "transformer.h.0.attn.c"), 1),
+                ("bert.layer.0.q.weight", peft_style(PEFT + "layer.0.q"), 1),
+                ("language_model.model.layers.0.q.weight", peft_style(PEFT + "model.language_model.layers.0.q"), 1),
+                ("double_blocks.0.img.weight", peft_style("diffusion_model.double_blocks.0.img"), 1),
+                (ldm + "double_blocks.0.img.weight", peft_style("diffusion_model.double_blocks.0.img"), 1),
+                ("blocks.0.img_attn.weight", kohya("lora_unet_blocks_0_img_attn"), 0.5),
+                (ldm + "input_blocks.4.1.transformer_blocks.0.attn1.to_q.weight",
+                 kohya("lora_unet_down_blocks_1_attentions_0_transformer_blocks_0_attn1_to_q"), 0.5),
+                (ldm + "input_blocks.4.1.proj_in.weight", kohya("lora_unet_input_blocks_4_1_proj_in"), 0.5),
+                (ldm + "output_blocks.7.0.in_layers.2.weight", kohya("lora_unet_up_blocks_2_resnets_1_conv1"), 0.5),
+                (ldm + "output_blocks.2.1.conv.weight", kohya("lora_unet_up_blocks_0_upsamplers_0_conv"), 0.5),
+                (ldm + "middle_block.1.proj_out.weight", kohya("lora_unet_mid_block_attentions_0_proj_out"), 0.5),
+                ("cond_stage_model.transformer.text_model.encoder.layers.0.mlp.fc1.weight",
+                 kohya("lora_te_text_model_encoder_layers_0_mlp_fc1"), 0.5))):
+            with self.subTest(tensor=tensor):
+                model = self.write("m%d.safetensors" % number, {tensor: w, "else.weight": w})
+                adapter = self.write("a%d.safetensors" % number, parts)
+                out = self.path("o%d.safetensors" % number)
+                self.vc("merge", "-q", "--lora", adapter, model, "-o", out)
+                got = self.read(out)
+                expected = w + scale * up.astype("f8") @ down.astype("f8")
+                self.near(got[tensor][0], expected, np.abs(up) @ np.abs(down), 4, "f32", tensor)
+                self.same_bits(got["else.weight"][0], w)
+
+    def test_refused(self):
+        rng = np.random.default_rng(7)
+        w = rng.standard_normal((8, 8)).astype("f4")
+        model = self.write("m.safetensors", {"model.layers.0.q.weight": w, "vision.layers.0.q.weight": w})
+        good = factors(rng, "model.layers.0.q", 8, 8, 2)
+        number = 0
+        for parts, config, words in (
+                (dict(good, **factors(rng, "model.layers.1.q", 8, 8, 2)), CONFIG, ["another model", "someone/base", "layers.1.q", "1 of 2"]),
+                (factors(rng, "model.layers.0.q", 9, 8, 2), CONFIG, ["another model", "[9, 2]", "[8, 8]"]),
+                (factors(rng, "layers.0.q", 8, 8, 2), CONFIG, ["several parts"]),
+                ({k: a for k, a in good.items() if "lora_A" in k}, CONFIG, ["one of two factors"]),
+                (dict(good, **{PEFT + "x.hada_w1_a": w}), CONFIG, ["LoHa"]),
+                ({"a": w}, CONFIG, ["no low-rank adapter"]),
+                (good, dict(CONFIG, peft_type="IA3"), ["IA3"]),
+                (good, dict(CONFIG, init_lora_weights="pissa_niter_4"), ["pissa_niter_4", "path_initial_model_for_weight_conversion"]),
+                (good, dict(CONFIG, target_parameters=["experts.up"]), ["target_parameters"]),
+                (good, dict(CONFIG, alpha_pattern={"(": 1}), ["regular expression"]),
+                (good, dict(CONFIG, lora_alpha=None), ["lora_alpha"])):
+            with self.subTest(words=words):
+                number += 1
+                adapter = self.write("bad%d" % number, parts, config=config)
+                said = self.refuse(3, "merge", "--lora", adapter, model, "-o", self.path("no.safetensors"))
+                for word in words:
+                    self.assertIn(word, said)
+                self.assertFalse(os.path.exists(self.path("no.safetensors")))
+        self.assertIn("--lora", self.refuse(2, "merge", model, "-o", self.path("no.safetensors")))
+
+    def test_partial(self):
+        rng = np.random.default_rng(8)
+        w = rng.standard_normal((8, 8)).astype("f4")
+        model = self.write("m.safetensors", {"model.diffusion_model.a.weight": w})
+        parts = {}
+        for name in ("lora_unet_a", "lora_te1_text_model_b"):
+            parts.update({name + ".lora_down.weight": w[:2], name + ".lora_up.weight": w[:, :2]})
+        adapter = self.write("a.safetensors", parts)
+        out = self.path("o.safetensors")
+        self.assertIn("--partial", self.refuse(3, "merge", "--lora", adapter, model, "-o", out))
+        report = self.vc("merge", "--json", "--partial", "--lora", adapter, model, "-o", out).json()
+        self.assertIn("1 of 2 modules", json.dumps(report))
+        none = self.write("none.safetensors", {k: a for k, a in parts.items() if "te1" in k})
+        self.refuse(3, "merge", "--partial", "--lora", none, model, "-o", self.path("no.safetensors"))
+
+    def test_then_quantize(self):
+        """A chain equals two files; codes are merged into floats first."""
+        rng = np.random.default_rng(9)
+        model = self.write("m.safetensors", {"a.weight": rng.standard_normal((96, 128)).astype("f4")})
+        adapter = self.write("a", factors(rng, "a", 96, 128, 8), config=CONFIG)
+        one, two, merged = (self.path(n + ".safetensors") for n in ("one", "two", "merged"))
+        self.vc("run", "-q", "--pass", "merge --lora '%s'" % adapter, "--pass", "quantize --int8", model, "-o", one)
+        self.vc("merge", "-q", "--lora", adapter, model, "-o", merged)
+        self.vc("quantize", "-q", "--int8", merged, "-o", two)
+        self.assertEqual(st_read(one)[0], st_read(two)[0])
+        self.assertIn("dequantize", self.refuse(3, "merge", "--lora", adapter, two, "-o", self.path("no.safetensors")))
+        self.vc("run", "-q", "--pass", "dequantize", "--pass", "merge --lora '%s'" % adapter, two, "-o", self.path("back.safetensors"))
+
+    def test_too_large_for_its_type(self):
+        w = np.full((4, 4), 60000, "f2")
+        model = self.write("m.safetensors", {"a.weight": w})
+        adapter = self.write("a", {PEFT + "a.lora_A.weight": np.full((1, 4), 100, "f4"),
+                                   PEFT + "a.lora_B.weight": np.full((4, 1), 100, "f4")}, config=dict(CONFIG, r=1))
+        self.assertIn("f16", self.refuse(3, "merge", "--lora", adapter, model, "-o", self.path("no.safetensors")))
+
+
+@unittest.skipIf(peft is None, "peft, torch or transformers cannot be imported")
+class Peft(Merge):
+    """Small random models of several families, an adapter with random factors, merge_and_unload."""
+
+    def check(self, model, **options):
+        torch.manual_seed(0)
+        folder = self.path("base")
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(self.path("adapter"), ignore_errors=True)
+        shutil.rmtree(self.path("out"), ignore_errors=True)
+        model.save_pretrained(folder)
+        wrapped = peft.get_peft_model(type(model).from_pretrained(folder, dtype=model.dtype), peft.LoraConfig(r=4, lora_alpha=8, **options))
+        with torch.no_grad():
+            for name, p in wrapped.named_parameters():
+                if "lora_" in name and "magnitude" not in name or "modules_to_save" in name:
+                    p.copy_(torch.randn_like(p) * 0.05)
+                if "magnitude" in name:
+                    p.mul_(1.1)
+        wrapped.save_pretrained(self.path("adapter"))
+        again = peft.PeftModel.from_pretrained(type(model).from_pretrained(folder, dtype=model.dtype), self.path("adapter"))
+        merged = again.merge_and_unload()
+        self.vc("merge", "-q", "--lora", self.path("adapter"), folder, "-o", self.path("out"))
+        ours = type(model).from_pretrained(self.path("out"), dtype=model.dtype).state_dict()
+        changed = 0
+        start = model.state_dict()
+        for name, theirs in merged.state_dict().items():
+            a, b = ours[name].double(), theirs.double()
+            unit = 2.0 ** -7 if theirs.dtype == torch.bfloat16 else 2.0 ** -21
+            changed += not torch.equal(start[name].double(), b)
+            moved = (b - start[name].double()).abs() # peft rounds some sums to the type before it adds them
+            worst = ((a - b).abs() - unit * (b.abs() + moved) - 1e-6).max().item()
+            self.assertLessEqual(worst, 0, name)
+        self.assertGreater(changed, 0)
+
+    def test_llama(self):
+        config = transformers.LlamaConfig(vocab_size=128, hidden_size=64, intermediate_size=96, num_hidden_layers=2,
+                                          num_attention_heads=4, num_key_value_heads=2)
+        for dtype in (torch.float32, torch.bfloat16):
+            model = transformers.LlamaForCausalLM(config).to(dtype)
+            self.check(model, target_modules=["q_proj", "v_proj"])
+            self.check(model, target_modules="all-linear", use_rslora=True, alpha_pattern={"down_proj": 3}, rank_pattern={"up_proj": 2})
+            self.check(model, target_modules=["q_proj", "embed_tokens"], modules_to_save=["lm_head"])
+            self.check(model, target_modules=["o_proj", "down_proj"], use_dora=True)
+
+    def test_gpt2(self):
+        model = transformers.GPT2LMHeadModel(transformers.GPT2Config(vocab_size=100, n_embd=32, n_layer=2, n_head=2, n_positions=32))
+        self.check(model, target_modules=["c_attn", "c_proj"], fan_in_fan_out=True)
+        self.check(model, target_modules=["c_attn"])
+        self.check(model, target_modules=["c_attn"], use_dora=True, fan_in_fan_out=True)
+        self.check(model, target_modules=["c_fc"], lora_bias=True)
+
+    def test_bert(self):
+        model = transformers.BertForSequenceClassification(transformers.BertConfig(
+            vocab_size=100, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=48, num_labels=3))
+        self.check(model, target_modules=["query", "value"], modules_to_save=["classifier"])
+        self.check(model, target_modules=["query"], bias="all")
+        self.check(model, target_modules=["word_embeddings"], use_dora=True)
+
+    def test_vision(self):
+        model = transformers.ResNetForImageClassification(transformers.ResNetConfig(
+            embedding_size=8, hidden_sizes=[8, 16, 16, 16], depths=[1, 1, 1, 1], num_labels=4))
+        self.check(model, target_modules=["convolution"])
+        self.check(model, target_modules=["convolution"], use_dora=True)
+
+
+if __name__ == "__main__":
+    main()
