@@ -261,6 +261,26 @@ const char *vc_onnx_output_name(const struct vc_onnx_build *b, const struct vc_p
     return name != NULL && vc_graph_find(b->graph, name) == VC_NO_VALUE ? name : NULL;
 }
 
+/* The words of a list, with commas between them; NULL: no memory. */
+static const char *join(struct vc_onnx_build *b, const struct vc_program_attr *attr)
+{
+    size_t n = 1;
+    size_t at = 0;
+    char *text;
+
+    for (size_t k = 0; k < attr->n; k++) {
+        n += strlen(attr->strings[k]) + 1;
+    }
+    text = vc_arena_alloc(b->ctx, b->source->arena, n);
+    for (size_t k = 0; text != NULL && k < attr->n; k++) {
+        at += (size_t)snprintf(text + at, n - at, "%s%s", k == 0 ? "" : ",", attr->strings[k]);
+    }
+    if (text != NULL) {
+        text[at] = '\0';
+    }
+    return text;
+}
+
 /* Attributes as the graph has them. False: one that no operator here has, and a problem. */
 static bool take_attrs(struct vc_onnx_build *b, const struct vc_program_node *from, struct vc_onnx_node *node)
 {
@@ -287,6 +307,14 @@ static bool take_attrs(struct vc_onnx_build *b, const struct vc_program_node *fr
             break;
         case VC_PROGRAM_FLOATS:
             to.kind = VC_ATTR_FLOATS;
+            break;
+        case VC_PROGRAM_STRINGS: /* functions of recurrent layers: one text here, with commas between them */
+            to.kind = VC_ATTR_STRING;
+            to.s = join(b, a);
+            if (to.s == NULL) {
+                b->graph->status = VC_E_NOMEM;
+                return false;
+            }
             break;
         case VC_PROGRAM_TENSOR:
             continue; /* asked for where an operator has one */

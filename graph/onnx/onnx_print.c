@@ -386,6 +386,21 @@ static void add_initializers(struct print *p)
 
 /* ---- nodes ---- */
 
+/* "Sigmoid,Tanh" as ["Sigmoid", "Tanh"]. */
+static void add_words(struct print *p, const char *words)
+{
+    const char *before = "[";
+
+    while (*words != '\0') {
+        size_t n = strcspn(words, ",");
+
+        vc_text_add(&p->text, "%s\"%.*s\"", before, (int)n, words);
+        words += n + (words[n] == ',');
+        before = ", ";
+    }
+    vc_text_add(&p->text, "]");
+}
+
 static void add_attribute(struct print *p, const struct vc_graph_node *node, const struct vc_graph_attr *attr)
 {
     if (strcmp(node->op, "ConstantOfShape") == 0) { /* the graph has the number itself */
@@ -403,7 +418,11 @@ static void add_attribute(struct print *p, const struct vc_graph_node *node, con
         add_float(p, attr->f);
         break;
     case VC_ATTR_STRING:
-        add_string(p, "", attr->s);
+        if (strcmp(attr->name, "activations") == 0) {
+            add_words(p, attr->s);
+        } else {
+            add_string(p, "", attr->s);
+        }
         break;
     case VC_ATTR_INTS:
     case VC_ATTR_FLOATS:

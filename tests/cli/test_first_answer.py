@@ -157,9 +157,9 @@ class FirstAnswer(unittest.TestCase):
         self.assertIn("vcompress fit --all-gpus --size hw=64 open.onnx", commands)
 
     def test_unknown_operator(self):
-        onnx(self.path("m.onnx"), "LSTM", [10, 1, 48], [("W", (1, 256, 48)), ("R", (1, 256, 64))])
+        onnx(self.path("m.onnx"), "MaxUnpool", [10, 1, 48], [("W", (1, 256, 48)), ("R", (1, 256, 64))])
         text, commands = self.answer("m.onnx")
-        self.assertRegex(text, r"note: figures count weights alone: .*LSTM")
+        self.assertRegex(text, r"note: figures count weights alone: .*MaxUnpool")
         self.assertIn("vcompress fit --all-gpus --weights-only m.onnx", commands)
 
 

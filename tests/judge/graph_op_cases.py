@@ -369,6 +369,35 @@ def moves():
     case("SpaceToDepth", [f(2, 3, 4, 6)], {"blocksize": 2})
 
 
+def recurrent():
+    """RNN, GRU and LSTM: directions, biases, states, lengths, peepholes, functions, clips."""
+    steps, rows, width, hidden = 7, 3, 5, 4
+    for op, gates in (("RNN", 1), ("GRU", 3), ("LSTM", 4)):
+        functions = {"RNN": ["Relu"], "GRU": ["HardSigmoid", "Softsign"], "LSTM": ["Sigmoid", "Tanh", "Relu"]}[op]
+        outputs = 3 if op == "LSTM" else 2
+        for direction in ("forward", "reverse", "bidirectional"):
+            n = 2 if direction == "bidirectional" else 1
+            weights = [f(steps, rows, width), f(n, gates * hidden, width, low=-1, high=1), f(n, gates * hidden, hidden, low=-1, high=1)]
+            bias, state, cell = f(n, 2 * gates * hidden), f(n, rows, hidden), f(n, rows, hidden)
+            lengths = np.array([7, 3, 5])
+            attrs = {"hidden_size": hidden, "direction": direction}
+            more = [state] + ([cell, f(n, 3 * hidden)] if op == "LSTM" else [])
+            recurrent_case(op, weights, attrs, outputs)
+            recurrent_case(op, weights + [bias, None, state] + ([cell] if op == "LSTM" else []), attrs, outputs)
+            recurrent_case(op, weights + [bias, lengths] + more, attrs, outputs)
+            recurrent_case(op, weights + [bias, None, None], {**attrs, "clip": 0.5, "activations": functions * n}, outputs)
+            if op == "GRU":
+                recurrent_case(op, weights + [bias, lengths, state], {**attrs, "linear_before_reset": 1}, outputs)
+
+
+def recurrent_case(op, inputs, attrs, n_outputs):
+    while inputs[-1] is None:
+        inputs = inputs[:-1]
+    n, rows, hidden = inputs[2].shape[0], inputs[0].shape[1], inputs[2].shape[2]
+    macs = n * inputs[0].shape[0] * rows * inputs[1].shape[1] * (inputs[0].shape[2] + hidden)
+    case(op, inputs, attrs, n_outputs, fixed=tuple(range(8)), types={4: np.int32}, macs=macs, skip=("reference",))
+
+
 def indices():
     for axis in (0, 1, -1):
         case("Gather", [f(4, 5, 6), i(2, 3, low=-4, high=4)], {"axis": axis}, fixed=(1,))
@@ -463,7 +492,7 @@ def more_products():
 
 def all_cases():
     if not CASES:
-        for make in (one_at_a_time, broadcasting, products, convolutions, pools, normalizations, attentions, reductions,
+        for make in (one_at_a_time, broadcasting, products, convolutions, pools, normalizations, attentions, recurrent, reductions,
                      shapes, moves, indices,
                      sizes_of_pictures, codes, more_products):
             make()

@@ -53,6 +53,8 @@ def words_of(case):
         text.append(" ".join(["in", "constant" if constant else "input", TYPES[x.dtype.kind], str(x.ndim)] + dims +
                              elements))
     for name, value in case.attrs.items():
+        if isinstance(value, list) and isinstance(value[0], str):  # as the reader of ONNX files has them
+            value = ",".join(value)
         if isinstance(value, str):
             text.append("attr %s s =%s" % (name, value))
         elif isinstance(value, float):

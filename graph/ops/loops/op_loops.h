@@ -7,6 +7,7 @@
 
 #include "graph/ops/einsum.h"
 #include "graph/ops/ops.h"
+#include "graph/ops/recurrent.h"
 #include "graph/ops/run.h"
 #include "graph/ops/window.h"
 #include "kernels/functions.h"
@@ -30,6 +31,7 @@
 #include "graph/ops/loops/loops_norm.h"
 #include "graph/ops/loops/loops_pool.h"
 #include "graph/ops/loops/loops_quant.h"
+#include "graph/ops/loops/loops_recurrent.h"
 #include "graph/ops/loops/loops_reduce.h"
 #include "graph/ops/loops/loops_resize.h"
 #include "graph/ops/loops/loops_shape.h"

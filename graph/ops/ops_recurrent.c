@@ -1,0 +1,195 @@
+/* ops_recurrent.c - shapes and multiply-adds of RNN, GRU and LSTM, and how their attributes are read (recurrent.h). */
+#include <string.h>
+
+#include "graph/ops/ops.h"
+#include "graph/ops/recurrent.h"
+
+/* ---- attributes ---- */
+
+static const char *const activation_words[] = {
+    [VC_RECURRENT_SIGMOID] = "Sigmoid",   [VC_RECURRENT_TANH] = "Tanh",
+    [VC_RECURRENT_RELU] = "Relu",         [VC_RECURRENT_HARD_SIGMOID] = "HardSigmoid",
+    [VC_RECURRENT_SOFTSIGN] = "Softsign", [VC_RECURRENT_SOFTPLUS] = "Softplus",
+};
+
+unsigned vc_recurrent_gates(const struct vc_graph_node *node)
+{
+    return vc_node_is(node, VC_OP_lstm) ? 4 : vc_node_is(node, VC_OP_gru) ? 3 : 1;
+}
+
+/* Functions of one direction: of gates, of the new state, and with LSTM of the cell on its way out. */
+static unsigned functions_of(const struct vc_graph_node *node)
+{
+    return vc_node_is(node, VC_OP_lstm) ? 3 : vc_node_is(node, VC_OP_gru) ? 2 : 1;
+}
+
+static unsigned directions_of(const struct vc_graph_node *node)
+{
+    return strcmp(vc_node_string(node, "direction", "forward"), "bidirectional") == 0 ? 2 : 1;
+}
+
+/* Equal but for capital letters. */
+static bool is_same_word(const char *a, const char *b, size_t n)
+{
+    for (size_t k = 0; k < n; k++) {
+        char x = a[k] >= 'A' && a[k] <= 'Z' ? (char)(a[k] + 32) : a[k];
+        char y = b[k] >= 'A' && b[k] <= 'Z' ? (char)(b[k] + 32) : b[k];
+
+        if (x != y) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The function of a word, whatever its case, as ONNX has it; false: it is none of those that are known. */
+static bool find_function(const char *word, size_t n, enum vc_recurrent_function *out)
+{
+    for (size_t k = 0; k < sizeof activation_words / sizeof *activation_words; k++) {
+        if (strlen(activation_words[k]) == n && is_same_word(activation_words[k], word, n)) {
+            *out = (enum vc_recurrent_function)k;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *vc_recurrent_functions(const struct vc_graph_node *node, enum vc_recurrent_function *out)
+{
+    unsigned n = functions_of(node);
+    unsigned n_all = n * directions_of(node);
+    const char *words = vc_node_string(node, "activations", "");
+    unsigned at = 0;
+
+    for (unsigned k = 0; k < n_all; k++) { /* without words: a Sigmoid for the gates, Tanh for what is left */
+        out[k] = k % n == 0 && n > 1 ? VC_RECURRENT_SIGMOID : VC_RECURRENT_TANH;
+    }
+    while (*words != '\0') {
+        size_t length = strcspn(words, ",");
+
+        if (at == n_all || !find_function(words, length, &out[at])) {
+            return at == n_all ? "there are more activations than functions" : "an activation is not supported";
+        }
+        at++;
+        words += length + (words[length] == ',');
+    }
+    return at == 0 || at == n_all ? NULL : "there are fewer activations than functions";
+}
+
+/* ---- shapes ---- */
+
+static struct vc_dim times(struct vc_infer *in, int64_t n, struct vc_dim size)
+{
+    return vc_dim_multiply(vc_infer_dims(in), vc_dim_number(n), size);
+}
+
+/* Input k, if it is given, is [directions, width], or [directions, second, width]. */
+static void check(struct vc_infer *in, unsigned k, const char *what, struct vc_dim directions, struct vc_dim second,
+                  struct vc_dim width)
+{
+    const struct vc_graph_value *x = vc_infer_in(in, k);
+
+    if (x != NULL) {
+        vc_infer_same(in, what, x->shape[0], directions);
+        vc_infer_same(in, what, x->shape[x->n_dims - 1], width);
+        if (x->n_dims == 3) {
+            vc_infer_same(in, what, x->shape[1], second);
+        }
+    }
+}
+
+/* The states of before and behind are [directions, batch, hidden], with layout 1 [batch, directions, hidden]. */
+static void check_state(struct vc_infer *in, unsigned k, const char *what, bool rows_first, struct vc_dim directions,
+                        struct vc_dim batch, struct vc_dim hidden)
+{
+    check(in, k, what, rows_first ? batch : directions, rows_first ? directions : batch, hidden);
+}
+
+static void infer(struct vc_infer *in)
+{
+    const struct vc_graph_node *node = &in->graph->nodes[in->index];
+    struct vc_dims *dims = vc_infer_dims(in);
+    bool lstm = vc_node_is(node, VC_OP_lstm);
+    int64_t gates = vc_recurrent_gates(node);
+    struct vc_dim directions = vc_dim_number(directions_of(node));
+    bool rows_first = vc_infer_int(in, "layout", 0) != 0;
+    int64_t hidden_size = vc_infer_int(in, "hidden_size", 0);
+    const char *direction = vc_infer_string(in, "direction", "forward");
+    enum vc_recurrent_function functions[VC_RECURRENT_FUNCTIONS];
+    const char *wrong = vc_recurrent_functions(node, functions);
+    struct vc_dim steps, batch, hidden, width;
+    struct vc_dim shape[4];
+
+    vc_infer_string(in, "activations", "");
+    vc_infer_float(in, "clip", 0);
+    if (lstm) {
+        vc_infer_int(in, "input_forget", 0);
+    } else if (gates == 3) {
+        vc_infer_int(in, "linear_before_reset", 0);
+    }
+    if (!vc_infer_types(in, "ffffifff") || !vc_infer_rank(in, 0, 3, 3) || !vc_infer_rank(in, 1, 3, 3) ||
+        !vc_infer_rank(in, 2, 3, 3) || !vc_infer_rank(in, 3, 2, 2) || !vc_infer_rank(in, 4, 1, 1) ||
+        !vc_infer_rank(in, 5, 3, 3) || !vc_infer_rank(in, 6, 3, 3) || !vc_infer_rank(in, 7, 2, 2)) {
+        return;
+    }
+    if (strcmp(direction, "forward") != 0 && strcmp(direction, "reverse") != 0 &&
+        strcmp(direction, "bidirectional") != 0) {
+        vc_infer_fail(in, "there is no direction '%s'", direction);
+        return;
+    }
+    if (wrong != NULL) {
+        vc_infer_fail(in, "%s: %s", wrong, vc_node_string(node, "activations", ""));
+        return;
+    }
+    steps = vc_infer_in(in, 0)->shape[rows_first ? 1 : 0];
+    batch = vc_infer_in(in, 0)->shape[rows_first ? 0 : 1];
+    width = vc_infer_in(in, 0)->shape[2];
+    hidden = vc_infer_in(in, 2)->shape[2];
+    if (hidden_size != 0) {
+        hidden = vc_infer_same(in, "hidden_size and the weights of the state", vc_dim_number(hidden_size), hidden);
+    }
+    check(in, 1, "the weights of the input", directions, times(in, gates, hidden), width);
+    check(in, 2, "the weights of the state", directions, times(in, gates, hidden), hidden);
+    check(in, 3, "the bias", directions, hidden, times(in, 2 * gates, hidden));
+    check_state(in, 5, "the state of before", rows_first, directions, batch, hidden);
+    if (vc_infer_in(in, 4) != NULL) {
+        vc_infer_same(in, "the lengths and the rows", vc_infer_in(in, 4)->shape[0], batch);
+    }
+    if (lstm) {
+        check_state(in, 6, "the cell of before", rows_first, directions, batch, hidden);
+        check(in, 7, "the peepholes", directions, hidden, times(in, 3, hidden));
+    }
+    if (in->failed) {
+        return;
+    }
+    vc_infer_macs(in,
+                  vc_dim_multiply(dims, vc_dim_multiply(dims, vc_dim_multiply(dims, steps, batch), directions),
+                                  vc_dim_multiply(dims, times(in, gates, hidden), vc_dim_add(dims, width, hidden))));
+    shape[0] = rows_first ? batch : steps;
+    shape[1] = rows_first ? steps : directions;
+    shape[2] = rows_first ? directions : batch;
+    shape[3] = hidden;
+    vc_infer_out(in, 0, VC_DTYPE_F32, shape, 4);
+    shape[0] = rows_first ? batch : directions;
+    shape[1] = rows_first ? directions : batch;
+    shape[2] = hidden;
+    vc_infer_out(in, 1, VC_DTYPE_F32, shape, 3);
+    if (lstm) {
+        vc_infer_out(in, 2, VC_DTYPE_F32, shape, 3);
+    }
+}
+
+void vc_infer_rnn(struct vc_infer *in)
+{
+    infer(in);
+}
+
+void vc_infer_gru(struct vc_infer *in)
+{
+    infer(in);
+}
+
+void vc_infer_lstm(struct vc_infer *in)
+{
+    infer(in);
+}
