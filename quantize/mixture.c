@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <vcompress/quantize.h>
+
 #include "core/chain/pass.h"
 #include "core/model/program.h"
 #include "core/text/glob.h"
@@ -72,6 +74,13 @@ static void read_keys(const struct vc_program *program, struct vc_mixture_plan *
          ((strcmp(architecture, "llama") == 0 && heads != key_heads) || strcmp(architecture, "qwen2") == 0 ||
           strcmp(architecture, "deci") == 0 || strcmp(architecture, "olmo") == 0)) ||
         (out->rules.n_layers == 68 && strcmp(architecture, "jais2") == 0);
+}
+
+const char *vc_quantize_mixture_at(size_t index)
+{
+    const struct vc_mixture *mixture = vc_mixture_at(index);
+
+    return mixture != NULL ? mixture->name : NULL;
 }
 
 /* ---- places ---- */

@@ -316,6 +316,9 @@ int app_parse(struct app *app, int n_args, char **args, void *options)
     app->json = base->json;
     app_report_to(app, stdout);
     GO(gates_read(app, options));
+    if (!options_agree(&app->parsed)) {
+        return app_usage(app, "%s", app->parsed.error);
+    }
     return files_add(app, &app->parsed, app->command);
 }
 

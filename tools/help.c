@@ -96,7 +96,7 @@ static bool help_options(FILE *to, const struct command *command, const char *pa
         title = group->title;
         any = true;
         for (size_t i = 0; i < group->n_opts; i++) {
-            help_option(to, &group->opts[i], group->opts[i].help);
+            help_option(to, &group->opts[i], options_help(&group->opts[i]));
         }
     }
     return any;
@@ -107,20 +107,6 @@ static void help_usage(FILE *to, const struct command *command)
     fprintf(to, "Usage: vcompress %s", command->name);
     wrap(to, command->usage, (int)(sizeof("Usage: vcompress") + strlen(command->name)), 7);
     fprintf(to, "%c%s.\n", toupper((unsigned char)command->summary[0]), command->summary + 1);
-}
-
-static const struct opt *find_option(const struct command *command, const char *name, size_t n)
-{
-    for (size_t g = 0; g < command->n_groups; g++) {
-        for (size_t i = 0; i < command->groups[g]->n_opts; i++) {
-            const struct opt *opt = &command->groups[g]->opts[i];
-
-            if (strlen(opt->name) == n && memcmp(opt->name, name, n) == 0) {
-                return opt;
-            }
-        }
-    }
-    return NULL;
 }
 
 /* The first lines of examples in the command's text. One that goes on behind a backslash is one. */
@@ -174,10 +160,10 @@ static void help_short(FILE *to, const struct command *command)
     fputs("\nThe options that most people need:\n", to);
     for (const char *at = command->first; *at != '\0'; at += strspn(at, " ")) {
         size_t n = strcspn(at, " ");
-        const struct opt *opt = find_option(command, at, n);
+        const struct opt *opt = options_find(command, at, n);
 
         if (opt != NULL) {
-            snprintf(first, sizeof first, "%.*s", (int)strcspn(opt->help, ";"), opt->help);
+            snprintf(first, sizeof first, "%.*s", (int)strcspn(options_help(opt), ";"), options_help(opt));
             help_option(to, opt, first);
         }
         at += n;
@@ -289,7 +275,7 @@ static void man_option(FILE *to, const struct opt *opt)
         fprintf(to, opt->optional ? "[=\\fI%s\\fR]" : " \\fI%s\\fR", options_value(opt));
     }
     fputc('\n', to);
-    roff(to, opt->help);
+    roff(to, options_help(opt));
 }
 
 static bool is_shared(const struct opt_group *group)

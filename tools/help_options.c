@@ -1,7 +1,7 @@
 /* help_options.c - the tables of options for programs: vcompress help --options.
  *
  *     [{"command": "quantize", "usage": "...", "summary": "store weights ...", "json": true, "options": [
- *       {"name": "int8", "group": "Target (exactly one)", "kind": "flag", ... "help": "..."},
+ *       {"name": "int8", "group": "Target (exactly one)", "kind": "flag", ... "needs": null, "conflicts": null, "help": "..."},
  *
  * The order is that of --help=all. */
 #include <string.h>
@@ -81,7 +81,9 @@ static void put_option(FILE *to, const char *group, const struct opt *opt, bool 
     put_member(to, "value", options_value(opt));
     put_words(to, opt);
     fprintf(to, ", \"optional\": %s, \"gate\": %s", opt->optional ? "true" : "false", opt->gate ? "true" : "false");
-    put_member(to, "help", opt->help);
+    put_member(to, "needs", opt->needs);
+    put_member(to, "conflicts", opt->conflicts);
+    put_member(to, "help", options_help(opt));
     fputs("}", to);
 }
 

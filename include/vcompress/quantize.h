@@ -201,6 +201,9 @@ struct vc_quantize_scheme {
 /* Scheme number `index`, without GGUF's block types. Returns false after the last scheme. */
 VC_API bool vc_quantize_scheme_at(size_t index, struct vc_quantize_scheme *out);
 
+/* The name of mixture number `index` for vc_quantize_options.gguf, "Q4_K_M". Returns NULL after the last mixture. */
+VC_API const char *vc_quantize_mixture_at(size_t index);
+
 struct vc_dequantize_options {
     size_t struct_size;    /* set by vc_dequantize_defaults */
     enum vc_target target; /* F32, F16 or BF16 */

@@ -34,29 +34,29 @@ def shrink(input: Input, output: Optional[Path] = None, *, progress: Show = None
     fit (GPU): the output fits this GPU in inference (vcompress gpus lists names), or auto, the GPU at hand
     memory (SIZE): the output fits a device of which a program sees SIZE
     native: --fit, --memory: for a runtime that keeps codes as codes, as llama.cpp and vLLM do (default: the usual loader of the output, which may decode them)
-    max_loss (SHARE): needs --data. The figure of the task falls by at most SHARE: accuracy (classes, tokens), F1 (labels), R2 (regression), cosine (embeddings)
-    within (METRIC:X): needs --data. As --max-loss, of another figure and in its own unit: mae:0.5, where the mean absolute error rises by at most 0.5 (accuracy, agreement, cross-entropy, f1, r2, mae, mse, cosine)
+    max_loss (SHARE): --data: the figure of the task falls by at most SHARE: accuracy (classes, tokens), F1 (labels), R2 (regression), cosine (embeddings)
+    within (METRIC:X): --data: as --max-loss, of another figure and in its own unit: mae:0.5, where the mean absolute error rises by at most 0.5 (accuracy, agreement, cross-entropy, f1, r2, mae, mse, cosine)
     gpus_file (FILE): --fit: more GPUs (see vcompress gpus --csv)
     graph (FILE): the graph of the networks: a text or an ONNX file, as for vcompress graph (default: the graph in each model)
     data (FILE): rows: an array for each input of the graph and optionally labels y and a mask (npz, safetensors, idx, idx.gz, ...)
-    array (NAME=ARRAY): take this input, or y, or mask, from this array (default: the array of the same name; a single array is the single input)
-    labels (FILE): another file, whose single array is y
-    rows (N): the first N rows only
-    part (FROM-TO): of these rows, in an order drawn from --part-seed, those from FROM % to TO %: parts that do not overlap have no row in common
-    part_seed (N): seed of the order of --part (default 0)
-    length (N): the file of --data holds only tokens, as written by nanoGPT and llm.c
+    array (NAME=ARRAY): --data: take this input, or y, or mask, from this array (default: the array of the same name; a single array is the single input)
+    labels (FILE): --data: another file, whose single array is y
+    rows (N): --data: the first N rows only
+    part (FROM-TO): --data: of these rows, in an order drawn from --part-seed, those from FROM % to TO %: parts that do not overlap have no row in common
+    part_seed (N): --part: seed of the order (default 0)
+    length (N): --data: the file holds only tokens, as written by nanoGPT and llm.c
     token_bits (16|32): --length: bits of a token
-    scale (X): multiply float inputs by X, such as 0.00392156862745098 for bytes (default 1)
-    mean (X,...): then subtract X: one number, or one for each channel
-    std (X,...): then divide by X: one number, or one for each channel
-    eval (FILE): rows to prove, which steer nothing (default: 20 % of --data; 60 % train, 20 % choose)
-    eval_labels (FILE): another file, whose single array is y of --eval
-    eval_array (NAME=ARRAY): the same as --array for --eval (default: as --array)
-    task (auto|classes|tokens|labels|regression|embeddings): what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings). Default auto: what config.json, y and the output say
-    loss (kd|mse|cosine|auto|reverse|js|bce|huber): what answers are compared by, with the teacher's, and with y if it has floats: divergence of classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js)
+    scale (X): --data: multiply float inputs by X, such as 0.00392156862745098 for bytes (default 1)
+    mean (X,...): --data: then subtract X: one number, or one for each channel
+    std (X,...): --data: then divide by X: one number, or one for each channel
+    eval (FILE): --data: rows to prove, which steer nothing (default: 20 % of --data; 60 % train, 20 % choose)
+    eval_labels (FILE): --eval: another file, whose single array is y of --eval
+    eval_array (NAME=ARRAY): --eval: the same as --array (default: as --array)
+    task (auto|classes|tokens|labels|regression|embeddings): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings). Default auto: what config.json, y and the output say
+    loss (kd|mse|cosine|auto|reverse|js|bce|huber): --data: what answers are compared by, with the teacher's, and with y if it has floats: divergence of classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js)
     time (TIME): take the best that was found after TIME
-    steps (N): steps of training the winner (default 2400)
-    seed (N): of the parts of the rows, and of training (default 0)
+    steps (N): --data: steps of training the winner (default 2400)
+    seed (N): --data: of the parts of the rows, and of training (default 0)
     keep_going: write the nearest file although a limit is missed
     resume: go on where an interrupted search of the same model, graph, rows and options stopped, by the journal beside the output
     recipe (FILE): text file for the passes that were chosen, with which vcompress run makes the same bytes (default: the output's name and .recipe)
@@ -109,7 +109,7 @@ def quantize(input: Input, output: Optional[Path] = None, *, progress: Show = No
     mxfp8: floats of 8 bits (E4M3) and a power of two per 32
     fp16: IEEE half precision: half of f32, values up to 65504
     bf16: bfloat16: half of f32, the range of f32, 8 bits of precision
-    scheme (NAME): a scheme by its name, perhaps with its granularity, int3/group:64: those above, int5, int6 and ternary (codes -1, 0 and 1 in 2 bits)
+    scheme (NAME): a scheme by its name, perhaps with its granularity, int3/group:64: those above, int5, int6, ternary (ternary: codes -1, 0 and 1 in 2 bits)
     gguf (TYPE): GGUF's block types, chosen for each tensor as llama-quantize does, such as Q4_K_M or Q8_0
     aim_sqnr (DB): for every tensor the smallest of int2 to int6, int8 (a scale per tensor, channel or group), fp16 and bf16 with this SQNR, else unchanged
     aim_bytes (SIZE): the same types for every tensor, chosen for the least sum of squared errors in a file of at most SIZE
@@ -128,8 +128,8 @@ def quantize(input: Input, output: Optional[Path] = None, *, progress: Show = No
     calibration (FILE): --gguf, codes of 2 to 6 bits and of floats, and --activations: what the layers get to see, a file of vcompress calibrate or llama-imatrix
     calibration_anyway: also statistics that were measured with weights of another training
     activations (none|static): ONNX, --int8: static also makes codes (u8) of what Conv, Gemm and MatMul read and make, by the ranges in --calibration, so that onnxruntime computes with codes
-    ranges (min-max|error|entropy|percentile:P): ONNX, --activations static: the range of a value's codes: all that was seen, the part with the least squared error, that whose histogram 128 levels keep best (as TensorRT), or that of P % of its elements, such as 99.99 (default min-max)
-    saturation (auto|off|all): ONNX, --activations static: smaller codes, down to 7 bits, for layers with which processors without VNNI overflow 16 bits: those that do so for the calibration's rows, none, or all (default auto)
+    ranges (min-max|error|entropy|percentile:P): --activations static: in ONNX files, the range of a value's codes: all that was seen, the part with the least squared error, that whose histogram 128 levels keep best (as TensorRT), or that of P % of its elements, such as 99.99 (default min-max)
+    saturation (auto|off|all): --activations static: in ONNX files, smaller codes, down to 7 bits, for layers with which processors without VNNI overflow 16 bits: those that do so for the calibration's rows, none, or all (default auto)
     smooth (ALPHA): folders, --int8 --layout w8a8: columns of inputs that are larger than others are divided by powers of two in the norm or the weight before, by --calibration
     sensitivity (FILE): --aim-bytes, --aim-bpw, --aim-loss: choose by what each scheme does to the outputs, from the --json of vcompress sensitivity --data
     rest (keep|fp16|bf16): also cast the other f32 and f64 tensors, such as embeddings, norms and biases, except tensors that --exclude names and tensors that GGUF's loaders need in f32 (default keep)
@@ -156,7 +156,7 @@ def quantize(input: Input, output: Optional[Path] = None, *, progress: Show = No
     target_gpu (NAME): report whether the model fits this GPU before and after (vcompress gpus lists names), for inference with batch 1 and 128 positions, or for the weights alone if the file has no graph
     must_fit (GPU): gate: write nothing and exit 1 if the output does not fit this GPU, as --target-gpu reports, or if the answer is unknown, as without --weights-only of a file that has no graph
     weights_only: --target-gpu, --must-fit: ask about the weights alone
-    gpus_file (FILE): more GPUs (see vcompress gpus --csv)
+    gpus_file (FILE): --target-gpu, --must-fit: more GPUs (see vcompress gpus --csv)
     max_shard_size (SIZE): safetensors, GGUF: write a folder of files with at most SIZE of tensors each (default: divided as the input)
     shard (I/N): do the files of worker I of N only, into the same folder as the other workers
     drop (optimizer|other): drop tensors of a training checkpoint that are not weights: the optimizer's state, or all other
@@ -214,9 +214,9 @@ def prune(input: Input, output: Optional[Path] = None, *, progress: Show = None,
     remove (FILE): remove the units of this file, in place of --structured: a line per group with a tensor and axis of the group and the numbers, such as fc1.weight:0 3,7,12-20
     dims (LIST): --structured: kinds of units to remove: neurons, heads, experts, hidden, by commas (default neurons)
     round_to (N): --structured: the remaining neurons or hidden size are rounded up to a multiple of N
-    couplings (FILE): the rows and columns that belong together, a line per group: fc1.weight:0 = fc1.bias:0 = fc2.weight:1 (default: from the graph of the model)
-    graph (FILE): the graph of the model, if its own file has no graph: a list of layers, or an ONNX file
-    layout (auto|plain|compressed-tensors|w8a8|bitsandbytes|fp8|onnx|onnx-qdq): plain: write shapes even if the configuration beside the weights cannot state them, and copy the configuration unchanged
+    couplings (FILE): --structured, --remove: the rows and columns that belong together, a line per group: fc1.weight:0 = fc1.bias:0 = fc2.weight:1 (default: from the graph of the model)
+    graph (FILE): --structured, --remove: the graph of the model, if its own file has no graph: a list of layers, or an ONNX file
+    layout (auto|plain|compressed-tensors|w8a8|bitsandbytes|fp8|onnx|onnx-qdq): --structured, --remove: plain: write shapes even if the configuration beside the weights cannot state them, and copy the configuration unchanged
     mask (FILE): prune by the masks of this file: NAME.mask, or NAME, with 1 for kept weights
     mask_out (FILE): also write the masks of all pruned tensors: NAME.mask, a bit per weight, for --mask
     make_permanent: apply only the masks of torch.nn.utils.prune: NAME_orig and NAME_mask become the tensor NAME
@@ -226,11 +226,11 @@ def prune(input: Input, output: Optional[Path] = None, *, progress: Show = None,
     nonfinite (error|keep): NaN and Inf in the source: stop, or keep that tensor (default error)
     dequantize: accept quantized weights: they become f32 first
     drop_layers (LIST|least:N): remove whole layers, by their numbers from 0: 8,9,10 or 8-10
-    data (FILE): --drop-layers least:N: rows, an array for each input of the model (npz, safetensors, ...)
+    data (FILE): --drop-layers: for least:N, rows, an array for each input of the model (npz, safetensors, ...)
     rows (N): --data: the first N rows only (default: all)
     length (N): --data: the file holds only tokens, as written by nanoGPT and llm.c
     keep_layers (LIST): the same, by the layers that stay: 0-7,11
-    layers (NAME): the prefix of the layer numbers in the names of tensors: decoder.block
+    layers (NAME): --drop-layers, --keep-layers: the prefix of the layer numbers in the names of tensors: decoder.block
     include (GLOB): work on tensors whose name matches, whatever the default rules say
     exclude (GLOB): keep tensors whose name matches
     output_dir (DIR): write into this folder, under the default names of the outputs
@@ -249,7 +249,7 @@ def prune(input: Input, output: Optional[Path] = None, *, progress: Show = None,
     target_gpu (NAME): report whether the model fits this GPU before and after (vcompress gpus lists names), for inference with batch 1 and 128 positions, or for the weights alone if the file has no graph
     must_fit (GPU): gate: write nothing and exit 1 if the output does not fit this GPU, as --target-gpu reports, or if the answer is unknown, as without --weights-only of a file that has no graph
     weights_only: --target-gpu, --must-fit: ask about the weights alone
-    gpus_file (FILE): more GPUs (see vcompress gpus --csv)
+    gpus_file (FILE): --target-gpu, --must-fit: more GPUs (see vcompress gpus --csv)
     max_shard_size (SIZE): safetensors, GGUF: write a folder of files with at most SIZE of tensors each (default: divided as the input)
     shard (I/N): do the files of worker I of N only, into the same folder as the other workers
     drop (optimizer|other): drop tensors of a training checkpoint that are not weights: the optimizer's state, or all other
@@ -306,7 +306,7 @@ def run(input: Input, output: Optional[Path] = None, recipe: Optional[Path] = No
     target_gpu (NAME): report whether the model fits this GPU before and after (vcompress gpus lists names), for inference with batch 1 and 128 positions, or for the weights alone if the file has no graph
     must_fit (GPU): gate: write nothing and exit 1 if the output does not fit this GPU, as --target-gpu reports, or if the answer is unknown, as without --weights-only of a file that has no graph
     weights_only: --target-gpu, --must-fit: ask about the weights alone
-    gpus_file (FILE): more GPUs (see vcompress gpus --csv)
+    gpus_file (FILE): --target-gpu, --must-fit: more GPUs (see vcompress gpus --csv)
     max_shard_size (SIZE): safetensors, GGUF: write a folder of files with at most SIZE of tensors each (default: divided as the input)
     shard (I/N): do the files of worker I of N only, into the same folder as the other workers
     drop (optimizer|other): drop tensors of a training checkpoint that are not weights: the optimizer's state, or all other
@@ -370,7 +370,7 @@ def dequantize(input: Input, output: Optional[Path] = None, *, progress: Show = 
     target_gpu (NAME): report whether the model fits this GPU before and after (vcompress gpus lists names), for inference with batch 1 and 128 positions, or for the weights alone if the file has no graph
     must_fit (GPU): gate: write nothing and exit 1 if the output does not fit this GPU, as --target-gpu reports, or if the answer is unknown, as without --weights-only of a file that has no graph
     weights_only: --target-gpu, --must-fit: ask about the weights alone
-    gpus_file (FILE): more GPUs (see vcompress gpus --csv)
+    gpus_file (FILE): --target-gpu, --must-fit: more GPUs (see vcompress gpus --csv)
     max_shard_size (SIZE): safetensors, GGUF: write a folder of files with at most SIZE of tensors each (default: divided as the input)
     shard (I/N): do the files of worker I of N only, into the same folder as the other workers
     drop (optimizer|other): drop tensors of a training checkpoint that are not weights: the optimizer's state, or all other
@@ -425,7 +425,7 @@ def merge(input: Input, output: Optional[Path] = None, *, progress: Show = None,
     target_gpu (NAME): report whether the model fits this GPU before and after (vcompress gpus lists names), for inference with batch 1 and 128 positions, or for the weights alone if the file has no graph
     must_fit (GPU): gate: write nothing and exit 1 if the output does not fit this GPU, as --target-gpu reports, or if the answer is unknown, as without --weights-only of a file that has no graph
     weights_only: --target-gpu, --must-fit: ask about the weights alone
-    gpus_file (FILE): more GPUs (see vcompress gpus --csv)
+    gpus_file (FILE): --target-gpu, --must-fit: more GPUs (see vcompress gpus --csv)
     max_shard_size (SIZE): safetensors, GGUF: write a folder of files with at most SIZE of tensors each (default: divided as the input)
     shard (I/N): do the files of worker I of N only, into the same folder as the other workers
     drop (optimizer|other): drop tensors of a training checkpoint that are not weights: the optimizer's state, or all other
@@ -483,7 +483,7 @@ def convert(input: Input, output: Optional[Path] = None, *, progress: Show = Non
     target_gpu (NAME): report whether the model fits this GPU before and after (vcompress gpus lists names), for inference with batch 1 and 128 positions, or for the weights alone if the file has no graph
     must_fit (GPU): gate: write nothing and exit 1 if the output does not fit this GPU, as --target-gpu reports, or if the answer is unknown, as without --weights-only of a file that has no graph
     weights_only: --target-gpu, --must-fit: ask about the weights alone
-    gpus_file (FILE): more GPUs (see vcompress gpus --csv)
+    gpus_file (FILE): --target-gpu, --must-fit: more GPUs (see vcompress gpus --csv)
     max_shard_size (SIZE): safetensors, GGUF: write a folder of files with at most SIZE of tensors each (default: divided as the input)
     shard (I/N): do the files of worker I of N only, into the same folder as the other workers
     drop (optimizer|other): drop tensors of a training checkpoint that are not weights: the optimizer's state, or all other
@@ -540,31 +540,31 @@ def distill(output: Optional[Path] = None, *, progress: Show = None, student: Op
     keep_layers (LIST): in place of --student: the teacher with these layers only, such as 0,2,4, as by prune --keep-layers. With --width: both
     layers (NAME): --keep-layers: the prefix of the layer numbers in the names of tensors: decoder.block
     eval (FILE): rows to evaluate teacher and student on, before and after
-    eval_array (NAME=ARRAY): as --array, for --eval
-    eval_teacher (FILE): answers of the teacher to the rows of --eval, if --teacher is a file of vcompress logits
-    eval_labels (FILE): as --labels, for --eval
+    eval_array (NAME=ARRAY): --eval: as --array
+    eval_teacher (FILE): --eval: answers of the teacher to the rows of --eval, if --teacher is a file of vcompress logits
+    eval_labels (FILE): --eval: as --labels
     teacher (FILE): the network whose answers are the target
     teacher_graph (FILE): the graph of the teacher, if different from the student's
     graph (FILE): the graph of the networks: a text or an ONNX file, as for vcompress graph (default: the graph in each model)
     data (FILE): rows: an array for each input of the graph and optionally labels y and a mask (npz, safetensors, idx, idx.gz, ...)
-    array (NAME=ARRAY): take this input, or y, or mask, from this array (default: the array of the same name; a single array is the single input)
-    labels (FILE): another file, whose single array is y
-    rows (N): the first N rows only
-    part (FROM-TO): of these rows, in an order drawn from --part-seed, those from FROM % to TO %: parts that do not overlap have no row in common
-    part_seed (N): seed of the order of --part (default 0)
-    length (N): the file of --data holds only tokens, as written by nanoGPT and llm.c
+    array (NAME=ARRAY): --data: take this input, or y, or mask, from this array (default: the array of the same name; a single array is the single input)
+    labels (FILE): --data: another file, whose single array is y
+    rows (N): --data: the first N rows only
+    part (FROM-TO): --data: of these rows, in an order drawn from --part-seed, those from FROM % to TO %: parts that do not overlap have no row in common
+    part_seed (N): --part: seed of the order (default 0)
+    length (N): --data: the file holds only tokens, as written by nanoGPT and llm.c
     token_bits (16|32): --length: bits of a token
-    scale (X): multiply float inputs by X, such as 0.00392156862745098 for bytes (default 1)
-    mean (X,...): then subtract X: one number, or one for each channel
-    std (X,...): then divide by X: one number, or one for each channel
+    scale (X): --data: multiply float inputs by X, such as 0.00392156862745098 for bytes (default 1)
+    mean (X,...): --data: then subtract X: one number, or one for each channel
+    std (X,...): --data: then divide by X: one number, or one for each channel
     steps (N): optimizer steps (default 400)
     epochs (N): epochs over the data, in place of --steps
     batch (N): rows computed at a time (default 64)
     accum (N): batches per step
     optimizer (sgd|momentum|adam|adamw|adam8bit): (default adamw)
     lr (X): learning rate (default 0.001)
-    momentum (X): of --optimizer momentum (default 0.9)
-    nesterov: of --optimizer momentum
+    momentum (X): --optimizer momentum: (default 0.9)
+    nesterov: --optimizer momentum: look ahead by the momentum
     betas (X,Y): of adam, adamw and adam8bit (default 0.9,0.999)
     eps (X): of adam, adamw and adam8bit (default 1e-8)
     weight_decay (X): weight decay, except of tensors of one dimension (default 0.01 for adamw, else 0)
@@ -577,8 +577,8 @@ def distill(output: Optional[Path] = None, *, progress: Show = None, student: Op
     temperature (T): of the teacher's answers (default 2)
     alpha (X): share of the teacher's term in the loss, 0 to 1
     classes (same|common): if vocabularies of teacher and student are padded to different sizes: common compares the first classes, which both have (default same)
-    task (auto|classes|tokens|labels|regression|embeddings): what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings). Default auto: what config.json, y and the output say
-    loss (kd|mse|cosine|auto|reverse|js|bce|huber): what answers are compared by, with the teacher's, and with y if it has floats: divergence of classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js)
+    task (auto|classes|tokens|labels|regression|embeddings): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings). Default auto: what config.json, y and the output say
+    loss (kd|mse|cosine|auto|reverse|js|bce|huber): --data: what answers are compared by, with the teacher's, and with y if it has floats: divergence of classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js)
     huber_delta (X): --loss huber: errors up to X count squared, larger ones linearly (default 1)
     match (TEACHER=STUDENT:mse|attention|cosine[:WEIGHT]): another term of the loss, repeatable: values inside both networks, by their names in graph --full
     seed (N): of the order of the rows, and of new weights (default 0)
@@ -586,7 +586,7 @@ def distill(output: Optional[Path] = None, *, progress: Show = None, student: Op
     precision (f32|f64|bf16|fp16): of the arithmetic (default f32)
     loss_scale (X): --precision fp16: multiply the loss by this power of two (default: adapts itself, starting at 65536)
     recompute (none|sqrt|every:K|layer|auto): parts of the forward pass that the backward pass computes again, as in estimate (default none)
-    budget (SIZE): with --recompute auto: largest memory of the networks' programs
+    budget (SIZE): --recompute auto: largest memory of the networks' programs
     device_memory (SIZE): with --device cuda: the most memory of the device to use
     freeze (GLOB): do not train tensors whose name matches
     allow_tied: train a tensor with several names in an ONNX file as one tensor (exporters write equal tensors once)
@@ -598,7 +598,7 @@ def distill(output: Optional[Path] = None, *, progress: Show = None, student: Op
     sparsity (SHARE): prune during training: at the end this share of the weights is zero, the smallest magnitudes first, in the tensors that prune selects: 0.9 or 90%
     prune_steps (FIRST:LAST:EVERY): --sparsity: first and last step after which weights become zero, and the number of steps between
     scope (tensor|global): --sparsity: seek the smallest in each tensor by itself, or in all tensors together (default tensor)
-    min_keep (SHARE): --scope global: at least this share of every tensor stays (default 0.01)
+    min_keep (SHARE): --sparsity: with --scope global, at least this share of every tensor stays (default 0.01)
     min_elements (N): --sparsity, --fake-quant: not of tensors with fewer elements (default 0 and 4096)
     fake_quant (SCHEME): train with rounded weights, as quantize rounds the tensors that quantize selects: int8, int8/tensor, int8/group:64, fp16, bf16: quantizing the output changes no value
     learn_scales: codes of int8 and Q8_0 (of --fake-quant, of the student): train their scales, too
@@ -612,7 +612,7 @@ def distill(output: Optional[Path] = None, *, progress: Show = None, student: Op
     log (FILE): a line of JSON for each step
     dump_gradients (FILE): the gradients of the first step, by the names of their tensors (npz, safetensors)
     eval_every (N): evaluate the student on --eval after every N steps and after the last step
-    early_stop (N): end the run after N evaluations in a row without a better result
+    early_stop (N): --eval-every: end the run after N evaluations in a row without a better result
     keep (best|last): --eval-every: write the weights of the best evaluation, or of the last step (default best)
     checkpoint (FILE): file for the state of an interrupted run (Ctrl-C), and for --checkpoint-every (npz, safetensors)
     checkpoint_every (N): ... and after every N steps
@@ -648,20 +648,20 @@ def logits(input: Path, output: Path, *, progress: Show = None, graph: Optional[
 
     graph (FILE): the graph of the networks: a text or an ONNX file, as for vcompress graph (default: the graph in each model)
     data (FILE): rows: an array for each input of the graph and optionally labels y and a mask (npz, safetensors, idx, idx.gz, ...)
-    array (NAME=ARRAY): take this input, or y, or mask, from this array (default: the array of the same name; a single array is the single input)
-    labels (FILE): another file, whose single array is y
-    rows (N): the first N rows only
-    part (FROM-TO): of these rows, in an order drawn from --part-seed, those from FROM % to TO %: parts that do not overlap have no row in common
-    part_seed (N): seed of the order of --part (default 0)
-    length (N): the file of --data holds only tokens, as written by nanoGPT and llm.c
+    array (NAME=ARRAY): --data: take this input, or y, or mask, from this array (default: the array of the same name; a single array is the single input)
+    labels (FILE): --data: another file, whose single array is y
+    rows (N): --data: the first N rows only
+    part (FROM-TO): --data: of these rows, in an order drawn from --part-seed, those from FROM % to TO %: parts that do not overlap have no row in common
+    part_seed (N): --part: seed of the order (default 0)
+    length (N): --data: the file holds only tokens, as written by nanoGPT and llm.c
     token_bits (16|32): --length: bits of a token
-    scale (X): multiply float inputs by X, such as 0.00392156862745098 for bytes (default 1)
-    mean (X,...): then subtract X: one number, or one for each channel
-    std (X,...): then divide by X: one number, or one for each channel
+    scale (X): --data: multiply float inputs by X, such as 0.00392156862745098 for bytes (default 1)
+    mean (X,...): --data: then subtract X: one number, or one for each channel
+    std (X,...): --data: then divide by X: one number, or one for each channel
     topk (K): only the K largest logits of each row, and the sum of all (default: all logits)
     temperature (T): --topk: of that sum
-    task (auto|classes|tokens|labels|regression|embeddings): what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings). Default auto: what config.json, y and the output say
-    loss (kd|mse|cosine|auto|reverse|js|bce|huber): what answers are compared by, with the teacher's, and with y if it has floats: divergence of classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js)
+    task (auto|classes|tokens|labels|regression|embeddings): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings). Default auto: what config.json, y and the output say
+    loss (kd|mse|cosine|auto|reverse|js|bce|huber): --data: what answers are compared by, with the teacher's, and with y if it has floats: divergence of classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js)
     dtype (f16|f32|f64): of the logits in the file (default f32)
     batch (N): rows computed at a time (default 64)
     precision (f32|f64): of the arithmetic (default f32)
@@ -686,16 +686,16 @@ def calibrate(input: Path, output: Path, *, progress: Show = None, graph: Option
 
     graph (FILE): the graph of the networks: a text or an ONNX file, as for vcompress graph (default: the graph in each model)
     data (FILE): rows: an array for each input of the graph and optionally labels y and a mask (npz, safetensors, idx, idx.gz, ...)
-    array (NAME=ARRAY): take this input, or y, or mask, from this array (default: the array of the same name; a single array is the single input)
-    labels (FILE): another file, whose single array is y
-    rows (N): the first N rows only
-    part (FROM-TO): of these rows, in an order drawn from --part-seed, those from FROM % to TO %: parts that do not overlap have no row in common
-    part_seed (N): seed of the order of --part (default 0)
-    length (N): the file of --data holds only tokens, as written by nanoGPT and llm.c
+    array (NAME=ARRAY): --data: take this input, or y, or mask, from this array (default: the array of the same name; a single array is the single input)
+    labels (FILE): --data: another file, whose single array is y
+    rows (N): --data: the first N rows only
+    part (FROM-TO): --data: of these rows, in an order drawn from --part-seed, those from FROM % to TO %: parts that do not overlap have no row in common
+    part_seed (N): --part: seed of the order (default 0)
+    length (N): --data: the file holds only tokens, as written by nanoGPT and llm.c
     token_bits (16|32): --length: bits of a token
-    scale (X): multiply float inputs by X, such as 0.00392156862745098 for bytes (default 1)
-    mean (X,...): then subtract X: one number, or one for each channel
-    std (X,...): then divide by X: one number, or one for each channel
+    scale (X): --data: multiply float inputs by X, such as 0.00392156862745098 for bytes (default 1)
+    mean (X,...): --data: then subtract X: one number, or one for each channel
+    std (X,...): --data: then divide by X: one number, or one for each channel
     second_moments: also the products of all pairs of columns, which GPTQ needs: 8 bytes * columns * columns of memory, and as much in the file, for each layer
     batch (N): rows computed at a time (default 64)
     force: replace an existing file (never the input)
@@ -761,11 +761,11 @@ def graph(input: Input, *, progress: Show = None, full: bool = False, text: bool
     weights (FILE): the checkpoint that a text's parameters are in, or that has the names which an ONNX file has lost
     data (FILE): compute the graph: the arrays of this file are the inputs (npz, safetensors, ...)
     outputs (FILE): file for the computed values: npz, safetensors, ...
-    array (INPUT=NAME): take this input from this array of --data (default: the array of the same name)
-    batch (N): compute N rows of the inputs at a time, such as 1 for a graph that was exported with one row (default: all)
-    value (NAME): compute this value, by its name in --full
-    precision (f32|f64): of all floats (default f32)
-    force: replace the file of --outputs
+    array (INPUT=NAME): --outputs: take this input from this array of --data (default: the array of the same name)
+    batch (N): --outputs: compute N rows of the inputs at a time, such as 1 for a graph that was exported with one row (default: all)
+    value (NAME): --outputs: compute this value, by its name in --full
+    precision (f32|f64): --outputs: of all floats (default f32)
+    force: --outputs: replace an existing file
     device (auto|cpu|cuda|cuda:N): where to compute
     threads (N): threads to use (default, and 0: every processor this process may use)
     max_memory (SIZE): most memory to use (default: a quarter of the free memory)
@@ -792,20 +792,20 @@ def evaluate(input: Input, *, progress: Show = None, teacher: Optional[Path] = N
     teacher_graph (FILE): the graph of the teacher, if different from the student's
     graph (FILE): the graph of the networks: a text or an ONNX file, as for vcompress graph (default: the graph in each model)
     data (FILE): rows: an array for each input of the graph and optionally labels y and a mask (npz, safetensors, idx, idx.gz, ...)
-    array (NAME=ARRAY): take this input, or y, or mask, from this array (default: the array of the same name; a single array is the single input)
-    labels (FILE): another file, whose single array is y
-    rows (N): the first N rows only
-    part (FROM-TO): of these rows, in an order drawn from --part-seed, those from FROM % to TO %: parts that do not overlap have no row in common
-    part_seed (N): seed of the order of --part (default 0)
-    length (N): the file of --data holds only tokens, as written by nanoGPT and llm.c
+    array (NAME=ARRAY): --data: take this input, or y, or mask, from this array (default: the array of the same name; a single array is the single input)
+    labels (FILE): --data: another file, whose single array is y
+    rows (N): --data: the first N rows only
+    part (FROM-TO): --data: of these rows, in an order drawn from --part-seed, those from FROM % to TO %: parts that do not overlap have no row in common
+    part_seed (N): --part: seed of the order (default 0)
+    length (N): --data: the file holds only tokens, as written by nanoGPT and llm.c
     token_bits (16|32): --length: bits of a token
-    scale (X): multiply float inputs by X, such as 0.00392156862745098 for bytes (default 1)
-    mean (X,...): then subtract X: one number, or one for each channel
-    std (X,...): then divide by X: one number, or one for each channel
+    scale (X): --data: multiply float inputs by X, such as 0.00392156862745098 for bytes (default 1)
+    mean (X,...): --data: then subtract X: one number, or one for each channel
+    std (X,...): --data: then divide by X: one number, or one for each channel
     batch (N): rows computed at a time (default 64)
-    temperature (T): that the divergence from the teacher is measured at (default 2)
-    task (auto|classes|tokens|labels|regression|embeddings): what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings). Default auto: what config.json, y and the output say
-    loss (kd|mse|cosine|auto|reverse|js|bce|huber): what answers are compared by, with the teacher's, and with y if it has floats: divergence of classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js)
+    temperature (T): --teacher: that the divergence from the teacher is measured at (default 2)
+    task (auto|classes|tokens|labels|regression|embeddings): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings). Default auto: what config.json, y and the output say
+    loss (kd|mse|cosine|auto|reverse|js|bce|huber): --data: what answers are compared by, with the teacher's, and with y if it has floats: divergence of classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js)
     huber_delta (X): --loss huber: errors up to X count squared, larger ones linearly (default 1)
     precision (f32|f64): of the arithmetic (default f32)
     min_accuracy (SHARE): gate: exit 1 when fewer of the labelled rows are answered rightly, such as 0.95
@@ -833,10 +833,10 @@ def sensitivity(input: Input, *, progress: Show = None, svg: Optional[Path] = No
     key (NAME): PyTorch files: the dict whose tensors are the weights, such as ema or nets.0 (default: the usual names)
     void_as (bf16): what NumPy's raw 2-byte elements (V2) mean
     data (FILE): also compute the model with the arrays of this file as inputs (npz, safetensors, ...): the error of the outputs if only one tensor changes, or coupled units are removed
-    graph (FILE): the graph of the model: a text or an ONNX file, as for vcompress graph (default: the graph in INPUT)
-    array (INPUT=NAME): take this input from this array of --data (default: the array of the same name)
-    rows (N): compute the first N rows of the data (default 8)
-    batch (N): compute N rows at a time, such as 1 for a graph exported with one row (default: all)
+    graph (FILE): --data: the graph of the model: a text or an ONNX file, as for vcompress graph (default: the graph in INPUT)
+    array (INPUT=NAME): --data: take this input from this array of --data (default: the array of the same name)
+    rows (N): --data: compute the first N rows of the data (default 8)
+    batch (N): --data: compute N rows at a time, such as 1 for a graph exported with one row (default: all)
     include (GLOB): work on tensors whose name matches, whatever the default rules say
     exclude (GLOB): keep tensors whose name matches
     device (auto|cpu|cuda|cuda:N): where to compute
@@ -860,10 +860,10 @@ def verify(input: Input, *, progress: Show = None, data: bool = False, sha256: b
     data: read the values as well: checksums, scales, ranges of codes, NaN and Inf, weights that are there twice
     sha256: print the SHA-256 of every tensor's values (C order, little-endian: the same in every format)
     against (FILE): compare with the checkpoint that the file was made from: the same tensors, copied tensors byte for byte, the error of the others
-    min_sqnr (DB): with --against: a tensor that differs and stays below this SQNR is an error
+    min_sqnr (DB): --against: a tensor that differs and stays below this SQNR is an error
     pattern (N:M|block:RxC): every weight that prune would choose has at most N values of M along the input channels that are not zero, such as 2:4
-    include (GLOB): with --pattern: tensors whose name matches, too
-    exclude (GLOB): with --pattern: not the tensors whose name matches
+    include (GLOB): --pattern: tensors whose name matches, too
+    exclude (GLOB): --pattern: not the tensors whose name matches
     strict: warnings count for the exit status as well
     void_as (bf16): what NumPy's raw 2-byte elements (V2) mean
     device (auto|cpu|cuda|cuda:N): where to compute
@@ -905,38 +905,38 @@ def estimate(input: Input, *, progress: Show = None, batch: Optional[int] = None
     runtime (NAME): the program whose rules the figures follow: llama.cpp, onnxruntime, bitsandbytes, transformers, pytorch, vllm (default: the one that usually runs such a file; docs/memory-model.md has the rules)
     ctx (N): inference: keys and values of N positions are kept for every sequence
     mode (infer|train|distill): the use of the model (default infer)
-    teacher (MODEL): with --mode distill: the model that is there, too, and computes the targets
-    teacher_dtype (f32|f16|bf16|f64): the type of the teacher's floats in memory (default: as stored)
-    trainer (pytorch|vcompress): the program that trains (default pytorch)
-    optimizer (sgd|momentum|adam|adamw|adafactor|adam8bit): whose states training keeps (default adamw)
-    foreach: the optimizer updates all weights at once, as PyTorch does on GPUs (default): Adam then needs a copy of its second moments
-    no_foreach: one weight after the other: foreach=False in PyTorch, or fused=True, which needs no copy at all
-    amp (none|autocast|pure): mixed precision: autocast keeps f32 weights and computes products in half precision
-    recompute (none|sqrt|every:K|layer|selective|auto): activation checkpointing: parts that the backward pass computes again (default none): sqrt: about the square root of the number of operators as parts
-    budget (SIZE): with --recompute auto: the largest peak (default of fit: the room on the device)
+    teacher (MODEL): --mode distill: the model that is there, too, and computes the targets
+    teacher_dtype (f32|f16|bf16|f64): --teacher: the type of the teacher's floats in memory (default: as stored)
+    trainer (pytorch|vcompress): --mode train|distill: the program that trains (default pytorch)
+    optimizer (sgd|momentum|adam|adamw|adafactor|adam8bit): --mode train|distill: whose states training keeps (default adamw)
+    foreach: --mode train|distill: the optimizer updates all weights at once, as PyTorch does on GPUs (default): Adam then needs a copy of its second moments
+    no_foreach: --mode train|distill: one weight after the other: foreach=False in PyTorch, or fused=True, which needs no copy at all
+    amp (none|autocast|pure): --mode train|distill: mixed precision: autocast keeps f32 weights and computes products in half precision
+    recompute (none|sqrt|every:K|layer|selective|auto): --mode train|distill: activation checkpointing: parts that the backward pass computes again (default none): sqrt: about the square root of the number of operators as parts
+    budget (SIZE): --recompute auto: the largest peak (default of fit: the room on the device)
     attention (fused|eager|softmax|auto): as one kernel, or with a matrix of scores
     allocator (exact|cuda|pytorch|onnxruntime): blocks are rounded up to 1, 256, 512 or 256 bytes (default exact; of fit the program's own)
     in_place: activation functions, normalizations and additions overwrite an input that is not needed later
     no_reuse: every value has memory of its own, which nothing uses again
-    dropout: training: values are dropped at random, and the masks are kept, in attention and where a branch joins the stream, too (default: where the model says it; of a config.json by its probabilities, or those that transformers has where keys are absent)
-    no_dropout: training: nothing is dropped
-    lora (R): training: only adapters of rank R are trained, the weights stay as they are
-    lora_targets (qv|attention|all): which products of the layers have adapters: queries and values (default), attention, or all
-    grad_dtype (f32|f16|bf16|f64): of gradients (default: as the weights)
+    dropout: --mode train|distill: values are dropped at random, and the masks are kept, in attention and where a branch joins the stream, too (default: where the model says it; of a config.json by its probabilities, or those that transformers has where keys are absent)
+    no_dropout: --mode train|distill: nothing is dropped
+    lora (R): --mode train|distill: only adapters of rank R are trained, the weights stay as they are
+    lora_targets (qv|attention|all): --lora: which products of the layers have adapters: queries and values (default), attention, or all
+    grad_dtype (f32|f16|bf16|f64): --mode train|distill: of gradients (default: as the weights)
     im2col (N): convolutions copy the windows of N images at once into the workspace (default: no copies)
     workspace (SIZE): memory of the library for products (default 32MiB)
     context_overhead (SIZE): memory of the device's runtime (default 300MiB)
-    dp (N): training: N copies of the model, each with a batch of its own
+    dp (N): --mode train|distill: N copies of the model, each with a batch of its own
     zero (0|1|2|3): tensors divided between the copies of --dp: 1 states, 2 also gradients, 3 also weights (default 0)
     tp (N): products of attention, MLP and vocabulary are divided between N devices
     sequence_parallel: divide along the sequence the tensors that --tp does not divide
     pp (N): layers are divided between N devices, the stages of a pipeline
     schedule (1f1b|gpipe|interleaved): in which order stages compute the parts of a batch (default 1f1b)
-    chunks (N): with --schedule interleaved: groups of layers on each stage (default 2)
+    chunks (N): --schedule interleaved: groups of layers on each stage (default 2)
     stage (N): the stage that is shown (default: the one that needs most)
-    accum (N): training: a step adds the gradients of N parts of --batch each (default 1)
+    accum (N): --mode train|distill: a step adds the gradients of N parts of --batch each (default 1)
     bucket (N): elements of a buffer that --zero collects gradients or weights in (default 500000000)
-    offload (none|optimizer|all): tensors in the host's memory: gradients, states and master weights
+    offload (none|optimizer|all): --mode train|distill: tensors in the host's memory: gradients, states and master weights
     device (auto|cpu|cuda|cuda:N): where to compute
     threads (N): threads to use (default, and 0: every processor this process may use)
     max_memory (SIZE): most memory to use (default: a quarter of the free memory)
@@ -978,7 +978,7 @@ def fit(input: Input, *, progress: Show = None, gpu: Optional[Values] = None, me
     max_ctx: also find the largest context that fits, at most what the model was made for
     max_gpu_layers: also find how many of the last layers fit on the device, with the others and their keys and values on the host
     baseline (FILE): an earlier document of --json: exit 1 also if the peak has grown by more than --max-growth
-    max_growth (SHARE): allowed growth of the peak (default 0)
+    max_growth (SHARE): --baseline: allowed growth of the peak (default 0)
     gpus_file (FILE): more GPUs (see vcompress gpus --csv)
     ecc (as-listed|on|off): GDDR memory that checks itself is a sixteenth smaller
     slice (N/M): a slice (MIG) of the device: 1/8 for 1g.5gb of an A100
@@ -996,38 +996,38 @@ def fit(input: Input, *, progress: Show = None, gpu: Optional[Values] = None, me
     runtime (NAME): the program whose rules the figures follow: llama.cpp, onnxruntime, bitsandbytes, transformers, pytorch, vllm (default: the one that usually runs such a file; docs/memory-model.md has the rules)
     ctx (N): inference: keys and values of N positions are kept for every sequence
     mode (infer|train|distill): the use of the model (default infer)
-    teacher (MODEL): with --mode distill: the model that is there, too, and computes the targets
-    teacher_dtype (f32|f16|bf16|f64): the type of the teacher's floats in memory (default: as stored)
-    trainer (pytorch|vcompress): the program that trains (default pytorch)
-    optimizer (sgd|momentum|adam|adamw|adafactor|adam8bit): whose states training keeps (default adamw)
-    foreach: the optimizer updates all weights at once, as PyTorch does on GPUs (default): Adam then needs a copy of its second moments
-    no_foreach: one weight after the other: foreach=False in PyTorch, or fused=True, which needs no copy at all
-    amp (none|autocast|pure): mixed precision: autocast keeps f32 weights and computes products in half precision
-    recompute (none|sqrt|every:K|layer|selective|auto): activation checkpointing: parts that the backward pass computes again (default none): sqrt: about the square root of the number of operators as parts
-    budget (SIZE): with --recompute auto: the largest peak (default of fit: the room on the device)
+    teacher (MODEL): --mode distill: the model that is there, too, and computes the targets
+    teacher_dtype (f32|f16|bf16|f64): --teacher: the type of the teacher's floats in memory (default: as stored)
+    trainer (pytorch|vcompress): --mode train|distill: the program that trains (default pytorch)
+    optimizer (sgd|momentum|adam|adamw|adafactor|adam8bit): --mode train|distill: whose states training keeps (default adamw)
+    foreach: --mode train|distill: the optimizer updates all weights at once, as PyTorch does on GPUs (default): Adam then needs a copy of its second moments
+    no_foreach: --mode train|distill: one weight after the other: foreach=False in PyTorch, or fused=True, which needs no copy at all
+    amp (none|autocast|pure): --mode train|distill: mixed precision: autocast keeps f32 weights and computes products in half precision
+    recompute (none|sqrt|every:K|layer|selective|auto): --mode train|distill: activation checkpointing: parts that the backward pass computes again (default none): sqrt: about the square root of the number of operators as parts
+    budget (SIZE): --recompute auto: the largest peak (default of fit: the room on the device)
     attention (fused|eager|softmax|auto): as one kernel, or with a matrix of scores
     allocator (exact|cuda|pytorch|onnxruntime): blocks are rounded up to 1, 256, 512 or 256 bytes (default exact; of fit the program's own)
     in_place: activation functions, normalizations and additions overwrite an input that is not needed later
     no_reuse: every value has memory of its own, which nothing uses again
-    dropout: training: values are dropped at random, and the masks are kept, in attention and where a branch joins the stream, too (default: where the model says it; of a config.json by its probabilities, or those that transformers has where keys are absent)
-    no_dropout: training: nothing is dropped
-    lora (R): training: only adapters of rank R are trained, the weights stay as they are
-    lora_targets (qv|attention|all): which products of the layers have adapters: queries and values (default), attention, or all
-    grad_dtype (f32|f16|bf16|f64): of gradients (default: as the weights)
+    dropout: --mode train|distill: values are dropped at random, and the masks are kept, in attention and where a branch joins the stream, too (default: where the model says it; of a config.json by its probabilities, or those that transformers has where keys are absent)
+    no_dropout: --mode train|distill: nothing is dropped
+    lora (R): --mode train|distill: only adapters of rank R are trained, the weights stay as they are
+    lora_targets (qv|attention|all): --lora: which products of the layers have adapters: queries and values (default), attention, or all
+    grad_dtype (f32|f16|bf16|f64): --mode train|distill: of gradients (default: as the weights)
     im2col (N): convolutions copy the windows of N images at once into the workspace (default: no copies)
     workspace (SIZE): memory of the library for products (default 32MiB)
     context_overhead (SIZE): memory of the device's runtime (default 300MiB)
-    dp (N): training: N copies of the model, each with a batch of its own
+    dp (N): --mode train|distill: N copies of the model, each with a batch of its own
     zero (0|1|2|3): tensors divided between the copies of --dp: 1 states, 2 also gradients, 3 also weights (default 0)
     tp (N): products of attention, MLP and vocabulary are divided between N devices
     sequence_parallel: divide along the sequence the tensors that --tp does not divide
     pp (N): layers are divided between N devices, the stages of a pipeline
     schedule (1f1b|gpipe|interleaved): in which order stages compute the parts of a batch (default 1f1b)
-    chunks (N): with --schedule interleaved: groups of layers on each stage (default 2)
+    chunks (N): --schedule interleaved: groups of layers on each stage (default 2)
     stage (N): the stage that is shown (default: the one that needs most)
-    accum (N): training: a step adds the gradients of N parts of --batch each (default 1)
+    accum (N): --mode train|distill: a step adds the gradients of N parts of --batch each (default 1)
     bucket (N): elements of a buffer that --zero collects gradients or weights in (default 500000000)
-    offload (none|optimizer|all): tensors in the host's memory: gradients, states and master weights
+    offload (none|optimizer|all): --mode train|distill: tensors in the host's memory: gradients, states and master weights
     gates (FILE): read gates from this JSON file, by the names of their options: {"min_sqnr": 40, "evaluate": {"min_accuracy": 0.98}}
     device (auto|cpu|cuda|cuda:N): where to compute
     threads (N): threads to use (default, and 0: every processor this process may use)
@@ -1083,38 +1083,38 @@ def plan(input: Input, *, progress: Show = None, gpu: Optional[str] = None, memo
     runtime (NAME): the program whose rules the figures follow: llama.cpp, onnxruntime, bitsandbytes, transformers, pytorch, vllm (default: the one that usually runs such a file; docs/memory-model.md has the rules)
     ctx (N): inference: keys and values of N positions are kept for every sequence
     mode (infer|train|distill): the use of the model (default infer)
-    teacher (MODEL): with --mode distill: the model that is there, too, and computes the targets
-    teacher_dtype (f32|f16|bf16|f64): the type of the teacher's floats in memory (default: as stored)
-    trainer (pytorch|vcompress): the program that trains (default pytorch)
-    optimizer (sgd|momentum|adam|adamw|adafactor|adam8bit): whose states training keeps (default adamw)
-    foreach: the optimizer updates all weights at once, as PyTorch does on GPUs (default): Adam then needs a copy of its second moments
-    no_foreach: one weight after the other: foreach=False in PyTorch, or fused=True, which needs no copy at all
-    amp (none|autocast|pure): mixed precision: autocast keeps f32 weights and computes products in half precision
-    recompute (none|sqrt|every:K|layer|selective|auto): activation checkpointing: parts that the backward pass computes again (default none): sqrt: about the square root of the number of operators as parts
-    budget (SIZE): with --recompute auto: the largest peak (default of fit: the room on the device)
+    teacher (MODEL): --mode distill: the model that is there, too, and computes the targets
+    teacher_dtype (f32|f16|bf16|f64): --teacher: the type of the teacher's floats in memory (default: as stored)
+    trainer (pytorch|vcompress): --mode train|distill: the program that trains (default pytorch)
+    optimizer (sgd|momentum|adam|adamw|adafactor|adam8bit): --mode train|distill: whose states training keeps (default adamw)
+    foreach: --mode train|distill: the optimizer updates all weights at once, as PyTorch does on GPUs (default): Adam then needs a copy of its second moments
+    no_foreach: --mode train|distill: one weight after the other: foreach=False in PyTorch, or fused=True, which needs no copy at all
+    amp (none|autocast|pure): --mode train|distill: mixed precision: autocast keeps f32 weights and computes products in half precision
+    recompute (none|sqrt|every:K|layer|selective|auto): --mode train|distill: activation checkpointing: parts that the backward pass computes again (default none): sqrt: about the square root of the number of operators as parts
+    budget (SIZE): --recompute auto: the largest peak (default of fit: the room on the device)
     attention (fused|eager|softmax|auto): as one kernel, or with a matrix of scores
     allocator (exact|cuda|pytorch|onnxruntime): blocks are rounded up to 1, 256, 512 or 256 bytes (default exact; of fit the program's own)
     in_place: activation functions, normalizations and additions overwrite an input that is not needed later
     no_reuse: every value has memory of its own, which nothing uses again
-    dropout: training: values are dropped at random, and the masks are kept, in attention and where a branch joins the stream, too (default: where the model says it; of a config.json by its probabilities, or those that transformers has where keys are absent)
-    no_dropout: training: nothing is dropped
-    lora (R): training: only adapters of rank R are trained, the weights stay as they are
-    lora_targets (qv|attention|all): which products of the layers have adapters: queries and values (default), attention, or all
-    grad_dtype (f32|f16|bf16|f64): of gradients (default: as the weights)
+    dropout: --mode train|distill: values are dropped at random, and the masks are kept, in attention and where a branch joins the stream, too (default: where the model says it; of a config.json by its probabilities, or those that transformers has where keys are absent)
+    no_dropout: --mode train|distill: nothing is dropped
+    lora (R): --mode train|distill: only adapters of rank R are trained, the weights stay as they are
+    lora_targets (qv|attention|all): --lora: which products of the layers have adapters: queries and values (default), attention, or all
+    grad_dtype (f32|f16|bf16|f64): --mode train|distill: of gradients (default: as the weights)
     im2col (N): convolutions copy the windows of N images at once into the workspace (default: no copies)
     workspace (SIZE): memory of the library for products (default 32MiB)
     context_overhead (SIZE): memory of the device's runtime (default 300MiB)
-    dp (N): training: N copies of the model, each with a batch of its own
+    dp (N): --mode train|distill: N copies of the model, each with a batch of its own
     zero (0|1|2|3): tensors divided between the copies of --dp: 1 states, 2 also gradients, 3 also weights (default 0)
     tp (N): products of attention, MLP and vocabulary are divided between N devices
     sequence_parallel: divide along the sequence the tensors that --tp does not divide
     pp (N): layers are divided between N devices, the stages of a pipeline
     schedule (1f1b|gpipe|interleaved): in which order stages compute the parts of a batch (default 1f1b)
-    chunks (N): with --schedule interleaved: groups of layers on each stage (default 2)
+    chunks (N): --schedule interleaved: groups of layers on each stage (default 2)
     stage (N): the stage that is shown (default: the one that needs most)
-    accum (N): training: a step adds the gradients of N parts of --batch each (default 1)
+    accum (N): --mode train|distill: a step adds the gradients of N parts of --batch each (default 1)
     bucket (N): elements of a buffer that --zero collects gradients or weights in (default 500000000)
-    offload (none|optimizer|all): tensors in the host's memory: gradients, states and master weights
+    offload (none|optimizer|all): --mode train|distill: tensors in the host's memory: gradients, states and master weights
     device (auto|cpu|cuda|cuda:N): where to compute
     threads (N): threads to use (default, and 0: every processor this process may use)
     max_memory (SIZE): most memory to use (default: a quarter of the free memory)
@@ -1225,7 +1225,7 @@ def compress(arrays: Weights, passes: Optional[Sequence[str]] = None, metadata: 
     mxfp8: floats of 8 bits (E4M3) and a power of two per 32
     fp16: IEEE half precision: half of f32, values up to 65504
     bf16: bfloat16: half of f32, the range of f32, 8 bits of precision
-    scheme (NAME): a scheme by its name, perhaps with its granularity, int3/group:64: those above, int5, int6 and ternary (codes -1, 0 and 1 in 2 bits)
+    scheme (NAME): a scheme by its name, perhaps with its granularity, int3/group:64: those above, int5, int6, ternary (ternary: codes -1, 0 and 1 in 2 bits)
     gguf (TYPE): GGUF's block types, chosen for each tensor as llama-quantize does, such as Q4_K_M or Q8_0
     aim_sqnr (DB): for every tensor the smallest of int2 to int6, int8 (a scale per tensor, channel or group), fp16 and bf16 with this SQNR, else unchanged
     aim_bytes (SIZE): the same types for every tensor, chosen for the least sum of squared errors in a file of at most SIZE
@@ -1244,8 +1244,8 @@ def compress(arrays: Weights, passes: Optional[Sequence[str]] = None, metadata: 
     calibration (FILE): --gguf, codes of 2 to 6 bits and of floats, and --activations: what the layers get to see, a file of vcompress calibrate or llama-imatrix
     calibration_anyway: also statistics that were measured with weights of another training
     activations (none|static): ONNX, --int8: static also makes codes (u8) of what Conv, Gemm and MatMul read and make, by the ranges in --calibration, so that onnxruntime computes with codes
-    ranges (min-max|error|entropy|percentile:P): ONNX, --activations static: the range of a value's codes: all that was seen, the part with the least squared error, that whose histogram 128 levels keep best (as TensorRT), or that of P % of its elements, such as 99.99 (default min-max)
-    saturation (auto|off|all): ONNX, --activations static: smaller codes, down to 7 bits, for layers with which processors without VNNI overflow 16 bits: those that do so for the calibration's rows, none, or all (default auto)
+    ranges (min-max|error|entropy|percentile:P): --activations static: in ONNX files, the range of a value's codes: all that was seen, the part with the least squared error, that whose histogram 128 levels keep best (as TensorRT), or that of P % of its elements, such as 99.99 (default min-max)
+    saturation (auto|off|all): --activations static: in ONNX files, smaller codes, down to 7 bits, for layers with which processors without VNNI overflow 16 bits: those that do so for the calibration's rows, none, or all (default auto)
     smooth (ALPHA): folders, --int8 --layout w8a8: columns of inputs that are larger than others are divided by powers of two in the norm or the weight before, by --calibration
     sensitivity (FILE): --aim-bytes, --aim-bpw, --aim-loss: choose by what each scheme does to the outputs, from the --json of vcompress sensitivity --data
     rest (keep|fp16|bf16): also cast the other f32 and f64 tensors, such as embeddings, norms and biases, except tensors that --exclude names and tensors that GGUF's loaders need in f32 (default keep)
@@ -1263,7 +1263,7 @@ def compress(arrays: Weights, passes: Optional[Sequence[str]] = None, metadata: 
     target_gpu (NAME): report whether the model fits this GPU before and after (vcompress gpus lists names), for inference with batch 1 and 128 positions, or for the weights alone if the file has no graph
     must_fit (GPU): gate: write nothing and exit 1 if the output does not fit this GPU, as --target-gpu reports, or if the answer is unknown, as without --weights-only of a file that has no graph
     weights_only: --target-gpu, --must-fit: ask about the weights alone
-    gpus_file (FILE): more GPUs (see vcompress gpus --csv)
+    gpus_file (FILE): --target-gpu, --must-fit: more GPUs (see vcompress gpus --csv)
     min_sqnr (DB): gate: write nothing and exit 1 when a changed tensor stays below this SQNR
     max_sqnr_drop (DB): --baseline: gate: write nothing and exit 1 if the SQNR over all changed tensors is lower than in the earlier run by more than DB
     gates (FILE): read gates from this JSON file, by the names of their options: {"min_sqnr": 40, "evaluate": {"min_accuracy": 0.98}}

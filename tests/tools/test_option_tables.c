@@ -13,7 +13,7 @@
 #define MOST 400
 
 /* The options of a command, in the order of --help. */
-static size_t list(const struct command *command, const struct opt **out)
+static size_t list_options(const struct command *command, const struct opt **out)
 {
     size_t n = 0;
 
@@ -29,7 +29,7 @@ static size_t list(const struct command *command, const struct opt **out)
 static void check(const struct command *command)
 {
     const struct opt *opts[MOST];
-    size_t n = list(command, opts);
+    size_t n = list_options(command, opts);
 
     for (size_t i = 0; i < n; i++) {
         assert_non_null(opts[i]->help);
@@ -58,7 +58,7 @@ static void test_own_names(void **unused)
 static void check_first(const struct command *command)
 {
     const struct opt *opts[MOST];
-    size_t n = list(command, opts);
+    size_t n = list_options(command, opts);
     size_t n_words = 0;
 
     for (const char *at = command->first; at != NULL && *at != '\0'; at += strspn(at, " ")) {
@@ -106,10 +106,120 @@ static void test_parts_of_help(void **unused)
     }
 }
 
+/* ---- needs and conflicts ---- */
+
+/* An option of the command by the first n letters of the name; NULL: it has none. */
+static const struct opt *find(const struct opt *const *opts, size_t n_opts, const char *name, size_t n)
+{
+    for (size_t i = 0; i < n_opts; i++) {
+        if (strlen(opts[i]->name) == n && memcmp(opts[i]->name, name, n) == 0) {
+            return opts[i];
+        }
+    }
+    return NULL;
+}
+
+/* The line has `opt` and, if it is an option, `other` with that value. */
+static bool agrees(const struct opt *opt, const struct opt *other, const char *value, char error[512])
+{
+    struct parsed parsed = {.n_seen = 1, .seen = {opt}, .n_given = 1, .given = {{opt, "x"}}};
+    bool agree;
+
+    if (other != NULL) {
+        parsed.seen[parsed.n_seen++] = other;
+        parsed.given[parsed.n_given++] = (struct given){other, value};
+    }
+    agree = options_agree(&parsed);
+    memcpy(error, parsed.error, sizeof parsed.error);
+    return agree;
+}
+
+/* Each entry of a list of other options, "aim-bytes activations=static": the command has the option, and it takes the words.
+ * With one of `needs` the option is taken, beside one of `conflicts` and without any of `needs` it is refused. */
+static void check_list(const struct command *command, const struct opt *opt, const char *list, bool needed)
+{
+    const struct opt *opts[MOST];
+    size_t n = list_options(command, opts);
+    bool alone = opt->needs == NULL || opt->conflicts == NULL; /* nothing but this list decides */
+    char error[512];
+
+    if (needed) {
+        assert_false(agrees(opt, NULL, NULL, error));
+        assert_non_null(strstr(error, " works with --"));
+        assert_true(strncmp(options_help(opt), "--", 2) == 0);
+    }
+    for (const char *at = list; *at != '\0'; at += strspn(at, " ")) {
+        size_t length = strcspn(at, " ");
+        size_t n_name = strcspn(at, "= ");
+        const struct opt *other = find(opts, n, at, n_name);
+        char value[64] = "x";
+
+        if (other == NULL && needed) {
+            fail_msg("%s --%s: there is no --%.*s", command->name, opt->name, (int)n_name, at);
+        }
+        if (other != NULL && n_name < length) {
+            (void)snprintf(value, sizeof value, "%.*s", (int)strcspn(at + n_name + 1, "| "), at + n_name + 1);
+            assert_non_null(strstr(options_value(other), value));
+            assert_true(!alone || other->needs != NULL || agrees(opt, other, "no such word", error) == !needed);
+        }
+        if (other != NULL && !needed) {
+            assert_false(agrees(opt, other, value, error));
+            assert_non_null(strstr(error, " conflicts with "));
+        } else if (other != NULL && other->needs == NULL && (alone || strstr(opt->conflicts, other->name) == NULL)) {
+            assert_true(agrees(opt, other, value, error));
+        }
+        at += length;
+    }
+}
+
+static void test_rows_about_other_rows(void **unused)
+{
+    size_t n_rows = 0;
+
+    (void)unused;
+    for (size_t c = 0; c < n_commands; c++) {
+        const struct opt *opts[MOST];
+        size_t n = list_options(commands[c], opts);
+
+        for (size_t i = 0; i < n; i++) {
+            if (opts[i]->needs != NULL) {
+                check_list(commands[c], opts[i], opts[i]->needs, true);
+            }
+            if (opts[i]->conflicts != NULL) {
+                check_list(commands[c], opts[i], opts[i]->conflicts, false);
+            }
+            n_rows += opts[i]->needs != NULL || opts[i]->conflicts != NULL;
+        }
+    }
+    assert_true(n_rows > 50);
+}
+
+/* Words that the library lists: all of them, in place of the sign. */
+static void test_listed_words(void **unused)
+{
+    size_t n_rows = 0;
+
+    (void)unused;
+    for (size_t c = 0; c < n_commands; c++) {
+        const struct opt *opts[MOST];
+        size_t n = list_options(commands[c], opts);
+
+        for (size_t i = 0; i < n; i++) {
+            for (size_t k = 0; opts[i]->listed != NULL && opts[i]->listed(k) != NULL; k++) {
+                assert_non_null(strstr(options_help(opts[i]), opts[i]->listed(k)));
+                n_rows++;
+            }
+            assert_null(strstr(options_help(opts[i]), "%s"));
+        }
+    }
+    assert_true(n_rows > 10);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_own_names), cmocka_unit_test(test_first_options),
-                                       cmocka_unit_test(test_parts_of_help)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_own_names), cmocka_unit_test(test_first_options), cmocka_unit_test(test_parts_of_help),
+        cmocka_unit_test(test_rows_about_other_rows), cmocka_unit_test(test_listed_words)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -210,7 +210,7 @@ static void zsh_one(FILE *to, const struct opt *opt, bool letter)
         fprintf(to, "--%s%s", opt->name, options_value(opt) == NULL ? "" : opt->optional ? "=-" : "=");
     }
     fputc('[', to);
-    zsh_text(to, opt->help);
+    zsh_text(to, options_help(opt));
     fputc(']', to);
     if (options_value(opt) != NULL) {
         fputs(opt->optional ? "::" : ":", to);
@@ -287,7 +287,7 @@ static void fish_option(FILE *to, const struct opt *opt)
         fputs("'", to);
     }
     fputs(" -d ", to);
-    put_quoted(to, opt->help);
+    put_quoted(to, options_help(opt));
     fputc('\n', to);
 }
 

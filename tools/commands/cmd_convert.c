@@ -26,16 +26,16 @@ static const struct opt header_opts[] = {
      .help = "write a header of C, for programs on microcontrollers; it has values, codes with their scales and zero points, sizes, a table "
              "of all and a checksum"},
     {.name = "c-prefix", .value = "NAME", .kind = OPT_TEXT, .field = offsetof(struct convert_cli, header.prefix),
-     .help = "--c-header: what all names in it begin with (default: the output's name)"},
+     .needs = "c-header", .help = "what all names in it begin with (default: the output's name)"},
     {.name = "c-align", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct convert_cli, header.alignment),
-     .help = "--c-header: bytes that each array is aligned to (default 16)"},
+     .needs = "c-header", .help = "bytes that each array is aligned to (default 16)"},
 };
 /* clang-format on */
 
 static const struct opt_group group_layout = OPT_GROUP("Layout", layout_opts);
 static const struct opt_group group_header = OPT_GROUP("C header", header_opts);
 
-static const struct opt_group *const groups[] = {&group_layout, &group_header,  &group_copy,   &group_gates, &group_run,
+static const struct opt_group *const groups[] = {&group_layout, &group_header,  &group_write,  &group_gates, &group_run,
                                                  &group_json,   &group_comment, &group_report, &group_help};
 
 /* Of a GGUF model that becomes a folder: blocks of the embedding and the head become floats, which loaders of codes
@@ -70,9 +70,6 @@ static int run_convert(struct app *app, int n_args, char **args)
     GO(app_parse(app, n_args, args, &cli));
     if (cli.header.on) {
         return c_header_run(app, options, &cli.header);
-    }
-    if (cli.header.prefix != NULL || options_seen(&app->parsed, "c-align")) {
-        return app_usage(app, "--c-prefix and --c-align go with --c-header");
     }
     options->write.relayout = options->write.layout != NULL && strcmp(options->write.layout, "auto") != 0;
     return convert_run(app, options, &what);

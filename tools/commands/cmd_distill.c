@@ -187,10 +187,10 @@ static const struct opt student_opts[] = {
      .help = "rows to evaluate teacher and student on, before and after; if the student ends worse than at the start: "
              "exit 1, nothing written"},
     {.name = "eval-array", .value = "NAME=ARRAY", .kind = OPT_CALL, .call = take_eval_array,
-     .help = "as --array, for --eval"},
+     .needs = "eval", .help = "as --array"},
     {.name = "eval-teacher", .value = "FILE", .file = FILE_READ, .file_list = true, .kind = OPT_TEXT, CLI(eval_teacher), .option = "eval.logits",
-     .help = "answers of the teacher to the rows of --eval, if --teacher is a file of vcompress logits"},
-    {.name = "eval-labels", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(eval_data.labels), .help = "as --labels, for --eval"},
+     .needs = "eval", .help = "answers of the teacher to the rows of --eval, if --teacher is a file of vcompress logits"},
+    {.name = "eval-labels", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(eval_data.labels), .needs = "eval", .help = "as --labels"},
 };
 
 static const struct opt training_opts[] = {
@@ -202,8 +202,8 @@ static const struct opt training_opts[] = {
     {.name = "optimizer", .value = OPTIMIZERS, .kind = OPT_CALL, .call = take_optimizer, .option = "optimizer.kind",
      .help = "(default adamw); adam8bit: adamw with states of 8 bits"},
     {.name = "lr", .value = "X", .kind = OPT_REAL, DISTILL(optimizer.lr), .help = "learning rate (default 0.001)"},
-    {.name = "momentum", .value = "X", .kind = OPT_REAL, DISTILL(optimizer.momentum), .help = "of --optimizer momentum (default 0.9); refused with any other"},
-    {.name = "nesterov", .kind = OPT_BOOL, .set = 1, DISTILL(optimizer.nesterov), .help = "of --optimizer momentum"},
+    {.name = "momentum", .value = "X", .kind = OPT_REAL, DISTILL(optimizer.momentum), .needs = "optimizer=momentum", .help = "(default 0.9)"},
+    {.name = "nesterov", .kind = OPT_BOOL, .set = 1, DISTILL(optimizer.nesterov), .needs = "optimizer=momentum", .help = "look ahead by the momentum"},
     {.name = "betas", .value = "X,Y", .kind = OPT_CALL, .call = take_betas, .option = "optimizer.beta1",
      .wanted = "two numbers below 1, such as 0.9,0.999", .help = "of adam, adamw and adam8bit (default 0.9,0.999)"},
     {.name = "eps", .value = "X", .kind = OPT_REAL, DISTILL(optimizer.eps), .help = "of adam, adamw and adam8bit (default 1e-8)"},
@@ -214,9 +214,9 @@ static const struct opt training_opts[] = {
      .help = "of the learning rate (default constant)"},
     {.name = "warmup", .value = "N", .kind = OPT_COUNT, DISTILL(schedule.warmup), .help = "steps in which the rate rises (default 0)"},
     {.name = "step-every", .value = "N", .kind = OPT_COUNT, DISTILL(schedule.step_every),
-     .help = "--schedule step: steps with one rate (default 100)"},
+     .needs = "schedule=step", .help = "steps with one rate (default 100)"},
     {.name = "step-factor", .value = "X", .kind = OPT_REAL, DISTILL(schedule.step_factor),
-     .help = "--schedule step: then times this (default 0.1)"},
+     .needs = "schedule=step", .help = "then times this (default 0.1)"},
     {.name = "clip", .value = "X", .kind = OPT_ABOVE_0, DISTILL(optimizer.clip), .help = "the largest norm of all gradients (default: any)"},
     {.name = "temperature", .value = "T", .kind = OPT_REAL, DISTILL(loss.temperature), .help = "of the teacher's answers (default 2)"},
     {.name = "alpha", .value = "X", .kind = OPT_REAL, DISTILL(loss.alpha),
@@ -244,7 +244,7 @@ static const struct opt training_opts[] = {
      .help = "parts of the forward pass that the backward pass computes again, as in estimate (default none); the "
              "output has the same bits; auto: as few parts as --budget allows"},
     {.name = "budget", .value = "SIZE", .kind = OPT_SIZE, DISTILL(memory.budget),
-     .help = "with --recompute auto: largest memory of the networks' programs"},
+     .needs = "recompute=auto", .help = "largest memory of the networks' programs"},
     {.name = "device-memory", .value = "SIZE", .kind = OPT_SIZE, DISTILL(memory.device_memory),
      .help = "with --device cuda: the most memory of the device to use; batches and recomputation are chosen so that "
              "the run fits (default: all)"},
@@ -255,7 +255,9 @@ static const struct opt training_opts[] = {
     {.name = "frozen-norm", .kind = OPT_BOOL, .set = 1, DISTILL(trained.frozen_norm),
      .help = "batch normalization computes with its running statistics, and keeps them"},
     {.name = "recalibrate-bn", .kind = OPT_ENUM, .set = VC_TASK_RECALIBRATE, DISTILL(task),
-     .help = "no training: compute the running statistics of batch normalization anew from the rows of --data"},
+     .conflicts = "steps epochs optimizer lr momentum nesterov betas eps weight-decay decay-1d schedule warmup step-every step-factor clip "
+                  "temperature alpha loss recompute budget freeze task huber-delta keep-sparsity no-keep-sparsity mask learn-scales early-stop keep log "
+                  "dump-gradients expect-sparsity order", .help = "no training: compute the running statistics of batch normalization anew from the rows of --data"},
     {.name = "keep-sparsity", .kind = OPT_BOOL, .set = 1, DISTILL(sparsity.keep),
      .help = "zeros stay zero in all tensors with two or more dimensions (default: only in pruned tensors, with 20 to "
              "99.9 % zeros)"},
@@ -268,14 +270,14 @@ static const struct opt training_opts[] = {
              "the tensors that prune selects: 0.9 or 90%"},
     {.name = "prune-steps", .value = "FIRST:LAST:EVERY", .kind = OPT_CALL, .call = take_schedule, .option = "sparsity.prune_first",
      .wanted = "FIRST:LAST:EVERY, such as 0:300:20",
-     .help = "--sparsity: first and last step after which weights become zero, and the number of steps between; many "
+     .needs = "sparsity", .help = "first and last step after which weights become zero, and the number of steps between; many "
              "weights first, then fewer (default: 20 times in the first three quarters of the steps)"},
     {.name = "scope", .value = "tensor|global", .kind = OPT_CHOICE, PRUNE(scope),
-     .help = "--sparsity: seek the smallest in each tensor by itself, or in all tensors together (default tensor)"},
+     .needs = "sparsity", .help = "seek the smallest in each tensor by itself, or in all tensors together (default tensor)"},
     {.name = "min-keep", .value = "SHARE", .kind = OPT_TEXT, PRUNE(min_keep),
-     .help = "--scope global: at least this share of every tensor stays (default 0.01)"},
+     .needs = "sparsity", .help = "with --scope global, at least this share of every tensor stays (default 0.01)"},
     {.name = "min-elements", .value = "N", .kind = OPT_COUNT, PRUNE(min_elems),
-     .help = "--sparsity, --fake-quant: not of tensors with fewer elements (default 0 and 4096)"},
+     .needs = "sparsity fake-quant", .help = "not of tensors with fewer elements (default 0 and 4096)"},
     {.name = "fake-quant", .value = "SCHEME", .kind = OPT_CALL, .call = take_fake_quant, .option = "precision.fake_quant",
      .wanted = "a scheme, such as int8/tensor, int4/group:64, nf4, mxfp4, nvfp4 or bf16",
      .help = "train with rounded weights, as quantize rounds the tensors that quantize selects: int8, int8/tensor, "
@@ -319,9 +321,9 @@ static const struct opt watch_opts[] = {
     {.name = "eval-every", .value = "N", .kind = OPT_COUNT, DISTILL(eval.every),
      .help = "evaluate the student on --eval after every N steps and after the last step"},
     {.name = "early-stop", .value = "N", .kind = OPT_COUNT, DISTILL(eval.early_stop),
-     .help = "end the run after N evaluations in a row without a better result"},
+     .needs = "eval-every", .help = "end the run after N evaluations in a row without a better result"},
     {.name = "keep", .value = "best|last", .kind = OPT_CHOICE, DISTILL(eval.keep),
-     .help = "--eval-every: write the weights of the best evaluation, or of the last step (default best)"},
+     .needs = "eval-every", .help = "write the weights of the best evaluation, or of the last step (default best)"},
     {.name = "checkpoint", .value = "FILE", .file = FILE_STATE, .kind = OPT_TEXT, DISTILL(checkpoint.path),
      .help = "file for the state of an interrupted run (Ctrl-C), and for --checkpoint-every (npz, safetensors); "
              "without a checkpoint the work is lost if the output cannot be written"},
@@ -481,8 +483,7 @@ static void set_eval(struct distill_cli *cli)
 /* What a command and a line of a recipe have in common. GO_ON or a status. */
 static int check_both(struct app *app, const struct distill_cli *cli, bool teacher)
 {
-    enum { N_OF_PRUNING = 3 }; /* the others belong to --fake-quant, too */
-    static const char *const of_pruning[] = {"prune-steps", "scope", "min-keep", "min-elements", "include", "exclude"};
+    static const char *const of_passes[] = {"include", "exclude"};
     const struct effects_of of = {&cli->distill, teacher, cli->eval != NULL, is_derived(cli)};
     int rc;
 
@@ -491,17 +492,10 @@ static int check_both(struct app *app, const struct distill_cli *cli, bool teach
         return app_usage(app, "--%s: expected a number from 1 on",
                          options_seen(&app->parsed, "steps") ? "steps" : "epochs");
     }
-    if (options_seen(&app->parsed, "eval-array") && cli->eval == NULL) {
-        return app_usage(app, "--eval-array needs --eval FILE");
-    }
     rc = effects_check(app, &of);
-    for (size_t i = 0; rc == GO_ON && cli->prune.sparsity == NULL && i < sizeof(of_pruning) / sizeof(of_pruning[0]);
-         i++) {
-        bool both = i >= N_OF_PRUNING;
-
-        if (options_seen(&app->parsed, of_pruning[i]) && !(both && cli->has_fake_quant)) {
-            return app_usage(app, "--%s belongs to --sparsity SHARE%s", of_pruning[i],
-                             both ? " or --fake-quant SCHEME" : "");
+    for (size_t i = 0; rc == GO_ON && cli->prune.sparsity == NULL && !cli->has_fake_quant && i < 2; i++) {
+        if (options_seen(&app->parsed, of_passes[i])) {
+            return app_usage(app, "--%s works with --sparsity or --fake-quant only", of_passes[i]);
         }
     }
     return rc;

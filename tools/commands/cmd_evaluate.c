@@ -19,7 +19,7 @@ static const struct opt evaluate_opts[] = {
     {.name = "batch", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct evaluate_cli, evaluate.batch),
      .help = "rows computed at a time (default 64)"},
     {.name = "temperature", .value = "T", .kind = OPT_REAL, OPT_FIELD(struct evaluate_cli, evaluate.temperature),
-     .help = "that the divergence from the teacher is measured at (default 2)"},
+     .needs = "teacher", .help = "that the divergence from the teacher is measured at (default 2)"},
     TASK_ROWS(struct evaluate_cli, evaluate.net_task, evaluate.loss),
     HUBER_ROW(struct evaluate_cli, evaluate.huber_delta),
     {.name = "precision", .value = "f32|f64", .kind = OPT_CHOICE, OPT_FIELD(struct evaluate_cli, evaluate.precision),
@@ -137,20 +137,13 @@ static int evaluate(struct app *app, struct evaluate_cli *cli, const struct net 
 /* Refuses what changes nothing beside the other options. GO_ON or a status. */
 static int check_effects(struct app *app, const struct evaluate_cli *cli)
 {
-    static const char *const of_teacher[] = {"teacher-graph", "temperature"};
-
-    for (size_t k = 0; cli->nets.teacher == NULL && k < sizeof(of_teacher) / sizeof(of_teacher[0]); k++) {
-        if (options_seen(&app->parsed, of_teacher[k])) {
-            return app_usage(app, "--%s needs --teacher FILE, whom the answers are compared with", of_teacher[k]);
-        }
+    if (options_seen(&app->parsed, "teacher-graph") && cli->nets.teacher == NULL) {
+        return app_usage(app, "--teacher-graph works with --teacher only");
     }
     if (options_seen(&app->parsed, "temperature") && options_seen(&app->parsed, "loss") &&
         !loss_has_temperature(cli->evaluate.loss)) {
         return app_usage(app, "--temperature belongs to the divergence from the teacher (--loss kd, reverse, js, bce): "
                               "here it would change nothing");
-    }
-    if (options_seen(&app->parsed, "huber-delta") && cli->evaluate.loss != VC_TEACHER_LOSS_HUBER) {
-        return app_usage(app, "--huber-delta belongs to --loss huber: here it would change nothing");
     }
     return GO_ON;
 }

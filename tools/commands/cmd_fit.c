@@ -67,7 +67,7 @@ static const struct opt fit_opts[] = {
      .help = "an earlier document of --json: exit 1 also if the peak has grown by more than --max-growth"},
     {.name = "max-growth", .value = "SHARE", .kind = OPT_CALL, .gate = true, .call = take_growth,
      .wanted = "a share such as 0.02 or 2%",
-     .help = "allowed growth of the peak (default 0)"},
+     .needs = "baseline", .help = "allowed growth of the peak (default 0)"},
     DEVICE_OPTIONS(struct fit_cli),
     {.name = "porcelain", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, porcelain),
      .help = "a line per device: NAME, need and usable memory in MiB, verdict, then the largest batch, context and number of layers "
@@ -302,8 +302,7 @@ static int compare(struct app *app, struct fit_cli *cli)
     enum vc_status status;
 
     if (cli->baseline == NULL) {
-        return options_seen(&app->parsed, "max-growth") ? app_usage(app, "--max-growth goes with --baseline FILE")
-                                                        : GO_ON;
+        return GO_ON;
     }
     status = vc_fit_read_peak(app->ctx, cli->baseline, &cli->peak_before, &known);
     if (status != VC_OK) {

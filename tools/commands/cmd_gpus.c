@@ -18,7 +18,7 @@ static const struct opt gpus_opts[] = {
      .help = "more rows, or others for names that are there: CSV with the titles that --csv prints, of which name and "
              "memory_gb are enough"},
     {.name = "csv", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct gpus_cli, csv),
-     .help = "print the list as CSV, the form of --gpus-file"},
+     .conflicts = "json", .help = "print the list as CSV, the form of --gpus-file"},
 };
 /* clang-format on */
 static const struct opt_group group_gpus = OPT_GROUP("Catalogue", gpus_opts);
@@ -188,9 +188,6 @@ static int run_gpus(struct app *app, int n_args, char **args)
     GO(rc);
     if (app->parsed.n_args > 1) {
         return app_usage(app, "gpus takes one name, but got '%s' too", app->parsed.args[1]);
-    }
-    if (cli.csv && app->json.on) {
-        return app_usage(app, "--csv and --json are two forms of the same");
     }
     GO(app_open(app));
     GO(json_check(app));

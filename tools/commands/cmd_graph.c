@@ -62,15 +62,15 @@ static const struct opt run_opts[] = {
     {.name = "outputs", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, OPT_FIELD(struct graph_cli, run.outputs),
      .help = "file for the computed values: npz, safetensors, ..."},
     {.name = "array", .value = "INPUT=NAME", .kind = OPT_CALL, .call = take_array, .option = "arrays",
-     .help = "take this input from this array of --data (default: the array of the same name)"},
+     .needs = "outputs", .help = "take this input from this array of --data (default: the array of the same name)"},
     {.name = "batch", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct graph_cli, run.batch),
-     .help = "compute N rows of the inputs at a time, such as 1 for a graph that was exported with one row (default: all)"},
+     .needs = "outputs", .help = "compute N rows of the inputs at a time, such as 1 for a graph that was exported with one row (default: all)"},
     {.name = "value", .value = "NAME", .kind = OPT_CALL, .call = take_value,
-     .help = "compute this value, by its name in --full; repeatable (default: the outputs)"},
+     .needs = "outputs", .help = "compute this value, by its name in --full; repeatable (default: the outputs)"},
     {.name = "precision", .value = "f32|f64", .kind = OPT_CHOICE, OPT_FIELD(struct graph_cli, run.precision),
-     .help = "of all floats (default f32)"},
+     .needs = "outputs", .help = "of all floats (default f32)"},
     {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct graph_cli, run.force),
-     .help = "replace the file of --outputs"},
+     .needs = "outputs", .help = "replace an existing file"},
 };
 /* clang-format on */
 static const struct opt_group group_graph = OPT_GROUP("Graph", graph_opts);
@@ -206,15 +206,9 @@ static int check(struct app *app, const struct graph_cli *cli)
     if ((cli->run.data != NULL) != (cli->run.outputs != NULL) && cli->run.outputs == NULL) {
         return app_usage(app, "--data needs --outputs FILE for the values");
     }
-    if (cli->run.outputs == NULL && (cli->n_values != 0 || cli->n_arrays != 0 || cli->run.batch != 0)) {
-        return app_usage(app, "--value, --array and --batch need --data and --outputs");
-    }
     if ((cli->text || cli->couplings) && app->json.on && app->json.path == NULL) {
         return app_usage(app, "--%s and --json both go to standard output; give one a file: --json=FILE",
                          cli->text ? "text" : "couplings");
-    }
-    if (cli->run.outputs == NULL && options_seen(&app->parsed, "precision")) {
-        return app_usage(app, "--precision needs --data and --outputs: nothing is computed without them");
     }
     if (cli->full && (cli->text || cli->couplings || cli->run.outputs != NULL)) {
         return app_usage(app, "--full lists nodes in the table, which %s leaves out",

@@ -36,7 +36,7 @@ static const struct opt logits_opts[] = {
     {.name = "topk", .value = "K", .kind = OPT_COUNT, LOGITS(topk),
      .help = "only the K largest logits of each row, and the sum of all (default: all logits)"},
     {.name = "temperature", .value = "T", .kind = OPT_REAL, LOGITS(temperature),
-     .help = "--topk: of that sum; distill has to use the same (default 2)"},
+     .needs = "topk", .help = "of that sum; distill has to use the same (default 2)"},
     TASK_ROWS(struct logits_cli, task, logits.loss),
     {.name = "dtype", .value = "f16|f32|f64", .kind = OPT_CALL, .call = take_dtype, .option = "dtype",
      .wanted = "f16, f32 or f64", .help = "of the logits in the file (default f32)"},
@@ -110,10 +110,6 @@ static int run_logits(struct app *app, int n_args, char **args)
     rc = app_parse(app, n_args, args, &cli);
     if (rc == GO_ON && (app->parsed.n_args != 1 || cli.nets.data.path == NULL || cli.write.path == NULL)) {
         rc = app_usage(app, "logits needs one TEACHER, --data FILE and -o FILE; see vcompress logits --help");
-    }
-    if (rc == GO_ON && cli.logits.topk == 0 && options_seen(&app->parsed, "temperature")) {
-        rc = app_usage(app, "--temperature belongs to --topk K, whose sum of the others it is for: all logits are "
-                            "written as they are");
     }
     if (rc == GO_ON && strcmp(cli.write.path, "-") == 0) {
         rc = app_usage(app, "-o -: logits go into a file");

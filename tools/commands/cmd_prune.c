@@ -69,14 +69,14 @@ static bool take_set(void *group, const char *value)
 /* clang-format off */
 static const struct opt prune_opts[] = {
     {.name = "sparsity", .letter = 's', .value = "SHARE", .kind = OPT_TEXT, PRUNE(sparsity),
-     .help = "share of the weights that become zero, smallest scores first: 0.5 or 50%; existing zeros count"},
+     .conflicts = "structured remove", .help = "share of the weights that become zero, smallest scores first: 0.5 or 50%; existing zeros count"},
     {.name = "scope", .value = "tensor|global", .kind = OPT_CHOICE, PRUNE(scope),
-     .help = "prune the same share of each tensor, which loses more, or all tensors with one threshold (default: with "
+     .conflicts = "remove", .help = "prune the same share of each tensor, which loses more, or all tensors with one threshold (default: with "
              "--sparsity global, by the scores of lamp; with --score magnitude, --set alone, a pattern or "
              "--structured tensor)"},
     {.name = "score", .value = "magnitude|lamp|wanda|sparsegpt|l2|l1|norm|obs", .kind = OPT_WORD, .field = offsetof(struct prune_cli, score),
      .option = "score",
-     .help = "the score of a weight. magnitude: its magnitude; lamp, which means --scope global: its square divided "
+     .conflicts = "remove", .help = "the score of a weight. magnitude: its magnitude; lamp, which means --scope global: its square divided "
              "by the sum of the squares in its tensor that are not smaller, so that no tensor is emptied because its "
              "weights are small; wanda: its magnitude times the size of what it is multiplied with, by --calibration: the "
              "smallest of each row go; sparsegpt: by the second moments of --calibration what its removal costs, and the weights "
@@ -91,44 +91,44 @@ static const struct opt prune_opts[] = {
      .help = "the weights that stay make up for those that go: least squares, by the second moments of --calibration; with "
              "--structured for whole columns, and biases take the means"},
     {.name = "pattern", .value = "N:M|block:RxC", .kind = OPT_CALL, .call = take_pattern, .option = "pattern",
-     .help = "N:M keeps the N largest of every M weights along the input channels (2:4 for sparse tensor cores); "
+     .conflicts = "structured remove", .help = "N:M keeps the N largest of every M weights along the input channels (2:4 for sparse tensor cores); "
              "block:RxC removes whole blocks of R rows and C columns"},
     {.name = "structured", .value = "SHARE", .kind = OPT_TEXT, STRUCTURED(options.share),
      .help = "remove this share of the neurons or channels of every layer: their rows, the columns that read them, "
              "biases, norms; the tensors become smaller (docs/structured.md)"},
     {.name = "remove", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, STRUCTURED(remove),
-     .help = "remove the units of this file, in place of --structured: a line per group with a tensor and axis of the "
+     .conflicts = "structured", .help = "remove the units of this file, in place of --structured: a line per group with a tensor and axis of the "
              "group and the numbers, such as fc1.weight:0 3,7,12-20"},
     {.name = "dims", .value = "LIST", .kind = OPT_TEXT, STRUCTURED(dims),
-     .help = "--structured: kinds of units to remove: neurons, heads, experts, hidden, by commas (default neurons)"},
+     .needs = "structured", .help = "kinds of units to remove: neurons, heads, experts, hidden, by commas (default neurons)"},
     {.name = "round-to", .value = "N", .kind = OPT_COUNT, STRUCTURED(options.round_to),
-     .help = "--structured: the remaining neurons or hidden size are rounded up to a multiple of N"},
+     .needs = "structured", .help = "the remaining neurons or hidden size are rounded up to a multiple of N"},
     {.name = "couplings", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, STRUCTURED(couplings),
-     .help = "the rows and columns that belong together, a line per group: fc1.weight:0 = fc1.bias:0 = fc2.weight:1 "
+     .needs = "structured remove", .conflicts = "graph", .help = "the rows and columns that belong together, a line per group: fc1.weight:0 = fc1.bias:0 = fc2.weight:1 "
              "(default: from the graph of the model)"},
     {.name = "graph", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, STRUCTURED(graph),
-     .help = "the graph of the model, if its own file has no graph: a list of layers, or an ONNX file"},
+     .needs = "structured remove", .help = "the graph of the model, if its own file has no graph: a list of layers, or an ONNX file"},
     {.name = "layout", .value = "auto", .more = vc_layout_name, .kind = OPT_WORD,
      OPT_FIELD(struct prune_cli, convert.write.layout),
-     .help = "plain: write shapes even if the configuration beside the weights cannot state them, and copy the "
+     .needs = "structured remove", .help = "plain: write shapes even if the configuration beside the weights cannot state them, and copy the "
              "configuration unchanged"},
     {.name = "mask", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct prune_cli, mask),
-     .help = "prune by the masks of this file: NAME.mask, or NAME, with 1 for kept weights; tensors without a mask "
+     .conflicts = "structured remove pattern", .help = "prune by the masks of this file: NAME.mask, or NAME, with 1 for kept weights; tensors without a mask "
              "are kept"},
     {.name = "mask-out", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, PRUNE(mask_path),
-     .help = "also write the masks of all pruned tensors: NAME.mask, a bit per weight, for --mask"},
+     .conflicts = "structured remove", .help = "also write the masks of all pruned tensors: NAME.mask, a bit per weight, for --mask"},
     {.name = "make-permanent", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct prune_cli, permanent),
-     .help = "apply only the masks of torch.nn.utils.prune: NAME_orig and NAME_mask become the tensor NAME; without "
+     .conflicts = "structured remove mask pattern", .help = "apply only the masks of torch.nn.utils.prune: NAME_orig and NAME_mask become the tensor NAME; without "
              "this option prune does the same for every such pair and then prunes the other tensors, too"},
     {.name = "set", .value = "GLOB=SHARE", .kind = OPT_CALL, .call = take_set, .option = "sets",
      .help = "another share for tensors whose name matches, also for tensors that the default rules skip; repeatable, "
              "the last match decides"},
     {.name = "min-keep", .value = "SHARE", .kind = OPT_TEXT, PRUNE(min_keep),
-     .help = "--scope global: at least this share of every tensor stays (default 0.01)"},
+     .conflicts = "structured remove", .help = "--scope global: at least this share of every tensor stays (default 0.01)"},
     {.name = "min-elements", .value = "N", .kind = OPT_COUNT, PRUNE(min_elems),
-     .help = "keep tensors with fewer elements (default 0)"},
+     .conflicts = "structured remove mask", .help = "keep tensors with fewer elements (default 0)"},
     {.name = "nonfinite", .value = "error|keep", .kind = OPT_CHOICE, PRUNE(nonfinite),
-     .help = "NaN and Inf in the source: stop, or keep that tensor (default error)"},
+     .conflicts = "structured remove", .help = "NaN and Inf in the source: stop, or keep that tensor (default error)"},
     {.name = "dequantize", .kind = OPT_BOOL, .set = 1, PRUNE(dequantize),
      .help = "accept quantized weights: they become f32 first"},
 };
@@ -138,15 +138,15 @@ static const struct opt depth_opts[] = {
              "config.json or the metadata of GGUF the new number of layers; before all other pruning. least:N: the N layers "
              "without which, each alone, the answers to the rows of --data change least"},
     {.name = "data", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct prune_cli, data.path),
-     .help = "--drop-layers least:N: rows, an array for each input of the model (npz, safetensors, ...)"},
+     .needs = "drop-layers", .help = "for least:N, rows, an array for each input of the model (npz, safetensors, ...)"},
     {.name = "rows", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct prune_cli, data.n_rows),
-     .help = "--data: the first N rows only (default: all)"},
+     .needs = "data", .help = "the first N rows only (default: all)"},
     {.name = "length", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct prune_cli, data.length),
-     .help = "--data: the file holds only tokens, as written by nanoGPT and llm.c; N tokens are a row"},
+     .needs = "data", .help = "the file holds only tokens, as written by nanoGPT and llm.c; N tokens are a row"},
     {.name = "keep-layers", .value = "LIST", .kind = OPT_TEXT, DEPTH(keep),
      .help = "the same, by the layers that stay: 0-7,11"},
     {.name = "layers", .value = "NAME", .kind = OPT_TEXT, DEPTH(layers),
-     .help = "the prefix of the layer numbers in the names of tensors: decoder.block; for models with several lists "
+     .needs = "drop-layers keep-layers", .help = "the prefix of the layer numbers in the names of tensors: decoder.block; for models with several lists "
              "of layers, or with layers of several kinds"},
 };
 /* clang-format on */
@@ -154,8 +154,8 @@ static const struct opt depth_opts[] = {
 static const struct opt_group group_depth = OPT_GROUP("Layers", depth_opts);
 static const struct opt_group group_prune = OPT_GROUP("Pruning", prune_opts);
 static const struct opt_group *const groups[] = {
-    &group_prune, &group_depth, &group_select,  &group_write_pruned, &group_gates,
-    &group_run,   &group_json,  &group_comment, &group_report,       &group_help,
+    &group_prune, &group_depth, &group_select, &group_write,   &group_write_values, &group_write_zeros,
+    &group_gates, &group_run,   &group_json,   &group_comment, &group_report,       &group_help,
 };
 
 static void begin(void *cli)
@@ -183,42 +183,21 @@ static bool is_depth_alone(const struct app *app, const struct prune_cli *cli)
     return has_depth(cli) && !more && cli->convert.n_rules == 0;
 }
 
-/* Options of one kind of pruning that were given together with the other. */
-static int refuse_other(struct app *app, const char *const *names, size_t n, const char *with)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (options_seen(&app->parsed, names[i])) {
-            return app_usage(app, "--%s %s", names[i], with);
-        }
-    }
-    return GO_ON;
-}
-
 /* What stays of a tensor is exact: the gate would pass whatever is left out. */
 static int refuse_min_sqnr(struct app *app)
 {
-    static const char *const gate[] = {"min-sqnr"};
-
-    return refuse_other(app, gate, 1, "judges values that change; here rows, columns or layers go, and the rest stays");
+    return options_seen(&app->parsed, "min-sqnr")
+               ? app_usage(app,
+                           "--min-sqnr judges values that change; here rows, columns or layers go, and the rest stays")
+               : GO_ON;
 }
 
 static int ready_structured(struct app *app, struct prune_cli *own, struct conversion *what)
 {
-    static const char *const others[] = {"sparsity", "pattern",      "mask",      "mask-out",       "make-permanent",
-                                         "min-keep", "min-elements", "nonfinite", "expect-sparsity"};
-    static const char *const of_share[] = {"dims", "round-to", "scope", "score"};
     struct vc_structured_options *o = &own->structured.options;
     int score = own->score == NULL ? 0 : options_word("l2|l1|norm|obs", own->score);
-    int rc =
-        refuse_other(app, others, sizeof(others) / sizeof(others[0]),
-                     "sets single weights to zero, and --structured and --remove make tensors smaller: choose one");
 
-    rc = rc == GO_ON ? refuse_min_sqnr(app) : rc;
-    if (rc == GO_ON && own->structured.remove != NULL) {
-        rc = refuse_other(app, of_share, sizeof(of_share) / sizeof(of_share[0]),
-                          "selects for --structured; --remove FILE already has the units");
-    }
-    GO(rc);
+    GO(refuse_min_sqnr(app));
     if (score < 0) {
         return app_usage(app, "--score %s: --structured takes l2, l1, norm or obs", own->score);
     }
@@ -296,19 +275,13 @@ static enum vc_status choose_layers(struct vc_ctx *ctx, const struct vc_model *m
 
 static int ready(struct app *app, void *cli, struct conversion *what)
 {
-    static const char *const structured[] = {"dims", "round-to", "couplings", "graph", "layout"};
-    static const char *const of_choice[] = {"min-elements"};
     struct prune_cli *own = cli;
     int rc = take_least(app, own);
 
     GO(rc);
-    if (own->depth.layers != NULL && !has_depth(own)) {
-        return app_usage(app, "--layers says which layers are meant: --drop-layers and --keep-layers leave out some");
-    }
     if (structured_asked(&own->structured)) {
         return ready_structured(app, own, what);
     }
-    GO(refuse_other(app, structured, sizeof(structured) / sizeof(structured[0]), "goes with --structured or --remove"));
     GO(take_score(app, own));
     own->prune.rules = own->convert.rules;
     own->prune.n_rules = own->convert.n_rules;
@@ -325,20 +298,10 @@ static int ready(struct app *app, void *cli, struct conversion *what)
     what->pairs = true;
     what->beside = own->prune.mask_path;
     if (own->permanent) {
-        if (own->mask != NULL || own->prune.pattern != VC_PATTERN_NONE) {
-            return app_usage(app, "--make-permanent conflicts with %s: choose one",
-                             own->mask != NULL ? "--mask" : "--pattern");
-        }
         own->prune.pattern = VC_PATTERN_PAIRS;
         return GO_ON;
     }
     if (own->mask != NULL) {
-        if (own->prune.pattern != VC_PATTERN_NONE) {
-            return app_usage(app, "--mask conflicts with --pattern: choose one");
-        }
-        rc = refuse_other(app, of_choice, sizeof(of_choice) / sizeof(of_choice[0]),
-                          "selects tensors to prune; --mask prunes the tensors that have a mask");
-        GO(rc);
         own->prune.pattern = VC_PATTERN_GIVEN;
         return GO_ON;
     }

@@ -86,6 +86,19 @@ static bool take_loss(void *group, const char *value)
     return end != value && strcmp(end, end[0] == '%' ? "%" : "") == 0 && *loss > 0.0 && *loss < 1.0;
 }
 
+/* The name of number `index` of the schemes that have no option of their own; NULL behind the last. */
+static const char *other_scheme(size_t index)
+{
+    struct vc_quantize_scheme scheme;
+
+    for (size_t i = 0; vc_quantize_scheme_at(i, &scheme); i++) {
+        if (strncmp(scheme.option, "--scheme ", 9) == 0 && index-- == 0) {
+            return scheme.name;
+        }
+    }
+    return NULL;
+}
+
 #define QUANTIZE(member) OPT_FIELD(struct quantize_cli, quantize.member)
 #define TARGET           .kind = OPT_ENUM, .one_of = true, .field = offsetof(struct quantize_cli, quantize.target)
 
@@ -116,13 +129,11 @@ static const struct opt target_opts[] = {
      .help = "bfloat16: half of f32, the range of f32, 8 bits of precision"},
     {.name = "scheme", .value = "NAME", .kind = OPT_CALL, .one_of = true, .call = take_scheme, .option = "target",
      .wanted = "a scheme, such as ternary or int6/group:64",
-     .help = "a scheme by its name, perhaps with its granularity, int3/group:64: those above, int5, int6 and ternary "
-             "(codes -1, 0 and 1 in 2 bits)"},
-    {.name = "gguf", .value = "TYPE", .kind = OPT_TEXT, .one_of = true, QUANTIZE(gguf),
+     .listed = other_scheme,
+     .help = "a scheme by its name, perhaps with its granularity, int3/group:64: those above, %s (ternary: codes -1, 0 and 1 in 2 bits)"},
+    {.name = "gguf", .value = "TYPE", .kind = OPT_TEXT, .one_of = true, QUANTIZE(gguf), .listed = vc_quantize_mixture_at,
      .help = "GGUF's block types, chosen for each tensor as llama-quantize does, such as Q4_K_M or Q8_0; the output is a GGUF file; "
-             "all: Q4_K_M, Q5_K_M, Q6_K, Q3_K_S, Q3_K_M, "
-             "Q3_K_L, Q4_K_S, Q5_K_S, Q2_K, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, IQ4_NL, IQ4_XS, MXFP4_MOE, NVFP4, TQ1_0, TQ2_0, "
-             "Q1_0, Q2_0"},
+             "all: %s"},
     {.name = "aim-sqnr", .value = "DB", .kind = OPT_REAL, .one_of = true, QUANTIZE(aim_sqnr_db),
      .help = "for every tensor the smallest of int2 to int6, int8 (a scale per tensor, channel or group), fp16 and bf16 with this "
              "SQNR, else unchanged; reads all weights first, also with --dry-run"},
@@ -140,12 +151,12 @@ static const struct opt target_opts[] = {
 static const struct opt scheme_opts[] = {
     {.name = "type", .value = "GLOB=SCHEME", .kind = OPT_CALL, .call = take_type, .option = "only",
      .wanted = "a glob, = and a scheme, such as 'lm_head*=int8' (64 at most)",
-     .help = "another scheme for the tensors whose names match: one of --scheme, with --gguf a block type (q6_k), or keep; "
+     .conflicts = "smooth activations=static", .help = "another scheme for the tensors whose names match: one of --scheme, with --gguf a block type (q6_k), or keep; "
              "repeatable, the first match wins; --granularity, --asymmetric and --rest are for the others"},
     {.name = "type-file", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct quantize_cli, type_file),
-     .help = "the same from the lines of a file, behind those of --type"},
+     .conflicts = "smooth activations=static", .help = "the same from the lines of a file, behind those of --type"},
     {.name = "granularity", .value = "tensor|channel|group:N|block:N", .kind = OPT_CALL, .call = take_granularity, .option = "granularity",
-     .help = "of codes: one scale per tensor (int8 only), per index of the axis, or per N elements of an index, or of fp8 per "
+     .conflicts = "aim-sqnr aim-bytes aim-bpw aim-loss", .help = "of codes: one scale per tensor (int8 only), per index of the axis, or per N elements of an index, or of fp8 per "
              "block of N rows and N columns (default channel; int2 to int6 and ternary group:128, nf4 and fp4 group:64; GGUF has "
              "group:32 only)"},
     {.name = "axis", .value = "N", .kind = OPT_INT, QUANTIZE(axis),
@@ -165,9 +176,9 @@ static const struct opt scheme_opts[] = {
              "bitsandbytes (int8, nf4, fp4) and fp8 (fp8 block:128): linear layers only, under their names. In ONNX, int4 in MatMulNBits nodes (onnx), or in DequantizeLinear alone "
              "(onnx-qdq) (default auto: the layout for the program that loads the input, or a refusal)"},
     {.name = "encoder", .value = "best|llama", .kind = OPT_CHOICE, QUANTIZE(encoder),
-     .help = "--gguf: best has the lowest error that the search finds, llama the bytes that llama-quantize writes (default best)"},
+     .needs = "gguf", .help = "best has the lowest error that the search finds, llama the bytes that llama-quantize writes (default best)"},
     {.name = "pure", .kind = OPT_BOOL, .set = 1, QUANTIZE(pure),
-     .help = "--gguf: TYPE's base type for every tensor that gets blocks, without the mixture's exceptions"},
+     .needs = "gguf", .help = "TYPE's base type for every tensor that gets blocks, without the mixture's exceptions"},
     {.name = "calibration", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct quantize_cli, calibration),
      .help = "--gguf, codes of 2 to 6 bits and of floats, and --activations: what the layers get to see, a file of vcompress calibrate or "
              "llama-imatrix; errors are weighed by it; not with --gguf, biases take the mean of what rounding loses, and with second moments rounding "
@@ -180,29 +191,29 @@ static const struct opt scheme_opts[] = {
              "--fp8): static writes one scale for the inputs of each layer, by the ranges in --calibration, in place of a scale for each row "
              "that the loader finds (default none)"},
     {.name = "ranges", .value = "min-max|error|entropy|percentile:P", .kind = OPT_CALL, .call = take_ranges, .option = "ranges",
-     .help = "ONNX, --activations static: the range of a value's codes: all that was seen, the part with the least squared error, that whose "
+     .needs = "activations=static", .help = "in ONNX files, the range of a value's codes: all that was seen, the part with the least squared error, that whose "
              "histogram 128 levels keep best (as TensorRT), or that of P % of its elements, such as 99.99 (default min-max)"},
     {.name = "saturation", .value = "auto|off|all", .kind = OPT_CHOICE, QUANTIZE(saturation),
-     .help = "ONNX, --activations static: smaller codes, down to 7 bits, for layers with which processors without VNNI overflow 16 bits: "
+     .needs = "activations=static", .help = "in ONNX files, smaller codes, down to 7 bits, for layers with which processors without VNNI overflow 16 bits: "
              "those that do so for the calibration's rows, none, or all (default auto)"},
     {.name = "smooth", .value = "ALPHA", .kind = OPT_ABOVE_0, QUANTIZE(smooth),
      .help = "folders, --int8 --layout w8a8: columns of inputs that are larger than others are divided by powers of two in the norm or the "
              "weight before, by --calibration; ALPHA, above 0 to 1, is how much of their spread goes into the weights, mostly 0.5; "
              "tensors that --exclude names stay floats and are changed, too"},
     {.name = "sensitivity", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct quantize_cli, sensitivity),
-     .help = "--aim-bytes, --aim-bpw, --aim-loss: choose by what each scheme does to the outputs, from the --json of "
+     .needs = "aim-bytes aim-bpw aim-loss", .help = "choose by what each scheme does to the outputs, from the --json of "
              "vcompress sensitivity --data; a note says where they are of other weights"},
     {.name = "rest", .value = "keep|fp16|bf16", .kind = OPT_WORD, QUANTIZE(rest),
-     .help = "also cast the other f32 and f64 tensors, such as embeddings, norms and biases, except tensors that "
+     .conflicts = "gguf", .help = "also cast the other f32 and f64 tensors, such as embeddings, norms and biases, except tensors that "
              "--exclude names and tensors that GGUF's loaders need in f32 (default keep)"},
     {.name = "min-elements", .value = "N", .kind = OPT_COUNT, QUANTIZE(min_elems),
-     .help = "keep tensors with fewer elements (default 4096)"},
+     .conflicts = "gguf", .help = "keep tensors with fewer elements (default 4096)"},
     {.name = "min-row", .value = "N", .kind = OPT_COUNT, QUANTIZE(min_row),
-     .help = "keep tensors with fewer elements per index of the axis (default 32)"},
+     .conflicts = "gguf", .help = "keep tensors with fewer elements per index of the axis (default 32)"},
     {.name = "nonfinite", .value = "error|keep|zero", .kind = OPT_CHOICE, QUANTIZE(nonfinite),
      .help = "NaN and Inf in the source: fail, copy this tensor, or replace the values (default error)"},
     {.name = "overflow", .value = "error|inf|sat", .kind = OPT_CHOICE, QUANTIZE(overflow),
-     .help = "fp16, bf16, --rest: values beyond the range: fail, Inf, or the largest finite value (default error)"},
+     .conflicts = "gguf", .help = "fp16, bf16, --rest: values beyond the range: fail, Inf, or the largest finite value (default error)"},
     {.name = "requantize", .kind = OPT_BOOL, .set = 1, QUANTIZE(requantize),
      .help = "accept input that is quantized already"},
 };
@@ -211,7 +222,7 @@ static const struct opt scheme_opts[] = {
 static const struct opt_group group_target = OPT_GROUP("Target (exactly one)", target_opts);
 static const struct opt_group group_scheme = OPT_GROUP("Scheme", scheme_opts);
 static const struct opt_group *const groups[] = {
-    &group_target, &group_scheme, &group_select,  &group_write,  &group_gates,
+    &group_target, &group_scheme, &group_select,  &group_write,  &group_write_values, &group_gates,
     &group_run,    &group_json,   &group_comment, &group_report, &group_help,
 };
 
@@ -299,10 +310,7 @@ static int check_target(struct app *app, const struct vc_quantize_options *optio
                       {"symmetric", OF_ZERO_POINTS},
                       {"asymmetric", OF_ZERO_POINTS}};
     static const size_t n_codes_only = sizeof(codes_only) / sizeof(codes_only[0]);
-    static const char *const not_gguf[] = {"rest", "overflow", "min-elements", "min-row"};
-    static const char *const gguf_only[] = {"encoder", "pure"};
     bool aim = options->target == VC_TARGET_CHOSEN;
-    bool gguf = options->target == VC_TARGET_GGUF;
     bool codes = makes_codes(options) || aim;
     bool rest = options->rest != NULL && strcmp(options->rest, "keep") != 0;
 
@@ -316,26 +324,8 @@ static int check_target(struct app *app, const struct vc_quantize_options *optio
             return refuse_option(app, codes_only[i].name, codes_only[i].fact);
         }
     }
-    for (size_t i = 0; gguf && i < sizeof(not_gguf) / sizeof(not_gguf[0]); i++) {
-        if (options_seen(&app->parsed, not_gguf[i])) {
-            return app_usage(app, "--%s does not go with --gguf, whose TYPE decides about every tensor", not_gguf[i]);
-        }
-    }
-    for (size_t i = 0; !gguf && i < sizeof(gguf_only) / sizeof(gguf_only[0]); i++) {
-        if (options_seen(&app->parsed, gguf_only[i])) {
-            return app_usage(app, "--%s works with --gguf only", gguf_only[i]);
-        }
-    }
-    for (size_t i = 0; options->activations == VC_ACTIVATIONS_NONE && i < 2; i++) {
-        if (options_seen(&app->parsed, i == 0 ? "saturation" : "ranges")) {
-            return app_usage(app, "--%s works with --activations static only", i == 0 ? "saturation" : "ranges");
-        }
-    }
     if (options_seen(&app->parsed, "granularity") && scheme_says_granularity(app)) {
         return app_usage(app, "--granularity conflicts with the granularity in --scheme: choose one");
-    }
-    if (aim && options_seen(&app->parsed, "granularity")) {
-        return app_usage(app, "an aim chooses the granularity of each tensor: leave out --granularity");
     }
     if (options_seen(&app->parsed, "aim-sqnr") && !(options->aim_sqnr_db > 0.0)) {
         return app_usage(app, "--aim-sqnr: a number of dB above 0");
@@ -345,9 +335,6 @@ static int check_target(struct app *app, const struct vc_quantize_options *optio
     }
     if (options_seen(&app->parsed, "aim-loss") && !options_seen(&app->parsed, "sensitivity")) {
         return app_usage(app, "--aim-loss needs what schemes cost: --sensitivity FILE");
-    }
-    if (options_seen(&app->parsed, "sensitivity") && (!aim || options->aim_sqnr_db > 0.0)) {
-        return app_usage(app, "--sensitivity goes with --aim-bytes, --aim-bpw or --aim-loss");
     }
     if (options_seen(&app->parsed, "axis") && options->axis == VC_AXIS_OUTPUT) {
         return app_usage(app, "--axis: no tensor has an axis %d", options->axis);

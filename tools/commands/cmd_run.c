@@ -40,7 +40,8 @@ static const struct opt pass_opts[] = {
 };
 static const struct opt_group group_pass = {"Passes", pass_opts, 2, 0};
 static const struct opt_group *const groups[] = {
-    &group_pass, &group_write_pruned, &group_gates, &group_run, &group_json, &group_comment, &group_report, &group_help,
+    &group_pass, &group_write, &group_write_values, &group_write_zeros, &group_gates,
+    &group_run,  &group_json,  &group_comment,      &group_report,      &group_help,
 };
 
 static int read_recipe(struct app *app, struct chain *chain, const char *path)

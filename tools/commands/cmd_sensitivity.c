@@ -55,13 +55,13 @@ static const struct opt data_opts[] = {
      .help = "also compute the model with the arrays of this file as inputs (npz, safetensors, ...): the error of the "
              "outputs if only one tensor changes, or coupled units are removed"},
     {.name = "graph", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct sensitivity_cli, graph),
-     .help = "the graph of the model: a text or an ONNX file, as for vcompress graph (default: the graph in INPUT)"},
+     .needs = "data", .help = "the graph of the model: a text or an ONNX file, as for vcompress graph (default: the graph in INPUT)"},
     {.name = "array", .value = "INPUT=NAME", .kind = OPT_CALL, .call = take_array, .option = "arrays",
-     .help = "take this input from this array of --data (default: the array of the same name)"},
+     .needs = "data", .help = "take this input from this array of --data (default: the array of the same name)"},
     {.name = "rows", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct sensitivity_cli, with_data.n_rows),
-     .help = "compute the first N rows of the data (default 8)"},
+     .needs = "data", .help = "compute the first N rows of the data (default 8)"},
     {.name = "batch", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct sensitivity_cli, with_data.batch),
-     .help = "compute N rows at a time, such as 1 for a graph exported with one row (default: all)"},
+     .needs = "data", .help = "compute N rows at a time, such as 1 for a graph exported with one row (default: all)"},
 };
 /* clang-format on */
 static const struct opt_group group_data = OPT_GROUP("With data", data_opts);
@@ -188,10 +188,6 @@ static int check_svg(struct app *app, const char *path)
 /* GO_ON or a status. */
 static int check_data(struct app *app, const struct sensitivity_cli *cli)
 {
-    if (cli->with_data.data == NULL &&
-        (cli->graph != NULL || cli->n_arrays != 0 || cli->with_data.n_rows != 8 || cli->with_data.batch != 0)) {
-        return app_usage(app, "--graph, --array, --rows and --batch need --data FILE, the inputs of the model");
-    }
     if (cli->with_data.data != NULL && app->parsed.n_args > 1) {
         return app_usage(app, "--data is for one INPUT, got %d", app->parsed.n_args);
     }

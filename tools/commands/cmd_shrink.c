@@ -93,28 +93,28 @@ static const struct opt limit_opts[] = {
     {.name = "fit", .value = "GPU", .kind = OPT_TEXT, CLI(gpu), .option = "gpu",
      .help = "the output fits this GPU in inference (vcompress gpus lists names), or auto, the GPU at hand"},
     {.name = "memory", .value = "SIZE", .kind = OPT_SIZE, SHRINK(visible_bytes),
-     .help = "the output fits a device of which a program sees SIZE"},
+     .conflicts = "fit", .help = "the output fits a device of which a program sees SIZE"},
     {.name = "native", .kind = OPT_BOOL, .set = 1, SHRINK(native),
-     .help = "--fit, --memory: for a runtime that keeps codes as codes, as llama.cpp and vLLM do (default: the usual "
+     .needs = "fit memory", .help = "for a runtime that keeps codes as codes, as llama.cpp and vLLM do (default: the usual "
              "loader of the output, which may decode them)"},
     {.name = "max-loss", .value = "SHARE", .kind = OPT_CALL, .call = take_loss, .option = "max_loss", .one_of = true,
      .wanted = "a share such as 1% or 0.01",
-     .help = "needs --data. The figure of the task falls by at most SHARE: accuracy (classes, tokens), F1 (labels), R2 "
+     .needs = "data", .help = "the figure of the task falls by at most SHARE: accuracy (classes, tokens), F1 (labels), R2 "
              "(regression), cosine (embeddings); without y at most SHARE of the answers change, or R2 and cosine are those "
              "of the model's own outputs. Alone: the smallest file that loses no more"},
     {.name = "within", .value = "METRIC:X", .kind = OPT_CALL, .call = take_within, .option = "metric", .one_of = true,
      .wanted = "accuracy, agreement, cross-entropy, f1, r2, mae, mse or cosine, and how much worse it may be: mae:0.5, r2:0.01, accuracy:1%",
-     .help = "needs --data. As --max-loss, of another figure and in its own unit: mae:0.5, where the mean absolute error "
+     .needs = "data", .help = "as --max-loss, of another figure and in its own unit: mae:0.5, where the mean absolute error "
              "rises by at most 0.5 (accuracy, agreement, cross-entropy, f1, r2, mae, mse, cosine)"},
     {.name = "gpus-file", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(gpus_file),
-     .help = "--fit: more GPUs (see vcompress gpus --csv)"},
+     .needs = "fit", .help = "more GPUs (see vcompress gpus --csv)"},
 };
 static const struct opt proof_opts[] = {
     {.name = "eval", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct shrink_cli, eval.path),
-     .help = "rows to prove, which steer nothing (default: 20 % of --data; 60 % train, 20 % choose)"},
-    {.name = "eval-labels", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(eval.labels), .help = "another file, whose single array is y of --eval"},
+     .needs = "data", .help = "rows to prove, which steer nothing (default: 20 % of --data; 60 % train, 20 % choose)"},
+    {.name = "eval-labels", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(eval.labels), .needs = "eval", .help = "another file, whose single array is y of --eval"},
     {.name = "eval-array", .value = "NAME=ARRAY", .kind = OPT_CALL, .call = take_eval_array,
-     .help = "the same as --array for --eval (default: as --array)"},
+     .needs = "eval", .help = "the same as --array (default: as --array)"},
 };
 static const struct opt search_opts[] = {
     TASK_ROWS(struct shrink_cli, task, shrink.loss),
@@ -122,8 +122,8 @@ static const struct opt search_opts[] = {
      .wanted = "seconds, or a time such as 90s, 10min or 2h",
      .help = "take the best that was found after TIME; where none was measured, the first of the list that is within the limits"},
     {.name = "steps", .value = "N", .kind = OPT_COUNT, SHRINK(steps),
-     .help = "steps of training the winner (default 2400); three candidates for it are trained a twelfth of them"},
-    {.name = "seed", .value = "N", .kind = OPT_COUNT, SHRINK(seed), .help = "of the parts of the rows, and of training (default 0)"},
+     .needs = "data", .help = "steps of training the winner (default 2400); three candidates for it are trained a twelfth of them"},
+    {.name = "seed", .value = "N", .kind = OPT_COUNT, SHRINK(seed), .needs = "data", .help = "of the parts of the rows, and of training (default 0)"},
     {.name = "keep-going", .kind = OPT_BOOL, .set = 1, SHRINK(keep_going),
      .help = "write the nearest file although a limit is missed; the exit status stays 1"},
     {.name = "resume", .kind = OPT_BOOL, .set = 1, SHRINK(resume),
@@ -357,10 +357,7 @@ static int find_device(struct app *app, struct shrink_cli *cli)
 
     GO(device_size_check(app));
     if (cli->gpu == NULL) {
-        return cli->gpus_file == NULL ? GO_ON : app_usage(app, "--gpus-file changes nothing without --fit GPU");
-    }
-    if (cli->shrink.visible_bytes != 0) {
-        return app_usage(app, "--fit and --memory are two devices: choose one");
+        return GO_ON;
     }
     status = vc_gpus_open(app->ctx, cli->gpus_file, &cli->catalogue);
     if (status != VC_OK) {
@@ -391,25 +388,11 @@ static void set_rows(struct shrink_cli *cli)
 
 static int check(struct app *app, struct shrink_cli *cli)
 {
-    static const char *const of_eval[] = {"eval-labels", "eval-array"};
-    static const char *const of_data[] = {"eval", "seed", "max-loss", "within",     "task",  "steps", "array", "labels",
-                                          "loss", "rows", "length",   "token-bits", "scale", "mean",  "std"};
-
     if (app->parsed.n_args != 1) {
         return app_usage(app, "shrink needs one MODEL; see vcompress shrink --help");
     }
     if (options_seen(&app->parsed, "part") || options_seen(&app->parsed, "part-seed")) {
         return app_usage(app, "--part: shrink divides the rows itself, by --seed");
-    }
-    for (size_t k = 0; cli->nets.data.path == NULL && k < sizeof(of_data) / sizeof(of_data[0]); k++) {
-        if (options_seen(&app->parsed, of_data[k])) {
-            return app_usage(app, "--%s changes nothing without --data FILE", of_data[k]);
-        }
-    }
-    for (size_t k = 0; cli->eval.path == NULL && k < sizeof(of_eval) / sizeof(of_eval[0]); k++) {
-        if (options_seen(&app->parsed, of_eval[k])) {
-            return app_usage(app, "--%s changes nothing without --eval FILE", of_eval[k]);
-        }
     }
     return GO_ON;
 }

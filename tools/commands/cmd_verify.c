@@ -55,14 +55,14 @@ static const struct opt verify_opts[] = {
      .help = "compare with the checkpoint that the file was made from: the same tensors, copied tensors byte for "
              "byte, the error of the others; reads the values of both"},
     {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, VERIFY(min_sqnr_db),
-     .help = "with --against: a tensor that differs and stays below this SQNR is an error"},
+     .needs = "against", .help = "a tensor that differs and stays below this SQNR is an error"},
     {.name = "pattern", .value = "N:M|block:RxC", .kind = OPT_TEXT, VERIFY(pattern),
      .help = "every weight that prune would choose has at most N values of M along the input channels that are not zero, "
              "such as 2:4; or blocks of R rows and C columns that are zero or have no zero; reads these weights"},
     {.name = "include", .value = "GLOB", .kind = OPT_CALL, .call = take_include, .option = "include=true",
-     .help = "with --pattern: tensors whose name matches, too; the last match wins"},
+     .needs = "pattern", .help = "tensors whose name matches, too; the last match wins"},
     {.name = "exclude", .value = "GLOB", .kind = OPT_CALL, .call = take_exclude, .option = "include=false",
-     .help = "with --pattern: not the tensors whose name matches; the last match wins"},
+     .needs = "pattern", .help = "not the tensors whose name matches; the last match wins"},
     {.name = "strict", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct verify_cli, strict),
      .help = "warnings count for the exit status as well"},
     {.name = "void-as", .value = "bf16", .kind = OPT_CALL, .call = take_void_as, .option = "void_as",
@@ -266,12 +266,6 @@ static int run_verify(struct app *app, int n_args, char **args)
     }
     if (app->parsed.n_args > 1 && cli.verify.against != NULL) {
         return app_usage(app, "--against is the source of one FILE, but there are %d", app->parsed.n_args);
-    }
-    if (options_seen(&app->parsed, "min-sqnr") && cli.verify.against == NULL) {
-        return app_usage(app, "--min-sqnr needs --against FILE, the source that the error is measured by");
-    }
-    if (cli.verify.n_rules != 0 && cli.verify.pattern == NULL) {
-        return app_usage(app, "--include and --exclude say which weights --pattern is about, which is not given");
     }
     cli.verify.rules = cli.rules;
     GO(app_check_gate(app, "min-sqnr", cli.verify.min_sqnr_db));

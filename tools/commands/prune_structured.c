@@ -192,16 +192,10 @@ int structured_ready(struct app *app, struct structured_cli *cli)
 {
     int rc = GO_ON;
 
-    if (cli->couplings != NULL && cli->graph != NULL) {
-        return app_usage(app, "--couplings conflicts with --graph: choose one");
-    }
     if (cli->dims != NULL) {
         rc = read_dims(app, cli);
     }
     if (rc == GO_ON && cli->remove != NULL) {
-        if (cli->options.share != NULL) {
-            return app_usage(app, "--remove conflicts with --structured: choose one");
-        }
         rc = read_removals(app, cli);
     }
     cli->options.remove = cli->units;

@@ -130,10 +130,6 @@ int named_types_check(struct app *app, const struct named_types *types, const st
     struct vc_quantize_options own;
     char mixture[32];
 
-    if (types->n != 0 && (base->activations != VC_ACTIVATIONS_NONE || base->smooth > 0.0)) {
-        return app_usage(app, "--type does not go with %s, which changes all products together",
-                         base->smooth > 0.0 ? "--smooth" : "--activations static");
-    }
     for (size_t i = 0; i < types->n; i++) {
         if (!is_kept(&types->list[i]) && !own_options(&types->list[i], base, mixture, &own)) {
             return app_usage(app,

@@ -169,7 +169,7 @@ static const struct opt write_opts[] = {
              "GGUF model the folder that transformers loads; - is standard output (default: a name beside the input, "
              "such as model.int8.npz)"},
     {.name = "output-dir", .letter = 'd', .value = "DIR", .kind = OPT_TEXT, .field = offsetof(struct convert_options, folder),
-     .help = "write into this folder, under the default names of the outputs; a missing folder is created"},
+     .conflicts = "output emit", .help = "write into this folder, under the default names of the outputs; a missing folder is created"},
     {.name = "format", .value = "", .more = vc_format_name, .kind = OPT_WORD, WRITE(format),
      .help = "the format of the output, if its name has no extension of a format"},
     {.name = "emit", .value = "FILE,...", .file = FILE_WRITTEN, .file_list = true, .kind = OPT_CALL, .call = take_emit, .option = "emit",
@@ -197,7 +197,7 @@ static const struct opt write_opts[] = {
      .help = "gate: write nothing and exit 1 if the output is larger than that of an earlier run, whose report this is (--json=FILE)"},
     {.name = "max-growth", .value = "SHARE", .kind = OPT_CALL, .call = take_growth, .gate = true, .option = "max_growth",
      .wanted = "a share such as 0.02 or 2%",
-     .help = "--baseline: by how much the output may be larger (default 0)"},
+     .needs = "baseline", .help = "by how much the output may be larger (default 0)"},
     {.name = "target-gpu", .value = "NAME", .kind = OPT_CALL, .call = take_target,
      .help = "report whether the model fits this GPU before and after (vcompress gpus lists names), for inference "
              "with batch 1 and 128 positions, or for the weights alone if the file has no graph; repeatable"},
@@ -205,9 +205,9 @@ static const struct opt write_opts[] = {
      .help = "gate: write nothing and exit 1 if the output does not fit this GPU, as --target-gpu reports, or if the "
              "answer is unknown, as without --weights-only of a file that has no graph; repeatable"},
     {.name = "weights-only", .kind = OPT_BOOL, .gate = true, .set = 1, .field = offsetof(struct convert_options, targets.weights_only),
-     .help = "--target-gpu, --must-fit: ask about the weights alone"},
+     .needs = "target-gpu must-fit", .help = "ask about the weights alone"},
     {.name = "gpus-file", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, .field = offsetof(struct convert_options, targets.gpus_file),
-     .help = "more GPUs (see vcompress gpus --csv)"},
+     .needs = "target-gpu must-fit", .help = "more GPUs (see vcompress gpus --csv)"},
     {.name = "max-shard-size", .value = "SIZE", .kind = OPT_SIZE, WRITE(max_shard_bytes),
      .help = "safetensors, GGUF: write a folder of files with at most SIZE of tensors each (default: divided as the input)"},
     {.name = "shard", .value = "I/N", .kind = OPT_CALL, .call = take_shard, .option = "shard",
@@ -225,26 +225,31 @@ static const struct opt write_opts[] = {
      .help = "GGUF of a folder: keep names and shapes of tensors, without metadata (default: the model that llama.cpp "
              "runs, made of config.json, tensors and tokenizer)"},
     {.name = "pre", .value = "NAME", .kind = OPT_TEXT, OPT_FIELD(struct convert_options, open.gguf_pre),
-     .help = "GGUF of a folder: tokenizer.ggml.pre, llama.cpp's name for how the tokenizer cuts texts, such as qwen2 "
+     .conflicts = "no-vocab", .help = "GGUF of a folder: tokenizer.ggml.pre, llama.cpp's name for how the tokenizer cuts texts, such as qwen2 "
              "(default: found by the regular expressions in tokenizer.json)"},
     {.name = "no-vocab", .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct convert_options, open.gguf_no_vocab),
      .help = "GGUF of a folder, and the way back: leave the vocabulary out; programs then give numbers of tokens"},
+};
+
+static const struct opt values_opts[] = {
     {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, .gate = true, WRITE(min_sqnr_db),
      .help = "gate: write nothing and exit 1 when a changed tensor stays below this SQNR"},
     {.name = "max-sqnr-drop", .value = "DB", .kind = OPT_ABOVE_0, .gate = true, WRITE(max_sqnr_drop_db),
-     .help = "--baseline: gate: write nothing and exit 1 if the SQNR over all changed tensors is lower than in the earlier run by more than DB"},
+     .needs = "baseline", .help = "gate: write nothing and exit 1 if the SQNR over all changed tensors is lower than in the earlier run by more than DB"},
+};
+
+static const struct opt zeros_opts[] = {
     {.name = "expect-sparsity", .value = "SHARE", .kind = OPT_CALL, .gate = true, .call = take_expected, .option = "expect_sparsity",
      .wanted = "a share above 0 and at most 1, such as 0.5 or 50%",
-     .help = "gate: write nothing and exit 1 when fewer of the pruned weights are zero in the output than pruning each "
+     .conflicts = "structured remove", .help = "gate: write nothing and exit 1 when fewer of the pruned weights are zero in the output than pruning each "
              "tensor to this share makes"},
 };
-#define N_WRITE_OPTS (sizeof(write_opts) / sizeof(write_opts[0]))
 /* clang-format on */
 
-const struct opt_group group_select = {"Selection", select_opts, 2, 0};
-const struct opt_group group_write_pruned = {"Output", write_opts, N_WRITE_OPTS, 0};
-const struct opt_group group_write = {"Output", write_opts, N_WRITE_OPTS - 1, 0}; /* all but --expect-sparsity ... */
-const struct opt_group group_copy = {"Output", write_opts, N_WRITE_OPTS - 3, 0};  /* ... and gates on the error */
+const struct opt_group group_select = OPT_GROUP("Selection", select_opts);
+const struct opt_group group_write = OPT_GROUP("Output", write_opts);
+const struct opt_group group_write_values = OPT_GROUP("Output", values_opts);
+const struct opt_group group_write_zeros = OPT_GROUP("Output", zeros_opts);
 
 void convert_defaults(struct convert_options *options)
 {
@@ -477,21 +482,11 @@ static int check_several(struct app *app, const struct convert_options *options,
 {
     const struct vc_write_options *write = &options->write;
 
-    if (options->folder != NULL && output_name(write, 0) != NULL) {
-        return app_usage(app, "--output-dir conflicts with %s: choose one", write->path != NULL ? "-o" : "--emit");
-    }
-    if (options->open.gguf_pre != NULL && options->open.gguf_no_vocab) {
-        return app_usage(app, "--pre says how a vocabulary is used, and --no-vocab leaves it out: choose one");
-    }
     if (options->digest && is_piped(write)) {
         return app_usage(app, "--digest: standard output cannot be read back");
     }
     if (options->digest && !vc_digest_built_in()) {
         return app_refuse(app, VC_E_UNSUPPORTED, "--digest: this build has no SHA-256");
-    }
-    if (options->targets.n == 0 && (options->targets.gpus_file != NULL || options->targets.weights_only)) {
-        return app_usage(app, "--%s belongs to --target-gpu and --must-fit: here it would change nothing",
-                         options->targets.gpus_file != NULL ? "gpus-file" : "weights-only");
     }
     if (app->parsed.n_args <= 1) {
         return GO_ON;
@@ -759,14 +754,8 @@ static int check_names(struct app *app, const struct work *work)
 static int read_baseline(struct app *app, struct convert_options *options)
 {
     struct vc_write_options *write = &options->write;
-    static const char *const beside[] = {"max-growth", "max-sqnr-drop"};
     enum vc_status status;
 
-    for (size_t k = 0; options->baseline == NULL && k < 2; k++) {
-        if (options_seen(&app->parsed, beside[k])) {
-            return app_usage(app, "--%s goes with --baseline FILE", beside[k]);
-        }
-    }
     if (options->baseline == NULL) {
         return GO_ON;
     }

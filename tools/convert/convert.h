@@ -12,8 +12,8 @@
 
 extern const struct opt_group group_select;       /* --include and --exclude */
 extern const struct opt_group group_write;        /* the output */
-extern const struct opt_group group_write_pruned; /* the same for passes that make zeros */
-extern const struct opt_group group_copy;         /* the same for what changes no value */
+extern const struct opt_group group_write_values; /* ... and a gate for those who change values */
+extern const struct opt_group group_write_zeros;  /* ... and one for those who make zeros */
 
 /* The start of these commands' structures. The tables of options fill the library's own structures. */
 struct convert_options {

@@ -1,15 +1,11 @@
 /* distill_effects.c - see distill_effects.h. A new option of distill that some other option makes useless is a new row
- * here. What the library refuses by itself (its sentences say why) is not among them. */
+ * here, if `needs` of its row in cmd_distill.c cannot say it: more than one option decides, or a default. What the library
+ * refuses by itself (its sentences say why) is not among them. */
 #include "tools/convert/distill_effects.h"
 
 #include "tools/options/distill_words.h"
 
 typedef bool holds_fn(const struct effects_of *of);
-
-static bool by_momentum(const struct effects_of *of)
-{
-    return of->options->optimizer.kind == VC_OPTIMIZER_MOMENTUM;
-}
 
 static bool by_adam(const struct effects_of *of)
 {
@@ -21,11 +17,6 @@ static bool decays(const struct effects_of *of)
     double decay = of->options->optimizer.weight_decay;
 
     return decay > 0 || (decay == -1 && of->options->optimizer.kind == VC_OPTIMIZER_ADAMW);
-}
-
-static bool by_steps(const struct effects_of *of)
-{
-    return of->options->schedule.kind == VC_SCHEDULE_STEP;
 }
 
 /* The teacher's answers are compared with somewhere: in the loss, or on other rows. */
@@ -48,11 +39,6 @@ static bool has_loss(const struct effects_of *of)
            (kind != VC_TEACHER_LOSS_KD && kind != VC_TEACHER_LOSS_REVERSE && kind != VC_TEACHER_LOSS_JS);
 }
 
-static bool by_huber(const struct effects_of *of)
-{
-    return of->options->loss.kind == VC_TEACHER_LOSS_HUBER;
-}
-
 /* --graph says what the networks compute, so the teacher's file is not needed for that. */
 static bool needs_teacher(const struct effects_of *of)
 {
@@ -61,79 +47,21 @@ static bool needs_teacher(const struct effects_of *of)
     return o->loss.alpha > 0 || of->eval || of->derived || o->loss.n_matches != 0 || o->task == VC_TASK_RECALIBRATE;
 }
 
-static bool judges(const struct effects_of *of)
-{
-    return of->eval;
-}
-
-static bool looks(const struct effects_of *of)
-{
-    return of->options->eval.every != 0;
-}
-
 static const struct row {
     const char *option;
     holds_fn *holds;
     const char *belongs; /* to what */
 } rows[] = {
-    {"momentum", by_momentum, "--optimizer momentum (sgd has none)"},
-    {"nesterov", by_momentum, "--optimizer momentum"},
     {"betas", by_adam, "--optimizer adam, adamw or adam8bit"},
     {"eps", by_adam, "--optimizer adam, adamw or adam8bit"},
     {"decay-1d", decays, "a --weight-decay above 0"},
-    {"step-every", by_steps, "--schedule step"},
-    {"step-factor", by_steps, "--schedule step"},
-    {"huber-delta", by_huber, "--loss huber"},
     {"loss", has_loss, "the teacher's term, which --alpha 0 leaves out of the loss"},
     {"classes", compares, "the teacher's term, which --alpha 0 leaves out of the loss"},
     {"temperature", by_divergence, "the divergence from the teacher (--loss kd, reverse, js or bce, --alpha above 0)"},
-    {"eval-labels", judges, "--eval FILE"},
-    {"keep", looks, "--eval-every N"},
 };
-
-/* Nothing is trained with --recalibrate-bn. */
-static const char *const of_training[] = {"steps",
-                                          "epochs",
-                                          "optimizer",
-                                          "lr",
-                                          "momentum",
-                                          "nesterov",
-                                          "betas",
-                                          "eps",
-                                          "weight-decay",
-                                          "decay-1d",
-                                          "schedule",
-                                          "warmup",
-                                          "step-every",
-                                          "step-factor",
-                                          "clip",
-                                          "temperature",
-                                          "alpha",
-                                          "loss",
-                                          "task",
-                                          "huber-delta",
-                                          "recompute",
-                                          "budget",
-                                          "freeze",
-                                          "keep-sparsity",
-                                          "no-keep-sparsity",
-                                          "mask",
-                                          "learn-scales",
-                                          "early-stop",
-                                          "keep",
-                                          "log",
-                                          "dump-gradients",
-                                          "expect-sparsity",
-                                          "order"};
 
 int effects_check(struct app *app, const struct effects_of *of)
 {
-    for (size_t k = 0; of->options->task == VC_TASK_RECALIBRATE && k < sizeof(of_training) / sizeof(of_training[0]);
-         k++) {
-        if (options_seen(&app->parsed, of_training[k])) {
-            return app_usage(app, "--recalibrate-bn trains nothing: --%s belongs to a run", of_training[k]);
-        }
-    }
     for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
         if (options_seen(&app->parsed, rows[k].option) && !rows[k].holds(of)) {
             return app_usage(app, "--%s belongs to %s: here it would change nothing", rows[k].option, rows[k].belongs);

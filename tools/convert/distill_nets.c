@@ -60,29 +60,29 @@ static const struct opt rows_opts[] = {
      .help = "rows: an array for each input of the graph and optionally labels y and a mask (npz, safetensors, idx, "
              "idx.gz, ...)"},
     {.name = "array", .value = "NAME=ARRAY", .kind = OPT_CALL, .call = take_array, .option = "arrays",
-     .help = "take this input, or y, or mask, from this array (default: the array of the same name; a single array is "
+     .needs = "data", .help = "take this input, or y, or mask, from this array (default: the array of the same name; a single array is "
              "the single input)"},
     {.name = "labels", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct nets_cli, data.labels),
-     .help = "another file, whose single array is y"},
+     .needs = "data", .help = "another file, whose single array is y"},
     {.name = "rows", .value = "N", .kind = OPT_CALL, .call = take_rows, .option = "n_rows",
-     .wanted = "a number from 1 on", .help = "the first N rows only"},
+     .wanted = "a number from 1 on", .needs = "data", .help = "the first N rows only"},
     {.name = "part", .value = "FROM-TO", .kind = OPT_CALL, .call = take_part, .option = "part_to",
      .wanted = "two percentages, such as 60-80",
-     .help = "of these rows, in an order drawn from --part-seed, those from FROM % to TO %: parts that do not overlap "
+     .needs = "data", .help = "of these rows, in an order drawn from --part-seed, those from FROM % to TO %: parts that do not overlap "
              "have no row in common"},
     {.name = "part-seed", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct nets_cli, data.part_seed),
-     .help = "seed of the order of --part (default 0)"},
+     .needs = "part", .help = "seed of the order (default 0)"},
     {.name = "length", .value = "N", .kind = OPT_CALL, .call = take_length, .option = "length",
      .wanted = "a number from 1 on",
-     .help = "the file of --data holds only tokens, as written by nanoGPT and llm.c; N tokens are a row"},
+     .needs = "data", .help = "the file holds only tokens, as written by nanoGPT and llm.c; N tokens are a row"},
     {.name = "token-bits", .value = "16|32", .kind = OPT_COUNT, OPT_FIELD(struct nets_cli, data.token_bits),
-     .help = "--length: bits of a token; not for a file of llm.c, whose header has them (default 16)"},
+     .needs = "length", .help = "bits of a token; not for a file of llm.c, whose header has them (default 16)"},
     {.name = "scale", .value = "X", .kind = OPT_REAL, OPT_FIELD(struct nets_cli, data.scale),
-     .help = "multiply float inputs by X, such as 0.00392156862745098 for bytes (default 1)"},
+     .needs = "data", .help = "multiply float inputs by X, such as 0.00392156862745098 for bytes (default 1)"},
     {.name = "mean", .value = "X,...", .kind = OPT_TEXT, OPT_FIELD(struct nets_cli, data.mean),
-     .help = "then subtract X: one number, or one for each channel"},
+     .needs = "data", .help = "then subtract X: one number, or one for each channel"},
     {.name = "std", .value = "X,...", .kind = OPT_TEXT, OPT_FIELD(struct nets_cli, data.deviation),
-     .help = "then divide by X: one number, or one for each channel"},
+     .needs = "data", .help = "then divide by X: one number, or one for each channel"},
 };
 /* clang-format on */
 const struct opt_group group_teacher = OPT_GROUP("Teacher", teacher_opts);

@@ -19,9 +19,9 @@ static const struct opt_group *group_of(const struct command *command, const str
 
 static bool belongs_to_run(const struct opt_group *group)
 {
-    return group == &group_write || group == &group_write_pruned || group == &group_run || group == &group_gates ||
-           group == &group_json || group == &group_page || group == &group_comment || group == &group_report ||
-           group == &group_help || group == &group_distill_output;
+    return group == &group_write || group == &group_write_values || group == &group_write_zeros ||
+           group == &group_run || group == &group_gates || group == &group_json || group == &group_page ||
+           group == &group_comment || group == &group_report || group == &group_help || group == &group_distill_output;
 }
 
 /* Lists the passes that there are. */
@@ -68,6 +68,9 @@ static int parse_pass(struct app *app, const char *where, struct chain_pass *pas
         if (belongs_to_run(group_of(app->command, app->parsed.seen[i]))) {
             return app_usage(app, "%s: --%s belongs to run, not to a pass", where, app->parsed.seen[i]->name);
         }
+    }
+    if (!options_agree(&app->parsed)) {
+        return app_usage(app, "%s: %s", where, app->parsed.error);
     }
     if (files_add(app, &app->parsed, app->command) != GO_ON) {
         return EXIT_SYSTEM;

@@ -121,7 +121,7 @@ static const struct opt model_opts[] = {
      .help = "of the keys and values of --ctx: f32, f16, bf16, int8, fp8, q8_0, q5_1, q5_0, q4_1, q4_0, nvfp4 (default: as the activations; llama.cpp f16)"},
     {.name = "runtime", .value = "NAME", .kind = OPT_CALL, .call = take_runtime, .option = "program",
      .wanted = "native, dequantize, layerwise, llama.cpp, onnxruntime, bitsandbytes, transformers, pytorch or vllm",
-     .help = "the program whose rules the figures follow: llama.cpp, onnxruntime, bitsandbytes, transformers, pytorch, vllm "
+     .conflicts = "trainer=vcompress", .help = "the program whose rules the figures follow: llama.cpp, onnxruntime, bitsandbytes, transformers, pytorch, vllm "
              "(default: the one that usually runs such a file; docs/memory-model.md has the rules); or one without a name, "
              "which loads codes of quantized weights as codes (native), as floats (dequantize), or as codes with one tensor "
              "at a time as floats (layerwise); native and layerwise keep no value longer than needed"},
@@ -133,50 +133,50 @@ static const struct opt memory_opts[] = {
      .help = "the use of the model (default infer); distill: training towards the outputs of --teacher, or of a file "
              "with outputs"},
     {.name = "teacher", .value = "MODEL", .kind = OPT_TEXT, .field = offsetof(struct memory_cli, teacher_path),
-     .help = "with --mode distill: the model that is there, too, and computes the targets"},
+     .needs = "mode=distill", .help = "the model that is there, too, and computes the targets"},
     {.name = "teacher-dtype", .value = "f32|f16|bf16|f64", .kind = OPT_CALL, .call = take_teacher_dtype,
-     .help = "the type of the teacher's floats in memory (default: as stored)"},
+     .needs = "teacher", .help = "the type of the teacher's floats in memory (default: as stored)"},
     {.name = "trainer", .value = "pytorch|vcompress", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.trainer),
-     .help = "the program that trains (default pytorch); vcompress: the exact bytes of distill, without its rows and "
+     .needs = "mode=train|distill", .help = "the program that trains (default pytorch); vcompress: the exact bytes of distill, without its rows and "
              "the teacher"},
     {.name = "optimizer", .value = "sgd|momentum|adam|adamw|adafactor|adam8bit", .kind = OPT_CHOICE,
-     OPT_FIELD(struct memory_cli, memory.optimizer), .help = "whose states training keeps (default adamw)"},
+     OPT_FIELD(struct memory_cli, memory.optimizer), .needs = "mode=train|distill", .help = "whose states training keeps (default adamw)"},
     {.name = "foreach", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct memory_cli, foreach), .option = "foreach_step",
-     .help = "the optimizer updates all weights at once, as PyTorch does on GPUs (default): Adam then needs a copy of "
+     .needs = "mode=train|distill", .conflicts = "trainer=vcompress", .help = "the optimizer updates all weights at once, as PyTorch does on GPUs (default): Adam then needs a copy of "
              "its second moments"},
     {.name = "no-foreach", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct memory_cli, no_foreach),
-     .help = "one weight after the other: foreach=False in PyTorch, or fused=True, which needs no copy at all"},
+     .needs = "mode=train|distill", .conflicts = "trainer=vcompress", .help = "one weight after the other: foreach=False in PyTorch, or fused=True, which needs no copy at all"},
     {.name = "amp", .value = "none|autocast|pure", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.amp),
-     .help = "mixed precision: autocast keeps f32 weights and computes products in half precision; pure has weights and "
+     .needs = "mode=train|distill", .help = "mixed precision: autocast keeps f32 weights and computes products in half precision; pure has weights and "
              "gradients of half precision with f32 masters (default none)"},
     {.name = "recompute", .value = "none|sqrt|every:K|layer|selective|auto", .kind = OPT_CALL, .call = take_recompute,
      .option = "recompute", .wanted = "none, sqrt, every:K, layer, selective or auto",
-     .help = "activation checkpointing: parts that the backward pass computes again (default none): sqrt: about the "
+     .needs = "mode=train|distill", .help = "activation checkpointing: parts that the backward pass computes again (default none): sqrt: about the "
              "square root of the number of operators as parts; every:K: parts of K operators with weights; layer: "
              "every layer; selective: the scores of attention; auto: as few parts as --budget allows"},
     {.name = "budget", .value = "SIZE", .kind = OPT_SIZE, OPT_FIELD(struct memory_cli, memory.budget_bytes),
-     .help = "with --recompute auto: the largest peak (default of fit: the room on the device)"},
+     .needs = "recompute=auto", .help = "the largest peak (default of fit: the room on the device)"},
     {.name = "attention", .value = "fused|eager|softmax|auto", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.attention),
      .help = "as one kernel, or with a matrix of scores; softmax: so, with probabilities of the activations' type; auto (the "
              "default): as one kernel where PyTorch has one for GPUs, which is not so in f32 where heads share keys"},
     {.name = "allocator", .value = "exact|cuda|pytorch|onnxruntime", .kind = OPT_CHOICE,
      OPT_FIELD(struct memory_cli, memory.allocator),
-     .help = "blocks are rounded up to 1, 256, 512 or 256 bytes (default exact; of fit the program's own)"},
+     .conflicts = "trainer=vcompress", .help = "blocks are rounded up to 1, 256, 512 or 256 bytes (default exact; of fit the program's own)"},
     {.name = "in-place", .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct memory_cli, memory.in_place),
      .help = "activation functions, normalizations and additions overwrite an input that is not needed later"},
     {.name = "no-reuse", .kind = OPT_BOOL, .set = 0, OPT_FIELD(struct memory_cli, memory.reuse),
      .help = "every value has memory of its own, which nothing uses again"},
     {.name = "dropout", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct memory_cli, dropout), .option = "dropout",
-     .help = "training: values are dropped at random, and the masks are kept, in attention and where a branch joins the stream, too (default: "
+     .needs = "mode=train|distill", .help = "values are dropped at random, and the masks are kept, in attention and where a branch joins the stream, too (default: "
              "where the model says it; of a config.json by its probabilities, or those that transformers has where keys are absent)"},
     {.name = "no-dropout", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct memory_cli, no_dropout), .option = "dropout",
-     .help = "training: nothing is dropped"},
+     .needs = "mode=train|distill", .help = "nothing is dropped"},
     {.name = "lora", .value = "R", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, lora), .option = "lora_rank",
-     .help = "training: only adapters of rank R are trained, the weights stay as they are"},
+     .needs = "mode=train|distill", .help = "only adapters of rank R are trained, the weights stay as they are"},
     {.name = "lora-targets", .value = "qv|attention|all", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.targets),
-     .help = "which products of the layers have adapters: queries and values (default), attention, or all"},
+     .needs = "lora", .help = "which products of the layers have adapters: queries and values (default), attention, or all"},
     {.name = "grad-dtype", .value = "f32|f16|bf16|f64", .kind = OPT_CALL, .call = take_grad_dtype,
-     .help = "of gradients (default: as the weights)"},
+     .needs = "mode=train|distill", .help = "of gradients (default: as the weights)"},
     {.name = "im2col", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, im2col),
      .help = "convolutions copy the windows of N images at once into the workspace (default: no copies)"},
     {.name = "workspace", .value = "SIZE", .kind = OPT_SIZE, OPT_FIELD(struct memory_cli, memory.workspace_bytes),
@@ -186,7 +186,7 @@ static const struct opt memory_opts[] = {
 };
 static const struct opt devices_opts[] = {
     {.name = "dp", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, dp),
-     .help = "training: N copies of the model, each with a batch of its own"},
+     .needs = "mode=train|distill", .help = "N copies of the model, each with a batch of its own"},
     {.name = "zero", .value = "0|1|2|3", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.zero),
      .help = "tensors divided between the copies of --dp: 1 states, 2 also gradients, 3 also weights (default 0)"},
     {.name = "tp", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, tp), .option = "tp",
@@ -199,15 +199,15 @@ static const struct opt devices_opts[] = {
      OPT_FIELD(struct memory_cli, memory.schedule),
      .help = "in which order stages compute the parts of a batch (default 1f1b)"},
     {.name = "chunks", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, chunks),
-     .help = "with --schedule interleaved: groups of layers on each stage (default 2)"},
+     .needs = "schedule=interleaved", .help = "groups of layers on each stage (default 2)"},
     {.name = "stage", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, stage),
      .help = "the stage that is shown (default: the one that needs most)"},
     {.name = "accum", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, accumulate),
-     .help = "training: a step adds the gradients of N parts of --batch each (default 1)"},
+     .needs = "mode=train|distill", .help = "a step adds the gradients of N parts of --batch each (default 1)"},
     {.name = "bucket", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct memory_cli, memory.bucket_elems),
      .help = "elements of a buffer that --zero collects gradients or weights in (default 500000000)"},
     {.name = "offload", .value = "none|optimizer|all", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.offload),
-     .help = "tensors in the host's memory: gradients, states and master weights; all: weights, too (default none)"},
+     .needs = "mode=train|distill", .help = "tensors in the host's memory: gradients, states and master weights; all: weights, too (default none)"},
 };
 /* clang-format on */
 const struct opt_group group_model = OPT_GROUP("Model", model_opts);
@@ -278,7 +278,6 @@ static int bind_all(struct app *app, const struct memory_cli *cli, struct graph_
 /* An option that needs another one, which has to be there with it. */
 static int check_pairs(struct app *app, const struct memory_cli *cli)
 {
-    bool ours = cli->memory.trainer == VC_MEMORY_VCOMPRESS;
     const struct {
         const char *name, *needs;
         bool there;
@@ -288,14 +287,7 @@ static int check_pairs(struct app *app, const struct memory_cli *cli)
         {"sequence-parallel", "--tp N", cli->tp > 1},
         {"schedule", "--pp N", cli->pp > 1},
         {"stage", "--pp N", cli->pp > 1},
-        {"chunks", "--schedule interleaved", cli->memory.schedule == VC_PIPELINE_INTERLEAVED},
-        {"teacher", "--mode distill", cli->memory.mode == VC_MEMORY_DISTILL},
-        {"teacher-dtype", "--teacher MODEL", cli->teacher_path != NULL},
-        {"budget", "--recompute auto", cli->memory.recompute == VC_RECOMPUTE_AUTO},
-        {"lora-targets", "--lora R", cli->lora != 0},
         {"kv-dtype", "--ctx N", cli->memory.context_tokens != 0 || options_seen(&app->parsed, "max-ctx")},
-        {"allocator", "--trainer pytorch", !ours},
-        {"runtime", "--trainer pytorch", !ours},
         {"activations", "a verdict beyond weights (no --weights-only)", !options_seen(&app->parsed, "weights-only")},
     };
 
@@ -310,9 +302,6 @@ static int check_pairs(struct app *app, const struct memory_cli *cli)
 /* An option that would change nothing was meant for something else. GO_ON or a status. */
 static int check_options(struct app *app, const struct memory_cli *cli)
 {
-    static const char *const of_training[] = {"trainer",    "optimizer",  "amp",     "recompute", "dropout",
-                                              "no-dropout", "lora",       "dp",      "accum",     "offload",
-                                              "teacher",    "grad-dtype", "foreach", "no-foreach"};
     const struct {
         const char *name;
         uint64_t value;
@@ -320,11 +309,6 @@ static int check_options(struct app *app, const struct memory_cli *cli)
                   {"pp", cli->pp},       {"accum", cli->accumulate}, {"chunks", cli->chunks}};
     bool trains = cli->memory.mode != VC_MEMORY_INFER;
 
-    for (size_t k = 0; !trains && k < sizeof of_training / sizeof of_training[0]; k++) {
-        if (options_seen(&app->parsed, of_training[k])) {
-            return app_usage(app, "--%s is about training: --mode train", of_training[k]);
-        }
-    }
     if (trains && (cli->memory.context_tokens != 0 || options_seen(&app->parsed, "max-ctx"))) {
         return app_usage(app, "--%s is about inference: training keeps no keys and values",
                          cli->memory.context_tokens != 0 ? "ctx" : "max-ctx");
@@ -333,10 +317,6 @@ static int check_options(struct app *app, const struct memory_cli *cli)
         cli->sequence > cli->memory.context_tokens) {
         return app_usage(app, "--ctx counts all positions, with the %llu of --seq that are in work",
                          (unsigned long long)cli->sequence);
-    }
-    if (cli->memory.trainer == VC_MEMORY_VCOMPRESS && (cli->foreach || cli->no_foreach)) {
-        return app_usage(app,
-                         "--foreach and --no-foreach are about PyTorch's optimizers: not with --trainer vcompress");
     }
     for (size_t k = 0; k < sizeof from_1 / sizeof from_1[0]; k++) {
         if (options_seen(&app->parsed, from_1[k].name) && (from_1[k].value == 0 || from_1[k].value > INT64_MAX)) {

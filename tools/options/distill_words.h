@@ -27,12 +27,13 @@ bool loss_has_temperature(enum vc_teacher_loss loss);
      .kind = OPT_CHOICE,                                                                                               \
      .field = offsetof(type, task_),                                                                                   \
      .option = "net_task",                                                                                             \
+     .needs = "data",                                                                                                  \
      .help = "what the network is for: one class for each row (classes) or for each position of it (tokens), several " \
              "of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings). Default auto: "  \
              "what config.json, y and the output say"},                                                                \
     {                                                                                                                  \
         .name = "loss", .value = LOSS_WORDS, .kind = OPT_CHOICE, .field = offsetof(type, loss_),                       \
-        .option = "loss.kind",                                                                                         \
+        .option = "loss.kind", .needs = "data",                                                                        \
         .help = "what answers are compared by, with the teacher's, and with y if it has floats: divergence of "        \
                 "classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js); of yes and no "  \
                 "(bce); squared error (mse), linear where it is large (huber), 1 - cosine. Default auto: kd for "      \
@@ -41,8 +42,8 @@ bool loss_has_temperature(enum vc_teacher_loss loss);
 #define HUBER_ROW(type, delta)                                                                    \
     {                                                                                             \
         .name = "huber-delta", .value = "X", .kind = OPT_ABOVE_0, .field = offsetof(type, delta), \
-        .option = "huber_delta",                                                                  \
-        .help = "--loss huber: errors up to X count squared, larger ones linearly (default 1)"    \
+        .option = "huber_delta", .needs = "loss=huber",                                           \
+        .help = "errors up to X count squared, larger ones linearly (default 1)"                  \
     }
 
 #endif

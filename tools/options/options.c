@@ -336,20 +336,6 @@ static void remember(struct parsed *parsed, const struct opt *opt, const char *v
     }
 }
 
-/* One is the other's "no-". */
-static bool denies(const struct opt *a, const struct opt *b)
-{
-    return strncmp(a->name, "no-", 3) == 0 && strcmp(a->name + 3, b->name) == 0;
-}
-
-/* Two options of a group contradict each other: both are `one_of`, both fill the same field, or one denies the other. */
-static bool contradicts(const struct opt *a, const struct opt *b)
-{
-    bool fills = a->kind != OPT_CALL && a->kind != OPT_HELP && b->kind != OPT_CALL && b->kind != OPT_HELP;
-
-    return (a->one_of && b->one_of) || (fills && a->field == b->field) || denies(a, b) || denies(b, a);
-}
-
 /* Refuses an option that contradicts an earlier one: the last one would win silently. */
 static enum parse_result check_conflicts(struct line *line, const struct opt *opt, const struct opt_group *group)
 {
@@ -358,7 +344,8 @@ static enum parse_result check_conflicts(struct line *line, const struct opt *op
     for (size_t i = 0; i < parsed->n_seen; i++) {
         const struct opt *other = parsed->seen[i];
 
-        if (other != opt && other >= group->opts && other < group->opts + group->n_opts && contradicts(opt, other)) {
+        if (other != opt && other >= group->opts && other < group->opts + group->n_opts &&
+            options_contradict(opt, other)) {
             snprintf(parsed->error, sizeof(parsed->error), "--%s conflicts with --%s: choose one", opt->name,
                      other->name);
             return PARSE_ERROR;

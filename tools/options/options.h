@@ -45,7 +45,11 @@ struct opt {
     const char *name;  /* "min-elements" */
     const char *value; /* what --help shows for the value: "SIZE", or the words allowed; NULL: takes none */
     const char *(*more)(size_t index); /* further words behind `value`, which the library lists up to a NULL; or NULL */
-    const char *help;
+    const char *help;                  /* options_help has what `needs` says in front of it */
+    const char *(*listed)(size_t index); /* "%s" in `help` is what the library lists up to a NULL: "a, b, c"; or NULL */
+    /* Of other options, by their names. needs: without one of these it would do nothing, and is refused; conflicts: none of
+     * these may be there. "aim-bytes aim-bpw"; "activations=static": with that value. NULL: nothing. */
+    const char *needs, *conflicts;
     size_t field;       /* in the group's structure */
     const char *option; /* what the library calls it, for its sentences (option_names.c); NULL: it has no name for it */
     enum opt_kind kind;
@@ -131,6 +135,18 @@ enum parse_result options_parse_more(const struct command *command, int argc, ch
 
 /* The option with this name, of n bytes; NULL: the command has none. */
 const struct opt *options_find(const struct command *command, const char *name, size_t n);
+
+/* ---- what rows say about each other (option_rows.c) ---- */
+
+/* Two options of a group contradict each other: both are `one_of`, both fill the same field, or one denies the other. */
+bool options_contradict(const struct opt *a, const struct opt *b);
+/* Behind the last words (a file of gates has some): whether all options of the line have what their rows need, and nothing beside them that conflicts; else the sentence is
+ * in parsed->error. */
+bool options_agree(struct parsed *parsed);
+/* The help of an option as all who show it have it. Valid until the next call. */
+const char *options_help(const struct opt *opt);
+
+/* ---- values ---- */
 
 /* The option with that name was given. */
 bool options_seen(const struct parsed *parsed, const char *name);
