@@ -69,15 +69,17 @@ static bool read_config(struct t5 *t, const char *function, bool scales)
 
 /* ---- layers ---- */
 
-static uint32_t norm(const struct t5 *t, uint32_t x, const char *module)
+static uint32_t stepwise(struct vc_net *net, uint32_t x)
 {
-    struct vc_net *net = t->net;
-
-    x = vc_net_rms_norm(net, x, module, t->hidden, t->epsilon);
     if (x < net->graph->n_values) {
         net->graph->values[x].stepwise = true;
     }
     return x;
+}
+
+static uint32_t norm(const struct t5 *t, uint32_t x, const char *module)
+{
+    return stepwise(t->net, vc_net_rms_norm(t->net, x, module, t->hidden, t->epsilon));
 }
 
 /* q from x, k and v from `from`. */
@@ -175,7 +177,7 @@ static uint32_t run_stack(struct stack *s, int64_t layers)
         how.table = vc_net_print(net, "%s.block.0.layer.0.SelfAttention.relative_attention_bias", s->name);
         vc_net_block(net, "%s", how.table);
         s->mask = vc_net_relative_bias(net, &how, s->ids, s->memory == VC_NO_VALUE);
-        s->mask = vc_net_masked_bias(net, s->own_padding, s->mask);
+        s->mask = stepwise(net, vc_net_masked_bias(net, s->own_padding, s->mask));
     }
     for (int64_t k = 0; k < layers && net->graph->status == VC_OK; k++) {
         x = block(s, x, k);

@@ -12,12 +12,31 @@ bool vc_storages_repeats_keys(const struct vc_storages *s, uint32_t n)
            vc_node_int(node, "q_num_heads", 1) > vc_node_int(node, "kv_num_heads", 1);
 }
 
+uint32_t vc_storages_bias(const struct vc_storages *s, uint32_t n)
+{
+    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+    uint32_t v = vc_node_is(node, VC_OP_attention) && node->n_inputs > 3 ? node->inputs[3] : VC_NO_VALUE;
+    const struct vc_graph_value *mask = v == VC_NO_VALUE ? NULL : vc_graph_value(s->graph, v);
+
+    return mask != NULL && mask->dtype == VC_DTYPE_F32 && mask->n_dims == 4 ? v : VC_NO_VALUE;
+}
+
+/* Modules have no kernel for scores that are capped (Gemma 2), nor for numbers by position that each sequence has
+ * (MPNet; T5 has them for all at once). */
+static bool has_kernel(const struct vc_storages *s, uint32_t n)
+{
+    uint32_t bias = vc_storages_bias(s, n);
+
+    return vc_node_float(vc_graph_node(s->graph, n), "softcap", 0) <= 0 &&
+           (bias == VC_NO_VALUE || vc_graph_value(s->graph, bias)->stepwise);
+}
+
 bool vc_storages_fused(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
 
     return s->options->attention == VC_ATTENTION_FUSED ||
-           (s->options->attention == VC_ATTENTION_AUTO &&
+           (s->options->attention == VC_ATTENTION_AUTO && has_kernel(s, n) &&
             !(s->width[node->outputs[0]] == 4 && vc_storages_repeats_keys(s, n)));
 }
 
@@ -81,4 +100,15 @@ uint64_t vc_storages_scores(const struct vc_storages *s, uint32_t n)
 
     return s->unknown != NULL ? 0
                               : vc_ceil_div_u64(of_all_keys(s, n, count_scores(s, node)), s->shard[node->inputs[0]]);
+}
+
+uint64_t vc_storages_zeros(const struct vc_storages *s, uint32_t n)
+{
+    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+    const struct vc_graph_value *q = node->n_inputs == 0 ? NULL : vc_graph_value(s->graph, node->inputs[0]);
+    int64_t batch = q == NULL || q->n_dims == 0 ? 1 : vc_graph_dim_value(s->graph, q->shape[0]);
+
+    return !s->biased || s->idle[n] || !vc_node_is(node, VC_OP_attention) || vc_storages_bias(s, n) != VC_NO_VALUE
+               ? 0
+               : vc_storages_scores(s, n) / (batch > 0 ? (uint64_t)batch : 1) * s->width[node->outputs[0]];
 }

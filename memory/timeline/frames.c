@@ -28,7 +28,6 @@ struct frames {
     size_t n_places;
     struct vc_hash_table by_name; /* of the places */
     bool shared;                  /* an expert that all tokens use */
-    bool biased;                  /* scores have numbers by relative position */
 };
 
 struct key {
@@ -228,33 +227,30 @@ static void hold_rows(struct frames *f, const struct vc_graph_node *node)
     }
 }
 
-/* A number for each score: relative positions. */
-static bool is_bias(const struct frames *f, const struct vc_graph_node *node)
-{
-    const struct vc_graph_value *mask =
-        node->n_inputs > 3 && node->inputs[3] != VC_NO_VALUE ? vc_graph_value(f->s->graph, node->inputs[3]) : NULL;
-
-    return mask != NULL && mask->dtype == VC_DTYPE_F32 && mask->n_dims == 4;
-}
-
-/* Masks become a matrix of the values' type, one for all heads, that all layers share; layers of a model with relative
- * positions that have none have a matrix of zeros for each head. A bias is copied for one kernel; without it the result
- * is, while the probabilities are there. */
+/* Masks become a matrix of the values' type, one for all heads, that all layers share. Layers of a model with relative
+ * positions that have none have zeros for each head, once for all sequences; numbers by position are copied for one
+ * kernel, with a mask for what comes later once more before that; without a kernel the result is copied while the
+ * probabilities are there. */
 static void add_mask(struct frames *f, const struct vc_graph_node *node, uint32_t n, uint64_t scores, uint64_t heads)
 {
+    const struct vc_storages *s = f->s;
     const struct vc_graph_node *maker = maker_of(f, node->n_inputs > 3 ? node->inputs[3] : VC_NO_VALUE);
-    bool fused = vc_storages_fused(f->s, n);
-    uint32_t at = maker == NULL ? 0 : vc_graph_value(f->s->graph, node->inputs[3])->node;
-    uint32_t end = *node->block == '\0' ? f->s->n_nodes : find(f, node->block, longer(node->block, 0))->last;
+    bool fused = vc_storages_fused(s, n);
+    uint32_t at = maker == NULL ? 0 : vc_graph_value(s->graph, node->inputs[3])->node;
+    uint32_t end = *node->block == '\0' ? s->n_nodes : find(f, node->block, longer(node->block, 0))->last;
+    uint32_t bias = vc_storages_bias(s, n);
+    uint64_t y = s->bytes[node->outputs[0]];
 
-    if (is_bias(f, node)) {
-        f->biased = true;
-        f->out->extra[n] += f->s->bytes[fused ? node->inputs[3] : node->outputs[0]];
-    } else if (f->biased && f->out->kept[at] == 0 && maker != NULL) {
-        f->out->kept[at] = scores * f->s->width[node->outputs[0]];
+    if (bias != VC_NO_VALUE) {
+        uint64_t copy = s->bytes[s->root[bias]];
+        bool masked = vc_node_int(node, "is_causal", 0) != 0; /* two copies before y is there, then one */
+
+        f->out->extra[n] += fused ? copy + (masked && copy > y ? copy - y : 0) : y;
+    } else if (s->biased && f->out->kept[at] == 0 && maker != NULL) {
+        f->out->kept[at] = vc_storages_zeros(s, n);
         f->out->kept_until[at] = end;
     } else if (!fused && maker != NULL && f->out->kept[at] == 0) {
-        f->out->kept[at] = scores / heads * f->s->width[node->outputs[0]];
+        f->out->kept[at] = scores / heads * s->width[node->outputs[0]];
         f->out->kept_until[at] = end;
     }
 }

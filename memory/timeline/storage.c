@@ -309,6 +309,7 @@ uint64_t vc_storages_cast_bytes(const struct vc_storages *s, uint32_t n, unsigne
 
     if (s->options->amp != VC_AMP_AUTOCAST || s->idle[n] || (s->eager[n] & (VC_EAGER_HALF | VC_EAGER_FLOAT)) == 0 ||
         v == VC_NO_VALUE || !is_float(vc_graph_value(s->graph, v)) || s->width[v] == want ||
+        (k == 3 && vc_storages_bias(s, n) != VC_NO_VALUE) || /* attention_bytes */
         vc_graph_value(s->graph, v)->kind == VC_VALUE_PARAMETER ||
         vc_graph_value(s->graph, v)->kind == VC_VALUE_CONSTANT) {
         return 0;
@@ -342,7 +343,7 @@ static unsigned softmax_width(const struct vc_storages *s, const struct vc_graph
                : 4;
 }
 
-/* As one kernel: the sum of each row of scores. As products, also where numbers by relative position are trained: the
+/* As one kernel: the sum of each row of scores. As products: the
  * probabilities, in the softmax's precision and, where that of the values is another, as these; the tangent of capped
  * ones; and what dropout makes of them, with its mask. */
 static uint64_t attention_bytes(const struct vc_storages *s, uint32_t n, uint64_t *transient)
@@ -360,8 +361,9 @@ static uint64_t attention_bytes(const struct vc_storages *s, uint32_t n, uint64_
     if (TRAINS(s) || !fused) {
         copies = vc_storages_copies(s, n);
     }
-    if (fused && (node->n_inputs < 4 || node->inputs[3] == VC_NO_VALUE || !s->trained[node->inputs[3]])) {
+    if (fused) { /* numbers by position, or zeros in their place, with the mask of padding */
         copies += copies == 0 ? 0 : vc_packed_bytes(s, node->inputs[2]);
+        copies += TRAINS(s) && s->biased ? scores * width : 0;
         return scores == 0 ? 0 : copies + scores / vc_storages_positions(s, n) * 4;
     }
     *transient = scores * softmax;
@@ -497,7 +499,8 @@ uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t n, uint64
         bytes += norm_bytes(s, n);
     }
     if (is_stepwise(s) && vc_node_is(node, VC_OP_gelu) && vc_graph_value(s->graph, node->outputs[0])->stepwise) {
-        bytes += 3 * s->bytes[node->outputs[0]]; /* in operators of its own: both factors, and the tangent */
+        bytes += 2 * s->bytes[node->outputs[0]] + s->bytes[node->inputs[0]]; /* in operators of its own: the tangent,
+                                                                              * the tangent and one, half of x */
     }
     if ((saves & VC_NEEDS_PLACES) != 0) {
         bytes += 8 * elems_of(s, node->outputs[0]);
@@ -540,6 +543,12 @@ static bool is_view(const struct vc_storages *s, uint32_t n)
     return is_result(s, node->inputs[0]) && index->kind == VC_VALUE_CONSTANT && index->n_dims == 0;
 }
 
+/* Numbers by relative position of T5, which has no mask in them until each layer makes its copy. */
+static bool is_bias_for_all(const struct vc_storages *s, const struct vc_graph_node *node)
+{
+    return vc_node_is(node, VC_OP_where) && vc_graph_value(s->graph, node->outputs[0])->stepwise;
+}
+
 /* The gradient of an addition goes to both sides as it is, where nothing else is added to it there. */
 static void share_gradients(struct vc_storages *s)
 {
@@ -570,6 +579,9 @@ static uint32_t shares(const void *user, uint32_t n, unsigned k)
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
     unsigned product;
 
+    if (is_bias_for_all(s, node)) {
+        return k == 0 ? node->inputs[1] : VC_NO_VALUE;
+    }
     return is_view(s, n) ? node->inputs[0] : k == 0 && is_bias(s, node, &product) ? node->inputs[product] : VC_NO_VALUE;
 }
 
@@ -684,6 +696,13 @@ void vc_storages_release(struct vc_storages *s)
     vc_frames_release(s);
 }
 
+static void find_biases(struct vc_storages *s)
+{
+    for (uint32_t n = 0; n < s->n_nodes; n++) {
+        s->biased = s->biased || vc_storages_bias(s, n) != VC_NO_VALUE;
+    }
+}
+
 static void find_used(struct vc_storages *s)
 {
     for (uint32_t n = 0; n < s->n_nodes; n++) {
@@ -720,8 +739,14 @@ enum vc_status vc_storages_make(struct vc_ctx *ctx, const struct vc_graph *graph
                                 .n_values = vc_graph_value_count(graph)};
     VC_CALL(allocate(out));
     for (uint32_t n = 0; n < out->n_nodes; n++) {
-        out->eager[n] = vc_op_eager(vc_graph_node(graph, n));
+        const struct vc_graph_node *node = vc_graph_node(graph, n);
+
+        out->eager[n] = vc_op_eager(node);
+        if (vc_node_is(node, VC_OP_gelu) && vc_graph_value(graph, node->outputs[0])->stepwise) {
+            out->eager[n] |= VC_EAGER_FLOAT; /* its x^3 */
+        }
     }
+    find_biases(out);
     VC_CALL(vc_divide_tensors(out));
     VC_CALL(vc_divide_stages(out, stage));
     find_used(out);

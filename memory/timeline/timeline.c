@@ -195,6 +195,7 @@ static void add_extras(struct maker *m)
 {
     const struct vc_storages *s = m->s;
     bool trains = s->options->mode != VC_MEMORY_INFER;
+    bool zeros = false;
 
     for (uint32_t n = 0; n < s->n_nodes; n++) {
         const struct vc_graph_node *node = vc_graph_node(s->graph, n);
@@ -204,6 +205,10 @@ static void add_extras(struct maker *m)
         add_extra(m, n, bytes, trains);
         add_extra(m, n, transient, false);
         add_decoded(m, n);
+        if (trains && !zeros && vc_storages_zeros(s, n) != 0) {
+            zeros = true;
+            add(m, vc_storages_zeros(s, n), n, m->back[n], VC_MEMORY_ACTIVATIONS);
+        }
         if (trains && s->options->recompute == VC_RECOMPUTE_SELECTIVE && vc_node_is(node, VC_OP_attention)) {
             add(m, transient, m->back[n], m->back[n], VC_MEMORY_TRANSIENT); /* its scores, once more */
         }

@@ -54,6 +54,7 @@ struct vc_storages {
     const uint32_t *parts;  /* VC_RECOMPUTE_AUTO: by node, which are computed again together; NULL: none */
     struct vc_frames frames;
     uint32_t vocabulary; /* the table of the most rows that is looked up in; VC_NO_VALUE: none */
+    bool biased;         /* some Attention has numbers by relative position: those without have zeros (T5) */
 };
 
 /* ---- divide.c: one device of several ---- */
@@ -85,6 +86,11 @@ uint64_t vc_count_rows(const struct vc_graph *graph, const struct vc_graph_value
 
 /* Whether heads of the Attention share keys and values. */
 bool vc_storages_repeats_keys(const struct vc_storages *s, uint32_t node);
+/* Numbers that are added to its scores, for each head: relative positions; VC_NO_VALUE: it has none. */
+uint32_t vc_storages_bias(const struct vc_storages *s, uint32_t node);
+/* Of an Attention without such numbers in a model that has them elsewhere (T5, to its encoder): bytes of the zeros in
+ * their place, which all layers and sequences share. */
+uint64_t vc_storages_zeros(const struct vc_storages *s, uint32_t node);
 /* Whether one kernel computes it. */
 bool vc_storages_fused(const struct vc_storages *s, uint32_t node);
 /* Positions whose keys it reads: those in the graph, or in a cache. */
