@@ -177,6 +177,8 @@ void help_overview(FILE *to);
 /* The short form (part NULL), all, or the options under the heading that begins with `part`. Returns an exit status. */
 int help_command(struct app *app, const struct command *command, const char *part);
 void help_man(FILE *to);
+/* The manual page of one command, with its options explained. */
+void help_man_of(FILE *to, const struct command *command);
 /* help_options.c: the tables of options as JSON, for programs that make something of them (python/make_commands.py). */
 void help_tables(FILE *to);
 

@@ -163,7 +163,7 @@ static void help_short(FILE *to, const struct command *command)
         const struct opt *opt = options_find(command, at, n);
 
         if (opt != NULL) {
-            snprintf(first, sizeof first, "%.*s", (int)strcspn(options_help(opt), ";"), options_help(opt));
+            snprintf(first, sizeof first, "%.*s", (int)options_first_clause(options_help(opt)), options_help(opt));
             help_option(to, opt, first);
         }
         at += n;
@@ -260,7 +260,7 @@ static void roff(FILE *to, const char *text)
     fputs(example ? ".fi\n" : "", to);
 }
 
-static void man_option(FILE *to, const struct opt *opt)
+static void man_option(FILE *to, const struct opt *opt, const char *text)
 {
     fputs(".TP\n", to);
     if (opt->letter != 0) {
@@ -275,27 +275,27 @@ static void man_option(FILE *to, const struct opt *opt)
         fprintf(to, opt->optional ? "[=\\fI%s\\fR]" : " \\fI%s\\fR", options_value(opt));
     }
     fputc('\n', to);
-    roff(to, options_help(opt));
+    roff(to, text);
 }
 
 static bool is_shared(const struct opt_group *group)
 {
     return group == &group_run || group == &group_report || group == &group_json || group == &group_page ||
-           group == &group_comment || group == &group_help;
+           group == &group_comment || group == &group_gates || group == &group_help;
 }
 
+/* A command in the page of all: its options by short descriptions; its own page has the others. */
 static void man_command(FILE *to, const struct command *command)
 {
+    char text[OPT_SHORT];
+
     fprintf(to, ".SS vcompress %s ", command->name);
     roff(to, command->usage);
     roff(to, command->summary);
-    if (command->text != NULL) {
-        fputs(".PP\n", to);
-        roff(to, command->text);
-    }
     for (size_t g = 0; g < command->n_groups; g++) {
         for (size_t i = 0; !is_shared(command->groups[g]) && i < command->groups[g]->n_opts; i++) {
-            man_option(to, &command->groups[g]->opts[i]);
+            man_option(to, &command->groups[g]->opts[i],
+                       options_short(options_help(&command->groups[g]->opts[i]), text));
         }
     }
 }
@@ -303,8 +303,43 @@ static void man_command(FILE *to, const struct command *command)
 static void man_group(FILE *to, const struct opt_group *group)
 {
     for (size_t i = 0; i < group->n_opts; i++) {
-        man_option(to, &group->opts[i]);
+        man_option(to, &group->opts[i], options_help(&group->opts[i]));
     }
+}
+
+static void man_exit_statuses(FILE *to)
+{
+    fputs(".SH \"EXIT STATUS\"\n", to);
+    for (size_t i = 0; i < N_EXIT_STATUSES; i++) {
+        fprintf(to, ".TP\n%s\n%s\n", exit_statuses[i][0], exit_statuses[i][1]);
+    }
+    fputs(".TP\n128+n\nended by signal n; nothing is left behind\n", to);
+}
+
+void help_man_of(FILE *to, const struct command *command)
+{
+    const char *title = "";
+
+    fputs(".TH VCOMPRESS\\-", to);
+    for (const char *p = command->name; *p != '\0'; p++) {
+        fputc(toupper((unsigned char)*p), to);
+    }
+    fprintf(to, " 1 \"\" \"vcompress %s\" \"User Commands\"\n.SH NAME\nvcompress\\-%s \\- ", vc_version(),
+            command->name);
+    roff(to, command->summary);
+    fprintf(to, ".SH SYNOPSIS\n.B vcompress %s\n", command->name);
+    roff(to, command->usage);
+    fputs(".SH DESCRIPTION\n", to);
+    roff(to, command->text != NULL ? command->text : command->summary);
+    for (size_t g = 0; g < command->n_groups; g++) {
+        if (strcmp(title, command->groups[g]->title) != 0) {
+            fprintf(to, ".SH \"%s\"\n", command->groups[g]->title);
+        }
+        title = command->groups[g]->title;
+        man_group(to, command->groups[g]);
+    }
+    man_exit_statuses(to);
+    fputs(".SH \"SEE ALSO\"\n.BR vcompress (1)\n", to);
 }
 
 void help_man(FILE *to)
@@ -327,14 +362,18 @@ void help_man(FILE *to)
     for (size_t i = 0; vc_format_extension(i) != NULL; i++) {
         fprintf(to, "%s%s", i == 0 ? "" : ", ", vc_format_extension(i));
     }
-    fputs("), stores the weights in fewer bits, and reports size and error of every tensor. The input is never "
-          "changed; the output appears whole or not at all, and is the same for any number of threads, processor or "
-          "device.\n"
-          ".PP\n"
-          "Options may stand anywhere; \\fB\\-\\-\\fR ends them; \\fB\\-\\fR as a file is a pipe. Sizes are bytes, or "
-          "carry KiB, MiB, GiB (also K, M, G: powers of two), or KB, MB, GB (powers of ten).\n"
-          ".SH COMMANDS\n",
-          to);
+    fputs(
+        "), stores the weights in fewer bits, and reports size and error of every tensor. The input is never "
+        "changed; the output appears whole or not at all, and is the same for any number of threads, processor or "
+        "device.\n"
+        ".PP\n"
+        "Options may stand anywhere; \\fB\\-\\-\\fR ends them; \\fB\\-\\fR as a file is a pipe. Sizes are bytes, or "
+        "carry KiB, MiB, GiB (also K, M, G: powers of two), or KB, MB, GB (powers of ten).\n"
+        ".PP\n"
+        "Options of commands are listed here in a few words each; \\fBvcompress\\-quantize\\fR(1) and its like explain "
+        "them, and so does \\fBvcompress quantize \\-\\-help=all\\fR.\n"
+        ".SH COMMANDS\n",
+        to);
     for (size_t i = 0; i < n_commands; i++) {
         man_command(to, commands[i]);
     }
@@ -342,16 +381,11 @@ void help_man(FILE *to)
     man_group(to, &group_run);
     man_group(to, &group_json);
     man_group(to, &group_comment);
+    man_group(to, &group_gates);
     man_group(to, &group_report);
     man_group(to, &group_help);
-    fputs(".SH \"EXIT STATUS\"\n", to);
-    for (size_t i = 0; i < N_EXIT_STATUSES; i++) {
-        fprintf(to, ".TP\n%s\n%s\n", exit_statuses[i][0], exit_statuses[i][1]);
-    }
-    fputs(".TP\n"
-          "128+n\n"
-          "ended by signal n; nothing is left behind\n"
-          ".SH ENVIRONMENT\n"
+    man_exit_statuses(to);
+    fputs(".SH ENVIRONMENT\n"
           ".TP\n"
           ".B COLUMNS\n"
           "the width of reports, as on a terminal; without COLUMNS sentences are not broken\n"

@@ -151,7 +151,7 @@ enum vc_status vc_fit_matrix_make(struct vc_ctx *ctx, const struct vc_graph *gra
     VC_TRY(add_way(o, ways, graph, model, "f16", VC_DTYPE_F16, NULL));
     if (memory->mode == VC_MEMORY_INFER && !coded) {
         VC_TRY(add_way(o, ways, graph, model, "int8", VC_DTYPE_NONE, "int8"));
-        VC_TRY(add_way(o, ways, graph, model, "int4-g128", VC_DTYPE_NONE, "int4-g128"));
+        VC_TRY(add_way(o, ways, graph, model, "int4/group:128", VC_DTYPE_NONE, "int4-g128"));
     }
     own.weights_only =
         own.weights_only || (graph == NULL && own.activation_bytes == 0 && ways[0].report.unknown != NULL);

@@ -900,7 +900,7 @@ def estimate(input: Input, *, progress: Show = None, batch: Optional[int] = None
     size (NAME=N): a size of the inputs that the model leaves open, such as batch=8 or sequence=512 (default: 1 for batch and other leading sizes, sequence=128; others stay open)
     graph (FILE): what the checkpoint MODEL computes: a list of layers, ONNX's text, or a config.json
     weights (FILE): the checkpoint that a text's parameters are in, or that has the names which an ONNX file has lost
-    dtype (TYPE): the type of floats in memory (default: as stored; f32 without a file): f32, f16, bf16, f64, or the scheme of their codes, every name that quantize has (int4, nf4, fp8, q4_k_m), int8-gN, int2-gN to int6-gN, awq-gN, gptq-gN, hqq-gN (groups of N), nf4-dq, q4_0, q4_k and others (docs/memory-model.md)
+    dtype (TYPE): the type of floats in memory (default: as stored; f32 without a file): f32, f16, bf16, f64, or the scheme of their codes, every name that quantize has (int4, nf4, fp8, q4_k_m), int4/group:64 and its like, awq/group:N, gptq/group:N, hqq/group:N, nf4-dq, q4_0, q4_k and others (docs/memory-model.md)
     kv_dtype (TYPE): of the keys and values of --ctx: f32, f16, bf16, int8, fp8, q8_0, q5_1, q5_0, q4_1, q4_0, nvfp4 (default: as the activations; llama.cpp f16)
     runtime (NAME): the program whose rules the figures follow: llama.cpp, onnxruntime, bitsandbytes, transformers, pytorch, vllm (default: the one that usually runs such a file; docs/memory-model.md has the rules)
     ctx (N): inference: keys and values of N positions are kept for every sequence
@@ -991,7 +991,7 @@ def fit(input: Input, *, progress: Show = None, gpu: Optional[Values] = None, me
     size (NAME=N): a size of the inputs that the model leaves open, such as batch=8 or sequence=512 (default: 1 for batch and other leading sizes, sequence=128; others stay open)
     graph (FILE): what the checkpoint MODEL computes: a list of layers, ONNX's text, or a config.json
     weights (FILE): the checkpoint that a text's parameters are in, or that has the names which an ONNX file has lost
-    dtype (TYPE): the type of floats in memory (default: as stored; f32 without a file): f32, f16, bf16, f64, or the scheme of their codes, every name that quantize has (int4, nf4, fp8, q4_k_m), int8-gN, int2-gN to int6-gN, awq-gN, gptq-gN, hqq-gN (groups of N), nf4-dq, q4_0, q4_k and others (docs/memory-model.md)
+    dtype (TYPE): the type of floats in memory (default: as stored; f32 without a file): f32, f16, bf16, f64, or the scheme of their codes, every name that quantize has (int4, nf4, fp8, q4_k_m), int4/group:64 and its like, awq/group:N, gptq/group:N, hqq/group:N, nf4-dq, q4_0, q4_k and others (docs/memory-model.md)
     kv_dtype (TYPE): of the keys and values of --ctx: f32, f16, bf16, int8, fp8, q8_0, q5_1, q5_0, q4_1, q4_0, nvfp4 (default: as the activations; llama.cpp f16)
     runtime (NAME): the program whose rules the figures follow: llama.cpp, onnxruntime, bitsandbytes, transformers, pytorch, vllm (default: the one that usually runs such a file; docs/memory-model.md has the rules)
     ctx (N): inference: keys and values of N positions are kept for every sequence
@@ -1078,7 +1078,7 @@ def plan(input: Input, *, progress: Show = None, gpu: Optional[str] = None, memo
     size (NAME=N): a size of the inputs that the model leaves open, such as batch=8 or sequence=512 (default: 1 for batch and other leading sizes, sequence=128; others stay open)
     graph (FILE): what the checkpoint MODEL computes: a list of layers, ONNX's text, or a config.json
     weights (FILE): the checkpoint that a text's parameters are in, or that has the names which an ONNX file has lost
-    dtype (TYPE): the type of floats in memory (default: as stored; f32 without a file): f32, f16, bf16, f64, or the scheme of their codes, every name that quantize has (int4, nf4, fp8, q4_k_m), int8-gN, int2-gN to int6-gN, awq-gN, gptq-gN, hqq-gN (groups of N), nf4-dq, q4_0, q4_k and others (docs/memory-model.md)
+    dtype (TYPE): the type of floats in memory (default: as stored; f32 without a file): f32, f16, bf16, f64, or the scheme of their codes, every name that quantize has (int4, nf4, fp8, q4_k_m), int4/group:64 and its like, awq/group:N, gptq/group:N, hqq/group:N, nf4-dq, q4_0, q4_k and others (docs/memory-model.md)
     kv_dtype (TYPE): of the keys and values of --ctx: f32, f16, bf16, int8, fp8, q8_0, q5_1, q5_0, q4_1, q4_0, nvfp4 (default: as the activations; llama.cpp f16)
     runtime (NAME): the program whose rules the figures follow: llama.cpp, onnxruntime, bitsandbytes, transformers, pytorch, vllm (default: the one that usually runs such a file; docs/memory-model.md has the rules)
     ctx (N): inference: keys and values of N positions are kept for every sequence

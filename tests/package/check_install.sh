@@ -35,7 +35,7 @@ export LD_LIBRARY_PATH
 
 "$dir/root/bin/vcompress" --version >/dev/null
 for file in include/vcompress/vcompress.h share/doc/vcompress/LICENSE share/vcompress/report-1.schema.json \
-    share/man/man1/vcompress.1 share/bash-completion/completions/vcompress share/zsh/site-functions/_vcompress \
+    share/man/man1/vcompress.1 share/man/man1/vcompress-quantize.1 share/bash-completion/completions/vcompress share/zsh/site-functions/_vcompress \
     share/fish/vendor_completions.d/vcompress.fish; do
     if [ ! -s "$dir/root/$file" ]; then
         echo "not installed: $file"

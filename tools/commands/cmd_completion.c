@@ -71,6 +71,36 @@ static void put_gpus(FILE *to)
     }
 }
 
+/* ---- names of schemes ---- */
+
+/* What completes a value that is a scheme: GGUF's types for --gguf, names of quantize for --scheme, of estimate for --dtype. NULL
+ * behind the last. */
+static const char *suggestion(const struct opt *opt, size_t index)
+{
+    struct vc_quantize_scheme scheme;
+
+    if (strcmp(opt->name, "gguf") == 0) {
+        return vc_quantize_mixture_at(index);
+    }
+    if (strcmp(opt->name, "scheme") == 0 || strcmp(opt->name, "fake-quant") == 0) {
+        return vc_quantize_scheme_at(index, &scheme) ? scheme.name : NULL;
+    }
+    if (strcmp(opt->name, "dtype") == 0 && strcmp(opt->value, "TYPE") == 0) {
+        return vc_weight_scheme_name(index);
+    }
+    return NULL;
+}
+
+/* " Q4_0 Q4_1 ...": those that are names as they stand, without "int4-gN". */
+static void put_suggestions(FILE *to, const struct opt *opt)
+{
+    for (size_t i = 0; suggestion(opt, i) != NULL; i++) {
+        if (strchr(suggestion(opt, i), 'N') == NULL || strstr(suggestion(opt, i), "-gN") == NULL) {
+            fprintf(to, " %s", suggestion(opt, i));
+        }
+    }
+}
+
 /* ---- words ---- */
 
 static void put_word(FILE *to, const char *word, size_t n)
@@ -113,6 +143,10 @@ static void bash_words(FILE *to, const struct opt *opt)
     } else if (options_has_words(opt)) {
         fputs(") words='", to);
         options_each_word(options_value(opt), put_word, to);
+        fputs("';;\n", to);
+    } else if (suggestion(opt, 0) != NULL) {
+        fputs(") words='", to);
+        put_suggestions(to, opt);
         fputs("';;\n", to);
     } else {
         fputs(wants_file(opt) ? ") COMPREPLY=($(compgen -f -- \"$cur\")); return;;\n" : ") return;;\n", to);
@@ -201,6 +235,7 @@ static void zsh_text(FILE *to, const char *s)
 static void zsh_one(FILE *to, const struct opt *opt, bool letter)
 {
     bool repeated = opt->kind == OPT_MORE || opt->kind == OPT_CALL;
+    char text[OPT_SHORT];
 
     fputs("        '", to);
     fputs(repeated ? "*" : "", to);
@@ -210,7 +245,7 @@ static void zsh_one(FILE *to, const struct opt *opt, bool letter)
         fprintf(to, "--%s%s", opt->name, options_value(opt) == NULL ? "" : opt->optional ? "=-" : "=");
     }
     fputc('[', to);
-    zsh_text(to, options_help(opt));
+    zsh_text(to, options_short(options_help(opt), text));
     fputc(']', to);
     if (options_value(opt) != NULL) {
         fputs(opt->optional ? "::" : ":", to);
@@ -222,6 +257,10 @@ static void zsh_one(FILE *to, const struct opt *opt, bool letter)
         } else if (options_has_words(opt)) {
             fputc('(', to);
             options_each_word(options_value(opt), put_word, to);
+            fputc(')', to);
+        } else if (suggestion(opt, 0) != NULL) {
+            fputc('(', to);
+            put_suggestions(to, opt);
             fputc(')', to);
         } else if (wants_file(opt)) {
             fputs("_files", to);
@@ -270,6 +309,8 @@ static const struct command *fish_command;
 
 static void fish_option(FILE *to, const struct opt *opt)
 {
+    char text[OPT_SHORT];
+
     fprintf(to, "complete -c vcompress -n '__fish_seen_subcommand_from %s' -l %s", fish_command->name, opt->name);
     if (opt->letter != 0) {
         fprintf(to, " -s %c", opt->letter);
@@ -281,13 +322,17 @@ static void fish_option(FILE *to, const struct opt *opt)
         fputs(" -a '", to);
         put_gpus(to);
         fputs("'", to);
+    } else if (suggestion(opt, 0) != NULL) {
+        fputs(" -a '", to);
+        put_suggestions(to, opt);
+        fputs("'", to);
     } else if (options_has_words(opt)) {
         fputs(" -a '", to);
         options_each_word(options_value(opt), put_word, to);
         fputs("'", to);
     }
     fputs(" -d ", to);
-    put_quoted(to, options_help(opt));
+    put_quoted(to, options_short(options_help(opt), text));
     fputc('\n', to);
 }
 

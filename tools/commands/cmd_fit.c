@@ -624,7 +624,7 @@ const struct command command_fit = {
         "is not known (--weights-only and --activations SIZE help if a file has no graph).\n"
         "  vcompress fit --gpu 'RTX 4060' --ctx 4096 llama/\n"
         "  vcompress fit --memory 16GiB --mode train --batch 32 --max-batch model.onnx\n"
-        "  vcompress fit --all-gpus --dtype int4-g128 llama/",
+        "  vcompress fit --all-gpus --dtype int4/group:128 llama/",
     .first = "gpu memory batch ctx dtype mode max-batch max-ctx graph json",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),

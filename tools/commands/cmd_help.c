@@ -14,7 +14,7 @@ struct help_cli {
 /* clang-format off */
 static const struct opt help_opts[] = {
     {.name = "man", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct help_cli, man),
-     .help = "print the manual page (roff) of all commands"},
+     .help = "print the manual page (roff) of all commands, or of COMMAND"},
     {.name = "options", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct help_cli, options),
      .help = "print all commands with their options as JSON, for programs"},
     {.name = "schema", .value = "DOCUMENT", .kind = OPT_TEXT, .field = offsetof(struct help_cli, schema),
@@ -45,7 +45,11 @@ static int run_help(struct app *app, int n_args, char **args)
     const struct command *command;
 
     GO(rc);
-    if (cli.man) {
+    if (cli.man && app->parsed.n_args == 1 && command_find(app->parsed.args[0]) != NULL) {
+        help_man_of(stdout, command_find(app->parsed.args[0]));
+        return EXIT_YES;
+    }
+    if (cli.man && app->parsed.n_args == 0) {
         help_man(stdout);
         return EXIT_YES;
     }

@@ -75,7 +75,6 @@ static bool own_options(const struct named_type *type, const struct vc_quantize_
                         struct vc_quantize_options *out)
 {
     size_t n = strlen(type->scheme);
-    bool is_half = strcasecmp(type->scheme, "f16") == 0;
 
     vc_quantize_defaults(out);
     out->nonfinite = base->nonfinite;
@@ -85,8 +84,7 @@ static bool own_options(const struct named_type *type, const struct vc_quantize_
     out->min_elems = base->min_elems;
     out->min_row = base->min_row;
     out->requantize = base->requantize;
-    if (is_half || scheme_word(type->scheme, out) != NULL) {
-        out->target = is_half ? VC_TARGET_F16 : out->target;
+    if (scheme_word(type->scheme, out) != NULL) {
         if (base->gguf != NULL && out->target != VC_TARGET_F16 && out->target != VC_TARGET_BF16) {
             return false; /* GGUF has blocks, and these are other codes */
         }

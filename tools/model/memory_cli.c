@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tools/options/recompute_word.h"
+#include "tools/options/scheme_spelling.h"
 
 /* "fp16", as people say, or "f16". */
 static bool dtype_of(const char *word, enum vc_dtype *dtype)
@@ -24,11 +25,12 @@ static bool is_float_type(enum vc_dtype dtype)
     return dtype == VC_DTYPE_F32 || dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16 || dtype == VC_DTYPE_F64;
 }
 
-/* A type of floats, or the name of a scheme: "int8", "nf4", "int4-g128", "q4_k". */
+/* A type of floats, or the name of a scheme in any spelling: "int8", "nf4", "int4/group:128", "q4_k". */
 static bool take_dtype(void *group, const char *value)
 {
     struct memory_cli *cli = group;
     const uint64_t one[] = {1, 1};
+    char spelled[SCHEME_BYTES];
 
     cli->scheme[0] = '\0';
     cli->memory.weights = VC_DTYPE_NONE;
@@ -38,7 +40,16 @@ static bool take_dtype(void *group, const char *value)
     }
     cli->memory.weights = VC_DTYPE_NONE;
     snprintf(cli->scheme, sizeof cli->scheme, "%s", value);
-    return vc_weight_scheme_bytes(value, one, 2) != UINT64_MAX;
+    if (vc_weight_scheme_bytes(value, one, 2) != UINT64_MAX) {
+        return true;
+    }
+    snprintf(cli->scheme, sizeof cli->scheme, "%s", scheme_spelled_for_estimates(value, spelled));
+    if (dtype_of(cli->scheme, &cli->memory.weights) && is_float_type(cli->memory.weights)) {
+        cli->scheme[0] = '\0'; /* fp16 of "half" */
+        return true;
+    }
+    cli->memory.weights = VC_DTYPE_NONE;
+    return vc_weight_scheme_bytes(cli->scheme, one, 2) != UINT64_MAX;
 }
 
 static bool take_kv_dtype(void *group, const char *value)
@@ -111,9 +122,9 @@ static const struct opt model_opts[] = {
      .help = "the size sequence of the inputs (default 128; llama.cpp: what it computes at once, 512)"},
     GRAPH_SOURCE_OPTIONS,
     {.name = "dtype", .value = "TYPE", .kind = OPT_CALL, .call = take_dtype, .option = "scheme",
-     .wanted = "a type of floats or a scheme, such as f16, int8, int4, int4-g64, nf4, q4_k_m",
+     .wanted = "a type of floats or a scheme, such as f16, int8, int4, int4/group:64, nf4, q4_k_m",
      .help = "the type of floats in memory (default: as stored; f32 without a file): f32, f16, bf16, f64, or the "
-             "scheme of their codes, every name that quantize has (int4, nf4, fp8, q4_k_m), int8-gN, int2-gN to int6-gN, awq-gN, gptq-gN, hqq-gN (groups of N), "
+             "scheme of their codes, every name that quantize has (int4, nf4, fp8, q4_k_m), int4/group:64 and its like, awq/group:N, gptq/group:N, hqq/group:N, "
              "nf4-dq, q4_0, q4_k and others (docs/memory-model.md); norms and biases, and except with "
              "GGUF's types embeddings and the output layer, are then f16"},
     {.name = "kv-dtype", .value = "TYPE", .kind = OPT_CALL, .call = take_kv_dtype,

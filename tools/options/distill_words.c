@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tools/options/options.h"
+#include "tools/options/scheme_spelling.h"
 
 static bool granularity_of(const char *word, struct vc_quantize_options *o)
 {
@@ -28,8 +29,11 @@ static bool granularity_of(const char *word, struct vc_quantize_options *o)
 const char *scheme_word(const char *value, struct vc_quantize_options *o)
 {
     struct vc_quantize_scheme scheme;
-    size_t n = strcspn(value, "/");
+    char spelled[SCHEME_BYTES];
+    size_t n;
 
+    value = scheme_spelled(value, spelled);
+    n = strcspn(value, "/");
     for (size_t i = 0; vc_quantize_scheme_at(i, &scheme); i++) {
         if (strlen(scheme.name) == n && memcmp(scheme.name, value, n) == 0) {
             o->target = scheme.target;

@@ -7,7 +7,7 @@
 
 #include <vcompress/experimental.h>
 
-/* "int8", "int8/tensor", "int8/channel", "int4/group:64", "nvfp4", "fp16"; whether the scheme has scales of that kind
+/* "int8", "int8/tensor", "int8/channel", "int4/group:64", "nvfp4", "fp16", in any spelling (scheme_spelling.h); whether the scheme has scales of that kind
  * is the library's question. Returns the name of the scheme, static. */
 const char *scheme_word(const char *value, struct vc_quantize_options *o);
 

@@ -128,6 +128,57 @@ int options_word(const char *words, const char *word)
     }
 }
 
+size_t options_first_clause(const char *help)
+{
+    size_t depth = 0;
+    size_t n = 0;
+
+    for (; help[n] != '\0' && (help[n] != ';' || depth != 0); n++) {
+        depth += help[n] == '(';
+        depth -= help[n] == ')' && depth != 0;
+    }
+    return n;
+}
+
+/* Where a text of n bytes is cut to fit: behind its last part that ends with a comma, else between its last words; never
+ * inside a parenthesis. */
+static size_t cut_to_fit(const char *help, size_t n)
+{
+    size_t depth = 0;
+    size_t comma = 0;
+    size_t word = 0;
+
+    for (size_t i = 0; i < n && i < OPT_SHORT; i++) {
+        word = help[i] == ' ' && depth == 0 ? i : word;
+        comma = help[i] == ',' && depth == 0 && i >= OPT_SHORT / 3 ? i : comma;
+        depth += help[i] == '(';
+        depth -= help[i] == ')' && depth != 0;
+    }
+    if (n < OPT_SHORT) {
+        return n;
+    }
+    return comma != 0 ? comma : word;
+}
+
+const char *options_short(const char *help, char *to)
+{
+    size_t n = options_first_clause(help);
+    size_t open = n;
+
+    if (n != 0 && help[n - 1] == ')') { /* "(default auto)" at its end */
+        while (open > 0 && help[open] != '(') {
+            open--;
+        }
+        n = open > 1 ? open - 1 : n;
+    }
+    n = cut_to_fit(help, n);
+    while (n > 0 && strchr(" ,:", help[n - 1]) != NULL) {
+        n--;
+    }
+    snprintf(to, OPT_SHORT, "%.*s", (int)n, help);
+    return to;
+}
+
 bool options_has_words(const struct opt *opt)
 {
     const char *value = options_value(opt); /* those of "A=B:mse|attention" are no words by themselves */

@@ -165,6 +165,13 @@ int options_word(const char *words, const char *word);
 void options_each_word(const char *words, void (*fn)(FILE *to, const char *word, size_t n), FILE *to);
 bool options_has_words(const struct opt *opt);
 
+/* Bytes of the first clause of a help: up to the first semicolon that is in no parenthesis. */
+size_t options_first_clause(const char *help);
+/* A description of some ten words, for a list in which a row has one line: the first clause without a parenthesis at its
+ * end, cut between words. Returns `to`, which has OPT_SHORT bytes. */
+#define OPT_SHORT 76
+const char *options_short(const char *help, char *to);
+
 const struct command *command_find(const char *name);
 
 /* The nearest of the names, or NULL when none is near. */
