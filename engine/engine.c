@@ -108,44 +108,6 @@ static void find_trained(struct vc_engine *e)
     }
 }
 
-/* ---- liveness: what our instructions read ---- */
-
-static uint32_t shares(const void *user, uint32_t node, unsigned k)
-{
-    const struct vc_engine *e = user;
-    const struct vc_graph_node *n = &e->graph->nodes[node];
-
-    return k == 0 && e->needed[node] && vc_node_is_view(n) ? n->inputs[0] : VC_NO_VALUE;
-}
-
-static bool reads(const void *user, uint32_t node, unsigned k)
-{
-    const struct vc_engine *e = user;
-
-    return e->needed[node] && !vc_node_is_view(&e->graph->nodes[node]) && vc_plan_in(e, node, k)->made;
-}
-
-static bool saves(const void *user, uint32_t node, unsigned k)
-{
-    const struct vc_engine *e = user;
-    const struct vc_graph_node *n = &e->graph->nodes[node];
-    bool trained = false;
-
-    if (!e->options.train || !e->needed[node] || vc_train_op_of(n) == NULL) {
-        return false;
-    }
-    for (unsigned i = 0; i < n->n_outputs; i++) {
-        trained = trained || (n->outputs[i] != VC_NO_VALUE && e->values[n->outputs[i]].trained);
-    }
-    return trained &&
-           (k < n->n_inputs ? vc_saves_input(vc_plan_saves(e, node), k) : (vc_plan_saves(e, node) & VC_NEEDS_Y) != 0);
-}
-
-struct vc_liveness_policy vc_plan_policy(const struct vc_engine *e)
-{
-    return (struct vc_liveness_policy){.user = e, .shares = shares, .reads = reads, .saves = saves};
-}
-
 /* Which values share elements, which node reads them last, and which the backward instructions need. */
 static enum vc_status find_uses(struct vc_engine *e)
 {
@@ -387,20 +349,6 @@ static void keep_input_grads(struct vc_engine *e)
             vc_plan_touch(e, x->grad, vc_plan_step(e, e->n));
         }
     }
-}
-
-enum vc_status vc_plan_pack(struct vc_engine *e)
-{
-    e->naive_bytes = 0;
-    for (size_t k = 0; k < e->n_buffers; k++) {
-        struct vc_buffer *b = &e->buffers[k];
-
-        if (b->first == UINT64_MAX) { /* nobody refers to it */
-            *b = (struct vc_buffer){.size_bytes = 0};
-        }
-        e->naive_bytes += (b->size_bytes + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
-    }
-    return vc_buffers_pack(e->ctx, e->buffers, e->n_buffers, VC_POOL_ALIGN, &e->plan);
 }
 
 /* Buffers are planned by sizes that hold for the graph as a whole; here they have to hold for these. */

@@ -163,7 +163,7 @@ static void run_pass(void *user, unsigned worker)
     }
 }
 
-enum vc_status vc_engine_run_range(struct vc_engine *e, size_t first, size_t end)
+static enum vc_status run_range(struct vc_engine *e, size_t first, size_t end)
 {
     struct pass pass = {e, first, end, false};
     enum vc_status status = vc_check_cancelled(e->ctx);
@@ -183,7 +183,8 @@ enum vc_status vc_engine_run_range(struct vc_engine *e, size_t first, size_t end
     return status;
 }
 
-enum vc_status vc_engine_check_data(struct vc_engine *e)
+/* What the data were found to be while instructions ran. */
+static enum vc_status check_data(struct vc_engine *e)
 {
     const struct vc_engine_fault *fault = &e->fault;
 
@@ -199,6 +200,37 @@ enum vc_status vc_engine_check_data(struct vc_engine *e)
     return VC_OK;
 }
 
+/* A parameter comes in, or a value goes out. */
+static enum vc_status stop(struct vc_engine *e, const struct vc_instruction *in)
+{
+    const struct vc_engine_answers *a = e->options.answers;
+    const struct vc_plan_stop *args = in->call.args;
+    struct vc_run_value value = {
+        .n_dims = args->n_dims, .n = (size_t)args->n, .is_real = args->real, .data = in->call.p[0]};
+
+    if (args->kind == VC_STOP_PARAM) {
+        return a->param(a->user, e->graph->values[args->value].param, value.data);
+    }
+    memcpy(value.shape, args->shape, sizeof value.shape);
+    return a->take(a->user, args->value, &value);
+}
+
+/* Runs instructions up to `end`, and stops where they say so (plan_answers.c). */
+static enum vc_status run_stops(struct vc_engine *e, size_t end)
+{
+    size_t first = 0;
+
+    for (size_t k = 0; k < end; k++) {
+        if (e->instructions[k].run == NULL) {
+            VC_CALL(run_range(e, first, k));
+            VC_CALL(check_data(e));
+            VC_CALL(stop(e, &e->instructions[k]));
+            first = k + 1;
+        }
+    }
+    return run_range(e, first, end);
+}
+
 enum vc_status vc_engine_forward(struct vc_engine *e, const struct vc_engine_pass *pass)
 {
     enum vc_status status;
@@ -208,18 +240,18 @@ enum vc_status vc_engine_forward(struct vc_engine *e, const struct vc_engine_pas
     e->define_status = VC_OK;
     vc_clear_error(&e->define_ctx);
     status = e->options.device != NULL    ? vc_check_cancelled(e->ctx)
-             : e->options.answers != NULL ? vc_engine_run_stops(e, e->n_forward)
-                                          : vc_engine_run_range(e, 0, e->n_forward);
+             : e->options.answers != NULL ? run_stops(e, e->n_forward)
+                                          : run_range(e, 0, e->n_forward);
     if (e->options.device != NULL && status == VC_OK) {
         status = vc_engine_forward_device(e);
     }
-    return status != VC_OK ? status : vc_engine_check_data(e);
+    return status != VC_OK ? status : check_data(e);
 }
 
 enum vc_status vc_engine_backward(struct vc_engine *e)
 {
     if (e->options.device == NULL) {
-        return vc_engine_run_range(e, e->n_forward, e->n);
+        return run_range(e, e->n_forward, e->n);
     }
     VC_CALL(vc_check_cancelled(e->ctx));
     return vc_engine_backward_device(e);

@@ -40,6 +40,46 @@ enum vc_status vc_plan_divide(struct vc_engine *e)
     return VC_OK;
 }
 
+/* ---- liveness: what our instructions read ---- */
+
+static uint32_t shares(const void *user, uint32_t node, unsigned k)
+{
+    const struct vc_engine *e = user;
+    const struct vc_graph_node *n = &e->graph->nodes[node];
+
+    return k == 0 && e->needed[node] && vc_node_is_view(n) ? n->inputs[0] : VC_NO_VALUE;
+}
+
+static bool reads(const void *user, uint32_t node, unsigned k)
+{
+    const struct vc_engine *e = user;
+
+    return e->needed[node] && !vc_node_is_view(&e->graph->nodes[node]) && vc_plan_in(e, node, k)->made;
+}
+
+static bool saves(const void *user, uint32_t node, unsigned k)
+{
+    const struct vc_engine *e = user;
+    const struct vc_graph_node *n = &e->graph->nodes[node];
+    bool trained = false;
+
+    if (!e->options.train || !e->needed[node] || vc_train_op_of(n) == NULL) {
+        return false;
+    }
+    for (unsigned i = 0; i < n->n_outputs; i++) {
+        trained = trained || (n->outputs[i] != VC_NO_VALUE && e->values[n->outputs[i]].trained);
+    }
+    return trained &&
+           (k < n->n_inputs ? vc_saves_input(vc_plan_saves(e, node), k) : (vc_plan_saves(e, node) & VC_NEEDS_Y) != 0);
+}
+
+struct vc_liveness_policy vc_plan_policy(const struct vc_engine *e)
+{
+    return (struct vc_liveness_policy){.user = e, .shares = shares, .reads = reads, .saves = saves};
+}
+
+/* ---- parts ---- */
+
 /* The part that computes a root; 0 for what is no result. */
 static uint32_t part_of(const struct vc_engine *e, const struct vc_plan_value *root)
 {

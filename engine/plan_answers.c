@@ -109,34 +109,3 @@ void vc_plan_take_rest(struct vc_engine *e)
         }
     }
 }
-
-/* ---- running ---- */
-
-static enum vc_status stop(struct vc_engine *e, const struct vc_instruction *in)
-{
-    const struct vc_engine_answers *a = e->options.answers;
-    const struct vc_plan_stop *args = in->call.args;
-    struct vc_run_value value = {
-        .n_dims = args->n_dims, .n = (size_t)args->n, .is_real = args->real, .data = in->call.p[0]};
-
-    if (args->kind == VC_STOP_PARAM) {
-        return a->param(a->user, e->graph->values[args->value].param, value.data);
-    }
-    memcpy(value.shape, args->shape, sizeof value.shape);
-    return a->take(a->user, args->value, &value);
-}
-
-enum vc_status vc_engine_run_stops(struct vc_engine *e, size_t end)
-{
-    size_t first = 0;
-
-    for (size_t k = 0; k < end; k++) {
-        if (e->instructions[k].run == NULL) {
-            VC_CALL(vc_engine_run_range(e, first, k));
-            VC_CALL(vc_engine_check_data(e));
-            VC_CALL(stop(e, &e->instructions[k]));
-            first = k + 1;
-        }
-    }
-    return vc_engine_run_range(e, first, end);
-}

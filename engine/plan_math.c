@@ -110,46 +110,6 @@ void vc_train_backward_clip(struct vc_engine *e, uint32_t node)
 
 /* ---- nodes that are computed by others ---- */
 
-/* The node is the DequantizeLinear of what `coder`, a QuantizeLinear, makes. */
-static bool decodes(const struct vc_engine *e, uint32_t node, uint32_t coder)
-{
-    const struct vc_graph_node *q = vc_plan_node(e, coder);
-    const struct vc_graph_node *n = vc_plan_node(e, node);
-
-    return vc_node_is(q, VC_OP_quantize) && vc_node_is(n, VC_OP_dequantize) && n->inputs[0] == q->outputs[0] &&
-           n->inputs[1] == q->inputs[1] &&
-           (n->n_inputs > 2 ? n->inputs[2] : VC_NO_VALUE) == (q->n_inputs > 2 ? q->inputs[2] : VC_NO_VALUE) &&
-           !vc_plan_asks_definition(e, node);
-}
-
-/* Whether anything but `node`, or nodes that decode what it made, reads the value, or wants it as it is. */
-static bool has_other_readers(const struct vc_engine *e, uint32_t v, uint32_t node)
-{
-    const struct vc_graph *g = e->graph;
-
-    for (uint32_t k = 0; k < vc_plan_outputs(e); k++) {
-        if (vc_plan_output_list(e)[k] == v) {
-            return true;
-        }
-    }
-    for (size_t k = 0; k < e->options.n_kept; k++) {
-        if (e->options.kept[k] == v) {
-            return true;
-        }
-    }
-    if (e->options.answers != NULL && e->options.answers->wanted[v]) {
-        return true;
-    }
-    for (uint32_t n = g->values[v].node + 1; n <= e->values[v].last_reader; n++) {
-        for (unsigned k = 0; n != node && !decodes(e, n, node) && k < g->nodes[n].n_inputs; k++) {
-            if (g->nodes[n].inputs[k] == v) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 /* ---- codes and back: the gradient goes through as if nothing were rounded ---- */
 
 /* Instructions whose scale belongs to `size` elements side by side. */
@@ -195,7 +155,7 @@ static bool has_no_codes(const struct vc_engine *e, uint32_t q)
     return !e->options.train && !(e->options.answers != NULL && e->options.answers->every) &&
            !vc_plan_asks_definition(e, q) && vc_plan_in(e, q, 1)->n == 1 && (zero == NULL || zero->n == 1) &&
            vc_node_int(vc_plan_node(e, q), "block_size", 0) == 0 && !vc_plan_out(e, q, 0)->fed &&
-           !has_other_readers(e, vc_plan_node(e, q)->outputs[0], q);
+           !vc_plan_has_other_readers(e, vc_plan_node(e, q)->outputs[0], q);
 }
 
 bool vc_plan_codes(struct vc_engine *e, uint32_t node)
@@ -208,7 +168,7 @@ bool vc_plan_codes(struct vc_engine *e, uint32_t node)
     if (vc_node_is(n, VC_OP_dequantize)) {
         const struct vc_graph_value *codes = &e->graph->values[n->inputs[0]];
 
-        return codes->kind == VC_VALUE_RESULT && decodes(e, node, codes->node) && has_no_codes(e, codes->node);
+        return codes->kind == VC_VALUE_RESULT && vc_plan_decodes(e, node, codes->node) && has_no_codes(e, codes->node);
     }
     if (!vc_node_is(n, VC_OP_quantize) || !has_no_codes(e, node)) {
         return false;
@@ -218,7 +178,7 @@ bool vc_plan_codes(struct vc_engine *e, uint32_t node)
         refs[k] = vc_plan_data(e, node, k);
     }
     for (uint32_t of = node + 1; of <= vc_plan_out(e, node, 0)->last_reader; of++) {
-        if (e->needed[of] && decodes(e, of, node)) {
+        if (e->needed[of] && vc_plan_decodes(e, of, node)) {
             refs[3] = vc_plan_make(e, of, 0, false);
             codes(e, node, args, refs);
         }
@@ -268,22 +228,6 @@ void vc_train_backward_dropout(struct vc_engine *e, uint32_t node)
 
         dropout(e, node, from, to, add);
     }
-}
-
-/* ---- x sigmoid(x), which graphs have as two nodes ---- */
-
-bool vc_plan_is_swish(const struct vc_engine *e, uint32_t node)
-{
-    const struct vc_graph *g = e->graph;
-    const struct vc_graph_node *mul = &g->nodes[node];
-    const struct vc_graph_node *sigmoid;
-
-    if (!vc_node_is(mul, VC_OP_mul) || g->values[mul->inputs[1]].kind != VC_VALUE_RESULT) {
-        return false;
-    }
-    sigmoid = &g->nodes[g->values[mul->inputs[1]].node];
-    return vc_node_is(sigmoid, VC_OP_sigmoid) && sigmoid->inputs[0] == mul->inputs[0] &&
-           !has_other_readers(e, mul->inputs[1], node);
 }
 
 /* ---- two inputs that broadcast ---- */

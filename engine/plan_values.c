@@ -171,128 +171,18 @@ struct vc_ref vc_plan_scratch(struct vc_engine *e, uint64_t n)
     return vc_plan_reals(e, all);
 }
 
-/* Elements of the parameter lie together, in its own order. */
-static bool lies_as_it_is(const struct vc_graph_param *param)
+enum vc_status vc_plan_pack(struct vc_engine *e)
 {
-    return !param->transposed && (!param->sliced || param->axis == 0);
-}
+    e->naive_bytes = 0;
+    for (size_t k = 0; k < e->n_buffers; k++) {
+        struct vc_buffer *b = &e->buffers[k];
 
-static uint64_t slice_offset(const struct vc_graph_param *param)
-{
-    uint64_t n = param->sliced ? param->first : 0;
-
-    for (unsigned k = 1; param->sliced && k < param->n_dims; k++) {
-        n *= param->shape[k];
+        if (b->first == UINT64_MAX) { /* nobody refers to it */
+            *b = (struct vc_buffer){.size_bytes = 0};
+        }
+        e->naive_bytes += (b->size_bytes + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
     }
-    return n;
-}
-
-/* Between the elements of a parameter in C order and those of its tensor: steps along the dimensions of the parameter,
- * and where it begins. */
-static int64_t param_steps(const struct vc_graph_param *param, int64_t *step)
-{
-    int64_t all = 1;
-    int64_t base;
-
-    for (unsigned k = param->n_dims; k-- > 0;) {
-        step[k] = all;
-        all *= (int64_t)param->shape[k];
-    }
-    base = param->sliced ? (int64_t)param->first * step[param->axis] : 0;
-    if (param->transposed) {
-        int64_t last = step[param->n_dims - 1];
-
-        step[param->n_dims - 1] = step[param->n_dims - 2];
-        step[param->n_dims - 2] = last;
-    }
-    return base;
-}
-
-/* The parameter that input k is; NULL: it is none, or one of integers, or comes in as the graph uses it. */
-static const struct vc_graph_param *param_of(const struct vc_engine *e, uint32_t node, unsigned k)
-{
-    const struct vc_graph_value *value = &e->graph->values[vc_plan_node(e, node)->inputs[k]];
-
-    return e->options.answers == NULL && value->kind == VC_VALUE_PARAMETER && value->dtype == VC_DTYPE_F32
-               ? &e->graph->params[value->param]
-               : NULL;
-}
-
-bool vc_plan_tensor_steps(const struct vc_engine *e, uint32_t node, unsigned k, int64_t *step, int64_t *base)
-{
-    const struct vc_graph_param *param = param_of(e, node, k);
-
-    if (param != NULL) {
-        *base = param_steps(param, step);
-    }
-    return param != NULL;
-}
-
-struct vc_ref vc_plan_tensor(struct vc_engine *e, uint32_t node, unsigned k)
-{
-    const struct vc_graph_param *param = param_of(e, node, k);
-
-    return vc_plan_working(e, node, e->weights->of_param[param - e->graph->params]);
-}
-
-struct vc_ref vc_plan_tensor_grad(struct vc_engine *e, uint32_t node, unsigned k)
-{
-    const struct vc_graph_param *param = param_of(e, node, k);
-
-    if (param == NULL) {
-        return (struct vc_ref){0};
-    }
-    return (struct vc_ref){.kind = VC_REF_GRAD, .index = e->weights->of_param[param - e->graph->params]};
-}
-
-/* to = from, or to += from, one of them with the steps of the parameter in its tensor. */
-static void copy_param(struct vc_engine *e, uint32_t node, const struct vc_graph_param *param, bool to_tensor,
-                       struct vc_ref to, struct vc_ref from)
-{
-    const struct vc_plan_value *x = &e->values[param->value];
-    struct vc_strided s = {.kind = VC_SUM_A, .scale = 1, .n_dims = x->n_dims};
-    int64_t step = 1;
-
-    s.base[to_tensor ? 0 : 1] = param_steps(param, s.step[to_tensor ? 0 : 1]);
-    for (unsigned k = x->n_dims; k-- > 0;) {
-        s.shape[k] = x->shape[k];
-        s.step[to_tensor ? 1 : 0][k] = step;
-        step *= x->shape[k];
-    }
-    s.refs[0] = to;
-    s.refs[1] = from;
-    vc_plan_strided(e, node, &s, to_tensor);
-}
-
-struct vc_ref vc_plan_data(struct vc_engine *e, uint32_t node, unsigned k)
-{
-    struct vc_plan_value *x = vc_plan_in(e, node, k);
-    const struct vc_graph_value *value;
-    const struct vc_graph_param *param;
-    struct vc_ref whole;
-
-    if (x == NULL) {
-        return (struct vc_ref){0};
-    }
-    value = &e->graph->values[vc_plan_node(e, node)->inputs[k]];
-    if (value->kind != VC_VALUE_PARAMETER || x->data.kind != VC_REF_NONE) {
-        return e->values[x->root].data;
-    }
-    if (e->options.answers != NULL) {
-        return vc_plan_param(e, node, vc_plan_node(e, node)->inputs[k]);
-    }
-    param = &e->graph->params[value->param];
-    whole = vc_plan_working(e, node, e->weights->of_param[value->param]);
-    if (lies_as_it_is(param)) {
-        whole.offset = slice_offset(param) * (x->real ? vc_real_bytes(e->weights->precision) : sizeof(int64_t));
-        x->data = whole;
-    } else if (!x->real) {
-        vc_plan_fail(e, node, "the integers of '%s' are transposed, which cannot be computed with", value->name);
-    } else {
-        x->data = vc_plan_reals(e, x->n);
-        copy_param(e, node, param, false, x->data, whole);
-    }
-    return x->data;
+    return vc_buffers_pack(e->ctx, e->buffers, e->n_buffers, VC_POOL_ALIGN, &e->plan);
 }
 
 /* Nobody needs the elements of input k behind the node, which y may be written over. */
@@ -336,42 +226,6 @@ struct vc_ref vc_plan_grad(const struct vc_engine *e, uint32_t node, unsigned k)
     const struct vc_plan_value *y = vc_plan_out(e, node, k);
 
     return y != NULL && e->values[y->root].has_grad ? e->values[y->root].grad : (struct vc_ref){0};
-}
-
-struct vc_ref vc_plan_grad_to(struct vc_engine *e, uint32_t node, unsigned k, bool over, bool *add)
-{
-    const struct vc_graph_value *value = &e->graph->values[vc_plan_node(e, node)->inputs[k]];
-    struct vc_plan_value *root = &e->values[vc_plan_in(e, node, k)->root];
-    struct vc_ref from = vc_plan_grad(e, node, 0);
-
-    *add = true;
-    if (value->kind == VC_VALUE_PARAMETER && lies_as_it_is(&e->graph->params[value->param])) {
-        const struct vc_graph_param *param = &e->graph->params[value->param];
-
-        return (struct vc_ref){.kind = VC_REF_GRAD,
-                               .index = e->weights->of_param[value->param],
-                               .offset = slice_offset(param) * vc_real_bytes(e->weights->precision)};
-    }
-    if (root->has_grad) {
-        return root->grad;
-    }
-    *add = false;
-    root->has_grad = true;
-    root->grad = over && from.kind == VC_REF_ARENA ? from : vc_plan_reals(e, root->n);
-    return root->grad;
-}
-
-void vc_plan_give_grads(struct vc_engine *e)
-{
-    for (uint32_t p = 0; p < e->graph->n_params; p++) {
-        const struct vc_graph_param *param = &e->graph->params[p];
-        const struct vc_plan_value *x = &e->values[param->value];
-        uint32_t weight = e->weights->of_param[p];
-
-        if (x->has_grad) {
-            copy_param(e, 0, param, true, (struct vc_ref){.kind = VC_REF_GRAD, .index = weight}, x->grad);
-        }
-    }
 }
 
 /* ---- instructions ---- */

@@ -148,8 +148,16 @@ struct vc_train_op {
 
 /* NULL: there are none for it. */
 const struct vc_train_op *vc_train_op_of(const struct vc_graph_node *node);
+/* ---- who reads a value (plan_uses.c) ---- */
+
 /* What the backward instructions of the node read, as bits: VC_NEEDS_IN(k), VC_NEEDS_Y (graph/ops/ops.h). */
 unsigned vc_plan_saves(const struct vc_engine *e, uint32_t node);
+/* The node is the DequantizeLinear of what `coder`, a QuantizeLinear, makes. */
+bool vc_plan_decodes(const struct vc_engine *e, uint32_t node, uint32_t coder);
+/* Whether anything but `node`, or nodes that decode what it made, reads the value, or wants it as it is. */
+bool vc_plan_has_other_readers(const struct vc_engine *e, uint32_t v, uint32_t node);
+/* The node is x times Sigmoid(x), of which nobody else reads the latter: one operator. */
+bool vc_plan_is_swish(const struct vc_engine *e, uint32_t node);
 
 static inline bool vc_saves_input(unsigned saves, unsigned k)
 {
@@ -235,7 +243,7 @@ void vc_plan_round_gradients(struct vc_engine *e, uint32_t node);
 void vc_plan_round_output_gradients(struct vc_engine *e);
 /* Places for all buffers of the finished program, in which what waits lies in 16 bits: e->plan. */
 enum vc_status vc_plan_narrow(struct vc_engine *e);
-/* Places for all buffers as they are. */
+/* Places for all buffers as they are (plan_values.c). */
 enum vc_status vc_plan_pack(struct vc_engine *e);
 
 /* ---- recomputation (plan_again.c) ---- */
@@ -281,11 +289,6 @@ void vc_plan_take_results(struct vc_engine *e, uint32_t node);
 /* At the beginning and at the end: what is wanted and is no result. */
 void vc_plan_take_inputs(struct vc_engine *e);
 void vc_plan_take_rest(struct vc_engine *e);
-/* Runs instructions up to `end`, and stops where they say so. */
-enum vc_status vc_engine_run_stops(struct vc_engine *e, size_t end);
-enum vc_status vc_engine_run_range(struct vc_engine *e, size_t first, size_t end);
-/* What the data were found to be while instructions ran. */
-enum vc_status vc_engine_check_data(struct vc_engine *e);
 
 /* The step of instruction k: the loss comes between forward and backward. */
 static inline uint64_t vc_plan_step(const struct vc_engine *e, size_t k)
@@ -329,11 +332,9 @@ void vc_plan_strided(struct vc_engine *e, uint32_t node, const struct vc_strided
 /* The steps of x in C order, of size 1: 0, where it is walked with n_dims dimensions, of which it has the last ones. */
 void vc_plan_steps(const struct vc_plan_value *x, unsigned n_dims, int64_t *step);
 
-/* The end of the backward program: gradients of parameters that lie otherwise in their tensors go there. */
+/* The end of the backward program: gradients of parameters that lie otherwise in their tensors go there
+ * (plan_params.c). */
 void vc_plan_give_grads(struct vc_engine *e);
-
-/* The node is x times Sigmoid(x), of which nobody else reads the latter: one operator (plan_math.c). */
-bool vc_plan_is_swish(const struct vc_engine *e, uint32_t node);
 
 /* Instead of its definition: a QuantizeLinear whose codes nobody else reads makes the floats of each DequantizeLinear
  * at once, and that nothing. False: the node is neither (plan_math.c). */

@@ -9,26 +9,6 @@
 
 /* ---- names ---- */
 
-static struct vc_name_list list_of(const struct vc_onnx_build *b)
-{
-    return VC_NAME_LIST(b->names, sizeof *b->names);
-}
-
-struct vc_onnx_name *vc_onnx_find_name(const struct vc_onnx_build *b, const char *name)
-{
-    size_t at = vc_name_table_find(&b->table, list_of(b), name, strlen(name));
-
-    return at == SIZE_MAX ? NULL : &b->names[at];
-}
-
-const char *vc_onnx_node_text(const struct vc_program_node *node, char *text, size_t n)
-{
-    const char *name = *node->name != '\0' ? node->name : node->n_outputs != 0 ? node->outputs[0] : "";
-
-    (void)snprintf(text, n, "%.100s '%.200s'", node->op, name);
-    return text;
-}
-
 /* Adds a name; one that is there already is a problem, but for an input with a default value. */
 static void add_name(struct vc_onnx_build *b, struct vc_onnx_name name)
 {
@@ -38,7 +18,7 @@ static void add_name(struct vc_onnx_build *b, struct vc_onnx_name name)
         return;
     }
     b->names[b->n_names] = name;
-    twice = vc_name_table_add(&b->table, list_of(b), b->n_names);
+    twice = vc_name_table_add(&b->table, vc_onnx_name_list(b), b->n_names);
     if (twice == SIZE_MAX) {
         b->n_names++;
     } else if (name.maker != VC_ONNX_BY_INPUT || b->names[twice].maker == VC_ONNX_BY_INPUT) {
@@ -216,20 +196,6 @@ static void check_uses(struct vc_onnx_build *b)
 
 /* ---- a node into the graph ---- */
 
-void vc_onnx_set_output(struct vc_onnx_build *b, const struct vc_program_node *node, size_t k, uint32_t value)
-{
-    struct vc_onnx_name *name = k < node->n_outputs ? vc_onnx_find_name(b, node->outputs[k]) : NULL;
-
-    if (name != NULL && name->maker == VC_ONNX_BY_NODE && &b->program->nodes[name->number] == node) {
-        name->is_made = true;
-        name->value = value;
-        if (value < b->graph->n_values && !node->of_function &&
-            strcmp(b->graph->values[value].name, node->outputs[k]) == 0) {
-            b->graph->facts[value].written = VC_WRITTEN_NAME;
-        }
-    }
-}
-
 /* How the file has the node that the value was just made of. */
 static void note_written(struct vc_onnx_build *b, const struct vc_onnx_node *node, uint32_t value)
 {
@@ -252,13 +218,6 @@ static void note_written(struct vc_onnx_build *b, const struct vc_onnx_node *nod
         facts->slice = b->graph->facts[node->inputs[0]].slice;
         facts->slice_attrs = b->graph->facts[node->inputs[0]].slice_attrs;
     }
-}
-
-const char *vc_onnx_output_name(const struct vc_onnx_build *b, const struct vc_program_node *node, size_t k)
-{
-    const char *name = k < node->n_outputs && *node->outputs[k] != '\0' ? node->outputs[k] : NULL;
-
-    return name != NULL && vc_graph_find(b->graph, name) == VC_NO_VALUE ? name : NULL;
 }
 
 /* The words of a list, with commas between them; NULL: no memory. */

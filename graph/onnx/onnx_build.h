@@ -6,6 +6,7 @@
  *     onnx_inline.c  functions of the file                    onnx_declared.c  what the file says about values
  *     onnx_qlinear.c operators on codes              onnx_known.c    inputs that are computed of constants
  *     onnx_node.c    a node on its way into the graph         onnx_repair.c  names by values
+ *     onnx_found.c   what has a name, and what nodes become: all others stand on it, and none on onnx_build.c
  *     onnx_text.c, onnx_print.c   the textual form
  *
  * Nodes are added in an order in which they can be computed, which is the file's where that is one. Each is first made
@@ -85,6 +86,9 @@ enum vc_status vc_onnx_inline(struct vc_onnx_build *b, struct vc_program *own);
 /* onnx_block.c: nodes that are added from now on belong to the block of this one. */
 void vc_onnx_set_block(struct vc_onnx_build *b, const struct vc_program_node *node);
 
+/* ---- onnx_found.c ---- */
+
+struct vc_name_list vc_onnx_name_list(const struct vc_onnx_build *b);
 /* NULL: nothing has that name. */
 struct vc_onnx_name *vc_onnx_find_name(const struct vc_onnx_build *b, const char *name);
 /* "Add 'n1'", for sentences. */
