@@ -340,6 +340,27 @@ out:
     return status;
 }
 
+static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q);
+
+/* What the user has left to the scheme, the dialect of the output may decide. */
+static enum vc_status settle_granularity(struct vc_ctx *ctx, struct quantize *q, const struct vc_dialect *dialect)
+{
+    const struct vc_scheme_row *row = vc_scheme_of_target(q->options.target);
+
+    if (dialect == NULL || dialect->whole_tensors == NULL || q->options.granularity_given || row == NULL ||
+        !row->codes) {
+        return VC_OK;
+    }
+    for (size_t i = 0; dialect->whole_tensors[i] != NULL; i++) {
+        if (strcmp(dialect->whole_tensors[i], row->name) == 0) {
+            q->options.granularity = VC_GRANULARITY_TENSOR;
+            q->pass.n_recipe = 0;
+            return describe(ctx, q);
+        }
+    }
+    return VC_OK;
+}
+
 static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
 {
     struct quantize *q = pass->self;
@@ -348,6 +369,7 @@ static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pa
     q->left = (struct vc_rest_left){.n_half = 0};
     q->asked = NULL;
     q->folded = NULL;
+    VC_CALL(settle_granularity(ctx, q, plan->dialect));
     VC_CALL(vc_calibration_check(ctx, q->options.calibration, plan->model, q->options.calibration_anyway, plan->arena,
                                  &q->measured));
     q->scheme = vc_scheme_choose(&q->options, plan->dialect);
@@ -726,14 +748,15 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
     VC_REFUSE_IF(o->double_quant && o->target != VC_TARGET_NF4 && o->target != VC_TARGET_FP4, ctx, VC_E_ARGUMENT,
                  "%s goes with nf4 and fp4, whose loader has scales that are codes", vc_option(ctx, "double_quant"));
     if (row->rows_only) {
-        const char *field = o->asymmetric && !row->zero_points          ? "asymmetric"
-                            : o->granularity == VC_GRANULARITY_TENSOR   ? "granularity"
-                            : o->axis != VC_AXIS_OUTPUT && o->axis != 0 ? "axis"
-                                                                        : NULL;
+        const char *field = o->asymmetric && !row->zero_points                               ? "asymmetric"
+                            : o->granularity == VC_GRANULARITY_TENSOR && !row->whole_tensors ? "granularity"
+                            : o->axis != VC_AXIS_OUTPUT && o->axis != 0                      ? "axis"
+                                                                                             : NULL;
 
         VC_REFUSE_IF(field != NULL, ctx, VC_E_ARGUMENT,
-                     "%s has %scodes with a scale per row of axis 0 or per group of one (%s)", row->name,
-                     row->zero_points ? "" : "symmetric ", vc_option(ctx, field));
+                     "%s has %scodes with a scale per row of axis 0 or per group of one%s (%s)", row->name,
+                     row->zero_points ? "" : "symmetric ", row->whole_tensors ? ", or one for the tensor" : "",
+                     vc_option(ctx, field));
     }
     codes = vc_code_scheme(row->scheme);
     VC_REFUSE_IF(codes != NULL && codes->group != 0 &&

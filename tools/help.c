@@ -51,12 +51,35 @@ static int option_term(char *buf, size_t n, const struct opt *opt)
     return snprintf(buf, n, opt->optional ? "  %s--%s[=%s]" : "  %s--%s %s", letter, opt->name, options_value(opt));
 }
 
+/* A term that is longer than a line goes on behind one of its words: "|" is the last character of the line. */
+static void put_term(FILE *to, const char *term)
+{
+    const size_t width = 80;
+    const char *rest = term;
+    size_t indent = 0;
+
+    while (indent + strlen(rest) > width) {
+        size_t n = 0;
+
+        for (size_t i = 0; indent + i < width; i++) {
+            n = rest[i] == '|' ? i + 1 : n;
+        }
+        if (n == 0) {
+            break;
+        }
+        fprintf(to, "%*s%.*s\n", (int)indent, "", (int)n, rest);
+        rest += n;
+        indent = 8;
+    }
+    fprintf(to, "%*s%s", (int)indent, "", rest);
+}
+
 static void help_option(FILE *to, const struct opt *opt, const char *text)
 {
-    char term[160];
+    char term[192];
     int n = option_term(term, sizeof(term), opt);
 
-    fputs(term, to);
+    put_term(to, term);
     if (n > HELP_INDENT - 2) {
         fputc('\n', to);
         n = 0;

@@ -63,6 +63,9 @@ struct vc_dialect {
     bool coded_scales;    /* has a place for scales that are codes themselves */
     bool parts_of_module; /* a new part takes the place of the weight's name: x.scale beside x.weight */
     bool positive_scales; /* new codes get scales above 0: not every loader was seen with others */
+    /* Schemes whose weights get one scale for the tensor where the user asks for no granularity, with NULL at the end;
+     * NULL: none. */
+    const char *const *whole_tensors;
     /* The scheme beside whose codes it has a place for one scale of all inputs of the layer, "int8"; NULL: none. */
     const char *input_scales;
 

@@ -1,4 +1,5 @@
-/* comfy.c - the dialect of ComfyUI's single files, read only. What the codes of a layer are says one of three marks:
+/* comfy.c - the dialect of ComfyUI's single files. What the codes of a layer are says one of three marks, of which the
+ * first is written:
  *
  *     m.comfy_quant    U8, a text                {"format": "float8_e4m3fn"}
  *     __metadata__     _quantization_metadata    {"format_version": "1.0", "layers": {"m": {"format": ...}}}
@@ -9,18 +10,128 @@
  *
  * m.input_scale (scale_input) is of the inputs. The other formats (float8_e5m2, mxfp8 and nvfp4, whose scales lie in the
  * order of cuBLAS's tiles, svdquant, ...) are refused by their name. What decodes the weights takes all marks of them
- * away, since ComfyUI would take floats for codes. */
+ * away, since ComfyUI would take floats for codes.
+ *
+ * Written are fp8 with one scale for a tensor, and int8 with one or a scale per row, of linear layers; of networks that
+ * are known (arch/arch_pictures.h) not of all. ComfyUI's layouts are those of comfy-kitchen 0.2.40. */
 #include "formats/dialects/comfy.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/arch_pictures.h"
 #include "core/model/code_schemes.h"
 #include "core/model/names.h"
 #include "formats/dialects/search.h"
 #include "formats/json/json_walk.h"
 
 #define MAX_MARK ((uint64_t)4096)
+
+/* ---- rules ---- */
+
+static bool is_fp8(const struct vc_dialect_request *request)
+{
+    return strcmp(request->scheme, vc_scheme_name(VC_SCHEME_FP8)) == 0;
+}
+
+static enum vc_status comfy_check(struct vc_ctx *ctx, const struct vc_dialect_request *request)
+{
+    bool one = request->granularity == VC_GRANULARITY_TENSOR;
+
+    VC_REFUSE_IF(!request->symmetric, ctx, VC_E_ARGUMENT, "the layout %s takes no zero points (%s)",
+                 vc_dialect_comfy.name, vc_option(ctx, "asymmetric"));
+    VC_REFUSE_IF(request->axis_given && request->axis != 0, ctx, VC_E_ARGUMENT,
+                 "the layout %s takes scales along axis 0 only (%s)", vc_dialect_comfy.name, vc_option(ctx, "axis"));
+    VC_REFUSE_IF(is_fp8(request) && !one, ctx, VC_E_ARGUMENT,
+                 "the layout %s takes fp8 with one scale for a tensor (%s)", vc_dialect_comfy.name,
+                 vc_option(ctx, "granularity"));
+    VC_REFUSE_IF(!one && request->granularity != VC_GRANULARITY_CHANNEL, ctx, VC_E_ARGUMENT,
+                 "the layout %s takes %s with one scale for a tensor or a row (%s)", vc_dialect_comfy.name,
+                 request->scheme, vc_option(ctx, "granularity"));
+    return VC_OK;
+}
+
+static bool model_has(const void *user, const char *name)
+{
+    return vc_model_find(user, name) != VC_NO_TENSOR;
+}
+
+bool vc_comfy_is_picture(const struct vc_model *model)
+{
+    const char *prefix;
+
+    return vc_arch_picture_find(model_has, model, &prefix) != NULL;
+}
+
+static const char *comfy_reason(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor)
+{
+    const struct vc_arch_picture *row = NULL;
+    const char *prefix = "";
+    char layer[512];
+    size_t n_path;
+
+    if (tensor->n_dims != 2 || !vc_name_is_module_weight(tensor->name, &n_path) || tensor->channel_axis != 0) {
+        return "no weight of a linear layer";
+    }
+    if (request->model != NULL && n_path < sizeof layer) {
+        row = vc_arch_picture_find(model_has, request->model, &prefix);
+    }
+    if (tensor->included) {
+        return NULL;
+    }
+    if (row != NULL) {
+        memcpy(layer, tensor->name, n_path);
+        layer[n_path] = '\0';
+        return vc_arch_picture_keeps(row, prefix, layer);
+    }
+    if (vc_name_is_embedding(tensor->name)) {
+        return "embedding";
+    }
+    return vc_name_is_head(tensor->name) ? "output head" : NULL;
+}
+
+static enum vc_dtype comfy_part_type(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor,
+                                     enum vc_part_role role, enum vc_dtype usual)
+{
+    return role == VC_PART_SCALE ? VC_DTYPE_F32 : usual;
+}
+
+/* ---- writing ---- */
+
+static bool comfy_fits(const struct vc_out_tensor *codes)
+{
+    const struct vc_quant *quant = codes->quant;
+    bool one = quant->granularity == VC_GRANULARITY_TENSOR;
+    size_t n_path;
+
+    return codes->n_dims == 2 && vc_name_is_module_weight(codes->name, &n_path) && quant->symmetric &&
+           !vc_quant_is_special(quant) && vc_quant_find(quant, VC_PART_ABSMAX) == VC_NO_TENSOR &&
+           ((quant->scheme == VC_SCHEME_FP8 && one) ||
+            (quant->scheme == VC_SCHEME_INT8 &&
+             (one || (quant->granularity == VC_GRANULARITY_CHANNEL && quant->axis == 0))));
+}
+
+/* The scale, and behind it the mark of the layer. */
+static enum vc_status comfy_lay(struct vc_laying *l)
+{
+    static const char fp8[] = "{\"format\": \"float8_e4m3fn\"}";
+    static const char int8[] = "{\"format\": \"int8_tensorwise\"}";
+    bool number =
+        l->role == VC_PART_SCALE && l->codes->quant->granularity == VC_GRANULARITY_TENSOR; /* no array of one */
+    const struct vc_laid part = {.dtype = l->part->dtype,
+                                 .n_dims = number ? 0 : l->part->n_dims,
+                                 .shape = l->part->shape,
+                                 .n_bytes = l->part->size_bytes};
+    const char *mark = l->codes->quant->scheme == VC_SCHEME_FP8 ? fp8 : int8;
+    struct vc_laid text = {.dtype = VC_DTYPE_U8, .n_dims = 1, .n_bytes = strlen(mark), .constant = mark};
+
+    l->n = 0;
+    if (l->role == VC_PART_CODES) {
+        return vc_dialect_lay(l, NULL, part, 0, 0);
+    }
+    VC_CALL(vc_dialect_lay(l, "weight_scale", part, 0, 0));
+    return vc_dialect_lay(l, "comfy_quant", text, strlen(mark), 0);
+}
 
 /* ---- marks ---- */
 
@@ -177,7 +288,7 @@ static bool has_codes(const struct vc_out_list *outs, const char *layer)
     for (size_t i = 0; i < outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(outs, i);
 
-        if (out.quant != NULL && strncmp(out.name, layer, n) == 0 && strcmp(out.name + n, ".weight") == 0) {
+        if (out.quant != NULL && out.kept && strncmp(out.name, layer, n) == 0 && strcmp(out.name + n, ".weight") == 0) {
             return true;
         }
     }
@@ -210,8 +321,20 @@ enum vc_status vc_comfy_metadata(struct vc_ctx *ctx, const char *text, const str
     return to->status;
 }
 
-static const struct vc_dialect_file comfy_file = {
-    .loads = VC_LOADS_NONE, .find_packed = comfy_find_packed, .find_codes = comfy_find_codes};
+static const struct vc_dialect_file comfy_file = {.fits = comfy_fits,
+                                                  .lay = comfy_lay,
+                                                  .loads = VC_LOADS_NONE,
+                                                  .find_packed = comfy_find_packed,
+                                                  .find_codes = comfy_find_codes};
 
-const struct vc_dialect vc_dialect_comfy = {
-    .name = "comfyui", .schemes = (const char *const[]){NULL}, .loader = {.program = "ComfyUI"}, .file = &comfy_file};
+const struct vc_dialect vc_dialect_comfy = {.name = "comfyui",
+                                            .schemes = (const char *const[]){"fp8", "int8", NULL},
+                                            .is_choice = true,
+                                            .takes_codes = true,
+                                            .rows_only = true,
+                                            .whole_tensors = (const char *const[]){"fp8", NULL},
+                                            .check = comfy_check,
+                                            .reason = comfy_reason,
+                                            .part_type = comfy_part_type,
+                                            .loader = {.program = "ComfyUI", .tried = "comfy-kitchen 0.2.40"},
+                                            .file = &comfy_file};

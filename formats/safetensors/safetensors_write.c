@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "formats/dialects/comfy.h"
 #include "formats/dialects/dialects.h"
 #include "formats/formats.h"
 #include "formats/huggingface/hf_carry.h"
@@ -517,8 +518,8 @@ static bool is_read_only(const struct safetensors_sink *self)
 
 /* The dialect of the output where none was asked for: the one that the source's weights are in, if it has a place for
  * the codes, or where that is not written the usual one of folders; else, or of a folder whose weights passes decode
- * first, the one that the program takes which loads the source, with a place for the codes; where nothing says which
- * program that is, the plain one. */
+ * first, the one that the program takes which loads the source, with a place for the codes, and of a single file of a
+ * network that makes pictures ComfyUI's; where nothing says which program that is, the plain one. */
 static enum vc_status choose_dialect(struct vc_ctx *ctx, struct safetensors_sink *self, const struct vc_dialect *asked,
                                      const char *codes, bool decoded, const struct vc_dialect **dialect,
                                      const char **refusal)
@@ -536,6 +537,11 @@ static enum vc_status choose_dialect(struct vc_ctx *ctx, struct safetensors_sink
     *dialect = source != NULL && !decoded ? vc_dialect_for_codes(source->finds.dialect, codes) : &vc_dialect_plain;
     if (!decoded && is_read_only(self)) {
         *dialect = vc_dialect_for_codes(vc_dialect_usual_in_folders(self->model->family), codes);
+        return VC_OK;
+    }
+    if (codes != NULL && folder == NULL && !self->in_folder && *dialect == &vc_dialect_plain &&
+        vc_dialect_takes(&vc_dialect_comfy, codes) && vc_comfy_is_picture(self->model)) {
+        *dialect = &vc_dialect_comfy;
         return VC_OK;
     }
     if ((source != NULL || folder != NULL) && *dialect == &vc_dialect_plain &&

@@ -541,7 +541,8 @@ static const char *rows_reason(const struct vc_quantize_options *options, const 
         }
         return bits % 2 == 0 ? "rows that 4 does not divide" : "rows that 8 does not divide";
     }
-    if (row > VC_TILE_ELEMS && (!group || VC_TILE_ELEMS % options->group_size != 0)) {
+    if (row > VC_TILE_ELEMS && options->granularity != VC_GRANULARITY_TENSOR &&
+        (!group || VC_TILE_ELEMS % options->group_size != 0)) {
         return "rows longer than 262144";
     }
     return NULL;
@@ -556,6 +557,9 @@ static enum vc_status group_add(struct vc_ctx *ctx, struct vc_item *item, const 
 
     if (vc_int8_in_blocks(row, options, item)) {
         return vc_block_codes_add(ctx, item, row, options, weights);
+    }
+    if (options->granularity == VC_GRANULARITY_TENSOR) {
+        return vc_fp8_tensor_add(ctx, item, row, options, weights);
     }
     s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
     VC_CALL_ALLOC(s);
@@ -703,7 +707,7 @@ const struct vc_scheme_row vc_scheme_groups[] = {
     {GROUP_ROW(NAME, name, option, VC_DTYPE_I##bits, 128), .zero_points = (high) - (low) == (1 << (bits)) - 1, \
      .no_aim = (high) - (low) != (1 << (bits)) - 1},
 #define FLOATS(NAME, name, codes, grid, scale, group, largest, global) \
-    {GROUP_ROW(NAME, name, name, VC_DTYPE_##codes, group), .no_aim = true},
+    {GROUP_ROW(NAME, name, name, VC_DTYPE_##codes, group), .no_aim = true, .whole_tensors = (group) == 0},
 #define TABLE(NAME, name) {GROUP_ROW(NAME, name, name, VC_DTYPE_U4, 64), .no_aim = true},
 #include "core/model/code_schemes.inc"
 };

@@ -80,6 +80,12 @@ enum vc_status vc_int8_add_given(struct vc_ctx *ctx, struct vc_item *item, const
 enum vc_status vc_bias_codes_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
                                  const float *scale);
 
+/* ---- fp8_tensor.c ---- */
+
+/* Adds the step of fp8 with one scale for the tensor. */
+enum vc_status vc_fp8_tensor_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_scheme_row *row,
+                                 const struct vc_quantize_options *options, enum vc_dtype weights);
+
 /* ---- block_codes.c ---- */
 
 /* Adds the step of fp8 or int4 whose scales belong to several rows (vc_int8_in_blocks). */

@@ -25,7 +25,8 @@ struct vc_scheme_row {
     bool codes;             /* with scales: granularity, axis and symmetry mean something */
     bool own_granularity;   /* ... but it has one of its own, which is not an option */
     bool rows_only;         /* symmetric codes, a scale per row of axis 0 or per group of one: no other options ... */
-    bool zero_points;       /* ... but codes with zero points */
+    bool zero_points;       /* ... but codes with zero points, ... */
+    bool whole_tensors;     /* ... or one scale for the tensor */
     bool statistics;        /* options.calibration means something */
     bool no_aim;            /* aims do not try it */
     size_t n_granularities; /* with codes and without a granularity of its own */

@@ -170,6 +170,25 @@ class Codes(Judge):
                         self.same_bits(np.frombuffer(raw[".quant_map"][2], F4), d.float_values(scheme, np.arange(16)) + F4(0), what)
                     self.same_bits(back[n], d.float_value(scheme, q, used, group or a.shape[1]), what)
 
+    def test_whole_tensors(self):
+        """fp8 with one scale for a tensor: of the definition, over tiles; the same on threads and in chains."""
+        rng = np.random.default_rng(7)
+        arrays = {"a": rng.standard_normal((700, 900)), "wide": rng.standard_normal((2, 262144 + 60)), "zero": np.zeros((8, 64))}
+        arrays = {n: a.astype("f4") for n, a in arrays.items()}
+        np.savez(self.path("in.npz"), **arrays)
+        how = ("quantize", "--fp8", "--granularity", "tensor", *SMALL)
+        self.vc(*how, "-q", self.path("in.npz"), "-o", self.path("a.npz"))
+        self.vc(*how, "-q", "--threads", "1", self.path("in.npz"), "-o", self.path("b.npz"))
+        self.assertEqual(sha(self.path("a.npz")), sha(self.path("b.npz")))
+        self.vc("dequantize", "-q", self.path("a.npz"), "-o", self.path("back.npz"))
+        got, back = self.load(self.path("a.npz")), self.load(self.path("back.npz"))
+        for n, a in arrays.items():
+            q, s, used = d.float_group("fp8", a.reshape(1, -1), a.size, "f32", None)
+            self.same_bits(got[n].reshape(-1), q.reshape(-1).astype("u1"), n)
+            self.same_bits(got[n + ".scale"].reshape(-1), s.reshape(-1), n)
+            self.same_bits(back[n].reshape(-1), d.float_value("fp8", q, used, a.size).reshape(-1), n)
+        self.refuse(2, "quantize", "--nvfp4", "--granularity", "tensor", self.path("in.npz"), "-o", self.path("no.npz"))
+
     def test_blocks(self):
         """fp8 with a scale per block: of the definition, in an npz and in two layouts; the same on threads and in chains."""
         shapes = {"a.weight": (256, 384), "b.weight": (300, 130), "wide.weight": (130, 2304)}

@@ -98,7 +98,7 @@ const struct command command_convert = {
         "  vcompress convert qwen3/ -o qwen3.gguf\n"
         "  vcompress convert qwen3-q4_0.gguf -o qwen3/\n"
         "  vcompress convert --c-header model.int8.npz -o model.h",
-    .first = "format layout c-header max-shard-size strip output output-dir force dry-run json",
+    .first = "format layout c-header max-shard-size output output-dir force dry-run json",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

@@ -1,0 +1,33 @@
+/* arch_pictures.h - networks that make pictures and films, as single files have them: how one is known by its tensors,
+ * and which of its layers stay as they are when the others become codes.
+ *
+ *     model.diffusion_model.double_blocks.0.img_attn.proj.weight    ->   "flux", behind the prefix model.diffusion_model.
+ *
+ * The names are those of the files that ComfyUI and stable-diffusion.cpp load; GGUF files of them say the name of the
+ * architecture. Layers at both ends and those that read the time step are few and small, and errors there reach the
+ * whole picture: published files of 8 bits keep them. */
+#ifndef VC_ARCH_PICTURES_H
+#define VC_ARCH_PICTURES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct vc_arch_picture {
+    const char *name;     /* general.architecture of GGUF files: "flux" */
+    const char *title;    /* "Flux" */
+    const char *known_by; /* a tensor that no row before it has, behind the prefix */
+    const char *kept;     /* globs of layers, divided by blanks, behind the prefix */
+};
+
+/* Whether the file has a tensor of that name. */
+typedef bool vc_arch_has_fn(const void *user, const char *name);
+
+/* The row of a file with such tensors; *prefix: how names of its layers begin ("": with nothing), of static storage.
+ * NULL: no row is. */
+const struct vc_arch_picture *vc_arch_picture_find(vc_arch_has_fn *has, const void *user, const char **prefix);
+
+/* Why that layer stays as it is, a few words: it is one of the kept ones, or of another model of the file (its text
+ * encoder, the decoder of its pictures). `layer`: a name without ".weight". NULL: it becomes codes. */
+const char *vc_arch_picture_keeps(const struct vc_arch_picture *row, const char *prefix, const char *layer);
+
+#endif

@@ -1,0 +1,162 @@
+"""test_comfy.py - files for ComfyUI: which layers become codes, what lies beside them, and where comfy-kitchen can be imported
+(the library with which ComfyUI computes on codes) what its layouts make of them, in the way of ComfyUI's loader: the text
+m.comfy_quant names the format, and m.weight_scale is the scale."""
+import json
+import unittest
+
+from judge_support import Judge, main, np, sha
+import definition as d
+from test_safetensors import st_read, st_write
+
+try:
+    import torch
+    import comfy_kitchen.tensor as kitchen
+except ImportError:
+    kitchen = None
+
+LAYOUTS = {"float8_e4m3fn": "TensorCoreFP8Layout", "int8_tensorwise": "TensorWiseINT8Layout"}
+FLUX = {"img_in.weight": (64, 64), "time_in.in_layer.weight": (64, 96), "final_layer.linear.weight": (64, 64),
+        "double_blocks.0.img_attn.proj.weight": (96, 128), "double_blocks.0.img_attn.proj.bias": (96,),
+        "double_blocks.0.img_attn.norm.query_norm.scale": (32,), "single_blocks.0.linear1.weight": (300, 64)}
+CODES = ["double_blocks.0.img_attn.proj.weight", "single_blocks.0.linear1.weight"]
+
+
+def model(shapes, seed=1, dtype="bf16"):
+    rng = np.random.default_rng(seed)
+    return {n: d.f32_to_bf16(rng.standard_normal(s).astype("f4")) if dtype == "bf16" else rng.standard_normal(s).astype("f4")
+            for n, s in shapes.items()}
+
+
+class Comfy(Judge):
+    def write(self, name, arrays, prefix="", metadata=None):
+        path = self.path(name)
+        st_write(path, [(prefix + n, "BF16" if a.dtype == np.uint16 else "F32", a.shape, a.tobytes()) for n, a in arrays.items()],
+                 metadata or {})
+        return path
+
+    def check(self, path, arrays, fmt, prefix="", codes=CODES):
+        """The file has these codes and floats for all others; what it has beside them, and its values."""
+        tensors, _ = st_read(path)
+        values = {}
+        for n, a in arrays.items():
+            kind, shape, data = tensors.pop(prefix + n)
+            self.assertEqual(shape, a.shape)
+            if n not in codes:
+                self.assertEqual(data, a.tobytes(), n)
+                continue
+            stem = prefix + n[:-len("weight")]
+            self.assertEqual(kind, {"float8_e4m3fn": "F8_E4M3", "int8_tensorwise": "I8"}[fmt])
+            mark = tensors.pop(stem + "comfy_quant")
+            self.assertEqual((mark[0], json.loads(mark[2])), ("U8", {"format": fmt}))
+            t, s_shape, scale = tensors.pop(stem + "weight_scale")
+            self.assertEqual(t, "F32")
+            scale = np.frombuffer(scale, "f4").reshape(s_shape)
+            q = np.frombuffer(data, "u1" if kind == "F8_E4M3" else "i1").reshape(shape)
+            values[n] = (q, scale)
+        self.assertEqual(tensors, {})
+        return values
+
+    def near(self, values, arrays, decibels):
+        for n, (q, scale) in values.items():
+            w = d.bf16_to_f32(arrays[n]).astype("f8")
+            y = (d.float_value("fp8", q.reshape(1, -1), np.full((1, 1), scale.reshape(-1)[0], "f4"), q.size).reshape(q.shape)
+                 if q.dtype == np.uint8 else q.astype("f4") * scale)
+            self.assertGreater(10 * np.log10(np.sum(w * w) / np.sum((w - y) ** 2)), decibels, n)
+            if kitchen is not None:
+                fmt = "float8_e4m3fn" if q.dtype == np.uint8 else "int8_tensorwise"
+                layout = getattr(kitchen, LAYOUTS[fmt])
+                data = torch.from_numpy(q.copy())
+                data = data.view(torch.float8_e4m3fn) if q.dtype == np.uint8 else data
+                params = layout.Params(scale=torch.from_numpy(scale.copy()), orig_dtype=torch.float32, orig_shape=tuple(q.shape))
+                np.testing.assert_array_equal(layout.dequantize(data, params).numpy(), y.astype("f4"), n)
+                x = torch.randn(5, q.shape[1])
+                out = torch.nn.functional.linear(x, kitchen.QuantizedTensor(data, LAYOUTS[fmt], params))
+                expected = x.double().numpy() @ y.T.astype("f8")
+                self.assertLess(np.linalg.norm(out.double().numpy() - expected) / np.linalg.norm(expected), 0.02, n)
+
+    def test_flux(self):
+        """Alone and in a checkpoint with other models; the layout is chosen without being asked for."""
+        arrays = model(FLUX)
+        for prefix in ("", "model.diffusion_model.", "diffusion_model."):
+            others = {"first_stage_model.post.weight": (64, 64), "text_encoders.clip_l.transformer.q.weight": (64, 64)} if prefix else {}
+            path = self.write("m.safetensors", {**{prefix + n: a for n, a in arrays.items()}, **model(others)})
+            for option, fmt, decibels in (("--fp8", "float8_e4m3fn", 30), ("--int8", "int8_tensorwise", 38)):
+                self.vc("quantize", "-q", "--force", option, path, "-o", self.path("q.safetensors"))
+                got = {n: a for n, a in arrays.items()}
+                tensors, _ = st_read(self.path("q.safetensors"))
+                for n in others:
+                    self.assertEqual(tensors[n][0], "BF16", n)
+                if not others:
+                    values = self.check(self.path("q.safetensors"), got, fmt)
+                    self.near(values, arrays, decibels)
+                    self.assertEqual({n: s.shape for n, (_, s) in values.items()},
+                                     {n: () if fmt[0] == "f" else (arrays[n].shape[0], 1) for n in CODES})
+                self.vc("verify", "-q", self.path("q.safetensors"))
+                self.vc("dequantize", "-q", "--force", "--source-dtype", self.path("q.safetensors"), "-o", self.path("back.safetensors"))
+                self.assertEqual(set(st_read(self.path("back.safetensors"))[0]), set(st_read(path)[0]))
+
+    def test_networks(self):
+        """Each known network keeps its ends; without one of them the layout has to be asked for."""
+        for tensor, kept, coded in (
+                ("joint_blocks.0.x_block.attn.qkv.weight", "x_embedder.proj.weight", "joint_blocks.0.x_block.mlp.fc1.weight"),
+                ("blocks.0.self_attn.norm_q.weight", "head.head.weight", "blocks.0.ffn.0.weight"),
+                ("transformer_blocks.0.attn.norm_added_q.weight", "time_text_embed.timestep_embedder.linear_1.weight",
+                 "transformer_blocks.0.attn.to_q.weight"),
+                ("adaln_single.emb.timestep_embedder.linear_2.weight", "patchify_proj.weight", "transformer_blocks.0.ff.net.2.weight"),
+                ("label_emb.0.0.weight", "time_embed.0.weight", "input_blocks.4.1.transformer_blocks.0.ff.net.2.weight"),
+                ("input_blocks.1.1.transformer_blocks.0.attn2.to_k.weight", "time_embed.0.weight", "middle_block.1.proj_in.weight"),
+                ("txt_in.individual_token_refiner.blocks.0.norm1.weight", "vector_in.in_layer.weight", "single_blocks.0.linear1.weight")):
+            with self.subTest(tensor=tensor):
+                arrays = model({tensor: (64, 64), kept: (64, 64), coded: (64, 64)})
+                path = self.write("m.safetensors", arrays)
+                self.vc("quantize", "-q", "--force", "--fp8", path, "-o", self.path("q.safetensors"))
+                tensors, _ = st_read(self.path("q.safetensors"))
+                self.assertEqual((tensors[kept][0], tensors[coded][0]), ("BF16", "F8_E4M3"))
+                self.vc("quantize", "-q", "--force", "--fp8", "--include", kept, path, "-o", self.path("q.safetensors"))
+                self.assertEqual(st_read(self.path("q.safetensors"))[0][kept][0], "F8_E4M3")
+        path = self.write("other.safetensors", model({"a.b.weight": (64, 64)}))
+        self.vc("quantize", "-q", "--fp8", path, "-o", self.path("plain.safetensors"))
+        self.assertNotIn("a.b.comfy_quant", st_read(self.path("plain.safetensors"))[0])
+        self.vc("quantize", "-q", "--fp8", "--layout", "comfyui", path, "-o", self.path("asked.safetensors"))
+        self.assertIn("a.b.comfy_quant", st_read(self.path("asked.safetensors"))[0])
+
+    def test_refused_and_chosen(self):
+        path = self.write("m.safetensors", model(FLUX))
+        no = self.path("no.safetensors")
+        for options, words in ((["--fp8", "--granularity", "channel"], "one scale for a tensor"), (["--int4"], "int4"),
+                               (["--int8", "--asymmetric"], "zero points"), (["--int8", "--granularity", "group:32"], "a row")):
+            self.assertIn(words, self.refuse(2, "quantize", *options, "--layout", "comfyui", path, "-o", no))
+        self.vc("quantize", "-q", "--fp8", "--layout", "plain", path, "-o", self.path("plain.safetensors"))
+        self.vc("quantize", "-q", "--int8", "--granularity", "tensor", path, "-o", self.path("one.safetensors"))
+        values = self.check(self.path("one.safetensors"), model(FLUX), "int8_tensorwise")
+        self.assertEqual({s.shape for _, s in values.values()}, {()})
+        self.near(values, model(FLUX), 30)
+        report = self.vc("quantize", "--json", "--fp8", "--dry-run", path, "-o", no).json()
+        self.assertIn("--granularity tensor", json.dumps(report))
+
+    def test_copies(self):
+        """Codes of a file of ComfyUI are copied as they are, marks of all three kinds with them."""
+        arrays = model({"a.weight": (64, 64)})
+        q = np.arange(64 * 64, dtype="u4").reshape(64, 64) % 120
+        for number, (extra, metadata) in enumerate((
+                ([("a.weight_scale", "F32", (), np.float32(0.5).tobytes()),
+                  ("a.comfy_quant", "U8", (27,), b'{"format": "float8_e4m3fn"}')], {"format": "pt"}),
+                ([("a.weight_scale", "F32", (), np.float32(0.5).tobytes())],
+                 {"format": "pt", "_quantization_metadata": json.dumps({"format_version": "1.0", "layers": {"a": {"format": "float8_e4m3fn"}}})}),
+                ([("a.scale_weight", "F32", (), np.float32(0.5).tobytes()), ("scaled_fp8", "F8_E4M3", (0,), b"")], {"format": "pt"}))):
+            path = self.path("c%d.safetensors" % number)
+            st_write(path, [("a.weight", "F8_E4M3", (64, 64), q.astype("u1").tobytes())] + extra, metadata)
+            out = self.path("o%d.safetensors" % number)
+            self.vc("convert", "-q", path, "-o", out)
+            self.assertEqual(st_read(out), st_read(path), extra)
+            again = self.path("q%d.safetensors" % number)
+            self.vc("run", "-q", "--pass", "dequantize --bf16", "--pass", "quantize --int8 --min-elements 1", path, "-o", again, "--layout", "comfyui")
+            tensors, notes = st_read(again)
+            self.assertEqual(json.loads(tensors["a.comfy_quant"][2]), {"format": "int8_tensorwise"})
+            self.assertNotIn("_quantization_metadata", notes)
+            self.assertNotIn("scaled_fp8", tensors)
+            self.assertEqual(set(tensors), {"a.weight", "a.weight_scale", "a.comfy_quant"})
+
+
+if __name__ == "__main__":
+    main()
