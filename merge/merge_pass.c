@@ -285,6 +285,10 @@ static enum vc_status merge_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass,
     struct merge *m = pass->self;
     size_t n = plan->n_items + 1;
 
+    VC_REFUSE_IF(plan->model->made_of != NULL, ctx, VC_E_UNSUPPORTED,
+                 "adapters are merged into the file itself, and this is the %s model that is made of it, with other "
+                 "names and rows in another order: write what is merged first, and make the other model of that",
+                 plan->model->format_name);
     vc_arena_release(ctx, &m->plan_arena);
     m->left_out = NULL;
     m->terms = vc_arena_alloc(ctx, &m->plan_arena, n * sizeof(struct vc_lora_term *));

@@ -295,6 +295,26 @@ class Definition(Merge):
         self.assertIn("dequantize", self.refuse(3, "merge", "--lora", adapter, two, "-o", self.path("no.safetensors")))
         self.vc("run", "-q", "--pass", "dequantize", "--pass", "merge --lora '%s'" % adapter, two, "-o", self.path("back.safetensors"))
 
+    def test_gguf_of_a_folder(self):
+        """The GGUF model of a folder has other names: the folder is merged first."""
+        rng = np.random.default_rng(10)
+        shapes = {"model.embed_tokens.weight": (40, 64), "model.norm.weight": (64,), "model.layers.0.input_layernorm.weight": (64,),
+                  "model.layers.0.post_attention_layernorm.weight": (64,), "model.layers.0.mlp.gate_proj.weight": (96, 64),
+                  "model.layers.0.mlp.up_proj.weight": (96, 64), "model.layers.0.mlp.down_proj.weight": (64, 96)}
+        shapes.update({"model.layers.0.self_attn.%s_proj.weight" % n: (64, 64) for n in "qkvo"})
+        os.makedirs(self.path("base"))
+        self.write(os.path.join("base", "model.safetensors"), {n: rng.standard_normal(s).astype("f4") for n, s in shapes.items()})
+        with open(self.path("base/config.json"), "w") as f:
+            json.dump({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 40, "hidden_size": 64, "intermediate_size": 96,
+                       "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2, "max_position_embeddings": 64,
+                       "rms_norm_eps": 1e-6, "tie_word_embeddings": True}, f)
+        adapter = self.write("a", factors(rng, "model.layers.0.self_attn.q_proj", 64, 64, 2), config=CONFIG)
+        said = self.refuse(3, "run", "--pass", "merge --lora '%s'" % adapter, "--pass", "quantize --gguf Q8_0", "--no-vocab", self.path("base"),
+                           "-o", self.path("no.gguf"))
+        self.assertIn("write what is merged first", said)
+        self.vc("merge", "-q", "--lora", adapter, self.path("base"), "-o", self.path("merged"))
+        self.vc("quantize", "-q", "--gguf", "Q8_0", "--no-vocab", self.path("merged"), "-o", self.path("x.gguf"))
+
     def test_too_large_for_its_type(self):
         w = np.full((4, 4), 60000, "f2")
         model = self.write("m.safetensors", {"a.weight": w})
