@@ -117,14 +117,6 @@ const struct onnx_folded *vc_onnx_folded_at(const struct onnx_sink *self, uint64
     return NULL;
 }
 
-size_t vc_onnx_folded_name(const struct onnx_sink *self, size_t symbol)
-{
-    for (size_t i = 0; i < self->edits.n_folded; i++) {
-        symbol = self->edits.folded[i].before == symbol ? self->edits.folded[i].after : symbol;
-    }
-    return symbol;
-}
-
 enum vc_status vc_onnx_add_folded(struct onnx_layout *l, const struct onnx_folded *folded, const struct vc_field *field,
                                   unsigned k, bool *done)
 {

@@ -9,27 +9,7 @@
 #include "core/base/checked.h"
 #include "formats/onnx/onnx_sink.h"
 
-void vc_onnx_put_message(struct vc_text *text, uint32_t number, struct vc_text *inner)
-{
-    if (inner->status != VC_OK && text->status == VC_OK) {
-        text->status = inner->status;
-    }
-    vc_wire_put_bytes(text, number, inner->n == 0 ? "" : inner->data, inner->n);
-    vc_text_release(inner);
-}
-
 /* ---- nodes ---- */
-
-void vc_onnx_put_attribute(struct vc_ctx *ctx, struct vc_text *node, const char *name, uint64_t value)
-{
-    struct vc_text a;
-
-    vc_text_init(&a, ctx);
-    vc_wire_put_string(&a, ONNX_ATTRIBUTE_NAME, name);
-    vc_wire_put_int(&a, ONNX_ATTRIBUTE_I, value);
-    vc_wire_put_int(&a, ONNX_ATTRIBUTE_TYPE, ONNX_ATTRIBUTE_TYPE_INT);
-    vc_onnx_put_message(node, ONNX_NODE_ATTRIBUTE, &a);
-}
 
 /* The axis of the only dimension behind axis 0 that is longer than 1, which groups run along. */
 static unsigned group_axis(const struct vc_out_tensor *out)

@@ -15,66 +15,8 @@
 enum {
     CAST_OPSET = 6,      /* with the type as a number */
     BROADCAST_OPSET = 7, /* of Mul, as NumPy does it */
-    DEQUANTIZE_OPSET = 10,
-    CHANNELS_OPSET = 13, /* DequantizeLinear with an axis */
     BF16_OPSET = 13
 };
-
-/* ---- what is needed ---- */
-
-const struct onnx_link *vc_onnx_link_of(const struct onnx_sink *self, size_t out)
-{
-    return &self->source->links[vc_out_at(self->outs, out).source];
-}
-
-const char *vc_onnx_name_in_graph(const struct onnx_sink *self, size_t out)
-{
-    return self->source->symbols.list[vc_onnx_link_of(self, out)->name].name;
-}
-
-bool vc_onnx_is_changed(const struct onnx_sink *self, size_t out)
-{
-    return self->out[out].changed;
-}
-
-bool vc_onnx_is_part(const struct onnx_sink *self, size_t out)
-{
-    const struct vc_out_tensor t = vc_out_at(self->outs, out);
-
-    return t.role != VC_PART_CODES || (self->out[out].moved && t.beside);
-}
-
-bool vc_onnx_is_quantized(const struct onnx_sink *self, size_t out)
-{
-    return vc_out_at(self->outs, out).quant != NULL;
-}
-
-/* DequantizeLinear with a scale per channel needs opset 13, with one scale 10; older graphs get Cast and Mul. */
-bool vc_onnx_is_product(const struct onnx_sink *self, size_t out)
-{
-    const struct vc_quant *quant = vc_out_at(self->outs, out).quant;
-
-    return quant != NULL && quant->scheme == VC_SCHEME_INT8 &&
-           self->opset < (quant->granularity == VC_GRANULARITY_CHANNEL ? CHANNELS_OPSET : DEQUANTIZE_OPSET);
-}
-
-/* The graph wants another type under that name than the output has, or than DequantizeLinear gives. */
-bool vc_onnx_is_cast(const struct onnx_sink *self, size_t out)
-{
-    const struct vc_out_tensor t = vc_out_at(self->outs, out);
-    enum vc_dtype dtype = t.quant == NULL                 ? t.dtype
-                          : vc_onnx_is_product(self, out) ? VC_DTYPE_F32
-                                                          : vc_out_at(self->outs, vc_quant_scale(t.quant)).dtype;
-
-    return !self->out[out].nbits && vc_onnx_type_of(dtype) != vc_onnx_link_of(self, out)->type;
-}
-
-uint64_t vc_onnx_out_bytes(const struct onnx_sink *self, size_t out)
-{
-    const struct onnx_view *view = &self->out[out].view;
-
-    return view->bits == 0 ? vc_out_at(self->outs, out).size_bytes : vc_onnx_view_stored_bytes(view);
-}
 
 /* ---- what the version allows ---- */
 
@@ -160,28 +102,6 @@ static enum vc_status check_version(struct vc_ctx *ctx, const struct onnx_sink *
 }
 
 /* ---- names ---- */
-
-/* No value of the new graphs has that name. */
-static bool is_free(const struct onnx_sink *self, const char *name)
-{
-    const struct onnx_symbols *symbols = &self->source->symbols;
-    size_t symbol = vc_onnx_symbol_find(symbols, ONNX_MAIN, name);
-    size_t inner = vc_onnx_symbol_find(symbols, ONNX_ANY, name);
-
-    return (symbol == ONNX_NONE || (self->gone[symbol] & ONNX_NAME_GONE) != 0) && inner == ONNX_NONE;
-}
-
-enum vc_status vc_onnx_choose_name(struct vc_ctx *ctx, struct onnx_sink *self, const char *base, const char *suffix,
-                                   const char **out)
-{
-    char *name = vc_arena_printf(ctx, &self->arena, "%s%s", base, suffix);
-
-    for (unsigned i = 1; name != NULL && !is_free(self, name); i++) {
-        name = vc_arena_printf(ctx, &self->arena, "%s%s_%u", base, suffix, i);
-    }
-    *out = name;
-    return name != NULL ? VC_OK : VC_E_NOMEM;
-}
 
 static const char *suffix_of(const struct onnx_sink *self, size_t out)
 {

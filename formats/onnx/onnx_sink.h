@@ -169,12 +169,8 @@ struct onnx_sink {
     atomic_uint_fast64_t got;
 };
 
-/* ---- onnx_names.c ---- */
+/* ---- onnx_out.c ---- */
 
-/* Fills first_out, and says of each out whether it is changed. */
-enum vc_status vc_onnx_list_outs(struct vc_ctx *ctx, struct onnx_sink *self);
-/* Fills gone, drop and the names of out; refuses what the graph's version cannot hold. */
-enum vc_status vc_onnx_plan_outs(struct vc_ctx *ctx, struct onnx_sink *self);
 /* Also a node whose values are in another file: it becomes an initializer, which can take them along. */
 bool vc_onnx_is_changed(const struct onnx_sink *self, size_t out);
 const struct onnx_link *vc_onnx_link_of(const struct onnx_sink *self, size_t out);
@@ -194,6 +190,19 @@ bool vc_onnx_is_cast(const struct onnx_sink *self, size_t out);
  * differ among themselves. */
 enum vc_status vc_onnx_choose_name(struct vc_ctx *ctx, struct onnx_sink *self, const char *base, const char *suffix,
                                    const char **out);
+/* The value that is made under another name than `symbol` now; `symbol` itself where none is. */
+size_t vc_onnx_folded_name(const struct onnx_sink *self, size_t symbol);
+/* The message in `inner` as a field; empties `inner`. */
+void vc_onnx_put_message(struct vc_text *text, uint32_t number, struct vc_text *inner);
+/* An attribute of a node that is an integer. */
+void vc_onnx_put_attribute(struct vc_ctx *ctx, struct vc_text *node, const char *name, uint64_t value);
+
+/* ---- onnx_names.c ---- */
+
+/* Fills first_out, and says of each out whether it is changed. */
+enum vc_status vc_onnx_list_outs(struct vc_ctx *ctx, struct onnx_sink *self);
+/* Fills gone, drop and the names of out; refuses what the graph's version cannot hold. */
+enum vc_status vc_onnx_plan_outs(struct vc_ctx *ctx, struct onnx_sink *self);
 
 /* ---- onnx_nbits_write.c ---- */
 
@@ -214,12 +223,6 @@ unsigned vc_onnx_nbits_dims(const struct onnx_sink *self, size_t main, size_t ou
 void vc_onnx_plan_products(struct onnx_sink *self);
 
 /* ---- onnx_messages.c: each adds to `text` ---- */
-
-/* The message in `inner` as a field; empties `inner`. */
-void vc_onnx_put_message(struct vc_text *text, uint32_t number, struct vc_text *inner);
-
-/* An attribute of a node that is an integer. */
-void vc_onnx_put_attribute(struct vc_ctx *ctx, struct vc_text *node, const char *name, uint64_t value);
 
 /* The nodes of a changed output, as fields of its graph. */
 void vc_onnx_put_nodes(struct vc_ctx *ctx, const struct onnx_sink *self, size_t out, struct vc_text *text);
@@ -306,8 +309,6 @@ enum vc_status vc_onnx_plan_folded(struct vc_ctx *ctx, struct onnx_sink *self);
 bool vc_onnx_is_unread(const struct onnx_sink *self, size_t symbol);
 /* The one whose product, or else whose norm, has its field at that place; NULL: none has. */
 const struct onnx_folded *vc_onnx_folded_at(const struct onnx_sink *self, uint64_t at, bool product);
-/* The value that is made under another name than `symbol` now; `symbol` itself where none is. */
-size_t vc_onnx_folded_name(const struct onnx_sink *self, size_t symbol);
 /* An input (number k) or the output of such a product. */
 enum vc_status vc_onnx_add_folded(struct onnx_layout *l, const struct onnx_folded *folded, const struct vc_field *field,
                                   unsigned k, bool *done);
