@@ -188,6 +188,19 @@ static inline void vc_quantize_defaults(struct vc_quantize_options *options)
 VC_API enum vc_status vc_job_add_quantize(struct vc_ctx *ctx, struct vc_job *job,
                                           const struct vc_quantize_options *options);
 
+/* What became of a file. A program allocates this structure, so it does not grow: a job has all figures. */
+struct vc_quantized {
+    uint64_t bytes_before, bytes_after; /* of the files */
+    double sqnr_db;                     /* over all changed tensors; INFINITY: no value changed */
+    size_t n_tensors, n_changed;        /* scales and zero points count with their tensor */
+};
+
+/* All of a job in one call, for programs that want no more: the model at the path `in`, a file or a folder, becomes `out`, in
+ * the format of the name, or of the input. options NULL: the defaults. result may be NULL. An `out` that exists is refused
+ * and stays, as with vc_write_options.force false. First version: 0.1. */
+VC_API enum vc_status vc_quantize_file(struct vc_ctx *ctx, const char *in, const char *out,
+                                       const struct vc_quantize_options *options, struct vc_quantized *result);
+
 /* A scheme that quantize makes, and which options mean something for it. */
 struct vc_quantize_scheme {
     const char *name;   /* "int4", "fp16"; static */

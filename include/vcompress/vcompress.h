@@ -2,6 +2,12 @@
  *
  * vcompress makes model checkpoints smaller and reports the error that this causes:
  *
+ *     vc_ctx_create(&ctx);
+ *     vc_quantize_file(ctx, "in.npz", "out.npz", NULL, &result);
+ *     result.sqnr_db ...
+ *
+ * The same by a job, which has more to choose and to say:
+ *
  *     struct vc_ctx *ctx;
  *     struct vc_model *model;
  *     struct vc_job *job;
