@@ -31,7 +31,15 @@ static void add_name(struct vc_text *text, const char *name)
     for (const char *p = name == NULL ? "-" : name; *p != '\0'; p++) {
         unsigned char c = (unsigned char)*p;
 
-        vc_text_add_bytes(text, c < 0x20 || c == 0x7f ? " " : c == '`' ? "'" : c == '|' ? "\\|" : p, c == '|' ? 2 : 1);
+        if (c < 0x20 || c == 0x7f) {
+            vc_text_add(text, " ");
+        } else if (c == '`') {
+            vc_text_add(text, "'");
+        } else if (c == '|') {
+            vc_text_add(text, "\\|");
+        } else {
+            vc_text_add_bytes(text, p, 1);
+        }
     }
     vc_text_add(text, "`");
 }
@@ -57,12 +65,16 @@ static struct cell size(double bytes)
 {
     static const char *const units[] = {" B", " KiB", " MiB", " GiB", " TiB"};
     size_t k = 0;
+    int decimals = 0;
 
     while (k < 4 && bytes >= 1023.5) {
         bytes /= 1024;
         k++;
     }
-    return plain(bytes, k == 0 ? 0 : bytes < 9.995 ? 2 : bytes < 99.95 ? 1 : 0, units[k]);
+    if (k != 0 && bytes < 99.95) {
+        decimals = bytes < 9.995 ? 2 : 1;
+    }
+    return plain(bytes, decimals, units[k]);
 }
 
 /* The number at a path such as "totals.file.before"; NaN: there is none. */
@@ -121,11 +133,19 @@ struct row {
 
 static struct cell in_unit(double x, enum unit unit)
 {
-    return unit == BYTES     ? size(x)
-           : unit == COUNT   ? plain(x, 0, "")
-           : unit == SHARE   ? plain(100 * x, 2, " %")
-           : unit == DECIBEL ? plain(x, 1, " dB")
-                             : plain(x, DIGITS, "");
+    switch (unit) {
+    case BYTES:
+        return size(x);
+    case COUNT:
+        return plain(x, 0, "");
+    case SHARE:
+        return plain(100 * x, 2, " %");
+    case DECIBEL:
+        return plain(x, 1, " dB");
+    case REAL:
+        break;
+    }
+    return plain(x, DIGITS, "");
 }
 
 /* Rows without a figure afterwards are left out. */
@@ -265,6 +285,18 @@ static void add_diff(struct vc_text *text, const json_t *d)
     }
 }
 
+/* A value that is no number, in a word. */
+static const char *word_of(const json_t *value)
+{
+    if (json_is_string(value)) {
+        return json_string_value(value);
+    }
+    if (json_is_boolean(value)) {
+        return json_is_true(value) ? "yes" : "no";
+    }
+    return value == NULL || json_is_null(value) ? "-" : "...";
+}
+
 static void add_value(struct vc_text *text, const json_t *value)
 {
     double x = json_number_value(value);
@@ -272,11 +304,7 @@ static void add_value(struct vc_text *text, const json_t *value)
     if (json_is_number(value)) {
         vc_text_add(text, "%s", plain(x, fabs(x) < 1e15 && x == floor(x) ? 0 : DIGITS, "").s);
     } else {
-        add_name(text, json_is_string(value)                  ? json_string_value(value)
-                       : json_is_true(value)                  ? "yes"
-                       : json_is_false(value)                 ? "no"
-                       : value == NULL || json_is_null(value) ? "-"
-                                                              : "...");
+        add_name(text, word_of(value));
     }
 }
 

@@ -126,14 +126,16 @@ static struct vc_out_tensor main_out(const struct vc_job *job, const struct vc_i
     const struct vc_tensor *t = &job->plan.model->tensors[item->source];
     bool kept = root->chain->n_steps == 0;
     bool raw = kept && vc_sink_of_tensor(job->sink, item->source)->accepts_raw;
+    uint64_t size_bytes = kept ? t->size_bytes : vc_dtype_bytes(item->desc->dtype, item->desc->n_elems);
 
+    if (raw) {
+        size_bytes = job->model->io[item->source].raw_bytes;
+    }
     return (struct vc_out_tensor){.name = t->name,
                                   .dtype = item->desc->dtype,
                                   .n_dims = item->desc->n_dims,
                                   .shape = item->desc->shape,
-                                  .size_bytes = raw    ? job->model->io[item->source].raw_bytes
-                                                : kept ? t->size_bytes
-                                                       : vc_dtype_bytes(item->desc->dtype, item->desc->n_elems),
+                                  .size_bytes = size_bytes,
                                   .form = raw ? VC_FORM_RAW : VC_FORM_VALUES,
                                   .kept = kept,
                                   .source = item->source,

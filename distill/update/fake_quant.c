@@ -508,6 +508,23 @@ enum vc_status vc_fake_quant_apply(struct vc_learner *l, struct vc_engine *engin
     return status;
 }
 
+static int kind_on_device(const struct vc_fake_quant *f)
+{
+    if (f->scheme != NULL) {
+        return VC_TRAIN_FAKE_QUANT_GROUPS;
+    }
+    switch (f->codes) {
+    case VC_DTYPE_I8:
+        return VC_TRAIN_FAKE_QUANT_I8;
+    case VC_DTYPE_Q8_0:
+        return VC_TRAIN_FAKE_QUANT_Q8_0;
+    case VC_DTYPE_F16:
+        return VC_TRAIN_FAKE_QUANT_F16;
+    default:
+        return VC_TRAIN_FAKE_QUANT_BF16;
+    }
+}
+
 /* What the device computes of tensor f. room: its copy of the block of masters and scales. */
 static struct vc_train_fake_quant on_device(const struct vc_learner *l, const struct vc_fake_quant *f, char *room)
 {
@@ -519,11 +536,7 @@ static struct vc_train_fake_quant on_device(const struct vc_learner *l, const st
 
 #define THERE(p) (void *)(room + ((const char *)(const void *)(p)-here))
     return (struct vc_train_fake_quant){
-        .kind = f->scheme != NULL           ? VC_TRAIN_FAKE_QUANT_GROUPS
-                : f->codes == VC_DTYPE_I8   ? VC_TRAIN_FAKE_QUANT_I8
-                : f->codes == VC_DTYPE_Q8_0 ? VC_TRAIN_FAKE_QUANT_Q8_0
-                : f->codes == VC_DTYPE_F16  ? VC_TRAIN_FAKE_QUANT_F16
-                                            : VC_TRAIN_FAKE_QUANT_BF16,
+        .kind = kind_on_device(f),
         .asymmetric = f->asymmetric,
         .n = item->n,
         .row_len = f->row_len,

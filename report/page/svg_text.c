@@ -4,7 +4,7 @@
 /* Length of the character at s, 1 to 4; 0: it is none that XML allows, or one that reorders text. */
 static size_t char_length(const unsigned char *s)
 {
-    size_t n = s[0] < 0x80 ? 1 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+    size_t n = (size_t)1 + (s[0] >= 0x80) + (s[0] >= 0xe0) + (s[0] >= 0xf0);
     unsigned code;
 
     for (size_t i = 1; i < n; i++) {

@@ -109,7 +109,13 @@ static int add_row(struct app *app, struct fit_cli *cli, const struct vc_gpu *gp
 
 static uint64_t devices_of(const struct vc_memory_options *o)
 {
-    return (uint64_t)(o->dp > 1 ? o->dp : 1) * (o->tp > 1 ? o->tp : 1) * (o->pp > 1 ? o->pp : 1);
+    const unsigned ways[] = {o->dp, o->tp, o->pp}; /* 0: not divided */
+    uint64_t n = 1;
+
+    for (size_t k = 0; k < 3; k++) {
+        n *= ways[k] > 1 ? ways[k] : 1;
+    }
+    return n;
 }
 
 /* A model that is divided between more devices than there are. */

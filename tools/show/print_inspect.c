@@ -48,6 +48,11 @@ static char *fmt_scheme(char *buf, const struct vc_quant *quant)
 
 /* ---- first line and census ---- */
 
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 static void print_head(const struct out *out, const struct vc_inspection *in)
 {
     char n[CELL_BYTES];
@@ -57,9 +62,9 @@ static void print_head(const struct out *out, const struct vc_inspection *in)
     fputs(out_ink(out, INK_BOLD), out->to);
     print_clean(out->to, vc_model_path(in->model));
     fprintf(out->to, "%s: %s, %s tensor%s, %s parameter%s, %s (%s)\n", out_ink(out, INK_NONE),
-            vc_model_format(in->model), fmt_count(n, in->n_own), in->n_own == 1 ? "" : "s",
-            fmt_count(params, in->n_params), in->n_params == 1 ? "" : "s",
-            fmt_size(size, out, vc_model_file_bytes(in->model)), in->compressed ? "deflated" : "stored");
+            vc_model_format(in->model), fmt_count(n, in->n_own), plural(in->n_own), fmt_count(params, in->n_params),
+            plural(in->n_params), fmt_size(size, out, vc_model_file_bytes(in->model)),
+            in->compressed ? "deflated" : "stored");
 }
 
 /* What the file says about itself. */
