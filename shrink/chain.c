@@ -120,6 +120,9 @@ void vc_chain_add_rows(struct vc_text *text, const struct vc_data_options *d)
         add_option(text, "array", d->arrays[k]);
     }
     add_option(text, "labels", d->labels);
+    if (d->ignored_label >= 0) {
+        vc_text_add(text, " --ignore-label %lld", (long long)d->ignored_label);
+    }
     if (d->scale != 1) {
         vc_text_add(text, " --scale %.17g", d->scale);
     }

@@ -14,7 +14,7 @@
 
 #define PART_STREAM ((uint64_t)1 << 33) /* of random numbers, apart from the streams of epochs */
 
-static const struct vc_data_options data_defaults = {.scale = 1};
+static const struct vc_data_options data_defaults = {.scale = 1, .ignored_label = -1};
 static const struct vc_options_kind data_kind = {"vc_data_options", "vc_data_defaults", &data_defaults,
                                                  sizeof data_defaults};
 
@@ -245,7 +245,8 @@ static void count_labels(struct vc_rows *rows)
     bool some = false;
 
     for (uint64_t i = 0; i < rows->n * rows->label_width; i++) {
-        rows->labels[i] = rows->labels[i] < 0 ? VC_NO_LABEL : rows->labels[i];
+        rows->labels[i] =
+            rows->labels[i] < 0 || rows->labels[i] == rows->options.ignored_label ? VC_NO_LABEL : rows->labels[i];
         rows->max_label = rows->labels[i] > rows->max_label ? rows->labels[i] : rows->max_label;
         some = some || rows->labels[i] != VC_NO_LABEL;
     }

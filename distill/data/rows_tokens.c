@@ -117,7 +117,8 @@ enum vc_status vc_rows_take_positions(struct vc_rows *rows, const struct vc_rows
     shift(rows);
     rows->max_label = -1;
     for (uint64_t i = 0; i < rows->n * positions; i++) {
-        rows->labels[i] = rows->labels[i] < 0 ? VC_NO_LABEL : rows->labels[i];
+        rows->labels[i] =
+            rows->labels[i] < 0 || rows->labels[i] == rows->options.ignored_label ? VC_NO_LABEL : rows->labels[i];
         rows->max_label = rows->labels[i] > rows->max_label ? rows->labels[i] : rows->max_label;
     }
     return VC_OK;

@@ -69,7 +69,10 @@ struct vc_loss_spec {
     /* Rows of the whole optimizer step, of all of its micro-batches: those that the teacher's term counts, and those
      * with a label or targets. A term with no rows is 0. */
     uint64_t kd_rows, ce_rows;
-    double scale; /* a power of two that the gradient is multiplied by, before it is rounded; 0: as 1 */
+    /* Of the labels' cross-entropy: loss_ce.h. With weights ce_weight is the sum of those of the labels of the step. */
+    double label_smoothing, ce_weight;
+    const double *class_weights; /* NULL: none */
+    double scale;                /* a power of two that the gradient is multiplied by, before it is rounded; 0: as 1 */
 };
 
 /* Of one batch, to be added up over the micro-batches of a step. Already divided by the rows of the step; without

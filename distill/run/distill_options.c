@@ -45,6 +45,7 @@ static enum vc_status check_ranges(struct vc_ctx *ctx, const struct vc_distill_o
         {"optimizer.clip", o->optimizer.clip, 0, 1e30, false},
         {"loss.temperature", o->loss.temperature, 0, VC_MAX_TEMPERATURE, true},
         {"loss.alpha", o->loss.alpha, 0, 1, false},
+        {"label_smoothing", o->answers.label_smoothing, 0, 0.999999, false},
         {"huber_delta", o->answers.huber_delta, 0, 1e30, true},
         {"schedule.step_factor", o->schedule.step_factor, 0, 1, true},
         {"gates.min_accuracy", o->gates.min_accuracy, 0, 1, false},

@@ -42,6 +42,7 @@ static const struct row table[] = {
     ROW("loss", loss.kind, CHOICE),
     ROW("task", answers.net_task, CHOICE),
     ROW("huber_delta", answers.huber_delta, REAL_NUMBER),
+    ROW("label_smoothing", answers.label_smoothing, REAL_NUMBER),
     ROW("seed", training.seed, COUNT),
     ROW("order", training.order, CHOICE),
     ROW("precision", precision.kind, PRECISION),
@@ -167,6 +168,9 @@ enum vc_status vc_run_options_text(struct vc_trainer *t, struct vc_text *text)
     if (o->eval.control || o->eval.every != 0 || o->schedule.kind == VC_SCHEDULE_COSINE ||
         o->schedule.kind == VC_SCHEDULE_LINEAR) {
         vc_text_add(text, "steps %llu\n", (unsigned long long)t->steps.n);
+    }
+    if (o->answers.class_weights != NULL) {
+        vc_text_add(text, "class_weights %s\n", o->answers.class_weights);
     }
     for (size_t k = 0; k < o->trained.n_freeze; k++) {
         vc_text_add(text, "freeze %s\n", o->trained.freeze[k]);

@@ -1,5 +1,6 @@
 /* setup.c - opens data and networks of a run, checks that they fit, counts the memory and takes it. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <vcompress/job.h>
@@ -79,6 +80,49 @@ static enum vc_status check_terms(struct vc_trainer *t)
                  "%s compares with the teacher, but the rows of %s have no teacher",
                  vc_option(t->ctx, "gates.max_drop"), vc_option(t->ctx, "eval.rows"));
     return VC_OK;
+}
+
+/* "1,1,5": a weight for each class. */
+static enum vc_status read_class_weights(struct vc_trainer *t)
+{
+    const char *text = t->options.answers.class_weights;
+    const char *option = vc_option(t->ctx, "class_weights");
+    size_t n = t->student.net.n_classes;
+    const char *at = text;
+    double sum = 0;
+    size_t k = 0;
+
+    VC_CALL(VC_ARRAY(t->ctx, VC_TAG_MISC, t->class_weights, n + 1));
+    for (; at != NULL && k <= n; k++) {
+        char *end = NULL;
+        double x = strtod(at, &end);
+
+        VC_REFUSE_IF(end == at || (*end != ',' && *end != '\0') || !(x >= 0) || !isfinite(x), t->ctx, VC_E_ARGUMENT,
+                     "%s: '%s' is no list of numbers from 0 on, such as 1,1,5", option, text);
+        t->class_weights[k] = x;
+        sum += x;
+        at = *end == ',' ? end + 1 : NULL;
+    }
+    VC_REFUSE_IF(k != n || at != NULL, t->ctx, VC_E_ARGUMENT, "%s: '%s' has %s numbers than there are classes, %zu",
+                 option, text, k < n ? "fewer" : "more", n);
+    VC_REFUSE_IF(sum == 0, t->ctx, VC_E_ARGUMENT, "%s: '%s' leaves no class that counts", option, text);
+    return VC_OK;
+}
+
+/* Smoothing and weights belong to cross-entropy with labels. */
+static enum vc_status open_cross_entropy(struct vc_trainer *t)
+{
+    const struct vc_distill_options *o = &t->options;
+    bool classes = t->student.net.task == VC_NET_TASK_CLASSES || t->student.net.task == VC_NET_TASK_TOKENS;
+
+    if (o->answers.label_smoothing == 0 && o->answers.class_weights == NULL) {
+        return VC_OK;
+    }
+    VC_REFUSE_IF(!classes || (o->loss.alpha == 1 && !o->eval.control), t->ctx, VC_E_ARGUMENT,
+                 "%s belongs to cross-entropy with labels of classes: %s",
+                 vc_option(t->ctx, o->answers.class_weights != NULL ? "class_weights" : "label_smoothing"),
+                 classes ? "the loss has none with a share of 1 for the teacher" : "the network is for other answers");
+    return o->answers.class_weights != NULL ? read_class_weights(t) : VC_OK;
 }
 
 static enum vc_status open_rows(struct vc_trainer *t, const struct vc_data_options *options,
@@ -368,6 +412,9 @@ enum vc_status vc_trainer_open(struct vc_trainer *t)
         VC_CALL(open_rows(t, t->options.eval.rows, &t->eval));
         VC_CALL(view_eval(t));
     }
+    if (!t->judge_only) {
+        VC_CALL(open_cross_entropy(t));
+    }
     cut_to_rows(t);
     VC_CALL(open_teacher(t, &t->data, t->options.logits, t->options.n_logits));
     VC_CALL(open_teacher(t, &t->eval, t->options.eval.logits, t->options.eval.n_logits));
@@ -465,6 +512,7 @@ void vc_trainer_close(struct vc_trainer *t)
     vc_free(t->ctx, t->batch.row);
     vc_free(t->ctx, t->batch.labels);
     vc_free(t->ctx, t->batch.targets);
+    vc_free(t->ctx, t->class_weights);
     vc_free(t->ctx, t->batch.mask);
     vc_free(t->ctx, t->batch.teacher_logits);
     for (unsigned k = 0; k < 2; k++) {

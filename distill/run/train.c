@@ -358,6 +358,25 @@ static enum vc_status use_gradients(struct vc_trainer *t, const struct work *w, 
     return VC_OK;
 }
 
+/* What the labels of the step come to by the weights of their classes. */
+static void weigh_labels(const struct vc_trainer *t, struct work *w)
+{
+    const struct vc_rows *rows = &t->data.rows;
+
+    w->spec.label_smoothing = t->options.answers.label_smoothing;
+    w->spec.class_weights = t->class_weights;
+    for (size_t i = 0; t->class_weights != NULL && rows->labels != NULL && i < w->n * rows->positions; i++) {
+        uint64_t at = w->numbers[i / rows->positions] * rows->positions + i % rows->positions;
+
+        if (rows->labels[at] != VC_NO_LABEL && (rows->mask == NULL || rows->mask[at] != 0)) {
+            w->spec.ce_weight += t->class_weights[rows->labels[at]];
+        }
+    }
+    if (t->class_weights != NULL && w->spec.ce_weight == 0) { /* all labels are of classes that do not count */
+        w->spec.ce_rows = 0;
+    }
+}
+
 static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates, uint64_t number)
 {
     struct work w = {.step = number,
@@ -374,6 +393,7 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
     if (t->match != NULL) {
         vc_match_count(t->match, w.numbers, w.n, &w.counts);
     }
+    weigh_labels(t, &w);
     w.spec.alpha = t->progress.control ? 0 : t->options.loss.alpha;
     w.spec.temperature = t->options.loss.temperature;
     w.spec.scale = t->progress.scale.value;

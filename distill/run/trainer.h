@@ -62,6 +62,7 @@ struct vc_trainer {
     struct vc_taught_rows data, eval;
     struct vc_learner student;
     struct vc_net teacher;
+    double *class_weights;    /* of the student's classes; NULL: they count alike */
     struct vc_matches *match; /* loss/match.h; NULL: only answers are compared */
     struct vc_run_steps steps;
     void *arena; /* all programs take turns in it; where a device computes, what the host reads and writes */

@@ -51,6 +51,7 @@ struct vc_data_options {
     /* A part of the rows that are left: in an order drawn from part_seed, the rows from part_from % to part_to %. Parts
      * that do not overlap have no row in common: 0 to 60, 60 to 100. part_to 0: all rows. */
     uint64_t part_from, part_to, part_seed;
+    int64_t ignored_label; /* a row with this label has none, as one with a label below 0; -1: no other label */
 };
 
 VC_API void vc_data_defaults_sized(struct vc_data_options *options, size_t struct_size);
@@ -331,6 +332,11 @@ struct vc_distill_gates {
 struct vc_distill_answers {
     enum vc_net_task net_task;
     double huber_delta; /* HUBER: up to this error the loss is quadratic */
+    /* Of the cross-entropy with the labels of classes and tokens, as PyTorch has them: this share of each label is spread
+     * over all classes, from 0 to below 1; and a weight for each class, "1,1,5" (NULL: 1 each): the term is divided by the
+     * sum of the weights of the labels of the step. */
+    double label_smoothing;
+    const char *class_weights;
 };
 
 /* For vc_distill: the student is made from the teacher, and `student` is not set. */

@@ -142,6 +142,29 @@ class Losses(Judge):
 
         self.compare(of, "--teacher", self.path("teacher.npz"), "--alpha", 0.3)
 
+    def test_cross_entropy(self):
+        """Smoothing, weights of classes and a label that is ignored, alone and together, with a teacher beside."""
+        y = np.random.default_rng(2).integers(0, 5, 96)
+        weights = torch.tensor([1.0, 2.5, 0.0, 4.0, 0.5], dtype=torch.float64)
+        words, start = "1,2.5,0,4,0.5", {n: p.detach().clone() for n, p in self.student.state_dict().items()}
+        for smoothing, weighted, ignored, alpha in ((0.2, False, None, 0), (0, True, None, 0), (0.1, True, 3, 0), (0.1, True, 3, 0.4)):
+            self.student.load_state_dict(start)
+            self.data(y=y)
+            labels = torch.from_numpy(y)
+
+            def of(z, x, rows):
+                ce = F.cross_entropy(z, labels[rows], weight=weights if weighted else None, label_smoothing=smoothing,
+                                     ignore_index=-100 if ignored is None else ignored)
+                with torch.no_grad():
+                    t = self.teacher(x)
+                return alpha * TEACHER["kd"](z, t, 2.0) + (1 - alpha) * ce
+
+            options = ["--alpha", alpha] + (["--teacher", self.path("teacher.npz")] if alpha else [])
+            options += ["--label-smoothing", smoothing] if smoothing else []
+            options += ["--class-weights", words] if weighted else []
+            options += ["--ignore-label", ignored] if ignored is not None else []
+            self.compare(of, *options)
+
     # ---- figures ----
 
     def evaluate(self, y, *options):

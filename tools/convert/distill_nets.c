@@ -64,6 +64,8 @@ static const struct opt rows_opts[] = {
              "the single input)"},
     {.name = "labels", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct nets_cli, data.labels),
      .needs = "data", .help = "another file, whose single array is y"},
+    {.name = "ignore-label", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct nets_cli, data.ignored_label),
+     .needs = "data", .help = "rows, or positions, with this number as their label have none, as those below 0: 255 of masks, 0 of padding"},
     {.name = "rows", .value = "N", .kind = OPT_CALL, .call = take_rows, .option = "n_rows",
      .wanted = "a number from 1 on", .needs = "data", .help = "the first N rows only"},
     {.name = "part", .value = "FROM-TO", .kind = OPT_CALL, .call = take_part, .option = "part_to",

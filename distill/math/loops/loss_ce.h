@@ -1,10 +1,13 @@
-/* loss_ce.h - cross-entropy with the label of a row, torch.nn.CrossEntropyLoss:
+/* loss_ce.h - cross-entropy with the label of a row, torch.nn.CrossEntropyLoss; s is the share of each label that is spread
+ * over all classes (arXiv 1512.00567), w the weight of a class, C how many there are. The sum of all rows is divided by the sum of
+ * their w[y]:
  *
- *     -log softmax(z)[y]          d / dz = softmax(z) - onehot(y)
+ *     -(1 - s) w[y] log q[y] - s / C sum of w log q,   q = softmax(z)
+ *     d / dz = ((1 - s) w[y] + s / C sum of w) q - (1 - s) w[y] onehot(y) - s / C w
  *
  * Part of loss_loops.h. */
 
-static double NAME(ce_row)(size_t n, const REAL *z, int64_t label, double by, double *gradient)
+static double NAME(plain_ce_row)(size_t n, const REAL *z, int64_t label, double by, double *gradient)
 {
     struct NAME(soft) q = NAME(soft_of)(z, n, 1);
 
@@ -13,4 +16,33 @@ static double NAME(ce_row)(size_t n, const REAL *z, int64_t label, double by, do
     }
     gradient[label] -= by;
     return -NAME(log_p)(&q, z[label]);
+}
+
+static double NAME(ce_row)(const struct vc_loss_spec *spec, size_t n, const REAL *z, int64_t label, double by,
+                           double *gradient)
+{
+    const double *weights = spec->class_weights;
+    double spread = spec->label_smoothing / (double)n;
+    double own, all, sum;
+    struct NAME(soft) q;
+
+    if (spec->label_smoothing == 0 && weights == NULL) {
+        return NAME(plain_ce_row)(n, z, label, by, gradient);
+    }
+    q = NAME(soft_of)(z, n, 1);
+    own = (1 - spec->label_smoothing) * (weights != NULL ? weights[label] : 1);
+    all = 0;
+    sum = -own * NAME(log_p)(&q, z[label]);
+    for (size_t c = 0; c < n; c++) {
+        double w = weights != NULL ? weights[c] : 1;
+
+        all += spread * w;
+        sum -= spread * w * NAME(log_p)(&q, z[c]);
+        gradient[c] -= by * spread * w;
+    }
+    for (size_t c = 0; c < n; c++) {
+        gradient[c] += by * (own + all) * vc_exp_f64(NAME(log_p)(&q, z[c]));
+    }
+    gradient[label] -= by * own;
+    return sum;
 }

@@ -32,7 +32,7 @@ OF_LEVEL struct vc_loss_sums NAME(vc_loss)(const struct vc_loss_spec *spec, size
 {
     struct vc_loss_sums sums = {0, 0};
     double kd_by = spec->kd_rows != 0 ? 1 / (double)spec->kd_rows : 0;
-    double ce_by = spec->ce_rows != 0 ? 1 / (double)spec->ce_rows : 0;
+    double ce_by = spec->ce_rows != 0 ? 1 / (spec->ce_weight != 0 ? spec->ce_weight : (double)spec->ce_rows) : 0;
     double scale = spec->scale != 0 ? spec->scale : 1;
 
     for (size_t r = 0; r < n_rows; r++) {
@@ -51,7 +51,7 @@ OF_LEVEL struct vc_loss_sums NAME(vc_loss)(const struct vc_loss_spec *spec, size
                                                   : NAME(top_row)(spec, n_classes, z, teacher, r, by, row));
         }
         if (counts && labels != NULL && labels->classes != NULL && labels->classes[r] != VC_NO_LABEL) {
-            sums.ce += ce_by * NAME(ce_row)(n_classes, z, labels->classes[r], (1 - spec->alpha) * ce_by, row);
+            sums.ce += ce_by * NAME(ce_row)(spec, n_classes, z, labels->classes[r], (1 - spec->alpha) * ce_by, row);
         }
         if (counts && labels != NULL && labels->targets != NULL) {
             const REAL *y = (const REAL *)labels->targets + r * n_classes;
