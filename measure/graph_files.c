@@ -14,7 +14,7 @@
 #include "measure/graph_inputs.h"
 #include "measure/graph_run.h"
 
-static const struct vc_graph_file_options file_defaults = {.precision = VC_GRAPH_F32};
+static const struct vc_graph_file_options file_defaults = {.precision = VC_GRAPH_F32, .scale = 1};
 static const struct vc_options_kind file_kind = {"vc_graph_file_options", "vc_graph_file_defaults", &file_defaults,
                                                  sizeof file_defaults};
 
@@ -177,6 +177,11 @@ static enum vc_status run(struct graph_files *f, const struct vc_model *model)
     const struct vc_graph_inputs_from from = {.path = f->options.data,
                                               .arrays = f->options.arrays,
                                               .n_arrays = f->options.n_arrays,
+                                              .scale = f->options.scale,
+                                              .mean = f->options.mean,
+                                              .deviation = f->options.deviation,
+                                              .length = f->options.length,
+                                              .token_bits = f->options.token_bits,
                                               .batch = f->options.batch};
     struct vc_graph_run_options options;
 

@@ -8,6 +8,7 @@
 #include "core/values/tile.h"
 #include "graph/ids.h"
 #include "passes/graph_params.h"
+#include "passes/normalize.h"
 
 /* ---- arrays of a file ---- */
 
@@ -16,6 +17,7 @@ struct reading {
     struct vc_graph *graph;
     const struct vc_graph_inputs_from *from;
     struct vc_graph_inputs *to;
+    struct vc_normalize normalize;
 };
 
 /* The array that was given for the input by hand; NULL: none was. */
@@ -89,6 +91,94 @@ static enum vc_status make_floats(const struct reading *f, struct vc_graph_array
     vc_free(f->ctx, (void *)(uintptr_t)array->data);
     array->data = to;
     array->dtype = VC_DTYPE_F64;
+    return VC_OK;
+}
+
+/* An array of floats, read as a tensor of a model is. */
+static enum vc_status read_float_input(struct vc_ctx *ctx, const struct vc_graph_array *given, bool f64, void *elements)
+{
+    struct vc_memory_tensor tensor = {.name = given->name,
+                                      .dtype = given->dtype,
+                                      .n_dims = given->n_dims,
+                                      .shape = given->shape,
+                                      .data = given->data};
+    struct vc_place place = vc_place_whole();
+    struct vc_model *model = NULL;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(vc_memory_model_create(ctx, &tensor, 1, &model));
+    VC_TRY(vc_place_values(ctx, model, 0, &place, f64, elements));
+out:
+    vc_model_close(model);
+    return status;
+}
+
+/* Elements of an input of floats as the network reads them: as double. */
+static enum vc_status normalize(const struct reading *f, const char *input, struct vc_graph_array *array)
+{
+    size_t channels = array->n_dims > 1 ? (size_t)array->shape[1] : 1;
+    size_t n = (size_t)array->n_elems;
+    size_t plane =
+        array->n_dims > 1 && array->shape[0] != 0 && channels != 0 ? n / (size_t)array->shape[0] / channels : n;
+    double *x;
+
+    VC_CALL(vc_normalize_check(f->ctx, &f->normalize, channels, input));
+    if (array->dtype < VC_DTYPE_F16 || array->dtype > VC_DTYPE_F64) {
+        return VC_OK; /* the run says that it is none of floats */
+    }
+    x = vc_alloc_array(f->ctx, VC_TAG_TILES, n + 1, sizeof *x);
+    VC_CALL_ALLOC(x);
+    if (n != 0 && read_float_input(f->ctx, array, true, x) != VC_OK) {
+        vc_free(f->ctx, x);
+        return f->ctx->status;
+    }
+    for (size_t i = 0; i < n; i++) {
+        x[i] = vc_normalize_number(&f->normalize, i / plane % channels, x[i]);
+    }
+    vc_free(f->ctx, (void *)(uintptr_t)array->data);
+    array->data = x;
+    array->dtype = VC_DTYPE_F64;
+    return VC_OK;
+}
+
+/* Dimensions behind the first one: of both, those of 1 do not count, so that images without a channel fit. An array that fits in no
+ * way stays as it is, and the run says so. */
+static enum vc_status fit_shape(const struct reading *f, const struct vc_graph_value *input,
+                                struct vc_graph_array *array)
+{
+    uint64_t shape[VC_GRAPH_MAX_DIMS] = {0};
+    unsigned k = 1;
+
+    if (array->n_dims == input->n_dims || array->n_dims == 0 || input->n_dims == 0) {
+        return VC_OK;
+    }
+    shape[0] = array->shape[0];
+    for (unsigned d = 1; d < input->n_dims; d++) {
+        bool is_one = input->shape[d].size == 1;
+
+        while (!is_one && k < array->n_dims && array->shape[k] == 1) {
+            k++;
+        }
+        if (is_one && (k >= array->n_dims || array->shape[k] != 1)) {
+            shape[d] = 1;
+            continue;
+        }
+        if (k >= array->n_dims) {
+            return VC_OK;
+        }
+        shape[d] = array->shape[k++];
+    }
+    while (k < array->n_dims && array->shape[k] == 1) {
+        k++;
+    }
+    if (k == array->n_dims) {
+        uint64_t *fitted = vc_arena_alloc(f->ctx, &f->to->arena, sizeof shape);
+
+        VC_CALL_ALLOC(fitted);
+        memcpy(fitted, shape, sizeof shape);
+        array->shape = fitted;
+        array->n_dims = input->n_dims;
+    }
     return VC_OK;
 }
 
@@ -188,7 +278,9 @@ static enum vc_status read_input(struct reading *f, uint32_t k)
     if (input->dtype == VC_DTYPE_F32 && tensor->dtype >= VC_DTYPE_BOOL && tensor->dtype <= VC_DTYPE_I64) {
         VC_CALL(make_floats(f, array));
     }
-    return VC_OK;
+    VC_CALL(fit_shape(f, input, array));
+    return input->dtype == VC_DTYPE_F32 && !vc_normalize_is_none(&f->normalize) ? normalize(f, input->name, array)
+                                                                                : VC_OK;
 }
 
 /* With a batch all inputs have the same rows. */
@@ -230,11 +322,19 @@ enum vc_status vc_graph_inputs_read(struct vc_ctx *ctx, struct vc_graph *graph, 
     struct reading f = {.ctx = ctx, .graph = graph, .from = from, .to = to};
     uint32_t n = vc_graph_input_count(graph);
 
+    struct vc_open_options file;
+
     *to = (struct vc_graph_inputs){.n = 0};
+    VC_CALL(vc_normalize_read(ctx, &to->arena, from->scale, from->mean, from->deviation, &f.normalize));
+    VC_REFUSE_IF(from->token_bits != 0 && from->length == 0, ctx, VC_E_ARGUMENT,
+                 "%s needs %s: how many tokens are a row", vc_option(ctx, "token_bits"), vc_option(ctx, "length"));
+    vc_open_defaults(&file);
+    file.row_tokens = from->length;
+    file.token_bits = from->token_bits;
     VC_CALL(check_arrays(&f));
     VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, to->arrays, n + (size_t)1));
     if (from->path != NULL) {
-        VC_CALL(vc_model_open(ctx, from->path, NULL, &to->data));
+        VC_CALL(vc_model_open(ctx, from->path, &file, &to->data));
         for (uint32_t k = 0; k < n; k++) {
             VC_CALL(read_input(&f, k));
         }
@@ -255,25 +355,6 @@ void vc_graph_inputs_release(struct vc_ctx *ctx, struct vc_graph_inputs *inputs)
 }
 
 /* ---- as values of a run ---- */
-
-/* An array of floats, read as a tensor of a model is. */
-static enum vc_status read_float_input(struct vc_ctx *ctx, const struct vc_graph_array *given, bool f64, void *elements)
-{
-    struct vc_memory_tensor tensor = {.name = given->name,
-                                      .dtype = given->dtype,
-                                      .n_dims = given->n_dims,
-                                      .shape = given->shape,
-                                      .data = given->data};
-    struct vc_place place = vc_place_whole();
-    struct vc_model *model = NULL;
-    enum vc_status status = VC_OK;
-
-    VC_TRY(vc_memory_model_create(ctx, &tensor, 1, &model));
-    VC_TRY(vc_place_values(ctx, model, 0, &place, f64, elements));
-out:
-    vc_model_close(model);
-    return status;
-}
 
 static enum vc_status copy_input(struct vc_ctx *ctx, const struct vc_graph_array *given, bool f64,
                                  struct vc_run_value *to)

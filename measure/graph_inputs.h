@@ -13,7 +13,10 @@ struct vc_graph_inputs_from {
     const char *const *arrays; /* "x=test_images", as vc_graph_file_options has them */
     size_t n_arrays;
     uint64_t n_rows; /* of inputs whose first size is open: only the first so many; 0: all */
-    uint64_t batch;  /* the first dimension of every input is rows, whatever size the graph has for it; 0: it is not */
+    double scale;    /* what inputs of floats become: passes/normalize.h */
+    const char *mean, *deviation;
+    uint64_t length, token_bits; /* not 0: the file has tokens alone, so many in a row */
+    uint64_t batch; /* the first dimension of every input is rows, whatever size the graph has for it; 0: it is not */
 };
 
 struct vc_graph_inputs {

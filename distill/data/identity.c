@@ -80,9 +80,9 @@ static void add_list(struct vc_sha256 *sha, const double *list, size_t n)
 static void add_normalization(struct vc_sha256 *sha, const struct vc_rows *rows, const struct vc_rows_input *input)
 {
     if (!input->integers) {
-        add_number(sha, rows->options.scale);
-        add_list(sha, rows->mean, rows->n_mean);
-        add_list(sha, rows->deviation, rows->n_deviation);
+        add_number(sha, rows->normalize.scale);
+        add_list(sha, rows->normalize.mean, rows->normalize.n_mean);
+        add_list(sha, rows->normalize.deviation, rows->normalize.n_deviation);
     }
 }
 

@@ -354,31 +354,6 @@ out:
     return status;
 }
 
-/* "0.485,0.456": the numbers of it. */
-static enum vc_status read_list(struct vc_rows *rows, const char *option, const char *text, bool positive, double **out,
-                                size_t *n)
-{
-    const char *at = text;
-    size_t count = 1;
-
-    for (const char *c = text; *c != '\0'; c++) {
-        count += *c == ',';
-    }
-    *out = vc_arena_alloc(rows->ctx, &rows->arena, count * sizeof **out);
-    VC_CALL_ALLOC(*out);
-    for (*n = 0; *n < count; (*n)++) {
-        char *end = NULL;
-        double x = strtod(at, &end);
-
-        VC_REFUSE_IF(end == at || (*end != ',' && *end != '\0') || !isfinite(x) || (positive && x <= 0), rows->ctx,
-                     VC_E_ARGUMENT, "%s: '%s' is no list of %snumbers, such as 0.485,0.456,0.406",
-                     vc_option(rows->ctx, option), text, positive ? "positive " : "");
-        (*out)[*n] = x;
-        at = end + 1;
-    }
-    return VC_OK;
-}
-
 /* ---- opening ---- */
 
 static int by_number(const void *a, const void *b)
@@ -444,8 +419,6 @@ enum vc_status vc_rows_open(struct vc_ctx *ctx, const struct vc_data_options *op
     *rows = (struct vc_rows){.ctx = ctx, .max_label = -1, .positions = 1};
     VC_CALL(vc_options_read(ctx, &data_kind, options, &rows->options));
     VC_REFUSE_IF(rows->options.path == NULL, ctx, VC_E_ARGUMENT, "there are no data");
-    VC_REFUSE_IF(!isfinite(rows->options.scale) || rows->options.scale == 0, ctx, VC_E_ARGUMENT, "%s: %g is no scale",
-                 vc_option(ctx, "scale"), rows->options.scale);
     VC_REFUSE_IF(rows->options.token_bits != 0 && rows->options.length == 0, ctx, VC_E_ARGUMENT,
                  "%s needs %s: how many tokens are a row", vc_option(ctx, "token_bits"), vc_option(ctx, "length"));
     VC_CALL(check_arrays(rows, graphs, n_graphs));
@@ -461,12 +434,8 @@ enum vc_status vc_rows_open(struct vc_ctx *ctx, const struct vc_data_options *op
     VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, rows->arrays, rows->model->n_tensors + 1));
     VC_CALL(count_rows(rows, graphs[0]));
     VC_CALL(take_part(rows));
-    if (rows->options.mean != NULL) {
-        VC_CALL(read_list(rows, "mean", rows->options.mean, false, &rows->mean, &rows->n_mean));
-    }
-    if (rows->options.deviation != NULL) {
-        VC_CALL(read_list(rows, "deviation", rows->options.deviation, true, &rows->deviation, &rows->n_deviation));
-    }
+    VC_CALL(vc_normalize_read(ctx, &rows->arena, rows->options.scale, rows->options.mean, rows->options.deviation,
+                              &rows->normalize));
     VC_CALL(read_labels(rows));
     return read_mask(rows);
 }

@@ -8,6 +8,7 @@
 #include "core/base/arena.h"
 #include "distill/data/row_array.h"
 #include "graph/ids.h"
+#include "passes/normalize.h"
 
 struct vc_rows {
     struct vc_ctx *ctx;
@@ -25,8 +26,7 @@ struct vc_rows {
     size_t label_width, mask_width; /* of a row in the file */
     int64_t max_label;
     struct vc_row_array *arrays; /* by tensor; those that are no input of a graph are not open: model NULL */
-    size_t n_mean, n_deviation;
-    double *mean, *deviation;
+    struct vc_normalize normalize;
 };
 
 /* One input of a graph. */

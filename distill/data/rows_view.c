@@ -194,11 +194,9 @@ static enum vc_status add_input(struct vc_rows_view *view, struct vc_graph *grap
     to->ids = vc_graph_ids(graph, to->value);
     to->n_elems = (size_t)(t->n_elems / t->shape[0]);
     to->channels = input->n_dims > 1 ? (size_t)vc_graph_dim_value(graph, input->shape[1]) : 1;
-    VC_REFUSE_IF(!to->integers && ((rows->n_mean > 1 && rows->n_mean != to->channels) ||
-                                   (rows->n_deviation > 1 && rows->n_deviation != to->channels)),
-                 rows->ctx, VC_E_ARGUMENT, "%s and %s have %zu and %zu numbers; the input %s has %zu channels",
-                 vc_option(rows->ctx, "mean"), vc_option(rows->ctx, "deviation"), rows->n_mean, rows->n_deviation,
-                 input->name, to->channels);
+    if (!to->integers) {
+        VC_CALL(vc_normalize_check(rows->ctx, &rows->normalize, to->channels, input->name));
+    }
     to->plane = to->channels != 0 ? to->n_elems / to->channels : 0;
     if (rows->arrays[to->tensor].model == NULL) {
         VC_CALL(vc_row_array_open(rows->ctx, rows->model, to->tensor, &rows->arrays[to->tensor]));
@@ -233,14 +231,9 @@ void vc_rows_view_release(struct vc_rows_view *view)
 static void put_row(const struct vc_rows *rows, const struct vc_rows_input *input, enum vc_dtype dtype, const void *raw,
                     bool f64, void *to, size_t at)
 {
-    double scale = rows->options.scale;
-
     for (size_t c = 0, i = 0; c < input->channels; c++) {
-        double mean = rows->n_mean == 0 ? 0 : rows->mean[rows->n_mean == 1 ? 0 : c];
-        double deviation = rows->n_deviation == 0 ? 1 : rows->deviation[rows->n_deviation == 1 ? 0 : c];
-
         for (size_t k = 0; k < input->plane; k++, i++) {
-            double x = (vc_number_at(dtype, raw, i) * scale - mean) / deviation;
+            double x = vc_normalize_number(&rows->normalize, c, vc_number_at(dtype, raw, i));
 
             if (f64) {
                 ((double *)to)[at + i] = x;

@@ -288,7 +288,7 @@ struct vc_graph_file_options {
     size_t struct_size; /* set by vc_graph_file_defaults */
     const char *data;   /* file with an array for each input: npz, safetensors, ...; NULL: no inputs */
     /* Pairs such as "x=test_images": input x is the array test_images of the file. Inputs without a pair take the array
-     * of the same name; a single array is the single input under any name. Integers are converted to floats where the
+     * of the same name; a single array is the single input under any name. Dimensions of 1 need not be there. Integers are converted to floats where the
      * input is float. */
     const char *const *arrays;
     size_t n_arrays;
@@ -304,6 +304,11 @@ struct vc_graph_file_options {
     /* Rows per run: inputs and values are split along their first dimension and computed in runs of this many rows. A
      * graph exported with batch size 1 needs 1. 0: all rows at once. */
     uint64_t batch;
+    /* As in vc_data_options: inputs of floats become (value * scale - mean) / deviation; a file of tokens alone has rows of
+     * `length` of them. */
+    double scale;
+    const char *mean, *deviation;
+    uint64_t length, token_bits;
 };
 
 VC_API void vc_graph_file_defaults_sized(struct vc_graph_file_options *options, size_t struct_size);

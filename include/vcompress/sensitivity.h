@@ -163,6 +163,10 @@ struct vc_sensitivity_data_options {
     void (*estimate)(void *user, size_t n_runs, double seconds);
     void *user;
     uint64_t batch; /* as vc_graph_file_options.batch; divides the rows. 0: all rows at once */
+    /* As in vc_graph_file_options. */
+    double scale;
+    const char *mean, *deviation;
+    uint64_t length, token_bits;
 };
 
 VC_API void vc_sensitivity_data_defaults_sized(struct vc_sensitivity_data_options *options, size_t struct_size);

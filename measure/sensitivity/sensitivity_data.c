@@ -20,7 +20,7 @@
 static const unsigned percents[] = {50, 70, 90};
 #define N_PERCENTS (sizeof percents / sizeof percents[0])
 
-static const struct vc_sensitivity_data_options option_defaults = {.n_rows = 8};
+static const struct vc_sensitivity_data_options option_defaults = {.n_rows = 8, .scale = 1};
 static const struct vc_options_kind kind = {"vc_sensitivity_data_options", "vc_sensitivity_data_defaults",
                                             &option_defaults, sizeof option_defaults};
 
@@ -671,6 +671,11 @@ static enum vc_status measure(struct vc_ctx *ctx, struct measuring *m)
     const struct vc_graph_inputs_from from = {.path = m->options.data,
                                               .arrays = m->options.arrays,
                                               .n_arrays = m->options.n_arrays,
+                                              .scale = m->options.scale,
+                                              .mean = m->options.mean,
+                                              .deviation = m->options.deviation,
+                                              .length = m->options.length,
+                                              .token_bits = m->options.token_bits,
                                               .n_rows = m->options.n_rows,
                                               .batch = m->options.batch};
 

@@ -260,7 +260,7 @@ static const struct opt training_opts[] = {
      .help = "batch normalization computes with its running statistics, and keeps them"},
     {.name = "recalibrate-bn", .kind = OPT_ENUM, .set = VC_TASK_RECALIBRATE, DISTILL(task),
      .conflicts = "steps epochs optimizer lr momentum nesterov betas eps weight-decay decay-1d schedule warmup step-every step-factor clip "
-                  "temperature alpha loss recompute budget freeze task huber-delta keep-sparsity no-keep-sparsity mask learn-scales early-stop keep log "
+                  "temperature alpha loss recompute budget freeze task huber-delta label-smoothing class-weights keep-sparsity no-keep-sparsity mask learn-scales early-stop keep log "
                   "dump-gradients expect-sparsity order", .help = "no training: compute the running statistics of batch normalization anew from the rows of --data"},
     {.name = "keep-sparsity", .kind = OPT_BOOL, .set = 1, DISTILL(sparsity.keep),
      .help = "zeros stay zero in all tensors with two or more dimensions (default: only in pruned tensors, with 20 to "

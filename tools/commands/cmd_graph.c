@@ -5,6 +5,7 @@
 
 #include "tools/commands/commands.h"
 #include "tools/model/graph_source.h"
+#include "tools/options/data_rows.h"
 #include "tools/show/documents.h"
 #include "tools/show/print_graph.h"
 
@@ -43,6 +44,13 @@ static bool take_array(void *group, const char *value)
     return strchr(value, '=') != NULL && take_one(cli->arrays, &cli->n_arrays, value);
 }
 
+static bool take_length(void *group, const char *value)
+{
+    struct graph_cli *cli = group;
+
+    return options_count(value, &cli->run.length) && cli->run.length != 0;
+}
+
 /* clang-format off */
 static const struct opt graph_opts[] = {
     {.name = "full", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct graph_cli, full),
@@ -63,6 +71,8 @@ static const struct opt run_opts[] = {
      .help = "file for the computed values: npz, safetensors, ..."},
     {.name = "array", .value = "INPUT=NAME", .kind = OPT_CALL, .call = take_array, .option = "arrays",
      .needs = "outputs", .help = "take this input from this array of --data (default: the array of the same name)"},
+    TOKEN_ROWS(struct graph_cli, take_length, run, "outputs"),
+    NORMALIZE_ROWS(struct graph_cli, run, "outputs"),
     {.name = "batch", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct graph_cli, run.batch),
      .needs = "outputs", .help = "compute N rows of the inputs at a time, such as 1 for a graph that was exported with one row (default: all)"},
     {.name = "value", .value = "NAME", .kind = OPT_CALL, .call = take_value,

@@ -4,6 +4,7 @@
 
 #include "tools/commands/commands.h"
 #include "tools/convert/convert.h"
+#include "tools/options/data_rows.h"
 #include "tools/show/documents.h"
 #include "tools/show/print_sensitivity.h"
 
@@ -49,6 +50,13 @@ static const struct opt sensitivity_opts[] = {
      .help = "what NumPy's raw 2-byte elements (V2) mean"},
 };
 /* clang-format on */
+static bool take_length(void *group, const char *value)
+{
+    struct sensitivity_cli *cli = group;
+
+    return options_count(value, &cli->with_data.length) && cli->with_data.length != 0;
+}
+
 /* clang-format off */
 static const struct opt data_opts[] = {
     {.name = "data", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct sensitivity_cli, with_data.data),
@@ -58,6 +66,8 @@ static const struct opt data_opts[] = {
      .needs = "data", .help = "the graph of the model: a text or an ONNX file, as for vcompress graph (default: the graph in INPUT)"},
     {.name = "array", .value = "INPUT=NAME", .kind = OPT_CALL, .call = take_array, .option = "arrays",
      .needs = "data", .help = "take this input from this array of --data (default: the array of the same name)"},
+    TOKEN_ROWS(struct sensitivity_cli, take_length, with_data, "data"),
+    NORMALIZE_ROWS(struct sensitivity_cli, with_data, "data"),
     {.name = "rows", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct sensitivity_cli, with_data.n_rows),
      .needs = "data", .help = "compute the first N rows of the data (default 8)"},
     {.name = "batch", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct sensitivity_cli, with_data.batch),

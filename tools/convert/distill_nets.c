@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "tools/options/data_rows.h"
+
 static bool take_array(void *group, const char *value)
 {
     struct nets_cli *cli = group;
@@ -74,17 +76,8 @@ static const struct opt rows_opts[] = {
              "have no row in common"},
     {.name = "part-seed", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct nets_cli, data.part_seed),
      .needs = "part", .help = "seed of the order (default 0)"},
-    {.name = "length", .value = "N", .kind = OPT_CALL, .call = take_length, .option = "length",
-     .wanted = "a number from 1 on",
-     .needs = "data", .help = "the file holds only tokens, as written by nanoGPT and llm.c; N tokens are a row"},
-    {.name = "token-bits", .value = "16|32", .kind = OPT_COUNT, OPT_FIELD(struct nets_cli, data.token_bits),
-     .needs = "length", .help = "bits of a token; not for a file of llm.c, whose header has them (default 16)"},
-    {.name = "scale", .value = "X", .kind = OPT_REAL, OPT_FIELD(struct nets_cli, data.scale),
-     .needs = "data", .help = "multiply float inputs by X, such as 0.00392156862745098 for bytes (default 1)"},
-    {.name = "mean", .value = "X,...", .kind = OPT_TEXT, OPT_FIELD(struct nets_cli, data.mean),
-     .needs = "data", .help = "then subtract X: one number, or one for each channel"},
-    {.name = "std", .value = "X,...", .kind = OPT_TEXT, OPT_FIELD(struct nets_cli, data.deviation),
-     .needs = "data", .help = "then divide by X: one number, or one for each channel"},
+    TOKEN_ROWS(struct nets_cli, take_length, data, "data"),
+    NORMALIZE_ROWS(struct nets_cli, data, "data"),
 };
 /* clang-format on */
 const struct opt_group group_teacher = OPT_GROUP("Teacher", teacher_opts);

@@ -1,0 +1,37 @@
+/* data_rows.h - how rows of a file become inputs: the same options in every command that reads rows. Rows of a table of options;
+ * needs_: the option without which they do nothing; `member` of the command's structure begins the names of the fields. */
+#ifndef VC_TOOLS_DATA_ROWS_H
+#define VC_TOOLS_DATA_ROWS_H
+
+#define TOKEN_ROWS(type, take_length_, member, needs_)                                                            \
+    {.name = "length",                                                                                            \
+     .value = "N",                                                                                                \
+     .kind = OPT_CALL,                                                                                            \
+     .call = take_length_,                                                                                        \
+     .option = "length",                                                                                          \
+     .wanted = "a number from 1 on",                                                                              \
+     .needs = needs_,                                                                                             \
+     .help = "the file holds only tokens, as written by nanoGPT and llm.c; N tokens are a row"},                  \
+    {                                                                                                             \
+        .name = "token-bits", .value = "16|32", .kind = OPT_COUNT, OPT_FIELD(type, member.token_bits),            \
+        .needs = "length", .help = "bits of a token; not for a file of llm.c, whose header has them (default 16)" \
+    }
+#define NORMALIZE_ROWS(type, member, needs_)                                                                   \
+    {.name = "scale",                                                                                          \
+     .value = "X",                                                                                             \
+     .kind = OPT_REAL,                                                                                         \
+     OPT_FIELD(type, member.scale),                                                                            \
+     .needs = needs_,                                                                                          \
+     .help = "multiply float inputs by X, such as 0.00392156862745098 for bytes (default 1)"},                 \
+        {.name = "mean",                                                                                       \
+         .value = "X,...",                                                                                     \
+         .kind = OPT_TEXT,                                                                                     \
+         OPT_FIELD(type, member.mean),                                                                         \
+         .needs = needs_,                                                                                      \
+         .help = "then subtract X: one number, or one for each channel"},                                      \
+    {                                                                                                          \
+        .name = "std", .value = "X,...", .kind = OPT_TEXT, OPT_FIELD(type, member.deviation), .needs = needs_, \
+        .help = "then divide by X: one number, or one for each channel"                                        \
+    }
+
+#endif
