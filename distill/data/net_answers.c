@@ -109,6 +109,7 @@ static const struct task {
     [VC_NET_TASK_TOKENS] = {"tokens", VC_TEACHER_LOSS_KD, {true, false, true}},
     [VC_NET_TASK_LABELS] = {"labels", VC_TEACHER_LOSS_BCE, {false, true, true}},
     [VC_NET_TASK_REGRESSION] = {"regression", VC_TEACHER_LOSS_MSE, {false, false, true}},
+    [VC_NET_TASK_MAPS] = {"maps", VC_TEACHER_LOSS_KD, {true, false, true}},
     [VC_NET_TASK_EMBEDDINGS] = {"embeddings", VC_TEACHER_LOSS_COSINE, {false, false, true}},
 };
 
@@ -146,6 +147,15 @@ static bool says_labels(const struct vc_net *net, const struct vc_rows *rows)
            are_shares(rows, true) && (net->found.function == VC_ANSWER_SIGMOID || net->found.ending == NULL);
 }
 
+/* The places of an output that is [rows, classes, height, width], or has more dimensions; 0: it is not. */
+static size_t places_of(const struct vc_net *net)
+{
+    const struct vc_graph_value *output = vc_net_output(net);
+    int64_t classes = output->n_dims >= 4 ? vc_graph_dim_value(net->network.graph, output->shape[1]) : 0;
+
+    return classes >= 2 && net->found.function == VC_ANSWER_NONE ? row_elements(net) / (size_t)classes : 0;
+}
+
 /* The task by "problem_type" of a config.json; AUTO: it says none. */
 static enum vc_net_task task_of_config(const struct vc_net *net)
 {
@@ -176,6 +186,10 @@ static enum vc_status find_task(struct vc_net *net, struct vc_rows *rows)
         return VC_OK;
     }
     VC_CALL(take_whole_numbers(net, rows));
+    if (rows->labels != NULL && places_of(net) > 1 && rows->label_width == places_of(net)) {
+        net->task = VC_NET_TASK_MAPS;
+        return VC_OK;
+    }
     if (says_labels(net, rows) || (sigmoids && y_width(rows) == 0)) {
         net->task = VC_NET_TASK_LABELS;
     } else if (rows->targets != NULL || (found->single && found->function == VC_ANSWER_NONE)) {
@@ -322,6 +336,22 @@ static enum vc_status take_labels(struct vc_net *net)
     return VC_OK;
 }
 
+/* A class for each place: the classes go behind the places. */
+static enum vc_status take_maps(struct vc_net *net)
+{
+    size_t places = places_of(net);
+
+    VC_REFUSE_IF(places == 0, net->ctx, VC_E_ARGUMENT,
+                 "%s: the output %s is no map, [rows, classes, height, width] of two classes and more",
+                 vc_net_file(net), vc_net_output(net)->name);
+    net->answer = vc_graph_answer_last(net->network.graph, &net->found, 1);
+    VC_REFUSE_IF(net->answer == VC_NO_VALUE, net->ctx, VC_E_NOMEM, "not enough memory for the graph");
+    net->positions = places;
+    net->n_classes = row_elements(net) / places;
+    net->answers = VC_ANSWERS_LOGITS;
+    return VC_OK;
+}
+
 /* ---- y ---- */
 
 static const char *plural(size_t n)
@@ -340,7 +370,7 @@ static enum vc_status refuse_y(const struct vc_net *net, const struct vc_rows *r
     return vc_fail(
         net->ctx, VC_E_ARGUMENT,
         "%s: y has %zu %s%s for each row, which is not what %s %s takes; the answers of %s are %zu number%s for "
-        "each row: classes and tokens take %zu integer%s from 0 to %zu, labels %zu number%s from 0 to 1, "
+        "each row: classes, tokens and maps take %zu integer%s from 0 to %zu, labels %zu number%s from 0 to 1, "
         "regression and embeddings %zu float%s",
         path, y_width(rows), rows->targets != NULL ? "float" : "integer", plural(y_width(rows)),
         vc_option(net->ctx, "net_task"), tasks[net->task].name, vc_net_file(net), n, plural(n), net->positions,
@@ -388,6 +418,17 @@ enum vc_status vc_net_fit_labels(const struct vc_net *net, struct vc_rows *rows)
                                                                                                   : VC_OK;
 }
 
+/* Of one class each: rows, positions of a sequence, places of a map. */
+static enum vc_net_task task_of_classes(const struct vc_net *net)
+{
+    unsigned n_dims = vc_net_output(net)->n_dims;
+
+    if (net->task == VC_NET_TASK_MAPS || (n_dims >= 4 && net->positions > 1)) {
+        return VC_NET_TASK_MAPS;
+    }
+    return n_dims == 3 ? VC_NET_TASK_TOKENS : VC_NET_TASK_CLASSES;
+}
+
 /* With y and answers the task is what both say. */
 static enum vc_status settle(struct vc_net *net, const struct vc_rows *rows)
 {
@@ -398,7 +439,7 @@ static enum vc_status settle(struct vc_net *net, const struct vc_rows *rows)
         VC_REFUSE_IF(net->options.task == VC_NET_TASK_TOKENS && !tokens, net->ctx, VC_E_ARGUMENT,
                      "%s: the output %s has an answer for each row, and none for each position of it: %s classes",
                      vc_net_file(net), vc_net_output(net)->name, vc_option(net->ctx, "net_task"));
-        net->task = tokens ? VC_NET_TASK_TOKENS : VC_NET_TASK_CLASSES;
+        net->task = task_of_classes(net);
     }
     net->y_loss = net->task == VC_NET_TASK_LABELS ? VC_TEACHER_LOSS_BCE : net->loss;
     return VC_OK;
@@ -423,6 +464,8 @@ enum vc_status vc_net_find_answer(struct vc_net *net, struct vc_rows *rows)
     }
     if (net->task == VC_NET_TASK_LABELS) {
         VC_CALL(take_labels(net));
+    } else if (net->task == VC_NET_TASK_MAPS && !is_shares(net)) {
+        VC_CALL(take_maps(net));
     } else if (classes || (is_shares(net) && !values)) {
         VC_CALL(take_logits(net));
     } else {

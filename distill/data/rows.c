@@ -175,8 +175,7 @@ static enum vc_status read_numbers(const struct vc_rows *rows, const struct vc_m
     enum vc_status status = VC_OK;
 
     *out = NULL;
-    VC_REFUSE_IF(!vc_is_integer(t->dtype) || t->n_dims == 0 || (t->n_dims > 2 && t->n_elems != t->shape[0]), rows->ctx,
-                 VC_E_ARGUMENT,
+    VC_REFUSE_IF(!vc_is_integer(t->dtype) || t->n_dims == 0, rows->ctx, VC_E_ARGUMENT,
                  "%s: %s has %llu elements of type %s; one integer for each row is "
                  "needed",
                  model->path, t->name, (unsigned long long)t->n_elems, vc_dtype_name(t->dtype));
@@ -244,6 +243,7 @@ static void count_labels(struct vc_rows *rows)
 {
     bool some = false;
 
+    rows->has_labels = true;
     for (uint64_t i = 0; i < rows->n * rows->label_width; i++) {
         rows->labels[i] =
             rows->labels[i] < 0 || rows->labels[i] == rows->options.ignored_label ? VC_NO_LABEL : rows->labels[i];

@@ -21,6 +21,7 @@ struct vc_rows {
     int64_t *labels;   /* VC_NO_LABEL: none; NULL: no row has one */
     double *targets;   /* y of floats, or of integers that are values; target_width of a row; NULL: none */
     size_t target_width;
+    bool has_labels;                /* y has labels, which may all be none */
     bool tokens;                    /* labels are the tokens of the input, not an array of their own */
     uint8_t *mask;                  /* NULL: all rows count */
     size_t label_width, mask_width; /* of a row in the file */

@@ -74,12 +74,9 @@ static enum vc_status check_counts(struct vc_ctx *ctx, const struct vc_distill_o
         bool wrong;
         const char *field;
     } choices[] = {
-        {!has_optimizer(o->optimizer.kind), "optimizer.kind"},
-        {o->schedule.kind > VC_SCHEDULE_STEP, "schedule.kind"},
-        {o->loss.kind > VC_TEACHER_LOSS_HUBER, "loss.kind"},
-        {o->answers.net_task > VC_NET_TASK_EMBEDDINGS, "net_task"},
-        {o->training.order > VC_ORDER_FILE, "training.order"},
-        {o->precision.kind > VC_GRAPH_F64, "precision.kind"},
+        {!has_optimizer(o->optimizer.kind), "optimizer.kind"}, {o->schedule.kind > VC_SCHEDULE_STEP, "schedule.kind"},
+        {o->loss.kind > VC_TEACHER_LOSS_HUBER, "loss.kind"},   {o->answers.net_task > VC_NET_TASK_MAPS, "net_task"},
+        {o->training.order > VC_ORDER_FILE, "training.order"}, {o->precision.kind > VC_GRAPH_F64, "precision.kind"},
     };
     const struct {
         bool set;

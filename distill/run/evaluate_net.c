@@ -26,7 +26,7 @@ enum vc_status vc_evaluate(struct vc_ctx *ctx, const struct vc_evaluate_options 
     vc_call_begin(ctx);
     VC_TRY(vc_options_read(ctx, &evaluate_kind, options, &o));
     wrong = o.loss > VC_TEACHER_LOSS_HUBER                                   ? "loss"
-            : o.net_task > VC_NET_TASK_EMBEDDINGS                            ? "net_task"
+            : o.net_task > VC_NET_TASK_MAPS                                  ? "net_task"
             : !(o.huber_delta > 0) || !isfinite(o.huber_delta)               ? "huber_delta"
             : o.precision > VC_GRAPH_F64                                     ? "precision"
             : !(o.temperature > 0) || !(o.temperature <= VC_MAX_TEMPERATURE) ? "temperature"

@@ -13,6 +13,8 @@ struct tally {
     double ce, kd, error, absolute; /* sums; error: squared, of targets */
     uint64_t hits, wrong,
         missed; /* LABELS with targets: yes where y has it, yes where it has not, no where y has yes */
+    uint64_t *
+        places; /* MAPS with labels: of each class those that both have, those of y, those of the answers; NULL: not asked for */
     /* The teacher's outputs less those of the first row, by value, and their squares; NULL: not asked for. */
     double *offset, *sum;
     double squares;
@@ -116,6 +118,11 @@ static void count_row(struct vc_trainer *t, size_t row, const void *logits, cons
     *right = t->eval.rows.labels != NULL ? is_right : agrees;
     if (t->batch.mask[row] == 0) {
         return;
+    }
+    if (tally->places != NULL && has_label && answer < classes) {
+        tally->places[t->batch.labels[row]] += is_right;
+        tally->places[classes + (size_t)t->batch.labels[row]]++;
+        tally->places[2 * classes + answer]++;
     }
     tally->n++;
     tally->n_labels += has_label;
@@ -304,7 +311,7 @@ static enum vc_status judge_round(struct vc_trainer *t, bool the_teacher, uint64
     struct vc_ranks *ranks = t->options.parallel.ranks;
     uint64_t at = first + vc_ranks_rank(ranks) * t->options.training.batch;
     uint64_t n = at < t->eval.rows.n ? vc_min_u64(t->options.training.batch, t->eval.rows.n - at) : 0;
-    struct tally own = {.offset = tally->offset, .sum = tally->sum, .squares = tally->squares};
+    struct tally own = {.offset = tally->offset, .sum = tally->sum, .squares = tally->squares, .places = tally->places};
     double alone[1][VC_COLLECTIVE_NUMBERS];
     double(*all)[VC_COLLECTIVE_NUMBERS] = ranks != NULL ? vc_ranks_numbers(ranks) : alone;
     enum vc_status status = VC_OK;
@@ -415,6 +422,30 @@ static enum vc_status judge_values(const struct vc_trainer *t, const struct tall
     return VC_OK;
 }
 
+/* Intersection over union, the mean of the classes that y or the answers have. */
+static double mean_iou(const struct vc_trainer *t, const uint64_t *places)
+{
+    size_t n = t->student.net.n_classes;
+    double sum = 0;
+    double n_classes = 0;
+
+    for (size_t c = 0; c < n; c++) {
+        uint64_t all = places[n + c] + places[2 * n + c] - places[c];
+
+        sum += all != 0 ? (double)places[c] / (double)all : 0;
+        n_classes += all != 0;
+    }
+    return n_classes != 0 ? sum / n_classes : (double)NAN;
+}
+
+static enum vc_status find_places(const struct vc_trainer *t, struct tally *tally)
+{
+    if (t->student.net.task != VC_NET_TASK_MAPS || t->eval.rows.labels == NULL || t->options.parallel.ranks != NULL) {
+        return VC_OK;
+    }
+    return VC_ZEROS(t->ctx, VC_TAG_MISC, tally->places, 3 * t->student.net.n_classes);
+}
+
 static enum vc_status find_spread(const struct vc_trainer *t, struct tally *tally)
 {
     size_t n = t->student.net.n_classes + 1;
@@ -436,7 +467,7 @@ void vc_trainer_describe(const struct vc_trainer *t, struct vc_quality *quality)
     quality->output = t->student.net.found.output;
     quality->task = t->student.net.task;
     quality->squared_error = quality->r2 = quality->teacher_r2 = NAN;
-    quality->absolute_error = quality->f1 = quality->cosine = NAN;
+    quality->absolute_error = quality->f1 = quality->cosine = quality->iou = NAN;
     quality->undefined = NULL;
 }
 
@@ -453,6 +484,7 @@ enum vc_status vc_trainer_judge(struct vc_trainer *t, bool the_teacher, struct v
 
     VC_TRY_ALLOC(numbers);
     VC_TRY(find_spread(t, &tally));
+    VC_TRY(find_places(t, &tally));
     for (uint64_t first = 0; first < t->eval.rows.n;
          first += vc_ranks_size(t->options.parallel.ranks) * t->options.training.batch) {
         VC_TRY(judge_round(t, the_teacher, first, numbers, &tally, answers != NULL ? answers->right : NULL));
@@ -466,9 +498,11 @@ enum vc_status vc_trainer_judge(struct vc_trainer *t, bool the_teacher, struct v
                                    .kd = t->eval.taught ? tally.kd / (double)tally.n : NAN};
     vc_trainer_describe(t, quality);
     VC_TRY(judge_values(t, &tally, quality));
+    quality->iou = tally.places != NULL ? mean_iou(t, tally.places) : (double)NAN;
 out:
     vc_free(t->ctx, numbers);
     vc_free(t->ctx, tally.offset);
     vc_free(t->ctx, tally.sum);
+    vc_free(t->ctx, tally.places);
     return status;
 }

@@ -205,7 +205,7 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_logits_o
                       : !(o->temperature > 0) || !(o->temperature <= VC_MAX_TEMPERATURE)                 ? "temperature"
                       : o->precision > VC_GRAPH_F64                                                      ? "precision"
                       : o->loss > VC_TEACHER_LOSS_HUBER                                                  ? "loss"
-                      : o->net_task > VC_NET_TASK_EMBEDDINGS                                             ? "net_task"
+                      : o->net_task > VC_NET_TASK_MAPS                                                   ? "net_task"
                       : o->dtype != VC_DTYPE_F16 && o->dtype != VC_DTYPE_F32 && o->dtype != VC_DTYPE_F64 ? "dtype"
                                                                                                          : NULL;
 

@@ -17,6 +17,7 @@ static const struct metric {
     [VC_METRIC_R2] = {"r2", true, offsetof(struct vc_quality, r2)},
     [VC_METRIC_MAE] = {"mae", false, offsetof(struct vc_quality, absolute_error)},
     [VC_METRIC_MSE] = {"mse", false, offsetof(struct vc_quality, squared_error)},
+    [VC_METRIC_IOU] = {"iou", true, offsetof(struct vc_quality, iou)},
     [VC_METRIC_COSINE] = {"cosine", true, offsetof(struct vc_quality, cosine)},
 };
 
@@ -34,6 +35,11 @@ enum vc_metric vc_metric_of_task(const struct vc_quality *q)
         return VC_METRIC_R2;
     case VC_NET_TASK_EMBEDDINGS:
         return VC_METRIC_COSINE;
+    case VC_NET_TASK_MAPS:
+        if (q->n_labels != 0 && !isnan(q->iou)) {
+            return VC_METRIC_IOU;
+        }
+        return q->n_labels != 0 ? VC_METRIC_ACCURACY : VC_METRIC_AGREEMENT;
     default:
         return q->n_labels != 0 ? VC_METRIC_ACCURACY : VC_METRIC_AGREEMENT;
     }

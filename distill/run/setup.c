@@ -113,7 +113,8 @@ static enum vc_status read_class_weights(struct vc_trainer *t)
 static enum vc_status open_cross_entropy(struct vc_trainer *t)
 {
     const struct vc_distill_options *o = &t->options;
-    bool classes = t->student.net.task == VC_NET_TASK_CLASSES || t->student.net.task == VC_NET_TASK_TOKENS;
+    bool classes = t->student.net.task == VC_NET_TASK_CLASSES || t->student.net.task == VC_NET_TASK_TOKENS ||
+                   t->student.net.task == VC_NET_TASK_MAPS;
 
     if (o->answers.label_smoothing == 0 && o->answers.class_weights == NULL) {
         return VC_OK;
@@ -188,6 +189,15 @@ static enum vc_status check_classes(struct vc_trainer *t, const char *role)
                          teacher, role, student, vc_option(t->ctx, "loss.classes"));
 }
 
+/* Which task the teacher is asked for: what was named, and what its own output does not say. */
+static enum vc_net_task task_of_teacher(const struct vc_trainer *t)
+{
+    if (t->student.net.task == VC_NET_TASK_MAPS) {
+        return VC_NET_TASK_MAPS;
+    }
+    return t->options.answers.net_task == VC_NET_TASK_TOKENS ? VC_NET_TASK_CLASSES : t->options.answers.net_task;
+}
+
 /* The networks, with their views of the rows that they are opened for. */
 static enum vc_status open_networks(struct vc_trainer *t, struct vc_taught_rows *rows)
 {
@@ -217,7 +227,7 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_taught_rows 
     vc_match_keep_values(t->match, &student, &teacher);
     VC_CALL(vc_net_open(t->ctx, &o->student, &student, &rows->rows, &rows->student, &t->student.net));
     teacher.loss = t->options.loss.kind = t->student.net.loss;
-    teacher.task = o->answers.net_task == VC_NET_TASK_TOKENS ? VC_NET_TASK_CLASSES : o->answers.net_task;
+    teacher.task = task_of_teacher(t);
     VC_CALL(check_trained(t));
     if (!t->judge_only) {
         VC_CALL(vc_fake_quant_open(&t->student));

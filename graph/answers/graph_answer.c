@@ -258,3 +258,13 @@ enum vc_status vc_graph_find_answer(struct vc_ctx *ctx, struct vc_graph *graph, 
     }
     return graph->n_problems == 0 ? VC_OK : vc_fail(ctx, VC_E_UNSUPPORTED, "%s", graph->problems[0]);
 }
+
+uint32_t vc_graph_answer_last(struct vc_graph *graph, const struct vc_graph_answer *found, unsigned axis)
+{
+    struct path path = {.graph = graph};
+
+    if (graph->logits == 0) {
+        graph->logits = add_last(&path, found->value, axis) + 1; /* VC_NO_VALUE + 1 is 0 */
+    }
+    return graph->logits - 1;
+}

@@ -42,4 +42,8 @@ struct vc_graph_answer {
 enum vc_status vc_graph_find_answer(struct vc_ctx *ctx, struct vc_graph *graph, bool pairs,
                                     struct vc_graph_answer *out);
 
+/* Of an output that no function makes: the same with dimension `axis` behind the others. A node is added, which a second call finds.
+ * VC_NO_VALUE: no memory. */
+uint32_t vc_graph_answer_last(struct vc_graph *graph, const struct vc_graph_answer *found, unsigned axis);
+
 #endif

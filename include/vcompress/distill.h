@@ -73,6 +73,7 @@ enum vc_schedule { VC_SCHEDULE_CONSTANT = 0, VC_SCHEDULE_COSINE = 1, VC_SCHEDULE
  *     TOKENS       the same for each position of a row
  *     LABELS       several of many: y has 0 or 1 for each output; binary cross-entropy; F1
  *     REGRESSION   numbers: y has floats, as many for each row as the output; squared error or Huber loss; R2
+ *     MAPS         a class for each place: the output is [rows, classes, height, width], y has integers; cross-entropy; IoU
  *     EMBEDDINGS   directions: y has floats, as many for each row as the output; 1 - cosine; cosine
  *
  * AUTO, the default: what y, the graph and "problem_type" of a config.json say (docs/distillation.md, "Tasks"). A loss that is
@@ -83,9 +84,10 @@ enum vc_net_task {
     VC_NET_TASK_TOKENS = 2,
     VC_NET_TASK_LABELS = 3,
     VC_NET_TASK_REGRESSION = 4,
-    VC_NET_TASK_EMBEDDINGS = 5
+    VC_NET_TASK_EMBEDDINGS = 5,
+    VC_NET_TASK_MAPS = 6
 };
-/* "auto", "classes", "tokens", "labels", "regression", "embeddings"; NULL for an unknown number. */
+/* "auto", "classes", "tokens", "labels", "regression", "embeddings", "maps"; NULL for an unknown number. */
 VC_API const char *vc_net_task_name(enum vc_net_task task);
 
 /* The teacher's term of the loss, and, but for KD, REVERSE and JS, the term of y, if y has floats. KD: the divergence of the
@@ -419,10 +421,13 @@ struct vc_quality {
     double absolute_error; /* mean of |output - target|; NaN: no targets */
     double f1;     /* LABELS with targets: 2 right / (2 right + wrong + missed) of all yes; NaN: none, or `undefined` */
     double cosine; /* EMBEDDINGS with targets: the mean cosine; NaN: none */
+    /* MAPS with labels: intersection over union, the mean of the classes that y or the answers have; NaN: none, or several
+     * ranks. */
+    double iou;
     const char *undefined; /* why r2 or f1 is not defined for these rows, a sentence; NULL: it is */
 };
 
-/* A figure that a network is judged by. AUTO: the one of its task: accuracy, F1, R2 or cosine with labels, else agreement with the
+/* A figure that a network is judged by. AUTO: the one of its task: accuracy, IoU, F1, R2 or cosine with labels, else agreement with the
  * teacher (classes, tokens, labels), R2 or cosine of the teacher's outputs. */
 enum vc_metric {
     VC_METRIC_AUTO = 0,
@@ -433,9 +438,10 @@ enum vc_metric {
     VC_METRIC_R2 = 5,
     VC_METRIC_MAE = 6, /* mean absolute error */
     VC_METRIC_MSE = 7, /* mean squared error */
-    VC_METRIC_COSINE = 8
+    VC_METRIC_COSINE = 8,
+    VC_METRIC_IOU = 9
 };
-/* "accuracy", "agreement", "cross-entropy", "f1", "r2", "mae", "mse", "cosine"; NULL for AUTO and unknown numbers. */
+/* "accuracy", "agreement", "cross-entropy", "f1", "r2", "mae", "mse", "cosine", "iou"; NULL for AUTO and unknown numbers. */
 VC_API const char *vc_metric_name(enum vc_metric metric);
 /* The metric of the task, and its value; NaN: it was not measured. *rises: larger values are better. */
 VC_API enum vc_metric vc_metric_of_task(const struct vc_quality *quality);

@@ -16,10 +16,10 @@ __all__ = ["shrink", "quantize", "prune", "run", "dequantize", "merge", "convert
 def shrink(input: Input, output: Optional[Path] = None, *, progress: Show = None, bytes: Optional[Union[int, str]] = None, ratio: Optional[float] = None,
         fit: Optional[str] = None, memory: Optional[Union[int, str]] = None, native: bool = False, max_loss: Optional[Values] = None,
         within: Optional[Values] = None, gpus_file: Optional[Path] = None, graph: Optional[Path] = None, data: Optional[Path] = None,
-        array: Optional[Values] = None, labels: Optional[Path] = None, rows: Optional[Values] = None, part: Optional[Values] = None,
-        part_seed: Optional[int] = None, length: Optional[Values] = None, token_bits: Optional[int] = None, scale: Optional[float] = None,
-        mean: Optional[str] = None, std: Optional[str] = None, eval: Optional[Path] = None, eval_labels: Optional[Path] = None,
-        eval_array: Optional[Values] = None, task: Optional[Literal["auto", "classes", "tokens", "labels", "regression", "embeddings"]] = None,
+        array: Optional[Values] = None, labels: Optional[Path] = None, ignore_label: Optional[int] = None, rows: Optional[Values] = None,
+        part: Optional[Values] = None, part_seed: Optional[int] = None, length: Optional[Values] = None, token_bits: Optional[int] = None,
+        scale: Optional[float] = None, mean: Optional[str] = None, std: Optional[str] = None, eval: Optional[Path] = None, eval_labels: Optional[Path] = None,
+        eval_array: Optional[Values] = None, task: Optional[Literal["auto", "classes", "tokens", "labels", "regression", "embeddings", "maps"]] = None,
         loss: Optional[Literal["kd", "mse", "cosine", "auto", "reverse", "js", "bce", "huber"]] = None, time: Optional[Values] = None,
         steps: Optional[int] = None, seed: Optional[int] = None, keep_going: bool = False, resume: bool = False, recipe: Optional[Path] = None,
         force: bool = False,
@@ -35,13 +35,14 @@ def shrink(input: Input, output: Optional[Path] = None, *, progress: Show = None
     fit (GPU): the output fits this GPU in inference (vcompress gpus lists names), or auto, the GPU at hand
     memory (SIZE): the output fits a device of which a program sees SIZE
     native: --fit, --memory: for a runtime that keeps codes as codes, as llama.cpp and vLLM do (default: the usual loader of the output, which may decode them)
-    max_loss (SHARE): --data: the figure of the task falls by at most SHARE: accuracy (classes, tokens), F1 (labels), R2 (regression), cosine (embeddings)
-    within (METRIC:X): --data: as --max-loss, of another figure and in its own unit: mae:0.5, where the mean absolute error rises by at most 0.5 (accuracy, agreement, cross-entropy, f1, r2, mae, mse, cosine)
+    max_loss (SHARE): --data: the figure of the task falls by at most SHARE: accuracy (classes, tokens), IoU (maps), F1 (labels), R2 (regression), cosine (embeddings)
+    within (METRIC:X): --data: as --max-loss, of another figure and in its own unit: mae:0.5, where the mean absolute error rises by at most 0.5 (accuracy, agreement, cross-entropy, f1, iou, r2, mae, mse, cosine)
     gpus_file (FILE): --fit: more GPUs (see vcompress gpus --csv)
     graph (FILE): the graph of the networks: a text or an ONNX file, as for vcompress graph (default: the graph in each model)
     data (FILE): rows: an array for each input of the graph and optionally labels y and a mask (npz, safetensors, idx, idx.gz, ...)
     array (NAME=ARRAY): --data: take this input, or y, or mask, from this array (default: the array of the same name; a single array is the single input)
     labels (FILE): --data: another file, whose single array is y
+    ignore_label (N): --data: rows, or positions, with this number as their label have none, as those below 0: 255 of masks, 0 of padding
     rows (N): --data: the first N rows only
     part (FROM-TO): --data: of these rows, in an order drawn from --part-seed, those from FROM % to TO %: parts that do not overlap have no row in common
     part_seed (N): --part: seed of the order (default 0)
@@ -53,7 +54,7 @@ def shrink(input: Input, output: Optional[Path] = None, *, progress: Show = None
     eval (FILE): --data: rows to prove, which steer nothing (default: 20 % of --data; 60 % train, 20 % choose)
     eval_labels (FILE): --eval: another file, whose single array is y of --eval
     eval_array (NAME=ARRAY): --eval: the same as --array (default: as --array)
-    task (auto|classes|tokens|labels|regression|embeddings): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings). Default auto: what config.json, y and the output say
+    task (auto|classes|tokens|labels|regression|embeddings|maps): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings), one class for each place (maps: [rows, classes, height, width]). Default auto: what config.json, y and the output say
     loss (kd|mse|cosine|auto|reverse|js|bce|huber): --data: what answers are compared by, with the teacher's, and with y if it has floats: divergence of classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js)
     time (TIME): take the best that was found after TIME
     steps (N): --data: steps of training the winner (default 2400)
@@ -509,30 +510,30 @@ def convert(input: Input, output: Optional[Path] = None, *, progress: Show = Non
 def distill(output: Optional[Path] = None, *, progress: Show = None, student: Optional[Path] = None, width: Optional[str] = None,
         keep_layers: Optional[str] = None, layers: Optional[str] = None, eval: Optional[Path] = None, eval_array: Optional[Values] = None,
         eval_teacher: Optional[Path] = None, eval_labels: Optional[Path] = None, teacher: Optional[Path] = None, teacher_graph: Optional[Path] = None,
-        graph: Optional[Path] = None, data: Optional[Path] = None, array: Optional[Values] = None, labels: Optional[Path] = None, rows: Optional[Values] = None,
-        part: Optional[Values] = None, part_seed: Optional[int] = None, length: Optional[Values] = None, token_bits: Optional[int] = None,
-        scale: Optional[float] = None, mean: Optional[str] = None, std: Optional[str] = None, steps: Optional[int] = None, epochs: Optional[int] = None,
-        batch: Optional[int] = None, accum: Optional[int] = None, optimizer: Optional[Values] = None, lr: Optional[float] = None,
-        momentum: Optional[float] = None, nesterov: bool = False, betas: Optional[Values] = None, eps: Optional[float] = None,
+        graph: Optional[Path] = None, data: Optional[Path] = None, array: Optional[Values] = None, labels: Optional[Path] = None,
+        ignore_label: Optional[int] = None, rows: Optional[Values] = None, part: Optional[Values] = None, part_seed: Optional[int] = None,
+        length: Optional[Values] = None, token_bits: Optional[int] = None, scale: Optional[float] = None, mean: Optional[str] = None, std: Optional[str] = None,
+        steps: Optional[int] = None, epochs: Optional[int] = None, batch: Optional[int] = None, accum: Optional[int] = None, optimizer: Optional[Values] = None,
+        lr: Optional[float] = None, momentum: Optional[float] = None, nesterov: bool = False, betas: Optional[Values] = None, eps: Optional[float] = None,
         weight_decay: Optional[float] = None, decay_1d: bool = False, schedule: Optional[Literal["constant", "cosine", "linear", "step"]] = None,
         warmup: Optional[int] = None, step_every: Optional[int] = None, step_factor: Optional[float] = None, clip: Optional[float] = None,
         temperature: Optional[float] = None, alpha: Optional[float] = None, classes: Optional[Literal["same", "common"]] = None,
-        task: Optional[Literal["auto", "classes", "tokens", "labels", "regression", "embeddings"]] = None,
+        task: Optional[Literal["auto", "classes", "tokens", "labels", "regression", "embeddings", "maps"]] = None,
         loss: Optional[Literal["kd", "mse", "cosine", "auto", "reverse", "js", "bce", "huber"]] = None, huber_delta: Optional[float] = None,
-        match: Optional[Values] = None, seed: Optional[int] = None, order: Optional[Literal["shuffled", "file"]] = None, precision: Optional[Values] = None,
-        loss_scale: Optional[float] = None, recompute: Optional[Values] = None, budget: Optional[Union[int, str]] = None,
-        device_memory: Optional[Union[int, str]] = None, freeze: Optional[Values] = None, allow_tied: bool = False, frozen_norm: bool = False,
-        recalibrate_bn: bool = False, keep_sparsity: bool = False, no_keep_sparsity: bool = False, mask: Optional[Path] = None, sparsity: Optional[str] = None,
-        prune_steps: Optional[Values] = None, scope: Optional[Literal["tensor", "global"]] = None, min_keep: Optional[str] = None,
-        min_elements: Optional[int] = None, fake_quant: Optional[Values] = None, learn_scales: bool = False, control: bool = False,
-        include: Optional[Values] = None, exclude: Optional[Values] = None, force: bool = False, force_foreign: bool = False, strip: bool = False,
-        dry_run: bool = False, log: Optional[Path] = None, dump_gradients: Optional[Path] = None, eval_every: Optional[int] = None,
-        early_stop: Optional[int] = None, keep: Optional[Literal["best", "last"]] = None, checkpoint: Optional[Path] = None,
-        checkpoint_every: Optional[int] = None, resume: Optional[Path] = None, min_accuracy: Optional[float] = None, max_drop: Optional[float] = None,
-        expect_sparsity: Optional[Values] = None, ranks: Optional[Literal["auto", "none", "mpi"]] = None,
-        all_reduce: Optional[Literal["auto", "host", "nccl"]] = None, gates: Optional[Path] = None, device: Optional[str] = None, threads: Optional[int] = None,
-        max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None, markdown: Optional[Path] = None,
-        diffable: bool = False) -> Report:
+        label_smoothing: Optional[float] = None, class_weights: Optional[str] = None, match: Optional[Values] = None, seed: Optional[int] = None,
+        order: Optional[Literal["shuffled", "file"]] = None, precision: Optional[Values] = None, loss_scale: Optional[float] = None,
+        recompute: Optional[Values] = None, budget: Optional[Union[int, str]] = None, device_memory: Optional[Union[int, str]] = None,
+        freeze: Optional[Values] = None, allow_tied: bool = False, frozen_norm: bool = False, recalibrate_bn: bool = False, keep_sparsity: bool = False,
+        no_keep_sparsity: bool = False, mask: Optional[Path] = None, sparsity: Optional[str] = None, prune_steps: Optional[Values] = None,
+        scope: Optional[Literal["tensor", "global"]] = None, min_keep: Optional[str] = None, min_elements: Optional[int] = None,
+        fake_quant: Optional[Values] = None, learn_scales: bool = False, control: bool = False, include: Optional[Values] = None,
+        exclude: Optional[Values] = None, force: bool = False, force_foreign: bool = False, strip: bool = False, dry_run: bool = False,
+        log: Optional[Path] = None, dump_gradients: Optional[Path] = None, eval_every: Optional[int] = None, early_stop: Optional[int] = None,
+        keep: Optional[Literal["best", "last"]] = None, checkpoint: Optional[Path] = None, checkpoint_every: Optional[int] = None,
+        resume: Optional[Path] = None, min_accuracy: Optional[float] = None, max_drop: Optional[float] = None, expect_sparsity: Optional[Values] = None,
+        ranks: Optional[Literal["auto", "none", "mpi"]] = None, all_reduce: Optional[Literal["auto", "host", "nccl"]] = None, gates: Optional[Path] = None,
+        device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None,
+        html: Optional[Path] = None, markdown: Optional[Path] = None, diffable: bool = False) -> Report:
     """Train a network to give the answers of another network.
 
     vcompress distill [--teacher FILE] (--student FILE | --width SHARE | --keep-layers LIST) --data FILE [options] -o OUTPUT
@@ -551,6 +552,7 @@ def distill(output: Optional[Path] = None, *, progress: Show = None, student: Op
     data (FILE): rows: an array for each input of the graph and optionally labels y and a mask (npz, safetensors, idx, idx.gz, ...)
     array (NAME=ARRAY): --data: take this input, or y, or mask, from this array (default: the array of the same name; a single array is the single input)
     labels (FILE): --data: another file, whose single array is y
+    ignore_label (N): --data: rows, or positions, with this number as their label have none, as those below 0: 255 of masks, 0 of padding
     rows (N): --data: the first N rows only
     part (FROM-TO): --data: of these rows, in an order drawn from --part-seed, those from FROM % to TO %: parts that do not overlap have no row in common
     part_seed (N): --part: seed of the order (default 0)
@@ -579,9 +581,11 @@ def distill(output: Optional[Path] = None, *, progress: Show = None, student: Op
     temperature (T): of the teacher's answers (default 2)
     alpha (X): share of the teacher's term in the loss, 0 to 1
     classes (same|common): if vocabularies of teacher and student are padded to different sizes: common compares the first classes, which both have (default same)
-    task (auto|classes|tokens|labels|regression|embeddings): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings). Default auto: what config.json, y and the output say
+    task (auto|classes|tokens|labels|regression|embeddings|maps): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings), one class for each place (maps: [rows, classes, height, width]). Default auto: what config.json, y and the output say
     loss (kd|mse|cosine|auto|reverse|js|bce|huber): --data: what answers are compared by, with the teacher's, and with y if it has floats: divergence of classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js)
     huber_delta (X): --loss huber: errors up to X count squared, larger ones linearly (default 1)
+    label_smoothing (X): cross-entropy with labels: spread this share of each label over all classes, as PyTorch does (default 0)
+    class_weights (X,...): cross-entropy with labels: a weight for each class, such as 1,1,5, as PyTorch has them (default: 1 each)
     match (TEACHER=STUDENT:mse|attention|cosine[:WEIGHT]): another term of the loss, repeatable: values inside both networks, by their names in graph --full
     seed (N): of the order of the rows, and of new weights (default 0)
     order (shuffled|file): of the rows: shuffled for each epoch, or as in the file (default shuffled)
@@ -637,10 +641,10 @@ def distill(output: Optional[Path] = None, *, progress: Show = None, student: Op
 
 
 def logits(input: Path, output: Path, *, progress: Show = None, graph: Optional[Path] = None, data: Optional[Path] = None, array: Optional[Values] = None,
-        labels: Optional[Path] = None, rows: Optional[Values] = None, part: Optional[Values] = None, part_seed: Optional[int] = None,
-        length: Optional[Values] = None, token_bits: Optional[int] = None, scale: Optional[float] = None, mean: Optional[str] = None, std: Optional[str] = None,
-        topk: Optional[int] = None, temperature: Optional[float] = None,
-        task: Optional[Literal["auto", "classes", "tokens", "labels", "regression", "embeddings"]] = None,
+        labels: Optional[Path] = None, ignore_label: Optional[int] = None, rows: Optional[Values] = None, part: Optional[Values] = None,
+        part_seed: Optional[int] = None, length: Optional[Values] = None, token_bits: Optional[int] = None, scale: Optional[float] = None,
+        mean: Optional[str] = None, std: Optional[str] = None, topk: Optional[int] = None, temperature: Optional[float] = None,
+        task: Optional[Literal["auto", "classes", "tokens", "labels", "regression", "embeddings", "maps"]] = None,
         loss: Optional[Literal["kd", "mse", "cosine", "auto", "reverse", "js", "bce", "huber"]] = None, dtype: Optional[Values] = None,
         batch: Optional[int] = None, precision: Optional[Literal["f32", "f64"]] = None, force: bool = False, device: Optional[str] = None,
         threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, diffable: bool = False) -> Report:
@@ -652,6 +656,7 @@ def logits(input: Path, output: Path, *, progress: Show = None, graph: Optional[
     data (FILE): rows: an array for each input of the graph and optionally labels y and a mask (npz, safetensors, idx, idx.gz, ...)
     array (NAME=ARRAY): --data: take this input, or y, or mask, from this array (default: the array of the same name; a single array is the single input)
     labels (FILE): --data: another file, whose single array is y
+    ignore_label (N): --data: rows, or positions, with this number as their label have none, as those below 0: 255 of masks, 0 of padding
     rows (N): --data: the first N rows only
     part (FROM-TO): --data: of these rows, in an order drawn from --part-seed, those from FROM % to TO %: parts that do not overlap have no row in common
     part_seed (N): --part: seed of the order (default 0)
@@ -662,7 +667,7 @@ def logits(input: Path, output: Path, *, progress: Show = None, graph: Optional[
     std (X,...): --data: then divide by X: one number, or one for each channel
     topk (K): only the K largest logits of each row, and the sum of all (default: all logits)
     temperature (T): --topk: of that sum
-    task (auto|classes|tokens|labels|regression|embeddings): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings). Default auto: what config.json, y and the output say
+    task (auto|classes|tokens|labels|regression|embeddings|maps): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings), one class for each place (maps: [rows, classes, height, width]). Default auto: what config.json, y and the output say
     loss (kd|mse|cosine|auto|reverse|js|bce|huber): --data: what answers are compared by, with the teacher's, and with y if it has floats: divergence of classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js)
     dtype (f16|f32|f64): of the logits in the file (default f32)
     batch (N): rows computed at a time (default 64)
@@ -678,10 +683,11 @@ def logits(input: Path, output: Path, *, progress: Show = None, graph: Optional[
 
 
 def calibrate(input: Path, output: Path, *, progress: Show = None, graph: Optional[Path] = None, data: Optional[Path] = None, array: Optional[Values] = None,
-        labels: Optional[Path] = None, rows: Optional[Values] = None, part: Optional[Values] = None, part_seed: Optional[int] = None,
-        length: Optional[Values] = None, token_bits: Optional[int] = None, scale: Optional[float] = None, mean: Optional[str] = None, std: Optional[str] = None,
-        second_moments: bool = False, batch: Optional[int] = None, force: bool = False, device: Optional[str] = None, threads: Optional[int] = None,
-        max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, diffable: bool = False) -> Report:
+        labels: Optional[Path] = None, ignore_label: Optional[int] = None, rows: Optional[Values] = None, part: Optional[Values] = None,
+        part_seed: Optional[int] = None, length: Optional[Values] = None, token_bits: Optional[int] = None, scale: Optional[float] = None,
+        mean: Optional[str] = None, std: Optional[str] = None, second_moments: bool = False, batch: Optional[int] = None, force: bool = False,
+        device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None,
+        diffable: bool = False) -> Report:
     """Gather what layers get to see, for quantize and prune.
 
     vcompress calibrate --data FILE [--graph FILE] [options] -o OUTPUT MODEL, or -o OUTPUT STATISTICS...
@@ -690,6 +696,7 @@ def calibrate(input: Path, output: Path, *, progress: Show = None, graph: Option
     data (FILE): rows: an array for each input of the graph and optionally labels y and a mask (npz, safetensors, idx, idx.gz, ...)
     array (NAME=ARRAY): --data: take this input, or y, or mask, from this array (default: the array of the same name; a single array is the single input)
     labels (FILE): --data: another file, whose single array is y
+    ignore_label (N): --data: rows, or positions, with this number as their label have none, as those below 0: 255 of masks, 0 of padding
     rows (N): --data: the first N rows only
     part (FROM-TO): --data: of these rows, in an order drawn from --part-seed, those from FROM % to TO %: parts that do not overlap have no row in common
     part_seed (N): --part: seed of the order (default 0)
@@ -747,7 +754,8 @@ def inspect(input: Input, *, progress: Show = None, stats: bool = False, key: Op
 
 def graph(input: Input, *, progress: Show = None, full: bool = False, text: bool = False, couplings: bool = False, svg: Optional[Path] = None,
         size: Optional[Values] = None, graph: Optional[Path] = None, weights: Optional[Path] = None, data: Optional[Path] = None,
-        outputs: Optional[Path] = None, array: Optional[Values] = None, batch: Optional[int] = None, value: Optional[Values] = None,
+        outputs: Optional[Path] = None, array: Optional[Values] = None, length: Optional[Values] = None, token_bits: Optional[int] = None,
+        scale: Optional[float] = None, mean: Optional[str] = None, std: Optional[str] = None, batch: Optional[int] = None, value: Optional[Values] = None,
         precision: Optional[Literal["f32", "f64"]] = None, force: bool = False, device: Optional[str] = None, threads: Optional[int] = None,
         max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None, diffable: bool = False) -> Report:
     """Show the graph of a model.
@@ -764,6 +772,11 @@ def graph(input: Input, *, progress: Show = None, full: bool = False, text: bool
     data (FILE): compute the graph: the arrays of this file are the inputs (npz, safetensors, ...)
     outputs (FILE): file for the computed values: npz, safetensors, ...
     array (INPUT=NAME): --outputs: take this input from this array of --data (default: the array of the same name)
+    length (N): --outputs: the file holds only tokens, as written by nanoGPT and llm.c
+    token_bits (16|32): --length: bits of a token
+    scale (X): --outputs: multiply float inputs by X, such as 0.00392156862745098 for bytes (default 1)
+    mean (X,...): --outputs: then subtract X: one number, or one for each channel
+    std (X,...): --outputs: then divide by X: one number, or one for each channel
     batch (N): --outputs: compute N rows of the inputs at a time, such as 1 for a graph that was exported with one row (default: all)
     value (NAME): --outputs: compute this value, by its name in --full
     precision (f32|f64): --outputs: of all floats (default f32)
@@ -779,10 +792,10 @@ def graph(input: Input, *, progress: Show = None, full: bool = False, text: bool
 
 
 def evaluate(input: Input, *, progress: Show = None, teacher: Optional[Path] = None, teacher_graph: Optional[Path] = None, graph: Optional[Path] = None,
-        data: Optional[Path] = None, array: Optional[Values] = None, labels: Optional[Path] = None, rows: Optional[Values] = None,
-        part: Optional[Values] = None, part_seed: Optional[int] = None, length: Optional[Values] = None, token_bits: Optional[int] = None,
-        scale: Optional[float] = None, mean: Optional[str] = None, std: Optional[str] = None, batch: Optional[int] = None, temperature: Optional[float] = None,
-        task: Optional[Literal["auto", "classes", "tokens", "labels", "regression", "embeddings"]] = None,
+        data: Optional[Path] = None, array: Optional[Values] = None, labels: Optional[Path] = None, ignore_label: Optional[int] = None,
+        rows: Optional[Values] = None, part: Optional[Values] = None, part_seed: Optional[int] = None, length: Optional[Values] = None,
+        token_bits: Optional[int] = None, scale: Optional[float] = None, mean: Optional[str] = None, std: Optional[str] = None, batch: Optional[int] = None,
+        temperature: Optional[float] = None, task: Optional[Literal["auto", "classes", "tokens", "labels", "regression", "embeddings", "maps"]] = None,
         loss: Optional[Literal["kd", "mse", "cosine", "auto", "reverse", "js", "bce", "huber"]] = None, huber_delta: Optional[float] = None,
         precision: Optional[Literal["f32", "f64"]] = None, min_accuracy: Optional[float] = None, gates: Optional[Path] = None, device: Optional[str] = None,
         threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, diffable: bool = False) -> Report:
@@ -796,6 +809,7 @@ def evaluate(input: Input, *, progress: Show = None, teacher: Optional[Path] = N
     data (FILE): rows: an array for each input of the graph and optionally labels y and a mask (npz, safetensors, idx, idx.gz, ...)
     array (NAME=ARRAY): --data: take this input, or y, or mask, from this array (default: the array of the same name; a single array is the single input)
     labels (FILE): --data: another file, whose single array is y
+    ignore_label (N): --data: rows, or positions, with this number as their label have none, as those below 0: 255 of masks, 0 of padding
     rows (N): --data: the first N rows only
     part (FROM-TO): --data: of these rows, in an order drawn from --part-seed, those from FROM % to TO %: parts that do not overlap have no row in common
     part_seed (N): --part: seed of the order (default 0)
@@ -806,7 +820,7 @@ def evaluate(input: Input, *, progress: Show = None, teacher: Optional[Path] = N
     std (X,...): --data: then divide by X: one number, or one for each channel
     batch (N): rows computed at a time (default 64)
     temperature (T): --teacher: that the divergence from the teacher is measured at (default 2)
-    task (auto|classes|tokens|labels|regression|embeddings): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings). Default auto: what config.json, y and the output say
+    task (auto|classes|tokens|labels|regression|embeddings|maps): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings), one class for each place (maps: [rows, classes, height, width]). Default auto: what config.json, y and the output say
     loss (kd|mse|cosine|auto|reverse|js|bce|huber): --data: what answers are compared by, with the teacher's, and with y if it has floats: divergence of classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js)
     huber_delta (X): --loss huber: errors up to X count squared, larger ones linearly (default 1)
     precision (f32|f64): of the arithmetic (default f32)
@@ -822,10 +836,11 @@ def evaluate(input: Input, *, progress: Show = None, teacher: Optional[Path] = N
 
 
 def sensitivity(input: Input, *, progress: Show = None, svg: Optional[Path] = None, min_elements: Optional[int] = None, key: Optional[str] = None,
-        void_as: Optional[Values] = None, data: Optional[Path] = None, graph: Optional[Path] = None, array: Optional[Values] = None, rows: Optional[int] = None,
-        batch: Optional[int] = None, include: Optional[Values] = None, exclude: Optional[Values] = None, device: Optional[str] = None,
-        threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None,
-        diffable: bool = False) -> Report:
+        void_as: Optional[Values] = None, data: Optional[Path] = None, graph: Optional[Path] = None, array: Optional[Values] = None,
+        length: Optional[Values] = None, token_bits: Optional[int] = None, scale: Optional[float] = None, mean: Optional[str] = None, std: Optional[str] = None,
+        rows: Optional[int] = None, batch: Optional[int] = None, include: Optional[Values] = None, exclude: Optional[Values] = None,
+        device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None,
+        html: Optional[Path] = None, diffable: bool = False) -> Report:
     """Measure the error of pruning and quantizing each tensor.
 
     vcompress sensitivity [--svg FILE] [--data FILE] [options] INPUT...
@@ -837,6 +852,11 @@ def sensitivity(input: Input, *, progress: Show = None, svg: Optional[Path] = No
     data (FILE): also compute the model with the arrays of this file as inputs (npz, safetensors, ...): the error of the outputs if only one tensor changes, or coupled units are removed
     graph (FILE): --data: the graph of the model: a text or an ONNX file, as for vcompress graph (default: the graph in INPUT)
     array (INPUT=NAME): --data: take this input from this array of --data (default: the array of the same name)
+    length (N): --data: the file holds only tokens, as written by nanoGPT and llm.c
+    token_bits (16|32): --length: bits of a token
+    scale (X): --data: multiply float inputs by X, such as 0.00392156862745098 for bytes (default 1)
+    mean (X,...): --data: then subtract X: one number, or one for each channel
+    std (X,...): --data: then divide by X: one number, or one for each channel
     rows (N): --data: compute the first N rows of the data (default 8)
     batch (N): --data: compute N rows at a time, such as 1 for a graph exported with one row (default: all)
     include (GLOB): work on tensors whose name matches, whatever the default rules say

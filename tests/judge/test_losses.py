@@ -200,6 +200,32 @@ class Losses(Judge):
         norms = np.linalg.norm(z, axis=1) * np.linalg.norm(self.floats, axis=1)
         self.near(d["quality"]["cosine"], ((z * self.floats).sum(1) / norms).mean())
 
+    def test_maps(self):
+        """A class for each place: gradients against PyTorch, accuracy and IoU against their definitions."""
+        class Map(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a, self.c = nn.Conv2d(2, 6, 3, padding=1), nn.Conv2d(6, 4, 1)
+
+            def forward(self, x):
+                return self.c(torch.tanh(self.a(x)))
+
+        self.student = Map().double()
+        self.save("student.npz", self.student)
+        with open(self.path("net.txt"), "w") as f:
+            f.write("input x [batch, 2, 5, 7]\nconv a 6 kernel=3 pad=1\ntanh\nconv c 4 kernel=1\n")
+        rng = np.random.default_rng(1)
+        self.x, y = rng.standard_normal((96, 2, 5, 7)), rng.integers(0, 4, (96, 5, 7))
+        labels = torch.from_numpy(y)
+        d, z = self.evaluate(y)
+        answers, q = z.argmax(1), d["quality"]
+        self.assertEqual((d["task"], d["metric"], d["options"]["loss"], d["outputs"]), ("maps", "iou", "kd", 4))
+        self.near(q["accuracy"], (answers == y).mean())
+        self.near(q["iou"], np.mean([((answers == c) & (y == c)).sum() / ((answers == c) | (y == c)).sum() for c in range(4)]))
+        self.near(d["value"], q["iou"])
+        self.near(q["cross_entropy"], float(F.cross_entropy(torch.from_numpy(z), labels)))
+        self.compare(lambda z, x, rows: F.cross_entropy(z, labels[rows], ignore_index=3), "--alpha", 0, "--ignore-label", 3)
+
     def test_constant(self):
         """R2 of a constant and F1 without a yes are told."""
         d, _ = self.evaluate(np.full((96, 5), 3.25))

@@ -23,6 +23,7 @@ void expect_same_quality(const struct vc_quality *a, const struct vc_quality *b)
     SAME(task);
     SAME(absolute_error);
     SAME(f1);
+    SAME(iou);
     SAME(cosine);
 }
 

@@ -65,6 +65,9 @@ static void print(struct app *app, const struct vc_quality *q, bool tokens)
         fprintf(to, ", accuracy %s", fmt_share(buf, q->accuracy));
         fprintf(to, " (%s of ", fmt_count(buf, (uint64_t)llround(q->accuracy * (double)q->n_labels)));
         fprintf(to, "%s), cross-entropy %.4f", fmt_count(buf, q->n_labels), q->ce);
+        if (!isnan(q->iou)) {
+            fprintf(to, ", mean IoU %.4f", q->iou);
+        }
         if (tokens) {
             fprintf(to, ", perplexity %.4f", exp(q->ce));
         }

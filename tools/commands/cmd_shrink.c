@@ -99,13 +99,13 @@ static const struct opt limit_opts[] = {
              "loader of the output, which may decode them)"},
     {.name = "max-loss", .value = "SHARE", .kind = OPT_CALL, .call = take_loss, .option = "max_loss", .one_of = true,
      .wanted = "a share such as 1% or 0.01",
-     .needs = "data", .help = "the figure of the task falls by at most SHARE: accuracy (classes, tokens), F1 (labels), R2 "
+     .needs = "data", .help = "the figure of the task falls by at most SHARE: accuracy (classes, tokens), IoU (maps), F1 (labels), R2 "
              "(regression), cosine (embeddings); without y at most SHARE of the answers change, or R2 and cosine are those "
              "of the model's own outputs. Alone: the smallest file that loses no more"},
     {.name = "within", .value = "METRIC:X", .kind = OPT_CALL, .call = take_within, .option = "metric", .one_of = true,
-     .wanted = "accuracy, agreement, cross-entropy, f1, r2, mae, mse or cosine, and how much worse it may be: mae:0.5, r2:0.01, accuracy:1%",
+     .wanted = "accuracy, agreement, cross-entropy, f1, iou, r2, mae, mse or cosine, and how much worse it may be: mae:0.5, r2:0.01, accuracy:1%",
      .needs = "data", .help = "as --max-loss, of another figure and in its own unit: mae:0.5, where the mean absolute error "
-             "rises by at most 0.5 (accuracy, agreement, cross-entropy, f1, r2, mae, mse, cosine)"},
+             "rises by at most 0.5 (accuracy, agreement, cross-entropy, f1, iou, r2, mae, mse, cosine)"},
     {.name = "gpus-file", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(gpus_file),
      .needs = "fit", .help = "more GPUs (see vcompress gpus --csv)"},
 };
@@ -266,17 +266,14 @@ static void print_y(const struct app *app, const struct vc_shrinkage *r)
     static const struct {
         enum vc_metric metric;
         const char *name;
-    } rows[] = {{VC_METRIC_MSE, "squared error of y"},
-                {VC_METRIC_R2, "R2"},
-                {VC_METRIC_MAE, "mean absolute error"},
-                {VC_METRIC_COSINE, "cosine"},
-                {VC_METRIC_F1, "F1"}};
+    } rows[] = {{VC_METRIC_MSE, "squared error of y"}, {VC_METRIC_R2, "R2"}, {VC_METRIC_MAE, "mean absolute error"},
+                {VC_METRIC_COSINE, "cosine"},          {VC_METRIC_F1, "F1"}, {VC_METRIC_IOU, "mean IoU"}};
     bool rises;
 
     for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
         double is = vc_metric_value(&r->quality, rows[k].metric, &rises);
 
-        if (!isnan(is)) {
+        if (!isnan(is) && (r->quality.n_targets != 0 || rows[k].metric == VC_METRIC_IOU)) {
             fprintf(app->out.to, ", %s", rows[k].name);
             fprintf(app->out.to, rises ? " %.4f of %.4f" : " %.4g of %.4g", is,
                     vc_metric_value(&r->teacher, rows[k].metric, &rises));
@@ -299,9 +296,7 @@ static void print_quality(const struct app *app, const struct vc_shrinkage *r)
     if (!isnan(q->teacher_r2)) {
         fprintf(app->out.to, " of the model's outputs (R2 %.4f)", q->teacher_r2);
     }
-    if (q->n_targets != 0) {
-        print_y(app, r);
-    }
+    print_y(app, r);
     if (q->n_labels != 0) {
         fprintf(app->out.to, ", accuracy %s", fmt_share(buf, q->accuracy));
         fprintf(app->out.to, " of %s", fmt_share(buf, r->teacher.accuracy));

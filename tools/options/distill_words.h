@@ -19,7 +19,7 @@ bool loss_has_temperature(enum vc_teacher_loss loss);
 
 /* --task and --loss of the commands that run networks, by the numbers of their enums: rows of a table of options, whose
  * fields are those members of the command's structure. */
-#define TASK_WORDS "auto|classes|tokens|labels|regression|embeddings"
+#define TASK_WORDS "auto|classes|tokens|labels|regression|embeddings|maps"
 #define LOSS_WORDS "kd|mse|cosine|auto|reverse|js|bce|huber"
 #define TASK_ROWS(type, task_, loss_)                                                                                  \
     {.name = "task",                                                                                                   \
@@ -29,7 +29,8 @@ bool loss_has_temperature(enum vc_teacher_loss loss);
      .option = "net_task",                                                                                             \
      .needs = "data",                                                                                                  \
      .help = "what the network is for: one class for each row (classes) or for each position of it (tokens), several " \
-             "of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings). Default auto: "  \
+             "of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings), one class for "  \
+             "each place (maps: [rows, classes, height, width]). Default auto: "                                       \
              "what config.json, y and the output say"},                                                                \
     {                                                                                                                  \
         .name = "loss", .value = LOSS_WORDS, .kind = OPT_CHOICE, .field = offsetof(type, loss_),                       \

@@ -153,6 +153,15 @@ static bool has_labels(const struct vc_distill_options *o, const struct vc_disti
     return d->after.n_labels != 0 || !isnan(d->teacher_accuracy) || o->loss.alpha < 1;
 }
 
+/* What has an answer of its own. */
+static const char *each_of(enum vc_net_task task)
+{
+    if (task == VC_NET_TASK_TOKENS) {
+        return "position";
+    }
+    return task == VC_NET_TASK_MAPS ? "place" : "row";
+}
+
 static void print_head(const struct app *app, const struct vc_distill_options *o, const char *teacher,
                        const char *student, const struct vc_distillation *d)
 {
@@ -163,7 +172,7 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
     if (o->task == VC_TASK_TRAIN) {
         fprintf(to, "task      %s: %s value%s", vc_net_task_name(d->net_task), fmt_count(buf, d->n_outputs),
                 d->n_outputs == 1 ? "" : "s");
-        fprintf(to, " for each %s, compared by %s\n", d->net_task == VC_NET_TASK_TOKENS ? "position" : "row",
+        fprintf(to, " for each %s, compared by %s\n", each_of(d->net_task),
                 vc_teacher_loss_measure(d->options->loss.kind));
     }
     fputs("student   ", to);
@@ -287,27 +296,26 @@ static void print_errors(const struct app *app, const struct vc_distillation *d)
     static const struct {
         enum vc_metric metric;
         const char *name;
-    } rows[] = {{VC_METRIC_MSE, "squared error"},
-                {VC_METRIC_R2, "R2"},
-                {VC_METRIC_MAE, "mean absolute error"},
-                {VC_METRIC_COSINE, "cosine"},
-                {VC_METRIC_F1, "F1"}};
+    } rows[] = {{VC_METRIC_MSE, "squared error"}, {VC_METRIC_R2, "R2"}, {VC_METRIC_MAE, "mean absolute error"},
+                {VC_METRIC_COSINE, "cosine"},     {VC_METRIC_F1, "F1"}, {VC_METRIC_IOU, "mean IoU"}};
     FILE *to = app->out.to;
     const char *before = "y         ";
+    bool some = false;
     bool rises;
 
-    for (size_t k = 0; d->after.n_targets != 0 && k < sizeof(rows) / sizeof(rows[0]); k++) {
+    for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
         double after = vc_metric_value(&d->after, rows[k].metric, &rises);
 
-        if (!isnan(after)) {
+        if (!isnan(after) && (d->after.n_targets != 0 || rows[k].metric == VC_METRIC_IOU)) {
             double was = vc_metric_value(&d->before, rows[k].metric, &rises);
 
             fprintf(to, "%s%s", before, rows[k].name);
             fprintf(to, rises ? " %.4f -> %.4f" : " %.4g -> %.4g", was, after);
             before = ", ";
+            some = true;
         }
     }
-    if (d->after.n_targets != 0) {
+    if (some) {
         fputc('\n', to);
     }
     if (d->after.undefined != NULL) {
