@@ -25,29 +25,6 @@ static const struct vc_graph_node *maker_of(const struct vc_graph *graph, uint32
     return value != NULL && value->node != VC_NO_NODE ? vc_graph_node(graph, value->node) : NULL;
 }
 
-/* A mask that lets look back so far only: positions less positions are below a number, or that and another mask. 0: it
- * is none. */
-static uint64_t window_of(const struct vc_graph *graph, uint32_t mask, unsigned depth)
-{
-    const struct vc_graph_node *node = maker_of(graph, mask);
-    const struct vc_graph_node *from;
-    const struct vc_graph_value *most;
-
-    if (node != NULL && vc_node_is(node, VC_OP_and) && depth != 0) {
-        return vc_max_u64(window_of(graph, node->inputs[0], depth - 1), window_of(graph, node->inputs[1], depth - 1));
-    }
-    if (node == NULL || !vc_node_is(node, VC_OP_less)) {
-        return 0;
-    }
-    from = maker_of(graph, node->inputs[0]);
-    most = vc_graph_value(graph, node->inputs[1]);
-    if (from == NULL || !vc_node_is(from, VC_OP_sub) || most->kind != VC_VALUE_CONSTANT ||
-        most->dtype != VC_DTYPE_I64 || most->n_dims != 0) {
-        return 0;
-    }
-    return *(const int64_t *)most->data > 0 ? (uint64_t) * (const int64_t *)most->data : 0;
-}
-
 /* What a product makes queries or keys from; its own value where there is none. */
 static uint32_t source_of(const struct vc_graph *graph, uint32_t v)
 {
@@ -130,7 +107,7 @@ static uint64_t length_of(const struct vc_graph *graph, uint32_t v)
 /* Positions that are kept: all of the context; of a window as many as it is wide beside those in work. */
 static uint64_t positions_of(const struct vc_graph *graph, const struct vc_graph_node *node, uint64_t context)
 {
-    uint64_t window = node->n_inputs > 3 ? window_of(graph, node->inputs[3], 3) : 0;
+    uint64_t window = vc_attention_window(graph, node);
 
     if (is_cross(graph, node)) {
         return length_of(graph, node->inputs[1]);

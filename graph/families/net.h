@@ -208,6 +208,7 @@ struct vc_net_attention {
     uint32_t mask;         /* VC_NO_VALUE: none */
     double dropout;        /* of probabilities, in training */
     bool half_softmax;     /* transformers' module gives the softmax no type: it has that of the scores */
+    bool copied;           /* transformers' module makes queries row by row for each head, so that the result is, too */
 };
 /* q, k, v: [batch, sequence, heads * size] */
 uint32_t vc_net_attention(struct vc_net *net, uint32_t q, uint32_t k, uint32_t v, const struct vc_net_attention *how);

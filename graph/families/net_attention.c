@@ -24,6 +24,7 @@ uint32_t vc_net_attention(struct vc_net *net, uint32_t q, uint32_t k, uint32_t v
     if (y < net->graph->n_values) {
         net->graph->values[y].drops_scores = how->dropout > 0;
         net->graph->values[y].half_softmax = how->half_softmax;
+        net->graph->values[y].stepwise = how->copied;
     }
     return y;
 }

@@ -247,7 +247,8 @@ static uint32_t attention(struct vc_decoder *d, uint32_t x, int64_t layer, const
                                    .scale = d->scale,
                                    .softcap = d->score_cap,
                                    .mask = window ? d->mask : d->padding,
-                                   .dropout = d->score_dropout};
+                                   .dropout = d->score_dropout,
+                                   .copied = has(d, VC_ARCH_PACKED)};
     uint32_t q;
     uint32_t k;
     uint32_t v;

@@ -66,7 +66,8 @@ static uint32_t attention(const struct stack *s, uint32_t x, uint32_t from, cons
                                    .scale = 1 / sqrt((double)(n / s->heads)),
                                    .mask = x == from ? s->mask : VC_NO_VALUE,
                                    .dropout = s->w->score_dropout,
-                                   .half_softmax = true};
+                                   .half_softmax = true,
+                                   .copied = true};
     uint32_t q;
     uint32_t k;
     uint32_t v;

@@ -40,6 +40,41 @@ bool vc_storages_fused(const struct vc_storages *s, uint32_t n)
             !(s->width[node->outputs[0]] == 4 && vc_storages_repeats_keys(s, n)));
 }
 
+static const struct vc_graph_node *maker_of(const struct vc_graph *graph, uint32_t v)
+{
+    const struct vc_graph_value *value = v != VC_NO_VALUE ? vc_graph_value(graph, v) : NULL;
+
+    return value != NULL && value->node != VC_NO_NODE ? vc_graph_node(graph, value->node) : NULL;
+}
+
+/* A mask that lets look back so far only: positions less positions are below a number, or that and another mask. 0: it
+ * is none. */
+static uint64_t window_of(const struct vc_graph *graph, uint32_t mask, unsigned depth)
+{
+    const struct vc_graph_node *node = maker_of(graph, mask);
+    const struct vc_graph_node *from;
+    const struct vc_graph_value *most;
+
+    if (node != NULL && vc_node_is(node, VC_OP_and) && depth != 0) {
+        return vc_max_u64(window_of(graph, node->inputs[0], depth - 1), window_of(graph, node->inputs[1], depth - 1));
+    }
+    if (node == NULL || !vc_node_is(node, VC_OP_less)) {
+        return 0;
+    }
+    from = maker_of(graph, node->inputs[0]);
+    most = vc_graph_value(graph, node->inputs[1]);
+    if (from == NULL || !vc_node_is(from, VC_OP_sub) || most->kind != VC_VALUE_CONSTANT ||
+        most->dtype != VC_DTYPE_I64 || most->n_dims != 0) {
+        return 0;
+    }
+    return *(const int64_t *)most->data > 0 ? (uint64_t) * (const int64_t *)most->data : 0;
+}
+
+uint64_t vc_attention_window(const struct vc_graph *graph, const struct vc_graph_node *node)
+{
+    return node->n_inputs > 3 ? window_of(graph, node->inputs[3], 3) : 0;
+}
+
 /* Positions of keys in the graph, and those that are read: a cache has more. */
 static uint64_t keys_in_graph(const struct vc_storages *s, uint32_t n)
 {
@@ -102,13 +137,47 @@ uint64_t vc_storages_scores(const struct vc_storages *s, uint32_t n)
                               : vc_ceil_div_u64(of_all_keys(s, n, count_scores(s, node)), s->shard[node->inputs[0]]);
 }
 
-uint64_t vc_storages_zeros(const struct vc_storages *s, uint32_t n)
+uint64_t vc_storages_shared_scores(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
-    const struct vc_graph_value *q = node->n_inputs == 0 ? NULL : vc_graph_value(s->graph, node->inputs[0]);
-    int64_t batch = q == NULL || q->n_dims == 0 ? 1 : vc_graph_dim_value(s->graph, q->shape[0]);
+    const struct vc_graph_value *q = vc_graph_value(s->graph, node->inputs[0]);
+    int64_t batch = q->n_dims == 0 ? 1 : vc_graph_dim_value(s->graph, q->shape[0]);
 
-    return !s->biased || s->idle[n] || !vc_node_is(node, VC_OP_attention) || vc_storages_bias(s, n) != VC_NO_VALUE
+    return vc_storages_scores(s, n) / (batch > 0 ? (uint64_t)batch : 1) * s->width[node->outputs[0]];
+}
+
+uint64_t vc_storages_zeros(const struct vc_storages *s, uint32_t n)
+{
+    return !s->biased || s->idle[n] || !vc_node_is(vc_graph_node(s->graph, n), VC_OP_attention) ||
+                   vc_storages_bias(s, n) != VC_NO_VALUE
                ? 0
-               : vc_storages_scores(s, n) / (batch > 0 ? (uint64_t)batch : 1) * s->width[node->outputs[0]];
+               : vc_storages_shared_scores(s, n);
+}
+
+uint64_t vc_storages_window_mask(const struct vc_storages *s, uint32_t n)
+{
+    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+    uint64_t window = vc_attention_window(s->graph, node);
+
+    return window == 0 || window >= vc_storages_positions(s, n)
+               ? 0
+               : of_all_keys(s, n, s->bytes[node->inputs[3]]) * s->width[node->outputs[0]];
+}
+
+uint64_t vc_storages_prefilled(const struct vc_storages *s, uint32_t n)
+{
+    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+    uint64_t in_graph;
+    uint64_t bytes;
+
+    if (!vc_node_is(node, VC_OP_attention) || s->idle[n] || s->cached[n] == 0 ||
+        s->cached[n] >= s->options->context_tokens || vc_attention_window(s->graph, node) == 0) {
+        return 0;
+    }
+    in_graph = keys_in_graph(s, n);
+    bytes = s->bytes[node->inputs[1]] + s->bytes[node->inputs[2]];
+    return in_graph == 0 ||
+                   !vc_mul_u64(vc_ceil_div_u64(bytes, in_graph), s->options->context_tokens - s->cached[n], &bytes)
+               ? 0
+               : vc_min_u64(bytes, VC_TOO_MANY);
 }

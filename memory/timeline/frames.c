@@ -246,6 +246,7 @@ static void add_mask(struct frames *f, const struct vc_graph_node *node, uint32_
         bool masked = vc_node_int(node, "is_causal", 0) != 0; /* two copies before y is there, then one */
 
         f->out->extra[n] += fused ? copy + (masked && copy > y ? copy - y : 0) : y;
+        f->out->extra[n] += fused && masked ? scores / heads : 0; /* which keys come later, a byte each */
     } else if (s->biased && f->out->kept[at] == 0 && maker != NULL) {
         f->out->kept[at] = vc_storages_zeros(s, n);
         f->out->kept_until[at] = end;
@@ -277,6 +278,9 @@ static void add_cache(struct frames *f, const struct vc_graph_node *node, uint32
 
     if (cat == s->bytes[node->inputs[1]]) {
         return;
+    }
+    if (vc_attention_window(s->graph, node) != 0) { /* both, before the window becomes a view of them */
+        cat += vc_storages_keys(s, n, 2);
     }
     if (fused && queries_of(s, node) == 1) {
         f->out->extra[n] -= vc_storages_copies(s, n);

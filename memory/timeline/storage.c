@@ -343,6 +343,15 @@ static unsigned softmax_width(const struct vc_storages *s, const struct vc_graph
                : 4;
 }
 
+/* In a model with numbers by relative position, what one kernel gets of them in training: a copy for each layer, with the
+ * mask of padding that several sequences have. Zeros in their place are one matrix for all layers without that mask. */
+static uint64_t bias_bytes(const struct vc_storages *s, uint32_t n)
+{
+    uint64_t bytes = vc_storages_scores(s, n) * s->width[vc_graph_node(s->graph, n)->outputs[0]];
+
+    return vc_storages_bias(s, n) == VC_NO_VALUE && bytes == vc_storages_zeros(s, n) ? 0 : bytes;
+}
+
 /* As one kernel: the sum of each row of scores. As products: the
  * probabilities, in the softmax's precision and, where that of the values is another, as these; the tangent of capped
  * ones; and what dropout makes of them, with its mask. */
@@ -363,7 +372,10 @@ static uint64_t attention_bytes(const struct vc_storages *s, uint32_t n, uint64_
     }
     if (fused) { /* numbers by position, or zeros in their place, with the mask of padding */
         copies += copies == 0 ? 0 : vc_packed_bytes(s, node->inputs[2]);
-        copies += TRAINS(s) && s->biased ? scores * width : 0;
+        if (TRAINS(s)) {
+            copies += s->biased ? bias_bytes(s, n) : vc_storages_window_mask(s, n);
+            copies += width == 2 && y->stepwise ? s->bytes[node->outputs[0]] : 0; /* as the kernel made it */
+        }
         return scores == 0 ? 0 : copies + scores / vc_storages_positions(s, n) * 4;
     }
     *transient = scores * softmax;
@@ -377,6 +389,26 @@ static uint64_t attention_bytes(const struct vc_storages *s, uint32_t n, uint64_
         return copies;
     }
     return copies + scores * kept;
+}
+
+uint64_t vc_storages_backward_bytes(const struct vc_storages *s, uint32_t n)
+{
+    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+    uint32_t bias;
+
+    if (s->idle[n] || !vc_node_is(node, VC_OP_attention) || !s->trained[node->outputs[0]] || !is_stepwise(s)) {
+        return 0;
+    }
+    bias = vc_storages_bias(s, n);
+    if (vc_storages_fused(s, n)) {
+        unsigned sums = vc_node_int(node, "is_causal", 0) != 0 ? 2 : 1; /* of a causal mask the gradient without it */
+
+        return bias != VC_NO_VALUE && s->trained[bias]
+                   ? vc_storages_scores(s, n) * s->width[node->outputs[0]] + sums * vc_storages_shared_scores(s, n)
+                   : 0;
+    }
+    return vc_storages_scores(s, n) * 2 *
+           softmax_width(s, vc_graph_value(s->graph, node->outputs[0]), s->width[node->outputs[0]]);
 }
 
 /* Beside the frozen product: its input as f32, where it has another precision; what the first of the adapter's two

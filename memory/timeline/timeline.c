@@ -205,6 +205,9 @@ static void add_extras(struct maker *m)
         add_extra(m, n, bytes, trains);
         add_extra(m, n, transient, false);
         add_decoded(m, n);
+        if (trains) {
+            add(m, vc_storages_backward_bytes(s, n), m->back[n], m->back[n], VC_MEMORY_TRANSIENT);
+        }
         if (trains && !zeros && vc_storages_zeros(s, n) != 0) {
             zeros = true;
             add(m, vc_storages_zeros(s, n), n, m->back[n], VC_MEMORY_ACTIVATIONS);
@@ -400,6 +403,7 @@ static void add_inference(struct maker *m)
         m->out->node_of[n] = m->node = n;
         if (s->frames.until != NULL) {
             add(m, s->frames.extra[n], n, n, VC_MEMORY_TRANSIENT);
+            add(m, vc_storages_prefilled(s, n), 0, n, VC_MEMORY_TRANSIENT);
             add(m, s->frames.kept[n], n + 1, vc_min_u64(s->frames.kept_until[n], end), VC_MEMORY_TRANSIENT);
         }
     }

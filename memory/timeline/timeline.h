@@ -88,6 +88,8 @@ uint64_t vc_count_rows(const struct vc_graph *graph, const struct vc_graph_value
 bool vc_storages_repeats_keys(const struct vc_storages *s, uint32_t node);
 /* Numbers that are added to its scores, for each head: relative positions; VC_NO_VALUE: it has none. */
 uint32_t vc_storages_bias(const struct vc_storages *s, uint32_t node);
+/* Bytes of scores of one sequence, of the type of the Attention's output. */
+uint64_t vc_storages_shared_scores(const struct vc_storages *s, uint32_t node);
 /* Of an Attention without such numbers in a model that has them elsewhere (T5, to its encoder): bytes of the zeros in
  * their place, which all layers and sequences share. */
 uint64_t vc_storages_zeros(const struct vc_storages *s, uint32_t node);
@@ -95,6 +97,13 @@ uint64_t vc_storages_zeros(const struct vc_storages *s, uint32_t node);
 bool vc_storages_fused(const struct vc_storages *s, uint32_t node);
 /* Positions whose keys it reads: those in the graph, or in a cache. */
 uint64_t vc_storages_positions(const struct vc_storages *s, uint32_t node);
+/* Positions that its mask lets look back at most; 0: all. */
+uint64_t vc_attention_window(const struct vc_graph *graph, const struct vc_graph_node *node);
+/* Of such a mask that forbids something, as numbers, which one kernel for all heads adds to scores: bytes. */
+uint64_t vc_storages_window_mask(const struct vc_storages *s, uint32_t node);
+/* Of a cache that is a window: bytes of keys and values in front of it, which PyTorch has until the layer's first
+ * attention behind a text that was read at once, since the window is a view of all of them. */
+uint64_t vc_storages_prefilled(const struct vc_storages *s, uint32_t node);
 /* Elements of the matrix of scores of an Attention, of this device. */
 uint64_t vc_storages_scores(const struct vc_storages *s, uint32_t node);
 /* Bytes of its keys (k: 1) or values (2) of all positions that it reads, without copies for each head. */
@@ -129,6 +138,11 @@ uint64_t vc_storages_gradient_bytes(const struct vc_storages *s, uint32_t node, 
 /* What else the backward step needs: statistics, places, the matrix of scores. `transient`: what only the forward step
  * itself takes beside its output. */
 uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t node, uint64_t *transient);
+
+/* What the backward step takes beside gradients of values: as products, the gradients of the probabilities and of the
+ * scores; as one kernel, those of numbers by position that are added to them: the kernel's, without the mask, and their
+ * sum over the layers. */
+uint64_t vc_storages_backward_bytes(const struct vc_storages *s, uint32_t node);
 
 /* ---- timeline.c ---- */
 

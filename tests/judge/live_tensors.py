@@ -169,6 +169,21 @@ def inference(net, run, given):
     return mode.peak, base
 
 
+def continuation(net, batch, before, words):
+    """The most that is alive beside the weights, with cache and inputs, while a model continues a text of `before` words that was read at once."""
+    net.eval()
+    mode = Count()
+    for tensor in list(net.parameters()) + list(net.buffers()):
+        mode.add(tensor)
+    base = mode.now
+    with torch.no_grad(), gpu_choices(), mode:
+        cache = net(input_ids=torch.zeros(batch, before, dtype=torch.long, device="meta"), use_cache=True, logits_to_keep=1).past_key_values
+        ids = torch.zeros(batch, words, dtype=torch.long, device="meta")
+        mode.peak = mode.now
+        net(input_ids=ids, past_key_values=cache, use_cache=True)
+    return mode.peak - base
+
+
 def training(net, run, given, optimizer, autocast=False, keep=True, steps=3):
     """The most that is alive in the last of some steps, all of it; `keep`: gradients are set to zero and not let go of (as between the parts of a
     batch). run() gives the loss."""

@@ -67,6 +67,7 @@ MODELS = [
     ("llama, 128k words", decoder("Llama", num_key_value_heads=4, vocab_size=128256, num_hidden_layers=2), "LlamaForCausalLM", dict(batch=1, seq=512)),
     ("llama, long", decoder("Llama", num_key_value_heads=4), "LlamaForCausalLM", dict(batch=1, seq=2048)),
     ("llama, short", decoder("Llama", num_key_value_heads=4), "LlamaForCausalLM", dict(batch=1, seq=16)),
+    ("llama, long, few words", decoder("Llama", num_key_value_heads=4, vocab_size=1000), "LlamaForCausalLM", dict(batch=1, seq=2048)),
     ("llama, biases", decoder("Llama", attention_bias=True, mlp_bias=True), "LlamaForCausalLM", WORDS),
     ("llama, many sequences", decoder("Llama", num_key_value_heads=2), "LlamaForCausalLM", dict(batch=16, seq=64)),
     ("mistral, window 4096", decoder("Mistral", num_key_value_heads=4, sliding_window=4096), "MistralForCausalLM", WORDS),
@@ -82,6 +83,7 @@ MODELS = [
     ("gemma", decoder("Gemma", head_dim=256, num_attention_heads=4, num_key_value_heads=1), "GemmaForCausalLM", WORDS),
     ("gemma2", decoder("Gemma2", head_dim=256, num_attention_heads=4, num_key_value_heads=2), "Gemma2ForCausalLM", WORDS),
     ("gemma2, window 128", decoder("Gemma2", head_dim=256, num_attention_heads=4, num_key_value_heads=2, sliding_window=128), "Gemma2ForCausalLM", WORDS),
+    ("gemma2, long, few words", decoder("Gemma2", head_dim=128, num_key_value_heads=8, vocab_size=1000), "Gemma2ForCausalLM", dict(batch=1, seq=2048)),
     ("gemma3", decoder("Gemma3", head_dim=256, num_attention_heads=4, num_key_value_heads=1, num_hidden_layers=6), "Gemma3ForCausalLM", WORDS),
     ("gemma3, window 128", decoder("Gemma3", head_dim=256, num_attention_heads=4, num_key_value_heads=1, num_hidden_layers=6, sliding_window=128),
      "Gemma3ForCausalLM", WORDS),
@@ -101,6 +103,7 @@ MODELS = [
     ("gpt2, base", lambda: T.GPT2Config(n_layer=4), "GPT2Model", WORDS),
     ("bert, base", bert("Bert"), "BertModel", WORDS),
     ("bert, words", bert("Bert"), "BertForMaskedLM", WORDS),
+    ("bert, long", bert("Bert", max_position_embeddings=2048), "BertForSequenceClassification", dict(batch=1, seq=2048)),
     ("bert, classes", bert("Bert"), "BertForSequenceClassification", WORDS),
     ("bert, tokens", bert("Bert"), "BertForTokenClassification", WORDS),
     ("bert, large", bert("Bert", hidden_size=1024, intermediate_size=4096, num_attention_heads=16), "BertForSequenceClassification", WORDS),
@@ -122,6 +125,7 @@ MODELS = [
     ("t5, gated, wide", t5(feed_forward_proj="gated-gelu", d_model=1024, d_ff=2816, num_heads=16), "T5ForConditionalGeneration",
      dict(batch=2, seq=512, decoder=128)),
     ("t5, gated-silu", t5(feed_forward_proj="gated-silu"), "T5ForConditionalGeneration", dict(batch=2, seq=256, decoder=256)),
+    ("t5, long, few words", t5(vocab_size=1000), "T5ForConditionalGeneration", dict(batch=1, seq=1024, decoder=1024)),
     ("t5, encoder", t5(), "T5EncoderModel", dict(batch=2, seq=512)),
     ("mt5", t5("MT5", vocab_size=250112, d_model=512, d_ff=1024, num_heads=6), "MT5ForConditionalGeneration", dict(batch=1, seq=256, decoder=64)),
     ("whisper, tiny", whisper(384, 6, 4), "WhisperForConditionalGeneration", dict(batch=2, decoder=64)),
@@ -134,7 +138,7 @@ MODELS = [
     ("resnet-18", lambda: T.ResNetConfig(layer_type="basic", hidden_sizes=[64, 128, 256, 512], depths=[2, 2, 2, 2], num_labels=1000),
      "ResNetForImageClassification", dict(batch=8)),
 ]
-USUAL = ("llama, shared keys", "gemma3, window 128", "mixtral", "gpt2", "bert, words", "distilbert, classes", "t5, gated", "vit", "resnet-18")
+USUAL = ("phi3", "gemma3, window 128", "mixtral", "gpt2", "bert, words", "distilbert, classes", "t5, gated", "whisper, tiny", "llama, long, few words", "vit", "resnet-18")
 
 # ---- runs: name, mode, type of floats, attention, optimizer, autocast, checkpointing ----
 RUNS = [
@@ -231,6 +235,22 @@ class Steps(unittest.TestCase):
         ours, _ = fit("config.json", json.dumps(config.to_dict()), "--mode", "train", "--optimizer", optimizer, *args,
                       *(["--amp", "autocast"] if autocast else []), *(["--recompute", "layer"] if checkpointing else []))
         self.judge(name, what, theirs, ours)
+
+    def test_windows_behind_a_text(self):
+        """A window of keys is a view of all that were there before, until the next word."""
+        for name, make, kind in (
+                ("mistral", decoder("Mistral", num_key_value_heads=4, sliding_window=128), "MistralForCausalLM"),
+                ("gemma3", decoder("Gemma3", head_dim=256, num_attention_heads=4, num_key_value_heads=1, num_hidden_layers=6, sliding_window=128),
+                 "Gemma3ForCausalLM"),
+                ("llama", decoder("Llama", num_key_value_heads=4), "LlamaForCausalLM")):
+            for words in (1, 64):
+                config = make()
+                config._attn_implementation, config.architectures, config.dtype = "sdpa", [kind], torch.bfloat16
+                with torch.device("meta"):
+                    net = getattr(T, kind)(config).to(torch.bfloat16)
+                theirs = live_tensors.continuation(net, 2, 3072, words)
+                ours, loaded = fit("config.json", json.dumps(config.to_dict()), "--batch", "2", "--seq", str(words), "--ctx", str(3072 + words))
+                self.judge(name, "%d behind 3072" % words, theirs, ours - loaded)
 
     def test_models(self):
         rows = {row[0]: row for row in MODELS}
