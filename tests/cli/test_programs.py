@@ -282,6 +282,12 @@ class Programs(unittest.TestCase):
         plan = json.loads(self.run_program("plan", "--memory", "3GiB", "--json", "--ctx", "512", "f.gguf").stdout)
         self.assertAlmostEqual(plan["recipes"][plan["best"]]["need_bytes"] / row["need_bytes"], 1, delta=0.001)
         self.assertIn("activations are a bound by the metadata", self.run_program("f.gguf").stdout)
+        # sizes of inputs that are not known change nothing
+        for command in (["estimate"], ["fit", "--memory", "3GiB"], ["plan", "--memory", "3GiB"]):
+            for option in ("--batch", "--seq"):
+                done = self.run_program(*command, option, "4", "f.gguf", codes=(2,))
+                self.assertIn(option + " is a size of the model's inputs, and what f.gguf computes is not known", done.stderr)
+                self.assertEqual(done.stdout, "")
         # another program than llama.cpp computes something that is not known
         self.assertIsNotNone(self.estimate_of("--runtime", "pytorch", "f.gguf")["unknown"])
 

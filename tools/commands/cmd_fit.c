@@ -4,6 +4,7 @@
 
 #include "tools/commands/commands.h"
 #include "tools/convert/convert.h"
+#include "tools/model/cards.h"
 #include "tools/model/memory_cli.h"
 #include "tools/show/documents.h"
 
@@ -340,7 +341,7 @@ static void print_growth(const struct app *app, const struct fit_cli *cli)
 static int decide(struct app *app, struct fit_cli *cli)
 {
     const char *usual = getenv("VCOMPRESS_GPU");
-    enum vc_status status = vc_gpus_open(app->ctx, cli->gpus_file, &cli->catalogue);
+    enum vc_status status = cards_open(app, cli->gpus_file, &cli->catalogue);
     int rc = status == VC_OK ? GO_ON : app_fail(app, status);
 
     rc = rc == GO_ON ? device_size_check(app) : rc;

@@ -5,6 +5,7 @@
 
 #include "tools/app.h"
 #include "tools/commands/commands.h"
+#include "tools/model/cards.h"
 
 struct gpus_cli {
     struct base_options base;
@@ -191,7 +192,7 @@ static int run_gpus(struct app *app, int n_args, char **args)
     }
     GO(app_open(app));
     GO(json_check(app));
-    status = vc_gpus_open(app->ctx, cli.file, &gpus);
+    status = cards_open(app, cli.file, &gpus);
     if (status != VC_OK) {
         return app_fail(app, status);
     }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tools/commands/commands.h"
+#include "tools/model/cards.h"
 #include "tools/show/documents.h"
 #include "tools/show/plan_lines.h"
 
@@ -95,7 +96,7 @@ static int find_device(struct app *app, struct plan_cli *cli)
     if (cli->size != 0) {
         return GO_ON;
     }
-    status = vc_gpus_open(app->ctx, cli->gpus_file, &cli->catalogue);
+    status = cards_open(app, cli->gpus_file, &cli->catalogue);
     if (status != VC_OK) {
         return app_fail(app, status);
     }

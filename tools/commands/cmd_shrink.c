@@ -8,6 +8,7 @@
 
 #include "tools/commands/commands.h"
 #include "tools/convert/distill_nets.h"
+#include "tools/model/cards.h"
 #include "tools/model/memory_cli.h"
 #include "tools/options/distill_words.h"
 #include "tools/show/documents.h"
@@ -354,7 +355,7 @@ static int find_device(struct app *app, struct shrink_cli *cli)
     if (cli->gpu == NULL) {
         return GO_ON;
     }
-    status = vc_gpus_open(app->ctx, cli->gpus_file, &cli->catalogue);
+    status = cards_open(app, cli->gpus_file, &cli->catalogue);
     if (status != VC_OK) {
         return app_fail(app, status);
     }

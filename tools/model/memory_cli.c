@@ -448,6 +448,24 @@ bool memory_cli_is_ideal(const struct app *app, const struct memory_cli *cli)
            cli->memory.runtime != VC_RUNTIME_DEQUANTIZE;
 }
 
+/* Without a graph there are no inputs: sizes of these would change nothing. */
+static int refuse_sizes(struct app *app, const struct memory_cli *cli)
+{
+    static const char *const names[] = {"batch", "seq", "size"};
+
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+        if (options_seen(&app->parsed, names[k])) {
+            return app_usage(app,
+                             "--%s is a size of the model's inputs, and what %s computes is not known: only its "
+                             "weights%s are counted%s",
+                             names[k], app->subject,
+                             cli->memory.program == VC_RUN_BY_LLAMA_CPP ? ", and keys and values of one sequence" : "",
+                             cli->memory.program == VC_RUN_BY_LLAMA_CPP ? "" : "; --graph FILE says it");
+        }
+    }
+    return GO_ON;
+}
+
 int memory_cli_count(struct app *app, struct memory_cli *cli)
 {
     int rc = check_options(app, cli);
@@ -457,8 +475,8 @@ int memory_cli_count(struct app *app, struct memory_cli *cli)
     rc =
         rc == GO_ON ? graph_source_open(app, &cli->source, needs_graph(cli) ? GRAPH_WHERE_SAID : GRAPH_OR_WEIGHTS) : rc;
     rc = rc == GO_ON ? choose_program(app, cli) : rc;
-    if (rc == GO_ON && cli->source.graph != NULL) {
-        rc = bind_all(app, cli, &cli->source);
+    if (rc == GO_ON) {
+        rc = cli->source.graph != NULL ? bind_all(app, cli, &cli->source) : refuse_sizes(app, cli);
     }
     GO(rc == GO_ON ? open_teacher(app, cli) : rc);
     status =

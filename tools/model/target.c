@@ -1,11 +1,12 @@
 /* target.c - see target.h. */
 #include "tools/model/target.h"
 
+#include "tools/model/cards.h"
 #include "tools/model/graph_source.h"
 
 int targets_find(struct app *app, struct targets *targets)
 {
-    enum vc_status status = targets->n == 0 ? VC_OK : vc_gpus_open(app->ctx, targets->gpus_file, &targets->catalogue);
+    enum vc_status status = targets->n == 0 ? VC_OK : cards_open(app, targets->gpus_file, &targets->catalogue);
 
     if (status != VC_OK) {
         return app_fail(app, status);
