@@ -49,7 +49,7 @@ function(vcompress_cold_sources)
     engine/plan_ facade/ formats/bin_folder formats/dialects/ formats/folder_index formats/formats formats/gguf formats/huggingface/
     formats/io/out formats/onnx/ formats/output_ formats/pipeline formats/safetensors/ formats/torch/ graph/ measure/graph_
     measure/inspect measure/output_ measure/sensitivity/ measure/verify/ memory/ merge/lora_modules merge/lora_names merge/merge_pass prune/depth prune/prune_ prune/structured/
-    quantize/activations/ quantize/aim quantize/mixture quantize/quantize quantize/rest report/ shrink/)
+    quantize/activations/ quantize/aim quantize/mixture quantize/quantize quantize/rest report/ search/ shrink/)
   list(JOIN cold "|/" cold)
   list(FILTER sources INCLUDE REGEX "/${cold}")
   list(FILTER sources EXCLUDE REGEX "/graph/ops/(loops_|window)|/packing_columns.c$") # convolutions; columns of bits

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "core/base/ctx.h"
 #include "memory/scheme.h"
 
 enum vc_runtime vc_memory_runtime(const struct vc_layout *layout)
@@ -75,6 +76,39 @@ uint64_t vc_memory_program_positions(const struct vc_memory_options *options, co
     }
     n = most != 0 ? vc_min_u64(n, most) : n;
     return options->context_tokens != 0 ? vc_min_u64(n, options->context_tokens) : n;
+}
+
+void vc_memory_set_keeper(struct vc_memory_options *options, const struct vc_layout *layout, bool *ideal)
+{
+    if (options->runtime == VC_RUNTIME_NATIVE) {
+        return;
+    }
+    if (layout != NULL && strcmp(layout->name, "compressed-tensors") == 0) {
+        vc_memory_set_program(options, VC_RUN_BY_VLLM, layout);
+        return;
+    }
+    options->program = VC_RUN_BY_ANY;
+    options->runtime = VC_RUNTIME_NATIVE;
+    options->attention = options->attention == VC_ATTENTION_AUTO ? VC_ATTENTION_FUSED : options->attention;
+    *ideal = true;
+}
+
+enum vc_status vc_memory_bind_usual(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_layout *layout,
+                                    const char *format)
+{
+    struct vc_memory_options memory;
+    uint64_t n;
+    const char *name;
+
+    vc_memory_defaults(&memory);
+    memory.program = vc_memory_program(layout, format, &memory);
+    n = vc_memory_program_positions(&memory, graph, 1);
+    for (uint32_t k = 0; n != 0 && (name = vc_graph_symbol(graph, k)) != NULL; k++) {
+        if (strcmp(name, "sequence") == 0 && vc_graph_symbol_size(graph, k) < 0) {
+            VC_CALL(vc_graph_bind(ctx, graph, name, (int64_t)n));
+        }
+    }
+    return vc_graph_bind_usual(ctx, graph);
 }
 
 /* Of a scheme that weights are asked about in; VC_RUN_BY_PYTORCH: none in particular. */

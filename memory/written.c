@@ -40,13 +40,14 @@ static enum vc_status copy_shape(struct vc_ctx *ctx, struct vc_planned_weights *
     return copy == NULL ? VC_E_NOMEM : VC_OK;
 }
 
-/* What the layout keeps with every weight that is codes, beside the parts that passes make: compressed-tensors its
- * shape, two i64. */
-static uint64_t constant_bytes(const struct vc_report *report)
+/* What the layout keeps with a weight that is codes, beside the parts that passes make: compressed-tensors the shape of
+ * integers, two i64. */
+static uint64_t constant_bytes(const struct vc_report *report, enum vc_dtype codes)
 {
     const struct vc_layout *layout = report->layouts != NULL ? report->layouts[0] : NULL;
+    bool floats = codes == VC_DTYPE_F8_E4M3 || codes == VC_DTYPE_F8_E5M2 || codes == VC_DTYPE_F4_E2M1;
 
-    return layout != NULL && strcmp(layout->name, "compressed-tensors") == 0 ? 16 : 0;
+    return layout != NULL && strcmp(layout->name, "compressed-tensors") == 0 && !floats ? 16 : 0;
 }
 
 static void add_constant(struct vc_planned_weights *w, size_t tensor, uint64_t bytes)
@@ -125,8 +126,8 @@ enum vc_status vc_written_make(struct vc_ctx *ctx, const struct vc_report *repor
         size_t tensor = is_written(&row) ? vc_model_find(model, row.name) : VC_NO_TENSOR;
 
         VC_CALL(tensor != VC_NO_TENSOR ? add_row(ctx, out, &row, tensor) : VC_OK);
-        if (tensor != VC_NO_TENSOR && row.n_parts != 0 && constant_bytes(report) != 0) {
-            add_constant(out, tensor, constant_bytes(report));
+        if (tensor != VC_NO_TENSOR && row.n_parts != 0 && constant_bytes(report, row.dtype_after) != 0) {
+            add_constant(out, tensor, constant_bytes(report, row.dtype_after));
         }
     }
     return VC_OK;

@@ -2,6 +2,7 @@
 #include "shrink/shrink_inside.h"
 
 #include <math.h>
+#include <string.h>
 
 #define MOST_LAYERS 64 /* that are measured one by one */
 
@@ -17,7 +18,7 @@ static enum vc_status add(struct vc_shrinking *s, const struct vc_chain *chain)
 static enum vc_status add_pruned(struct vc_shrinking *s, struct vc_chain chain)
 {
     size_t n;
-    const struct vc_shrink_scheme *schemes = vc_shrink_schemes(s, &n);
+    const struct vc_search_scheme *schemes = vc_shrink_schemes(s, &n);
 
     for (size_t k = 0; k < n; k++) {
         if (schemes[k].after_pruning) {
@@ -28,43 +29,70 @@ static enum vc_status add_pruned(struct vc_shrinking *s, struct vc_chain chain)
     return VC_OK;
 }
 
-/* Without data: what plan offers with removed units, in its order. Counted there, from headers. */
-static enum vc_status add_recipes(struct vc_shrinking *s)
+/* A recipe of plan that is no candidate: what is it called, if it is the best. */
+static enum vc_status note_best(struct vc_shrinking *s, const struct vc_recipes *recipes)
 {
+    const struct vc_recipe *best = vc_recipe(recipes, vc_recipes_best(recipes));
+
+    if (best != NULL && best->n_passes != 0) {
+        s->plans = vc_arena_copy(s->ctx, &s->arena, best->what, strlen(best->what));
+        VC_CALL_ALLOC(s->plans);
+    }
+    return VC_OK;
+}
+
+/* One of removed units, in the order of plan. Counted there, from headers. */
+static enum vc_status add_recipe(struct vc_shrinking *s, const struct vc_recipe *recipe)
+{
+    struct vc_chain chain = {.share = vc_arena_printf(s->ctx, &s->arena, "%.9g", recipe->pruned)};
+    enum vc_status status = VC_OK;
+    size_t n;
+    size_t k;
+
+    VC_CALL_ALLOC(chain.share);
+    chain.harm = vc_search_harm(recipe->error, true);
+    if (recipe->n_passes == 2) {
+        chain.scheme = &vc_shrink_schemes(s, &n)[recipe->more_tensors ? 1 : 0];
+    }
+    k = vc_shrink_add(s, &chain, &status);
+    VC_CALL(status);
+    if (k == VC_NO_CANDIDATE) {
+        return VC_OK;
+    }
+    if (s->result.limit_bytes != 0) {
+        return vc_shrink_count(s, k);
+    }
+    s->candidates[k].need_bytes = recipe->fit.need_bytes;
+    s->candidates[k].within = recipe->fit.verdict == VC_FITS;
+    return VC_OK;
+}
+
+/* Without data, for a device: what plan offers with removed units; and what it is that plan finds, for programs and formats
+ * that are not those of the output, too. */
+static enum vc_status add_recipes(struct vc_shrinking *s, bool removes)
+{
+    const struct vc_layout *layout = vc_model_layout(s->given);
     struct vc_recipe_options options;
     struct vc_memory_options memory;
+    struct vc_fit_options fit;
     struct vc_recipes *recipes = NULL;
     const struct vc_recipe *recipe;
     enum vc_status status;
 
     vc_recipe_defaults(&options);
     vc_memory_defaults(&memory);
-    memory.allocator = VC_ALLOCATOR_PYTORCH; /* as fit */
+    vc_fit_defaults(&fit);
+    fit.weights_only = s->sized == NULL;
+    vc_memory_set_program(&memory, vc_memory_program(layout, vc_model_format(s->given), &memory), layout);
+    memory.allocator = vc_memory_program_allocator(memory.program);
     options.visible_bytes = vc_gpu_visible_bytes(s->gpu, NULL);
+    options.usual_positions = true;
     options.without = ~(unsigned)(VC_LEVER_WEIGHTS | VC_LEVER_PRUNE) & ((1U << VC_LEVERS) - 1);
-    options.runtime_given = s->options.native;
-    VC_TRY(vc_recipes_make(s->ctx, s->sized, s->given, &memory, NULL, &options, &recipes));
-    for (size_t i = 0; (recipe = vc_recipe(recipes, i)) != NULL; i++) {
-        struct vc_chain chain = {.scheme = NULL};
-        size_t n;
-        size_t k;
-
-        if (recipe->pruned == 0 || recipe->n_passes == 0) {
-            continue;
-        }
-        chain.share = vc_arena_printf(s->ctx, &s->arena, "%.9g", recipe->pruned);
-        VC_TRY_ALLOC(chain.share);
-        if (recipe->n_passes == 2) {
-            chain.scheme = &vc_shrink_schemes(s, &n)[recipe->more_tensors ? 1 : 0];
-        }
-        k = vc_shrink_add(s, &chain, &status);
-        VC_TRY(status);
-        if (k != VC_NO_CANDIDATE) {
-            s->candidates[k].need_bytes = recipe->fit.need_bytes;
-            s->candidates[k].within = recipe->fit.verdict == VC_FITS;
-            if (s->result.limit_bytes != 0) {
-                VC_TRY(vc_shrink_count(s, k));
-            }
+    VC_TRY(vc_recipes_make(s->ctx, s->sized, s->given, &memory, &fit, &options, &recipes));
+    VC_TRY(note_best(s, recipes));
+    for (size_t i = 0; removes && (recipe = vc_recipe(recipes, i)) != NULL; i++) {
+        if (recipe->pruned != 0 && recipe->n_passes != 0) {
+            VC_TRY(add_recipe(s, recipe));
         }
     }
 out:
@@ -146,10 +174,11 @@ enum vc_status vc_shrink_list_layers(struct vc_shrinking *s)
 /* For a device: codes that bitsandbytes keeps there. A model that it does not load has none of them. */
 static enum vc_status add_kept(struct vc_shrinking *s)
 {
-    const struct vc_shrink_scheme *scheme;
+    size_t n;
+    const struct vc_search_scheme *schemes = vc_search_schemes(VC_SEARCH_BITSANDBYTES, &n);
 
-    for (size_t i = 0; s->write.layout == NULL && (scheme = vc_shrink_kept_scheme(i)) != NULL; i++) {
-        VC_CALL(add(s, &(struct vc_chain){.scheme = scheme}));
+    for (size_t i = 0; s->write.layout == NULL && i < n; i++) {
+        VC_CALL(add(s, &(struct vc_chain){.scheme = &schemes[i], .harm = schemes[i].error}));
         if (s->candidates[s->result.n_candidates - 1].reason != NULL) {
             s->result.n_candidates--;
         }
@@ -162,16 +191,16 @@ enum vc_status vc_shrink_list(struct vc_shrinking *s)
     static const char *const shares[] = {"0.25", "0.5", "0.75"};
     static const char *const sparsities[] = {"0.95", "0.9", "0.8", "0.7", "0.5"};
     size_t n;
-    const struct vc_shrink_scheme *schemes = vc_shrink_schemes(s, &n);
+    const struct vc_search_scheme *schemes = vc_shrink_schemes(s, &n);
 
     for (size_t k = 0; k < n; k++) {
-        VC_CALL(add(s, &(struct vc_chain){.scheme = &schemes[k]}));
+        VC_CALL(add(s, &(struct vc_chain){.scheme = &schemes[k], .harm = schemes[k].error}));
     }
-    if (s->options.data == NULL && s->gpu != NULL && !s->options.native) {
+    if (s->options.data == NULL && s->gpu != NULL) {
         VC_CALL(add_kept(s));
     }
     if (s->options.data == NULL) {
-        return s->gpu != NULL && s->sized != NULL && schemes->gguf == NULL ? add_recipes(s) : VC_OK;
+        return s->gpu != NULL ? add_recipes(s, s->sized != NULL && schemes->gguf == NULL) : VC_OK;
     }
     if (s->gpu != NULL && (s->gpu->types & VC_GPU_2_4) != 0) {
         VC_CALL(add_pruned(s, (struct vc_chain){.two_four = true}));

@@ -4,48 +4,15 @@
 
 #include "shrink/shrink_inside.h"
 
-static const struct vc_shrink_scheme schemes[] = {
-    {.name = "fp16", .flags = "--fp16", .target = VC_TARGET_F16},
-    {.name = "int8", .flags = "--int8", .target = VC_TARGET_INT8, .after_pruning = true},
-    {.name = "int6", .flags = "--scheme int6", .target = VC_TARGET_INT6},
-    {.name = "int5", .flags = "--scheme int5", .target = VC_TARGET_INT5},
-    {.name = "int4/group:32", .flags = "--scheme int4/group:32", .target = VC_TARGET_INT4, .group = 32},
-    {.name = "int4", .flags = "--int4", .target = VC_TARGET_INT4, .after_pruning = true},
-    {.name = "int3", .flags = "--int3", .target = VC_TARGET_INT3},
-    {.name = "int2", .flags = "--int2", .target = VC_TARGET_INT2},
-};
-static const struct vc_shrink_scheme of_bf16[] = {
-    {.name = "bf16", .flags = "--bf16", .target = VC_TARGET_BF16},
-};
-static const struct vc_shrink_scheme of_bitsandbytes[] = {
-    {.name = "int8 in bitsandbytes", .flags = "--int8", .target = VC_TARGET_INT8, .layout = "bitsandbytes"},
-    {.name = "nf4 in bitsandbytes", .flags = "--nf4", .target = VC_TARGET_NF4, .layout = "bitsandbytes"},
-};
-#define GGUF(type, after)                                                                                     \
-    {                                                                                                         \
-        .name = type, .flags = "--gguf " type, .target = VC_TARGET_GGUF, .gguf = type, .after_pruning = after \
-    }
-static const struct vc_shrink_scheme of_gguf[] = {
-    GGUF("Q8_0", true),    GGUF("Q6_K", false),   GGUF("Q5_K_M", false), GGUF("Q4_K_M", true),
-    GGUF("Q4_K_S", false), GGUF("Q3_K_M", false), GGUF("Q3_K_S", false), GGUF("Q2_K", false),
-};
-
-const struct vc_shrink_scheme *vc_shrink_schemes(const struct vc_shrinking *s, size_t *n)
+const struct vc_search_scheme *vc_shrink_schemes(const struct vc_shrinking *s, size_t *n)
 {
     const char *format = s->write.format != NULL ? s->write.format : vc_format_of_name(s->write.path);
 
     format = format != NULL ? format : vc_model_format(s->given);
     if (strncmp(format, "GGUF", 4) == 0 || strcmp(format, "gguf") == 0) {
-        *n = sizeof of_gguf / sizeof of_gguf[0];
-        return of_gguf;
+        return vc_search_schemes(VC_SEARCH_GGUF, n);
     }
-    *n = sizeof schemes / sizeof schemes[0];
-    return schemes;
-}
-
-const struct vc_shrink_scheme *vc_shrink_kept_scheme(size_t index)
-{
-    return index < sizeof of_bitsandbytes / sizeof of_bitsandbytes[0] ? &of_bitsandbytes[index] : NULL;
+    return vc_search_schemes(VC_SEARCH_PLAIN, n);
 }
 
 static bool prunes(const struct vc_chain *chain)
@@ -56,9 +23,11 @@ static bool prunes(const struct vc_chain *chain)
 static const char *const unit_names[] = {"neurons", "heads", "experts"};
 
 /* fp16 of a model whose weights are bf16 is bf16. */
-static const struct vc_shrink_scheme *scheme_of(const struct vc_shrinking *s, const struct vc_chain *chain)
+static const struct vc_search_scheme *scheme_of(const struct vc_shrinking *s, const struct vc_chain *chain)
 {
-    return chain->scheme == &schemes[0] && strcmp(s->rest, "bf16") == 0 ? &of_bf16[0] : chain->scheme;
+    bool half = chain->scheme != NULL && chain->scheme->target == VC_TARGET_F16;
+
+    return half && strcmp(s->rest, "bf16") == 0 ? vc_search_bf16() : chain->scheme;
 }
 
 /* Codes whose scales and rounding are weighed by statistics, which are of the layers as they are in the model. */

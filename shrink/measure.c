@@ -151,7 +151,7 @@ static enum vc_status take_sizes(struct vc_shrinking *s, size_t k, const struct 
 
 const char *vc_shrink_layout(const struct vc_shrinking *s, size_t k)
 {
-    const struct vc_shrink_scheme *scheme = s->chains[k].scheme;
+    const struct vc_search_scheme *scheme = s->chains[k].scheme;
 
     return scheme != NULL && scheme->layout != NULL ? scheme->layout : s->write.layout;
 }

@@ -25,17 +25,24 @@ enum vc_status vc_shrink_fit(struct vc_shrinking *s, const struct vc_shrink_net 
     struct vc_memory_options memory;
     struct vc_memory_report report;
     struct vc_fit_options options;
+    const struct vc_layout *layout = vc_model_layout(net->model);
+    const char *format = vc_model_format(net->model);
+    enum vc_dtype type = vc_memory_float_type(NULL, net->model);
 
     vc_memory_defaults(&memory);
-    memory.allocator = VC_ALLOCATOR_PYTORCH; /* as fit and plan */
-    memory.runtime = s->options.native ? VC_RUNTIME_NATIVE : vc_memory_runtime(vc_model_layout(net->model));
-    if (!s->options.native && vc_memory_program(vc_model_layout(net->model), vc_model_format(net->model), &memory) ==
-                                  VC_RUN_BY_BITSANDBYTES) {
-        memory.program = VC_RUN_BY_BITSANDBYTES;
-    }
     vc_fit_defaults(&options);
+    memory.program = vc_memory_program(layout, format, &memory);
+    vc_memory_set_program(&memory, memory.program, layout);
+    memory.allocator = vc_memory_program_allocator(memory.program);
+    if (net->model != s->given && memory.program != VC_RUN_BY_LLAMA_CPP && memory.program != VC_RUN_BY_ONNXRUNTIME &&
+        (type == VC_DTYPE_F16 || type == VC_DTYPE_BF16)) {
+        memory.weights = type; /* floats of the output, which codes become, too; as plan asks with --dtype */
+    }
+    if (s->options.native) {
+        vc_memory_set_keeper(&memory, layout, &options.ideal);
+    }
     if (net->graph != NULL) {
-        VC_CALL(vc_graph_bind_usual(s->ctx, net->graph));
+        VC_CALL(vc_memory_bind_usual(s->ctx, net->graph, layout, format));
     }
     VC_CALL(vc_memory_estimate(s->ctx, net->graph, net->model, &memory, &report));
     options.weights_only = report.unknown != NULL;

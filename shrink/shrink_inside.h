@@ -11,20 +11,11 @@
 #include "core/base/arena.h"
 #include "core/base/ctx.h"
 #include "core/text/text.h"
-
-/* A type of weights, as "quantize" takes it. */
-struct vc_shrink_scheme {
-    const char *name, *flags; /* "int4/group:32", "--scheme int4/group:32" */
-    enum vc_target target;
-    uint64_t group;     /* 0: the usual one */
-    const char *gguf;   /* of VC_TARGET_GGUF */
-    const char *layout; /* vc_write_options.layout, whatever is given; NULL: that which is given */
-    bool after_pruning; /* also tried on what pruning leaves */
-};
+#include "search/search_schemes.h"
 
 /* A candidate. The passes, in this order: prune or remove units or layers, cast, distill, quantize. */
 struct vc_chain {
-    const struct vc_shrink_scheme *scheme; /* NULL: floats as they are */
+    const struct vc_search_scheme *scheme; /* NULL: floats as they are */
     const char *sparsity;                  /* "0.9": single weights become zero; NULL: no */
     const char *share;                     /* "0.5": units are removed; NULL: no */
     enum vc_unit unit;                     /* of `share` */
@@ -32,6 +23,7 @@ struct vc_chain {
     bool two_four;                         /* 2 of 4 weights become zero */
     uint64_t aim_bytes;                    /* the types are chosen for a file of this size; scheme is NULL */
     uint64_t steps;                        /* of distillation; 0: none */
+    double harm;                           /* vc_search_harm, without data */
 };
 
 /* A checkpoint with what it computes. */
@@ -59,8 +51,9 @@ struct vc_shrinking {
     struct vc_data_options train, choose, prove;
     struct vc_gpu device; /* of options.visible_bytes */
     const struct vc_gpu *gpu;
-    const char *rest; /* "bf16" */
-    bool zeros;       /* the output can be deflated, so that zeros save room */
+    const char *plans; /* without data, for a device: what plan calls its best recipe; NULL: none fits */
+    const char *rest;  /* "bf16" */
+    bool zeros;        /* the output can be deflated, so that zeros save room */
     bool onnx;
     const char *output, *work, *name; /* its path without slashes at the end; the folder beside it; its last step */
     const char *stats_path, *final_stats, *recipe;
@@ -81,11 +74,8 @@ enum vc_status vc_chain_describe(struct vc_shrinking *s, const struct vc_chain *
 enum vc_status vc_chain_add(struct vc_shrinking *s, const struct vc_chain *chain, struct vc_job *job);
 /* " --data rows.npz --rows 1000": the options that read the rows. */
 void vc_chain_add_rows(struct vc_text *text, const struct vc_data_options *d);
-/* Scheme number `index` of those whose codes bitsandbytes keeps on the device, where the usual loader of the others
- * decodes them; NULL: there are no more. */
-const struct vc_shrink_scheme *vc_shrink_kept_scheme(size_t index);
 /* The types to try, the least harmful first, for the format of the output. */
-const struct vc_shrink_scheme *vc_shrink_schemes(const struct vc_shrinking *s, size_t *n);
+const struct vc_search_scheme *vc_shrink_schemes(const struct vc_shrinking *s, size_t *n);
 
 /* output_names.c: the names of all files, from the output's. */
 enum vc_status vc_shrink_names(struct vc_shrinking *s);

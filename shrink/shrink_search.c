@@ -92,7 +92,7 @@ static enum vc_status open_graph(struct vc_shrinking *s)
     VC_TRY(status);
     VC_TRY(vc_shrink_open(s->ctx, NULL, s->options.graph_path, &sized));
     s->sized = sized.graph;
-    VC_TRY(vc_graph_bind_usual(s->ctx, s->sized));
+    VC_TRY(vc_memory_bind_usual(s->ctx, s->sized, vc_model_layout(s->given), vc_model_format(s->given)));
     VC_TRY(vc_couplings_of_graph(s->ctx, s->sized, &s->couplings));
 out:
     vc_model_close(sized.beside);
@@ -455,20 +455,30 @@ static enum vc_status choose_mixed(struct vc_shrinking *s, size_t k, size_t n)
                                        mixed->name, 100 * mixed->error, uniform->name, 100 * uniform->error));
 }
 
-/* Without data: the first type within the limits, which is the least harmful; and for a limit of bytes a mixture of
+/* Within the limits by headers; of two with the same harm the first of the list. */
+static size_t least_harm(const struct vc_shrinking *s)
+{
+    size_t found = VC_NO_CANDIDATE;
+
+    for (size_t k = 0; k < s->result.n_candidates; k++) {
+        if (s->candidates[k].within && (found == VC_NO_CANDIDATE || s->chains[k].harm < s->chains[found].harm)) {
+            found = k;
+        }
+    }
+    return found;
+}
+
+/* Without data: the least harmful type within the limits; and for a limit of bytes a mixture of
  * types, where its error is so much less that it cannot be an accident of weights that matter little. */
 static enum vc_status search_by_weights(struct vc_shrinking *s)
 {
-    const struct vc_shrink_scheme *first;
+    const struct vc_search_scheme *first;
     struct vc_chain mixed = {.aim_bytes = s->result.limit_bytes};
-    size_t k = 0;
+    size_t k = least_harm(s);
     size_t n;
     enum vc_status status = VC_OK;
 
-    while (k < s->result.n_candidates && !s->candidates[k].within) {
-        k++;
-    }
-    s->result.chosen = k < s->result.n_candidates ? k : VC_NO_CANDIDATE;
+    s->result.chosen = k;
     first = vc_shrink_schemes(s, &n);
     if (k == 0 || s->result.chosen == VC_NO_CANDIDATE || mixed.aim_bytes == 0 || first->gguf != NULL ||
         s->write.dry_run) {
@@ -545,6 +555,7 @@ static enum vc_status choose(struct vc_shrinking *s)
         bool by_file = r->limit_bytes != 0 || s->gpu == NULL;
         const char *states = say_states(s);
         const char *ended = "";
+        const char *plans = "";
         size_t k = nearest(s);
 
         VC_CALL_ALLOC(states);
@@ -557,10 +568,15 @@ static enum vc_status choose(struct vc_shrinking *s)
                                     vc_option(s->ctx, "seconds"));
             VC_CALL_ALLOC(ended);
         }
+        if (s->plans != NULL) {
+            plans = vc_arena_printf(s->ctx, &s->arena,
+                                    "; a plan for the device has '%s', for another program or format", s->plans);
+            VC_CALL_ALLOC(plans);
+        }
         r->missed = vc_arena_printf(
-            s->ctx, &s->arena, "no candidate is within the limits; the nearest is '%s' with %llu bytes%s%s%s",
+            s->ctx, &s->arena, "no candidate is within the limits; the nearest is '%s' with %llu bytes%s%s%s%s",
             r->nearest, (unsigned long long)(by_file ? s->candidates[k].file_bytes : s->candidates[k].need_bytes),
-            by_file ? "" : " on the device", ended, states);
+            by_file ? "" : " on the device", plans, ended, states);
         VC_CALL_ALLOC(r->missed);
         r->chosen = s->options.keep_going ? k : VC_NO_CANDIDATE;
     }
@@ -580,7 +596,10 @@ static enum vc_status check_need(struct vc_shrinking *s)
     }
     VC_REFUSE_IF(fit.verdict == VC_FITS && s->options.max_loss < 0 &&
                      (s->result.limit_bytes == 0 || s->result.input_bytes <= s->result.limit_bytes),
-                 s->ctx, VC_E_ARGUMENT, "is within the limits as it is: there is nothing to do");
+                 s->ctx, VC_E_ARGUMENT, "is within the limits as it is%s: there is nothing to do",
+                 s->sized != NULL && fit.weights_only
+                     ? ", as far as weights alone tell (of the rest sizes of inputs are open)"
+                     : "");
     return VC_OK;
 }
 

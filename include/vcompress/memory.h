@@ -320,6 +320,14 @@ VC_API const char *vc_memory_program_name(enum vc_memory_program program);
  * llama.cpp: 512 of all sequences together (n_ubatch), at most context_tokens and what the model was made for. */
 VC_API uint64_t vc_memory_program_positions(const struct vc_memory_options *options, const struct vc_graph *graph,
                                             uint64_t batch);
+/* Where the program of `options` decodes the codes of a layout, another one that keeps them takes its place: vLLM for
+ * compressed-tensors, else one of the user's own, VC_RUN_BY_ANY, which keeps no value longer than needed; *ideal is
+ * then true, else as it was (vc_fit_options.ideal). */
+VC_API void vc_memory_set_keeper(struct vc_memory_options *options, const struct vc_layout *layout, bool *ideal);
+/* vc_graph_bind_usual, with the length of a sequence that the program of a file in this layout and format computes at
+ * once. layout and format: as for vc_memory_program. */
+VC_API enum vc_status vc_memory_bind_usual(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_layout *layout,
+                                           const char *format);
 /* The allocator that the program has for values. */
 VC_API enum vc_allocator vc_memory_program_allocator(enum vc_memory_program program);
 /* Whether the program keeps no value longer than another operator needs it, so that VC_MOMENT_PEAK is its peak. */

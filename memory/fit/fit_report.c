@@ -20,28 +20,50 @@ static enum vc_status decide(struct vc_ctx *ctx, const struct vc_memory_report *
     return vc_fit_decide(ctx, report, memory, vc_gpu_visible_bytes(change->gpu, NULL), &own, out);
 }
 
-/* The output, whose codes are loaded in that way. */
-static enum vc_status decide_after(struct vc_ctx *ctx, const struct vc_report *report, const struct vc_model *model,
-                                   const struct vc_graph *graph, const struct vc_memory_options *memory,
-                                   const struct vc_fit_options *options, struct vc_fit_change *change,
-                                   enum vc_runtime runtime, struct vc_fit *out)
+/* The program that usually runs a file of this format with codes in this layout, and what follows from it. */
+static void set_program(struct vc_memory_options *memory, const struct vc_layout *layout, const char *format)
 {
-    struct vc_memory_options own = *memory;
+    enum vc_memory_program program = vc_memory_program(layout, format, memory);
+
+    vc_memory_set_program(memory, program, layout);
+    memory->allocator = vc_memory_program_allocator(program);
+}
+
+/* The output. kept: by a program that keeps codes, where the usual one decodes them. */
+static enum vc_status decide_after(struct vc_ctx *ctx, const struct vc_report *report, const struct vc_model *model,
+                                   const struct vc_graph *graph, const struct vc_fit_options *options,
+                                   struct vc_fit_change *change, bool kept, struct vc_fit *out)
+{
+    const struct vc_layout *layout = report->layouts != NULL ? report->layouts[0] : NULL;
+    const char *format = report->output_format != NULL ? report->output_format : vc_model_format(model);
+    struct vc_memory_options memory;
     struct vc_memory_report after;
     struct vc_planned_weights written = {.n = 0};
+    struct vc_fit_options own;
     enum vc_status status;
 
-    own.runtime = runtime;
-    if (runtime == change->runtime && report->layouts != NULL && report->layouts[0] != NULL &&
-        strcmp(report->layouts[0]->name, "bitsandbytes") == 0) {
-        own.program = VC_RUN_BY_BITSANDBYTES;
+    vc_memory_defaults(&memory);
+    vc_fit_defaults(&own);
+    own = options != NULL ? *options : own;
+    set_program(&memory, layout, format);
+    if (memory.program != VC_RUN_BY_LLAMA_CPP &&
+        memory.program != VC_RUN_BY_ONNXRUNTIME) { /* these load floats as they are stored */
+        memory.weights = vc_written_half_after(report);
+    }
+    if (memory.weights == VC_DTYPE_NONE && memory.activations == VC_DTYPE_NONE) {
+        memory.activations = vc_written_type(report);
+    }
+    if (kept) {
+        vc_memory_set_keeper(&memory, layout, &own.ideal);
+    } else {
+        change->runtime = memory.runtime;
     }
     VC_TRY(vc_written_make(ctx, report, model, &written));
-    VC_TRY(vc_memory_estimate_written(ctx, graph, model, &own, &written, &after));
-    if (change->weights_only && runtime == VC_RUNTIME_LAYERWISE) { /* one tensor as floats is there, too */
-        after.components[VC_MEMORY_PARAMETERS].bytes += vc_written_largest(&written, own.weights, own.allocator);
+    VC_TRY(vc_memory_estimate_written(ctx, graph, model, &memory, &written, &after));
+    if (change->weights_only && memory.runtime == VC_RUNTIME_LAYERWISE) { /* one tensor as floats is there, too */
+        after.components[VC_MEMORY_PARAMETERS].bytes += vc_written_largest(&written, memory.weights, memory.allocator);
     }
-    VC_TRY(decide(ctx, &after, &own, options, change, out));
+    VC_TRY(decide(ctx, &after, &memory, &own, change, out));
 out:
     vc_written_release(ctx, &written);
     return status;
@@ -56,14 +78,10 @@ enum vc_status vc_fit_of_report(struct vc_ctx *ctx, const struct vc_report *repo
 
     vc_clear_error(ctx);
     vc_memory_defaults(&memory);
-    memory.allocator = VC_ALLOCATOR_PYTORCH;
-    memory.runtime = vc_memory_runtime(vc_model_layout(model));
+    set_program(&memory, vc_model_layout(model), vc_model_format(model));
     VC_CALL(vc_memory_estimate(ctx, graph, model, &memory, &counted));
     change->weights_only = counted.unknown != NULL;
     VC_CALL(decide(ctx, &counted, &memory, options, change, &change->before));
-    memory.weights = vc_written_half_after(report);
-    memory.activations = memory.weights == VC_DTYPE_NONE ? vc_written_type(report) : VC_DTYPE_NONE;
-    change->runtime = vc_memory_runtime(report->layouts != NULL ? report->layouts[0] : NULL);
-    VC_CALL(decide_after(ctx, report, model, graph, &memory, options, change, change->runtime, &change->after));
-    return decide_after(ctx, report, model, graph, &memory, options, change, VC_RUNTIME_NATIVE, &change->native);
+    VC_CALL(decide_after(ctx, report, model, graph, options, change, true, &change->native));
+    return decide_after(ctx, report, model, graph, options, change, false, &change->after);
 }

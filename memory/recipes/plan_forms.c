@@ -18,9 +18,19 @@ static const double share_values[VC_SHARES] = {0.1, 0.2, 0.3, 0.4, 0.5};
 
 /* ---- errors ---- */
 
+double vc_plan_error(enum vc_dtype type)
+{
+    size_t n;
+    const struct vc_search_scheme *rows = vc_search_schemes(VC_SEARCH_PLAIN, &n);
+
+    return type == VC_DTYPE_BF16 ? vc_search_bf16()->error : rows[type == VC_DTYPE_I8 ? 1 : 0].error;
+}
+
 static double usual_error(const char *scheme)
 {
-    return strncmp(scheme, "int8", 4) == 0 ? VC_ERROR_INT8 : strcmp(scheme, "bf16") == 0 ? VC_ERROR_BF16 : VC_ERROR_F16;
+    return vc_plan_error(strncmp(scheme, "int8", 4) == 0 ? VC_DTYPE_I8
+                         : strcmp(scheme, "bf16") == 0   ? VC_DTYPE_BF16
+                                                         : VC_DTYPE_F16);
 }
 
 /* The row of a tensor by binary search; rows are in the order of the model. Returns NULL if the tensor has no row. */
@@ -136,12 +146,17 @@ out:
 static enum vc_status add_quantize(struct vc_planning *p, struct vc_job *job, const struct vc_weights_form *form)
 {
     struct vc_quantize_options options;
-    bool bf16 = form->type == VC_DTYPE_BF16;
+    bool bf16 = form->half == VC_DTYPE_BF16;
 
     vc_quantize_defaults(&options);
     if (form->codes != NULL) {
-        options.target = (enum vc_target)form->codes->target;
+        options.target = form->codes->target;
         options.gguf = form->codes->gguf;
+        if (form->codes->group != 0) {
+            options.granularity_given = true;
+            options.granularity = VC_GRANULARITY_GROUP;
+            options.group_size = form->codes->group;
+        }
         options.rest = form->codes->gguf != NULL ? NULL : bf16 ? "bf16" : "fp16";
         return vc_job_add_quantize(p->ctx, job, &options);
     }
@@ -176,11 +191,14 @@ static void set_runtime(const struct vc_planning *p, const struct vc_report *rep
     }
     form->program = vc_memory_program(layout, vc_model_format(form->model), &p->memory);
     if (form->codes != NULL && form->runtime == VC_RUNTIME_DEQUANTIZE) {
-        bool known = strcmp(layout->name, "compressed-tensors") == 0;
+        struct vc_memory_options kept = p->memory;
+        bool ideal = false;
 
-        form->runtime = VC_RUNTIME_NATIVE;
-        form->program = known ? VC_RUN_BY_VLLM : VC_RUN_BY_ANY;
-        form->ask = known ? "--runtime vllm" : "--runtime native";
+        kept.runtime = form->runtime;
+        vc_memory_set_keeper(&kept, layout, &ideal);
+        form->runtime = kept.runtime;
+        form->program = kept.program;
+        form->ask = ideal ? "--runtime native" : "--runtime vllm";
     }
 }
 
@@ -275,14 +293,14 @@ static enum vc_status add_form(struct vc_planning *p, struct vc_weights_form for
     } else if (form.codes != NULL) {
         form.error = form.codes->error;
         form.type = VC_DTYPE_NONE;
-        form.scheme = form.codes->scheme;
+        form.scheme = form.codes->dtype;
         form.program = p->memory.program == VC_RUN_BY_ANY ? VC_RUN_BY_COUNT : form.codes->program;
         form.runtime = VC_RUNTIME_NATIVE;
     } else if (form.int8) {
         form.type = VC_DTYPE_I8; /* in the estimate: the weights that quantize --int8 makes */
-        form.error = VC_ERROR_INT8;
+        form.error = vc_plan_error(VC_DTYPE_I8);
     } else {
-        form.error = VC_ERROR_F16;
+        form.error = vc_plan_error(VC_DTYPE_F16);
     }
     if (status == VC_OK && ok) {
         p->forms[p->n_forms++] = form;
@@ -294,7 +312,7 @@ static enum vc_status add_form(struct vc_planning *p, struct vc_weights_form for
 static void set_quantize(struct vc_weights_form *form, bool int8, bool bf16)
 {
     form->int8 = int8;
-    form->type = bf16 ? VC_DTYPE_BF16 : VC_DTYPE_F16;
+    form->type = form->half = bf16 ? VC_DTYPE_BF16 : VC_DTYPE_F16;
     form->tag = int8 ? "int8" : "fp16";
     form->passes[0] = int8 && bf16 ? "quantize --int8 --rest bf16"
                       : int8       ? "quantize --int8 --rest fp16"
@@ -329,10 +347,17 @@ static enum vc_status find_couplings(struct vc_planning *p)
     return status;
 }
 
-/* Floats of a GGUF file are loaded as they are stored: no question names a type of them. */
 static bool is_gguf(const struct vc_planning *p)
 {
     return p->model != NULL && strcmp(vc_model_format(p->model), "gguf") == 0;
+}
+
+/* Floats of GGUF and ONNX files are loaded as they are stored: no question names a type of them. */
+static enum vc_dtype type_of(const struct vc_planning *p, enum vc_dtype type)
+{
+    bool stored = is_gguf(p) || (p->model != NULL && strcmp(vc_model_format(p->model), "onnx") == 0);
+
+    return stored ? VC_DTYPE_NONE : type;
 }
 
 static enum vc_status add_quantized(struct vc_planning *p, enum vc_dtype half)
@@ -341,38 +366,15 @@ static enum vc_status add_quantized(struct vc_planning *p, enum vc_dtype half)
     struct vc_weights_form form = p->forms[0];
 
     set_quantize(&form, false, false);
-    form.type = is_gguf(p) ? VC_DTYPE_NONE : form.type;
+    form.type = type_of(p, form.type);
     if (most != VC_DTYPE_F16 && most != VC_DTYPE_BF16 && p->memory.weights != VC_DTYPE_F16 &&
         p->memory.weights != VC_DTYPE_BF16) {
         VC_CALL(add_form(p, form, VC_SHARES));
     }
     set_quantize(&form, true, half == VC_DTYPE_BF16 || p->memory.weights == VC_DTYPE_BF16);
-    form.type = is_gguf(p) ? VC_DTYPE_NONE : form.type;
+    form.type = type_of(p, form.type);
     return add_form(p, form, VC_SHARES);
 }
-
-/* In layouts and files whose loaders keep the codes on the device, the least error first (docs/numerics.md). */
-static const struct vc_code_form code_forms[] = {
-    {"int8 weights in bitsandbytes", "--int8 --layout bitsandbytes", "int8", "int8", "bitsandbytes", NULL,
-     VC_TARGET_INT8, VC_ERROR_INT8, VC_RUN_BY_BITSANDBYTES},
-    {"nf4 weights in bitsandbytes", "--nf4 --layout bitsandbytes", "nf4", "nf4", "bitsandbytes", NULL, VC_TARGET_NF4,
-     0.085, VC_RUN_BY_BITSANDBYTES},
-    {"int8 weights", "--int8", "int8", "int8", NULL, NULL, VC_TARGET_INT8, VC_ERROR_INT8, VC_RUN_BY_PYTORCH},
-    {"int4 weights", "--int4", "int4", "int4-g128", NULL, NULL, VC_TARGET_INT4, 0.097, VC_RUN_BY_PYTORCH},
-    {"int3 weights", "--int3", "int3", "int3-g128", NULL, NULL, VC_TARGET_INT3, 0.187, VC_RUN_BY_PYTORCH},
-    {"Q8_0 weights in llama.cpp", "--gguf Q8_0", "q8_0", "q8_0", NULL, "Q8_0", VC_TARGET_GGUF, 0.005,
-     VC_RUN_BY_LLAMA_CPP},
-    {"Q6_K weights in llama.cpp", "--gguf Q6_K", "q6_k", "q6_k", NULL, "Q6_K", VC_TARGET_GGUF, 0.017,
-     VC_RUN_BY_LLAMA_CPP},
-    {"Q5_K_M weights in llama.cpp", "--gguf Q5_K_M", "q5_k_m", "q5_k_m", NULL, "Q5_K_M", VC_TARGET_GGUF, 0.034,
-     VC_RUN_BY_LLAMA_CPP},
-    {"Q4_K_M weights in llama.cpp", "--gguf Q4_K_M", "q4_k_m", "q4_k_m", NULL, "Q4_K_M", VC_TARGET_GGUF, 0.07,
-     VC_RUN_BY_LLAMA_CPP},
-    {"Q3_K_M weights in llama.cpp", "--gguf Q3_K_M", "q3_k_m", "q3_k_m", NULL, "Q3_K_M", VC_TARGET_GGUF, 0.145,
-     VC_RUN_BY_LLAMA_CPP},
-    {"Q2_K weights in llama.cpp", "--gguf Q2_K", "q2_k", "q2_k", NULL, "Q2_K", VC_TARGET_GGUF, 0.26,
-     VC_RUN_BY_LLAMA_CPP},
-};
 
 /* A folder of transformers. */
 static bool has_config(const struct vc_planning *p)
@@ -444,7 +446,7 @@ static bool is_configured(const struct vc_planning *p)
 
 /* Whether the program that was given loads such weights. One without a name is a program of the user's own, which keeps
  * the codes of the usual layouts. */
-static bool loads(enum vc_memory_program given, const struct vc_code_form *codes)
+static bool loads(enum vc_memory_program given, const struct vc_search_scheme *codes)
 {
     if (given == VC_RUN_BY_ANY) {
         return codes->layout == NULL;
@@ -456,7 +458,7 @@ static bool loads(enum vc_memory_program given, const struct vc_code_form *codes
 }
 
 /* Whether the model may be had so: GGUF of a folder, of a configuration, or of GGUF; other codes of all but GGUF. */
-static bool may_have(const struct vc_planning *p, const struct vc_code_form *codes)
+static bool may_have(const struct vc_planning *p, const struct vc_search_scheme *codes)
 {
     if (p->options.runtime_given && !loads(p->memory.program, codes)) {
         return false;
@@ -467,7 +469,44 @@ static bool may_have(const struct vc_planning *p, const struct vc_code_form *cod
     return codes->layout != NULL ? is_configured(p) || p->is_folder : !is_gguf(p);
 }
 
-static enum vc_status add_codes(struct vc_planning *p, enum vc_dtype half)
+static const char *pass_of(struct vc_planning *p, const struct vc_search_scheme *codes, const char *rest)
+{
+    if (codes->gguf != NULL) {
+        return vc_arena_printf(p->ctx, &p->out->arena, "quantize %s", codes->flags);
+    }
+    if (codes->layout != NULL) {
+        return vc_arena_printf(p->ctx, &p->out->arena, "quantize %s --layout %s --rest %s", codes->flags, codes->layout,
+                               rest);
+    }
+    return vc_arena_printf(p->ctx, &p->out->arena, "quantize %s --rest %s", codes->flags, rest);
+}
+
+static enum vc_status add_codes(struct vc_planning *p, const struct vc_search_scheme *codes, bool bf16)
+{
+    struct vc_weights_form form = p->forms[0];
+    bool blocks = codes->gguf != NULL;
+
+    if (codes->target == VC_TARGET_F16 || !may_have(p, codes)) {
+        return VC_OK;
+    }
+    form.codes = codes;
+    form.tag = codes->tag;
+    form.half = bf16 ? VC_DTYPE_BF16 : VC_DTYPE_F16;
+    form.type = type_of(p, form.half);
+    if (blocks) {
+        form.type = VC_DTYPE_NONE;
+    }
+    form.passes[0] = pass_of(p, codes, bf16 ? "bf16" : "fp16");
+    if (blocks && p->gguf != NULL) {
+        form.model = p->gguf;
+        form.graph = p->gguf_graph;
+    }
+    VC_CALL_ALLOC(form.passes[0]);
+    return add_form(p, form, VC_SHARES);
+}
+
+/* Codes of all types that a program keeps on the device. */
+static enum vc_status add_all_codes(struct vc_planning *p, enum vc_dtype half)
 {
     bool bf16 = half == VC_DTYPE_BF16 || p->memory.weights == VC_DTYPE_BF16;
 
@@ -475,28 +514,13 @@ static enum vc_status add_codes(struct vc_planning *p, enum vc_dtype half)
     if (p->is_folder) {
         VC_CALL(open_as_gguf(p));
     }
-    for (size_t k = 0; k < sizeof code_forms / sizeof code_forms[0]; k++) {
-        const struct vc_code_form *codes = &code_forms[k];
-        struct vc_weights_form form = p->forms[0];
+    for (enum vc_search_kind kind = 0; kind < VC_SEARCH_KINDS; kind++) {
+        size_t n;
+        const struct vc_search_scheme *rows = vc_search_schemes(kind, &n);
 
-        if (!may_have(p, codes)) {
-            continue;
+        for (size_t k = 0; k < n; k++) {
+            VC_CALL(add_codes(p, &rows[k], bf16));
         }
-        form.codes = codes;
-        form.tag = codes->tag;
-        form.type = bf16 ? VC_DTYPE_BF16 : VC_DTYPE_F16;
-        form.passes[0] =
-            vc_arena_printf(p->ctx, &p->out->arena, "quantize %s --rest %s", codes->flags, bf16 ? "bf16" : "fp16");
-        if (codes->gguf != NULL) {
-            form.type = VC_DTYPE_NONE;
-            form.passes[0] = vc_arena_printf(p->ctx, &p->out->arena, "quantize %s", codes->flags);
-        }
-        if (codes->gguf != NULL && p->gguf != NULL) {
-            form.model = p->gguf;
-            form.graph = p->gguf_graph;
-        }
-        VC_CALL_ALLOC(form.passes[0]);
-        VC_CALL(add_form(p, form, VC_SHARES));
     }
     return VC_OK;
 }
@@ -536,7 +560,7 @@ enum vc_status vc_plan_forms(struct vc_planning *p)
             VC_CALL(add_pruned(p, &base, s));
         }
     }
-    return (p->options.without & VC_LEVER_WEIGHTS) == 0 ? add_codes(p, half) : VC_OK;
+    return (p->options.without & VC_LEVER_WEIGHTS) == 0 ? add_all_codes(p, half) : VC_OK;
 }
 
 void vc_plan_forms_release(struct vc_planning *p)

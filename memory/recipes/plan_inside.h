@@ -10,8 +10,9 @@
 #include "core/base/arena.h"
 #include "graph/planned_model.h"
 #include "memory/written.h"
+#include "search/search_schemes.h"
 
-#define VC_MAX_FORMS 48
+#define VC_MAX_FORMS 64
 
 /* Shares of the neurons that may go, the least first. */
 #define VC_SHARES 5
@@ -22,6 +23,7 @@ struct vc_weights_form {
     enum vc_dtype type;           /* they are loaded as that where they are floats: vc_memory_options.weights */
     enum vc_dtype activations;    /* of what is written, where `type` says none; VC_DTYPE_NONE: as of the model */
     bool int8;                    /* with codes */
+    enum vc_dtype half;           /* of --rest */
     const char *share;            /* of neurons that go, "0.2"; NULL: none */
     const char *tag;              /* of the output's name, "slim.int8"; NULL: nothing is written */
     const char *passes[2];        /* in their order, "quantize --int8 --rest fp16"; NULL: none */
@@ -34,23 +36,10 @@ struct vc_weights_form {
     /* Codes of other schemes (vc_plan_codes): how they are called; what they are in vc_memory_options.scheme where they
      * are counted without the file that has them; the program that runs it, VC_RUN_BY_COUNT for that of the model as it
      * is; and words of `fit` that name that program, where it is not the usual one of the file. */
-    const struct vc_code_form *codes;
+    const struct vc_search_scheme *codes;
     const char *scheme;
     enum vc_memory_program program;
     const char *ask;
-};
-
-/* Weights as codes of a scheme in a layout whose loader keeps them. */
-struct vc_code_form {
-    const char *name;  /* "nf4 weights in bitsandbytes" */
-    const char *flags; /* of quantize */
-    const char *tag;
-    const char *scheme; /* of --dtype, which asks about the same weights */
-    const char *layout; /* vc_write_options.layout; NULL: the usual one */
-    const char *gguf;   /* vc_quantize_options.gguf; NULL: no GGUF */
-    int target;         /* enum vc_target */
-    double error;       /* usual one, of normally distributed weights */
-    enum vc_memory_program program;
 };
 
 /* A model without a share of its neurons: what it computes, and the job that its names belong to. */
@@ -113,12 +102,8 @@ struct vc_choice {
     size_t number;       /* in the order of trying */
 };
 
-/* Usual relative errors, of normally distributed weights (docs/memory-model.md). */
-#define VC_ERROR_F16  0.0002
-#define VC_ERROR_BF16 0.0017
-#define VC_ERROR_INT8 0.0087
-/* Removed neurons never come before weights of four bits, whatever share of the weights goes with them. */
-#define VC_LEAST_HARM_OF_REMOVAL 0.1
+/* Usual errors of the types that stand for themselves (search/search_schemes.h). */
+double vc_plan_error(enum vc_dtype type);
 
 /* Fills p->forms; the first is the model as it is. */
 enum vc_status vc_plan_forms(struct vc_planning *p);

@@ -194,11 +194,11 @@ static size_t list_caches(const struct vc_planning *p, const struct vc_weights_f
     }
     if (width > 2 && !blocks) { /* which has f16 anyway */
         types[n] = VC_DTYPE_F16;
-        errors[n++] = VC_ERROR_F16;
+        errors[n++] = vc_plan_error(VC_DTYPE_F16);
     }
     if (width > 1) {
         types[n] = blocks ? VC_DTYPE_Q8_0 : VC_DTYPE_I8;
-        errors[n++] = VC_ERROR_INT8;
+        errors[n++] = vc_plan_error(VC_DTYPE_I8);
     }
     return n;
 }
@@ -394,8 +394,7 @@ static int order(double a, double b)
 
 static double harm_of(const struct vc_choice *choice)
 {
-    return choice->form->share != NULL && choice->error < VC_LEAST_HARM_OF_REMOVAL ? VC_LEAST_HARM_OF_REMOVAL
-                                                                                   : choice->error;
+    return vc_search_harm(choice->error, choice->form->share != NULL);
 }
 
 /* The least harm first; docs/memory-model.md says what comes before what. */

@@ -41,12 +41,12 @@ static void describe(const struct vc_planning *p, const struct vc_choice *choice
     const struct vc_memory_options *m = &choice->memory;
 
     if (form->codes != NULL) {
-        add_part(text, form->codes->name, "");
+        add_part(text, form->codes->what, "");
         vc_text_add(text, "%s%s", form->ask != NULL ? " kept by " : "", form->ask != NULL ? keeper_of(form) : "");
     } else if (form->int8) {
         add_part(text, "int8", " weights");
     } else if (form->passes[form->share != NULL] != NULL) {
-        add_part(text, type_word(form->type), " weights");
+        add_part(text, type_word(form->half), " weights");
     }
     if (form->share != NULL) {
         vc_text_add(text, "%s%.0f %% of the neurons removed", text->n != 0 ? ", " : "",

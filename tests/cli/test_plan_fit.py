@@ -69,7 +69,7 @@ class Agreement(unittest.TestCase):
         self.folder("tied", *llama(512, 1100, 3, 8, 2, 3001, True), dtype="BF16")
         self.check(["--ctx", "64", "--runtime", "native", "tied"])
         self.check(["--ctx", "64", "--in-place", "--attention", "eager", "tied"])
-        self.assertIn("int8 weights, 10 % of the neurons removed", self.seen)
+        self.assertIn("fp16 weights, 10 % of the neurons removed", self.seen)
 
     def test_bert(self):
         self.folder("bert", *bert(384, 1501, 2, 6, 3001))

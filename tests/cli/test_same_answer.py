@@ -1,7 +1,9 @@
-"""Random questions whether a model fits, asked in three ways: fit, plan and the bare command. Their answers agree:
+"""Random questions whether a model fits, asked in four ways: fit, plan, shrink --dry-run and the bare command. Their answers agree:
   - the same need for the same weights and the same program, of fit and plan also the same verdict;
   - a chain that plan names runs, and of its file fit says what plan said;
   - where plan finds nothing, or less than was asked for, or removes neurons, fit --dtype TYPE calls no type "fits" that the model takes;
+  - shrink takes the chain that plan names for the format of the output and its usual program; where there is none it says what plan has for others;
+    the file that it writes needs what was counted.
 The seed is fixed: question number N is the same in every run. What disagrees is printed with its command lines.
 Python's standard library alone. Usage: test_same_answer.py PROGRAM GRAPH_MODELS [FIRST [COUNT]]"""
 
@@ -166,6 +168,8 @@ class Questions:
         if "train" not in options:
             self.types(number, draw, name, asked, device, options, model, plan, best)
             self.bare(number, name, options, model)
+            if options == [] and "--memory" in device and not name.startswith("alone"):
+                self.shrink(number, device, model, number % 3 == 0)
 
     def as_it_is(self, number, asked, plan, fit):
         first, answer = plan["recipes"][0], fit["devices"][0]
@@ -207,6 +211,8 @@ class Questions:
     def types(self, number, draw, name, asked, device, options, model, plan, best):
         """What fit says of weights in types, beside what plan says."""
         whole = best is not None and not best["does_less"] and best["pruned"] == 0
+        if name.endswith(".onnx"):  # fit's types are of values, too, which an ONNX file keeps as they are
+            return
         for dtype in draw.sample(sorted(TYPES), 6):
             line = ["fit", *device, *options, "--dtype", dtype, model]
             answer = self.ask(*line)
@@ -243,6 +249,54 @@ class Questions:
                 self.count("rows")
                 if answer["devices"][0]["need_bytes"] != int(need.replace(",", "")):
                     self.say(number, "'%s': bare %s, fit %d" % (row, need, answer["devices"][0]["need_bytes"]), line, asked)
+
+    def shrink(self, number, device, model, kept):
+        """The candidates of shrink beside plan's, and the choice. kept: by a program that keeps codes, as plan's recipes are run."""
+        asked = [*device, "--without", "cache,batch,context", model]
+        plan = self.ask("plan", *asked)
+        best = plan["recipes"][plan["best"]] if plan["best"] is not None else None
+        if plan is None or plan["unknown"] is not None:  # shrink counts weights alone then, and says so
+            return
+        output = "shrunk" + os.path.splitext(model)[1]
+        line = ["shrink", *device, *(["--native"] if kept else []), "-o", output, model]
+        answer = self.ask(*line, "-n")
+        if answer is None:
+            needs = best is None or best["passes"] != []
+            if needs and "no candidate can be made" not in self.refusal:
+                self.say(number, "plan: %s, shrink: %s" % (best["what"] if best else "nothing fits", self.refusal), ["plan", *asked], line)
+            return
+        self.count("shrunk")
+        if best is not None and best["passes"] == []:
+            self.say(number, "plan: as it is, shrink has something to do", ["plan", *asked], line)
+        # of another format, or for a program that is not the usual one of the output
+        own = [r for r in plan["recipes"] if r["passes"] and ("gguf" in " ".join(r["passes"])) == model.endswith(".gguf")
+               and (kept or "--runtime" not in r["commands"][-1])]
+        first = next((r for r in own if r["verdict"] in ("fits", "weights fit")), None)
+        chosen = answer["candidates"][answer["chosen"]] if answer["chosen"] is not None else None
+        if chosen is None and (first is not None or (best is not None and best["what"] not in answer["missed"])):
+            self.say(number, "plan: %s, shrink: %s" % (best["what"], answer["missed"]), ["plan", *asked], line)
+        elif chosen is not None and not kept and (list(chosen["passes"]) != self.lines(first) if first is not None else best is None):
+            self.say(number, "plan: %s, shrink: %s" % (first and first["passes"], chosen["passes"]), ["plan", *asked], line)
+        for c in answer["candidates"]:
+            for recipe in own:
+                coded = kept == ("--runtime" in recipe["commands"][-1]) and ("bitsandbytes" in c["name"]) == ("bitsandbytes" in recipe["what"])
+                if list(c["passes"]) == self.lines(recipe) and coded and c["need_bytes"] != recipe["need_bytes"]:
+                    self.say(number, "'%s': shrink %d, plan '%s' %d" % (c["name"], c["need_bytes"], recipe["what"], recipe["need_bytes"]), ["plan", *asked], line)
+        if chosen is not None:
+            proof = self.ask(*line)
+            self.count("proved")
+            if proof is None or not proof["written"] or proof["proof"]["need_bytes"] != chosen["need_bytes"]:
+                self.say(number, "'%s': counted %d, proved %s" % (chosen["name"], chosen["need_bytes"], proof["proof"] if proof else self.refusal), line)
+            for made in (output, output + ".recipe"):
+                if os.path.isdir(made):
+                    shutil.rmtree(made)
+                elif os.path.exists(made):
+                    os.unlink(made)
+
+    @staticmethod
+    def lines(recipe):
+        """shrink's layout is an option of the run."""
+        return [re.sub(" --layout [a-z]+", "", line) for line in recipe["passes"]]
 
 
 def main():

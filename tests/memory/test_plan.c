@@ -176,18 +176,18 @@ static void test_int8(void **unused)
     const uint64_t halves = 2 * (1024 + 1024 + 64);
 
     (void)unused;
-    assert_int_equal(check_order(recipes), 5);
+    assert_int_equal(check_order(recipes), 9);
     assert_string_equal(vc_recipe(recipes, 1)->what, "fp16 weights");
     assert_string_equal(vc_recipe(recipes, 1)->passes[0], "quantize --fp16 --rest fp16");
     assert_string_equal(vc_recipe(recipes, 2)->what, "int8 weights");
     assert_int_equal(vc_recipe(recipes, 2)->report->components[VC_MEMORY_PARAMETERS].bytes, codes + scales + halves);
     /* groups of 128 along the inputs, a scale of f16 each */
-    assert_string_equal(vc_recipe(recipes, 3)->what, "int4 weights");
-    assert_string_equal(vc_recipe(recipes, 3)->passes[0], "quantize --int4 --rest fp16");
-    assert_string_equal(vc_recipe(recipes, 3)->memory->scheme, "int4-g128");
-    assert_int_equal(vc_recipe(recipes, 3)->report->components[VC_MEMORY_PARAMETERS].bytes,
+    assert_string_equal(vc_recipe(recipes, 6)->what, "int4 weights");
+    assert_string_equal(vc_recipe(recipes, 6)->passes[0], "quantize --int4 --rest fp16");
+    assert_string_equal(vc_recipe(recipes, 6)->memory->scheme, "int4-g128");
+    assert_int_equal(vc_recipe(recipes, 6)->report->components[VC_MEMORY_PARAMETERS].bytes,
                      codes / 2 + 2 * codes / 128 + halves);
-    assert_string_equal(vc_recipe(recipes, 4)->what, "int3 weights");
+    assert_string_equal(vc_recipe(recipes, 8)->what, "int2 weights");
     assert_int_equal(vc_recipes_best(recipes), 0);
     vc_recipes_free(recipes);
     /* nothing may change: one recipe */

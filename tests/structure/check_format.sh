@@ -11,6 +11,6 @@ case $("$formatter" --version 2>/dev/null) in
     exit 77
     ;;
 esac
-find core arch formats kernels graph passes prune merge quantize engine distill facade measure memory report shrink tools examples tests bench include -type f \
+find core arch formats kernels graph passes prune merge quantize engine distill facade measure memory report search shrink tools examples tests bench include -type f \
     \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) -print0 2>/dev/null |
     xargs -0 "$formatter" --dry-run --Werror --ferror-limit=5

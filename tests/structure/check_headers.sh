@@ -42,7 +42,7 @@ for example in $(find examples -name '*.c' | sort); do
     done
 done
 # Without the templates of kernels/, graph/ops/ and engine/, which others include, and CUDA.
-for header in $(find core arch formats kernels graph passes merge quantize engine measure memory report shrink tools -name '*.h' ! -path 'kernels/*loop*' ! -path 'graph/ops/*loops*' \
+for header in $(find core arch formats kernels graph passes merge quantize engine measure memory report search shrink tools -name '*.h' ! -path 'kernels/*loop*' ! -path 'graph/ops/*loops*' \
     ! -path 'engine/loops/*' ! -path 'kernels/cuda/*' | sort); do
     compile "$cc" c c11 "$header" -I.
 done

@@ -6,7 +6,7 @@ cd "$1"
 
 # FILE TARGET for every include line of ours; TARGET is the text between the quotes or angle brackets.
 list_edges() {
-    find include core arch formats kernels graph passes prune merge quantize engine distill facade measure memory report shrink tools examples -type f \
+    find include core arch formats kernels graph passes prune merge quantize engine distill facade measure memory report search shrink tools examples -type f \
         \( -name '*.c' -o -name '*.h' -o -name '*.inc' -o -name '*.cu' -o -name '*.cuh' \) 2>/dev/null | sort |
         xargs grep -HE '^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"]' |
         sed -nE 's|^([^:]*):[^<"]*([<"][^>"]+[>"]).*|\1 \2|p'
@@ -149,8 +149,9 @@ list_edges | awk -v sq="'" '
         else if (from == "engine") { ok = to ~ /^(include|core|graph|engine)$/ || passes_may(t) || t ~ /^passes\/(graph_params|random)\.h$/ }
         else if (from == "graph") { ok = to ~ /^(include|core|arch|graph)$/ || t ~ /^kernels\/(functions\.h|unary(_math)?\.inc)$/ }
         else if (from == "facade") { ok = to ~ /^(include|core|facade)$/ || t ~ /^(formats\/(formats|huggingface\/hf_program)|graph\/build|passes\/(comparer|decode_range)|prune\/prune_candidates|quantize\/quantize_candidates)\.h$/ }
-        else if (from == "memory") { ok = to ~ /^(include|core|arch|graph|engine|memory)$/ }
-        else if (from == "shrink") { ok = to ~ /^(include|core|shrink)$/ || t == "passes/sha256.h" }
+        else if (from == "memory") { ok = to ~ /^(include|core|arch|graph|engine|memory)$/ || t == "search/search_schemes.h" }
+        else if (from == "search") { ok = to ~ /^(include|search)$/ }
+        else if (from == "shrink") { ok = to ~ /^(include|core|shrink)$/ || t ~ /^(passes\/sha256|search\/search_schemes)\.h$/ }
         else if (from == "report") { ok = to ~ /^(include|core|report)$/ }
         else if (from == "tools") { ok = to ~ /^(include|tools)$/ }
         else if (from == "examples") { ok = to == "include" }
@@ -193,7 +194,7 @@ if [ -n "$named" ]; then
     exit 1
 fi
 
-twins=$(find core arch formats kernels graph passes prune merge quantize engine distill facade measure memory report shrink tools examples tests bench include -type f \
+twins=$(find core arch formats kernels graph passes prune merge quantize engine distill facade measure memory report search shrink tools examples tests bench include -type f \
     \( -name '*.c' -o -name '*.h' -o -name '*.inc' -o -name '*.cu' \) 2>/dev/null | sed 's|.*/||' | sort | uniq -d)
 if [ -n "$twins" ]; then
     echo "file names that occur twice:" "$twins"

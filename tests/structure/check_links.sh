@@ -24,7 +24,7 @@ tr '\n' '\0' <"$objects" | xargs -0 "$nm" -A -g -P -- | awk '
       print path, $3, $2 }' >"$work/symbols"
 
 # FILE declares SYMBOL, for what stands outside of braces and ends in a semicolon.
-find include core arch formats kernels graph passes prune merge quantize engine distill measure memory report shrink facade -type f \
+find include core arch formats kernels graph passes prune merge quantize engine distill measure memory report search shrink facade -type f \
     \( -name '*.h' -o -name '*.c' -o -name '*.inc' \) 2>/dev/null | sort | xargs awk '
     function statement(text,    name) { # ends in a semicolon, without braces
         if (text ~ /(^|[^a-z_])(static|typedef)[ ]/) { return }

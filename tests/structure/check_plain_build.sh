@@ -16,7 +16,7 @@ grep -q "^\"$cc\" .*" "$dir/build.sh"
 
 # The words of the command: an object of the build at hand instead of a source that compiles alike. Not alike are sources that
 # CMake gives definitions or instructions of their own.
-own=$(grep -rlE --include='*.c' 'VC_HAVE_|VC_PLUGIN_' core arch facade formats graph passes prune merge quantize engine distill measure memory report shrink tools)
+own=$(grep -rlE --include='*.c' 'VC_HAVE_|VC_PLUGIN_' core arch facade formats graph passes prune merge quantize engine distill measure memory report search shrink tools)
 sed 's/^"[^"]*" //; s/\\$//' "$dir/build.sh" | tr '\n' ' ' >"$dir/words"
 n_alone=0
 n_alike=0

@@ -8,11 +8,11 @@ cd "$1"
 LC_ALL=C
 export LC_ALL
 
-code=$(find CMakeLists.txt cmake core arch formats kernels graph passes prune merge quantize engine distill facade measure memory report shrink tools examples tests bench \
+code=$(find CMakeLists.txt cmake core arch formats kernels graph passes prune merge quantize engine distill facade measure memory report search shrink tools examples tests bench \
     scripts include python quickstart check .ci -type f \( -name '*.[ch]' -o -name '*.inc' -o -name '*.cu' -o -name '*.cuh' \
     -o -name '*.sh' -o -name '*.py' -o -name '*.cmake' -o -name '*.in' -o -name CMakeLists.txt -o -name quickstart \
     -o -name check -o -path 'scripts/*' -o -path '.ci/*' \) ! -path '*/__pycache__/*' 2>/dev/null | sort)
-rooms="core arch formats graph kernels passes quantize prune merge engine distill facade measure memory report shrink tools"
+rooms="core arch formats graph kernels passes quantize prune merge engine distill facade measure memory report search shrink tools"
 # shellcheck disable=SC2086
 text=$(find README.md INSTALL.md SECURITY.md CONTRIBUTING.md CHANGELOG.md docs examples python $rooms -type f -name '*.md' 2>/dev/null | sort)
 tab=$(printf '\t')
@@ -55,7 +55,7 @@ options_in_strings() {
             recipe = recipe || (FILENAME == "prune/prune_options.c" && text ~ /"(prune --mask --reconstruct"|prune --(mask|make-permanent)"|prune --(pattern|sparsity) %s| --scope (global|tensor)| --score "| --reconstruct"| --pattern )/)
             recipe = recipe || (FILENAME == "prune/depth.c" && text ~ /"prune --%s-layers %s --layers %s"/)
             recipe = recipe || (FILENAME == "prune/structured/structured_options.c" && text ~ /"(prune --(remove|structured %s)"| --scope global"| --reconstruct"|%s --score %s|%s --round-to )/)
-            recipe = recipe || (FILENAME == "memory/recipes/plan_forms.c" && text ~ /"(prune --structured %s|quantize --(int8|fp16) --rest (fp16|bf16)|quantize %s --rest %s|--runtime (vllm|native)|--(int8|nf4|int4|int3|gguf [A-Z0-9_]+)( --layout bitsandbytes)?)"/)
+            recipe = recipe || (FILENAME == "memory/recipes/plan_forms.c" && text ~ /"(prune --structured %s|quantize --(int8|fp16) --rest (fp16|bf16)|quantize %s( --layout %s)? --rest %s|--runtime (vllm|native))"/)
             if (!recipe && text ~ /"([^"\\]|\\.)*--[a-z]/) { print FILENAME ":" FNR ":" $0 }
         }' $(printf '%s\n' $code | grep -E '^(include|core|formats|kernels|passes|prune|merge|quantize|engine|distill|measure|memory|report)/.*\.(c|h|inc|cu)$')
 }

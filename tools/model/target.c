@@ -38,7 +38,10 @@ static int open_graph(struct app *app, const struct vc_model *model, struct grap
         source->graph = NULL;
         return GO_ON;
     }
-    return status == VC_OK ? graph_source_bind(app, source) : app_fail(app, status);
+    if (status == VC_OK) {
+        status = vc_memory_bind_usual(app->ctx, source->graph, vc_model_layout(model), vc_model_format(model));
+    }
+    return status == VC_OK ? GO_ON : app_fail(app, status);
 }
 
 /* "needs 8.20 GiB (weights of 7.90 GiB and the device's runtime), 7.17 GiB usable" */
