@@ -208,6 +208,15 @@ class Questions:
         output = "made.gguf" if "--gguf" in words else "made" + os.path.splitext(model)[1]
         return self.run("vcompress quantize %s -n -q -o %s %s" % (words, output, model))[0] == 0
 
+    @staticmethod
+    def loads(options, dtype):
+        """Whether a program that was named loads such weights: of codes PyTorch's loaders, which decode them, are asked by files alone."""
+        runtime = options[options.index("--runtime") + 1] if "--runtime" in options else None
+        blocks = dtype in TYPES and "--gguf" in TYPES[dtype]
+        if runtime == "llama.cpp":
+            return blocks
+        return runtime is None or dtype in ("f16", "bf16") or (runtime != "pytorch" and not blocks and dtype not in ("nf4", "fp4"))
+
     def types(self, number, draw, name, asked, device, options, model, plan, best):
         """What fit says of weights in types, beside what plan says."""
         whole = best is not None and not best["does_less"] and best["pruned"] == 0
@@ -215,7 +224,7 @@ class Questions:
             return
         for dtype in draw.sample(sorted(TYPES), 6):
             line = ["fit", *device, *options, "--dtype", dtype, model]
-            answer = self.ask(*line)
+            answer = self.ask(*line) if self.loads(options, dtype) else None
             if answer is None:
                 continue
             self.count("types")
