@@ -40,13 +40,6 @@ const char *vc_memory_kind_name(enum vc_memory_kind component)
     return (unsigned)component < VC_MEMORY_COMPONENTS ? names[component] : "";
 }
 
-const char *vc_moment_name(enum vc_moment moment)
-{
-    static const char *const names[VC_MOMENTS] = {"load", "forward", "peak", "step"};
-
-    return (unsigned)moment < VC_MOMENTS ? names[moment] : "";
-}
-
 const char *vc_known_name(enum vc_known known)
 {
     static const char *const names[] = {"exact", "modelled", "assumed", "unknown"};

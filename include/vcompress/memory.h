@@ -382,9 +382,8 @@ VC_API enum vc_status vc_memory_timeline_make(struct vc_ctx *ctx, const struct v
                                               size_t most, struct vc_memory_timeline **out);
 VC_API void vc_memory_timeline_free(struct vc_memory_timeline *timeline); /* accepts NULL */
 
-/* Names: "kv_cache", "forward", "exact". */
+/* Names: "kv_cache", "exact". */
 VC_API const char *vc_memory_kind_name(enum vc_memory_kind component);
-VC_API const char *vc_moment_name(enum vc_moment moment);
 VC_API const char *vc_known_name(enum vc_known known);
 
 #ifdef __cplusplus
