@@ -69,7 +69,7 @@ static void add_inputs(struct vc_estimate *e)
     }
 }
 
-static const char *name_of_step(const struct vc_estimate *e, uint64_t step)
+const char *vc_estimate_step_name(const struct vc_estimate *e, uint64_t step)
 {
     uint32_t n = step < e->timeline.n_steps ? e->timeline.node_of[step] : VC_NO_NODE;
     const struct vc_graph_node *node = n != VC_NO_NODE ? vc_graph_node(e->graph, n) : NULL;
@@ -267,7 +267,7 @@ static enum vc_status add_frames(struct vc_estimate *e, uint64_t ideal)
     most = vc_estimate_sum(e, most, most / 1000); /* statistics of rows, numbers of positions, and the like */
     if (most > ideal) {
         e->out->eager.bytes = most - ideal;
-        e->out->eager_at = name_of_step(e, step);
+        e->out->eager_at = vc_estimate_step_name(e, step);
     }
 out:
     vc_timeline_release(e->ctx, &timeline);
@@ -297,7 +297,7 @@ static enum vc_status add_activations(struct vc_estimate *e, unsigned stage)
     VC_CALL(vc_buffers_pack(e->ctx, e->timeline.buffers, e->timeline.n, e->align, &packing));
     e->out->arena_bytes = packing.arena_bytes;
     e->out->arena_least = packing.live_bytes;
-    e->out->peak_at = e->out->eager_at = name_of_step(e, packing.peak_step);
+    e->out->peak_at = e->out->eager_at = vc_estimate_step_name(e, packing.peak_step);
     e->out->recomputed = e->timeline.recomputed;
     e->out->n_forward = e->timeline.n_forward;
     if (trains) {

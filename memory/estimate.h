@@ -116,6 +116,9 @@ static inline bool vc_estimate_trains(const struct vc_estimate *e)
 /* Reads and checks the options of an estimate whose ctx and graph are set. */
 enum vc_status vc_estimate_begin(struct vc_estimate *e, const struct vc_memory_options *options);
 
+/* What runs at a step: the name of a node, its block or its operator, of the graph; "" for none. */
+const char *vc_estimate_step_name(const struct vc_estimate *e, uint64_t step);
+
 /* Of a model without a pipeline, or of a stage, from 0 on: all of the report but for what is about all stages. */
 enum vc_status vc_estimate_run(struct vc_estimate *e, unsigned stage);
 

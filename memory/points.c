@@ -7,6 +7,7 @@ struct owned {
     struct vc_memory_timeline timeline; /* first: what the caller sees */
     struct vc_ctx *ctx;
     struct vc_memory_point *points;
+    const char **names;
 };
 
 struct maker {
@@ -100,6 +101,7 @@ static void choose_points(const struct maker *m, size_t most, struct owned *out)
             best = sum_of(&m->steps[s]) > sum_of(&m->steps[best]) ? s : best;
         }
         out->points[p] = m->steps[best];
+        out->names[p] = vc_estimate_step_name(&m->e, best);
         if (sum_of(&out->points[p]) > fullest) {
             fullest = sum_of(&out->points[p]);
             out->timeline.peak = p;
@@ -107,6 +109,7 @@ static void choose_points(const struct maker *m, size_t most, struct owned *out)
     }
     out->timeline.n_points = n_points;
     out->timeline.points = out->points;
+    out->timeline.names = out->names;
     out->timeline.n_steps = n;
     out->timeline.backward = vc_estimate_trains(&m->e) ? m->e.timeline.loss_step : n;
 }
@@ -133,13 +136,17 @@ static enum vc_status make(struct maker *m, size_t most, struct vc_memory_timeli
     }
     owned->ctx = e->ctx;
     VC_TRY(VC_ARRAY(e->ctx, VC_TAG_REPORT, owned->points, most));
+    VC_TRY(VC_ARRAY(e->ctx, VC_TAG_REPORT, owned->names, most));
     fill_steps(m);
     add_beside(m);
     choose_points(m, most, owned);
     *out = &owned->timeline;
     owned = NULL;
 out:
-    vc_free(e->ctx, owned);
+    if (owned != NULL) {
+        owned->ctx = e->ctx;
+        vc_memory_timeline_free(&owned->timeline);
+    }
     return status;
 }
 
@@ -175,6 +182,7 @@ void vc_memory_timeline_free(struct vc_memory_timeline *timeline)
 
     if (owned != NULL) {
         vc_free(owned->ctx, owned->points);
+        vc_free(owned->ctx, owned->names);
         vc_free(owned->ctx, owned);
     }
 }

@@ -373,6 +373,8 @@ struct vc_memory_timeline {
     size_t n_points;
     const struct vc_memory_point *points;
     size_t peak; /* first point with the largest sum, which is the report's VC_MOMENT_PEAK */
+    /* What runs at each point: the name of a node, its block or its operator. Borrowed from the graph. */
+    const char *const *names;
 };
 
 /* Makes the timeline of the run that vc_memory_estimate counts, with at most `most` points. *out is NULL if activations

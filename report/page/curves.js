@@ -26,8 +26,11 @@ function curves(label, series, {xTitle = 'step', yTitle = '', yText = real, zero
   return el('figure', {}, picture, lines.length > 1 && el('ul', {class: 'legend'}, lines.map(one => el('li', {}, el('i', {class: 'line ' + one.look}), one.name))));
 }
 
+// The relative error that weights of a trained model usually have in 8 and 4 bits with a scale for each row or 128 of it (docs/numerics.md).
+const USUAL = [[0.01, 'usual for int8'], [0.1, 'usual for int4']];
+
 // points: [{name, x: bytes, y, look}], named where there is room.
-function scatter(label, points, {xTitle, yTitle, yText}) {
+function scatter(label, points, {xTitle, yTitle, yText, usual = []}) {
   const list = points.filter(point => isNumber(point.x) && isNumber(point.y) && point.y > 0);
   if (list.length < 2) return null;
   const xs = list.map(point => point.x), ys = list.map(point => point.y);
@@ -45,7 +48,10 @@ function scatter(label, points, {xTitle, yTitle, yText}) {
       if (free) taken.push(free);
       return free && svg('text', {class: 'tick', x: free.left, y: free.top + 11}, clean(point.name));
     });
-    return canvas(width, height, parts, list.map(point => svg('circle', {class: 'dot ' + point.look, cx: x(point.x), cy: y(point.y), r: 5},
+    // "usual for int4": what to compare with, where it lies between the points.
+    const lines = usual.filter(([at]) => at > y0 * 0.8 && at < y1 * 1.25).flatMap(([at, text]) => [svg('path', {class: 'phase', d: `M58 ${y(at)}H${width - 12}`}),
+      svg('text', {class: 'tick', x: width - 14, y: y(at) - 4, 'text-anchor': 'end'}, text)]);
+    return canvas(width, height, parts, lines, list.map(point => svg('circle', {class: 'dot ' + point.look, cx: x(point.x), cy: y(point.y), r: 5},
       svg('title', {}, `${clean(point.name)}: ${bytes(point.x)}, ${yText(point.y)}`))), names);
   });
 }

@@ -53,6 +53,9 @@ function powerTicks(from, to) {
   return list.length > 6 && whole.length > 1 ? whole : list;
 }
 
+// Of ticks with the same text the first: two places of an axis never say the same.
+const distinct = (list, text) => list.filter((t, i) => list.findIndex(other => text(other) === text(t)) === i);
+
 // ---- axes ----
 
 // A frame for x from x0 to x1 and y from y0 to y1: {x, y, parts, box}, where x and y give places in the picture.
@@ -60,8 +63,8 @@ function frame(width, height, {x0, x1, y0, y1, log, xTitle, yTitle, xText = coun
   const box = {left: 58, right: width - 12, top: 14, bottom: height - 38};
   const x = linear(x0, x1, box.left, box.right);
   const y = (log ? logarithmic : linear)(y0, y1, box.bottom, box.top);
-  const ys = yTicks || (log ? powerTicks(y0, y1) : ticks(y0, y1, 5));
-  const xs = xTicks || ticks(x0, x1, width < 480 ? 4 : 8);
+  const ys = distinct(yTicks || (log ? powerTicks(y0, y1) : ticks(y0, y1, 5)), yText);
+  const xs = distinct(xTicks || ticks(x0, x1, width < 480 ? 4 : 8), xText);
   const parts = [
     ...ys.map(t => svg('path', {class: 'grid', d: `M${box.left} ${y(t)}H${box.right}`})),
     ...ys.map(t => svg('text', {class: 'tick', x: box.left - 7, y: y(t) + 4, 'text-anchor': 'end'}, yText(t))),

@@ -23,6 +23,7 @@ function timelineSection(t) {
   const sums = t.points.map(point => keys.reduce((sum, key) => sum + (point[key] || 0), 0));
   const highest = sums.reduce((a, b) => Math.max(a, b), 1);
   const peak = t.points[t.peak];
+  const nameAt = i => t.operators && (t.operators[i] || trains) ? ' at ' + fitted(t.operators[i] || 'the loss', 260, 6.4) : '';
   const picture = drawing(`memory over ${count(t.steps)} steps; at most ${bytes(highest)}`, width => {
     const height = 320;
     const {x, y, parts, box} = frame(width, height, {x0: 1, x1: t.steps, y0: 0, y1: highest * 1.04, xTitle: 'step', yText: bytes, yTicks: byteTicks(highest * 1.04, 5)});
@@ -36,14 +37,14 @@ function timelineSection(t) {
     });
     const at = x(peak.step + 1);
     const marks = [svg('path', {class: 'peak', d: `M${at} ${box.top}V${box.bottom}`}),
-      svg('text', {class: 'tick', x: at > width - 120 ? at - 5 : at + 5, y: box.top + 3, 'text-anchor': at > width - 120 ? 'end' : 'start'}, 'peak ' + bytes(highest))];
+      svg('text', {class: 'tick', x: at > width / 2 ? at - 5 : at + 5, y: box.top - 3, 'text-anchor': at > width / 2 ? 'end' : 'start'}, 'peak ' + bytes(highest) + nameAt(t.peak))];
     if (trains) marks.push(svg('path', {class: 'phase', d: `M${x(t.backward)} ${box.top}V${box.bottom}`}),
-      svg('text', {class: 'tick', x: x(t.backward) - 6, y: box.top + 18, 'text-anchor': 'end'}, 'forward'),
-      svg('text', {class: 'tick', x: x(t.backward) + 6, y: box.top + 18}, 'backward'));
+      svg('text', {class: 'tick', x: x(t.backward) - 6, y: box.top + 14, 'text-anchor': 'end'}, '← forward'),
+      svg('text', {class: 'tick', x: Math.max(x(t.backward), at) + 6, y: box.top + 14}, 'backward →'));
     const drawn = canvas(width, height, parts, areas, marks);
     follow(drawn, box, height, place => {
       const i = t.points.reduce((best, point, k) => Math.abs(x(point.step + 1) - place) < Math.abs(x(t.points[best].step + 1) - place) ? k : best, 0);
-      return {x: x(t.points[i].step + 1), lines: [`step ${count(t.points[i].step + 1)}: ${bytes(sums[i])}`,
+      return {x: x(t.points[i].step + 1), lines: [`step ${count(t.points[i].step + 1)}${nameAt(i)}: ${bytes(sums[i])}`,
         ...keys.filter(key => t.points[i][key]).map(key => `${componentName(key)} ${bytes(t.points[i][key])}`)]};
     });
     return drawn;
@@ -51,7 +52,16 @@ function timelineSection(t) {
   section(trains ? 'Memory over one training step' : 'Memory over one run', trains
     ? 'What lives at each operation: states below, values that come and go above.'
     : 'Values that come and go at each operation; weights and the rest are there all the time.',
-  el('figure', {}, picture, legend(...keys.map(key => [kindClass(key), componentName(key)]))));
+  el('figure', {}, picture, legend(...keys.map(key => [kindClass(key), componentName(key)]))), fullest(t, sums));
+}
+
+// The operations at which most memory is in use, one for each name.
+function fullest(t, sums) {
+  if (!t.operators) return null;
+  const best = new Map();
+  t.points.forEach((point, i) => { const name = t.operators[i] || (t.backward < t.steps ? 'the loss' : ''); if (name && !(sums[i] <= sums[best.get(name)])) best.set(name, i); });
+  const list = [...best.values()].sort((a, b) => sums[b] - sums[a]).slice(0, 6);
+  return list.length > 1 && plainTable('fullest operations', ['the fullest operations', '>step', '>in use'], list.map(i => [nameOf(t.operators[i] || 'the loss'), count(t.points[i].step + 1), bytes(sums[i])]));
 }
 
 function gpusSection(gpus) {
@@ -76,6 +86,15 @@ function gpusSection(gpus) {
       })))))), n < gpus.rows.length && note('Larger GPUs fit all of them, too.'));
 }
 
+// Whether an option changed anything: those of several devices, of pipelines and of ZeRO are there for one device, too.
+function matters(key, options) {
+  const many = name => options[name] > 1;
+  const rules = {dp: many('dp'), tp: many('tp'), pp: many('pp'), ep: many('ep'), micro_batches: many('micro_batches'), chunks: many('chunks'), schedule: many('pp'),
+    bucket_elems: options.zero > 0 || many('dp'), offload: options.offload !== 'none', amp: options.amp !== 'none', recompute: options.recompute !== 'none', every: options.every > 0,
+    optimizer: options.mode === 'train', trainer: options.mode === 'train', foreach: options.mode === 'train' && options.optimizer !== 'sgd'};
+  return !(key in rules) || rules[key];
+}
+
 const peakOf = document => document.moments && document.moments.peak && document.moments.peak.bytes;
 
 function runSections(document) {
@@ -92,7 +111,7 @@ function runSections(document) {
         {title: 'outputs', figure: true, fold: 'sum', value: row => row.output_bytes, show: bytes}]}).node);
   }
   gpusSection(document.gpus);
-  const options = Object.entries(document.options).filter(([, value]) => value !== null && value !== false && value !== 0);
+  const options = Object.entries(document.options).filter(([key, value]) => value !== null && value !== false && value !== 0 && value !== '' && matters(key, document.options));
   section('What was assumed', null, plainTable('options', ['option', 'value'], [...Object.entries(document.sizes || {}).map(([key, value]) => [clean(key), count(value)]),
     ...options.map(([key, value]) => [componentName(key), clean(value)])]));
 }
@@ -160,7 +179,7 @@ function viewPlan(document) {
     })),
     legend(...stackOrder(Object.keys(document.recipes[0].components)).filter(key => document.recipes.some(row => row.components[key])).map(key => [kindClass(key), componentName(key)])));
     const cloud = scatter('need against error', document.recipes.map(row => ({name: row.what, x: row.need_bytes, y: row.error, look: row.verdict === 'fits' ? 'yes' : 'no'})),
-      {xTitle: 'need', yTitle: 'error', yText: percent});
+      {xTitle: 'need', yTitle: 'error', yText: percent, usual: USUAL});
     if (cloud) section('Need against error', 'Recipes without any error are not drawn: their error is 0.', cloud);
   }
   if (document.recipes.some(row => row.commands.length > 0)) {

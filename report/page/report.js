@@ -51,7 +51,7 @@ function reportTensors(document) {
   const pruned = document.totals.pruning !== null, measured = document.tensors.some(row => row.measured);
   const fate = row => !changedActions.has(row.action) ? row.action + (row.reason ? ': ' + row.reason : '')
     : [row.dtype_before, ...row.steps.map(step => step.scheme || step.dtype)].filter((part, k, all) => part && part !== all[k - 1]).join(' → ');
-  const table = explorer({label: 'tensors', rows: document.tensors, name: row => row.name, kind: row => [row.action, row.dtype_before, row.dtype_after, row.scheme, row.reason, row.shape].join(),
+  const table = explorer({label: 'tensors', rows: document.tensors, name: row => row.name, sorted: measured && document.totals.sqnr_db !== null ? [5, false] : null, kind: row => [row.action, row.dtype_before, row.dtype_after, row.scheme, row.reason, row.shape].join(),
     columns: [
       {title: 'shape', value: row => shape(row.shape)},
       {title: 'type', value: fate, long: true},
@@ -75,7 +75,7 @@ function reportTensors(document) {
   if (!measured) {
     mapOf('What is large', 'Areas are bytes before, colours types afterwards.', row => kindClass(row.dtype_after), row => `${bytes(row.bytes_before)} → ${bytes(row.bytes_after)}`);
   }
-  section('Tensors', 'Groups of names that differ in their numbers show sums and the worst of their tensors.', table.node);
+  section('Tensors', (measured && document.totals.sqnr_db !== null ? 'The worst first. ' : '') + 'Groups of names that differ in their numbers show sums and the worst of their tensors.', table.node);
 }
 
 function reportRemoval(removal) {

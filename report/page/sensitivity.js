@@ -16,19 +16,19 @@ function viewSensitivity(document) {
     sensitivityGroups(outputs);
   }
   const points = candidatePoints(document, ways);
-  const cloud = scatter('size against loss', points, {xTitle: 'bytes of all measured tensors', yTitle: 'relative error', yText: percent});
+  const cloud = scatter('size against loss', points, {xTitle: 'bytes of all measured tensors', yTitle: 'relative error', yText: percent, usual: USUAL});
   if (cloud) section('Candidates', 'Each way for all measured tensors: their bytes against the error over all. Pruning without a pattern keeps its bytes, and is not drawn.', cloud);
   const picks = [...advice.prune.picks.map(pick => ['prune', pick, advice.prune.way]), ...advice.quantize.picks.map(pick => ['quantize', pick, advice.quantize.way])];
   if (picks.length > 0) section('Tensors that stand out', null, plainTable('tensors that stand out', ['tensor', 'where', 'way', '>loses'], picks.map(([where, pick, way]) => [nameOf(pick.name), where, clean(way), percent(pick.relative)])));
   histograms(document);
-  const drawn = window.document.getElementById('drawing');
-  if (drawn) { drawn.prepend(el('h2', {}, 'All tensors as one drawing'), el('p', {class: 'lead'}, 'The file of --svg.')); page().append(drawn); }
+  const drawn = window.document.getElementById('drawing'); // the same figures once more, for those who read without scripts
+  if (drawn) drawn.remove();
 }
 
 function errorTable(document, label, errorsOf, valueOf, why) {
   const rows = document.tensors.filter(row => errorsOf(row));
   const used = document.ways.filter(way => rows.some(row => errorsOf(row)[way.name]));
-  return explorer({label, rows, name: row => row.name, columns: used.map(way => ({title: clean(way.name), tall: true, fold: 'most', value: row => { const one = errorsOf(row)[way.name]; return one && isNumber(valueOf(one)) ? valueOf(one) : NaN; },
+  return explorer({label, rows, name: row => row.name, heats: true, columns: used.map(way => ({title: clean(way.name), tall: true, fold: 'most', value: row => { const one = errorsOf(row)[way.name]; return one && isNumber(valueOf(one)) ? valueOf(one) : NaN; },
     look: value => 'heat ' + errorClass(value) + ' t-' + errorClass(value), show: (value, row, n) => el('span', {title: n > 1 ? 'the largest' : why(errorsOf(row)[way.name] || {}) || null}, tight(value))}))});
 }
 // 0.0312 as "3.1"

@@ -1,8 +1,11 @@
 'use strict';
-// table.js - a table to explore: search, globs, sorting, groups of similar names that open. Rows are made when they are
-// reached, so that ten thousand of them cost nothing; all of them are there before the page is printed.
+// table.js - a table to explore: search, globs, sorting, groups of similar names that open. Of a long table the rows near the
+// window alone are there, between two empty ones as high as all others, so that ten thousand of them cost nothing. Printed
+// are the first thousand, and how many are not.
 
-const PORTION = 150;
+const WHOLE = 400; // rows of a table that is there as a whole
+const MARGIN = 900; // pixels beyond the window for which rows are there
+const PRINTED = 1000;
 
 // The globs of the command line: * ? [a-z] [!a-z] and \. Null: the text is no glob.
 function globOf(text) {
@@ -24,6 +27,18 @@ function globOf(text) {
 // "model.layers.12.w" -> "model.layers.*.w"
 const patternOf = name => name.replace(/(^|[._:/-])\d+(?=$|[._:/-])/g, '$1*');
 
+const natural = (a, b) => String(a).localeCompare(String(b), 'en', {numeric: true});
+
+// The order of the file, but for numbers: names that differ in their numbers alone take their places by these, so that layer 2
+// comes before layer 10. Numbers of rows.
+function inNumberOrder(names, patterns) {
+  const places = new Map();
+  patterns.forEach((pattern, i) => places.has(pattern) ? places.get(pattern).push(i) : places.set(pattern, [i]));
+  const order = [];
+  for (const list of places.values()) [...list].sort((a, b) => natural(names[a], names[b])).forEach((row, k) => { order[list[k]] = row; });
+  return order;
+}
+
 // How a group of rows looks in a column: what they share, their sum, their worst.
 const folds = {
   same: values => {
@@ -42,32 +57,32 @@ function explorer(options) {
   const {rows, columns} = options;
   const names = rows.map(options.name);
   const patterns = names.map(patternOf);
-  const all = rows.map((_, i) => i);
+  const all = inNumberOrder(names, patterns);
   const groupable = options.grouped !== false && new Set(patterns).size < 0.7 * rows.length;
-  const state = {query: '', by: options.sorted ? options.sorted[0] : -1, down: options.sorted ? options.sorted[1] : false,
-    grouped: groupable && rows.length > 24, open: new Set(), shown: PORTION};
-  let lines = [];
+  const [firstBy, firstDown] = options.sorted || [-1, false]; // the order that the table begins with
+  const state = {query: '', by: firstBy, down: firstDown, grouped: groupable && rows.length > 24, open: new Set(), chosen: false, printing: false};
+  let lines = [], flat = [], from = 0, to = 0, height = 30; // flat: lines, and members of open groups; from, to: of it, what is there
 
   const input = el('input', {type: 'search', placeholder: 'search, or a glob: *.mlp.*', 'aria-label': 'search in ' + options.label,
-    spellcheck: 'false', autocomplete: 'off', input: () => { state.query = input.value; state.shown = PORTION; draw(); }});
+    spellcheck: 'false', autocomplete: 'off', input: () => { state.query = input.value; draw(); }});
   const told = el('span', {class: 'told', role: 'status'});
   const box = el('input', {type: 'checkbox', checked: state.grouped, change: () => {
-    state.grouped = box.checked; state.shown = PORTION; draw(); }});
+    state.grouped = box.checked; draw(); }});
   const body = el('tbody', {});
-  const more = el('button', {type: 'button', class: 'more', click: () => { state.shown += 10 * PORTION; draw(); }});
+  const left = el('p', {class: 'note', hidden: true});
   const heads = columns.map((column, k) => el('th', {scope: 'col', class: column.figure ? 'n' : column.tall ? 'tall' : null},
     el('button', {type: 'button', click: () => sortBy(k)}, el('span', {}, column.title))));
   const first = el('th', {scope: 'col'}, el('button', {type: 'button', click: () => sortBy(-2)}, el('span', {}, options.head || 'tensor')));
-  const node = el('div', {class: 'explorer'},
+  const node = el('div', {class: options.heats ? 'explorer heats' : 'explorer'},
     el('div', {class: 'tools'}, input, groupable && el('label', {}, box, ' group similar names'), told),
-    scroll(options.label, el('table', {'aria-label': options.label}, el('thead', {}, el('tr', {}, first, heads)), body)), more);
+    scroll(options.label, el('table', {'aria-label': options.label}, el('thead', {}, el('tr', {}, first, heads)), body)), left);
 
-  // Figures begin with the largest, names with the first; a third click goes back to the order of the file.
+  // Figures begin with the largest, names with the first; a third click goes back to the order of the beginning.
   function sortBy(k) {
     const begins = k >= 0 && Boolean(columns[k].figure || columns[k].tall);
-    if (state.by !== k) { state.by = k; state.down = begins; }
+    if (!state.chosen || state.by !== k) Object.assign(state, {by: k, down: begins, chosen: true});
     else if (state.down === begins) state.down = !begins;
-    else state.by = -1;
+    else Object.assign(state, {by: firstBy, down: firstDown, chosen: false});
     draw();
   }
 
@@ -84,7 +99,7 @@ function explorer(options) {
     const x = valueOf(a, state.by), y = valueOf(b, state.by);
     const lost = z => z === null || z === undefined || (typeof z === 'number' && Number.isNaN(z));
     if (lost(x) || lost(y)) return lost(x) - lost(y);
-    const order = typeof x === 'number' && typeof y === 'number' ? x - y : String(x).localeCompare(String(y), 'en', {numeric: true});
+    const order = typeof x === 'number' && typeof y === 'number' ? x === y ? 0 : x - y : natural(x, y);
     return state.down ? -order : order;
   }
 
@@ -132,56 +147,62 @@ function explorer(options) {
     draw(line.key);
   }
 
+  // The lines in their order; members of an open group by their numbers, or as somebody has sorted them.
   function draw(focus) {
-    const parts = [];
-    let left = state.shown, n = 0;
     lines = gather();
-    for (const line of lines) {
-      n++;
-      if (left <= 0) { n--; break; }
-      left--;
-      parts.push(rowOf(line, false));
-      if (line.members.length > 1 && state.open.has(line.key)) {
-        const members = line.members.map(i => ({label: names[i], members: [i], values: {}}));
-        if (state.by !== -1) members.sort(compare);
-        for (const member of members) parts.push(rowOf(member, true));
-        left -= members.length;
-      }
-    }
-    body.replaceChildren(...parts);
-    more.hidden = n >= lines.length;
-    more.textContent = `${count(lines.length - n)} more`;
+    flat = lines.flatMap(line => {
+      const one = [{line, inside: false}];
+      if (line.members.length < 2 || !state.printing && !state.open.has(line.key)) return one;
+      const members = line.members.map(i => ({label: names[i], members: [i], values: {}}));
+      if (state.chosen) members.sort(compare);
+      return one.concat(members.map(member => ({line: member, inside: true})));
+    });
+    from = to = -1;
+    place();
     [first, ...heads].forEach((head, k) => {
       const on = state.by === (k === 0 ? -2 : k - 1);
       head.setAttribute('aria-sort', !on ? 'none' : state.down ? 'descending' : 'ascending');
     });
     if (focus) {
-      const at = lines.findIndex(line => line.key === focus);
+      const at = lines.find(line => line.key === focus);
       const buttons = body.querySelectorAll('button.open');
-      for (const button of buttons) if (at >= 0 && button.textContent.startsWith(clean(lines[at].label))) { button.focus(); break; }
+      for (const button of buttons) if (at && button.textContent.startsWith(clean(at.label))) { button.focus({preventScroll: true}); break; }
     }
+  }
+
+  // Makes the rows that are near the window; all where there are few.
+  function place() {
+    const n = flat.length, whole = n <= WHOLE || state.printing;
+    let begin = 0, end = Math.min(n, state.printing ? PRINTED : n);
+    if (!whole) {
+      const top = body.getBoundingClientRect().top;
+      begin = Math.max(0, Math.min(n - 1, Math.floor((-top - MARGIN) / height)));
+      end = Math.min(n, begin + Math.ceil((innerHeight + 2 * MARGIN) / height));
+      if (from >= 0 && begin >= from && end <= to && to - from < 3 * (end - begin)) return; // what is there is enough
+      begin = Math.max(0, begin - 20);
+      end = Math.min(n, end + 20);
+    }
+    if (begin === from && end === to) return;
+    from = begin;
+    to = end;
+    const gap = count => el('tr', {class: 'gap', 'aria-hidden': 'true'}, el('td', {colspan: columns.length + 1, style: {height: count * height + 'px'}}));
+    const made = flat.slice(from, to).map(one => rowOf(one.line, one.inside));
+    body.replaceChildren(...[from > 0 && gap(from), ...made, to < n && !state.printing && gap(n - to)].filter(Boolean));
+    if (!whole && made.length > 0) height = Math.max(16, made.reduce((sum, row) => sum + row.offsetHeight, 0) / made.length);
+    left.hidden = !(state.printing && to < n);
+    left.textContent = `${count(n - to)} of ${plural(n, 'row')} are not printed: search for a part of the names first, or save the document.`;
   }
 
   function search(text) {
     input.value = state.query = text;
-    state.shown = PORTION;
     draw();
     node.scrollIntoView({block: 'start'});
   }
 
-  if ('IntersectionObserver' in window) {
-    new IntersectionObserver(seen => {
-      if (seen.some(one => one.isIntersecting) && !more.hidden) { state.shown += PORTION; draw(); }
-    }, {rootMargin: '600px'}).observe(more);
-  }
-  let before = null;
-  addEventListener('beforeprint', () => {
-    before = {shown: state.shown, open: state.open};
-    state.shown = Infinity;
-    state.open = {has: () => true, add() {}, delete: () => true};
-    draw();
-  });
-  addEventListener('afterprint', () => { if (before) { Object.assign(state, before); before = null; draw(); } });
+  addEventListener('scroll', place, {passive: true});
+  addEventListener('resize', place);
+  addEventListener('beforeprint', () => { state.printing = true; draw(); });
+  addEventListener('afterprint', () => { state.printing = false; draw(); });
   draw();
   return {node, search};
 }

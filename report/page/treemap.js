@@ -29,11 +29,33 @@ function squarify(items, x, y, width, height, place) {
   }
 }
 
+// Rectangles for values in their order: strips from above, each as many items as make it nearest to squares (Bederson, Shneiderman,
+// Wattenberg 2002).
+function strips(items, x, y, width, height, place) {
+  const scale = width * height / items.reduce((sum, item) => sum + item.value, 0);
+  const uneven = (list, sum) => { // how far the items of a strip are from squares, on average
+    const high = sum * scale / width;
+    return list.reduce((total, item) => { const wide = item.value * scale / high; return total + Math.max(wide / high, high / wide); }, 0) / list.length;
+  };
+  for (let at = 0; at < items.length;) {
+    let n = 1, sum = items[at].value;
+    while (at + n < items.length && uneven(items.slice(at, at + n + 1), sum + items[at + n].value) <= uneven(items.slice(at, at + n), sum)) { sum += items[at + n].value; n++; }
+    const high = sum * scale / width;
+    let along = x;
+    for (const item of items.slice(at, at + n)) { const wide = item.value * scale / high; place(item, along, y, wide, high); along += wide; }
+    y += high;
+    at += n;
+  }
+}
+
 // "model.layers.3" of "model.layers.3.mlp.up_proj.weight"; without a number all but the last two parts.
 function blockOf(name) {
   const found = /^(.*?[._:/-]\d+)[._:/-]/.exec(name);
   return found ? found[1] : name.split(/[.:/]/).slice(0, -2).join('.') || name.split(/[.:/]/)[0];
 }
+
+// Blocks in the order of the file, layers by their numbers.
+const inOrder = list => { const names = list.map(block => block.name); return inNumberOrder(names, names.map(patternOf)).map(i => list[i]); };
 
 // tensors: [{name, bytes, look, said}]; pick: name => what a click does. Cells of one colour are one path, so that ten
 // thousand tensors are a few elements; which cell the pointer is at is looked up.
@@ -47,12 +69,12 @@ function treemap(label, tensors, pick) {
     block.items.push({value: tensor.bytes, tensor});
     block.value += tensor.bytes;
   }
-  const list = [...blocks.values()].sort((a, b) => b.value - a.value);
+  const list = inOrder([...blocks.values()]);
   for (const block of list) block.items.sort((a, b) => b.value - a.value);
   return drawing(label, width => {
     const height = Math.round(Math.min(560, Math.max(300, width * 0.42)));
     const cells = [], texts = [], paths = new Map();
-    squarify(list, 0, 0, width, height, (block, x, y, w, h) => {
+    strips(list, 0, 0, width, height, (block, x, y, w, h) => {
       const head = w > 70 && h > 44 ? 15 : 0;
       squarify(block.items, x + 1, y + 1 + head, w - 2, h - 2 - head, (item, ...place) => drawTensor(cells, texts, paths, item.tensor, ...place));
       if (head) texts.push(svg('text', {class: 'block', x: x + 4, y: y + 12}, fitted(block.name, w - 6, 6.2)));
@@ -63,9 +85,14 @@ function treemap(label, tensors, pick) {
   });
 }
 
-// The end of a name says more than its beginning.
+// The end of a name says more than its beginning: whole parts are left out first, "layers.3" of "model.layers.3".
 function fitted(name, width, each) {
   const most = Math.floor(width / each), text = clean(name);
+  const parts = text.split('.');
+  for (let k = 0; k < parts.length; k++) {
+    const end = parts.slice(k).join('.');
+    if (end.length <= most && (k === 0 || !/^\d*$/.test(end))) return end;
+  }
   return text.length <= most ? text : most < 4 ? '' : '…' + text.slice(text.length - most + 1);
 }
 

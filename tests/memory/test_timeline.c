@@ -49,6 +49,9 @@ static void check(struct vc_ctx *ctx, const struct vc_graph *graph, const struct
         assert_int_equal(t->points[i].bytes[VC_MEMORY_PARAMETERS], report.components[VC_MEMORY_PARAMETERS].bytes);
         assert_int_equal(t->points[i].bytes[VC_MEMORY_OPTIMIZER], report.components[VC_MEMORY_OPTIMIZER].bytes);
     }
+    if (options->mode == VC_MEMORY_INFER && most >= t->n_steps) {
+        assert_string_equal(t->names[t->peak], report.peak_at);
+    }
     assert_true(options->mode != VC_MEMORY_INFER ? t->backward < t->n_steps : t->backward == t->n_steps);
     if (options->mode == VC_MEMORY_TRAIN && most >= t->n_steps) {
         assert_int_equal(t->points[t->backward].bytes[VC_MEMORY_ACTIVATIONS],

@@ -208,8 +208,10 @@ static void test_members(void **unused)
         {.step = 1, .n_steps = 9, .loss = 2.5, .lr = 0.1, .sparsity = (double)NAN},
         {.step = 1, .n_steps = 9, .loss = 7.5, .control = true},
         {.step = 2, .n_steps = 9, .loss = 1.5, .matches = &term, .n_matches = 1}};
+    static const char *const names[] = {"conv1"};
     static const struct vc_memory_point points[] = {{3, {[VC_MEMORY_PARAMETERS] = 8}}};
-    static const struct vc_memory_timeline timeline = {.n_steps = 4, .backward = 2, .n_points = 1, .points = points};
+    static const struct vc_memory_timeline timeline = {
+        .n_steps = 4, .backward = 2, .n_points = 1, .points = points, .names = names};
     static const struct vc_value_histogram one = {
         .name = "a\"b", .scheme = "", .levels = {0.5}, .n_levels = 1, .compared = true};
     static const struct vc_value_histograms histograms = {1, &one};
@@ -232,7 +234,8 @@ static void test_members(void **unused)
     has(text, "\"matches\": [0.5]");
     vc_text_free(text);
     assert_int_equal(vc_memory_timeline_json(ctx, &timeline, &text), VC_OK);
-    has(text, "\"backward\": 2,\n  \"peak\": 0,\n  \"points\": [\n    {\"step\": 3, \"parameters\": 8}\n");
+    has(text, "\"backward\": 2,\n  \"peak\": 0,\n  \"points\": [\n    {\"step\": 3, \"parameters\": 8}\n  ],\n  "
+              "\"operators\": [\"conv1\"]");
     vc_text_free(text);
     assert_int_equal(vc_value_histograms_json(ctx, &histograms, &text), VC_OK);
     has(text, "{\"tensor\": \"a\\\"b\", \"scheme\": \"\", ");
