@@ -6,6 +6,7 @@ which the command works. What is written, printed and returned has to be other t
 line has to be refused (exit 2). Options that may change nothing stand in MAY_DO_NOTHING, with the reason, and are left out. Those under
 "Running" and "Report" say how every command runs and prints, and are not walked. Standard library only."""
 import hashlib
+import json
 import os
 import random
 import re
@@ -102,7 +103,7 @@ VALUES = {
     "context-overhead": "1MiB", "dp": "2", "zero": "1", "tp": "2", "pp": "2", "chunks": "2", "stage": "0", "bucket": "1000",
     "offload": "optimizer", "gpu": "RTX 4080", "memory": "2GiB", "baseline": "w.npz", "max-growth": "0.0001",
     "bytes": "8KiB", "ratio": "4", "fit": "RTX 4090", "max-loss": "0", "time": "0.000001", "recipe": "re.txt", "ecc": "on", "slice": "1/2", "activations": "1MiB", "margin": "1MiB", "used": "1MiB", "without": "int8", "pre": "smollm", "type": "fc1*=keep",
-    "type-file": "types.txt",
+    "type-file": "types.txt", "gates": "gates.json", "min-ratio": "90", "max-sqnr-drop": "0.001", "c-prefix": "net", "c-align": "8",
 }
 BY_MODE = {("graph", "batch"): "2", ("graph", "value"): "h1", ("sensitivity", "batch"): "1", ("estimate", "teacher"): "g2.txt", ("estimate", "schedule"): "gpipe",
            ("fit", "schedule"): "gpipe", ("plan", "schedule"): "gpipe", ("estimate", "batch"): "3", ("fit", "teacher"): "g2.txt", ("plan", "teacher"): "g2.txt",
@@ -229,6 +230,8 @@ def make_files():
     write_npz("l.npz", {"h.%d.w" % k: ("<f4", (4, 4), floats(16)) for k in range(3)})
     write("r.txt", "fc1.weight:0 1\n")
     write("types.txt", "fc1*=keep\n")
+    gates = {"max_bytes": 1, "evaluate": {"min_accuracy": 1}, "distill": {"max_drop": 0.0001}, "fit": {"must_fit": True}, "diff": {"min_sqnr": 200}}
+    write("gates.json", json.dumps(gates))
     write("c.txt", "fc1.weight:0 = fc1.bias:0 = fc2.weight:1\n")
     write("gpus.csv", run("gpus", "--csv", "RTX 4090")[1].decode().replace("RTX 4090", "RTX 4091"))
     for folder, n_layers in (("hf", 1), ("hf2", 2)):
