@@ -129,7 +129,7 @@ MAY_DO_NOTHING = {
     "recompute": "the bits are the same", "checkpoint": "written where a run is interrupted",
     "gpus-file": "has other GPUs than the one that is named", "size": "counts where shapes are computed",
     ("prune structured", "scope"): "there is one group of neurons", ("prune lsq", "scope"): "there is one group of neurons", ("prune obs", "scope"): "there is one group of neurons", ("prune sparsity", "score"): SAME, ("dequantize", "min-sqnr"): "codes decode exactly",
-    ("distill dry", "*"): "nothing is trained", ("estimate", "accum"): "the parts come one after the other",
+    ("distill dry", "*"): "nothing is trained", ("distill eval", "gates"): SAME, ("estimate", "accum"): "the parts come one after the other",
     ("fit", "accum"): "the parts come one after the other", ("estimate", "teacher"): "it is as large", ("estimate", "allocator"): "all sizes are multiples",
     ("quantize bnb", "min-elements"): "its layers are larger",
     ("fit weights", "*"): "the table of a known graph has them",
@@ -230,7 +230,7 @@ def make_files():
     write_npz("l.npz", {"h.%d.w" % k: ("<f4", (4, 4), floats(16)) for k in range(3)})
     write("r.txt", "fc1.weight:0 1\n")
     write("types.txt", "fc1*=keep\n")
-    gates = {"max_bytes": 1, "evaluate": {"min_accuracy": 1}, "distill": {"max_drop": 0.0001}, "fit": {"must_fit": True}, "diff": {"min_sqnr": 200}}
+    gates = {**{c: {"max_bytes": 1} for c in ("quantize", "prune", "run", "dequantize", "convert")}, "evaluate": {"min_accuracy": 1}, "distill": {"max_drop": 0.0001}, "fit": {"must_fit": True}, "diff": {"min_sqnr": 200}}
     write("gates.json", json.dumps(gates))
     write("c.txt", "fc1.weight:0 = fc1.bias:0 = fc2.weight:1\n")
     write("gpus.csv", run("gpus", "--csv", "RTX 4090")[1].decode().replace("RTX 4090", "RTX 4091"))

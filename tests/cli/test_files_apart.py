@@ -26,6 +26,7 @@ BASE = {
     "distill": ["--teacher", "t.npz", "--student", "w.npz", "--graph", "g.txt", "--data", "d.npz", "-o", "n.npz"],
     "run": ["--pass", "quantize --int8", "w.npz"],
     "dequantize": ["w.npz"],
+    "merge": ["--lora", "a.npz", "w.npz"],
     "convert": ["w.npz", "-o", "n.safetensors"],
     "inspect": ["w.npz"],
     "graph": ["g.txt"],
@@ -44,11 +45,13 @@ WITH = {("prune", "remove"): ["--graph", "g.txt"], ("prune", "couplings"): ["--s
         ("distill", "eval-labels"): ["--eval", "d.npz"], ("graph", "data"): ["--outputs", "n.npz"],
         ("graph", "outputs"): ["--data", "d.npz"], ("evaluate", "teacher-graph"): ["--teacher", "t.npz"],
         ("shrink", "gpus-file"): ["--fit", "T4"], ("shrink", "eval-labels"): ["--eval", "d.npz"]}
-WITH.update({(c, "gpus-file"): ["--target-gpu", "T4"] for c in ("quantize", "prune", "run", "dequantize", "convert")})
+WITH.update({(c, "gpus-file"): ["--target-gpu", "T4"] for c in ("quantize", "prune", "run", "dequantize", "convert", "merge")})
 INSTEAD = {("prune", "remove"): ["w.npz"], ("prune", "couplings"): ["w.npz"], ("prune", "graph"): ["w.npz"],
            ("prune", "mask"): ["w.npz"], ("prune", "calibration"): ["--sparsity", "0.5", "--reconstruct", "w.npz"], ("quantize", "calibration"): ["--gguf", "Q8_0", "-o", "n.gguf", "w.npz"],
            ("quantize", "sensitivity"): ["--aim-bytes", "1KiB", "w.npz"]}
-READ_WITH_OPTIONS = {"remove": "fc.weight:0 1\n", "type-file": "fc*=fp16\n"}
+READ_WITH_OPTIONS = {"remove": "fc.weight:0 1\n", "type-file": "fc*=fp16\n",
+                     "gates": json.dumps({**{c: {"max_bytes": 1 << 30} for c in ("quantize", "prune", "run", "dequantize", "convert", "merge")},
+                                          "evaluate": {"min_accuracy": 0.1}, "distill": {"max_drop": 0.5}, "fit": {"baseline": "t.npz", "max_growth": 0.5}, "diff": {"min_sqnr": 1}})}
 # --resume may be the file of --checkpoint; the others exclude each other.
 LEFT_OUT = {("resume", "checkpoint"), ("remove", "mask-out"), ("couplings", "mask-out"), ("graph", "mask-out")}
 
@@ -92,6 +95,11 @@ def make_files():
     os.mkdir("sub")
 
 
+def is_forced(command, written):
+    """graph writes one file that -f is about."""
+    return command in FORCED and (command != "graph" or written == "outputs")
+
+
 def pair(command, read, written, wrong):
     """All names of one file."""
     if read in READ_WITH_OPTIONS:
@@ -105,7 +113,7 @@ def pair(command, read, written, wrong):
     base = INSTEAD.get((command, read), BASE[command])
     for name in ("soft.npz", "hard.npz", "sub/../v.npz"):
         more = WITH.get((command, read), []) + WITH.get((command, written), [])
-        force = ["-f"] if command in FORCED else []
+        force = ["-f"] if is_forced(command, written) else []
         rc, err = run(command, *more, *spelled(read, "v.npz"), *spelled(written, name), *force, *base)
         told = f"is the file of --{read}, too" in err or f"is the file of {'-o' if written == 'output' else '--' + written}, too" in err
         if rc != 2 or not told:
@@ -127,7 +135,7 @@ def operand(command, written, wrong):
     before = digest(at)
     for name in (at, soft, hard, "sub/../" + at):
         more = WITH.get((command, written), [])
-        rc, err = run(command, *more, *spelled(written, name), *(["-f"] if command in FORCED else []), *BASE[command])
+        rc, err = run(command, *more, *spelled(written, name), *(["-f"] if is_forced(command, written) else []), *BASE[command])
         if rc != 2 or "is the input itself" not in err and "is the file of" not in err:
             wrong.append(f"{command} --{written} {name} of {at}: exit {rc}: {err}")
         if digest(at) != before or digest(hard) != before:

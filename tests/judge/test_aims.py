@@ -198,7 +198,7 @@ class Aims(Judge):
     def test_usage(self):
         for options, said in ((["--int8", "--aim-sqnr", "40"], "--int8"),
                               (["--aim-sqnr", "40", "--aim-bytes", "5"], "--aim-bytes"),
-                              (["--aim-sqnr", "40", "--granularity", "tensor"], "leave out --granularity"),
+                              (["--aim-sqnr", "40", "--granularity", "tensor"], "--granularity conflicts with --aim-sqnr"),
                               (["--aim-sqnr", "0"], "above 0"), (["--aim-sqnr", "-3"], "--aim-sqnr"),
                               (["--aim-bytes", "0"], "--aim-bytes")):
             self.assertIn(said, self.refuse(2, "quantize", *options, self.path("in.npz")), options)

@@ -403,7 +403,7 @@ class Depth(Judge):
                               (("--keep-layers", "12"), "--keep-layers: there is no layer 12: model.layers has 12"),
                               (("--drop-layers", "a"), "--drop-layers: 'a' is no list of layers"),
                               (("--drop-layers", "1", "--keep-layers", "2"), "one of --drop-layers and --keep-layers"),
-                              (("--layers", "x"), "--layers says which layers are meant")):
+                              (("--layers", "x"), "--layers works with --drop-layers or --keep-layers only")):
             self.assertIn(says, self.refuse(2, "prune", *options, self.path("in.npz"), "-o", self.path("x.npz")))
         self.assertFalse(os.path.exists(self.path("x.npz")))
 
