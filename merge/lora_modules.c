@@ -175,7 +175,11 @@ enum vc_status vc_lora_modules(struct vc_ctx *ctx, struct vc_arena *arena, const
 
     *out = (struct vc_lora_list){.adapter = adapter};
     if (adapter->adapter_beside != NULL) {
-        VC_CALL(adapter->adapter_beside(ctx, adapter, arena, &out->said));
+        enum vc_status said = adapter->adapter_beside(ctx, adapter, arena, &out->said);
+
+        if (said != VC_OK) {
+            return vc_context(ctx, "%s", adapter->path);
+        }
     }
     VC_REFUSE_IF(out->said.refusal != NULL, ctx, VC_E_UNSUPPORTED, "%s: %s", adapter->path, out->said.refusal);
     VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, pieces, n + 1));

@@ -289,6 +289,10 @@ static enum vc_status merge_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass,
                  "adapters are merged into the file itself, and this is the %s model that is made of it, with other "
                  "names and rows in another order: write what is merged first, and make the other model of that",
                  plan->model->format_name);
+    VC_REFUSE_IF(
+        plan->names != NULL || plan->gone != NULL, ctx, VC_E_UNSUPPORTED,
+        "an earlier pass leaves layers out and gives others their numbers, by which an adapter knows them: merge "
+        "first");
     vc_arena_release(ctx, &m->plan_arena);
     m->left_out = NULL;
     m->terms = vc_arena_alloc(ctx, &m->plan_arena, n * sizeof(struct vc_lora_term *));
@@ -296,6 +300,22 @@ static enum vc_status merge_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass,
     memset((void *)m->terms, 0, n * sizeof(struct vc_lora_term *));
     for (size_t i = 0; i < m->options.n_loras; i++) {
         VC_CALL(add_adapter(ctx, m, &m->lists[i], m->options.loras[i].weight, plan->model));
+    }
+    return VC_OK;
+}
+
+/* An adapter is made for the weights as the file has them. Of what passes before this one do, only another type and
+ * other adapters leave them so: sums would fill the zeros of pruning, and a removed row is one of its factors. */
+static enum vc_status check_earlier(struct vc_ctx *ctx, const struct vc_item *item)
+{
+    for (size_t k = 0; k < item->chain->n_steps; k++) {
+        enum vc_action action = item->chain->steps[k]->action;
+
+        VC_REFUSE_IF(
+            action != VC_ACTION_CAST && action != VC_ACTION_DEQUANTIZED && action != VC_ACTION_MERGED, ctx,
+            VC_E_UNSUPPORTED,
+            "an earlier pass changes it (%s), and an adapter is made for the weights as they were: merge first",
+            item->chain->steps[k]->scheme);
     }
     return VC_OK;
 }
@@ -315,6 +335,7 @@ static enum vc_status merge_plan(struct vc_ctx *ctx, struct vc_pass *pass, struc
     VC_REFUSE_IF(desc->dtype != VC_DTYPE_F32 && desc->dtype != VC_DTYPE_F16 && desc->dtype != VC_DTYPE_BF16, ctx,
                  VC_E_UNSUPPORTED, "is %s, and adapters are merged into floats of 32 and 16 bits",
                  vc_dtype_name(desc->dtype));
+    VC_CALL(check_earlier(ctx, item));
     return vc_lora_add_steps(ctx, item, terms);
 }
 

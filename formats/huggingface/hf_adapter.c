@@ -117,6 +117,15 @@ static enum vc_status take(struct vc_ctx *ctx, const json_t *root, struct vc_are
     return take_patterns(ctx, json_object_get(root, "alpha_pattern"), arena, out);
 }
 
+/* A folder, or a file with PEFT's name: single files of other trainers may lie beside somebody's configuration. */
+static bool is_of_peft(const struct vc_model *model, const char *place)
+{
+    const char *slash = strrchr(place, '/');
+
+    return model->folder != NULL ||
+           strncmp(slash != NULL ? slash + 1 : place, "adapter_model.", strlen("adapter_model.")) == 0;
+}
+
 enum vc_status vc_hf_adapter_beside(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
                                     struct vc_adapter *out)
 {
@@ -131,7 +140,7 @@ enum vc_status vc_hf_adapter_beside(struct vc_ctx *ctx, const struct vc_model *m
     enum vc_status status = VC_OK;
 
     *out = (struct vc_adapter){0};
-    if (vc_is_stream(place)) {
+    if (vc_is_stream(place) || !is_of_peft(model, place)) {
         return VC_OK;
     }
     folder = vc_hf_path_beside(ctx, place, ".");

@@ -7,7 +7,8 @@
 
 #define VC_HF_ADAPTER_NAME "adapter_config.json"
 
-/* vc_model.adapter_beside: that of the folder of the model, or beside its file. VC_E_FORMAT: it is no JSON object. What
+/* vc_model.adapter_beside: that of the folder of the model, or beside a file that is called as PEFT calls its own,
+ * adapter_model.safetensors; other files in such a folder are not what it speaks of. VC_E_FORMAT: it is no JSON object. What
  * `out` points to is the arena's. */
 enum vc_status vc_hf_adapter_beside(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
                                     struct vc_adapter *out);

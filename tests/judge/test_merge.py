@@ -295,6 +295,46 @@ class Definition(Merge):
         self.assertIn("dequantize", self.refuse(3, "merge", "--lora", adapter, two, "-o", self.path("no.safetensors")))
         self.vc("run", "-q", "--pass", "dequantize", "--pass", "merge --lora '%s'" % adapter, two, "-o", self.path("back.safetensors"))
 
+    def test_behind_other_passes(self):
+        """An adapter is made for the weights as they are: zeros would fill, units and layers would be others."""
+        rng = np.random.default_rng(11)
+        base = {"layers.%d.%s.weight" % (k, n): rng.standard_normal(s).astype("f4") for k in range(3) for n, s in (("up", (32, 16)), ("down", (16, 32)))}
+        model = self.write("m.safetensors", base)
+        parts = {}
+        for k in range(2):
+            parts.update(factors(rng, "layers.%d.up" % k, 32, 16, 2))
+        adapter = self.write("a", parts, config=CONFIG)
+        with open(self.path("couplings.txt"), "w") as f:
+            f.write("".join("layers.%d.up.weight:0 = layers.%d.down.weight:1\n" % (k, k) for k in range(3)))
+        merge = ("--pass", "merge --lora '%s'" % adapter)
+        out = self.path("no.safetensors")
+        for first in ("prune --sparsity 0.5", "prune --pattern 2:4", "prune --drop-layers 0 --layers layers",
+                      "prune --structured 0.25 --couplings '%s'" % self.path("couplings.txt")):
+            with self.subTest(first=first):
+                self.assertIn("merge first", self.refuse(3, "run", "--pass", first, *merge, model, "-o", out))
+                self.vc("run", "-q", "--force", *merge, "--pass", first, model, "-o", self.path("o.safetensors"))
+        self.vc("run", "-q", *merge, *merge, model, "-o", self.path("twice.safetensors"))
+        self.assertFalse(os.path.exists(out))
+
+    def test_configurations(self):
+        """That of a folder speaks of adapter_model.safetensors, and of no other file that lies there."""
+        rng = np.random.default_rng(12)
+        w = rng.standard_normal((8, 8)).astype("f4")
+        model = self.write("m.safetensors", {"x.weight": w})
+        parts = factors(rng, "x", 8, 8, 2, wrapped="")
+        folder = self.write("a", parts, config=dict(CONFIG, r=2))
+        other = self.write("a/style.safetensors", parts)
+        delta = parts["x.lora_B.weight"].astype("f8") @ parts["x.lora_A.weight"]
+        for path, scale in ((other, 1), (os.path.join(folder, "adapter_model.safetensors"), 8)):
+            self.vc("merge", "-q", "--force", "--lora", path, model, "-o", self.path("o.safetensors"))
+            self.near(self.read(self.path("o.safetensors"))["x.weight"][0], w + scale * delta, scale * np.abs(delta), 2, "f32", path)
+        os.remove(other)
+        for text in ("{", "[]", '{"peft_type": "LORA"}'):
+            with open(os.path.join(folder, "adapter_config.json"), "w") as f:
+                f.write(text)
+            said = self.refuse(3, "merge", "--lora", folder, model, "-o", self.path("no.safetensors"))
+            self.assertIn(folder + ": adapter_config.json", said)
+
     def test_gguf_of_a_folder(self):
         """The GGUF model of a folder has other names: the folder is merged first."""
         rng = np.random.default_rng(10)
