@@ -1,5 +1,4 @@
-/* arch_pictures.c - see arch_pictures.h. Names from ComfyUI's detection of models (comfy/model_detection.py) and the
- * architectures of ComfyUI-GGUF. */
+/* arch_pictures.c - see arch_pictures.h. Names from ComfyUI's detection of models (comfy/model_detection.py). */
 #include "arch/arch_pictures.h"
 
 #include <stdio.h>
@@ -7,23 +6,24 @@
 
 #include "core/text/glob.h"
 
-/* In this order: a row is asked about once those before it do not fit. */
+/* In this order: the first row that fits is taken. The layers of diffusers' own files have other names (their Flux has no
+ * double_blocks), and ComfyUI takes no codes in these: none of the tensors here is in them. */
 static const struct vc_arch_picture rows[] = {
-    {"hyvid", "HunyuanVideo", "txt_in.individual_token_refiner.blocks.0.norm1.weight",
+    /* HunyuanVideo, Flux */
+    {"txt_in.individual_token_refiner.blocks.0.norm1.weight",
      "img_in* txt_in* time_in* vector_in* guidance_in* final_layer*"},
-    {"flux", "Flux", "double_blocks.0.img_attn.proj.weight",
+    {"double_blocks.0.img_attn.proj.weight",
      "img_in* txt_in* time_in* vector_in* guidance_in* distilled_guidance_layer* final_layer*"},
-    {"sd3", "Stable Diffusion 3", "joint_blocks.0.x_block.attn.qkv.weight",
+    /* Stable Diffusion 3 */
+    {"joint_blocks.0.context_block.attn.qkv.weight",
      "x_embedder* context_embedder* t_embedder* y_embedder* pos_embed* final_layer*"},
-    {"wan", "Wan", "blocks.0.self_attn.norm_q.weight",
-     "patch_embedding* text_embedding* time_embedding* time_projection* img_emb* ref_conv* head*"},
-    {"qwen_image", "Qwen-Image", "transformer_blocks.0.attn.norm_added_q.weight",
-     "img_in* txt_in* txt_norm* time_text_embed* norm_out* proj_out*"},
-    {"ltxv", "LTX-Video", "adaln_single.emb.timestep_embedder.linear_2.weight",
-     "patchify_proj* adaln_single* caption_projection* proj_out*"},
-    {"sdxl", "Stable Diffusion XL", "label_emb.0.0.weight", "time_embed* label_emb* input_blocks.0.* out.*"},
-    {"sd1", "Stable Diffusion 1", "input_blocks.1.1.transformer_blocks.0.attn2.to_k.weight",
-     "time_embed* input_blocks.0.* out.*"},
+    /* Wan, Qwen-Image, LTX-Video */
+    {"head.modulation", "patch_embedding* text_embedding* time_embedding* time_projection* img_emb* ref_conv* head*"},
+    {"txt_norm.weight", "img_in* txt_in* txt_norm* time_text_embed* norm_out* proj_out*"},
+    {"patchify_proj.weight", "patchify_proj* adaln_single* caption_projection* proj_out*"},
+    /* Stable Diffusion XL, 1 and 2 */
+    {"label_emb.0.0.weight", "time_embed* label_emb* input_blocks.0.* out.*"},
+    {"input_blocks.1.1.transformer_blocks.0.attn2.to_k.weight", "time_embed* input_blocks.0.* out.*"},
 };
 
 static const char *const prefixes[] = {"model.diffusion_model.", "diffusion_model.", ""};

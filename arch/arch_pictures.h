@@ -1,10 +1,9 @@
 /* arch_pictures.h - networks that make pictures and films, as single files have them: how one is known by its tensors,
  * and which of its layers stay as they are when the others become codes.
  *
- *     model.diffusion_model.double_blocks.0.img_attn.proj.weight    ->   "flux", behind the prefix model.diffusion_model.
+ *     model.diffusion_model.double_blocks.0.img_attn.proj.weight    ->   Flux, behind the prefix model.diffusion_model.
  *
- * The names are those of the files that ComfyUI and stable-diffusion.cpp load; GGUF files of them say the name of the
- * architecture. Layers at both ends and those that read the time step are few and small, and errors there reach the
+ * The names are those of the files that ComfyUI and stable-diffusion.cpp load. Layers at both ends and those that read the time step are few and small, and errors there reach the
  * whole picture: published files of 8 bits keep them. */
 #ifndef VC_ARCH_PICTURES_H
 #define VC_ARCH_PICTURES_H
@@ -13,9 +12,7 @@
 #include <stddef.h>
 
 struct vc_arch_picture {
-    const char *name;     /* general.architecture of GGUF files: "flux" */
-    const char *title;    /* "Flux" */
-    const char *known_by; /* a tensor that no row before it has, behind the prefix */
+    const char *known_by; /* a tensor that none of the other networks has, behind the prefix */
     const char *kept;     /* globs of layers, divided by blanks, behind the prefix */
 };
 

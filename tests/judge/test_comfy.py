@@ -98,11 +98,11 @@ class Comfy(Judge):
     def test_networks(self):
         """Each known network keeps its ends; without one of them the layout has to be asked for."""
         for tensor, kept, coded in (
-                ("joint_blocks.0.x_block.attn.qkv.weight", "x_embedder.proj.weight", "joint_blocks.0.x_block.mlp.fc1.weight"),
-                ("blocks.0.self_attn.norm_q.weight", "head.head.weight", "blocks.0.ffn.0.weight"),
-                ("transformer_blocks.0.attn.norm_added_q.weight", "time_text_embed.timestep_embedder.linear_1.weight",
+                ("joint_blocks.0.context_block.attn.qkv.weight", "x_embedder.proj.weight", "joint_blocks.0.x_block.mlp.fc1.weight"),
+                ("head.modulation", "head.head.weight", "blocks.0.ffn.0.weight"),
+                ("txt_norm.weight", "time_text_embed.timestep_embedder.linear_1.weight",
                  "transformer_blocks.0.attn.to_q.weight"),
-                ("adaln_single.emb.timestep_embedder.linear_2.weight", "patchify_proj.weight", "transformer_blocks.0.ff.net.2.weight"),
+                ("patchify_proj.weight", "adaln_single.linear.weight", "transformer_blocks.0.ff.net.2.weight"),
                 ("label_emb.0.0.weight", "time_embed.0.weight", "input_blocks.4.1.transformer_blocks.0.ff.net.2.weight"),
                 ("input_blocks.1.1.transformer_blocks.0.attn2.to_k.weight", "time_embed.0.weight", "middle_block.1.proj_in.weight"),
                 ("txt_in.individual_token_refiner.blocks.0.norm1.weight", "vector_in.in_layer.weight", "single_blocks.0.linear1.weight")):
@@ -114,6 +114,10 @@ class Comfy(Judge):
                 self.assertEqual((tensors[kept][0], tensors[coded][0]), ("BF16", "F8_E4M3"))
                 self.vc("quantize", "-q", "--force", "--fp8", "--include", kept, path, "-o", self.path("q.safetensors"))
                 self.assertEqual(st_read(self.path("q.safetensors"))[0][kept][0], "F8_E4M3")
+        for tensors in (["transformer_blocks.0.attn.norm_added_q.weight", "x_embedder.weight"], ["adaln_single.emb.timestep_embedder.linear_2.weight"]):
+            path = self.write("diffusers.safetensors", model({n: (64, 64) for n in tensors + ["transformer_blocks.0.attn.to_q.weight"]}))
+            self.vc("quantize", "-q", "--force", "--fp8", path, "-o", self.path("q.safetensors"))
+            self.assertFalse([n for n in st_read(self.path("q.safetensors"))[0] if n.endswith("comfy_quant")], "the names of diffusers are not ComfyUI's")
         path = self.write("other.safetensors", model({"a.b.weight": (64, 64)}))
         self.vc("quantize", "-q", "--fp8", path, "-o", self.path("plain.safetensors"))
         self.assertNotIn("a.b.comfy_quant", st_read(self.path("plain.safetensors"))[0])
