@@ -42,6 +42,7 @@ struct quantize {
     struct vc_rest_left left; /* of this plan */
     struct vc_recipe_entry recipe[MAX_RECIPE];
     const char *full_command, *short_command; /* with the granularity, and without */
+    enum vc_granularity usual_granularity;    /* where the dialect of the output does not decide */
     const struct vc_tensor *asked;            /* about which skip_of was asked last: its answer */
     const char *skip;
     struct vc_folded_norm *folded;  /* of this plan */
@@ -342,23 +343,25 @@ out:
 
 static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q);
 
-/* What the user has left to the scheme, the dialect of the output may decide. */
+/* What the user has left to the scheme, the dialect of the output may decide. A job may be planned again for another
+ * output, so each plan begins with the scheme's own. */
 static enum vc_status settle_granularity(struct vc_ctx *ctx, struct quantize *q, const struct vc_dialect *dialect)
 {
     const struct vc_scheme_row *row = vc_scheme_of_target(q->options.target);
+    enum vc_granularity granularity = q->usual_granularity;
 
-    if (dialect == NULL || dialect->whole_tensors == NULL || q->options.granularity_given || row == NULL ||
-        !row->codes) {
-        return VC_OK;
-    }
-    for (size_t i = 0; dialect->whole_tensors[i] != NULL; i++) {
-        if (strcmp(dialect->whole_tensors[i], row->name) == 0) {
-            q->options.granularity = VC_GRANULARITY_TENSOR;
-            q->pass.n_recipe = 0;
-            return describe(ctx, q);
+    for (size_t i = 0; dialect != NULL && dialect->whole_tensors != NULL && dialect->whole_tensors[i] != NULL; i++) {
+        if (row != NULL && granularity == VC_GRANULARITY_CHANNEL && !q->options.granularity_given &&
+            strcmp(dialect->whole_tensors[i], row->name) == 0) {
+            granularity = VC_GRANULARITY_TENSOR;
         }
     }
-    return VC_OK;
+    if (granularity == q->options.granularity) {
+        return VC_OK;
+    }
+    q->options.granularity = granularity;
+    q->pass.n_recipe = 0;
+    return describe(ctx, q);
 }
 
 static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
@@ -944,6 +947,7 @@ enum vc_status vc_job_add_quantize(struct vc_ctx *ctx, struct vc_job *job, const
     q->pass.ops = &quantize_ops;
     q->pass.self = q;
     q->options = own;
+    q->usual_granularity = own.granularity;
     q->aim = aim;
     q->mixture = own.gguf != NULL ? vc_mixture_of_name(own.gguf) : NULL;
     q->options.gguf = q->mixture != NULL ? q->mixture->name : NULL; /* the caller's may go */

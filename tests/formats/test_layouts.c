@@ -505,6 +505,37 @@ static void test_cuts_and_flips(void **state)
     test_ctx_done(ctx);
 }
 
+/* A job that is planned for one layout and then for another: what a layout decides ends with its plan. */
+static void test_planned_again(void **state)
+{
+    static const struct {
+        const char *layout, *scheme;
+    } plans[] = {{"comfyui", "fp8/tensor"}, {"plain", "fp8/channel"}, {"comfyui", "fp8/tensor"}};
+    struct vc_quantize_options q = support_quantize();
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_model *model = NULL;
+    struct vc_job *job = NULL;
+
+    (void)state;
+    save_model("in.safetensors", VC_DTYPE_F32);
+    q.target = VC_TARGET_FP8;
+    assert_int_equal(vc_model_open(ctx, in_folder("in.safetensors"), NULL, &model), VC_OK);
+    assert_int_equal(vc_job_create(ctx, model, &job), VC_OK);
+    assert_int_equal(vc_job_add_quantize(ctx, job, &q), VC_OK);
+    for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++) {
+        struct vc_write_options write;
+
+        vc_write_defaults(&write);
+        write.layout = plans[i].layout;
+        assert_int_equal(vc_job_plan(ctx, job, &write), VC_OK);
+        assert_string_equal(vc_job_report(job)->rows[0].scheme, plans[i].scheme);
+    }
+    vc_job_free(job);
+    vc_model_close(model);
+    remove_all();
+    vc_ctx_free(ctx);
+}
+
 /* The n-th allocation fails, for every n, there and back. */
 static void test_allocations(void **state)
 {
@@ -535,6 +566,7 @@ int main(void)
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_parts_of_i8),
         cmocka_unit_test(test_cuts_and_flips),
+        cmocka_unit_test(test_planned_again),
         cmocka_unit_test(test_allocations),
     };
 
