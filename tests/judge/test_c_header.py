@@ -183,6 +183,7 @@ class CHeader(Judge):
     def test_refused(self):
         self.ok("quantize", "--int8", DIGITS, "-o", self.path("a.npz"))
         self.ok("quantize", "--gguf", "Q8_0", DIGITS, "-o", self.path("b.gguf"))
+        self.ok("quantize", "--int8", "--layout", "bitsandbytes", DIGITS, "-o", self.path("c.safetensors"))
         np.savez(self.path("inf.npz"), w=np.array([1, np.inf], "f4"))
         header = self.path("net.h")
         for code, sentence, words in [
@@ -193,6 +194,7 @@ class CHeader(Judge):
                 (2, "has no report", [self.path("a.npz"), "-o", header, "--json"]),
                 (2, "24 is no power of two", [self.path("a.npz"), "-o", header, "--c-align", "24"]),
                 (3, "C has no type for q8_0", [self.path("b.gguf"), "-o", header]),
+                (3, "are not scale * (code - zero point)", [self.path("c.safetensors"), "-o", header]),
                 (3, "not finite", [self.path("inf.npz"), "-o", header]),
                 (4, "cannot open", [self.path("none.npz"), "-o", header])]:
             done = run("convert", "--c-header", *words)

@@ -29,25 +29,24 @@
 struct c_type {
     enum vc_dtype dtype;
     const char *name;
-    size_t size;
     enum { SIGNED, UNSIGNED, FLOAT32, FLOAT64 } kind;
     const char *note;
 };
 
 static const struct c_type c_types[] = {
-    {VC_DTYPE_I8, "int8_t", 1, SIGNED, ""},
-    {VC_DTYPE_U8, "uint8_t", 1, UNSIGNED, ""},
-    {VC_DTYPE_BOOL, "uint8_t", 1, UNSIGNED, ", 0 or 1"},
-    {VC_DTYPE_I16, "int16_t", 2, SIGNED, ""},
-    {VC_DTYPE_U16, "uint16_t", 2, UNSIGNED, ""},
-    {VC_DTYPE_F16, "uint16_t", 2, UNSIGNED, ", bits of half-precision floats"},
-    {VC_DTYPE_BF16, "uint16_t", 2, UNSIGNED, ", the upper halves of floats"},
-    {VC_DTYPE_I32, "int32_t", 4, SIGNED, ""},
-    {VC_DTYPE_U32, "uint32_t", 4, UNSIGNED, ""},
-    {VC_DTYPE_F32, "float", 4, FLOAT32, ""},
-    {VC_DTYPE_I64, "int64_t", 8, SIGNED, ""},
-    {VC_DTYPE_U64, "uint64_t", 8, UNSIGNED, ""},
-    {VC_DTYPE_F64, "double", 8, FLOAT64, ""},
+    {VC_DTYPE_I8, "int8_t", SIGNED, ""},
+    {VC_DTYPE_U8, "uint8_t", UNSIGNED, ""},
+    {VC_DTYPE_BOOL, "uint8_t", UNSIGNED, ", 0 or 1"},
+    {VC_DTYPE_I16, "int16_t", SIGNED, ""},
+    {VC_DTYPE_U16, "uint16_t", UNSIGNED, ""},
+    {VC_DTYPE_F16, "uint16_t", UNSIGNED, ", bits of half-precision floats"},
+    {VC_DTYPE_BF16, "uint16_t", UNSIGNED, ", the upper halves of floats"},
+    {VC_DTYPE_I32, "int32_t", SIGNED, ""},
+    {VC_DTYPE_U32, "uint32_t", UNSIGNED, ""},
+    {VC_DTYPE_F32, "float", FLOAT32, ""},
+    {VC_DTYPE_I64, "int64_t", SIGNED, ""},
+    {VC_DTYPE_U64, "uint64_t", UNSIGNED, ""},
+    {VC_DTYPE_F64, "double", FLOAT64, ""},
 };
 
 static const struct c_type *c_type_of(enum vc_dtype dtype)
@@ -58,6 +57,21 @@ static const struct c_type *c_type_of(enum vc_dtype dtype)
         }
     }
     return NULL;
+}
+
+/* Whether value = scale * (code - zero point), which is all that the table and the comments can say: not where scales are
+ * largest magnitudes (bitsandbytes), are codes themselves, follow no rows, or stand beside other numbers. */
+static bool are_scaled(const struct vc_quant *q)
+{
+    for (unsigned i = 0; i < q->n_parts; i++) {
+        enum vc_part_role role = q->parts[i].role;
+
+        if (role != VC_PART_SCALE && role != VC_PART_ZERO_POINT && role != VC_PART_MASK) {
+            return false;
+        }
+    }
+    return vc_quant_find(q, VC_PART_SCALE) != VC_NO_TENSOR && q->scale_group == 0 && q->scale_run == 0 &&
+           q->offset_rule == VC_OFFSET_NONE;
 }
 
 /* ---- names ---- */
@@ -179,25 +193,30 @@ static void put_comment(FILE *to, const char *text)
 
 static void put_number(FILE *to, const struct c_type *type, const unsigned char *at)
 {
+    size_t size = vc_dtype_size(type->dtype);
     uint64_t bits = 0;
     float f;
     double d;
 
-    memcpy(&bits, at, type->size);
+    memcpy(&bits, at, size);
     switch (type->kind) {
     case SIGNED: {
-        unsigned unused = (unsigned)(64 - 8 * type->size);
+        unsigned unused = (unsigned)(64 - 8 * size);
         int64_t v = (int64_t)(bits << unused) >> unused;
 
         if (v == INT64_MIN) { /* no literal has this value */
             fputs("-INT64_C(9223372036854775807) - 1", to);
         } else {
-            fprintf(to, type->size == 8 ? "INT64_C(%" PRId64 ")" : "%" PRId64, v);
+            fprintf(to, size == 8 ? "INT64_C(%" PRId64 ")" : "%" PRId64, v);
         }
         break;
     }
     case UNSIGNED:
-        fprintf(to, type->size == 8 ? "UINT64_C(%" PRIu64 ")" : type->size == 4 ? "%" PRIu64 "u" : "%" PRIu64, bits);
+        if (size == 8) {
+            fprintf(to, "UINT64_C(%" PRIu64 ")", bits);
+        } else {
+            fprintf(to, size == 4 ? "%" PRIu64 "u" : "%" PRIu64, bits);
+        }
         break;
     case FLOAT32:
         memcpy(&f, at, sizeof f);
@@ -247,7 +266,8 @@ static int put_values(struct writer *w, size_t index)
 {
     const struct vc_tensor *t = vc_model_tensor(w->model, index);
     const struct c_type *type = c_type_of(t->dtype);
-    uint64_t n_bytes = t->n_elems * type->size;
+    size_t size = vc_dtype_size(t->dtype);
+    uint64_t n_bytes = t->n_elems * size;
     unsigned char *values = malloc((size_t)n_bytes + 1);
     enum vc_status status;
     int rc = GO_ON;
@@ -269,7 +289,7 @@ static int put_values(struct writer *w, size_t index)
                 t->n_elems != 0 ? t->n_elems : 1);
         for (uint64_t i = 0; i < t->n_elems; i++) {
             fputs(i % PER_LINE == 0 ? "\n    " : " ", w->to);
-            put_number(w->to, type, values + i * type->size);
+            put_number(w->to, type, values + i * size);
             fputs(i + 1 < t->n_elems ? "," : "", w->to);
         }
         fputs(t->n_elems == 0 ? "0};\n" : "\n};\n", w->to);
@@ -295,7 +315,7 @@ static void put_macro(struct writer *w, size_t index, const char *end)
     fputs(end, w->to);
 }
 
-/* What the codes mean: "value = scale[i] * (code - zero_point[i]), i along axis 0". */
+/* What the codes (are_scaled) mean: "value = scale[i] * (code - zero_point[i]), i along axis 0". */
 static void put_meaning(struct writer *w, const struct vc_tensor *t)
 {
     const struct vc_quant *q = t->quant;
@@ -356,7 +376,7 @@ static void put_row(struct writer *w, size_t index)
 
     fputs("    {\"", w->to);
     put_comment(w->to, t->name);
-    fprintf(w->to, "\", %s_%s, %" PRIu64 "u, ", w->prefix, w->names[index], t->n_elems * c_type_of(t->dtype)->size);
+    fprintf(w->to, "\", %s_%s, %" PRIu64 "u, ", w->prefix, w->names[index], t->n_elems * vc_dtype_size(t->dtype));
     put_macro(w, index, "_DIMS");
     fprintf(w->to, ", %uu, ", t->n_dims);
     fprintf(w->to, scale != VC_NO_TENSOR ? "%zu, " : "-1, ", scale);
@@ -417,6 +437,12 @@ static int put_header(struct writer *w)
             return app_refuse(w->app, VC_E_UNSUPPORTED,
                               "%s: C has no type for %s: a header has int8 and floats (quantize --int8, dequantize)",
                               t->name, vc_dtype_name(t->dtype));
+        }
+        if (t->quant != NULL && !are_scaled(t->quant)) {
+            return app_refuse(w->app, VC_E_UNSUPPORTED,
+                              "%s: its codes are not scale * (code - zero point), which is all that a header can say: "
+                              "dequantize it first",
+                              t->name);
         }
         if (t->n_dims > MOST_DIMS || t->size_bytes > UINT32_MAX) {
             return app_refuse(w->app, VC_E_UNSUPPORTED, "%s: has more than %d axes or 4 GiB", t->name, MOST_DIMS);
