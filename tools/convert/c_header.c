@@ -472,6 +472,27 @@ static int put_header(struct writer *w)
 
 /* ---- the run ---- */
 
+/* Refuses every option of outputs that a header has no use for: gates, types of files, what is made of folders. GO_ON or a
+ * status. */
+static int check_others(struct app *app)
+{
+    static const char *const taken[] = {"output", "force", "force-foreign", "dry-run", "key", "void-as"};
+    const struct opt_group *group = &group_write;
+
+    for (size_t i = 0; i < group->n_opts; i++) {
+        const char *name = group->opts[i].name;
+        bool used = false;
+
+        for (size_t k = 0; k < sizeof(taken) / sizeof(taken[0]); k++) {
+            used = used || strcmp(name, taken[k]) == 0;
+        }
+        if (!used && options_seen(&app->parsed, name)) {
+            return app_usage(app, "--c-header writes what the input holds, as text: --%s would change nothing", name);
+        }
+    }
+    return GO_ON;
+}
+
 static int check(struct app *app, const struct convert_options *options, const struct c_header_options *header)
 {
     const char *path = options->write.path;
@@ -487,6 +508,11 @@ static int check(struct app *app, const struct convert_options *options, const s
     }
     if (app->json.on || app->json.html != NULL || app->json.markdown != NULL) {
         return app_usage(app, "--c-header has no report: it does not go with --json, --html and --markdown");
+    }
+    GO(check_others(app));
+    if (vc_format_of_name(path) != NULL) {
+        return app_usage(app, "-o %s: is the name of a %s file, and --c-header writes text: it needs -o FILE.h", path,
+                         vc_format_of_name(path));
     }
     if (alignment != 0 && ((alignment & (alignment - 1)) != 0 || alignment > 4096)) {
         return app_usage(app, "--c-align: %" PRIu64 " is no power of two up to 4096", alignment);
