@@ -119,6 +119,9 @@ static int evaluate(struct app *app, struct evaluate_cli *cli, const struct net 
     if (status != VC_OK) {
         return app_fail(app, status);
     }
+    if (cli->min_accuracy > 0 && quality.n_labels == 0) {
+        return app_usage(app, "--min-accuracy: these rows have no labels of classes, which accuracy is measured by");
+    }
     app->subject = app->parsed.args[0];
     missed = cli->min_accuracy > 0 && !(quality.accuracy >= cli->min_accuracy);
     snprintf(text, sizeof(text), "accuracy %.4f is below --min-accuracy %g", quality.accuracy, cli->min_accuracy);
