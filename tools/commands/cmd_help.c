@@ -14,9 +14,9 @@ struct help_cli {
 /* clang-format off */
 static const struct opt help_opts[] = {
     {.name = "man", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct help_cli, man),
-     .help = "print the manual page (roff) of all commands, or of COMMAND"},
+     .conflicts = "options schema", .help = "print the manual page (roff) of all commands, or of COMMAND"},
     {.name = "options", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct help_cli, options),
-     .help = "print all commands with their options as JSON, for programs"},
+     .conflicts = "schema", .help = "print all commands with their options as JSON, for programs"},
     {.name = "schema", .value = "DOCUMENT", .kind = OPT_TEXT, .field = offsetof(struct help_cli, schema),
      .help = "print the JSON Schema of a document that a command prints with --json: report, fit, ..."},
 };
@@ -45,6 +45,13 @@ static int run_help(struct app *app, int n_args, char **args)
     const struct command *command;
 
     GO(rc);
+    if ((cli.options || cli.schema != NULL) && app->parsed.n_args != 0) {
+        return app_usage(app, "--%s takes no COMMAND, got '%s'", cli.options ? "options" : "schema",
+                         app->parsed.args[0]);
+    }
+    if (cli.man && app->parsed.n_args > 1) {
+        return app_usage(app, "--man takes one COMMAND at most, got %d", app->parsed.n_args);
+    }
     if (cli.man && app->parsed.n_args == 1 && command_find(app->parsed.args[0]) != NULL) {
         help_man_of(stdout, command_find(app->parsed.args[0]));
         return EXIT_YES;
