@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* ---- the options that commands share ---- */
 
@@ -382,6 +383,10 @@ int app_open(struct app *app)
         return app_usage(
             app, "--progress-fd %llu: is no descriptor that is open for writing, such as 3 with 3>progress.jsonl",
             (unsigned long long)common->progress_fd);
+    }
+    if (common->progress_fd == STDOUT_FILENO && app->json.on && app->json.path == NULL) {
+        app->json.on = false; /* the sentence goes to standard error alone */
+        return app_usage(app, "--progress-fd 1 and --json both want standard output; use --json=FILE");
     }
     if (options_seen(&app->parsed, "max-memory") && common->max_memory == 0) {
         return app_usage(app,

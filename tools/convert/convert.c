@@ -533,6 +533,9 @@ static int check_words(struct app *app, const struct vc_write_options *write)
         app->json.on = false;
         return app_usage(app, "--json and -o - both want standard output; use --json=FILE");
     }
+    if (piped && app->common.progress_fd == STDOUT_FILENO) {
+        return app_usage(app, "--progress-fd 1 and -o - both want standard output");
+    }
     if (piped && !write->dry_run && !write->force && isatty(1) == 1) {
         return app_usage(app, "-o -: not writing a model to the terminal; use a pipe, or --force");
     }
