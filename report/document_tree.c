@@ -5,6 +5,7 @@
  *     {"tensors": [{"name": "a"}, 2]}                                                       */
 #include "report/document_tree.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "core/text/json_write.h"
@@ -207,10 +208,9 @@ static enum vc_status read_file(struct vc_ctx *ctx, const char *path, struct vc_
     if (tree->root == NULL && json_error_code(&error) == json_error_numeric_overflow) {
         tree->root = json_load_file(path, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &error);
     }
-    if (tree->root == NULL) {
-        return vc_fail(ctx, json_error_code(&error) == json_error_cannot_open_file ? VC_E_IO : VC_E_FORMAT, "%s: %s",
-                       path, error.text);
-    }
+    VC_REFUSE_IF(tree->root == NULL && json_error_code(&error) == json_error_cannot_open_file, ctx, VC_E_IO,
+                 "%s: cannot open: %s", path, strerror(errno));
+    VC_REFUSE_IF(tree->root == NULL, ctx, VC_E_FORMAT, "%s: %s", path, error.text);
     return VC_OK;
 }
 

@@ -5,6 +5,7 @@
  *      "evaluate": {"min_accuracy": 0.98}}            vcompress evaluate: ... --min-accuracy=0.98 */
 #include <vcompress/report.h>
 
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
@@ -23,7 +24,8 @@ static enum vc_status load(struct vc_ctx *ctx, const char *path, json_t **root, 
         return VC_OK;
     }
     vc_uncharge(ctx, *counted);
-    VC_REFUSE_IF(json_error_code(&error) == json_error_cannot_open_file, ctx, VC_E_IO, "%s", error.text);
+    VC_REFUSE_IF(json_error_code(&error) == json_error_cannot_open_file, ctx, VC_E_IO, "%s: cannot open: %s", path,
+                 strerror(errno));
     return vc_fail(ctx, VC_E_FORMAT, "%s: line %d: %s", path, error.line, error.text);
 }
 
