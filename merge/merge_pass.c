@@ -71,6 +71,7 @@ static enum vc_status find_scale(struct vc_ctx *ctx, const struct vc_lora_list *
                                  const struct vc_lora_module *module, uint64_t rank, double *out)
 {
     double alpha = list->said.there ? list->said.alpha : (double)rank;
+    bool root = list->said.root;
     size_t tensor = module->tensors[VC_LORA_ALPHA];
     bool found = false;
     float own;
@@ -78,6 +79,7 @@ static enum vc_status find_scale(struct vc_ctx *ctx, const struct vc_lora_list *
     for (size_t i = 0; !found && i < list->said.n_patterns; i++) {
         VC_CALL(pattern_matches(ctx, list->adapter, list->said.patterns[i].pattern, module->name, &found));
         alpha = found ? list->said.patterns[i].alpha : alpha;
+        root = found ? list->said.patterns[i].root : root;
     }
     if (tensor != VC_NO_TENSOR) {
         VC_REFUSE_IF(list->adapter->tensors[tensor].n_elems != 1, ctx, VC_E_FORMAT, "%s: %s is not one number",
@@ -86,7 +88,7 @@ static enum vc_status find_scale(struct vc_ctx *ctx, const struct vc_lora_list *
         alpha = (double)own;
     }
     VC_REFUSE_IF(!isfinite(alpha), ctx, VC_E_FORMAT, "%s: %s: alpha is %g", list->adapter->path, module->name, alpha);
-    *out = list->said.root ? alpha / sqrt((double)rank) : alpha / (double)rank;
+    *out = root ? alpha / sqrt((double)rank) : alpha / (double)rank;
     return VC_OK;
 }
 

@@ -2,7 +2,8 @@
  *
  *     {"peft_type": "LORA", "r": 16, "lora_alpha": 32, "use_rslora": false, "alpha_pattern": {"down_proj": 64}}
  *
- * merge/ asks (vc_model.adapter_beside); single files of other trainers have no such file and say it in their tensors. */
+ * merge/ asks (vc_model.adapter_beside). diffusers has the same in the metadata of its single files, each key behind the
+ * model of the pipeline that it is of ("unet.lora_alpha"); files of other trainers say it in their tensors. */
 #ifndef VC_CORE_ADAPTER_H
 #define VC_CORE_ADAPTER_H
 
@@ -12,6 +13,7 @@
 struct vc_adapter_pattern {
     const char *pattern;
     double alpha;
+    bool root; /* as below */
 };
 
 struct vc_adapter {

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/base/array.h"
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/config/hf_json.h"
 #include "formats/huggingface/infolder.h"
@@ -49,13 +50,16 @@ static bool begins_plainly(const json_t *init)
     return false;
 }
 
-static enum vc_status find_refusal(struct vc_ctx *ctx, const json_t *root, struct vc_arena *arena,
+static enum vc_status find_refusal(struct vc_ctx *ctx, const json_t *root, const char *part, struct vc_arena *arena,
                                    struct vc_adapter *out)
 {
     const char *kind = json_string_value(json_object_get(root, "peft_type"));
     const json_t *init = json_object_get(root, "init_lora_weights");
 
-    if (kind == NULL || strcmp(kind, "LORA") != 0) {
+    if (out->refusal != NULL) {
+        return VC_OK;
+    }
+    if (kind == NULL ? part == NULL : strcmp(kind, "LORA") != 0) {
         out->refusal = vc_arena_printf(ctx, arena, "is an adapter of the kind %.60s, and only LORA is merged",
                                        kind != NULL ? kind : "that its " VC_HF_ADAPTER_NAME " does not name");
         return out->refusal != NULL ? VC_OK : VC_E_NOMEM;
@@ -76,45 +80,119 @@ static enum vc_status find_refusal(struct vc_ctx *ctx, const json_t *root, struc
 
 /* ---- what it says ---- */
 
-static enum vc_status take_patterns(struct vc_ctx *ctx, json_t *object, struct vc_arena *arena, struct vc_adapter *out)
+static enum vc_status add_pattern(struct vc_ctx *ctx, struct vc_arena *arena, const char *pattern, double alpha,
+                                  bool root, size_t *capacity, struct vc_adapter_pattern **list, struct vc_adapter *out)
 {
-    size_t n = json_object_size(object);
-    struct vc_adapter_pattern *patterns = vc_arena_alloc(ctx, arena, (n + 1) * sizeof *patterns);
-    const char *key;
-    json_t *value;
-
-    VC_CALL_ALLOC(patterns);
-    out->patterns = patterns;
-    json_object_foreach(object, key, value)
-    {
-        patterns->pattern = vc_arena_copy(ctx, arena, key, strlen(key));
-        patterns->alpha = json_number_value(value);
-        VC_CALL_ALLOC(patterns->pattern);
-        VC_REFUSE_IF(!json_is_number(value), ctx, VC_E_FORMAT,
-                     VC_HF_ADAPTER_NAME ": alpha_pattern: %.60s has no number", key);
-        patterns++;
-        out->n_patterns++;
-    }
+    VC_CALL_ALLOC(pattern);
+    VC_CALL(VC_ARENA_GROW(ctx, arena, *list, *capacity, out->n_patterns + 1));
+    (*list)[out->n_patterns++] = (struct vc_adapter_pattern){pattern, alpha, root};
+    out->patterns = *list;
     return VC_OK;
 }
 
-static enum vc_status take(struct vc_ctx *ctx, const json_t *root, struct vc_arena *arena, struct vc_adapter *out)
+/* One configuration. part: that of a model of a pipeline ("unet"), whose modules' names begin so; NULL: of all. What it
+ * says of all its modules is then a pattern, too, behind its own. */
+static enum vc_status take(struct vc_ctx *ctx, const json_t *config, const char *part, struct vc_arena *arena,
+                           size_t *capacity, struct vc_adapter_pattern **list, struct vc_adapter *out)
 {
-    const json_t *alpha = json_object_get(root, "lora_alpha");
-    const char *base = json_string_value(json_object_get(root, "base_model_name_or_path"));
+    const json_t *alpha = json_object_get(config, "lora_alpha");
+    bool root = json_is_true(json_object_get(config, "use_rslora"));
+    const char *key;
+    json_t *value;
 
-    out->there = true;
-    VC_CALL(find_refusal(ctx, root, arena, out));
-    VC_REFUSE_IF(out->refusal == NULL && !json_is_number(alpha), ctx, VC_E_FORMAT,
-                 VC_HF_ADAPTER_NAME ": lora_alpha is no number");
-    out->alpha = json_number_value(alpha);
-    out->root = json_is_true(json_object_get(root, "use_rslora"));
-    out->transposed = json_is_true(json_object_get(root, "fan_in_fan_out"));
-    if (base != NULL && base[0] != '\0') {
-        out->base = vc_arena_copy(ctx, arena, base, strlen(base));
-        VC_CALL_ALLOC(out->base);
+    VC_CALL(find_refusal(ctx, config, part, arena, out));
+    VC_REFUSE_IF(out->refusal == NULL && !json_is_number(alpha), ctx, VC_E_FORMAT, "lora_alpha is no number");
+    json_object_foreach(json_object_get(config, "alpha_pattern"), key, value)
+    {
+        VC_REFUSE_IF(!json_is_number(value), ctx, VC_E_FORMAT, "alpha_pattern: %.60s has no number", key);
+        VC_CALL(add_pattern(ctx, arena,
+                            part != NULL ? vc_arena_printf(ctx, arena, "%s\\.(.*\\.)?(%s)", part, key)
+                                         : vc_arena_copy(ctx, arena, key, strlen(key)),
+                            json_number_value(value), root, capacity, list, out));
     }
-    return take_patterns(ctx, json_object_get(root, "alpha_pattern"), arena, out);
+    if (part != NULL) {
+        return add_pattern(ctx, arena, vc_arena_printf(ctx, arena, "%s\\..*", part), json_number_value(alpha), root,
+                           capacity, list, out);
+    }
+    out->there = true;
+    out->alpha = json_number_value(alpha);
+    out->root = root;
+    out->transposed = json_is_true(json_object_get(config, "fan_in_fan_out"));
+    return VC_OK;
+}
+
+static enum vc_status take_base(struct vc_ctx *ctx, const json_t *config, struct vc_arena *arena,
+                                struct vc_adapter *out)
+{
+    const char *base = json_string_value(json_object_get(config, "base_model_name_or_path"));
+
+    out->base = base != NULL && base[0] != '\0' ? vc_arena_copy(ctx, arena, base, strlen(base)) : NULL;
+    return base == NULL || base[0] == '\0' || out->base != NULL ? VC_OK : VC_E_NOMEM;
+}
+
+/* {"unet.lora_alpha": 8, "unet.r": 4, ...}: a configuration for each first word. */
+static enum vc_status take_parts(struct vc_ctx *ctx, json_t *root, struct vc_arena *arena, struct vc_adapter *out)
+{
+    json_t *parts = json_object();
+    struct vc_adapter_pattern *list = NULL;
+    size_t capacity = 0;
+    const char *key;
+    json_t *value;
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(parts);
+    json_object_foreach(root, key, value)
+    {
+        const char *dot = strchr(key, '.');
+        const char *part = dot != NULL ? vc_arena_copy(ctx, arena, key, (size_t)(dot - key)) : "";
+        json_t *config;
+
+        VC_TRY_ALLOC(part);
+        config = json_object_get(parts, part);
+        if (config == NULL) {
+            config = json_object();
+            if (json_object_set_new(parts, part, config) != 0) {
+                status = VC_E_NOMEM;
+                goto out;
+            }
+        }
+        if (json_object_set(config, dot != NULL ? dot + 1 : key, value) != 0) {
+            status = VC_E_NOMEM;
+            goto out;
+        }
+    }
+    json_object_foreach(parts, key, value)
+    {
+        if (key[0] != '\0') {
+            VC_TRY(take(ctx, value, vc_arena_copy(ctx, arena, key, strlen(key)), arena, &capacity, &list, out));
+        }
+    }
+out:
+    json_decref(parts);
+    return status;
+}
+
+static enum vc_status take_text(struct vc_ctx *ctx, const char *text, size_t n, bool note, struct vc_arena *arena,
+                                struct vc_adapter *out)
+{
+    struct vc_adapter_pattern *list = NULL;
+    struct hf_json json = {0};
+    size_t capacity = 0;
+    enum vc_status status;
+
+    VC_TRY(vc_hf_json_load(ctx, text, n, true, &json));
+    if (!json_is_object(json.root)) {
+        VC_TRY(vc_fail(ctx, VC_E_FORMAT, "is no JSON object"));
+    }
+    if (note) {
+        VC_TRY(take_parts(ctx, json.root, arena, out));
+        goto out;
+    }
+    VC_TRY(take(ctx, json.root, NULL, arena, &capacity, &list, out));
+    VC_TRY(take_base(ctx, json.root, arena, out));
+out:
+    vc_hf_json_free(ctx, &json);
+    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", note ? VC_HF_ADAPTER_NOTE : VC_HF_ADAPTER_NAME);
 }
 
 /* A folder, or a file with PEFT's name: single files of other trainers may lie beside somebody's configuration. */
@@ -131,15 +209,16 @@ enum vc_status vc_hf_adapter_beside(struct vc_ctx *ctx, const struct vc_model *m
 {
     const char *place = model->folder != NULL ? vc_infolder_path(model->folder) : model->path;
     struct vc_infile *file = NULL;
-    struct hf_json json = {0};
     char *folder = NULL;
     char *path = NULL;
     char *text = NULL;
-    size_t n = 0;
     bool there = false;
     enum vc_status status = VC_OK;
 
     *out = (struct vc_adapter){0};
+    if (model->adapter_note != NULL) {
+        return take_text(ctx, model->adapter_note, strlen(model->adapter_note), true, arena, out);
+    }
     if (vc_is_stream(place) || !is_of_peft(model, place)) {
         return VC_OK;
     }
@@ -156,21 +235,11 @@ enum vc_status vc_hf_adapter_beside(struct vc_ctx *ctx, const struct vc_model *m
         VC_TRY(vc_fail(ctx, VC_E_FORMAT, VC_HF_ADAPTER_NAME ": is too large: %llu bytes",
                        (unsigned long long)file->size_bytes));
     }
-    n = (size_t)file->size_bytes;
-    text = vc_alloc(ctx, VC_TAG_IO, n + 1);
+    text = vc_alloc(ctx, VC_TAG_IO, (size_t)file->size_bytes + 1);
     VC_TRY_ALLOC(text);
-    VC_TRY(vc_infile_read(ctx, file, 0, text, n));
-    status = vc_hf_json_load(ctx, text, n, true, &json);
-    if (status != VC_OK) {
-        status = vc_context(ctx, VC_HF_ADAPTER_NAME);
-        goto out;
-    }
-    if (!json_is_object(json.root)) {
-        VC_TRY(vc_fail(ctx, VC_E_FORMAT, VC_HF_ADAPTER_NAME ": is no JSON object"));
-    }
-    VC_TRY(take(ctx, json.root, arena, out));
+    VC_TRY(vc_infile_read(ctx, file, 0, text, (size_t)file->size_bytes));
+    VC_TRY(take_text(ctx, text, (size_t)file->size_bytes, false, arena, out));
 out:
-    vc_hf_json_free(ctx, &json);
     vc_infile_close(ctx, file);
     vc_free(ctx, text);
     vc_free(ctx, path);

@@ -13,6 +13,7 @@
 #include "formats/formats.h"
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/families.h"
+#include "formats/huggingface/hf_adapter.h"
 #include "formats/huggingface/infolder.h"
 
 /* ---- tensors ---- */
@@ -153,6 +154,7 @@ static enum vc_status find_meaning(struct vc_ctx *ctx, struct safetensors *self,
     VC_CALL(vc_search_codes(ctx, model, get_hint, &self->finds));
     VC_CALL(vc_plain_name_weights(ctx, model));
     VC_CALL(find_conv1d(ctx, model));
+    model->adapter_note = self->n_shards == 1 ? vc_safetensors_note(&self->shards[0].notes, VC_HF_ADAPTER_NOTE) : NULL;
     model->dialect = self->finds.read;
     VC_CALL(vc_family_find_beside(ctx, place_of(model), &self->family));
     model->family = &self->family;

@@ -335,6 +335,36 @@ class Definition(Merge):
             said = self.refuse(3, "merge", "--lora", folder, model, "-o", self.path("no.safetensors"))
             self.assertIn(folder + ": adapter_config.json", said)
 
+    def test_diffusers_metadata(self):
+        """A single file of diffusers has the configuration of each model of the pipeline in its metadata."""
+        rng = np.random.default_rng(13)
+        os.makedirs(self.path("pipe/unet"))
+        os.makedirs(self.path("pipe/text_encoder"))
+        w = rng.standard_normal((8, 8)).astype("f4")
+        for part, name, config in (("unet", "diffusion_pytorch_model", '{"_class_name": "UNet2DConditionModel"}'), ("text_encoder", "model", '{"model_type": "clip_text_model"}')):
+            self.write("pipe/%s/%s.safetensors" % (part, name), {"a.to_q.weight": w, "b.to_q.weight": w})
+            with open(self.path("pipe/%s/config.json" % part), "w") as f:
+                f.write(config)
+        with open(self.path("pipe/model_index.json"), "w") as f:
+            json.dump({"_class_name": "StableDiffusionPipeline", "unet": ["diffusers", "UNet2DConditionModel"], "text_encoder": ["transformers", "CLIPTextModel"]}, f)
+        parts = {}
+        for module in ("unet.a.to_q", "unet.b.to_q", "text_encoder.a.to_q"):
+            parts.update(factors(rng, module, 8, 8, 4, wrapped=""))
+        said = {"unet.peft_type": "LORA", "unet.lora_alpha": 12, "unet.alpha_pattern": {"b.to_q": 2}, "unet.r": 4, "unet.target_modules": ["to_q"],
+                "text_encoder.lora_alpha": 6, "text_encoder.use_rslora": True, "text_encoder.target_modules": None}
+        path = self.path("lora.safetensors")
+        st_write(path, [(n, "F32", a.shape, a.tobytes()) for n, a in parts.items()], {"format": "pt", "lora_adapter_metadata": json.dumps(said)})
+        self.vc("merge", "-q", "--lora", path, self.path("pipe"), "-o", self.path("out"))
+        for file, name, scale in (("unet/diffusion_pytorch_model", "a.to_q", 3), ("unet/diffusion_pytorch_model", "b.to_q", 0.5), ("text_encoder/model", "a.to_q", 3)):
+            module = file.split("/")[0] + "." + name
+            delta = parts[module + ".lora_B.weight"].astype("f8") @ parts[module + ".lora_A.weight"]
+            got = self.read(self.path("out/%s.safetensors" % file))[name + ".weight"][0]
+            self.near(got, w + scale * delta, scale * np.abs(delta), 4, "f32", module)
+        self.same_bits(self.read(self.path("out/text_encoder/model.safetensors"))["b.to_q.weight"][0], w)
+        for text in ("{", json.dumps(dict(said, **{"unet.lora_alpha": "x"})), json.dumps(dict(said, **{"unet.peft_type": "LOHA"}))):
+            st_write(path, [(n, "F32", a.shape, a.tobytes()) for n, a in parts.items()], {"lora_adapter_metadata": text})
+            self.assertIn("lora.safetensors: ", self.refuse(3, "merge", "--lora", path, self.path("pipe"), "-o", self.path("no")))
+
     def test_gguf_of_a_folder(self):
         """The GGUF model of a folder has other names: the folder is merged first."""
         rng = np.random.default_rng(10)
