@@ -32,7 +32,6 @@ static const struct {
     {".lora_magnitude_vector", VC_LORA_MAGNITUDE, false},
     {".lora_magnitude_vector.weight", VC_LORA_MAGNITUDE, false},
     {".lora_magnitude_vector.default.weight", VC_LORA_MAGNITUDE, false},
-    {".dora_scale", VC_LORA_MAGNITUDE, false},
     {".lora_B.bias", VC_LORA_UP_BIAS, false},
     {".lora_B.default.bias", VC_LORA_UP_BIAS, false},
     {".alpha", VC_LORA_ALPHA, false},
@@ -43,6 +42,7 @@ static const struct {
     const char *part, *kind;
 } foreign[] = {
     {".lora_mid.", "a convolution in three factors (LoCon's Tucker form)"},
+    {".dora_scale", "LyCORIS's DoRA, whose norms its programs take in other ways"},
     {".hada_w", "LoHa"},
     {".lokr_w", "LoKr"},
     {".oft_", "OFT"},

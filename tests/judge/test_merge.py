@@ -252,6 +252,7 @@ class Definition(Merge):
                 (factors(rng, "layers.0.q", 8, 8, 2), CONFIG, ["several parts"]),
                 ({k: a for k, a in good.items() if "lora_A" in k}, CONFIG, ["one of two factors"]),
                 (dict(good, **{PEFT + "x.hada_w1_a": w}), CONFIG, ["LoHa"]),
+                (dict(good, **{PEFT + "model.layers.0.q.dora_scale": w[:1]}), CONFIG, ["LyCORIS"]),
                 ({"a": w}, CONFIG, ["no low-rank adapter"]),
                 (good, dict(CONFIG, peft_type="IA3"), ["IA3"]),
                 (good, dict(CONFIG, init_lora_weights="pissa_niter_4"), ["pissa_niter_4", "path_initial_model_for_weight_conversion"]),
