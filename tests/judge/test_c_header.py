@@ -197,6 +197,8 @@ class CHeader(Judge):
                     ["--max-bytes", "1"], ["--min-ratio", "99"], ["--baseline", "none.json"], ["--must-fit", "T4"], ["--target-gpu", "T4"], ["--digest"],
                     ["--deflate"], ["--strip"], ["--shard", "1/2"], ["--drop", "optimizer"], ["--keep-names"], ["--no-vocab"])],
                 (2, "24 is no power of two", [self.path("a.npz"), "-o", header, "--c-align", "24"]),
+                (2, "--c-header conflicts with --max-bytes", [self.path("a.npz"), "-o", header, "--max-bytes", "1"]),
+                (2, "--c-header conflicts with --must-fit", [self.path("a.npz"), "-o", header, "--must-fit", "RTX 4060"]),
                 (3, "C has no type for q8_0", [self.path("b.gguf"), "-o", header]),
                 (3, "are not scale * (code - zero point)", [self.path("c.safetensors"), "-o", header]),
                 (3, "not finite", [self.path("inf.npz"), "-o", header]),
