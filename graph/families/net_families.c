@@ -195,15 +195,22 @@ out:
     return status;
 }
 
-/* "bfloat16" or, as older versions wrote it, "torch.bfloat16". */
 /* What a head of classes is for; NULL: the config does not say it. */
 static const char *problem_type(struct vc_graph *graph, const json_t *config)
 {
     const char *word = json_string_value(json_object_get(config, "problem_type"));
 
-    return word != NULL ? vc_arena_copy(graph->ctx, &graph->arena, word, strlen(word)) : NULL;
+    if (word == NULL) {
+        return NULL;
+    }
+    word = vc_arena_copy(graph->ctx, &graph->arena, word, strlen(word));
+    if (word == NULL) {
+        graph->status = VC_E_NOMEM;
+    }
+    return word;
 }
 
+/* "bfloat16" or, as older versions wrote it, "torch.bfloat16". */
 static enum vc_dtype float_type(const json_t *config, const char *key)
 {
     static const struct {

@@ -17,8 +17,7 @@ unsigned vc_recurrent_gates(const struct vc_graph_node *node)
     return vc_node_is(node, VC_OP_lstm) ? 4 : vc_node_is(node, VC_OP_gru) ? 3 : 1;
 }
 
-/* Functions of one direction: of gates, of the new state, and with LSTM of the cell on its way out. */
-static unsigned functions_of(const struct vc_graph_node *node)
+unsigned vc_recurrent_direction_functions(const struct vc_graph_node *node)
 {
     return vc_node_is(node, VC_OP_lstm) ? 3 : vc_node_is(node, VC_OP_gru) ? 2 : 1;
 }
@@ -56,7 +55,7 @@ static bool find_function(const char *word, size_t n, enum vc_recurrent_function
 
 const char *vc_recurrent_functions(const struct vc_graph_node *node, enum vc_recurrent_function *out)
 {
-    unsigned n = functions_of(node);
+    unsigned n = vc_recurrent_direction_functions(node);
     unsigned n_all = n * directions_of(node);
     const char *words = vc_node_string(node, "activations", "");
     unsigned at = 0;

@@ -17,7 +17,10 @@ enum vc_recurrent_function {
 
 /* Rows of weights for each hidden unit: 4 of LSTM (input, output, forget, cell), 3 of GRU (update, reset, new), 1 of RNN. */
 unsigned vc_recurrent_gates(const struct vc_graph_node *node);
-/* The functions of all directions, in ONNX's order. Returns what is wrong with them, or NULL. */
+/* Functions of one direction: of gates, of the new state, and with LSTM of the cell on its way out. */
+unsigned vc_recurrent_direction_functions(const struct vc_graph_node *node);
+/* The functions of all directions, in ONNX's order; out has room for VC_RECURRENT_FUNCTIONS. Returns what is wrong with
+ * them, or NULL. */
 const char *vc_recurrent_functions(const struct vc_graph_node *node, enum vc_recurrent_function *out);
 
 #endif

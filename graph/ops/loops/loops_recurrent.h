@@ -275,7 +275,7 @@ static void recurrent(struct vc_run *run)
         n.r = (const REAL *)run->in[2]->data + d * rows * n.hidden;
         n.bias = bias != NULL ? bias + d * 2 * rows : NULL;
         n.peepholes = peepholes != NULL ? peepholes + d * 3 * n.hidden : NULL;
-        n.functions = functions + (n.gates == 4 ? 3 : n.gates == 3 ? 2 : 1) * d;
+        n.functions = functions + vc_recurrent_direction_functions(run->node) * d;
         for (int64_t row = 0; row < p.rows && run->status == VC_OK; row++) {
             int64_t length = recurrent_length(run, row, p.steps);
 
