@@ -63,6 +63,28 @@ static enum vc_status check_ranges(struct vc_ctx *ctx, const struct vc_distill_o
     return VC_OK;
 }
 
+const char *vc_trainer_wrong_option(uint64_t batch, double temperature, enum vc_graph_precision precision,
+                                    enum vc_teacher_loss loss, enum vc_net_task net_task)
+{
+    const struct {
+        bool wrong;
+        const char *field;
+    } options[] = {
+        {loss > VC_TEACHER_LOSS_HUBER, "loss"},
+        {net_task > VC_NET_TASK_MAPS, "net_task"},
+        {precision > VC_GRAPH_F64, "precision"},
+        {!(temperature > 0 && temperature <= VC_MAX_TEMPERATURE), "temperature"},
+        {batch == 0 || batch > (uint64_t)1 << 32, "batch"},
+    };
+
+    for (size_t k = 0; k < sizeof options / sizeof options[0]; k++) {
+        if (options[k].wrong) {
+            return options[k].field;
+        }
+    }
+    return NULL;
+}
+
 static bool has_optimizer(enum vc_optimizer optimizer)
 {
     return optimizer <= VC_OPTIMIZER_ADAMW || optimizer == VC_OPTIMIZER_ADAM8BIT;

@@ -25,13 +25,10 @@ enum vc_status vc_evaluate(struct vc_ctx *ctx, const struct vc_evaluate_options 
 
     vc_call_begin(ctx);
     VC_TRY(vc_options_read(ctx, &evaluate_kind, options, &o));
-    wrong = o.loss > VC_TEACHER_LOSS_HUBER                                   ? "loss"
-            : o.net_task > VC_NET_TASK_MAPS                                  ? "net_task"
-            : !(o.huber_delta > 0) || !isfinite(o.huber_delta)               ? "huber_delta"
-            : o.precision > VC_GRAPH_F64                                     ? "precision"
-            : !(o.temperature > 0) || !(o.temperature <= VC_MAX_TEMPERATURE) ? "temperature"
-            : o.batch == 0 || o.batch > (uint64_t)1 << 32                    ? "batch"
-                                                                             : NULL;
+    wrong = vc_trainer_wrong_option(o.batch, o.temperature, o.precision, o.loss, o.net_task);
+    if (wrong == NULL && !(o.huber_delta > 0 && isfinite(o.huber_delta))) {
+        wrong = "huber_delta";
+    }
     if (wrong != NULL) {
         VC_TRY(vc_fail(ctx, VC_E_ARGUMENT, "%s is out of range", vc_option(ctx, wrong)));
     }

@@ -11,10 +11,11 @@
 struct tally {
     uint64_t n, n_labels, right, agree;
     double ce, kd, error, absolute; /* sums; error: squared, of targets */
-    uint64_t hits, wrong,
-        missed; /* LABELS with targets: yes where y has it, yes where it has not, no where y has yes */
-    uint64_t *
-        places; /* MAPS with labels: of each class those that both have, those of y, those of the answers; NULL: not asked for */
+    /* LABELS with targets: yes where y has it, yes where it has not, no where y has yes. */
+    uint64_t hits, wrong, missed;
+    /* MAPS with labels, three lists side by side: of each class the places that both have, those of y, those of the answers;
+     * NULL: not asked for. */
+    uint64_t *places;
     /* The teacher's outputs less those of the first row, by value, and their squares; NULL: not asked for. */
     double *offset, *sum;
     double squares;

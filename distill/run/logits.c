@@ -201,17 +201,14 @@ out:
 
 static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_logits_options *o)
 {
-    const char *bad = o->batch == 0 || o->batch > (uint64_t)1 << 32                                      ? "batch"
-                      : !(o->temperature > 0) || !(o->temperature <= VC_MAX_TEMPERATURE)                 ? "temperature"
-                      : o->precision > VC_GRAPH_F64                                                      ? "precision"
-                      : o->loss > VC_TEACHER_LOSS_HUBER                                                  ? "loss"
-                      : o->net_task > VC_NET_TASK_MAPS                                                   ? "net_task"
-                      : o->dtype != VC_DTYPE_F16 && o->dtype != VC_DTYPE_F32 && o->dtype != VC_DTYPE_F64 ? "dtype"
-                                                                                                         : NULL;
+    const char *wrong = vc_trainer_wrong_option(o->batch, o->temperature, o->precision, o->loss, o->net_task);
 
-    VC_REFUSE_IF(bad != NULL, ctx, VC_E_ARGUMENT, "%s is out of range", vc_option(ctx, bad));
-    return o->write != NULL && o->write->path != NULL ? VC_OK
-                                                      : vc_fail(ctx, VC_E_ARGUMENT, "there is no output to write to");
+    if (wrong == NULL && o->dtype != VC_DTYPE_F16 && o->dtype != VC_DTYPE_F32 && o->dtype != VC_DTYPE_F64) {
+        wrong = "dtype";
+    }
+    VC_REFUSE_IF(wrong != NULL, ctx, VC_E_ARGUMENT, "%s is out of range", vc_option(ctx, wrong));
+    VC_REFUSE_IF(o->write == NULL || o->write->path == NULL, ctx, VC_E_ARGUMENT, "there is no output to write to");
+    return VC_OK;
 }
 
 static enum vc_status take_memory(struct answers *a)

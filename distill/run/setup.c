@@ -198,6 +198,19 @@ static enum vc_net_task task_of_teacher(const struct vc_trainer *t)
     return t->options.answers.net_task == VC_NET_TASK_TOKENS ? VC_NET_TASK_CLASSES : t->options.answers.net_task;
 }
 
+/* What values of a student of 16 bits are rounded to. */
+static enum vc_unary rounding_of(enum vc_half half)
+{
+    switch (half) {
+    case VC_HALF_BF16:
+        return VC_UNARY_ROUND_BF16;
+    case VC_HALF_F16:
+        return VC_UNARY_ROUND_F16;
+    default:
+        return VC_UNARY_COPY;
+    }
+}
+
 /* The networks, with their views of the rows that they are opened for. */
 static enum vc_status open_networks(struct vc_trainer *t, struct vc_taught_rows *rows)
 {
@@ -206,9 +219,7 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_taught_rows 
                                      .loss = o->loss.kind,
                                      .task = o->answers.net_task,
                                      .precision = o->precision.kind,
-                                     .rounding = o->precision.half == VC_HALF_BF16  ? VC_UNARY_ROUND_BF16
-                                                 : o->precision.half == VC_HALF_F16 ? VC_UNARY_ROUND_F16
-                                                                                    : VC_UNARY_COPY,
+                                     .rounding = rounding_of(o->precision.half),
                                      .train = t->student.trains,
                                      .frozen_norm = o->trained.frozen_norm,
                                      .freeze = o->trained.freeze,
