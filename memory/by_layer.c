@@ -95,7 +95,13 @@ static void add_of_node(struct vc_estimate *e, uint32_t n, enum vc_layer_column 
             return;
         }
     }
-    name = node == NULL ? "the loss" : *node->block != '\0' ? node->block : *node->name != '\0' ? node->name : node->op;
+    if (node == NULL) {
+        name = "the loss";
+    } else if (*node->block != '\0') {
+        name = node->block;
+    } else {
+        name = *node->name != '\0' ? node->name : node->op;
+    }
     vc_layers_add(e, name, strlen(name), column, amount);
 }
 

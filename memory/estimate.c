@@ -77,7 +77,13 @@ const char *vc_estimate_step_name(const struct vc_estimate *e, uint64_t step)
     if (vc_estimate_trains(e) && step + 1 == e->timeline.n_steps) {
         return "the optimizer's step";
     }
-    return node == NULL ? "" : *node->name != '\0' ? node->name : *node->block != '\0' ? node->block : node->op;
+    if (node == NULL) {
+        return "";
+    }
+    if (*node->name != '\0') {
+        return node->name;
+    }
+    return *node->block != '\0' ? node->block : node->op;
 }
 
 /* ---- one device of several ---- */

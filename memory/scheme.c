@@ -197,10 +197,13 @@ static enum vc_mixture_kind kind_of(const char *tensor, bool in_layer)
 
         return vc_name_is_head(tensor) ? VC_MIXTURE_OUTPUT : embeds ? VC_MIXTURE_EMBEDDING : VC_MIXTURE_OTHER;
     }
-    return has_one_of(tensor, values, 6) ? VC_MIXTURE_VALUES
-           : has_one_of(tensor, last, 5) ? VC_MIXTURE_DOWN
-           : has_one_of(tensor, out, 5)  ? VC_MIXTURE_ATTENTION_OUTPUT
-                                         : VC_MIXTURE_OTHER;
+    if (has_one_of(tensor, values, sizeof values / sizeof *values)) {
+        return VC_MIXTURE_VALUES;
+    }
+    if (has_one_of(tensor, last, sizeof last / sizeof *last)) {
+        return VC_MIXTURE_DOWN;
+    }
+    return has_one_of(tensor, out, sizeof out / sizeof *out) ? VC_MIXTURE_ATTENTION_OUTPUT : VC_MIXTURE_OTHER;
 }
 
 struct vc_scheme_layout vc_scheme_of_tensor(const struct vc_scheme_layout *layout, const char *tensor, unsigned n_dims,
@@ -218,7 +221,7 @@ struct vc_scheme_layout vc_scheme_of_tensor(const struct vc_scheme_layout *layou
     const struct vc_mixture_tensor asked = {kind_of(tensor, layer != UINT32_MAX), layer == UINT32_MAX ? 0 : layer,
                                             layer == UINT32_MAX ? -1 : (int)layer, n_dims, shape};
 
-    if (layout->row == NULL && n_dims >= 2 && has_one_of(tensor, routers, 3)) {
+    if (layout->row == NULL && n_dims >= 2 && has_one_of(tensor, routers, sizeof routers / sizeof *routers)) {
         own.dtype = VC_DTYPE_F32;
     } else if (layout->row == NULL && n_dims >= 2) {
         enum vc_dtype type = layout->mixture != NULL ? vc_mixture_rule(&rules, &asked) : layout->dtype;

@@ -36,10 +36,10 @@ const char *vc_fit_row_word(const struct vc_fit_row *row)
     bool largest = (row->has_batch || row->has_context) && (!row->has_batch || row->largest_batch != 0) &&
                    (!row->has_context || row->largest_context != 0);
 
-    return row->fit.verdict == VC_FITS                   ? vc_fit_word(&row->fit)
-           : row->has_layers && row->largest_layers != 0 ? "some layers fit"
-           : largest                                     ? "smaller fits"
-                                                         : vc_fit_word(&row->fit);
+    if (row->fit.verdict != VC_FITS && row->has_layers && row->largest_layers != 0) {
+        return "some layers fit";
+    }
+    return row->fit.verdict != VC_FITS && largest ? "smaller fits" : vc_fit_word(&row->fit);
 }
 
 /* False: a part is not known, nor taken to be `activation_bytes`. *peak is what is. */
@@ -105,10 +105,13 @@ enum vc_status vc_fit_decide(struct vc_ctx *ctx, const struct vc_memory_report *
     free_bytes = minus(visible_bytes, own.used_bytes);
     out->usable_bytes = minus(free_bytes, own.margin_bytes);
     out->headroom_bytes = (int64_t)out->usable_bytes - (int64_t)out->need_bytes;
-    out->verdict = out->need_bytes > free_bytes           ? VC_FITS_NOT
-                   : !known                               ? VC_FITS_UNKNOWN
-                   : out->need_bytes <= out->usable_bytes ? VC_FITS
-                                                          : VC_FITS_TIGHTLY;
+    if (out->need_bytes > free_bytes) { /* also of what is known: the rest makes it no less */
+        out->verdict = VC_FITS_NOT;
+    } else if (!known) {
+        out->verdict = VC_FITS_UNKNOWN;
+    } else {
+        out->verdict = out->need_bytes <= out->usable_bytes ? VC_FITS : VC_FITS_TIGHTLY;
+    }
     return VC_OK;
 }
 

@@ -402,17 +402,20 @@ static int by_harm(const void *a, const void *b)
 {
     const struct vc_choice *x = a;
     const struct vc_choice *y = b;
-    int first = x->less != y->less               ? order(x->less, y->less)
-                : harm_of(x) != harm_of(y)       ? order(harm_of(x), harm_of(y))
-                : x->rank != y->rank             ? order(x->rank, y->rank)
-                : x->time != y->time             ? order(x->time, y->time)
-                : x->accumulate != y->accumulate ? order((double)x->accumulate, (double)y->accumulate)
-                : x->spread != y->spread         ? order(x->spread, y->spread)
-                                                 : 0;
+    const int by[] = {order(x->less, y->less),
+                      order(harm_of(x), harm_of(y)),
+                      order(x->rank, y->rank),
+                      order(x->time, y->time),
+                      order((double)x->accumulate, (double)y->accumulate),
+                      order(x->spread, y->spread),
+                      (x->fit.need_bytes > y->fit.need_bytes) - (x->fit.need_bytes < y->fit.need_bytes)};
 
-    return first != 0                               ? first
-           : x->fit.need_bytes != y->fit.need_bytes ? (x->fit.need_bytes < y->fit.need_bytes ? -1 : 1)
-                                                    : order((double)x->number, (double)y->number);
+    for (size_t k = 0; k < sizeof by / sizeof by[0]; k++) {
+        if (by[k] != 0) {
+            return by[k];
+        }
+    }
+    return order((double)x->number, (double)y->number);
 }
 
 static enum vc_status copy_text(struct vc_planning *p, const char **text)

@@ -130,14 +130,25 @@ static void size_value(struct vc_storages *s, uint32_t v, unsigned width)
     s->bytes[v] = s->used[v] ? vc_ceil_div_u64(n, s->shard[v]) * width : 0;
 }
 
+/* Bytes of an element of a value that no node makes. */
+static unsigned outer_width(const struct vc_storages *s, const struct vc_graph_value *value)
+{
+    if (value->dtype == VC_DTYPE_BOOL) {
+        return 1;
+    }
+    if (!is_float(value)) {
+        return 8;
+    }
+    return s->options->amp == VC_AMP_AUTOCAST ? 4 : s->float_bytes; /* what comes from outside is f32 there */
+}
+
 static void size_all(struct vc_storages *s)
 {
     for (uint32_t v = 0; v < s->n_values; v++) {
         const struct vc_graph_value *value = vc_graph_value(s->graph, v);
-        bool whole = s->options->amp == VC_AMP_AUTOCAST; /* what comes from outside is f32 there */
 
         if (value->kind != VC_VALUE_RESULT) {
-            size_value(s, v, value->dtype == VC_DTYPE_BOOL ? 1 : !is_float(value) ? 8 : whole ? 4 : s->float_bytes);
+            size_value(s, v, outer_width(s, value));
         }
     }
     for (uint32_t n = 0; n < s->n_nodes; n++) {
@@ -753,20 +764,29 @@ static void find_used(struct vc_storages *s)
     }
 }
 
-enum vc_status vc_storages_make(struct vc_ctx *ctx, const struct vc_graph *graph,
-                                const struct vc_memory_options *options, unsigned stage, struct vc_storages *out)
+/* Bytes of an element of a float that a node makes, where autocast does not say so for each node. */
+static unsigned float_bytes(const struct vc_memory_options *options)
 {
     enum vc_dtype type = options->activations != VC_DTYPE_NONE ? options->activations : options->weights;
     bool half = type == VC_DTYPE_F16 || type == VC_DTYPE_BF16 || type == VC_DTYPE_I8 || options->amp == VC_AMP_PURE ||
                 (options->scheme != NULL && options->activations == VC_DTYPE_NONE);
 
+    if (options->amp == VC_AMP_AUTOCAST) {
+        return 4;
+    }
+    if (half) {
+        return 2;
+    }
+    return type == VC_DTYPE_F64 ? 8 : 4;
+}
+
+enum vc_status vc_storages_make(struct vc_ctx *ctx, const struct vc_graph *graph,
+                                const struct vc_memory_options *options, unsigned stage, struct vc_storages *out)
+{
     *out = (struct vc_storages){.ctx = ctx,
                                 .graph = graph,
                                 .options = options,
-                                .float_bytes = options->amp == VC_AMP_AUTOCAST ? 4U
-                                               : half                          ? 2U
-                                               : type == VC_DTYPE_F64          ? 8U
-                                                                               : 4U,
+                                .float_bytes = float_bytes(options),
                                 .n_nodes = vc_graph_node_count(graph),
                                 .n_values = vc_graph_value_count(graph)};
     VC_CALL(allocate(out));
