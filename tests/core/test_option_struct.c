@@ -192,7 +192,6 @@ static enum vc_status use_dequantize(void *options)
     return plan(NULL, options, NULL, &kept);
 }
 
-/* The defaults say nothing about how much to prune, which is refused; so a pattern is set. */
 /* The model is no adapter: that is what a structure that is read right is refused for. */
 static enum vc_status use_merge(void *options)
 {
@@ -208,6 +207,7 @@ static enum vc_status use_merge(void *options)
     return status == VC_E_UNSUPPORTED ? VC_OK : status;
 }
 
+/* The defaults say nothing about how much to prune, which is refused; so a pattern is set. */
 static enum vc_status use_prune(void *options)
 {
     struct vc_prune_options *prune = options;

@@ -3,11 +3,12 @@ f32 and half precision, with one kernel for attention and with products; trainin
 autocast, with checkpointing. Sizes are real widths with few layers; no weight has data, so that all of it takes seconds a model.
 
     VCOMPRESS_PROGRAM=vcompress python3 test_memory_steps.py                      some models of each kind, as a test
-    VCOMPRESS_PROGRAM=vcompress VCOMPRESS_FAMILIES=all python3 test_memory_steps.py   all of them; prints the table of docs/memory-model.md
+    VCOMPRESS_PROGRAM=vcompress VCOMPRESS_FAMILIES=all python3 test_memory_steps.py   all of them; of its lines docs/memory-model.md has the least, the median and the most of each run
     VCOMPRESS_PROGRAM=vcompress VCOMPRESS_FAMILIES=t5,bert python3 test_memory_steps.py   those whose names hold a word
 
-No answer is below what is counted (a thousandth aside: numbers of positions, the loss's weight of all targets), and none more than a tenth above: of training of
-all bytes, of inference of those beside the weights. Gradients are there all along, as between the parts of a batch. No padding is given."""
+Of the models of the test no answer is below what is counted (a thousandth aside: numbers of positions, the loss's weight of all targets), and none more than a
+tenth above: of training of all bytes, of inference of those beside the weights. Of all models a few are outside ("<--"), and such a run fails. Gradients are there
+all along, as between the parts of a batch. No padding is given."""
 import json
 import os
 import subprocess
