@@ -143,8 +143,8 @@ static void put_distill(const struct vc_shrinking *s, const struct vc_chain *cha
     if (s->options.loss != VC_TEACHER_LOSS_AUTO || vc_shrink_compares(s) != VC_TEACHER_LOSS_KD) {
         add_option(text, "loss", losses[vc_shrink_compares(s)]);
     }
-    if (s->options.net_task != VC_NET_TASK_AUTO) {
-        add_option(text, "task", vc_net_task_name((enum vc_net_task)s->options.net_task));
+    if (vc_shrink_task(s) != VC_NET_TASK_AUTO) {
+        add_option(text, "task", vc_net_task_name(vc_shrink_task(s)));
     }
     if (chain->sparsity != NULL || chain->two_four) {
         vc_text_add(text, " --keep-sparsity");
@@ -327,7 +327,7 @@ static enum vc_status add_distill(struct vc_shrinking *s, const struct vc_chain 
     options->optimizer.lr = rate_of(chain);
     options->schedule.kind = VC_SCHEDULE_COSINE;
     options->loss.kind = vc_shrink_compares(s);
-    options->answers.net_task = (enum vc_net_task)s->options.net_task;
+    options->answers.net_task = vc_shrink_task(s);
     options->sparsity.keep = chain->sparsity != NULL || chain->two_four;
     if (trains_codes(s, chain)) {
         set_scheme(s, chain, codes);
@@ -360,4 +360,13 @@ enum vc_status vc_chain_add(struct vc_shrinking *s, const struct vc_chain *chain
 enum vc_teacher_loss vc_shrink_compares(const struct vc_shrinking *s)
 {
     return s->options.loss == VC_TEACHER_LOSS_AUTO && s->whole.n_rows != 0 ? s->whole.loss : s->options.loss;
+}
+
+/* Of the other tasks the loss says which it is; that of maps is also the loss of classes. */
+enum vc_net_task vc_shrink_task(const struct vc_shrinking *s)
+{
+    bool found = s->options.net_task == VC_NET_TASK_AUTO && s->options.loss == VC_TEACHER_LOSS_AUTO;
+
+    return found && s->whole.n_rows != 0 && s->whole.task == VC_NET_TASK_MAPS ? VC_NET_TASK_MAPS
+                                                                              : (enum vc_net_task)s->options.net_task;
 }

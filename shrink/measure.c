@@ -38,7 +38,7 @@ enum vc_status vc_shrink_quality(struct vc_shrinking *s, const char *path, const
     vc_evaluate_defaults(&options);
     options.data = rows;
     options.loss = vc_shrink_compares(s);
-    options.net_task = (enum vc_net_task)s->options.net_task;
+    options.net_task = vc_shrink_task(s);
     options.network = (struct vc_network){s->teacher.graph, s->given, s->teacher.beside};
     options.teacher = options.network;
     if (path != NULL) {
