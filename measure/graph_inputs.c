@@ -326,6 +326,7 @@ enum vc_status vc_graph_inputs_read(struct vc_ctx *ctx, struct vc_graph *graph, 
 
     *to = (struct vc_graph_inputs){.n = 0};
     VC_CALL(vc_normalize_read(ctx, &to->arena, from->scale, from->mean, from->deviation, &f.normalize));
+    VC_CALL(vc_normalize_check_used(ctx, &f.normalize, (const struct vc_graph *const[]){graph}, 1));
     VC_REFUSE_IF(from->token_bits != 0 && from->length == 0, ctx, VC_E_ARGUMENT,
                  "%s needs %s: how many tokens are a row", vc_option(ctx, "token_bits"), vc_option(ctx, "length"));
     vc_open_defaults(&file);

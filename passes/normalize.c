@@ -46,6 +46,22 @@ enum vc_status vc_normalize_read(struct vc_ctx *ctx, struct vc_arena *arena, dou
     return VC_OK;
 }
 
+enum vc_status vc_normalize_check_used(struct vc_ctx *ctx, const struct vc_normalize *n,
+                                       const struct vc_graph *const *graphs, size_t n_graphs)
+{
+    bool floats = false;
+
+    for (size_t g = 0; g < n_graphs; g++) {
+        for (uint32_t k = 0; graphs[g] != NULL && k < vc_graph_input_count(graphs[g]); k++) {
+            floats = floats || vc_graph_value(graphs[g], vc_graph_input(graphs[g], k))->dtype == VC_DTYPE_F32;
+        }
+    }
+    VC_REFUSE_IF(!floats && !vc_normalize_is_none(n), ctx, VC_E_ARGUMENT,
+                 "%s, %s and %s belong to inputs of floats, and the network has none", vc_option(ctx, "scale"),
+                 vc_option(ctx, "mean"), vc_option(ctx, "deviation"));
+    return VC_OK;
+}
+
 enum vc_status vc_normalize_check(struct vc_ctx *ctx, const struct vc_normalize *n, size_t channels, const char *input)
 {
     VC_REFUSE_IF((n->n_mean > 1 && n->n_mean != channels) || (n->n_deviation > 1 && n->n_deviation != channels), ctx,

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <vcompress/graph.h>
+
 #include "core/base/arena.h"
 
 struct vc_normalize {
@@ -17,6 +19,9 @@ struct vc_normalize {
 /* mean, deviation: "0.485,0.456,0.406", or NULL. VC_E_ARGUMENT: no such list, or a scale of 0. */
 enum vc_status vc_normalize_read(struct vc_ctx *ctx, struct vc_arena *arena, double scale, const char *mean,
                                  const char *deviation, struct vc_normalize *out);
+/* VC_E_ARGUMENT: they would change nothing, since no input of these graphs (NULL: none) has floats. */
+enum vc_status vc_normalize_check_used(struct vc_ctx *ctx, const struct vc_normalize *n,
+                                       const struct vc_graph *const *graphs, size_t n_graphs);
 /* VC_E_ARGUMENT: there are other numbers of them than channels. */
 enum vc_status vc_normalize_check(struct vc_ctx *ctx, const struct vc_normalize *n, size_t channels, const char *input);
 

@@ -436,6 +436,7 @@ enum vc_status vc_rows_open(struct vc_ctx *ctx, const struct vc_data_options *op
     VC_CALL(take_part(rows));
     VC_CALL(vc_normalize_read(ctx, &rows->arena, rows->options.scale, rows->options.mean, rows->options.deviation,
                               &rows->normalize));
+    VC_CALL(vc_normalize_check_used(ctx, &rows->normalize, graphs, n_graphs));
     VC_CALL(read_labels(rows));
     return read_mask(rows);
 }
