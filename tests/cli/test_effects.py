@@ -61,6 +61,7 @@ MODES = {
     "dequantize": {"int8": ["q.npz", "-o", "out.npz"], "fp16": ["--fp16", "q.npz", "-o", "out.npz"]},
     "convert": {"npz": ["w.npz", "-o", "out.npz"], "safetensors": ["w.npz", "-o", "out.safetensors"],
                 "folder": ["hf", "-o", "out.gguf"]},
+    "merge": {"lora": ["--lora", "lora.npz", "w.npz", "-o", "out.npz"]},
     "run": {"int8": ["--pass", "quantize --int8", "w.npz", "-o", "out.npz"],
             "prune": ["--pass", "prune --sparsity 0.5", "w.npz", "-o", "out.npz"]},
     "distill": {"kd": ["--teacher", "t.npz", *DISTILL], "labels": ["--alpha", "0", *DISTILL],
@@ -77,6 +78,8 @@ MODES = {
     "plan": {"infer": ["--memory", "1GiB", "cfg/config.json"], "train": ["--mode", "train", "--memory", "8GiB", "cfg/config.json"]},
     "gpus": {"all": []},
 }
+# Commands without options of their own that change what is made.
+NOT_WALKED = {"index", "devices", "selftest", "completion", "help"}
 VALUES = {
     "output": "out2.npz", "output-dir": "dir", "format": "safetensors", "emit": "e.safetensors", "deflate": None,
     "max-bytes": "1", "target-gpu": "RTX 4090", "must-fit": "RTX 4090", "gpus-file": "gpus.csv", "max-shard-size": "1KiB",
@@ -103,7 +106,7 @@ VALUES = {
     "context-overhead": "1MiB", "dp": "2", "zero": "1", "tp": "2", "pp": "2", "chunks": "2", "stage": "0", "bucket": "1000",
     "offload": "optimizer", "gpu": "RTX 4080", "memory": "2GiB", "baseline": "w.npz", "max-growth": "0.0001",
     "bytes": "8KiB", "ratio": "4", "fit": "RTX 4090", "max-loss": "0", "time": "0.000001", "recipe": "re.txt", "ecc": "on", "slice": "1/2", "activations": "1MiB", "margin": "1MiB", "used": "1MiB", "without": "int8", "pre": "smollm", "type": "fc1*=keep",
-    "type-file": "types.txt", "gates": "gates.json", "min-ratio": "90", "max-sqnr-drop": "0.001", "c-prefix": "net", "c-align": "8",
+    "type-file": "types.txt", "gates": "gates.json", "lora": "lora2.npz", "min-ratio": "90", "max-sqnr-drop": "0.001", "c-prefix": "net", "c-align": "8",
 }
 BY_MODE = {("graph", "batch"): "2", ("graph", "value"): "h1", ("sensitivity", "batch"): "1", ("estimate", "teacher"): "g2.txt", ("estimate", "schedule"): "gpipe",
            ("fit", "schedule"): "gpipe", ("plan", "schedule"): "gpipe", ("estimate", "batch"): "3", ("fit", "teacher"): "g2.txt", ("plan", "teacher"): "g2.txt",
@@ -123,7 +126,7 @@ MAY_DO_NOTHING = {
     ("calibrate", "labels"): "no label is read", ("calibrate", "ignore-label"): "no label is read",
     ("distill", "ignore-label"): "of labels that are told, and not learned from", "layers": OF_FILES, "layout": OF_FILES, "round-to": OF_FILES,
     "allow-tied": TRAINS, "frozen-norm": TRAINS, "keep-sparsity": TRAINS, "no-keep-sparsity": TRAINS, "classes": TRAINS,
-    "calibration-anyway": SAME, "format": SAME, "include": SAME, "dims": SAME, "symmetric": SAME, "runtime": SAME, "f32": SAME, "data": SAME, "against": SAME,
+    "partial": OF_FILES, "calibration-anyway": SAME, "format": SAME, "include": SAME, "dims": SAME, "symmetric": SAME, "runtime": SAME, "f32": SAME, "data": SAME, "against": SAME,
     "max-drop": SAME, "ranks": SAME, "all-reduce": SAME,
     "batch": "how many rows are computed at a time is no matter for what comes out",
     "recompute": "the bits are the same", "checkpoint": "written where a run is interrupted",
@@ -223,6 +226,8 @@ def make_files():
     write_npz("d2.npz", {"x": ("<f4", (12, 96), z), "y": ("<i8", (12,), y)})
     write_npz("x.npz", {"x": ("<f4", (12, 96), x)})
     write_npz("y.npz", {"y": ("<i8", (12,), struct.pack("<12q", *[(k * 2) % 3 for k in range(12)]))})
+    for p in ("lora.npz", "lora2.npz"):
+        write_npz(p, {"fc1.lora_A.weight": ("<f4", (2, 96), floats(192)), "fc1.lora_B.weight": ("<f4", (64, 2), floats(128))})
     write("g.txt", "input x [batch, 96]\nlinear fc1 64\nrelu\nlinear fc2 5\n")
     write("g2.txt", "input x [batch, 96]\nlinear fc1 64\ntanh\nlinear fc2 5\n")
     write_npz("blk.npz", {"blk.0.attn_v.weight": ("<f4", (64, 256), floats(16384)), "blk.0.ffn_up.weight": ("<f4", (64, 256), floats(16384))})
@@ -230,7 +235,7 @@ def make_files():
     write_npz("l.npz", {"h.%d.w" % k: ("<f4", (4, 4), floats(16)) for k in range(3)})
     write("r.txt", "fc1.weight:0 1\n")
     write("types.txt", "fc1*=keep\n")
-    gates = {**{c: {"max_bytes": 1} for c in ("quantize", "prune", "run", "dequantize", "convert")}, "evaluate": {"min_accuracy": 1}, "distill": {"max_drop": 0.0001}, "fit": {"must_fit": True}, "diff": {"min_sqnr": 200}}
+    gates = {**{c: {"max_bytes": 1} for c in ("quantize", "prune", "run", "dequantize", "convert", "merge")}, "evaluate": {"min_accuracy": 1}, "distill": {"max_drop": 0.0001}, "fit": {"must_fit": True}, "diff": {"min_sqnr": 200}}
     write("gates.json", json.dumps(gates))
     write("c.txt", "fc1.weight:0 = fc1.bias:0 = fc2.weight:1\n")
     write("gpus.csv", run("gpus", "--csv", "RTX 4090")[1].decode().replace("RTX 4090", "RTX 4091"))
@@ -299,7 +304,8 @@ def walk(command, mode, base, wrong):
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     make_files()
-    bad = []
+    listed = {row["command"] for row in json.loads(run("help", "--options")[1])}
+    bad = [f"{c}: neither walked nor left out" for c in sorted(listed ^ (set(MODES) | NOT_WALKED))]
     n_walked = 0
     for c, modes in MODES.items():
         if ONLY and c not in ONLY:
