@@ -23,11 +23,15 @@ enum vc_status vc_reconstruct_plan(struct vc_ctx *ctx, const struct vc_item *ite
     }
     VC_CALL(vc_calibration_find(ctx, s->options->calibration, item, true, &s->calibration));
     vc_desc_grid(&step->in, &n_rows, &row_len);
-    why = s->calibration.turned                                                     ? vc_weights_turned
-          : s->calibration.moments == VC_NO_TENSOR                                  ? vc_no_moments
-          : step->in.dtype == VC_DTYPE_F64                                          ? "f64 is not reconstructed"
-          : row_len % s->calibration.row != 0 || s->calibration.row > VC_TILE_ELEMS ? "rows longer than a tile"
-                                                                                    : NULL;
+    if (s->calibration.turned) {
+        why = vc_weights_turned;
+    } else if (s->calibration.moments == VC_NO_TENSOR) {
+        why = vc_no_moments;
+    } else if (step->in.dtype == VC_DTYPE_F64) {
+        why = "f64 is not reconstructed";
+    } else if (row_len % s->calibration.row != 0 || s->calibration.row > VC_TILE_ELEMS) {
+        why = "rows longer than a tile";
+    }
     s->refitted = why == NULL;
     step->why = why != NULL ? why : step->why;
     return VC_OK;

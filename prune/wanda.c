@@ -121,12 +121,18 @@ enum vc_status vc_wanda_add(struct vc_ctx *ctx, struct vc_item *item, const stru
 
     vc_desc_grid(item->desc, &n_rows, &row_len);
     VC_CALL(vc_calibration_find(ctx, options->calibration, item, true, &c));
-    *reason = c.turned                                      ? vc_weights_turned
-              : c.sums == VC_NO_TENSOR                      ? "no statistics"
-              : item->desc->dtype == VC_DTYPE_F64           ? "f64"
-              : sparse && c.moments == VC_NO_TENSOR         ? vc_no_moments
-              : row_len != c.row || row_len > VC_TILE_ELEMS ? "its rows are not those of the statistics"
-                                                            : NULL;
+    *reason = NULL;
+    if (c.turned) {
+        *reason = vc_weights_turned;
+    } else if (c.sums == VC_NO_TENSOR) {
+        *reason = "no statistics";
+    } else if (item->desc->dtype == VC_DTYPE_F64) {
+        *reason = "f64";
+    } else if (sparse && c.moments == VC_NO_TENSOR) {
+        *reason = vc_no_moments;
+    } else if (row_len != c.row || row_len > VC_TILE_ELEMS) {
+        *reason = "its rows are not those of the statistics";
+    }
     if (*reason != NULL) {
         return vc_item_keep_as(ctx, item, *reason);
     }

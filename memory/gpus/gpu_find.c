@@ -256,10 +256,12 @@ static enum vc_status refuse(struct vc_ctx *ctx, const struct vc_gpus *gpus, con
         vc_text_add(&list, ", and %zu more", nearest.n_all - MAX_NEAR);
     }
     if (list.status == VC_OK) {
-        bool none = nearest.n == 0;
-
-        (void)vc_fail(ctx, VC_E_ARGUMENT, all ? "'%s' could be any of %s" : "no GPU is called '%s'%s%s", text,
-                      all || none ? (none ? "" : list.data) : "; near it: ", all || none ? "" : list.data);
+        if (nearest.n == 0) {
+            (void)vc_fail(ctx, VC_E_ARGUMENT, "no GPU is called '%s'", text);
+        } else {
+            (void)vc_fail(ctx, VC_E_ARGUMENT, all ? "'%s' could be any of %s" : "no GPU is called '%s'; near it: %s",
+                          text, list.data);
+        }
     }
     vc_text_release(&list);
     return ctx->status;
