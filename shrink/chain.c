@@ -133,15 +133,13 @@ static double rate_of(const struct vc_chain *chain)
 
 static void put_distill(const struct vc_shrinking *s, const struct vc_chain *chain, struct vc_text *text)
 {
-    static const char *const losses[] = {"kd", "mse", "cosine", "auto", "reverse", "js", "bce", "huber"};
-
     vc_text_add(text, "distill");
     add_option(text, "graph", s->options.graph_path);
     vc_chain_add_rows(text, &s->train);
     vc_text_add(text, " --steps %llu --lr %g --schedule cosine", (unsigned long long)chain->steps, rate_of(chain));
     add_number(text, "seed", s->options.seed);
     if (s->options.loss != VC_TEACHER_LOSS_AUTO || vc_shrink_compares(s) != VC_TEACHER_LOSS_KD) {
-        add_option(text, "loss", losses[vc_shrink_compares(s)]);
+        add_option(text, "loss", vc_teacher_loss_name(vc_shrink_compares(s)));
     }
     if (vc_shrink_task(s) != VC_NET_TASK_AUTO) {
         add_option(text, "task", vc_net_task_name(vc_shrink_task(s)));

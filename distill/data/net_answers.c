@@ -118,6 +118,18 @@ const char *vc_net_task_name(enum vc_net_task task)
     return (size_t)task < sizeof tasks / sizeof *tasks ? tasks[task].name : NULL;
 }
 
+const char *vc_teacher_loss_name(enum vc_teacher_loss loss)
+{
+    static const char *const names[] = {
+#define VC_LOSS(KIND, word, OF, of_y, measure) [VC_TEACHER_LOSS_##KIND] = #word,
+#include "distill/math/losses.inc"
+#undef VC_LOSS
+        [VC_TEACHER_LOSS_AUTO] = "auto",
+    };
+
+    return (size_t)loss < sizeof names / sizeof *names ? names[loss] : NULL;
+}
+
 /* All numbers of y are between 0 and 1; whole: 0 or 1. */
 static bool are_shares(const struct vc_rows *rows, bool whole)
 {
@@ -233,7 +245,7 @@ static enum vc_status decide(struct vc_net *net, struct vc_rows *rows)
                ? VC_OK
                : vc_fail(net->ctx, VC_E_ARGUMENT, "%s %s and %s %s: this loss is not one of this task",
                          vc_option(net->ctx, "net_task"), tasks[net->task].name, vc_option(net->ctx, "loss.kind"),
-                         vc_loss_word(net->loss));
+                         vc_teacher_loss_name(net->loss));
 }
 
 /* Shares along an axis that is none of classes. */

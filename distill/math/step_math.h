@@ -34,18 +34,6 @@ static inline enum vc_loss_of vc_loss_compares(enum vc_teacher_loss kind)
     return of[kind];
 }
 
-/* The word of --loss. */
-static inline const char *vc_loss_word(enum vc_teacher_loss kind)
-{
-    static const char *const words[] = {
-#define VC_LOSS(KIND, word, OF, of_y, measure) [VC_TEACHER_LOSS_##KIND] = #word,
-#include "distill/math/losses.inc"
-#undef VC_LOSS
-    };
-
-    return kind == VC_TEACHER_LOSS_AUTO ? "auto" : words[kind];
-}
-
 /* What the teacher says about one batch of rows. Either all logits, or the largest of them. */
 struct vc_teacher_rows {
     const void *logits;     /* [n_rows, n_classes]; of top-k: [n_rows, k]. NULL: there is no teacher */

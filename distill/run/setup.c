@@ -70,7 +70,7 @@ static enum vc_status check_terms(struct vc_trainer *t)
 
         return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: has the %zu largest logits of each row; %s %s compares all",
                        files->items[0].model->path, files->k, vc_option(t->ctx, "loss.kind"),
-                       vc_loss_word(o->loss.kind));
+                       vc_teacher_loss_name(o->loss.kind));
     }
     VC_REFUSE_IF((o->gates.min_accuracy > 0 || o->gates.max_drop < 1) && (!t->eval.open || t->eval.rows.labels == NULL),
                  t->ctx, VC_E_ARGUMENT, "%s and %s need rows with labels that accuracy is measured by: %s",

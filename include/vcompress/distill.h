@@ -107,6 +107,8 @@ enum vc_teacher_loss {
     VC_TEACHER_LOSS_BCE = 6,
     VC_TEACHER_LOSS_HUBER = 7
 };
+/* The word of --loss, "kd"; NULL for an unknown number. */
+VC_API const char *vc_teacher_loss_name(enum vc_teacher_loss loss);
 /* The name of vc_quality.kd: "divergence", "squared error", "1 - cosine", ...; NULL for an unknown number. */
 VC_API const char *vc_teacher_loss_measure(enum vc_teacher_loss loss);
 

@@ -1,5 +1,6 @@
 /* test_option_tables.c - the tables of options of all commands: within a command each option has a name and a letter of
- * its own, each has a help, and a short option's value is told. Judge: the tables themselves. */
+ * its own, each has a help, and a short option's value is told; words of enums are the library's. Judge: the tables
+ * themselves. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,7 @@
 #include <cmocka.h>
 
 #include "tools/commands/commands.h"
+#include "tools/options/distill_words.h"
 
 #define MOST 400
 
@@ -215,11 +217,28 @@ static void test_listed_words(void **unused)
     assert_true(n_rows > 10);
 }
 
+/* Words of tables, which are numbers of the library's enums there: in the order of these, and all of them. */
+static void test_words_of_enums(void **unused)
+{
+    unsigned n;
+
+    (void)unused;
+    for (n = 0; vc_teacher_loss_name((enum vc_teacher_loss)n) != NULL; n++) {
+        assert_int_equal(options_word(LOSS_WORDS, vc_teacher_loss_name((enum vc_teacher_loss)n)), n);
+    }
+    assert_int_equal(n, VC_TEACHER_LOSS_HUBER + 1);
+    for (n = 0; vc_net_task_name((enum vc_net_task)n) != NULL; n++) {
+        assert_int_equal(options_word(TASK_WORDS, vc_net_task_name((enum vc_net_task)n)), n);
+    }
+    assert_int_equal(n, VC_NET_TASK_MAPS + 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_own_names), cmocka_unit_test(test_first_options), cmocka_unit_test(test_parts_of_help),
-        cmocka_unit_test(test_rows_about_other_rows), cmocka_unit_test(test_listed_words)};
+        cmocka_unit_test(test_own_names),     cmocka_unit_test(test_first_options),
+        cmocka_unit_test(test_parts_of_help), cmocka_unit_test(test_rows_about_other_rows),
+        cmocka_unit_test(test_listed_words),  cmocka_unit_test(test_words_of_enums)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
