@@ -453,22 +453,6 @@ static enum vc_status take(struct vc_ctx *ctx, void *user, uint32_t value, const
     return status != VC_OK ? status : vc_graph_values_take(ctx, &c->graph_values, c->graph, value, elements, &c->now);
 }
 
-/* Progress counts bytes of inputs. */
-static void tell(const struct calibration *c, uint64_t n_rows)
-{
-    uint64_t row = 0;
-    struct vc_progress progress = {.what = "calibrate", .tensor = ""};
-
-    for (size_t k = 0; k < c->view.n; k++) {
-        row += c->view.inputs[k].n_elems * sizeof(float);
-    }
-    progress.done = n_rows * row;
-    progress.total = c->n_numbers * row;
-    if (c->ctx->shared->progress != NULL) {
-        c->ctx->shared->progress(c->ctx->shared->progress_user, &progress);
-    }
-}
-
 static enum vc_status run_batches(struct calibration *c)
 {
     const struct vc_run_calls calls = {.user = c, .param = bring_param, .input = bring_input, .take = take};
@@ -500,7 +484,7 @@ static enum vc_status run_batches(struct calibration *c)
         }
         VC_TRY(vc_answers_series_run(series, &calls));
         VC_TRY(vc_check_cancelled(c->ctx));
-        tell(c, first + c->now.n);
+        vc_rows_tell(&c->view, "calibrate", first + c->now.n, c->n_numbers);
     }
 out:
     vc_answers_series_free(series);

@@ -79,6 +79,9 @@ static inline uint64_t vc_rows_in_file(const struct vc_rows *rows, uint64_t row)
 enum vc_status vc_rows_read(const struct vc_rows_view *view, size_t k, const uint64_t *numbers, size_t n, bool f64,
                             void *to);
 
+/* Calls the function of vc_ctx_set_progress, by bytes of inputs: of so many rows, what is done. */
+void vc_rows_tell(const struct vc_rows_view *view, const char *what, uint64_t done, uint64_t rows);
+
 /* Inputs of these rows are read soon: of arrays that are not held in memory the system may fetch them meanwhile. */
 void vc_rows_ahead(const struct vc_rows *rows, const uint64_t *numbers, size_t n);
 

@@ -289,6 +289,22 @@ enum vc_status vc_rows_read(const struct vc_rows_view *view, size_t k, const uin
     return VC_OK;
 }
 
+void vc_rows_tell(const struct vc_rows_view *view, const char *what, uint64_t done, uint64_t rows)
+{
+    const struct vc_ctx *ctx = view->rows->ctx;
+    struct vc_progress progress = {.what = what, .tensor = ""};
+    uint64_t row = 0;
+
+    for (size_t k = 0; k < view->n; k++) {
+        row += view->inputs[k].n_elems * sizeof(float);
+    }
+    progress.done = done * row;
+    progress.total = rows * row;
+    if (ctx->shared->progress != NULL) {
+        ctx->shared->progress(ctx->shared->progress_user, &progress);
+    }
+}
+
 void vc_rows_ahead(const struct vc_rows *rows, const uint64_t *numbers, size_t n)
 {
     for (size_t k = 0; k < rows->model->n_tensors; k++) {

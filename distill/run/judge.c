@@ -489,6 +489,10 @@ enum vc_status vc_trainer_judge(struct vc_trainer *t, bool the_teacher, struct v
     for (uint64_t first = 0; first < t->eval.rows.n;
          first += vc_ranks_size(t->options.parallel.ranks) * t->options.training.batch) {
         VC_TRY(judge_round(t, the_teacher, first, numbers, &tally, answers != NULL ? answers->right : NULL));
+        if (t->judge_only) { /* else the steps of the training are told */
+            vc_rows_tell(&t->eval.student, "evaluate", vc_min_u64(first + t->options.training.batch, t->eval.rows.n),
+                         t->eval.rows.n);
+        }
     }
     n_answers = (double)tally.n * (labels ? (double)t->student.net.n_classes : 1);
     *quality = (struct vc_quality){.n_rows = tally.n,

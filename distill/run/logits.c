@@ -191,6 +191,7 @@ static enum vc_status answer_all(struct answers *a)
     for (uint64_t first = 0; first < a->rows; first += n) {
         n = vc_min_u64(a->t.options.training.batch, a->rows - first);
         VC_TRY(batch(a, first, (size_t)n, numbers));
+        vc_rows_tell(&a->t.eval.student, "logits", first + n, a->rows);
     }
 out:
     vc_free(a->t.ctx, numbers);
