@@ -323,6 +323,12 @@ static int compare(struct app *app, struct fit_cli *cli)
     return GO_ON;
 }
 
+/* In percent. */
+static double growth(const struct fit_cli *cli, uint64_t now)
+{
+    return cli->peak_before == 0 ? 0.0 : 100 * ((double)now / (double)cli->peak_before - 1);
+}
+
 /* "peak: 5.02 GiB, 5.00 GiB in fit.json: +0.4 %, at most 2 %" */
 static void print_growth(const struct app *app, const struct fit_cli *cli)
 {
@@ -333,8 +339,7 @@ static void print_growth(const struct app *app, const struct fit_cli *cli)
     fprintf(app->out.to, "peak: %s, ", fmt_size(buf, &app->out, now));
     fprintf(app->out.to, "%s in ", fmt_size(buf, &app->out, cli->peak_before));
     print_clean(app->out.to, cli->baseline);
-    fprintf(app->out.to, ": %+.2f %%, at most %g %%%s\n",
-            cli->peak_before == 0 ? 0.0 : 100 * ((double)now / (double)cli->peak_before - 1), 100 * cli->max_growth,
+    fprintf(app->out.to, ": %+.2f %%, at most %g %%%s\n", growth(cli, now), 100 * cli->max_growth,
             cli->grew ? ": too much" : "");
 }
 
@@ -544,14 +549,22 @@ static void say_why(struct app *app, const struct fit_cli *cli)
     char need[CELL_BYTES];
     char usable[CELL_BYTES];
     char text[3 * CELL_BYTES + 128];
+    uint64_t now;
     size_t k = 0;
 
     while (k + 1 < cli->n_rows && row_is_yes(&cli->rows[k])) {
         k++;
     }
-    if (cli->n_rows == 0 || cli->grew) {
-        (void)app_gate(app, cli->grew ? "the peak has grown by more than --max-growth"
-                                      : "no GPU of the catalogue is large enough");
+    if (cli->grew) {
+        (void)peak_now(cli, &now);
+        snprintf(text, sizeof text, "the peak is %s, %.2f %% above the %s of --baseline, --max-growth allows %g %%",
+                 fmt_size(need, &app->out, now), growth(cli, now), fmt_size(usable, &app->out, cli->peak_before),
+                 100 * cli->max_growth);
+        (void)app_gate(app, text);
+        return;
+    }
+    if (cli->n_rows == 0) {
+        (void)app_gate(app, "no GPU of the catalogue is large enough");
         return;
     }
     snprintf(text, sizeof text, "%.60s: %s: needs %s%s, %s usable", name_of(&cli->rows[k]),
