@@ -64,7 +64,7 @@ static enum vc_status check_ranges(struct vc_ctx *ctx, const struct vc_distill_o
 }
 
 const char *vc_trainer_wrong_option(uint64_t batch, double temperature, enum vc_graph_precision precision,
-                                    enum vc_teacher_loss loss, enum vc_net_task net_task)
+                                    enum vc_teacher_loss loss, uint64_t net_task)
 {
     const struct {
         bool wrong;

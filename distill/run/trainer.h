@@ -151,7 +151,7 @@ enum vc_status vc_trainer_choose(struct vc_trainer *t);
 
 /* Of the options that all calls have that only ask networks: the field of the first that is out of range; NULL: none. */
 const char *vc_trainer_wrong_option(uint64_t batch, double temperature, enum vc_graph_precision precision,
-                                    enum vc_teacher_loss loss, enum vc_net_task net_task);
+                                    enum vc_teacher_loss loss, uint64_t net_task);
 /* What the student answers with, and by which loss. */
 void vc_trainer_describe(const struct vc_trainer *t, struct vc_quality *quality);
 /* Judges the student, or the teacher itself, by the rows of t->eval. answers may be NULL. */
