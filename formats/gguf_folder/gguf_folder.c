@@ -2,7 +2,11 @@
  * the list of tensors, whose values come from the source.
  *
  *     config.json, tokenizer -> pairs -> bytes of a file without tensors -> struct gguf, so that writers copy the pairs
- *     tensors of the source  -> plan  -> tensors of the model, read by llm_values.c */
+ *     tensors of the source  -> plan  -> tensors of the model, read by llm_values.c
+ *
+ * make() has the order of the work: family, sizes, rotary embeddings, checks, tensors, keys, vocabulary. All of it
+ * reads headers and JSON; the values of at most one pair of tensors are compared (a head that may be a copy of the
+ * embedding), and scales for whole matrices of NVFP4 are read. */
 #include "formats/gguf_folder/gguf_folder.h"
 
 #include <string.h>
@@ -14,6 +18,7 @@
 #include "formats/huggingface/infolder.h"
 #include "formats/io/side_file.h"
 
+/* A pipeline of several models, and a folder whose subfolders hold models, are no single model. */
 enum vc_status vc_gguf_folder_fits(struct vc_ctx *ctx, const struct vc_model *source, bool *fits)
 {
     char *text = NULL;
@@ -37,13 +42,15 @@ out:
 static enum vc_status read_values(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
                                   uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check)
 {
+    /* `tensor` is a number of the plan, which is that of the model. */
     const struct llm_folder *self = model->self;
 
     (void)form; /* both are the bytes of the data, as in a file */
     return vc_llm_values_read(ctx, self->source, &self->plan.tensors[tensor], offset, dst, n_bytes);
 }
 
-/* vc_source_ops.source_name */
+/* vc_source_ops.source_name: the name in the folder, for reports. NULL where the tensor is made of several, or where
+ * its columns moved: then one name would mislead. */
 static const char *source_name(const struct vc_model *model, size_t tensor)
 {
     const struct llm_folder *self = model->self;
@@ -55,7 +62,8 @@ static const char *source_name(const struct vc_model *model, size_t tensor)
                                                                    : NULL;
 }
 
-/* vc_source_ops.close */
+/* vc_source_ops.close. shards is NULL if the model failed before its pairs were read. Inputs are the source's: only
+ * their list is freed here, vc_model_close(source) closes the files. */
 static void close_folder(struct vc_model *model)
 {
     struct vc_ctx *ctx = model->ctx;
@@ -79,7 +87,8 @@ static const struct vc_source_ops back_ops = {.read = read_values, .close = clos
 static const struct vc_source_ops ops = {
     .read = read_values, .source_name = source_name, .close = close_folder, .program = vc_gguf_program};
 
-/* The files of the source are those of the model: a writer knows them again, and they may not change. */
+/* The files of the source are those of the model: a writer knows them again, and they may not change. model->input is
+ * the last of the list; n_inputs counts those before it. */
 static enum vc_status take_inputs(struct vc_ctx *ctx, const struct vc_model *source, struct vc_model *model)
 {
     size_t n = source->n_inputs + (source->input != NULL);
@@ -100,6 +109,8 @@ static enum vc_status take_inputs(struct vc_ctx *ctx, const struct vc_model *sou
     return VC_OK;
 }
 
+/* shard: the number of the source's file that the first piece lies in, so that a writer can split the output as the
+ * source is split. */
 enum vc_status vc_llm_folder_list(struct vc_ctx *ctx, const struct llm_folder *self, struct vc_model *model)
 {
     const struct llm_plan *plan = &self->plan;
@@ -132,6 +143,9 @@ enum vc_status vc_llm_folder_list(struct vc_ctx *ctx, const struct llm_folder *s
     return vc_model_index_names(ctx, model);
 }
 
+/* The head of a GGUF file: "GGUF", u32 version, u64 number of tensors (0), u64 number of pairs; then the pairs. The
+ * reader of files checks it like any other file, so that a pair with a wrong length cannot reach a writer. The infile
+ * takes `bytes` over. */
 enum vc_status vc_llm_pairs_read(struct vc_ctx *ctx, struct llm_pairs *pairs, const char *path, struct gguf *to,
                                  struct vc_model *model)
 {
@@ -162,7 +176,9 @@ out:
     return status;
 }
 
-/* The row of the family, or why there is none. */
+/* The row of the family, or why there is none. A folder with codes goes on where the codes are known here
+ * (source->tensors[i].quant), or where it is gpt_oss with MXFP4, whose blocks are tensors of bytes. Experts of gemma4
+ * are chosen by a key, not by the model_type. */
 static enum vc_status find_family(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_model *source,
                                   const struct vc_arch_family **out)
 {
@@ -190,7 +206,8 @@ static enum vc_status find_family(struct vc_ctx *ctx, const struct llm_config *c
     return VC_OK;
 }
 
-/* Rounding of inputs is a matter of the folder's loaders, and none of a GGUF file. */
+/* compressed-tensors may say that inputs are rounded to 8 bits, too. llama.cpp rounds inputs by its own rules, so the
+ * file says nothing, and a note tells the user. */
 static enum vc_status note_inputs(struct vc_ctx *ctx, const struct llm_config *config, struct vc_model *model)
 {
     json_t *groups = json_object_get(vc_llm_find(config, "quantization_config"), "config_groups");
@@ -209,6 +226,7 @@ static enum vc_status note_inputs(struct vc_ctx *ctx, const struct llm_config *c
     return VC_OK;
 }
 
+/* Fills self->plan, model->tensors and the metadata. Pairs are added in the order of the file. */
 static enum vc_status make(struct vc_ctx *ctx, const struct vc_open_options *options, const struct llm_config *config,
                            struct llm_folder *self, struct vc_model *model, struct llm_pairs *pairs)
 {
@@ -250,6 +268,7 @@ static enum vc_status take_notes(struct vc_ctx *ctx, const struct vc_model *sour
     return VC_OK;
 }
 
+/* Takes the source over in any case: on failure it is closed here, or by vc_model_close(model). */
 enum vc_status vc_llm_folder_make(struct vc_ctx *ctx, struct vc_model *source, struct vc_model *model,
                                   struct llm_folder **out)
 {
@@ -269,6 +288,7 @@ enum vc_status vc_llm_folder_make(struct vc_ctx *ctx, struct vc_model *source, s
     return status == VC_OK ? take_notes(ctx, source, model) : status;
 }
 
+/* options->decoded: codes are decoded while they are read, and the model has floats. */
 enum vc_status vc_gguf_folder_open(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model *source,
                                    struct vc_model *model)
 {

@@ -5,7 +5,13 @@
  *     blk.0.attn_v.weight Q4_0 ...v_proj.weight I4, ...v_proj.weight_scale F16   the codes and scales of its blocks
  *     metadata, vocabulary     config.json, tokenizer.json, ...              in memory: vc_infolder_make
  *
- * Values are read by llm_values.c, of blocks too. */
+ * Values are read by llm_values.c, of blocks too.
+ *
+ * Order of the work (vc_gguf_back_open at the end of this file): find the family by general.architecture, make
+ * config.json of the metadata (llm_back_config.c), plan the tensors by the rules of arch/arch_family.c read from right
+ * to left, then run the way there with the result. The second run is the proof: names, shapes, sizes and divisors of
+ * the rotary embeddings that it gives have to be those of the file, else the file is refused. A difference in values
+ * that no key states would otherwise go unseen, because both readers would follow the same wrong rule. */
 #include "formats/gguf_folder/llm_back.h"
 
 #include <math.h>
@@ -24,7 +30,8 @@
 
 /* ---- tensors ---- */
 
-/* "layers.#.mlp.experts.*.up_proj" with the numbers, and what follows. */
+/* "layers.#.mlp.experts.*.up_proj" with the numbers, and what follows. The head is the one name without "model." in
+ * front. Returns NULL if memory is short. */
 static const char *make_name(struct llm_back *b, struct vc_arena *arena, const char *from, int64_t layer,
                              uint64_t expert, const char *rest)
 {
@@ -46,7 +53,8 @@ static const char *make_name(struct llm_back *b, struct vc_arena *arena, const c
     return name;
 }
 
-/* Adds a tensor; its name ends in `tail`, where that is not NULL. */
+/* Adds a tensor; its name ends in `tail`, where that is not NULL. The names of `to` and its pieces belong to the plan's
+ * arena. */
 static enum vc_status push(struct llm_back *b, struct llm_plan *plan, struct llm_tensor to, const char *tail)
 {
     to.name = tail != NULL ? vc_arena_printf(b->ctx, plan->arena, "%s%s", to.name, tail) : to.name;
@@ -57,7 +65,11 @@ static enum vc_status push(struct llm_back *b, struct llm_plan *plan, struct llm
 }
 
 /* The number that divides the scales of NVFP4, in place of the one that multiplies them: of two that have it as their
- * inverse, either. */
+ * inverse, either.
+ *
+ * compressed-tensors divides by weight_global_scale, GGUF multiplies by blk.N.NAME.scale. 1 / (1 / x) is not always x
+ * in f32, so the neighbours of 1 / x are tried first below, then above; where none gives x back, 1 / x is taken. A
+ * tensor without such a number counts as 1. */
 static enum vc_status find_divisor(struct llm_back *b, const struct vc_tensor *t, uint64_t expert, float *out)
 {
     size_t scale = t->quant != NULL ? vc_quant_scale(t->quant) : VC_NO_TENSOR;
@@ -81,7 +93,8 @@ static enum vc_status find_divisor(struct llm_back *b, const struct vc_tensor *t
                          b->source->tensors[scale].name);
 }
 
-/* The codes of blocks, and their scales behind them: what attach_codes looks for. */
+/* The codes of blocks, and their scales behind them: what attach_codes looks for. They follow each other in the plan:
+ * codes at i, scales at i + 1, NVFP4's divisor at i + 2. */
 static enum vc_status add_parts(struct llm_back *b, struct llm_plan *plan, struct llm_tensor whole, uint64_t expert)
 {
     const struct vc_code_scheme *row = vc_code_scheme(vc_llm_scheme_of(whole.from));
@@ -109,7 +122,8 @@ static enum vc_status add_parts(struct llm_back *b, struct llm_plan *plan, struc
     return push(b, plan, to, "_global_scale");
 }
 
-/* Codes with their scales, of what became of blocks; those of gpt_oss are tensors of bytes. */
+/* Codes with their scales, of what became of blocks; those of gpt_oss are tensors of bytes. A plan's tensor i is the
+ * model's tensor i, so the numbers of the parts are those of add_parts. */
 static enum vc_status attach_codes(struct llm_back *b, const struct llm_plan *plan)
 {
     size_t n = 0;
@@ -147,6 +161,8 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
 {
     const struct vc_tensor *t = &b->source->tensors[source];
     const char *tail = layer >= 0 ? strchr(t->name + 4, '.') + 1 : t->name;
+    /* What the rule asks for: one matrix for each expert; a vector that becomes a matrix of one row; rows in the order
+     * of transformers; values minus 1; log(-value); rows of one element; codes and scales in tensors of their own. */
     bool experts = strchr(rule->from, '*') != NULL;
     bool row = rule->shape[0] == '1' && t->n_dims == 1; /* a matrix of one row, which llama.cpp's converter flattens */
     bool heads = vc_arch_has(b->family, VC_ARCH_PERMUTES) &&
@@ -168,6 +184,8 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
     size_t size;
     struct llm_piece *piece;
 
+    /* Refusals. Rows of one element and values that change need floats. Columns that move need floats, too, unless they
+     * move by whole blocks. */
     vc_dtype_block(t->dtype, &block, &size);
     VC_REFUSE_IF(t->n_dims == 0 || t->n_dims - begin > 3 ||
                      (experts && (t->n_dims != 3 || t->shape[0] != sizes->experts || t->n_elems == 0)),
@@ -181,6 +199,8 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
                  vc_dtype_name(t->dtype));
     VC_REFUSE_IF(t->quant != NULL && !parts, b->ctx, VC_E_UNSUPPORTED,
                  "%s: has a number beside its blocks (vcompress dequantize makes a GGUF file of floats)", t->name);
+    /* Shape and rows. A row is counted in blocks where the type has blocks: a row of 4096 elements of Q4_0 is 128
+     * blocks. */
     to.add = less_one ? -1.0F : 0.0F;
     if (heads) {
         to.order = (struct llm_order){.unit = 1, .groups = sizes->head_size / 2, .each = 2};
@@ -192,10 +212,12 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
     to.n_dims = t->n_dims - begin + row;
     to.row_elems = rows ? 1 : t->shape[t->n_dims - 1] / block;
     to.piece_rows = to.row_elems != 0 ? t->n_elems / (experts ? sizes->experts : 1) / block / to.row_elems : 0;
+    /* A convolution: [channels, kernel] becomes [channels, 1, kernel]. */
     if (rule->form == VC_MATRIX_CHANNELS) {
         to.shape[to.n_dims] = to.shape[to.n_dims - 1];
         to.shape[to.n_dims++ - 1] = 1;
     }
+    /* The order of the way there, its two factors exchanged, is the inverse order. */
     if (rule->rows >= VC_ROWS_HEADS && sizes->value_units != sizes->key_units) {
         uint64_t elems = to.row_elems;
 
@@ -203,6 +225,7 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
         to.order = (struct llm_order){to.order.first, to.order.unit, to.order.each, to.order.groups};
         to.row_elems = rule->rows == VC_ROWS_HEAD_COLUMNS ? sizes->unit / block : elems;
     }
+    /* One tensor, or one for each expert; piece i begins at row i * piece_rows of the file's tensor. */
     for (uint64_t i = 0; i < (experts ? sizes->experts : 1); i++) {
         to.name = make_name(b, plan->arena, rule->from, layer, i, rest);
         VC_CALL_ALLOC(to.name);
@@ -220,7 +243,13 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
 }
 
 /* Experts of gpt_oss: rows of the gate and of the other part take turns, and become columns; rows of blocks of MXFP4
- * stay rows, with codes and scales in tensors of their own. up: VC_NO_TENSOR for a matrix that stands alone. */
+ * stay rows, with codes and scales in tensors of their own. up: VC_NO_TENSOR for a matrix that stands alone.
+ *
+ *     file     gate [E, F, H], up [E, F, H]
+ *     folder   gate_up_proj [E, H, 2 F]: column 0 is row 0 of the gate, column 1 row 0 of up, column 2 row 1 of the gate
+ *     MXFP4    gate_up_proj_blocks u8 [E, 2 F, H / 32, 16], gate_up_proj_scales u8 [E, 2 F, H / 32]
+ *
+ * `pieces` take turns: gate of expert 0, up of expert 0, gate of expert 1, and so on. */
 static enum vc_status add_joined(struct llm_back *b, struct llm_plan *plan, size_t gate, size_t up, int64_t layer,
                                  const struct vc_arch_sizes *sizes)
 {
@@ -273,7 +302,8 @@ static enum vc_status add_joined(struct llm_back *b, struct llm_plan *plan, size
     return push(b, plan, to, bias ? "_bias" : "");
 }
 
-/* Whether the tensor is one of such experts; *up: what goes with a gate; *skip: it goes with one. */
+/* Whether the tensor is one of such experts; *up: what goes with a gate; *skip: it goes with one. A gate without "up"
+ * is refused, because a file that has only one of them is no model of llama.cpp's. */
 static enum vc_status find_joined(const struct llm_back *b, const char *name, int64_t *layer, size_t *up, bool *joined)
 {
     int64_t expert;
@@ -293,7 +323,8 @@ static enum vc_status find_joined(const struct llm_back *b, const char *name, in
     return VC_OK;
 }
 
-/* The rule that leads to that name from a tensor that is all of it, or an expert of it. NULL: none. */
+/* The rule that leads to that name from a tensor that is all of it, or an expert of it. NULL: none. Rules that take
+ * half of a matrix's rows are left out: two tensors of the file would have to become one. */
 static const struct vc_arch_name *find_rule(const struct vc_arch_name *rules, const char *name, int64_t *layer,
                                             const char **rest)
 {
@@ -311,6 +342,9 @@ static const struct vc_arch_name *find_rule(const struct vc_arch_name *rules, co
     return NULL;
 }
 
+/* Plans every tensor of the file. Experts of gpt_oss come first, because two of the file's tensors become one. A
+ * family's own rules win over the rules of all families. A tensor without a rule is refused: transformers would ignore
+ * it, and the model would compute something else. */
 static enum vc_status plan_tensors(struct llm_back *b, const struct vc_arch_sizes *sizes, struct llm_plan *plan)
 {
     for (size_t i = 0; i < b->source->n_tensors; i++) {
@@ -318,6 +352,7 @@ static enum vc_status plan_tensors(struct llm_back *b, const struct vc_arch_size
         int64_t layer = -1;
         const char *rest;
         size_t up;
+        /* True for tensors of gpt_oss, which add_joined plans. */
         bool joined;
         const struct vc_arch_name *rule;
 
@@ -330,6 +365,7 @@ static enum vc_status plan_tensors(struct llm_back *b, const struct vc_arch_size
         }
         rule = find_rule(b->family->rules, name, &layer, &rest);
         rule = rule != NULL ? rule : find_rule(vc_arch_names, name, &layer, &rest);
+        /* Tensors without a place of their own in the folder. */
         if (strncmp(name, "rope_f", 6) == 0 || b->source->tensors[i].part_of != VC_NO_TENSOR) {
             continue; /* which config.json says: the way there makes it again; or numbers of NVFP4, with their blocks */
         }
@@ -342,7 +378,8 @@ static enum vc_status plan_tensors(struct llm_back *b, const struct vc_arch_size
 
 /* ---- the way there, to see that it leads to the file ---- */
 
-/* The tensor of the file has these values. */
+/* The tensor of the file has these values. 1e-4 of the value, because converters computed the divisors in f32 and in
+ * another order than this program. */
 static enum vc_status check_values(const struct llm_back *b, size_t tensor, const struct llm_tensor *made)
 {
     const struct vc_tensor *t = &b->source->tensors[tensor];
@@ -363,7 +400,8 @@ static enum vc_status check_values(const struct llm_back *b, size_t tensor, cons
                           t->name, b->class_name);
 }
 
-/* Of rotary embeddings: those of the file are those that config.json asks for. */
+/* Of rotary embeddings: those of the file are those that config.json asks for. A file without the tensor where
+ * config.json asks for it is refused like one with it where config.json does not. */
 static enum vc_status check_factors(const struct llm_back *b, const struct llm_plan *there)
 {
     static const char *const names[] = {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"};
@@ -387,6 +425,9 @@ static enum vc_status check_factors(const struct llm_back *b, const struct llm_p
     return VC_OK;
 }
 
+/* Whether a value of the file (a) says what the way there made (b). Numbers may differ by 1e-6 of their size, because
+ * config.json holds the shortest decimal text of an f32. A single number also stands for an array: llama.cpp's files
+ * have a period where the way there writes a list with an entry for each layer. */
 static bool is_same(const json_t *a, const json_t *b)
 {
     double x = json_number_value(a);
@@ -397,7 +438,9 @@ static bool is_same(const json_t *a, const json_t *b)
                                                   : json_equal(a, b);
 }
 
-/* What the way there says of sizes is what the file says; what the file says beside that is told. */
+/* Every key of the architecture in the file is compared with the pairs that the way there makes. A key with another
+ * value is refused: no config.json says the same. A key that the way there does not know goes into a note, at most 200
+ * bytes of names. */
 static enum vc_status check_pairs(struct llm_back *b, struct llm_pairs *pairs)
 {
     size_t n = strlen(b->family->gguf);
@@ -443,7 +486,8 @@ out:
     return status;
 }
 
-/* Lists the tensors under their new names, and goes the way there with them. */
+/* Plans the tensors under their new names and lists them in the model; then plans the way there from this model, and
+ * compares. `there` shares the arena of self, so only its list is freed. */
 static enum vc_status make_tensors(struct llm_back *b, struct llm_folder *self)
 {
     const struct llm_config config = {.root = b->config,
@@ -476,7 +520,10 @@ out:
 
 /* ---- the model ---- */
 
-/* The family may be another one of the same architecture: of "mistral" llama.cpp makes "llama". */
+/* Reads VC_LLM_REST, the members of config.json that this program stored for the way back. Its "model_type" may choose
+ * another family of the same architecture: of "mistral" llama.cpp makes "llama". The choice is taken only if both
+ * families have a way back, and experts or none alike; other texts are ignored, because a file's metadata are not
+ * ours. */
 static enum vc_status read_rest(struct llm_back *b)
 {
     const char *text = vc_back_text(b, VC_LLM_REST);
@@ -498,6 +545,9 @@ static enum vc_status read_rest(struct llm_back *b)
                : vc_fail(b->ctx, VC_E_FORMAT, "metadata key '" VC_LLM_REST "': expected a JSON object");
 }
 
+/* The row of the file's architecture. One general.architecture may stand for several families, told apart by experts
+ * and by a sliding window: "llama" is Llama, with experts it is Mixtral. Fills b->arch and b->class_name
+ * ("LlamaForCausalLM"). */
 static enum vc_status find_family(struct llm_back *b)
 {
     const char *architecture = vc_back_text(b, VC_GGUF_KEY_ARCHITECTURE);
@@ -529,6 +579,7 @@ static enum vc_status find_family(struct llm_back *b)
     return VC_OK;
 }
 
+/* A GGUF model whose first file is there: `verify` also opens split models without it. */
 bool vc_gguf_back_fits(const struct vc_model *source)
 {
     return source->format == &vc_format_gguf && ((const struct gguf *)source->self)->shards[0].file != NULL;
@@ -542,6 +593,8 @@ enum vc_status vc_gguf_back_open(struct vc_ctx *ctx, const struct vc_open_option
     uint64_t counted = 0;
     enum vc_status status;
 
+    /* The model gets the format of a folder, its parts in the order in which later ones need earlier ones: pairs,
+     * family, config.json, tensors, then the files of the folder in memory. */
     vc_model_set_format(model, format);
     model->close_folder = vc_infolder_close;
     model->n_shards = source->n_shards > 1 ? source->n_shards : 1;

@@ -7,16 +7,16 @@
 #include "formats/gguf_folder/llm_parts.h"
 
 struct llm_back {
-    struct vc_ctx *ctx;
-    const struct vc_model *source;
-    struct vc_model *model; /* with the folder that is made */
-    json_t *pairs;          /* the metadata of the file */
-    const struct vc_arch_family *family;
-    char class_name[64];        /* of transformers: "LlamaForCausalLM" */
-    const struct vc_arch *arch; /* of the model_type that it becomes */
-    json_t *config;             /* what becomes config.json */
-    json_t *rest;               /* what VC_LLM_REST says; NULL: nothing */
-    bool failed;                /* jansson had no memory */
+    struct vc_ctx *ctx;                  /* errors and memory */
+    const struct vc_model *source;       /* the GGUF model; owned by the llm_folder that is made */
+    struct vc_model *model;              /* with the folder that is made */
+    json_t *pairs;                       /* the metadata of the file */
+    const struct vc_arch_family *family; /* its row; set by find_family */
+    char class_name[64];                 /* of transformers: "LlamaForCausalLM" */
+    const struct vc_arch *arch;          /* of the model_type that it becomes */
+    json_t *config;                      /* what becomes config.json */
+    json_t *rest;                        /* what VC_LLM_REST says; NULL: nothing */
+    bool failed;                         /* jansson had no memory */
 };
 
 /* The value of the key, ".block_count" behind the architecture; NULL: there is none. */

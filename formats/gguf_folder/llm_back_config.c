@@ -3,7 +3,11 @@
  *
  *     qwen3.block_count u32 28            "num_hidden_layers": 28
  *     no output.weight                    "tie_word_embeddings": true
- *     rope_freqs.weight f32 [64]          "rope_scaling": {"rope_type": "llama3", ...} that gives these divisors */
+ *     rope_freqs.weight f32 [64]          "rope_scaling": {"rope_type": "llama3", ...} that gives these divisors
+ *
+ * Order matters: rows first, because later functions ask b->config by said() for what the rows wrote (head size,
+ * context). jansson's failures are collected in b->failed, and refused once at the end; a NULL that json_pack or
+ * vc_back_set gets is such a failure. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +18,7 @@
 #include "formats/gguf_folder/llm_back.h"
 #include "formats/huggingface/infolder.h"
 
+/* The context before it was stretched, in "rope_scaling". */
 #define ORIGINAL "original_max_position_embeddings"
 
 json_t *vc_back_find(const struct llm_back *b, const char *name)
@@ -40,7 +45,8 @@ static void set_row(struct llm_back *b, const struct vc_arch_pair *key, json_t *
     b->failed = json_object_setn_new(b->config, key->names, strcspn(key->names, "|"), value) != 0 || b->failed;
 }
 
-/* The number of few digits that is this f32. */
+/* The number of few digits that is this f32. 6 to 9 digits: 9 always give an f32 back. 1e-06 stays "1e-06", and does
+ * not become 9.9999999747524271e-07. */
 static json_t *real(double x)
 {
     char text[32];
@@ -52,6 +58,7 @@ static json_t *real(double x)
     return json_real(strtod(text, NULL));
 }
 
+/* A number that is in b->config already; 0 where it is not. */
 static json_int_t said(const struct llm_back *b, const char *name)
 {
     return json_integer_value(json_object_get(b->config, name));
@@ -98,6 +105,8 @@ static json_int_t default_of(const struct llm_back *b, const struct vc_arch_pair
     return 0;
 }
 
+/* Sets a size. A share of rotated elements n / size has to give n again when transformers computes (int)(size * share):
+ * where n / size is rounded below, a quarter more is. A window of 0 is null. */
 static enum vc_status take_number(struct llm_back *b, const struct vc_arch_pair *key, json_int_t n)
 {
     double size = (double)head_size(b);
@@ -118,6 +127,8 @@ static enum vc_status take_number(struct llm_back *b, const struct vc_arch_pair 
     return VC_OK;
 }
 
+/* One row of arch/arch_keys.c: its number in the file, or what llama.cpp takes without it. 10000 is the base of rotary
+ * embeddings that llama.cpp takes. */
 static enum vc_status take_row(struct llm_back *b, const struct vc_arch_pair *key)
 {
     const json_t *found = vc_back_find(b, key->gguf);
@@ -141,7 +152,8 @@ static enum vc_status take_row(struct llm_back *b, const struct vc_arch_pair *ke
 
 /* ---- rotary embeddings ---- */
 
-/* The values of a tensor of one dimension, as numbers in a list. */
+/* The values of a tensor of one dimension, as numbers in a list. At most INT16_MAX of them, which is more than any head
+ * has; others, NaN and numbers that are not above 0 are refused. */
 static enum vc_status read_factors(struct llm_back *b, const char *name, json_t *list)
 {
     size_t i = vc_model_find(b->source, name);
@@ -166,7 +178,9 @@ out:
     return status;
 }
 
-/* The context from which such divisors come: the bounds of the ramp, 1 and 4, are those of all Llama models. */
+/* Finds the block of type "llama3" from its divisors. The bounds of the ramp, 1 and 4, are those of all Llama models.
+ * The factor is the largest divisor, that of the lowest frequencies. The original context is not in the file: powers of
+ * 2 up to 2^24 are tried until all divisors agree within 1e-4. */
 static enum vc_status make_llama3(struct llm_back *b, json_t **out)
 {
     json_t *list = json_array();
@@ -203,7 +217,8 @@ out:
     return status;
 }
 
-/* By what scores are multiplied, where the file says another number than transformers would compute; else NULL. */
+/* By what scores are multiplied, where the file says another number than transformers would compute; else NULL. unit:
+ * what llama.cpp's number is multiplied by, 1 or yarn's own factor. Compared as f32, which the file has. */
 static json_t *attention_factor(const struct llm_back *b, double usual, double unit)
 {
     const json_t *found = vc_back_find(b, ".rope.scaling.attn_factor");
@@ -212,7 +227,8 @@ static json_t *attention_factor(const struct llm_back *b, double usual, double u
     return (float)factor != (float)usual ? json_real(factor) : NULL;
 }
 
-/* Older versions of transformers want these three members of phi3, whose context stands outside, and no other. */
+/* Older versions of transformers want these three members of phi3, whose context stands outside, and no other. *out
+ * owns both lists before they are filled, so that a refusal leaks nothing. */
 static enum vc_status make_longrope(struct llm_back *b, double original, json_t **out)
 {
     double share = (double)said(b, "max_position_embeddings") / original;
@@ -237,6 +253,7 @@ static json_t *number(const struct llm_back *b, const char *name, double otherwi
     return real(json_is_number(found) ? json_number_value(found) : otherwise);
 }
 
+/* linear and yarn, which llama.cpp has keys for. */
 static enum vc_status make_keyed(struct llm_back *b, const char *type, json_int_t original, json_t **out)
 {
     bool yarn = strcmp(type, "yarn") == 0;
@@ -284,6 +301,8 @@ static bool take_rest(struct llm_back *b)
     return rope;
 }
 
+/* The block of scaled rotary embeddings. Where this program wrote the file, VC_LLM_REST has the block as it was. Else
+ * the type comes from a key (linear, yarn), from two tensors (longrope), or from one tensor (llama3). */
 static enum vc_status set_scaling(struct llm_back *b)
 {
     const char *type = vc_back_text(b, ".rope.scaling.type");
@@ -332,7 +351,8 @@ static enum vc_status set_scaling(struct llm_back *b)
 
 /* ---- the rest ---- */
 
-/* The layers that slide, or are recurrent: a list, a period, or what llama.cpp takes where the file has neither. */
+/* The layers that slide, or are recurrent: a list, a period, or what llama.cpp takes where the file has neither. period
+ * 6: layers 0 to 4 slide, 5 is full. */
 static enum vc_status set_kinds(struct llm_back *b)
 {
     bool recurrent = vc_arch_has(b->family, VC_ARCH_RECURRENT);
@@ -363,7 +383,8 @@ static enum vc_status set_kinds(struct llm_back *b)
     return VC_OK;
 }
 
-/* What llama.cpp's graph of the architecture does without a key. */
+/* What llama.cpp's graph of the architecture does without a key. Biases and a tied head are known by the tensors that
+ * are there. */
 static json_t *make_family(const struct llm_back *b)
 {
     const struct vc_arch_family *f = b->family;
@@ -382,6 +403,7 @@ static json_t *make_family(const struct llm_back *b)
                      sum_is_1 ? json_true() : NULL);
 }
 
+/* llama.cpp's words differ from transformers': "unknown", "padding", "eot". */
 bool vc_back_token(const struct llm_back *b, const char *word, uint64_t *id)
 {
     char name[64];
@@ -393,6 +415,7 @@ bool vc_back_token(const struct llm_back *b, const char *word, uint64_t *id)
     return json_is_integer(key) && *id < (uint64_t)said(b, "vocab_size");
 }
 
+/* The id, or null. */
 static json_t *token(const struct llm_back *b, const char *word)
 {
     uint64_t id;
@@ -430,6 +453,8 @@ static const char *most_common_type(const struct llm_back *b)
     return bytes ? names[3] : names[most];
 }
 
+/* Classes, sizes, kinds of layers, scaling, then what the family takes for granted. gpt_oss with MXFP4 experts also
+ * says so in "quantization_config", in the words that its own folder has. */
 enum vc_status vc_back_config(struct llm_back *b)
 {
     size_t gate = vc_model_find(b->source, "blk.0.ffn_gate_exps.weight");
@@ -461,6 +486,7 @@ enum vc_status vc_back_config(struct llm_back *b)
     return b->failed ? vc_fail(b->ctx, VC_E_NOMEM, "cannot allocate memory for config.json") : VC_OK;
 }
 
+/* 15 digits: what real() made stays as short as it is. */
 enum vc_status vc_back_add_json(struct llm_back *b, json_t *object, const char *name)
 {
     char *text = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(15));

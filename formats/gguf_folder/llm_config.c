@@ -1,5 +1,9 @@
 /* llm_config.c - config.json as llama.cpp's metadata need it. Files of transformers 4 and 5 say the same things in
- * different places; here they are looked up in both. */
+ * different places; here they are looked up in both.
+ *
+ * A model that also sees or hears has its text part in "text_config" and the like. A key is looked for in that part
+ * first, then at the top: transformers' composite classes put "tie_word_embeddings" and token ids there. What neither
+ * says is the default of transformers' class (arch/arch.h), and only then the caller's `otherwise`. */
 #include "formats/gguf_folder/llm_parts.h"
 
 #include <stddef.h>
@@ -12,8 +16,9 @@
 #include "formats/io/infile.h"
 #include "formats/io/side_file.h"
 
-#define MOST_JSON ((uint64_t)256 << 20)
+#define MOST_JSON ((uint64_t)256 << 20) /* bytes; tokenizer.json of large vocabularies has some 30 MB */
 
+/* Sets root, part, model_type and arch; they point into out->json. */
 enum vc_status vc_llm_config_read(struct vc_ctx *ctx, const struct vc_model *source, struct llm_config *out)
 {
     static const char *const parts[] = {"text_config", "llm_config", "language_config"};
@@ -42,6 +47,7 @@ out:
     return status;
 }
 
+/* A row without a list of tensors ("layer") is for graphs only. */
 const struct vc_arch_family *vc_llm_family(const char *model_type)
 {
     const struct vc_arch_family *family = vc_arch_family(model_type);
@@ -49,6 +55,7 @@ const struct vc_arch_family *vc_llm_family(const char *model_type)
     return family != NULL && family->layer != NULL ? family : NULL;
 }
 
+/* snprintf's count may pass `room`; the loop ends there, and the text is cut. */
 const char *vc_llm_family_list(char *list, size_t room, bool back)
 {
     const struct vc_arch_family *f;
@@ -109,6 +116,7 @@ out:
     return status;
 }
 
+/* The first of the names "a|b" that has a value which is not null. */
 static json_t *find_in(const json_t *object, const char *names)
 {
     while (names != NULL) {
@@ -130,6 +138,7 @@ json_t *vc_llm_find(const struct llm_config *config, const char *names)
     return value != NULL ? value : find_in(config->root, names);
 }
 
+/* The five that follow answer `otherwise` for a value of another kind, too: "head_dim": "64" counts as not said. */
 uint64_t vc_llm_count(const struct llm_config *config, const char *names, uint64_t otherwise)
 {
     const json_t *value = vc_llm_find(config, names);
@@ -165,6 +174,7 @@ double vc_llm_real_of(const json_t *object, const char *name, double otherwise)
     return json_is_number(value) ? json_number_value(value) : otherwise;
 }
 
+/* vc_arch_number answers its third argument for a name without a number, so a later name that has one wins. */
 double vc_llm_usual(const struct llm_config *config, const char *names, double otherwise)
 {
     char name[64];
@@ -179,14 +189,16 @@ double vc_llm_usual(const struct llm_config *config, const char *names, double o
     return otherwise;
 }
 
-/* Says of a size that it follows from others. */
+/* Says of a size that it follows from others. transformers then calculates it, and does not take the class's default:
+ * "head_dim": null is hidden size / heads. */
 static bool is_null(const struct llm_config *config, const char *names)
 {
     return json_is_null(json_object_getn(config->part, names, strcspn(names, "|")));
 }
 
 /* A size that there has to be, and that is no larger than an i32, as llama.cpp has them. What config.json does not say
- * is what transformers takes; else there are as many key heads as heads, which fill the hidden size. */
+ * is what transformers takes; else there are as many key heads as heads, which fill the hidden size. heads stands
+ * before key heads and head size in the table of pairs, so it is not 0 in the division. */
 static enum vc_status need(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_arch_pair *key,
                            struct vc_arch_sizes *sizes)
 {
@@ -205,7 +217,11 @@ static enum vc_status need(struct vc_ctx *ctx, const struct llm_config *config, 
     return VC_OK;
 }
 
-/* Gemma 4: heads of layers that do not slide have sizes of their own, by a key, or by an entry for each such layer. */
+/* Gemma 4: heads of layers that do not slide have sizes of their own, by a key, or by an entry for each such layer.
+ *
+ *     "per_layer_config": {"5": {"head_dim": 512, "num_key_value_heads": 2}, ...}
+ *
+ * 512 and 256 are the defaults of transformers' Gemma4TextConfig. */
 static void read_full_sizes(const struct llm_config *config, const struct vc_arch_family *family,
                             struct vc_arch_sizes *out)
 {
@@ -234,6 +250,9 @@ static void read_full_sizes(const struct llm_config *config, const struct vc_arc
     out->wide = shared != 0 && vc_llm_flag(config, "use_double_wide_mlp", false);
 }
 
+/* The sizes of recurrent layers begin as Qwen3-Next's class has them; then every row of sizes that the family knows is
+ * read. Encoders: RoBERTa counts positions from pad_token_id + 1, and llama.cpp's table begins at the first that a
+ * token has. */
 enum vc_status vc_llm_sizes_read(struct vc_ctx *ctx, const struct llm_config *config,
                                  const struct vc_arch_family *family, struct vc_arch_sizes *out)
 {
@@ -268,6 +287,9 @@ enum vc_status vc_llm_sizes_read(struct vc_ctx *ctx, const struct llm_config *co
     return VC_OK;
 }
 
+/* transformers 5: "rope_parameters", one block, or a block for each kind of layer ("full_attention",
+ * "sliding_attention"). transformers 4: "rope_scaling" with "rope_theta" beside it. Refused: what the class reads and
+ * llama.cpp cannot compute, so that no file is written with other positions than the source. */
 enum vc_status vc_llm_rope_read(struct vc_ctx *ctx, const struct llm_config *config,
                                 const struct vc_arch_family *family, struct llm_rope *out)
 {
@@ -310,7 +332,8 @@ enum vc_status vc_llm_rope_read(struct vc_ctx *ctx, const struct llm_config *con
     return VC_OK;
 }
 
-/* How transformers' class makes the list of the kinds of layers; NULL: its layers are alike. */
+/* How transformers' class makes the list of the kinds of layers; NULL: its layers are alike. Classes may have several
+ * lists with rules; the one for "layer_types" counts. */
 static const struct vc_arch_list *rule_of_kinds(const struct llm_config *config)
 {
     const struct vc_arch_list *rule = NULL;
@@ -322,7 +345,8 @@ static const struct vc_arch_list *rule_of_kinds(const struct llm_config *config)
     return rule;
 }
 
-/* By the list, or by the rule of the class where there is none, which makes full attention of every so many layers. */
+/* By the list, or by the rule of the class where there is none, which makes full attention of every so many layers.
+ * VC_ARCH_LAST_ENDS: transformers makes the last layer a full one, whatever the list says. */
 bool vc_llm_is_second(const struct llm_config *config, const struct vc_arch_family *family, uint64_t layer)
 {
     const char *usual = vc_arch_has(family, VC_ARCH_RECURRENT) ? "linear_attention" : "sliding_attention";

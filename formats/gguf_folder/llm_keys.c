@@ -1,5 +1,8 @@
 /* llm_keys.c - metadata of a GGUF model from config.json, in the kinds that llama.cpp insists on; and what a
- * configuration may say that llama.cpp computes in another way: refused, or told where only long texts differ. */
+ * configuration may say that llama.cpp computes in another way: refused, or told where only long texts differ.
+ *
+ * Three parts: sizes that several keys share; checks (vc_llm_check, before any tensor is planned); the keys. Most keys
+ * are rows of arch/arch_keys.c, which this file reads as it would a list; functions here are for what no row says. */
 #include "formats/gguf_folder/llm_parts.h"
 #include "formats/huggingface/config/hf_config.h"
 
@@ -11,17 +14,24 @@
 #include <string.h>
 #include <strings.h>
 
+/* Whether the family is written as that general.architecture. */
 static bool is(const struct vc_arch_family *family, const char *architecture)
 {
     return strcmp(family->gguf, architecture) == 0;
 }
 
+/* Gemma 4 rotates the larger heads of its full layers whole: what does not turn there has a divisor of 1e30
+ * (llm_rope.c). */
 uint64_t vc_llm_rotated(const struct vc_arch_sizes *sizes, const struct llm_rope *rope)
 {
     return sizes->full_head != 0 ? sizes->full_head : (uint64_t)((double)sizes->head_size * rope->share);
 }
 
-/* llama.cpp scales by the head size; gemma says another number, but in the largest models. */
+/* llama.cpp scales by the head size; gemma says another number, but in the largest models.
+ *
+ * Both divide scores by a square root: transformers by that of "query_pre_attn_scalar" s, llama.cpp by that of d, the
+ * head size, or in the largest model of the family hidden size / heads. The factor is sqrt(d / s). gemma2 27b: d = 4608
+ * / 32 = 144 = s, factor 1. */
 double vc_llm_attention_factor(const struct llm_config *config, const struct vc_arch_family *family,
                                const struct vc_arch_sizes *sizes)
 {
@@ -32,7 +42,8 @@ double vc_llm_attention_factor(const struct llm_config *config, const struct vc_
                                                            vc_llm_usual(config, "query_pre_attn_scalar", 0.0)));
 }
 
-/* Tokens that a sliding layer looks back; 0: all. */
+/* Tokens that a sliding layer looks back; 0: all. null, and "use_sliding_window" false, mean that there is none;
+ * transformers of Qwen2 say the size all the same. */
 static uint64_t window_of(const struct llm_config *config)
 {
     const json_t *said = json_object_get(config->part, "sliding_window");
@@ -44,6 +55,8 @@ static uint64_t window_of(const struct llm_config *config)
     return vc_llm_count(config, "sliding_window", usual);
 }
 
+/* Gemma 4 alone has layers of different sizes: full layers have larger heads, layers that use the keys of others may
+ * have a feed-forward part of twice the size. */
 struct vc_arch_sizes vc_llm_layer_sizes(const struct llm_config *config, const struct vc_arch_family *family,
                                         const struct vc_arch_sizes *sizes, uint64_t layer)
 {
@@ -59,6 +72,7 @@ struct vc_arch_sizes vc_llm_layer_sizes(const struct llm_config *config, const s
 
 /* ---- checks ---- */
 
+/* "config.json: "sliding_window" is not there, which llama.cpp has not in a model of the kind 'gemma3'". */
 static enum vc_status refuse_key(struct vc_ctx *ctx, const struct vc_arch_family *family, const char *key,
                                  const char *why)
 {
@@ -66,7 +80,8 @@ static enum vc_status refuse_key(struct vc_ctx *ctx, const struct vc_arch_family
                    key, why, family->gguf);
 }
 
-/* Layers without rotary embeddings: every fourth, in llama.cpp. */
+/* Layers without rotary embeddings: every fourth, in llama.cpp. The list has 1 for a layer with rotary embeddings: 1 1
+ * 1 0 1 1 1 0. */
 static bool is_every_fourth(const struct llm_config *config, uint64_t layers)
 {
     const json_t *list = vc_llm_find(config, "no_rope_layers");
@@ -98,6 +113,8 @@ static enum vc_status check_gemma4(struct vc_ctx *ctx, const struct llm_config *
     return VC_OK;
 }
 
+/* What llama.cpp's graph of a family does without asking a key: another value in config.json cannot be written, so it
+ * is refused. A row per check; the order decides which sentence is seen first, nothing else. */
 static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *config,
                                    const struct vc_arch_family *family, const struct vc_arch_sizes *sizes,
                                    const struct llm_rope *rope)
@@ -154,7 +171,7 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *
     return VC_OK;
 }
 
-/* model NULL: on the way back. */
+/* model NULL: on the way back, where the checks only compare config.json with the file. */
 static enum vc_status note_window(struct vc_ctx *ctx, struct vc_model *model, uint64_t window)
 {
     return model == NULL
@@ -165,6 +182,8 @@ static enum vc_status note_window(struct vc_ctx *ctx, struct vc_model *model, ui
                      window);
 }
 
+/* Checks of all families, then of one. A window that llama.cpp ignores is no error: texts up to its size have the same
+ * answers. */
 enum vc_status vc_llm_check(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_arch_family *family,
                             const struct vc_arch_sizes *sizes, const struct llm_rope *rope, struct vc_model *model)
 {
@@ -195,9 +214,12 @@ enum vc_status vc_llm_check(struct vc_ctx *ctx, const struct llm_config *config,
 
 /* ---- keys ---- */
 
+/* "rope_..." are stored where the rotary embeddings are scaled, the others where llama.cpp loses the window
+ * (put_rest). */
 const char *const vc_llm_rest[] = {"rope_parameters",    "rope_scaling",      "model_type", "sliding_window",
                                    "use_sliding_window", "max_window_layers", NULL};
 
+/* What the values of the rows of arch/arch_keys.c come from. */
 struct numbers {
     const struct llm_config *config;
     const struct vc_arch_family *family;
@@ -205,7 +227,7 @@ struct numbers {
     const struct llm_rope *rope;
 };
 
-/* NaN and infinities in a config.json are 0 here (hf_json.c). */
+/* NaN and infinities in a config.json are 0 here (hf_json.c). An epsilon of 0 would divide by 0 at a row of zeros. */
 static enum vc_status check_epsilon(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_arch_pair *key)
 {
     bool fine = key->source != VC_FROM_EPSILON || vc_llm_real(config, key->names, 1.0) > 0.0;
@@ -215,6 +237,9 @@ static enum vc_status check_epsilon(struct vc_ctx *ctx, const struct llm_config 
                           VC_HF_CONFIG_NAME, key->names);
 }
 
+/* Writes the pair of one row. A size that differs between layers is an array with an entry for each layer (`listed`).
+ * The head size is written only if it is not hidden size / heads (`unusual`): llama.cpp then calculates the same. A
+ * real number that config.json does not say is the default of the class, then the row's `otherwise`. */
 static void put_key(const struct numbers *from, const struct vc_arch_pair *key, struct llm_pairs *pairs)
 {
     const struct vc_arch_sizes *sizes = from->sizes;
@@ -260,7 +285,8 @@ static void put_key(const struct numbers *from, const struct vc_arch_pair *key, 
     }
 }
 
-/* general.file_type: of the type that most elements have. */
+/* general.file_type: of the type that most elements have. The numbers are those of llama_ftype in llama.h. Ties go to
+ * the earlier row. */
 static uint32_t file_type(const struct llm_plan *plan)
 {
     static const struct {
@@ -285,6 +311,7 @@ static uint32_t file_type(const struct llm_plan *plan)
     return numbers[most].number;
 }
 
+/* Whether the text holds the part, in letters of any case. */
 static bool has_letters(const char *text, const char *part)
 {
     size_t n = strlen(part);
@@ -312,7 +339,7 @@ static void put_name(const struct llm_config *config, struct llm_pairs *pairs)
     vc_llm_put_text(pairs, "general.name", name);
 }
 
-/* The kinds of all layers. */
+/* The kinds of all layers. An array of truth values: true for a layer that slides, or is recurrent. */
 static enum vc_status put_kinds(struct vc_ctx *ctx, const struct llm_config *config,
                                 const struct vc_arch_family *family, const struct vc_arch_sizes *sizes,
                                 struct llm_pairs *pairs)
@@ -334,6 +361,7 @@ static enum vc_status put_kinds(struct vc_ctx *ctx, const struct llm_config *con
     return VC_OK;
 }
 
+/* Keys without a suffix are of full layers, "_swa" of sliding ones. */
 static void put_gemma4(const struct vc_arch_sizes *sizes, struct llm_pairs *pairs)
 {
     vc_llm_put_u32(pairs, ".attention.shared_kv_layers", sizes->layers - sizes->owners);
@@ -345,6 +373,8 @@ static void put_gemma4(const struct vc_arch_sizes *sizes, struct llm_pairs *pair
     vc_llm_put_u32(pairs, ".rope.dimension_count_swa", sizes->head_size);
 }
 
+/* Of Qwen3-Next's kind. Sections share the pairs of a head between time, height and width of a picture; 11 + 11 + 10
+ * are the 32 pairs of its 64 rotated elements, and the fourth number is llama.cpp's, always 0. */
 static void put_recurrent(const struct llm_config *config, const struct vc_arch_sizes *sizes,
                           const struct llm_rope *rope, struct llm_pairs *pairs)
 {
@@ -360,6 +390,7 @@ static void put_recurrent(const struct llm_config *config, const struct vc_arch_
     }
 }
 
+/* An encoder sees the whole text: its attention is not causal. */
 static void put_encoder(const struct vc_arch_sizes *sizes, struct llm_pairs *pairs)
 {
     vc_llm_put_bool(pairs, ".attention.causal", false);
@@ -400,6 +431,7 @@ static enum vc_status put_rest(struct vc_ctx *ctx, const struct llm_config *conf
     return failed ? vc_fail(ctx, VC_E_NOMEM, "cannot allocate memory for metadata") : VC_OK;
 }
 
+/* Architecture, type and name, then the rows in the order of their table, then what only some families have. */
 enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_arch_family *family,
                                const struct vc_arch_sizes *sizes, const struct llm_rope *rope,
                                const struct llm_plan *plan, struct llm_pairs *pairs)

@@ -1,8 +1,16 @@
-/* llm_pairs.c - metadata pairs as a GGUF file has them: u64 length and key, u32 kind, value (formats/gguf/gguf.h). */
+/* llm_pairs.c - metadata pairs as a GGUF file has them: u64 length and key, u32 kind, value (formats/gguf/gguf.h).
+ *
+ *     0c 00 00 00 00 00 00 00  "general.type"      u64 length, key
+ *     08 00 00 00                                  u32 kind: 8 is a text
+ *     05 00 00 00 00 00 00 00  "model"             u64 length, value
+ *
+ * A pair of an array has u32 kind of the elements and u64 number of them in place of the value; elements follow one by
+ * one. Failures of memory stay in pairs->text.status, which the callers ask once. */
 #include "formats/gguf_folder/llm_parts.h"
 
 #include <string.h>
 
+/* A key that begins with a point gets the architecture in front: ".block_count" is "qwen3.block_count". */
 static void add_key(struct llm_pairs *pairs, const char *key, enum gguf_kind kind)
 {
     size_t n = key[0] == '.' ? strlen(pairs->architecture) : 0;

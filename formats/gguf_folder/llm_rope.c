@@ -6,7 +6,10 @@
  *     llama3     rope_freqs.weight
  *     proportional   rope_freqs.weight: 1, then 1e30 for what is not rotated
  *     longrope   rope_factors_long.weight, rope_factors_short.weight, .rope.scaling.attn_factor; llama and granite: the
- *                type, too */
+ *                type, too
+ *
+ * llama.cpp divides frequency i by rope_freqs[i]; transformers computes the frequencies themselves. arch/arch_rope.h
+ * has the formulas of both, each with its source. `type` is in config.json's words. */
 #include "formats/gguf_folder/llm_parts.h"
 
 #include <string.h>
@@ -26,29 +29,33 @@ struct scaling {
     struct llm_pairs *pairs;
 };
 
+/* "config.json: rotary embeddings of type 'yarn' need ..." */
 static enum vc_status refuse(const struct scaling *s, const char *why)
 {
     return vc_fail(s->ctx, VC_E_UNSUPPORTED, "config.json: rotary embeddings of type '%s' %s", s->rope->type, why);
 }
 
+/* A number of the block that says how they are scaled. */
 static double real(const struct scaling *s, const char *name, double otherwise)
 {
     return vc_llm_real_of(s->rope->block, name, otherwise);
 }
 
+/* The context that the model was first trained with, in tokens. */
 static void put_original(const struct scaling *s)
 {
     vc_llm_put_u32(s->pairs, ".rope.scaling.original_context_length", (uint64_t)s->original);
 }
 
-/* Room for a divisor of each frequency. */
+/* Room for a divisor of each frequency. rotated / 2 of them; one more, so that no allocation is empty. */
 static enum vc_status make_values(const struct scaling *s, float **values)
 {
     *values = vc_arena_alloc(s->ctx, s->plan->arena, (size_t)(s->rotated / 2 + 1) * sizeof **values);
     return *values != NULL ? VC_OK : VC_E_NOMEM;
 }
 
-/* Low frequencies are divided by the factor, high ones stay, between them is a ramp. */
+/* Low frequencies are divided by the factor, high ones stay, between them is a ramp. Formula: vc_rope_llama3_divisor.
+ * Llama 3.1: factor 8, bounds 1 and 4, context 8192. */
 static enum vc_status put_llama3(const struct scaling *s)
 {
     double low = real(s, "low_freq_factor", 1.0);
@@ -69,7 +76,8 @@ static enum vc_status put_llama3(const struct scaling *s)
     return vc_llm_plan_add_values(s->ctx, s->plan, "rope_freqs.weight", values, s->rotated / 2);
 }
 
-/* The ramp of yarn as llama.cpp's keys cannot say it: not rounded, or between other dimensions. */
+/* The ramp of yarn as llama.cpp's keys cannot say it: not rounded, or between other dimensions. The divisors contain
+ * the factor, so no type is written beside them. */
 static enum vc_status put_ramp(const struct scaling *s, double fast, double slow, bool truncate)
 {
     struct vc_rope_ramp ramp = vc_rope_yarn_ramp(s->rope->theta, (double)s->rotated, s->original, fast, slow, truncate);
@@ -82,6 +90,9 @@ static enum vc_status put_ramp(const struct scaling *s, double fast, double slow
     return vc_llm_plan_add_values(s->ctx, s->plan, "rope_freqs.weight", values, s->rotated / 2);
 }
 
+/* `attention` is what transformers multiplies cos and sin by: 0.1 ln(factor) + 1, or a quotient of two such with
+ * "mscale" and "mscale_all_dim", or "attention_factor". llama.cpp computes `usual` itself from the factor; .attn_factor
+ * multiplies that. Beside tensors of divisors it computes nothing, so .attn_factor is the whole number. */
 static enum vc_status put_yarn(const struct scaling *s, struct vc_model *model)
 {
     double usual = vc_rope_yarn_scale(s->factor, 1.0);
@@ -133,7 +144,8 @@ static enum vc_status put_yarn(const struct scaling *s, struct vc_model *model)
     return VC_OK;
 }
 
-/* Gemma 4: the first of them are divided by the factor, the others do not turn. */
+/* Gemma 4: the first of them are divided by the factor, the others do not turn. 1e30 makes an angle of 0 in f32 for
+ * every position. Type "default" turns all pairs. */
 static enum vc_status put_proportional(const struct scaling *s)
 {
     bool plain = strcmp(s->rope->type, "default") == 0;
@@ -167,7 +179,8 @@ static enum vc_status put_factors(const struct scaling *s, const char *key, cons
 }
 
 /* Divisors for short and for long texts. phi3 reads them always, llama and granite where the type says so, in place of
- * rope_freqs.weight. transformers takes the factor of the block, else how much longer the context became. */
+ * rope_freqs.weight. transformers takes the factor of the block, else how much longer the context became. .attn_factor
+ * is the whole number that cos and sin are multiplied by. */
 static enum vc_status put_longrope(const struct scaling *s)
 {
     double stretched = real(s, "factor", (double)s->context / s->original);
@@ -187,6 +200,7 @@ static enum vc_status put_longrope(const struct scaling *s)
     return VC_OK;
 }
 
+/* "su" is the older name of longrope; "dynamic" stretches only beyond the context, so shorter texts are the same. */
 enum vc_status vc_llm_rope_put(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_arch_family *family,
                                const struct vc_arch_sizes *sizes, const struct llm_rope *rope, struct llm_plan *plan,
                                struct vc_model *model, struct llm_pairs *pairs)

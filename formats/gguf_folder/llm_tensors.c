@@ -5,7 +5,12 @@
  *     model.layers.0.input_layernorm.weight         blk.0.attn_norm.weight        f32, and plus 1 in some families
  *
  * llama.cpp loads a file only where it has each tensor of its graph and no other, so each name has to be known, each
- * tensor there and of the right shape. */
+ * tensor there and of the right shape.
+ *
+ * Stages of vc_llm_tensors_plan, at the end of the file: each tensor of the source is matched with the rules of names
+ * (struct match); matches are sorted by the name that they get; all matches of one name become one tensor of the plan
+ * (64 experts, one stacked tensor); last, the plan is compared with the list of tensors that the family's row says
+ * llama.cpp asks for. */
 #include "formats/gguf_folder/llm_parts.h"
 
 #include <inttypes.h>
@@ -24,6 +29,7 @@ struct match {
     const struct vc_arch_name *rule;
 };
 
+/* State of one vc_llm_tensors_plan. `sizes` gets the vocabulary; the other sizes are read only. */
 struct planning {
     struct vc_ctx *ctx;
     const struct vc_model *source;
@@ -33,7 +39,7 @@ struct planning {
     struct llm_plan *plan;
     struct match *matches; /* the pool's */
     size_t n, capacity;
-    bool any_type;
+    bool any_type;   /* types of values are not checked, and none is read: on the way back */
     bool tied, bare; /* bare: a model without a head, as embeddings have them */
     size_t n_other;  /* tensors of other parts */
     size_t n_heads;  /* ... of heads that llama.cpp has not */
@@ -41,7 +47,8 @@ struct planning {
 
 /* ---- names ---- */
 
-/* Tensors of parts that see or hear, buffers, and heads that predict more than the next token. */
+/* Whether the tensor belongs to a part that sees or hears, or to a head that predicts more than the next token. The
+ * names are found anywhere, because wrappers differ: "vision_tower.", "model.visual.", "thinker.audio_tower.". */
 static bool is_other_part(const char *name)
 {
     static const char *const parts[] = {"vision",     "visual",      "audio",     "multi_modal_projector",
@@ -55,6 +62,7 @@ static bool is_other_part(const char *name)
     return strncmp(name, "mtp.", 4) == 0 || strstr(name, ".mtp.") != NULL;
 }
 
+/* Buffers that old versions of transformers saved with the weights: they follow from the configuration. */
 static bool is_buffer(const char *name)
 {
     static const char *const ends[] = {".rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias", ".attention.bias",
@@ -72,7 +80,7 @@ static bool is_buffer(const char *name)
 }
 
 /* The name without what wraps the language model: "model.language_model.layers.0" -> "layers.0". False: it is longer
- * than any known. */
+ * than any known. `to` has room for NAME_BYTES. */
 static bool strip(const char *name, char *to)
 {
     static const char inner[] = "language_model.";
@@ -100,13 +108,14 @@ static bool is_head(const char *name)
     return strncmp(name, "pooler.", 7) == 0 || strncmp(name, "cls.", 4) == 0 || strncmp(name, "lm_head.", 8) == 0;
 }
 
-/* Whether the name is that of the rule. */
+/* Whether the name begins as the rule's; *rest: what follows, ".weight" for example. Sets layer and expert of the
+ * match. */
 static bool fits(const struct vc_arch_name *rule, const char *name, struct match *match, const char **rest)
 {
     return vc_arch_name_fits(rule->from, name, &match->layer, &match->expert, rest);
 }
 
-/* "blk.#.attn_q" -> "blk.12.attn_q.weight", in the arena. */
+/* "blk.#.attn_q" -> "blk.12.attn_q.weight", in the arena. Returns NULL if memory is short. */
 static const char *make_name(struct planning *p, const struct match *match, const char *rest)
 {
     const char *to = match->rule->to;
@@ -117,6 +126,7 @@ static const char *make_name(struct planning *p, const struct match *match, cons
                                             match->layer, number + 1, rest);
 }
 
+/* Appends to p->matches, which has room for two per tensor of the source: more no rule makes. */
 static enum vc_status add_match(struct planning *p, struct match *match, const char *rest)
 {
     match->name = make_name(p, match, rest);
@@ -127,7 +137,9 @@ static enum vc_status add_match(struct planning *p, struct match *match, const c
     return VC_OK;
 }
 
-/* Adds what the name becomes by these rules; *known: some of them fit. */
+/* Adds what the name becomes by these rules; *known: some of them fit. A name may fit several rules: "gate_up_proj"
+ * becomes a gate of its first rows, and "up" of its last rows. The head of a tied model is dropped here, because
+ * llama.cpp then computes with the embedding. */
 static enum vc_status match_rules(struct planning *p, const struct vc_arch_name *rules, const char *name, size_t source,
                                   bool *known)
 {
@@ -176,6 +188,8 @@ static void rename_norm(char *name)
     }
 }
 
+/* Matches one tensor of the source, or counts it among those that are left out, or refuses it. Names are compared
+ * without what wraps the language model. Rules of the family come before the rules of all families, and shadow them. */
 static enum vc_status match_tensor(struct planning *p, size_t source)
 {
     const struct vc_tensor *t = &p->source->tensors[source];
@@ -207,7 +221,9 @@ static enum vc_status match_tensor(struct planning *p, size_t source)
 
 /* ---- tensors ---- */
 
-/* Types that stay: llama.cpp computes with all others than matrices in f32. */
+/* Whether llama.cpp wants the tensor in f32, whatever type the source has: vectors, norms, biases, and matrices whose
+ * operator has no other kernel there (the router of experts, tables of positions and token types, convolutions,
+ * divisors of rotary embeddings). */
 static bool needs_f32(const char *name, unsigned n_dims)
 {
     static const char *const parts[] = {"ffn_gate_inp",   "position_embd", "token_types", "ssm_conv1d",
@@ -233,6 +249,7 @@ static const char *shape_text(const uint64_t *shape, unsigned n, char *to, size_
     return to;
 }
 
+/* At most four dimensions are shown. */
 static enum vc_status refuse_shape(const struct planning *p, const struct match *match, const uint64_t *wanted,
                                    unsigned n)
 {
@@ -245,12 +262,20 @@ static enum vc_status refuse_shape(const struct planning *p, const struct match 
                    shape_text(wanted, n, text, sizeof text));
 }
 
+/* Rules that take half of the rows of the source's matrix: the first, the second, the even or the odd ones. */
 static bool takes_half(const struct vc_arch_name *rule)
 {
     return rule->rows >= VC_ROWS_FIRST_HALF && rule->rows <= VC_ROWS_ODD;
 }
 
-/* The shape of a tensor of the source that is all of this one, or an expert of it, or has twice as many rows. */
+/* The shape of a tensor of the source that is all of this one, or an expert of it, or has twice as many rows. Returns
+ * the number of its dimensions.
+ *
+ *     blk.0.attn_q.weight [2048, 1024]       q_proj.weight [2048, 1024]
+ *     blk.0.ffn_up_exps.weight [64, 768, H]  ...experts.7.up_proj.weight [768, H]: without the dimension of the experts
+ *     half of the rows [F, H]                gate_up_proj.weight [2 F, H]
+ *     turned [E, F, H]                       gate_up_proj [E, H, 2 F]
+ *     blocks [E, F, H]                       ..._blocks u8 [E, F, H / 32, 16] */
 static unsigned wanted_shape(const struct planning *p, const struct match *match, const struct llm_tensor *to,
                              uint64_t wanted[4])
 {
@@ -283,6 +308,7 @@ static unsigned wanted_shape(const struct planning *p, const struct match *match
     return n;
 }
 
+/* Whether t has these n dimensions exactly. */
 static bool has_shape(const struct vc_tensor *t, const uint64_t *shape, unsigned n)
 {
     bool same = t->n_dims == n;
@@ -293,6 +319,9 @@ static bool has_shape(const struct vc_tensor *t, const uint64_t *shape, unsigned
     return same;
 }
 
+/* Refuses a tensor of the source whose shape or type the rule cannot take. Codes are taken where a type of blocks has
+ * the same codes, rows stay rows, and llama.cpp does not want f32; all pieces of a tensor have one type, because a GGUF
+ * tensor has one. */
 static enum vc_status check_source(const struct planning *p, const struct match *match, const struct llm_tensor *to)
 {
     const struct vc_tensor *t = &p->source->tensors[match->source];
@@ -321,7 +350,8 @@ static enum vc_status check_source(const struct planning *p, const struct match 
     return VC_OK;
 }
 
-/* Blocks "..._blocks" have their scales in "..._scales". */
+/* Blocks "..._blocks" have their scales in "..._scales". The layout is that of gpt_oss: 16 bytes of codes for 32
+ * elements, one E8M0 byte of scale. */
 static enum vc_status find_scales(const struct planning *p, size_t blocks, struct llm_tensor *to)
 {
     const struct vc_tensor *t = &p->source->tensors[blocks];
@@ -339,13 +369,17 @@ static enum vc_status find_scales(const struct planning *p, size_t blocks, struc
     return VC_OK;
 }
 
+/* Gemma's norms multiply by 1 + weight, llama.cpp's by the weight, which is therefore stored with 1 added. The norm
+ * inside a recurrent layer of Qwen3-Next is an ordinary one. */
 bool vc_llm_has_one_more(const struct vc_arch_family *family, const char *tail)
 {
     return vc_arch_has(family, VC_ARCH_FROM_1) && vc_ends_in(tail, "norm.weight") &&
            strcmp(tail, "ssm_norm.weight") != 0;
 }
 
-/* The order of value heads: llama.cpp has the first of each key head, then the second of each. */
+/* The order of value heads: llama.cpp has the first of each key head, then the second of each. Head h of value_units
+ * belongs to key head h / each. Two key heads with three value heads each: 0 1 2 | 3 4 5 becomes 0 3 1 4 2 5. Where
+ * columns are in that order, a row is cut into pieces of `unit` elements, which then move like rows. */
 void vc_llm_order_heads(const struct vc_arch_sizes *s, const struct vc_arch_name *rule, struct llm_tensor *to)
 {
     struct llm_order *order = &to->order;
@@ -362,7 +396,9 @@ void vc_llm_order_heads(const struct vc_arch_sizes *s, const struct vc_arch_name
     }
 }
 
-/* The numbers that change a tensor's values. */
+/* The numbers that change a tensor's values. A factor of the attention scores goes into the norm of the queries where
+ * the family has one, else into the projection of the queries: scores are linear in both. Its product is stored as f32,
+ * where f16 would round twice. */
 static void set_values(const struct planning *p, const char *tail, struct llm_tensor *to)
 {
     double factor = vc_llm_attention_factor(p->config, p->family, p->sizes);
@@ -381,7 +417,8 @@ static void set_values(const struct planning *p, const char *tail, struct llm_te
     }
 }
 
-/* Where the rows of a tensor are in the source: those of piece i. */
+/* Where the rows of a tensor are in the source: those of piece i. n == 1: all pieces lie in one stacked tensor of the
+ * source, else piece i is expert i's tensor. */
 static void set_piece(const struct planning *p, const struct match *matches, size_t n, const struct llm_tensor *t,
                       size_t i, struct llm_piece *piece)
 {
@@ -399,7 +436,8 @@ static void set_piece(const struct planning *p, const struct match *matches, siz
     }
 }
 
-/* Rows, pieces and types of a tensor. */
+/* Rows, pieces and types of a tensor. `stacked`: the experts of a layer, a piece each. `columns` is not 0 where the
+ * source's matrix lies on its side: then a row here is a column there, and read_turned gathers it. */
 static enum vc_status set_rows(struct planning *p, const struct match *matches, size_t n, struct llm_tensor *t)
 {
     const struct vc_arch_name *rule = matches[0].rule;
@@ -468,6 +506,7 @@ static enum vc_status add_tensor(struct planning *p, const struct match *matches
                : VC_OK;
 }
 
+/* By layer, name, expert: equal names stand together, their experts in order 0, 1, 2, ... */
 static int compare_matches(const void *a, const void *b)
 {
     const struct match *x = a;
@@ -486,6 +525,7 @@ static int compare_matches(const void *a, const void *b)
     return 0;
 }
 
+/* By layer, then name: what vc_llm_plan_sort sorts by, and has_tensor looks by. */
 static int compare_tensors(const void *a, const void *b)
 {
     const struct llm_tensor *x = a;
@@ -501,6 +541,7 @@ void vc_llm_plan_sort(struct llm_plan *plan)
 
 /* ---- what has to be there ---- */
 
+/* Needs a sorted plan. */
 static bool has_tensor(const struct llm_plan *plan, int64_t layer, const char *name)
 {
     const struct llm_tensor key = {.name = name, .layer = layer};
@@ -524,7 +565,9 @@ static const char *of_kind(const struct planning *p, uint64_t layer)
     return list != NULL ? list : "";
 }
 
-/* "attn_q attn_k": each of them in that layer, or in the whole model. */
+/* "attn_q attn_k": each of them in that layer, or in the whole model. A word without a point means its weight: "attn_q"
+ * asks for "blk.3.attn_q.weight", "attn_q.bias" for that name. "ssm_a" has no ".weight" in llama.cpp, so that its word
+ * has to stand before another one in the row. */
 static enum vc_status check_there(const struct planning *p, const char *at, int64_t layer)
 {
     char prefix[32] = "";
@@ -546,7 +589,9 @@ static enum vc_status check_there(const struct planning *p, const char *at, int6
     return VC_OK;
 }
 
-/* It is one that the graph asks for. */
+/* Refuses a tensor of the plan that no word of the family's row names: llama.cpp stops at a file with a tensor too
+ * many. Tensors that this program computed (no pieces) are in the row by construction. `whole`: the words of the
+ * model's own tensors. */
 static enum vc_status check_asked(const struct planning *p, const struct llm_tensor *t, const char *whole)
 {
     const char *tail = t->layer >= 0 ? strchr(t->name + 4, '.') + 1 : t->name;
@@ -584,6 +629,8 @@ static enum vc_status check_parts(const struct planning *p, uint64_t layer)
     return p->sizes->input != 0 ? check_there(p, "inp_gate proj post_norm", (int64_t)layer) : VC_OK;
 }
 
+/* Both directions: all that llama.cpp asks for is in the plan, and nothing else is. An encoder, a tied model and a
+ * class whose name ends in "Model" need no head. */
 static enum vc_status check_whole(const struct planning *p)
 {
     const char *whole = p->sizes->input != 0
@@ -625,7 +672,8 @@ static size_t find_source(const struct planning *p, const char *wanted)
 }
 
 /* config.json says that the head is the embedding: at its top, as transformers asks it; what it takes there where
- * nothing is said; or in the part for text. */
+ * nothing is said; or in the part for text. The order matters: a wrapper's own word wins over its text part, which wins
+ * over the default of the class. */
 static bool says_tied(const struct llm_config *config)
 {
     const char *type = json_string_value(json_object_get(config->root, "model_type"));
@@ -642,7 +690,7 @@ static bool says_tied(const struct llm_config *config)
 }
 
 /* Whether both have the same bytes: a saved head may be a copy of the embedding, and transformers takes another one for
- * what it is. */
+ * what it is. Reads both tensors in pieces of COMPARE_BYTES, and stops at the first difference. */
 static enum vc_status is_copy(const struct planning *p, size_t a, size_t b, bool *same)
 {
     const struct vc_tensor *x = &p->source->tensors[a];
@@ -668,7 +716,8 @@ out:
     return status;
 }
 
-/* Whether the embedding is the head; a head of its own needs a place in llama.cpp. */
+/* Whether the embedding is the head; a head of its own needs a place in llama.cpp. Sets p->tied. A head that is there
+ * and differs from the embedding is a head of its own, whatever config.json says. */
 static enum vc_status find_head(struct planning *p)
 {
     size_t head = find_source(p, "lm_head.weight");
@@ -690,7 +739,8 @@ static enum vc_status find_head(struct planning *p)
     return VC_OK;
 }
 
-/* Where llama.cpp wants a head in any case, the embedding is it, too. */
+/* Where llama.cpp wants a head in any case, the embedding is it, too. The row of "lm_head" always exists in
+ * vc_arch_names, so the loop ends. */
 static enum vc_status add_tied_head(struct planning *p)
 {
     size_t embedding = find_source(p, "embed_tokens.weight");
@@ -742,6 +792,7 @@ enum vc_status vc_llm_tensors_plan(struct vc_ctx *ctx, const struct vc_model *so
     enum vc_status status = VC_OK;
 
     p.bare = class_name != NULL && vc_ends_in(class_name, "Model");
+    /* Match, then sort, so that tensors with one name stand together. */
     p.capacity = 2 * source->n_tensors; /* a rule makes at most two of one */
     p.matches = vc_alloc_array(ctx, VC_TAG_NAMES, p.capacity + 1, sizeof *p.matches);
     VC_TRY_ALLOC(p.matches);
@@ -755,6 +806,7 @@ enum vc_status vc_llm_tensors_plan(struct vc_ctx *ctx, const struct vc_model *so
     plan->capacity = 2 * p.n + MADE_TENSORS; /* each may have a scale beside it */
     plan->tensors = vc_alloc_array(ctx, VC_TAG_NAMES, plan->capacity, sizeof *plan->tensors);
     VC_TRY_ALLOC(plan->tensors);
+    /* One tensor of the plan for each run of equal names. */
     for (size_t i = 0; i < p.n; i = end) {
         for (end = i + 1; end < p.n && strcmp(p.matches[i].name, p.matches[end].name) == 0; end++) {
         }

@@ -1,5 +1,14 @@
 /* llm_values.c - values of a tensor of the GGUF model, from those of the source: rows in another order, pieces one
- * behind the other, another type, numbers changed on the way. Reads what is asked for and no more. */
+ * behind the other, another type, numbers changed on the way. Reads what is asked for and no more.
+ *
+ * vc_llm_values_read, at the end, chooses one of four ways:
+ *
+ *     part is not LLM_ALL_PARTS   read_part     codes or scales out of blocks: on the way back
+ *     blocks made of codes        read_blocks   codes and scales of the source become blocks
+ *     values                      the plan has them: divisors, a scale of NVFP4
+ *     all others                  read_source   rows of floats, or blocks that stay; turned ones by read_columns
+ *
+ * All of them answer any range, because a writer asks for tiles and a verifier for single values; none keeps state. */
 #include "formats/gguf_folder/llm_parts.h"
 
 #include <math.h>
@@ -35,6 +44,7 @@ static float float_of_f16(uint16_t h)
     return float_of_bits(sign | ((rest << 13) + ((uint32_t)112 << 23)));
 }
 
+/* An element of f16, bf16 or f32 as f32; the three convert exactly. */
 static float element(enum vc_dtype from, const unsigned char *p)
 {
     switch (from) {
@@ -47,7 +57,8 @@ static float element(enum vc_dtype from, const unsigned char *p)
     }
 }
 
-/* The value that llama.cpp has in place of x. */
+/* The value that llama.cpp has in place of x. exp and log are the program's own (kernels/functions.h), so that libm's
+ * version does not change a file. */
 static float computed(const struct llm_tensor *t, float x)
 {
     switch (t->function) {
@@ -60,7 +71,8 @@ static float computed(const struct llm_tensor *t, float x)
     }
 }
 
-/* n elements in a row of the source as f32, changed. */
+/* n elements in a row of the source as f32, changed. first: number of the element in the source's tensor. 4 bytes go to
+ * `to` for each. */
 static enum vc_status convert(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *t,
                               size_t tensor, uint64_t first, unsigned char *to, uint64_t n)
 {
@@ -89,7 +101,10 @@ static enum vc_status convert(struct vc_ctx *ctx, const struct vc_model *source,
     return VC_OK;
 }
 
-/* The row of the source that is row r of a piece. */
+/* The row of the source that is row r of a piece.
+ *
+ * Row r = first + i * unit + k, with i = j * groups + g, comes from unit g * each + j. groups 2, each 4, unit 1: row 3
+ * is i = 3, j = 1, g = 1, so it is row 1 * 4 + 1 = 5 of the source. */
 static uint64_t source_row(const struct llm_order *order, uint64_t r)
 {
     uint64_t i;
@@ -102,7 +117,14 @@ static uint64_t source_row(const struct llm_order *order, uint64_t r)
 }
 
 /* Rows of a tensor that are columns of the source: r and those behind it, `rows` of them, from element `begin` of each
- * up to `end`. What stands side by side in the source is read together. */
+ * up to `end`. What stands side by side in the source is read together.
+ *
+ *     source, a row is a column of ours       columns = 6
+ *         c0  a0 a1 a2 a3 a4 a5               r = 1, rows = 2, step = 2 (every other column):
+ *         c1  b0 b1 b2 b3 b4 b5               ours  row 1: a2 b2 c2,  row 2: a4 b4 c4
+ *         c2  c0 c1 c2 c3 c4 c5
+ *
+ * `joined`: even columns are of a piece, odd ones of the piece behind it (gate and up of gpt_oss on the way back). */
 static enum vc_status read_turned(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *t,
                                   const struct llm_piece *piece, uint64_t r, size_t rows, uint64_t begin, uint64_t end,
                                   unsigned char *to)
@@ -135,7 +157,8 @@ static enum vc_status read_turned(struct vc_ctx *ctx, const struct vc_model *sou
     return VC_OK;
 }
 
-/* Elements of such a tensor: whole rows together, parts of a row alone. *n: how many were read. */
+/* Elements of such a tensor: whole rows together, parts of a row alone. *n: how many were read. *n comes in as what is
+ * wanted. Whole rows are read as many at a time as the buffer of read_turned holds. */
 static enum vc_status read_columns(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *t,
                                    const struct llm_piece *piece, uint64_t in_piece, unsigned char *to, uint64_t *n)
 {
@@ -167,7 +190,8 @@ static const struct block_kind {
                    {VC_DTYPE_Q8_0, VC_SCHEME_INT8, 32, 2, 32, 0}};
 static const size_t n_block_kinds = sizeof block_kinds / sizeof block_kinds[0];
 
-/* By the type or, where that is NONE, by the scheme; NULL: there is none. */
+/* By the type or, where that is NONE, by the scheme; NULL: there is none. VC_SCHEME_NONE is the scheme of no row, so
+ * that a search by type finds no other row by it. */
 static const struct block_kind *find_kind(enum vc_dtype dtype, enum vc_scheme scheme)
 {
     size_t i = 0;
@@ -185,6 +209,8 @@ enum vc_scheme vc_llm_scheme_of(enum vc_dtype blocks)
     return kind != NULL ? kind->scheme : VC_SCHEME_NONE;
 }
 
+/* Kinds with byte scales have one scale for each block, as the source has. int4 and int8 share a scale among the blocks
+ * of a group or row, so a group has to be a whole number of blocks of 32. */
 enum vc_dtype vc_llm_blocks_of(const struct vc_model *source, const struct vc_tensor *t)
 {
     const struct vc_quant *q = t->quant;
@@ -208,7 +234,11 @@ enum vc_dtype vc_llm_blocks_of(const struct vc_model *source, const struct vc_te
     return kind->dtype;
 }
 
-/* A scale as f16; false: f16 has no such number. */
+/* A scale as f16; false: f16 has no such number.
+ *
+ * bf16 has 8 bits of exponent and 7 of mantissa. Exponents -14 to 15 are normal numbers of f16, whose mantissa has room
+ * for the 7 bits. -15 to -17 are subnormal: 0x80 | mantissa are 128 to 255 units of 2^(e - 7), an f16 counts in units
+ * of 2^-24, so the shift e + 17 loses no bit. Zero, infinities and NaN answer false. */
 static bool half_of(enum vc_dtype from, unsigned bits, unsigned *half)
 {
     int e = (int)(bits >> 7 & 0xffU) - 127;
@@ -225,7 +255,7 @@ static bool half_of(enum vc_dtype from, unsigned bits, unsigned *half)
 }
 
 /* The scales of n blocks of 32 from number `first` on, as f16: blocks of a group share one. Blocks of zeros need none.
- */
+ * Group of block b: b / each. The scales of groups first / each up to (first + n - 1) / each are read at once. */
 static enum vc_status read_halves(struct vc_ctx *ctx, const struct vc_model *source, size_t index, uint64_t first,
                                   size_t n, const unsigned char *codes, size_t n_codes, unsigned char *to)
 {
@@ -248,7 +278,11 @@ static enum vc_status read_halves(struct vc_ctx *ctx, const struct vc_model *sou
 }
 
 /* A block of the source has element 2j in the low half of byte j and 2j + 1 in the high one; GGUF has j and j + half,
- * in each `2 * half` elements; half 0: a byte for each element. n: bytes of codes, n_scales of scales. */
+ * in each `2 * half` elements; half 0: a byte for each element. n: bytes of codes, n_scales of scales.
+ *
+ *     source  byte  0     1     2          15        half = 16: MXFP4, Q4_0
+ *                   1 0   3 2   5 4  ...   31 30     nibbles: high, low
+ *     GGUF          16 0  17 1  18 2 ...   31 15 */
 static void pack_block(const unsigned char *scales, size_t n_scales, const unsigned char *from, size_t n, size_t half,
                        unsigned char *to)
 {
@@ -267,7 +301,8 @@ static void pack_block(const unsigned char *scales, size_t n_scales, const unsig
     }
 }
 
-/* Scales that are bytes: those of NVFP4 have no sign in GGUF, and neither kind has a NaN there. */
+/* Scales that are bytes: those of NVFP4 have no sign in GGUF, and neither kind has a NaN there. MXFP4: E8M0 0xff is
+ * NaN. NVFP4: E4M3 0x7f is NaN, and from 0x80 on the sign is set. Halves are checked by read_halves. */
 static enum vc_status check_scales(struct vc_ctx *ctx, const struct block_kind *kind, const unsigned char *scales,
                                    size_t n, const char *name)
 {
@@ -282,7 +317,11 @@ static enum vc_status check_scales(struct vc_ctx *ctx, const struct block_kind *
 }
 
 /* Bytes of blocks from number `at` on: a writer copies parts of blocks, too. Codes of Q4_0 are 8 more than the
- * source's, which are two's complement. */
+ * source's, which are two's complement.
+ *
+ * Each turn reads blocks of one row, at most ROW_BLOCKS, makes whole blocks, and gives out the bytes that are asked
+ * for: `skipped` bytes in front of them belong to the range before. x ^ 0x88 adds 8 to both nibbles: two's complement
+ * -8 to 7 becomes 0 to 15. */
 static enum vc_status read_blocks(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *t,
                                   uint64_t at, unsigned char *to, uint64_t n)
 {
@@ -348,7 +387,8 @@ static void unpack_codes(const struct block_kind *kind, const unsigned char *fro
     }
 }
 
-/* On the way back: bytes from number `at` on of the codes of blocks, or of their scales. */
+/* On the way back: bytes from number `at` on of the codes of blocks, or of their scales. `each`: bytes of the part in a
+ * block. `turns` 2: rows of two pieces take turns. */
 static enum vc_status read_part(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *t,
                                 uint64_t at, unsigned char *to, uint64_t n)
 {
@@ -389,7 +429,8 @@ static enum vc_status read_part(struct vc_ctx *ctx, const struct vc_model *sourc
     return VC_OK;
 }
 
-/* size: of an element, or of a block that stays as it is. */
+/* n elements from number `at` of the GGUF tensor. size: of an element, or of a block that stays as it is. Without an
+ * order a piece is read in one go; with an order, row by row. */
 static enum vc_status read_source(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *t,
                                   size_t size, uint64_t at, unsigned char *to, uint64_t n)
 {
@@ -419,6 +460,7 @@ static enum vc_status read_source(struct vc_ctx *ctx, const struct vc_model *sou
     return VC_OK;
 }
 
+/* Ranges of blocks that are made, or taken apart, may begin and end anywhere; other ranges are whole elements. */
 enum vc_status vc_llm_values_read(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *tensor,
                                   uint64_t offset, void *dst, size_t n_bytes)
 {
@@ -447,6 +489,8 @@ enum vc_status vc_llm_values_read(struct vc_ctx *ctx, const struct vc_model *sou
     return VC_OK;
 }
 
+/* compressed-tensors divides by its global scale, ModelOpt multiplies (global_multiplies); GGUF multiplies. The number
+ * is stored, not put into the blocks' E4M3 scales, which would round. */
 enum vc_status vc_llm_plan_add_scale(struct vc_ctx *ctx, const struct vc_model *source, struct llm_plan *plan,
                                      const struct llm_tensor *t)
 {
@@ -480,6 +524,7 @@ enum vc_status vc_llm_plan_add_scale(struct vc_ctx *ctx, const struct vc_model *
     return VC_OK;
 }
 
+/* The reasons in the order of vc_llm_blocks_of; the last one is what is left when no other fits. */
 const char *vc_llm_why_no_blocks(const struct vc_model *source, const struct vc_tensor *t)
 {
     const struct vc_quant *q = t->quant;

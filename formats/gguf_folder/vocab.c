@@ -1,14 +1,21 @@
-/* vocab.c - chooses the kind of a vocabulary, reads the files of it, and writes the pairs. See vocab.h. */
+/* vocab.c - chooses the kind of a vocabulary, reads the files of it, and writes the pairs. See vocab.h.
+ *
+ * Order of vc_vocab_put: files, tokens of the model by kind, tokens that were added to it (their texts and types win),
+ * gaps, a check that all texts differ, then the pairs. The list has an entry for each row of the embedding, because
+ * llama.cpp takes the vocabulary's size from the list's length. */
 #include "formats/gguf_folder/vocab.h"
 
 #include <string.h>
 
 #include "formats/json/json_walk.h"
 
+/* Below every score that a vocabulary has: no merge gives such a token. */
 #define UNUSED_SCORE (-10000.0F)
 
 /* ---- files ---- */
 
+/* A file that is not there has root NULL; jansson's getters answer NULL for it, so that no later line asks whether a
+ * file is there. */
 static enum vc_status load_files(struct vocab *v)
 {
     VC_CALL(vc_llm_json_load(v->ctx, v->folder, "tokenizer.json", &v->tokenizer));
@@ -29,7 +36,7 @@ static void unload_files(struct vocab *v)
 
 /* ---- tokens ---- */
 
-/* Rows without a token have a name that no text has. */
+/* Rows without a token have a name that no text has. "[PAD151665]", as llama.cpp's converter calls them. */
 static enum vc_status fill_gaps(struct vocab *v)
 {
     for (size_t i = 0; i < v->n; i++) {
@@ -59,6 +66,7 @@ static enum vc_status check_different(struct vocab *v)
 
 /* ---- kinds ---- */
 
+/* type: of the model in tokenizer.json; NULL: the folder has none. */
 static enum vc_status refuse_kind(struct vocab *v, const char *type)
 {
     return vc_fail(v->ctx, VC_E_UNSUPPORTED,
@@ -68,6 +76,17 @@ static enum vc_status refuse_kind(struct vocab *v, const char *type)
                    vc_option(v->ctx, "gguf_no_vocab"));
 }
 
+/* Chooses the kind by what the files hold, first that fits:
+ *
+ *     tokenizer.json  BPE, and a step ByteLevel          gpt2
+ *                     WordPiece                          bert
+ *                     Unigram                            t5
+ *                     BPE of gemma4                      gemma4
+ *     tokenizer.model or spiece.model                    llama or t5, by its trainer
+ *     tokenizer.json  BPE with byte_fallback             llama
+ *     vocab.txt                                          bert
+ *
+ * tokenizer.model comes before a BPE with byte fallback: it has the scores, which merges only imply. */
 static enum vc_status read_tokens(struct vocab *v)
 {
     const json_t *model = json_object_get(v->tokenizer.root, "model");
@@ -125,7 +144,8 @@ static enum vc_status check_bytes(struct vocab *v)
 
 /* ---- pairs ---- */
 
-/* The two parts of a merge, "left right" or ["left", "right"]; false: it has others. */
+/* The two parts of a merge, "left right" or ["left", "right"]; false: it has others. tokenizers wrote merges as one
+ * text up to version 0.19, as lists since 0.20. The parts point into the tree. */
 static bool split_merge(const json_t *merge, const char *parts[2], size_t n[2])
 {
     const char *both = json_string_value(merge);
@@ -148,6 +168,7 @@ static bool split_merge(const json_t *merge, const char *parts[2], size_t n[2])
     return true;
 }
 
+/* How much of a part a sentence shows. */
 static int shown(size_t n)
 {
     return n < 60 ? (int)n : 60;
@@ -195,6 +216,7 @@ out:
     return status;
 }
 
+/* tokens, scores and types are arrays of the same length, in the order of the ids. */
 static enum vc_status put_tokens(struct vocab *v, struct llm_pairs *pairs)
 {
     vc_llm_put_text(pairs, "tokenizer.ggml.model", v->kind);
@@ -245,6 +267,7 @@ enum vc_status vc_vocab_put(struct vc_ctx *ctx, const char *folder, const struct
                             const struct vc_arch_family *family, uint64_t rows, const char *pre, struct vc_model *model,
                             struct llm_pairs *pairs)
 {
+    /* Texts of tokens belong to the trees of the files, or to this arena; both live until the pairs are written. */
     struct vc_arena arena = {0};
     struct vocab v = {.ctx = ctx,
                       .arena = &arena,
@@ -265,6 +288,7 @@ enum vc_status vc_vocab_put(struct vc_ctx *ctx, const char *folder, const struct
     VC_TRY(load_files(&v));
     VC_TRY(read_tokens(&v));
     VC_TRY(check_bytes(&v));
+    /* The user's word for how texts are cut wins over what was found. */
     v.pre = pre != NULL ? pre : v.pre;
     VC_TRY(vc_vocab_add(&v));
     if (strcmp(v.kind, "bert") == 0) {

@@ -4,7 +4,10 @@
  *     llama    tokenizer.model: SentencePiece's protobuf (vocab_pieces.c has its fields), pieces with scores and types
  *     both     tokenizer_config.json: special tokens, the template of a chat; generation_config.json: where texts end
  *
- * llama.cpp normalizes no text and strips no spaces around tokens, so no such step comes back. */
+ * llama.cpp normalizes no text and strips no spaces around tokens, so no such step comes back.
+ *
+ * The members of tokenizer.json stand in the order of tokenizers' own files. jansson's failures are collected in
+ * b->failed, and refused at the end of vc_back_vocab. */
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -22,12 +25,14 @@ struct back_vocab {
     uint64_t begin_id, end_id;
 };
 
+/* Every refusal names the option that leaves the tokenizer out: the weights can still be converted. */
 static enum vc_status refuse(const struct back_vocab *v, const char *key, const char *why, const char *what)
 {
     return vc_fail(v->b->ctx, VC_E_UNSUPPORTED, "metadata key '" PREFIX "%s': %s%.60s; %s leaves the tokenizer out",
                    key, why, what, vc_option(v->b->ctx, "gguf_no_vocab"));
 }
 
+/* NULL behind the last, or where an entry is no text; check_lists refuses such a file before others ask. */
 static const char *token(const struct back_vocab *v, size_t i)
 {
     return json_string_value(json_array_get(v->tokens, i));
@@ -62,7 +67,8 @@ static enum vc_status check_lists(struct back_vocab *v)
                : refuse(v, "tokens", "expected a text of its own, and a type, for each row of the embedding", "");
 }
 
-/* The token that a text begins (ends) with; NULL: none. */
+/* The token that a text begins (ends) with; NULL: none. otherwise: what llama.cpp takes where the file has no such
+ * key. */
 static const char *around(const struct back_vocab *v, const char *key, const char *word, bool otherwise, uint64_t *id)
 {
     const json_t *adds = vc_back_find(v->b, key);
@@ -70,6 +76,7 @@ static const char *around(const struct back_vocab *v, const char *key, const cha
     return vc_back_token(v->b, word, id) && (adds != NULL ? json_is_true(adds) : otherwise) ? token(v, *id) : NULL;
 }
 
+/* An entry of "added_tokens". normalized false: the token is looked for in the text as it is written. */
 static json_t *describe(const struct back_vocab *v, size_t i)
 {
     return json_pack("{s:i, s:s, s:b, s:b, s:b, s:b, s:b}", "id", (int)i, "content", token(v, i), "single_word", 0,
@@ -84,6 +91,8 @@ static const char *special(const struct back_vocab *v, const char *word)
     return vc_back_token(v->b, word, &id) ? token(v, id) : NULL;
 }
 
+/* tokenizer_config.json. Its added_tokens_decoder has the ids as keys, so they are taken out of the entries.
+ * PreTrainedTokenizerFast reads tokenizer.json as it stands; LlamaTokenizer reads tokenizer.model. */
 static enum vc_status add_settings(struct back_vocab *v, bool pieces)
 {
     json_t *list = json_object();
@@ -110,7 +119,7 @@ static enum vc_status add_settings(struct back_vocab *v, bool pieces)
         "tokenizer_config.json");
 }
 
-/* Where generated texts begin and end. */
+/* generation_config.json: where generated texts begin and end. A chat ends at the end of a turn ("eot"), too. */
 static enum vc_status add_generation(struct llm_back *b)
 {
     json_t *generation = json_pack("{s:O, s:O, s:O}", "bos_token_id", json_object_get(b->config, "bos_token_id"),
@@ -127,6 +136,7 @@ static enum vc_status add_generation(struct llm_back *b)
 
 /* ---- byte-level BPE ---- */
 
+/* {"SpecialToken": {"id": "<s>", "type_id": 0}}; NULL, which json_pack's o* leaves out, without an id. */
 static json_t *template_part(const char *kind, const char *id, int type_id)
 {
     return id != NULL ? json_pack("{s:{s:s, s:i}}", kind, "id", id, "type_id", type_id) : NULL;
@@ -139,6 +149,7 @@ static json_t *sequence(const struct back_vocab *v, int i)
                      template_part("Sequence", i == 0 ? "A" : "B", i), template_part("SpecialToken", v->end, i));
 }
 
+/* TemplateProcessing, with and without tokens around a text: without any it does nothing. */
 static json_t *post_processor(struct back_vocab *v)
 {
     const char *const texts[] = {v->begin, v->end};
@@ -160,7 +171,8 @@ static json_t *post_processor(struct back_vocab *v)
                      "special_tokens", ids);
 }
 
-/* Tokenizers load a merge only where its parts and what they give are tokens. */
+/* Tokenizers load a merge only where its parts and what they give are tokens. Words are tried from byte 1 on for the
+ * space, because a part may begin with one. */
 static enum vc_status check_merges(struct back_vocab *v, const json_t *merges, const json_t *vocabulary)
 {
     bool known = json_is_array(merges);
@@ -192,7 +204,9 @@ out:
     return status;
 }
 
-/* Rows that no token has are in no vocabulary. */
+/* Rows that no token has are in no vocabulary. tokenizer.json. `pre` of the glm vocabularies ("glm4") begins with g:
+ * llama.cpp puts no bos before their texts, and does before the texts of llama-bpe, the other vocabulary with
+ * ignore_merges. */
 static enum vc_status add_bytes(struct back_vocab *v)
 {
     const char *pre = vc_back_text(v->b, PREFIX "pre");
@@ -237,7 +251,7 @@ out:
 
 /* ---- SentencePiece ---- */
 
-/* A space of an added token is U+2581 in a piece. */
+/* A space of an added token is U+2581 in a piece. Writes the message of one piece over *piece. */
 static void put_piece(const struct back_vocab *v, size_t i, json_int_t type, struct vc_text *piece)
 {
     float score = (float)json_number_value(json_array_get(v->scores, i));
@@ -260,6 +274,9 @@ static void put_piece(const struct back_vocab *v, size_t i, json_int_t type, str
     vc_text_release(&text);
 }
 
+/* tokenizer.model, by the numbers of sentencepiece_model.proto: trainer 3 kind, 4 size, 35 byte_fallback, 40 to 43 ids,
+ * 45 to 48 texts; normalizer 3 add_dummy_prefix, 4 remove_extra_whitespaces, 5 escape_whitespaces. SentencePiece wants
+ * exactly one unknown piece: others become unused. */
 static enum vc_status add_pieces(struct back_vocab *v)
 {
     static const struct {
@@ -314,6 +331,7 @@ out:
     return status;
 }
 
+/* bert, t5 and gemma4 have no way back. */
 enum vc_status vc_back_vocab(struct llm_back *b)
 {
     const char *kind = vc_back_text(b, PREFIX "model");

@@ -24,6 +24,7 @@ static enum vc_status check_normalizer(struct vocab *v)
                    type, vc_option(v->ctx, "gguf_pre"));
 }
 
+/* Sets v->pre, or refuses with the form, so that a user can look up its name. */
 static enum vc_status find_pre(struct vocab *v)
 {
     const json_t *model = json_object_get(v->tokenizer.root, "model");
@@ -52,6 +53,7 @@ out:
     return status;
 }
 
+/* Texts are in GPT-2's letters for bytes ("\u0120the" is " the") on both sides, so they are copied. */
 enum vc_status vc_vocab_read_bytes(struct vocab *v)
 {
     json_t *model = json_object_get(v->tokenizer.root, "model");

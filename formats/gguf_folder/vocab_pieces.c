@@ -10,12 +10,13 @@
 
 #include "formats/io/protobuf_wire.h"
 
-#define MOST_TEXT     ((uint64_t)1 << 16)
-#define MOST_CHARSMAP ((uint64_t)16 << 20)
+#define MOST_TEXT     ((uint64_t)1 << 16)  /* bytes of a piece */
+#define MOST_CHARSMAP ((uint64_t)16 << 20) /* bytes of the table of characters */
 
 #define UNIGRAM 1
 #define BPE     2
 
+/* kind: UNIGRAM where the trainer says none, which is the field's default in the protobuf. */
 struct reading {
     struct vocab *v;
     struct vc_wire wire;
@@ -23,7 +24,8 @@ struct reading {
     uint64_t kind;
 };
 
-/* The bytes of a field, in the arena, with a NUL behind. */
+/* The bytes of a field, in the arena, with a NUL behind. A text longer than `most` is refused before memory is
+ * taken. */
 static enum vc_status take_bytes(struct reading *r, const struct vc_field *field, uint64_t most, char **out)
 {
     VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "a text"));
@@ -36,6 +38,7 @@ static enum vc_status take_bytes(struct reading *r, const struct vc_field *field
     return VC_OK;
 }
 
+/* One piece; its number is its place in the file. `rest` moves behind each field. */
 static enum vc_status take_piece(struct reading *r, struct vc_span rest)
 {
     char *text = NULL;
@@ -63,6 +66,7 @@ static enum vc_status take_piece(struct reading *r, struct vc_span rest)
     return vc_vocab_set(r->v, r->n_pieces++, text, n, (int32_t)type, score);
 }
 
+/* Only the kind of the model counts; the other fields say how it was trained. */
 static enum vc_status take_trainer(struct reading *r, struct vc_span rest)
 {
     struct vc_field field;
@@ -74,6 +78,7 @@ static enum vc_status take_trainer(struct reading *r, struct vc_span rest)
     return VC_OK;
 }
 
+/* Spaces and the table of characters. */
 static enum vc_status take_normalizer(struct reading *r, struct vc_span rest)
 {
     struct vocab *v = r->v;
@@ -95,6 +100,7 @@ static enum vc_status take_normalizer(struct reading *r, struct vc_span rest)
     return VC_OK;
 }
 
+/* The fields of ModelProto, in whatever order; self tests and denormalizers are skipped. */
 static enum vc_status take_model(struct reading *r, struct vc_span rest)
 {
     struct vc_field field;
@@ -117,6 +123,7 @@ static enum vc_status take_model(struct reading *r, struct vc_span rest)
     return VC_OK;
 }
 
+/* BPE with a table of characters is refused: llama.cpp would tokenize such texts otherwise. */
 enum vc_status vc_vocab_read_pieces(struct vocab *v, const char *path)
 {
     struct reading r = {.v = v, .kind = UNIGRAM};
@@ -146,7 +153,7 @@ out:
 
 /* ---- tokenizer.json ---- */
 
-/* "<0x0A>" */
+/* "<0x0A>" The token of a byte. */
 static bool is_byte(const char *text)
 {
     return strlen(text) == 6 && strncmp(text, "<0x", 3) == 0 && text[5] == '>' &&
@@ -170,7 +177,8 @@ static bool join(const json_t *merge, struct vc_text *to)
     return to->n != 0;
 }
 
-/* llama.cpp merges what gives the token of the highest score: the first merge has to have the highest. */
+/* llama.cpp merges what gives the token of the highest score: the first merge has to have the highest. Merge i gets
+ * score -i. Backwards, so that of several merges that give one token the first wins. */
 static enum vc_status score(struct vocab *v, const json_t *vocabulary, const json_t *merges)
 {
     struct vc_text text;
@@ -192,7 +200,8 @@ out:
     return status;
 }
 
-/* Whether a step of the normalizer puts a space in front of a text. */
+/* Whether a step of the normalizer puts a space in front of a text. A step Prepend, alone or in a sequence; else
+ * Metaspace's "prepend_scheme", or its older "add_prefix_space". */
 static bool puts_space(const json_t *tokenizer)
 {
     const json_t *normalizer = json_object_get(tokenizer, "normalizer");
@@ -210,6 +219,8 @@ static bool puts_space(const json_t *tokenizer)
            (scheme != NULL ? strcmp(scheme, "never") != 0 : json_is_true(json_object_get(pre, "add_prefix_space")));
 }
 
+/* BPE over characters with tokens for bytes. Tokens that no merge gives have the lowest score. vocabulary: {"text":
+ * id}. */
 enum vc_status vc_vocab_read_merged(struct vocab *v)
 {
     const json_t *model = json_object_get(v->tokenizer.root, "model");

@@ -10,11 +10,13 @@
 
 /* ---- the form ---- */
 
+/* Steps are parted by "; ". The way back cuts there again, so no regular expression of the table holds it. */
 static void add_step(struct vc_text *form, const char *step)
 {
     vc_text_add(form, "%s%s", form->n == 0 ? "" : "; ", step);
 }
 
+/* The text of a member, "" without one. */
 static const char *word(const json_t *step, const char *key)
 {
     const char *value = json_string_value(json_object_get(step, key));
@@ -22,6 +24,8 @@ static const char *word(const json_t *step, const char *key)
     return value != NULL ? value : "";
 }
 
+/* "Isolated" parts are the matches; "Removed" with "invert" removes what is between them, which is the same. A Split of
+ * another kind gets a form that no name has, and that a refusal can show. */
 static void add_split(struct vc_text *form, const json_t *step)
 {
     const char *regex = json_string_value(json_object_get(json_object_get(step, "pattern"), "Regex"));
@@ -36,6 +40,7 @@ static void add_split(struct vc_text *form, const json_t *step)
     }
 }
 
+/* *byte_level is set by a step ByteLevel. Its own regular expression, "G", is GPT-2's. */
 static void add_steps(struct vc_text *form, const json_t *step, bool *byte_level, unsigned depth)
 {
     const char *type = word(step, "type");
@@ -71,6 +76,8 @@ void vc_vocab_form(const json_t *tokenizer, struct vc_text *form, bool *byte_lev
 
 /* ---- names ---- */
 
+/* Parts that the regular expressions of several models share, in the letters of their tokenizer.json: a form is
+ * compared byte by byte. BLOOM holds punctuation of other scripts in UTF-8. */
 #define CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #define SPACES       "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 #define LETTERS      "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+"
@@ -80,6 +87,7 @@ void vc_vocab_form(const json_t *tokenizer, struct vc_text *form, bool *byte_lev
     "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]" upper "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]" lower
 #define BLOOM " ?[^(\\s|[.,!?\xe2\x80\xa6\xe3\x80\x82\xef\xbc\x8c\xe3\x80\x81\xe0\xa5\xa4\xdb\x94\xd8\x8c])]+"
 
+/* What a row asks of a property: nothing, that it is there, that it is not. */
 enum need { ANY, YES, NO };
 
 /* A form has the name of the first row that fits. Names with the same form differ in whether merges may be ignored, and
@@ -148,6 +156,8 @@ static json_t *make_step(const char *step, size_t n)
                      "invert", 0);
 }
 
+/* The row with the name. Where no step of its form makes bytes into letters, a ByteLevel without an expression of its
+ * own goes behind. *out without a known name: an empty sequence. */
 bool vc_vocab_pre_steps(const char *name, json_t **out, bool *ignores_merges)
 {
     json_t *steps = json_array();

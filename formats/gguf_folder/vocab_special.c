@@ -7,13 +7,16 @@
 
 #include "formats/io/infile.h"
 
+/* Below the scores of the model's own tokens, as llama.cpp's converter has it; added tokens are found before
+ * merging. */
 #define ADDED_SCORE    (-1000.0F)
 #define MOST_TEMPLATE  ((uint64_t)1 << 20)
 #define MOST_TEMPLATES 64
 
 /* ---- added tokens ---- */
 
-/* "<|...|>" and the like: a control token whatever a file says. */
+/* "<|...|>" and the like: a control token whatever a file says, because some files do not mark such tokens, and
+ * llama.cpp would print them. The second form has U+FF5C, the full-width bar of DeepSeek. */
 static bool looks_special(const char *text)
 {
     static const struct {
@@ -33,7 +36,8 @@ static bool looks_special(const char *text)
     return strcmp(text, "<pad>") == 0 || strcmp(text, "<mask>") == 0;
 }
 
-/* U+2581 as spaces: SentencePiece writes them so, a text has them so. */
+/* U+2581 as spaces: SentencePiece writes them so, a text has them so. Returns a copy in the arena, NULL if memory is
+ * short. */
 static const char *with_spaces(struct vocab *v, const char *text)
 {
     char *copy = vc_arena_copy(v->ctx, v->arena, text, strlen(text));
@@ -51,7 +55,8 @@ static const char *with_spaces(struct vocab *v, const char *text)
     return copy;
 }
 
-/* The first file that lists a token tells what it is. */
+/* The first file that lists a token tells what it is. A token whose row the embedding has not is counted, and told in a
+ * note. A byte and the unknown token keep their types. */
 static enum vc_status add(struct vocab *v, json_int_t id, const char *text, bool special)
 {
     struct vocab_token *t;
@@ -89,6 +94,8 @@ static enum vc_status add_entry(struct vocab *v, json_int_t id, const json_t *en
     return add(v, id, text, json_is_true(json_object_get(entry, "special")));
 }
 
+/* tokenizer.json comes first, then tokenizer_config.json, then the older added_tokens.json, which says no more than a
+ * number: {"<mask>": 50264}. */
 enum vc_status vc_vocab_add(struct vocab *v)
 {
     const json_t *list = json_object_get(v->tokenizer.root, "added_tokens");
@@ -125,6 +132,7 @@ static const char *text_of(const struct vocab *v, const char *key)
     return json_string_value(json_is_object(value) ? json_object_get(value, "content") : value);
 }
 
+/* The member as an id below `rows`; of a list ("eos_token_id": [1, 106]) the first. */
 static bool id_in(const json_t *object, const char *key, uint64_t rows, uint64_t *id)
 {
     const json_t *value = json_object_get(object, key);
@@ -153,6 +161,8 @@ static bool find_id(struct vocab *v, const char *word, uint64_t *id)
 
 /* ---- what is put around a text ---- */
 
+/* What goes around a text. known: a step says it, so that "add_bos_token" is not asked; between: a separator stands
+ * between two texts. */
 struct around {
     bool known, begin, end, between;
     const char *begin_text, *end_text; /* NULL: not said */
@@ -164,6 +174,13 @@ static const char *template_text(const json_t *entry)
     return json_string_value(json_object_get(json_object_get(entry, "SpecialToken"), "id"));
 }
 
+/* A step of "post_processor", or a sequence of such.
+ *
+ *     TemplateProcessing   single: [SpecialToken <s>, Sequence A, SpecialToken </s>]    begin and end by its ends
+ *     BertProcessing, RobertaProcessing   cls: ["[CLS]", 101], sep: ["[SEP]", 102]      both
+ *     ByteLevel                                                                         neither
+ *
+ * depth: a file may nest its sequences as deep as it likes. */
 static void look_at_step(const json_t *step, struct around *a, unsigned depth)
 {
     const char *type = json_string_value(json_object_get(step, "type"));
@@ -193,7 +210,8 @@ static void look_at_step(const json_t *step, struct around *a, unsigned depth)
     }
 }
 
-/* What a text begins and ends with is the begin and the end, whatever other files say. */
+/* What a text begins and ends with is the begin and the end, whatever other files say. llama.cpp takes a bert's [CLS]
+ * and [SEP] for begin and end. "seperator" is how the key is spelled. */
 static void put_ids(struct vocab *v, const struct around *a, struct llm_pairs *pairs)
 {
     static const struct {
@@ -215,6 +233,8 @@ static void put_ids(struct vocab *v, const struct around *a, struct llm_pairs *p
     }
 }
 
+/* Where no step says it, tokenizer_config.json does; where that is silent, SentencePiece's BPE begins with bos, and
+ * Unigram ends with eos. */
 static void put_around(struct vocab *v, struct llm_pairs *pairs)
 {
     const json_t *begin = json_object_get(v->settings.root, "add_bos_token");
@@ -237,7 +257,7 @@ static void put_around(struct vocab *v, struct llm_pairs *pairs)
 
 /* ---- the template of a chat ---- */
 
-/* chat_template.jinja. */
+/* chat_template.jinja, where transformers 5 stores the template. *out NULL: it is not there. */
 static enum vc_status read_template(struct vocab *v, const char **out)
 {
     enum vc_status status = VC_OK;
@@ -266,7 +286,8 @@ out:
     return status == VC_OK ? VC_OK : vc_context(v->ctx, "chat_template.jinja");
 }
 
-/* A list of {"name", "template"}: "default" is the one that is used. */
+/* A list of {"name", "template"}: "default" is the one that is used. The others get keys with their names, and one key
+ * lists these names. */
 static enum vc_status put_templates(struct vocab *v, const json_t *list, struct llm_pairs *pairs)
 {
     size_t n = 0;
@@ -301,6 +322,7 @@ static enum vc_status put_templates(struct vocab *v, const json_t *list, struct 
     return VC_OK;
 }
 
+/* chat_template.jinja, tokenizer_config.json, chat_template.json: the first that has one. */
 static enum vc_status put_template(struct vocab *v, struct llm_pairs *pairs)
 {
     const json_t *said = json_object_get(v->settings.root, "chat_template");

@@ -1,4 +1,6 @@
-/* vocab_tokens.c - the list of tokens while files fill it: vocab.h. */
+/* vocab_tokens.c - the list of tokens while files fill it: vocab.h.
+ *
+ * Each kind sets the tokens that its files list; vocab.c fills the gaps. */
 #include "formats/gguf_folder/vocab.h"
 #include "formats/io/side_file.h"
 #include <inttypes.h>
@@ -23,6 +25,7 @@ enum vc_status vc_vocab_set(struct vocab *v, uint64_t id, const char *text, size
     return VC_OK;
 }
 
+/* Looks at all tokens: it is asked some ten times for a vocabulary. */
 bool vc_vocab_find(const struct vocab *v, const char *text, uint64_t *id)
 {
     size_t n = strlen(text);

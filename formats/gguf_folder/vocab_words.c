@@ -10,6 +10,7 @@
 
 /* ---- WordPiece ---- */
 
+/* "vocab": {"[PAD]": 0, "the": 1996, "##ing": 2075, ...} */
 static enum vc_status read_vocabulary(struct vocab *v)
 {
     json_t *vocabulary = json_object_get(json_object_get(v->tokenizer.root, "model"), "vocab");
@@ -25,7 +26,8 @@ static enum vc_status read_vocabulary(struct vocab *v)
     return VC_OK;
 }
 
-/* vocab.txt: a token a line. */
+/* vocab.txt: a token a line. The line's number is the id. The last line may have no line feed; \r is dropped. An empty
+ * line is a token, too. */
 static enum vc_status read_lines(struct vocab *v)
 {
     struct vc_infile *file = NULL;
@@ -60,6 +62,8 @@ out:
     return status == VC_OK ? VC_OK : vc_context(v->ctx, "vocab.txt");
 }
 
+/* Lower case and accents: the normalizer of tokenizer.json, else tokenizer_config.json, else BERT's defaults (lower
+ * case; accents go where letters become small). */
 enum vc_status vc_vocab_read_words(struct vocab *v)
 {
     static const char *const special[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
@@ -87,6 +91,7 @@ enum vc_status vc_vocab_read_words(struct vocab *v)
     return VC_OK;
 }
 
+/* U+2581 has 3 bytes in UTF-8. */
 enum vc_status vc_vocab_mark_words(struct vocab *v)
 {
     for (size_t i = 0; i < v->n; i++) {
@@ -119,7 +124,7 @@ static int base64_value(char c)
     return at != NULL ? (int)(at - digits) : -1;
 }
 
-/* The table of characters, from base64. */
+/* The table of characters, from base64. 4 digits are 3 bytes; up to the first '='. */
 static enum vc_status take_charsmap(struct vocab *v, const char *text)
 {
     unsigned char *bytes = vc_arena_alloc(v->ctx, v->arena, strlen(text) / 4 * 3 + 3);
@@ -144,7 +149,8 @@ static enum vc_status take_charsmap(struct vocab *v, const char *text)
     return VC_OK;
 }
 
-/* A step of the normalizer, or of what cuts the text. */
+/* A step of the normalizer, or of what cuts the text. Sequences are followed 8 deep. A step that splits at spaces, or
+ * joins two and more, means remove_extra_whitespaces. */
 static enum vc_status take_step(struct vocab *v, const json_t *step, unsigned depth)
 {
     const char *type = json_string_value(json_object_get(step, "type"));
@@ -170,6 +176,7 @@ static enum vc_status take_step(struct vocab *v, const json_t *step, unsigned de
     return VC_OK;
 }
 
+/* The place in the list is the id. */
 enum vc_status vc_vocab_read_unigrams(struct vocab *v)
 {
     const json_t *model = json_object_get(v->tokenizer.root, "model");
