@@ -3,7 +3,14 @@
  * Loaders make quantized modules by the targets and the ignore list of the "quantization_config", before they look at
  * the tensors. Which modules are linear layers is not known here: a weight of two dimensions that is no embedding is
  * taken for one, so what follows from that alone is a warning. Patterns that are more than literal text and `.*` are
- * not decided. */
+ * not decided.
+ *
+ *     "quantization_config": {"quant_method": "compressed-tensors", "ignore": ["lm_head"],
+ *                             "config_groups": {"group_0": {"targets": ["Linear"], "weights": {"num_bits": 4, ...}}}}
+ *
+ * check_modules chooses what is asked by "quant_method"; each_module calls one question for each module that could be
+ * quantized. Findings go through vc_find, so a check never stops at the first fault; only failures of reading and of
+ * memory are returned. */
 #include "formats/huggingface/check_config.h"
 
 #include <inttypes.h>
@@ -57,7 +64,7 @@ struct check {
     struct vc_arena arena;
     const json_t *config;
     struct names ignored;
-    size_t n_groups;
+    size_t n_groups; /* of groups that are looked at, at most MAX_GROUPS */
     struct group *groups;
     char *path; /* room for any name */
 };
@@ -70,7 +77,13 @@ static bool is_f8(enum vc_dtype dtype)
 /* ---- lists of names ---- */
 
 /* Turns a regular expression into a glob; *out is NULL where it is more than literal text and `.*`. The memory is the
- * arena's. */
+ * arena's.
+ *
+ *     ^model\.layers\..*\.mlp$   model.layers.*.mlp      anchored at the end
+ *     model\.layers              model.layers*           re.match of Python: the rest of the name is free
+ *     (q|k)_proj                 NULL                    not decided
+ *
+ * A glob has at most twice the bytes of the expression, and a '*' behind it. */
 static enum vc_status glob_of(struct check *c, const char *regex, const char **out)
 {
     char *glob = vc_arena_alloc(c->ctx, &c->arena, 2 * strlen(regex) + 2);
@@ -104,6 +117,8 @@ static enum vc_status glob_of(struct check *c, const char *regex, const char **o
     return VC_OK;
 }
 
+/* Adds the globs of one regular expression, or notes that the list is unsure. Room for both globs is asked for
+ * together. */
 static enum vc_status add_regex(struct check *c, struct names *names, const char *regex)
 {
     static const char maybe[] = "(.*\\.)?"; /* parts of the name, or none: two globs */
@@ -125,7 +140,9 @@ static enum vc_status add_regex(struct check *c, struct names *names, const char
     return VC_OK;
 }
 
-/* Reads a list of modules: exact names, regular expressions ("re:...") and classes. list may be NULL. */
+/* Reads a list of modules: exact names, regular expressions ("re:...") and classes. list may be NULL. A word of
+ * capitals without a point, "LlamaDecoderLayer", is a class: which modules are of a class is known only by the loader,
+ * so the list is unsure. It stays among the exact names, too, because a module may be called so. */
 static enum vc_status read_names(struct check *c, const json_t *list, struct names *names)
 {
     const json_t *value;
@@ -189,7 +206,8 @@ static enum vc_status check_keys(const struct check *c, const json_t *object, co
     return VC_OK;
 }
 
-/* The members of a group, and group_size, which belongs to the strategies of groups. */
+/* The members of a group, and group_size, which belongs to the strategies of groups. A member of another name is an
+ * error of pydantic in compressed-tensors (its models forbid extra members). */
 static enum vc_status check_members(const struct check *c, const json_t *group)
 {
     const json_t *weights = json_object_get(group, "weights");
@@ -207,7 +225,7 @@ static enum vc_status check_members(const struct check *c, const json_t *group)
                          strategy, sized ? "" : "out");
 }
 
-/* Reads ignore and config_groups. */
+/* Reads "ignore" and "config_groups" into c->ignored and c->groups. */
 static enum vc_status read_config(struct check *c)
 {
     json_t *groups = json_object_get(c->config, "config_groups");
@@ -230,7 +248,8 @@ static enum vc_status read_config(struct check *c)
     return VC_OK;
 }
 
-/* The tensor <path of the module><tail>; NULL: there is none. */
+/* The tensor <path of the module><tail>; NULL: there is none. m->path is put back to the module's path before it
+ * returns. */
 static const struct vc_tensor *part_of(const struct check *c, const struct module *m, const char *tail)
 {
     size_t index;
@@ -241,7 +260,8 @@ static const struct vc_tensor *part_of(const struct check *c, const struct modul
     return index == VC_NO_TENSOR ? NULL : &c->model->tensors[index];
 }
 
-/* Sets rows and row of packed codes from the values of weight_shape; of other weights they are known. */
+/* Sets rows and row of packed codes from the values of weight_shape; of other weights they are known. weight_shape: i64
+ * [2], rows and elements of a row before packing. */
 static enum vc_status find_shape(const struct check *c, struct module *m)
 {
     const struct vc_tensor *shape = part_of(c, m, ".weight_shape");
@@ -259,7 +279,8 @@ static enum vc_status find_shape(const struct check *c, struct module *m)
     return VC_OK;
 }
 
-/* num_bits of the group against the words of packed codes, or the type of plain ones. */
+/* num_bits of the group against the words of packed codes, or the type of plain ones. A type of plain codes has its own
+ * bits: i8 8, i4 4. Words of 32 bits: a row of 100 elements of 4 bits has 13. */
 static enum vc_status check_bits(const struct check *c, const struct module *m, const json_t *weights)
 {
     json_int_t bits = json_integer_value(json_object_get(weights, "num_bits"));
@@ -361,7 +382,9 @@ static enum vc_status check_said(const struct check *c, const struct module *m, 
     return check_inputs(c, m, group->inputs);
 }
 
-/* One module against ignore and the groups of compressed-tensors. */
+/* One module against ignore and the groups of compressed-tensors. compressed-tensors looks for a target by name before
+ * one by class. "unsure" means that a list that could not be decided may speak of this module, so a finding about its
+ * absence is left out. */
 static enum vc_status check_compressed(const struct check *c, const struct module *m)
 {
     const struct group *by_class = NULL;
@@ -422,7 +445,8 @@ static enum vc_status check_joined(const struct check *c, const struct module *m
                          "is quantized, but %s beside it is not: vLLM joins the two, and refuses that", plain);
 }
 
-/* The number that divides the scales of the tensor, as bits; false: its weights are no nvfp4. */
+/* The number that divides the scales of the tensor, as bits; false: its weights are no nvfp4. A read that fails counts
+ * as false here, and is no failure of the check. */
 static bool global_of(const struct check *c, size_t tensor, uint32_t *bits)
 {
     const struct vc_quant *quant = tensor != VC_NO_TENSOR ? c->model->tensors[tensor].quant : NULL;
@@ -437,7 +461,8 @@ static bool global_of(const struct check *c, size_t tensor, uint32_t *bits)
     return true;
 }
 
-/* Of layers that runtimes join they keep one global scale. */
+/* Layers that runtimes join (q, k and v; gate and up) keep one global scale of NVFP4: the others decode wrongly where
+ * theirs differs. Compared as bits. */
 static enum vc_status check_global(const struct check *c, const struct module *m)
 {
     uint32_t own;
@@ -465,7 +490,8 @@ static enum vc_status check_global(const struct check *c, const struct module *m
 
 /* ---- bitsandbytes ---- */
 
-/* One module against the list of those that bitsandbytes leaves alone. */
+/* One module against the list of those that bitsandbytes leaves alone. Words of the list are matched with the ends of
+ * names (vc_listed_means). Without a list nothing is said of plain modules. */
 static enum vc_status check_bnb(const struct check *c, const struct module *m)
 {
     const json_t *skip = json_object_get(c->config, "llm_int8_skip_modules");
@@ -522,7 +548,8 @@ static bool is_quantized(const struct check *c, const struct module *m)
             (part_of(c, m, ".weight_scale") != NULL || part_of(c, m, ".SCB") != NULL));
 }
 
-/* Fills *m from the weight of a module; false: the tensor is none, or of no layer that could be quantized. */
+/* Fills *m from the weight of a module; false: the tensor is none, or of no layer that could be quantized. A table with
+ * a bias beside it is a layer with an unlucky name. m->path is c->path, which the next module overwrites. */
 static bool module_of(const struct check *c, const struct vc_tensor *t, struct module *m)
 {
     size_t n_path = 0;
@@ -549,6 +576,8 @@ static bool module_of(const struct check *c, const struct vc_tensor *t, struct m
 
 typedef enum vc_status check_fn(const struct check *c, const struct module *m);
 
+/* Calls fn for the weight of each module. Rows of packed codes are read only here, where row is not known from the
+ * shape. */
 static enum vc_status each_module(struct check *c, check_fn *fn)
 {
     struct module m;
@@ -626,6 +655,13 @@ static enum vc_status check_tensors(const struct check *c)
     return VC_OK;
 }
 
+/* What is asked, by method:
+ *
+ *     none, or null           codes that nobody describes; global scales
+ *     bitsandbytes            each module against the skip list, then the list against the modules
+ *     compressed-tensors      groups, layers that are joined, global scales, the lists
+ *     fp8, modelopt           layers that are joined, global scales
+ *     gptq, awq, others       tensors alone (check_tensors), global scales */
 static enum vc_status check_modules(struct check *c)
 {
     const json_t *stage = json_object_get(c->config, "quantization_status");
@@ -665,6 +701,8 @@ enum vc_status vc_check_config(struct vc_ctx *ctx, const struct vc_model *model)
     size_t n = 0;
     enum vc_status status;
 
+    /* An unreadable config.json is a finding, no failure. c.path has room for any name and the longest tail,
+     * ".weight_zero_point". */
     VC_TRY(vc_hf_config_read_beside(ctx, model->path, &text, &n));
     if (text == NULL) {
         return VC_OK;

@@ -1,5 +1,8 @@
 /* check_listed.c - see check_listed.h. A module is what tensors have in front of a dot: "model.layers.0.mlp.up.weight"
- * lies in "model", "model.layers", "model.layers.0", "model.layers.0.mlp" and "model.layers.0.mlp.up". */
+ * lies in "model", "model.layers", "model.layers.0", "model.layers.0.mlp" and "model.layers.0.mlp.up".
+ *
+ * Each name is sought among all modules, the file's own names and those that the loader gives them; what no module
+ * answers to gets a warning, because a list with a wrong name quantizes, or leaves out, other layers than it says. */
 #include "formats/huggingface/check_listed.h"
 
 #include <stdlib.h>
@@ -17,6 +20,7 @@ struct listed {
     bool *seen; /* by name: it stands for something */
 };
 
+/* "^model\.layers\.0$": a backslash takes the next byte as it is, and word[word[0] == '\\'] is that byte. */
 bool vc_listed_means(const char *word, const char *path)
 {
     size_t n = strlen(word);
@@ -40,6 +44,7 @@ static bool stands_for(const struct listed *l, const char *name, const char *mod
     return l->family != NULL && l->family->nested && (vc_ends_in(module, name) || vc_ends_in(name, module));
 }
 
+/* Marks the names that stand for the module: the equal one by binary search, others only in lists where ends count. */
 static void see_module(const struct listed *l, const char *module)
 {
     const char *const *same = bsearch(&module, l->names, l->n, sizeof *l->names, vc_compare_texts);
@@ -63,6 +68,7 @@ static void see_path(const struct listed *l, char *name)
     }
 }
 
+/* The arena is emptied after each tensor. */
 static enum vc_status see_tensor(struct vc_ctx *ctx, struct vc_arena *arena, const struct listed *l, const char *name)
 {
     char *copy = vc_arena_copy(ctx, arena, name, strlen(name));

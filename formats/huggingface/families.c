@@ -3,7 +3,9 @@
  * Most rows are those of arch/arch_loads.inc, what scripts/loading.py has asked transformers: the names of tied weights,
  * the names it changes when it loads, and the weights that it initializes beside their layers. The others were seen with
  * transformers 5.24, compressed-tensors 0.20 and bitsandbytes 0.50 (tests/judge/kinds.py and loads.py try it again with
- * what is there). Types that were asked and are in no other row need nothing beyond the rules for all. */
+ * what is there). Types that were asked and are in no other row need nothing beyond the rules for all.
+ *
+ * A row adds to what other rows of the same type say: add_rows collects all that fit, in the order of the table. */
 #include "formats/huggingface/families.h"
 
 #include <jansson.h>
@@ -27,6 +29,7 @@
 #define NEVER(why) [VC_LOADS_COMPRESSED_TENSORS] = {.refused = why}, [VC_LOADS_BITSANDBYTES] = {.refused = why}
 
 #define IN_FP32 "the loader wants f32 here"
+/* KEEPS: weights that no loader of codes takes as codes. NEVER: neither loader takes the model. */
 #define KEEPS(globs, reason)                                                                                          \
     [VC_LOADS_COMPRESSED_TENSORS] = {.keeps = (globs), .why = (reason)}, [VC_LOADS_BITSANDBYTES] = {.keeps = (globs), \
                                                                                                     .why = (reason)}
@@ -129,6 +132,8 @@ static void add_rows(struct vc_family *family, const char *type)
     }
 }
 
+/* root NULL, or no object: an empty family. Parts of a model that also sees or hears have a "model_type" of their own,
+ * whose rows count, too. `speaks`: the class has a head of language. `class` is read only. */
 void vc_family_find(const json_t *root, struct vc_family *out)
 {
     const char *type = json_string_value(json_object_get(root, "model_type"));

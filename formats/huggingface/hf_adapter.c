@@ -1,4 +1,9 @@
-/* hf_adapter.c - see hf_adapter.h. Keys are those of peft's LoraConfig (0.21). */
+/* hf_adapter.c - see hf_adapter.h. Keys are those of peft's LoraConfig (0.21).
+ *
+ *     {"peft_type": "LORA", "r": 8, "lora_alpha": 16, "use_rslora": false, "alpha_pattern": {"q_proj": 32}}
+ *
+ * A delta is B x A x alpha / r, with rslora alpha / sqrt(r); r is the rows of A, which the tensors have. So of this
+ * file alpha, its patterns, rslora and fan_in_fan_out count (struct vc_adapter). */
 #include "formats/huggingface/hf_adapter.h"
 
 #include <string.h>
@@ -33,7 +38,8 @@ static bool is_set(const json_t *value)
 }
 
 /* Kinds of beginnings that leave the base model as it is. The others (pissa, olora, loftq, corda, lora_ga) take a part
- * out of the base's weights, and peft takes it out again when it loads the adapter: the file's base is another one. */
+ * out of the base's weights, and peft takes it out again when it loads the adapter: the file's base is another one.
+ * true and false, and null, are no words: they begin plainly, too. */
 static bool begins_plainly(const json_t *init)
 {
     static const char *const plain[] = {"gaussian", "eva", "orthogonal"};
@@ -50,6 +56,8 @@ static bool begins_plainly(const json_t *init)
     return false;
 }
 
+/* Sets out->refusal, the sentence why the adapter cannot be merged, once: of several configurations the first reason
+ * stays. A part of a pipeline need not say its peft_type. */
 static enum vc_status find_refusal(struct vc_ctx *ctx, const json_t *root, const char *part, struct vc_arena *arena,
                                    struct vc_adapter *out)
 {
@@ -80,6 +88,7 @@ static enum vc_status find_refusal(struct vc_ctx *ctx, const json_t *root, const
 
 /* ---- what it says ---- */
 
+/* Appends a pattern for modules that have an alpha of their own. `pattern` NULL: memory was short when it was made. */
 static enum vc_status add_pattern(struct vc_ctx *ctx, struct vc_arena *arena, const char *pattern, double alpha,
                                   bool root, size_t *capacity, struct vc_adapter_pattern **list, struct vc_adapter *out)
 {
@@ -91,7 +100,8 @@ static enum vc_status add_pattern(struct vc_ctx *ctx, struct vc_arena *arena, co
 }
 
 /* One configuration. part: that of a model of a pipeline ("unet"), whose modules' names begin so; NULL: of all. What it
- * says of all its modules is then a pattern, too, behind its own. */
+ * says of all its modules is then a pattern, too, behind its own. A module takes the first pattern that fits, so the
+ * pattern for all modules of the part comes last. */
 static enum vc_status take(struct vc_ctx *ctx, const json_t *config, const char *part, struct vc_arena *arena,
                            size_t *capacity, struct vc_adapter_pattern **list, struct vc_adapter *out)
 {
@@ -121,6 +131,7 @@ static enum vc_status take(struct vc_ctx *ctx, const json_t *config, const char 
     return VC_OK;
 }
 
+/* The model that the adapter was trained on, for a report; NULL where the file does not say it. */
 static enum vc_status take_base(struct vc_ctx *ctx, const json_t *config, struct vc_arena *arena,
                                 struct vc_adapter *out)
 {
@@ -130,7 +141,8 @@ static enum vc_status take_base(struct vc_ctx *ctx, const json_t *config, struct
     return base == NULL || base[0] == '\0' || out->base != NULL ? VC_OK : VC_E_NOMEM;
 }
 
-/* {"unet.lora_alpha": 8, "unet.r": 4, ...}: a configuration for each first word. */
+/* {"unet.lora_alpha": 8, "unet.r": 4, ...}: a configuration for each first word. A key without a point is of no part,
+ * and is left out (part ""). */
 static enum vc_status take_parts(struct vc_ctx *ctx, json_t *root, struct vc_arena *arena, struct vc_adapter *out)
 {
     json_t *parts = json_object();
@@ -172,6 +184,7 @@ out:
     return status;
 }
 
+/* note: the text is diffusers' note in a safetensors file, not adapter_config.json. */
 static enum vc_status take_text(struct vc_ctx *ctx, const char *text, size_t n, bool note, struct vc_arena *arena,
                                 struct vc_adapter *out)
 {
@@ -195,7 +208,8 @@ out:
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", note ? VC_HF_ADAPTER_NOTE : VC_HF_ADAPTER_NAME);
 }
 
-/* A folder, or a file with PEFT's name: single files of other trainers may lie beside somebody's configuration. */
+/* A folder, or a file with PEFT's name: single files of other trainers may lie beside somebody's configuration. A file
+ * of another trainer has its alphas as tensors. */
 static bool is_of_peft(const struct vc_model *model, const char *place)
 {
     const char *slash = strrchr(place, '/');

@@ -1,5 +1,8 @@
 /* hf_carry.c - see hf_carry.h. Copies files; of config.json the new text is made when the job is
- * planned (formats/huggingface/hf_rewrite.c), so that what it cannot say is refused before weights are read. */
+ * planned (formats/huggingface/hf_rewrite.c), so that what it cannot say is refused before weights are read.
+ *
+ * A sink calls plan (layout), expect (before its files begin), check (several workers), write (after the weights),
+ * release. Files are opened one after the other, and copied through one buffer of VC_CARRY_BYTES. */
 #include "formats/huggingface/hf_carry.h"
 
 #include <string.h>
@@ -63,6 +66,7 @@ static enum vc_status read_config(struct vc_ctx *ctx, struct vc_infolder *from, 
     return VC_OK;
 }
 
+/* A folder without config.json unties nothing. */
 enum vc_status vc_hf_carry_unties(struct vc_ctx *ctx, struct vc_infolder *from, bool *unties)
 {
     struct vc_text text;
@@ -79,7 +83,8 @@ out:
     return status;
 }
 
-/* The new text of config.json, where the job changes what it says. One that says nothing of a model is copied. */
+/* The new text of config.json, where the job changes what it says. A config.json of another program ({"port": 8080}) is
+ * copied. */
 static enum vc_status plan_config(struct vc_ctx *ctx, const struct vc_hf_change *change, struct vc_hf_carry *to)
 {
     struct vc_text old;
@@ -98,7 +103,7 @@ out:
     return status;
 }
 
-/* For the report: "left behind: a.bin, b.gguf and 3 more". */
+/* For the report: "left behind: a.bin, b.gguf and 3 more". At most VC_NAMED_FILES names, each cut at 100 bytes. */
 static enum vc_status name_skipped(struct vc_ctx *ctx, struct vc_hf_carry *to)
 {
     size_t n = vc_infolder_skipped_count(to->from);
@@ -124,7 +129,7 @@ static bool says_of_codes(const struct vc_hf_carry *carry, const struct vc_carri
     return carry->decodes && vc_is_one_of(file->name, VC_HF_MODELOPT_NAME " quanto_qmap.json quantization_map.json");
 }
 
-/* A tensor of codes is not copied. */
+/* Whether a tensor of codes is written as something else than a copy: then files that describe the codes are wrong. */
 static bool decodes(const struct vc_hf_change *change)
 {
     for (size_t i = 0; i < change->outs->n; i++) {
@@ -137,6 +142,7 @@ static bool decodes(const struct vc_hf_change *change)
     return false;
 }
 
+/* to->n_bytes counts the source's config.json, not the new one: the estimate of space need not know the difference. */
 enum vc_status vc_hf_carry_plan(struct vc_ctx *ctx, struct vc_infolder *from, const struct vc_hf_change *change,
                                 struct vc_hf_carry *to)
 {
@@ -156,6 +162,7 @@ enum vc_status vc_hf_carry_plan(struct vc_ctx *ctx, struct vc_infolder *from, co
 
 /* ---- writing ---- */
 
+/* All carried names, also those that says_of_codes leaves behind. */
 enum vc_status vc_hf_carry_expect(struct vc_ctx *ctx, const struct vc_infolder *from, struct vc_outfolder *folder)
 {
     for (size_t i = 0; i < vc_infolder_carried_count(from); i++) {
@@ -176,6 +183,7 @@ enum vc_status vc_hf_carry_check(struct vc_ctx *ctx, const struct vc_hf_carry *c
     return VC_OK;
 }
 
+/* The file is complete and synced when the folder keeps it. */
 enum vc_status vc_hf_write_text(struct vc_ctx *ctx, struct vc_outfolder *folder, const char *name, const char *text,
                                 size_t n)
 {
@@ -199,7 +207,7 @@ static enum vc_status copy_bytes(struct vc_ctx *ctx, const struct vc_infile *fro
     return VC_OK;
 }
 
-/* One file of the source's folder, byte for byte. */
+/* One file of the source's folder, byte for byte. An empty file has no infile (`in` NULL), and is made empty. */
 static enum vc_status copy_file(struct vc_ctx *ctx, struct vc_infolder *from, const struct vc_carried *carried,
                                 struct vc_outfolder *folder, char *buffer)
 {

@@ -1,4 +1,6 @@
-/* hf_loader.c - see hf_loader.h. */
+/* hf_loader.c - see hf_loader.h.
+ *
+ * The order of the questions is the order of the table in the header: the first that fits decides. */
 #include "formats/huggingface/hf_loader.h"
 
 #include <jansson.h>
@@ -14,7 +16,8 @@
     "the model_type of its config.json is none that was tried with " VC_TRIED_TRANSFORMERS ": the layout is the one " \
     "that most models load from"
 
-/* What is no JSON says nothing. */
+/* Fills refusal, dialect and note from the text of a config.json. A text that is no JSON says nothing: root is NULL,
+ * and every getter of jansson answers NULL for it. */
 enum vc_status vc_hf_loader_look(struct vc_ctx *ctx, const char *text, size_t n, bool to_folder, bool decoded,
                                  struct vc_hf_loader *out)
 {
@@ -60,6 +63,8 @@ static enum vc_status has_file(struct vc_ctx *ctx, const char *path, const char 
     return status;
 }
 
+/* An adapter is decided first: peft's folder may have a config.json of the base model, too. sentence-transformers
+ * (modules.json) narrows what transformers would take. */
 enum vc_status vc_hf_loader_find(struct vc_ctx *ctx, const char *path, bool to_folder, bool decoded,
                                  struct vc_hf_loader *out)
 {

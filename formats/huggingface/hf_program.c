@@ -1,4 +1,7 @@
-/* hf_program.c - see hf_program.h. Of the text only the sizes are understood here (hf_edit.h). */
+/* hf_program.c - see hf_program.h. Of the text only the sizes are understood here (hf_edit.h).
+ *
+ * graph/ builds a graph from the text; passes ask it for sizes, and change them, through vc_hf_program_sizes. Texts are
+ * copied into the caller's arena. */
 #include "formats/huggingface/hf_program.h"
 
 #include "formats/huggingface/config/hf_config.h"
@@ -7,6 +10,7 @@
 #include "formats/huggingface/infolder.h"
 #include "formats/io/side_file.h"
 
+/* The functions of vc_program_sizes (core/model/program.h) for a config.json. */
 static enum vc_status says(struct vc_ctx *ctx, const struct vc_program *program, enum vc_edit_key key, uint64_t number,
                            const char *tensor, bool *out)
 {
@@ -18,6 +22,7 @@ static enum vc_status count_shared_experts(struct vc_ctx *ctx, const struct vc_p
     return vc_hf_edit_shared(ctx, program->config, program->config_bytes, n);
 }
 
+/* program->config becomes the edited text; the old one stays in the arena. */
 static enum vc_status edit(struct vc_ctx *ctx, const struct vc_edit *edits, size_t n, struct vc_arena *arena,
                            struct vc_program *program)
 {
@@ -38,7 +43,8 @@ const struct vc_program_sizes vc_hf_program_sizes = {
     .says = says, .shared_experts = count_shared_experts, .edit = edit};
 
 /* The text as it is read strictly, so that graph/ may read it with any reader: no NaN, no tree that is much larger than
- * the text. */
+ * the text. The tree is written out again: what jansson accepted, without the NaN and large integers that hf_json.c
+ * read as 0. */
 static enum vc_status take_text(struct vc_ctx *ctx, const char *text, size_t n, struct vc_arena *arena,
                                 struct vc_program *out)
 {
@@ -63,6 +69,7 @@ out:
     return status == VC_E_FORMAT ? vc_context(ctx, "%s", VC_HF_CONFIG_NAME) : status;
 }
 
+/* A folder that was made in memory has the text there; else it is read beside the model. */
 enum vc_status vc_hf_program_beside(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
                                     struct vc_program *out)
 {
@@ -85,6 +92,7 @@ out:
     return status;
 }
 
+/* A path that the user gave for a configuration alone: a missing file is a failure here. */
 enum vc_status vc_hf_program_read(struct vc_ctx *ctx, const char *path, struct vc_arena *arena, struct vc_program *out)
 {
     const char *inside = vc_infolder_is(path) ? vc_arena_printf(ctx, arena, "%s/%s", path, VC_HF_CONFIG_NAME) : path;

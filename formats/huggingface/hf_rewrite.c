@@ -4,11 +4,14 @@
 #include "formats/huggingface/config/hf_dtype.h"
 #include "formats/huggingface/config/hf_edit.h"
 
+/* Asked first, so that a job which changes nothing copies the file byte for byte. */
 bool vc_hf_rewrite_needed(const struct vc_hf_change *change)
 {
     return change->describes || change->outs->n_edits != 0 || vc_hf_cast_of(change->outs) != VC_DTYPE_RAW;
 }
 
+/* Sizes, then types, then the quantization, which reads what the first two wrote. Edits of layers ask the last one,
+ * too: its lists may name layers by number. */
 enum vc_status vc_hf_rewrite(struct vc_ctx *ctx, const char *text, size_t n, const struct vc_hf_change *change,
                              struct vc_text *out)
 {

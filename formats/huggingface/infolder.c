@@ -1,6 +1,16 @@
 /* infolder.c - see infolder.h. Symbolic links to files are followed (caches are made of them). What goes along has to
  * lie in the folder, or in the cache that it is part of (formats/io/side_file.h); shards are looked into before they are
- * taken for what they say they are, and may lie anywhere. */
+ * taken for what they say they are, and may lie anywhere.
+ *
+ * scan() is the order of the work: the path is split, all levels are read into lists of names (sort_in), the model's
+ * files are chosen from the lists (infolder_choose.c), what is left is sorted into carried, skipped and odd files, and
+ * outputs get names. No file but the index and model_index.json is read.
+ *
+ *     weights, bins          safetensors and PyTorch files at the top, candidates for shards
+ *     indices, bin_indices   their indices
+ *     carried                goes along: config.json, tokenizer, images, whatever is small or not known
+ *     left                   stays behind: other weights, files below the second level
+ *     odd                    would go along and cannot: a sentence for each */
 #define _GNU_SOURCE /* DT_*, strcasestr */
 #include "formats/huggingface/infolder.h"
 
@@ -19,7 +29,7 @@
 #include "formats/io/side_file.h"
 
 #define VC_FOLDER_MAX_FILES 100000
-#define VC_FOLDER_MAX_DEPTH 2
+#define VC_FOLDER_MAX_DEPTH 2 /* levels of folders below the top that are looked into */
 
 /* ---- names ---- */
 
@@ -35,6 +45,7 @@ static int compare_carried(const void *a, const void *b)
     return strcmp(((const struct vc_carried *)a)->name, ((const struct vc_carried *)b)->name);
 }
 
+/* Size and time of the file are kept, so that a change before the copy is noticed (vc_infolder_open_carried). */
 static enum vc_status carried_add(struct vc_ctx *ctx, struct vc_infolder *folder, const char *name,
                                   const struct stat *st)
 {
@@ -65,6 +76,7 @@ static bool is_bin(const char *name)
     return false;
 }
 
+/* Asked before the scan, because sort_in needs the answer for files that may come first. */
 static enum vc_status find_modules(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
     const char *path = vc_arena_printf(ctx, &folder->arena, "%s/modules.json", folder->path);
@@ -85,7 +97,9 @@ static bool is_of_module(const struct vc_infolder *folder, const char *name)
            (vc_infolder_ends_in(name, "/model.safetensors") || vc_infolder_ends_in(name, "/pytorch_model.bin"));
 }
 
-/* What is called like weights or an index is one, whatever it is: opening it says what is wrong with it. */
+/* What is called like weights or an index is one, whatever it is: opening it says what is wrong with it. Only the top
+ * level (depth 0) can hold shards and indices. The order of the questions matters: a safetensors file below the top is
+ * weights of something else, and stays behind. */
 static enum vc_status sort_in(struct vc_ctx *ctx, struct vc_infolder *folder, const char *name, unsigned depth)
 {
     const char *variant;
@@ -160,6 +174,8 @@ static enum vc_status scan_entry(struct vc_ctx *ctx, struct vc_infolder *folder,
     return sort_in(ctx, folder, whole, depth);
 }
 
+/* Reads one level through a descriptor of it, so that a folder that is renamed meanwhile is still the same. prefix: the
+ * path below the top, "" at the top. errno tells the end of a folder from a failure of readdir. */
 static enum vc_status scan_level(struct vc_ctx *ctx, struct vc_infolder *folder, int parent, const char *name,
                                  const char *prefix, unsigned depth)
 {
@@ -194,7 +210,9 @@ out:
     return status;
 }
 
-/* The shards are known: what else is there. */
+/* The shards are known: what else is there. Weights, indices and PyTorch files that are no shards stay behind; a
+ * safetensors file among them gets a finding, because it may be a shard that the index forgot. Odd files become
+ * findings of verify. */
 static enum vc_status sort_rest(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
     const char *name;
@@ -268,6 +286,8 @@ bool vc_infolder_is(const char *path)
            (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && is_index(path)));
 }
 
+/* "dir/model.safetensors.index.json" -> folder "dir", index given; "model.safetensors.index.json" -> "."; "dir//" ->
+ * "dir". */
 static enum vc_status split_path(struct vc_ctx *ctx, struct vc_infolder *folder, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -286,6 +306,7 @@ static enum vc_status split_path(struct vc_ctx *ctx, struct vc_infolder *folder,
     return VC_OK;
 }
 
+/* chooser: vc_infolder_choose, or vc_infolder_choose_all for commands that make an index. */
 static enum vc_status scan(struct vc_ctx *ctx, const char *path,
                            enum vc_status (*chooser)(struct vc_ctx *ctx, struct vc_infolder *folder),
                            struct vc_infolder **out)
@@ -322,6 +343,8 @@ enum vc_status vc_infolder_scan_all(struct vc_ctx *ctx, const char *path, struct
     return scan(ctx, path, vc_infolder_choose_all, out);
 }
 
+/* Names of shards as Hugging Face has them: model-00001-of-00002.safetensors. *out is set before anything can fail, so
+ * that the model's close frees it. */
 enum vc_status vc_infolder_make(struct vc_ctx *ctx, const char *path, size_t n_shards, struct vc_infolder **out)
 {
     struct vc_infolder *folder = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *folder);
@@ -480,6 +503,7 @@ const char *vc_infolder_odd(const struct vc_infolder *folder, size_t index)
     return folder->odd.names[index];
 }
 
+/* Names the first two; more would not be read. */
 enum vc_status vc_infolder_check_whole(struct vc_ctx *ctx, const struct vc_infolder *folder)
 {
     char more[64] = "";

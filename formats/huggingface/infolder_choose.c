@@ -4,7 +4,10 @@
  *     model.safetensors                        this file; or diffusion_pytorch_model.safetensors, as diffusers has it
  *     model.safetensors.index.fp16.json,       a variant, where there is nothing else: loaders take it only where they
  *     model.fp16.safetensors                   are told its name
- *     the same with .bin                       PyTorch files, where there are no safetensors */
+ *     the same with .bin                       PyTorch files, where there are no safetensors
+ *
+ * Earlier lines win. `verify` collects what is wrong with an index and goes on with the files themselves; other
+ * commands refuse. */
 #include "formats/huggingface/infolder.h"
 
 #include <stdlib.h>
@@ -17,6 +20,7 @@
 
 /* ---- the index ---- */
 
+/* Reads folder->index into folder->map; its files become the shards, sorted by name. */
 static enum vc_status read_index(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
     enum vc_status status = VC_OK;
@@ -56,6 +60,7 @@ out:
 
 /* ---- choosing ---- */
 
+/* Says why no model was found: several files without an index, files of other formats, or nothing. */
 static enum vc_status refuse_weights(struct vc_ctx *ctx, const struct vc_infolder *folder)
 {
     VC_REFUSE_IF(folder->weights.n > 1, ctx, VC_E_UNSUPPORTED,
@@ -69,6 +74,7 @@ static enum vc_status refuse_weights(struct vc_ctx *ctx, const struct vc_infolde
     return vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder without safetensors or GGUF files");
 }
 
+/* Whether it is an index of no variant. */
 static bool is_whole_index(const char *name, const char *suffix)
 {
     const char *variant;
@@ -78,7 +84,7 @@ static bool is_whole_index(const char *name, const char *suffix)
 }
 
 /* The index among those there are, unless one was given: the only one, or one with a usual name. Those of variants
- * count only with `variants`. */
+ * count only with `variants`. Several indices are refused, unless one of them has the usual name. */
 static enum vc_status choose_index(struct vc_ctx *ctx, struct vc_infolder *folder, const struct infolder_names *indices,
                                    const char *suffix, bool variants)
 {
@@ -118,7 +124,8 @@ enum vc_status vc_infolder_choose_all(struct vc_ctx *ctx, struct vc_infolder *fo
     return take_all(ctx, folder, &folder->weights);
 }
 
-/* Without safetensors: the only GGUF file, or the first of the only ones that belong together. */
+/* Without safetensors: the only GGUF file, or the first of the only ones that belong together.
+ * "model-00002-of-00003.gguf" is no model of its own; the reader of GGUF opens its siblings. */
 static enum vc_status choose_gguf(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
     struct vc_numbered_name name;
@@ -208,6 +215,8 @@ static enum vc_status choose_bins(struct vc_ctx *ctx, struct vc_infolder *folder
     return VC_OK;
 }
 
+/* An index of PyTorch files that the user gave decides for them, even beside safetensors. A pipeline has no weights at
+ * its top. Then safetensors, PyTorch files, GGUF. */
 enum vc_status vc_infolder_choose(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
     const char *variant;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+/* File systems and users mix capitals: MODEL.SAFETENSORS. */
 bool vc_infolder_ends_in(const char *name, const char *suffix)
 {
     size_t n = strlen(name);
@@ -15,6 +16,7 @@ bool vc_infolder_ends_in(const char *name, const char *suffix)
     return n >= k && strcasecmp(name + n - k, suffix) == 0;
 }
 
+/* Appends a copy of the name to one of the folder's lists. */
 enum vc_status vc_infolder_add_name(struct vc_ctx *ctx, struct vc_infolder *folder, struct infolder_names *to,
                                     const char *name)
 {
@@ -26,6 +28,8 @@ enum vc_status vc_infolder_add_name(struct vc_ctx *ctx, struct vc_infolder *fold
     return VC_OK;
 }
 
+/* `at` is behind the last point before ".json": the variant of "model.safetensors.index.fp16.json". A name that is
+ * nothing but the suffix is no index. */
 bool vc_infolder_names_index(const char *name, const char *suffix, const char **variant, size_t *n_variant)
 {
     static const char end[] = ".json";
@@ -51,7 +55,8 @@ bool vc_infolder_names_index(const char *name, const char *suffix, const char **
     return true;
 }
 
-/* Never carried along. */
+/* Weights and indices of other kinds: never carried along, because a folder with two sets of weights would have an old
+ * one. */
 bool vc_infolder_is_other_weights(const char *name)
 {
     static const char *const suffixes[] = {".bin",     ".pt",   ".pth",  ".ckpt",      ".gguf",   ".h5",
@@ -67,7 +72,8 @@ bool vc_infolder_is_other_weights(const char *name)
            strstr(name, ".bin.index.") != NULL;
 }
 
-/* Such a file as an input. */
+/* A file that is made in memory (vc_infolder_add_made), as an input; its bytes are copied, because the infile frees
+ * them. */
 static enum vc_status open_made(struct vc_ctx *ctx, const struct vc_carried *carried, struct vc_infile **out)
 {
     unsigned char *bytes = vc_alloc(ctx, VC_TAG_IO, (size_t)carried->size_bytes);
@@ -77,6 +83,7 @@ static enum vc_status open_made(struct vc_ctx *ctx, const struct vc_carried *car
     return vc_infile_of_bytes(ctx, bytes, carried->size_bytes, carried->name, out);
 }
 
+/* A file that the index names and that is not there is a fault of the index: VC_E_FORMAT. */
 enum vc_status vc_infolder_open(struct vc_ctx *ctx, struct vc_infolder *folder, const char *name,
                                 struct vc_infile **out)
 {
@@ -95,6 +102,7 @@ enum vc_status vc_infolder_open(struct vc_ctx *ctx, struct vc_infolder *folder, 
     return vc_infile_open(ctx, path, out);
 }
 
+/* Size and time have to be those of the scan. */
 enum vc_status vc_infolder_open_carried(struct vc_ctx *ctx, struct vc_infolder *folder,
                                         const struct vc_carried *carried, struct vc_infile **out)
 {

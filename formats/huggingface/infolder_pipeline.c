@@ -5,7 +5,10 @@
  *     scheduler/            neither: goes along
  *     old/                  in no part: its small files go along, its weights stay behind
  *
- * Every part has to be there, as a folder and not as a link to one, because loaders look for it. */
+ * Every part has to be there, as a folder and not as a link to one, because loaders look for it.
+ *
+ * Each component is opened later as a folder of its own (formats/pipeline.c). Here only names are looked at, and
+ * model_index.json is read. */
 #define _GNU_SOURCE /* strcasestr */
 #include <errno.h>
 #include <string.h>
@@ -25,6 +28,7 @@ static bool is_below(const char *file, const char *folder)
     return strncmp(file, folder, n) == 0 && file[n] == '/';
 }
 
+/* carried is in the order of the scan here, not sorted yet. */
 static bool has_file(const struct vc_infolder *folder, const char *name)
 {
     size_t i = 0;
@@ -50,6 +54,7 @@ bool vc_infolder_is_pipeline(const struct vc_infolder *folder)
     return i < folder->left.n && has_file(folder, VC_MODEL_INDEX_NAME);
 }
 
+/* Parts of model_index.json, in the folder's arena; *n is 0 after a failure. */
 static enum vc_status read_parts(struct vc_ctx *ctx, struct vc_infolder *folder, struct vc_pipeline_part **parts,
                                  size_t *n)
 {
@@ -77,7 +82,7 @@ out:
     return status == VC_OK ? VC_OK : vc_context(ctx, VC_MODEL_INDEX_NAME);
 }
 
-/* There is a folder for the part. */
+/* There is a folder for the part. lstat: a link to a folder is refused, too. */
 static enum vc_status check_part(struct vc_ctx *ctx, struct vc_infolder *folder, const struct vc_pipeline_part *part)
 {
     const char *path = vc_arena_printf(ctx, &folder->arena, "%s/%s", folder->path, part->name);
@@ -96,7 +101,8 @@ static enum vc_status check_part(struct vc_ctx *ctx, struct vc_infolder *folder,
     return VC_OK;
 }
 
-/* Parts that have a configuration called like that of a model, and no weights. */
+/* Parts that have a configuration called like that of a model, and no weights. The classes of transformers and
+ * diffusers for them end in these words. */
 static bool is_no_model(const struct vc_pipeline_part *part)
 {
     static const char *const globs[] = {"*Tokenizer*", "*Processor*", "*Extractor*", "*Scheduler*"};
@@ -127,6 +133,7 @@ static enum vc_status look_at_part(struct vc_ctx *ctx, struct vc_infolder *folde
     return VC_OK;
 }
 
+/* Whether the file lies below the folder of a component. */
 static bool is_of_component(const struct vc_infolder *folder, const char *file)
 {
     size_t i = 0;
@@ -164,6 +171,8 @@ static void forget_files(struct vc_infolder *folder)
     forget_names(folder, &folder->odd);
 }
 
+/* components overwrites parts in place: its number never passes theirs. With findings, a part that is wrong is left
+ * out, and the others are looked at. */
 enum vc_status vc_infolder_find_components(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
     struct vc_pipeline_part *parts = NULL;

@@ -10,13 +10,15 @@ static const char weight[] = ".weight";
 
 enum { UNKNOWN, KEPT, QUANTIZED }; /* states; and behind the last one, so many of the number of the scheme */
 
+/* A state is UNKNOWN for tensors that this worker does not write. */
 struct joining {
     const struct vc_model *model;
     unsigned char *states; /* by tensor of the model */
     char *name;            /* room for any */
 };
 
-/* One of the layers that the weight is joined with and that is kept, or of another scheme; or NULL. */
+/* One of the layers that the weight is joined with and that is kept, or of another scheme; or NULL. j->name has room
+ * for the longest name and the longest word of a set (VC_JOINED_ROOM). */
 static const char *other_beside(const struct joining *j, const char *name, unsigned own)
 {
     size_t n = strlen(name);
@@ -41,6 +43,7 @@ static const char *other_beside(const struct joining *j, const char *name, unsig
     return NULL;
 }
 
+/* States of all outputs first, then one question for each quantized weight; the first answer is the note. */
 enum vc_status vc_joined_note(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_out_list *outs,
                               const bool *told, const char *loader, struct vc_arena *arena, const char **note)
 {

@@ -1,4 +1,6 @@
-/* model_index.c - see model_index.h. */
+/* model_index.c - see model_index.h.
+ *
+ * No path of the file is followed: names of parts are checked to be one step below the folder. */
 #include "formats/huggingface/model_index.h"
 
 #include <stdlib.h>
@@ -43,6 +45,7 @@ static enum vc_status add_part(struct vc_ctx *ctx, struct vc_arena *arena, const
     return VC_OK;
 }
 
+/* Room for all parts is taken at once, since there are few. */
 enum vc_status vc_model_index_parse(struct vc_ctx *ctx, struct vc_arena *arena, const char *text, size_t n,
                                     struct vc_pipeline_part **parts, size_t *n_parts)
 {

@@ -1,4 +1,9 @@
-/* weight_index.c - see weight_index.h. Opens no files. */
+/* weight_index.c - see weight_index.h. Opens no files.
+ *
+ * The index of a large model has 100,000 entries and more, and nearly every writer makes it alike. So entries are first
+ * read as plain text (json_plain.h), two strings at a time and without an allocation; only where the text looks
+ * different does jansson read it. The map is read twice: once for the names of files, once, from the file in a window,
+ * to check each tensor. */
 #include "formats/huggingface/weight_index.h"
 
 #include <inttypes.h>
@@ -13,7 +18,7 @@
 #include "formats/json/json_plain.h"
 #include "formats/json/json_walk.h"
 
-#define WINDOW_BYTES ((size_t)1 << 20)
+#define WINDOW_BYTES ((size_t)1 << 20)  /* of the map that are in memory at a time */
 #define AHEAD_BYTES  ((size_t)64 << 10) /* of the window are left when it moves on */
 
 /* A name of a file in the folder, not a path that leads elsewhere. */
@@ -37,10 +42,11 @@ static bool is_good(const struct entry *entry)
     return entry->file != NULL && is_plain_name(entry->file, entry->n_file);
 }
 
-/* Calls fn for every entry of the map. */
+/* What each_entry calls for every entry of the map; its strings live until the next entry. */
 typedef enum vc_status entry_fn(struct vc_ctx *ctx, void *user, const struct entry *entry);
 
-/* ,"model.embed.weight": "model-00001-of-00002.safetensors" */
+/* ,"model.embed.weight": "model-00001-of-00002.safetensors" Moves the walk behind the entry, if it looks so; else the
+ * walk stays. */
 static bool take_plain(struct json_walk *walk, struct entry *entry)
 {
     struct vc_json_cursor c = {.text = walk->text, .n = walk->n, .at = walk->at};
@@ -66,7 +72,8 @@ struct window {
     struct json_walk walk;
 };
 
-/* Moves the window to what comes next, or makes it as large as asked for. */
+/* Moves the window to what comes next, or makes it as large as asked for. `from` is the byte before the walk's place,
+ * which the walk looks back at. A larger capacity copies what is left into new memory. */
 static enum vc_status move_window(struct vc_ctx *ctx, struct window *w, size_t capacity)
 {
     size_t from = w->walk.at != 0 ? w->walk.at - 1 : 0;
@@ -94,7 +101,8 @@ static enum vc_status move_window(struct vc_ctx *ctx, struct window *w, size_t c
     return VC_OK;
 }
 
-/* The next entry; *more false: there is none. */
+/* The next entry; *more false: there is none. An entry that is cut by the window's end cannot be plain: AHEAD_BYTES
+ * hold any usual one. */
 static enum vc_status next_entry(struct vc_ctx *ctx, struct window *w, struct entry *entry, bool *more)
 {
     struct json_walk *walk = &w->walk;
@@ -124,7 +132,7 @@ static enum vc_status next_entry(struct vc_ctx *ctx, struct window *w, struct en
     return VC_OK;
 }
 
-/* text: the map, where it is in memory; NULL: it is read from the file. */
+/* text: the map, where it is in memory; NULL: it is read from the file. text is not freed. */
 static enum vc_status each_entry(struct vc_ctx *ctx, const struct weight_index *index, char *text, entry_fn *fn,
                                  void *user)
 {
@@ -156,6 +164,7 @@ out:
 
 /* ---- reading ---- */
 
+/* The list that index->numbers finds numbers in. */
 static struct vc_name_list files_of(const struct weight_index *index)
 {
     return VC_NAME_LIST(index->files, sizeof *index->files);
@@ -187,6 +196,7 @@ static enum vc_status add_file(struct vc_ctx *ctx, struct weight_index *index, c
     return VC_OK;
 }
 
+/* entry_fn of the first reading: adds the entry's file, or refuses an entry that names none. */
 static enum vc_status read_entry(struct vc_ctx *ctx, void *user, const struct entry *entry)
 {
     char tensor[200];
@@ -217,7 +227,7 @@ static enum vc_status sort_files(struct vc_ctx *ctx, struct weight_index *index)
 }
 
 /* From the bracket that opens the map: reads entries as every writer makes them, and leaves the cursor behind the map.
- * *done false: something looks different. */
+ * *done false: something looks different. Files that were added before it stopped stay: each_entry finds them again. */
 static enum vc_status take_entries(struct vc_ctx *ctx, struct weight_index *index, struct vc_json_cursor *c, bool *done)
 {
     struct entry entry;
@@ -244,7 +254,8 @@ static enum vc_status take_entries(struct vc_ctx *ctx, struct weight_index *inde
 }
 
 /* The member behind walk->at is "weight_map", an object: notes where that lies and which files it names, and steps over
- * it. *taken false: it is something else. */
+ * it. *taken false: it is something else. index->map counts from the walk's begin here; read_top adds what is in front
+ * of it. */
 static enum vc_status take_map(struct vc_ctx *ctx, struct json_walk *walk, struct weight_index *index, bool *taken)
 {
     struct vc_json_cursor c = {.text = walk->text, .n = walk->n, .at = walk->at};
@@ -271,7 +282,8 @@ static enum vc_status take_map(struct vc_ctx *ctx, struct json_walk *walk, struc
     return VC_OK;
 }
 
-/* Everything but the entries of the map, from the whole text. */
+/* Everything but the entries of the map, from the whole text. A second "weight_map" is refused, as jansson would refuse
+ * two members of one name. */
 static enum vc_status read_top(struct vc_ctx *ctx, struct weight_index *index, char *text, size_t n)
 {
     static const char *const wanted[] = {NULL}; /* of everything else, numbers are all there is */
@@ -320,6 +332,7 @@ out:
     return status;
 }
 
+/* The whole text is in memory for this one reading, and freed before the tensors are looked at. */
 enum vc_status vc_weight_index_read(struct vc_ctx *ctx, const struct vc_infile *file, struct weight_index *out)
 {
     enum vc_status status = VC_OK;
@@ -461,6 +474,8 @@ out:
     return status;
 }
 
+/* Three passes: entries name tensors, tensors have entries, and, only if some entry named no tensor, a pass for
+ * those. */
 enum vc_status vc_weight_index_check(struct vc_ctx *ctx, const struct weight_index *index, const char *name,
                                      const bool *lost, struct vc_model *model)
 {

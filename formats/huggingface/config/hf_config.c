@@ -5,7 +5,12 @@
  *                               codes copied, all of them                   as it was
  *                               codes turned into floats, all of them       removed
  *                               codes of this job beside copied ones        written anew if the dialect owns the old
- *                                                                           one, else refused */
+ *                                                                           one, else refused
+ *
+ * Order of vc_hf_quantization_rewrite: parse, find the old member (find_old), list all weights of the output with what
+ * happens to each (list_weights), decide (decide: LEAVE, REMOVE, WRITE), let the dialect write the member, put it in
+ * the old one's place in the text. MLX writes its member twice, as "quantization" and "quantization_config"; the first
+ * is removed wherever the second changes. */
 #include "formats/huggingface/config/hf_config.h"
 
 #include <errno.h>
@@ -54,7 +59,8 @@ struct rewriting {
 
 /* ---- what there is ---- */
 
-/* A member of the text, and its number; NULL: there is none. */
+/* A member of the text, and its number; NULL: there is none. jansson keeps the order of the text, so the number is the
+ * member's place there, which json_member.c asks for. */
 static json_t *find_member(const json_t *root, const char *name, size_t *index)
 {
     const char *key;
@@ -89,7 +95,8 @@ static bool is_ours(const struct rewriting *r)
     return file != NULL && file->owns_config != NULL && file->owns_config(r->old);
 }
 
-/* Adds the way in which a weight's scales are shared to the groups, unless it is there. */
+/* Adds the way in which a weight's scales are shared to the groups, unless it is there. Each group becomes an entry of
+ * "config_groups", or a refusal in dialects with a single one. */
 static enum vc_status note_group(struct rewriting *r, const struct vc_quant *quant)
 {
     size_t i = 0;
@@ -140,7 +147,8 @@ static enum vc_status take_weight(struct rewriting *r, const struct vc_out_tenso
     return VC_OK;
 }
 
-/* Tells embedding tables from layers of such a name, "relative_pos_embeddings": a table has no bias. */
+/* Tells embedding tables from layers of such a name, "relative_pos_embeddings": a table has no bias. A table of names
+ * is made only where some weight is called like a table: in most models a few are. */
 static enum vc_status find_tables(struct rewriting *r)
 {
     const struct vc_name_list list = VC_NAME_LIST(r->weights, sizeof *r->weights);
@@ -178,7 +186,7 @@ out:
 }
 
 /* Joins this worker's outputs and those of others, in the order of the source, so that every worker writes the same
- * text. */
+ * text. Both lists are sorted by the source's number; a merge of two sorted lists. */
 static enum vc_status list_weights(struct rewriting *r)
 {
     const struct vc_out_list *outs = r->change->outs;
@@ -222,6 +230,7 @@ static bool names_layers(const json_t *value, const char *list)
     return false;
 }
 
+/* r->stale: the old member has "model.layers.3..." in a list, and layers are left out. */
 static void find_stale(struct rewriting *r)
 {
     const struct vc_out_list *outs = r->change->outs;
@@ -253,6 +262,7 @@ static const char *scheme_name(const struct rewriting *r)
     return vc_scheme_name(r->n_groups != 0 ? r->groups[0].scheme : VC_SCHEME_INT8);
 }
 
+/* Refuses new codes in a model of transposed matrices, unless the layout has a place for these (takes_conv1d). */
 static enum vc_status check_model(const struct rewriting *r)
 {
     const char *type = transposed_type(r->root);
@@ -312,6 +322,8 @@ static enum vc_status check_cast(const struct rewriting *r)
 
 enum decision { LEAVE, REMOVE, WRITE };
 
+/* The table at the top of this file, as code. `changed`: the old member would say too much, or too little. Nothing is
+ * decided by names alone: counts of what is made, copied and lost decide. */
 static enum vc_status decide(const struct rewriting *r, enum decision *what)
 {
     bool changed = r->n_made != 0 || r->n_kept != r->n_was || r->stale; /* the old one says too much, or too little */
@@ -357,6 +369,7 @@ static enum vc_status write_member(const struct rewriting *r, struct vc_text *te
     return VC_OK;
 }
 
+/* The text is changed by members' numbers; after MLX's member is gone, a member behind it has a number less. */
 enum vc_status vc_hf_quantization_rewrite(struct vc_ctx *ctx, const char *text, size_t n,
                                           const struct vc_hf_change *change, struct vc_text *out)
 {
@@ -407,6 +420,7 @@ out:
 static bool ask_rows(const json_t *config, struct vc_dialect_hint *out)
 {
     const struct vc_dialect *dialect;
+    /* Rows of formats/dialects, each of which knows its own "quant_method". */
     bool known = false;
 
     for (size_t i = 0; (dialect = vc_dialect_row(i)) != NULL && !known; i++) {
@@ -415,7 +429,7 @@ static bool ask_rows(const json_t *config, struct vc_dialect_hint *out)
     return known;
 }
 
-/* 0 where it does not say. */
+/* 0 where it does not say. A size above 2^31 - 1 counts as not said. */
 static void read_sizes(const json_t *root, uint64_t sizes[VC_SIZES])
 {
     uint64_t hidden = vc_json_count(json_object_get(root, "hidden_size"));
@@ -434,6 +448,7 @@ static void read_sizes(const json_t *root, uint64_t sizes[VC_SIZES])
     }
 }
 
+/* Hints decide doubtful cases of readers; a folder without config.json is read all the same. */
 enum vc_status vc_hf_config_hint(struct vc_ctx *ctx, const char *text, size_t n, struct vc_dialect_hint *out)
 {
     struct hf_json json;
@@ -481,6 +496,7 @@ char *vc_hf_path_beside(struct vc_ctx *ctx, const char *path, const char *name)
     return beside;
 }
 
+/* *text stays NULL where the file is too large to be a config.json. */
 static enum vc_status read_text(struct vc_ctx *ctx, const struct vc_infile *file, char **text, size_t *n)
 {
     enum vc_status status = VC_OK;
@@ -499,6 +515,7 @@ out:
     return status == VC_OK ? VC_OK : vc_context(ctx, VC_HF_CONFIG_NAME);
 }
 
+/* words: keys that loaders of models write, beside the keys of sizes. */
 enum vc_status vc_hf_config_is_model(struct vc_ctx *ctx, const char *text, size_t n, bool *is)
 {
     static const char *const words[] = {"model_type",  "architectures",  "architecture",  "auto_map",

@@ -5,7 +5,11 @@
  *
  * Families of models call the same size by different names. All names are tried, and a number is replaced only where it
  * says what it was before, so that a name which means something else in another family does no harm. Models of text and
- * pictures have the sizes of their text part one level down. */
+ * pictures have the sizes of their text part one level down.
+ *
+ * Each edit is one pass over the tree (edit_object), which changes the text by the numbers of members; values keep
+ * their places, so the tree of the old text stays a map of the new one. A size that no key states is refused, unless it
+ * follows from another edit. */
 #include "formats/huggingface/config/hf_edit.h"
 
 #include <inttypes.h>
@@ -84,6 +88,7 @@ static bool says(const json_t *value, uint64_t number)
     return json_is_integer(value) && json_integer_value(value) >= 0 && (uint64_t)json_integer_value(value) == number;
 }
 
+/* Sets member number `index` of the object whose text is *now. */
 static enum vc_status replace(const struct editing *e, struct vc_text *now, size_t index, const char *value)
 {
     struct vc_text next;
@@ -95,7 +100,7 @@ static enum vc_status replace(const struct editing *e, struct vc_text *now, size
     return now->status;
 }
 
-/* A size of the model, under any of its names. */
+/* A size of the model, under any of its names. VC_EDIT_KEYS: none. */
 static bool is_size(const char *name)
 {
     size_t key = 0;
@@ -112,7 +117,8 @@ bool vc_hf_edit_knows(const char *name)
            vc_is_one_of(name, of_encoder);
 }
 
-/* What the member says of single layers, where some are left out. */
+/* What the member says of single layers, where some are left out. The member's own text goes along, so that a list
+ * loses entries and keeps its spacing. */
 static enum vc_status edit_layers(const struct editing *e, const json_t *object, const char *name, const json_t *value,
                                   size_t index, struct vc_text *now)
 {
@@ -171,7 +177,8 @@ static enum vc_status check_experts(const struct editing *e, const char *name, c
     return VC_OK;
 }
 
-/* Makes the edit in one member of an object. */
+/* Makes the edit in one member of an object. n_named counts keys of the meaning that say anything, n_made keys that
+ * said the old number. */
 static enum vc_status edit_member(struct editing *e, const json_t *object, const char *name, const json_t *value,
                                   size_t index, struct vc_text *now)
 {
@@ -212,7 +219,8 @@ static const char *type_of(const json_t *object, const char *parent)
     return own != NULL ? own : parent;
 }
 
-/* Makes the edit in the members of the object `now`, and in those of the objects in it that it is about. */
+/* Makes the edit in the members of the object `now`, and in those of the objects in it that it is about. An object
+ * inside is edited as a text of its own, and put back. e->type is that of the object whose members are visited. */
 static enum vc_status edit_object(struct editing *e, const json_t *object, bool top, struct vc_text *now)
 {
     bool about = !top || is_about(e, NULL);
@@ -285,7 +293,8 @@ static bool describes(const char *section, const char *word, size_t n)
 }
 
 /* The object that describes the first part of the model that the names of the layers name; NULL: none does. *rest: what
- * stands behind its word. */
+ * stands behind its word. "model.vision_tower.encoder.layers" with a "vision_config": the word vision_tower is
+ * described, *rest is ".encoder.layers". */
 static const char *find_section(const char *list, const json_t *root, const char **rest)
 {
     const char *at = list;
@@ -379,7 +388,12 @@ static bool is_main_list(const char *list)
            vc_is_one_of(name, main_lists);
 }
 
-/* Which keys and which objects the edit is about: of several lists of layers that of edit->list. */
+/* Which keys and which objects the edit is about: of several lists of layers that of edit->list.
+ *
+ *     model.layers                          num_hidden_layers at the top, or in text_config
+ *     model.vision_tower.encoder.layers     num_hidden_layers of vision_config
+ *     model.decoder.layers of an encoder and a decoder    decoder_layers
+ *     vision_model.global_transformer.layers              num_global_layers, and nothing else follows */
 static enum vc_status choose_place(struct editing *e, const json_t *root)
 {
     const char *list = e->edit->list;
@@ -462,6 +476,7 @@ out:
     return status;
 }
 
+/* One edit: choose, change, and refuse where no key said the old number. */
 static enum vc_status make_edit(struct editing *e, const json_t *root, struct vc_text *now)
 {
     const struct vc_edit *edit = e->edit;
@@ -505,7 +520,7 @@ static uint64_t number_of(const json_t *root, enum vc_edit_key key)
     return inner != 0 ? inner : first_number(root, vc_arch_config_names(key));
 }
 
-/* The type of the model, or of its part for text. */
+/* The type of the model, or of its part for text. See free_heads. */
 static bool has_free_heads(const json_t *root)
 {
     const char *type = json_string_value(json_object_get(text_part(root), "model_type"));
@@ -513,7 +528,8 @@ static bool has_free_heads(const json_t *root)
     return type != NULL && vc_is_one_of(type, free_heads);
 }
 
-/* Says which numbers next to that one would do: as many queries share a key as before. */
+/* Says which numbers next to that one would do: as many queries share a key as before. step: query heads for one key
+ * head after the edit. */
 static enum vc_status refuse_heads(const struct editing *e, uint64_t hidden, const struct vc_edit *fewer)
 {
     const struct vc_edit *pairs = vc_edit_find(e->edits, e->n, VC_EDIT_KV_HEADS);
@@ -533,7 +549,9 @@ static enum vc_status refuse_heads(const struct editing *e, uint64_t hidden, con
                    fewer->after, hidden, below, above, fewer->before);
 }
 
-/* Heads whose size the hidden size tells, and that divide it: loaders look at that first. */
+/* Heads whose size the hidden size tells, and that divide it: loaders look at that first. Three refusals: heads without
+ * "head_dim" whose size would be taken for another; a hidden size that the heads would no longer divide; a number of
+ * heads that would no longer divide it. */
 static enum vc_status check_head_size(const struct editing *e, const json_t *root)
 {
     const struct vc_edit *width = vc_edit_find(e->edits, e->n, VC_EDIT_HIDDEN);
@@ -603,6 +621,7 @@ static bool has_unknown_width(const json_t *object, uint64_t number)
     return false;
 }
 
+/* Sizes inside a feed-forward part, which families give several names. */
 static bool is_width(enum vc_edit_key key)
 {
     return key == VC_EDIT_INTERMEDIATE || key == VC_EDIT_EXPERT || key == VC_EDIT_SHARED;
@@ -630,6 +649,8 @@ static bool is_of_other_part(const json_t *root, const char *tensor, enum vc_edi
     return false;
 }
 
+/* For a tensor, a number that may belong to another part, or to a second width, counts as not said: a wrong yes would
+ * shrink a tensor that the loader still expects whole. */
 enum vc_status vc_hf_edit_says(struct vc_ctx *ctx, const char *text, size_t n, enum vc_edit_key key, uint64_t number,
                                const char *tensor, bool *out)
 {

@@ -1,4 +1,9 @@
-/* hf_json.c - see hf_json.h. */
+/* hf_json.c - see hf_json.h.
+ *
+ *     "time_step_limit": [0.0, Infinity]      read as  [0.0, 0       ]
+ *     "model_max_length": 1000000000000000019884624838656   read as  0 and blanks
+ *
+ * The copy has the same length, so that line numbers in sentences are those of the file. */
 #include "formats/huggingface/config/hf_json.h"
 
 #include <stdbool.h>
@@ -24,7 +29,8 @@ static bool may_begin_behind(char before)
     return before == '\0' || strchr(" \t\r\n,:[", before) != NULL;
 }
 
-/* Bytes of such a number at that place; 0: there is none. */
+/* Bytes of such a number at that place; 0: there is none. 19 digits are 10^18 or more, which may exceed 2^63 - 1; a
+ * number with a fraction or an exponent is a real one, and fits. */
 static size_t number_at(const char *text, size_t n)
 {
     static const char *const numbers[] = {"NaN", "Infinity", "-Infinity"};
@@ -47,7 +53,8 @@ static size_t number_at(const char *text, size_t n)
     return 0;
 }
 
-/* The next byte, as JSON has it. */
+/* The next byte, as JSON has it. Outside of strings only; `escaped` says that the byte before was a backslash which
+ * counts. */
 static char next_byte(struct reading *r)
 {
     char c = r->text[r->at];
@@ -82,7 +89,8 @@ static char *copy_plain(struct vc_ctx *ctx, const char *text, size_t n)
     return copy;
 }
 
-/* The tree of a copy, which is freed. */
+/* The tree of a copy, which is freed. Memory of the tree is counted before jansson takes it (vc_json_tree_charge),
+ * because jansson does not ask the pool. */
 static enum vc_status load(struct vc_ctx *ctx, char *copy, size_t n, const char *const *wanted, struct hf_json *out)
 {
     json_error_t error;

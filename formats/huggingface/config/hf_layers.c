@@ -1,4 +1,9 @@
-/* hf_layers.c - see hf_layers.h. The names of keys are those of transformers' configurations. */
+/* hf_layers.c - see hf_layers.h. The names of keys are those of transformers' configurations.
+ *
+ * arch/arch.h has the facts: which key is about layers and how (VC_ARCH_KEY_...), and which lists a class of
+ * transformers makes by a rule. A key whose meaning is not known and whose form could be about layers is refused: a
+ * folder that loads with the wrong layers is worse than none. vc_hf_layers_member edits members that are there,
+ * vc_hf_layers_unsaid adds those that only the class says. */
 #include "formats/huggingface/config/hf_layers.h"
 
 #include <ctype.h>
@@ -9,6 +14,7 @@
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/json/json_member.h"
 
+/* null and an empty list say as much as no member. */
 static bool is_there(const json_t *object, const char *key)
 {
     const json_t *value = key != NULL ? json_object_get(object, key) : NULL;
@@ -23,7 +29,7 @@ static enum vc_status refuse(struct vc_ctx *ctx, const char *name, const char *w
 
 /* ---- lists ---- */
 
-/* "MEM*" without the characters of dropped layers. */
+/* "MEM*" without the characters of dropped layers. value has edit->before characters, which the caller checked. */
 static void drop_characters(const struct vc_edit *edit, const char *value, struct vc_text *out)
 {
     char kept[2] = "";
@@ -41,7 +47,7 @@ static void drop_characters(const struct vc_edit *edit, const char *value, struc
     vc_text_release(&left);
 }
 
-/* The numbers of layers that stay, as they are now. */
+/* The numbers of layers that stay, as they are now. Layers 1 and 3 of 4 go: [0, 2, 3] becomes [0, 1]. */
 static enum vc_status renumber(struct vc_ctx *ctx, const struct vc_edit *edit, const char *name, const json_t *list,
                                struct vc_text *out)
 {
@@ -68,7 +74,9 @@ static enum vc_status renumber(struct vc_ctx *ctx, const struct vc_edit *edit, c
     return out->status;
 }
 
-/* GPT-Neo's [[["global", "local"], 12]]: words, and how often they repeat. Becomes a list of words, once. */
+/* GPT-Neo's [[["global", "local"], 12]]: words, and how often they repeat. Becomes a list of words, once. n is how many
+ * layers the pair speaks of. A pair with too many, or pairs with too few, are refused: layer ends elsewhere than at
+ * edit->before. */
 static enum vc_status edit_attention_types(struct vc_ctx *ctx, const struct vc_edit *edit, const json_t *value,
                                            struct vc_text *out)
 {
@@ -117,6 +125,8 @@ static bool may_be_of_layers(const struct vc_edit *edit, const char *type, const
            strstr(name, "token") == NULL && strcmp(name, "architectures") != 0;
 }
 
+/* A list of sizes or of words with an entry for each layer loses entries; a list of numbers of layers is renumbered; an
+ * unknown list that could be about layers is refused; all others stay (out empty). */
 static enum vc_status edit_list(struct vc_ctx *ctx, const struct vc_edit *edit, const char *type, const char *name,
                                 const json_t *value, bool is_size, const char *text, size_t n, struct vc_text *out)
 {
@@ -139,7 +149,7 @@ static enum vc_status edit_list(struct vc_ctx *ctx, const struct vc_edit *edit, 
 
 /* ---- the whole ---- */
 
-/* The list follows from that key where it is not there. */
+/* Whether the class makes a list by a rule that reads this key: the list then says what the key would. */
 static bool has_rule(const char *type, const char *key)
 {
     const struct vc_arch_list *list;
@@ -158,6 +168,7 @@ static bool is_period(const json_t *object, const char *type, const char *name)
            !has_rule(type, name);
 }
 
+/* Leaving out whole periods leaves the pattern as it is: layers 4 to 7 of a period of 4. */
 static enum vc_status refuse_period(struct vc_ctx *ctx, const char *name, uint64_t period)
 {
     return vc_fail(ctx, VC_E_UNSUPPORTED,
@@ -166,6 +177,7 @@ static enum vc_status refuse_period(struct vc_ctx *ctx, const char *name, uint64
                    name, period);
 }
 
+/* Zero, a negative number and an empty list turn such a key off. */
 static bool says_nothing(const json_t *value)
 {
     return value == NULL || json_is_null(value) || json_is_false(value) ||
@@ -174,6 +186,8 @@ static bool says_nothing(const json_t *value)
            (json_is_object(value) && json_object_size(value) == 0);
 }
 
+/* By the key's meaning: BY_NUMBER cannot be edited; FIRST is a number of layers at the begin, of which as many are left
+ * as stay; PERIOD stays, if whole periods go. */
 enum vc_status vc_hf_layers_member(struct vc_ctx *ctx, const struct vc_edit *edit, const json_t *object,
                                    const char *type, const char *name, const json_t *value, bool is_size,
                                    const char *text, size_t n, struct vc_text *out)
@@ -246,7 +260,8 @@ static uint64_t number_of(const json_t *object, const struct vc_arch_list *list)
                                                                     : list->number;
 }
 
-/* The first of these keys that says something; NULL: none does. */
+/* The first of these keys that says something else than nothing or 1; NULL: none. 1 is a pattern of one layer, so all
+ * layers are alike. */
 static const char *first_said(const json_t *object, const char *keys)
 {
     const char *key;
@@ -264,7 +279,8 @@ static const char *first_said(const json_t *object, const char *keys)
 }
 
 /* A list that is not there, as transformers would make it for all layers: those that stay have their entries, unless it
- * would make the same of them. */
+ * would make the same of them. `same`: the rule, applied to the layers that stay, gives what it gave them before; then
+ * the list need not be written. */
 static enum vc_status add_list(struct vc_ctx *ctx, const struct vc_edit *edit, const json_t *object,
                                const struct vc_arch_list *list, struct vc_text *now)
 {
@@ -329,7 +345,8 @@ static enum vc_status check_end(struct vc_ctx *ctx, const struct vc_edit *edit, 
     return VC_OK;
 }
 
-/* A key that is not there, by what the class takes. */
+/* A key that is not there, by what the class takes. Its value is edited as a member of the text would be, and added
+ * only if the edit changes it. */
 static enum vc_status add_default(struct vc_ctx *ctx, const struct vc_edit *edit, const json_t *object,
                                   const char *type, const struct vc_arch_default *word, struct vc_text *now)
 {
@@ -391,7 +408,9 @@ enum vc_status vc_hf_layers_fed(struct vc_ctx *ctx, const struct vc_edit *edit, 
     return VC_OK;
 }
 
-/* Behind which layer, counted as before: in as many layers as are left. */
+/* Behind which layer a feature is taken, for as many layers as are left. Hidden states have numbers 0 (the embedding)
+ * to the number of layers, negative ones count from the end: of 24 layers -2 is number 23. Without two of the layers
+ * before it, number 21 of 22 is -2 again. */
 static enum vc_status add_feature(struct vc_ctx *ctx, const struct vc_edit *edit, const char *name, const json_t *value,
                                   struct vc_text *out)
 {
@@ -424,6 +443,8 @@ enum vc_status vc_hf_layers_feature(struct vc_ctx *ctx, const struct vc_edit *ed
     return out->status;
 }
 
+/* "layers.3", and "layers\.3" of a regular expression; "my_layers3" and "layers.norm" are none. '_' before the word
+ * counts as a beginning. */
 bool vc_hf_layers_are_named(const char *list, const char *text)
 {
     const char *word = strrchr(list, '.') != NULL ? strrchr(list, '.') + 1 : list;
