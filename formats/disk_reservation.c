@@ -1,8 +1,13 @@
 /* disk_reservation.c - disk space for an output that is written much later: an unnamed file of its size in the
- * output's folder. See core/run/sink.h. */
+ * output's folder. See core/run/sink.h.
+ *
+ * Training may run for days before its output is written: this file takes the room now, and gives it back when writing
+ * begins. */
 #include "formats/formats.h"
 #include "formats/io/outfile.h"
 
+/* *out NULL: nothing is held, because no file is written, or a folder is. A name that cannot be an output is not
+ * refused here; the writer says it. */
 enum vc_status vc_disk_reserve(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
                                uint64_t bytes, struct vc_outfile **out)
 {

@@ -1,4 +1,9 @@
-/* folder_index.c - the index of a folder of finished files: the last step of workers that share a checkpoint. */
+/* folder_index.c - the index of a folder of finished files: the last step of workers that share a checkpoint.
+ *
+ *     x-00001-of-00002.safetensors   worker 1    vcompress index DIR    x.safetensors.index.json
+ *     x-00002-of-00002.safetensors   worker 2
+ *
+ * Reads all headers, refuses what does not belong together, writes the index as one file that appears whole. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +17,8 @@
 
 #define EXTENSION ".safetensors"
 
-/* Where the names of files say how many there are (x-00001-of-00003), so many have to be there. */
+/* Where the names of files say how many there are (x-00001-of-00003), so many have to be there. A worker that is still
+ * running shows here. */
 static enum vc_status check_count(struct vc_ctx *ctx, const struct vc_infolder *folder)
 {
     size_t n = vc_infolder_shard_count(folder);
@@ -29,7 +35,8 @@ static enum vc_status check_count(struct vc_ctx *ctx, const struct vc_infolder *
     return VC_OK;
 }
 
-/* Workers did without the files of others: the last of them has written config.json. */
+/* Workers did without the files of others: the last of them has written config.json. .shard-headers is where workers
+ * leave the headers of their files for each other (safetensors_kept.c). */
 static enum vc_status check_config(struct vc_ctx *ctx, const struct vc_infolder *folder)
 {
     for (size_t i = 0; i < vc_infolder_carried_count(folder); i++) {
@@ -43,7 +50,7 @@ static enum vc_status check_config(struct vc_ctx *ctx, const struct vc_infolder 
 }
 
 /* The name of the index: x.safetensors.index.json where the files are called x-00001-of-00003.safetensors, else the
- * usual one. */
+ * usual one. n_prefix is 0 as soon as one name differs. *out belongs to the pool. */
 static enum vc_status name_index(struct vc_ctx *ctx, const struct vc_infolder *folder, char **out)
 {
     size_t n = vc_infolder_shard_count(folder);
@@ -67,6 +74,7 @@ static enum vc_status name_index(struct vc_ctx *ctx, const struct vc_infolder *f
     return VC_OK;
 }
 
+/* total_size counts bytes of data, as Hugging Face's own indices do. */
 static enum vc_status make_text(struct vc_ctx *ctx, const struct vc_model *model, struct vc_text *text,
                                 struct vc_index_summary *out)
 {
@@ -89,6 +97,7 @@ out:
     return status;
 }
 
+/* Replaces an older index. */
 static enum vc_status write_text(struct vc_ctx *ctx, const struct vc_infolder *folder, const char *name,
                                  const struct vc_text *text)
 {
@@ -129,6 +138,7 @@ static enum vc_status open_all(struct vc_ctx *ctx, const char *path, struct vc_m
     return vc_safetensors_has_kept(vc_infolder_path(folder)) ? check_config(ctx, folder) : VC_OK;
 }
 
+/* Headers of workers go once the index is there. *out: what the command prints. */
 enum vc_status vc_index_write(struct vc_ctx *ctx, const char *path, struct vc_index_summary *out)
 {
     struct vc_model *model = NULL;

@@ -11,7 +11,11 @@
  *     08 07 12 .. 3a ..       ONNX: fields of a protocol buffer that make sense
  *
  * What is no checkpoint, or none that can be read, is named: users learn more from "a Git LFS pointer" than from "bad
- * magic". */
+ * magic".
+ *
+ * vc_format_open is the entry: a folder goes to open_folder, anything else to open_file, which look() sorts by its
+ * first VC_PROBE_BYTES. With findings (verify) a file that cannot be read is a finding and a model without tensors, so
+ * that the other checks still run (survive). vc_format_finish gives each model what does not depend on its format. */
 #include "formats/formats.h"
 
 #include <stdio.h>
@@ -68,7 +72,8 @@ static const char *list_readable(char *list)
     return list;
 }
 
-/* Bytes that say what a file is that cannot be read here. */
+/* Bytes that say what a file is that cannot be read here. A row: where they stand, the bytes, the end of the sentence
+ * "is ...". Rows are tried in order. */
 struct known {
     size_t offset;
     const char *bytes;
@@ -103,7 +108,8 @@ static const struct known knowns[] = {
     VC_KNOWN(0, "\177ELF", "a program, not a checkpoint"),
 };
 
-/* A page of a server in the place of the file; white space may come before it, and capitals. */
+/* A page of a server in the place of the file; white space may come before it, and capitals. starts are in small
+ * letters; the file's are made small. */
 static bool is_html(const unsigned char *head, size_t n)
 {
     static const char *const starts[] = {"<!doctype", "<html", "<?xml", "<head"};
@@ -168,7 +174,8 @@ static const char *describe(const unsigned char *head, size_t n, bool *rival)
     return NULL;
 }
 
-/* No reader wants the file: fails with what it is, as far as its first n bytes tell. */
+/* No reader wants the file: fails with what it is, as far as its first n bytes tell. From what is known best to what is
+ * known least. */
 static enum vc_status refuse(struct vc_ctx *ctx, const unsigned char *head, size_t n)
 {
     bool rival = false;
@@ -193,7 +200,8 @@ static enum vc_status refuse(struct vc_ctx *ctx, const unsigned char *head, size
                    list_readable(list));
 }
 
-/* Archives of members that are not read here, with an array or without. */
+/* Archives of members that are not read here, with an array or without. An archive that npz would take, because any zip
+ * fits it. */
 static enum vc_status refuse_zip(struct vc_ctx *ctx, const struct vc_zip *zip)
 {
     char list[READABLE_BYTES];
@@ -216,6 +224,7 @@ static bool ends_in(const char *path, const char *suffix)
     return n > k && strcasecmp(path + n - k, suffix) == 0;
 }
 
+/* The extension of the format that the path ends in, as the row has it; NULL: none. */
 const char *vc_format_extension_of(const struct vc_format *format, const char *path)
 {
     for (size_t i = 0; format->extensions[i] != NULL; i++) {
@@ -226,6 +235,7 @@ const char *vc_format_extension_of(const struct vc_format *format, const char *p
     return NULL;
 }
 
+/* The first row that has such an extension; NULL: none. */
 const struct vc_format *vc_format_find_by_name(const char *path)
 {
     for (size_t i = 0; i < n_formats; i++) {
@@ -268,6 +278,7 @@ const char *vc_format_name(size_t index)
     return format != NULL ? format->name : NULL;
 }
 
+/* name NULL: nothing was asked for, *out is NULL. */
 enum vc_status vc_format_asked(struct vc_ctx *ctx, const char *name, const struct vc_format **out)
 {
     char known[READABLE_BYTES];
@@ -288,7 +299,8 @@ enum vc_status vc_format_asked(struct vc_ctx *ctx, const char *name, const struc
 
 /* ------------------------------------------------------------------------------------------------ open, close */
 
-/* By the first bytes; of an archive, where `zip` is not NULL, by its members. */
+/* By the first bytes; of an archive, where `zip` is not NULL, by its members. A probe answers with its confidence, 0
+ * for no; the highest wins, of equal ones the first row. NULL: none. */
 static const struct vc_format *find_format(const unsigned char *head, size_t n, uint64_t file_bytes,
                                            const struct vc_zip *zip)
 {
@@ -348,6 +360,7 @@ static enum vc_status look(struct vc_ctx *ctx, const struct vc_infile *file, con
     return VC_OK;
 }
 
+/* For shards and siblings: each file of a model has to be of the format of the first. */
 enum vc_status vc_format_expect(struct vc_ctx *ctx, const struct vc_infile *file, const struct vc_format *format)
 {
     const struct vc_format *found = NULL;
@@ -403,7 +416,8 @@ static enum vc_status note_untyped(struct vc_ctx *ctx, struct vc_model *model)
 }
 
 /* A file that is damaged where its reader cannot go on: with findings one more of them, and a model without tensors.
- * What cannot be read for another reason stays a failure, unless something was found in it already. */
+ * What cannot be read for another reason stays a failure, unless something was found in it already. model->ops NULL:
+ * the reader had not taken the file over. */
 static enum vc_status survive(struct vc_ctx *ctx, struct vc_model *model, enum vc_status status)
 {
     if (!vc_collecting(ctx) || (status == VC_E_UNSUPPORTED && ctx->findings->n_errors == 0)) {
@@ -460,7 +474,8 @@ out:
     return status;
 }
 
-/* "model-00002-of-00003.safetensors": names of the tensors in it may belong to tensors in another file. */
+/* "model-00002-of-00003.safetensors": names of the tensors in it may belong to tensors in another file. So verify says
+ * nothing about codes whose scales are missing here. */
 static bool is_one_of_several(const char *path)
 {
     struct vc_numbered_name name;
@@ -491,7 +506,8 @@ struct stream {
     const struct vc_format *format; /* what it begins like; NULL: it is too short to tell, or a zip */
 };
 
-/* Before a stream is copied: how it begins has to be something that can be read, whatever its length. */
+/* Before a stream is copied: how it begins has to be something that can be read, whatever its length. A file size of
+ * INT64_MAX lets probes that compare with it answer. */
 static enum vc_status look_at_stream(struct vc_ctx *ctx, struct vc_stream *stream, const unsigned char *head, size_t n)
 {
     struct stream *own = (struct stream *)(void *)stream;
@@ -540,6 +556,7 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options
     } else {
         VC_TRY(vc_infile_open(ctx, model->path, &file));
     }
+    /* A stream that was refused, with findings. */
     if (file == NULL) {
         return VC_OK;
     }
@@ -559,6 +576,7 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options
     if (status != VC_OK) {
         status = survive(ctx, model, status);
     }
+    /* What every reader leaves to be done: names, notes, codes of others. */
     if (status == VC_OK && model->names.numbers.n_slots == 0) {
         status = vc_model_index_names(ctx, model);
     }
@@ -576,7 +594,8 @@ out:
     return status;
 }
 
-/* The folder is there for one GGUF model: opens its file as if it had been given. */
+/* The folder is there for one GGUF model: opens its file as if it had been given. model->path becomes the file's, which
+ * reports and names of outputs are made from. */
 static enum vc_status open_in_folder(struct vc_ctx *ctx, struct vc_infolder *folder,
                                      const struct vc_open_options *options, struct vc_model *model)
 {
@@ -629,7 +648,8 @@ static enum vc_status note_odd_config(struct vc_ctx *ctx, struct vc_model *model
 }
 
 /* A folder, or the index in it: the readers of safetensors, or of PyTorch files, get all of its files. Of a pipeline
- * every model has a folder, which comes here by itself. */
+ * every model has a folder, which comes here by itself. Checks of a pipeline's models are made when each of them is
+ * opened. */
 static enum vc_status open_folder(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model *model)
 {
     struct vc_infolder *folder = NULL;
@@ -676,7 +696,8 @@ static void set_layout(struct vc_model *model)
     model->layout = vc_dialect_layout(model->dialect, &model->loader);
 }
 
-/* The name of a file of the model: in its folder, or without any. */
+/* The name of a file of the model: in its folder, or without any. "unet/model.safetensors" of
+ * "/models/sd/unet/model.safetensors". */
 static const char *name_below(const struct vc_model *model, const char *path)
 {
     const char *folder = model->folder != NULL ? vc_infolder_path(model->folder) : "";
@@ -704,7 +725,7 @@ static enum vc_status check_unchanged(struct vc_ctx *ctx, const struct vc_model 
     return VC_OK;
 }
 
-/* A model of that path, which nobody has opened yet. */
+/* A model of that path, which nobody has opened yet. *out is set even on failure, for vc_model_close. */
 static enum vc_status create_model(struct vc_ctx *ctx, const char *path, struct vc_model **out)
 {
     struct vc_model *model = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *model);
@@ -736,7 +757,8 @@ static const struct vc_format vc_format_gguf_back = {.name = "gguf",
                                                      .dialect = &vc_dialect_gguf};
 
 /* vc_open_options.as_gguf and as_folder: the folder (or the GGUF model) that was opened becomes the source of a GGUF
- * model (or of a folder), which takes its place. */
+ * model (or of a folder), which takes its place. The new model owns the source from here on, also when it fails. *model
+ * is the one that the caller closes. */
 static enum vc_status wrap(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model **model)
 {
     struct vc_model *source = *model;
@@ -770,6 +792,7 @@ enum vc_status vc_format_fits_gguf(struct vc_ctx *ctx, const struct vc_model *mo
     return vc_gguf_folder_fits(ctx, model, fits);
 }
 
+/* Also for models that are in memory (no format): then only the functions are set. */
 enum vc_status vc_format_finish(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model **model)
 {
     if (options != NULL) {

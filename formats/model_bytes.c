@@ -1,4 +1,7 @@
-/* model_bytes.c - see vc_model_bytes in formats.h: every byte that a model is made of, for a digest of it. */
+/* model_bytes.c - see vc_model_bytes in formats.h: every byte that a model is made of, for a digest of it.
+ *
+ * Kept state (journals, answers, statistics) holds that digest, so it has to see everything that changes an answer:
+ * weights, config.json, tokenizer; and nothing that does not: paths, times. */
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -14,6 +17,7 @@ struct walk {
     void *block;
 };
 
+/* Little-endian on every machine. */
 static void see_number(const struct walk *w, uint64_t number)
 {
     unsigned char bytes[8];
@@ -37,7 +41,8 @@ static enum vc_status see_file(const struct walk *w, const struct vc_infile *fil
     return VC_OK;
 }
 
-/* What goes with the weights: config.json, the tokenizer, licences. */
+/* What goes with the weights: config.json, the tokenizer, licences. The name goes before the bytes, with its NUL, so
+ * that a file that is renamed counts as another. */
 static enum vc_status see_carried(const struct walk *w, struct vc_infolder *folder)
 {
     for (size_t i = 0; i < vc_infolder_carried_count(folder); i++) {
@@ -56,6 +61,7 @@ static enum vc_status see_carried(const struct walk *w, struct vc_infolder *fold
     return VC_OK;
 }
 
+/* Files of a pipeline's components are inputs of the joined model; what goes along with each is its folder's. */
 static enum vc_status see_model(const struct walk *w, const struct vc_model *model)
 {
     if (model->input != NULL) {
@@ -77,6 +83,7 @@ static enum vc_status see_model(const struct walk *w, const struct vc_model *mod
     return VC_OK;
 }
 
+/* A model that was made of another one (as_gguf) is the bytes of the other. */
 enum vc_status vc_model_bytes(struct vc_ctx *ctx, const struct vc_model *model, vc_see_fn *see, void *user)
 {
     struct walk w = {ctx, see, user, vc_alloc_array(ctx, VC_TAG_IO, BLOCK_BYTES, 1)};

@@ -25,6 +25,7 @@
 
 #define INDEX_SUFFIX ".index.json"
 
+/* Any index, whatever stands before it. */
 static bool is_index(const char *path)
 {
     size_t n = strlen(path);
@@ -44,6 +45,7 @@ static size_t divided_stem(const char *path)
                : 0;
 }
 
+/* Whether the input is several files, so that --max-shard-size and folders make sense. */
 bool vc_path_is_divided(const char *path)
 {
     struct stat st;
@@ -120,6 +122,7 @@ static void move_into(struct vc_text *text, const char *folder, const char *name
     vc_text_add(text, "%s%s%s", folder, n > 0 && folder[n - 1] == '/' ? "" : "/", vc_base_name(name));
 }
 
+/* model + "." + tag + extension, in `into` where that is given. *out belongs to the pool. */
 enum vc_status vc_model_output_name(struct vc_ctx *ctx, const struct vc_model *model,
                                     const struct vc_name_options *options, char **out)
 {

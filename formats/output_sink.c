@@ -36,7 +36,7 @@ static enum vc_status choose_format(struct vc_ctx *ctx, const struct vc_model *m
     return VC_OK;
 }
 
-/* A source that stays what it is has a folder for an output, whose files are safetensors. */
+/* A source that stays what it is has a folder for an output, whose files are safetensors. `stays` is of pipelines. */
 static enum vc_status keep_format(struct vc_ctx *ctx, const struct vc_model *model,
                                   const struct vc_write_options *options, const struct vc_format **format)
 {

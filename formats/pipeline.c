@@ -1,6 +1,9 @@
 /* pipeline.c - the reader of pipelines. Each component is opened as if its folder had been given, and they are joined
  * (core/model/joined_model.h); the joined model knows them as its components, of which everything is asked that a
- * loader has a say in. It belongs to no room, because components may be files of two. */
+ * loader has a say in. It belongs to no room, because components may be files of two.
+ *
+ *     unet/      a, b         joined model:  unet/a, unet/b, vae/c
+ *     vae/       c            components:    unet from tensor 0, vae from tensor 2 */
 #include "formats/pipeline.h"
 
 #include <string.h>
@@ -57,7 +60,8 @@ out:
     return status;
 }
 
-/* Opens all of them and joins them. */
+/* Opens all components and joins them. parts is NULL once they belong to the joined model. A component that findings
+ * explain stays NULL in the list. */
 static enum vc_status open_all(struct vc_ctx *ctx, vc_open_fn *open_model, const struct vc_open_options *options,
                                struct vc_model *model)
 {
@@ -88,6 +92,7 @@ out:
 
 /* ---- what inspect shows ---- */
 
+/* The part of model_index.json; every component has one. */
 static const struct vc_pipeline_part *part_called(const struct vc_infolder *folder, const char *name)
 {
     size_t i = 0;
@@ -98,6 +103,7 @@ static const struct vc_pipeline_part *part_called(const struct vc_infolder *fold
     return vc_infolder_component(folder, i);
 }
 
+/* Bytes of tensors; a second name of one adds none. */
 static uint64_t own_bytes(const struct vc_model *model)
 {
     uint64_t total = 0;
@@ -167,6 +173,7 @@ static enum vc_status find_layout(struct vc_ctx *ctx, struct vc_model *model)
     return n != 0 ? vc_pipeline_layout(ctx, &model->arena, codes, n, &model->dialect, &model->loader) : VC_OK;
 }
 
+/* open_model is vc_format_open, handed in because formats.c includes this room. */
 enum vc_status vc_pipeline_open(struct vc_ctx *ctx, vc_open_fn *open_model, const struct vc_open_options *options,
                                 struct vc_model *model)
 {

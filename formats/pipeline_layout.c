@@ -1,10 +1,16 @@
-/* pipeline_layout.c - the layouts of the components of a pipeline as one: pipeline.h. */
+/* pipeline_layout.c - the layouts of the components of a pipeline as one: pipeline.h.
+ *
+ *     unet: quanto, text_encoder: compressed-tensors    name "quanto, compressed-tensors", needs "text_encoder: ..."
+ *
+ * The row is made for the report: it has a name, and no functions. Where one component's loader is not known, none is
+ * promised for the whole. */
 #include "formats/pipeline.h"
 #include <string.h>
 
 #define VC_DIFFUSERS_TRIED "diffusers 0.42.1"
 
-/* Adds a word to a list of them, once. */
+/* Adds a word to a list of them, once. A word is found only whole, between commas: "int8" is not in "int8_pure". *list
+ * NULL: empty. */
 static enum vc_status add_once(struct vc_ctx *ctx, struct vc_arena *arena, const char *word, const char **list)
 {
     size_t n = strlen(word);
@@ -20,7 +26,7 @@ static enum vc_status add_once(struct vc_ctx *ctx, struct vc_arena *arena, const
     return *list != NULL ? VC_OK : VC_E_NOMEM;
 }
 
-/* What each component asks for, "text_encoder_2: ...". */
+/* What each component asks for, "text_encoder_2: ...". "name: what it needs; name: ...". */
 static enum vc_status add_needs(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_pipeline_codes *codes,
                                 const char **needs)
 {

@@ -7,7 +7,11 @@
  *     this sink                                                OUT/model_index.json, OUT/scheduler/, ...
  *
  * Each writer chooses its layout for its own loader. A component whose loader takes no int8 in any layout keeps its
- * weights, and the report says so; where that is so of all of them, new codes are refused as for a single model. */
+ * weights, and the report says so; where that is so of all of them, new codes are refused as for a single model.
+ *
+ * Each function of vc_sink_ops hands its work to the parts: an output of the job belongs to the part
+ * `division.list_of[out]`, where its number is `division.place[out]`. Names and source numbers of a part's outputs are
+ * those of its component. */
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -53,6 +57,8 @@ static const char *find_refusal(const struct vc_model *model, const struct vc_si
                                                           : vc_family_refused(model->family, file->loads);
 }
 
+/* Gives the row no_codes to each component whose loader takes no codes, if at least one other takes some. Components
+ * without tensors do not count. */
 static void keep_refused(struct pipeline_sink *self, bool asked)
 {
     size_t n_taking = 0;
@@ -77,11 +83,14 @@ static void keep_refused(struct pipeline_sink *self, bool asked)
 
 /* ---- layout ---- */
 
+/* Codes that this job makes; copied ones are `kept`. */
 static bool is_new_codes(struct vc_out_tensor out)
 {
     return out.quant != NULL && !out.kept;
 }
 
+/* "unet/a" of source 17 becomes "a" of source 17 - (the first of unet). Each component gets its share of the stages:
+ * passes are planned for all of them alike. */
 static enum vc_status divide(struct vc_ctx *ctx, struct pipeline_sink *self, const struct vc_out_list *outs)
 {
     size_t *list_of = vc_arena_alloc(ctx, &self->arena, (outs->n + 1) * sizeof *list_of);
@@ -189,6 +198,8 @@ static enum vc_status sum_up(struct vc_ctx *ctx, struct vc_sink *sink)
     return n != 0 ? vc_pipeline_layout(ctx, &self->arena, codes, n, &sink->dialect, &sink->loader) : VC_OK;
 }
 
+/* Layout of every part, then what the folder needs: names that will be in it, older files, room on the disk. A sum that
+ * overflows asks for more than there is. */
 static enum vc_status pipeline_layout(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
                                       uint64_t *file_bytes)
 {
@@ -222,6 +233,7 @@ static enum vc_status pipeline_layout(struct vc_ctx *ctx, struct vc_sink *sink, 
 
 /* ---- writing ---- */
 
+/* Sweeps before the first file has a temporary name. */
 static enum vc_status pipeline_begin(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct pipeline_sink *self = sink->self;
@@ -233,6 +245,7 @@ static enum vc_status pipeline_begin(struct vc_ctx *ctx, struct vc_sink *sink)
     return VC_OK;
 }
 
+/* The largest of all parts: one buffer serves any tile. */
 static size_t pipeline_pack_bound(const struct vc_sink *sink, size_t n_bytes)
 {
     const struct pipeline_sink *self = sink->self;
@@ -251,6 +264,7 @@ static struct vc_sink *part_of(const struct pipeline_sink *self, size_t out)
     return self->parts[self->division.list_of[out]].sink;
 }
 
+/* The part packs under its own number; the packet keeps the job's. */
 static enum vc_status pipeline_pack(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_packet *packet)
 {
     const struct pipeline_sink *self = sink->self;
@@ -272,6 +286,7 @@ static enum vc_status pipeline_emit(struct vc_ctx *ctx, struct vc_sink *sink, co
     return part->ops->emit(ctx, part, &own);
 }
 
+/* Weights are complete; small files follow. */
 static enum vc_status pipeline_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes)
 {
     struct pipeline_sink *self = sink->self;
@@ -285,6 +300,7 @@ static enum vc_status pipeline_finish(struct vc_ctx *ctx, struct vc_sink *sink, 
     return self->folder != NULL ? vc_hf_carry_write(ctx, &self->carry, self->folder) : VC_OK;
 }
 
+/* Parts have no commit of their own: the one folder appears with all of them. */
 static enum vc_status pipeline_commit(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct pipeline_sink *self = sink->self;
@@ -307,6 +323,7 @@ static void pipeline_interrupt(struct vc_sink *sink)
     }
 }
 
+/* Parts first, whose outfolders are parts of this one. Also for a sink that was made in part. */
 static void pipeline_free(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct pipeline_sink *self = sink->self;
@@ -324,6 +341,7 @@ static void pipeline_free(struct vc_ctx *ctx, struct vc_sink *sink)
     vc_free(ctx, sink);
 }
 
+/* The sink that decides about a tensor of the source: its component's. */
 static const struct vc_sink *pipeline_of_tensor(const struct vc_sink *sink, size_t tensor)
 {
     const struct pipeline_sink *self = sink->self;
@@ -331,6 +349,7 @@ static const struct vc_sink *pipeline_of_tensor(const struct vc_sink *sink, size
     return self->parts[vc_model_component(self->model, tensor) - self->model->components].sink;
 }
 
+/* All parts are safetensors: the first answers for all. A pipeline without components is refused when it is opened. */
 static bool pipeline_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
 {
     const struct pipeline_sink *self = sink->self;
@@ -374,7 +393,7 @@ static enum vc_status create_part(struct vc_ctx *ctx, struct pipeline_sink *self
     return VC_OK;
 }
 
-/* What holds for the whole. */
+/* Raw copies and second names are possible only where every part has them; memory adds up. */
 static void join(struct vc_sink *sink)
 {
     const struct pipeline_sink *self = sink->self;

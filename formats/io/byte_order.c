@@ -19,6 +19,7 @@ static uint64_t reversed64(uint64_t v)
     return (uint64_t)reversed32((uint32_t)v) << 32 | reversed32((uint32_t)(v >> 32));
 }
 
+/* Elements of `type`, one by one; bytes behind the last whole element stay. */
 #define VC_SWAP_LOOP(type, reverse)                         \
     for (i = 0; i + sizeof(type) <= n; i += sizeof(type)) { \
         type v;                                             \

@@ -1,6 +1,10 @@
 /* infile.c - opens an input file, reads it by range; unnamed temporary files.
  *
- * Sentences made here do not name the file: vc_model_open and the readers put the path in front. */
+ * Sentences made here do not name the file: vc_model_open and the readers put the path in front.
+ *
+ * An infile is one of four things, and all readers see them alike: a file (fd, or a path that is opened again for each
+ * read where descriptors are few), a copy of standard input without a name, bytes of the pool, bytes or a callback of
+ * the program. */
 #define _GNU_SOURCE /* O_TMPFILE */
 #include "formats/io/infile.h"
 
@@ -15,7 +19,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define VC_COPY_BYTES ((size_t)256 << 10)
+#define VC_COPY_BYTES ((size_t)256 << 10) /* of standard input at a time */
 
 static atomic_uint_fast64_t n_calls, failing_call;
 
@@ -29,7 +33,8 @@ uint64_t vc_infile_call_count(void)
     return atomic_load(&n_calls);
 }
 
-/* As vc_outfile_injected: counts calls, and is asked before each. */
+/* For tests, as vc_outfile_injected: counts calls that read or look, and is asked before each. True sets errno to EIO,
+ * and the caller acts as if the call had failed. */
 static bool injected(void)
 {
     uint64_t n = atomic_fetch_add_explicit(&n_calls, 1, memory_order_relaxed) + 1;
@@ -50,7 +55,7 @@ static const char *temp_folder(void)
 }
 
 /* Unnamed where the file system can do that; elsewhere a name for a moment, so a process that is killed leaves nothing.
- */
+ * Returns a descriptor, or -1 with the error set. */
 int vc_tempfile_open(struct vc_ctx *ctx)
 {
     const char *folder = temp_folder();
@@ -120,7 +125,8 @@ static enum vc_status read_stdin(struct vc_ctx *ctx, unsigned char *buffer, size
     return VC_OK;
 }
 
-/* More has come of the stream. Once its end is known, nothing may follow. */
+/* More has come of the stream. Once its end is known, nothing may follow. find_end may ask for more bytes first
+ * (end->need), so it is called again as they come. */
 static enum vc_status check_end(struct vc_ctx *ctx, const struct vc_infile *so_far, const struct vc_stream *stream,
                                 struct vc_stream_end *end)
 {
@@ -133,7 +139,11 @@ static enum vc_status check_end(struct vc_ctx *ctx, const struct vc_infile *so_f
 }
 
 /* A pipe cannot be read by range, so all of it goes to a temporary file first; but not what nobody can read, or what
- * goes on where it should end: that may have no end (/dev/zero). */
+ * goes on where it should end: that may have no end (/dev/zero).
+ *
+ *     512 bytes -> look: which format -> written; then 256 KiB at a time -> written -> check_end; ...
+ *
+ * A stream shorter than 512 bytes is not looked at before it is copied: it ends by itself. */
 static enum vc_status copy_stdin(struct vc_ctx *ctx, int to, struct vc_stream *stream)
 {
     unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, VC_COPY_BYTES);
@@ -158,7 +168,8 @@ out:
     return status;
 }
 
-/* Standard input that is a file, from its start, needs no copy. */
+/* Standard input that is a file, from its start, needs no copy. *fd is a descriptor of its own in both cases, 3 or
+ * higher, so that closing it leaves standard input open. */
 static enum vc_status open_stdin(struct vc_ctx *ctx, struct vc_stream *stream, int *fd)
 {
     struct stat st;
@@ -195,6 +206,8 @@ static enum vc_status check_kind(struct vc_ctx *ctx, const struct stat *st)
     return VC_OK;
 }
 
+/* Device, inode, size and time are remembered: they tell later whether the file is still the same, and whether an
+ * output would be the input (core's list of kept files). */
 enum vc_status vc_infile_adopt(struct vc_ctx *ctx, int fd, const struct stat *st, const char *path,
                                struct vc_infile **out)
 {
@@ -246,7 +259,8 @@ static bool is_file(const struct vc_infile *file)
     return file->bytes == NULL && file->reader.size_bytes == 0;
 }
 
-/* The open file becomes an input, or is closed. */
+/* The open file becomes an input, or is closed. Where descriptors are few, the file is closed again at once, and opened
+ * for each read (take_fd). */
 static enum vc_status adopt(struct vc_ctx *ctx, int fd, const char *path, struct vc_infile **out)
 {
     struct stat st;
@@ -269,7 +283,7 @@ out:
 }
 
 /* "hf://Qwen/Qwen3-0.6B", "https://host/m.npz", or "Qwen/Qwen3-0.6B" where there is no folder Qwen: what hubs call
- * models. */
+ * models. Two parts and no folder of the first one's name; "./a/b", "~/m" and "/abs" are paths. */
 static bool is_remote(const char *path)
 {
     const char *scheme = strstr(path, ":/");
@@ -308,6 +322,7 @@ enum vc_status vc_infile_open_stdin(struct vc_ctx *ctx, struct vc_stream *stream
     return adopt(ctx, fd, "-", out);
 }
 
+/* More than half of the descriptors that the process may have are in use, if the kernel gives the lowest free one. */
 bool vc_descriptors_are_few(int fd)
 {
     struct rlimit limit;
@@ -315,7 +330,8 @@ bool vc_descriptors_are_few(int fd)
     return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && (rlim_t)fd >= limit.rlim_cur / 2;
 }
 
-/* The file's own descriptor, or a new one of the same file: release_fd closes that. -1 with the error set. */
+/* The file's own descriptor, or a new one of the same file: release_fd closes that. -1 with the error set. Another file
+ * that has the name by now is refused. */
 static int take_fd(struct vc_ctx *ctx, const struct vc_infile *file)
 {
     struct stat st;
@@ -346,7 +362,7 @@ static void release_fd(const struct vc_infile *file, int fd)
 }
 
 /* Of the open file: what its name stands for by now does not matter, but where it is opened again, and a copy of
- * standard input has no other writer. */
+ * standard input has no other writer. Size and time have to be those of the opening. */
 enum vc_status vc_infile_check(struct vc_ctx *ctx, const struct vc_infile *file)
 {
     struct stat st;
@@ -440,6 +456,7 @@ enum vc_status vc_infile_read(struct vc_ctx *ctx, const struct vc_infile *file, 
     return status;
 }
 
+/* A hint for the kernel; where it is ignored nothing changes. */
 void vc_infile_ahead(const struct vc_infile *file, uint64_t offset, uint64_t n)
 {
 #ifdef POSIX_FADV_WILLNEED

@@ -1,4 +1,7 @@
-/* memory_output.c - an output in memory: grows as it is written, and counts once it is complete. */
+/* memory_output.c - an output in memory: grows as it is written, and counts once it is complete.
+ *
+ * A vc_writer (vcompress/stream.h) for programs that want the output as bytes; the C library's memory, because it
+ * outlives the context. Nothing of an output that failed can be had: vc_memory_bytes answers NULL until commit. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +16,8 @@ struct vc_memory {
     bool complete;
 };
 
-/* Room for n bytes; twice as much as before where nobody knew how many there will be. */
+/* Room for n bytes; twice as much as before where nobody knew how many there will be. False: no memory, or more than a
+ * quarter of the address space. */
 static bool make_room(struct vc_memory *memory, uint64_t n)
 {
     size_t room = memory->room * 2 > n ? memory->room * 2 : (size_t)n;
@@ -27,6 +31,7 @@ static bool make_room(struct vc_memory *memory, uint64_t n)
     return n <= memory->room;
 }
 
+/* vc_writer.begin: one thread. A second output replaces the first. */
 static bool begin(void *user, uint64_t size_bytes)
 {
     struct vc_memory *memory = user;
@@ -36,6 +41,7 @@ static bool begin(void *user, uint64_t size_bytes)
     return make_room(memory, size_bytes);
 }
 
+/* vc_writer.write: any thread, any order. size is where the last byte lies. */
 static bool write_at(void *user, uint64_t offset, const void *data, size_t n)
 {
     struct vc_memory *memory = user;

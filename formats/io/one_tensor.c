@@ -1,8 +1,11 @@
-/* one_tensor.c - see one_tensor.h. */
+/* one_tensor.c - see one_tensor.h.
+ *
+ * For formats of one array per file (npy, idx, token lists): everything but their headers. */
 #include "formats/io/one_tensor.h"
 
 #include "formats/io/byte_order.h"
 
+/* self_bytes: of the format's own struct, which begins with struct vc_one_tensor. Takes the file over in any case. */
 enum vc_status vc_one_tensor_begin(struct vc_ctx *ctx, struct vc_infile *file, size_t self_bytes,
                                    const struct vc_source_ops *ops, struct vc_model *model)
 {
@@ -20,6 +23,7 @@ enum vc_status vc_one_tensor_begin(struct vc_ctx *ctx, struct vc_infile *file, s
     return VC_OK;
 }
 
+/* Both forms are the bytes of the file, in this machine's order. */
 enum vc_status vc_one_tensor_read(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
                                   uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check)
 {

@@ -1,7 +1,14 @@
 /* outfile.c - writes a temporary file and gives it the output's name once all of it is on the disk.
  *
  * Order at the end: write everything, fsync, close (each checked), name it (a link where nothing is there, else a
- * rename over the old file), fsync the folder. What goes wrong before the naming leaves no trace. */
+ * rename over the old file), fsync the folder. What goes wrong before the naming leaves no trace.
+ *
+ *     state                fd    link_fd   name
+ *     begun, unnamed       open  -         none (O_TMPFILE)
+ *     begun, named         open  -         .vcompress-<digest><random> in the folder, held by a lock
+ *     synced               -     open      as before; the second descriptor keeps an unnamed file alive
+ *     held, at rest        -     -         a number in the outfolder's hidden folder (held_in, held_as)
+ *     committed            -     -         its own */
 #define _GNU_SOURCE /* O_TMPFILE */
 #include "formats/io/outfile.h"
 
@@ -46,7 +53,8 @@ bool vc_outfile_no_exchange(void)
     return atomic_load(&no_unnamed);
 }
 
-/* Tests let one system call after the other fail with this: it counts calls, and is asked before each. */
+/* Tests let one system call after the other fail with this: it counts calls, and is asked before each. True sets errno
+ * to EIO, and the caller acts as if the call had failed. */
 bool vc_outfile_injected(void)
 {
     uint64_t n = atomic_fetch_add_explicit(&n_calls, 1, memory_order_relaxed) + 1;
@@ -60,14 +68,15 @@ bool vc_outfile_injected(void)
 
 /* ---- the place before the name ---- */
 
-/* Where the finished file, or the one that is being written, lies under a name that is not its own yet. */
+/* Where the finished file, or the one that is being written, lies under a name that is not its own yet. *folder: the
+ * descriptor that the name is relative to. */
 static const char *temporary_place(const struct vc_outfile *file, int *folder)
 {
     *folder = file->held_in >= 0 ? file->held_in : file->folder;
     return file->held_in >= 0 ? file->held_as : vc_temporary_name(file->temporary);
 }
 
-/* The file has another name, or is not wanted any more. */
+/* The file has another name, or is not wanted any more. Without any temporary name it does nothing. */
 static void temporary_drop(struct vc_outfile *file, bool unlink_it)
 {
     const char *name;
@@ -189,7 +198,7 @@ static enum vc_status refused(struct vc_ctx *ctx, const struct vc_outfile *file,
     return accepted ? VC_OK : vc_fail(ctx, VC_E_IO, "%s: the program refuses the output", file->path);
 }
 
-/* False with what is free when that is less than the file needs. */
+/* False with what is free when that is less than the file needs. True also where the file system does not say. */
 static bool has_room(const struct vc_outfile *file, uint64_t *available)
 {
     struct statvfs fs;
@@ -213,6 +222,7 @@ static enum vc_status check_room(struct vc_ctx *ctx, const struct vc_outfile *fi
                    file->needed, file->to_stdout ? "the temporary folder (TMPDIR)" : "its folder", available);
 }
 
+/* Remembers the size for begin and reserve. */
 enum vc_status vc_outfile_need(struct vc_ctx *ctx, struct vc_outfile *file, uint64_t bytes)
 {
     if (file == NULL) {
@@ -222,7 +232,8 @@ enum vc_status vc_outfile_need(struct vc_ctx *ctx, struct vc_outfile *file, uint
     return check_room(ctx, file);
 }
 
-/* True when an unnamed file could be made in the folder and named later. */
+/* True when an unnamed file could be made in the folder and named later. /proc/self/fd is what the file is linked by
+ * later, so without it an unnamed file could never get a name. */
 static bool begin_unnamed(struct vc_outfile *file)
 {
 #ifdef O_TMPFILE
@@ -237,7 +248,9 @@ static bool begin_unnamed(struct vc_outfile *file)
 #endif
 }
 
-/* A file under a random name in the target's folder; the name is tried again if somebody has it. */
+/* A file under a random name in the target's folder; the name is tried again if somebody has it. A lock on the file
+ * tells other runs that it is in use (stale_outputs.c). Between creating and locking, another run may have swept it
+ * away: then the next name is tried. errno tells the last failure. */
 static bool begin_named(struct vc_outfile *file)
 {
     for (int tries = 0; tries < 100; tries++) {
@@ -295,6 +308,7 @@ static bool cannot_reserve(int error)
     return error == EOPNOTSUPP || error == EINVAL || error == ENOSYS || error == EPERM || error == ENODEV;
 }
 
+/* posix_fallocate returns its error, and does not set errno. */
 enum vc_status vc_outfile_reserve(struct vc_ctx *ctx, struct vc_outfile *file)
 {
     int error = EINTR;
@@ -313,7 +327,7 @@ enum vc_status vc_outfile_reserve(struct vc_ctx *ctx, struct vc_outfile *file)
 
 /* ---- writing ---- */
 
-/* The file's descriptor, or of one that rests a new one. -1 with the error set. */
+/* The file's descriptor, or of one that rests a new one. -1 with the error set. The caller closes a new one. */
 static int take_fd(struct vc_ctx *ctx, const struct vc_outfile *file)
 {
     int fd = file->fd;
@@ -327,7 +341,8 @@ static int take_fd(struct vc_ctx *ctx, const struct vc_outfile *file)
     return fd;
 }
 
-/* pwrite needs no lock: every call has a place of its own. */
+/* pwrite needs no lock: every call has a place of its own. A call that writes nothing and reports no error is taken for
+ * a full disk. */
 static enum vc_status write_at(struct vc_ctx *ctx, const struct vc_outfile *file, int fd, uint64_t offset,
                                const unsigned char *at, size_t n)
 {
@@ -373,7 +388,8 @@ enum vc_status vc_outfile_write(struct vc_ctx *ctx, struct vc_outfile *file, uin
 }
 
 /* An unnamed file needs a descriptor until it has its name, and a named one is held by it; it is a second one
- * (link_fd), so that the first can be closed and its errors seen. */
+ * (link_fd), so that the first can be closed and its errors seen. fsync first, then close: both may report that written
+ * data were lost. */
 enum vc_status vc_outfile_sync(struct vc_ctx *ctx, struct vc_outfile *file)
 {
     struct stat st;
@@ -409,7 +425,8 @@ enum vc_status vc_outfile_sync(struct vc_ctx *ctx, struct vc_outfile *file)
 
 /* ---- naming ---- */
 
-/* A second name for the finished file: 0, or an errno. Never replaces anything. */
+/* A second name for the finished file: 0, or an errno. Never replaces anything. An unnamed file is linked through
+ * /proc, as open(2) describes for O_TMPFILE. */
 static int link_as(struct vc_outfile *file, int folder, const char *name)
 {
     char source[64];
@@ -473,13 +490,15 @@ static int rename_over(struct vc_outfile *file)
     return error != 0 ? error : rename_as(file, file->folder, file->base);
 }
 
-/* File systems without second names of a file. An unnamed file has no first one, so these never have those. */
+/* File systems without second names of a file. An unnamed file has no first one, so these never have those. FAT and
+ * some network file systems answer so. */
 static bool lacks_links(const struct vc_outfile *file, int error)
 {
     return !file->unnamed && (error == EPERM || error == EOPNOTSUPP || error == ENOSYS || error == EMLINK);
 }
 
-/* The name, as a link where nothing is there, else by a rename over the old file. */
+/* The name, as a link where nothing is there, else by a rename over the old file. is_new: nothing had the name before,
+ * so that vc_outfile_withdraw may take it away. */
 static enum vc_status give_name(struct vc_ctx *ctx, struct vc_outfile *file)
 {
     int error = link_as(file, file->folder, file->base);
@@ -524,7 +543,7 @@ enum vc_status vc_outfile_place(struct vc_ctx *ctx, struct vc_outfile *file, int
     return VC_OK;
 }
 
-/* Placed under that name; temporary_place knows it from now on. */
+/* Placed under that name; temporary_place knows it from now on. `name` has the size of held_as. */
 static enum vc_status place_held(struct vc_ctx *ctx, struct vc_outfile *file, int folder, const char *name)
 {
     VC_CALL(vc_outfile_place(ctx, file, folder, name));

@@ -12,7 +12,8 @@
 
 #define VC_MAX_LINKS 40 /* as the kernel */
 
-/* What is read, or what the model was made of that its reader keeps open no more. */
+/* What is read, or what the model was made of that its reader keeps open no more. Compared by device and inode: a
+ * second name of the input is the input. */
 bool vc_outfile_is_input(struct vc_ctx *ctx, const struct vc_outfile *file, const struct stat *st)
 {
     struct stat source;
@@ -22,7 +23,8 @@ bool vc_outfile_is_input(struct vc_ctx *ctx, const struct vc_outfile *file, cons
             source.st_dev == st->st_dev && source.st_ino == st->st_ino);
 }
 
-/* Replaces *path, a symbolic link, by what it points to; a relative target counts from the link's folder. */
+/* Replaces *path, a symbolic link, by what it points to; a relative target counts from the link's folder. *path belongs
+ * to the pool, before and after. */
 static enum vc_status follow_link(struct vc_ctx *ctx, const struct vc_outfile *file, char **path)
 {
     char link[PATH_MAX];
@@ -47,7 +49,8 @@ static enum vc_status follow_link(struct vc_ctx *ctx, const struct vc_outfile *f
     return VC_OK;
 }
 
-/* file->target becomes the file behind all links, so that a link to an output stays one. */
+/* file->target becomes the file behind all links, so that a link to an output stays one. The file behind need not
+ * exist. */
 static enum vc_status resolve_links(struct vc_ctx *ctx, struct vc_outfile *file)
 {
     struct stat st;

@@ -1,4 +1,11 @@
-/* outfolder.c - see outfolder.h. The life of an output folder; outfolder_name.c looks at its name. */
+/* outfolder.c - see outfolder.h. The life of an output folder; outfolder_name.c looks at its name.
+ *
+ * Two kinds of folders take different ways through this file:
+ *
+ *     whole    members are placed in one hidden folder beside the output, which gets the output's name at commit
+ *     shared   members appear one by one in the folder itself; kept ones wait in a hidden folder inside of it
+ *
+ * A part (vc_outfolder_part) hands all calls to its whole. */
 #define _GNU_SOURCE /* renameat2 */
 #include "formats/io/outfolder.h"
 
@@ -17,6 +24,7 @@
 #include "formats/io/stale_outputs.h"
 #include "formats/io/temporary.h"
 
+/* force_foreign includes force. */
 enum vc_outfolder_force vc_outfolder_force_of(const struct vc_write_options *options)
 {
     if (options->force_foreign != 0) {
@@ -52,6 +60,7 @@ out:
     return status;
 }
 
+/* path of a part: its name, one step. */
 enum vc_status vc_outfolder_part(struct vc_ctx *ctx, struct vc_outfolder *whole, const char *name,
                                  struct vc_outfolder **out)
 {
@@ -72,7 +81,7 @@ out:
 
 /* ---- hidden folders ---- */
 
-/* The temporary name is not ours any more. */
+/* The temporary name is not ours any more. The folder itself stays where it is. */
 static void leave(struct vc_outfolder_hidden *hidden)
 {
     if (hidden->fd >= 0) {
@@ -85,7 +94,7 @@ static void leave(struct vc_outfolder_hidden *hidden)
 }
 
 /* Makes a folder under a new temporary name and holds it. 0, or an errno: EEXIST where the name, or the folder, was
- * lost to somebody else. */
+ * lost to somebody else. A lock on the folder tells other runs that it is in use. */
 static int make_hidden(const struct vc_outfolder *folder, int parent, struct vc_outfolder_hidden *hidden)
 {
     int error = 0;
@@ -108,7 +117,7 @@ static int make_hidden(const struct vc_outfolder *folder, int parent, struct vc_
     return error;
 }
 
-/* Makes it, unless it is there. */
+/* Makes the hidden folder in the folder `parent`, unless there is one already. */
 static enum vc_status hide(struct vc_ctx *ctx, const struct vc_outfolder *folder, int parent,
                            struct vc_outfolder_hidden *hidden)
 {
@@ -131,7 +140,8 @@ static void unhide(int parent, struct vc_outfolder_hidden *hidden)
     leave(hidden);
 }
 
-/* vc_stale_output_fn. What workers left in a shared folder: files under numbers. Nothing else is removed. */
+/* vc_stale_output_fn for shared folders: removes what workers left, which are files under numbers. Nothing else is
+ * removed. */
 struct held {
     int fd;
 };
@@ -147,7 +157,8 @@ static void remove_held(void *user, const char *name, bool aside)
 }
 
 /* The same beside a folder: one that was to become the output, or an older output. That which stepped aside goes only
- * where another has its place. */
+ * where another has its place. An old output whose successor never came is all that the user has: it stays, and a note
+ * names it. */
 static void remove_stale(void *user, const char *name, bool aside)
 {
     struct vc_outfolder *folder = user;
@@ -174,7 +185,8 @@ void vc_outfolder_sweep(struct vc_outfolder *folder)
 
 /* ---- files ---- */
 
-/* Shared: files that appear in one folder have one descriptor of it, the folder's. */
+/* Shared: files that appear in one folder have one descriptor of it, the folder's. Folders are compared by device and
+ * inode, so that two paths to one folder share a descriptor. A new place is swept once. */
 static enum vc_status share_place(struct vc_ctx *ctx, struct vc_outfolder *folder, struct vc_outfolder_member *member)
 {
     struct vc_outfile *file = member->file;
@@ -205,7 +217,7 @@ static enum vc_status share_place(struct vc_ctx *ctx, struct vc_outfolder *folde
 }
 
 /* The output file of a member. Shared: in its folder, which is made if it is not there, and with all refusals of a
- * single output. */
+ * single output. shown: "out/unet/model.safetensors", cut at each slash in turn while folders are made. */
 static enum vc_status make_member(struct vc_ctx *ctx, struct vc_outfolder *folder, struct vc_outfolder_member *member)
 {
     size_t n = strlen(folder->path) + strlen(member->name) + 2;
@@ -238,7 +250,7 @@ out:
 }
 
 /* Members stay in the order in which they were added, which is the order of their names' appearance where the folder is
- * shared. */
+ * shared. A member that failed to be made stays in the list, and is freed with the folder. */
 enum vc_status vc_outfolder_add(struct vc_ctx *ctx, struct vc_outfolder *folder, const char *name,
                                 struct vc_outfile **out)
 {
@@ -267,7 +279,8 @@ out:
     return status;
 }
 
-/* Makes the folders that a name leads through and puts the finished file there. */
+/* Makes the folders that a name leads through and puts the finished file there. The descriptor is closed with the
+ * outfile, so that a folder may have more files than the process descriptors. */
 static enum vc_status place(struct vc_ctx *ctx, const struct vc_outfolder *folder, struct vc_outfolder_member *member)
 {
     int fd = folder->hidden.fd;
@@ -289,6 +302,7 @@ static enum vc_status place(struct vc_ctx *ctx, const struct vc_outfolder *folde
     return VC_OK;
 }
 
+/* `file` is a member's: the loop ends. */
 static struct vc_outfolder_member *member_of(struct vc_outfolder *folder, const struct vc_outfile *file)
 {
     struct vc_outfolder_member *member = folder->members;
@@ -299,6 +313,7 @@ static struct vc_outfolder_member *member_of(struct vc_outfolder *folder, const 
     return member;
 }
 
+/* A file "rests" where descriptors are few: it has a name in the hidden folder, and each write opens it. */
 enum vc_status vc_outfolder_begin(struct vc_ctx *ctx, struct vc_outfolder *folder, struct vc_outfile *file)
 {
     struct vc_outfolder_member *member;
@@ -363,6 +378,7 @@ out:
     return status;
 }
 
+/* Any member asks the file system that all of them lie on. */
 enum vc_status vc_outfolder_need(struct vc_ctx *ctx, const struct vc_outfolder *folder, uint64_t bytes)
 {
     return folder->whole != NULL ? vc_outfolder_need(ctx, folder->whole, bytes)
@@ -373,7 +389,8 @@ enum vc_status vc_outfolder_need(struct vc_ctx *ctx, const struct vc_outfolder *
 
 /* ---- commit ---- */
 
-/* The folder of a member, which is in the one at fd: its names are on the disk. */
+/* The folder of a member, which is in the one at fd: its names are on the disk. EINVAL and EROFS: file systems that do
+ * not sync folders. */
 static enum vc_status sync_folder(struct vc_ctx *ctx, const struct vc_outfolder *folder, int fd, const char *name)
 {
     int at = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -389,7 +406,8 @@ static enum vc_status sync_folder(struct vc_ctx *ctx, const struct vc_outfolder 
     return status;
 }
 
-/* Every folder in the hidden one is on the disk, and that one, too. */
+/* Every folder in the hidden one is on the disk, and that one, too. Names are cut at their last slash for the moment of
+ * the call. */
 static enum vc_status sync_folders(struct vc_ctx *ctx, const struct vc_outfolder *folder, int fd)
 {
     enum vc_status status = VC_OK;
@@ -419,7 +437,9 @@ static enum vc_status fill(struct vc_ctx *ctx, const struct vc_outfolder *folder
 }
 
 /* The old folder steps aside under another temporary name and comes back if the new one cannot take its place. For file
- * systems that cannot exchange names; 0 or an errno. */
+ * systems that cannot exchange names; 0 or an errno. Between the two renames nothing has the output's name; the kind
+ * VC_TEMPORARY_ASIDE tells a later run, and a signal handler, that the folder under the temporary name may be the only
+ * output. */
 static int step_aside(struct vc_outfolder *folder, const char *name)
 {
     int slot = vc_temporary_take(folder->parent, VC_TEMPORARY_ASIDE, folder->base);
@@ -442,7 +462,8 @@ static int step_aside(struct vc_outfolder *folder, const char *name)
     return error;
 }
 
-/* The finished folder gets its name; what was there before has the temporary one then. 0 or an errno. */
+/* The finished folder gets its name; what was there before has the temporary one then. 0 or an errno. RENAME_NOREPLACE,
+ * then RENAME_EXCHANGE where the old folder may go; both since Linux 3.15, and only where the file system has them. */
 static int swap_in(struct vc_outfolder *folder, const char *name)
 {
     struct stat st;
@@ -493,7 +514,8 @@ out:
     return status;
 }
 
-/* Commit of a folder that is not shared. */
+/* Commit of a folder that is not shared. Order: mark, all files in the hidden folder and on the disk, checks again,
+ * exchange, removal of the old folder, sync of the parent. */
 static enum vc_status make_whole(struct vc_ctx *ctx, struct vc_outfolder *folder)
 {
     enum vc_status status = VC_OK;

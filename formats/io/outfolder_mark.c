@@ -42,7 +42,8 @@ static ssize_t read_at(int fd, char *buffer, size_t n, off_t at)
     return got;
 }
 
-/* The text of the mark in the folder; "": it has none. */
+/* The text of the mark in the folder; "": it has none. A link, a device or a file of more than MARK_MAX_BYTES is
+ * none. */
 static enum vc_status read_text(struct vc_ctx *ctx, int folder, struct vc_text *text)
 {
     int fd = openat(folder, VC_FOLDER_MARK, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -70,7 +71,8 @@ static enum vc_status read_text(struct vc_ctx *ctx, int folder, struct vc_text *
     return text->status;
 }
 
-/* Cuts the text into the lines of the files. */
+/* Cuts the text into the lines of the files. Lines that begin with a quote, without the comma behind them; they point
+ * into mark->text. */
 static enum vc_status list_files(struct vc_ctx *ctx, struct vc_outfolder_mark *mark)
 {
     size_t capacity = 0;
@@ -93,6 +95,7 @@ static enum vc_status list_files(struct vc_ctx *ctx, struct vc_outfolder_mark *m
     return VC_OK;
 }
 
+/* Any version of the schema counts: the list of files has one form. */
 enum vc_status vc_outfolder_mark_read(struct vc_ctx *ctx, int folder, struct vc_outfolder_mark *mark)
 {
     *mark = (struct vc_outfolder_mark){.there = false};
@@ -109,6 +112,8 @@ void vc_outfolder_mark_release(struct vc_ctx *ctx, struct vc_outfolder_mark *mar
     mark->files = NULL;
 }
 
+/* path becomes its written form, "\"unet/config.json\"". For a folder the quote at the end is cut, so that it is the
+ * beginning of its files' forms. */
 enum vc_status vc_outfolder_mark_lists(struct vc_ctx *ctx, const struct vc_outfolder_mark *mark, const char *path,
                                        bool *lists)
 {
@@ -149,7 +154,7 @@ static bool has_manifest(int folder, const char *name, char *buffer)
     return n > 0 && memmem(buffer, (size_t)n, key, sizeof key - 1) != NULL;
 }
 
-/* depth: of folders below that are looked into, for pipelines. */
+/* depth: of folders below that are looked into, for pipelines. Hidden entries are skipped. */
 static bool any_manifest(int parent, const char *name, unsigned depth, char *buffer)
 {
     int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -184,6 +189,8 @@ enum vc_status vc_outfolder_is_older(struct vc_ctx *ctx, int folder, bool *is)
 
 /* ---- writing ---- */
 
+/* Merges two sorted lists, names (written here) and more->files (written already), and leaves doubles out: `order` says
+ * which of the two comes next, 0 both. */
 void vc_outfolder_mark_text(struct vc_text *text, const char *const *names, size_t n,
                             const struct vc_outfolder_mark *more)
 {
@@ -233,7 +240,7 @@ static bool is_empty(int folder)
     return empty;
 }
 
-/* All names that this run writes are in the mark. */
+/* All names that this run writes are in the mark. Then the mark need not be written again. */
 static enum vc_status lists_all(struct vc_ctx *ctx, const struct vc_outfolder *folder,
                                 const struct vc_outfolder_mark *mark, bool *all)
 {
@@ -244,6 +251,7 @@ static enum vc_status lists_all(struct vc_ctx *ctx, const struct vc_outfolder *f
     return VC_OK;
 }
 
+/* Writes the mark anew, as one file that appears whole. */
 static enum vc_status replace_mark(struct vc_ctx *ctx, const struct vc_outfolder *folder, const struct vc_text *text)
 {
     size_t n = strlen(folder->path) + sizeof VC_FOLDER_MARK + 1;

@@ -1,4 +1,7 @@
-/* outfolder_name.c - what an output folder's name stands for, and whether it may become one. */
+/* outfolder_name.c - what an output folder's name stands for, and whether it may become one.
+ *
+ * Refusals protect three things: the input (check_input), folders of other programs and of users (check_old), and names
+ * that are no folder. They are asked before the work, and again at commit, because hours may lie between. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -69,7 +72,8 @@ static bool is_below(const char *path, const char *folder)
     return strncmp(path, folder, n) == 0 && (path[n] == '/' || path[n] == '\0' || folder[n - 1] == '/');
 }
 
-/* The folder of an input that is one, with links resolved, also where its index was given. */
+/* The folder of an input that is one, with links resolved, also where its index was given. *found false: the input is a
+ * single file, or in memory. */
 static enum vc_status find_input(struct vc_ctx *ctx, const struct vc_model *input, char real[PATH_MAX], bool *found)
 {
     char path[PATH_MAX];
@@ -113,7 +117,8 @@ static bool holds(const char *path, const void *user)
     return *h->status != VC_OK || (there && is_below(real, h->target));
 }
 
-/* An output in the folder of the input, or around one of its files, would change the input. */
+/* An output in the folder of the input, or around one of its files, would change the input. Real paths on both sides:
+ * links and ".." are resolved. Kept files are all that any model of this context reads. */
 static enum vc_status check_input(struct vc_ctx *ctx, const struct vc_outfolder *folder)
 {
     const struct vc_model *input = folder->input;
@@ -143,6 +148,7 @@ struct content {
     bool ours; /* by its mark, or by metadata of a version that wrote no marks */
 };
 
+/* Fills *content from the names in the folder, and its mark. */
 static enum vc_status look_inside(struct vc_ctx *ctx, const struct vc_outfolder *folder, struct content *content)
 {
     DIR *dir = opendir(folder->path);
@@ -171,7 +177,8 @@ static enum vc_status look_inside(struct vc_ctx *ctx, const struct vc_outfolder 
     return status;
 }
 
-/* Whatever is in a folder goes when it is replaced, so only an earlier output is, or what looks like one if asked for. */
+/* Whatever is in a folder goes when it is replaced, so only an earlier output is, or what looks like one if asked for.
+ * A Git repository is refused first: it is never an output of ours. */
 static enum vc_status check_old(struct vc_ctx *ctx, const struct vc_outfolder *folder)
 {
     struct content content;
@@ -228,6 +235,7 @@ static enum vc_status split(struct vc_ctx *ctx, struct vc_outfolder *folder)
     return VC_OK;
 }
 
+/* A parent that does not exist is refused, and not made. */
 enum vc_status vc_outfolder_resolve(struct vc_ctx *ctx, struct vc_outfolder *folder)
 {
     VC_CALL(split(ctx, folder));

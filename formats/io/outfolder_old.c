@@ -62,6 +62,7 @@ struct walk {
 
 /* ---- names ---- */
 
+/* False: the name is none of weights. An index counts as weights of the name in front of it. */
 static bool parse_weights(const char *name, struct weights_name *out)
 {
     static const char *const extensions[] = {".safetensors", ".gguf"};
@@ -86,6 +87,7 @@ static bool parse_weights(const char *name, struct weights_name *out)
     return false;
 }
 
+/* Same prefix and extension; numbers may differ. */
 static bool same_pattern(const struct weights_name *a, const struct weights_name *b)
 {
     return a->n_prefix == b->n_prefix && strncmp(a->prefix, b->prefix, a->n_prefix) == 0 &&
@@ -101,6 +103,7 @@ static size_t lower_bound(const struct vc_outfolder *folder, const char *text)
     return low;
 }
 
+/* This run writes a file of that path. Names are sorted. */
 static bool is_written(const struct vc_outfolder *folder, const char *path)
 {
     size_t at = lower_bound(folder, path);
@@ -150,7 +153,8 @@ static bool goes_along(const char *name)
 
 /* ---- one folder ---- */
 
-/* Adds the weights of a name that this run does not write to what is known of the others. */
+/* Adds the weights of a name that this run does not write to what is known of the others. Two prefixes, or two counts
+ * (-of-00003 and -of-00008), are `several`: two models, of which one may be somebody's. */
 static void join_pattern(struct pattern *pattern, const char *name, const struct weights_name *weights)
 {
     struct weights_name first;
@@ -165,7 +169,8 @@ static void join_pattern(struct pattern *pattern, const char *name, const struct
 }
 
 /* Which of the weights in a folder belong together: those called as this run calls its own, or those of the only other
- * pattern. path: of the folder, n bytes, with a '/' behind it if there are any. */
+ * pattern. path: of the folder, n bytes, with a '/' behind it if there are any. Round 0 learns whether any weights are
+ * called as this run's; round 1 joins those of the same kind. */
 static void find_pattern(const struct walk *walk, DIR *dir, char path[PATH_MAX], size_t n, struct pattern *pattern)
 {
     struct weights_name weights;
@@ -225,6 +230,7 @@ static bool is_ours(struct walk *walk, const char *path, size_t n, const struct 
     return goes_along(path + n);
 }
 
+/* Counts all, names the first VC_NAMED_FOREIGN. tail: " (a link)", or "". */
 static void note_foreign(struct walk *walk, const char *path, const char *tail)
 {
     if (walk->n_foreign < VC_NAMED_FOREIGN) {
@@ -235,7 +241,8 @@ static void note_foreign(struct walk *walk, const char *path, const char *tail)
 
 static void walk_folder(struct walk *walk, int parent, const char *name, char path[PATH_MAX], size_t n);
 
-/* path: with the entry's name behind n bytes. */
+/* path: with the entry's name behind n bytes. A folder that nothing is listed in, or written to, is foreign as a whole,
+ * and not entered. */
 static void walk_entry(struct walk *walk, int fd, const char *name, char path[PATH_MAX], size_t n,
                        const struct pattern *pattern)
 {
@@ -265,7 +272,8 @@ static void walk_entry(struct walk *walk, int fd, const char *name, char path[PA
 }
 
 /* path: of the folder, n bytes, with a '/' behind it if there are any. With `remove` the folder goes, too, once it is
- * empty. */
+ * empty. path is one buffer for the whole walk: each level writes behind the n bytes of its folder, and cuts there
+ * again. */
 static void walk_folder(struct walk *walk, int parent, const char *name, char path[PATH_MAX], size_t n)
 {
     int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -376,6 +384,7 @@ static enum vc_status walk_old(struct vc_ctx *ctx, struct walk *walk, int parent
     return status != VC_OK ? status : walk->status;
 }
 
+/* Only looks. walk.n_foreign decides. */
 enum vc_status vc_outfolder_check_old(struct vc_ctx *ctx, struct vc_outfolder *folder)
 {
     struct walk walk = {.folder = folder};
@@ -393,6 +402,7 @@ enum vc_status vc_outfolder_check_old(struct vc_ctx *ctx, struct vc_outfolder *f
     return walk.n_foreign != 0 ? refuse_foreign(ctx, &walk) : VC_OK;
 }
 
+/* Removes what check_old would let pass; a note says if something stays. Never fails. */
 void vc_outfolder_remove_old(struct vc_outfolder *folder, const char *name)
 {
     struct walk walk = {.folder = folder, .remove = true};

@@ -1,4 +1,12 @@
-/* protobuf_wire.c - fields of protocol buffers, read from a file through a window and written to memory. */
+/* protobuf_wire.c - fields of protocol buffers, read from a file through a window and written to memory.
+ *
+ *     08 96 01           tag 08: field 1, type 0 (varint); value 150
+ *     12 03 61 62 63     tag 12: field 2, type 2 (bytes); 3 bytes, "abc"
+ *     1d 00 00 80 3f     tag 1d: field 3, type 5 (fixed32); 1.0f
+ *
+ * A span (vc_span) says where in the file a message lies, and shrinks as its fields are taken; bytes of a field are not
+ * read until somebody asks. Called by the readers of ONNX and of SentencePiece. Source: the encoding page of Protocol
+ * Buffers. */
 #include "formats/io/protobuf_wire.h"
 
 #include <inttypes.h>
@@ -31,6 +39,7 @@ size_t vc_wire_decode(const unsigned char *p, size_t n, uint64_t *value)
 
 /* ---- reading ---- */
 
+/* The window lives until vc_wire_close. */
 enum vc_status vc_wire_open(struct vc_ctx *ctx, const struct vc_infile *file, struct vc_wire *wire)
 {
     *wire = (struct vc_wire){.ctx = ctx, .file = file};
@@ -46,7 +55,8 @@ void vc_wire_close(struct vc_wire *wire)
     }
 }
 
-/* *p points to up to `want` bytes from `at` on, in the window, fewer at the end of the file. */
+/* *p points to up to `want` bytes from `at` on, in the window, fewer at the end of the file. A fill that fails leaves
+ * an empty window. */
 static enum vc_status look(struct vc_wire *wire, uint64_t at, size_t want, const unsigned char **p, size_t *n)
 {
     uint64_t left = at < wire->file->size_bytes ? wire->file->size_bytes - at : 0;
@@ -82,6 +92,7 @@ enum vc_status vc_wire_read(struct vc_wire *wire, uint64_t at, void *dst, size_t
     return VC_OK;
 }
 
+/* A number of more than 64 bits, or one that the span's end cuts, is refused. */
 enum vc_status vc_wire_varint(struct vc_wire *wire, struct vc_span *rest, uint64_t *value)
 {
     uint64_t in_window = rest->at - wire->window_at; /* of the bytes in front of the window: a large number */
@@ -114,7 +125,7 @@ static enum vc_status take(struct vc_wire *wire, struct vc_span *rest, uint64_t 
     return VC_OK;
 }
 
-/* A number of 4 or 8 bytes. */
+/* A number of 4 or 8 bytes. Four bytes are in the low half of field->value. */
 static enum vc_status take_fixed(struct vc_wire *wire, struct vc_span *rest, size_t n, struct vc_field *field)
 {
     unsigned char bytes[8] = {0};
@@ -125,7 +136,8 @@ static enum vc_status take_fixed(struct vc_wire *wire, struct vc_span *rest, siz
     return VC_OK;
 }
 
-/* Number and wire type of the next field; type 4 (the end of a group) only where group_end allows it. */
+/* Number and wire type of the next field; type 4 (the end of a group) only where group_end allows it. Field numbers are
+ * 1 to 2^29 - 1. */
 static enum vc_status take_tag(struct vc_wire *wire, struct vc_span *rest, bool group_end, uint32_t *number,
                                unsigned *type)
 {
@@ -166,7 +178,8 @@ static enum vc_status take_simple(struct vc_wire *wire, struct vc_span *rest, st
     return VC_OK;
 }
 
-/* Everything up to the end of the group, which may hold groups; a stack of their numbers says which one ends. */
+/* Everything up to the end of the group, which may hold groups; a stack of their numbers says which one ends.
+ * field->data becomes what is between the two tags. No recursion, because a file may nest as deep as it likes. */
 static enum vc_status skip_group(struct vc_wire *wire, struct vc_span *rest, struct vc_field *field)
 {
     uint32_t open[VC_WIRE_MAX_GROUPS];

@@ -20,7 +20,7 @@ static bool lies_below(const char *path, const char *folder)
 }
 
 /* Hugging Face's caches: <cache>/snapshots/<revision>/... is the folder, and its files are links into <cache>/blobs/.
- */
+ * Both are real paths. The last "/snapshots/" counts, since a cache may lie below another one. */
 static bool lies_in_cache(const char *path, const char *folder)
 {
     const char *at = strstr(folder, SNAPSHOTS);
@@ -36,6 +36,7 @@ static bool lies_in_cache(const char *path, const char *folder)
     return strncmp(path, folder, n) == 0 && strncmp(path + n, BLOBS, sizeof BLOBS - 1) == 0;
 }
 
+/* *stay false also where the path is too long, or leads nowhere. */
 enum vc_status vc_links_stay(struct vc_ctx *ctx, const char *folder, const char *name, bool *stay)
 {
     char path[PATH_MAX];
@@ -54,6 +55,7 @@ enum vc_status vc_links_stay(struct vc_ctx *ctx, const char *folder, const char 
     return VC_OK;
 }
 
+/* What it is, for a sentence. */
 static const char *kind_of(mode_t mode)
 {
     if (S_ISDIR(mode)) {
@@ -68,7 +70,8 @@ static const char *kind_of(mode_t mode)
     return "is a device";
 }
 
-/* *found: NULL: it is a file that may be read; "": it is not there; else why it is odd. */
+/* *found: NULL: it is a file that may be read; "": it is not there; else why it is odd. A name with folders in it may
+ * pass a link on its way, so its real path is looked at, too. *st: of what a link leads to. */
 static enum vc_status why_odd(struct vc_ctx *ctx, const char *folder, const char *name, struct stat *st,
                               const char **found)
 {

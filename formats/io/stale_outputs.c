@@ -29,6 +29,8 @@ static int take(int folder, const char *name, struct stat *st)
     return -1;
 }
 
+/* Files are removed here, folders by fn, which knows what may go. fn NULL: folders stay. Entries of other users are
+ * left alone (take). */
 void vc_stale_outputs_sweep(int folder, const char *output, vc_stale_output_fn *fn, void *user)
 {
     int at = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

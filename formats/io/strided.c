@@ -2,7 +2,15 @@
  *
  * A range in C order is cut into boxes: whole sub-arrays of some dimension, with the indices before it fixed. The
  * dimensions of a box are walked in the order of their strides, the smallest innermost, so that the file is read front
- * to back through a window as far as the box allows; elements go to their places in the destination from there. */
+ * to back through a window as far as the box allows; elements go to their places in the destination from there.
+ *
+ *     shape [4, 6], strides [1, 4] (transposed), elements 3 to 14 in C order:
+ *
+ *         . . . a a a       row 0 from column 3: a box of 1 x 3
+ *         b b b b b b       row 1: a box of 1 x 6 (whole rows together: n x 6)
+ *         c c c . . .       row 2 up to column 2: a box of 1 x 3
+ *
+ * Called by readers of arrays that are not in C order: npy with fortran_order, PyTorch's views. */
 #include "formats/io/strided.h"
 
 #include <vcompress/model.h>
@@ -31,7 +39,8 @@ struct gather {
     bool near; /* pieces of a box lie so near each other that reading what is between them pays */
 };
 
-/* *out points to `need` bytes of the storage from pos on, at most a window, valid until the next call. */
+/* *out points to `need` bytes of the storage from pos on, at most a window, valid until the next call. need is at most
+ * VC_STRIDED_WINDOW_BYTES. Steps are not negative, so the window moves forward within a run. */
 static enum vc_status fetch(struct gather *g, uint64_t pos, size_t need, const unsigned char **out)
 {
     if (pos < g->window_start || pos + need > g->window_start + g->window_bytes) {
@@ -77,7 +86,8 @@ static void scatter(unsigned char *dst, size_t to_step, const unsigned char *src
     }
 }
 
-/* A run along the innermost dimension, in as few reads as the window allows. */
+/* A run along the innermost dimension, in as few reads as the window allows. A step of 0 repeats one element (expand of
+ * PyTorch). Beyond FAR_BYTES each element is read alone. */
 static enum vc_status gather_run(struct gather *g, const struct dim *dim, uint64_t pos, unsigned char *dst)
 {
     size_t item = g->array->item_bytes;
@@ -97,7 +107,7 @@ static enum vc_status gather_run(struct gather *g, const struct dim *dim, uint64
     return VC_OK;
 }
 
-/* Smallest step first; equal ones as they are in the array, from the last. */
+/* Smallest step first; equal ones as they are in the array, from the last. Insertion sort: at most VC_MAX_DIMS. */
 static void sort_dims(struct dim *dims, unsigned n)
 {
     for (unsigned i = 1; i < n; i++) {
@@ -112,7 +122,8 @@ static void sort_dims(struct dim *dims, unsigned n)
     }
 }
 
-/* The box of `rows` indices of dimension d from pos on, with all of the dimensions after it. */
+/* The box of `rows` indices of dimension d from pos on, with all of the dimensions after it. An odometer over the
+ * dimensions but the innermost: index[i] counts, pos and dst go along and back. */
 static enum vc_status gather_box(struct gather *g, unsigned d, uint64_t rows, uint64_t pos, unsigned char *dst)
 {
     const struct vc_strided *array = g->array;
@@ -154,7 +165,8 @@ static enum vc_status gather_box(struct gather *g, unsigned d, uint64_t rows, ui
     return VC_OK;
 }
 
-/* Elements first..first + n of what remains of the array from dimension d on, which starts at pos. */
+/* Elements first..first + n of what remains of the array from dimension d on, which starts at pos. inner elements
+ * belong to one index of d. A part of an index goes one dimension deeper, whole indices are a box. Depth: n_dims. */
 static enum vc_status gather_range(struct gather *g, unsigned d, uint64_t pos, uint64_t first, uint64_t n,
                                    unsigned char *dst)
 {

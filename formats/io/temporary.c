@@ -1,7 +1,15 @@
 /* temporary.c - see temporary.h.
  *
  * Removing a folder with readdir() would allocate memory, which a signal handler must not do: entries are read with the
- * system call that readdir() is made of, into a buffer on the stack. */
+ * system call that readdir() is made of, into a buffer on the stack.
+ *
+ *     .vcompress-3f8a01c25b7d9e44
+ *                \______/\______/
+ *                digest  random, hexadecimal
+ *                of the output's name and the kind: a later run of the same output finds what a killed one left
+ *
+ * The table has room for VC_TEMPORARIES names that may exist at a time. A handler that ends the process removes all of
+ * them; it may interrupt any line here, so a slot goes FREE -> CHANGING -> USED, and only USED ones are looked at. */
 #define _GNU_SOURCE /* syscall */
 #include "formats/io/temporary.h"
 
@@ -22,9 +30,9 @@
 
 #include "formats/io/outfile.h"
 
-#define VC_TEMPORARIES     1024
+#define VC_TEMPORARIES     1024 /* at a time in the process */
 #define VC_TEMPORARY_BYTES 32
-#define VC_TREE_MAX_DEPTH  32
+#define VC_TREE_MAX_DEPTH  32 /* of folders that are removed */
 #define VC_NAME_BEGIN      ".vcompress-"
 #define VC_NAME_DIGITS     8 /* of the digest, and of the rest */
 
@@ -41,7 +49,7 @@ static struct {
     char name[VC_TEMPORARY_BYTES];
 } temporaries[VC_TEMPORARIES];
 
-/* The older output that has stepped aside may be the only one: its digest is another. */
+/* The older output that has stepped aside may be the only one: its digest is another. FNV-1a, 32 bits. */
 static uint32_t digest(const char *output, enum vc_temporary_kind kind)
 {
     uint32_t h = kind == VC_TEMPORARY_ASIDE ? 0x811c9dc5U : 0x01000193U;
@@ -52,6 +60,7 @@ static uint32_t digest(const char *output, enum vc_temporary_kind kind)
     return h ^ (h >> 15);
 }
 
+/* Whether a run for that output could have made the name. */
 bool vc_temporary_is(const char *name, enum vc_temporary_kind kind, const char *output)
 {
     char begin[VC_TEMPORARY_BYTES];
@@ -61,6 +70,8 @@ bool vc_temporary_is(const char *name, enum vc_temporary_kind kind, const char *
            strspn(name + n, "0123456789abcdef") == VC_NAME_DIGITS;
 }
 
+/* False: somebody has removed the file before it was locked (no link is left). A file system without locks counts as
+ * held. */
 bool vc_temporary_hold(int fd)
 {
     struct stat st;
@@ -73,7 +84,9 @@ bool vc_temporary_hold(int fd)
     return fstat(fd, &st) != 0 || st.st_nlink != 0;
 }
 
-/* Finds a free slot without a lock: a signal handler may read the table at any moment. */
+/* Finds a free slot without a lock: a signal handler may read the table at any moment. -1 with errno EMFILE: the table
+ * is full. The name need not be secret, only new: nanoseconds, process and a serial number are mixed, and the caller
+ * tries again where it exists. */
 int vc_temporary_take(int folder, enum vc_temporary_kind kind, const char *output)
 {
     static atomic_uint serial;
