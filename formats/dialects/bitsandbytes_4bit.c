@@ -70,6 +70,8 @@ static void put(unsigned char *map, unsigned code, float value)
 #define PUT(a, b, code)        put(bytes, code, b);
 #define PUT_SIGNED(a, b, code) PUT(a, b, code) PUT(a, -(b), 8 | (code))
 
+/* The 16 values of the codes. NF4 and FP4 are lists of steps (core/values/grids.h); FP4 has a sign bit, 8. Code 0 of
+ * FP4 is 0. */
 static enum vc_status lay_map(struct vc_laying *l)
 {
     unsigned char *bytes = vc_arena_alloc(l->ctx, l->arena, 16 * sizeof(float));
@@ -91,6 +93,7 @@ static const char *torch_name(enum vc_dtype dtype)
     return dtype == VC_DTYPE_F16 ? "float16" : dtype == VC_DTYPE_BF16 ? "bfloat16" : "float32";
 }
 
+/* The text that bitsandbytes calls quant_state, as the bytes of a tensor. */
 static enum vc_status lay_state(struct vc_laying *l)
 {
     const struct vc_quant *quant = l->codes->quant;
@@ -112,6 +115,8 @@ static enum vc_status lay_state(struct vc_laying *l)
                                                           : lay_constant(l, name, VC_DTYPE_U8, strlen(text), text);
 }
 
+/* Called for each part of a weight: codes, scales (behind which map and text follow), and of double quantization the
+ * codebook and the scales of the scales. */
 enum vc_status vc_bnb_4bit_lay(struct vc_laying *l)
 {
     uint64_t n_bytes = l->part->size_bytes;
@@ -163,6 +168,7 @@ struct state {
     const char *wrong; /* why it is none that bitsandbytes decodes; NULL: it is one */
 };
 
+/* VC_DTYPE_NONE: another name, or none. */
 static enum vc_dtype dtype_of(const json_t *name)
 {
     static const struct {
@@ -191,6 +197,7 @@ static bool read_number(const json_t *value, double *out)
     return ok;
 }
 
+/* bitsandbytes raises an error at any other member. */
 static bool all_known(json_t *root)
 {
     const char *key;
@@ -205,6 +212,7 @@ static bool all_known(json_t *root)
     return true;
 }
 
+/* The first fault as the end of the sentence "its quant_state ...", NULL: none. */
 static const char *wrong_of(json_t *root, bool nested, const struct state *state)
 {
     double number;
@@ -237,7 +245,8 @@ static const char *wrong_of(json_t *root, bool nested, const struct state *state
                                                                                    : NULL;
 }
 
-/* nested: there is a nested_absmax, which makes bitsandbytes look for what is said of it. */
+/* nested: there is a nested_absmax, which makes bitsandbytes look for what is said of it. root may be NULL: then all is
+ * missing, and `wrong` says so. */
 static void parse_state(json_t *root, bool nested, struct state *out)
 {
     json_t *shape = json_object_get(root, "shape");
@@ -259,6 +268,7 @@ static void parse_state(json_t *root, bool nested, struct state *out)
     out->wrong = wrong_of(root, nested, out);
 }
 
+/* A text of more than MAX_STATE bytes is no state. */
 static enum vc_status read_state(struct vc_search *s, size_t tensor, bool nested, struct state *out)
 {
     const struct vc_tensor *t = &s->model->tensors[tensor];
@@ -280,14 +290,16 @@ struct parts {
     size_t state, absmax, map, nested_absmax, nested_map;
 };
 
+/* Whether it is a tensor of n numbers f32. */
 static bool is_floats(const struct vc_search *s, size_t tensor, uint64_t n)
 {
     return tensor != VC_NO_TENSOR && s->model->tensors[tensor].dtype == VC_DTYPE_F32 &&
            s->model->tensors[tensor].n_elems == n;
 }
 
-/* Why codes, parts and text do not belong together; NULL: they do. Blocks that go across the ends of rows are right
- * for bitsandbytes, and *across. */
+/* Why codes, parts and text do not belong together; NULL: they do. Blocks that go across the ends of rows are right for
+ * bitsandbytes, and *across. [64, 100] in blocks of 64: 6400 codes in 3200 bytes, 100 blocks; a block goes across rows,
+ * because 100 is no multiple of 64. */
 static const char *contradiction(const struct vc_search *s, size_t codes, const struct state *state,
                                  const struct parts *p, bool *across)
 {
@@ -354,6 +366,7 @@ static enum vc_status check_map(struct vc_search *s, const struct vc_tensor *cod
                           "by");
 }
 
+/* All parts by name; *twice: there are states for both kinds. */
 static void find_parts(const struct vc_search *s, const struct vc_tensor *t, struct parts *p, bool *twice)
 {
     size_t n = strlen(t->name);
@@ -368,7 +381,8 @@ static void find_parts(const struct vc_search *s, const struct vc_tensor *t, str
     p->nested_map = vc_search_find(s, t->name, n, ".nested_quant_map");
 }
 
-/* All that is there is right. */
+/* All that is there is right: the tensor becomes codes [n_rows, row], and its parts are claimed. Codes lie two a byte,
+ * so a row has row / 2 of them. */
 static enum vc_status attach(struct vc_search *s, size_t codes, const struct state *state, const struct parts *p)
 {
     struct vc_quant quant = {.scheme = state->scheme,
@@ -392,6 +406,8 @@ static enum vc_status attach(struct vc_search *s, size_t codes, const struct sta
     return VC_OK;
 }
 
+/* vc_dialect_file.find_codes: a weight that has a state, or an absmax. Each fault has its own sentence, because verify
+ * shows it. *found only where codes can be decoded here. */
 enum vc_status vc_bnb_4bit_find(struct vc_search *s, size_t codes, bool *found)
 {
     const struct vc_tensor *t = &s->model->tensors[codes];

@@ -32,11 +32,13 @@ static size_t find_beside(const struct names *names, const char *name, size_t n_
     return vc_model_find(names->model, names->buffer);
 }
 
+/* The buffer keeps the name that was looked for, for the sentence. */
 static bool has(const struct names *names, const char *name, size_t n_cut, const char *tail)
 {
     return find_beside(names, name, n_cut, tail) != VC_NO_TENSOR;
 }
 
+/* In one shard of several a missing companion proves nothing. */
 static enum vc_severity severity_of_missing(const struct names *names)
 {
     return names->shard ? VC_SEVERITY_WARNING : VC_SEVERITY_ERROR;
@@ -136,6 +138,7 @@ static enum vc_status check_codes(const struct names *names, const struct vc_ten
     return VC_OK;
 }
 
+/* Zero points that the reader did not take. */
 static enum vc_status check_quantized(const struct names *names, const struct vc_tensor *t)
 {
     if (t->quant->symmetric && (has(names, t->name, 0, ".zero_point") || has(names, t->name, 0, "_zero_point"))) {
@@ -156,7 +159,8 @@ static enum vc_status check_owner(const struct names *names, const char *name, s
                                      : VC_OK;
 }
 
-/* Scales and zero points whose weight is not there. */
+/* Parts whose weight is not there: a row has the end of the part's name, and the ends of the weights that may own
+ * it. */
 static enum vc_status check_orphan(const struct names *names, const char *name)
 {
     static const struct {
@@ -188,6 +192,7 @@ static enum vc_status check_orphan(const struct names *names, const char *name)
     return VC_OK;
 }
 
+/* Tensors that somebody has explained already are left alone; then by the kind of the name. */
 static enum vc_status check_one(const struct names *names, const struct vc_tensor *t)
 {
     if (t->part_of != VC_NO_TENSOR || t->role == VC_ROLE_OTHER || t->undecoded != NULL || vc_is_of_codes(t)) {

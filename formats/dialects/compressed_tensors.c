@@ -104,6 +104,7 @@ static const char *short_reason(enum vc_scheme scheme, uint64_t row)
 
 /* ---- rules ---- */
 
+/* What a job may ask of the layout; tensors have their own reasons (ct_reason). */
 static enum vc_status ct_check(struct vc_ctx *ctx, const struct vc_dialect_request *request)
 {
     if (strcmp(request->scheme, vc_scheme_name(VC_SCHEME_FP8)) == 0 &&
@@ -117,6 +118,8 @@ static enum vc_status ct_check(struct vc_ctx *ctx, const struct vc_dialect_reque
     return vc_linear_check(ctx, &vc_dialect_compressed_tensors, request, true);
 }
 
+/* Why one tensor stays floats, after the reasons of all layers (linear_rules.h): rows too short, experts in blocks,
+ * groups that do not divide a row. */
 static const char *ct_reason(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor)
 {
     const char *reason = vc_linear_reason(request, tensor, VC_LOADS_COMPRESSED_TENSORS);
@@ -134,6 +137,7 @@ static const char *ct_reason(const struct vc_dialect_request *request, const str
     return reason;
 }
 
+/* Scales have the type of the weights where it is f16 or bf16: its loaders decode to the type of the scales. */
 static enum vc_dtype ct_part_type(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor,
                                   enum vc_part_role role, enum vc_dtype usual)
 {
@@ -145,6 +149,7 @@ static enum vc_dtype ct_part_type(const struct vc_dialect_request *request, cons
 
 /* ---- writing ---- */
 
+/* Whether codes that a job has, made or copied, can be written in the layout. */
 static bool ct_fits(const struct vc_out_tensor *codes)
 {
     const struct vc_quant *quant = codes->quant;
@@ -176,6 +181,7 @@ static enum vc_status lay_plain(struct vc_laying *l)
                           l->codes->shape[1] / (pairs ? 2 : 1));
 }
 
+/* int2 to int8 in words of 32 bits; vc_packing_rows says how many bytes rows take. */
 static enum vc_status lay_codes(struct vc_laying *l)
 {
     uint64_t n_rows = l->codes->shape[0];
@@ -188,6 +194,7 @@ static enum vc_status lay_codes(struct vc_laying *l)
     return vc_dialect_lay(l, VC_CT_PACKED, codes, n_rows, vc_ceil_div_u64(codes.packed.row, 4));
 }
 
+/* weight_shape, two i64: the words do not say how long a row was. */
 static enum vc_status lay_shape(struct vc_laying *l)
 {
     unsigned char *values = vc_arena_alloc(l->ctx, l->arena, 16);
@@ -199,6 +206,7 @@ static enum vc_status lay_shape(struct vc_laying *l)
         l, VC_CT_SHAPE, (struct vc_laid){.dtype = VC_DTYPE_I64, .n_dims = 1, .n_bytes = 16, .constant = values}, 2, 0);
 }
 
+/* Zero points in words down the columns: n_bytes / 4 / row are the rows of words. */
 static enum vc_status lay_zeros(struct vc_laying *l)
 {
     uint64_t n_rows = l->codes->shape[0];
@@ -212,6 +220,7 @@ static enum vc_status lay_zeros(struct vc_laying *l)
     return vc_dialect_lay(l, VC_CT_ZERO_POINT, zeros, zeros.n_bytes / 4 / zeros.packed.row, zeros.packed.row);
 }
 
+/* One f32 for all inputs of the layer, of calibrated jobs. */
 static enum vc_status lay_input_scale(struct vc_laying *l)
 {
     unsigned char *value = vc_arena_alloc(l->ctx, l->arena, 4);
@@ -262,8 +271,9 @@ static enum vc_status w8a8_lay(struct vc_laying *l)
     return lay(l, false);
 }
 
-/* transformers makes bf16 of mx and nv codes, whatever the other tensors are. Zero points have another shape in the
- * modules of compressed-tensors 0.20 than in its files, unless the weights are decoded as they are loaded. */
+/* What a user has to pass to from_pretrained; NULL: nothing. transformers makes bf16 of mx and nv codes, whatever the
+ * other tensors are. Zero points have another shape in the modules of compressed-tensors 0.20 than in its files, unless
+ * the weights are decoded as they are loaded. */
 static const char *ct_needs(const struct vc_out_list *outs)
 {
     bool makes_bf16 = false;
@@ -316,6 +326,7 @@ static void note_weight(struct kinds *kinds, const char *name, const struct vc_q
     }
 }
 
+/* Which loader can be promised for an output, and for a model that was read: the same walk. */
 void vc_ct_note_outs(const struct vc_out_list *outs, struct vc_loader *loader)
 {
     struct kinds kinds = {NULL, false, false};
@@ -342,6 +353,7 @@ static bool is_decoded(const struct vc_family *family)
     return vc_family_needs(family, VC_LOADS_COMPRESSED_TENSORS) != NULL;
 }
 
+/* Weights that have to become the same codes as others of the model. */
 static bool ct_of_one_kind(const struct vc_model *model, const char *weight)
 {
     return vc_linear_is_expert(weight) || is_decoded(model->family);
@@ -349,6 +361,7 @@ static bool ct_of_one_kind(const struct vc_model *model, const char *weight)
 
 /* ---- the configuration ---- */
 
+/* Refuses, before weights are read, an output that its loader would decode wrongly. */
 static enum vc_status ct_check_weights(struct vc_ctx *ctx, const struct vc_config_weights *weights)
 {
     VC_CALL(vc_config_check_experts(ctx, weights, &vc_dialect_compressed_tensors));
@@ -377,6 +390,7 @@ static size_t first_group(const struct vc_config_weights *weights)
     return 0;
 }
 
+/* One entry of "config_groups". A single group is of all linear layers; several name their layers. */
 static void add_group(const struct vc_config_weights *weights, size_t number, const struct vc_quant *group,
                       const struct ct_scheme *row, struct vc_text *text)
 {
@@ -412,7 +426,8 @@ static void add_group(const struct vc_config_weights *weights, size_t number, co
     vc_text_add(text, ",\n        \"output_activations\": null\n      }");
 }
 
-/* row: of all groups; NULL: that of their schemes. */
+/* row: of all groups; NULL: that of their schemes. Groups of several formats are "mixed-precision", and each group says
+ * its own. */
 static void write_config(const struct vc_config_weights *weights, const struct ct_scheme *row, struct vc_text *text)
 {
     const char *format = row != NULL ? row->format : weights->n_groups == 0 ? "pack-quantized" : NULL;
@@ -448,8 +463,7 @@ static void w8a8_write_config(const struct vc_config_weights *weights, struct vc
     write_config(weights, &w8a8_scheme, text);
 }
 
-/* What add_group writes: one of the schemes; of the inputs fp8 rounds each row, the others nothing. */
-/* Whether row's codes are so many bits each. */
+/* Whether row's codes are so many bits each; of whole numbers there is a scheme for each number of bits. */
 static bool has_bits(const struct ct_scheme *row, json_int_t bits)
 {
     if (row != &ct_ints) {
@@ -474,6 +488,8 @@ static const struct ct_scheme *scheme_of_group(const json_t *holder, const json_
     return NULL;
 }
 
+/* Whether the group is one that add_group writes: one of the schemes; of the inputs fp8 rounds each row, the others
+ * nothing. */
 static bool is_own_group(const json_t *config, const json_t *group)
 {
     const json_t *weights = json_object_get(group, "weights");
@@ -489,6 +505,7 @@ static bool is_own_group(const json_t *config, const json_t *group)
                       json_is_true(json_object_get(inputs, "dynamic"))));
 }
 
+/* Whether every group is: then a new member for all weights can take the old one's place. */
 static bool ct_owns_config(const struct json_t *config)
 {
     json_t *groups = json_object_get(config, "config_groups");
@@ -507,6 +524,7 @@ static bool ct_owns_config(const struct json_t *config)
     return true;
 }
 
+/* *all becomes 0 where groups differ. */
 static void merge(uint64_t *all, bool first, const json_t *value)
 {
     uint64_t own = vc_json_count(value);
@@ -575,6 +593,7 @@ const struct vc_dialect vc_dialect_compressed_tensors = {
 
 /* ---- int8 that computes with int8 ---- */
 
+/* w8a8 packs nothing, so that short rows are no reason. */
 static const char *w8a8_reason(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor)
 {
     return vc_linear_reason(request, tensor, VC_LOADS_COMPRESSED_TENSORS);
@@ -591,6 +610,7 @@ static enum vc_status w8a8_check(struct vc_ctx *ctx, const struct vc_dialect_req
     return vc_linear_check(ctx, &vc_dialect_w8a8, request, false);
 }
 
+/* Symmetric, and one scale for each row: what the int8 kernels multiply. */
 static bool w8a8_fits(const struct vc_out_tensor *codes)
 {
     return codes->quant->scheme == VC_SCHEME_INT8 && codes->quant->symmetric &&

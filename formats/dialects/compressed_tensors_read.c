@@ -39,7 +39,8 @@ static bool is_scale_type(enum vc_dtype dtype)
 /* ---- packed ---- */
 
 /* The scheme of so many bits; NONE: there is none, or older tools may have packed such a row, or it is not whole bytes.
- */
+ * Dense: codes follow each other across words. Older tools left the bits behind the last whole code of a word free: 10
+ * codes of 3 bits in 32. */
 static enum vc_scheme scheme_of_bits(unsigned bits, uint64_t row, uint64_t n_words)
 {
     bool dense = n_words == row / 32 * bits + vc_ceil_div_u64(row % 32 * bits, 32);
@@ -49,7 +50,8 @@ static enum vc_scheme scheme_of_bits(unsigned bits, uint64_t row, uint64_t n_wor
 }
 
 /* The number of bits of which rows of codes fill so many words, or that the configuration says where several do. NONE:
- * it is none that can be shown. 8 bits that the row is too long for 4 are sure. */
+ * it is none that can be shown. A row of 64 elements in 8 words has 4 bits; a row of 4 elements in 1 word may have any
+ * number up to 8. 8 bits that the row is too long for 4 are sure. */
 static enum vc_status find_scheme(struct vc_search *s, uint64_t row, uint64_t n_words, enum vc_scheme *scheme)
 {
     bool fits[9] = {false};
@@ -114,6 +116,7 @@ static const char *wrong_parts(const struct vc_search *s, const struct looking *
                                                               : NULL;
 }
 
+/* Zero points are packed down the columns: a word has those of several rows. */
 static enum vc_status attach_zeros(struct vc_search *s, const struct looking *l)
 {
     const struct vc_tensor *t = &s->model->tensors[l->zero];
@@ -127,7 +130,8 @@ static enum vc_status attach_zeros(struct vc_search *s, const struct looking *l)
     return vc_search_show_part(s, l->zero, VC_DTYPE_I8, &packed);
 }
 
-/* n_name: length of the name of the weight, at the start of that of the codes. */
+/* n_name: length of the name of the weight, at the start of that of the codes. *found: all parts are there and fit,
+ * l->quant is filled. What may lie in another shard is left alone; what contradicts itself is refused. */
 static enum vc_status look_at(struct vc_search *s, struct looking *l, size_t n_name, bool *found)
 {
     const struct vc_tensor *t = &s->model->tensors[l->codes];
@@ -197,6 +201,7 @@ static enum vc_scheme scheme_of_parts(const struct vc_search *s, size_t scale, s
                : VC_SCHEME_NONE;
 }
 
+/* Also for ModelOpt's nvfp4, whose codes are called "weight" (not renamed) and whose global scale multiplies. */
 enum vc_status vc_ct_find_packed_floats(struct vc_search *s, size_t codes, size_t n_name, const char *global_tail,
                                         bool *found)
 {
@@ -249,6 +254,7 @@ static bool is_packed_name(const char *name)
     return n >= k && strcmp(name + n - k, VC_CT_PACKED) == 0 && (n == k || name[n - k - 1] == '.');
 }
 
+/* vc_dialect_file.find_packed: words of whole numbers, or bytes of two floats each. */
 enum vc_status vc_ct_find_packed(struct vc_search *s, size_t tensor, bool *found)
 {
     struct looking l = {.codes = tensor};
@@ -311,6 +317,7 @@ static const char *wrong_codes(const struct vc_search *s, size_t codes, enum vc_
                : NULL;
 }
 
+/* vc_dialect_file.find_codes: i8 and f8_e4m3 that lie as they are, with "weight_scale". */
 enum vc_status vc_ct_find_codes(struct vc_search *s, size_t codes, bool *found)
 {
     const struct vc_tensor *t = &s->model->tensors[codes];

@@ -1,4 +1,8 @@
-/* config_member.c - see config_member.h. */
+/* config_member.c - see config_member.h.
+ *
+ * Two writers use it: compressed-tensors ("ignore", "targets") and bitsandbytes ("llm_int8_skip_modules"). A list of
+ * modules has to name each layer that stays plain, and no layer that gets codes, in the way in which its loader
+ * compares names (module_names.h). */
 #include "formats/dialects/config_member.h"
 
 #include <string.h>
@@ -8,6 +12,7 @@
 
 static const char usual_head[] = "lm_head";
 
+/* A group of the configuration: weights whose codes are read in the same way. */
 bool vc_config_same_group(const struct vc_quant *a, const struct vc_quant *b)
 {
     return a->scheme == b->scheme && a->symmetric == b->symmetric && a->granularity == b->granularity &&
@@ -24,7 +29,7 @@ static bool is_layer(const struct vc_config_weight *weight, size_t *n_path)
 }
 
 /* Adds the names of all layers for which `listed` is true; group: of codes of that group, NULL: of layers that are not
- * codes. */
+ * codes. Failures stay in text->status. */
 static void add_layers(const struct vc_config_weights *weights, const struct vc_quant *group, enum vc_names_form form,
                        struct vc_text *text, bool *first)
 {
@@ -90,6 +95,8 @@ static bool codes_end_in(const struct vc_config_weights *weights, const char *he
     return false;
 }
 
+/* A head that is no tensor of the file, because it is tied, is named all the same: loaders make a layer of it. It is
+ * named as "^lm_head$" where codes end in it: "audio_lm_head" is another layer. */
 static void add_head(const struct vc_config_weights *weights, const char *head, size_t n, enum vc_names_form form,
                      struct vc_text *text, bool *first)
 {
@@ -111,6 +118,7 @@ static void add_head(const struct vc_config_weights *weights, const char *head, 
     vc_text_release(&name);
 }
 
+/* Layers that stay floats, then heads of the family, then "lm_head". */
 void vc_config_add_ignored(const struct vc_config_weights *weights, enum vc_names_form form, struct vc_text *text)
 {
     const struct vc_family *family = weights->family;
@@ -134,8 +142,8 @@ void vc_config_add_ignored(const struct vc_config_weights *weights, enum vc_name
     vc_text_add(text, "]");
 }
 
-/* diffusers takes "a.b" for the module of that name and those below any "a.b.", and a name without a dot for each module
- * whose last part it is. */
+/* diffusers takes "a.b" for the module of that name and those below any "a.b.", and a name without a dot for each
+ * module whose last part it is. listed "proj", path "a.proj": its last part. listed "a.b", path "x.a.b.c": below it. */
 static bool means_too(const char *listed, size_t n, const char *path, size_t n_path)
 {
     bool whole = memchr(listed, '.', n) == NULL;
@@ -166,6 +174,7 @@ static const char *meant_too(const struct vc_config_weights *weights, const char
     return NULL;
 }
 
+/* Only diffusers compares so loosely. */
 enum vc_status vc_config_check_names(struct vc_ctx *ctx, const struct vc_config_weights *weights)
 {
     bool looks = weights->family != NULL && weights->family->diffusers;
@@ -183,6 +192,7 @@ enum vc_status vc_config_check_names(struct vc_ctx *ctx, const struct vc_config_
     return VC_OK;
 }
 
+/* All experts, and all in one way: transformers makes one tensor of them. */
 enum vc_status vc_config_check_experts(struct vc_ctx *ctx, const struct vc_config_weights *weights,
                                        const struct vc_dialect *dialect)
 {
@@ -211,6 +221,7 @@ enum vc_status vc_config_check_experts(struct vc_ctx *ctx, const struct vc_confi
     return VC_OK;
 }
 
+/* True where the configuration can leave the list out, because loaders skip the head by themselves. */
 bool vc_config_ignores_heads_only(const struct vc_config_weights *weights)
 {
     if (weights->family == NULL || weights->family->nested || !weights->family->speaks) {

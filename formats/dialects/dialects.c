@@ -1,4 +1,7 @@
-/* dialects.c - the table of dialects, made of the list in dialects.h. */
+/* dialects.c - the table of dialects, made of the list in dialects.h.
+ *
+ * Rows are in the order of VC_DIALECTS, which decides where several would do. Every question about dialects as a whole
+ * is here; a row's own facts are in its file. */
 #include "formats/dialects/dialects.h"
 
 #include <jansson.h>
@@ -20,6 +23,7 @@ void vc_dialect_hint_release(struct vc_dialect_hint *hint)
     hint->mlx = NULL;
 }
 
+/* Layout number `index` that a user may ask for. */
 const char *vc_layout_name(size_t index)
 {
     for (size_t i = 0; i < n_dialects; i++) {
@@ -30,6 +34,7 @@ const char *vc_layout_name(size_t index)
     return NULL;
 }
 
+/* *out NULL: none was asked for, the writer chooses. */
 enum vc_status vc_dialect_asked(struct vc_ctx *ctx, const struct vc_write_options *options,
                                 const struct vc_dialect **out)
 {
@@ -43,6 +48,7 @@ enum vc_status vc_dialect_asked(struct vc_ctx *ctx, const struct vc_write_option
     return *out != NULL ? VC_OK : vc_fail(ctx, VC_E_ARGUMENT, "no layout is called '%.100s'", options->layout);
 }
 
+/* Layouts that a loader of such models takes, for refusals that offer another one. */
 void vc_dialect_list_loading(struct vc_family *family)
 {
     family->n_layouts = 0;
@@ -56,6 +62,7 @@ void vc_dialect_list_loading(struct vc_family *family)
     }
 }
 
+/* `usual` where it takes the scheme, else the first layout with a loader that takes it. */
 const struct vc_dialect *vc_dialect_for_codes(const struct vc_dialect *usual, const char *scheme)
 {
     for (size_t i = 0; scheme != NULL && i < n_dialects && !vc_dialect_takes(usual, scheme); i++) {
@@ -67,6 +74,8 @@ const struct vc_dialect *vc_dialect_for_codes(const struct vc_dialect *usual, co
     return usual;
 }
 
+/* The layout for int8 in a folder with a config.json: the one that is marked so, or another one where the family cannot
+ * be loaded in that. */
 const struct vc_dialect *vc_dialect_usual_in_folders(const struct vc_family *family)
 {
     const struct vc_dialect *usual = &vc_dialect_plain;

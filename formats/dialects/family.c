@@ -6,6 +6,8 @@
 #include "core/text/glob.h"
 #include "core/text/text.h"
 
+/* Takes words one by one: *at begins as 0, *n is the length of the word, which is not terminated. NULL: there is none
+ * any more. */
 const char *vc_family_word(const char *words, size_t *at, size_t *n)
 {
     if (words == NULL) {
@@ -17,16 +19,19 @@ const char *vc_family_word(const char *words, size_t *at, size_t *n)
     return *n != 0 ? words + *at - *n : NULL;
 }
 
+/* words NULL: an empty list. */
 bool vc_family_lists(const char *words, const char *name, bool globs)
 {
     return words != NULL && (globs ? vc_glob_any(words, name) : vc_is_one_of(name, words));
 }
 
+/* Rows of no family: 0. All questions below take NULL. */
 static size_t row_count(const struct vc_family *family)
 {
     return family != NULL ? family->n : 0;
 }
 
+/* The first row that refuses that loader says why. */
 const char *vc_family_refused(const struct vc_family *family, enum vc_loads loads)
 {
     const char *refused = NULL;
@@ -37,6 +42,7 @@ const char *vc_family_refused(const struct vc_family *family, enum vc_loads load
     return refused;
 }
 
+/* What a refusal can offer in its place. */
 const struct vc_dialect *vc_family_other_layout(const struct vc_family *family, const struct vc_dialect *but)
 {
     for (size_t i = 0; family != NULL && i < family->n_layouts; i++) {
@@ -57,6 +63,7 @@ const char *vc_family_needs(const struct vc_family *family, enum vc_loads loads)
     return needs;
 }
 
+/* Why that weight stays as it is in such a layout; NULL: it need not. */
 const char *vc_family_keeps(const struct vc_family *family, enum vc_loads loads, const char *name)
 {
     for (size_t i = 0; i < row_count(family); i++) {
@@ -79,6 +86,7 @@ bool vc_family_has_table(const struct vc_family *family, const char *name)
     return false;
 }
 
+/* "re:" before a word counts as a part of it only where the module is called so. */
 bool vc_family_has_head(const struct vc_family *family, const char *module, size_t n)
 {
     for (size_t i = 0; i < row_count(family); i++) {
@@ -97,6 +105,7 @@ bool vc_family_has_head(const struct vc_family *family, const char *module, size
     return false;
 }
 
+/* A composite model puts names in front of its parts' names. */
 bool vc_family_changes_names(const struct vc_family *family)
 {
     bool changes = family != NULL && family->nested;
@@ -133,7 +142,9 @@ static size_t match_parts(const char *path, const char *pattern, size_t n_patter
     return path[at] == '\0' || path[at] == '.' ? at : 0;
 }
 
-/* Replaces the first place where the rule ("from=to") matches. */
+/* Replaces the first place where the rule ("from=to") matches. "layers.#.fc1=layers.#.mlp.fc1" makes
+ * "a.layers.3.mlp.fc1" of "a.layers.3.fc1". A rule with nothing behind '=' takes the part away, and the dot behind
+ * it. */
 static const char *apply_rule(struct vc_ctx *ctx, struct vc_arena *arena, const char *path, const char *rule, size_t n)
 {
     const char *equals = memchr(rule, '=', n);
@@ -164,6 +175,7 @@ static const char *apply_rule(struct vc_ctx *ctx, struct vc_arena *arena, const 
     return path;
 }
 
+/* All rules in their order, each once. Returns path itself where no rule matches; NULL if memory is short. */
 const char *vc_family_rename(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_family *family,
                              const char *path)
 {

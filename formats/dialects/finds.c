@@ -1,9 +1,13 @@
-/* finds.c - asks the rows of the table about every tensor of a model: search.h, first half. */
+/* finds.c - asks the rows of the table about every tensor of a model: search.h, first half.
+ *
+ * Two rounds, because names change in between: packed codes first ("q_proj.weight_packed" becomes "q_proj.weight"),
+ * then the manifest (of the caller), then codes that lie as they are. */
 #include <jansson.h>
 #include <string.h>
 
 #include "formats/dialects/search.h"
 
+/* 32 bytes for the longest tail. */
 static enum vc_status make_buffer(struct vc_search *search)
 {
     size_t longest = 0;
@@ -17,7 +21,8 @@ static enum vc_status make_buffer(struct vc_search *search)
     return search->buffer != NULL ? VC_OK : VC_E_NOMEM;
 }
 
-/* Asks the rows about every tensor, the last row first. */
+/* Asks the rows about every tensor. The last row is asked first: the row plain, which takes what nobody else wants, is
+ * the first of the table. Failures of one tensor are findings, where these are collected. */
 static enum vc_status ask_rows(struct vc_search *search, bool packed)
 {
     enum vc_status status = VC_OK;

@@ -6,7 +6,11 @@
  * A layout is recognized by the last words of the names of its codes, "<module>.W_q", together with one companion, or
  * by the method in the configuration. Of these then all tensors with a word of the row are parts, and with a method all
  * weights of modules that are no floats. Names that loaders use for parts of codes and that no row explains are left to
- * one sentence at the end (vc_name_is_quantized_part). */
+ * one sentence at the end (vc_name_is_quantized_part).
+ *
+ * Order of vc_foreign_mark: rows whose codes are there, by name (look_for_rows); each tensor's mark, all of them before
+ * any is written, since a mark changes the answers for others (mark_rows); parts that no row knows (mark_rest); weights
+ * of 8 bits without a scale (mark_floats). A tensor with an `undecoded` sentence is copied by every command. */
 #include "formats/dialects/foreign.h"
 
 #include <string.h>
@@ -111,7 +115,7 @@ static size_t before(const char *name, size_t n, const char *word, size_t n_word
                : 0;
 }
 
-/* The tensor <first n bytes of the name><word>. */
+/* The tensor <first n bytes of the name><word>. m->buffer has room for any name and any word of the rows. */
 static size_t beside(const struct marking *m, const char *name, size_t n, const char *word, size_t n_word)
 {
     memcpy(m->buffer, name, n);
@@ -137,6 +141,7 @@ static size_t codes_of(const struct marking *m, const struct vc_foreign *row, co
     return is ? codes : VC_NO_TENSOR;
 }
 
+/* The name ends in the row's word for codes, and the companion is there. */
 static bool is_codes(const struct marking *m, const struct vc_foreign *row, const struct vc_tensor *t)
 {
     size_t n = row->codes != NULL ? before(t->name, strlen(t->name), row->codes, strlen(row->codes)) : 0;
@@ -181,6 +186,7 @@ struct mark {
     size_t refused; /* the codes that it is a part of, which a dialect has refused; VC_NO_TENSOR: none */
 };
 
+/* Rows that are there in the order of the table, then the method that the configuration names. */
 static struct mark find_mark(const struct marking *m, const struct vc_tensor *t)
 {
     size_t codes = VC_NO_TENSOR;
@@ -225,7 +231,7 @@ static enum vc_status name_layout(struct marking *m, const struct vc_foreign *ro
                              row->name);
 }
 
-/* The sentence of a tensor. */
+/* The sentence of a tensor. Sentences of a row are made once, with its first tensor. */
 static enum vc_status mark_one(struct marking *m, struct vc_tensor *t, const struct mark *mark,
                                const char *(*sentences)[2])
 {

@@ -1,4 +1,7 @@
-/* linear_rules.c - see linear_rules.h. */
+/* linear_rules.c - see linear_rules.h.
+ *
+ * Called by dialects whose codes are of linear layers (compressed-tensors, bitsandbytes, fp8, ...): what a job may ask
+ * of them, and which tensors stay floats, with the reason that the report shows. */
 #include "formats/dialects/linear_rules.h"
 
 #include <stdio.h>
@@ -7,6 +10,7 @@
 #include "core/model/names.h"
 #include "formats/dialects/dialects.h"
 
+/* Refuses a model whose loader takes no codes of the dialect, and names a layout that it takes. */
 static enum vc_status check_family(struct vc_ctx *ctx, const struct vc_dialect *dialect, const struct vc_family *family)
 {
     const char *refused = vc_family_refused(family, dialect->file->loads);
@@ -29,6 +33,7 @@ static enum vc_status check_conv1d(struct vc_ctx *ctx, const struct vc_dialect *
     return VC_OK;
 }
 
+/* Options first: they are wrong for any model. model NULL: the options alone are checked. */
 enum vc_status vc_linear_check(struct vc_ctx *ctx, const struct vc_dialect *dialect,
                                const struct vc_dialect_request *request, bool allow_groups)
 {
@@ -80,6 +85,8 @@ static bool is_of_fused_attention(const struct vc_model *model, const char *name
     return vc_model_find(model, beside) != VC_NO_TENSOR;
 }
 
+/* From what is no linear layer to what would be one: tables, embeddings, attention of PyTorch, what the family keeps,
+ * heads. included: the user named the tensor, which outweighs "output head" alone. */
 const char *vc_linear_reason(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor,
                              enum vc_loads loads)
 {

@@ -1,5 +1,13 @@
 /* module_names.c - see module_names.h. Names that are not to be found are held reversed and sorted, so that a search
- * tells whether any of them ends in some text. */
+ * tells whether any of them ends in some text.
+ *
+ * Some families call modules in memory otherwise than in files ("renames" of families.c), and composite models put
+ * names in front. A name in a list then has to hold for both: the file's name, and an end of the name in memory that no
+ * other module has:
+ *
+ *     file      vision_model.encoder.layers.3.fc1
+ *     memory    model.vision_tower.encoder.layers.3.mlp.fc1        end "3.mlp.fc1", if no module that is not listed has
+ * it */
 #include "formats/dialects/module_names.h"
 
 #include <stdlib.h>
@@ -27,6 +35,7 @@ void vc_module_name_add(struct vc_text *text, const char *name, bool *first)
     *first = false;
 }
 
+/* "a.bc" becomes "cb.a", in the arena. */
 static char *reversed(struct naming *s, const char *name, size_t n)
 {
     char *copy = vc_arena_copy(s->ctx, &s->arena, name, n);
@@ -37,7 +46,8 @@ static char *reversed(struct naming *s, const char *name, size_t n)
     return copy;
 }
 
-/* Whether one of the others ends in the text, the last n bytes of which count; whole: at a dot, or as a whole. */
+/* Whether one of the others ends in the text, the last n bytes of which count; whole: at a dot, or as a whole. False
+ * only if memory is short; *found is the answer. */
 static bool others_end_in(struct naming *s, const char *end, size_t n, bool whole, bool *found)
 {
     const char *back = reversed(s, end, n);
@@ -60,6 +70,7 @@ static bool others_end_in(struct naming *s, const char *end, size_t n, bool whol
     return true;
 }
 
+/* Each module has at most two names, so others has room for 2 n. */
 static enum vc_status list_others(struct naming *s)
 {
     const struct vc_module_list *list = s->list;
@@ -89,7 +100,8 @@ static enum vc_status list_others(struct naming *s)
     return VC_OK;
 }
 
-/* The shortest end of a name, of whole parts and no number alone, that none of the others has; NULL: they have all. */
+/* The shortest end of a name, of whole parts and no number alone, that none of the others has; NULL: they have all. One
+ * part more is tried at a time, from the end: "fc1", "mlp.fc1", "3.mlp.fc1", ... */
 static enum vc_status find_end(struct naming *s, const char *name, const char **end)
 {
     size_t n = strlen(name);
@@ -109,7 +121,8 @@ static enum vc_status find_end(struct naming *s, const char *name, const char **
     return VC_OK;
 }
 
-/* "re:(.*\.)?a\.b$" */
+/* Adds a regular expression for the name: before, the name with a backslash before each character that means something,
+ * and '$'. "re:(.*\.)?a\.b$". */
 static void add_expression(struct naming *s, const char *before, const char *name, struct vc_text *text, bool *first)
 {
     struct vc_text all;
@@ -128,7 +141,8 @@ static void add_expression(struct naming *s, const char *before, const char *nam
     vc_text_release(&all);
 }
 
-/* A module under a name that stands for it alone. */
+/* A module under a name that stands for it alone. In lists where ends count, a name that is the end of another one gets
+ * "^...$". */
 static enum vc_status add_exact(struct naming *s, const char *name, struct vc_text *text, bool *first)
 {
     bool found = false;
@@ -179,6 +193,7 @@ static enum vc_status add_names(struct naming *s, struct vc_text *text, bool *fi
     return VC_OK;
 }
 
+/* Ends are sorted, and each is written once. */
 static enum vc_status add_ends(struct naming *s, struct vc_text *text, bool *first)
 {
     for (size_t i = 0; i < s->n_ends; i++) {

@@ -1,4 +1,8 @@
-/* search.c - what a row of the table asks and says while it looks for its weights: search.h, second half. */
+/* search.c - what a row of the table asks and says while it looks for its weights: search.h, second half.
+ *
+ * A row is asked about one tensor after the other (finds.c). It looks for companions by name (vc_search_find), judges
+ * scales (vc_search_granularity), and answers with vc_search_attach, vc_search_attach_packed, or vc_search_refuse with
+ * the reason; without an answer the tensor stays plain. */
 #include "formats/dialects/search.h"
 
 #include <stdio.h>
@@ -11,6 +15,7 @@
 
 /* ---- for the rows: questions ---- */
 
+/* The buffer keeps the name, for sentences. It has room for the longest name and any tail of the rows. */
 size_t vc_search_find(const struct vc_search *search, const char *stem, size_t n, const char *tail)
 {
     memcpy(search->buffer, stem, n);
@@ -23,6 +28,7 @@ bool vc_search_has(const struct vc_search *search, const char *stem, size_t n, c
     return vc_search_find(search, stem, n, tail) != VC_NO_TENSOR;
 }
 
+/* Nothing is known of the tensor yet. */
 bool vc_search_is_free(const struct vc_search *search, size_t tensor)
 {
     const struct vc_tensor *t = &search->model->tensors[tensor];
@@ -30,6 +36,7 @@ bool vc_search_is_free(const struct vc_search *search, size_t tensor)
     return t->part_of == VC_NO_TENSOR && t->quant == NULL;
 }
 
+/* Whether it can be scales: floats, not empty, and of no other weight. */
 bool vc_search_is_floats(const struct vc_search *search, size_t tensor)
 {
     const struct vc_tensor *t = tensor != VC_NO_TENSOR ? &search->model->tensors[tensor] : NULL;
@@ -38,6 +45,7 @@ bool vc_search_is_floats(const struct vc_search *search, size_t tensor)
            (t->dtype == VC_DTYPE_F32 || t->dtype == VC_DTYPE_F16 || t->dtype == VC_DTYPE_BF16);
 }
 
+/* words: "scales zeros meta": each tensor "<stem><word>" that is free becomes a part of the codes. */
 void vc_search_claim(const struct vc_search *search, size_t codes, const char *stem, size_t n, const char *words)
 {
     char tail[32];
@@ -56,6 +64,7 @@ void vc_search_claim(const struct vc_search *search, size_t codes, const char *s
     }
 }
 
+/* *n_stem: bytes of "model.layers.0.q_proj." of "model.layers.0.q_proj.weight". */
 bool vc_search_is_codes(const struct vc_search *search, size_t tensor, size_t *n_stem)
 {
     const struct vc_tensor *t = &search->model->tensors[tensor];
@@ -69,6 +78,7 @@ bool vc_search_is_codes(const struct vc_search *search, size_t tensor, size_t *n
     return true;
 }
 
+/* Asks for the configuration once, and only if some row needs it. */
 enum vc_status vc_search_hint(struct vc_search *search)
 {
     if (!search->asked && search->ask != NULL) {
@@ -78,12 +88,15 @@ enum vc_status vc_search_hint(struct vc_search *search)
     return VC_OK;
 }
 
+/* The last group of a row may be short. */
 static bool group_fits(uint64_t row, uint64_t n_groups, uint64_t group)
 {
     return group != 0 && vc_ceil_div_u64(row, group) == n_groups;
 }
 
-/* Group size for rows of that length: what divides them, else what the configuration says. 0: not certain. */
+/* Group size for rows of that length: what divides them, else what the configuration says. 0: not certain. Rows of 4096
+ * with 32 scales: groups of 128. Rows of 100 with 4: 25, although 26 to 33 would do, because writers divide evenly
+ * where they can. */
 static enum vc_status find_group(struct vc_search *search, uint64_t row, uint64_t n_groups, uint64_t *group)
 {
     *group = row % n_groups == 0 ? row / n_groups : 0;
@@ -112,6 +125,11 @@ static bool find_block(const struct vc_search *search, const struct vc_tensor *s
     return true;
 }
 
+/*     scale [n_rows, 1]              per row (also where a group is the whole row)
+ *     fp8 and a shape of blocks      128 x 128, or what the configuration says
+ *     one number                     per tensor
+ *     [n_rows, 2 .. row]             groups
+ *     anything else                  *sure is false */
 enum vc_status vc_search_granularity(struct vc_search *search, const struct vc_tensor *scale, uint64_t n_rows,
                                      uint64_t row, struct vc_quant *quant, bool *sure)
 {
@@ -152,6 +170,8 @@ static enum vc_status make_found(struct vc_search *search)
     return out->found != NULL ? VC_OK : VC_E_NOMEM;
 }
 
+/* as_written: the layout is one that this program writes, so that the model can be written in it again. Of several
+ * dialects in a file the first counts. */
 enum vc_status vc_search_attach(struct vc_search *search, size_t tensor, const struct vc_quant *quant, bool as_written)
 {
     const struct vc_dialect *dialect = search->row;
@@ -164,6 +184,7 @@ enum vc_status vc_search_attach(struct vc_search *search, size_t tensor, const s
     return vc_manifest_attach(search->ctx, search->model, tensor, quant);
 }
 
+/* The sentence is the tensor's reason in all commands, and a finding of verify. */
 enum vc_status vc_search_refuse(struct vc_search *search, size_t tensor, enum vc_severity severity, const char *format,
                                 ...)
 {
@@ -196,6 +217,7 @@ static enum vc_status show(struct vc_search *search, size_t tensor, enum vc_dtyp
     return VC_OK;
 }
 
+/* n_name: bytes of the name that stay, 0: all of it (rename_packed of finds.c). */
 enum vc_status vc_search_attach_packed(struct vc_search *search, size_t tensor, const struct vc_quant *quant,
                                        const struct vc_packed *packed, size_t n_name)
 {

@@ -2,7 +2,10 @@
  *
  *     {"__metadata__":{"format":"pt","vcompress.json":"..."},"w":{"dtype":"I8","shape":[2,4],"data_offsets":[0,8]}}
  *
- * is the header of a file with one tensor; blanks follow, so that the data begins at a multiple of 64. */
+ * is the header of a file with one tensor; blanks follow, so that the data begins at a multiple of 64.
+ *
+ * assign() decides how many files there are and which record goes where; make_headers() writes the headers, which give
+ * each record its offset. With sizes_only texts are counted, not kept. */
 #include "formats/safetensors/safetensors_files.h"
 
 #include <inttypes.h>
@@ -17,7 +20,8 @@
 
 /* ---- which file ---- */
 
-/* The source tensor of the output that a record belongs to: constants follow the scales of their module. */
+/* The source tensor of the output that a record belongs to: constants follow the scales of their module. The first
+ * record is no constant, so the loop ends. */
 static size_t source_of(const struct safetensors_plan *plan, size_t record)
 {
     while (plan->records->records[record].out == VC_SAFETENSORS_CONSTANT) {
@@ -34,6 +38,7 @@ static void keep_shards(const struct safetensors_plan *plan)
     }
 }
 
+/* The record as the header will say it. */
 static struct safetensors_entry entry_of(const struct safetensors_plan *plan, size_t record)
 {
     return vc_safetensors_record_entry(plan->records, &plan->records->records[record]);
@@ -53,7 +58,8 @@ struct share {
     size_t file;      /* from 1 on; 0: not decided */
 };
 
-/* Fills files up to max_shard_bytes in the order of the records; a weight with its scales is not divided. */
+/* Fills files up to max_shard_bytes in the order of the records; a weight with its scales is not divided. First all
+ * sizes are summed by weight, then files are filled: a weight that is larger than a file gets a file of its own. */
 static enum vc_status divide(struct vc_ctx *ctx, const struct safetensors_plan *plan, size_t *n_files)
 {
     struct share *shares = vc_calloc_array(ctx, VC_TAG_NAMES, plan->model->n_tensors, sizeof *shares);
@@ -88,7 +94,7 @@ out:
 }
 
 /* Whether passes have left a shard of the source without tensors, where its name counts: "-00002-of-00003". Those of
- * other workers count. */
+ * other workers count. Only edits of layers empty a shard. */
 static bool is_renumbered(const struct safetensors_plan *plan, const struct safetensors_files *to)
 {
     struct vc_numbered_name name;
@@ -173,7 +179,8 @@ static bool needs_manifest(const struct safetensors_plan *plan, size_t out)
     return vc_out_at(plan->outs, out).quant != NULL && !vc_out_at(plan->outs, out).alias && !plan->records->told[out];
 }
 
-/* The metadata entry that says how the plain quantized tensors of this file are to be read. */
+/* The metadata entry that says how the plain quantized tensors of this file are to be read. Second names are described
+ * by their first one, so they are left out. */
 static enum vc_status add_manifest(struct vc_ctx *ctx, const struct safetensors_plan *plan, size_t file,
                                    struct vc_text *text)
 {
@@ -286,6 +293,7 @@ out:
     return status;
 }
 
+/* The files are those of the source, one for one: each keeps its own metadata. */
 static bool keeps_division(const struct safetensors_plan *plan, const struct safetensors_files *to)
 {
     return plan->source != NULL && to->n == plan->source->n_shards && plan->max_shard_bytes == 0;
@@ -322,7 +330,7 @@ static enum vc_status add_metadata(struct vc_ctx *ctx, const struct safetensors_
     return text->status;
 }
 
-/* Opens the header of every file and writes its metadata. */
+/* Opens the header of every file and writes its metadata. The first 8 bytes are filled by complete_header. */
 static enum vc_status start_headers(struct vc_ctx *ctx, const struct safetensors_plan *plan,
                                     struct safetensors_files *to)
 {
@@ -394,7 +402,8 @@ static void add_entry(struct vc_text *text, const struct safetensors_entry *entr
     vc_text_add_bytes(text, piece.text, piece.n);
 }
 
-/* Closes the header, adds the blanks and puts the length in front. */
+/* Closes the header, adds the blanks and puts the length in front. text->n includes the 8 bytes of the length, so the
+ * data of the file begins at a multiple of 64. */
 static enum vc_status complete_header(struct vc_ctx *ctx, struct vc_text *text)
 {
     vc_text_add(text, "}");
@@ -409,6 +418,8 @@ static enum vc_status complete_header(struct vc_ctx *ctx, struct vc_text *text)
     return VC_OK;
 }
 
+/* Offsets count within the data first; once all headers are complete, from the begin of the file. The bound leaves room
+ * for the header in an off_t. */
 static enum vc_status make_headers(struct vc_ctx *ctx, const struct safetensors_plan *plan,
                                    struct safetensors_files *to)
 {

@@ -4,7 +4,12 @@
  * checked: sizes against shapes, offsets against each other and the file. The format has no checksum.
  *
  *     {"__metadata__":{"format":"pt"},"b":{"dtype":"F32","shape":[2],"data_offsets":[24,32]},
- *      "w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}}       entries: w at 0, b at 24 */
+ *      "w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}}       entries: w at 0, b at 24
+ *
+ * Two ways lead through an entry: text that looks as nearly every writer makes it is taken without jansson
+ * (safetensors_plain_entry), anything else by jansson; both end in the same checks (set_dtype, set_shape, set_offsets,
+ * check_size). Entries of all shards lie in one array, self->entries, each shard's behind the ones before it. With
+ * findings a broken entry is noted and left out, so that verify sees the others. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -19,6 +24,7 @@
 #include "formats/safetensors/safetensors.h"
 #include "formats/safetensors/safetensors_entry.h"
 
+/* Name in the file, bits of an element, type. An entry holds the number of its row. */
 const struct safetensors_dtype vc_safetensors_dtypes[] = {
     {"BOOL", 8, VC_DTYPE_BOOL},
     {"U8", 8, VC_DTYPE_U8},
@@ -62,6 +68,7 @@ struct parsing {
 
 /* ---- one entry ---- */
 
+/* jansson's integers are signed; 2^63 and more are no integers to it. */
 static bool is_size(const json_t *value)
 {
     return json_is_integer(value) && json_integer_value(value) >= 0;
@@ -80,6 +87,7 @@ static enum vc_status set_dtype(const struct parsing *p, const char *name, size_
                    name);
 }
 
+/* read_...: by jansson; set_...: the value itself, for both ways. */
 static enum vc_status read_dtype(const struct parsing *p, const json_t *json, struct safetensors_entry *entry)
 {
     const char *name = json_string_value(json_object_get(json, "dtype"));
@@ -88,6 +96,7 @@ static enum vc_status read_dtype(const struct parsing *p, const json_t *json, st
     return set_dtype(p, name, strlen(name), entry);
 }
 
+/* Equal shapes of neighbours share memory (vc_shapes_keep): layers repeat them. */
 static enum vc_status set_shape(struct parsing *p, const uint64_t *shape, size_t n, struct safetensors_entry *entry)
 {
     entry->shape = vc_shapes_keep(p->ctx, &p->shard->arena, &p->shapes, shape, n);
@@ -114,6 +123,7 @@ static enum vc_status read_shape(struct parsing *p, const json_t *json, struct s
     return set_shape(p, dims, n, entry);
 }
 
+/* Offsets count from the first byte of the data. */
 static enum vc_status set_offsets(const struct parsing *p, uint64_t first, uint64_t last,
                                   struct safetensors_entry *entry)
 {
@@ -136,7 +146,8 @@ static enum vc_status read_offsets(const struct parsing *p, const json_t *json, 
     return set_offsets(p, (uint64_t)json_integer_value(begin), (uint64_t)json_integer_value(end), entry);
 }
 
-/* Shape and type must need exactly the bytes that the offsets give. */
+/* Shape and type must need exactly the bytes that the offsets give. n_bits below 2^64 means fewer than 2^61 bytes;
+ * types of 4 and 6 bits have to fill whole bytes together. */
 static enum vc_status check_size(const struct parsing *p, const struct safetensors_entry *entry)
 {
     uint64_t n = 1;
@@ -178,7 +189,8 @@ static enum vc_status grow_entries(struct parsing *p, size_t n)
     return total <= self->capacity ? VC_OK : VC_RESERVE(p->ctx, VC_TAG_NAMES, self->entries, self->capacity, room);
 }
 
-/* The next entry, with nothing but its name of n bytes. NULL: no memory. */
+/* The next entry, with nothing but its name of n bytes. NULL: no memory. The pointer is valid until the next entry is
+ * added. */
 static struct safetensors_entry *add_entry(struct parsing *p, const char *name, size_t n)
 {
     struct safetensors_entry *entry;
@@ -271,6 +283,7 @@ static enum vc_status read_metadata(struct parsing *p, json_t *json)
 
 /* ---- the header ---- */
 
+/* A tensor, or the metadata, which may be there once. */
 static enum vc_status read_member(struct parsing *p, const char *name, json_t *value)
 {
     if (strcmp(name, VC_SAFETENSORS_METADATA) != 0) {
@@ -312,6 +325,8 @@ static size_t count_braces(const char *text, size_t n)
     return count;
 }
 
+/* jansson would keep "shape" and "data_offsets" of an entry whole, however long; other lists are cut where they are
+ * large. */
 static enum vc_status read_members(struct parsing *p, char *text, size_t n)
 {
     static const char *const wanted[] = {"shape", "data_offsets", NULL};
@@ -361,6 +376,7 @@ static struct safetensors_entry *own_entries(const struct parsing *p)
     return p->n == 0 ? NULL : p->self->entries + p->shard->first;
 }
 
+/* By place; equal entries in the order of the header, so that the sort has one result. */
 static int compare_entries(const void *a, const void *b)
 {
     const struct safetensors_entry *x = a;
@@ -393,7 +409,8 @@ static enum vc_status refuse_place(const struct parsing *p, size_t i, uint64_t e
     return vc_collect(p->ctx, status, overlap ? "overlap" : "hole", entry->name);
 }
 
-/* Sorts the entries by their places. They have to follow each other without a hole, up to the end of the file. */
+/* Sorts the entries by their places. They have to follow each other without a hole, up to the end of the file. A file
+ * whose header alone is there (header_only) has no end to compare with. */
 static enum vc_status check_order(const struct parsing *p)
 {
     struct safetensors_entry *entries = own_entries(p);
@@ -462,6 +479,8 @@ out:
     return status;
 }
 
+/*     f0 00 00 00 00 00 00 00    {"__metadata__": ... }    data
+ *     u64 length of the header   240 bytes                 from byte 248 on: data_offset */
 enum vc_status vc_safetensors_read_header(struct vc_ctx *ctx, struct safetensors *self, struct safetensors_shard *shard)
 {
     struct parsing p = {.ctx = ctx, .self = self, .shard = shard};
@@ -489,7 +508,8 @@ void vc_safetensors_release_header(struct vc_ctx *ctx, struct safetensors_shard 
     vc_free(ctx, shard->job);
 }
 
-/* Where an entry is broken (findings leave it out) nothing tells where the data ends. */
+/* vc_stream.find_end, for standard input: the header says how long the file is. Called first with 8 bytes, then with
+ * the whole header. Where an entry is broken (findings leave it out) nothing tells where the data ends. */
 enum vc_status vc_safetensors_stream_end(struct vc_ctx *ctx, const struct vc_infile *so_far, struct vc_stream_end *end)
 {
     struct vc_infile file = *so_far;
@@ -522,6 +542,7 @@ out:
 
 /* ---- an entry, once the model is open ---- */
 
+/* entries is NULL once the tensors say the same (pack_entries of safetensors_read.c). */
 struct safetensors_entry vc_safetensors_entry(const struct safetensors *self, size_t tensor)
 {
     const struct vc_tensor *t = &self->model->tensors[tensor];

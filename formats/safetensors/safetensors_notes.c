@@ -4,7 +4,11 @@
  *                      "vcompress.names": "{\"lm_head.weight\": \"model.embed_tokens.weight\"}"}
  *
  * The second entry is what other tools write for tensors that share memory, and may mean parts of tensors, too; the
- * third is ours and means whole ones. */
+ * third is ours and means whole ones.
+ *
+ * First half: notes, the entries of __metadata__ that are not ours, are read and written again; of several files those
+ * that all agree about. Second half: second names become tensors of the model (vc_safetensors_find_names), each with
+ * its own place in all arrays that go by tensors. */
 #include "formats/safetensors/safetensors_notes.h"
 
 #include <stdlib.h>
@@ -57,6 +61,7 @@ struct ref {
     size_t order;
 };
 
+/* refs are sorted by key to find equal ones, then back into the order of the files. */
 static int by_order(const void *a, const void *b)
 {
     const struct ref *x = a;
@@ -136,6 +141,7 @@ static enum vc_status agree(struct vc_ctx *ctx, const struct safetensors_shard *
     return differing != NULL ? differing->status : VC_OK;
 }
 
+/* ComfyUI's note names layers with codes, so it is made anew for the outputs; layers.data NULL: it goes. */
 static enum vc_status add_note(struct vc_ctx *ctx, const struct safetensors_note *note, const struct vc_out_list *outs,
                                size_t *n_added, struct vc_text *text)
 {
@@ -159,6 +165,7 @@ out:
     return status;
 }
 
+/* transformers wants "format", so it is added where no note says it. */
 enum vc_status vc_safetensors_notes_text(struct vc_ctx *ctx, const struct safetensors_shard *shards, size_t n,
                                          const char *without, const struct vc_out_list *outs, struct vc_text *text,
                                          struct vc_text *differing)
@@ -188,6 +195,7 @@ out:
 
 /* ---- second names ---- */
 
+/* A second name while the list is made; scale, zero_point and global are places in the list. */
 struct second {
     const char *name;
     size_t of;
@@ -291,7 +299,7 @@ out:
     return status;
 }
 
-/* *unique: no second name is that of a tensor, or occurs twice. */
+/* *unique: no second name is that of a tensor, or occurs twice. A list with a double is left alone as a whole. */
 static enum vc_status check_unique(const struct seconds *s, bool *unique)
 {
     const char **names = vc_alloc_array(s->ctx, VC_TAG_NAMES, s->n, sizeof *names);
@@ -332,7 +340,7 @@ static void *grown(struct vc_ctx *ctx, void *array, size_t n, size_t more, size_
         (array) = copy;                                                                \
     } while (0)
 
-/* Makes all arrays that go by tensors longer by the number of second names. */
+/* Makes all arrays that go by tensors longer by the number of second names. Pointers into quants are set anew. */
 static enum vc_status make_room(struct seconds *s)
 {
     struct vc_model *model = s->model;
@@ -408,6 +416,7 @@ static void mark_notes(struct seconds *s, size_t first)
     }
 }
 
+/* New tensors stand behind all others. A failure leaves arrays that are too long, and nothing else. */
 static enum vc_status add_tensors(struct seconds *s)
 {
     size_t first = s->model->n_tensors;

@@ -1,5 +1,10 @@
 /* safetensors_read.c - opens safetensors files as a model: one tensor per header entry (safetensors_header.c), in the
- * order of the data; a single file, or the shards of a folder (infolder.c finds them). */
+ * order of the data; a single file, or the shards of a folder (infolder.c finds them).
+ *
+ *     headers of all shards -> entries -> tensors -> packed codes are found and renamed -> manifest, or names ->
+ *     other codes -> second names -> entries are packed
+ *
+ * Values are read by range (safetensors_read): a range of the file as it is, or unpacked codes. */
 #include "formats/safetensors/safetensors.h"
 
 #include <string.h>
@@ -18,6 +23,7 @@
 
 /* ---- tensors ---- */
 
+/* Checked already: products of the shape fit into 64 bits. */
 static void fill_tensor(const struct safetensors_entry *entry, struct vc_tensor *tensor)
 {
     tensor->name = entry->name;
@@ -66,8 +72,8 @@ static bool shown_as_is(const struct safetensors_entry *entry, const struct vc_t
            t->dtype == vc_safetensors_dtypes[entry->type].dtype;
 }
 
-/* What dialects and the manifest make of the tensors is known: where that is nothing, the tensors say most of what the
- * entries do. */
+/* Frees the entries where the tensors say what they did (checked after dialects and manifest): then only offset and
+ * type are kept for each tensor. */
 static enum vc_status pack_entries(struct vc_ctx *ctx, struct safetensors *self)
 {
     size_t n = self->model->n_tensors;
@@ -128,7 +134,8 @@ static enum vc_status find_conv1d(struct vc_ctx *ctx, struct vc_model *model)
 }
 
 /* Which tensors are codes and scales, and which names mean the same tensor: by the names that dialects use, by our
- * manifest or, where no file has one, by names like w.scale. */
+ * manifest or, where no file has one, by names like w.scale. A manifest is freed once it is applied: it may be as large
+ * as the header. */
 static enum vc_status find_meaning(struct vc_ctx *ctx, struct safetensors *self, struct vc_model *model)
 {
     enum vc_status status = VC_OK;
@@ -197,7 +204,8 @@ out:
 }
 
 /* Codes of a packed tensor. Where they take as many bytes in the file as in memory they are read into their place and
- * unpacked there; others come through a buffer, in parts that fit it. */
+ * unpacked there; others come through a buffer, in parts that fit it. n: bytes of unpacked codes. A part is halved
+ * until its runs fit the small buffer. */
 static enum vc_status read_packed(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, uint64_t at,
                                   void *dst, size_t n)
 {
@@ -267,7 +275,8 @@ static void safetensors_ahead(const struct vc_model *model, size_t tensor, uint6
     }
 }
 
-/* vc_source_ops.check_rest: the bits behind the last code of a row are 0. */
+/* vc_source_ops.check_rest, for verify: the bits behind the last code of a row are 0. The last word of each row is
+ * read, of layouts by rows only. */
 static enum vc_status check_tails(struct vc_ctx *ctx, const struct vc_model *model)
 {
     const struct safetensors *self = model->self;
@@ -319,7 +328,7 @@ static const struct vc_source_ops safetensors_ops = {
     .read = safetensors_read, .ahead = safetensors_ahead, .close = safetensors_close, .check_rest = check_tails};
 
 /* A length beyond the limit is still taken for a safetensors file where a key follows: the reader says what is wrong.
- */
+ * 80 of 100: a length and a brace are weak evidence, but few formats begin so. */
 static int safetensors_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
 {
     if (n <= VC_SAFETENSORS_PREFIX_BYTES || head[VC_SAFETENSORS_PREFIX_BYTES] != '{') {
@@ -331,7 +340,7 @@ static int safetensors_probe(const unsigned char *head, size_t n, uint64_t file_
     return n > VC_SAFETENSORS_PREFIX_BYTES + 1 && head[VC_SAFETENSORS_PREFIX_BYTES + 1] == '"' ? 20 : 0;
 }
 
-/* From here on vc_model_close frees everything. */
+/* From here on vc_model_close frees everything. NULL: no memory, and nothing belongs to the model yet. */
 static struct safetensors *make_self(struct vc_ctx *ctx, size_t n_shards, struct vc_model *model)
 {
     struct safetensors *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
@@ -351,6 +360,7 @@ static struct safetensors *make_self(struct vc_ctx *ctx, size_t n_shards, struct
     return self;
 }
 
+/* vc_format.open: a single file, which belongs to self from the third line on. */
 static enum vc_status safetensors_open(struct vc_ctx *ctx, struct vc_infile *file,
                                        const struct vc_open_options *options, struct vc_model *model)
 {
@@ -382,14 +392,16 @@ static enum vc_status lose_shard(struct vc_ctx *ctx, struct safetensors *self, s
     return vc_collect_missing(ctx, status, "shard", shard->name);
 }
 
-/* The file of another worker that is not there. */
+/* The file of another worker that is not there. Worker k of n reads shards k, k + n, ...; the folder may lack the
+ * others. */
 static bool is_absent(const struct vc_open_options *options, const struct vc_model *model, size_t index)
 {
     return options != NULL && options->n_shards != 0 && options->headers != NULL &&
            index % options->n_shards != options->shard - 1 && !vc_infolder_has_shard(model->folder, index);
 }
 
-/* ... of which the output's folder may have the header. */
+/* ... of which the output's folder may have the header. The tensors of such a header are known and have no values.
+ * Without a header the shard is lost. */
 static enum vc_status open_absent(struct vc_ctx *ctx, struct safetensors *self, size_t index,
                                   const struct vc_open_options *options, struct vc_model *model)
 {
@@ -412,6 +424,7 @@ static enum vc_status open_absent(struct vc_ctx *ctx, struct safetensors *self, 
     return VC_OK;
 }
 
+/* Opens shard number `index`, checks that it is safetensors, and reads its header. */
 static enum vc_status open_shard(struct vc_ctx *ctx, struct safetensors *self, size_t index,
                                  const struct vc_open_options *options, struct vc_model *model)
 {
@@ -433,6 +446,7 @@ static enum vc_status open_shard(struct vc_ctx *ctx, struct safetensors *self, s
     return status == VC_OK ? VC_OK : lose_shard(ctx, self, shard, vc_context(ctx, "%s", shard->name));
 }
 
+/* Each tensor lies in the file that the index names. */
 static enum vc_status check_index(struct vc_ctx *ctx, const struct safetensors *self, struct vc_model *model)
 {
     bool *lost = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_shards, sizeof *lost);
@@ -467,6 +481,7 @@ static enum vc_status check_absent(struct vc_ctx *ctx, const struct vc_model *mo
                                   name, vc_option(ctx, "shard"));
 }
 
+/* model->folder has the shards (infolder.c). */
 enum vc_status vc_safetensors_open_folder(struct vc_ctx *ctx, const struct vc_open_options *options,
                                           struct vc_model *model)
 {

@@ -1,7 +1,16 @@
 /* manifest.c - vcompress.json read and compared with the tensors it speaks of.
  *
  * Nothing in it is taken on trust: names must exist, types and shapes must fit. jansson parses the text, entry by entry
- * (json_walk.h). */
+ * (json_walk.h).
+ *
+ *     {"schema": "vcompress.manifest/1", "options": {"scheme": "int8"}, "tensors": {
+ *      "w": {"scheme": "int8", "granularity": "channel", "axis": 0, "symmetric": true, "source_dtype": "f32",
+ *            "scale": "w.scale"},
+ *      "b": {"dtype": "bf16"}}}
+ *
+ * vc_manifest_apply reads what is outside of "tensors" first (schema, options), then walks its entries twice: types of
+ * bf16, then codes, whose scales may be bf16. An entry that is wrong is refused, or with findings (verify) noted, and
+ * its tensor stays plain. */
 #include "formats/dialects/manifest/manifest_internal.h"
 #include "formats/json/json_skip.h"
 #include "formats/json/json_walk.h"
@@ -24,6 +33,7 @@ struct entry {
     json_t *json;
 };
 
+/* A key that is missing, or is not what it has to be. expected: the end of the sentence, "a whole number from 1 on". */
 static enum vc_status refuse_key(const struct entry *e, const char *key, const char *expected)
 {
     const char *name = e->model->tensors[e->tensor].name;
@@ -39,6 +49,7 @@ static const char *text_of(const struct entry *e, const char *key)
     return json_string_value(json_object_get(e->json, key));
 }
 
+/* A whole number of at least `least`. */
 static enum vc_status number_of(const struct entry *e, const char *key, uint64_t least, uint64_t *out)
 {
     json_t *value = json_object_get(e->json, key);
@@ -50,6 +61,7 @@ static enum vc_status number_of(const struct entry *e, const char *key, uint64_t
     return VC_OK;
 }
 
+/* An unknown key may change what the codes mean, so a newer file is refused, not read halfway. */
 static enum vc_status check_keys(const struct entry *e, const char *const *known, size_t n_known)
 {
     const char *key;
@@ -70,11 +82,16 @@ static enum vc_status check_keys(const struct entry *e, const char *const *known
 
 /* ---- parts ---- */
 
+/* Also for two tensors without dimensions. */
 bool vc_manifest_same_shape(const struct vc_tensor *a, const struct vc_tensor *b)
 {
     return a->n_dims == b->n_dims && (a->n_dims == 0 || memcmp(a->shape, b->shape, a->n_dims * sizeof *a->shape) == 0);
 }
 
+/*     t [64, 100]     tensor     [1], [1, 1] or []
+ *                     channel    axis 0: [64, 1]; axis 1: [1, 100]
+ *                     group 32   [64, 4]: a row has three whole groups and a short one
+ *                     block 128 x 128 of [300, 200]: [3, 2] */
 bool vc_manifest_scale_fits(const struct vc_tensor *t, const struct vc_tensor *scale, const struct vc_quant *quant)
 {
     uint64_t n_rows, row_len;
@@ -102,6 +119,7 @@ bool vc_manifest_scale_fits(const struct vc_tensor *t, const struct vc_tensor *s
            scale->shape[1] == vc_ceil_div_u64(row_len, quant->group_size);
 }
 
+/* Types that a part may have: scales as floats, scales as bytes (E8M0, E4M3), a global scale, zero points. */
 static bool may_be_scale(enum vc_dtype dtype)
 {
     return dtype == VC_DTYPE_F32 || dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16;
@@ -147,6 +165,7 @@ static enum vc_status find_part(const struct entry *e, const char *key, bool (*m
     return VC_OK;
 }
 
+/* model->quants has a place for each tensor, made for the first one: pointers into it stay valid. */
 enum vc_status vc_manifest_attach(struct vc_ctx *ctx, struct vc_model *model, size_t tensor,
                                   const struct vc_quant *quant)
 {
@@ -164,6 +183,8 @@ enum vc_status vc_manifest_attach(struct vc_ctx *ctx, struct vc_model *model, si
 
 /* ---- entries ---- */
 
+/* Fills granularity, axis, group_size and group_rows. Blocks are of matrices, and of schemes whose own group is not
+ * fixed. */
 static enum vc_status read_granularity(const struct entry *e, const struct vc_tensor *t, struct vc_quant *quant)
 {
     const char *name = text_of(e, "granularity");
@@ -191,6 +212,7 @@ static enum vc_status read_granularity(const struct entry *e, const struct vc_te
     return VC_OK;
 }
 
+/* What the weights were before: what they are decoded to. f32 where the entry does not say it. */
 static enum vc_status read_source_dtype(const struct entry *e, enum vc_dtype *out)
 {
     const char *name = text_of(e, "source_dtype");
@@ -228,7 +250,8 @@ static enum vc_status read_absmax(const struct entry *e, bool *absmax)
     return value == NULL || json_is_true(value) ? VC_OK : refuse_key(e, "scale_is_absmax", "true");
 }
 
-/* "shape": that of a weight whose codes lie in bytes, int4 in the array [rows, row / 2]. *t becomes the codes. */
+/* "shape": that of a weight whose codes lie in bytes, int4 in the array [rows, row / 2]. *t becomes the codes. Each row
+ * has to be whole bytes, and the array as many bytes as its rows need: int4 of [64, 100] lies in u8 [64, 50]. */
 static enum vc_status read_shape(const struct entry *e, const struct vc_code_scheme *kind, struct vc_tensor *t)
 {
     json_t *list = json_object_get(e->json, "shape");
@@ -260,6 +283,7 @@ static enum vc_status read_shape(const struct entry *e, const struct vc_code_sch
     return VC_OK;
 }
 
+/* The last three keys are of codes that lie in bytes, the last two of these of schemes with a global scale. */
 static enum vc_status check_keys_of(const struct entry *e, const struct vc_code_scheme *kind)
 {
     static const char *const keys[] = {"scheme",
@@ -297,7 +321,8 @@ static enum vc_status read_global(const struct entry *e, struct vc_quant *quant)
     return VC_OK;
 }
 
-/* An entry of codes: the parts are found and checked, then attached. */
+/* An entry of codes: the parts are found and checked, then attached. `t` is a copy: the tensor changes only once all of
+ * the entry is right. */
 static enum vc_status apply_codes(const struct entry *e, const struct vc_code_scheme *kind)
 {
     struct vc_quant quant = {.scheme = kind->scheme};
@@ -347,7 +372,8 @@ static enum vc_status apply_codes(const struct entry *e, const struct vc_code_sc
     return vc_manifest_attach(e->ctx, e->model, e->tensor, &quant);
 }
 
-/* An entry of bf16, which NumPy has no type for: the file has u2, or raw void of two bytes. */
+/* An entry of bf16, which NumPy has no type for: the file has u2, or raw void of two bytes. The first test keeps 2 *
+ * n_elems from overflowing. */
 static enum vc_status apply_bf16(const struct entry *e)
 {
     static const char *const keys[] = {"dtype", "source_dtype"};
@@ -364,6 +390,7 @@ static enum vc_status apply_bf16(const struct entry *e)
     return VC_OK;
 }
 
+/* "scheme" means codes, "dtype" a type that the container does not have. */
 static enum vc_status apply_entry(const struct entry *e)
 {
     const char *name = e->model->tensors[e->tensor].name;
@@ -396,7 +423,8 @@ static enum vc_status check_roles(struct vc_ctx *ctx, const struct vc_model *mod
 /* ---- the options of the run that made it ---- */
 
 /* The options of the run that wrote the file, for reports. Strings only: reading does not depend on them, so anything
- * else is left out. */
+ * else is left out. One allocation holds the entries and, behind them, their texts. The first file of several that has
+ * options counts. */
 static enum vc_status keep_recipe(struct vc_ctx *ctx, json_t *options, struct vc_model *model)
 {
     uint64_t bytes = 0;
@@ -433,7 +461,8 @@ static enum vc_status keep_recipe(struct vc_ctx *ctx, json_t *options, struct vc
 
 /* ---- the whole ---- */
 
-/* Applies the entries of the object "tensors" that have a scheme, or the others. seen: which tensors had an entry. */
+/* Applies the entries of the object "tensors" that have a scheme, or the others. seen: which tensors had an entry.
+ * Doubles are looked for in the first of both walks. */
 static enum vc_status apply_entries(struct vc_ctx *ctx, struct json_walk *walk, bool schemes, bool *seen,
                                     struct vc_model *model)
 {

@@ -9,7 +9,8 @@
 #include "formats/dialects/dialects.h"
 #include "formats/dialects/manifest/manifest_internal.h"
 
-/* The tensor <n characters of name><suffix> of that type, if it is no part of another one; else VC_NO_TENSOR. */
+/* The tensor <n characters of name><suffix> of that type, if it is no part of another one; else VC_NO_TENSOR. buffer
+ * has room for the longest name and the longest suffix, and keeps the name that was looked for. */
 static size_t find_suffixed(const struct vc_model *model, const char *name, size_t n, const char *suffix,
                             enum vc_dtype dtype, char *buffer)
 {
@@ -24,7 +25,9 @@ static size_t find_suffixed(const struct vc_model *model, const char *name, size
                : VC_NO_TENSOR;
 }
 
-/* Fills in the only granularity that the shape of the scale allows; false: it allows none, or more than one. */
+/* Fills in the only granularity that the shape of the scale allows; false: it allows none, or more than one. [64, 100]
+ * with a scale [64, 4]: groups of 25 to 33 elements give 4, so it is no certain size; with [64, 50] only 2 does. The
+ * larger size is tried last: if group_size + 1 gives as many groups, the size is not certain. */
 static bool infer_granularity(const struct vc_tensor *t, const struct vc_tensor *scale, struct vc_quant *quant)
 {
     uint64_t n_rows, row_len, n_groups;

@@ -1,4 +1,6 @@
-/* manifest_write.c - vcompress.json for a list of outputs. Keys in a fixed order, one tensor a line. */
+/* manifest_write.c - vcompress.json for a list of outputs. Keys in a fixed order, one tensor a line.
+ *
+ * The text depends on the outputs and the recipe alone, so that equal jobs write equal bytes. manifest.c reads it. */
 #include <inttypes.h>
 
 #include "core/model/code_schemes.h"
@@ -17,11 +19,13 @@ struct selection {
     const char *const *names; /* in the file; NULL: those of the outputs */
 };
 
+/* Containers may store an output under another name, "w.int8" for example. */
 static const char *name_of(const struct selection *s, size_t out)
 {
     return s->names != NULL ? s->names[out] : vc_out_at(s->outs, out).name;
 }
 
+/* told: a dialect's configuration, or the name, says how the codes are to be read. */
 static bool has_entry(const struct selection *s, size_t i)
 {
     const struct vc_out_tensor t = vc_out_at(s->outs, i);
@@ -46,6 +50,7 @@ static void add_shape(struct vc_text *text, const struct vc_out_tensor *t)
     vc_text_add(text, "]");
 }
 
+/* Members in a fixed order; axis, group_size and the others only where the granularity has them. */
 static void add_quant(struct vc_text *text, const struct selection *s, const struct vc_out_tensor *t)
 {
     const struct vc_quant *quant = t->quant;
@@ -79,6 +84,7 @@ static void add_quant(struct vc_text *text, const struct selection *s, const str
     }
 }
 
+/* A line: name, then what the tensor is. */
 static void add_entry(struct vc_text *text, const struct selection *s, size_t out)
 {
     const struct vc_out_tensor t = vc_out_at(s->outs, out);
@@ -95,6 +101,8 @@ static void add_entry(struct vc_text *text, const struct selection *s, size_t ou
     vc_text_add(text, "}");
 }
 
+/* Nothing is added where no output needs an entry: the file then has no manifest. Sizes of entries are bounded by the
+ * limit of the reader. */
 static enum vc_status write_entries(struct vc_ctx *ctx, const struct selection *s, struct vc_text *text)
 {
     const struct vc_out_list *outs = s->outs;
