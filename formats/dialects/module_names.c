@@ -6,8 +6,8 @@
  * other module has:
  *
  *     file      vision_model.encoder.layers.3.fc1
- *     memory    model.vision_tower.encoder.layers.3.mlp.fc1        end "3.mlp.fc1", if no module that is not listed has
- * it */
+ *     memory    model.vision_tower.encoder.layers.3.mlp.fc1
+ *     end       3.mlp.fc1, if all modules that end so are listed */
 #include "formats/dialects/module_names.h"
 
 #include <stdlib.h>

@@ -479,8 +479,8 @@ out:
     return status;
 }
 
-/*     f0 00 00 00 00 00 00 00    {"__metadata__": ... }    data
- *     u64 length of the header   240 bytes                 from byte 248 on: data_offset */
+/*     38 01 00 00 00 00 00 00    {"__metadata__": ... }    data
+ *     u64 length of the header   312 bytes                 from byte 320 on: data_offset */
 enum vc_status vc_safetensors_read_header(struct vc_ctx *ctx, struct safetensors *self, struct safetensors_shard *shard)
 {
     struct parsing p = {.ctx = ctx, .self = self, .shard = shard};
