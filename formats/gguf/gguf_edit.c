@@ -6,7 +6,10 @@
  *     pair   "llama.attention.head_count_kv"  array       with an entry per layer: those of dropped layers go
  *
  * Only values are replaced, in the kind that the file has; keys, order and all other pairs stay. A number is replaced
- * only where it says what it was before. */
+ * only where it says what it was before.
+ *
+ * Two users: the writer, whose file gets patches (vc_gguf_edit; each is a value of the source's metadata and the bytes
+ * in its place), and graphs of a job that has not been written yet (vc_gguf_edit_keys, on the keys as a program). */
 #include <inttypes.h>
 #include <string.h>
 
@@ -56,6 +59,7 @@ struct pair {
     uint64_t begin; /* of the value, in the file */
 };
 
+/* A key of more than 159 bytes is cut: it is none that is looked for. */
 static enum vc_status take_key(struct editing *e, struct pair *pair)
 {
     uint64_t n = 0;
@@ -71,6 +75,7 @@ static enum vc_status take_key(struct editing *e, struct pair *pair)
     return VC_OK;
 }
 
+/* Lengths were checked when the file was opened. */
 static enum vc_status skip_string(struct editing *e)
 {
     uint64_t n = 0;
@@ -106,6 +111,7 @@ static bool is_integer(uint32_t kind)
     return kind <= GGUF_I32 || kind == GGUF_U64 || kind == GGUF_I64;
 }
 
+/* Little-endian, of size bytes; negative numbers are large ones here. */
 static uint64_t number_of(const unsigned char *bytes, size_t size)
 {
     uint64_t v = 0;
@@ -134,7 +140,8 @@ static const char *names_of(const struct vc_edit *edit)
     return vc_arch_gguf_names(edit->key);
 }
 
-/* Every edit whose key has that name: replaces the number where it is the old one, and tells whether it did. */
+/* Every edit whose key has that name: replaces the number where it is the old one, and tells whether it did. A new
+ * number has to fit the kind, without its sign bit. */
 static bool edit_number(struct editing *e, const char *name, unsigned char *bytes, size_t size)
 {
     bool changed = false;
@@ -180,7 +187,8 @@ static enum vc_status refuse_period(const struct editing *e, const char *name, u
                    name, period);
 }
 
-/* What a number says of single layers, where some are left out. *bytes is changed where it has to be. */
+/* What a number says of single layers, where some are left out. *bytes is changed where it has to be. The rules are
+ * those of hf_layers.c, for GGUF's keys. */
 static enum vc_status edit_layers(struct editing *e, const char *name, unsigned char *bytes, size_t size, bool *changed)
 {
     const struct vc_edit *layers = vc_edit_find(e->edits, e->n, VC_EDIT_LAYERS);
@@ -220,6 +228,7 @@ static enum vc_status check_experts(const struct editing *e, const char *name, u
     return VC_OK;
 }
 
+/* Remembers hidden size and heads as they were, for check_made. */
 static enum vc_status edit_scalar(struct editing *e, const struct pair *pair, const char *name)
 {
     size_t size = vc_gguf_kind_bytes(pair->kind);
@@ -240,7 +249,7 @@ static enum vc_status edit_scalar(struct editing *e, const struct pair *pair, co
 }
 
 /* Numbers of an array that has one per layer, or several of the same meaning: each is edited, those of dropped layers
- * go. Positions of rotary embeddings are lists of other things. */
+ * go. Positions of rotary embeddings are lists of other things. head: u32 kind of the elements, u64 number of them. */
 static enum vc_status edit_array(struct editing *e, const struct pair *pair, const char *name)
 {
     const struct vc_edit *layers = vc_edit_find(e->edits, e->n, VC_EDIT_LAYERS);
@@ -282,6 +291,7 @@ out:
     return status;
 }
 
+/* Keys of the architecture alone: "llama.block_count". */
 static enum vc_status edit_pair(struct editing *e)
 {
     size_t n = strlen(e->architecture);
@@ -332,6 +342,7 @@ static enum vc_status check_kind(const struct editing *e)
     return VC_OK;
 }
 
+/* Refuses an edit that no key states, unless it follows from others. */
 static enum vc_status check_made(const struct editing *e)
 {
     uint64_t before;
@@ -358,6 +369,7 @@ static enum vc_status check_made(const struct editing *e)
     return check_kind(e);
 }
 
+/* first: of several files the first states all sizes, the others may repeat some. */
 enum vc_status vc_gguf_edit(struct vc_ctx *ctx, const struct vc_out_list *outs, struct gguf_file *file, bool first)
 {
     struct editing e = {.ctx = ctx, .edits = outs->edits, .n = outs->n_edits, .file = file};
@@ -380,6 +392,7 @@ out:
     return status;
 }
 
+/* A scalar of that meaning, or an entry of a list. */
 bool vc_gguf_says(const struct vc_program *program, enum vc_edit_key key, uint64_t number)
 {
     for (size_t i = 0; i < program->n_keys; i++) {

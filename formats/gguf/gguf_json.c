@@ -47,6 +47,7 @@ static enum vc_status take_number(struct gguf_cursor *cursor, uint32_t kind, jso
     return VC_OK;
 }
 
+/* Arrays of arrays are refused when the file is opened, so the depth is 2 at most. */
 static enum vc_status take_value(struct gguf_cursor *cursor, uint32_t kind, json_t **out)
 {
     uint64_t n = 0;
@@ -65,6 +66,7 @@ static enum vc_status take_value(struct gguf_cursor *cursor, uint32_t kind, json
     return VC_OK;
 }
 
+/* A pair whose key is no text is left out: json_object_set_new takes no NULL. */
 enum vc_status vc_gguf_json(struct vc_ctx *ctx, const struct gguf_shard *shard, json_t **out, uint64_t *counted)
 {
     uint64_t n = shard->metadata.end - shard->metadata.begin;

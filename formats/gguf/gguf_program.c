@@ -52,6 +52,7 @@ static enum vc_status take_number(struct gguf_cursor *cursor, uint32_t kind, int
     return VC_OK;
 }
 
+/* An array with a fraction, or of many elements, has its length and no integers. */
 static enum vc_status take_list(struct gguf_cursor *cursor, struct vc_arena *arena, struct vc_program_key *key)
 {
     uint32_t kind = 0;
@@ -88,6 +89,7 @@ static enum vc_status take_list(struct gguf_cursor *cursor, struct vc_arena *are
     return VC_OK;
 }
 
+/* One pair. */
 static enum vc_status take_key(struct gguf_cursor *cursor, struct vc_arena *arena, struct vc_program_key *key)
 {
     uint32_t kind = 0;
@@ -106,6 +108,7 @@ static enum vc_status take_key(struct gguf_cursor *cursor, struct vc_arena *aren
     return VC_OK;
 }
 
+/* vc_program_sizes.says. */
 static enum vc_status says(struct vc_ctx *ctx, const struct vc_program *program, enum vc_edit_key key, uint64_t number,
                            const char *tensor, bool *out)
 {

@@ -1,4 +1,8 @@
-/* json_skip.c - see json_skip.h. Loops with a bit per level: nesting takes no stack. */
+/* json_skip.c - see json_skip.h. Loops with a bit per level: nesting takes no stack.
+ *
+ * Two strictnesses: vc_json_skip_string and vc_json_skip_space believe the text, for counting brackets;
+ * vc_json_skip_value checks each byte of a value as RFC 8259 has it, because what it steps over is seen by no other
+ * parser. */
 #include "formats/json/json_skip.h"
 
 #include <string.h>
@@ -13,6 +17,7 @@ size_t vc_json_skip_space(const char *text, size_t n, size_t at)
     return at;
 }
 
+/* From the quote at `at`; n where the string does not end. */
 size_t vc_json_skip_string(const char *text, size_t n, size_t at)
 {
     for (at++; at < n && text[at] != '"'; at++) {
@@ -52,7 +57,7 @@ static size_t escape_end(const char *text, size_t n, size_t at)
     return i;
 }
 
-/* Behind the string at `at`; 0: it is none. */
+/* Behind the string at `at`; 0: it is none. Control characters and texts that are not UTF-8 are no strings. */
 static size_t string_end(const char *text, size_t n, size_t at)
 {
     size_t begin = at + 1;
@@ -80,6 +85,7 @@ static size_t digits_end(const char *text, size_t n, size_t at)
     return at != begin ? at : 0;
 }
 
+/* -12.5e+3; no leading zeros, no point without digits on both sides. 0: it is none. */
 static size_t number_end(const char *text, size_t n, size_t at)
 {
     size_t begin;
@@ -123,11 +129,13 @@ struct levels {
     unsigned char is_object[VC_JSON_LEVELS / 8 + 1]; /* a bit per level */
 };
 
+/* Whether the innermost bracket is '{'. */
 static bool in_object(const struct levels *levels)
 {
     return (levels->is_object[levels->depth / 8] >> levels->depth % 8 & 1) != 0;
 }
 
+/* False: more levels than VC_JSON_LEVELS. */
 static bool enter(struct levels *levels, bool object)
 {
     unsigned bit;
@@ -177,6 +185,8 @@ static size_t close_levels(const char *text, size_t n, size_t at, struct levels 
     return at;
 }
 
+/* Behind the value at `at`; 0: it is none. Each turn takes a name (in objects) and a scalar or an opening bracket;
+ * after a value, brackets close up to the next comma. */
 size_t vc_json_skip_value(const char *text, size_t n, size_t at)
 {
     struct levels levels = {0};
@@ -218,6 +228,7 @@ size_t vc_json_skip_value(const char *text, size_t n, size_t at)
 
 /* ---- out of the way ---- */
 
+/* wanted ends in NULL. */
 static bool is_wanted(const char *const *wanted, const char *name, size_t n)
 {
     while (*wanted != NULL && (strlen(*wanted) != n || memcmp(*wanted, name, n) != 0)) {
@@ -226,6 +237,7 @@ static bool is_wanted(const char *const *wanted, const char *name, size_t n)
     return *wanted != NULL;
 }
 
+/* An object that is not empty: its members are looked at one by one. */
 static bool has_members(const char *text, size_t n, size_t at)
 {
     size_t inside = at < n && text[at] == '{' ? vc_json_skip_space(text, n, at + 1) : n;
@@ -233,7 +245,7 @@ static bool has_members(const char *text, size_t n, size_t at)
     return inside < n && text[inside] == '"';
 }
 
-/* Lines keep their numbers, for sentences about the text. */
+/* Lines keep their numbers, for sentences about the text. A 0 and blanks take the place of the value. */
 static void blank(char *text, size_t at, size_t end)
 {
     text[at] = '0';
@@ -242,6 +254,8 @@ static void blank(char *text, size_t at, size_t end)
     }
 }
 
+/* Two levels are looked at: members of the top, and members of the objects in it. Lists, and objects of the second
+ * level, that nobody wants become 0. A text that looks different is left from there on: its parser refuses it. */
 void vc_json_trim(char *text, size_t n, const char *const *wanted)
 {
     unsigned level = 1;

@@ -5,7 +5,10 @@
  *                                        and then the opening bracket of what is behind it
  *
  * Where the commas are is found by counting brackets. That is right for valid text; and if every piece is a valid
- * object then so is the whole, wherever it was cut. */
+ * object then so is the whole, wherever it was cut.
+ *
+ * A header may have a hundred thousand members; a tree of all of them would take some 15 times its text. So a tree is
+ * made of one member at a time, and the pool is charged for it before. */
 #include "formats/json/json_walk.h"
 
 #include <inttypes.h>
@@ -40,7 +43,8 @@ static bool is_minus_zero(const char *text, size_t n, size_t at)
     return at + 2 < n && text[at + 1] == '0' && text[at + 2] != '.' && text[at + 2] != 'e' && text[at + 2] != 'E';
 }
 
-/* From the bracket or comma at `at` to the comma behind the member. */
+/* From the bracket or comma at `at` to the comma behind the member. tree_bytes is an upper estimate; twice the text
+ * stands for strings and their copies. */
 static struct scan find_end(const char *text, size_t n, size_t at)
 {
     struct scan scan = {.end = n, .tree_bytes = VC_BRACKET_BYTES};
@@ -79,6 +83,8 @@ static struct scan find_end(const char *text, size_t n, size_t at)
     return scan;
 }
 
+/* Behind the bracket that closes the one at `at`; n: none does. The kinds of brackets are not compared: jansson does
+ * that. */
 size_t vc_json_object_end(const char *text, size_t n, size_t at)
 {
     size_t depth = 0;
@@ -105,11 +111,14 @@ void vc_json_walk_begin(struct json_walk *walk, char *text, size_t n)
     *walk = (struct json_walk){.text = text, .n = n};
 }
 
+/* The object that begins at `begin` of a longer text. */
 void vc_json_walk_inside(struct json_walk *walk, char *text, size_t begin, size_t n)
 {
     *walk = (struct json_walk){.text = text, .n = n, .begin = begin, .at = begin};
 }
 
+/* Steps over the member of that name, if it is the next one, and an object: *begin..*end is its text. False: the walk
+ * stays. */
 bool vc_json_walk_over(struct json_walk *walk, const char *name, size_t *begin, size_t *end)
 {
     const char *text = walk->text;
@@ -156,7 +165,8 @@ static void drop_member(struct vc_ctx *ctx, struct json_walk *walk)
     walk->counted = 0;
 }
 
-/* A text of more levels than anybody writes, which jansson would refuse after it has made most of the tree. */
+/* A text of more levels than anybody writes, which jansson would refuse after it has made most of the tree. jansson's
+ * own limit is deeper. */
 static enum vc_status refuse_levels(struct vc_ctx *ctx, const struct scan *scan)
 {
     return scan->deep_at == 0 ? VC_OK
@@ -164,7 +174,8 @@ static enum vc_status refuse_levels(struct vc_ctx *ctx, const struct scan *scan)
                                         scan->deep_at, VC_JSON_LEVELS);
 }
 
-/* jansson allocates by itself, so the size is estimated before. */
+/* jansson allocates by itself, so the size is estimated before. Two refusals: a text made of brackets, whose tree would
+ * be out of proportion, and a tree that the memory limit has no room for. */
 enum vc_status vc_json_tree_count(struct vc_ctx *ctx, size_t at, size_t n, uint64_t bytes, uint64_t *counted)
 {
     uint64_t used = vc_pool_in_use(ctx->shared->pool);
@@ -210,6 +221,7 @@ static enum vc_status measure(struct vc_ctx *ctx, const char *text, size_t n, ui
     return VC_OK;
 }
 
+/* Only where the tree would be large. */
 enum vc_status vc_json_tree_trim(struct vc_ctx *ctx, char *text, size_t n, const char *const *wanted)
 {
     size_t start = vc_json_skip_space(text, n, 0);
@@ -239,6 +251,7 @@ struct pieces {
     enum vc_status status;
 };
 
+/* json_load_callback's reader: (size_t)-1 ends it. */
 static size_t next_piece(void *buffer, size_t room, void *user)
 {
     struct pieces *pieces = user;
@@ -279,7 +292,8 @@ enum vc_status vc_json_tree_load(struct vc_ctx *ctx, const char *text, size_t n,
     return status;
 }
 
-/* text[at..end] as an object: its two ends become braces while jansson looks at it. */
+/* text[at..end] as an object: its two ends become braces while jansson looks at it. The two bytes are put back, also
+ * after a failure, so the text stays what it was. */
 static enum vc_status parse(struct vc_ctx *ctx, struct json_walk *walk, size_t end)
 {
     char before = walk->text[walk->at];

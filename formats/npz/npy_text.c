@@ -1,4 +1,8 @@
-/* npy_text.c - reads the literals of an npy header: strings, tuples of dimensions. See npy_text.h. */
+/* npy_text.c - reads the literals of an npy header: strings, tuples of dimensions. See npy_text.h.
+ *
+ *     {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
+ *
+ * A cursor (struct vc_npy_text) moves over the text; nothing is evaluated. Called by npy_header.c and npy_descr.c. */
 #include "formats/npz/npy_text.h"
 
 #include <stdio.h>
@@ -8,6 +12,7 @@
 
 #include "core/base/checked.h"
 
+/* Says what stands at the cursor. */
 enum vc_status vc_npy_unexpected(const struct vc_npy_text *text, const char *expected)
 {
     char found[32];
@@ -31,6 +36,7 @@ static void skip_space(struct vc_npy_text *text)
     }
 }
 
+/* The cursor stays before c. */
 bool vc_npy_next_is(struct vc_npy_text *text, char c)
 {
     skip_space(text);
@@ -45,6 +51,7 @@ bool vc_npy_take(struct vc_npy_text *text, char c)
     return is;
 }
 
+/* out points into the text; escapes: they are allowed, and not decoded. */
 enum vc_status vc_npy_take_string(struct vc_npy_text *text, const char *expected, bool escapes,
                                   struct vc_npy_string *out)
 {
@@ -115,6 +122,7 @@ static enum vc_status parse_dim(struct vc_npy_text *text, uint64_t *out)
     return VC_OK;
 }
 
+/* (), (3,), (3, 4), (3, 4,): one dimension needs its comma, as in Python. */
 enum vc_status vc_npy_take_shape(struct vc_npy_text *text, uint64_t *shape, unsigned *n_dims)
 {
     if (!vc_npy_take(text, '(')) {

@@ -1,5 +1,11 @@
 /* npz_members.c - what stored and deflated archives share: names and places of the members, their headers, the manifest,
- * the directory. npz_write.c and npz_deflate.c have the two sinks. */
+ * the directory. npz_write.c and npz_deflate.c have the two sinks.
+ *
+ *     local header | npy header | values | local header | ... | manifest | central directory | end records
+ *                  ^ at a multiple of 64
+ *
+ * Places of stored members are known before anything is written (vc_npz_place), so that any thread can write any tile;
+ * deflated members get theirs as they are written (npz_deflate.c). */
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,6 +17,7 @@
 
 #define VC_DIRECTORY_BUFFER_BYTES ((size_t)128 << 10) /* more than the largest record */
 
+/* At that offset of the output, from any thread. */
 enum vc_status vc_npz_put(struct vc_ctx *ctx, struct npz_sink *self, uint64_t offset, const void *data, size_t n)
 {
     return vc_outfile_write(ctx, self->file, offset, data, n);
@@ -115,7 +122,8 @@ static enum vc_status measure_header(struct vc_ctx *ctx, const struct vc_out_ten
     return VC_OK;
 }
 
-/* Bytes of the npy header that a raw member brings. */
+/* Bytes of the npy header that a raw member brings. What is in front of the values: the member's size without the bytes
+ * of its elements. */
 static uint32_t own_header_bytes(const struct vc_out_tensor *out)
 {
     uint64_t n = 1;
@@ -168,7 +176,8 @@ static void place_manifest(struct npz_sink *self, uint64_t *end)
     *end = zip->data_offset + zip->size_bytes;
 }
 
-/* Bytes of directory and end records, when members end at `offset`. */
+/* Bytes of directory and end records, when members end at `offset`. The end records grow where offset or number need
+ * zip64. */
 static uint64_t closing_bytes(const struct npz_sink *self, uint64_t offset)
 {
     uint64_t directory = 0;
@@ -182,6 +191,7 @@ static uint64_t closing_bytes(const struct npz_sink *self, uint64_t offset)
     return directory + vc_zip_end_bytes(self->outs->n + (self->manifest.n != 0), offset, directory);
 }
 
+/* vc_sink_ops.layout of both sinks up to the places. *end: behind the last member. */
 enum vc_status vc_npz_place(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs, uint64_t *end)
 {
     struct npz_sink *self = sink->self;
@@ -200,6 +210,7 @@ enum vc_status vc_npz_place(struct vc_ctx *ctx, struct vc_sink *sink, const stru
     return VC_OK;
 }
 
+/* The size of the file whose members end there. */
 uint64_t vc_npz_archive_bytes(struct npz_sink *self, uint64_t end)
 {
     place_manifest(self, &end);
@@ -218,7 +229,9 @@ void vc_npz_make_header(const struct npz_sink *self, size_t out, unsigned char *
     }
 }
 
-/* The CRC of a member is that of its npy header, moved past the values, XOR what the pieces contributed. */
+/* The CRC of a member is that of its npy header, moved past the values, XOR what the pieces contributed. CRC-32 is
+ * linear: the CRC of a whole is the XOR of its pieces' CRCs, each moved to its place (vc_crc32_place), so that pieces
+ * may come in any order. with_header: stored members; the headers of deflated ones are in their data. */
 enum vc_status vc_npz_complete_member(struct vc_ctx *ctx, struct npz_sink *self, size_t out, uint64_t packed_bytes,
                                       bool with_header)
 {

@@ -1,4 +1,9 @@
-/* safetensors_kept.c - headers of input files that are gone, in the output's folder: see safetensors.h. */
+/* safetensors_kept.c - headers of input files that are gone, in the output's folder: see safetensors.h.
+ *
+ *     out/.shard-headers/model-00002-of-00003.safetensors     the first bytes of the input file, up to its data
+ *
+ * A worker whose machine has only its own shards needs the names and shapes of the others; each worker leaves them
+ * here, and `vcompress index` removes the folder. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -10,6 +15,7 @@
 
 #define FOLDER ".shard-headers"
 
+/* *there false: no worker has left it yet. */
 enum vc_status vc_safetensors_open_kept(struct vc_ctx *ctx, struct vc_arena *arena, const char *out, const char *name,
                                         bool *there, struct vc_infile **file)
 {
@@ -21,6 +27,7 @@ enum vc_status vc_safetensors_open_kept(struct vc_ctx *ctx, struct vc_arena *are
     return *there ? vc_infile_open(ctx, path, file) : VC_OK;
 }
 
+/* Prefix and header, byte for byte. */
 enum vc_status vc_safetensors_keep_header(struct vc_ctx *ctx, const struct safetensors_shard *from,
                                           struct vc_outfolder *folder)
 {

@@ -34,6 +34,7 @@ struct making {
     bool any_new_name;    /* that is none of the source's header */
 };
 
+/* The number of the type's row; vc_safetensors_n_dtypes: the format has no such type. */
 size_t vc_safetensors_type_of(enum vc_dtype dtype)
 {
     size_t i = 0;
@@ -80,7 +81,8 @@ static const char *name_of_copy(const struct making *m, const struct vc_out_tens
     return renamed ? vc_name_follow(m->ctx, &m->to->arena, name, m->model->tensors[out->source].name, out->name) : name;
 }
 
-/* Of each kind of packing the weight that needs the most room is kept, for vc_safetensors_pack_bound. */
+/* Of each kind of packing the weight that needs the most room is kept, for vc_safetensors_pack_bound. m->to->packings
+ * has few places: kinds, not weights. */
 static enum vc_status note_packing(struct making *m, const struct vc_packed *packed)
 {
     struct safetensors_records *to = m->to;
@@ -99,6 +101,7 @@ static enum vc_status note_packing(struct making *m, const struct vc_packed *pac
     return VC_OK;
 }
 
+/* A record of what the dialect says, which is copied into the arena. */
 static enum vc_status add_laid(struct making *m, const struct vc_laid *laid, uint32_t out)
 {
     struct safetensors_record *record = add_record(m, out);
@@ -130,6 +133,7 @@ static enum vc_status add_bytes(struct making *m, size_t index, const struct vc_
     return add_laid(m, &laid, (uint32_t)index);
 }
 
+/* Codes that only a manifest describes get the plain row's name, "w.int8"; copies keep the header's name. */
 static enum vc_status add_as_is(struct making *m, size_t index, const struct vc_out_tensor *out)
 {
     struct safetensors_record *record = add_record(m, (uint32_t)index);
@@ -145,6 +149,7 @@ static enum vc_status add_as_is(struct making *m, size_t index, const struct vc_
     return copy ? VC_OK : check_type(m, out->dtype, out->name);
 }
 
+/* Made anew at each call, so that a million records need no million entries. */
 struct safetensors_entry vc_safetensors_record_entry(const struct safetensors_records *records,
                                                      const struct safetensors_record *record)
 {
@@ -215,7 +220,8 @@ static enum vc_status refuse_codes(const struct making *m, const struct vc_out_t
 
 /* ---- the whole ---- */
 
-/* Which outputs the dialect lays: its weights and their parts. */
+/* Which outputs the dialect lays: its weights and their parts. Parts are found by the numbers in quant->parts, which
+ * are outputs here. */
 static enum vc_status find_owners(struct making *m)
 {
     for (size_t i = 0; m->owners != NULL && i < m->outs->n; i++) {

@@ -1,4 +1,9 @@
-/* pickle_node.c - nodes of a pickle: making them as small as their kind allows, their items, and small questions. */
+/* pickle_node.c - nodes of a pickle: making them as small as their kind allows, their items, and small questions.
+ *
+ * A pickle of a large model has millions of values. A node takes only the bytes that its kind needs (node_bytes), equal
+ * numbers and short tuples of numbers are shared (recent, tuples), and all of them lie in one arena, whose size is
+ * bounded by the pickle's (room). Nodes are never changed once others may share them, but for lists, dicts, sets and
+ * calls, which are not shared. */
 #include <stddef.h>
 #include <string.h>
 
@@ -9,7 +14,7 @@
 
 #define UP_TO(member) (offsetof(struct vc_pickle_node, u) + sizeof((struct vc_pickle_node *)0)->u.member)
 
-/* How much of a node its kind needs. */
+/* How much of a node its kind needs. u is the last member, a union. */
 static size_t node_bytes(enum vc_pickle_kind kind)
 {
     switch (kind) {
@@ -39,7 +44,7 @@ static size_t node_bytes(enum vc_pickle_kind kind)
     return UP_TO(persid);
 }
 
-/* Room in the tree, which may become no larger than vc_pickle_max_tree. */
+/* Room in the tree, which may become no larger than vc_pickle_max_tree. NULL with the error set. */
 static void *room(struct pickle_machine *m, size_t n)
 {
     m->tree_bytes += n;
@@ -73,6 +78,7 @@ enum vc_status vc_pickle_make(struct pickle_machine *m, enum vc_pickle_kind kind
     return make(m, kind, 0, out);
 }
 
+/* A new node on the stack. */
 enum vc_status vc_pickle_push_new(struct pickle_machine *m, enum vc_pickle_kind kind, struct vc_pickle_node **out)
 {
     VC_CALL(make(m, kind, 0, out));
@@ -86,7 +92,7 @@ enum vc_status vc_pickle_push_none(struct pickle_machine *m)
 }
 
 /* Sizes and strides repeat a few numbers over and over: one that was met lately is used again. VC_PICKLE_BOOL is stored
- * the same way. */
+ * the same way. A table of PICKLE_RECENT places, chosen by a hash; what was there is forgotten, not freed. */
 enum vc_status vc_pickle_push_integer(struct pickle_machine *m, enum vc_pickle_kind kind, int64_t value)
 {
     uint64_t hash = (2 * (uint64_t)value + (kind == VC_PICKLE_BOOL)) * 0x9e3779b97f4a7c15u;
@@ -103,7 +109,8 @@ enum vc_status vc_pickle_push_integer(struct pickle_machine *m, enum vc_pickle_k
 #define FEW_NUMBERS 4
 
 /* The place in m->tuples of a tuple of the n topmost values, few numbers: tensors of one shape have equal sizes and
- * strides, and their numbers are the same nodes. NULL: they are something else. */
+ * strides, and their numbers are the same nodes. NULL: they are something else. 0x9e37... is 2^64 divided by the golden
+ * ratio, a usual multiplier for hashes. */
 static struct vc_pickle_node **recent_tuple(struct pickle_machine *m, size_t n)
 {
     uint64_t hash = n;
@@ -146,6 +153,7 @@ static enum vc_status make_tuple(struct pickle_machine *m, size_t n, struct vc_p
     return VC_OK;
 }
 
+/* The empty tuple is one node for all. */
 enum vc_status vc_pickle_push_tuple(struct pickle_machine *m, size_t n)
 {
     struct vc_pickle_node *node = m->empty_tuple;
@@ -181,7 +189,8 @@ enum vc_status vc_pickle_set_state(struct pickle_machine *m, struct vc_pickle_no
     return VC_OK;
 }
 
-/* The n topmost values leave the stack and become a run of items. */
+/* The n topmost values leave the stack and become a run of items. SETITEMS and APPENDS come in batches of 1000: each
+ * batch is a run, and no item is copied twice. */
 enum vc_status vc_pickle_add_items(struct pickle_machine *m, struct vc_pickle_node *node, size_t n)
 {
     struct vc_pickle_runs *runs = &node->u.items;
@@ -275,6 +284,7 @@ bool vc_pickle_bytes_are(const struct vc_pickle_bytes *bytes, const char *text)
     return bytes->n == strlen(text) && memcmp(bytes->p, text, bytes->n) == 0;
 }
 
+/* Shared strings, which many nodes may be, remember the answer. */
 bool vc_pickle_is_utf8(const struct vc_pickle_node *string)
 {
     return string->shared ? string->utf8 : vc_utf8_valid(string->u.text.p, string->u.text.n);
@@ -308,7 +318,7 @@ bool vc_pickle_is_call(const struct vc_pickle_node *node, const char *module, co
     return node != NULL && node->kind == VC_PICKLE_CALL && vc_pickle_is_global(node->u.call.function, module, name);
 }
 
-/* Without items, only the class can tell. */
+/* Without items, only the class can tell. pairs: items came by SETITEM(S); mixed: by both kinds of opcodes. */
 bool vc_pickle_is_mapping(const struct vc_pickle_node *node)
 {
     if (node->kind == VC_PICKLE_DICT) {

@@ -57,6 +57,7 @@ static const char *describe_call(struct vc_ctx *ctx, struct vc_arena *arena, con
     return vc_arena_printf(ctx, arena, "%s, opaque", name);
 }
 
+/* "dict of 4", "float 0.001", "torch.nn.Linear, a module"; in the arena, NULL if memory is short. */
 const char *vc_torch_describe(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_pickle_node *node)
 {
     switch ((enum vc_pickle_kind)node->kind) {

@@ -1,4 +1,12 @@
-/* torch_emit.c - see torch_emit.h. */
+/* torch_emit.c - see torch_emit.h.
+ *
+ * Opcodes of protocol 2, as torch.save writes them (pickletools of Python has the names):
+ *
+ *     K M J 0x8a   an int of 1, 2, 4 bytes, or LONG1      G   a float        X   a text of u32 bytes
+ *     ( t ) 0x86   mark, tuple, empty tuple, tuple of 2   c   a global       R   a call
+ *     q r / h j    into the memo / out of it              Q   a storage by its persistent id      0x88 0x89   True, False
+ *
+ * The text grows in e->to, whose status keeps a failure of memory. */
 #include "formats/torch/torch_emit.h"
 
 #include <string.h>
@@ -24,7 +32,7 @@ void vc_torch_emit_string(struct torch_emit *e, const char *p, size_t n)
     vc_text_add_bytes(e->to, p, n);
 }
 
-/* LONG1: little-endian two's complement, no byte more than needed. */
+/* LONG1: little-endian two's complement, no byte more than needed. A byte goes where it is only the sign again. */
 static void emit_long1(struct torch_emit *e, uint64_t bits, bool negative)
 {
     unsigned char bytes[10];
@@ -80,6 +88,7 @@ void vc_torch_emit_float(struct torch_emit *e, double value)
     }
 }
 
+/* A number of the source, whose bytes stay. */
 void vc_torch_emit_long(struct torch_emit *e, const struct vc_pickle_bytes *bytes)
 {
     vc_torch_emit_byte(e, 0x8a);
@@ -144,7 +153,7 @@ unsigned vc_torch_emit_put(struct torch_emit *e)
     return ++e->n_memo;
 }
 
-/* True when the memo has it already; else the caller writes it and calls vc_torch_emit_put. */
+/* True when the memo has it already; else the caller writes it and calls vc_torch_emit_put. slot 0: it is not there. */
 static bool from_memo(struct torch_emit *e, unsigned slot)
 {
     if (slot != 0) {
@@ -153,6 +162,7 @@ static bool from_memo(struct torch_emit *e, unsigned slot)
     return slot != 0;
 }
 
+/* Words that every tensor needs: the first use writes them, all others are two bytes. */
 static void emit_word(struct torch_emit *e, enum torch_word word)
 {
     static const char *const globals[][2] = {
@@ -176,6 +186,7 @@ static void emit_word(struct torch_emit *e, enum torch_word word)
     e->words[word] = vc_torch_emit_put(e);
 }
 
+/* OrderedDict(), without items. */
 void vc_torch_emit_new_ordered_dict(struct torch_emit *e)
 {
     emit_word(e, TORCH_WORD_ORDERED_DICT);

@@ -110,7 +110,7 @@ enum vc_status vc_torch_storage_parse(struct vc_ctx *ctx, const struct vc_pickle
 
 /* ---- the tensor ---- */
 
-/* Sizes or strides; torch.Size((3, 4)) is as good as (3, 4). */
+/* Sizes or strides; torch.Size((3, 4)) is as good as (3, 4). what: "sizes" or "strides", for the sentence. */
 static enum vc_status parse_dims(struct vc_ctx *ctx, struct torch_keep *keep, const struct vc_pickle_node *node,
                                  const char *what, unsigned *n_dims, const uint64_t **out)
 {
@@ -136,7 +136,8 @@ static enum vc_status parse_dims(struct vc_ctx *ctx, struct torch_keep *keep, co
 
 /* Counts the elements, finds out whether they lie in C order (`gather`), and that the last one is inside the storage of
  * `room` elements. A view made by expand() may repeat its elements, but not without limit: a file of some bytes must
- * not become an output of gigabytes. */
+ * not become an output of gigabytes. [2, 3] with strides [1, 2] at offset 4: the last element is 4 + 1 * 1 + 2 * 2 = 9,
+ * so the storage needs 10. */
 static enum vc_status check_bounds(struct vc_ctx *ctx, struct torch_tensor *t, uint64_t room)
 {
     uint64_t last = t->offset;
@@ -172,7 +173,8 @@ static enum vc_status check_bounds(struct vc_ctx *ctx, struct torch_tensor *t, u
     return VC_OK;
 }
 
-/* (storage, offset, size, stride, requires_grad, ...), with elements of the storage's type or of `dtype`. */
+/* (storage, offset, size, stride, requires_grad, ...), with elements of the storage's type or of `dtype`. A storage of
+ * another type than the elements is measured in bytes. */
 static enum vc_status parse_plain(struct vc_ctx *ctx, struct torch_keep *keep, const struct vc_pickle_node *args,
                                   const struct torch_dtype *dtype, struct torch_tensor *out)
 {
@@ -303,7 +305,8 @@ static bool is_utils(const struct vc_pickle_node *function)
            vc_pickle_bytes_are(&function->u.global.module, UTILS);
 }
 
-/* Takes wrappers off: parameters, and tensors with a Python class. *function and *args are of what is inside. */
+/* Takes wrappers off: parameters, and tensors with a Python class. *function and *args are of what is inside. Four
+ * levels are more than PyTorch writes. */
 static void unwrap(const struct vc_pickle_node *node, const struct vc_pickle_node **function,
                    const struct vc_pickle_node **args, struct torch_tensor *out)
 {
@@ -328,7 +331,7 @@ static void unwrap(const struct vc_pickle_node *node, const struct vc_pickle_nod
     }
 }
 
-/* Recognizes the call, then reads its arguments. */
+/* Recognizes the call, then reads its arguments. *kind says whether it is one; *refusal why a tensor cannot be read. */
 enum vc_status vc_torch_tensor_parse(struct vc_ctx *ctx, struct torch_keep *keep, const struct vc_pickle_node *node,
                                      struct torch_tensor *out, enum torch_kind *kind, const char **refusal)
 {

@@ -1,4 +1,8 @@
-/* zip_data.c - see zip_data.h. */
+/* zip_data.c - see zip_data.h.
+ *
+ * Stored members are read where they lie. Deflated ones can be read from the front only: into memory
+ * (vc_zip_read_member), through (vc_zip_check_member), or once into a temporary file, the spool, which is then read by
+ * range (vc_spool_need). Each of the three compares the CRC of the directory. */
 #include "formats/zip/zip_data.h"
 
 #include <errno.h>
@@ -28,6 +32,7 @@ enum vc_status vc_zip_fill_next(struct vc_ctx *ctx, void *user, const unsigned c
     return VC_OK;
 }
 
+/* CRC-32 of the bytes before they were deflated. */
 enum vc_status vc_zip_compare_crc(struct vc_ctx *ctx, const struct vc_zip_entry *entry, uint32_t crc)
 {
     VC_REFUSE_IF(crc != entry->crc, ctx, VC_E_FORMAT,
@@ -47,7 +52,8 @@ enum vc_status vc_zip_inflate_finish(struct vc_ctx *ctx, struct vc_inflate *infl
     return vc_zip_compare_crc(ctx, entry, crc);
 }
 
-/* The checksum that the rest goes on with: a wrong one is either noted here, or left to be an error. */
+/* The checksum that the rest goes on with: a wrong one is either noted here, or left to be an error. crc_wrong NULL: an
+ * error. Else verify hears of it, and goes on with the data. */
 static uint32_t note_crc(const struct vc_zip_entry *entry, uint32_t crc, bool *crc_wrong)
 {
     if (crc_wrong == NULL) {
@@ -102,6 +108,7 @@ void vc_spool_release(struct vc_spool *spool)
     (void)pthread_mutex_destroy(&spool->lock);
 }
 
+/* What a member needs while it is unpacked: two blocks and the inflater. */
 size_t vc_spool_bytes(void)
 {
     return 2 * VC_ZIP_BLOCK_BYTES + vc_inflate_bytes();
@@ -196,7 +203,9 @@ enum vc_status vc_zip_check_member(struct vc_ctx *ctx, const struct vc_infile *f
                                           : inflate_to_spool(ctx, NULL, file, entry, crc_wrong);
 }
 
-/* The lock is held while the member is inflated: others that want the same one wait, and find it done. */
+/* The lock is held while the member is inflated: others that want the same one wait, and find it done. *done is set
+ * last, with release order: who sees it true may read at *offset without the lock. skip: bytes of the member in front
+ * of the array. After a failure the spool's end goes back, so that the next member lies over what was written. */
 enum vc_status vc_spool_need(struct vc_ctx *ctx, struct vc_spool *spool, const struct vc_infile *file,
                              const struct vc_zip_entry *entry, uint64_t skip, _Atomic bool *done, uint64_t *offset,
                              bool *crc_wrong)

@@ -4,7 +4,11 @@
  *     50 4b 05 06 | disk | disk | members here | members | bytes of the directory | its offset | bytes of the comment | comment
  *     0             4      6      8              10        12                       16           20                     22
  *
- * The end record is looked for from the end of the file: its comment has to reach the last byte exactly. */
+ * The end record is looked for from the end of the file: its comment has to reach the last byte exactly.
+ *
+ * vc_zip_open: locate() finds the directory by the end records, read_records() takes its records one by one. Everything
+ * is believed only where it agrees with everything else: two places that say the same thing have to say the same
+ * number, because another reader may look at the other place. */
 #include "formats/zip/zip_read.h"
 
 #include <inttypes.h>
@@ -16,23 +20,25 @@
 #include "formats/zip/codec.h"
 #include "formats/zip/zip_internal.h"
 
+/* Bytes of records without names, extra fields and comments. */
 #define END_BYTES       22
 #define LOCATOR_BYTES   20
 #define END64_BYTES     56
 #define CENTRAL_BYTES   46
 #define MAX_COMMENT     65535
-#define FLAG_ENCRYPTED  0x0001
+#define FLAG_ENCRYPTED  0x0001 /* bits of the general purpose flags, APPNOTE 4.4.4 */
 #define FLAG_PATCHED    0x0020
 #define FLAG_STRONG     0x0040
 #define FLAG_UTF8       0x0800
 #define FLAG_MASKED     0x2000
-#define EXTRA_UTF8_NAME 0x7075
+#define EXTRA_UTF8_NAME 0x7075 /* Info-ZIP's second name */
 
 /* What the end records say about the directory. */
 struct directory {
     uint64_t n, offset, n_bytes;
 };
 
+/* A local header, or the end record of an empty archive. */
 bool vc_zip_probe(const unsigned char *head, size_t n)
 {
     return n >= 4 && (vc_le32(head) == 0x04034b50 || vc_le32(head) == 0x06054b50);
@@ -40,7 +46,8 @@ bool vc_zip_probe(const unsigned char *head, size_t n)
 
 /* ------------------------------------------------------------------------------------------------ end records */
 
-/* Where in tail[0..n) the end record starts whose comment reaches the end of the file exactly. */
+/* Where in tail[0..n) the end record starts whose comment reaches the end of the file exactly. A comment may hold the
+ * signature, so every place is tried, from the last one on; two that fit are two readings of one file, and refused. */
 static enum vc_status find_end(struct vc_ctx *ctx, const unsigned char *tail, size_t n, size_t *at)
 {
     bool signature = false;
@@ -72,7 +79,7 @@ static bool agrees(uint64_t plain, uint64_t mark, uint64_t value)
 }
 
 /* The zip64 end record, whose place its locator tells. *limit becomes the place where the end records begin, which is
- * where the directory has to end. */
+ * where the directory has to end. The record's own size does not count its first 12 bytes. */
 static enum vc_status read_end64(struct vc_ctx *ctx, const struct vc_infile *file, const unsigned char *locator,
                                  uint64_t locator_offset, const unsigned char *end, struct directory *out,
                                  uint64_t *limit)
@@ -114,7 +121,8 @@ static enum vc_status read_end(struct vc_ctx *ctx, const unsigned char *end, str
     return VC_OK;
 }
 
-/* Finds the directory and checks that it ends where the end records start: nothing can hide between them. */
+/* Finds the directory and checks that it ends where the end records start: nothing can hide between them. A directory
+ * has at least CENTRAL_BYTES for each member: this bounds the memory for entries by the size of the file. */
 static enum vc_status locate(struct vc_ctx *ctx, const struct vc_infile *file, struct directory *out)
 {
     size_t n = (size_t)vc_min_u64(file->size_bytes, END_BYTES + LOCATOR_BYTES + MAX_COMMENT);
@@ -151,7 +159,7 @@ out:
 
 /* ------------------------------------------------------------------------------------------------ extra fields */
 
-/* A sub-field is a u16 id, a u16 length and as many bytes. */
+/* A sub-field is a u16 id, a u16 length and as many bytes. out->data NULL: there is none any more. */
 enum vc_status vc_zip_extra_next(struct vc_ctx *ctx, const unsigned char *extra, size_t n, size_t *at,
                                  struct vc_zip_extra *out)
 {
@@ -174,7 +182,8 @@ enum vc_status vc_zip_extra_next(struct vc_ctx *ctx, const unsigned char *extra,
     return VC_OK;
 }
 
-/* An Info-ZIP "Unicode path" field is a second name that other readers would believe, so it has to be the same one. */
+/* An Info-ZIP "Unicode path" field is a second name that other readers would believe, so it has to be the same one. Its
+ * data: version, CRC-32 of the name in the record, name. */
 static enum vc_status check_other_name(struct vc_ctx *ctx, const struct vc_zip_extra *extra, const char *name, size_t n)
 {
     if (extra->n < 5 || vc_le32(extra->data + 1) != vc_crc32(0, name, n)) {
@@ -203,7 +212,7 @@ static enum vc_status check_unasked(struct vc_ctx *ctx, const struct vc_zip_extr
 }
 
 /* Sizes and offset that did not fit into the record: they are in the field in this order, only those that have the
- * mark. */
+ * mark. The mark is 0xffffffff. */
 static enum vc_status take64(struct vc_ctx *ctx, const struct vc_zip_extra *extra, struct vc_zip_entry *entry,
                              bool has_disk)
 {
@@ -253,7 +262,8 @@ static enum vc_status read_extras(struct vc_ctx *ctx, const unsigned char *data,
 
 /* ------------------------------------------------------------------------------------------------ directory */
 
-/* A member that can be read: not encrypted, stored or deflated, inside the file, of sizes that are possible. */
+/* A member that can be read: not encrypted, stored or deflated, inside the file, of sizes that are possible.
+ * VC_DEFLATE_MAX_RATIO is what DEFLATE can reach at most. */
 static enum vc_status check_entry(struct vc_ctx *ctx, const struct vc_zip_entry *entry, uint64_t directory_offset)
 {
     uint64_t bound;
@@ -293,7 +303,10 @@ static enum vc_status check_name(struct vc_ctx *ctx, const struct vc_zip_entry *
     return VC_OK;
 }
 
-/* One record at p, which may take up to `left` bytes. The name goes to *names and moves it on. */
+/* One record at p, which may take up to `left` bytes. The name goes to *names and moves it on.
+ *
+ *     50 4b 01 02 | versions 4 | flags 8 | method 10 | time 12 | crc 16 | packed 20 | size 24
+ *     name 28 | extra 30 | comment 32 | disk 34 | attributes 36 | local header 42 | 46: name, extra, comment */
 static enum vc_status read_record(struct vc_ctx *ctx, const unsigned char *p, size_t left, char **names,
                                   struct vc_zip_entry *entry)
 {
@@ -324,7 +337,7 @@ static enum vc_status read_record(struct vc_ctx *ctx, const unsigned char *p, si
     return VC_OK;
 }
 
-/* The finding is about the tensor, so ".npy" is cut off its name. */
+/* The finding is about the tensor, so ".npy" is cut off its name. entry->broken keeps other readers from the member. */
 enum vc_status vc_zip_collect(struct vc_ctx *ctx, enum vc_status status, const char *id, struct vc_zip_entry *entry)
 {
     char name[256];
