@@ -13,38 +13,38 @@
 #include "formats/gguf_folder/llm_parts.h"
 
 enum vocab_type {
-    VOCAB_NORMAL = 1,
-    VOCAB_UNKNOWN = 2,
-    VOCAB_CONTROL = 3,
-    VOCAB_USER = 4, /* found in a text whatever is around it */
-    VOCAB_UNUSED = 5,
-    VOCAB_BYTE = 6
+    VOCAB_NORMAL = 1,  /* merged, or found, as the kind does it */
+    VOCAB_UNKNOWN = 2, /* stands for what has no token */
+    VOCAB_CONTROL = 3, /* "<s>": has a meaning, and no text */
+    VOCAB_USER = 4,    /* found in a text whatever is around it */
+    VOCAB_UNUSED = 5,  /* a row of the embedding without a token */
+    VOCAB_BYTE = 6     /* "<0x0A>": a byte that has no token of its own */
 };
 
 struct vocab_token {
     const char *text; /* NULL: no token has this number yet. The trees' or the arena's */
     size_t n;
-    int32_t type;
-    float score;
-    bool added;
+    int32_t type; /* enum vocab_type */
+    float score;  /* log-probability, or minus the number of the merge */
+    bool added;   /* listed by a file beside the model's own vocabulary */
 };
 
 struct vocab {
     struct vc_ctx *ctx;
-    struct vc_arena *arena;
-    const char *folder;
+    struct vc_arena *arena; /* of texts that no tree holds */
+    const char *folder;     /* of the source */
     const struct llm_config *config;
     const struct vc_arch_family *family;
     struct vc_model *model; /* for notes */
     size_t n;               /* rows of the embedding */
     struct vocab_token *tokens;
     struct llm_json tokenizer, settings, generation, added, template_file;
-    const char *kind, *pre;
-    const json_t *merges; /* NULL: none are written */
-    bool has_scores;
-    int space_prefix, spaces; /* add_space_prefix and remove_extra_whitespaces; -1: not said */
-    int lowercase, accents;   /* of WordPiece; -1: not said */
-    const unsigned char *charsmap;
+    const char *kind, *pre;        /* tokenizer.ggml.model and tokenizer.ggml.pre */
+    const json_t *merges;          /* NULL: none are written */
+    bool has_scores;               /* the kind has scores, and U+2581 for spaces */
+    int space_prefix, spaces;      /* add_space_prefix and remove_extra_whitespaces; -1: not said */
+    int lowercase, accents;        /* of WordPiece; -1: not said */
+    const unsigned char *charsmap; /* of SentencePiece: which characters become which */
     size_t n_charsmap;
     size_t n_beyond; /* added tokens that have no row */
 };

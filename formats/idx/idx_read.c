@@ -10,7 +10,10 @@
  *
  *     type  08 u8   09 i8   0b i16   0c i32   0d f32   0e f64
  *
- * A gzip file (RFC 1952) has a header of its own in front, and behind the deflated bytes their CRC-32 and number. */
+ * A gzip file (RFC 1952) has a header of its own in front, and behind the deflated bytes their CRC-32 and number.
+ *
+ * A plain file is read by range (io/one_tensor.h). A packed one can be read from its front only: the model's tensor is
+ * `sequential`, and a pass opens a stream, reads it to its end, and closes it, which compares the checksum. */
 #include <inttypes.h>
 
 #include "core/base/checked.h"
@@ -23,12 +26,12 @@
 #include "formats/zip/zip_data.h"
 
 #define VC_IDX_TENSOR "arr_0"
-#define VC_IDX_PREFIX 4
-#define VC_IDX_HEADER (VC_IDX_PREFIX + 4 * VC_MAX_DIMS)
-#define VC_GZ_HEADER  10
-#define VC_GZ_TRAILER 8
-#define VC_GZ_MOST    1032      /* bytes that one deflated byte can stand for */
-#define VC_GZ_NAMES   (1 << 16) /* bytes of a gzip header, more than any has */
+#define VC_IDX_PREFIX 4                                 /* zeros, type, number of dimensions */
+#define VC_IDX_HEADER (VC_IDX_PREFIX + 4 * VC_MAX_DIMS) /* at most */
+#define VC_GZ_HEADER  10                                /* without name, comment and extra field */
+#define VC_GZ_TRAILER 8                                 /* CRC-32, then the number of bytes modulo 2^32 */
+#define VC_GZ_MOST    1032                              /* bytes that one deflated byte can stand for */
+#define VC_GZ_NAMES   (1 << 16)                         /* bytes of a gzip header, more than any has */
 
 /* `self` of the model. */
 struct idx_file {
@@ -38,6 +41,7 @@ struct idx_file {
     uint64_t shape[VC_MAX_DIMS];
 };
 
+/* A reader of a packed file; several may be open at a time. */
 struct vc_source_stream {
     const struct vc_model *model;
     struct vc_inflate *inflate;
@@ -49,11 +53,13 @@ struct vc_source_stream {
 
 /* ---- the header ---- */
 
+/* Big-endian. */
 static uint32_t big32(const unsigned char *p)
 {
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
+/* VC_DTYPE_NONE: no type has that code. */
 static enum vc_dtype type_of(unsigned char code)
 {
     switch (code) {
@@ -92,7 +98,8 @@ static int idx_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
     return is_gzip(head, n) ? 1 : is_idx(head, n) ? 20 : 0;
 }
 
-/* Dimensions from the bytes behind the prefix. The model's tensor and `self` are what they say. */
+/* Dimensions from the bytes behind the prefix. The model's tensor and `self` are what they say. head: prefix and
+ * dimensions, 4 + 4 n bytes. Products of the shape are bounded, so later sums do not wrap. */
 static enum vc_status take_header(struct vc_ctx *ctx, struct idx_file *self, struct vc_tensor *tensor,
                                   const unsigned char *head)
 {
@@ -117,6 +124,7 @@ static enum vc_status take_header(struct vc_ctx *ctx, struct idx_file *self, str
     return VC_OK;
 }
 
+/* The file ends exactly where its array does. */
 static enum vc_status read_plain(struct vc_ctx *ctx, struct idx_file *self, struct vc_tensor *tensor)
 {
     unsigned char head[VC_IDX_HEADER];
@@ -147,7 +155,9 @@ static enum vc_status skip_text(struct vc_ctx *ctx, const struct vc_infile *file
     return VC_OK;
 }
 
-/* Where the deflated bytes begin: behind what the flags say that the header has. */
+/* Where the deflated bytes begin: behind what the flags say that the header has.
+ *
+ *     1f 8b 08 flags | time (4) | 2 more | extra: u16 n, n bytes | name \0 | comment \0 | CRC-16 | deflated bytes */
 static enum vc_status skip_gzip_header(struct vc_ctx *ctx, const struct vc_infile *file, uint64_t *at)
 {
     enum { CRC = 2, EXTRA = 4, NAME = 8, COMMENT = 16, RESERVED = 0xe0 };
@@ -177,6 +187,7 @@ static enum vc_status skip_gzip_header(struct vc_ctx *ctx, const struct vc_infil
     return VC_OK;
 }
 
+/* stream NULL: there is nothing to close. */
 static void close_stream(struct vc_ctx *ctx, struct vc_source_stream *stream)
 {
     if (stream != NULL) {
@@ -185,6 +196,7 @@ static void close_stream(struct vc_ctx *ctx, struct vc_source_stream *stream)
     }
 }
 
+/* At the first deflated byte. The buffer is part of the stream, so one allocation is all of it. */
 static enum vc_status open_stream(struct vc_ctx *ctx, const struct idx_file *self, struct vc_source_stream **out)
 {
     struct vc_source_stream *stream = vc_alloc(ctx, VC_TAG_IO, sizeof *stream);
@@ -208,6 +220,7 @@ out:
     return status;
 }
 
+/* The next n bytes of the array's file, counted and summed up. */
 static enum vc_status inflate(struct vc_ctx *ctx, struct vc_source_stream *stream, void *dst, size_t n)
 {
     VC_CALL(vc_inflate_read(ctx, stream->inflate, dst, n));
@@ -231,6 +244,8 @@ static enum vc_status check_trailer(struct vc_ctx *ctx, const struct idx_file *s
     return VC_OK;
 }
 
+/* Inflates the header of the array alone. A shape that these deflated bytes cannot hold is refused now, not after an
+ * hour. */
 static enum vc_status read_packed(struct vc_ctx *ctx, struct idx_file *self, struct vc_tensor *tensor)
 {
     struct vc_source_stream *stream = NULL;
@@ -313,6 +328,7 @@ static enum vc_status idx_stream_close(struct vc_ctx *ctx, struct vc_source_stre
 
 /* ---- opening ---- */
 
+/* vc_source_ops.stream_bytes: memory of an open stream. */
 static size_t idx_stream_bytes(const struct vc_model *model, size_t tensor)
 {
     return model->io[tensor].sequential ? sizeof(struct vc_source_stream) + vc_inflate_bytes() : 0;

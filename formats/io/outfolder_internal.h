@@ -30,7 +30,7 @@ struct vc_outfolder_place {
     dev_t device;
     ino_t inode;
     struct vc_outfolder_hidden hidden; /* in it */
-    unsigned n_held;
+    unsigned n_held;                   /* numbers that are taken */
     struct vc_outfolder_place *next;
 };
 
@@ -47,20 +47,20 @@ struct vc_outfolder {
     char *path;                 /* as given, without slashes at the end */
     const char *base;
     bool force, shared;
-    bool foreign; /* `force` replaces folders of others, too */
-    bool marked;  /* shared: the mark was looked at */
-    const struct vc_model *input;
-    char *parent_name; /* the folder that it lies in */
-    int parent;
-    struct vc_outfolder_hidden hidden; /* what becomes the output; not of shared ones */
-    unsigned n_resting;                /* files in it that are being written */
-    struct vc_outfolder_place *places; /* shared */
-    struct vc_outfolder_member *members;
-    struct vc_outfolder_member **last;
-    struct vc_arena arena; /* of the names */
-    const char **names;    /* that this run writes, members and others */
+    bool foreign;                        /* `force` replaces folders of others, too */
+    bool marked;                         /* shared: the mark was looked at */
+    const struct vc_model *input;        /* never overwritten; may be NULL */
+    char *parent_name;                   /* the folder that it lies in */
+    int parent;                          /* its descriptor; all names are relative to it */
+    struct vc_outfolder_hidden hidden;   /* what becomes the output; not of shared ones */
+    unsigned n_resting;                  /* files in it that are being written */
+    struct vc_outfolder_place *places;   /* shared */
+    struct vc_outfolder_member *members; /* in the order in which they were added */
+    struct vc_outfolder_member **last;   /* where the next one goes */
+    struct vc_arena arena;               /* of the names */
+    const char **names;                  /* that this run writes, members and others */
     size_t n_names, names_capacity;
-    bool sorted;
+    bool sorted;    /* names are in order */
     char note[512]; /* what is left of the older output; "": nothing */
 };
 

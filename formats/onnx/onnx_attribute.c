@@ -3,7 +3,11 @@
  *     2a ..    attribute: 0a "strides" 40 02 40 02 a0 01 07        ints (8): 2, 2; type (20): 7, INTS
  *
  * Fields come in any order and lists one number at a time or packed, so each attribute is walked over twice: counted,
- * then filled. What it takes is in proportion to its bytes. */
+ * then filled. What it takes is in proportion to its bytes.
+ *
+ * Called by onnx_program.c for each attribute of each node. Sizes in the file are believed only up to its bytes: a list
+ * is counted before memory is taken, and a tensor needs as many bytes in the message as its shape says. Source:
+ * onnx.proto of ONNX. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -21,6 +25,7 @@ struct seen {
     struct vc_span raw;
 };
 
+/* Negative sizes are varints above 2^63 - 1. */
 static enum vc_status add_dim(const struct onnx_program_reader *r, struct seen *s, uint64_t value)
 {
     VC_REFUSE_IF(s->n_dims == VC_MAX_DIMS || value > INT64_MAX, r->ctx, VC_E_FORMAT,
@@ -29,6 +34,7 @@ static enum vc_status add_dim(const struct onnx_program_reader *r, struct seen *
     return VC_OK;
 }
 
+/* vc_onnx_each's function: one field of a TensorProto. Dimensions come one by one or packed. */
 static enum vc_status take_tensor(struct onnx_program_reader *r, const struct vc_field *f, void *to)
 {
     struct seen *s = to;
@@ -65,7 +71,8 @@ static enum vc_status take_tensor(struct onnx_program_reader *r, const struct vc
     return VC_OK;
 }
 
-/* The elements, from raw_data or number by number. */
+/* The elements, from raw_data or number by number. Of numbers one by one at least a byte of the message stands for
+ * each, whose type has 8 bytes at most: more memory is not taken. */
 static enum vc_status read_elements(struct onnx_program_reader *r, struct vc_span message, const struct seen *s,
                                     struct vc_program_tensor *tensor)
 {
@@ -96,7 +103,8 @@ out:
                                  : status;
 }
 
-/* A TensorProto in an attribute. Without data where it is of no type here, elsewhere, or too large. */
+/* A TensorProto in an attribute. Without data where it is of no type here, elsewhere, or too large. Elements of more
+ * than VC_PROGRAM_MAX_INLINE bytes stay in the file: graphs need shapes, indices and small tables. */
 static enum vc_status read_tensor(struct onnx_program_reader *r, const struct vc_field *field,
                                   const struct vc_program_tensor **out)
 {
@@ -139,7 +147,7 @@ struct items {
     const char **strings;
 };
 
-/* How many items a field holds: packed varints end in a byte below 128. */
+/* How many items a field holds: packed varints end in a byte below 128. Strings have a field each. */
 static enum vc_status count_items(struct onnx_program_reader *r, const struct vc_field *f, void *to)
 {
     struct items *items = to;
@@ -168,6 +176,7 @@ static enum vc_status count_items(struct onnx_program_reader *r, const struct vc
     return VC_OK;
 }
 
+/* A fixed32 field as the float that it is. */
 static double float_of(uint64_t bits)
 {
     uint32_t low = (uint32_t)bits;
@@ -177,6 +186,7 @@ static double float_of(uint64_t bits)
     return (double)f;
 }
 
+/* There is room: count_items has counted by the same rules. */
 static enum vc_status take_ints(struct onnx_program_reader *r, const struct vc_field *f, struct items *items)
 {
     struct vc_span packed = f->data;
@@ -208,6 +218,7 @@ static enum vc_status take_floats(struct onnx_program_reader *r, const struct vc
     return VC_OK;
 }
 
+/* By the one list of `items` that is not NULL. */
 static enum vc_status take_items(struct onnx_program_reader *r, const struct vc_field *f, void *to)
 {
     struct items *items = to;
@@ -266,6 +277,7 @@ struct attribute_reader {
     struct vc_field tensor; /* number 0: there is none */
 };
 
+/* A tensor whose field is missing is of no known kind. */
 static enum vc_program_attr_kind kind_of(const struct attribute_reader *reader)
 {
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
@@ -276,6 +288,7 @@ static enum vc_program_attr_kind kind_of(const struct attribute_reader *reader)
     return VC_PROGRAM_OTHER;
 }
 
+/* One field of an AttributeProto; lists are read later, when the kind is known. */
 static enum vc_status take_attribute(struct onnx_program_reader *r, const struct vc_field *f, void *to)
 {
     struct attribute_reader *reader = to;
@@ -309,6 +322,7 @@ static enum vc_status take_attribute(struct onnx_program_reader *r, const struct
     }
 }
 
+/* to: the struct vc_program_attr. Graphs are read by the caller (VC_PROGRAM_GRAPH). */
 enum vc_status vc_onnx_attribute_read(struct onnx_program_reader *r, const struct vc_field *field, void *to)
 {
     struct vc_program_attr *attr = to;

@@ -5,17 +5,22 @@
  *     input "x"            "x" -> QuantizeLinear -> "x.codes" -> DequantizeLinear -> "x.decoded", which the nodes read
  *
  * So whoever reads "y" stays as it is, graphs inside nodes and outputs of the graph included. Values with the same
- * scale and zero point share these, which are scalars: operators on codes of onnxruntime take no others. */
+ * scale and zero point share these, which are scalars: operators on codes of onnxruntime take no others.
+ *
+ * A pass decides which values (core/model/edit.h); here they get names, nodes and constants. vc_onnx_plan_codes is called once,
+ * before the layout; the others as the writer walks over the graph. */
 #include <string.h>
 
 #include "core/base/checked.h"
 #include "formats/onnx/onnx_sink.h"
 
+/* Edits of other kinds are other files' business. */
 static bool is_codes(const struct vc_graph_edit *edit)
 {
     return edit->kind == VC_GRAPH_EDIT_CODES;
 }
 
+/* QuantizeLinear as it is used here needs VC_GRAPH_CODES_OPSET; a newer operator set stays. */
 uint64_t vc_onnx_opset_with_codes(const struct onnx *source, const struct vc_out_list *outs)
 {
     for (size_t i = 0; i < outs->n_graph_edits; i++) {
@@ -60,6 +65,7 @@ static enum vc_status make_constants(struct vc_ctx *ctx, struct onnx_sink *self,
     return VC_OK;
 }
 
+/* A value that no node makes is an input of the graph: nodes read "x.decoded" in its place. */
 static enum vc_status plan_value(struct vc_ctx *ctx, struct onnx_sink *self, const struct vc_graph_edit *edit)
 {
     struct onnx_edits *edits = &self->edits;
@@ -106,6 +112,7 @@ enum vc_status vc_onnx_plan_codes(struct vc_ctx *ctx, struct onnx_sink *self)
 
 /* ---- the new graph ---- */
 
+/* A node of three inputs (value, scale, zero point) and one output, as a field of the graph. */
 static void put_node(const struct onnx_coded *value, const char *op, const char *from, const char *to,
                      struct vc_ctx *ctx, struct vc_text *text)
 {
@@ -120,6 +127,7 @@ static void put_node(const struct onnx_coded *value, const char *op, const char 
     vc_onnx_put_message(text, ONNX_GRAPH_NODE, &node);
 }
 
+/* Both nodes, behind what makes the value. */
 static enum vc_status add_nodes(struct onnx_layout *l, const struct onnx_coded *value)
 {
     struct vc_text *text = &l->self->literals;
@@ -131,6 +139,7 @@ static enum vc_status add_nodes(struct onnx_layout *l, const struct onnx_coded *
     return vc_onnx_add_literal(l, from);
 }
 
+/* In front of all other nodes: the graph stays in topological order. */
 enum vc_status vc_onnx_add_coded_inputs(struct onnx_layout *l)
 {
     const struct onnx_edits *edits = &l->self->edits;
@@ -172,6 +181,7 @@ static enum vc_status find_coded(struct onnx_layout *l, const struct vc_field *f
     return VC_OK;
 }
 
+/* *done: the field was written, with another name. */
 enum vc_status vc_onnx_add_coded_name(struct onnx_layout *l, const struct vc_field *field, bool *done)
 {
     const struct onnx_coded *value = NULL;
@@ -188,6 +198,7 @@ enum vc_status vc_onnx_add_coded_name(struct onnx_layout *l, const struct vc_fie
     return VC_OK;
 }
 
+/* For each output of the node that becomes codes. */
 enum vc_status vc_onnx_add_coded_outputs(struct onnx_layout *l, const struct vc_field *node)
 {
     const struct onnx_coded *value;

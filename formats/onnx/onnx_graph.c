@@ -1,5 +1,11 @@
 /* onnx_graph.c - walks over the graph of an ONNX file: initializers become tensors, and every name is known afterwards,
- * with how often it is used. Nodes are onnx_nodes.c's. Nothing is kept but what a writer has to change. */
+ * with how often it is used. Nodes are onnx_nodes.c's. Nothing is kept but what a writer has to change.
+ *
+ *     GraphProto   1 node   5 initializer   11 input   12 output   14 quantization_annotation   15 sparse_initializer
+ *
+ * Each graph has a scope (struct onnx_scope) while it is read: its number, its symbols, and the path that names it in
+ * sentences. A graph inside a node sees the names of the graphs around it; what it does not define itself is passed on
+ * when its scope is closed (onnx_symbols.c). */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +23,7 @@
 
 /* ---- tensors that are only carried over ---- */
 
-/* The name is that of a value which the graph being read has. */
+/* The name is that of a value which the graph being read has. ONNX_NONE: there is no name. */
 static void define(struct onnx_reader *r, size_t symbol)
 {
     if (symbol != ONNX_NONE) {
@@ -26,7 +32,7 @@ static void define(struct onnx_reader *r, size_t symbol)
 }
 
 /* Called for tensors inside nodes and, in old files, in inner graphs. Counts the large ones for a note, and those with
- * values in another file, which the writer cannot take along. */
+ * values in another file, which the writer cannot take along. named: its name is one of the graph. */
 enum vc_status vc_onnx_inner_tensor(struct onnx_reader *r, const struct vc_field *field, bool named)
 {
     struct vc_span rest = field->data;
@@ -69,7 +75,7 @@ enum vc_status vc_onnx_inner_sparse(struct onnx_reader *r, const struct vc_field
 
 /* ---- names of inputs and outputs ---- */
 
-/* The name of a ValueInfoProto. */
+/* The name of a ValueInfoProto. *symbol stays ONNX_NONE where it has none. */
 static enum vc_status info_name(struct onnx_reader *r, const struct vc_field *field, size_t *symbol)
 {
     struct vc_span rest = field->data;
@@ -86,7 +92,8 @@ static enum vc_status info_name(struct onnx_reader *r, const struct vc_field *fi
     return VC_OK;
 }
 
-/* A TensorAnnotation names a tensor (1) and, in pairs of key and value (2), the tensors that quantize it. */
+/* A TensorAnnotation names a tensor (1) and, in pairs of key and value (2), the tensors that quantize it. Such names
+ * are pinned: a pass that renames or removes tensors would break the annotation. */
 static enum vc_status take_annotation(struct onnx_reader *r, const struct vc_field *field)
 {
     struct vc_span rest = field->data;
@@ -162,7 +169,8 @@ static enum vc_status add_span(struct onnx_reader *r, struct vc_span span, const
 }
 
 /* The path of a graph inside a node: names of nodes and attributes, "If_3/then_branch". A node without a name is called
- * as its first output. */
+ * as its first output. Made when the first tensor of the graph needs it. Recursion is as deep as graphs are, MAX_DEPTH
+ * at most. */
 static enum vc_status make_path(struct onnx_reader *r, struct onnx_scope *scope)
 {
     struct vc_text path;
@@ -188,7 +196,8 @@ out:
 }
 
 /* Parses a TensorProto and adds it to the tensors. constant: the symbol of the Constant node's output, whose name it
- * gets; else ONNX_NONE. With findings, one that is damaged is left out. */
+ * gets; else ONNX_NONE. With findings, one that is damaged is left out. A double, and an initializer without a name,
+ * are refused, or noted and left out. */
 static enum vc_status add_tensor(struct onnx_reader *r, const struct vc_field *field, size_t constant)
 {
     struct onnx *self = r->self;
@@ -227,13 +236,14 @@ static enum vc_status add_tensor(struct onnx_reader *r, const struct vc_field *f
     return VC_OK;
 }
 
+/* A field of the graph, whose name is in the message. */
 static enum vc_status take_initializer(struct onnx_reader *r, const struct vc_field *field)
 {
     VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "an initializer"));
     return add_tensor(r, field, ONNX_NONE);
 }
 
-/* Texts and types that are not known stay inside their nodes. */
+/* Texts and types that are not known stay inside their nodes. The last data_type counts, as protobuf has it. */
 static enum vc_status is_shown(struct onnx_reader *r, struct vc_span message, bool *yes)
 {
     struct vc_field f;
@@ -248,7 +258,8 @@ static enum vc_status is_shown(struct onnx_reader *r, struct vc_span message, bo
     return VC_OK;
 }
 
-/* The field of the tensor is the whole node then, which is what the writer replaces. */
+/* The field of the tensor is the whole node then, which is what the writer replaces. What vc_onnx_inner_tensor counted
+ * for it is taken back. */
 enum vc_status vc_onnx_constant_scan(struct onnx_reader *r, const struct vc_field *node, const struct vc_field *value,
                                      size_t symbol)
 {
@@ -281,7 +292,7 @@ bool vc_onnx_has_inner_tensors(const struct onnx *self)
     return self->ir_version >= 4;
 }
 
-/* A field of a GraphProto. */
+/* A field of a GraphProto. An output of the main graph is read by the program that runs it, as a table. */
 static enum vc_status take_field(struct onnx_reader *r, const struct vc_field *field)
 {
     struct onnx_symbols *symbols = &r->self->symbols;
@@ -319,7 +330,7 @@ static enum vc_status take_field(struct onnx_reader *r, const struct vc_field *f
     return VC_OK;
 }
 
-/* Goes over the fields of a graph, the main one or one inside a node. */
+/* Goes over the fields of a graph, the main one or one inside a node. r->scope is put back in any case. */
 static enum vc_status scan_graph(struct onnx_reader *r, struct vc_span message, struct onnx_scope *scope)
 {
     struct vc_field field;
@@ -345,7 +356,8 @@ out:
     return status;
 }
 
-/* The symbols that the fields of that number name go to `bound`. */
+/* The symbols that the fields of that number name go to `bound`. info: the fields are ValueInfoProtos, as graphs have
+ * them; functions have plain names. */
 static enum vc_status list_bound(struct onnx_reader *r, struct vc_span message, uint32_t number, bool info, size_t *n)
 {
     struct onnx_uses *all = &r->all;
@@ -370,7 +382,8 @@ static enum vc_status list_bound(struct onnx_reader *r, struct vc_span message, 
     return VC_OK;
 }
 
-/* A graph or a function was read: its inputs and outputs are known to who calls it. */
+/* A graph or a function was read: its inputs and outputs are known to who calls it. hash: of a function's name and
+ * domain; 0 for a graph. */
 static enum vc_status add_body(struct onnx_reader *r, struct vc_span message, struct onnx_scope *scope, uint64_t hash)
 {
     struct onnx_uses *all = &r->all;
@@ -402,6 +415,7 @@ enum vc_status vc_onnx_subgraph_scan(struct onnx_reader *r, struct vc_span messa
     return VC_OK;
 }
 
+/* Name and domain are mixed differently, so that they may come in any order and are joined by XOR. */
 uint64_t vc_onnx_function_hash(const char *text, bool domain)
 {
     return domain ? vc_hash_mix(vc_hash_text(text), 1) : vc_hash_text(text);
@@ -426,6 +440,7 @@ static enum vc_status take_function(struct onnx_reader *r, const struct vc_field
     }
 }
 
+/* A function is a scope without a graph around it: its names are its own. */
 enum vc_status vc_onnx_function_scan(struct onnx_reader *r, const struct vc_field *field)
 {
     struct onnx_scope scope = {.number = r->n_scopes++, .first_symbol = ONNX_NONE, .output = ONNX_NONE};
@@ -448,6 +463,7 @@ out:
     return status;
 }
 
+/* Writers look graphs up by their place in the file. */
 static int compare_places(const void *a, const void *b)
 {
     uint64_t x = ((const struct onnx_graph *)a)->at;

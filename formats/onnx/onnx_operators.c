@@ -10,7 +10,14 @@
  *     .  data: a constant there is a table
  *
  * Operators that are not in the table have data. Source: Operators.md and Operators-ml.md of ONNX, ContribOperators.md of
- * onnxruntime. */
+ * onnxruntime.
+ *
+ *     {"Gemm", ONNX, "ffb"}        inputs A and B are factors of matrices, C is the bias
+ *     {"Conv", ONNX, ".wb"}        X is data, W the factor, B the bias; a fourth input would be a bias, too
+ *
+ * onnx_uses.c asks for each input of each node, and joins the answers of all nodes that read a constant: a matrix that
+ * one Gemm multiplies with and a Gather chooses rows of is both. To add an operator: a row in its group, with a letter
+ * for each input of its specification. */
 #include <string.h>
 
 #include "formats/onnx/onnx.h"
@@ -203,7 +210,7 @@ static const struct {
     {"STFT", ONNX, ".i.i"},
     {"NonMaxSuppression", ONNX, "..i"}};
 
-/* What a letter says; 0 of those that depend on the rest of the graph. */
+/* What a letter says, as bits of ONNX_READ_. '>' and '=' are in no row: what they mean depends on the nodes behind. */
 static const struct {
     char letter;
     unsigned reads;
@@ -222,6 +229,8 @@ static const struct {
                 {'x', ONNX_READ_TABLE | ONNX_READ_TURNS},
                 {'.', ONNX_READ_TABLE}};
 
+/* The name in the table, which lives as long as the program; NULL: the operator is not there, and all its inputs are
+ * data. */
 const char *vc_onnx_operator(const char *name, bool microsoft, const char **letters)
 {
     *letters = ".";
@@ -234,6 +243,7 @@ const char *vc_onnx_operator(const char *name, bool microsoft, const char **lett
     return NULL;
 }
 
+/* 0: the letter depends on the rest of the graph. */
 unsigned vc_onnx_letter_reads(char letter)
 {
     for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++) {

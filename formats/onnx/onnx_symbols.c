@@ -1,6 +1,10 @@
 /* onnx_symbols.c - the names of ONNX graphs, each once per graph, in a hash table.
  *
- *     main graph: w, x, y          If.then_branch: w of its own, x meant of the main graph      ANY: w, x */
+ *     main graph: w, x, y          If.then_branch: w of its own, x meant of the main graph      ANY: w, x
+ *
+ * A symbol is a name in one graph. Graph numbers: ONNX_MAIN, one for each graph inside a node, and ONNX_ANY, under
+ * which each name of an inner graph is once, so that texts are shared and a new name can be tested against all graphs
+ * at once. `outer` leads from a name that an inner graph only uses to the symbol that is meant. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -8,11 +12,13 @@
 
 #define MAX_SYMBOLS ((size_t)1 << 26)
 
+/* With the seed of this run: a file cannot choose names that collide. */
 static uint64_t hash(uint32_t graph, const char *name)
 {
     return vc_hash_bytes(vc_hash_seed() ^ graph, name, strlen(name));
 }
 
+/* For vc_hash_grow, which places all symbols anew. */
 static uint64_t hash_of(const void *user, size_t number)
 {
     const struct onnx_symbols *symbols = user;
@@ -20,6 +26,7 @@ static uint64_t hash_of(const void *user, size_t number)
     return hash(symbols->list[number].graph, symbols->list[number].name);
 }
 
+/* What vc_hash_find looks for; is_same compares. */
 struct key {
     const struct onnx_symbols *symbols;
     uint32_t graph;
@@ -41,7 +48,7 @@ size_t vc_onnx_symbol_find(const struct onnx_symbols *symbols, uint32_t graph, c
     return vc_hash_find(&symbols->by_name, hash(graph, name), is_same, &key); /* SIZE_MAX is ONNX_NONE */
 }
 
-/* A new symbol; the name is the arena's. */
+/* A new symbol; the name is the arena's. All its links begin as ONNX_NONE. */
 static enum vc_status add(struct onnx_reader *r, uint32_t graph, const char *name, size_t *symbol)
 {
     struct onnx_symbols *symbols = &r->self->symbols;
@@ -68,7 +75,8 @@ enum vc_status vc_onnx_symbol_add(struct onnx_reader *r, const char *name, size_
     return add(r, ONNX_MAIN, name, symbol);
 }
 
-/* The symbol of that name in the graph being read or in one around it, made where there is none. name: the arena's. */
+/* The symbol of that name in the graph being read or in one around it, made where there is none. name: the arena's. New
+ * symbols are chained in the scope, for vc_onnx_symbols_close. */
 static enum vc_status find_or_add(struct onnx_reader *r, struct onnx_scope *scope, const char *name, size_t *symbol)
 {
     struct onnx_symbols *symbols = &r->self->symbols;
@@ -87,7 +95,8 @@ static enum vc_status find_or_add(struct onnx_reader *r, struct onnx_scope *scop
     return VC_OK;
 }
 
-/* What a graph inside a node says of a name that it does not make goes to the graph around it. */
+/* What a graph inside a node says of a name that it does not make goes to the graph around it. Pointers into the list
+ * are taken after find_or_add, which may move it. */
 static enum vc_status pass_on(struct onnx_reader *r, size_t inner)
 {
     struct onnx_symbols *symbols = &r->self->symbols;
@@ -114,6 +123,7 @@ enum vc_status vc_onnx_symbols_close(struct onnx_reader *r)
     return VC_OK;
 }
 
+/* Through all graphs around, to where it is defined or used last. */
 size_t vc_onnx_symbol_meant(const struct onnx_symbols *symbols, size_t symbol)
 {
     while (symbol != ONNX_NONE && symbols->list[symbol].outer != ONNX_NONE) {
@@ -122,6 +132,7 @@ size_t vc_onnx_symbol_meant(const struct onnx_symbols *symbols, size_t symbol)
     return symbol;
 }
 
+/* The text is in r->name until the next one is read. */
 enum vc_status vc_onnx_string_read(struct onnx_reader *r, const struct vc_field *field, const char *what)
 {
     VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, what));
@@ -135,7 +146,8 @@ enum vc_status vc_onnx_string_read(struct onnx_reader *r, const struct vc_field 
     return VC_OK;
 }
 
-/* A name that was not met before is added: uses may come before what they use. */
+/* A name that was not met before is added: uses may come before what they use. An empty name means no value: *symbol is
+ * ONNX_NONE. */
 enum vc_status vc_onnx_symbol_read(struct onnx_reader *r, const struct vc_field *field, const char *what,
                                    size_t *symbol)
 {
