@@ -59,7 +59,7 @@ static const struct opt report_opts[] = {
      .help = "leave out time, memory, threads and device, so that two runs print the same"},
     {.name = "no-progress", .kind = OPT_BOOL, .set = 1, COMMON(no_progress),
      .help = "no progress line (there is one only on a terminal)"},
-    {.name = "color", .value = "auto|always|never", .kind = OPT_CHOICE, COMMON(color),
+    {.name = "color", OPT_WORDS({"auto", COLOR_AUTO}, {"always", COLOR_ALWAYS}, {"never", COLOR_NEVER}), COMMON(color),
      .help = "colours; auto: on a terminal, unless NO_COLOR is set"},
     /* The last one: group_report_of_sizes is without it. */
     {.name = "bytes", .kind = OPT_BOOL, .set = 1, COMMON(bytes),

@@ -61,12 +61,9 @@ static void put_words(FILE *to, const struct opt *opt)
 
     fputs(", \"words\": [", to);
     if (options_has_words(opt)) {
-        for (const char *at = opt->value; *at != '\0';
+        for (const char *at = options_value(opt); *at != '\0';
              at += at[strcspn(at, "|")] == '|' ? strcspn(at, "|") + 1 : strcspn(at, "|")) {
             put_word(to, at, strcspn(at, "|"), &count);
-        }
-        for (size_t i = 0; opt->more != NULL && opt->more(i) != NULL; i++) {
-            put_word(to, opt->more(i), strlen(opt->more(i)), &count);
         }
     }
     fputs("]", to);

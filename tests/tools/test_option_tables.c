@@ -217,18 +217,35 @@ static void test_listed_words(void **unused)
     assert_true(n_rows > 10);
 }
 
-/* Words of tables, which are numbers of the library's enums there: in the order of these, and all of them. */
-static void test_words_of_enums(void **unused)
+/* The words of a choice are different words with different meanings; the library's lists of tasks and losses have no gap. */
+static void test_words_of_choices(void **unused)
 {
-    unsigned n;
+    size_t n_choices = 0;
+    size_t n;
 
     (void)unused;
-    for (n = 0; vc_teacher_loss_name((enum vc_teacher_loss)n) != NULL; n++) {
-        assert_int_equal(options_word(LOSS_WORDS, vc_teacher_loss_name((enum vc_teacher_loss)n)), n);
+    for (size_t c = 0; c < n_commands; c++) {
+        const struct opt *opts[MOST];
+        size_t n_opts = list_options(commands[c], opts);
+
+        for (size_t i = 0; i < n_opts; i++) {
+            const struct opt_word *words = opts[i]->words;
+
+            assert_int_equal(words != NULL, opts[i]->kind == OPT_CHOICE && opts[i]->more == NULL);
+            for (size_t a = 0; words != NULL && words[a].word != NULL; a++) {
+                for (size_t b = 0; b < a; b++) {
+                    assert_string_not_equal(words[a].word, words[b].word);
+                    assert_int_not_equal(words[a].value, words[b].value);
+                }
+                n_choices++;
+            }
+        }
+    }
+    assert_true(n_choices > 60);
+    for (n = 0; loss_word(n) != NULL; n++) {
     }
     assert_int_equal(n, VC_TEACHER_LOSS_HUBER + 1);
-    for (n = 0; vc_net_task_name((enum vc_net_task)n) != NULL; n++) {
-        assert_int_equal(options_word(TASK_WORDS, vc_net_task_name((enum vc_net_task)n)), n);
+    for (n = 0; task_word(n) != NULL; n++) {
     }
     assert_int_equal(n, VC_NET_TASK_MAPS + 1);
 }
@@ -238,7 +255,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_own_names),     cmocka_unit_test(test_first_options),
         cmocka_unit_test(test_parts_of_help), cmocka_unit_test(test_rows_about_other_rows),
-        cmocka_unit_test(test_listed_words),  cmocka_unit_test(test_words_of_enums)};
+        cmocka_unit_test(test_listed_words),  cmocka_unit_test(test_words_of_choices)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

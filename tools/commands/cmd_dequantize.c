@@ -20,7 +20,7 @@ static const struct opt target_opts[] = {
      .help = "each tensor gets its type before quantization"},
     {.name = "casts", .kind = OPT_BOOL, .set = 1, DEQUANTIZE(casts),
      .help = "f16 and bf16 tensors become the target as well"},
-    {.name = "overflow", .value = "error|inf|sat", .kind = OPT_CHOICE, DEQUANTIZE(overflow),
+    {.name = "overflow", OPT_WORDS({"error", VC_OVERFLOW_ERROR}, {"inf", VC_OVERFLOW_INF}, {"sat", VC_OVERFLOW_SATURATE}), DEQUANTIZE(overflow),
      .help = "values beyond the target's range: stop, make them Inf, or the largest finite (default error)"},
 };
 /* clang-format on */

@@ -140,16 +140,6 @@ static bool take_schedule(void *group, const char *value)
     return every != 0;
 }
 
-#define OPTIMIZERS "sgd|momentum|adam|adamw|adam8bit"
-
-static bool take_optimizer(void *group, const char *value)
-{
-    int word = options_word(OPTIMIZERS, value);
-
-    ((struct distill_cli *)group)->distill.optimizer.kind = word == 4 ? VC_OPTIMIZER_ADAM8BIT : (enum vc_optimizer)word;
-    return word >= 0;
-}
-
 static bool take_precision(void *group, const char *value)
 {
     struct vc_distill_options *o = &((struct distill_cli *)group)->distill;
@@ -199,7 +189,8 @@ static const struct opt training_opts[] = {
     {.name = "batch", .value = "N", .kind = OPT_COUNT, DISTILL(training.batch), .help = "rows computed at a time (default 64)"},
     {.name = "accum", .value = "N", .kind = OPT_COUNT, DISTILL(training.accum),
      .help = "batches per step; their gradients are added, as of one large batch (default 1)"},
-    {.name = "optimizer", .value = OPTIMIZERS, .kind = OPT_CALL, .call = take_optimizer, .option = "optimizer.kind",
+    {.name = "optimizer", OPT_WORDS({"sgd", VC_OPTIMIZER_SGD}, {"momentum", VC_OPTIMIZER_MOMENTUM}, {"adam", VC_OPTIMIZER_ADAM}, {"adamw", VC_OPTIMIZER_ADAMW},
+               {"adam8bit", VC_OPTIMIZER_ADAM8BIT}), DISTILL(optimizer.kind),
      .help = "(default adamw); adam8bit: adamw with states of 8 bits"},
     {.name = "lr", .value = "X", .kind = OPT_REAL, DISTILL(optimizer.lr), .help = "learning rate (default 0.001)"},
     {.name = "momentum", .value = "X", .kind = OPT_REAL, DISTILL(optimizer.momentum), .needs = "optimizer=momentum", .help = "(default 0.9)"},
@@ -210,7 +201,7 @@ static const struct opt training_opts[] = {
     {.name = "weight-decay", .value = "X", .kind = OPT_REAL, DISTILL(optimizer.weight_decay),
      .help = "weight decay, except of tensors of one dimension (default 0.01 for adamw, else 0)"},
     {.name = "decay-1d", .kind = OPT_BOOL, .set = 1, DISTILL(optimizer.decay_1d), .help = "weight decay of biases and norms, too"},
-    {.name = "schedule", .value = "constant|cosine|linear|step", .kind = OPT_CHOICE, DISTILL(schedule.kind),
+    {.name = "schedule", OPT_WORDS({"constant", VC_SCHEDULE_CONSTANT}, {"cosine", VC_SCHEDULE_COSINE}, {"linear", VC_SCHEDULE_LINEAR}, {"step", VC_SCHEDULE_STEP}), DISTILL(schedule.kind),
      .help = "of the learning rate (default constant)"},
     {.name = "warmup", .value = "N", .kind = OPT_COUNT, DISTILL(schedule.warmup), .help = "steps in which the rate rises (default 0)"},
     {.name = "step-every", .value = "N", .kind = OPT_COUNT, DISTILL(schedule.step_every),
@@ -222,7 +213,7 @@ static const struct opt training_opts[] = {
     {.name = "alpha", .value = "X", .kind = OPT_REAL, DISTILL(loss.alpha),
      .help = "share of the teacher's term in the loss, 0 to 1; the rest is cross-entropy with the labels (default 1: no "
              "labels are needed; 0: no teacher is)"},
-    {.name = "classes", .value = "same|common", .kind = OPT_CHOICE, DISTILL(loss.classes),
+    {.name = "classes", OPT_WORDS({"same", VC_CLASSES_SAME}, {"common", VC_CLASSES_COMMON}), DISTILL(loss.classes),
      .help = "if vocabularies of teacher and student are padded to different sizes: common compares the first "
              "classes, which both have (default same)"},
     TASK_ROWS(struct distill_cli, distill.answers.net_task, distill.loss.kind),
@@ -236,7 +227,7 @@ static const struct opt training_opts[] = {
      .help = "another term of the loss, repeatable: values inside both networks, by their names in graph --full; if "
              "the widths differ, a linear map between the values is trained, which is not written (weight: default 1)"},
     {.name = "seed", .value = "N", .kind = OPT_COUNT, DISTILL(training.seed), .help = "of the order of the rows, and of new weights (default 0)"},
-    {.name = "order", .value = "shuffled|file", .kind = OPT_CHOICE, DISTILL(training.order),
+    {.name = "order", OPT_WORDS({"shuffled", VC_ORDER_SHUFFLED}, {"file", VC_ORDER_FILE}), DISTILL(training.order),
      .help = "of the rows: shuffled for each epoch, or as in the file (default shuffled)"},
     {.name = "precision", .value = PRECISION_WORDS, .kind = OPT_CALL, .call = take_precision, .option = "precision.kind",
      .help = "of the arithmetic (default f32); bf16, fp16: values, gradients and weights are rounded to 16 bits, as "
@@ -276,7 +267,7 @@ static const struct opt training_opts[] = {
      .wanted = "FIRST:LAST:EVERY, such as 0:300:20",
      .needs = "sparsity", .help = "first and last step after which weights become zero, and the number of steps between; many "
              "weights first, then fewer (default: 20 times in the first three quarters of the steps)"},
-    {.name = "scope", .value = "tensor|global", .kind = OPT_CHOICE, PRUNE(scope),
+    {.name = "scope", OPT_WORDS({"tensor", VC_PRUNE_TENSOR}, {"global", VC_PRUNE_GLOBAL}), PRUNE(scope),
      .needs = "sparsity", .help = "seek the smallest in each tensor by itself, or in all tensors together (default tensor)"},
     {.name = "min-keep", .value = "SHARE", .kind = OPT_TEXT, PRUNE(min_keep),
      .needs = "sparsity", .help = "with --scope global, at least this share of every tensor stays (default 0.01)"},
@@ -294,10 +285,10 @@ static const struct opt training_opts[] = {
 };
 
 static const struct opt ranks_opts[] = {
-    {.name = "ranks", .value = "auto|none|mpi", .kind = OPT_CHOICE, CLI(ranks), .option = "parallel.ranks",
+    {.name = "ranks", OPT_WORDS({"auto", VC_RANKS_AUTO}, {"none", VC_RANKS_NONE}, {"mpi", VC_RANKS_MPI}), CLI(ranks), .option = "parallel.ranks",
      .help = "processes started by mpirun or srun share the batches of each step (--accum), with the bits of one "
              "process (default auto: if there are several processes; none: each process trains by itself)"},
-    {.name = "all-reduce", .value = "auto|host|nccl", .kind = OPT_CHOICE, DISTILL(parallel.all_reduce),
+    {.name = "all-reduce", OPT_WORDS({"auto", VC_ALL_REDUCE_AUTO}, {"host", VC_ALL_REDUCE_HOST}, {"nccl", VC_ALL_REDUCE_NCCL}), DISTILL(parallel.all_reduce),
      .help = "how gradients of ranks with a CUDA device each are added: by the hosts, with the bits of one process, "
              "or by NCCL between devices, equal up to rounding (default auto: NCCL, if all ranks have NCCL)"},
 };
@@ -326,7 +317,7 @@ static const struct opt watch_opts[] = {
      .help = "evaluate the student on --eval after every N steps and after the last step"},
     {.name = "early-stop", .value = "N", .kind = OPT_COUNT, DISTILL(eval.early_stop),
      .needs = "eval-every", .help = "end the run after N evaluations in a row without a better result"},
-    {.name = "keep", .value = "best|last", .kind = OPT_CHOICE, DISTILL(eval.keep),
+    {.name = "keep", OPT_WORDS({"best", VC_KEEP_BEST}, {"last", VC_KEEP_LAST}), DISTILL(eval.keep),
      .needs = "eval-every", .help = "write the weights of the best evaluation, or of the last step (default best)"},
     {.name = "checkpoint", .value = "FILE", .file = FILE_STATE, .kind = OPT_TEXT, DISTILL(checkpoint.path),
      .help = "file for the state of an interrupted run (Ctrl-C), and for --checkpoint-every (npz, safetensors); "

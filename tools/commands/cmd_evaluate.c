@@ -22,7 +22,7 @@ static const struct opt evaluate_opts[] = {
      .needs = "teacher", .help = "that the divergence from the teacher is measured at (default 2)"},
     TASK_ROWS(struct evaluate_cli, evaluate.net_task, evaluate.loss),
     HUBER_ROW(struct evaluate_cli, evaluate.huber_delta),
-    {.name = "precision", .value = "f32|f64", .kind = OPT_CHOICE, OPT_FIELD(struct evaluate_cli, evaluate.precision),
+    {.name = "precision", OPT_WORDS({"f32", VC_GRAPH_F32}, {"f64", VC_GRAPH_F64}), OPT_FIELD(struct evaluate_cli, evaluate.precision),
      .help = "of the arithmetic (default f32)"},
     {.name = "min-accuracy", .value = "SHARE", .kind = OPT_REAL, .gate = true, .field = offsetof(struct evaluate_cli, min_accuracy),
      .help = "gate: exit 1 when fewer of the labelled rows are answered rightly, such as 0.95"},

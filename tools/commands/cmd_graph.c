@@ -77,7 +77,7 @@ static const struct opt run_opts[] = {
      .needs = "outputs", .help = "compute N rows of the inputs at a time, such as 1 for a graph that was exported with one row (default: all)"},
     {.name = "value", .value = "NAME", .kind = OPT_CALL, .call = take_value,
      .needs = "outputs", .help = "compute this value, by its name in --full; repeatable (default: the outputs)"},
-    {.name = "precision", .value = "f32|f64", .kind = OPT_CHOICE, OPT_FIELD(struct graph_cli, run.precision),
+    {.name = "precision", OPT_WORDS({"f32", VC_GRAPH_F32}, {"f64", VC_GRAPH_F64}), OPT_FIELD(struct graph_cli, run.precision),
      .needs = "outputs", .help = "of all floats (default f32)"},
     {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct graph_cli, run.force),
      .needs = "outputs", .help = "replace an existing file"},

@@ -41,7 +41,7 @@ static const struct opt logits_opts[] = {
     {.name = "dtype", .value = "f16|f32|f64", .kind = OPT_CALL, .call = take_dtype, .option = "dtype",
      .wanted = "f16, f32 or f64", .help = "of the logits in the file (default f32)"},
     {.name = "batch", .value = "N", .kind = OPT_COUNT, LOGITS(batch), .help = "rows computed at a time (default 64)"},
-    {.name = "precision", .value = "f32|f64", .kind = OPT_CHOICE, LOGITS(precision), .help = "of the arithmetic (default f32)"},
+    {.name = "precision", OPT_WORDS({"f32", VC_GRAPH_F32}, {"f64", VC_GRAPH_F64}), LOGITS(precision), .help = "of the arithmetic (default f32)"},
     {.name = "output", .letter = 'o', .by_letter = true, .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT,
      OPT_FIELD(struct logits_cli, write.path), .help = "output file: npz or safetensors, by the extension"},
     {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct logits_cli, write.force),

@@ -70,7 +70,7 @@ static bool take_set(void *group, const char *value)
 static const struct opt prune_opts[] = {
     {.name = "sparsity", .letter = 's', .value = "SHARE", .kind = OPT_TEXT, PRUNE(sparsity),
      .conflicts = "structured remove", .help = "share of the weights that become zero, smallest scores first: 0.5 or 50%; existing zeros count"},
-    {.name = "scope", .value = "tensor|global", .kind = OPT_CHOICE, PRUNE(scope),
+    {.name = "scope", OPT_WORDS({"tensor", VC_PRUNE_TENSOR}, {"global", VC_PRUNE_GLOBAL}), PRUNE(scope),
      .conflicts = "remove", .help = "prune the same share of each tensor, which loses more, or all tensors with one threshold (default: with "
              "--sparsity global, by the scores of lamp; with --score magnitude, --set alone, a pattern or "
              "--structured tensor)"},
@@ -127,7 +127,7 @@ static const struct opt prune_opts[] = {
      .conflicts = "structured remove", .help = "--scope global: at least this share of every tensor stays (default 0.01)"},
     {.name = "min-elements", .value = "N", .kind = OPT_COUNT, PRUNE(min_elems),
      .conflicts = "structured remove mask", .help = "keep tensors with fewer elements (default 0)"},
-    {.name = "nonfinite", .value = "error|keep", .kind = OPT_CHOICE, PRUNE(nonfinite),
+    {.name = "nonfinite", OPT_WORDS({"error", VC_NONFINITE_ERROR}, {"keep", VC_NONFINITE_KEEP}), PRUNE(nonfinite),
      .conflicts = "structured remove", .help = "NaN and Inf in the source: stop, or keep that tensor (default error)"},
     {.name = "dequantize", .kind = OPT_BOOL, .set = 1, PRUNE(dequantize),
      .help = "accept quantized weights: they become f32 first"},
@@ -194,11 +194,16 @@ static int refuse_min_sqnr(struct app *app)
 
 static int ready_structured(struct app *app, struct prune_cli *own, struct conversion *what)
 {
+    static const struct opt_word scores[] = {{"l2", VC_STRUCTURED_L2},
+                                             {"l1", VC_STRUCTURED_L1},
+                                             {"norm", VC_STRUCTURED_NORM},
+                                             {"obs", VC_STRUCTURED_OBS},
+                                             {NULL, 0}};
     struct vc_structured_options *o = &own->structured.options;
-    int score = own->score == NULL ? 0 : options_word("l2|l1|norm|obs", own->score);
+    int score = VC_STRUCTURED_L2;
 
     GO(refuse_min_sqnr(app));
-    if (score < 0) {
+    if (own->score != NULL && !options_choice(scores, own->score, &score)) {
         return app_usage(app, "--score %s: --structured takes l2, l1, norm or obs", own->score);
     }
     o->score = (enum vc_structured_score)score;
@@ -224,14 +229,18 @@ static bool is_shared_by_lamp(const struct app *app, const struct prune_cli *own
 /* The words of --score without --structured. */
 static int take_score(struct app *app, struct prune_cli *own)
 {
-    int word = own->score == NULL ? (is_shared_by_lamp(app, own) ? VC_SCORE_LAMP : VC_SCORE_MAGNITUDE)
-                                  : options_word("magnitude|lamp|wanda|sparsegpt", own->score);
+    static const struct opt_word scores[] = {{"magnitude", VC_SCORE_MAGNITUDE},
+                                             {"lamp", VC_SCORE_LAMP},
+                                             {"wanda", VC_SCORE_WANDA},
+                                             {"sparsegpt", VC_SCORE_SPARSEGPT},
+                                             {NULL, 0}};
+    int score = is_shared_by_lamp(app, own) ? VC_SCORE_LAMP : VC_SCORE_MAGNITUDE;
 
-    if (word < 0) {
+    if (own->score != NULL && !options_choice(scores, own->score, &score)) {
         return app_usage(app, "--score %s goes with --structured; else magnitude, lamp, wanda or sparsegpt",
                          own->score);
     }
-    own->prune.score = (enum vc_prune_score)word;
+    own->prune.score = (enum vc_prune_score)score;
     return GO_ON;
 }
 

@@ -175,7 +175,7 @@ static const struct opt scheme_opts[] = {
              "compressed-tensors (transformers, vLLM; not nf4, fp4), w8a8 (the same, int8: the inputs of layers get codes, too), "
              "bitsandbytes (int8, nf4, fp4) and fp8 (fp8 block:128): linear layers only, under their names. In ONNX, int4 in MatMulNBits nodes (onnx), or in DequantizeLinear alone "
              "(onnx-qdq) (default auto: the layout for the program that loads the input, or a refusal)"},
-    {.name = "encoder", .value = "best|llama", .kind = OPT_CHOICE, QUANTIZE(encoder),
+    {.name = "encoder", OPT_WORDS({"best", VC_ENCODER_BEST}, {"llama", VC_ENCODER_LLAMA}), QUANTIZE(encoder),
      .needs = "gguf", .help = "best has the lowest error that the search finds, llama the bytes that llama-quantize writes (default best)"},
     {.name = "pure", .kind = OPT_BOOL, .set = 1, QUANTIZE(pure),
      .needs = "gguf", .help = "TYPE's base type for every tensor that gets blocks, without the mixture's exceptions"},
@@ -185,7 +185,7 @@ static const struct opt scheme_opts[] = {
              "makes up for its errors"},
     {.name = "calibration-anyway", .kind = OPT_BOOL, .set = 1, QUANTIZE(calibration_anyway),
      .help = "also statistics that were measured with weights of another training"},
-    {.name = "activations", .value = "none|static", .kind = OPT_CHOICE, QUANTIZE(activations),
+    {.name = "activations", OPT_WORDS({"none", VC_ACTIVATIONS_NONE}, {"static", VC_ACTIVATIONS_STATIC}), QUANTIZE(activations),
      .help = "ONNX, --int8: static also makes codes (u8) of what Conv, Gemm and MatMul read and make, by the ranges in --calibration, "
              "so that onnxruntime computes with codes; weights of all of these are quantized, of any size. Folders (--int8 --layout w8a8, "
              "--fp8): static writes one scale for the inputs of each layer, by the ranges in --calibration, in place of a scale for each row "
@@ -193,7 +193,7 @@ static const struct opt scheme_opts[] = {
     {.name = "ranges", .value = "min-max|error|entropy|percentile:P", .kind = OPT_CALL, .call = take_ranges, .option = "ranges",
      .needs = "activations=static", .help = "in ONNX files, the range of a value's codes: all that was seen, the part with the least squared error, that whose "
              "histogram 128 levels keep best (as TensorRT), or that of P % of its elements, such as 99.99 (default min-max)"},
-    {.name = "saturation", .value = "auto|off|all", .kind = OPT_CHOICE, QUANTIZE(saturation),
+    {.name = "saturation", OPT_WORDS({"auto", VC_SATURATION_AUTO}, {"off", VC_SATURATION_OFF}, {"all", VC_SATURATION_ALL}), QUANTIZE(saturation),
      .needs = "activations=static", .help = "in ONNX files, smaller codes, down to 7 bits, for layers with which processors without VNNI overflow 16 bits: "
              "those that do so for the calibration's rows, none, or all (default auto)"},
     {.name = "smooth", .value = "ALPHA", .kind = OPT_ABOVE_0, QUANTIZE(smooth),
@@ -210,9 +210,9 @@ static const struct opt scheme_opts[] = {
      .conflicts = "gguf", .help = "keep tensors with fewer elements (default 4096)"},
     {.name = "min-row", .value = "N", .kind = OPT_COUNT, QUANTIZE(min_row),
      .conflicts = "gguf", .help = "keep tensors with fewer elements per index of the axis (default 32)"},
-    {.name = "nonfinite", .value = "error|keep|zero", .kind = OPT_CHOICE, QUANTIZE(nonfinite),
+    {.name = "nonfinite", OPT_WORDS({"error", VC_NONFINITE_ERROR}, {"keep", VC_NONFINITE_KEEP}, {"zero", VC_NONFINITE_ZERO}), QUANTIZE(nonfinite),
      .help = "NaN and Inf in the source: fail, copy this tensor, or replace the values (default error)"},
-    {.name = "overflow", .value = "error|inf|sat", .kind = OPT_CHOICE, QUANTIZE(overflow),
+    {.name = "overflow", OPT_WORDS({"error", VC_OVERFLOW_ERROR}, {"inf", VC_OVERFLOW_INF}, {"sat", VC_OVERFLOW_SATURATE}), QUANTIZE(overflow),
      .conflicts = "gguf", .help = "fp16, bf16, --rest: values beyond the range: fail, Inf, or the largest finite value (default error)"},
     {.name = "requantize", .kind = OPT_BOOL, .set = 1, QUANTIZE(requantize),
      .help = "accept input that is quantized already"},

@@ -167,19 +167,23 @@ static int read_removals(struct app *app, struct structured_cli *cli)
 /* "neurons,heads" */
 static int read_dims(struct app *app, struct structured_cli *cli)
 {
+    static const struct opt_word units[] = {{"neurons", VC_UNIT_NEURONS},
+                                            {"heads", VC_UNIT_HEADS},
+                                            {"experts", VC_UNIT_EXPERTS},
+                                            {"hidden", VC_UNIT_HIDDEN},
+                                            {NULL, 0}};
     const char *s = cli->dims;
 
     cli->options.units = 0;
     while (s != NULL) {
         size_t n = strcspn(s, ",");
         char word[16] = "";
-        int unit;
+        int unit = 0;
 
         if (n < sizeof(word)) {
             memcpy(word, s, n);
         }
-        unit = options_word("neurons|heads|experts|hidden", word);
-        if (unit < 0) {
+        if (!options_choice(units, word, &unit)) {
             return app_usage(app, "--dims %s: '%.*s' is not neurons, heads, experts or hidden", cli->dims, (int)n, s);
         }
         cli->options.units |= 1u << unit;

@@ -37,12 +37,13 @@ static bool take_exclude(void *group, const char *value)
 
 static bool take_deflate(void *group, const char *value)
 {
-    struct convert_options *options = group;
-    static const enum vc_deflate meanings[] = {VC_DEFLATE_AUTO, VC_DEFLATE_ZLIB, VC_DEFLATE_ISAL};
-    int word = value == NULL ? 0 : options_word("auto|zlib|isal", value);
+    static const struct opt_word words[] = {
+        {"auto", VC_DEFLATE_AUTO}, {"zlib", VC_DEFLATE_ZLIB}, {"isal", VC_DEFLATE_ISAL}, {NULL, 0}};
+    int kind = VC_DEFLATE_AUTO;
+    bool known = value == NULL || options_choice(words, value, &kind);
 
-    options->write.deflate = meanings[word < 0 ? 0 : word];
-    return word >= 0;
+    ((struct convert_options *)group)->write.deflate = (enum vc_deflate)kind;
+    return known;
 }
 
 static bool take_void_as(void *group, const char *value)
@@ -140,12 +141,14 @@ static bool take_shard(void *group, const char *value)
 
 static bool take_drop(void *group, const char *value)
 {
-    int word = options_word("optimizer|other", value);
+    static const struct opt_word words[] = {{"optimizer", VC_ROLE_OPTIMIZER}, {"other", VC_ROLE_OTHER}, {NULL, 0}};
+    int role = 0;
+    bool known = options_choice(words, value, &role);
 
-    if (word >= 0) {
-        ((struct convert_options *)group)->drop[word == 0 ? VC_ROLE_OPTIMIZER : VC_ROLE_OTHER] = true;
+    if (known) {
+        ((struct convert_options *)group)->drop[role] = true;
     }
-    return word >= 0;
+    return known;
 }
 
 static bool take_expected(void *group, const char *value)

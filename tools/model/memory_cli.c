@@ -140,24 +140,24 @@ static const struct opt model_opts[] = {
      .help = "inference: keys and values of N positions are kept for every sequence"},
 };
 static const struct opt memory_opts[] = {
-    {.name = "mode", .value = "infer|train|distill", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.mode),
+    {.name = "mode", OPT_WORDS({"infer", VC_MEMORY_INFER}, {"train", VC_MEMORY_TRAIN}, {"distill", VC_MEMORY_DISTILL}), OPT_FIELD(struct memory_cli, memory.mode),
      .help = "the use of the model (default infer); distill: training towards the outputs of --teacher, or of a file "
              "with outputs"},
     {.name = "teacher", .value = "MODEL", .kind = OPT_TEXT, .field = offsetof(struct memory_cli, teacher_path),
      .needs = "mode=distill", .help = "the model that is there, too, and computes the targets"},
     {.name = "teacher-dtype", .value = "f32|f16|bf16|f64", .kind = OPT_CALL, .call = take_teacher_dtype,
      .needs = "teacher", .help = "the type of the teacher's floats in memory (default: as stored)"},
-    {.name = "trainer", .value = "pytorch|vcompress", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.trainer),
+    {.name = "trainer", OPT_WORDS({"pytorch", VC_MEMORY_PYTORCH}, {"vcompress", VC_MEMORY_VCOMPRESS}), OPT_FIELD(struct memory_cli, memory.trainer),
      .needs = "mode=train|distill", .help = "the program that trains (default pytorch); vcompress: the exact bytes of distill, without its rows and "
              "the teacher"},
-    {.name = "optimizer", .value = "sgd|momentum|adam|adamw|adafactor|adam8bit", .kind = OPT_CHOICE,
+    {.name = "optimizer", OPT_WORDS({"sgd", VC_OPTIMIZER_SGD}, {"momentum", VC_OPTIMIZER_MOMENTUM}, {"adam", VC_OPTIMIZER_ADAM}, {"adamw", VC_OPTIMIZER_ADAMW}, {"adafactor", VC_OPTIMIZER_ADAFACTOR}, {"adam8bit", VC_OPTIMIZER_ADAM8BIT}),
      OPT_FIELD(struct memory_cli, memory.optimizer), .needs = "mode=train|distill", .help = "whose states training keeps (default adamw)"},
     {.name = "foreach", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct memory_cli, foreach), .option = "foreach_step",
      .needs = "mode=train|distill", .conflicts = "trainer=vcompress", .help = "the optimizer updates all weights at once, as PyTorch does on GPUs (default): Adam then needs a copy of "
              "its second moments"},
     {.name = "no-foreach", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct memory_cli, no_foreach),
      .needs = "mode=train|distill", .conflicts = "trainer=vcompress", .help = "one weight after the other: foreach=False in PyTorch, or fused=True, which needs no copy at all"},
-    {.name = "amp", .value = "none|autocast|pure", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.amp),
+    {.name = "amp", OPT_WORDS({"none", VC_AMP_NONE}, {"autocast", VC_AMP_AUTOCAST}, {"pure", VC_AMP_PURE}), OPT_FIELD(struct memory_cli, memory.amp),
      .needs = "mode=train|distill", .help = "mixed precision: autocast keeps f32 weights and computes products in half precision; pure has weights and "
              "gradients of half precision with f32 masters (default none)"},
     {.name = "recompute", .value = "none|sqrt|every:K|layer|selective|auto", .kind = OPT_CALL, .call = take_recompute,
@@ -167,10 +167,10 @@ static const struct opt memory_opts[] = {
              "every layer; selective: the scores of attention; auto: as few parts as --budget allows"},
     {.name = "budget", .value = "SIZE", .kind = OPT_SIZE, OPT_FIELD(struct memory_cli, memory.budget_bytes),
      .needs = "recompute=auto", .help = "the largest peak (default of fit: the room on the device)"},
-    {.name = "attention", .value = "fused|eager|softmax|auto", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.attention),
+    {.name = "attention", OPT_WORDS({"fused", VC_ATTENTION_FUSED}, {"eager", VC_ATTENTION_EAGER}, {"softmax", VC_ATTENTION_SOFTMAX}, {"auto", VC_ATTENTION_AUTO}), OPT_FIELD(struct memory_cli, memory.attention),
      .help = "as one kernel, or with a matrix of scores; softmax: so, with probabilities of the activations' type; auto (the "
              "default): as one kernel where PyTorch has one for GPUs, which is not so in f32 where heads share keys"},
-    {.name = "allocator", .value = "exact|cuda|pytorch|onnxruntime", .kind = OPT_CHOICE,
+    {.name = "allocator", OPT_WORDS({"exact", VC_ALLOCATOR_EXACT}, {"cuda", VC_ALLOCATOR_CUDA}, {"pytorch", VC_ALLOCATOR_PYTORCH}, {"onnxruntime", VC_ALLOCATOR_ONNXRUNTIME}),
      OPT_FIELD(struct memory_cli, memory.allocator),
      .conflicts = "trainer=vcompress", .help = "blocks are rounded up to 1, 256, 512 or 256 bytes (default exact; of fit the program's own)"},
     {.name = "in-place", .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct memory_cli, memory.in_place),
@@ -184,7 +184,7 @@ static const struct opt memory_opts[] = {
      .needs = "mode=train|distill", .help = "nothing is dropped"},
     {.name = "lora", .value = "R", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, lora), .option = "lora_rank",
      .needs = "mode=train|distill", .help = "only adapters of rank R are trained, the weights stay as they are"},
-    {.name = "lora-targets", .value = "qv|attention|all", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.targets),
+    {.name = "lora-targets", OPT_WORDS({"qv", VC_LORA_QV}, {"attention", VC_LORA_ATTENTION}, {"all", VC_LORA_ALL}), OPT_FIELD(struct memory_cli, memory.targets),
      .needs = "lora", .help = "which products of the layers have adapters: queries and values (default), attention, or all"},
     {.name = "grad-dtype", .value = "f32|f16|bf16|f64", .kind = OPT_CALL, .call = take_grad_dtype,
      .needs = "mode=train|distill", .help = "of gradients (default: as the weights)"},
@@ -198,7 +198,7 @@ static const struct opt memory_opts[] = {
 static const struct opt devices_opts[] = {
     {.name = "dp", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, dp),
      .needs = "mode=train|distill", .help = "N copies of the model, each with a batch of its own"},
-    {.name = "zero", .value = "0|1|2|3", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.zero),
+    {.name = "zero", OPT_WORDS({"0", 0}, {"1", 1}, {"2", 2}, {"3", 3}), OPT_FIELD(struct memory_cli, memory.zero),
      .help = "tensors divided between the copies of --dp: 1 states, 2 also gradients, 3 also weights (default 0)"},
     {.name = "tp", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, tp), .option = "tp",
      .help = "products of attention, MLP and vocabulary are divided between N devices"},
@@ -206,7 +206,7 @@ static const struct opt devices_opts[] = {
      .help = "divide along the sequence the tensors that --tp does not divide"},
     {.name = "pp", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, pp), .option = "pp",
      .help = "layers are divided between N devices, the stages of a pipeline"},
-    {.name = "schedule", .value = "1f1b|gpipe|interleaved", .kind = OPT_CHOICE,
+    {.name = "schedule", OPT_WORDS({"1f1b", VC_PIPELINE_1F1B}, {"gpipe", VC_PIPELINE_GPIPE}, {"interleaved", VC_PIPELINE_INTERLEAVED}),
      OPT_FIELD(struct memory_cli, memory.schedule),
      .help = "in which order stages compute the parts of a batch (default 1f1b)"},
     {.name = "chunks", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, chunks),
@@ -217,7 +217,7 @@ static const struct opt devices_opts[] = {
      .needs = "mode=train|distill", .help = "a step adds the gradients of N parts of --batch each (default 1)"},
     {.name = "bucket", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct memory_cli, memory.bucket_elems),
      .help = "elements of a buffer that --zero collects gradients or weights in (default 500000000)"},
-    {.name = "offload", .value = "none|optimizer|all", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.offload),
+    {.name = "offload", OPT_WORDS({"none", VC_OFFLOAD_NONE}, {"optimizer", VC_OFFLOAD_OPTIMIZER}, {"all", VC_OFFLOAD_ALL}), OPT_FIELD(struct memory_cli, memory.offload),
      .needs = "mode=train|distill", .help = "tensors in the host's memory: gradients, states and master weights; all: weights, too (default none)"},
 };
 /* clang-format on */

@@ -46,8 +46,7 @@ int device_find(struct app *app, struct device_cli *device, const struct vc_gpus
      .field = offsetof(type, gpus_file),                                                                             \
      .help = "more GPUs (see vcompress gpus --csv)"},                                                                \
         {.name = "ecc",                                                                                              \
-         .value = "as-listed|on|off",                                                                                \
-         .kind = OPT_CHOICE,                                                                                         \
+         OPT_WORDS({"as-listed", VC_GPU_ECC_AS_LISTED}, {"on", VC_GPU_ECC_ON}, {"off", VC_GPU_ECC_OFF}),             \
          .field = offsetof(type, device.ecc),                                                                        \
          .help = "GDDR memory that checks itself is a sixteenth smaller; the catalogue has cards as they are sold "  \
                  "(default as-listed)"},                                                                             \

@@ -45,11 +45,35 @@ const char *scheme_word(const char *value, struct vc_quantize_options *o)
 
 bool precision_word(const char *value, enum vc_graph_precision *precision, enum vc_half *half)
 {
-    int word = options_word(PRECISION_WORDS, value);
+    static const struct {
+        const char *word;
+        enum vc_graph_precision precision;
+        enum vc_half half;
+    } words[] = {
+        {"f32", VC_GRAPH_F32, VC_HALF_NONE},
+        {"f64", VC_GRAPH_F64, VC_HALF_NONE},
+        {"bf16", VC_GRAPH_F32, VC_HALF_BF16},
+        {"fp16", VC_GRAPH_F32, VC_HALF_F16},
+    };
 
-    *precision = word == 1 ? VC_GRAPH_F64 : VC_GRAPH_F32;
-    *half = word == 2 ? VC_HALF_BF16 : word == 3 ? VC_HALF_F16 : VC_HALF_NONE;
-    return word >= 0;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(words[i].word, value) == 0) {
+            *precision = words[i].precision;
+            *half = words[i].half;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *task_word(size_t index)
+{
+    return vc_net_task_name((enum vc_net_task)index);
+}
+
+const char *loss_word(size_t index)
+{
+    return vc_teacher_loss_name((enum vc_teacher_loss)index);
 }
 
 bool loss_has_temperature(enum vc_teacher_loss loss)

@@ -17,14 +17,14 @@ bool precision_word(const char *value, enum vc_graph_precision *precision, enum 
 /* The loss compares softened answers, or may do so (auto). */
 bool loss_has_temperature(enum vc_teacher_loss loss);
 
-/* --task and --loss of the commands that run networks, by the numbers of their enums: rows of a table of options, whose
- * fields are those members of the command's structure. */
-#define TASK_WORDS "auto|classes|tokens|labels|regression|embeddings|maps"
-#define LOSS_WORDS "kd|mse|cosine|auto|reverse|js|bce|huber"
+/* --task and --loss of the commands that run networks, with the library's words in the order of their enums: rows of a table
+ * of options that fill the members task_ and loss_ of the command's structure `type`. */
+const char *task_word(size_t index);
+const char *loss_word(size_t index);
 #define TASK_ROWS(type, task_, loss_)                                                                                  \
     {.name = "task",                                                                                                   \
-     .value = TASK_WORDS,                                                                                              \
      .kind = OPT_CHOICE,                                                                                               \
+     .more = task_word,                                                                                                \
      .field = offsetof(type, task_),                                                                                   \
      .option = "net_task",                                                                                             \
      .needs = "data",                                                                                                  \
@@ -33,8 +33,8 @@ bool loss_has_temperature(enum vc_teacher_loss loss);
              "each place (maps: [rows, classes, height, width]). Default auto: "                                       \
              "what config.json, y and the output say"},                                                                \
     {                                                                                                                  \
-        .name = "loss", .value = LOSS_WORDS, .kind = OPT_CHOICE, .field = offsetof(type, loss_),                       \
-        .option = "loss.kind", .needs = "data",                                                                        \
+        .name = "loss", .kind = OPT_CHOICE, .more = loss_word, .field = offsetof(type, loss_), .option = "loss.kind",  \
+        .needs = "data",                                                                                               \
         .help = "what answers are compared by, with the teacher's, and with y if it has floats: divergence of "        \
                 "classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js); of yes and no "  \
                 "(bce); squared error (mse), linear where it is large (huber), 1 - cosine. Default auto: kd for "      \

@@ -96,19 +96,36 @@ static const char *nearest_option(const struct command *command, const char *nam
 
 /* ---- values ---- */
 
+/* Word i behind opt->value; NULL: there are no more. */
+static const char *more_word(const struct opt *opt, size_t i)
+{
+    return opt->words != NULL ? opt->words[i].word : opt->more != NULL ? opt->more(i) : NULL;
+}
+
 const char *options_value(const struct opt *opt)
 {
-    static char words[150];
-    size_t n;
+    static char words[400];
+    size_t n = 0;
 
-    if (opt->more == NULL) {
+    if (opt->more == NULL && opt->words == NULL) {
         return opt->value;
     }
-    n = (size_t)snprintf(words, sizeof(words), "%s", opt->value);
-    for (size_t i = 0; opt->more(i) != NULL && n < sizeof(words); i++) {
-        n += (size_t)snprintf(words + n, sizeof(words) - n, "%s%s", n == 0 ? "" : "|", opt->more(i));
+    n = (size_t)snprintf(words, sizeof(words), "%s", opt->value != NULL ? opt->value : "");
+    for (size_t i = 0; more_word(opt, i) != NULL && n < sizeof(words); i++) {
+        n += (size_t)snprintf(words + n, sizeof(words) - n, "%s%s", n == 0 ? "" : "|", more_word(opt, i));
     }
     return words;
+}
+
+bool options_choice(const struct opt_word *words, const char *word, int *value)
+{
+    for (; words->word != NULL; words++) {
+        if (strcmp(words->word, word) == 0) {
+            *value = words->value;
+            return true;
+        }
+    }
+    return false;
 }
 
 int options_word(const char *words, const char *word)
@@ -277,12 +294,22 @@ static bool put_int(void *field, int value)
     return true;
 }
 
+/* What the word of an OPT_CHOICE means. The words that the library lists are in the order of their enum. */
+static bool choose(const struct opt *opt, const char *word, int *value)
+{
+    if (opt->words != NULL) {
+        return options_choice(opt->words, word, value);
+    }
+    *value = options_word(options_value(opt), word);
+    return *value >= 0;
+}
+
 /* Puts the value into the structure; false: it is not one that the option takes. */
 static bool store(const struct opt *opt, char *group, const char *value)
 {
     void *field = group + opt->field;
     const char *text = value != NULL ? value : ""; /* which no kind takes */
-    int word = opt->kind == OPT_CHOICE ? options_word(options_value(opt), text) : 0;
+    int number = 0;
 
     switch (opt->kind) {
     case OPT_BOOL:
@@ -294,7 +321,7 @@ static bool store(const struct opt *opt, char *group, const char *value)
     case OPT_ENUM:
         return put_int(field, opt->set);
     case OPT_CHOICE:
-        return word >= 0 && put_int(field, word);
+        return choose(opt, text, &number) && put_int(field, number);
     case OPT_WORD:
         memcpy(field, &text, sizeof(text));
         return options_word(options_value(opt), text) >= 0;

@@ -16,7 +16,7 @@ enum opt_kind {
     OPT_BOOL,    /* bool: becomes `set` */
     OPT_MORE,    /* int: counts up */
     OPT_ENUM,    /* an int or an enum of the library: becomes `set` */
-    OPT_CHOICE,  /* ... the number of the given word in `value` ("error|keep|zero") */
+    OPT_CHOICE,  /* ... what the given word means: OPT_WORDS, or its number in `more` */
     OPT_WORD,    /* const char *: the given word itself, one of those in `value` */
     OPT_TEXT,    /* const char * */
     OPT_COUNT,   /* uint64_t */
@@ -37,13 +37,20 @@ enum opt_file {
     FILE_RESUMED /* which may be the file that was read */
 };
 
+/* A word that an option takes, and what it means: {"inf", VC_OVERFLOW_INF}. Lists end with a NULL word. */
+struct opt_word {
+    const char *word;
+    int value;
+};
+
 /* Takes the value (NULL: an optional one that was left out) into the group's structure. False when it is not one that
  * the table's `value` allows. */
 typedef bool opt_call_fn(void *group, const char *value);
 
 struct opt {
     const char *name;  /* "min-elements" */
-    const char *value; /* what --help shows for the value: "SIZE", or the words allowed; NULL: takes none */
+    const char *value; /* what --help shows for the value: "SIZE", or the words allowed; NULL: takes none, or `words` */
+    const struct opt_word *words;      /* OPT_CHOICE: the words allowed; NULL: those of `more` */
     const char *(*more)(size_t index); /* further words behind `value`, which the library lists up to a NULL; or NULL */
     const char *help;                  /* options_help has what `needs` says in front of it */
     const char *(*listed)(size_t index); /* "%s" in `help` is what the library lists up to a NULL: "a, b, c"; or NULL */
@@ -69,6 +76,16 @@ struct opt {
 /* The option fills this member of the command's structure, and the library calls it by the end of the member's name:
  * OPT_FIELD(struct quantize_cli, quantize.min_elems) is "min_elems". */
 #define OPT_FIELD(type, member) .field = offsetof(type, member), .option = #member
+
+/* The words of an OPT_CHOICE: OPT_WORDS({"error", VC_OVERFLOW_ERROR}, {"inf", VC_OVERFLOW_INF}). */
+#define OPT_WORDS(...)                                     \
+    .kind = OPT_CHOICE, .words = (const struct opt_word[]) \
+    {                                                      \
+        __VA_ARGS__,                                       \
+        {                                                  \
+            NULL, 0                                        \
+        }                                                  \
+    }
 
 struct opt_group {
     const char *title;
@@ -156,8 +173,11 @@ bool options_count(const char *text, uint64_t *out);
 bool options_size(const char *text, uint64_t *out);
 bool options_real(const char *text, double *out); /* finite */
 
-/* `value` of the option with the words behind it: "auto|plain|...". Valid until the next call. */
+/* What --help shows for the option's value, with all words that it takes: "auto|plain|..."; NULL: it takes none. Valid until
+ * the next call. */
 const char *options_value(const struct opt *opt);
+/* What `word` means in a list; false: it is not in there. */
+bool options_choice(const struct opt_word *words, const char *word, int *value);
 /* Number of `word` among the words of "a|b|c", or -1. */
 int options_word(const char *words, const char *word);
 
