@@ -1,5 +1,11 @@
-/* build.c - a graph from what a file says about its model: asks the model's format for its program and gives that to
- * the room that understands it. */
+/* build.c - a graph from what a file says about its model: asks the model's format for its program and gives the
+ * program to the room that understands it.
+ *
+ *     vc_graph_build          model ──vc_model_program──▶ program ─┐
+ *     vc_graph_build_program  the caller's program ────────────────┼▶ vc_graph_from_program ─▶ builders[kind] ─▶ finish
+ *     vc_graph_parse_text     text ──vc_onnx_parse──▶ program ─────┘
+ *
+ * The arena of a call holds the program; the finished graph has copies of all that it needs. */
 #include "graph/build.h"
 
 #include "core/base/option_struct.h"
@@ -21,13 +27,17 @@ enum vc_status vc_graph_options_read(struct vc_ctx *ctx, const struct vc_graph_o
     return vc_options_read(ctx, &graph_kind, given, own);
 }
 
-/* By kind of program; NULL: nobody understands it. */
+/* By kind of program. NULL: no room understands the kind (VC_PROGRAM_NONE). To add a kind: a row here and a
+ * builder. */
 static vc_graph_builder *const builders[] = {
     [VC_PROGRAM_NODES] = vc_onnx_build_graph,
     [VC_PROGRAM_CONFIG] = vc_families_build,
     [VC_PROGRAM_KEYS] = vc_families_build_keys,
 };
 
+/* Creates the graph, lets the room fill it, and finishes it. A model of which only some tensors are there (a shard
+ * of a checkpoint) is refused first. vc_graph_finish takes the graph in any case, so only the builder's failure
+ * closes it here. */
 enum vc_status vc_graph_from_program(const struct vc_graph_source *source, struct vc_graph **out)
 {
     vc_graph_builder *build = builders[source->program->kind];
@@ -48,7 +58,8 @@ out:
     return status;
 }
 
-/* A graph from the program that is in *program, and the end of what was needed for it. */
+/* What vc_graph_build and vc_graph_parse_text share: *program is read, `arena` owns it and is released by the
+ * caller. */
 static enum vc_status build(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_program *program,
                             const struct vc_graph_options *options, struct vc_arena *arena, struct vc_graph **out)
 {
@@ -62,6 +73,8 @@ static enum vc_status build(struct vc_ctx *ctx, const struct vc_model *model, co
     return vc_graph_from_program(&source, out);
 }
 
+/* vc_graph_options.weights is for sources whose parameters have names of their own (ONNX, texts); a family reads
+ * the tensors of its own checkpoint. */
 static enum vc_status build_model(struct vc_ctx *ctx, const struct vc_model *model,
                                   const struct vc_graph_options *options, struct vc_graph **out)
 {
@@ -93,6 +106,8 @@ enum vc_status vc_graph_build(struct vc_ctx *ctx, const struct vc_model *model, 
     return vc_call_end(ctx, build_model(ctx, model, options, out));
 }
 
+/* For programs that a plan changed. Inputs of quantized layers stay floats: the weights of the planned model may be
+ * stored in another way than the source's. */
 static enum vc_status build_program(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_program *program,
                                     bool stated, struct vc_graph **out)
 {

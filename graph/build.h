@@ -1,5 +1,11 @@
-/* build.h - what build.c and the rooms of graph/ agree on: a room fills a graph from one kind of program
- * (core/model/program.h). */
+/* build.h - what build.c and the rooms of graph/ agree on: a room fills a graph from one kind of program.
+ *
+ * A format says what a model computes as a `struct vc_program` (core/model/program.h). Its kind chooses the room:
+ *
+ *     VC_PROGRAM_NODES    an ONNX file's nodes          graph/onnx
+ *     VC_PROGRAM_CONFIG   text of a config.json         graph/families
+ *     VC_PROGRAM_KEYS     GGUF's metadata               graph/families
+ */
 #ifndef VC_GRAPH_BUILD_H
 #define VC_GRAPH_BUILD_H
 

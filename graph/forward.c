@@ -1,5 +1,10 @@
-/* forward.c - the reference forward pass: the values that are wanted, computed node by node, each kept until its last
- * use. Called by measure/, which knows where parameters and inputs come from. */
+/* forward.c - the reference forward pass: the values that are wanted, computed node by node, each kept until its
+ * last use. Callers know where parameters and inputs come from (struct vc_run_calls).
+ *
+ *     begin     which nodes are needed, backwards from what is wanted; inputs; sizes checked for this run
+ *     run_node  for each needed node in order: load parameters, run the operator's loop, check shapes, give wanted values
+ *     end       free what is left, also after a failure
+ */
 #include "graph/forward.h"
 
 #include <string.h>
@@ -22,6 +27,7 @@ struct forward {
 
 /* ---- the walk over the graph ---- */
 
+/* Bytes of one element in memory: 4 or 8 of a float, by the precision; 8 of an integer or truth value. */
 static size_t element_bytes(const struct forward *f, bool is_real)
 {
     return is_real && f->precision == VC_PRECISION_F32 ? sizeof(float) : 8;
@@ -40,6 +46,7 @@ static enum vc_status load_constant(struct forward *f, const struct vc_graph_val
     return VC_OK;
 }
 
+/* True if the caller knows the value already (vc_graph_forward_from): it is neither computed nor freed here. */
 static bool is_fed(const struct forward *f, uint32_t v)
 {
     return f->feeds != NULL && f->feeds[v].data != NULL;
@@ -50,7 +57,8 @@ static const struct vc_run_value *value_of(const struct forward *f, uint32_t v)
     return is_fed(f, v) ? &f->feeds[v] : &f->values[v];
 }
 
-/* Room for a parameter or a constant, and its elements. */
+/* Makes a parameter or constant ready in values[v], if it is not there. Parameters are read at their first use and
+ * not before, so that only those alive at the same time are in memory. */
 static enum vc_status load(struct forward *f, uint32_t v)
 {
     const struct vc_graph_value *value = &f->graph->values[v];
@@ -89,6 +97,7 @@ static void release(struct forward *f, uint32_t v)
     }
 }
 
+/* Gives the value to the caller, once: wanted[v] is cleared then. */
 static enum vc_status take_if_wanted(struct forward *f, uint32_t v)
 {
     if (f->wanted[v]) {
@@ -99,8 +108,9 @@ static enum vc_status take_if_wanted(struct forward *f, uint32_t v)
     return VC_OK;
 }
 
-/* What the node made against what was inferred, with the sizes of this run: a symbol that met a number was taken to be
- * that, and slices to lie within. */
+/* Compares what the node made with what was inferred, for the sizes of this run. While the graph was built, a
+ * symbol that met a number was taken to be that number, and a slice to lie within its input: here such an
+ * assumption shows. A difference of rank or type can only be our own fault. */
 static enum vc_status check_output(struct forward *f, const struct vc_graph_node *node, uint32_t v,
                                    const struct vc_run_value *made)
 {
@@ -117,6 +127,8 @@ static enum vc_status check_output(struct forward *f, const struct vc_graph_node
     return same ? VC_OK : vc_graph_refuse_sizes(f->ctx, f->graph, v, made->shape);
 }
 
+/* Loads the inputs, runs the loop of the operator, and moves its outputs into values. Outputs that cannot be kept
+ * are freed before the status is looked at, so that a failing operator leaks nothing. */
 static enum vc_status run_node(struct forward *f, uint32_t index)
 {
     const struct vc_graph_node *node = &f->graph->nodes[index];
@@ -166,7 +178,9 @@ out:
     return status;
 }
 
-/* The sizes of an input as it comes, against what the graph says: a dimension that is one symbol gets its size. */
+/* Checks the shape of an input against the graph. A dimension that is a single symbol without a size gets the size
+ * that the input has; each later input has to agree: "the input 'mask' has size 12 in dimension 1; the model takes
+ * sequence". */
 static enum vc_status bind_input(struct forward *f, uint32_t v)
 {
     const struct vc_graph_value *value = &f->graph->values[v];
@@ -189,6 +203,7 @@ static enum vc_status bind_input(struct forward *f, uint32_t v)
     return VC_OK;
 }
 
+/* Sizes of an earlier run, or of the caller, do not hold for these inputs. */
 static void forget_bindings(struct vc_dims *dims)
 {
     for (uint32_t k = 0; k < dims->n_atoms; k++) {
@@ -196,7 +211,8 @@ static void forget_bindings(struct vc_dims *dims)
     }
 }
 
-/* An input that may be left out, and was. */
+/* An optional input that was not given: an array of its default value (1 for attention_mask) in the shape that the
+ * sizes of the other inputs give. */
 static enum vc_status fill_option(struct forward *f, uint32_t v)
 {
     const struct vc_graph_value *value = &f->graph->values[v];
@@ -227,7 +243,9 @@ static enum vc_status fill_option(struct forward *f, uint32_t v)
     return VC_OK;
 }
 
-/* With feeds, inputs that are needed are among them, and symbols have their sizes. */
+/* Reads the inputs that are needed, in two walks: the first reads those that are given and binds symbols, the
+ * second fills optional ones, whose shapes need the symbols. With feeds the inputs are known and symbols have their
+ * sizes. */
 static enum vc_status read_inputs(struct forward *f)
 {
     if (f->feeds != NULL) {
@@ -255,7 +273,8 @@ static enum vc_status read_inputs(struct forward *f)
     return VC_OK;
 }
 
-/* Nodes and uses, from what is wanted backwards. */
+/* Backwards from what is wanted: a node is needed if one of its outputs is used or wanted, and then it uses its
+ * inputs. uses[v] becomes the number of needed nodes that read v; run_node counts it down. */
 static void mark(struct forward *f)
 {
     const struct vc_graph *graph = f->graph;
@@ -309,6 +328,8 @@ enum vc_status vc_graph_forward(struct vc_ctx *ctx, struct vc_graph *graph, enum
     return vc_graph_forward_from(ctx, graph, precision, calls, NULL, wanted, n_wanted);
 }
 
+/* begin() reads inputs into its own array; they move to the caller's `values`, also after a failure, so that the
+ * caller has one place to free. */
 enum vc_status vc_graph_read_inputs(struct vc_ctx *ctx, struct vc_graph *graph, enum vc_precision precision,
                                     const struct vc_run_calls *calls, const uint32_t *wanted, size_t n_wanted,
                                     struct vc_run_value *values)

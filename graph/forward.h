@@ -1,12 +1,18 @@
-/* forward.h - the reference forward pass over a whole graph. */
+/* forward.h - the reference forward pass over a whole graph, by the plain loops of graph/ops/loops.
+ *
+ * Called by measure/graph_run.c (f64), by engine/answers and measure/ where no program can be made for a graph
+ * (plain loops in f32), by engine/plan_known.c for values that are known before a run, and by tests, which judge
+ * the engine by it. Sums have a fixed order and the precision of the run. Not fast: the programs of engine/ are. */
 #ifndef VC_GRAPH_FORWARD_H
 #define VC_GRAPH_FORWARD_H
 
 #include "graph/ops/run.h"
 
+/* The type REAL of all floats in a run. Integers are int64_t in both. */
 enum vc_precision { VC_PRECISION_F32, VC_PRECISION_F64 };
 
-/* What a run needs from outside. The functions return VC_OK or set a failure. */
+/* What a run needs from outside. Each function returns VC_OK or sets a failure, which ends the run. `user` is their
+ * argument. */
 struct vc_run_calls {
     void *user;
     /* The elements of a parameter as the graph uses it (sliced and transposed), as REAL. */
@@ -17,8 +23,9 @@ struct vc_run_calls {
     enum vc_status (*take)(struct vc_ctx *ctx, void *user, uint32_t value, const struct vc_run_value *elements);
 };
 
-/* Computes the wanted values and no more; each value is freed after its last use. Symbols get the sizes that the inputs
- * have. */
+/* Computes the wanted values (numbers of values) and what they need, nothing else. Each value is freed after its
+ * last use, so peak memory is that of the widest point of the graph. Symbols get the sizes that the inputs have. A
+ * wanted value is given to `take` once, in the order in which values are computed. */
 enum vc_status vc_graph_forward(struct vc_ctx *ctx, struct vc_graph *graph, enum vc_precision precision,
                                 const struct vc_run_calls *calls, const uint32_t *wanted, size_t n_wanted);
 

@@ -1,4 +1,11 @@
-/* graph_blocks.c - the parts of a graph by the names of its nodes' blocks, their sums, and which of them repeat. */
+/* graph_blocks.c - the parts of a graph by the names of its nodes' blocks, their sums, and which of them repeat.
+ *
+ *     node 17, block "encoder.layer.3.attention"     block ""  ─ "encoder" ─ "layer" ─ "3" ─ "attention"
+ *                                                    the sums of each block contain those of the blocks inside
+ *
+ * `inspect --graph` prints the tree. "layer.0" to "layer.11" of BERT have equal signatures and are shown once, with
+ * 12. The order: blocks of all nodes (find), own sums (add_node), sums outwards (add_up), shares of experts,
+ * repeats, outputs. */
 #include <string.h>
 
 #include "core/base/array.h"
@@ -8,7 +15,8 @@
 #include "graph/ops/ops.h"
 #include "graph/sizes.h"
 
-/* What vc_graph_blocks_free gets back. */
+/* The public part and what making it needs. Block 0 is the whole graph, with the empty path. vc_graph_blocks_free
+ * gets back a pointer to the first member. */
 struct blocks {
     struct vc_graph_blocks public;
     struct vc_ctx *ctx;
@@ -16,7 +24,7 @@ struct blocks {
     struct vc_graph *graph;
     const struct vc_model *model, *weights;
     struct vc_graph_block *list;
-    uint64_t *signature; /* of each block: equal ones compute the same */
+    uint64_t *signature; /* of each block: hash of operators, shapes and attributes; equal ones compute the same */
     struct of_experts {
         uint64_t params;
         struct vc_dim macs;
@@ -39,6 +47,7 @@ static uint64_t hash_of(const void *list, size_t number)
     return hash_of_block(block->parent, block->name);
 }
 
+/* A block is found by its parent and the last word of its path. */
 struct key {
     const struct vc_graph_block *list;
     uint32_t parent;
@@ -52,7 +61,8 @@ static bool is_same(const void *user, size_t number)
     return key->list[number].parent == key->parent && strcmp(key->list[number].name, key->name) == 0;
 }
 
-/* Room for one more block. */
+/* Room for one more block in the lists that grow with them; signature and experts are made once all blocks are
+ * there. */
 static enum vc_status grow(struct blocks *b)
 {
     size_t n = b->public.n;
@@ -62,7 +72,8 @@ static enum vc_status grow(struct blocks *b)
     return vc_hash_grow(b->ctx, &b->by_name, n, hash_of, b->list);
 }
 
-/* The block of that name in `parent`, made if there is none. */
+/* The block of that name inside `parent`, made if there is none: appended as the last child, so that children keep
+ * the order of the nodes. VC_NO_BLOCK as parent: the root, which is made first. */
 static enum vc_status child(struct blocks *b, uint32_t parent, const char *name, const char *path, uint32_t *out)
 {
     const struct key key = {b->list, parent, name};
@@ -102,7 +113,8 @@ static enum vc_status child(struct blocks *b, uint32_t parent, const char *name,
     return VC_OK;
 }
 
-/* The block of a path, with those around it. */
+/* The block of a path, made with the blocks around it: "encoder", "encoder.layer", "encoder.layer.3". A path of 512
+ * characters or more belongs to the root. */
 static enum vc_status find(struct blocks *b, const char *path, uint32_t *out)
 {
     char text[512];
@@ -125,6 +137,7 @@ static enum vc_status find(struct blocks *b, const char *path, uint32_t *out)
 
 /* ---- sums ---- */
 
+/* Sums stay at UINT64_MAX once they overflow: shapes of damaged files state anything. */
 static void add_params(uint64_t *sum, uint64_t n)
 {
     if (!vc_add_u64(*sum, n, sum)) {
@@ -138,7 +151,8 @@ static bool is_statistic(const struct vc_graph_node *node, unsigned input)
     return (input == 3 || input == 4) && vc_node_is(node, VC_OP_batch_norm);
 }
 
-/* Elements of a parameter, and their share of the tensor's bytes. */
+/* Adds the elements of a parameter to its block, and the bytes that the tensor has in the file: of a slice, its
+ * share. A tensor that several parameters slice is so counted once in all. */
 static void count_param(struct blocks *b, struct vc_graph_block *block, const struct vc_graph_param *param, bool expert,
                         bool statistic)
 {
@@ -167,7 +181,9 @@ static void count_param(struct blocks *b, struct vc_graph_block *block, const st
     }
 }
 
-/* Parameters and multiply-adds of one node, into its own block; and its part of that block's signature. */
+/* Adds parameters and multiply-adds of one node to its own block, and mixes operator, shapes of tensors and
+ * outputs, and attributes into the signature. counted[p] keeps a parameter of several nodes (tied embeddings) from
+ * being counted twice. */
 static void add_node(struct blocks *b, uint32_t k, bool *counted)
 {
     const struct vc_graph *graph = b->graph;
@@ -209,7 +225,9 @@ static void add_node(struct blocks *b, uint32_t k, bool *counted)
     block->n_nodes++;
 }
 
-/* From the inner blocks outwards: children have larger numbers than their parents. */
+/* From the inner blocks outwards: children have larger numbers than their parents, so one walk downwards is enough.
+ * The name of a child is part of the parent's signature unless the name is a number: layers differ in their number
+ * only. */
 static void add_up(struct blocks *b)
 {
     for (uint32_t k = b->public.n; k-- > 1;) {
@@ -229,7 +247,8 @@ static void add_up(struct blocks *b)
     }
 }
 
-/* Of what experts have, the share of those that a token uses. */
+/* n_active and macs of a token: of what experts have, the share per_token / n that a token uses. The product
+ * e->params * per_token could overflow, so quotient and remainder by n are multiplied apart. */
 static void share_experts(struct blocks *b)
 {
     struct vc_dims *dims = &b->graph->dims;
@@ -254,8 +273,9 @@ static void share_experts(struct blocks *b)
     }
 }
 
-/* Of the children of one block that have numbers for names, those that are like an earlier one. A layer is compared
- * with the few kinds that were found before it. */
+/* Among the children of one block that have numbers for names, finds those that are like an earlier one: `like`
+ * names it and its n_like counts them. A layer is compared with at most eight kinds, so that the walk stays linear;
+ * further kinds count as different. */
 static void find_repeats(struct blocks *b, uint32_t parent)
 {
     uint32_t kinds[8];
@@ -290,8 +310,9 @@ static bool lies_in(const struct blocks *b, uint32_t inner, uint32_t outer)
     return inner == outer;
 }
 
-/* A value that is used in another block is an output of its own block and of those around it, up to the one that holds
- * its users; the last one counts. */
+/* A value that is used in another block is an output of its own block, and of the blocks around that up to the
+ * first one that also holds the user. A block with several outputs keeps the one with the largest number. user
+ * VC_NO_BLOCK: an output of the graph, used outside of all blocks. */
 static void note_use(struct blocks *b, uint32_t value, uint32_t user)
 {
     uint32_t node = b->graph->values[value].node;
@@ -325,6 +346,7 @@ static void find_outputs(struct blocks *b)
     }
 }
 
+/* Sums of dimensions may run out of memory on the way; dims.no_memory is asked once, at the end. */
 static enum vc_status make(struct blocks *b)
 {
     struct vc_ctx *ctx = b->ctx;

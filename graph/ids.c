@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+/* Looks for Gather nodes along axis 0 (ONNX's default) whose indices are the value itself and whose table is a
+ * parameter. Indices that are computed from the input are not followed: their bounds are the node's own check
+ * (loops_index.h). */
 struct vc_ids vc_graph_ids(const struct vc_graph *graph, uint32_t value)
 {
     struct vc_ids ids = {.from_0 = graph->ids_from_0};

@@ -1,5 +1,8 @@
-/* ids.h - numbers that choose rows of a table, such as tokens, as a file has them: refused where there is no such row,
- * by the row of the file and the position in it. */
+/* ids.h - integers of an input that choose rows of a table, such as tokens of an embedding. A number without a row
+ * is refused with the row of the data file and the position in it, before anything is computed:
+ *
+ *     "data.npz: row 17 of input_ids has 50257 at position 3; the rows of wte.weight are 0 to 50256"
+ */
 #ifndef VC_GRAPH_IDS_H
 #define VC_GRAPH_IDS_H
 
@@ -7,12 +10,13 @@
 
 /* What the elements of an input have to be. */
 struct vc_ids {
-    const char *table; /* the tensor whose rows they choose; NULL: they choose none, and are anything */
-    int64_t rows;
-    bool from_0; /* else negative numbers count from the end, as ONNX has it */
+    const char *table; /* the tensor whose rows the elements choose; NULL: they choose no rows, any number is right */
+    int64_t rows;      /* rows of the table: 50257 */
+    bool from_0;       /* false: -1 is the last row, as in ONNX's Gather; true: -1 is refused, as in transformers */
 };
 
-/* Of a value that is an input of the graph: of the tables that it chooses from the one with the fewest rows. */
+/* The bounds for an input of the graph. If it chooses from several tables (tokens and types), the one with the
+ * fewest rows. */
 struct vc_ids vc_graph_ids(const struct vc_graph *graph, uint32_t value);
 
 /* VC_E_ARGUMENT, by row and position: there is no such row of the table. path NULL: there is no file. */

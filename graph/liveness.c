@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+/* Nodes are in topological order, so the root of a node's input is final when the node's output takes it: chains of
+ * views (Reshape of a Squeeze) end at the value that was computed. */
 static void find_roots(const struct vc_graph *graph, const struct vc_liveness_policy *policy, uint32_t *root)
 {
     for (uint32_t v = 0; v < graph->n_values; v++) {
@@ -45,6 +47,8 @@ void vc_liveness_each(const struct vc_graph *graph, const struct vc_liveness_pol
     }
 }
 
+/* Nodes are visited in order, so the last note of a root is its last use. A node's own outputs are noted after its
+ * inputs: a value that nobody reads is alive until the node that makes it. */
 void vc_liveness_find(const struct vc_graph *graph, const struct vc_liveness_policy *policy, struct vc_liveness *out)
 {
     find_roots(graph, policy, out->root);

@@ -1,10 +1,12 @@
-/* liveness.h - which values of a graph share memory, which node uses each of them last, and which of them a backward
- * pass needs.
+/* liveness.h - which values of a graph share memory, which node uses each of them last, and which of them a
+ * backward pass needs.
  *
  *     x --Relu--> y --Reshape--> z --MatMul--> ...     y and z are one block of memory: y is the root of both
  *
- * What shares memory and what is saved differs: the program of engine/ is what our own training does, memory/ has the
- * rules of PyTorch's eager mode. A policy says it; graph/ops/ops.inc has the facts that both read. */
+ * Sharing and saving differ between programs: the program of engine/ follows our own training, memory/ follows
+ * PyTorch's eager mode. A policy says which; graph/ops/ops.inc has the facts that both policies read. A memory
+ * planner then needs only last_use: after that node the block of the root is free, unless it is saved for the
+ * backward pass. */
 #ifndef VC_GRAPH_LIVENESS_H
 #define VC_GRAPH_LIVENESS_H
 
@@ -22,11 +24,12 @@ struct vc_liveness_policy {
 
 /* By value; the caller's arrays of vc_graph_value_count elements. */
 struct vc_liveness {
-    uint32_t *root;     /* the value whose memory it has; itself */
-    uint32_t *last_use; /* of a root: the last node that makes, shows or reads one of its values; 0: none does */
-    bool *saved;        /* of a root: a backward step needs it */
+    uint32_t *root;     /* the value whose memory this value has; a value with its own memory is its own root */
+    uint32_t *last_use; /* of a root: the last node that makes a value of this memory or reads it; 0: no node does */
+    bool *saved;        /* of a root: the backward step of some node reads it */
 };
 
+/* Fills the arrays of `out`, which the caller allocated, for all values of the graph. */
 void vc_liveness_find(const struct vc_graph *graph, const struct vc_liveness_policy *policy, struct vc_liveness *out);
 
 /* Calls fn for every input that the node reads, and for output 0 where it is saved. */

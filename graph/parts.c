@@ -1,9 +1,14 @@
-/* parts.c - see parts.h. */
+/* parts.c - see parts.h.
+ *
+ * Recomputation (gradient checkpointing) keeps only the values between parts, and computes the values inside a part
+ * once more in the backward pass. With n equal parts of a chain of N layers the peak is about n + N/n values, least
+ * at n = sqrt(N) (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost"). */
 #include "graph/parts.h"
 
 #include <math.h>
 #include <string.h>
 
+/* Word by word: "encoder", "layer", "3" is the first word of digits alone. */
 size_t vc_block_layer(const char *block)
 {
     size_t n = 0;
@@ -32,6 +37,9 @@ bool vc_node_has_weights(const struct vc_graph *graph, const struct vc_graph_nod
     return false;
 }
 
+/* Two walks: the first counts nodes with weights to choose `every`, the second numbers. A node with weights starts
+ * a new part when the one before is full; nodes without weights stay with the last one, so that an activation is in
+ * the part of the product that feeds it. */
 void vc_parts_by_weights(const struct vc_graph *graph, uint32_t every, uint32_t *part)
 {
     uint32_t n_nodes = vc_graph_node_count(graph);
@@ -48,6 +56,8 @@ void vc_parts_by_weights(const struct vc_graph *graph, uint32_t every, uint32_t 
     }
 }
 
+/* A layer starts where the name of the layer differs from the last one: nodes of one layer stand together in the
+ * graph, and nodes outside of layers (embeddings, head) do not end a layer. */
 void vc_parts_by_layers(const struct vc_graph *graph, uint32_t *part)
 {
     const char *last = "";

@@ -1,4 +1,11 @@
-/* planned_model.c - see planned_model.h. */
+/* planned_model.c - see planned_model.h.
+ *
+ * Called by distill (the student that later passes will see) and by measure (what outputs lose before anything is
+ * written). The steps of a chain are run here as a job would run them, tile by tile, but into one block of memory.
+ *
+ *     values    | codes of fc1.weight | pad | scale of fc1.weight | pad | codes of fc2.weight | ...
+ *                                       each part begins at a multiple of VC_POOL_ALIGN
+ */
 #include "graph/planned_model.h"
 
 #include <string.h>
@@ -9,7 +16,8 @@
 
 /* ---- weights ---- */
 
-/* The item whose steps make the tensor: its own, or that of the first of its names. */
+/* The item whose steps make the tensor. A tied tensor (lm_head.weight that is embed_tokens.weight) has no steps of
+ * its own. */
 static struct vc_item *maker_of(const struct vc_plan *plan, size_t tensor)
 {
     const struct vc_item *item = &plan->items[tensor];
@@ -17,6 +25,7 @@ static struct vc_item *maker_of(const struct vc_plan *plan, size_t tensor)
     return &plan->items[item->tied ? plan->model->tensors[tensor].alias_of : tensor];
 }
 
+/* A tensor that a pass drops is not changed: it is read as it was, and the graph does not ask for it. */
 static bool is_changed(const struct vc_plan *plan, size_t tensor)
 {
     return !plan->items[tensor].dropped && maker_of(plan, tensor)->chain->n_steps != 0;
@@ -27,7 +36,9 @@ static uint64_t aligned(uint64_t n_bytes)
     return (n_bytes + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
 }
 
-/* What the steps make of the tensor, but for the bytes; *n_bytes grows by what these take. */
+/* Fills changes[tensor] with what the steps make of the tensor: type, shape, parts (scales, zero points). Bytes
+ * follow in take_values. *n_bytes grows by the room that codes and parts need. Parts that stand apart, or that
+ * belong to no quantization, are no part of the weight's value. */
 static enum vc_status describe(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_planned_model *planned,
                                size_t tensor, uint64_t *n_bytes)
 {
@@ -52,7 +63,7 @@ static enum vc_status describe(struct vc_ctx *ctx, const struct vc_plan *plan, s
     return VC_OK;
 }
 
-/* The bytes of one role of it, at *at. */
+/* Runs the steps for one part of the tensor, its codes or a scale, into *at, which moves on behind it. */
 static enum vc_status fetch(struct vc_ctx *ctx, const struct vc_plan *plan, size_t tensor, enum vc_part_role role,
                             uint64_t n_bytes, char **at, const void **out)
 {
@@ -76,7 +87,7 @@ static enum vc_status describe_all(struct vc_ctx *ctx, const struct vc_plan *pla
     return VC_OK;
 }
 
-/* The values, one behind the other in one block. */
+/* The same order and the same sizes as describe_all counted: tensors by number, codes first, then parts. */
 static enum vc_status take_values(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_planned_model *planned,
                                   uint64_t n_bytes)
 {
@@ -104,6 +115,7 @@ static enum vc_status take_values(struct vc_ctx *ctx, const struct vc_plan *plan
     return VC_OK;
 }
 
+/* What vc_planned_weights and vc_planned_shapes share. A plan without changes gives the model of the plan itself. */
 static enum vc_status take(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_planned_model *planned,
                            bool values)
 {
@@ -139,6 +151,7 @@ enum vc_status vc_planned_shapes(struct vc_ctx *ctx, const struct vc_plan *plan,
 
 /* ---- what it computes ---- */
 
+/* True if a pass removed or reshaped tensors: sizes that the source's graph states may no longer be right. */
 static bool changes_shapes(const struct vc_plan *plan)
 {
     for (size_t i = 0; i < plan->n_items; i++) {
@@ -153,6 +166,8 @@ static bool changes_shapes(const struct vc_plan *plan)
     return false;
 }
 
+/* The source's program, edited in the order in which a written file would be: config.json (edits), sizes in ONNX
+ * nodes (graph_edits), shapes of the changed tensors. The graph is then built from that program like any other. */
 enum vc_status vc_planned_graph(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_planned_model *planned)
 {
     const struct vc_model *weights = planned->weights;

@@ -15,9 +15,9 @@ struct vc_planned_model {
     struct vc_ctx *ctx;
     const struct vc_model *weights; /* `own`, or the model of the plan where no pass has changed anything */
     struct vc_graph *graph;         /* NULL before vc_planned_graph */
-    struct vc_change *changes;
-    char *values;         /* of all that changed */
-    struct vc_model *own; /* NULL: nothing changed */
+    struct vc_change *changes;      /* one for each tensor of the plan's model; NULL: nothing changed */
+    char *values;         /* codes and scales of all changed tensors, one after the other; NULL after _shapes */
+    struct vc_model *own; /* a model whose changed tensors read from `values`; NULL: nothing changed */
     struct vc_arena arena;
 };
 

@@ -1,4 +1,9 @@
-/* sizes.c - see sizes.h. */
+/* sizes.c - see sizes.h.
+ *
+ * A second graph is laid over the first: the same nodes, parameters and constants, but values and facts of its own,
+ * whose inputs have numbers for shapes. vc_infer_node runs on each node there, and the shapes that come out are
+ * compared with those of the first graph, evaluated for the bound sizes. Nothing of the first graph changes, so
+ * that several threads may check. */
 #include "graph/sizes.h"
 
 #include <stdio.h>
@@ -7,7 +12,8 @@
 #include "graph/base/graph_state.h"
 #include "graph/ops/ops.h"
 
-/* The graph again, with values of its own. Constants and parameters are those of the graph, whose sizes are numbers. */
+/* The second graph. Constants and parameters are those of the first, whose sizes are numbers already. Only the
+ * members that vc_infer_node reads are set. */
 struct again {
     const struct vc_graph *of;
     struct vc_graph graph;
@@ -36,6 +42,7 @@ static const char *sizes_text(const struct vc_graph *graph, char *text, size_t n
     return text;
 }
 
+/* "Reshape 'r': its output is [7, 5] and would be [1, 35] for all sizes that the model was built for (batch is 7)". */
 static enum vc_status refuse(struct vc_ctx *ctx, const struct vc_graph *graph, uint32_t v, const int64_t *sizes,
                              unsigned n_dims)
 {
@@ -62,6 +69,8 @@ enum vc_status vc_graph_refuse_sizes(struct vc_ctx *ctx, const struct vc_graph *
 
 /* ---- the graph again ---- */
 
+/* A copy of n elements into the pool; *out, a pointer to any type, gets its address by memcpy, without an aliasing
+ * cast. */
 static enum vc_status copy(struct vc_ctx *ctx, const void *from, size_t n, size_t size, void *out)
 {
     void *to = vc_alloc_array(ctx, VC_TAG_MISC, n + 1, size);
@@ -74,7 +83,8 @@ static enum vc_status copy(struct vc_ctx *ctx, const void *from, size_t n, size_
     return VC_OK;
 }
 
-/* An input with the sizes that are bound; unknown where one is not. */
+/* Gives an input the sizes that are bound. If a symbol has no size, the value is unknown, and nodes behind it are
+ * skipped. */
 static enum vc_status size_input(struct again *a, uint32_t v)
 {
     struct vc_graph_value *value = &a->graph.values[v];
@@ -89,6 +99,7 @@ static enum vc_status size_input(struct again *a, uint32_t v)
     return VC_OK;
 }
 
+/* Results begin as unknown; each node's inference makes its outputs known. */
 static enum vc_status begin(struct again *a, struct vc_ctx *ctx)
 {
     const struct vc_graph *of = a->of;
@@ -133,6 +144,8 @@ static bool makes_needed(const struct again *a, const struct vc_graph_node *node
     return false;
 }
 
+/* Backwards from the wanted values: nodes that only lead elsewhere may have sizes that do not fit, and nobody
+ * computes them. */
 static void find_needed(struct again *a, const uint32_t *wanted, size_t n)
 {
     for (size_t k = 0; k < n; k++) {
@@ -159,7 +172,7 @@ static bool knows_inputs(const struct again *a, const struct vc_graph_node *node
     return true;
 }
 
-/* An output has the sizes that the graph states; those that are not bound may be any. */
+/* Compares an output with what the first graph states. A size that either side cannot evaluate may be anything. */
 static enum vc_status compare(const struct again *a, uint32_t v)
 {
     const struct vc_graph_value *made = &a->graph.values[v];

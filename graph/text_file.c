@@ -1,4 +1,6 @@
-/* text_file.c - a graph from a file that people write: reads it, and gives it to whoever understands it. */
+/* text_file.c - a graph from a text file that people write: reads the file and gives the text to the parser that
+ * understands it, graph/onnx (ONNX's textual form) or graph/layers (a list of layers). Called through
+ * vc_graph_read_text by every command with --graph. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +10,8 @@
 
 #define MAX_TEXT ((size_t)16 << 20)
 
-/* The first word of ONNX's textual syntax: a model begins with its properties, a graph with its name. */
+/* True if the text begins like ONNX's textual form: "<ir_version: 10, ...> agraph (float[N, 784] x) => ...". A list
+ * of layers never begins with "<". */
 static bool looks_like_onnx(const char *text, size_t n)
 {
     size_t at = 0;
@@ -26,6 +29,7 @@ static bool ends_in(const char *path, const char *end)
     return n > strlen(end) && strcmp(path + n - strlen(end), end) == 0;
 }
 
+/* Looks at the first 4096 bytes only: a file of weights may have gigabytes. A NUL among them means binary. */
 bool vc_graph_is_text(const char *path)
 {
     char head[4096];
@@ -39,7 +43,8 @@ bool vc_graph_is_text(const char *path)
            (vc_layers_probe(head, n) || looks_like_onnx(head, n) || ends_in(path, ".txt") || ends_in(path, ".onnxtxt"));
 }
 
-/* What is no ONNX by its first character or by its name is taken for a list of layers, whose mistakes have a line. */
+/* What is not ONNX by its first character or by its name is taken for a list of layers: its errors name the line,
+ * which helps the writer of either kind. */
 static enum vc_status build(struct vc_ctx *ctx, const char *path, const char *text, size_t n,
                             const struct vc_graph_options *options, struct vc_graph **out)
 {

@@ -1,4 +1,5 @@
-/* text_read.c - see text_read.h. */
+/* text_read.c - see text_read.h. Reads from a stream instead of asking for the size first, so that pipes and
+ * /dev/stdin work. */
 #include "graph/text_read.h"
 
 #include <errno.h>
@@ -7,7 +8,9 @@
 
 #define FIRST 4096
 
-/* All that the stream still has, into a buffer that grows. */
+/* Reads to the end of the stream into a buffer that grows by four: 4 KiB, 16 KiB, ... up to most + 1, which shows
+ * that the file is larger than allowed. The old buffer is freed before the read, so memory stays within the bound
+ * of text_read.h. */
 static enum vc_status read_all(struct vc_ctx *ctx, FILE *file, size_t most, char **text, size_t *n)
 {
     for (size_t capacity = FIRST;; capacity = capacity < most / 4 ? 4 * capacity : most + 1) {

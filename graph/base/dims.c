@@ -1,4 +1,9 @@
-/* dims.c - polynomials in the sizes of inputs: see dims.h. */
+/* dims.c - polynomials in the sizes of inputs: see dims.h.
+ *
+ * Every function of the arithmetic works in three steps: it adds terms to a `struct sum` on the stack, which keeps
+ * them sorted and joins equal ones; intern() looks the finished sum up in a hash table; a new sum becomes an
+ * expression with the next number. So two ways to the same polynomial end in the same number, and nobody has to
+ * simplify later. */
 #include "graph/base/dims.h"
 
 #include <inttypes.h>
@@ -8,15 +13,17 @@
 #include "core/base/array.h"
 
 #define NO_ATOM   ((uint32_t)-1)
-#define MAX_TERMS 32
+#define MAX_TERMS 32 /* of one expression; more make it bad */
 
-/* A sum while it is made. */
+/* A sum while it is made: terms in the order of compare_atoms, none with coefficient 0. bad: a number overflowed,
+ * or there were more than MAX_TERMS terms. */
 struct sum {
     uint32_t n;
     bool bad;
     struct vc_dim_term terms[MAX_TERMS];
 };
 
+/* Numbers 0 and 1 stay empty, see struct vc_dims: n starts at 2. */
 enum vc_status vc_dims_init(struct vc_dims *dims, struct vc_ctx *ctx, struct vc_arena *arena)
 {
     *dims = (struct vc_dims){.ctx = ctx, .arena = arena, .n = 2};
@@ -35,7 +42,8 @@ void vc_dims_release(struct vc_dims *dims)
 
 /* ---- sums ---- */
 
-/* Terms with atoms come before the number, others by their atoms. */
+/* The order of terms in an expression: by their atoms, first atom first. NO_ATOM is the largest number, so that
+ * terms with atoms come before the plain number. */
 static int compare_atoms(const struct vc_dim_term *a, const struct vc_dim_term *b)
 {
     for (unsigned k = 0; k < VC_DIM_FACTORS; k++) {
@@ -46,6 +54,8 @@ static int compare_atoms(const struct vc_dim_term *a, const struct vc_dim_term *
     return 0;
 }
 
+/* Adds one term by insertion sort. A term with the same atoms takes the coefficient; where the sum is 0 the term
+ * goes, so that height - height has no terms and is the number 0. */
 static void sum_add(struct sum *sum, const struct vc_dim_term *term)
 {
     uint32_t at = 0;
@@ -78,7 +88,8 @@ static struct vc_dim_term number_term(int64_t n)
     return term;
 }
 
-/* The terms of a dimension: those of its expression, or one. */
+/* Number of terms of a dimension, and the terms: of its expression, or of a number one term that is built in
+ * *number (no term for 0). *terms is valid until an expression is added, or as long as *number. */
 static uint32_t terms_of(const struct vc_dims *dims, const struct vc_dim *a, struct vc_dim_term *number,
                          const struct vc_dim_term **terms)
 {
@@ -91,6 +102,7 @@ static uint32_t terms_of(const struct vc_dims *dims, const struct vc_dim *a, str
     return dims->expressions[a->expression].n_terms;
 }
 
+/* sum += factor * a. */
 static void sum_add_dim(const struct vc_dims *dims, struct sum *sum, struct vc_dim a, int64_t factor)
 {
     struct vc_dim_term number;
@@ -106,6 +118,7 @@ static void sum_add_dim(const struct vc_dims *dims, struct sum *sum, struct vc_d
     }
 }
 
+/* The hash table compares terms with memcmp: struct vc_dim_term has no padding (8 + 6 * 4 bytes). */
 static uint64_t hash_of_terms(uint32_t n_terms, const struct vc_dim_term *terms)
 {
     uint64_t h = n_terms;
@@ -126,6 +139,7 @@ static uint64_t hash_of(const void *dims, size_t number)
     return hash_of_terms(e->n_terms, e->terms);
 }
 
+/* What is_same compares with: a finished sum. */
 struct key {
     const struct vc_dims *dims;
     const struct sum *sum;
@@ -145,7 +159,8 @@ static bool grow(struct vc_dims *dims)
            vc_hash_grow(dims->ctx, &dims->by_terms, dims->n, hash_of, dims) == VC_OK;
 }
 
-/* The number of the expression, which is made where there is none. */
+/* The dimension of a finished sum: a plain number where no atoms are left, else the number of the expression, which
+ * is added if it is new. Out of memory is remembered in dims->no_memory and returned by whoever ends the building. */
 static struct vc_dim intern(struct vc_dims *dims, const struct sum *sum)
 {
     const struct key key = {dims, sum};
@@ -194,6 +209,7 @@ static struct vc_dim dim_of_atom(struct vc_dims *dims, uint32_t atom)
 
 /* ---- atoms ---- */
 
+/* Rounded to minus infinity as ONNX's shape arithmetic and Python's // do it: -1 // 2 is -1, where C's -1 / 2 is 0. */
 static int64_t floor_divide(int64_t a, int64_t b)
 {
     return a / b - (a % b != 0 && (a % b < 0) != (b < 0));
@@ -206,7 +222,8 @@ static bool same_dim(struct vc_dim a, struct vc_dim b)
 
 static bool evaluate(const struct vc_dims *dims, struct vc_dim a, int64_t *out);
 
-/* Quotients that an expression has inside each other. */
+/* How deep quotients are nested in an expression: 0 for batch + 1, 1 for floor(height/2). VC_DIM_DEPTH bounds it,
+ * because evaluation and text recurse. */
 static unsigned depth_of(const struct vc_dims *dims, struct vc_dim a)
 {
     struct vc_dim_term number;
@@ -224,7 +241,8 @@ static unsigned depth_of(const struct vc_dims *dims, struct vc_dim a)
     return depth;
 }
 
-/* What it is with the sizes that are bound; the atoms in it are known already. */
+/* Computes `known` and `value` of a quotient from the sizes that are bound. The atoms in it have smaller numbers,
+ * so that their values are up to date when atoms are visited in order. A symbol is left as it is. */
 static void atom_value(struct vc_dims *dims, struct vc_dim_atom *atom)
 {
     int64_t above;
@@ -249,7 +267,8 @@ static struct vc_dim_atom *new_atom(struct vc_dims *dims)
     return &dims->atoms[dims->n_atoms];
 }
 
-/* -1: it may be negative. */
+/* The lower bound of floor(above / below), -1 if it may be negative. With a number as divisor the bound is that of
+ * the dividend, divided; an expression as divisor may be large, and only 0 is certain. */
 static int64_t least_quotient(const struct vc_dims *dims, struct vc_dim above, struct vc_dim below)
 {
     int64_t least;
@@ -264,7 +283,9 @@ static int64_t least_quotient(const struct vc_dims *dims, struct vc_dim above, s
     return vc_dim_is_number(below) ? least / below.size : 0;
 }
 
-/* The atom that is a symbol of that name, or where name is NULL that quotient; made where there is none. */
+/* The dimension that is the symbol `name`, or with name NULL the quotient; made at its first use. The search is
+ * linear in the number of atoms: a symbol for each open size, and a quotient for each time a convolution network
+ * halves it. */
 static struct vc_dim atom_dim(struct vc_dims *dims, const char *name, struct vc_dim above, struct vc_dim below)
 {
     struct vc_dim_atom *atom;
@@ -324,7 +345,9 @@ struct vc_dim vc_dim_subtract(struct vc_dims *dims, struct vc_dim a, struct vc_d
     return intern(dims, &sum);
 }
 
-/* Joins the atoms of two terms, in order. */
+/* The product of two terms: coefficients multiplied, atoms merged in ascending order.
+ *     2*batch * 3*batch*heads = 6*batch*batch*heads
+ * False where the number overflows or there are more than VC_DIM_FACTORS atoms. */
 static bool multiply_terms(const struct vc_dim_term *a, const struct vc_dim_term *b, struct vc_dim_term *out)
 {
     unsigned i = 0;
@@ -350,6 +373,7 @@ static bool multiply_terms(const struct vc_dim_term *a, const struct vc_dim_term
     }
 }
 
+/* Each term of a times each term of b: (batch + 1) * (heads + 2) has four. */
 struct vc_dim vc_dim_multiply(struct vc_dims *dims, struct vc_dim a, struct vc_dim b)
 {
     struct sum sum = {.bad = vc_dim_is_bad(a) || vc_dim_is_bad(b)};
@@ -374,7 +398,8 @@ struct vc_dim vc_dim_multiply(struct vc_dims *dims, struct vc_dim a, struct vc_d
     return intern(dims, &sum);
 }
 
-/* a = b * *out for two terms. */
+/* The exact quotient of two terms: false where the number or the atoms of b do not divide those of a. Both lists of
+ * atoms are ascending, so one walk over a finds all atoms of b. INT64_MIN / -1 would trap. */
 static bool divide_terms(const struct vc_dim_term *a, const struct vc_dim_term *b, struct vc_dim_term *out)
 {
     unsigned j = 0;
@@ -396,7 +421,9 @@ static bool divide_terms(const struct vc_dim_term *a, const struct vc_dim_term *
     return j == VC_DIM_FACTORS || b->atoms[j] == NO_ATOM;
 }
 
-/* a is q * b for a single term q: what reshapes ask for. */
+/* True, with *out, where a is exactly *out * b for one term *out. This is the question of Reshape: [2*batch, 12*64]
+ * to [-1, 64] asks for 24*batch. The leading terms give the only candidate; multiplying back proves it for all
+ * terms. */
 static bool is_multiple(struct vc_dims *dims, struct vc_dim a, struct vc_dim b, struct vc_dim *out)
 {
     struct vc_dim_term number_a;
@@ -451,7 +478,9 @@ static bool all_terms_have(const struct vc_dims *dims, struct vc_dim a, uint32_t
     return n != 0;
 }
 
-/* floor((5*batch)/(40*batch)) is floor(5/40): what all terms of both have, and is 1 or more, goes. */
+/* Divides both by one atom that all terms of both contain: floor((5*batch)/(40*batch)) becomes floor(5/40). The
+ * atom has to be 1 or more, or the quotient could be one by 0. True: something was cancelled; the caller tries
+ * again. */
 static bool cancel(struct vc_dims *dims, struct vc_dim *a, struct vc_dim *b)
 {
     struct vc_dim_term number;
@@ -474,6 +503,13 @@ static bool cancel(struct vc_dims *dims, struct vc_dim *a, struct vc_dim *b)
     return false;
 }
 
+/* From the exact to the general case, so that a quotient atom is the last resort:
+ *     1. numbers                        7 / 2 = 3
+ *     2. a whole multiple               12*batch / batch = 12
+ *     3. a common factor                (5*batch) / (40*batch) = 5 / 40
+ *     4. a part that comes out even     (2*height + 3) / 2 = height + 1 + floor(1/2) = height + 1
+ *     5. an atom for what remains       (height - 1) / 2 = floor((height - 1)/2)
+ * Step 4 is exact because floor((b*q + r)/b) = q + floor(r/b) for whole q, also of negative r. */
 struct vc_dim vc_dim_divide(struct vc_dims *dims, struct vc_dim a, struct vc_dim b)
 {
     struct sum whole = {0};
@@ -520,6 +556,8 @@ struct vc_dim vc_dim_divide(struct vc_dims *dims, struct vc_dim a, struct vc_dim
     return vc_dim_add(dims, intern(dims, &whole), a);
 }
 
+/* max(a, 0). Where the sign is known for all sizes there is no atom: batch stays batch, and -batch becomes 0. Max
+ * and Min of known elements are made of it (ops_math.c): max(a, b) = a + max(b - a, 0). */
 struct vc_dim vc_dim_positive(struct vc_dims *dims, struct vc_dim a)
 {
     int64_t least;
@@ -545,7 +583,8 @@ struct vc_dim vc_dim_product(struct vc_dims *dims, const struct vc_dim *shape, u
     return product;
 }
 
-/* Terms that are added and not subtracted, of symbols and quotients that are not negative. */
+/* The sum of the lower bounds of the terms. A term counts if its coefficient is positive and no factor can be
+ * negative; the product of lower bounds is then a lower bound of the product. */
 bool vc_dim_least(const struct vc_dims *dims, struct vc_dim a, int64_t *least)
 {
     struct vc_dim_term number;
@@ -570,6 +609,8 @@ bool vc_dim_least(const struct vc_dims *dims, struct vc_dim a, int64_t *least)
     return !vc_dim_is_bad(a);
 }
 
+/* a - b or b - a is at least 1 for all sizes. The symbols cancel in the difference, so batch + 1 and batch are told
+ * apart. */
 bool vc_dim_differ(struct vc_dims *dims, struct vc_dim a, struct vc_dim b)
 {
     struct vc_dim above = vc_dim_subtract(dims, a, b);
@@ -581,7 +622,8 @@ bool vc_dim_differ(struct vc_dims *dims, struct vc_dim a, struct vc_dim b)
 
 /* ---- values and text ---- */
 
-/* False: a symbol is not bound, or the value leaves int64_t. */
+/* The value with the bound sizes, of a number too. False: a symbol is not bound, or the value leaves int64_t. Atoms
+ * have their values already (vc_dim_bind), so nothing recurses. */
 static bool evaluate(const struct vc_dims *dims, struct vc_dim a, int64_t *out)
 {
     struct vc_dim_term number;
@@ -606,6 +648,7 @@ static bool evaluate(const struct vc_dims *dims, struct vc_dim a, int64_t *out)
     return !vc_dim_is_bad(a);
 }
 
+/* One term with coefficient 1 and one atom that has a name. */
 const struct vc_dim_atom *vc_dim_symbol_of(const struct vc_dims *dims, struct vc_dim a)
 {
     const struct vc_dim_expression *e = &dims->expressions[a.expression];
@@ -618,6 +661,7 @@ const struct vc_dim_atom *vc_dim_symbol_of(const struct vc_dims *dims, struct vc
     return &dims->atoms[e->terms[0].atoms[0]];
 }
 
+/* One pass in ascending order is enough: a quotient is made of atoms with smaller numbers. */
 bool vc_dim_bind(struct vc_dims *dims, const char *name, int64_t size)
 {
     bool found = false;
@@ -634,6 +678,7 @@ bool vc_dim_bind(struct vc_dims *dims, const char *name, int64_t size)
     return found;
 }
 
+/* Sizes and counts are never negative: a negative value is an error of the model, and returned like an unbound one. */
 int64_t vc_dim_value(const struct vc_dims *dims, struct vc_dim a)
 {
     int64_t value;
@@ -643,6 +688,7 @@ int64_t vc_dim_value(const struct vc_dims *dims, struct vc_dim a)
 
 static void add_text(const struct vc_dims *dims, struct vc_dim a, char *buffer, size_t n, size_t *at);
 
+/* snprintf at *at of the buffer; *at then stays below n, whatever was cut. */
 VC_PRINTF(4, 5) static void add(char *buffer, size_t n, size_t *at, const char *format, ...)
 {
     va_list args;
@@ -656,6 +702,8 @@ VC_PRINTF(4, 5) static void add(char *buffer, size_t n, size_t *at, const char *
     }
 }
 
+/* One term with its sign: "2*batch*sequence", " - 1". The coefficient 1 is not written before atoms. |INT64_MIN|
+ * does not fit into int64_t, so the size is taken as unsigned. */
 static void add_term(const struct vc_dims *dims, const struct vc_dim_term *term, bool first, char *buffer, size_t n,
                      size_t *at)
 {

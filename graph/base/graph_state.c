@@ -29,6 +29,7 @@ const char *vc_graph_copy_text(struct vc_graph *graph, const char *s)
     return to != NULL ? to : "";
 }
 
+/* The last place of the list is written anew with each further problem: "and 37 more problems". */
 void vc_graph_complain(struct vc_graph *graph, const char *format, ...)
 {
     char text[VC_MESSAGE_BYTES];
@@ -47,6 +48,7 @@ void vc_graph_complain(struct vc_graph *graph, const char *format, ...)
     }
 }
 
+/* snprintf returns what it would have written; once that passes n nothing more is added. */
 const char *vc_graph_shape_text(const int64_t *sizes, unsigned n_dims, char *text, size_t n)
 {
     size_t at = (size_t)snprintf(text, n, "[");

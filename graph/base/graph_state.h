@@ -1,4 +1,12 @@
-/* graph_state.h - inside of a graph: what those who build it, the operators and those who walk it share. */
+/* graph_state.h - inside of a graph: what builders, operators and walks over graphs share.
+ *
+ * Programs see a graph through include/vcompress/graph.h; the rooms of graph/, engine/ and memory/ read the
+ * members. Only graph/builder/ adds values and nodes and only graph/ops/ sets their shapes; after vc_graph_finish
+ * nothing changes but the sizes bound to symbols, and what graph/answers adds.
+ *
+ *     nodes[k].inputs ──▶ values[v] ──▶ params[p]      by number, VC_NO_VALUE for an omitted input
+ *                         facts[v]                     same number: what programs do not see
+ */
 #ifndef VC_GRAPH_STATE_H
 #define VC_GRAPH_STATE_H
 
@@ -9,10 +17,14 @@
 #include "core/base/hash_table.h"
 #include "graph/base/dims.h"
 
+/* Bounds on files: a graph of a million nodes is refused, and of a file with more problems only the first hundred
+ * are kept. */
 #define VC_GRAPH_MAX_NODES    1000000
 #define VC_GRAPH_MAX_PROBLEMS 100
 
-/* What a file that the graph was made from has of a value: an ONNX file, or ONNX's textual form. */
+/* How the value appears in the file that the graph was made from (an ONNX file or ONNX's textual form). Couplings
+ * ask for it: a size that the file states (of a Reshape, a Slice) has to be written anew there once units are
+ * removed. */
 enum vc_written {
     VC_WRITTEN_NOT = 0,
     VC_WRITTEN_NAME, /* a value of that name, which other operators make, or an operator in other words */
@@ -20,20 +32,23 @@ enum vc_written {
     VC_WRITTEN_ATTRS /* and its lists of integers are attributes there (Slice-1, Split-11) */
 };
 
-/* Beside the public part of a value. */
+/* What is known of a value beyond the public part: facts[v] belongs to values[v]. */
 struct vc_value_facts {
     enum vc_written written;
     const char *slice; /* of a parameter that a Slice of the file cuts out: what the file calls the Slice's output */
-    bool slice_attrs;  /* where that begins and ends is in attributes */
+    bool slice_attrs;  /* start and end of that Slice are attributes (Slice-1), not inputs */
     bool unknown;      /* a problem was found: type and shape mean nothing */
-    const struct vc_dim *elems; /* of up to VC_MAX_ELEMS integers, or floats that are whole numbers, whose shape is of
-                                   numbers: what they are, where that is known: the shape of a tensor, and what is
-                                   computed from it; else NULL */
+    /* The elements, where they are known while the graph is built, else NULL. A Shape of x [batch, 12, 64] has the
+     * elements {batch, 12, 64}, and Gather, Concat, Mul and Div compute with them, so that Reshape knows its target
+     * shape. At most VC_MAX_ELEMS elements, integers or floats that are whole numbers; the shape has only numbers. */
+    const struct vc_dim *elems;
 };
 
 #define VC_MAX_ELEMS  64
-#define VC_MOST_WHOLE 0x1p24 /* of floats that are whole numbers: f32 has all up to there */
+#define VC_MOST_WHOLE 0x1p24 /* floats below 2^24 in size: f32 represents every whole number up to there exactly */
 
+/* The arena owns names, shapes, attributes and elements; the arrays are the pool's and grow. All is freed by
+ * vc_graph_close. n_X elements are used of X_capacity. */
 struct vc_graph {
     struct vc_ctx *ctx;
     struct vc_arena arena;
@@ -63,31 +78,33 @@ struct vc_graph {
     const char *note;     /* vc_graph_note; NULL: none */
     uint32_t n_unused;
     size_t unused_capacity;
-    const char **unused;            /* names of tensors: vc_graph_unused */
-    const char *block;              /* of the nodes that are added from now on; the arena's */
-    bool in_expert;                 /* they are */
-    bool ids_from_0;                /* of a family of transformers, whose embeddings have no negative rows */
-    uint32_t routes, expert_number; /* of these nodes: vc_graph_node */
+    const char **unused; /* names of tensors: vc_graph_unused */
+    const char *block;   /* of the nodes that are added from now on; the arena's */
+    bool in_expert;      /* nodes that are added from now on are part of an expert */
+    bool ids_from_0;     /* the graph of a transformers family: token -1 is an error there, and the last row in ONNX */
+    uint32_t routes, expert_number; /* for nodes that are added from now on: members of vc_graph_node */
     uint32_t n_experts, experts_per_token;
-    enum vc_dtype float_type; /* what config.json says that weights are loaded as; VC_DTYPE_NONE: nothing */
-    uint64_t max_positions;   /* of a sequence, as the model's configuration has it; 0: it has none */
-    const char *problem_type; /* of a config.json: what a head of classes is for; the arena's; NULL: it says nothing */
-    uint32_t logits;          /* one more than the value that graph/answers added; 0: none */
+    enum vc_dtype float_type; /* the dtype that config.json names for loading weights; VC_DTYPE_NONE: not stated */
+    uint64_t max_positions;   /* vc_graph_max_positions; 0: not stated */
+    const char *problem_type; /* config.json's problem_type: "multi_label_classification"; NULL: not stated */
+    uint32_t logits;          /* the value that graph/answers added, plus one; 0: no value was added */
     enum vc_status status;    /* VC_E_NOMEM, or VC_OK */
 };
 
-/* Notes a problem: a sentence without a full stop. Beyond VC_GRAPH_MAX_PROBLEMS the last one says how many more. */
+/* Notes a problem: a sentence without a full stop. Building goes on, so that one run finds all problems of a file.
+ * Beyond VC_GRAPH_MAX_PROBLEMS the last one says how many more there are. */
 void vc_graph_complain(struct vc_graph *graph, const char *format, ...) VC_PRINTF(2, 3);
 
-/* n elements of that size in the arena; NULL: no memory, which the graph remembers. */
+/* Copies n elements of `size` bytes into the arena. Returns NULL if memory is short, which graph->status remembers. */
 void *vc_graph_copy(struct vc_graph *graph, const void *bytes, size_t n, size_t size);
-/* The same for a text; "" without memory. */
+/* The same for a text. Returns "" if memory is short, so that callers need no check. */
 const char *vc_graph_copy_text(struct vc_graph *graph, const char *s);
 
 /* "[2, 3]" in `text` of n bytes, cut where there is no room for more; returns text. */
 const char *vc_graph_shape_text(const int64_t *sizes, unsigned n_dims, char *text, size_t n);
 
-/* An attribute of the node, whose kind is the operator's; NULL, or `otherwise`: the node does not have it. */
+/* An attribute of the node. NULL, or `otherwise`, if the node does not have it: callers pass ONNX's default. The
+ * kind is not checked: vc_infer_int and its neighbours checked it when the node was added. */
 const struct vc_graph_attr *vc_node_attr(const struct vc_graph_node *node, const char *name);
 int64_t vc_node_int(const struct vc_graph_node *node, const char *name, int64_t otherwise);
 double vc_node_float(const struct vc_graph_node *node, const char *name, double otherwise);

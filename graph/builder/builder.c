@@ -1,5 +1,9 @@
-/* builder.c - values, parameters, nodes and problems of a graph while it is built, and how programs walk it. The end of
- * building is finish.c. */
+/* builder.c - values, parameters, nodes and problems of a graph while it is built, and how programs walk it. The
+ * end of building is finish.c.
+ *
+ * A value gets a name and a number first (new_value), then type and shape: inputs, parameters and constants from
+ * the caller, results by vc_infer_node. A value whose shape nobody knows is marked facts[v].unknown; nodes that
+ * read it are not inferred, so that one mistake gives one problem and not one for each node behind it. */
 #include "graph/builder/builder.h"
 
 #include <math.h>
@@ -70,6 +74,7 @@ static bool make_room(struct vc_graph *graph, uint32_t n, size_t *capacity, cons
     return graph->status == VC_OK;
 }
 
+/* Appends to a list of numbers (inputs, outputs). */
 static bool add_number(struct vc_graph *graph, uint32_t **list, uint32_t *n, size_t *capacity, uint32_t number)
 {
     const struct list lists[] = {{list, sizeof **list}};
@@ -88,6 +93,7 @@ const char *vc_graph_problem(const struct vc_graph *graph, uint32_t index)
     return index < graph->n_problems && index < VC_GRAPH_MAX_PROBLEMS ? graph->problems[index] : NULL;
 }
 
+/* Only the first is kept by name; the note counts the others. */
 void vc_graph_asks_training(struct vc_graph *graph, const char *op, const char *name)
 {
     char text[VC_MESSAGE_BYTES];
@@ -136,6 +142,7 @@ const char *vc_graph_unused(const struct vc_graph *graph, uint32_t index)
 
 /* ---- names ---- */
 
+/* Values are found by name in a hash table of their numbers. */
 struct key {
     const struct vc_graph *graph;
     const char *name;
@@ -161,7 +168,8 @@ uint32_t vc_graph_find(const struct vc_graph *graph, const char *name)
     return at != SIZE_MAX ? (uint32_t)at : VC_NO_VALUE;
 }
 
-/* The name itself where it is free, else one of its own, with a problem if it was given. */
+/* A copy of the name if it is free. A name that is taken is a problem, and like an empty one it is replaced by
+ * "MatMul_12": the kind and the first number from the count of values on that is free. */
 static const char *name_for(struct vc_graph *graph, const char *name, const char *kind)
 {
     char own[128];
@@ -182,7 +190,8 @@ static const char *name_for(struct vc_graph *graph, const char *name, const char
 
 /* ---- values ---- */
 
-/* A value without type and shape; VC_NO_VALUE: no memory. */
+/* Appends a value without type and shape, under a unique name. VC_NO_VALUE if memory is short (remembered) or there
+ * are too many values. */
 static uint32_t new_value(struct vc_graph *graph, const char *name, const char *kind_name, enum vc_value_kind kind)
 {
     const struct list lists[] = {{&graph->values, sizeof *graph->values}, {&graph->facts, sizeof *graph->facts}};
@@ -206,7 +215,7 @@ static uint32_t new_value(struct vc_graph *graph, const char *name, const char *
     return graph->n_values++;
 }
 
-/* Without memory for it the value is a scalar and not given to anybody (whole). */
+/* Copies the shape. If memory is short the value is a scalar, and whole() keeps callers from getting its number. */
 static void set_shape(struct vc_graph *graph, uint32_t value, enum vc_dtype dtype, const struct vc_dim *shape,
                       unsigned n_dims)
 {
@@ -217,7 +226,7 @@ static void set_shape(struct vc_graph *graph, uint32_t value, enum vc_dtype dtyp
     graph->values[value].shape = own;
 }
 
-/* The value, where there was memory for all of it. */
+/* The value if nothing has failed so far, else VC_NO_VALUE. */
 static uint32_t whole(const struct vc_graph *graph, uint32_t value)
 {
     return graph->status == VC_OK ? value : VC_NO_VALUE;
@@ -257,7 +266,9 @@ uint32_t vc_graph_add_option(struct vc_graph *graph, const char *name, enum vc_d
     return value;
 }
 
-/* The shape of what the parameter makes of its tensor. */
+/* The shape that the parameter has in the graph: of the tensor, with the slice's count, last two axes swapped if
+ * transposed. Everything comes from a file: ranks, sizes and bounds of the slice are checked, first + count without
+ * overflow. */
 static bool param_shape(struct vc_graph *graph, const char *name, const struct vc_param_spec *spec,
                         struct vc_dim *shape)
 {
@@ -303,6 +314,8 @@ void vc_graph_also(struct vc_graph *graph, uint32_t param, const char *name)
     p->n_also++;
 }
 
+/* A parameter is two things: a value of the graph and an entry of params that says how to read it; each has the
+ * number of the other. */
 uint32_t vc_graph_add_param(struct vc_graph *graph, const char *name, const struct vc_param_spec *spec)
 {
     const struct list lists[] = {{&graph->params, sizeof *graph->params}};
@@ -335,6 +348,9 @@ uint32_t vc_graph_add_param(struct vc_graph *graph, const char *name, const stru
     return whole(graph, value);
 }
 
+/* Short lists of whole numbers are also kept as facts[value].elems, from which the shapes of later nodes are
+ * computed (Reshape's target, Slice's ends). Floats count if they are whole and below 2^24: exporters compute sizes
+ * in floats, too. */
 uint32_t vc_graph_add_constant(struct vc_graph *graph, const char *name, enum vc_dtype dtype, const int64_t *shape,
                                unsigned n_dims, const void *elements)
 {
@@ -401,6 +417,7 @@ void vc_graph_add_output(struct vc_graph *graph, uint32_t value)
 
 /* ---- nodes ---- */
 
+/* Copies names and, by kind, the string, the ints or the floats. */
 static const struct vc_graph_attr *copy_attrs(struct vc_graph *graph, const struct vc_graph_attr *attrs, unsigned n)
 {
     struct vc_graph_attr *to = vc_graph_copy(graph, attrs, n, sizeof *attrs);
@@ -438,7 +455,7 @@ static const uint32_t *make_outputs(struct vc_graph *graph, const struct vc_node
     return outputs;
 }
 
-/* One of the inputs is a value about which a problem was noted: nothing more can be said. */
+/* True if a problem was noted for one of the inputs: nothing more can be said about the node. */
 static bool has_unknown_input(const struct vc_graph *graph, const struct vc_graph_node *node)
 {
     for (unsigned k = 0; k < node->n_inputs; k++) {
@@ -449,6 +466,9 @@ static bool has_unknown_input(const struct vc_graph *graph, const struct vc_grap
     return false;
 }
 
+/* Order matters: room first, then copies, then outputs, and only then the node is counted, so that a failure in
+ * between leaves a consistent graph. Beyond VC_GRAPH_MAX_NODES nodes become unknown values, with one problem for
+ * all of them. */
 uint32_t vc_graph_add_node(struct vc_graph *graph, const struct vc_node_spec *spec)
 {
     const struct list lists[] = {{&graph->nodes, sizeof *graph->nodes}};
@@ -589,7 +609,7 @@ uint32_t vc_graph_output(const struct vc_graph *graph, uint32_t index)
     return index < graph->n_outputs ? graph->outputs[index] : VC_NO_VALUE;
 }
 
-/* Number `index` of the atoms that are symbols; NULL: there are fewer. */
+/* Symbol number `index`: atoms that are quotients do not count. NULL if there are fewer symbols. */
 static const struct vc_dim_atom *symbol_at(const struct vc_graph *graph, uint32_t index)
 {
     for (uint32_t k = 0; k < graph->dims.n_atoms; k++) {
@@ -629,6 +649,7 @@ static const struct vc_dim_atom *leading(const struct vc_graph *graph, uint32_t 
     return value->n_dims == 0 ? NULL : vc_dim_symbol_of(&graph->dims, value->shape[0]);
 }
 
+/* The first symbol whose name begins with "batch", else the first symbol that leads an input. */
 const char *vc_graph_batch_symbol(const struct vc_graph *graph)
 {
     const char *name;
@@ -651,6 +672,7 @@ uint64_t vc_graph_max_positions(const struct vc_graph *graph)
     return graph->max_positions;
 }
 
+/* The table holds the names that families and exporters give to open sizes; a symbol that has a size keeps it. */
 enum vc_status vc_graph_bind_usual(struct vc_ctx *ctx, struct vc_graph *graph)
 {
     static const struct {

@@ -17,15 +17,19 @@
 
 #include "graph/base/graph_state.h"
 
+/* An empty graph; ended by vc_graph_finish or vc_graph_close. */
 enum vc_status vc_graph_create(struct vc_ctx *ctx, struct vc_graph **out);
 
-/* What a parameter is: struct vc_graph_param without what the graph finds out. Strings and arrays are copied. */
+/* What a parameter is: struct vc_graph_param without the members that the graph finds out. Strings and arrays are copied.
+ *     the key's rows of a fused projection:  {.tensor = "qkv.weight", .n_dims = 2, .shape = {192, 64}, .sliced = true,
+ *                                             .axis = 0, .first = 64, .count = 64, .transposed = true}   value [64, 64]
+ */
 struct vc_param_spec {
     const char *tensor;
     size_t index; /* VC_NO_TENSOR: no weights */
     bool from_weights;
     unsigned n_dims;
-    const uint64_t *shape; /* of the tensor */
+    const uint64_t *shape; /* of the tensor, before slice and transposition */
     bool sliced;
     unsigned axis;
     uint64_t first, count;
@@ -37,23 +41,24 @@ struct vc_param_spec {
  */
 uint32_t vc_graph_add_input(struct vc_graph *graph, const char *name, enum vc_dtype dtype, const struct vc_dim *shape,
                             unsigned n_dims);
-/* One that need not be given: all its elements are `otherwise` then. */
+/* An input that need not be given: all its elements are `otherwise` then, 1 for attention_mask. */
 uint32_t vc_graph_add_option(struct vc_graph *graph, const char *name, enum vc_dtype dtype, const struct vc_dim *shape,
                              unsigned n_dims, int64_t otherwise);
 uint32_t vc_graph_add_param(struct vc_graph *graph, const char *name, const struct vc_param_spec *spec);
-/* A further name of a parameter, by its index. */
+/* Notes a further name of the same tensor (Identity of an initializer): vc_graph_param.n_also and .also. */
 void vc_graph_also(struct vc_graph *graph, uint32_t param, const char *name);
 /* Elements: double for VC_DTYPE_F32, else int64_t; copied. */
 uint32_t vc_graph_add_constant(struct vc_graph *graph, const char *name, enum vc_dtype dtype, const int64_t *shape,
                                unsigned n_dims, const void *elements);
-/* One list of integers [n], and single numbers []. */
+/* Constants without a name: a list of integers [n], and single numbers []. */
 uint32_t vc_graph_add_ints(struct vc_graph *graph, const int64_t *ints, size_t n);
 uint32_t vc_graph_add_int(struct vc_graph *graph, int64_t i);
 uint32_t vc_graph_add_float(struct vc_graph *graph, double f);
 void vc_graph_add_output(struct vc_graph *graph, uint32_t value);
 
-/* A node. Everything is copied; output_names may be NULL, and so may each of them. Its outputs are the values
- * node->outputs; the first is returned (VC_NO_VALUE: no memory). */
+/* A node to add. Everything is copied. output_names may be NULL, and so may each name. vc_graph_add_node returns
+ * the first output; VC_NO_VALUE if memory is short. Attributes have ONNX's names and kinds of operator set
+ * VC_GRAPH_OPSET; one that the operator does not ask for is a problem. */
 struct vc_node_spec {
     const char *op;
     const char *name; /* NULL: none */

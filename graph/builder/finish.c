@@ -1,4 +1,11 @@
-/* finish.c - the end of building a graph: what nothing needs goes, and numbers are given anew without gaps. */
+/* finish.c - the end of building a graph: what no output needs goes, and numbers are given anew without gaps.
+ *
+ *     built      x ─ Shape ─ Gather ─ Concat ─┐            the four compute [batch, 12, 64] of known integers
+ *                x ───────────────────────── Reshape ─ y
+ *     finished   x, constant ─────────────── Reshape ─ y   if all elements are numbers
+ *
+ * Inputs stay even if nothing reads them: callers give them by position. Values of nodes that stay, but that nobody
+ * uses, stay too (the second output of TopK). */
 #include <string.h>
 
 #include "graph/builder/builder.h"
@@ -12,7 +19,8 @@ struct sweep {
     uint32_t *params; /* the same */
 };
 
-/* How many elements there are of a value whose elements are known: its dimensions are numbers. */
+/* Number of elements of a value whose elements are known: its dimensions are numbers, and there are at most
+ * VC_MAX_ELEMS. */
 static size_t count_of(const struct vc_graph_value *value)
 {
     size_t n = 1;
@@ -23,7 +31,7 @@ static size_t count_of(const struct vc_graph_value *value)
     return n;
 }
 
-/* All elements are numbers: the value can be a constant. */
+/* True if all elements are known numbers: the value can be a constant. An element "batch" is known, but no number. */
 static bool is_known(const struct vc_graph *graph, uint32_t value)
 {
     const struct vc_dim *elems = graph->facts[value].elems;
@@ -40,7 +48,8 @@ static bool is_known(const struct vc_graph *graph, uint32_t value)
     return true;
 }
 
-/* Results that are known whole numbers become constants, whoever made them. */
+/* Turns results with known elements into constants; the nodes that made them then have no user, and mark() drops
+ * them. The elements are double or int64_t in the same 8 bytes, hence the memcpy. */
 static void make_constants(struct vc_graph *graph)
 {
     for (uint32_t v = 0; v < graph->n_values && graph->status == VC_OK; v++) {
@@ -70,7 +79,8 @@ static void make_constants(struct vc_graph *graph)
     }
 }
 
-/* From the outputs backwards: nodes come after what they use. */
+/* Counts uses from the outputs backwards; a node is needed if one of its outputs is used. Nodes come after what
+ * they use, so that one walk from the last node down is enough. */
 static void mark(struct sweep *sweep)
 {
     struct vc_graph *graph = sweep->graph;
@@ -115,6 +125,10 @@ static const uint32_t *renumbered(struct sweep *sweep, const uint32_t *list, uns
     return to;
 }
 
+/* Moves what stays to the front of each array. New numbers never exceed old ones, so that reading at v and writing
+ * at n_values in one walk overwrites nothing that is still to be read. Then every reference gets the new number:
+ * parameter and value point at each other, nodes at inputs and outputs (outputs that became constants:
+ * VC_NO_VALUE), the graph's lists. */
 static void renumber(struct sweep *sweep)
 {
     struct vc_graph *graph = sweep->graph;
@@ -167,6 +181,7 @@ static void renumber(struct sweep *sweep)
     graph->n_params = n_params;
 }
 
+/* Transposed or not does not count: tied parameters read the same elements of the tensor. */
 static uint64_t hash_of_param(const struct vc_graph_param *param)
 {
     return vc_hash_mix(vc_hash_text(param->tensor), param->sliced ? param->first : 0);
@@ -188,7 +203,8 @@ static bool is_same_param(const void *user, size_t number)
             (other->axis == param->axis && other->first == param->first && other->count == param->count));
 }
 
-/* Of several parameters that are the same elements of a tensor, the later ones are tied to the first. */
+/* Of several parameters that are the same elements of a tensor, the later ones are tied to the first (an embedding
+ * that is the output layer, too): sums count it once, and training gives it one gradient. */
 static enum vc_status tie(struct vc_graph *graph)
 {
     struct vc_hash_table firsts = {.slots = NULL};
@@ -211,7 +227,7 @@ out:
     return status;
 }
 
-/* The table of names, which has the old numbers. */
+/* The table of names has old numbers: it is made again. */
 static enum vc_status index_names(struct vc_graph *graph)
 {
     VC_CALL(vc_hash_make(graph->ctx, graph->n_values, &graph->by_name));
@@ -221,6 +237,7 @@ static enum vc_status index_names(struct vc_graph *graph)
     return VC_OK;
 }
 
+/* make_constants first: it frees nodes that mark() then finds without use. */
 static enum vc_status sweep_graph(struct vc_graph *graph)
 {
     struct vc_ctx *ctx = graph->ctx;
@@ -246,6 +263,8 @@ out:
     return status;
 }
 
+/* An unknown value without a problem would be our own fault; it is refused all the same, before anyone reads its
+ * shape. */
 enum vc_status vc_graph_finish(struct vc_graph *graph, struct vc_graph **out)
 {
     struct vc_ctx *ctx = graph->ctx;

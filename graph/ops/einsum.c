@@ -1,4 +1,8 @@
-/* einsum.c - equations: see einsum.h. Both the shapes and the loops read them here. */
+/* einsum.c - equations: see einsum.h. Both the shapes (ops_einsum.c) and the loops (loops_einsum.h) parse the text
+ * here, so that they cannot disagree.
+ *
+ *     labels     0 .. 25 "A" to "Z"     26 .. 51 "a" to "z"     52 .. 59 dimensions of "...", aligned at the last
+ */
 #include "graph/ops/einsum.h"
 
 #include <string.h>
@@ -18,7 +22,7 @@ static int label_of(char c)
     return c >= 'a' && c <= 'z' ? c - 'a' + 26 : c >= 'A' && c <= 'Z' ? c - 'A' : -1; /* in the order of ASCII */
 }
 
-/* Reads up to a comma, an arrow or the end. */
+/* Reads one term, up to a comma, an arrow or the end; returns where it stopped. What is wrong is in t->wrong. */
 static const char *read_term(const char *s, struct term *t)
 {
     *t = (struct term){.n = 0};
@@ -42,7 +46,8 @@ static const char *read_term(const char *s, struct term *t)
     return s;
 }
 
-/* The labels of the input's dimensions; "..." stands for those that no letter does, counted from the last. */
+/* The labels of an input's dimensions. "..." stands for those dimensions that no letter names; they are labelled
+ * from the last label backwards, so that "..." of inputs with different ranks broadcasts at the last dimension. */
 static const char *spread(const struct term *t, unsigned n_dims, unsigned char *labels)
 {
     unsigned letters = t->n - t->has_ellipsis;
@@ -62,6 +67,7 @@ static const char *spread(const struct term *t, unsigned n_dims, unsigned char *
     return NULL;
 }
 
+/* Appends a label to the order unless it is there; false: it was. */
 static bool add_label(struct vc_einsum *e, bool *seen, unsigned label)
 {
     if (seen[label]) {
@@ -72,7 +78,7 @@ static bool add_label(struct vc_einsum *e, bool *seen, unsigned label)
     return true;
 }
 
-/* Behind the arrow: the labels of the output in their order. */
+/* The term behind the arrow: the labels of the output in their order. Letters must come once, and in some input. */
 static const char *take_output(const char *s, const unsigned *uses, bool *seen, struct vc_einsum *e)
 {
     struct term t;
@@ -93,7 +99,7 @@ static const char *take_output(const char *s, const unsigned *uses, bool *seen, 
     return NULL;
 }
 
-/* Without an arrow: "...", then the letters that come once, in the order of the alphabet. */
+/* Without an arrow the output is "...", then the letters that come once, in alphabetical order (upper case first). */
 static void guess_output(const unsigned *uses, bool *seen, struct vc_einsum *e)
 {
     for (unsigned k = 0; k < VC_EINSUM_LABELS; k++) {
@@ -105,6 +111,8 @@ static void guess_output(const unsigned *uses, bool *seen, struct vc_einsum *e)
     }
 }
 
+/* Terms first, which count the uses of each label; then the output's labels; then all other labels, which are
+ * summed. */
 const char *vc_einsum_parse(const char *equation, unsigned n_inputs, const unsigned *n_dims, struct vc_einsum *out)
 {
     unsigned uses[VC_EINSUM_LABELS] = {0};

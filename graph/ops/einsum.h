@@ -11,6 +11,7 @@
 #define VC_EINSUM_INPUTS 8
 #define VC_EINSUM_LABELS (52 + VC_GRAPH_MAX_DIMS) /* a to z and A to Z, and the dimensions of "..." */
 
+/* The parsed equation. labels[i][d] is the label of dimension d of input i, a number below VC_EINSUM_LABELS. */
 struct vc_einsum {
     unsigned n_inputs;
     unsigned n_dims[VC_EINSUM_INPUTS];

@@ -1,4 +1,8 @@
-/* infer.c - what the operators' vc_infer_X share: inputs, attributes, broadcasting, outputs, problems. */
+/* infer.c - what the operators' vc_infer_X share: inputs, attributes, broadcasting, outputs, problems.
+ *
+ * Called only from vc_infer_X in ops_*.c and from vc_infer_node below, which checks the counts of inputs and
+ * outputs first and unasked attributes last. Pointers to values (vc_infer_in) become invalid when a value is added;
+ * inference adds none. */
 #include <stdio.h>
 #include <string.h>
 
@@ -166,6 +170,9 @@ unsigned vc_infer_axis(struct vc_infer *in, int64_t axis, unsigned n_dims)
     return (unsigned)(axis < 0 ? axis + (int64_t)n_dims : axis);
 }
 
+/* Two dimensions that have to be equal: batch of two inputs. Equal expressions are; expressions that always differ
+ * are a problem; in between, a symbol that meets a number is taken to be that number, and sizes.c checks it for
+ * each run. */
 struct vc_dim vc_infer_same(struct vc_infer *in, const char *what, struct vc_dim a, struct vc_dim b)
 {
     char text_a[128];
@@ -181,7 +188,7 @@ struct vc_dim vc_infer_same(struct vc_infer *in, const char *what, struct vc_dim
     return vc_dim_is_number(b) ? b : a;
 }
 
-/* One of the two may be 1, or both the same. */
+/* True if x and y can be equal, or one of them can be 1, for some sizes of the inputs. */
 static bool may_broadcast(struct vc_infer *in, struct vc_dim x, struct vc_dim y)
 {
     struct vc_dims *dims = vc_infer_dims(in);
@@ -190,6 +197,9 @@ static bool may_broadcast(struct vc_infer *in, struct vc_dim x, struct vc_dim y)
     return !vc_dim_differ(dims, x, y) || !vc_dim_differ(dims, x, one) || !vc_dim_differ(dims, y, one);
 }
 
+/* NumPy's rule, from the last dimension on: missing dimensions are 1, and a 1 is repeated.
+ *     [batch, 1, 64] and [12, 64]     ->     [batch, 12, 64]
+ * Of two dimensions neither of which is 1, a number wins over a symbol: the more exact one. */
 bool vc_infer_broadcast(struct vc_infer *in, const struct vc_graph_value *a, const struct vc_graph_value *b,
                         struct vc_dim *shape, unsigned *n_dims)
 {
@@ -215,6 +225,7 @@ bool vc_infer_broadcast(struct vc_infer *in, const struct vc_graph_value *a, con
 
 /* ---- outputs ---- */
 
+/* Numbers are multiplied for the bound of MOST_ELEMS; symbols are checked by sizes.c once they have sizes. */
 void vc_infer_out(struct vc_infer *in, unsigned k, enum vc_dtype dtype, const struct vc_dim *shape, unsigned n_dims)
 {
     struct vc_graph *graph = in->graph;
@@ -259,6 +270,8 @@ void vc_infer_out(struct vc_infer *in, unsigned k, enum vc_dtype dtype, const st
     graph->facts[node->outputs[k]].unknown = false;
 }
 
+/* Elements are kept only if their number is what the shape says, and all are valid dimensions. Losing them is no
+ * error: the value is then computed while the graph runs. */
 void vc_infer_out_elems(struct vc_infer *in, unsigned k, const struct vc_dim *elems, size_t n)
 {
     struct vc_graph *graph = in->graph;
@@ -299,6 +312,8 @@ void vc_infer_macs(struct vc_infer *in, struct vc_dim macs)
 
 /* ---- a node ---- */
 
+/* Counts first, so that vc_infer_X may read inputs 0 to min_in - 1 without asking. Then every attribute has to be
+ * known to the operator: an unknown one might change the result. One bit per attribute limits a node to 64. */
 void vc_infer_node(struct vc_graph *graph, uint32_t index)
 {
     struct vc_infer in = {.graph = graph, .index = index};

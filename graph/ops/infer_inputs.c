@@ -1,4 +1,5 @@
-/* infer_inputs.c - what vc_infer_X ask about their inputs: types, ranks, lists of axes, floats of constants. */
+/* infer_inputs.c - what vc_infer_X ask about their inputs: types, ranks, lists of axes, floats of constants. Each
+ * check notes a sentence and returns false; the loops (vc_run_X) rely on what was checked here. */
 #include <string.h>
 
 #include "graph/ops/ops.h"
@@ -25,6 +26,7 @@ static const char *taken(char type, enum vc_dtype first)
     }
 }
 
+/* Letters as in vc_infer_types; `first` is the type of input 0, for 'x'. */
 static bool fits(char type, enum vc_dtype dtype, enum vc_dtype first)
 {
     switch (type) {
@@ -43,6 +45,8 @@ static bool fits(char type, enum vc_dtype dtype, enum vc_dtype first)
     }
 }
 
+/* `types` moves on by one letter for each input and stays at the last: "fi" is floats, then integers for all
+ * others. */
 bool vc_infer_types(struct vc_infer *in, const char *types)
 {
     unsigned n = vc_infer_n_in(in);
@@ -87,6 +91,7 @@ bool vc_infer_single(struct vc_infer *in, unsigned k, const char *what)
     return false;
 }
 
+/* A missing list marks no axis and is right: the operator decides what that means (Squeeze: all of size 1). */
 bool vc_infer_axes(struct vc_infer *in, unsigned k, unsigned n_dims, bool *marked, size_t *n)
 {
     int64_t axes[VC_GRAPH_MAX_DIMS];
@@ -113,6 +118,7 @@ bool vc_infer_axes(struct vc_infer *in, unsigned k, unsigned n_dims, bool *marke
     return true;
 }
 
+/* Only constants: a parameter is read when the graph runs, too late for a shape. */
 bool vc_infer_floats(struct vc_infer *in, unsigned k, const char *what, double *floats, size_t capacity, size_t *n)
 {
     const struct vc_graph_value *x = vc_infer_in(in, k);

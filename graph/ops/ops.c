@@ -1,4 +1,5 @@
-/* ops.c - the table of operators. */
+/* ops.c - the table of operators: ops.inc expanded into rows, and the search by name. The builder asks once for
+ * each node and keeps the row (vc_graph_node.row), so that a linear search is enough. */
 #include "graph/ops/ops.h"
 
 #include <string.h>
@@ -24,6 +25,7 @@
 #define VIEW       VC_OP_VIEW
 #define ONE_BY_ONE VC_OP_ONE_BY_ONE
 
+/* A row without its vc_infer_X or vc_run_X does not link. */
 static const struct vc_op_row rows[] = {
 #define OP(id, name, min_in, max_in, min_out, max_out, axes, reads, backward, eager)                 \
     {VC_OP_##id,        name,  min_in,   max_in, min_out, max_out, vc_infer_##id, vc_run_##id##_f32, \
@@ -60,6 +62,7 @@ static size_t likeness(const char *a, const char *b)
     return same;
 }
 
+/* The likeness in thousandths of both lengths: equal names have 1000. */
 const char *vc_op_nearest(const char *name)
 {
     const char *best = rows[0].name;

@@ -32,12 +32,12 @@ enum vc_op {
 /* What a backward step needs of the forward one, ours (vc_op_row.backward) or that of PyTorch's eager mode
  * (vc_op_row.eager), and how the latter computes. Bits. */
 #define VC_NEEDS_MAX_IN 8
-#define VC_NEEDS_IN(k)  (1u << (k)) /* input k, one of the first VC_NEEDS_MAX_IN */
+#define VC_NEEDS_IN(k)  (1u << (k)) /* input k, one of the first VC_NEEDS_MAX_IN; bits 0 to 7 */
 #define VC_NEEDS_ALL_IN 0xffu
 enum {
     VC_NEEDS_Y = 1 << 8,         /* output 0 */
     VC_NEEDS_FACTOR_0 = 1 << 9,  /* input 0, where the gradient of input 1 is wanted */
-    VC_NEEDS_FACTOR_1 = 1 << 10, /* input 1, where that of input 0 is */
+    VC_NEEDS_FACTOR_1 = 1 << 10, /* input 1, where the gradient of input 0 is wanted */
     VC_NEEDS_INPUTS = 1 << 11, /* each float input that is no parameter, where the gradient of another one is wanted */
     VC_NEEDS_CHANNELS = 1 << 12, /* two f32 per channel: mean and variance */
     VC_NEEDS_ROWS = 1 << 13,     /* two f32 per row of the last axis */
@@ -56,6 +56,8 @@ enum {
 
 #define VC_EAGER_NOT_KNOWN ((unsigned)(VC_NEEDS_INPUTS | VC_NEEDS_Y | VC_EAGER_UNKNOWN))
 
+/* A row of ops.inc as the compiler makes it (ops.c). min_in and max_in count inputs with gaps: an omitted optional
+ * input in front of a given one counts. */
 struct vc_op_row {
     enum vc_op op;
     const char *name;
@@ -68,15 +70,23 @@ struct vc_op_row {
     unsigned eager;    /* VC_NEEDS_, VC_EAGER_, VC_OP_ */
 };
 
-/* NULL: not one of the operators. */
+/* The row of an operator by ONNX's name. NULL if there is no such operator. */
 const struct vc_op_row *vc_op_find(const char *name);
-/* The most similar name. */
+/* The most similar name, for sentences: "the operator 'Gelo' is not supported; the most similar one is Gelu". */
 const char *vc_op_nearest(const char *name);
 
-/* Called by vc_graph_add_node, for a node whose inputs are all known. */
+/* Infers types and shapes of the node's outputs. Called by vc_graph_add_node for a node whose inputs are all known,
+ * and by sizes.c once more with numbers for symbols. A problem goes to the graph, and the outputs are then unknown. */
 void vc_infer_node(struct vc_graph *graph, uint32_t node);
 
-/* ---- for the vc_infer_X ---- */
+/* ---- for the vc_infer_X ----
+ *
+ * A vc_infer_X looks like this (Transpose, shortened):
+ *
+ *     if (!vc_infer_types(in, "a")) return;                  input 0 of any type
+ *     perm = vc_infer_ints(in, "perm", &n);                  every attribute that the operator has is asked for
+ *     ... vc_infer_fail(in, "perm has %zu numbers", n)       a problem: the outputs become unknown
+ *     vc_infer_out(in, 0, x->dtype, shape, n_dims);          at the end, once all is checked */
 
 /* Notes "Conv 'conv1': ..." and marks the outputs as unknown. */
 void vc_infer_fail(struct vc_infer *in, const char *format, ...) VC_PRINTF(2, 3);
@@ -123,19 +133,23 @@ bool vc_infer_broadcast(struct vc_infer *in, const struct vc_graph_value *a, con
 /* Fails unless both are equal, or could be; returns the more exact one. */
 struct vc_dim vc_infer_same(struct vc_infer *in, const char *what, struct vc_dim a, struct vc_dim b);
 
+/* Sets type and shape of output k. Refuses a bad or negative dimension, and values of 2^60 elements or more, so
+ * that byte counts fit into 64 bits. Ignored if the output is not used, or after a failure. */
 void vc_infer_out(struct vc_infer *in, unsigned k, enum vc_dtype dtype, const struct vc_dim *shape, unsigned n_dims);
 /* Says what the whole numbers of output k are: as many as its shape says, at most VC_MAX_ELEMS. */
 void vc_infer_out_elems(struct vc_infer *in, unsigned k, const struct vc_dim *elems, size_t n);
+/* Multiply-adds of the node for all inputs: 2 * 3 * 4 for [2, 3] x [3, 4]. */
 void vc_infer_macs(struct vc_infer *in, struct vc_dim macs);
 
-/* Input 0 is the quotient of floats that are whole numbers, the first ones not negative: elems gets the quotients rounded down, or up, *n
- * of them. */
+/* For Floor and Ceil of sizes computed in floats: input 0 is made by a Div of known whole numbers, the dividends
+ * not negative. elems gets the quotients, rounded down or up, *n of them. False: it is not such a quotient. */
 bool vc_infer_quotient(struct vc_infer *in, bool up, struct vc_dim *elems, size_t *n);
 
 /* Output 0 as input 0: type and shape. */
 void vc_infer_out_like(struct vc_infer *in);
 
-/* How many numbers start, start + step, ... there are before limit; -1: no end, or nothing to count. */
+/* Number of elements of start, start + step, ... before limit, ONNX's Range: ceil((limit - start) / step), 0 if negative.
+ * -1: not finite, or too many to count. */
 double vc_range_count(double start, double limit, double step);
 
 static inline struct vc_dims *vc_infer_dims(struct vc_infer *in)

@@ -1,7 +1,14 @@
-/* ops_attention.c - shapes and multiply-adds of attention, and of rotary positions. */
+/* ops_attention.c - shapes and multiply-adds of attention, and of rotary positions.
+ *
+ * ONNX's Attention takes [batch, heads, length, size], or [batch, length, heads * size] with the numbers of heads
+ * as attributes. Queries may have a multiple of the heads that keys and values have (grouped-query attention).
+ *
+ *     q [1, 12, 7, 64]  k, v [1, 4, 7, 64]  past [1, 4, 20, 64]     present [1, 4, 27, 64], scores [1, 12, 7, 27]
+ */
 #include "graph/ops/ops.h"
 
-/* An input of attention as [batch, heads, length, size]; heads is 0 for inputs that have four dimensions already. */
+/* Input k as [batch, heads, length, size] in shape[]. An input of four dimensions is taken as it is, and `heads` is
+ * ignored. */
 static bool split_heads(struct vc_infer *in, unsigned k, int64_t heads, struct vc_dim *shape)
 {
     const struct vc_graph_value *x = vc_infer_in(in, k);
@@ -28,7 +35,7 @@ static bool split_heads(struct vc_infer *in, unsigned k, int64_t heads, struct v
     return true;
 }
 
-/* The mask broadcasts to [batch, heads, queries, keys]. */
+/* The mask broadcasts to the scores [batch, heads, queries, keys], aligned at the last dimension. */
 static void check_mask(struct vc_infer *in, const struct vc_dim *q, struct vc_dim keys)
 {
     const struct vc_graph_value *mask = vc_infer_in(in, 3);
@@ -50,7 +57,8 @@ static void check_mask(struct vc_infer *in, const struct vc_dim *q, struct vc_di
     }
 }
 
-/* Keys or values of before (input `past`), joined with those of now; the result is output `present`. */
+/* Input `past`, joined along the length with the keys or values of this call; shape[] becomes the joined shape,
+ * which is also output `present`. */
 static void join_past(struct vc_infer *in, unsigned past, struct vc_dim *shape, unsigned present)
 {
     const struct vc_graph_value *x = vc_infer_in(in, past);
@@ -64,6 +72,7 @@ static void join_past(struct vc_infer *in, unsigned past, struct vc_dim *shape, 
     vc_infer_out(in, present, VC_DTYPE_F32, shape, 4);
 }
 
+/* Multiply-adds: each score costs q[3] for the product with a key and v[3] for the value. */
 void vc_infer_attention(struct vc_infer *in)
 {
     struct vc_dims *dims = vc_infer_dims(in);
@@ -118,7 +127,8 @@ void vc_infer_attention(struct vc_infer *in)
     vc_infer_out(in, 0, VC_DTYPE_F32, shape, queries.n_dims);
 }
 
-/* The tables are [positions, half] with the positions' numbers, or [batch, length, half] without them. */
+/* Tables of cosines and sines are [positions, half] with the numbers of positions as input 3, or [batch, length,
+ * half] without. half is a half of the elements that rotate: rotary_embedding_dim, 0 for all of a head. */
 void vc_infer_rotary_embedding(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);

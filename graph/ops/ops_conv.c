@@ -1,4 +1,7 @@
-/* ops_conv.c - shapes and multiply-adds of convolutions. */
+/* ops_conv.c - shapes and multiply-adds of convolutions.
+ *
+ * Weights of Conv are [filters, channels / groups, kernel...], of ConvTranspose [channels, filters / groups,
+ * kernel...]. */
 #include "graph/ops/window.h"
 
 /* Input 0 has a batch, channels and one to three more dimensions; so have the weights. The bias has one. */
@@ -10,7 +13,7 @@ static bool check_ranks(struct vc_infer *in)
            vc_infer_rank(in, 1, x->n_dims, x->n_dims) && vc_infer_rank(in, 2, 1, 1);
 }
 
-/* The number of groups divides both; 0: failed. */
+/* The attribute group, if it divides both numbers of channels; else 0, after a problem. */
 static int64_t groups_of(struct vc_infer *in, struct vc_dim a, struct vc_dim b)
 {
     int64_t groups = vc_infer_int(in, "group", 1);
@@ -22,7 +25,10 @@ static int64_t groups_of(struct vc_infer *in, struct vc_dim a, struct vc_dim b)
     return groups;
 }
 
-/* Multiply-adds: `each` for every one of the elements of a shape. */
+/* Multiply-adds: `each` channels times the kernel's elements for every element of the shape. Conv counts outputs,
+ * ConvTranspose inputs: each of them meets the whole kernel.
+ *     Conv [1, 3, 32, 32] with weights [16, 3, 3, 3]:     3 * 9 * (1 * 16 * 32 * 32) = 442,368
+ */
 static void macs(struct vc_infer *in, struct vc_dim each, const struct vc_dim *shape, const struct vc_window_attrs *w)
 {
     struct vc_dims *dims = vc_infer_dims(in);
@@ -63,7 +69,8 @@ void vc_infer_conv(struct vc_infer *in)
     vc_infer_out(in, 0, VC_DTYPE_F32, shape, x->n_dims);
 }
 
-/* One number for each spatial dimension, or NULL. */
+/* A list attribute of ConvTranspose: one number for each spatial dimension, 0 to 10^9; NULL if it is missing or
+ * empty. */
 static const int64_t *extra(struct vc_infer *in, const char *name, unsigned n, bool *ok)
 {
     size_t n_given;
@@ -78,6 +85,8 @@ static const int64_t *extra(struct vc_infer *in, const char *name, unsigned n, b
     return n_given == 0 ? NULL : given;
 }
 
+/* The output's size: (in - 1) * stride + reach + output_padding - pads, written as in * stride + (reach - stride)
+ * to have one symbol only. */
 void vc_infer_conv_transpose(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);

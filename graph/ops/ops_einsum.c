@@ -1,4 +1,7 @@
-/* ops_einsum.c - shapes and multiply-adds of Einsum. */
+/* ops_einsum.c - shapes and multiply-adds of Einsum.
+ *
+ * A label has one size in all inputs, where 1 broadcasts. Multiply-adds: n - 1 multiplications for each combination
+ * of all labels. */
 #include "graph/ops/einsum.h"
 
 /* The size that a label has in one more input; 1 broadcasts. */

@@ -1,10 +1,12 @@
-/* ops_index.c - shapes of what looks elements up by numbers, and of what makes elements from numbers. */
+/* ops_index.c - shapes of what looks elements up by numbers, and of what makes elements from numbers. Indices
+ * themselves are data: the loops check them (loops_index.h, place_of). */
 #include <string.h>
 
 #include "graph/ops/ops.h"
 
 /* ---- Gather and its relatives ---- */
 
+/* {batch, 12, 64} with the index 1 is {12}: how exporters take one dimension of a shape. */
 static void gather_elems(struct vc_infer *in)
 {
     struct vc_dim elems[VC_MAX_ELEMS];
@@ -28,6 +30,7 @@ static void gather_elems(struct vc_infer *in)
     vc_infer_out_elems(in, 0, elems, n);
 }
 
+/* [a..., size, b...] with indices [i...] is [a..., i..., b...]. The rank is checked before shape[] is filled. */
 void vc_infer_gather(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -61,7 +64,8 @@ void vc_infer_gather_elements(struct vc_infer *in)
     }
 }
 
-/* How many numbers of the last dimension of input k are the place of an element; 0: failed. */
+/* How many numbers along the last dimension of input k name one element; 0 after a problem. The rank of the output
+ * depends on it, so that it has to be a number. */
 static unsigned tuple_size(struct vc_infer *in, unsigned k, unsigned most)
 {
     const struct vc_graph_value *at = vc_infer_in(in, k);
@@ -74,6 +78,7 @@ static unsigned tuple_size(struct vc_infer *in, unsigned k, unsigned most)
     return (unsigned)last.size;
 }
 
+/* Output: indices' shape without the last dimension, then what the tuple leaves of the input's dimensions. */
 void vc_infer_gather_nd(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -157,7 +162,7 @@ void vc_infer_scatter_elements(struct vc_infer *in)
     vc_infer_out_like(in);
 }
 
-/* The last input is [off, on]; the dimension `depth` is put in at the axis. */
+/* The values are [off, on]; the dimension `depth` is inserted at the axis, by default as the last. */
 void vc_infer_one_hot(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -219,7 +224,7 @@ void vc_infer_constant_of_shape(struct vc_infer *in)
     }
 }
 
-/* ceil((limit - start) / step), not below 0. */
+/* ceil((limit - start) / step), at least 0, on dimensions: Range(0, sequence, 1) has `sequence` elements. */
 static struct vc_dim range_size(struct vc_dims *dims, struct vc_dim start, struct vc_dim limit, int64_t step)
 {
     struct vc_dim length = step > 0 ? vc_dim_subtract(dims, limit, start) : vc_dim_subtract(dims, start, limit);
@@ -229,6 +234,8 @@ static struct vc_dim range_size(struct vc_dims *dims, struct vc_dim start, struc
     return vc_dim_is_number(length) && length.size < 0 ? vc_dim_number(0) : length;
 }
 
+/* Integers may depend on sizes of inputs; floats have to be constants, since the count is a floating-point
+ * quotient. */
 void vc_infer_range(struct vc_infer *in)
 {
     struct vc_dim elems[VC_MAX_ELEMS];

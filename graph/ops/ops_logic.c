@@ -1,9 +1,10 @@
-/* ops_logic.c - shapes of comparisons, of truth values and of conversions of types. */
+/* ops_logic.c - shapes of comparisons, of truth values and of conversions of types; and their elements where these
+ * are known: exporters ask "Equal(Shape(x)[0], 1)" in front of a Where that chooses the shape of an Expand. */
 #include "graph/ops/ops.h"
 
 /* ---- comparisons ---- */
 
-/* a is larger than b by `by` or more, whatever the sizes of inputs are. */
+/* True if a >= b + by for all sizes of the inputs. */
 static bool above(struct vc_dims *dims, struct vc_dim a, struct vc_dim b, int64_t by)
 {
     int64_t least;
@@ -11,7 +12,7 @@ static bool above(struct vc_dims *dims, struct vc_dim a, struct vc_dim b, int64_
     return vc_dim_least(dims, vc_dim_subtract(dims, a, b), &least) && least >= by;
 }
 
-/* 1, 0, or -1 where it depends on the sizes of inputs. */
+/* The truth value of a OP b for all sizes of the inputs: 1 or 0; -1 where it depends on the sizes. */
 static int compare(struct vc_dims *dims, char op, struct vc_dim a, struct vc_dim b)
 {
     switch (op) {
@@ -34,6 +35,7 @@ static int compare(struct vc_dims *dims, char op, struct vc_dim a, struct vc_dim
     }
 }
 
+/* One comparison that depends on sizes makes all elements unknown: the node then stays and runs. */
 static void infer_pair(struct vc_infer *in, const char *types, char op)
 {
     struct vc_dim shape[VC_GRAPH_MAX_DIMS];
@@ -123,6 +125,7 @@ void vc_infer_isinf(struct vc_infer *in)
 
 /* ---- a choice ---- */
 
+/* Known elements only if the condition and both choices are known; each is a list of one length or a single number. */
 void vc_infer_where(struct vc_infer *in)
 {
     struct vc_graph_value all;
@@ -167,7 +170,8 @@ void vc_infer_where(struct vc_infer *in)
 
 /* ---- types ---- */
 
-/* The type that ONNX's number means; VC_DTYPE_NONE: none that a value can have. */
+/* The type of values for ONNX's TensorProto.DataType; VC_DTYPE_NONE for types that no value has (strings, 4-bit
+ * codes). */
 static enum vc_dtype dtype_of(int64_t onnx)
 {
     switch (onnx) {
@@ -192,6 +196,8 @@ static enum vc_dtype dtype_of(int64_t onnx)
     }
 }
 
+/* Casts between types of one kind keep known elements; a cast to an integer narrower than 32 bits would wrap, and
+ * its elements are left to the run. To int32 known numbers wrap here as in a run. */
 void vc_infer_cast(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);

@@ -1,11 +1,19 @@
-/* ops_math.c - shapes of what works on one element at a time, and of what broadcasts. */
+/* ops_math.c - shapes of what works on one element at a time, and of what broadcasts.
+ *
+ * Also computes with known elements (facts[v].elems): exporters write shape arithmetic as nodes, and this file
+ * carries it out on dimensions while the graph is built.
+ *
+ *     Shape(x) = {batch, 12, 64}  ─Gather 0─▶ {batch} ─Mul 12─▶ {12*batch} ─Concat─▶ target of a Reshape
+ */
 #include <string.h>
 
 #include "graph/ops/ops.h"
 
 /* ---- two inputs ---- */
 
-/* What the operator makes of two integers that are known; bad: nothing can be said. */
+/* What the operator makes of two known integers. vc_dim_bad where nothing can be said: ONNX's Div and Mod of
+ * integers round to 0 in runtimes, vc_dim_divide to minus infinity, so negative dividends are left to the run.
+ * '>' is the larger of both, a + max(b - a, 0); '<' the smaller one; '%' is a - b * floor(a / b). */
 static struct vc_dim combine(struct vc_dims *dims, char op, struct vc_dim a, struct vc_dim b)
 {
     switch (op) {
@@ -28,7 +36,8 @@ static struct vc_dim combine(struct vc_dims *dims, char op, struct vc_dim a, str
     }
 }
 
-/* A quotient of floats, where it is a whole number. */
+/* The quotient of floats where it is a whole number: 12*batch / 12.0. Else vc_dim_bad, and Floor or Ceil behind the
+ * Div may still know (vc_infer_quotient). */
 static struct vc_dim exact(struct vc_dims *dims, struct vc_dim a, struct vc_dim b)
 {
     struct vc_dim q = vc_dim_divide(dims, a, b);
@@ -36,6 +45,8 @@ static struct vc_dim exact(struct vc_dims *dims, struct vc_dim a, struct vc_dim 
     return vc_dim_equal(vc_dim_multiply(dims, q, b), a) ? q : vc_dim_bad();
 }
 
+/* Looks at the node in front: `at` is a vc_infer of that Div, used only to read its inputs. Rounding up is floor((a
+ * + b - 1) / b). */
 bool vc_infer_quotient(struct vc_infer *in, bool up, struct vc_dim *elems, size_t *n)
 {
     struct vc_dims *dims = vc_infer_dims(in);
@@ -67,6 +78,8 @@ bool vc_infer_quotient(struct vc_infer *in, bool up, struct vc_dim *elems, size_
     return true;
 }
 
+/* Elements of output 0 for two or more inputs that are numbers or lists of one length; a list of one is repeated.
+ * From the last element down: elems[0] of a single first input is read by all others before it is overwritten. */
 static void known_elems(struct vc_infer *in, char op)
 {
     bool real = vc_infer_in(in, 0)->dtype == VC_DTYPE_F32;
@@ -96,7 +109,7 @@ static void known_elems(struct vc_infer *in, char op)
     vc_infer_out_elems(in, 0, elems, n);
 }
 
-/* The shape of all inputs together. */
+/* Type of the first input, shape that all inputs broadcast to; op ' ' computes no elements. */
 static void infer_together(struct vc_infer *in, const char *types, char op)
 {
     struct vc_graph_value all;
@@ -128,6 +141,7 @@ static void infer_together(struct vc_infer *in, const char *types, char op)
     }
 }
 
+/* The letters are those of vc_infer_types: "nx" numbers of one type. */
 #define TOGETHER(id, types, op)             \
     void vc_infer_##id(struct vc_infer *in) \
     {                                       \
@@ -206,7 +220,7 @@ EACH(tan, "f")
 EACH(round, "f")
 #undef EACH
 
-/* Of whole numbers, and of quotients of such. */
+/* Floor and Ceil of whole numbers change nothing; of a known quotient they give a known whole number. */
 static void infer_rounded(struct vc_infer *in, bool up)
 {
     struct vc_dim elems[VC_MAX_ELEMS];

@@ -1,6 +1,10 @@
 /* ops_matmul.c - shapes and multiply-adds of matrix products. */
 #include "graph/ops/ops.h"
 
+/* NumPy's matmul: stacks of matrices broadcast; a vector on the left is a row, on the right a column, and that
+ * dimension is not in the output.
+ *     [batch, 12, 7, 64] x [64, 7]     ->     [batch, 12, 7, 7], macs 64 * (batch * 12 * 7 * 7)
+ */
 void vc_infer_matmul(struct vc_infer *in)
 {
     const struct vc_graph_value *a = vc_infer_in(in, 0);
@@ -36,6 +40,7 @@ void vc_infer_matmul(struct vc_infer *in)
     vc_infer_out(in, 0, a->dtype, shape, n_dims);
 }
 
+/* transA and transB swap the two dimensions of A and B; C broadcasts to the product and must not make it larger. */
 void vc_infer_gemm(struct vc_infer *in)
 {
     const struct vc_graph_value *a = vc_infer_in(in, 0);

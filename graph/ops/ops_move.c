@@ -1,11 +1,16 @@
-/* ops_move.c - shapes of what puts elements into other places and computes nothing. */
+/* ops_move.c - shapes of what puts elements into other places and computes nothing.
+ *
+ * The second half of each function moves known elements, too (facts[v].elems): shape arithmetic slices, joins and
+ * pads lists of dimensions. How an operator moves elements is said by strides, as the loops do it (run.h,
+ * vc_run_view). */
 #include <stdio.h>
 #include <string.h>
 
 #include "graph/ops/ops.h"
 
-/* Known elements of input 0 in another order: dimension k of the output is that of the input with this step between its
- * elements, from element `first` on. */
+/* Known elements of input 0 in another order: along dimension k of the output they are step[k] apart, from `first` on.
+ *     {batch, 12, 64} sliced by [::-1]: first 2, step {-1}     ->     {64, 12, batch}
+ * Gives up where the output has more than VC_MAX_ELEMS elements. */
 static void moved_elems(struct vc_infer *in, int64_t first, const int64_t *step, const struct vc_dim *shape,
                         unsigned n_dims)
 {
@@ -38,7 +43,7 @@ static void moved_elems(struct vc_infer *in, int64_t first, const int64_t *step,
     }
 }
 
-/* The steps between elements along the dimensions of input 0, whose elements are known. */
+/* Strides of input 0 in C order. Its elements are known, so that its dimensions are small numbers. */
 static void steps_of(const struct vc_graph_value *x, int64_t *step)
 {
     int64_t all = 1;
@@ -84,6 +89,7 @@ void vc_infer_transpose(struct vc_infer *in)
     }
 }
 
+/* Known elements of all inputs one after the other; each is a number or a list. */
 static void concat_elems(struct vc_infer *in)
 {
     struct vc_dim elems[VC_MAX_ELEMS];
@@ -144,9 +150,10 @@ void vc_infer_concat(struct vc_infer *in)
 /* What writers say for "to the end" of a dimension whose size they do not know: INT32_MAX, INT64_MAX, 10^9. */
 #define TO_THE_END 1000000000
 
-/* Where a slice begins or ends: negative numbers count from the end, and what is beyond an end is that end. Of sizes
- * that depend on inputs it is taken that the slice lies within the dimension, as it does wherever its author wrote it
- * for that. */
+/* Where a slice begins or ends, as an index from 0: negative numbers count from the end, and numbers beyond an end
+ * are that end. A backward slice ends at -1, before the first element. Where sizes depend on inputs, the slice is
+ * taken to lie within the dimension, as it did for the size that its author had; sizes.c and forward.c check the
+ * result for each run. */
 static struct vc_dim slice_bound(struct vc_dims *dims, struct vc_dim at, struct vc_dim size, bool backwards,
                                  bool is_end)
 {
@@ -176,7 +183,7 @@ static struct vc_dim slice_bound(struct vc_dims *dims, struct vc_dim at, struct 
     return at;
 }
 
-/* The size that a slice of one dimension has. */
+/* Number of elements from start to end by step: ceil(length / |step|), at least 0. */
 static struct vc_dim slice_size(struct vc_dims *dims, struct vc_dim start, struct vc_dim end, int64_t step,
                                 struct vc_dim size)
 {
@@ -279,6 +286,7 @@ void vc_infer_slice(struct vc_infer *in)
 
 /* ---- Split ---- */
 
+/* Without sizes all parts have ceil(size / n) elements and the last part what remains, as ONNX-18 has it. */
 void vc_infer_split(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -317,6 +325,7 @@ void vc_infer_split(struct vc_infer *in)
 
 /* ---- Expand, Tile, Pad ---- */
 
+/* Broadcasts the input with the wanted shape: a wanted 1 keeps the input's dimension. */
 void vc_infer_expand(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -372,7 +381,7 @@ void vc_infer_tile(struct vc_infer *in)
     vc_infer_out(in, 0, x->dtype, shape, x->n_dims);
 }
 
-/* A list that is known, between copies of a number. */
+/* A known list between copies of the padding's value: PyTorch exports the pads of F.pad in this way. */
 static void padded_elems(struct vc_infer *in, const struct vc_dim *pads)
 {
     struct vc_dim elems[VC_MAX_ELEMS];
@@ -392,6 +401,7 @@ static void padded_elems(struct vc_infer *in, const struct vc_dim *pads)
     vc_infer_out_elems(in, 0, elems, n + (size_t)(pads[0].size + pads[1].size));
 }
 
+/* Pads are [begin of axis 0, begin of axis 1, ..., end of axis 0, ...]; negative ones cut elements off. */
 void vc_infer_pad(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -441,6 +451,8 @@ void vc_infer_pad(struct vc_infer *in)
 
 /* ---- blocks of pixels to channels and back ---- */
 
+/* DepthToSpace (to_space) divides channels by block * block and multiplies pixels; SpaceToDepth the other way
+ * round. What is divided has to come out even where it is a number. */
 static void infer_blocks(struct vc_infer *in, bool to_space)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);

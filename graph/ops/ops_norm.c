@@ -22,7 +22,8 @@ void vc_infer_log_softmax(struct vc_infer *in)
     infer_softmax(in);
 }
 
-/* Scale and bias broadcast to the input, which they leave as large as it is. */
+/* Scale and bias have to broadcast to the input without making it larger: only then has the output the input's
+ * shape. */
 static void check_fits(struct vc_infer *in, unsigned k)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -44,7 +45,8 @@ static void check_fits(struct vc_infer *in, unsigned k)
     }
 }
 
-/* Over the dimensions from the axis on. */
+/* LayerNormalization and RMSNormalization over the dimensions from the axis on; outputs 1 and 2 are mean and
+ * inverse standard deviation, one for each row. */
 static void infer_layer(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -79,7 +81,7 @@ void vc_infer_rms_norm(struct vc_infer *in)
     infer_layer(in);
 }
 
-/* Inputs from number 1 on have one number for each channel, dimension 1 of the input. */
+/* Inputs from number 1 on have one number for each channel, which is dimension 1 of the input. */
 static void infer_channels(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -96,7 +98,7 @@ static void infer_channels(struct vc_infer *in)
     vc_infer_out_like(in);
 }
 
-/* The statistics are those that the model has stored: momentum and training_mode change nothing. */
+/* Inference: the model's stored statistics are used and returned; momentum and training_mode change nothing. */
 void vc_infer_batch_norm(struct vc_infer *in)
 {
     struct vc_dim channels;

@@ -1,4 +1,7 @@
-/* ops_pool.c - shapes of pools. */
+/* ops_pool.c - shapes of pools.
+ *
+ * Pools keep batch and channels; the other dimensions become numbers of windows (window.h). Attributes that change
+ * values but no shapes are asked for all the same: an attribute that nobody asks for is a problem. */
 #include "graph/ops/window.h"
 
 static void infer_pool(struct vc_infer *in)

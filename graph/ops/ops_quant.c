@@ -1,11 +1,14 @@
-/* ops_quant.c - shapes of conversions between floats and codes. */
+/* ops_quant.c - shapes of conversions between floats and codes.
+ *
+ *     one scale for all          scale []                        also [1]
+ *     one for each row of axis   x [64, 128], axis 0             scale [64]
+ *     one for each block         x [64, 128], axis 1, block 32   scale [64, 4]
+ */
 #include <string.h>
 
 #include "graph/ops/ops.h"
 
-/* Scale and zero point are one number, or one for each element along the axis, or one for each block of elements along
- * it.
- */
+/* Compares the scale's shape with the input's for the three forms above. block_size 0: no blocks. */
 static void check_scale(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -56,7 +59,8 @@ void vc_infer_dequantize(struct vc_infer *in)
     infer_codes(in, "ifi", VC_DTYPE_F32);
 }
 
-/* The codes' type is an attribute: values do not know how many bits their integers have. */
+/* The codes' type is an attribute (ONNX's number: 2 uint8, 3 int8, 4 uint16, 5 int16, 21 uint4, 22 int4): values do
+ * not know how many bits their integers have. */
 void vc_infer_quantize(struct vc_infer *in)
 {
     int64_t type = vc_infer_int(in, "output_dtype", 0);
@@ -70,7 +74,8 @@ void vc_infer_quantize(struct vc_infer *in)
     infer_codes(in, "ffi", VC_DTYPE_I64);
 }
 
-/* Codes and floats again, of a float; one scale, or one of its own for each `size` elements of a row. */
+/* Our own operator, no ONNX: floats rounded to codes and back, as loaders of quantized layers round inputs. One
+ * scale, or one for each `size` elements of a row. */
 void vc_infer_fake_quantize(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);

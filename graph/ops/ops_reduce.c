@@ -3,7 +3,7 @@
 
 #include "graph/ops/ops.h"
 
-/* One number of integers that are all known: sizes are products of sizes. */
+/* One number of integers that are all known: ReduceProd of a shape is the number of elements. */
 static void reduced_elem(struct vc_infer *in, char op)
 {
     struct vc_dims *dims = vc_infer_dims(in);
@@ -20,6 +20,8 @@ static void reduced_elem(struct vc_infer *in, char op)
     vc_infer_out_elems(in, 0, &all, 1);
 }
 
+/* Axes are an input in set 18 and later. An empty list means all axes, or none with noop_with_empty_axes. Min and
+ * Max (op 'm') of no elements have no value and are refused; sums of no elements are 0. */
 static void infer_reduce(struct vc_infer *in, const char *types, char op)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -115,6 +117,7 @@ void vc_infer_cumsum(struct vc_infer *in)
     }
 }
 
+/* k may depend on sizes of inputs; where both are numbers k must not exceed the dimension. */
 void vc_infer_top_k(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);

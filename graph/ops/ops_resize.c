@@ -1,4 +1,7 @@
-/* ops_resize.c - shapes of Resize. */
+/* ops_resize.c - shapes of Resize.
+ *
+ * The output's shape comes from sizes, or from scales times the input's dimensions; both have to be known when the
+ * graph is built. Attributes that no supported mode uses are asked for and ignored. */
 #include <math.h>
 #include <string.h>
 
@@ -18,6 +21,8 @@ static bool one_of(struct vc_infer *in, const char *attr, const char *otherwise,
     return false;
 }
 
+/* Modes, coordinates and rounding that loops_resize.h knows; cubic, antialias, crops and other policies are
+ * refused. */
 static bool check_attrs(struct vc_infer *in)
 {
     static const char *const modes[] = {"nearest", "linear", NULL};
@@ -38,8 +43,9 @@ static bool check_attrs(struct vc_infer *in)
            one_of(in, "keep_aspect_ratio_policy", "stretch", policies);
 }
 
-/* floor(size * scale), with a product of floats, as runtimes have it: 5 * 2.6f is 13; a size that depends on inputs
- * needs a scale that is a fraction of small numbers. */
+/* floor(size * scale), multiplied in f32 as runtimes do it: 5 * 2.6f is 13, and 12.999... in double. A size that
+ * depends on inputs needs a scale that is a fraction above/below with below up to 64: 1.5 * height is
+ * floor(3*height / 2). */
 static struct vc_dim scaled(struct vc_infer *in, struct vc_dim size, double scale)
 {
     struct vc_dims *dims = vc_infer_dims(in);

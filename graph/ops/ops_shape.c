@@ -1,6 +1,9 @@
-/* ops_shape.c - shapes of what moves elements and computes nothing, and the elements of shapes. */
+/* ops_shape.c - shapes of what gives the same elements another shape, and Shape and Size, whose elements are the
+ * dimensions themselves: here shape arithmetic begins. */
 #include "graph/ops/ops.h"
 
+/* start and end count from the end if negative and are clamped, so that Shape(start = -2) of [batch, 3, h, w] is
+ * {h, w}. */
 void vc_infer_shape(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -27,7 +30,7 @@ void vc_infer_size(struct vc_infer *in)
     vc_infer_out_elems(in, 0, &all, 1);
 }
 
-/* Output 0 with the elements of input 0 in another shape. */
+/* Output 0 with the elements of input 0 in another shape; known elements stay known. */
 static void reshaped(struct vc_infer *in, const struct vc_dim *shape, unsigned n_dims)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -57,6 +60,7 @@ void vc_infer_dropout(struct vc_infer *in)
     vc_infer_out(in, 1, VC_DTYPE_BOOL, x->shape, x->n_dims);
 }
 
+/* [2, 3, 4] with axis 1 becomes [2, 12]; axis n_dims is allowed and gives [24, 1]. */
 void vc_infer_flatten(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -118,7 +122,8 @@ void vc_infer_unsqueeze(struct vc_infer *in)
     }
 }
 
-/* What the dimension -1 is: the elements that are left. */
+/* What the dimension -1 is: all elements divided by the product of the other dimensions. The quotient has to be
+ * exact for numbers; with symbols it may stay a quotient, which sizes.c checks for each run. */
 static struct vc_dim open_dim(struct vc_infer *in, const struct vc_graph_value *x, const struct vc_dim *shape, size_t n,
                               size_t open)
 {
@@ -139,6 +144,8 @@ static struct vc_dim open_dim(struct vc_infer *in, const struct vc_graph_value *
     return vc_dim_divide(dims, all, known);
 }
 
+/* ONNX: 0 takes the input's dimension at that place (unless allowzero), one -1 is computed. Element counts that
+ * differ for all sizes are refused at once; others at the run. */
 void vc_infer_reshape(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);

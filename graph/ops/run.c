@@ -1,4 +1,5 @@
-/* run.c - what a vc_run_X calls: attributes, outputs, failures, walks. See run.h. */
+/* run.c - what a vc_run_X calls: attributes, outputs, failures, walks. See run.h. Compiled once; what depends on
+ * the type REAL is in loops/. */
 #include "graph/ops/run.h"
 
 #include <stdio.h>
@@ -26,7 +27,9 @@ void vc_run_fail(struct vc_run *run, const char *format, ...)
         vc_fail(run->ctx, VC_E_FORMAT, "%s '%s': %s", node->op, run->graph->values[node->outputs[k]].name, text);
 }
 
-/* An output that no limit of memory would hold is the model's fault, or its inputs', and said with its shape. */
+/* Refuses an output that the memory limit could never hold with its shape in the sentence: the model or its inputs
+ * ask for it, and "out of memory" would not tell which value. Without a limit everything fits here and the
+ * allocation decides. */
 static bool fits_memory(struct vc_run *run, const int64_t *shape, unsigned n_dims, size_t n, size_t bytes)
 {
     uint64_t limit = vc_pool_limit(run->ctx->shared->pool);
@@ -41,6 +44,7 @@ static bool fits_memory(struct vc_run *run, const int64_t *shape, unsigned n_dim
     return false;
 }
 
+/* With a place of the caller the number of elements has to be what was planned: the loop would write behind it. */
 void *vc_run_out(struct vc_run *run, unsigned k, bool is_real, const int64_t *shape, unsigned n_dims)
 {
     size_t bytes = is_real ? run->real_bytes : sizeof(int64_t);
@@ -89,6 +93,7 @@ const int64_t *vc_run_ints(const struct vc_run *run, const char *name, size_t *n
     return attr == NULL ? NULL : attr->ints;
 }
 
+/* Shapes are aligned at their last dimension. A dimension of size 1 gets step 0, so that its element is read again. */
 bool vc_run_walk_begin(struct vc_run *run, struct vc_run_walk *walk, const struct vc_run_value *const *values,
                        unsigned n_values)
 {

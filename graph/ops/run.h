@@ -1,8 +1,8 @@
 /* run.h - values in memory, and what a vc_run_X gets of the node that it computes.
  *
- * Floats are REAL, float or double as the run's precision is; integers are int64_t, and truth values int64_t 0 and 1.
- * Shapes were checked when the graph was built, except where they depend on the sizes of the inputs: vc_run_fail says
- * so. */
+ * Floats are REAL, float or double by the run's precision; integers are int64_t, and truth values int64_t 0 and 1.
+ * Shapes were checked when the graph was built, except where they depend on the sizes of the inputs: vc_run_fail
+ * says so. Integers that choose elements (Gather) come from data and are checked in the loop. */
 #ifndef VC_GRAPH_RUN_H
 #define VC_GRAPH_RUN_H
 
@@ -12,11 +12,13 @@
 struct vc_run_value {
     unsigned n_dims;
     int64_t shape[VC_GRAPH_MAX_DIMS];
-    size_t n;     /* elements */
+    size_t n;     /* elements: the product of the shape */
     bool is_real; /* elements are REAL; else int64_t */
-    void *data;   /* the pool's; NULL: not there */
+    void *data;   /* memory of the pool; NULL: the value is not computed yet, or was freed */
 };
 
+/* One node to compute. vc_run_X reads in[k]->data, gets room by vc_run_out, and fills it. On failure it sets
+ * `status` and returns; outputs that have data are freed by the caller. */
 struct vc_run {
     struct vc_ctx *ctx;
     const struct vc_graph *graph;
@@ -24,8 +26,10 @@ struct vc_run {
     unsigned n_in;
     const struct vc_run_value **in; /* NULL: not given */
     struct vc_run_value *out;       /* shapes are set where the graph knows them; data is not there yet */
-    void *const *places; /* where outputs go that have n elements, the caller's; NULL, each too: the pool's */
-    size_t real_bytes;
+    /* places[k]: the caller's memory for output k, which has out[k].n elements. NULL, the array or one place: memory of
+     * the pool. The engine gives places when a plain loop is a step of its program. */
+    void *const *places;
+    size_t real_bytes;     /* sizeof(REAL) */
     enum vc_status status; /* the first failure */
 };
 
@@ -52,8 +56,9 @@ bool vc_run_expect(struct vc_run *run, unsigned k, const char *what, size_t n);
 /* The axes that input k lists, marked. None where it is not given. Returns how many. */
 size_t vc_run_axes(const struct vc_run *run, unsigned k, unsigned n_dims, bool *marked);
 
-/* How the elements of an output are found in an input: element at[...] is number base + sum of at[k] * step[k]. It has
- * room for twice the dimensions of a value, since tiles and blocks split each in two. */
+/* How the elements of an output are found in an input: element at[...] is number base + sum of at[k] * step[k].
+ * Transpose, Slice (base, negative steps), Expand (step 0) are views. Twice the dimensions of a value, since tiles
+ * and blocks split each dimension in two. */
 struct vc_run_view {
     unsigned n_dims;
     int64_t shape[2 * VC_GRAPH_MAX_DIMS];
@@ -64,7 +69,9 @@ struct vc_run_view {
 /* The input itself. */
 struct vc_run_view vc_run_view_of(const struct vc_run_value *x);
 
-/* Walks the elements of a shape while inputs that broadcast to it keep their places. */
+/* Walks the elements of a shape in C order while up to three inputs that broadcast to it keep their places:
+ *     shape [2, 3], input [1, 3]: step {0, 1}     places 0 1 2 0 1 2
+ */
 struct vc_run_walk {
     unsigned n_dims;
     int64_t shape[VC_GRAPH_MAX_DIMS], at[VC_GRAPH_MAX_DIMS];

@@ -1,4 +1,5 @@
-/* run_share.c - what the definitions share and what has nothing to do with the type of floats. */
+/* run_share.c - what the definitions share and what has nothing to do with the type of floats: counts, lists of
+ * axes, views, the number of elements of Range (also for inference). */
 #include <math.h>
 #include <string.h>
 
@@ -38,6 +39,8 @@ size_t vc_run_axes(const struct vc_run *run, unsigned k, unsigned n_dims, bool *
     return list != NULL ? list->n : 0;
 }
 
+/* Steps of a value in C order: [2, 3, 4] has 12, 4, 1. For a value without elements the steps mean nothing, and
+ * their product could overflow: they stay 1. */
 struct vc_run_view vc_run_view_of(const struct vc_run_value *x)
 {
     struct vc_run_view view = {.n_dims = x->n_dims};
@@ -51,6 +54,7 @@ struct vc_run_view vc_run_view_of(const struct vc_run_value *x)
     return view;
 }
 
+/* Comparisons are false for NaN, which so becomes -1; 9e15 is below 2^53, up to where double counts exactly. */
 double vc_range_count(double start, double limit, double step)
 {
     double count = ceil((limit - start) / step);

@@ -1,10 +1,13 @@
-/* window.c - attributes and sizes of windows: see window.h. */
+/* window.c - attributes and sizes of windows: see window.h. Twice the same formulas: for dimensions while the graph
+ * is built (vc_window_count), for numbers in a run (vc_run_window); sizes.c compares both for each run. */
 #include "graph/ops/window.h"
 
 #include <string.h>
 
 #define MOST 1000000000 /* of a kernel, a stride, a dilation, a pad: their products fit */
 
+/* Reads a list attribute with one number for each spatial dimension (pads: two), each from `least` to MOST. Without
+ * the attribute every number is `least`, which is ONNX's default for strides and dilations (1) and pads (0). */
 static bool fill(struct vc_infer *in, const char *name, unsigned n, int64_t least, int64_t *to, unsigned n_to)
 {
     size_t n_given;
@@ -27,6 +30,8 @@ static bool fill(struct vc_infer *in, const char *name, unsigned n, int64_t leas
     return !in->failed;
 }
 
+/* ONNX's auto_pad. NOTSET: pads are those of the attribute; VALID: none; SAME_*: as many that there are ceil(size /
+ * stride) windows, the odd one at the end (UPPER) or at the beginning (LOWER). */
 static bool auto_pad(struct vc_infer *in, struct vc_window_attrs *w)
 {
     const char *pad = vc_infer_string(in, "auto_pad", "NOTSET");
@@ -48,6 +53,8 @@ static bool auto_pad(struct vc_infer *in, struct vc_window_attrs *w)
     return false;
 }
 
+/* The kernel's sizes come from the weights' shape, where there are weights; a kernel_shape that says something else
+ * is refused. */
 bool vc_infer_window(struct vc_infer *in, unsigned n, const struct vc_dim *kernel, struct vc_window_attrs *w)
 {
     int64_t pads[2 * VC_WINDOW_DIMS];
@@ -76,6 +83,7 @@ bool vc_infer_window(struct vc_infer *in, unsigned n, const struct vc_dim *kerne
     return true;
 }
 
+/* With numbers: size 5, kernel 3, stride 2, pads 1 and 1 give floor((5 + 2 - 3) / 2) + 1 = 3 windows. */
 struct vc_dim vc_window_count(struct vc_dims *dims, const struct vc_window_attrs *w, unsigned k, struct vc_dim size,
                               bool ceil)
 {
@@ -128,6 +136,9 @@ static int64_t quotient_up(int64_t a, int64_t b)
     return a <= 0 ? 0 : (a - 1) / b + 1;
 }
 
+/* SAME pads are computed from the size: all = (out - 1) * stride + reach - in, at least 0. Bounds: kernel, stride,
+ * dilation and pads are at most 10^9 (MOST) and the input a quarter of int64_t, so that no sum or product here
+ * overflows. */
 bool vc_run_window(struct vc_run *run, const int64_t *kernel, bool ceil, struct vc_window *w)
 {
     const char *pad = vc_node_string(run->node, "auto_pad", "NOTSET");
@@ -166,6 +177,10 @@ bool vc_run_window(struct vc_run *run, const int64_t *kernel, bool ceil, struct 
     return true;
 }
 
+/* ConvTranspose reads the equation of Conv backwards: the input has the windows, the output the elements under
+ * them. all = (windows - 1) * stride + reach is cut by the pads; output_padding adds to the reach; output_shape or
+ * SAME fix the output's size instead, and what is too much is cut in two halves, the smaller half before the
+ * elements with SAME_UPPER. */
 bool vc_run_window_transposed(struct vc_run *run, const int64_t *kernel, struct vc_window *w)
 {
     unsigned n = run->in[0]->n_dims - 2;

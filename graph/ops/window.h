@@ -10,7 +10,7 @@
 
 #define VC_WINDOW_DIMS 3
 
-/* The attributes, checked; [k] is spatial dimension k. */
+/* The attributes of a node, checked; [k] is spatial dimension k, height before width. */
 struct vc_window_attrs {
     unsigned n; /* spatial dimensions */
     int64_t kernel[VC_WINDOW_DIMS], stride[VC_WINDOW_DIMS], dilation[VC_WINDOW_DIMS];
@@ -24,7 +24,8 @@ bool vc_infer_window(struct vc_infer *in, unsigned n, const struct vc_dim *kerne
 struct vc_dim vc_window_count(struct vc_dims *dims, const struct vc_window_attrs *w, unsigned k, struct vc_dim size,
                               bool ceil);
 
-/* Three spatial dimensions always; those that are missing come first and have size 1. */
+/* The sizes of one run. Three spatial dimensions always; missing ones come first and have size 1, so that one loop
+ * serves Conv1d, Conv2d and Conv3d. */
 struct vc_window {
     int64_t in[VC_WINDOW_DIMS], out[VC_WINDOW_DIMS], kernel[VC_WINDOW_DIMS];
     int64_t stride[VC_WINDOW_DIMS], dilation[VC_WINDOW_DIMS];
@@ -45,7 +46,8 @@ static inline int64_t vc_window_place(const struct vc_window *w, unsigned k, int
     return i >= 0 && i < w->in[k] ? i : -1;
 }
 
-/* The elements of window `o` along dimension k that are in the input: from *first to before *end. */
+/* The elements of window `o` along dimension k that lie in the input: `at` from *first to before *end. Loops over
+ * them need no test for padding. */
 static inline void vc_window_inside(const struct vc_window *w, unsigned k, int64_t o, int64_t *first, int64_t *end)
 {
     int64_t begin = o * w->stride[k] - w->before[k];
@@ -56,7 +58,11 @@ static inline void vc_window_inside(const struct vc_window *w, unsigned k, int64
     *end = *end > w->kernel[k] ? w->kernel[k] : *end;
 }
 
-/* Pad: which element of a dimension of `size` is at place `at` of the padded one; -1: none. */
+/* Pad: which element of a dimension of `size` stands at place `at` of the padded dimension; -1: a constant.
+ *     size 4, at -2 .. 5    edge     0 0 | 0 1 2 3 | 3 3
+ *                           reflect  2 1 | 0 1 2 3 | 2 1        the border element is not repeated
+ *                           wrap     2 3 | 0 1 2 3 | 0 1
+ */
 static inline int64_t vc_padded_from(int64_t at, int64_t size, const char *mode)
 {
     if (at >= 0 && at < size) {

@@ -1,4 +1,8 @@
-/* loops_attention.h - part of op_loops.h: attention and rotary positions. */
+/* loops_attention.h - part of op_loops.h: attention and rotary positions.
+ *
+ *     for each batch, head and query:
+ *     row[j] = scale * q . k[j]  ─softcap, mask, causal─▶  softmax  ─▶  y = sum of row[j] * v[j]
+ */
 
 /* Queries, keys or values as [batch, heads, length, size], wherever they lie: of four dimensions, or [batch, length,
  * heads * size]. */
@@ -40,7 +44,8 @@ static const REAL *head_row(const struct heads *h, int64_t batch, int64_t head, 
     return h->data + batch * h->step[0] + head * h->step[1] + at * h->step[2];
 }
 
-/* Output k: the input `past` and then the keys or values of now, which `h` finds there afterwards. */
+/* Output k: the input `past`, then the keys or values of this call. h then points into the output. Without a past
+ * nothing is copied, unless the output is asked for. */
 static bool join_past(struct vc_run *run, unsigned k, unsigned past, struct heads *h)
 {
     const struct vc_run_value *x = past < run->n_in ? run->in[past] : NULL;
@@ -91,7 +96,8 @@ struct attention {
     REAL scale, softcap;
 };
 
-/* The weights of all keys for one query: softmax(softcap(scale * q k) + mask), 0 for all where no key may be seen. */
+/* Weights of all keys for one query: softmax(softcap(scale * q k) + mask). A query that may see no key at all gets
+ * 0 for every key instead of NaN (0 / 0). */
 static void attention_row(const struct attention *a, int64_t batch, int64_t head, int64_t query, REAL *row)
 {
     const REAL *q = head_row(&a->q, batch, head, query);
@@ -125,6 +131,7 @@ static void attention_row(const struct attention *a, int64_t batch, int64_t head
     }
 }
 
+/* Strides of the mask over [batch, head, query, key], 0 where it broadcasts. */
 static bool attention_mask(struct vc_run *run, struct attention *a)
 {
     const int64_t scores[4] = {a->q.batch, a->q.heads, a->q.length, a->k.length};

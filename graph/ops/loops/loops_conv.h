@@ -1,4 +1,7 @@
-/* loops_conv.h - part of op_loops.h: convolutions. */
+/* loops_conv.h - part of op_loops.h: convolutions.
+ *
+ * One loop for one to three spatial dimensions and for both directions: a tap is one element of the kernel, added
+ * for all windows where it lies in the input. Taps go in the order of channels, then of the kernel's elements. */
 
 /* The windows o along dimension k of which element `at` is in the input: from *first to before *end. */
 static void windows_inside(const struct vc_window *w, unsigned k, int64_t at, int64_t *first, int64_t *end)
@@ -72,6 +75,7 @@ static REAL *begin_channel(REAL *out, REAL *part, size_t c, size_t n)
     return part != NULL ? part : out;
 }
 
+/* Adds the finished sum of up to SUMMED_FIRST channels to the output. */
 static void end_channel(REAL *out, const REAL *part, size_t c, size_t channels, size_t n)
 {
     if (part != NULL && (c % SUMMED_FIRST == SUMMED_FIRST - 1 || c + 1 == channels)) {

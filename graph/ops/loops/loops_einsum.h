@@ -1,4 +1,7 @@
-/* loops_einsum.h - part of op_loops.h: sums of products by an equation. */
+/* loops_einsum.h - part of op_loops.h: sums of products by an equation.
+ *
+ * An odometer over all labels: those of the output outside, those that are summed inside. Each input keeps its
+ * place by one step for each label; a letter twice in an input adds both steps and so walks the diagonal. */
 
 /* How each label moves through the inputs. */
 struct einsum_walk {

@@ -32,7 +32,8 @@ RUN(gather)
     }
 }
 
-/* The shape `at` lies within that of x, apart from the axis. */
+/* The shape of `at` must not exceed the shape of x, apart from the axis: else places behind the end of x would be
+ * read. */
 static bool within_shape(struct vc_run *run, const struct vc_run_value *x, const struct vc_run_value *at, unsigned axis)
 {
     for (unsigned k = 0; k < x->n_dims; k++) {
@@ -250,6 +251,7 @@ RUN(one_hot)
 
 /* ---- what is made from numbers ---- */
 
+/* The attribute value has one element, a float or an integer. */
 RUN(constant_of_shape)
 {
     const struct vc_run_value *x = run->in[0];

@@ -1,4 +1,7 @@
-/* loops_math.h - part of op_loops.h: one element at a time. */
+/* loops_math.h - part of op_loops.h: one element at a time.
+ *
+ * Each operator is one expression; macros make the loop around it for floats and for integers. Operators of one
+ * float are rows of kernels/unary.inc, which the engine and these loops expand, so that there is one formula. */
 
 /* ---- two inputs and more, which broadcast ---- */
 

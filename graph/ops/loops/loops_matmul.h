@@ -1,4 +1,7 @@
-/* loops_matmul.h - part of op_loops.h: matrix products. */
+/* loops_matmul.h - part of op_loops.h: matrix products.
+ *
+ * Sums of products are cut into SUMMED_FIRST products each, in the order of k, and these sums are added in order: a
+ * long f32 row loses fewer bits, and the engine's products can be compared with it. */
 
 /* Matrices [rows, inner] and [inner, columns], many of each one after the other. */
 struct matmul {

@@ -1,4 +1,7 @@
-/* loops_move.h - part of op_loops.h: elements in other places. */
+/* loops_move.h - part of op_loops.h: elements in other places.
+ *
+ * All but Concat and Pad are a view (run.h): which element of the input each element of the output is, as a base
+ * and strides. */
 
 /* The elements of x that the view finds, in the view's order, to `to`. */
 static void copy_view(const struct vc_run_value *x, const struct vc_run_view *view, size_t n, void *to)
@@ -52,6 +55,7 @@ RUN(transpose)
     out_of_view(run, 0, &view, view.shape, view.n_dims);
 }
 
+/* Copies rows of all inputs in turn; a row is the axis and what lies behind it. */
 RUN(concat)
 {
     const struct vc_run_value *x = run->in[0];
@@ -94,6 +98,8 @@ static int64_t within(int64_t at, int64_t size, int64_t low, int64_t high)
     return at < low ? low : at > high ? high : at;
 }
 
+/* Same bounds as slice_bound in ops_move.c, now with numbers. A single element keeps the old stride, since step *
+ * stride could overflow for steps like INT64_MAX. */
 RUN(slice)
 {
     const struct vc_run_value *x = run->in[0];
@@ -121,6 +127,7 @@ RUN(slice)
     out_of_view(run, 0, &view, view.shape, view.n_dims);
 }
 
+/* The parts have to make up the dimension exactly: `size - at` bounds each of them. */
 RUN(split)
 {
     const struct vc_run_value *x = run->in[0];
@@ -146,6 +153,7 @@ RUN(split)
     }
 }
 
+/* Dimensions that are repeated have step 0. */
 RUN(expand)
 {
     const struct vc_run_value *x = run->in[0];
@@ -198,6 +206,8 @@ static int64_t kept_of(int64_t size, int64_t first, int64_t last)
     return cut_first > size || cut_last > size ? 0 : size - cut_first - cut_last;
 }
 
+/* Reflect, edge and wrap repeat what negative pads leave; at least one element has to be left of each such
+ * dimension. */
 RUN(pad)
 {
     const struct vc_run_value *x = run->in[0];

@@ -1,5 +1,9 @@
-/* loops_norm.h - part of op_loops.h: normalizations and Softmax. */
+/* loops_norm.h - part of op_loops.h: normalizations and Softmax.
+ *
+ * Statistics are sums by sum_of over the elements of a row that lie together; the variance divides by n, not n - 1. */
 
+/* Softmax along any axis: rows are `inner` apart, and inner * outer rows of `size` elements are done one after the
+ * other. */
 static void softmax_all(struct vc_run *run, bool logarithm)
 {
     const struct vc_run_value *x = run->in[0];
@@ -60,6 +64,7 @@ static void scale_and_shift(struct vc_run *run, REAL *y)
     }
 }
 
+/* A row is all dimensions from the axis on; the statistics are optional outputs 1 and 2. */
 static void layer_norm(struct vc_run *run, bool centred)
 {
     const struct vc_run_value *x = run->in[0];

@@ -37,6 +37,7 @@ static REAL pool_window(const struct vc_window *w, const REAL *x, const int64_t 
     return kind == POOL_MAX ? all : all / (with_pads ? (REAL)padded : (REAL)n);
 }
 
+/* Output i is window (i % inner) of channel (i / inner); o[] are its three coordinates. */
 static void pool(struct vc_run *run, enum pool kind)
 {
     const struct vc_run_value *x = run->in[0];

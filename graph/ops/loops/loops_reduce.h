@@ -2,6 +2,7 @@
 
 enum reduction { RED_SUM, RED_PROD, RED_MAX, RED_MIN, RED_MEAN, RED_L1, RED_L2, RED_SUM_SQUARE };
 
+/* NaN wins in a maximum or minimum (x != x is true for NaN only), as in NumPy. */
 static REAL reduce_real(enum reduction how, REAL sum, REAL x)
 {
     switch (how) {
@@ -209,6 +210,7 @@ static bool comes_before(const struct vc_run_value *x, size_t i, size_t j, bool 
     }
 }
 
+/* The first of equal elements, or the last with select_last_index. */
 static void arg(struct vc_run *run, bool largest)
 {
     const struct vc_run_value *x = run->in[0];

@@ -1,4 +1,6 @@
-/* loops_resize.h - part of op_loops.h: Resize. */
+/* loops_resize.h - part of op_loops.h: Resize, by ONNX's definitions of coordinate_transformation_mode and
+ * nearest_mode. Places are computed in double in both precisions; only the weights of linear interpolation are
+ * REAL. */
 
 /* One axis: `out` elements of `in`. */
 struct resize_axis {
@@ -30,6 +32,7 @@ static double resize_place(const struct resize_axis *axis, int64_t at)
     }
 }
 
+/* The place as an index, clamped to the dimension: borders repeat. */
 static int64_t inside(double place, int64_t size)
 {
     return place < 0 ? 0 : place > (double)(size - 1) ? size - 1 : (int64_t)place;

@@ -1,4 +1,7 @@
-/* loops_shape.h - part of op_loops.h: shapes, and elements that stay as they lie. */
+/* loops_shape.h - part of op_loops.h: shapes, and elements that stay as they lie.
+ *
+ * Shape, Size and the shape inputs of Reshape are known when the graph is built in most graphs and never run; these
+ * loops are for the others. */
 
 RUN(shape)
 {

@@ -5,6 +5,7 @@ static size_t element_bytes(const struct vc_run_value *x)
     return x->is_real ? sizeof(REAL) : sizeof(int64_t);
 }
 
+/* Copies element `from` of x to element `at` of `to`, which has the type of x. */
 static void copy_element(const struct vc_run_value *x, size_t from, void *to, size_t at)
 {
     memcpy((char *)to + at * element_bytes(x), (const char *)x->data + from * element_bytes(x), element_bytes(x));
@@ -99,6 +100,7 @@ static void softmax_row(const REAL *x, REAL *y, size_t n, size_t step, bool loga
     }
 }
 
+/* Elements of three spatial dimensions. */
 static size_t volume(const int64_t *size)
 {
     return (size_t)size[0] * (size_t)size[1] * (size_t)size[2];

@@ -1,7 +1,8 @@
 /* op_loops.h - the operators' definitions, compiled twice: loops_f32.c and loops_f64.c set REAL, the type of floats,
  * SUFFIX, and MATH, the name of a function of math.h for that type: one that IEEE 754 fixes (sqrt, rint, fmod), since
  * others have other bits in other C libraries and on other processors. OF is one of ours for double, which has not, and
- * FN(vc_exp) ours for REAL. Nothing here is fast; every sum runs front to back in REAL. */
+ * FN(vc_exp) ours for REAL. Nothing here is fast. Every sum is in REAL and in a fixed order: front to back, or by tens of
+ * elements that are then added pairwise (sum_of, SUMMED_FIRST), which keeps f32 sums of long rows exact enough to judge. */
 #include <math.h>
 #include <string.h>
 
