@@ -1,9 +1,14 @@
-/* couple_attention.c - rules of attention and of rotary positions. */
+/* couple_attention.c - rules of attention and of rotary positions.
+ *
+ * Grouped-query attention has n[0] heads of queries and n[1] of keys and values: the heads of queries are
+ * product(n[1], n[0] / n[1]), where the inner factor is fixed. So units are heads of keys with all their queries,
+ * and a head that goes takes rows of q, k and v and columns of o with it. Sizes of heads are fixed. */
 #include "graph/couple/couple_rules.h"
 
 static const char head_size[] = "has heads of that size";
 
-/* Where the heads are in an input of three or four dimensions: [n, length, heads * size], [n, heads, length, size]. */
+/* Joins the axes of input k, [n, length, heads * size] or [n, heads, length, size], with heads and size. The length
+ * is fixed: every query looks at every key. */
 static void join_heads(struct vc_couple *c, unsigned k, uint32_t heads, uint32_t size)
 {
     const struct vc_graph_value *in = vc_couple_in(c, k);
@@ -18,7 +23,8 @@ static void join_heads(struct vc_couple *c, unsigned k, uint32_t heads, uint32_t
     vc_couple_fix(c, vc_couple_axis(c, k, in->n_dims - 2), "looks at all of it");
 }
 
-/* The numbers of heads and their sizes, of input k. False: they depend on inputs of the graph. */
+/* Number and size of the heads of input k. False if they depend on inputs of the graph: the rule then fixes
+ * everything. */
 static bool heads_of(struct vc_couple *c, unsigned k, const char *attribute, int64_t *heads, int64_t *size)
 {
     const struct vc_graph_value *in = vc_couple_in(c, k);
@@ -32,7 +38,7 @@ static bool heads_of(struct vc_couple *c, unsigned k, const char *attribute, int
     return *heads >= 1;
 }
 
-/* A mask with a row for each head. */
+/* A mask with a row for each head loses the row with the head; its other axes stay. */
 static void join_mask(struct vc_couple *c, uint32_t heads)
 {
     const struct vc_graph_value *mask = vc_couple_in(c, 3);
@@ -95,6 +101,7 @@ void vc_couple_attention(struct vc_couple *c)
     vc_couple_state(c, "kv_num_heads", kv);
 }
 
+/* Heads may go; elements of a head are rotated in pairs by tables of their size and stay. */
 void vc_couple_rotary(struct vc_couple *c)
 {
     const struct vc_graph_value *x = vc_couple_in(c, 0);

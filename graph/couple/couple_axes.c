@@ -1,4 +1,12 @@
-/* couple_axes.c - see couple_axes.h. */
+/* couple_axes.c - see couple_axes.h. Unification of terms, with union-find for atoms.
+ *
+ *     join(a, b)   a or b is an atom            bind: the atom stands for the other term
+ *                  one has parts (concat)       join_parts: part by part, the longer part is split where the shorter ends
+ *                  both are products            join_factors: factor by factor, the larger is divided by the smaller
+ *
+ *     join(product(12, 64), product(4, 192))    12 = 4 * 3, then 3 * 64 = 192: atoms 4, 3 and 64
+ *
+ * Walks use explicit stacks: terms nest as deep as the graph is long, and the C stack would not hold that. */
 #include "graph/couple/couple_axes.h"
 
 #include "core/base/array.h"
@@ -11,7 +19,8 @@ static const char does_not_fit[] = "is divided in ways that do not fit together"
 
 /* ---- memory ---- */
 
-/* Room for `more` elements behind n of an array, whose pointer `array` points to. */
+/* Room for `more` elements after the first n of an array; `array` is the address of its pointer. A failure is kept
+ * in axes->status, and everything after it does nothing. */
 static bool reserve(struct vc_axes *axes, void *array, uint32_t n, uint32_t more, size_t *capacity, size_t size)
 {
     if (axes->status == VC_OK && more > UINT32_MAX - n) {
@@ -23,7 +32,7 @@ static bool reserve(struct vc_axes *axes, void *array, uint32_t n, uint32_t more
     return axes->status == VC_OK;
 }
 
-/* A list of terms that is taken from at its end. */
+/* A stack of terms. */
 struct list {
     uint32_t *items;
     uint32_t n;
@@ -37,6 +46,7 @@ static void push(struct vc_axes *axes, struct list *list, uint32_t term)
     }
 }
 
+/* Appends a term, which stands for itself. Returns VC_AXIS_ONE after a failure, so that callers need no check. */
 static uint32_t new_term(struct vc_axes *axes, const struct vc_term *term)
 {
     if (!reserve(axes, &axes->terms, axes->n, 1, &axes->capacity, sizeof *axes->terms)) {
@@ -68,6 +78,7 @@ uint32_t vc_axes_atom(struct vc_axes *axes, struct vc_dim size)
     return vc_dim_is_number(size) && size.size == 1 ? VC_AXIS_ONE : new_term(axes, &(struct vc_term){.size = size});
 }
 
+/* Path halving: each visited atom is set to its grandparent. */
 uint32_t vc_axes_resolve(struct vc_axes *axes, uint32_t term)
 {
     struct vc_term *terms = axes->terms;
@@ -89,13 +100,15 @@ static int64_t size_of(const struct vc_axes *axes, uint32_t term)
     return axes->terms[term].size.size;
 }
 
-/* One size, or none of them known to be another. */
+/* True if both sizes are known and equal. */
 static bool same_size(const struct vc_axes *axes, uint32_t a, uint32_t b)
 {
     return vc_dim_equal(axes->terms[a].size, axes->terms[b].size);
 }
 
-/* The term of `list` without those of size `neutral`. */
+/* A product or concatenation of `list` without the terms of neutral size (1, 0). An overflowing or unknown size
+ * becomes bad. An axis of more than MAX_LEAVES atoms is replaced by one fixed atom: the work of a join grows with
+ * the leaves. */
 static uint32_t composite(struct vc_axes *axes, enum vc_term_kind kind, const uint32_t *list, size_t n)
 {
     int64_t neutral = kind == VC_TERM_PRODUCT ? 1 : 0;
@@ -148,7 +161,7 @@ uint32_t vc_axes_concat(struct vc_axes *axes, const uint32_t *list, size_t n)
 
 /* ---- all atoms of a term ---- */
 
-/* Does something with each atom in the term, once; true when it says so. */
+/* Calls `act` once for each atom in the term, in no particular order; stops and returns true when `act` does. */
 static bool each_atom(struct vc_axes *axes, uint32_t term, bool (*act)(struct vc_axes *, uint32_t atom, const void *),
                       const void *with)
 {
@@ -196,7 +209,8 @@ void vc_axes_fix(struct vc_axes *axes, uint32_t term, const char *reason)
     (void)each_atom(axes, term, fix_atom, reason);
 }
 
-/* Which of two says more about the units. */
+/* Which of two names says more about the units: an axis that is normalized (hidden) stays hidden even if heads
+ * divide it. */
 static enum vc_unit stronger(enum vc_unit a, enum vc_unit b)
 {
     static const int rank[] = {[VC_UNIT_NEURONS] = 0, [VC_UNIT_HEADS] = 1, [VC_UNIT_EXPERTS] = 2, [VC_UNIT_HIDDEN] = 3};
@@ -222,7 +236,8 @@ static bool is_it(struct vc_axes *axes, uint32_t atom, const void *other)
 
 /* ---- joining ---- */
 
-/* The atom a turned out to be b, and what was known of its units holds for those in b. */
+/* The atom a stands for b from now on; reasons and unit of a are passed on to all atoms in b. If b contains a, the
+ * equation has no solution (an axis that is a part of itself), and all is fixed. */
 static void bind(struct vc_axes *axes, uint32_t a, uint32_t b)
 {
     struct vc_term was = axes->terms[a];
@@ -243,7 +258,7 @@ static void bind(struct vc_axes *axes, uint32_t a, uint32_t b)
     }
 }
 
-/* The next factor of a product: what is one itself is opened. */
+/* Takes the next factor off the stack; products inside are opened, so that only atoms and concatenations come out. */
 static uint32_t next_factor(struct vc_axes *axes, struct list *list)
 {
     for (;;) {
@@ -262,7 +277,7 @@ static uint32_t next_factor(struct vc_axes *axes, struct list *list)
     }
 }
 
-/* The factors of a product in their order, those of factors included. */
+/* All factors of a term in order, nested products opened. */
 static void factors_of(struct vc_axes *axes, uint32_t term, struct list *factors)
 {
     struct list rest = {0};
@@ -274,8 +289,8 @@ static void factors_of(struct vc_axes *axes, uint32_t term, struct list *factors
     vc_free(axes->ctx, rest.items);
 }
 
-/* What lies one behind the other in the term, last first: the parts of a concatenation, or of a product whose outermost
- * factor is one: concat(a, b) x c is concat(a x c, b x c). False: it is one part. */
+/* Pushes what lies one behind the other in the term, last part first: parts of a concatenation, or of a product
+ * whose outermost factor is one, since concat(a, b) x c = concat(a x c, b x c). False: the term is one part. */
 static bool push_parts(struct vc_axes *axes, uint32_t term, struct list *list)
 {
     struct vc_term t = axes->terms[term];
@@ -319,7 +334,9 @@ static uint32_t next_part(struct vc_axes *axes, struct list *list)
     }
 }
 
-/* Divides what has one part: its first n units and the others. False: the cut is inside of a unit. */
+/* Divides a term of one part into its first n units and the others: an atom becomes concat(n, size - n); of a
+ * product the outermost factor is divided. False: the cut is inside a unit of the inner factors, 100 of product(12,
+ * 64). */
 static bool split(struct vc_axes *axes, uint32_t term, int64_t n, uint32_t parts[2])
 {
     struct vc_term t = axes->terms[term];
@@ -353,7 +370,8 @@ static void fix_both(struct vc_axes *axes, uint32_t a, uint32_t b)
     vc_axes_fix(axes, b, does_not_fit);
 }
 
-/* Two terms, one of which has several parts. */
+/* Two terms of which at least one has parts: like merging two rulers. Whole parts of equal size are joined; else
+ * the longer one is split at the end of the shorter. Sizes that are unknown fit only where both are the last part. */
 static void join_parts(struct vc_axes *axes, uint32_t a, uint32_t b)
 {
     struct list left = {0};
@@ -390,7 +408,8 @@ static void join_parts(struct vc_axes *axes, uint32_t a, uint32_t b)
     vc_free(axes->ctx, right.items);
 }
 
-/* An atom of a size of an input against the factors that are left: it is their product. */
+/* An atom whose size depends on an input, against all remaining factors: it is their product ([batch * 12] as
+ * [batch, 12]). */
 static bool take_rest(struct vc_axes *axes, uint32_t atom, uint32_t first, struct list *others)
 {
     struct list all = {0};
@@ -409,7 +428,7 @@ static bool take_rest(struct vc_axes *axes, uint32_t atom, uint32_t first, struc
     return true;
 }
 
-/* The larger of two factors is the smaller one times something, which is left over for the next factor. */
+/* The larger factor is the smaller one times something: the atom for that is pushed and meets the next factor. */
 static bool divide_factor(struct vc_axes *axes, uint32_t large, uint32_t small, struct list *rest)
 {
     uint32_t pair[2] = {small, VC_AXIS_ONE};
@@ -423,7 +442,7 @@ static bool divide_factor(struct vc_axes *axes, uint32_t large, uint32_t small, 
     return true;
 }
 
-/* Two products. */
+/* Two products, from the outermost factor on. */
 static void join_factors(struct vc_axes *axes, uint32_t a, uint32_t b)
 {
     struct list left = {0};
@@ -459,7 +478,7 @@ static void join_factors(struct vc_axes *axes, uint32_t a, uint32_t b)
     vc_free(axes->ctx, right.items);
 }
 
-/* The term has several parts one behind the other. */
+/* True if the term is a concatenation, or a product whose outermost factor is one. */
 static bool has_parts(struct vc_axes *axes, uint32_t term)
 {
     struct vc_term t = axes->terms[term];

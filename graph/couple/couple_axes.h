@@ -12,7 +12,12 @@
  * coarse is divided on the way, for all that have it.
  *
  * Sizes that do not fit are no failure: every atom in both terms is fixed, with a reason. Nothing has to be checked by
- * who calls; when memory is out, `status` says so and terms are number 0. */
+ * who calls; when memory is out, `status` says so and terms are number 0.
+ *
+ * Example, attention: the rows of q.weight (768) are an atom. Reshape [batch, n, 768] -> [batch, n, 12, 64] binds
+ * the atom to product(12, 64). The heads of q and k are joined by the product of scores. In the end the atom 12
+ * lies in q.weight, k.weight and v.weight along axis 0 and in o.weight along axis 1, in blocks of 64: the group of
+ * 12 heads (couple_groups.c). */
 #ifndef VC_COUPLE_AXES_H
 #define VC_COUPLE_AXES_H
 
@@ -31,11 +36,11 @@ struct vc_term {
     enum vc_term_kind kind;
     enum vc_unit unit;  /* of an atom: what its units are */
     struct vc_dim size; /* bad: not known, of a product with sizes of inputs */
-    uint32_t to;        /* of an atom: the term that it turned out to be; itself where that is nothing else */
-    uint32_t first, n;  /* of the others: in axes->parts */
-    uint32_t leaves;    /* of the others: how many there were when it was made */
-    uint32_t seen;      /* the last walk that came by */
-    const char *fixed;  /* of an atom: why its units stay; NULL: they do not have to */
+    uint32_t to; /* of an atom: the term that it turned out to be (union-find); its own number while it is an atom */
+    uint32_t first, n; /* of the others: in axes->parts */
+    uint32_t leaves;   /* of the others: number of atoms in it when it was made; bounded by MAX_LEAVES */
+    uint32_t seen;     /* number of the last walk (vc_axes.walk) that visited it: a visit in each walk is enough */
+    const char *fixed; /* of an atom: why its units stay; NULL: they do not have to */
 };
 
 struct vc_axes {
@@ -57,12 +62,12 @@ enum vc_status vc_axes_init(struct vc_axes *axes, struct vc_ctx *ctx, struct vc_
 void vc_axes_release(struct vc_axes *axes);
 
 uint32_t vc_axes_atom(struct vc_axes *axes, struct vc_dim size);
-/* Terms of size 1 are left out; a list of one is that one. */
+/* A product of terms, outer to inner: terms of size 1 are left out; a list of one term is that term. */
 uint32_t vc_axes_product(struct vc_axes *axes, const uint32_t *list, size_t n);
-/* The same of those of size 0. */
+/* The same for terms one behind the other: terms of size 0 are left out. */
 uint32_t vc_axes_concat(struct vc_axes *axes, const uint32_t *list, size_t n);
 
-/* Both are the same from now on. */
+/* a and b are the same axis from now on. Refines both, or fixes both if they do not fit. */
 void vc_axes_join(struct vc_axes *axes, uint32_t a, uint32_t b);
 
 /* The units of all atoms in the term have to stay. reason: static, or the arena's. */
@@ -70,7 +75,7 @@ void vc_axes_fix(struct vc_axes *axes, uint32_t term, const char *reason);
 /* What the units of all atoms in the term are; hidden counts more than heads, and heads more than neurons. */
 void vc_axes_set_unit(struct vc_axes *axes, uint32_t term, enum vc_unit unit);
 
-/* What the term turned out to be: no atom that stands for another term. */
+/* What the term turned out to be: never an atom that stands for another term. Shortens the path to it. */
 uint32_t vc_axes_resolve(struct vc_axes *axes, uint32_t term);
 
 static inline const struct vc_term *vc_axes_term(const struct vc_axes *axes, uint32_t term)

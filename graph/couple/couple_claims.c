@@ -1,8 +1,10 @@
-/* couple_claims.c - axes that two groups of a file claim. See couple_lines.h. */
+/* couple_claims.c - axes that two groups of a file claim: two groups must not remove the same elements. See
+ * couple_lines.h. Units inside units are no conflict: heads of 64, and a group of the 64 elements of each head. */
 #include <stdlib.h>
 
 #include "graph/couple/couple_lines.h"
 
+/* A member with its group, which has the number of units. */
 struct claim {
     const struct vc_group_member *member;
     const struct vc_group *group;
@@ -41,7 +43,8 @@ static int compare_claims(const void *a, const void *b)
                                             : (m->block > o->block) - (m->block < o->block);
 }
 
-/* Units of one lie inside of the units of the other, in the same way in each: heads, and the elements of a head. */
+/* True if the units of `inner` divide each unit of `outer` in the same way: the outer block is a multiple of the
+ * inner units all together, and both begin at the same place of that pattern. */
 static bool is_inside(const struct claim *inner, const struct claim *outer)
 {
     const struct vc_coupling_member *i = &inner->member->public;
@@ -65,7 +68,8 @@ static void complain_of(struct vc_couple_reader *r, const struct claim *a, const
     }
 }
 
-/* Members of all groups, sorted by where they lie: each is compared with the last one that reaches over its begin. */
+/* Sorted by tensor, axis and offset, each member is compared with the one before it that reaches farthest (`over`):
+ * one walk finds an overlap if there is one. */
 enum vc_status vc_couple_check_claims(struct vc_couple_reader *r)
 {
     const struct vc_couplings *couplings = r->couplings;

@@ -1,4 +1,9 @@
-/* couple_compute.c - rules of operators that compute: one element at a time, products, convolutions, norms, reductions.
+/* couple_compute.c - rules of operators that compute: one element at a time, products, convolutions, norms,
+ * reductions.
+ *
+ *     joined       axes that meet element by element, or that a product sums over
+ *     fixed        axes over which something is computed that a removed unit would change: Softmax, means, windows
+ *     made         axes of a weight along which units are computed: rows of a Linear, filters of a Conv
  */
 
 #include "graph/couple/couple_rules.h"
@@ -29,7 +34,7 @@ void vc_couple_each(struct vc_couple *c)
     }
 }
 
-/* The first input alone has the shape; others are single numbers. */
+/* The first input alone has the shape; others are single numbers (Clip, Dropout). */
 void vc_couple_first(struct vc_couple *c)
 {
     for (unsigned o = 0; o < vc_couple_node(c)->n_outputs; o++) {
@@ -39,6 +44,7 @@ void vc_couple_first(struct vc_couple *c)
     }
 }
 
+/* The cautious rule: nothing of the inputs or outputs can be removed. */
 void vc_couple_mixes(struct vc_couple *c)
 {
     for (unsigned k = 0; k < vc_couple_node(c)->n_inputs; k++) {
@@ -57,6 +63,7 @@ void vc_couple_new(struct vc_couple *c)
     }
 }
 
+/* One scale for each row goes with its row; scales for blocks fix the axis, since a block would lose a part. */
 void vc_couple_quantize(struct vc_couple *c)
 {
     const struct vc_graph_value *x = vc_couple_in(c, 0);
@@ -79,7 +86,8 @@ void vc_couple_quantize(struct vc_couple *c)
 
 static const char summed[] = "sums over it";
 
-/* The axes before the last two of both sides, and what they are where both sides are computed: attention's heads. */
+/* Axes before the last two of both sides are joined. Where both sides are computed (scores, values of attention),
+ * numbers among them are heads, and the columns of the right side are the size of a head, which stays. */
 static void batches(struct vc_couple *c)
 {
     const struct vc_graph_value *a = vc_couple_in(c, 0);
@@ -105,6 +113,8 @@ static void batches(struct vc_couple *c)
     }
 }
 
+/* The inner axes are joined: neurons of one layer are the columns of the next. A product of two computed sides sums
+ * over something that no weight can shrink, which is fixed. */
 void vc_couple_matmul(struct vc_couple *c)
 {
     const struct vc_graph_value *a = vc_couple_in(c, 0);
@@ -148,7 +158,7 @@ void vc_couple_gemm(struct vc_couple *c)
 
 /* ---- convolutions and pools ---- */
 
-/* The sides of pictures before and after, from axis `from` on. */
+/* Heights and widths: a window moves along them, and no unit can go. */
 static void sides(struct vc_couple *c, unsigned from)
 {
     const struct vc_graph_value *x = vc_couple_in(c, 0);
@@ -166,7 +176,8 @@ void vc_couple_pool(struct vc_couple *c)
     sides(c, 2);
 }
 
-/* The number of groups: where each has one input channel, groups can go; otherwise an equal share of each can. */
+/* The groups of a convolution. Depthwise (one input channel for each group): a channel goes with its group, and the
+ * attribute is written anew. Otherwise the number of groups stays, and an equal share of each group may go. */
 static uint32_t groups_of(struct vc_couple *c, int64_t inputs_of_each)
 {
     uint32_t groups = vc_axes_atom(&c->axes, vc_dim_number(vc_couple_int(c, "group", 1)));
@@ -203,6 +214,7 @@ static void convolve(struct vc_couple *c, uint32_t channels)
     }
 }
 
+/* With groups the input's channels are product(groups, weights' axis 1), the filters product(groups, share). */
 void vc_couple_conv(struct vc_couple *c)
 {
     const struct vc_graph_value *w = vc_couple_in(c, 1);
@@ -270,7 +282,7 @@ void vc_couple_batch_norm(struct vc_couple *c)
     }
 }
 
-/* The channels of a group have a mean, and groups go as a whole. */
+/* The channels of a group share a mean: they stay together, and groups go as a whole, with num_groups. */
 void vc_couple_group_norm(struct vc_couple *c)
 {
     const struct vc_graph_value *x = vc_couple_in(c, 0);
@@ -296,6 +308,8 @@ void vc_couple_group_norm(struct vc_couple *c)
     }
 }
 
+/* Normalized axes are hidden units: removing some changes the mean of the others, so `hidden` is removed only when
+ * asked for. */
 void vc_couple_layer_norm(struct vc_couple *c)
 {
     const struct vc_graph_value *x = vc_couple_in(c, 0);
@@ -324,7 +338,7 @@ void vc_couple_softmax(struct vc_couple *c)
 
 /* ---- along axes ---- */
 
-/* The axes in `over` are fixed, and 1 or gone in the output. */
+/* Axes in `over` are fixed, and in the output 1 or gone. */
 static void reduce(struct vc_couple *c, const bool *over)
 {
     const struct vc_graph_value *x = vc_couple_in(c, 0);

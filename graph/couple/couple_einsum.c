@@ -10,7 +10,8 @@ struct letter {
     bool in_output;
 };
 
-/* Joins the axes of each letter. False: a letter comes twice in an input, which takes a diagonal. */
+/* Joins the axes with the same letter. False if a letter comes twice in an input: a diagonal ties the axis to
+ * itself. */
 static bool join_letters(struct vc_couple *c, const struct vc_einsum *e, struct letter *letters)
 {
     for (unsigned k = 0; k < e->n_inputs; k++) {
@@ -62,6 +63,8 @@ static void find_heads(struct vc_couple *c, const struct vc_einsum *e, const str
     }
 }
 
+/* Letters of the output pass on. A letter that is summed over stays, unless a weight and one computed input share
+ * it: then it is the inner axis of a matrix product, which may shrink on both sides. */
 void vc_couple_einsum(struct vc_couple *c)
 {
     const struct vc_graph_node *node = vc_couple_node(c);

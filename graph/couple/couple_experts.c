@@ -34,7 +34,8 @@ static bool is_number(const char *s, size_t n, uint64_t *number)
     return n != 0;
 }
 
-/* The part of the name before the last one: "gate" of "mlp.gate.weight". NULL: there is none. */
+/* The word of the name before the last one: "gate" of "mlp.gate.weight", *n characters. NULL if the name has no
+ * point. */
 static const char *module_of(const char *name, size_t *n)
 {
     const char *end = strrchr(name, '.');
@@ -52,7 +53,8 @@ static bool is_word(const char *s, size_t n, const char *word)
     return strlen(word) == n && memcmp(s, word, n) == 0;
 }
 
-/* What the tensor is by its name; false: neither an expert nor a router. */
+/* What a tensor is by its name: one expert, all experts in one tensor, or a router. False: none of them. The prefix
+ * is the layer: "model.layers.0.mlp". */
 static bool take_name(const char *name, struct expert_tensor *t)
 {
     static const char word[] = "experts.";
@@ -74,6 +76,7 @@ static bool take_name(const char *name, struct expert_tensor *t)
            is_word(module, n, "ffn_gate_inp");
 }
 
+/* Only the prefixes are compared, then their lengths: tensors of a layer stand together once they are sorted. */
 static int compare_layers(const struct expert_tensor *a, const struct expert_tensor *b)
 {
     int order = strncmp(a->name, b->name, a->prefix < b->prefix ? a->prefix : b->prefix);
@@ -93,7 +96,8 @@ static int compare(const void *x, const void *y)
     return a->part != b->part ? (a->part < b->part ? -1 : 1) : (a->tensor > b->tensor) - (a->tensor < b->tensor);
 }
 
-/* The group of the router's rows; NULL: there is none, or it has others beside them. */
+/* The group of the router's rows. NULL if there is none or if it has members that are no router: removing experts
+ * would then touch other tensors, too. */
 static struct vc_group *group_of_router(struct vc_couple *c, const struct vc_couple_tensors *tensors,
                                         const struct vc_couplings *couplings, const struct expert_tensor *list,
                                         size_t n)
@@ -121,7 +125,8 @@ static struct vc_group *group_of_router(struct vc_couple *c, const struct vc_cou
     return group;
 }
 
-/* The experts are as many as the units, each with as many tensors as the others. */
+/* True if there are as many experts as units, each with the same number of tensors: then removing unit k removes
+ * expert k. */
 static bool are_units(const struct vc_couple *c, const struct vc_couple_tensors *tensors,
                       const struct expert_tensor *list, size_t n, uint64_t n_units, uint32_t *count)
 {
@@ -150,7 +155,8 @@ static bool are_units(const struct vc_couple *c, const struct vc_couple_tensors 
     return true;
 }
 
-/* One layer: its router's rows become experts, with their tensors. */
+/* Turns the group of a router's rows into a group of experts: the rows lose their reason (TopK chooses among them),
+ * and the tensors of each expert become members. */
 static enum vc_status take_layer(struct vc_couple *c, const struct vc_couple_tensors *tensors,
                                  struct vc_couplings *couplings, const struct expert_tensor *list, size_t n)
 {

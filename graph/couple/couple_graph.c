@@ -1,11 +1,20 @@
-/* couple_graph.c - the couplings of a graph: terms for the axes of all values, the rule of every node, and what lies in
- * the tensors after that. */
+/* couple_graph.c - the couplings of a graph: terms for the axes of all values, the rule of every node, and what
+ * lies in the tensors after that. Called by vc_couplings_of_graph (couplings, prune, shrink).
+ *
+ *     start         atoms for inputs and constants, which are fixed
+ *     take_params   terms for the axes of tensors; slices of one tensor are parts of one axis
+ *     apply_rules   node by node in order; then equal parts of Split; outputs of the graph are fixed
+ *     say_shapes    shapes that an ONNX file declares
+ *     take_work     multiply-adds as products of terms
+ *     collect       each atom that lies in a tensor is a group; experts by names
+ */
 #include "graph/couple/couple_graph.h"
 
 static const char is_input[] = "is an input of the graph";
 static const char is_output[] = "is an output of the graph";
 
-/* Axes of values that no rule gives one: inputs and constants, and what a rule says nothing about. */
+/* Gives each axis of the value an atom of its own. Of inputs and constants they are fixed: nothing of them can be
+ * removed. */
 static void take_atoms(struct vc_couple *c, uint32_t v)
 {
     const struct vc_graph_value *value = &c->graph->values[v];
@@ -45,6 +54,8 @@ static enum vc_status start(struct vc_couple *c)
     return c->axes.status;
 }
 
+/* Outputs get atoms before the rule runs, and the rule replaces those that it knows. Operators without a rule, and
+ * unknown ones, mix everything: all their axes are fixed. Splits are checked last, when all joins are known. */
 static enum vc_status apply_rules(struct vc_couple *c)
 {
     const struct vc_graph *graph = c->graph;
@@ -120,6 +131,7 @@ static void release(struct vc_couple *c)
     vc_free(c->ctx, c->makes);
 }
 
+/* The terms move into couplings->sizes at the end: edits and multiply-adds are computed from them later. */
 enum vc_status vc_couplings_of_graph(struct vc_ctx *ctx, struct vc_graph *graph, struct vc_couplings **out)
 {
     struct vc_couple c = {.ctx = ctx, .graph = graph, .axes = {.ctx = ctx}};

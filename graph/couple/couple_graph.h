@@ -12,7 +12,7 @@ struct vc_couple_tensors {
     uint32_t *param;    /* each tensor's first parameter, which has its name and shape */
     uint32_t *first;    /* of each tensor: where its axes begin in `axis` */
     uint32_t *axis;     /* terms */
-    uint8_t *makes;     /* of each tensor: a bit for each axis that units are made along */
+    uint8_t *makes;     /* of each tensor: bit k: units are computed along axis k (rows of a Linear's weight) */
 };
 
 /* couple_params.c: makes the tensors' terms, and with them those of the parameters' values. */

@@ -1,12 +1,17 @@
-/* couple_groups.c - from terms to groups: every atom that lies in an axis of a tensor is one, and where it lies are its
- * members. */
+/* couple_groups.c - from terms to groups: every atom that lies in an axis of a tensor is a group, and each place
+ * where it lies is a member.
+ *
+ *     o.weight axis 1 is product(12, 64)     group of 12: offset 0, block 64, repeat 1
+ *                                            group of 64: offset 0, block 1, repeat 12 (fixed: "has heads of that size")
+ *     qkv.weight axis 0 is concat(q, k, v)   three members of one tensor, at offsets 0, 512, 1024
+ */
 #include "graph/couple/couple_graph.h"
 
 /* Pieces of one axis that have no common step are members of their own; more than these are no group. */
 #define MAX_PIECES 4096
 
-/* Where a term lies in an axis: at offset, `repeat` times, each time `period` elements further, its units `block`
- * elements long. */
+/* Where a term lies in an axis: from element `offset` on, `repeat` times, each time `period` elements further; each
+ * of its units is `block` elements long. */
 struct place {
     uint64_t offset, block, repeat, period;
 };
@@ -26,7 +31,7 @@ static uint64_t units_of(const struct walk *w, uint32_t term)
 
 static enum vc_status walk_term(struct walk *w, uint32_t term, struct place at);
 
-/* Where the places are not a single run: each by itself. */
+/* Members have no field for a period: places that do not follow each other directly become members of their own. */
 static enum vc_status walk_each(struct walk *w, uint32_t term, struct place at)
 {
     for (uint64_t r = 0; r < at.repeat && w->n_pieces < MAX_PIECES; r++) {
@@ -40,6 +45,7 @@ static enum vc_status walk_each(struct walk *w, uint32_t term, struct place at)
     return VC_OK;
 }
 
+/* Adds a member to the atom's group, which is made at its first place. Atoms of one unit are no group. */
 static enum vc_status add_atom(struct walk *w, uint32_t atom, struct place at)
 {
     struct vc_group *group;
@@ -61,8 +67,8 @@ static enum vc_status add_atom(struct walk *w, uint32_t atom, struct place at)
     return vc_couplings_add_member(w->couplings, group, &w->member);
 }
 
-/* The factors of a product, outer to inner: each has the size of those inside as its block, and lies as often as the
- * product of those outside. */
+/* The factors of a product, outer to inner: a factor's block is the product of the factors inside, and it repeats
+ * as often as the product of those outside. */
 static enum vc_status walk_product(struct walk *w, const struct vc_term *term, struct place at)
 {
     uint64_t inner = at.block;
@@ -89,6 +95,7 @@ static enum vc_status walk_product(struct walk *w, const struct vc_term *term, s
     return VC_OK;
 }
 
+/* Concatenated parts follow each other: each moves the offset by its elements. */
 static enum vc_status walk_term(struct walk *w, uint32_t term, struct place at)
 {
     const struct vc_axes *axes = &w->c->axes;
@@ -132,6 +139,7 @@ static enum vc_status walk_axis(struct walk *w, const struct vc_graph_param *par
     return walk_term(w, term, (struct place){.offset = 0, .block = 1, .repeat = 1});
 }
 
+/* Reasons are taken after all walks, since a walk can add one; group_of moves to couplings->sizes. */
 enum vc_status vc_couple_collect(struct vc_couple *c, const struct vc_couple_tensors *tensors,
                                  struct vc_couplings *couplings)
 {

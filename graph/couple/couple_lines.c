@@ -1,4 +1,9 @@
-/* couple_lines.c - lines of a file of couplings, taken apart. See couple_lines.h. */
+/* couple_lines.c - lines of a file of couplings, taken apart in place: NULs replace what ends a word. See
+ * couple_lines.h.
+ *
+ *     heads 8: "q weight":0*64+0 = o.weight:1*64    # comment
+ *     └ head ┘ └──── member ───┘   └── member ──┘
+ */
 #include "graph/couple/couple_lines.h"
 
 #include <ctype.h>
@@ -60,7 +65,8 @@ static bool take_number(char **s, uint64_t *n)
     return true;
 }
 
-/* What stands for the byte behind a backslash, *s: n, r, x1b, or itself. *s becomes its last character. */
+/* The byte for what follows a backslash at *s: n, r, x1b, or the character itself. *s moves to the last character
+ * used. */
 static char take_escaped(char **s)
 {
     unsigned byte = 0;
@@ -74,7 +80,7 @@ static char take_escaped(char **s)
     return (char)(**s == 'n' ? '\n' : **s == 'r' ? '\r' : **s);
 }
 
-/* The name in quotes that begins at *s, in place, without them. */
+/* Removes quotes and escapes in place: the text only becomes shorter, so that writing never passes reading. */
 static bool take_quoted(char **s, char **name)
 {
     char *from = *s + 1;
@@ -97,7 +103,7 @@ static bool take_quoted(char **s, char **name)
     return true;
 }
 
-/* What is behind the name: ":axis*block/share+offset!" or "@unit!". */
+/* What follows the name: ":axis*block/share+offset!" or "@unit!". The signs stand in this order, each at most once. */
 static bool take_place(char *s, struct vc_written_member *m)
 {
     static const char signs[] = "*/+";
@@ -122,7 +128,8 @@ static bool take_place(char *s, struct vc_written_member *m)
     return *s == '\0' && m->block != 0 && m->share != 0;
 }
 
-/* Where the place begins in a word without quotes: at the last ':' or '@' that has one behind it. */
+/* Where the place begins in a word without quotes: at the last ':' or '@' from which on it parses, since names may
+ * contain both. */
 static char *place_of(char *word)
 {
     struct vc_written_member ignored = {0};
@@ -149,7 +156,7 @@ static struct vc_written_member *add_written(struct vc_couple_reader *r)
     return &r->members[r->n++];
 }
 
-/* One member at *s, which is moved behind it. False: something is wrong with it, which was said. */
+/* One member at *s, which moves behind it. False: something is wrong, and a sentence was noted. */
 static bool take_member(struct vc_couple_reader *r, char **s)
 {
     struct vc_written_member *m = add_written(r);
@@ -191,7 +198,7 @@ static bool take_member(struct vc_couple_reader *r, char **s)
     return true;
 }
 
-/* "heads 8:", "12*3:" in front of the members. */
+/* The optional head, which ends with a colon and a space: "heads 8: ", "12*3: ". */
 static bool take_head(struct vc_couple_reader *r, char **s)
 {
     char *colon = strchr(*s, ':');

@@ -5,10 +5,12 @@
 
 #include "graph/couple/couple.h"
 
-/* A member as it is written. */
+/* A member as it is written, TENSOR:AXIS*BLOCK/SHARE+OFFSET! or TENSOR@UNIT!. Names point into the line. */
 struct vc_written_member {
     char *name;
     bool literal; /* it was in quotes: no pattern */
+    /* whole: TENSOR@UNIT, the tensor is one unit. some: an offset is given, the units take a part of the axis. makes: "!",
+     * units are computed along this axis. */
     bool whole, some, makes;
     uint64_t unit, axis, block, share, offset;
 };

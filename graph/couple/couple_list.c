@@ -1,4 +1,6 @@
-/* couple_list.c - lists of groups: how they grow, and what programs see of them. */
+/* couple_list.c - lists of groups: how they grow, and what programs see of them. Makers (couple_groups.c,
+ * couple_read.c) add groups and members; vc_couplings_finish sorts members, decides what a printed file has to
+ * state, and names the groups. */
 #include <string.h>
 
 #include "core/base/array.h"
@@ -49,6 +51,7 @@ enum vc_status vc_couplings_add_member(struct vc_couplings *couplings, struct vc
 
 /* ---- finishing ---- */
 
+/* Members of one tensor stand together, so that comparing with the last name saves most copies. */
 enum vc_status vc_couplings_keep_names(struct vc_couplings *couplings)
 {
     const char *last = NULL;
@@ -111,7 +114,7 @@ static bool multiple(uint64_t *a, uint64_t b)
     return b != 0 && vc_mul_u64(*a / vc_couple_divisor(*a, b), b, a);
 }
 
-/* What a file has to say about the group beside its members. */
+/* Which facts a file has to state because no reader could compute them from the members: repeats, units. */
 static enum vc_status find_statements(struct vc_couplings *couplings, struct vc_group *group)
 {
     uint64_t shares = 1;
@@ -140,7 +143,8 @@ static enum vc_status find_statements(struct vc_couplings *couplings, struct vc_
     return VC_OK;
 }
 
-/* "fc1.weight:0", or all of what a file says about the first member where another group has that. */
+/* The group's name for programs: "fc1.weight:0"; where an earlier group has that, all that a file says about the
+ * first member; where that is taken, too, with a number. */
 static enum vc_status name_group(struct vc_couplings *couplings, struct vc_name_table *names, size_t k)
 {
     struct vc_ctx *ctx = couplings->ctx;
@@ -171,6 +175,7 @@ out:
     return status;
 }
 
+/* Groups without members go; a group's members are freed or moved, never both. */
 enum vc_status vc_couplings_finish(struct vc_couplings *couplings)
 {
     struct vc_ctx *ctx = couplings->ctx;

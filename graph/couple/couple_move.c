@@ -1,4 +1,5 @@
-/* couple_move.c - rules of operators that put elements into other places and compute nothing. */
+/* couple_move.c - rules of operators that put elements into other places and compute nothing. Reshape ties axes by
+ * sizes alone; Slice and Split cut axes into parts; what repeats, pads or stretches an axis fixes it. */
 
 #include "graph/couple/couple_rules.h"
 
@@ -22,7 +23,9 @@ static void take_side(struct side *side, const struct vc_graph_value *value)
     }
 }
 
-/* The fewest dimensions of both sides, from i and j on, with the same product: *p and *q of them. */
+/* The fewest dimensions of both sides, from i and j on, with the same product: *p and *q of them.
+ *     [batch, 12, 64] to [batch, 768]     batch = batch (1 and 1), then 12 * 64 = 768 (2 and 1)
+ * Without a match all remaining dimensions are one segment. */
 static void next_segment(struct vc_couple *c, const struct side *in, unsigned i, const struct side *out, unsigned j,
                          unsigned *p, unsigned *q)
 {
@@ -39,7 +42,8 @@ static void next_segment(struct vc_couple *c, const struct side *in, unsigned i,
     *q = out->n - j;
 }
 
-/* p dimensions of the input are q of the output. */
+/* p dimensions of the input are q of the output: both are factors of one product. One output dimension is that
+ * product itself. */
 static void join_segment(struct vc_couple *c, const struct side *in, unsigned i, unsigned p, const struct side *out,
                          unsigned j, unsigned q)
 {
@@ -62,8 +66,8 @@ static void join_segment(struct vc_couple *c, const struct side *in, unsigned i,
     vc_axes_join(&c->axes, term, vc_axes_product(&c->axes, to, q));
 }
 
-/* The new shape in numbers, where the file has one: 0 is a dimension of the input, -1 what is left, each of them for
- * sizes that depend on inputs. False: it cannot be written like this. */
+/* The new shape as a file writes it: numbers follow their terms; dimensions that depend on inputs are 0 (the
+ * input's dimension at that place) or -1 (once). False: it cannot be written like this, and the axes are fixed. */
 static bool say_shape(struct vc_couple *c)
 {
     const struct vc_graph_value *x = vc_couple_in(c, 0);
@@ -98,7 +102,8 @@ static bool say_shape(struct vc_couple *c)
     return true;
 }
 
-/* Reshape, Flatten, Squeeze, Unsqueeze: by the shapes alone. */
+/* Reshape, Flatten, Squeeze, Unsqueeze: by the shapes alone, since the elements keep their order. Dimensions of 1
+ * are left out on both sides. */
 void vc_couple_reshape(struct vc_couple *c)
 {
     struct side in;
@@ -160,7 +165,8 @@ void vc_couple_concat(struct vc_couple *c)
     vc_free(c->ctx, parts);
 }
 
-/* Elements first to first + count of an axis of input 0, and those before and behind, as terms. */
+/* Elements first to first + count of an axis of input 0, the elements before and those behind, as three terms whose
+ * concatenation is the axis. */
 static void part_of(struct vc_couple *c, unsigned axis, int64_t first, int64_t count, uint32_t parts[3])
 {
     int64_t size = vc_couple_in(c, 0)->shape[axis].size;
@@ -184,6 +190,8 @@ struct bounds {
     bool part;  /* and a part is taken that may change its size */
 };
 
+/* Three cases: all of the axis (the end becomes INT64_MAX, right for any size), a part with known bounds, and
+ * anything else, which fixes the axis. */
 static struct bounds slice_axis(struct vc_couple *c, unsigned axis, struct vc_dim start, struct vc_dim end,
                                 struct vc_dim step)
 {
@@ -212,6 +220,7 @@ static struct bounds slice_axis(struct vc_couple *c, unsigned axis, struct vc_di
     return bounds;
 }
 
+/* If the file's bounds cannot be written as numbers, parts that would move are fixed. */
 void vc_couple_slice(struct vc_couple *c)
 {
     unsigned n_dims = vc_couple_in(c, 0)->n_dims;
@@ -252,7 +261,8 @@ void vc_couple_slice(struct vc_couple *c)
     }
 }
 
-/* Split by the number of parts alone, which are equal: they stay equal, or as they are. */
+/* A Split by the number of parts alone makes equal parts: unless all parts are one term, a removal could leave
+ * unequal ones, and the axis is fixed. */
 void vc_couple_check_split(struct vc_couple *c)
 {
     const struct vc_graph_node *node = vc_couple_node(c);

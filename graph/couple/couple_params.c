@@ -16,7 +16,7 @@ void vc_couple_tensors_release(struct vc_ctx *ctx, struct vc_couple_tensors *ten
     vc_free(ctx, tensors->makes);
 }
 
-/* Numbers the tensors in the order of their first parameters. */
+/* Numbers the tensors in the order of their first parameters: several parameters may read one tensor. */
 static enum vc_status find_tensors(struct vc_couple *c, struct vc_couple_tensors *t)
 {
     struct vc_ctx *ctx = c->ctx;
@@ -51,7 +51,7 @@ out:
 
 /* ---- slices ---- */
 
-/* A slice of an axis, or, while the axis is cut, one end of it. */
+/* A parameter that is a slice [first, end) of a tensor's axis. */
 struct slice {
     uint32_t tensor, param;
     unsigned axis;
@@ -88,7 +88,8 @@ static size_t cut_at(const uint64_t *cuts, size_t n, uint64_t at)
     return (size_t)(found - cuts);
 }
 
-/* Where a file has a Slice for the parameter: where it begins and ends, by the terms before these. */
+/* Notes the start and end of a Slice of the file, as sizes of the terms before them: when units in front go, both
+ * move. A slice that a function of the file makes cannot be edited, and the axis is fixed. */
 static void say_bounds(struct vc_couple *c, uint32_t value, uint32_t whole, const uint32_t ends[2])
 {
     static const char *const names[2] = {"starts", "ends"};
@@ -111,7 +112,10 @@ static void say_bounds(struct vc_couple *c, uint32_t value, uint32_t whole, cons
     }
 }
 
-/* The terms of one axis that n slices are taken from, and of the slices. `whole`: a parameter is all of it. */
+/* Cuts one axis at all starts and ends of its n slices; each piece is an atom, the axis is their concatenation, and each slice
+ * the concatenation of its pieces.
+ *     slices [0, 512) [512, 1024) [512, 1536)     cuts 0 512 1024 1536     pieces a b c     axis abc, slices a, b, bc
+ * Pieces that no slice and no whole parameter reads are fixed. */
 static enum vc_status cut_axis(struct vc_couple *c, struct vc_couple_tensors *t, const struct slice *slices, size_t n,
                                bool whole)
 {
@@ -168,7 +172,7 @@ out:
     return status;
 }
 
-/* All slices, by tensor and axis; whole: of each tensor, a parameter is all of it. */
+/* Sorts all slices by tensor and axis and cuts each axis. whole[t]: some parameter is all of tensor t. */
 static enum vc_status cut_axes(struct vc_couple *c, struct vc_couple_tensors *t, const bool *whole)
 {
     struct vc_ctx *ctx = c->ctx;
@@ -206,7 +210,7 @@ out:
 
 /* ---- all of them ---- */
 
-/* The axis of the tensor that an axis of the parameter's value is. */
+/* The axis of the tensor behind an axis of the parameter's value: transposed parameters swap the last two. */
 static unsigned tensor_axis(const struct vc_graph_param *param, unsigned axis)
 {
     bool swapped = param->transposed && axis + 2 >= param->n_dims;
@@ -214,6 +218,8 @@ static unsigned tensor_axis(const struct vc_graph_param *param, unsigned axis)
     return swapped ? (axis + 1 == param->n_dims ? axis - 1 : axis + 1) : axis;
 }
 
+/* cut_axes leaves the slice's term at value[param->axis], the tensor's axis; the last loop moves it where a
+ * transposed value has the axis. */
 enum vc_status vc_couple_take_params(struct vc_couple *c, struct vc_couple_tensors *t)
 {
     struct vc_ctx *ctx = c->ctx;

@@ -1,4 +1,8 @@
-/* couple_print.c - couplings as the text of a file: docs/structured.md. */
+/* couple_print.c - couplings as the text of a file, which couple_read.c reads again: docs/structured.md.
+ *
+ *     # goes through Softmax, which divides by the sum over it: fc3.weight:0 = fc3.bias:0
+ *     heads 12*1: q.weight:0*64 = o.weight:1*64
+ */
 #include <string.h>
 
 #include "graph/couple/couple.h"
@@ -32,6 +36,8 @@ static bool is_plain(const char *name)
     return !any_control(name) && *name != '\0' && *name != '#' && strpbrk(name, " \t\r\n\v\f\"=*?[]\\!") == NULL;
 }
 
+/* Quotes, backslashes and control characters are escaped, so that a name from a file cannot forge a line or a
+ * terminal's control sequence. */
 static void add_name(struct vc_text *text, const char *name)
 {
     if (is_plain(name)) {
@@ -57,6 +63,7 @@ static void add_number(struct vc_text *text, char sign, uint64_t n)
     vc_text_add_uint(text, n);
 }
 
+/* Leaves out what is usual: block 1, repeat as the group's, all of the axis, units made where a reader expects it. */
 void vc_couple_add_member(struct vc_text *text, const struct vc_group *group, const struct vc_group_member *member)
 {
     const struct vc_coupling_member *m = &member->public;

@@ -18,7 +18,8 @@
 
 /* ---- sizes ---- */
 
-/* Entries of the whole group, repeats included, by a member that takes all of its axis; 0: it does not tell. */
+/* Entries are units times repeats: a member that takes all of an axis of 768 in blocks of 64 has 12; with share /2
+ * the group has 24. 0 if the member does not tell. */
 static uint64_t entries_of(const struct vc_written_member *m, uint64_t size)
 {
     uint64_t n;
@@ -47,7 +48,7 @@ static bool is_glob(const struct vc_written_member *m)
     return !m->literal && strpbrk(m->name, "*?[\\") != NULL;
 }
 
-/* What the line says about its sizes. */
+/* What the members of a line say about the group together. */
 struct sizes {
     uint64_t entries; /* 0: not known yet */
     uint64_t repeats; /* 1 at least: the least common multiple of all shares */
@@ -56,7 +57,7 @@ struct sizes {
     uint64_t by_axis;
 };
 
-/* One member with the axis it means: sets `entries`, or compares with it. */
+/* Takes the number of entries from a member, or compares it with the number that an earlier member gave. */
 static void look_at(struct vc_couple_reader *r, struct sizes *sizes, const struct vc_written_member *m,
                     const struct vc_tensor *tensor)
 {
@@ -89,7 +90,10 @@ static void look_at_glob(struct vc_couple_reader *r, struct sizes *sizes, const 
     }
 }
 
-/* The number of units: what the head says, or the entries by the shares. */
+/* Units from entries: entries / units repeats. The head states the units, or the shares do: repeats is then the least common
+ * multiple of the shares.
+ *     q.weight:0*64 = kv.weight:0*64/2     768 and 384 elements: entries 12, shares 1 and 2, so 6 units that repeat twice in q
+ */
 static void find_units(struct vc_couple_reader *r, struct sizes *sizes, uint64_t units, uint64_t repeats)
 {
     uint64_t largest = 0;

@@ -1,4 +1,5 @@
-/* couple_rules.c - which rule each operator has, and what rules are made of. */
+/* couple_rules.c - what rules are made of: axes of the node's values as terms, reasons, and what the file states
+ * about sizes. Which rule an operator has: couple_table.c. */
 #include "graph/couple/couple_rules.h"
 
 #include <string.h>
@@ -36,6 +37,7 @@ uint32_t vc_couple_out_axis(const struct vc_couple *c, unsigned axis)
     return c->axis[c->first[vc_couple_node(c)->outputs[0]] + axis];
 }
 
+/* Values that became constants keep the terms of constants. */
 void vc_couple_set(struct vc_couple *c, unsigned k, unsigned axis, uint32_t term)
 {
     const struct vc_graph_value *out = vc_couple_out(c, k);
@@ -119,6 +121,7 @@ bool vc_couple_depends(const struct vc_couple *c, unsigned k)
     return vc_couple_in(c, k) != NULL && c->depends[vc_couple_node(c)->inputs[k]];
 }
 
+/* How the file has output 0 of the node. */
 static enum vc_written written(const struct vc_couple *c)
 {
     const struct vc_graph_node *node = vc_couple_node(c);
@@ -134,6 +137,7 @@ static bool is_written(const struct vc_couple *c)
 
 static const char in_other_words[] = "is one of several operators in the file, or in a function";
 
+/* In graphs of configs and GGUF no node states sizes: their documents are edited elsewhere (c->of_file is false). */
 void vc_couple_state(struct vc_couple *c, const char *attribute, uint32_t term)
 {
     if (c->of_file && !is_written(c)) {

@@ -17,12 +17,12 @@ struct vc_couple {
     struct vc_arena *arena;
     struct vc_axes axes;
     uint32_t *first; /* of each value: where its axes begin in `axis` */
-    uint32_t *axis;
-    bool *depends;  /* values that inputs of the graph change */
-    uint8_t *makes; /* of each parameter: a bit for each axis of its value that units are made along */
+    uint32_t *axis;  /* terms: axis k of value v is axis[first[v] + k] */
+    bool *depends;   /* values that inputs of the graph change */
+    uint8_t *makes;  /* of each parameter: a bit for each axis of its value that units are made along */
     struct vc_couple_sizes *sizes;
     bool of_file;  /* some values are from a file, which may state sizes */
-    uint32_t node; /* the rule's */
+    uint32_t node; /* the node whose rule is running */
 };
 
 typedef void vc_couple_rule(struct vc_couple *c);
@@ -45,6 +45,8 @@ void vc_couple_pass(struct vc_couple *c);
 /* Joins the axes of input k with those of output 0, aligned at their last ones. */
 void vc_couple_broadcast(struct vc_couple *c, unsigned k);
 
+/* The units of the term have to stay, because its node does something with the whole axis: "goes through Softmax,
+ * which `what`". The first reason of an atom is kept. The line stands in printed couplings as a comment. */
 void vc_couple_fix(struct vc_couple *c, uint32_t term, const char *what);
 /* A new axis of output k that stays as it is. */
 void vc_couple_set_fixed(struct vc_couple *c, unsigned k, unsigned axis, const char *what);

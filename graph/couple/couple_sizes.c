@@ -1,4 +1,5 @@
-/* couple_sizes.c - see couple_sizes.h. */
+/* couple_sizes.c - see couple_sizes.h. Sizes after removal are computed from the terms: an atom with a group has
+ * kept[group] units, a product or concatenation is computed from its parts; each term once (after[]). */
 #include "graph/couple/couple_sizes.h"
 
 #include <string.h>
@@ -63,6 +64,8 @@ static int64_t size_before(const struct sizing *s, uint32_t term)
     return vc_dim_is_number(size) ? size.size : UNKNOWN;
 }
 
+/* The size of a term once units are removed, or UNKNOWN or CHANGED. Parts come before the term in number or depth;
+ * the size before was a number, so the smaller one cannot overflow. */
 static int64_t size_after(struct sizing *s, uint32_t term)
 {
     const struct vc_axes *axes = &s->sizes->axes;
@@ -99,8 +102,8 @@ static bool is_same(struct sizing *s, uint32_t term)
     return term == VC_AXIS_ONE || size_after(s, term) == size_before(s, term);
 }
 
-/* The edit of a statement about sizes. Returns false if the statement stays true. A declared shape always gives an edit
- * (n is 0 if the shape stays true), unless the shape changes with sizes of inputs. */
+/* The edit of one statement: false if it stays true. A declared shape always gives an edit (n is 0 if it stays
+ * true), unless it depends on both inputs and removed units: such a declaration cannot be written. */
 static bool edit_of(struct sizing *s, const struct vc_said *said, int64_t *numbers, struct vc_graph_edit *edit)
 {
     bool changed = false;
@@ -165,8 +168,8 @@ out:
 
 /* ---- multiply-adds ---- */
 
-/* The multiply-adds of the node once the units are removed. Returns false where a size is not known, or where the
- * number before is no multiple of the size that shrinks. */
+/* Multiply-adds of a node with the sizes after removal: macs / before * after for each term that changed, reduced
+ * by the common divisor first, so that the division is exact and nothing overflows. False if a size is not known. */
 static bool work_after(struct sizing *s, const struct vc_work *work, uint64_t *macs)
 {
     *macs = work->macs;
@@ -190,6 +193,7 @@ static bool work_after(struct sizing *s, const struct vc_work *work, uint64_t *m
     return true;
 }
 
+/* Experts are summed apart: a token uses experts_per_token of n_experts of them. */
 enum vc_status vc_couplings_work(struct vc_ctx *ctx, const struct vc_couplings *couplings, const uint64_t *kept,
                                  uint64_t *before, uint64_t *after, const char **at)
 {

@@ -10,13 +10,15 @@
 #include "core/model/edit.h"
 #include "graph/couple/couple_axes.h"
 
-/* A number that is written down: the size of a term or, of VC_AXIS_ONE, `number`. It has to be written anew when the
- * term changes, and when `watch` does: a slice that begins 12 before the end of an axis, say. */
+/* A number that is written down: the size of a term or, if term is VC_AXIS_ONE, `number`. It has to be written anew
+ * when the size of the term or of `watch` changes: a slice that begins 12 before the end of an axis watches the
+ * axis. */
 struct vc_size {
     uint32_t term, watch; /* VC_AXIS_ONE: none */
     int64_t number;
 };
 
+/* One statement of the file: a declared shape, an input with numbers, an attribute. value: the output of its node. */
 struct vc_said {
     enum vc_graph_edit_kind kind;
     const char *value, *attribute;

@@ -1,4 +1,6 @@
-/* couple_table.c - the rule of each operator: the column `axes` of graph/ops/ops.inc. */
+/* couple_table.c - the rule of each operator: the column `axes` of graph/ops/ops.inc.
+ *
+ * The columns of ops.inc are expanded into function names: a word without a function here does not compile. */
 #include "graph/couple/couple_rules.h"
 
 static vc_couple_rule *const rules[VC_OPS] = {

@@ -33,7 +33,7 @@ static void add_axes(const struct vc_couple *c, struct work_axes *axes, uint32_t
     }
 }
 
-/* The letters that the output does not have. */
+/* Of an Einsum: the letters that the output does not have, each by the first input that has it. */
 static bool add_summed(const struct vc_couple *c, struct work_axes *axes, const struct vc_graph_node *node)
 {
     const struct vc_graph_attr *equation = vc_couple_attr(c, "equation");
@@ -62,7 +62,8 @@ static bool add_summed(const struct vc_couple *c, struct work_axes *axes, const 
     return true;
 }
 
-/* The axes whose sizes are factors of the node's multiply-adds; false: they are not known. */
+/* The axes whose sizes are factors of the node's multiply-adds. False for operators that are not known here: no
+ * figures then. */
 static bool list_axes(const struct vc_couple *c, const struct vc_graph_node *node, struct work_axes *axes)
 {
     axes->n = 0;
@@ -112,6 +113,7 @@ out:
     return status;
 }
 
+/* All or nothing: one node without known work leaves sizes->work NULL, and no command prints a share of the total. */
 enum vc_status vc_couple_take_work(struct vc_couple *c)
 {
     const struct vc_graph *graph = c->graph;
