@@ -1,5 +1,10 @@
-/* layer_kinds.c - what each line of a list of layers becomes. A kind is a function and a row of the table at the end.
- */
+/* layer_kinds.c - what each line of a list of layers becomes. A kind is a function and a row of the table
+ * at the end.
+ *
+ *     add_X reads words and options of list->layer, adds parameters (param) and nodes (node), and leaves the layer's output in
+ *     list->value, from which the next line goes on. A problem is noted with the line, and the value becomes unknown.
+ *
+ * Weights decide over the list where units were removed from the checkpoint: outputs_of, groups_of. */
 #include "graph/layers/layer_kinds.h"
 
 #include <stdio.h>
@@ -22,6 +27,7 @@ void vc_layer_fail(struct vc_layer_list *list, const char *format, ...)
 
 /* ---- words ---- */
 
+/* A number from 0 to 2^31 - 1, the whole word. */
 static bool number(const char *text, int64_t *out)
 {
     char *end;
@@ -31,6 +37,7 @@ static bool number(const char *text, int64_t *out)
     return *text != '\0' && *end == '\0' && n >= 0 && n <= INT32_MAX;
 }
 
+/* The option's value, marked as used; NULL if the line does not have it. */
 static const char *option(struct vc_layer_list *list, const char *name)
 {
     for (unsigned k = 0; k < list->layer.n_options; k++) {
@@ -98,7 +105,7 @@ static bool yes(struct vc_layer_list *list, const char *name, bool otherwise)
     return text == NULL ? otherwise : strcmp(text, "yes") == 0;
 }
 
-/* Word number k as the size of something. 0: a problem was noted. */
+/* Word number k as a size of 1 or more. Returns 0 after a problem. */
 static int64_t size_word(struct vc_layer_list *list, unsigned k, const char *what)
 {
     int64_t n = 0;
@@ -120,7 +127,8 @@ static const char *name_word(struct vc_layer_list *list)
     return list->layer.words[0];
 }
 
-/* Size of dimension k of what the layer works on, which has to be known: a number. 0: a problem was noted. */
+/* Size of dimension k (negative: the last) of the value that the layer works on; it has to be a number. 0
+ * after a problem. */
 static uint64_t size_of(struct vc_layer_list *list, int k)
 {
     const struct vc_graph_value *value = vc_graph_value(list->graph, list->value);
@@ -138,7 +146,8 @@ static uint64_t size_of(struct vc_layer_list *list, int k)
 
 /* ---- what is added ---- */
 
-/* NAME.weight and so on: a tensor of the model where there is one. */
+/* The parameter LAYER.what with that shape, a tensor of the model where there is one; the shapes have to be
+ * equal. */
 static uint32_t param(struct vc_layer_list *list, const char *layer, const char *what, const uint64_t *shape,
                       unsigned n_dims, bool transposed)
 {
@@ -205,7 +214,8 @@ static int64_t groups_of(const struct vc_layer_list *list, const char *layer, in
     return weight != NULL && weight->n_dims == 4 && weight->shape[1] == 1 && in < (uint64_t)said ? (int64_t)in : said;
 }
 
-/* One node with attributes; the list goes on with its output. */
+/* One node with one output, from which the list goes on. `last`: the output is the layer's, and is called
+ * `as` or by its name. */
 static void node(struct vc_layer_list *list, const char *op, const uint32_t *inputs, unsigned n_inputs,
                  const struct vc_graph_attr *attrs, unsigned n_attrs, bool last)
 {
@@ -319,6 +329,7 @@ static void add_conv(struct vc_layer_list *list)
     }
 }
 
+/* torch.nn.Linear: weight [out, in], read transposed, then the bias. */
 static void add_linear(struct vc_layer_list *list)
 {
     const char *name = name_word(list);
@@ -387,6 +398,7 @@ static void add_embedding(struct vc_layer_list *list)
     }
 }
 
+/* The stride is the kernel unless it is given, as in torch.nn. */
 static void add_pool(struct vc_layer_list *list, const char *op)
 {
     int64_t kernel[2];
@@ -447,6 +459,7 @@ static void add_gelu(struct vc_layer_list *list)
     plain(list, "Gelu", NULL, 0);
 }
 
+/* x * sigmoid(x): x is used twice. */
 static void add_silu(struct vc_layer_list *list)
 {
     uint32_t inputs[2] = {list->value, list->value};
@@ -571,7 +584,9 @@ static void add_output(struct vc_layer_list *list)
     }
 }
 
-/* The layers after one with parameters belong to its block, up to the next one. */
+/* One row for each kind: its word, its function, and whether its first word names parameters. Layers after
+ * a named one belong to its block, up to the next named one. The first row is the input, which alone may
+ * come first. */
 static const struct layer_kind {
     const char *name;
     void (*add)(struct vc_layer_list *list);

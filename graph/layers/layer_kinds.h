@@ -7,6 +7,7 @@
 #define VC_LAYER_MAX_LINE  4096
 #define VC_LAYER_MAX_WORDS 8
 
+/* "kernel=3". used: some kind of layer asked for it; an option that nobody asks for is refused. */
 struct vc_layer_option {
     const char *name, *value;
     bool used;
@@ -21,6 +22,7 @@ struct vc_layer {
     const char *as; /* NULL: no name is given */
 };
 
+/* What all lines share while the list is read. */
 struct vc_layer_list {
     struct vc_graph *graph;
     const struct vc_model *model; /* or NULL */

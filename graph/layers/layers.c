@@ -1,4 +1,7 @@
-/* layers.c - lists of layers: lines, words, and which layer each is. What a layer becomes is in layer_kinds.c. */
+/* layers.c - lists of layers: lines, words, and which layer each is. What a layer becomes is in layer_kinds.c.
+ *
+ * The text is copied line by line into a buffer that words are cut out of; lines beyond VC_LAYER_MAX_LINE
+ * are refused. */
 #include "graph/layers/layers.h"
 
 #include <string.h>
@@ -10,7 +13,8 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* The next word of the line, in place: up to a space, or to the ']' of a shape. NULL: none. */
+/* The next word of the line, in place: up to a space, or to the ']' of a shape, which may contain spaces.
+ * NULL: none is left. */
 static char *next_word(char **at)
 {
     char *s = *at;
@@ -72,6 +76,7 @@ static void take_name(struct vc_layer_list *list)
     }
 }
 
+/* Skips comments and empty lines; then the word "input" and a space have to follow. */
 bool vc_layers_probe(const char *text, size_t n)
 {
     size_t at = 0;
@@ -90,6 +95,7 @@ bool vc_layers_probe(const char *text, size_t n)
     return n - at > 6 && memcmp(text + at, "input", 5) == 0 && is_space(text[at + 5]);
 }
 
+/* Without an `output` line the last value is the output. */
 void vc_layers_build(struct vc_graph *graph, const char *text, size_t n, const struct vc_model *model)
 {
     struct vc_layer_list list = {.graph = graph, .model = model, .value = VC_NO_VALUE};

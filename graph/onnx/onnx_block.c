@@ -1,4 +1,9 @@
-/* onnx_block.c - the block that a node of an ONNX file belongs to, as its name or its parameters' names have it. */
+/* onnx_block.c - the block that a node of an ONNX file belongs to, as its name or its parameters' names
+ * tell. Blocks give `inspect` its tree and recomputation its layers.
+ *
+ *     name "/layer1/layer1.0/conv1/Conv"        block "layer1.0.conv1"       PyTorch's exporter
+ *     parameter "encoder.fc1.weight"            block "encoder.fc1"          files without paths as names
+ */
 #include <string.h>
 
 #include "graph/onnx/onnx_build.h"
@@ -36,8 +41,8 @@ static bool block_of_path(const char *name, char *block)
     return true;
 }
 
-/* "layer1.0.bn1.weight" is in "layer1.0.bn1". Exporters write equal tensors of several blocks once, under the name of the first: what other
- * nodes read, too, tells no block. */
+/* "layer1.0.bn1.weight" is in "layer1.0.bn1". Exporters write equal tensors of several blocks once, under
+ * the name of the first block; so a parameter that other nodes read as well tells no block. */
 static bool block_of_params(const struct vc_onnx_build *b, const struct vc_program_node *node, char *block)
 {
     for (size_t k = 0; k < node->n_inputs; k++) {
@@ -55,6 +60,7 @@ static bool block_of_params(const struct vc_onnx_build *b, const struct vc_progr
     return false;
 }
 
+/* Without a hint the node stays in the block of the node before it. */
 void vc_onnx_set_block(struct vc_onnx_build *b, const struct vc_program_node *node)
 {
     char block[BLOCK_BYTES];

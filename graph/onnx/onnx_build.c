@@ -1,4 +1,9 @@
-/* onnx_build.c - names, order, inputs and outputs of a program of nodes, and each node into the graph. */
+/* onnx_build.c - names, order, inputs and outputs of a program of nodes, and each node into the graph.
+ *
+ *     vc_onnx_build_graph    operator set ─ inline functions ─ names ─ checks ─ [match weights] ─ inputs ─ nodes ─ outputs
+ *
+ * Calls all other files of the room and is called by none of them (graph/build.c calls it). Problems are
+ * collected: a node that cannot be taken has unknown outputs, and nodes behind it say nothing. */
 #include "graph/onnx/onnx_build.h"
 
 #include <inttypes.h>
@@ -9,7 +14,8 @@
 
 /* ---- names ---- */
 
-/* Adds a name; one that is there already is a problem, but for an input with a default value. */
+/* Adds a name. A name that exists already is a problem, except an input with the name of a constant: in old
+ * files an initializer is the default value of an input. */
 static void add_name(struct vc_onnx_build *b, struct vc_onnx_name name)
 {
     size_t twice;
@@ -26,7 +32,7 @@ static void add_name(struct vc_onnx_build *b, struct vc_onnx_name name)
     }
 }
 
-/* A Constant node that holds numbers. */
+/* A Constant node that holds numbers in its one attribute: value, value_int(s), value_float(s). */
 static bool is_constant(const struct vc_program_node *node)
 {
     return strcmp(node->op, "Constant") == 0 && *node->domain == '\0' && node->n_attrs == 1 && node->n_outputs == 1 &&
@@ -35,7 +41,8 @@ static bool is_constant(const struct vc_program_node *node)
             node->attrs->kind == VC_PROGRAM_FLOATS);
 }
 
-/* What it holds, as a tensor. */
+/* The tensor of a Constant node. Integers and floats that stand in the attribute become a tensor of i64 or
+ * f64, little-endian, in the program's arena. */
 static const struct vc_program_tensor *constant_of(struct vc_onnx_build *b, const struct vc_program_node *node)
 {
     const struct vc_program_attr *attr = node->attrs;
@@ -85,6 +92,8 @@ static struct vc_onnx_name *input_of_note(const struct vc_onnx_build *b, const c
     return name != NULL && name->maker == VC_ONNX_BY_INPUT ? name : NULL;
 }
 
+/* Constants before inputs, so that a constant wins over the input of the same name; then outputs of nodes;
+ * then notes, which say that an input is a parameter or may be omitted. */
 static enum vc_status collect_names(struct vc_onnx_build *b)
 {
     const struct vc_program *p = b->program;
@@ -160,7 +169,7 @@ static bool is_codes(const char *op, size_t k)
     return is_place(places, sizeof places / sizeof *places, op, k);
 }
 
-/* What is used has to be made. */
+/* Every name that is used has to be made by something. Counts uses, and notes how operators want the value. */
 static void check_uses(struct vc_onnx_build *b)
 {
     const struct vc_program *p = b->program;
@@ -196,7 +205,9 @@ static void check_uses(struct vc_onnx_build *b)
 
 /* ---- a node into the graph ---- */
 
-/* How the file has the node that the value was just made of. */
+/* Notes in the value's facts that the file has this operator with sizes as inputs or attributes, for
+ * couplings that write new sizes into the file. Only if the node went into the graph as it stands in the
+ * file. */
 static void note_written(struct vc_onnx_build *b, const struct vc_onnx_node *node, uint32_t value)
 {
     struct vc_value_facts *facts = &b->graph->facts[value];
@@ -220,7 +231,8 @@ static void note_written(struct vc_onnx_build *b, const struct vc_onnx_node *nod
     }
 }
 
-/* The words of a list, with commas between them; NULL: no memory. */
+/* The words of a list of strings with commas between them: attributes of the graph have one text
+ * ("Sigmoid,Tanh"). */
 static const char *join(struct vc_onnx_build *b, const struct vc_program_attr *attr)
 {
     size_t n = 1;
@@ -240,7 +252,8 @@ static const char *join(struct vc_onnx_build *b, const struct vc_program_attr *a
     return text;
 }
 
-/* Attributes as the graph has them. False: one that no operator here has, and a problem. */
+/* Copies attributes of the file's node. Tensors are left out: the operators that have one look for it in
+ * `from`. False: an attribute that no operator here has (a graph, for example), after a problem. */
 static bool take_attrs(struct vc_onnx_build *b, const struct vc_program_node *from, struct vc_onnx_node *node)
 {
     char text[400];
@@ -298,7 +311,8 @@ static void set_unknown(struct vc_onnx_build *b, const struct vc_program_node *n
     }
 }
 
-/* Adds what is left after the rewrites, with the names that the file has for its outputs. */
+/* Adds what the rewrites left, with the names that the file has for its outputs. Trailing outputs that
+ * nobody uses and trailing omitted inputs are cut off. Folding is tried only for a node with one output. */
 static void add_node(struct vc_onnx_build *b, const struct vc_onnx_node *node)
 {
     const struct vc_program_node *from = node->from;
@@ -356,7 +370,8 @@ static bool is_of_both(const char *op)
     return strcmp(op, "QuantizeLinear") == 0 || strcmp(op, "DequantizeLinear") == 0;
 }
 
-/* One node, whose inputs are made. */
+/* One node, whose inputs are made: the way that onnx_build.h describes. Afterwards each output has a value:
+ * what no rewrite set is unknown, and a problem if something uses it. */
 static enum vc_status take_node(struct vc_onnx_build *b, const struct vc_program_node *from)
 {
     struct vc_onnx_node node = {.from = from, .op = from->op};
@@ -412,7 +427,8 @@ out:
 
 /* ---- order ---- */
 
-/* A walk over the nodes: each behind those that it needs, else in the file's order. */
+/* A depth-first walk over the nodes with a stack of its own: each node comes behind those that it needs,
+ * else in the order of the file. Files should be in topological order; hand-written ones are often not. */
 struct order {
     unsigned char *state; /* 0 not seen, 1 waits for those above it on the stack, 2 added */
     struct step {
@@ -441,7 +457,8 @@ static void complain_cycle(struct vc_onnx_build *b, const struct order *o, size_
     vc_graph_complain(b->graph, "nodes need each other in a cycle: %s%s", names, o->n > first + 4 ? ", ..." : "");
 }
 
-/* The node that makes input k of `node` and is still to be added; SIZE_MAX: none. */
+/* The node that makes input k and is still to be added; SIZE_MAX if there is none. A node that waits itself
+ * (state 1) closes a cycle, which is a problem. */
 static size_t waits_for(struct vc_onnx_build *b, struct order *o, const struct vc_program_node *node, size_t k)
 {
     const struct vc_onnx_name *name = *node->inputs[k] == '\0' ? NULL : vc_onnx_find_name(b, node->inputs[k]);
@@ -456,6 +473,8 @@ static size_t waits_for(struct vc_onnx_build *b, struct order *o, const struct v
     return name->number;
 }
 
+/* For each node of the file: push it; while the top of the stack has an input whose maker is not added,
+ * push the maker; else add the top. */
 static enum vc_status add_nodes(struct vc_onnx_build *b)
 {
     const struct vc_program *p = b->program;
@@ -510,7 +529,7 @@ static void find_opset(struct vc_onnx_build *b)
     }
 }
 
-/* Inputs come in their order, whoever uses them first. */
+/* Inputs of the graph come in the file's order, whichever node uses them first. */
 static void add_inputs(struct vc_onnx_build *b)
 {
     for (size_t k = 0; k < b->program->n_inputs; k++) {
@@ -522,7 +541,8 @@ static void add_inputs(struct vc_onnx_build *b)
     }
 }
 
-/* An output that another name stands for gets a node of its own, so that it is called as the file calls it. */
+/* An output whose value has another name (an Identity was taken out) gets an Identity node, so that callers
+ * find it under the file's name. */
 static void add_outputs(struct vc_onnx_build *b)
 {
     for (size_t k = 0; k < b->program->n_outputs; k++) {

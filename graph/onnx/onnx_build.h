@@ -1,23 +1,32 @@
 /* onnx_build.h - a graph from the nodes of an ONNX file or of its textual form.
  *
- *     onnx_build.c   names, order, inputs and outputs         onnx_values.c   tensors: constants and parameters
- *     onnx_older.c   what older operator sets say otherwise   onnx_fold.c     exact rewrites of what exporters emit
- *     onnx_same.c    operators in other words                 onnx_microsoft.c  those of the domain com.microsoft
- *     onnx_inline.c  functions of the file                    onnx_declared.c  what the file says about values
- *     onnx_qlinear.c operators on codes              onnx_known.c    inputs that are computed of constants
- *     onnx_node.c    a node on its way into the graph         onnx_repair.c  names by values
- *     onnx_found.c   what has a name, and what nodes become: all others stand on it, and none on onnx_build.c
+ *     onnx_build.c   names, order, inputs and outputs        onnx_values.c     tensors: constants and parameters
+ *     onnx_older.c   what older operator sets say otherwise  onnx_fold.c       exact rewrites of what exporters emit
+ *     onnx_same.c    operators in other words                onnx_microsoft.c  operators of the domain com.microsoft
+ *     onnx_inline.c  functions of the file                   onnx_declared.c   what the file says about values
+ *     onnx_qlinear.c operators on codes                      onnx_known.c      inputs that are computed of constants
+ *     onnx_node.c    a node on its way into the graph        onnx_repair.c     names of tensors by their values
+ *     onnx_found.c   what has a name, and what nodes become: all others include it; it knows none of them
  *     onnx_text.c, onnx_print.c   the textual form
  *
- * Nodes are added in an order in which they can be computed, which is the file's where that is one. Each is first made
- * one of operator set VC_GRAPH_OPSET (onnx_older.c), then may become part of a larger operator (onnx_fold.c); the nodes
- * that it replaces stay behind, and vc_graph_finish removes those that nothing uses. */
+ * Nodes are added in an order in which they can be computed, which is the file's where that order is one.
+ * The way of a node:
+ *
+ *     take_node      inputs become values (vc_onnx_make_value), attributes are copied
+ *     qlinear, microsoft      nodes of other domains are replaced by several of ONNX
+ *     modernize      operator set 7 to 28 becomes VC_GRAPH_OPSET       (onnx_older.c)
+ *     reword         operators that the graph does not have            (onnx_same.c)
+ *     fold           becomes part of a larger operator, or a parameter (onnx_fold.c); else vc_graph_add_node
+ *
+ * A rewrite is taken only if the result is the same. Nodes that a rewrite replaces stay in the graph, and
+ * vc_graph_finish removes those that nothing uses. */
 #ifndef VC_GRAPH_ONNX_BUILD_H
 #define VC_GRAPH_ONNX_BUILD_H
 
 #include "core/text/name_table.h"
 #include "graph/build.h"
 
+/* Operator sets that are read. */
 #define VC_ONNX_OLDEST 7
 #define VC_ONNX_NEWEST 28
 
@@ -27,9 +36,11 @@
  */
 #define VC_ONNX_OPTIONAL_NOTE "vcompress.optional:"
 
+/* Where the value of a name comes from. */
 enum vc_onnx_maker { VC_ONNX_BY_INPUT, VC_ONNX_BY_CONSTANT, VC_ONNX_BY_TENSOR, VC_ONNX_BY_NODE };
 
-/* A name of the program and what it is. */
+/* A name of the program, what makes its value, and once is_made, which value of the graph it is. A node of
+ * the file may become no node: y = Identity(x) gives y the value of x. */
 struct vc_onnx_name {
     const char *name; /* first: VC_NAME_LIST */
     enum vc_onnx_maker maker;
@@ -39,12 +50,14 @@ struct vc_onnx_name {
     const char *otherwise;                  /* an input that need not be given: the note's value; else NULL */
     uint32_t n_uses;                        /* by nodes, and as an output of the graph */
     bool is_output;
-    bool must_be_known; /* an operator takes it only as a constant */
-    bool is_codes;      /* an operator takes it for the codes of weights */
+    bool must_be_known; /* an operator takes it only as a constant: scales of Resize, bounds of Clip */
+    bool is_codes;      /* an operator takes it as the codes of weights: a parameter of integers */
     bool is_made;
-    uint32_t value; /* then: of the graph */
+    uint32_t value; /* if is_made: the value of the graph */
 };
 
+/* What all files of this room share while one graph is built. Names point into the program, which outlives
+ * it. */
 struct vc_onnx_build {
     struct vc_ctx *ctx;
     const struct vc_graph_source *source;
@@ -59,13 +72,15 @@ struct vc_onnx_build {
     struct vc_onnx_match *matches; /* by constant of the program (onnx_repair.c); NULL: no other checkpoint */
 };
 
-/* The tensor of the other checkpoint that a constant of the program stands for. */
+/* The tensor of the other checkpoint (vc_graph_options.weights) that a constant of the program stands for. */
 struct vc_onnx_match {
     size_t index; /* VC_NO_TENSOR: none */
     bool transposed;
 };
 
-/* A node on its way into the graph. */
+/* A node on its way into the graph: `from` is the node of the file, the other members are what rewrites
+ * made of it. Rewrites change op, inputs and attrs in place, or add other nodes and set the outputs of
+ * `from`. */
 struct vc_onnx_node {
     const struct vc_program_node *from;
     const char *op;
@@ -93,9 +108,10 @@ struct vc_name_list vc_onnx_name_list(const struct vc_onnx_build *b);
 struct vc_onnx_name *vc_onnx_find_name(const struct vc_onnx_build *b, const char *name);
 /* "Add 'n1'", for sentences. */
 const char *vc_onnx_node_text(const struct vc_program_node *node, char *text, size_t n);
-/* Output k of the node is that value. */
+/* From now on output k of the node `from` is that value. */
 void vc_onnx_set_output(struct vc_onnx_build *b, const struct vc_program_node *node, size_t k, uint32_t value);
-/* The name that output k has in the file; NULL: none, or it is taken. */
+/* The name that output k has in the file, for the node that replaces `from`. NULL if it has none or the
+ * graph has used it. */
 const char *vc_onnx_output_name(const struct vc_onnx_build *b, const struct vc_program_node *node, size_t k);
 
 /* onnx_declared.c: contradictions between what the file says about values and what they are become problems. */
@@ -111,14 +127,16 @@ double vc_onnx_float(const struct vc_onnx_node *node, const char *name, double o
 uint32_t vc_onnx_number(const struct vc_onnx_node *node, unsigned k);
 /* The value of input k; NULL: it is not there, or nothing is known about it. */
 const struct vc_graph_value *vc_onnx_input(const struct vc_onnx_build *b, const struct vc_onnx_node *node, unsigned k);
-/* Input k is that value; inputs before it that are not there are left out. There is room for VC_ONNX_SPARE more. */
+/* Input k becomes that value; inputs before k that do not exist yet are omitted ones. Rewrites may add up
+ * to VC_ONNX_SPARE. */
 void vc_onnx_set_input(struct vc_onnx_node *node, unsigned k, uint32_t value);
 bool vc_onnx_has_input(const struct vc_onnx_node *node, unsigned k);
 /* A list of integers in an attribute becomes input k. */
 void vc_onnx_ints_to_input(struct vc_onnx_build *b, struct vc_onnx_node *node, const char *name, unsigned k);
 /* Somebody uses output k. */
 bool vc_onnx_output_is_used(const struct vc_onnx_build *b, const struct vc_program_node *node, size_t k);
-/* A problem with the node; its outputs become unknown. Always false. */
+/* Notes a problem with the node, "Resize 'up': its scales are missing"; its outputs become unknown
+ * (take_node). Returns false, which ends the rewrite. */
 bool vc_onnx_refuse(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *why);
 /* A node with one output, which is returned. */
 uint32_t vc_onnx_add_one(struct vc_onnx_build *b, const char *op, const char *name, const uint32_t *inputs, unsigned n,
@@ -169,7 +187,8 @@ bool vc_onnx_through_floats(struct vc_onnx_build *b, struct vc_onnx_node *node);
 
 /* ---- onnx_fold.c ---- */
 
-/* The value that the node's only output is, where that needs another node or none; VC_NO_VALUE: the node stays. */
+/* The value that the node's only output is, where the nodes before it and this one are together one larger
+ * operator, or a parameter. VC_NO_VALUE: the node stays as it is. */
 uint32_t vc_onnx_fold(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *output);
 
 /* A Split of a parameter into parts whose sizes are known: its outputs are parameters of the same tensor. */

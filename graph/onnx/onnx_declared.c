@@ -45,9 +45,10 @@ static const char *inferred_text(const struct vc_graph *graph, const struct vc_g
     return text;
 }
 
-/* A declared shape or type that is not what follows from the nodes. One without dimensions is what many writers have
- * where they know none. Names of dimensions are no claims: exporters give
- * them as they like; and a number where a symbol was found is a model that was exported for one size. */
+/* A declared type or shape that differs from what the nodes make is a problem: the file was damaged or
+ * edited in part. No contradictions: a shape without dimensions (many writers mean "unknown"), names of
+ * dimensions (exporters give them as they like), a number where a symbol was found (exported for one size),
+ * a type that the graph does not have. */
 static void check_declared(struct vc_onnx_build *b, const struct vc_program_value *said)
 {
     const struct vc_onnx_name *name = vc_onnx_find_name(b, said->name);

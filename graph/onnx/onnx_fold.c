@@ -1,5 +1,5 @@
-/* onnx_fold.c - what exporters write in many nodes, as the one operator that it is. Looked for from its last node
- * backwards, when that is added; the same in exact arithmetic, or it stays as it is.
+/* onnx_fold.c - what exporters write in many nodes, as the one operator that it is. Looked for from its
+ * last node backwards, when that node is added; the same in exact arithmetic, or it stays as it is.
  *
  *     Transpose(w)                                                          w, transposed
  *     d = Sub(x, ReduceMean(x)); Div(d, Sqrt(Add(ReduceMean(Pow(d, 2)), eps)))        LayerNormalization(x, 1)
@@ -7,14 +7,17 @@
  *     Mul(LayerNormalization(x, 1), w); Add(LayerNormalization(x, w), b)              LayerNormalization(x, w, b)
  *     0.5 * x * (1 + Erf(x / sqrt(2)))                                                Gelu(x)
  *     0.5 * x * (1 + Tanh(sqrt(2 / pi) * (x + 0.044715 * x ^ 3)))                     Gelu<approximate = "tanh">(x)
- */
+ *
+ * Why: couplings know LayerNormalization (hidden units) and Gelu, the engine has loops with gradients for
+ * them, and sums of a whole norm are more exact than those of its nodes. Products are compared as sets of
+ * factors, so that the order in which an exporter multiplies does not matter. */
 #include <math.h>
 #include <string.h>
 
 #include "graph/onnx/onnx_build.h"
 
-#define MAX_FACTORS 8
-#define MAX_NESTED  4
+#define MAX_FACTORS 8    /* of a product that may be Gelu; x appears up to four times */
+#define MAX_NESTED  4    /* Mul inside Mul that is taken apart */
 #define TOLERANCE   1e-6 /* of constants, which files have in f32 */
 
 static bool is_near(double a, double b)
@@ -24,7 +27,8 @@ static bool is_near(double a, double b)
 
 /* ---- the nodes before a value ---- */
 
-/* The node that makes the value, if it is of that operator; its pointer is valid until a node is added. */
+/* The node that makes the value, if it has that operator, else NULL. The pointer is valid until a node is
+ * added. */
 static const struct vc_graph_node *made_by(const struct vc_onnx_build *b, uint32_t value, const char *op)
 {
     uint32_t node = value == VC_NO_VALUE || b->graph->facts[value].unknown ? VC_NO_NODE : b->graph->values[value].node;
@@ -32,7 +36,8 @@ static const struct vc_graph_node *made_by(const struct vc_onnx_build *b, uint32
     return node != VC_NO_NODE && strcmp(b->graph->nodes[node].op, op) == 0 ? &b->graph->nodes[node] : NULL;
 }
 
-/* The node is op(a, number) or, where the order does not matter, op(number, a). */
+/* True if the value is op(a, number), or with `either` also op(number, a): Add and Mul commute, Div and Pow
+ * do not. */
 static bool with_number(const struct vc_onnx_build *b, uint32_t value, const char *op, bool either, uint32_t *a,
                         double *number)
 {
@@ -50,7 +55,8 @@ static bool with_number(const struct vc_onnx_build *b, uint32_t value, const cha
     return false;
 }
 
-/* How many of the last dimensions the mean is taken over, which are kept as 1; 0: it is no such mean. */
+/* If the value is ReduceMean(*x) over the last n dimensions, which are kept as 1: n; else 0. The axes are
+ * known elements; each has to be among the last n and stand once. */
 static unsigned mean_of(const struct vc_onnx_build *b, uint32_t value, uint32_t *x)
 {
     const struct vc_graph_node *node = made_by(b, value, "ReduceMean");
@@ -77,7 +83,7 @@ static unsigned mean_of(const struct vc_onnx_build *b, uint32_t value, uint32_t 
     return (unsigned)n;
 }
 
-/* The value is the square of *x. */
+/* True if the value is *x squared: Mul(x, x) or Pow(x, 2). */
 static bool is_square(const struct vc_onnx_build *b, uint32_t value, uint32_t *x)
 {
     const struct vc_graph_node *mul = made_by(b, value, "Mul");
@@ -90,7 +96,8 @@ static bool is_square(const struct vc_onnx_build *b, uint32_t value, uint32_t *x
     return with_number(b, value, "Pow", false, x, &power) && power == 2;
 }
 
-/* Both are x - mean, of the same x and mean; exporters write it twice at times. */
+/* True if both are x - mean of the same x and mean: exporters write the difference twice, once for the
+ * variance. */
 static bool is_same_difference(const struct vc_onnx_build *b, uint32_t a, uint32_t c)
 {
     const struct vc_graph_node *x = made_by(b, a, "Sub");
@@ -99,7 +106,7 @@ static bool is_same_difference(const struct vc_onnx_build *b, uint32_t a, uint32
     return a == c || (x != NULL && y != NULL && x->inputs[0] == y->inputs[0] && x->inputs[1] == y->inputs[1]);
 }
 
-/* The value is Sqrt(mean of *x squared, + *epsilon); how many dimensions, or 0. */
+/* If the value is Sqrt(mean of *x squared + *epsilon): over how many last dimensions; else 0. */
 static unsigned is_root(const struct vc_onnx_build *b, uint32_t value, uint32_t *x, double *epsilon)
 {
     const struct vc_graph_node *root = made_by(b, value, "Sqrt");
@@ -116,7 +123,8 @@ static unsigned is_root(const struct vc_onnx_build *b, uint32_t value, uint32_t 
 
 /* ---- normalizations ---- */
 
-/* Op(x, scale of ones) over the last n dimensions; VC_NO_VALUE where these have no sizes. */
+/* Adds op(x, scale of ones) over the last n dimensions. VC_NO_VALUE if these are not numbers, or more than
+ * a million elements. The ones are replaced by the real scale when its Mul is added (fold_affine). */
 static uint32_t add_norm(struct vc_onnx_build *b, const char *op, const char *output, uint32_t x, unsigned n,
                          double epsilon)
 {
@@ -149,6 +157,7 @@ static uint32_t add_norm(struct vc_onnx_build *b, const char *op, const char *ou
     return vc_onnx_add_one(b, op, output, in, 2, attrs, 2);
 }
 
+/* Div(x - mean, root), where the root is of the same difference. */
 static uint32_t fold_layer_norm(struct vc_onnx_build *b, const struct vc_onnx_node *div, const char *output)
 {
     const struct vc_graph_node *sub = made_by(b, div->inputs[0], "Sub");
@@ -164,7 +173,7 @@ static uint32_t fold_layer_norm(struct vc_onnx_build *b, const struct vc_onnx_no
     return add_norm(b, "LayerNormalization", output, x, n, epsilon);
 }
 
-/* x / Sqrt(..), or x * the reciprocal of it. */
+/* x / root; callers also find x * (1 / root). */
 static uint32_t fold_rms_norm(struct vc_onnx_build *b, uint32_t x, uint32_t root, const char *output)
 {
     uint32_t of;
@@ -204,7 +213,8 @@ static bool same_shape(const struct vc_graph_value *a, const struct vc_graph_val
     return same;
 }
 
-/* Mul(norm with ones, w) and Add(norm without bias, bias): one more input of the same operator. */
+/* Mul(norm with a scale of ones, w) and Add(norm without bias, b) become one more input of the same norm. w
+ * has to have the shape of the ones: a single number would be another operator. */
 static uint32_t fold_affine(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *op, bool is_add,
                             const char *output)
 {
@@ -245,7 +255,8 @@ static void add_factor(struct product *p, uint32_t value)
     }
 }
 
-/* Takes the value apart: products, quotients by a number, squares and cubes. */
+/* Takes the value apart into p: products, quotients by a number, squares and cubes; numbers are multiplied
+ * into p->number. */
 static void factor(const struct vc_onnx_build *b, uint32_t value, unsigned depth, struct product *p)
 {
     const struct vc_graph_node *mul = made_by(b, value, "Mul");
@@ -279,7 +290,7 @@ static struct product factors_of(const struct vc_onnx_build *b, uint32_t value)
     return p;
 }
 
-/* number * x ^ power. */
+/* True if the value is number * x ^ power: is_power(v, x, 0.044715, 3). */
 static bool is_power(const struct vc_onnx_build *b, uint32_t value, uint32_t x, double number, unsigned power)
 {
     struct product p = factors_of(b, value);
@@ -292,7 +303,8 @@ static bool is_power(const struct vc_onnx_build *b, uint32_t value, uint32_t x, 
     return !p.too_many && p.n == power && is_near(p.number, number);
 }
 
-/* sqrt(2 / pi) * (x + 0.044715 x ^ 3), or with x before the sum. */
+/* True for sqrt(2 / pi) * (x + 0.044715 x ^ 3), or with x in front of the sum: sqrt(2 / pi) * x * (1 +
+ * 0.044715 x ^ 2). */
 static bool is_cubic(const struct vc_onnx_build *b, uint32_t value, uint32_t x)
 {
     struct product p = factors_of(b, value);
@@ -316,6 +328,8 @@ static bool is_cubic(const struct vc_onnx_build *b, uint32_t value, uint32_t x)
     return false;
 }
 
+/* The product has to be 0.5, x and (1 + Erf(..)) or (1 + Tanh(..)), in any order and nesting. 0.7071... is
+ * 1 / sqrt(2). */
 static uint32_t fold_gelu(struct vc_onnx_build *b, const struct vc_onnx_node *mul, const char *output)
 {
     struct product p = {.number = 1};
@@ -345,7 +359,7 @@ static uint32_t fold_gelu(struct vc_onnx_build *b, const struct vc_onnx_node *mu
 
 /* ---- weights ---- */
 
-/* The parameter x, to be changed and added as another one. */
+/* The parameter x as a specification that can be changed and added as another parameter of the same tensor. */
 static struct vc_param_spec spec_of(const struct vc_onnx_build *b, const struct vc_graph_value *x)
 {
     const struct vc_graph_param *param = &b->graph->params[x->param];
@@ -363,7 +377,8 @@ static struct vc_param_spec spec_of(const struct vc_onnx_build *b, const struct 
                                   .integers = x->dtype == VC_DTYPE_I64};
 }
 
-/* The last two axes of a parameter, and no others, are swapped. */
+/* A Transpose that swaps the last two axes of a parameter and no others: the parameter is read transposed
+ * instead. Sums of Linear layers, which exporters write as MatMul(x, Transpose(w)), so read w itself. */
 static uint32_t fold_transpose(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *output)
 {
     const struct vc_graph_value *x = vc_onnx_input(b, node, 0);
@@ -386,8 +401,8 @@ static uint32_t fold_transpose(struct vc_onnx_build *b, const struct vc_onnx_nod
     return vc_graph_add_param(b->graph, output, &spec);
 }
 
-/* Elements `first` to before `end` of a parameter's axis, as a parameter of its own; VC_NO_VALUE: it is a part already.
- */
+/* Elements `first` to end - 1 of a parameter's axis, as a parameter of its own. VC_NO_VALUE if x is a slice
+ * or transposed already: struct vc_graph_param has room for one slice, before the transposition. */
 static uint32_t part_of(struct vc_onnx_build *b, const struct vc_graph_value *x, unsigned axis, int64_t first,
                         int64_t end, const char *output)
 {
@@ -403,7 +418,7 @@ static uint32_t part_of(struct vc_onnx_build *b, const struct vc_graph_value *x,
     return vc_graph_add_param(b->graph, output, &spec);
 }
 
-/* A part of a parameter along one axis. */
+/* Slice(parameter) along one axis with step 1 and constant bounds. Bounds are clamped as ONNX says. */
 static uint32_t fold_slice(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *output)
 {
     const struct vc_graph_value *x = vc_onnx_input(b, node, 0);
@@ -434,6 +449,9 @@ static uint32_t fold_slice(struct vc_onnx_build *b, const struct vc_onnx_node *n
     return part_of(b, x, (unsigned)at[2], at[0], at[1], output);
 }
 
+/* All sizes are checked before the first part is added, since a part that failed in between could not be
+ * taken back. Values move when parts are added: `whole` is a copy, and the list of sizes is looked up
+ * again. */
 bool vc_onnx_fold_split(struct vc_onnx_build *b, const struct vc_onnx_node *node)
 {
     const struct vc_graph_value *x = vc_onnx_input(b, node, 0);
@@ -478,6 +496,8 @@ bool vc_onnx_fold_split(struct vc_onnx_build *b, const struct vc_onnx_node *node
     return true;
 }
 
+/* By the operator of the last node of each pattern. Mul closes three of them: a scale, x times a reciprocal
+ * root, Gelu. */
 uint32_t vc_onnx_fold(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *output)
 {
     const struct vc_graph_value *other = vc_onnx_input(b, node, 1);

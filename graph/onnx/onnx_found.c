@@ -1,5 +1,5 @@
-/* onnx_found.c - what the file has under a name, and what the outputs of its nodes become. All who rewrite nodes stand on
- * this; onnx_build.c, which calls them, does, too. */
+/* onnx_found.c - what the file has under a name, and what the outputs of its nodes become. All files that
+ * rewrite nodes call this one, and it calls none of them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -25,6 +25,8 @@ const char *vc_onnx_node_text(const struct vc_program_node *node, char *text, si
     return text;
 }
 
+/* The comparison of nodes keeps a rewrite from setting an output that another node makes under the same
+ * name (a problem that add_name noted). The value counts as written in the file if it kept the file's name. */
 void vc_onnx_set_output(struct vc_onnx_build *b, const struct vc_program_node *node, size_t k, uint32_t value)
 {
     struct vc_onnx_name *name = k < node->n_outputs ? vc_onnx_find_name(b, node->outputs[k]) : NULL;

@@ -4,7 +4,8 @@
  *     Scale(a) => (b) { c = Constant<value_float =      y = Mul(x, c)
  *                       @by>(); b = Mul(a, c) }
  *
- * Names inside get the name of the call's first output in front. The result is a program without functions. */
+ * Names inside get the name of the call's first output in front. The result is a program without functions,
+ * in the program's arena. */
 #include <string.h>
 
 #include "core/base/array.h"
@@ -63,7 +64,8 @@ static enum vc_status add_node(struct inliner *in, const struct vc_program_node 
 
 /* ---- names and attributes of a call ---- */
 
-/* What a name inside is called outside; NULL: no memory. */
+/* What a name inside the function is called outside: inputs and outputs are the call's, everything else
+ * gets a prefix. An input that the call omits is "", an omitted one outside, too. NULL if memory is short. */
 static const char *outside(struct inliner *in, const struct call *c, const char *name)
 {
     if (*name == '\0') {
@@ -92,7 +94,8 @@ static const struct vc_program_attr *attr_named(const struct vc_program_attr *at
     return NULL;
 }
 
-/* Attributes that refer to those of the call get their values; those that the call does not have are left out. */
+/* Attributes that refer to attributes of the function (@by) get the call's value, or the function's
+ * default; without both they are left out. */
 static enum vc_status take_attrs(struct inliner *in, const struct call *c, const struct vc_program_node *inner,
                                  struct vc_program_node *to)
 {
@@ -147,7 +150,8 @@ static enum vc_status add(struct inliner *in, const struct vc_program_node *node
     return fn != NULL ? add_call(in, fn, node, from) : add_node(in, node);
 }
 
-/* Why the call cannot be taken apart; NULL: it can. */
+/* Why the call cannot be taken apart; NULL: it can. Bounds recursion, depth and the number of nodes: a file
+ * of 1 KiB could otherwise ask for 2^100 nodes. */
 static const char *why_not(struct inliner *in, const struct call *c)
 {
     for (const struct call *outer = c->from; outer != NULL; outer = outer->from) {
@@ -175,6 +179,7 @@ static void refuse(struct inliner *in, const struct call *c, const char *why)
                       c->fn->name, why);
 }
 
+/* A node inside may call a function again: add() takes that apart, too, before it adds anything. */
 static enum vc_status add_call(struct inliner *in, const struct vc_program_function *fn,
                                const struct vc_program_node *node, const struct call *from)
 {

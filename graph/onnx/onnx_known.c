@@ -1,14 +1,17 @@
-/* onnx_known.c - inputs that have to be known when the graph is built, and are computed of constants: scales by Concat,
- * sizes by Cast, Mul and Floor. The nodes before them are run with the loops that define the operators, in f32 as
- * runtimes do.
+/* onnx_known.c - inputs that have to be known when the graph is built, and are computed of constants:
+ * scales by Concat, sizes by Cast, Mul and Floor.
  *
- *     Resize(x, , Concat([1, 1], [2, 2]))     ->     Resize(x, , [1, 1, 2, 2]) */
+ *     Resize(x, , Concat([1, 1], [2, 2]))     ->     Resize(x, , [1, 1, 2, 2])
+ *
+ * Integer shape arithmetic is done by vc_infer_X on known elements (facts[v].elems); this file is for
+ * floats and whatever that leaves. The nodes before the input are run with the loops that define the
+ * operators, in f32 as runtimes do it. */
 #include "graph/onnx/onnx_build.h"
 #include "graph/ops/ops.h"
 #include "graph/ops/run.h"
 
-#define MAX_DEPTH 24
-#define MAX_NODES 200 /* that are run for one input */
+#define MAX_DEPTH 24  /* nodes one behind the other: compute() recurses */
+#define MAX_NODES 200 /* that are run for one input: a diamond of nodes is computed once for each path */
 
 struct known {
     struct vc_onnx_build *b;
@@ -17,7 +20,8 @@ struct known {
 
 static bool compute(struct known *known, uint32_t value, unsigned depth, struct vc_run_value *to);
 
-/* Room for the elements of a value whose sizes are all numbers, and few; false: not so. */
+/* Room for VC_MAX_ELEMS elements of the value, with its shape. False if a size is no number or there are
+ * more elements; then nothing is allocated, unless memory is short. */
 static bool make_room(struct known *known, const struct vc_graph_value *value, struct vc_run_value *to)
 {
     to->n_dims = value->n_dims;
@@ -38,7 +42,8 @@ static bool make_room(struct known *known, const struct vc_graph_value *value, s
     return to->data != NULL;
 }
 
-/* The elements of a constant, of a small tensor of the file, or of a shape that depends on no input. */
+/* The elements of a constant, of a small tensor of the file, or of a shape that depends on no input. False:
+ * not known that way; to->data may be allocated and belongs to the caller. */
 static bool is_there(struct known *known, uint32_t v, struct vc_run_value *to)
 {
     const struct vc_graph_value *value = &known->b->graph->values[v];
@@ -67,7 +72,8 @@ static bool is_there(struct known *known, uint32_t v, struct vc_run_value *to)
     return true;
 }
 
-/* Runs the node that makes the value; its inputs are known. */
+/* Runs the loop of the node that makes v; *to gets its output. False if it fails or has another shape than
+ * inferred. */
 static bool run_node(struct known *known, uint32_t v, const struct vc_run_value **in, struct vc_run_value *to)
 {
     struct vc_graph *graph = known->b->graph;
@@ -94,6 +100,8 @@ static bool run_node(struct known *known, uint32_t v, const struct vc_run_value 
     return right;
 }
 
+/* Computes the inputs first, up to VC_GRAPH_MAX_DIMS of them, then runs the node. `stated` only checks that
+ * the result is small. */
 static bool compute_node(struct known *known, uint32_t v, unsigned depth, struct vc_run_value *to)
 {
     const struct vc_graph_node *node = &known->b->graph->nodes[known->b->graph->values[v].node];
@@ -117,7 +125,7 @@ static bool compute_node(struct known *known, uint32_t v, unsigned depth, struct
     return right;
 }
 
-/* What the value is, in f32 and int64_t; to->data is the pool's, whatever is returned. */
+/* What the value is, in f32 and int64_t. to->data belongs to the caller, whatever is returned. */
 static bool compute(struct known *known, uint32_t v, unsigned depth, struct vc_run_value *to)
 {
     const struct vc_graph *graph = known->b->graph;
@@ -134,6 +142,8 @@ static bool compute(struct known *known, uint32_t v, unsigned depth, struct vc_r
            compute_node(known, v, depth, to);
 }
 
+/* A float value is computed even if its elements are known as dimensions, so that it becomes a real
+ * constant. */
 uint32_t vc_onnx_known(struct vc_onnx_build *b, uint32_t v)
 {
     struct known known = {.b = b};

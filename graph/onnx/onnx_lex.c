@@ -1,4 +1,5 @@
-/* onnx_lex.c - tokens, types and tensors of ONNX's textual form. */
+/* onnx_lex.c - tokens, types and tensors of ONNX's textual form. Nothing here knows what tokens mean; the
+ * text need not end with a NUL, and every read is bounded by t->end. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -11,6 +12,7 @@
 
 /* ---- tokens ---- */
 
+/* The line is counted only now: faults happen once. */
 enum vc_status vc_onnx_fail_at(const struct vc_onnx_text *t, const char *expected)
 {
     size_t line = 1;
@@ -146,7 +148,8 @@ enum vc_status vc_onnx_take_name(struct vc_onnx_text *t, const char *expected, c
     return VC_OK;
 }
 
-/* A number: is it an integer, and which. "inf" and "nan" are floats. */
+/* Copies the token so that strtod sees a NUL. Numbers are decimal: hexadecimal floats and a leading '+' are
+ * refused, as in ONNX's parser. "inf" and "nan" are floats. */
 enum vc_status vc_onnx_take_number(struct vc_onnx_text *t, bool *is_integer, int64_t *i, double *f)
 {
     char text[64];
@@ -274,7 +277,8 @@ static size_t bytes_of(enum vc_dtype dtype)
     return dtype == VC_DTYPE_RAW ? 8 : (size_t)vc_dtype_bytes(dtype, 1);
 }
 
-/* One element as it lies in memory. float16 and bfloat16 are written as their bits, as integers. */
+/* One element, little-endian, as it lies in memory. float16 and bfloat16 are written as their bits, as
+ * integers. */
 static void put_element(enum vc_dtype dtype, int64_t i, double f, unsigned char *to)
 {
     unsigned char bytes[8];

@@ -1,7 +1,13 @@
-/* onnx_microsoft.c - operators of the domain com.microsoft, as onnxruntime's and transformers' optimizers write them,
- * as those of ONNX that they stand for. Only where the result is the same; what is not rewritten is a problem.
+/* onnx_microsoft.c - operators of the domain com.microsoft, as onnxruntime's and transformers' optimizers
+ * write them, as those of ONNX that they stand for. Only where the result is the same; what is not
+ * rewritten is a problem.
  *
- *     SkipLayerNormalization (x, skip, scale, bias)     ->     Add (x, skip), LayerNormalization */
+ *     SkipLayerNormalization (x, skip, scale, bias)     ->     Add (x, skip), LayerNormalization
+ *     MatMulNBits (x, codes, scales, zeros)             ->     DequantizeLinear of 4-bit codes, transposed, MatMul
+ *
+ * The definitions are in onnxruntime's docs/ContribOperators.md. A take_X sets output 0 (ends_in) and
+ * returns false, or refuses. To add an operator: a function and a row in vc_onnx_take_microsoft, and a case
+ * in tests/judge/. */
 #include <string.h>
 
 #include "graph/onnx/onnx_build.h"
@@ -35,7 +41,7 @@ static uint32_t cast(struct vc_onnx_build *b, uint32_t x, int64_t type)
     return vc_onnx_add_one(b, "Cast", NULL, &x, 1, &to, 1);
 }
 
-/* Output 0 of the node is an operator of these inputs, with the file's name. */
+/* Sets output 0 of the node to op(inputs), with the file's name. Returns false: nothing is left to add. */
 static bool ends_in(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *op, const uint32_t *inputs,
                     unsigned n, const struct vc_graph_attr *attrs, unsigned n_attrs)
 {
@@ -44,7 +50,7 @@ static bool ends_in(struct vc_onnx_build *b, const struct vc_onnx_node *node, co
     return false;
 }
 
-/* Fails for outputs from `first` on that somebody uses. */
+/* Refuses the node if an output from `first` on is used. */
 static bool only_first(struct vc_onnx_build *b, const struct vc_onnx_node *node, size_t first)
 {
     for (size_t k = first; k < node->from->n_outputs; k++) {
@@ -57,6 +63,7 @@ static bool only_first(struct vc_onnx_build *b, const struct vc_onnx_node *node,
 
 /* ---- activations and products ---- */
 
+/* Gelu, BiasGelu (exact) and FastGelu (tanh): the second input, if given, is a bias that is added first. */
 static bool take_gelu(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     const struct vc_graph_attr tanh_form = vc_attr_string("approximate", "tanh");
@@ -68,6 +75,7 @@ static bool take_gelu(struct vc_onnx_build *b, struct vc_onnx_node *node)
     return ends_in(b, node, "Gelu", &x, 1, &tanh_form, strcmp(node->op, "FastGelu") == 0);
 }
 
+/* x * sigmoid(1.702 x), the factor as f32. */
 static bool take_quick_gelu(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     uint32_t alpha = vc_graph_add_float(b->graph, vc_onnx_float(node, "alpha", (double)1.702f));
@@ -77,7 +85,7 @@ static bool take_quick_gelu(struct vc_onnx_build *b, struct vc_onnx_node *node)
     return ends_in(b, node, "Mul", in, 2, NULL, 0);
 }
 
-/* The last two dimensions swapped. */
+/* The last two dimensions swapped; of a parameter that is a property and no node. */
 static uint32_t swapped(struct vc_onnx_build *b, uint32_t x)
 {
     unsigned n = b->graph->values[x].n_dims;
@@ -115,7 +123,8 @@ static bool take_fused_matmul(struct vc_onnx_build *b, struct vc_onnx_node *node
 
 /* ---- weights of four or eight bits ---- */
 
-/* Bytes [..., n] as their halves [..., 2 n], the low one first. */
+/* Bytes [rows, columns] as their 4-bit halves [rows, 2 * columns], the low half first: b % 16 and b / 16,
+ * stacked along a new last dimension and flattened. */
 static uint32_t halves(struct vc_onnx_build *b, uint32_t bytes, int64_t rows, int64_t columns)
 {
     const struct vc_graph_attr axis = vc_attr_int("axis", 2);
@@ -128,7 +137,7 @@ static uint32_t halves(struct vc_onnx_build *b, uint32_t bytes, int64_t rows, in
     return with_ints(b, "Reshape", vc_onnx_add_one(b, "Concat", NULL, in, 2, &axis, 1), joined, 2);
 }
 
-/* The first n columns. */
+/* The first n of all columns: rows of blocks are filled up to whole blocks. */
 static uint32_t first_columns(struct vc_onnx_build *b, uint32_t x, int64_t all, int64_t n)
 {
     const int64_t zero = 0;
@@ -151,8 +160,11 @@ static bool is_integers(const struct vc_onnx_build *b, const struct vc_onnx_node
     return v != NULL && v->dtype == VC_DTYPE_I64;
 }
 
-/* B [N, blocks, bytes] holds the codes of N rows of K weights in blocks, scales [N * blocks], zero points packed in the
- * same way (8, or 128 with eight bits, where there are none) or as floats. */
+/* Y = X * dequantize(B)^T + bias. K inputs, N outputs, blocks of block_size weights along K:
+ *     B       [N, blocks, block_size * bits / 8] bytes     codes, two in a byte with 4 bits
+ *     scales  [N * blocks]
+ *     zeros   packed as B, or none: 8 with 4 bits, 128 with 8
+ * Zero points as floats and g_idx (a permutation of columns) are refused. */
 static bool take_matmul_nbits(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     int64_t k = vc_onnx_int(node, "K", 0);
@@ -199,7 +211,7 @@ static bool take_matmul_nbits(struct vc_onnx_build *b, struct vc_onnx_node *node
 
 /* ---- normalizations ---- */
 
-/* Sums of the input, the skip connection and a bias, which is output 3; normalized over the last dimension. */
+/* x + skip (+ bias), normalized over the last dimension; the sum itself is output 3. */
 static bool take_skip_norm(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     bool simplified = strcmp(node->op, "SkipSimplifiedLayerNormalization") == 0;
@@ -220,7 +232,8 @@ static bool take_skip_norm(struct vc_onnx_build *b, struct vc_onnx_node *node)
                    attrs, 2);
 }
 
-/* Rows of words, positions and types, added and normalized. */
+/* Rows for words, positions and segment types, added and normalized. Without position ids they are 0, 1,
+ * ... along the length. */
 static bool take_embed_norm(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     const struct vc_graph_value *ids = vc_onnx_input(b, node, 0);
@@ -255,7 +268,8 @@ static bool take_embed_norm(struct vc_onnx_build *b, struct vc_onnx_node *node)
 
 /* ---- attention ---- */
 
-/* A mask of 0 and 1 [batch, keys] as what is added to scores, [batch, 1, 1, keys]: `filter` where it is 0. */
+/* A mask of 0 and 1 [batch, keys] as what is added to the scores, [batch, 1, 1, keys]: (1 - mask) * filter,
+ * -10000 by default. */
 static uint32_t added_mask(struct vc_onnx_build *b, uint32_t mask, double filter)
 {
     const int64_t axes[2] = {1, 2};
@@ -264,7 +278,8 @@ static uint32_t added_mask(struct vc_onnx_build *b, uint32_t mask, double filter
     return with_ints(b, "Unsqueeze", two_in(b, "Mul", off, vc_graph_add_float(b->graph, filter)), axes, 2);
 }
 
-/* What is added to scores: the mask, if it is [batch, keys], and a bias. False: refused. */
+/* What is added to the scores: the mask if it is [batch, keys], and a bias. *sum VC_NO_VALUE: nothing.
+ * False: refused. */
 static bool take_masks(struct vc_onnx_build *b, const struct vc_onnx_node *node, unsigned mask, unsigned bias,
                        uint32_t *sum)
 {
@@ -282,8 +297,9 @@ static bool take_masks(struct vc_onnx_build *b, const struct vc_onnx_node *node,
     return true;
 }
 
-/* Attention of ONNX for queries, keys and values of three dimensions; past and present keys and values are outputs 1
- * and 2. */
+/* Ends a node as ONNX's Attention.
+ * in: queries, keys, values (three dimensions), mask, past keys, past values; outputs 1 and 2 are present keys and values.
+ */
 static bool end_attention(struct vc_onnx_build *b, const struct vc_onnx_node *node, const uint32_t *in)
 {
     struct vc_graph_attr attrs[4] = {vc_attr_int("q_num_heads", vc_onnx_int(node, "num_heads", 0)),
@@ -315,7 +331,8 @@ static bool end_attention(struct vc_onnx_build *b, const struct vc_onnx_node *no
     return false;
 }
 
-/* One product for queries, keys and values: input [batch, length, size], weights [size, q + k + v]. */
+/* com.microsoft's Attention has one product for queries, keys and values: input [batch, length, size],
+ * weights [size, q + k + v]; a Split takes the result apart. */
 static bool take_attention(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     const struct vc_graph_attr *sizes = vc_onnx_attr(node, "qkv_hidden_sizes");
@@ -352,7 +369,7 @@ static bool take_attention(struct vc_onnx_build *b, struct vc_onnx_node *node)
     return end_attention(b, node, in);
 }
 
-/* Elements from `first` on of a vector. */
+/* Elements first to first + n - 1 of a vector: the biases of q, k and v lie one behind the other. */
 static uint32_t part_of(struct vc_onnx_build *b, uint32_t x, int64_t first, int64_t n)
 {
     const int64_t end = first + n;
@@ -365,6 +382,7 @@ static uint32_t part_of(struct vc_onnx_build *b, uint32_t x, int64_t first, int6
     return folded != VC_NO_VALUE ? folded : vc_onnx_add_one(b, "Slice", NULL, in, 4, NULL, 0);
 }
 
+/* Queries, keys and values come as three inputs; the bias is added to each by its part. */
 static bool take_multi_head(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     uint32_t in[6] = {
@@ -398,7 +416,8 @@ static bool take_multi_head(struct vc_onnx_build *b, struct vc_onnx_node *node)
     return end_attention(b, node, in);
 }
 
-/* Positions [1] are where the first token stands, [batch, length] those of all. */
+/* Positions [1] say where the first token stands, [batch, length] give all. Without num_heads it follows
+ * from the tables' width. */
 static bool take_rotary(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     const struct vc_graph_value *x = vc_onnx_input(b, node, 0);

@@ -1,4 +1,5 @@
-/* onnx_node.c - a node on its way into the graph: its attributes and inputs, and nodes that take its place. */
+/* onnx_node.c - a node on its way into the graph: its attributes and inputs, and nodes that take its place.
+ * Attributes of the wrong kind count as missing here; the operator's vc_infer_X refuses them later. */
 #include <string.h>
 
 #include "graph/onnx/onnx_build.h"
@@ -62,6 +63,8 @@ bool vc_onnx_has_input(const struct vc_onnx_node *node, unsigned k)
     return k < node->n_inputs && node->inputs[k] != VC_NO_VALUE;
 }
 
+/* Squeeze-11's attribute axes = [0] becomes Squeeze-13's input 1. Nothing happens if the input is there
+ * already. */
 void vc_onnx_ints_to_input(struct vc_onnx_build *b, struct vc_onnx_node *node, const char *name, unsigned k)
 {
     const struct vc_graph_attr *attr = vc_onnx_attr(node, name);

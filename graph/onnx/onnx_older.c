@@ -1,19 +1,25 @@
-/* onnx_older.c - nodes of operator sets 7 to 28 as those of VC_GRAPH_OPSET: what was an attribute and is an input now,
- * operators with other names, defaults that changed. Only where the result is the same.
+/* onnx_older.c - nodes of operator sets 7 to 28 as those of VC_GRAPH_OPSET: what was an attribute and is an
+ * input now, operators with other names, defaults that changed. Only where the result is the same.
  *
- *     Squeeze<axes = [0]>(x), set 11     ->     Squeeze(x, axes) with a constant [0] */
+ *     Squeeze<axes = [0]>(x), set 11     ->     Squeeze(x, axes) with a constant [0]
+ *
+ * A take_X returns true if the node goes on (changed in place), false if its outputs are set or a problem
+ * is noted. To add an operator: a function and a row in vc_onnx_modernize; the history of an operator is in
+ * ONNX's Changelog.md. */
 #include <string.h>
 
 #include "graph/onnx/onnx_build.h"
 
 /* ---- one function for each operator, or for some that are alike ---- */
 
+/* Squeeze, Unsqueeze: set 13; reductions: 13 (ReduceSum) and 18. */
 static bool take_axes(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     vc_onnx_ints_to_input(b, node, "axes", 1);
     return true;
 }
 
+/* Before set 18 the parts without sizes had to be equal; since then the last one may be smaller. */
 static bool take_split(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     const struct vc_graph_value *x = vc_onnx_input(b, node, 0);
@@ -48,7 +54,8 @@ static bool take_slice(struct vc_onnx_build *b, struct vc_onnx_node *node)
     return true;
 }
 
-/* Clip-6: min and max, which are the least and the largest float where they are not given: no limit. */
+/* Clip-6 has min and max as attributes, by default the least and the largest float: no limit, so a missing
+ * one stays missing. */
 static bool take_clip(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     static const char *const names[] = {"min", "max"};
@@ -84,7 +91,8 @@ static void note_training(struct vc_onnx_build *b, const struct vc_onnx_node *no
     vc_graph_asks_training(b->graph, node->op, *node->from->name == '\0' && output != NULL ? output : node->from->name);
 }
 
-/* Nothing is dropped when a model is run: the output is the input. The mask, where somebody uses it, is all true. */
+/* Inference drops nothing: the output is the input, whose value is marked (training of a student drops
+ * there). The mask, where something uses it, is all true and needs the node. */
 static bool take_dropout(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     const struct vc_graph_value *mode;
@@ -107,6 +115,7 @@ static bool take_dropout(struct vc_onnx_build *b, struct vc_onnx_node *node)
     return false;
 }
 
+/* The output is the input: no node. */
 static bool take_same(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     if (node->n_inputs == 1 && node->inputs[0] != VC_NO_VALUE && node->from->n_outputs == 1) {
@@ -116,7 +125,8 @@ static bool take_same(struct vc_onnx_build *b, struct vc_onnx_node *node)
     return true;
 }
 
-/* The other names of a weight are kept, since they may be those of weights that only happened to be equal. */
+/* Exporters store equal tensors once and give the others their names by Identity. The names are kept
+ * (vc_onnx_other_name): they may belong to weights that only happened to be equal. */
 static bool take_identity(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     const struct vc_graph_value *x = vc_onnx_input(b, node, 0);
@@ -128,7 +138,7 @@ static bool take_identity(struct vc_onnx_build *b, struct vc_onnx_node *node)
     return take_same(b, node);
 }
 
-/* Floats are all of one precision here, that of the run. */
+/* Casts among float types are left out: all floats have the precision of the run. */
 static bool take_cast(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     int64_t to = vc_onnx_int(node, "to", 0);
@@ -140,8 +150,7 @@ static bool take_cast(struct vc_onnx_build *b, struct vc_onnx_node *node)
     return true;
 }
 
-/* BatchNormalization: spatial is what it has been ever since 9; the running statistics are inputs, so what training
- * would make of them is left out. */
+/* spatial (before 9) is what is always done now; training outputs are left out, with a note of the graph. */
 static bool take_batch_norm(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     if (vc_onnx_int(node, "spatial", 1) == 0) {
@@ -155,7 +164,8 @@ static bool take_batch_norm(struct vc_onnx_build *b, struct vc_onnx_node *node)
     return true;
 }
 
-/* Before 13 all dimensions from `axis` (1) on were one. */
+/* Before 13 Softmax flattened all dimensions from `axis` (default 1) on into one. With the last axis that
+ * is the same; else the node becomes Flatten, Softmax over -1, Reshape to the old shape. */
 static bool take_softmax(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     const struct vc_graph_value *x = vc_onnx_input(b, node, 0);
@@ -182,7 +192,8 @@ static bool take_softmax(struct vc_onnx_build *b, struct vc_onnx_node *node)
     return false;
 }
 
-/* Upsample, and Resize-10: both scale from the corner; what lies between is cut off. */
+/* Upsample, and Resize-10: "asymmetric" coordinates, rounded down. Making an image smaller differed between
+ * runtimes then and is refused. */
 static bool take_resize(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     struct vc_graph_attr *scales = vc_onnx_attr(node, "scales");
@@ -228,7 +239,8 @@ static bool take_top_k(struct vc_onnx_build *b, struct vc_onnx_node *node)
     return true;
 }
 
-/* Its value is a tensor of one element. */
+/* The attribute value is a tensor of one element; it becomes a float or an integer. A truth value is made
+ * as an integer and cast. */
 static bool take_constant_of_shape(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     const struct vc_program_tensor *tensor = NULL;
@@ -261,7 +273,8 @@ static bool take_constant_of_shape(struct vc_onnx_build *b, struct vc_onnx_node 
     return true;
 }
 
-/* Before 21 scale and bias had an element for each group; now for each channel. */
+/* Before 21 scale and bias had one element for each group; now one for each channel: [groups] -> [groups,
+ * 1] -> [groups, channels / groups] -> [channels]. */
 static bool take_group_norm(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     const struct vc_graph_value *x = vc_onnx_input(b, node, 0);
@@ -285,7 +298,8 @@ static bool take_group_norm(struct vc_onnx_build *b, struct vc_onnx_node *node)
     return true;
 }
 
-/* Inputs that say shapes, and that the graph has to know. */
+/* Inputs that give shapes and have to be known when the graph is built: computes them where nodes of
+ * constants make them. A row says: operator, first and last such input. */
 static void know_inputs(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     static const struct {

@@ -7,7 +7,11 @@
  *     }
  *
  * Parameters are inputs, and a note for each says so. Where the graph uses a tensor in slices or transposed, the input
- * is the whole tensor, and nodes make of it what the graph uses, under its name. Constants are initializers. */
+ * is the whole tensor, and nodes make of it what the graph uses, under its name. Constants are initializers.
+ *
+ * Called by `graph --text` and vc_graph_print_text; what is printed is read back as the same graph
+ * (tests/graph). The order of parameters and constants is that of their first use, which reading keeps, so
+ * that printing again gives the same text. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
@@ -20,6 +24,7 @@
 
 #define IR_VERSION 11 /* the one of VC_GRAPH_OPSET */
 
+/* Tables by number of parameter, found before anything is printed. */
 struct print {
     struct vc_ctx *ctx;
     const struct vc_graph *graph;
@@ -72,7 +77,8 @@ static void add_string(struct print *p, const char *prefix, const char *s)
     vc_text_add(&p->text, "\"");
 }
 
-/* A float that is seen to be one, with as many digits as it takes. */
+/* The fewest digits that read back as the same double, with a point or exponent so that it is a float for
+ * the reader. */
 static void add_float(struct print *p, double x)
 {
     char digits[64];
@@ -115,7 +121,7 @@ static void add_type(struct print *p, const struct vc_graph_value *value)
 
 /* ---- parameters ---- */
 
-/* The tensor as it lies in the checkpoint, not a part of it nor transposed. */
+/* True if the parameter is the tensor as it lies in the checkpoint. */
 static bool is_whole(const struct vc_graph_param *param)
 {
     return !param->sliced && !param->transposed;
@@ -146,7 +152,7 @@ out:
     return status;
 }
 
-/* A value that is used, at its first use; `seen` is one per value. */
+/* Notes a used value at its first use: of a parameter the first parameter of its tensor. */
 static void order_value(struct print *p, bool *seen, uint32_t v)
 {
     uint32_t param = v == VC_NO_VALUE ? VC_NO_PARAM : p->graph->values[v].param;
@@ -188,7 +194,8 @@ out:
     return status;
 }
 
-/* The name of the input for the whole tensor: that of the value which it is, else the tensor's, if no value has it. */
+/* The name of the input that is the whole tensor k: the name of the value that is just this tensor, else
+ * the tensor's own name, with ":1", ":2" if another value has it. */
 static const char *whole_name(const struct print *p, uint32_t k, char *name, size_t n)
 {
     const struct vc_graph *graph = p->graph;
@@ -214,7 +221,7 @@ static void add_whole_name(struct print *p, uint32_t k)
     add_name(p, whole_name(p, k, name, sizeof name));
 }
 
-/* A name that begins as the value's. */
+/* A name that begins as the value's: "key.weight:first". */
 static void add_part_name(struct print *p, const struct vc_graph_param *param, const char *what)
 {
     char name[MAX_WHOLE_NAME + 16];
@@ -238,7 +245,10 @@ static void add_slice_numbers(struct print *p, const struct vc_graph_param *para
     }
 }
 
-/* The nodes that make of the whole tensor what the graph uses. */
+/* The nodes that make of the whole tensor what the graph uses: Slice, then Transpose, or Identity for a second name.
+ *     "key.weight:part" = Slice (qkv, "key.weight:first", "key.weight:end", "key.weight:axis")
+ *     "key.weight" = Transpose <perm = [1, 0]> ("key.weight:part")
+ */
 static void add_param_nodes(struct print *p, uint32_t k)
 {
     const struct vc_graph_param *param = &p->graph->params[k];

@@ -4,7 +4,10 @@
  *     QLinearConv (x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero)
  *     ->  DequantizeLinear (x, ...), DequantizeLinear (w, ...), Conv, QuantizeLinear
  *
- * Scale and zero point of an input are the next two inputs. */
+ * Scale and zero point of an input are the next two inputs.
+ *
+ * A row of vc_onnx_take_qlinear for each operator. take_one and take_two leave out "QLinear" of the
+ * operator's name, which gives the operator on floats. */
 #include <string.h>
 
 #include "graph/onnx/onnx_build.h"

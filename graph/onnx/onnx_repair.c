@@ -5,7 +5,11 @@
  *
  * Tensors are known by the sums of their bits first, which need one read of each; the bits are compared where the sums
  * agree. Two tensors of the checkpoint with the same values could both be meant: a problem, unless it says that they
- * are the same (alias_of). */
+ * are the same (alias_of).
+ *
+ * Called only with vc_graph_options.weights: the graph of an ONNX file with the weights of a checkpoint
+ * that PyTorch saved, whose names exporters often lose. The order: names, then sums and values, then a
+ * check for folded batch normalization. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +18,8 @@
 #include "core/base/array.h"
 #include "graph/onnx/onnx_build.h"
 
+/* A tensor with the sum of its elements' hashes, which does not depend on their order: a transposed tensor
+ * has the same sum. */
 struct weight_sum {
     const struct vc_model *model;
     size_t index;
@@ -22,6 +28,8 @@ struct weight_sum {
     size_t of; /* number of the constant that it is for; SIZE_MAX: of the checkpoint */
 };
 
+/* Tensors that can be matched: float values with at least one element; parts of quantized weights belong to
+ * their weight. */
 static bool is_weight(const struct vc_tensor *t)
 {
     return (vc_dtype_is_float(t->dtype) || t->quant != NULL) && t->part_of == VC_NO_TENSOR && t->n_dims != 0 &&
@@ -43,6 +51,8 @@ static enum vc_status read_tensor(struct vc_ctx *ctx, const struct vc_model *mod
     return status;
 }
 
+/* Mixes each element's bits (as splitmix64 does) before adding, so that swapping values among tensors
+ * changes the sum. */
 static enum vc_status sum_up(struct vc_ctx *ctx, struct weight_sum *c)
 {
     float *values;
@@ -61,6 +71,7 @@ static enum vc_status sum_up(struct vc_ctx *ctx, struct weight_sum *c)
     return VC_OK;
 }
 
+/* Equal shapes, or equal with the last two dimensions swapped. */
 static bool same_dims(const struct vc_tensor *a, const struct vc_tensor *b, bool transposed)
 {
     if (a->n_dims != b->n_dims || (transposed && a->n_dims < 2)) {
@@ -76,7 +87,7 @@ static bool same_dims(const struct vc_tensor *a, const struct vc_tensor *b, bool
     return true;
 }
 
-/* Element by element, with the last two axes of b swapped where that is asked for. */
+/* Bit by bit: NaN equals NaN, and 0 differs from -0. Transposed: element [i, j] of a is [j, i] of b. */
 static bool same_values(const struct vc_tensor *a, const float *x, const float *y, bool transposed)
 {
     uint64_t rows = a->n_dims < 2 ? 1 : a->shape[a->n_dims - 2];
@@ -95,7 +106,7 @@ static bool same_values(const struct vc_tensor *a, const float *x, const float *
     return true;
 }
 
-/* Compares with the values of b: as they are, then transposed. */
+/* Compares the values of t with those of `other`: as they are, then transposed. */
 static enum vc_status compare(struct vc_ctx *ctx, const struct vc_tensor *t, const float *values,
                               const struct weight_sum *other, bool *same, bool *transposed)
 {
@@ -145,7 +156,8 @@ static size_t first_like(const struct weight_sum *list, size_t n, const struct w
     return low;
 }
 
-/* All that have the values of c; two of them are a problem. */
+/* Looks at all tensors with the number of elements and the sum of c. Two with the same values are a
+ * problem: training or quantizing the wrong one would not show. */
 static enum vc_status match(struct vc_onnx_build *b, const struct weight_sum *c, const struct weight_sum *list,
                             size_t n)
 {
@@ -175,7 +187,7 @@ out:
     return status;
 }
 
-/* The tensor of the same name is the one; it must have the shape that the graph knows. False: there is none. */
+/* The tensor with the same name, which must have the shape that the graph knows. False: there is none. */
 static bool by_name(struct vc_onnx_build *b, const struct vc_tensor *t, size_t number)
 {
     size_t index = vc_model_find(b->source->weights, t->name);
@@ -250,9 +262,9 @@ static const struct vc_tensor *left_variance(const struct vc_onnx_build *b, cons
     return NULL;
 }
 
-/* A graph that has no statistics of a batch normalization of the checkpoint has it in its weights, which then are
- * others than those of the checkpoint that have their names; and biases that the checkpoint has not. Together they are
- * no model. */
+/* A file in which batch normalization was folded into the weights cannot take the checkpoint's weights,
+ * which are not folded: a variance of the checkpoint is then left over, and weights with equal names have
+ * other values. Such a pair is refused. */
 static enum vc_status refuse_folded(struct vc_onnx_build *b)
 {
     const struct vc_program *p = b->program;
@@ -298,6 +310,8 @@ out:
 
 /* ---- one tensor with several names ---- */
 
+/* Where the checkpoint has a tensor of that name and shape, it is a parameter of its own (it may have
+ * diverged); else the name is noted as another name of x. */
 uint32_t vc_onnx_other_name(struct vc_onnx_build *b, uint32_t x, const char *name)
 {
     const struct vc_model *weights = b->source->weights;
@@ -323,6 +337,8 @@ uint32_t vc_onnx_other_name(struct vc_onnx_build *b, uint32_t x, const char *nam
                                                       .transposed = param->transposed});
 }
 
+/* Once all nodes are there: the base name of a parameter may be used by nothing but Identity nodes; then
+ * one of the other names is its only name. */
 void vc_onnx_count_names(struct vc_onnx_build *b)
 {
     for (uint32_t k = 0; k < b->graph->n_params; k++) {
@@ -337,6 +353,8 @@ void vc_onnx_count_names(struct vc_onnx_build *b)
     }
 }
 
+/* list: first the sums of the checkpoint, sorted; from vc_model_tensor_count on the constants that no name
+ * matched. Sums are computed only if there are such constants, since each needs a read of the whole tensor. */
 enum vc_status vc_onnx_match_weights(struct vc_onnx_build *b)
 {
     const struct vc_program *p = b->program;

@@ -2,7 +2,11 @@
  *
  *     y = Swish<alpha = 1.7>(x)     ->     t = Mul(x, 1.7); s = Sigmoid(t); y = Mul(x, s)
  *
- * Called for every node after onnx_older.c. */
+ * Called for every node after onnx_older.c.
+ *
+ * A take_X has the meaning of onnx_older.c's. Helpers one_in and two_in add a node with one or two inputs.
+ * Also here: what onnxruntime's dynamic quantization writes (DynamicQuantizeLinear, MatMulInteger,
+ * ConvInteger). */
 #include <string.h>
 
 #include "graph/onnx/onnx_build.h"
@@ -23,14 +27,15 @@ static uint32_t two_in(struct vc_onnx_build *b, const char *op, const char *name
     return vc_onnx_add_one(b, op, name, in, 2, NULL, 0);
 }
 
-/* The node's output k is that operator of two values; nothing of the node is left to add. */
+/* Sets output 0 to op(x, y), with the file's name. Returns false: nothing of the node is left to add. */
 static bool is_two(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *op, uint32_t x, uint32_t y)
 {
     vc_onnx_set_output(b, node->from, 0, two_in(b, op, vc_onnx_output_name(b, node->from, 0), x, y));
     return false;
 }
 
-/* Cast to the type of the second input. Integers have to say how many bits they have. */
+/* Casts to the type of the second input. For integers the file has to say how many bits they have
+ * (vc_onnx_type_of_input). */
 static bool take_cast_like(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     const struct vc_graph_value *like = vc_onnx_input(b, node, 1);
@@ -72,7 +77,8 @@ static bool take_one_hot(struct vc_onnx_build *b, struct vc_onnx_node *node)
     return true;
 }
 
-/* The type of the codes is that of the zero point. */
+/* The type of the codes is the type of the zero point in the file, which becomes the attribute
+ * output_dtype. */
 static bool take_quantize(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     int64_t type = vc_onnx_type_of_input(b, node->from, 2);
@@ -119,7 +125,7 @@ static bool take_reduce_log_sum(struct vc_onnx_build *b, struct vc_onnx_node *no
     return false;
 }
 
-/* An operator of onnxruntime without a domain of its own. */
+/* onnxruntime's SimplifiedLayerNormalization, which stands in the default domain, is RMSNormalization. */
 static bool take_simplified(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     if (vc_onnx_output_is_used(b, node->from, 1)) {
@@ -132,7 +138,11 @@ static bool take_simplified(struct vc_onnx_build *b, struct vc_onnx_node *node)
 
 /* ---- what onnxruntime's dynamic quantization writes ---- */
 
-/* scale = (max(x, 0) - min(x, 0)) / 255, 1 where that is 0; zero = round(-min / scale); codes of 8 bits. */
+/* ONNX's definition in nodes, uint8 codes:
+ *     scale = (max(x, 0) - min(x, 0)) / 255, 1 where that is 0
+ *     zero  = clip(round(-min(x, 0) / scale), 0, 255)
+ *     y     = QuantizeLinear(x, scale, zero)
+ */
 static bool take_dynamic_quantize(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     const struct vc_graph_attr keep = vc_attr_int("keepdims", 0);
@@ -170,7 +180,8 @@ static bool take_dynamic_quantize(struct vc_onnx_build *b, struct vc_onnx_node *
     return false;
 }
 
-/* Codes minus their zero points: one, or one for each row on the left, for each column on the right. */
+/* Codes minus their zero points: one for all, or one for each row on the left (k 0), for each column on the
+ * right (k 1). A list of zero points for rows needs a second dimension to broadcast along rows. */
 static uint32_t centred(struct vc_onnx_build *b, const struct vc_onnx_node *node, unsigned k)
 {
     const struct vc_graph_value *x = vc_onnx_input(b, node, k);
@@ -197,7 +208,8 @@ static bool take_matmul_integer(struct vc_onnx_build *b, struct vc_onnx_node *no
     return is_two(b, node, "MatMul", centred(b, node, 0), centred(b, node, 1));
 }
 
-/* The convolution of floats, whose sums are integers: exact up to 2^24 in f32. */
+/* Integers are convolved as floats: the sums are integers below 2^24 in f32 for usual sizes, and then
+ * exact. */
 static bool take_conv_integer(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     const struct vc_graph_attr to_float = vc_attr_int("to", 1);

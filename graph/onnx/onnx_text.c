@@ -8,7 +8,11 @@
  *     }
  *
  * One pass over the text, token by token; lists grow by doubling in the arena. Without opset_import the operator set is
- * VC_GRAPH_OPSET. Graphs inside attributes are read over, and known as such. */
+ * VC_GRAPH_OPSET. Graphs inside attributes are read over, and known as such.
+ *
+ * Each take_X reads what its comment shows, from t->at on, and moves t->at behind it. A fault ends the
+ * parse with the line and the next characters. Inputs with a value ("float[10] b = {...}") are constants as
+ * well, as in ONNX's own parser. */
 #include <string.h>
 
 #include "graph/onnx/onnx_text.h"
@@ -17,7 +21,8 @@
 
 /* ---- attributes ---- */
 
-/* Up to the end of a graph in an attribute: name (..) => (..) <..> { .. }. */
+/* Reads over a graph in an attribute (of If, Loop): name (..) => (..) <..> { .. }. Only braces and strings
+ * count. The attribute is kept as VC_PROGRAM_GRAPH, and its operator is refused later with a sentence. */
 static enum vc_status skip_graph(struct vc_onnx_text *t)
 {
     unsigned depth = 0;
@@ -84,7 +89,8 @@ static enum vc_status take_single(struct vc_onnx_text *t, struct vc_program_attr
     return VC_OK;
 }
 
-/* [1, 2], of numbers or of strings. An empty list is of integers unless its type says otherwise. */
+/* [1, 2], of numbers or of strings. Three lists grow side by side, and the kind is decided at the end: one
+ * float makes all of them floats. An empty list is of integers unless its type says otherwise. */
 static enum vc_status take_list(struct vc_onnx_text *t, bool is_float, bool is_strings, struct vc_program_attr *attr)
 {
     int64_t *ints = NULL;
@@ -145,7 +151,7 @@ static enum vc_status take_attribute(struct vc_onnx_text *t, struct vc_program_a
 
 /* ---- nodes ---- */
 
-/* Names between commas up to the character; none may stand for one that is left out. */
+/* Names between commas up to the character `until`; an empty place is an omitted input. */
 static enum vc_status take_names(struct vc_onnx_text *t, char until, const char *const **names, size_t *n)
 {
     const char **list = NULL;
@@ -186,7 +192,7 @@ static enum vc_status take_attributes(struct vc_onnx_text *t, struct vc_program_
     return vc_onnx_expect_char(t, '>');
 }
 
-/* The operator, with its domain before it: com.microsoft.Gelu. */
+/* The operator with its domain in front: com.microsoft.Gelu. "ai.onnx" is the default domain, "". */
 static enum vc_status take_operator(struct vc_onnx_text *t, struct vc_program_node *node)
 {
     node->domain = "";

@@ -5,6 +5,8 @@
 
 #include "graph/onnx/onnx_build.h"
 
+/* The text while it is read: `at` moves from start to end. Lists of *out grow in the arena; vc_onnx_parse
+ * hands them over. */
 struct vc_onnx_text {
     struct vc_ctx *ctx;
     struct vc_arena *arena;

@@ -1,5 +1,11 @@
-/* onnx_values.c - the values that no node makes: inputs, tensors of the model as parameters, small tensors and integers
- * as constants of the graph. */
+/* onnx_values.c - the values that no node makes: inputs, tensors of the model as parameters, small tensors
+ * and integers as constants of the graph.
+ *
+ *     float tensor of the model          parameter, read when the graph runs; also codes of weights
+ *     single number, "must be known"     constant: an operator's shape or bound depends on it
+ *     integers                           constant: shapes, axes, indices
+ *     Constant node                      constant
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +17,7 @@
 
 /* ---- elements ---- */
 
+/* IEEE binary16, also denormals (exponent 0), infinities and NaN. Exact in double. */
 static double half(uint32_t bits)
 {
     int exponent = (int)(bits >> 10 & 31);
@@ -87,7 +94,8 @@ const char *vc_onnx_kind_text(enum vc_dtype kind)
     return kind == VC_DTYPE_F32 ? "floats" : kind == VC_DTYPE_I64 ? "integers" : "truth values";
 }
 
-/* The number of elements; those of four bits lie in pairs. */
+/* Number of elements. The program's reader checked that the bytes are there, so that the product cannot
+ * overflow. 4-bit elements lie in pairs; 0 bytes: no elements. */
 static size_t count_of(const struct vc_program_tensor *t)
 {
     size_t n = 1;
@@ -98,6 +106,8 @@ static size_t count_of(const struct vc_program_tensor *t)
     return t->n_bytes == 0 ? 0 : n;
 }
 
+/* Elements become double or int64_t, as constants of the graph are. Tensors above 16 MiB, or in another
+ * file, have no data here. */
 uint32_t vc_onnx_add_tensor(struct vc_onnx_build *b, const char *name, const struct vc_program_tensor *tensor)
 {
     enum vc_dtype kind = vc_onnx_kind(tensor->dtype);
@@ -135,7 +145,7 @@ uint32_t vc_onnx_add_tensor(struct vc_onnx_build *b, const char *name, const str
     return value;
 }
 
-/* ONNX's numbers of types. */
+/* ONNX's TensorProto.DataType for a dtype; 0 if it has none. */
 static int64_t number_of_type(enum vc_dtype dtype)
 {
     static const unsigned char numbers[VC_DTYPE_COUNT] = {
@@ -146,6 +156,8 @@ static int64_t number_of_type(enum vc_dtype dtype)
     return dtype < VC_DTYPE_COUNT ? numbers[dtype] : 0;
 }
 
+/* Values of the graph do not know how many bits their integers had in the file, but codes need it (uint8 or
+ * int8). The file says it for inputs, tensors and Cast; other nodes return 0. */
 int64_t vc_onnx_type_of_input(const struct vc_onnx_build *b, const struct vc_program_node *node, size_t k)
 {
     const struct vc_onnx_name *name =
@@ -179,6 +191,7 @@ int64_t vc_onnx_type_of_input(const struct vc_onnx_build *b, const struct vc_pro
     return 0;
 }
 
+/* Only a parameter that is the file's own tensor as a whole: the other checkpoint has other values. */
 const struct vc_program_tensor *vc_onnx_tensor_of(const struct vc_onnx_build *b, uint32_t value)
 {
     const struct vc_graph_value *v = &b->graph->values[value];
@@ -192,6 +205,8 @@ const struct vc_program_tensor *vc_onnx_tensor_of(const struct vc_onnx_build *b,
                : NULL;
 }
 
+/* One element, of at most one dimension: with more dimensions a product would broadcast to more dimensions
+ * than x has, and a rewrite would lose them. */
 bool vc_onnx_scalar(const struct vc_onnx_build *b, uint32_t value, double *number)
 {
     const struct vc_graph_value *v = value == VC_NO_VALUE ? NULL : &b->graph->values[value];
@@ -225,7 +240,8 @@ static bool names_a_size(const char *name)
     return name != NULL && *name != '\0' && strcmp(name, "?") != 0;
 }
 
-/* Names of dimensions are the file's; one without gets that of its place: "x_dim0". */
+/* A number, or a symbol named as in the file. A dimension without a name, or called "?", gets the name of
+ * its place, "x_dim0": two of them must not become one symbol. */
 static struct vc_dim input_dim(struct vc_onnx_build *b, const struct vc_program_value *input, unsigned d)
 {
     const struct vc_program_dim *dim = &input->shape[d];
@@ -238,6 +254,8 @@ static struct vc_dim input_dim(struct vc_onnx_build *b, const struct vc_program_
     return vc_dim_symbol(&b->graph->dims, names_a_size(dim->name) ? dim->name : name);
 }
 
+/* An input that a note of the file calls a parameter: its shape has to be numbers. It is a tensor of the
+ * checkpoint if that has the name; without one the graph has no weights. */
 static uint32_t add_parameter_input(struct vc_onnx_build *b, const struct vc_program_value *input, const char *tensor)
 {
     struct vc_param_spec spec = {.tensor = tensor,
@@ -261,6 +279,7 @@ static uint32_t add_parameter_input(struct vc_onnx_build *b, const struct vc_pro
     return vc_graph_add_param(b->graph, input->name, &spec);
 }
 
+/* The note of an optional input holds the value of its elements as text. */
 static uint32_t add_input(struct vc_onnx_build *b, const struct vc_onnx_name *name)
 {
     const struct vc_program_value *input = &b->program->inputs[name->number];
@@ -297,8 +316,8 @@ static uint32_t add_input(struct vc_onnx_build *b, const struct vc_onnx_name *na
 
 /* ---- tensors ---- */
 
-/* Floats of the model are parameters, but for single numbers and what an operator takes only as constants; integers are
- * where they are the codes of weights. */
+/* Floats of the model are parameters, except single numbers and what an operator takes only as constants.
+ * Integers are parameters where they are codes of weights, or too many to be a constant. */
 static bool is_parameter(const struct vc_onnx_build *b, const struct vc_onnx_name *name,
                          const struct vc_program_constant *c)
 {
@@ -315,6 +334,7 @@ static bool is_parameter(const struct vc_onnx_build *b, const struct vc_onnx_nam
     return t->n_dims != 0 && !name->must_be_known;
 }
 
+/* With another checkpoint, the tensor that matches (onnx_repair.c) takes the place of the file's own. */
 static uint32_t add_parameter(struct vc_onnx_build *b, const struct vc_onnx_name *name,
                               const struct vc_program_constant *c)
 {
@@ -343,6 +363,7 @@ static uint32_t add_parameter(struct vc_onnx_build *b, const struct vc_onnx_name
     return value;
 }
 
+/* Made at the first use and kept in the name, so that all uses have one value. */
 uint32_t vc_onnx_make_value(struct vc_onnx_build *b, struct vc_onnx_name *name)
 {
     const struct vc_program_constant *c;
