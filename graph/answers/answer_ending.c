@@ -1,6 +1,12 @@
-/* answer_ending.c - who makes what are no logits: activations, normalizations, sums of a residual stream, averages of
- * these. Products and convolutions, with a bias or a scale, make logits or values alike: nothing is said of them. See
- * answer_path.h. */
+/* answer_ending.c - what makes values that cannot be logits: activations, normalizations, sums of a
+ * residual stream, averages of these. Products and convolutions, with a bias or a scale, make logits or
+ * values alike: nothing is said of them. See answer_path.h.
+ *
+ *     MatMul, Add(bias)                 NULL: may be logits          hidden states of an encoder      "LayerNormalization"
+ *     x / ReduceL2(x)                   "a division by a norm"       Add(x, f(x))                     "a sum of a value and ..."
+ *
+ * The name goes into a sentence of evaluate and distill: an embedding must not be judged by accuracy of
+ * classes. */
 #include "graph/answers/answer_path.h"
 
 #define MOST_FORKS 8 /* parts of a Concat within parts */
@@ -9,7 +15,8 @@ static const char *ending(const struct vc_graph *graph, uint32_t v, unsigned for
 
 /* ---- norms ---- */
 
-/* The value is a norm of something, which others are divided by: ReduceL2, or a Sqrt of a sum or mean. */
+/* True if the value is a norm that others are divided by: ReduceL2, or a Sqrt (Pow of 0.5) of a sum or
+ * mean, through nodes that only reshape or bound it. */
 static bool is_norm(const struct vc_graph *graph, uint32_t v)
 {
     bool root = false;
@@ -52,7 +59,8 @@ static bool is_norm(const struct vc_graph *graph, uint32_t v)
 
 /* ---- sums ---- */
 
-/* a is made of b, which is not given. */
+/* True if a is computed from b: marks what a needs, backwards from a's node to b's. False if memory is
+ * short. */
 static bool is_made_of(const struct vc_graph *graph, uint32_t a, uint32_t b)
 {
     uint32_t first = graph->values[b].node;
@@ -104,7 +112,7 @@ static uint32_t computed(const struct vc_graph *graph, const struct vc_graph_nod
 
 /* ---- activations ---- */
 
-/* tanh(x / c) times c keeps logits within c. */
+/* tanh(x / c) * c keeps logits within c (Gemma 2): no activation. */
 static bool is_soft_cap(const struct vc_graph *graph, const struct vc_graph_node *tanh)
 {
     const struct vc_graph_node *scale = vc_answer_maker(graph, tanh->inputs[0]);
@@ -114,7 +122,8 @@ static bool is_soft_cap(const struct vc_graph *graph, const struct vc_graph_node
            (vc_answer_number(graph, scale->inputs[1], &c) || vc_answer_number(graph, scale->inputs[0], &c));
 }
 
-/* An operator of one element, or another one whose results are no logits. */
+/* True for operators of one element and for norms: their results are no logits. Log is left out: it mostly
+ * takes shares. */
 static bool is_activation(const struct vc_graph_node *node)
 {
     switch (node->row->op) {
@@ -142,6 +151,8 @@ static bool is_activation(const struct vc_graph_node *node)
 
 /* ---- products and quotients by elements ---- */
 
+/* A product with a fixed factor scales what its other side is. Of two computed sides: a division by a norm,
+ * x * sigmoid(x). */
 static const char *of_product(const struct vc_graph *graph, const struct vc_graph_node *node, unsigned forks)
 {
     uint32_t x = computed(graph, node);
@@ -166,6 +177,7 @@ static const char *of_product(const struct vc_graph *graph, const struct vc_grap
                : ending(graph, x, forks);
 }
 
+/* Sum(x * mask) / Sum(mask) is the mean over tokens that count: looks at x, the side with three dimensions. */
 static const char *of_quotient(const struct vc_graph *graph, const struct vc_graph_node *node, unsigned forks)
 {
     const struct vc_graph_node *sum = vc_answer_maker(graph, node->inputs[0]);
@@ -188,6 +200,7 @@ static const char *of_quotient(const struct vc_graph *graph, const struct vc_gra
     return vc_answer_is_fixed(graph, node->inputs[1]) ? ending(graph, node->inputs[0], forks) : NULL;
 }
 
+/* A bias adds nothing; a sum of x and what is computed from x is a residual stream. */
 static const char *of_sum(const struct vc_graph *graph, const struct vc_graph_node *node, unsigned forks)
 {
     uint32_t x = computed(graph, node);
@@ -200,6 +213,7 @@ static const char *of_sum(const struct vc_graph *graph, const struct vc_graph_no
                : NULL;
 }
 
+/* A Concat is no logits if one of its parts is none. */
 static const char *of_parts(const struct vc_graph *graph, const struct vc_graph_node *node, unsigned forks)
 {
     const char *found = NULL;

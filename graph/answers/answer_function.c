@@ -1,12 +1,23 @@
-/* answer_function.c - nodes that make shares: Softmax, also written out, and what is made of shares. See answer_path.h. */
+/* answer_function.c - nodes that make shares: Softmax, also written out, and what is made of shares. See
+ * answer_path.h.
+ *
+ *     Softmax(l), Exp(LogSoftmax(l))                              logits l, or x of the LogSoftmax
+ *     Div(e, ReduceSum(e)), e = Exp(l - ReduceMax(l))             logits l
+ *     Mul(e, Reciprocal(ReduceSum(e)))                            the same
+ *     Div(r, ReduceSum(r)), r = Relu(x)                           shares, no logits: the caller takes the logarithm
+ *     Concat(1 - p, p), p = Sigmoid(z); Mean of several networks  shares, no logits
+ *
+ * find_shares looks at the node itself, then, inside of another form, through nodes that leave elements
+ * alone. */
 #include "graph/answers/answer_path.h"
 
-#define MOST_DEPTH 8 /* of shares that are made of shares */
+#define MOST_DEPTH 8 /* shares that are made of shares: Log of a Mean of Softmax of ... */
 
 static bool find_shares(const struct vc_graph *graph, uint32_t v, unsigned depth, struct vc_answer_shares *shares);
 
 /* ---- axes ---- */
 
+/* The node's attribute axis, from 0; false if it is out of range. */
 static bool own_axis(const struct vc_graph *graph, const struct vc_graph_node *node, unsigned *axis)
 {
     int64_t n = (int64_t)graph->values[node->outputs[0]].n_dims;
@@ -16,7 +27,8 @@ static bool own_axis(const struct vc_graph *graph, const struct vc_graph_node *n
     return *axis < n;
 }
 
-/* The one axis that the node sums along, or takes the largest of. */
+/* The one axis that the node sums along or takes the largest of. False if there are several, or none is
+ * constant. */
 static bool reduced_axis(const struct vc_graph *graph, const struct vc_graph_node *node, unsigned *axis)
 {
     uint32_t axes = vc_answer_in(node, 1);
@@ -34,7 +46,8 @@ static bool reduced_axis(const struct vc_graph *graph, const struct vc_graph_nod
 
 /* ---- sums that a row is divided by ---- */
 
-/* What an operand is made of, where it is only given another shape, repeated, or kept from 0: Max(sum, 1e-9). */
+/* What an operand is made of, if between only shapes change, elements are repeated, or a bound keeps a sum
+ * from 0: Max(sum, 1e-9), Add(sum, 1e-9), Clip. */
 static uint32_t before_shape(const struct vc_graph *graph, uint32_t v)
 {
     for (unsigned k = 0; k < VC_ANSWER_STEPS; k++) {
@@ -59,7 +72,7 @@ static uint32_t before_shape(const struct vc_graph *graph, uint32_t v)
     return v;
 }
 
-/* The operand is the sum of `of` along an axis; inverse: 1 over the sum. */
+/* True if the operand is the sum of `of` along *axis; inverse: 1 over this sum, as Reciprocal or Div. */
 static bool is_sum_of(const struct vc_graph *graph, uint32_t v, uint32_t of, bool inverse, unsigned *axis)
 {
     const struct vc_graph_node *node = vc_answer_maker(graph, before_shape(graph, v));
@@ -79,7 +92,8 @@ static bool is_sum_of(const struct vc_graph *graph, uint32_t v, uint32_t of, boo
 
 /* ---- exponentials ---- */
 
-/* The operand is one number for all along the axis of x. */
+/* True if the operand is one number for all elements along the axis of x: ReduceMax(x), or a value of size
+ * 1 there. */
 static bool is_common(const struct vc_graph *graph, uint32_t v, uint32_t x, unsigned axis)
 {
     const struct vc_graph_value *value = &graph->values[v];
@@ -96,7 +110,8 @@ static bool is_common(const struct vc_graph *graph, uint32_t v, uint32_t x, unsi
            vc_answer_same_shape(graph, node->inputs[0], x) && reduced_axis(graph, node, &of) && of == axis;
 }
 
-/* Without a number that all along the axis have in common, which changes no share: x of x - max(x). */
+/* x of x - max(x): a number that all along the axis have in common changes no share. Other values are
+ * returned as they are. */
 static uint32_t without_common(const struct vc_graph *graph, uint32_t v, unsigned axis)
 {
     uint32_t before = vc_answer_unmoved(graph, v);
@@ -109,7 +124,7 @@ static uint32_t without_common(const struct vc_graph *graph, uint32_t v, unsigne
                : v;
 }
 
-/* log of shares: LogSoftmax, x - ReduceLogSumExp(x), x - log of the sum of exp(x). */
+/* True if v is the logarithm of shares: LogSoftmax, x - ReduceLogSumExp(x), x - Log(ReduceSum(Exp(x))). */
 static bool is_log_shares(const struct vc_graph *graph, uint32_t v, unsigned *axis)
 {
     const struct vc_graph_node *node = vc_answer_maker(graph, v);
@@ -138,7 +153,8 @@ static bool is_log_shares(const struct vc_graph *graph, uint32_t v, unsigned *ax
 
 /* ---- shares ---- */
 
-/* Not below 0, by who makes it. */
+/* True if the value cannot be negative by the operator that makes it: only such numbers over their sum are
+ * shares. */
 static bool is_positive(const struct vc_graph *graph, uint32_t v)
 {
     const struct vc_graph_node *node = vc_answer_maker(graph, vc_answer_unmoved(graph, v));
@@ -158,7 +174,7 @@ static bool is_positive(const struct vc_graph *graph, uint32_t v)
            (vc_node_is(node, VC_OP_mul) && node->inputs[0] == node->inputs[1]);
 }
 
-/* Numbers over their sum. */
+/* Numbers over their sum. shares->logits is set if the numbers are exponentials. */
 static bool find_quotient(const struct vc_graph *graph, const struct vc_graph_node *node,
                           struct vc_answer_shares *shares)
 {
@@ -182,7 +198,7 @@ static bool find_quotient(const struct vc_graph *graph, const struct vc_graph_no
     return false;
 }
 
-/* The chance of one of two classes beside that of the other: 1 - p, p. */
+/* True if the Concat has the chances of two classes: 1 - p and p, with p of a Sigmoid. */
 static bool is_pair(const struct vc_graph *graph, const struct vc_graph_node *node)
 {
     for (unsigned k = 0; node->n_inputs == 2 && k < 2; k++) {
@@ -200,7 +216,8 @@ static bool is_pair(const struct vc_graph *graph, const struct vc_graph_node *no
     return false;
 }
 
-/* Sums of shares along one axis, as several networks together make them. */
+/* A sum or mean of shares along one axis: ensembles. The sum is not 1 for Add, but the logarithm has the
+ * same Softmax. */
 static bool find_sum(const struct vc_graph *graph, const struct vc_graph_node *node, unsigned depth,
                      struct vc_answer_shares *shares)
 {

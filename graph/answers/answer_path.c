@@ -1,4 +1,7 @@
-/* answer_path.c - see answer_path.h: nodes that leave elements as they are, and where an axis goes in them. */
+/* answer_path.c - see answer_path.h: nodes that leave elements as they are, and where an axis goes in them.
+ *
+ * What counts as "the same elements" is decided here once, for the way back (before_move) and for axes
+ * (follow). */
 #include "graph/answers/answer_path.h"
 
 #include <math.h>
@@ -37,7 +40,7 @@ bool vc_answer_number(const struct vc_graph *graph, uint32_t v, double *number)
     return true;
 }
 
-/* Both dimensions are the same, for all sizes or for the bound ones. */
+/* True if both dimensions are equal for all sizes, or for the sizes that are bound. */
 static bool same_dim(const struct vc_graph *graph, struct vc_dim a, struct vc_dim b)
 {
     int64_t value = vc_dim_value(&graph->dims, a);
@@ -79,7 +82,8 @@ static bool steps_are_1(const struct vc_graph *graph, const struct vc_graph_node
     return true;
 }
 
-/* What is decoded is the codes of a value of this graph. */
+/* DequantizeLinear(QuantizeLinear(x)): x, whose elements are hardly changed. VC_NO_VALUE for codes of a
+ * file. */
 static uint32_t before_codes(const struct vc_graph *graph, const struct vc_graph_node *node)
 {
     const struct vc_graph_node *coder = vc_answer_maker(graph, vc_answer_in(node, 0));
@@ -87,7 +91,8 @@ static uint32_t before_codes(const struct vc_graph *graph, const struct vc_graph
     return coder != NULL && vc_node_is(coder, VC_OP_quantize) ? vc_answer_in(coder, 0) : VC_NO_VALUE;
 }
 
-/* The node leaves its first input as it is, whatever that is. */
+/* True if output 0 has the elements of input 0 in their order. Operators of many inputs count with one
+ * input only. */
 static bool is_plain(const struct vc_graph *graph, const struct vc_graph_node *node)
 {
     uint32_t x = vc_answer_in(node, 0);
@@ -199,6 +204,7 @@ static bool follow_transpose(const struct vc_graph *graph, const struct vc_graph
     return false;
 }
 
+/* A Reshape keeps an axis if some dimension of the output has its size and as many elements behind it. */
 bool vc_answer_follow(struct vc_graph *graph, const struct vc_graph_node *node, unsigned *axis)
 {
     uint32_t x = vc_answer_in(node, 0);

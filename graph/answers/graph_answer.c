@@ -1,8 +1,16 @@
-/* graph_answer.c - see graph_answer.h: the way back from the output to its function, and the logits in its shape. */
+/* graph_answer.c - see graph_answer.h: the way back from the output to its function, and the logits in its
+ * shape.
+ *
+ *     out ◀─ Flatten ◀─ Clip ◀─ Softmax(1) ◀─ l [n, 10, 1, 1]       walk: two nodes on the path, then the function
+ *     axis 1 of l  ─Flatten─▶  axis 1 of out                        follow: forwards along the path
+ *     logits l: nothing moves, and no elements are behind the axis  take_shares
+ *
+ * Nodes are added only if the elements have to be moved, or the logarithm is needed; graph->logits
+ * remembers the result, so that a second call adds nothing. */
 #include "graph/answers/answer_path.h"
 #include "graph/builder/builder.h"
 
-#define LEAST_SHARE 0x1p-126 /* the smallest one whose logarithm is taken: the least f32 with all digits */
+#define LEAST_SHARE 0x1p-126 /* smaller shares are raised to it before the Log: the least normal f32 */
 
 /* Nodes between the function and the output, the last one first. */
 struct path {
@@ -15,6 +23,7 @@ struct path {
 
 /* ---- the way back ---- */
 
+/* True if the walk stops at v: it is given, or it is made by a function (out->function, shares). */
 static bool ends_here(const struct vc_graph *graph, uint32_t v, struct vc_graph_answer *out,
                       struct vc_answer_shares *shares)
 {
@@ -35,6 +44,8 @@ static bool ends_here(const struct vc_graph *graph, uint32_t v, struct vc_graph_
     return false;
 }
 
+/* From the output back over nodes that move elements or hardly change them; the path has these nodes,
+ * path->end what the function made. Without a function, path->end is where the walk stopped. */
 static void walk(struct path *path, struct vc_graph_answer *out, struct vc_answer_shares *shares)
 {
     const struct vc_graph *graph = path->graph;
@@ -56,7 +67,8 @@ static void walk(struct path *path, struct vc_graph_answer *out, struct vc_answe
     path->end = v;
 }
 
-/* Where the axis of the function is in the output; false: nowhere. */
+/* Follows the axis of the function forwards to the output. Nodes that only scale keep axes. False: a
+ * Reshape divided the axis. */
 static bool follow(struct path *path, unsigned *axis)
 {
     struct vc_graph *graph = path->graph;
@@ -74,6 +86,7 @@ static bool follow(struct path *path, unsigned *axis)
 
 /* ---- nodes that are added ---- */
 
+/* Adds a node and counts the uses of its inputs, which a finished graph has counted already. */
 static uint32_t add(struct path *path, const char *op, const uint32_t *inputs, unsigned n,
                     const struct vc_graph_attr *attrs, unsigned n_attrs)
 {
@@ -90,7 +103,8 @@ static uint32_t add(struct path *path, const char *op, const uint32_t *inputs, u
     return vc_graph_add_node(graph, &spec);
 }
 
-/* The same moves of other elements: nodes that only scale, and codes, are left out. */
+/* The moves of the path once more, for other elements (the logits): what reshapes or transposes shares has
+ * to do so with logits. Nodes that only scale, and codes, are left out. */
 static uint32_t repeat_moves(struct path *path, uint32_t v)
 {
     struct vc_graph *graph = path->graph;
@@ -112,6 +126,7 @@ static uint32_t repeat_moves(struct path *path, uint32_t v)
     return v;
 }
 
+/* Transposes so that `axis` is the last, and the others keep their order. */
 static uint32_t add_last(struct path *path, uint32_t v, unsigned axis)
 {
     unsigned n = path->graph->values[v].n_dims;
@@ -129,6 +144,7 @@ static uint32_t add_last(struct path *path, uint32_t v, unsigned axis)
     return add(path, "Transpose", &v, 1, &attr, 1);
 }
 
+/* log(max(share, LEAST_SHARE)): its Softmax is the share again, since exp(log p) / sum of p = p. */
 static uint32_t add_logarithm(struct path *path)
 {
     uint32_t in[2] = {path->end, vc_graph_add_float(path->graph, LEAST_SHARE)};
@@ -137,7 +153,8 @@ static uint32_t add_logarithm(struct path *path)
     return add(path, "Log", &v, 1, NULL, 0);
 }
 
-/* 0 before each number, on the last axis, which has one. */
+/* A single number z as the logits (0, z) of two classes: sigmoid(z) = exp(z) / (exp(0) + exp(z)). A Pad
+ * puts the 0 in front of the last axis, which an Unsqueeze makes if it has more than one element. */
 static uint32_t add_pair(struct path *path, uint32_t v)
 {
     struct vc_graph *graph = path->graph;
@@ -161,7 +178,8 @@ static uint32_t add_pair(struct path *path, uint32_t v)
 
 /* ---- the answer ---- */
 
-/* Shares along `axis` of what the function makes: their logits, classes last. */
+/* Shares along `axis` of path->end: their logits, with classes as the last axis. MIXED if the axis is lost,
+ * holds the rows of data (axis 0), or has one element. */
 static void take_shares(struct path *path, const struct vc_answer_shares *shares, struct vc_graph_answer *out)
 {
     struct vc_graph *graph = path->graph;
@@ -189,7 +207,8 @@ static void take_shares(struct path *path, const struct vc_answer_shares *shares
     graph->logits = out->logits + 1;
 }
 
-/* Of each number a share of its own, or no share at all. */
+/* Each number is a share of its own (SIGMOID), or no share at all (NONE). pairs: a single number becomes
+ * two classes. */
 static void take_numbers(struct path *path, uint32_t v, bool pairs, struct vc_graph_answer *out)
 {
     struct vc_graph *graph = path->graph;
@@ -214,6 +233,7 @@ static bool is_single(const struct vc_graph *graph, const struct vc_graph_value 
     return ones || (value->n_dims == 3 && vc_dim_value(&graph->dims, value->shape[2]) == 1);
 }
 
+/* The first output of floats with a dimension. Otherwise a sentence about the first output. */
 static enum vc_status choose_output(struct vc_ctx *ctx, const struct vc_graph *graph, struct vc_graph_answer *out)
 {
     const struct vc_graph_value *first = graph->n_outputs != 0 ? &graph->values[graph->outputs[0]] : NULL;

@@ -1,10 +1,14 @@
-/* net.c - parameters by the names of transformers, and the layers that most families share. See net.h. */
+/* net.c - parameters by the names of transformers, and single nodes. See net.h.
+ *
+ * Names go two ways here: the name of a value in the graph is always the name in transformers with the
+ * prefix ("bert.encoder.layer.0.output.dense.weight"); the name in the checkpoint may differ (GGUF:
+ * net->rename, old LayerNorms). */
 #include "graph/families/net.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The whole name: "/lm_head" is one already. */
+/* The whole name of a tensor, value or block: with the prefix, or without the "/" that marks whole names. */
 static const char *whole_name(struct vc_net *net, const char *name)
 {
     return *name == '/' ? name + 1 : vc_net_print(net, "%s%s", net->prefix, name);
@@ -27,7 +31,8 @@ void vc_net_block(struct vc_net *net, const char *format, ...)
 
 /* ---- parameters ---- */
 
-/* What the checkpoint calls it: LayerNorm's tensors were "gamma" and "beta" once. */
+/* The tensor in the checkpoint; *name becomes its name there. LayerNorm's tensors were "gamma" and "beta"
+ * in old files. */
 static size_t find_tensor(struct vc_net *net, const char **name)
 {
     const char *own = net->rename == NULL ? *name : net->rename(net, *name);
@@ -65,7 +70,8 @@ static const char *shape_text(struct vc_net *net, unsigned n_dims, const uint64_
     return vc_net_print(net, "[%s%s]", text, n_dims > 6 ? ", ..." : "");
 }
 
-/* False, with a problem: the checkpoint does not have it as the configuration wants it. */
+/* Finds the tensor and compares its shape with the shape that the configuration demands. False after a
+ * problem. With net->stated the shape of the program counts: the tensors will be written anew. */
 static bool bind(struct vc_net *net, const struct vc_net_tensor *tensor, struct vc_param_spec *spec)
 {
     const struct vc_tensor *t;
@@ -94,6 +100,7 @@ static bool bind(struct vc_net *net, const struct vc_net_tensor *tensor, struct 
     return true;
 }
 
+/* Without a tensor, or with a wrong shape, the value is unknown, and nodes behind it say nothing further. */
 uint32_t vc_net_param(struct vc_net *net, const struct vc_net_tensor *tensor)
 {
     struct vc_param_spec spec = {.n_dims = tensor->n_dims,
@@ -216,6 +223,7 @@ uint32_t vc_net_positions(struct vc_net *net)
     return vc_net_positions_of(net, net->input_ids);
 }
 
+/* Range(0, Shape(ids)[1], 1): in the graph the length stays the symbol "sequence". */
 uint32_t vc_net_positions_of(struct vc_net *net, uint32_t ids)
 {
     uint32_t shape = vc_net_op1(net, "Shape", ids);

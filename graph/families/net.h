@@ -43,6 +43,8 @@ enum vc_net_head {
 struct vc_net;
 struct vc_arch_family;
 
+/* One family: how config.json and transformers call it, and the function that builds its graph. Decoders of
+ * the form of Llama have no row here: vc_net_find_decoder makes one of arch's row. */
 struct vc_net_family {
     const char *type;                 /* "model_type" of config.json */
     const struct vc_arch_family *row; /* of a decoder of the form of Llama; else NULL */
@@ -56,6 +58,8 @@ struct vc_net_family {
     void (*build)(struct vc_net *net);
 };
 
+/* What is known while one graph is built. `build` of the family fills the graph; nothing of it outlives the
+ * call. */
 struct vc_net {
     struct vc_ctx *ctx;
     struct vc_graph *graph;
@@ -67,8 +71,8 @@ struct vc_net {
     struct vc_net_family decoder; /* that it is, where no row of net_families.c is */
     enum vc_net_head head;
     const char *prefix;
-    bool *used; /* tensors of the model */
-    const char *asked[VC_NET_MAX_KEYS];
+    bool *used;                         /* by tensor of the model: a parameter reads it */
+    const char *asked[VC_NET_MAX_KEYS]; /* keys that the family read: what changes results and is not here is refused */
     size_t n_asked;
     bool failed; /* the configuration is wrong: its sizes mean nothing, and nothing is built with them */
     const struct vc_arch_family *gguf; /* tensors are as llama.cpp has those of that family; NULL: as transformers */
@@ -136,7 +140,10 @@ uint32_t vc_net_param(struct vc_net *net, const struct vc_net_tensor *tensor);
 uint32_t vc_net_vector(struct vc_net *net, const char *name, int64_t n);
 uint32_t vc_net_matrix(struct vc_net *net, const char *name, int64_t rows, int64_t columns);
 
-/* Part of a layer whose output features, `first` to `first` + `out`, are some of `all`. */
+/* Part of a layer whose output features `first` to `first` + `out` - 1 are some of `all`.
+ *     the key of a fused projection: {.module = "attn.c_attn", .value = "attn.c_attn.k", .in = 768, .out = 768, .first = 768,
+ *                                     .all = 2304, .bias = true, .conv1d = true}
+ */
 struct vc_net_part {
     const char *module; /* of the tensors: "self_attn.qkv_proj" */
     const char *value;  /* of the result; NULL: the module */

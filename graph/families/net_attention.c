@@ -1,9 +1,14 @@
-/* net_attention.c - attention of families, and what its scores get: masks of padding and of sliding windows, numbers by
- * relative position. */
+/* net_attention.c - attention of families, and what its scores get: masks of padding and of sliding
+ * windows, numbers by relative position.
+ *
+ *     mask [batch, 1, 1, keys] true: token counts     window [queries, keys] i - j < w     bias [1, heads, queries, keys]
+ */
 #include "graph/families/net.h"
 
 #include "kernels/functions.h"
 
+/* Marks of the value (drops_scores, half_softmax, stepwise) do not change the result: memory/ estimates by
+ * them what PyTorch keeps. */
 uint32_t vc_net_attention(struct vc_net *net, uint32_t q, uint32_t k, uint32_t v, const struct vc_net_attention *how)
 {
     uint32_t inputs[4] = {q, k, v, how->mask};
@@ -43,7 +48,7 @@ uint32_t vc_net_window(struct vc_net *net, int64_t window)
                      vc_graph_add_int(net->graph, window));
 }
 
-/* [batch, tokens], not 0 where a token is no padding, as truth values [batch, 1, 1, tokens]. */
+/* attention_mask [batch, tokens] of 0 and 1 as truth values [batch, 1, 1, tokens]. */
 static uint32_t keys_that_count(struct vc_net *net, uint32_t mask)
 {
     struct vc_graph_attr to = vc_attr_int("to", 9); /* ONNX's number of truth values */
@@ -65,7 +70,9 @@ uint32_t vc_net_decoder_padding_mask(struct vc_net *net)
 
 /* ---- relative positions ---- */
 
-/* The bucket of a distance: small ones have their own, of the larger ones as many to each power. */
+/* T5's bucket of a distance: below buckets / 2 each distance has its own; larger ones share buckets that
+ * grow by powers, up to `longest`, behind which all are in the last. transformers:
+ * _relative_position_bucket. */
 static int64_t bucket_of(int64_t distance, int64_t buckets, int64_t longest)
 {
     int64_t exact = buckets / 2;
@@ -80,7 +87,9 @@ static int64_t bucket_of(int64_t distance, int64_t buckets, int64_t longest)
     return bucket < buckets ? bucket : buckets - 1;
 }
 
-/* Buckets of the positions -longest ... longest of keys, seen from their query. */
+/* The buckets of key positions -longest to longest relative to the query, as a constant: the graph then
+ * only has to clip and look up. both: keys behind the query have the upper half of the buckets; else they
+ * count as distance 0. */
 static uint32_t bucket_table(struct vc_net *net, const struct vc_net_relative *how, bool both)
 {
     int64_t n = 2 * how->longest + 1;
@@ -103,6 +112,8 @@ static uint32_t bucket_table(struct vc_net *net, const struct vc_net_relative *h
     return vc_graph_add_constant(net->graph, NULL, VC_DTYPE_I64, &n, 1, table);
 }
 
+/* place = clip(key - query, -longest, longest) + longest; table[place] is a bucket; the bucket's row has a
+ * number for each head. */
 uint32_t vc_net_relative_bias(struct vc_net *net, const struct vc_net_relative *how, uint32_t ids, bool both)
 {
     struct vc_graph *graph = net->graph;

@@ -1,13 +1,17 @@
 /* net_bert.c - encoders of the form of BERT: BERT, which sentence encoders as MiniLM are, RoBERTa and its relatives,
  * DistilBERT, ELECTRA, MPNet. Layer norms behind attention and MLP, learned positions. What differs between them is a
- * struct style. */
+ * struct style.
+ *
+ *     layer: y = norm(x + attention(x));  y = norm(y + down(act(up(y))))
+ */
 #include "graph/families/net.h"
 
 #include <math.h>
 
 enum positions { POSITIONS_FROM_0, POSITIONS_BEHIND_PADDING };
 
-/* What a family calls its modules. */
+/* What a family calls its modules and keys. A module's name is relative to its layer:
+ * "attention.self.query". */
 struct names {
     const char *layers;
     const char *q, *k, *v, *out, *attention_norm, *up, *down, *output_norm;
@@ -75,17 +79,19 @@ static const struct names mpnet_names = {.layers = "encoder.layer",
                                          .class_dropout = "hidden_dropout_prob",
                                          .class_dropout_otherwise = -1};
 
-/* How a whole sequence is classified: the first token through a layer of this name and this function, then `out`. */
+/* How a whole sequence is classified: the first token through the layer `dense` and its function, then
+ * `out`. */
 struct sequence_head {
     const char *dense, *function, *out;
 };
 
-/* How masked words are told: a layer, its function (NULL: the model's), a norm, the matrix of the embeddings. */
+/* How masked words are predicted: a layer, its function (NULL: the model's), a norm, the matrix of the
+ * embeddings and a bias. */
 struct masked_head {
     const char *dense, *function, *norm, *decoder, *bias;
 };
 
-/* What a family does otherwise. */
+/* What a family does otherwise than BERT. */
 struct style {
     const struct names *names;
     enum positions positions;
@@ -145,7 +151,8 @@ static bool read_config(struct encoder *e)
     return !net->failed;
 }
 
-/* Numbers of positions: 0, 1, ...; or, where the padding's own number comes first, of tokens that are no padding. */
+/* POSITIONS_FROM_0: 0, 1, ... POSITIONS_BEHIND_PADDING (RoBERTa): tokens that are no padding count from
+ * padding + 1 on, padding has its own number: CumSum(real) * real + padding. */
 static uint32_t position_ids(struct encoder *e)
 {
     struct vc_net *net = e->net;
@@ -186,6 +193,7 @@ static uint32_t embeddings(struct encoder *e)
     return x;
 }
 
+/* Dropouts are marks only (vc_net_drop): inference computes none. */
 static uint32_t encoder_layer(struct encoder *e, uint32_t x, int64_t number)
 {
     struct vc_net *net = e->net;
@@ -244,7 +252,8 @@ static uint32_t encoder(struct encoder *e)
     return x;
 }
 
-/* A layer of the first token, and a function. */
+/* The first token through a layer and a function: BERT's pooler, and heads of other families ("/..."),
+ * which drop before it. */
 static uint32_t pooled(struct encoder *e, uint32_t x, const char *module, const char *function)
 {
     vc_net_block(e->net, "%s", *module == '/' ? module : "pooler");

@@ -1,4 +1,11 @@
-/* net_config.c - config.json as families read it: each key once, with its bounds; and what nobody understood. */
+/* net_config.c - config.json as families read it: each key once, with its bounds; and keys that nothing
+ * read.
+ *
+ *     vc_net_size(net, "n_embd|hidden_size", VC_NET_REQUIRED)     the first spelling that is there; both count as asked for
+ *     vc_net_check_keys(net)                                      a key of `changing` that was not asked for has to be neutral
+ *
+ * Everything in a config.json is a stranger's text: kinds and bounds are checked before a size is used, and
+ * a mistake stops the building (net->failed), since graphs of wrong sizes would give a hundred problems. */
 #include <string.h>
 
 #include "graph/families/net.h"
@@ -33,7 +40,8 @@ const json_t *vc_net_get(struct vc_net *net, const char *keys)
     return found;
 }
 
-/* The first bytes of a text that comes in pieces. */
+/* The first 64 bytes of a JSON text that jansson gives in pieces: for sentences, since a value may be
+ * megabytes long. */
 struct beginning {
     char text[64];
     size_t n;
@@ -73,7 +81,7 @@ void vc_net_refuse(struct vc_net *net, const char *key, const char *why)
     net->failed = true;
 }
 
-/* Of keys that were asked for, the one that is there, else the first: for sentences. */
+/* Of several spellings the key that is there, else the first: for sentences. */
 static const char *key_of(struct vc_net *net, const char *keys)
 {
     const char *first = NULL;
@@ -92,7 +100,7 @@ static const char *key_of(struct vc_net *net, const char *keys)
     return first;
 }
 
-/* A whole number from `least` on. */
+/* A whole number from `least` to `most`; 12.0 counts. A fault returns 1, with which shapes stay harmless. */
 static int64_t whole(struct vc_net *net, const char *keys, int64_t otherwise, int64_t least, double most)
 {
     const json_t *value = vc_net_get(net, keys);
@@ -254,6 +262,7 @@ static const struct {
     {"use_sliding_window", "false"},
 };
 
+/* Numbers are compared as numbers (1 and 1.0), null is always neutral. */
 static bool is_neutral(const json_t *value, const char *neutral)
 {
     json_t *other = neutral == NULL ? NULL : json_loads(neutral, JSON_DECODE_ANY, NULL);
@@ -265,6 +274,8 @@ static bool is_neutral(const json_t *value, const char *neutral)
     return same;
 }
 
+/* Refuses what would change the result and is not computed here: a graph that silently differs from
+ * transformers would judge weights wrongly. */
 void vc_net_check_keys(struct vc_net *net)
 {
     for (size_t k = 0; k < sizeof changing / sizeof *changing; k++) {

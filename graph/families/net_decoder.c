@@ -1,5 +1,12 @@
-/* net_decoder.c - decoders of the form of Llama: norms, rotary positions, grouped queries, a gated MLP or experts. What
- * differs between families is a row of arch/arch_family.c. */
+/* net_decoder.c - decoders of the form of Llama: norms, rotary positions, grouped queries, a gated MLP or
+ * experts. What differs between families is a row of arch/arch_family.c; no family has code of its own
+ * here.
+ *
+ *     x = embed(ids)
+ *     each layer    x += attention(norm(x));  x += mlp(norm(x))        places of norms: VC_NORMS_BEFORE, _BEHIND, both
+ *     norm, then a head: lm_head, score, qa_outputs, or nothing
+ *
+ * Keys are read first (read_config), then constants are made, then layers. To add a family: a row there. */
 #include "graph/families/net_decoder.h"
 
 #include <math.h>
@@ -12,12 +19,13 @@ static bool has(const struct vc_decoder *d, enum vc_arch_trait trait)
     return vc_arch_has(d->family, trait);
 }
 
-/* What the class takes for a key that is not there; null says something else. */
+/* The class's default for a key that config.json does not have; a key that is null means `otherwise`. */
 static double if_absent(const struct vc_decoder *d, const char *key, double otherwise)
 {
     return json_object_get(d->net->config, key) == NULL ? vc_arch_number(d->usual, key, otherwise) : otherwise;
 }
 
+/* "layer_types" has one word for each layer; only full_attention and sliding_attention are built. */
 static void check_layer_types(struct vc_decoder *d)
 {
     struct vc_net *net = d->net;
@@ -37,6 +45,9 @@ static void check_layer_types(struct vc_decoder *d)
     }
 }
 
+/* How config.json says which layers have a sliding window differs: always (ALL), by use_sliding_window
+ * (USED), from or up to a layer on (BEHIND, BEFORE), by a period (PATTERN). layer_types wins over all but
+ * ALL and USED. */
 static void read_windows(struct vc_decoder *d)
 {
     struct vc_net *net = d->net;
@@ -82,6 +93,7 @@ static bool has_window(const struct vc_decoder *d, int64_t layer)
     }
 }
 
+/* A missing key gives `otherwise`; a number that is there has to be above 0. */
 static double positive(struct vc_net *net, const char *key, double otherwise)
 {
     double x = vc_net_real(net, key, otherwise);
@@ -92,7 +104,7 @@ static double positive(struct vc_net *net, const char *key, double otherwise)
     return x;
 }
 
-/* A number that bends scores or logits; null: none does. */
+/* A number that bends scores or logits, c * tanh(x / c); 0 for families without it, and for null. */
 static double cap(struct vc_decoder *d, enum vc_arch_trait trait, const char *key)
 {
     return has(d, trait) ? positive(d->net, key, if_absent(d, key, 0)) : 0;
@@ -115,6 +127,8 @@ static void read_mlp(struct vc_decoder *d)
     vc_decoder_read_experts(d);
 }
 
+/* Order matters in two places: head_dim falls back to hidden / heads after read_mlp, and windows are read
+ * before scales. Each key that is read counts as asked for. */
 static void read_config(struct vc_decoder *d)
 {
     static const char scalar[] = "query_pre_attn_scalar";
@@ -163,6 +177,8 @@ static void read_rope(struct vc_decoder *d)
 
 /* ---- layers ---- */
 
+/* PLAIN_NORM: LayerNormalization with a scale of ones (OLMo). FROM_1: the scale is 1 + weight (Gemma), but
+ * not in GGUF, whose tensors have the sum. */
 static uint32_t norm(struct vc_decoder *d, uint32_t x, const char *module, int64_t n)
 {
     struct vc_graph_attr attrs[2] = {vc_attr_int("axis", -1), vc_attr_float("epsilon", d->epsilon)};
@@ -185,7 +201,8 @@ static uint32_t norm(struct vc_decoder *d, uint32_t x, const char *module, int64
     return vc_net_node(net, "RMSNormalization", module, inputs, 2, attrs, 2);
 }
 
-/* Of q and k [batch, sequence, heads * size]. */
+/* Norms of q and k [batch, sequence, heads * size]: over all of it, or over each head, for which it is
+ * reshaped. */
 static uint32_t qk_norm(struct vc_decoder *d, uint32_t x, const char *module, int64_t heads)
 {
     if (d->family->qk_norm == VC_QK_NORM_ALL) {
@@ -207,7 +224,8 @@ static uint32_t clipped(struct vc_decoder *d, uint32_t x)
                               3);
 }
 
-/* q, k or v: number k of them. first: where its rows of packed tensors begin. */
+/* q, k or v (k 0, 1, 2) of the layer: product, clip, norm, rotation. first: its first row in a packed
+ * tensor. Values are not rotated. */
 static uint32_t projection(struct vc_decoder *d, uint32_t x, const char *module, int k, int64_t first, bool local)
 {
     static const char *const letters[3] = {"q", "k", "v"};
@@ -275,6 +293,8 @@ static uint32_t mlp_of(struct vc_decoder *d, uint32_t x, int64_t layer, const ch
     return vc_decoder_mlp(d, x, own, &mlp);
 }
 
+/* VC_NORMS_BEFORE: a norm before attention and one before the MLP. _BEHIND: both norms after (OLMo 2).
+ * Otherwise four norms. In training, dropout takes the place of the norms behind. */
 static uint32_t decoder_layer(struct vc_decoder *d, uint32_t x, int64_t layer)
 {
     struct vc_net *net = d->net;
@@ -299,7 +319,7 @@ static uint32_t decoder_layer(struct vc_decoder *d, uint32_t x, int64_t layer)
     return vc_net_add(net, module, x, y);
 }
 
-/* What all layers use. */
+/* The mask of layers with a window, made once, and the scale of plain norms. */
 static void make_constants(struct vc_decoder *d)
 {
     struct vc_net *net = d->net;
@@ -314,6 +334,7 @@ static void make_constants(struct vc_decoder *d)
     }
 }
 
+/* Gemma multiplies embeddings by sqrt(hidden). */
 static uint32_t embeddings(struct vc_decoder *d)
 {
     struct vc_net *net = d->net;
@@ -382,6 +403,8 @@ static void build(struct vc_net *net)
     }
 }
 
+/* Makes the row of a decoder from arch's row. The heads are the classes that transformers has for the
+ * family. */
 bool vc_net_find_decoder(const char *type, struct vc_net_family *out)
 {
     static const char *const unused[] = {"*rotary_emb.inv_freq", NULL};

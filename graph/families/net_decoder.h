@@ -11,6 +11,8 @@ struct vc_decoder {
     const struct vc_arch_family *family;
     const struct vc_arch *usual;      /* what its class takes where config.json does not say */
     const struct vc_arch_list *kinds; /* how it makes the list of windows; NULL: it makes none */
+    /* config.json: hidden_size 4096, num_hidden_layers 32, num_attention_heads 32, num_key_value_heads 8, head_dim 128,
+     * intermediate_size 14336, vocab_size 128256 */
     int64_t hidden, layers, heads, kv_heads, head_dim, inner, vocabulary;
     int64_t window, first_window; /* with VC_WINDOW_BEFORE the first layer that has none */
     int64_t pattern;              /* of `kinds` */

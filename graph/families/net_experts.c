@@ -4,13 +4,22 @@
  *     block_sparse_moe.experts.3.w1.weight [inner, hidden]   Mixtral; also w3, w2
  *     mlp.experts.3.gate_proj.weight [inner, hidden]         Qwen; also up_proj, down_proj
  *     mlp.experts.gate_up_proj [experts, 2 inner, hidden]    both, as transformers has them in memory; also down_proj
- *     mlp.experts.gate_proj.weight [experts, inner, hidden]  GGUF; also up_proj, down_proj */
+ *     mlp.experts.gate_proj.weight [experts, inner, hidden]  GGUF; also up_proj, down_proj
+ *
+ * Every expert computes every token, and the router's weight is 0 for tokens that do not choose it: the
+ * same result as transformers, which gives each expert only its tokens. Costs are corrected by
+ * vc_graph_experts.
+ *
+ *     weights = ScatterElements(0 * p, places, top)      p = Softmax(gate(x)), top and places of TopK(p, chosen)
+ *     y = sum over e of expert_e(x) * weights[..., e]
+ */
 #include "graph/families/net_decoder.h"
 
 enum form { ONE_BY_ONE, GATE_UP_IN_ONE, STACKED };
 
 /* ---- configuration ---- */
 
+/* "mlp_only_layers" has to be a list of whole numbers, if it is there. */
 static void check_mlp_layers(const struct vc_decoder *d)
 {
     bool good = d->mlp_layers == NULL || json_is_array(d->mlp_layers);
@@ -29,6 +38,7 @@ static int64_t usual(const struct vc_decoder *d, const char *key)
     return (int64_t)vc_arch_number(d->usual, key, VC_NET_REQUIRED);
 }
 
+/* Mixtral has "num_local_experts" and experts as wide as the MLP; Qwen names all sizes. */
 void vc_decoder_read_experts(struct vc_decoder *d)
 {
     struct vc_net *net = d->net;
@@ -72,8 +82,8 @@ bool vc_decoder_has_experts(const struct vc_decoder *d, int64_t layer)
 
 /* ---- layers ---- */
 
-/* The weight of each expert for each token: the largest `chosen` probabilities, 0 for the others.
- * [batch, sequence, experts] */
+/* The weight of each expert for each token [batch, sequence, experts]: the largest `chosen` probabilities,
+ * scaled to a sum of 1 where the family does that; 0 for the others. */
 static uint32_t expert_weights(struct vc_decoder *d, uint32_t x, const char *module)
 {
     struct vc_net *net = d->net;
@@ -109,6 +119,7 @@ static uint32_t expert_weights(struct vc_decoder *d, uint32_t x, const char *mod
     return vc_net_node(net, "ScatterElements", NULL, inputs, 3, &last, 1);
 }
 
+/* By the tensors that the checkpoint has; without weights, one by one. */
 static enum form form_of(struct vc_decoder *d, const char *layer)
 {
     struct vc_net *net = d->net;
@@ -121,7 +132,8 @@ static enum form form_of(struct vc_decoder *d, const char *layer)
                                                                                           : ONE_BY_ONE;
 }
 
-/* x times the matrix of one expert, which is a slice of `tensor` [experts, out, in]. */
+/* x times the matrix of one expert, which is slice `expert` of `tensor` [experts, out, in], read
+ * transposed. The slice keeps a leading dimension of 1, which broadcasts. */
 static uint32_t slice_product(struct vc_decoder *d, uint32_t x, const char *tensor, const char *value, int64_t expert,
                               int64_t in, int64_t out)
 {
@@ -200,6 +212,8 @@ static uint32_t shared_expert(struct vc_decoder *d, uint32_t x, const char *modu
     return vc_net_op(net, "Mul", own, vc_net_op1(net, "Sigmoid", weight), vc_decoder_mlp(d, x, own, &mlp));
 }
 
+/* Experts are summed in their order; nodes of each are marked (vc_graph_set_expert), so that memory and
+ * macs know their share. */
 uint32_t vc_decoder_experts(struct vc_decoder *d, uint32_t x, const char *layer)
 {
     struct vc_net *net = d->net;

@@ -1,5 +1,8 @@
-/* net_families.c - the table of families, and a graph from the text of a config.json: which family and which head it
- * names, where the tensors of the base model are, and what of the checkpoint nobody used. */
+/* net_families.c - the table of families, and a graph from the text of a config.json: which family and
+ * which head it names, where the tensors of the base model are, and what of the checkpoint nothing used.
+ *
+ *     model_type "bert", architectures ["BertForMaskedLM"]      row vc_net_bert, head VC_NET_MASKED, prefix "bert."
+ */
 #include "graph/families/families_build.h"
 #include "graph/families/net.h"
 
@@ -8,7 +11,7 @@
 #include "arch/arch_family.h"
 #include "core/text/glob.h"
 
-/* Beside the decoders of arch/arch_family.c. A family is added here, and declared in net.h. */
+/* Families that are no decoders of arch/arch_family.c. A new one is added here and declared in net.h. */
 static const struct vc_net_family *const families[] = {
     &vc_net_bert,    &vc_net_roberta, &vc_net_xlm_roberta, &vc_net_camembert, &vc_net_distilbert,
     &vc_net_electra, &vc_net_mpnet,   &vc_net_t5,          &vc_net_mt5,       &vc_net_whisper,
@@ -79,7 +82,7 @@ static bool find_family(struct vc_net *net)
     return false;
 }
 
-/* The class of that family with that end: "Gemma3TextModel", "Gemma3ForCausalLM". */
+/* The family's class with that end: "Gemma3TextModel" (base_class), "Gemma3ForCausalLM" (class_name). */
 static const char *class_of(struct vc_net *net, enum vc_net_head head, const char *end)
 {
     const struct vc_net_family *family = net->family;
@@ -88,7 +91,8 @@ static const char *class_of(struct vc_net *net, enum vc_net_head head, const cha
     return vc_net_print(net, "%s%s", other ? family->base_class : family->class_name, end);
 }
 
-/* The head that "architectures" names. */
+/* The head that "architectures" names; family->usual if it names nothing. Classes of other families are
+ * refused with a list. */
 static bool find_head(struct vc_net *net)
 {
     const struct vc_net_family *family = net->family;
@@ -122,8 +126,8 @@ static bool find_head(struct vc_net *net)
     return false;
 }
 
-/* The checkpoint of a base model has its tensors without the prefix, and some of those with a head have, too; what
- * answers questions calls its base model "transformer" in some families. */
+/* Where the base model's tensors are: checkpoints of a base model have no prefix ("encoder..."), those with
+ * a head have one ("bert.encoder..."), and both exceptions occur. The probe tensor decides. */
 static void find_prefix(struct vc_net *net)
 {
     const char *const usual = net->head == VC_NET_BASE ? "" : net->family->prefix;
@@ -138,8 +142,8 @@ static void find_prefix(struct vc_net *net)
     }
 }
 
-/* Tensors that no parameter is made from: parts of quantized weights, states of training, those that the family knows
- * and does not need; any other is a problem. */
+/* Tensors that no parameter reads: parts of quantized weights and states of training are expected, so are
+ * the family's patterns; any other is a problem: the graph would compute something else than the model. */
 static void check_unused(struct vc_net *net)
 {
     for (size_t i = 0; net->model != NULL && i < net->model->n_tensors; i++) {
@@ -158,7 +162,8 @@ static void check_unused(struct vc_net *net)
     }
 }
 
-/* How many positions the model was made for; 0: the configuration has no number of that kind. */
+/* The number of positions that the model was made for, by whichever key the family uses; 0 if there is
+ * none. */
 static uint64_t positions_of(struct vc_net *net)
 {
     static const char *const keys[] = {"max_position_embeddings", "n_positions", "n_ctx", "max_target_positions"};
@@ -173,6 +178,7 @@ static uint64_t positions_of(struct vc_net *net)
     return 0;
 }
 
+/* `used` lives only for this call. Nothing is built with a configuration that failed. */
 enum vc_status vc_net_build(struct vc_net *net)
 {
     size_t n = net->model != NULL ? net->model->n_tensors : 0;
@@ -210,7 +216,8 @@ static const char *problem_type(struct vc_graph *graph, const json_t *config)
     return word;
 }
 
-/* "bfloat16" or, as older versions wrote it, "torch.bfloat16". */
+/* The dtype in which transformers loads weights: "bfloat16" or, in older files, "torch.bfloat16".
+ * VC_DTYPE_NONE: not stated. */
 static enum vc_dtype float_type(const json_t *config, const char *key)
 {
     static const struct {
@@ -229,8 +236,9 @@ static enum vc_dtype float_type(const json_t *config, const char *key)
     return VC_DTYPE_NONE;
 }
 
-/* Loaders of the method fp8 round what quantized layers read, each kernel in its own way. Without weights, nobody knows
- * which layers are quantized; others take floats on purpose. */
+/* True if loaders round the inputs of quantized layers in a way that the graph will not compute: a note is
+ * given then. fp8 kernels differ among each other; without weights it is not known which layers are
+ * quantized. */
 static bool rounds_otherwise(const struct vc_net *net)
 {
     const json_t *quantized = json_object_get(net->config, "quantization_config");

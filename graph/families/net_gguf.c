@@ -6,7 +6,11 @@
  *     blk.0.ffn_gate_exps.weight       ->  layers.0.mlp.experts.gate_proj.weight
  *
  * Values are as llama.cpp has them: where it rotates neighbours, rows of q and k are in that order, so that rotary
- * positions are interleaved; and norms that multiply by 1 + weight have the sum. */
+ * positions are interleaved; and norms that multiply by 1 + weight have the sum.
+ *
+ * The way: the row of arch by general.architecture (find_row); each key becomes a member (put_key) or a
+ * problem; members that follow from several keys or from tensors (put_rest); then vc_net_build as for a
+ * config.json. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -34,7 +38,8 @@ static const char harmless[] = "vocab_size|attention.value_length|attention.caus
 
 /* ---- names of tensors ---- */
 
-/* The rule by which llama.cpp has all of a tensor, of all experts or of one. */
+/* The rule of arch that gives llama.cpp's name for a name of transformers. Only rules that keep a tensor
+ * whole count: renamed, not cut, stacked or transposed. */
 static const struct vc_arch_name *find_rule(const struct vc_arch_name *rules, const char *name, int64_t *layer,
                                             int64_t *expert, const char **rest)
 {
@@ -51,8 +56,8 @@ static const struct vc_arch_name *find_rule(const struct vc_arch_name *rules, co
     return NULL;
 }
 
-/* vc_net.rename. All experts are one tensor, "mlp.experts.up_proj"; in early files of Mixtral each is one of its own:
- * "blk.0.ffn_up.3.weight". */
+/* vc_net.rename: the name of the tensor in the file. All experts are one tensor there, "blk.0.ffn_up_exps";
+ * early files of Mixtral have one for each expert, "blk.0.ffn_up.3.weight". Names without a rule stay. */
 static const char *rename_tensor(struct vc_net *net, const char *name)
 {
     static const char experts[] = ".experts.";
@@ -99,7 +104,7 @@ static json_t *json_of(const struct vc_program_key *key)
                              : json_real(key->number);
 }
 
-/* "rope.scaling.NAME". A kind that is called otherwise than transformers does is refused with the others. */
+/* "rope.scaling.NAME". A kind that transformers names differently is refused when the scaling is read. */
 static bool put_scaling(struct vc_net *net, const char *name, const struct vc_program_key *key)
 {
     json_t *scaling = json_object_get(net->config, "rope_scaling");
@@ -120,7 +125,7 @@ static bool put_scaling(struct vc_net *net, const char *name, const struct vc_pr
     return strcmp(name, "attn_factor") == 0 && key->is_number && key->number == 1;
 }
 
-/* Which layers slide: an entry for each layer, or a period. */
+/* Which layers slide: a list with an entry for each layer, or a period. */
 static bool put_pattern(struct vc_net *net, const struct vc_program_key *key)
 {
     json_t *list;
@@ -140,7 +145,7 @@ static bool put_pattern(struct vc_net *net, const struct vc_program_key *key)
     return true;
 }
 
-/* By the rows that both ways between folders and GGUF have, too. */
+/* Keys that have a row in vc_arch_pairs, the table that both directions between folders and GGUF use. */
 static bool put_pair(struct vc_net *net, const char *name, const struct vc_program_key *key, int64_t *rotary)
 {
     const struct vc_arch_pair *pair = vc_arch_pairs;
@@ -159,7 +164,7 @@ static bool put_pair(struct vc_net *net, const char *name, const struct vc_progr
     return true;
 }
 
-/* False: it stands for nothing that is known. */
+/* One key without its architecture's name. False: it stands for nothing that is known, a problem. */
 static bool put_key(struct vc_net *net, const char *name, const struct vc_program_key *key, int64_t *rotary)
 {
     if (vc_is_one_of(name, harmless) || (strncmp(name, "expert_", 7) == 0 && key->is_number && key->number == 0)) {
@@ -202,7 +207,8 @@ static void put_rows(struct vc_net *net, const char *member, const char *tensor)
     }
 }
 
-/* A factor without a kind is linear; "none" is none, and so is a context without a factor. */
+/* A factor without a kind is linear; "none" removes the scaling, and so does a context length without a
+ * factor. */
 static void finish_scaling(struct vc_net *net)
 {
     json_t *scaling = json_object_get(net->config, "rope_scaling");
@@ -216,6 +222,8 @@ static void finish_scaling(struct vc_net *net)
     }
 }
 
+/* head_dim and rotary part from sizes: GGUF states the number of rotated elements, config.json a fraction
+ * of the head. */
 static void put_heads(struct vc_net *net, int64_t rotary)
 {
     const struct vc_arch_family *f = net->gguf;
@@ -239,6 +247,8 @@ static void put_heads(struct vc_net *net, int64_t rotary)
     }
 }
 
+/* What config.json states and GGUF only shows by the tensors that are there: biases, tied embeddings, rows
+ * of tables. */
 static void put_rest(struct vc_net *net, int64_t rotary)
 {
     const struct vc_arch_family *f = net->gguf;
@@ -307,6 +317,8 @@ static bool has_key(const struct vc_program *program, const char *architecture, 
     return found != NULL && !(found->is_number && found->number == 0);
 }
 
+/* The family for the architecture with or without experts and windows; refusals say which of them is not
+ * known. */
 static bool find_row(struct vc_net *net, const struct vc_program *program, const char *name)
 {
     bool experts = has_key(program, name, "expert_count");

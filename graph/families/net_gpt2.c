@@ -1,5 +1,8 @@
 /* net_gpt2.c - GPT-2: layer norms before attention and MLP, learned positions, matrices that lie as [in, out]
- * (Conv1D), of which c_attn is q, k and v beside each other. */
+ * (Conv1D), of which c_attn is q, k and v beside each other.
+ *
+ *     x = wte[ids] + wpe[positions];  x += attn(ln_1(x));  x += mlp(ln_2(x));  ln_f
+ */
 #include "graph/families/net.h"
 
 #include <math.h>
@@ -39,6 +42,7 @@ static bool read_config(struct gpt2 *g)
     return !net->failed;
 }
 
+/* A layer whose matrix is [in, out]. */
 static uint32_t conv1d(struct gpt2 *g, uint32_t x, const char *module, int64_t in, int64_t out)
 {
     return vc_net_linear_part(
@@ -46,6 +50,7 @@ static uint32_t conv1d(struct gpt2 *g, uint32_t x, const char *module, int64_t i
         &(struct vc_net_part){.module = module, .in = in, .out = out, .all = out, .bias = true, .conv1d = true});
 }
 
+/* Columns k * hidden on of c_attn are q (0), k (1) and v (2). */
 static uint32_t attention(struct gpt2 *g, uint32_t x, int64_t layer, const char *module)
 {
     static const char *const letters[3] = {"q", "k", "v"};

@@ -1,5 +1,5 @@
-/* net_heads.c - what several families have behind the base model: classes of texts and of tokens, answers to questions.
- */
+/* net_heads.c - what several families have behind the base model: classes of texts and of tokens, answers
+ * to questions. Names begin with "/": heads stand outside of the base model's prefix. */
 #include "graph/families/net.h"
 
 void vc_net_question_head(struct vc_net *net, uint32_t x, int64_t hidden)
@@ -15,7 +15,8 @@ void vc_net_question_head(struct vc_net *net, uint32_t x, int64_t hidden)
     vc_net_output(net, end, "end_logits");
 }
 
-/* The last token that is not `padding`: [batch] */
+/* The place of the last token that is not `padding` in each row: max over j of j * (id[j] != padding),
+ * [batch]. */
 static uint32_t last_token(struct vc_net *net, int64_t padding)
 {
     struct vc_graph *graph = net->graph;
@@ -30,6 +31,8 @@ static uint32_t last_token(struct vc_net *net, int64_t padding)
     return vc_net_node(net, "ReduceMax", NULL, inputs, 2, &keep, 1);
 }
 
+/* transformers gathers the logits at that place. Here Where and ReduceSum do it, which have gradients in
+ * the engine. */
 void vc_net_last_token_head(struct vc_net *net, uint32_t x, int64_t hidden)
 {
     struct vc_graph *graph = net->graph;

@@ -29,7 +29,8 @@ static bool fits(const json_t *group, const struct vc_code_scheme *codes)
            says(weights, "type", floats ? "float" : "int");
 }
 
-/* "input_activations" of the groups for weights of that scheme; NULL: nothing is rounded. False: two of them differ. */
+/* "input_activations" of those groups whose weights have the scheme of the layer; *inputs NULL: nothing is
+ * rounded. False: two such groups differ, and which one means the layer is not known. */
 static bool find_inputs(const struct vc_net *net, enum vc_scheme scheme, const json_t **inputs)
 {
     const struct vc_code_scheme *codes = vc_code_scheme(scheme);
@@ -56,7 +57,9 @@ static bool find_inputs(const struct vc_net *net, enum vc_scheme scheme, const j
     return true;
 }
 
-/* False: how the inputs are rounded is nothing that FakeQuantize does. *size: elements that share a scale; 0: a row. */
+/* Which rounding it is: *fixed by the tensor input_scale, else by a scale of each token (*size 0) or each
+ * group of *size elements. False: FakeQuantize cannot do it (asymmetric, other bits, scales of another
+ * type). */
 static bool read_inputs(const json_t *inputs, int64_t in, bool *fixed, const char **codes, int64_t *size)
 {
     const json_t *dynamic = json_object_get(inputs, "dynamic");
@@ -73,7 +76,8 @@ static bool read_inputs(const json_t *inputs, int64_t in, bool *fixed, const cha
             (json_is_true(dynamic) && (says(inputs, "strategy", "token") || (groups && *size > 0 && in % *size == 0))));
 }
 
-/* A node that rounds x like that already; VC_NO_VALUE: none does. */
+/* A FakeQuantize of x with these attributes: q, k and v read the same rounded value. The search goes back
+ * to the node that makes x. */
 static uint32_t find_rounded(const struct vc_net *net, uint32_t x, const char *codes, int64_t size, size_t scale)
 {
     const struct vc_graph *g = net->graph;
@@ -94,6 +98,7 @@ static uint32_t find_rounded(const struct vc_net *net, uint32_t x, const char *c
     return VC_NO_VALUE;
 }
 
+/* Without weights, or if the caller wants floats, x itself. */
 uint32_t vc_net_layer_input(struct vc_net *net, uint32_t x, const char *module, const char *value, int64_t in)
 {
     bool floats = net->model == NULL || net->plain_inputs;

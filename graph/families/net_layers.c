@@ -1,9 +1,14 @@
-/* net_layers.c - layers that most families share: products, norms, embeddings, activations (net.h). */
+/* net_layers.c - layers that most families share: products, norms, embeddings, activations (net.h). Each is
+ * one or two nodes, named as the module in transformers, so that blocks, couplings and messages speak of
+ * modules. */
 #include "graph/families/net.h"
 #include <string.h>
 
 /* ---- layers ---- */
 
+/* nn.Linear has its matrix as [out, in], which is read transposed; Conv1D of GPT-2 has [in, out]. The
+ * product's value is called "MODULE.product" if a bias follows, so that the module's own name belongs to
+ * its result. */
 uint32_t vc_net_linear_part(struct vc_net *net, uint32_t x, const struct vc_net_part *part)
 {
     const char *value = part->value != NULL ? part->value : part->module;
@@ -42,6 +47,8 @@ uint32_t vc_net_linear(struct vc_net *net, uint32_t x, const char *module, int64
                               &(struct vc_net_part){.module = module, .in = in, .out = out, .all = out, .bias = bias});
 }
 
+/* A tied head reads the matrix of the embeddings, unless the checkpoint has a tensor of its own under the
+ * head's name. */
 uint32_t vc_net_tied_head(struct vc_net *net, uint32_t x, const char *head, const char *embedding, int64_t hidden,
                           int64_t vocabulary, const char *bias, bool tied)
 {
@@ -99,7 +106,8 @@ uint32_t vc_net_drop(struct vc_net *net, uint32_t value, double p)
 
 /* ---- activations ---- */
 
-/* Functions of ACT2FN: an operator, with an attribute or a factor, or two of them. */
+/* Functions of transformers' ACT2FN. gelu_new, gelu_pytorch_tanh and gelu_accurate are the same formula;
+ * silu and swish are x * sigmoid(x). */
 static const struct activation {
     const char *name, *op;
     bool tanh;  /* Gelu's approximation */

@@ -1,4 +1,7 @@
-/* net_mlp.c - the product with a gate of decoders, of a layer and of an expert: net_decoder.h. */
+/* net_mlp.c - the product with a gate of decoders, of a layer and of an expert: net_decoder.h.
+ *
+ * packed: gate and up are the upper and lower half of one matrix [2 * inner, hidden] (Phi-3), read as two
+ * slices. */
 #include "graph/families/net_decoder.h"
 
 uint32_t vc_decoder_gate(struct vc_decoder *d, const char *module, uint32_t gate, uint32_t up)

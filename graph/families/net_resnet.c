@@ -1,5 +1,10 @@
 /* net_resnet.c - ResNet: a stem, stages of residual layers, each of two or three convolutions with batch norm, and the
- * mean over the image. */
+ * mean over the image.
+ *
+ *     basic        3x3, 3x3                  the first with the layer's stride
+ *     bottleneck   1x1, 3x3, 1x1             inner channels a quarter; the stride in the 3x3, or in the 1x1 (in_bottleneck)
+ *     shortcut     1x1 where channels or stride change
+ */
 #include "graph/families/net.h"
 
 #include <string.h>
@@ -68,6 +73,8 @@ struct convolution {
     bool activated;
 };
 
+/* Convolution without bias, batch norm (epsilon of torch, 1e-5), and the activation if asked for. Padding
+ * keeps the size. */
 static uint32_t convolve(struct resnet *r, uint32_t x, const struct convolution *c)
 {
     struct vc_net *net = r->net;

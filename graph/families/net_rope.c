@@ -1,6 +1,12 @@
-/* net_rope.c - rotary positions: the angle of pair i at position p is p * f(i), where the frequencies f are those of
- * the model's kind of scaling (arch/arch_rope.h). Frequencies are computed in double; cosines and sines are computed in the graph, from
- * the length of the sequence that it is run with. Formulas: docs/graph.md. */
+/* net_rope.c - rotary positions: the angle of pair i at position p is p * f(i), where the frequencies f are
+ * those of the model's kind of scaling (arch/arch_rope.h). Frequencies are computed in double when the
+ * graph is built; cosines and sines are computed in the graph, from the length of the sequence that it is
+ * run with. Formulas: docs/graph.md.
+ *
+ *     default     f(i) = theta ^ (-2i / dim)             llama3      low frequencies divided by factor, a ramp between
+ *     linear      f(i) / factor                          yarn        a ramp over i between f and f / factor
+ *     dynamic     theta grows with the length            longrope    lists of divisors, short and long
+ */
 #include "arch/arch_family.h"
 #include "arch/arch_rope.h"
 #include "graph/families/net.h"
@@ -26,6 +32,7 @@ struct scaling {
     double dynamic;   /* factor of dynamic scaling; 0: another kind */
 };
 
+/* A member of the scaling, above 0. otherwise NAN: it is required. */
 static double number(struct scaling *s, const char *name, double otherwise)
 {
     const json_t *value = json_object_get(s->values, name);
@@ -44,6 +51,7 @@ static double number(struct scaling *s, const char *name, double otherwise)
     return json_number_value(value);
 }
 
+/* The unscaled frequencies theta ^ (-2i / dim), i below dim / 2. NULL if memory is short. */
 static double *frequencies(struct scaling *s)
 {
     double *f = vc_arena_alloc(s->net->ctx, s->net->arena, (size_t)(s->dim / 2 + 1) * sizeof *f);
@@ -73,12 +81,15 @@ static void scale_linear(struct scaling *s)
     }
 }
 
-/* Up to the length of training as without scaling; what happens beyond it is in base_of. */
+/* Up to the length of training nothing changes; beyond it dynamic_frequencies computes the base in the
+ * graph. */
 static void scale_dynamic(struct scaling *s)
 {
     s->dynamic = number(s, "factor", (double)NAN);
 }
 
+/* YaRN (Peng et al. 2023): frequencies and a factor of cosines and sines (attention_factor, or by mscale as
+ * DeepSeek has it). */
 static void scale_yarn(struct scaling *s)
 {
     const json_t *truncate = json_object_get(s->values, "truncate");
@@ -111,6 +122,7 @@ static void scale_llama3(struct scaling *s)
     }
 }
 
+/* Divides by a list of dim / 2 numbers above 0. */
 static void divide_by_list(struct scaling *s, const char *name, double *f)
 {
     const json_t *list = json_object_get(s->values, name);
@@ -132,6 +144,8 @@ static void divide_by_list(struct scaling *s, const char *name, double *f)
     }
 }
 
+/* Phi-3: short divisors up to the original length, long ones beyond; frequency_row chooses by the length in
+ * the graph. */
 static void scale_longrope(struct scaling *s)
 {
     double factor = number(s, "factor", s->longest / s->original);
@@ -182,6 +196,7 @@ static void check_members(struct scaling *s)
     }
 }
 
+/* rope_type, or in older files type; without it "default". */
 static void apply_kind(struct scaling *s)
 {
     const json_t *type = json_object_get(s->values, "rope_type");
@@ -204,8 +219,10 @@ static void apply_kind(struct scaling *s)
     vc_net_refuse(s->net, s->key, vc_net_print(s->net, "whose rope_type is not one of %s", known));
 }
 
-/* part: the member of "rope_parameters" that is meant, NULL: it has none; theta_key: where theta is without it. Only
- * one part can have "rope_scaling": that of all layers, or of those without a window. */
+/* Reads what all kinds have in common: theta, the rotated part of a head, lengths. "rope_parameters"
+ * (transformers 5) holds theta and scaling, by kind of layer where these differ (part_name); "rope_scaling"
+ * is the older key, for layers without a window only. theta_key: where theta is without a member
+ * rope_theta. */
 static void read_scaling(struct vc_net *net, const char *part_name, const char *theta_key, int64_t head_dim,
                          double theta, struct scaling *s)
 {
@@ -259,8 +276,9 @@ static uint32_t length_of(struct vc_net *net)
     return vc_net_cast(net, vc_net_pick(net, vc_net_op1(net, "Shape", net->input_ids), 0, 1), VC_DTYPE_F32);
 }
 
-/* Dynamic scaling: from `longest` tokens on, the base grows by (factor * n / longest - (factor - 1)) ^ (d / (d - 2)).
- */
+/* Dynamic NTK scaling: from `longest` tokens on, base = theta * (factor * n / longest - (factor - 1)) ^ (d
+ * / (d - 2)), with n the length, at least `longest`. f(i) = base ^ (-2i / d): Pow of the base by a constant
+ * row. */
 static uint32_t dynamic_frequencies(struct scaling *s)
 {
     struct vc_net *net = s->net;
@@ -279,6 +297,8 @@ static uint32_t dynamic_frequencies(struct scaling *s)
     return vc_net_op(net, "Pow", NULL, base, constant_row(net, s->f, s->dim / 2));
 }
 
+/* The row [1, dim / 2] of frequencies as a value. GGUF may have divisors in the tensor rope_freqs.weight,
+ * which count then. */
 static uint32_t frequency_row(struct scaling *s)
 {
     struct vc_net *net = s->net;
@@ -307,6 +327,8 @@ void vc_net_rope_make(struct vc_net *net, int64_t head_dim, double theta, struct
     vc_net_rope_make_part(net, NULL, "rope_theta", head_dim, theta, rope);
 }
 
+/* angles [sequence, dim / 2] = positions * frequencies; ids [batch, sequence] choose rows of the tables in
+ * RotaryEmbedding. */
 void vc_net_rope_make_part(struct vc_net *net, const char *part, const char *theta_key, int64_t head_dim, double theta,
                            struct vc_net_rope *rope)
 {

@@ -27,7 +27,8 @@ struct stack {
     uint32_t own_padding;
 };
 
-/* "relu", "gated-gelu", "gated-silu" */
+/* "relu", "gated-gelu", "gated-silu": gated MLPs have two matrices wi_0 and wi_1; gated-gelu is the tanh
+ * form. */
 static void read_function(struct t5 *t, const char *otherwise)
 {
     struct vc_net *net = t->net;
@@ -69,6 +70,8 @@ static bool read_config(struct t5 *t, const char *function, bool scales)
 
 /* ---- layers ---- */
 
+/* Marks a value that PyTorch computes in several steps (T5's norm is no fused kernel): for estimates of
+ * memory. */
 static uint32_t stepwise(struct vc_net *net, uint32_t x)
 {
     if (x < net->graph->n_values) {
@@ -82,7 +85,8 @@ static uint32_t norm(const struct t5 *t, uint32_t x, const char *module)
     return stepwise(t->net, vc_net_rms_norm(t->net, x, module, t->hidden, t->epsilon));
 }
 
-/* q from x, k and v from `from`. */
+/* q of x, k and v of `from`: x itself, or the encoder's output. T5 does not scale scores (its
+ * initialization does). */
 static uint32_t attention(const struct stack *s, uint32_t x, uint32_t from, const char *module)
 {
     const struct t5 *t = s->t;
@@ -157,6 +161,8 @@ static uint32_t block(const struct stack *s, uint32_t x, int64_t number)
     return x;
 }
 
+/* Both stacks read "shared.weight"; the bias by position is the table of the first layer, used by all
+ * layers. */
 static uint32_t run_stack(struct stack *s, int64_t layers)
 {
     struct t5 *t = s->t;

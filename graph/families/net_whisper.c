@@ -1,5 +1,9 @@
 /* net_whisper.c - Whisper: an encoder of sound with two convolutions, a decoder of text that looks at it; layer norms
- * before attention and MLP, learned positions, no bias of k. */
+ * before attention and MLP, learned positions, no bias of k.
+ *
+ *     input_features [batch, 80, 3000] ─conv1, conv2 (stride 2)─▶ [batch, 1500, hidden] ─encoder─▶ memory
+ *     decoder_input_ids ─embedding + positions─▶ decoder layers: self attention, attention to memory, MLP ─▶ logits
+ */
 #include "graph/families/net.h"
 
 #include <math.h>
@@ -54,7 +58,7 @@ static uint32_t norm(const struct stack *s, uint32_t x, const char *module)
     return vc_net_layer_norm(s->w->net, x, module, s->w->hidden, 1e-5);
 }
 
-/* q from x, k and v from `from`. */
+/* q of x, k and v of `from`. The encoder's sound has no padding: no mask there. */
 static uint32_t attention(const struct stack *s, uint32_t x, uint32_t from, const char *module)
 {
     struct vc_net *net = s->w->net;
