@@ -295,6 +295,7 @@ static void mark(struct forward *f)
     }
 }
 
+/* With feeds, sizes were checked by the run that made them (vc_graph_read_inputs). */
 static enum vc_status begin(struct forward *f, const uint32_t *wanted, size_t n_wanted)
 {
     size_t n = f->graph->n_values + (size_t)1;
@@ -349,6 +350,7 @@ enum vc_status vc_graph_read_inputs(struct vc_ctx *ctx, struct vc_graph *graph, 
     return status;
 }
 
+/* Inputs that are wanted are given first, results when they are there, parameters and constants last. */
 enum vc_status vc_graph_forward_from(struct vc_ctx *ctx, struct vc_graph *graph, enum vc_precision precision,
                                      const struct vc_run_calls *calls, const struct vc_run_value *feeds,
                                      const uint32_t *wanted, size_t n_wanted)

@@ -330,6 +330,7 @@ static void note_use(struct blocks *b, uint32_t value, uint32_t user)
     }
 }
 
+/* Every use of a value, by nodes and as an output of the graph, may make it the output of blocks. */
 static void find_outputs(struct blocks *b)
 {
     const struct vc_graph *graph = b->graph;
@@ -380,6 +381,7 @@ out:
     return status;
 }
 
+/* Costs are for the sizes that are bound; so all nodes are checked with these first. */
 enum vc_status vc_graph_blocks_make(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
                                     const struct vc_model *weights, struct vc_graph_blocks **out)
 {

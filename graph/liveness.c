@@ -32,6 +32,7 @@ static void note_use(void *user, uint32_t node, uint32_t value, bool saved)
     out->saved[root] = out->saved[root] || saved;
 }
 
+/* Shape inputs that are known before the run do not count as reads: policy->reads says so. */
 void vc_liveness_each(const struct vc_graph *graph, const struct vc_liveness_policy *policy, uint32_t node,
                       void (*fn)(void *user, uint32_t node, uint32_t value, bool saved), void *user)
 {

@@ -186,6 +186,7 @@ enum vc_status vc_planned_graph(struct vc_ctx *ctx, const struct vc_plan *plan, 
     return vc_graph_build_program(ctx, weights, &program, &planned->graph);
 }
 
+/* In the order of use: the graph reads names of the model, the model values, changes lie in the pool. */
 void vc_planned_free(struct vc_planned_model *planned)
 {
     struct vc_ctx *ctx = planned->ctx;

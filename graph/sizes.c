@@ -189,6 +189,8 @@ static enum vc_status compare(const struct again *a, uint32_t v)
     return same ? VC_OK : refuse(a->graph.ctx, a->of, v, sizes, made->n_dims);
 }
 
+/* A problem of the second graph is refused with the bound sizes behind it. Building the first graph had
+ * none, so it depends on the sizes. */
 static enum vc_status check_node(struct again *a, uint32_t index)
 {
     const struct vc_graph_node *node = &a->of->nodes[index];
@@ -206,6 +208,7 @@ static enum vc_status check_node(struct again *a, uint32_t index)
     return VC_OK;
 }
 
+/* Nodes in order, so that each node's inputs have their sizes; those behind an unknown size are skipped. */
 enum vc_status vc_graph_check_sizes(struct vc_ctx *ctx, const struct vc_graph *graph, const uint32_t *wanted, size_t n)
 {
     struct again a = {.of = graph};

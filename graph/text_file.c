@@ -59,6 +59,7 @@ static enum vc_status build(struct vc_ctx *ctx, const char *path, const char *te
     return VC_OK;
 }
 
+/* The path goes in front of every sentence. */
 enum vc_status vc_graph_read_text(struct vc_ctx *ctx, const char *path, const struct vc_graph_options *options,
                                   struct vc_graph **out)
 {

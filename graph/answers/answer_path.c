@@ -48,6 +48,8 @@ static bool same_dim(const struct vc_graph *graph, struct vc_dim a, struct vc_di
     return vc_dim_equal(a, b) || (value >= 0 && value == vc_dim_value(&graph->dims, b));
 }
 
+/* Two symbols count as equal if they are bound to the same size: shapes of Expand and Where often are
+ * symbols of two inputs. */
 bool vc_answer_same_shape(const struct vc_graph *graph, uint32_t a, uint32_t b)
 {
     const struct vc_graph_value *x = &graph->values[a];
@@ -140,6 +142,7 @@ uint32_t vc_answer_before_move(const struct vc_graph *graph, const struct vc_gra
     return *moves || is_plain(graph, node) ? vc_answer_in(node, 0) : VC_NO_VALUE;
 }
 
+/* A number that is subtracted from, or divided (1 - x, 1 / x), turns the order round and is no scale. */
 uint32_t vc_answer_before_scale(const struct vc_graph *graph, const struct vc_graph_node *node)
 {
     bool adds = vc_node_is(node, VC_OP_add) || vc_node_is(node, VC_OP_sub);
@@ -161,6 +164,7 @@ uint32_t vc_answer_before_scale(const struct vc_graph *graph, const struct vc_gr
     return VC_NO_VALUE;
 }
 
+/* Transposes end the walk: the elements have another order behind them. */
 uint32_t vc_answer_unmoved(const struct vc_graph *graph, uint32_t v)
 {
     for (unsigned k = 0; k < VC_ANSWER_STEPS; k++) {

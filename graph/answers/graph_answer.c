@@ -256,6 +256,8 @@ static enum vc_status choose_output(struct vc_ctx *ctx, const struct vc_graph *g
                    first->name, node != NULL ? ", made by " : "", node != NULL ? node->op : "");
 }
 
+/* Nodes that were added may have problems of their own (a rank above VC_GRAPH_MAX_DIMS): these are refused
+ * at the end. */
 enum vc_status vc_graph_find_answer(struct vc_ctx *ctx, struct vc_graph *graph, bool pairs, struct vc_graph_answer *out)
 {
     struct vc_answer_shares shares = {.logits = VC_NO_VALUE};

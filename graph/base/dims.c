@@ -198,6 +198,7 @@ static struct vc_dim intern(struct vc_dims *dims, const struct sum *sum)
     return (struct vc_dim){.size = -1, .expression = dims->n++};
 }
 
+/* The dimension 1 * atom. */
 static struct vc_dim dim_of_atom(struct vc_dims *dims, uint32_t atom)
 {
     struct sum sum = {.n = 1};
@@ -459,6 +460,8 @@ static struct vc_dim without_atom(struct vc_dims *dims, struct vc_dim a, uint32_
     return intern(dims, &sum);
 }
 
+/* True if each term of a contains the atom, so that a can be divided by it. False for 0, which has no
+ * terms. */
 static bool all_terms_have(const struct vc_dims *dims, struct vc_dim a, uint32_t atom)
 {
     struct vc_dim_term number;
@@ -738,6 +741,8 @@ static void add_term(const struct vc_dims *dims, const struct vc_dim_term *term,
     }
 }
 
+/* The text of a dimension at *at. Recurses into quotients; once the buffer is full nothing more is added,
+ * which bounds the work. */
 static void add_text(const struct vc_dims *dims, struct vc_dim a, char *buffer, size_t n, size_t *at)
 {
     if (*at + 1 >= n) {

@@ -14,6 +14,7 @@
 #include "core/base/checked.h"
 #include "graph/ops/ops.h"
 
+/* A failure after the allocation closes the graph, which accepts members that are not made yet. */
 enum vc_status vc_graph_create(struct vc_ctx *ctx, struct vc_graph **out)
 {
     struct vc_graph *graph = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *graph);
@@ -104,6 +105,7 @@ void vc_graph_asks_training(struct vc_graph *graph, const char *op, const char *
     }
 }
 
+/* "BatchNormalization 'bn1' and 51 more: training_mode is 1, and what is computed is inference: ..." */
 void vc_graph_write_note(struct vc_graph *graph)
 {
     char text[VC_MESSAGE_BYTES];
@@ -525,6 +527,7 @@ uint32_t vc_graph_output_of(const struct vc_graph *graph, uint32_t first, unsign
     return node == VC_NO_NODE || k >= graph->nodes[node].n_outputs ? VC_NO_VALUE : graph->nodes[node].outputs[k];
 }
 
+/* Copies the text only when the block changes: thousands of nodes share one. */
 void vc_graph_set_block(struct vc_graph *graph, const char *format, ...)
 {
     char text[512] = "";
@@ -540,6 +543,7 @@ void vc_graph_set_block(struct vc_graph *graph, const char *format, ...)
     }
 }
 
+/* The numbers of experts are kept once for the graph; families with experts have the same in all layers. */
 void vc_graph_set_expert(struct vc_graph *graph, uint32_t n, uint32_t per_token, uint32_t routes, uint32_t number)
 {
     graph->in_expert = n != 0;

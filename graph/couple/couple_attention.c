@@ -52,6 +52,8 @@ static void join_mask(struct vc_couple *c, uint32_t heads)
     }
 }
 
+/* Stages: terms for heads and sizes; axes of q, k, v, mask and past are joined with them; then the outputs'
+ * axes, and the attributes with numbers of heads that a file states. */
 void vc_couple_attention(struct vc_couple *c)
 {
     const struct vc_graph_value *q = vc_couple_in(c, 0);

@@ -494,6 +494,8 @@ static bool is_one(const struct vc_axes *axes, uint32_t term)
     return is_number(axes, term) && size_of(axes, term) == 1;
 }
 
+/* Axes of size 1 broadcast and are never joined. Two known sizes that differ do not fit: shapes that were
+ * taken to fit while the graph was built. */
 void vc_axes_join(struct vc_axes *axes, uint32_t a, uint32_t b)
 {
     if (axes->status != VC_OK) {

@@ -17,6 +17,8 @@ static uint64_t end_of(const struct claim *a)
     return m->whole ? 0 : m->offset + a->group->n_units * m->block * m->repeat;
 }
 
+/* By tensor, whole tensors first, axis, offset; of equal offsets the member that reaches farther first, so
+ * that what lies in it follows; then by line, for sentences that do not depend on qsort. */
 static int compare_claims(const void *a, const void *b)
 {
     const struct claim *x = a;

@@ -10,6 +10,8 @@
 
 /* ---- one element at a time, and what is like it ---- */
 
+/* Axes of the outputs first: each is the axis of an input that has it with a size above 1. Then all inputs
+ * are joined with output 0, which ties parameters (a bias) to what they are added to. */
 void vc_couple_each(struct vc_couple *c)
 {
     const struct vc_graph_node *node = vc_couple_node(c);
@@ -140,6 +142,7 @@ void vc_couple_matmul(struct vc_couple *c)
     }
 }
 
+/* C's axes broadcast to the output, so that a bias loses the element of a removed row. */
 void vc_couple_gemm(struct vc_couple *c)
 {
     unsigned at = vc_couple_int(c, "transA", 0) != 0 ? 1 : 0;
@@ -238,6 +241,7 @@ void vc_couple_conv(struct vc_couple *c)
     convolve(c, rows);
 }
 
+/* Axis 0 of the weights has the input's channels, axis 1 the filters of one group. */
 void vc_couple_conv_transpose(struct vc_couple *c)
 {
     const struct vc_graph_value *w = vc_couple_in(c, 1);
@@ -355,6 +359,7 @@ static void reduce(struct vc_couple *c, const bool *over)
     }
 }
 
+/* Axes that are given but not known count as all axes. */
 void vc_couple_reduce(struct vc_couple *c)
 {
     const struct vc_graph_value *x = vc_couple_in(c, 0);

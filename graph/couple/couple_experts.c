@@ -198,6 +198,8 @@ out:
     return status;
 }
 
+/* Sorts the tensors of all layers with experts by layer and part (router, single experts, all in one), then
+ * takes each layer. */
 enum vc_status vc_couple_find_experts(struct vc_couple *c, const struct vc_couple_tensors *tensors,
                                       struct vc_couplings *couplings)
 {

@@ -30,6 +30,8 @@ static void take_atoms(struct vc_couple *c, uint32_t v)
     }
 }
 
+/* depends[v]: the value changes with inputs of the graph; parameters and what is computed of them alone do
+ * not. Parameters get their terms in vc_couple_take_params. */
 static enum vc_status start(struct vc_couple *c)
 {
     const struct vc_graph *graph = c->graph;

@@ -229,6 +229,8 @@ static bool take_head(struct vc_couple_reader *r, char **s)
     return true;
 }
 
+/* Members between "=" up to the end or a comment. An empty line or comment is false, too, without a
+ * sentence. */
 bool vc_couple_take_line(struct vc_couple_reader *r, char *line)
 {
     char *at = skip_spaces(line);

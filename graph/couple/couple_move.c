@@ -129,6 +129,7 @@ void vc_couple_reshape(struct vc_couple *c)
     }
 }
 
+/* Axis k of the output is axis perm[k] of the input. */
 void vc_couple_transpose(struct vc_couple *c)
 {
     const struct vc_graph_attr *perm = vc_couple_attr(c, "perm");
@@ -141,6 +142,7 @@ void vc_couple_transpose(struct vc_couple *c)
 
 /* ---- parts of an axis ---- */
 
+/* The axis becomes a concatenation; other axes of all inputs are joined. */
 void vc_couple_concat(struct vc_couple *c)
 {
     const struct vc_graph_node *node = vc_couple_node(c);
@@ -279,6 +281,8 @@ void vc_couple_check_split(struct vc_couple *c)
     }
 }
 
+/* Parts follow each other from element `first`; sizes that depend on inputs fix the axis. Sizes in a file
+ * are stated anew. */
 void vc_couple_split(struct vc_couple *c)
 {
     const struct vc_graph_node *node = vc_couple_node(c);
@@ -317,6 +321,8 @@ void vc_couple_split(struct vc_couple *c)
 
 /* ---- more of the same ---- */
 
+/* An axis that is repeated is new and fixed. In a file's shape the others may be written as 1: Expand keeps
+ * their size. */
 void vc_couple_expand(struct vc_couple *c)
 {
     const struct vc_graph_value *x = vc_couple_in(c, 0);
@@ -342,6 +348,7 @@ void vc_couple_expand(struct vc_couple *c)
     vc_couple_say_or_fix(c, 1, sizes, y->n_dims, known);
 }
 
+/* Repeats times the axis: the units of the axis may go, the number of repeats stays. */
 void vc_couple_tile(struct vc_couple *c)
 {
     const struct vc_graph_value *x = vc_couple_in(c, 0);
@@ -360,6 +367,7 @@ void vc_couple_tile(struct vc_couple *c)
     }
 }
 
+/* Axes without padding pass; what is padded is fixed, since new elements belong to no unit. */
 void vc_couple_pad(struct vc_couple *c)
 {
     const struct vc_graph_value *x = vc_couple_in(c, 0);
@@ -390,6 +398,8 @@ void vc_couple_pad(struct vc_couple *c)
     }
 }
 
+/* Rows that are chosen by numbers stay (tokens of an embedding); columns are units that the embedding
+ * makes. */
 void vc_couple_gather(struct vc_couple *c)
 {
     const struct vc_graph_value *x = vc_couple_in(c, 0);
@@ -427,6 +437,7 @@ static void say_resized(struct vc_couple *c)
     vc_couple_say_or_fix(c, 3, sizes, n, known);
 }
 
+/* Axes whose size stays pass on. */
 void vc_couple_resize(struct vc_couple *c)
 {
     const struct vc_graph_value *x = vc_couple_in(c, 0);

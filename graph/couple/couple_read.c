@@ -246,6 +246,8 @@ static enum vc_status read_file(struct vc_ctx *ctx, const char *path, char **tex
     return status;
 }
 
+/* Every line is read, also after a mistake, so that one run tells all of them; then overlapping claims are
+ * looked for. */
 static enum vc_status read_lines(struct vc_couple_reader *r, char *text)
 {
     while (text != NULL) {

@@ -76,6 +76,7 @@ static const char *goes_through(struct vc_couple *c, const char *what)
     return text != NULL ? text : "";
 }
 
+/* The sentence is only made if an atom can still take it: graphs fix the same axis in every layer. */
 void vc_couple_fix(struct vc_couple *c, uint32_t term, const char *what)
 {
     uint32_t at = vc_axes_resolve(&c->axes, term);
@@ -152,6 +153,7 @@ void vc_couple_state(struct vc_couple *c, const char *attribute, uint32_t term)
     }
 }
 
+/* Sizes in words of the file that no edit can reach (several operators, functions) fix the axes instead. */
 void vc_couple_say(struct vc_couple *c, unsigned input, const char *attribute, const struct vc_size *sizes, size_t n)
 {
     bool is_attribute = written(c) == VC_WRITTEN_ATTRS && attribute != NULL;

@@ -18,6 +18,7 @@ void vc_couple_sizes_free(struct vc_ctx *ctx, struct vc_couple_sizes *sizes)
     }
 }
 
+/* Copies the statement into the arena of the couplings. The name of an attribute is static and not copied. */
 void vc_couple_sizes_add(struct vc_axes *axes, struct vc_couple_sizes *sizes, const struct vc_said *said)
 {
     struct vc_ctx *ctx = axes->ctx;
@@ -139,6 +140,7 @@ static enum vc_status begin_sizing(struct vc_ctx *ctx, const struct vc_couplings
     return VC_OK;
 }
 
+/* One edit at most for each statement. Couplings of a config or GGUF have no statements. */
 enum vc_status vc_couplings_edits(struct vc_ctx *ctx, const struct vc_couplings *couplings, const uint64_t *kept,
                                   struct vc_arena *arena, const struct vc_graph_edit **edits, size_t *n)
 {

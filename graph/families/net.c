@@ -177,6 +177,7 @@ uint32_t vc_net_pick(struct vc_net *net, uint32_t x, int64_t axis, int64_t at)
     return vc_net_node(net, "Gather", NULL, (uint32_t[]){x, vc_graph_add_int(net->graph, at)}, 2, &attr, 1);
 }
 
+/* batch and sequence are open; the sizes of a run bind them. */
 void vc_net_text_input(struct vc_net *net)
 {
     struct vc_dim shape[2];

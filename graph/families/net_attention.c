@@ -34,6 +34,7 @@ uint32_t vc_net_attention(struct vc_net *net, uint32_t q, uint32_t k, uint32_t v
     return y;
 }
 
+/* positions [n, 1] - positions [1, n] < window. Keys behind the query are left to the causal mask. */
 uint32_t vc_net_window(struct vc_net *net, int64_t window)
 {
     uint32_t positions;

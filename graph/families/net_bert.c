@@ -117,6 +117,7 @@ struct encoder {
     uint32_t mask; /* padding, and positions between tokens where the model has them */
 };
 
+/* RoBERTa counts positions from the padding's number on; MPNet's padding is always 1, and it has no types. */
 static bool read_config(struct encoder *e)
 {
     struct vc_net *net = e->net;
@@ -170,6 +171,8 @@ static uint32_t position_ids(struct encoder *e)
     return vc_net_add(net, NULL, vc_net_op(net, "Mul", NULL, count, real), padding);
 }
 
+/* Words + types + positions, normalized. ELECTRA's embeddings may be narrower than the model and are then
+ * projected. */
 static uint32_t embeddings(struct encoder *e)
 {
     struct vc_net *net = e->net;
@@ -228,6 +231,8 @@ static uint32_t encoder_layer(struct encoder *e, uint32_t x, int64_t number)
     return vc_net_layer_norm(net, y, vc_net_print(net, "%s.%s", layer, n->output_norm), e->hidden, e->epsilon);
 }
 
+/* MPNet adds numbers by relative position to the scores, the same for all layers: they become part of the
+ * mask. */
 static uint32_t encoder(struct encoder *e)
 {
     struct vc_net *net = e->net;
@@ -265,6 +270,7 @@ static uint32_t pooled(struct encoder *e, uint32_t x, const char *module, const 
 
 /* ---- heads ---- */
 
+/* Words are predicted by the embeddings' matrix, unless the checkpoint has a decoder of its own. */
 static void masked(struct encoder *e, uint32_t x)
 {
     const struct masked_head *h = &e->style->masked;
@@ -291,6 +297,7 @@ static void discriminator(struct encoder *e, uint32_t x)
     vc_net_output(net, vc_net_pick(net, x, -1, 0), "logits");
 }
 
+/* Sentence encoders are often saved without a pooler: then there is no second output. */
 static void base_outputs(struct encoder *e, uint32_t x)
 {
     bool pooler = e->style->pooler && vc_net_has(e->net, "pooler.dense.weight");
@@ -302,6 +309,7 @@ static void base_outputs(struct encoder *e, uint32_t x)
     }
 }
 
+/* Reads the configuration, builds the encoder, then the head that "architectures" names. */
 static void build(struct vc_net *net, const struct style *style)
 {
     struct encoder e = {.net = net, .style = style, .names = style->names};

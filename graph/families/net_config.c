@@ -22,6 +22,7 @@ static bool was_asked(const struct vc_net *net, const char *key)
     return false;
 }
 
+/* keys "n_embd|hidden_size": all spellings are noted as asked for, so that none of them counts as unknown. */
 const json_t *vc_net_get(struct vc_net *net, const char *keys)
 {
     const json_t *found = NULL;
@@ -69,6 +70,7 @@ static const char *shown(struct vc_net *net, const json_t *value)
     return vc_net_print(net, "%.*s%s", (int)b.n, b.text, b.more ? "..." : "");
 }
 
+/* "config.json: hidden_act is "gelu_10", none of gelu, ..." or "... is missing". */
 void vc_net_refuse(struct vc_net *net, const char *key, const char *why)
 {
     const json_t *value = json_object_get(net->config, key);

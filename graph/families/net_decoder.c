@@ -76,6 +76,8 @@ static void read_windows(struct vc_decoder *d)
     }
 }
 
+/* VC_WINDOW_BEFORE: layers 0, 2, 4, ... below max_window_layers. PATTERN: layers that the class's list does
+ * not name as other. */
 static bool has_window(const struct vc_decoder *d, int64_t layer)
 {
     if (d->layer_types != NULL) {
@@ -110,6 +112,8 @@ static double cap(struct vc_decoder *d, enum vc_arch_trait trait, const char *ke
     return has(d, trait) ? positive(d->net, key, if_absent(d, key, 0)) : 0;
 }
 
+/* Gemma's config.json says "gelu" where the code computes the tanh form (GELU_IS_TANH): the family's own
+ * word is taken. */
 static void read_mlp(struct vc_decoder *d)
 {
     struct vc_net *net = d->net;
@@ -162,6 +166,7 @@ static void read_config(struct vc_decoder *d)
     d->clip = has(d, VC_ARCH_CLIPPED) ? positive(net, "clip_qkv", 0) : 0;
 }
 
+/* LOCAL_ROPE (Gemma 3): layers with a window have a base of their own, and no scaling. */
 static void read_rope(struct vc_decoder *d)
 {
     struct vc_net *net = d->net;
@@ -252,6 +257,7 @@ static uint32_t projection(struct vc_decoder *d, uint32_t x, const char *module,
                              vc_net_print(net, "%s.%s_rotated", module, letters[k]), heads, d->head_dim);
 }
 
+/* The window's mask contains the padding's; scores are causal in any case. */
 static uint32_t attention(struct vc_decoder *d, uint32_t x, int64_t layer, const char *module)
 {
     struct vc_net *net = d->net;
@@ -347,6 +353,7 @@ static uint32_t embeddings(struct vc_decoder *d)
                                   : x;
 }
 
+/* Gemma 2 bends logits: cap * tanh(logits / cap). */
 static uint32_t logits(struct vc_decoder *d, uint32_t x)
 {
     struct vc_net *net = d->net;
@@ -360,6 +367,7 @@ static uint32_t logits(struct vc_decoder *d, uint32_t x)
     return vc_net_op(net, "Mul", NULL, vc_net_op1(net, "Tanh", vc_net_op(net, "Div", NULL, x, cap)), cap);
 }
 
+/* Keys are checked before anything is built: a configuration that failed has sizes that mean nothing. */
 static void build(struct vc_net *net)
 {
     struct vc_decoder d = {.net = net,

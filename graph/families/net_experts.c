@@ -166,6 +166,7 @@ static void halves(struct vc_decoder *d, uint32_t x, const char *const names[2],
     out[1] = vc_graph_output_of(d->net->graph, split, 1);
 }
 
+/* One expert by the form of the checkpoint. Values are named as with single experts, whatever the form. */
 static uint32_t expert(struct vc_decoder *d, uint32_t x, const char *module, int64_t e, enum form form)
 {
     static const struct vc_decoder_mlp mixtral = {.gate = "w1", .up = "w3", .down = "w2"};

@@ -51,6 +51,7 @@ bool vc_net_knows(const char *type)
     return k < N_FAMILIES || vc_net_find_decoder(type, &decoder);
 }
 
+/* By "model_type": a row of the table, or a decoder of arch. A sentence lists what is known. */
 static bool find_family(struct vc_net *net)
 {
     const char *type = json_string_value(json_object_get(net->config, "model_type"));
@@ -255,6 +256,7 @@ static bool rounds_otherwise(const struct vc_net *net)
     return json_is_string(json_object_get(quantized, "activation_scheme"));
 }
 
+/* Duplicate keys are refused: which of two counts differs between JSON readers. */
 enum vc_status vc_families_build(const struct vc_graph_source *source, struct vc_graph *graph)
 {
     struct vc_net net = {.ctx = source->ctx,

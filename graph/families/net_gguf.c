@@ -281,6 +281,8 @@ static void put_rest(struct vc_net *net, int64_t rotary)
     net->rope_factors = tensor_of(net, "rope_freqs.weight") != NULL ? "/rope_freqs.weight" : NULL;
 }
 
+/* Only keys of the architecture count ("llama.block_count"); "general." and "tokenizer." say nothing about
+ * the computation. */
 static void put_keys(struct vc_net *net, const struct vc_program *program)
 {
     const char *name = net->gguf->gguf;

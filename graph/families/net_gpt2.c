@@ -18,6 +18,7 @@ struct gpt2 {
     uint32_t padding; /* true where a token is none: [batch, 1, 1, sequence] */
 };
 
+/* GPT-2 has its own names of keys; newer files may have the common ones. */
 static bool read_config(struct gpt2 *g)
 {
     struct vc_net *net = g->net;
@@ -82,6 +83,7 @@ static uint32_t attention(struct gpt2 *g, uint32_t x, int64_t layer, const char 
     return conv1d(g, x, vc_net_print(net, "%s.c_proj", module), g->hidden, g->hidden);
 }
 
+/* Dropouts are marks, see vc_net_drop. */
 static uint32_t block(struct gpt2 *g, uint32_t x, int64_t layer)
 {
     struct vc_net *net = g->net;
@@ -103,6 +105,7 @@ static uint32_t block(struct gpt2 *g, uint32_t x, int64_t layer)
     return vc_net_add(net, module, x, y);
 }
 
+/* Old checkpoints hold causal masks as tensors ("attn.bias"), which the graph does not need: is_causal. */
 static void build_gpt2(struct vc_net *net)
 {
     struct gpt2 g = {.net = net};

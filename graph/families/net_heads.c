@@ -2,6 +2,8 @@
  * to questions. Names begin with "/": heads stand outside of the base model's prefix. */
 #include "graph/families/net.h"
 
+/* Two numbers for each token: how likely the answer starts and ends there. They are two outputs, as in
+ * transformers. */
 void vc_net_question_head(struct vc_net *net, uint32_t x, int64_t hidden)
 {
     uint32_t start;

@@ -147,6 +147,8 @@ void vc_net_check_activation(struct vc_net *net, const char *key, const char *fu
     vc_net_refuse(net, key, vc_net_print(net, "none of %s", known));
 }
 
+/* Only gelu_new is marked stepwise: transformers computes it with several operators, gelu_pytorch_tanh with
+ * one. */
 uint32_t vc_net_activation(struct vc_net *net, uint32_t x, const char *value, const char *key, const char *function)
 {
     const struct activation *a = activation_of(function);

@@ -40,6 +40,7 @@ static void read_sizes(struct resnet *r, const char *key, int64_t *sizes, int64_
     }
 }
 
+/* Lists give the number of stages; both have to agree. */
 static bool read_config(struct resnet *r)
 {
     struct vc_net *net = r->net;
@@ -101,6 +102,7 @@ static uint32_t convolve(struct resnet *r, uint32_t x, const struct convolution 
     return c->activated ? vc_net_activation(net, x, c->module, "hidden_act", r->act) : x;
 }
 
+/* y = convolutions of x; the shortcut convolves x only if its shape changes; act(y + x). */
 static uint32_t residual_layer(struct resnet *r, uint32_t x, const char *module, int64_t in, int64_t out,
                                int64_t stride)
 {
@@ -148,6 +150,7 @@ static uint32_t stem(struct resnet *r)
     return vc_net_node(net, "MaxPool", "embedder.pooler", &x, 1, attrs, 3);
 }
 
+/* The first layer of each stage halves the image, of the first stage only with "downsample_in_first_stage". */
 static void build_resnet(struct vc_net *net)
 {
     struct resnet r = {.net = net};

@@ -111,6 +111,8 @@ static void scale_yarn(struct scaling *s)
     }
 }
 
+/* Llama 3.1: wavelengths above low / original are divided by factor, below high / original kept, between
+ * them interpolated (vc_rope_llama3_divisor). */
 static void scale_llama3(struct scaling *s)
 {
     double factor = number(s, "factor", (double)NAN);
@@ -178,6 +180,7 @@ static const char *const members[] = {"rope_type",        "type",
                                       "long_factor",      "short_mscale",
                                       "long_mscale"};
 
+/* A member that is not known may change the angles: refused. */
 static void check_members(struct scaling *s)
 {
     const char *name;
@@ -361,6 +364,7 @@ void vc_net_rope_make_part(struct vc_net *net, const char *part, const char *the
                           vc_net_op1(net, "Shape", net->input_ids));
 }
 
+/* GGUF files of Llama have rows of q and k so that neighbours rotate (interleaved): arch's trait PERMUTES. */
 uint32_t vc_net_rope_apply(struct vc_net *net, const struct vc_net_rope *rope, uint32_t x, const char *value,
                            int64_t heads, int64_t head_dim)
 {

@@ -39,6 +39,8 @@ static void read_function(struct t5 *t, const char *otherwise)
     vc_net_check_activation(net, "feed_forward_proj", t->act);
 }
 
+/* T5 without "num_decoder_layers" has as many as encoder layers. scale_decoder_outputs: logits of tied
+ * heads are scaled. */
 static bool read_config(struct t5 *t, const char *function, bool scales)
 {
     struct vc_net *net = t->net;
@@ -113,6 +115,8 @@ static uint32_t attention(const struct stack *s, uint32_t x, uint32_t from, cons
     return vc_net_linear(net, x, vc_net_print(net, "%s.o", module), size, t->hidden, false);
 }
 
+/* The gate's activation is a node before the second product, in the order in which transformers computes
+ * them. */
 static uint32_t mlp(const struct stack *s, uint32_t x, const char *module)
 {
     const struct t5 *t = s->t;
@@ -135,6 +139,7 @@ static uint32_t mlp(const struct stack *s, uint32_t x, const char *module)
     return vc_net_linear(net, x, vc_net_print(net, "%s.wo", module), t->inner, t->hidden, false);
 }
 
+/* The numbers of "layer.N" are given to what there is: an encoder's MLP is layer.1, a decoder's layer.2. */
 static uint32_t block(const struct stack *s, uint32_t x, int64_t number)
 {
     struct vc_net *net = s->t->net;
@@ -193,6 +198,7 @@ static uint32_t run_stack(struct stack *s, int64_t layers)
     return vc_net_drop(net, x, t->dropout);
 }
 
+/* Outputs are those of transformers: logits or last_hidden_state, then the encoder's last_hidden_state. */
 static void build_any(struct vc_net *net, const char *function, bool scales)
 {
     struct t5 t = {.net = net};

@@ -25,6 +25,7 @@ struct stack {
     uint32_t mask;   /* of its own tokens, or VC_NO_VALUE */
 };
 
+/* Encoder and decoder have layers, heads and widths of their own, but one hidden size. */
 static bool read_config(struct whisper *w, struct stack *encoder, struct stack *decoder)
 {
     struct vc_net *net = w->net;
@@ -84,6 +85,7 @@ static uint32_t attention(const struct stack *s, uint32_t x, uint32_t from, cons
     return vc_net_linear(net, x, vc_net_print(net, "%s.out_proj", module), n, n, true);
 }
 
+/* Three parts, each x += part(norm(x)): self attention, attention to the encoder (decoder only), MLP. */
 static uint32_t layer(const struct stack *s, uint32_t x, int64_t number)
 {
     struct vc_net *net = s->w->net;

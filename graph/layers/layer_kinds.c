@@ -246,6 +246,7 @@ static void plain(struct vc_layer_list *list, const char *op, const struct vc_gr
     node(list, op, &x, 1, attrs, n_attrs, true);
 }
 
+/* input NAME [sizes] type=f32|i64. A word that is no number is an open size. */
 static void add_input(struct vc_layer_list *list)
 {
     struct vc_dim shape[VC_GRAPH_MAX_DIMS];
@@ -284,6 +285,8 @@ static void add_input(struct vc_layer_list *list)
         vc_graph_add_input(list->graph, list->layer.words[0], integers ? VC_DTYPE_I64 : VC_DTYPE_F32, shape, n_dims);
 }
 
+/* conv NAME OUT kernel=K stride= pad= dilation= groups= bias=: torch.nn.Conv2d, with the input channels
+ * from the line before. */
 static void add_conv(struct vc_layer_list *list)
 {
     const char *name = name_word(list);
@@ -351,6 +354,7 @@ static void add_linear(struct vc_layer_list *list)
     }
 }
 
+/* Four tensors of one number for each channel, named as torch.nn.BatchNorm2d names them. */
 static void add_batchnorm(struct vc_layer_list *list)
 {
     static const char *const parts[] = {"weight", "bias", "running_mean", "running_var"};
@@ -384,6 +388,7 @@ static void add_layernorm(struct vc_layer_list *list)
     node(list, "LayerNormalization", inputs, 3, &attr, 1, true);
 }
 
+/* embedding NAME ROWS COLUMNS: rows chosen by the integers of the layer before. */
 static void add_embedding(struct vc_layer_list *list)
 {
     const char *name = name_word(list);
@@ -549,6 +554,8 @@ static void add_multiply(struct vc_layer_list *list)
     node(list, "Mul", inputs, 2, NULL, 0, true);
 }
 
+/* reshape [0, 1, 8, 8]: ONNX's 0 and -1. The word stands without spaces or in brackets with them
+ * (next_word). */
 static void add_reshape(struct vc_layer_list *list)
 {
     const char *text = list->layer.n_words == 1 ? list->layer.words[0] : "";
@@ -574,6 +581,7 @@ static void add_reshape(struct vc_layer_list *list)
     node(list, "Reshape", inputs, 2, NULL, 0, true);
 }
 
+/* output, or output NAME: several lines give several outputs, in their order. */
 static void add_output(struct vc_layer_list *list)
 {
     uint32_t value = list->layer.n_words == 0 ? list->value : named(list);
@@ -633,6 +641,7 @@ static void refuse_kind(struct vc_layer_list *list)
     vc_layer_fail(list, "there is no such layer; there are %s", all);
 }
 
+/* Looks the kind up, sets the block, adds, and refuses options that nothing asked for. */
 void vc_layer_add(struct vc_layer_list *list)
 {
     size_t k = 0;

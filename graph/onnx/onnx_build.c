@@ -515,6 +515,7 @@ out:
 
 /* ---- the graph ---- */
 
+/* The default domain's version; without any import it is 1, as ONNX says, which is too old. */
 static void find_opset(struct vc_onnx_build *b)
 {
     const struct vc_program *p = b->program;
@@ -559,6 +560,8 @@ static void add_outputs(struct vc_onnx_build *b)
     }
 }
 
+/* b.program is the file's program with functions taken apart; numbers of constants and inputs are the same
+ * in both. */
 enum vc_status vc_onnx_build_graph(const struct vc_graph_source *source, struct vc_graph *graph)
 {
     struct vc_onnx_build b = {.ctx = source->ctx, .source = source, .program = source->program, .graph = graph};

@@ -29,6 +29,7 @@ struct call {
     unsigned depth;
 };
 
+/* The function that the node calls, by domain, name and overload; NULL: an operator. */
 static const struct vc_program_function *function_of(const struct vc_program *p, const struct vc_program_node *node)
 {
     const char *overload = node->overload != NULL ? node->overload : "";
@@ -211,6 +212,7 @@ static enum vc_status add_call(struct inliner *in, const struct vc_program_funct
     return VC_OK;
 }
 
+/* A file without functions keeps its own list of nodes. */
 enum vc_status vc_onnx_inline(struct vc_onnx_build *b, struct vc_program *own)
 {
     struct inliner in = {.b = b};

@@ -29,6 +29,7 @@ enum vc_status vc_onnx_fail_at(const struct vc_onnx_text *t, const char *expecte
                   : vc_fail(t->ctx, VC_E_FORMAT, "line %zu: expected %s at '%.*s'", line, expected, n, t->at);
 }
 
+/* Comments go from # to the end of the line. */
 static void skip_space(struct vc_onnx_text *t)
 {
     while (t->at < t->end && (isspace((unsigned char)*t->at) || *t->at == '#')) {

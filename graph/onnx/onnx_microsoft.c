@@ -102,6 +102,7 @@ static uint32_t swapped(struct vc_onnx_build *b, uint32_t x)
     return folded != VC_NO_VALUE ? folded : vc_onnx_add_one(b, "Transpose", NULL, &x, 1, &attr, 1);
 }
 
+/* alpha * A' B'. A transposed parameter costs no node. */
 static bool take_fused_matmul(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     double alpha = vc_onnx_float(node, "alpha", 1);

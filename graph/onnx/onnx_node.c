@@ -83,6 +83,7 @@ bool vc_onnx_refuse(struct vc_onnx_build *b, const struct vc_onnx_node *node, co
     return false;
 }
 
+/* The node has no name of its own: sentences name its output. */
 uint32_t vc_onnx_add_one(struct vc_onnx_build *b, const char *op, const char *name, const uint32_t *inputs, unsigned n,
                          const struct vc_graph_attr *attrs, unsigned n_attrs)
 {

@@ -302,6 +302,8 @@ static void add_param_nodes(struct print *p, uint32_t k)
 
 /* ---- the head ---- */
 
+/* Version and operator set, a note for each parameter with its tensor's name, a note for each optional
+ * input. */
 static void add_head(struct print *p)
 {
     const struct vc_graph *graph = p->graph;
@@ -330,6 +332,7 @@ static void add_head(struct print *p)
     vc_text_add(&p->text, "%s>\n", any ? "]" : "");
 }
 
+/* Inputs: those of the graph, then one for each tensor. */
 static void add_signature(struct print *p)
 {
     const struct vc_graph *graph = p->graph;
@@ -411,6 +414,7 @@ static void add_words(struct print *p, const char *words)
     vc_text_add(&p->text, "]");
 }
 
+/* An empty list needs its type in front, since [] alone is of integers. */
 static void add_attribute(struct print *p, const struct vc_graph_node *node, const struct vc_graph_attr *attr)
 {
     if (strcmp(node->op, "ConstantOfShape") == 0) { /* the graph has the number itself */
@@ -463,6 +467,7 @@ static void add_values(struct print *p, const uint32_t *values, unsigned n)
     }
 }
 
+/* [name] y, z = Op <attributes> (a, "", b) */
 static void add_node(struct print *p, const struct vc_graph_node *node)
 {
     vc_text_add(&p->text, "    ");

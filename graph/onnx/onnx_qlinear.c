@@ -64,6 +64,7 @@ static uint32_t decoded_bias(struct vc_onnx_build *b, const struct vc_onnx_node 
     return vc_onnx_add_one(b, "DequantizeLinear", NULL, in, 2, &attr, 1);
 }
 
+/* Weights have a scale for each filter (axis 0); the bias is 32-bit codes with scale x_scale * w_scale. */
 static void take_conv(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     uint32_t in[3];

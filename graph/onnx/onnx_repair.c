@@ -130,6 +130,8 @@ out:
     return status;
 }
 
+/* By number of elements, sum, then index: the first match in a problem's sentence is the same on every
+ * machine. */
 static int by_sum(const void *a, const void *b)
 {
     const struct weight_sum *x = a;

@@ -174,6 +174,7 @@ static enum vc_status take_names(struct vc_onnx_text *t, char until, const char 
     return VC_OK;
 }
 
+/* Attributes stand before or behind the inputs; take_node asks at both places. */
 static enum vc_status take_attributes(struct vc_onnx_text *t, struct vc_program_node *node)
 {
     struct vc_program_attr *attrs = NULL;
@@ -284,6 +285,7 @@ static enum vc_status take_list_of_values(struct vc_onnx_text *t, char open, cha
     return vc_onnx_expect_char(t, close);
 }
 
+/* name (inputs) => (outputs) <declared values and initializers> { nodes } */
 static enum vc_status take_graph(struct vc_onnx_text *t)
 {
     const char *name;
@@ -363,6 +365,7 @@ static enum vc_status take_head(struct vc_onnx_text *t)
     return vc_onnx_expect_char(t, '>');
 }
 
+/* Functions behind the graph are not read: they would have to be inlined with their own syntax. */
 enum vc_status vc_onnx_parse(struct vc_ctx *ctx, struct vc_arena *arena, const char *text, size_t n,
                              struct vc_program *out)
 {

@@ -63,6 +63,7 @@ double vc_onnx_real_at(const struct vc_program_tensor *t, size_t k)
     }
 }
 
+/* All floats are one type in the graph, and all integers: each run chooses the precision of floats. */
 enum vc_dtype vc_onnx_kind(enum vc_dtype dtype)
 {
     switch (dtype) {

@@ -83,6 +83,8 @@ const struct vc_dim *vc_infer_elems(const struct vc_infer *in, unsigned k, size_
     return elems;
 }
 
+/* Used for lists that have to be constants: axes, sizes of parts. "axes is computed while the model runs;
+ * ..." */
 bool vc_infer_numbers(struct vc_infer *in, unsigned k, const char *what, int64_t *numbers, size_t capacity, size_t *n)
 {
     const struct vc_dim *elems = vc_infer_elems(in, k, n);
@@ -106,6 +108,7 @@ bool vc_infer_numbers(struct vc_infer *in, unsigned k, const char *what, int64_t
 
 /* ---- attributes ---- */
 
+/* Marks the attribute as asked for, also when its kind is wrong. */
 static const struct vc_graph_attr *attr_of(struct vc_infer *in, const char *name, enum vc_attr_kind kind)
 {
     const struct vc_graph_node *node = node_of(in);

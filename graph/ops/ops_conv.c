@@ -39,6 +39,7 @@ static void macs(struct vc_infer *in, struct vc_dim each, const struct vc_dim *s
     vc_infer_macs(in, vc_dim_multiply(dims, each, vc_dim_product(dims, shape, w->n + 2)));
 }
 
+/* Channels of the input = channels of the weights * groups; the bias has one number for each filter. */
 void vc_infer_conv(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);

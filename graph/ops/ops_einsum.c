@@ -14,6 +14,8 @@ static void meet(struct vc_infer *in, struct vc_dim *size, struct vc_dim other)
     }
 }
 
+/* Stages: number of dimensions of each input, the equation, sizes of labels, the output in the order of its
+ * labels. */
 void vc_infer_einsum(struct vc_infer *in)
 {
     struct vc_dims *dims = vc_infer_dims(in);

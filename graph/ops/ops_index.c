@@ -123,6 +123,7 @@ static void check_reduction(struct vc_infer *in)
     }
 }
 
+/* Updates have the indices' shape without the tuple, then the dimensions of x behind the tuple. */
 void vc_infer_scatter_nd(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -145,6 +146,7 @@ void vc_infer_scatter_nd(struct vc_infer *in)
     vc_infer_out_like(in);
 }
 
+/* Indices and updates have the same shape and x's rank. */
 void vc_infer_scatter_elements(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);

@@ -159,6 +159,7 @@ TOGETHER(mean, "f", ' ')
 TOGETHER(pow, "n", ' ')
 #undef TOGETHER
 
+/* fmod = 0 is the remainder with the divisor's sign, for integers only; fmod = 1 is C's fmod, for both. */
 void vc_infer_mod(struct vc_infer *in)
 {
     bool is_fmod = vc_infer_int(in, "fmod", 0) != 0;

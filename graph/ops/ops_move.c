@@ -54,6 +54,7 @@ static void steps_of(const struct vc_graph_value *x, int64_t *step)
     }
 }
 
+/* Without perm the dimensions are reversed. Known elements move by the strides of their old dimensions. */
 void vc_infer_transpose(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -108,6 +109,7 @@ static void concat_elems(struct vc_infer *in)
     vc_infer_out_elems(in, 0, elems, all);
 }
 
+/* The axis adds up; every other dimension has to be the same in all inputs. */
 void vc_infer_concat(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -227,6 +229,8 @@ static void slice_elems(struct vc_infer *in, const int64_t *axes, const struct v
     moved_elems(in, first, step, shape, x->n_dims); /* shape is what slice_size made: all of them are there */
 }
 
+/* Inputs: starts, ends, axes (default 0, 1, ...), steps (default 1). Starts and ends may depend on sizes of
+ * inputs, axes and steps may not. Each axis once; a step of INT64_MIN has no absolute value. */
 void vc_infer_slice(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);

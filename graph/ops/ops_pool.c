@@ -4,6 +4,7 @@
  * values but no shapes are asked for all the same: an attribute that nobody asks for is a problem. */
 #include "graph/ops/window.h"
 
+/* ceil_mode adds a last window that begins inside and ends beyond the input (vc_window_count). */
 static void infer_pool(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);

@@ -69,6 +69,8 @@ REDUCE(reduce_sum_square, "fi", ' ')
 REDUCE(reduce_log_sum_exp, "fi", ' ')
 #undef REDUCE
 
+/* The index of the largest or smallest element along one axis, which stays with size 1 unless keepdims is
+ * 0. */
 static void infer_arg(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);

@@ -71,6 +71,7 @@ static struct vc_dim scaled(struct vc_infer *in, struct vc_dim size, double scal
     return vc_dim_bad();
 }
 
+/* Inputs: x, roi (ignored), scales, sizes; sizes count if both are given. */
 void vc_infer_resize(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);

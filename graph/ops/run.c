@@ -7,6 +7,7 @@
 
 #include "core/base/checked.h"
 
+/* Only the first failure counts: later ones follow from it. */
 void vc_run_fail(struct vc_run *run, const char *format, ...)
 {
     const struct vc_graph_node *node = run->node;
