@@ -1,4 +1,13 @@
-/* engine.c - see engine.h: making the program of a graph. */
+/* engine.c - see engine.h: making the program of a graph.
+ *
+ *     check_sizes      shapes hold for the bound sizes
+ *     find_readers, find_known, find_needed, find_trained     what is computed at all, and which gradients
+ *     check_nodes      operators without loops
+ *     find_uses, hold_values, divide, find_kept               lifetimes, recomputation
+ *     load_constants, make_inputs, add_forward, make_outputs, add_backward
+ *     vc_plan_narrow   16-bit values if asked for; packs the arena
+ *
+ * The order is forced: each stage reads what the ones before it set in e->values. */
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -8,7 +17,7 @@
 
 /* ---- what is needed ---- */
 
-/* What searches for the readers of a value need not look behind. */
+/* last_reader of each value: searches for its readers stop there. */
 static void find_readers(struct vc_engine *e)
 {
     for (uint32_t n = 0; n < e->graph->n_nodes; n++) {
@@ -22,7 +31,9 @@ static void find_readers(struct vc_engine *e)
     }
 }
 
-/* Nodes whose results are read, last first. Integers that are known when the program is made are not computed. */
+/* Nodes whose results are read, last first. `made` marks values that somebody reads. Integers that are
+ * known when the program is made are not computed, and inputs that an operator reads only as shapes
+ * (row->reads) need nobody to make them. */
 static void find_needed(struct vc_engine *e)
 {
     const struct vc_graph *g = e->graph;
@@ -57,6 +68,7 @@ static void find_needed(struct vc_engine *e)
 /* A value with more elements is no tensor of this world, but a mistake in a size: 2^48 f32 elements are a pebibyte. */
 #define MOST_ELEMENTS ((uint64_t)1 << 48)
 
+/* The shape in numbers. A size below 1 is refused here: no loop expects empty arrays. */
 static void size_value(struct vc_engine *e, uint32_t v)
 {
     const struct vc_graph_value *value = &e->graph->values[v];
@@ -81,7 +93,8 @@ static void size_value(struct vc_engine *e, uint32_t v)
     }
 }
 
-/* Gradients are needed of weights that are trained, and of what is computed from them. */
+/* Gradients are needed of weights that are trained (and of inputs, if asked for), and of everything
+ * computed from them. */
 static void find_trained(struct vc_engine *e)
 {
     const struct vc_graph *g = e->graph;
@@ -108,7 +121,7 @@ static void find_trained(struct vc_engine *e)
     }
 }
 
-/* Which values share elements, which node reads them last, and which the backward instructions need. */
+/* root, last_use and saved of each value by graph/liveness.c, with the policy of plan_again.c. */
 static enum vc_status find_uses(struct vc_engine *e)
 {
     size_t n = e->graph->n_values + (size_t)1;
@@ -136,6 +149,8 @@ out:
 
 /* ---- inputs, constants, outputs ---- */
 
+/* One block with the elements of all constants and known values, each at a multiple of VC_POOL_ALIGN; the
+ * graph has floats as double. */
 static enum vc_status load_constants(struct vc_engine *e)
 {
     const struct vc_graph *g = e->graph;
@@ -168,6 +183,8 @@ static enum vc_status load_constants(struct vc_engine *e)
     return vc_plan_compute_known(e);
 }
 
+/* held: nobody may write over the elements. Inputs, weights, constants, outputs, what the loss reads, and
+ * what plain loops make. */
 static void hold_values(struct vc_engine *e)
 {
     const struct vc_graph *g = e->graph;
@@ -202,6 +219,7 @@ static struct vc_engine_value describe(const struct vc_engine *e, uint32_t v)
     return out;
 }
 
+/* Inputs get buffers that live from step 0; inputs that nothing reads have no memory and data NULL. */
 static enum vc_status make_inputs(struct vc_engine *e)
 {
     const struct vc_graph *g = e->graph;
@@ -222,7 +240,8 @@ static enum vc_status make_inputs(struct vc_engine *e)
     return VC_OK;
 }
 
-/* Outputs live up to the loss, which writes their gradients. */
+/* Outputs and kept values live up to the loss (step n_forward), which writes their gradients. A gradient
+ * that no node has begun begins here: backward instructions then add to it. */
 static enum vc_status make_outputs(struct vc_engine *e)
 {
     uint32_t n_outputs = vc_plan_outputs(e);
@@ -272,7 +291,8 @@ static void check_nodes(struct vc_engine *e)
     }
 }
 
-/* The instructions of a node that has loops, which may not be able to do it as it is. */
+/* Adds the node's instructions. If its loops cannot do it as it is and the program may use definitions, the
+ * node is marked for the next attempt (vc_engine_answers.defined). */
 static void add_node(struct vc_engine *e, uint32_t node, const struct vc_train_op *op)
 {
     size_t n_problems = e->n_problems;
@@ -283,6 +303,7 @@ static void add_node(struct vc_engine *e, uint32_t node, const struct vc_train_o
     }
 }
 
+/* Nodes in order. A view has no instructions: its output shows its input's memory. */
 static void add_forward(struct vc_engine *e)
 {
     vc_plan_round_inputs(e);
@@ -314,6 +335,8 @@ static void add_forward(struct vc_engine *e)
     e->n_forward = e->n;
 }
 
+/* Nodes in reverse. A node whose outputs got no gradient adds nothing. Before a part's last node its
+ * forward instructions are repeated (vc_plan_repeat). */
 static void add_backward(struct vc_engine *e)
 {
     e->backward = true;
@@ -351,7 +374,7 @@ static void keep_input_grads(struct vc_engine *e)
     }
 }
 
-/* Buffers are planned by sizes that hold for the graph as a whole; here they have to hold for these. */
+/* What was inferred for all sizes has to hold for the bound ones: buffers are sized by it. */
 static enum vc_status check_sizes(struct vc_engine *e)
 {
     size_t n = vc_plan_outputs(e);
@@ -405,6 +428,7 @@ static enum vc_status make_program(struct vc_engine *e)
     return e->options.device != NULL ? vc_engine_plan_device(e) : VC_OK;
 }
 
+/* A device counts as one worker: scratch memory is made once for each worker. */
 static enum vc_status allocate(struct vc_engine *e)
 {
     const struct vc_graph *g = e->graph;

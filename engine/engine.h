@@ -14,7 +14,11 @@
  * the same weights and the same memory; so is an evaluation.
  *
  * The work of each instruction is cut into blocks by shapes alone, each sum within a block runs in one order, and
- * partial sums are added in the order of their blocks. So the bits do not depend on the number of threads. */
+ * partial sums are added in the order of their blocks. So the bits do not depend on the number of threads.
+ *
+ * Why a static program: all sizes are known before the first step, so every buffer's lifetime is known, the
+ * arena is packed once, and a dry run can say to the byte what a training will take. A step then allocates
+ * nothing and cannot run short. */
 #ifndef VC_DISTILL_ENGINE_H
 #define VC_DISTILL_ENGINE_H
 
@@ -26,9 +30,9 @@
 struct vc_engine;
 struct vc_run_value;
 
-/* A program that begins at values which the caller has and computes the wanted ones, forward only, on the processor. It
- * stops where a parameter comes in and where a value that is asked for is there, and calls these on the thread that
- * called it. answers/answers.h is what others call. */
+/* A program that begins at values which the caller has and computes the wanted ones, forward only, on the
+ * processor: engine/answers and measure/. It stops where a parameter comes in and where a wanted value is
+ * there, and calls `param` and `take` on the thread that called vc_engine_forward. */
 struct vc_engine_answers {
     const struct vc_run_value *feeds; /* by value of the graph: known where it has data; shapes are not read */
     const bool *wanted;               /* by value */
@@ -41,6 +45,8 @@ struct vc_engine_answers {
     enum vc_status (*take)(void *user, uint32_t value, const struct vc_run_value *elements);
 };
 
+/* What kind of program. Options that change the arena (train, recompute, rounding, device) have to be the
+ * same in the dry run that asks for its size. */
 struct vc_engine_options {
     bool train;       /* there will be backward passes; false: values are kept no longer than the forward pass needs */
     unsigned threads; /* at most as many work at a time; 0: as many as the context has */
@@ -84,17 +90,20 @@ struct vc_engine_value {
     uint64_t staged, staged_grad;
 };
 
-/* graph: all its symbols are bound, and it outlives the engine, as the weights do. VC_E_UNSUPPORTED: there are nodes
- * that the engine cannot run or train; the sentence is about the first of them. *out is NULL after a failure. */
+/* Makes the program of a graph whose symbols are all bound; graph and weights outlive the engine. Nothing
+ * large is allocated. VC_E_UNSUPPORTED: the engine has no way to run or train some nodes; the sentence is
+ * about the first. VC_E_FORMAT: shapes do not fit with the bound sizes. *out is NULL after a failure. */
 enum vc_status vc_engine_make(struct vc_ctx *ctx, const struct vc_graph *graph, struct vc_weights *weights,
                               const struct vc_engine_options *options, struct vc_engine **out);
 void vc_engine_free(struct vc_engine *engine); /* accepts NULL */
 
 /* Bytes of the arena: inputs, values, their gradients, workspace; without weights. */
 uint64_t vc_engine_bytes(const struct vc_engine *engine);
-/* The most that lives at one instruction: no arrangement is smaller. */
+/* The most bytes that live at one instruction: no arrangement in memory is smaller. vc_engine_bytes is at
+ * or a little above it. */
 uint64_t vc_engine_least_bytes(const struct vc_engine *engine);
-/* What of the arena lives between the forward and the backward pass: inputs, and what the latter reads. */
+/* Bytes of the arena that live between the forward and the backward pass: inputs, and values that the
+ * backward pass reads. */
 uint64_t vc_engine_kept_bytes(const struct vc_engine *engine);
 /* The arena without any reuse: each value with memory of its own. */
 uint64_t vc_engine_naive_bytes(const struct vc_engine *engine);

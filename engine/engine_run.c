@@ -1,4 +1,7 @@
-/* engine_run.c - see engine.h: memory, access, passes. */
+/* engine_run.c - see engine.h: memory, access, passes.
+ *
+ * Running: blocks of an instruction are taken by workers from an atomic counter; a barrier is between
+ * instructions, except between neighbours of one block each, which the same worker runs. */
 #include "engine/train_program.h"
 #include "graph/ops/run.h"
 
@@ -107,13 +110,15 @@ const struct vc_engine_value *vc_engine_output(const struct vc_engine *engine, s
 
 /* ---- passes ---- */
 
+/* Instructions [first, end) of one run. */
 struct pass {
     struct vc_engine *e;
     size_t first, end; /* instructions */
     bool alone;        /* by the calling thread */
 };
 
-/* Behind the instructions from k on that have one block each; k + 1 where k has more. */
+/* The end of the run of instructions with one block that begins at k; k + 1 if instruction k has more
+ * blocks. */
 static size_t end_of_single(const struct pass *pass, size_t k)
 {
     size_t end = k;
@@ -163,6 +168,7 @@ static void run_pass(void *user, unsigned worker)
     }
 }
 
+/* Counters are set to 0 first. A range of single blocks runs on the calling thread, without waking others. */
 static enum vc_status run_range(struct vc_engine *e, size_t first, size_t end)
 {
     struct pass pass = {e, first, end, false};
@@ -183,7 +189,8 @@ static enum vc_status run_range(struct vc_engine *e, size_t first, size_t end)
     return status;
 }
 
-/* What the data were found to be while instructions ran. */
+/* What instructions found wrong in the data: a definition that failed, or an index out of range. The fault
+ * of the first node is kept, so that the sentence does not depend on threads. */
 static enum vc_status check_data(struct vc_engine *e)
 {
     const struct vc_engine_fault *fault = &e->fault;

@@ -12,6 +12,8 @@
 #include "engine/train_program.h"
 #include "graph/parts.h"
 
+/* The last part gets 0: its backward instructions come first, so that nothing is gained by computing it
+ * again. first_parts limits recomputation to the first parts, whose values would wait longest. */
 enum vc_status vc_plan_divide(struct vc_engine *e)
 {
     const struct vc_engine_options *o = &e->options;
@@ -42,6 +44,7 @@ enum vc_status vc_plan_divide(struct vc_engine *e)
 
 /* ---- liveness: what our instructions read ---- */
 
+/* Views show the elements of their first input. */
 static uint32_t shares(const void *user, uint32_t node, unsigned k)
 {
     const struct vc_engine *e = user;
@@ -50,6 +53,7 @@ static uint32_t shares(const void *user, uint32_t node, unsigned k)
     return k == 0 && e->needed[node] && vc_node_is_view(n) ? n->inputs[0] : VC_NO_VALUE;
 }
 
+/* Known integers and views read no elements. */
 static bool reads(const void *user, uint32_t node, unsigned k)
 {
     const struct vc_engine *e = user;
@@ -57,6 +61,7 @@ static bool reads(const void *user, uint32_t node, unsigned k)
     return e->needed[node] && !vc_node_is_view(&e->graph->nodes[node]) && vc_plan_in(e, node, k)->made;
 }
 
+/* A value is saved if the backward instructions of a node read it, and the node has a gradient to give. */
 static bool saves(const void *user, uint32_t node, unsigned k)
 {
     const struct vc_engine *e = user;

@@ -1,4 +1,10 @@
-/* plan_attention.c - Attention and RotaryEmbedding. */
+/* plan_attention.c - Attention and RotaryEmbedding.
+ *
+ *     block    TILE queries of one head: scores [tile, keys] in scratch, Softmax, times v
+ *     saved    the logarithm of each row's sum (extra), from which the backward loop computes the probabilities again
+ *
+ * The matrix of scores [queries, keys] is never whole in memory on the processor; a device computes
+ * kv_per_part heads at a time. */
 #include <math.h>
 #include <string.h>
 
@@ -9,12 +15,14 @@
 
 /* ---- where heads lie ---- */
 
+/* Sizes of one operand, and the steps between batches, heads and rows in memory. */
 struct split {
     uint64_t batch, heads, length, size;
     struct vc_heads is;
 };
 
-/* Queries, keys or values: [batch, heads, length, size], or [batch, length, heads * size]. */
+/* Queries, keys or values as heads, wherever they lie: [batch, heads, length, size], or [batch, length,
+ * heads * size]. */
 static struct split split_heads(const struct vc_plan_value *x, int64_t heads)
 {
     struct split s = {.batch = (uint64_t)x->shape[0]};
@@ -48,6 +56,7 @@ static bool check_attention(struct vc_engine *e, uint32_t node)
     return vc_plan_one_output(e, node);
 }
 
+/* Steps of the mask over [batch, heads, queries, keys]; 0 where it broadcasts. */
 static void mask_args(const struct vc_engine *e, uint32_t node, struct vc_args_attention *args)
 {
     const struct vc_plan_value *mask = vc_plan_in(e, node, 3);
@@ -63,6 +72,8 @@ static uint64_t most(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+/* Tiles of equal size, up to TILE. scratch: room for packing the largest product, and 1 to 3 arrays of
+ * scores: probabilities, their gradients, and with a softcap the scores before it. */
 static struct vc_args_attention *attention_args(struct vc_engine *e, uint32_t node, bool backward)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
@@ -136,7 +147,8 @@ void vc_train_forward_attention(struct vc_engine *e, uint32_t node)
                  (size_t)(args->batch * args->heads * vc_plan_blocks(args->queries, args->tile)), args, false, refs, 7);
 }
 
-/* The gradients of scores, summed up over what the mask broadcasts along. */
+/* The gradient of an added mask: gradients of scores, summed over what it broadcasts along (T5's bias over
+ * the batch). */
 static void mask_gradient(struct vc_engine *e, uint32_t node, const struct vc_args_attention *args, struct vc_ref from)
 {
     const struct vc_plan_value *mask = vc_plan_in(e, node, 3);

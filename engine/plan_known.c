@@ -5,6 +5,7 @@
 #include "engine/train_program.h"
 #include "graph/forward.h"
 
+/* A node is known if all its inputs are, or if it reads no elements at all (Shape). */
 void vc_plan_find_known(struct vc_engine *e)
 {
     const struct vc_graph *g = e->graph;
@@ -45,7 +46,7 @@ static enum vc_status take(struct vc_ctx *ctx, void *user, uint32_t value, const
     return VC_OK;
 }
 
-/* What Shape reads: a shape, and a place for elements that is not read. */
+/* Shape reads no elements: its input is fed as a shape with a pointer that nobody reads. */
 static void feed_shapes(const struct vc_engine *e, struct vc_run_value *feeds)
 {
     static int64_t nothing;

@@ -1,4 +1,5 @@
-/* plan_math.c - operators that go element by element, sums along axes, Softmax. */
+/* plan_math.c - operators that go element by element, sums along axes, Softmax. Functions of one element
+ * are rows of kernels/unary.inc and share two instructions, unary and unary_backward. */
 #include <math.h>
 #include <string.h>
 
@@ -6,6 +7,7 @@
 
 /* ---- one input ---- */
 
+/* Writes over the input where nobody needs it. Relu may join the convolution before it. */
 static void unary_forward(struct vc_engine *e, uint32_t node, enum vc_unary kind, double a, double b)
 {
     struct vc_plan_value *x = vc_plan_in(e, node, 0);
@@ -28,6 +30,8 @@ static void unary_forward(struct vc_engine *e, uint32_t node, enum vc_unary kind
     vc_plan_emit(e, node, VC_LOOP_unary, vc_plan_blocks(x->n, VC_ELEMENTS_PER_BLOCK), args, false, refs, 2);
 }
 
+/* What the gradient is computed from, x or y, stands in graph/ops/ops.inc (vc_plan_saves); some need
+ * neither. */
 static void unary_backward(struct vc_engine *e, uint32_t node, enum vc_unary kind, double a, double b)
 {
     struct vc_plan_value *x = vc_plan_in(e, node, 0);
@@ -108,8 +112,6 @@ void vc_train_backward_clip(struct vc_engine *e, uint32_t node)
     }
 }
 
-/* ---- nodes that are computed by others ---- */
-
 /* ---- codes and back: the gradient goes through as if nothing were rounded ---- */
 
 /* Instructions whose scale belongs to `size` elements side by side. */
@@ -147,7 +149,8 @@ void vc_train_backward_fake_quantize(struct vc_engine *e, uint32_t node)
     unary_backward(e, node, VC_UNARY_COPY, 1, 0);
 }
 
-/* Whether only nodes that decode them as they were made read the codes of a QuantizeLinear with one scale. */
+/* True if the codes of this QuantizeLinear, with one scale, are read only by nodes that decode them as they
+ * were made: then the floats are rounded in one step and no codes exist. */
 static bool has_no_codes(const struct vc_engine *e, uint32_t q)
 {
     const struct vc_plan_value *zero = vc_plan_in(e, q, 2);
@@ -188,6 +191,8 @@ bool vc_plan_codes(struct vc_engine *e, uint32_t node)
 
 /* ---- Dropout ---- */
 
+/* The mask is not stored: forward and backward compute the same random numbers from seed, step, row and
+ * node. */
 static void dropout(struct vc_engine *e, uint32_t node, struct vc_ref from, struct vc_ref to, bool add)
 {
     struct vc_plan_value *x = vc_plan_in(e, node, 0);
@@ -234,6 +239,7 @@ void vc_train_backward_dropout(struct vc_engine *e, uint32_t node)
 
 enum pair { PAIR_ADD, PAIR_SUB, PAIR_MUL, PAIR_DIV };
 
+/* An Add of a bias may join the product before it. */
 static void pair_forward(struct vc_engine *e, uint32_t node, enum pair kind)
 {
     static const enum vc_sum_kind kinds[] = {VC_SUM_A_PLUS_B, VC_SUM_A_MINUS_B, VC_SUM_A_TIMES_B, VC_SUM_A_OVER_B};
@@ -260,7 +266,8 @@ static void pair_forward(struct vc_engine *e, uint32_t node, enum pair kind)
 }
 
 /* The gradient of input k: a term for each element of the output, summed up where the input was broadcast.
- *     a + b: dy, dy      a - b: dy, -dy      a b: dy b, dy a      a / b: dy / b, -dy a / (b b) */
+ *     a + b: dy, dy      a - b: dy, -dy      a b: dy b, dy a      a / b: dy / b, -dy a / (b b)
+ * dy may become the gradient of the first input itself, without an instruction. */
 static void pair_gradient(struct vc_engine *e, uint32_t node, enum pair kind, unsigned k)
 {
     const struct vc_plan_value *y = vc_plan_out(e, node, 0);
@@ -294,7 +301,7 @@ static void pair_gradient(struct vc_engine *e, uint32_t node, enum pair kind, un
     vc_plan_strided(e, node, &s, add);
 }
 
-/* The second one first: that of the first may take the place of dy. */
+/* The second input first: the gradient of the first may take the place of dy, which then is gone. */
 static void pair_backward(struct vc_engine *e, uint32_t node, enum pair kind)
 {
     for (unsigned k = 2; k-- > 0;) {
@@ -328,7 +335,8 @@ void vc_train_backward_mul(struct vc_engine *e, uint32_t node)
 
 /* ---- sums and means along axes ---- */
 
-/* Which dimensions go, and what one term counts for; false: a problem was noted. */
+/* Which dimensions are summed, and the factor of each term: 1 for sums, 1 / number of terms for means.
+ * False after a problem. */
 static bool reduce_axes(struct vc_engine *e, uint32_t node, bool *reduced, double *scale)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);

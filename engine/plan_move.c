@@ -7,7 +7,8 @@
 
 /* ---- copies of a part of one array into a part of another ---- */
 
-/* What is walked, and the steps through the input and the output. */
+/* A part of the input and where it goes: sizes that are walked, and steps and begin in both arrays.
+ * Transpose permutes in_step, Slice sets in_base and signs, Expand has steps of 0. */
 struct part {
     unsigned n_dims;
     int64_t shape[VC_GRAPH_MAX_DIMS];
@@ -42,7 +43,8 @@ static void copy_part(struct vc_engine *e, uint32_t node, const struct part *p, 
     vc_plan_strided(e, node, &s, false);
 }
 
-/* The other way, for gradients: from output k into input j. Where not all of the input is in a part, it is 0 first. */
+/* The other way, for gradients: from output k into input j. Elements of the input that no part contains get
+ * 0 first; elements that were repeated (step 0) sum up. */
 static void give_back(struct vc_engine *e, uint32_t node, const struct part *p, unsigned k, unsigned j)
 {
     const struct vc_plan_value *x = vc_plan_in(e, node, j);

@@ -1,5 +1,8 @@
 /* plan_norm.c - BatchNormalization; LayerNormalization and RMSNormalization, of rows of the last dimensions. Saved are
- * the input and one or two numbers for each channel or row. */
+ * the input and one or two numbers for each channel or row.
+ *
+ * Gradients of scale and bias are sums over rows: each block of rows has its own partial sum, and one
+ * instruction adds them in order. */
 #include <string.h>
 
 #include "engine/plan_ops.h"
@@ -23,6 +26,7 @@ static bool norm_inputs(struct vc_engine *e, uint32_t node)
     return vc_plan_one_output(e, node);
 }
 
+/* fixed: running statistics do not move, because the part is computed again, or they are no weights. */
 static struct vc_args_norm *norm_args(struct vc_engine *e, uint32_t node)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
@@ -43,6 +47,7 @@ static struct vc_args_norm *norm_args(struct vc_engine *e, uint32_t node)
     return args;
 }
 
+/* extra: mean and inverse standard deviation of each channel, for the backward pass. */
 void vc_train_forward_batch_norm(struct vc_engine *e, uint32_t node)
 {
     struct vc_args_norm *args = norm_args(e, node);
@@ -104,6 +109,8 @@ static bool is_centred(const struct vc_engine *e, uint32_t node)
     return vc_node_is(vc_plan_node(e, node), VC_OP_layer_norm);
 }
 
+/* A row is what lies from the axis on. Scale and bias have one number for each element of a row, or a
+ * single constant. */
 static struct vc_args_row_norm *row_norm_args(struct vc_engine *e, uint32_t node)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
@@ -182,6 +189,7 @@ static void add_parts(struct vc_engine *e, uint32_t node, unsigned k, uint64_t n
     }
 }
 
+/* Partial sums of dscale and dbias first, one row of parts for each block; dx may take the place of dy. */
 void vc_train_backward_layer_norm(struct vc_engine *e, uint32_t node)
 {
     struct vc_args_row_norm *args = row_norm_args(e, node);

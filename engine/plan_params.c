@@ -3,12 +3,14 @@
  * others. Stands on plan_values.c, plan_round.c (rounded copies) and plan_answers.c (parameters that come in). */
 #include "engine/train_program.h"
 
-/* Elements of the parameter lie together, in its own order. */
+/* True if the elements of the parameter lie together in the tensor in its own order: a whole tensor or a
+ * slice of rows. */
 static bool lies_as_it_is(const struct vc_graph_param *param)
 {
     return !param->transposed && (!param->sliced || param->axis == 0);
 }
 
+/* Elements before the slice of rows. */
 static uint64_t slice_offset(const struct vc_graph_param *param)
 {
     uint64_t n = param->sliced ? param->first : 0;
@@ -19,8 +21,8 @@ static uint64_t slice_offset(const struct vc_graph_param *param)
     return n;
 }
 
-/* Between the elements of a parameter in C order and those of its tensor: steps along the dimensions of the parameter,
- * and where it begins. */
+/* Steps in the tensor along the dimensions of the parameter; returns where it begins. Transposed: the last
+ * two are exchanged. */
 static int64_t param_steps(const struct vc_graph_param *param, int64_t *step)
 {
     int64_t all = 1;
@@ -40,7 +42,8 @@ static int64_t param_steps(const struct vc_graph_param *param, int64_t *step)
     return base;
 }
 
-/* The parameter that input k is; NULL: it is none, or one of integers, or comes in as the graph uses it. */
+/* The parameter that input k is. NULL: no parameter, one of integers, or a program that gets parameters as
+ * the graph uses them. */
 static const struct vc_graph_param *param_of(const struct vc_engine *e, uint32_t node, unsigned k)
 {
     const struct vc_graph_value *value = &e->graph->values[vc_plan_node(e, node)->inputs[k]];
@@ -96,6 +99,7 @@ static void copy_param(struct vc_engine *e, uint32_t node, const struct vc_graph
     vc_plan_strided(e, node, &s, to_tensor);
 }
 
+/* The first reader makes the copy of a parameter that lies otherwise; later ones use it. */
 struct vc_ref vc_plan_data(struct vc_engine *e, uint32_t node, unsigned k)
 {
     struct vc_plan_value *x = vc_plan_in(e, node, k);
@@ -129,6 +133,8 @@ struct vc_ref vc_plan_data(struct vc_engine *e, uint32_t node, unsigned k)
 
 /* ---- gradients ---- */
 
+/* Parameters that lie as they are get their gradient in the tensor's own, always added to. Other values:
+ * the first gradient is written, further ones are added. */
 struct vc_ref vc_plan_grad_to(struct vc_engine *e, uint32_t node, unsigned k, bool over, bool *add)
 {
     const struct vc_graph_value *value = &e->graph->values[vc_plan_node(e, node)->inputs[k]];
@@ -152,6 +158,7 @@ struct vc_ref vc_plan_grad_to(struct vc_engine *e, uint32_t node, unsigned k, bo
     return root->grad;
 }
 
+/* Gradients that were collected in the parameter's order are added to the tensor's gradient. */
 void vc_plan_give_grads(struct vc_engine *e)
 {
     for (uint32_t p = 0; p < e->graph->n_params; p++) {

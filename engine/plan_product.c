@@ -1,16 +1,20 @@
-/* plan_product.c - MatMul and Gemm as products of stacks of matrices, and their gradients, which are products, too:
+/* plan_product.c - MatMul and Gemm as products of stacks of matrices, and their gradients, which are
+ * products, too:
  *
  *     c = a b      da = dc b'      db = a' dc
- */
+ *
+ * A product instruction has lists: result s is the sum of products a[i] b[i] for i from first[s] on. So a
+ * stack that broadcasts needs no copies, and the gradient of a shared matrix is one sum over all that used
+ * it. */
 #include <string.h>
 
 #include "engine/plan_ops.h"
 
-#define TILES_PER_THREAD 2
+#define TILES_PER_THREAD 2 /* so that threads that finish early have something left to take */
 #define LEAST_WORK \
     (UINT64_C(1) << 20) /* multiply-adds of a tile: 10 microseconds; a barrier of the threads takes one */
 
-/* A stack of matrices: that of one operand, with broadcasting. */
+/* The matrices of one operand, with broadcasting: input k of the node. */
 struct stack {
     struct vc_matrix is;
     int64_t base; /* where the first one begins, of a parameter in its tensor */
@@ -20,6 +24,7 @@ struct stack {
     unsigned n_lead;
 };
 
+/* c[s] = alpha * a[..] b[..] for n_stack matrices [m, k] x [k, n]. */
 struct product {
     struct stack a, b;
     unsigned n_lead; /* of the result */
@@ -29,7 +34,8 @@ struct product {
     double alpha;
 };
 
-/* The number of the operand's matrix that belongs to matrix s of the result. */
+/* Which matrix of the operand belongs to matrix s of the result: s as coordinates over the leading
+ * dimensions, those of size 1 stay 0. */
 static uint64_t matrix_of(const struct product *p, const struct stack *x, uint64_t s)
 {
     uint64_t step = 1;
@@ -50,7 +56,7 @@ static uint64_t matrix_of(const struct product *p, const struct stack *x, uint64
     return at;
 }
 
-/* A parameter is multiplied where it lies in its tensor, transposed or a part of it: no copy is made. */
+/* A parameter is multiplied where it lies in its tensor, transposed or as a part: its steps replace a copy. */
 static void lie_in_tensor(const struct vc_engine *e, uint32_t node, struct stack *x)
 {
     int64_t step[VC_GRAPH_MAX_DIMS];
@@ -70,8 +76,9 @@ static struct vc_ref operand(struct vc_engine *e, uint32_t node, const struct st
                                                                                      : vc_plan_data(e, node, x->k);
 }
 
-/* What MatMul multiplies. A vector on the left is a row, one on the right a column. If b is one matrix, the rows of all
- * matrices of a are rows of one. */
+/* What MatMul multiplies. A vector on the left is a row, one on the right a column. If b is one matrix, the
+ * rows of all matrices of a become the rows of one: [batch, n, 768] x [768, 64] is one product of batch * n
+ * rows. */
 static struct product of_matmul(const struct vc_engine *e, uint32_t node)
 {
     const struct vc_plan_value *a = vc_plan_in(e, node, 0);
@@ -99,7 +106,7 @@ static struct product of_matmul(const struct vc_engine *e, uint32_t node)
     return p;
 }
 
-/* The same for operands of Gemm, which it may transpose. */
+/* The same for operands of Gemm: steps of the tensor are those before Gemm's own transposition. */
 static void turn_in_tensor(const struct vc_engine *e, uint32_t node, struct stack *x, bool swap)
 {
     int64_t was = x->is.row;
@@ -141,9 +148,9 @@ static struct product of_node(const struct vc_engine *e, uint32_t node)
     return vc_node_is(vc_plan_node(e, node), VC_OP_gemm) ? of_gemm(e, node) : of_matmul(e, node);
 }
 
-/* Tiles as large as can be, since each packs its rows and columns anew, and so small that there are some for each
- * thread, if that is worth it. The cut changes no bit: each result is one sum over all of k, in its order, whatever
- * tile it is in. */
+/* Tiles as large as can be, since each packs its rows and columns anew, and so many that each thread has
+ * some, if that is worth it. The cut changes no bit: each result is one sum over all of k, in its order,
+ * whatever tile it is in. */
 static void cut(const struct vc_engine *e, struct vc_args_product *args)
 {
     uint64_t worth = args->n_stack * args->m * args->n * args->k / LEAST_WORK;
@@ -162,7 +169,8 @@ static void cut(const struct vc_engine *e, struct vc_args_product *args)
     }
 }
 
-/* The instruction of a product whose results and pairs are filled in. */
+/* The instruction, once sizes, steps and lists are filled in. refs: a, b, c, scratch, and later perhaps a
+ * bias. */
 static void emit(struct vc_engine *e, uint32_t node, struct vc_args_product *args, struct vc_ref a, struct vc_ref b,
                  struct vc_ref c, bool add)
 {
@@ -176,6 +184,8 @@ static void emit(struct vc_engine *e, uint32_t node, struct vc_args_product *arg
     vc_plan_emit(e, node, VC_LOOP_product, (size_t)tiles, args, add, refs, 4);
 }
 
+/* The product that made y adds the bias itself, if the bias has one number for each column and nothing is
+ * between. */
 bool vc_plan_bias_joins(struct vc_engine *e, struct vc_ref y, const struct vc_plan_value *shape, struct vc_ref bias,
                         const int64_t *bias_step)
 {
@@ -194,7 +204,7 @@ bool vc_plan_bias_joins(struct vc_engine *e, struct vc_ref y, const struct vc_pl
     return fits;
 }
 
-/* Room for the lists of n_stack results and n_pairs pairs. */
+/* Memory for the lists: first (n_stack + 1), c_at (n_stack), a_at and b_at (n_pairs). */
 static bool make_lists(struct vc_engine *e, struct vc_args_product *args, uint64_t n_stack, uint64_t n_pairs,
                        uint64_t **lists)
 {
@@ -215,6 +225,7 @@ static bool make_lists(struct vc_engine *e, struct vc_args_product *args, uint64
     return true;
 }
 
+/* One pair for each result. */
 static void forward(struct vc_engine *e, uint32_t node, struct vc_ref c)
 {
     struct product p = of_node(e, node);
@@ -245,8 +256,9 @@ static void forward(struct vc_engine *e, uint32_t node, struct vc_ref c)
     }
 }
 
-/* The gradient of operand 0 or 1: for each of its matrices the sum over the results that it is part of. It is laid out
- * as the operand is, which may be the transpose of what is multiplied; then (b' dc')' = dc b is computed instead. */
+/* The gradient of operand 0 or 1: for each of its matrices the sum over the results that used it. It is
+ * laid out as the operand is; if the operand lies transposed in its tensor, the transposed product is
+ * computed: db' = dc' a, da' = b dc'. */
 static void gradient(struct vc_engine *e, uint32_t node, unsigned which)
 {
     struct product p = of_node(e, node);
@@ -349,7 +361,7 @@ void vc_train_backward_matmul(struct vc_engine *e, uint32_t node)
 
 /* ---- Gemm: also beta * C, which broadcasts ---- */
 
-/* y += beta C, or dC += beta dy. */
+/* y += beta C, or backward dC += beta dy, summed over what C was broadcast along. */
 static void add_c(struct vc_engine *e, uint32_t node, bool backward)
 {
     const struct vc_plan_value *y = vc_plan_out(e, node, 0);

@@ -31,7 +31,7 @@ static bool rounds(const struct vc_engine *e)
     return e->options.rounding == VC_UNARY_ROUND_BF16 || e->options.rounding == VC_UNARY_ROUND_F16;
 }
 
-/* y = x, of n elements: rounded, or between floats and numbers of 16 bits. */
+/* y = x of n elements: rounded to what 16 bits hold, or converted between floats and 16 bits. */
 static void convert(struct vc_engine *e, uint32_t node, struct vc_args_unary how, struct vc_ref x, struct vc_ref y)
 {
     const struct vc_ref refs[] = {x, y};
@@ -43,8 +43,8 @@ static void convert(struct vc_engine *e, uint32_t node, struct vc_args_unary how
     }
 }
 
-/* What lies in the arena, which alone is the program's to change. `waits`: it may wait in 16 bits, since nobody writes
- * there again but what is rounded in turn. */
+/* Rounds what lies in the arena; weights and constants are not the program's to change. waits: it may wait
+ * in 16 bits, since nobody writes there again but what is rounded in turn. */
 static void round_to(struct vc_engine *e, uint32_t node, struct vc_ref from, struct vc_ref to, uint64_t n, bool waits)
 {
     if (to.kind == VC_REF_ARENA) {
@@ -55,6 +55,7 @@ static void round_to(struct vc_engine *e, uint32_t node, struct vc_ref from, str
     }
 }
 
+/* Statistics of norms are computed in floats and not rounded. */
 struct vc_ref vc_plan_working(struct vc_engine *e, uint32_t node, uint32_t weight)
 {
     const struct vc_weight *item = &e->weights->items[weight];
@@ -81,6 +82,7 @@ void vc_plan_round_inputs(struct vc_engine *e)
     }
 }
 
+/* Gradients of parameters are sums in floats and are not rounded. */
 static void round_values(struct vc_engine *e, uint32_t node, bool gradients)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
@@ -124,7 +126,7 @@ void vc_plan_round_output_gradients(struct vc_engine *e)
 #define SOON       8
 #define SOON_AGAIN 2
 
-/* An array of the program as the nodes made it. */
+/* An array of the program as the nodes made it, by number of its buffer. */
 struct place {
     uint64_t rounded, last; /* steps: the last that rounds it, the last that refers to it */
     uint64_t n;             /* elements; 0: it is never rounded */
@@ -134,6 +136,8 @@ struct place {
     bool stays;             /* it waits as floats: narrowed, it would make the arena larger */
 };
 
+/* The second walk: `made` is the program without conversions, and steps are numbers in it, with the loss at
+ * n_forward. */
 struct narrowing {
     struct vc_engine *e;
     struct vc_instruction *made;
@@ -156,7 +160,7 @@ static struct place *place_of(const struct narrowing *w, struct vc_ref ref)
     return ref.kind == VC_REF_ARENA ? &w->places[ref.index] : NULL;
 }
 
-/* Whether steps behind `step`, up to `end`, refer to the buffer. */
+/* True if some step behind `step`, up to `end`, refers to the buffer. */
 static bool is_near(const struct narrowing *w, uint64_t step, uint64_t end, struct vc_ref ref)
 {
     const struct vc_instruction *in;
@@ -172,7 +176,7 @@ static bool is_near(const struct narrowing *w, uint64_t step, uint64_t end, stru
     return false;
 }
 
-/* Which arrays are rounded, and up to when they are read. */
+/* Which arrays are rounded, when last, and up to which step they are read. */
 static void find_places(struct narrowing *w)
 {
     const struct vc_instruction *in;
@@ -194,8 +198,8 @@ static void find_places(struct narrowing *w)
     }
 }
 
-/* Where the elements are that `in` (NULL: the loss) has at `ref`: as they wait, for the gradient of an operator of one
- * element; floats, for others. */
+/* Makes *ref of instruction `in` (NULL: of the loss) refer to the elements: as floats, widened or rounded
+ * anew if they wait. The gradient of an operator of one element reads 16 bits itself. */
 static void fetch(struct narrowing *w, struct vc_instruction *in, struct vc_ref *ref)
 {
     struct vc_engine *e = w->e;
@@ -225,7 +229,8 @@ static void fetch(struct narrowing *w, struct vc_instruction *in, struct vc_ref 
     ref->index = place != NULL ? place->floats.index : ref->index;
 }
 
-/* Behind a step: its array waits, if the next reader is far. */
+/* Behind a step: the array is narrowed, and its floats are gone, if the next reader is far. An array that
+ * has waited before, or that is a copy of a weight, costs nothing to put away again. */
 static void put_away(struct narrowing *w, uint64_t step, struct vc_ref ref)
 {
     struct place *place = place_of(w, ref);
@@ -245,6 +250,7 @@ static void put_away(struct narrowing *w, uint64_t step, struct vc_ref ref)
     place->floats = (struct vc_ref){0};
 }
 
+/* The instruction once more, with fetched refs; the loss is a step without an instruction. */
 static void add_step(struct narrowing *w, uint64_t step)
 {
     struct vc_engine *e = w->e;
@@ -295,7 +301,8 @@ static enum vc_status walk(struct narrowing *w)
     return e->status != VC_OK ? e->status : vc_plan_pack(e);
 }
 
-/* The array that is there twice, as floats and in 16 bits, when most is; NULL: there is none. */
+/* At the step with the most memory, if a conversion is running, the array is there twice. NULL: it is
+ * another instruction. */
 static struct place *find_twice(const struct narrowing *w)
 {
     const struct vc_engine *e = w->e;
@@ -312,7 +319,8 @@ static struct place *find_twice(const struct narrowing *w)
     return NULL;
 }
 
-/* Narrows everything, then all but an array that makes the peak, and so on, as long as that makes the arena smaller. */
+/* Narrows everything, then everything but one array that makes the peak, and so on, as long as the arena
+ * becomes smaller: greedy, each attempt is one walk. */
 enum vc_status vc_plan_narrow(struct vc_engine *e)
 {
     struct narrowing w = {

@@ -2,6 +2,7 @@
  * and while instructions are made. Which nodes become one (x sigmoid(x), codes and back) depends on it. */
 #include "engine/train_program.h"
 
+/* Same scale and zero point as values of the graph, not as numbers. */
 bool vc_plan_decodes(const struct vc_engine *e, uint32_t node, uint32_t coder)
 {
     const struct vc_graph_node *q = vc_plan_node(e, coder);
@@ -13,6 +14,7 @@ bool vc_plan_decodes(const struct vc_engine *e, uint32_t node, uint32_t coder)
            !vc_plan_asks_definition(e, node);
 }
 
+/* Searches from the node behind the value's maker to last_reader. */
 bool vc_plan_has_other_readers(const struct vc_engine *e, uint32_t v, uint32_t node)
 {
     const struct vc_graph *g = e->graph;
@@ -64,6 +66,8 @@ static bool wants(const struct vc_engine *e, const struct vc_graph_node *node, u
     return k < node->n_inputs && node->inputs[k] != VC_NO_VALUE && e->values[node->inputs[k]].trained;
 }
 
+/* FACTOR bits hold only if the other factor's gradient is wanted: of x * w with a frozen w nothing is
+ * saved. */
 unsigned vc_plan_saves(const struct vc_engine *e, uint32_t node)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);

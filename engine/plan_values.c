@@ -1,4 +1,10 @@
-/* plan_values.c - what operators ask while a program is made: shapes, attributes, memory, gradients, instructions. */
+/* plan_values.c - what operators ask while a program is made: shapes, attributes, memory, gradients,
+ * instructions. The lowest of the plan_*.c: it knows no operator.
+ *
+ *     ref = vc_plan_reals(e, n)          a buffer without a place, alive while instructions refer to it
+ *     vc_plan_emit(..., refs, n_refs)    one instruction; touches the buffers of its refs
+ *     vc_plan_pack(e)                    places for all buffers: buffers whose lives do not meet share memory
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,6 +12,8 @@
 #include "core/base/checked.h"
 #include "engine/train_program.h"
 
+/* Only the first problem is kept; the others are counted, so that making goes on to the end of the forward
+ * pass. */
 void vc_plan_fail(struct vc_engine *e, uint32_t node, const char *format, ...)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
@@ -90,6 +98,7 @@ static int64_t elements_of(const struct vc_engine *e, uint32_t v)
     return n;
 }
 
+/* Constants, or elements that are known as dimensions, evaluated with the bound sizes. */
 bool vc_plan_ints(const struct vc_engine *e, uint32_t node, unsigned k, int64_t *ints, size_t capacity, size_t *n)
 {
     const struct vc_graph_node *is = vc_plan_node(e, node);
@@ -136,6 +145,8 @@ bool vc_plan_number(const struct vc_engine *e, uint32_t node, unsigned k, double
 
 /* ---- memory ---- */
 
+/* first UINT64_MAX: no instruction refers to it yet. After a failure refs are NONE and instructions are not
+ * added. */
 struct vc_ref vc_plan_buffer(struct vc_engine *e, uint64_t n, size_t element_bytes)
 {
     struct vc_ref ref = {.kind = VC_REF_ARENA, .index = (uint32_t)e->n_buffers};
@@ -161,6 +172,7 @@ struct vc_ref vc_plan_reals(struct vc_engine *e, uint64_t n)
     return vc_plan_buffer(e, n, vc_real_bytes(e->weights->precision));
 }
 
+/* n reals for each worker: a loop uses the part of its own worker. */
 struct vc_ref vc_plan_scratch(struct vc_engine *e, uint64_t n)
 {
     uint64_t all;
@@ -185,7 +197,8 @@ enum vc_status vc_plan_pack(struct vc_engine *e)
     return vc_buffers_pack(e->ctx, e->buffers, e->n_buffers, VC_POOL_ALIGN, &e->plan);
 }
 
-/* Nobody needs the elements of input k behind the node, which y may be written over. */
+/* True if y may take the memory of input k: the node is the last reader, nothing else holds, keeps or saves
+ * the elements, and the sizes are equal. */
 static bool may_go_over(const struct vc_engine *e, uint32_t node, unsigned k, const struct vc_plan_value *y)
 {
     const struct vc_plan_value *x = vc_plan_in(e, node, k);
@@ -195,6 +208,7 @@ static bool may_go_over(const struct vc_engine *e, uint32_t node, unsigned k, co
            !(e->repeats && root->saved) && root->last_use == node && root->n == y->n && root->real == y->real;
 }
 
+/* over: an activation overwrites its input, and the arena has one large value less at the peak. */
 struct vc_ref vc_plan_make(struct vc_engine *e, uint32_t node, unsigned k, bool over)
 {
     struct vc_plan_value *y = vc_plan_out(e, node, k);
@@ -242,6 +256,7 @@ void *vc_plan_args(struct vc_engine *e, size_t bytes)
     return args;
 }
 
+/* Extends the life of the buffer to the step. */
 void vc_plan_touch(struct vc_engine *e, struct vc_ref ref, uint64_t step)
 {
     if (ref.kind == VC_REF_ARENA) {
@@ -270,6 +285,7 @@ void vc_plan_add(struct vc_engine *e, const struct vc_instruction *instruction, 
     }
 }
 
+/* A device looks the loop up by name: a plug-in that is older than the program may lack one. */
 void vc_plan_emit(struct vc_engine *e, uint32_t node, enum vc_train_loop_id loop, size_t n_blocks, const void *args,
                   bool add, const struct vc_ref *refs, unsigned n_refs)
 {
@@ -315,6 +331,8 @@ bool vc_same_ref(struct vc_ref a, struct vc_ref b)
     return a.kind == b.kind && a.index == b.index && a.offset == b.offset;
 }
 
+/* Two instructions become one (a bias in a product, Relu in a convolution) only in programs without
+ * training and without a device, whose dry plans must not depend on it. */
 struct vc_instruction *vc_plan_maker(const struct vc_engine *e, enum vc_train_loop_id loop, unsigned made,
                                      struct vc_ref ref)
 {
@@ -335,7 +353,8 @@ void vc_plan_add_ref(struct vc_engine *e, struct vc_instruction *instruction, un
 
 /* ---- walks with strides ---- */
 
-/* Dimensions that can be walked as one: those of the same kind that lie behind each other in all arrays. */
+/* Joins neighbouring dimensions that are walked as one in all four arrays: [64, 28, 28] in C order is one
+ * of 50,176. Dimensions of size 1 are left out. Returns how many remain. */
 static unsigned join(unsigned n, int64_t *size, int64_t step[4][VC_GRAPH_MAX_DIMS])
 {
     unsigned to = 0;
@@ -358,6 +377,8 @@ static unsigned join(unsigned n, int64_t *size, int64_t step[4][VC_GRAPH_MAX_DIM
     return to;
 }
 
+/* The general instruction for everything that moves, broadcasts or sums: out[kept] (+)= scale * sum over
+ * reduced of f(a, b, c). Arrays that are not given get a's steps, so that no loop has to ask. */
 void vc_plan_strided(struct vc_engine *e, uint32_t node, const struct vc_strided *s, bool add)
 {
     struct vc_args_strided *args = vc_plan_args(e, sizeof *args);
@@ -398,6 +419,7 @@ void vc_plan_strided(struct vc_engine *e, uint32_t node, const struct vc_strided
     vc_plan_emit(e, node, VC_LOOP_strided_sum, vc_plan_blocks(args->n, args->per_block), args, add, s->refs, 4);
 }
 
+/* Broadcast dimensions have step 0. */
 void vc_plan_steps(const struct vc_plan_value *x, unsigned n_dims, int64_t *step)
 {
     int64_t all = 1;

@@ -1,4 +1,11 @@
-/* plan_window.c - convolutions and pools. */
+/* plan_window.c - convolutions and pools.
+ *
+ *     stride 1, 2-D, on the processor    direct: the image is padded once, each tap is a shifted row (loops/train_direct.h)
+ *     all others                         windows are unrolled into a matrix, rows_per_part rows of the output at a time, and
+ *                                        multiplied by the weights (loops/train_conv.h); a device unrolls whole images
+ *
+ *     forward  y = w * unroll(x)         dw += dy * unroll(x)'          dx = roll(w' * dy)
+ */
 #include <string.h>
 
 #include "engine/plan_ops.h"
@@ -8,8 +15,8 @@
 #define DEVICE_ELEMENTS   (1u << 24) /* the same on a device, which takes whole images */
 #define CHUNKS            16         /* sums of gradients of weights that are made side by side, where they are small */
 
-/* What the attributes say, worked out by graph/ from a value with the shape of input 0. Padding that follows from the
- * size is in before and behind. */
+/* Sizes and padding of the windows, worked out by graph/ from a value with the shape of input 0, so that
+ * plan and definition cannot differ. Padding that follows from the size (auto_pad) is in before and behind. */
 static bool find_window(struct vc_engine *e, uint32_t node, const int64_t *kernel, struct vc_window *w)
 {
     const struct vc_plan_value *x = vc_plan_in(e, node, 0);
@@ -38,8 +45,9 @@ static uint64_t volume(const int64_t *size)
     return (uint64_t)size[0] * (uint64_t)size[1] * (uint64_t)size[2];
 }
 
-/* How the work is cut: by the shapes alone. Gradients of small weights are made in chunks of images side by side, each
- * with an array of its own; of large ones channel by channel over all images. */
+/* How the work is cut, by the shapes alone, since the cut decides the order of sums. Gradients of small
+ * weights are made in up to CHUNKS chunks of images side by side, each with an array of its own, and added
+ * in order; of large ones channel by channel over all images. */
 static void cut_conv(struct vc_args_conv *args)
 {
     uint64_t inputs = args->channels * volume(args->kernel);
@@ -54,6 +62,7 @@ static void cut_conv(struct vc_args_conv *args)
     args->channels_per_block = args->n_chunks > 1 ? args->channels : vc_plan_blocks(args->channels, CHUNKS);
 }
 
+/* scratch: the unrolled part, and what the largest of the three products needs for packing. */
 static struct vc_args_conv *conv_args(struct vc_engine *e, uint32_t node)
 {
     const struct vc_plan_value *x = vc_plan_in(e, node, 0);
@@ -107,7 +116,8 @@ static struct vc_args_conv *conv_args(struct vc_engine *e, uint32_t node)
 
 #define DIRECT_ELEMENTS 262144 /* of a padded image, at most */
 
-/* The taps of the windows: those of the convolution, or, turned round, those that lead from dy to dx. */
+/* Where each tap lies in the padded image and in the weights: of the convolution, or `turned`, for dx: the
+ * same convolution with the kernel reversed and channels and filters exchanged. */
 static bool find_taps(struct vc_engine *e, const struct vc_args_conv *conv, bool turned, struct vc_args_direct *args)
 {
     uint64_t window = volume(conv->kernel);
@@ -135,7 +145,8 @@ static bool find_taps(struct vc_engine *e, const struct vc_args_conv *conv, bool
     return true;
 }
 
-/* NULL: this convolution is none of those, or there is no memory. */
+/* Arguments of a direct convolution; NULL if it is none of that kind (other strides, 3-D, too large an
+ * image) or memory is short. */
 static struct vc_args_direct *direct_args(struct vc_engine *e, const struct vc_args_conv *conv, bool turned)
 {
     struct vc_args_direct *args = vc_plan_args(e, sizeof *args);
@@ -200,6 +211,7 @@ bool vc_plan_relu_joins(struct vc_engine *e, struct vc_ref x, struct vc_ref y)
     return args != NULL;
 }
 
+/* Direct where it can be, else unrolled. */
 void vc_train_forward_conv(struct vc_engine *e, uint32_t node)
 {
     struct vc_args_conv *args = conv_args(e, node);
@@ -223,7 +235,8 @@ void vc_train_forward_conv(struct vc_engine *e, uint32_t node)
     vc_plan_emit(e, node, VC_LOOP_conv_forward, (size_t)(args->batch * args->groups), args, false, refs, 5);
 }
 
-/* dw += the sum over all images, in chunks where there are several. */
+/* dw += sum over all images. With chunks the parts are added by one more instruction, in the order of
+ * chunks. */
 static void conv_weights(struct vc_engine *e, uint32_t node, const struct vc_args_conv *args)
 {
     uint64_t n = vc_plan_in(e, node, 1)->n;
@@ -334,6 +347,8 @@ static struct vc_args_window *pool_args(struct vc_engine *e, uint32_t node)
     return args;
 }
 
+/* In training a maximum notes which element of its window it was, in 1 or 4 bytes each: the backward loop
+ * then needs no input. */
 static void pool_forward(struct vc_engine *e, uint32_t node, bool largest)
 {
     struct vc_args_window *args = pool_args(e, node);

@@ -9,7 +9,12 @@
  *        (the loss, outside)
  *     3  max_pool_backward ...
  *
- * A buffer of the arena lives from the first to the last instruction that refers to it. */
+ * A buffer of the arena lives from the first to the last instruction that refers to it.
+ *
+ * How a program is made (engine.c, make_program): which nodes are needed and trained, liveness, parts that
+ * are computed again; then forward instructions node by node, the outputs, backward instructions in
+ * reverse; then the arena is packed. Files plan_*.c add instructions; each operator has a forward and a
+ * backward function (struct vc_train_op). */
 #ifndef VC_DISTILL_TRAIN_PROGRAM_H
 #define VC_DISTILL_TRAIN_PROGRAM_H
 
@@ -23,8 +28,11 @@
 
 #define VC_REFS VC_LOOP_PTRS
 
+/* Where an array is: a buffer of the arena, a tensor's values or gradient (weights->items), the constants of the engine, or a
+ * value of the caller. NONE: no array; loops get NULL for it. */
 enum vc_ref_kind { VC_REF_NONE = 0, VC_REF_ARENA, VC_REF_WEIGHT, VC_REF_GRAD, VC_REF_CONSTANT, VC_REF_FEED };
 
+/* An array before memory is attached. Becomes a pointer in vc_engine_attach. */
 struct vc_ref {
     enum vc_ref_kind kind;
     uint32_t index;  /* of the buffer, the weight or the fed value */
@@ -34,6 +42,8 @@ struct vc_ref {
 /* Where a program with options.answers stops: the value that comes in or goes out. */
 enum vc_stop { VC_STOP_NONE = 0, VC_STOP_PARAM, VC_STOP_TAKE };
 
+/* One loop over n_blocks blocks with its arguments and arrays. The order of refs is the loop's
+ * (kernels/train_args.h). */
 struct vc_instruction {
     vc_train_loop run; /* NULL: it stops there, and args are a struct vc_plan_stop */
     int loop; /* enum vc_train_loop_id; -1: a definition of graph/, whose last n_written refs are what it makes */
@@ -50,6 +60,7 @@ struct vc_instruction {
     uint64_t staged[VC_REFS]; /* of a definition: where in the staging memory its copies are */
 };
 
+/* The arguments of an instruction at which a program with options.answers stops. */
 struct vc_plan_stop {
     enum vc_stop kind;
     uint32_t value;

@@ -1,4 +1,9 @@
-/* weights.c - see weights.h. */
+/* weights.c - see weights.h.
+ *
+ *     items    one for each tensor that a parameter of the graph reads, in the order of first use, then added ones
+ *     blocks   data_block | item 0 | item 1 | ...      grad_block | trained items only |       each aligned to VC_POOL_ALIGN
+ *
+ * One block each, so that an optimizer on a device and a transfer take one call. */
 #include "engine/weights.h"
 
 #include <math.h>
@@ -18,7 +23,8 @@ static struct vc_name_list names_of(const struct vc_weights *w)
     return VC_NAME_LIST(w->items, sizeof *w->items);
 }
 
-/* Of the file that is meant: names are those of one file. SIZE_MAX: there is none. */
+/* The entry of the tensor in its file (the graph's own, or vc_graph_options.weights). SIZE_MAX: there is
+ * none. */
 static size_t find_entry(const struct vc_weights *w, bool from_weights, const char *name)
 {
     return vc_name_table_find(&w->names[from_weights], names_of(w), name, strlen(name));
@@ -33,6 +39,7 @@ const struct vc_weight *vc_weights_find(const struct vc_weights *w, const char *
     return first == SIZE_MAX ? NULL : &w->items[first];
 }
 
+/* Sizes come from a file: the product is checked. */
 static enum vc_status add_entry(struct vc_weights *w, uint32_t k, bool train)
 {
     const struct vc_graph_param *param = vc_graph_param(w->graph, k);
@@ -55,7 +62,8 @@ static enum vc_status add_entry(struct vc_weights *w, uint32_t k, bool train)
     return VC_OK;
 }
 
-/* What a batch counts for in the running statistics of a node; 0: they are no weights, both of them, and stay. */
+/* What a batch counts for in the running statistics of a BatchNormalization: 1 - momentum, 0.1 by default.
+ * 0: mean or variance are no weights and stay as they are. */
 static double norm_share(const struct vc_graph *graph, const struct vc_graph_node *node)
 {
     for (unsigned k = 3; k < 5; k++) {
@@ -67,7 +75,8 @@ static double norm_share(const struct vc_graph *graph, const struct vc_graph_nod
     return 1 - vc_node_float(node, "momentum", (double)0.9f);
 }
 
-/* Running means and variances: inputs 3 and 4 of BatchNormalization. Scales of FakeQuantize are not trained, either. */
+/* Marks running means and variances: not trained by gradients. A statistic that two norms share has
+ * norm_share -1. Scales of FakeQuantize are not trained, either. */
 static void find_statistics(struct vc_weights *w)
 {
     for (uint32_t n = 0; n < vc_graph_node_count(w->graph); n++) {
@@ -171,6 +180,8 @@ out:
     return status;
 }
 
+/* Walks backwards from the values: weights that none of them needs (a head that the loss does not read) are
+ * not trained. */
 enum vc_status vc_weights_leave_unread(struct vc_weights *w, const uint32_t *values, size_t n)
 {
     const struct vc_graph *graph = w->graph;
@@ -211,7 +222,7 @@ out:
     return status;
 }
 
-/* One more entry. bound: of its numbers. */
+/* Adds an entry that is in no file, filled with random numbers within `bound` of its middle. */
 static enum vc_status add_initialized(struct vc_weights *w, const char *name, unsigned n_dims, const uint64_t *shape,
                                       double bound)
 {
@@ -259,6 +270,7 @@ enum vc_status vc_weights_add_shares(struct vc_weights *w, const char *name, uin
     return VC_OK;
 }
 
+/* A Linear layer as torch initializes it: uniform within 1 / sqrt(inputs), weight and bias. */
 enum vc_status vc_weights_add_map(struct vc_weights *w, const char *name, uint64_t inputs, uint64_t outputs,
                                   uint64_t seed, size_t *first)
 {
@@ -274,7 +286,8 @@ enum vc_status vc_weights_add_map(struct vc_weights *w, const char *name, uint64
     return VC_OK;
 }
 
-/* Even numbers between -bound and bound; a stream for each entry, which other entries do not move. */
+/* Uniform in [middle - bound, middle + bound). The stream is a function of seed and entry, so that adding
+ * another entry changes no number of this one. */
 static void init_entry(const struct vc_weights *w, size_t entry)
 {
     const struct vc_weight *item = &w->items[entry];
@@ -314,6 +327,8 @@ enum vc_status vc_weights_allocate(struct vc_weights *w)
     return vc_weights_clear(w);
 }
 
+/* The source must not have changed while it was read (vc_model_unchanged), also if reading failed: then
+ * that is the reason. */
 enum vc_status vc_weights_load(struct vc_weights *w, const struct vc_model *model, const struct vc_model *other)
 {
     struct vc_place place = vc_place_whole();
@@ -362,6 +377,7 @@ enum vc_status vc_weights_clear(struct vc_weights *w)
 
 /* ---- copies on a device ---- */
 
+/* From now on there are two copies; newer_on_host and newer_on_device say which one counts. */
 enum vc_status vc_weights_use(struct vc_weights *w, struct vc_train_device *device)
 {
     if (w->device != NULL) {
