@@ -1,9 +1,9 @@
 /* build.c - a graph from what a file says about its model: asks the model's format for its program and gives the
  * program to the room that understands it.
  *
- *     vc_graph_build          model ──vc_model_program──▶ program ─┐
- *     vc_graph_build_program  the caller's program ────────────────┼▶ vc_graph_from_program ─▶ builders[kind] ─▶ finish
- *     vc_graph_parse_text     text ──vc_onnx_parse──▶ program ─────┘
+ *     vc_graph_build          model --vc_model_program--> program -+
+ *     vc_graph_build_program  the caller's program ----------------+> vc_graph_from_program -> builders[kind] -> finish
+ *     vc_graph_parse_text     text --vc_onnx_parse--> program -----+
  *
  * The arena of a call holds the program; the finished graph has copies of all that it needs. */
 #include "graph/build.h"

@@ -1,6 +1,6 @@
 /* graph_blocks.c - the parts of a graph by the names of its nodes' blocks, their sums, and which of them repeat.
  *
- *     node 17, block "encoder.layer.3.attention"     block ""  ─ "encoder" ─ "layer" ─ "3" ─ "attention"
+ *     node 17, block "encoder.layer.3.attention"     block ""  - "encoder" - "layer" - "3" - "attention"
  *                                                    the sums of each block contain those of the blocks inside
  *
  * `inspect --graph` prints the tree. "layer.0" to "layer.11" of BERT have equal signatures and are shown once, with

@@ -1,8 +1,8 @@
 /* graph_answer.c - see graph_answer.h: the way back from the output to its function, and the logits in its
  * shape.
  *
- *     out ◀─ Flatten ◀─ Clip ◀─ Softmax(1) ◀─ l [n, 10, 1, 1]       walk: two nodes on the path, then the function
- *     axis 1 of l  ─Flatten─▶  axis 1 of out                        follow: forwards along the path
+ *     out <- Flatten <- Clip <- Softmax(1) <- l [n, 10, 1, 1]       walk: two nodes on the path, then the function
+ *     axis 1 of l  -Flatten->  axis 1 of out                        follow: forwards along the path
  *     logits l: nothing moves, and no elements are behind the axis  take_shares
  *
  * Nodes are added only if the elements have to be moved, or the logarithm is needed; graph->logits

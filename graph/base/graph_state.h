@@ -4,7 +4,7 @@
  * members. Only graph/builder/ adds values and nodes and only graph/ops/ sets their shapes; after vc_graph_finish
  * nothing changes but the sizes bound to symbols, and what graph/answers adds.
  *
- *     nodes[k].inputs ──▶ values[v] ──▶ params[p]      by number, VC_NO_VALUE for an omitted input
+ *     nodes[k].inputs --> values[v] --> params[p]      by number, VC_NO_VALUE for an omitted input
  *                         facts[v]                     same number: what programs do not see
  */
 #ifndef VC_GRAPH_STATE_H

@@ -1,8 +1,8 @@
 /* finish.c - the end of building a graph: what no output needs goes, and numbers are given anew without gaps.
  *
- *     built      x ─ Shape ─ Gather ─ Concat ─┐            the four compute [batch, 12, 64] of known integers
- *                x ───────────────────────── Reshape ─ y
- *     finished   x, constant ─────────────── Reshape ─ y   if all elements are numbers
+ *     built      x - Shape - Gather - Concat -+            the four compute [batch, 12, 64] of known integers
+ *                x ------------------------- Reshape - y
+ *     finished   x, constant --------------- Reshape - y   if all elements are numbers
  *
  * Inputs stay even if nothing reads them: callers give them by position. Values of nodes that stay, but that nobody
  * uses, stay too (the second output of TopK). */

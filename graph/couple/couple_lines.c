@@ -2,7 +2,7 @@
  * couple_lines.h.
  *
  *     heads 8: "q weight":0*64+0 = o.weight:1*64    # comment
- *     └ head ┘ └──── member ───┘   └── member ──┘
+ *     + head + +---- member ---+   +-- member --+
  */
 #include "graph/couple/couple_lines.h"
 

@@ -114,7 +114,7 @@ static void say_bounds(struct vc_couple *c, uint32_t value, uint32_t whole, cons
 
 /* Cuts one axis at all starts and ends of its n slices; each piece is an atom, the axis is their concatenation, and each slice
  * the concatenation of its pieces.
- *     slices [0, 512) [512, 1024) [512, 1536)     cuts 0 512 1024 1536     pieces a b c     axis abc, slices a, b, bc
+ *     slices [0, 512) [512, 1024) [512, 1536)   cuts 0 512 1024 1536   pieces a b c   axis abc, slices a, b, bc
  * Pieces that no slice and no whole parameter reads are fixed. */
 static enum vc_status cut_axis(struct vc_couple *c, struct vc_couple_tensors *t, const struct slice *slices, size_t n,
                                bool whole)

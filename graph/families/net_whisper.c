@@ -1,8 +1,8 @@
 /* net_whisper.c - Whisper: an encoder of sound with two convolutions, a decoder of text that looks at it; layer norms
  * before attention and MLP, learned positions, no bias of k.
  *
- *     input_features [batch, 80, 3000] ─conv1, conv2 (stride 2)─▶ [batch, 1500, hidden] ─encoder─▶ memory
- *     decoder_input_ids ─embedding + positions─▶ decoder layers: self attention, attention to memory, MLP ─▶ logits
+ *     input_features [batch, 80, 3000] -conv1, conv2 (stride 2)-> [batch, 1500, hidden] -encoder-> memory
+ *     decoder_input_ids -embedding + positions-> decoder layers: self attention, attention to memory, MLP -> logits
  */
 #include "graph/families/net.h"
 

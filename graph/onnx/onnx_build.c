@@ -1,6 +1,6 @@
 /* onnx_build.c - names, order, inputs and outputs of a program of nodes, and each node into the graph.
  *
- *     vc_onnx_build_graph    operator set ─ inline functions ─ names ─ checks ─ [match weights] ─ inputs ─ nodes ─ outputs
+ *     vc_onnx_build_graph    operator set - inline functions - names - checks - [match weights] - inputs - nodes - outputs
  *
  * Calls all other files of the room and is called by none of them (graph/build.c calls it). Problems are
  * collected: a node that cannot be taken has unknown outputs, and nodes behind it say nothing. */

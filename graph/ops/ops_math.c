@@ -3,7 +3,7 @@
  * Also computes with known elements (facts[v].elems): exporters write shape arithmetic as nodes, and this file
  * carries it out on dimensions while the graph is built.
  *
- *     Shape(x) = {batch, 12, 64}  ─Gather 0─▶ {batch} ─Mul 12─▶ {12*batch} ─Concat─▶ target of a Reshape
+ *     Shape(x) = {batch, 12, 64}  -Gather 0-> {batch} -Mul 12-> {12*batch} -Concat-> target of a Reshape
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* loops_attention.h - part of op_loops.h: attention and rotary positions.
  *
  *     for each batch, head and query:
- *     row[j] = scale * q . k[j]  ─softcap, mask, causal─▶  softmax  ─▶  y = sum of row[j] * v[j]
+ *     row[j] = scale * q . k[j]  -softcap, mask, causal->  softmax  ->  y = sum of row[j] * v[j]
  */
 
 /* Queries, keys or values as [batch, heads, length, size], wherever they lie: of four dimensions, or [batch, length,
