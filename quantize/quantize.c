@@ -42,7 +42,8 @@ struct quantize {
     struct vc_rest_left left; /* of this plan */
     struct vc_recipe_entry recipe[MAX_RECIPE];
     const char *full_command, *short_command; /* with the granularity, and without */
-    enum vc_granularity usual_granularity;    /* where the dialect of the output does not decide */
+    enum vc_granularity usual_granularity;    /* where the dialect of the output does not decide ... */
+    uint64_t usual_group;                     /* ... and the size of its groups */
     const struct vc_tensor *asked;            /* about which skip_of was asked last: its answer */
     const char *skip;
     struct vc_folded_norm *folded;  /* of this plan */
@@ -349,6 +350,7 @@ static enum vc_status settle_granularity(struct vc_ctx *ctx, struct quantize *q,
 {
     const struct vc_scheme_row *row = vc_scheme_of_target(q->options.target);
     enum vc_granularity granularity = q->usual_granularity;
+    uint64_t group = q->usual_group;
 
     for (size_t i = 0; dialect != NULL && dialect->whole_tensors != NULL && dialect->whole_tensors[i] != NULL; i++) {
         if (row != NULL && granularity == VC_GRANULARITY_CHANNEL && !q->options.granularity_given &&
@@ -356,10 +358,16 @@ static enum vc_status settle_granularity(struct vc_ctx *ctx, struct quantize *q,
             granularity = VC_GRANULARITY_TENSOR;
         }
     }
-    if (granularity == q->options.granularity) {
+    if (row != NULL && row->codes && dialect != NULL && dialect->usual_group != 0 &&
+        granularity == VC_GRANULARITY_CHANNEL && !q->options.granularity_given) {
+        granularity = VC_GRANULARITY_GROUP;
+        group = dialect->usual_group;
+    }
+    if (granularity == q->options.granularity && group == q->options.group_size) {
         return VC_OK;
     }
     q->options.granularity = granularity;
+    q->options.group_size = group;
     q->pass.n_recipe = 0;
     return describe(ctx, q);
 }
@@ -948,6 +956,7 @@ enum vc_status vc_job_add_quantize(struct vc_ctx *ctx, struct vc_job *job, const
     q->pass.self = q;
     q->options = own;
     q->usual_granularity = own.granularity;
+    q->usual_group = own.group_size;
     q->aim = aim;
     q->mixture = own.gguf != NULL ? vc_mixture_of_name(own.gguf) : NULL;
     q->options.gguf = q->mixture != NULL ? q->mixture->name : NULL; /* the caller's may go */

@@ -66,6 +66,8 @@ struct vc_dialect {
     /* Schemes whose weights get one scale for the tensor where the user asks for no granularity, with NULL at the end;
      * NULL: none. */
     const char *const *whole_tensors;
+    uint64_t usual_group; /* the group of codes whose scheme would have a scale per row where the user asks for no
+                             granularity, since its loaders take groups alone; 0: rows are taken */
     /* The scheme beside whose codes it has a place for one scale of all inputs of the layer, "int8"; NULL: none. */
     const char *input_scales;
 

@@ -21,8 +21,7 @@ bool vc_config_same_group(const struct vc_quant *a, const struct vc_quant *b)
             (a->group_size == b->group_size && a->group_rows == b->group_rows));
 }
 
-/* A linear layer, as far as name and shape tell; not codes: one that a loader would look at. */
-static bool is_layer(const struct vc_config_weight *weight, size_t *n_path)
+bool vc_config_is_layer(const struct vc_config_weight *weight, size_t *n_path)
 {
     return vc_name_is_module_weight(weight->name, n_path) && weight->n_dims == 2 && *n_path != 0 &&
            (weight->told || (vc_dtype_is_float(weight->dtype) && !weight->table));
@@ -42,7 +41,7 @@ static void add_layers(const struct vc_config_weights *weights, const struct vc_
         const struct vc_config_weight *weight = &weights->weights[i];
         size_t n_path;
 
-        if (is_layer(weight, &n_path)) {
+        if (vc_config_is_layer(weight, &n_path)) {
             modules[list.n++] = (struct vc_module){
                 .path = weight->name,
                 .n = n_path,
@@ -87,7 +86,7 @@ static bool codes_end_in(const struct vc_config_weights *weights, const char *he
         const struct vc_config_weight *weight = &weights->weights[i];
         size_t n_path;
 
-        if (weight->told && is_layer(weight, &n_path) && n_path > n &&
+        if (weight->told && vc_config_is_layer(weight, &n_path) && n_path > n &&
             memcmp(weight->name + n_path - n, head, n) == 0) {
             return true;
         }
@@ -167,7 +166,7 @@ static const char *meant_too(const struct vc_config_weights *weights, const char
         const struct vc_config_weight *codes = &weights->weights[i];
         size_t n_path;
 
-        if (codes->told && is_layer(codes, &n_path) && means_too(kept, n, codes->name, n_path)) {
+        if (codes->told && vc_config_is_layer(codes, &n_path) && means_too(kept, n, codes->name, n_path)) {
             return codes->name;
         }
     }
@@ -182,7 +181,7 @@ enum vc_status vc_config_check_names(struct vc_ctx *ctx, const struct vc_config_
     for (size_t i = 0; looks && i < weights->n; i++) {
         const struct vc_config_weight *kept = &weights->weights[i];
         size_t n = 0;
-        const char *codes = is_layer(kept, &n) && !kept->told ? meant_too(weights, kept->name, n) : NULL;
+        const char *codes = vc_config_is_layer(kept, &n) && !kept->told ? meant_too(weights, kept->name, n) : NULL;
 
         VC_REFUSE_IF(codes != NULL, ctx, VC_E_UNSUPPORTED,
                      "%s stays as it is, and diffusers would take '%.*s' in its list for %s as well; give codes to "
@@ -221,6 +220,21 @@ enum vc_status vc_config_check_experts(struct vc_ctx *ctx, const struct vc_confi
     return VC_OK;
 }
 
+enum vc_status vc_config_one_kind(struct vc_ctx *ctx, const struct vc_config_weights *weights,
+                                  const struct vc_dialect *dialect)
+{
+    const struct vc_quant *a = &weights->groups[0];
+    const struct vc_quant *b = &weights->groups[weights->n_groups > 1];
+
+    VC_REFUSE_IF(a != b, ctx, VC_E_UNSUPPORTED,
+                 "weights would become codes of %zu kinds (%s and %s%s), and the layout %s describes one; give them "
+                 "the same, or write %s compressed-tensors",
+                 weights->n_groups, vc_scheme_name(a->scheme), vc_scheme_name(b->scheme),
+                 a->scheme == b->scheme ? " of other groups or zero points" : "", dialect->name,
+                 vc_option(ctx, "layout"));
+    return VC_OK;
+}
+
 /* True where the configuration can leave the list out, because loaders skip the head by themselves. */
 bool vc_config_ignores_heads_only(const struct vc_config_weights *weights)
 {
@@ -231,7 +245,8 @@ bool vc_config_ignores_heads_only(const struct vc_config_weights *weights)
         const struct vc_config_weight *weight = &weights->weights[i];
         size_t n_path;
 
-        if (is_layer(weight, &n_path) && !weight->told && strncmp(weight->name, "lm_head.", n_path + 1) != 0 &&
+        if (vc_config_is_layer(weight, &n_path) && !weight->told &&
+            strncmp(weight->name, "lm_head.", n_path + 1) != 0 &&
             !vc_family_has_head(weights->family, weight->name, n_path)) {
             return false;
         }

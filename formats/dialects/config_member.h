@@ -25,6 +25,9 @@ struct vc_config_weights {
     const struct vc_family *family; /* NULL: nothing is known */
 };
 
+/* A linear layer, as far as name and shape tell; not codes: one that a loader would look at. */
+bool vc_config_is_layer(const struct vc_config_weight *weight, size_t *n_path);
+
 /* Two weights of one group. */
 bool vc_config_same_group(const struct vc_quant *a, const struct vc_quant *b);
 
@@ -40,6 +43,10 @@ void vc_config_add_ignored(const struct vc_config_weights *weights, enum vc_name
  * where they are codes of two kinds (it decodes all as the first). */
 enum vc_status vc_config_check_experts(struct vc_ctx *ctx, const struct vc_config_weights *weights,
                                        const struct vc_dialect *dialect);
+
+/* Refuses outputs whose codes are of several kinds, of a layout whose configuration describes one. */
+enum vc_status vc_config_one_kind(struct vc_ctx *ctx, const struct vc_config_weights *weights,
+                                  const struct vc_dialect *dialect);
 
 /* Refuses a layer that is no codes and whose name in diffusers' list would stand for layers that are. */
 enum vc_status vc_config_check_names(struct vc_ctx *ctx, const struct vc_config_weights *weights);

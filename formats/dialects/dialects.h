@@ -58,7 +58,16 @@ struct vc_laid {
     uint64_t n_bytes;
     struct vc_packed packed; /* of codes */
     const void *constant;    /* NULL: the part's bytes come from the job; else these n_bytes, which no part brings */
+    size_t period;           /* of a constant whose bytes are repeated: how many there are; 0: all n_bytes are */
+    uint64_t index_of;       /* not 0: i32 numbers that no part brings, i / index_of for number i: groups of columns */
+    int times;               /* not 0: the floats of the first one times this, a power of two or less 0; see below */
 };
+
+/* What vc_laid.times makes of n_bytes of floats, little-endian: exact, but for results beyond the type: false. */
+bool vc_laid_times(enum vc_dtype dtype, int times, const void *floats, size_t n_bytes, void *out);
+
+/* Bytes at, at + 1, ... of what no part brings; false: the job brings them. */
+bool vc_laid_constant(const struct vc_laid *laid, uint64_t at, size_t n, void *out);
 
 /* One part of a weight, to be laid into a file. */
 struct vc_laying {
@@ -109,6 +118,9 @@ struct vc_dialect_file {
 
     enum vc_loads loads;   /* whose facts about families count (family.h) */
     bool takes_conv1d;     /* matrices of [in, out] of such models, too, which `lay` turns */
+    bool asked_only;       /* written where it is asked for by name: new codes of a source in it are in the usual one */
+    bool in_config_only;   /* config.json alone says what its tensors are: written into folders that have one */
+    bool config_twice;     /* config.json has the value under "quantization", too, as MLX has it */
     bool usual_in_folders; /* what the folder of a model becomes where nothing else is asked for */
     /* What has to be passed to the loader for these outputs. NULL: nothing. */
     const char *(*needs)(const struct vc_out_list *outs);
@@ -142,6 +154,12 @@ struct vc_dialect_file {
     /* Afterwards: integers that nothing has been said about yet. */
     enum vc_status (*find_codes)(struct vc_search *search, size_t tensor, bool *found);
 };
+
+/* New codes of a source in the dialect are in it, too, where nothing else is asked for. */
+static inline bool vc_dialect_is_followed(const struct vc_dialect *dialect)
+{
+    return dialect->file != NULL && dialect->file->fits != NULL && !dialect->file->asked_only;
+}
 
 /* The row that options->layout asks for; *out is NULL for "auto" or nothing, which the format's writer decides. Fails
  * for a name that no row has. */

@@ -1,4 +1,4 @@
-/* gptq.c - the dialects of GPTQ and AWQ, which are read and not written. Shown as the tensor m.weight, i2, i3, i4 or i8:
+/* gptq.c - the dialects of GPTQ and AWQ: reading. gptq_write.c has the rows. Shown as the tensor m.weight, i2, i3, i4 or i8:
  *
  *              GPTQ, 2, 3, 4 or 8 bits        AWQ (gemm), 4 bits     AWQ (gemv), 4 bits
  *     qweight  I32 [in * bits / 32, out]      I32 [in, out / 8]      I32 [out, in / 8]      codes of a column, or of a row
@@ -25,7 +25,7 @@
 #include "core/model/code_schemes.h"
 #include "core/model/names.h"
 #include "core/text/text.h"
-#include "formats/dialects/search.h"
+#include "formats/dialects/gptq.h"
 #include "formats/json/json_walk.h"
 
 #define CHUNK ((size_t)4096)
@@ -47,7 +47,7 @@ static void read_numbers(const struct json_t *config, const struct vc_dialect *d
     }
 }
 
-static bool gptq_read_config(const struct json_t *config, struct vc_dialect_hint *out)
+bool vc_gptq_read_config(const struct json_t *config, struct vc_dialect_hint *out)
 {
     if (!vc_json_says(config, "quant_method", "gptq")) {
         return false;
@@ -60,7 +60,7 @@ static bool gptq_read_config(const struct json_t *config, struct vc_dialect_hint
     return true;
 }
 
-static bool awq_read_config(const struct json_t *config, struct vc_dialect_hint *out)
+bool vc_awq_read_config(const struct json_t *config, struct vc_dialect_hint *out)
 {
     const json_t *value = json_object_get(config, "version");
     const char *version = value == NULL ? "gemm" : json_string_value(value);
@@ -356,29 +356,12 @@ static enum vc_status find_words(struct vc_search *s, size_t codes, const struct
     return VC_OK;
 }
 
-static enum vc_status gptq_find(struct vc_search *s, size_t codes, bool *found)
+enum vc_status vc_gptq_find(struct vc_search *s, size_t codes, bool *found)
 {
     return find_words(s, codes, &vc_dialect_gptq, found);
 }
 
-static enum vc_status awq_find(struct vc_search *s, size_t codes, bool *found)
+enum vc_status vc_awq_find(struct vc_search *s, size_t codes, bool *found)
 {
     return find_words(s, codes, &vc_dialect_awq, found);
 }
-
-/* ---- the rows ---- */
-
-static const struct vc_dialect_file gptq_file = {
-    .loads = VC_LOADS_NONE, .read_config = gptq_read_config, .find_packed = gptq_find};
-static const struct vc_dialect_file awq_file = {
-    .loads = VC_LOADS_NONE, .read_config = awq_read_config, .find_packed = awq_find};
-
-static const char *const schemes[] = {NULL};
-
-const struct vc_dialect vc_dialect_gptq = {.name = "gptq",
-                                           .schemes = schemes,
-                                           .loader = {.program = "transformers", .needs = "gptqmodel"},
-                                           .file = &gptq_file};
-
-const struct vc_dialect vc_dialect_awq = {
-    .name = "awq", .schemes = schemes, .loader = {.program = "transformers", .needs = "gptqmodel"}, .file = &awq_file};

@@ -1,4 +1,4 @@
-/* mlx.c - the dialect of MLX, which mlx-lm writes, read only. A row of words of U32 is codes from the lowest bits on:
+/* mlx.c - the dialect of MLX, which mlx-lm writes and loads. A row of words of U32 is codes from the lowest bits on:
  *
  *     affine   m.weight U32 [out, in * bits / 32], m.scales, m.biases [out, in / size]  value = code * scale + bias
  *     mxfp4    m.weight U32 [out, in / 8], m.scales U8 [out, in / 32]                   as docs/numerics.md has them
@@ -9,12 +9,21 @@
  * said of them lies in two members of config.json, and layers may have their own:
  *
  *     "quantization": {"group_size": 64, "bits": 4, "mode": "affine", "model.layers.0.mlp.down_proj": {"bits": 8, ...}},
- *     "quantization_config": the same */
+ *     "quantization_config": the same
+ *
+ * Written are mxfp4, mxfp8, and affine codes of whole numbers in groups of 32, 64 or 128. The codes q of a job have a sign, and those of
+ * MLX are q + 2^(bits-1), so the bias of a group is -2^(bits-1) times its scale: exact in the type of the scales, which
+ * is that of the weights. MLX's own codes, whose biases are any floats, are copied as they are. A layer is codes to
+ * mlx-lm where it has scales, so nothing is said of the others. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "core/base/checked.h"
 #include "core/model/code_schemes.h"
+#include "core/model/names.h"
 #include "core/text/text.h"
+#include "formats/dialects/config_member.h"
+#include "formats/dialects/linear_rules.h"
 #include "formats/dialects/search.h"
 #include "formats/json/json_walk.h"
 
@@ -173,8 +182,165 @@ static enum vc_status mlx_find(struct vc_search *s, size_t codes, bool *found)
                : attach(s, &m);
 }
 
-static const struct vc_dialect_file mlx_file = {
-    .loads = VC_LOADS_NONE, .read_config = mlx_read_config, .find_packed = mlx_find};
+/* ---- rules ---- */
+
+static bool is_group(uint64_t size)
+{
+    return size == 32 || size == 64 || size == 128;
+}
+
+static enum vc_status mlx_check(struct vc_ctx *ctx, const struct vc_dialect_request *request)
+{
+    VC_REFUSE_IF(request->granularity != VC_GRANULARITY_GROUP || !is_group(request->group_size), ctx, VC_E_ARGUMENT,
+                 "the layout %s takes groups of 32, 64 or 128 columns (%s)", vc_dialect_mlx.name,
+                 vc_option(ctx, "granularity"));
+    return vc_linear_check(ctx, &vc_dialect_mlx, request, true);
+}
+
+static const char *mlx_reason(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor)
+{
+    const char *reason = vc_linear_reason(request, tensor, VC_LOADS_NONE);
+
+    if (reason == NULL && tensor->shape[1] % request->group_size != 0) {
+        return "rows are no multiple of the group";
+    }
+    return reason == NULL && vc_linear_is_expert(tensor->name) ? "experts that the loader joins" : reason;
+}
+
+static enum vc_dtype mlx_part_type(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor,
+                                   enum vc_part_role role, enum vc_dtype usual)
+{
+    bool halves =
+        role == VC_PART_SCALE && (tensor->weights_dtype == VC_DTYPE_F16 || tensor->weights_dtype == VC_DTYPE_BF16);
+
+    (void)request;
+    return halves ? tensor->weights_dtype : usual;
+}
+
+/* ---- writing ---- */
+
+/* The first mode is that of whole numbers. NVFP4 of other programs has a scale of the tensor, and that of MLX none. */
+static const struct mode *mode_of(enum vc_scheme scheme)
+{
+    const struct mode *mode = &modes[0];
+
+    for (size_t i = 1; i < sizeof modes / sizeof modes[0]; i++) {
+        mode = modes[i].scheme == scheme && scheme != VC_SCHEME_NVFP4 ? &modes[i] : mode;
+    }
+    return mode;
+}
+
+static bool mlx_fits(const struct vc_out_tensor *codes)
+{
+    const struct vc_quant *quant = codes->quant;
+    const struct vc_code_scheme *scheme = vc_code_scheme(quant->scheme);
+    size_t n_path;
+
+    if (scheme == NULL || (scheme->grid != VC_GRID_NONE && mode_of(quant->scheme) == &modes[0])) {
+        return false;
+    }
+    return codes->n_dims == 2 && vc_name_is_module_weight(codes->name, &n_path) && !vc_quant_is_special(quant) &&
+           quant->symmetric && vc_quant_find(quant, VC_PART_ABSMAX) == VC_NO_TENSOR &&
+           quant->granularity == VC_GRANULARITY_GROUP && is_group(quant->group_size) &&
+           codes->shape[1] % quant->group_size == 0;
+}
+
+/* The scales, and behind them the biases that they make. */
+static enum vc_status mlx_lay(struct vc_laying *l)
+{
+    const struct vc_quant *quant = l->codes->quant;
+    unsigned bits = vc_code_bits(vc_code_scheme(quant->scheme));
+    uint64_t n_rows = l->codes->shape[0];
+    uint64_t row = l->codes->shape[1] * bits / 8;
+    bool affine = mode_of(quant->scheme) == &modes[0];
+    struct vc_laid part = {.dtype = VC_DTYPE_U32, .n_dims = 2, .n_bytes = n_rows * row};
+
+    l->n = 0;
+    if (l->role == VC_PART_CODES) {
+        part.packed = (struct vc_packed){
+            .packing = affine ? &vc_packing_rows : NULL, .bits = 8, .turned = bits, .n_rows = n_rows, .row = row};
+        return vc_dialect_lay(l, NULL, part, n_rows, row / 4);
+    }
+    part.dtype = l->part->dtype;
+    part.n_bytes = l->part->size_bytes;
+    VC_CALL(vc_dialect_lay(l, "scales", part, n_rows, l->codes->shape[1] / quant->group_size));
+    if (affine) {
+        part.times = -(1 << (bits - 1));
+        return vc_dialect_lay(l, "biases", part, n_rows, l->codes->shape[1] / quant->group_size);
+    }
+    return VC_OK;
+}
+
+/* ---- the configuration ---- */
+
+/* {"group_size": 64, "bits": 4, "mode": "affine"} without its braces. */
+static void add_numbers(const struct vc_quant *quant, struct vc_text *text)
+{
+    const char *mode = quant->scheme == VC_SCHEME_NVFP4 ? "nvfp4" : mode_of(quant->scheme)->name;
+
+    vc_text_add(text, "\"group_size\": %" PRIu64 ", \"bits\": %u, \"mode\": \"%s\"", quant->group_size,
+                vc_code_bits(vc_code_scheme(quant->scheme)), mode);
+}
+
+/* The numbers of the first kind of codes, and those of each module whose codes are of another. */
+static void mlx_write_config(const struct vc_config_weights *weights, struct vc_text *text)
+{
+    const struct vc_quant *first = &weights->groups[0];
+    struct vc_text name;
+
+    vc_text_init(&name, text->ctx);
+    vc_text_add(text, "{");
+    add_numbers(first, text);
+    for (size_t i = 0; i < weights->n; i++) {
+        const struct vc_config_weight *w = &weights->weights[i];
+        size_t n_path;
+
+        if (w->told && vc_name_is_module_weight(w->name, &n_path) &&
+            (w->quant->scheme != first->scheme || w->quant->group_size != first->group_size)) {
+            name.n = 0;
+            vc_text_add_bytes(&name, w->name, n_path);
+            vc_text_add(text, ", ");
+            vc_text_add_json_string(text, name.status == VC_OK ? name.data : "");
+            vc_text_add(text, ": {");
+            add_numbers(w->quant, text);
+            vc_text_add(text, "}");
+        }
+    }
+    vc_text_add(text, "}");
+    text->status = text->status == VC_OK ? name.status : text->status;
+    vc_text_release(&name);
+}
+
+static bool mlx_owns_config(const struct json_t *config)
+{
+    struct vc_dialect_hint hint = {.num_bits = 0};
+    bool owns = mlx_read_config(config, &hint);
+
+    vc_dialect_hint_release(&hint);
+    return owns;
+}
+
+/* ---- the row ---- */
+
+static const struct vc_dialect_file mlx_file = {.fits = mlx_fits,
+                                                .lay = mlx_lay,
+                                                .in_config_only = true,
+                                                .config_twice = true,
+                                                .write_config = mlx_write_config,
+                                                .owns_config = mlx_owns_config,
+                                                .read_config = mlx_read_config,
+                                                .find_packed = mlx_find};
 
 const struct vc_dialect vc_dialect_mlx = {
-    .name = "mlx", .schemes = (const char *const[]){NULL}, .loader = {.program = "mlx-lm"}, .file = &mlx_file};
+    .name = "mlx",
+    .schemes = (const char *const[]){"int4", "int8", "int6", "int5", "int3", "int2", "mxfp4", "mxfp8", NULL},
+    .is_choice = true,
+    .takes_codes = true,
+    .rows_only = true,
+    .positive_scales = true,
+    .usual_group = 64,
+    .check = mlx_check,
+    .reason = mlx_reason,
+    .part_type = mlx_part_type,
+    .loader = {.program = "mlx-lm", .tried = "mlx-lm 0.32.2"},
+    .file = &mlx_file};

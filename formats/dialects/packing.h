@@ -84,8 +84,10 @@ extern const struct vc_packing vc_packing_rows;
 /* Codes of 8 bits, in units of p->unit bytes that stay as they are; rows and columns of these change places. */
 extern const struct vc_packing vc_packing_columns;
 
-/* Codes of 1 to 8 bits in words whose codes belong to several rows of the job, as p->across says. Read only but for
- * VC_ACROSS_WORDS. */
+/* The same, of any ranges, as it is written where tiles would make runs of a few bytes. */
+extern const struct vc_packing vc_packing_columns_whole;
+
+/* Codes of 1 to 8 bits in words whose codes belong to several rows of the job, as p->across says. */
 extern const struct vc_packing vc_packing_across;
 
 /* Words of 1 or 4 bytes with 32 / bits or 8 / bits codes each, layer on layer: those of the first layer are the first

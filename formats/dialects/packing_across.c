@@ -125,31 +125,56 @@ static void across_unpack(const struct vc_packed *p, uint64_t at, size_t n, cons
     }
 }
 
-static bool across_size(const struct vc_packed *p, uint64_t *n_bytes)
+/* Puts the code of row n and column k into the whole array, which began as zeros. */
+static void put_code(const struct vc_packed *p, uint64_t n, uint64_t k, unsigned code, unsigned char *packed)
 {
-    uint64_t bits;
+    uint64_t bit = (p->across == VC_ACROSS_AWQ ? awq_at(n) : n) * p->bits;
+    bool words = p->across == VC_ACROSS_WORDS;
+    uint64_t next = words ? p->row : 1; /* words up to the next one of the column */
+    uint64_t first = words ? k : k * vc_ceil_div_u64(p->n_rows * p->bits, 32);
+    unsigned char *word = packed + (first + bit / 32 * next) * WORD_BYTES;
+    unsigned shift = (unsigned)(bit % 32);
 
-    return vc_mul_u64(p->n_rows, p->bits, &bits) && vc_mul_u64(vc_ceil_div_u64(bits, 32), p->row, &bits) &&
-           vc_mul_u64(bits, WORD_BYTES, n_bytes);
+    vc_put_le32(word, vc_le32(word) | code << shift);
+    if (shift + p->bits > 32) {
+        word += next * WORD_BYTES;
+        vc_put_le32(word, vc_le32(word) | code >> (32 - shift));
+    }
 }
 
 static void across_pack(const struct vc_packed *p, uint64_t at, const void *codes, size_t n, void *packed)
 {
     const unsigned char *from = codes;
-    unsigned char *to = packed;
+    unsigned mask = (1u << p->bits) - 1;
+    uint64_t row = at / p->row;
+    uint64_t column = at % p->row;
+    unsigned char masks[8];
 
-    for (size_t i = 0; i < n; i++, at++) {
-        unsigned code = (unsigned)((int)(int8_t)from[i] - p->add) & ((1u << p->bits) - 1);
-        uint64_t bit = at / p->row * p->bits;
-        unsigned char *word = to + (bit / 32 * p->row + at % p->row) * WORD_BYTES;
-        unsigned shift = (unsigned)(bit % 32);
+    vc_packing_masks(p->turned, masks);
+    for (size_t i = 0; i < n; i++) {
+        if (p->job_bits != 0) {
+            unsigned two = from[i] ^ masks[0];
 
-        vc_put_le32(word, vc_le32(word) | code << shift);
-        if (shift + p->bits > 32) {
-            word += p->row * WORD_BYTES;
-            vc_put_le32(word, vc_le32(word) | code >> (32 - shift));
+            put_code(p, row, 2 * column, two & mask, packed);
+            put_code(p, row, 2 * column + 1, two >> 4, packed);
+        } else {
+            put_code(p, row, column, (unsigned)((int)(int8_t)from[i] - p->add) & mask, packed);
+        }
+        column++;
+        if (column == p->row) {
+            column = 0;
+            row++;
         }
     }
+}
+
+/* The array has columns of whole words where rows of it are columns of the job. */
+static bool across_size(const struct vc_packed *p, uint64_t *n_bytes)
+{
+    uint64_t bits, columns;
+
+    return vc_mul_u64(p->n_rows, p->bits, &bits) && vc_mul_u64(p->row, per_byte(p), &columns) &&
+           vc_mul_u64(vc_ceil_div_u64(bits, 32), columns, &bits) && vc_mul_u64(bits, WORD_BYTES, n_bytes);
 }
 
 const struct vc_packing vc_packing_across = {

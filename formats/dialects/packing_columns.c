@@ -73,6 +73,27 @@ static void columns_pack(const struct vc_packed *p, uint64_t at, const void *cod
     }
 }
 
+/* Any range, into the whole array. */
+static void columns_gather(const struct vc_packed *p, uint64_t at, const void *codes, size_t n, void *packed)
+{
+    const unsigned char *from = codes;
+    unsigned char *to = packed;
+    unsigned unit = unit_of(p);
+    uint64_t row = at / p->row;
+    uint64_t column = at % p->row;
+    unsigned char masks[8];
+
+    vc_packing_masks(p->turned, masks);
+    for (size_t i = 0; i < n; i++) {
+        to[(column / unit * p->n_rows + row) * unit + column % unit] = from[i] ^ mask_at(p, masks, column);
+        column++;
+        if (column == p->row) {
+            column = 0;
+            row++;
+        }
+    }
+}
+
 static void columns_unpack(const struct vc_packed *p, uint64_t at, size_t n, const void *packed, void *codes)
 {
     const struct vc_packed_place place = columns_place(p, at, n);
@@ -103,3 +124,6 @@ const struct vc_packing vc_packing_columns = {.size = columns_size,
                                               .pack = columns_pack,
                                               .unpack = columns_unpack,
                                               .in_place = true};
+
+const struct vc_packing vc_packing_columns_whole = {
+    .size = columns_size, .place = columns_place, .pack = columns_gather, .unpack = columns_unpack, .gathers = true};

@@ -227,7 +227,7 @@ enum vc_status vc_search_attach_packed(struct vc_search *search, size_t tensor, 
     VC_CALL(show(search, tensor, row->codes, packed->row * 8 / vc_code_bits(row), packed));
     search->out->found[tensor].n_name = n_name;
     search->any_packed = true;
-    return vc_search_attach(search, tensor, quant, search->row->file->fits != NULL);
+    return vc_search_attach(search, tensor, quant, vc_dialect_is_followed(search->row));
 }
 
 enum vc_status vc_search_show_part(struct vc_search *search, size_t part, enum vc_dtype dtype,

@@ -185,7 +185,7 @@ static void show_copied(struct vc_sink *sink, const struct vc_out_list *outs)
     const struct safetensors_sink *self = sink->self;
     const struct vc_dialect *read = self->source != NULL ? self->source->finds.read : &vc_dialect_plain;
 
-    if (sink->dialect != read && sink->accepts_raw && read->file != NULL && read->file->fits == NULL &&
+    if (sink->dialect != read && sink->accepts_raw && read->file != NULL && !vc_dialect_is_followed(read) &&
         !makes_codes(outs)) {
         sink->dialect = read;
         sink->loader = read->loader;
@@ -221,7 +221,8 @@ static enum vc_status safetensors_layout(struct vc_ctx *ctx, struct vc_sink *sin
         vc_ct_note_outs(outs, &sink->loader);
     }
     VC_CALL(vc_safetensors_records_make(ctx, outs, self->model, self->source, sink->dialect, &self->records));
-    sink->memory_bytes = 2 * (size_t)self->records.most_gathered; /* a tensor ends while the next one begins */
+    /* A tensor ends while the next one begins; its scales and zero points are less than half of its codes. */
+    sink->memory_bytes = 3 * (size_t)self->records.most_gathered;
     VC_CALL(vc_safetensors_files_make(ctx, &plan, &self->files));
     VC_CALL(plan_carry(ctx, sink, outs));
     show_copied(sink, outs);
@@ -348,6 +349,32 @@ static enum vc_status gather(struct vc_ctx *ctx, struct safetensors_sink *self, 
     return status;
 }
 
+/* Stores what the dialect makes of a piece of floats that lies as it comes: the record behind. */
+static enum vc_status store_times(struct vc_ctx *ctx, struct safetensors_sink *self,
+                                  const struct safetensors_record *record, const struct vc_packet *packet)
+{
+    const struct vc_laid *laid = record[1].laid;
+    const unsigned char *floats = packet->data;
+    unsigned char bytes[4096];
+
+    for (size_t at = 0; at < packet->n_bytes; at += sizeof bytes) {
+        size_t n = packet->n_bytes - at < sizeof bytes ? packet->n_bytes - at : sizeof bytes;
+
+        VC_REFUSE_IF(!vc_laid_times(laid->dtype, laid->times, floats + at, n, bytes), ctx, VC_E_UNSUPPORTED,
+                     "%s: a scale times %d is beyond what %s holds", laid->name, laid->times,
+                     vc_dtype_name(laid->dtype));
+        VC_CALL(store(ctx, self, record + 1, packet->offset + at, bytes, n));
+    }
+    return VC_OK;
+}
+
+/* The record behind is made of this one. */
+static bool has_times(const struct safetensors_sink *self, const struct safetensors_record *record)
+{
+    return record + 1 < self->records.records + self->records.n && record[1].out == VC_SAFETENSORS_CONSTANT &&
+           record[1].laid->times != 0;
+}
+
 /* vc_sink_ops.emit: the piece goes to its place, packed codes to all the runs that they lie in. */
 static enum vc_status safetensors_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
 {
@@ -359,6 +386,9 @@ static enum vc_status safetensors_emit(struct vc_ctx *ctx, struct vc_sink *sink,
 
     if (p != NULL && p->packing->gathers) {
         return gather(ctx, self, record, packet);
+    }
+    if (has_times(self, record)) {
+        VC_CALL(store_times(ctx, self, record, packet));
     }
     if (p != NULL) {
         place = p->packing->place(p, packet->offset, packet->n_plain);
@@ -373,11 +403,18 @@ static enum vc_status safetensors_emit(struct vc_ctx *ctx, struct vc_sink *sink,
  * weight. */
 static enum vc_status store_constants(struct vc_ctx *ctx, struct safetensors_sink *self)
 {
+    unsigned char bytes[4096];
+
     for (size_t i = 0; i < self->records.n; i++) {
         const struct safetensors_record *record = &self->records.records[i];
 
-        if (record->out == VC_SAFETENSORS_CONSTANT) {
-            VC_CALL(store(ctx, self, record, 0, record->laid->constant, (size_t)record->laid->n_bytes));
+        for (uint64_t at = 0; record->out == VC_SAFETENSORS_CONSTANT && at < record->laid->n_bytes;
+             at += sizeof bytes) {
+            size_t n = (size_t)vc_min_u64(sizeof bytes, record->laid->n_bytes - at);
+
+            if (vc_laid_constant(record->laid, at, n, bytes)) {
+                VC_CALL(store(ctx, self, record, at, bytes, n));
+            }
         }
     }
     return VC_OK;
@@ -562,6 +599,33 @@ static enum vc_status choose_dialect(struct vc_ctx *ctx, struct safetensors_sink
     return VC_OK;
 }
 
+/* Refuses a layout that only a config.json describes where the output has none. */
+static enum vc_status check_described(struct vc_ctx *ctx, const struct safetensors_sink *self,
+                                      const struct vc_dialect *asked)
+{
+    const struct vc_infolder *folder = self->model->folder;
+    char *text = NULL;
+    bool there = false;
+    size_t n = 0;
+
+    if (asked == NULL || asked->file == NULL || !asked->file->in_config_only) {
+        return VC_OK;
+    }
+    if (folder != NULL && self->in_folder) {
+        there = vc_infolder_made(folder, VC_HF_CONFIG_NAME, &n) != NULL;
+        if (!there) {
+            VC_CALL(vc_hf_config_read_beside(ctx, vc_infolder_path(folder), &text, &n));
+            there = text != NULL;
+        }
+        vc_free(ctx, text);
+    }
+    VC_REFUSE_IF(!there, ctx, VC_E_UNSUPPORTED,
+                 "the layout %s is described by the config.json beside the weights: a model's folder that has one can "
+                 "become a folder of it, and no file; %s plain takes any",
+                 asked->name, vc_option(ctx, "layout"));
+    return VC_OK;
+}
+
 /* Some codes of the source do not lie as the output's do. */
 static bool lays_anew(const struct safetensors_sink *self, const struct vc_dialect *dialect)
 {
@@ -647,6 +711,7 @@ enum vc_status vc_safetensors_sink_create_part(struct vc_ctx *ctx, const struct 
     VC_TRY(choose_form(ctx, options, self));
     self->companions = self->companions && self->in_folder;
     self->carrying = self->carrying && self->in_folder;
+    VC_TRY(check_described(ctx, self, asked));
     VC_TRY(choose_dialect(ctx, self, asked, options->codes, options->decoded && self->in_folder, &dialect, &refusal));
     if (!same && self->in_folder && model->folder != NULL) { /* in PyTorch files both names are there */
         VC_TRY(vc_hf_carry_unties(ctx, model->folder, &unties));

@@ -23,7 +23,7 @@ def shrink(input: Input, output: Optional[Path] = None, *, progress: Show = None
         loss: Optional[Literal["kd", "mse", "cosine", "auto", "reverse", "js", "bce", "huber"]] = None, time: Optional[Values] = None,
         steps: Optional[int] = None, seed: Optional[int] = None, keep_going: bool = False, resume: bool = False, recipe: Optional[Path] = None,
         force: bool = False,
-        layout: Optional[Literal["auto", "plain", "compressed-tensors", "w8a8", "bitsandbytes", "fp8", "onnx", "onnx-qdq", "comfyui"]] = None,
+        layout: Optional[Literal["auto", "plain", "compressed-tensors", "w8a8", "bitsandbytes", "gptq", "awq", "fp8", "onnx", "onnx-qdq", "comfyui", "mlx"]] = None,
         dry_run: bool = False, device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None,
         cpu_mask: Optional[str] = None, html: Optional[Path] = None, diffable: bool = False) -> Report:
     """Make a model as small as a limit asks, and prove the result.
@@ -63,7 +63,7 @@ def shrink(input: Input, output: Optional[Path] = None, *, progress: Show = None
     resume: go on where an interrupted search of the same model, graph, rows and options stopped, by the journal beside the output
     recipe (FILE): text file for the passes that were chosen, with which vcompress run makes the same bytes (default: the output's name and .recipe)
     force: replace an existing file (never the input), and an older journal
-    layout (auto|plain|compressed-tensors|w8a8|bitsandbytes|fp8|onnx|onnx-qdq|comfyui): layout of codes, as in vcompress quantize
+    layout (auto|plain|compressed-tensors|w8a8|bitsandbytes|gptq|awq|fp8|onnx|onnx-qdq|comfyui|mlx): layout of codes, as in vcompress quantize
     dry_run: count the candidates from headers
     device (auto|cpu|cuda|cuda:N): where to compute
     threads (N): threads to use (default, and 0: every processor this process may use)
@@ -81,7 +81,7 @@ def quantize(input: Input, output: Optional[Path] = None, *, progress: Show = No
         aim_bytes: Optional[Union[int, str]] = None, aim_bpw: Optional[float] = None, aim_loss: Optional[Values] = None, type: Optional[Values] = None,
         type_file: Optional[Path] = None, granularity: Optional[Values] = None, axis: Optional[int] = None, symmetric: bool = False, asymmetric: bool = False,
         double_quant: bool = False,
-        layout: Optional[Literal["auto", "plain", "compressed-tensors", "w8a8", "bitsandbytes", "fp8", "onnx", "onnx-qdq", "comfyui"]] = None,
+        layout: Optional[Literal["auto", "plain", "compressed-tensors", "w8a8", "bitsandbytes", "gptq", "awq", "fp8", "onnx", "onnx-qdq", "comfyui", "mlx"]] = None,
         encoder: Optional[Literal["best", "llama"]] = None, pure: bool = False, calibration: Optional[Path] = None, calibration_anyway: bool = False,
         activations: Optional[Literal["none", "static"]] = None, ranges: Optional[Values] = None, saturation: Optional[Literal["auto", "off", "all"]] = None,
         smooth: Optional[float] = None, sensitivity: Optional[Path] = None, rest: Optional[Literal["keep", "fp16", "bf16"]] = None,
@@ -125,7 +125,7 @@ def quantize(input: Input, output: Optional[Path] = None, *, progress: Show = No
     symmetric: codes around zero, without zero points (default)
     asymmetric: int8 and int2 to int6: codes with a zero point per scale
     double_quant: nf4, fp4 for bitsandbytes: scales become codes of a byte, with a scale for 256 of them
-    layout (auto|plain|compressed-tensors|w8a8|bitsandbytes|fp8|onnx|onnx-qdq|comfyui): codes in safetensors: the programs that load the output. plain: codes and scales for everything
+    layout (auto|plain|compressed-tensors|w8a8|bitsandbytes|gptq|awq|fp8|onnx|onnx-qdq|comfyui|mlx): codes in safetensors: the programs that load the output. plain: codes and scales for everything
     encoder (best|llama): --gguf: best has the lowest error that the search finds, llama the bytes that llama-quantize writes (default best)
     pure: --gguf: TYPE's base type for every tensor that gets blocks, without the mixture's exceptions
     calibration (FILE): --gguf, codes of 2 to 6 bits and of floats, and --activations: what the layers get to see, a file of vcompress calibrate or llama-imatrix
@@ -188,7 +188,7 @@ def prune(input: Input, output: Optional[Path] = None, *, progress: Show = None,
         calibration_anyway: bool = False, reconstruct: bool = False, pattern: Optional[Values] = None, structured: Optional[str] = None,
         remove: Optional[Path] = None, dims: Optional[str] = None, round_to: Optional[int] = None, couplings: Optional[Path] = None,
         graph: Optional[Path] = None,
-        layout: Optional[Literal["auto", "plain", "compressed-tensors", "w8a8", "bitsandbytes", "fp8", "onnx", "onnx-qdq", "comfyui"]] = None,
+        layout: Optional[Literal["auto", "plain", "compressed-tensors", "w8a8", "bitsandbytes", "gptq", "awq", "fp8", "onnx", "onnx-qdq", "comfyui", "mlx"]] = None,
         mask: Optional[Path] = None, mask_out: Optional[Path] = None, make_permanent: bool = False, set: Optional[Values] = None,
         min_keep: Optional[str] = None, min_elements: Optional[int] = None, nonfinite: Optional[Literal["error", "keep"]] = None, dequantize: bool = False,
         drop_layers: Optional[str] = None, data: Optional[Path] = None, rows: Optional[int] = None, length: Optional[int] = None,
@@ -219,7 +219,7 @@ def prune(input: Input, output: Optional[Path] = None, *, progress: Show = None,
     round_to (N): --structured: the remaining neurons or hidden size are rounded up to a multiple of N
     couplings (FILE): --structured, --remove: the rows and columns that belong together, a line per group: fc1.weight:0 = fc1.bias:0 = fc2.weight:1 (default: from the graph of the model)
     graph (FILE): --structured, --remove: the graph of the model, if its own file has no graph: a list of layers, or an ONNX file
-    layout (auto|plain|compressed-tensors|w8a8|bitsandbytes|fp8|onnx|onnx-qdq|comfyui): --structured, --remove: plain: write shapes even if the configuration beside the weights cannot state them, and copy the configuration unchanged
+    layout (auto|plain|compressed-tensors|w8a8|bitsandbytes|gptq|awq|fp8|onnx|onnx-qdq|comfyui|mlx): --structured, --remove: plain: write shapes even if the configuration beside the weights cannot state them, and copy the configuration unchanged
     mask (FILE): prune by the masks of this file: NAME.mask, or NAME, with 1 for kept weights
     mask_out (FILE): also write the masks of all pruned tensors: NAME.mask, a bit per weight, for --mask
     make_permanent: apply only the masks of torch.nn.utils.prune: NAME_orig and NAME_mask become the tensor NAME
@@ -277,7 +277,7 @@ def prune(input: Input, output: Optional[Path] = None, *, progress: Show = None,
 
 
 def run(input: Input, output: Optional[Path] = None, recipe: Optional[Path] = None, *, progress: Show = None, passes: Optional[Sequence[str]] = None,
-        layout: Optional[Literal["auto", "plain", "compressed-tensors", "w8a8", "bitsandbytes", "fp8", "onnx", "onnx-qdq", "comfyui"]] = None,
+        layout: Optional[Literal["auto", "plain", "compressed-tensors", "w8a8", "bitsandbytes", "gptq", "awq", "fp8", "onnx", "onnx-qdq", "comfyui", "mlx"]] = None,
         output_dir: Optional[Path] = None, format: Optional[Literal["npy", "npz", "safetensors", "gguf", "torch", "onnx"]] = None,
         emit: Optional[Values] = None, force: bool = False, force_foreign: bool = False, deflate: Optional[Union[bool, Values]] = None, strip: bool = False,
         dry_run: bool = False, digest: bool = False, max_bytes: Optional[Union[int, str]] = None, min_ratio: Optional[float] = None,
@@ -292,7 +292,7 @@ def run(input: Input, output: Optional[Path] = None, recipe: Optional[Path] = No
     vcompress run (RECIPE | --pass 'PASS OPTIONS' ...) [options] INPUT... [-o OUTPUT | -d DIR]
 
     passes ('PASS OPTIONS'): a pass with its options, such as 'quantize --int8'
-    layout (auto|plain|compressed-tensors|w8a8|bitsandbytes|fp8|onnx|onnx-qdq|comfyui): layout of codes in the output, as of a pass of quantize
+    layout (auto|plain|compressed-tensors|w8a8|bitsandbytes|gptq|awq|fp8|onnx|onnx-qdq|comfyui|mlx): layout of codes in the output, as of a pass of quantize
     output_dir (DIR): write into this folder, under the default names of the outputs
     format (npy|npz|safetensors|gguf|torch|onnx): the format of the output, if its name has no extension of a format
     emit (FILE,...): more outputs of the same run, each in the format of its extension
@@ -452,7 +452,7 @@ def merge(input: Input, output: Optional[Path] = None, *, progress: Show = None,
 
 
 def convert(input: Input, output: Optional[Path] = None, *, progress: Show = None,
-        layout: Optional[Literal["auto", "plain", "compressed-tensors", "w8a8", "bitsandbytes", "fp8", "onnx", "onnx-qdq", "comfyui"]] = None,
+        layout: Optional[Literal["auto", "plain", "compressed-tensors", "w8a8", "bitsandbytes", "gptq", "awq", "fp8", "onnx", "onnx-qdq", "comfyui", "mlx"]] = None,
         c_header: bool = False, c_prefix: Optional[str] = None, c_align: Optional[int] = None, output_dir: Optional[Path] = None,
         format: Optional[Literal["npy", "npz", "safetensors", "gguf", "torch", "onnx"]] = None, emit: Optional[Values] = None, force: bool = False,
         force_foreign: bool = False, deflate: Optional[Union[bool, Values]] = None, strip: bool = False, dry_run: bool = False, digest: bool = False,
@@ -466,7 +466,7 @@ def convert(input: Input, output: Optional[Path] = None, *, progress: Show = Non
 
     vcompress convert [options] INPUT... (-o OUTPUT | --format FORMAT [-d DIR])
 
-    layout (auto|plain|compressed-tensors|w8a8|bitsandbytes|fp8|onnx|onnx-qdq|comfyui): of codes in safetensors, and of int4 in ONNX (onnx: MatMulNBits, onnx-qdq: DequantizeLinear): the same codes and scales as another program finds them, or a refusal where it has no place for them (default auto: as they lie)
+    layout (auto|plain|compressed-tensors|w8a8|bitsandbytes|gptq|awq|fp8|onnx|onnx-qdq|comfyui|mlx): of codes in safetensors, and of int4 in ONNX (onnx: MatMulNBits, onnx-qdq: DequantizeLinear): the same codes and scales as another program finds them, or a refusal where it has no place for them (default auto: as they lie)
     c_header: write a header of C, for programs on microcontrollers
     c_prefix (NAME): --c-header: what all names in it begin with (default: the output's name)
     c_align (N): --c-header: bytes that each array is aligned to (default 16)
@@ -1222,7 +1222,7 @@ def compress(arrays: Weights, passes: Optional[Sequence[str]] = None, metadata: 
         gguf: Optional[str] = None, aim_sqnr: Optional[float] = None, aim_bytes: Optional[Union[int, str]] = None, aim_bpw: Optional[float] = None,
         aim_loss: Optional[Values] = None, type: Optional[Values] = None, type_file: Optional[Path] = None, granularity: Optional[Values] = None,
         axis: Optional[int] = None, symmetric: bool = False, asymmetric: bool = False, double_quant: bool = False,
-        layout: Optional[Literal["auto", "plain", "compressed-tensors", "w8a8", "bitsandbytes", "fp8", "onnx", "onnx-qdq", "comfyui"]] = None,
+        layout: Optional[Literal["auto", "plain", "compressed-tensors", "w8a8", "bitsandbytes", "gptq", "awq", "fp8", "onnx", "onnx-qdq", "comfyui", "mlx"]] = None,
         encoder: Optional[Literal["best", "llama"]] = None, pure: bool = False, calibration: Optional[Path] = None, calibration_anyway: bool = False,
         activations: Optional[Literal["none", "static"]] = None, ranges: Optional[Values] = None, saturation: Optional[Literal["auto", "off", "all"]] = None,
         smooth: Optional[float] = None, sensitivity: Optional[Path] = None, rest: Optional[Literal["keep", "fp16", "bf16"]] = None,
@@ -1261,7 +1261,7 @@ def compress(arrays: Weights, passes: Optional[Sequence[str]] = None, metadata: 
     symmetric: codes around zero, without zero points (default)
     asymmetric: int8 and int2 to int6: codes with a zero point per scale
     double_quant: nf4, fp4 for bitsandbytes: scales become codes of a byte, with a scale for 256 of them
-    layout (auto|plain|compressed-tensors|w8a8|bitsandbytes|fp8|onnx|onnx-qdq|comfyui): codes in safetensors: the programs that load the output. plain: codes and scales for everything
+    layout (auto|plain|compressed-tensors|w8a8|bitsandbytes|gptq|awq|fp8|onnx|onnx-qdq|comfyui|mlx): codes in safetensors: the programs that load the output. plain: codes and scales for everything
     encoder (best|llama): --gguf: best has the lowest error that the search finds, llama the bytes that llama-quantize writes (default best)
     pure: --gguf: TYPE's base type for every tensor that gets blocks, without the mixture's exceptions
     calibration (FILE): --gguf, codes of 2 to 6 bits and of floats, and --activations: what the layers get to see, a file of vcompress calibrate or llama-imatrix

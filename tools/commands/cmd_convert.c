@@ -97,6 +97,7 @@ const struct command command_convert = {
         "  vcompress convert model.npz -o deflated.npz --deflate\n"
         "  vcompress convert --format safetensors *.npz\n"
         "  vcompress convert --layout compressed-tensors qwen3-gptq/ -o qwen3-ct/\n"
+        "  vcompress convert --layout mlx qwen3-ct/ -o qwen3-mlx/\n"
         "  vcompress convert --layout onnx-qdq model.int4.onnx -o model.qdq.onnx\n"
         "  vcompress convert qwen3/ -o qwen3.gguf\n"
         "  vcompress convert qwen3-q4_0.gguf -o qwen3/\n"

@@ -165,7 +165,7 @@ static const struct opt scheme_opts[] = {
     {.name = "symmetric", .kind = OPT_BOOL, .set = 0, .field = offsetof(struct quantize_cli, quantize.asymmetric),
      .help = "codes around zero, without zero points (default)"},
     {.name = "asymmetric", .kind = OPT_BOOL, .set = 1, QUANTIZE(asymmetric),
-     .help = "int8 and int2 to int6: codes with a zero point per scale; of layouts for loaders compressed-tensors takes them"},
+     .help = "int8 and int2 to int6: codes with a zero point per scale; of layouts for loaders compressed-tensors, gptq and awq take them"},
     {.name = "double-quant", .kind = OPT_BOOL, .set = 1, QUANTIZE(double_quant),
      .help = "nf4, fp4 for bitsandbytes: scales become codes of a byte, with a scale for 256 of them; codes of weights are chosen "
              "with the scales that these stand for; with --granularity group:32 the least error at 4.25 bits; reads all weights first"},
@@ -173,7 +173,8 @@ static const struct opt scheme_opts[] = {
      OPT_FIELD(struct quantize_cli, convert.write.layout),
      .help = "codes in safetensors: the programs that load the output. plain: codes and scales for everything; "
              "compressed-tensors (transformers, vLLM; not nf4, fp4), w8a8 (the same, int8: the inputs of layers get codes, too), "
-             "bitsandbytes (int8, nf4, fp4) and fp8 (fp8 block:128): linear layers only, under their names. In ONNX, int4 in MatMulNBits nodes (onnx), or in DequantizeLinear alone "
+             "bitsandbytes (int8, nf4, fp4), fp8 (fp8 block:128), gptq (int2, int3, int4, int8), awq (int4) and mlx (int2 to int8, mxfp4, mxfp8; mlx-lm): "
+             "linear layers only, under their names; comfyui (fp8, int8): single files of networks for pictures. In ONNX, int4 in MatMulNBits nodes (onnx), or in DequantizeLinear alone "
              "(onnx-qdq) (default auto: the layout for the program that loads the input, or a refusal)"},
     {.name = "encoder", OPT_WORDS({"best", VC_ENCODER_BEST}, {"llama", VC_ENCODER_LLAMA}), QUANTIZE(encoder),
      .needs = "gguf", .help = "best has the lowest error that the search finds, llama the bytes that llama-quantize writes (default best)"},

@@ -369,6 +369,11 @@ static enum vc_status write_member(const struct rewriting *r, struct vc_text *te
     return VC_OK;
 }
 
+static bool is_written_twice(const struct vc_dialect *dialect)
+{
+    return dialect->file != NULL && dialect->file->config_twice;
+}
+
 /* The text is changed by members' numbers; after MLX's member is gone, a member behind it has a number less. */
 enum vc_status vc_hf_quantization_rewrite(struct vc_ctx *ctx, const char *text, size_t n,
                                           const struct vc_hf_change *change, struct vc_text *out)
@@ -377,9 +382,11 @@ enum vc_status vc_hf_quantization_rewrite(struct vc_ctx *ctx, const char *text, 
     enum decision what;
     struct vc_text member;
     struct vc_text without;
+    struct vc_text with;
     enum vc_status status;
 
     vc_text_init(&member, ctx);
+    vc_text_init(&with, ctx);
     vc_text_init(&without, ctx);
     VC_TRY(vc_hf_config_parse(ctx, text, n, false, &r.json));
     r.root = r.json.root;
@@ -398,6 +405,12 @@ enum vc_status vc_hf_quantization_rewrite(struct vc_ctx *ctx, const char *text, 
         n = without.n;
         r.index -= r.mlx_index < r.index;
     }
+    if (what == WRITE && is_written_twice(change->dialect)) {
+        vc_json_member_append(text, n, MLX_MEMBER, member.data, &with);
+        VC_TRY(with.status);
+        text = with.data;
+        n = with.n;
+    }
     if (what == LEAVE || (what == REMOVE && !r.has_member)) {
         vc_text_add_bytes(out, text, n);
     } else if (r.has_member) {
@@ -408,6 +421,7 @@ enum vc_status vc_hf_quantization_rewrite(struct vc_ctx *ctx, const char *text, 
     status = out->status;
 out:
     vc_text_release(&member);
+    vc_text_release(&with);
     vc_text_release(&without);
     vc_free(ctx, r.weights);
     vc_hf_json_free(ctx, &r.json);
