@@ -20,6 +20,7 @@ static uint64_t whole_blocks(uint64_t bytes)
     return (bytes + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
 }
 
+/* Takes n bytes of a block that is being laid out; returns where they begin. */
 static uint64_t take(uint64_t *bytes, uint64_t n)
 {
     uint64_t at = *bytes;
@@ -49,6 +50,8 @@ struct array {
     uint64_t n;
 };
 
+/* Arguments of `mapped` have pointers: the arrays go to the device once, and the copy of the arguments
+ * points there. */
 static size_t list_arrays(const struct vc_args_mapped *from, struct vc_args_mapped *to,
                           struct array arrays[3 * VC_GRAPH_MAX_DIMS])
 {
@@ -99,6 +102,7 @@ static void stage_output(struct vc_engine *e, size_t k)
     }
 }
 
+/* Sizes of the staging memory and of the engine's own block; nothing is allocated. */
 enum vc_status vc_engine_plan_device(struct vc_engine *e)
 {
     struct array arrays[3 * VC_GRAPH_MAX_DIMS];
@@ -139,6 +143,7 @@ enum vc_status vc_engine_plan_device(struct vc_engine *e)
 
 /* ---- memory ---- */
 
+/* Weights lie at the same offsets in both blocks. */
 static void *on_device(const struct vc_engine *e, struct vc_ref ref)
 {
     switch (ref.kind) {
@@ -193,6 +198,7 @@ static enum vc_status fill_own(struct vc_engine *e)
     return VC_OK;
 }
 
+/* The own block is filled once; further calls only set pointers. */
 enum vc_status vc_engine_attach_device(struct vc_engine *e, void *staging, void *arena)
 {
     e->staging = staging;
@@ -294,6 +300,7 @@ static enum vc_status find_fault(struct vc_engine *e)
     return VC_OK;
 }
 
+/* Instructions are queued in order; only those without a kernel wait for results. */
 enum vc_status vc_engine_run_device(struct vc_engine *e, size_t first, size_t end)
 {
     struct vc_train_device *device = e->options.device;
@@ -311,6 +318,7 @@ enum vc_status vc_engine_run_device(struct vc_engine *e, size_t first, size_t en
     return VC_OK;
 }
 
+/* Weights are sent if they changed on the host. */
 enum vc_status vc_engine_forward_device(struct vc_engine *e)
 {
     struct vc_train_device *device = e->options.device;

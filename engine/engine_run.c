@@ -15,6 +15,7 @@ uint64_t vc_engine_least_bytes(const struct vc_engine *engine)
     return engine->plan.live_bytes;
 }
 
+/* A buffer that begins before the loss (step n_forward) and ends behind it lives in between. */
 uint64_t vc_engine_kept_bytes(const struct vc_engine *engine)
 {
     uint64_t bytes = 0;
@@ -53,6 +54,7 @@ bool vc_engine_has_grad(const struct vc_engine *engine, size_t k)
     return engine->output_refs[2 * k + 1].kind != VC_REF_NONE;
 }
 
+/* The pointer of a ref, once memory is attached. NONE: NULL, which loops take for "not given". */
 static void *resolve(const struct vc_engine *e, struct vc_ref ref, char *memory)
 {
     switch (ref.kind) {
@@ -71,6 +73,7 @@ static void *resolve(const struct vc_engine *e, struct vc_ref ref, char *memory)
     }
 }
 
+/* Also for further engines over the same memory: only pointers change. */
 void vc_engine_attach(struct vc_engine *e, void *memory)
 {
     for (size_t k = 0; k < e->n; k++) {

@@ -1,4 +1,4 @@
-/* answers.c - see answers.h. */
+/* answers.c - see answers.h: an engine with options.answers behind the callbacks of vc_graph_forward. */
 #include "engine/answers/answers.h"
 
 #include "engine/engine.h"
@@ -41,7 +41,8 @@ static enum vc_status refuse(struct vc_ctx *ctx, enum vc_status status)
     return VC_E_UNSUPPORTED;
 }
 
-/* Nodes whose loops cannot do what they ask for are found one after the other. */
+/* Nodes whose loops cannot do what they ask for are found one after the other: each failed attempt marks
+ * one as `defined`, and the next attempt lets it run its plain loop. */
 static enum vc_status make_engine(struct vc_answers *a, const struct vc_engine_options *options)
 {
     uint32_t n_nodes = vc_graph_node_count(a->graph);

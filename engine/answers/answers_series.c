@@ -72,6 +72,7 @@ void vc_answers_series_free(struct vc_answers_series *s)
 
 /* ---- the program ---- */
 
+/* Bytes below the memory limit that nothing uses now. */
 static uint64_t memory_left(const struct vc_answers_series *s)
 {
     uint64_t limit = vc_ctx_max_memory(s->ctx);

@@ -1,4 +1,11 @@
-/* train_attention.h - part of train_products.h: attention, a tile of queries at a time. */
+/* train_attention.h - part of train_products.h: attention, a tile of queries at a time.
+ *
+ *     forward    s = softcap(scale q k') + mask;  p = exp(s - most) / sum;  y = p v;  kept: most + log(sum) of each row
+ *     backward   p = exp(s - kept);  dv += p' dy;  dp = dy v';  ds = p (dp - dy . y) scale;  dq += ds k;  dk += ds' q
+ *
+ * Probabilities are computed again in the backward pass instead of being kept: [queries, keys] numbers for
+ * each head (Dao et al. 2022, "FlashAttention", has both ideas). A block forward is a tile of one head; a
+ * block backward is all heads that share one head of keys, so that only one block adds to dk and dv. */
 
 /* One tile of scores. */
 struct scores {
@@ -10,12 +17,14 @@ struct scores {
     REAL *scratch;
 };
 
+/* The first row of a head. */
 static const REAL *head_of(const void *base, const struct vc_heads *is, size_t batch, size_t head)
 {
     return (const REAL *)base + (int64_t)batch * is->batch + (int64_t)head * is->head;
 }
 
-/* What the mask says about row i of the tile. */
+/* Adds the mask to row i of the tile, or puts -infinity where a key may not be seen; causal: keys behind
+ * the query. */
 static void mask_scores(const struct scores *t, const void *mask, size_t i, REAL *s)
 {
     const struct vc_args_attention *args = t->args;
@@ -84,6 +93,7 @@ static REAL exponentials(REAL *s, size_t n, REAL most)
     return sum;
 }
 
+/* LANES partial maxima; NaN is not looked for: comparisons with it are false. */
 static REAL largest(const REAL *s, size_t n)
 {
     REAL lanes[LANES];
@@ -107,7 +117,8 @@ static REAL largest(const REAL *s, size_t n)
     return most;
 }
 
-/* Scores of a row become probabilities; all are 0 where nothing is seen. Returns the logarithm of the sum. */
+/* Scores of a row become probabilities. Returns most + log(sum), which is kept; if no key may be seen, all
+ * are 0 and infinity is returned, so that exp(s - infinity) is 0 in the backward pass, too. */
 static REAL probabilities(REAL *s, size_t n)
 {
     REAL most = largest(s, n);
@@ -124,6 +135,7 @@ static REAL probabilities(REAL *s, size_t n)
     return most + FN(vc_log)(sum);
 }
 
+/* Causal tiles need only the keys up to their last query. */
 static struct scores tile_of(const struct vc_args_attention *args, size_t batch, size_t head, size_t first,
                              REAL *scratch)
 {
@@ -135,6 +147,7 @@ static struct scores tile_of(const struct vc_args_attention *args, size_t batch,
     return t;
 }
 
+/* p: q, k, v, mask, y, kept sums (NULL without training), scratch */
 LOOP_FN(attention)
 {
     const struct vc_args_attention *args = call->args;
@@ -231,6 +244,7 @@ static void attention_tile(const struct vc_train_call *call, const struct scores
     }
 }
 
+/* The first gradient of a value is written: its rows are 0 before tiles add to them. */
 static void clear_head(void *base, const struct vc_heads *is, size_t batch, size_t head, size_t rows, size_t n)
 {
     REAL *x = (REAL *)base + (int64_t)batch * is->batch + (int64_t)head * is->head;
@@ -240,6 +254,7 @@ static void clear_head(void *base, const struct vc_heads *is, size_t batch, size
     }
 }
 
+/* p: q, k, v, mask, y, dy, kept sums, dq, dk, dv, scratch, dmask */
 LOOP_FN(attention_backward)
 {
     const struct vc_args_attention *args = call->args;

@@ -18,6 +18,8 @@
 #define FN(name) JOIN(name, _f32)
 #define WORD     int32_t
 #endif
+/* A loop of train_loops.inc. `worker` chooses the part of scratch memory; `block` is the work. Loops that have neither
+ * scratch nor random numbers cast what they do not use to void. */
 #define LOOP_FN(id)                                                                                         \
     void JOIN(vc_loop_##id##_, SUFFIX)(const struct vc_train_call *call, const struct vc_engine_pass *pass, \
                                        unsigned worker, size_t block)

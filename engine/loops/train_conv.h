@@ -1,7 +1,11 @@
 /* train_conv.h - part of train_products.h: convolutions as products. An image's windows are unrolled into a matrix,
  * part by part:
  *
- *     row (c, d, h, w): channel and element of the window        column: output row and place in it */
+ *     row (c, d, h, w): channel and element of the window        column: output row and place in it
+ *
+ *     forward  y = weights [filters, inputs] * unrolled [inputs, positions]
+ *     input    dx += roll(weights' dy)           weights  dw += dy * unrolled'
+ */
 
 static size_t conv_volume(const int64_t *size)
 {
@@ -183,6 +187,7 @@ LOOP_FN(conv_input)
     }
 }
 
+/* Block = chunk of images, group, part of the channels. Each block adds its images in order. */
 LOOP_FN(conv_weights)
 {
     const struct vc_args_conv *args = call->args;
@@ -217,6 +222,7 @@ LOOP_FN(conv_weights)
     }
 }
 
+/* Partial sums of chunks are added in the order of chunks. */
 LOOP_FN(add_chunks)
 {
     const struct vc_args_chunks *args = call->args;

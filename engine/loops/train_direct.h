@@ -27,6 +27,7 @@
 
 _Static_assert(VC_DIRECT_ROWS % ROWS == 0 && VC_DIRECT_SLACK / 2 % VL == 0, "what planning takes them to be");
 
+/* Whole vectors: the last one may overlap the one before. */
 static void copy_row(const REAL *from, REAL *to, size_t n)
 {
     if (n < VL) {
@@ -227,6 +228,7 @@ LOOP_FN(direct)
 
 /* ---- the gradient of weights ---- */
 
+/* The sum of a vector's lanes, by halves: the same order at each level with this number of lanes. */
 static REAL add_up(vec v)
 {
     REAL lane[VL];
@@ -242,7 +244,8 @@ static REAL add_up(vec v)
     return sum;
 }
 
-/* DOTS x TAPS sums of products of dy and x over all places of all images of a chunk. */
+/* DOTS filters x TAPS taps: sums of dy * x over all places of a chunk's images, in registers; each vector
+ * of dy is used for all taps. */
 static void direct_dots(const struct vc_args_direct *args, size_t images, const REAL *dy, const REAL *x,
                         const int64_t *taps, vec sum[DOTS][TAPS])
 {

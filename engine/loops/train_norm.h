@@ -1,11 +1,18 @@
-/* train_norm.h - part of train_sums.h: BatchNormalization. A block is a channel. */
+/* train_norm.h - part of train_sums.h: BatchNormalization. A block is a channel.
+ *
+ *     p  forward   x, y, scale, bias, running mean, running variance, statistics kept for backward (2 per channel)
+ *     p  backward  x, dy, dx, scale, statistics, dscale, dbias
+ */
 
+/* Frozen norms, and passes that do not train, use the running statistics. */
 static bool norm_by_batch(const struct vc_args_norm *args, const struct vc_engine_pass *pass)
 {
     return pass->training && !args->frozen;
 }
 
-/* Mean and variance of the batch; what they leave in the running ones, where the variance is that of a sample. */
+/* Mean and variance of the batch (divided by n), or the running ones. The running variance takes the
+ * variance of a sample (divided by n - 1), as torch does; fixed: a part that is computed again must not
+ * move them twice. */
 static void norm_statistics(const struct vc_train_call *call, const struct vc_engine_pass *pass, size_t channel,
                             REAL *mean, REAL *variance)
 {

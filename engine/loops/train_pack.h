@@ -115,6 +115,8 @@ static inline __attribute__((always_inline)) void pack_panels(const REAL *from, 
     }
 }
 
+/* Rows of a into panels MR high, columns of b into panels NR wide. noinline: the two copies of the code are
+ * large. */
 static __attribute__((noinline)) void pack_rows(const REAL *from, int64_t step, int64_t next, size_t count,
                                                 size_t depth, REAL *to)
 {

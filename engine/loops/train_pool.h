@@ -1,4 +1,7 @@
-/* train_pool.h - part of train_elements.h: pools. A block is a plane. */
+/* train_pool.h - part of train_elements.h: pools. A block is a plane.
+ *
+ *     max_pool  p: x, y, places     places: which element of its window each maximum was, a byte each, or 4 bytes beyond 255
+ */
 
 static size_t pool_volume(const int64_t *size)
 {

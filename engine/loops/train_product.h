@@ -77,9 +77,9 @@ static inline void vec_store(REAL *p, vec v)
 
 #include "engine/loops/train_pack.h"
 
-/* MR x NR results; the first `rows` x `columns` of them are wanted. bias: one number for each column, which is added
- * last, or NULL. Of the rows of a the elements are a_row apart, and
- * the next ones a_next; where that is 1, by three rows from each of MR / 3 pointers, for which there are registers. */
+/* MR x NR results, of which the first `rows` x `columns` are wanted. bias: one number for each column,
+ * added last, or NULL. Rows of a are a_row apart and their elements a_next; where a_next is 1, each of MR /
+ * 3 pointers reads three rows, for which there are enough registers. */
 static inline __attribute__((always_inline)) void product_tile(size_t depth, const REAL *a, size_t a_row, size_t a_next,
                                                                const REAL *b, REAL *c, size_t c_row, size_t rows,
                                                                size_t columns, bool add, REAL alpha, const REAL *bias)
@@ -157,8 +157,8 @@ static __attribute__((noinline)) void row_tile(size_t depth, const REAL *a, size
 /* Rows that are a multiple of this apart fall into the same few sets of a cache. */
 #define CLASH (2048 / sizeof(REAL))
 
-/* Rows whose elements are side by side are read where they are, or from a copy in which they do not clash: *step is
- * what is between them there. */
+/* Where the rows of a are read from: where they lie, or, if their distance would map them to the same sets
+ * of a cache, from a padded copy. *step: elements between rows there. */
 static const REAL *find_rows(const REAL *a, int64_t row, size_t rows, size_t depth, REAL *copy, size_t *step)
 {
     *step = (size_t)row;
@@ -172,7 +172,8 @@ static const REAL *find_rows(const REAL *a, int64_t row, size_t rows, size_t dep
     return copy;
 }
 
-/* All of a product of m x k by k x n. bias: n numbers, or NULL. scratch: vc_product_scratch(m, n, k) reals. */
+/* All of c (+)= alpha a b, m x k by k x n: parts of DEPTH outermost, so that a packed part of b is used for
+ * all rows. The bias is added with the last part. scratch: vc_product_scratch(m, n, k) reals. */
 static void multiply_add(size_t m, size_t n, size_t k, const REAL *a, struct vc_matrix a_is, const REAL *b,
                          struct vc_matrix b_is, REAL *c, size_t c_row, bool add, REAL alpha, const REAL *bias,
                          REAL *scratch)
@@ -226,6 +227,7 @@ static void multiply(size_t m, size_t n, size_t k, const REAL *a, struct vc_matr
 _Static_assert(MOST_ROWS % MR == 0 && MOST_COLUMNS % NR == 0, "panels are whole");
 _Static_assert(12 % MR == 0 && 32 % NR == 0, "panels are not larger than vc_product_scratch takes them to be");
 
+/* Block = result s, tile (i, j) of it. Pairs of one result are added one after the other. */
 LOOP_FN(product)
 {
     const struct vc_args_product *args = call->args;

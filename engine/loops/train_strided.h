@@ -1,8 +1,17 @@
-/* train_strided.h - part of train_sums.h: sums over arrays with strides, and elements that go elsewhere. */
+/* train_strided.h - part of train_sums.h: sums over arrays with strides, and elements that go elsewhere.
+ *
+ *     out[i] (+)= scale * sum over j of f(a[i, j], b[i, j], c[i, j])      i: kept dimensions, j: reduced ones
+ *     places   base[v] + sum of index[k] * step[v][k], for v = out, a, b, c
+ *
+ * Bias additions, broadcasts, transposes, reductions and their gradients are all this one loop. Three ways
+ * through it: no reduced dimension (strided_elements), kept results side by side (strided_columns: one term
+ * of each at a time), terms side by side (strided_row). Which way is taken depends on strides alone, so
+ * that the order of a sum does, too. */
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* a, b and c are the operands of one place. */
+/* One term. a, b and c point at the operands of one place; operands that the kind does not have are not
+ * read. */
 ALWAYS_INLINE REAL sum_term(enum vc_sum_kind kind, const REAL *a, const REAL *b, const REAL *c)
 {
     switch (kind) {
@@ -113,6 +122,7 @@ ALWAYS_INLINE void each_run(enum vc_sum_kind kind, bool add, REAL scale, REAL *o
     }
 }
 
+/* b and c that are not given point at a, so that no branch is in the loop. */
 static void strided_each(enum vc_sum_kind kind, const struct vc_train_call *call, const int64_t *place,
                          const int64_t *step, size_t n, REAL scale)
 {
@@ -137,6 +147,8 @@ ALWAYS_INLINE void columns_run(enum vc_sum_kind kind, REAL *sums, const REAL *a,
     }
 }
 
+/* The sums of n results side by side, one reduced place after the other: each sum runs in the order of
+ * places. */
 static void strided_columns(enum vc_sum_kind kind, const struct vc_train_call *call, const struct vc_args_strided *args,
                             const int64_t *place, const int64_t *step, size_t n, REAL *sums)
 {
@@ -182,6 +194,7 @@ ALWAYS_INLINE void row_run(enum vc_sum_kind kind, REAL *lanes, const REAL *a, co
     }
 }
 
+/* Lanes are kept over all rows of the reduced dimensions and added at the end. */
 static REAL strided_row(enum vc_sum_kind kind, const struct vc_train_call *call, const struct vc_args_strided *args,
                         const int64_t *place)
 {
@@ -220,7 +233,8 @@ static REAL strided_row(enum vc_sum_kind kind, const struct vc_train_call *call,
 
 /* ---- one term for each result ---- */
 
-/* Where a run along the last kept dimension begins: indices, and the places of the operands. */
+/* Where a run along the last kept dimension begins: indices, and the place in each array. An odometer,
+ * since dividing for each element would cost more than the element. */
 struct run_at {
     int64_t index[VC_GRAPH_MAX_DIMS];
     int64_t place[4];
@@ -269,6 +283,7 @@ static bool swaps_two(const struct vc_args_strided *args)
 /* rows x columns results from columns x rows elements, in squares that a cache holds. */
 #define SWAP_SIDE 8
 
+/* Transposes in squares of SWAP_SIDE, so that reads and writes both stay in a few cache lines. */
 static void swap_two(const REAL *a, int64_t step, size_t rows, size_t columns, REAL scale, REAL *out)
 {
     for (size_t i = 0; i < rows; i += SWAP_SIDE) {
@@ -394,7 +409,8 @@ LOOP_FN(mapped)
     }
 }
 
-/* The sum over all places of y that show the element of x at at[0], at[1], ... */
+/* The sum of dy over all places of y that show the element of x at `at`: recursion over dimensions, each
+ * with its list of places. */
 static REAL mapped_sum(const struct vc_args_mapped *args, const REAL *dy, unsigned k, const int64_t *at, int64_t place)
 {
     REAL sum = 0;
