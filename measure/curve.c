@@ -1,4 +1,12 @@
-/* curve.c - see curve.h. */
+/* curve.c - see curve.h.
+ *
+ * How the bits of a magnitude, without its sign, are cut; the order of these bits as integers is that of
+ * the values:
+ *
+ *     f16, bf16    15 bits: bin (one magnitude each)
+ *     f32          16 bits: bin   15 bits: part                     a part is one magnitude
+ *     f64          16 bits: bin   15 bits: part    32 bits: rest    a part is a range
+ */
 #include "measure/curve.h"
 
 #include <string.h>
@@ -16,6 +24,7 @@ struct cut_bits {
     unsigned bin_shift, part_shift;
 };
 
+/* 16-bit floats: the bins say everything, and the second walk is left out. */
 static bool is_short(enum vc_dtype dtype)
 {
     return dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16;
@@ -28,6 +37,7 @@ static struct cut_bits bits_of(enum vc_dtype dtype)
                                    : (struct cut_bits){0, 0};
 }
 
+/* In two terms, as n * percent could overflow. */
 uint64_t vc_curve_count_of(uint64_t n, unsigned percent)
 {
     return n / 100 * percent + n % 100 * percent / 100;
@@ -48,6 +58,7 @@ size_t vc_curve_scratch_bytes(enum vc_dtype dtype, size_t n)
     return keys > bins ? keys : bins;
 }
 
+/* May be called again for a curve that has begun. */
 enum vc_status vc_curve_begin(struct vc_ctx *ctx, struct vc_curve *c)
 {
     if (c->has_mutex) {
@@ -67,6 +78,8 @@ enum vc_status vc_curve_begin(struct vc_ctx *ctx, struct vc_curve *c)
 
 /* ---- the first walk ---- */
 
+/* Each thread counts its tile in 32-bit bins of its own scratch and adds them under the lock, so the lock
+ * is taken once for a tile. */
 enum vc_status vc_curve_count(struct vc_ctx *ctx, struct vc_curve *c, const void *values, size_t n, void *scratch)
 {
     const struct vc_kernels *k = vc_kernels_get(ctx);
@@ -114,6 +127,14 @@ static void find_marks(struct vc_curve *c)
     }
 }
 
+/* Makes the class of every bin, which the second walk looks up for each value. With marks in the bins 5 and
+ * 9:
+ *
+ *     bin       0 .. 4     5          6 .. 8     9          10 ..
+ *     class     0          1          2          3          4
+ *               segment 0  mark 0     segment 1  mark 1     segment 2
+ *
+ * A mark of which all stays, with nothing to count, belongs to the segment behind it. */
 enum vc_status vc_curve_cut(struct vc_ctx *ctx, struct vc_curve *c)
 {
     size_t segment = 0;
@@ -163,6 +184,7 @@ static size_t sum_f32(const struct vc_curve *c, const unsigned char *values, siz
     return n_keys;
 }
 
+/* The same for f64. */
 static size_t sum_f64(const struct vc_curve *c, const unsigned char *values, size_t n, double *sums, uint64_t *keys,
                       uint64_t *zeros)
 {
@@ -252,6 +274,8 @@ static double sum_parts(const struct vc_curve *c, const struct vc_curve_mark *ma
     return sum;
 }
 
+/* Sums of squares up to each point: whole segments and marks below it, and of its own mark the smallest
+ * parts that go. Marks are in rising order, and so are the points. */
 static void finish_long(struct vc_curve *c)
 {
     double before = 0.0; /* the mark */
@@ -270,7 +294,8 @@ static void finish_long(struct vc_curve *c)
     c->sum_x2 = before;
 }
 
-/* Every bin is one magnitude. */
+/* Every bin is one magnitude, so the counts of the first walk give all sums. Half of the bins are enough:
+ * the upper half would be the sign. */
 static void finish_short(struct vc_curve *c)
 {
     double before = 0.0; /* the bin */
@@ -288,6 +313,7 @@ static void finish_short(struct vc_curve *c)
     c->zeros = c->bins[0];
 }
 
+/* Makes the sums if both walks were complete. After a failure it only frees. */
 void vc_curve_end(struct vc_ctx *ctx, struct vc_curve *c)
 {
     if (c->n_marks != 0 && (c->parts != NULL || c->n_tables == 0 || is_short(c->dtype))) {

@@ -30,6 +30,7 @@ struct vc_curve_mark {
     size_t table; /* of its parts, number in `parts`; SIZE_MAX: all of the bin stays */
 };
 
+/* One tensor's curve. The members behind `zeros` are curve.c's own. */
 struct vc_curve {
     enum vc_dtype dtype; /* f16, bf16, f32 or f64 */
     size_t n_points;

@@ -1,5 +1,11 @@
-/* diff.c - vc_diff: compares two checkpoints tensor by tensor, as the weights that they stand for, so that a quantized
- * file can be compared with its source. Reads both; writes nothing. */
+/* diff.c - vc_diff: compares two checkpoints tensor by tensor, as the weights that they stand for, so that
+ * a quantized file can be compared with its source. Reads both; writes nothing.
+ *
+ *     vc_diff_pairs      a: conv, fc, bn        b: conv, fc, head       pairs: conv-conv, fc-fc, bn-none, none-head
+ *     vc_diff_pair       one pair: decodes both sides, adds up sums over tiles, makes the figures of a row
+ *     sum_up             all rows: the figures of the models
+ *
+ * Rows are independent, so threads take one each; every sum is exact and does not depend on their number. */
 #include <math.h>
 #include <string.h>
 
@@ -11,18 +17,21 @@
 #include "measure/diff.h"
 #include "passes/values.h"
 
+/* What the caller gets is the first member. */
 struct vc_diff_owned {
     struct vc_diff diff; /* first: what the caller sees */
     struct vc_ctx *ctx;
     struct vc_diff_row *rows;
 };
 
+/* What the threads share. Each writes the row of its own pair. */
 struct diff_job {
     const struct vc_model *a, *b;
     struct vc_diff_pair *pairs;
     struct vc_diff_row *rows;
 };
 
+/* Over all elements of a pair: x of a, y of b, e = y - x. The exact sums give the same result in any order. */
 struct sums {
     struct vc_exact_sum x2, e2, y2, xy;
     double max_abs_error;
@@ -31,6 +40,8 @@ struct sums {
 
 /* ---- numbers ---- */
 
+/* Adds one tile. The kernel leaves four sums for each chunk of a row, in the order x2, e2, y2, xy; these
+ * are added exactly, so only the chunks, whose length is fixed, are rounded. */
 static enum vc_status add_tile(struct vc_ctx *ctx, bool is_f64, const struct vc_tile *tile, const void *x,
                                const void *y, double *chunk_sums, struct sums *sums)
 {
@@ -52,6 +63,8 @@ static enum vc_status add_tile(struct vc_ctx *ctx, bool is_f64, const struct vc_
     return VC_OK;
 }
 
+/* The figures of a row, from the sums. Values that differ in being finite have an infinite error. The
+ * cosine of two tensors of zeros is 1, of one of them 0. */
 static void finish(struct vc_diff_row *row, const struct sums *sums)
 {
     double x2 = vc_exact_value(&sums->x2);
@@ -71,8 +84,9 @@ static void finish(struct vc_diff_row *row, const struct sums *sums)
     }
 }
 
-/* Walks both tensors tile by tile: adds the sums of their values where they have any (`numeric`), and tells in *same
- * whether their bytes are the same where they are stored alike. */
+/* Walks both tensors tile by tile: adds the sums of their values where they have any (`numeric`), and tells
+ * in *same whether their bytes are the same where they are stored alike. The bytes that were read stay in
+ * the buffers' `in`, so nothing is read twice. */
 static enum vc_status walk(struct vc_ctx *ctx, struct vc_tile_reader *fa, struct vc_tile_reader *fb, bool numeric,
                            double *chunk_sums, struct sums *sums, bool *same)
 {
@@ -97,6 +111,9 @@ static enum vc_status walk(struct vc_ctx *ctx, struct vc_tile_reader *fa, struct
     return VC_OK;
 }
 
+/* One pair whose shapes are equal. If one side is f64, both are read as f64. Bytes are compared only where
+ * the two types are equal and neither has scales elsewhere: codes that are equal mean nothing if their
+ * scales differ. */
 static enum vc_status compare(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
                               const struct vc_diff_pair *pair, bool numeric, struct vc_diff_row *row,
                               struct vc_buffers *buffers)
@@ -134,11 +151,14 @@ out:
     return status;
 }
 
+/* Sizes of all axes are equal. */
 static bool same_shape(const struct vc_tensor *a, const struct vc_tensor *b)
 {
     return a->n_dims == b->n_dims && memcmp(a->shape, b->shape, a->n_dims * sizeof *a->shape) == 0;
 }
 
+/* Decides what can be said without reading: absent on one side, another shape, or bytes of other types that
+ * cannot be compared. The rest is compared. */
 enum vc_status vc_diff_pair(struct vc_ctx *ctx, const struct vc_model *model_a, const struct vc_model *model_b,
                             const struct vc_diff_pair *pair, struct vc_diff_row *row, struct vc_buffers *buffers)
 {
@@ -167,6 +187,7 @@ enum vc_status vc_diff_pair(struct vc_ctx *ctx, const struct vc_model *model_a, 
     return compare(ctx, model_a, model_b, pair, numeric, row, buffers);
 }
 
+/* A vc_exec_each function. */
 static enum vc_status one_pair(struct vc_ctx *ctx, void *user, size_t index, struct vc_buffers *buffers)
 {
     const struct diff_job *job = user;
@@ -216,6 +237,7 @@ void vc_diff_sizes(const struct vc_model *a, const struct vc_model *b, struct vc
     vc_values_sizes(b, 4, sizes);
 }
 
+/* The figures of the whole: SQNR over the values of all tensors, as if they were one. */
 static void sum_up(struct vc_diff *diff)
 {
     struct vc_exact_sum x2;
@@ -245,6 +267,8 @@ static enum vc_status check_readable(struct vc_ctx *ctx, const struct vc_model *
                                            model->refused[0].why);
 }
 
+/* Both files must be readable in full and must not change while they are read. Buffers are two sets for
+ * each thread. */
 static enum vc_status diff_models(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
                                   struct vc_diff **out)
 {
@@ -321,6 +345,8 @@ static struct vc_diff_limits read_limits(const struct vc_diff_limits *limits)
     return own;
 }
 
+/* A row passes if it is the same, or if its values differ within every limit that is set. A tensor that is
+ * missing, has another shape, or has no numbers passes never. */
 static bool within(const struct vc_diff_limits *limits, const struct vc_diff_row *row)
 {
     if (row->kind == VC_DIFF_SAME) {

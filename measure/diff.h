@@ -7,6 +7,7 @@
 
 #include "core/run/executor.h"
 
+/* A tensor of each model with the same name. */
 struct vc_diff_pair {
     size_t a, b; /* tensors; VC_NO_TENSOR where absent */
 };

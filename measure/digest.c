@@ -1,5 +1,6 @@
-/* digest.c - SHA-256 of the files that a job has written, read back from the disk: what a pipeline compares later with
- * sha256sum; and of the files of a model, by which what is kept of it is known again. (verify.h has digests of tensors, which are the same in every format.) */
+/* digest.c - SHA-256 of the files that a job has written, read back from the disk: what a pipeline compares
+ * later with sha256sum; and of the files of a model, by which what is kept of it is known again. (verify.h
+ * has digests of tensors, which are the same in every format.) */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -31,6 +32,7 @@ bool vc_digest_built_in(void)
     return vc_sha256_built_in();
 }
 
+/* Notes a file; its digest comes later, when all files are known. */
 static enum vc_status add_file(struct list *list, const char *path, uint64_t size_bytes)
 {
     if (VC_ARENA_GROW(list->ctx, &list->job->arena, list->files, list->capacity, list->n + 1) != VC_OK) {
@@ -52,7 +54,8 @@ static int is_entry(const struct dirent *entry)
     return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
 }
 
-/* A file, or all of a folder in the order of their names. */
+/* Adds a file, or all files of a folder in the order of their names, so that two runs list them alike. A
+ * folder deeper than MAX_DEPTH is left out, which ends a loop of links. */
 static enum vc_status list_files(struct list *list, const char *path, unsigned depth)
 {
     struct dirent **entries = NULL;
@@ -87,6 +90,8 @@ static enum vc_status list_files(struct list *list, const char *path, unsigned d
 
 /* ---- their digests ---- */
 
+/* Reads to the end, a block at a time, and notes how many bytes it were. The call can be cancelled between
+ * blocks. */
 static enum vc_status read_all(struct list *list, int fd, struct vc_report_file *file)
 {
     struct vc_sha256 sha;
@@ -125,6 +130,8 @@ static enum vc_status hash_file(struct list *list, struct vc_report_file *file)
     return status;
 }
 
+/* Files of all outputs, and of what lies beside them, such as a configuration. An output that went to a
+ * stream cannot be read back. */
 static enum vc_status digest(struct vc_ctx *ctx, struct vc_job *job)
 {
     struct list list = {.ctx = ctx, .job = job};
@@ -155,11 +162,14 @@ out:
     return status;
 }
 
+/* vc_sha256_add with the type that a model's `bytes` calls. */
 static void add(void *sha, const void *data, size_t n)
 {
     vc_sha256_add(sha, data, n);
 }
 
+/* The model's format says which bytes belong to it, in which order. `hex` is written also after a failure,
+ * and then means nothing. */
 enum vc_status vc_model_digest(struct vc_ctx *ctx, const struct vc_model *model, char hex[VC_DIGEST_BYTES])
 {
     struct vc_sha256 sha;

@@ -1,4 +1,9 @@
-/* graph_files.c - vc_graph_run_files: the inputs of a graph from a file, its values into another one. */
+/* graph_files.c - vc_graph_run_files: the inputs of a graph from a file, its values into another one.
+ *
+ *     data.npz --inputs--> arrays --batches of rows--> graph --take--> values of all rows --job--> outputs.npz
+ *
+ * With a batch, the values of each run are laid behind those before it, so that the file looks as if there
+ * had been one run over all rows. */
 #include <string.h>
 #include <unistd.h>
 
@@ -37,7 +42,8 @@ void vc_graph_file_defaults_sized(struct vc_graph_file_options *options, size_t 
 
 /* ---- outputs ---- */
 
-/* Room for a value, with a batch for all of its rows. */
+/* Room for a value, with a batch for all of its rows: the last batch may be smaller, so the room is made of
+ * the first one. */
 static enum vc_status make_room(struct graph_files *f, const struct vc_graph_array *array,
                                 struct vc_memory_tensor *tensor)
 {
@@ -63,7 +69,8 @@ static enum vc_status make_room(struct graph_files *f, const struct vc_graph_arr
     return VC_OK;
 }
 
-/* The value has a row for each row of the inputs, as those before it. */
+/* The value has a row for each row of the inputs, and rows of the same shape as in the batches before. A
+ * mean over the batch has none, and cannot be put together. */
 static bool has_rows(const struct graph_files *f, const struct vc_graph_array *array,
                      const struct vc_memory_tensor *tensor)
 {
@@ -97,6 +104,7 @@ static enum vc_status take(void *user, const struct vc_graph_array *array)
     return VC_OK;
 }
 
+/* Writes what was taken as a model in memory is written: by the format that the name of the file ends in. */
 static enum vc_status write_outputs(struct graph_files *f)
 {
     struct vc_write_options write;
@@ -131,6 +139,7 @@ static enum vc_status check(const struct graph_files *f)
     return VC_OK;
 }
 
+/* Tells the caller of each array that was written, without its values being read. */
 static void tell(const struct graph_files *f)
 {
     for (size_t k = 0; f->options.tell != NULL && k < f->n_taken; k++) {
@@ -145,7 +154,8 @@ static void tell(const struct graph_files *f)
     }
 }
 
-/* All rows, a batch of them at a time. */
+/* All rows, a batch of them at a time, in one series: programs are made for two sizes at most, that of a
+ * batch and that of the rest. */
 static enum vc_status run_batches(struct graph_files *f, const struct vc_model *model,
                                   const struct vc_graph_run_options *options)
 {
@@ -172,6 +182,7 @@ out:
     return status;
 }
 
+/* Everything that can be refused is refused before the inputs are read. */
 static enum vc_status run(struct graph_files *f, const struct vc_model *model)
 {
     const struct vc_graph_inputs_from from = {.path = f->options.data,

@@ -1,4 +1,11 @@
-/* graph_inputs.c - see graph_inputs.h. */
+/* graph_inputs.c - see graph_inputs.h.
+ *
+ * What an array of the file goes through, in this order:
+ *
+ *     found by name --> cut to the first rows --> read --> ids checked --> integers to floats --> fit to the shape
+ *                                                                           --> scaled and normalized
+ *
+ * A later step sees what the earlier ones made. The copy is this file's own, so each step may replace it. */
 #include "measure/graph_inputs.h"
 
 #include <string.h>
@@ -12,6 +19,7 @@
 
 /* ---- arrays of a file ---- */
 
+/* One call of vc_graph_inputs_read: what is asked for and what is filled in. */
 struct reading {
     struct vc_ctx *ctx;
     struct vc_graph *graph;
@@ -20,7 +28,8 @@ struct reading {
     struct vc_normalize normalize;
 };
 
-/* The array that was given for the input by hand; NULL: none was. */
+/* The array that was given for the input by hand, as in "x=test_images"; NULL: none was. The name ends at
+ * the "=", so an input "x" does not take the entry of an input "x2". */
 static const char *array_for(const struct reading *f, const char *input)
 {
     size_t n = strlen(input);
@@ -33,7 +42,8 @@ static const char *array_for(const struct reading *f, const char *input)
     return NULL;
 }
 
-/* Every "x=array" names an input. */
+/* Refuses an entry that names no input of the graph: a wrong name would otherwise be left unread without a
+ * word. */
 static enum vc_status check_arrays(const struct reading *f)
 {
     for (size_t k = 0; k < f->from->n_arrays; k++) {
@@ -52,7 +62,8 @@ static enum vc_status check_arrays(const struct reading *f)
     return VC_OK;
 }
 
-/* Integers where the graph wants floats: as double. */
+/* Turns integers into doubles where the graph wants floats, as with images of bytes. Doubles hold every
+ * integer up to 2^53 exactly; larger ones are rounded. The old elements are freed. */
 static enum vc_status make_floats(const struct reading *f, struct vc_graph_array *array)
 {
     double *to = vc_alloc_array(f->ctx, VC_TAG_TILES, (size_t)array->n_elems + 1, sizeof *to);
@@ -94,7 +105,8 @@ static enum vc_status make_floats(const struct reading *f, struct vc_graph_array
     return VC_OK;
 }
 
-/* An array of floats, read as a tensor of a model is. */
+/* Reads an array of floats of any width into f32 or f64, by the code that reads a tensor of a model: the
+ * array is made into a model of one tensor. So f16 and bf16 inputs are decoded in one place only. */
 static enum vc_status read_float_input(struct vc_ctx *ctx, const struct vc_graph_array *given, bool f64, void *elements)
 {
     struct vc_memory_tensor tensor = {.name = given->name,
@@ -113,7 +125,13 @@ out:
     return status;
 }
 
-/* Elements of an input of floats as the network reads them: as double. */
+/* Applies scale, mean and deviation to an input of floats and leaves it as doubles. Means and deviations
+ * are by channel, which is axis 1; element i lies in channel i / plane % channels:
+ *
+ *     [rows, channels, h, w]      plane = h * w
+ *     [rows, channels]            plane = 1
+ *     [rows]                      one channel of all
+ */
 static enum vc_status normalize(const struct reading *f, const char *input, struct vc_graph_array *array)
 {
     size_t channels = array->n_dims > 1 ? (size_t)array->shape[1] : 1;
@@ -141,8 +159,13 @@ static enum vc_status normalize(const struct reading *f, const char *input, stru
     return VC_OK;
 }
 
-/* Dimensions behind the first one: of both, those of 1 do not count, so that images without a channel fit. An array that fits in no
- * way stays as it is, and the run says so. */
+/* Gives the array the shape of the input where both differ by axes of size 1 alone, behind the first axis.
+ * An array that fits in no way stays as it is, and the run says so.
+ *
+ *     array [n, 28, 28]        input [n, 1, 28, 28]       becomes [n, 1, 28, 28]
+ *     array [n, 28, 28, 1]     input [n, 784]             stays: 784 is no axis of the array
+ *
+ * Only the shape changes, which is a copy in the arena; elements lie in the same order. */
 static enum vc_status fit_shape(const struct reading *f, const struct vc_graph_value *input,
                                 struct vc_graph_array *array)
 {
@@ -182,7 +205,7 @@ static enum vc_status fit_shape(const struct reading *f, const struct vc_graph_v
     return VC_OK;
 }
 
-/* No other input has to be given. */
+/* The input is the only one that must be given: the others may be left out. */
 static bool is_only_one(const struct reading *f, const char *input)
 {
     for (uint32_t k = 0; k < vc_graph_input_count(f->graph); k++) {
@@ -195,8 +218,9 @@ static bool is_only_one(const struct reading *f, const char *input)
     return true;
 }
 
-/* The tensor of the data file that is the input; VC_NO_TENSOR: there is none, which vc_graph_run says if it needs it.
- */
+/* The tensor of the data file that is the input: the one that was named for it, or the one with its own
+ * name, or the only tensor of the file for the only input of the graph. VC_NO_TENSOR: there is none, which
+ * vc_graph_run says if it needs the input. */
 static enum vc_status find_array(const struct reading *f, const char *input, size_t *out)
 {
     const char *name = array_for(f, input);
@@ -210,7 +234,9 @@ static enum vc_status find_array(const struct reading *f, const char *input, siz
     return VC_OK;
 }
 
-/* Only the first rows of an input whose first size is open, or which has rows. */
+/* Keeps the first n_rows rows of an input that has rows: its first size is open, or a batch says that it is
+ * rows. Rows lie one behind the other, so a shorter first size and fewer elements are all it takes. Also
+ * notes how many rows there are. */
 static enum vc_status cut_rows(struct reading *f, const struct vc_graph_value *input, struct vc_graph_array *array)
 {
     uint64_t *shape;
@@ -230,7 +256,8 @@ static enum vc_status cut_rows(struct reading *f, const struct vc_graph_value *i
     return VC_OK;
 }
 
-/* Tokens and the like, n of an array: told by the row of the file. */
+/* Refuses tokens that their table has no row for. The sentence names the row and the place in it, so that
+ * the user finds it in the file. Arrays that are used as no ids pass. */
 static enum vc_status check_ids(struct vc_ctx *ctx, const struct vc_graph *graph, uint32_t k, const char *path,
                                 const struct vc_graph_array *array, uint64_t n, const char *name)
 {
@@ -246,6 +273,8 @@ static enum vc_status check_ids(struct vc_ctx *ctx, const struct vc_graph *graph
     return VC_OK;
 }
 
+/* Reads input k of the graph, if the file has it; see the top of this file for the steps. The array counts
+ * from the moment that it has elements, so vc_graph_inputs_release frees it after a later failure. */
 static enum vc_status read_input(struct reading *f, uint32_t k)
 {
     const struct vc_graph_value *input = vc_graph_value(f->graph, vc_graph_input(f->graph, k));
@@ -283,7 +312,7 @@ static enum vc_status read_input(struct reading *f, uint32_t k)
                                                                                 : VC_OK;
 }
 
-/* With a batch all inputs have the same rows. */
+/* With a batch all inputs must have the same number of rows, since one batch takes the same rows of each. */
 static enum vc_status check_rows(const struct reading *f)
 {
     for (size_t k = 0; f->from->batch != 0 && k < f->to->n; k++) {
@@ -297,6 +326,8 @@ static enum vc_status check_rows(const struct reading *f)
     return VC_OK;
 }
 
+/* No element is copied: each array begins `first` rows further on. check_rows has made sure that all have
+ * rows. */
 enum vc_status vc_graph_inputs_rows(struct vc_ctx *ctx, struct vc_graph_inputs *inputs, uint64_t first, uint64_t n,
                                     struct vc_graph_array *rows)
 {
@@ -316,6 +347,8 @@ enum vc_status vc_graph_inputs_rows(struct vc_ctx *ctx, struct vc_graph_inputs *
     return VC_OK;
 }
 
+/* Options are checked before the file is opened. At the end the file must not have changed while it was
+ * read. */
 enum vc_status vc_graph_inputs_read(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_graph_inputs_from *from,
                                     struct vc_graph_inputs *to)
 {
@@ -357,6 +390,8 @@ void vc_graph_inputs_release(struct vc_ctx *ctx, struct vc_graph_inputs *inputs)
 
 /* ---- as values of a run ---- */
 
+/* Copies an array into a value of a run: floats as f32 or f64, everything else as 64-bit integers, which is
+ * what the loops of a graph compute with. */
 static enum vc_status copy_input(struct vc_ctx *ctx, const struct vc_graph_array *given, bool f64,
                                  struct vc_run_value *to)
 {
@@ -378,6 +413,8 @@ static enum vc_status copy_input(struct vc_ctx *ctx, const struct vc_graph_array
     return VC_OK;
 }
 
+/* Looks the array up by name, checks its type against the graph, and copies it. Of two arrays with the name
+ * the last one counts. The checks of tokens come last since they read the elements. */
 enum vc_status vc_graph_input_value(struct vc_ctx *ctx, const struct vc_graph *graph,
                                     const struct vc_graph_array *arrays, size_t n, uint32_t k, bool f64,
                                     struct vc_run_value *value)

@@ -1,5 +1,9 @@
-/* graph_inputs.h - the inputs of a graph from the arrays of a file: what vc_graph_run_files and the measurements with
- * data begin with. */
+/* graph_inputs.h - the inputs of a graph from the arrays of a file: what vc_graph_run_files and the
+ * measurements with data begin with.
+ *
+ *     options, file --vc_graph_inputs_read--> arrays --vc_graph_inputs_rows--> arrays of one batch
+ *                                                         --vc_graph_input_value--> value of a run
+ */
 #ifndef VC_MEASURE_GRAPH_INPUTS_H
 #define VC_MEASURE_GRAPH_INPUTS_H
 
@@ -8,6 +12,7 @@
 #include "core/base/arena.h"
 #include "graph/forward.h"
 
+/* Where inputs come from and what is done to them, as the options of the callers have it. */
 struct vc_graph_inputs_from {
     const char *path;          /* NULL: the graph has no inputs */
     const char *const *arrays; /* "x=test_images", as vc_graph_file_options has them */
@@ -19,6 +24,7 @@ struct vc_graph_inputs_from {
     uint64_t batch; /* the first dimension of every input is rows, whatever size the graph has for it; 0: it is not */
 };
 
+/* The arrays that were read, whole. They stay until vc_graph_inputs_release, and batches point into them. */
 struct vc_graph_inputs {
     struct vc_model *data;
     struct vc_arena arena;         /* of shapes */

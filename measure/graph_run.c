@@ -14,6 +14,7 @@ static const struct vc_graph_run_options run_defaults = {.precision = VC_GRAPH_F
 static const struct vc_options_kind run_kind = {"vc_graph_run_options", "vc_graph_run_defaults", &run_defaults,
                                                 sizeof run_defaults};
 
+/* One call, as the functions below get it. */
 struct graph_run {
     struct vc_graph *graph;
     const struct vc_model *model;
@@ -30,7 +31,7 @@ void vc_graph_run_defaults_sized(struct vc_graph_run_options *options, size_t st
 
 /* ---- what the forward pass asks for ---- */
 
-/* vc_run_calls.param */
+/* vc_run_calls.param: from the model, or from the weights beside it for parameters that are theirs. */
 static enum vc_status feed_param(struct vc_ctx *ctx, void *user, const struct vc_graph_param *param, void *elements)
 {
     const struct graph_run *run = user;
@@ -40,7 +41,7 @@ static enum vc_status feed_param(struct vc_ctx *ctx, void *user, const struct vc
                          run->options.precision == VC_GRAPH_F64, elements);
 }
 
-/* vc_run_calls.input */
+/* vc_run_calls.input: from the arrays of the caller. */
 static enum vc_status feed_input(struct vc_ctx *ctx, void *user, uint32_t k, struct vc_run_value *value)
 {
     const struct graph_run *run = user;
@@ -49,7 +50,8 @@ static enum vc_status feed_input(struct vc_ctx *ctx, void *user, uint32_t k, str
                                 value);
 }
 
-/* vc_run_calls.take */
+/* vc_run_calls.take: passes a value to the caller as an array. Runs compute truths as 64-bit integers; the
+ * caller gets bytes. The array is valid during the call only. */
 static enum vc_status feed_take(struct vc_ctx *ctx, void *user, uint32_t value, const struct vc_run_value *elements)
 {
     const struct graph_run *run = user;
@@ -87,6 +89,7 @@ out:
 
 /* ---- the call ---- */
 
+/* The values that are asked for by name, or all outputs. */
 static enum vc_status find_values(struct vc_ctx *ctx, const struct graph_run *run, uint32_t *wanted, size_t n)
 {
     for (size_t k = 0; k < n; k++) {
@@ -98,6 +101,7 @@ static enum vc_status find_values(struct vc_ctx *ctx, const struct graph_run *ru
     return VC_OK;
 }
 
+/* In f32, on the engine. A series keeps its program for the next run with the same sizes. */
 static enum vc_status answer(struct vc_ctx *ctx, const struct graph_run *run, const struct vc_run_calls *calls,
                              const uint32_t *wanted, size_t n)
 {
@@ -110,6 +114,7 @@ static enum vc_status answer(struct vc_ctx *ctx, const struct graph_run *run, co
     return vc_answers_series_run(*run->series, calls);
 }
 
+/* One run. The model must not have changed while its parameters were read. */
 static enum vc_status run_graph(struct vc_ctx *ctx, struct graph_run *run)
 {
     size_t n = run->options.n_values == 0 ? vc_graph_output_count(run->graph) : run->options.n_values;

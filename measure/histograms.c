@@ -1,7 +1,14 @@
-/* histograms.c - histograms of the values of single tensors, for pages (vcompress/page.h): the values before, the
- * errors, and the distinct values after quantization of the row with the largest error.
+/* histograms.c - histograms of the values of single tensors, for pages (vcompress/page.h): the values
+ * before, the errors, and the distinct values after quantization of the row with the largest error.
  *
- * Two scans: the first finds how far values and errors reach, the second counts them in bins. */
+ * Two scans, since bins can be laid out only when it is known how far they reach:
+ *
+ *     1st   before, after --> reach of values, reach of errors, zeros
+ *     2nd   before, after --> bins of values, bins of errors, the row with the largest error
+ *                                                              --> its distinct values: the grid
+ *
+ * Both scans stop after MOST_ELEMS elements, so that a page of a large model does not take as long as the
+ * work itself. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +17,10 @@
 
 #include "passes/values.h"
 
-#define MOST_ELEMS     ((uint64_t)1 << 24)
-#define SEGMENT_VALUES ((size_t)1 << 16) /* of a row that are kept for its grid */
+#define MOST_ELEMS     ((uint64_t)1 << 24) /* of a tensor that are looked at; n_seen says how many it were */
+#define SEGMENT_VALUES ((size_t)1 << 16)   /* of a row that are kept for its grid */
 
+/* What the caller gets is the first member; the rest is freed with it. */
 struct vc_value_histograms_owned {
     struct vc_value_histograms histograms; /* first: what the caller sees */
     struct vc_ctx *ctx;
@@ -27,6 +35,8 @@ struct side {
     struct vc_buffers *buffers;
 };
 
+/* The work on one tensor; `histogram` is what it fills in. Buffers and `kept` are used again for the next
+ * tensor. */
 struct counting {
     struct vc_ctx *ctx;
     const struct vc_model *before, *after; /* after may be NULL */
@@ -39,11 +49,13 @@ struct counting {
     size_t n_kept;
 };
 
+/* Values are f32 or, of tensors of f64, f64. The two sides may differ in that. */
 static double value_at(const struct side *side, const void *data, size_t i)
 {
     return side->values.item.desc->dtype == VC_DTYPE_F64 ? ((const double *)data)[i] : (double)((const float *)data)[i];
 }
 
+/* Opens the tensor as decoded values, tile by tile. close_side also after a failure. */
 static enum vc_status open_side(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, struct side *side)
 {
     enum vc_status status = vc_values_init(ctx, model, tensor, &side->values);
@@ -59,6 +71,8 @@ static void close_side(struct vc_ctx *ctx, struct side *side)
 
 /* ---- the first scan ---- */
 
+/* One tile of the first scan. Values that are not finite are counted and left out of everything else; `y`
+ * is NULL where there is no tensor to compare with. */
 static void reach_for(struct counting *l, const struct side *a, const void *x, const struct side *b, const void *y,
                       size_t n)
 {
@@ -84,6 +98,8 @@ static void reach_for(struct counting *l, const struct side *a, const void *x, c
 
 /* ---- the second scan ---- */
 
+/* The bin of a value in n_bins equal ones from -reach to +reach. With a reach of 0 all values are in the
+ * middle one; the value +reach itself belongs to the last. */
 static size_t bin_of(double v, double reach, size_t n_bins)
 {
     double at = reach > 0.0 ? (v / reach + 1.0) / 2.0 * (double)n_bins : (double)n_bins / 2.0;
@@ -92,6 +108,7 @@ static size_t bin_of(double v, double reach, size_t n_bins)
     return bin < n_bins ? bin : n_bins - 1;
 }
 
+/* One tile of the second scan. An error is counted where both values are finite. */
 static void count(struct counting *l, const struct side *a, const void *x, const struct side *b, const void *y,
                   size_t n)
 {
@@ -109,7 +126,9 @@ static void count(struct counting *l, const struct side *a, const void *x, const
     }
 }
 
-/* Keeps the segment's values afterwards if its error is the largest so far. */
+/* Keeps the segment's values afterwards if its squared error is the largest so far: a segment shares one
+ * scale, so its distinct values are the levels of its grid. Segments that are longer than the room for them
+ * are passed over. */
 static void weigh(struct counting *l, const struct side *a, const void *x, const struct side *b, const void *y,
                   size_t at, size_t n, uint64_t row)
 {
@@ -131,6 +150,8 @@ static void weigh(struct counting *l, const struct side *a, const void *x, const
     }
 }
 
+/* Cuts the rows of a tile into segments: groups that have a scale of their own, or whole rows. The last
+ * segment of a row may be shorter. */
 static void weigh_rows(struct counting *l, const struct side *a, const void *x, const struct side *b, const void *y,
                        const struct vc_tile *tile)
 {
@@ -147,6 +168,8 @@ static void weigh_rows(struct counting *l, const struct side *a, const void *x, 
 
 /* ---- both ---- */
 
+/* One walk over both tensors in step. Tiles of the two sides are the same since their shapes are, which
+ * make_histogram has checked. `second` chooses what is done with a tile. */
 static enum vc_status scan(struct counting *l, bool second)
 {
     struct side a = {.buffers = &l->buffers[0]};
@@ -192,7 +215,12 @@ static int smaller_first(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The different values among those that were kept. */
+/* The different values among those that were kept, in rising order, with how often each occurs:
+ *
+ *     kept      0.1 -0.2 0.1 0 0.1       levels  -0.2 0 0.1       counts  1 1 3
+ *
+ * There are none if the segment has a value that is not finite, or more different ones than a page can
+ * show: then the tensor has no grid worth drawing. */
 static void find_levels(struct counting *l)
 {
     struct vc_value_histogram *h = l->histogram;
@@ -229,7 +257,8 @@ static bool is_coded(const struct vc_tensor *t)
     return t->quant != NULL || vc_dtype_is_quantized(t->dtype);
 }
 
-/* Elements with a scale of their own, where they are fewer than a row. */
+/* Elements that share a scale, where they are fewer than a row: the group size of a scheme, or the elements
+ * of a block. 0: a whole row. */
 static size_t segment_of(const struct vc_tensor *t)
 {
     size_t n_elems;
@@ -246,7 +275,9 @@ static bool same_shape(const struct vc_tensor *a, const struct vc_tensor *b)
     return a->n_dims == b->n_dims && memcmp(a->shape, b->shape, a->n_dims * sizeof *a->shape) == 0;
 }
 
-/* name_after: in the other model. */
+/* Both scans of one tensor. name_after: its name in the other model. Without a tensor there that has the
+ * same shape and holds values, only the values before are counted. Levels are looked for in codes alone, as
+ * plain floats have no grid. */
 static enum vc_status make_histogram(struct counting *l, const char *name, const char *name_after)
 {
     const struct vc_tensor *t = vc_model_tensor(l->before, l->a);
@@ -277,6 +308,8 @@ struct wanted {
     double sqnr_db;
 };
 
+/* Histograms of all tensors that are wanted, one behind the other. Those that the model does not have, and
+ * those without values, are left out. */
 static enum vc_status make_all(struct counting *l, const struct wanted *wanted, size_t n,
                                struct vc_value_histograms_owned *owned)
 {
@@ -312,6 +345,7 @@ out:
     return status;
 }
 
+/* Makes the result, which owns its names and schemes, and frees it again after a failure. */
 static enum vc_status make(struct vc_ctx *ctx, const struct vc_model *before, const struct vc_model *after,
                            const struct wanted *wanted, size_t n, struct vc_value_histograms **out)
 {
@@ -332,6 +366,8 @@ static enum vc_status make(struct vc_ctx *ctx, const struct vc_model *before, co
     return VC_OK;
 }
 
+/* Two models and names: as many tensors as a page shows at most. There is no report, so no scheme and no
+ * SQNR. */
 static enum vc_status of_models(struct vc_ctx *ctx, const struct vc_model *before, const struct vc_model *after,
                                 const char *const *names, size_t n, struct vc_value_histograms **out)
 {
@@ -368,7 +404,9 @@ void vc_value_histograms_free(struct vc_value_histograms *histograms)
 
 #define N_WORST 6
 
-/* Rows with the lowest SQNR, the lowest first. */
+/* The rows of a report with the lowest SQNR, the lowest first, in `wanted`, which has room for N_WORST:
+ * each row is moved up to its place, and the last one falls out. Rows without an error (an SQNR of
+ * +infinity) are none of them. */
 static size_t find_worst(const struct vc_report *report, struct wanted *wanted)
 {
     struct vc_report_row row;
@@ -392,6 +430,8 @@ static size_t find_worst(const struct vc_report *report, struct wanted *wanted)
     return n;
 }
 
+/* Of the file that the report is about, if it was written to a file that can be opened; else only values
+ * before. */
 static enum vc_status of_report(struct vc_ctx *ctx, const struct vc_report *report, const struct vc_model *before,
                                 struct vc_value_histograms **out)
 {

@@ -38,6 +38,9 @@ out:
     return status == VC_E_CANCELLED ? status : VC_OK;
 }
 
+/* Adds one tensor to the totals. Tied tensors share the values of another one, so only the first counts for
+ * elements and bytes. Parameters are weights alone: running means of a normalization are none, and neither
+ * are parts of a quantized tensor. */
 static void count(struct owned *owned, const struct vc_tensor *tensor)
 {
     struct vc_inspection *in = &owned->result;
@@ -73,6 +76,8 @@ static void list_dtypes(struct owned *owned)
 /* Which values are read, and how their statistics are kept. */
 enum reading { NOTHING, LIST, PACKED };
 
+/* Counts all tensors, plans two sizes for models that are not quantized yet, and reads the values if that
+ * was asked for. Sizes that cannot be planned are 0 and leave no error behind. */
 static enum vc_status inspect(struct vc_ctx *ctx, const struct vc_model *model, enum reading reading,
                               struct vc_inspection **out)
 {
@@ -121,6 +126,7 @@ enum vc_status vc_inspect_values(struct vc_ctx *ctx, const struct vc_model *mode
     return vc_call_end(ctx, inspect(ctx, model, PACKED, out));
 }
 
+/* The same for both ways to keep them. */
 bool vc_inspect_get_stats(const struct vc_inspection *inspection, size_t index, struct vc_value_stats *stats)
 {
     const struct owned *owned = (const struct owned *)(const void *)inspection;

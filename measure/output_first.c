@@ -1,5 +1,15 @@
-/* output_first.c - the first of the runs of a graph: what they have in common, and what the others begin with. See
- * output_runs.h. */
+/* output_first.c - the first of the runs of a graph: what they have in common, and what the others begin
+ * with. See output_runs.h.
+ *
+ * The first run computes every value that an output depends on. Each is seen once, and is kept if there is
+ * room:
+ *
+ *     kept always       inputs and outputs: what other runs are compared with and begin from
+ *     given up first    parameters, the largest first: they can be read again
+ *     given up next     results, the largest first, for the sake of smaller ones
+ *
+ * A small value behind a large one saves as much computing as the large one, so small ones are worth more
+ * per byte. */
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -15,6 +25,8 @@ bool vc_output_is_float(const struct vc_output_runs *runs, uint32_t k)
     return vc_graph_value(runs->graph, vc_graph_param(runs->graph, k)->value)->dtype == VC_DTYPE_F32;
 }
 
+/* From the measured model, or from the other one for parameters that it does not have. A parameter may be a
+ * part of a tensor, or a transposed one; its place says so. */
 enum vc_status vc_output_read_param(struct vc_ctx *ctx, const struct vc_output_runs *runs,
                                     const struct vc_graph_param *param, void *elements)
 {
@@ -40,7 +52,8 @@ static enum vc_status first_input(struct vc_ctx *ctx, void *user, uint32_t k, st
     return vc_graph_input_value(ctx, runs->graph, runs->arrays, runs->n_arrays, k, false, value);
 }
 
-/* The largest value that may be given up, of parameters or of results; VC_NO_VALUE: there is none. */
+/* The largest value that may be given up, of parameters (`params`) or of results; VC_NO_VALUE: there is
+ * none. */
 static uint32_t largest_known(const struct vc_output_runs *runs, bool params)
 {
     uint32_t n = vc_graph_value_count(runs->graph);
@@ -56,8 +69,8 @@ static uint32_t largest_known(const struct vc_output_runs *runs, bool params)
     return largest;
 }
 
-/* Room in the budget, by giving up parameters, which are read again, and values that are larger: those are few, and are
- * computed again from their inputs. */
+/* Makes room in the budget by giving up values. Parameters are only given up by the first rows, to which
+ * they belong. False: everything that is left is smaller than the value, or must stay. */
 static bool make_room(struct vc_ctx *ctx, struct vc_output_runs *runs, const struct vc_run_value *value)
 {
     while (runs->kept_bytes + vc_output_bytes(value) > runs->budget) {
@@ -88,7 +101,8 @@ static enum vc_status keep(struct vc_ctx *ctx, struct vc_output_runs *runs, uint
     return VC_OK;
 }
 
-/* vc_run_calls.take of the first run: times of all results, and elements of those that fit. */
+/* vc_run_calls.take of the first run: times of all results, and elements of those that fit. The time of a
+ * value is what has passed since the one before it was taken; copying is left out. */
 static enum vc_status first_take(struct vc_ctx *ctx, void *user, uint32_t v, const struct vc_run_value *value)
 {
     struct vc_output_runs *runs = user;
@@ -101,7 +115,8 @@ static enum vc_status first_take(struct vc_ctx *ctx, void *user, uint32_t v, con
     return VC_OK;
 }
 
-/* vc_run_calls.param of the first run */
+/* vc_run_calls.param of the first run. A parameter is kept only where there is room without giving up
+ * anything. */
 static enum vc_status first_param(struct vc_ctx *ctx, void *user, const struct vc_graph_param *param, void *elements)
 {
     struct vc_output_runs *runs = user;
@@ -116,6 +131,8 @@ static enum vc_status first_param(struct vc_ctx *ctx, void *user, const struct v
 
 /* ---- the first run ---- */
 
+/* The tensor of each parameter in the measured model. With another model beside it, a name that the
+ * measured one does not have is that one's. */
 static enum vc_status find_tensors(struct vc_ctx *ctx, struct vc_output_runs *runs)
 {
     uint32_t n = vc_graph_param_count(runs->graph);
@@ -132,6 +149,8 @@ static enum vc_status find_tensors(struct vc_ctx *ctx, struct vc_output_runs *ru
     return VC_OK;
 }
 
+/* The outputs that are compared: floats that the graph computes, each once. Those that are integers, or an
+ * input passed on, are left out. */
 static enum vc_status find_outputs(struct vc_ctx *ctx, struct vc_output_runs *runs)
 {
     uint32_t n = vc_graph_output_count(runs->graph);
@@ -152,7 +171,9 @@ static enum vc_status find_outputs(struct vc_ctx *ctx, struct vc_output_runs *ru
     return VC_OK;
 }
 
-/* What outputs depend on. Returns how many of it are results, in `wanted`. */
+/* Walks from the outputs back to what they depend on: marks the nodes in `needed` and the values in `used`.
+ * Nodes are in an order in which each comes behind what it reads, so one walk from the last to the first is
+ * enough. Returns how many of the values are results, in `wanted`. */
 static size_t list_wanted(struct vc_output_runs *runs, bool *used, uint32_t *wanted)
 {
     const struct vc_graph *graph = runs->graph;
@@ -181,7 +202,8 @@ static size_t list_wanted(struct vc_output_runs *runs, bool *used, uint32_t *wan
     return n;
 }
 
-/* The shapes of all values, whose sizes are bound, before any of them is there. What they do not tell is empty. */
+/* Fills in the shapes of all values that are not known, before any of them is there: sizes are bound to
+ * those of the inputs by now. What a graph does not tell is empty, with n = 0. */
 static void set_shapes(struct vc_output_runs *runs)
 {
     for (uint32_t v = 0; v < vc_graph_value_count(runs->graph); v++) {
@@ -201,8 +223,15 @@ static void set_shapes(struct vc_output_runs *runs)
     }
 }
 
-/* What a run of the plain loops takes at most: values live from their node to the last one that reads them. `left`
- * counts uses down. */
+/* What a run of the plain loops takes at most: the largest sum, over the nodes, of what lives then. Results
+ * live from their node to the last one that reads them; parameters only during the nodes that read them.
+ *
+ *     node         live behind it         at most, with its parameters
+ *     conv1        a                      a + w1
+ *     relu         a, b                   a + b          then a goes
+ *     conv2        b, c                   b + c + w2
+ *
+ * `left` begins with zeros and counts uses down. */
 static uint64_t most_bytes(const struct vc_output_runs *runs, uint32_t *left)
 {
     uint64_t live = 0;
@@ -241,7 +270,9 @@ static uint64_t most_bytes(const struct vc_output_runs *runs, uint32_t *left)
     return most;
 }
 
-/* A program for the first run, if the memory limit has room for it. *out is NULL where the plain loops have to run. */
+/* A program for the first run, if the engine has one for the graph and the memory limit room for it. *out
+ * is NULL where the plain loops have to run; then `plain` is set for all later runs. Where the first rows
+ * are plain, so are all others. The budget shrinks where the program needs more than what was left for it. */
 static enum vc_status make_first(struct vc_ctx *ctx, struct vc_output_runs *runs, const struct vc_run_value *feeds,
                                  struct vc_answers **out)
 {
@@ -284,6 +315,8 @@ static void begin_known(struct vc_output_runs *runs)
     }
 }
 
+/* The first run of one batch: reads the inputs, binds the sizes, and computes what is wanted, on the engine
+ * or by the plain loops. */
 static enum vc_status compute_first(struct vc_ctx *ctx, struct vc_output_runs *runs)
 {
     uint32_t n_values = vc_graph_value_count(runs->graph);
@@ -320,6 +353,8 @@ out:
     return status;
 }
 
+/* After the run, the squares of all outputs are summed: errors of later runs are told relative to their
+ * root. */
 enum vc_status vc_output_runs_begin(struct vc_ctx *ctx, struct vc_output_runs *runs)
 {
     size_t n_values = vc_graph_value_count(runs->graph) + (size_t)1;
@@ -341,6 +376,7 @@ enum vc_status vc_output_runs_begin(struct vc_ctx *ctx, struct vc_output_runs *r
     return VC_OK;
 }
 
+/* Frees one batch. Parameters belong to the first one, and the others only point to them. */
 static void end_one(struct vc_ctx *ctx, struct vc_output_runs *runs)
 {
     for (uint32_t v = 0; runs->known != NULL && v < vc_graph_value_count(runs->graph); v++) {

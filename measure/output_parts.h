@@ -4,6 +4,7 @@
 
 #include "measure/output_runs.h"
 
+/* Bytes of the elements: f32 or 64-bit integers. */
 static inline uint64_t vc_output_bytes(const struct vc_run_value *value)
 {
     return (uint64_t)value->n * (value->is_real ? sizeof(float) : sizeof(int64_t));

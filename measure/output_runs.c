@@ -1,4 +1,15 @@
-/* output_runs.c - see output_runs.h. */
+/* output_runs.c - see output_runs.h.
+ *
+ * Which values a run with changes computes, by what is marked in `reached`:
+ *
+ *     image     conv1     relu      conv2     relu      fc
+ *     known     known     given up  changed   behind    behind
+ *     feed      feed      computed  computed  computed  computed
+ *
+ * What is changed, behind that, or given up is `reached`; known values that are not are the feeds.
+ *
+ * Marks depend on the tensors that are changed, not on their values, so a program can be used again for the
+ * next run with the same tensors. */
 #include "measure/output_runs.h"
 
 #include <math.h>
@@ -21,7 +32,8 @@ struct run {
 
 /* ---- what runs ask for ---- */
 
-/* vc_run_calls.param of the others */
+/* vc_run_calls.param of the others: the changed values where the parameter is made of a changed tensor,
+ * else the model's. */
 static enum vc_status next_param(struct vc_ctx *ctx, void *user, const struct vc_graph_param *param, void *elements)
 {
     const struct run *run = user;
@@ -44,7 +56,7 @@ static enum vc_status no_input(struct vc_ctx *ctx, void *user, uint32_t k, struc
     return vc_fail(ctx, VC_E_INTERNAL, "a run with changes asks for an input");
 }
 
-/* The first of the largest entries. */
+/* The first of the largest entries of a row: the class that a classifier answers. */
 static size_t largest_entry(const float *row, size_t n)
 {
     size_t best = 0;
@@ -55,7 +67,8 @@ static size_t largest_entry(const float *row, size_t n)
     return best;
 }
 
-/* Adds what output `v` of the first run has become. */
+/* Adds what output `v` of the first run has become: squared errors of all outputs; of the first output also
+ * how many rows have their largest entry elsewhere. An output with one entry a row has no answers. */
 static void compare(struct run *run, uint32_t v, const struct vc_run_value *value)
 {
     const float *was = run->runs->known[v].data;
@@ -103,6 +116,7 @@ static void mark_changed(const struct vc_output_runs *runs, const struct vc_chan
     }
 }
 
+/* The node reads a value that is marked. */
 static bool reads_marked(const struct vc_graph_node *node, const bool *reached)
 {
     for (unsigned i = 0; i < node->n_inputs; i++) {
@@ -122,7 +136,8 @@ static void mark_outputs(const struct vc_graph_node *node, bool *reached)
     }
 }
 
-/* Marks the values behind those that are marked. */
+/* Marks the values behind those that are marked. Nodes are in the order in which they are computed, so one
+ * walk is enough. */
 static void mark_behind(const struct vc_output_runs *runs, bool *reached)
 {
     for (uint32_t k = 0; k < vc_graph_node_count(runs->graph); k++) {
@@ -134,6 +149,8 @@ static void mark_behind(const struct vc_output_runs *runs, bool *reached)
     }
 }
 
+/* An estimate: times of the first run, of all batches. Values that were given up and have to be computed
+ * again are not in it. */
 double vc_output_runs_seconds(struct vc_ctx *ctx, const struct vc_output_runs *runs,
                               const struct vc_changed_tensor *changed, size_t n)
 {
@@ -155,6 +172,8 @@ double vc_output_runs_seconds(struct vc_ctx *ctx, const struct vc_output_runs *r
     return seconds;
 }
 
+/* The figures of a run over all batches. Outputs that have no norm, or none that is finite, give a reason
+ * in place of a figure. A changed output that is not finite is an infinite error. */
 static struct vc_output_change judge(const struct vc_output_runs *runs, const struct run *run)
 {
     struct vc_output_change change = {.answers = (double)NAN};
@@ -183,7 +202,7 @@ static void mark_unknown(const struct vc_output_runs *runs, bool *reached)
     }
 }
 
-/* What is known of the first run, without what is reached. */
+/* The feeds of one batch: what the first run has kept, without what is reached. */
 static void feed_known(const struct vc_output_runs *runs, const bool *reached, struct vc_run_value *feeds)
 {
     for (uint32_t v = 0; v < vc_graph_value_count(runs->graph); v++) {
@@ -214,7 +233,8 @@ void vc_output_program_end(struct vc_ctx *ctx, struct vc_output_program *program
     *program = (struct vc_output_program){0};
 }
 
-/* Ends a program for other values; `reached` becomes the program's. */
+/* Keeps the program if it was made for the same marks, else ends it; `reached` becomes the program's either
+ * way. */
 static void begin_program(struct vc_ctx *ctx, struct vc_output_program *program, bool *reached, uint32_t n_values)
 {
     if (program->reached != NULL && memcmp(program->reached, reached, n_values * sizeof *reached) == 0) {
@@ -257,6 +277,9 @@ out:
 
 /* ---- runs in which some units are not chosen ---- */
 
+/* Follows the tensor's values forward to the first Softmax or TopK that reads one of them. Its input are
+ * the scores, if its last axis has n entries: one for each unit. Nodes that choose are not passed, as what
+ * is behind them is the choice. */
 static uint32_t find_scores(const struct vc_output_runs *runs, uint64_t n, bool *reached)
 {
     for (uint32_t k = 0; k < vc_graph_node_count(runs->graph); k++) {
@@ -279,6 +302,7 @@ static uint32_t find_scores(const struct vc_output_runs *runs, uint64_t n, bool 
     return VC_NO_VALUE;
 }
 
+/* Marks of a tensor that is not changed really: only where its values go is asked for. */
 uint32_t vc_output_runs_scores(struct vc_ctx *ctx, const struct vc_output_runs *runs, size_t tensor, uint64_t n)
 {
     const struct vc_changed_tensor changed = {.tensor = tensor};
@@ -300,7 +324,10 @@ static enum vc_status copy_take(struct vc_ctx *ctx, void *user, uint32_t v, cons
     return VC_OK;
 }
 
-/* Programs of runs in which units are not chosen: of the scores, and of what is behind them. */
+/* Runs in which units are not chosen need two programs, of the scores and of what is behind them:
+ *
+ *     router weights --before--> scores --(-infinity for units that go)--> changed scores --behind--> outputs
+ */
 struct bar {
     uint32_t scores;
     const bool *goes; /* n units */
@@ -310,7 +337,8 @@ struct bar {
     struct vc_answers *before, *behind;
 };
 
-/* The scores of one part with -infinity for those that go, and the run behind them. */
+/* One batch. The scores are those of the first run or, where they were given up, are computed again. Then
+ * the entries of the units that go become -infinity, and the outputs are computed from there. */
 static enum vc_status bar_part(struct vc_ctx *ctx, struct run *run, struct bar *bar)
 {
     const struct vc_output_runs *runs = run->runs;
@@ -332,6 +360,7 @@ static enum vc_status bar_part(struct vc_ctx *ctx, struct run *run, struct bar *
     return compute(ctx, runs, &calls, bar->feeds, runs->outputs, runs->n_outputs, &bar->behind);
 }
 
+/* Values behind the scores are reached; values before them stay as in the first run. */
 enum vc_status vc_output_runs_bar(struct vc_ctx *ctx, const struct vc_output_runs *runs, uint32_t scores,
                                   const bool *goes, uint64_t n, struct vc_output_change *out)
 {
@@ -365,6 +394,7 @@ out:
 
 /* ---- runs of another graph ---- */
 
+/* A run of another graph, with other weights: its values have other numbers, its outputs the same names. */
 struct other_run {
     struct run run;
     struct vc_graph *graph;
@@ -373,6 +403,7 @@ struct other_run {
     bool reshaped;     /* an output has another shape */
 };
 
+/* vc_run_calls.param: from the other weights. */
 static enum vc_status other_param(struct vc_ctx *ctx, void *user, const struct vc_graph_param *param, void *elements)
 {
     const struct other_run *other = user;
@@ -385,6 +416,7 @@ static enum vc_status other_param(struct vc_ctx *ctx, void *user, const struct v
                : vc_place_integers(ctx, other->weights, tensor, &place, elements);
 }
 
+/* vc_run_calls.input: the same arrays as the first run had. */
 static enum vc_status other_input(struct vc_ctx *ctx, void *user, uint32_t k, struct vc_run_value *value)
 {
     const struct other_run *other = user;
@@ -392,6 +424,8 @@ static enum vc_status other_input(struct vc_ctx *ctx, void *user, uint32_t k, st
     return vc_graph_input_value(ctx, other->graph, other->run.runs->arrays, other->run.runs->n_arrays, k, false, value);
 }
 
+/* vc_run_calls.take: compares an output with the one of its name. One of another shape cannot be compared;
+ * the run goes on, and its figures are thrown away. */
 static enum vc_status other_take(struct vc_ctx *ctx, void *user, uint32_t v, const struct vc_run_value *value)
 {
     struct other_run *other = user;
@@ -413,6 +447,7 @@ static enum vc_status other_take(struct vc_ctx *ctx, void *user, uint32_t v, con
     return VC_OK;
 }
 
+/* Each batch makes a program of its own, as the graph is used for this run alone. */
 enum vc_status vc_output_runs_other(struct vc_ctx *ctx, const struct vc_output_runs *runs, struct vc_graph *graph,
                                     const struct vc_model *weights, struct vc_output_change *out)
 {

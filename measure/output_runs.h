@@ -20,6 +20,8 @@ struct vc_changed_tensor {
     float *values;
 };
 
+/* The first run of one batch of rows, and all that is kept of it. With several batches each has a struct of
+ * its own, in a list; the parameters are those of the first. */
 struct vc_output_runs {
     struct vc_graph *graph;
     const struct vc_model *model, *other; /* the measured one; one for parameters that it has not, or NULL */

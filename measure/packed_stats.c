@@ -17,6 +17,7 @@ struct vc_packed_stats {
     const char **of; /* by tensor; NULL: it has none */
 };
 
+/* A double as its bytes. What is packed stays in this process, so byte order does not matter. */
 static char *put_real(char *to, double x)
 {
     memcpy(to, &x, sizeof x);
@@ -29,6 +30,8 @@ static const char *get_real(const char *from, double *x)
     return from + sizeof *x;
 }
 
+/* A count, 7 bits a byte, the lowest first: 300 is 0xac 0x02. Counts of small tensors take one or two
+ * bytes. */
 static char *put_count(char *to, uint64_t n)
 {
     for (; n >= 0x80; n >>= 7) {
@@ -51,7 +54,8 @@ static const char *get_count(const char *from, uint64_t *n)
     }
 }
 
-/* Returns the end of what it wrote. */
+/* Lays the statistics out as packed_stats.h shows. Bin 0, of zeros, is apart, since it lies far from the
+ * others. Returns the end of what it wrote. */
 static char *pack(char *to, const struct vc_value_stats *stats)
 {
     const uint64_t *bins = stats->histogram;
@@ -82,6 +86,7 @@ static char *pack(char *to, const struct vc_value_stats *stats)
     return to;
 }
 
+/* Packs on the stack, without the lock; only the copy into the arena is under it. */
 enum vc_status vc_packed_stats_set(struct vc_ctx *ctx, struct vc_packed_stats *packed, size_t tensor,
                                    const struct vc_value_stats *stats)
 {
@@ -94,6 +99,7 @@ enum vc_status vc_packed_stats_set(struct vc_ctx *ctx, struct vc_packed_stats *p
     return packed->of[tensor] != NULL ? VC_OK : VC_E_NOMEM;
 }
 
+/* The reverse of pack. The largest magnitude is not kept, as it follows from min and max. */
 void vc_packed_stats_get(const struct vc_packed_stats *packed, size_t tensor, struct vc_value_stats *stats)
 {
     const char *from = packed->of[tensor];

@@ -1,4 +1,13 @@
-/* probe.c - see probe.h. */
+/* probe.c - see probe.h.
+ *
+ * The executor walks over each tensor twice. What the two steps do in which call:
+ *
+ *     survey.begin        the curve begins, the candidates' steps are opened
+ *     survey.scan         1st walk: magnitudes are counted; candidates that need the whole tensor see it
+ *     survey.scan_end     the curve's thresholds are cut
+ *     probe.calibrate     2nd walk: squares are summed by threshold; every candidate is applied to the tile
+ *     probe.end           results of the curve move to the item's arena; all else is freed
+ */
 #include "measure/probe.h"
 
 #include <string.h>
@@ -15,6 +24,7 @@ static enum vc_status add_candidate(struct vc_ctx *ctx, struct vc_item *item, co
     return candidate->add(ctx, item, candidate, p->weights);
 }
 
+/* The curve lives from begin to end, so that only tensors that are at work hold its tables. */
 static enum vc_status begin_curve(struct vc_ctx *ctx, struct vc_probe *p, const struct vc_desc *desc)
 {
     struct vc_curve *c = vc_calloc_array(ctx, VC_TAG_SCRATCH, 1, sizeof *c);
@@ -29,7 +39,7 @@ static enum vc_status begin_curve(struct vc_ctx *ctx, struct vc_probe *p, const 
     return vc_curve_begin(ctx, c);
 }
 
-/* Of both steps: the first one begins. */
+/* Called for both steps; the first one begins the curve. */
 static enum vc_status probe_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct vc_probe *p = step->state;
@@ -40,6 +50,7 @@ static enum vc_status probe_begin(struct vc_ctx *ctx, struct vc_step *step, cons
     return vc_candidate_runs_begin(ctx, &p->runs, step, item);
 }
 
+/* Keeps what the curve found and frees it. Safe to call again. */
 static void end_curve(struct vc_ctx *ctx, struct vc_probe *p)
 {
     if (p->curve != NULL) {
@@ -52,6 +63,7 @@ static void end_curve(struct vc_ctx *ctx, struct vc_probe *p)
     p->curve = NULL;
 }
 
+/* A tensor is done: only figures stay. */
 static void probe_end(struct vc_ctx *ctx, struct vc_step *step)
 {
     struct vc_probe *p = step->state;
@@ -62,6 +74,7 @@ static void probe_end(struct vc_ctx *ctx, struct vc_step *step)
 
 /* ---- the survey ---- */
 
+/* One tile of the first walk. */
 static enum vc_status survey_scan(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                   const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
@@ -71,6 +84,7 @@ static enum vc_status survey_scan(struct vc_ctx *ctx, struct vc_step *step, cons
     return vc_candidate_runs_scan(ctx, &p->runs, tile, in, scratch);
 }
 
+/* Between the walks: the curve knows its counts now. */
 static enum vc_status survey_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct vc_probe *p = step->state;
@@ -85,6 +99,8 @@ static const struct vc_step_ops survey_ops = {
 
 /* ---- the probe ---- */
 
+/* One tile of the second walk. Values that are not finite would spoil every sum; a tile that has one is
+ * only counted by the policy, and vc_probe_settle takes the figures away. */
 static enum vc_status probe_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                       const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
@@ -97,6 +113,7 @@ static enum vc_status probe_calibrate(struct vc_ctx *ctx, struct vc_step *step, 
     return vc_candidate_runs_apply(ctx, &p->runs, tile, in, scratch);
 }
 
+/* The item loses its steps: everything goes. */
 static void probe_forget(struct vc_ctx *ctx, struct vc_step *step)
 {
     struct vc_probe *p = step->state;
@@ -114,6 +131,8 @@ static const struct vc_step_ops probe_ops = {.calibrate = probe_calibrate,
 
 /* ---- planning ---- */
 
+/* Lists the candidates that can be tried on this tensor, and opens each once to learn what memory it needs.
+ * Those that cannot have a reason, which vc_model_sensitivity asks for again. */
 static enum vc_status plan_candidates(struct vc_ctx *ctx, struct vc_probe *p, struct vc_step *step,
                                       struct vc_item *item)
 {
@@ -140,6 +159,8 @@ out:
     return status;
 }
 
+/* Adds the decoder, if codes have to be decoded, then the survey and the probe. Memory is told here, before
+ * the run: the scratch of the two steps is the larger of what the curve and the candidates need. */
 enum vc_status vc_probe_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_candidate_list *candidates,
                             const unsigned *percents, size_t n_percents)
 {

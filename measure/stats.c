@@ -9,16 +9,19 @@
 #include "measure/packed_stats.h"
 #include "passes/values.h"
 
+/* What threads share; each writes the statistics of its own tensor. */
 struct stats_job {
     const struct vc_model *model;
     struct vc_value_stats *stats;   /* one for each tensor; or */
     struct vc_packed_stats *packed; /* ... these */
 };
 
+/* Sums over the finite values of a tensor. */
 struct running {
     struct vc_exact_sum sum, sum2;
 };
 
+/* Adds one tile: two sums for each chunk of a row, x and x^2, in exact sums, and the counts. */
 static enum vc_status add_tile(struct vc_ctx *ctx, const struct vc_item *item, const struct vc_tile *tile,
                                const void *data, double *sums, struct running *running, struct vc_value_stats *stats)
 {
@@ -47,6 +50,7 @@ static enum vc_status add_tile(struct vc_ctx *ctx, const struct vc_item *item, c
     return VC_OK;
 }
 
+/* Mean and rms are of the finite values. If there are none, the range is 0 to 0. */
 static void finish(struct vc_value_stats *stats, const struct running *running)
 {
     uint64_t finite = stats->n_elems - stats->nans - stats->infs;
@@ -64,6 +68,7 @@ static void finish(struct vc_value_stats *stats, const struct running *running)
 
 /* ---- all tensors ---- */
 
+/* A vc_exec_each function. Parts of quantized tensors, and tensors without numbers, get none. */
 static enum vc_status one_tensor(struct vc_ctx *ctx, void *user, size_t index, struct vc_buffers *buffers)
 {
     struct stats_job *job = user;
@@ -104,6 +109,7 @@ out:
     return status;
 }
 
+/* Large tensors come first (vc_values_order), so that no thread is left alone with one at the end. */
 static enum vc_status each_tensor(struct vc_ctx *ctx, struct stats_job *job)
 {
     const struct vc_model *model = job->model;

@@ -1,10 +1,17 @@
-/* selftest.c - vc_selftest: does this installation compute what it should on this machine? */
+/* selftest.c - vc_selftest: does this installation compute what it should on this machine?
+ *
+ *     arithmetic    this thread keeps subnormal numbers
+ *     kernels       every table of kernels that this CPU or a device offers gives the same bytes as the reference
+ *     files         weights to int8, into a file, and back
+ *
+ * For users after installing, and for reports of bugs: it takes a moment and needs no model. */
 #include "measure/selftest/selftest.h"
 
 #include <vcompress/measure.h>
 
 #include "core/base/cpu.h"
 
+/* The summary is what passed. The first check that fails ends the test, and the message says which. */
 enum vc_status vc_selftest(struct vc_ctx *ctx, const char *folder, char **summary)
 {
     struct vc_text text;

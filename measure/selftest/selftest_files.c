@@ -17,15 +17,18 @@
 #define ELEMS  ((size_t)ROWS * COLS)
 #define HEADER 128
 
+/* The files of the test, in a folder of their own. */
 struct paths {
     char folder[VC_MESSAGE_BYTES / 2];
     char in[VC_MESSAGE_BYTES], quantized[VC_MESSAGE_BYTES], back[VC_MESSAGE_BYTES];
 };
 
+/* The weights, after decoding the quantized file, and after reading the dequantized one. */
 struct weights {
     float x[ELEMS], decoded[ELEMS], read_back[ELEMS];
 };
 
+/* In `folder`, in TMPDIR, or in /tmp. folder[0] is 0 as long as there is nothing to remove. */
 static enum vc_status make_folder(struct vc_ctx *ctx, const char *folder, struct paths *paths)
 {
     int n;
@@ -51,6 +54,7 @@ static enum vc_status make_folder(struct vc_ctx *ctx, const char *folder, struct
     return VC_OK;
 }
 
+/* Removes what is there, also after a failure in the middle. */
 static void remove_all(const struct paths *paths)
 {
     if (paths->folder[0] != '\0') {
@@ -112,6 +116,7 @@ out:
     return status;
 }
 
+/* The values of the only array, decoded. */
 static enum vc_status read_weights(struct vc_ctx *ctx, const char *path, float *x)
 {
     struct vc_model *model = NULL;
@@ -155,6 +160,8 @@ static enum vc_status check_bounds(struct vc_ctx *ctx, const struct weights *w, 
     return VC_OK;
 }
 
+/* Weights are from a generator with a fixed start, each row with another range, so that rows need scales of
+ * their own. */
 enum vc_status vc_selftest_files(struct vc_ctx *ctx, const char *folder, struct vc_text *summary)
 {
     struct paths paths = {.folder = ""};

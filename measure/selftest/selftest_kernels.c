@@ -12,7 +12,7 @@
 #define GROUP   100
 #define GROUPS  ((size_t)ROWS * (ROW_LEN / GROUP))
 
-/* What one kernel wrote. */
+/* What one kernel wrote. A kernel uses the members that it needs; the others stay zero in all tables. */
 struct slot {
     double sums[4 * ROWS];
     uint64_t numbers[262];
@@ -20,6 +20,7 @@ struct slot {
     unsigned char data[4 * ELEMS];
 };
 
+/* What all kernels read, in each type that one of them takes. */
 struct inputs {
     float x[ELEMS], y[ELEMS], scale[ROW_LEN];
     double x64[ELEMS], y64[ELEMS];
@@ -48,6 +49,8 @@ static void fill_inputs(struct inputs *in)
     }
 }
 
+/* Figures of a kernel as numbers, with a double as its bits. Members are copied one by one, as a struct may
+ * have padding. */
 static void keep_tile(struct slot *slot, const struct vc_tile_stats *stats)
 {
     memcpy(&slot->numbers[0], &stats->max_abs_error, sizeof(double));
@@ -56,6 +59,8 @@ static void keep_tile(struct slot *slot, const struct vc_tile_stats *stats)
     slot->numbers[3] = stats->clipped;
 }
 
+/* Kernels of 8-bit codes: largest magnitudes and ranges by row and by axis, codes with found and with given
+ * scales, and decoding. */
 static int run_int8(const struct vc_kernels *k, const struct inputs *in, struct slot *slots)
 {
     const struct vc_axis_map map = {1000, 7, 50};
@@ -93,6 +98,7 @@ static int run_int8(const struct vc_kernels *k, const struct inputs *in, struct 
         keep_tile(slot, &stats);                                                  \
     } while (0)
 
+/* Kernels from one float type to another, both ways. */
 static int run_casts(const struct vc_kernels *k, const struct inputs *in, struct slot *slots)
 {
     int failed = 0;
@@ -110,6 +116,7 @@ static int run_casts(const struct vc_kernels *k, const struct inputs *in, struct
 
 #define BLOCK_ROW 512 /* elements of whole blocks of every type */
 
+/* Kernels of GGUF blocks: any bytes can be decoded, so codes serve as blocks. */
 static int run_blocks(const struct vc_kernels *k, const struct inputs *in, struct slot *slots)
 {
     struct slot *slot = &slots[VC_KERNEL_ID_q8_0_rows];
@@ -134,6 +141,7 @@ static void keep_diff(struct slot *slot, const struct vc_diff_sums *sums)
     slot->numbers[2] = sums->nonfinite_pairs;
 }
 
+/* Numbers 6 and on are the histogram. */
 static void keep_values(struct slot *slot, const struct vc_value_counts *counts)
 {
     memcpy(&slot->numbers[0], &counts->min, sizeof(double));
@@ -145,6 +153,7 @@ static void keep_values(struct slot *slot, const struct vc_value_counts *counts)
     memcpy(&slot->numbers[6], counts->histogram, sizeof counts->histogram);
 }
 
+/* Kernels of sums and counts. */
 static int run_sums(const struct vc_kernels *k, const struct inputs *in, struct slot *slots)
 {
     struct vc_diff_sums d32 = {.chunk_sums = slots[VC_KERNEL_ID_diff_f32].sums};
@@ -163,6 +172,7 @@ static int run_sums(const struct vc_kernels *k, const struct inputs *in, struct 
     return failed;
 }
 
+/* Runs all kernels of a table. Returns what they return: 0, or that one had no memory on a device. */
 static int run_table(const struct vc_kernels *k, const struct inputs *in, struct slot *slots)
 {
     int failed;
@@ -189,6 +199,7 @@ static enum vc_status compare_table(struct vc_ctx *ctx, const struct vc_kernels 
     return VC_OK;
 }
 
+/* The reference first, then every level of this CPU up to the one that is in use, then the device's. */
 enum vc_status vc_selftest_kernels(struct vc_ctx *ctx, struct vc_text *summary)
 {
     const struct vc_kernels *in_use = vc_kernels_get(ctx);

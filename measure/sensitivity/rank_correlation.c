@@ -1,4 +1,11 @@
-/* rank_correlation.c - see rank_correlation.h. */
+/* rank_correlation.c - see rank_correlation.h.
+ *
+ * Spearman's rank correlation is that of ranks in place of figures, so only the order of the figures
+ * counts:
+ *
+ *     x       0.1   0.5   0.2   0.9         ranks   0   2   1   3
+ *     y       1e-3  0.2   0.2   7                   0   1.5 1.5 3        correlation of the ranks: 0.95
+ */
 #include "measure/sensitivity/rank_correlation.h"
 
 #include <math.h>
@@ -12,7 +19,8 @@ static int by_x(const void *a, const void *b)
     return p->x < q->x ? -1 : p->x > q->x;
 }
 
-/* x becomes its rank, equal ones have the mean of theirs; then x and y change places. */
+/* x becomes its rank, equal ones have the mean of theirs; then x and y change places. So two calls rank
+ * both sides, and the sides are where they were. The order of pairs changes, which does not matter. */
 static void rank(struct vc_rank_pair *pairs, size_t n)
 {
     size_t i = 0;
@@ -32,6 +40,7 @@ static void rank(struct vc_rank_pair *pairs, size_t n)
     }
 }
 
+/* The mean of ranks is (n - 1) / 2 also where some are equal. */
 double vc_rank_correlation(struct vc_rank_pair *pairs, size_t n)
 {
     double mean = ((double)n - 1.0) / 2.0;

@@ -8,7 +8,8 @@
 #include "core/job/job_state.h"
 #include "graph/planned_model.h"
 
-/* The job that removes them, planned; nothing is written. */
+/* The job that removes these units of the group and nothing else, planned. Nothing is written: the weights
+ * are asked for tensor by tensor. Codes are decoded, since their shapes could not be cut otherwise. */
 static enum vc_status plan_removal(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_coupling *group,
                                    const struct vc_structured_units *units, struct vc_job **job)
 {
@@ -29,7 +30,8 @@ static enum vc_status plan_removal(struct vc_ctx *ctx, const struct vc_model *mo
     return vc_job_plan(ctx, *job, &write);
 }
 
-/* A failure of these says that this model cannot be had without them. */
+/* A failure of these says that this model cannot be had without the units, which is a result and no failure
+ * of the measurement. Others end it. */
 static bool is_refusal(enum vc_status status)
 {
     return status == VC_E_ARGUMENT || status == VC_E_UNSUPPORTED || status == VC_E_FORMAT || status == VC_E_NOMEM;
@@ -45,6 +47,8 @@ static const char *reason_of(struct vc_ctx *ctx, struct vc_arena *arena, const s
     return vc_arena_printf(ctx, arena, "%s", reason);
 }
 
+/* Lists the units that go, plans the job, makes weights and graph as the job would write them, and runs
+ * that graph. Memory of the planned model is freed before the next run. */
 enum vc_status vc_removed_run(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_output_runs *runs,
                               const struct vc_coupling *group, const bool *goes, struct vc_output_change *out)
 {

@@ -1,5 +1,14 @@
-/* sensitivity.c - vc_model_sensitivity: which tensors are measured, the run, the figures. What is tried on a tile is in
- * probe.c, what follows from the figures in sensitivity_advice.c. */
+/* sensitivity.c - vc_model_sensitivity: which tensors are measured, the run, the figures. What is tried on
+ * a tile is in probe.c, what follows from the figures in sensitivity_advice.c.
+ *
+ *     list_candidates     10 sparsities, and every scheme and pattern of the library
+ *     list_rows           a row for each weight; `reason` says why it is not measured
+ *     make_items          an item with the steps of a probe for each row without a reason
+ *     vc_exec_run         two walks over each tensor, by all threads; nothing is written
+ *     take_figures        from the probes to the rows
+ *     advise              what stands out
+ *
+ * An error is told relative to the tensor's norm, |w' - w| / |w|, so tensors of any scale can be compared. */
 #include <math.h>
 
 #include "core/base/option_struct.h"
@@ -13,6 +22,7 @@
 #include "passes/decode.h"
 #include "passes/select.h"
 
+/* Sparsities of pruning by magnitude, rising, as probes want them. */
 static const unsigned percents[] = {10, 20, 30, 40, 50, 60, 70, 80, 90, 95};
 #define N_PERCENTS (sizeof percents / sizeof percents[0])
 
@@ -38,6 +48,8 @@ struct measuring {
 
 /* ---- the candidates ---- */
 
+/* The sparsities come first, then the other candidates in the order of the list. A row's errors are in this
+ * order. */
 static enum vc_status list_candidates(struct vc_ctx *ctx, struct measuring *m)
 {
     struct vc_arena *arena = &m->owned->arena;
@@ -79,7 +91,8 @@ static const char *impossible(const struct vc_tensor *t)
     return t->n_elems == 0 ? "empty" : NULL;
 }
 
-/* Sets the row's reason where the tensor is not to be measured. */
+/* Sets the row's reason where the tensor is not to be measured. A rule that includes it overrides
+ * everything but what is impossible. */
 static enum vc_status choose(struct vc_ctx *ctx, struct measuring *m, const struct vc_tensor *t,
                              struct vc_sensitivity_row *row)
 {
@@ -111,11 +124,13 @@ static enum vc_status choose(struct vc_ctx *ctx, struct measuring *m, const stru
     return row->reason == NULL ? VC_E_NOMEM : VC_OK;
 }
 
+/* Weights that hold values of their own: no scales, no parts, and tied weights once. */
 static bool is_row(const struct vc_tensor *t)
 {
     return t->role == VC_ROLE_WEIGHT && !vc_is_of_codes(t) && t->part_of == VC_NO_TENSOR && t->alias_of == VC_NO_TENSOR;
 }
 
+/* One row for each weight, in the order of the file. Rules that match no tensor are told in the note. */
 static enum vc_status list_rows(struct vc_ctx *ctx, struct measuring *m)
 {
     struct vc_sensitivity_owned *owned = m->owned;
@@ -146,6 +161,8 @@ static enum vc_status list_rows(struct vc_ctx *ctx, struct measuring *m)
 
 /* ---- the run ---- */
 
+/* Items in the order of the rows that have no reason. n_items counts up so that a failure releases those
+ * that were made. */
 static enum vc_status make_items(struct vc_ctx *ctx, struct measuring *m)
 {
     const struct vc_sensitivity *result = &m->owned->result;
@@ -165,12 +182,15 @@ static enum vc_status make_items(struct vc_ctx *ctx, struct measuring *m)
     return VC_OK;
 }
 
+/* From sums of squares: of the values and of the errors. An error of 0 is 0 also for a tensor of zeros. */
 static struct vc_sensitivity_error figures(double x2, double e2, uint64_t bytes)
 {
     return (struct vc_sensitivity_error){
         .relative = e2 == 0.0 ? 0.0 : sqrt(e2 / x2), .sqnr_db = vc_sqnr_db(x2, e2), .bytes = bytes};
 }
 
+/* Figures of one row: the sparsities from the curve, the others from the candidates' runs. Candidates that
+ * were not tried have a reason, those that were refused too. */
 static enum vc_status fill_row(struct vc_ctx *ctx, struct measuring *m, const struct vc_item *item,
                                struct vc_sensitivity_row *row)
 {
@@ -203,7 +223,8 @@ static enum vc_status fill_row(struct vc_ctx *ctx, struct measuring *m, const st
     return VC_OK;
 }
 
-/* The items' reasons go with their arena. */
+/* Walks over rows and items in step. A tensor with values that are not finite has lost its probe; its
+ * reason is copied, as the items' reasons go with their arena. */
 static enum vc_status take_figures(struct vc_ctx *ctx, struct measuring *m)
 {
     struct vc_sensitivity_owned *owned = m->owned;
@@ -239,6 +260,7 @@ static enum vc_status take_figures(struct vc_ctx *ctx, struct measuring *m)
     return VC_OK;
 }
 
+/* All of it, in the order of the list at the top of this file. */
 static enum vc_status measure(struct vc_ctx *ctx, struct measuring *m)
 {
     struct vc_exec exec = {.calibrate = true, .what = "measuring"};
@@ -263,6 +285,8 @@ out:
 
 /* ---- the call ---- */
 
+/* The model must not change while it is measured, and must hold weights: a file of statistics about them
+ * holds none. */
 enum vc_status vc_model_sensitivity(struct vc_ctx *ctx, const struct vc_model *model,
                                     const struct vc_sensitivity_options *options, struct vc_sensitivity **out)
 {

@@ -22,7 +22,8 @@ static size_t find_candidate(const struct vc_sensitivity *s, const char *name)
     return i < s->n_candidates ? i : VC_NO_TENSOR;
 }
 
-/* With data: what the outputs lose if the row is changed by the candidate, NaN where it was not measured. */
+/* With data: what the outputs lose if the row is changed by the candidate, NaN where it was not measured.
+ * Candidates of a measurement with data are some of all; m->candidates has their numbers. */
 static double change_of(const struct vc_sensitivity *s, const struct vc_sensitivity_row *row, size_t candidate)
 {
     const struct vc_measured *m = s->measured;
@@ -39,7 +40,8 @@ static double change_of(const struct vc_sensitivity *s, const struct vc_sensitiv
     return (double)NAN;
 }
 
-/* The error of the row, or NaN: it has none, or the command leaves the tensor alone. */
+/* The figure that rows are compared by, or NaN: it has none, or the command would leave the tensor alone by
+ * itself. With data it is what the outputs lose, else the error of the weights. */
 static double error_of(const struct vc_sensitivity *s, const struct vc_sensitivity_row *row, size_t candidate)
 {
     bool kept = s->candidates[candidate].kind == VC_SENSITIVITY_SCHEME ? row->n_elems < VC_DEFAULT_MIN_ELEMS
@@ -51,7 +53,8 @@ static double error_of(const struct vc_sensitivity *s, const struct vc_sensitivi
     return s->measured != NULL ? change_of(s, row, candidate) : row->errors[candidate].relative;
 }
 
-/* The highest sparsity at which the row's error is within the limit; with data, of those that were measured. */
+/* The highest sparsity up to which the row's error is within the limit; with data, of those that were
+ * measured. 0: none is. */
 static unsigned percent_within(const struct vc_sensitivity *s, const struct vc_sensitivity_row *row, double limit)
 {
     unsigned percent = 0;
@@ -75,6 +78,7 @@ static int smaller_first(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
+/* Equal ones in the order of the rows, so that the result does not depend on the sort. */
 static int worst_first(const void *a, const void *b)
 {
     const struct vc_sensitivity_pick *x = a;
@@ -86,7 +90,12 @@ static int worst_first(const void *a, const void *b)
     return x->row < y->row ? -1 : x->row > y->row;
 }
 
-/* `errors` and `picks` have room for all rows. */
+/* The rows whose error with the candidate is above the limit: a factor times the median of all rows. The
+ * median does not move when one tensor is far off, as a mean would.
+ *
+ *     errors 0.02 0.03 0.03 0.04 0.21      median 0.03     limit 0.06 with a factor of 2     picked: the last one
+ *
+ * `errors` and `picks` have room for all rows. */
 static void advise(const struct vc_sensitivity *s, const char *candidate, double factor, double *errors,
                    struct vc_sensitivity_pick *picks, struct vc_sensitivity_advice *advice)
 {
@@ -122,6 +131,8 @@ static void advise(const struct vc_sensitivity *s, const char *candidate, double
     }
 }
 
+/* Two advices: what pruning half of the values, and 8-bit codes with a scale by channel, do to each tensor.
+ * Called again when there are measurements with data; the picks of before are replaced. */
 enum vc_status vc_sensitivity_advise(struct vc_ctx *ctx, struct vc_sensitivity_owned *owned)
 {
     struct vc_sensitivity *s = &owned->result;

@@ -11,8 +11,9 @@
 
 /* ---- pruning ---- */
 
-/* The bin of the k-th smallest key (k from 1 on), counted by 16 bits: the upper ones of all, or the lower ones of those
- * in bin `upper`. *below: how many lie in the bins before it. */
+/* The bin of the k-th smallest key (k from 1 on), counted by 16 bits: the upper ones of all, or the lower
+ * ones of those in bin `upper`. *below: how many lie in the bins before it. A key is the 31 bits of a
+ * magnitude, which as an integer has the order of the values. */
 static uint32_t find_bin(const float *values, size_t n, bool lower, uint32_t upper, uint64_t k, uint64_t *counts,
                          uint64_t *below)
 {
@@ -33,6 +34,8 @@ static uint32_t find_bin(const float *values, size_t n, bool lower, uint32_t upp
     return bin;
 }
 
+/* Finds the threshold in two walks, the upper 16 bits and then the lower ones, without sorting. Smaller
+ * magnitudes become zero, and of those that equal it the first ones, until k are. */
 enum vc_status vc_change_prune(struct vc_ctx *ctx, float *values, size_t n, uint64_t k)
 {
     uint64_t *counts;
@@ -60,7 +63,8 @@ enum vc_status vc_change_prune(struct vc_ctx *ctx, float *values, size_t n, uint
 
 /* ---- candidates ---- */
 
-/* The tensor as floats, the candidate's step, and floats again. */
+/* The tensor as floats, the candidate's step, and floats again: codes are made and decoded, so that what is
+ * left is their error. */
 static enum vc_status add_steps(struct vc_ctx *ctx, const struct vc_candidate *candidate, struct vc_item *item)
 {
     enum vc_dtype weights = vc_desc_weight_dtype(item->desc);
@@ -73,6 +77,7 @@ static enum vc_status add_steps(struct vc_ctx *ctx, const struct vc_candidate *c
     return vc_decode_add(ctx, item, true);
 }
 
+/* Runs the steps over the whole tensor on this thread, with no file. */
 enum vc_status vc_change_tensor(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
                                 const struct vc_candidate *candidate, float *values)
 {
@@ -92,7 +97,7 @@ out:
 
 /* ---- units ---- */
 
-/* Elements behind the axis. */
+/* Elements behind the axis: each entry of the axis is a run of so many elements. */
 static uint64_t inner_of(const struct vc_tensor *tensor, unsigned axis)
 {
     uint64_t inner = 1;
@@ -103,7 +108,12 @@ static uint64_t inner_of(const struct vc_tensor *tensor, unsigned axis)
     return inner;
 }
 
-/* The unit that an entry of the axis belongs to; n_units: none. */
+/* The unit that an entry of the axis belongs to; n_units: none. Units lie in blocks behind an offset, all
+ * of them `repeat` times:
+ *
+ *     offset 2, block 2, 3 units, repeat 2       entry  0 1 | 2 3 4 5 6 7 | 8 9 10 11 12 13 | 14
+ *                                                unit   - - | 0 0 1 1 2 2 | 0 0  1  1  2  2 |  -
+ */
 static uint64_t unit_at(const struct vc_coupling *group, const struct vc_coupling_member *member, uint64_t at)
 {
     uint64_t n = group->n_units * member->block * member->repeat;
@@ -112,6 +122,7 @@ static uint64_t unit_at(const struct vc_coupling *group, const struct vc_couplin
                                                            : (at - member->offset) / member->block % group->n_units;
 }
 
+/* A member that is whole, such as the weight of one expert, belongs to one unit. */
 void vc_change_add_norms(const struct vc_coupling *group, const struct vc_coupling_member *member,
                          const struct vc_tensor *tensor, const float *values, double *norms)
 {

@@ -17,7 +17,7 @@ enum vc_status vc_change_tensor(struct vc_ctx *ctx, const struct vc_model *model
 /* Adds, for each unit of the group, the squares of its elements in a member's tensor, which has those values. */
 void vc_change_add_norms(const struct vc_coupling *group, const struct vc_coupling_member *member,
                          const struct vc_tensor *tensor, const float *values, double *norms);
-/* The elements of the units that go become zero. */
+/* The elements of the units that go become zero. The member is not `whole`. */
 void vc_change_remove(const struct vc_coupling *group, const struct vc_coupling_member *member,
                       const struct vc_tensor *tensor, const bool *goes, float *values);
 

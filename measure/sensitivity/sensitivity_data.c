@@ -1,6 +1,22 @@
-/* sensitivity_data.c - vc_sensitivity_measure: the outputs of the model with one tensor changed, or the units of one
- * group removed. A target is a tensor or a group; a unit of work is one target changed by one candidate, which is one
- * run of the graph (output_runs.h). Threads take units of work in their order. */
+/* sensitivity_data.c - vc_sensitivity_measure: the outputs of the model with one tensor changed, or the
+ * units of one group removed. A target is a tensor or a group; a unit of work is one target changed by one
+ * candidate, which is one run of the graph (output_runs.h). Threads take units of work in their order.
+ *
+ *     inputs        rows of the data file, in batches
+ *     first runs    one for each batch: what outputs are compared with
+ *     candidates    those of vc_model_sensitivity; of the sparsities only three
+ *     targets       tensors that have errors and that the graph uses; groups whose units can go
+ *     works         target x candidate, by all threads at once
+ *     removed       groups whose units have to be removed really, one after the other
+ *     agreement     how well errors of weights predict what outputs lose
+ *
+ * How a target is changed:
+ *
+ *     tensor                    the candidate's values in its place
+ *     group of channels         elements of the units that go are 0 in all members
+ *     group of experts          the experts stay; the router's scores of those that go are -infinity
+ *     group of the hidden size  a new graph without them: normalizations take means over all channels, also zeros
+ */
 #include <pthread.h>
 #include <string.h>
 
@@ -17,6 +33,7 @@
 #include "measure/sensitivity/sensitivity_parts.h"
 #include "measure/sensitivity/sensitivity_units.h"
 
+/* Sparsities that are measured: a run of the graph for each takes far longer than the error of weights. */
 static const unsigned percents[] = {50, 70, 90};
 #define N_PERCENTS (sizeof percents / sizeof percents[0])
 
@@ -42,6 +59,7 @@ struct target {
     struct vc_output_change *changes; /* one for each candidate */
 };
 
+/* One run of the graph: numbers of a target and of one of its candidates. */
 struct work {
     size_t target, candidate;
 };
@@ -74,6 +92,7 @@ struct measuring {
 
 /* ---- candidates ---- */
 
+/* The candidate with this name; NULL: it is a sparsity. */
 static const struct vc_candidate *find_candidate(const struct vc_candidate_list *list, const char *name)
 {
     for (size_t i = 0; i < list->n; i++) {
@@ -84,6 +103,7 @@ static const struct vc_candidate *find_candidate(const struct vc_candidate_list 
     return NULL;
 }
 
+/* One of the sparsities above. */
 static bool is_measured_percent(unsigned percent)
 {
     for (size_t i = 0; i < N_PERCENTS; i++) {
@@ -94,6 +114,7 @@ static bool is_measured_percent(unsigned percent)
     return false;
 }
 
+/* The candidates that are measured, by their numbers among all, and what makes each of them. */
 static enum vc_status list_candidates(struct vc_ctx *ctx, struct measuring *m)
 {
     const struct vc_sensitivity *s = &m->owned->result;
@@ -135,6 +156,7 @@ static enum vc_status add_target(struct vc_ctx *ctx, struct measuring *m, size_t
     return VC_OK;
 }
 
+/* A tensor of the target, once, whatever number of members it has. */
 static void add_tensor(struct measuring *m, struct target *target, size_t tensor)
 {
     const struct vc_tensor *t = &m->owned->result.model->tensors[tensor];
@@ -148,6 +170,8 @@ static void add_tensor(struct measuring *m, struct target *target, size_t tensor
     target->bytes += t->n_elems * sizeof(float);
 }
 
+/* A target for each row that has errors. A candidate that could not be tried on the weights has the same
+ * reason here. */
 static enum vc_status list_tensors(struct vc_ctx *ctx, struct measuring *m)
 {
     const struct vc_sensitivity *s = &m->owned->result;
@@ -210,7 +234,8 @@ static uint32_t find_scores(struct vc_ctx *ctx, const struct measuring *m, const
     return VC_NO_VALUE;
 }
 
-/* How many units go at each sparsity, and their share of the norm. */
+/* How many units go at each sparsity, and their share of the norm. Numbers are rounded down; with few units
+ * the lowest sparsity may remove none. */
 static enum vc_status weigh_group(struct vc_ctx *ctx, const struct vc_coupling *group, const double *norms,
                                   const double *unit_scores, uint64_t *n_removed, double *relative)
 {
@@ -268,6 +293,8 @@ out:
     return status;
 }
 
+/* Adds a group to the result, with a reason, or with a target. The graph has to be asked first where units
+ * are experts: a router that is not understood cannot be kept from choosing some. */
 static enum vc_status add_group(struct vc_ctx *ctx, struct measuring *m, const struct vc_coupling *group)
 {
     struct vc_arena *arena = &m->owned->arena;
@@ -290,6 +317,7 @@ static enum vc_status add_group(struct vc_ctx *ctx, struct measuring *m, const s
     return VC_OK;
 }
 
+/* Tensors first, then groups. Arrays have room for all, so that pointers into them stay valid. */
 static enum vc_status list_targets(struct vc_ctx *ctx, struct measuring *m)
 {
     struct vc_sensitivity_owned *owned = m->owned;
@@ -312,7 +340,8 @@ static enum vc_status list_targets(struct vc_ctx *ctx, struct measuring *m)
     return VC_OK;
 }
 
-/* One for each target and candidate that has no reason not to be tried. */
+/* One for each target and candidate that has no reason not to be tried. Targets that are removed really are
+ * run later and count in n_runs alone. */
 static enum vc_status list_works(struct vc_ctx *ctx, struct measuring *m)
 {
     size_t n = 0;
@@ -337,6 +366,7 @@ static enum vc_status list_works(struct vc_ctx *ctx, struct measuring *m)
 
 /* ---- one unit of work ---- */
 
+/* Reads all tensors of the target and zeroes the units that go in each place that they have there. */
 static enum vc_status zero_units(struct vc_ctx *ctx, struct measuring *m, const struct target *target, const bool *goes,
                                  struct vc_changed_tensor *changed)
 {
@@ -355,7 +385,7 @@ static enum vc_status zero_units(struct vc_ctx *ctx, struct measuring *m, const 
     return VC_OK;
 }
 
-/* A token is given to as many experts as before. */
+/* A token is given to as many experts as before, so as many have to stay. */
 static bool too_few_stay(const struct measuring *m, const struct vc_coupling *group, uint64_t n_go)
 {
     uint32_t chosen = 0;
@@ -363,6 +393,7 @@ static bool too_few_stay(const struct measuring *m, const struct vc_coupling *gr
     return vc_graph_experts(m->options.graph, &chosen) != 0 && group->n_units - n_go < chosen;
 }
 
+/* The group without its lowest units, at the sparsity number `candidate`. */
 static enum vc_status run_group(struct vc_ctx *ctx, struct measuring *m, struct vc_output_program *program,
                                 const struct target *target, size_t candidate, struct vc_changed_tensor *changed)
 {
@@ -387,6 +418,7 @@ out:
     return status;
 }
 
+/* The tensor's values after the candidate, or pruned to the sparsity. */
 static enum vc_status change_tensor(struct vc_ctx *ctx, struct measuring *m, size_t candidate,
                                     struct vc_changed_tensor *changed)
 {
@@ -402,6 +434,8 @@ static enum vc_status change_tensor(struct vc_ctx *ctx, struct measuring *m, siz
     return VC_OK;
 }
 
+/* One unit of work, on a thread. Values are the thread's own, so that several threads may work on one
+ * target; they are freed before the next. */
 static enum vc_status do_work(struct vc_ctx *ctx, struct measuring *m, struct vc_output_program *program,
                               const struct work *work)
 {
@@ -429,6 +463,7 @@ out:
 
 /* ---- threads ---- */
 
+/* Gives out the next unit of work; none after a failure. */
 static bool next_work(struct measuring *m, size_t *number)
 {
     bool more;
@@ -440,6 +475,8 @@ static bool next_work(struct measuring *m, size_t *number)
     return more;
 }
 
+/* Counts the work as done. Of several failures that of the lowest number is kept, so that the sentence does
+ * not depend on the threads. */
 static void end_work(struct measuring *m, const struct vc_ctx *ctx, size_t number, enum vc_status status)
 {
     (void)pthread_mutex_lock(&m->mutex);
@@ -468,6 +505,8 @@ static void tell_progress(struct measuring *m, size_t number)
     m->ctx->shared->progress(m->ctx->shared->progress_user, &progress);
 }
 
+/* A thread: takes work until there is none. Its context is a fork, since messages are by thread. The
+ * program stays for the next unit of work, which often is the same target. */
 static void work_main(void *user, unsigned worker)
 {
     struct measuring *m = user;
@@ -485,7 +524,8 @@ static void work_main(void *user, unsigned worker)
     vc_output_program_end(&ctx, &program);
 }
 
-/* As many threads as runs fit into memory. */
+/* As many threads as runs fit into memory: each holds a run, the values of the largest target, and what a
+ * candidate makes of them. */
 static unsigned count_workers(struct vc_ctx *ctx, const struct measuring *m)
 {
     uint64_t limit = vc_ctx_max_memory(ctx);
@@ -496,6 +536,8 @@ static unsigned count_workers(struct vc_ctx *ctx, const struct measuring *m)
     return (unsigned)vc_max_u64(1, vc_min_u64(vc_min_u64(fit, vc_ctx_threads(ctx)), m->n_works));
 }
 
+/* Tells the estimate, from the times of the first run, then runs all threads and takes the failure over, if
+ * there is one. */
 static enum vc_status do_works(struct vc_ctx *ctx, struct measuring *m)
 {
     unsigned n_workers = count_workers(ctx, m);
@@ -530,6 +572,7 @@ static enum vc_status do_works(struct vc_ctx *ctx, struct measuring *m)
 
 /* ---- units that are really removed ---- */
 
+/* All sparsities of one group. Where none could be computed, the first reason is that of the group. */
 static enum vc_status run_removed(struct vc_ctx *ctx, struct measuring *m, struct target *target)
 {
     const struct vc_coupling *group = target->group;
@@ -566,6 +609,8 @@ static enum vc_status do_removed(struct vc_ctx *ctx, struct measuring *m)
 
 /* ---- how well one predicts the other ---- */
 
+/* The rank correlation of two figures over all tensors: the error of the weights, and what the outputs
+ * lose. */
 static double agreement_of_candidate(const struct measuring *m, size_t candidate, struct vc_rank_pair *pairs)
 {
     size_t n = 0;
@@ -582,6 +627,7 @@ static double agreement_of_candidate(const struct measuring *m, size_t candidate
     return vc_rank_correlation(pairs, n);
 }
 
+/* The same over groups: the share of the norm, and what the outputs lose. */
 static double agreement_of_groups(const struct measuring *m, size_t percent, struct vc_rank_pair *pairs)
 {
     size_t n = 0;
@@ -596,6 +642,7 @@ static double agreement_of_groups(const struct measuring *m, size_t percent, str
     return vc_rank_correlation(pairs, n);
 }
 
+/* One agreement for each candidate, and one for each sparsity of groups. */
 static enum vc_status compare_orders(struct vc_ctx *ctx, struct measuring *m)
 {
     struct vc_arena *arena = &m->owned->arena;
@@ -621,7 +668,8 @@ out:
 
 /* ---- the call ---- */
 
-/* Runs of one batch, which begin where the batch does. */
+/* Runs of one batch, which begin where the batch does. The values that it keeps may take half of the memory
+ * that is left, divided by the batches that are still to come. */
 static enum vc_status begin_runs(struct vc_ctx *ctx, struct measuring *m, struct vc_output_runs *runs, uint64_t first)
 {
     const struct vc_graph_inputs *inputs = &m->inputs;
@@ -645,6 +693,7 @@ static enum vc_status begin_runs(struct vc_ctx *ctx, struct measuring *m, struct
     return vc_output_runs_begin(ctx, runs);
 }
 
+/* A list of runs, one for each batch. Batches are of equal size, since programs are made for one size. */
 static enum vc_status begin_all_runs(struct vc_ctx *ctx, struct measuring *m)
 {
     struct vc_output_runs *runs = &m->runs;
@@ -666,6 +715,7 @@ static enum vc_status begin_all_runs(struct vc_ctx *ctx, struct measuring *m)
     return VC_OK;
 }
 
+/* All of it, in the order of the list at the top of this file. */
 static enum vc_status measure(struct vc_ctx *ctx, struct measuring *m)
 {
     const struct vc_graph_inputs_from from = {.path = m->options.data,
@@ -690,6 +740,7 @@ static enum vc_status measure(struct vc_ctx *ctx, struct measuring *m)
     return compare_orders(ctx, m);
 }
 
+/* The result becomes part of the sensitivity only if all of it is there. */
 enum vc_status vc_sensitivity_measure(struct vc_ctx *ctx, struct vc_sensitivity *sensitivity,
                                       const struct vc_sensitivity_data_options *options)
 {

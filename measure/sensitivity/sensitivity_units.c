@@ -1,4 +1,10 @@
-/* sensitivity_units.c - see sensitivity_units.h. */
+/* sensitivity_units.c - see sensitivity_units.h.
+ *
+ * Two figures of a unit, both from the tensors that make it:
+ *
+ *     norm     the sum of squares of its elements: its share tells how much of the weights goes
+ *     score    what prune --structured compares units by: which go first
+ */
 #include "measure/sensitivity/sensitivity_units.h"
 
 #include <math.h>
@@ -19,6 +25,7 @@ enum vc_status vc_units_read(struct vc_ctx *ctx, const struct vc_model *model, s
     return vc_place_values(ctx, model, tensor, &place, false, *values);
 }
 
+/* Reads one tensor at a time, whole. Members that only read the units do not count. */
 enum vc_status vc_units_norms(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_coupling *group,
                               double *norms)
 {
@@ -48,6 +55,7 @@ struct place {
     const struct vc_coupling_member *member;
 };
 
+/* By tensor, then in the order of the members, so that of equal places the first member is kept. */
 static int by_tensor(const void *a, const void *b)
 {
     const struct place *x = a;
@@ -59,13 +67,15 @@ static int by_tensor(const void *a, const void *b)
     return x->member < y->member ? -1 : x->member > y->member;
 }
 
+/* Two names of a tensor may make the same elements twice; their sums count once. */
 static bool same_place(const struct place *a, const struct place *b)
 {
     return a->tensor == b->tensor && a->member->whole == b->member->whole && a->member->axis == b->member->axis &&
            a->member->offset == b->member->offset;
 }
 
-/* The members that make the units, of tensors that stand for floats, each place once. Returns how many. */
+/* The members that make the units, of tensors that stand for floats, each place once. Aliases are replaced
+ * by the tensor that they name, so that equal places lie next to each other. Returns how many. */
 static size_t list_places(const struct vc_model *model, const struct vc_coupling *group, struct place *places)
 {
     size_t n = 0;
@@ -121,7 +131,8 @@ out:
     return status;
 }
 
-/* The sums of squares along the place's axis, of its tensor's values. Released by the caller. */
+/* The sums of squares along the place's axis, of its tensor's values, tile by tile. Released by the caller.
+ * A member that is whole has a unit for itself, and only the total of its sums is used. */
 static enum vc_status sum_up(struct vc_ctx *ctx, const struct vc_model *model, const struct place *place,
                              struct vc_axis_sums *sums)
 {
@@ -143,6 +154,7 @@ out:
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", tensor->name);
 }
 
+/* Over all entries of the axis. */
 static double total_of(const struct vc_axis_sums *sums)
 {
     double total = 0;
@@ -153,6 +165,9 @@ static double total_of(const struct vc_axis_sums *sums)
     return total;
 }
 
+/* Adds the sums of each place to the scores, by the same functions as prune does. Tensors of single units,
+ * as experts have them, are parts: they are compared with those of the other units by their names, once all
+ * are known. */
 static enum vc_status make_scores(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_coupling *group,
                                   double *scores)
 {
@@ -191,6 +206,7 @@ out:
     return status;
 }
 
+/* Units that cannot be compared are a reason, no failure. */
 enum vc_status vc_units_scores(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_coupling *group,
                                struct vc_arena *arena, double *scores, const char **reason)
 {
@@ -205,6 +221,7 @@ enum vc_status vc_units_scores(struct vc_ctx *ctx, const struct vc_model *model,
     return status;
 }
 
+/* n is at most the number of units. */
 enum vc_status vc_units_lowest(struct vc_ctx *ctx, const struct vc_coupling *group, const double *scores, uint64_t n,
                                bool *goes)
 {

@@ -1,6 +1,15 @@
-/* verify.c - vc_verify: lists everything that is wrong with a checkpoint. The reader notes what it would refuse
- * (core/base/findings.h); then the values are read (verify_data.c) and compared with the source (verify_against.c),
- * where that was asked for. The checks of headers are the readers' own. */
+/* verify.c - vc_verify: lists everything that is wrong with a checkpoint. The reader notes what it would
+ * refuse (core/base/findings.h); then the values are read (verify_data.c) and compared with the source
+ * (verify_against.c), where that was asked for. The checks of headers are the readers' own.
+ *
+ *     open_both            while ctx->findings is set, the reader notes faults and goes on
+ *     find_notes           what the reader wants to be known, tensors that it refuses
+ *     vc_verify_codes      scales and zero points that a graph tells
+ *     vc_verify_data       values, checksums, digests, the same weights twice
+ *     vc_verify_pattern    N:M or blocks
+ *     vc_verify_against    what the file was made from
+ *
+ * Each adds findings; a finding is no failure of the call. */
 #include <vcompress/verify.h>
 
 #include <string.h>
@@ -9,7 +18,8 @@
 #include "measure/verify/verify_parts.h"
 #include "passes/sha256.h"
 
-/* What the reader wants to be known of the file. */
+/* What the reader wants to be known of the file: its notes, and tensors that it cannot read and that no
+ * finding names yet. */
 static enum vc_status find_notes(struct vc_ctx *ctx, const struct vc_model *model)
 {
     for (size_t i = 0; i < model->n_facts; i++) {
@@ -29,7 +39,7 @@ static enum vc_status find_notes(struct vc_ctx *ctx, const struct vc_model *mode
     return VC_OK;
 }
 
-/* What the reader noticed while values were read. */
+/* What the reader noticed while values were read, such as a checksum that is wrong. */
 static enum vc_status find_late_note(struct vc_ctx *ctx, const struct vc_model *model)
 {
     char note[VC_MESSAGE_BYTES] = "";
@@ -40,7 +50,7 @@ static enum vc_status find_late_note(struct vc_ctx *ctx, const struct vc_model *
     return note[0] == '\0' ? VC_OK : vc_find(ctx, VC_SEVERITY_WARNING, "checksum", NULL, "%s", note);
 }
 
-/* The same tensors in every part: nothing moves while the findings are put in order. */
+/* Errors first, then warnings, both in the order in which they were found. */
 static enum vc_status sort_findings(struct vc_ctx *ctx, struct verify *v)
 {
     struct vc_finding *list = vc_alloc_array(ctx, VC_TAG_REPORT, v->findings.n, sizeof *list);
@@ -60,6 +70,7 @@ static enum vc_status sort_findings(struct vc_ctx *ctx, struct verify *v)
     return VC_OK;
 }
 
+/* One row for each tensor of the file, in its order. */
 static enum vc_status make_rows(struct vc_ctx *ctx, struct verify *v)
 {
     size_t n = v->model->n_tensors;
@@ -75,6 +86,8 @@ static enum vc_status make_rows(struct vc_ctx *ctx, struct verify *v)
     return VC_OK;
 }
 
+/* Opens the file with faults noted, and the source without: a source that cannot be opened is a failure of
+ * the call. */
 static enum vc_status open_both(struct vc_ctx *ctx, struct verify *v, const char *path)
 {
     struct vc_open_options options;
@@ -91,6 +104,7 @@ static enum vc_status open_both(struct vc_ctx *ctx, struct verify *v, const char
     return status;
 }
 
+/* Tensors and bytes by type; types that do not occur are left out. Tied tensors take no bytes of their own. */
 static void count_dtypes(struct verify *v)
 {
     struct vc_verify_dtype all[VC_DTYPE_COUNT] = {{0}};
@@ -110,6 +124,7 @@ static void count_dtypes(struct verify *v)
     v->result.dtypes = v->dtypes;
 }
 
+/* The figures that the caller sees, at the end. */
 static void fill_result(struct verify *v)
 {
     struct vc_verification *r = &v->result;
@@ -126,6 +141,7 @@ static void fill_result(struct verify *v)
     r->n_warnings = v->findings.n_warnings;
 }
 
+/* All checks after opening; findings go to the list until the end. */
 static enum vc_status check(struct vc_ctx *ctx, struct verify *v)
 {
     enum vc_status status;
@@ -159,6 +175,7 @@ void vc_verify_defaults_sized(struct vc_verify_options *options, size_t struct_s
     vc_options_fill(&verify_kind, options, struct_size);
 }
 
+/* A file that changes while it is verified ends the call: what was found would be of no file that there is. */
 static enum vc_status verify(struct vc_ctx *ctx, const char *path, const struct vc_verify_options *options,
                              struct vc_verification **out)
 {

@@ -1,5 +1,12 @@
-/* verify_against.c - a file and what it was made from: the same tensors in the same shapes, kept ones byte for byte,
- * the error of the others. */
+/* verify_against.c - a file and what it was made from: the same tensors in the same shapes, kept ones byte
+ * for byte, the error of the others.
+ *
+ *     in the file       in the source      judged by
+ *     same type         same type          bytes: they should have been kept; a least SQNR allows other values
+ *     codes, f16        f32                SQNR: at least the given one, or, with a warning, 10 dB
+ *     -                 a weight           missing: an error; a warning where it is another name of a tensor
+ *     a tensor          -                  extra: an error
+ */
 
 #include <math.h>
 
@@ -16,12 +23,13 @@ struct against_job {
     char **errors;
 };
 
-/* The sign of a NaN depends on the compiler. */
+/* The SQNR as it is printed: the sign of a NaN depends on the compiler. */
 static double shown(double sqnr_db)
 {
     return isnan(sqnr_db) ? fabs(sqnr_db) : sqnr_db;
 }
 
+/* A vc_exec_each function. A tensor of the file that could not be read has its finding already. */
 static enum vc_status one_pair(struct vc_ctx *ctx, void *user, size_t index, struct vc_buffers *buffers)
 {
     const struct against_job *job = user;
@@ -71,6 +79,7 @@ static enum vc_status report_changed(struct vc_ctx *ctx, const struct verify *v,
                    vc_dtype_name(row->dtype_a), shown(row->sqnr_db), row->max_abs_error);
 }
 
+/* Another type than in the source: the error must be one of rounding. */
 static enum vc_status report_quality(struct vc_ctx *ctx, const struct verify *v, const struct vc_diff_row *row)
 {
     double least = v->options.min_sqnr_db;
@@ -86,6 +95,7 @@ static enum vc_status report_quality(struct vc_ctx *ctx, const struct verify *v,
     return VC_OK;
 }
 
+/* The finding of one pair, if there is one: by what vc_diff_pair says, then by the types of both. */
 static enum vc_status report_pair(struct vc_ctx *ctx, const struct verify *v, const struct vc_diff_pair *pair,
                                   const struct vc_diff_row *row)
 {
@@ -114,6 +124,8 @@ static enum vc_status report_pair(struct vc_ctx *ctx, const struct verify *v, co
 
 /* ---- the whole ---- */
 
+/* Fills in the row, and the totals: SQNR over all tensors that are not the same bytes, and which of them is
+ * the worst. */
 static void take_figures(struct verify *v, const struct vc_diff_pair *pair, const struct vc_diff_row *diff,
                          struct vc_exact_sum *sums)
 {
@@ -139,6 +151,7 @@ static void take_figures(struct verify *v, const struct vc_diff_pair *pair, cons
     }
 }
 
+/* Findings come from this thread, in the order of the pairs, whatever order the threads had. */
 static enum vc_status report(struct vc_ctx *ctx, struct verify *v, const struct against_job *job, size_t n)
 {
     struct vc_exact_sum sums[2];
@@ -158,6 +171,7 @@ static enum vc_status report(struct vc_ctx *ctx, struct verify *v, const struct 
     return VC_OK;
 }
 
+/* Compares all pairs, by all threads, then reports. */
 enum vc_status vc_verify_against(struct vc_ctx *ctx, struct verify *v)
 {
     struct against_job job = {.v = v};

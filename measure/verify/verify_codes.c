@@ -1,5 +1,11 @@
-/* verify_codes.c - values of a graph that become codes and floats again: a QuantizeLinear and the DequantizeLinear of
- * its codes have one scale and one zero point, and a bias has the scale of what it is added to. */
+/* verify_codes.c - values of a graph that become codes and floats again: a QuantizeLinear and the
+ * DequantizeLinear of its codes have one scale and one zero point, and a bias has the scale of what it is
+ * added to.
+ *
+ *     x --QuantizeLinear(s, z)--> codes --DequantizeLinear(s, z)--> x'      the same s and z: else x' is another x
+ *     conv(x', w, bias)           scale of bias = scale of x' * scale of w
+ *
+ * Runtimes replace such a conv by one on codes and then use the bias's codes as they are. */
 #include <math.h>
 #include <string.h>
 
@@ -17,7 +23,8 @@ static const struct vc_graph_node *maker(const struct vc_graph *g, const struct 
     return v != NULL && v->kind == VC_VALUE_RESULT && vc_node_is(&g->nodes[v->node], op) ? &g->nodes[v->node] : NULL;
 }
 
-/* Input k of both is the same; true where that is not known. A zero point that is not given is 0. */
+/* Input k of both is the same number; true where that is not known, as of a scale by channel. A zero point
+ * that is not given is 0. Constants are compared as 8 bytes, which hold a double or an integer. */
 static bool is_same(const struct vc_graph *g, const struct vc_graph_node *a, const struct vc_graph_node *b, unsigned k)
 {
     const struct vc_graph_node *nodes[2] = {a, b};
@@ -38,6 +45,8 @@ static bool is_same(const struct vc_graph *g, const struct vc_graph_node *a, con
     return memcmp(&number[0], &number[1], sizeof number[0]) == 0;
 }
 
+/* The pair of an encoder and a decoder. Nodes that decode something else than made codes, such as weights,
+ * pass. */
 static enum vc_status check_decoder(struct vc_ctx *ctx, const struct vc_graph *g, const struct vc_graph_node *node)
 {
     const struct vc_graph_node *coder = maker(g, node, 0, VC_OP_quantize);
@@ -49,6 +58,7 @@ static enum vc_status check_decoder(struct vc_ctx *ctx, const struct vc_graph *g
                          "is decoded with another %s than its codes were made with", scale ? "zero point" : "scale");
 }
 
+/* A scale of one entry as a vector is allowed, and onnxruntime treats it worse than a number. */
 static enum vc_status check_coder(struct vc_ctx *ctx, const struct vc_graph *g, const struct vc_graph_node *node)
 {
     const struct vc_graph_value *scale = &g->values[node->inputs[1]];
@@ -77,7 +87,9 @@ static enum vc_status read_scales(struct vc_ctx *ctx, const struct vc_model *mod
                            : vc_source_read_any(ctx, model, index, VC_FORM_VALUES, 0, *scales, *n * sizeof **scales);
 }
 
-/* Kernels on codes add biases as they are: their scale is that of the inputs times that of the weights. */
+/* Kernels on codes add biases as they are: their scale is that of the inputs times that of the weights.
+ * Scales may be one for all or one for each channel; where the numbers do not match, nothing is said. Only
+ * the first wrong one is. */
 static enum vc_status check_bias(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_graph *g,
                                  const struct vc_graph_node *node)
 {
@@ -112,6 +124,7 @@ out:
     return status;
 }
 
+/* All nodes in their order. */
 static enum vc_status check_graph(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_graph *g)
 {
     for (uint32_t k = 0; k < g->n_nodes; k++) {
@@ -128,6 +141,7 @@ static enum vc_status check_graph(struct vc_ctx *ctx, const struct vc_model *mod
     return VC_OK;
 }
 
+/* Makes the graph of the file, if it has one that can be read, for these checks alone. */
 enum vc_status vc_verify_codes(struct vc_ctx *ctx, struct verify *v)
 {
     struct vc_arena arena = {0};

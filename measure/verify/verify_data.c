@@ -1,5 +1,9 @@
-/* verify_data.c - the values of a file, for what headers cannot tell: checksums, scales that are none, codes beyond
- * their range, NaN and Inf, the same weights twice. Every tensor is read once, front to back. */
+/* verify_data.c - the values of a file, for what headers cannot tell: checksums, scales that are none,
+ * codes beyond their range, NaN and Inf, the same weights twice. Every tensor is read once, front to back.
+ *
+ * Threads take a tensor each and note what they see in `struct seen`; findings are made of that at the end,
+ * in the order of the file. Then the reader checks what belongs to no tensor, and tensors with equal sums
+ * are compared. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +37,7 @@ struct data_job {
 
 /* ---- one tensor ---- */
 
-/* negative: scales below 0 are right; zero: those of 0. */
+/* Counts scales that are none and keeps the first. negative: scales below 0 are right; zero: those of 0. */
 static void look_at_scales(const float *x, const struct vc_tile *tile, bool negative, bool zero, struct seen *seen)
 {
     for (uint64_t i = 0; i < tile->n_elems; i++) {
@@ -69,6 +73,8 @@ static void look_at_codes(const int8_t *codes, const struct vc_tile *tile, struc
     }
 }
 
+/* Counts NaN and Inf, and adds the sums that tied tensors are found by. Sums are exact, so equal values
+ * have equal ones. */
 static enum vc_status look_at_floats(struct vc_ctx *ctx, bool is_f64, const struct vc_tile *tile, const void *data,
                                      double *sums, struct vc_exact_sum *total, struct vc_verify_row *row,
                                      struct seen *seen)
@@ -90,6 +96,7 @@ static enum vc_status look_at_floats(struct vc_ctx *ctx, bool is_f64, const stru
     return VC_OK;
 }
 
+/* The name ends in `tail`. */
 static bool ends_in(const char *name, const char *tail)
 {
     size_t n = strlen(name);
@@ -126,7 +133,7 @@ static void find_signs(const struct vc_model *model, size_t index, bool absmax, 
     *zero = any || absmax;
 }
 
-/* What the bytes of scales are; NONE: the tensor holds none. */
+/* What the bytes of scales are, E8M0 or E4M3; NONE: the tensor holds no scales, or holds them as f32. */
 static enum vc_dtype type_of_bytes(const struct vc_model *model, size_t index)
 {
     const struct vc_tensor *t = &model->tensors[index];
@@ -144,11 +151,14 @@ static bool has_narrow_codes(const struct vc_model *model, const struct vc_tenso
            ends_in(model->tensors[vc_quant_scale(t->quant)].name, ".scale");
 }
 
+/* vc_sha256_add with the type of vc_tile_reader.see. */
 static void add_to_digest(void *user, const void *data, size_t n)
 {
     vc_sha256_add(user, data, n);
 }
 
+/* Reads one tensor and looks at every tile: floats as values, everything else as its bytes. The digest is
+ * of the bytes as they are read. */
 static enum vc_status walk(struct vc_ctx *ctx, const struct verify *v, size_t index, struct vc_values *values,
                            struct vc_buffers *buffers, struct seen *seen)
 {
@@ -227,6 +237,7 @@ out:
     return status;
 }
 
+/* A vc_exec_each function. A fault of the file is noted, and the work goes on with the next tensor. */
 static enum vc_status one_tensor(struct vc_ctx *ctx, void *user, size_t index, struct vc_buffers *buffers)
 {
     const struct data_job *job = user;
@@ -256,6 +267,7 @@ out:
 
 /* ---- the same weights twice ---- */
 
+/* A tensor and what it is sorted by. */
 struct keyed_tensor {
     const struct verify *v;
     const struct seen *seen;
@@ -267,11 +279,13 @@ static int compare_u64(uint64_t a, uint64_t b)
     return a < b ? -1 : a > b;
 }
 
+/* Any order will do, so that bits are compared: a NaN has its place then. */
 static int compare_bits(double a, double b)
 {
     return memcmp(&a, &b, sizeof a);
 }
 
+/* 0: the same number of elements, type, sums and range, so that the bytes may be the same. */
 static int alike(const struct keyed_tensor *x, const struct keyed_tensor *y)
 {
     const struct vc_tensor *a = &x->v->model->tensors[x->tensor];
@@ -285,6 +299,7 @@ static int alike(const struct keyed_tensor *x, const struct keyed_tensor *y)
     return order != 0 ? order : compare_bits(x->seen->max, y->seen->max);
 }
 
+/* Those that are alike lie next to each other, in the order of the file. */
 static int compare_keyed_tensors(const void *a, const void *b)
 {
     const struct keyed_tensor *x = a;
@@ -294,6 +309,7 @@ static int compare_keyed_tensors(const void *a, const void *b)
     return order != 0 ? order : compare_u64(x->tensor, y->tensor);
 }
 
+/* Tensors that may be tied: large ones whose values are not all the same. Returns how many. */
 static size_t list_keyed_tensors(const struct verify *v, const struct seen *seen, struct keyed_tensor *list)
 {
     size_t n = 0;
@@ -312,7 +328,8 @@ static size_t list_keyed_tensors(const struct verify *v, const struct seen *seen
     return n;
 }
 
-/* Tensors with the same bytes: the bytes of tensors with equal sums are compared. */
+/* Tensors with the same bytes. Neighbours in the sorted list that are alike are read again and compared,
+ * which hardly ever happens without a reason. */
 static enum vc_status find_tied(struct vc_ctx *ctx, const struct verify *v, const struct seen *seen)
 {
     struct keyed_tensor *list = vc_alloc_array(ctx, VC_TAG_MISC, v->model->n_tensors, sizeof *list);
@@ -351,6 +368,8 @@ out:
 
 /* ---- findings ---- */
 
+/* The findings of one tensor. Values that are not finite are an error in scales and in blocks, else a
+ * warning: weights may have them. */
 static enum vc_status report_tensor(struct vc_ctx *ctx, const struct verify *v, size_t index, const struct seen *seen)
 {
     const struct vc_verify_row *row = &v->rows[index];
@@ -383,6 +402,7 @@ static enum vc_status report_tensor(struct vc_ctx *ctx, const struct verify *v, 
     return VC_OK;
 }
 
+/* Reads all tensors, the largest first, then reports in the order of the file. */
 enum vc_status vc_verify_data(struct vc_ctx *ctx, struct verify *v)
 {
     struct data_job job = {.v = v};

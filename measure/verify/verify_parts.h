@@ -6,6 +6,7 @@
 #include "core/base/findings.h"
 #include "core/model/source.h"
 
+/* One verification. Rows are there only if values are read. */
 struct verify {
     struct vc_verification result; /* first: what the caller sees */
     struct vc_ctx *ctx;

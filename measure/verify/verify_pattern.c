@@ -62,6 +62,9 @@ static bool is_zero(const void *data, bool is_f64, uint64_t i)
     return is_f64 ? ((const double *)data)[i] == 0.0 : ((const float *)data)[i] == 0.0F;
 }
 
+/* N:M. Element i of the flat tensor lies at `along` on the input axis; elements `inner` apart follow each
+ * other on it. A group ends after M of them or at the end of the axis; groups are open across tiles, so
+ * their counts stay in g->count. */
 static void count_tile(const struct pattern_job *job, const struct groups *g, const struct vc_tile *tile,
                        const void *data, bool is_f64, struct seen *seen)
 {
@@ -99,6 +102,8 @@ static void end_blocks(const struct pattern_job *job, const struct groups *g, ui
     }
 }
 
+/* Blocks. Counts are by column of blocks; a row of blocks ends with its last row, or with the last one of
+ * the matrix. */
 static void count_blocks(const struct pattern_job *job, const struct groups *g, const struct vc_tile *tile,
                          const void *data, bool is_f64, struct seen *seen)
 {
@@ -113,6 +118,7 @@ static void count_blocks(const struct pattern_job *job, const struct groups *g, 
     }
 }
 
+/* Reads one tensor, front to back, as tiles of any length. */
 static enum vc_status walk(struct vc_ctx *ctx, const struct pattern_job *job, const struct vc_tensor *t,
                            struct vc_values *values, struct vc_buffers *buffers, struct seen *seen)
 {
@@ -152,6 +158,8 @@ out:
     return status;
 }
 
+/* The tensors that prune would choose: weights with two axes or more and numbers, by the rules, or by its
+ * own. */
 static bool is_chosen(const struct pattern_job *job, size_t index)
 {
     const struct vc_model *model = job->v->model;
@@ -166,6 +174,7 @@ static bool is_chosen(const struct pattern_job *job, size_t index)
            (choice == VC_CHOICE_INCLUDE || vc_prune_skip(model, index) == NULL);
 }
 
+/* A vc_exec_each function. */
 static enum vc_status one_tensor(struct vc_ctx *ctx, void *user, size_t index, struct vc_buffers *buffers)
 {
     const struct pattern_job *job = user;
@@ -185,6 +194,8 @@ out:
     return vc_verify_take(ctx, status, &job->seen[index].error);
 }
 
+/* The finding of one tensor: how many groups or blocks do not have the pattern, and where the first one
+ * ends. */
 static enum vc_status report_tensor(struct vc_ctx *ctx, const struct pattern_job *job, size_t index)
 {
     const struct seen *seen = &job->seen[index];
@@ -210,6 +221,7 @@ static enum vc_status report_tensor(struct vc_ctx *ctx, const struct pattern_job
                          job->keep, seen->most, (unsigned long long)seen->first_bad);
 }
 
+/* A file in which no tensor was looked at does not have the pattern: that it has would be said of nothing. */
 enum vc_status vc_verify_pattern(struct vc_ctx *ctx, struct verify *v)
 {
     struct pattern_job job = {.v = v};
