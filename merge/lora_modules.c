@@ -1,4 +1,12 @@
-/* lora_modules.c - the tensors of an adapter sorted into modules, by the ends of their names. */
+/* lora_modules.c - the tensors of an adapter sorted into modules, by the ends of their names.
+ *
+ *     base_model.model.layers.0.q_proj.lora_A.weight      module layers.0.q_proj    DOWN
+ *     base_model.model.layers.0.q_proj.lora_B.weight      module layers.0.q_proj    UP
+ *     lora_unet_mid_block.alpha                           module lora_unet_mid_block    ALPHA, flat
+ *     base_model.model.score.modules_to_save.weight       module score.weight       WHOLE
+ *
+ * Pieces are sorted by module, so those of one module lie next to each other and are joined. Kinds of
+ * adapters that are not merged are refused by a part of a name: a file of them looks much like one that is. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +63,7 @@ static const struct {
     {"prompt_embeddings", "a prompt"},
 };
 
+/* The name ends in `end` and has something before it. */
 static bool ends_in(const char *name, const char *end)
 {
     size_t n = strlen(name);
@@ -93,6 +102,7 @@ static enum vc_status place_whole(struct vc_ctx *ctx, struct vc_arena *arena, co
     return VC_OK;
 }
 
+/* Which module a tensor belongs to, and as what. A name with none of the known ends is a whole tensor. */
 static enum vc_status place(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_model *adapter, size_t tensor,
                             struct piece *out)
 {
@@ -140,7 +150,8 @@ static bool same_module(const struct piece *p, const struct piece *q)
            memcmp(p->module, q->module, p->n) == 0;
 }
 
-/* The pieces of one module, from `p` on. */
+/* The pieces of one module, from `p` on. Two tensors for one piece are refused, and a factor without the
+ * other. */
 static enum vc_status join(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_model *adapter,
                            const struct piece *p, size_t n, struct vc_lora_module *out)
 {
@@ -165,6 +176,8 @@ static enum vc_status join(struct vc_ctx *ctx, struct vc_arena *arena, const str
     return VC_OK;
 }
 
+/* Reads what lies beside the adapter, such as its configuration, then sorts the names. A file without any
+ * factor is no adapter. */
 enum vc_status vc_lora_modules(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_model *adapter,
                                struct vc_lora_list *out)
 {

@@ -34,6 +34,8 @@ static const struct {
     {"model.multi_modal_projector.", "multi_modal_projector."},
 };
 
+/* The tensor called "<with><name>.weight", or without the end for one that is whole. Names that are too
+ * long are not found. */
 static size_t find(const struct vc_model *model, const char *with, size_t n_with, const char *name, bool whole)
 {
     char text[NAME_BYTES];
@@ -79,6 +81,7 @@ static size_t find_in_pipeline(const struct vc_model *model, const struct vc_lor
     return find(model, text, strlen(text), dot + 1, is_whole(module));
 }
 
+/* How many modules are found with this prefix, of those with dots. */
 static size_t count_found(const struct vc_lora_list *list, const struct vc_model *model, const struct prefix *prefix)
 {
     size_t n = 0;
@@ -192,6 +195,9 @@ static const char *beginning(const struct vc_model *model, size_t part)
     }
 }
 
+/* All weights of the model under each part that a name of kohya's may begin with, sorted for a binary
+ * search. Names with '_' for '.' cannot be turned back, since names have '_' of their own; so the model's
+ * names are turned instead. */
 static enum vc_status list_flat(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_model *model,
                                 struct flat **out, size_t *n_out)
 {
@@ -225,6 +231,7 @@ static enum vc_status list_flat(struct vc_ctx *ctx, struct vc_arena *arena, cons
     return VC_OK;
 }
 
+/* A binary search in that list. */
 static size_t find_flat(const struct flat *list, size_t n, size_t part, const char *name)
 {
     struct flat key = {.part = part, .name = name};
@@ -293,6 +300,8 @@ static bool to_original(const char *name, bool other, char *out, size_t room)
     return true;
 }
 
+/* By the model's own name, then by that of stable-diffusion's own files. The first part that fits the name
+ * decides: no other begins with the same. */
 static size_t find_kohya(const struct flat *list, size_t n, const char *name)
 {
     char original[NAME_BYTES];
@@ -317,6 +326,7 @@ static size_t find_kohya(const struct flat *list, size_t n, const char *name)
 
 /* ---- all ---- */
 
+/* One prefix is looked for over all modules, so that a single name that fits by chance decides nothing. */
 enum vc_status vc_lora_names(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_lora_list *list,
                              const struct vc_model *model, size_t **tensors, size_t *first_missing)
 {

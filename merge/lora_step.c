@@ -25,6 +25,7 @@ struct factors {
     float scale;
 };
 
+/* What a step has while a tensor is in work; terms and sizes are there from planning on. */
 struct state {
     const struct vc_lora_term *terms; /* those of this step; the last one's `next` belongs to the next step */
     size_t n_terms;
@@ -36,11 +37,13 @@ struct state {
     uint64_t n_outputs, n_slots, pieces; /* pieces: tiles that a row is cut into */
 };
 
+/* The term has magnitudes: outputs are brought to their norms. */
 static bool is_dora(const struct vc_lora_term *term)
 {
     return term->kind == VC_LORA_DOWN && term->module->tensors[VC_LORA_MAGNITUDE] != VC_NO_TENSOR;
 }
 
+/* The rank, rounded up: what is added is zeros. */
 static size_t filled(uint64_t rank)
 {
     return (size_t)((rank + AT_ONCE - 1) / AT_ONCE * AT_ONCE);
@@ -48,6 +51,7 @@ static size_t filled(uint64_t rank)
 
 /* ---- begin and end ---- */
 
+/* One tensor of the adapter as f32; *out is freed by the caller, also after a failure. */
 static enum vc_status read_piece(struct vc_ctx *ctx, const struct vc_lora_term *term, enum vc_lora_piece piece,
                                  float **out, size_t *n)
 {
@@ -79,6 +83,8 @@ static void lay_out(const struct vc_lora_term *term, const float *a, const float
     }
 }
 
+/* Both factors, laid out for the walk along rows, with zeros behind the rank. A bias is a product of rank
+ * 1: [1] times the vector. */
 static enum vc_status make_factors(struct vc_ctx *ctx, const struct state *s, const struct vc_lora_term *term,
                                    struct factors *f)
 {
@@ -105,6 +111,7 @@ out:
     return status;
 }
 
+/* Reads the factors of all terms of the step, and makes room for DoRA's sums. */
 static enum vc_status lora_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct state *s = step->state;
@@ -117,6 +124,7 @@ static enum vc_status lora_begin(struct vc_ctx *ctx, struct vc_step *step, const
     return s->n_slots == 0 ? VC_OK : VC_ZEROS(ctx, VC_TAG_TILES, s->squares, s->n_slots);
 }
 
+/* Frees what begin and the scan have made. */
 static void lora_end(struct vc_ctx *ctx, struct vc_step *step)
 {
     struct state *s = step->state;
@@ -208,6 +216,7 @@ static enum vc_status store(struct vc_ctx *ctx, const struct vc_step *step, cons
     return VC_OK;
 }
 
+/* A tile: values, plus the terms, times the factor of each output for DoRA. */
 static enum vc_status lora_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                  const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                  struct vc_tile_out *out)
@@ -229,6 +238,12 @@ static enum vc_status lora_apply(struct vc_ctx *ctx, struct vc_step *step, const
 
 /* ---- norms of DoRA ---- */
 
+/* Sums of squares of each output. An output may lie in many tiles; each tile adds to a slot of its own, so
+ * that threads do not share one and the sum has a fixed order:
+ *
+ *     rows are outputs       slot = row * pieces + piece of the row
+ *     columns are outputs    slot = tile * columns + column
+ */
 static enum vc_status lora_scan(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                 const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
@@ -249,6 +264,7 @@ static enum vc_status lora_scan(struct vc_ctx *ctx, struct vc_step *step, const 
     return VC_OK;
 }
 
+/* Adds the slots of each output, in their order, and turns magnitudes into factors: m / |output|. */
 static enum vc_status lora_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct state *s = step->state;
@@ -272,6 +288,7 @@ static enum vc_status lora_scan_end(struct vc_ctx *ctx, struct vc_step *step, co
 
 /* ---- whole tensors ---- */
 
+/* The adapter's values in place of the model's, with the same rounding to the type of the file. */
 static enum vc_status whole_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                   const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                   struct vc_tile_out *out)
@@ -298,6 +315,7 @@ static const struct vc_step_ops dora_ops = {
     .begin = lora_begin, .scan = lora_scan, .scan_end = lora_scan_end, .apply = lora_apply, .end = lora_end};
 static const struct vc_step_ops whole_ops = {.apply = whole_apply};
 
+/* Elements of the largest tile. */
 static size_t tile_elems(const struct vc_step *step)
 {
     struct vc_tile tile;
@@ -318,6 +336,7 @@ static size_t state_bytes(const struct state *s)
     return bytes;
 }
 
+/* What the report says of the step. */
 static const char *scheme_of(struct vc_ctx *ctx, const struct vc_item *item, const struct state *s)
 {
     if (s->terms->kind == VC_LORA_WHOLE) {
@@ -330,7 +349,7 @@ static const char *scheme_of(struct vc_ctx *ctx, const struct vc_item *item, con
                            (unsigned long long)s->terms->rank);
 }
 
-/* One step for the first n_terms of `terms`. */
+/* One step for the first n_terms of `terms`. Tiles are planned anew, as the step needs other scratch. */
 static enum vc_status add_step(struct vc_ctx *ctx, struct vc_item *item, const struct vc_lora_term *terms,
                                size_t n_terms)
 {
@@ -361,6 +380,8 @@ static enum vc_status add_step(struct vc_ctx *ctx, struct vc_item *item, const s
     return VC_OK;
 }
 
+/* Sums side by side share a step, which reads and rounds each value once. DoRA and what replaces a tensor
+ * have steps of their own, as they change what is there and do not add to it. */
 enum vc_status vc_lora_add_steps(struct vc_ctx *ctx, struct vc_item *item, const struct vc_lora_term *terms)
 {
     while (terms != NULL) {

@@ -1,5 +1,13 @@
-/* merge_pass.c - the pass behind `vcompress merge`: reads what adapters hold, finds the tensor of the model for each module,
- * checks shapes, and gives each tensor its terms. Names are in lora_names.c, the arithmetic in lora_step.c. */
+/* merge_pass.c - the pass behind `vcompress merge`: reads what adapters hold, finds the tensor of the model
+ * for each module, checks shapes, and gives each tensor its terms. Names are in lora_names.c, the
+ * arithmetic in lora_step.c.
+ *
+ *     vc_job_add_merge    reads the adapters: once
+ *     plan_begin          terms of every tensor, in a list: adapters in their order
+ *     plan                the steps of one tensor, from its list
+ *
+ * Everything that can be refused is refused while planning: nothing is written of a merge that does not
+ * fit. */
 #include <math.h>
 #include <regex.h>
 #include <stdio.h>
@@ -12,6 +20,7 @@
 #include "merge/lora.h"
 #include "passes/select.h"
 
+/* The pass. Lists of modules stay; terms are those of one plan. */
 struct merge {
     struct vc_pass pass;
     struct vc_arena arena;
@@ -94,6 +103,7 @@ static enum vc_status find_scale(struct vc_ctx *ctx, const struct vc_lora_list *
 
 /* ---- shapes ---- */
 
+/* Elements behind the axis, with it. */
 static uint64_t behind(const struct vc_tensor *t, unsigned axis)
 {
     uint64_t n = 1;
@@ -104,6 +114,7 @@ static uint64_t behind(const struct vc_tensor *t, unsigned axis)
     return n;
 }
 
+/* "[1024, 512]", for sentences. */
 static const char *shape_text(const struct vc_tensor *t, char *text, size_t room)
 {
     size_t n = (size_t)snprintf(text, room, "[");
@@ -145,6 +156,8 @@ static enum vc_status find_turn(struct vc_ctx *ctx, const struct vc_lora_list *l
     return VC_OK;
 }
 
+/* DoRA has a magnitude for each output, and its weight can only be 1: half of a norm is no norm of half the
+ * change. */
 static enum vc_status check_magnitude(struct vc_ctx *ctx, const struct vc_lora_list *list,
                                       const struct vc_lora_module *module, double weight)
 {
@@ -186,6 +199,7 @@ static enum vc_status add_term(struct vc_ctx *ctx, struct merge *m, const struct
     return VC_OK;
 }
 
+/* A tensor that replaces the model's must have its shape and be floats of at most 32 bits. */
 static enum vc_status add_whole(struct vc_ctx *ctx, struct merge *m, const struct vc_lora_list *list,
                                 const struct vc_lora_module *module, const struct vc_model *model, size_t tensor)
 {
@@ -229,6 +243,7 @@ static enum vc_status add_bias(struct vc_ctx *ctx, struct merge *m, const struct
     return add_term(ctx, m, model, bias, term);
 }
 
+/* The terms of one module: of its weight and, where it has one, of its bias. */
 static enum vc_status add_module(struct vc_ctx *ctx, struct merge *m, const struct vc_lora_list *list,
                                  const struct vc_lora_module *module, double weight, const struct vc_model *model,
                                  size_t tensor)
@@ -247,6 +262,8 @@ static enum vc_status add_module(struct vc_ctx *ctx, struct merge *m, const stru
     return add_bias(ctx, m, module, model, tensor, term);
 }
 
+/* All modules of one adapter. Modules without a tensor are refused, or left out with a note; an adapter of
+ * which no module is found is refused always. */
 static enum vc_status add_adapter(struct vc_ctx *ctx, struct merge *m, const struct vc_lora_list *list, double weight,
                                   const struct vc_model *model)
 {
@@ -282,6 +299,8 @@ static enum vc_status add_adapter(struct vc_ctx *ctx, struct merge *m, const str
 
 /* ---- the pass ---- */
 
+/* Terms are by number of the file's tensors, so models that are made of the file, and plans that leave
+ * layers out, are refused. */
 static enum vc_status merge_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
 {
     struct merge *m = pass->self;
@@ -322,6 +341,8 @@ static enum vc_status check_earlier(struct vc_ctx *ctx, const struct vc_item *it
     return VC_OK;
 }
 
+/* A tensor without terms is kept. Codes are refused: their sums would need another rounding than the
+ * scheme's. */
 static enum vc_status merge_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
 {
     const struct merge *m = pass->self;
@@ -341,6 +362,7 @@ static enum vc_status merge_plan(struct vc_ctx *ctx, struct vc_pass *pass, struc
     return vc_lora_add_steps(ctx, item, terms);
 }
 
+/* The note about modules that are left out. */
 static enum vc_status merge_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan)
 {
     struct merge *m = pass->self;
@@ -364,6 +386,7 @@ static const struct vc_pass_ops merge_ops = {.name = "merge",
                                              .plan_end = merge_plan_end,
                                              .free = merge_free};
 
+/* Copies the list of adapters and reads each of them. The models stay the caller's and must stay open. */
 static enum vc_status read_adapters(struct vc_ctx *ctx, struct merge *m, const struct vc_merge_options *options)
 {
     struct vc_lora *copy = vc_arena_alloc(ctx, &m->arena, options->n_loras * sizeof *copy);
@@ -386,6 +409,7 @@ static enum vc_status read_adapters(struct vc_ctx *ctx, struct merge *m, const s
     return m->pass.command != NULL ? VC_OK : VC_E_NOMEM;
 }
 
+/* The job owns the pass once it has it; before that a failure frees it here. */
 enum vc_status vc_job_add_merge(struct vc_ctx *ctx, struct vc_job *job, const struct vc_merge_options *options)
 {
     struct vc_merge_options own;

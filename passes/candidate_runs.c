@@ -1,4 +1,12 @@
-/* candidate_runs.c - see candidate_runs.h. */
+/* candidate_runs.c - see candidate_runs.h.
+ *
+ * Scratch of one candidate on one tile, one part behind the other, each the largest of all candidates:
+ *
+ *     out        what the step writes, in its own type
+ *     sums       two doubles for each chunk: x^2 and e^2
+ *     views      the parts that the step makes, such as scales
+ *     own        the step's own scratch
+ */
 #include "passes/candidate_runs.h"
 
 #include <string.h>
@@ -7,6 +15,7 @@
 #include "core/chain/steps.h"
 #include "core/values/exact_sum.h"
 
+/* One candidate at work: an item with its only step, and exact sums over the tiles that it has seen. */
 struct vc_candidate_run {
     struct vc_item item;
     struct vc_exact_sum x2, e2;
@@ -18,6 +27,7 @@ static struct vc_step *only_step(const struct vc_candidate_runs *r, size_t i)
     return r->runs[i].item.chain->steps[0];
 }
 
+/* Parts of the scratch begin at multiples of 64 bytes, for loops with wide registers. */
 static size_t align64(size_t n)
 {
     return (n + 63) & ~(size_t)63;
@@ -62,6 +72,7 @@ static double of_all(const struct vc_candidate_runs *r, const struct vc_candidat
     return run->n_seen == 0 || run->n_seen == r->n_elems ? sum : sum * ((double)r->n_elems / (double)run->n_seen);
 }
 
+/* Results get their sums here. May be called again, and after a failure in the middle. */
 void vc_candidate_runs_close(struct vc_ctx *ctx, struct vc_candidate_runs *r)
 {
     for (size_t i = 0; r->runs != NULL && i < r->n; i++) {
@@ -80,6 +91,8 @@ void vc_candidate_runs_close(struct vc_ctx *ctx, struct vc_candidate_runs *r)
     r->arena = (struct vc_arena){0};
 }
 
+/* An item for each candidate, as if the values came straight from a file. Steps do not calibrate: what a
+ * policy says of values is the caller's to decide. */
 enum vc_status vc_candidate_runs_open(struct vc_ctx *ctx, struct vc_candidate_runs *r, const struct vc_step *step,
                                       const struct vc_item *item)
 {
@@ -110,6 +123,7 @@ uint64_t vc_candidate_runs_bytes(const struct vc_candidate_runs *r, size_t i)
     return vc_desc_all_bytes(&only_step(r, i)->out);
 }
 
+/* Grows the scratch to what this candidate needs. */
 void vc_candidate_runs_count(struct vc_candidate_runs *r, const struct vc_step *step, size_t i)
 {
     const struct vc_step *candidate = only_step(r, i);
@@ -130,6 +144,7 @@ size_t vc_candidate_runs_scratch(const struct vc_candidate_runs *r)
     return r->out_bytes + r->sums_bytes + r->views_bytes + r->own_bytes;
 }
 
+/* Does nothing when the runs are open already, as with two steps that share them. */
 enum vc_status vc_candidate_runs_begin(struct vc_ctx *ctx, struct vc_candidate_runs *r, const struct vc_step *step,
                                        const struct vc_item *item)
 {
@@ -163,6 +178,7 @@ static enum vc_status note_refusal(struct vc_ctx *ctx, struct vc_candidate_runs 
     return VC_OK;
 }
 
+/* A tile for every candidate that must see the whole tensor first. */
 enum vc_status vc_candidate_runs_scan(struct vc_ctx *ctx, struct vc_candidate_runs *r, const struct vc_tile *tile,
                                       const struct vc_tile_in *in, void *scratch)
 {
@@ -226,6 +242,7 @@ static enum vc_status try_tile(struct vc_ctx *ctx, struct vc_candidate_runs *r, 
     return VC_OK;
 }
 
+/* A tile for every candidate that is not out; slow ones get every stride-th tile alone. */
 enum vc_status vc_candidate_runs_apply(struct vc_ctx *ctx, struct vc_candidate_runs *r, const struct vc_tile *tile,
                                        const struct vc_tile_in *in, void *scratch)
 {

@@ -8,6 +8,7 @@
 #include "kernels/kernels.h"
 #include "passes/decode.h"
 
+/* The comparison of one item: of what enters the chain, and of what leaves it. */
 struct comparison {
     struct vc_compare base; /* first: this is what core has */
     struct vc_arena arena;
@@ -45,6 +46,7 @@ static bool needs_made_parts(const struct vc_desc *desc)
     return i < desc->n_parts;
 }
 
+/* *out stays NULL where one of the ends has no values. If one side is f64, both are compared as f64. */
 static enum vc_status compare_create(struct vc_ctx *ctx, const struct vc_item *item, size_t from,
                                      struct vc_compare **out)
 {
@@ -79,6 +81,7 @@ out:
     return status;
 }
 
+/* Memory of the item's steps while a tensor is in work. */
 static size_t state_bytes(const struct vc_item *item)
 {
     size_t bytes = 0;
@@ -89,6 +92,7 @@ static size_t state_bytes(const struct vc_item *item)
     return bytes;
 }
 
+/* Adds the buffers that decoding takes; returns the memory of both decoders. */
 static size_t compare_sizes(struct vc_compare *compare, struct vc_buffer_sizes *before, struct vc_buffer_sizes *after)
 {
     struct comparison *c = own(compare);
@@ -152,6 +156,7 @@ static uint64_t count_zeros(const char *x, size_t n, bool is_f64)
     return zeros;
 }
 
+/* Decodes the tile's source and result, and leaves the sums as steps do: two doubles for each chunk. */
 static enum vc_status compare_tile(struct vc_ctx *ctx, struct vc_compare *compare, const struct vc_tile *tile,
                                    const struct vc_tile_in *source, const struct vc_tile_in *result,
                                    struct vc_buffers *before, struct vc_buffers *after, struct vc_tile_stats *stats)

@@ -30,6 +30,7 @@ bool vc_decode_can(const struct vc_desc *desc)
 
 /* ---- conversions ---- */
 
+/* f32 to f64, which is exact; through memcpy since tiles are bytes. */
 static void widen_to_f64(const char *x, size_t n, char *y)
 {
     for (size_t i = 0; i < n; i++) {
@@ -42,6 +43,7 @@ static void widen_to_f64(const char *x, size_t n, char *y)
     }
 }
 
+/* From f16, bf16 or f64 to f32, or from f32 to f64: the step's input says which. */
 static enum vc_status convert_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                     const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                     struct vc_tile_out *out)
@@ -68,6 +70,7 @@ static enum vc_status convert_apply(struct vc_ctx *ctx, struct vc_step *step, co
 
 static const struct vc_step_ops convert_ops = {.apply = convert_apply};
 
+/* A step whose output has the type `target`. */
 static enum vc_status add_conversion(struct vc_ctx *ctx, struct vc_item *item, const struct vc_step_ops *ops,
                                      enum vc_dtype target)
 {
@@ -92,6 +95,7 @@ enum vc_status vc_decode_add_codes(struct vc_ctx *ctx, struct vc_item *item, enu
                            : decoder->add(ctx, item, decoder, overflow, finite_scales);
 }
 
+/* Nothing is added where the values are f32 already, or f64 that may stay. */
 enum vc_status vc_decode_add(struct vc_ctx *ctx, struct vc_item *item, bool narrow)
 {
     enum vc_dtype dtype = item->desc->dtype;
@@ -105,6 +109,7 @@ enum vc_status vc_decode_add(struct vc_ctx *ctx, struct vc_item *item, bool narr
                : add_conversion(ctx, item, &convert_ops, VC_DTYPE_F32);
 }
 
+/* 8-bit floats without scales. */
 static enum vc_status f8_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                struct vc_tile_out *out)

@@ -14,6 +14,7 @@ struct blocks_state {
 
 #define LOOK_ELEMS ((size_t)256) /* a multiple of every block */
 
+/* Where values that are not finite are refused: decodes the blocks a piece at a time and counts those. */
 static enum vc_status blocks_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                        const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
@@ -32,6 +33,7 @@ static enum vc_status blocks_calibrate(struct vc_ctx *ctx, struct vc_step *step,
     return VC_OK;
 }
 
+/* The sentence that names the first such value. */
 static enum vc_status blocks_explain(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     const struct blocks_state *s = step->state;
@@ -66,6 +68,7 @@ static void blocks_end(struct vc_ctx *ctx, struct vc_step *step)
     s->scale = NULL;
 }
 
+/* Decodes a tile, and multiplies by the number beside the blocks, if there is one. */
 static enum vc_status blocks_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                    const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                    struct vc_tile_out *out)
@@ -91,6 +94,7 @@ static const struct vc_step_ops blocks_ops = {.calibrate = blocks_calibrate,
                                               .end = blocks_end,
                                               .forget = vc_policy_forget};
 
+/* A decoder of blocks is a step that drops the coding: values come out as f32. */
 static enum vc_status blocks_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_decoder *decoder,
                                  enum vc_overflow overflow, bool finite_values)
 {

@@ -55,11 +55,18 @@ size_t vc_decode_scratch(enum vc_dtype codes, uint64_t n_elems)
                : 0;
 }
 
+/* Groups of a row, or blocks over several rows, share a scale. */
 static bool has_groups(const struct vc_quant *quant)
 {
     return quant->granularity == VC_GRANULARITY_GROUP || quant->granularity == VC_GRANULARITY_BLOCK;
 }
 
+/* Works out where the scale of an element lies. With rows of row_len elements in n_groups groups:
+ *
+ *     by rows       row / group_rows * n_groups + column / group
+ *     otherwise     element / inner % n_scales        inner: elements behind the axis that has the scales
+ *
+ * `inner` is all elements for one scale of the tensor. */
 static void map_scales(struct codes_state *s, const struct vc_desc *desc)
 {
     const struct vc_quant *quant = desc->quant;
@@ -259,6 +266,7 @@ out:
     return status; /* end frees what is there */
 }
 
+/* Frees what begin has read. */
 static void codes_end(struct vc_ctx *ctx, struct vc_step *step)
 {
     struct codes_state *s = step->state;
@@ -329,6 +337,7 @@ static float count_of(const struct codes_state *s, int8_t q)
     return (float)((int)q + (1 << (vc_code_bits(s->codes) - 1)));
 }
 
+/* One code. k is the number of its scale among those of the tile. */
 static float decode_one(const struct codes_state *s, const struct tile_scales *t, size_t k, int8_t q)
 {
     switch (s->offset != NULL ? s->quant.offset_rule : VC_OFFSET_NONE) {
@@ -356,6 +365,7 @@ static void decode_each(const struct codes_state *s, const struct tile_scales *t
     }
 }
 
+/* Code i of 32 bits, little-endian. */
 static int32_t wide_code(const void *q, size_t i)
 {
     return (int32_t)vc_le32((const unsigned char *)q + i * sizeof(int32_t));
@@ -387,6 +397,8 @@ static int decode_axis(const struct vc_kernels *k, const struct codes_state *s, 
                                              t->zero != NULL ? t->zero + first : NULL, y);
 }
 
+/* The codes of a tile, by the fastest way that the scheme has: kernels where a scale is shared along a row
+ * or an axis, and one code at a time for the rest. */
 static enum vc_status decode_codes(struct vc_ctx *ctx, const struct vc_kernels *k, const struct codes_state *s,
                                    const struct tile_scales *t, const struct vc_tile *tile, const void *in, float *y)
 {
@@ -459,6 +471,8 @@ static double decode_exactly(const struct codes_state *s, const struct tile_scal
 
 #define CHUNK_ELEMS ((size_t)256) /* values that are put together before they are counted */
 
+/* Counts values beyond f32, in doubles, a chunk at a time. Tiles whose scales rule them out are not looked
+ * at. */
 static enum vc_status codes_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                       const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
@@ -490,6 +504,7 @@ static enum vc_status codes_calibrate(struct vc_ctx *ctx, struct vc_step *step, 
     return VC_OK;
 }
 
+/* The sentence that names the first value beyond f32, where those are refused. */
 static enum vc_status codes_explain(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     const struct codes_state *s = step->state;
@@ -500,6 +515,7 @@ static enum vc_status codes_explain(struct vc_ctx *ctx, struct vc_step *step, co
     return VC_OK;
 }
 
+/* Decodes a tile; afterwards values beyond f32 are settled by the policy. */
 static enum vc_status codes_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                   const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                   struct vc_tile_out *out)
@@ -545,6 +561,7 @@ static void plan_memory(const struct codes_state *s, struct vc_step *step)
     step->scratch_bytes += s->code_bytes;
 }
 
+/* A decoder of codes is a step that drops the coding: values come out as f32. */
 static enum vc_status codes_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_decoder *decoder,
                                 enum vc_overflow overflow, bool finite_scales)
 {

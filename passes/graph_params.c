@@ -49,6 +49,8 @@ struct vc_place vc_place_whole(void)
     return (struct vc_place){.inner = 1, .length = UINT64_MAX, .count = UINT64_MAX};
 }
 
+/* The sliced axis gives inner and length; a parameter that is transposed has its last two axes exchanged
+ * after slicing, so their sizes are those of the slice. */
 struct vc_place vc_place_of_param(const struct vc_graph_param *param)
 {
     struct vc_place p = vc_place_whole();

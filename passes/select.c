@@ -6,6 +6,7 @@
 #include "core/model/names.h"
 #include "core/text/glob.h"
 
+/* The last rule that matches decides. */
 enum vc_choice vc_rules_choose(const struct vc_rule *rules, size_t n, const char *name, const char **glob)
 {
     for (size_t i = n; i-- > 0;) {
@@ -134,6 +135,7 @@ const char *vc_rules_text(struct vc_ctx *ctx, struct vc_arena *arena, const stru
     return text;
 }
 
+/* Tensors that were left out while reading count too: a rule about them is no mistake. */
 static bool matches_any(const char *glob, const struct vc_model *model)
 {
     for (size_t i = 0; i < model->n_tensors; i++) {
@@ -149,6 +151,7 @@ static bool matches_any(const char *glob, const struct vc_model *model)
     return false;
 }
 
+/* A rule that matches no tensor is likely a mistake, so a note says it. */
 enum vc_status vc_rules_unmatched(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_rule *rules, size_t n,
                                   const struct vc_model *model, const char **note)
 {
@@ -174,6 +177,7 @@ enum vc_status vc_note_add(struct vc_ctx *ctx, struct vc_arena *arena, const cha
     return more != NULL && *note == NULL ? VC_E_NOMEM : VC_OK;
 }
 
+/* The tensor whose name has another end, as the bias beside a weight. */
 enum vc_status vc_find_beside(struct vc_ctx *ctx, const struct vc_model *model, const char *name, const char *end,
                               const char *other, size_t *found)
 {

@@ -45,6 +45,8 @@ void vc_values_release(struct vc_ctx *ctx, struct vc_values *values)
     vc_arena_release(ctx, &values->arena);
 }
 
+/* The largest tile of any tensor, as it is stored and as doubles. Buffers are made once for all tensors of
+ * the model. */
 void vc_values_sizes(const struct vc_model *model, size_t n_sums, struct vc_buffer_sizes *sizes)
 {
     for (size_t i = 0; i < model->n_tensors; i++) {
@@ -80,6 +82,7 @@ struct entry {
     uint64_t size_bytes;
 };
 
+/* By size, then in the order of the file. */
 static int larger_first(const void *a, const void *b)
 {
     const struct entry *x = a;
@@ -91,6 +94,7 @@ static int larger_first(const void *a, const void *b)
     return x->tensor < y->tensor ? -1 : 1;
 }
 
+/* The largest first, so that threads end at about the same time. */
 enum vc_status vc_values_order(struct vc_ctx *ctx, const struct vc_model *model, size_t **order)
 {
     size_t n = model->n_tensors;

@@ -172,7 +172,7 @@ static int run_sums(const struct vc_kernels *k, const struct inputs *in, struct 
     return failed;
 }
 
-/* Runs all kernels of a table. Returns what they return: 0, or that one had no memory on a device. */
+/* Runs all kernels of a table. Returns 0, or what one of them returned: a device has failed. */
 static int run_table(const struct vc_kernels *k, const struct inputs *in, struct slot *slots)
 {
     int failed;

@@ -1,4 +1,19 @@
-/* axis_sums.c - see axis_sums.h. */
+/* axis_sums.c - see axis_sums.h.
+ *
+ * Tiles come in any order from many threads, and the sums must not depend on it. By rows each sum belongs
+ * to one tile, or to the pieces of one row, which are added in their order at the end. By columns every
+ * tile has a share in all sums; shares are added in a tree whose shape depends on the number of tiles
+ * alone:
+ *
+ *     tiles    0   1   2   3   4
+ *               \ /     \ /    |
+ *               0-1     2-3    |         level 1
+ *                 \     /      |
+ *                  0 - 3       |         level 2
+ *                     \       /
+ *                      0 - 4             the result
+ *
+ * A run waits until the one beside it is there; so few wait at a time. */
 #include "passes/scores/axis_sums.h"
 
 #include <string.h>
@@ -14,6 +29,7 @@ struct vc_axis_node {
     double sum[];
 };
 
+/* Length of the axis, and elements behind it. */
 static void split(const uint64_t *shape, unsigned n_dims, unsigned axis, uint64_t *len, uint64_t *inner)
 {
     *len = shape[axis];
@@ -54,6 +70,7 @@ size_t vc_axis_sums_scratch(const struct vc_axis_sums *sums)
     return (sums->by_rows ? rows * (columns / VC_CHUNK_ELEMS + 1) : columns) * sizeof(double) + 64;
 }
 
+/* The most that is allocated: by columns a run of each level may wait for its neighbour. */
 size_t vc_axis_sums_bytes(const uint64_t *shape, unsigned n_dims, unsigned axis)
 {
     bool by_rows = n_dims >= 2 && axis == 0;
@@ -74,6 +91,7 @@ size_t vc_axis_sums_bytes(const uint64_t *shape, unsigned n_dims, unsigned axis)
     return bytes + (size_t)shape[axis] * sizeof(double);
 }
 
+/* Bytes of a run: its place in the tree, and a sum for each index. */
 static size_t run_bytes(const struct vc_axis_sums *sums)
 {
     return sizeof(struct vc_axis_node) + (size_t)sums->len * sizeof(double);
@@ -81,6 +99,7 @@ static size_t run_bytes(const struct vc_axis_sums *sums)
 
 /* ---- along rows of tiles ---- */
 
+/* The sums of the tile's rows: the kernel sums chunks, which are added from the left. */
 static enum vc_status add_rows(struct vc_ctx *ctx, struct vc_axis_sums *sums, const struct vc_tile *tile,
                                const void *values, bool wide, double *scratch)
 {
@@ -177,6 +196,7 @@ static void join(struct vc_ctx *ctx, struct vc_axis_sums *sums, struct vc_axis_n
     }
 }
 
+/* The sums of the tile's columns, folded to indices of the axis, as a run of level 0. */
 static enum vc_status add_columns(struct vc_ctx *ctx, struct vc_axis_sums *sums, const struct vc_tile *tile,
                                   const void *values, bool wide, double *scratch)
 {
@@ -207,6 +227,7 @@ enum vc_status vc_axis_sums_add(struct vc_ctx *ctx, struct vc_axis_sums *sums, c
                          : add_columns(ctx, sums, tile, values, wide, scratch);
 }
 
+/* Adds pieces of long rows, or takes what the last run has; frees the rest. */
 void vc_axis_sums_end(struct vc_ctx *ctx, struct vc_axis_sums *sums)
 {
     if (sums->pieces != NULL) {

@@ -1,4 +1,12 @@
-/* keys.c - see keys.h. */
+/* keys.c - see keys.h.
+ *
+ * Each round cuts the range that has the k-th key into at most 2^16 bins and counts; the next round is at
+ * one of them:
+ *
+ *     32-bit keys    1st round  bins of 2^16 keys        2nd round  bins of one key
+ *
+ * Between rounds the counts are kept as a list of those bins that are not empty, count and bin in one
+ * number. */
 #include "passes/scores/keys.h"
 
 #include <string.h>
@@ -18,6 +26,7 @@ size_t vc_keys_bytes(const struct vc_keys *keys)
     return keys->range.n_bins * sizeof *keys->bins;
 }
 
+/* A round begins with empty bins. */
 enum vc_status vc_keys_begin(struct vc_ctx *ctx, struct vc_keys *keys)
 {
     vc_free(ctx, keys->list);
@@ -31,6 +40,7 @@ enum vc_status vc_keys_begin(struct vc_ctx *ctx, struct vc_keys *keys)
     return VC_OK;
 }
 
+/* Counts of a tile, from any thread. */
 void vc_keys_add(struct vc_keys *keys, const uint32_t *counts)
 {
     (void)pthread_mutex_lock(&keys->mutex);
@@ -40,6 +50,7 @@ void vc_keys_add(struct vc_keys *keys, const uint32_t *counts)
     (void)pthread_mutex_unlock(&keys->mutex);
 }
 
+/* A round ends: the bins become the list. */
 enum vc_status vc_keys_end(struct vc_ctx *ctx, struct vc_keys *keys)
 {
     enum vc_status status = VC_OK;
@@ -104,6 +115,8 @@ static uint64_t count_before(const struct vc_keys *keys, size_t bin, uint64_t *i
     return before;
 }
 
+/* One tensor by itself: finds the bin with the k-th key. The answer is known when the whole bin goes, or
+ * when it is one key. */
 void vc_keys_narrow(struct vc_ctx *ctx, struct vc_keys *keys)
 {
     uint64_t k = keys->limit - keys->below;
@@ -178,6 +191,8 @@ static void follow(struct vc_ctx *ctx, struct vc_keys *keys, size_t bin, bool wh
     forget_list(ctx, keys);
 }
 
+/* Several tensors with one threshold, of which *k keys go in all. A tensor that reaches its own limit first
+ * goes on by itself. *k becomes what is left to find in the bin of the next round. */
 enum vc_status vc_keys_narrow_together(struct vc_ctx *ctx, struct vc_keys *const *keys, size_t n, uint64_t *k)
 {
     uint64_t *totals = vc_alloc_array(ctx, VC_TAG_SCRATCH, VC_KEY_BINS, sizeof *totals);
@@ -208,6 +223,7 @@ enum vc_status vc_keys_narrow_together(struct vc_ctx *ctx, struct vc_keys *const
     return VC_OK;
 }
 
+/* The next round begins in the middle of the list, where another rule has put the threshold. */
 void vc_keys_enter(struct vc_ctx *ctx, struct vc_keys *keys, size_t first, uint64_t n_keys, unsigned shift)
 {
     for (size_t i = 0; i < first; i++) {

@@ -11,6 +11,7 @@
 
 /* ---- scores ---- */
 
+/* Squares become a norm. */
 static double score_of(const struct vc_unit_scores *to, double sum)
 {
     return to->power == 2 ? sqrt(sum) : sum;
@@ -52,6 +53,7 @@ enum vc_status vc_unit_scores_add(struct vc_ctx *ctx, struct vc_unit_scores *to,
     return VC_OK;
 }
 
+/* By the part of the unit that a tensor is, then by unit. */
 static int by_rest(const void *a, const void *b)
 {
     const struct vc_unit_part *x = a;
@@ -87,6 +89,7 @@ static enum vc_status add_part(struct vc_ctx *ctx, struct vc_unit_scores *to, co
     return VC_OK;
 }
 
+/* Each run of equal parts is like one member. */
 enum vc_status vc_unit_scores_add_parts(struct vc_ctx *ctx, struct vc_unit_scores *to, struct vc_unit_part *parts,
                                         size_t n)
 {
@@ -113,6 +116,7 @@ void vc_unit_scores_end(struct vc_unit_scores *to)
 
 /* ---- the order ---- */
 
+/* The order in which units go, as unit_scores.h has it. */
 static int by_score(const void *a, const void *b)
 {
     const struct vc_ranked_unit *x = a;
@@ -136,6 +140,8 @@ void vc_ranked_units_sort(struct vc_ranked_unit *units, size_t n)
 
 /* ---- names of units that are tensors ---- */
 
+/* The longest beginning that all names share, without digits at its end: of experts.10 and experts.12 the
+ * shared part is "experts.1", and the number begins before the 1. */
 struct vc_unit_names vc_unit_names_of(const struct vc_coupling *coupling)
 {
     struct vc_unit_names names = {.prefix = NULL};
@@ -162,6 +168,8 @@ struct vc_unit_names vc_unit_names_of(const struct vc_coupling *coupling)
     return names;
 }
 
+/* Reads the number behind the prefix. Numbers with a 0 in front are none, and neither is one that a name
+ * goes on after. */
 bool vc_unit_names_take(const struct vc_unit_names *names, const char *name, uint64_t *unit, const char **rest)
 {
     const char *digits;

@@ -43,6 +43,7 @@ static enum vc_status find_of(struct vc_ctx *ctx, const struct vc_model *file, c
                : status;
 }
 
+/* The same few values of a tensor each time, from its first tile. */
 enum vc_status vc_calibration_sample(struct vc_ctx *ctx, const struct vc_model *model, const char *tensor,
                                      float out[VC_SAMPLE_ELEMS], uint64_t *n)
 {
@@ -194,6 +195,13 @@ static enum vc_status compare_digest(struct vc_ctx *ctx, const struct vc_model *
     return VC_OK;
 }
 
+/* Three signs that statistics belong to these weights, from the surest to the weakest:
+ *
+ *     digest         the bytes are those that were measured
+ *     sample         a few values correlate: the weights were trained on, or rounded
+ *     names          only that there are statistics of tensors with these names
+ *
+ * Weights that are not like those measured are refused, others noted. */
 enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *file, const struct vc_model *model,
                                     bool anyway, struct vc_arena *arena, const char **note)
 {
@@ -256,6 +264,7 @@ enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *f
     return vc_note_add(ctx, arena, other, note);
 }
 
+/* An array of the file has as many floats as it should. */
 static enum vc_status check_tensor(struct vc_ctx *ctx, const struct vc_model *file, size_t tensor, uint64_t n,
                                    const char *of)
 {
@@ -281,6 +290,8 @@ static void fit_rows(const struct vc_desc *desc, uint64_t n, struct vc_calibrati
     }
 }
 
+/* Looks for the arrays of one tensor and checks how many numbers they have. Columns along another axis than
+ * usual are marked as turned and have no statistics. */
 enum vc_status vc_calibration_find(struct vc_ctx *ctx, const struct vc_model *file, const struct vc_item *item,
                                    bool axis_rows, struct vc_calibration *out)
 {
@@ -384,6 +395,8 @@ static enum vc_status read_counts(struct vc_ctx *ctx, const struct vc_calibratio
     return VC_OK;
 }
 
+/* Importance of each column: its sum of squares, divided by how many inputs there were. Columns of a matrix
+ * that no input reached are all alike. */
 enum vc_status vc_calibration_load(struct vc_ctx *ctx, const struct vc_calibration *calibration, float *importance)
 {
     const struct vc_model *file = calibration->file;
@@ -406,12 +419,15 @@ out:
     return status;
 }
 
+/* The refusal of arrays that cannot be sums of products. */
 static enum vc_status no_products(struct vc_ctx *ctx, const struct vc_calibration *calibration)
 {
     return vc_fail(ctx, VC_E_FORMAT, "%s: '%s': they are no sums of products of inputs", calibration->file->path,
                    calibration->file->tensors[calibration->moments].name);
 }
 
+/* Reads X^T X and checks what any such sum has: numbers that are finite, the sums of squares on its
+ * diagonal, and symmetry, both within 1 % of the roots. */
 enum vc_status vc_calibration_load_moments(struct vc_ctx *ctx, const struct vc_calibration *calibration, float *moments,
                                            double *count)
 {
@@ -456,6 +472,7 @@ enum vc_status vc_calibration_factor(struct vc_ctx *ctx, const struct vc_calibra
     return vc_cholesky_factor(m, k) ? VC_OK : no_products(ctx, calibration);
 }
 
+/* Sums divided by the count; 0 where there was no input. */
 enum vc_status vc_calibration_load_means(struct vc_ctx *ctx, const struct vc_calibration *calibration, float *means)
 {
     const struct vc_tensor *t = &calibration->file->tensors[calibration->means];
@@ -472,6 +489,7 @@ enum vc_status vc_calibration_load_means(struct vc_ctx *ctx, const struct vc_cal
     return VC_OK;
 }
 
+/* Second moments about the means: X^T X - n m m^T. */
 void vc_calibration_centre(float *moments, double count, const float *means, size_t k)
 {
     for (size_t i = 0; i < k; i++) {
@@ -481,6 +499,7 @@ void vc_calibration_centre(float *moments, double count, const float *means, siz
     }
 }
 
+/* The bias that can take up a change of means: plain floats, one for each output. */
 enum vc_status vc_calibration_bias(struct vc_ctx *ctx, const struct vc_calibration *calibration,
                                    const struct vc_item *item, size_t *bias)
 {
@@ -496,6 +515,7 @@ enum vc_status vc_calibration_bias(struct vc_ctx *ctx, const struct vc_calibrati
     return status;
 }
 
+/* SHA-256 of the graph's text as four integers, which a file of arrays can hold. Zeros without SHA-256. */
 void vc_calibration_graph_digest(const char *text, int64_t out[4])
 {
     char hex[VC_SHA256_HEX_BYTES];
@@ -510,6 +530,8 @@ void vc_calibration_graph_digest(const char *text, int64_t out[4])
     }
 }
 
+/* Statistics with a graph beside them must be used with the same graph. Without one on either side nothing
+ * is checked. */
 enum vc_status vc_calibration_check_graph(struct vc_ctx *ctx, const struct vc_model *file, const char *text,
                                           bool anyway)
 {

@@ -33,6 +33,7 @@ void vc_lost_columns_free(struct vc_ctx *ctx, struct vc_lost_columns *c)
     }
 }
 
+/* Columns that stay come first, so that the factor of their part is the upper left of the whole. */
 static void list_columns(struct vc_lost_columns *c, const bool *gone)
 {
     size_t n = 0;
@@ -50,6 +51,7 @@ static void list_columns(struct vc_lost_columns *c, const bool *gone)
     }
 }
 
+/* Second moments, about the means where a bias takes those up, damped. */
 enum vc_status vc_lost_columns_load(struct vc_ctx *ctx, const struct vc_calibration *calibration, bool centred,
                                     float *h, float *means)
 {
@@ -65,6 +67,7 @@ enum vc_status vc_lost_columns_load(struct vc_ctx *ctx, const struct vc_calibrat
     return VC_OK;
 }
 
+/* What all rows share: which columns go is the same for them, so one factor serves all. */
 enum vc_status vc_lost_columns_make(struct vc_ctx *ctx, const struct vc_calibration *calibration, const bool *gone,
                                     bool centred, struct vc_lost_columns **out)
 {
@@ -106,6 +109,7 @@ size_t vc_lost_columns_work(size_t k)
     return k * R * sizeof(float) + (refit > k * R * sizeof(double) ? refit : k * R * sizeof(double));
 }
 
+/* A weight that was 0 must stay 0, which the shared factor does not know. */
 static bool has_zeros(const struct vc_lost_columns *c, const float *rows, size_t n)
 {
     for (size_t r = 0; r < n; r++) {
@@ -134,6 +138,9 @@ static void multiply(const struct vc_lost_columns *c, const float *rows, size_t 
     }
 }
 
+/* Where any of the rows has a zero, all are refit step by step; else they are solved with the shared
+ * factor: w_k += C_kk^-1 C_kd w_d. `gains` is what a bias has to take up: means times the change of the
+ * row. */
 void vc_lost_columns_rows(const struct vc_lost_columns *c, float *rows, size_t n, void *work, double *gains)
 {
     float *before = work;

@@ -13,6 +13,8 @@ size_t vc_refit_floats(size_t k)
     return 4 * k * R;
 }
 
+/* Moments become means, with something added to the diagonal: 1 % of its mean, up to ten times that where
+ * there were few inputs for the number of columns. */
 void vc_refit_prepare(float *moments, double count, size_t k)
 {
     double damp = 0.01 * fmin(10.0, fmax(1.0, 4.0 * (double)k / count));
@@ -53,7 +55,7 @@ static void multiply(const float *h, size_t k, const float *x, float *y)
     }
 }
 
-/* The inner product of each row of a with that of b, where weights[j * k + j] divides if given. */
+/* The inner product of each row of a with that of b, divided by the diagonal of h, if that is given. */
 static void products(const float *a, const float *b, const float *h, size_t k, double *out)
 {
     memset(out, 0, R * sizeof *out);
@@ -92,6 +94,7 @@ static void turn(const float *h, size_t k, const float *residual, const double *
     }
 }
 
+/* w += alpha p, residual -= alpha H p. */
 static void step(size_t n, const double *alpha, const float *p, const float *product, float *w, float *residual)
 {
     for (size_t i = 0; i < n; i++) {
@@ -102,6 +105,9 @@ static void step(size_t n, const double *alpha, const float *p, const float *pro
     }
 }
 
+/* Conjugate gradients on the weights that stay, for R rows at a time, with the diagonal as the
+ * preconditioner. Each row stops when its residual is small enough; the walk ends when all have, or after
+ * VC_REFIT_STEPS. */
 void vc_refit(const float *h, size_t k, const uint8_t *mask, size_t first, float *rows, size_t n, float *work)
 {
     float *w = work;
