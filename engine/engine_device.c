@@ -102,6 +102,19 @@ static void stage_output(struct vc_engine *e, size_t k)
     }
 }
 
+/* Copies of what an instruction on the host reads and writes. What it does both to has one copy. */
+static void stage_refs(struct vc_engine *e, struct vc_instruction *in)
+{
+    for (unsigned r = 0; r < in->n_refs; r++) {
+        unsigned same = 0;
+
+        while (same < r && (in->refs[r].kind == VC_REF_NONE || !vc_same_ref(in->refs[same], in->refs[r]))) {
+            same++;
+        }
+        in->staged[r] = same < r ? in->staged[same] : take(&e->staging_bytes, bytes_of(e, in->refs[r]));
+    }
+}
+
 /* Sizes of the staging memory and of the engine's own block; nothing is allocated. */
 enum vc_status vc_engine_plan_device(struct vc_engine *e)
 {
@@ -111,8 +124,8 @@ enum vc_status vc_engine_plan_device(struct vc_engine *e)
     for (size_t k = 0; k < e->n; k++) {
         struct vc_instruction *in = &e->instructions[k];
 
-        for (unsigned r = 0; in->loop < 0 && r < in->n_refs; r++) {
-            in->staged[r] = take(&e->staging_bytes, bytes_of(e, in->refs[r]));
+        if (in->loop < 0) {
+            stage_refs(e, in);
         }
         if (has_arrays(in)) {
             struct vc_args_mapped *copy = vc_plan_args(e, sizeof *copy);

@@ -225,6 +225,32 @@ static bool make_lists(struct vc_engine *e, struct vc_args_product *args, uint64
     return true;
 }
 
+void vc_plan_product(struct vc_engine *e, uint32_t node, const struct vc_plan_product *p, struct vc_ref a,
+                     struct vc_ref b, struct vc_ref c, bool add)
+{
+    struct vc_args_product *args = vc_plan_args(e, sizeof *args);
+    uint64_t *lists[4];
+
+    if (args == NULL || !make_lists(e, args, p->n_stack, p->n_stack, lists)) {
+        return;
+    }
+    for (uint64_t s = 0; s < p->n_stack; s++) {
+        lists[0][s] = s;
+        lists[1][s] = p->c_at + s * p->c_step;
+        lists[2][s] = p->a_at + s * p->a_step;
+        lists[3][s] = p->b_at + s * p->b_step;
+    }
+    lists[0][p->n_stack] = p->n_stack;
+    args->m = p->m;
+    args->n = p->n;
+    args->k = p->k;
+    args->a = p->a;
+    args->b = p->b;
+    args->c_row = p->c_row;
+    args->alpha = 1;
+    emit(e, node, args, a, b, c, add);
+}
+
 /* One pair for each result. */
 static void forward(struct vc_engine *e, uint32_t node, struct vc_ref c)
 {

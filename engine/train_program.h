@@ -319,6 +319,18 @@ bool vc_same_ref(struct vc_ref a, struct vc_ref b);
 /* The instruction reads one more array, number k. */
 void vc_plan_add_ref(struct vc_engine *e, struct vc_instruction *instruction, unsigned k, struct vc_ref ref);
 
+/* c = a b, or c += a b, for each of n_stack results: where the first of a, b and c begins in its array, and the steps to
+ * the next, in elements (plan_product.c). */
+struct vc_plan_product {
+    uint64_t m, n, k, n_stack;
+    struct vc_matrix a, b;
+    int64_t c_row;
+    uint64_t a_at, b_at, c_at, a_step, b_step, c_step;
+};
+
+void vc_plan_product(struct vc_engine *e, uint32_t node, const struct vc_plan_product *p, struct vc_ref a,
+                     struct vc_ref b, struct vc_ref c, bool add);
+
 /* y += bias, by the product that made y, if the bias is one number for each column of it (plan_product.c). */
 bool vc_plan_bias_joins(struct vc_engine *e, struct vc_ref y, const struct vc_plan_value *shape, struct vc_ref bias,
                         const int64_t *bias_step);

@@ -302,6 +302,55 @@ struct vc_args_attention {
     uint64_t kv_per_part;     /* of a device: heads of keys whose scores are made at a time, in all of scratch */
 };
 
+/* ---- RNN, GRU and LSTM ---- */
+
+/* recurrent           p: work, r, bias, peepholes, lengths (int64_t), state, cell, work, y, last state, last cell, scratch
+ * recurrent_backward  p: work, r, peepholes, lengths, cell, dy, dlast, dcell, work, dfirst, dpeepholes, scratch
+ *
+ * What lies between the products over all steps, which are instructions of their own (plan_recurrent.c): the products
+ * with the state, and the functions. NULL: bias, peepholes, lengths, state, cell where the node has none; results and
+ * gradients that nobody has. A block is a direction of `tile` rows. `work` is twice in the list, because a device
+ * computes this on the host, where the first is what comes in and the second what goes out; both are one array. With
+ * n = steps * rows, numbered as the input has them, it is
+ *
+ *     gates  [n, directions, gates * hidden]   x w' goes in; what the functions made of the sums; their gradients
+ *     kept   [n, directions, hidden]           LSTM: cells. GRU: r h, or, resets_last, h r' + b, then its gradient
+ *     before [n, directions, hidden]           the state before the step; of steps beyond a row's length 0
+ *
+ * kept and before only with `keeps`. dfirst: gradients of the first states, then of the first cells, each
+ * [directions, rows, hidden] or as rows_first has them. dpeepholes: [rows, directions, 3 * hidden], of each row. */
+struct vc_args_recurrent {
+    uint64_t steps, rows, directions, hidden;
+    unsigned gates;   /* 1: RNN, 3: GRU, 4: LSTM */
+    bool resets_last; /* GRU: linear_before_reset */
+    bool couples;     /* LSTM: input_forget */
+    bool rows_first, reverse[2], keeps;
+    struct {
+        unsigned kind; /* a row of unary_recurrent.inc */
+        double a, b;
+    } functions[6];
+    double clip;           /* 0: none */
+    uint64_t kept, before; /* where they begin in work */
+    uint64_t tile, tiles;
+    uint64_t scratch;  /* reals for each worker */
+    uint64_t n_blocks; /* of a device: all of them at once, by */
+    void (*loop)(const struct vc_train_call *call, const struct vc_engine_pass *pass, unsigned worker, size_t block);
+};
+
+/* Rows of states and sums in scratch are so far apart that they lie in different sets of a cache. */
+#define VC_RECURRENT_ROW(n) ((n) + VC_PRODUCT_PADDING)
+/* Elements of k x n packed weights; of those of all gates, which the one way or the other are the larger. */
+#define VC_RECURRENT_PACKED(k, n) (((n) + 31) / 32 * 32 * (k))
+#define VC_RECURRENT_ALL(gates, hidden) \
+    (VC_RECURRENT_PACKED(hidden, (gates) * (hidden)) + VC_RECURRENT_PACKED((gates) * (hidden), hidden))
+
+/* Elements of scratch: packed weights, a panel of rows, states and sums of a tile, biases and four rows. */
+static inline uint64_t vc_recurrent_scratch(uint64_t tile, uint64_t gates, uint64_t hidden)
+{
+    return VC_RECURRENT_ALL(gates, hidden) + VC_RECURRENT_PACKED(hidden, hidden) + UINT64_C(12) * VC_PRODUCT_DEPTH +
+           tile * (4 * VC_RECURRENT_ROW(hidden) + VC_RECURRENT_ROW(gates * hidden)) + (gates + 5) * hidden;
+}
+
 /* rotary  p: x, cosines, sines, positions (int64_t) or NULL, y      y may be x; `back`: turned the other way round */
 struct vc_args_rotary {
     uint64_t batch, heads, length, size, half, rows; /* rows of the tables */

@@ -7,3 +7,4 @@
 #include "engine/loops/train_attention.h"
 #include "engine/loops/train_conv.h"
 #include "engine/loops/train_direct.h"
+#include "engine/loops/train_recurrent.h"

@@ -162,6 +162,11 @@ const int64_t *vc_infer_ints(struct vc_infer *in, const char *name, size_t *n)
     return attr == NULL ? NULL : attr->ints;
 }
 
+void vc_infer_float_list(struct vc_infer *in, const char *name)
+{
+    (void)attr_of(in, name, VC_ATTR_FLOATS);
+}
+
 /* ---- shapes ---- */
 
 unsigned vc_infer_axis(struct vc_infer *in, int64_t axis, unsigned n_dims)

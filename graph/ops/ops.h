@@ -122,6 +122,8 @@ double vc_infer_float(struct vc_infer *in, const char *name, double otherwise);
 const char *vc_infer_string(struct vc_infer *in, const char *name, const char *otherwise);
 /* NULL, *n 0: none. */
 const int64_t *vc_infer_ints(struct vc_infer *in, const char *name, size_t *n);
+/* An attribute of floats, which the node may have. */
+void vc_infer_float_list(struct vc_infer *in, const char *name);
 bool vc_infer_has(struct vc_infer *in, const char *name);
 
 /* Axis -1 is the last; fails if there is no such axis, and then returns 0. */

@@ -6,10 +6,29 @@
 
 /* ---- attributes ---- */
 
-static const char *const activation_words[] = {
-    [VC_RECURRENT_SIGMOID] = "Sigmoid",   [VC_RECURRENT_TANH] = "Tanh",
-    [VC_RECURRENT_RELU] = "Relu",         [VC_RECURRENT_HARD_SIGMOID] = "HardSigmoid",
-    [VC_RECURRENT_SOFTSIGN] = "Softsign", [VC_RECURRENT_SOFTPLUS] = "Softplus",
+struct number {
+    bool there;
+    double otherwise; /* where a node does not give it */
+};
+
+/* ONNX's words, and which numbers of their own the functions have. */
+static const struct activation {
+    const char *word;
+    struct number a, b;
+} activations[] = {
+#define NUMBER(otherwise) \
+    {                     \
+        true, otherwise   \
+    }
+#define NO_NUMBER \
+    {             \
+        false, 0  \
+    }
+#define FUNCTION(KIND, word, alpha, beta, value, slope) [VC_RECURRENT_##KIND] = {word, alpha, beta},
+#include "kernels/unary_recurrent.inc"
+#undef FUNCTION
+#undef NO_NUMBER
+#undef NUMBER
 };
 
 unsigned vc_recurrent_gates(const struct vc_graph_node *node)
@@ -42,18 +61,35 @@ static bool is_same_word(const char *a, const char *b, size_t n)
 }
 
 /* The function of a word, whatever its case, as ONNX has it; false: it is none of those that are known. */
-static bool find_function(const char *word, size_t n, enum vc_recurrent_function *out)
+static bool find_function(const char *word, size_t n, unsigned *out)
 {
-    for (size_t k = 0; k < sizeof activation_words / sizeof *activation_words; k++) {
-        if (strlen(activation_words[k]) == n && is_same_word(activation_words[k], word, n)) {
-            *out = (enum vc_recurrent_function)k;
+    for (unsigned k = 0; k < VC_RECURRENT_KINDS; k++) {
+        if (strlen(activations[k].word) == n && is_same_word(activations[k].word, word, n)) {
+            *out = k;
             return true;
         }
     }
     return false;
 }
 
-const char *vc_recurrent_functions(const struct vc_graph_node *node, enum vc_recurrent_function *out)
+/* Numbers of the functions that have some: alphas and betas are taken from their lists in order, as onnxruntime takes
+ * them; where a list has ended, the rows' own stand. */
+static void add_numbers(const struct vc_graph_node *node, unsigned n, struct vc_recurrent_function *out)
+{
+    const struct vc_graph_attr *alphas = vc_node_attr(node, "activation_alpha");
+    const struct vc_graph_attr *betas = vc_node_attr(node, "activation_beta");
+    size_t at_a = 0;
+    size_t at_b = 0;
+
+    for (unsigned k = 0; k < n; k++) {
+        const struct activation *row = &activations[out[k].kind];
+
+        out[k].a = row->a.there && alphas != NULL && at_a < alphas->n ? alphas->floats[at_a++] : row->a.otherwise;
+        out[k].b = row->b.there && betas != NULL && at_b < betas->n ? betas->floats[at_b++] : row->b.otherwise;
+    }
+}
+
+const char *vc_recurrent_functions(const struct vc_graph_node *node, struct vc_recurrent_function *out)
 {
     unsigned n = vc_recurrent_direction_functions(node);
     unsigned n_all = n * directions_of(node);
@@ -61,18 +97,24 @@ const char *vc_recurrent_functions(const struct vc_graph_node *node, enum vc_rec
     unsigned at = 0;
 
     for (unsigned k = 0; k < n_all; k++) { /* without words: a Sigmoid for the gates, Tanh for what is left */
-        out[k] = k % n == 0 && n > 1 ? VC_RECURRENT_SIGMOID : VC_RECURRENT_TANH;
+        out[k] = (struct vc_recurrent_function){.kind = k % n == 0 && n > 1 ? VC_RECURRENT_SIGMOID : VC_RECURRENT_TANH};
     }
     while (*words != '\0') {
         size_t length = strcspn(words, ",");
 
-        if (at == n_all || !find_function(words, length, &out[at])) {
+        if (at == n_all || !find_function(words, length, &out[at].kind)) {
             return at == n_all ? "there are more activations than functions" : "an activation is not supported";
         }
         at++;
         words += length + (words[length] == ',');
     }
+    add_numbers(node, n_all, out);
     return at == 0 || at == n_all ? NULL : "there are fewer activations than functions";
+}
+
+bool vc_recurrent_is_reverse(const struct vc_graph_node *node, unsigned d)
+{
+    return d == 1 || strcmp(vc_node_string(node, "direction", "forward"), "reverse") == 0;
 }
 
 /* ---- shapes ---- */
@@ -114,12 +156,14 @@ static void infer(struct vc_infer *in)
     bool rows_first = vc_infer_int(in, "layout", 0) != 0;
     int64_t hidden_size = vc_infer_int(in, "hidden_size", 0);
     const char *direction = vc_infer_string(in, "direction", "forward");
-    enum vc_recurrent_function functions[VC_RECURRENT_FUNCTIONS];
+    struct vc_recurrent_function functions[VC_RECURRENT_FUNCTIONS];
     const char *wrong = vc_recurrent_functions(node, functions);
     struct vc_dim steps, batch, hidden, width;
     struct vc_dim shape[4];
 
     vc_infer_string(in, "activations", "");
+    vc_infer_float_list(in, "activation_alpha");
+    vc_infer_float_list(in, "activation_beta");
     vc_infer_float(in, "clip", 0);
     if (lstm) {
         vc_infer_int(in, "input_forget", 0);

@@ -4,13 +4,16 @@
 
 #include "graph/base/graph_state.h"
 
-enum vc_recurrent_function {
-    VC_RECURRENT_SIGMOID,
-    VC_RECURRENT_TANH,
-    VC_RECURRENT_RELU,
-    VC_RECURRENT_HARD_SIGMOID, /* 0.2 x + 0.5, from 0 to 1 */
-    VC_RECURRENT_SOFTSIGN,
-    VC_RECURRENT_SOFTPLUS
+enum vc_recurrent_kind {
+#define FUNCTION(KIND, word, alpha, beta, value, slope) VC_RECURRENT_##KIND,
+#include "kernels/unary_recurrent.inc"
+#undef FUNCTION
+    VC_RECURRENT_KINDS
+};
+
+struct vc_recurrent_function {
+    unsigned kind; /* enum vc_recurrent_kind */
+    double a, b;   /* its numbers */
 };
 
 #define VC_RECURRENT_FUNCTIONS 6 /* three of each direction */
@@ -21,6 +24,8 @@ unsigned vc_recurrent_gates(const struct vc_graph_node *node);
 unsigned vc_recurrent_direction_functions(const struct vc_graph_node *node);
 /* The functions of all directions, in ONNX's order; out has room for VC_RECURRENT_FUNCTIONS. Returns what is wrong with
  * them, or NULL. */
-const char *vc_recurrent_functions(const struct vc_graph_node *node, enum vc_recurrent_function *out);
+const char *vc_recurrent_functions(const struct vc_graph_node *node, struct vc_recurrent_function *out);
+/* Direction d runs from the last step to the first. */
+bool vc_recurrent_is_reverse(const struct vc_graph_node *node, unsigned d);
 
 #endif

@@ -388,6 +388,13 @@ def recurrent():
             recurrent_case(op, weights + [bias, None, None], {**attrs, "clip": 0.5, "activations": functions * n}, outputs)
             if op == "GRU":
                 recurrent_case(op, weights + [bias, lengths, state], {**attrs, "linear_before_reset": 1}, outputs)
+            # Numbers of functions that have some, in the order of the list; without numbers, where there is a default.
+            numbered = ["LeakyRelu", "HardSigmoid", "Tanh"] if op == "LSTM" else ["ScaledTanh", "Elu"] if op == "GRU" else ["Affine"]
+            alphas = [0.3, 0.15] if op != "RNN" else [0.7]
+            recurrent_case(op, weights + [bias], {**attrs, "activations": numbered * n, "activation_alpha": alphas * n,
+                                                  "activation_beta": [0.6] * n}, outputs)
+            plain = {"RNN": ["ThresholdedRelu"], "GRU": ["HardSigmoid", "Elu"], "LSTM": ["HardSigmoid", "LeakyRelu", "Softplus"]}[op]
+            recurrent_case(op, weights + [bias], {**attrs, "activations": plain * n}, outputs)
 
 
 def recurrent_case(op, inputs, attrs, n_outputs):

@@ -4,29 +4,26 @@ struct recurrent {
     const REAL *w, *r, *bias, *peepholes; /* of one direction; NULL: there are none of the last two */
     int64_t width, hidden;
     unsigned gates;
-    const enum vc_recurrent_function *functions; /* of the direction */
-    REAL clip;                                   /* 0: none */
-    bool couples;                                /* LSTM: the forget gate is 1 - the input gate */
+    const struct vc_recurrent_function *functions; /* of the direction */
+    REAL clip;                                     /* 0: none */
+    bool couples;                                  /* LSTM: the forget gate is 1 - the input gate */
     bool resets_last;   /* GRU: the reset gate is for the product with the state, bias and all */
     REAL *sums, *h, *c; /* of one row: before the functions; state; cell */
 };
 
-static REAL recurrent_function(enum vc_recurrent_function function, REAL x)
+static REAL recurrent_function(const struct vc_recurrent_function *function, REAL x)
 {
-    switch (function) {
-    case VC_RECURRENT_SIGMOID:
-        return FN(vc_sigmoid)(x);
-    case VC_RECURRENT_TANH:
-        return FN(vc_tanh)(x);
-    case VC_RECURRENT_RELU:
-        return x > 0 ? x : 0;
-    case VC_RECURRENT_HARD_SIGMOID:
-        x = (REAL)0.2f * x + (REAL)0.5;
-        return x < 0 ? 0 : x > 1 ? 1 : x;
-    case VC_RECURRENT_SOFTSIGN:
-        return x / (1 + (x < 0 ? -x : x));
+    REAL a = (REAL)function->a;
+    REAL b = (REAL)function->b;
+
+    switch (function->kind) {
+#define FUNCTION(KIND, word, alpha, beta, value, slope) \
+    case VC_RECURRENT_##KIND:                           \
+        return value;
+#include "kernels/unary_recurrent.inc"
+#undef FUNCTION
     default:
-        return FN(vc_softplus)(x);
+        return x;
     }
 }
 
@@ -36,7 +33,7 @@ static REAL recurrent_gate(const struct recurrent *n, unsigned k, REAL x)
     if (n->clip != 0) {
         x = x < -n->clip ? -n->clip : x > n->clip ? n->clip : x;
     }
-    return recurrent_function(n->functions[k], x);
+    return recurrent_function(&n->functions[k], x);
 }
 
 static REAL recurrent_dot(const REAL *a, const REAL *b, int64_t n)
@@ -118,7 +115,7 @@ static void lstm_step(const struct recurrent *n, const REAL *x)
 
         n->c[j] = f * n->c[j] + i * recurrent_gate(n, 1, n->sums[3 * size + j]);
         n->h[j] = recurrent_gate(n, 0, n->sums[size + j] + (p != NULL ? p[size + j] * n->c[j] : 0)) *
-                  recurrent_function(n->functions[2], n->c[j]);
+                  recurrent_function(&n->functions[2], n->c[j]);
     }
 }
 
@@ -233,8 +230,7 @@ static bool recurrent_outputs(struct vc_run *run, const struct recurrent_places 
 static void recurrent(struct vc_run *run)
 {
     const struct vc_run_value *x = run->in[0];
-    const char *direction = vc_node_string(run->node, "direction", "forward");
-    enum vc_recurrent_function functions[VC_RECURRENT_FUNCTIONS];
+    struct vc_recurrent_function functions[VC_RECURRENT_FUNCTIONS];
     struct recurrent_places p = {.rows_first = vc_node_int(run->node, "layout", 0) != 0,
                                  .directions = run->in[1]->shape[0]};
     struct recurrent n = {.width = x->shape[2],
@@ -280,7 +276,7 @@ static void recurrent(struct vc_run *run)
             int64_t length = recurrent_length(run, row, p.steps);
 
             if (length >= 0) {
-                recurrent_row(run, &n, &p, d, d == 1 || strcmp(direction, "reverse") == 0, row, length);
+                recurrent_row(run, &n, &p, d, vc_recurrent_is_reverse(run->node, (unsigned)d), row, length);
             }
         }
     }

@@ -1,0 +1,647 @@
+/* train_recurrent.h - part of train_products.h: RNN, GRU and LSTM step by step, for a tile of rows of one direction.
+ *
+ *     forward   sums = h r'          backward   ds = slopes of what came     in every step, for all rows at once
+ *               h = functions                   dh = ds r
+ *
+ * The weights are packed once for all steps. Each row goes its own way through time: rows of a reverse direction begin
+ * at their own ends, and a row that has ended keeps its state. What is computed of a row depends on no other, so no cut
+ * into tiles changes a bit. */
+
+#include "kernels/unary_math.inc"
+
+enum {
+#define FUNCTION(KIND, word, alpha, beta, value, slope) RECURRENT_##KIND,
+#include "kernels/unary_recurrent.inc"
+#undef FUNCTION
+};
+
+/* A tile, and its part of the scratch. */
+struct tile {
+    const struct vc_args_recurrent *args;
+    size_t direction, first, rows; /* rows of the batch */
+    size_t size, wide;             /* hidden; gates * hidden */
+    size_t row, wide_row;          /* between the rows of states and of sums */
+    const int64_t *lengths;
+    REAL *work;
+    REAL *packed, *packed_new; /* of all gates, of GRU of the first two; of its third */
+    REAL *panel;
+    REAL *h, *c, *t, *back; /* [rows, row]; backward gradients */
+    REAL *sums;             /* [rows, wide_row] */
+    REAL *bias; /* of the sums: [wide]; GRU, resets_last: [hidden] more, of the state's part of the new one */
+    REAL *u;    /* four rows of hidden */
+};
+
+static struct tile recurrent_tile(const struct vc_args_recurrent *args, size_t block, REAL *work, const void *lengths,
+                                  REAL *scratch)
+{
+    struct tile t = {.args = args,
+                     .direction = block / (size_t)args->tiles,
+                     .first = block % (size_t)args->tiles * (size_t)args->tile,
+                     .size = (size_t)args->hidden,
+                     .wide = (size_t)(args->gates * args->hidden),
+                     .lengths = lengths,
+                     .work = work};
+    size_t tile = (size_t)args->tile;
+
+    t.rows = VC_AT_MOST((size_t)args->rows - t.first, tile);
+    t.row = VC_RECURRENT_ROW(t.size);
+    t.wide_row = VC_RECURRENT_ROW(t.wide);
+    t.packed = scratch;
+    t.packed_new = t.packed + VC_RECURRENT_ALL((size_t)args->gates, t.size);
+    t.panel = t.packed_new + VC_RECURRENT_PACKED(t.size, t.size);
+    t.h = t.panel + 12 * DEPTH;
+    t.c = t.h + tile * t.row;
+    t.t = t.c + tile * t.row;
+    t.back = t.t + tile * t.row;
+    t.sums = t.back + tile * t.row;
+    t.bias = t.sums + tile * t.wide_row;
+    t.u = t.bias + t.wide + t.size;
+    return t;
+}
+
+/* All of k x n columns as panels, in parts of DEPTH. */
+static void pack_all(const REAL *b, struct vc_matrix is, size_t k, size_t n, REAL *to)
+{
+    size_t all = (n + NR - 1) / NR * NR;
+
+    for (size_t k0 = 0; k0 < k; k0 += DEPTH) {
+        pack_columns(b + (int64_t)k0 * is.row, is.column, is.row, n, VC_AT_MOST(k - k0, DEPTH), to + k0 * all);
+    }
+}
+
+/* c = a b, or c += a b, with b from pack_all; rows of a have their elements side by side. */
+static void multiply_packed(size_t m, size_t n, size_t k, const REAL *a, size_t a_row, const REAL *packed, REAL *c,
+                            size_t c_row, bool add, REAL *panel)
+{
+    size_t all = (n + NR - 1) / NR * NR;
+    size_t whole = m / MR * MR;
+
+    for (size_t k0 = 0; k0 < k; k0 += DEPTH) {
+        size_t depth = VC_AT_MOST(k - k0, DEPTH);
+
+        pack_rows(a + whole * a_row + k0, (int64_t)a_row, 1, m - whole, depth, panel);
+        for (size_t j = 0; j < n; j += NR) {
+            const REAL *b = packed + k0 * all + j * depth;
+            size_t columns = VC_AT_MOST(n - j, NR);
+
+            for (size_t i = 0; i < whole; i += MR) {
+                row_tile(depth, a + i * a_row + k0, a_row, b, c + i * c_row + j, c_row, columns, add || k0 != 0, 1,
+                         NULL);
+            }
+            if (whole != m) {
+                packed_tile(depth, panel, b, c + whole * c_row + j, c_row, m - whole, columns, add || k0 != 0, 1, NULL);
+            }
+        }
+    }
+}
+
+/* ---- functions ---- */
+
+static void limit(REAL *x, size_t n, REAL clip)
+{
+    for (size_t i = 0; clip != 0 && i < n; i++) {
+        x[i] = x[i] < -clip ? -clip : x[i] > clip ? clip : x[i];
+    }
+}
+
+/* x = f(x), of n elements. f: the functions of the direction, by number. */
+static void apply(const struct tile *t, unsigned f, REAL *restrict at, size_t n)
+{
+    unsigned per_direction = t->args->gates == 4 ? 3 : t->args->gates == 3 ? 2 : 1;
+    REAL a = (REAL)t->args->functions[per_direction * t->direction + f].a;
+    REAL b = (REAL)t->args->functions[per_direction * t->direction + f].b;
+
+    (void)b;
+    limit(at, n, f < 2 ? (REAL)t->args->clip : 0);
+    switch (t->args->functions[per_direction * t->direction + f].kind) {
+#define FUNCTION(KIND, word, alpha, beta, value, slope) \
+    case RECURRENT_##KIND:                              \
+        for (size_t i = 0; i < n; i++) {                \
+            REAL x = at[i];                             \
+                                                        \
+            at[i] = value;                              \
+        }                                               \
+        break;
+#include "kernels/unary_recurrent.inc"
+#undef FUNCTION
+    default:
+        break;
+    }
+}
+
+/* d = d f'(x), of y = f(x). Where the clip held x, y is what the function makes of an end of the range. */
+static void slope(const struct tile *t, unsigned f, const REAL *restrict ys, REAL *restrict d, size_t n)
+{
+    unsigned per_direction = t->args->gates == 4 ? 3 : t->args->gates == 3 ? 2 : 1;
+    REAL a = (REAL)t->args->functions[per_direction * t->direction + f].a;
+    REAL b = (REAL)t->args->functions[per_direction * t->direction + f].b;
+
+    (void)a;
+    (void)b;
+    switch (t->args->functions[per_direction * t->direction + f].kind) {
+#define FUNCTION(KIND, word, alpha, beta, value, slope) \
+    case RECURRENT_##KIND:                              \
+        for (size_t i = 0; i < n; i++) {                \
+            REAL y = ys[i];                             \
+                                                        \
+            (void)y;                                    \
+            d[i] *= slope;                              \
+        }                                               \
+        break;
+#include "kernels/unary_recurrent.inc"
+#undef FUNCTION
+    default:
+        break;
+    }
+    if (f < 2 && t->args->clip != 0) {
+        REAL ends[2] = {(REAL)-t->args->clip, (REAL)t->args->clip};
+
+        apply(t, f, ends, 2);
+        for (size_t i = 0; i < n; i++) {
+            d[i] = ys[i] == ends[0] || ys[i] == ends[1] ? 0 : d[i];
+        }
+    }
+}
+
+/* ---- where things are ---- */
+
+static size_t length_of(const struct tile *t, size_t i)
+{
+    int64_t length = t->lengths != NULL ? t->lengths[t->first + i] : (int64_t)t->args->steps;
+
+    return length < 0 ? 0 : VC_AT_MOST((size_t)length, (size_t)t->args->steps); /* a wrong one was told before */
+}
+
+/* The step that is number k on the row's way. */
+static size_t step_of(const struct tile *t, size_t i, size_t k)
+{
+    size_t length = length_of(t, i);
+
+    return t->args->reverse[t->direction] && k < length ? length - 1 - k : k;
+}
+
+/* Of row i of the tile at a step: its number among all, times directions. */
+static size_t place_of(const struct tile *t, size_t i, size_t step)
+{
+    const struct vc_args_recurrent *args = t->args;
+    size_t row = t->first + i;
+    size_t n = args->rows_first ? row * (size_t)args->steps + step : step * (size_t)args->rows + row;
+
+    return n * (size_t)args->directions + t->direction;
+}
+
+static REAL *gates_of(const struct tile *t, size_t place)
+{
+    return t->work + place * t->wide;
+}
+
+static REAL *kept_of(const struct tile *t, size_t place)
+{
+    return t->work + t->args->kept + place * t->size;
+}
+
+static REAL *before_of(const struct tile *t, size_t place)
+{
+    return t->work + t->args->before + place * t->size;
+}
+
+static size_t y_at(const struct tile *t, size_t i, size_t step)
+{
+    const struct vc_args_recurrent *args = t->args;
+    size_t row = t->first + i;
+
+    return args->rows_first ? ((row * (size_t)args->steps + step) * (size_t)args->directions + t->direction) * t->size
+                            : ((step * (size_t)args->directions + t->direction) * (size_t)args->rows + row) * t->size;
+}
+
+static size_t state_at(const struct tile *t, size_t i)
+{
+    const struct vc_args_recurrent *args = t->args;
+    size_t row = t->first + i;
+
+    return (args->rows_first ? row * (size_t)args->directions + t->direction
+                             : t->direction * (size_t)args->rows + row) *
+           t->size;
+}
+
+/* Rows of a state from an array that may not be there, or to one. */
+static void load_states(const struct tile *t, const REAL *from, REAL *to)
+{
+    for (size_t i = 0; i < t->rows; i++) {
+        if (from != NULL) {
+            memcpy(to + i * t->row, from + state_at(t, i), t->size * sizeof *to);
+        } else {
+            memset(to + i * t->row, 0, t->size * sizeof *to);
+        }
+    }
+}
+
+static void store_states(const struct tile *t, const REAL *from, REAL *to)
+{
+    for (size_t i = 0; to != NULL && i < t->rows; i++) {
+        memcpy(to + state_at(t, i), from + i * t->row, t->size * sizeof *to);
+    }
+}
+
+/* ---- forward ---- */
+
+static void add_row(REAL *restrict to, const REAL *restrict x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        to[i] += x[i];
+    }
+}
+
+/* to += a b */
+static void add_products(REAL *restrict to, const REAL *restrict a, const REAL *restrict b, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        to[i] += a[i] * b[i];
+    }
+}
+
+static void multiply_rows(REAL *restrict to, const REAL *restrict a, const REAL *restrict b, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        to[i] = a[i] * b[i];
+    }
+}
+
+/* g: x w', then the gates; h and c: the states. p: peepholes, or NULL. */
+static void lstm_forward(const struct tile *t, REAL *g, REAL *h, REAL *c, const REAL *p)
+{
+    size_t n = t->size;
+    REAL *o = g + n;
+    REAL *f = g + 2 * n;
+    REAL *cells = g + 3 * n;
+
+    if (p != NULL) {
+        add_products(g, p, c, n);
+        add_products(f, p + 2 * n, c, n);
+    }
+    apply(t, 0, g, p == NULL ? n + n : n);
+    if (t->args->couples) {
+        for (size_t j = 0; j < n; j++) {
+            f[j] = 1 - g[j];
+        }
+    } else {
+        apply(t, 0, f, n);
+    }
+    apply(t, 1, cells, n);
+    for (size_t j = 0; j < n; j++) {
+        c[j] = f[j] * c[j] + g[j] * cells[j];
+    }
+    if (p != NULL) {
+        add_products(o, p + n, c, n);
+        apply(t, 0, o, n);
+    }
+    memcpy(h, c, n * sizeof *h);
+    apply(t, 2, h, n);
+    for (size_t j = 0; j < n; j++) {
+        h[j] *= o[j];
+    }
+}
+
+/* GRU's gates z and r, and r h, or r (h r' + b), for the new one. `kept`: of the row, or NULL. */
+static void gru_gates(const struct tile *t, REAL *g, const REAL *h, REAL *s, REAL *kept)
+{
+    size_t n = t->size;
+
+    apply(t, 0, g, 2 * n);
+    if (t->args->resets_last) { /* s: h r' */
+        add_row(s, t->bias + t->wide, n);
+        if (kept != NULL) {
+            memcpy(kept, s, n * sizeof *s);
+        }
+        add_products(g + 2 * n, g + n, s, n);
+        return;
+    }
+    multiply_rows(s, g + n, h, n);
+    if (kept != NULL) {
+        memcpy(kept, s, n * sizeof *s);
+    }
+}
+
+/* H = (1 - z) n + z h */
+static void gru_state(const struct tile *t, REAL *g, REAL *h)
+{
+    size_t n = t->size;
+
+    apply(t, 1, g + 2 * n, n);
+    for (size_t j = 0; j < n; j++) {
+        h[j] = (1 - g[j]) * g[2 * n + j] + g[j] * h[j];
+    }
+}
+
+/* The products of a step with the states. */
+static void state_products(const struct tile *t)
+{
+    size_t n = t->args->gates == 3 ? 2 * t->size : t->wide;
+
+    multiply_packed(t->rows, n, t->size, t->h, t->row, t->packed, t->sums, t->wide_row, false, t->panel);
+    if (t->args->gates == 3 && t->args->resets_last) {
+        multiply_packed(t->rows, t->size, t->size, t->h, t->row, t->packed_new, t->t, t->row, false, t->panel);
+    }
+}
+
+/* Row i, up to its new state; of GRU without resets_last up to what its second product reads. */
+static void forward_row(const struct tile *t, size_t i, size_t place, const REAL *peepholes)
+{
+    REAL *g = gates_of(t, place);
+    REAL *h = t->h + i * t->row;
+    REAL *c = t->c + i * t->row;
+    bool keeps = t->args->keeps;
+    size_t n_sums = t->args->gates == 3 ? 2 * t->size : t->wide;
+
+    if (keeps) {
+        memcpy(before_of(t, place), h, t->size * sizeof *h);
+    }
+    add_row(g, t->sums + i * t->wide_row, n_sums);
+    add_row(g, t->bias, t->wide);
+    if (t->args->gates == 4) {
+        lstm_forward(t, g, h, c, peepholes);
+        if (keeps) {
+            memcpy(kept_of(t, place), c, t->size * sizeof *c);
+        }
+    } else if (t->args->gates == 3) {
+        gru_gates(t, g, h, t->t + i * t->row, keeps ? kept_of(t, place) : NULL);
+        if (t->args->resets_last) {
+            gru_state(t, g, h);
+        }
+    } else {
+        apply(t, 0, g, t->size);
+        memcpy(h, g, t->size * sizeof *h);
+    }
+}
+
+/* What products over all steps read of a step that is none. */
+static void clear_step(const struct tile *t, size_t place)
+{
+    if (t->args->keeps) {
+        memset(gates_of(t, place), 0, t->wide * sizeof *t->work);
+        memset(before_of(t, place), 0, t->size * sizeof *t->work);
+        if (t->args->gates != 1) {
+            memset(kept_of(t, place), 0, t->size * sizeof *t->work);
+        }
+    }
+}
+
+static void forward_step(const struct tile *t, size_t k, const REAL *peepholes, REAL *y)
+{
+    state_products(t);
+    for (size_t i = 0; i < t->rows; i++) {
+        if (k < length_of(t, i)) {
+            forward_row(t, i, place_of(t, i, step_of(t, i, k)), peepholes);
+        } else {
+            clear_step(t, place_of(t, i, k));
+        }
+    }
+    if (t->args->gates == 3 && !t->args->resets_last) {
+        multiply_packed(t->rows, t->size, t->size, t->t, t->row, t->packed_new, t->sums, t->wide_row, false, t->panel);
+        for (size_t i = 0; i < t->rows; i++) {
+            if (k < length_of(t, i)) {
+                REAL *g = gates_of(t, place_of(t, i, step_of(t, i, k)));
+
+                add_row(g + 2 * t->size, t->sums + i * t->wide_row, t->size);
+                gru_state(t, g, t->h + i * t->row);
+            }
+        }
+    }
+    for (size_t i = 0; y != NULL && i < t->rows; i++) {
+        REAL *to = y + y_at(t, i, step_of(t, i, k));
+
+        if (k < length_of(t, i)) {
+            memcpy(to, t->h + i * t->row, t->size * sizeof *to);
+        } else {
+            memset(to, 0, t->size * sizeof *to);
+        }
+    }
+}
+
+/* One number for each sum: both biases, but for the third gate of a GRU that resets last. */
+static void join_biases(const struct tile *t, const REAL *bias)
+{
+    const REAL *b = bias != NULL ? bias + t->direction * 2 * t->wide : NULL;
+    size_t both = t->args->gates == 3 && t->args->resets_last ? 2 * t->size : t->wide;
+
+    for (size_t j = 0; j < t->wide + t->size; j++) {
+        t->bias[j] = 0;
+        if (b != NULL && j < t->wide) {
+            t->bias[j] = j < both ? b[j] + b[t->wide + j] : b[j];
+        } else if (b != NULL && both != t->wide) {
+            t->bias[j] = b[t->wide + 2 * t->size + (j - t->wide)];
+        }
+    }
+}
+
+LOOP_FN(recurrent)
+{
+    const struct vc_args_recurrent *args = call->args;
+    REAL *scratch = (REAL *)call->p[11] + worker * (size_t)args->scratch;
+    struct tile t = recurrent_tile(args, block, call->p[0], call->p[4], scratch);
+    const REAL *r = (const REAL *)call->p[1] + t.direction * t.wide * t.size;
+    const REAL *peepholes = call->p[3] != NULL ? (const REAL *)call->p[3] + t.direction * 3 * t.size : NULL;
+    struct vc_matrix turned = {1, (int64_t)t.size};
+    size_t n = args->gates == 3 ? 2 * t.size : t.wide;
+
+    (void)pass;
+    pack_all(r, turned, t.size, n, t.packed);
+    if (args->gates == 3) {
+        pack_all(r + n * t.size, turned, t.size, t.size, t.packed_new);
+    }
+    join_biases(&t, call->p[2]);
+    load_states(&t, call->p[5], t.h);
+    load_states(&t, call->p[6], t.c);
+    memset(t.t, 0, t.rows * t.row * sizeof *t.t);
+    for (size_t k = 0; k < (size_t)args->steps; k++) {
+        forward_step(&t, k, peepholes, call->p[8]);
+    }
+    store_states(&t, t.h, call->p[9]);
+    store_states(&t, t.c, call->p[10]);
+}
+
+/* ---- backward ---- */
+
+/* g: the gates; d: gradients of their sums; dh, dc: of the states behind the step. *dc becomes that of before. */
+static void lstm_backward(const struct tile *t, const REAL *g, REAL *d, const REAL *c, const REAL *c_before,
+                          const REAL *dh, REAL *dc, const REAL *p, REAL *dp)
+{
+    size_t n = t->size;
+    const REAL *o = g + n;
+    const REAL *f = g + 2 * n;
+    const REAL *cells = g + 3 * n;
+    REAL *out = t->u;
+    REAL *through = t->u + n;
+
+    memcpy(out, c, n * sizeof *out);
+    apply(t, 2, out, n);
+    multiply_rows(d + n, dh, out, n);
+    multiply_rows(through, dh, o, n);
+    slope(t, 2, out, through, n);
+    add_row(dc, through, n);
+    slope(t, 0, o, d + n, n);
+    if (p != NULL) {
+        add_products(dc, d + n, p + n, n);
+    }
+    for (size_t j = 0; j < n; j++) {
+        d[j] = dc[j] * (t->args->couples ? cells[j] - c_before[j] : cells[j]);
+        d[2 * n + j] = t->args->couples ? 0 : dc[j] * c_before[j];
+        d[3 * n + j] = dc[j] * g[j];
+        dc[j] *= f[j];
+    }
+    slope(t, 0, g, d, n);
+    if (!t->args->couples) {
+        slope(t, 0, f, d + 2 * n, n);
+    }
+    slope(t, 1, cells, d + 3 * n, n);
+    if (p != NULL) {
+        add_products(dc, d, p, n);
+        add_products(dc, d + 2 * n, p + 2 * n, n);
+    }
+    if (dp != NULL) {
+        add_products(dp, d, c_before, n);
+        add_products(dp + n, d + n, c, n);
+        add_products(dp + 2 * n, d + 2 * n, c_before, n);
+    }
+}
+
+/* The gradients of the sums of the new state and of z, and what of dh goes straight back: in `back`. */
+static void gru_backward(const struct tile *t, const REAL *g, REAL *d, const REAL *h, const REAL *dh, REAL *back)
+{
+    size_t n = t->size;
+
+    for (size_t j = 0; j < n; j++) {
+        d[j] = dh[j] * (h[j] - g[2 * n + j]);
+        d[2 * n + j] = dh[j] * (1 - g[j]);
+        back[j] = dh[j] * g[j];
+    }
+    slope(t, 0, g, d, n);
+    slope(t, 1, g + 2 * n, d + 2 * n, n);
+}
+
+/* r: of the gradient of what it was multiplied with, and what that was. */
+static void reset_backward(const struct tile *t, const REAL *r, REAL *d, const REAL *by, const REAL *other)
+{
+    multiply_rows(d, by, other, t->size);
+    slope(t, 0, r, d, t->size);
+}
+
+/* Row i: gradients of the sums, for the product that follows in t->sums, and in the place of the gates. */
+static void backward_row(const struct tile *t, size_t i, size_t place, size_t before, const REAL *first_cell,
+                         const REAL *peepholes, REAL *dpeepholes)
+{
+    size_t n = t->size;
+    REAL *g = gates_of(t, place);
+    REAL *d = t->sums + i * t->wide_row;
+    REAL *dh = t->h + i * t->row;
+    REAL *back = t->t + i * t->row;
+
+    if (t->args->gates == 4) {
+        const REAL *c_before = before != SIZE_MAX ? kept_of(t, before) : first_cell;
+
+        lstm_backward(t, g, d, kept_of(t, place), c_before, dh, t->c + i * t->row, peepholes, dpeepholes);
+        memset(back, 0, n * sizeof *back);
+    } else if (t->args->gates == 3) {
+        REAL *kept = kept_of(t, place);
+
+        gru_backward(t, g, d, before_of(t, place), dh, back);
+        if (t->args->resets_last) { /* the state's part of the new one has a gradient of its own */
+            reset_backward(t, g + n, d + n, d + 2 * n, kept);
+            multiply_rows(kept, d + 2 * n, g + n, n);
+            memcpy(g, d, t->wide * sizeof *g);
+            memcpy(d + 2 * n, kept, n * sizeof *d);
+            return;
+        }
+        return; /* r: behind the product with the new one's weights */
+    } else {
+        memcpy(d, dh, n * sizeof *d);
+        slope(t, 0, g, d, n);
+        memset(back, 0, n * sizeof *back);
+    }
+    memcpy(g, d, t->wide * sizeof *g);
+}
+
+/* GRU without resets_last: t->back is the gradient of r h. */
+static void reset_row(const struct tile *t, size_t i, size_t place)
+{
+    size_t n = t->size;
+    REAL *g = gates_of(t, place);
+    REAL *d = t->sums + i * t->wide_row;
+
+    reset_backward(t, g + n, d + n, t->back + i * t->row, before_of(t, place));
+    add_products(t->t + i * t->row, t->back + i * t->row, g + n, n);
+    memcpy(g, d, t->wide * sizeof *g);
+}
+
+static void backward_step(const struct tile *t, size_t k, const struct vc_train_call *call, const REAL *zeros)
+{
+    const REAL *peepholes = call->p[2] != NULL ? (const REAL *)call->p[2] + t->direction * 3 * t->size : NULL;
+    bool second = t->args->gates == 3 && !t->args->resets_last;
+    size_t n = second ? 2 * t->size : t->wide;
+
+    for (size_t i = 0; i < t->rows; i++) {
+        size_t step = step_of(t, i, k);
+        size_t row = (t->first + i) * (size_t)t->args->directions + t->direction;
+
+        if (k >= length_of(t, i)) {
+            memset(t->sums + i * t->wide_row, 0, t->wide * sizeof *t->sums);
+            clear_step(t, place_of(t, i, k));
+            continue;
+        }
+        if (call->p[5] != NULL) {
+            add_row(t->h + i * t->row, (const REAL *)call->p[5] + y_at(t, i, step), t->size);
+        }
+        backward_row(t, i, place_of(t, i, step), k != 0 ? place_of(t, i, step_of(t, i, k - 1)) : SIZE_MAX,
+                     call->p[4] != NULL ? (const REAL *)call->p[4] + state_at(t, i) : zeros, peepholes,
+                     call->p[10] != NULL ? (REAL *)call->p[10] + row * 3 * t->size : NULL);
+    }
+    if (second) {
+        multiply_packed(t->rows, t->size, t->size, t->sums + 2 * t->size, t->wide_row, t->packed_new, t->back, t->row,
+                        false, t->panel);
+        for (size_t i = 0; i < t->rows; i++) {
+            if (k < length_of(t, i)) {
+                reset_row(t, i, place_of(t, i, step_of(t, i, k)));
+            }
+        }
+    }
+    multiply_packed(t->rows, t->size, n, t->sums, t->wide_row, t->packed, t->back, t->row, false, t->panel);
+    for (size_t i = 0; i < t->rows; i++) {
+        REAL *dh = t->h + i * t->row;
+
+        for (size_t j = 0; k < length_of(t, i) && j < t->size; j++) {
+            dh[j] = t->back[i * t->row + j] + t->t[i * t->row + j];
+        }
+    }
+}
+
+LOOP_FN(recurrent_backward)
+{
+    const struct vc_args_recurrent *args = call->args;
+    REAL *scratch = (REAL *)call->p[11] + worker * (size_t)args->scratch;
+    struct tile t = recurrent_tile(args, block, call->p[0], call->p[3], scratch);
+    const REAL *r = (const REAL *)call->p[1] + t.direction * t.wide * t.size;
+    struct vc_matrix is = {(int64_t)t.size, 1};
+    bool second = args->gates == 3 && !args->resets_last;
+    size_t n = second ? 2 * t.size : t.wide;
+    REAL *zeros = t.u + 2 * t.size;
+
+    (void)pass;
+    memset(zeros, 0, t.size * sizeof *zeros);
+    pack_all(r, is, n, t.size, t.packed);
+    if (second) {
+        pack_all(r + n * t.size, is, t.size, t.size, t.packed_new);
+    }
+    load_states(&t, call->p[6], t.h);
+    load_states(&t, call->p[7], t.c);
+    for (size_t i = 0; call->p[10] != NULL && i < t.rows; i++) {
+        memset((REAL *)call->p[10] + ((t.first + i) * (size_t)args->directions + t.direction) * 3 * t.size, 0,
+               3 * t.size * sizeof *zeros);
+    }
+    for (size_t k = (size_t)args->steps; k-- > 0;) {
+        backward_step(&t, k, call, zeros);
+    }
+    if (call->p[9] != NULL) {
+        store_states(&t, t.h, call->p[9]);
+        store_states(&t, t.c, (REAL *)call->p[9] + args->directions * args->rows * t.size);
+    }
+}

@@ -1,0 +1,415 @@
+/* plan_recurrent.c - RNN, GRU and LSTM: products over all steps at once, and one loop between them that goes from step to
+ * step (train_recurrent.h):
+ *
+ *     forward   gates = x w'       the loop: sums of the state, functions; y, last state, last cell
+ *     backward  the loop: ds       dx = ds w    dw = ds' x    dr = ds' before    db = sums of ds    dp, dfirst
+ *
+ * Saved are the gates, the state before each step, and what `kept` says, in one array, work. On a device the loop runs on
+ * the host, the products there. */
+#include "engine/plan_ops.h"
+#include "graph/ops/recurrent.h"
+
+/* ---- what a node is ---- */
+
+struct recurrent {
+    uint64_t n, steps, rows, width, hidden, directions, wide; /* n = steps * rows; wide = gates * hidden */
+    unsigned gates;
+    bool rows_first, resets_last;
+};
+
+static struct recurrent of_node(const struct vc_engine *e, uint32_t node)
+{
+    const struct vc_graph_node *n = vc_plan_node(e, node);
+    const struct vc_plan_value *x = vc_plan_in(e, node, 0);
+    const struct vc_plan_value *r = vc_plan_in(e, node, 2);
+    struct recurrent is = {.rows_first = vc_node_int(n, "layout", 0) != 0,
+                           .resets_last = vc_node_int(n, "linear_before_reset", 0) != 0,
+                           .gates = vc_recurrent_gates(n),
+                           .width = (uint64_t)x->shape[2],
+                           .hidden = (uint64_t)r->shape[2],
+                           .directions = (uint64_t)r->shape[0]};
+
+    is.steps = (uint64_t)x->shape[is.rows_first ? 1 : 0];
+    is.rows = (uint64_t)x->shape[is.rows_first ? 0 : 1];
+    is.n = is.steps * is.rows;
+    is.wide = is.gates * is.hidden;
+    return is;
+}
+
+/* A slope is said by what a function made (unary_recurrent.inc), which a falling branch makes ambiguous. */
+static bool check_functions(struct vc_engine *e, uint32_t node, const struct vc_recurrent_function *functions,
+                            unsigned n)
+{
+    for (unsigned k = 0; k < n; k++) {
+        bool bent = functions[k].kind == VC_RECURRENT_LEAKY_RELU || functions[k].kind == VC_RECURRENT_ELU;
+
+        if (bent && functions[k].a < 0) {
+            vc_plan_fail(e, node, "its activation has an alpha below 0, which cannot be trained");
+            return false;
+        }
+    }
+    return true;
+}
+
+/* `trains`: there is a backward loop, or will be. */
+static struct vc_args_recurrent *loop_args(struct vc_engine *e, uint32_t node, const struct recurrent *is, bool trains)
+{
+    const struct vc_graph_node *n = vc_plan_node(e, node);
+    struct vc_args_recurrent *args = vc_plan_args(e, sizeof *args);
+    struct vc_recurrent_function functions[VC_RECURRENT_FUNCTIONS];
+    unsigned n_functions = vc_recurrent_direction_functions(n) * (unsigned)is->directions;
+    uint64_t threads = vc_plan_blocks(e->n_workers, is->directions);
+
+    (void)vc_recurrent_functions(n, functions);
+    if (args == NULL || (trains && !check_functions(e, node, functions, n_functions))) {
+        return NULL;
+    }
+    *args = (struct vc_args_recurrent){.steps = is->steps,
+                                       .rows = is->rows,
+                                       .directions = is->directions,
+                                       .hidden = is->hidden,
+                                       .gates = is->gates,
+                                       .resets_last = is->resets_last,
+                                       .couples = vc_node_int(n, "input_forget", 0) != 0,
+                                       .rows_first = is->rows_first,
+                                       .keeps = trains,
+                                       .clip = vc_node_float(n, "clip", 0),
+                                       .kept = is->n * is->directions * is->wide,
+                                       .tile = vc_plan_blocks(is->rows, threads)};
+    for (unsigned k = 0; k < n_functions; k++) {
+        args->functions[k].kind = functions[k].kind;
+        args->functions[k].a = functions[k].a;
+        args->functions[k].b = functions[k].b;
+    }
+    for (unsigned d = 0; d < is->directions; d++) {
+        args->reverse[d] = vc_recurrent_is_reverse(n, d);
+    }
+    args->before = args->kept + (is->gates != 1 ? is->n * is->directions * is->hidden : 0);
+    args->tiles = vc_plan_blocks(is->rows, args->tile);
+    args->n_blocks = args->tiles * is->directions;
+    args->scratch = vc_recurrent_scratch(args->tile, is->gates, is->hidden);
+    return args;
+}
+
+/* The array of the node, which any of its outputs has. */
+static struct vc_ref *work_of(const struct vc_engine *e, uint32_t node)
+{
+    unsigned k = 0;
+
+    while (vc_plan_out(e, node, k) == NULL) {
+        k++;
+    }
+    return &vc_plan_out(e, node, k)->extra;
+}
+
+/* Of a device: all blocks, one behind the other, by the host. */
+static void run_blocks(const struct vc_train_call *call, const struct vc_engine_pass *pass, unsigned worker,
+                       size_t block)
+{
+    const struct vc_args_recurrent *args = call->args;
+
+    for (block = 0; block < (size_t)args->n_blocks; block++) {
+        args->loop(call, pass, worker, block);
+    }
+}
+
+static void emit_loop(struct vc_engine *e, uint32_t node, enum vc_train_loop_id loop, struct vc_args_recurrent *args,
+                      const struct vc_ref *refs, unsigned n_read)
+{
+    if (e->options.device != NULL) {
+        args->loop = e->loops[loop];
+        vc_plan_emit_run(e, node, run_blocks, args, refs, VC_REFS, VC_REFS - n_read);
+    } else {
+        vc_plan_emit(e, node, loop, (size_t)args->n_blocks, args, false, refs, VC_REFS);
+    }
+}
+
+/* ---- lengths ---- */
+
+struct lengths {
+    struct vc_engine *e;
+    uint32_t node;
+    uint64_t rows, steps;
+};
+
+/* p: lengths, one number that nobody reads. The first that is none ends the pass, with its row. */
+static void check_lengths(const struct vc_train_call *call, const struct vc_engine_pass *pass, unsigned worker,
+                          size_t block)
+{
+    const struct lengths *l = call->args;
+    const int64_t *lengths = call->p[0];
+    const struct vc_graph_node *n = vc_plan_node(l->e, l->node);
+
+    (void)pass;
+    (void)worker;
+    (void)block;
+    *(int64_t *)call->p[1] = 0;
+    for (uint64_t i = 0; i < l->rows && l->e->define_status == VC_OK; i++) {
+        if (lengths[i] < 0 || (uint64_t)lengths[i] > l->steps) {
+            l->e->define_status =
+                vc_fail(&l->e->define_ctx, VC_E_FORMAT, "%s '%s': row %llu has the length %lld; there are %llu steps",
+                        n->op, n->name[0] != '\0' ? n->name : l->e->graph->values[n->outputs[0]].name,
+                        (unsigned long long)i, (long long)lengths[i], (unsigned long long)l->steps);
+        }
+    }
+}
+
+static void add_check(struct vc_engine *e, uint32_t node, const struct recurrent *is, struct vc_ref lengths)
+{
+    struct lengths *args = vc_plan_args(e, sizeof *args);
+    struct vc_ref refs[2] = {lengths, {0}};
+
+    if (args != NULL && lengths.kind != VC_REF_NONE) {
+        *args = (struct lengths){e, node, is->rows, is->steps};
+        refs[1] = vc_plan_buffer(e, 1, sizeof(int64_t));
+        vc_plan_emit_run(e, node, check_lengths, args, refs, 2, 1);
+    }
+}
+
+/* ---- forward ---- */
+
+static void forward(struct vc_engine *e, uint32_t node)
+{
+    struct recurrent is = of_node(e, node);
+    bool trains = false;
+    struct vc_args_recurrent *args;
+    struct vc_ref refs[VC_REFS] = {{0}};
+    struct vc_ref *work = work_of(e, node);
+    struct vc_plan_product sums = {.m = is.n,
+                                   .n = is.directions * is.wide,
+                                   .k = is.width,
+                                   .n_stack = 1,
+                                   .a = {(int64_t)is.width, 1},
+                                   .b = {1, (int64_t)is.width},
+                                   .c_row = (int64_t)(is.directions * is.wide)};
+
+    for (unsigned k = 0; k < vc_plan_node(e, node)->n_outputs; k++) {
+        trains = trains || (vc_plan_out(e, node, k) != NULL && vc_plan_out(e, node, k)->trained);
+    }
+    args = loop_args(e, node, &is, trains);
+    if (args == NULL) {
+        return;
+    }
+    *work = vc_plan_reals(e, trains ? args->before + is.n * is.directions * is.hidden : args->kept);
+    {
+        struct vc_ref x = vc_plan_data(e, node, 0);
+
+        vc_plan_product(e, node, &sums, x, vc_plan_data(e, node, 1), *work, false);
+    }
+    refs[0] = refs[7] = *work;
+    refs[1] = vc_plan_data(e, node, 2);
+    refs[2] = vc_plan_data(e, node, 3);
+    refs[3] = vc_plan_data(e, node, 7);
+    refs[4] = vc_plan_data(e, node, 4);
+    refs[5] = vc_plan_data(e, node, 5);
+    refs[6] = vc_plan_data(e, node, 6);
+    add_check(e, node, &is, refs[4]);
+    for (unsigned k = 0; k < 3; k++) {
+        if (vc_plan_out(e, node, k) != NULL && vc_plan_out(e, node, k)->made) {
+            refs[8 + k] = vc_plan_make(e, node, k, false);
+        }
+    }
+    refs[11] = vc_plan_scratch(e, args->scratch);
+    emit_loop(e, node, VC_LOOP_recurrent, args, refs, 7);
+}
+
+/* ---- backward ---- */
+
+/* A sum over all steps and rows of columns of `from`, which has `row` of them, into `columns` of input k from `to` on;
+ * `per` of the target belong to a direction. */
+static void add_sums(struct vc_engine *e, uint32_t node, const struct recurrent *is, struct vc_ref from, int64_t row,
+                     int64_t columns, uint64_t from_at, uint64_t to_at, struct vc_ref bias)
+{
+    struct vc_strided s = {.kind = VC_SUM_A, .scale = 1, .n_dims = 3, .reduced = {false, false, true}};
+
+    s.shape[0] = (int64_t)is->directions;
+    s.shape[1] = columns;
+    s.shape[2] = (int64_t)is->n;
+    s.step[0][0] = (int64_t)(2 * is->wide);
+    s.step[0][1] = 1;
+    s.step[1][0] = row / (int64_t)is->directions;
+    s.step[1][1] = 1;
+    s.step[1][2] = row;
+    s.base[0] = (int64_t)to_at;
+    s.base[1] = (int64_t)from_at;
+    s.refs[0] = bias;
+    s.refs[1] = from;
+    vc_plan_strided(e, node, &s, true);
+}
+
+/* Input k is written where it is the first of its gradient, so that sums can be added to it. */
+static struct vc_ref cleared_grad(struct vc_engine *e, uint32_t node, unsigned k)
+{
+    bool add;
+    struct vc_ref to = vc_plan_grad_to(e, node, k, false, &add);
+    struct vc_args_unary *args = vc_plan_args(e, sizeof *args);
+
+    if (args != NULL && !add) {
+        args->n = vc_plan_in(e, node, k)->n;
+        vc_plan_emit(e, node, VC_LOOP_fill, vc_plan_blocks(args->n, VC_ELEMENTS_PER_BLOCK), args, false, &to, 1);
+    }
+    return to;
+}
+
+static void bias_gradient(struct vc_engine *e, uint32_t node, const struct recurrent *is,
+                          const struct vc_args_recurrent *args, struct vc_ref work)
+{
+    bool apart = is->gates == 3 && is->resets_last; /* the state's part of the new one has sums of its own: kept */
+    int64_t row = (int64_t)(is->directions * is->wide);
+    int64_t wide = (int64_t)is->wide;
+    struct vc_ref to = cleared_grad(e, node, 3);
+
+    add_sums(e, node, is, work, row, wide, 0, 0, to);
+    add_sums(e, node, is, work, row, apart ? wide / 3 * 2 : wide, 0, is->wide, to);
+    if (apart) {
+        add_sums(e, node, is, work, row / 3, wide / 3, args->kept, is->wide + 2 * is->hidden, to);
+    }
+}
+
+/* dr: of `rows` of each direction from `at` on, the gradients `ds` by what they were multiplied with, `by`. */
+static void state_gradient(struct vc_engine *e, uint32_t node, const struct recurrent *is, struct vc_ref work,
+                           struct vc_ref to, bool add, uint64_t at, uint64_t rows, uint64_t ds, uint64_t ds_row,
+                           uint64_t by)
+{
+    struct vc_plan_product p = {.m = rows,
+                                .n = is->hidden,
+                                .k = is->n,
+                                .n_stack = is->directions,
+                                .a = {1, (int64_t)(is->directions * ds_row)},
+                                .b = {(int64_t)(is->directions * is->hidden), 1},
+                                .c_row = (int64_t)is->hidden,
+                                .a_at = ds,
+                                .b_at = by,
+                                .c_at = at * is->hidden,
+                                .a_step = ds_row,
+                                .b_step = is->hidden,
+                                .c_step = is->wide * is->hidden};
+
+    vc_plan_product(e, node, &p, work, work, to, add);
+}
+
+static void state_gradients(struct vc_engine *e, uint32_t node, const struct recurrent *is,
+                            const struct vc_args_recurrent *args, struct vc_ref work)
+{
+    uint64_t two = 2 * is->hidden;
+    bool add;
+    struct vc_ref to = vc_plan_grad_to(e, node, 2, false, &add);
+
+    if (is->gates != 3) {
+        state_gradient(e, node, is, work, to, add, 0, is->wide, 0, is->wide, args->before);
+        return;
+    }
+    state_gradient(e, node, is, work, to, add, 0, two, 0, is->wide, args->before);
+    if (is->resets_last) {
+        state_gradient(e, node, is, work, to, add, two, is->hidden, args->kept, is->hidden, args->before);
+    } else {
+        state_gradient(e, node, is, work, to, add, two, is->hidden, two, is->wide, args->kept);
+    }
+}
+
+/* What the products over all steps make of the gradients of the sums. */
+static void input_gradients(struct vc_engine *e, uint32_t node, const struct recurrent *is, struct vc_ref work)
+{
+    uint64_t all = is->directions * is->wide;
+    struct vc_plan_product dw = {.m = all,
+                                 .n = is->width,
+                                 .k = is->n,
+                                 .n_stack = 1,
+                                 .a = {1, (int64_t)all},
+                                 .b = {(int64_t)is->width, 1},
+                                 .c_row = (int64_t)is->width};
+    struct vc_plan_product dx = {.m = is->n,
+                                 .n = is->width,
+                                 .k = all,
+                                 .n_stack = 1,
+                                 .a = {(int64_t)all, 1},
+                                 .b = {(int64_t)is->width, 1},
+                                 .c_row = (int64_t)is->width};
+    struct vc_ref data;
+    struct vc_ref to;
+    bool add;
+
+    if (vc_plan_trained(e, node, 1)) {
+        data = vc_plan_data(e, node, 0);
+        to = vc_plan_grad_to(e, node, 1, false, &add);
+        vc_plan_product(e, node, &dw, work, data, to, add);
+    }
+    if (vc_plan_trained(e, node, 0)) {
+        data = vc_plan_data(e, node, 1);
+        to = vc_plan_grad_to(e, node, 0, false, &add);
+        vc_plan_product(e, node, &dx, work, data, to, add);
+    }
+}
+
+/* Input k += n elements of `from`, from `at` on: `parts` of them, one behind the other, are summed up. */
+static void add_to_input(struct vc_engine *e, uint32_t node, unsigned k, struct vc_ref from, uint64_t at,
+                         uint64_t parts)
+{
+    struct vc_strided s = {.kind = VC_SUM_A, .scale = 1, .n_dims = 2, .reduced = {false, true}};
+    uint64_t n;
+    bool add;
+
+    if (vc_plan_trained(e, node, k)) {
+        n = vc_plan_in(e, node, k)->n;
+        s.shape[0] = (int64_t)n;
+        s.shape[1] = (int64_t)parts;
+        s.step[0][0] = s.step[1][0] = 1;
+        s.step[1][1] = (int64_t)n;
+        s.base[1] = (int64_t)at;
+        s.refs[0] = vc_plan_grad_to(e, node, k, false, &add);
+        s.refs[1] = from;
+        vc_plan_strided(e, node, &s, add);
+    }
+}
+
+static void backward(struct vc_engine *e, uint32_t node)
+{
+    struct recurrent is = of_node(e, node);
+    struct vc_args_recurrent *args = loop_args(e, node, &is, true);
+    uint64_t states = is.directions * is.rows * is.hidden;
+    struct vc_ref work = *work_of(e, node);
+    struct vc_ref refs[VC_REFS] = {{0}};
+
+    if (args == NULL) {
+        return;
+    }
+    refs[0] = refs[8] = work;
+    refs[1] = vc_plan_data(e, node, 2);
+    refs[2] = vc_plan_data(e, node, 7);
+    refs[3] = vc_plan_data(e, node, 4);
+    refs[4] = vc_plan_data(e, node, 6);
+    for (unsigned k = 0; k < 3; k++) {
+        refs[5 + k] = vc_plan_grad(e, node, k);
+    }
+    if (vc_plan_trained(e, node, 5) || vc_plan_trained(e, node, 6)) {
+        refs[9] = vc_plan_reals(e, 2 * states);
+    }
+    if (vc_plan_trained(e, node, 7)) {
+        refs[10] = vc_plan_reals(e, is.rows * is.directions * 3 * is.hidden);
+    }
+    refs[11] = vc_plan_scratch(e, args->scratch);
+    emit_loop(e, node, VC_LOOP_recurrent_backward, args, refs, 8);
+    if (vc_plan_trained(e, node, 2)) {
+        state_gradients(e, node, &is, args, work);
+    }
+    if (vc_plan_trained(e, node, 3)) {
+        bias_gradient(e, node, &is, args, work);
+    }
+    add_to_input(e, node, 5, refs[9], 0, 1);
+    add_to_input(e, node, 6, refs[9], states, 1);
+    add_to_input(e, node, 7, refs[10], 0, is.rows);
+    input_gradients(e, node, &is, work);
+}
+
+#define RECURRENT(id)                                               \
+    void vc_train_forward_##id(struct vc_engine *e, uint32_t node)  \
+    {                                                               \
+        forward(e, node);                                           \
+    }                                                               \
+    void vc_train_backward_##id(struct vc_engine *e, uint32_t node) \
+    {                                                               \
+        backward(e, node);                                          \
+    }
+RECURRENT(rnn)
+RECURRENT(gru)
+RECURRENT(lstm)
