@@ -238,11 +238,14 @@ static enum vc_status make(struct vc_ctx *ctx, const struct vc_open_options *opt
     pairs->architecture = family->gguf;
     VC_CALL(vc_llm_sizes_read(ctx, config, family, &sizes));
     VC_CALL(vc_llm_rope_read(ctx, config, family, &rope));
+    VC_CALL(vc_llm_config_check(ctx, config));
     VC_CALL(vc_llm_check(ctx, config, family, &sizes, &rope, model));
+    VC_CALL(vc_llm_config_check(ctx, config));
     VC_CALL(note_inputs(ctx, config, model));
     VC_CALL(vc_llm_tensors_plan(ctx, self->source, config, family, &sizes, false, model, &self->plan));
     VC_CALL(vc_llm_keys_put(ctx, config, family, &sizes, &rope, &self->plan, pairs));
     VC_CALL(vc_llm_rope_put(ctx, config, family, &sizes, &rope, &self->plan, model, pairs));
+    VC_CALL(vc_llm_config_check(ctx, config));
     VC_CALL(vc_llm_pooling_put(ctx, vc_infolder_path(self->source->folder), model, pairs));
     vc_llm_plan_sort(&self->plan);
     if (options->gguf_no_vocab) {

@@ -6,6 +6,7 @@
  * says is the default of transformers' class (arch/arch.h), and only then the caller's `otherwise`. */
 #include "formats/gguf_folder/llm_parts.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +34,8 @@ enum vc_status vc_llm_config_read(struct vc_ctx *ctx, const struct vc_model *sou
     if (status != VC_OK) {
         VC_TRY(vc_context(ctx, VC_HF_CONFIG_NAME));
     }
+    out->wrong = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *out->wrong);
+    VC_TRY_ALLOC(out->wrong);
     out->root = out->json.root;
     out->part = out->root;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0] && out->part == out->root; i++) {
@@ -72,6 +75,7 @@ const char *vc_llm_family_list(char *list, size_t room, bool back)
 void vc_llm_config_free(struct vc_ctx *ctx, struct llm_config *config)
 {
     vc_hf_json_free(ctx, &config->json);
+    vc_free(ctx, config->wrong);
     *config = (struct llm_config){.root = NULL};
 }
 
@@ -138,40 +142,96 @@ json_t *vc_llm_find(const struct llm_config *config, const char *names)
     return value != NULL ? value : find_in(config->root, names);
 }
 
-/* The five that follow answer `otherwise` for a value of another kind, too: "head_dim": "64" counts as not said. */
+/* Records that a value is of a wrong kind, if it is the first. */
+static void note_wrong(const struct llm_config *config, const char *names, const json_t *value, const char *wanted)
+{
+    if (config->wrong != NULL && config->wrong->names == NULL) {
+        *config->wrong = (struct llm_wrong){names, wanted, value};
+    }
+}
+
+static double real_value(const struct llm_config *config, const json_t *value, const char *names, double otherwise)
+{
+    if (json_is_string(value) || json_is_boolean(value)) {
+        note_wrong(config, names, value, "a number");
+    }
+    return json_is_number(value) ? json_number_value(value) : otherwise;
+}
+
+/* A negative number is "none" to many keys: "pad_token_id": -1. A fraction of 0 is a whole number: 2.0. */
 uint64_t vc_llm_count(const struct llm_config *config, const char *names, uint64_t otherwise)
 {
     const json_t *value = vc_llm_find(config, names);
+    double x = real_value(config, value, names, -1.0);
 
-    return json_is_integer(value) && json_integer_value(value) >= 0 ? (uint64_t)json_integer_value(value) : otherwise;
+    if (json_is_integer(value)) {
+        return json_integer_value(value) >= 0 ? (uint64_t)json_integer_value(value) : otherwise;
+    }
+    if (json_is_real(value) && !(x == floor(x) && x < 0x1p53)) {
+        note_wrong(config, names, value, "a whole number");
+    }
+    return x >= 0.0 && x == floor(x) && x < 0x1p53 ? (uint64_t)x : otherwise;
 }
 
 double vc_llm_real(const struct llm_config *config, const char *names, double otherwise)
 {
-    const json_t *value = vc_llm_find(config, names);
-
-    return json_is_number(value) ? json_number_value(value) : otherwise;
+    return real_value(config, vc_llm_find(config, names), names, otherwise);
 }
 
 bool vc_llm_flag(const struct llm_config *config, const char *names, bool otherwise)
 {
     const json_t *value = vc_llm_find(config, names);
 
+    if (json_is_string(value) || json_is_number(value)) {
+        note_wrong(config, names, value, "true or false");
+    }
     return json_is_boolean(value) ? json_is_true(value) : otherwise;
 }
 
+/* A truth value is no wrong word: "use_bidirectional_attention" is true, false or "all". */
 const char *vc_llm_word(const struct llm_config *config, const char *names, const char *otherwise)
 {
     const json_t *value = vc_llm_find(config, names);
 
+    if (json_is_number(value)) {
+        note_wrong(config, names, value, "a text");
+    }
     return json_is_string(value) ? json_string_value(value) : otherwise;
 }
 
-double vc_llm_real_of(const json_t *object, const char *name, double otherwise)
+double vc_llm_real_of(const struct llm_config *config, const json_t *object, const char *name, double otherwise)
 {
-    const json_t *value = json_object_get(object, name);
+    return real_value(config, json_object_get(object, name), name, otherwise);
+}
 
-    return json_is_number(value) ? json_number_value(value) : otherwise;
+enum vc_status vc_llm_config_check(struct vc_ctx *ctx, const struct llm_config *config)
+{
+    const struct llm_wrong *wrong = config->wrong;
+    const char *key;
+    size_t n = 0;
+
+    if (wrong == NULL || wrong->names == NULL) {
+        return VC_OK;
+    }
+    for (key = wrong->names; n = strcspn(key, "|"), key[n] == '|'; key += n + 1) { /* the name that has the value */
+        if (json_object_getn(config->part, key, n) == wrong->value ||
+            json_object_getn(config->root, key, n) == wrong->value) {
+            break;
+        }
+    }
+    if (json_is_string(wrong->value)) {
+        return vc_fail(ctx, VC_E_FORMAT, "%s: %.*s is \"%.40s\", not %s", VC_HF_CONFIG_NAME, (int)n, key,
+                       json_string_value(wrong->value), wrong->wanted);
+    }
+    if (json_is_number(wrong->value)) {
+        return vc_fail(ctx, VC_E_FORMAT, "%s: %.*s is %.9g, not %s", VC_HF_CONFIG_NAME, (int)n, key,
+                       json_number_value(wrong->value), wrong->wanted);
+    }
+    return vc_fail(ctx, VC_E_FORMAT, "%s: %.*s is %s, not %s", VC_HF_CONFIG_NAME, (int)n, key,
+                   json_is_true(wrong->value)    ? "true"
+                   : json_is_false(wrong->value) ? "false"
+                                                 : "a list",
+                   wrong->wanted);
 }
 
 /* vc_arch_number answers its third argument for a name without a number, so a later name that has one wins. */
@@ -212,6 +272,7 @@ static enum vc_status need(struct vc_ctx *ctx, const struct llm_config *config, 
         otherwise = sizes->hidden / sizes->heads;
     }
     *size = vc_llm_count(config, key->names, otherwise);
+    VC_CALL(vc_llm_config_check(ctx, config));
     VC_REFUSE_IF(*size == 0 || *size > INT32_MAX, ctx, VC_E_UNSUPPORTED, "%s: expected a whole number for \"%.*s\"",
                  VC_HF_CONFIG_NAME, (int)strcspn(key->names, "|"), key->names);
     return VC_OK;
@@ -262,6 +323,7 @@ enum vc_status vc_llm_sizes_read(struct vc_ctx *ctx, const struct llm_config *co
             VC_CALL(need(ctx, config, key, out));
         }
     }
+    VC_CALL(vc_llm_config_check(ctx, config));
     out->head_size_given = vc_llm_find(config, "head_dim") != NULL || vc_llm_usual(config, "head_dim", 0) != 0;
     out->expert_size = out->expert_size != 0 ? out->expert_size : out->feed_forward;
     if (vc_arch_has(family, VC_ARCH_ENCODER)) {
@@ -299,13 +361,17 @@ enum vc_status vc_llm_rope_read(struct vc_ctx *ctx, const struct llm_config *con
     const char *local_type = json_string_value(json_object_get(local, "rope_type"));
     double theta = vc_llm_real(config, "rope_theta", vc_llm_usual(config, "rope_theta", 10000.0));
 
+    if (block != NULL && !json_is_object(block)) {
+        note_wrong(config, "rope_parameters|rope_scaling", block, "an object");
+    }
     block = json_is_object(full) ? full : json_is_object(block) ? block : NULL;
     out->block = block;
     out->type = json_string_value(json_object_get(block, "rope_type"));
     out->type = out->type != NULL ? out->type : json_string_value(json_object_get(block, "type"));
     out->type = out->type != NULL ? out->type : "default";
-    out->theta = vc_llm_real_of(block, "rope_theta", theta);
-    out->local_theta = vc_llm_real_of(local, "rope_theta", vc_llm_real(config, "rope_local_base_freq", 10000.0));
+    out->theta = vc_llm_real_of(config, block, "rope_theta", theta);
+    out->local_theta =
+        vc_llm_real_of(config, local, "rope_theta", vc_llm_real(config, "rope_local_base_freq", 10000.0));
     if (!(out->theta > 0.0 && out->local_theta > 0.0)) { /* NaN and infinities are 0 here (hf_json.c) */
         return vc_fail(ctx, VC_E_FORMAT, "%s: \"%s\" is no number above 0, the base of rotary embeddings",
                        VC_HF_CONFIG_NAME, out->theta > 0.0 ? "rope_local_base_freq" : "rope_theta");
@@ -318,7 +384,7 @@ enum vc_status vc_llm_rope_read(struct vc_ctx *ctx, const struct llm_config *con
         out->type = "proportional";
     }
     out->share = vc_llm_real_of(
-        block, "partial_rotary_factor",
+        config, block, "partial_rotary_factor",
         vc_llm_real(config, "partial_rotary_factor|rotary_pct", vc_llm_usual(config, "partial_rotary_factor", 1.0)));
     VC_REFUSE_IF(!vc_arch_has(family, VC_ARCH_PARTIAL) && out->share != 1.0 && strcmp(out->type, "default") != 0, ctx,
                  VC_E_UNSUPPORTED,

@@ -165,7 +165,7 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *
         vc_llm_find(config, cap) != NULL) {
         return refuse_key(ctx, family, cap, "is there");
     }
-    if (vc_arch_slides(family) && vc_llm_flag(config, "use_bidirectional_attention", false)) {
+    if (vc_arch_slides(family) && json_is_true(vc_llm_find(config, "use_bidirectional_attention"))) {
         return refuse_key(ctx, family, "use_bidirectional_attention", "is true");
     }
     return VC_OK;
@@ -453,8 +453,10 @@ enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *conf
         put_encoder(sizes, pairs);
     }
     if (strcmp(family->gguf, "mistral3") == 0) {
-        vc_llm_put_f32(pairs, ".rope.scaling.yarn_log_multiplier", vc_llm_real_of(rope->block, "mscale_all_dim", 0.0));
-        vc_llm_put_f32(pairs, ".attention.temperature_scale", vc_llm_real_of(rope->block, "llama_4_scaling_beta", 0.0));
+        vc_llm_put_f32(pairs, ".rope.scaling.yarn_log_multiplier",
+                       vc_llm_real_of(config, rope->block, "mscale_all_dim", 0.0));
+        vc_llm_put_f32(pairs, ".attention.temperature_scale",
+                       vc_llm_real_of(config, rope->block, "llama_4_scaling_beta", 0.0));
     }
     if (is(family, "gemma4")) {
         put_gemma4(sizes, pairs);

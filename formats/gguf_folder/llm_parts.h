@@ -13,12 +13,20 @@
 
 /* ---- config.json (llm_config.c) ---- */
 
+/* The first value that was asked for and is of a wrong kind: "rms_norm_eps": "1e-5". */
+struct llm_wrong {
+    const char *names;   /* "hidden_act|activation_function": as asked for; NULL: no value is wrong */
+    const char *wanted;  /* "a number" */
+    const json_t *value; /* the configuration's */
+};
+
 struct llm_config {
     struct hf_json json;
     json_t *root;
     json_t *part;           /* "text_config" of a model that also sees or hears: its keys count first; else the root */
     const char *model_type; /* of the part */
     const struct vc_arch *arch; /* what transformers takes where the part says nothing (arch/arch.h) */
+    struct llm_wrong *wrong;    /* the pool's; NULL: not recorded, as in a configuration that we made ourselves */
 };
 
 /* Reads it from the folder of the source. vc_llm_config_free in any case. */
@@ -27,15 +35,19 @@ void vc_llm_config_free(struct vc_ctx *ctx, struct llm_config *config);
 
 /* The value of the first of the names "a|b" that is there and not null; NULL: none is. */
 json_t *vc_llm_find(const struct llm_config *config, const char *names);
-/* The same as a whole number, a number, a truth value; what is no such value is not there. */
+/* The same as a whole number, a number, a truth value, a word; `otherwise` where there is none. A value of another kind
+ * is recorded for vc_llm_config_check: a text where a number belongs would else become the default unseen. Lists and
+ * objects are not recorded, since some keys have an entry for each layer. */
 uint64_t vc_llm_count(const struct llm_config *config, const char *names, uint64_t otherwise);
 double vc_llm_real(const struct llm_config *config, const char *names, double otherwise);
 bool vc_llm_flag(const struct llm_config *config, const char *names, bool otherwise);
 const char *vc_llm_word(const struct llm_config *config, const char *names, const char *otherwise);
 /* What transformers takes for the first of the names that its class has a value for. */
 double vc_llm_usual(const struct llm_config *config, const char *names, double otherwise);
-/* Of any object. */
-double vc_llm_real_of(const json_t *object, const char *name, double otherwise);
+/* Of an object of the configuration. */
+double vc_llm_real_of(const struct llm_config *config, const json_t *object, const char *name, double otherwise);
+/* VC_E_FORMAT with key and value if a value that was asked for so far is of a wrong kind. */
+enum vc_status vc_llm_config_check(struct vc_ctx *ctx, const struct llm_config *config);
 
 /* A JSON file of the folder; root NULL: it is not there. vc_json_tree_free in any case. */
 struct llm_json {

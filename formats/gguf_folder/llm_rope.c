@@ -38,7 +38,7 @@ static enum vc_status refuse(const struct scaling *s, const char *why)
 /* A number of the block that says how they are scaled. */
 static double real(const struct scaling *s, const char *name, double otherwise)
 {
-    return vc_llm_real_of(s->rope->block, name, otherwise);
+    return vc_llm_real_of(s->config, s->rope->block, name, otherwise);
 }
 
 /* The context that the model was first trained with, in tokens. */

@@ -305,6 +305,14 @@ def test_refusals():
     for key in ("rope_theta", "rms_norm_eps"):
         for bad in (float("nan"), float("inf"), 0, -1):
             refused(f"{key} {bad}", f'"{key}', change={key: bad})
+    for key, bad, wanted in (
+            ("num_key_value_heads", "2", '"2", not a number'), ("num_hidden_layers", 2.5, "2.5, not a whole number"), ("rms_norm_eps", "1e-5", "not a number"),
+            ("intermediate_size", True, "true, not a number"), ("rope_theta", "10000", "not a number"),
+            ("max_position_embeddings", "32", "not a number"), ("hidden_act", 3, "3, not a text"),
+            ("rope_scaling", "linear", "not an object"), ("use_sliding_window", 1, "not true or false")):
+        refused(f"kind of {key}", f"config.json: {key} is", change={key: bad})
+        refused(f"kind of {key}", wanted, change={key: bad})
+    refused("kind in a block", 'factor is "8", not a number', change={"rope_scaling": {"rope_type": "linear", "factor": "8"}})
     refused("heads", "\"head_dim\" times the heads", change={"head_dim": 8})
     refused("experts", "\"norm_topk_prob\" is false", "qwen3_moe", change={"norm_topk_prob": False})
     refused("experts of qwen2", "\"norm_topk_prob\" is true", "qwen2_moe", change={"norm_topk_prob": True})
