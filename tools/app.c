@@ -223,6 +223,20 @@ int app_gate(struct app *app, const char *sentence)
     return EXIT_NO;
 }
 
+int app_answer_no(struct app *app, const char *format, ...)
+{
+    char text[LINE_BYTES];
+    va_list args;
+
+    if (!app->common.quiet && app->call == NULL) {
+        return EXIT_NO;
+    }
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    return app_gate(app, text);
+}
+
 int app_fail(struct app *app, enum vc_status status)
 {
     const char *sentence = app->ctx != NULL ? vc_ctx_message(app->ctx) : "";

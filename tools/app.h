@@ -130,6 +130,8 @@ int app_fail(struct app *app, enum vc_status status); /* the sentence is the con
 int app_usage(struct app *app, const char *format, ...) TOOLS_PRINTF(2, 3);
 int app_refuse(struct app *app, enum vc_status status, const char *format, ...) TOOLS_PRINTF(3, 4);
 int app_gate(struct app *app, const char *sentence); /* the answer is no: the line without an error document */
+/* The answer is no, as the report says: the line stands for the report where --quiet leaves that out. */
+int app_answer_no(struct app *app, const char *format, ...) TOOLS_PRINTF(2, 3);
 
 /* A file beside the output that cannot be written: names that one, and says so where the output is complete. */
 int app_refuse_file(struct app *app, const char *option, const char *path, const char *why);

@@ -280,10 +280,29 @@ static int diff_documents(struct app *app)
         return app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
     }
     rc = document_changes(app, document);
-    return rc != GO_ON ? rc : n == 0 ? EXIT_YES : EXIT_NO;
+    if (rc != GO_ON || n == 0) {
+        return rc != GO_ON ? rc : EXIT_YES;
+    }
+    return app_answer_no(app, "%s and %s differ in %zu member%s", app->subject, app->output, n, n == 1 ? "" : "s");
 }
 
 /* ---- the command ---- */
+
+/* The worst tensor that is not close enough, and how many there are beside it. */
+static int say_no(struct app *app, const struct comparison *c)
+{
+    const struct vc_diff_row *worst = c->order[0];
+    char others[CELL_BYTES] = "";
+
+    for (size_t i = 1; vc_diff_within(c->limits, worst); i++) {
+        worst = c->order[i];
+    }
+    if (c->n_beyond > 1) {
+        snprintf(others, sizeof(others), ", and %zu more", c->n_beyond - 1);
+    }
+    return app_answer_no(app, "%s and %s: %s: %s%s", app->subject, app->output, worst->name, verdict_of(c, worst),
+                         others);
+}
 
 /* Prints the table and the document. The exit status: are all tensors close enough? */
 static int tell(struct app *app, struct comparison *c)
@@ -305,8 +324,11 @@ static int tell(struct app *app, struct comparison *c)
     }
     rc = rc == GO_ON ? document_diff(app, c->a, c->b, c->diff, c->limits) : rc;
     app_print_memory(app);
+    if (rc == GO_ON) {
+        rc = c->n_beyond == 0 ? EXIT_YES : say_no(app, c);
+    }
     free(c->order);
-    return rc != GO_ON ? rc : c->n_beyond == 0 ? EXIT_YES : EXIT_NO;
+    return rc;
 }
 
 static int run_diff(struct app *app, int n_args, char **args)

@@ -223,6 +223,19 @@ static bool print_verdict(struct app *app, const struct verdict *verdict)
 
 /* ---- the command ---- */
 
+/* The first finding, and how many there are beside it: errors come before warnings, and one of both is there. */
+static int say_no(struct app *app, const struct vc_verification *v)
+{
+    const struct vc_finding *first = &v->findings[0];
+    size_t more = v->n_errors + v->n_warnings - 1;
+    char others[CELL_BYTES] = "";
+
+    if (more != 0) {
+        snprintf(others, sizeof(others), ", and %zu more finding%s", more, plural(more));
+    }
+    return app_answer_no(app, "%s%s%s%s", first->tensor, first->tensor[0] == '\0' ? "" : ": ", first->sentence, others);
+}
+
 /* Prints the list and the document. The exit status: is the file fine? */
 static int tell(struct app *app, const struct verdict *verdict)
 {
@@ -234,7 +247,10 @@ static int tell(struct app *app, const struct verdict *verdict)
     }
     rc = rc == GO_ON ? document_verify(app, verdict->v, verdict->strict) : rc;
     app_print_memory(app);
-    return rc != GO_ON ? rc : is_fine(verdict) ? EXIT_YES : EXIT_NO;
+    if (rc != GO_ON) {
+        return rc;
+    }
+    return is_fine(verdict) ? EXIT_YES : say_no(app, verdict->v);
 }
 
 static int verify_file(struct app *app, void *user)
