@@ -19,10 +19,15 @@ static bool is_table(const char *name)
            strcmp(name, "token_types.weight") == 0 || vc_name_is_embedding_table(name);
 }
 
-/* llama.cpp looks words up on the host; the output layer has its own copy of the table where it is the same tensor. */
+/* llama.cpp looks words up on the host; the output layer has its own copy of the table where it is the same tensor. A
+ * microcontroller reads all weights from its flash. */
 static uint64_t host_bytes(const struct vc_estimate *e)
 {
     uint64_t bytes = 0;
+
+    if (e->options.program == VC_RUN_BY_MCU) {
+        return e->out->components[VC_MEMORY_PARAMETERS].bytes;
+    }
 
     if (e->options.program != VC_RUN_BY_LLAMA_CPP || !e->has_head || e->options.offload != VC_OFFLOAD_NONE) {
         return 0;
@@ -98,6 +103,12 @@ static void note_program(struct vc_estimate *e)
     case VC_RUN_BY_PYTORCH:
         note(e, vc_estimate_trains(e) ? "counted as PyTorch trains in eager mode"
                                       : "counted as PyTorch's eager mode runs it");
+        break;
+    case VC_RUN_BY_MCU:
+        note(
+            e,
+            "weights are read from flash, and are a part of no moment; values are f32 unless the file has other types, "
+            "in one arena of RAM beside which nothing is counted: no stack, no program");
         break;
     default:
         break;

@@ -25,21 +25,24 @@ struct program_row {
     enum vc_dtype activations, cache;
     enum vc_attention attention;
     enum vc_allocator allocator;
+    bool bare; /* nothing of a device is there: no context, no workspace; values are written over */
 };
 
 static const struct program_row rows[VC_RUN_BY_COUNT] = {
     [VC_RUN_BY_PYTORCH] = {"pytorch", false, true, VC_RUNTIME_NATIVE, VC_DTYPE_NONE, VC_DTYPE_NONE, VC_ATTENTION_AUTO,
-                           VC_ALLOCATOR_PYTORCH},
+                           VC_ALLOCATOR_PYTORCH, false},
     [VC_RUN_BY_TRANSFORMERS] = {"transformers", false, false, VC_RUNTIME_DEQUANTIZE, VC_DTYPE_NONE, VC_DTYPE_NONE,
-                                VC_ATTENTION_AUTO, VC_ALLOCATOR_PYTORCH},
+                                VC_ATTENTION_AUTO, VC_ALLOCATOR_PYTORCH, false},
     [VC_RUN_BY_BITSANDBYTES] = {"bitsandbytes", false, false, VC_RUNTIME_NATIVE, VC_DTYPE_NONE, VC_DTYPE_NONE,
-                                VC_ATTENTION_AUTO, VC_ALLOCATOR_PYTORCH},
+                                VC_ATTENTION_AUTO, VC_ALLOCATOR_PYTORCH, false},
     [VC_RUN_BY_LLAMA_CPP] = {"llama.cpp", true, false, VC_RUNTIME_NATIVE, VC_DTYPE_F32, VC_DTYPE_F16,
-                             VC_ATTENTION_FUSED, VC_ALLOCATOR_EXACT},
+                             VC_ATTENTION_FUSED, VC_ALLOCATOR_EXACT, false},
     [VC_RUN_BY_ONNXRUNTIME] = {"onnxruntime", true, false, VC_RUNTIME_LAYERWISE, VC_DTYPE_NONE, VC_DTYPE_NONE,
-                               VC_ATTENTION_AUTO, VC_ALLOCATOR_ONNXRUNTIME},
+                               VC_ATTENTION_AUTO, VC_ALLOCATOR_ONNXRUNTIME, false},
     [VC_RUN_BY_VLLM] = {"vllm", true, false, VC_RUNTIME_NATIVE, VC_DTYPE_NONE, VC_DTYPE_NONE, VC_ATTENTION_FUSED,
-                        VC_ALLOCATOR_PYTORCH},
+                        VC_ALLOCATOR_PYTORCH, false},
+    [VC_RUN_BY_MCU] = {"mcu", true, false, VC_RUNTIME_NATIVE, VC_DTYPE_F32, VC_DTYPE_NONE, VC_ATTENTION_AUTO,
+                       VC_ALLOCATOR_EXACT, true},
 };
 
 static const struct program_row *row_of(enum vc_memory_program program)
@@ -183,5 +186,9 @@ void vc_memory_set_program(struct vc_memory_options *options, enum vc_memory_pro
     }
     if (options->attention == VC_ATTENTION_AUTO) {
         options->attention = row->attention;
+    }
+    if (row->bare) {
+        options->context_bytes = options->workspace_bytes = 0;
+        options->in_place = true;
     }
 }

@@ -108,7 +108,8 @@ enum vc_runtime { VC_RUNTIME_NATIVE = 0, VC_RUNTIME_DEQUANTIZE = 1, VC_RUNTIME_L
 
 /* The program that runs the model: vc_memory_set_program has what follows from it. ANY: no program is named, and only the
  * other options count. PYTORCH: eager mode, weights as floats; TRANSFORMERS: the same, for codes that its loaders
- * decode; BITSANDBYTES: transformers with bitsandbytes' layers, which keep codes. */
+ * decode; BITSANDBYTES: transformers with bitsandbytes' layers, which keep codes. MCU: a program on a microcontroller:
+ * weights stay in flash and codes are codes, values are f32 in one arena of RAM, and nothing else is there. */
 enum vc_memory_program {
     VC_RUN_BY_ANY = 0,
     VC_RUN_BY_PYTORCH = 1,
@@ -117,7 +118,8 @@ enum vc_memory_program {
     VC_RUN_BY_LLAMA_CPP = 4,
     VC_RUN_BY_ONNXRUNTIME = 5,
     VC_RUN_BY_VLLM = 6,
-    VC_RUN_BY_COUNT = 7
+    VC_RUN_BY_MCU = 7,
+    VC_RUN_BY_COUNT = 8
 };
 
 /* Which program trains. PyTorch's figures are modelled; ours are the plan of a run (distill.h), to the byte. */
@@ -311,7 +313,8 @@ VC_API enum vc_runtime vc_memory_runtime(const struct vc_layout *layout);
 VC_API enum vc_memory_program vc_memory_program(const struct vc_layout *layout, const char *format,
                                                 const struct vc_memory_options *options);
 /* Sets program and runtime, and of activations, keys and values, and attention those that are still open, to
- * what the program does in inference with a file in this layout. docs/memory-model.md has a table. */
+ * what the program does in inference with a file in this layout. Where the device has nothing but the program
+ * (VC_RUN_BY_MCU): context and workspace become 0, and values are written in place. docs/memory-model.md has a table. */
 VC_API void vc_memory_set_program(struct vc_memory_options *options, enum vc_memory_program program,
                                   const struct vc_layout *layout);
 /* "llama.cpp"; NULL for VC_RUN_BY_ANY and other numbers. */

@@ -86,7 +86,7 @@ VALUES = {
     "shard": "0/2", "drop": "optimizer", "key": "model", "void-as": "bf16", "min-sqnr": "200", "expect-sparsity": "0.9",
     "include": "*", "exclude": "*", "graph": "g2.txt", "data": "d2.npz", "array": "x=z", "labels": "y.npz", "rows": "5", "part": "0-50", "part-seed": "5",
     "length": "4", "token-bits": "32", "scale": "0.5", "mean": "0.25", "std": "2", "batch": "3", "temperature": "3",
-    "loss": "cosine", "task": "regression", "huber-delta": "2", "label-smoothing": "0.1", "class-weights": "1,2,1,1,3", "ignore-label": "4", "within": "accuracy:0", "precision": "f64", "min-accuracy": "1", "teacher": "t2.npz", "teacher-graph": "g2.txt", "topk": "1",
+    "device-kind": "mcu", "loss": "cosine", "task": "regression", "huber-delta": "2", "label-smoothing": "0.1", "class-weights": "1,2,1,1,3", "ignore-label": "4", "within": "accuracy:0", "precision": "f64", "min-accuracy": "1", "teacher": "t2.npz", "teacher-graph": "g2.txt", "topk": "1",
     "dtype": "f16", "svg": "s.svg", "size": "batch=5", "weights": "t.npz", "outputs": "o2.npz", "value": "y",
     "tolerance": "100", "against": "w.npz", "pattern": "2:4", "granularity": "tensor", "axis": "1", "layout": "plain",
     "rest": "fp16", "min-elements": "1000", "min-row": "80", "nonfinite": "keep", "overflow": "sat", "aim-sqnr": "30",

@@ -3,8 +3,8 @@
 #include "tools/model/memory_cli.h"
 #include "tools/show/documents.h"
 
-static const struct opt_group *const groups[] = {&group_model, &group_memory, &group_devices, &group_run,
-                                                 &group_json,  &group_page,   &group_report,  &group_help};
+static const struct opt_group *const groups[] = {&group_model, &group_memory, &group_kind,   &group_devices, &group_run,
+                                                 &group_json,  &group_page,   &group_report, &group_help};
 
 /* For the table of -v, for JSON and for the page. Layers are figures of PyTorch: --trainer vcompress has no table of
  * them. */

@@ -76,8 +76,9 @@ static const struct opt fit_opts[] = {
 };
 /* clang-format on */
 static const struct opt_group group_fit = OPT_GROUP("Device", fit_opts);
-static const struct opt_group *const groups[] = {&group_fit, &group_model, &group_memory, &group_devices, &group_gates,
-                                                 &group_run, &group_json,  &group_page,   &group_report,  &group_help};
+static const struct opt_group *const groups[] = {&group_fit,     &group_model,  &group_memory, &group_kind,
+                                                 &group_devices, &group_gates,  &group_run,    &group_json,
+                                                 &group_page,    &group_report, &group_help};
 
 /* ---- deciding ---- */
 
@@ -493,6 +494,13 @@ static void print_need(const struct app *app, const struct fit_cli *cli, const s
 {
     char buf[CELL_BYTES];
 
+    if (memory_cli_is_mcu(&cli->memory) && fit->context_bytes == 0) {
+        fprintf(app->out.to, "need: %s of RAM%s", fmt_size(buf, &app->out, fit->need_bytes),
+                fit->verdict == VC_FITS_UNKNOWN ? " and what is not known" : "");
+        fprintf(app->out.to, ", and %s of flash for the weights\n",
+                fmt_size(buf, &app->out, cli->memory.report.host_weight_bytes));
+        return;
+    }
     fprintf(app->out.to, "need: %s", fmt_size(buf, &app->out, fit->need_bytes));
     fprintf(app->out.to, " = %s %s", fmt_size(buf, &app->out, fit->peak_bytes),
             cli->fit.weights_only ? "of weights" : "at the peak");
@@ -609,7 +617,6 @@ static int run_fit(struct app *app, int n_args, char **args)
     }
     GO(rc);
     cli.memory.own_allocator = true;
-    cli.fit.context_bytes = cli.memory.memory.context_bytes;
     cli.fit.ideal = memory_cli_is_ideal(app, &cli.memory);
     app->subject = app->parsed.args[0];
     rc = app_open(app);
@@ -619,6 +626,10 @@ static int run_fit(struct app *app, int n_args, char **args)
         cli.memory.memory.budget_bytes = INT64_MAX; /* everything is kept, to begin with */
     }
     rc = rc == GO_ON ? memory_cli_count(app, &cli.memory) : rc;
+    cli.fit.context_bytes = cli.memory.memory.context_bytes;
+    if (memory_cli_is_mcu(&cli.memory) && !options_seen(&app->parsed, "margin")) {
+        cli.fit.margin_bytes = 0; /* nobody else uses the RAM */
+    }
     cli.fit.workspace_bytes = cli.memory.report.components[VC_MEMORY_WORKSPACE].bytes;
     rc = rc == GO_ON ? decide(app, &cli) : rc;
     rc = rc == GO_ON && own_budget ? fit_budget(app, &cli) : rc;

@@ -84,13 +84,21 @@ static bool take_runtime(void *group, const char *value)
             return true;
         }
     }
-    for (int k = VC_RUN_BY_PYTORCH; k < VC_RUN_BY_COUNT; k++) {
+    for (int k = VC_RUN_BY_PYTORCH; k < VC_RUN_BY_MCU; k++) { /* --device-kind has that one */
         if (strcmp(vc_memory_program_name((enum vc_memory_program)k), value) == 0) {
             cli->memory.program = (enum vc_memory_program)k;
             return true;
         }
     }
     return false;
+}
+
+static bool take_device_kind(void *group, const char *value)
+{
+    struct memory_cli *cli = group;
+
+    cli->memory.program = strcmp(value, "mcu") == 0 ? VC_RUN_BY_MCU : VC_RUN_BY_ANY;
+    return cli->memory.program == VC_RUN_BY_MCU || strcmp(value, "gpu") == 0;
 }
 
 static bool take_recompute(void *group, const char *value)
@@ -220,7 +228,13 @@ static const struct opt devices_opts[] = {
     {.name = "offload", OPT_WORDS({"none", VC_OFFLOAD_NONE}, {"optimizer", VC_OFFLOAD_OPTIMIZER}, {"all", VC_OFFLOAD_ALL}), OPT_FIELD(struct memory_cli, memory.offload),
      .needs = "mode=train|distill", .help = "tensors in the host's memory: gradients, states and master weights; all: weights, too (default none)"},
 };
+static const struct opt kind_opts[] = {
+    {.name = "device-kind", .value = "gpu|mcu", .kind = OPT_CALL, .call = take_device_kind, .option = "device_kind",
+     .conflicts = "runtime gpu all-gpus weights-only max-gpu-layers mode=train|distill dp tp pp", .help = "mcu: a microcontroller: --memory is its RAM, weights stay in flash, codes are codes; no "
+             "context of a device, workspace, margin or rounding of blocks, and values in place (default gpu)"},
+};
 /* clang-format on */
+const struct opt_group group_kind = OPT_GROUP("Microcontrollers", kind_opts);
 const struct opt_group group_model = OPT_GROUP("Model", model_opts);
 const struct opt_group group_memory = OPT_GROUP("Memory", memory_opts);
 const struct opt_group group_devices = OPT_GROUP("Several devices", devices_opts);
@@ -407,11 +421,17 @@ int memory_cli_refused(struct app *app, const struct memory_cli *cli)
 }
 
 /* --runtime, or the program that usually runs such a file; then what follows from it. GO_ON or a status. */
+bool memory_cli_is_mcu(const struct memory_cli *cli)
+{
+    return cli->memory.program == VC_RUN_BY_MCU;
+}
+
 static int choose_program(struct app *app, struct memory_cli *cli)
 {
     const struct vc_model *model = graph_source_model(&cli->source);
     const struct vc_layout *layout = model != NULL ? vc_model_layout(model) : NULL;
-    bool given = options_seen(&app->parsed, "runtime");
+    bool given = options_seen(&app->parsed, "runtime") || memory_cli_is_mcu(cli);
+    struct vc_memory_options asked = cli->memory;
     enum vc_memory_program program =
         given ? cli->memory.program
               : vc_memory_program(layout, model != NULL ? vc_model_format(model) : NULL, &cli->memory);
@@ -421,6 +441,10 @@ static int choose_program(struct app *app, struct memory_cli *cli)
     }
     if (program != VC_RUN_BY_ANY) {
         vc_memory_set_program(&cli->memory, program, layout);
+        cli->memory.workspace_bytes =
+            options_seen(&app->parsed, "workspace") ? asked.workspace_bytes : cli->memory.workspace_bytes;
+        cli->memory.context_bytes =
+            options_seen(&app->parsed, "context-overhead") ? asked.context_bytes : cli->memory.context_bytes;
     } else if (given && cli->memory.runtime != VC_RUNTIME_DEQUANTIZE && cli->memory.attention == VC_ATTENTION_AUTO) {
         cli->memory.attention = VC_ATTENTION_FUSED; /* a runtime with kernels of its own */
     }
@@ -646,7 +670,7 @@ static bool is_of_device(enum vc_memory_kind component)
 }
 
 /* "stage 1 of 4: 3.20 GiB at the peak, parts of the batch in flight: 4" */
-static void print_stages(const struct app *app, const struct vc_memory_report *r, bool trains)
+static void print_stages(const struct app *app, const struct vc_memory_report *r, bool trains, bool in_flash)
 {
     char buf[CELL_BYTES];
 
@@ -659,7 +683,8 @@ static void print_stages(const struct app *app, const struct vc_memory_report *r
         fputs(k + 1 == r->stage ? " (shown)\n" : "\n", app->out.to);
     }
     if (r->host_bytes != 0) {
-        fprintf(app->out.to, "in the host's memory: %s\n", fmt_size(buf, &app->out, r->host_bytes));
+        fprintf(app->out.to, "%s: %s\n", in_flash ? "in flash" : "in the host's memory",
+                fmt_size(buf, &app->out, r->host_bytes));
     }
 }
 
@@ -672,7 +697,8 @@ static bool print_tables(struct app *app, const struct memory_cli *cli)
     bool trains = cli->memory.mode != VC_MEMORY_INFER;
     const struct vc_memory_part *peak = &r->moments[VC_MOMENT_PEAK];
     uint64_t whole = peak->known != VC_KNOWN_NOT ? peak->bytes + r->host_weight_bytes : 0;
-    bool eager = cli->memory.program != VC_RUN_BY_LLAMA_CPP && cli->memory.program != VC_RUN_BY_VLLM;
+    bool eager =
+        cli->memory.program != VC_RUN_BY_LLAMA_CPP && cli->memory.program != VC_RUN_BY_VLLM && !memory_cli_is_mcu(cli);
     struct table table;
 
     table_init(&table, "lrrl");
@@ -753,7 +779,7 @@ bool memory_cli_print(struct app *app, const struct memory_cli *cli)
         fputc('\n', app->out.to);
         memory_cli_print_open(app, cli);
     } else {
-        print_stages(app, r, cli->memory.mode != VC_MEMORY_INFER);
+        print_stages(app, r, cli->memory.mode != VC_MEMORY_INFER, memory_cli_is_mcu(cli));
     }
     if (r->unknown == NULL && app->common.verbose > 0) {
         fprintf(app->out.to, "activations in one arena: %s, ", fmt_size(buf, &app->out, r->arena_bytes));

@@ -20,6 +20,7 @@ struct memory_cli {
 };
 
 extern const struct opt_group group_model, group_memory, group_devices;
+extern const struct opt_group group_kind; /* --device-kind, of commands that ask about a device alone */
 
 /* What is asked about a device beside its name, and the one at hand. */
 struct device_cli {
@@ -79,6 +80,7 @@ int device_find(struct app *app, struct device_cli *device, const struct vc_gpus
 int memory_cli_count(struct app *app, struct memory_cli *cli);
 /* --runtime asks about a program without a name that keeps no value longer than needed: vc_fit_options.ideal. Programs
  * with names say that themselves. */
+bool memory_cli_is_mcu(const struct memory_cli *cli); /* --device-kind mcu */
 bool memory_cli_is_ideal(const struct app *app, const struct memory_cli *cli);
 /* Whether --size gives that size. */
 bool memory_cli_sets(const struct memory_cli *cli, const char *name);
