@@ -42,6 +42,9 @@ struct vc_format {
                                   const struct vc_write_options *options, struct vc_sink **out);
     bool divides;    /* the writer can make a folder of several files */
     bool stays;      /* what is made of it is of the same format: the writers of others have no place for all of it */
+    /* Keys of metadata that the writer has a place for but writes itself, globs with blanks between; NULL: it has no
+     * place for metadata of others. */
+    const char *own_metadata;
     bool strips;     /* the writer can leave out what computes nothing */
     bool tells_axes; /* the reader sets vc_tensor.channel_axis; else names do, where they tell */
     /* Of its quantized weights; a reader or a writer of a format that has several says which. */

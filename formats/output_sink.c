@@ -53,6 +53,28 @@ static enum vc_status keep_format(struct vc_ctx *ctx, const struct vc_model *mod
     return VC_OK;
 }
 
+/* Metadata that the caller gives: the format has a place for it, and no key is there twice or vcompress's own. */
+static enum vc_status check_metadata(struct vc_ctx *ctx, const struct vc_format *format,
+                                     const struct vc_write_options *options)
+{
+    const char *option = vc_option(ctx, "metadata");
+
+    VC_REFUSE_IF(options->n_metadata != 0 && format->own_metadata == NULL, ctx, VC_E_ARGUMENT,
+                 "%s writes metadata of GGUF, safetensors and ONNX files, and %s has none", option, format->name);
+    for (size_t i = 0; i < options->n_metadata; i++) {
+        const char *key = options->metadata[i].key;
+
+        VC_REFUSE_IF(key[0] == '\0', ctx, VC_E_ARGUMENT, "%s: an entry has no key", option);
+        VC_REFUSE_IF(vc_family_lists(format->own_metadata, key, true), ctx, VC_E_ARGUMENT,
+                     "%s: '%.100s' is written by vcompress itself, by what the file holds", option, key);
+        for (size_t k = 0; k < i; k++) {
+            VC_REFUSE_IF(strcmp(key, options->metadata[k].key) == 0, ctx, VC_E_ARGUMENT, "%s: '%.100s' is given twice",
+                         option, key);
+        }
+    }
+    return VC_OK;
+}
+
 /* Chooses the format, lets it make its writer, and sees to what holds for all of them: which outputs may take raw
  * bytes, and what stays behind of a model of another format. */
 enum vc_status vc_sink_create(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
@@ -76,6 +98,7 @@ enum vc_status vc_sink_create(struct vc_ctx *ctx, const struct vc_model *model, 
                  "only safetensors and GGUF can be divided into several files, %s cannot", format->name);
     VC_REFUSE_IF(options->strip != 0 && !format->strips, ctx, VC_E_ARGUMENT,
                  "%s leaves descriptions out of ONNX files, and %s has none", vc_option(ctx, "strip"), format->name);
+    VC_CALL(check_metadata(ctx, format, options));
     status = format->create_sink(ctx, model, options, out);
     if (status == VC_OK && asked != NULL && (*out)->dialect != asked) {
         (*out)->ops->free(ctx, *out);

@@ -316,6 +316,8 @@ enum vc_status vc_job_list_outs(struct vc_ctx *ctx, struct vc_job *job)
     for (size_t i = 0; i < job->n_passes; i++) { /* the last one's, as if every pass had written a file of its own */
         job->outs.lineage = job->passes[i]->lineage != NULL ? job->passes[i]->lineage : job->outs.lineage;
     }
+    job->outs.n_metadata = job->options.n_metadata;
+    job->outs.metadata = job->options.metadata;
     return list_other_shards(ctx, job);
 }
 

@@ -1,6 +1,8 @@
 /* sink.c - the operations that a sink may lack. See sink.h. */
 #include "core/run/sink.h"
 
+#include <string.h>
+
 size_t vc_sink_pack_bound(const struct vc_sink *sink, size_t n_bytes)
 {
     return sink->ops->pack_bound == NULL ? 0 : sink->ops->pack_bound(sink, n_bytes);
@@ -27,4 +29,14 @@ void vc_sink_interrupt(struct vc_sink *sink)
 const struct vc_sink *vc_sink_of_tensor(const struct vc_sink *sink, size_t tensor)
 {
     return sink->ops->of_tensor == NULL ? sink : sink->ops->of_tensor(sink, tensor);
+}
+
+const struct vc_metadata_entry *vc_outs_metadata(const struct vc_out_list *outs, const char *key)
+{
+    for (size_t i = 0; i < outs->n_metadata; i++) {
+        if (strcmp(outs->metadata[i].key, key) == 0) {
+            return &outs->metadata[i];
+        }
+    }
+    return NULL;
 }

@@ -77,7 +77,12 @@ struct vc_out_list {
     /* What a pass made new values from: formats with metadata have this entry in place of an older one with its key;
      * NULL: no pass says so. */
     const struct vc_recipe_entry *lineage;
+    size_t n_metadata; /* entries that the caller gives, in place of those of the same keys */
+    const struct vc_metadata_entry *metadata;
 };
+
+/* The caller's entry of that key; NULL: there is none. */
+const struct vc_metadata_entry *vc_outs_metadata(const struct vc_out_list *outs, const char *key);
 
 /* Output number `index` of a list. */
 static inline struct vc_out_tensor vc_out_at(const struct vc_out_list *outs, size_t index)

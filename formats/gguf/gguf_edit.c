@@ -49,6 +49,8 @@ struct editing {
     bool made[VC_EDIT_KEYS];
     bool has_tokens;
     bool says_kinds; /* of its layers, one by one */
+    const struct vc_out_list *outs;
+    bool given[VC_GGUF_MAX_GIVEN]; /* the caller's entry has taken the place of one that is there */
     uint64_t hidden, heads;
 };
 
@@ -292,12 +294,38 @@ out:
 }
 
 /* Keys of the architecture alone: "llama.block_count". */
+/* The caller gives another value, maybe of another kind: the kind in front of the old value goes with it. */
+static enum vc_status give_value(struct editing *e, const struct pair *pair, const struct vc_metadata_entry *entry)
+{
+    struct vc_text value;
+    struct pair whole = *pair;
+    enum vc_status status;
+
+    vc_text_init(&value, e->ctx);
+    VC_TRY(vc_gguf_given_value(e->ctx, entry, pair->kind, &value));
+    VC_TRY(skip_value(e, pair->kind));
+    whole.begin -= 4;
+    VC_TRY(add_patch(e, &whole, (const unsigned char *)value.data, value.n));
+    e->given[entry - e->outs->metadata] = true;
+out:
+    vc_text_release(&value);
+    return status;
+}
+
 static enum vc_status edit_pair(struct editing *e)
 {
     size_t n = strlen(e->architecture);
+    const struct vc_metadata_entry *given;
     struct pair pair;
 
     VC_CALL(take_key(e, &pair));
+    given = vc_outs_metadata(e->outs, pair.key);
+    if (given != NULL) {
+        return give_value(e, &pair, given);
+    }
+    if (n == 0) {
+        return skip_value(e, pair.kind);
+    }
     e->has_tokens |= strcmp(pair.key, "tokenizer.ggml.tokens") == 0;
     if (strncmp(pair.key, e->architecture, n) == 0 && pair.key[n] == '.' && is_integer(pair.kind)) {
         return edit_scalar(e, &pair, pair.key + n + 1);
@@ -370,22 +398,50 @@ static enum vc_status check_made(const struct editing *e)
 }
 
 /* first: of several files the first states all sizes, the others may repeat some. */
+/* The caller's entries that no pair of the file has the key of, for the end of the metadata. */
+static enum vc_status add_given(struct editing *e)
+{
+    struct gguf_file *file = e->file;
+
+    file->given_begin = file->fresh.n;
+    for (size_t i = 0; i < e->outs->n_metadata; i++) {
+        const struct vc_metadata_entry *entry = &e->outs->metadata[i];
+
+        if (!e->given[i]) {
+            vc_text_add_le(&file->fresh, strlen(entry->key), 8);
+            vc_text_add_bytes(&file->fresh, entry->key, strlen(entry->key));
+            VC_CALL(vc_gguf_given_value(e->ctx, entry, GGUF_KIND_COUNT, &file->fresh));
+            file->n_pairs++;
+        }
+    }
+    file->given_end = file->fresh.n;
+    return file->fresh.status;
+}
+
 enum vc_status vc_gguf_edit(struct vc_ctx *ctx, const struct vc_out_list *outs, struct gguf_file *file, bool first)
 {
-    struct editing e = {.ctx = ctx, .edits = outs->edits, .n = outs->n_edits, .file = file};
+    struct editing e = {
+        .ctx = ctx, .edits = outs->edits, .n = outs->n_edits, .file = file, .outs = outs, .cursor = {.ctx = ctx}};
     enum vc_status status = VC_OK;
 
-    if (e.n == 0 || file->from == NULL) {
-        return VC_OK;
-    }
-    VC_TRY(vc_gguf_cursor_init(ctx, file->from->file, &e.cursor));
-    VC_TRY(find_architecture(&e));
-    e.cursor.at = file->from->metadata.begin;
-    for (uint64_t i = 0; i < file->from->metadata.n_pairs && e.architecture[0] != '\0'; i++) {
-        VC_TRY(edit_pair(&e));
+    VC_REFUSE_IF(outs->n_metadata > VC_GGUF_MAX_GIVEN, ctx, VC_E_ARGUMENT, "%s: more than %d entries",
+                 vc_option(ctx, "metadata"), VC_GGUF_MAX_GIVEN);
+    if (file->from != NULL && (e.n != 0 || outs->n_metadata != 0)) {
+        VC_TRY(vc_gguf_cursor_init(ctx, file->from->file, &e.cursor));
+        if (e.n != 0) {
+            VC_TRY(find_architecture(&e));
+        }
+        e.cursor.at = file->from->metadata.begin;
+        for (uint64_t i = 0; i < file->from->metadata.n_pairs && (e.architecture[0] != '\0' || outs->n_metadata != 0);
+             i++) {
+            VC_TRY(edit_pair(&e));
+        }
+        if (first && e.n != 0) {
+            VC_TRY(check_made(&e));
+        }
     }
     if (first) {
-        VC_TRY(check_made(&e));
+        VC_TRY(add_given(&e));
     }
 out:
     vc_gguf_cursor_release(&e.cursor);

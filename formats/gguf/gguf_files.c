@@ -370,6 +370,7 @@ static void copy_pairs(struct gguf_file *file, const struct change *changes)
             file->n_pairs++;
         }
     }
+    add_part(file, false, file->given_begin, file->given_end);
 }
 
 static void add_text(struct gguf_file *file, const char *key, const char *value)

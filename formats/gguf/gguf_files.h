@@ -12,7 +12,8 @@
 
 #define VC_GGUF_EXTENSION   ".gguf"
 #define VC_GGUF_MAX_FILES   65535 /* split.count has 16 bits */
-#define VC_GGUF_MAX_PATCHES 24    /* values of a file's metadata that are replaced */
+#define VC_GGUF_MAX_PATCHES 88    /* values of a file's metadata that are replaced */
+#define VC_GGUF_MAX_GIVEN   64    /* entries that a caller gives */
 #define VC_GGUF_MAX_PARTS   (2 * (GGUF_KNOWN_COUNT + VC_GGUF_MAX_PATCHES) + 2)
 
 /* A piece of a file's metadata: bytes begin..end of the source's file, or of `fresh`. The pieces in a row are the
@@ -40,6 +41,7 @@ struct gguf_file {
     size_t n_parts;
     struct gguf_patch patches[VC_GGUF_MAX_PATCHES]; /* in the order of the file */
     size_t n_patches;
+    uint64_t given_begin, given_end; /* of `fresh`: pairs that a caller gives, and no other file has */
     uint64_t n_pairs, n_tensors;
     struct vc_text entries; /* ends in the padding before the data; its size alone where nothing is written */
     uint64_t metadata_bytes;
@@ -76,6 +78,12 @@ struct gguf_plan {
  * without a number). Release also after a failure. */
 enum vc_status vc_gguf_files_make(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *out);
 void vc_gguf_files_release(struct vc_ctx *ctx, struct gguf_files *files);
+
+/* gguf_given.c: appends the kind of value (u32) and the value that a caller gives, "u32:7"; a value without a kind is of
+ * the kind `there`, that of the pair it replaces (GGUF_KIND_COUNT: there is none, and it is a text). VC_E_ARGUMENT where
+ * it is none of that kind; arrays are not replaced. */
+enum vc_status vc_gguf_given_value(struct vc_ctx *ctx, const struct vc_metadata_entry *entry, uint32_t there,
+                                   struct vc_text *to);
 
 /* gguf_edit.c: fills the file's patches with what the edits of outs change. VC_E_UNSUPPORTED where the metadata of the
  * first file does not state a number that an edit changes. */

@@ -481,5 +481,7 @@ const struct vc_format vc_format_gguf = {.name = VC_FORMAT_GGUF,
                                          .open = gguf_open,
                                          .stream_end = gguf_stream_end,
                                          .create_sink = vc_gguf_sink_create,
+                                         .own_metadata = "general.architecture general.alignment general.file_type "
+                                                         "general.quantization_version split.* vcompress*",
                                          .divides = true,
                                          .dialect = &vc_dialect_gguf};

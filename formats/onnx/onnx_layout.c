@@ -558,7 +558,8 @@ static enum vc_status add_entry(struct onnx_layout *l, const struct vc_field *fi
         if (f.number == ONNX_ENTRY_KEY) {
             VC_CALL(vc_onnx_string_read(&l->r, &f, "a key of its metadata_props"));
             own = strncmp(l->r.name, "vcompress", strlen("vcompress")) == 0;
-            if (l->self->outs->lineage != NULL && strcmp(l->r.name, l->self->outs->lineage->key) == 0) {
+            if ((l->self->outs->lineage != NULL && strcmp(l->r.name, l->self->outs->lineage->key) == 0) ||
+                vc_outs_metadata(l->self->outs, l->r.name) != NULL) {
                 return VC_OK;
             }
         }
@@ -567,22 +568,29 @@ static enum vc_status add_entry(struct onnx_layout *l, const struct vc_field *fi
     return own || !l->self->strip ? vc_onnx_add_copy(l, field->all) : VC_OK;
 }
 
-/* What was trained, as the last entry. */
-static enum vc_status add_lineage(struct onnx_layout *l)
+static enum vc_status add_new_entry(struct onnx_layout *l, const char *key, const char *value)
 {
     struct vc_text *text = &l->self->literals;
     size_t mark;
     size_t from;
 
-    if (l->self->outs->lineage == NULL) {
-        return VC_OK;
-    }
     VC_CALL(vc_onnx_begin_message(l, &mark));
     from = text->n;
-    vc_wire_put_string(text, ONNX_ENTRY_KEY, l->self->outs->lineage->key);
-    vc_wire_put_string(text, ONNX_ENTRY_VALUE, l->self->outs->lineage->value);
+    vc_wire_put_string(text, ONNX_ENTRY_KEY, key);
+    vc_wire_put_string(text, ONNX_ENTRY_VALUE, value);
     VC_CALL(vc_onnx_add_literal(l, from));
     return vc_onnx_end_message(l, mark, ONNX_MODEL_METADATA);
+}
+
+/* The caller's entries, and what was trained, as the last ones. */
+static enum vc_status add_new_entries(struct onnx_layout *l)
+{
+    const struct vc_out_list *outs = l->self->outs;
+
+    for (size_t i = 0; i < outs->n_metadata; i++) {
+        VC_CALL(add_new_entry(l, outs->metadata[i].key, outs->metadata[i].value));
+    }
+    return outs->lineage != NULL ? add_new_entry(l, outs->lineage->key, outs->lineage->value) : VC_OK;
 }
 
 /* The whole file. The length of a graph is known only when all of its pieces are, so the piece before them is filled
@@ -612,7 +620,7 @@ static enum vc_status add_model(struct onnx_layout *l)
             }
         }
     }
-    VC_CALL(add_lineage(l));
+    VC_CALL(add_new_entries(l));
     place_pieces(self);
     return VC_OK;
 }

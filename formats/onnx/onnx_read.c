@@ -475,4 +475,5 @@ const struct vc_format vc_format_onnx = {.name = VC_FORMAT_ONNX,
                                          .create_sink = vc_onnx_sink_create,
                                          .tells_axes = true,
                                          .strips = true,
+                                         .own_metadata = "vcompress*",
                                          .dialect = &vc_dialect_onnx};

@@ -178,14 +178,20 @@ enum vc_status vc_safetensors_notes_text(struct vc_ctx *ctx, const struct safete
 
     VC_TRY(agree(ctx, shards, n, &refs, &n_refs, differing));
     for (size_t i = 0; i < n_refs; i++) {
-        if (without != NULL && strcmp(refs[i].note->key, without) == 0) {
+        if ((without != NULL && strcmp(refs[i].note->key, without) == 0) ||
+            vc_outs_metadata(outs, refs[i].note->key) != NULL) {
             continue;
         }
         VC_TRY(add_note(ctx, refs[i].note, outs, &n_added, text));
         has_format = has_format || strcmp(refs[i].note->key, FORMAT) == 0;
     }
-    if (!has_format) {
-        vc_text_add(text, "%s\"" FORMAT "\":\"pt\"", n_added != 0 ? "," : "");
+    if (!has_format && vc_outs_metadata(outs, FORMAT) == NULL) {
+        vc_text_add(text, "%s\"" FORMAT "\":\"pt\"", n_added++ != 0 ? "," : "");
+    }
+    for (size_t i = 0; i < outs->n_metadata; i++) {
+        const struct safetensors_note given = {.key = outs->metadata[i].key, .value = outs->metadata[i].value};
+
+        VC_TRY(add_note(ctx, &given, outs, &n_added, text));
     }
     status = text->status;
 out:

@@ -507,5 +507,6 @@ const struct vc_format vc_format_safetensors = {.name = VC_FORMAT_SAFETENSORS,
                                                 .open = safetensors_open,
                                                 .stream_end = vc_safetensors_stream_end,
                                                 .create_sink = vc_safetensors_sink_create,
+                                                .own_metadata = "vcompress* _quantization_metadata",
                                                 .divides = true,
                                                 .dialect = &vc_dialect_plain};

@@ -36,6 +36,13 @@ VC_API const char *vc_layout_name(size_t index);
 #define VC_MAX_OUTPUTS 8
 
 /* Strings and arrays are read during the call of vc_job_plan, and copied. */
+/* An entry of an output's metadata. GGUF has types: "u32:7", "f32:0.5", "bool:true", "str:text" (u8 to i64, f64, and
+ * int, float as llama.cpp spells u32 and f32); without one the value has the type of the entry that is there, or is a
+ * text. In safetensors and ONNX every value is a text, as it stands. */
+struct vc_metadata_entry {
+    const char *key, *value;
+};
+
 struct vc_write_options {
     size_t struct_size; /* set by vc_write_defaults */
     const char *path;   /* "-": standard output, through an unnamed temporary file; NULL: plan and measure only */
@@ -92,6 +99,10 @@ struct vc_write_options {
     uint64_t baseline_bytes;
     double max_growth;
     double baseline_sqnr_db, max_sqnr_drop_db;
+    /* n_metadata entries that the output gets, in place of those of the same keys; read by vc_job_plan. VC_E_ARGUMENT for
+     * keys that vcompress writes, keys given twice, values that are not of their type, and formats without metadata. */
+    const struct vc_metadata_entry *metadata;
+    size_t n_metadata;
 };
 
 VC_API void vc_write_defaults_sized(struct vc_write_options *options, size_t struct_size);

@@ -89,13 +89,13 @@ def quantize(input: Input, output: Optional[Path] = None, *, progress: Show = No
         overflow: Optional[Literal["error", "inf", "sat"]] = None, requantize: bool = False, include: Optional[Values] = None, exclude: Optional[Values] = None,
         output_dir: Optional[Path] = None, format: Optional[Literal["npy", "npz", "safetensors", "gguf", "torch", "onnx"]] = None,
         emit: Optional[Values] = None, force: bool = False, force_foreign: bool = False, deflate: Optional[Union[bool, Values]] = None, strip: bool = False,
-        dry_run: bool = False, digest: bool = False, max_bytes: Optional[Union[int, str]] = None, min_ratio: Optional[float] = None,
-        baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None, must_fit: Optional[Values] = None,
-        weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None, shard: Optional[Values] = None,
-        drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False, pre: Optional[str] = None,
-        no_vocab: bool = False, min_sqnr: Optional[float] = None, max_sqnr_drop: Optional[float] = None, gates: Optional[Path] = None,
-        device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None,
-        html: Optional[Path] = None, markdown: Optional[Path] = None, diffable: bool = False) -> Report:
+        metadata: Optional[Values] = None, dry_run: bool = False, digest: bool = False, max_bytes: Optional[Union[int, str]] = None,
+        min_ratio: Optional[float] = None, baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None,
+        must_fit: Optional[Values] = None, weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None,
+        shard: Optional[Values] = None, drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False,
+        pre: Optional[str] = None, no_vocab: bool = False, min_sqnr: Optional[float] = None, max_sqnr_drop: Optional[float] = None,
+        gates: Optional[Path] = None, device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None,
+        cpu_mask: Optional[str] = None, html: Optional[Path] = None, markdown: Optional[Path] = None, diffable: bool = False) -> Report:
     """Store weights in fewer bits.
 
     vcompress quantize (--int8 | --int4 | --fp8 | --nvfp4 | --nf4 | ... | --fp16 | --bf16 | --gguf TYPE | --aim-sqnr DB | --aim-bytes SIZE | ...) [options] INPUT... [-o OUTPUT | -d DIR]
@@ -150,6 +150,7 @@ def quantize(input: Input, output: Optional[Path] = None, *, progress: Show = No
     force_foreign: --force, and replace a model's folder of another program, too, or of a version of vcompress without marks
     deflate (auto|zlib|isal): compress the members
     strip: ONNX: leave out what computes nothing: descriptions and metadata, such as the exporter's stack traces, and the class names that some programs read there
+    metadata (KEY=VALUE): GGUF, safetensors, ONNX: an entry of the output's metadata, in place of one with its key
     dry_run: print the report, write nothing
     digest: print the SHA-256 of every written file, in the form of sha256sum
     max_bytes (SIZE): gate: write nothing and exit 1 if an output is larger
@@ -195,13 +196,14 @@ def prune(input: Input, output: Optional[Path] = None, *, progress: Show = None,
         keep_layers: Optional[str] = None, layers: Optional[str] = None, include: Optional[Values] = None, exclude: Optional[Values] = None,
         output_dir: Optional[Path] = None, format: Optional[Literal["npy", "npz", "safetensors", "gguf", "torch", "onnx"]] = None,
         emit: Optional[Values] = None, force: bool = False, force_foreign: bool = False, deflate: Optional[Union[bool, Values]] = None, strip: bool = False,
-        dry_run: bool = False, digest: bool = False, max_bytes: Optional[Union[int, str]] = None, min_ratio: Optional[float] = None,
-        baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None, must_fit: Optional[Values] = None,
-        weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None, shard: Optional[Values] = None,
-        drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False, pre: Optional[str] = None,
-        no_vocab: bool = False, min_sqnr: Optional[float] = None, max_sqnr_drop: Optional[float] = None, expect_sparsity: Optional[Values] = None,
-        gates: Optional[Path] = None, device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None,
-        cpu_mask: Optional[str] = None, html: Optional[Path] = None, markdown: Optional[Path] = None, diffable: bool = False) -> Report:
+        metadata: Optional[Values] = None, dry_run: bool = False, digest: bool = False, max_bytes: Optional[Union[int, str]] = None,
+        min_ratio: Optional[float] = None, baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None,
+        must_fit: Optional[Values] = None, weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None,
+        shard: Optional[Values] = None, drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False,
+        pre: Optional[str] = None, no_vocab: bool = False, min_sqnr: Optional[float] = None, max_sqnr_drop: Optional[float] = None,
+        expect_sparsity: Optional[Values] = None, gates: Optional[Path] = None, device: Optional[str] = None, threads: Optional[int] = None,
+        max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None, markdown: Optional[Path] = None,
+        diffable: bool = False) -> Report:
     """Set the smallest weights to zero, or remove neurons or layers.
 
     vcompress prune (--sparsity SHARE | --pattern N:M | --structured SHARE | --drop-layers LIST | ...) [options] INPUT... [-o OUTPUT | -d DIR]
@@ -243,6 +245,7 @@ def prune(input: Input, output: Optional[Path] = None, *, progress: Show = None,
     force_foreign: --force, and replace a model's folder of another program, too, or of a version of vcompress without marks
     deflate (auto|zlib|isal): compress the members
     strip: ONNX: leave out what computes nothing: descriptions and metadata, such as the exporter's stack traces, and the class names that some programs read there
+    metadata (KEY=VALUE): GGUF, safetensors, ONNX: an entry of the output's metadata, in place of one with its key
     dry_run: print the report, write nothing
     digest: print the SHA-256 of every written file, in the form of sha256sum
     max_bytes (SIZE): gate: write nothing and exit 1 if an output is larger
@@ -280,13 +283,14 @@ def run(input: Input, output: Optional[Path] = None, recipe: Optional[Path] = No
         layout: Optional[Literal["auto", "plain", "compressed-tensors", "w8a8", "bitsandbytes", "gptq", "awq", "fp8", "onnx", "onnx-qdq", "comfyui", "mlx"]] = None,
         output_dir: Optional[Path] = None, format: Optional[Literal["npy", "npz", "safetensors", "gguf", "torch", "onnx"]] = None,
         emit: Optional[Values] = None, force: bool = False, force_foreign: bool = False, deflate: Optional[Union[bool, Values]] = None, strip: bool = False,
-        dry_run: bool = False, digest: bool = False, max_bytes: Optional[Union[int, str]] = None, min_ratio: Optional[float] = None,
-        baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None, must_fit: Optional[Values] = None,
-        weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None, shard: Optional[Values] = None,
-        drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False, pre: Optional[str] = None,
-        no_vocab: bool = False, min_sqnr: Optional[float] = None, max_sqnr_drop: Optional[float] = None, expect_sparsity: Optional[Values] = None,
-        gates: Optional[Path] = None, device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None,
-        cpu_mask: Optional[str] = None, html: Optional[Path] = None, markdown: Optional[Path] = None, diffable: bool = False) -> Report:
+        metadata: Optional[Values] = None, dry_run: bool = False, digest: bool = False, max_bytes: Optional[Union[int, str]] = None,
+        min_ratio: Optional[float] = None, baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None,
+        must_fit: Optional[Values] = None, weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None,
+        shard: Optional[Values] = None, drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False,
+        pre: Optional[str] = None, no_vocab: bool = False, min_sqnr: Optional[float] = None, max_sqnr_drop: Optional[float] = None,
+        expect_sparsity: Optional[Values] = None, gates: Optional[Path] = None, device: Optional[str] = None, threads: Optional[int] = None,
+        max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None, markdown: Optional[Path] = None,
+        diffable: bool = False) -> Report:
     """Do several passes in one run.
 
     vcompress run (RECIPE | --pass 'PASS OPTIONS' ...) [options] INPUT... [-o OUTPUT | -d DIR]
@@ -300,6 +304,7 @@ def run(input: Input, output: Optional[Path] = None, recipe: Optional[Path] = No
     force_foreign: --force, and replace a model's folder of another program, too, or of a version of vcompress without marks
     deflate (auto|zlib|isal): compress the members
     strip: ONNX: leave out what computes nothing: descriptions and metadata, such as the exporter's stack traces, and the class names that some programs read there
+    metadata (KEY=VALUE): GGUF, safetensors, ONNX: an entry of the output's metadata, in place of one with its key
     dry_run: print the report, write nothing
     digest: print the SHA-256 of every written file, in the form of sha256sum
     max_bytes (SIZE): gate: write nothing and exit 1 if an output is larger
@@ -337,14 +342,14 @@ def dequantize(input: Input, output: Optional[Path] = None, *, progress: Show = 
         source_dtype: bool = False, casts: bool = False, overflow: Optional[Literal["error", "inf", "sat"]] = None, include: Optional[Values] = None,
         exclude: Optional[Values] = None, output_dir: Optional[Path] = None,
         format: Optional[Literal["npy", "npz", "safetensors", "gguf", "torch", "onnx"]] = None, emit: Optional[Values] = None, force: bool = False,
-        force_foreign: bool = False, deflate: Optional[Union[bool, Values]] = None, strip: bool = False, dry_run: bool = False, digest: bool = False,
-        max_bytes: Optional[Union[int, str]] = None, min_ratio: Optional[float] = None, baseline: Optional[Path] = None, max_growth: Optional[Values] = None,
-        target_gpu: Optional[Values] = None, must_fit: Optional[Values] = None, weights_only: bool = False, gpus_file: Optional[Path] = None,
-        max_shard_size: Optional[Union[int, str]] = None, shard: Optional[Values] = None, drop: Optional[Values] = None, key: Optional[str] = None,
-        void_as: Optional[Values] = None, keep_names: bool = False, pre: Optional[str] = None, no_vocab: bool = False, min_sqnr: Optional[float] = None,
-        max_sqnr_drop: Optional[float] = None, gates: Optional[Path] = None, device: Optional[str] = None, threads: Optional[int] = None,
-        max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None, markdown: Optional[Path] = None,
-        diffable: bool = False) -> Report:
+        force_foreign: bool = False, deflate: Optional[Union[bool, Values]] = None, strip: bool = False, metadata: Optional[Values] = None,
+        dry_run: bool = False, digest: bool = False, max_bytes: Optional[Union[int, str]] = None, min_ratio: Optional[float] = None,
+        baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None, must_fit: Optional[Values] = None,
+        weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None, shard: Optional[Values] = None,
+        drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False, pre: Optional[str] = None,
+        no_vocab: bool = False, min_sqnr: Optional[float] = None, max_sqnr_drop: Optional[float] = None, gates: Optional[Path] = None,
+        device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None,
+        html: Optional[Path] = None, markdown: Optional[Path] = None, diffable: bool = False) -> Report:
     """Turn quantized weights back into floats.
 
     vcompress dequantize [--f32 | --fp16 | --bf16 | --source-dtype] [options] INPUT... [-o OUTPUT | -d DIR]
@@ -364,6 +369,7 @@ def dequantize(input: Input, output: Optional[Path] = None, *, progress: Show = 
     force_foreign: --force, and replace a model's folder of another program, too, or of a version of vcompress without marks
     deflate (auto|zlib|isal): compress the members
     strip: ONNX: leave out what computes nothing: descriptions and metadata, such as the exporter's stack traces, and the class names that some programs read there
+    metadata (KEY=VALUE): GGUF, safetensors, ONNX: an entry of the output's metadata, in place of one with its key
     dry_run: print the report, write nothing
     digest: print the SHA-256 of every written file, in the form of sha256sum
     max_bytes (SIZE): gate: write nothing and exit 1 if an output is larger
@@ -399,13 +405,13 @@ def dequantize(input: Input, output: Optional[Path] = None, *, progress: Show = 
 def merge(input: Input, output: Optional[Path] = None, *, progress: Show = None, lora: Optional[Values] = None, partial: bool = False,
         output_dir: Optional[Path] = None, format: Optional[Literal["npy", "npz", "safetensors", "gguf", "torch", "onnx"]] = None,
         emit: Optional[Values] = None, force: bool = False, force_foreign: bool = False, deflate: Optional[Union[bool, Values]] = None, strip: bool = False,
-        dry_run: bool = False, digest: bool = False, max_bytes: Optional[Union[int, str]] = None, min_ratio: Optional[float] = None,
-        baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None, must_fit: Optional[Values] = None,
-        weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None, shard: Optional[Values] = None,
-        drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False, pre: Optional[str] = None,
-        no_vocab: bool = False, min_sqnr: Optional[float] = None, max_sqnr_drop: Optional[float] = None, gates: Optional[Path] = None,
-        device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None,
-        html: Optional[Path] = None, markdown: Optional[Path] = None, diffable: bool = False) -> Report:
+        metadata: Optional[Values] = None, dry_run: bool = False, digest: bool = False, max_bytes: Optional[Union[int, str]] = None,
+        min_ratio: Optional[float] = None, baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None,
+        must_fit: Optional[Values] = None, weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None,
+        shard: Optional[Values] = None, drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False,
+        pre: Optional[str] = None, no_vocab: bool = False, min_sqnr: Optional[float] = None, max_sqnr_drop: Optional[float] = None,
+        gates: Optional[Path] = None, device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None,
+        cpu_mask: Optional[str] = None, html: Optional[Path] = None, markdown: Optional[Path] = None, diffable: bool = False) -> Report:
     """Add low-rank adapters (LoRA, DoRA) to the weights.
 
     vcompress merge --lora ADAPTER[=WEIGHT]... [options] INPUT... [-o OUTPUT | -d DIR]
@@ -419,6 +425,7 @@ def merge(input: Input, output: Optional[Path] = None, *, progress: Show = None,
     force_foreign: --force, and replace a model's folder of another program, too, or of a version of vcompress without marks
     deflate (auto|zlib|isal): compress the members
     strip: ONNX: leave out what computes nothing: descriptions and metadata, such as the exporter's stack traces, and the class names that some programs read there
+    metadata (KEY=VALUE): GGUF, safetensors, ONNX: an entry of the output's metadata, in place of one with its key
     dry_run: print the report, write nothing
     digest: print the SHA-256 of every written file, in the form of sha256sum
     max_bytes (SIZE): gate: write nothing and exit 1 if an output is larger
@@ -455,13 +462,14 @@ def convert(input: Input, output: Optional[Path] = None, *, progress: Show = Non
         layout: Optional[Literal["auto", "plain", "compressed-tensors", "w8a8", "bitsandbytes", "gptq", "awq", "fp8", "onnx", "onnx-qdq", "comfyui", "mlx"]] = None,
         c_header: bool = False, c_prefix: Optional[str] = None, c_align: Optional[int] = None, output_dir: Optional[Path] = None,
         format: Optional[Literal["npy", "npz", "safetensors", "gguf", "torch", "onnx"]] = None, emit: Optional[Values] = None, force: bool = False,
-        force_foreign: bool = False, deflate: Optional[Union[bool, Values]] = None, strip: bool = False, dry_run: bool = False, digest: bool = False,
-        max_bytes: Optional[Union[int, str]] = None, min_ratio: Optional[float] = None, baseline: Optional[Path] = None, max_growth: Optional[Values] = None,
-        target_gpu: Optional[Values] = None, must_fit: Optional[Values] = None, weights_only: bool = False, gpus_file: Optional[Path] = None,
-        max_shard_size: Optional[Union[int, str]] = None, shard: Optional[Values] = None, drop: Optional[Values] = None, key: Optional[str] = None,
-        void_as: Optional[Values] = None, keep_names: bool = False, pre: Optional[str] = None, no_vocab: bool = False, gates: Optional[Path] = None,
-        device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None,
-        html: Optional[Path] = None, markdown: Optional[Path] = None, diffable: bool = False) -> Report:
+        force_foreign: bool = False, deflate: Optional[Union[bool, Values]] = None, strip: bool = False, metadata: Optional[Values] = None,
+        dry_run: bool = False, digest: bool = False, max_bytes: Optional[Union[int, str]] = None, min_ratio: Optional[float] = None,
+        baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None, must_fit: Optional[Values] = None,
+        weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None, shard: Optional[Values] = None,
+        drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False, pre: Optional[str] = None,
+        no_vocab: bool = False, gates: Optional[Path] = None, device: Optional[str] = None, threads: Optional[int] = None,
+        max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None, markdown: Optional[Path] = None,
+        diffable: bool = False) -> Report:
     """Write the same tensors in another file format.
 
     vcompress convert [options] INPUT... (-o OUTPUT | --format FORMAT [-d DIR])
@@ -477,6 +485,7 @@ def convert(input: Input, output: Optional[Path] = None, *, progress: Show = Non
     force_foreign: --force, and replace a model's folder of another program, too, or of a version of vcompress without marks
     deflate (auto|zlib|isal): compress the members
     strip: ONNX: leave out what computes nothing: descriptions and metadata, such as the exporter's stack traces, and the class names that some programs read there
+    metadata (KEY=VALUE): GGUF, safetensors, ONNX: an entry of the output's metadata, in place of one with its key
     dry_run: print the report, write nothing
     digest: print the SHA-256 of every written file, in the form of sha256sum
     max_bytes (SIZE): gate: write nothing and exit 1 if an output is larger
@@ -1231,10 +1240,11 @@ def compress(arrays: Weights, passes: Optional[Sequence[str]] = None, metadata: 
         smooth: Optional[float] = None, sensitivity: Optional[Path] = None, rest: Optional[Literal["keep", "fp16", "bf16"]] = None,
         min_elements: Optional[int] = None, min_row: Optional[int] = None, nonfinite: Optional[Literal["error", "keep", "zero"]] = None,
         overflow: Optional[Literal["error", "inf", "sat"]] = None, requantize: bool = False, include: Optional[Values] = None, exclude: Optional[Values] = None,
-        max_bytes: Optional[Union[int, str]] = None, min_ratio: Optional[float] = None, baseline: Optional[Path] = None, max_growth: Optional[Values] = None,
-        target_gpu: Optional[Values] = None, must_fit: Optional[Values] = None, weights_only: bool = False, gpus_file: Optional[Path] = None,
-        min_sqnr: Optional[float] = None, max_sqnr_drop: Optional[float] = None, gates: Optional[Path] = None, device: Optional[str] = None,
-        threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, diffable: bool = False) -> Compressed:
+        metadata: Optional[Values] = None, max_bytes: Optional[Union[int, str]] = None, min_ratio: Optional[float] = None, baseline: Optional[Path] = None,
+        max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None, must_fit: Optional[Values] = None, weights_only: bool = False,
+        gpus_file: Optional[Path] = None, min_sqnr: Optional[float] = None, max_sqnr_drop: Optional[float] = None, gates: Optional[Path] = None,
+        device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None,
+        diffable: bool = False) -> Compressed:
     """Quantizes weights in memory, or runs passes over them (passes=["prune --sparsity 0.8"]): arrays with the buffer protocol, tensors of torch, or a module. Tensors of torch give tensors of torch.
 
     vcompress quantize ... --pass
@@ -1282,6 +1292,7 @@ def compress(arrays: Weights, passes: Optional[Sequence[str]] = None, metadata: 
     requantize: accept input that is quantized already
     include (GLOB): work on tensors whose name matches, whatever the default rules say
     exclude (GLOB): keep tensors whose name matches
+    metadata (KEY=VALUE): GGUF, safetensors, ONNX: an entry of the output's metadata, in place of one with its key
     max_bytes (SIZE): gate: write nothing and exit 1 if an output is larger
     min_ratio (X): gate: write nothing and exit 1 if an output is not X times smaller than the input
     baseline (FILE): gate: write nothing and exit 1 if the output is larger than that of an earlier run, whose report this is (--json=FILE)

@@ -25,7 +25,7 @@ static const struct opt layout_opts[] = {
  * has a better sentence is refused by c_header_run. */
 static const struct opt header_opts[] = {
     {.name = "c-header", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct convert_cli, header.on),
-     .conflicts = "max-bytes min-ratio baseline target-gpu must-fit deflate strip digest shard drop force-foreign keep-names pre no-vocab",
+     .conflicts = "max-bytes min-ratio baseline target-gpu must-fit deflate strip metadata digest shard drop force-foreign keep-names pre no-vocab",
      .help = "write a header of C, for programs on microcontrollers; it has values, codes with their scales and zero points, sizes, a table "
              "of all and a checksum"},
     {.name = "c-prefix", .value = "NAME", .kind = OPT_TEXT, .field = offsetof(struct convert_cli, header.prefix),

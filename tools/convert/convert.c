@@ -63,6 +63,26 @@ static bool take_emit(void *group, const char *value)
     return true;
 }
 
+/* "general.name=Tiny": the key is copied, since it ends in the middle of the argument. */
+static bool take_metadata(void *group, const char *value)
+{
+    struct convert_options *options = group;
+    struct vc_write_options *write = &options->write;
+    const char *equals = strchr(value, '=');
+    size_t n = equals != NULL ? (size_t)(equals - value) : 0;
+    size_t at = write->n_metadata;
+
+    if (n == 0 || n >= MAX_METADATA_KEY || at == MAX_METADATA) {
+        return false;
+    }
+    memcpy(options->metadata_keys[at], value, n);
+    options->metadata_keys[at][n] = '\0';
+    options->metadata[at] = (struct vc_metadata_entry){options->metadata_keys[at], equals + 1};
+    write->metadata = options->metadata;
+    write->n_metadata++;
+    return true;
+}
+
 static bool take_target(void *group, const char *value)
 {
     struct targets *targets = &((struct convert_options *)group)->targets;
@@ -188,6 +208,9 @@ static const struct opt write_opts[] = {
     {.name = "strip", .kind = OPT_CALL, .call = take_strip, .option = "strip",
      .help = "ONNX: leave out what computes nothing: descriptions and metadata, such as the exporter's stack traces, and the "
              "class names that some programs read there"},
+    {.name = "metadata", .value = "KEY=VALUE", .kind = OPT_CALL, .call = take_metadata, .option = "metadata",
+     .help = "GGUF, safetensors, ONNX: an entry of the output's metadata, in place of one with its key; repeatable. In GGUF VALUE may "
+             "begin with its type, as u32:8192, f32:1e6, bool:true, str:text (else that of the entry there, or a text)"},
     {.name = "dry-run", .letter = 'n', .kind = OPT_BOOL, .set = 1, WRITE(dry_run),
      .help = "print the report, write nothing; sizes are exact"},
     {.name = "digest", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct convert_options, digest),

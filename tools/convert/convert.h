@@ -16,12 +16,17 @@ extern const struct opt_group group_write_values; /* ... and a gate for those wh
 extern const struct opt_group group_write_zeros;  /* ... and one for those who make zeros */
 
 /* The start of these commands' structures. The tables of options fill the library's own structures. */
+#define MAX_METADATA     32
+#define MAX_METADATA_KEY 128
+
 struct convert_options {
     struct base_options base;
     struct vc_open_options open;
     struct vc_write_options write;
     struct vc_rule rules[MAX_RULES]; /* --include and --exclude, in the order given */
     size_t n_rules;
+    struct vc_metadata_entry metadata[MAX_METADATA]; /* --metadata: values are the arguments' ends ... */
+    char metadata_keys[MAX_METADATA][MAX_METADATA_KEY];  /* ... and keys copies of their beginnings */
     const char *lists[VC_MAX_OUTPUTS]; /* --emit as given, "a.npz,b.npz" */
     size_t n_lists;
     const char
