@@ -122,12 +122,30 @@ bool vc_couple_depends(const struct vc_couple *c, unsigned k)
     return vc_couple_in(c, k) != NULL && c->depends[vc_couple_node(c)->inputs[k]];
 }
 
-/* How the file has output 0 of the node. */
-static enum vc_written written(const struct vc_couple *c)
+/* The output by whose name the file's node is found: the first that has one there; else output 0. */
+static uint32_t named_output(const struct vc_couple *c)
 {
     const struct vc_graph_node *node = vc_couple_node(c);
 
-    return node->outputs[0] == VC_NO_VALUE ? VC_WRITTEN_NOT : c->graph->facts[node->outputs[0]].written;
+    for (unsigned k = 0; k < node->n_outputs; k++) {
+        if (node->outputs[k] != VC_NO_VALUE && c->graph->facts[node->outputs[k]].written != VC_WRITTEN_NOT) {
+            return node->outputs[k];
+        }
+    }
+    return node->outputs[0];
+}
+
+/* How the file has the node. */
+static enum vc_written written(const struct vc_couple *c)
+{
+    uint32_t v = named_output(c);
+
+    return v == VC_NO_VALUE ? VC_WRITTEN_NOT : c->graph->facts[v].written;
+}
+
+static const char *node_value(const struct vc_couple *c)
+{
+    return c->graph->values[named_output(c)].name;
 }
 
 /* The file that the graph is from has the node, so sizes that it says have to be written anew when they change. */
@@ -146,7 +164,7 @@ void vc_couple_state(struct vc_couple *c, const char *attribute, uint32_t term)
     } else if (c->of_file) {
         vc_couple_sizes_add(&c->axes, c->sizes,
                             &(struct vc_said){.kind = VC_GRAPH_EDIT_ATTRIBUTE,
-                                              .value = vc_couple_out(c, 0)->name,
+                                              .value = node_value(c),
                                               .attribute = attribute,
                                               .n = 1,
                                               .sizes = &(struct vc_size){.term = term}});
@@ -165,7 +183,7 @@ void vc_couple_say(struct vc_couple *c, unsigned input, const char *attribute, c
     if (is_written(c)) {
         vc_couple_sizes_add(&c->axes, c->sizes,
                             &(struct vc_said){.kind = is_attribute ? VC_GRAPH_EDIT_ATTRIBUTE : VC_GRAPH_EDIT_INPUT,
-                                              .value = vc_couple_out(c, 0)->name,
+                                              .value = node_value(c),
                                               .attribute = is_attribute ? attribute : NULL,
                                               .input = input,
                                               .n = n,

@@ -91,5 +91,7 @@ void vc_couple_check_split(struct vc_couple *c);
 vc_couple_rule vc_couple_attention, vc_couple_rotary;
 /* couple_einsum.c */
 vc_couple_rule vc_couple_einsum;
+/* couple_recurrent.c */
+vc_couple_rule vc_couple_recurrent;
 
 #endif

@@ -210,14 +210,15 @@ static void check_uses(struct vc_onnx_build *b)
  * file. */
 static void note_written(struct vc_onnx_build *b, const struct vc_onnx_node *node, uint32_t value)
 {
-    struct vc_value_facts *facts = &b->graph->facts[value];
+    struct vc_value_facts *facts = value != VC_NO_VALUE ? &b->graph->facts[value] : NULL;
     bool attrs = false;
 
     for (size_t k = 0; k < node->from->n_attrs; k++) {
         attrs = attrs || strcmp(node->from->attrs[k].name, "split") == 0 ||
                 strcmp(node->from->attrs[k].name, "starts") == 0;
     }
-    if (facts->written == VC_WRITTEN_NOT || *node->from->domain != '\0' || strcmp(node->op, node->from->op) != 0) {
+    if (facts == NULL || facts->written == VC_WRITTEN_NOT || *node->from->domain != '\0' ||
+        strcmp(node->op, node->from->op) != 0) {
         return;
     }
     if (b->graph->values[value].kind != VC_VALUE_PARAMETER) {
@@ -357,8 +358,8 @@ static void add_node(struct vc_onnx_build *b, const struct vc_onnx_node *node)
 
             vc_onnx_set_output(b, from, k, v != VC_NO_VALUE ? v : first);
         }
-        if (first != VC_NO_VALUE) {
-            note_written(b, node, first);
+        for (unsigned k = 0; first != VC_NO_VALUE && k < spec.n_outputs; k++) { /* one of them may have no name */
+            note_written(b, node, vc_graph_output_of(b->graph, first, k));
         }
     }
     vc_free(b->ctx, names);

@@ -184,6 +184,14 @@ static const struct couple_net couple_nets[] = {
                           "q = MatMul(x, wq)\nk = MatMul(x, wk)\nv = MatMul(x, wv)\n"
                           "h = com.microsoft.MultiHeadAttention<num_heads = 2>(q, k, v)\ny = MatMul(h, o)\n}\n",
      "", 1},
+    /* a hidden unit has a row in every gate, a column, and lies in both directions */
+    {"a recurrent layer",
+     ONNX(P("w") "," P("r") "," P("b") "," P("p") "," P("o"),
+          "float[7, batch, 3] x, float[2, 16, 3] w, float[2, 16, 4] r, float[2, 32] b, float[2, 12] p, float[8, 2] o",
+          "float[7, batch, 2] y", "int64[3] flat = {0, 0, -1}",
+          "a = LSTM<hidden_size = 4, direction = \"bidirectional\">(x, w, r, b, , , , p)\n"
+          "t = Transpose<perm = [0, 2, 1, 3]>(a)\nf = Reshape(t, flat)\ny = MatMul(f, o)\n"),
+     "w:1/6! = r:1/6! = r:2/24 = b:1/3 = p:1/8 = o:0/12\n", 1},
     {"mixed by an operator",
      ONNX(P("a") "," P("b"), "float[batch, 2, 4, 4] x, float[8, 2, 1, 1] a, float[3, 2, 1, 1] b",
           "float[batch, 3, 8, 8] y", "", "c = Conv(x, a)\nd = DepthToSpace<blocksize = 2>(c)\ny = Conv(d, b)\n"),

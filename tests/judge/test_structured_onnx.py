@@ -106,6 +106,65 @@ class Onnx(Judge):
                                   [helper.make_tensor_value_info(values[-1][0], TensorProto.FLOAT, values[-1][1])], weights)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
+    def recurrent(self, op, direction, first, states, second):
+        """A recurrent layer, its outputs flattened for a layer of numbers or a GRU of 4 units behind. first: output 0 has a name."""
+        node, gates, ways = helper.make_node, {"RNN": 1, "GRU": 3, "LSTM": 4}[op], 2 if direction == "bidirectional" else 1
+        weights = [self.weight("W", ways, gates * 8, 5), self.weight("R", ways, gates * 8, 8), self.weight("B", ways, 2 * gates * 8),
+                   self.weight("O", 4 if second else ways * 8, 3),
+                   numpy_helper.from_array(np.array([0, 0, -1] if second else [0, -1], "i8"), "flat")]
+        inputs = ["x", "W", "R", "B"]
+        if states:
+            weights += [self.weight("h0", ways, 2, 8)] + ([self.weight("c0", ways, 2, 8), self.weight("P", ways, 24)] if op == "LSTM" else [])
+            inputs += ["", "h0"] + (["c0", "P"] if op == "LSTM" else [])
+        nodes = [node(op, inputs, ["a" if first else "", "h"], hidden_size=8, direction=direction)]
+        if second:
+            weights += [self.weight("W2", 1, 12, ways * 8), self.weight("R2", 1, 12, 4), numpy_helper.from_array(np.array([0], "i8"), "zero")]
+            nodes += [node("Transpose", ["a"], ["t"], perm=[0, 2, 1, 3]), node("Reshape", ["t", "flat"], ["f"]),
+                      node("GRU", ["f", "W2", "R2"], ["", "h2"], hidden_size=4, linear_before_reset=1), node("Squeeze", ["h2", "zero"], ["s"])]
+        else:
+            nodes += [node("Transpose", ["h"], ["t"], perm=[1, 0, 2]), node("Reshape", ["t", "flat"], ["s"])]
+        nodes.append(node("MatMul", ["s", "O"], ["y"]))
+        graph = helper.make_graph(nodes, "net", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [6, 2, 5])],
+                                  [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 3])], weights)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+    def without(self, model, gone):
+        """The model with units at 0: their rows in all gates, biases and first states."""
+        small = onnx.ModelProto()
+        small.CopyFrom(model)
+        for tensor in small.graph.initializer:
+            a, units = numpy_helper.to_array(tensor).copy(), gone.get(2 if tensor.name.endswith("2") else 1, [])
+            size = 4 if tensor.name.endswith("2") else 8
+            if tensor.name in ("W", "R", "B", "W2", "R2"):
+                shape = a.shape
+                a = a.reshape((shape[0], -1, size) + shape[2:])
+                a[:, :, units] = 0
+                a = a.reshape(shape)
+            elif tensor.name in ("h0", "c0"):
+                a[:, :, units] = 0
+            tensor.CopyFrom(numpy_helper.from_array(a, tensor.name))
+        return small
+
+    def test_recurrent(self):
+        """Hidden units of RNN, GRU and LSTM go with rows and columns of all gates; the rest computes what it computes with them at 0."""
+        for op in ("RNN", "GRU", "LSTM"):
+            for direction in ("forward", "reverse", "bidirectional"):
+                for first, states, second in ((True, False, False), (False, True, False), (True, True, True)):
+                    with self.subTest(op=op, direction=direction, states=states, second=second):
+                        model = self.recurrent(op, direction, first, states, second)
+                        onnx.save(model, self.path("in.onnx"))
+                        report = self.vc("prune", "--structured", "0.4", "-f", self.path("in.onnx"), "-o", self.path("out.onnx"), "--json").json()
+                        gone = {2 if g["name"].startswith("W2") else 1: g["removed"] for g in report["removal"]["groups"] if g["removed"]}
+                        self.assertEqual({k: len(v) for k, v in gone.items()}, {1: 3, 2: 1} if second else {1: 3})
+                        small = onnx.load(self.path("out.onnx"))
+                        onnx.checker.check_model(small, full_check=True)
+                        sizes = [a.i for n in small.graph.node for a in n.attribute if a.name == "hidden_size"]
+                        self.assertEqual(sizes, [5, 3] if second else [5])
+                        x = self.rng.standard_normal((6, 2, 5)).astype("f4")
+                        y = self.compute(small, x)
+                        self.assertLess(np.abs(self.compute(self.without(model, gone), x) - y).max(), 1e-5)
+                        self.assertGreater(np.abs(self.compute(model, x) - y).max(), 1e-3)
+
     def test_equal_sizes(self):
         """Axes of one size: a unit of which all is zero is removed, and the outputs stay."""
         rng, done = np.random.default_rng(11), 0
