@@ -1,9 +1,20 @@
-/* calibrate.c - vc_calibrate: finds the products of a graph with weights of the file, computes the graph for all rows,
- * and writes what the products got.
+/* calibrate.c - vc_calibrate: finds the products of a graph with weights of the file, computes the graph
+ * for all rows, and writes what the products got.
  *
  *     x --> MatMul q.weight -->          one collector for x, three tensors with the same statistics
  *       --> MatMul k.weight -->
- *       --> MatMul v.weight --> ... */
+ *       --> MatMul v.weight --> ...
+ *
+ * The walk over the rows is in batches; the engine hands over each value as soon as it is there:
+ *
+ *     list_layers     layers and their collectors; what waits for which value
+ *     lay_out         the arrays of the file, which point to the collectors' sums
+ *     run_batches     every value that something waits for: its range, then its vectors
+ *     fill            what is known only at the end: counts, histograms, the other half of symmetric moments
+ *     the job         writes the arrays
+ *
+ * The job is planned before the walk, so that an output that cannot be written is refused before hours of
+ * computing. */
 #include <math.h>
 #include <string.h>
 
@@ -66,6 +77,7 @@ struct waiting {
     uint32_t first; /* of its collectors; the next ones are in calibration.next_of */
 };
 
+/* The whole work. Numbers "from 1 on" have 0 for nothing, so that tables begin as zeros. */
 struct calibration {
     struct vc_ctx *ctx;
     struct vc_calibrate_options options;
@@ -109,6 +121,7 @@ struct product {
     bool windows;
 };
 
+/* MatMul, Gemm and Conv whose second input is a parameter of floats; all others multiply with no weights. */
 static struct product product_of(const struct vc_graph *graph, const struct vc_graph_node *node)
 {
     struct product p = {.x = VC_NO_VALUE};
@@ -155,6 +168,8 @@ static const char *reason(const struct vc_graph_node *node, const struct product
     return NULL;
 }
 
+/* The length of the vectors: input channels, times the elements of the window; of all groups of a
+ * convolution. */
 static uint64_t columns_of(const struct vc_graph *graph, const struct vc_graph_node *node, const struct product *p)
 {
     const struct vc_graph_value *weights = &graph->values[p->param->value];
@@ -167,6 +182,7 @@ static uint64_t columns_of(const struct vc_graph *graph, const struct vc_graph_n
     return n;
 }
 
+/* Both nodes have the same attributes, so they cut the same windows. */
 static bool same_lists(const struct vc_graph_node *a, const struct vc_graph_node *b)
 {
     for (unsigned k = 0; k < a->n_attrs; k++) {
@@ -196,6 +212,7 @@ static uint32_t first_collector(const struct calibration *c, uint32_t value)
     return c->waiting[value].first;
 }
 
+/* The one behind it of the same value. */
 static uint32_t next_collector(const struct calibration *c, uint32_t number)
 {
     return c->next_of[number - 1];
@@ -248,6 +265,7 @@ static enum vc_status find_collector(struct calibration *c, const struct vc_grap
                               c->options.second_moments && vc_node_int(node, "group", 1) == 1);
 }
 
+/* NULL: nobody needs the value's range. */
 static struct vc_value_range *range_of(const struct calibration *c, uint32_t value)
 {
     uint32_t number = c->waiting[value].range;
@@ -255,6 +273,7 @@ static struct vc_value_range *range_of(const struct calibration *c, uint32_t val
     return number != 0 ? c->ranges[number - 1] : NULL;
 }
 
+/* A range for the value, if it has none. Its own allocation, since pointers to it stay. */
 static enum vc_status need_range(struct calibration *c, uint32_t value)
 {
     struct vc_value_range *range = range_of(c, value);
@@ -276,6 +295,7 @@ static bool is_listed(const struct calibration *c, const char *tensor)
     return vc_name_table_find(&c->listed, names, tensor, strlen(tensor)) != SIZE_MAX;
 }
 
+/* Notes a product without statistics; the report names the first. */
 static enum vc_status leave_out(struct vc_calibration_owned *owned, const char *tensor, const char *why)
 {
     if (owned->report.n_left_out++ == 0) {
@@ -285,6 +305,8 @@ static enum vc_status leave_out(struct vc_calibration_owned *owned, const char *
     return VC_OK;
 }
 
+/* Walks over all nodes. The first product with a tensor makes its layer; further ones with the same tensor
+ * are passed over. */
 static enum vc_status list_layers(struct calibration *c, struct vc_calibration_owned *owned)
 {
     VC_CALL(VC_ZEROS(c->ctx, VC_TAG_MISC, c->collectors, c->graph->n_nodes + (size_t)1));
@@ -320,7 +342,7 @@ static enum vc_status list_layers(struct calibration *c, struct vc_calibration_o
 
 /* ---- the walk ---- */
 
-/* vc_run_calls.param */
+/* vc_run_calls.param: from the file of weights, or the one beside it. */
 static enum vc_status bring_param(struct vc_ctx *ctx, void *user, const struct vc_graph_param *param, void *elements)
 {
     const struct calibration *c = user;
@@ -330,6 +352,8 @@ static enum vc_status bring_param(struct vc_ctx *ctx, void *user, const struct v
     return vc_param_read(ctx, model, param, c->graph->values[param->value].dtype == VC_DTYPE_I64, false, elements);
 }
 
+/* Adds the digest of one row to that of all. Sums do not depend on the order, so two files of statistics
+ * can be added. */
 static void add_digest(uint64_t digest[4], const void *data, size_t n)
 {
     struct vc_sha256 sha;
@@ -345,7 +369,7 @@ static void add_digest(uint64_t digest[4], const void *data, size_t n)
     }
 }
 
-/* vc_run_calls.input */
+/* vc_run_calls.input: the rows of this batch, and their digests. */
 static enum vc_status bring_input(struct vc_ctx *ctx, void *user, uint32_t k, struct vc_run_value *value)
 {
     struct calibration *c = user;
@@ -365,6 +389,7 @@ static enum vc_status bring_input(struct vc_ctx *ctx, void *user, uint32_t k, st
     return VC_OK;
 }
 
+/* Values live until the next one is computed; what has to wait is copied. */
 static enum vc_status copy_elements(struct vc_ctx *ctx, const struct vc_run_value *from, void **to)
 {
     size_t n_bytes = (size_t)from->n * sizeof(float);
@@ -413,6 +438,8 @@ out:
     return status;
 }
 
+/* A value has come that a collector waits for. Vectors of an expert need its router's weights: if these are
+ * not there yet, the vectors are kept until they are. */
 static enum vc_status take_vectors(struct calibration *c, struct vc_collector *to, const struct vc_run_value *elements)
 {
     struct route *route = route_of(c, to->routes);
@@ -431,7 +458,9 @@ static enum vc_status take_vectors(struct calibration *c, struct vc_collector *t
     return copy_elements(c->ctx, elements, &route->inputs.data);
 }
 
-/* vc_run_calls.take */
+/* vc_run_calls.take, in the order of need: the range, the collectors, what waited for a router's weights,
+ * and at last what static quantization asks for. A value that is not finite is refused with the name of a
+ * layer that reads it. */
 static enum vc_status take(struct vc_ctx *ctx, void *user, uint32_t value, const struct vc_run_value *elements)
 {
     struct calibration *c = user;
@@ -453,6 +482,8 @@ static enum vc_status take(struct vc_ctx *ctx, void *user, uint32_t value, const
     return status != VC_OK ? status : vc_graph_values_take(ctx, &c->graph_values, c->graph, value, elements, &c->now);
 }
 
+/* All rows that count, a batch at a time, in one series. Values are asked for twice where two things wait
+ * for them, which the series takes. */
 static enum vc_status run_batches(struct calibration *c)
 {
     const struct vc_run_calls calls = {.user = c, .param = bring_param, .input = bring_input, .take = take};
@@ -510,6 +541,8 @@ static enum vc_status note_shapes(struct calibration *c)
     return c->inputs != NULL ? VC_OK : VC_E_NOMEM;
 }
 
+/* Opens the rows and lists those that count. A graph that takes a fixed number of rows needs a multiple of
+ * it. */
 static enum vc_status open_rows(struct calibration *c)
 {
     const struct vc_graph *graphs[1] = {c->graph};
@@ -557,6 +590,7 @@ static enum vc_status add_array(struct calibration *c, const char *name, const c
     return array->name != NULL && data != NULL ? VC_OK : VC_E_NOMEM;
 }
 
+/* The arrays of one layer; those of size 0 are left out. Moments are a matrix. */
 static enum vc_status lay_out_layer(struct calibration *c, struct layer *layer)
 {
     const struct vc_collector *from = &c->collectors[layer->collector];
@@ -587,6 +621,7 @@ static enum vc_status lay_out_layer(struct calibration *c, struct layer *layer)
     return VC_OK;
 }
 
+/* Samples and ranges for static quantization, which only graphs with names in a file have. */
 static enum vc_status lay_out_graph(struct calibration *c)
 {
     const struct vc_graph_values *v = &c->graph_values;
@@ -616,6 +651,8 @@ static enum vc_status note_graph(struct calibration *c)
     return VC_OK;
 }
 
+/* Digests of the graph and of each tensor that it uses, once. `listed` is by tensor, as several parameters
+ * may be slices of one. */
 static enum vc_status lay_out_digests(struct calibration *c)
 {
     const struct vc_model *model = c->options.network.weights;
@@ -638,7 +675,8 @@ static enum vc_status lay_out_digests(struct calibration *c)
     return VC_OK;
 }
 
-/* The arrays of the file, whose numbers come when all rows are seen. */
+/* The arrays of the file, whose numbers come when all rows are seen. Samples of weights are taken here,
+ * while they are the ones that are measured. */
 static enum vc_status lay_out(struct calibration *c)
 {
     int64_t *rows;
@@ -662,6 +700,7 @@ static enum vc_status lay_out(struct calibration *c)
     return add_array(c, VC_STATISTICS_DATA, "", VC_DTYPE_I64, 4, c->digest, NULL);
 }
 
+/* Sums of x_i x_j were added for i <= j; the others are their mirror. */
 static void fill(struct calibration *c)
 {
     for (size_t k = 0; k < c->n_collectors; k++) {
@@ -690,6 +729,7 @@ static void fill(struct calibration *c)
 
 /* ---- the call ---- */
 
+/* The whole, in the order of the list at the top of this file. */
 static enum vc_status work(struct calibration *c, struct vc_calibration_owned *owned)
 {
     struct vc_model *model = NULL;
@@ -724,6 +764,7 @@ out:
     return status;
 }
 
+/* Options that nothing has to be read for. */
 static enum vc_status check(struct vc_ctx *ctx, const struct vc_calibrate_options *o)
 {
     VC_REFUSE_IF(o->batch == 0 || o->batch > (uint64_t)1 << 32, ctx, VC_E_ARGUMENT, "%s is out of range",
@@ -735,6 +776,7 @@ static enum vc_status check(struct vc_ctx *ctx, const struct vc_calibrate_option
                                                       : vc_fail(ctx, VC_E_ARGUMENT, "there is no output to write to");
 }
 
+/* Frees everything, also after a failure at any place. */
 static void release(struct calibration *c)
 {
     vc_thread_pool_free(c->pool);
@@ -765,6 +807,7 @@ static void release(struct calibration *c)
     vc_arena_release(c->ctx, &c->arena);
 }
 
+/* A failure leaves no report. */
 enum vc_status vc_calibrate(struct vc_ctx *ctx, const struct vc_calibrate_options *options,
                             struct vc_calibration_report **out)
 {

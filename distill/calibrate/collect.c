@@ -38,6 +38,8 @@ static double round_to(double step, double x)
     return x + large - large;
 }
 
+/* Sums and extremes of n columns of the tile. Also sets the steps that sums are rounded to, from the
+ * largest element of each column. */
 static void add_columns(const struct tile *t, size_t first, size_t n)
 {
     struct vc_collector *c = t->c;
@@ -102,6 +104,9 @@ static void add_products(const struct tile *t, size_t first, size_t second)
     }
 }
 
+/* A thread: takes blocks of columns until there are none. For products a block is combined with itself and
+ * those behind it, since the matrix is symmetric; the first blocks have the most work, and threads take
+ * them first. */
 static void add_blocks(void *user, unsigned worker)
 {
     struct tile *t = user;
@@ -122,6 +127,7 @@ static void add_blocks(void *user, unsigned worker)
     }
 }
 
+/* Columns in the first pass, products in the second, which needs the steps of all columns. */
 static void add_tile(struct vc_collector *c, struct vc_thread_pool *pool, const float *x, size_t n)
 {
     struct tile t = {.c = c, .x = x, .n = n};
@@ -149,6 +155,7 @@ static size_t until_end(const struct vc_collect_rows *rows, size_t n, size_t v)
     return (size_t)(unit - (rows->first * each + v) % unit);
 }
 
+/* Adds the tile that is not full. */
 void vc_collector_finish(struct vc_collector *c, struct vc_thread_pool *pool)
 {
     if (c->filled != 0) {
@@ -214,6 +221,7 @@ static void copy_window(const struct vc_window *w, const float *image, size_t ch
     }
 }
 
+/* The window of the convolution for a value of these sizes, as the loops of the graph cut it. */
 static enum vc_status find_window(struct vc_ctx *ctx, const struct vc_collector *c, const struct vc_graph *graph,
                                   const struct vc_run_value *value, struct vc_window *w)
 {
@@ -228,6 +236,7 @@ static enum vc_status find_window(struct vc_ctx *ctx, const struct vc_collector 
     return vc_run_window(&run, kernel.shape + 2, false, w) ? VC_OK : run.status;
 }
 
+/* The three coordinates of window `number`: depth, height, width. */
 static void place_of_window(const struct vc_window *w, size_t number, int64_t o[3])
 {
     int64_t p = (int64_t)number;
@@ -237,6 +246,7 @@ static void place_of_window(const struct vc_window *w, size_t number, int64_t o[
     o[2] = p % w->out[2];
 }
 
+/* Places are spread over the row: one in each n-th part, at a place within it that changes from row to row. */
 enum vc_status vc_collector_look(struct vc_ctx *ctx, const struct vc_collector *c, const struct vc_graph *graph,
                                  const struct vc_run_value *value, const struct vc_collect_rows *rows, size_t row,
                                  size_t n, float *to)
@@ -267,6 +277,7 @@ enum vc_status vc_collector_look(struct vc_ctx *ctx, const struct vc_collector *
     return VC_OK;
 }
 
+/* All windows of all images, one after the other. */
 static enum vc_status add_windows(struct vc_ctx *ctx, struct vc_collector *c, struct vc_thread_pool *pool,
                                   const struct vc_graph *graph, const struct vc_run_value *value,
                                   const struct vc_collect_rows *rows)
@@ -292,6 +303,7 @@ static enum vc_status add_windows(struct vc_ctx *ctx, struct vc_collector *c, st
     return VC_OK;
 }
 
+/* The tile is kept between batches only while it has vectors. */
 enum vc_status vc_collector_add(struct vc_ctx *ctx, struct vc_collector *c, struct vc_thread_pool *pool,
                                 const struct vc_graph *graph, const struct vc_run_value *value,
                                 const struct vc_collect_rows *rows)
@@ -316,6 +328,7 @@ enum vc_status vc_collector_add(struct vc_ctx *ctx, struct vc_collector *c, stru
 
 /* ---- memory ---- */
 
+/* Second moments take k * k doubles; the sentence of a failure says how to leave them out. */
 enum vc_status vc_collector_begin(struct vc_ctx *ctx, struct vc_collector *c, const char *tensor, bool moments)
 {
     size_t k = (size_t)c->n_columns;
@@ -341,6 +354,7 @@ enum vc_status vc_collector_begin(struct vc_ctx *ctx, struct vc_collector *c, co
     return VC_OK;
 }
 
+/* Accepts one that was never begun, as zeros. */
 void vc_collector_end(struct vc_ctx *ctx, struct vc_collector *c)
 {
     vc_free(ctx, c->sum);

@@ -8,6 +8,8 @@
 
 #define ROWS 64
 
+/* A value counts if the file of the graph has it, so that a quantizer can put codes there. A graph that was
+ * built here has no such values, and then nothing is listed. */
 enum vc_status vc_graph_values_begin(struct vc_ctx *ctx, struct vc_graph_values *v, const struct vc_graph *graph,
                                      uint64_t n_rows, size_t n_layers)
 {
@@ -42,6 +44,7 @@ void vc_graph_values_end(struct vc_ctx *ctx, struct vc_graph_values *v)
     vc_free(ctx, v->ranges);
 }
 
+/* Up to 64 rows, with one vector of each where a row is a vector, else four. */
 enum vc_status vc_graph_values_sample(struct vc_ctx *ctx, struct vc_graph_values *v, const struct vc_graph *graph,
                                       const char *tensor, const struct vc_collector *of)
 {
@@ -60,6 +63,7 @@ enum vc_status vc_graph_values_sample(struct vc_ctx *ctx, struct vc_graph_values
     return VC_OK;
 }
 
+/* The range grows by n elements. */
 static void widen(struct vc_graph_range *range, const float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) { /* NaN changes nothing: it is refused where a layer reads it */
@@ -96,6 +100,7 @@ static int compare_value(const void *key, const void *range)
     return (value > other) - (value < other);
 }
 
+/* Widens the value's range and takes the samples of the layers that read it. */
 enum vc_status vc_graph_values_take(struct vc_ctx *ctx, struct vc_graph_values *v, const struct vc_graph *graph,
                                     uint32_t value, const struct vc_run_value *elements,
                                     const struct vc_collect_rows *rows)

@@ -53,6 +53,7 @@ struct merge {
     struct vc_arena arena; /* names of widths */
 };
 
+/* The name ends in `tail`. */
 static bool ends_in(const char *name, const char *tail)
 {
     size_t n = strlen(name);
@@ -229,6 +230,7 @@ static enum vc_status check_names(const struct merge *g, const struct vc_model *
     return VC_OK;
 }
 
+/* Checks that all files are of one model and of different rows, then puts the arrays together one by one. */
 static enum vc_status add_arrays(struct merge *g)
 {
     const struct vc_model *first = g->files[0];

@@ -3,6 +3,7 @@
 
 #include "distill/math/real.h"
 
+/* Labels and mask are by position of each row. Rows without labels have none at every position. */
 void vc_batch_gather(struct vc_batch *batch, const struct vc_rows *rows, bool f64, const uint64_t *numbers, size_t n)
 {
     size_t width = rows->target_width;
@@ -26,6 +27,8 @@ void vc_batch_gather(struct vc_batch *batch, const struct vc_rows *rows, bool f6
     }
 }
 
+/* Looks for a reason after a loss that is not finite. Reads the rows again one by one; without memory it
+ * finds none. */
 size_t vc_batch_bad_row(struct vc_ctx *ctx, const struct vc_rows_view *view, const uint64_t *numbers, size_t n,
                         const char **array)
 {

@@ -1,4 +1,8 @@
-/* identity.c - see identity.h. */
+/* identity.c - see identity.h.
+ *
+ * A digest is of text and numbers one after the other. Texts end with their 0, and lists begin with their
+ * length, so that two different lists of things never give the same bytes. Numbers are doubles in the order
+ * of bytes of this machine. */
 #include "distill/data/identity.h"
 
 #include <string.h>
@@ -27,6 +31,7 @@ static void add_number(struct vc_sha256 *sha, double x)
 
 /* ---- networks ---- */
 
+/* Name, shape and values, as doubles: the same for f32 weights that are loaded as f64. */
 static void add_weight(struct vc_sha256 *sha, const struct vc_weight *item, bool f64)
 {
     double block[BLOCK];
@@ -47,6 +52,7 @@ static void add_weight(struct vc_sha256 *sha, const struct vc_weight *item, bool
     }
 }
 
+/* The graph's text comes first: the same weights in another graph are another network. */
 enum vc_status vc_identity_net(const struct vc_net *net, char hex[VC_SHA256_HEX_BYTES])
 {
     struct vc_sha256 sha;
@@ -68,6 +74,7 @@ out:
 
 /* ---- rows ---- */
 
+/* A list with its length. */
 static void add_list(struct vc_sha256 *sha, const double *list, size_t n)
 {
     add_number(sha, (double)n);
@@ -86,6 +93,7 @@ static void add_normalization(struct vc_sha256 *sha, const struct vc_rows *rows,
     }
 }
 
+/* Rows in the order in which they lie in the file. An input that is left out has one value for all rows. */
 enum vc_status vc_identity_input(const struct vc_rows_view *view, size_t k, char hex[VC_SHA256_HEX_BYTES])
 {
     const struct vc_rows_input *input = &view->inputs[k];
@@ -121,6 +129,7 @@ enum vc_status vc_identity_input(const struct vc_rows_view *view, size_t k, char
 
 #define PIECE 16384 /* bytes at a time; a multiple of every element's */
 
+/* A tensor that can only be read front to back, as one that is compressed. */
 static enum vc_status add_stream(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, struct vc_sha256 *sha)
 {
     unsigned char piece[PIECE];
@@ -145,6 +154,7 @@ out:
     return status;
 }
 
+/* Name, type, shape and elements, a piece at a time. */
 static enum vc_status add_tensor(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, struct vc_sha256 *sha)
 {
     const struct vc_tensor *t = &model->tensors[tensor];
@@ -168,6 +178,7 @@ static enum vc_status add_tensor(struct vc_ctx *ctx, const struct vc_model *mode
     return VC_OK;
 }
 
+/* In the order of names, which formats may not keep. The digest itself is left out. */
 enum vc_status vc_identity_content(struct vc_ctx *ctx, const struct vc_model *model, char hex[VC_SHA256_HEX_BYTES])
 {
     struct vc_sha256 sha;
@@ -193,6 +204,7 @@ out:
     return status;
 }
 
+/* A file without a digest is refused as one that is damaged. */
 enum vc_status vc_identity_content_check(struct vc_ctx *ctx, const struct vc_model *model)
 {
     size_t at = vc_model_find(model, VC_DIGEST_NAME);

@@ -55,6 +55,7 @@ static bool classes_are_tokens(const struct vc_graph *graph, size_t n_classes)
 
 /* ---- what it answers with ---- */
 
+/* The output is probabilities of classes, or their logarithms. */
 static bool is_shares(const struct vc_net *net)
 {
     return net->found.function == VC_ANSWER_SOFTMAX || net->found.function == VC_ANSWER_LOGARITHM;
@@ -118,6 +119,7 @@ const char *vc_net_task_name(enum vc_net_task task)
     return (size_t)task < sizeof tasks / sizeof *tasks ? tasks[task].name : NULL;
 }
 
+/* Names come from losses.inc, as all else that is known of a loss. */
 const char *vc_teacher_loss_name(enum vc_teacher_loss loss)
 {
     static const char *const names[] = {
@@ -218,6 +220,8 @@ static enum vc_status find_task(struct vc_net *net, struct vc_rows *rows)
     return VC_OK;
 }
 
+/* Task and loss: what is named, what follows from the other, or what evidence says. Last: whether the two
+ * fit. */
 static enum vc_status decide(struct vc_net *net, struct vc_rows *rows)
 {
     net->task = net->options.task;
@@ -257,6 +261,7 @@ static enum vc_status refuse_mixed(const struct vc_net *net)
                    vc_net_file(net), vc_net_output(net)->name, vc_option(net->ctx, "loss.kind"));
 }
 
+/* The output has a shape that nothing can be made of; the sentence shows it. */
 static enum vc_status refuse_shape(const struct vc_net *net)
 {
     const struct vc_graph *graph = net->network.graph;
@@ -366,6 +371,7 @@ static enum vc_status take_maps(struct vc_net *net)
 
 /* ---- y ---- */
 
+/* For sentences. */
 static const char *plural(size_t n)
 {
     return n == 1 ? "" : "s";
@@ -417,6 +423,8 @@ static enum vc_status fit_values(const struct vc_net *net, struct vc_rows *rows)
     return rows->targets != NULL && rows->target_width != n ? refuse_y(net, rows) : VC_OK;
 }
 
+/* y as the task needs it, converted between integers and floats where that loses nothing; else a refusal
+ * that lists what each task takes. */
 enum vc_status vc_net_fit_labels(const struct vc_net *net, struct vc_rows *rows)
 {
     if (net->task == VC_NET_TASK_LABELS) {
@@ -459,6 +467,7 @@ static enum vc_status settle(struct vc_net *net, const struct vc_rows *rows)
 
 /* ---- what the student learns from, and is judged by ---- */
 
+/* First what the output is made by, then the task, then the value whose elements are the answers, then y. */
 enum vc_status vc_net_find_answer(struct vc_net *net, struct vc_rows *rows)
 {
     struct vc_graph *graph = net->network.graph;

@@ -1,4 +1,11 @@
-/* network.c - see network.h. */
+/* network.c - see network.h.
+ *
+ *     vc_net_open      which array is which input; which value is the answer; the list of weights
+ *     vc_net_load      their values
+ *     vc_net_engine    a program for a number of rows, made at its first use and kept
+ *     vc_net_attach    memory for all programs, which run one at a time and share it
+ *     vc_net_forward   rows into the inputs, and the program once
+ */
 #include "distill/data/network.h"
 
 #include <string.h>
@@ -14,6 +21,8 @@
     "*pos_embed* *position_embed* *_token *_tokens *query* *queries* *gamma* *lambda* *layer_scale* *.ls1.* " \
     "*.ls2.* *.logit_scale"
 
+/* A table that is only read, as positions of a fixed formula are, is not trained; the names above are
+ * tables that are learned. */
 bool vc_net_is_table(const struct vc_net *net, const struct vc_graph_param *param)
 {
     const struct vc_model *model =
@@ -24,6 +33,7 @@ bool vc_net_is_table(const struct vc_net *net, const struct vc_graph_param *para
            !vc_glob_any(LEARNED, param->tensor);
 }
 
+/* By name, or since it is none of the student's, or a table. */
 static bool is_frozen(const struct vc_net *net, const struct vc_graph_param *param)
 {
     for (size_t k = 0; k < net->options.n_freeze; k++) {
@@ -35,6 +45,7 @@ static bool is_frozen(const struct vc_net *net, const struct vc_graph_param *par
     return (net->network.beside != NULL && !param->from_weights) || vc_net_is_table(net, param);
 }
 
+/* A pattern that matches no tensor is a mistake of whoever wrote it. */
 static enum vc_status check_freeze(const struct vc_net *net)
 {
     for (size_t k = 0; k < net->options.n_freeze; k++) {
@@ -74,6 +85,8 @@ static enum vc_status check_names(const struct vc_net *net)
                             vc_option(net->ctx, "trained.allow_tied"));
 }
 
+/* The list of weights, with what is trained. Those that neither the answer nor a kept value reads are left
+ * out of training. */
 static enum vc_status make_weights(struct vc_net *net)
 {
     uint32_t n = vc_graph_param_count(net->network.graph);
@@ -113,6 +126,7 @@ enum vc_status vc_net_open(struct vc_ctx *ctx, const struct vc_network *network,
     return make_weights(net);
 }
 
+/* May be called again: values are read anew into the same memory. */
 enum vc_status vc_net_load(struct vc_net *net)
 {
     const struct vc_network *n = &net->network;
@@ -199,6 +213,8 @@ static enum vc_status check_first(const struct vc_net *net, uint64_t rows)
     return VC_OK;
 }
 
+/* A program for so many rows. Its inputs are bound first, then what it would compute is checked: an answer
+ * for each row. */
 static enum vc_status make_engine(struct vc_net *net, uint64_t rows, bool train, struct vc_engine **out)
 {
     const struct vc_engine_options options = {.train = train,
@@ -236,6 +252,7 @@ static enum vc_status make_engine(struct vc_net *net, uint64_t rows, bool train,
     return status;
 }
 
+/* A training run has at most a few numbers of rows: full batches, the last one, and evaluation. */
 enum vc_status vc_net_engine(struct vc_net *net, uint64_t rows, bool train, struct vc_engine **out)
 {
     for (size_t k = 0; k < net->n_engines; k++) {
@@ -251,6 +268,7 @@ enum vc_status vc_net_engine(struct vc_net *net, uint64_t rows, bool train, stru
     return VC_OK;
 }
 
+/* Of the program that needs the most memory. */
 void vc_net_bytes(const struct vc_net *net, uint64_t *arena, uint64_t *least, uint64_t *naive)
 {
     for (size_t k = 0; k < net->n_engines; k++) {
@@ -264,6 +282,7 @@ void vc_net_bytes(const struct vc_net *net, uint64_t *arena, uint64_t *least, ui
     }
 }
 
+/* Of the training program with the most rows: what is computed again, and the forward pass. */
 void vc_net_macs(const struct vc_net *net, uint64_t *again, uint64_t *forward)
 {
     uint64_t most = 0;
@@ -277,6 +296,7 @@ void vc_net_macs(const struct vc_net *net, uint64_t *again, uint64_t *forward)
     }
 }
 
+/* Of the programs that do not train. */
 uint64_t vc_net_forward_bytes(const struct vc_net *net)
 {
     uint64_t most = 0;
@@ -287,6 +307,7 @@ uint64_t vc_net_forward_bytes(const struct vc_net *net)
     return most;
 }
 
+/* Batch normalization whose statistics move in training. */
 bool vc_net_has_batch_norm(const struct vc_net *net)
 {
     const struct vc_graph *graph = net->network.graph;
@@ -298,6 +319,7 @@ bool vc_net_has_batch_norm(const struct vc_net *net)
     return has && !net->options.frozen_norm;
 }
 
+/* Gives all programs the same memory. */
 enum vc_status vc_net_attach(struct vc_net *net, void *memory, void *arena)
 {
     for (size_t k = 0; k < net->n_engines; k++) {
@@ -310,6 +332,7 @@ enum vc_status vc_net_attach(struct vc_net *net, void *memory, void *arena)
     return VC_OK;
 }
 
+/* What programs on a device need in memory of the host. */
 uint64_t vc_net_host_bytes(const struct vc_net *net)
 {
     uint64_t most = 0;
@@ -320,6 +343,7 @@ uint64_t vc_net_host_bytes(const struct vc_net *net)
     return most;
 }
 
+/* What programs have allocated for themselves. */
 uint64_t vc_net_own_bytes(const struct vc_net *net)
 {
     uint64_t sum = 0;
@@ -392,6 +416,7 @@ static enum vc_status look_at_answers(struct vc_net *net, const struct vc_engine
                   : VC_OK;
 }
 
+/* An input that nothing reads is not filled. `numbers` are those of the rows in the data. */
 enum vc_status vc_net_forward(struct vc_net *net, struct vc_engine *engine, const struct vc_rows_view *view,
                               const uint64_t *numbers, size_t n, const struct vc_engine_pass *pass,
                               const struct vc_engine_value **logits)

@@ -1,6 +1,8 @@
 /* row_array.c - see row_array.h. */
 #include "distill/data/row_array.h"
 
+/* An array that takes more than a quarter of the memory stays in the file, and rows are read when they are
+ * needed; others, and those that can only be read front to back, are held. */
 enum vc_status vc_row_array_open(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
                                  struct vc_row_array *array)
 {
@@ -27,6 +29,7 @@ void vc_row_array_close(struct vc_ctx *ctx, struct vc_row_array *array)
     *array = (struct vc_row_array){.model = NULL};
 }
 
+/* *out is valid until the next row of this array is read. */
 enum vc_status vc_row_array_read(struct vc_ctx *ctx, const struct vc_row_array *array, uint64_t number,
                                  const void **out)
 {

@@ -1,4 +1,13 @@
-/* rows.c - see rows.h. */
+/* rows.c - see rows.h.
+ *
+ * Which arrays of a file are what, where it has those names; `arrays` of the options gives them others:
+ *
+ *     x, input_ids, ...   inputs: by name, or the only array left for the only input that is needed
+ *     y                   labels (integers) or targets (floats); or the single array of a file of labels
+ *     mask                rows, or positions of rows, that count
+ *
+ * A part of the rows is a list of their numbers in the file; everything beside the inputs is moved together
+ * when it is read. */
 #include "distill/data/rows.h"
 
 #include <math.h>
@@ -38,6 +47,7 @@ static const char *array_for(const struct vc_rows *rows, const char *name)
     return NULL;
 }
 
+/* The graph has an input with these n letters as its name. */
 static bool is_input_of(const struct vc_graph *graph, const char *name, size_t n)
 {
     for (uint32_t i = 0; graph != NULL && i < vc_graph_input_count(graph); i++) {
@@ -151,6 +161,7 @@ static bool is_only_needed(const struct vc_graph *graph, const char *input)
     return true;
 }
 
+/* The array for an input of the graph; refuses with the option that would name it. */
 enum vc_status vc_rows_find(const struct vc_rows *rows, const struct vc_graph *graph, const char *input, size_t *out)
 {
     VC_CALL(find_array(rows, input, out));
@@ -186,6 +197,7 @@ out:
     return status == VC_OK || *out == NULL ? status : vc_context(rows->ctx, "%s", model->path);
 }
 
+/* Labels and mask must have as many rows as the inputs. */
 static enum vc_status expect_rows(const struct vc_rows *rows, const struct vc_model *model, size_t tensor)
 {
     const struct vc_tensor *t = &model->tensors[tensor];
@@ -256,6 +268,7 @@ static void count_labels(struct vc_rows *rows)
     }
 }
 
+/* Floats become targets, integers labels. Both are cut to the part that is taken. */
 static enum vc_status read_labels(struct vc_rows *rows)
 {
     const struct vc_model *model;
@@ -279,6 +292,7 @@ static enum vc_status read_labels(struct vc_rows *rows)
     return VC_OK;
 }
 
+/* Integers of y become floats, since the task is about values. */
 enum vc_status vc_rows_take_values(struct vc_rows *rows)
 {
     size_t n = (size_t)rows->n * rows->label_width;
@@ -302,6 +316,7 @@ enum vc_status vc_rows_take_values(struct vc_rows *rows)
     return VC_OK;
 }
 
+/* Floats of y become integers if all are whole numbers from 0 to `most`; else nothing changes. */
 enum vc_status vc_rows_take_labels(struct vc_rows *rows, int64_t most, bool *taken)
 {
     size_t n = (size_t)rows->n * rows->target_width;
@@ -325,6 +340,7 @@ enum vc_status vc_rows_take_labels(struct vc_rows *rows, int64_t most, bool *tak
     return VC_OK;
 }
 
+/* A mask of zeros alone is refused: nothing would be learned. */
 static enum vc_status read_mask(struct vc_rows *rows)
 {
     int64_t *numbers = NULL;
@@ -356,6 +372,7 @@ out:
 
 /* ---- opening ---- */
 
+/* Ascending. */
 static int by_number(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a;

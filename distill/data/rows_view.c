@@ -20,6 +20,7 @@ static void shape_text(const struct vc_tensor *t, char *text, size_t n)
     }
 }
 
+/* Shows both shapes. */
 static enum vc_status refuse_shape(const struct vc_rows *rows, const struct vc_graph *graph,
                                    const struct vc_graph_value *input, const struct vc_tensor *t)
 {
@@ -88,6 +89,7 @@ static enum vc_status fit_shape(const struct vc_rows *rows, struct vc_graph *gra
 
 /* ---- inputs ---- */
 
+/* Integers fit every input, floats those of floats. */
 static enum vc_status check_type(const struct vc_rows *rows, const struct vc_graph_value *input,
                                  const struct vc_tensor *t)
 {
@@ -169,6 +171,7 @@ static enum vc_status count_rows(const struct vc_rows *rows, const struct vc_gra
     return VC_OK;
 }
 
+/* Finds the array of one input, fits its shape, and opens it, if no other network has. */
 static enum vc_status add_input(struct vc_rows_view *view, struct vc_graph *graph, uint32_t k)
 {
     const struct vc_rows *rows = view->rows;
@@ -205,6 +208,7 @@ static enum vc_status add_input(struct vc_rows_view *view, struct vc_graph *grap
     return VC_OK;
 }
 
+/* Inputs that are left out come last, since their sizes follow from the others. */
 enum vc_status vc_rows_view_make(const struct vc_rows *rows, struct vc_graph *graph, struct vc_rows_view *view,
                                  const char **batch, int64_t *fixed)
 {
@@ -228,6 +232,7 @@ void vc_rows_view_release(struct vc_rows_view *view)
 
 /* ---- elements ---- */
 
+/* One row of floats, normalized by channel. */
 static void put_row(const struct vc_rows *rows, const struct vc_rows_input *input, enum vc_dtype dtype, const void *raw,
                     bool f64, void *to, size_t at)
 {
@@ -258,6 +263,7 @@ static void put_otherwise(const struct vc_rows_input *input, size_t n, bool f64,
     }
 }
 
+/* Integers are checked against the table that they choose from, so that the sentence can name the row. */
 enum vc_status vc_rows_read(const struct vc_rows_view *view, size_t k, const uint64_t *numbers, size_t n, bool f64,
                             void *to)
 {
@@ -289,6 +295,7 @@ enum vc_status vc_rows_read(const struct vc_rows_view *view, size_t k, const uin
     return VC_OK;
 }
 
+/* Progress, in bytes of rows. */
 void vc_rows_tell(const struct vc_rows_view *view, const char *what, uint64_t done, uint64_t rows)
 {
     const struct vc_ctx *ctx = view->rows->ctx;
@@ -305,6 +312,7 @@ void vc_rows_tell(const struct vc_rows_view *view, const char *what, uint64_t do
     }
 }
 
+/* Rows that come next, so that the system reads them meanwhile. */
 void vc_rows_ahead(const struct vc_rows *rows, const uint64_t *numbers, size_t n)
 {
     for (size_t k = 0; k < rows->model->n_tensors; k++) {

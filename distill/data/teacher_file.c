@@ -1,4 +1,12 @@
-/* teacher_file.c - see teacher_file.h. */
+/* teacher_file.c - see teacher_file.h.
+ *
+ * What is checked before answers are believed, from the cheapest to the dearest:
+ *
+ *     shapes     a row for each row of the data, positions and classes as the student has them
+ *     content    the digest of the file itself: it is not damaged
+ *     inputs     the digest of each input that the teacher has read: the same rows in the same order
+ *     labels     it answers better than chance: else its rows are others than these
+ */
 #include "distill/data/teacher_file.h"
 
 #include <math.h>
@@ -25,6 +33,7 @@ struct shape {
     uint64_t rows, positions, columns;
 };
 
+/* The array has exactly that shape and type. */
 static bool has_shape(const struct vc_tensor *t, enum vc_dtype dtype, struct shape shape)
 {
     unsigned n = 1U + (shape.positions != 0) + (shape.columns != 0);
@@ -49,6 +58,7 @@ static enum vc_status read_one(struct vc_ctx *ctx, const struct vc_model *model,
     return VC_OK;
 }
 
+/* An array with a row for each row of logits. */
 static enum vc_status open_array(struct vc_ctx *ctx, const struct vc_model *model, const char *name,
                                  enum vc_dtype dtype, struct shape shape, struct vc_row_array *array)
 {
@@ -115,6 +125,7 @@ static enum vc_status check_kind(struct vc_ctx *ctx, const struct vc_model *mode
                          model->path, vc_option(ctx, "loss.kind"));
 }
 
+/* Opens one file and checks all of it but its inputs' digests. */
 static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_rows *rows,
                                 const struct vc_teacher_question *question, struct vc_teacher_file *file)
 {
@@ -190,6 +201,7 @@ static enum vc_status check_data(struct vc_ctx *ctx, const struct vc_teacher_fil
     return VC_OK;
 }
 
+/* Digests of the inputs are made once for all files, as they read all rows. */
 static enum vc_status check_digests(struct vc_teacher_files *files, const struct vc_rows_view *view)
 {
     struct vc_arena arena = {NULL, 0, 0};
@@ -257,6 +269,7 @@ static enum vc_status check_labels(struct vc_teacher_files *files, const struct 
     return VC_OK;
 }
 
+/* Memory is for the largest batch. Files with the k largest logits alone cannot be averaged. */
 enum vc_status vc_teacher_files_open(struct vc_ctx *ctx, const struct vc_model *const *models, size_t n,
                                      const struct vc_rows_view *view, const struct vc_teacher_question *question,
                                      struct vc_teacher_files *files)
@@ -314,6 +327,7 @@ enum vc_status vc_teacher_files_agree(const struct vc_teacher_files *data, const
     return VC_OK;
 }
 
+/* Accepts files that were not opened to the end. */
 void vc_teacher_files_close(struct vc_teacher_files *files)
 {
     for (size_t i = 0; files->items != NULL && i < files->n; i++) {
@@ -333,6 +347,7 @@ void vc_teacher_files_close(struct vc_teacher_files *files)
 
 /* ---- reading ---- */
 
+/* Number i of an array of floats or doubles. */
 static void put(bool f64, void *to, size_t i, double x)
 {
     if (f64) {
@@ -435,6 +450,7 @@ static enum vc_status read_mean(struct vc_teacher_files *files, double t, bool o
     return VC_OK;
 }
 
+/* Answers of one file, or the mean of several, for n rows. */
 enum vc_status vc_teacher_files_read(struct vc_teacher_files *files, bool f64, double temperature, bool of_logits,
                                      const uint64_t *numbers, size_t n, struct vc_teacher_rows *out)
 {
@@ -460,6 +476,7 @@ enum vc_status vc_teacher_files_read(struct vc_teacher_files *files, bool f64, d
     return VC_OK;
 }
 
+/* Rows that come next, in all files. */
 void vc_teacher_files_ahead(const struct vc_teacher_files *files, const uint64_t *numbers, size_t n)
 {
     for (size_t r = 0; r < files->n * n; r++) {
