@@ -15,6 +15,7 @@ bool vc_derives(const struct vc_distill_options *options)
     return options->derive.width != NULL || options->derive.keep_layers != NULL;
 }
 
+/* A student is given, or it is made of a teacher; not both. */
 static enum vc_status check(struct vc_ctx *ctx, const struct vc_distill_options *o)
 {
     VC_REFUSE_IF(o->student.weights != NULL, ctx, VC_E_ARGUMENT,
@@ -55,6 +56,7 @@ out:
     return status;
 }
 
+/* Layers before units, so that units are compared among the layers that stay. */
 enum vc_status vc_derive_add(struct vc_ctx *ctx, const struct vc_distill_options *o, struct vc_job *job, bool heads,
                              struct vc_couplings **couplings)
 {

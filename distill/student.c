@@ -9,6 +9,8 @@ enum vc_status vc_student_read_graph(struct vc_ctx *ctx, const char *path, struc
     return status;
 }
 
+/* Weights from the plan. The graph, in this order: the file that was named; the student's own, if nothing
+ * has changed; what the planned model computes; and, for a file that does not say that, the teacher's file. */
 enum vc_status vc_student_make(struct vc_ctx *ctx, const struct vc_plan *plan, const struct vc_distill_options *options,
                                struct vc_student *student)
 {
@@ -35,6 +37,7 @@ enum vc_status vc_student_make(struct vc_ctx *ctx, const struct vc_plan *plan, c
     return VC_OK;
 }
 
+/* The graph goes before the models that it points into. */
 void vc_student_free(struct vc_student *student)
 {
     if (student->ctx == NULL) {

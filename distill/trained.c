@@ -12,6 +12,7 @@
 
 /* ---- values in the type of a file ---- */
 
+/* Types that weights can be trained in: floats as they are. */
 static bool is_plain(enum vc_dtype dtype)
 {
     return dtype == VC_DTYPE_F64 || dtype == VC_DTYPE_F32 || dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16;
@@ -40,6 +41,7 @@ static void convert(const struct vc_weight *item, bool f64, uint64_t first, size
     }
 }
 
+/* x in that type, back as a double. */
 static double rounded(enum vc_dtype dtype, double x)
 {
     return dtype == VC_DTYPE_F32   ? (double)(float)x
@@ -47,6 +49,7 @@ static double rounded(enum vc_dtype dtype, double x)
                                    : (double)vc_bf16_to_f32(vc_f64_to_bf16(x));
 }
 
+/* Every tensor that is trained must be one whose new values can be written in its type, or as its codes. */
 enum vc_status vc_weights_check(struct vc_ctx *ctx, const struct vc_weights *weights, const struct vc_model *model)
 {
     for (size_t k = 0; k < weights->n; k++) {
@@ -66,11 +69,13 @@ enum vc_status vc_weights_check(struct vc_ctx *ctx, const struct vc_weights *wei
     return VC_OK;
 }
 
+/* The tensor leaves with other values than it came with. */
 static bool is_changed(const struct vc_weight *item, bool statistics)
 {
     return item->trained || (statistics && item->statistic);
 }
 
+/* Weights from a device first. Codes are not rounded here: their scheme does that. */
 enum vc_status vc_weights_round(struct vc_ctx *ctx, struct vc_weights *weights, const struct vc_model *model,
                                 bool statistics)
 {
@@ -127,6 +132,7 @@ static void widen(enum vc_dtype dtype, const void *from, size_t n, void *to)
     }
 }
 
+/* For the report's sparsity. */
 static uint64_t count_zeros(const void *x, size_t n, bool f64)
 {
     uint64_t zeros = 0;
@@ -165,6 +171,7 @@ static enum vc_status measure(struct vc_ctx *ctx, enum vc_dtype dtype, const str
     return VC_OK;
 }
 
+/* A tile of the trained values, in place of what comes in; what comes in is only measured against. */
 static enum vc_status trained_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                     const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                     struct vc_tile_out *out)
@@ -181,6 +188,7 @@ static enum vc_status trained_apply(struct vc_ctx *ctx, struct vc_step *step, co
 
 static const struct vc_step_ops trained_step_ops = {.apply = trained_apply};
 
+/* What measure needs for the largest tile. */
 static size_t scratch_bytes(const struct vc_desc *desc)
 {
     struct vc_tile tile;
@@ -189,6 +197,7 @@ static size_t scratch_bytes(const struct vc_desc *desc)
     return (2 * (size_t)tile.n_elems + 4 * vc_tile_chunks(&tile)) * sizeof(double);
 }
 
+/* The step goes on from whatever the chain has: values are the trained ones. */
 static enum vc_status add_step(struct vc_ctx *ctx, struct vc_item *item, const struct vc_weight *weight, bool f64,
                                bool dry_plan)
 {
@@ -251,6 +260,7 @@ static enum vc_status add_coded(struct vc_ctx *ctx, struct vc_item *item, const 
     return check_scales(ctx, item, weight);
 }
 
+/* A tensor without a weight, or with one that stays, is kept and says why. */
 enum vc_status vc_trained_plan(struct vc_ctx *ctx, struct vc_item *item, struct vc_weights *weights, bool statistics,
                                bool dry_plan)
 {

@@ -22,6 +22,7 @@ struct initial_tensors {
     char *block;
 };
 
+/* The parameter with these n letters as its name; NULL: there is none. */
 static const struct vc_graph_param *param_named(const struct vc_graph *graph, const char *name, size_t n)
 {
     for (uint32_t k = 0; k < vc_graph_param_count(graph); k++) {
@@ -34,6 +35,7 @@ static const struct vc_graph_param *param_named(const struct vc_graph *graph, co
     return NULL;
 }
 
+/* The name ends in `end`. */
 static bool ends_with(const char *name, const char *end)
 {
     size_t n = strlen(name);
@@ -110,6 +112,8 @@ static enum vc_status lay_out(struct vc_ctx *ctx, const struct vc_graph *graph, 
     return VC_OK;
 }
 
+/* Tensor k of the list takes its numbers from stream k of the seed, so weights do not depend on the order
+ * of anything else. */
 static void init_all(const struct vc_graph *graph, uint64_t seed, struct initial_tensors *t)
 {
     size_t k = 0;
@@ -137,6 +141,8 @@ static void init_all(const struct vc_graph *graph, uint64_t seed, struct initial
     }
 }
 
+/* All tensors lie in one block that the model owns. Sizes are counted first, then the same walk lays them
+ * out. */
 enum vc_status vc_network_init_weights(struct vc_ctx *ctx, const char *path, uint64_t seed, struct vc_model **out)
 {
     struct vc_graph *graph = NULL;

@@ -1,4 +1,9 @@
-/* collectives.c - see collectives.h. */
+/* collectives.c - see collectives.h.
+ *
+ * Why nobody waits for a rank that has gone: each all-gather has a number, the same on all ranks, and
+ * carries the status of all. A rank that has failed skips what it was about to do and calls the next
+ * all-gather; there all learn of it, and every later call returns the same failure without any exchange
+ * (`over`). Only a rank that dies without a word is `lost`: the transport then fails, or a user interrupts. */
 #include "distill/ranks/collectives.h"
 
 #include <stdio.h>
@@ -16,6 +21,7 @@ struct note {
     char text[VC_MESSAGE_BYTES]; /* of a failure */
 };
 
+/* One process among several. Notes and pieces have room for all ranks, so that no collective allocates. */
 struct vc_ranks {
     struct vc_ctx *ctx; /* of the memory */
     const struct vc_transport *transport;
@@ -34,6 +40,7 @@ struct vc_ranks {
     double (*numbers)[VC_COLLECTIVE_NUMBERS];
 };
 
+/* After a failure the transport stays open and the caller's. */
 enum vc_status vc_ranks_create(struct vc_ctx *ctx, const struct vc_transport *transport, void *handle, unsigned rank,
                                unsigned size, struct vc_ranks **out)
 {
@@ -58,6 +65,7 @@ out:
     return status;
 }
 
+/* A rank that is lost closes without waiting for the others. */
 void vc_ranks_leave(struct vc_ranks *r)
 {
     if (r == NULL) {
@@ -127,6 +135,8 @@ struct wait {
     double since; /* 0: not interrupted yet */
 };
 
+/* A vc_transport_stop_fn: an interrupted rank waits a moment longer, since the others may be about to learn
+ * of it. */
 static bool gives_up(void *user)
 {
     struct wait *wait = user;
@@ -147,6 +157,7 @@ static enum vc_status end_with(struct vc_ctx *ctx, struct vc_ranks *r, enum vc_s
     return vc_fail(ctx, failure, "%s", r->text);
 }
 
+/* An exchange that failed is the last one: messages may be half on their way. */
 static enum vc_status exchange(struct vc_ctx *ctx, struct vc_ranks *r, const struct vc_piece *out,
                                const struct vc_piece *in)
 {
@@ -215,6 +226,7 @@ static enum vc_status judge(struct vc_ctx *ctx, struct vc_ranks *r)
     return end_with(ctx, r, (enum vc_status)r->notes[worst].status, text);
 }
 
+/* Without ranks the own numbers are those of rank 0. */
 enum vc_status vc_ranks_all_gather(struct vc_ctx *ctx, struct vc_ranks *r, enum vc_status status, const double *own,
                                    size_t n, double (*numbers)[VC_COLLECTIVE_NUMBERS])
 {
@@ -260,6 +272,7 @@ enum vc_status vc_ranks_agree(struct vc_ctx *ctx, struct vc_ranks *r, enum vc_st
 
 /* ---- the same text ---- */
 
+/* First the lengths, then rank 0 sends its text to all, then each says whether its own is the same. */
 enum vc_status vc_ranks_same(struct vc_ctx *ctx, struct vc_ranks *r, const char *text,
                              enum vc_status (*differs)(struct vc_ctx *ctx, const char *theirs, const char *ours))
 {

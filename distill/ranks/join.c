@@ -30,6 +30,7 @@ static const struct launcher {
     {"torchrun", "WORLD_SIZE", "RANK", false},
 };
 
+/* A variable that is a number and nothing else. */
 static bool read_count(const char *variable, unsigned *out)
 {
     const char *text = getenv(variable);
@@ -38,6 +39,7 @@ static bool read_count(const char *variable, unsigned *out)
     return text != NULL && sscanf(text, "%6u%c", out, &end) == 1;
 }
 
+/* This launcher has started several processes, of which this is one. */
 static bool started(const struct launcher *launcher, unsigned *rank, unsigned *size)
 {
     return read_count(launcher->size, size) && read_count(launcher->rank, rank) && *size > 1;
@@ -59,6 +61,7 @@ static const struct launcher *find_launcher(unsigned *rank, unsigned *size)
     return NULL;
 }
 
+/* What the environment says; nothing is opened. */
 bool vc_ranks_launched(unsigned *rank, unsigned *size, const char **launcher)
 {
     unsigned own_rank = 0;
@@ -79,6 +82,7 @@ bool vc_ranks_launched(unsigned *rank, unsigned *size, const char **launcher)
 
 /* ---- the plug-in ---- */
 
+/* Loads the plug-in from one place. Its version must be that of this library; else the outcome says so. */
 static const struct vc_transport *try_place(const char *path, char outcome[VC_PLUGIN_OUTCOME])
 {
     const struct vc_transport *transport;
@@ -100,6 +104,7 @@ static const struct vc_transport *try_place(const char *path, char outcome[VC_PL
     return transport;
 }
 
+/* The first place that works. The sentence of a failure lists all places and what was wrong there. */
 static enum vc_status find_transport(struct vc_ctx *ctx, const struct vc_transport **transport)
 {
     struct vc_plugin_search *s = vc_alloc(ctx, VC_TAG_MISC, sizeof *s);
@@ -122,6 +127,7 @@ out:
     return status;
 }
 
+/* For programs that say what they could do. */
 enum vc_status vc_ranks_find(struct vc_ctx *ctx, const char **name)
 {
     const struct vc_transport *transport = NULL;
@@ -195,6 +201,8 @@ static enum vc_status join_over(struct vc_ctx *ctx, const struct vc_transport *t
     return status;
 }
 
+/* The number of ranks that MPI knows must be that of the launcher: with the MPI of another make each
+ * process would be alone, and all would train the same. */
 static enum vc_status join_mpi(struct vc_ctx *ctx, const struct launcher *launcher, unsigned launched,
                                struct vc_ranks **out)
 {
@@ -235,6 +243,7 @@ static enum vc_status refuse_torchrun(struct vc_ctx *ctx, unsigned size)
                    size, size, option);
 }
 
+/* Without a launcher there is one process, unless MPI was asked for by name. */
 enum vc_status vc_ranks_join(struct vc_ctx *ctx, enum vc_ranks_kind kind, struct vc_ranks **out)
 {
     unsigned rank = 0;
@@ -262,6 +271,8 @@ enum vc_status vc_ranks_join(struct vc_ctx *ctx, enum vc_ranks_kind kind, struct
 
 /* ---- devices ---- */
 
+/* The n-th rank of a machine takes its n-th device. Where a launcher shows each rank a single device, that
+ * is it. */
 enum vc_status vc_ranks_pick_device(struct vc_ctx *ctx, const struct vc_ranks *ranks)
 {
     unsigned place = vc_ranks_place(ranks);

@@ -1,4 +1,12 @@
-/* checkpoint.c - see checkpoint.h. What is written and what is read is one list of arrays in memory. */
+/* checkpoint.c - see checkpoint.h. What is written and what is read is one list of arrays in memory: the
+ * list points to where the run has its state, so writing is a job over it, and reading copies into it.
+ *
+ *     opening     the file is of this run: version, digest of the content, options line by line
+ *     loading     counts first, since they say what else there is; then weights, masks, optimizer, evaluations
+ *     checking    every value is one that a run may have come to
+ *
+ * A checkpoint is written to a new file and takes the place of the old one when it is complete, as all
+ * outputs do. */
 #include "distill/run/checkpoint.h"
 
 #include <math.h>
@@ -35,6 +43,7 @@ struct list {
     struct vc_arena arena;
 };
 
+/* Adds an array of n elements; an empty one is left out. */
 static void add(struct list *list, const char *name, enum vc_dtype dtype, const void *data, uint64_t n)
 {
     if (n != 0 && list->n < list->room && name != NULL) {
@@ -45,6 +54,7 @@ static void add(struct list *list, const char *name, enum vc_dtype dtype, const 
     }
 }
 
+/* Three arrays for each weight at most: the weight, its best, its mask. */
 static enum vc_status make_list(struct vc_trainer *t, struct list *list)
 {
     *list = (struct list){.room = 3 * t->student.net.weights->n + 17};
@@ -60,6 +70,7 @@ static void free_list(struct vc_trainer *t, struct list *list)
     vc_arena_release(t->ctx, &list->arena);
 }
 
+/* What is read first. */
 static void list_counts(struct vc_trainer *t, struct list *list)
 {
     add(list, "counts", VC_DTYPE_U64, &t->progress.counts, sizeof t->progress.counts / sizeof(uint64_t));
@@ -99,6 +110,7 @@ static enum vc_status list_weight(struct vc_trainer *t, struct list *list, size_
     return VC_OK;
 }
 
+/* What depends on the counts: they must be those of the file when this is called for reading. */
 static enum vc_status list_state(struct vc_trainer *t, struct list *list)
 {
     for (size_t k = 0; k < t->student.net.weights->n; k++) {
@@ -117,6 +129,7 @@ static enum vc_status list_state(struct vc_trainer *t, struct list *list)
 
 /* ---- writing ---- */
 
+/* A job that writes the list to options.checkpoint.path, planned. */
 static enum vc_status plan(struct vc_trainer *t, const struct list *list, bool force, struct vc_model **model,
                            struct vc_job **job)
 {
@@ -130,6 +143,7 @@ static enum vc_status plan(struct vc_trainer *t, const struct list *list, bool f
     return vc_job_plan(t->ctx, *job, &write);
 }
 
+/* The digest is made last, over all other arrays, and goes into its place in the list. */
 static enum vc_status write_file(struct vc_trainer *t)
 {
     const char *text = t->checkpoint->text;
@@ -176,6 +190,7 @@ static enum vc_status find(struct vc_trainer *t, const char *name, enum vc_dtype
     return VC_OK;
 }
 
+/* Each array must be there with the type and the number of elements that the list has. */
 static enum vc_status read_list(struct vc_trainer *t, const struct list *list)
 {
     const struct vc_model *model = t->checkpoint->resume;
@@ -284,6 +299,7 @@ static enum vc_status check_values(struct vc_trainer *t)
     return VC_OK;
 }
 
+/* Counts and figures are such as a run has. */
 static bool counts_hold(const struct vc_trainer *t)
 {
     const struct vc_run_counts *c = &t->progress.counts;
@@ -324,6 +340,8 @@ out:
     return status;
 }
 
+/* After the weights, quantizers and devices are told that they have changed. Figures of the report are
+ * those of the run itself, not of a control run. */
 enum vc_status vc_checkpoint_load(struct vc_trainer *t, bool *loaded)
 {
     struct list list = {.n = 0};
@@ -409,6 +427,7 @@ out:
     return status;
 }
 
+/* Opens the file, compares it, and reads what its counts say about a control run. */
 static enum vc_status open_resume(struct vc_trainer *t)
 {
     VC_CALL(vc_model_open(t->ctx, t->options.checkpoint.resume, NULL, &t->checkpoint->resume));
@@ -422,6 +441,7 @@ static enum vc_status open_resume(struct vc_trainer *t)
     return VC_OK;
 }
 
+/* Room for running statistics at the beginning of a step. */
 static enum vc_status make_statistics(struct vc_trainer *t)
 {
     for (size_t k = 0; k < t->student.net.weights->n; k++) {
@@ -434,6 +454,7 @@ static enum vc_status make_statistics(struct vc_trainer *t)
     return t->checkpoint->statistics != NULL ? VC_OK : VC_E_NOMEM;
 }
 
+/* The text of the options is made once: it goes into every checkpoint. */
 enum vc_status vc_checkpoint_open(struct vc_trainer *t)
 {
     struct vc_text text;
@@ -498,6 +519,8 @@ static void copy_statistics(struct vc_trainer *t, bool back)
     }
 }
 
+/* Keeps the running statistics at the beginning of a step. A step that is interrupted in the middle has
+ * moved them already, though not the weights. */
 enum vc_status vc_checkpoint_mark(struct vc_trainer *t)
 {
     bool has = false;
@@ -512,6 +535,7 @@ enum vc_status vc_checkpoint_mark(struct vc_trainer *t)
     return VC_OK;
 }
 
+/* Figures of the report that a resumed run goes on with. */
 static void take_figures(struct vc_trainer *t)
 {
     if (!t->progress.control) {
@@ -522,6 +546,7 @@ static void take_figures(struct vc_trainer *t)
     }
 }
 
+/* Behind a step, where one is due. A file that cannot be written is noted, and the run goes on. */
 enum vc_status vc_checkpoint_step(struct vc_trainer *t)
 {
     const struct vc_distill_options *o = &t->options;
@@ -544,6 +569,7 @@ enum vc_status vc_checkpoint_step(struct vc_trainer *t)
     return t->report->unsaved != NULL ? VC_OK : VC_E_NOMEM;
 }
 
+/* The state at the end of the last whole step goes into a file, and the sentence says how to go on. */
 enum vc_status vc_checkpoint_interrupted(struct vc_trainer *t, enum vc_status why)
 {
     const char *path = t->options.checkpoint.path;

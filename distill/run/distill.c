@@ -25,6 +25,7 @@ static void make_dry(const struct vc_write_options *given, struct vc_write_optio
     own->dry_run = true;
 }
 
+/* Frees the job and what it needs, to make another one. */
 static void drop_job(struct result *result)
 {
     vc_job_free(result->job);
@@ -99,6 +100,7 @@ out:
     return status;
 }
 
+/* A gate that is missed leaves a report: what was measured is of interest then. */
 enum vc_status vc_distill(struct vc_ctx *ctx, const struct vc_distill_options *options, struct vc_distillation **out)
 {
     struct vc_distill_options own;
@@ -126,6 +128,7 @@ out:
     return vc_call_end(ctx, status);
 }
 
+/* Frees the job, too, whose texts the report points to. */
 void vc_distillation_free(struct vc_distillation *distillation)
 {
     struct result *result = (struct result *)distillation;

@@ -33,6 +33,7 @@ struct range {
     bool above;
 };
 
+/* Numbers with a least and a most value, by a table. NaN is in no range. */
 static enum vc_status check_ranges(struct vc_ctx *ctx, const struct vc_distill_options *o)
 {
     const struct range ranges[] = {
@@ -63,6 +64,7 @@ static enum vc_status check_ranges(struct vc_ctx *ctx, const struct vc_distill_o
     return VC_OK;
 }
 
+/* What vc_distill, vc_evaluate and vc_logits have in common; the names are those of fields. */
 const char *vc_trainer_wrong_option(uint64_t batch, double temperature, enum vc_graph_precision precision,
                                     enum vc_teacher_loss loss, uint64_t net_task)
 {
@@ -85,11 +87,13 @@ const char *vc_trainer_wrong_option(uint64_t batch, double temperature, enum vc_
     return NULL;
 }
 
+/* One that a run can have. */
 static bool has_optimizer(enum vc_optimizer optimizer)
 {
     return optimizer <= VC_OPTIMIZER_ADAMW || optimizer == VC_OPTIMIZER_ADAM8BIT;
 }
 
+/* Choices, counts, and options that contradict each other. */
 static enum vc_status check_counts(struct vc_ctx *ctx, const struct vc_distill_options *o)
 {
     const struct {

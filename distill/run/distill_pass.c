@@ -15,6 +15,7 @@
 #include "distill/update/fake_quant.h"
 #include "facade/all_candidates.h"
 
+/* The pass. What a plan made is taken back when the next plan begins. */
 struct distilling {
     struct vc_pass pass;
     struct vc_distill_options options; /* as they were given and checked */
@@ -75,6 +76,7 @@ static void take_write(struct distilling *d, const struct vc_job *job)
     }
 }
 
+/* Training happens here, while the job is planned: later passes see the trained values. */
 static enum vc_status distill_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
 {
     struct distilling *d = pass->self;
@@ -113,6 +115,7 @@ out:
     return status;
 }
 
+/* The step of one tensor. */
 static enum vc_status distill_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
 {
     const struct distilling *d = pass->self;
@@ -146,6 +149,7 @@ static enum vc_status distill_report(struct vc_ctx *ctx, struct vc_pass *pass, c
     return VC_OK;
 }
 
+/* Frees the pass with its last plan. */
 static void distill_free(struct vc_ctx *ctx, struct vc_pass *pass)
 {
     struct distilling *d = pass->self;
@@ -162,6 +166,7 @@ static const struct vc_pass_ops distill_ops = {.name = "distill",
                                                .report = distill_report,
                                                .free = distill_free};
 
+/* As a pass of a job, whose earlier passes make the student. */
 enum vc_status vc_job_add_distill(struct vc_ctx *ctx, struct vc_job *job, const struct vc_distill_options *options)
 {
     struct vc_distill_options own;
@@ -173,6 +178,8 @@ enum vc_status vc_job_add_distill(struct vc_ctx *ctx, struct vc_job *job, const 
     return vc_distill_add(ctx, job, options);
 }
 
+/* Options are checked once more, since they become the pass's own. What codes the output will have is asked
+ * before other passes are added. */
 enum vc_status vc_distill_add(struct vc_ctx *ctx, struct vc_job *job, const struct vc_distill_options *options)
 {
     struct distilling *d = NULL;

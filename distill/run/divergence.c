@@ -14,6 +14,7 @@
 
 #define MANY_STEPS (4 * VC_LATE_LOSSES)
 
+/* Notes the loss of a step that is done. The last ones lie in a ring. */
 void vc_divergence_note(struct vc_trainer *t, double loss)
 {
     struct vc_run_figures *f = &t->progress.figures;
@@ -27,6 +28,7 @@ void vc_divergence_note(struct vc_trainer *t, double loss)
     f->late[step % VC_LATE_LOSSES] = loss;
 }
 
+/* How often the first loss is too much. Losses of few rows vary more, so more is allowed. */
 static double factor_of(const struct vc_trainer *t)
 {
     double rows = (double)vc_min_u64(t->steps.rows, t->data.rows.n) * (double)t->student.net.positions;
@@ -51,6 +53,7 @@ static double late_mean(const struct vc_trainer *t, unsigned n, double *squares)
     return sum / n;
 }
 
+/* Behind the last step. Two tests: several times the first loss, or a rise that noise does not explain. */
 enum vc_status vc_divergence_judge(struct vc_trainer *t)
 {
     const struct vc_run_figures *f = &t->progress.figures;
@@ -78,6 +81,7 @@ enum vc_status vc_divergence_judge(struct vc_trainer *t)
         t->options.optimizer.lr, vc_option(t->ctx, "optimizer.clip"), vc_option(t->ctx, "eval.rows"));
 }
 
+/* Turns the failure into a missed gate of the report. */
 enum vc_status vc_divergence_tell(struct vc_trainer *t, struct vc_arena *arena)
 {
     t->report->missed =

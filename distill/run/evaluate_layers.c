@@ -48,6 +48,8 @@ out:
     return status;
 }
 
+/* Tries the numbers of layers from 0 on until there are no more. *drop is the n with the smallest loss,
+ * *why what all of them lose. */
 enum vc_status vc_layers_least(struct vc_ctx *ctx, const struct vc_evaluate_options *options, const char *layers,
                                uint64_t n, char **drop, char **why)
 {

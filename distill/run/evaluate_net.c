@@ -15,6 +15,7 @@ void vc_evaluate_defaults_sized(struct vc_evaluate_options *options, size_t stru
     vc_options_fill(&evaluate_kind, options, struct_size);
 }
 
+/* A trainer that only judges: the network is its student, the rows its evaluation. */
 enum vc_status vc_evaluate(struct vc_ctx *ctx, const struct vc_evaluate_options *options, struct vc_quality *out)
 {
     struct vc_distillation report = {.n_rows = 0};

@@ -1,4 +1,10 @@
-/* evaluations.c - evaluations during a run: which weights were the best, and when to stop. */
+/* evaluations.c - evaluations during a run: which weights were the best, and when to stop.
+ *
+ *     every `every` steps   the student, rounded as it would be written, answers the rows of the evaluation
+ *     better than before    its weights are copied to `best`, and waiting begins again
+ *     not better            `waited` counts; at early_stop the run stops
+ *     behind the run        the best weights, or the last ones, are what is written
+ */
 #include <math.h>
 #include <string.h>
 
@@ -15,11 +21,13 @@ static double loss_of(const struct vc_quality *q)
     return isnan(q->ce) ? q->kd : q->ce;
 }
 
+/* So many evaluations without a better one have passed. */
 static bool is_over(const struct vc_trainer *t)
 {
     return t->options.eval.early_stop != 0 && t->progress.counts.waited >= t->options.eval.early_stop;
 }
 
+/* Behind this step, and not twice for the same one. */
 static bool is_due(const struct vc_trainer *t)
 {
     uint64_t every = t->options.eval.every;
@@ -28,6 +36,7 @@ static bool is_due(const struct vc_trainer *t)
     return every != 0 && step != 0 && step != t->progress.counts.looked && (step % every == 0 || step == t->steps.n);
 }
 
+/* The list grows in the arena of texts, which the report keeps. */
 enum vc_status vc_trainer_room_for_evals(struct vc_trainer *t, uint64_t n)
 {
     struct vc_distillation *r = t->report;
@@ -66,6 +75,7 @@ out:
     return status;
 }
 
+/* Adds the evaluation to the report and tells the caller. */
 static enum vc_status note(struct vc_trainer *t, const struct vc_quality *quality)
 {
     const struct vc_distill_step told = {.step = t->progress.counts.step,
@@ -95,6 +105,7 @@ static enum vc_status note(struct vc_trainer *t, const struct vc_quality *qualit
     return VC_OK;
 }
 
+/* While gradual pruning is not done no evaluation counts: such weights are not written. */
 enum vc_status vc_trainer_evaluate(struct vc_trainer *t, bool *stop)
 {
     struct vc_quality quality;
@@ -127,6 +138,7 @@ enum vc_status vc_trainer_evaluate(struct vc_trainer *t, bool *stop)
     return VC_OK;
 }
 
+/* Behind the last step: weights to the host, and the best in place of the last where that was asked for. */
 enum vc_status vc_trainer_choose(struct vc_trainer *t)
 {
     enum vc_status status = vc_device_to_host(&t->student);

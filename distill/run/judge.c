@@ -43,6 +43,8 @@ static void take_classes(struct vc_trainer *t, size_t n_rows, const void *logits
     }
 }
 
+/* The teacher's answers to n rows: from files, or by running the network. Values that are matched are kept
+ * with them. */
 enum vc_status vc_trainer_ask(struct vc_trainer *t, struct vc_taught_rows *rows, bool of_logits,
                               const uint64_t *numbers, size_t n, struct vc_teacher_rows *out)
 {
@@ -64,6 +66,7 @@ enum vc_status vc_trainer_ask(struct vc_trainer *t, struct vc_taught_rows *rows,
     return VC_OK;
 }
 
+/* Number i of an array of the run's type. */
 static double number_of(const struct vc_trainer *t, const void *x, size_t i)
 {
     return t->student.f64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
@@ -106,6 +109,7 @@ static void count_labels(struct vc_trainer *t, size_t row, const void *logits, c
     *right = good == n;
 }
 
+/* A row of classes. `right` is filled for rows that are masked, too, but only rows that count are counted. */
 static void count_row(struct vc_trainer *t, size_t row, const void *logits, const struct vc_teacher_rows *teacher,
                       struct tally *tally, uint8_t *right)
 {
@@ -234,6 +238,7 @@ static void count_spread(const struct vc_trainer *t, const void *outputs, size_t
     }
 }
 
+/* One batch: answers, losses, and what is counted for the task. */
 static enum vc_status judge_batch(struct vc_trainer *t, bool the_teacher, const uint64_t *numbers, size_t n,
                                   struct tally *tally, uint8_t *right)
 {

@@ -1,4 +1,7 @@
-/* logits.c - vc_logits: what a network answers to every row, in a file. teacher_file.h has its arrays. */
+/* logits.c - vc_logits: what a network answers to every row, in a file. teacher_file.h has its arrays.
+ *
+ * The network is run as a trainer's student that only judges. The file is planned before anything is
+ * computed; its arrays lie in memory and are filled batch by batch. */
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -22,7 +25,7 @@ void vc_logits_defaults_sized(struct vc_logits_options *options, size_t struct_s
 
 #define FIXED_ARRAYS 8 /* logits, classes, rest, temperature, n_classes, values, teacher, digest; then the inputs' */
 
-/* What the file will have. */
+/* The trainer, the arrays of the file, and room for one position. */
 struct answers {
     struct vc_trainer t;
     struct vc_logits_options options;
@@ -48,6 +51,7 @@ struct answers {
 
 /* ---- one position of a row: `row` counts positions through all rows ---- */
 
+/* Stores a logit in the type of the file. VC_E_UNSUPPORTED: it is too large for that. */
 static enum vc_status put(struct answers *a, uint64_t row, size_t i, double x)
 {
     size_t at = (size_t)row * a->width + i;
@@ -64,11 +68,13 @@ static enum vc_status put(struct answers *a, uint64_t row, size_t i, double x)
     return isfinite(vc_f16_to_f32(((uint16_t *)a->logits)[at])) ? VC_OK : VC_E_UNSUPPORTED;
 }
 
+/* The logit as it will be read again. */
 static double stored(const struct answers *a, uint64_t row, size_t i)
 {
     return vc_number_at(a->options.dtype, a->logits, (size_t)row * a->width + i);
 }
 
+/* Logit i of one position. */
 static double logit_of(const struct answers *a, const void *logits, size_t i)
 {
     return a->t.student.f64 ? ((const double *)logits)[i] : (double)((const float *)logits)[i];
@@ -112,6 +118,7 @@ static double sum_all(const struct answers *a, const void *logits, uint64_t row)
     return max + vc_log_f64(sum);
 }
 
+/* One position into the arrays: all logits, or the k largest with their classes and the sum of all. */
 static enum vc_status take_row(struct answers *a, uint64_t row, const void *logits)
 {
     if (a->options.topk != 0) {
@@ -134,6 +141,7 @@ static enum vc_status take_row(struct answers *a, uint64_t row, const void *logi
 
 /* ---- all rows ---- */
 
+/* How well the network answers where there are labels, for the report. */
 static void count_rows(struct answers *a, size_t n, const void *logits)
 {
     const struct vc_loss_spec spec = {.alpha = 0, .temperature = 1, .kd_rows = 1, .ce_rows = 1};
@@ -154,6 +162,7 @@ static void count_rows(struct answers *a, size_t n, const void *logits)
     }
 }
 
+/* n rows from row `first` on. */
 static enum vc_status batch(struct answers *a, uint64_t first, size_t n, uint64_t *numbers)
 {
     const struct vc_engine_pass pass = {.norm_share = -1};
@@ -181,6 +190,7 @@ static enum vc_status batch(struct answers *a, uint64_t first, size_t n, uint64_
     return vc_check_cancelled(t->ctx);
 }
 
+/* All rows, in order. */
 static enum vc_status answer_all(struct answers *a)
 {
     uint64_t *numbers = vc_alloc_array(a->t.ctx, VC_TAG_MISC, (size_t)a->t.options.training.batch, sizeof *numbers);
@@ -200,6 +210,7 @@ out:
 
 /* ---- the file ---- */
 
+/* Options that nothing has to be opened for. */
 static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_logits_options *o)
 {
     const char *wrong = vc_trainer_wrong_option(o->batch, o->temperature, o->precision, o->loss, o->net_task);
@@ -212,6 +223,7 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_logits_o
     return VC_OK;
 }
 
+/* Memory for all answers; the sentence of a failure names the option that needs less. */
 static enum vc_status take_memory(struct answers *a)
 {
     struct vc_ctx *ctx = a->t.ctx;
@@ -235,6 +247,7 @@ static enum vc_status take_memory(struct answers *a)
     return VC_OK;
 }
 
+/* An array of the file. */
 static void add_array(struct answers *a, const char *name, enum vc_dtype dtype, unsigned n_dims, const uint64_t *shape,
                       const void *data)
 {
@@ -277,6 +290,7 @@ static enum vc_status lay_out(struct answers *a)
     return VC_OK;
 }
 
+/* Opens the network and the rows, and checks what the k largest can be used for. */
 static enum vc_status prepare(struct answers *a)
 {
     struct vc_trainer *t = &a->t;
@@ -297,6 +311,7 @@ static enum vc_status prepare(struct answers *a)
     return lay_out(a);
 }
 
+/* Plan, answer, digests, write. Neither rows nor weights may have changed meanwhile. */
 static enum vc_status work(struct answers *a)
 {
     struct vc_ctx *ctx = a->t.ctx;
@@ -324,6 +339,7 @@ out:
     return status;
 }
 
+/* The figures are those of the answers as they are computed, not as they are stored. */
 enum vc_status vc_logits(struct vc_ctx *ctx, const struct vc_logits_options *options, struct vc_quality *out)
 {
     struct vc_distillation report = {.n_rows = 0};

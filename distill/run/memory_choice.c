@@ -35,6 +35,8 @@ static enum vc_status make_engines(struct vc_trainer *t, struct vc_net *net, uin
     return tail != 0 ? vc_net_engine(net, tail, train, &engine) : VC_OK;
 }
 
+/* Programs for all numbers of rows that the run will have, so that none is made, and none fails, in the
+ * middle of it. */
 static enum vc_status make_programs(struct vc_trainer *t)
 {
     if (t->data.open) {
@@ -135,11 +137,13 @@ static size_t list_blocks(struct vc_trainer *t, struct block *blocks)
     return n;
 }
 
+/* As the pool rounds it up. */
 static uint64_t block_bytes(uint64_t bytes)
 {
     return bytes > SIZE_MAX / 4 ? UINT64_MAX / 4 : vc_pool_block_bytes((size_t)bytes);
 }
 
+/* The peak of the run, to the byte: what is in use, and every block that will be. */
 static uint64_t planned(struct vc_trainer *t)
 {
     const struct vc_net *nets[2] = {&t->student.net, &t->teacher};
@@ -167,6 +171,7 @@ static uint64_t planned(struct vc_trainer *t)
     return sum;
 }
 
+/* The figures of the report. */
 static void count(struct vc_trainer *t)
 {
     struct vc_distillation *r = t->report;
@@ -218,6 +223,7 @@ static enum vc_status try_batch(struct vc_trainer *t, uint64_t batch)
     return status;
 }
 
+/* Both limits hold, where they are set. */
 static bool fits(const struct vc_trainer *t)
 {
     const struct vc_distill_options *o = &t->options;
@@ -265,6 +271,7 @@ static uint64_t in_16_bits(struct vc_trainer *t, bool there)
     return 0;
 }
 
+/* The sentence says what the run takes at least, why it is not less, and whether 16 bits would fit. */
 static enum vc_status refuse(struct vc_trainer *t)
 {
     const char *why = t->options.training.keep_batch != 0
@@ -290,6 +297,8 @@ static enum vc_status refuse(struct vc_trainer *t)
                    why, vc_option(t->ctx, "max_memory"), (unsigned long long)t->options.memory.max_memory, instead);
 }
 
+/* Batches are divided before anything is computed again: that costs no time. Batch normalization forbids
+ * it, since its means are those of a batch. */
 enum vc_status vc_trainer_fit(struct vc_trainer *t)
 {
     bool chosen = t->options.memory.recompute == VC_RECOMPUTE_AUTO && t->options.memory.budget == 0;
@@ -323,6 +332,7 @@ enum vc_status vc_trainer_fit(struct vc_trainer *t)
 
 /* ---- the memory ---- */
 
+/* Tells all programs where their memory is. */
 static enum vc_status attach(struct vc_trainer *t)
 {
     VC_CALL(vc_device_prepare(&t->student));
@@ -330,6 +340,8 @@ static enum vc_status attach(struct vc_trainer *t)
     return vc_net_attach(&t->teacher, t->arena, t->student.device_arena);
 }
 
+/* Allocates all blocks of the run, and loads the weights. Free blocks of the pool are given back before, so
+ * that none of them is taken that is larger than needed. */
 enum vc_status vc_trainer_prepare(struct vc_trainer *t)
 {
     struct block blocks[MAX_BLOCKS];
@@ -354,6 +366,7 @@ enum vc_status vc_trainer_prepare(struct vc_trainer *t)
     return VC_OK;
 }
 
+/* The student as its file has it, for another run with the same programs. */
 enum vc_status vc_trainer_reload(struct vc_trainer *t)
 {
     vc_trainer_release(t);
@@ -367,6 +380,7 @@ enum vc_status vc_trainer_reload(struct vc_trainer *t)
     return attach(t);
 }
 
+/* Frees what is as large as the student: the arena and the states. */
 void vc_trainer_release(struct vc_trainer *t)
 {
     vc_device_release(&t->student);

@@ -26,6 +26,7 @@ const char *vc_metric_name(enum vc_metric metric)
     return (size_t)metric < sizeof metrics / sizeof *metrics ? metrics[metric].name : NULL;
 }
 
+/* The figure that a task is judged by; without labels or targets, agreement with the teacher. */
 enum vc_metric vc_metric_of_task(const struct vc_quality *q)
 {
     switch (q->task) {
@@ -45,6 +46,7 @@ enum vc_metric vc_metric_of_task(const struct vc_quality *q)
     }
 }
 
+/* Reads the member of the struct that the row names. */
 double vc_metric_value(const struct vc_quality *q, enum vc_metric metric, bool *rises)
 {
     if (vc_metric_name(metric) == NULL) {

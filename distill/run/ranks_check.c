@@ -5,6 +5,7 @@
 #include "distill/run/run_options.h"
 #include "distill/run/trainer.h"
 
+/* Rank 0 tells and writes; the others only compute. */
 void vc_trainer_ranks_quiet(struct vc_trainer *t)
 {
     if (vc_ranks_rank(t->options.parallel.ranks) != 0) {
@@ -15,6 +16,8 @@ void vc_trainer_ranks_quiet(struct vc_trainer *t)
     }
 }
 
+/* A step must have a batch for each rank at least. Statistics that several nodes move have an order that
+ * only one process keeps. */
 enum vc_status vc_trainer_ranks_fit(struct vc_trainer *t)
 {
     unsigned n_ranks = vc_ranks_size(t->options.parallel.ranks);
@@ -39,6 +42,7 @@ enum vc_status vc_trainer_ranks_fit(struct vc_trainer *t)
     return VC_OK;
 }
 
+/* All ranks have the same text: versions, options, networks and rows. */
 enum vc_status vc_trainer_ranks_check(struct vc_trainer *t)
 {
     struct vc_text text;
@@ -67,6 +71,7 @@ static enum vc_status other_weights(struct vc_ctx *ctx, const char *theirs, cons
                    "its weights (%.8s) are not those of rank 0 (%.8s): are the machines of one kind?", ours, theirs);
 }
 
+/* Behind the run all ranks must have the same weights, bit for bit. */
 enum vc_status vc_trainer_ranks_compare(struct vc_trainer *t)
 {
     const struct vc_weights *w = t->student.net.weights;

@@ -4,6 +4,7 @@
 #include "distill/run/trainer.h"
 #include "distill/trained.h"
 
+/* There are statistics to recalibrate. */
 enum vc_status vc_trainer_recalibrate_check(struct vc_trainer *t)
 {
     for (size_t k = 0; k < t->student.net.weights->n; k++) {

@@ -145,6 +145,8 @@ static enum vc_status add_mask(struct vc_trainer *t, struct vc_text *text)
     return VC_OK;
 }
 
+/* Options that change the result, then digests. The batch is the one that was asked for, where no limit of
+ * memory has chosen another one: the steps are the same. */
 enum vc_status vc_run_options_text(struct vc_trainer *t, struct vc_text *text)
 {
     struct vc_distill_options own = t->options;
@@ -216,6 +218,7 @@ static bool next_line(const char **at, const char **value, char *key, size_t roo
     return true;
 }
 
+/* The row with that key; NULL: the line is of none. */
 static const struct row *find_row(const char *key)
 {
     for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
@@ -265,6 +268,8 @@ struct difference {
     int n_theirs, n_ours; /* bytes */
 };
 
+/* Walks over both texts line by line. A line that only one side has is an option that may be left out; of
+ * two different keys that one is named. */
 static bool find_difference(const char *theirs, const char *ours, struct difference *d)
 {
     char their_key[32] = "";
@@ -289,6 +294,7 @@ static bool find_difference(const char *theirs, const char *ours, struct differe
     }
 }
 
+/* For a checkpoint. */
 enum vc_status vc_run_options_compare(struct vc_ctx *ctx, const char *path, const char *theirs, const char *ours)
 {
     struct difference d;
@@ -301,6 +307,7 @@ enum vc_status vc_run_options_compare(struct vc_ctx *ctx, const char *path, cons
                     : vc_fail(ctx, VC_E_ARGUMENT, "%s: was made by a run with another %s", path, option_of(ctx, d.key));
 }
 
+/* For ranks. */
 enum vc_status vc_run_options_of_ranks(struct vc_ctx *ctx, const char *of_rank_0, const char *ours)
 {
     struct difference d;

@@ -14,11 +14,13 @@
 #define LARGEST     0x1p126 /* a float, and so are gradients below 2 times it */
 #define GROWS_AFTER 2000    /* good steps */
 
+/* fp16 without a scale of the caller's. */
 static bool adapts(const struct vc_trainer *t)
 {
     return t->options.precision.half == VC_HALF_F16 && t->options.precision.loss_scale == 0;
 }
 
+/* The scale at the beginning of a run; 1 in all other precisions. */
 void vc_scale_begin(struct vc_trainer *t)
 {
     t->progress.scale =
@@ -30,6 +32,7 @@ void vc_scale_begin(struct vc_trainer *t)
     }
 }
 
+/* The state of a checkpoint is one that a run may have: a power of two in range. */
 bool vc_scale_holds(const struct vc_trainer *t)
 {
     const struct vc_loss_scale *s = &t->progress.scale;
@@ -45,6 +48,7 @@ void vc_scale_report(struct vc_trainer *t)
     t->report->loss_scale = t->progress.scale.value;
 }
 
+/* A step moved the weights. */
 void vc_scale_good(struct vc_trainer *t)
 {
     if (adapts(t) && ++t->progress.scale.good == GROWS_AFTER) {
@@ -53,6 +57,7 @@ void vc_scale_good(struct vc_trainer *t)
     }
 }
 
+/* Halves the scale; false: the step may not be left out. */
 bool vc_scale_skip(struct vc_trainer *t)
 {
     if (!adapts(t) || t->progress.scale.value < 2) {
@@ -64,6 +69,7 @@ bool vc_scale_skip(struct vc_trainer *t)
     return true;
 }
 
+/* The sentence for a gradient that is not finite even so. */
 enum vc_status vc_scale_refuse(struct vc_trainer *t, uint64_t step, const char *tensor, size_t element)
 {
     VC_REFUSE_IF(t->options.precision.loss_scale > 1, t->ctx, VC_E_ARGUMENT,

@@ -1,4 +1,10 @@
-/* setup.c - opens data and networks of a run, checks that they fit, counts the memory and takes it. */
+/* setup.c - opens data and networks of a run, checks that they fit, counts the memory and takes it.
+ *
+ *     vc_trainer_open     rows, networks, teachers, masks; every refusal that needs no training
+ *     vc_trainer_fit      memory_choice.c: batches and programs that fit
+ *     vc_trainer_begin    weights as in the file; masks, optimizer and counts as at the beginning; again for a control run
+ *     vc_trainer_close    frees everything, whatever was opened
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +27,7 @@
 
 /* ---- what fits what ---- */
 
+/* Labels are classes of the student. The largest is known, so rows are looked at only for the sentence. */
 static enum vc_status check_labels(struct vc_trainer *t, const struct vc_rows *rows)
 {
     if (rows->max_label < (int64_t)t->student.net.n_classes) {
@@ -45,6 +52,7 @@ static const char *wanted_y(const struct vc_trainer *t)
     return t->student.net.answers == VC_ANSWERS_VALUES ? "floats, one for each answer" : "classes, from 0 on";
 }
 
+/* What the loss compares with is there: a teacher, labels, or both, and what gates need. */
 static enum vc_status check_terms(struct vc_trainer *t)
 {
     const struct vc_distill_options *o = &t->options;
@@ -126,6 +134,7 @@ static enum vc_status open_cross_entropy(struct vc_trainer *t)
     return o->answers.class_weights != NULL ? read_class_weights(t) : VC_OK;
 }
 
+/* Rows for both networks. */
 static enum vc_status open_rows(struct vc_trainer *t, const struct vc_data_options *options,
                                 struct vc_taught_rows *rows)
 {
@@ -168,6 +177,7 @@ static enum vc_status check_trained(struct vc_trainer *t)
                          vc_option(t->ctx, "trained.freeze"));
 }
 
+/* Teacher and student have the same classes, or the first ones in common. */
 static enum vc_status check_classes(struct vc_trainer *t, const char *role)
 {
     size_t teacher = t->teacher.n_classes;
@@ -327,6 +337,7 @@ out:
     return status;
 }
 
+/* Pixels from 0 to 255 as they are make training slow or end it: a note says it. The first rows tell. */
 static enum vc_status find_unscaled(struct vc_trainer *t)
 {
     const struct vc_rows_view *view = &t->data.student;
@@ -376,6 +387,7 @@ static enum vc_status take_note(struct vc_trainer *t)
 
 /* ---- steps ---- */
 
+/* Steps of the run, from epochs or as given. */
 static enum vc_status count_steps(struct vc_trainer *t)
 {
     const struct vc_distill_options *o = &t->options;
@@ -410,6 +422,7 @@ static void cut_to_rows(struct vc_trainer *t)
     }
 }
 
+/* The order matters: the task of the student decides what y is, and the rows what a step is. */
 enum vc_status vc_trainer_open(struct vc_trainer *t)
 {
     struct vc_taught_rows *rows = t->judge_only ? &t->eval : &t->data;
@@ -469,6 +482,7 @@ static enum vc_status check_finite(struct vc_trainer *t, const struct vc_weight 
                                     t->options.student.weights->path, item->name, bad);
 }
 
+/* Everything that training changes, as at the beginning. */
 enum vc_status vc_trainer_begin(struct vc_trainer *t)
 {
     VC_CALL(vc_trainer_reload(t));
@@ -504,6 +518,7 @@ enum vc_status vc_trainer_begin(struct vc_trainer *t)
     return VC_OK;
 }
 
+/* The masks of each state go before the states, and the rows last, since networks read them. */
 void vc_trainer_close(struct vc_trainer *t)
 {
     t->student.ctx = t->ctx; /* of a run that was refused before it was opened, too */
@@ -556,6 +571,8 @@ static bool may_replace(const struct vc_distill_options *o)
     return (o->write != NULL && o->write->force) || o->checkpoint.resume != NULL;
 }
 
+/* Writes the gradients of the weights as they are now. only_plan: refuses what can be refused about the
+ * file. */
 enum vc_status vc_trainer_dump(struct vc_trainer *t, bool only_plan)
 {
     const struct vc_weights *w = t->student.net.weights;

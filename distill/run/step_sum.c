@@ -28,6 +28,7 @@ static size_t real_bytes(const struct vc_trainer *t)
     return vc_real_bytes(t->options.precision.kind);
 }
 
+/* Elements of all gradients. */
 static uint64_t n_elems(const struct vc_trainer *t)
 {
     return t->student.net.weights->grad_bytes / real_bytes(t);
@@ -41,11 +42,13 @@ static uint64_t slice_elems(const struct vc_trainer *t)
     return vc_ceil_div_u64(n, SLICE) * SLICE;
 }
 
+/* The first element of a rank's slice; that of rank `size` is the end. */
 static uint64_t slice_begin(const struct vc_trainer *t, unsigned rank)
 {
     return vc_min_u64(rank * slice_elems(t), n_elems(t));
 }
 
+/* Elements of all running statistics; 0 where they stay as they are. */
 static uint64_t n_statistics(const struct vc_trainer *t)
 {
     uint64_t n = 0;
@@ -56,11 +59,13 @@ static uint64_t n_statistics(const struct vc_trainer *t)
     return n;
 }
 
+/* This rank's slice of the sum. One batch needs no sum. */
 uint64_t vc_trainer_total_bytes(const struct vc_trainer *t)
 {
     return t->options.training.accum > 1 && !vc_device_sums(&t->student) ? slice_elems(t) * real_bytes(t) : 0;
 }
 
+/* Pieces of all ranks. */
 uint64_t vc_trainer_received_bytes(const struct vc_trainer *t)
 {
     unsigned size = vc_ranks_size(t->options.parallel.ranks);
@@ -68,6 +73,7 @@ uint64_t vc_trainer_received_bytes(const struct vc_trainer *t)
     return size > 1 && !vc_device_sums(&t->student) ? size * vc_min_u64(slice_elems(t), PER_PIECE) * real_bytes(t) : 0;
 }
 
+/* Statistics of all ranks, and those before the batch. */
 uint64_t vc_trainer_norm_bytes(const struct vc_trainer *t)
 {
     unsigned size = vc_ranks_size(t->options.parallel.ranks);
@@ -87,6 +93,7 @@ struct adding {
     size_t per_rank;  /* bytes between the parts that were received */
 };
 
+/* A thread's part: adds the pieces of all batches of the round, in their order. */
 static void add_block(void *user, unsigned worker, size_t block)
 {
     const struct adding *a = user;
@@ -201,6 +208,7 @@ static enum vc_status bring_statistics(struct vc_trainer *t, bool back)
     return VC_OK;
 }
 
+/* With ranks: keeps the statistics before the batch, and has the batch leave its own in their place. */
 enum vc_status vc_trainer_before_batch(struct vc_trainer *t, struct vc_engine_pass *pass)
 {
     if (t->sum.norms != NULL) {
@@ -250,6 +258,8 @@ static enum vc_status move_statistics(struct vc_trainer *t, unsigned n_parts)
 
 /* ---- a round ---- */
 
+/* Behind a round of batches, of which `first` is the first. On a device the gradients stay there, and only
+ * statistics go between the ranks here. */
 enum vc_status vc_trainer_sum(struct vc_trainer *t, struct vc_engine *engine, uint64_t first, uint64_t n_batches)
 {
     unsigned n_parts = (unsigned)vc_min_u64(vc_ranks_size(t->options.parallel.ranks), n_batches - first);

@@ -1,4 +1,17 @@
-/* train.c - the steps of a run: rows, teacher, loss, gradients, update. */
+/* train.c - the steps of a run: rows, teacher, loss, gradients, update.
+ *
+ * One step, of one rank; batches of other ranks come in through the all-gather and the sum:
+ *
+ *     choose_rows        rows of the step, from the order of the epoch
+ *     for each round     batch: teacher, student forward, losses, gradients
+ *                        all-gather of the losses; sum of the gradients (step_sum.c)
+ *     measure            the norm of all gradients
+ *     not finite         fp16: the step is left out, and the scale is halved; else the run ends with a reason
+ *     update             weights move; fake quantization makes values on the grid of them
+ *     note               figures of the report, the caller, evaluation, checkpoint
+ *
+ * A loss that is not finite is looked into before it ends the run: bad rows, a bad teacher, values beyond
+ * 16 bits, or a rate that is too large each have their own sentence. */
 #include <math.h>
 #include <string.h>
 
@@ -129,6 +142,7 @@ static enum vc_status refuse_loss(struct vc_trainer *t, const struct work *w, co
                    vc_option(t->ctx, "optimizer.lr"), t->options.optimizer.lr, vc_option(t->ctx, "optimizer.clip"));
 }
 
+/* Names the tensor and the element. Weights' gradients are on the host by now. */
 static enum vc_status refuse_gradient(struct vc_trainer *t, const struct work *w)
 {
     for (size_t k = 0; k < t->student.net.weights->n; k++) {
@@ -194,6 +208,7 @@ static void compare_terms(struct vc_trainer *t, struct vc_engine *engine, const 
     t->report->ce_gradient = sqrt(t->student.math->square_sum(logits->grad, n_elems));
 }
 
+/* All terms are numbers. */
 static bool is_finite(const double terms[N_TERMS])
 {
     bool finite = true;
@@ -204,6 +219,9 @@ static bool is_finite(const double terms[N_TERMS])
     return finite;
 }
 
+/* One batch of this rank: its losses into w->own, its gradients into the weights. The loss may be computed
+ * on the device, if nobody asks for what lies on the host: matches inside the networks, and the comparison
+ * of terms in the first batch. */
 static enum vc_status batch(struct vc_trainer *t, struct work *w, size_t first, size_t n)
 {
     struct vc_engine_pass pass = {.training = true, .step = w->step, .row = first, .norm_share = -1};
@@ -283,6 +301,7 @@ static enum vc_status batches(struct vc_trainer *t, struct work *w, struct vc_en
     return VC_OK;
 }
 
+/* A line for the caller. Terms that the loss does not have are NaN. */
 static void tell(struct vc_trainer *t, const struct work *w, double loss, double lr)
 {
     struct vc_distill_step step = {.step = w->step + 1,
@@ -311,6 +330,7 @@ static void tell(struct vc_trainer *t, const struct work *w, double loss, double
     }
 }
 
+/* The loss from its terms and their shares. */
 static double total_of(const struct vc_trainer *t, const struct work *w)
 {
     double loss = w->spec.alpha * w->sums[KD] + (1 - w->spec.alpha) * w->sums[CE];
@@ -377,6 +397,7 @@ static void weigh_labels(const struct vc_trainer *t, struct work *w)
     }
 }
 
+/* One optimizer step. `number` is from 0 on. */
 static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates, uint64_t number)
 {
     struct work w = {.step = number,
@@ -419,6 +440,8 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
     return VC_OK;
 }
 
+/* Steps until the last one, or until evaluations stop it. Interrupted, and with a rank lost, the state is
+ * kept. */
 enum vc_status vc_trainer_run(struct vc_trainer *t)
 {
     const struct vc_lr_plan rates = {.schedule = t->options.schedule.kind,

@@ -33,7 +33,8 @@ static void compare_answers(const struct vc_trainer *t, const struct vc_answers 
     *error = n > 1 ? sqrt((squares - sum * sum / n) / (n - 1) / n) : NAN;
 }
 
-/* A run from the beginning, or from the checkpoint that is resumed, where that is of this run. */
+/* Loads the checkpoint if it is of this run, trains, compares ranks, and rounds the weights to the types of
+ * the file. */
 static enum vc_status run(struct vc_trainer *t)
 {
     bool loaded;
@@ -95,6 +96,7 @@ static void take_control(struct vc_trainer *t)
 
 /* ---- judgement ---- */
 
+/* What the figure of a loss is called, from losses.inc. */
 const char *vc_teacher_loss_measure(enum vc_teacher_loss loss)
 {
     static const char *const measures[] = {
@@ -135,6 +137,8 @@ static const char *became_worse(struct vc_trainer *t, const struct vc_distillati
                            vc_figure_of(&r->before), vc_figure_of(&r->after));
 }
 
+/* The first gate that is missed: zeros, accuracy, the distance to the teacher, and that nothing became
+ * worse. Gradual pruning may make it worse. */
 static enum vc_status check_gates(struct vc_trainer *t, struct vc_arena *arena)
 {
     struct vc_distillation *r = t->report;
@@ -234,6 +238,15 @@ static enum vc_status identify(struct vc_trainer *t, char digests[2][VC_SHA256_H
 
 /* ---- the work ---- */
 
+/* Everything of a run in its order:
+ *
+ *     open, prepare             memory and networks; in a dry run only what can be checked
+ *     teacher                   judged on the evaluation's rows
+ *     control                   the same student from labels alone, judged
+ *     before, run, after        the student judged, trained, judged again
+ *     gates                     what the result has to be
+ *
+ * A missed gate is no failure: the report says it. */
 enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena)
 {
     struct vc_answers with = {NULL, 0};

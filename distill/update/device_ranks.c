@@ -1,4 +1,15 @@
-/* device_ranks.c - see device_ranks.h. */
+/* device_ranks.c - see device_ranks.h.
+ *
+ * Who adds up the gradients of the ranks is decided once, by all together: NCCL if every rank has a CUDA
+ * device of its own and the library; else the hosts. All ranks must compute on the same kind of device, as
+ * their results would differ.
+ *
+ * A call of NCCL waits for the other ranks with no way to learn of a failure. So it is asked for without
+ * waiting, and ranks wait in slices; between two slices they gather their statuses:
+ *
+ *     rank 0   add ----- slice -- gather -- slice -- gather: all done
+ *     rank 1   add - FAILS ------ gather: all end here
+ */
 #include "distill/update/device_ranks.h"
 
 #include <string.h>
@@ -15,18 +26,21 @@ static const struct vc_train_sums *sums_of(const struct vc_learner *l)
     return l->device->table->sums;
 }
 
+/* With the other way to add up. */
 static enum vc_status fail(struct vc_learner *l, const char *why)
 {
     return vc_fail(l->ctx, VC_E_DEVICE, "NCCL, which adds up the gradients of the ranks: %s (%s host does without it)",
                    why, vc_option(l->ctx, "parallel.all_reduce"));
 }
 
+/* NCCL was asked for, and there is no device. */
 static enum vc_status no_device(struct vc_learner *l)
 {
     return vc_fail(l->ctx, VC_E_ARGUMENT, "NCCL adds up what lies on CUDA devices, so %s nccl needs %s cuda",
                    vc_option(l->ctx, "parallel.all_reduce"), vc_option(l->ctx, "device"));
 }
 
+/* The ranks compute on different kinds of device. */
 static enum vc_status mixed(struct vc_learner *l, unsigned rank, bool on_device)
 {
     return vc_fail(
@@ -36,6 +50,7 @@ static enum vc_status mixed(struct vc_learner *l, unsigned rank, bool on_device)
         vc_option(l->ctx, "device"));
 }
 
+/* Two ranks share a device. */
 static enum vc_status same_device(struct vc_learner *l, unsigned a, unsigned b)
 {
     return vc_fail(l->ctx, VC_E_DEVICE,
@@ -46,6 +61,7 @@ static enum vc_status same_device(struct vc_learner *l, unsigned a, unsigned b)
 /* Behind the first two of a rank's numbers: the words of its device's UUID. */
 #define N_NUMBERS (2 + VC_TRAIN_UUID / 4)
 
+/* The device's UUID as numbers that an all-gather takes, four bytes each. */
 static enum vc_status describe_device(struct vc_learner *l, double *words)
 {
     unsigned char uuid[VC_TRAIN_UUID];
@@ -73,6 +89,7 @@ static unsigned shares_with(double (*all)[VC_COLLECTIVE_NUMBERS], unsigned k)
     return k;
 }
 
+/* *nccl: all ranks can. A rank that cannot still takes part in the gathering, so that none waits for it. */
 enum vc_status vc_device_ranks_choose(struct vc_learner *l, bool *nccl)
 {
     struct vc_ranks *ranks = l->options->parallel.ranks;
@@ -125,6 +142,7 @@ struct slice {
     double until;
 };
 
+/* A slice ends with its time, or when the user interrupts. */
 static bool is_over(void *user)
 {
     const struct slice *s = user;
@@ -175,6 +193,7 @@ static enum vc_status wait_for_all(struct vc_learner *l, enum vc_status status)
     }
 }
 
+/* Rank 0 makes the number that ranks of NCCL find each other by, and sends it to all. */
 enum vc_status vc_device_ranks_begin(struct vc_learner *l)
 {
     struct vc_ranks *ranks = l->options->parallel.ranks;
@@ -199,6 +218,7 @@ enum vc_status vc_device_ranks_begin(struct vc_learner *l)
     return wait_for_all(l, status);
 }
 
+/* The sum over all ranks in place, on the device. */
 enum vc_status vc_device_ranks_add(struct vc_learner *l, float *data, uint64_t n)
 {
     int outcome = sums_of(l)->add(l->device->session, data, n);

@@ -8,6 +8,7 @@ bool vc_device_uses_nccl(const struct vc_learner *l)
     return l->on_device != NULL && l->on_device->nccl;
 }
 
+/* The host's states and masks are the newer ones: the next step sends them. */
 void vc_device_changed(struct vc_learner *l)
 {
     if (l->device != NULL) {
@@ -16,6 +17,7 @@ void vc_device_changed(struct vc_learner *l)
     }
 }
 
+/* Weights, and what else the device has moved since the last time. */
 enum vc_status vc_device_to_host(struct vc_learner *l)
 {
     if (l->device == NULL) {

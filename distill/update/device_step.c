@@ -1,4 +1,12 @@
-/* device_step.c - see device_step.h. */
+/* device_step.c - see device_step.h.
+ *
+ * Memory on the device is two blocks: the arena of the programs, and the parts of the step, laid out once.
+ * Weights and gradients are the engine's own. What goes over the bus in a step:
+ *
+ *     to the device      labels, mask, the teacher's answers; after a change on the host: states, masks, block list
+ *     to the host        two losses for each row; a square for each block of weights
+ *     neither            logits, gradients, weights, states
+ */
 #include "distill/update/device_step.h"
 
 #include <math.h>
@@ -11,11 +19,13 @@
 #include "distill/update/masks.h"
 #include "distill/update/update.h"
 
+/* What the device has no kernels for. */
 static enum vc_status refuse(struct vc_learner *l, const char *what)
 {
     return vc_fail(l->ctx, VC_E_UNSUPPORTED, "%s computes on the CPU only: %s cpu", what, vc_option(l->ctx, "device"));
 }
 
+/* Opens the device that the context names, and agrees with the other ranks how gradients are added up. */
 enum vc_status vc_device_open(struct vc_learner *l)
 {
     const struct vc_distill_options *o = l->options;
@@ -40,6 +50,7 @@ enum vc_status vc_device_open(struct vc_learner *l)
     return VC_OK;
 }
 
+/* NCCL ends before its device is given up. */
 void vc_device_close(struct vc_learner *l)
 {
     vc_device_ranks_end(l);
@@ -50,6 +61,7 @@ void vc_device_close(struct vc_learner *l)
     l->device = NULL;
 }
 
+/* Gradients are added up on the device: there is one rank, or NCCL. */
 bool vc_device_sums(const struct vc_learner *l)
 {
     return l->device != NULL && (l->options->parallel.ranks == NULL || vc_device_uses_nccl(l));
@@ -62,11 +74,13 @@ static bool may_have_mask(const struct vc_learner *l, size_t entry)
     return vc_masks_has(l, entry) || vc_gradual_has(l, entry);
 }
 
+/* Of the largest batch. */
 static uint64_t n_logits(const struct vc_learner *l)
 {
     return l->options->training.batch * l->net.positions * (uint64_t)l->net.n_classes;
 }
 
+/* Positions of the largest batch. */
 static uint64_t n_rows(const struct vc_learner *l)
 {
     return l->options->training.batch * l->net.positions;
@@ -103,6 +117,7 @@ static uint64_t lay_out(const struct vc_learner *l, struct vc_device_step *d, ch
     return at;
 }
 
+/* What the run takes there, for the plan: the program's own, the arena, the step, and both networks. */
 uint64_t vc_device_bytes(const struct vc_learner *l, const struct vc_net *teacher)
 {
     const struct vc_net *nets[2] = {&l->net, teacher};
@@ -131,6 +146,7 @@ uint64_t vc_device_room_bytes(const struct vc_learner *l)
     return l->device != NULL && l->trains ? vc_max_u64(blocks, 2 * n_rows(l) * sizeof(double)) : 0;
 }
 
+/* Allocates both blocks once; everything on the device counts as changed. */
 enum vc_status vc_device_prepare(struct vc_learner *l)
 {
     struct vc_device_step *d = l->on_device;
@@ -149,6 +165,7 @@ enum vc_status vc_device_prepare(struct vc_learner *l)
     return VC_OK;
 }
 
+/* Frees both blocks; how gradients are added up stays known. */
 void vc_device_release(struct vc_learner *l)
 {
     if (l->device != NULL) {
@@ -240,6 +257,7 @@ static enum vc_status send(struct vc_learner *l)
 
 /* ---- losses ---- */
 
+/* Losses that have kernels there; the others are computed on the host. */
 bool vc_device_has_loss(const struct vc_learner *l, const struct vc_loss_spec *spec,
                         const struct vc_teacher_rows *teacher, const struct vc_label_rows *labels)
 {
@@ -249,6 +267,8 @@ bool vc_device_has_loss(const struct vc_learner *l, const struct vc_loss_spec *s
             spec->kind == VC_TEACHER_LOSS_COSINE);
 }
 
+/* Loss and its gradient at the logits, which stay on the device. The sums of rows are added here, in their
+ * order. */
 enum vc_status vc_device_loss(struct vc_learner *l, struct vc_engine *engine, const struct vc_batch *batch,
                               const struct vc_loss_spec *spec, size_t n, const struct vc_teacher_rows *teacher,
                               struct vc_loss_sums *sums)
@@ -313,6 +333,8 @@ static enum vc_status scale_all(struct vc_learner *l, double a)
     return vc_train_result(l->device, l->device->table->run(l->device->session, &work));
 }
 
+/* Adds the gradients of a batch to those of the step, which end in the gradients' place. `first`: the first
+ * batch of the round. */
 enum vc_status vc_device_sum(struct vc_learner *l, uint64_t first, uint64_t n_batches)
 {
     const struct vc_weights *w = l->net.weights;
@@ -336,6 +358,8 @@ enum vc_status vc_device_sum(struct vc_learner *l, uint64_t first, uint64_t n_ba
     return add_all(l, total, w->device_grad, false);
 }
 
+/* The norm of all gradients, from the squares of blocks, added in their order. Takes the scale of the loss
+ * out first. */
 enum vc_status vc_device_measure(struct vc_learner *l, double scale, double *norm)
 {
     struct vc_device_step *d = l->on_device;
@@ -355,6 +379,7 @@ enum vc_status vc_device_measure(struct vc_learner *l, double scale, double *nor
     return VC_OK;
 }
 
+/* One update of all blocks. Afterwards the device's weights and states are the newer ones. */
 enum vc_status vc_device_update(struct vc_learner *l, const struct vc_update *update, double by)
 {
     const struct vc_train_update u = {.kind = update->kind == VC_UPDATE_SGD    ? VC_TRAIN_SGD

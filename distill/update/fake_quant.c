@@ -1,5 +1,14 @@
-/* fake_quant.c - see fake_quant.h. Which tensors `quantize` would work on, and how, is asked of a job of it that is
- * planned and thrown away. */
+/* fake_quant.c - see fake_quant.h. Which tensors `quantize` would work on, and how, is asked of a job of it
+ * that is planned and thrown away.
+ *
+ *     master    the weights that the optimizer moves, as floats of the run
+ *     values    what the network computes with: the masters rounded to codes and back, after each step
+ *
+ *     open      tensors of the student that have codes, then those that --fake-quant asks for
+ *     begin     masters from the weights, values from the masters
+ *     apply     after a step: scales anew, values anew
+ *     finish    behind the run: weights that are written as codes get their masters, of which the codes are made again
+ */
 #include "distill/update/fake_quant.h"
 
 #include <string.h>
@@ -16,6 +25,7 @@
 
 /* ---- which tensors ---- */
 
+/* "int8/group:32": what the report calls it; by the first tensor. */
 static enum vc_status describe(struct vc_learner *l, const struct vc_quant *quant, enum vc_dtype dtype)
 {
     struct vc_text text;
@@ -126,6 +136,7 @@ static enum vc_status add_coded(struct vc_learner *l, size_t k, const struct vc_
     return add(l, k, quant, tensor->dtype);
 }
 
+/* Shares of scales for all tensors that can have them. */
 static enum vc_status learn_scales(struct vc_learner *l)
 {
     bool any = false;
@@ -141,6 +152,7 @@ static enum vc_status learn_scales(struct vc_learner *l)
 
 /* ---- --fake-quant ---- */
 
+/* The options of the quantize pass, without what lies on no single grid. */
 static enum vc_status read_options(struct vc_ctx *ctx, const struct vc_distill_options *distill,
                                    struct vc_quantize_options *o)
 {
@@ -168,6 +180,7 @@ static bool writes_floats(enum vc_target target)
     return target == VC_TARGET_INT8 || target == VC_TARGET_F16 || target == VC_TARGET_BF16;
 }
 
+/* *codes: what the output's codes are called, if it has codes; NULL: it has floats. */
 enum vc_status vc_fake_quant_writes(struct vc_ctx *ctx, const struct vc_model *model,
                                     const struct vc_distill_options *options, const char **codes)
 {
@@ -231,6 +244,8 @@ static enum vc_status add_planned(struct vc_learner *l, size_t k, const struct v
     return add(l, k, desc->quant, desc->dtype);
 }
 
+/* Plans a job of quantize on the student's file and takes over what it would do to each tensor that is
+ * trained. */
 static enum vc_status add_asked(struct vc_learner *l)
 {
     const struct vc_model *model = l->options->student.weights;
@@ -273,6 +288,7 @@ out:
     return status;
 }
 
+/* Nothing stays where no tensor is quantized. */
 enum vc_status vc_fake_quant_open(struct vc_learner *l)
 {
     const struct vc_model *model = l->options->student.weights;
@@ -328,6 +344,7 @@ static uint64_t aligned(uint64_t bytes)
     return (bytes + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
 }
 
+/* One block for all: masters, limits and scales of each tensor. */
 uint64_t vc_fake_quant_bytes(const struct vc_learner *l)
 {
     uint64_t sum = 0;
@@ -380,6 +397,7 @@ static bool has_scales(const struct vc_fake_quant *f)
     return f->codes == VC_DTYPE_I8 || f->shares != VC_NO_SHARES;
 }
 
+/* Scales of one tensor from its masters, by the kernels of the quantize pass. */
 static enum vc_status make_scales(struct vc_learner *l, struct vc_fake_quant *f)
 {
     struct vc_ctx *ctx = l->ctx;
@@ -467,6 +485,7 @@ static enum vc_status code_some(struct vc_learner *l, const struct vc_fake_quant
     return VC_OK;
 }
 
+/* One tensor whose scales follow from its largest magnitudes, a piece at a time. */
 static enum vc_status apply(struct vc_learner *l, struct vc_fake_quant *f)
 {
     const struct vc_weight *item = &l->net.weights->items[f->entry];
@@ -493,6 +512,7 @@ static enum vc_status apply(struct vc_learner *l, struct vc_fake_quant *f)
     return VC_OK;
 }
 
+/* All tensors on the host. */
 enum vc_status vc_fake_quant_apply(struct vc_learner *l, struct vc_engine *engine)
 {
     enum vc_status status = VC_OK;
@@ -508,6 +528,7 @@ enum vc_status vc_fake_quant_apply(struct vc_learner *l, struct vc_engine *engin
     return status;
 }
 
+/* The kernel of the device for these codes. */
 static int kind_on_device(const struct vc_fake_quant *f)
 {
     if (f->scheme != NULL) {
@@ -576,6 +597,7 @@ static enum vc_status largest_on_device(struct vc_learner *l, char *room)
     return VC_OK;
 }
 
+/* All tensors on the device, after its update. Largest magnitudes of global scales come first. */
 enum vc_status vc_fake_quant_apply_device(struct vc_learner *l, void *room)
 {
     if (l->fake_quants == NULL) {
@@ -590,6 +612,7 @@ enum vc_status vc_fake_quant_apply_device(struct vc_learner *l, void *room)
     return VC_OK;
 }
 
+/* The next part of the block. */
 static void *take(char **at, uint64_t bytes)
 {
     void *p = *at;
@@ -598,6 +621,7 @@ static void *take(char **at, uint64_t bytes)
     return p;
 }
 
+/* Lays the block out, copies the weights to the masters, and makes the values. */
 enum vc_status vc_fake_quant_begin(struct vc_learner *l)
 {
     char *at = l->fake_quants != NULL ? l->fake_quants->room : NULL;
@@ -630,6 +654,7 @@ enum vc_status vc_fake_quant_begin(struct vc_learner *l)
 
 /* ---- masters ---- */
 
+/* Masters in place of the values, in a copy of the weights' block. */
 void vc_fake_quant_copy_masters(const struct vc_learner *l, void *copy)
 {
     for (size_t i = 0; l->fake_quants != NULL && i < l->fake_quants->n; i++) {
@@ -641,6 +666,7 @@ void vc_fake_quant_copy_masters(const struct vc_learner *l, void *copy)
     }
 }
 
+/* The reverse, from the weights' block itself. */
 void vc_fake_quant_take_masters(struct vc_learner *l)
 {
     for (size_t i = 0; l->fake_quants != NULL && i < l->fake_quants->n; i++) {
@@ -651,6 +677,7 @@ void vc_fake_quant_take_masters(struct vc_learner *l)
     }
 }
 
+/* Weights that leave as codes are the masters, cut where scales were learned. */
 void vc_fake_quant_finish(struct vc_learner *l)
 {
     l->report->fake_quant_share = vc_fake_quant_mean_share(l);
@@ -669,6 +696,7 @@ void vc_fake_quant_finish(struct vc_learner *l)
 
 /* ---- checkpoints ---- */
 
+/* A line for each tensor, for checkpoints. */
 void vc_fake_quant_text(const struct vc_learner *l, struct vc_text *text)
 {
     for (size_t i = 0; l->fake_quants != NULL && i < l->fake_quants->n; i++) {

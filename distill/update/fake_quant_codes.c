@@ -1,4 +1,9 @@
-/* fake_quant_codes.c - see fake_quant_codes.h. */
+/* fake_quant_codes.c - see fake_quant_codes.h.
+ *
+ * Codes whose scales are searched, such as 4-bit groups: the values are what quantize would write and
+ * dequantize would read again. They are made group by group from the masters, by the function of the
+ * quantize pass (vc_group_round), so that both find the same scales. Schemes with a global scale need the
+ * largest magnitude of the tensor first, or of all tensors that are joined in the file, such as q, k and v. */
 #include "distill/update/fake_quant_codes.h"
 
 #include <string.h>
@@ -37,6 +42,7 @@ static void no_parts(enum vc_dtype *types)
     }
 }
 
+/* Of a tensor that has codes in the student's file. */
 struct vc_searched vc_fake_quant_of_tensor(const struct vc_model *model, const struct vc_tensor *tensor)
 {
     const struct vc_quant *quant = tensor->quant;
@@ -52,6 +58,7 @@ struct vc_searched vc_fake_quant_of_tensor(const struct vc_model *model, const s
     return searched(model->dialect, quant, types);
 }
 
+/* Of a tensor as a planned job of quantize would write it. */
 struct vc_searched vc_fake_quant_of_desc(const struct vc_dialect *dialect, const struct vc_desc *desc)
 {
     enum vc_dtype types[VC_PART_ROLES];
@@ -66,6 +73,7 @@ struct vc_searched vc_fake_quant_of_desc(const struct vc_dialect *dialect, const
     return searched(dialect, desc->quant, types);
 }
 
+/* What the fake quantization of a tensor has to know of its codes. */
 void vc_fake_quant_set(const struct vc_learner *l, struct vc_fake_quant *f, const struct vc_searched *codes)
 {
     const struct vc_weight *item = &l->net.weights->items[f->entry];
@@ -79,6 +87,7 @@ void vc_fake_quant_set(const struct vc_learner *l, struct vc_fake_quant *f, cons
     f->inner = codes->quant->granularity == VC_GRANULARITY_GROUP ? codes->quant->group_size : f->row_len;
 }
 
+/* joined: the first tensor of the set that shares a global scale; itself where there is no other. */
 void vc_fake_quant_join(const struct vc_learner *l)
 {
     const struct vc_weight *weights = l->net.weights->items;
@@ -138,6 +147,7 @@ static void find_globals(const struct vc_learner *l)
     }
 }
 
+/* For threads, which take a row each. */
 struct rounding {
     const struct vc_learner *l;
     const struct vc_fake_quant *f;
@@ -168,6 +178,7 @@ static void round_at(const struct rounding *r, uint64_t first, size_t n)
     }
 }
 
+/* One row, group by group. The last group may be shorter. */
 static void round_row(void *user, unsigned worker, size_t row)
 {
     const struct rounding *r = user;
@@ -177,6 +188,7 @@ static void round_row(void *user, unsigned worker, size_t row)
     }
 }
 
+/* All tensors of such codes. begin: those that come as codes have their values already. */
 void vc_fake_quant_search(const struct vc_learner *l, bool begin, struct vc_engine *engine)
 {
     find_globals(l);

@@ -15,6 +15,7 @@ static double real_at(const struct vc_learner *l, const void *array, uint64_t i)
     return l->f64 ? ((const double *)array)[i] : (double)((const float *)array)[i];
 }
 
+/* Number i of an array of the run's type. */
 static void set_real(const struct vc_learner *l, void *array, uint64_t i, double x)
 {
     if (l->f64) {
@@ -24,6 +25,7 @@ static void set_real(const struct vc_learner *l, void *array, uint64_t i, double
     }
 }
 
+/* Adds a share for each scale to the weights, which the optimizer moves as it does others. */
 enum vc_status vc_fake_quant_learn(struct vc_learner *l, struct vc_fake_quant *f)
 {
     struct vc_weights *w = l->net.weights;
@@ -34,6 +36,7 @@ enum vc_status vc_fake_quant_learn(struct vc_learner *l, struct vc_fake_quant *f
     return vc_weights_add_shares(w, w->items[f->entry].name, f->n_scales, &f->shares);
 }
 
+/* The limits of each scale, from the largest magnitude times its share. Shares stay between 1/128 and 1. */
 void vc_fake_quant_clip(struct vc_learner *l, struct vc_fake_quant *f)
 {
     void *shares = f->shares != VC_NO_SHARES ? l->net.weights->items[f->shares].data : NULL;
@@ -56,6 +59,7 @@ static uint64_t scale_of(const struct vc_fake_quant *f, uint64_t i)
     return i / f->row_len * f->n_per_row + i % f->row_len / f->inner % f->n_per_row;
 }
 
+/* Values beyond the limits of their scale become the limit. */
 void vc_fake_quant_clamp(const struct vc_fake_quant *f, uint64_t first, size_t n, float *x)
 {
     for (size_t i = 0; i < n; i++) {
@@ -67,6 +71,7 @@ void vc_fake_quant_clamp(const struct vc_fake_quant *f, uint64_t first, size_t n
     }
 }
 
+/* Behind the run: the weights themselves, so that quantizing them finds these scales. */
 void vc_fake_quant_cut(struct vc_learner *l, const struct vc_fake_quant *f)
 {
     const struct vc_weight *item = &l->net.weights->items[f->entry];

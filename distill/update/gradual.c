@@ -1,5 +1,11 @@
-/* gradual.c - see gradual.h. Thresholds are found as `prune` finds them (passes/scores/keys.h): among the weights that
- * are left, so that masks only grow, and exactly, ties in the order of the elements. */
+/* gradual.c - see gradual.h. Thresholds are found as `prune` finds them (passes/scores/keys.h): among the
+ * weights that are left, so that masks only grow, and exactly, ties in the order of the elements.
+ *
+ *     zeros at a step = begun + (end - begun) * (1 - left^3)     left: from 1 at `first` down to 0 at `last`
+ *
+ *     of the way       0      1/4    1/2    3/4    1
+ *     of the zeros     0      0.58   0.88   0.98   1             most go early, and the last steps only train
+ */
 #include "distill/update/gradual.h"
 
 #include <math.h>
@@ -36,6 +42,7 @@ struct vc_gradual {
 
 /* ---- options ---- */
 
+/* The options of the prune pass, without what a run cannot do while it trains. */
 static enum vc_status read_options(struct vc_learner *l, struct vc_gradual *g)
 {
     struct vc_prune_options defaults;
@@ -105,6 +112,7 @@ static uint64_t limit_of(const struct vc_gradual *g, uint64_t n)
     return g->global ? n - vc_fraction_ceil(g->min_keep, n) : n;
 }
 
+/* The tensors that are pruned, and whether so many of their weights may go. */
 static enum vc_status choose_tensors(struct vc_learner *l, struct vc_gradual *g)
 {
     const struct vc_weights *w = l->net.weights;
@@ -133,6 +141,7 @@ static enum vc_status choose_tensors(struct vc_learner *l, struct vc_gradual *g)
     return VC_OK;
 }
 
+/* Nothing where no pruning was asked for. */
 enum vc_status vc_gradual_open(struct vc_learner *l, uint64_t n_steps)
 {
     struct vc_gradual *g;
@@ -156,6 +165,7 @@ enum vc_status vc_gradual_open(struct vc_learner *l, uint64_t n_steps)
     return VC_OK;
 }
 
+/* Accepts one that was opened in part. */
 void vc_gradual_close(struct vc_learner *l)
 {
     struct vc_gradual *g = l->gradual;
@@ -172,6 +182,7 @@ void vc_gradual_close(struct vc_learner *l)
     }
 }
 
+/* The entry is one of those. */
 bool vc_gradual_has(const struct vc_learner *l, size_t entry)
 {
     for (size_t i = 0; l->gradual != NULL && i < l->gradual->n; i++) {
@@ -213,6 +224,7 @@ static bool is_zero(const struct vc_learner *l, const struct vc_weight *item, ui
     return l->f64 ? ((const double *)item->data)[i] == 0 : ((const float *)item->data)[i] == 0;
 }
 
+/* Weight i becomes 0. */
 static void set_zero(const struct vc_learner *l, void *weights, uint64_t i)
 {
     if (l->f64) {
@@ -222,6 +234,7 @@ static void set_zero(const struct vc_learner *l, void *weights, uint64_t i)
     }
 }
 
+/* The bits of the magnitude, which as integers have the order of the values. */
 static uint64_t key_of(const struct vc_learner *l, const void *weights, uint64_t i)
 {
     uint64_t wide;
@@ -235,6 +248,7 @@ static uint64_t key_of(const struct vc_learner *l, const void *weights, uint64_t
     return bits & (UINT32_MAX >> 1);
 }
 
+/* Masks at the beginning: what is 0 in the file stays 0. */
 enum vc_status vc_gradual_begin(struct vc_learner *l)
 {
     struct vc_gradual *g = l->gradual;

@@ -13,16 +13,19 @@
 
 #define SUFFIX ".mask"
 
+/* Types that masks have. */
 static bool is_mask_type(const struct vc_tensor *t)
 {
     return t->quant == NULL && (t->dtype == VC_DTYPE_BOOL || t->dtype == VC_DTYPE_U8);
 }
 
+/* An element for each weight. */
 static bool is_whole(const struct vc_tensor *t, const struct vc_weight *item)
 {
     return t->n_dims == item->n_dims && memcmp(t->shape, item->shape, t->n_dims * sizeof *t->shape) == 0;
 }
 
+/* A bit for each weight. */
 static bool is_packed(const struct vc_tensor *t, const struct vc_weight *item)
 {
     return t->dtype == VC_DTYPE_U8 && t->n_dims == 1 && t->n_elems == vc_ceil_div_u64(item->n, 8);
@@ -37,6 +40,8 @@ static bool is_of(const struct vc_tensor *mask, const struct vc_weight *item)
            (mask->name[n] == '\0' || strcmp(mask->name + n, SUFFIX) == 0);
 }
 
+/* Every mask of the file is of a tensor that is trained and fits it. Other arrays of the file are left
+ * alone. */
 enum vc_status vc_masks_check(const struct vc_learner *l)
 {
     const struct vc_model *masks = l->options->sparsity.mask;
@@ -114,6 +119,8 @@ out:
     return status;
 }
 
+/* The mask of a tensor that is not trained must take nothing from it. Read in pieces, as it is looked at
+ * only. */
 enum vc_status vc_masks_check_unread(const struct vc_learner *l, const struct vc_weight *item)
 {
     const struct vc_model *masks = l->options->sparsity.mask;
@@ -146,6 +153,7 @@ static bool is_pruned(uint64_t zeros, uint64_t n)
     return n != 0 && (double)zeros >= 0.2 * (double)n && (double)zeros <= 0.999 * (double)n;
 }
 
+/* How many values of the tensor in the file are 0. */
 static enum vc_status count_zeros(struct vc_learner *l, const struct vc_weight *item, uint64_t *zeros)
 {
     const struct vc_model *model = l->options->student.weights;
@@ -165,6 +173,7 @@ out:
     return status;
 }
 
+/* Which tensors have a mask: one of the file, or zeros that look like pruning. Nothing is kept but counts. */
 enum vc_status vc_masks_open(struct vc_learner *l)
 {
     const struct vc_distill_options *o = l->options;
@@ -196,6 +205,8 @@ bool vc_masks_has(const struct vc_learner *l, size_t entry)
     return l->zeros != NULL && l->zeros[entry].masked;
 }
 
+/* The mask of one tensor at the beginning of a run, from the file of masks or from the zeros; weights that
+ * it takes become 0. */
 enum vc_status vc_masks_make(struct vc_learner *l, size_t entry)
 {
     const struct vc_weight *item = &l->net.weights->items[entry];
@@ -234,6 +245,7 @@ enum vc_status vc_masks_make(struct vc_learner *l, size_t entry)
 
 /* ---- the report ---- */
 
+/* The report has a line for the tensor. */
 static bool is_told(const struct vc_learner *l, size_t entry)
 {
     const struct vc_weight_zeros *z = &l->zeros[entry];
@@ -242,6 +254,7 @@ static bool is_told(const struct vc_learner *l, size_t entry)
            (z->n != 0 && (double)z->n >= 0.2 * (double)l->net.weights->items[entry].n);
 }
 
+/* Zeros before and after, of tensors with masks or many zeros. */
 enum vc_status vc_masks_report(struct vc_learner *l)
 {
     const struct vc_weights *w = l->net.weights;
@@ -277,6 +290,7 @@ enum vc_status vc_masks_report(struct vc_learner *l)
     return VC_OK;
 }
 
+/* Whether tensors that came pruned still have their zeros. */
 enum vc_status vc_masks_gate(struct vc_learner *l, struct vc_arena *arena, const char **missed)
 {
     const struct vc_distillation *r = l->report;

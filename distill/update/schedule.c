@@ -7,6 +7,7 @@
 
 #define PI 3.14159265358979323846
 
+/* The rate of step k, from 0 on: rises in a line during warm-up, then falls as the schedule says. */
 double vc_lr_of(const struct vc_lr_plan *plan, uint64_t k)
 {
     double i, n;

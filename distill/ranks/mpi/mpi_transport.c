@@ -61,6 +61,8 @@ static bool worked(int result, char why[VC_TRANSPORT_WHY])
     return false;
 }
 
+/* A communicator of its own, so that messages of the program around it do not mix with these. Errors are
+ * returned; MPI would end the process otherwise. */
 static bool mpi_open(unsigned *rank, unsigned *size, char why[VC_TRANSPORT_WHY], void **handle)
 {
     int is = 0;
@@ -124,6 +126,7 @@ static bool part_of(const struct vc_piece *piece, size_t offset, char **at, int 
     return rest != 0;
 }
 
+/* Pieces of more than MOST bytes go in several messages, the same number on both sides. */
 static bool mpi_exchange(void *handle, const struct vc_piece *out, const struct vc_piece *in,
                          vc_transport_stop_fn *stop, void *user, char why[VC_TRANSPORT_WHY])
 {
@@ -158,6 +161,7 @@ static bool mpi_exchange(void *handle, const struct vc_piece *out, const struct 
     return true;
 }
 
+/* MPI is finalized only if it was begun here. */
 static void mpi_close(void *handle, bool whole)
 {
     if (!whole) {
