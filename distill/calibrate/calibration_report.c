@@ -27,6 +27,8 @@ static enum vc_status read_array(struct vc_calibration_owned *owned, const struc
     return *out == NULL ? VC_E_NOMEM : vc_place_values(owned->ctx, file, at, &whole, true, *out);
 }
 
+/* Figures of one layer from its arrays: columns that no input reached, the range, and the root of the mean
+ * square. Statistics of several matrices have several counts; their mean is what one vector has. */
 static enum vc_status read_layer(struct vc_calibration_owned *owned, const struct vc_model *file,
                                  struct vc_calibrated_layer *layer)
 {
@@ -59,6 +61,7 @@ out:
     return status;
 }
 
+/* A layer for each array of sums of squares; the part of its name before the end is the tensor. */
 enum vc_status vc_calibration_report_fill(struct vc_ctx *ctx, const struct vc_model *file,
                                           struct vc_calibration_owned *owned)
 {
@@ -92,6 +95,7 @@ enum vc_status vc_calibration_report_fill(struct vc_ctx *ctx, const struct vc_mo
     return VC_OK;
 }
 
+/* The same from a file that was written before. */
 enum vc_status vc_statistics_read(struct vc_ctx *ctx, const struct vc_model *file, struct vc_calibration_report **out)
 {
     struct vc_calibration_owned *owned;
@@ -111,6 +115,7 @@ out:
     return vc_call_end(ctx, status);
 }
 
+/* Accepts NULL. */
 void vc_calibration_report_free(struct vc_calibration_report *r)
 {
     if (r != NULL) {

@@ -260,6 +260,8 @@ static enum vc_status add_arrays(struct merge *g)
     return VC_OK;
 }
 
+/* The result has the arrays of the first file, each put together from all files. For llama.cpp only what an
+ * importance matrix has is kept. */
 enum vc_status vc_statistics_merge(struct vc_ctx *ctx, const struct vc_model *const *files, size_t n_files,
                                    const struct vc_write_options *write)
 {

@@ -1,5 +1,13 @@
-/* value_range.c - see value_range.h. Threads take units of a value: positions where a mask leaves some out, else pieces
- * of UNIT elements. They look for the extremes first, which say how wide a bin is, and then count. */
+/* value_range.c - see value_range.h. Threads take units of a value: positions where a mask leaves some out,
+ * else pieces of UNIT elements. They look for the extremes first, which say how wide a bin is, and then
+ * count.
+ *
+ * Two passes over a value are needed, since a bin's width must hold the largest element:
+ *
+ *     find_extremes      min, max; whether all are finite
+ *     widen              neighbours of the old bins become one, until the largest fits
+ *     count              each element into its bin, in the part of the thread; parts are added up at the end
+ */
 #include "distill/calibrate/value_range.h"
 
 #include <float.h>
@@ -13,12 +21,14 @@
 #define LEAST        (-126) /* exponent of a width: the first, which elements that are 0 do not change */
 #define FEW_ELEMENTS ((size_t)1 << 15)
 
+/* What one thread has found. */
 struct part {
     bool good;
     float min, max;
     uint64_t bins[VC_RANGE_BINS];
 };
 
+/* One pass over one value. */
 struct looking {
     const float *x;
     size_t n, unit;
@@ -29,6 +39,7 @@ struct looking {
     atomic_size_t next;
 };
 
+/* NaN compares as false, so it changes neither extreme; `good` says that it was there. */
 static void find_extremes(struct part *part, const float *x, size_t n)
 {
     float min = part->min;
@@ -65,6 +76,7 @@ static void count(struct part *part, float scale, const float *x, size_t n)
     }
 }
 
+/* A thread: takes units until there are none. */
 static void look(void *user, unsigned worker)
 {
     struct looking *l = user;
@@ -88,6 +100,7 @@ static void look(void *user, unsigned worker)
     }
 }
 
+/* One pass, on all threads or on this one. */
 static void run(struct looking *l, struct vc_thread_pool *pool, bool counts)
 {
     l->counts = counts;
@@ -99,6 +112,7 @@ static void run(struct looking *l, struct vc_thread_pool *pool, bool counts)
     }
 }
 
+/* Names the row of the first element that counts and is not finite. */
 static enum vc_status refuse(struct vc_ctx *ctx, const struct looking *l, const struct vc_collect_rows *rows)
 {
     size_t each = l->n / rows->n + (l->n < rows->n);
@@ -111,6 +125,7 @@ static enum vc_status refuse(struct vc_ctx *ctx, const struct looking *l, const 
                    (unsigned long long)rows->numbers[VC_AT_MOST(i / each, rows->n - 1)]);
 }
 
+/* No element was seen. */
 void vc_value_range_begin(struct vc_value_range *range, uint32_t value)
 {
     memset(range->bins, 0, sizeof range->bins);
@@ -140,6 +155,7 @@ static void widen(struct vc_value_range *range, int exponent)
     range->exponent = exponent;
 }
 
+/* The width is a power of two with 1024 bins on each side, so all elements are below 2^exponent. */
 enum vc_status vc_value_range_add(struct vc_ctx *ctx, struct vc_value_range *range, struct vc_thread_pool *pool,
                                   const struct vc_run_value *value, const struct vc_collect_rows *rows)
 {

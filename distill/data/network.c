@@ -115,6 +115,7 @@ out:
     return status;
 }
 
+/* The view binds sizes of the graph to those of the rows; the answer and the weights follow from that. */
 enum vc_status vc_net_open(struct vc_ctx *ctx, const struct vc_network *network, const struct vc_net_options *options,
                            struct vc_rows *rows, struct vc_rows_view *view, struct vc_net *net)
 {

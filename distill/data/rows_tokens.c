@@ -32,6 +32,7 @@ static enum vc_status read_all(const struct vc_rows_view *view, size_t k, int64_
     return VC_OK;
 }
 
+/* y or mask has an integer for each position. */
 static enum vc_status expect_width(const struct vc_rows *rows, const char *what, size_t width, size_t positions)
 {
     return width == positions
@@ -59,6 +60,7 @@ out:
     return status;
 }
 
+/* Without a mask of its own a sequence has that of its padding. */
 static enum vc_status take_mask(struct vc_rows *rows, const struct vc_rows_view *view, size_t positions)
 {
     size_t k = find_input(view, "attention_mask", positions);
@@ -66,6 +68,7 @@ static enum vc_status take_mask(struct vc_rows *rows, const struct vc_rows_view 
     return positions == 1 || rows->mask != NULL || k == view->n ? VC_OK : read_mask(view, k, &rows->mask);
 }
 
+/* The mask of padding of a network with one answer for each row, for values inside it. */
 enum vc_status vc_rows_read_tokens(const struct vc_rows_view *view, uint8_t **out, size_t *width)
 {
     size_t k = find_input(view, "attention_mask", ANY_WIDTH);
@@ -91,6 +94,12 @@ static void shift(struct vc_rows *rows)
     }
 }
 
+/* What labels and mask mean for a network that answers for `positions` of each row. With `next` each
+ * position's label is the token that follows; without labels the tokens themselves are:
+ *
+ *     tokens    the  cat  sat  down  pad          mask      1  1  1  1  0
+ *     labels    cat  sat  down  -     -           padding is no label, and the last position has none
+ */
 enum vc_status vc_rows_take_positions(struct vc_rows *rows, const struct vc_rows_view *view, size_t positions,
                                       bool next)
 {

@@ -1,4 +1,16 @@
-/* match.c - see match.h. */
+/* match.c - see match.h.
+ *
+ * One pair in one batch, a row of data at a time, on all threads:
+ *
+ *     student value --gather--> doubles [points][width] --project--> [points][teacher's width]
+ *     teacher copy  --gather--> doubles [points][teacher's width]
+ *                               vc_match_row: loss, gradient of the projected values
+ *     student gradient <--add-- gradient <--project back--
+ *
+ *     map_output: gradients of the projector, one output per thread, over all points of the batch in their order
+ *
+ * Everything is computed in doubles; results are added to gradients of the run's type. Sums over rows and
+ * points have a fixed order, so the number of threads changes no bit. */
 #include "distill/loss/match.h"
 
 #include <math.h>
@@ -51,6 +63,7 @@ struct vc_matches {
 
 /* ---- what fits what ---- */
 
+/* The values of all pairs, by their names in both graphs. */
 enum vc_status vc_match_find(struct vc_ctx *ctx, const struct vc_distill_options *o, struct vc_matches **out)
 {
     struct vc_matches *m;
@@ -82,6 +95,7 @@ enum vc_status vc_match_find(struct vc_ctx *ctx, const struct vc_distill_options
     return VC_OK;
 }
 
+/* Both networks' programs keep these values to the end of the forward pass. */
 void vc_match_keep_values(const struct vc_matches *m, struct vc_net_options *student, struct vc_net_options *teacher)
 {
     if (m != NULL) {
@@ -91,6 +105,7 @@ void vc_match_keep_values(const struct vc_matches *m, struct vc_net_options *stu
     }
 }
 
+/* How many points of what width a row of the value has; false: a size is not known, or it has no rows. */
 static bool describe(const struct vc_graph *graph, struct side *side)
 {
     const struct vc_graph_value *v = vc_graph_value(graph, side->value);
@@ -126,6 +141,7 @@ static bool same_points(const struct vc_graph *a, const struct side *x, const st
     return same;
 }
 
+/* Shows both shapes, and why they cannot be compared. */
 static enum vc_status refuse_shapes(const struct vc_matches *m, const struct pair *pair, const char *why)
 {
     char teacher[160];
@@ -138,6 +154,7 @@ static enum vc_status refuse_shapes(const struct vc_matches *m, const struct pai
                    why);
 }
 
+/* Which mask the points of a sequence have: that of the answers, that of the padding, or none. */
 static enum points points_of(const struct vc_matches *m, const struct vc_graph_value *value, size_t n_points)
 {
     bool sequence = value->n_dims == 3;
@@ -157,6 +174,7 @@ static enum vc_status read_tokens(struct vc_matches *m)
     return m->tokens == NULL ? vc_rows_read_tokens(&m->data->teacher, &m->tokens, &m->n_tokens) : VC_OK;
 }
 
+/* Checks the shapes of one pair, and adds a projector where the widths differ. */
 static enum vc_status open_pair(struct vc_matches *m, size_t k)
 {
     struct pair *pair = &m->pairs[k];
@@ -182,6 +200,7 @@ static enum vc_status open_pair(struct vc_matches *m, size_t k)
                               m->options->training.seed, &pair->map);
 }
 
+/* All pairs; figures begin as NaN. */
 enum vc_status vc_match_open(struct vc_matches *m, const struct vc_net *student, const struct vc_net *teacher,
                              const struct vc_taught_rows *data, struct vc_arena *texts)
 {
@@ -221,6 +240,7 @@ static const struct vc_engine_value *value_of(const struct vc_engine *engine, si
     return vc_engine_output(engine, 1 + k);
 }
 
+/* A value of the student must have a gradient: else the term would move nothing. */
 enum vc_status vc_match_check_programs(const struct vc_matches *m)
 {
     for (size_t i = 0; m != NULL && i < 2 * m->n; i++) {
@@ -289,6 +309,7 @@ static uint64_t place(struct layout *l, uint64_t a, uint64_t b, size_t size)
     return at;
 }
 
+/* Threads of the student's program that has the most. */
 static unsigned n_workers(const struct vc_matches *m)
 {
     unsigned most = 1;
@@ -301,6 +322,8 @@ static unsigned n_workers(const struct vc_matches *m)
     return most;
 }
 
+/* Where everything lies in the room. Projector and gradients are shared by all pairs, which are computed
+ * one after the other; copies of the teacher's values are of all pairs at once. */
 static struct layout lay_out(const struct vc_matches *m)
 {
     struct layout l = {.row = 0};
@@ -338,6 +361,7 @@ void **vc_match_room(struct vc_matches *m)
     return &m->room;
 }
 
+/* Accepts NULL. */
 void vc_match_close(struct vc_matches *m)
 {
     if (m != NULL) {
@@ -349,6 +373,7 @@ void vc_match_close(struct vc_matches *m)
 
 /* ---- a batch ---- */
 
+/* Both networks take turns in one arena, so values are copied before the student runs. */
 void vc_match_take(struct vc_matches *m, const struct vc_engine *engine, size_t n)
 {
     struct layout l = lay_out(m);
@@ -372,6 +397,7 @@ static uint64_t n_tokens(const struct vc_matches *m, uint64_t number)
     return n;
 }
 
+/* What counts in these rows, by both masks. */
 void vc_match_count(const struct vc_matches *m, const uint64_t *numbers, size_t n, struct vc_match_counts *counts)
 {
     const struct vc_rows *rows = &m->data->rows;
@@ -408,6 +434,7 @@ static double get(bool f64, const void *x, size_t i)
     return f64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
 }
 
+/* Adds y to number i of an array of the run's type. */
 static void add(bool f64, void *x, size_t i, double y)
 {
     if (f64) {
@@ -425,6 +452,7 @@ static size_t at(const struct side *side, size_t row, size_t p, size_t c)
     return side->inner ? first + c * side->n_points + p : first + p * side->width + c;
 }
 
+/* One row as [points][width], whichever of the two is inner in the network. */
 static void gather(bool f64, const struct side *side, const void *from, size_t row, double *to)
 {
     for (size_t p = 0; p < side->n_points; p++) {
@@ -434,6 +462,7 @@ static void gather(bool f64, const struct side *side, const void *from, size_t r
     }
 }
 
+/* Row k of this thread's work. */
 static double *work_of(const struct task *task, unsigned worker, size_t k)
 {
     return (double *)(void *)(task->room + task->layout->work) + (worker * WORK_ROWS + k) * task->layout->row;
@@ -619,6 +648,7 @@ static uint64_t divisor(const struct pair *pair, const struct vc_match_counts *c
     }
 }
 
+/* All pairs, one after the other. Gradients of the projector are made behind those of all rows. */
 enum vc_status vc_match_batch(const struct vc_matches *m, struct vc_engine *engine, const struct vc_match_batch *batch,
                               double *sums)
 {
@@ -679,6 +709,8 @@ static enum vc_status refuse_student(const struct vc_matches *m, const struct vc
                    o->precision.half == VC_HALF_F16 ? ", or bf16 in the place of fp16, which ends at 65504" : "");
 }
 
+/* The first pair whose term is not finite, and whose values make it so: the teacher's, the student's, or
+ * only their distance. */
 enum vc_status vc_match_refuse(const struct vc_matches *m, const struct vc_engine *engine, size_t n, uint64_t step,
                                const double *sums)
 {
@@ -716,6 +748,7 @@ enum vc_status vc_match_refuse(const struct vc_matches *m, const struct vc_engin
 
 /* ---- options in a checkpoint ---- */
 
+/* A line for each pair. */
 void vc_match_text(const struct vc_matches *m, struct vc_text *text)
 {
     for (size_t k = 0; m != NULL && k < m->n; k++) {

@@ -9,6 +9,7 @@
 #define N_NEAREST  3
 #define MOST_CHARS 128 /* of a printed name */
 
+/* Floats that a node computes and that have a name. */
 static bool can_match(const struct vc_graph_value *value)
 {
     return value->kind == VC_VALUE_RESULT && value->dtype == VC_DTYPE_F32 && value->name[0] != '\0';
@@ -43,6 +44,7 @@ static size_t find_nearest(const struct vc_graph *graph, const char *name, uint3
     return n;
 }
 
+/* A wrong name is answered with the names most like it. */
 enum vc_status vc_match_name(struct vc_ctx *ctx, const struct vc_graph *graph, const char *role, const char *name,
                              uint32_t *value)
 {
@@ -68,6 +70,7 @@ enum vc_status vc_match_name(struct vc_ctx *ctx, const struct vc_graph *graph, c
                    vc_option(ctx, "loss.matches"), role, name, names);
 }
 
+/* "[batch, 128, 768]", for sentences. */
 void vc_match_shape_text(const struct vc_graph *graph, uint32_t value, char *text, size_t n)
 {
     const struct vc_graph_value *v = vc_graph_value(graph, value);

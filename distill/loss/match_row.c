@@ -1,14 +1,19 @@
-/* match_row.c - see match_row.h. */
+/* match_row.c - see match_row.h.
+ *
+ * A point's gradient is written together with its loss. `by` has everything that the term is multiplied by,
+ * so the gradient is that of the whole loss. */
 #include "distill/loss/match_row.h"
 
 #include <math.h>
 #include <string.h>
 
+/* The point is one of those that count. */
 static bool counts(const struct vc_match_row *r, size_t p)
 {
     return r->mask == NULL || r->mask[p] != 0;
 }
 
+/* In the order of the elements. */
 static double dot(const double *x, const double *y, size_t n)
 {
     double sum = 0;
@@ -19,6 +24,7 @@ static double dot(const double *x, const double *y, size_t n)
     return sum;
 }
 
+/* One point: the mean of the squares, and 2 d / width. */
 static double mse_point(const struct vc_match_row *r, const double *s, const double *t, double *gradient)
 {
     double sum = 0;
@@ -64,7 +70,12 @@ static double make_map(const struct vc_match_row *r, const double *x, size_t wid
     return norm;
 }
 
-/* With g = 2 (Q_s - Q_t):  d / dF = (g - Q_s (g Q_s)) / |F|,  d / ds = d / dF 2 s */
+/* With F the squared lengths of the points, Q = F / |F| and g = 2 (Q_s - Q_t):
+ *
+ *     d / dF = (g - Q_s (g Q_s)) / |F|,  d / ds = d / dF 2 s
+ *
+ * The first is the derivative of a vector over its own length: what lies along Q_s is taken away, as it
+ * would only change the length. */
 static double attention(const struct vc_match_row *r)
 {
     double *q = r->maps;
@@ -91,6 +102,7 @@ static double attention(const struct vc_match_row *r)
     return sum;
 }
 
+/* Points that do not count have a gradient of 0. */
 double vc_match_row(const struct vc_match_row *r)
 {
     double sum = 0;

@@ -6,6 +6,7 @@
 #define PER_BLOCK 1024 /* elements of the rows that a thread takes at a time; at least one row */
 #define MOST_ROWS 1024 /* whose sums are kept at a time */
 
+/* One batch on all threads, MOST_ROWS of its rows at a time. */
 struct task {
     const struct vc_step_loss *loss;
     const char *logits;
@@ -14,6 +15,7 @@ struct task {
     size_t first, n, per_block;
 };
 
+/* Threads of the program that has the most. */
 static unsigned most_workers(const struct vc_net *net)
 {
     unsigned most = 1;
@@ -32,6 +34,8 @@ uint64_t vc_step_loss_bytes(const struct vc_net *net, uint64_t n_rows)
            most_workers(net) * net->n_classes * sizeof(double);
 }
 
+/* A thread's rows, one by one: each is a batch of one row for the loss, with pointers to its part of
+ * everything. */
 static void some_rows(void *user, unsigned worker, size_t block)
 {
     const struct task *task = user;
@@ -64,6 +68,7 @@ static void some_rows(void *user, unsigned worker, size_t block)
     }
 }
 
+/* Sums of rows are kept and added in their order afterwards. */
 struct vc_loss_sums vc_step_loss(const struct vc_step_loss *loss, struct vc_engine *engine, size_t n_rows,
                                  const void *logits, void *gradient)
 {

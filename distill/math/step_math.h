@@ -48,6 +48,7 @@ struct vc_label_rows {
     const void *targets;    /* [n_rows, n_classes], of the type of the logits; NULL: y has no floats */
 };
 
+/* Which terms the loss has, and what they are divided by: the same for all batches of a step. */
 struct vc_loss_spec {
     double alpha;                /* of the teacher's term; 1 - alpha: of the labels' */
     double temperature;          /* T */
@@ -75,9 +76,9 @@ struct vc_loss_sums {
  *     ce = -1 / R * sum of log softmax(z)[y]
  *     d / dz = alpha * T / R * (q - p) + (1 - alpha) / R * (softmax(z) - onehot(y))
  *
- * Other kinds of kd, and ce of targets, are those of losses.inc. labels, mask: NULL, or one per row of the
- * mask, 0 where it does not count. gradient may be NULL; row has room for n_classes doubles. Terms with p = 0 are 0. A row's arithmetic is double; the
- * gradient is rounded once. */
+ * Other kinds of kd, and ce of targets, are those of losses.inc. labels, mask: NULL, or one per row of the mask, 0 where it
+ * does not count. gradient may be NULL; row has room for n_classes doubles. Terms with p = 0 are 0. A row's arithmetic is
+ * double; the gradient is rounded once. */
 struct vc_loss_sums vc_loss_f32(const struct vc_loss_spec *spec, size_t n_rows, size_t n_classes, const float *logits,
                                 const struct vc_teacher_rows *teacher, const struct vc_label_rows *labels,
                                 const uint8_t *mask, double *row, float *gradient);

@@ -3,6 +3,7 @@
 
 #include "core/base/ctx.h"
 
+/* The best level that the build has and the processor can; f64 has one. */
 const struct vc_step_table *vc_step_table(const struct vc_ctx *ctx, bool f64)
 {
     enum vc_cpu_level level = ctx->shared->cpu_level;

@@ -480,6 +480,7 @@ out:
     return status;
 }
 
+/* Only opens the file. */
 enum vc_status vc_checkpoint_try(const struct vc_trainer *t)
 {
     struct vc_model *resume = NULL;
@@ -491,6 +492,7 @@ enum vc_status vc_checkpoint_try(const struct vc_trainer *t)
     return status;
 }
 
+/* Accepts a trainer without one. */
 void vc_checkpoint_close(struct vc_trainer *t)
 {
     if (t->checkpoint != NULL) {

@@ -148,6 +148,7 @@ static enum vc_status check_counts(struct vc_ctx *ctx, const struct vc_distill_o
     return VC_OK;
 }
 
+/* Kinds and weights of pairs. */
 static enum vc_status check_matches(struct vc_ctx *ctx, const struct vc_distill_options *o)
 {
     for (size_t k = 0; k < o->loss.n_matches; k++) {
@@ -171,6 +172,7 @@ static bool is_scale(double x)
     return x >= 1 && x <= 0x1p40 && frexp(x, &exponent) == 0.5;
 }
 
+/* 16 bits go with f32 arithmetic, and a scale of the loss with fp16. */
 static enum vc_status check_half(struct vc_ctx *ctx, const struct vc_distill_options *o)
 {
     const char *name = o->precision.half == VC_HALF_BF16 ? "bf16" : "fp16";
@@ -191,6 +193,7 @@ static enum vc_status check_half(struct vc_ctx *ctx, const struct vc_distill_opt
     return VC_OK;
 }
 
+/* Options of recomputation that need each other. */
 static enum vc_status check_memory(struct vc_ctx *ctx, const struct vc_distill_options *o)
 {
     bool automatic = o->memory.recompute == VC_RECOMPUTE_AUTO;
@@ -206,6 +209,7 @@ static enum vc_status check_memory(struct vc_ctx *ctx, const struct vc_distill_o
     return VC_OK;
 }
 
+/* Reads the caller's options, fills in what depends on others, and refuses what contradicts itself. */
 enum vc_status vc_distill_check(struct vc_ctx *ctx, const struct vc_distill_options *given,
                                 struct vc_distill_options *o)
 {

@@ -385,7 +385,7 @@ static double share_explained(double errors, double spread)
     return spread > 0 ? 1 - errors / spread : errors == 0 ? 1 : 0;
 }
 
-/* y of floats. */
+/* Figures of y of floats: F1 of yes and no, the cosine of embeddings, or errors and R2 of values. */
 static enum vc_status judge_targets(const struct vc_trainer *t, const struct tally *tally, struct vc_quality *quality)
 {
     double width = (double)t->student.net.n_classes;
@@ -411,6 +411,8 @@ static enum vc_status judge_targets(const struct vc_trainer *t, const struct tal
     return VC_OK;
 }
 
+/* Figures that are made of sums over all rows: those of y, and how much of the teacher's outputs is
+ * explained. */
 static enum vc_status judge_values(const struct vc_trainer *t, const struct tally *tally, struct vc_quality *quality)
 {
     double width = (double)t->student.net.n_classes;
@@ -444,6 +446,7 @@ static double mean_iou(const struct vc_trainer *t, const uint64_t *places)
     return n_classes != 0 ? sum / n_classes : (double)NAN;
 }
 
+/* Counts of classes are asked for on one rank alone. */
 static enum vc_status find_places(const struct vc_trainer *t, struct tally *tally)
 {
     if (t->student.net.task != VC_NET_TASK_MAPS || t->eval.rows.labels == NULL || t->options.parallel.ranks != NULL) {
@@ -452,6 +455,7 @@ static enum vc_status find_places(const struct vc_trainer *t, struct tally *tall
     return VC_ZEROS(t->ctx, VC_TAG_MISC, tally->places, 3 * t->student.net.n_classes);
 }
 
+/* Sums of the teacher's outputs, for R2 of a student of values. */
 static enum vc_status find_spread(const struct vc_trainer *t, struct tally *tally)
 {
     size_t n = t->student.net.n_classes + 1;
@@ -465,6 +469,7 @@ static enum vc_status find_spread(const struct vc_trainer *t, struct tally *tall
     return VC_ZEROS(t->ctx, VC_TAG_MISC, tally->sum, n);
 }
 
+/* What the network is for; figures that are not measured are NaN. */
 void vc_trainer_describe(const struct vc_trainer *t, struct vc_quality *quality)
 {
     quality->loss = t->student.net.loss;
@@ -477,6 +482,7 @@ void vc_trainer_describe(const struct vc_trainer *t, struct vc_quality *quality)
     quality->undefined = NULL;
 }
 
+/* Rounds over all rows, one batch for each rank, then the figures from the counts. */
 enum vc_status vc_trainer_judge(struct vc_trainer *t, bool the_teacher, struct vc_quality *quality,
                                 struct vc_answers *answers)
 {

@@ -56,6 +56,7 @@ static const struct row table[] = {
     ROW("keep", eval.keep, CHOICE),
 };
 
+/* One line: the key, and the value as it is read again without loss. */
 static void add_row(struct vc_text *text, const struct row *row, const struct vc_distill_options *o)
 {
     const char *field = (const char *)o + row->offset;
@@ -87,6 +88,7 @@ static void add_row(struct vc_text *text, const struct row *row, const struct vc
 
 /* ---- networks and rows ---- */
 
+/* A digest of each input, and one of labels, targets and mask. */
 static enum vc_status add_rows(struct vc_text *text, const char *key, const struct vc_taught_rows *rows)
 {
     char hex[VC_SHA256_HEX_BYTES] = "";
@@ -112,6 +114,7 @@ static enum vc_status add_rows(struct vc_text *text, const char *key, const stru
     return VC_OK;
 }
 
+/* A digest of all answers of the files, which is that of what the student learns from. */
 static enum vc_status add_files(struct vc_text *text, const char *key, const struct vc_teacher_files *files)
 {
     struct vc_sha256 sha;

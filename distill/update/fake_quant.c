@@ -321,6 +321,7 @@ enum vc_status vc_fake_quant_open(struct vc_learner *l)
     return VC_OK;
 }
 
+/* Accepts a learner without fake quantization. */
 void vc_fake_quant_close(struct vc_learner *l)
 {
     if (l->fake_quants != NULL) {

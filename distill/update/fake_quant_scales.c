@@ -156,6 +156,7 @@ void vc_fake_quant_gradients(struct vc_learner *l, struct vc_engine *engine)
     }
 }
 
+/* The mean of all shares, for the report; NaN where no scale is learned. */
 double vc_fake_quant_mean_share(const struct vc_learner *l)
 {
     double sum = 0;

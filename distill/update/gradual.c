@@ -383,6 +383,7 @@ static void apply(struct vc_learner *l, struct part *p)
     vc_keys_release(l->ctx, &p->keys);
 }
 
+/* What goes at this step: of each tensor by itself, or of all together with one threshold. */
 static enum vc_status grow(struct vc_learner *l, uint64_t step, uint32_t *counts)
 {
     struct vc_gradual *g = l->gradual;
@@ -414,6 +415,7 @@ static enum vc_status grow(struct vc_learner *l, uint64_t step, uint32_t *counts
     return VC_OK;
 }
 
+/* Before a step, where one is due. Weights that are newly 0 stay 0, as the mask keeps their gradients out. */
 enum vc_status vc_gradual_grow(struct vc_learner *l, uint64_t step)
 {
     struct vc_gradual *g = l->gradual;
@@ -450,6 +452,7 @@ bool vc_gradual_done(const struct vc_learner *l, uint64_t step)
     return l->gradual == NULL || step > l->gradual->last;
 }
 
+/* Weights that are 0 by their masks, of all tensors that are pruned. */
 uint64_t vc_gradual_masked(const struct vc_learner *l)
 {
     uint64_t n = 0;
@@ -467,6 +470,7 @@ double vc_gradual_sparsity(const struct vc_learner *l)
 
 /* ---- checkpoints ---- */
 
+/* Lines for a checkpoint: what changes when which weights go. */
 void vc_gradual_text(const struct vc_learner *l, struct vc_text *text)
 {
     const struct vc_gradual *g = l->gradual;

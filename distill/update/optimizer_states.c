@@ -7,6 +7,7 @@
 
 #define PER_BLOCK 32768 /* weights that one thread changes at once; a multiple of VC_CODED_BLOCK */
 
+/* The next part of the block; NULL: the optimizer has no such states. */
 static void *take(char **at, uint64_t bytes)
 {
     void *block = bytes != 0 ? *at : NULL;
@@ -15,6 +16,8 @@ static void *take(char **at, uint64_t bytes)
     return block;
 }
 
+/* States begin as zeros. Of a momentum there is one array, of Adam two; codes have a factor for each block
+ * beside them. */
 void vc_optimizer_place(struct vc_learner *l)
 {
     char *at = l->optimizer.block;
@@ -39,6 +42,7 @@ void vc_optimizer_place(struct vc_learner *l)
 
 /* ---- blocks ---- */
 
+/* Room for all blocks, a few more than there will be. */
 uint64_t vc_optimizer_cut_bytes(const struct vc_learner *l)
 {
     uint64_t n = 0;
@@ -49,6 +53,8 @@ uint64_t vc_optimizer_cut_bytes(const struct vc_learner *l)
     return n * sizeof *l->optimizer.blocks;
 }
 
+/* Blocks of PER_BLOCK weights, tensor by tensor: the same for every number of threads, so sums over blocks
+ * are the same, too. */
 void vc_optimizer_cut(struct vc_learner *l)
 {
     l->optimizer.n_blocks = 0;

@@ -15,6 +15,7 @@ struct task {
     double by; /* gradients are multiplied by it */
 };
 
+/* Element `first` of an array of the run's type; NULL stays NULL. */
 static void *at(const struct vc_learner *l, void *array, size_t first)
 {
     return array != NULL ? (char *)array + first * (l->f64 ? sizeof(double) : sizeof(float)) : NULL;
@@ -55,6 +56,7 @@ static void each_block(struct vc_learner *l, struct vc_engine *engine,
     }
 }
 
+/* The norm of all gradients, on the device or here. Squares of blocks are added in the order of the blocks. */
 enum vc_status vc_learner_measure(struct vc_learner *l, struct vc_engine *engine, double scale, double *norm)
 {
     struct task task = {.l = l, .by = 1 / scale};
@@ -71,6 +73,8 @@ enum vc_status vc_learner_measure(struct vc_learner *l, struct vc_engine *engine
     return VC_OK;
 }
 
+/* A thread's block: gradients are clipped, then the rule moves the weights, or the masters of what is
+ * quantized. */
 static void move(void *user, unsigned worker, size_t block)
 {
     struct task *task = user;
@@ -101,6 +105,7 @@ static void move(void *user, unsigned worker, size_t block)
                     at(l, s->v, b->first), s->keep != NULL ? s->keep + b->first : NULL);
 }
 
+/* Adam with 8-bit states is AdamW with its states as codes. */
 static enum vc_update_kind rule_of(enum vc_optimizer optimizer)
 {
     switch (optimizer) {
@@ -114,6 +119,7 @@ static enum vc_update_kind rule_of(enum vc_optimizer optimizer)
     }
 }
 
+/* One step of the optimizer. Where the norm is above the clip, all gradients are multiplied by clip / norm. */
 enum vc_status vc_learner_update(struct vc_learner *l, struct vc_engine *engine, uint64_t step, double grad_norm,
                                  double lr)
 {

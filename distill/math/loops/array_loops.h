@@ -1,5 +1,6 @@
 /* array_loops.h - what a step seldom needs, for one type of numbers; of no level. Part of step_f32.c and step_f64.c. */
 
+/* A row with a NaN has no answer; the first of equal ones is it. */
 size_t NAME(vc_answer)(const REAL *logits, size_t n_classes)
 {
     size_t best = 0;
@@ -13,6 +14,7 @@ size_t NAME(vc_answer)(const REAL *logits, size_t n_classes)
     return best;
 }
 
+/* Each product is rounded once; a power of two rounds nothing. */
 void NAME(vc_scale)(REAL *x, size_t n, double by)
 {
     REAL s = (REAL)by;
@@ -22,6 +24,7 @@ void NAME(vc_scale)(REAL *x, size_t n, double by)
     }
 }
 
+/* Element by element. */
 void NAME(vc_add)(REAL *to, const REAL *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -29,6 +32,7 @@ void NAME(vc_add)(REAL *to, const REAL *x, size_t n)
     }
 }
 
+/* As batch normalization moves its own behind a batch. */
 void NAME(vc_move_statistics)(REAL *running, const REAL *of_batch, size_t n, double share)
 {
     REAL s = (REAL)share;
@@ -38,6 +42,7 @@ void NAME(vc_move_statistics)(REAL *running, const REAL *of_batch, size_t n, dou
     }
 }
 
+/* n: all are finite. */
 size_t NAME(vc_first_nonfinite)(const REAL *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

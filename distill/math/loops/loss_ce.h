@@ -1,12 +1,16 @@
-/* loss_ce.h - cross-entropy with the label of a row, torch.nn.CrossEntropyLoss; s is the share of each label that is spread
- * over all classes (arXiv 1512.00567), w the weight of a class, C how many there are. The sum of all rows is divided by the sum of
- * their w[y]:
+/* loss_ce.h - cross-entropy with the label of a row, torch.nn.CrossEntropyLoss; s is the share of each
+ * label that is spread over all classes (arXiv 1512.00567), w the weight of a class, C how many there are.
+ * The sum of all rows is divided by the sum of their w[y]:
  *
  *     -(1 - s) w[y] log q[y] - s / C sum of w log q,   q = softmax(z)
  *     d / dz = ((1 - s) w[y] + s / C sum of w) q - (1 - s) w[y] onehot(y) - s / C w
  *
+ *     q 0.5 0.3 0.2, y = 0    s = 0      loss 0.693    d / dz -0.5  0.3  0.2
+ *                             s = 0.1    loss 0.741    d / dz -0.43 0.27 0.17
+ *
  * Part of loss_loops.h. */
 
+/* Without smoothing and weights: one walk. */
 static double NAME(plain_ce_row)(size_t n, const REAL *z, int64_t label, double by, double *gradient)
 {
     struct NAME(soft) q = NAME(soft_of)(z, n, 1);
@@ -18,6 +22,7 @@ static double NAME(plain_ce_row)(size_t n, const REAL *z, int64_t label, double 
     return -NAME(log_p)(&q, z[label]);
 }
 
+/* `own` is what the label's class counts for, `all` what all classes get together. */
 static double NAME(ce_row)(const struct vc_loss_spec *spec, size_t n, const REAL *z, int64_t label, double by,
                            double *gradient)
 {

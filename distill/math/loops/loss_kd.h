@@ -1,6 +1,13 @@
-/* loss_kd.h - the divergence of the student's softened answers from the teacher's (Hinton, Vinyals, Dean, arXiv 1503.02531):
+/* loss_kd.h - the divergence of the student's softened answers from the teacher's (Hinton, Vinyals, Dean,
+ * arXiv 1503.02531):
  *
  *     T^2 sum of p (log p - log q),   p = softmax(t / T), q = softmax(z / T)          d / dz = T (q - p)
+ *
+ *     T = 1    p  0.7 0.2 0.1        loss 0.085
+ *              q  0.5 0.3 0.2        d / dz -0.2 0.1 0.1
+ *
+ * The factor T^2 keeps gradients of the same size at any temperature: softer answers differ by 1 / T, and
+ * so does the derivative of z / T.
  *
  * Part of loss_loops.h. */
 
@@ -30,9 +37,14 @@ static double NAME(kd_row)(const struct vc_loss_spec *spec, size_t n, const REAL
     return t * t * NAME(sum_of)(lane);
 }
 
-/* The same where k classes of the teacher are known. All others are one class, whose probability is what is left:
+/* The same where k classes of the teacher are known. All others are one class, whose probability is what is
+ * left:
  *
- *     p = 1 - sum of p over the k,  q = 1 - sum of q over the k;   d / dz of the others: T (q_c - p q_c / q) */
+ *     p = 1 - sum of p over the k,  q = 1 - sum of q over the k;   d / dz of the others: T (q_c - p q_c / q)
+ *
+ * `rest` is the log of the sum of exp(t / T) over all classes of the teacher, so the probabilities of the k
+ * are exact. Left over by rounding, p may be below 0 and counts as 0 then; q is kept above 0, since its log
+ * is taken. */
 static double NAME(top_row)(const struct vc_loss_spec *spec, size_t n, const REAL *z,
                             const struct vc_teacher_rows *teacher, size_t row, double by, double *gradient)
 {

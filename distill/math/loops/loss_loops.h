@@ -1,5 +1,9 @@
-/* loss_loops.h - losses of rows and their gradients, for one type of numbers. Part of step_loops.h. A loss has a row in
- * ../losses.inc and a file here. */
+/* loss_loops.h - losses of rows and their gradients, for one type of numbers. Part of step_loops.h. A loss
+ * has a row in ../losses.inc and a file here.
+ *
+ * A row's loss is told about z, the student's numbers, and t, the teacher's or y's, and adds its gradient
+ * to `gradient`, n doubles that begin as zeros. So the terms of a row are added up in doubles, and the
+ * result is rounded once. */
 
 #include "distill/math/loops/loss_softmax.h"
 
@@ -25,6 +29,8 @@ static const struct NAME(loss_row) {
 #undef VC_LOSS
 };
 
+/* All rows of a batch. kd_by and ce_by divide by the rows of the whole step, so that batches of a step can
+ * be added up; the scale of fp16 is on the gradient alone. */
 OF_LEVEL struct vc_loss_sums NAME(vc_loss)(const struct vc_loss_spec *spec, size_t n_rows, size_t n_classes,
                                            const REAL *logits, const struct vc_teacher_rows *teacher,
                                            const struct vc_label_rows *labels, const uint8_t *mask, double *row,

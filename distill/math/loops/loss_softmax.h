@@ -31,6 +31,7 @@ static REAL NAME(largest)(const REAL *x, size_t n)
     return most[0];
 }
 
+/* The largest is taken away before the exponential, so that none overflows: softmax(x) = softmax(x - max). */
 static struct NAME(soft) NAME(soft_of)(const REAL *x, size_t n, double t)
 {
     struct NAME(soft) s = {.by = 1 / t};

@@ -1,8 +1,16 @@
-/* sum_loops.h - sums of doubles that vectors can add: LANES partial sums, of which element i belongs to number i modulo
- * LANES, added in one order. Part of step_loops.h. */
+/* sum_loops.h - sums of doubles that vectors can add: LANES partial sums, of which element i belongs to
+ * number i modulo LANES, added in one order. Part of step_loops.h.
+ *
+ *     elements   0 1 2 3 4 5 6 7 | 8 9 10 11 12 13 14 15 | 16 17
+ *     lane 0     0               + 8                     + 16          lane 1: 1 + 9 + 17
+ *     sum        ((lane 0 + lane 1) + (lane 2 + lane 3)) + ((lane 4 + lane 5) + (lane 6 + lane 7))
+ *
+ * A register of any width that divides LANES adds in this order, so all levels of the processor give the
+ * same bits. */
 
 #define LANES 8 /* those that fill one register of AVX-512 */
 
+/* The lanes in pairs. */
 static double NAME(sum_of)(const double *lane)
 {
     return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
@@ -23,6 +31,7 @@ static void NAME(add_terms)(const double *terms, size_t m, double *lane)
     }
 }
 
+/* Products are of doubles, whatever REAL is. */
 static double NAME(dot)(const REAL *x, const REAL *y, size_t n)
 {
     double lane[LANES] = {0};

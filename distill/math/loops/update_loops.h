@@ -5,6 +5,8 @@ OF_LEVEL double NAME(vc_square_sum)(const REAL *x, size_t n)
     return NAME(dot)(x, x, n);
 }
 
+/* In the type of the weights, in the order of torch.optim.SGD. The first step of momentum begins with m =
+ * 0, as torch does without dampening. */
 static void NAME(sgd)(const struct vc_update *u, size_t n, REAL *w, const REAL *g, REAL *m)
 {
     REAL lr = (REAL)u->lr;
@@ -63,6 +65,7 @@ static void NAME(clear_masked)(const uint8_t *keep, size_t n, REAL *x)
     }
 }
 
+/* Masked weights are 0 before and after: before, so that decay and states see no old value of them. */
 OF_LEVEL void NAME(vc_update)(const struct vc_update *update, size_t n, REAL *w, REAL *g, REAL *m, REAL *v,
                               const uint8_t *keep)
 {
@@ -90,6 +93,8 @@ static void NAME(decode)(const struct vc_dynamic_map *map, size_t n, const uint8
     }
 }
 
+/* One block of numbers as codes. Returns the factor: the largest magnitude, which the largest code stands
+ * for. */
 static float NAME(encode)(const struct vc_dynamic_map *map, size_t n, const REAL *x, uint8_t *codes)
 {
     float factor = 0;
@@ -106,6 +111,7 @@ static float NAME(encode)(const struct vc_dynamic_map *map, size_t n, const REAL
     return factor;
 }
 
+/* A block at a time: decoded, updated as numbers, coded again with a new factor. */
 OF_LEVEL void NAME(vc_update_coded)(const struct vc_update *update, size_t n, REAL *w, REAL *g,
                                     const struct vc_coded_states *states, const uint8_t *keep)
 {
