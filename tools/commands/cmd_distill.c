@@ -1,5 +1,15 @@
-/* cmd_distill.c - vcompress distill: trains a student until it answers as its teacher does. The library trains;
- * print_distill.c has the report. */
+/* cmd_distill.c - vcompress distill: trains a student until it answers as its teacher does. The library trains
+ * (vc_distill, include/vcompress/distill.h); this file reads the command line, opens the files and ends the command.
+ * print_distill.c has the report for people, documents.c its JSON.
+ *
+ * The options exist in two roles. Both fill the same struct distill_cli:
+ *
+ *     a command of its own        vcompress distill --teacher T --student S --data D -o O     run_distill
+ *     a pass in a recipe          run --pass 'prune ...' --pass 'distill --data D'            pass_distill
+ *
+ * In the second role the student is the model that the passes before leave, and the teacher is by default the input of
+ * the run. Checks that both roles need are in check_both, those of the command alone in check, those of the pass in
+ * ready. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -18,37 +28,50 @@
 #include "tools/show/print_distill.h"
 #include "tools/signals.h"
 
+/* Room for repeatable options. More than that is refused as a wrong value, so that the arrays need no allocation. */
 #define MAX_FREEZE  64
 #define MAX_MATCHES CURVE_MATCHES
 
-/* What the command opens beside its data. */
+/* Files that the command has open besides its data. All members may be empty: a derived student has no file, a student
+ * that learns from labels alone has no teacher, and a teacher may be a file of answers in place of a network. */
 struct opened {
-    struct net student, teacher;
-    struct answer_files answers, eval_answers;
-    struct vc_model *mask;
+    struct net student, teacher;               /* weights and graphs */
+    struct answer_files answers, eval_answers; /* of --teacher and of --eval-teacher, if these are vcompress logits */
+    struct vc_model *mask;                     /* of --mask */
 };
 
+/* What the command line said. The first member is the structure that all commands with networks share, and its first
+ * member is that of all commands that write: so the shared groups of options, whose offset is 0, find their fields.
+ *
+ *     distill_cli
+ *       nets            nets_cli: --teacher, --graph, --data, --array ...
+ *         convert       convert_options: -o, --force, --include ...
+ *           base        base_options: --json, --threads, -q ...
+ *       distill ...     options of this command alone */
 struct distill_cli {
-    struct nets_cli nets; /* first */
-    const char *student, *eval, *log, *mask;
-    const char *eval_teacher;
-    const char *eval_arrays[MAX_NET_ARRAYS];
-    struct vc_data_options eval_data;
-    struct vc_distill_options distill;
-    enum vc_ranks_kind ranks;
-    struct vc_prune_options prune;         /* of --sparsity */
-    struct vc_quantize_options fake_quant; /* of --fake-quant */
+    struct nets_cli nets;                    /* first */
+    const char *student, *eval, *log, *mask; /* names of files; NULL: the option was not given */
+    const char *eval_teacher;                /* answers to the rows of --eval; NULL: a network answers */
+    const char *eval_arrays[MAX_NET_ARRAYS]; /* of --eval-array, "NAME=ARRAY", in the order given */
+    struct vc_data_options eval_data;        /* the rows of --eval; set_eval completes it */
+    struct vc_distill_options distill;       /* what vc_distill gets */
+    enum vc_ranks_kind ranks;                /* of --ranks */
+    struct vc_prune_options prune;           /* of --sparsity */
+    struct vc_quantize_options fake_quant;   /* of --fake-quant */
     bool has_fake_quant;
-    const char *freeze[MAX_FREEZE];
-    struct vc_match matches[MAX_MATCHES];
+    const char *freeze[MAX_FREEZE];             /* the globs of --freeze */
+    struct vc_match matches[MAX_MATCHES];       /* the terms of --match, which point into match_texts */
     char match_texts[MAX_MATCHES][MATCH_BYTES]; /* their names */
-    struct step_log steps;
-    struct curve curve;
+    struct step_log steps;                      /* the file of --log */
+    struct curve curve;                         /* some steps of the run, for the drawing in the page */
     struct opened opened;
     char derived[128]; /* "digits.npz at width 0.5": a student without a file */
     bool own_teacher;  /* in a chain: it is the input itself, which is not closed */
 };
 
+/* The functions take_... have the type opt_call_fn: each takes the value of one option into the structure and returns
+ * false for a value that the option does not allow. The parser then writes the sentence with the row's `wanted`. Lists
+ * point into argv, which outlives the command. */
 static bool take_eval_array(void *group, const char *value)
 {
     struct distill_cli *cli = group;
@@ -61,6 +84,7 @@ static bool take_eval_array(void *group, const char *value)
     return true;
 }
 
+/* --freeze GLOB, repeatable. An empty glob matches no name and is refused. */
 static bool take_freeze(void *group, const char *value)
 {
     struct distill_cli *cli = group;
@@ -73,6 +97,7 @@ static bool take_freeze(void *group, const char *value)
     return true;
 }
 
+/* --match conv3=conv2:mse:0.1, repeatable. match_word cuts the word; the names lie in match_texts. */
 static bool take_match(void *group, const char *value)
 {
     struct distill_cli *cli = group;
@@ -86,11 +111,14 @@ static bool take_match(void *group, const char *value)
     return true;
 }
 
+/* --expect-sparsity 0.5 or 50% */
 static bool take_expected(void *group, const char *value)
 {
     return expected_share(value, &((struct distill_cli *)group)->distill.gates.expect_sparsity);
 }
 
+/* --force-foreign includes --force. The same option of other commands is in convert.c, whose group_write distill does
+ * not have: most of that group (--emit, --format, --shard) makes no sense for a training run. */
 static bool take_foreign(void *group, const char *value)
 {
     struct vc_write_options *write = &((struct distill_cli *)group)->nets.convert.write;
@@ -101,6 +129,7 @@ static bool take_foreign(void *group, const char *value)
     return true;
 }
 
+/* --strip has no value. */
 static bool take_strip(void *group, const char *value)
 {
     (void)value;
@@ -108,6 +137,8 @@ static bool take_strip(void *group, const char *value)
     return true;
 }
 
+/* --betas 0.9,0.999. `end` catches text behind the last number, which makes the count 3. vc_distill checks the
+ * range. */
 static bool take_betas(void *group, const char *value)
 {
     struct vc_distill_options *o = &((struct distill_cli *)group)->distill;
@@ -116,6 +147,7 @@ static bool take_betas(void *group, const char *value)
     return sscanf(value, "%lf,%lf%c", &o->optimizer.beta1, &o->optimizer.beta2, &end) == 2;
 }
 
+/* --fake-quant int4/group:64: any scheme that quantize knows. */
 static bool take_fake_quant(void *group, const char *value)
 {
     struct distill_cli *cli = group;
@@ -124,6 +156,8 @@ static bool take_fake_quant(void *group, const char *value)
     return scheme_word(value, &cli->fake_quant) != NULL;
 }
 
+/* --prune-steps 0:300:20 prunes after the steps 0, 20, 40 ... 300. The test of the characters comes first, because %llu
+ * would also take blanks and a minus sign. 19 digits always fit 64 bits. */
 static bool take_schedule(void *group, const char *value)
 {
     struct vc_distill_options *o = &((struct distill_cli *)group)->distill;
@@ -140,6 +174,7 @@ static bool take_schedule(void *group, const char *value)
     return every != 0;
 }
 
+/* --precision f32, bf16 or fp16: the kind of arithmetic and the type of the halves. */
 static bool take_precision(void *group, const char *value)
 {
     struct vc_distill_options *o = &((struct distill_cli *)group)->distill;
@@ -147,6 +182,7 @@ static bool take_precision(void *group, const char *value)
     return precision_word(value, &o->precision.kind, &o->precision.half);
 }
 
+/* --recompute, as in estimate and fit, without selective: that one is about attention as PyTorch computes it. */
 static bool take_recompute(void *group, const char *value)
 {
     struct vc_distill_options *o = &((struct distill_cli *)group)->distill;
@@ -155,10 +191,15 @@ static bool take_recompute(void *group, const char *value)
            o->memory.recompute != VC_RECOMPUTE_SELECTIVE;
 }
 
+/* Shorthands for the rows below. DISTILL and PRUNE also say the library's name of the option, for its sentences; CLI
+ * fills a member that the library does not know, so that such a row names its option itself or none. */
 #define DISTILL(member) OPT_FIELD(struct distill_cli, distill.member)
 #define PRUNE(member)   OPT_FIELD(struct distill_cli, prune.member)
 #define CLI(member)     .field = offsetof(struct distill_cli, member)
 
+/* What is trained, and the rows that teacher and student are judged on. A row is one option; options.h explains its
+ * members. Options that decide nothing beside another option say so in `needs`; what depends on more than one option is
+ * a row of distill_effects.c. */
 /* clang-format off */
 static const struct opt student_opts[] = {
     {.name = "student", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(student),
@@ -183,6 +224,8 @@ static const struct opt student_opts[] = {
     {.name = "eval-labels", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(eval_data.labels), .needs = "eval", .help = "as --labels"},
 };
 
+/* How it is trained: length and batches, optimizer, learning rate, loss, order of the rows, arithmetic, memory, then
+ * what stays fixed (--freeze, zeros, codes). Defaults in the texts are those of vc_distill_defaults. */
 static const struct opt training_opts[] = {
     {.name = "steps", .value = "N", .kind = OPT_COUNT, DISTILL(training.steps), .help = "optimizer steps (default 400)"},
     {.name = "epochs", .value = "N", .kind = OPT_COUNT, DISTILL(training.epochs), .help = "epochs over the data, in place of --steps"},
@@ -284,6 +327,7 @@ static const struct opt training_opts[] = {
      .help = "train the same student again with labels and without the teacher, and report the difference"},
 };
 
+/* Several processes that train one student together (MPI, NCCL). docs/distillation.md has the rules. */
 static const struct opt ranks_opts[] = {
     {.name = "ranks", OPT_WORDS({"auto", VC_RANKS_AUTO}, {"none", VC_RANKS_NONE}, {"mpi", VC_RANKS_MPI}), CLI(ranks), .option = "parallel.ranks",
      .help = "processes started by mpirun or srun share the batches of each step (--accum), with the bits of one "
@@ -293,6 +337,8 @@ static const struct opt ranks_opts[] = {
              "or by NCCL between devices, equal up to rounding (default auto: NCCL, if all ranks have NCCL)"},
 };
 
+/* The output. In a recipe these are options of the run: recipe.c refuses the options of this group in the line of a
+ * pass, which is why the group is not static (passes.h declares it). */
 static const struct opt output_opts[] = {
     {.name = "output", .letter = 'o', .by_letter = true, .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, OPT_FIELD(struct distill_cli, nets.convert.write.path),
      .help = "output file, in the student's format or the format of the extension"},
@@ -306,6 +352,7 @@ static const struct opt output_opts[] = {
      .help = "check everything and count the memory; train nothing, write nothing"},
 };
 
+/* What is written on the way, when the run ends early, and the gates at its end. */
 static const struct opt watch_opts[] = {
     {.name = "log", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, CLI(log), .help = "a line of JSON for "
                                                                                                "each step; replaces "
@@ -346,7 +393,8 @@ static const struct opt_group *const groups[] = {
 
 /* ---- steps ---- */
 
-/* vc_distill_options.tell */
+/* vc_distill_options.tell: called by the library after every step, and after every evaluation on the way. The control
+ * of --control is a second training of the same student; its steps move the progress line and are not logged. */
 static void tell_step(void *user, const struct vc_distill_step *step)
 {
     struct distill_cli *cli = user;
@@ -360,12 +408,14 @@ static void tell_step(void *user, const struct vc_distill_step *step)
 
 /* ---- the run ---- */
 
+/* The student is made of the teacher (--width, --keep-layers) and has no file of its own. */
 static bool is_derived(const struct distill_cli *cli)
 {
     return cli->distill.derive.width != NULL || cli->distill.derive.keep_layers != NULL;
 }
 
-/* The student as the report names it. */
+/* The student as the report names it: its file, or "digits.npz at width 0.5 with layers 0,2,4". Long names are cut so
+ * that the text fits cli->derived. */
 static const char *student_name(struct distill_cli *cli)
 {
     const struct vc_distill_options *o = &cli->distill;
@@ -383,6 +433,8 @@ static const char *student_name(struct distill_cli *cli)
     return cli->derived;
 }
 
+/* The report in all forms that were asked for: a table for people, then the JSON document, the page and the Markdown.
+ * GO_ON or a status. */
 static int tell(struct app *app, struct distill_cli *cli, const struct vc_distillation *d)
 {
     int rc = GO_ON;
@@ -397,7 +449,9 @@ static int tell(struct app *app, struct distill_cli *cli, const struct vc_distil
     return rc;
 }
 
-/* done: all steps are. rc, or that of a log that could not be written. */
+/* Closes the file of --log. done: the run ended as it should, and a run without a step then leaves an empty log.
+ * Returns rc, or the status of a failure to write the log, which counts only if the run itself succeeded: one sentence
+ * is printed, and the run's own failure is the more important one. */
 static int close_log(struct app *app, struct distill_cli *cli, int rc, bool done)
 {
     int error = log_close(&cli->steps, done);
@@ -406,7 +460,8 @@ static int close_log(struct app *app, struct distill_cli *cli, int rc, bool done
                                                          : rc;
 }
 
-/* --log, which is replaced. GO_ON or a status. */
+/* Opens the file of --log. With --resume, lines are appended; else the first step replaces what an older file holds, so
+ * that a run which is refused before it changes nothing. GO_ON or a status. */
 static int open_log(struct app *app, struct distill_cli *cli)
 {
     return cli->log == NULL || log_open(&cli->steps, cli->log, cli->distill.checkpoint.resume != NULL)
@@ -414,6 +469,16 @@ static int open_log(struct app *app, struct distill_cli *cli)
                : app_refuse_file(app, "--log ", cli->log, strerror(errno));
 }
 
+/* Trains, reports, judges. The order matters:
+ *
+ *     the log is opened              a log that cannot be written stops the run before hours of work
+ *     vc_distill                     trains, evaluates, checks the gates, writes the output
+ *     the ranks agree                one rank's failure becomes the status of all
+ *     report and log                 also where a gate was missed: the figures say by how much
+ *     the gate                       exit 1 with its sentence
+ *
+ * --max-memory becomes the limit of the training (vc_distill_memory): a run that is larger gets smaller batches that
+ * accumulate, unless --batch or --accum was given, which then stay as they are. Returns the exit status. */
 static int distill(struct app *app, struct distill_cli *cli, const struct net *student, const struct net *teacher)
 {
     struct vc_distillation *d = NULL;
@@ -436,6 +501,7 @@ static int distill(struct app *app, struct distill_cli *cli, const struct net *s
     if (!app->silent) {
         progress_begin(app);
     }
+    /* d is NULL where the library refused before it trained. */
     status = vc_distill(app->ctx, &cli->distill, &d);
     progress_end();
     app->written = d != NULL && status == VC_OK && !cli->distill.dry_run;
@@ -457,7 +523,9 @@ static int distill(struct app *app, struct distill_cli *cli, const struct net *s
     return rc;
 }
 
-/* The rows of --eval are read as those of --data. */
+/* The rows of --eval are read as those of --data. They have the same inputs, labels and normalization, and only another
+ * file. --eval-array and --eval-labels replace what --array and --labels say; --rows and --part are about --data alone.
+ * Without --eval nothing is evaluated. */
 static void set_eval(struct distill_cli *cli)
 {
     const char *path = cli->eval;
@@ -475,7 +543,9 @@ static void set_eval(struct distill_cli *cli)
     cli->distill.eval.rows = path != NULL ? &cli->eval_data : NULL;
 }
 
-/* What a command and a line of a recipe have in common. GO_ON or a status. */
+/* What a command and a line of a recipe have in common. GO_ON or a status. teacher: a teacher is there, which a recipe
+ * always has. --steps 0 is refused here, since 0 is the library's word for its default. --include and --exclude select
+ * tensors for the passes within the training, and there are none without --sparsity or --fake-quant. */
 static int check_both(struct app *app, const struct distill_cli *cli, bool teacher)
 {
     static const char *const of_passes[] = {"include", "exclude"};
@@ -496,7 +566,8 @@ static int check_both(struct app *app, const struct distill_cli *cli, bool teach
     return rc;
 }
 
-/* Gradual pruning and fake quantization, where they are asked for. */
+/* Gradual pruning and fake quantization, where they are asked for. Gradual pruning and fake quantization share
+ * --include, --exclude and --min-elements; each has its own default for the last one. */
 static void set_passes(struct app *app, struct distill_cli *cli)
 {
     cli->fake_quant.rules = cli->nets.convert.rules;
@@ -509,7 +580,7 @@ static void set_passes(struct app *app, struct distill_cli *cli)
     cli->distill.sparsity.prune = cli->prune.sparsity != NULL ? &cli->prune : NULL;
 }
 
-/* GO_ON or a status. */
+/* Refuses what the command alone (not a recipe) can get wrong, before any file is opened. GO_ON or a status. */
 static int check(struct app *app, const struct distill_cli *cli)
 {
     const char *output = cli->nets.convert.write.path;
@@ -540,6 +611,9 @@ static int check(struct app *app, const struct distill_cli *cli)
                : check_both(app, cli, cli->nets.teacher != NULL);
 }
 
+/* Opens the teacher: files of answers (vcompress logits), else a network, whose graph comes from --teacher-graph, the
+ * teacher itself, or the student's graph (`other`). Then the answers of --eval-teacher. What was opened stays in
+ * cli->opened, which end() closes whatever happens. GO_ON or a status. */
 static int open_teacher(struct app *app, struct distill_cli *cli)
 {
     struct opened *o = &cli->opened;
@@ -572,7 +646,8 @@ static int open_teacher(struct app *app, struct distill_cli *cli)
     return rc;
 }
 
-/* The student of a list of layers, which has no weights yet. */
+/* The student of a list of layers, which has no weights yet: vc_network_init_weights draws them from --seed into a
+ * model in memory, from which net_build makes the network as from a file. GO_ON or a status. */
 static int init_student(struct app *app, struct distill_cli *cli)
 {
     struct net *net = &cli->opened.student;
@@ -583,6 +658,8 @@ static int init_student(struct app *app, struct distill_cli *cli)
     return status == VC_OK ? GO_ON : app_fail(app, status);
 }
 
+/* Opens student, teacher and mask. A derived student is made by the library from the teacher, so it needs no file here.
+ * GO_ON or a status. */
 static int open_all(struct app *app, struct distill_cli *cli)
 {
     struct opened *o = &cli->opened;
@@ -605,6 +682,7 @@ static int open_all(struct app *app, struct distill_cli *cli)
     return rc;
 }
 
+/* Sets the defaults. The structure is zero before, and convert_defaults was called. */
 static void begin(void *options)
 {
     struct distill_cli *cli = options;
@@ -616,7 +694,8 @@ static void begin(void *options)
     curve_begin(&cli->curve);
 }
 
-/* Closes what was opened. */
+/* Closes what was opened, and may be called again: a chain does so before each of its inputs. In a chain the teacher
+ * may be the input itself, which belongs to the run and is not closed here. */
 static void end(void *options)
 {
     struct distill_cli *cli = options;
@@ -632,6 +711,9 @@ static void end(void *options)
     memset(&cli->opened, 0, sizeof(cli->opened));
 }
 
+/* The command of its own. ranks_begin precedes the parser, so that of eight processes with a wrong option only rank 0
+ * speaks. A failure before the ranks met is kept (app->held_status) and still joins them: the other ranks would wait
+ * forever for this one. Returns the exit status. */
 static int run_distill(struct app *app, int n_args, char **args)
 {
     struct distill_cli cli;
@@ -663,6 +745,7 @@ static int run_distill(struct app *app, int n_args, char **args)
 
 /* ---- as a pass of a chain ---- */
 
+/* pass_row.ready: checks the options of a pass and what only makes sense for the command. GO_ON or a status. */
 static int ready(struct app *app, void *options, struct conversion *what)
 {
     struct distill_cli *cli = options;
@@ -691,7 +774,14 @@ static int ready(struct app *app, void *options, struct conversion *what)
     return answers_check(app, cli->nets.teacher);
 }
 
-/* The teacher is another network, files with its answers, or the input itself; or labels alone teach. */
+/* Opens the teacher of one input of a chain. In the order in which they are tried:
+ *
+ *     --alpha 0 and no --teacher       none: labels alone teach
+ *     no --teacher                     the input itself, before the passes of this run
+ *     --teacher names answers          files of vcompress logits
+ *     --teacher names a network        its weights and graph
+ *
+ * The own teacher borrows the model of the run (own_teacher). The cast only takes const away: nothing writes to it. */
 static enum vc_status find_teacher(struct vc_ctx *ctx, const struct vc_model *model, struct distill_cli *cli)
 {
     const struct nets_cli *nets = &cli->nets;
@@ -717,7 +807,8 @@ static enum vc_status find_teacher(struct vc_ctx *ctx, const struct vc_model *mo
     return status;
 }
 
-/* The files of one input, which are opened anew for the next one. */
+/* The files of one input, which are opened anew for the next one. The options of the pass are one structure for all
+ * inputs, so what points to files is set again for each of them. */
 static enum vc_status open_files(struct vc_ctx *ctx, const struct vc_model *model, struct distill_cli *cli)
 {
     struct opened *o = &cli->opened;
@@ -740,6 +831,7 @@ static enum vc_status open_files(struct vc_ctx *ctx, const struct vc_model *mode
     return status;
 }
 
+/* pass_row.add: opens the files for this input and adds the training to its job. */
 static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct vc_model *model, void *options)
 {
     struct distill_cli *cli = options;
@@ -753,6 +845,7 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct v
     return status == VC_OK ? vc_job_add_distill(ctx, job, &cli->distill) : status;
 }
 
+/* pass_row.start and finish: one log for all inputs of the run. */
 static int start(struct app *app, void *options, bool dry_run)
 {
     return dry_run ? GO_ON : open_log(app, options);
@@ -763,6 +856,7 @@ static int finish(struct app *app, void *options, int rc)
     return close_log(app, options, rc, rc == GO_ON || rc == EXIT_YES || rc == EXIT_NO);
 }
 
+/* distill as a pass: `run` calls begin, parses, calls ready, then add for each input, and end. */
 const struct pass_row pass_distill = {.command = &command_distill,
                                       .size = sizeof(struct distill_cli),
                                       .begin = begin,

@@ -1,10 +1,12 @@
-/* distill_nets.c - see distill_nets.h. */
+/* distill_nets.c - what distill, evaluate and logits share: the options of networks and rows, and opening a network or
+ * the files with a teacher's answers. The library reads the rows (vc_data_options in include/vcompress/distill.h). */
 #include "tools/convert/distill_nets.h"
 
 #include <string.h>
 
 #include "tools/options/data_rows.h"
 
+/* --array NAME=ARRAY, repeatable: the library cuts the text at its first equals sign. */
 static bool take_array(void *group, const char *value)
 {
     struct nets_cli *cli = group;
@@ -17,6 +19,7 @@ static bool take_array(void *group, const char *value)
     return true;
 }
 
+/* --rows and --length: 0 is refused, since the structure has 0 for an option that was not given. */
 static bool take_rows(void *group, const char *value)
 {
     struct nets_cli *cli = group;
@@ -31,7 +34,8 @@ static bool take_length(void *group, const char *value)
     return options_count(value, &cli->data.length) && cli->data.length != 0;
 }
 
-/* "60-80" */
+/* --part 60-80: whole percentages, from below to. The number in front of the dash is at most 23 digits here; a longer
+ * one is cut and refused as too large. */
 static bool take_part(void *group, const char *value)
 {
     struct vc_data_options *data = &((struct nets_cli *)group)->data;
@@ -43,8 +47,10 @@ static bool take_part(void *group, const char *value)
            data->part_from < data->part_to && data->part_to <= 100;
 }
 
+/* A member that the library has no name for, or that a row names itself. */
 #define NETS(member) .field = offsetof(struct nets_cli, member)
 
+/* The teacher, for distill and for evaluate --teacher. */
 /* clang-format off */
 static const struct opt teacher_opts[] = {
     {.name = "teacher", .value = "FILE", .file = FILE_READ, .file_list = true, .kind = OPT_TEXT, NETS(teacher), .option = "teacher",
@@ -54,6 +60,8 @@ static const struct opt teacher_opts[] = {
      .help = "the graph of the teacher, if different from the student's"},
 };
 
+/* Networks and rows. Rows of text models (tokens, length) and of images (mean, std) come from
+ * tools/options/data_rows.h. */
 static const struct opt rows_opts[] = {
     {.name = "graph", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, NETS(graph),
      .help = "the graph of the networks: a text or an ONNX file, as for vcompress graph (default: the graph in each "
@@ -97,6 +105,12 @@ static int refuse(struct app *app, const struct vc_graph *graph, enum vc_status 
     return rc;
 }
 
+/* The graph comes from the first of these that has one: the file `graph`; the checkpoint itself, or the files of its
+ * folder; the file `other`, which is tried only if the checkpoint says nothing about what it computes (a damaged graph
+ * is an error, not a reason to look further).
+ *
+ * plain: a student's weights will be written in another way than its file has them, so that inputs of its quantized
+ * layers stay floats in the graph (vc_graph_options.plain_inputs). */
 enum vc_status net_build(struct vc_ctx *ctx, const char *graph, const char *other, struct net *net)
 {
     bool plain = net->student && graph == NULL;
@@ -107,6 +121,8 @@ enum vc_status net_build(struct vc_ctx *ctx, const char *graph, const char *othe
     return status;
 }
 
+/* A file of answers is refused by name: it opens as a model, and its graph would be missed with a sentence that helps
+ * nobody. */
 int net_open(struct app *app, const char *path, const char *graph, const char *other, struct net *net)
 {
     enum vc_status status = vc_model_open(app->ctx, path, NULL, &net->weights);
@@ -126,6 +142,7 @@ int net_open(struct app *app, const char *path, const char *graph, const char *o
     return status == VC_OK ? GO_ON : refuse(app, net->graph, status);
 }
 
+/* Accepts a net that was never opened: closing NULL does nothing. */
 void net_close(struct net *net)
 {
     vc_graph_close(net->graph);
@@ -133,12 +150,15 @@ void net_close(struct net *net)
     vc_model_close(net->weights);
 }
 
+/* What the library's functions take: a view, valid while *net is open. */
 struct vc_network net_of(const struct net *net)
 {
     return (struct vc_network){.graph = net->graph, .weights = net->weights, .beside = net->beside};
 }
 
-/* Takes the next name of "a.npz,b.npz"; false behind the last. */
+/* Takes the next name of "a.npz,b.npz"; false behind the last. *at is moved behind the name, and becomes NULL behind
+ * the last one, so that "a.npz," ends with an empty name, which answers_check refuses. A name that is too long is cut
+ * to MAX_TEACHER_NAME - 1 bytes; answers_check refuses that length. */
 static bool next_name(const char **at, char path[MAX_TEACHER_NAME])
 {
     size_t n = *at != NULL ? strcspn(*at, ",") : 0;
@@ -151,6 +171,7 @@ static bool next_name(const char **at, char path[MAX_TEACHER_NAME])
     return true;
 }
 
+/* The number of files is judged with their names, so that answers_read needs no bound of its own. */
 int answers_check(struct app *app, const char *paths)
 {
     char path[MAX_TEACHER_NAME];
@@ -168,6 +189,8 @@ int answers_check(struct app *app, const char *paths)
     return n <= MAX_TEACHERS ? GO_ON : app_usage(app, "--teacher: more than %d files", MAX_TEACHERS);
 }
 
+/* A single file that is no file of answers is a network, and is closed again: n stays 0. With commas every file has to
+ * be one of answers; who calls this checks that. On failure files->failed names the file. */
 enum vc_status answers_read(struct vc_ctx *ctx, const char *paths, struct answer_files *files)
 {
     bool alone = strchr(paths, ',') == NULL;

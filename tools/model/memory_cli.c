@@ -1,4 +1,8 @@
-/* memory_cli.c - see memory_cli.h. The library counts; this is its command line. */
+/* memory_cli.c - the command line of estimate and fit: how a model is used, and what memory that takes. The library
+ * counts (vc_memory_estimate); here are the options, the checks between them, and the tables for people.
+ *
+ * A reader starts at memory_cli_count, which goes through the stages: checks, the model and its graph, the program that
+ * runs it, the sizes of the inputs, the teacher, the estimate. */
 #include "tools/model/memory_cli.h"
 
 #include <string.h>
@@ -6,7 +10,8 @@
 #include "tools/options/recompute_word.h"
 #include "tools/options/scheme_spelling.h"
 
-/* "fp16", as people say, or "f16". */
+/* The type of the library for a word of the command line: "fp16" and "f16" are one type, as are "int8" and "i8". False
+ * for a word that names no type. */
 static bool dtype_of(const char *word, enum vc_dtype *dtype)
 {
     char name[16];
@@ -20,12 +25,22 @@ static bool dtype_of(const char *word, enum vc_dtype *dtype)
     return *dtype != VC_DTYPE_NONE;
 }
 
+/* A type that weights and gradients can have in memory. The 8-bit floats are schemes with scales, not types of this
+ * kind. */
 static bool is_float_type(enum vc_dtype dtype)
 {
     return dtype == VC_DTYPE_F32 || dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16 || dtype == VC_DTYPE_F64;
 }
 
-/* A type of floats, or the name of a scheme in any spelling: "int8", "nf4", "int4/group:128", "q4_k". */
+/* A type of floats, or the name of a scheme in any spelling: "int8", "nf4", "int4/group:128", "q4_k". The stages, of
+ * which the first that succeeds decides:
+ *
+ *     f16, int8      a type of the library: memory.weights
+ *     nf4            a name of an estimate's scheme, vc_weight_scheme_bytes knows it: cli->scheme
+ *     half           another spelling of a type of floats: memory.weights
+ *     INT4/group:128 another spelling of a scheme, "int4-g128" for estimates: cli->scheme
+ *
+ * The shape 1 x 1 is only there to ask whether a name is known; UINT64_MAX means that it is not. */
 static bool take_dtype(void *group, const char *value)
 {
     struct memory_cli *cli = group;
@@ -52,6 +67,7 @@ static bool take_dtype(void *group, const char *value)
     return vc_weight_scheme_bytes(cli->scheme, one, 2) != UINT64_MAX;
 }
 
+/* --kv-dtype. The list has the types in which programs store keys and values; "fp8" means f8_e4m3 here. */
 static bool take_kv_dtype(void *group, const char *value)
 {
     static const enum vc_dtype types[] = {VC_DTYPE_F32,  VC_DTYPE_F16,     VC_DTYPE_BF16, VC_DTYPE_I8,
@@ -68,6 +84,8 @@ static bool take_kv_dtype(void *group, const char *value)
     return false;
 }
 
+/* --runtime takes two kinds of words: ways to load without a program's name, and the names of programs, whose rules
+ * then decide the rest (choose_program). */
 static bool take_runtime(void *group, const char *value)
 {
     static const struct {
@@ -101,6 +119,7 @@ static bool take_device_kind(void *group, const char *value)
     return cli->memory.program == VC_RUN_BY_MCU || strcmp(value, "gpu") == 0;
 }
 
+/* --recompute, with K of every:K. */
 static bool take_recompute(void *group, const char *value)
 {
     struct memory_cli *cli = group;
@@ -108,6 +127,7 @@ static bool take_recompute(void *group, const char *value)
     return recompute_word(value, &cli->memory.recompute, &cli->memory.recompute_every);
 }
 
+/* --teacher-dtype and --grad-dtype take types of floats alone. */
 static bool take_teacher_dtype(void *group, const char *value)
 {
     struct memory_cli *cli = group;
@@ -122,6 +142,7 @@ static bool take_grad_dtype(void *group, const char *value)
     return dtype_of(value, &cli->memory.gradients) && is_float_type(cli->memory.gradients);
 }
 
+/* The model and how it is run. --size, --graph and --weights come from graph_source.h. */
 /* clang-format off */
 static const struct opt model_opts[] = {
     {.name = "batch", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, batch),
@@ -147,6 +168,8 @@ static const struct opt model_opts[] = {
     {.name = "ctx", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct memory_cli, memory.context_tokens),
      .help = "inference: keys and values of N positions are kept for every sequence"},
 };
+/* Training, its memory, and the rules of the allocator. Options of training need --mode train or distill; the parser
+ * refuses them otherwise, by `needs`. */
 static const struct opt memory_opts[] = {
     {.name = "mode", OPT_WORDS({"infer", VC_MEMORY_INFER}, {"train", VC_MEMORY_TRAIN}, {"distill", VC_MEMORY_DISTILL}), OPT_FIELD(struct memory_cli, memory.mode),
      .help = "the use of the model (default infer); distill: training towards the outputs of --teacher, or of a file "
@@ -203,6 +226,8 @@ static const struct opt memory_opts[] = {
     {.name = "context-overhead", .value = "SIZE", .kind = OPT_SIZE, OPT_FIELD(struct memory_cli, memory.context_bytes),
      .help = "memory of the device's runtime (default 300MiB)"},
 };
+/* Several devices: data parallel (--dp, --zero), tensor parallel (--tp), pipeline (--pp). The figures are those of one
+ * device, with --pp of the stage that needs most. */
 static const struct opt devices_opts[] = {
     {.name = "dp", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, dp),
      .needs = "mode=train|distill", .help = "N copies of the model, each with a batch of its own"},
@@ -239,6 +264,8 @@ const struct opt_group group_model = OPT_GROUP("Model", model_opts);
 const struct opt_group group_memory = OPT_GROUP("Memory", memory_opts);
 const struct opt_group group_devices = OPT_GROUP("Several devices", devices_opts);
 
+/* A symbol is a size that the graph leaves open, by its name: "sequence_length" answers to "sequence". The batch has a
+ * rule of its own in the library, since exporters call it "batch_size", "N" or nothing. */
 int memory_cli_symbol(struct app *app, const struct vc_graph *graph, const char *name, const char **symbol)
 {
     size_t n = strlen(name);
@@ -254,7 +281,7 @@ int memory_cli_symbol(struct app *app, const struct vc_graph *graph, const char 
                      name);
 }
 
-/* --batch and --seq */
+/* Gives a size to the symbol that --batch or --seq mean. The name that people use is `name`. */
 static int bind_named(struct app *app, struct graph_source *source, const char *name, uint64_t size)
 {
     const char *symbol;
@@ -266,7 +293,8 @@ static int bind_named(struct app *app, struct graph_source *source, const char *
     return rc;
 }
 
-/* The usual length of a sequence, where the program has one of its own. Options bind it again. */
+/* The usual length of a sequence, where the program has one of its own. Options bind it again. llama.cpp computes 512
+ * positions at a time, whatever the context: its usual sequence is that, where others have 128. */
 static int bind_positions(struct app *app, const struct memory_cli *cli, struct graph_source *source)
 {
     uint64_t n = vc_memory_program_positions(&cli->memory, source->graph, cli->batch);
@@ -284,6 +312,8 @@ static int bind_positions(struct app *app, const struct memory_cli *cli, struct 
     return GO_ON;
 }
 
+/* Gives all open sizes of a graph their values. Later ones replace earlier ones: the program's usual length, then the
+ * usual sizes and --size, then --batch and --seq. GO_ON or a status. */
 static int bind_all(struct app *app, const struct memory_cli *cli, struct graph_source *source)
 {
     int rc = bind_positions(app, cli, source);
@@ -300,7 +330,9 @@ static int bind_all(struct app *app, const struct memory_cli *cli, struct graph_
 
 /* ---- checking ---- */
 
-/* An option that needs another one, which has to be there with it. */
+/* An option that needs another one, which has to be there with it. These pairs are not in the rows' `needs`, because a
+ * number decides (--dp 1 is as good as none), or an option that only one of the two commands has (--max-ctx,
+ * --weights-only of fit). GO_ON or a status. */
 static int check_pairs(struct app *app, const struct memory_cli *cli)
 {
     const struct {
@@ -324,7 +356,8 @@ static int check_pairs(struct app *app, const struct memory_cli *cli)
     return GO_ON;
 }
 
-/* An option that would change nothing was meant for something else. GO_ON or a status. */
+/* An option that would change nothing was meant for something else. GO_ON or a status. 0 is refused for counts that
+ * start at 1: in the structures 0 means that the option was not given. */
 static int check_options(struct app *app, const struct memory_cli *cli)
 {
     const struct {
@@ -351,7 +384,9 @@ static int check_options(struct app *app, const struct memory_cli *cli)
     return check_pairs(app, cli);
 }
 
-/* Counts go into the library's narrower fields. */
+/* Moves counts from the 64 bits that the parser fills into the library's narrower fields, none of which has use for
+ * more than a million. Then decides the pairs of contradicting switches and the default of --chunks. GO_ON or a
+ * status. */
 static int take_counts(struct app *app, struct memory_cli *cli)
 {
     const struct {
@@ -385,6 +420,8 @@ static int take_counts(struct app *app, struct memory_cli *cli)
     return GO_ON;
 }
 
+/* Opens --teacher as the model itself is opened, with the same --size options. Sentences name the teacher's file while
+ * it is worked on (app->subject). GO_ON or a status. */
 static int open_teacher(struct app *app, struct memory_cli *cli)
 {
     const char *student = app->subject;
@@ -405,12 +442,15 @@ static int open_teacher(struct app *app, struct memory_cli *cli)
     return rc;
 }
 
-/* Of a device's share, and of training, weights alone tell nothing. */
+/* Whether an estimate of the weights alone would be no answer: training keeps values for the backward pass, and a share
+ * of one device depends on the operators. Without a graph such a question is refused. */
 static bool needs_graph(const struct memory_cli *cli)
 {
     return cli->memory.mode != VC_MEMORY_INFER || cli->memory.tp > 1 || cli->memory.pp > 1;
 }
 
+/* A damaged graph does not stop an estimate of the weights; here, behind the tables, its fault becomes the exit
+ * status. */
 int memory_cli_refused(struct app *app, const struct memory_cli *cli)
 {
     if (cli->source.refused == NULL || cli->report.unknown == NULL) {
@@ -420,12 +460,14 @@ int memory_cli_refused(struct app *app, const struct memory_cli *cli)
     return EXIT_INPUT;
 }
 
-/* --runtime, or the program that usually runs such a file; then what follows from it. GO_ON or a status. */
 bool memory_cli_is_mcu(const struct memory_cli *cli)
 {
     return cli->memory.program == VC_RUN_BY_MCU;
 }
 
+/* --runtime, or the program that usually runs such a file; then what follows from it. GO_ON or a status. An explicit
+ * program is refused for training if it only runs models (llama.cpp, vLLM ...). Without --runtime the file's layout and
+ * format decide: a GGUF file is run by llama.cpp. What the user said about attention and the allocator stays. */
 static int choose_program(struct app *app, struct memory_cli *cli)
 {
     const struct vc_model *model = graph_source_model(&cli->source);
@@ -454,6 +496,7 @@ static int choose_program(struct app *app, struct memory_cli *cli)
     return GO_ON;
 }
 
+/* "batch" is set by "--size batch=8", not by "--size batch_size=8". */
 bool memory_cli_sets(const struct memory_cli *cli, const char *name)
 {
     size_t n = strlen(name);
@@ -472,7 +515,8 @@ bool memory_cli_is_ideal(const struct app *app, const struct memory_cli *cli)
            cli->memory.runtime != VC_RUNTIME_DEQUANTIZE;
 }
 
-/* Without a graph there are no inputs: sizes of these would change nothing. */
+/* Without a graph there are no inputs: sizes of these would change nothing. llama.cpp's rules need no graph for keys
+ * and values: their size follows from the metadata. */
 static int refuse_sizes(struct app *app, const struct memory_cli *cli)
 {
     static const char *const names[] = {"batch", "seq", "size"};
@@ -490,6 +534,8 @@ static int refuse_sizes(struct app *app, const struct memory_cli *cli)
     return GO_ON;
 }
 
+/* GO_ON with cli->report filled, or a status. The structures stay open for the printing; memory_cli_close closes
+ * them. */
 int memory_cli_count(struct app *app, struct memory_cli *cli)
 {
     int rc = check_options(app, cli);
@@ -508,6 +554,7 @@ int memory_cli_count(struct app *app, struct memory_cli *cli)
     return status == VC_OK ? GO_ON : app_fail(app, status);
 }
 
+/* over_budget is set by --recompute auto alone, where no plan comes below --budget. */
 int memory_cli_check_budget(struct app *app, const struct memory_cli *cli)
 {
     char peak[CELL_BYTES];
@@ -532,6 +579,7 @@ void memory_cli_close(struct memory_cli *cli)
 
 /* ---- printing ---- */
 
+/* "the inputs leave sizes open; give them, such as --size height=N --size width=N" */
 void memory_cli_print_open(const struct app *app, const struct memory_cli *cli)
 {
     const char *name;
@@ -564,7 +612,7 @@ void memory_cli_print_sizes(const struct app *app, const struct memory_cli *cli,
     }
 }
 
-/* ", one device of dp 8 x tp 2, ZeRO 1" */
+/* ", one device of dp 8 x tp 2, ZeRO 1" Nothing for one device without ZeRO. */
 static void print_division(const struct app *app, const struct vc_memory_options *o)
 {
     const struct {
