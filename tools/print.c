@@ -1,6 +1,11 @@
 /* print.c - clean text and aligned tables; figures are in print_figures.c. Knows no report and no model.
  *
- * Width is counted in columns of the terminal, not in bytes: combining characters take none, East Asian ones two. */
+ * Width is counted in columns of the terminal, not in bytes: combining characters take none, East Asian ones two.
+ *
+ *     out             where text goes and what it may use: colours, UTF-8, a width
+ *     text            names from files made harmless, and their width
+ *     lines that fit  sentences broken between words, where somebody looks at a terminal
+ *     tables          cells kept row by row, or rows printed as they come */
 #include "tools/print.h"
 
 #include <stdlib.h>
@@ -14,6 +19,8 @@
 #define WIDTH_MIN     60
 #define NAME_MIN      16 /* column 0 is not cut below this */
 
+/* The variable that decides is the first of these that is not empty, as in POSIX. setlocale is not used: the program
+ * formats numbers the same way everywhere. */
 static bool locale_is_utf8(void)
 {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
@@ -29,6 +36,7 @@ static bool locale_is_utf8(void)
     return false;
 }
 
+/* NO_COLOR (no-color.org) counts if it is not empty; a terminal that calls itself dumb has no colours. */
 static bool wants_color(FILE *to, enum color_mode mode)
 {
     const char *no_color = getenv("NO_COLOR");
@@ -41,7 +49,8 @@ static bool wants_color(FILE *to, enum color_mode mode)
            isatty(fileno(to)) == 1;
 }
 
-/* Columns that somebody wants the text to have; 0: nobody does. */
+/* Columns that somebody wants the text to have, at least WIDTH_MIN: the variable COLUMNS, else the terminal's size; 0:
+ * neither is there, and the text goes to a file or a pipe. */
 static int wanted_width(FILE *to)
 {
     const char *columns = getenv("COLUMNS");
@@ -79,6 +88,7 @@ const char *out_ellipsis(const struct out *out)
     return out->utf8 ? "\xe2\x80\xa6" : "...";
 }
 
+/* Escape sequences of ECMA-48 (SGR); "" without colours, so that callers need not ask. */
 const char *out_ink(const struct out *out, enum ink ink)
 {
     static const char *const codes[] = {
@@ -91,7 +101,14 @@ const char *out_ink(const struct out *out, enum ink ink)
 
 /* ---- text ---- */
 
-/* One code point at s (n bytes, at least 1): its length, or 0 when it is not valid UTF-8. */
+/* One code point at s (n bytes, at least 1): its length, or 0 when it is not valid UTF-8. Refuses, as RFC 3629 does,
+ * sequences that are longer than needed (c0, c1; e0 below U+0800; f0 below U+10000), surrogates, and numbers above
+ * U+10FFFF:
+ *
+ *     0xxxxxxx                               1 byte     up to U+007F
+ *     110xxxxx 10xxxxxx                      2 bytes    up to U+07FF
+ *     1110xxxx 10xxxxxx 10xxxxxx             3 bytes    up to U+FFFF
+ *     11110xxx 10xxxxxx 10xxxxxx 10xxxxxx    4 bytes    up to U+10FFFF */
 static size_t decode(const unsigned char *s, size_t n, uint32_t *out)
 {
     size_t len;
@@ -128,7 +145,14 @@ static size_t decode(const unsigned char *s, size_t n, uint32_t *out)
     return len;
 }
 
-/* Control characters, and those that hide or reorder what is around them. */
+/* Control characters, and those that hide or reorder what is around them. A tensor called "\033[2J" must not clear the
+ * terminal, and a name must not look like another name:
+ *
+ *     up to 1f, 7f to 9f      C0 and C1 controls: escape sequences begin with them
+ *     ad, 200b..200f          soft hyphen, zero width space, marks of direction
+ *     61c, 2028..202e         line and paragraph separator, embeddings and overrides of direction
+ *     2060..206f, feff        invisible operators, byte order mark
+ *     fff9..fffb, from e0000  annotations, tags */
 static bool is_unsafe(uint32_t c)
 {
     return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
@@ -136,6 +160,8 @@ static bool is_unsafe(uint32_t c)
            (c >= 0xfff9 && c <= 0xfffb) || c >= 0xe0000;
 }
 
+/* Columns of a code point: 0 for characters that combine with the one before, 2 for those of East Asian scripts and for
+ * emoji, else 1. A short list of blocks, as wcwidth has it in most locales; an error here only shifts a column. */
 static size_t code_width(uint32_t c)
 {
     bool combining = (c >= 0x300 && c < 0x370) || (c >= 0x1ab0 && c < 0x1b00) || (c >= 0x20d0 && c < 0x2100) ||
@@ -164,7 +190,8 @@ static size_t plain_start(const char *s)
     return n;
 }
 
-/* In place: nothing becomes longer. Returns the columns that the text takes. */
+/* Replaces unsafe characters and bytes that are no UTF-8 by '?', in place: nothing becomes longer. Returns the columns
+ * that the text takes. Most names are plain ASCII, which the first line skips at once. */
 static size_t clean_in_place(char *s)
 {
     size_t width = plain_start(s);
@@ -212,6 +239,7 @@ bool print_shell_word(FILE *to, const char *s)
     return word != NULL;
 }
 
+/* Control characters are gone after text_clean, so only the quote and the backslash need an escape. */
 void print_json_text(FILE *to, const char *text)
 {
     char *clean = text_clean(text);
@@ -235,6 +263,7 @@ void print_clean(FILE *to, const char *s)
     free(clean);
 }
 
+/* Counts a byte that is no UTF-8 as one column, as clean_in_place does: the '?' that stands for it. */
 size_t text_width(const char *s)
 {
     size_t width = plain_start(s);
@@ -255,7 +284,8 @@ size_t text_width(const char *s)
 
 #define CONTINUED 2 /* columns that further lines are indented by, beside the line's own indent */
 
-/* Bytes of the word that s begins with, and its columns; escape sequences for colours take none. */
+/* Bytes of the word that s begins with, and its columns; escape sequences for colours take none. Without memory the
+ * width is 0: the line is then longer than the terminal and nothing is lost. */
 static size_t word_bytes(const char *s, size_t *width)
 {
     size_t end = strcspn(s, " \n");
@@ -280,7 +310,8 @@ static size_t word_bytes(const char *s, size_t *width)
     return end;
 }
 
-/* n bytes for the terminal: whoever forgot to clean a name does no harm. Colours are our own. */
+/* n bytes for the terminal: whoever forgot to clean a name does no harm. Colours are our own. The text passes here a
+ * second time when lines are wrapped; an escape sequence survives only with colours switched on. */
 static void put_safe(FILE *to, const char *s, size_t n, bool color)
 {
     for (size_t i = 0; i < n;) {
@@ -297,14 +328,19 @@ static void put_safe(FILE *to, const char *s, size_t n, bool color)
     }
 }
 
-/* A command line, or its next lines: a break between its words would change it. */
+/* A command line, or its next lines: a break between its words would change it. The next lines are those behind one
+ * that ends in a blank and a backslash. */
 static bool is_command(const char *start, const char *s)
 {
     return strncmp(s + strspn(s, " "), "vcompress ", 10) == 0 ||
            (s - start >= 3 && s[-1] == '\n' && s[-2] == '\\' && s[-3] == ' ');
 }
 
-/* One line, broken between words. Returns what follows its end. */
+/* One line, broken between words. Returns what follows its end. room: columns of a line; SIZE_MAX never breaks. Further
+ * lines are indented by CONTINUED more than the line itself:
+ *
+ *     a sentence that is longer than the
+ *       terminal goes on here */
 static const char *wrap_line(FILE *to, const char *s, size_t room, bool color)
 {
     size_t indent = strspn(s, " ") + CONTINUED;
@@ -333,6 +369,7 @@ static const char *wrap_line(FILE *to, const char *s, size_t room, bool color)
     return s;
 }
 
+/* Lines are collected in memory, since a table or a sentence is put together from many calls of fprintf. */
 void out_begin_wrapping(struct out *out)
 {
     FILE *real = out->to;
@@ -362,6 +399,7 @@ void out_end(struct out *out)
     out->real = NULL;
 }
 
+/* What was printed so far appears now; printing goes on in a new stream. */
 void out_flush(struct out *out)
 {
     if (out->real != NULL) {
@@ -372,7 +410,7 @@ void out_flush(struct out *out)
 
 /* ---- parts of text ---- */
 
-/* Bytes of the longest start of s that takes at most `width` columns. */
+/* Bytes of the longest start of s that takes at most `width` columns. Never cuts a character in two. */
 static size_t head_bytes(const char *s, size_t width)
 {
     size_t n = strlen(s);
@@ -392,7 +430,12 @@ static size_t head_bytes(const char *s, size_t width)
     return i;
 }
 
-/* Cuts the middle out of s (in place) so that it takes at most `width` columns; the end says more than the start. */
+/* Cuts the middle out of s (in place) so that it takes at most `width` columns; the end says more than the start. A
+ * third of the room is the start, two thirds the end:
+ *
+ *     model.layers.11.attention.weight    to 24 columns:    model.l...tention.weight
+ *
+ * The text stays whole if the mark would not be shorter than what it replaces. */
 static void cut_middle(char *s, size_t width, const char *ellipsis)
 {
     size_t total = text_width(s);
@@ -425,7 +468,8 @@ void table_init(struct table *table, const char *align)
     *table = (struct table){.align = align, .n_cols = strlen(align)};
 }
 
-/* The list with room for `more` elements behind its n, where it lies now; NULL: no memory, and it is as it was. */
+/* The list with room for `more` elements behind its n, where it lies now; NULL: no memory, and it is as it was. The
+ * capacity starts at 256 elements and doubles, so that adding n elements costs O(n) in all. */
 static void *with_room(void *list, size_t n, size_t more, size_t size, size_t *capacity)
 {
     size_t room = *capacity == 0 ? 256 : *capacity;
@@ -444,6 +488,7 @@ static void *with_room(void *list, size_t n, size_t more, size_t size, size_t *c
     return grown;
 }
 
+/* A cell in table->bytes is its ink in one byte, then its text with a 0 at the end. */
 static char *cell_text(const struct table *table, size_t cell)
 {
     return table->bytes + table->cells[cell] + 1;
@@ -454,7 +499,8 @@ static enum ink cell_ink(const struct table *table, size_t cell)
     return (enum ink)table->bytes[table->cells[cell]];
 }
 
-/* The text, cleaned, becomes a cell of the table. Returns its columns. */
+/* Copies the text, cleaned, behind the bytes of the table, and remembers where it begins. Returns its columns; 0 with
+ * table->failed where memory is short. */
 static size_t keep_cell(struct table *table, enum ink ink, const char *text)
 {
     size_t n = strlen(text) + 2;
@@ -496,6 +542,7 @@ static void line_add(struct table *table, const char *text, size_t n)
     table->n_line += n;
 }
 
+/* Writes the line that was put together. */
 static void line_flush(struct table *table, FILE *to)
 {
     fwrite(table->line, 1, table->n_line, to);
@@ -512,7 +559,8 @@ static void print_spaces(FILE *to, size_t n)
     fwrite(blanks, 1, n, to);
 }
 
-/* Blanks before a column: two, and one on each side of a column of arrows ('a' in table->align). */
+/* Blanks before a column: two, and one on each side of a column of arrows ('a' in table->align). So "12.0 KiB -> 3.1
+ * KiB" reads as one thing. */
 static size_t gap_before(const struct table *table, size_t col)
 {
     if (col == 0) {
@@ -523,7 +571,8 @@ static size_t gap_before(const struct table *table, size_t col)
 
 #define SENTENCE_MIN 20 /* columns that a sentence in the last column is broken into, where it does not fit */
 
-/* The last cell of a row, which begins at column `at`; further lines begin there, too. */
+/* The last cell of a row, which begins at column `at`; further lines begin there, too. The room is what is left of the
+ * terminal's width. With less than SENTENCE_MIN columns a break would not help. */
 static void print_last(const struct out *out, size_t at, const char *text)
 {
     size_t room = (size_t)out->width > at ? (size_t)out->width - at : 0;
@@ -550,6 +599,8 @@ static void print_last(const struct out *out, size_t at, const char *text)
     }
 }
 
+/* A row in one line. Empty cells at its end are left out with their blanks. Colours enclose the text and not its
+ * blanks. */
 static void print_row(struct table *table, const struct out *out, size_t first)
 {
     size_t last = table->n_cols;
@@ -591,7 +642,8 @@ static void print_row(struct table *table, const struct out *out, size_t first)
 #define FOLDED_INDENT 4
 #define MAX_WORD      16 /* columns of a last cell that is no sentence */
 
-/* As many of the columns from c on as fit into one line. Returns the first that does not. */
+/* As many of the columns from c on as fit into one line. Returns the first that does not. Always at least one column,
+ * however long. */
 static size_t print_some(const struct table *table, const struct out *out, size_t first, const size_t *width, size_t c)
 {
     size_t begin = c;
@@ -621,7 +673,11 @@ static size_t print_some(const struct table *table, const struct out *out, size_
     return c;
 }
 
-/* A row in several lines: column 0, then the others. */
+/* A row in several lines: column 0, then the others, as many in a line as fit:
+ *
+ *     model.layers.0.mlp.weight
+ *       512x64  f32 -> int8/channel
+ *       128 KiB -> 33 KiB  3.88x */
 static void print_folded(const struct table *table, const struct out *out, size_t first, const size_t *width)
 {
     fprintf(out->to, "  %s%s%s\n", out_ink(out, cell_ink(table, first)), cell_text(table, first),
@@ -631,7 +687,8 @@ static void print_folded(const struct table *table, const struct out *out, size_
     }
 }
 
-/* The rows do not fit, and it is not only the sentence in their last column, which can be broken. */
+/* The rows do not fit, and it is not only the sentence in their last column, which can be broken. A sentence: a last
+ * column on the left margin that is longer than any word (MAX_WORD). */
 static bool must_fold(const struct table *table, const struct out *out, const size_t *width)
 {
     size_t total = 2;
@@ -644,7 +701,7 @@ static bool must_fold(const struct table *table, const struct out *out, const si
     return out->limited && table->n_cols > 1 && total > (size_t)out->width;
 }
 
-/* The cells from `first` on are a row. */
+/* Widens the columns to the cells of one row, which begin at cell number `first`. */
 static void measure_row(struct table *table, size_t first)
 {
     for (size_t c = 0; c < table->n_cols; c++) {
@@ -654,6 +711,7 @@ static void measure_row(struct table *table, size_t first)
     }
 }
 
+/* In one line or in several, as must_fold decided for the whole table. */
 static void print_any_row(struct table *table, const struct out *out, size_t first)
 {
     if (table->folded) {
@@ -663,6 +721,11 @@ static void print_any_row(struct table *table, const struct out *out, size_t fir
     }
 }
 
+/* The three ways of a table (struct table):
+ *
+ *     TABLE_KEEPS       the cell is kept; table_print measures and prints all rows
+ *     TABLE_MEASURES    only the width is wanted; plain ASCII is measured without a copy
+ *     TABLE_PRINTS      the cell is kept until its row is full, which is printed and forgotten */
 void table_add(struct table *table, enum ink ink, const char *text)
 {
     size_t column = table->n_cells;
@@ -705,6 +768,7 @@ void table_again(struct table *table, const struct out *out)
     table->folded = must_fold(table, out, table->width);
 }
 
+/* A name of column 0, whole and as it would be printed. */
 struct cut_name {
     char *cut;
     const char *whole;
@@ -715,7 +779,8 @@ static int compare_cut(const void *a, const void *b)
     return strcmp(((const struct cut_name *)a)->cut, ((const struct cut_name *)b)->cut);
 }
 
-/* Cut to `width` columns, two different names of column 0 would be one. Also true where there is no memory to know. */
+/* Cut to `width` columns, two different names of column 0 would be one. Also true where there is no memory to know.
+ * Sorted by the cut names, two that are equal stand next to each other. */
 static bool cut_alike(const struct table *table, const struct out *out, size_t width)
 {
     size_t n = table->n_cells / table->n_cols;
@@ -744,7 +809,8 @@ static bool cut_alike(const struct table *table, const struct out *out, size_t w
     return alike;
 }
 
-/* Cuts the names of column 0 so that rows fit, unless they could not be told apart then. */
+/* Cuts the names of column 0 so that rows fit, unless they could not be told apart then. over: columns that the rows
+ * are too long by. */
 static void cut_names(struct table *table, const struct out *out, size_t over)
 {
     size_t width = table->width[0] > NAME_MIN + over ? table->width[0] - over : NAME_MIN;
@@ -786,6 +852,7 @@ bool table_print(struct table *table, const struct out *out, bool shorten)
     return ok;
 }
 
+/* "  layout compressed-tensors: vLLM loads it", then what it was tried with and what it needs. */
 void print_layout(const struct out *out, const struct vc_layout *layout)
 {
     if (layout->loader[0] != '\0') {

@@ -1,4 +1,11 @@
-/* cmd_fit.c - vcompress fit: whether what a model takes is there on a GPU; the exit status says so. */
+/* cmd_fit.c - vcompress fit: whether what a model takes is there on a GPU; the exit status says so.
+ *
+ * The library counts what the model takes (memory_cli_count) and decides for one device (vc_fit_decide). Here every
+ * device that was named becomes a row, the rows become tables or a document, and their verdicts become one exit status:
+ *
+ *     0    yes: the model fits all named devices, or one of --all-gpus
+ *     1    no, or not certain (tight, unknown), or the peak has grown (--baseline)
+ *     2..4 wrong options, a damaged model, a failure of the system */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,22 +22,23 @@
 struct fit_cli {
     struct memory_cli memory; /* first */
     struct vc_fit_options fit;
-    const char *gpus[MAX_DEVICES];
+    const char *gpus[MAX_DEVICES]; /* of --gpu, in the order given: "RTX 4060", "A100:2", "auto" */
     size_t n_gpus;
     const char *gpus_file;
-    uint64_t size;
+    uint64_t size; /* of --memory, in bytes; 0: not given */
     struct device_cli device;
-    const char *baseline;
-    double max_growth; /* a share, of the peak */
-    bool all, max_batch, max_ctx, max_layers, porcelain;
+    const char *baseline;                                /* of --baseline: a document of an earlier run */
+    double max_growth;                                   /* a share, of the peak */
+    bool all, max_batch, max_ctx, max_layers, porcelain; /* the switches of their names */
     /* what was found */
-    uint64_t peak_before;
-    bool grew; /* more than it may */
+    uint64_t peak_before; /* bytes, of the baseline */
+    bool grew;            /* more than it may */
     struct vc_gpus *catalogue;
-    struct vc_fit_row *rows;
+    struct vc_fit_row *rows; /* owned; one per device */
     size_t n_rows;
 };
 
+/* --gpu, repeatable. */
 static bool take_gpu(void *group, const char *value)
 {
     struct fit_cli *cli = group;
@@ -48,6 +56,7 @@ static bool take_growth(void *group, const char *value)
     return growth_share(value, &((struct fit_cli *)group)->max_growth);
 }
 
+/* The devices and the question. Options of a device that fit shares with other commands are in DEVICE_OPTIONS. */
 /* clang-format off */
 static const struct opt fit_opts[] = {
     {.name = "gpu", .value = "NAME[:COUNT]", .kind = OPT_CALL, .call = take_gpu,
@@ -82,7 +91,9 @@ static const struct opt_group *const groups[] = {&group_fit,     &group_model,  
 
 /* ---- deciding ---- */
 
-/* Its verdict, with what is free of it as the row has it. */
+/* Decides a row again for a new estimate. What others have taken of the device was found when the row was made and is
+ * not in the options, so it is computed back from the row: used = visible - usable - margin. Nothing usable: as
+ * given. */
 static enum vc_status decide_row(struct app *app, struct fit_cli *cli, struct vc_fit_row *row)
 {
     uint64_t given = cli->fit.used_bytes;
@@ -97,7 +108,7 @@ static enum vc_status decide_row(struct app *app, struct fit_cli *cli, struct vc
     return status;
 }
 
-/* A GPU, or (NULL) a memory of that size. */
+/* Adds the verdict for a GPU, or (gpu NULL) for a memory of that size. visible: bytes that a program sees. */
 static int add_row(struct app *app, struct fit_cli *cli, const struct vc_gpu *gpu, unsigned count, uint64_t visible)
 {
     struct vc_fit_row *row = &cli->rows[cli->n_rows];
@@ -109,6 +120,7 @@ static int add_row(struct app *app, struct fit_cli *cli, const struct vc_gpu *gp
     return status == VC_OK ? GO_ON : app_fail(app, status);
 }
 
+/* How many devices the options divide the model between: dp x tp x pp. */
 static uint64_t devices_of(const struct vc_memory_options *o)
 {
     const unsigned ways[] = {o->dp, o->tp, o->pp}; /* 0: not divided */
@@ -120,7 +132,7 @@ static uint64_t devices_of(const struct vc_memory_options *o)
     return n;
 }
 
-/* A model that is divided between more devices than there are. */
+/* "A100:2" with --tp 4 is refused: the figures would be those of a device that is not there. GO_ON or a status. */
 static int check_count(struct app *app, const struct fit_cli *cli, const char *name, unsigned count)
 {
     uint64_t n = devices_of(&cli->memory.memory);
@@ -131,6 +143,8 @@ static int check_count(struct app *app, const struct fit_cli *cli, const char *n
                            (unsigned long long)n);
 }
 
+/* Adds the device that a word of --gpu means. What others use of the device at hand is found by device_find and holds
+ * for this row alone. */
 static int add_named(struct app *app, struct fit_cli *cli, const char *name)
 {
     const struct vc_gpu *gpu = NULL;
@@ -145,6 +159,7 @@ static int add_named(struct app *app, struct fit_cli *cli, const char *name)
     return rc;
 }
 
+/* Small devices first; equal ones by name, so that the order is the same everywhere. */
 static int by_memory(const void *a, const void *b)
 {
     const struct vc_fit_row *x = a;
@@ -156,7 +171,8 @@ static int by_memory(const void *a, const void *b)
     return strcmp(x->gpu->name, y->gpu->name);
 }
 
-/* All cards on which it fits. */
+/* --all-gpus: a verdict for every card of the catalogue, except instances of clouds (gpu->of), whose GPU has a row of
+ * its own; then only the cards that the model fits stay, sorted. */
 static int add_all(struct app *app, struct fit_cli *cli)
 {
     size_t kept = 0;
@@ -180,6 +196,7 @@ static int add_all(struct app *app, struct fit_cli *cli)
     return rc;
 }
 
+/* Whether anything in the graph keeps keys and values. */
 static bool has_attention(const struct vc_graph *graph)
 {
     for (uint32_t n = 0; n < vc_graph_node_count(graph); n++) {
@@ -190,7 +207,8 @@ static bool has_attention(const struct vc_graph *graph)
     return false;
 }
 
-/* What has no answer for this model. GO_ON or a status. */
+/* Refuses questions about the largest size that have no answer for this model: without a graph nothing depends on the
+ * batch, without attention nothing on the context. GO_ON or a status. */
 static int check_largest(struct app *app, const struct fit_cli *cli)
 {
     const struct vc_graph *graph = cli->memory.source.graph;
@@ -221,7 +239,8 @@ static int check_largest(struct app *app, const struct fit_cli *cli)
     return GO_ON;
 }
 
-/* The largest batch or context of each device, or how many layers it has room for. */
+/* The largest batch or context of each device, or how many layers it has room for. batch: the symbol whose size
+ * vc_fit_largest seeks; without a symbol it seeks context_tokens. GO_ON or a status. */
 static int find_largest(struct app *app, struct fit_cli *cli)
 {
     const struct vc_model *model = graph_source_model(&cli->memory.source);
@@ -261,8 +280,13 @@ static int find_largest(struct app *app, struct fit_cli *cli)
 
 /* ---- --recompute auto ---- */
 
-/* Without --budget, what the smallest device has room for is the budget: less than all devices have until it fits, or
- * until less makes no difference. The rows are counted anew. */
+/* --recompute auto without --budget: the room on the smallest device is the budget. It is found by steps, since what a
+ * device lacks is known only for a given peak:
+ *
+ *     budget = peak - what the device lacks;  estimate again;  decide again
+ *
+ * until all devices have room, or a smaller budget changes nothing, or MOST_BUDGETS steps are made. The rows hold the
+ * last estimate. */
 static int fit_budget(struct app *app, struct fit_cli *cli)
 {
     struct vc_memory_options *memory = &cli->memory.memory;
@@ -293,7 +317,8 @@ static int fit_budget(struct app *app, struct fit_cli *cli)
 
 /* ---- the one before ---- */
 
-/* The peak now, as the document of it says it; false: it is not known. */
+/* The peak now, as the document of it says it; false: it is not known. With --weights-only or --activations the peak of
+ * the first row counts where the report's own peak is unknown. */
 static bool peak_now(const struct fit_cli *cli, uint64_t *peak)
 {
     const struct vc_memory_part *whole = &cli->memory.report.moments[VC_MOMENT_PEAK];
@@ -303,6 +328,8 @@ static bool peak_now(const struct fit_cli *cli, uint64_t *peak)
                                             (cli->fit.weights_only || cli->fit.activation_bytes != 0));
 }
 
+/* --baseline: reads the earlier peak; cli->grew says whether the growth is more than allowed. An unknown peak on either
+ * side is a no, not a pass. GO_ON or a status. */
 static int compare(struct app *app, struct fit_cli *cli)
 {
     uint64_t now;
@@ -344,6 +371,8 @@ static void print_growth(const struct app *app, const struct fit_cli *cli)
             cli->grew ? ": too much" : "");
 }
 
+/* Opens the catalogue and makes a row of every device. Without any option of a device the variable VCOMPRESS_GPU names
+ * one. GO_ON or a status. */
 static int decide(struct app *app, struct fit_cli *cli)
 {
     const char *usual = getenv("VCOMPRESS_GPU");
@@ -380,6 +409,8 @@ static int decide(struct app *app, struct fit_cli *cli)
     return rc == GO_ON ? find_largest(app, cli) : rc;
 }
 
+/* With --max-batch, --max-ctx or --max-gpu-layers the largest size is the question, and 0 is a no; else the verdict
+ * is. */
 static bool row_is_yes(const struct vc_fit_row *row)
 {
     return row->has_layers ? row->largest_layers != 0
@@ -388,7 +419,8 @@ static bool row_is_yes(const struct vc_fit_row *row)
                : row->fit.verdict == VC_FITS;
 }
 
-/* All of the devices, one of them with --all-gpus; with a largest size, that there is one. */
+/* The answer: yes of all devices, of one of them with --all-gpus (whose rows are those that fit). A peak that grew too
+ * much is a no whatever the devices say. */
 static bool is_yes(const struct fit_cli *cli)
 {
     if (cli->grew) {
@@ -409,6 +441,8 @@ static const char *name_of(const struct vc_fit_row *row)
     return row->gpu != NULL ? row->gpu->name : "a device";
 }
 
+/* A line per device with tabs: name, need, usable, verdict. The need is rounded up to MiB and the room down, so that
+ * comparing the two is safe. */
 static void print_porcelain(const struct app *app, const struct fit_cli *cli)
 {
     for (size_t k = 0; k < cli->n_rows; k++) {
@@ -440,6 +474,7 @@ static const char *fmt_headroom(char *buf, const struct app *app, int64_t bytes)
     return buf;
 }
 
+/* One row of the table. */
 static void add_cells(const struct app *app, const struct fit_cli *cli, struct table *table,
                       const struct vc_fit_row *row)
 {
@@ -463,6 +498,7 @@ static void add_cells(const struct app *app, const struct fit_cli *cli, struct t
     }
 }
 
+/* The table of devices, with a column for every largest size that was asked for. False: no memory. */
 static bool print_rows(struct app *app, const struct fit_cli *cli)
 {
     static const char *const titles[] = {"device", "visible", "usable", "left", "verdict"};
@@ -489,7 +525,7 @@ static bool print_rows(struct app *app, const struct fit_cli *cli)
     return table_print(&table, &app->out, true);
 }
 
-/* "need: 13.6 GiB = 13.2 GiB at the peak + 332 MiB for the device's runtime" */
+/* "need: 13.6 GiB = 13.2 GiB at the peak + 332 MiB of the device's runtime", then how much of a device is usable. */
 static void print_need(const struct app *app, const struct fit_cli *cli, const struct vc_fit *fit)
 {
     char buf[CELL_BYTES];
@@ -516,6 +552,7 @@ static void print_need(const struct app *app, const struct fit_cli *cli, const s
     fputc('\n', app->out.to);
 }
 
+/* The estimate, the need, the devices, then the document. GO_ON or a status. */
 static int tell(struct app *app, const struct fit_cli *cli)
 {
     bool shown = app_prints(app);
@@ -551,7 +588,7 @@ static int tell(struct app *app, const struct fit_cli *cli)
                        : rc;
 }
 
-/* The first device that says no, for those who print nothing else. */
+/* With --quiet nothing else is printed: the reason of the first device that says no, as the sentence of a gate. */
 static void say_why(struct app *app, const struct fit_cli *cli)
 {
     char need[CELL_BYTES];
@@ -582,7 +619,8 @@ static void say_why(struct app *app, const struct fit_cli *cli)
     (void)app_gate(app, text);
 }
 
-/* The exit status. A no is certain without a graph, too. */
+/* The exit status. A damaged graph (memory_cli_refused) is the answer only where nothing else is certain: weights alone
+ * that do not fit are a no without any graph. */
 static int answer(struct app *app, const struct fit_cli *cli)
 {
     bool unknown = false;
@@ -603,6 +641,8 @@ static int answer(struct app *app, const struct fit_cli *cli)
     return rc == GO_ON ? EXIT_NO : rc;
 }
 
+/* Options that both the estimate and the verdict need are copied between the structures here: the runtime's memory
+ * (context_bytes) and the workspace of products, which only the estimate knows. */
 static int run_fit(struct app *app, int n_args, char **args)
 {
     struct fit_cli cli = {.all = false};

@@ -1,5 +1,8 @@
 /* cmd_shrink.c - vcompress shrink: from a limit to a file that was checked. The library searches and proves (shrink.h);
- * here are the options, and the tables. */
+ * here are the options, and the tables.
+ *
+ * The stages: options, the device (find_device), the rows (set_rows), the model and the output's name (shrink), the
+ * search (vc_shrink, which calls tell for every candidate), the table and the document (finish). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,20 +19,20 @@
 #include "tools/signals.h"
 
 struct shrink_cli {
-    struct nets_cli nets; /* first */
-    struct vc_shrink_options shrink;
-    struct vc_write_options write;
-    struct vc_data_options eval;
+    struct nets_cli nets;            /* first */
+    struct vc_shrink_options shrink; /* what vc_shrink gets */
+    struct vc_write_options write;   /* the output */
+    struct vc_data_options eval;     /* of --eval; set_rows completes it */
     const char *eval_arrays[MAX_NET_ARRAYS];
-    const char *gpu, *gpus_file;
+    const char *gpu, *gpus_file; /* of --fit and --gpus-file */
     struct vc_gpus *catalogue;
-    struct device_cli device;
-    enum vc_net_task task;
+    struct device_cli device; /* of the GPU at hand */
+    enum vc_net_task task;    /* of --task */
     struct app *app;
     size_t n_told;
 };
 
-/* "1%" or "0.01" */
+/* --max-loss: "1%" or "0.01". 0 is allowed here, other than in expected_share: no loss at all. */
 static bool take_loss(void *group, const char *value)
 {
     struct shrink_cli *cli = group;
@@ -37,7 +40,8 @@ static bool take_loss(void *group, const char *value)
     return strcmp(value, "0") == 0 ? (cli->shrink.max_loss = 0, true) : expected_share(value, &cli->shrink.max_loss);
 }
 
-/* "mae:0.5", "accuracy:1%", "r2:0.01" */
+/* "mae:0.5", "accuracy:1%", "r2:0.01" The metrics are numbered without a gap from accuracy on; vc_metric_name ends the
+ * list with NULL. What is behind the colon is a share or a number in the metric's own unit. */
 static bool take_within(void *group, const char *value)
 {
     struct shrink_cli *cli = group;
@@ -54,7 +58,7 @@ static bool take_within(void *group, const char *value)
             (options_real(value + n + 1, &cli->shrink.max_loss) && cli->shrink.max_loss >= 0));
 }
 
-/* "90", "90s", "10min", "2h" */
+/* "90", "90s", "10min", "2h" "m" and "min" are both minutes. An unknown unit leaves 0, which is refused. */
 static bool take_time(void *group, const char *value)
 {
     static const struct {
@@ -73,6 +77,7 @@ static bool take_time(void *group, const char *value)
     return end != value && isfinite(x) && cli->shrink.seconds > 0;
 }
 
+/* --eval-array, repeatable. set_rows gives the list to the library. */
 static bool take_eval_array(void *group, const char *value)
 {
     struct shrink_cli *cli = group;
@@ -87,6 +92,7 @@ static bool take_eval_array(void *group, const char *value)
 #define SHRINK(member) OPT_FIELD(struct shrink_cli, shrink.member)
 #define CLI(member)    .field = offsetof(struct shrink_cli, member)
 
+/* What the output must be: a size, a device, a loss. At least one is needed. */
 /* clang-format off */
 static const struct opt limit_opts[] = {
     {.name = "bytes", .value = "SIZE", .kind = OPT_SIZE, SHRINK(max_bytes), .help = "the output has at most SIZE: 100MiB"},
@@ -110,6 +116,7 @@ static const struct opt limit_opts[] = {
     {.name = "gpus-file", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(gpus_file),
      .needs = "fit", .help = "more GPUs (see vcompress gpus --csv)"},
 };
+/* Rows that neither train nor choose. */
 static const struct opt proof_opts[] = {
     {.name = "eval", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct shrink_cli, eval.path),
      .needs = "data", .help = "rows to prove, which steer nothing (default: 20 % of --data; 60 % train, 20 % choose)"},
@@ -117,6 +124,7 @@ static const struct opt proof_opts[] = {
     {.name = "eval-array", .value = "NAME=ARRAY", .kind = OPT_CALL, .call = take_eval_array,
      .needs = "eval", .help = "the same as --array (default: as --array)"},
 };
+/* How candidates are compared and trained, and for how long. */
 static const struct opt search_opts[] = {
     TASK_ROWS(struct shrink_cli, task, shrink.loss),
     {.name = "time", .value = "TIME", .kind = OPT_CALL, .call = take_time, .option = "seconds",
@@ -130,6 +138,7 @@ static const struct opt search_opts[] = {
     {.name = "resume", .kind = OPT_BOOL, .set = 1, SHRINK(resume),
      .help = "go on where an interrupted search of the same model, graph, rows and options stopped, by the journal beside the output; the bytes are the same"},
 };
+/* Files that are written: the model, its recipe, and the journal beside it (--resume). */
 static const struct opt output_opts[] = {
     {.name = "output", .letter = 'o', .by_letter = true, .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, OPT_FIELD(struct shrink_cli, write.path),
      .help = "output file or folder, in the format of its extension, else in the input's format (default: a name beside the input, such as model.small.npz)"},
@@ -165,7 +174,8 @@ static const char *fmt_part(char *buf, double share)
     return buf;
 }
 
-/* The same of what a figure has lost: in its own unit where that is no share. */
+/* What a figure has lost. Metrics that are shares are printed as percentages; MAE, MSE and cross-entropy in their
+ * units. */
 static const char *fmt_loss(char *buf, enum vc_metric metric, double loss)
 {
     if (isnan(loss) || (metric != VC_METRIC_MAE && metric != VC_METRIC_MSE && metric != VC_METRIC_CROSS_ENTROPY)) {
@@ -175,7 +185,8 @@ static const char *fmt_loss(char *buf, enum vc_metric metric, double loss)
     return buf;
 }
 
-/* A line when a candidate was measured. */
+/* vc_shrink_options.tell: a line when a candidate was measured, or refused for a reason. left: seconds of --time, NaN
+ * without one. The progress line is ended first, since both go to the terminal. */
 static void tell(void *user, const struct vc_shrink_candidate *c, double left)
 {
     struct shrink_cli *cli = user;
@@ -208,6 +219,7 @@ static void tell(void *user, const struct vc_shrink_candidate *c, double left)
     (void)fflush(out->to);
 }
 
+/* One row of the front. "*" marks the candidate that was chosen. */
 static void add_candidate(const struct app *app, const struct vc_shrinkage *r, size_t k, struct table *table)
 {
     const struct vc_shrink_candidate *c = &r->candidates[k];
@@ -228,7 +240,8 @@ static void add_candidate(const struct app *app, const struct vc_shrinkage *r, s
     }
 }
 
-/* By what outputs were compared; without a measured candidate divergence. */
+/* By what outputs were compared, the title of a column: that of the first measured candidate. The word without any is
+ * "divergence". */
 static const char *measure_of(const struct vc_shrinkage *r)
 {
     for (size_t k = 0; k < r->n_candidates; k++) {
@@ -239,7 +252,7 @@ static const char *measure_of(const struct vc_shrinkage *r)
     return "divergence";
 }
 
-/* The front; in a dry run all candidates. */
+/* The front; in a dry run all candidates. A dry run measures nothing, so there is no front. */
 static bool print_front(const struct app *app, const struct vc_shrinkage *r)
 {
     const char *measure = r->weights_only ? NULL : measure_of(r);
@@ -261,7 +274,8 @@ static bool print_front(const struct app *app, const struct vc_shrinkage *r)
     return table_print(&table, &app->out, true);
 }
 
-/* Every figure of y of floats that was measured, of the output and of the model. */
+/* Every figure that compares with y: of the output, and of the model itself. vc_metric_value is NaN for what was not
+ * measured; `rises` says that a larger value is better, and chooses the form of the number here. */
 static void print_y(const struct app *app, const struct vc_shrinkage *r)
 {
     static const struct {
@@ -282,6 +296,7 @@ static void print_y(const struct app *app, const struct vc_shrinkage *r)
     }
 }
 
+/* The proof by outputs: "proof: classes: 2,000 rows that steered nothing, 98.7 % of the answers equal, ..." */
 static void print_quality(const struct app *app, const struct vc_shrinkage *r)
 {
     const struct vc_quality *q = &r->quality;
@@ -306,6 +321,7 @@ static void print_quality(const struct app *app, const struct vc_shrinkage *r)
     print_answers(app, q, NULL);
 }
 
+/* The table, notes, the proof, and what was written. False: no memory. */
 static bool print_result(const struct app *app, const struct vc_shrinkage *r)
 {
     char buf[CELL_BYTES];
@@ -343,6 +359,7 @@ static bool print_result(const struct app *app, const struct vc_shrinkage *r)
 
 /* ---- the command ---- */
 
+/* --fit NAME: the device and what a program sees of it. GO_ON or a status. */
 static int find_device(struct app *app, struct shrink_cli *cli)
 {
     unsigned count = 1;
@@ -363,6 +380,7 @@ static int find_device(struct app *app, struct shrink_cli *cli)
     return rc == GO_ON && count != 1 ? app_usage(app, "--fit: '%s' are several devices", cli->gpu) : rc;
 }
 
+/* --eval is read with the options of --data, except those that choose rows (--rows, --part). */
 static void set_rows(struct shrink_cli *cli)
 {
     struct vc_data_options own = cli->eval;
@@ -382,6 +400,7 @@ static void set_rows(struct shrink_cli *cli)
     cli->shrink.eval = &cli->eval;
 }
 
+/* What shrink cannot take of the shared options. GO_ON or a status. */
 static int check(struct app *app, struct shrink_cli *cli)
 {
     if (app->parsed.n_args != 1) {
@@ -393,6 +412,7 @@ static int check(struct app *app, struct shrink_cli *cli)
     return GO_ON;
 }
 
+/* The table, the document, then the gate: the report of a missed limit is printed, too. */
 static int finish(struct app *app, const struct vc_shrinkage *r, enum vc_status status)
 {
     int rc;
@@ -405,7 +425,7 @@ static int finish(struct app *app, const struct vc_shrinkage *r, enum vc_status 
     return rc != GO_ON ? rc : status == VC_E_GATE ? app_gate(app, r->missed) : EXIT_YES;
 }
 
-/* "model.small.npz" beside the input */
+/* The default name: "model.small.npz" beside the input. app owns it. */
 static enum vc_status name_output(struct app *app, struct shrink_cli *cli, const struct vc_model *model)
 {
     struct vc_name_options names;
@@ -421,6 +441,7 @@ static enum vc_status name_output(struct app *app, struct shrink_cli *cli, const
     return status;
 }
 
+/* Opens the model (as GGUF where the output's name says so), names the output, searches. Returns the exit status. */
 static int shrink(struct app *app, struct shrink_cli *cli)
 {
     struct vc_shrinkage *result = NULL;
@@ -454,6 +475,7 @@ static int shrink(struct app *app, struct shrink_cli *cli)
     return rc;
 }
 
+/* The whole command, from the options on. */
 static int run_shrink(struct app *app, int n_args, char **args)
 {
     struct shrink_cli cli;

@@ -1,6 +1,16 @@
 /* convert.c - from the command line to a finished conversion: what quantize, dequantize and convert share. Options of
  * selection and output, the output's name, then for every INPUT plan, run, report and gates. Decides nothing about
- * tensors: that is the library's work. */
+ * tensors: that is the library's work.
+ *
+ * The way of a run, with the functions of this file in order:
+ *
+ *     list_emitted, check_words, check_several, check_extensions     words alone, before a file is opened: exit 2
+ *     app_open, read_baseline, targets_find                          the context, files beside the model
+ *     check_names, inputs_make_folder                                several inputs: no two outputs of one name
+ *     for every INPUT: convert_input
+ *         vc_model_open, check_folder, make_name, check_promises     what depends on the model
+ *         vc_job_create, what->add                                   the passes
+ *         finish: plan, must-fit, run, digest, report, gates */
 #include "tools/convert/convert.h"
 
 #include <math.h>
@@ -14,6 +24,7 @@
 
 /* ---- options ---- */
 
+/* --include and --exclude. The order in which both are given decides (the last match wins), so they share one list. */
 static bool add_rule(void *group, const char *glob, bool include)
 {
     struct convert_options *options = group;
@@ -35,6 +46,7 @@ static bool take_exclude(void *group, const char *value)
     return add_rule(group, value, false);
 }
 
+/* --deflate without a value means auto. */
 static bool take_deflate(void *group, const char *value)
 {
     static const struct opt_word words[] = {
@@ -46,12 +58,14 @@ static bool take_deflate(void *group, const char *value)
     return known;
 }
 
+/* --void-as has one value so far; the field takes it in any case, since a wrong value ends the run. */
 static bool take_void_as(void *group, const char *value)
 {
     ((struct convert_options *)group)->open.void_as = VC_DTYPE_BF16;
     return strcmp(value, "bf16") == 0;
 }
 
+/* --emit a.npz,b.npz. The names are cut later, by list_emitted, which needs the app to own the copies. */
 static bool take_emit(void *group, const char *value)
 {
     struct convert_options *options = group;
@@ -83,6 +97,7 @@ static bool take_metadata(void *group, const char *value)
     return true;
 }
 
+/* --target-gpu: a device to report on. --must-fit is the same with a gate. */
 static bool take_target(void *group, const char *value)
 {
     struct targets *targets = &((struct convert_options *)group)->targets;
@@ -105,6 +120,7 @@ static bool take_must(void *group, const char *value)
     return true;
 }
 
+/* --force-foreign includes --force. */
 static bool take_foreign(void *group, const char *value)
 {
     struct vc_write_options *write = &((struct convert_options *)group)->write;
@@ -122,7 +138,7 @@ static bool take_strip(void *group, const char *value)
     return true;
 }
 
-/* "0.02" or "2%" */
+/* "0.02" or "2%". False for text that is no number, or that goes on behind it. The range is the caller's matter. */
 static bool parse_share(const char *value, double *share)
 {
     char *end;
@@ -150,6 +166,7 @@ static bool take_growth(void *group, const char *value)
     return growth_share(value, &((struct convert_options *)group)->write.max_growth);
 }
 
+/* --shard 2/8. Nine digits fit an unsigned; %n says where the text ended, so that "2/8x" is refused. */
 static bool take_shard(void *group, const char *value)
 {
     struct vc_write_options *write = &((struct convert_options *)group)->write;
@@ -159,6 +176,7 @@ static bool take_shard(void *group, const char *value)
            write->shard >= 1 && write->shard <= write->n_shards;
 }
 
+/* --drop optimizer and --drop other, repeatable: both may be given. */
 static bool take_drop(void *group, const char *value)
 {
     static const struct opt_word words[] = {{"optimizer", VC_ROLE_OPTIMIZER}, {"other", VC_ROLE_OTHER}, {NULL, 0}};
@@ -178,6 +196,7 @@ static bool take_expected(void *group, const char *value)
 
 #define WRITE(member) OPT_FIELD(struct convert_options, write.member)
 
+/* Which tensors a pass works on. */
 /* clang-format off */
 static const struct opt select_opts[] = {
     {.name = "include", .value = "GLOB", .kind = OPT_CALL, .call = take_include, .option = "include=true",
@@ -186,6 +205,8 @@ static const struct opt select_opts[] = {
      .help = "keep tensors whose name matches; the last match wins"},
 };
 
+/* Where the output goes and what it may look like, then its gates, then what only some formats have. All commands that
+ * write a converted model have this group. */
 static const struct opt write_opts[] = {
     {.name = "output", .letter = 'o', .by_letter = true, .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, WRITE(path),
      .help = "output file, in the format of its extension or of --format, else in the input's format; name/ makes a "
@@ -257,6 +278,7 @@ static const struct opt write_opts[] = {
      .help = "GGUF of a folder, and the way back: leave the vocabulary out; programs then give numbers of tokens"},
 };
 
+/* A gate for passes that change values: those that only prune or convert have no SQNR. */
 static const struct opt values_opts[] = {
     {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, .gate = true, WRITE(min_sqnr_db),
      .help = "gate: write nothing and exit 1 when a changed tensor stays below this SQNR"},
@@ -264,6 +286,7 @@ static const struct opt values_opts[] = {
      .needs = "baseline", .help = "gate: write nothing and exit 1 if the SQNR over all changed tensors is lower than in the earlier run by more than DB"},
 };
 
+/* A gate for passes that make zeros. */
 static const struct opt zeros_opts[] = {
     {.name = "expect-sparsity", .value = "SHARE", .kind = OPT_CALL, .gate = true, .call = take_expected, .option = "expect_sparsity",
      .wanted = "a share above 0 and at most 1, such as 0.5 or 50%",
@@ -287,7 +310,12 @@ void convert_defaults(struct convert_options *options)
 /* ---- names ---- */
 
 /* "--emit a.npz,b.npz --emit c.gguf": the three names go to options->emit. Their text is copied to app->own_names,
- * since the arguments are borrowed. GO_ON or a status. */
+ * since the arguments are borrowed. GO_ON or a status.
+ *
+ *     lists[0]        "a.npz,b.npz"                      from argv
+ *     lists[1]        "c.gguf"
+ *     app->own_names  a.npz\0b.npz\0c.gguf\0             one block, owned by app
+ *     emit[]          ^      ^      ^                    what the library gets */
 static int list_emitted(struct app *app, struct convert_options *options)
 {
     struct vc_write_options *write = &options->write;
@@ -332,6 +360,7 @@ static const char *output_name(const struct vc_write_options *write, size_t i)
     return i < write->n_emit ? write->emit[i] : NULL;
 }
 
+/* An output goes to standard output ("-o -"), so that the report has to go to standard error. */
 static bool is_piped(const struct vc_write_options *write)
 {
     const char *name;
@@ -344,7 +373,8 @@ static bool is_piped(const struct vc_write_options *write)
     return false;
 }
 
-/* A folder, or a file of several, goes into a folder, whose name has no extension. */
+/* A folder, or a file of several, goes into a folder, whose name has no extension. In "a.b/small" only the last part
+ * counts: it has no point. */
 static bool names_folder(const char *name, const char *input)
 {
     const char *slash = strrchr(name, '/');
@@ -364,6 +394,7 @@ static const char *list_extensions(char *list, size_t room)
     return list;
 }
 
+/* The way in which people say that an output is to be a folder: "small/". */
 static bool ends_in_slash(const char *name)
 {
     size_t n = strlen(name);
@@ -372,7 +403,8 @@ static bool ends_in_slash(const char *name)
 }
 
 /* A command that goes by the names of its outputs needs them, with an extension that it knows; or --format. back: a
- * folder can be made of the input. */
+ * folder can be made of the input. GO_ON or a status. The names of folders have no extension; max_shard_bytes says that
+ * the output is a folder anyway. */
 static int check_extensions(struct app *app, const struct vc_write_options *write, bool back)
 {
     const char *input = app->parsed.args[0];
@@ -410,7 +442,8 @@ static const char *extension_of(const char *path)
 }
 
 /* Asks about names that say another kind of file than the one that they get: "x.txt" from model.npz. Folders, names
- * without an extension, and with that of the input, say nothing else. */
+ * without an extension, and with that of the input, say nothing else. This is about outputs of passes, which keep the
+ * input's format: the name is not needed to know the format, and must not contradict it. GO_ON or a status. */
 static int check_promises(struct app *app, const struct vc_write_options *write)
 {
     const char *name;
@@ -436,7 +469,8 @@ static bool is_gguf(const char *format)
     return format != NULL && strcmp(format, "gguf") == 0;
 }
 
-/* Whether outputs are GGUF files: *all of them, *some of them. */
+/* Whether outputs are GGUF files: *all of them, *some of them. Outputs whose names say no format are GGUF where the
+ * command makes GGUF by itself (quantize --gguf: what->gguf). */
 static void look_for_gguf(const struct vc_write_options *write, const struct conversion *what, bool *all, bool *some)
 {
     const char *name;
@@ -470,7 +504,17 @@ static bool are_folders(const struct app *app, const struct vc_write_options *wr
     return all;
 }
 
-/* A folder becomes one model, with the names of one format; and options about that want such a folder. */
+/* A folder becomes one model, with the names of one format; and options about that want such a folder. The rules, with
+ * the sentence's reason:
+ *
+ *     GGUF and other formats in one run    a folder's tensors get other names and shapes in a model for llama.cpp, and
+ *                                          one run has one set of tensors; --keep-names avoids that
+ *     --pre, --no-vocab                    are about the tokenizer of a folder that becomes a GGUF model, or of the way
+ *                                          back (as_folder, without --pre)
+ *     --keep-names                         is about a folder that becomes a GGUF file
+ *
+ * made: the library presented a folder as a GGUF model (open.as_gguf), which its path and format show. GO_ON or a
+ * status. */
 static int check_folder(struct app *app, const struct convert_options *options, const struct conversion *what,
                         const struct vc_model *model)
 {
@@ -503,7 +547,7 @@ static int check_folder(struct app *app, const struct convert_options *options, 
 }
 
 /* What only makes sense of outputs that have names; and several INPUTs have outputs of their own, whose names are made
- * from theirs. */
+ * from theirs. GO_ON or a status. */
 static int check_several(struct app *app, const struct convert_options *options, const struct conversion *what)
 {
     const struct vc_write_options *write = &options->write;
@@ -532,7 +576,9 @@ static int check_several(struct app *app, const struct convert_options *options,
     return GO_ON;
 }
 
-/* Refuses what is wrong whatever the input holds, before it is opened. */
+/* Refuses what is wrong whatever the input holds, before it is opened. Two things cannot share standard output: the
+ * model and a JSON document, or the lines of --progress-fd. A model is not written to a terminal. GO_ON or a status;
+ * note that the refusal of --json itself is printed as text (json.on = false). */
 static int check_words(struct app *app, const struct vc_write_options *write)
 {
     bool piped = is_piped(write);
@@ -571,7 +617,8 @@ static int check_words(struct app *app, const struct vc_write_options *write)
     return GO_ON;
 }
 
-/* The name beside the input, or of that kind in --output-dir. *name is freed with vc_text_free. */
+/* The name beside the input, or of that kind in --output-dir. *name is freed with vc_text_free. GO_ON or a status.
+ * files_check_made refuses a made name that some option of this run already has for another file. */
 static int make_name(struct app *app, const struct vc_model *model, const struct convert_options *options,
                      const struct conversion *what, char **name)
 {
@@ -590,6 +637,7 @@ static int make_name(struct app *app, const struct vc_model *model, const struct
     return status == VC_OK ? files_check_made(app, *name) : app_fail(app, status);
 }
 
+/* Only PyTorch files have parts (vc_model_part_count). */
 int check_key(struct app *app, const struct vc_model *model, const char *key)
 {
     if (key == NULL || vc_model_part_count(model) != 0) {
@@ -601,7 +649,8 @@ int check_key(struct app *app, const struct vc_model *model, const char *key)
 
 /* ---- the run ---- */
 
-/* For --diffable: forgets what differs between two runs of the same conversion. */
+/* For --diffable: forgets what differs between two runs of the same conversion. The figures of the conversion itself
+ * stay: they are the same on every machine and with any number of threads. */
 static void make_diffable(struct vc_report *report)
 {
     report->seconds = 0;
@@ -611,8 +660,9 @@ static void make_diffable(struct vc_report *report)
     report->peak_rss_bytes = 0;
 }
 
-/* Prints the report: the table, unless --quiet or JSON takes its place; the JSON document; the page; the memory.
- * GO_ON or a status. The report is a copy, so that the library's own stays as it is. */
+/* Prints the report: the table, unless --quiet or JSON takes its place; the JSON document; the page; the memory. GO_ON
+ * or a status. The report is a copy, so that the library's own stays as it is. With --quiet only the digests are
+ * printed, and not even these where the document goes to standard output, which has them itself. */
 static int show(struct app *app, struct vc_report report, const struct vc_model *model)
 {
     int rc = GO_ON;
@@ -632,7 +682,7 @@ static int show(struct app *app, struct vc_report report, const struct vc_model 
     return rc;
 }
 
-/* --drop */
+/* --drop: the roles of tensors that are no weights are numbered without a gap, from the optimizer's state on. */
 static enum vc_status drop_unwanted(struct app *app, const struct convert_options *options, struct vc_job *job)
 {
     enum vc_status status = VC_OK;
@@ -645,6 +695,7 @@ static enum vc_status drop_unwanted(struct app *app, const struct convert_option
     return status;
 }
 
+/* At least one device has to be asked about before the run, since it may stop it. */
 static bool must_fit(const struct targets *targets)
 {
     size_t k = 0;
@@ -655,7 +706,17 @@ static bool must_fit(const struct targets *targets)
     return k < targets->n;
 }
 
-/* Called once the passes are added: plans, runs (unless --dry-run), prints the report. */
+/* Called once the passes are added: plans, runs (unless --dry-run), prints the report. The order of the steps decides
+ * what exists when something fails:
+ *
+ *     plan            sizes are known; a gate that sizes decide stops here, with nothing written
+ *     --must-fit      asks with the planned sizes, also before writing
+ *     run             writes under temporary names; gates about values stop it before the final names
+ *     --digest        reads the files back
+ *     the report      printed in every case but a failure
+ *     the gates       exit 1, after the report, which says by how much
+ *
+ * Targets are asked about a second time, now with what was really written. */
 static int finish(struct app *app, struct convert_options *options, const struct vc_write_options *write,
                   const struct vc_model *model, struct vc_job *job)
 {
@@ -706,6 +767,8 @@ struct work {
     const struct conversion *what;
 };
 
+/* One open model: checks that need it, the output's name, the job, its pass. A call (call.h) may bring its own writer,
+ * and standard input has no name to make one of. Returns the exit status. */
 static int convert_model(struct app *app, const struct work *work, const struct vc_model *model)
 {
     struct vc_write_options write = work->options->write;
@@ -731,6 +794,7 @@ static int convert_model(struct app *app, const struct work *work, const struct 
     return rc;
 }
 
+/* inputs_each calls this with app->subject set to the input. Names of the input before are forgotten. */
 static int convert_input(struct app *app, void *user)
 {
     const struct work *work = user;
@@ -747,7 +811,8 @@ static int convert_input(struct app *app, void *user)
     return rc;
 }
 
-/* What each of several inputs will become; NULL for what cannot be opened, which is said in its turn. */
+/* What each of several inputs will become; NULL for what cannot be opened, which is said in its turn. Two inputs of one
+ * name in different folders would otherwise overwrite each other's output in --output-dir. */
 static int list_names(struct app *app, const struct work *work, char **names)
 {
     int rc = GO_ON;
@@ -765,7 +830,8 @@ static int list_names(struct app *app, const struct work *work, char **names)
     return rc == GO_ON ? inputs_check_names(app, names) : rc;
 }
 
-/* GO_ON or a status. */
+/* Makes the names of all outputs before the work on the first begins. Costs one more opening of every input, which
+ * reads headers only. GO_ON or a status. */
 static int check_names(struct app *app, const struct work *work)
 {
     char **names = calloc((size_t)app->parsed.n_args, sizeof(*names));
@@ -779,7 +845,8 @@ static int check_names(struct app *app, const struct work *work)
     return rc;
 }
 
-/* The figures of --baseline, for the gates beside them. GO_ON or a status. */
+/* The figures of --baseline, for the gates beside them. GO_ON or a status. A report without sizes, or without an SQNR
+ * where --max-sqnr-drop asks for one, is refused: a gate that compares with nothing would always be met. */
 static int read_baseline(struct app *app, struct convert_options *options)
 {
     struct vc_write_options *write = &options->write;
@@ -801,6 +868,7 @@ static int read_baseline(struct app *app, struct convert_options *options)
     return GO_ON;
 }
 
+/* How the input is opened depends on the outputs' names (as_gguf, as_folder), so these are looked at first. */
 int convert_run(struct app *app, struct convert_options *options, const struct conversion *what)
 {
     struct work work = {.options = options, .what = what};

@@ -1,6 +1,18 @@
 /* print_report.c - the report of a conversion as a table: what changed, what was kept and why, totals.
  *
- * Tensors that differ only in their number share a line, with the worst figures of the group; -v lists every one. */
+ * Tensors that differ only in their number share a line, with the worst figures of the group; -v lists every one.
+ *
+ * From the first line to the last:
+ *
+ *     net.npz: npz, 12 tensors, 301,066 parameters, 1.15 MiB (stored)     print_input
+ *     tensor   shape  type  size -> ratio  SQNR                           print_changed
+ *     why, kept: reasons with the names of their tensors                  print_why, twice
+ *     file, host, device, optimizer: before, after                        print_totals
+ *     fit, zeros, layers, worst tensor, layout, notes                     print_facts and others
+ *     wrote net.int8.npz in 0.03 s                                        print_outcome
+ *
+ * The rows of a report are read one by one (row_at), also when the library makes them on request: a model of a million
+ * tensors never has all of its rows in memory. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +24,14 @@
 
 #define MAX_LINES 40 /* of the table without -v; the smallest groups beyond it share a line */
 
-/* One line of the table: the sums, and the worst, of its tensors. */
+/* One line of the table: the sums, and the worst, of its tensors. Sizes are in bytes. `first` stands for all rows of
+ * the line where a text is needed: they have type, shape and scheme in common. */
 struct line {
     size_t n_tensors;
     size_t first; /* row of the first one */
     uint64_t before, after, zeros, elems, clipped;
-    double sqnr_db, max_abs_error;
-    bool measured, shown;
+    double sqnr_db, max_abs_error; /* the worst of the tensors: the lowest SQNR, the largest error */
+    bool measured, shown;          /* measured: some tensor has figures of its error; shown: the line is printed */
 };
 
 /* Row number `index`, of those that there are. */
@@ -31,7 +44,7 @@ static struct vc_report_row row_at(const struct vc_report *report, size_t index)
 }
 
 /* What tensors must have in common, besides the pattern of their names, to share a line: action, types, scheme, shape.
- */
+ * The last step is the scheme itself, so it is not added twice. */
 static void kind_of(const struct vc_report_row *row, struct group_kind *kind)
 {
     group_kind_begin(kind);
@@ -47,6 +60,7 @@ static void kind_of(const struct vc_report_row *row, struct group_kind *kind)
     }
 }
 
+/* Adds a tensor to its line. Sums of sizes, the minimum of the SQNR, the maximum of the error. */
 static void add_row(struct line *line, size_t index, const struct vc_report_row *row)
 {
     if (line->n_tensors == 0) {
@@ -65,12 +79,13 @@ static void add_row(struct line *line, size_t index, const struct vc_report_row 
     }
 }
 
+/* Whether a pass did something to the tensor. A tied tensor follows the tensor that it is equal to. */
 static bool changed(const struct vc_report_row *row)
 {
     return row->action != VC_ACTION_KEPT && row->action != VC_ACTION_DROPPED && row->action != VC_ACTION_TIED;
 }
 
-/* What became of a row, in a word. */
+/* What became of a row, in a word: the scheme of a changed tensor, else "kept", "dropped" or "tied". */
 static const char *fate(const struct vc_report_row *row)
 {
     if (row->action == VC_ACTION_DROPPED) {
@@ -85,6 +100,7 @@ static const char *fate(const struct vc_report_row *row)
     return row->scheme;
 }
 
+/* The same word for the same reason: such tensors share a line of reasons. */
 static bool same_fate(const struct vc_report_row *a, const struct vc_report_row *b)
 {
     return a->action == b->action && strcmp(fate(a), fate(b)) == 0 && strcmp(a->reason, b->reason) == 0;
@@ -97,6 +113,7 @@ static const char *plural(uint64_t n)
 
 /* ---- first line ---- */
 
+/* "net.npz: npz, 12 tensors, 301,066 parameters, 1.15 MiB (stored)" */
 static void print_input(const struct out *out, const struct vc_report *report)
 {
     const struct vc_report_totals *totals = &report->totals;
@@ -118,11 +135,15 @@ static void print_input(const struct out *out, const struct vc_report *report)
 struct view {
     const struct out *out;
     const struct vc_report *report;
-    bool measured, verbose;
-    bool zeros;    /* something was pruned: the share of zeros is shown without -v, too */
-    bool one_type; /* every line has the same type and room is short: it is said once, above the table */
+    bool measured, verbose; /* some line has figures of its error; -v was given */
+    bool zeros;             /* something was pruned: the share of zeros is shown without -v, too */
+    bool one_type;          /* every line has the same type and room is short: it is said once, above the table */
 };
 
+/* The columns from the size on. begin_table has the titles of the same columns under the same conditions:
+ *
+ *     size  ->  size  ratio | SQNR | max error | zeros | clipped
+ *     always                | measured, then -v for max error and clipped, -v or a pruned model for zeros */
 static void add_figures(struct table *table, const struct view *view, const struct line *line)
 {
     const struct out *out = view->out;
@@ -148,7 +169,9 @@ static void add_figures(struct table *table, const struct view *view, const stru
 
 #define TYPE_BYTES (CELL_BYTES * 2)
 
-/* "f32 -> int8/channel"; after several passes "f32 -> 50% -> int8/channel" */
+/* "f32 -> int8/channel"; after several passes "f32 -> 50% -> int8/channel" A chain of passes that does not fit
+ * TYPE_BYTES is cut; snprintf then returns what it would have written, which is why n is compared before each further
+ * part. */
 static char *fmt_type(char *buf, const struct out *out, const struct vc_report_row *row)
 {
     size_t n = (size_t)snprintf(buf, TYPE_BYTES, "%s", vc_dtype_name(row->dtype_before));
@@ -174,6 +197,7 @@ static bool same_steps(const struct vc_report_row *a, const struct vc_report_row
     return same;
 }
 
+/* One row of the table: name, shape, type, figures. */
 static void add_line(struct table *table, const struct view *view, const struct line *line, const char *label)
 {
     const struct vc_report_row row = row_at(view->report, line->first);
@@ -188,6 +212,8 @@ static void add_line(struct table *table, const struct view *view, const struct 
     add_figures(table, view, line);
 }
 
+/* aligns: the first index leaves the column of types out, the second counts the columns of measured figures (none,
+ * SQNR, SQNR and zeros, all four). 'a' is a column of arrows. */
 static void begin_table(struct table *table, const struct view *view)
 {
     static const char *const titles[] = {"tensor", "shape", "type", "size", "", "", "ratio"};
@@ -220,6 +246,7 @@ static void begin_table(struct table *table, const struct view *view)
     }
 }
 
+/* Larger inputs first. Equal sizes keep the order of the file, so that the table is the same on every machine. */
 static int by_size(const void *a, const void *b)
 {
     const struct line *x = *(const struct line *const *)a;
@@ -231,7 +258,8 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Marks the lines to show: all of them, or the largest and the one with the worst tensor. False: no memory. */
+/* Marks the lines to show: all of them, or the largest and the one with the worst tensor. False: no memory. Two lines
+ * of MAX_LINES are left free: one for the worst tensor, one for the sum of the others. */
 static bool choose_lines(struct line *lines, size_t n, size_t worst, bool all)
 {
     const struct line **order;
@@ -260,7 +288,7 @@ static bool choose_lines(struct line *lines, size_t n, size_t worst, bool all)
     return true;
 }
 
-/* The line of all that are not shown. */
+/* The last line: "17 smaller (see -v)", with the sums of all lines that are not shown. Nothing where all are. */
 static void add_rest(struct table *table, const struct view *view, const struct line *lines, size_t n)
 {
     struct line rest = {.sqnr_db = (double)INFINITY};
@@ -291,8 +319,9 @@ static void add_rest(struct table *table, const struct view *view, const struct 
 
 #define FIGURES_WIDTH 74 /* of everything but the names */
 
-/* The column of types is left out, and said once above the table, when all are the same and the names would not fit
- * otherwise. */
+/* Whether the column of types is left out and said once above the table: all lines have the same type and steps, and
+ * with the column the longest name would not fit the terminal. 4 columns are those of the count behind a pattern: "
+ * x24". */
 static bool drop_type(const struct view *view, const struct groups *groups, const struct line *lines)
 {
     const struct vc_report_row first = row_at(view->report, lines[0].first);
@@ -311,6 +340,7 @@ static bool drop_type(const struct view *view, const struct groups *groups, cons
     return longest + FIGURES_WIDTH > (size_t)view->out->width;
 }
 
+/* Chooses the lines and the columns, then prints the table. worst: the group with the worst tensor, or NO_GROUP. */
 static bool print_lines(struct app *app, const struct groups *groups, struct line *lines, size_t worst,
                         const struct view *as)
 {
@@ -345,6 +375,8 @@ static bool print_lines(struct app *app, const struct groups *groups, struct lin
     return table_print(&table, out, !view.verbose);
 }
 
+/* The table of what changed. With -v each tensor is a group of its own. There are at most as many groups as rows, so
+ * lines[] is as long as the rows; the one more keeps calloc from a size of 0. False: no memory. */
 static bool print_changed(struct app *app, const struct vc_report *report)
 {
     struct view view = {
@@ -381,7 +413,9 @@ static bool print_changed(struct app *app, const struct vc_report *report)
 
 /* ---- reasons: of what was kept, and of what changed where there is something to say ---- */
 
-/* "a.weight, b.* x24, ..." in one line of at most `room` columns. */
+/* "a.weight, b.* x24, ..." in one line of at most `room` columns. The tensors of the reason of `like`, grouped by the
+ * pattern of their names. 12 columns are left for ", N more" where further names follow; the first name is printed even
+ * if it is too long by itself. False: no memory. */
 static bool print_names(const struct out *out, const struct vc_report *report, const struct vc_report_row *like,
                         size_t room)
 {
@@ -417,6 +451,7 @@ static bool print_names(const struct out *out, const struct vc_report *report, c
     return ok;
 }
 
+/* "  kept 12 tensors, 3.10 KiB: one dimension" and under it, dimmed, the names. */
 static bool print_reason(const struct out *out, const struct vc_report *report, const struct line *line)
 {
     const struct vc_report_row row = row_at(report, line->first);
@@ -440,6 +475,7 @@ static bool is_listed(const struct vc_report_row *row, bool of_changed)
     return changed(row) == of_changed && (!of_changed || row->reason[0] != '\0');
 }
 
+/* With -v: a table with a row per tensor, under the heading "why" for changed tensors and "kept" for the others. */
 static bool print_each_reason(const struct out *out, const struct vc_report *report, bool of_changed)
 {
     struct table table;
@@ -467,7 +503,8 @@ static bool print_each_reason(const struct out *out, const struct vc_report *rep
     return table_print(&table, out, false);
 }
 
-/* A line for every reason, with the names of its tensors. */
+/* Without -v: a line for every reason, with the names of its tensors. groups_add takes the reason as the name of a
+ * group, whole (`apart`), so that sentences with different numbers stay apart. False: no memory. */
 static bool print_reasons(struct app *app, const struct vc_report *report, bool of_changed)
 {
     struct line *lines = calloc(report->n_rows + 1, sizeof(*lines));
@@ -500,7 +537,7 @@ static bool print_reasons(struct app *app, const struct vc_report *report, bool 
     return ok;
 }
 
-/* Of what changed, or of the others. */
+/* The reasons of tensors that changed (of_changed, such as a scheme that --aim chose), or of those that did not. */
 static bool print_why(struct app *app, const struct vc_report *report, bool of_changed)
 {
     if (of_changed && report->totals.n_changed == 0) {
@@ -512,6 +549,7 @@ static bool print_why(struct app *app, const struct vc_report *report, bool of_c
 
 /* ---- totals ---- */
 
+/* One row of the totals. An empty label continues the row above: the size before is not repeated. */
 static void add_total(struct table *table, const struct out *out, const char *label, uint64_t before, uint64_t after,
                       const char *note)
 {
@@ -526,13 +564,14 @@ static void add_total(struct table *table, const struct out *out, const char *la
     table_add(table, INK_NONE, note);
 }
 
-/* Pruned weights are in the output, which does not make zeros small. */
+/* Pruned weights are in the output, and the file is not smaller than its tensors: nothing compresses the zeros. */
 static bool zeros_stored(const struct vc_report *report)
 {
     return report->pruning != NULL && report->totals.file_after >= report->totals.host_after;
 }
 
-/* The line of one output; which one is said where there are several. */
+/* The line of one output; which one is said where there are several. The size of a deflated file is known after the run
+ * only, so a dry run has "?" there. */
 static void add_file(struct table *table, const struct out *out, const struct vc_report *report, size_t index)
 {
     const struct vc_report_output *output = &report->outputs[index];
@@ -559,6 +598,14 @@ static void add_file(struct table *table, const struct out *out, const struct vc
     table_add(table, INK_NONE, name);
 }
 
+/* Sizes before and after, in three places:
+ *
+ *     file        bytes on disk
+ *     host        bytes of the tensors in memory, as stored
+ *     device      the same on a device: with kernels for codes, and with a loader that decodes, where these differ;
+ *                 with 2:4 kernels where layers qualify
+ *
+ * Parts of the host's bytes follow: the optimizer's state, and other tensors of a checkpoint. */
 static bool print_totals(const struct out *out, const struct vc_report *report)
 {
     const struct vc_report_totals *totals = &report->totals;
@@ -601,7 +648,8 @@ static bool print_totals(const struct out *out, const struct vc_report *report)
 }
 
 /* How many zeros there are, and what their places and the other values take at least when nothing but zeros is
- * compressed. */
+ * compressed. The entropy is a lower bound for any coding of the mask: -p log2 p - (1 - p) log2 (1 - p) bits for each
+ * weight, p the share of zeros. Nothing without a pruning pass, or before it has run. */
 static void print_zeros(const struct out *out, const struct vc_report *report)
 {
     const struct vc_report_pruning *pruning = report->pruning;
@@ -630,7 +678,7 @@ static void print_zeros(const struct out *out, const struct vc_report *report)
     }
 }
 
-/* "8, 9, 11 to 14": runs of three and more as ranges. */
+/* "8, 9, 11 to 14": runs of three and more as ranges. Two numbers in a row stay two numbers. */
 static void print_numbers(const struct out *out, const uint64_t *numbers, size_t n)
 {
     for (size_t i = 0; i < n;) {
@@ -648,7 +696,7 @@ static void print_numbers(const struct out *out, const uint64_t *numbers, size_t
     }
 }
 
-/* Which layers are left out, and what of the parameters is left. */
+/* "  layers: model.layers 32 -> 28, without 21 to 24; parameters 6,738,415,616 -> 5,928,900,608" */
 static void print_layers(const struct out *out, const struct vc_report *report)
 {
     const struct vc_report_layers *layers = report->layers;
@@ -667,6 +715,8 @@ static void print_layers(const struct out *out, const struct vc_report *report)
             fmt_count(after, report->n_params_after));
 }
 
+/* What the tables do not say: layers left out, the share of scales, the worst tensor, values that were replaced or cut
+ * off. */
 static void print_facts(const struct out *out, const struct vc_report *report)
 {
     const struct vc_report_totals *totals = &report->totals;
@@ -703,7 +753,8 @@ static void print_facts(const struct out *out, const struct vc_report *report)
     }
 }
 
-/* How quantized weights lie in the outputs, and what loads them; outputs that are alike are said once. */
+/* How quantized weights lie in the outputs, and what loads them; outputs that are alike are said once. Alike: the same
+ * layout and the same loader. */
 static void print_layouts(const struct out *out, const struct vc_report *report)
 {
     for (size_t i = 0; report->layouts != NULL && i < report->n_outputs; i++) {
@@ -731,11 +782,13 @@ static void print_notes(const struct out *out, const struct vc_report *report)
 
 /* ---- last line ---- */
 
+/* "nothing" for an output without a path: a call that takes the bytes itself. */
 static void print_path(const struct out *out, const char *path)
 {
     print_clean(out->to, path[0] == '\0' ? "nothing" : strcmp(path, "-") == 0 ? "standard output" : path);
 }
 
+/* The last line: what was written, or would be, or why nothing was. */
 static void print_outcome(struct app *app, const struct vc_report *report)
 {
     const struct out *out = &app->out;
@@ -762,7 +815,7 @@ static void print_outcome(struct app *app, const struct vc_report *report)
     fputc('\n', out->to);
 }
 
-/* --digest: lines that `sha256sum --check` takes. */
+/* --digest: lines that `sha256sum --check` takes, two blanks between digest and path. */
 void print_digests(const struct out *out, const struct vc_report *report)
 {
     for (size_t i = 0; i < report->n_files; i++) {
@@ -772,7 +825,8 @@ void print_digests(const struct out *out, const struct vc_report *report)
     }
 }
 
-/* What passes trained. */
+/* What passes trained. The teacher is a network, or the first file of answers; NULL where labels alone taught. False:
+ * no memory. */
 static bool print_distillations(struct app *app, const struct vc_report *report)
 {
     bool printed = true;
