@@ -1,5 +1,10 @@
 /* help.c - --help and the manual page, from the tables of commands and options: an option that has a row there is
- * explained everywhere. */
+ * explained everywhere.
+ *
+ *     help_overview       vcompress --help: the commands
+ *     help_command        vcompress COMMAND --help[=PART]
+ *     help_man            the manual page of all commands, vcompress(1)
+ *     help_man_of         the manual page of one command, vcompress-quantize(1) */
 #include <ctype.h>
 #include <string.h>
 
@@ -12,7 +17,7 @@
 /* ---- --help ---- */
 
 /* Breaks text between words; continuation lines start at column `indent`. The cursor is at column `at`. Lines that
- * start with a blank are examples: printed as they are. */
+ * start with a blank are examples: printed as they are. A newline in the text begins a new line at `indent`. */
 static void wrap(FILE *to, const char *text, int at, int indent)
 {
     while (*text != '\0') {
@@ -37,7 +42,7 @@ static void wrap(FILE *to, const char *text, int at, int indent)
     fputc('\n', to);
 }
 
-/* "  -o, --output FILE" */
+/* "  -o, --output FILE", "      --json[=FILE]". Returns its length, as snprintf does, also where it was cut. */
 static int option_term(char *buf, size_t n, const struct opt *opt)
 {
     char letter[8] = "    ";
@@ -74,6 +79,11 @@ static void put_term(FILE *to, const char *term)
     fprintf(to, "%*s%s", (int)indent, "", rest);
 }
 
+/* Term and text in two columns; a long term has a line of its own:
+ *
+ *       -f, --force           replace an existing file
+ *           --eval-array NAME=ARRAY
+ *                             as --array */
 static void help_option(FILE *to, const struct opt *opt, const char *text)
 {
     char term[192];
@@ -88,7 +98,7 @@ static void help_option(FILE *to, const struct opt *opt, const char *text)
     wrap(to, text, HELP_INDENT, HELP_INDENT);
 }
 
-/* The first word of a title, in small letters: what --help=PART calls it. */
+/* Whether `part` is the first word of a title, without regard to case: --help=selection is "Selection". */
 static bool title_is(const char *title, const char *part)
 {
     size_t n = strcspn(title, " ");
@@ -101,7 +111,8 @@ static bool title_is(const char *title, const char *part)
     return part[n] == '\0';
 }
 
-/* Options under their headings: all (NULL), or those under one. Says whether there were any. */
+/* Options under their headings: all (NULL), or those under one. Says whether there were any. Groups with the same title
+ * stand under one heading. */
 static bool help_options(FILE *to, const struct command *command, const char *part)
 {
     const char *title = "";
@@ -125,6 +136,7 @@ static bool help_options(FILE *to, const struct command *command, const char *pa
     return any;
 }
 
+/* "Usage: vcompress NAME ...", then the summary as a sentence. */
 static void help_usage(FILE *to, const struct command *command)
 {
     fprintf(to, "Usage: vcompress %s", command->name);
@@ -132,7 +144,8 @@ static void help_usage(FILE *to, const struct command *command)
     fprintf(to, "%c%s.\n", toupper((unsigned char)command->summary[0]), command->summary + 1);
 }
 
-/* The first lines of examples in the command's text. One that goes on behind a backslash is one. */
+/* The first lines of examples in the command's text. One that goes on behind a backslash is one. At most four: the
+ * short help fits a terminal. */
 static void help_examples(FILE *to, const char *text)
 {
     const int most = 4;
@@ -199,6 +212,11 @@ static void help_short(FILE *to, const struct command *command)
     help_parts(to, command);
 }
 
+/* What is printed for each word:
+ *
+ *     --help          help_short, of commands that have a list of first options; else all
+ *     --help=all      usage, text, all options
+ *     --help=TITLE    the options under that heading; an unknown one is refused with exit status 2 */
 int help_command(struct app *app, const struct command *command, const char *part)
 {
     FILE *to = app->call != NULL ? app->call->printed : stdout;
@@ -223,6 +241,7 @@ int help_command(struct app *app, const struct command *command, const char *par
     return EXIT_YES;
 }
 
+/* The same statuses as in app.h, for the overview and the manual pages. */
 static const char *const exit_statuses[][2] = {
     {"0", "done, or the answer is yes"},
     {"1", "the answer is no: a gate was missed, files differ, verify found errors"},
@@ -283,6 +302,7 @@ static void roff(FILE *to, const char *text)
     fputs(example ? ".fi\n" : "", to);
 }
 
+/* A paragraph with a hanging tag (.TP): the option in bold, its value in italics, the text. */
 static void man_option(FILE *to, const struct opt *opt, const char *text)
 {
     fputs(".TP\n", to);
@@ -301,6 +321,7 @@ static void man_option(FILE *to, const struct opt *opt, const char *text)
     roff(to, text);
 }
 
+/* Groups that the page of all commands explains once, under "COMMON OPTIONS". */
 static bool is_shared(const struct opt_group *group)
 {
     return group == &group_run || group == &group_report || group == &group_json || group == &group_page ||
@@ -323,6 +344,7 @@ static void man_command(FILE *to, const struct command *command)
     }
 }
 
+/* The options of a group with their whole texts. */
 static void man_group(FILE *to, const struct opt_group *group)
 {
     for (size_t i = 0; i < group->n_opts; i++) {
@@ -330,6 +352,7 @@ static void man_group(FILE *to, const struct opt_group *group)
     }
 }
 
+/* A section of both kinds of pages. */
 static void man_exit_statuses(FILE *to)
 {
     fputs(".SH \"EXIT STATUS\"\n", to);

@@ -1,4 +1,9 @@
-/* cmd_prune.c - vcompress prune: options in, a job out. The library does the work, convert.c the rest. */
+/* cmd_prune.c - vcompress prune: options in, a job out. The library does the work; convert.c has what all commands that
+ * write a model share. One command has three kinds of pruning, each with a pass of its own:
+ *
+ *     --sparsity, --pattern, --mask, --set    weights become zero, shapes stay       vc_job_add_prune
+ *     --structured, --remove                  rows and columns go                    prune_structured.c
+ *     --drop-layers, --keep-layers            whole layers go, before the others     vc_job_add_depth */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,24 +17,24 @@
 #define MAX_SETS 64
 
 struct prune_cli {
-    struct convert_options convert; /* first: the shared options */
-    struct vc_prune_options prune;
-    struct vc_depth_options depth;
-    struct vc_sparsity_rule sets[MAX_SETS];
-    char *globs[MAX_SETS]; /* their texts */
+    struct convert_options convert;         /* first: the shared options */
+    struct vc_prune_options prune;          /* zeros */
+    struct vc_depth_options depth;          /* layers */
+    struct vc_sparsity_rule sets[MAX_SETS]; /* of --set, in the order given; they point to globs and to argv */
+    char *globs[MAX_SETS];                  /* their texts */
     size_t n_sets;
-    const char *mask, *calibration; /* --mask, --calibration */
-    bool permanent;                 /* --make-permanent */
-    bool alone;                     /* layers are left out, and nothing else is pruned */
-    struct vc_model *masks, *statistics;
-    const char *score; /* --score */
-    uint64_t n_least;  /* --drop-layers least:N, with these rows */
-    struct vc_data_options data;
-    char *drop, *why; /* of the last input */
-    struct structured_cli structured;
+    const char *mask, *calibration;      /* --mask, --calibration */
+    bool permanent;                      /* --make-permanent */
+    bool alone;                          /* layers are left out, and nothing else is pruned */
+    struct vc_model *masks, *statistics; /* files of --mask and --calibration, opened for the first input */
+    const char *score;                   /* --score */
+    uint64_t n_least;                    /* --drop-layers least:N, with these rows */
+    struct vc_data_options data;         /* rows for least:N */
+    char *drop, *why;                    /* of the last input */
+    struct structured_cli structured;    /* rows and columns */
 };
 
-/* "2:4" or "block:4x4" */
+/* "2:4" or "block:4x4". %n says where the text ended: "2:4x" is refused. Bounds are the library's. */
 static bool take_pattern(void *group, const char *value)
 {
     struct vc_prune_options *prune = &((struct prune_cli *)group)->prune;
@@ -43,7 +48,7 @@ static bool take_pattern(void *group, const char *value)
     return sscanf(value, "block:%5ux%5u%n", &prune->block_rows, &prune->block_cols, &end) == 2 && value[end] == '\0';
 }
 
-/* "GLOB=0.8": the argument is cut at its last '='. */
+/* --set "GLOB=0.8", repeatable. The argument is cut at its last '=', since a glob may have one. */
 static bool take_set(void *group, const char *value)
 {
     struct prune_cli *cli = group;
@@ -62,10 +67,12 @@ static bool take_set(void *group, const char *value)
     return true;
 }
 
+/* Rows that fill a member of one of the library's three structures. */
 #define PRUNE(member)      OPT_FIELD(struct prune_cli, prune.member)
 #define DEPTH(member)      OPT_FIELD(struct prune_cli, depth.member)
 #define STRUCTURED(member) OPT_FIELD(struct prune_cli, structured.member)
 
+/* Zeros, and rows and columns. Options of one kind name those of the other in `conflicts`. */
 /* clang-format off */
 static const struct opt prune_opts[] = {
     {.name = "sparsity", .letter = 's', .value = "SHARE", .kind = OPT_TEXT, PRUNE(sparsity),
@@ -132,6 +139,7 @@ static const struct opt prune_opts[] = {
     {.name = "dequantize", .kind = OPT_BOOL, .set = 1, PRUNE(dequantize),
      .help = "accept quantized weights: they become f32 first"},
 };
+/* Layers. They go with every other kind of pruning. */
 static const struct opt depth_opts[] = {
     {.name = "drop-layers", .value = "LIST|least:N", .kind = OPT_TEXT, DEPTH(drop),
      .help = "remove whole layers, by their numbers from 0: 8,9,10 or 8-10; later layers get new numbers, and "
@@ -158,6 +166,7 @@ static const struct opt_group *const groups[] = {
     &group_gates, &group_run,   &group_json,   &group_comment, &group_report,       &group_help,
 };
 
+/* pass_row.begin */
 static void begin(void *cli)
 {
     vc_prune_defaults(&((struct prune_cli *)cli)->prune);
@@ -166,13 +175,13 @@ static void begin(void *cli)
     vc_structured_defaults(&((struct prune_cli *)cli)->structured.options);
 }
 
-/* Layers are left out, and ... */
+/* Layers are left out. */
 static bool has_depth(const struct prune_cli *cli)
 {
     return cli->depth.drop != NULL || cli->depth.keep != NULL;
 }
 
-/* ... nothing else is pruned: no option of these asks for it. */
+/* Layers are left out and nothing else is pruned: no other option asks for it. The command then adds no second pass. */
 static bool is_depth_alone(const struct app *app, const struct prune_cli *cli)
 {
     bool more = cli->n_sets != 0 || cli->mask != NULL || cli->permanent || cli->prune.pattern != VC_PATTERN_NONE;
@@ -192,6 +201,8 @@ static int refuse_min_sqnr(struct app *app)
                : GO_ON;
 }
 
+/* The shared options go to the structure of structured pruning. The output is called model.slim.npz. GO_ON or a
+ * status. */
 static int ready_structured(struct app *app, struct prune_cli *own, struct conversion *what)
 {
     static const struct opt_word scores[] = {{"l2", VC_STRUCTURED_L2},
@@ -219,14 +230,16 @@ static int ready_structured(struct app *app, struct prune_cli *own, struct conve
     return structured_ready(app, &own->structured);
 }
 
-/* --sparsity without a word on how its zeros are shared out: lamp loses least (docs/numerics.md). */
+/* --sparsity without a word on how its zeros are shared out: lamp loses least (docs/numerics.md). An explicit scope,
+ * pattern, mask or score has its own meaning of "smallest" and stays as it is. */
 static bool is_shared_by_lamp(const struct app *app, const struct prune_cli *own)
 {
     return own->prune.sparsity != NULL && own->score == NULL && !options_seen(&app->parsed, "scope") &&
            own->prune.pattern == VC_PATTERN_NONE && own->mask == NULL && !own->permanent;
 }
 
-/* The words of --score without --structured. */
+/* The words of --score without --structured. The order of the words is that of enum vc_prune_score. GO_ON or a
+ * status. */
 static int take_score(struct app *app, struct prune_cli *own)
 {
     static const struct opt_word scores[] = {{"magnitude", VC_SCORE_MAGNITUDE},
@@ -244,7 +257,7 @@ static int take_score(struct app *app, struct prune_cli *own)
     return GO_ON;
 }
 
-/* --drop-layers least:N and its rows. */
+/* --drop-layers least:N and its rows. GO_ON or a status. */
 static int take_least(struct app *app, struct prune_cli *own)
 {
     int end = 0;
@@ -261,7 +274,8 @@ static int take_least(struct app *app, struct prune_cli *own)
     return own->data.path != NULL ? GO_ON : app_usage(app, "--drop-layers %s needs --data FILE", own->depth.drop);
 }
 
-/* The layers that go, by what the answers of this input lose. */
+/* The layers that go, by what the answers of this input lose. vc_layers_least measures each layer by leaving it out
+ * alone; own->drop is then a list as for --drop-layers, and own->why the reason for the report. */
 static enum vc_status choose_layers(struct vc_ctx *ctx, const struct vc_model *model, struct prune_cli *own)
 {
     struct vc_evaluate_options options;
@@ -282,6 +296,7 @@ static enum vc_status choose_layers(struct vc_ctx *ctx, const struct vc_model *m
     return status;
 }
 
+/* pass_row.ready: which kind of pruning, and whether something says how much. GO_ON or a status. */
 static int ready(struct app *app, void *cli, struct conversion *what)
 {
     struct prune_cli *own = cli;
@@ -322,7 +337,8 @@ static int ready(struct app *app, void *cli, struct conversion *what)
     return GO_ON;
 }
 
-/* Opens the masks for the first input; they serve all. */
+/* pass_row.add: layers first, then zeros or rows and columns. Masks and statistics are opened for the first input; they
+ * serve all. */
 static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct vc_model *model, void *cli)
 {
     struct prune_cli *own = cli;
@@ -349,6 +365,7 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct v
     return status == VC_OK ? vc_job_add_prune(ctx, job, &own->prune) : status;
 }
 
+/* pass_row.end */
 static void end(void *cli)
 {
     struct prune_cli *own = cli;

@@ -1,4 +1,9 @@
-/* cmd_quantize.c - vcompress quantize: options in, a job out. The library does the work, convert.c the rest. */
+/* cmd_quantize.c - vcompress quantize: options in, a job out. The library does the work (vc_job_add_quantize);
+ * convert.c has what all commands that write a model share.
+ *
+ * quantize is a pass (pass_quantize): the command runs it alone, a recipe among others. A new scheme is a row of the
+ * library's table (vc_quantize_scheme_at) and appears here by itself; one with an option of its own also gets a row in
+ * target_opts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,18 +13,19 @@
 #include "tools/options/distill_words.h"
 
 struct quantize_cli {
-    struct convert_options convert; /* first: the shared options */
-    struct vc_quantize_options quantize;
-    const char *calibration;     /* --calibration */
-    const char *scheme;          /* --scheme: its name without the granularity */
-    struct vc_model *statistics; /* ... opened */
-    const char *sensitivity;     /* --sensitivity */
-    struct vc_sensitivity_costs *costs;
-    struct named_types types; /* --type */
-    const char *type_file;    /* --type-file */
+    struct convert_options convert;      /* first: the shared options */
+    struct vc_quantize_options quantize; /* what the pass gets */
+    const char *calibration;             /* --calibration */
+    const char *scheme;                  /* --scheme: its name without the granularity */
+    struct vc_model *statistics;         /* ... opened */
+    const char *sensitivity;             /* --sensitivity */
+    struct vc_sensitivity_costs *costs;  /* ... read; NULL until the first input */
+    struct named_types types;            /* --type */
+    const char *type_file;               /* --type-file */
 };
 
-/* "tensor", "channel", "group:N" or "block:N" */
+/* "tensor", "channel", "group:128" or "block:128". A number of 0 is refused; whether the scheme has that granularity is
+ * the library's question. */
 static bool take_granularity(void *group, const char *value)
 {
     struct vc_quantize_options *quantize = &((struct quantize_cli *)group)->quantize;
@@ -39,7 +45,7 @@ static bool take_granularity(void *group, const char *value)
     return true;
 }
 
-/* "min-max", "error", "entropy" or "percentile:P" */
+/* "min-max", "error", "entropy" or "percentile:99.99". */
 static bool take_ranges(void *group, const char *value)
 {
     struct vc_quantize_options *quantize = &((struct quantize_cli *)group)->quantize;
@@ -60,7 +66,8 @@ static bool take_ranges(void *group, const char *value)
     return strcmp(value, "min-max") == 0;
 }
 
-/* "ternary", "int3/group:64" */
+/* --scheme "ternary" or "int3/group:64", in any spelling of scheme_spelling.h. own->scheme is the name, for the
+ * output's default name. */
 static bool take_scheme(void *group, const char *value)
 {
     struct quantize_cli *own = group;
@@ -75,7 +82,7 @@ static bool take_type(void *group, const char *value)
     return named_types_add(&((struct quantize_cli *)group)->types, value);
 }
 
-/* "1%" or "0.01" */
+/* --aim-loss "1%" or "0.01". Above 0 and below 1. */
 static bool take_loss(void *group, const char *value)
 {
     double *loss = &((struct quantize_cli *)group)->quantize.aim_loss;
@@ -86,7 +93,7 @@ static bool take_loss(void *group, const char *value)
     return end != value && strcmp(end, end[0] == '%' ? "%" : "") == 0 && *loss > 0.0 && *loss < 1.0;
 }
 
-/* The name of number `index` of the schemes that have no option of their own; NULL behind the last. */
+/* Number `index` of the schemes that have no option of their own, for the help of --scheme; NULL behind the last. */
 static const char *other_scheme(size_t index)
 {
     struct vc_quantize_scheme scheme;
@@ -99,9 +106,12 @@ static const char *other_scheme(size_t index)
     return NULL;
 }
 
+/* A row that fills a member of the library's structure; and what all targets have in common: one of them per
+ * command. */
 #define QUANTIZE(member) OPT_FIELD(struct quantize_cli, quantize.member)
 #define TARGET           .kind = OPT_ENUM, .one_of = true, .field = offsetof(struct quantize_cli, quantize.target)
 
+/* What weights become: a fixed scheme, a mixture of GGUF's types, or schemes chosen for an aim. */
 /* clang-format off */
 static const struct opt target_opts[] = {
     {.name = "int8", TARGET, .set = VC_TARGET_INT8, .option = "target=int8",
@@ -148,6 +158,8 @@ static const struct opt target_opts[] = {
              "squares), by the figures of --sensitivity; measure the file with vcompress evaluate"},
 };
 
+/* How codes are made: which tensors get another scheme, granularity, zero points, layout, statistics of inputs, what
+ * stays. */
 static const struct opt scheme_opts[] = {
     {.name = "type", .value = "GLOB=SCHEME", .kind = OPT_CALL, .call = take_type, .option = "only",
      .wanted = "a glob, = and a scheme, such as 'lm_head*=int8' (64 at most)",
@@ -227,7 +239,7 @@ static const struct opt_group *const groups[] = {
     &group_run,    &group_json,   &group_comment, &group_report, &group_help,
 };
 
-/* The option of the target on the command line; NULL: there is none. */
+/* The option of the target on the command line; NULL: there is none. Two of them are refused by the parser (one_of). */
 static const struct opt *target_given(const struct app *app)
 {
     for (size_t i = 0; i < group_target.n_opts; i++) {
@@ -238,7 +250,7 @@ static const struct opt *target_given(const struct app *app)
     return NULL;
 }
 
-/* "--int8, --fp16 or --bf16". Returns `all`. */
+/* "--int8, --int4, ... or --aim-loss", for the sentence about a missing target. Returns `all`. */
 static const char *list_targets(char *all, size_t room)
 {
     size_t n = 0;
@@ -254,11 +266,13 @@ static const char *list_targets(char *all, size_t room)
 /* Options that mean something for some schemes only, by the library's table. */
 enum scheme_fact { OF_SCALES, OF_AXES, OF_ZERO_POINTS };
 
+/* Whether the scheme has scales, axes or zero points. */
 static bool has_fact(const struct vc_quantize_scheme *scheme, enum scheme_fact fact)
 {
     return fact == OF_SCALES ? scheme->scales : fact == OF_AXES ? scheme->axes : scheme->zero_points;
 }
 
+/* Whether the target stores codes with scales. False for fp16 and bf16, and for an aim, whose caller knows better. */
 static bool makes_codes(const struct vc_quantize_options *options)
 {
     struct vc_quantize_scheme scheme;
@@ -271,7 +285,7 @@ static bool makes_codes(const struct vc_quantize_options *options)
     return false;
 }
 
-/* "--axis works with --int8 only" */
+/* "--axis works with --int8 only": all schemes of the library's table for which the option means something. */
 static int refuse_option(struct app *app, const char *name, enum scheme_fact fact)
 {
     struct vc_quantize_scheme scheme;
@@ -286,7 +300,7 @@ static int refuse_option(struct app *app, const char *name, enum scheme_fact fac
     return app_usage(app, "--%s works with %s only", name, all);
 }
 
-/* --scheme int3/group:64 */
+/* --scheme int3/group:64 was given: a granularity in the scheme's name. */
 static bool scheme_says_granularity(const struct app *app)
 {
     for (size_t i = 0; i < app->parsed.n_given && i < PARSE_MAX_GIVEN; i++) {
@@ -299,7 +313,8 @@ static bool scheme_says_granularity(const struct app *app)
     return false;
 }
 
-/* Refuses what says nothing: a script that gives an option expects something of it. GO_ON or a status. */
+/* Refuses what says nothing: a script that gives an option expects something of it. GO_ON or a status. codes_only:
+ * options about codes, and what a scheme needs to have for each. A new one is a row. */
 static int check_target(struct app *app, const struct vc_quantize_options *options)
 {
     static const struct {
@@ -347,11 +362,18 @@ static int check_target(struct app *app, const struct vc_quantize_options *optio
     return GO_ON;
 }
 
+/* pass_row.begin */
 static void begin(void *cli)
 {
     vc_quantize_defaults(&((struct quantize_cli *)cli)->quantize);
 }
 
+/* pass_row.ready: the target, the checks, the files of --type-file, and what the output is called:
+ *
+ *     --int8            model.int8.npz        the option's name
+ *     --scheme ternary  model.ternary.npz     the scheme's name
+ *     --gguf Q4_K_M     model.Q4_K_M.gguf     GGUF's type
+ *     --aim-sqnr 40     model.aim.npz */
 static int ready(struct app *app, void *cli, struct conversion *what)
 {
     struct quantize_cli *own = cli;
@@ -386,7 +408,8 @@ static int ready(struct app *app, void *cli, struct conversion *what)
     return rc;
 }
 
-/* Opens the statistics for the first input; they serve all. */
+/* pass_row.add: opens statistics and costs for the first input; they serve all. Adds a pass for each --type, then the
+ * command's own. */
 static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct vc_model *model, void *cli)
 {
     struct quantize_cli *own = cli;
@@ -406,6 +429,7 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct v
     return status == VC_OK ? named_types_add_passes(ctx, job, &own->types, &own->quantize) : status;
 }
 
+/* pass_row.end */
 static void end(void *cli)
 {
     named_types_free(&((struct quantize_cli *)cli)->types);

@@ -40,7 +40,7 @@ static bool take_loss(void *group, const char *value)
     return strcmp(value, "0") == 0 ? (cli->shrink.max_loss = 0, true) : expected_share(value, &cli->shrink.max_loss);
 }
 
-/* "mae:0.5", "accuracy:1%", "r2:0.01" The metrics are numbered without a gap from accuracy on; vc_metric_name ends the
+/* "mae:0.5", "accuracy:1%", "r2:0.01". The metrics are numbered without a gap from accuracy on; vc_metric_name ends the
  * list with NULL. What is behind the colon is a share or a number in the metric's own unit. */
 static bool take_within(void *group, const char *value)
 {
@@ -58,7 +58,7 @@ static bool take_within(void *group, const char *value)
             (options_real(value + n + 1, &cli->shrink.max_loss) && cli->shrink.max_loss >= 0));
 }
 
-/* "90", "90s", "10min", "2h" "m" and "min" are both minutes. An unknown unit leaves 0, which is refused. */
+/* "90", "90s", "10min", "2h". "m" and "min" are both minutes. An unknown unit leaves 0, which is refused. */
 static bool take_time(void *group, const char *value)
 {
     static const struct {

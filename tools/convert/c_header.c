@@ -9,7 +9,11 @@
  *     net_tensors[NET_FC1_WEIGHT].data          the same by a number
  *     net_crc32() == NET_CRC32                  the bytes are those of the file
  *
- * Reads tensors by the public interface, whole and one at a time. */
+ * Reads tensors by the public interface, whole and one at a time.
+ *
+ * The text is made in memory and written at the end, so that a tensor that cannot be written leaves no half of a
+ * header. In the order of the header: put_head, put_declaration for each tensor, then under #ifdef NET_DATA put_values,
+ * put_row and the checksum (put_end). */
 #include "tools/convert/c_header.h"
 
 #include <inttypes.h>
@@ -27,12 +31,13 @@
 
 /* How elements of a type stand in C. */
 struct c_type {
-    enum vc_dtype dtype;
-    const char *name;
-    enum { SIGNED, UNSIGNED, FLOAT32, FLOAT64 } kind;
-    const char *note;
+    enum vc_dtype dtype;                              /* of the checkpoint */
+    const char *name;                                 /* in C, from stdint.h */
+    enum { SIGNED, UNSIGNED, FLOAT32, FLOAT64 } kind; /* how constants are written */
+    const char *note;                                 /* for the comment at the declaration */
 };
 
+/* A type without a row, such as the 8-bit floats, is refused: C has no constants of it. */
 static const struct c_type c_types[] = {
     {VC_DTYPE_I8, "int8_t", SIGNED, ""},
     {VC_DTYPE_U8, "uint8_t", UNSIGNED, ""},
@@ -49,6 +54,7 @@ static const struct c_type c_types[] = {
     {VC_DTYPE_F64, "double", FLOAT64, ""},
 };
 
+/* NULL: C has no such type. */
 static const struct c_type *c_type_of(enum vc_dtype dtype)
 {
     for (size_t i = 0; i < sizeof c_types / sizeof *c_types; i++) {
@@ -76,6 +82,7 @@ static bool are_scaled(const struct vc_quant *q)
 
 /* ---- names ---- */
 
+/* A header in the making. */
 struct writer {
     struct app *app;
     const struct vc_model *model;
@@ -86,7 +93,8 @@ struct writer {
     uint32_t crc; /* of the values that were written */
 };
 
-/* Letters, digits and '_', none of them twice in a row. Owned; NULL: no memory. */
+/* Letters, digits and '_', none of them twice in a row. Owned; NULL: no memory. "model.int8" becomes "model_int8",
+ * "0.weight" becomes "x0_weight", and a text without letters and digits "x". */
 static char *identifier(const char *text, bool upper)
 {
     char *name = malloc(strlen(text) + 3);
@@ -116,7 +124,8 @@ static char *identifier(const char *text, bool upper)
     return name;
 }
 
-/* Two names differ in more than the case of letters, since macros are in capitals; and the header has names of its own. */
+/* Two names differ in more than the case of letters, since macros are in capitals; and the header has names of its own.
+ * n: names that tensors have already. "_DIMS" is the end of macros, so that no tensor's name may end so. */
 static bool is_taken(const struct writer *w, size_t n, const char *name)
 {
     static const char *const own[] = {"tensors", "tensor", "bytes", "crc32", "data", "aligned", "h"};
@@ -138,7 +147,8 @@ static bool is_taken(const struct writer *w, size_t n, const char *name)
     return false;
 }
 
-/* "a.b" and "a/b" would both be a_b: the second is a_b_2. False: no memory. */
+/* "a.b" and "a/b" would both be a_b: the second is a_b_2. False: no memory. 24 bytes more are room for "_" and any
+ * number. */
 static bool name_tensors(struct writer *w)
 {
     size_t n = vc_model_tensor_count(w->model);
@@ -162,7 +172,7 @@ static bool name_tensors(struct writer *w)
     return w->names != NULL;
 }
 
-/* "model.int8" of a/model.int8.h */
+/* The prefix made of the output's name: "model_int8" for a/model.int8.h. Owned; NULL: no memory. */
 static char *name_of_path(const char *path, bool upper)
 {
     const char *slash = strrchr(path, '/');
@@ -191,6 +201,8 @@ static void put_comment(FILE *to, const char *text)
     free(clean);
 }
 
+/* A constant with exactly the value of the element at `at`. Integers: sign extension from their size; 64 bits need the
+ * macros of stdint.h. Floats: 9 and 17 significant digits give back every float and double. */
 static void put_number(FILE *to, const struct c_type *type, const unsigned char *at)
 {
     size_t size = vc_dtype_size(type->dtype);
@@ -229,6 +241,7 @@ static void put_number(FILE *to, const struct c_type *type, const unsigned char 
     }
 }
 
+/* For types of kind FLOAT32 and FLOAT64. C99 has no portable constant for NaN and Inf without math.h. */
 static bool is_finite(const struct c_type *type, const unsigned char *values, uint64_t n)
 {
     float f;
@@ -248,7 +261,8 @@ static bool is_finite(const struct c_type *type, const unsigned char *values, ui
     return true;
 }
 
-/* CRC-32 as in zip, PNG and Ethernet. */
+/* CRC-32 as in zip, PNG and Ethernet. Polynomial 0x04C11DB7, reflected (0xEDB88320); start and end are inverted, so
+ * that pieces can be added one by one. */
 static uint32_t add_crc(uint32_t crc, const unsigned char *bytes, size_t n)
 {
     crc = ~crc;
@@ -261,7 +275,8 @@ static uint32_t add_crc(uint32_t crc, const unsigned char *bytes, size_t n)
     return ~crc;
 }
 
-/* The values of a tensor, which may be none: an array of C has one element at least. GO_ON or a status. */
+/* The values of a tensor, which may be none: an array of C has one element at least. GO_ON or a status. One tensor at a
+ * time is in memory. */
 static int put_values(struct writer *w, size_t index)
 {
     const struct vc_tensor *t = vc_model_tensor(w->model, index);
@@ -300,6 +315,7 @@ static int put_values(struct writer *w, size_t index)
 
 /* ---- the parts of the header ---- */
 
+/* Letters of ASCII alone: the locale does not matter. */
 static void put_upper(FILE *to, const char *name)
 {
     for (const char *p = name; *p != '\0'; p++) {
@@ -307,7 +323,7 @@ static void put_upper(FILE *to, const char *name)
     }
 }
 
-/* NET_FC1_WEIGHT */
+/* The macro of a tensor, "NET_FC1_WEIGHT" and then `end`. */
 static void put_macro(struct writer *w, size_t index, const char *end)
 {
     fprintf(w->to, "%s_", w->upper);
@@ -344,7 +360,12 @@ static void put_meaning(struct writer *w, const struct vc_tensor *t)
     }
 }
 
-/* The declaration of a tensor, and its sizes. */
+/* The declaration of a tensor, and its sizes.
+ *
+ *     fc1.weight: i8: codes, value = net_fc1_weight_scale[i] * code, i along axis 0        (as a comment)
+ *     extern const int8_t net_fc1_weight[65536];
+ *     #define NET_FC1_WEIGHT 3
+ *     #define NET_FC1_WEIGHT_DIMS {128, 512} */
 static void put_declaration(struct writer *w, size_t index)
 {
     const struct vc_tensor *t = vc_model_tensor(w->model, index);
@@ -367,7 +388,7 @@ static void put_declaration(struct writer *w, size_t index)
     fputs(t->n_dims == 0 ? "1}\n" : "}\n", w->to);
 }
 
-/* The row of a tensor in the table. */
+/* The row of a tensor in the table: {"fc1.weight", net_fc1_weight, 65536u, NET_FC1_WEIGHT_DIMS, 2u, 4, -1, 0}. */
 static void put_row(struct writer *w, size_t index)
 {
     const struct vc_tensor *t = vc_model_tensor(w->model, index);
@@ -385,6 +406,7 @@ static void put_row(struct writer *w, size_t index)
             t->quant != NULL ? t->quant->axis : 0);
 }
 
+/* The comment at the top, the guard, the struct of a row, the declarations of table and checksum. */
 static void put_head(struct writer *w)
 {
     const char *p = w->prefix;
@@ -410,6 +432,8 @@ static void put_head(struct writer *w)
             p, MOST_DIMS, p, p, n != 0 ? n : 1, p);
 }
 
+/* The function that computes the checksum on the device, bit by bit as add_crc does: a table of 1 KiB would be too much
+ * for some microcontrollers. */
 static void put_end(struct writer *w)
 {
     const char *p = w->prefix;
@@ -426,6 +450,7 @@ static void put_end(struct writer *w)
             p, w->upper, p, p, w->upper, w->crc);
 }
 
+/* Refuses what C cannot hold before anything is written. GO_ON or a status. */
 static int put_header(struct writer *w)
 {
     size_t n = vc_model_tensor_count(w->model);
@@ -493,6 +518,7 @@ static int check_others(struct app *app)
     return GO_ON;
 }
 
+/* Options and the output's name. GO_ON or a status. */
 static int check(struct app *app, const struct convert_options *options, const struct c_header_options *header)
 {
     const char *path = options->write.path;
@@ -523,6 +549,7 @@ static int check(struct app *app, const struct convert_options *options, const s
     return GO_ON;
 }
 
+/* Accepts a writer that was filled in part. */
 static void release(struct writer *w)
 {
     for (size_t i = 0; w->names != NULL && i < vc_model_tensor_count(w->model); i++) {
@@ -533,6 +560,7 @@ static void release(struct writer *w)
     free(w->upper);
 }
 
+/* Makes the text, writes it unless --dry-run, prints a line. Returns the exit status. */
 static int write_model(struct app *app, const struct convert_options *options, const struct c_header_options *header,
                        const struct vc_model *model)
 {

@@ -612,7 +612,7 @@ void memory_cli_print_sizes(const struct app *app, const struct memory_cli *cli,
     }
 }
 
-/* ", one device of dp 8 x tp 2, ZeRO 1" Nothing for one device without ZeRO. */
+/* ", one device of dp 8 x tp 2, ZeRO 1". Nothing for one device without ZeRO. */
 static void print_division(const struct app *app, const struct vc_memory_options *o)
 {
     const struct {

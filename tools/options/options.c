@@ -2,7 +2,18 @@
  *
  * GNU habits: options anywhere, `--` ends them, `-` is an operand, --name=value or --name value, -n value or -nvalue,
  * single letters without values may be joined. Long names are not abbreviated: a script must not change its meaning
- * when an option is added. Does not print: the sentence is left in `parsed`. */
+ * when an option is added. Does not print: the sentence is left in `parsed`.
+ *
+ * From a word to a field of the command's structure:
+ *
+ *     options_parse_more   each argument: operand, "--", long or short
+ *       parse_long         "--min-elements=12": the name, then its value here or in the next argument
+ *       parse_letters      "-qfo FILE"
+ *         apply            conflicts, then
+ *           store          the value, by the kind of the row, to target + group->offset + opt->field
+ *           remember       for options_seen and for commands that print command lines
+ *
+ * What rows say about each other (needs, conflicts) is checked at the end, by options_agree in option_rows.c. */
 #include "tools/options/options.h"
 
 #include <errno.h>
@@ -25,7 +36,11 @@ const struct command *command_find(const char *name)
 
 #define NAME_MAX_LEN 32
 
-/* Insertions, deletions, replacements and swaps of neighbours that turn a into b. */
+/* Insertions, deletions, replacements and swaps of neighbours that turn a into b. The optimal string alignment
+ * distance; d has the last three rows of the table, which is all that a swap looks back to:
+ *
+ *     d[i][j] = min( d[i-1][j-1] + (a_i != b_j),  d[i-1][j] + 1,  d[i][j-1] + 1,
+ *                    d[i-2][j-2] + 1  if a_i a_(i-1) are b_(j-1) b_j ) */
 static size_t edit_distance(const char *a, const char *b)
 {
     size_t d[3][NAME_MAX_LEN + 1];
@@ -58,7 +73,8 @@ static size_t edit_distance(const char *a, const char *b)
     return d[n % 3][m];
 }
 
-/* Keeps the better of *best and `other`. A third of the letters may differ; a name that was cut short is near. */
+/* Keeps the better of *best and `other`. A third of the letters may differ; a name that was cut short is near. So
+ * "quantise" finds quantize, "quan" finds it too, and "foo" finds nothing. */
 static void consider(const char *name, const char *other, const char **best, size_t *best_distance)
 {
     size_t n = strlen(name);
@@ -81,6 +97,7 @@ const char *nearest_command(const char *name)
     return best;
 }
 
+/* The option for "did you mean"; NULL: none is near. */
 static const char *nearest_option(const struct command *command, const char *name)
 {
     const char *best = NULL;
@@ -102,6 +119,8 @@ static const char *more_word(const struct opt *opt, size_t i)
     return opt->words != NULL ? opt->words[i].word : opt->more != NULL ? opt->more(i) : NULL;
 }
 
+/* The words are put together anew each time, in a static buffer: the library's list may be longer than the row's own
+ * text. */
 const char *options_value(const struct opt *opt)
 {
     static char words[400];
@@ -128,6 +147,7 @@ bool options_choice(const struct opt_word *words, const char *word, int *value)
     return false;
 }
 
+/* Compares whole words: "int" is not "int8". */
 int options_word(const char *words, const char *word)
 {
     size_t n = strlen(word);
@@ -157,8 +177,8 @@ size_t options_first_clause(const char *help)
     return n;
 }
 
-/* Where a text of n bytes is cut to fit: behind its last part that ends with a comma, else between its last words; never
- * inside a parenthesis. */
+/* Where a text of n bytes is cut to fit: behind its last part that ends with a comma, else between its last words;
+ * never inside a parenthesis. A comma in the first third is too early: the description would say nothing. */
 static size_t cut_to_fit(const char *help, size_t n)
 {
     size_t depth = 0;
@@ -177,6 +197,7 @@ static size_t cut_to_fit(const char *help, size_t n)
     return comma != 0 ? comma : word;
 }
 
+/* A default in parentheses at the end is left out: lists show words, not values. */
 const char *options_short(const char *help, char *to)
 {
     size_t n = options_first_clause(help);
@@ -203,6 +224,7 @@ bool options_has_words(const struct opt *opt)
     return value != NULL && strchr(value, '|') != NULL && strpbrk(value, "=[") == NULL;
 }
 
+/* "group:N" becomes "group:", so that a shell completes it and people write the number. */
 void options_each_word(const char *words, void (*fn)(FILE *to, const char *word, size_t n), FILE *to)
 {
     for (;;) {
@@ -217,6 +239,7 @@ void options_each_word(const char *words, void (*fn)(FILE *to, const char *word,
     }
 }
 
+/* Digits alone: strtoull would also take a sign and blanks, and -1 as 2^64 - 1. */
 bool options_count(const char *text, uint64_t *out)
 {
     char *end;
@@ -229,6 +252,7 @@ bool options_count(const char *text, uint64_t *out)
     return errno == 0 && *end == '\0';
 }
 
+/* A whole number that fits an int, with a minus sign or without. */
 static bool parse_int(const char *text, int *out)
 {
     char *end;
@@ -246,6 +270,7 @@ static bool parse_int(const char *text, int *out)
     return true;
 }
 
+/* Not inf and not nan, which strtod reads. */
 bool options_real(const char *text, double *out)
 {
     char *end;
@@ -257,7 +282,8 @@ bool options_real(const char *text, double *out)
     return *end == '\0' && isfinite(*out);
 }
 
-/* KiB and K are 1024, KB is 1000; a fraction needs a unit. */
+/* KiB and K are 1024, KB is 1000; a fraction needs a unit. Examples: 4096, 64K, 64KiB = 65536, 64KB = 64000, 1.5GiB.
+ * Numbers of 2^63 and more are refused, so that sizes can be added in 64 bits. */
 bool options_size(const char *text, uint64_t *out)
 {
     static const char *const units[] = {"", "K", "M", "G", "T"};
@@ -305,6 +331,8 @@ static bool choose(const struct opt *opt, const char *word, int *value)
 }
 
 /* Puts the value into the structure; false: it is not one that the option takes. */
+/* Puts the value into the structure; false: it is not one that the option takes. The kinds are explained in options.h.
+ * memcpy stores pointers, since the field's type is known by the table alone. */
 static bool store(const struct opt *opt, char *group, const char *value)
 {
     void *field = group + opt->field;
@@ -348,16 +376,17 @@ static bool store(const struct opt *opt, char *group, const char *value)
 
 /* ---- the line ---- */
 
+/* A command line in the making. */
 struct line {
     const struct command *command;
     int argc;
     char **argv;
-    int at;
-    char *target;
+    int at;       /* the next argument */
+    char *target; /* the command's structure */
     struct parsed *parsed;
 };
 
-/* "error, keep or zero" */
+/* "error, keep or zero" from "error|keep|zero". Cut where n_out bytes are full. */
 static void spell(const char *words, char *out, size_t n_out)
 {
     size_t n = 0;
@@ -376,7 +405,8 @@ static void spell(const char *words, char *out, size_t n_out)
     }
 }
 
-/* "--nonfinite: 'ignore' is not error, keep or zero" */
+/* "--nonfinite: 'ignore' is not error, keep or zero". What is right comes from the words of the row, its `wanted`, or
+ * its kind. */
 static enum parse_result bad_value(struct line *line, const struct opt *opt, const char *value)
 {
     static const char *const wanted[] = {
@@ -402,7 +432,7 @@ static enum parse_result bad_value(struct line *line, const struct opt *opt, con
     return PARSE_ERROR;
 }
 
-/* For options_seen: the option was given. */
+/* Adds the option to the lists of `parsed`. Beyond PARSE_MAX_GIVEN they are counted only. */
 static void remember(struct parsed *parsed, const struct opt *opt, const char *value)
 {
     if (parsed->n_given < PARSE_MAX_GIVEN) {
@@ -414,7 +444,8 @@ static void remember(struct parsed *parsed, const struct opt *opt, const char *v
     }
 }
 
-/* Refuses an option that contradicts an earlier one: the last one would win silently. */
+/* Refuses an option that contradicts an earlier one: the last one would win silently. Only options of one group are
+ * compared here; conflicts between groups are in the rows. */
 static enum parse_result check_conflicts(struct line *line, const struct opt *opt, const struct opt_group *group)
 {
     struct parsed *parsed = line->parsed;
@@ -432,7 +463,8 @@ static enum parse_result check_conflicts(struct line *line, const struct opt *op
     return PARSE_OK;
 }
 
-/* What every option that was found goes through, long or short: conflicts, its value, the list of those seen. */
+/* What every option that was found goes through, long or short: conflicts, its value, the list of those seen. A file is
+ * listed before anything is opened, since files_check looks for names that are given twice. */
 static enum parse_result apply(struct line *line, const struct opt *opt, const struct opt_group *group,
                                const char *value)
 {
@@ -461,6 +493,7 @@ static enum parse_result apply(struct line *line, const struct opt *opt, const s
     return PARSE_OK;
 }
 
+/* The first option with that letter, and its group. */
 static const struct opt *find_letter(const struct command *command, char letter, const struct opt_group **group)
 {
     for (size_t g = 0; g < command->n_groups; g++) {
@@ -474,6 +507,7 @@ static const struct opt *find_letter(const struct command *command, char letter,
     return NULL;
 }
 
+/* The option with exactly that name of n bytes, and its group. */
 static const struct opt *find_name(const struct command *command, const char *name, size_t n,
                                    const struct opt_group **group)
 {
@@ -488,6 +522,7 @@ static const struct opt *find_name(const struct command *command, const char *na
     return NULL;
 }
 
+/* "unknown option '--inlcude'; did you mean '--include'?" */
 static enum parse_result unknown(struct line *line, const char *name, size_t n)
 {
     char plain[64];
@@ -505,13 +540,15 @@ static enum parse_result unknown(struct line *line, const char *name, size_t n)
     return PARSE_ERROR;
 }
 
+/* The last argument is an option that takes a value. */
 static enum parse_result needs_value(struct line *line, const struct opt *opt)
 {
     snprintf(line->parsed->error, sizeof(line->parsed->error), "--%s needs a value: %s", opt->name, options_value(opt));
     return PARSE_ERROR;
 }
 
-/* What follows "--": "name", "name=value", or "name" with the next argument as its value. */
+/* What follows "--": "name", "name=value", or "name" with the next argument as its value. An optional value must follow
+ * with '=': the next argument is never taken for it, since it may be an operand. */
 static enum parse_result parse_long(struct line *line, const char *name)
 {
     size_t n = strcspn(name, "=");
@@ -579,6 +616,7 @@ const struct opt *options_find(const struct command *command, const char *name, 
     return find_name(command, name, n, &group);
 }
 
+/* Operands move to the front of argv while it is read; their order stays. */
 enum parse_result options_parse_more(const struct command *command, int argc, char **argv, void *target,
                                      struct parsed *parsed)
 {

@@ -1,4 +1,12 @@
-/* documents.c - see documents.h. */
+/* documents.c - see documents.h. Each function has the same steps:
+ *
+ *     is_asked                     without --json, --html and --markdown nothing is made
+ *     vc_..._json                  the document, by the library
+ *     tell_json                    writes it for --json, and its table for --markdown; true: a page is wanted
+ *     add, add_string              what a page shows beside the document, as further members
+ *     finish                       makes the page, writes it, frees everything
+ *
+ * So a page never has figures that its document does not have. docs/documents.md lists the members of each document. */
 #include "tools/show/documents.h"
 
 #include <inttypes.h>
@@ -12,16 +20,17 @@
 /* A document on its way out. */
 struct telling {
     struct app *app;
-    enum vc_status status; /* of what was made last; nothing more is made after a failure */
-    char *text, *drawing, *html;
+    enum vc_status status;       /* of what was made last; nothing more is made after a failure */
+    char *text, *drawing, *html; /* owned: the JSON, an SVG for the page, the page */
 };
 
+/* Whether any of the three forms was asked for. */
 static bool is_asked(const struct app *app)
 {
     return app->json.on || app->json.html != NULL || app->json.markdown != NULL;
 }
 
-/* --json and --markdown. True: the page is to be made, too. */
+/* Writes --json and --markdown. *rc: GO_ON or a status. Returns true where the page is to be made, too. */
 static bool tell_json(struct telling *t, int *rc)
 {
     *rc = t->status == VC_OK ? GO_ON : app_fail(t->app, t->status);
@@ -37,7 +46,8 @@ static bool tell_json(struct telling *t, int *rc)
     return *rc == GO_ON && t->app->json.html != NULL;
 }
 
-/* Adds what a function of the library has made of JSON, which it frees. */
+/* Adds a member that a function of the library has made: `status` is of its making, and `json`, which may be NULL then,
+ * is freed here. */
 static void add(struct telling *t, const char *key, enum vc_status status, char *json)
 {
     t->status = t->status == VC_OK ? status : t->status;
@@ -47,6 +57,7 @@ static void add(struct telling *t, const char *key, enum vc_status status, char 
     vc_text_free(json);
 }
 
+/* Adds a member with a text, which is quoted here. */
 static void add_string(struct telling *t, const char *key, const char *string)
 {
     if (t->status == VC_OK) {
@@ -54,6 +65,7 @@ static void add_string(struct telling *t, const char *key, const char *string)
     }
 }
 
+/* The page from the document as it is now. The command line is its last member. */
 static void make_page(struct telling *t)
 {
     if (t->app->line != NULL) {
@@ -78,6 +90,7 @@ static int finish(struct telling *t, int rc)
     return rc;
 }
 
+/* For documents whose page needs nothing more. */
 static int finish_plain(struct telling *t)
 {
     int rc;
@@ -86,6 +99,7 @@ static int finish_plain(struct telling *t)
     return finish(t, rc);
 }
 
+/* Histograms of some tensors' values, the drawings of a page. Frees them. */
 static void add_histograms(struct telling *t, enum vc_status status, struct vc_value_histograms *histograms)
 {
     char *json = NULL;
@@ -98,6 +112,7 @@ static void add_histograms(struct telling *t, enum vc_status status, struct vc_v
     vc_value_histograms_free(histograms);
 }
 
+/* The table of GPUs and whether the model fits each. Frees it. */
 static void add_matrix(struct telling *t, enum vc_status status, struct vc_fit_matrix *matrix)
 {
     char *json = NULL;
@@ -112,6 +127,7 @@ static void add_matrix(struct telling *t, enum vc_status status, struct vc_fit_m
 
 /* ---- what was done to a model ---- */
 
+/* The matrix of a conversion: weights alone, before and after; a third column where a loader would decode the codes. */
 static void add_gpus_of_report(struct telling *t, const struct vc_report_totals *totals)
 {
     struct vc_fit_column columns[3] = {{"before", totals->host_before}, {"after", totals->device_native}};
@@ -130,6 +146,7 @@ static void add_gpus_of_report(struct telling *t, const struct vc_report_totals 
     vc_gpus_close(gpus);
 }
 
+/* The document anew, for the page, which differs from that of --json. */
 static void replace_report(struct telling *t, const struct vc_report *report)
 {
     vc_text_free(t->text);
@@ -137,7 +154,7 @@ static void replace_report(struct telling *t, const struct vc_report *report)
     t->status = vc_report_json(t->app->ctx, report, &t->text);
 }
 
-/* A page has nothing of time and machine. */
+/* A page has nothing of time and machine. So two pages of the same conversion have the same bytes. */
 static struct vc_report forget_run(const struct vc_report *report)
 {
     struct vc_report bare = *report;
@@ -171,6 +188,7 @@ static void make_short_page(struct telling *t, const struct vc_report *report)
     free(notes);
 }
 
+/* All tensors, GPUs and histograms; if that does not fit --max-memory, the short page. */
 static void make_report_page(struct telling *t, const struct vc_report *report, const struct vc_model *model)
 {
     const struct vc_report bare = forget_run(report);
@@ -187,7 +205,8 @@ static void make_report_page(struct telling *t, const struct vc_report *report, 
     }
 }
 
-/* Only --json tells of each tensor here: a table in Markdown has totals. */
+/* Only --json tells of each tensor here: a table in Markdown has totals. n_rows is 0 then, so that a run with a million
+ * tensors does not make rows that nobody reads. */
 int document_report(struct app *app, const struct vc_report *report, const struct vc_model *model)
 {
     struct vc_report shown = *report;
@@ -202,6 +221,7 @@ int document_report(struct app *app, const struct vc_report *report, const struc
     return finish(&t, rc);
 }
 
+/* steps: points of the curves, which only the page has. The page has no seconds: it is the same for every run. */
 int document_distill(struct app *app, const struct vc_distillation *d, const struct vc_distill_step *steps,
                      size_t n_steps)
 {
@@ -259,7 +279,8 @@ int document_verify(struct app *app, const struct vc_verification *v, bool stric
 
 #define N_HISTOGRAMS 6
 
-/* The tensors of a difference that have the lowest SQNR. */
+/* The tensors of a difference that have the lowest SQNR. At most N_HISTOGRAMS, the worst first: an insertion into a
+ * short sorted list. Returns their number. */
 static size_t worst_names(const struct vc_diff *diff, const char **names)
 {
     double errors[N_HISTOGRAMS];
@@ -284,6 +305,7 @@ static size_t worst_names(const struct vc_diff *diff, const char **names)
     return n;
 }
 
+/* The page has histograms of the worst tensors, of both files. */
 int document_diff(struct app *app, const struct vc_model *a, const struct vc_model *b, const struct vc_diff *diff,
                   const struct vc_diff_limits *limits)
 {
@@ -308,6 +330,7 @@ int document_changes(struct app *app, char *document)
     return finish_plain(&t);
 }
 
+/* The page has the drawing of all figures, and histograms of the first picks, which have the highest error. */
 int document_sensitivity(struct app *app, const struct vc_sensitivity *s)
 {
     struct vc_value_histograms *histograms = NULL;
@@ -331,6 +354,7 @@ int document_sensitivity(struct app *app, const struct vc_sensitivity *s)
 
 /* ---- what is computed, and what it takes ---- */
 
+/* The page has the drawing of the graph. */
 int document_graph(struct app *app, const struct vc_graph *graph, const struct vc_graph_blocks *blocks,
                    const struct vc_model *model)
 {
@@ -362,7 +386,8 @@ int document_shrink(struct app *app, const struct vc_shrinkage *shrinkage)
     return finish_plain(&t);
 }
 
-/* The timeline and the matrix of a run. */
+/* What estimate and fit show of a run: the memory at each step (a timeline of at most TIMELINE_POINTS points), and the
+ * matrix of GPUs. */
 static void add_run(struct telling *t, const struct memory_cli *cli, const struct vc_fit_options *fit,
                     const struct vc_gpus *catalogue, const struct vc_fit_row *rows, size_t n_rows)
 {
@@ -385,6 +410,7 @@ static void add_run(struct telling *t, const struct memory_cli *cli, const struc
     vc_memory_timeline_free(timeline);
 }
 
+/* The page opens the catalogue; rows of fit's own devices are not there. */
 int document_estimate(struct app *app, const struct memory_cli *cli)
 {
     struct vc_memory_options shown = memory_cli_options(cli);
@@ -406,6 +432,7 @@ int document_estimate(struct app *app, const struct memory_cli *cli)
     return finish(&t, rc);
 }
 
+/* baseline: the earlier document of --baseline and its peak in bytes, for the page alone. */
 int document_fit(struct app *app, const struct memory_cli *cli, const struct vc_fit_options *fit,
                  const struct vc_gpus *catalogue, const struct vc_fit_row *rows, size_t n_rows, const char *baseline,
                  uint64_t baseline_bytes)

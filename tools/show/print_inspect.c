@@ -1,4 +1,13 @@
-/* print_inspect.c - the report of vcompress inspect as tables. */
+/* print_inspect.c - the report of vcompress inspect as tables.
+ *
+ *     net.npz: npz, 12 tensors, 301,066 parameters, 1.15 MiB (stored)    print_head
+ *     what the file says about itself                                    print_facts
+ *     part, what it is, role: a training checkpoint                      print_parts
+ *     type, tensors, elements, size, share                               print_census
+ *     tensor, shape, type, size or the statistics of --stats             print_tensors
+ *     tied tensors, quantized tensors, layout, estimates                 print_tied and others
+ *
+ * print_calibrated, at the end, is the table of another command that looks at values, calibrate. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +24,11 @@
 struct line {
     size_t index; /* the first tensor */
     size_t n_tensors;
-    uint64_t bytes;
+    uint64_t bytes;             /* of all its tensors */
     struct vc_value_stats *own; /* of several tensors, summed up; NULL: of one, or without --stats */
     bool nonfinite;             /* there are NaN or Inf */
     double sum, sum2;           /* over the finite values, for mean and rms */
-    bool shown;
+    bool shown;                 /* without -v only some lines are */
 };
 
 /* "int8/group:128/asym" for a quantized tensor, into a buffer of CELL_BYTES. */
@@ -53,6 +62,8 @@ static const char *plural(uint64_t n)
     return n == 1 ? "" : "s";
 }
 
+/* "net.npz: npz, 12 tensors, 301,066 parameters, 1.15 MiB (stored)". Tensors without scales and zero points; parameters
+ * are the elements of weights, those with two names once. */
 static void print_head(const struct out *out, const struct vc_inspection *in)
 {
     char n[CELL_BYTES];
@@ -67,7 +78,7 @@ static void print_head(const struct out *out, const struct vc_inspection *in)
             in->compressed ? "deflated" : "stored");
 }
 
-/* What the file says about itself. */
+/* What the file says about itself: "architecture: llama". */
 static void print_facts(const struct out *out, const struct vc_inspection *in)
 {
     const struct vc_fact *fact;
@@ -79,13 +90,15 @@ static void print_facts(const struct out *out, const struct vc_inspection *in)
     }
 }
 
+/* What --drop can leave out, by the number of a role. */
 static const char *const role_names[] = {
     [VC_ROLE_WEIGHT] = "weights", [VC_ROLE_OPTIMIZER] = "optimizer", [VC_ROLE_OTHER] = "other"};
 
 #define MAX_PARTS 20 /* without -v */
 
 /* What a training checkpoint holds beside its weights: the optimizer's state, counters. Nothing is printed for a file
- * that holds weights alone. */
+ * that holds weights alone. chosen: the part whose tensors are read as the weights (--key chooses another). False: no
+ * memory. */
 static bool print_parts(const struct app *app, const struct vc_inspection *in)
 {
     static const char *const titles[] = {"part", "what it is", "role", "tensors", "size", ""};
@@ -131,6 +144,7 @@ static bool print_parts(const struct app *app, const struct vc_inspection *in)
 
 #define MAX_TIED 10 /* without -v */
 
+/* "tied: lm_head.weight is model.embed_tokens.weight, counted once" */
 static void print_tied(const struct app *app, const struct vc_inspection *in)
 {
     const struct out *out = &app->out;
@@ -154,6 +168,7 @@ static void print_tied(const struct app *app, const struct vc_inspection *in)
     }
 }
 
+/* A row for every type: how many tensors, elements and bytes, and its share of all bytes. False: no memory. */
 static bool print_census(const struct out *out, const struct vc_inspection *in)
 {
     static const char *const titles[] = {"type", "tensors", "elements", "size", "share"};
@@ -180,6 +195,8 @@ static bool print_census(const struct out *out, const struct vc_inspection *in)
     return table_print(&table, out, false);
 }
 
+/* "quantize --int8 would make it 305 KiB (3.86x smaller), --fp16 612 KiB (1.92x smaller)". 0 bytes: the command would
+ * refuse this file. */
 static void print_estimates(const struct out *out, const struct vc_inspection *in)
 {
     uint64_t before = vc_model_file_bytes(in->model);
@@ -201,7 +218,10 @@ static void print_estimates(const struct out *out, const struct vc_inspection *i
 /* ---- the bar: how the magnitudes are spread over the powers of two ---- */
 
 /* One cell per power of two, the largest magnitudes at the right; heights are relative to the fullest cell.
- * conv3.weight of examples/digits: ▁▁▁▁▂▂▃▅█▇▂▁     ....::-+@#:.   where the locale has no UTF-8 */
+ * conv3.weight of examples/digits: ▁▁▁▁▂▂▃▅█▇▂▁     ....::-+@#:.   where the locale has no UTF-8. Bin 0 has zeros and
+ * subnormals and is never drawn. level is 0 for an empty bin and at least 1 for any other, so that outliers are seen:
+ *
+ *     level = 1 + round(7 n / fullest) */
 static char *fmt_bar(char *buf, const struct out *out, const uint64_t *histogram)
 {
     static const char *const blocks[] = {" ",
@@ -237,11 +257,14 @@ static char *fmt_bar(char *buf, const struct out *out, const uint64_t *histogram
 
 /* ---- the list ---- */
 
+/* Only these have a minimum, a maximum and moments. */
 static uint64_t count_finite(const struct vc_value_stats *stats)
 {
     return stats->n_elems - stats->nans - stats->infs;
 }
 
+/* Adds the statistics of a tensor to those of its line. The sums for mean and rms are in the line itself (add_sums): a
+ * mean of means would be wrong for tensors of different sizes. */
 static void merge(struct vc_value_stats *sum, const struct vc_value_stats *stats)
 {
     if (count_finite(stats) > 0) {
@@ -260,6 +283,7 @@ static void merge(struct vc_value_stats *sum, const struct vc_value_stats *stats
     }
 }
 
+/* mean and rms are turned back into sums, sum = mean n and sum2 = rms^2 n, over the n finite values. */
 static void add_sums(struct line *line, const struct vc_value_stats *stats)
 {
     double n = (double)count_finite(stats);
@@ -303,6 +327,8 @@ struct view {
     bool nonfinite; /* there are NaN or Inf somewhere */
 };
 
+/* The columns of --stats: min, max, (mean,) rms, zeros, (NaN, Inf,) the bar. s->valid is false for tensors whose values
+ * are not numbers; their cells are empty. "-" stands where no value is finite. */
 static void add_value_cells(struct table *table, const struct view *view, const struct line *line,
                             const struct vc_value_stats *s)
 {
@@ -330,7 +356,8 @@ static const char *raw_kind(const struct vc_tensor *tensor)
     return tensor->kept_as != NULL ? tensor->kept_as : vc_dtype_name(tensor->dtype);
 }
 
-/* stats: of the line; not looked at without --stats. */
+/* stats: of the line; not looked at without --stats. Cells of the columns that list_columns names, in the same
+ * order. */
 static void add_line(struct table *table, const struct view *view, const struct vc_inspection *in,
                      const struct line *line, const struct vc_value_stats *stats, const char *label)
 {
@@ -360,7 +387,8 @@ static void add_line(struct table *table, const struct view *view, const struct 
 
 #define MAX_COLUMNS 13
 
-/* Sets align and titles of the columns that the view has; tells how many there are. */
+/* Sets align and titles of the columns that the view has, and returns their number. A new column is a row here, and a
+ * cell in add_line or add_value_cells. */
 static size_t list_columns(const struct view *view, char *align, const char **titles)
 {
     static const struct {
@@ -401,6 +429,7 @@ static void add_titles(struct table *table, const struct view *view)
     }
 }
 
+/* align is static: the table points to it until it is printed, and only one such table is printed at a time. */
 static void begin_table(struct table *table, const struct view *view)
 {
     static char align[MAX_COLUMNS + 1];
@@ -410,6 +439,7 @@ static void begin_table(struct table *table, const struct view *view)
     table_init(table, align);
 }
 
+/* Larger lines first, equal ones in the order of the file. */
 static int by_size(const void *a, const void *b)
 {
     const struct line *x = *(const struct line *const *)a;
@@ -452,6 +482,8 @@ static void print_legend(const struct view *view)
     }
 }
 
+/* Without -v: groups of tensors. Statistics of the first tensor are asked for again where the line has only one
+ * (add_stats). False: no memory. */
 static bool print_lines(struct app *app, const struct vc_inspection *in, const struct groups *groups,
                         struct line *lines)
 {
@@ -494,7 +526,8 @@ static bool print_lines(struct app *app, const struct vc_inspection *in, const s
     return ok;
 }
 
-/* -v: a line for each tensor. There may be a million, so nothing is kept of them. */
+/* -v: a line for each tensor. There may be a million, so nothing is kept of them. Called twice with the same rows: to
+ * measure the columns, and to print them (table_measure, table_again). */
 static void add_every(struct table *table, const struct view *view, const struct vc_inspection *in)
 {
     add_titles(table, view);
@@ -509,6 +542,7 @@ static void add_every(struct table *table, const struct view *view, const struct
     }
 }
 
+/* False: no memory. Whether there is a column for NaN and Inf has to be known before the first row. */
 static bool print_every(const struct out *out, const struct vc_inspection *in)
 {
     struct view view = {.out = out, .stats = in->has_stats, .verbose = true};
@@ -544,7 +578,8 @@ static void kind_of(const struct vc_tensor *tensor, struct group_kind *kind)
     }
 }
 
-/* Scales and zero points go with their tensor. */
+/* The list without -v. Scales and zero points are not listed, they go with their tensor; nor are tied tensors, which
+ * print_tied names. False: no memory. */
 static bool print_groups(struct app *app, const struct vc_inspection *in)
 {
     struct line *lines = calloc(in->n_tensors + 1, sizeof(*lines));
@@ -582,6 +617,7 @@ static bool print_groups(struct app *app, const struct vc_inspection *in)
     return ok;
 }
 
+/* With -v every tensor, also scales and tied ones. */
 static bool print_tensors(struct app *app, const struct vc_inspection *in)
 {
     if (app->common.verbose == 0) {
@@ -590,7 +626,8 @@ static bool print_tensors(struct app *app, const struct vc_inspection *in)
     return in->n_tensors == 0 || print_every(&app->out, in);
 }
 
-/* A dry run of it succeeds: there are codes that nobody knows how to decode. */
+/* Whether to propose `vcompress dequantize`: a dry run of it succeeds. There are codes that no program here can
+ * decode. */
 static bool decodes(const struct app *app)
 {
     char *line = NULL;
@@ -632,6 +669,8 @@ bool print_inspection(struct app *app, const struct vc_inspection *in)
 
 /* ---- statistics ---- */
 
+/* A row for each layer: how many columns its inputs have, how many rows were seen, their range, and columns that were
+ * always zero ("dead"). False: no memory. */
 bool print_calibrated(struct app *app, const struct vc_calibration_report *r)
 {
     static const char *const titles[] = {"tensor", "columns", "inputs", "smallest", "largest", "rms", "dead"};

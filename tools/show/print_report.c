@@ -169,7 +169,7 @@ static void add_figures(struct table *table, const struct view *view, const stru
 
 #define TYPE_BYTES (CELL_BYTES * 2)
 
-/* "f32 -> int8/channel"; after several passes "f32 -> 50% -> int8/channel" A chain of passes that does not fit
+/* "f32 -> int8/channel"; after several passes "f32 -> 50% -> int8/channel". A chain of passes that does not fit
  * TYPE_BYTES is cut; snprintf then returns what it would have written, which is why n is compared before each further
  * part. */
 static char *fmt_type(char *buf, const struct out *out, const struct vc_report_row *row)
@@ -320,8 +320,8 @@ static void add_rest(struct table *table, const struct view *view, const struct 
 #define FIGURES_WIDTH 74 /* of everything but the names */
 
 /* Whether the column of types is left out and said once above the table: all lines have the same type and steps, and
- * with the column the longest name would not fit the terminal. 4 columns are those of the count behind a pattern: "
- * x24". */
+ * with the column the longest name would not fit the terminal. The 4 columns are those of a count
+ * behind a pattern, such as " x24". */
 static bool drop_type(const struct view *view, const struct groups *groups, const struct line *lines)
 {
     const struct vc_report_row first = row_at(view->report, lines[0].first);
