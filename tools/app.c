@@ -1,5 +1,5 @@
 /* app.c - what surrounds the work of a command: the options that all commands share, the context, the one line of a
- * failure. Knows no command. */
+ * failure. Knows no command. app.h has the order of the calls. */
 #include "tools/app.h"
 
 #include <poll.h>
@@ -13,6 +13,7 @@
 
 #define COMMON(member) OPT_FIELD(struct base_options, common.member)
 
+/* --json and "--json=-" are standard output; "--json=" is refused. */
 static bool take_json(void *group, const char *value)
 {
     struct base_options *base = group;
@@ -22,6 +23,7 @@ static bool take_json(void *group, const char *value)
     return value == NULL || value[0] != '\0';
 }
 
+/* How to compute. Every command with a context has these. */
 /* clang-format off */
 static const struct opt run_opts[] = {
     {.name = "device", .value = "auto|cpu|cuda|cuda:N", .kind = OPT_TEXT, COMMON(device),
@@ -39,11 +41,13 @@ static const struct opt run_opts[] = {
      .help = "print the memory by purpose, now and at the peak"},
 };
 
+/* What is printed, and where documents go. */
 static const struct opt json_opts[] = {
     {.name = "json", .value = "FILE", .file = FILE_WRITTEN, .optional = true, .kind = OPT_CALL, .call = take_json,
      .help = "write a JSON document to FILE; without FILE to standard output in place of the table"},
 };
 
+/* group_page has the first row alone: documents without a table in Markdown. */
 static const struct opt comment_opts[] = {
     {.name = "html", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, OPT_FIELD(struct base_options, json.html),
      .help = "write the report as a page, too: one HTML file to search, sort and print; replaces an older page, nothing else"},
@@ -51,6 +55,7 @@ static const struct opt comment_opts[] = {
      .help = "write a short table in Markdown, for a comment on a pull request"},
 };
 
+/* The report for people. */
 static const struct opt report_opts[] = {
     {.name = "quiet", .letter = 'q', .one_of = true, .kind = OPT_BOOL, .set = 1, COMMON(quiet), .help = "print errors only"},
     {.name = "verbose", .letter = 'v', .one_of = true, .kind = OPT_MORE, COMMON(verbose),
@@ -67,6 +72,7 @@ static const struct opt report_opts[] = {
 };
 #define N_REPORT (sizeof report_opts / sizeof report_opts[0])
 
+/* Gates from a file (gates.c). */
 static const struct opt gates_opts[] = {
     {.name = "gates", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, COMMON(gates),
      .help = "read gates from this JSON file, by the names of their options: {\"min_sqnr\": 40, \"evaluate\": {\"min_accuracy\": 0.98}}; "
@@ -95,7 +101,8 @@ const struct opt_group group_help = OPT_GROUP("Help", help_opts);
 #define ALONE_AFTER_MS 3000 /* of one that could not */
 
 /* Of ranks that fail alike, rank 0 prints the sentence. Launchers end all processes when the first one has failed, so
- * the silent ones give rank 0 time to print. True: rank 0 had time enough, and may have gone on without a failure. */
+ * the silent ones give rank 0 time to print. True: rank 0 had time enough, and may have gone on without a failure. Naps
+ * are short, so that a signal ends the waiting soon. */
 static bool outlives_rank_0(const struct app *app)
 {
     const struct timespec nap = {.tv_nsec = NAP_MS * 1000 * 1000};
@@ -106,7 +113,8 @@ static bool outlives_rank_0(const struct app *app)
     return !app->met && caught_signal() == 0;
 }
 
-/* Every failure is one line on stderr. Names in it come from files, so control characters become '?'. */
+/* Every failure is one line on stderr. Names in it come from files, so control characters become '?'. In a call
+ * (call.h) the sentence is a result and is printed by nobody. */
 static void print_line(struct app *app, const char *text)
 {
     char *clean;
@@ -133,7 +141,8 @@ static void print_line(struct app *app, const char *text)
     free(clean);
 }
 
-/* Keeps a failure that other ranks have to hear of first; false: there are none. */
+/* Keeps a failure that other ranks have to hear of first; false: there are none. The first failure is the one that is
+ * told: later ones mostly follow from it. */
 static bool hold(struct app *app, enum vc_status status, const char *text)
 {
     if (app->holds && app->held_status == VC_OK) {
@@ -143,6 +152,7 @@ static bool hold(struct app *app, enum vc_status status, const char *text)
     return app->holds;
 }
 
+/* Every status has a case: a compiler warns about a new one. The statuses of the system share one exit status. */
 int app_exit_status(enum vc_status status)
 {
     switch (status) {
@@ -165,7 +175,8 @@ int app_exit_status(enum vc_status status)
     return EXIT_SYSTEM;
 }
 
-/* True when the sentence names the file: as given, or at least its last part. */
+/* True when the sentence names the file: as given, or at least its last part. Cleaned as the sentence was, since a name
+ * may have control characters. */
 static bool names(const char *sentence, const char *path)
 {
     const char *slash = path != NULL ? strrchr(path, '/') : NULL;
@@ -179,6 +190,7 @@ static bool names(const char *sentence, const char *path)
 
 #define LINE_BYTES 2048
 
+/* "model.npz: the sentence", unless the sentence names the file, or the other file of the command, itself. */
 static void name_subject(const struct app *app, const char *sentence, char *text)
 {
     bool named = app->subject == NULL || names(sentence, app->subject) || names(sentence, app->output);
@@ -186,7 +198,8 @@ static void name_subject(const struct app *app, const char *sentence, char *text
     snprintf(text, LINE_BYTES, "%.900s%s%.1100s", named ? "" : app->subject, named ? "" : ": ", sentence);
 }
 
-/* -o - goes into a pipe that was closed: what failed is no news. */
+/* -o - goes into a pipe that was closed: what failed is no news. POLLERR on a pipe: its other end is closed. main then
+ * ends without a word, as programs in a pipeline do. */
 static bool nobody_reads(const struct app *app)
 {
     struct pollfd fd = {.fd = 1};
@@ -194,6 +207,8 @@ static bool nobody_reads(const struct app *app)
     return app->output != NULL && strcmp(app->output, "-") == 0 && poll(&fd, 1, 0) == 1 && (fd.revents & POLLERR) != 0;
 }
 
+/* The way of every failure but a missed gate: name the file, keep it for other ranks, or print it and write the JSON
+ * document of the failure. Returns the exit status. */
 static int fail_with(struct app *app, enum vc_status status, const char *sentence)
 {
     char text[LINE_BYTES];
@@ -214,6 +229,7 @@ static int fail_with(struct app *app, enum vc_status status, const char *sentenc
     return app_exit_status(status);
 }
 
+/* No JSON document of a failure: the report of the command itself says that the gate was missed. */
 int app_gate(struct app *app, const char *sentence)
 {
     char text[LINE_BYTES];
@@ -255,6 +271,7 @@ int app_refuse(struct app *app, enum vc_status status, const char *format, ...)
     return fail_with(app, status, text);
 }
 
+/* app->where is in front: "recipe.txt:3: ". */
 int app_usage(struct app *app, const char *format, ...)
 {
     char text[LINE_BYTES];
@@ -274,7 +291,8 @@ int app_usage(struct app *app, const char *format, ...)
 
 /* ---- starting ---- */
 
-/* Parsing stops at the first wrong word. A --json behind it still counts, so that a script gets the failure as JSON. */
+/* Parsing stops at the first wrong word. A --json behind it still counts, so that a script gets the failure as JSON. A
+ * file given with --json=FILE is not written then: its name was not checked. */
 static void look_for_json(struct app *app, int n_args, char **args)
 {
     for (int i = 0; i < n_args && strcmp(args[i], "--") != 0; i++) {
@@ -284,7 +302,8 @@ static void look_for_json(struct app *app, int n_args, char **args)
     }
 }
 
-/* The command as it was given, but for --html: where the page lies is no part of what made it. NULL: no memory. */
+/* The command as it was given, but for --html: where the page lies is no part of what made it. NULL: no memory. Owned
+ * by the caller. */
 static char *command_line(const struct app *app, int n_args, char **args)
 {
     char *line = NULL;
@@ -310,6 +329,8 @@ static char *command_line(const struct app *app, int n_args, char **args)
     return line;
 }
 
+/* The order: the line is remembered, words are parsed, gates of a file are added as if they were words, then what
+ * options say about each other is checked, with those gates. Files are listed last. */
 int app_parse(struct app *app, int n_args, char **args, void *options)
 {
     struct base_options *base = options;
@@ -337,6 +358,7 @@ int app_parse(struct app *app, int n_args, char **args, void *options)
     return files_add(app, &app->parsed, app->command);
 }
 
+/* Starts printing anew to another stream: the report of "-o -" goes to standard error. */
 void app_report_to(struct app *app, FILE *to)
 {
     out_end(&app->out);
@@ -365,6 +387,7 @@ void app_end(struct app *app)
     words_free(&app->gates);
 }
 
+/* Behind the report; not into a JSON document on standard output. */
 void app_print_memory(struct app *app)
 {
     if (app->common.memory_summary) {
@@ -381,11 +404,14 @@ int app_check_gate(struct app *app, const char *name, double value)
     return app_usage(app, "--%s: %g is no gate: it must be above 0", name, value);
 }
 
+/* A setting of the context that was refused is the fault of the option. */
 static int set_up(struct app *app, enum vc_status status, const char *option)
 {
     return status == VC_OK ? GO_ON : app_refuse(app, status, "--%s: %s", option, vc_ctx_message(app->ctx));
 }
 
+/* Checks what can be wrong without a file, creates the context, sets it up from the options, looks for files given
+ * twice. Sentences of this function are about options, so the subject is set aside. */
 int app_open(struct app *app)
 {
     const struct common_options *common = &app->common;

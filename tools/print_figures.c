@@ -1,10 +1,14 @@
-/* print_figures.c - figures of reports: sizes with units, counts, ratios, shapes (print.h). */
+/* print_figures.c - figures of reports: sizes with units, counts, ratios, shapes (print.h).
+ *
+ * Every function fills a buffer of CELL_BYTES and returns it. Figures have two to four digits: a report is read, and
+ * exact numbers are in the JSON document. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "tools/print.h"
 
+/* 999.95 and 9.995 are where rounding would give one digit more: "1000 k" becomes "1.00 M". */
 char *fmt_figure(char *buf, uint64_t n)
 {
     static const char units[] = " kMGTP";
@@ -54,6 +58,7 @@ char *fmt_count(char *buf, uint64_t n)
     return buf;
 }
 
+/* Powers of two. 1023.95 KiB would be printed as "1024.0 KiB" and becomes "1.00 MiB". --bytes: "1,205,862 B". */
 char *fmt_size(char *buf, const struct out *out, uint64_t bytes)
 {
     static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
@@ -83,6 +88,7 @@ char *fmt_ratio(char *buf, const struct out *out, uint64_t before, uint64_t afte
     return buf;
 }
 
+/* Less than half a percent is "about the same size". */
 char *fmt_change(char *buf, const struct out *out, uint64_t before, uint64_t after)
 {
     bool larger = after > before;
@@ -96,6 +102,7 @@ char *fmt_change(char *buf, const struct out *out, uint64_t before, uint64_t aft
     return buf;
 }
 
+/* A share that is there is never "0 %". */
 char *fmt_percent(char *buf, double part, double whole)
 {
     double p = whole > 0 ? 100 * part / whole : 0;
@@ -108,6 +115,7 @@ char *fmt_percent(char *buf, double part, double whole)
     return buf;
 }
 
+/* Infinite where no value changed; NaN where nothing was measured. */
 char *fmt_db(char *buf, double db)
 {
     if (isinf(db) && db > 0) {
@@ -122,7 +130,12 @@ char *fmt_db(char *buf, double db)
 
 /* What "%.3g" prints, for most numbers whose three digits begin with one of the first four behind the point, or before
  * it: tables of statistics have several in each row, and printf takes five times as long. False, and nothing is
- * written, where the product below is too near to half a digit to tell how it is rounded. */
+ * written, where the product below is too near to half a digit to tell how it is rounded. For a three-digit result the
+ * number is scaled to an integer of three digits, 100 <= n < 999:
+ *
+ *     0.01234    * 10^4 = 123.4    n = 123, 4 places    "0.0123"
+ *     12.5       * 10   = 125      n = 125, 1 place     "12.5"
+ *     0.500      * 10^3 = 500      trailing zeros go    "0.5" */
 static bool put_real(char *to, double x)
 {
     static const double scales[] = {1, 10, 100, 1e3, 1e4, 1e5, 1e6}; /* |x| = 100, 10, 1, 0.1, ... */
@@ -167,6 +180,8 @@ char *fmt_real(char *buf, double x)
 
 #define LEARN_SECONDS 2.0 /* before, the rate says little */
 
+/* The time so far, times what is left per part done. Rates of the first two seconds, and of the first percent, say
+ * little. */
 char *fmt_left(char *buf, double seconds, double part)
 {
     double left = seconds / part * (1 - part);
@@ -184,6 +199,7 @@ char *fmt_left(char *buf, double seconds, double part)
     return buf;
 }
 
+/* A shape that does not fit ends with an ellipsis: 20 bytes are kept for each number. */
 char *fmt_shape(char *buf, const struct out *out, unsigned n_dims, const uint64_t *shape)
 {
     size_t n = 0;

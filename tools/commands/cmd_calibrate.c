@@ -1,4 +1,7 @@
-/* cmd_calibrate.c - vcompress calibrate: statistics of the inputs of layers, in a file for quantize and prune. */
+/* cmd_calibrate.c - vcompress calibrate: statistics of the inputs of layers, in a file for quantize and prune.
+ *
+ * Two commands in one: with --data a model is run and its layers are watched (calibrate); without it, files of
+ * statistics are added up (merge). The library does both. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,11 +13,12 @@
 #include "tools/show/print_inspect.h"
 
 struct calibrate_cli {
-    struct nets_cli nets; /* first */
-    struct vc_calibrate_options calibrate;
-    struct vc_write_options write;
+    struct nets_cli nets;                  /* first */
+    struct vc_calibrate_options calibrate; /* what vc_calibrate gets */
+    struct vc_write_options write;         /* the output */
 };
 
+/* What is counted, and where it goes. */
 /* clang-format off */
 static const struct opt calibrate_opts[] = {
     {.name = "second-moments", .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct calibrate_cli, calibrate.second_moments),
@@ -31,6 +35,7 @@ static const struct opt calibrate_opts[] = {
 static const struct opt_group group_calibrate = OPT_GROUP("Statistics", calibrate_opts);
 static const struct opt_group *const groups[] = {&group_rows, &group_calibrate, &group_run, &group_report, &group_help};
 
+/* The table of layers and what was written. False: no memory. */
 static bool print(struct app *app, const struct calibrate_cli *cli, const struct vc_calibration_report *r)
 {
     FILE *to = app->out.to;
@@ -52,6 +57,7 @@ static bool print(struct app *app, const struct calibrate_cli *cli, const struct
     return true;
 }
 
+/* Runs the model and writes the statistics. Returns the exit status. */
 static int calibrate(struct app *app, struct calibrate_cli *cli, const struct net *net)
 {
     struct vc_calibration_report *report = NULL;
@@ -80,7 +86,8 @@ static int calibrate(struct app *app, struct calibrate_cli *cli, const struct ne
     return EXIT_YES;
 }
 
-/* Importance matrices go by the names of GGUF models. */
+/* llama-quantize finds rows of an importance matrix by the names of GGUF tensors: a note where the output ends in .gguf
+ * and no tensor is called "blk.N...". */
 static void note_names(struct app *app, const struct vc_model *file, const char *output)
 {
     size_t n = strlen(output);
@@ -97,7 +104,7 @@ static void note_names(struct app *app, const struct vc_model *file, const char 
     }
 }
 
-/* Files of statistics in place of a model: one from all of them. */
+/* Operands are files of statistics: their sums become one file. Returns the exit status. */
 static int merge(struct app *app, const struct calibrate_cli *cli)
 {
     size_t n = (size_t)app->parsed.n_args;

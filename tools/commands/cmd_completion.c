@@ -1,5 +1,10 @@
 /* cmd_completion.c - vcompress completion: scripts for bash, zsh and fish, from the tables of options. A script
- * completes commands, options, the words that an option takes ("--overflow error|inf|sat"), and file names. */
+ * completes commands, options, the words that an option takes ("--overflow error|inf|sat"), and file names.
+ *
+ * Nothing is written by hand for a command or an option: a new row of a table is completed after the next installation.
+ *
+ * The scripts of the shells differ in who divides the line: bash gives words (put_bash has a case over commands and
+ * options), zsh's _arguments takes a specification for each option, fish a `complete` line for each. */
 #include <string.h>
 
 #include "tools/app.h"
@@ -19,6 +24,7 @@ static void put_quoted(FILE *to, const char *s)
     fputc('\'', to);
 }
 
+/* The value is the name of a file or a folder. */
 static bool wants_file(const struct opt *opt)
 {
     return options_value(opt) != NULL &&
@@ -30,13 +36,15 @@ static bool wants_file(const struct opt *opt)
 static struct vc_gpus *catalogue; /* while a script is printed, and its context */
 static struct vc_ctx *gpu_ctx;
 
+/* The value is the name of a GPU. */
 static bool wants_gpu(const struct opt *opt)
 {
     return strcmp(opt->name, "gpu") == 0 || strcmp(opt->name, "fit") == 0 || strcmp(opt->name, "target-gpu") == 0 ||
            strcmp(opt->name, "must-fit") == 0;
 }
 
-/* "RTX-4090" for GeForce RTX 4090: words without spaces, which the catalogue knows as well. False: it does not. */
+/* "RTX-4090" for GeForce RTX 4090: shells divide words at spaces. False where the catalogue would not find the short
+ * name, or would find another GPU. */
 static bool short_name(const struct vc_gpu *gpu, char *to, size_t room)
 {
     static const char *const makes[] = {"GeForce ", "Tesla ", "AMD "};
@@ -60,6 +68,7 @@ static bool short_name(const struct vc_gpu *gpu, char *to, size_t room)
     return vc_gpus_find(gpu_ctx, catalogue, to, &found, &count) == VC_OK && found == gpu;
 }
 
+/* All GPUs of the catalogue, without instances of clouds. */
 static void put_gpus(FILE *to)
 {
     char name[80];
@@ -73,8 +82,8 @@ static void put_gpus(FILE *to)
 
 /* ---- names of schemes ---- */
 
-/* What completes a value that is a scheme: GGUF's types for --gguf, names of quantize for --scheme, of estimate for --dtype. NULL
- * behind the last. */
+/* What completes a value that is the name of a scheme: GGUF's types for --gguf, names of quantize for --scheme and
+ * --fake-quant, of estimate for --dtype. NULL behind the last, and for other options. */
 static const char *suggestion(const struct opt *opt, size_t index)
 {
     struct vc_quantize_scheme scheme;
@@ -91,7 +100,7 @@ static const char *suggestion(const struct opt *opt, size_t index)
     return NULL;
 }
 
-/* " Q4_0 Q4_1 ...": those that are names as they stand, without "int4-gN". */
+/* " Q4_0 Q4_1 ...": names as they stand, without those that need a number ("int4-gN"). */
 static void put_suggestions(FILE *to, const struct opt *opt)
 {
     for (size_t i = 0; suggestion(opt, i) != NULL; i++) {
@@ -103,6 +112,7 @@ static void put_suggestions(FILE *to, const struct opt *opt)
 
 /* ---- words ---- */
 
+/* For options_each_word. */
 static void put_word(FILE *to, const char *word, size_t n)
 {
     fprintf(to, " %.*s", (int)n, word);
@@ -127,6 +137,7 @@ static void put_command_names(FILE *to)
 
 /* ---- bash ---- */
 
+/* " --output -o", in the list of a command's options. */
 static void bash_option(FILE *to, const struct opt *opt)
 {
     fprintf(to, " --%s", opt->name);
@@ -135,7 +146,7 @@ static void bash_option(FILE *to, const struct opt *opt)
     }
 }
 
-/* What a line of a case does behind the names of the option. */
+/* The part of a case's line behind the names of the option: words, file names, or nothing. */
 static void bash_words(FILE *to, const struct opt *opt)
 {
     if (wants_gpu(opt)) {
@@ -176,6 +187,11 @@ static void bash_value(FILE *to, const struct opt *opt)
     bash_words(to, opt);
 }
 
+/* The script in its parts:
+ *
+ *     joined, before     the option of a value that follows '='; bash makes three words of "--color=al"
+ *     COMP_CWORD 1       names of commands
+ *     case on the command, then on `joined` or on `prev`: values of an option; else its options and file names */
 static void put_bash(FILE *to)
 {
     fputs("# bash completion of vcompress\n"
@@ -222,6 +238,7 @@ static void put_bash(FILE *to)
 
 /* ---- zsh ---- */
 
+/* Characters that mean something in a specification of _arguments, or in single quotes, are escaped. */
 static void zsh_text(FILE *to, const char *s)
 {
     for (; *s != '\0'; s++) {
@@ -232,6 +249,8 @@ static void zsh_text(FILE *to, const char *s)
     }
 }
 
+/*     '--overflow=[fp16, bf16, --rest: values beyond the range]:overflow:( error inf sat)'
+ *     '*-v[list every tensor by its whole name]'                     *: may be repeated */
 static void zsh_one(FILE *to, const struct opt *opt, bool letter)
 {
     bool repeated = opt->kind == OPT_MORE || opt->kind == OPT_CALL;
@@ -269,6 +288,7 @@ static void zsh_one(FILE *to, const struct opt *opt, bool letter)
     fputs("' \\\n", to);
 }
 
+/* The long name, and the letter as an option of its own. */
 static void zsh_option(FILE *to, const struct opt *opt)
 {
     zsh_one(to, opt, false);
@@ -277,6 +297,7 @@ static void zsh_option(FILE *to, const struct opt *opt)
     }
 }
 
+/* Names of commands with their summaries for the second word, then a case over commands. */
 static void put_zsh(FILE *to)
 {
     fputs("#compdef vcompress\n# zsh completion of vcompress\n_vcompress() {\n  local -a commands\n  commands=(\n", to);
@@ -305,8 +326,10 @@ static void put_zsh(FILE *to)
 
 /* ---- fish ---- */
 
+/* The command whose options are printed: each_option has no argument for it. */
 static const struct command *fish_command;
 
+/* -x: the value is no file; -r: it is one; -a: the words it takes; -d: the description. */
 static void fish_option(FILE *to, const struct opt *opt)
 {
     char text[OPT_SHORT];
@@ -336,6 +359,7 @@ static void fish_option(FILE *to, const struct opt *opt)
     fputc('\n', to);
 }
 
+/* A line for each command, then for each option of each command. */
 static void put_fish(FILE *to)
 {
     fputs("# fish completion of vcompress\n", to);
@@ -359,6 +383,7 @@ static void put_fish(FILE *to)
 
 static const struct opt_group *const groups[] = {&group_help};
 
+/* The scripts go to standard output, whose failure main finds when it closes it. */
 static int run_completion(struct app *app, int n_args, char **args)
 {
     static void (*const scripts[])(FILE * to) = {put_bash, put_zsh, put_fish};

@@ -1,4 +1,5 @@
-/* cmd_devices.c - vcompress devices: which CUDA devices could be used, what could bring ranks together, and why not. */
+/* cmd_devices.c - vcompress devices: which CUDA devices could be used, what could bring ranks together, and why not.
+ * The answer is always a success: a machine without a device is no error. */
 #include <vcompress/device.h>
 #include <vcompress/ranks.h>
 
@@ -7,6 +8,7 @@
 
 static const struct opt_group *const groups[] = {&group_run, &group_report, &group_help};
 
+/* The table. A device that is not usable has its reason in the last column. False: no memory. */
 static bool print_devices(struct app *app, const struct vc_devices *list)
 {
     static const char *const titles[] = {"device", "name", "capability", "memory", "free", ""};
@@ -33,7 +35,7 @@ static bool print_devices(struct app *app, const struct vc_devices *list)
     return table_print(&table, out, false);
 }
 
-/* "ranks: Open MPI 4.1.4" */
+/* "ranks: Open MPI 4.1.4", or why there is no MPI. */
 static void print_ranks(struct app *app)
 {
     const struct out *out = &app->out;
@@ -49,6 +51,10 @@ static void print_ranks(struct app *app)
     fputc('\n', out->to);
 }
 
+/*     cpu: avx2, 16 threads
+ *     cuda: ..., or none and why
+ *     the table
+ *     with -v where the plug-in was looked for */
 static bool print_list(struct app *app, const struct vc_devices *list)
 {
     const struct out *out = &app->out;

@@ -13,10 +13,11 @@
 
 struct diff_cli {
     struct base_options base;
-    struct vc_diff_limits limits;
-    struct vc_open_options open;
+    struct vc_diff_limits limits; /* what still counts as equal */
+    struct vc_open_options open;  /* --key, for both files */
 };
 
+/* Limits; without any two tensors must be equal. */
 /* clang-format off */
 static const struct opt diff_opts[] = {
     {.name = "tolerance", .value = "X", .kind = OPT_REAL, .gate = true, OPT_FIELD(struct diff_cli, limits.tolerance),
@@ -41,7 +42,7 @@ struct comparison {
 };
 
 /* Where a row stands in the table: missing tensors first, then other shapes, other values that have no figures, other
- * values by SQNR (worst_first), equal ones. */
+ * values by SQNR (worst_first), equal ones. A small number is worse. */
 static int rank(const struct vc_diff_row *row)
 {
     switch (row->kind) {
@@ -59,6 +60,7 @@ static int rank(const struct vc_diff_row *row)
     return 5;
 }
 
+/* For qsort, over pointers to rows. Equal ranks and figures keep the order of the first file. */
 static int worst_first(const void *pa, const void *pb)
 {
     const struct vc_diff_row *a = *(const struct vc_diff_row *const *)pa;
@@ -76,11 +78,13 @@ static int worst_first(const void *pa, const void *pb)
 
 /* ---- the table ---- */
 
+/* "-" for a tensor that is not in that file. */
 static const char *type_name(enum vc_dtype dtype)
 {
     return dtype == VC_DTYPE_NONE ? "-" : vc_dtype_name(dtype);
 }
 
+/* The last column. "close enough": other values within the limits. */
 static const char *verdict_of(const struct comparison *c, const struct vc_diff_row *row)
 {
     static const char *const words[] = {
@@ -94,6 +98,7 @@ static const char *verdict_of(const struct comparison *c, const struct vc_diff_r
     return row->kind == VC_DIFF_VALUES && vc_diff_within(c->limits, row) ? "close enough" : words[row->kind];
 }
 
+/* One row of the table. Figures are there for numbers in both files with the same shape. */
 static void add_row(struct table *table, const struct out *out, const struct comparison *c,
                     const struct vc_diff_row *row)
 {
@@ -112,6 +117,7 @@ static void add_row(struct table *table, const struct out *out, const struct com
     table_add(table, vc_diff_within(c->limits, row) ? INK_NONE : INK_BAD, verdict_of(c, row));
 }
 
+/* Without -v at most MAX_LINES, and no equal tensors. False: no memory. */
 static bool print_table(struct app *app, const struct comparison *c)
 {
     static const char *const titles[] = {"tensor", "type", "elements", "max error", "SQNR", "cosine", ""};
@@ -144,6 +150,8 @@ static bool print_table(struct app *app, const struct comparison *c)
     return true;
 }
 
+/* The last line: "same", "close enough" or "differs", with counts and, where there are figures, those over all
+ * tensors. */
 static void print_verdict(const struct out *out, const struct comparison *c)
 {
     const struct vc_diff *diff = c->diff;
@@ -174,6 +182,7 @@ static void print_verdict(const struct out *out, const struct comparison *c)
     fputc('\n', out->to);
 }
 
+/* Facts that every user of a file should know (VC_FACT_NOTE). */
 static void print_model_notes(const struct out *out, const struct vc_model *model)
 {
     const struct vc_fact *fact;
@@ -187,6 +196,7 @@ static void print_model_notes(const struct out *out, const struct vc_model *mode
     }
 }
 
+/* "a.npz (1.15 MiB) -> b.npz (305 KiB)", notes, table, verdict. False: no memory. */
 static bool print_comparison(struct app *app, const struct comparison *c)
 {
     const struct out *out = &app->out;
@@ -209,7 +219,8 @@ static bool print_comparison(struct app *app, const struct comparison *c)
 
 /* ---- two documents ---- */
 
-/* Adds the cells of a line of a table in Markdown, without what makes code of them. */
+/* Adds the cells of a line of a table in Markdown, without what makes code of them. The line is cut in place: "| `a` |
+ * 1 | 2 |" are the cells a, 1 and 2; "\|" is a bar within a cell. */
 static void add_cells(struct table *table, char *line)
 {
     for (char *cell = line + 2; *cell != '\0';) {
@@ -228,7 +239,8 @@ static void add_cells(struct table *table, char *line)
     }
 }
 
-/* The short table of the document, with more lines. */
+/* The short table of the document in Markdown, as text, with more lines; n: how many members differ. False: no
+ * memory. */
 static bool print_changes(struct app *app, const char *document, size_t n)
 {
     struct out *out = &app->out;
@@ -258,7 +270,7 @@ static bool print_changes(struct app *app, const char *document, size_t n)
     return true;
 }
 
-/* Reports, runs of distill and the like, which are told by how they begin. */
+/* Two documents of --json, which are recognized by how the files begin (is_document). The exit status. */
 static int diff_documents(struct app *app)
 {
     enum vc_status status;
@@ -331,6 +343,7 @@ static int tell(struct app *app, struct comparison *c)
     return rc;
 }
 
+/* subject and output are the two files, so that sentences name the one that they are about. */
 static int run_diff(struct app *app, int n_args, char **args)
 {
     struct diff_cli cli;

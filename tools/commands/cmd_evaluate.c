@@ -1,4 +1,5 @@
-/* cmd_evaluate.c - vcompress evaluate: how well a network answers, from the file as it is stored. */
+/* cmd_evaluate.c - vcompress evaluate: how well a network answers, computed from the file as it is stored, with decoded
+ * weights. The library runs the network (vc_evaluate); here are the options, a line of text, and the gate. */
 #include <math.h>
 #include <string.h>
 
@@ -9,11 +10,12 @@
 #include "tools/show/print_graph.h"
 
 struct evaluate_cli {
-    struct nets_cli nets; /* first */
-    struct vc_evaluate_options evaluate;
-    double min_accuracy;
+    struct nets_cli nets;                /* first */
+    struct vc_evaluate_options evaluate; /* what vc_evaluate gets */
+    double min_accuracy;                 /* --min-accuracy; 0: no gate */
 };
 
+/* The task, the arithmetic, the gate. */
 /* clang-format off */
 static const struct opt evaluate_opts[] = {
     {.name = "batch", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct evaluate_cli, evaluate.batch),
@@ -32,7 +34,7 @@ static const struct opt_group group_evaluate = OPT_GROUP("Evaluation", evaluate_
 static const struct opt_group *const groups[] = {&group_teacher, &group_rows, &group_evaluate, &group_gates,
                                                  &group_run,     &group_json, &group_report,   &group_help};
 
-/* How near the answers are to y of floats, or of yes and no. */
+/* How near the answers are to y of floats (regression, embeddings), or of yes and no (labels). Nothing for classes. */
 static void print_y(FILE *to, const struct vc_quality *q)
 {
     if (q->n_targets == 0) {
@@ -52,7 +54,8 @@ static void print_y(FILE *to, const struct vc_quality *q)
     fprintf(to, ", mean absolute error %.4g", q->absolute_error);
 }
 
-/* tokens: the network answers for each position of a sequence. */
+/* The line of the report: "net.npz: classes: 10,000 rows, accuracy 97.99 % (9,799 of 10,000), cross-entropy 0.0712".
+ * tokens: the network answers for each position of a sequence, and e to the cross-entropy is the perplexity. */
 static void print(struct app *app, const struct vc_quality *q, bool tokens)
 {
     FILE *to = app->out.to;
@@ -89,6 +92,7 @@ static void print(struct app *app, const struct vc_quality *q, bool tokens)
     }
 }
 
+/* The document, with the sentence of a missed gate or NULL. GO_ON or a status. */
 static int print_json(struct app *app, const struct vc_evaluate_options *o, const struct vc_quality *q,
                       const char *missed)
 {
@@ -100,6 +104,8 @@ static int print_json(struct app *app, const struct vc_evaluate_options *o, cons
     return rc;
 }
 
+/* Runs the network, prints, judges. The report is printed before a missed gate ends the command. Returns the exit
+ * status. */
 static int evaluate(struct app *app, struct evaluate_cli *cli, const struct net *net, const struct net *teacher)
 {
     struct vc_evaluate_options *o = &cli->evaluate;
@@ -140,7 +146,7 @@ static int evaluate(struct app *app, struct evaluate_cli *cli, const struct net 
     return rc != GO_ON ? rc : missed ? app_gate(app, text) : EXIT_YES;
 }
 
-/* Refuses what changes nothing beside the other options. GO_ON or a status. */
+/* Refuses options that change nothing beside the others. GO_ON or a status. */
 static int check_effects(struct app *app, const struct evaluate_cli *cli)
 {
     if (options_seen(&app->parsed, "teacher-graph") && cli->nets.teacher == NULL) {
@@ -154,6 +160,7 @@ static int check_effects(struct app *app, const struct evaluate_cli *cli)
     return GO_ON;
 }
 
+/* The networks are opened after the context; without a graph of its own each tries the other's file. */
 static int run_evaluate(struct app *app, int n_args, char **args)
 {
     struct evaluate_cli cli;

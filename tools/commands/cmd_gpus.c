@@ -1,4 +1,5 @@
-/* cmd_gpus.c - vcompress gpus: the catalogue, or the part of it that matches; none of them is asked. */
+/* cmd_gpus.c - vcompress gpus: the catalogue, or the part of it that matches a name; no GPU is asked. The rows are in
+ * the library (vc_gpus_open), those of the user in --gpus-file or in the configuration folder (cards.h). */
 #include <string.h>
 
 #include <vcompress/gpus.h>
@@ -9,8 +10,8 @@
 
 struct gpus_cli {
     struct base_options base;
-    const char *file;
-    bool csv;
+    const char *file; /* --gpus-file; NULL: none */
+    bool csv;         /* --csv */
 };
 
 /* clang-format off */
@@ -25,7 +26,8 @@ static const struct opt gpus_opts[] = {
 static const struct opt_group group_gpus = OPT_GROUP("Catalogue", gpus_opts);
 static const struct opt_group *const groups[] = {&group_gpus, &group_run, &group_json, &group_report, &group_help};
 
-/* Those that are known for sure. */
+/* The types that matrix units compute with for certain, "fp16 bf16 tf32 int8"; "?" where only uncertain ones are
+ * listed. */
 static const char *types_text(char *buf, size_t n, const struct vc_gpu *gpu)
 {
     size_t used = 0;
@@ -39,6 +41,7 @@ static const char *types_text(char *buf, size_t n, const struct vc_gpu *gpu)
     return gpu->types == 0 && gpu->types_unsure != 0 ? "?" : buf;
 }
 
+/* One row. The memory that a program sees was measured (VC_GPU_FROM_CUDA), or is known from below: "> 23.5 GiB". */
 static void add_card(struct table *table, const struct out *out, const struct vc_gpu *gpu)
 {
     char buf[CELL_BYTES];
@@ -62,6 +65,7 @@ static void add_card(struct table *table, const struct out *out, const struct vc
     table_add(table, INK_NONE, types_text(types, sizeof types, gpu));
 }
 
+/* The table of GPUs; instances of clouds have lines of their own (print_instances). False: no memory. */
 static bool print_cards(struct app *app, const struct vc_gpus *gpus, const char *match)
 {
     static const char *const titles[] = {"name", "sold as", "visible", "GB/s", "CUDA", "matrix units"};
@@ -102,6 +106,7 @@ static void print_instances(struct app *app, const struct vc_gpus *gpus, const c
     }
 }
 
+/* With -v: other names and notes. */
 static void print_notes(struct app *app, const struct vc_gpus *gpus, const char *match)
 {
     const struct vc_gpu *gpu;
@@ -122,6 +127,7 @@ static void print_notes(struct app *app, const struct vc_gpus *gpus, const char 
     }
 }
 
+/* The whole list for people. GO_ON or a status. */
 static int print_catalogue(struct app *app, const struct vc_gpus *gpus, const char *match)
 {
     if (!print_cards(app, gpus, match)) {
@@ -132,6 +138,7 @@ static int print_catalogue(struct app *app, const struct vc_gpus *gpus, const ch
     return GO_ON;
 }
 
+/* --csv to where the report goes, or the JSON document. GO_ON or a status. */
 static int print_document(struct app *app, const struct gpus_cli *cli, const struct vc_gpus *gpus, const char *match)
 {
     char *text = NULL;
@@ -151,6 +158,7 @@ static int print_document(struct app *app, const struct gpus_cli *cli, const str
     return rc;
 }
 
+/* Of GPUs and of instances. match NULL: all match. */
 static bool any_matches(const struct vc_gpus *gpus, const char *match)
 {
     const struct vc_gpu *gpu;

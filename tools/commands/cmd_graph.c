@@ -1,5 +1,8 @@
 /* cmd_graph.c - vcompress graph: what a model computes. The library builds the graph, runs it, and makes the document
- * and the drawing; print_graph.c has the tables. */
+ * and the drawing; print_graph.c has the tables.
+ *
+ * In one run there may be a table (blocks, or nodes with --full), a text (--text, --couplings), a drawing (--svg), a
+ * document, a page, and values that were computed (--data, --outputs). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,15 +15,16 @@
 #define MAX_NAMES 1024
 
 struct graph_cli {
-    struct graph_source source; /* first */
-    struct vc_graph_file_options run;
-    const char *svg;
-    const char *values[MAX_NAMES], *arrays[MAX_NAMES];
+    struct graph_source source;                        /* first */
+    struct vc_graph_file_options run;                  /* of --data and --outputs */
+    const char *svg;                                   /* NULL: no drawing */
+    const char *values[MAX_NAMES], *arrays[MAX_NAMES]; /* of --value and --array */
     size_t n_values, n_arrays;
-    bool full, text, couplings;
-    struct vc_graph_blocks *blocks;
+    bool full, text, couplings;     /* the switches of their names */
+    struct vc_graph_blocks *blocks; /* owned; NULL where nothing shows blocks */
 };
 
+/* Adds to one of the lists of names. */
 static bool take_one(const char **list, size_t *n, const char *value)
 {
     if (*n == MAX_NAMES) {
@@ -44,6 +48,7 @@ static bool take_array(void *group, const char *value)
     return strchr(value, '=') != NULL && take_one(cli->arrays, &cli->n_arrays, value);
 }
 
+/* --length N of files of tokens. */
 static bool take_length(void *group, const char *value)
 {
     struct graph_cli *cli = group;
@@ -51,6 +56,7 @@ static bool take_length(void *group, const char *value)
     return options_count(value, &cli->run.length) && cli->run.length != 0;
 }
 
+/* What is shown. */
 /* clang-format off */
 static const struct opt graph_opts[] = {
     {.name = "full", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct graph_cli, full),
@@ -64,6 +70,7 @@ static const struct opt graph_opts[] = {
      .help = "also draw the graph; replaces an older drawing, but no other file"},
     GRAPH_SOURCE_OPTIONS,
 };
+/* What is computed. */
 static const struct opt run_opts[] = {
     {.name = "data", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct graph_cli, run.data),
      .help = "compute the graph: the arrays of this file are the inputs (npz, safetensors, ...)"},
@@ -90,6 +97,7 @@ static const struct opt_group *const groups[] = {&group_graph, &group_compute, &
 
 /* ---- telling ---- */
 
+/* --svg. GO_ON or a status. */
 static int draw(struct app *app, const struct graph_cli *cli)
 {
     char *text = NULL;
@@ -100,6 +108,7 @@ static int draw(struct app *app, const struct graph_cli *cli)
     return rc;
 }
 
+/* --text: the graph in ONNX's textual syntax, which vcompress reads back. GO_ON or a status. */
 static int print_text(struct app *app, const struct graph_cli *cli)
 {
     char *text = NULL;
@@ -115,6 +124,7 @@ static int print_text(struct app *app, const struct graph_cli *cli)
     return rc;
 }
 
+/* --couplings: a line per group, the form that prune --couplings reads. GO_ON or a status. */
 static int print_couplings(struct app *app, const struct graph_cli *cli)
 {
     struct vc_couplings *couplings = NULL;
@@ -135,7 +145,7 @@ static int print_couplings(struct app *app, const struct graph_cli *cli)
     return rc;
 }
 
-/* A value that was computed and goes into the file. */
+/* vc_graph_file_options.tell: a line for each value that was computed and goes into the file. */
 static void tell_value(void *user, const struct vc_graph_array *array)
 {
     const struct app *app = user;
@@ -150,6 +160,7 @@ static void tell_value(void *user, const struct vc_graph_array *array)
     }
 }
 
+/* Computes --outputs from --data. GO_ON or a status. */
 static int compute(struct app *app, struct graph_cli *cli)
 {
     enum vc_status status;
@@ -166,6 +177,8 @@ static int compute(struct app *app, struct graph_cli *cli)
     return status == VC_OK ? GO_ON : app_fail(app, status);
 }
 
+/* Everything that was asked for, in a fixed order. Blocks are made once, for whatever shows them. Returns the exit
+ * status. */
 static int tell(struct app *app, struct graph_cli *cli)
 {
     enum vc_status status = VC_OK;
@@ -207,7 +220,7 @@ static int tell(struct app *app, struct graph_cli *cli)
     return rc == GO_ON ? EXIT_YES : rc;
 }
 
-/* What the options say together. GO_ON or a status. */
+/* Refuses options that want the same stream, or of which one would do nothing. GO_ON or a status. */
 static int check(struct app *app, const struct graph_cli *cli)
 {
     if (app->parsed.n_args != 1) {
@@ -232,6 +245,7 @@ static int check(struct app *app, const struct graph_cli *cli)
     return GO_ON;
 }
 
+/* Options, the graph with its sizes, then what is told about it. */
 static int run_graph(struct app *app, int n_args, char **args)
 {
     struct graph_cli cli = {.full = false};

@@ -9,8 +9,8 @@
 
 struct inspect_cli {
     struct base_options base;
-    struct vc_open_options open;
-    bool stats;
+    struct vc_open_options open; /* --key and --void-as */
+    bool stats;                  /* --stats */
 };
 
 static bool take_void_as(void *group, const char *value)
@@ -19,6 +19,7 @@ static bool take_void_as(void *group, const char *value)
     return strcmp(value, "bf16") == 0;
 }
 
+/* What is read. */
 /* clang-format off */
 static const struct opt inspect_opts[] = {
     {.name = "stats", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct inspect_cli, stats),
@@ -33,7 +34,8 @@ static const struct opt_group group_inspect = {"Inspect", inspect_opts, 3, 0};
 static const struct opt_group *const groups[] = {&group_inspect, &group_run,    &group_json,
                                                  &group_page,    &group_report, &group_help};
 
-/* Of a file of statistics: what its layers get to see. */
+/* A file of statistics (vcompress calibrate) also gets the table of its layers. Other files are VC_E_UNSUPPORTED here,
+ * which is no failure. GO_ON or a status. */
 static int tell_statistics(struct app *app, const struct vc_model *model)
 {
     struct vc_calibration_report *report = NULL;
@@ -51,7 +53,7 @@ static int tell_statistics(struct app *app, const struct vc_model *model)
     return status == VC_OK ? GO_ON : app_fail(app, status);
 }
 
-/* Prints the tables and the document. */
+/* The tables, the document. Returns the exit status. */
 static int tell(struct app *app, const struct vc_inspection *in)
 {
     bool prints = app_prints(app);
@@ -67,7 +69,7 @@ static int tell(struct app *app, const struct vc_inspection *in)
     return rc == GO_ON ? EXIT_YES : rc;
 }
 
-/* Only reading values takes long enough for a progress line. */
+/* Reads headers, or with --stats all values; only that takes long enough for a progress line. */
 static int look(struct app *app, const struct vc_model *model, bool stats)
 {
     struct vc_inspection *in = NULL;
@@ -84,6 +86,7 @@ static int look(struct app *app, const struct vc_model *model, bool stats)
     return rc;
 }
 
+/* inputs_each calls this for every INPUT. */
 static int inspect_input(struct app *app, void *user)
 {
     const struct inspect_cli *cli = user;

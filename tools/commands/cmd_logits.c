@@ -1,4 +1,6 @@
-/* cmd_logits.c - vcompress logits: what a network answers to every row, in a file that distill takes as a teacher. */
+/* cmd_logits.c - vcompress logits: what a network answers to every row, in a file that distill takes as a teacher.
+ *
+ * The file holds the digests of the network and of the rows (vc_logits), so that distill refuses it for other rows. */
 #include <math.h>
 #include <string.h>
 
@@ -9,12 +11,13 @@
 #include "tools/show/print_graph.h"
 
 struct logits_cli {
-    struct nets_cli nets; /* first */
-    struct vc_logits_options logits;
-    struct vc_write_options write;
+    struct nets_cli nets;            /* first */
+    struct vc_logits_options logits; /* what vc_logits gets */
+    struct vc_write_options write;   /* the output */
     enum vc_net_task task;
 };
 
+/* --dtype of the file; the arithmetic is that of --precision. */
 static bool take_dtype(void *group, const char *value)
 {
     static const enum vc_dtype dtypes[] = {VC_DTYPE_F16, VC_DTYPE_F32, VC_DTYPE_F64};
@@ -31,6 +34,7 @@ static bool take_dtype(void *group, const char *value)
 
 #define LOGITS(member) OPT_FIELD(struct logits_cli, logits.member)
 
+/* What is kept of each row, and where it goes. */
 /* clang-format off */
 static const struct opt logits_opts[] = {
     {.name = "topk", .value = "K", .kind = OPT_COUNT, LOGITS(topk),
@@ -51,6 +55,7 @@ static const struct opt logits_opts[] = {
 static const struct opt_group group_logits = OPT_GROUP("Logits", logits_opts);
 static const struct opt_group *const groups[] = {&group_rows, &group_logits, &group_run, &group_report, &group_help};
 
+/* How well the network answers, where the rows have labels, and what was written. */
 static void print(struct app *app, const struct logits_cli *cli, const struct vc_quality *q)
 {
     FILE *to = app->out.to;
@@ -69,6 +74,7 @@ static void print(struct app *app, const struct logits_cli *cli, const struct vc
     fputc('\n', to);
 }
 
+/* Runs the network and writes its answers. Returns the exit status. */
 static int logits(struct app *app, struct logits_cli *cli, const struct net *net)
 {
     struct vc_quality quality;

@@ -1,4 +1,5 @@
-/* cmd_merge.c - vcompress merge: low-rank adapters become part of the weights. */
+/* cmd_merge.c - vcompress merge: low-rank adapters become part of the weights. A pass (pass_merge) that takes files
+ * beside its input; the library reads the adapters and finds their modules in the model. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,15 +12,16 @@
 #define MAX_LORAS 16
 
 struct merge_cli {
-    struct convert_options convert; /* first: the shared options */
-    struct vc_merge_options merge;
-    struct vc_lora loras[MAX_LORAS];
+    struct convert_options convert;     /* first: the shared options */
+    struct vc_merge_options merge;      /* what the pass gets */
+    struct vc_lora loras[MAX_LORAS];    /* of --lora, in the order given */
     struct vc_model *models[MAX_LORAS]; /* opened for the first input; they serve all */
-    char *paths[MAX_LORAS];
+    char *paths[MAX_LORAS];             /* owned; without the weight behind '=' */
     size_t n_loras;
 };
 
-/* "ADAPTER" or "ADAPTER=0.5": what stands behind the last '=' is the weight if it is a number. */
+/* "ADAPTER" or "ADAPTER=0.5": what stands behind the last '=' is the weight if it is a number. A path may have an
+ * equals sign: "a=b" without a number behind it is a path. */
 static bool take_lora(void *group, const char *value)
 {
     struct merge_cli *cli = group;
@@ -63,6 +65,7 @@ static const struct opt_group *const groups[] = {
     &group_json,  &group_comment, &group_report,       &group_help,
 };
 
+/* pass_row.begin, ready, add and end (passes.h) */
 static void begin(void *cli)
 {
     vc_merge_defaults(&((struct merge_cli *)cli)->merge);
@@ -76,6 +79,7 @@ static int ready(struct app *app, void *cli, struct conversion *what)
     return own->n_loras != 0 ? GO_ON : app_usage(app, "merge needs an adapter: --lora ADAPTER");
 }
 
+/* Adapters are opened for the first input and serve all. */
 static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct vc_model *model, void *cli)
 {
     struct merge_cli *own = cli;

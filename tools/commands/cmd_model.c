@@ -1,5 +1,7 @@
 /* cmd_model.c - vcompress MODEL: what a model is, the memory that the model takes, where the model fits, and the
- * commands that come next. Each of these was planned in a dry run and found possible. Reads headers only. */
+ * commands that come next. Each of these was planned in a dry run and found possible. Reads headers only.
+ *
+ * The stages: memory_cli_count (opens and counts), print_what, print_where, print_next. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +12,10 @@
 
 /* What MODEL holds, which decides what is advised. */
 enum contents {
-    OF_TEXT = 1, /* no weights: a configuration, the text of a graph */
-    OF_WIDE = 2, /* floats, most bytes in f32 or f64 */
-    OF_HALF = 4, /* floats, most bytes in f16 or bf16 */
-    OF_CODES = 8,
+    OF_TEXT = 1,      /* no weights: a configuration, the text of a graph */
+    OF_WIDE = 2,      /* floats, most bytes in f32 or f64 */
+    OF_HALF = 4,      /* floats, most bytes in f16 or bf16 */
+    OF_CODES = 8,     /* quantized weights */
     OF_BLOCKS = 16,   /* the codes of a GGUF file */
     OF_TRAINING = 32, /* a checkpoint with the states of an optimizer */
 };
@@ -40,11 +42,13 @@ static const struct advice smaller[] = {
     {.words = "quantize --gguf Q4_K_M --requantize", .of = OF_BLOCKS, .gains = true},
     {.words = "dequantize", .of = OF_CODES | OF_BLOCKS},
 };
+/* Where it would run, with figures that the command adds to. */
 static const struct advice where[] = {
     {.words = "fit --all-gpus", .graph = true, .sizes = true},
     {.words = "fit --all-gpus --weights-only", .graph = true},
     {.words = "estimate", .graph = true, .sizes = true},
 };
+/* What is in it. */
 static const struct advice inside[] = {{.words = "graph", .of = OF_TEXT}, {.words = "inspect"}};
 #define N(rows) (sizeof(rows) / sizeof(rows)[0])
 
@@ -53,8 +57,8 @@ struct about {
     const char *path;
     const char *graph;            /* the file of --graph; NULL: none */
     const struct memory_cli *cli; /* --size and --ctx */
-    uint64_t bytes;
-    unsigned contents;
+    uint64_t bytes;               /* of the file */
+    unsigned contents;            /* one enum contents */
 };
 
 /* clang-format off */
@@ -67,12 +71,13 @@ static const struct opt model_opts[] = {
 static const struct opt_group group_whole = OPT_GROUP("Model", model_opts);
 static const struct opt_group *const groups[] = {&group_whole, &group_run, &group_report, &group_help};
 
-/* The file that --graph or the command line names as the model. */
+/* The file with the weights: that of --weights, or MODEL where --graph names the graph; else the operand. */
 static const char *path_of(const struct app *app, const struct graph_source *source)
 {
     return source->model == NULL && source->weights != NULL ? source->weights : app->subject;
 }
 
+/* Half of the bytes decide between wide and half: a file of f16 may have norms in f32. */
 static unsigned contents_of(const struct vc_model *model, const struct vc_inspection *in)
 {
     uint64_t wide = 0;
@@ -92,6 +97,7 @@ static unsigned contents_of(const struct vc_model *model, const struct vc_inspec
     return wide > in->value_bytes / 2 ? OF_WIDE : OF_HALF;
 }
 
+/* The end of the second line: what the figures below it are of. */
 static const char *what_is_known(const struct memory_cli *cli)
 {
     if (cli->source.graph != NULL) {
@@ -101,7 +107,8 @@ static const char *what_is_known(const struct memory_cli *cli)
                                        : "no graph is known: figures count weights alone";
 }
 
-/* "m.npz: npz, 6 tensors, 301,066 parameters, 1.15 MiB" */
+/* Two lines: "m.npz: npz, 6 tensors, 301,066 parameters, 1.15 MiB", then types and what is known. Fills *about. GO_ON
+ * or a status. */
 static int print_what(struct app *app, const struct memory_cli *cli, struct about *about)
 {
     const struct vc_model *model = graph_source_model(&cli->source);
@@ -133,7 +140,7 @@ static int print_what(struct app *app, const struct memory_cli *cli, struct abou
     return GO_ON;
 }
 
-/* The smallest of the cards on which the weights of a column fit. */
+/* The smallest GPU of the matrix, whose rows rise, on which the weights of a column fit; NULL: none. */
 static const struct vc_gpu *smallest_card(const struct vc_fit_matrix *m, size_t column)
 {
     for (size_t r = 0; r < m->n_rows; r++) {
@@ -144,7 +151,7 @@ static const struct vc_gpu *smallest_card(const struct vc_fit_matrix *m, size_t 
     return NULL;
 }
 
-/* A line for each type of the weights: bytes, the need on a device, the smallest common card. */
+/* A line for each type of the weights: bytes, the need on a device, the smallest common card. False: no memory. */
 static bool print_matrix(const struct app *app, const struct vc_fit_matrix *m)
 {
     static const char *const titles[] = {"weights as", "size", "need in inference", "fits from"};
@@ -168,7 +175,8 @@ static bool print_matrix(const struct app *app, const struct vc_fit_matrix *m)
     return table_print(&table, &app->out, true);
 }
 
-/* What the figures count with, and what they cannot count. */
+/* What the figures count with, and what they cannot count. fit: of the first GPU, for what does not depend on the
+ * GPU. */
 static void print_notes(const struct app *app, const struct memory_cli *cli, const struct vc_fit *fit)
 {
     const struct vc_layout *layout =
@@ -203,6 +211,7 @@ static void print_notes(const struct app *app, const struct memory_cli *cli, con
     }
 }
 
+/* The matrix of the catalogue's common cards. GO_ON or a status. */
 static int print_where(struct app *app, const struct memory_cli *cli)
 {
     struct vc_gpus *gpus = NULL;
@@ -228,7 +237,8 @@ static int print_where(struct app *app, const struct memory_cli *cli)
 
 /* ---- what comes next ---- */
 
-/* "vcompress shrink --ratio 4 m.npz"; the caller frees it. NULL: no memory. */
+/* "vcompress shrink --ratio 4 m.npz", with the options of this command that the advice takes. "--" stands before a path
+ * that begins with a dash. The caller frees it. NULL: no memory. */
 static char *make_line(const struct advice *advice, const struct about *about)
 {
     char *text = NULL;
@@ -261,7 +271,7 @@ static char *make_line(const struct advice *advice, const struct about *about)
     return text;
 }
 
-/* Prints the first that is possible; `title` before it. */
+/* Prints the first advice that is for such contents and possible; *title is printed before the first line of all. */
 static void print_first(const struct app *app, const struct advice *rows, size_t n, const struct about *about,
                         const char **title)
 {
@@ -292,6 +302,7 @@ static void print_next(struct app *app, const struct about *about)
     print_first(app, inside, N(inside), about, &title);
 }
 
+/* The model is closed before the dry runs, which open it again with their own limits of memory. */
 static int run_model(struct app *app, int n_args, char **args)
 {
     struct memory_cli cli = {.own_allocator = true}; /* as fit */

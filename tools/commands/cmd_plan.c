@@ -1,4 +1,8 @@
-/* cmd_plan.c - vcompress plan: how a model can be made to fit a GPU, as command lines; the exit status says whether. */
+/* cmd_plan.c - vcompress plan: how a model can be made to fit a GPU, as command lines; the exit status says whether.
+ *
+ * The library makes the recipes (vc_recipes_make): the model as it is first, then changes in the order of what each one
+ * needs less. Here every recipe becomes command lines, and those that are to be printed are tried in a dry run, so that
+ * no line is proposed that would be refused. The exit status is 0 if a recipe is certain to fit. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,20 +14,20 @@
 struct plan_cli {
     struct memory_cli memory; /* first */
     struct vc_fit_options fit;
-    struct vc_recipe_options options;
+    struct vc_recipe_options options; /* of the search */
     const char *gpu, *gpus_file;
     struct device_cli device;
-    uint64_t size;
-    bool all, porcelain;
+    uint64_t size;       /* of --memory, in bytes; 0: not given */
+    bool all, porcelain; /* the switches of their names */
     /* what was found */
     struct vc_gpus *catalogue;
-    const struct vc_gpu *found;
+    const struct vc_gpu *found; /* of --gpu; NULL: --memory */
     struct vc_recipes *recipes;
-    size_t n;
+    size_t n;                      /* of the recipes */
     struct vc_recipe_lines *lines; /* of each */
 };
 
-/* "batch,prune" */
+/* --without "batch,prune": each name of vc_lever_name sets its bit. */
 static bool take_without(void *group, const char *value)
 {
     struct plan_cli *cli = group;
@@ -45,6 +49,7 @@ static bool take_without(void *group, const char *value)
     return true;
 }
 
+/* The device and the search. Options of a device that commands share are in DEVICE_OPTIONS. */
 /* clang-format off */
 static const struct opt plan_opts[] = {
     {.name = "gpu", .value = "NAME[:COUNT]", .kind = OPT_TEXT, .field = offsetof(struct plan_cli, gpu),
@@ -70,6 +75,8 @@ static const struct opt_group *const groups[] = {&group_plan, &group_model, &gro
 
 /* ---- deciding ---- */
 
+/* The one device that the plan is for. Without an option VCOMPRESS_GPU names it. A count, "T4:4", is the number of
+ * devices that may share the model. GO_ON or a status. */
 static int find_device(struct app *app, struct plan_cli *cli)
 {
     unsigned count = 1;
@@ -106,6 +113,9 @@ static int find_device(struct app *app, struct plan_cli *cli)
     return rc;
 }
 
+/* Command lines of all recipes, then the dry runs of those that are shown: with --all or --json all, else the best. A
+ * recipe that a dry run refuses loses its lines and is no candidate any more, so that the best may change in the
+ * loop. */
 static int make_lines(struct app *app, struct plan_cli *cli)
 {
     const struct plan_lines all = {.source = &cli->memory.source,
@@ -135,6 +145,7 @@ static int make_lines(struct app *app, struct plan_cli *cli)
     return rc;
 }
 
+/* The device, the recipes, their lines. GO_ON or a status. */
 static int decide(struct app *app, struct plan_cli *cli)
 {
     const struct graph_source *source = &cli->memory.source;
@@ -155,6 +166,7 @@ static int decide(struct app *app, struct plan_cli *cli)
 
 /* ---- telling ---- */
 
+/* NULL: no recipe is certain to fit. */
 static const struct vc_recipe *chosen(const struct plan_cli *cli)
 {
     return vc_recipe(cli->recipes, vc_recipes_best(cli->recipes));
@@ -166,13 +178,14 @@ static const struct vc_recipe *nearest(const struct plan_cli *cli)
     return vc_recipe(cli->recipes, cli->n - 1);
 }
 
-/* "0.87 %", "0 %" */
+/* The error of the weights, "0.87 %"; "0 %" for a recipe that changes none. */
 static const char *fmt_error(char *buf, const struct vc_recipe *recipe)
 {
     snprintf(buf, CELL_BYTES, recipe->error == 0 ? "%.0f %%" : "%.2g %%", 100 * recipe->error);
     return buf;
 }
 
+/* What is left of the device, or is missing with a minus sign: "1.02 GiB", "-12.0 MiB". */
 static const char *fmt_rest(char *buf, const struct app *app, int64_t bytes)
 {
     char size[CELL_BYTES];
@@ -182,6 +195,7 @@ static const char *fmt_rest(char *buf, const struct app *app, int64_t bytes)
     return buf;
 }
 
+/* One row. time: how often the time of the model as it is; empty if no longer. */
 static void add_recipe(const struct app *app, struct table *table, const struct vc_recipe *recipe)
 {
     char buf[CELL_BYTES];
@@ -200,7 +214,8 @@ static void add_recipe(const struct app *app, struct table *table, const struct 
     table_add(table, INK_NONE, recipe->what);
 }
 
-/* All recipes, or the model as it is and the one that was chosen. */
+/* All recipes, or the model as it is and the one that was chosen. Where none was chosen, the nearest is shown in its
+ * place. False: no memory. */
 static bool print_recipes(struct app *app, const struct plan_cli *cli)
 {
     static const char *const titles[] = {"need", "left", "verdict", "error", "", "time", "recipe"};
@@ -219,7 +234,7 @@ static bool print_recipes(struct app *app, const struct plan_cli *cli)
     return table_print(&table, &app->out, true);
 }
 
-/* Of the recipe that was chosen. */
+/* The command lines of the recipe that was chosen, each behind the text `before`. */
 static void print_lines(const struct app *app, const struct plan_cli *cli, const char *before)
 {
     const struct vc_recipe_lines *lines = &cli->lines[vc_recipes_best(cli->recipes)];
@@ -258,6 +273,8 @@ static void print_miss(const struct app *app, const struct plan_cli *cli)
     }
 }
 
+/* "llama/ on RTX 3060: 11.5 GiB usable of the 11.8 GiB that a program sees", the table, then the lines or what is
+ * missing. False: no memory. */
 static bool print_plan(struct app *app, const struct plan_cli *cli)
 {
     const struct vc_recipe *recipe = chosen(cli);
@@ -292,6 +309,7 @@ static bool print_plan(struct app *app, const struct plan_cli *cli)
     return true;
 }
 
+/* The report and the document. GO_ON or a status. */
 static int tell(struct app *app, const struct plan_cli *cli)
 {
     int rc = GO_ON;
@@ -304,7 +322,7 @@ static int tell(struct app *app, const struct plan_cli *cli)
                        : rc;
 }
 
-/* Nothing fits for certain: why, where nothing else says it. */
+/* Exit status 1, or that of a damaged graph where the answer depends on it. With --quiet a sentence says why. */
 static int answer_no(struct app *app, const struct plan_cli *cli)
 {
     bool unknown = nearest(cli)->fit.verdict == VC_FITS_UNKNOWN && !cli->fit.weights_only;
@@ -316,6 +334,7 @@ static int answer_no(struct app *app, const struct plan_cli *cli)
     return rc == GO_ON ? EXIT_NO : rc;
 }
 
+/* The estimate of the model as it is comes first (memory_cli_count): it opens the model and finds its program. */
 static int run_plan(struct app *app, int n_args, char **args)
 {
     struct plan_cli cli = {.all = false};

@@ -1,4 +1,9 @@
-/* cmd_run.c - vcompress run: several passes in one job, given as lines of text (recipe.h). */
+/* cmd_run.c - vcompress run: several passes in one job, given as lines of text (recipe.h). Each tensor goes through all
+ * passes while it is in memory; no file lies between them.
+ *
+ *     list_passes    --pass or the file of the recipe: parsed, each checked by its own ready()
+ *     join           one tag, one layout, one output of all passes
+ *     do_chain       start() of each pass, convert_run with add_chain, finish() of each pass that started */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +13,11 @@
 
 struct run_cli {
     struct convert_options convert; /* first: the shared options */
-    const char *lines[MAX_PASSES];
+    const char *lines[MAX_PASSES];  /* of --pass, in the order given */
     size_t n_lines;
 };
 
+/* --pass, repeatable. The line is cut into words by recipe_add_line. */
 static bool take_pass(void *group, const char *value)
 {
     struct run_cli *cli = group;
@@ -44,6 +50,7 @@ static const struct opt_group *const groups[] = {
     &group_run,  &group_json,  &group_comment,      &group_report,      &group_help,
 };
 
+/* Reads one byte more than a recipe may have, so that a longer one is noticed (recipe_add_text). GO_ON or a status. */
 static int read_recipe(struct app *app, struct chain *chain, const char *path)
 {
     char *text = malloc(MAX_RECIPE_BYTES + 1);
@@ -81,7 +88,9 @@ static enum vc_status add_chain(struct vc_ctx *ctx, struct vc_job *job, const st
     return status;
 }
 
-/* Joins what the passes say of the output: the tag of its name, the layout that one of them asked for. */
+/* Joins what the passes say of the output: the tag of its name, the layout that one of them asked for. A pass is told
+ * of --force, since distill writes files of its own. The tag joins those of the passes: "pruned.int8". GO_ON or a
+ * status. */
 static int join(struct app *app, struct chain *chain, struct convert_options *convert, struct conversion *what)
 {
     size_t n = 0;
@@ -110,6 +119,8 @@ static int join(struct app *app, struct chain *chain, struct convert_options *co
     return GO_ON;
 }
 
+/* With --pass all operands are inputs; else the first is the recipe, and it is taken from the operands. GO_ON or a
+ * status. */
 static int list_passes(struct app *app, const struct run_cli *cli, struct chain *chain)
 {
     int rc = GO_ON;
@@ -129,7 +140,8 @@ static int list_passes(struct app *app, const struct run_cli *cli, struct chain 
     return rc;
 }
 
-/* Does the chain to every input, and lets passes begin and end what all inputs share: a log. */
+/* Does the chain to every input, and lets passes begin and end what all inputs share: a log. Only passes whose start()
+ * was called are finished. Returns the exit status. */
 static int do_chain(struct app *app, struct chain *chain, struct convert_options *convert,
                     const struct conversion *what)
 {
@@ -150,6 +162,7 @@ static int do_chain(struct app *app, struct chain *chain, struct convert_options
     return rc;
 }
 
+/* The chain is large (MAX_PASSES structures with their words), so it is not on the stack. */
 static int run_run(struct app *app, int n_args, char **args)
 {
     struct run_cli cli = {.convert = {.n_rules = 0}};

@@ -12,14 +12,15 @@
 #define LONG       2.0 /* seconds from which on the time is said beforehand */
 
 struct sensitivity_cli {
-    struct convert_options convert; /* first: the common options, --include and --exclude */
-    struct vc_sensitivity_options measure;
-    struct vc_sensitivity_data_options with_data;
+    struct convert_options convert;               /* first: the common options, --include and --exclude */
+    struct vc_sensitivity_options measure;        /* from the weights alone */
+    struct vc_sensitivity_data_options with_data; /* from the outputs, with --data */
     const char *svg, *graph;
-    const char *arrays[MAX_ARRAYS];
+    const char *arrays[MAX_ARRAYS]; /* of --array */
     size_t n_arrays;
 };
 
+/* --array INPUT=NAME, repeatable. */
 static bool take_array(void *group, const char *value)
 {
     struct sensitivity_cli *cli = group;
@@ -37,6 +38,7 @@ static bool take_void_as(void *group, const char *value)
     return strcmp(value, "bf16") == 0;
 }
 
+/* The measurement of the weights and its drawing. */
 /* clang-format off */
 static const struct opt sensitivity_opts[] = {
     {.name = "svg", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, .field = offsetof(struct sensitivity_cli, svg),
@@ -49,6 +51,7 @@ static const struct opt sensitivity_opts[] = {
     {.name = "void-as", .value = "bf16", .kind = OPT_CALL, .call = take_void_as, .option = "void_as",
      .help = "what NumPy's raw 2-byte elements (V2) mean"},
 };
+/* --length N of files of tokens. */
 /* clang-format on */
 static bool take_length(void *group, const char *value)
 {
@@ -57,6 +60,7 @@ static bool take_length(void *group, const char *value)
     return options_count(value, &cli->with_data.length) && cli->with_data.length != 0;
 }
 
+/* The measurement of the outputs. */
 /* clang-format off */
 static const struct opt data_opts[] = {
     {.name = "data", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct sensitivity_cli, with_data.data),
@@ -80,6 +84,7 @@ static const struct opt_group *const groups[] = {
     &group_sensitivity, &group_data, &group_select, &group_run, &group_json, &group_page, &group_report, &group_help,
 };
 
+/* --svg. GO_ON or a status. */
 static int draw(struct app *app, const struct vc_sensitivity *s, const char *path)
 {
     char *text = NULL;
@@ -90,7 +95,8 @@ static int draw(struct app *app, const struct vc_sensitivity *s, const char *pat
     return rc;
 }
 
-/* Prints the tables, the document and the drawing. */
+/* The tables, the drawing, the document. request: what commands that the report proposes have to repeat. Returns the
+ * exit status. */
 static int tell(struct app *app, const struct sensitivity_cli *cli, const struct vc_sensitivity *s)
 {
     const struct sensitivity_request request = {.rules = cli->convert.rules,
@@ -111,7 +117,7 @@ static int tell(struct app *app, const struct sensitivity_cli *cli, const struct
     return rc == GO_ON ? EXIT_YES : rc;
 }
 
-/* vc_sensitivity_data_options.estimate */
+/* vc_sensitivity_data_options.estimate: a line on standard error before a run that takes LONG seconds or more. */
 static void tell_estimate(void *user, size_t n_runs, double seconds)
 {
     const struct app *app = user;
@@ -125,6 +131,7 @@ static void tell_estimate(void *user, size_t n_runs, double seconds)
     }
 }
 
+/* Builds the graph of --graph or of the model, and measures with it; the figures are added to *s. */
 static enum vc_status measure_outputs(struct app *app, const struct sensitivity_cli *cli, const struct vc_model *model,
                                       struct vc_sensitivity *s)
 {
@@ -147,6 +154,7 @@ static enum vc_status measure_outputs(struct app *app, const struct sensitivity_
     return status;
 }
 
+/* One open model: the weights, then the outputs, then the report. Returns the exit status. */
 static int measure(struct app *app, const struct sensitivity_cli *cli, const struct vc_model *model)
 {
     struct vc_sensitivity *s = NULL;
@@ -165,6 +173,7 @@ static int measure(struct app *app, const struct sensitivity_cli *cli, const str
     return rc;
 }
 
+/* inputs_each calls this for every INPUT. */
 static int measure_input(struct app *app, void *user)
 {
     const struct sensitivity_cli *cli = user;
@@ -180,7 +189,7 @@ static int measure_input(struct app *app, void *user)
     return rc;
 }
 
-/* GO_ON or a status. */
+/* A drawing is of one input, and into a file that is no other than a drawing. GO_ON or a status. */
 static int check_svg(struct app *app, const char *path)
 {
     if (path == NULL) {
@@ -195,7 +204,7 @@ static int check_svg(struct app *app, const char *path)
     return svg_check(app, path);
 }
 
-/* GO_ON or a status. */
+/* Rows belong to one input. GO_ON or a status. */
 static int check_data(struct app *app, const struct sensitivity_cli *cli)
 {
     if (cli->with_data.data != NULL && app->parsed.n_args > 1) {

@@ -1,5 +1,9 @@
 /* cmd_verify.c - vcompress verify: everything that is wrong with a checkpoint, listed at once. The library finds it
- * (vc_verify); here are the options, the list as text, and the exit status. */
+ * (vc_verify) and does not stop at the first fault; here are the options, the list as text, and the exit status:
+ *
+ *     0    no errors, with --strict no warnings either
+ *     1    some
+ *     3    the file is no checkpoint, or cannot be read */
 #include <string.h>
 
 #include "tools/app.h"
@@ -10,9 +14,9 @@
 
 struct verify_cli {
     struct base_options base;
-    struct vc_verify_options verify;
-    bool strict;
-    struct vc_rule rules[MAX_PATTERN_RULES];
+    struct vc_verify_options verify;         /* what vc_verify gets */
+    bool strict;                             /* --strict */
+    struct vc_rule rules[MAX_PATTERN_RULES]; /* --include and --exclude, in the order given */
 };
 
 #define VERIFY(member) OPT_FIELD(struct verify_cli, verify.member)
@@ -23,6 +27,7 @@ static bool take_void_as(void *group, const char *value)
     return strcmp(value, "bf16") == 0;
 }
 
+/* --include and --exclude share one list: the last match wins. */
 static bool take_rule(void *group, const char *glob, bool include)
 {
     struct verify_cli *cli = group;
@@ -44,6 +49,7 @@ static bool take_exclude(void *group, const char *value)
     return take_rule(group, value, false);
 }
 
+/* What is checked beyond the headers. */
 /* clang-format off */
 static const struct opt verify_opts[] = {
     {.name = "data", .kind = OPT_BOOL, .set = 1, VERIFY(data),
@@ -79,6 +85,7 @@ struct verdict {
     bool strict;
 };
 
+/* The answer of the command. */
 static bool is_fine(const struct verdict *verdict)
 {
     return verdict->v->n_errors == 0 && (!verdict->strict || verdict->v->n_warnings == 0);
@@ -96,6 +103,7 @@ static const char *plural(size_t n)
     return n == 1 ? "" : "s";
 }
 
+/* "  error: fc1.weight: the sentence [id]". The id is for programs that look for one kind of finding. */
 static void print_finding(const struct out *out, const struct vc_finding *finding)
 {
     bool error = finding->severity == VC_SEVERITY_ERROR;
@@ -110,6 +118,7 @@ static void print_finding(const struct out *out, const struct vc_finding *findin
     fprintf(out->to, " %s[%s]%s\n", out_ink(out, INK_DIM), finding->id, out_ink(out, INK_NONE));
 }
 
+/* The line of --against: how many tensors were compared, how many are equal, and the error of the others. */
 static void print_figures(const struct out *out, const struct vc_verification *v)
 {
     char buf[CELL_BYTES];
@@ -129,7 +138,7 @@ static void print_figures(const struct out *out, const struct vc_verification *v
     fputc('\n', out->to);
 }
 
-/* With -v: the types, and what was measured of every tensor. */
+/* With -v: "f32: 10 tensors, 1.15 MiB; i64: 2 tensors, 16 B". */
 static void print_dtypes(const struct out *out, const struct vc_verification *v)
 {
     char buf[CELL_BYTES];
@@ -143,6 +152,7 @@ static void print_dtypes(const struct out *out, const struct vc_verification *v)
     }
 }
 
+/* With -v: what was measured of every tensor. False: no memory. */
 static bool print_rows(const struct out *out, const struct vc_verification *v)
 {
     struct table table;
@@ -167,6 +177,7 @@ static bool print_rows(const struct out *out, const struct vc_verification *v)
     return table_print(&table, out, false);
 }
 
+/* --sha256: a line for each tensor, in the form of sha256sum. */
 static void print_digests(const struct out *out, const struct vc_verification *v)
 {
     for (size_t i = 0; i < v->n_rows; i++) {
@@ -178,6 +189,7 @@ static void print_digests(const struct out *out, const struct vc_verification *v
     }
 }
 
+/* The whole report; its last line is the answer. False: no memory. */
 static bool print_verdict(struct app *app, const struct verdict *verdict)
 {
     const struct vc_verification *v = verdict->v;
@@ -253,6 +265,7 @@ static int tell(struct app *app, const struct verdict *verdict)
     return is_fine(verdict) ? EXIT_YES : say_no(app, verdict->v);
 }
 
+/* inputs_each calls this for every FILE. */
 static int verify_file(struct app *app, void *user)
 {
     const struct verify_cli *cli = user;
@@ -270,6 +283,7 @@ static int verify_file(struct app *app, void *user)
     return rc;
 }
 
+/* Options, then every file. --against has one source, so it goes with one file. */
 static int run_verify(struct app *app, int n_args, char **args)
 {
     struct verify_cli cli = {.strict = false};

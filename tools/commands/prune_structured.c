@@ -1,4 +1,8 @@
-/* prune_structured.c - see prune_structured.h. */
+/* prune_structured.c - see prune_structured.h. Most of the file reads --remove, a text with a line per group of units:
+ *
+ *     # comments and empty lines say nothing
+ *     fc1.weight:0 3,7,12-20
+ *     encoder:0.weight:1 0-63            the axis is behind the last colon with digits and a blank */
 #include "tools/commands/prune_structured.h"
 
 #include <errno.h>
@@ -14,7 +18,7 @@ bool structured_asked(const struct structured_cli *cli)
 
 /* ---- --remove ---- */
 
-/* "3" or "12-20" at *s. */
+/* "3" or "12-20" at *s, which moves behind it. A range of more than MAX_UNITS is refused before memory is asked for. */
 static bool take_range(const char **s, uint64_t *first, uint64_t *last)
 {
     char *end;
@@ -30,7 +34,8 @@ static bool take_range(const char **s, uint64_t *first, uint64_t *last)
     return *first <= *last && *last - *first < MAX_UNITS;
 }
 
-/* "3,7,12-20": the units, in memory of malloc. False: no such list, or no memory. */
+/* "3,7,12-20": the units in the order given, in memory of malloc. room: how many may still come, of MAX_UNITS in all
+ * lines. False: no such list, too many, or no memory. */
 static bool parse_units(const char *text, size_t room, struct vc_structured_units *out)
 {
     uint64_t *units = NULL;
@@ -71,7 +76,8 @@ static bool parse_units(const char *text, size_t room, struct vc_structured_unit
     return false;
 }
 
-/* Where "name:axis units" has its colon: the last one that is followed by digits and a space. NULL: none. */
+/* Where "name:axis units" has its colon: the last one that is followed by digits and a space. NULL: none. Names of
+ * tensors may have colons; an axis has at most three digits. */
 static char *find_axis(char *line)
 {
     char *found = NULL;
@@ -86,7 +92,8 @@ static char *find_axis(char *line)
     return found;
 }
 
-/* One line, without its end. Blank ones and comments are none. */
+/* One line, without its end, which is changed. Adds its units to the structure, which owns them then. False: it is no
+ * selection, or no memory. */
 static bool parse_line(struct structured_cli *cli, char *line)
 {
     struct vc_structured_units *grown;
@@ -149,6 +156,7 @@ int structured_read(struct app *app, struct structured_cli *cli, FILE *from)
     return rc;
 }
 
+/* Opens and reads --remove. GO_ON or a status. */
 static int read_removals(struct app *app, struct structured_cli *cli)
 {
     FILE *from = fopen(cli->remove, "r");
@@ -164,7 +172,7 @@ static int read_removals(struct app *app, struct structured_cli *cli)
 
 /* ---- the rest ---- */
 
-/* "neurons,heads" */
+/* --dims "neurons,heads": a bit for each kind, in the order of the words. GO_ON or a status. */
 static int read_dims(struct app *app, struct structured_cli *cli)
 {
     static const struct opt_word units[] = {{"neurons", VC_UNIT_NEURONS},
@@ -207,7 +215,8 @@ int structured_ready(struct app *app, struct structured_cli *cli)
     return rc;
 }
 
-/* The couplings of a graph that says what the model computes: a text, or an ONNX file. */
+/* The couplings of a graph that says what the model computes: a text, or an ONNX file. With statistics (--calibration)
+ * the text of the graph is needed, too: it finds the values that they are of. */
 static enum vc_status couplings_of(struct vc_ctx *ctx, const struct vc_model *model, struct structured_cli *cli)
 {
     struct vc_model *other = NULL;
@@ -228,6 +237,7 @@ static enum vc_status couplings_of(struct vc_ctx *ctx, const struct vc_model *mo
     return status;
 }
 
+/* Couplings belong to one input: those of the input before are freed. */
 enum vc_status structured_add(struct vc_ctx *ctx, struct vc_job *job, const struct vc_model *model,
                               struct structured_cli *cli)
 {
@@ -247,6 +257,7 @@ enum vc_status structured_add(struct vc_ctx *ctx, struct vc_job *job, const stru
     return status == VC_OK ? vc_job_add_structured(ctx, job, &cli->options) : status;
 }
 
+/* The members are const for the library, which does not own them. */
 void structured_end(struct structured_cli *cli)
 {
     for (size_t i = 0; i < cli->n_units; i++) {

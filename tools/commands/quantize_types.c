@@ -1,4 +1,5 @@
-/* quantize_types.c - see quantize_types.h. */
+/* quantize_types.c - see quantize_types.h. Each --type becomes a pass of its own with a list `only` of globs, and the
+ * last pass takes what no glob matches. Rules within a list: the last one that matches decides. */
 #include "tools/commands/quantize_types.h"
 
 #include <errno.h>
@@ -12,6 +13,7 @@
 
 #define MAX_LINE 4096
 
+/* The last '=' divides, since globs may have one. The scheme lies behind the glob in one block. */
 bool named_types_add(struct named_types *types, const char *word)
 {
     const char *sign = strrchr(word, '=');
@@ -29,6 +31,7 @@ bool named_types_add(struct named_types *types, const char *word)
     return true;
 }
 
+/* A line that fills the buffer may be cut, so it is refused with the limit. */
 int named_types_read(struct app *app, struct named_types *types, const char *path)
 {
     FILE *file = fopen(path, "r");
@@ -64,13 +67,17 @@ int named_types_read(struct app *app, struct named_types *types, const char *pat
     return rc;
 }
 
+/* --type 'GLOB=keep' makes no pass: the tensors stay as they are. */
 static bool is_kept(const struct named_type *type)
 {
     return strcmp(type->scheme, "keep") == 0;
 }
 
-/* The options of the pass for that type: what the command says of all tensors, and its own scheme. False: no pass makes it.
- * `mixture` is room for the name of a mixture whose base type is meant: "Q4_K_S" of "q4_k". */
+/* The options of the pass for that type: what the command says of all tensors (bounds, rules, what to do with NaN), and
+ * its own scheme. False: no pass makes it.
+ *
+ * mixture: room for the name of a mixture whose base type is meant, since the library takes GGUF's types by the names
+ * of mixtures with `pure`: "q4_k_S" of "q4_k". */
 static bool own_options(const struct named_type *type, const struct vc_quantize_options *base, char mixture[32],
                         struct vc_quantize_options *out)
 {
@@ -140,7 +147,8 @@ int named_types_check(struct app *app, const struct named_types *types, const st
     return GO_ON;
 }
 
-/* The pass for all other tensors: those that are to stay are excluded by a rule behind the user's. */
+/* The pass of `base` for all other tensors. Tensors that are to stay are excluded by rules behind the user's own;
+ * tensors that other passes take are excluded by `only`. */
 static enum vc_status add_others(struct vc_ctx *ctx, struct vc_job *job, const struct named_types *types,
                                  const struct vc_quantize_options *base)
 {
@@ -171,6 +179,13 @@ static enum vc_status add_others(struct vc_ctx *ctx, struct vc_job *job, const s
     return status;
 }
 
+/* For type i the list is its own glob, then the globs of the types before it as exclusions:
+ *
+ *     type 0    include G0
+ *     type 1    include G1, exclude G0
+ *     type 2    include G2, exclude G0, exclude G1
+ *
+ * so the first --type that matches a name takes it. The passes change disjoint sets of tensors. */
 enum vc_status named_types_add_passes(struct vc_ctx *ctx, struct vc_job *job, const struct named_types *types,
                                       const struct vc_quantize_options *base)
 {

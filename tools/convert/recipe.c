@@ -1,4 +1,5 @@
-/* recipe.c - see recipe.h. */
+/* recipe.c - see recipe.h. A line of a recipe is parsed by the tables of its command, with app->command and app->parsed
+ * set to that line, so that a pass needs no code of its own for recipes. */
 #include "tools/convert/recipe.h"
 
 #include <stdlib.h>
@@ -17,6 +18,7 @@ static const struct opt_group *group_of(const struct command *command, const str
     return NULL;
 }
 
+/* Options of these groups are about input, output and the run as a whole, which a line of a recipe cannot decide. */
 static bool belongs_to_run(const struct opt_group *group)
 {
     return group == &group_write || group == &group_write_values || group == &group_write_zeros ||
@@ -24,7 +26,7 @@ static bool belongs_to_run(const struct opt_group *group)
            group == &group_comment || group == &group_report || group == &group_help || group == &group_distill_output;
 }
 
-/* Lists the passes that there are. */
+/* Refuses a line that begins with no name of a pass, and lists the names. Returns the exit status. */
 static int refuse_name(struct app *app, const char *where, const char *name)
 {
     char all[160] = "";
@@ -39,7 +41,7 @@ static int refuse_name(struct app *app, const char *where, const char *name)
 }
 
 /* The words of a line as a pass. `where` begins the sentences: "recipe.txt:3". app->command and app->parsed are those
- * of the line meanwhile, so that the pass's own checks work. */
+ * of the line meanwhile, so that the pass's own checks work. GO_ON or a status. */
 static int parse_pass(struct app *app, const char *where, struct chain_pass *pass)
 {
     struct words *words = &pass->words;
@@ -80,6 +82,7 @@ static int parse_pass(struct app *app, const char *where, struct chain_pass *pas
     return pass->row->ready(app, pass->cli, &pass->what);
 }
 
+/* A line without words is none. The words stay in the chain: options point to them. */
 int recipe_add_line(struct app *app, struct chain *chain, const char *where, const char *line, size_t n)
 {
     const struct command *command = app->command;
@@ -108,6 +111,7 @@ int recipe_add_line(struct app *app, struct chain *chain, const char *where, con
     return rc;
 }
 
+/* Lines are numbered from 1. A last line need not end. */
 int recipe_add_text(struct app *app, struct chain *chain, const char *name, const char *text, size_t n)
 {
     const char *end = text + n;

@@ -1,4 +1,11 @@
-/* graph_source.c - see graph_source.h. */
+/* graph_source.c - see graph_source.h. What MODEL may be, in the order in which it is tried:
+ *
+ *     x.json                       a config.json by itself, whatever it is called; no weights
+ *     the text of a graph          with --weights, or without any weights
+ *     a checkpoint                 which may say what it computes (ONNX, GGUF, a folder of Hugging Face)
+ *     a folder without weights     its config.json
+ *
+ * --graph FILE MODEL is the same as --weights MODEL FILE. */
 #include "tools/model/graph_source.h"
 
 #include <errno.h>
@@ -6,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* --size NAME=N, repeatable; graph_source_bind cuts it. */
 bool graph_source_size(void *group, const char *value)
 {
     struct graph_source *source = group;
@@ -31,6 +39,7 @@ static int refuse_graph(struct app *app, const struct graph_source *source, enum
     return rc;
 }
 
+/* Compares with case. */
 static bool ends_in(const char *path, const char *end)
 {
     size_t n = strlen(path);
@@ -39,13 +48,14 @@ static bool ends_in(const char *path, const char *end)
     return n >= k && strcmp(path + n - k, end) == 0;
 }
 
-/* A config.json by itself, whatever it is called: a model without its weights. */
+/* A JSON file that is not the index of a divided checkpoint. */
 static bool is_config(const char *path)
 {
     return ends_in(path, ".json") && !ends_in(path, ".index.json");
 }
 
-/* A folder without weights is the config.json in it. False: there is none. */
+/* A folder without weights is the config.json in it: app->subject becomes that file, in app->own_names. False: there is
+ * none, or no memory. */
 static bool take_config_in(struct app *app)
 {
     size_t n = strlen(app->subject) + sizeof "/config.json";
@@ -64,7 +74,9 @@ static bool take_config_in(struct app *app)
     return true;
 }
 
-/* The model is open and its graph cannot be built: whether that is no failure. */
+/* The model is open and its graph cannot be built: whether the command can work without one. GRAPH_WHERE_SAID accepts a
+ * file that does not say what it computes; GRAPH_OR_WEIGHTS also accepts one that says it wrongly, and remembers the
+ * sentence (refused). */
 static bool goes_without(struct app *app, struct graph_source *source, enum graph_wanted wanted, enum vc_status status)
 {
     if (wanted == GRAPH_WHERE_SAID) {
@@ -126,6 +138,7 @@ int graph_source_open(struct app *app, struct graph_source *source, enum graph_w
     return status == VC_OK ? GO_ON : refuse_graph(app, source, status);
 }
 
+/* "NAME=N" for a size that the graph leaves open. GO_ON or a status. */
 static int bind_one(struct app *app, struct graph_source *source, const char *text)
 {
     const char *equals = strchr(text, '=');

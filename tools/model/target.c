@@ -1,9 +1,11 @@
-/* target.c - see target.h. */
+/* target.c - see target.h. The question of `fit`, asked twice about a conversion: with the model as it is, and with the
+ * sizes of the report. The library answers (vc_fit_of_report). */
 #include "tools/model/target.h"
 
 #include "tools/model/cards.h"
 #include "tools/model/graph_source.h"
 
+/* Names are found before any work: a wrong one must not end a run of an hour. */
 int targets_find(struct app *app, struct targets *targets)
 {
     enum vc_status status = targets->n == 0 ? VC_OK : cards_open(app, targets->gpus_file, &targets->catalogue);
@@ -28,7 +30,8 @@ void targets_close(struct targets *targets)
     targets->catalogue = NULL;
 }
 
-/* What the model computes, with the usual sizes; none where it does not say that. */
+/* Builds the graph of the model, with the usual sizes of its inputs. A file that does not say what it computes, or says
+ * it wrongly, has none: the question is then about the weights alone. */
 static int open_graph(struct app *app, const struct vc_model *model, struct graph_source *source)
 {
     enum vc_status status = vc_graph_build(app->ctx, model, NULL, &source->graph);
@@ -44,7 +47,8 @@ static int open_graph(struct app *app, const struct vc_model *model, struct grap
     return status == VC_OK ? GO_ON : app_fail(app, status);
 }
 
-/* "needs 8.20 GiB (weights of 7.90 GiB and the device's runtime), 7.17 GiB usable" */
+/* "needs 8.20 GiB (weights of 7.90 GiB and the device's runtime), 7.17 GiB usable". The sentence for targets->missed,
+ * in three forms: the weights fit and nothing more is known; the weights do not fit; the whole need does not. */
 static void say_missed(const struct app *app, struct targets *targets, const struct vc_fit_change *change)
 {
     const struct vc_fit *fit = &change->after;
@@ -73,7 +77,9 @@ static void say_missed(const struct app *app, struct targets *targets, const str
     }
 }
 
-/* The report's gates, and those of targets. Weights alone answer whether a model fits only where that was asked. */
+/* The report's gates, and those of targets. Weights alone answer whether a model fits only where that was asked. The
+ * gates of the report are copied first, since the list of the library cannot grow; VC_TARGET_GATES has room for
+ * both. */
 static void judge(const struct app *app, struct targets *targets, struct vc_report *report)
 {
     size_t n = report->n_gates < VC_TARGET_GATES - MAX_TARGETS ? report->n_gates : VC_TARGET_GATES - MAX_TARGETS;
@@ -118,6 +124,7 @@ int targets_ask(struct app *app, struct targets *targets, const struct vc_model 
     return rc;
 }
 
+/* In the order of enum vc_verdict. */
 static const char *answer(const struct vc_fit *fit)
 {
     static const char *const words[] = {"yes", "tight", "no", "unknown"};

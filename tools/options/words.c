@@ -1,16 +1,24 @@
-/* words.c - see words.h. */
+/* words.c - see words.h. Words of a recipe's line, as a POSIX shell would cut them, without its expansions:
+ *
+ *     'a b'                 as it is
+ *     "a b"                 a backslash stands before a quote and before a backslash
+ *     a\ b                  one word
+ *     # ...                 a comment, where a word would begin
+ *     "$(printf 'a\012b')"  what vc_shell_word makes of control characters */
 #include "tools/options/words.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+/* A carriage return is one: recipes may come from Windows. */
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* The end of "$(printf 'a\\012b')", behind the quote: what vc_shell_word makes of a word with control characters. Its text
- * goes to *to, and *at moves on to what follows the parenthesis. False: it is something else, and nothing is moved. */
+/* The end of "$(printf 'a\\012b')", behind the quote: what vc_shell_word makes of a word with control characters. Its
+ * text goes to *to, and *at moves on to what follows the parenthesis. False: it is something else, and nothing is
+ * moved. \NNN is a byte in octal, %% a percent sign. A byte of 0 is refused: words end with one. */
 static bool cut_printf(const char **at, const char *end, char **to)
 {
     static const char begin[] = "$(printf '";
@@ -48,7 +56,7 @@ static bool cut_printf(const char **at, const char *end, char **to)
     return true;
 }
 
-/* One word from *at on, written to *to with a 0 behind it. */
+/* One word from *at on, written to *to with a 0 behind it. False: *error says what is wrong. */
 static bool cut_word(const char **at, const char *end, char **to, const char **error)
 {
     char quote = '\0';
@@ -81,6 +89,7 @@ static bool cut_word(const char **at, const char *end, char **to, const char **e
     return true;
 }
 
+/* Words lie one behind the other in words->text. A failed call leaves the text to words_free. */
 bool words_cut(const char *line, size_t n, struct words *words)
 {
     const char *end = line + n;

@@ -1,5 +1,8 @@
 /* group.c - grouping by name pattern: layers.0.w and layers.1.w are layers.*.w. A hash table of pattern and kind finds
- * the group of a name, so that ten thousand tensors take no time. */
+ * the group of a name, so that ten thousand tensors take no time.
+ *
+ *     list     groups in the order of their first members
+ *     slots    open addressing: the number of a group + 1, or 0; a power of two, at most half full */
 #include "tools/show/group.h"
 
 #include <stdio.h>
@@ -26,6 +29,7 @@ void groups_release(struct groups *groups)
 
 /* ---- kinds ---- */
 
+/* A kind that does not fit is cut: two that differ only behind that would share a line, which is harmless. */
 static void add_bytes(struct group_kind *kind, const void *bytes, size_t n)
 {
     size_t room = sizeof(kind->bytes) - kind->n;
@@ -45,6 +49,7 @@ void group_kind_number(struct group_kind *kind, uint64_t number)
     add_bytes(kind, &number, sizeof(number));
 }
 
+/* With its NUL, so that "a" and "bc" are not "ab" and "c". */
 void group_kind_text(struct group_kind *kind, const char *text)
 {
     add_bytes(kind, text, strlen(text) + 1);
@@ -53,7 +58,9 @@ void group_kind_text(struct group_kind *kind, const char *text)
 /* ---- groups ---- */
 
 /* The key of a group: the pattern, a NUL, the kind. Made in scratch memory, since most names have a group already.
- * NULL: no memory. */
+ * NULL: no memory.
+ *
+ *     layers.*.w \0 kind          n_pattern + 1 + n_kind bytes */
 static char *make_key(struct groups *groups, const char *name, const struct group_kind *kind, bool apart, size_t *n_key)
 {
     size_t n_kind = kind != NULL ? kind->n : 0;
@@ -82,7 +89,8 @@ static char *make_key(struct groups *groups, const char *name, const struct grou
     return groups->scratch;
 }
 
-/* Eight bytes at a time: every tensor's key is hashed. */
+/* Eight bytes at a time: every tensor's key is hashed. Multiplication by the golden ratio mixes upwards, the shift
+ * brings it down again. */
 static uint64_t hash_key(const char *key, size_t n)
 {
     uint64_t h = n;
@@ -100,7 +108,7 @@ static uint64_t hash_key(const char *key, size_t n)
     return h ^ h >> 32;
 }
 
-/* The slot where key is, or would be. */
+/* The slot where key is, or would be. There is always an empty slot. */
 static size_t find_slot(const struct groups *groups, const char *key, size_t n_key)
 {
     size_t mask = groups->n_slots - 1;
@@ -116,7 +124,8 @@ static size_t find_slot(const struct groups *groups, const char *key, size_t n_k
     return at;
 }
 
-/* Doubles list and table together; the table is never more than half full. */
+/* Doubles list and table together; the table is never more than half full. Groups without a key (groups_add_alone) are
+ * not in the table. False: no memory, and everything is as it was. */
 static bool grow(struct groups *groups)
 {
     size_t capacity = groups->capacity == 0 ? 64 : groups->capacity * 2;
@@ -178,6 +187,7 @@ size_t groups_add_alone(struct groups *groups, size_t index, const char *name)
     return groups->n++;
 }
 
+/* 40 bytes are room for the sign and any number. */
 char *group_label(const struct group *group, const char *times)
 {
     const char *name = group->count == 1 ? group->name : group->pattern;

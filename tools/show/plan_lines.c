@@ -1,4 +1,9 @@
-/* plan_lines.c - see plan_lines.h. */
+/* plan_lines.c - see plan_lines.h. A recipe becomes at most two lines:
+ *
+ *     vcompress quantize --int8 --rest fp16 -o in.int8.npz in.npz      the passes (put_passes), if it has any
+ *     vcompress fit --gpu T4 --batch 8 in.int8.npz                     the question (put_question)
+ *
+ * Words are quoted for a shell; options that the user gave are repeated in the question. */
 #include "tools/show/plan_lines.h"
 
 #include <stdlib.h>
@@ -8,7 +13,7 @@
 
 /* ---- a shell's words ---- */
 
-/* A file, which must not be taken for an option. */
+/* A file as the last word, behind "--" where it begins with a dash. */
 static void put_path(FILE *to, const char *path)
 {
     fputs(*path == '-' ? " --" : "", to);
@@ -17,7 +22,8 @@ static void put_path(FILE *to, const char *path)
 
 /* ---- the files ---- */
 
-/* "model/config.json" -> "model": where its weights would be. */
+/* The folder of a file, where the weights of a config.json would be: "model/config.json" -> "model". Owned; NULL: no
+ * memory. */
 static char *folder_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -25,7 +31,8 @@ static char *folder_of(const char *path)
     return slash == NULL ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
-/* What passes read: the model itself, the checkpoint beside a text, the folder of a config.json. */
+/* What passes read: the model itself, the checkpoint beside a text, the folder of a config.json. Owned; NULL: no
+ * memory. */
 static char *input_of(const struct app *app, const struct graph_source *source)
 {
     return source->model != NULL     ? strdup(app->subject)
@@ -33,7 +40,8 @@ static char *input_of(const struct app *app, const struct graph_source *source)
                                      : folder_of(app->subject);
 }
 
-/* What they write. */
+/* The name of what the passes write: that which the command would choose itself; for weights that are not there, the
+ * input's name with the recipe's tag. *out is owned. GO_ON or a status. */
 static int output_of(struct app *app, const struct graph_source *source, const struct vc_recipe *recipe,
                      const char *input, char **out)
 {
@@ -86,7 +94,8 @@ static void put_passes(FILE *to, const struct vc_recipe *recipe, const char *inp
     put_path(to, input);
 }
 
-/* What recipes may change of the options of the groups that plan and fit share, and what is plan's alone. */
+/* Whether the question repeats an option that plan was given: options of the device (the first group), the model,
+ * memory and devices, without those that a recipe decides itself and those that only plan has. */
 static bool is_carried(const struct app *app, const struct opt *opt)
 {
     static const char *const own[] = {"all",  "scan",     "without",   "porcelain", "batch",     "ctx",     "dtype",
@@ -107,6 +116,7 @@ static bool is_carried(const struct app *app, const struct opt *opt)
     return false;
 }
 
+/* Repeats the options that are carried, with their values. */
 static void put_given(FILE *to, const struct app *app)
 {
     for (size_t k = 0; k < app->parsed.n_given && k < PARSE_MAX_GIVEN; k++) {
@@ -121,11 +131,13 @@ static void put_given(FILE *to, const struct app *app)
     }
 }
 
+/* The word of --dtype for a type. */
 static const char *type_word(enum vc_dtype type)
 {
     return type == VC_DTYPE_F16 ? "fp16" : type == VC_DTYPE_I8 ? "int8" : vc_dtype_name(type);
 }
 
+/* Options of training, from the recipe. The lists are in the order of the enums. */
 static void put_training(FILE *to, const struct vc_memory_options *m)
 {
     static const char *const optimizers[] = {"sgd", "momentum", "adam", "adamw", "adafactor", "adam8bit"};
@@ -144,7 +156,8 @@ static void put_training(FILE *to, const struct vc_memory_options *m)
     }
 }
 
-/* How devices share the model, where the recipe says it; what was given is there already. */
+/* How devices share the model, where the recipe says it; what was given is there already. without: the number that
+ * needs no option. */
 static void put_devices(FILE *to, const struct app *app, const struct vc_memory_options *m)
 {
     const struct {
@@ -160,7 +173,9 @@ static void put_devices(FILE *to, const struct app *app, const struct vc_memory_
     }
 }
 
-/* "vcompress fit --gpu T4 --dtype fp16 --batch 8 in.int8.npz". output: NULL: nothing is written. */
+/* "vcompress fit --gpu T4 --dtype fp16 --batch 8 in.int8.npz". output: NULL: nothing is written. The model of the
+ * question is the output of the passes, where they were made for a file that is there; a recipe that only changes how
+ * the model is loaded asks about the model itself. */
 static void put_question(FILE *to, const struct app *app, const struct plan_lines *all, const struct vc_recipe *recipe,
                          const char *output)
 {
@@ -205,6 +220,7 @@ static void put_question(FILE *to, const struct app *app, const struct plan_line
     put_path(to, source->model != NULL && output != NULL && m->scheme == NULL ? output : app->subject);
 }
 
+/* made[0] has the passes, made[1] the question, or made[0] the question where there is no pass. */
 int plan_lines_make(struct app *app, const struct plan_lines *all, const struct vc_recipe *recipe,
                     struct vc_recipe_lines *lines)
 {
@@ -242,6 +258,8 @@ out:
     return rc;
 }
 
+/* The question is tried in place of passes only if its answer would be yes; a line about weights that are not there
+ * cannot be tried, and is taken as possible. */
 bool plan_lines_possible(const struct app *app, const struct plan_lines *all, const struct vc_recipe *recipe,
                          const struct vc_recipe_lines *lines)
 {

@@ -3,7 +3,11 @@
  *
  *     fc3.weight: 41.2 %, within the limit up to a sparsity of 30 %
  *
- *     vcompress prune --sparsity 0.5 --scope tensor --set 'fc3.weight=0.3' model.npz */
+ *     vcompress prune --sparsity 0.5 --scope tensor --set 'fc3.weight=0.3' model.npz
+ *
+ *     begin_line        "  vcompress"
+ *     add_word, ...     words; a line that gets too long goes on behind a backslash
+ *     end_line          what every command has to repeat, the input; printed only if a dry run succeeds */
 #include "tools/show/print_sensitivity.h"
 
 #include <math.h>
@@ -19,8 +23,8 @@ struct line {
     char *text;
     size_t n_bytes;
     FILE *to;
-    size_t width, column;
-    const char *title; /* printed before it */
+    size_t width, column; /* where lines are broken, 0: nowhere; and where the next word goes */
+    const char *title;    /* printed before it */
 };
 
 /* ---- words ---- */
@@ -54,7 +58,8 @@ static bool add_value(struct line *line, const char *option, const char *value)
     return quoted != NULL && word != NULL;
 }
 
-/* A glob that matches that name alone, and what follows it. The caller frees it. */
+/* A glob that matches that name alone, and what follows it. The caller frees it. NULL: no memory. At most twice as long
+ * as the name. */
 static char *glob_of(const char *name, const char *end)
 {
     char *glob = malloc(2 * strlen(name) + strlen(end) + 1);
@@ -72,6 +77,7 @@ static char *glob_of(const char *name, const char *end)
     return glob;
 }
 
+/* "--exclude 'fc1.weight'": an option whose value is a glob for one name. False: no memory. */
 static bool add_option(struct line *line, const char *option, const char *name, const char *end)
 {
     char *glob = glob_of(name, end);
@@ -83,6 +89,7 @@ static bool add_option(struct line *line, const char *option, const char *name, 
 
 /* ---- lines ---- */
 
+/* False: no memory. Lines are not broken where the output is no terminal, so that they can be copied. */
 static bool begin_line(struct line *line, const struct out *out)
 {
     *line = (struct line){.width = out->limited ? (size_t)out->width : 0, .title = ""};
@@ -97,7 +104,7 @@ static bool begin_line(struct line *line, const struct out *out)
 }
 
 /* What every suggested command has to be told again, and the input. A line that is not possible is not printed;
- * most_bytes: of the file that it writes (possible.h). */
+ * most_bytes: of the file that it writes (possible.h). False: no memory. */
 static bool end_line(struct line *line, const struct app *app, const struct sensitivity_request *request, bool ok,
                      uint64_t most_bytes)
 {
@@ -124,7 +131,7 @@ static bool end_line(struct line *line, const struct app *app, const struct sens
     return ok;
 }
 
-/* Something that every command has to be told about this model. */
+/* Measured weights are codes already: a command has to be told that it may decode them. */
 static bool any_quantized(const struct vc_sensitivity *s)
 {
     for (size_t i = 0; i < s->n_rows; i++) {
@@ -136,6 +143,7 @@ static bool any_quantized(const struct vc_sensitivity *s)
     return false;
 }
 
+/* NaN or Inf: a command would stop at them unless told to leave such tensors. */
 static bool any_nonfinite(const struct vc_sensitivity *s)
 {
     for (size_t i = 0; i < s->n_rows; i++) {
@@ -146,6 +154,8 @@ static bool any_nonfinite(const struct vc_sensitivity *s)
     return false;
 }
 
+/* Options that every command needs for this model. quantized: the option for codes, which is another one in each
+ * command. */
 static void add_needs(struct line *line, const struct vc_sensitivity *s, const char *quantized)
 {
     if (any_quantized(s)) {
@@ -158,7 +168,7 @@ static void add_needs(struct line *line, const struct vc_sensitivity *s, const c
 
 /* ---- pruning and quantizing ---- */
 
-/* The tensors above the limit, the worst first. */
+/* The tensors above the limit, the worst first. verb: "pruned to" or "quantized to"; the candidate's name follows. */
 static void print_picks(const struct app *app, const struct vc_sensitivity *s,
                         const struct vc_sensitivity_advice *advice, const char *verb)
 {
@@ -191,6 +201,8 @@ static void print_picks(const struct app *app, const struct vc_sensitivity *s,
     }
 }
 
+/* A sparsity of 0.5, with a smaller share for each pick: "--set 'fc3.weight=0.3'", or "--exclude" where no share is
+ * within the limit. "=0.%02u" loses a zero at its end: 0.30 is 0.3. False: no memory. */
 static bool print_prune(struct app *app, const struct vc_sensitivity *s, const struct sensitivity_request *request)
 {
     const struct vc_sensitivity_advice *advice = &s->prune;
@@ -222,6 +234,8 @@ static bool print_prune(struct app *app, const struct vc_sensitivity *s, const s
     return end_line(&line, app, request, ok, 0);
 }
 
+/* int8 without the picks; and, from the weights alone, --aim-sqnr with the median of the errors in dB, which gives
+ * every tensor the type that it needs for the same error. False: no memory. */
 static bool print_quantize(struct app *app, const struct vc_sensitivity *s, const struct sensitivity_request *request)
 {
     const struct vc_sensitivity_advice *advice = &s->quantize;
@@ -257,7 +271,7 @@ static bool print_quantize(struct app *app, const struct vc_sensitivity *s, cons
     return end_line(&line, app, request, true, smaller);
 }
 
-/* "quantize --int8 --exclude 'fc1.weight'" as one word of run. */
+/* "quantize --int8 --exclude 'fc1.weight'" as one word of run. False: no memory. */
 static bool add_pass(struct line *line, const struct vc_sensitivity *s, const struct vc_sensitivity_advice *advice,
                      const char *pass)
 {

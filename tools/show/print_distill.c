@@ -1,15 +1,18 @@
-/* print_distill.c - see print_distill.h.
+/* print_distill.c - see print_distill.h. Lines of a name and a sentence, then a table of qualities:
  *
- *     task      classes: 10, compared by divergence
- *     student   pruned.npz: 160,301 weights of 13 tensors, 144,125 of which stay 0
+ *     task      classes: 10 values for each row, compared by divergence
+ *     student   pruned.npz: 160,301 weights of 13 tensors are trained, 144,125 of which stay 0
  *     teacher   digits.npz
  *     data      images.npz: 800 rows; 400 steps of 64 rows, 30.8 epochs
- *     memory    9.2 MiB: programs 6.1 MiB (least 6.1), weights 626 KiB, gradients 626 KiB, states 1.2 MiB, teacher 626 KiB
+ *     memory    9.2 MiB: programs 6.1 MiB (without reuse 6.9 MiB), weights 626 KiB, gradients 626 KiB, ...
+ *     peak      12.4 MiB during training, with data and models; evaluation alone 3.1 MiB
  *     loss      0.8123 -> 0.0214
  *
  *               accuracy  cross-entropy  agreement  divergence
  *     teacher    97.99 %         0.0712          -           -
- *     before     81.34 %         ... */
+ *     before     81.34 %         ...
+ *
+ * Lines that say nothing of this run (match, pruning, zeros, grid, precision) are left out. */
 #include "tools/show/print_distill.h"
 
 #include <math.h>
@@ -17,6 +20,7 @@
 
 #include "tools/show/print_answers.h"
 
+/* "weights 626 KiB" */
 static void print_size(const struct app *app, const char *name, uint64_t bytes)
 {
     char buf[CELL_BYTES];
@@ -24,6 +28,8 @@ static void print_size(const struct app *app, const char *name, uint64_t bytes)
     fprintf(app->out.to, "%s %s", name, fmt_size(buf, &app->out, bytes));
 }
 
+/* Two lines: the memory of the networks' programs by purpose, then the peak of the whole process. "Without reuse": if
+ * every value had memory of its own. */
 static void print_memory(const struct app *app, const struct vc_distillation *d)
 {
     char buf[CELL_BYTES];
@@ -53,7 +59,8 @@ static void print_memory(const struct app *app, const struct vc_distillation *d)
     fputc('\n', app->out.to);
 }
 
-/* Gradual pruning: from where to where, and when. */
+/* Gradual pruning: from where to where, and when. The last line is advice: the masks should be final for a quarter of
+ * the steps. A dry run has no figures of its own, so the wanted sparsity is printed. */
 static void print_pruning(const struct app *app, const struct vc_distill_options *o, const struct vc_distillation *d)
 {
     FILE *to = app->out.to;
@@ -79,7 +86,8 @@ static void print_pruning(const struct app *app, const struct vc_distill_options
 
 #define MOST_ZEROS 6 /* lines of one kind, where -v does not ask for all */
 
-/* Tensors that came with zeros: those whose zeros stay, then those that were trained as others. */
+/* Tensors that came with zeros: those whose zeros stay, then those that were trained as others. z->kept says which of
+ * the two; without -v at most MOST_ZEROS of each. */
 static void print_zeros(const struct app *app, const struct vc_distill_options *o, const struct vc_distillation *d)
 {
     FILE *to = app->out.to;
@@ -130,7 +138,7 @@ static void print_matches(const struct app *app, const struct vc_distill_options
     }
 }
 
-/* Training in 16 bits, and what became of the scale of the loss. */
+/* Training in 16 bits, and what became of the scale of the loss. Nothing for training in f32. */
 static void print_half(const struct app *app, const struct vc_distill_options *o, const struct vc_distillation *d)
 {
     FILE *to = app->out.to;
@@ -147,13 +155,13 @@ static void print_half(const struct app *app, const struct vc_distill_options *o
     fputc('\n', to);
 }
 
-/* Labels say that there are classes. */
+/* Labels are part of the run: they were compared with, or they are part of the loss. */
 static bool has_labels(const struct vc_distill_options *o, const struct vc_distillation *d)
 {
     return d->after.n_labels != 0 || !isnan(d->teacher_accuracy) || o->loss.alpha < 1;
 }
 
-/* What has an answer of its own. */
+/* What has an answer of its own: a row, a position of a text, a place of a map. */
 static const char *each_of(enum vc_net_task task)
 {
     if (task == VC_NET_TASK_TOKENS) {
@@ -162,6 +170,7 @@ static const char *each_of(enum vc_net_task task)
     return task == VC_NET_TASK_MAPS ? "place" : "row";
 }
 
+/* All lines before the table, in the order of the example above. */
 static void print_head(const struct app *app, const struct vc_distill_options *o, const char *teacher,
                        const char *student, const struct vc_distillation *d)
 {
@@ -265,7 +274,7 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
     }
 }
 
-/* small: it may be a hundredth of a percent. */
+/* small: an error that may be a hundredth of a percent gets four significant digits, others four places. */
 static void add_number(struct table *table, double x, bool small)
 {
     char buf[CELL_BYTES];
@@ -278,6 +287,7 @@ static void add_number(struct table *table, double x, bool small)
     }
 }
 
+/* One row of the table. The teacher does not agree with itself in a way that says anything: "-". */
 static void add_quality(struct table *table, const char *name, const struct vc_quality *q, enum vc_teacher_loss loss,
                         bool the_teacher)
 {
@@ -290,7 +300,8 @@ static void add_quality(struct table *table, const char *name, const struct vc_q
     add_number(table, the_teacher ? (double)NAN : q->kd, loss != VC_TEACHER_LOSS_KD);
 }
 
-/* Of y of floats: every figure that was measured, before and after. */
+/* The figures that compare with y, before and after training, on one line. MSE and its like where y has floats; mean
+ * IoU for maps of classes, too. Then why a figure has no value. */
 static void print_errors(const struct app *app, const struct vc_distillation *d)
 {
     static const struct {
@@ -323,6 +334,7 @@ static void print_errors(const struct app *app, const struct vc_distillation *d)
     }
 }
 
+/* The table: teacher, before, after, control (the same student without the teacher). False: no memory. */
 static bool print_qualities(const struct app *app, const struct vc_distillation *d, enum vc_teacher_loss loss,
                             bool has_teacher)
 {

@@ -1,5 +1,16 @@
 /* print_graph.c - what a model computes as tables: by blocks, of which those that repeat share a line, and node by
- * node. */
+ * node.
+ *
+ *     mlp.npz: 9 nodes, 301,066 parameters, 1.15 MiB                     print_head
+ *       input: x f32 batch x 784
+ *       output: y f32 batch x 10
+ *       with batch 1 (--size NAME=N)
+ *
+ *     block               operators       output    parameters  multiply-adds
+ *     embed               Gather          1 x 128 x 768   ...
+ *     12 x layers.0-11                                     ...           blocks that are equal share a line
+ *       attention         MatMul 4, ...
+ *     all */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,17 +25,18 @@ struct blocks_view {
     const struct vc_graph *graph;
     const struct vc_graph_blocks *blocks;
     uint32_t *first_node, *next_node; /* the nodes that are a block's own, as lists */
-    unsigned max_depth;
-    bool with_bytes;
-    bool counting; /* rows are counted and not added */
-    bool folded;   /* some row is of several blocks */
-    size_t n_rows;
+    unsigned max_depth;               /* blocks below it are not shown */
+    bool with_bytes;                  /* the model has weights: a column of bytes */
+    bool counting;                    /* rows are counted and not added */
+    bool folded;                      /* some row is of several blocks */
+    size_t n_rows;                    /* that were counted */
     struct table table;
 };
 
 /* ---- figures ---- */
 
-/* "1 × 128 × 768" with the bound sizes, "batch × 768" where a size is open; "" without a value. */
+/* "1 × 128 × 768" with the bound sizes, "batch × 768" where a size is open; "" without a value. Cut where n bytes are
+ * full. */
 static char *fmt_value_shape(char *buf, size_t n, const struct out *out, const struct vc_graph *graph, uint32_t value)
 {
     const struct vc_graph_value *v = value == VC_NO_VALUE ? NULL : vc_graph_value(graph, value);
@@ -49,7 +61,7 @@ static char *fmt_value_shape(char *buf, size_t n, const struct out *out, const s
     return buf;
 }
 
-/* Multiply-adds; "" for none, an expression where a size is open. */
+/* Multiply-adds; "" for none, an expression where a size is open. buf has room for n bytes, at least CELL_BYTES. */
 static char *fmt_macs(char *buf, size_t n, const struct vc_graph *graph, struct vc_dim macs)
 {
     int64_t value = vc_graph_dim_value(graph, macs);
@@ -62,7 +74,8 @@ static char *fmt_macs(char *buf, size_t n, const struct vc_graph *graph, struct 
     return value == 0 ? buf : fmt_figure(buf, (uint64_t)value);
 }
 
-/* "MatMul 3, Add 2, Softmax" of the block's own nodes, the most frequent first. */
+/* "MatMul 3, Add 2, Softmax" of the block's own nodes, the most frequent first. Kinds beyond MAX_OPS are "others"; of
+ * equal counts the one that came first. */
 static void fmt_ops(char *buf, size_t n, const struct blocks_view *view, uint32_t block)
 {
     const char *names[MAX_OPS];
@@ -117,7 +130,8 @@ static bool is_passage(const struct blocks_view *view, uint32_t k)
     return block->n_own == 0 && inner != VC_NO_BLOCK && view->blocks->blocks[inner].next == VC_NO_BLOCK;
 }
 
-/* All children have numbers for names: their lines are "24 x layers.*" and need none for the block itself. */
+/* All children have numbers for names: their lines are "24 x layers.*" and need none for the block itself. The block of
+ * the whole model (0) is never one. */
 static bool is_list(const struct blocks_view *view, uint32_t k)
 {
     const struct vc_graph_block *block = &view->blocks->blocks[k];
@@ -135,7 +149,8 @@ static bool is_list(const struct blocks_view *view, uint32_t k)
     return true;
 }
 
-/* The numbers of the blocks that are like this one: "0-11", "0-4,6", "*" where that gets long. */
+/* The numbers of the blocks that are equal to this one (like == first), which are its later siblings: "0-11", "0-4,6";
+ * "*" where that gets long. */
 static void fmt_numbers(char *buf, size_t n, const struct blocks_view *view, uint32_t first)
 {
     size_t at = 0;
@@ -166,6 +181,7 @@ static void fmt_numbers(char *buf, size_t n, const struct blocks_view *view, uin
     }
 }
 
+/* One row, or one more in n_rows while lines are counted. own_only: nodes of a block that are in no inner block. */
 static void add_row(struct blocks_view *view, const char *name, uint32_t k, bool own_only)
 {
     const struct vc_graph_block *block = &view->blocks->blocks[k];
@@ -194,7 +210,8 @@ static void add_row(struct blocks_view *view, const char *name, uint32_t k, bool
 
 static void add_blocks(struct blocks_view *view, uint32_t k, const char *prefix, unsigned indent);
 
-/* One line of several layers, and what is in the first of them. */
+/* One line for a block, or for several equal ones, and below it what is in the first of them. prefix: names of blocks
+ * around it that have no line. */
 static void add_child(struct blocks_view *view, uint32_t c, const char *prefix, unsigned indent)
 {
     const struct vc_graph_block *block = &view->blocks->blocks[c];
@@ -224,6 +241,7 @@ static void add_child(struct blocks_view *view, uint32_t c, const char *prefix, 
     }
 }
 
+/* The lines of all blocks in block k. */
 static void add_blocks(struct blocks_view *view, uint32_t k, const char *prefix, unsigned indent)
 {
     for (uint32_t c = view->blocks->blocks[k].first_child; c != VC_NO_BLOCK; c = view->blocks->blocks[c].next) {
@@ -244,6 +262,7 @@ static size_t count_rows(struct blocks_view *view, unsigned depth)
 
 /* ---- head ---- */
 
+/* "  input: tokens i64 1 x 128". An optional input has the value it takes when it is not given. */
 static void print_end(const struct app *app, const struct vc_graph *graph, const char *what, uint32_t value)
 {
     const struct vc_graph_value *v = vc_graph_value(graph, value);
@@ -259,6 +278,7 @@ static void print_end(const struct app *app, const struct vc_graph *graph, const
     fputc('\n', app->out.to);
 }
 
+/* Sizes that the inputs leave open, with what they are bound to, are the last line. */
 static void print_head(const struct app *app, const struct vc_graph *graph, const struct vc_graph_blocks *blocks)
 {
     const struct out *out = &app->out;
@@ -308,6 +328,8 @@ static void print_head(const struct app *app, const struct vc_graph *graph, cons
 
 /* ---- */
 
+/* Lists of each block's own nodes, linked through next_node. Built from the last node on, so that they are in the order
+ * of the graph. False: no memory. */
 static bool list_nodes(struct blocks_view *view)
 {
     uint32_t n_nodes = vc_graph_node_count(view->graph);
@@ -327,6 +349,7 @@ static bool list_nodes(struct blocks_view *view)
     return true;
 }
 
+/* Without -v the depth is lowered until the table has at most MAX_LINES. */
 bool print_graph_blocks(struct app *app, const struct vc_graph *graph, const struct vc_graph_blocks *blocks)
 {
     static const char *const titles[] = {"block", "operators", "output", "parameters", "bytes", "multiply-adds"};
@@ -365,6 +388,7 @@ bool print_graph_blocks(struct app *app, const struct vc_graph *graph, const str
 
 /* ---- node by node ---- */
 
+/* "a, b, -": names of values; "-" for an optional one that is not there. */
 static void add_values(char *buf, size_t n, const struct vc_graph *graph, const uint32_t *values, unsigned count)
 {
     size_t at = 0;

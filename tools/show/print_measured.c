@@ -21,6 +21,7 @@ struct view {
 
 /* ---- cells ---- */
 
+/* NaN: the change was not measured. */
 static double relative_of(const struct vc_output_change *change)
 {
     return change->reason == NULL ? change->relative : (double)NAN;
@@ -39,6 +40,7 @@ static void add_change(struct table *table, const struct vc_output_change *chang
     }
 }
 
+/* How many rows in 100 have another largest output. */
 static void add_answers(struct table *table, const struct vc_output_change *change)
 {
     char buf[CELL_BYTES] = "-";
@@ -49,6 +51,7 @@ static void add_answers(struct table *table, const struct vc_output_change *chan
     table_add(table, INK_NONE, buf);
 }
 
+/* Spearman's rank correlation, from -1 to 1; "-" where there are too few figures. */
 static void add_agreement(struct table *table, double agreement)
 {
     char buf[CELL_BYTES] = "-";
@@ -59,6 +62,7 @@ static void add_agreement(struct table *table, double agreement)
     table_add(table, INK_DIM, buf);
 }
 
+/* For qsort. */
 static int smaller_first(const void *a, const void *b)
 {
     const double *x = a;
@@ -67,7 +71,7 @@ static int smaller_first(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-/* The least figure of the n in scratch that is shown; lines below it are not. */
+/* The least figure of the n in scratch that is shown; lines below it are not. -1: all are shown. */
 static double shown_from(const struct view *view, size_t n)
 {
     if (view->app->common.verbose > 0 || n <= MAX_LINES) {
@@ -77,6 +81,7 @@ static double shown_from(const struct view *view, size_t n)
     return view->scratch[n - MAX_LINES];
 }
 
+/* Prints the table and says how many lines are missing. False: no memory. */
 static bool end_table(const struct view *view, struct table *table, size_t hidden, const char *what)
 {
     FILE *to = view->app->out.to;
@@ -99,6 +104,8 @@ struct columns {
     size_t candidates[MAX_CANDIDATES];
 };
 
+/* The measured candidates of one table. judged: the one whose figures say which tensors are worst, as in
+ * print_sensitivity.c; answers: that of 90 % sparsity. */
 static struct columns columns_of(const struct view *view, enum sensitivity_table table)
 {
     static const char *const titles[N_TABLES] = {"pruned: outputs, %", "quantized: outputs, %",
@@ -118,6 +125,7 @@ static struct columns columns_of(const struct view *view, enum sensitivity_table
     return c;
 }
 
+/* One table: a row for each tensor, the last row compares with the figures from the weights alone. False: no memory. */
 static bool print_tensors(const struct view *view, const struct columns *c)
 {
     static const char align[] = "lrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrr";
@@ -176,6 +184,7 @@ static bool print_tensors(const struct view *view, const struct columns *c)
 
 /* ---- groups ---- */
 
+/* Groups of units that are removed together, by the share of units. False: no memory. */
 static bool print_groups(const struct view *view)
 {
     const struct vc_measured *m = view->m;
@@ -252,6 +261,7 @@ static void print_others(const struct view *view)
     }
 }
 
+/* s->measured is NULL without --data. scratch has room for the longer of the lists. */
 bool print_measured(struct app *app, const struct vc_sensitivity *s)
 {
     struct view view = {.app = app, .s = s, .m = s->measured};

@@ -1,7 +1,11 @@
 /* print_removal.c - the part of a report about groups of rows and columns that were removed together: how many units
  * each had and has, the scores that decided, and with -v or --dry-run which tensors are coupled and which units go.
  *
- * Groups of layers that differ only in their number share a line, with the extremes of their scores. */
+ * Groups of layers that differ only in their number share a line, with the extremes of their scores.
+ *
+ *     group                      units        removed           kept
+ *     fc1.weight:0      neurons  128 -> 90    0.12 to 0.55      0.55 to 2.31       a score per unit decided
+ *     layers.*.mlp x12  neurons  ...          given                                --remove listed them */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,15 +14,17 @@
 
 /* One line: groups that are alike. */
 struct removal_line {
-    size_t first; /* the first of them */
-    struct vc_report_group sum;
+    size_t first;               /* the first of them */
+    struct vc_report_group sum; /* its figures, with the extremes of the scores of all */
 };
 
+/* Units of the group go; else `reason` says why all stay. */
 static bool is_cut(const struct vc_report_group *group)
 {
     return group->reason[0] == '\0';
 }
 
+/* The counts of units are equal in all groups of a line (their kind says so), so only scores are compared. */
 static void add_to(struct removal_line *line, size_t index, const struct vc_report_group *group)
 {
     struct vc_report_group *sum = &line->sum;
@@ -44,6 +50,7 @@ static char *fmt_range(char *buf, double least, double most)
     return buf;
 }
 
+/* One row of the table. */
 static void add_cut(struct table *table, const struct out *out, const struct vc_report_group *sum, const char *label)
 {
     char buf[CELL_BYTES];
@@ -58,6 +65,7 @@ static void add_cut(struct table *table, const struct out *out, const struct vc_
     table_add(table, INK_NONE, sum->scored ? fmt_range(buf, sum->kept_min, sum->kept_max) : "");
 }
 
+/* "    go 3,7,12-20": runs as ranges, broken behind a comma where the line is full. */
 static void print_list(const struct out *out, const char *word, size_t room, const struct vc_report_group *group)
 {
     size_t used = strlen(word);
@@ -88,7 +96,10 @@ static void print_list(const struct out *out, const char *word, size_t room, con
     fputc('\n', out->to);
 }
 
-/* The members of a group, a line broken where it is full; with -v the units that go. */
+/* The members of a group, a line broken where it is full; with -v the units that go.
+ *
+ *     fc1.weight:0 = fc1.bias:0 = fc2.weight:1
+ *     go 3,7,12-20 */
 static void print_members(const struct out *out, const struct vc_report_group *group, bool units)
 {
     size_t room = (size_t)out->width - 2;
@@ -115,7 +126,7 @@ static void print_members(const struct out *out, const struct vc_report_group *g
     fputs(out_ink(out, INK_NONE), out->to);
 }
 
-/* Groups that stay: a line for each reason. */
+/* Groups that stay: a line for each reason and kind of units, with -v their members. False: no memory. */
 static bool print_kept(const struct out *out, const struct vc_report_removal *removal, bool each)
 {
     struct groups reasons;
@@ -150,7 +161,7 @@ static bool print_kept(const struct out *out, const struct vc_report_removal *re
     return ok;
 }
 
-/* One table for the lines. */
+/* The table of groups that lose units. False: no memory. */
 static bool print_lines(const struct out *out, const struct groups *groups, const struct removal_line *lines)
 {
     static const char *const titles[] = {"group", "units", "", "", "", "removed", "kept"};
@@ -188,6 +199,8 @@ static void print_work(const struct out *out, const struct vc_report_removal *re
     fputc('\n', out->to);
 }
 
+/* Groups of one pattern, kind and counts share a line; with -v each has its own. Members are listed with -v, and in a
+ * dry run, where people check the couplings before anything is written. */
 bool print_removal(struct app *app, const struct vc_report *report)
 {
     const struct vc_report_removal *removal = report->removal;

@@ -2,7 +2,10 @@
  * a curve in letters, and what each scheme does.
  *
  *     fc1.weight      ▁▂▂▃▄▄▅▆▇█    15.6   27.3   43.1   71.0    33.8
- *     fc1.weight      .::-=+*#%@    15.6   27.3   43.1   71.0    33.8     where the locale has no UTF-8 */
+ *     fc1.weight      .::-=+*#%@    15.6   27.3   43.1   71.0    33.8     where the locale has no UTF-8
+ *
+ * A table for each kind of candidate (enum sensitivity_table), of which each has its own worst tensors.
+ * print_measured.c and print_advice.c print what follows. */
 #include "tools/show/print_sensitivity.h"
 
 #include <math.h>
@@ -18,7 +21,7 @@
 /* A line: one tensor, or all that differ in their number alone. */
 struct line {
     size_t *members; /* rows */
-    size_t n, room;
+    size_t n, room;  /* members, and how many the list has room for */
 };
 
 /* What both tables have in common. */
@@ -30,6 +33,7 @@ struct view {
     double *scratch;    /* one per row */
 };
 
+/* Two places below 10 %, one above: three digits that fit a column. */
 char *fmt_relative(char *buf, double relative)
 {
     double percent = 100.0 * relative;
@@ -48,6 +52,7 @@ char *fmt_relative(char *buf, double relative)
 
 /* ---- lines ---- */
 
+/* False: no memory. */
 static bool add_member(struct line *line, size_t row)
 {
     if (line->n == line->room) {
@@ -64,6 +69,8 @@ static bool add_member(struct line *line, size_t row)
     return true;
 }
 
+/* Groups the measured rows. With few tensors, or with -v, each tensor is a group (`apart`). False: no memory;
+ * free_lines accepts what was made. */
 static bool make_lines(struct view *view)
 {
     const struct vc_sensitivity *s = view->s;
@@ -89,6 +96,7 @@ static bool make_lines(struct view *view)
     return true;
 }
 
+/* Also of a view whose lines were never made. */
 static void free_lines(struct view *view)
 {
     for (size_t i = 0; view->lines != NULL && i < view->groups.n; i++) {
@@ -107,6 +115,7 @@ static double error_of(const struct vc_sensitivity *s, size_t row, size_t candid
     return error->reason == NULL ? error->relative : (double)NAN;
 }
 
+/* For qsort. */
 static int smaller_first(const void *a, const void *b)
 {
     const double *x = a;
@@ -115,7 +124,8 @@ static int smaller_first(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-/* Over the members that have one. */
+/* The median of the members that have a figure; NaN: none has. Not the mean: one bad layer of thirty would hide in it
+ * or spoil it. */
 static double median_of(const struct view *view, const struct line *line, size_t candidate)
 {
     size_t n = 0;
@@ -131,6 +141,7 @@ static double median_of(const struct view *view, const struct line *line, size_t
     return n % 2 != 0 ? view->scratch[n / 2] : (view->scratch[n / 2 - 1] + view->scratch[n / 2]) / 2;
 }
 
+/* The member with the largest error by one candidate. A member without a figure loses against any other. */
 static size_t worst_of(const struct vc_sensitivity *s, const struct line *line, size_t candidate)
 {
     size_t worst = line->members[0];
@@ -152,10 +163,11 @@ struct columns {
     const char *title;
     bool schemes;
     size_t judged; /* the candidate that says what is worst */
-    size_t n;
+    size_t n;      /* columns */
     size_t candidates[MAX_CANDIDATES];
 };
 
+/* Its number; the last candidate where no name is right. */
 static size_t find_candidate(const struct vc_sensitivity *s, const char *name)
 {
     size_t i = 0;
@@ -166,7 +178,8 @@ static size_t find_candidate(const struct vc_sensitivity *s, const char *name)
     return i;
 }
 
-/* A cell for each sparsity: eighths of a full error. */
+/* A cell for each sparsity from 10 to 95 %: eighths of a full error (an RMS of the change as large as the tensor's
+ * own). A missing figure is a full cell. */
 static void fmt_curve(char *buf, const struct out *out, const struct vc_sensitivity *s, const double *errors)
 {
     static const char *const blocks[] = {
@@ -184,7 +197,7 @@ static void fmt_curve(char *buf, const struct out *out, const struct vc_sensitiv
     }
 }
 
-/* One line of a table: label, curve, figures. */
+/* One line of a table: label, curve, figures. SQNR in dB of a relative error e: -20 log10 e. */
 static void add_cells(struct table *table, const struct view *view, const struct columns *c, const char *label,
                       const double *errors, enum ink ink)
 {
@@ -209,6 +222,8 @@ static void add_cells(struct table *table, const struct view *view, const struct
     }
 }
 
+/* One row for a single tensor; for a group two rows: the median of each column, and the figures of the worst member.
+ * False: no memory. */
 static bool add_line(struct table *table, const struct view *view, const struct columns *c, size_t g)
 {
     const struct vc_sensitivity *s = view->s;
@@ -246,6 +261,8 @@ static bool add_line(struct table *table, const struct view *view, const struct 
     return true;
 }
 
+/* By the kind and the name: "int4/group:128" and "ternary/..." are ints, "nf4/group:64" a float; names without a
+ * granularity, such as f16 or q8_0, are usual. */
 enum sensitivity_table table_of(const struct vc_sensitivity_candidate *candidate)
 {
     const char *name = candidate->name;
@@ -275,7 +292,8 @@ void fmt_candidate(char *buf, const struct vc_sensitivity_candidate *candidate)
     }
 }
 
-/* The lines that are shown: all, or the worst by the judged candidate. *hidden: tensors that are not. */
+/* The lines that are shown: all, or the worst by the judged candidate. *hidden: tensors that are not. Returns the error
+ * from which on lines are shown; -1: all are. */
 static double shown_from(const struct view *view, const struct columns *c, size_t *hidden)
 {
     size_t n = view->groups.n;
@@ -314,6 +332,7 @@ static bool lacks_some(const struct view *view, const struct columns *c)
     return false;
 }
 
+/* One table. Lines without a figure for the judged candidate are shown, too. False: no memory. */
 static bool print_columns(const struct view *view, const struct columns *c)
 {
     static const char align[] = "lrrrrrrrrrrrrrrrrrrr";
@@ -354,6 +373,7 @@ static bool print_columns(const struct view *view, const struct columns *c)
     return ok;
 }
 
+/* Columns beyond the room of the structure are left out. */
 static void add_candidate(struct columns *c, size_t candidate)
 {
     if (c->n < MAX_CANDIDATES) {
@@ -361,6 +381,8 @@ static void add_candidate(struct columns *c, size_t candidate)
     }
 }
 
+/* The candidate that judges a table is the usual choice of its kind: half of the weights, int8 per channel, int4 and
+ * nf4 in their default groups. */
 static bool print_tables(const struct view *view)
 {
     static const char *const sparsities[] = {"30%", "50%", "70%", "80%", "90%"};
@@ -390,6 +412,7 @@ static bool print_tables(const struct view *view)
 
 /* ---- around the tables ---- */
 
+/* "net.npz: npz, 9 of 12 weights measured", a note, and what the figures are. */
 static void print_head(const struct view *view)
 {
     const struct vc_sensitivity *s = view->s;
@@ -410,7 +433,8 @@ static void print_head(const struct view *view)
     }
 }
 
-/* "not measured: 5 1-D, 2 normalization"; with -v each of them. */
+/* "not measured: 5 1-D, 2 normalization"; with -v each of them. Groups by reason: groups_add takes the reason as the
+ * name. False: no memory. */
 static bool print_kept(const struct view *view)
 {
     const struct vc_sensitivity *s = view->s;
