@@ -1,4 +1,5 @@
-/* call.c - see call.h. */
+/* call.c - see call.h. A command runs as in a process, with a struct app whose `call` is set: what it would print goes
+ * to call->printed, its document and its sentence become results. */
 #include "tools/call.h"
 
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 extern FILE *vcompress_call_stdin __attribute__((visibility("hidden")));
 FILE *vcompress_call_stdin;
 
+/* The context stays in `call`, so that another thread can cancel it until vcompress_call_end. */
 void vcompress_call_run(struct vcompress_call *call)
 {
     struct app app = {.call = call};
@@ -30,6 +32,7 @@ void vcompress_call_run(struct vcompress_call *call)
     }
 }
 
+/* cancelled is set first: a context that is made after this sees it (app_open). */
 void vcompress_call_cancel(struct vcompress_call *call)
 {
     call->cancelled = true;
@@ -51,6 +54,7 @@ void vcompress_call_end(struct vcompress_call *call)
 
 /* ---- pages ---- */
 
+/* A context of its own: pages are made without a command. */
 char *vcompress_page(const char *document)
 {
     struct vc_ctx *ctx = NULL;
@@ -70,7 +74,7 @@ void vcompress_text_free(char *text)
 
 /* ---- a checkpoint ---- */
 
-/* Keeps the context's sentence. */
+/* Turns a status into the results of a file: exit status and sentence. True: it was VC_OK. */
 static bool file_done(struct vcompress_file *file, enum vc_status status)
 {
     free(file->sentence);
@@ -82,6 +86,7 @@ static bool file_done(struct vcompress_file *file, enum vc_status status)
     return status == VC_OK;
 }
 
+/* The document is that of inspect. */
 bool vcompress_file_open(struct vcompress_file *file)
 {
     struct vc_open_options options;

@@ -1,4 +1,9 @@
-/* command_files.c - see command_files.h. */
+/* command_files.c - see command_files.h. Two paths are one file if they lead to the same inode, or, where one of them
+ * does not exist yet, to the same name in the same folder:
+ *
+ *     ./out.npz and out.npz           one file, whether it exists or not
+ *     link.npz -> in.npz, in.npz      one file
+ *     /dev/stdout, pipes, "-"         never one file: writing to them twice replaces nothing */
 #include "tools/command_files.h"
 
 #include <stdlib.h>
@@ -9,6 +14,7 @@
 
 /* ---- the list ---- */
 
+/* Adds one name to the list. opt NULL: an operand, which is read. GO_ON or a status. */
 static int add_path(struct app *app, const struct opt *opt, const char *path, size_t n)
 {
     struct command_files *files = &app->files;
@@ -28,7 +34,8 @@ static int add_path(struct app *app, const struct opt *opt, const char *path, si
     return GO_ON;
 }
 
-/* "a.npz,b.npz" of --emit and --teacher: each; and the whole, since a name may have a comma. */
+/* Adds the files of one option. A list, "a.npz,b.npz" of --emit and --teacher, is added in parts and as a whole, since
+ * a name may have a comma. GO_ON or a status. */
 static int add_option(struct app *app, const struct given *given)
 {
     const char *value = given->value;
@@ -42,6 +49,7 @@ static int add_option(struct app *app, const struct given *given)
     return rc == GO_ON && given->value != NULL ? add_path(app, given->opt, given->value, strlen(given->value)) : rc;
 }
 
+/* Operands are files only of commands whose row says FILE. */
 int files_add(struct app *app, const struct parsed *parsed, const struct command *command)
 {
     int rc = GO_ON;
@@ -67,7 +75,7 @@ void files_free(struct command_files *files)
 
 /* ---- apart ---- */
 
-/* The folder that a path lies in, and its name there. */
+/* The folder that a path lies in, and the name there. False: the folder does not exist. */
 static bool find_place(const char *path, struct stat *folder, const char **base)
 {
     const char *slash = strrchr(path, '/');
@@ -79,6 +87,7 @@ static bool find_place(const char *path, struct stat *folder, const char **base)
     return found;
 }
 
+/* Asked of all pairs, so it is cheap for different names: two calls of stat. */
 static bool is_same(const char *a, const char *b)
 {
     struct stat sa;
@@ -97,13 +106,14 @@ static bool is_same(const char *a, const char *b)
                                  sa.st_ino == sb.st_ino && strcmp(base_a, base_b) == 0);
 }
 
-/* "--data", "-o" */
+/* The option as people write it: "--data", "-o". */
 static const char *option_text(const struct named_file *file, char text[40])
 {
     (void)snprintf(text, 40, "%s%s", file->option[0] == '-' ? "" : "--", file->option);
     return text;
 }
 
+/* Refuses the pair. Where the file is that of --json, no document of the failure is written into it. */
 static int refuse(struct app *app, const struct named_file *written, const struct named_file *other)
 {
     char name[40];
@@ -119,18 +129,21 @@ static int refuse(struct app *app, const struct named_file *written, const struc
                      option_text(other, other_name));
 }
 
-/* A written file is another one. */
+/* Pairs that are right: one option given twice, and --checkpoint with the file of --resume. */
 static bool may_be_same(const struct named_file *written, const struct named_file *other)
 {
     return (other->option != NULL && strcmp(written->option, other->option) == 0) || /* one file, given twice */
            (written->use == FILE_STATE && other->use == FILE_RESUMED);
 }
 
+/* FILE_RESUMED is read. */
 static bool is_written(const struct named_file *file)
 {
     return file->use == FILE_WRITTEN || file->use == FILE_STATE;
 }
 
+/* Each pair is looked at once: of two written files only from the first one. Files that are read are told to the
+ * context, which then replaces none of them. */
 int files_check(struct app *app)
 {
     const struct command_files *files = &app->files;

@@ -33,12 +33,15 @@ struct destination {
     const char *start;  /* how what we write begins, without white space */
 };
 
+/* The beginnings of documents by which older ones are recognized: JSON here, the page, the table and the drawing below.
+ * They are compared without white space. */
 static struct destination json_destination(const struct app *app)
 {
     return (struct destination){"--json=", app->json.path, "{\"schema\":\"vcompress."};
 }
 
-/* The file is empty, or begins as ours do, with any white space; a document may be in a list. */
+/* The file is empty, or begins as ours do, with any white space; a document may be in a list. A list's bracket is
+ * skipped only where nothing was matched yet. An empty file has nothing to lose. */
 static bool is_ours(const struct destination *to)
 {
     const char *start = to->start;
@@ -78,6 +81,7 @@ static bool is_special(const char *path)
     return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
 }
 
+/* Beside the file, since rename works within one file system. The number of the process keeps two runs apart. */
 static char *temporary_name(const char *path)
 {
     size_t n = strlen(path) + 40;
@@ -92,6 +96,7 @@ static char *temporary_name(const char *path)
 /* Its name, while it is open: a signal removes it. There is one at a time in a thread. */
 static _Thread_local char *open_as;
 
+/* From here on a signal removes nothing. */
 static void forget_temporary(void)
 {
     signals_remove(NULL);
@@ -196,12 +201,14 @@ int app_refuse_file(struct app *app, const char *option, const char *path, const
     return rc;
 }
 
+/* Refuses with the option and the path of the destination. */
 static int refuse(struct app *app, const struct destination *where, const char *why)
 {
     return app_refuse_file(app, where->option, where->path, why);
 }
 
-/* Something else lies there, or nothing can be written there: found before the work. GO_ON or a status. */
+/* Something else lies there, or nothing can be written there: found before the work. GO_ON or a status. A temporary
+ * file is made and removed again: it is the only sure test that a folder can be written to. */
 static int check_place(struct app *app, const struct destination *where, const char *is_foreign_kind)
 {
     int error = 0;
@@ -220,6 +227,7 @@ static int check_place(struct app *app, const struct destination *where, const c
     return error == 0 ? GO_ON : refuse(app, where, strerror(error));
 }
 
+/* The document itself cannot be written, so no document of that failure is tried. */
 static int json_refuse(struct app *app, const char *why)
 {
     const struct destination where = json_destination(app);
@@ -238,7 +246,7 @@ static struct destination markdown_destination(const struct app *app)
     return (struct destination){"--markdown ", app->json.markdown, "**vcompress"};
 }
 
-/* GO_ON or a status. */
+/* A page or a table has to be a file by name: "" and "-" are refused. GO_ON or a status. */
 static int check_named(struct app *app, const struct destination *where, const char *is_foreign_kind)
 {
     if (where->path == NULL) {
@@ -268,6 +276,7 @@ bool is_document(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 && is_ours(&document);
 }
 
+/* Looks at the page, the table and the document, in that order. */
 int json_check(struct app *app)
 {
     const struct destination where = json_destination(app);
@@ -317,6 +326,7 @@ int header_write(struct app *app, const char *path, const char *text)
 
 /* ---- the text ---- */
 
+/* A call (call.h) gets the document as a result. */
 static int write_text(struct app *app, const char *text)
 {
     const struct destination where = json_destination(app);

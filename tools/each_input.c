@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* After a signal no further input is begun. */
 int inputs_each(struct app *app, int (*one)(struct app *app, void *user), void *user)
 {
     int n = app->parsed.n_args;
@@ -46,6 +47,7 @@ struct place {
     size_t index; /* of the input */
 };
 
+/* The folder's inode and the name in it stand for a file that may not exist yet. */
 static void find_place(const char *path, size_t index, struct place *place)
 {
     const char *slash = strrchr(path, '/');
@@ -61,6 +63,7 @@ static void find_place(const char *path, size_t index, struct place *place)
     free(folder);
 }
 
+/* An order without a meaning, for sorting and searching. */
 static int compare_places(const void *a, const void *b)
 {
     const struct place *x = a;
@@ -75,7 +78,7 @@ static int compare_places(const void *a, const void *b)
     return strcmp(x->base, y->base);
 }
 
-/* The same, and of one file under two names the one that was given first. */
+/* compare_places, and of one file under two names the input that was given first. */
 static int by_place(const void *a, const void *b)
 {
     int order = compare_places(a, b);
@@ -85,7 +88,7 @@ static int by_place(const void *a, const void *b)
     return order != 0 ? order : x->index < y->index ? -1 : 1;
 }
 
-/* The file behind a path; false: there is none. */
+/* The file behind a path; false: there is none. Here `folder` is the inode of the file itself. */
 static bool find_file(const char *path, size_t index, struct place *place)
 {
     struct stat st;
@@ -99,7 +102,7 @@ static bool find_file(const char *path, size_t index, struct place *place)
     return true;
 }
 
-/* No two outputs are one file. */
+/* No two outputs are one file. Sorted by place, two of one place are neighbours. GO_ON or a status. */
 static int check_twice(struct app *app, char *const *outputs, struct place *places)
 {
     char *const *inputs = app->parsed.args;
@@ -120,7 +123,8 @@ static int check_twice(struct app *app, char *const *outputs, struct place *plac
     return GO_ON;
 }
 
-/* No output is an INPUT of the same run: whether that is read before or after would matter. */
+/* No output is an INPUT of the same run: whether that is read before or after would matter. An output that is its own
+ * input is refused later, by the library. GO_ON or a status. */
 static int check_inputs(struct app *app, char *const *outputs, struct place *places)
 {
     char *const *inputs = app->parsed.args;

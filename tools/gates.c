@@ -1,10 +1,15 @@
 /* gates.c - the file of --gates: the gates of a pipeline in one place, by the names of their options. The library reads the
- * file and gives options (vc_gates_read); which of them are gates says the row of each (struct opt). */
+ * file and gives options (vc_gates_read); which of them are gates says the row of each (struct opt).
+ *
+ *     {"min_sqnr": 40, "evaluate": {"min_accuracy": 0.98}}      for quantize: --min-sqnr=40 evaluate
+ *                                                               for evaluate: --min-sqnr=40 --min-accuracy=0.98
+ *
+ * Names of other commands are given as words without dashes, so that a misspelled command is noticed. */
 #include <string.h>
 
 #include "tools/app.h"
 
-/* "max-bytes, min-ratio and min-sqnr" */
+/* The gates of a command for a sentence, cut where room is full: "max-bytes, min-ratio, min-sqnr". */
 static void list_gates(const struct command *command, char *list, size_t room)
 {
     size_t n = 0;
@@ -21,7 +26,9 @@ static void list_gates(const struct command *command, char *list, size_t room)
     }
 }
 
-/* Moves the words that count to the front, and tells how many; *wrong: one that is neither a gate nor another command. */
+/* Moves the words that count to the front, and tells how many; *wrong: one that is neither a gate nor another command.
+ * A gate that the command line has already is left out: the line counts. A gate that another command has is wrong here
+ * unless it stands under that command's name. */
 static int keep_gates(const struct app *app, char **words, int n, const char **wrong)
 {
     int kept = 0;
@@ -39,6 +46,7 @@ static int keep_gates(const struct app *app, char **words, int n, const char **w
     return kept;
 }
 
+/* Fills app->gates. GO_ON or a status. */
 static int read_words(struct app *app, const char *path)
 {
     struct vc_ctx *ctx = NULL;

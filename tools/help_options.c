@@ -8,7 +8,8 @@
 
 #include "tools/app.h"
 
-/* What kind of value it takes. */
+/* What kind of value the option takes, for programs that make arguments of it: "value" is a text that only the command
+ * can judge. */
 static const char *kind_of(const struct opt *opt)
 {
     if (options_value(opt) == NULL) {
@@ -39,6 +40,7 @@ static const char *kind_of(const struct opt *opt)
     return "value";
 }
 
+/* , "name": "text", or null. */
 static void put_member(FILE *to, const char *name, const char *text)
 {
     fprintf(to, ", \"%s\": ", name);
@@ -69,6 +71,7 @@ static void put_words(FILE *to, const struct opt *opt)
     fputs("]", to);
 }
 
+/* One option as an object. */
 static void put_option(FILE *to, const char *group, const struct opt *opt, bool first)
 {
     fprintf(to, "%s\n  {\"name\": ", first ? "" : ",");

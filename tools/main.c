@@ -65,6 +65,7 @@ static int close_streams(struct app *app, int status)
 
 /* ---- the command ---- */
 
+/* No context is made: the features are those of the build. */
 static int print_version(void)
 {
     printf("vcompress %s\n%s\nplug-ins for CUDA and for ranks: loaded when asked for; see vcompress devices\n",
@@ -72,6 +73,7 @@ static int print_version(void)
     return EXIT_YES;
 }
 
+/* A near name is proposed. */
 static int unknown_command(struct app *app, const char *name)
 {
     const char *near = nearest_command(name);
@@ -82,6 +84,7 @@ static int unknown_command(struct app *app, const char *name)
     return app_usage(app, "unknown command '%s'; see vcompress --help", name);
 }
 
+/* In this order: --version, --help, a command's name, a path that exists or looks like one (vcompress MODEL). */
 static int run_command(struct app *app, int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : NULL;
@@ -127,6 +130,7 @@ static void raise_descriptor_limit(void)
 #define LEAST_STACK ((rlim_t)1 << 20)
 #define OWN_STACK   ((size_t)4 << 20)
 
+/* A run in a thread: its arguments, its result, and the mask of signals that the thread takes. */
 struct call {
     struct app *app;
     int argc;
@@ -169,6 +173,7 @@ static int run_with_stack(struct app *app, int argc, char **argv)
     return started ? call.status : run_command(app, argc, argv);
 }
 
+/* SIGPIPE is ignored while the command works; close_streams ends the process by it where nobody reads any more. */
 int main(int argc, char **argv)
 {
     struct app app = {.ctx = NULL};

@@ -1,4 +1,8 @@
-/* possible.c - see possible.h. */
+/* possible.c - see possible.h.
+ *
+ *     "vcompress quantize --int8 m.npz"  ->  quantize --quiet --dry-run --max-memory N --int8 m.npz
+ *
+ * run as a call (call.h) in this process: exit status 0 is a yes. */
 #include "tools/possible.h"
 
 #include <stdlib.h>
@@ -8,6 +12,7 @@
 
 #define MORE_WORDS 6
 
+/* Commands that write nothing have no --dry-run and are run as they are. */
 static bool has_option(const struct command *command, const char *name)
 {
     for (size_t g = 0; g < command->n_groups; g++) {
@@ -20,7 +25,8 @@ static bool has_option(const struct command *command, const char *name)
     return false;
 }
 
-/* Runs the n words behind "vcompress", with what makes a dry run of them behind the command's name. */
+/* Runs the n words behind "vcompress", with the options of a dry run behind the command's name, so that operands stay
+ * last. */
 static bool dry_run(const struct app *app, char **given, int n_given, uint64_t most_bytes)
 {
     const struct command *command = command_find(given[0]);

@@ -19,16 +19,17 @@
 #define QUIET     0.3 /* seconds; work that is over sooner shows nothing */
 
 static struct {
-    struct out out;
-    bool on, shown; /* on: there is a terminal */
-    FILE *lines;    /* NULL: nobody asked for lines */
-    double last_line;
-    double begin, last;
-    const char *what; /* the phase: rate and time left are those since it began */
-    double phase_begin;
+    struct out out;            /* how standard error may look */
+    bool on, shown;            /* on: there is a terminal */
+    FILE *lines;               /* NULL: nobody asked for lines */
+    double last_line;          /* when the last line of JSON was written */
+    double begin, last;        /* when the work began; when the line on the terminal was drawn last */
+    const char *what;          /* the phase: rate and time left are those since it began */
+    double phase_begin;        /* seconds, of the clock that now() reads */
     uint64_t phase_done, done; /* when it began; the last */
 } state;
 
+/* Seconds of a clock that no one sets: only differences mean something. */
 static double now(void)
 {
     struct timespec t;
@@ -37,12 +38,15 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* 0 where the total is not known. */
 static double part_of(uint64_t done, uint64_t total)
 {
     return total > 0 ? (double)done / (double)total : 0;
 }
 
-/* Seconds of the phase; *done: what was done in them. before: what was done already where a phase begins with *done. */
+/* Seconds of the phase; *done: what was done in them. before: what was done already where a phase begins with *done. A
+ * phase begins with another `what`, or where *done falls. Rate and time left are of the phase alone, since reading is
+ * faster than training. */
 static double phase(const char *what, double t, uint64_t before, uint64_t *done)
 {
     if (state.what == NULL || strcmp(state.what, what) != 0 || *done < state.done) {
@@ -80,6 +84,7 @@ static void print_line(const char *what, uint64_t done, uint64_t total, const ch
     (void)fflush(state.lines);
 }
 
+/* A bar of BAR_CELLS columns. */
 static void print_bar(FILE *to, const struct out *out, double part)
 {
     const char *done = out->utf8 ? "\xe2\x94\x81" : "=";
@@ -93,7 +98,9 @@ static void print_bar(FILE *to, const struct out *out, double part)
 
 /* Called by the library while it works (vc_ctx_set_progress):
  *     WHAT BAR PERCENT  DONE of TOTAL  RATE/s  LEFT  TENSOR
- * The line is written over itself; the name is left out where the terminal has no room. */
+ * The line is written over itself; the name is left out where the terminal has no room.
+ *
+ *     room = columns - what - figures;  a bar if it fits, then the name if it fits whole */
 static void show(void *user, const struct vc_progress *progress)
 {
     struct out *out = &state.out;
@@ -168,6 +175,7 @@ void progress_steps(const char *what, uint64_t done, uint64_t total)
     state.shown = true;
 }
 
+/* A descriptor is duplicated, so that progress_end can close the stream and the caller's descriptor stays open. */
 void progress_begin(struct app *app)
 {
     const char *term = getenv("TERM");
@@ -195,6 +203,7 @@ void progress_begin(struct app *app)
     vc_ctx_set_progress(app->ctx, show, NULL);
 }
 
+/* Descriptor 0 is refused, and those that are open for reading alone. */
 bool progress_fd_is_open(const struct app *app)
 {
     uint64_t fd = app->common.progress_fd;
@@ -203,6 +212,7 @@ bool progress_fd_is_open(const struct app *app)
     return app->call == NULL && flags != -1 && (flags & O_ACCMODE) != O_RDONLY;
 }
 
+/* May be called without progress_begin. */
 void progress_end(void)
 {
     if (state.shown) {

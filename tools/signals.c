@@ -8,6 +8,8 @@
 #include "tools/app.h"
 #include "tools/signals.h"
 
+/* State of the process, which handlers read and write: the first signal; whether only printing is left; a file to
+ * remove; the context that is cancelled; the watchdog. */
 static volatile sig_atomic_t caught;
 static volatile sig_atomic_t only_prints;
 static const char *volatile unfinished;
@@ -17,6 +19,7 @@ static volatile sig_atomic_t has_watchdog, lets_finish;
 
 #define PATIENCE 800000000 /* nanoseconds from the first signal to the end of a call that has not noticed it */
 
+/* For commands whose call looks for the wish often enough and has a state to save (distill, shrink). */
 void signals_let_finish(void)
 {
     lets_finish = 1;
@@ -67,6 +70,7 @@ static void on_watchdog(int number)
     }
 }
 
+/* A timer that raises SIGALRM; without one, signals wait for the call. */
 static void start_watchdog(void)
 {
     struct sigevent event;
@@ -114,6 +118,7 @@ void signals_die_by(int number)
     _exit(128 + number);
 }
 
+/* A signal that came after the library's last look ends the process here. */
 void signals_end_printing(void)
 {
     only_prints = 1;

@@ -1,4 +1,5 @@
-/* cmd_convert.c - vcompress convert: the same tensors in another file format. */
+/* cmd_convert.c - vcompress convert: the same tensors in another file format. No pass but one (add): convert.c finds
+ * the format by the output's name, and the library copies. */
 #include <string.h>
 
 #include "tools/commands/commands.h"
@@ -7,9 +8,10 @@
 
 struct convert_cli {
     struct convert_options convert; /* first */
-    struct c_header_options header;
+    struct c_header_options header; /* of --c-header */
 };
 
+/* How codes lie in the output. */
 /* clang-format off */
 static const struct opt layout_opts[] = {
     {.name = "layout", .value = "auto", .more = vc_layout_name, .kind = OPT_WORD,
@@ -42,7 +44,7 @@ static const struct opt_group *const groups[] = {&group_layout, &group_header,  
                                                  &group_json,   &group_comment, &group_report, &group_help};
 
 /* Of a GGUF model that becomes a folder: blocks of the embedding and the head become floats, which loaders of codes
- * want there. */
+ * want there. Nothing is added where the embedding is no block, or the output is no folder. */
 static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct vc_model *model, void *user)
 {
     static const char *const names[] = {"model.embed_tokens.weight", "lm_head.weight"};
@@ -63,6 +65,7 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct v
     return any ? vc_job_add_dequantize(ctx, job, &dequantize) : VC_OK;
 }
 
+/* --c-header is a way of its own: it uses no job. */
 static int run_convert(struct app *app, int n_args, char **args)
 {
     struct convert_cli cli = {.convert = {.n_rules = 0}};

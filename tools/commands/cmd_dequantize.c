@@ -7,9 +7,11 @@ struct dequantize_cli {
     struct vc_dequantize_options dequantize;
 };
 
+/* The types exclude each other (one_of). */
 #define DEQUANTIZE(member) OPT_FIELD(struct dequantize_cli, dequantize.member)
 #define TARGET             .kind = OPT_ENUM, .one_of = true, .field = offsetof(struct dequantize_cli, dequantize.target)
 
+/* What codes become, and what else is cast. */
 /* clang-format off */
 static const struct opt target_opts[] = {
     {.name = "f32", TARGET, .set = VC_TARGET_F32, .option = "target=f32", .help = "to f32 (default)"},
@@ -31,6 +33,7 @@ static const struct opt_group *const groups[] = {
     &group_run,    &group_json,   &group_comment, &group_report,       &group_help,
 };
 
+/* For the output's name: model.fp16.npz. */
 static const char *tag_of(const struct vc_dequantize_options *options)
 {
     if (options->source_dtype) {
@@ -44,6 +47,8 @@ static void begin(void *cli)
     vc_dequantize_defaults(&((struct dequantize_cli *)cli)->dequantize);
 }
 
+/* pass_row.ready. decodes: the pass makes f32 of all codes and nothing else, so that the library may decode while it
+ * opens the input. */
 static int ready(struct app *app, void *cli, struct conversion *what)
 {
     struct dequantize_cli *own = cli;

@@ -1,4 +1,7 @@
-/* cmd_help.c - vcompress help: what a command does, the manual page, and the schemas of documents. */
+/* cmd_help.c - vcompress help: what a command does, the manual page, and the schemas of documents.
+ *
+ * What a page or a completion has of a command comes from the same tables (help.c, help_options.c); schemas come from
+ * the library. */
 
 #include <vcompress/page.h>
 
@@ -7,8 +10,8 @@
 
 struct help_cli {
     struct base_options base;
-    bool man, options;
-    const char *schema;
+    bool man, options;  /* the switches of their names */
+    const char *schema; /* of --schema; NULL: none */
 };
 
 /* clang-format off */
@@ -23,6 +26,7 @@ static const struct opt help_opts[] = {
 /* clang-format on */
 static const struct opt_group group_man = OPT_GROUP("Options", help_opts);
 
+/* The JSON Schema of a document, by its name. Returns the exit status. */
 static int print_schema(struct app *app, const char *name)
 {
     char *text = NULL;
@@ -38,6 +42,7 @@ static int print_schema(struct app *app, const char *name)
     return EXIT_YES;
 }
 
+/* Nothing here but --schema needs a context. */
 static int run_help(struct app *app, int n_args, char **args)
 {
     struct help_cli cli = {.man = false};

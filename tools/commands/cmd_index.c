@@ -1,4 +1,7 @@
-/* cmd_index.c - vcompress index: the index of a folder of safetensors files. */
+/* cmd_index.c - vcompress index: the index of a folder of safetensors files.
+ *
+ * It is the step after workers that wrote parts of one model (--shard); the library checks that the parts belong
+ * together. */
 #include <inttypes.h>
 #include <stdio.h>
 

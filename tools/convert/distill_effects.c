@@ -5,13 +5,16 @@
 
 #include "tools/options/distill_words.h"
 
+/* Whether an option has an effect beside the others. */
 typedef bool holds_fn(const struct effects_of *of);
 
+/* The optimizer has second moments. */
 static bool by_adam(const struct effects_of *of)
 {
     return of->options->optimizer.kind != VC_OPTIMIZER_SGD && of->options->optimizer.kind != VC_OPTIMIZER_MOMENTUM;
 }
 
+/* -1: not given; the default of adamw decays. */
 static bool decays(const struct effects_of *of)
 {
     double decay = of->options->optimizer.weight_decay;
@@ -25,6 +28,7 @@ static bool compares(const struct effects_of *of)
     return of->options->loss.alpha > 0 || (of->teacher && of->eval);
 }
 
+/* The loss, or the evaluation, softens answers by the temperature. */
 static bool by_divergence(const struct effects_of *of)
 {
     return loss_has_temperature(of->options->loss.kind) && compares(of);
@@ -47,6 +51,7 @@ static bool needs_teacher(const struct effects_of *of)
     return o->loss.alpha > 0 || of->eval || of->derived || o->loss.n_matches != 0 || o->task == VC_TASK_RECALIBRATE;
 }
 
+/* An option, when it has an effect, and what it belongs to, for the sentence. */
 static const struct row {
     const char *option;
     holds_fn *holds;

@@ -1,4 +1,7 @@
-/* keep_steps.c - see keep_steps.h. */
+/* keep_steps.c - see keep_steps.h.
+ *
+ * When the room is full, every second point goes and the distance doubles: at most CURVE_POINTS points at equal
+ * distances, without knowing beforehand how long the run is. */
 #include "tools/convert/keep_steps.h"
 
 #include <string.h>

@@ -1,4 +1,9 @@
-/* log_step.c - see log_step.h. */
+/* log_step.c - see log_step.h.
+ *
+ *     {"step": 1, "loss": 0.81, "kd": 0.81, "ce": null, "grad_norm": 2.1, "lr": 0.001, "scale": null, "host_bytes": ...}
+ *     {"step": 50, "accuracy": 0.95, "cross_entropy": 0.16, "agreement": 0.97, "divergence": 0.02}
+ *
+ * The second form is an evaluation. Each line is flushed, so that programs can follow the file. */
 #include "tools/convert/log_step.h"
 
 #include <errno.h>
@@ -6,7 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A number of the log, with all digits. */
+/* A member with all digits of a double (17), so that two logs can be compared bit for bit; null for NaN and Inf, which
+ * JSON does not have. */
 static void log_number(FILE *to, const char *name, double x)
 {
     if (isfinite(x)) {
@@ -27,6 +33,7 @@ static void log_matches(FILE *to, const struct vc_distill_step *step)
     }
 }
 
+/* One line: of a step, or of an evaluation. */
 static void add_step(FILE *to, const struct vc_distill_step *step)
 {
     fprintf(to, "{\"step\": %llu", (unsigned long long)step->step);
@@ -57,6 +64,7 @@ static void add_step(FILE *to, const struct vc_distill_step *step)
             (unsigned long long)step->peak_bytes);
 }
 
+/* Opened for appending in any case: whether older lines go is decided by the first step. */
 bool log_open(struct step_log *log, const char *path, bool goes_on)
 {
     *log = (struct step_log){.path = path, .goes_on = goes_on, .is_new = access(path, F_OK) != 0};
@@ -64,7 +72,7 @@ bool log_open(struct step_log *log, const char *path, bool goes_on)
     return log->to != NULL;
 }
 
-/* An older file stays as it is until there is something to replace it. */
+/* Empties the file where it is replaced. An older file stays as it is until there is something to replace it. */
 static void empty(struct step_log *log)
 {
     struct stat st;
@@ -76,6 +84,7 @@ static void empty(struct step_log *log)
     log->begun = true;
 }
 
+/* After the first failure nothing more is written; log_close reports it. */
 void log_step(struct step_log *log, const struct vc_distill_step *step)
 {
     if (log->to == NULL || log->error != 0) {
@@ -90,6 +99,7 @@ void log_step(struct step_log *log, const struct vc_distill_step *step)
     }
 }
 
+/* A file that this run has created and not written to is removed. */
 int log_close(struct step_log *log, bool done)
 {
     if (log->to == NULL) {

@@ -1,4 +1,6 @@
-/* passes.c - see passes.h. */
+/* passes.c - see passes.h.
+ *
+ * A new pass is a row in its command's file and its name in pass_rows. */
 #include "tools/convert/passes.h"
 
 #include <stdlib.h>
@@ -17,6 +19,7 @@ const struct pass_row *pass_find(const char *name)
     return NULL;
 }
 
+/* Zeros, the defaults of all commands that write, then those of the pass. */
 void *pass_options_create(const struct pass_row *row)
 {
     void *cli = calloc(1, row->size);
@@ -36,6 +39,7 @@ void pass_options_free(const struct pass_row *row, void *cli)
     free(cli);
 }
 
+/* The structure is on the heap: its size is known by the row alone. */
 int pass_run(struct app *app, const struct pass_row *row, int n_args, char **args)
 {
     void *cli = pass_options_create(row);

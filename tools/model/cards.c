@@ -1,4 +1,6 @@
-/* cards.c - see cards.h. */
+/* cards.c - see cards.h.
+ *
+ * --gpus-file comes first, else the user's own file, else the built-in catalogue alone. */
 #include "tools/model/cards.h"
 
 #include <stdio.h>

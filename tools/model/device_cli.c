@@ -1,4 +1,7 @@
-/* device_cli.c - which device --gpu (of shrink --fit) means, and how much of its memory is meant. */
+/* device_cli.c - which device --gpu (of shrink --fit) means, and how much of its memory is meant.
+ *
+ *     visible = what a program sees of the device, or of a slice of it (vc_gpu_part_bytes)
+ *     used    = what others have taken of the device at hand, unless --used says it */
 #include "tools/model/memory_cli.h"
 
 #include <string.h>
@@ -9,7 +12,7 @@ static const char *option_of(const struct app *app)
     return options_seen(&app->parsed, "fit") ? "--fit" : "--gpu";
 }
 
-/* The first device that can be used, as a card of a catalogue. */
+/* The first device whose memory can be asked, as a row like those of the catalogue. GO_ON or a status. */
 static int find_at_hand(struct app *app, struct device_cli *device)
 {
     struct vc_devices *list = NULL;
@@ -41,6 +44,7 @@ static int find_at_hand(struct app *app, struct device_cli *device)
     return rc;
 }
 
+/* *count is above 1 for "T4:4" and for instances of clouds. */
 int device_find(struct app *app, struct device_cli *device, const struct vc_gpus *catalogue, const char *text,
                 const struct vc_gpu **gpu, unsigned *count, uint64_t *visible, uint64_t *used)
 {
@@ -67,6 +71,7 @@ int device_find(struct app *app, struct device_cli *device, const struct vc_gpus
     return GO_ON;
 }
 
+/* Looks at the words as they were given, since the parsed value has lost its unit. */
 int device_size_check(struct app *app)
 {
     for (size_t i = 0; i < app->parsed.n_given && i < PARSE_MAX_GIVEN; i++) {

@@ -7,6 +7,7 @@
 #include "tools/options/options.h"
 #include "tools/options/scheme_spelling.h"
 
+/* "tensor", "channel" or "group:64". False: none of these, or a group of 0. */
 static bool granularity_of(const char *word, struct vc_quantize_options *o)
 {
     unsigned long long size = 0;
@@ -26,6 +27,8 @@ static bool granularity_of(const char *word, struct vc_quantize_options *o)
     return size != 0;
 }
 
+/* The name up to the slash must be a scheme of the library's table; a granularity only goes with schemes that have
+ * scales. */
 const char *scheme_word(const char *value, struct vc_quantize_options *o)
 {
     struct vc_quantize_scheme scheme;
@@ -43,6 +46,7 @@ const char *scheme_word(const char *value, struct vc_quantize_options *o)
     return NULL;
 }
 
+/* bf16 and fp16 are f32 arithmetic with values rounded to halves. */
 bool precision_word(const char *value, enum vc_graph_precision *precision, enum vc_half *half)
 {
     static const struct {
@@ -76,6 +80,7 @@ const char *loss_word(size_t index)
     return vc_teacher_loss_name((enum vc_teacher_loss)index);
 }
 
+/* A new loss without a temperature is a new term here. */
 bool loss_has_temperature(enum vc_teacher_loss loss)
 {
     return loss != VC_TEACHER_LOSS_MSE && loss != VC_TEACHER_LOSS_HUBER && loss != VC_TEACHER_LOSS_COSINE;

@@ -1,4 +1,7 @@
-/* match_word.c - see match_word.h. */
+/* match_word.c - see match_word.h.
+ *
+ *     conv3=conv2:mse:0.1     teacher "conv3", student "conv2", kind mse, weight 0.1
+ *     a:b=c:mse               names may have colons: the kind is behind the last one, or the last but one */
 #include "tools/options/match_word.h"
 
 #include <stdio.h>
@@ -16,6 +19,7 @@ static char *cut_last(char *text)
     return colon + 1;
 }
 
+/* The first '=' divides the names. The last part is a weight if it is a number, and the kind is then before it. */
 bool match_word(const char *word, char *text, struct vc_match *match)
 {
     static const char *const kinds[] = {"mse", "attention", "cosine"};

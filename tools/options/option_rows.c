@@ -14,7 +14,7 @@ struct condition {
     size_t n_name, n_words;
 };
 
-/* False: the list is at its end. */
+/* False: the list is at its end. *list moves behind the condition. */
 static bool next(const char **list, struct condition *out)
 {
     size_t n;
@@ -31,6 +31,7 @@ static bool next(const char **list, struct condition *out)
     return true;
 }
 
+/* The value is one of the words: "train" of "train|distill". */
 static bool is_word(const struct condition *c, const char *value)
 {
     char words[64];
@@ -39,6 +40,7 @@ static bool is_word(const struct condition *c, const char *value)
     return value != NULL && options_word(words, value) >= 0;
 }
 
+/* The condition is about this option. */
 static bool is_named(const struct opt *opt, const struct condition *c)
 {
     return strlen(opt->name) == c->n_name && memcmp(opt->name, c->name, c->n_name) == 0;
@@ -79,7 +81,7 @@ static size_t list_names(const char *list, const char *last, char *text, size_t 
 
 /* ---- refusals ---- */
 
-/* "-o", "--force" */
+/* The option as people write it: "-o", "--force". Returns `text`. */
 static const char *name_of(const struct opt *opt, char text[64])
 {
     const char letter[2] = {opt->letter, '\0'};
@@ -94,6 +96,8 @@ static bool denies(const struct opt *a, const struct opt *b)
     return strncmp(a->name, "no-", 3) == 0 && strcmp(a->name + 3, b->name) == 0;
 }
 
+/* Two options that fill the same field contradict each other, such as --f32 and --fp16; options with a function are not
+ * compared by field, since they have none. */
 bool options_contradict(const struct opt *a, const struct opt *b)
 {
     bool fills = a->kind != OPT_CALL && a->kind != OPT_HELP && b->kind != OPT_CALL && b->kind != OPT_HELP;
@@ -144,6 +148,7 @@ bool options_agree(struct parsed *parsed)
 
 /* ---- help ---- */
 
+/* "lora: which products have adapters ..." for a row with `needs`; "%s" is replaced by the library's list. */
 const char *options_help(const struct opt *opt)
 {
     static char text[HELP_BYTES];

@@ -5,6 +5,7 @@
 
 #include "tools/options/options.h"
 
+/* The words are in the order of enum vc_recompute. */
 bool recompute_word(const char *text, enum vc_recompute *kind, unsigned *every)
 {
     static const char *const words[] = {"none", "sqrt", "every:", "layer", "selective", "auto"};

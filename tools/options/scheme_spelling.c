@@ -1,11 +1,13 @@
-/* scheme_spelling.c - see scheme_spelling.h. */
+/* scheme_spelling.c - see scheme_spelling.h.
+ *
+ * Words are changed in place, in buffers of SCHEME_BYTES; what does not fit is cut and then names no scheme. */
 #include "tools/options/scheme_spelling.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-/* "int4-g128": where "-g128" begins; NULL: the word has no such end. */
+/* Where "-g128" of "int4-g128" begins; NULL: the word has no such end. */
 static char *dashed_group(char *word)
 {
     char *dash = strrchr(word, '-');
@@ -15,6 +17,7 @@ static char *dashed_group(char *word)
                : NULL;
 }
 
+/* Replaces what stands at `from` to the end of the word. `by` may point into the word. */
 static void replace_end(char *word, char *from, const char *by)
 {
     char end[SCHEME_BYTES];
@@ -23,7 +26,7 @@ static void replace_end(char *word, char *from, const char *by)
     (void)snprintf(from, SCHEME_BYTES - (size_t)(from - word), "%s", end);
 }
 
-/* "word" ends in `end`: where; else NULL. */
+/* Where `end` begins, if the word ends so and is longer; else NULL. */
 static char *at_end(char *word, const char *end)
 {
     size_t n = strlen(word);
@@ -32,6 +35,8 @@ static char *at_end(char *word, const char *end)
     return n > m && strcmp(word + n - m, end) == 0 ? word + n - m : NULL;
 }
 
+/* Steps: without leading dashes, in small letters, "-gN" to "/group:N", "-tensor" to "/tensor", other names of
+ * floats. */
 const char *scheme_spelled(const char *word, char *to)
 {
     static const char *const others[][2] = {
@@ -64,6 +69,7 @@ const char *scheme_spelled(const char *word, char *to)
     return to;
 }
 
+/* From the usual spelling: "/group:64" to "-g64", the default granularity goes, any other slash becomes a dash. */
 const char *scheme_spelled_for_estimates(const char *word, char *to)
 {
     char group[SCHEME_BYTES];

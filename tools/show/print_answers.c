@@ -1,6 +1,10 @@
-/* print_answers.c - see print_answers.h. */
+/* print_answers.c - see print_answers.h.
+ *
+ * The notes say what an output without labels was taken for, since all figures depend on that guess. */
 #include "tools/show/print_answers.h"
 
+/* A case for each kind that the library tells apart. The text is made in any case; NULL says that it is no news: labels
+ * or an explicit --loss have decided. */
 const char *answers_text(enum vc_answer_kind kind, uint64_t n, bool labelled, bool named, char *text, size_t n_text)
 {
     char buf[CELL_BYTES];
@@ -35,6 +39,7 @@ const char *answers_text(enum vc_answer_kind kind, uint64_t n, bool labelled, bo
     }
 }
 
+/* output: which of several outputs was judged; NULL: there is one. */
 void print_answers(const struct app *app, const struct vc_quality *q, const char *output)
 {
     const struct out *out = &app->out;
