@@ -26,6 +26,7 @@ static bool take_json(void *group, const char *value)
 /* How to compute. Every command with a context has these. */
 /* clang-format off */
 static const struct opt run_opts[] = {
+    /* where it computes, and with how much */
     {.name = "device", .value = "auto|cpu|cuda|cuda:N", .kind = OPT_TEXT, COMMON(device),
      .help = "where to compute; the output does not depend on the device, except the last digits of trained weights "
              "and of a network's answers (default auto)"},
@@ -35,6 +36,7 @@ static const struct opt run_opts[] = {
      .help = "most memory to use (default: a quarter of the free memory)"},
     {.name = "cpu-mask", .value = "ref|base|avx2|avx512|neon|all", .kind = OPT_TEXT, COMMON(cpu_mask),
      .help = "highest instruction set to use, for tests: quantize, prune and convert write the same bytes; of what networks compute (answers, statistics, trained weights) last bits differ"},
+    /* what is told on the way */
     {.name = "progress-fd", .value = "N", .kind = OPT_COUNT, COMMON(progress_fd),
      .help = "write the progress as lines of JSON to this open descriptor, some ten a second: --progress-fd 3 3>progress.jsonl"},
     {.name = "memory-summary", .kind = OPT_BOOL, .set = 1, COMMON(memory_summary),
@@ -57,11 +59,13 @@ static const struct opt comment_opts[] = {
 
 /* The report for people. */
 static const struct opt report_opts[] = {
+    /* less, more, and what is the same in every run */
     {.name = "quiet", .letter = 'q', .one_of = true, .kind = OPT_BOOL, .set = 1, COMMON(quiet), .help = "print errors only"},
     {.name = "verbose", .letter = 'v', .one_of = true, .kind = OPT_MORE, COMMON(verbose),
      .help = "list every tensor by its whole name, with more columns"},
     {.name = "diffable", .kind = OPT_BOOL, .set = 1, COMMON(diffable),
      .help = "leave out time, memory, threads and device, so that two runs print the same"},
+    /* how it looks */
     {.name = "no-progress", .kind = OPT_BOOL, .set = 1, COMMON(no_progress),
      .help = "no progress line (there is one only on a terminal)"},
     {.name = "color", OPT_WORDS({"auto", COLOR_AUTO}, {"always", COLOR_ALWAYS}, {"never", COLOR_NEVER}), COMMON(color),

@@ -1,9 +1,14 @@
-/* ranks_app.c - see ranks_app.h. */
+/* ranks_app.c - see ranks_app.h. Eight processes that mpirun started run the same command; without this file, a wrong
+ * option would be printed eight times, and one process that fails alone would leave seven waiting.
+ *
+ *     app->silent    rank 0 speaks for this process
+ *     app->holds     a failure is kept in app->held until all ranks know of it
+ *     app->met       the ranks have found each other */
 #include "tools/ranks_app.h"
 
 #include <string.h>
 
-/* --ranks none, which the options behind a wrong one are not read for. */
+/* --ranks none is among the words. It is looked for by hand: a wrong option before it would keep the parser from it. */
 static bool each_by_itself(int n_args, char **args)
 {
     for (int i = 0; i < n_args && strcmp(args[i], "--") != 0; i++) {
@@ -15,7 +20,8 @@ static bool each_by_itself(int n_args, char **args)
     return false;
 }
 
-/* Whether this process is one of several; *silent: and not the one that speaks. */
+/* Whether this process is one of several; *silent: and not the one that speaks. The launcher's variables say it,
+ * without MPI. */
 static bool one_of_several(bool *silent)
 {
     unsigned rank;
@@ -37,6 +43,7 @@ static int say_held(struct app *app)
     return app_refuse(app, app->held_status, "%s", app->held);
 }
 
+/* A failure before this point is taken along: the others wait for this rank, and must learn that it has failed. */
 int ranks_join(struct app *app, enum vc_ranks_kind kind, struct vc_ranks **out)
 {
     bool failed = app->held_status != VC_OK;
@@ -69,6 +76,7 @@ int ranks_join(struct app *app, enum vc_ranks_kind kind, struct vc_ranks **out)
     return status == VC_OK ? GO_ON : app_fail(app, status);
 }
 
+/* The ranks may have been lost in between (a launcher that ends them): then every process speaks for itself. */
 enum vc_status ranks_agree(struct app *app, struct vc_ranks *ranks, enum vc_status status)
 {
     status = vc_ranks_agree(app->ctx, ranks, status, NULL);
@@ -77,6 +85,7 @@ enum vc_status ranks_agree(struct app *app, struct vc_ranks *ranks, enum vc_stat
     return status;
 }
 
+/* Only a failure that was kept makes the ranks talk again here. */
 int ranks_settle(struct app *app, struct vc_ranks *ranks, int rc)
 {
     if (app->holds) {

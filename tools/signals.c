@@ -19,7 +19,7 @@ static volatile sig_atomic_t has_watchdog, lets_finish;
 
 #define PATIENCE 800000000 /* nanoseconds from the first signal to the end of a call that has not noticed it */
 
-/* For commands whose call looks for the wish often enough and has a state to save (distill, shrink). */
+/* For commands that save a state when they are asked to stop (distill, shrink): no watchdog ends their call. */
 void signals_let_finish(void)
 {
     lets_finish = 1;

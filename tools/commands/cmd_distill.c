@@ -202,6 +202,7 @@ static bool take_recompute(void *group, const char *value)
  * a row of distill_effects.c. */
 /* clang-format off */
 static const struct opt student_opts[] = {
+    /* the network: one of these three ways */
     {.name = "student", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(student),
      .help = "the network to train: a pruned copy of the teacher, or another network; a list of layers "
              "(docs/graph.md): a new network with random weights from --seed (in a recipe: the model that the passes "
@@ -214,6 +215,7 @@ static const struct opt student_opts[] = {
              "With --width: both"},
     {.name = "layers", .value = "NAME", .kind = OPT_TEXT, DISTILL(derive.layers),
      .help = "--keep-layers: the prefix of the layer numbers in the names of tensors: decoder.block"},
+    /* rows that judge it before and after, and that are never trained on */
     {.name = "eval", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(eval), .option = "eval.rows",
      .help = "rows to evaluate teacher and student on, before and after; if the student ends worse than at the start: "
              "exit 1, nothing written"},
@@ -227,11 +229,13 @@ static const struct opt student_opts[] = {
 /* How it is trained: length and batches, optimizer, learning rate, loss, order of the rows, arithmetic, memory, then
  * what stays fixed (--freeze, zeros, codes). Defaults in the texts are those of vc_distill_defaults. */
 static const struct opt training_opts[] = {
+    /* how long, and how much at a time: a step has batch * accum rows */
     {.name = "steps", .value = "N", .kind = OPT_COUNT, DISTILL(training.steps), .help = "optimizer steps (default 400)"},
     {.name = "epochs", .value = "N", .kind = OPT_COUNT, DISTILL(training.epochs), .help = "epochs over the data, in place of --steps"},
     {.name = "batch", .value = "N", .kind = OPT_COUNT, DISTILL(training.batch), .help = "rows computed at a time (default 64)"},
     {.name = "accum", .value = "N", .kind = OPT_COUNT, DISTILL(training.accum),
      .help = "batches per step; their gradients are added, as of one large batch (default 1)"},
+    /* the update of a step */
     {.name = "optimizer", OPT_WORDS({"sgd", VC_OPTIMIZER_SGD}, {"momentum", VC_OPTIMIZER_MOMENTUM}, {"adam", VC_OPTIMIZER_ADAM}, {"adamw", VC_OPTIMIZER_ADAMW},
                {"adam8bit", VC_OPTIMIZER_ADAM8BIT}), DISTILL(optimizer.kind),
      .help = "(default adamw); adam8bit: adamw with states of 8 bits"},
@@ -244,6 +248,7 @@ static const struct opt training_opts[] = {
     {.name = "weight-decay", .value = "X", .kind = OPT_REAL, DISTILL(optimizer.weight_decay),
      .help = "weight decay, except of tensors of one dimension (default 0.01 for adamw, else 0)"},
     {.name = "decay-1d", .kind = OPT_BOOL, .set = 1, DISTILL(optimizer.decay_1d), .help = "weight decay of biases and norms, too"},
+    /* the learning rate over the steps: it rises during the warmup, then follows the schedule */
     {.name = "schedule", OPT_WORDS({"constant", VC_SCHEDULE_CONSTANT}, {"cosine", VC_SCHEDULE_COSINE}, {"linear", VC_SCHEDULE_LINEAR}, {"step", VC_SCHEDULE_STEP}), DISTILL(schedule.kind),
      .help = "of the learning rate (default constant)"},
     {.name = "warmup", .value = "N", .kind = OPT_COUNT, DISTILL(schedule.warmup), .help = "steps in which the rate rises (default 0)"},
@@ -252,6 +257,7 @@ static const struct opt training_opts[] = {
     {.name = "step-factor", .value = "X", .kind = OPT_REAL, DISTILL(schedule.step_factor),
      .needs = "schedule=step", .help = "then times this (default 0.1)"},
     {.name = "clip", .value = "X", .kind = OPT_ABOVE_0, DISTILL(optimizer.clip), .help = "the largest norm of all gradients (default: any)"},
+    /* the loss: alpha * the teacher's term + (1 - alpha) * cross-entropy with labels + the terms of --match */
     {.name = "temperature", .value = "T", .kind = OPT_REAL, DISTILL(loss.temperature), .help = "of the teacher's answers (default 2)"},
     {.name = "alpha", .value = "X", .kind = OPT_REAL, DISTILL(loss.alpha),
      .help = "share of the teacher's term in the loss, 0 to 1; the rest is cross-entropy with the labels (default 1: no "
@@ -269,14 +275,17 @@ static const struct opt training_opts[] = {
      .option = "loss.matches", .wanted = "a value of the teacher and one of the student, such as conv3=conv2:mse:0.1",
      .help = "another term of the loss, repeatable: values inside both networks, by their names in graph --full; if "
              "the widths differ, a linear map between the values is trained, which is not written (weight: default 1)"},
+    /* what is drawn, and from what */
     {.name = "seed", .value = "N", .kind = OPT_COUNT, DISTILL(training.seed), .help = "of the order of the rows, and of new weights (default 0)"},
     {.name = "order", OPT_WORDS({"shuffled", VC_ORDER_SHUFFLED}, {"file", VC_ORDER_FILE}), DISTILL(training.order),
      .help = "of the rows: shuffled for each epoch, or as in the file (default shuffled)"},
+    /* the arithmetic */
     {.name = "precision", .value = PRECISION_WORDS, .kind = OPT_CALL, .call = take_precision, .option = "precision.kind",
      .help = "of the arithmetic (default f32); bf16, fp16: values, gradients and weights are rounded to 16 bits, as "
              "in mixed precision, with f32 weights beside: what waits for the backward pass takes half the memory of f32"},
     {.name = "loss-scale", .value = "X", .kind = OPT_ABOVE_0, DISTILL(precision.loss_scale),
      .help = "--precision fp16: multiply the loss by this power of two (default: adapts itself, starting at 65536)"},
+    /* memory: what the backward pass needs is kept or computed again */
     {.name = "recompute", .value = "none|sqrt|every:K|layer|auto", .kind = OPT_CALL, .call = take_recompute,
      .option = "memory.recompute", .wanted = "none, sqrt, every:K, layer or auto",
      .help = "parts of the forward pass that the backward pass computes again, as in estimate (default none); the "
@@ -286,6 +295,7 @@ static const struct opt training_opts[] = {
     {.name = "device-memory", .value = "SIZE", .kind = OPT_SIZE, DISTILL(memory.device_memory),
      .help = "with --device cuda: the most memory of the device to use; batches and recomputation are chosen so that "
              "the run fits (default: all)"},
+    /* what is not trained, or trained in another way */
     {.name = "freeze", .value = "GLOB", .kind = OPT_CALL, .call = take_freeze, .option = "trained.freeze",
      .help = "do not train tensors whose name matches"},
     {.name = "allow-tied", .kind = OPT_BOOL, .set = 1, DISTILL(trained.allow_tied),
@@ -296,6 +306,7 @@ static const struct opt training_opts[] = {
      .conflicts = "steps epochs optimizer lr momentum nesterov betas eps weight-decay decay-1d schedule warmup step-every step-factor clip "
                   "temperature alpha loss recompute budget freeze task huber-delta label-smoothing class-weights keep-sparsity no-keep-sparsity mask learn-scales early-stop keep log "
                   "dump-gradients expect-sparsity order", .help = "no training: compute the running statistics of batch normalization anew from the rows of --data"},
+    /* zeros: which stay, which appear during the training (gradual pruning by a cubic schedule) */
     {.name = "keep-sparsity", .kind = OPT_BOOL, .set = 1, DISTILL(sparsity.keep),
      .help = "zeros stay zero in all tensors with two or more dimensions (default: only in pruned tensors, with 20 to "
              "99.9 % zeros)"},
@@ -316,6 +327,7 @@ static const struct opt training_opts[] = {
      .needs = "sparsity", .help = "with --scope global, at least this share of every tensor stays (default 0.01)"},
     {.name = "min-elements", .value = "N", .kind = OPT_COUNT, PRUNE(min_elems),
      .needs = "sparsity fake-quant", .help = "not of tensors with fewer elements (default 0 and 4096)"},
+    /* codes: the forward pass computes with rounded weights, the update changes the floats behind them */
     {.name = "fake-quant", .value = "SCHEME", .kind = OPT_CALL, .call = take_fake_quant, .option = "precision.fake_quant",
      .wanted = "a scheme, such as int8/tensor, int4/group:64, nf4, mxfp4, nvfp4 or bf16",
      .help = "train with rounded weights, as quantize rounds the tensors that quantize selects: int8, int8/tensor, "
@@ -323,6 +335,7 @@ static const struct opt training_opts[] = {
              "int4/group:64, ternary, nf4 or mxfp4: the output has the codes. A student with codes is always trained so and keeps them"},
     {.name = "learn-scales", .kind = OPT_BOOL, .set = 1, DISTILL(precision.learn_scales),
      .help = "codes of int8 and Q8_0 (of --fake-quant, of the student): train their scales, too; larger weights are cut off"},
+    /* what the teacher is worth */
     {.name = "control", .kind = OPT_BOOL, .set = 1, DISTILL(eval.control),
      .help = "train the same student again with labels and without the teacher, and report the difference"},
 };
@@ -360,12 +373,14 @@ static const struct opt watch_opts[] = {
                                                                                                "--resume, appends"},
     {.name = "dump-gradients", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, DISTILL(gradients),
      .help = "the gradients of the first step, by the names of their tensors (npz, safetensors); an older file is replaced with --force only"},
+    /* evaluations on the way; the best one may end the run and be written */
     {.name = "eval-every", .value = "N", .kind = OPT_COUNT, DISTILL(eval.every),
      .help = "evaluate the student on --eval after every N steps and after the last step"},
     {.name = "early-stop", .value = "N", .kind = OPT_COUNT, DISTILL(eval.early_stop),
      .needs = "eval-every", .help = "end the run after N evaluations in a row without a better result"},
     {.name = "keep", OPT_WORDS({"best", VC_KEEP_BEST}, {"last", VC_KEEP_LAST}), DISTILL(eval.keep),
      .needs = "eval-every", .help = "write the weights of the best evaluation, or of the last step (default best)"},
+    /* the state of the run, from which it goes on with the same bits */
     {.name = "checkpoint", .value = "FILE", .file = FILE_STATE, .kind = OPT_TEXT, DISTILL(checkpoint.path),
      .help = "file for the state of an interrupted run (Ctrl-C), and for --checkpoint-every (npz, safetensors); "
              "without a checkpoint the work is lost if the output cannot be written"},
@@ -373,6 +388,7 @@ static const struct opt watch_opts[] = {
      .help = "... and after every N steps"},
     {.name = "resume", .value = "FILE", .file = FILE_RESUMED, .kind = OPT_TEXT, DISTILL(checkpoint.resume),
      .help = "continue from this checkpoint, with the same options and files, as if the run had not been interrupted"},
+    /* gates: the sentence and exit status 1 in place of an output */
     {.name = "min-accuracy", .value = "SHARE", .kind = OPT_REAL, .gate = true, DISTILL(gates.min_accuracy),
      .help = "gate: write nothing and exit 1 if the student's accuracy on --eval is lower, such as 0.95"},
     {.name = "max-drop", .value = "SHARE", .kind = OPT_REAL, .gate = true, DISTILL(gates.max_drop),

@@ -1,4 +1,5 @@
-/* cmd_estimate.c - vcompress estimate: what memory a model takes, by component and by moment. */
+/* cmd_estimate.c - vcompress estimate: what memory a model takes, by component and by moment. Options, counting and
+ * tables are in memory_cli.c, which fit and plan share. */
 #include "tools/commands/commands.h"
 #include "tools/model/memory_cli.h"
 #include "tools/show/documents.h"
@@ -6,8 +7,8 @@
 static const struct opt_group *const groups[] = {&group_model, &group_memory, &group_kind,   &group_devices, &group_run,
                                                  &group_json,  &group_page,   &group_report, &group_help};
 
-/* For the table of -v, for JSON and for the page. Layers are figures of PyTorch: --trainer vcompress has no table of
- * them. */
+/* Counts each layer where somebody wants to see it: the table of -v, JSON, the page. These are figures of PyTorch, so
+ * --trainer vcompress has no table of layers. GO_ON or a status. */
 static int make_layers(struct app *app, struct memory_cli *cli)
 {
     enum vc_status status;
@@ -21,6 +22,7 @@ static int make_layers(struct app *app, struct memory_cli *cli)
     return status == VC_OK ? GO_ON : app_fail(app, status);
 }
 
+/* The tables and the document. GO_ON or a status. */
 static int tell(struct app *app, const struct memory_cli *cli)
 {
     int rc = GO_ON;
@@ -32,6 +34,7 @@ static int tell(struct app *app, const struct memory_cli *cli)
     return rc == GO_ON ? document_estimate(app, cli) : rc;
 }
 
+/* The estimate is printed before a damaged graph or a missed budget decides the exit status. */
 static int run_estimate(struct app *app, int n_args, char **args)
 {
     struct memory_cli cli = {.tell_device = true};

@@ -59,6 +59,7 @@ static bool take_growth(void *group, const char *value)
 /* The devices and the question. Options of a device that fit shares with other commands are in DEVICE_OPTIONS. */
 /* clang-format off */
 static const struct opt fit_opts[] = {
+    /* the devices */
     {.name = "gpu", .value = "NAME[:COUNT]", .kind = OPT_CALL, .call = take_gpu,
      .help = "a name from vcompress gpus, or auto: the GPU of this machine; repeatable, the model must fit all "
              "(default: $VCOMPRESS_GPU)"},
@@ -66,6 +67,7 @@ static const struct opt fit_opts[] = {
      .help = "a device with this memory for a program: 16GiB"},
     {.name = "all-gpus", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, all),
      .help = "list every GPU that the model fits, the smallest first; the answer is yes if there is such a GPU"},
+    /* the largest size in place of a verdict */
     {.name = "max-batch", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, max_batch),
      .help = "also find the largest batch that fits; this is then the answer: 0 means no"},
     {.name = "max-ctx", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, max_ctx),
@@ -73,6 +75,7 @@ static const struct opt fit_opts[] = {
     {.name = "max-gpu-layers", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, max_layers),
      .help = "also find how many of the last layers fit on the device, with the others and their keys and values on "
              "the host; this is then the answer: 0 means no"},
+    /* a gate: the peak of an earlier run */
     {.name = "baseline", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, .gate = true, .field = offsetof(struct fit_cli, baseline),
      .help = "an earlier document of --json: exit 1 also if the peak has grown by more than --max-growth"},
     {.name = "max-growth", .value = "SHARE", .kind = OPT_CALL, .gate = true, .call = take_growth,

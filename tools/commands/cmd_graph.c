@@ -59,6 +59,7 @@ static bool take_length(void *group, const char *value)
 /* What is shown. */
 /* clang-format off */
 static const struct opt graph_opts[] = {
+    /* in place of the table of blocks */
     {.name = "full", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct graph_cli, full),
      .help = "list every node with its inputs and outputs, in place of blocks"},
     {.name = "text", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct graph_cli, text),
@@ -66,12 +67,14 @@ static const struct opt graph_opts[] = {
     {.name = "couplings", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct graph_cli, couplings),
      .help = "print only the couplings, in the form of a file for prune --couplings: rows and columns of tensors that "
              "must be removed together"},
+    /* beside it */
     {.name = "svg", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, .field = offsetof(struct graph_cli, svg),
      .help = "also draw the graph; replaces an older drawing, but no other file"},
     GRAPH_SOURCE_OPTIONS,
 };
 /* What is computed. */
 static const struct opt run_opts[] = {
+    /* inputs and outputs are arrays in files */
     {.name = "data", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct graph_cli, run.data),
      .help = "compute the graph: the arrays of this file are the inputs (npz, safetensors, ...)"},
     {.name = "outputs", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, OPT_FIELD(struct graph_cli, run.outputs),
@@ -80,6 +83,7 @@ static const struct opt run_opts[] = {
      .needs = "outputs", .help = "take this input from this array of --data (default: the array of the same name)"},
     TOKEN_ROWS(struct graph_cli, take_length, run, "outputs"),
     NORMALIZE_ROWS(struct graph_cli, run, "outputs"),
+    /* how it computes */
     {.name = "batch", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct graph_cli, run.batch),
      .needs = "outputs", .help = "compute N rows of the inputs at a time, such as 1 for a graph that was exported with one row (default: all)"},
     {.name = "value", .value = "NAME", .kind = OPT_CALL, .call = take_value,

@@ -105,6 +105,7 @@ static int inspect_input(struct app *app, void *user)
     return rc;
 }
 
+/* A call (call.h) may bring a reader in place of the file. */
 static int run_inspect(struct app *app, int n_args, char **args)
 {
     struct inspect_cli cli = {.stats = false};

@@ -75,6 +75,7 @@ static bool take_set(void *group, const char *value)
 /* Zeros, and rows and columns. Options of one kind name those of the other in `conflicts`. */
 /* clang-format off */
 static const struct opt prune_opts[] = {
+    /* how much, and which weights: a score decides, within a tensor or over all */
     {.name = "sparsity", .letter = 's', .value = "SHARE", .kind = OPT_TEXT, PRUNE(sparsity),
      .conflicts = "structured remove", .help = "share of the weights that become zero, smallest scores first: 0.5 or 50%; existing zeros count"},
     {.name = "scope", OPT_WORDS({"tensor", VC_PRUNE_TENSOR}, {"global", VC_PRUNE_GLOBAL}), PRUNE(scope),
@@ -90,6 +91,7 @@ static const struct opt prune_opts[] = {
              "behind in the row make up for it (default: lamp with --sparsity; magnitude with --scope, --set alone or a pattern). "
              "With --structured: l2, l1, norm, the scales of the normalizations, or obs, what the layers behind lose by the second "
              "moments of --calibration although the others make up for it (default l2)"},
+    /* statistics of what the layers get to see (vcompress calibrate) */
     {.name = "calibration", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct prune_cli, calibration),
      .help = "--score wanda, sparsegpt or obs, --reconstruct: what the layers get to see, a file of vcompress calibrate"},
     {.name = "calibration-anyway", .kind = OPT_BOOL, .set = 1, PRUNE(calibration_anyway),
@@ -97,9 +99,11 @@ static const struct opt prune_opts[] = {
     {.name = "reconstruct", .kind = OPT_BOOL, .set = 1, PRUNE(reconstruct),
      .help = "the weights that stay make up for those that go: least squares, by the second moments of --calibration; with "
              "--structured for whole columns, and biases take the means"},
+    /* zeros in a pattern that kernels use */
     {.name = "pattern", .value = "N:M|block:RxC", .kind = OPT_CALL, .call = take_pattern, .option = "pattern",
      .conflicts = "structured remove", .help = "N:M keeps the N largest of every M weights along the input channels (2:4 for sparse tensor cores); "
              "block:RxC removes whole blocks of R rows and C columns"},
+    /* rows and columns that go together */
     {.name = "structured", .value = "SHARE", .kind = OPT_TEXT, STRUCTURED(options.share),
      .help = "remove this share of the neurons or channels of every layer: their rows, the columns that read them, "
              "biases, norms; the tensors become smaller (docs/structured.md)"},
@@ -119,6 +123,7 @@ static const struct opt prune_opts[] = {
      OPT_FIELD(struct prune_cli, convert.write.layout),
      .needs = "structured remove", .help = "plain: write shapes even if the configuration beside the weights cannot state them, and copy the "
              "configuration unchanged"},
+    /* masks from a file, and into one */
     {.name = "mask", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct prune_cli, mask),
      .conflicts = "structured remove pattern", .help = "prune by the masks of this file: NAME.mask, or NAME, with 1 for kept weights; tensors without a mask "
              "are kept"},
@@ -127,6 +132,7 @@ static const struct opt prune_opts[] = {
     {.name = "make-permanent", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct prune_cli, permanent),
      .conflicts = "structured remove mask pattern", .help = "apply only the masks of torch.nn.utils.prune: NAME_orig and NAME_mask become the tensor NAME; without "
              "this option prune does the same for every such pair and then prunes the other tensors, too"},
+    /* exceptions by name and size */
     {.name = "set", .value = "GLOB=SHARE", .kind = OPT_CALL, .call = take_set, .option = "sets",
      .help = "another share for tensors whose name matches, also for tensors that the default rules skip; repeatable, "
              "the last match decides"},
@@ -134,6 +140,7 @@ static const struct opt prune_opts[] = {
      .conflicts = "structured remove", .help = "--scope global: at least this share of every tensor stays (default 0.01)"},
     {.name = "min-elements", .value = "N", .kind = OPT_COUNT, PRUNE(min_elems),
      .conflicts = "structured remove mask", .help = "keep tensors with fewer elements (default 0)"},
+    /* inputs that are refused unless this says what to do */
     {.name = "nonfinite", OPT_WORDS({"error", VC_NONFINITE_ERROR}, {"keep", VC_NONFINITE_KEEP}), PRUNE(nonfinite),
      .conflicts = "structured remove", .help = "NaN and Inf in the source: stop, or keep that tensor (default error)"},
     {.name = "dequantize", .kind = OPT_BOOL, .set = 1, PRUNE(dequantize),
@@ -141,6 +148,7 @@ static const struct opt prune_opts[] = {
 };
 /* Layers. They go with every other kind of pruning. */
 static const struct opt depth_opts[] = {
+    /* which layers go: their numbers, or how many by the data */
     {.name = "drop-layers", .value = "LIST|least:N", .kind = OPT_TEXT, DEPTH(drop),
      .help = "remove whole layers, by their numbers from 0: 8,9,10 or 8-10; later layers get new numbers, and "
              "config.json or the metadata of GGUF the new number of layers; before all other pruning. least:N: the N layers "
@@ -151,6 +159,7 @@ static const struct opt depth_opts[] = {
      .needs = "data", .help = "the first N rows only (default: all)"},
     {.name = "length", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct prune_cli, data.length),
      .needs = "data", .help = "the file holds only tokens, as written by nanoGPT and llm.c; N tokens are a row"},
+    /* the same said by what stays, and where the numbers are in the names */
     {.name = "keep-layers", .value = "LIST", .kind = OPT_TEXT, DEPTH(keep),
      .help = "the same, by the layers that stay: 0-7,11"},
     {.name = "layers", .value = "NAME", .kind = OPT_TEXT, DEPTH(layers),

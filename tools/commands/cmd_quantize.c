@@ -114,6 +114,7 @@ static const char *other_scheme(size_t index)
 /* What weights become: a fixed scheme, a mixture of GGUF's types, or schemes chosen for an aim. */
 /* clang-format off */
 static const struct opt target_opts[] = {
+    /* codes with scales: ints, then floats */
     {.name = "int8", TARGET, .set = VC_TARGET_INT8, .option = "target=int8",
      .help = "codes of 8 bits and f32 scales: a quarter of f32; in GGUF files Q8_0 blocks"},
     {.name = "int4", TARGET, .set = VC_TARGET_INT4, .option = "target=int4",
@@ -133,10 +134,12 @@ static const struct opt target_opts[] = {
      .help = "floats of 4 bits (E2M1) and a power of two per 32: less than a seventh of f32"},
     {.name = "mxfp8", TARGET, .set = VC_TARGET_MXFP8, .option = "target=mxfp8",
      .help = "floats of 8 bits (E4M3) and a power of two per 32"},
+    /* casts */
     {.name = "fp16", TARGET, .set = VC_TARGET_F16, .option = "target=f16",
      .help = "IEEE half precision: half of f32, values up to 65504"},
     {.name = "bf16", TARGET, .set = VC_TARGET_BF16, .option = "target=bf16",
      .help = "bfloat16: half of f32, the range of f32, 8 bits of precision"},
+    /* everything else, by name */
     {.name = "scheme", .value = "NAME", .kind = OPT_CALL, .one_of = true, .call = take_scheme, .option = "target",
      .wanted = "a scheme, such as ternary or int6/group:64",
      .listed = other_scheme,
@@ -144,6 +147,7 @@ static const struct opt target_opts[] = {
     {.name = "gguf", .value = "TYPE", .kind = OPT_TEXT, .one_of = true, QUANTIZE(gguf), .listed = vc_quantize_mixture_at,
      .help = "GGUF's block types, chosen for each tensor as llama-quantize does, such as Q4_K_M or Q8_0; the output is a GGUF file; "
              "all: %s"},
+    /* a scheme for each tensor, chosen by an aim */
     {.name = "aim-sqnr", .value = "DB", .kind = OPT_REAL, .one_of = true, QUANTIZE(aim_sqnr_db),
      .help = "for every tensor the smallest of int2 to int6, int8 (a scale per tensor, channel or group), fp16 and bf16 with this "
              "SQNR, else unchanged; reads all weights first, also with --dry-run"},
@@ -161,12 +165,14 @@ static const struct opt target_opts[] = {
 /* How codes are made: which tensors get another scheme, granularity, zero points, layout, statistics of inputs, what
  * stays. */
 static const struct opt scheme_opts[] = {
+    /* which scheme a tensor gets, by its name */
     {.name = "type", .value = "GLOB=SCHEME", .kind = OPT_CALL, .call = take_type, .option = "only",
      .wanted = "a glob, = and a scheme, such as 'lm_head*=int8' (64 at most)",
      .conflicts = "smooth activations=static", .help = "another scheme for the tensors whose names match: one of --scheme, with --gguf a block type (q6_k), or keep; "
              "repeatable, the first match wins; --granularity, --asymmetric and --rest are for the others"},
     {.name = "type-file", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct quantize_cli, type_file),
      .conflicts = "smooth activations=static", .help = "the same from the lines of a file, behind those of --type"},
+    /* where scales are */
     {.name = "granularity", .value = "tensor|channel|group:N|block:N", .kind = OPT_CALL, .call = take_granularity, .option = "granularity",
      .conflicts = "aim-sqnr aim-bytes aim-bpw aim-loss", .help = "of codes: one scale per tensor (int8 only), per index of the axis, or per N elements of an index, or of fp8 per "
              "block of N rows and N columns (default channel; int2 to int6 and ternary group:128, nf4 and fp4 group:64; GGUF has "
@@ -174,6 +180,7 @@ static const struct opt scheme_opts[] = {
     {.name = "axis", .value = "N", .kind = OPT_INT, QUANTIZE(axis),
      .help = "int8: the axis of the channels, negative from the end (default: the output channels: the last axis of "
              "kernels of Flax and Keras, axis 0 if neither format nor name is known)"},
+    /* what codes and scales are */
     {.name = "symmetric", .kind = OPT_BOOL, .set = 0, .field = offsetof(struct quantize_cli, quantize.asymmetric),
      .help = "codes around zero, without zero points (default)"},
     {.name = "asymmetric", .kind = OPT_BOOL, .set = 1, QUANTIZE(asymmetric),
@@ -181,6 +188,7 @@ static const struct opt scheme_opts[] = {
     {.name = "double-quant", .kind = OPT_BOOL, .set = 1, QUANTIZE(double_quant),
      .help = "nf4, fp4 for bitsandbytes: scales become codes of a byte, with a scale for 256 of them; codes of weights are chosen "
              "with the scales that these stand for; with --granularity group:32 the least error at 4.25 bits; reads all weights first"},
+    /* how they lie in the file */
     {.name = "layout", .value = "auto", .more = vc_layout_name, .kind = OPT_WORD,
      OPT_FIELD(struct quantize_cli, convert.write.layout),
      .help = "codes in safetensors: the programs that load the output. plain: codes and scales for everything; "
@@ -188,16 +196,19 @@ static const struct opt scheme_opts[] = {
              "bitsandbytes (int8, nf4, fp4), fp8 (fp8 block:128), gptq (int2, int3, int4, int8), awq (int4) and mlx (int2 to int8, mxfp4, mxfp8; mlx-lm): "
              "linear layers only, under their names; comfyui (fp8, int8): single files of networks for pictures. In ONNX, int4 in MatMulNBits nodes (onnx), or in DequantizeLinear alone "
              "(onnx-qdq) (default auto: the layout for the program that loads the input, or a refusal)"},
+    /* GGUF's blocks */
     {.name = "encoder", OPT_WORDS({"best", VC_ENCODER_BEST}, {"llama", VC_ENCODER_LLAMA}), QUANTIZE(encoder),
      .needs = "gguf", .help = "best has the lowest error that the search finds, llama the bytes that llama-quantize writes (default best)"},
     {.name = "pure", .kind = OPT_BOOL, .set = 1, QUANTIZE(pure),
      .needs = "gguf", .help = "TYPE's base type for every tensor that gets blocks, without the mixture's exceptions"},
+    /* statistics of what the layers get to see (vcompress calibrate) */
     {.name = "calibration", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct quantize_cli, calibration),
      .help = "--gguf, codes of 2 to 6 bits and of floats, and --activations: what the layers get to see, a file of vcompress calibrate or "
              "llama-imatrix; errors are weighed by it; not with --gguf, biases take the mean of what rounding loses, and with second moments rounding "
              "makes up for its errors"},
     {.name = "calibration-anyway", .kind = OPT_BOOL, .set = 1, QUANTIZE(calibration_anyway),
      .help = "also statistics that were measured with weights of another training"},
+    /* codes of inputs and outputs of layers */
     {.name = "activations", OPT_WORDS({"none", VC_ACTIVATIONS_NONE}, {"static", VC_ACTIVATIONS_STATIC}), QUANTIZE(activations),
      .help = "ONNX, --int8: static also makes codes (u8) of what Conv, Gemm and MatMul read and make, by the ranges in --calibration, "
              "so that onnxruntime computes with codes; weights of all of these are quantized, of any size. Folders (--int8 --layout w8a8, "
@@ -213,9 +224,11 @@ static const struct opt scheme_opts[] = {
      .help = "folders, --int8 --layout w8a8: columns of inputs that are larger than others are divided by powers of two in the norm or the "
              "weight before, by --calibration; ALPHA, above 0 to 1, is how much of their spread goes into the weights, mostly 0.5; "
              "tensors that --exclude names stay floats and are changed, too"},
+    /* what schemes cost, measured (vcompress sensitivity) */
     {.name = "sensitivity", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct quantize_cli, sensitivity),
      .needs = "aim-bytes aim-bpw aim-loss", .help = "choose by what each scheme does to the outputs, from the --json of "
              "vcompress sensitivity --data; a note says where they are of other weights"},
+    /* tensors that get no codes */
     {.name = "rest", .value = "keep|fp16|bf16", .kind = OPT_WORD, QUANTIZE(rest),
      .conflicts = "gguf", .help = "also cast the other f32 and f64 tensors, such as embeddings, norms and biases, except tensors that "
              "--exclude names and tensors that GGUF's loaders need in f32 (default keep)"},
@@ -223,6 +236,7 @@ static const struct opt scheme_opts[] = {
      .conflicts = "gguf", .help = "keep tensors with fewer elements (default 4096)"},
     {.name = "min-row", .value = "N", .kind = OPT_COUNT, QUANTIZE(min_row),
      .conflicts = "gguf", .help = "keep tensors with fewer elements per index of the axis (default 32)"},
+    /* values that have no code */
     {.name = "nonfinite", OPT_WORDS({"error", VC_NONFINITE_ERROR}, {"keep", VC_NONFINITE_KEEP}, {"zero", VC_NONFINITE_ZERO}), QUANTIZE(nonfinite),
      .help = "NaN and Inf in the source: fail, copy this tensor, or replace the values (default error)"},
     {.name = "overflow", OPT_WORDS({"error", VC_OVERFLOW_ERROR}, {"inf", VC_OVERFLOW_INF}, {"sat", VC_OVERFLOW_SATURATE}), QUANTIZE(overflow),

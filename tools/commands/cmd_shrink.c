@@ -95,8 +95,10 @@ static bool take_eval_array(void *group, const char *value)
 /* What the output must be: a size, a device, a loss. At least one is needed. */
 /* clang-format off */
 static const struct opt limit_opts[] = {
+    /* the file */
     {.name = "bytes", .value = "SIZE", .kind = OPT_SIZE, SHRINK(max_bytes), .help = "the output has at most SIZE: 100MiB"},
     {.name = "ratio", .value = "X", .kind = OPT_ABOVE_0, SHRINK(ratio), .help = "the output is X times smaller than the input"},
+    /* the memory of a device */
     {.name = "fit", .value = "GPU", .kind = OPT_TEXT, CLI(gpu), .option = "gpu",
      .help = "the output fits this GPU in inference (vcompress gpus lists names), or auto, the GPU at hand"},
     {.name = "memory", .value = "SIZE", .kind = OPT_SIZE, SHRINK(visible_bytes),
@@ -104,6 +106,7 @@ static const struct opt limit_opts[] = {
     {.name = "native", .kind = OPT_BOOL, .set = 1, SHRINK(native),
      .needs = "fit memory", .help = "for a runtime that keeps codes as codes, as llama.cpp and vLLM do (default: the usual "
              "loader of the output, which may decode them)"},
+    /* what the answers may lose */
     {.name = "max-loss", .value = "SHARE", .kind = OPT_CALL, .call = take_loss, .option = "max_loss", .one_of = true,
      .wanted = "a share such as 1% or 0.01",
      .needs = "data", .help = "the figure of the task falls by at most SHARE: accuracy (classes, tokens), IoU (maps), F1 (labels), R2 "
@@ -127,12 +130,15 @@ static const struct opt proof_opts[] = {
 /* How candidates are compared and trained, and for how long. */
 static const struct opt search_opts[] = {
     TASK_ROWS(struct shrink_cli, task, shrink.loss),
+    /* an end before the last candidate */
     {.name = "time", .value = "TIME", .kind = OPT_CALL, .call = take_time, .option = "seconds",
      .wanted = "seconds, or a time such as 90s, 10min or 2h",
      .help = "take the best that was found after TIME; where none was measured, the first of the list that is within the limits"},
+    /* the training of the best candidates */
     {.name = "steps", .value = "N", .kind = OPT_COUNT, SHRINK(steps),
      .needs = "data", .help = "steps of training the winner (default 2400); three candidates for it are trained a twelfth of them"},
     {.name = "seed", .value = "N", .kind = OPT_COUNT, SHRINK(seed), .needs = "data", .help = "of the parts of the rows, and of training (default 0)"},
+    /* what happens at the end */
     {.name = "keep-going", .kind = OPT_BOOL, .set = 1, SHRINK(keep_going),
      .help = "write the nearest file although a limit is missed; the exit status stays 1"},
     {.name = "resume", .kind = OPT_BOOL, .set = 1, SHRINK(resume),

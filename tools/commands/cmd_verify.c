@@ -52,16 +52,19 @@ static bool take_exclude(void *group, const char *value)
 /* What is checked beyond the headers. */
 /* clang-format off */
 static const struct opt verify_opts[] = {
+    /* values, too */
     {.name = "data", .kind = OPT_BOOL, .set = 1, VERIFY(data),
      .help = "read the values as well: checksums, scales, ranges of codes, NaN and Inf, weights that are there twice"},
     {.name = "sha256", .kind = OPT_BOOL, .set = 1, VERIFY(sha256),
      .help = "print the SHA-256 of every tensor's values (C order, little-endian: the same in every format); reads them as "
              "--data does"},
+    /* the source that the file was made from */
     {.name = "against", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, VERIFY(against),
      .help = "compare with the checkpoint that the file was made from: the same tensors, copied tensors byte for "
              "byte, the error of the others; reads the values of both"},
     {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, VERIFY(min_sqnr_db),
      .needs = "against", .help = "a tensor that differs and stays below this SQNR is an error"},
+    /* zeros in a pattern */
     {.name = "pattern", .value = "N:M|block:RxC", .kind = OPT_TEXT, VERIFY(pattern),
      .help = "every weight that prune would choose has at most N values of M along the input channels that are not zero, "
              "such as 2:4; or blocks of R rows and C columns that are zero or have no zero; reads these weights"},
@@ -69,6 +72,7 @@ static const struct opt verify_opts[] = {
      .needs = "pattern", .help = "tensors whose name matches, too; the last match wins"},
     {.name = "exclude", .value = "GLOB", .kind = OPT_CALL, .call = take_exclude, .option = "include=false",
      .needs = "pattern", .help = "not the tensors whose name matches; the last match wins"},
+    /* the answer, and how the input is read */
     {.name = "strict", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct verify_cli, strict),
      .help = "warnings count for the exit status as well"},
     {.name = "void-as", .value = "bf16", .kind = OPT_CALL, .call = take_void_as, .option = "void_as",

@@ -208,6 +208,7 @@ static const struct opt select_opts[] = {
 /* Where the output goes and what it may look like, then its gates, then what only some formats have. All commands that
  * write a converted model have this group. */
 static const struct opt write_opts[] = {
+    /* names */
     {.name = "output", .letter = 'o', .by_letter = true, .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, WRITE(path),
      .help = "output file, in the format of its extension or of --format, else in the input's format; name/ makes a "
              "GGUF model the folder that transformers loads; - is standard output (default: a name beside the input, "
@@ -219,10 +220,12 @@ static const struct opt write_opts[] = {
     {.name = "emit", .value = "FILE,...", .file = FILE_WRITTEN, .file_list = true, .kind = OPT_CALL, .call = take_emit, .option = "emit",
      .help = "more outputs of the same run, each in the format of its extension; all are complete before the first gets "
              "its name"},
+    /* what may be replaced */
     {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, WRITE(force),
      .help = "replace an existing file, or a folder that vcompress wrote and that holds nothing else (never the input)"},
     {.name = "force-foreign", .kind = OPT_CALL, .call = take_foreign, .option = "force_foreign",
      .help = "--force, and replace a model's folder of another program, too, or of a version of vcompress without marks"},
+    /* how it is written */
     {.name = "deflate", .value = "auto|zlib|isal", .optional = true, .kind = OPT_CALL, .call = take_deflate, .option = "deflate",
      .help = "compress the members; isal is several times faster, zlib gives the same bytes everywhere, auto takes "
              "isal if the result is as small (default: stored, readable in place)"},
@@ -232,10 +235,12 @@ static const struct opt write_opts[] = {
     {.name = "metadata", .value = "KEY=VALUE", .kind = OPT_CALL, .call = take_metadata, .option = "metadata",
      .help = "GGUF, safetensors, ONNX: an entry of the output's metadata, in place of one with its key; repeatable. In GGUF VALUE may "
              "begin with its type, as u32:8192, f32:1e6, bool:true, str:text (else that of the entry there, or a text)"},
+    /* what is told */
     {.name = "dry-run", .letter = 'n', .kind = OPT_BOOL, .set = 1, WRITE(dry_run),
      .help = "print the report, write nothing; sizes are exact"},
     {.name = "digest", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct convert_options, digest),
      .help = "print the SHA-256 of every written file, in the form of sha256sum"},
+    /* gates, and the baseline that two of them compare with */
     {.name = "max-bytes", .value = "SIZE", .kind = OPT_SIZE, .gate = true, WRITE(max_bytes),
      .help = "gate: write nothing and exit 1 if an output is larger; SIZE in bytes, or with KiB, MiB, GiB"},
     {.name = "min-ratio", .value = "X", .kind = OPT_ABOVE_0, .gate = true, WRITE(min_ratio),
@@ -245,6 +250,7 @@ static const struct opt write_opts[] = {
     {.name = "max-growth", .value = "SHARE", .kind = OPT_CALL, .call = take_growth, .gate = true, .option = "max_growth",
      .wanted = "a share such as 0.02 or 2%",
      .needs = "baseline", .help = "by how much the output may be larger (default 0)"},
+    /* GPUs: the question of fit about the output */
     {.name = "target-gpu", .value = "NAME", .kind = OPT_CALL, .call = take_target,
      .help = "report whether the model fits this GPU before and after (vcompress gpus lists names), for inference "
              "with batch 1 and 128 positions, or for the weights alone if the file has no graph; repeatable"},
@@ -255,19 +261,23 @@ static const struct opt write_opts[] = {
      .needs = "target-gpu must-fit", .help = "ask about the weights alone"},
     {.name = "gpus-file", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, .field = offsetof(struct convert_options, targets.gpus_file),
      .needs = "target-gpu must-fit", .help = "more GPUs (see vcompress gpus --csv)"},
+    /* files that are divided */
     {.name = "max-shard-size", .value = "SIZE", .kind = OPT_SIZE, WRITE(max_shard_bytes),
      .help = "safetensors, GGUF: write a folder of files with at most SIZE of tensors each (default: divided as the input)"},
     {.name = "shard", .value = "I/N", .kind = OPT_CALL, .call = take_shard, .option = "shard",
      .wanted = "I/N with I from 1 to N, such as 1/8",
      .help = "do the files of worker I of N only, into the same folder as the other workers; then, but for GGUF, vcompress "
              "index. With -o, safetensors files of other workers may be missing"},
+    /* what a training checkpoint has beside its weights */
     {.name = "drop", .value = "optimizer|other", .kind = OPT_CALL, .call = take_drop, .option = "vc_job_drop",
      .help = "drop tensors of a training checkpoint that are not weights: the optimizer's state, or all other; "
              "repeatable"},
+    /* how the input is to be read */
     {.name = "key", .value = "NAME", .kind = OPT_TEXT, OPT_FIELD(struct convert_options, open.key),
      .help = "PyTorch files: the dict whose tensors are the weights, such as ema or nets.0 (default: the usual names)"},
     {.name = "void-as", .value = "bf16", .kind = OPT_CALL, .call = take_void_as, .option = "void_as",
      .help = "what NumPy's raw 2-byte elements (V2) mean"},
+    /* folders that become a GGUF model, and the way back */
     {.name = "keep-names", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct convert_options, keep_names), .option = "as_gguf=false",
      .help = "GGUF of a folder: keep names and shapes of tensors, without metadata (default: the model that llama.cpp "
              "runs, made of config.json, tensors and tokenizer)"},

@@ -145,11 +145,13 @@ static bool take_grad_dtype(void *group, const char *value)
 /* The model and how it is run. --size, --graph and --weights come from graph_source.h. */
 /* clang-format off */
 static const struct opt model_opts[] = {
+    /* sizes of the inputs: names that many models have in common */
     {.name = "batch", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, batch),
      .help = "the size batch of the inputs (default 1)"},
     {.name = "seq", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, sequence),
      .help = "the size sequence of the inputs (default 128; llama.cpp: what it computes at once, 512)"},
     GRAPH_SOURCE_OPTIONS,
+    /* weights, and keys and values, in memory */
     {.name = "dtype", .value = "TYPE", .kind = OPT_CALL, .call = take_dtype, .option = "scheme",
      .wanted = "a type of floats or a scheme, such as f16, int8, int4, int4/group:64, nf4, q4_k_m",
      .help = "the type of floats in memory (default: as stored; f32 without a file): f32, f16, bf16, f64, or the "
@@ -159,6 +161,7 @@ static const struct opt model_opts[] = {
     {.name = "kv-dtype", .value = "TYPE", .kind = OPT_CALL, .call = take_kv_dtype,
      .wanted = "f32, f16, bf16, int8, fp8, q8_0, q5_1, q5_0, q4_1, q4_0 or nvfp4",
      .help = "of the keys and values of --ctx: f32, f16, bf16, int8, fp8, q8_0, q5_1, q5_0, q4_1, q4_0, nvfp4 (default: as the activations; llama.cpp f16)"},
+    /* the rules of the program that runs it */
     {.name = "runtime", .value = "NAME", .kind = OPT_CALL, .call = take_runtime, .option = "program",
      .wanted = "native, dequantize, layerwise, llama.cpp, onnxruntime, bitsandbytes, transformers, pytorch or vllm",
      .conflicts = "trainer=vcompress", .help = "the program whose rules the figures follow: llama.cpp, onnxruntime, bitsandbytes, transformers, pytorch, vllm "
@@ -171,6 +174,7 @@ static const struct opt model_opts[] = {
 /* Training, its memory, and the rules of the allocator. Options of training need --mode train or distill; the parser
  * refuses them otherwise, by `needs`. */
 static const struct opt memory_opts[] = {
+    /* what is done with the model */
     {.name = "mode", OPT_WORDS({"infer", VC_MEMORY_INFER}, {"train", VC_MEMORY_TRAIN}, {"distill", VC_MEMORY_DISTILL}), OPT_FIELD(struct memory_cli, memory.mode),
      .help = "the use of the model (default infer); distill: training towards the outputs of --teacher, or of a file "
              "with outputs"},
@@ -178,6 +182,7 @@ static const struct opt memory_opts[] = {
      .needs = "mode=distill", .help = "the model that is there, too, and computes the targets"},
     {.name = "teacher-dtype", .value = "f32|f16|bf16|f64", .kind = OPT_CALL, .call = take_teacher_dtype,
      .needs = "teacher", .help = "the type of the teacher's floats in memory (default: as stored)"},
+    /* training: the program, its optimizer, its arithmetic */
     {.name = "trainer", OPT_WORDS({"pytorch", VC_MEMORY_PYTORCH}, {"vcompress", VC_MEMORY_VCOMPRESS}), OPT_FIELD(struct memory_cli, memory.trainer),
      .needs = "mode=train|distill", .help = "the program that trains (default pytorch); vcompress: the exact bytes of distill, without its rows and "
              "the teacher"},
@@ -191,6 +196,7 @@ static const struct opt memory_opts[] = {
     {.name = "amp", OPT_WORDS({"none", VC_AMP_NONE}, {"autocast", VC_AMP_AUTOCAST}, {"pure", VC_AMP_PURE}), OPT_FIELD(struct memory_cli, memory.amp),
      .needs = "mode=train|distill", .help = "mixed precision: autocast keeps f32 weights and computes products in half precision; pure has weights and "
              "gradients of half precision with f32 masters (default none)"},
+    /* training: values that are computed again in the backward pass */
     {.name = "recompute", .value = "none|sqrt|every:K|layer|selective|auto", .kind = OPT_CALL, .call = take_recompute,
      .option = "recompute", .wanted = "none, sqrt, every:K, layer, selective or auto",
      .needs = "mode=train|distill", .help = "activation checkpointing: parts that the backward pass computes again (default none): sqrt: about the "
@@ -198,6 +204,7 @@ static const struct opt memory_opts[] = {
              "every layer; selective: the scores of attention; auto: as few parts as --budget allows"},
     {.name = "budget", .value = "SIZE", .kind = OPT_SIZE, OPT_FIELD(struct memory_cli, memory.budget_bytes),
      .needs = "recompute=auto", .help = "the largest peak (default of fit: the room on the device)"},
+    /* kernels and the allocator */
     {.name = "attention", OPT_WORDS({"fused", VC_ATTENTION_FUSED}, {"eager", VC_ATTENTION_EAGER}, {"softmax", VC_ATTENTION_SOFTMAX}, {"auto", VC_ATTENTION_AUTO}), OPT_FIELD(struct memory_cli, memory.attention),
      .help = "as one kernel, or with a matrix of scores; softmax: so, with probabilities of the activations' type; auto (the "
              "default): as one kernel where PyTorch has one for GPUs, which is not so in f32 where heads share keys"},
@@ -208,6 +215,7 @@ static const struct opt memory_opts[] = {
      .help = "activation functions, normalizations and additions overwrite an input that is not needed later"},
     {.name = "no-reuse", .kind = OPT_BOOL, .set = 0, OPT_FIELD(struct memory_cli, memory.reuse),
      .help = "every value has memory of its own, which nothing uses again"},
+    /* training: masks, adapters, gradients */
     {.name = "dropout", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct memory_cli, dropout), .option = "dropout",
      .needs = "mode=train|distill", .help = "values are dropped at random, and the masks are kept, in attention and where a branch joins the stream, too (default: "
              "where the model says it; of a config.json by its probabilities, or those that transformers has where keys are absent)"},
@@ -219,6 +227,7 @@ static const struct opt memory_opts[] = {
      .needs = "lora", .help = "which products of the layers have adapters: queries and values (default), attention, or all"},
     {.name = "grad-dtype", .value = "f32|f16|bf16|f64", .kind = OPT_CALL, .call = take_grad_dtype,
      .needs = "mode=train|distill", .help = "of gradients (default: as the weights)"},
+    /* what is not a value of the model: workspaces, the runtime's own memory */
     {.name = "im2col", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, im2col),
      .help = "convolutions copy the windows of N images at once into the workspace (default: no copies)"},
     {.name = "workspace", .value = "SIZE", .kind = OPT_SIZE, OPT_FIELD(struct memory_cli, memory.workspace_bytes),
@@ -229,14 +238,17 @@ static const struct opt memory_opts[] = {
 /* Several devices: data parallel (--dp, --zero), tensor parallel (--tp), pipeline (--pp). The figures are those of one
  * device, with --pp of the stage that needs most. */
 static const struct opt devices_opts[] = {
+    /* data parallel: the batch is divided */
     {.name = "dp", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, dp),
      .needs = "mode=train|distill", .help = "N copies of the model, each with a batch of its own"},
     {.name = "zero", OPT_WORDS({"0", 0}, {"1", 1}, {"2", 2}, {"3", 3}), OPT_FIELD(struct memory_cli, memory.zero),
      .help = "tensors divided between the copies of --dp: 1 states, 2 also gradients, 3 also weights (default 0)"},
+    /* tensor parallel: weights and values are divided */
     {.name = "tp", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, tp), .option = "tp",
      .help = "products of attention, MLP and vocabulary are divided between N devices"},
     {.name = "sequence-parallel", .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct memory_cli, memory.sequence_parallel),
      .help = "divide along the sequence the tensors that --tp does not divide"},
+    /* pipeline: layers are divided */
     {.name = "pp", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, pp), .option = "pp",
      .help = "layers are divided between N devices, the stages of a pipeline"},
     {.name = "schedule", OPT_WORDS({"1f1b", VC_PIPELINE_1F1B}, {"gpipe", VC_PIPELINE_GPIPE}, {"interleaved", VC_PIPELINE_INTERLEAVED}),
@@ -246,8 +258,10 @@ static const struct opt devices_opts[] = {
      .needs = "schedule=interleaved", .help = "groups of layers on each stage (default 2)"},
     {.name = "stage", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, stage),
      .help = "the stage that is shown (default: the one that needs most)"},
+    /* a step in parts */
     {.name = "accum", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, accumulate),
      .needs = "mode=train|distill", .help = "a step adds the gradients of N parts of --batch each (default 1)"},
+    /* buffers of communication, and the host's memory */
     {.name = "bucket", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct memory_cli, memory.bucket_elems),
      .help = "elements of a buffer that --zero collects gradients or weights in (default 500000000)"},
     {.name = "offload", OPT_WORDS({"none", VC_OFFLOAD_NONE}, {"optimizer", VC_OFFLOAD_OPTIMIZER}, {"all", VC_OFFLOAD_ALL}), OPT_FIELD(struct memory_cli, memory.offload),
