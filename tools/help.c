@@ -175,6 +175,7 @@ static void help_parts(FILE *to, const struct command *command)
     size_t n = strlen(words);
 
     for (size_t g = 0; g < command->n_groups && n < sizeof words; g++) {
+        /* groups of one title are one part */
         const char *now = command->groups[g]->title;
 
         if (strcmp(title, now) != 0) {
@@ -196,6 +197,7 @@ static void help_short(FILE *to, const struct command *command)
     fputs("\nThe options that most people need:\n", to);
     for (const char *at = command->first; *at != '\0'; at += strspn(at, " ")) {
         size_t n = strcspn(at, " ");
+        /* a name that no row has is passed over */
         const struct opt *opt = options_find(command, at, n);
 
         if (opt != NULL) {
@@ -292,6 +294,7 @@ static void roff(FILE *to, const char *text)
             example = !example;
             fputs(example ? ".nf\n" : ".fi\n", to);
         }
+        /* a zero-width character before a leading point, which would be a macro */
         fputs(*text == '.' || *text == '\'' ? "\\&" : "", to);
         for (size_t i = 0; i < n; i++) {
             fputs(text[i] == '-' ? "\\-" : text[i] == '\\' ? "\\e" : (char[]){text[i], '\0'}, to);

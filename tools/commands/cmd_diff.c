@@ -251,6 +251,7 @@ static bool print_changes(struct app *app, const char *document, size_t n)
     if (vc_document_markdown(app->ctx, document, app->common.verbose > 0 ? n : MAX_LINES, &text) != VC_OK) {
         return false;
     }
+    /* the lines of the Markdown table begin with "| "; the line of dashes below the titles does not */
     table_init(&table, "lrrr");
     for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
         if (line[0] == '|' && line[1] == ' ') {
@@ -386,6 +387,7 @@ static int run_diff(struct app *app, int n_args, char **args)
     if (status != VC_OK) {
         rc = app_fail(app, status);
     } else {
+        /* with --min-sqnr alone single values do not matter */
         cli.limits.by_sqnr = options_seen(&app->parsed, "min-sqnr");
         cli.limits.by_value = !cli.limits.by_sqnr || options_seen(&app->parsed, "tolerance");
         c = (struct comparison){.a = a, .b = b, .diff = diff, .limits = &cli.limits};

@@ -522,6 +522,7 @@ static int distill(struct app *app, struct distill_cli *cli, const struct net *s
     progress_end();
     app->written = d != NULL && status == VC_OK && !cli->distill.dry_run;
     status = ranks_agree(app, cli->distill.parallel.ranks, status);
+    /* A run that a signal ends prints where its checkpoint is and how it goes on: main says nothing of signals. */
     if (status == VC_E_CANCELLED && caught_signal() != 0 && cli->distill.checkpoint.path != NULL &&
         !app->silent) { /* what a signal ends says where it goes on */
         fprintf(stderr, "vcompress: ");

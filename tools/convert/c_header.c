@@ -213,6 +213,7 @@ static void put_number(FILE *to, const struct c_type *type, const unsigned char 
     memcpy(&bits, at, size);
     switch (type->kind) {
     case SIGNED: {
+        /* the bits are moved to the top and back: the shift of a signed number repeats the sign */
         unsigned unused = (unsigned)(64 - 8 * size);
         int64_t v = (int64_t)(bits << unused) >> unused;
 
@@ -302,6 +303,7 @@ static int put_values(struct writer *w, size_t index)
         w->crc = add_crc(w->crc, values, (size_t)n_bytes);
         fprintf(w->to, "const %s %s_ALIGNED %s_%s[%" PRIu64 "] = {", type->name, w->upper, w->prefix, w->names[index],
                 t->n_elems != 0 ? t->n_elems : 1);
+        /* PER_LINE values in a line, commas between all */
         for (uint64_t i = 0; i < t->n_elems; i++) {
             fputs(i % PER_LINE == 0 ? "\n    " : " ", w->to);
             put_number(w->to, type, values + i * size);
@@ -540,6 +542,7 @@ static int check(struct app *app, const struct convert_options *options, const s
         return app_usage(app, "-o %s: is the name of a %s file, and --c-header writes text: it needs -o FILE.h", path,
                          vc_format_of_name(path));
     }
+    /* _Alignas takes powers of two */
     if (alignment != 0 && ((alignment & (alignment - 1)) != 0 || alignment > 4096)) {
         return app_usage(app, "--c-align: %" PRIu64 " is no power of two up to 4096", alignment);
     }

@@ -11,7 +11,7 @@ struct nets_cli {
     struct convert_options convert; /* first member; all options for distill as a pass, else only the common options */
     const char *graph, *teacher_graph; /* --graph, --teacher-graph */
     const char *teacher;               /* --teacher */
-    struct vc_data_options data;
+    struct vc_data_options data;       /* --data, --array, --rows ... */
     const char *arrays[MAX_NET_ARRAYS];
 };
 
@@ -21,14 +21,15 @@ extern const struct opt_group group_rows, group_teacher;
 /* An open network. */
 struct net {
     struct vc_model *weights, *beside;
-    struct vc_graph *graph;
-    bool student; /* its weights are written in another way than they lie there */
+    struct vc_graph *graph; /* built from them; beside: the ONNX file of --graph, which has parameters of its own */
+    bool student;           /* its weights are written in another way than they lie there */
 };
 
 /* Opens the graph of the checkpoint net->weights, by the rules of net_open. */
 enum vc_status net_build(struct vc_ctx *ctx, const char *graph, const char *other, struct net *net);
 /* Opens the checkpoint at `path` and its graph: from the file `graph` (a text or ONNX), or, if NULL, from the
- * checkpoint, else from `other`. Returns GO_ON, or an exit status after printing all errors. */
+ * checkpoint, else from `other`. Returns GO_ON, or an exit status after printing all errors. app->subject is set to
+ * `path`. */
 int net_open(struct app *app, const char *path, const char *graph, const char *other, struct net *net);
 void net_close(struct net *net);
 
@@ -51,6 +52,7 @@ void answers_close(struct answer_files *files);
 int answers_check(struct app *app, const char *paths);
 enum vc_status answers_read(struct vc_ctx *ctx, const char *paths, struct answer_files *files);
 
+/* The network as functions of the library take it: borrowed from *net. */
 struct vc_network net_of(const struct net *net);
 
 #endif

@@ -18,20 +18,20 @@
 
 /* One line, parsed. */
 struct chain_pass {
-    const struct pass_row *row;
-    void *cli;
-    struct words words; /* the options point into them */
-    struct conversion what;
+    const struct pass_row *row; /* the command */
+    void *cli;                  /* owned; its structure, with the options of the line */
+    struct words words;         /* the options point into them */
+    struct conversion what;     /* what ready() has said of the output */
 };
 
 struct chain {
-    size_t n;
+    size_t n; /* lines that are passes */
     struct chain_pass pass[MAX_PASSES];
     char tag[TAG_BYTES]; /* "pruned.int8" */
 };
 
 /* Adds a line to the chain; a line without words is none. `where` begins the sentences: "recipe.txt:3". GO_ON or a
- * status. */
+ * status. app->command and app->parsed are as before when it returns. */
 int recipe_add_line(struct app *app, struct chain *chain, const char *where, const char *line, size_t n);
 
 /* Adds the lines of a text, which has to have a pass; `name` is that of the file. GO_ON or a status. */

@@ -9,9 +9,9 @@
 
 struct graph_source {
     struct base_options base;
-    const char *weights;
-    const char *graph_file; /* --graph: what the checkpoint MODEL computes; NULL: MODEL says that itself */
-    const char *sizes[MAX_SIZES];
+    const char *weights;          /* --weights: the checkpoint of a graph MODEL; NULL: none */
+    const char *graph_file;       /* --graph: what the checkpoint MODEL computes; NULL: MODEL says that itself */
+    const char *sizes[MAX_SIZES]; /* --size, "batch=8", in the order given */
     size_t n_sizes;
     /* what was opened */
     struct vc_model *model, *checkpoint;

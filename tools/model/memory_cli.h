@@ -5,17 +5,17 @@
 #include "tools/model/graph_source.h"
 
 struct memory_cli {
-    struct graph_source source; /* first */
-    struct vc_memory_options memory;
-    uint64_t batch, sequence;
+    struct graph_source source;                                   /* first */
+    struct vc_memory_options memory;                              /* what vc_memory_estimate gets */
+    uint64_t batch, sequence;                                     /* --batch and --seq; 0: not given */
     uint64_t dp, tp, pp, accumulate, chunks, stage, lora, im2col; /* for fields that are narrower */
     bool foreach, no_foreach, dropout, no_dropout;
-    bool own_allocator; /* without --allocator: that of the program, as fit has it; else exact sizes */
-    char scheme[32];    /* of --dtype; "": a type of floats */
-    bool tell_device;   /* the table ends with what the device's programs take */
-    const char *teacher_path;
-    struct graph_source teacher;
-    struct vc_memory_report report;
+    bool own_allocator;              /* without --allocator: that of the program, as fit has it; else exact sizes */
+    char scheme[32];                 /* of --dtype; "": a type of floats */
+    bool tell_device;                /* the table ends with what the device's programs take */
+    const char *teacher_path;        /* --teacher; NULL: none */
+    struct graph_source teacher;     /* opened */
+    struct vc_memory_report report;  /* of memory_cli_count */
     struct vc_memory_layers *layers; /* of each; NULL: not asked for */
 };
 
@@ -24,10 +24,10 @@ extern const struct opt_group group_kind; /* --device-kind, of commands that ask
 
 /* What is asked about a device beside its name, and the one at hand. */
 struct device_cli {
-    const char *slice; /* "1/8"; NULL: all of it */
-    int ecc;           /* enum vc_gpu_ecc */
-    struct vc_gpu at_hand;
-    uint64_t taken; /* of the one at hand, by others */
+    const char *slice;     /* "1/8"; NULL: all of it */
+    int ecc;               /* enum vc_gpu_ecc */
+    struct vc_gpu at_hand; /* of --gpu auto, as a row of the catalogue */
+    uint64_t taken;        /* of the one at hand, by others */
 };
 
 /* Refuses a memory of less than 4 KiB, which holds no model: "8" for 8GiB. */
@@ -76,7 +76,8 @@ int device_find(struct app *app, struct device_cli *device, const struct vc_gpus
         .help = "what others have taken already"                                                                     \
     }
 
-/* Opens app->subject, binds sizes, and counts. GO_ON or a status. */
+/* Opens app->subject, binds sizes, and counts. GO_ON or a status. Sentences name app->subject, or the teacher while
+ * that is opened. memory_cli_close afterwards, whatever it returned. */
 int memory_cli_count(struct app *app, struct memory_cli *cli);
 /* --runtime asks about a program without a name that keeps no value longer than needed: vc_fit_options.ideal. Programs
  * with names say that themselves. */

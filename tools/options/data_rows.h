@@ -3,6 +3,7 @@
 #ifndef VC_TOOLS_DATA_ROWS_H
 #define VC_TOOLS_DATA_ROWS_H
 
+/* Rows of files that hold nothing but tokens. take_length_: a function of type opt_call_fn, since 0 is refused. */
 #define TOKEN_ROWS(type, take_length_, member, needs_)                                                            \
     {.name = "length",                                                                                            \
      .value = "N",                                                                                                \
@@ -16,6 +17,7 @@
         .name = "token-bits", .value = "16|32", .kind = OPT_COUNT, OPT_FIELD(type, member.token_bits),            \
         .needs = "length", .help = "bits of a token; not for a file of llm.c, whose header has them (default 16)" \
     }
+/* Float inputs become (x * scale - mean) / std before the network gets them. */
 #define NORMALIZE_ROWS(type, member, needs_)                                                                   \
     {.name = "scale",                                                                                          \
      .value = "X",                                                                                             \

@@ -11,6 +11,7 @@
  * is the library's question. Returns the name of the scheme, static. */
 const char *scheme_word(const char *value, struct vc_quantize_options *o);
 
+/* The words of --precision, by number: f32 0, f64 1, bf16 2, fp16 3. */
 #define PRECISION_WORDS "f32|f64|bf16|fp16"
 bool precision_word(const char *value, enum vc_graph_precision *precision, enum vc_half *half);
 
@@ -40,6 +41,7 @@ const char *loss_word(size_t index);
                 "(bce); squared error (mse), linear where it is large (huber), 1 - cosine. Default auto: kd for "      \
                 "classes and tokens, bce for labels, mse for regression, cosine for embeddings"                        \
     }
+/* Only with --loss huber. */
 #define HUBER_ROW(type, delta)                                                                    \
     {                                                                                             \
         .name = "huber-delta", .value = "X", .kind = OPT_ABOVE_0, .field = offsetof(type, delta), \

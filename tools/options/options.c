@@ -297,6 +297,7 @@ bool options_size(const char *text, uint64_t *out)
     if (options_count(text, out)) {
         return true;
     }
+    /* a unit follows, or a fraction */
     v = strtod(text, &end);
     n = strlen(end);
     if (strcmp(end, "B") == 0) {
@@ -632,6 +633,7 @@ enum parse_result options_parse_more(const struct command *command, int argc, ch
                      command->name);
             return PARSE_ERROR;
         }
+        /* an operand; "-" alone is one */
         if (ended || arg[0] != '-' || arg[1] == '\0') {
             argv[parsed->n_args++] = arg; /* never beyond `at`: the slot was read before */
         } else if (strcmp(arg, "--") == 0) {

@@ -137,6 +137,7 @@ static void add_gpus_of_report(struct telling *t, const struct vc_report_totals 
     enum vc_status status = vc_gpus_open(t->app->ctx, NULL, &gpus);
 
     if (totals->device_dequantized != totals->device_native) {
+        /* a loader may decode the codes on the device */
         columns[n_columns++] = (struct vc_fit_column){"after, decoded", totals->device_dequantized};
     }
     if (status == VC_OK) {
@@ -288,6 +289,7 @@ static size_t worst_names(const struct vc_diff *diff, const char **names)
 
     for (size_t i = 0; i < diff->n_rows; i++) {
         const struct vc_diff_row *row = &diff->rows[i];
+        /* the last place, from which better rows move down */
         size_t at = n < N_HISTOGRAMS ? n : N_HISTOGRAMS - 1;
 
         if (row->kind != VC_DIFF_VALUES || !row->numeric || (n == N_HISTOGRAMS && !(row->sqnr_db < errors[at]))) {

@@ -178,12 +178,14 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
     char buf[CELL_BYTES];
     char text[200];
 
+    /* task */
     if (o->task == VC_TASK_TRAIN) {
         fprintf(to, "task      %s: %s value%s", vc_net_task_name(d->net_task), fmt_count(buf, d->n_outputs),
                 d->n_outputs == 1 ? "" : "s");
         fprintf(to, " for each %s, compared by %s\n", each_of(d->net_task),
                 vc_teacher_loss_measure(d->options->loss.kind));
     }
+    /* student, with what of it is trained */
     fputs("student   ", to);
     print_clean(to, student);
     fprintf(to, ": %s weights", fmt_count(buf, d->n_weights));
@@ -201,11 +203,13 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
         fputs("\n          all heads stay: ", to);
         print_clean(to, d->heads_kept);
     }
+    /* teacher */
     fputs("\nteacher   ", to);
     print_clean(to, teacher != NULL ? teacher : "none: labels alone");
     if (!isnan(d->teacher_accuracy)) {
         fprintf(to, ": accuracy on the labelled rows %s", fmt_share(buf, d->teacher_accuracy));
     }
+    /* data: rows, steps, epochs; then notes about what the rows and the answers look like */
     fputs("\ndata      ", to);
     print_clean(to, o->data->path);
     fprintf(to, ": %s rows;", fmt_count(buf, d->n_rows));
@@ -245,6 +249,7 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
               to);
     }
     print_memory(app, d);
+    /* grid and scales */
     if (d->fake_quant != NULL) {
         fprintf(to, "grid      %s: %s weights", d->fake_quant, fmt_count(buf, d->n_fake_quant_weights));
         fprintf(to, " of %s tensor%s are rounded to codes in every step", fmt_count(buf, d->n_fake_quant_tensors),
@@ -262,6 +267,7 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
     }
     print_matches(app, o, d);
     print_half(app, o, d);
+    /* the loss, last: what the lines before led to */
     if (o->task == VC_TASK_RECALIBRATE) {
         fputs("training  none: running statistics from these rows\n", to);
     } else if (!o->dry_run) {
