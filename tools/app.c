@@ -446,6 +446,7 @@ int app_open(struct app *app)
         return app_fail(app, status);
     }
     option_names_set(app->ctx, app->command);
+    /* a process stops on signals; a call has functions of its own */
     if (app->call == NULL) {
         watch_signals(app->ctx);
     } else {

@@ -63,6 +63,7 @@ static void put_term(FILE *to, const char *term)
     const char *rest = term;
     size_t indent = 0;
 
+    /* the last "|" that fits; a term without one is printed as it is */
     while (indent + strlen(rest) > width) {
         size_t n = 0;
 

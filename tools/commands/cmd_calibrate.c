@@ -146,6 +146,7 @@ static int run_calibrate(struct app *app, int n_args, char **args)
     vc_data_defaults(&cli.nets.data);
     vc_write_defaults(&cli.write);
     rc = app_parse(app, n_args, args, &cli);
+    /* with --data one model; without it files of statistics, which have no graph */
     if (rc == GO_ON && (app->parsed.n_args == 0 || (app->parsed.n_args != 1 && cli.nets.data.path != NULL) ||
                         (cli.nets.data.path == NULL && cli.nets.graph != NULL) || cli.write.path == NULL)) {
         rc = app_usage(app,

@@ -214,6 +214,7 @@ static void put_bash(FILE *to)
     put_command_names(to);
     fputs(" --version --help'\n  else\n    case ${COMP_WORDS[1]} in\n", to);
     for (size_t i = 0; i < n_commands; i++) {
+        /* the case of a command: values behind '=', values in a word of their own, else names of options */
         fprintf(to, "    %s)\n      if [ -n \"$joined\" ]; then\n      case $joined in\n", commands[i]->name);
         each_option(to, commands[i], bash_joined);
         fputs("      esac\n      else case $prev in\n", to);
@@ -310,6 +311,7 @@ static void put_zsh(FILE *to)
           "  local command=$words[2]\n  shift words\n  (( CURRENT-- ))\n  case $command in\n",
           to);
     for (size_t i = 0; i < n_commands; i++) {
+        /* the specification of each option, then the operands */
         fprintf(to, "    %s)\n      _arguments -s \\\n", commands[i]->name);
         each_option(to, commands[i], zsh_option);
         if (commands[i]->args != NULL && strchr(commands[i]->args, '|') != NULL) {

@@ -81,6 +81,7 @@ static bool print_list(struct app *app, const struct vc_devices *list)
     return ok;
 }
 
+/* Asking devices starts the CUDA plug-in, if there is one. */
 static int run_devices(struct app *app, int n_args, char **args)
 {
     struct base_options base = {.json = {.on = false}};

@@ -158,6 +158,7 @@ static void print_verdict(const struct out *out, const struct comparison *c)
     char buf[CELL_BYTES];
     char limit[CELL_BYTES * 2] = "";
 
+    /* the limit, in words, for the end of the line */
     if (c->limits->by_value && c->limits->tolerance > 0) {
         snprintf(limit, sizeof(limit), " (tolerance %g)", c->limits->tolerance);
     } else if (c->limits->by_sqnr) {

@@ -129,6 +129,7 @@ static int evaluate(struct app *app, struct evaluate_cli *cli, const struct net 
         return app_usage(app, "--min-accuracy: these rows have no labels of classes, which accuracy is measured by");
     }
     app->subject = app->parsed.args[0];
+    /* NaN is a miss, too */
     missed = cli->min_accuracy > 0 && !(quality.accuracy >= cli->min_accuracy);
     snprintf(text, sizeof(text), "accuracy %.4f is below --min-accuracy %g", quality.accuracy, cli->min_accuracy);
     if (app->json.on) {
@@ -179,6 +180,7 @@ static int run_evaluate(struct app *app, int n_args, char **args)
     rc = rc == GO_ON ? app_open(app) : rc;
     rc = rc == GO_ON ? json_check(app) : rc;
     rc = rc == GO_ON ? app_check_gate(app, "min-accuracy", cli.min_accuracy) : rc;
+    /* a network without a graph borrows that of the teacher, and the teacher that of the network */
     rc = rc == GO_ON ? net_open(app, app->parsed.args[0], cli.nets.graph, cli.nets.teacher, &net) : rc;
     if (rc == GO_ON && cli.nets.teacher != NULL) {
         rc = net_open(app, cli.nets.teacher, cli.nets.teacher_graph,

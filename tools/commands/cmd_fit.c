@@ -306,6 +306,7 @@ static int fit_budget(struct app *app, struct fit_cli *cli)
         for (size_t k = 0; k < cli->n_rows; k++) {
             left = cli->rows[k].fit.headroom_bytes < left ? cli->rows[k].fit.headroom_bytes : left;
         }
+        /* all devices have room; or the estimate did not follow the last budget; or nothing is left to give up */
         if (left >= 0 || cli->n_rows == 0 || peak > memory->budget_bytes || (uint64_t)-left >= peak) {
             break;
         }
@@ -664,6 +665,7 @@ static int run_fit(struct app *app, int n_args, char **args)
     app->subject = app->parsed.args[0];
     rc = app_open(app);
     rc = rc == GO_ON ? json_check(app) : rc;
+    /* the budget is found by fit_budget, from the devices */
     own_budget = cli.memory.memory.recompute == VC_RECOMPUTE_AUTO && cli.memory.memory.budget_bytes == 0;
     if (own_budget) {
         cli.memory.memory.budget_bytes = INT64_MAX; /* everything is kept, to begin with */

@@ -190,6 +190,7 @@ static int tell(struct app *app, struct graph_cli *cli)
                   !(app->json.on && app->json.path == NULL);
     int rc = GO_ON;
 
+    /* the blocks, for whatever shows them */
     if ((tables && !cli->full) || cli->svg != NULL || app->json.on || app->json.html != NULL) {
         status = vc_graph_blocks_make(app->ctx, cli->source.graph, graph_source_model(&cli->source),
                                       cli->source.checkpoint, &cli->blocks);

@@ -10,6 +10,7 @@
 
 static const struct opt_group *const groups[] = {&group_run, &group_report, &group_help};
 
+/* The summary is of the index that was written. */
 static int run_index(struct app *app, int n_args, char **args)
 {
     struct base_options base = {.json = {.on = false}};

@@ -103,6 +103,7 @@ static int logits(struct app *app, struct logits_cli *cli, const struct net *net
     return EXIT_YES;
 }
 
+/* Options, the network, its answers. The file is written by the library, under a temporary name until it is whole. */
 static int run_logits(struct app *app, int n_args, char **args)
 {
     struct logits_cli cli;

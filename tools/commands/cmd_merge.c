@@ -28,6 +28,7 @@ static bool take_lora(void *group, const char *value)
     const char *equals = strrchr(value, '=');
     char *end = NULL;
     double weight = equals != NULL ? strtod(equals + 1, &end) : 1.0;
+    /* a number, and nothing behind it */
     bool given = end != NULL && end != equals + 1 && *end == '\0';
     size_t n = given ? (size_t)(equals - value) : strlen(value);
     char *path;

@@ -122,6 +122,7 @@ static int make_lines(struct app *app, struct plan_cli *cli)
                                    .gpu = options_seen(&app->parsed, "gpu") ? NULL : cli->gpu};
     int rc = GO_ON;
 
+    /* the number of recipes */
     while (vc_recipe(cli->recipes, cli->n) != NULL) {
         cli->n++;
     }
@@ -156,6 +157,7 @@ static int decide(struct app *app, struct plan_cli *cli)
     if (cli->options.scan && graph_source_model(source) == NULL) {
         return app_refuse(app, VC_E_UNSUPPORTED, "has no weights that --scan could measure");
     }
+    /* the recipes may choose these where nobody said them */
     cli->options.runtime_given = options_seen(&app->parsed, "runtime");
     cli->options.allocator_given = options_seen(&app->parsed, "allocator");
     cli->options.usual_positions = !options_seen(&app->parsed, "seq") && !memory_cli_sets(&cli->memory, "sequence");

@@ -107,6 +107,7 @@ static int join(struct app *app, struct chain *chain, struct convert_options *co
         if (n < sizeof(chain->tag)) {
             n += (size_t)snprintf(chain->tag + n, sizeof(chain->tag) - n, "%s%s", i == 0 ? "" : ".", tag);
         }
+        /* passes, and run itself, may name the layout; all that do must agree */
         if (own->write.layout != NULL && convert->write.layout != NULL &&
             strcmp(own->write.layout, convert->write.layout) != 0) {
             return app_usage(app, "the file has one layout, but passes ask for %s and %s", convert->write.layout,

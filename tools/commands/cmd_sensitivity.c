@@ -135,6 +135,7 @@ static void tell_estimate(void *user, size_t n_runs, double seconds)
 static enum vc_status measure_outputs(struct app *app, const struct sensitivity_cli *cli, const struct vc_model *model,
                                       struct vc_sensitivity *s)
 {
+    /* a copy: each input has its own graph */
     struct vc_sensitivity_data_options options = cli->with_data;
     struct vc_model *other = NULL;
     struct vc_graph *graph = NULL;
@@ -226,6 +227,7 @@ static int run_sensitivity(struct app *app, int n_args, char **args)
     if (app->parsed.n_args == 0) {
         return app_usage(app, "sensitivity needs an INPUT file; see vcompress sensitivity --help");
     }
+    /* options, before the context */
     GO(check_data(app, &cli));
     cli.measure.rules = cli.convert.rules;
     cli.measure.n_rules = cli.convert.n_rules;

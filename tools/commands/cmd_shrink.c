@@ -204,6 +204,7 @@ static void tell(void *user, const struct vc_shrink_candidate *c, double left)
         return;
     }
     progress_end();
+    /* a reason in place of figures, or figures: of the weights alone (error), or of the outputs (loss, kd) */
     fprintf(out->to, "  %-36s ", c->name);
     if (c->reason != NULL) {
         print_clean(out->to, c->reason);
@@ -343,6 +344,7 @@ static bool print_result(const struct app *app, const struct vc_shrinkage *r)
     if (r->out_of_time) {
         fputs("note: --time ended the search\n", app->out.to);
     }
+    /* sizes first, then whether it fits */
     if (r->proved) {
         fprintf(app->out.to, "proof: read back and verified, %s, ", fmt_size(buf, &app->out, r->output_bytes));
         fputs(fmt_change(buf, &app->out, r->input_bytes, r->output_bytes), app->out.to);
@@ -397,6 +399,7 @@ static void set_rows(struct shrink_cli *cli)
     }
     cli->eval = cli->nets.data; /* read in the same way */
     cli->eval.path = own.path;
+    /* all rows of --eval */
     cli->eval.n_rows = cli->eval.part_from = cli->eval.part_to = cli->eval.part_seed = 0;
     cli->eval.labels = own.labels;
     if (own.n_arrays != 0) {
@@ -457,6 +460,7 @@ static int shrink(struct app *app, struct shrink_cli *cli)
     int rc;
 
     vc_open_defaults(&open);
+    /* the output's name decides, before the model is opened, how a folder is presented */
     open.as_gguf = cli->write.path != NULL && vc_format_of_name(cli->write.path) != NULL &&
                    strcmp(vc_format_of_name(cli->write.path), "gguf") == 0;
     status = vc_model_open(app->ctx, app->subject, &open, &model);

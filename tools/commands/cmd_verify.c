@@ -208,6 +208,7 @@ static bool print_verdict(struct app *app, const struct verdict *verdict)
     for (size_t i = 0; i < v->n_findings; i++) {
         print_finding(out, &v->findings[i]);
     }
+    /* the library keeps the first findings of a file with very many */
     if (v->n_findings < v->n_errors + v->n_warnings) {
         fprintf(out->to, "  and %zu more\n", v->n_errors + v->n_warnings - v->n_findings);
     }

@@ -52,6 +52,7 @@ static bool parse_units(const char *text, size_t room, struct vc_structured_unit
         if (!take_range(&s, &first, &last) || n + (last - first) >= room) {
             break;
         }
+        /* room for the whole range at once */
         grown = realloc(units, (n + (size_t)(last - first) + 1) * sizeof(*units));
         if (grown == NULL) {
             break;
@@ -247,6 +248,7 @@ enum vc_status structured_add(struct vc_ctx *ctx, struct vc_job *job, const stru
     vc_text_free(cli->graph_text);
     cli->read = NULL;
     cli->graph_text = NULL;
+    /* couplings of a file, or of a graph; without either the library takes those of the model's own graph */
     if (cli->couplings != NULL) {
         status = vc_couplings_read(ctx, cli->couplings, model, &cli->read);
     } else if (cli->graph != NULL) {

@@ -66,6 +66,7 @@ static int parse_pass(struct app *app, const char *where, struct chain_pass *pas
     if (app->parsed.n_args != 0) {
         return app_usage(app, "%s: '%s' is no option; input and output belong to run", where, app->parsed.args[0]);
     }
+    /* options that are no business of a pass */
     for (size_t i = 0; i < app->parsed.n_seen; i++) {
         if (belongs_to_run(group_of(app->command, app->parsed.seen[i]))) {
             return app_usage(app, "%s: --%s belongs to run, not to a pass", where, app->parsed.seen[i]->name);
@@ -126,6 +127,7 @@ int recipe_add_text(struct app *app, struct chain *chain, const char *name, cons
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         char where[512];
 
+        /* the last line may have no end */
         stop = stop != NULL ? stop : end;
         (void)snprintf(where, sizeof(where), "%s:%zu", name, line);
         rc = recipe_add_line(app, chain, where, at, (size_t)(stop - at));

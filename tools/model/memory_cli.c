@@ -445,6 +445,7 @@ static int open_teacher(struct app *app, struct memory_cli *cli)
         return GO_ON;
     }
     app->subject = cli->teacher_path;
+    /* the same sizes of inputs, and the same common options */
     cli->teacher.base = cli->source.base;
     memcpy(cli->teacher.sizes, cli->source.sizes, sizeof cli->source.sizes);
     cli->teacher.n_sizes = cli->source.n_sizes;
@@ -649,7 +650,7 @@ static void print_division(const struct app *app, const struct vc_memory_options
     }
 }
 
-/* Nobody named a type: it is the model's. */
+/* No option named a type: types are the model's own, which the head then says. */
 static bool is_usual(const struct memory_cli *cli)
 {
     const struct vc_memory_options *o = &cli->memory;
@@ -694,6 +695,7 @@ static void print_head(const struct app *app, const struct memory_cli *cli)
     fputc('\n', app->out.to);
 }
 
+/* One row: bytes, the share of `whole` (0: none), and how certain the figure is. */
 static void add_part(const struct app *app, struct table *table, const char *name, const struct vc_memory_part *part,
                      uint64_t whole, enum ink ink)
 {
@@ -706,6 +708,7 @@ static void add_part(const struct app *app, struct table *table, const char *nam
     table_add(table, INK_DIM, vc_known_name(part->known));
 }
 
+/* The row of a component, by enum vc_memory_kind. Activations of training are those that wait for the backward pass. */
 static const char *component_text(enum vc_memory_kind component, bool trains)
 {
     static const char *const texts[VC_MEMORY_COMPONENTS] = {"parameters",
@@ -725,7 +728,8 @@ static const char *component_text(enum vc_memory_kind component, bool trains)
     return component == VC_MEMORY_ACTIVATIONS && trains ? "kept for the backward pass" : texts[component];
 }
 
-/* Not a part of the moments. */
+/* What a device's programs take beside the values of the model. These rows are shown at the end, by estimate alone
+ * (tell_device): fit has them in its sum. */
 static bool is_of_device(enum vc_memory_kind component)
 {
     return component == VC_MEMORY_WORKSPACE || component == VC_MEMORY_CONTEXT || component == VC_MEMORY_SLACK;
@@ -750,6 +754,16 @@ static void print_stages(const struct app *app, const struct vc_memory_report *r
     }
 }
 
+/* Two groups of rows in one table: components, whose bytes add up to the peak (their share stands behind), then moments
+ * of the run. Training has four moments; inference two, loading and the peak:
+ *
+ *     parameters                  1.20 MiB   71.0 %   exact
+ *     activations                  490 KiB   28.3 %   exact
+ *     after loading               1.20 MiB            exact
+ *     at the peak, ideal          1.69 MiB            exact        nothing is kept longer than needed
+ *     at the peak, PyTorch eager  1.91 MiB            exact
+ *
+ * False: no memory. */
 static bool print_tables(struct app *app, const struct memory_cli *cli)
 {
     static const char *const moments[VC_MOMENTS] = {"after loading", "after the forward pass", "at the peak",
@@ -823,6 +837,8 @@ static bool print_layers(struct app *app, const struct memory_cli *cli)
     return table_print(&table, &app->out, true);
 }
 
+/* The order: head, tables, then what is unknown or the stages of a pipeline, with -v the arena and the layers, and
+ * notes of the library. */
 bool memory_cli_print(struct app *app, const struct memory_cli *cli)
 {
     const struct vc_memory_report *r = &cli->report;

@@ -94,6 +94,7 @@ static void judge(const struct app *app, struct targets *targets, struct vc_repo
         if (!targets->must[k]) {
             continue;
         }
+        /* "must_fit": the limit is what is usable, the figure what is needed */
         targets->gates[n++] = (struct vc_report_gate){"must_fit", (double)change->after.usable_bytes,
                                                       (double)change->after.need_bytes, true, fits};
         if (!fits && (report->gate_missed == NULL || report->gate_missed[0] == '\0')) {

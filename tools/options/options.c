@@ -303,6 +303,7 @@ bool options_size(const char *text, uint64_t *out)
     if (strcmp(end, "B") == 0) {
         return v == floor(v) && v < 0x1p63 ? (*out = (uint64_t)v, true) : false;
     }
+    /* K, KiB and KB: one, three and two letters behind the number */
     for (size_t i = 1; i < sizeof(units) / sizeof(units[0]); i++) {
         if (n >= 1 && end[0] == units[i][0] && (n == 1 || strcmp(end + 1, "iB") == 0 || strcmp(end + 1, "B") == 0)) {
             v *= n == 2 ? pow(1000.0, (double)i) : (double)(1ULL << 10 * i);
@@ -452,6 +453,7 @@ static enum parse_result check_conflicts(struct line *line, const struct opt *op
     struct parsed *parsed = line->parsed;
 
     for (size_t i = 0; i < parsed->n_seen; i++) {
+        /* an option of the same group, by its place in the table */
         const struct opt *other = parsed->seen[i];
 
         if (other != opt && other >= group->opts && other < group->opts + group->n_opts &&

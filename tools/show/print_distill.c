@@ -66,6 +66,7 @@ static void print_pruning(const struct app *app, const struct vc_distill_options
     FILE *to = app->out.to;
     char buf[CELL_BYTES];
     double n = (double)d->prune_weights;
+    /* steps that train with the final masks */
     uint64_t behind = d->n_planned - d->prune_last;
 
     fprintf(to, "pruning   %s weights", fmt_count(buf, d->prune_weights));
@@ -380,6 +381,7 @@ bool print_distillation(struct app *app, const struct vc_distill_options *o, con
         printed = print_qualities(app, d, d->options->loss.kind, o->teacher.graph != NULL || o->eval.n_logits != 0);
         print_errors(app, d);
     }
+    /* what the evaluations on the way decided */
     if (d->best_step != 0) {
         fprintf(to, "the best of %s evaluations was after", fmt_count(buf, d->n_evals));
         fprintf(to, " step %s", fmt_count(buf, d->best_step));
@@ -392,6 +394,7 @@ bool print_distillation(struct app *app, const struct vc_distill_options *o, con
     } else if (d->control_reason != NULL) {
         fprintf(to, "no control run: %s\n", d->control_reason);
     }
+    /* the work is done although checkpoints could not be written */
     if (d->unsaved != NULL) {
         fprintf(to, "%s checkpoint%s could not be written; the last: ", fmt_count(buf, d->n_unsaved),
                 d->n_unsaved == 1 ? "" : "s");

@@ -72,6 +72,7 @@ static void print_head(const struct out *out, const struct vc_inspection *in)
 
     fputs(out_ink(out, INK_BOLD), out->to);
     print_clean(out->to, vc_model_path(in->model));
+    /* the format and how values lie in it */
     fprintf(out->to, "%s: %s, %s tensor%s, %s parameter%s, %s (%s)\n", out_ink(out, INK_NONE),
             vc_model_format(in->model), fmt_count(n, in->n_own), plural(in->n_own), fmt_count(params, in->n_params),
             plural(in->n_params), fmt_size(size, out, vc_model_file_bytes(in->model)),
@@ -483,7 +484,7 @@ static void print_legend(const struct view *view)
 }
 
 /* Without -v: groups of tensors. Statistics of the first tensor are asked for again where the line has only one
- * (add_stats). False: no memory. */
+ * (add_stats). False: no memory. A table of groups. hidden: tensors in lines that are not shown. */
 static bool print_lines(struct app *app, const struct vc_inspection *in, const struct groups *groups,
                         struct line *lines)
 {

@@ -29,6 +29,7 @@ static void add_to(struct removal_line *line, size_t index, const struct vc_repo
 {
     struct vc_report_group *sum = &line->sum;
 
+    /* the first group of the line gives all that is not a score */
     if (sum->name == NULL) {
         line->first = index;
         *sum = *group;

@@ -190,6 +190,7 @@ static void fmt_curve(char *buf, const struct out *out, const struct vc_sensitiv
 
     buf[0] = '\0';
     for (size_t i = 0; i < s->n_candidates && s->candidates[i].kind == VC_SENSITIVITY_MAGNITUDE; i++) {
+        /* 0 to 12.5 % is the lowest cell, 87.5 % and more the highest */
         double eighths = isfinite(errors[i]) ? floor(8 * fmin(errors[i], 1.0)) : 7;
         size_t level = eighths > 7 ? 7 : (size_t)eighths;
 
@@ -307,6 +308,7 @@ static double shown_from(const struct view *view, const struct columns *c, size_
     for (size_t g = 0; g < n; g++) {
         double error = error_of(view->s, worst_of(view->s, &view->lines[g], c->judged), c->judged);
 
+        /* without a figure: the least */
         errors[g] = isnan(error) ? 0 : error;
     }
     qsort(errors, n, sizeof(*errors), smaller_first);
