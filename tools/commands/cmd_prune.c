@@ -247,8 +247,7 @@ static bool is_shared_by_lamp(const struct app *app, const struct prune_cli *own
            own->prune.pattern == VC_PATTERN_NONE && own->mask == NULL && !own->permanent;
 }
 
-/* The words of --score without --structured. The order of the words is that of enum vc_prune_score. GO_ON or a
- * status. */
+/* The words of --score without --structured, and the score where none is given. GO_ON or a status. */
 static int take_score(struct app *app, struct prune_cli *own)
 {
     static const struct opt_word scores[] = {{"magnitude", VC_SCORE_MAGNITUDE},

@@ -173,7 +173,7 @@ static int read_removals(struct app *app, struct structured_cli *cli)
 
 /* ---- the rest ---- */
 
-/* --dims "neurons,heads": a bit for each kind, in the order of the words. GO_ON or a status. */
+/* --dims "neurons,heads": a bit for each kind, 1 << VC_UNIT_NEURONS and its like. GO_ON or a status. */
 static int read_dims(struct app *app, struct structured_cli *cli)
 {
     static const struct opt_word units[] = {{"neurons", VC_UNIT_NEURONS},

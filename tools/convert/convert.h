@@ -25,9 +25,9 @@ struct convert_options {
     struct vc_write_options write;
     struct vc_rule rules[MAX_RULES]; /* --include and --exclude, in the order given */
     size_t n_rules;
-    struct vc_metadata_entry metadata[MAX_METADATA]; /* --metadata: values are the arguments' ends ... */
-    char metadata_keys[MAX_METADATA][MAX_METADATA_KEY];  /* ... and keys copies of their beginnings */
-    const char *lists[VC_MAX_OUTPUTS]; /* --emit as given, "a.npz,b.npz" */
+    struct vc_metadata_entry metadata[MAX_METADATA];    /* --metadata: values are the arguments' ends ... */
+    char metadata_keys[MAX_METADATA][MAX_METADATA_KEY]; /* ... and keys copies of their beginnings */
+    const char *lists[VC_MAX_OUTPUTS];                  /* --emit as given, "a.npz,b.npz" */
     size_t n_lists;
     const char
         *emit[VC_MAX_OUTPUTS]; /* what write.emit points to: the names in the lists, which app->own_names holds */

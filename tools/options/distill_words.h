@@ -11,7 +11,7 @@
  * is the library's question. Returns the name of the scheme, static. */
 const char *scheme_word(const char *value, struct vc_quantize_options *o);
 
-/* The words of --precision, by number: f32 0, f64 1, bf16 2, fp16 3. */
+/* The words of --precision; precision_word has what each one means. */
 #define PRECISION_WORDS "f32|f64|bf16|fp16"
 bool precision_word(const char *value, enum vc_graph_precision *precision, enum vc_half *half);
 
