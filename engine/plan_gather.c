@@ -1,10 +1,20 @@
-/* plan_gather.c - Gather, of embeddings and of hidden states, and Where. */
+/* plan_gather.c - Gather, of embeddings and of hidden states, and Where.
+ *
+ * Both ways of Gather, of a table [size, inner] and indices i:
+ *
+ *     forward     y[k] = table[i[k]]                blocks of indices
+ *     backward    dtable[r] = sum of dy[k] where i[k] = r
+ *
+ * The backward loop is cut by rows of the table, not by indices: each part walks over all indices and adds
+ * up those of its rows, in their order. So no two threads write to one row, and the sum has the same order
+ * for every number of threads. */
 #include <string.h>
 
 #include "engine/plan_ops.h"
 
 #define GRADIENT_PARTS 16 /* of a table, each of which looks for its own rows among all indices */
 
+/* The sizes of both loops. An index out of range is noted in e->fault, and the pass ends with it. */
 static struct vc_args_gather *gather_args(struct vc_engine *e, uint32_t node)
 {
     const struct vc_plan_value *x = vc_plan_in(e, node, 0);
@@ -25,6 +35,7 @@ static struct vc_args_gather *gather_args(struct vc_engine *e, uint32_t node)
     return args;
 }
 
+/* Indices may have any shape; they count as n in a row. */
 void vc_train_forward_gather(struct vc_engine *e, uint32_t node)
 {
     struct vc_args_gather *args = gather_args(e, node);
@@ -39,6 +50,7 @@ void vc_train_forward_gather(struct vc_engine *e, uint32_t node)
     }
 }
 
+/* A table that is not trained has no gradient, as with hidden states that are only picked from. */
 void vc_train_backward_gather(struct vc_engine *e, uint32_t node)
 {
     struct vc_args_gather *args = gather_args(e, node);
@@ -56,6 +68,7 @@ void vc_train_backward_gather(struct vc_engine *e, uint32_t node)
 
 /* ---- Where ---- */
 
+/* Sizes of the output, and steps of all three inputs in it: 0 along dimensions that they do not have. */
 static struct vc_args_where *where_args(struct vc_engine *e, uint32_t node)
 {
     const struct vc_plan_value *y = vc_plan_out(e, node, 0);
@@ -72,6 +85,7 @@ static struct vc_args_where *where_args(struct vc_engine *e, uint32_t node)
     return args;
 }
 
+/* Condition, both inputs, output. */
 void vc_train_forward_where(struct vc_engine *e, uint32_t node)
 {
     struct vc_args_where *args = where_args(e, node);
@@ -119,6 +133,7 @@ static void where_gradient(struct vc_engine *e, uint32_t node, unsigned k)
     }
 }
 
+/* Only the two inputs have gradients; the condition has none. */
 void vc_train_backward_where(struct vc_engine *e, uint32_t node)
 {
     for (unsigned k = 1; k < 3; k++) {

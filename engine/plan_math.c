@@ -92,6 +92,7 @@ static bool clip_limits(struct vc_engine *e, uint32_t node, double *least, doubl
     return true;
 }
 
+/* A bound that is not given is infinite. */
 void vc_train_forward_clip(struct vc_engine *e, uint32_t node)
 {
     double least;
@@ -102,6 +103,7 @@ void vc_train_forward_clip(struct vc_engine *e, uint32_t node)
     }
 }
 
+/* The gradient passes where the value was not cut. */
 void vc_train_backward_clip(struct vc_engine *e, uint32_t node)
 {
     double least;
@@ -126,6 +128,7 @@ static void codes(struct vc_engine *e, uint32_t node, struct vc_args_codes of, s
     }
 }
 
+/* Rounded to codes and back in one loop, as quantized weights or values are. */
 void vc_train_forward_fake_quantize(struct vc_engine *e, uint32_t node)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
@@ -144,6 +147,7 @@ void vc_train_forward_fake_quantize(struct vc_engine *e, uint32_t node)
     codes(e, node, args, refs);
 }
 
+/* Straight through. */
 void vc_train_backward_fake_quantize(struct vc_engine *e, uint32_t node)
 {
     unary_backward(e, node, VC_UNARY_COPY, 1, 0);
@@ -161,6 +165,8 @@ static bool has_no_codes(const struct vc_engine *e, uint32_t q)
            !vc_plan_has_other_readers(e, vc_plan_node(e, q)->outputs[0], q);
 }
 
+/* QuantizeLinear and DequantizeLinear as one instruction for each decoder, where no codes need to exist.
+ * True: the node is planned, or another one has done it. */
 bool vc_plan_codes(struct vc_engine *e, uint32_t node)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
@@ -212,6 +218,7 @@ static void dropout(struct vc_engine *e, uint32_t node, struct vc_ref from, stru
     vc_plan_emit(e, node, VC_LOOP_dropout, vc_plan_blocks(x->n, VC_ELEMENTS_PER_BLOCK), args, add, refs, 2);
 }
 
+/* Without training the ratio is 0, and the loop copies. */
 void vc_train_forward_dropout(struct vc_engine *e, uint32_t node)
 {
     struct vc_ref from = vc_plan_data(e, node, 0);
@@ -223,6 +230,7 @@ void vc_train_forward_dropout(struct vc_engine *e, uint32_t node)
     dropout(e, node, from, vc_plan_make(e, node, 0, true), false);
 }
 
+/* The same random numbers say which elements were kept. */
 void vc_train_backward_dropout(struct vc_engine *e, uint32_t node)
 {
     struct vc_ref from = vc_plan_grad(e, node, 0);

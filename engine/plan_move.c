@@ -1,4 +1,11 @@
-/* plan_move.c - operators that put elements elsewhere. */
+/* plan_move.c - operators that put elements elsewhere.
+ *
+ *     Transpose, Expand, Slice    one part: sizes to walk, steps and begin in both arrays
+ *     Concat, Split               a part for each input or output
+ *     Pad, Resize                 for each dimension a list: index of the output -> index of the input, or -1
+ *
+ * The first two groups are strided copies, and their gradients the same copies the other way. Lists are
+ * made when the program is: the loop that reads them knows nothing of modes. */
 #include <math.h>
 #include <string.h>
 
@@ -31,6 +38,7 @@ static struct part part_of(const struct vc_plan_value *x)
     return p;
 }
 
+/* One strided instruction from the input's part to the output's. */
 static void copy_part(struct vc_engine *e, uint32_t node, const struct part *p, struct vc_ref from, struct vc_ref to)
 {
     struct vc_strided s = {.kind = VC_SUM_A, .scale = 1, .n_dims = p->n_dims, .refs = {to, from}};
@@ -100,6 +108,7 @@ static void give_back(struct vc_engine *e, uint32_t node, const struct part *p, 
         }                                                                  \
     }
 
+/* Codes and indices move only where they are known when the program is made. */
 static bool reals(struct vc_engine *e, uint32_t node)
 {
     if (!vc_plan_in(e, node, 0)->real) {
@@ -109,6 +118,7 @@ static bool reals(struct vc_engine *e, uint32_t node)
     return true;
 }
 
+/* Walks over the output; its dimension k has the step that dimension perm[k] has in the input. */
 static bool find_transpose(struct vc_engine *e, uint32_t node, struct part *p)
 {
     const struct vc_graph_attr *perm = vc_node_attr(vc_plan_node(e, node), "perm");
@@ -122,6 +132,7 @@ static bool find_transpose(struct vc_engine *e, uint32_t node, struct part *p)
     return true;
 }
 
+/* Walks over the output; dimensions that are repeated have a step of 0 in the input. */
 static bool find_expand(struct vc_engine *e, uint32_t node, struct part *p)
 {
     const struct vc_plan_value *y = vc_plan_out(e, node, 0);
@@ -138,6 +149,7 @@ static int64_t within(int64_t at, int64_t size, int64_t low, int64_t high)
     return at < low ? low : at > high ? high : at;
 }
 
+/* Walks over the output; a step of the slice multiplies that of the dimension, and a start moves the begin. */
 static bool find_slice(struct vc_engine *e, uint32_t node, struct part *p)
 {
     const struct vc_plan_value *x = vc_plan_in(e, node, 0);
@@ -183,6 +195,7 @@ static struct part part_along(const struct vc_plan_value *whole, const struct vc
     return p;
 }
 
+/* Both ways: the parts of all inputs lie one behind the other along the axis. */
 static void concat(struct vc_engine *e, uint32_t node, bool backward)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
@@ -222,6 +235,7 @@ void vc_train_backward_concat(struct vc_engine *e, uint32_t node)
     concat(e, node, true);
 }
 
+/* Both ways: parts are those of Concat, turned around. Outputs that nobody reads are not copied. */
 static void split(struct vc_engine *e, uint32_t node, bool backward)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
@@ -273,6 +287,7 @@ void vc_train_backward_split(struct vc_engine *e, uint32_t node)
 
 /* ---- Pad and Resize: for each dimension, where an index of the output is in the input ---- */
 
+/* Lists that map every index to itself; operators replace those of dimensions that they change. */
 static struct vc_args_mapped *map_begin(struct vc_engine *e, uint32_t node)
 {
     const struct vc_plan_value *x = vc_plan_in(e, node, 0);
@@ -301,7 +316,11 @@ static struct vc_args_mapped *map_begin(struct vc_engine *e, uint32_t node)
     return args;
 }
 
-/* The lists of places from the maps. */
+/* The lists of places from the maps, for the backward loop: which indices of the output came from each of
+ * the input.
+ *
+ *     map     0 0 1 1 2 2          back    0: 0 1      1: 2 3      2: 4 5
+ */
 static bool map_back(struct vc_engine *e, struct vc_args_mapped *args)
 {
     for (unsigned k = 0; k < args->n_dims; k++) {
@@ -329,6 +348,7 @@ static bool map_back(struct vc_engine *e, struct vc_args_mapped *args)
 
 typedef struct vc_args_mapped *find_map(struct vc_engine *e, uint32_t node);
 
+/* Elements of the output, each from its place. */
 static void mapped_forward(struct vc_engine *e, uint32_t node, find_map *find)
 {
     struct vc_args_mapped *args = reals(e, node) ? find(e, node) : NULL;
@@ -341,6 +361,7 @@ static void mapped_forward(struct vc_engine *e, uint32_t node, find_map *find)
     }
 }
 
+/* Elements of the input, each the sum of those that came from it. */
 static void mapped_backward(struct vc_engine *e, uint32_t node, find_map *find)
 {
     struct vc_args_mapped *args = vc_plan_trained(e, node, 0) ? find(e, node) : NULL;
@@ -365,6 +386,8 @@ static void mapped_backward(struct vc_engine *e, uint32_t node, find_map *find)
         mapped_backward(e, node, find);                             \
     }
 
+/* Where each element of a padded dimension comes from: -1 is the value of the padding; other modes repeat
+ * elements. */
 static struct vc_args_mapped *find_pad(struct vc_engine *e, uint32_t node)
 {
     const char *mode = vc_node_string(vc_plan_node(e, node), "mode", "constant");
@@ -444,6 +467,7 @@ static double rounded(const char *how, double place)
     return strcmp(how, "round_prefer_ceil") == 0 ? floor(place + 0.5) : ceil(place - 0.5);
 }
 
+/* The nearest element, kept within the dimension. */
 static int64_t resize_nearest(const char *how, double place, int64_t size)
 {
     double at = rounded(how, place);
@@ -478,6 +502,7 @@ static bool resize_scales(struct vc_engine *e, uint32_t node, double *scale)
     return true;
 }
 
+/* Nearest alone: one element of the input for each of the output. Other modes mix several. */
 static struct vc_args_mapped *find_resize(struct vc_engine *e, uint32_t node)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);

@@ -123,6 +123,7 @@ static void turn_in_tensor(const struct vc_engine *e, uint32_t node, struct stac
     }
 }
 
+/* alpha a' b' with one matrix each; transA and transB exchange steps. */
 static struct product of_gemm(const struct vc_engine *e, uint32_t node)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
@@ -225,6 +226,7 @@ static bool make_lists(struct vc_engine *e, struct vc_args_product *args, uint64
     return true;
 }
 
+/* For operators that are made of products: matrices at equal distances, one pair for each result. */
 void vc_plan_product(struct vc_engine *e, uint32_t node, const struct vc_plan_product *p, struct vc_ref a,
                      struct vc_ref b, struct vc_ref c, bool add)
 {
@@ -346,6 +348,7 @@ static void gradient(struct vc_engine *e, uint32_t node, unsigned which)
     }
 }
 
+/* Products of integers are computed by the definition, not here. */
 static bool product_reals(struct vc_engine *e, uint32_t node)
 {
     if (!vc_plan_out(e, node, 0)->real) {

@@ -11,12 +11,15 @@
 
 /* ---- what a node is ---- */
 
+/* The sizes of a node: all of them are known when the program is made. */
 struct recurrent {
     uint64_t n, steps, rows, width, hidden, directions, wide; /* n = steps * rows; wide = gates * hidden */
     unsigned gates;
     bool rows_first, resets_last;
 };
 
+/* Sizes from the shapes of x and r: [steps, rows, width], or with rows first, and [directions, gates *
+ * hidden, hidden]. */
 static struct recurrent of_node(const struct vc_engine *e, uint32_t node)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
@@ -113,6 +116,7 @@ static void run_blocks(const struct vc_train_call *call, const struct vc_engine_
     }
 }
 
+/* On a device the same loop runs on the host, as one instruction of the host that walks over all blocks. */
 static void emit_loop(struct vc_engine *e, uint32_t node, enum vc_train_loop_id loop, struct vc_args_recurrent *args,
                       const struct vc_ref *refs, unsigned n_read)
 {
@@ -126,6 +130,7 @@ static void emit_loop(struct vc_engine *e, uint32_t node, enum vc_train_loop_id 
 
 /* ---- lengths ---- */
 
+/* What the check of lengths needs. */
 struct lengths {
     struct vc_engine *e;
     uint32_t node;
@@ -154,6 +159,7 @@ static void check_lengths(const struct vc_train_call *call, const struct vc_engi
     }
 }
 
+/* Lengths are data: only a pass can see that one of them is wrong. */
 static void add_check(struct vc_engine *e, uint32_t node, const struct recurrent *is, struct vc_ref lengths)
 {
     struct lengths *args = vc_plan_args(e, sizeof *args);
@@ -168,6 +174,8 @@ static void add_check(struct vc_engine *e, uint32_t node, const struct recurrent
 
 /* ---- forward ---- */
 
+/* The product of x with all weights comes first, for all steps at once: [steps * rows, width] x [width,
+ * directions * wide]. The loop then adds what each step's state brings, in its place. */
 static void forward(struct vc_engine *e, uint32_t node)
 {
     struct recurrent is = of_node(e, node);
@@ -251,6 +259,7 @@ static struct vc_ref cleared_grad(struct vc_engine *e, uint32_t node, unsigned k
     return to;
 }
 
+/* Sums over all steps and rows of the gradients of the sums: both biases of a gate get the same. */
 static void bias_gradient(struct vc_engine *e, uint32_t node, const struct recurrent *is,
                           const struct vc_args_recurrent *args, struct vc_ref work)
 {
@@ -288,6 +297,8 @@ static void state_gradient(struct vc_engine *e, uint32_t node, const struct recu
     vc_plan_product(e, node, &p, work, work, to, add);
 }
 
+/* Of the weights of the state: for GRU in two products, since the third gate's weights were multiplied with
+ * something else. */
 static void state_gradients(struct vc_engine *e, uint32_t node, const struct recurrent *is,
                             const struct vc_args_recurrent *args, struct vc_ref work)
 {
@@ -362,6 +373,8 @@ static void add_to_input(struct vc_engine *e, uint32_t node, unsigned k, struct 
     }
 }
 
+/* The loop leaves the gradients of the sums in the place of the gates; everything else is products and sums
+ * of these over all steps at once. */
 static void backward(struct vc_engine *e, uint32_t node)
 {
     struct recurrent is = of_node(e, node);

@@ -30,6 +30,7 @@ static size_t find_entry(const struct vc_weights *w, bool from_weights, const ch
     return vc_name_table_find(&w->names[from_weights], names_of(w), name, strlen(name));
 }
 
+/* By either file's name; the first parameter counts where both have it. */
 const struct vc_weight *vc_weights_find(const struct vc_weights *w, const char *name)
 {
     size_t own = find_entry(w, false, name);
@@ -101,6 +102,7 @@ static void find_statistics(struct vc_weights *w)
     }
 }
 
+/* Adds what the entry takes to the block of values. */
 static enum vc_status add_bytes(struct vc_weights *w, const struct vc_weight *item)
 {
     uint64_t bytes;
@@ -120,6 +122,8 @@ static uint64_t bytes_of(const struct vc_weights *w, const struct vc_weight *ite
     return (bytes + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
 }
 
+/* The block of gradients has the trained entries alone, so it is counted anew whenever one more or fewer is
+ * trained. */
 static void count_gradients(struct vc_weights *w)
 {
     w->grad_bytes = 0;
@@ -141,6 +145,8 @@ static enum vc_status make_tables(struct vc_weights *w)
     return others ? vc_name_table_make(w->ctx, n, &w->names[true]) : VC_OK;
 }
 
+/* One entry for each tensor, at its first parameter. Where one parameter of a tensor is frozen, the tensor
+ * is. */
 enum vc_status vc_weights_make(struct vc_ctx *ctx, const struct vc_graph *graph, enum vc_graph_precision precision,
                                bool train, const bool *frozen, struct vc_weights **out)
 {
@@ -259,6 +265,7 @@ static enum vc_status make_room(struct vc_weights *w, size_t n)
     return VC_OK;
 }
 
+/* Begins as 1 everywhere: bound 0 makes the random numbers the middle. */
 enum vc_status vc_weights_add_shares(struct vc_weights *w, const char *name, uint64_t n, size_t *entry)
 {
     VC_CALL(make_room(w, 1));
@@ -304,6 +311,7 @@ static void init_entry(const struct vc_weights *w, size_t entry)
     }
 }
 
+/* Places all entries in the two blocks, in the order of the list. */
 enum vc_status vc_weights_allocate(struct vc_weights *w)
 {
     uint64_t data = 0;
@@ -366,6 +374,7 @@ out:
     return status;
 }
 
+/* Gradients on both sides. */
 enum vc_status vc_weights_clear(struct vc_weights *w)
 {
     if (w->grad_block != NULL && w->grad_bytes != 0) {
@@ -391,6 +400,7 @@ enum vc_status vc_weights_use(struct vc_weights *w, struct vc_train_device *devi
     return VC_OK;
 }
 
+/* The device's copies go; values that are newer there are lost. */
 void vc_weights_leave(struct vc_weights *w)
 {
     if (w->device != NULL) {
@@ -410,6 +420,7 @@ void vc_weights_changed(struct vc_weights *w)
     w->newer_on_device = false;
 }
 
+/* Only if the device's are newer. */
 enum vc_status vc_weights_to_host(struct vc_weights *w)
 {
     if (w->device != NULL && w->newer_on_device) {
@@ -431,6 +442,7 @@ enum vc_status vc_weights_grads_to_device(struct vc_weights *w)
     return w->device != NULL ? vc_train_to_device(w->device, w->device_grad, w->grad_block, w->grad_bytes) : VC_OK;
 }
 
+/* An entry lies at the same place in both blocks. */
 enum vc_status vc_weights_entry_to_host(struct vc_weights *w, size_t entry)
 {
     const struct vc_weight *item = &w->items[entry];
@@ -442,6 +454,7 @@ enum vc_status vc_weights_entry_to_host(struct vc_weights *w, size_t entry)
                : VC_OK;
 }
 
+/* The values of one entry were made on the host. */
 enum vc_status vc_weights_entry_to_device(struct vc_weights *w, size_t entry)
 {
     const struct vc_weight *item = &w->items[entry];
@@ -452,6 +465,7 @@ enum vc_status vc_weights_entry_to_device(struct vc_weights *w, size_t entry)
                              : VC_OK;
 }
 
+/* The gradient of one entry was made on the host. */
 enum vc_status vc_weights_gradient_to_device(struct vc_weights *w, size_t entry)
 {
     const struct vc_weight *item = &w->items[entry];
@@ -462,6 +476,7 @@ enum vc_status vc_weights_gradient_to_device(struct vc_weights *w, size_t entry)
                              : VC_OK;
 }
 
+/* Only if the host's are newer. */
 enum vc_status vc_weights_to_device(struct vc_weights *w)
 {
     if (w->device != NULL && w->newer_on_host) {
@@ -471,6 +486,7 @@ enum vc_status vc_weights_to_device(struct vc_weights *w)
     return VC_OK;
 }
 
+/* The device's memory first. */
 void vc_weights_free(struct vc_weights *w)
 {
     if (w == NULL) {

@@ -44,6 +44,7 @@ struct vc_weight {
     void *grad;  /* the sum of all backward passes since vc_weights_clear; NULL: not trained */
 };
 
+/* All entries. Who writes to values says so with vc_weights_changed, so that copies on a device follow. */
 struct vc_weights {
     struct vc_ctx *ctx;
     const struct vc_graph *graph; /* has to outlive the weights */

@@ -72,6 +72,7 @@ static void read_part(enum vc_unary kind, const void *from, size_t at, REAL *res
     }
 }
 
+/* n elements to `at` on, as reals or rounded to 16 bits. */
 static void write_part(enum vc_unary kind, const REAL *restrict y, void *to, size_t at, size_t n)
 {
     uint16_t *h = (uint16_t *)to + at;
@@ -178,6 +179,7 @@ static void softmax_row(const REAL *x, REAL *y, size_t n, size_t step, bool loga
 #define SOFT_ELEMENTS 4096 /* of these rows, unless one has more */
 #define SOFT_LANES    16
 
+/* The same as the first loop of softmax_row: the largest does not depend on the order. */
 static REAL largest(const REAL *x, size_t n)
 {
     REAL lanes[SOFT_LANES];
@@ -250,6 +252,7 @@ static REAL exponentiate(REAL *x, size_t n, bool keep)
     return sum;
 }
 
+/* Sums of up to SOFT_ROWS rows; each in the order of its elements, as softmax_row has it. */
 static void sum_rows(const REAL *x, size_t rows, size_t n, REAL *sums)
 {
     for (size_t r = 0; r < SOFT_ROWS; r++) {

@@ -31,6 +31,8 @@ struct tile {
     REAL *u;    /* four rows of hidden */
 };
 
+/* Cuts the worker's scratch into the parts of a tile; block counts tiles of the first direction, then those
+ * of the second. */
 static struct tile recurrent_tile(const struct vc_args_recurrent *args, size_t block, REAL *work, const void *lengths,
                                   REAL *scratch)
 {
@@ -205,6 +207,7 @@ static REAL *before_of(const struct tile *t, size_t place)
     return t->work + t->args->before + place * t->size;
 }
 
+/* Where y has row i at a step. */
 static size_t y_at(const struct tile *t, size_t i, size_t step)
 {
     const struct vc_args_recurrent *args = t->args;
@@ -214,6 +217,7 @@ static size_t y_at(const struct tile *t, size_t i, size_t step)
                             : ((step * (size_t)args->directions + t->direction) * (size_t)args->rows + row) * t->size;
 }
 
+/* Where first and last states have row i. */
 static size_t state_at(const struct tile *t, size_t i)
 {
     const struct vc_args_recurrent *args = t->args;
@@ -386,6 +390,8 @@ static void clear_step(const struct tile *t, size_t place)
     }
 }
 
+/* Step k of all rows: one product with all states, then each row by itself. GRU without resets_last has a
+ * second product, which reads r h. */
 static void forward_step(const struct tile *t, size_t k, const REAL *peepholes, REAL *y)
 {
     state_products(t);
@@ -573,6 +579,8 @@ static void reset_row(const struct tile *t, size_t i, size_t place)
     memcpy(g, d, t->wide * sizeof *g);
 }
 
+/* Step k of all rows, from the last to the first. t->h has the gradient of the state behind the step, and
+ * leaves with that of the state before it. */
 static void backward_step(const struct tile *t, size_t k, const struct vc_train_call *call, const REAL *zeros)
 {
     const REAL *peepholes = call->p[2] != NULL ? (const REAL *)call->p[2] + t->direction * 3 * t->size : NULL;
