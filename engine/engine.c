@@ -210,6 +210,7 @@ static void hold_values(struct vc_engine *e)
     }
 }
 
+/* What the caller sees of an input or an output. */
 static struct vc_engine_value describe(const struct vc_engine *e, uint32_t v)
 {
     const struct vc_plan_value *x = &e->values[v];
@@ -392,6 +393,7 @@ out:
     return status;
 }
 
+/* All stages; see the top of this file for why they are in this order. */
 static enum vc_status make_program(struct vc_engine *e)
 {
     if (e->options.answers == NULL) {
@@ -459,6 +461,7 @@ static void forget(struct vc_engine *e)
     e->parts = NULL;
 }
 
+/* One program. What only making it needs is freed, also after a failure. */
 static enum vc_status make(struct vc_ctx *ctx, const struct vc_graph *graph, struct vc_weights *weights,
                            const struct vc_engine_options *options, struct vc_engine **out)
 {
@@ -522,7 +525,9 @@ static enum vc_status try_plan(struct vc_ctx *ctx, const struct vc_graph *graph,
     return status;
 }
 
-/* For parts of every size the fewest of them, from the first one on, that have to be computed again. */
+/* For parts of every size the fewest of them, from the first one on, that have to be computed again. More
+ * parts computed again never take more memory, so the number is found by halving; sizes grow by an eighth,
+ * as neighbours differ little. */
 static enum vc_status choose_parts(struct vc_ctx *ctx, const struct vc_graph *graph, struct vc_weights *weights,
                                    const struct vc_engine_options *options, struct vc_engine_options *out)
 {
@@ -560,6 +565,8 @@ static enum vc_status choose_parts(struct vc_ctx *ctx, const struct vc_graph *gr
     return VC_OK;
 }
 
+/* With recomputation that is chosen here, plans are made without memory first, and the best of them is the
+ * program. */
 enum vc_status vc_engine_make(struct vc_ctx *ctx, const struct vc_graph *graph, struct vc_weights *weights,
                               const struct vc_engine_options *options, struct vc_engine **out)
 {
@@ -576,6 +583,7 @@ enum vc_status vc_engine_make(struct vc_ctx *ctx, const struct vc_graph *graph, 
     return make(ctx, graph, weights, &chosen, out);
 }
 
+/* Accepts NULL, and an engine that was made in part. */
 void vc_engine_free(struct vc_engine *e)
 {
     if (e == NULL) {

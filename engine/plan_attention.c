@@ -4,7 +4,13 @@
  *     saved    the logarithm of each row's sum (extra), from which the backward loop computes the probabilities again
  *
  * The matrix of scores [queries, keys] is never whole in memory on the processor; a device computes
- * kv_per_part heads at a time. */
+ * kv_per_part heads at a time.
+ *
+ *     heads        q 8, k and v 2: each head of keys serves four of queries; the backward pass has a block for each of the two,
+ *                  which adds up the gradients of its four in their order
+ *     mask         added to the scores, or truth values; steps of 0 where it broadcasts
+ *     causal       query i sees keys 0 to i
+ */
 #include <math.h>
 #include <string.h>
 
@@ -47,6 +53,7 @@ static struct split split_heads(const struct vc_plan_value *x, int64_t heads)
 
 /* ---- Attention ---- */
 
+/* Keys and values of earlier calls, as in generating text, are no part of training. */
 static bool check_attention(struct vc_engine *e, uint32_t node)
 {
     if (vc_plan_in(e, node, 4) != NULL || vc_plan_in(e, node, 5) != NULL) {
@@ -121,6 +128,7 @@ static struct vc_args_attention *attention_args(struct vc_engine *e, uint32_t no
     return args;
 }
 
+/* Blocks are tiles of all heads of all batches: none writes where another does. */
 void vc_train_forward_attention(struct vc_engine *e, uint32_t node)
 {
     struct vc_args_attention *args;
@@ -171,6 +179,7 @@ static void mask_gradient(struct vc_engine *e, uint32_t node, const struct vc_ar
     vc_plan_strided(e, node, &s, add);
 }
 
+/* Gradients that are the first to come are cleared by the loop, which adds to them tile by tile. */
 void vc_train_backward_attention(struct vc_engine *e, uint32_t node)
 {
     struct vc_args_attention *args = attention_args(e, node, true);
@@ -206,6 +215,7 @@ void vc_train_backward_attention(struct vc_engine *e, uint32_t node)
 
 /* ---- RotaryEmbedding ---- */
 
+/* Both ways: backward turns by the angle in the other direction. */
 static void rotate(struct vc_engine *e, uint32_t node, bool back)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);

@@ -323,6 +323,7 @@ VC_TRAIN_OP(add, pair, PAIR_ADD)
 VC_TRAIN_OP(sub, pair, PAIR_SUB)
 VC_TRAIN_OP(div, pair, PAIR_DIV)
 
+/* x times Sigmoid(x) is one operator, Swish, where nobody else reads the Sigmoid. */
 void vc_train_forward_mul(struct vc_engine *e, uint32_t node)
 {
     if (vc_plan_is_swish(e, node)) {
@@ -332,6 +333,7 @@ void vc_train_forward_mul(struct vc_engine *e, uint32_t node)
     }
 }
 
+/* The same choice as in the forward pass. */
 void vc_train_backward_mul(struct vc_engine *e, uint32_t node)
 {
     if (vc_plan_is_swish(e, node)) {
@@ -385,6 +387,7 @@ static void reduced_steps(const struct vc_plan_value *x, const bool *reduced, in
     }
 }
 
+/* A strided sum: the result has a step of 0 along what is summed. */
 void vc_train_forward_reduce_sum(struct vc_engine *e, uint32_t node)
 {
     const struct vc_plan_value *x = vc_plan_in(e, node, 0);
@@ -435,6 +438,7 @@ SAME_AS_SUM(global_average_pool)
 
 /* ---- Softmax ---- */
 
+/* Rows along the axis, whose elements are `inner` apart. */
 static struct vc_args_softmax *softmax_args(struct vc_engine *e, uint32_t node, bool logarithm)
 {
     const struct vc_plan_value *x = vc_plan_in(e, node, 0);
@@ -451,6 +455,7 @@ static struct vc_args_softmax *softmax_args(struct vc_engine *e, uint32_t node, 
     return args;
 }
 
+/* May write over its input, as each row is read before it is written. */
 static void softmax_forward(struct vc_engine *e, uint32_t node, bool logarithm)
 {
     struct vc_args_softmax *args = softmax_args(e, node, logarithm);
@@ -463,6 +468,7 @@ static void softmax_forward(struct vc_engine *e, uint32_t node, bool logarithm)
     }
 }
 
+/* From the result alone: the input is not needed. */
 static void softmax_backward(struct vc_engine *e, uint32_t node, bool logarithm)
 {
     struct vc_args_softmax *args = softmax_args(e, node, logarithm);

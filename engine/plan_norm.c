@@ -1,8 +1,17 @@
-/* plan_norm.c - BatchNormalization; LayerNormalization and RMSNormalization, of rows of the last dimensions. Saved are
- * the input and one or two numbers for each channel or row.
+/* plan_norm.c - BatchNormalization; LayerNormalization and RMSNormalization, of rows of the last
+ * dimensions. Saved are the input and one or two numbers for each channel or row.
+ *
+ *     BatchNormalization      mean and variance over the batch and all places, for each channel; a block is a channel
+ *     LayerNormalization      mean and variance of each row
+ *     RMSNormalization        the same without the mean
  *
  * Gradients of scale and bias are sums over rows: each block of rows has its own partial sum, and one
- * instruction adds them in order. */
+ * instruction adds them in order:
+ *
+ *     block 0: rows 0 .. 7   -> partial sum 0        add_chunks:  ((sum 0 + sum 1) + sum 2) ...
+ *     block 1: rows 8 .. 15  -> partial sum 1
+ *
+ * The number of blocks depends on the shape, so a sum has the same bits with any number of threads. */
 #include <string.h>
 
 #include "engine/plan_ops.h"
@@ -70,6 +79,7 @@ void vc_train_forward_batch_norm(struct vc_engine *e, uint32_t node)
     vc_plan_emit(e, node, VC_LOOP_batch_norm, (size_t)args->channels, args, false, refs, 7);
 }
 
+/* Scale and bias have one block each to write to, so their gradients go straight to the weights. */
 void vc_train_backward_batch_norm(struct vc_engine *e, uint32_t node)
 {
     struct vc_args_norm *args = norm_args(e, node);
@@ -104,6 +114,7 @@ void vc_train_backward_batch_norm(struct vc_engine *e, uint32_t node)
 
 #define PARTS 16 /* at most, of the sums that gradients of scale and bias are */
 
+/* The mean is taken away: LayerNormalization. */
 static bool is_centred(const struct vc_engine *e, uint32_t node)
 {
     return vc_node_is(vc_plan_node(e, node), VC_OP_layer_norm);
@@ -155,6 +166,7 @@ static struct vc_ref row_of(struct vc_engine *e, uint32_t node, unsigned k, uint
     return s.refs[0];
 }
 
+/* extra: inverse standard deviation, and for LayerNormalization the mean, of each row. */
 void vc_train_forward_layer_norm(struct vc_engine *e, uint32_t node)
 {
     struct vc_args_row_norm *args = row_norm_args(e, node);

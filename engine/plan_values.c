@@ -54,6 +54,7 @@ bool vc_plan_trained(const struct vc_engine *e, uint32_t node, unsigned k)
     return x != NULL && x->trained;
 }
 
+/* The product of the sizes from dimension `first` to before `end`. */
 uint64_t vc_plan_count(const struct vc_plan_value *x, unsigned first, unsigned end)
 {
     uint64_t n = 1;
@@ -66,6 +67,7 @@ uint64_t vc_plan_count(const struct vc_plan_value *x, unsigned first, unsigned e
 
 /* ---- outputs and numbers ---- */
 
+/* Operators with more outputs than their loops make. */
 bool vc_plan_one_output(struct vc_engine *e, uint32_t node)
 {
     for (unsigned k = 1; k < vc_plan_node(e, node)->n_outputs; k++) {
@@ -126,6 +128,7 @@ bool vc_plan_ints(const struct vc_engine *e, uint32_t node, unsigned k, int64_t 
     return true;
 }
 
+/* Floats and integers as double. */
 bool vc_plan_number(const struct vc_engine *e, uint32_t node, unsigned k, double otherwise, double *number)
 {
     const struct vc_graph_node *is = vc_plan_node(e, node);
@@ -183,6 +186,7 @@ struct vc_ref vc_plan_scratch(struct vc_engine *e, uint64_t n)
     return vc_plan_reals(e, all);
 }
 
+/* Buffers that no instruction refers to take no room. naive_bytes: what they would take side by side. */
 enum vc_status vc_plan_pack(struct vc_engine *e)
 {
     e->naive_bytes = 0;
@@ -224,6 +228,7 @@ struct vc_ref vc_plan_make(struct vc_engine *e, uint32_t node, unsigned k, bool 
     return y->data;
 }
 
+/* The second input's memory only where a plan of training would not have told otherwise. */
 struct vc_ref vc_plan_make_pair(struct vc_engine *e, uint32_t node)
 {
     struct vc_plan_value *y = vc_plan_out(e, node, 0);
@@ -244,6 +249,7 @@ struct vc_ref vc_plan_grad(const struct vc_engine *e, uint32_t node, unsigned k)
 
 /* ---- instructions ---- */
 
+/* Arguments live as long as the program; all zeros at first. */
 void *vc_plan_args(struct vc_engine *e, size_t bytes)
 {
     void *args = e->status == VC_OK ? vc_arena_alloc(e->ctx, &e->arena, bytes) : NULL;
@@ -267,6 +273,7 @@ void vc_plan_touch(struct vc_engine *e, struct vc_ref ref, uint64_t step)
     }
 }
 
+/* Adds an instruction; each of its buffers lives from now on, or until now. */
 void vc_plan_add(struct vc_engine *e, const struct vc_instruction *instruction, const struct vc_ref *refs)
 {
     struct vc_instruction *in;
@@ -312,6 +319,7 @@ void vc_plan_emit(struct vc_engine *e, uint32_t node, enum vc_train_loop_id loop
                 refs);
 }
 
+/* An instruction that is a function of the host, such as a definition of graph/. */
 void vc_plan_emit_run(struct vc_engine *e, uint32_t node, vc_train_loop run, const void *args,
                       const struct vc_ref *refs, unsigned n_refs, unsigned n_written)
 {

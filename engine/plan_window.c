@@ -5,7 +5,17 @@
  *                                        multiplied by the weights (loops/train_conv.h); a device unrolls whole images
  *
  *     forward  y = w * unroll(x)         dw += dy * unroll(x)'          dx = roll(w' * dy)
- */
+ *
+ * Unrolling, of one channel of 3 x 3 with a kernel of 2 x 2: a column for each window, a row for each tap.
+ *
+ *     x   a b c        unroll(x)   a b d e        y = w * unroll(x), w [filters, 4]
+ *         d e f                    b c e f
+ *         g h i                    d e g h
+ *                                  e f h i
+ *
+ * How work is cut is decided by shapes alone, since the cut decides the order of sums: gradients of small
+ * weights are sums of chunks of images side by side, those of large ones are made channel by channel over
+ * all images. */
 #include <string.h>
 
 #include "engine/plan_ops.h"
@@ -40,6 +50,7 @@ static bool find_window(struct vc_engine *e, uint32_t node, const int64_t *kerne
 
 /* ---- Conv ---- */
 
+/* Elements of a window or an image. */
 static uint64_t volume(const int64_t *size)
 {
     return (uint64_t)size[0] * (uint64_t)size[1] * (uint64_t)size[2];
@@ -198,6 +209,8 @@ static void emit_direct(struct vc_engine *e, uint32_t node, const struct vc_args
     vc_plan_emit(e, node, VC_LOOP_direct, (size_t)(args->batch * args->groups), args, add, refs, 5);
 }
 
+/* The direct convolution that made x applies Relu itself, where the result goes in the same place. Its
+ * arguments are copied, as the backward pass may have the old ones. */
 bool vc_plan_relu_joins(struct vc_engine *e, struct vc_ref x, struct vc_ref y)
 {
     struct vc_instruction *maker = vc_same_ref(x, y) ? vc_plan_maker(e, VC_LOOP_direct, 3, x) : NULL;
@@ -292,6 +305,7 @@ static void conv_bias(struct vc_engine *e, uint32_t node)
     vc_plan_strided(e, node, &s, add);
 }
 
+/* Bias, weights, input, each only where it has a gradient. All three read dy. */
 void vc_train_backward_conv(struct vc_engine *e, uint32_t node)
 {
     struct vc_args_conv *args = conv_args(e, node);
@@ -322,6 +336,7 @@ void vc_train_backward_conv(struct vc_engine *e, uint32_t node)
 
 /* ---- pools ---- */
 
+/* Sizes of the windows. Planes are channels of images: each is pooled by itself. */
 static struct vc_args_window *pool_args(struct vc_engine *e, uint32_t node)
 {
     const struct vc_plan_value *x = vc_plan_in(e, node, 0);
@@ -368,6 +383,7 @@ static void pool_forward(struct vc_engine *e, uint32_t node, bool largest)
                  3);
 }
 
+/* A maximum's gradient goes to the element that it was; a mean's is spread over its window. */
 static void pool_backward(struct vc_engine *e, uint32_t node, bool largest)
 {
     struct vc_args_window *args = pool_args(e, node);

@@ -30,6 +30,7 @@ static uint64_t aligned(uint64_t bytes)
     return (bytes + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
 }
 
+/* What the optimizer keeps of one entry: arrays, and the bytes of each. */
 struct vc_state_bytes vc_weights_state(const struct vc_weights *weights, size_t weight, enum vc_optimizer optimizer)
 {
     const struct vc_weight *item = &weights->items[weight];
@@ -44,6 +45,7 @@ struct vc_state_bytes vc_weights_state(const struct vc_weights *weights, size_t 
                                        coded ? aligned(vc_ceil_div_u64(item->n, VC_CODED_BLOCK) * sizeof(float)) : 0};
 }
 
+/* Of all entries that are trained. */
 uint64_t vc_weights_state_bytes(const struct vc_weights *weights, enum vc_optimizer optimizer)
 {
     uint64_t sum = 0;

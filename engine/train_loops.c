@@ -41,6 +41,7 @@ static const vc_train_loop table_f32_avx512[VC_TRAIN_LOOPS] = {
 };
 #endif
 
+/* One table for each type and level, filled from train_loops.inc. */
 const vc_train_loop *vc_train_table(enum vc_graph_precision precision, enum vc_cpu_level level)
 {
     bool f64 = precision == VC_GRAPH_F64;

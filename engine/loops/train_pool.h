@@ -1,7 +1,15 @@
 /* train_pool.h - part of train_elements.h: pools. A block is a plane.
  *
  *     max_pool  p: x, y, places     places: which element of its window each maximum was, a byte each, or 4 bytes beyond 255
- */
+ *
+ * Three ways to the same result; the usual window of 2 x 2 with stride 2 has two of them:
+ *
+ *     pool_plane     no places wanted, windows fill the plane: maxima of pairs of columns, then of pairs of rows
+ *     pool_four      arrays of first, second, third and fourth elements of many windows, compared as vectors
+ *     pool_row       all others: many windows of one row side by side, element by element of the window
+ *
+ * In all three the first of equal elements is the maximum, and a NaN is larger than all numbers, so results
+ * and places are the same whichever way a plane goes. */
 
 static size_t pool_volume(const int64_t *size)
 {
@@ -37,10 +45,12 @@ static bool places_are_bytes(const struct vc_args_window *w)
     return pool_volume(w->kernel) <= 255;
 }
 
-/* For n windows side by side: element `number` of each, x[i * step], against the largest so far; of equal ones the
- * first stays, a NaN is larger than all. NOTHING: there was none. */
+/* In place of a number of an element: the window has none yet. */
 #define NOTHING UINT32_MAX
 
+/* For n windows side by side: element `number` of each, x[i * step], against the largest so far; of equal
+ * ones the first stays, a NaN is larger than all. NOTHING: there was none. The loop has no branch, so
+ * compilers make vectors of it. */
 static inline void pool_take(const REAL *x, int64_t step, int64_t n, uint32_t number, REAL *most, uint32_t *which)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -153,9 +163,11 @@ static void pool_pairs(const REAL *restrict x, size_t n, REAL *restrict y)
     }
 }
 
-/* Whole vectors of them: what is behind the n that are wanted is written over by the next row. */
+/* Elements of the largest vector. */
 #define POOL_VECTOR 16
 
+/* Maxima of two rows of pairs. Whole vectors of them: what is behind the n that are wanted is written over
+ * by the next row. */
 static void pool_two_rows(const REAL *restrict above, const REAL *restrict below, size_t n, REAL *restrict y)
 {
     n = (n + POOL_VECTOR - 1) / POOL_VECTOR * POOL_VECTOR;
@@ -201,6 +213,7 @@ static size_t pool_next(const struct vc_args_window *w, size_t windows, size_t a
     return *rows * columns;
 }
 
+/* Windows of 2 x 2, with their places if these are wanted: gather, choose, scatter. */
 static void pool_four(const struct vc_args_window *w, const REAL *x, REAL *y, uint8_t *places)
 {
     size_t columns = (size_t)w->out[2];
