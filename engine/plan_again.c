@@ -105,6 +105,7 @@ static void each_value(struct vc_engine *e, uint32_t node,
     }
 }
 
+/* A value stays if another part reads it, or if the backward instructions of another part do. */
 static void keep(void *user, uint32_t node, uint32_t value, bool saved)
 {
     struct vc_engine *e = user;
@@ -115,6 +116,7 @@ static void keep(void *user, uint32_t node, uint32_t value, bool saved)
     root->kept = root->kept || (elsewhere && (saved || part != 0));
 }
 
+/* Before any instruction is made, as the memory of values depends on it. */
 void vc_plan_find_kept(struct vc_engine *e)
 {
     for (uint32_t n = 0; n < e->graph->n_nodes; n++) {
@@ -122,11 +124,13 @@ void vc_plan_find_kept(struct vc_engine *e)
     }
 }
 
+/* It need not be computed again. */
 static bool is_there(const struct vc_plan_value *root)
 {
     return root->kept || root->held;
 }
 
+/* What the part's own backward instructions read, and what is not there. */
 static void want_saved(void *user, uint32_t node, uint32_t value, bool saved)
 {
     struct vc_engine *e = user;
@@ -135,6 +139,7 @@ static void want_saved(void *user, uint32_t node, uint32_t value, bool saved)
     root->again = root->again || (saved && part_of(e, root) == e->parts[node] && !is_there(root));
 }
 
+/* What is read by a node that is computed again, itself. */
 static void want(void *user, uint32_t node, uint32_t value, bool saved)
 {
     want_saved(user, node, value, true);
@@ -154,6 +159,8 @@ static bool is_wanted(const struct vc_engine *e, uint32_t node)
     return wanted;
 }
 
+/* Before the last node of a part: which of its nodes are needed again, from the last to the first, then
+ * their instructions in order. */
 void vc_plan_repeat(struct vc_engine *e, uint32_t node)
 {
     uint32_t part = e->parts[node];

@@ -12,6 +12,7 @@
 #include "engine/train_program.h"
 #include "graph/ops/run.h"
 
+/* Marks values that the caller has, and those that it wants. */
 void vc_plan_want(struct vc_engine *e)
 {
     const struct vc_engine_answers *a = e->options.answers;
@@ -24,6 +25,7 @@ void vc_plan_want(struct vc_engine *e)
     }
 }
 
+/* Values of the caller have no memory in the arena. An input that is needed must be among them. */
 void vc_plan_feed(struct vc_engine *e)
 {
     for (uint32_t v = 0; e->options.answers != NULL && v < e->graph->n_values; v++) {
@@ -37,6 +39,7 @@ void vc_plan_feed(struct vc_engine *e)
     }
 }
 
+/* An instruction without a function: the run stops there and asks the caller. */
 static void add_stop(struct vc_engine *e, uint32_t node, enum vc_stop kind, uint32_t v, struct vc_ref ref)
 {
     const struct vc_plan_value *x = &e->values[v];
@@ -49,6 +52,7 @@ static void add_stop(struct vc_engine *e, uint32_t node, enum vc_stop kind, uint
     }
 }
 
+/* The first reader makes the stop. */
 struct vc_ref vc_plan_param(struct vc_engine *e, uint32_t node, uint32_t value)
 {
     struct vc_plan_value *x = &e->values[value];
@@ -60,6 +64,7 @@ struct vc_ref vc_plan_param(struct vc_engine *e, uint32_t node, uint32_t value)
     return x->data;
 }
 
+/* Once, where the value is there: the root's elements with the value's shape. */
 static void take(struct vc_engine *e, uint32_t node, uint32_t v)
 {
     struct vc_plan_value *x = &e->values[v];
@@ -70,6 +75,7 @@ static void take(struct vc_engine *e, uint32_t node, uint32_t v)
     }
 }
 
+/* Behind the instructions of a node, before anything may write over its results. */
 void vc_plan_take_results(struct vc_engine *e, uint32_t node)
 {
     const struct vc_engine_answers *a = e->options.answers;
@@ -85,6 +91,7 @@ void vc_plan_take_results(struct vc_engine *e, uint32_t node)
     }
 }
 
+/* Inputs that are wanted are there from the beginning. */
 void vc_plan_take_inputs(struct vc_engine *e)
 {
     const struct vc_engine_answers *a = e->options.answers;
@@ -96,6 +103,7 @@ void vc_plan_take_inputs(struct vc_engine *e)
     }
 }
 
+/* What no node makes, such as parameters, and values that were known. */
 void vc_plan_take_rest(struct vc_engine *e)
 {
     const struct vc_engine_answers *a = e->options.answers;

@@ -4,6 +4,7 @@
 #include "graph/ops/ops.h"
 #include "graph/ops/run.h"
 
+/* What a definition is run with: values as graph/ has them, whose data are set at each run. */
 struct define {
     struct vc_engine *e;
     uint32_t node;
@@ -13,6 +14,7 @@ struct define {
     void **places;                   /* memory of outputs */
 };
 
+/* Sets the pointers and runs the definition. Its failure is noted, and the pass ends with it. */
 static void run_define(const struct vc_train_call *call, const struct vc_engine_pass *pass, unsigned worker,
                        size_t block)
 {

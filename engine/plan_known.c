@@ -28,11 +28,13 @@ void vc_plan_find_known(struct vc_engine *e)
     }
 }
 
+/* vc_run_calls.param: known values depend on none. */
 static enum vc_status no_param(struct vc_ctx *ctx, void *user, const struct vc_graph_param *param, void *elements)
 {
     return vc_fail(ctx, VC_E_INTERNAL, "%s is no constant", param->tensor);
 }
 
+/* vc_run_calls.take: into the block of constants. */
 static enum vc_status take(struct vc_ctx *ctx, void *user, uint32_t value, const struct vc_run_value *elements)
 {
     struct vc_engine *e = user;
@@ -65,6 +67,7 @@ static void feed_shapes(const struct vc_engine *e, struct vc_run_value *feeds)
     }
 }
 
+/* By the definitions of graph/, for all known values that somebody reads. */
 enum vc_status vc_plan_compute_known(struct vc_engine *e)
 {
     const struct vc_graph *g = e->graph;

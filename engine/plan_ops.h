@@ -1,4 +1,12 @@
-/* plan_ops.h - the functions of the operators (train_ops.inc): their instructions. */
+/* plan_ops.h - the functions of the operators (train_ops.inc): their instructions.
+ *
+ *     vc_train_forward_<id>     makes the node's results: called in the order of the nodes, and again for a part that is
+ *                               computed twice
+ *     vc_train_backward_<id>    makes gradients of its inputs from those of its outputs: called in reverse, once, where a
+ *                               gradient came
+ *
+ * Both only add instructions; nothing is computed then. A problem is noted with vc_plan_fail and ends the
+ * making. */
 #ifndef VC_ENGINE_PLAN_OPS_H
 #define VC_ENGINE_PLAN_OPS_H
 

@@ -53,6 +53,7 @@ static const struct vc_graph_param *param_of(const struct vc_engine *e, uint32_t
                : NULL;
 }
 
+/* So a product can multiply a parameter where it lies. */
 bool vc_plan_tensor_steps(const struct vc_engine *e, uint32_t node, unsigned k, int64_t *step, int64_t *base)
 {
     const struct vc_graph_param *param = param_of(e, node, k);
@@ -70,6 +71,7 @@ struct vc_ref vc_plan_tensor(struct vc_engine *e, uint32_t node, unsigned k)
     return vc_plan_working(e, node, e->weights->of_param[param - e->graph->params]);
 }
 
+/* Of the whole tensor; steps and begin are those of vc_plan_tensor_steps. */
 struct vc_ref vc_plan_tensor_grad(struct vc_engine *e, uint32_t node, unsigned k)
 {
     const struct vc_graph_param *param = param_of(e, node, k);

@@ -44,6 +44,7 @@ bool vc_plan_has_other_readers(const struct vc_engine *e, uint32_t v, uint32_t n
 
 /* ---- x sigmoid(x), which graphs have as two nodes ---- */
 
+/* Exporters write it in this order: Mul(x, Sigmoid(x)). */
 bool vc_plan_is_swish(const struct vc_engine *e, uint32_t node)
 {
     const struct vc_graph *g = e->graph;

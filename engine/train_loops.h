@@ -13,7 +13,8 @@ typedef void vc_train_loop_fn(const struct vc_train_call *call, const struct vc_
                               size_t block);
 typedef vc_train_loop_fn *vc_train_loop;
 
-/* What a loop found in the data that ends the pass: the first index, of the first node, that is out of range. */
+/* What a loop found in the data that ends the pass: the first index, of the first node, that is out of
+ * range. Blocks run in any order, so each compares under the lock. */
 struct vc_engine_fault {
     atomic_flag lock;
     bool set;

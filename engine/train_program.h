@@ -70,7 +70,8 @@ struct vc_plan_stop {
     bool real;
 };
 
-/* A value of the graph while the program is made. */
+/* A value of the graph while the program is made. With answers, parameters are values that come in; else
+ * they are parts of weights. */
 struct vc_plan_value {
     bool made;            /* shape and data hold */
     bool known;           /* it follows from sizes and constants: a constant of the program */
@@ -95,6 +96,7 @@ struct vc_plan_value {
     struct vc_ref grad;
 };
 
+/* What is needed to run a program, and, in the middle, what is needed to make it. */
 struct vc_engine {
     struct vc_ctx *ctx;
     const struct vc_graph *graph;

@@ -1,4 +1,5 @@
-/* train_elements.h - the loops that go element by element, or choose elements. */
+/* train_elements.h - the loops that go element by element, or choose elements. Their results are the same
+ * on every level of the processor. */
 #include "engine/loops/train_begin.h"
 
 #include "engine/loops/train_math.h"

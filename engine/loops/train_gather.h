@@ -23,6 +23,8 @@ static inline uint64_t gather_row(int64_t index, uint64_t size)
     return row < 0 || row >= (int64_t)size ? size : (uint64_t)row;
 }
 
+/* A block is some of the indices, of one outer index. A row that is out of range becomes zeros: the pass
+ * fails in any case, and what is behind it must not read undefined numbers. */
 LOOP_FN(gather)
 {
     const struct vc_args_gather *args = call->args;
@@ -48,6 +50,7 @@ LOOP_FN(gather)
     }
 }
 
+/* A block is some of the rows of the table. It walks over all indices and adds up those that mean its rows. */
 LOOP_FN(gather_backward)
 {
     const struct vc_args_gather *args = call->args;
@@ -89,6 +92,7 @@ static void where_run(const int64_t *which, const REAL *a, const REAL *b, const 
     }
 }
 
+/* Row by row along the last dimension, so that places are worked out once for each row. */
 LOOP_FN(where)
 {
     const struct vc_args_where *args = call->args;
@@ -119,6 +123,7 @@ LOOP_FN(where)
     }
 }
 
+/* The gradient where this input was chosen, of the whole output; else 0. */
 LOOP_FN(where_backward)
 {
     const struct vc_args_where *args = call->args;

@@ -1,5 +1,7 @@
 /* train_inputs.h - part of train_elements.h: what loaders make of the inputs of quantized layers, codes and back. */
 
+/* p: x, scales, zero point (or NULL), y. Each run of `size` elements has one scale. Limits and the zero
+ * point are taken together: codes from least - zero to most - zero are what is left of 0. */
 LOOP_FN(codes)
 {
     const struct vc_args_codes *args = call->args;

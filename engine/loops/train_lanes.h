@@ -1,4 +1,9 @@
-/* train_lanes.h - part of train_sums.h and train_products.h: sums of numbers in a row. */
+/* train_lanes.h - part of train_sums.h and train_products.h: sums of numbers in a row.
+ *
+ *     elements   0 .. 15 | 16 .. 31 | 32 33          lane l: element l + element 16 + l
+ *     sum        ((lane 0 + lane 1) + lane 2) ...    then elements 32, 33
+ *
+ * The order is the same on every level of the processor, whatever the width of its vectors. */
 
 #define LANES 16 /* partial sums, which are added in a fixed order */
 

@@ -1,4 +1,5 @@
-/* train_products.h - the loops that multiply matrices. */
+/* train_products.h - the loops that multiply matrices. Their last bits depend on the level of the
+ * processor: a level with fused multiply-adds rounds once where another rounds twice. */
 #include "engine/loops/train_begin.h"
 #include "engine/loops/train_lanes.h"
 

@@ -1,7 +1,9 @@
 /* train_random.h - part of train_elements.h: Dropout. Its random numbers are a function of where they are used, so that
  * the backward pass, and a run that is resumed, make the same ones again. */
 
-/* Four numbers for four elements: counter [element / 4 (64 bits), step, node], key seed. */
+/* Four numbers for four elements: counter [element / 4 (64 bits), step, node], key seed. The number of the
+ * element counts through the whole step, whatever batch its row is in, so batches of other sizes drop the
+ * same elements. Kept ones are multiplied by 1 / (1 - ratio). */
 LOOP_FN(dropout)
 {
     const struct vc_args_dropout *args = call->args;

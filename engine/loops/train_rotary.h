@@ -1,5 +1,13 @@
-/* train_rotary.h - part of train_elements.h: rotary positions. */
+/* train_rotary.h - part of train_elements.h: rotary positions. Pairs of elements of a head are turned by an
+ * angle that grows with the position:
+ *
+ *     y[i] = x[i] cos - x[j] sin          interleaved: i, j = 2k, 2k + 1         else: i, j = k, k + half
+ *     y[j] = x[i] sin + x[j] cos          backward: the same with -sin
+ *
+ * Elements behind 2 * half are copied. */
 
+/* A block is one place of one batch, with all heads. p: x, table of cosines, of sines, positions (or NULL:
+ * tables have a row for each place), y. dx may be dy, as each pair is read before it is written. */
 LOOP_FN(rotary)
 {
     const struct vc_args_rotary *args = call->args;

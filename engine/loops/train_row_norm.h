@@ -32,6 +32,8 @@ static void row_norm_sums(const REAL *x, const REAL *dy, const REAL *scale, REAL
     sums[0] *= inverse;
 }
 
+/* Mean, then variance around it, then the row: three walks, of which the last two find the row in the
+ * cache. p: x, y, scale, bias (or NULL), saved (or NULL). */
 LOOP_FN(row_norm)
 {
     const struct vc_args_row_norm *args = call->args;
@@ -93,6 +95,8 @@ static void row_norm_row(const struct vc_train_call *call, const REAL *x, const 
     }
 }
 
+/* p: x, dy, dx (or NULL), scale, saved, partial sums of dscale and of dbias (or NULL): the block's own row
+ * of them, which it clears first. */
 LOOP_FN(row_norm_backward)
 {
     const struct vc_args_row_norm *args = call->args;
