@@ -7,7 +7,13 @@
  *     totals.bits_per_weight            8.2    4.5
  *     tensors  fc1.weight  bytes_after  66048  35840
  *
- * The members of the document are in changes.inc. */
+ * The members of the document are in changes.inc.
+ *
+ * What is compared:
+ *
+ *     objects            by the names of their members
+ *     lists of objects   by the names of their items, so that a tensor more does not shift all others
+ *     everything else    as wholes; null and a missing member are equal */
 #include <vcompress/page.h>
 
 #include <stdio.h>
@@ -22,10 +28,10 @@
 
 /* The documents are compared twice: the changes of the documents themselves come before the changes of items. */
 struct comparison {
-    struct vc_json *json;
-    const char *schema;
-    bool items;
-    size_t n;
+    struct vc_json *json; /* where changes are written */
+    const char *schema;   /* of both documents */
+    bool items;           /* this walk writes changes of items; the other one those of the documents */
+    size_t n;             /* changes that were written */
 };
 
 /* What is compared: the documents, or items of `list` with that name; the path of the member in them. */
@@ -34,7 +40,8 @@ struct place {
     unsigned depth;
 };
 
-/* Of every run another one, or made by a page. */
+/* Of every run another one, or made by a page. A different time or another version of the program is no difference
+ * between two results. */
 static bool is_left_out(const struct comparison *c, const char *path)
 {
     return vc_is_one_of(path, "run.seconds|run.threads|run.device|run.peak_pool_bytes|run.peak_rss_bytes|tool|version|"
@@ -47,17 +54,20 @@ static bool is_null(const json_t *value)
     return value == NULL || json_is_null(value);
 }
 
+/* 1 and 1.0 are equal, as numbers. */
 static bool are_equal(const json_t *a, const json_t *b)
 {
     return (is_null(a) && is_null(b)) || json_equal(a, b) ||
            (json_is_number(a) && json_is_number(b) && json_number_value(a) == json_number_value(b));
 }
 
+/* A list whose first item is an object. */
 static bool holds_objects(const json_t *value)
 {
     return json_is_array(value) && json_is_object(json_array_get(value, 0));
 }
 
+/* jansson gives no reason for NULL: it is memory. */
 static void out_of_memory(struct vc_text *text)
 {
     if (text->status == VC_OK) {
@@ -65,6 +75,7 @@ static void out_of_memory(struct vc_text *text)
     }
 }
 
+/* Any value as it is; null for none. */
 static void write_value(struct vc_json *json, const char *key, const json_t *value)
 {
     char *text = value == NULL ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
@@ -82,6 +93,7 @@ static void write_changes(struct vc_json *json, struct comparison *c, json_t *a,
 
 #include "report/changes.inc"
 
+/* A change of the kind that this walk writes. */
 static void add_change(struct comparison *c, const struct place *at, const json_t *a, const json_t *b)
 {
     if (c->items == (at->list != NULL)) {
@@ -92,6 +104,7 @@ static void add_change(struct comparison *c, const struct place *at, const json_
 
 static void compare(struct comparison *c, const struct place *at, json_t *a, json_t *b);
 
+/* First the members of a, then those that only b has, each in the order of its document. */
 static void compare_members(struct comparison *c, const struct place *at, json_t *a, json_t *b)
 {
     char path[MOST_PATH];
@@ -115,7 +128,7 @@ static void compare_members(struct comparison *c, const struct place *at, json_t
     }
 }
 
-/* What an item is called; without a name its place. */
+/* What an item is called: its first member of these; without one its place, as a text in `room`. */
 static const char *name_of(const json_t *item, size_t place, char *room, size_t n_room)
 {
     static const char *const keys[] = {"name", "tensor", "gpu", "what", "path", "id", "dtype", "output", "step"};
@@ -128,7 +141,7 @@ static const char *name_of(const json_t *item, size_t place, char *room, size_t 
     return name != NULL ? name : room;
 }
 
-/* Items by their names, the first of those with one name. NULL: no memory. */
+/* Items by their names; of several with one name only the first is compared. NULL: no memory. */
 static json_t *index_of(const json_t *list)
 {
     json_t *index = json_object();
@@ -146,7 +159,7 @@ static json_t *index_of(const json_t *list)
     return index;
 }
 
-/* at: of the list. */
+/* at: the place of the list. An item that only one document has is a change without a member: true against nothing. */
 static void compare_lists(struct comparison *c, const struct place *at, const json_t *a, const json_t *b)
 {
     json_t *items[2] = {index_of(a), index_of(b)};
@@ -172,6 +185,7 @@ static void compare_lists(struct comparison *c, const struct place *at, const js
     json_decref(items[1]);
 }
 
+/* Members of items are compared as deep as members of documents; lists within items are compared as wholes. */
 static void compare(struct comparison *c, const struct place *at, json_t *a, json_t *b)
 {
     if (are_equal(a, b)) {

@@ -4,6 +4,7 @@
 #include "core/values/fraction.h"
 #include "report/document_parts.h"
 
+/* The share as a double: "1/3" is a fraction of two integers until here. */
 double vc_student_width(const struct vc_distill_options *o)
 {
     struct vc_fraction width;
@@ -14,6 +15,7 @@ double vc_student_width(const struct vc_distill_options *o)
     return (double)width.n / (double)width.d;
 }
 
+/* The first file of answers stands for all (teacher_files has the others). */
 const char *vc_teacher_path(const struct vc_distill_options *o)
 {
     if (o->teacher.weights != NULL) {

@@ -2,7 +2,10 @@
  * takes is charged to the pool before.
  *
  *     {"tensors": [{"name": "a"}, {"name": "b"}, {"name": "c"}]}     of at most one item:
- *     {"tensors": [{"name": "a"}, 2]}                                                       */
+ *     {"tensors": [{"name": "a"}, 2]}
+ *
+ * Texts are cut before jansson sees them: a report of a million tensors would take gigabytes as a tree, and its page
+ * shows 2000 rows. The cutter only counts brackets and skips strings; what is no JSON is left for jansson to refuse. */
 #include "report/document_tree.h"
 
 #include <errno.h>
@@ -14,11 +17,12 @@
 
 /* An open bracket. */
 struct level {
-    bool is_list;
-    bool cut; /* the last item was left out */
-    size_t kept, left_out;
+    bool is_list;          /* the bracket is '[' */
+    bool cut;              /* the last item was left out */
+    size_t kept, left_out; /* objects of the list so far */
 };
 
+/* A document on its way through. */
 struct cutter {
     struct vc_text out;
     const struct vc_document_cut *cut;
@@ -26,6 +30,7 @@ struct cutter {
     size_t depth;
 };
 
+/* Behind the string that begins at p, with its escapes; at the end of the text if it is not closed. */
 static const char *skip_string(const char *p)
 {
     for (p++; *p != '\0' && *p != '"'; p++) {
@@ -36,7 +41,7 @@ static const char *skip_string(const char *p)
     return *p == '"' ? p + 1 : p;
 }
 
-/* Behind the object that begins at p, by counting brackets. */
+/* Behind the object that begins at p, by counting brackets. A text that ends before that is skipped to its end. */
 static const char *skip_object(const char *p)
 {
     size_t depth = 0;
@@ -54,7 +59,8 @@ static const char *skip_object(const char *p)
     return p;
 }
 
-/* An item that is no JSON stays, so that jansson tells what is wrong with it. */
+/* Whether an item of a list stays: lists have at most `most`, and with beyond_only no item that says "within": true. An
+ * item that is no JSON stays, so that jansson tells what is wrong with it. */
 static bool is_kept(const struct cutter *c, const struct level *list, const char *item, size_t n)
 {
     bool full = list->kept >= c->cut->most;
@@ -70,7 +76,7 @@ static bool is_kept(const struct cutter *c, const struct level *list, const char
     return kept;
 }
 
-/* An object begins at p, as an item of the list: the place behind it and its comma if it is left out, or p. */
+/* An object begins at p, as an item of the list. Returns p if it stays, else the place behind it and its comma. */
 static const char *step_over(struct cutter *c, struct level *list, const char *p)
 {
     const char *end = skip_object(p);
@@ -85,6 +91,7 @@ static const char *step_over(struct cutter *c, struct level *list, const char *p
     return *end == ',' ? end + 1 + strspn(end + 1, " \t\r\n") : end;
 }
 
+/* Levels beyond LEVELS are counted and not cut: level 0 has no list. */
 static void open_bracket(struct cutter *c, char bracket)
 {
     c->depth++;
@@ -93,6 +100,8 @@ static void open_bracket(struct cutter *c, char bracket)
     }
 }
 
+/* Closes a level, and writes how many items were left out as a last item: a number, behind a comma unless the comma of
+ * the item before is still there. */
 static void close_bracket(struct cutter *c)
 {
     const struct level *level = &c->levels[c->depth < LEVELS ? c->depth : 0];
@@ -103,6 +112,8 @@ static void close_bracket(struct cutter *c)
     c->depth -= c->depth != 0;
 }
 
+/* Copies the text up to the next bracket or string, decides, goes on. Strings are copied as a whole, since they may
+ * have brackets. */
 static void copy_without(struct cutter *c, const char *p)
 {
     while (*p != '\0') {
@@ -128,7 +139,8 @@ static void copy_without(struct cutter *c, const char *p)
     }
 }
 
-/* Integers of 64 bits without a sign become reals. */
+/* jansson's integers are signed 64 bits; a document with larger ones (a hash, a count without a sign) is read with
+ * reals. */
 static json_t *load(const char *text, json_error_t *error)
 {
     json_t *root = json_loads(text, 0, error);
@@ -139,7 +151,8 @@ static json_t *load(const char *text, json_error_t *error)
     return root;
 }
 
-/* Puts into `out` what of the document becomes a tree, which is charged. */
+/* Puts into `out` what of the document becomes a tree, which is charged to the pool (*counted). Lists are halved until
+ * the tree fits the memory, down to cut->least. */
 static enum vc_status cut_to_fit(struct vc_ctx *ctx, const char *document, const struct vc_document_cut *cut,
                                  struct vc_text *out, uint64_t *counted)
 {
@@ -185,6 +198,7 @@ enum vc_status vc_document_tree(struct vc_ctx *ctx, const char *document, const 
     return status;
 }
 
+/* The last item of a list that was cut is a number; items of documents are objects. */
 size_t vc_document_left_out(const json_t *list)
 {
     const json_t *last = json_array_get(list, json_array_size(list) - 1);
@@ -199,6 +213,7 @@ void vc_document_tree_free(struct vc_ctx *ctx, struct vc_document_tree *tree)
     *tree = (struct vc_document_tree){.root = NULL};
 }
 
+/* The whole file, without cuts. Duplicate members are refused: two programs might read different values. */
 static enum vc_status read_file(struct vc_ctx *ctx, const char *path, struct vc_document_tree *tree)
 {
     json_error_t error;

@@ -15,6 +15,7 @@ static void write_dim(struct vc_json *json, const char *key, const struct vc_gra
     }
 }
 
+/* An attribute of ONNX, under its name. Lists stand in one line. */
 static void write_attr(struct vc_json *json, const struct vc_graph_attr *attr)
 {
     switch (attr->kind) {
@@ -42,6 +43,7 @@ static void write_attr(struct vc_json *json, const struct vc_graph_attr *attr)
     }
 }
 
+/* The object of a node's attributes; empty where it has none. */
 static void write_attrs(struct vc_json *json, const struct vc_graph_node *node)
 {
     vc_json_begin(json, "attributes", '{', true);

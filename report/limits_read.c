@@ -2,7 +2,10 @@
  * compared with.
  *
  *     {"min_sqnr": 40, "must_fit": ["RTX 4060"],      vcompress quantize: --min-sqnr=40 '--must-fit=RTX 4060'
- *      "evaluate": {"min_accuracy": 0.98}}            vcompress evaluate: ... --min-accuracy=0.98 */
+ *      "evaluate": {"min_accuracy": 0.98}}            vcompress evaluate: ... --min-accuracy=0.98
+ *
+ * Files are untrusted: only objects of known forms are taken, and names must look like names of options, since they
+ * become words of a command line. */
 #include <vcompress/report.h>
 
 #include <errno.h>
@@ -31,7 +34,8 @@ static enum vc_status load(struct vc_ctx *ctx, const char *path, json_t **root, 
 
 /* ---- gates ---- */
 
-/* Adds the word "--name=value"; the value true is "--name", and null is left out: a gate that is not set. */
+/* Adds the word "--name=value"; the value true is "--name", and null is left out: a gate that is not set. False is
+ * refused: an option without a value cannot be taken back. */
 static enum vc_status add_word(struct vc_ctx *ctx, struct vc_text *words, const char *path, const char *name,
                                const json_t *value)
 {
@@ -63,7 +67,8 @@ static enum vc_status add_word(struct vc_ctx *ctx, struct vc_text *words, const 
     return word.status;
 }
 
-/* The members of an object: of a list a word for each of its items, of an object its name (of the command `own` none). */
+/* The members of an object: of a list a word for each of its items, of an object its name (of the command `own` none).
+ * own: "" for the members of the command's own object, in which further objects are names of no command. */
 static enum vc_status add_words(struct vc_ctx *ctx, struct vc_text *words, const char *path, json_t *limits,
                                 const char *own)
 {
@@ -84,6 +89,8 @@ static enum vc_status add_words(struct vc_ctx *ctx, struct vc_text *words, const
     return words->status;
 }
 
+/* Members of all commands first, then those of the command's own object. A file without any gate for this command is
+ * refused: a gate that is never judged is mostly a wrong name. */
 static enum vc_status words_of(struct vc_ctx *ctx, const char *path, json_t *root, const char *command, char **out)
 {
     json_t *own = json_object_get(root, command);
@@ -125,11 +132,13 @@ enum vc_status vc_gates_read(struct vc_ctx *ctx, const char *path, const char *c
 
 /* ---- a baseline ---- */
 
+/* NaN: null, which is "not measured", or no number. */
 static double number(const json_t *value)
 {
     return json_is_number(value) ? json_number_value(value) : (double)NAN;
 }
 
+/* The largest output of the run; its SQNR over all tensors. */
 static enum vc_status figures_of(struct vc_ctx *ctx, const char *path, const json_t *root, uint64_t *file_bytes,
                                  double *sqnr_db)
 {

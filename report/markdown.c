@@ -10,7 +10,10 @@
  *
  *     | gate | limit | found |  |
  *     |---|---:|---:|---|
- *     | `min_sqnr_db` | 40 dB | 12.1 dB | **missed** | */
+ *     | `min_sqnr_db` | 40 dB | 12.1 dB | **missed** |
+ *
+ * A kind of document has a function add_<kind>, a row of the table in vc_document_markdown. All figures come from the
+ * document by their paths, so that this file knows no structure of the library. */
 #include <vcompress/page.h>
 
 #include <math.h>
@@ -20,11 +23,13 @@
 #include "core/text/text.h"
 #include "report/document_tree.h"
 
+/* A short text, returned by value. */
 struct cell {
     char s[48];
 };
 
-/* A name in a table, as code: what would end the cell or the code is replaced. */
+/* A name in a table, as code. What would end the cell or the code is replaced: "|" gets a backslash, a backtick becomes
+ * an apostrophe, control characters blanks. */
 static void add_name(struct vc_text *text, const char *name)
 {
     vc_text_add(text, "`");
@@ -44,7 +49,8 @@ static void add_name(struct vc_text *text, const char *name)
     vc_text_add(text, "`");
 }
 
-/* Three digits, or with `fixed` so many decimals; "-" for NaN and infinities. */
+/* Three digits, or with `fixed` so many decimals; "-" for NaN and infinities. printf follows the locale, and a comma
+ * would look like thousands. */
 static struct cell plain(double x, int fixed, const char *unit)
 {
     struct cell cell = {"-"};
@@ -61,6 +67,7 @@ static struct cell plain(double x, int fixed, const char *unit)
 }
 #define DIGITS (-1)
 
+/* "1.15 MiB": three digits, powers of two. */
 static struct cell size(double bytes)
 {
     static const char *const units[] = {" B", " KiB", " MiB", " GiB", " TiB"};
@@ -77,7 +84,7 @@ static struct cell size(double bytes)
     return plain(bytes, decimals, units[k]);
 }
 
-/* The number at a path such as "totals.file.before"; NaN: there is none. */
+/* The value at a path such as "totals.file.before"; NULL: there is none. */
 static const json_t *at(const json_t *value, const char *path)
 {
     char key[64];
@@ -92,6 +99,7 @@ static const json_t *at(const json_t *value, const char *path)
     return value;
 }
 
+/* NaN: there is no number. */
 static double number(const json_t *value, const char *path)
 {
     const json_t *found = at(value, path);
@@ -99,11 +107,13 @@ static double number(const json_t *value, const char *path)
     return json_is_number(found) ? json_number_value(found) : (double)NAN;
 }
 
+/* NULL: there is no text. */
 static const char *string(const json_t *value, const char *path)
 {
     return json_string_value(at(value, path));
 }
 
+/* An exact tensor has a null SQNR and says so in another member. */
 static struct cell decibel(const json_t *object)
 {
     struct cell exact = {"exact"};
@@ -111,6 +121,7 @@ static struct cell decibel(const json_t *object)
     return json_is_true(at(object, "exact")) ? exact : plain(number(object, "sqnr_db"), 1, " dB");
 }
 
+/* "**vcompress quantize** `in.npz` -> `in.int8.npz`". Of the command only the first word, which is letters. */
 static void add_title(struct vc_text *text, const char *command, const char *from, const char *to)
 {
     vc_text_add(text, "**vcompress %.*s** ", (int)strspn(command, "abcdefghijklmnopqrstuvwxyz"), command);
@@ -126,11 +137,13 @@ static void add_title(struct vc_text *text, const char *command, const char *fro
 
 enum unit { BYTES, COUNT, REAL, SHARE, DECIBEL };
 
+/* A row of a table before and after. */
 struct row {
     const char *what, *before, *after; /* paths; before: "" where there is none */
     enum unit unit;
 };
 
+/* A figure with its unit. */
 static struct cell in_unit(double x, enum unit unit)
 {
     switch (unit) {
@@ -148,7 +161,7 @@ static struct cell in_unit(double x, enum unit unit)
     return plain(x, DIGITS, "");
 }
 
-/* Rows without a figure afterwards are left out. */
+/* Rows without a figure afterwards are left out. The last column says how much smaller or larger bytes became. */
 static void add_rows(struct vc_text *text, const json_t *d, const struct row *rows, size_t n)
 {
     vc_text_add(text, "|  | before | after |  |\n|---|---:|---:|---|\n");
@@ -172,7 +185,8 @@ static void add_rows(struct vc_text *text, const json_t *d, const struct row *ro
 
 /* ---- gates ---- */
 
-/* A sentence outside of a table, in which names of tensors and paths mean nothing to Markdown. */
+/* A sentence outside of a table, in which names of tensors and paths mean nothing to Markdown. Names may have
+ * underscores and brackets, which Markdown would read. */
 static void add_sentence(struct vc_text *text, const char *sentence)
 {
     for (const char *p = sentence; *p != '\0'; p++) {
@@ -223,6 +237,7 @@ static void add_gates(struct vc_text *text, const char *missed, const json_t *ea
     }
 }
 
+/* The table of totals, the gates, the worst tensor. */
 static void add_report(struct vc_text *text, const json_t *d)
 {
     static const struct row rows[] = {{"file", "totals.file.before", "totals.file.after", BYTES},
@@ -243,6 +258,7 @@ static void add_report(struct vc_text *text, const json_t *d)
     }
 }
 
+/* Figures of the task that were measured, before and after; then the gate. */
 static void add_distill(struct vc_text *text, const json_t *d)
 {
     static const struct row rows[] = {
@@ -265,6 +281,7 @@ static void add_distill(struct vc_text *text, const json_t *d)
 
 /* ---- what differs ---- */
 
+/* One sentence, and the tensors beyond the limits: the others were cut from the document (beyond_only). */
 static void add_diff(struct vc_text *text, const json_t *d)
 {
     const json_t *tensors = at(d, "tensors");
@@ -285,7 +302,7 @@ static void add_diff(struct vc_text *text, const json_t *d)
     }
 }
 
-/* A value that is no number, in a word. */
+/* A value that is no number, in a word; "..." for lists and objects. */
 static const char *word_of(const json_t *value)
 {
     if (json_is_string(value)) {
@@ -297,6 +314,7 @@ static const char *word_of(const json_t *value)
     return value == NULL || json_is_null(value) ? "-" : "...";
 }
 
+/* Whole numbers as they are, others with three digits. */
 static void add_value(struct vc_text *text, const json_t *value)
 {
     double x = json_number_value(value);
@@ -308,6 +326,7 @@ static void add_value(struct vc_text *text, const json_t *value)
     }
 }
 
+/* A row for each member that differs, with the growth in percent where both values are numbers. */
 static void add_changes(struct vc_text *text, const json_t *d)
 {
     const json_t *changes = at(d, "changes");
@@ -348,6 +367,7 @@ static void add_changes(struct vc_text *text, const json_t *d)
     }
 }
 
+/* The tree has at most `most` items of each list. */
 enum vc_status vc_document_markdown(struct vc_ctx *ctx, const char *document, size_t most, char **out)
 {
     static const struct {

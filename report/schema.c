@@ -1,4 +1,15 @@
-/* schema.c - the JSON Schema of a document, made of its rows (document_rows.h). */
+/* schema.c - the JSON Schema of a document, made of its rows (document_rows.h). This file reads all documents by
+ * rows_list.inc: each table is an array of struct vc_row that ends with VC_ROW_END, and a document begins with a row of
+ * its name and sentence.
+ *
+ *     rows_plan[]                                       schema
+ *       DOCUMENT "plan" "How a model can ..."           "description"
+ *       PAGE; MEMBER "command_line"                     a property that is not required
+ *       MEMBER "version" text                           "version": {"type": "string"}, required
+ *       OBJECT "options" ... END                        a property of type object, with properties of its own
+ *
+ * A reader starts at write_schema. The document of a failure, {"schema", "error"}, is the alternative of every
+ * document. */
 #include <stdio.h>
 #include <string.h>
 
@@ -39,11 +50,14 @@ static const char schemes[] = "int8|int32"
 #include "report/shrink.inc"
 #include "report/verify.inc"
 
+/* The members of the document of a failure. */
 static const struct vc_row failure[] = {PART("error", LINES, "", error, ){.form = VC_ROW_END}};
+/* All documents, in the order of their names. A new document is an entry here, and its file among the ones above. */
 static const struct vc_row *const documents[] = {
     rows_changes, rows_diff,    rows_distill, rows_estimate, rows_evaluate,    rows_fit,    rows_gpus,
     rows_graph,   rows_inspect, rows_plan,    rows_report,   rows_sensitivity, rows_shrink, rows_verify};
 
+/* What a value of each kind is in JSON Schema; type NULL: the keywords say it. */
 static const struct {
     const char *type, *keywords;
 } kinds[] = {
@@ -55,6 +69,7 @@ static const struct {
     [VC_KIND_counts] = {"object", "\"additionalProperties\": {\"type\": \"integer\", \"minimum\": 0}"},
     [VC_KIND_any] = {NULL, ""}};
 
+/* "type": "string", or with null ["string", "null"]; nothing for NULL. */
 static void write_type(struct vc_json *json, const char *type, bool null)
 {
     if (null) {
@@ -67,7 +82,7 @@ static void write_type(struct vc_json *json, const char *type, bool null)
     }
 }
 
-/* What a value that is no object may be. */
+/* What a value that is no object may be. Words are an "enum", which lists null itself where the value may be null. */
 static void write_value(struct vc_json *json, const struct vc_row *row, bool null)
 {
     const char *keywords = kinds[row->kind].keywords;
@@ -91,7 +106,8 @@ static void write_value(struct vc_json *json, const struct vc_row *row, bool nul
     vc_json_end(json, ']');
 }
 
-/* The row behind an object that begins at this one, or behind this one. */
+/* The row behind this one, and if this is an object whose members follow, behind its end. Walks nested objects by
+ * recursion. */
 static const struct vc_row *behind(const struct vc_row *row)
 {
     if (row->form == VC_ROW_OBJECT && row->table == NULL) {
@@ -101,7 +117,9 @@ static const struct vc_row *behind(const struct vc_row *row)
     return row + 1;
 }
 
-/* Members that documents of all versions have. */
+/* "required": members that documents of all versions have, without those of a condition, of pages, and those that came
+ * later. `optional` is about the next row alone, `several` about all up to DONE. first: a name that is not among the
+ * rows. */
 static void write_required(struct vc_json *json, const struct vc_row *row, const char *first)
 {
     bool optional = false;
@@ -132,7 +150,7 @@ static void write_definition(struct vc_json *json, const char *name, const struc
     vc_json_end(json, '}');
 }
 
-/* What lies behind the name of a member. */
+/* What lies behind the name of a member. Scalars and lists of scalars stand in one line, objects in several. */
 static void write_member(struct vc_json *json, const struct vc_row *row)
 {
     bool scalar = row->form == VC_ROW_MEMBER || (row->form != VC_ROW_OBJECT && row->table == NULL);
@@ -183,6 +201,7 @@ static void write_members(struct vc_json *json, const struct vc_row *row, const 
     vc_json_end(json, '}');
 }
 
+/* A document, the document of a failure, or (list) an array of these. */
 static void write_either(struct vc_json *json, bool list)
 {
     static const char *const definitions[] = {"#/$defs/answer", "#/$defs/failure", "#/$defs/list"};
@@ -208,6 +227,7 @@ static void write_list(struct vc_json *json)
     vc_json_end(json, '}');
 }
 
+/* The whole schema: its name, its sentence, the alternatives, and their definitions. */
 static void write_schema(struct vc_json *json, const struct vc_row *document)
 {
     bool list = document->form == VC_ROW_DOCUMENTS;
@@ -232,6 +252,7 @@ static void write_schema(struct vc_json *json, const struct vc_row *document)
     vc_json_end(json, '}');
 }
 
+/* A PAGE row is followed by the row of its member. */
 bool vc_is_page_member(const char *schema, const char *name)
 {
     char own[64];
@@ -254,6 +275,7 @@ const char *vc_schema_name(size_t index)
     return index < sizeof documents / sizeof *documents ? documents[index]->name : NULL;
 }
 
+/* An unknown name is refused with the names that there are. */
 enum vc_status vc_schema_json(struct vc_ctx *ctx, const char *name, char **text)
 {
     struct vc_text schema;

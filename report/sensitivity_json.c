@@ -1,5 +1,8 @@
 /* sensitivity_json.c - what each tensor would lose as one JSON document, schema vcompress.sensitivity/1; its
- * members are in sensitivity.inc; and what schemes cost, read from such a document. */
+ * members are in sensitivity.inc; and what schemes cost, read from such a document.
+ *
+ * `quantize --aim-... --sensitivity` reads what `sensitivity --data` has written: for a tensor and a scheme the error
+ * of the weights and the loss of the outputs. */
 #include <math.h>
 #include <string.h>
 
@@ -10,7 +13,8 @@
 #include "report/document_rows.h"
 #include "report/document_tree.h"
 
-/* What the outputs lose where that tensor changes; NULL: not measured. */
+/* What the outputs lose where that tensor changes; NULL: not measured. Few tensors are measured in large models, so a
+ * search is enough. */
 static const struct vc_output_change *changes_of(const struct vc_measured *m, size_t row)
 {
     for (size_t t = 0; m != NULL && t < m->n_tensors; t++) {
@@ -35,7 +39,8 @@ enum vc_status vc_sensitivity_json(struct vc_ctx *ctx, const struct vc_sensitivi
 
 /* ---- reading ---- */
 
-/* What the caller gets is the first member; texts are the document's. */
+/* What the caller gets is the first member, so that freeing finds the others. Texts in the list are those of the
+ * tree. */
 struct costs {
     struct vc_sensitivity_costs result;
     struct vc_ctx *ctx;
@@ -43,6 +48,7 @@ struct costs {
     struct vc_measured_cost *list;
 };
 
+/* The way of that name is a scheme, and no sparsity or pattern. */
 static bool is_scheme(const json_t *root, const char *name)
 {
     const json_t *ways = json_object_get(root, "ways");
@@ -86,6 +92,7 @@ static void take_costs(struct costs *c, json_t *tensor)
     }
 }
 
+/* Two passes over the document: the first counts, the second fills a list of that length. */
 enum vc_status vc_sensitivity_costs_read(struct vc_ctx *ctx, const char *path, struct vc_sensitivity_costs **out)
 {
     struct costs *c = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *c);

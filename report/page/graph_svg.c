@@ -26,10 +26,11 @@
 #define MAX_LANES 24
 #define TOP       96
 
+/* A frame around the nodes of a block. Coordinates are pixels, y downwards. */
 struct frame {
-    uint32_t block;
+    uint32_t block; /* number in the list of blocks */
     int top, bottom;
-    unsigned depth;
+    unsigned depth; /* how many frames are around it */
 };
 
 struct drawing {
@@ -40,7 +41,7 @@ struct drawing {
     int *row;        /* of each node: its middle; 0: it is not drawn */
     uint32_t *order; /* the nodes that are drawn */
     uint32_t n_drawn;
-    struct frame *frames;
+    struct frame *frames; /* owned; outer ones before those inside */
     uint32_t n_frames, max_frames;
     int lanes[MAX_LANES]; /* how far down each is taken */
     int bottom;
@@ -48,7 +49,8 @@ struct drawing {
 
 /* ---- places ---- */
 
-/* The node is in a block that is drawn once for several: which one that is; VC_NO_BLOCK: it is drawn itself. */
+/* The node is in a block that is drawn once for several: which one that is; VC_NO_BLOCK: it is drawn itself. The
+ * outermost such block decides: a repeated layer hides all of its parts. */
 static uint32_t stands_for(const struct drawing *d, uint32_t node)
 {
     uint32_t found = VC_NO_BLOCK;
@@ -61,6 +63,7 @@ static uint32_t stands_for(const struct drawing *d, uint32_t node)
     return found;
 }
 
+/* Climbs from `inner` to the depth of `outer`. */
 static bool lies_in(const struct vc_graph_blocks *blocks, uint32_t inner, uint32_t outer)
 {
     while (blocks->blocks[inner].depth > blocks->blocks[outer].depth) {
@@ -75,6 +78,7 @@ struct open {
     unsigned n;
 };
 
+/* Ends the frames that the next node is not in; VC_NO_BLOCK: all. Each end takes 10 pixels. */
 static void close_frames(struct drawing *d, struct open *open, uint32_t block, int *y)
 {
     while (open->n != 0 &&
@@ -85,7 +89,8 @@ static void close_frames(struct drawing *d, struct open *open, uint32_t block, i
     }
 }
 
-/* Frames for the blocks around a node that are not open yet. */
+/* Frames for the blocks around a node that are not open yet. A block that only contains one frame more, with no nodes
+ * of its own, gets none. */
 static void open_frames(struct drawing *d, struct open *open, uint32_t block, int *y)
 {
     uint32_t chain[300];
@@ -108,6 +113,8 @@ static void open_frames(struct drawing *d, struct open *open, uint32_t block, in
     }
 }
 
+/* Gives every drawn node its height, in the order of the graph, which is an order of computation. Opens and closes
+ * frames on the way. */
 static void place(struct drawing *d)
 {
     struct open open = {.n = 0};
@@ -142,7 +149,8 @@ static void add_count(struct drawing *d, uint64_t n)
     }
 }
 
-/* Operators that do the work, those that normalize or are not linear, and those that only move elements. */
+/* The class of a node's dot: "w" for operators that do the work, "m" for those that only move elements, "f" for all
+ * others (normalizations, functions). */
 static const char *class_of(const char *op)
 {
     static const char *const work[] = {"Conv", "ConvTranspose", "Gemm", "MatMul", "Attention", "Einsum"};
@@ -163,6 +171,7 @@ static const char *class_of(const char *op)
     return "f";
 }
 
+/* "1x128x768", with the bound sizes, or the names of open ones. */
 static void add_shape(struct drawing *d, const struct vc_graph_value *value)
 {
     char text[128];
@@ -179,6 +188,7 @@ static void add_shape(struct drawing *d, const struct vc_graph_value *value)
     }
 }
 
+/* How many frames the node is in, by their heights. */
 static unsigned depth_of(const struct drawing *d, uint32_t node)
 {
     unsigned depth = 0;
@@ -193,6 +203,7 @@ static unsigned depth_of(const struct drawing *d, uint32_t node)
     return depth;
 }
 
+/* A frame, its name, and its parameters at the right. */
 static void draw_frames(struct drawing *d)
 {
     for (uint32_t k = 0; k < d->n_frames; k++) {
@@ -233,6 +244,8 @@ static void add_params(struct drawing *d, const struct vc_graph_node *node)
     }
 }
 
+/* A dot, the operator, the shape of its first output, the shapes of its parameters; the name of the output appears
+ * under the pointer (title). */
 static void draw_nodes(struct drawing *d)
 {
     for (uint32_t i = 0; i < d->n_drawn; i++) {
@@ -260,7 +273,8 @@ static void draw_nodes(struct drawing *d)
     }
 }
 
-/* A lane that is free from `top` on, taken down to `bottom`. */
+/* Returns the x of a lane that is free from `top` on, and takes it down to `bottom`. Where none is free the last lane
+ * is shared. */
 static int take_lane(struct drawing *d, int top, int bottom)
 {
     int lane = 0;
@@ -272,7 +286,8 @@ static int take_lane(struct drawing *d, int top, int bottom)
     return RIGHT + 12 + lane * LANE;
 }
 
-/* Where a value that node `user` takes comes from; 0: from nothing that is drawn above it. */
+/* Where a value comes from: the height of the node that makes it, or of the frame that stands for that node; 0: from
+ * nothing that is drawn above. */
 static int source_of(const struct drawing *d, uint32_t maker)
 {
     uint32_t other;
@@ -289,7 +304,10 @@ static int source_of(const struct drawing *d, uint32_t maker)
     return 0;
 }
 
-/* Values that are used further down than by the next node go around on the right. */
+/* Values that are used further down than by the next node go around on the right. The value of the node just above
+ * needs no line.
+ *
+ *     M RIGHT-60,from  H lane  V to  H RIGHT-60      with rounded corners of 6 pixels and an arrow */
 static void draw_lines(struct drawing *d)
 {
     for (uint32_t i = 0; i < d->n_drawn; i++) {
@@ -313,6 +331,7 @@ static void draw_lines(struct drawing *d)
     }
 }
 
+/* The comment at the start is how an older drawing is recognized (svg_check). Then style, title, sizes, key. */
 static void draw_head(struct drawing *d, const char *title)
 {
     const struct vc_graph_block *all = &d->blocks->blocks[0];
@@ -358,6 +377,7 @@ static void draw_head(struct drawing *d, const char *title)
         LEFT + 5, LEFT + 16, LEFT + 95, LEFT + 106, LEFT + 190, LEFT + 201);
 }
 
+/* Frames: at most two for each block, since a block may be entered again after another one. */
 enum vc_status vc_graph_svg(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_graph_blocks *blocks,
                             const char *title, char **out)
 {

@@ -64,6 +64,8 @@ static void add_drawing(struct vc_text *text, const char *svg)
     vc_text_add(text, "%s</template></div></div></section>", strstr(svg, "<svg"));
 }
 
+/* Each script is an element of its own: the digests in the policy of the shell are of whole elements
+ * (tests/page/seal.py). */
 static void add_scripts(struct vc_text *text)
 {
 #define LIST_SCRIPT(name) vc_page_##name,
@@ -82,6 +84,7 @@ struct page {
     struct vc_text title, tables;
 };
 
+/* What stands for a mark of the shell. An unknown mark, or a drawing that is not there, is nothing. */
 static void add_part(struct vc_text *text, const char *name, const struct page *page)
 {
     if (strncmp(name, "title@", 6) == 0) {
@@ -99,6 +102,7 @@ static void add_part(struct vc_text *text, const char *name, const struct page *
     }
 }
 
+/* Marks have the form @name@; nothing else in the shell has that sign. */
 static void add_page(struct vc_text *text, const struct page *page)
 {
     const char *at = vc_page_shell;
@@ -123,6 +127,7 @@ static enum vc_status make_tables(struct vc_ctx *ctx, struct page *page)
     return page->title.status != VC_OK ? page->title.status : page->tables.status;
 }
 
+/* The page is put together twice: the first time only its length is counted, so that the second one fits exactly. */
 enum vc_status vc_page_html(struct vc_ctx *ctx, const char *document, const char *drawing, char **out)
 {
     struct page page = {.document = document, .drawing = drawing};

@@ -12,6 +12,7 @@
 
 #include "report/document_rows.h"
 
+/* Components without bytes are left out: a point of a long run would be mostly zeros. */
 static void write_point(struct vc_json *json, const struct vc_memory_point *point)
 {
     vc_json_begin(json, NULL, '{', true);
@@ -28,6 +29,8 @@ static void write_point(struct vc_json *json, const struct vc_memory_point *poin
 
 #include "report/page_members.inc"
 
+/* Cuts the last bracket off and puts the member before a new one. The old text is freed only once the new one is
+ * there. */
 enum vc_status vc_document_add(struct vc_ctx *ctx, char **document, const char *key, const char *value)
 {
     const char *end = strrchr(*document, '}');

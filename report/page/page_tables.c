@@ -16,12 +16,13 @@
 #define MOST_DEPTH 8
 #define MOST_PATH  256
 
+/* Such a list becomes a table of its own. */
 static bool is_list_of_objects(const json_t *value)
 {
     return json_is_array(value) && json_is_object(json_array_get(value, 0));
 }
 
-/* A value on one line: "8, 4"; "sqnr_db 41.2, clipped 0". */
+/* A value on one line: "8, 4"; "sqnr_db 41.2, clipped 0". Deeper values than MOST_DEPTH are left out. */
 static void add_inline(struct vc_text *text, json_t *value, unsigned depth)
 {
     const char *key;
@@ -54,7 +55,8 @@ static void add_inline(struct vc_text *text, json_t *value, unsigned depth)
     }
 }
 
-/* The objects of a list; the first object has the names of the columns. */
+/* The objects of a list; the first object has the names of the columns. Members that later objects have beyond these
+ * are not shown. */
 static void add_list(struct vc_text *text, const char *title, json_t *list)
 {
     json_t *first = json_array_get(list, 0);
@@ -114,6 +116,7 @@ static void add_members(struct vc_text *text, const char *path, json_t *object, 
     }
 }
 
+/* First the table of single members, then a table for each list. */
 void vc_page_tables(struct vc_text *text, json_t *document)
 {
     vc_text_add(text, "<div class=\"scroll\"><table><tbody>\n");
@@ -122,6 +125,8 @@ void vc_page_tables(struct vc_text *text, json_t *document)
     add_members(text, "", document, true, 0);
 }
 
+/* The file is the first of these members that the document has: input, file, model, a, student. The command is the
+ * first word of `command`, else the name of the schema. */
 void vc_page_title(struct vc_text *text, const json_t *document)
 {
     const char *schema = json_string_value(json_object_get(document, "schema"));

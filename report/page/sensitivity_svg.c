@@ -30,11 +30,11 @@ static const double classes[] = {1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.2, 0
 
 struct drawing {
     struct vc_text text;
-    const struct vc_sensitivity *s;
-    size_t n_rows;    /* of the map */
-    size_t *rows;     /* in the model's order */
-    double *scratch;  /* one per measured row */
-    unsigned row_h10; /* height of a row, in tenths */
+    const struct vc_sensitivity *s; /* what is drawn */
+    size_t n_rows;                  /* of the map */
+    size_t *rows;                   /* in the model's order */
+    double *scratch;                /* one per measured row */
+    unsigned row_h10;               /* height of a row, in tenths */
 };
 
 /* ---- text ---- */
@@ -65,6 +65,7 @@ static void add_percent(struct vc_text *text, double relative)
     }
 }
 
+/* The number of the class of colour. Only used for figures that are numbers. */
 static size_t class_of(double relative)
 {
     size_t i = 0;
@@ -77,6 +78,7 @@ static size_t class_of(double relative)
 
 /* ---- which rows ---- */
 
+/* The candidate that prunes to that sparsity. */
 static size_t candidate_of_percent(const struct vc_sensitivity *s, unsigned percent)
 {
     size_t i = 0;
@@ -87,6 +89,7 @@ static size_t candidate_of_percent(const struct vc_sensitivity *s, unsigned perc
     return i;
 }
 
+/* What a measured row loses at that sparsity. */
 static double error_at(const struct drawing *d, size_t row, unsigned percent)
 {
     return d->s->rows[row].errors[candidate_of_percent(d->s, percent)].relative;
@@ -100,7 +103,7 @@ static int smaller_first(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-/* Sorts what the measured rows lose at that sparsity into d->scratch; how many they are. */
+/* Sorts what the measured rows lose at that sparsity into d->scratch. Returns how many there are. */
 static size_t sort_errors(struct drawing *d, unsigned percent)
 {
     size_t n = 0;
@@ -116,7 +119,8 @@ static size_t sort_errors(struct drawing *d, unsigned percent)
     return n;
 }
 
-/* All measured rows, or the MAX_ROWS that lose most at 50 %. */
+/* All measured rows, or the MAX_ROWS that lose most at 50 %. The more rows, the lower each one: 18, 11 or 5 pixels.
+ * Figures are only printed into rows of 18. */
 static void choose_rows(struct drawing *d)
 {
     size_t n = sort_errors(d, 50);
@@ -132,7 +136,8 @@ static void choose_rows(struct drawing *d)
 
 /* ---- the frame ---- */
 
-/* The colours are those of page.css: one meaning everywhere. */
+/* The colours are those of page.css: one meaning everywhere. Light cells have dark text from class 0 to 8, and the
+ * other way round from class 9 on. */
 static void add_style(struct vc_text *text)
 {
     static const char *const light[N_CLASSES] = {"#f3f6fa", "#e3ecf5", "#cfe0ef", "#b5d0e6", "#93bbd9", "#6a9fc7",
@@ -163,6 +168,7 @@ static void add_style(struct vc_text *text)
     vc_text_add(text, "}\n</style>\n");
 }
 
+/* The last part of a path. */
 static const char *file_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -170,6 +176,7 @@ static const char *file_name(const char *path)
     return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
 }
 
+/* The comment at the start is how an older drawing is recognized (svg_check). */
 static void add_head(struct drawing *d, unsigned height)
 {
     const struct vc_sensitivity *s = d->s;
@@ -197,12 +204,13 @@ static void add_head(struct drawing *d, unsigned height)
 
 /* ---- the heat map ---- */
 
-/* Left end of the cells of a candidate. */
+/* Left end of the cells of a candidate. Kinds are numbered: each one moves the cells by GAP more. */
 static unsigned candidate_x(const struct vc_sensitivity *s, size_t candidate)
 {
     return LABELS + (unsigned)candidate * CELL + GAP * (unsigned)s->candidates[candidate].kind;
 }
 
+/* Titles of kinds where they begin, and the names of candidates, turned by 50 degrees. */
 static void add_columns(struct drawing *d)
 {
     static const char *const titles[] = {"pruned to a sparsity, smallest magnitudes first", "pattern",
@@ -224,6 +232,8 @@ static void add_columns(struct drawing *d)
     }
 }
 
+/* A cell with its colour, and a title with row, candidate and figures, which browsers show under the pointer. y10:
+ * tenths. */
 static void add_cell(struct drawing *d, size_t row, size_t candidate, double y10)
 {
     const struct vc_sensitivity_error *error = &d->s->rows[row].errors[candidate];
@@ -264,6 +274,7 @@ static void add_cell(struct drawing *d, size_t row, size_t candidate, double y10
     vc_text_add(text, "</g>\n");
 }
 
+/* Names of rows, of every third where rows are low, and all cells. */
 static void add_map(struct drawing *d)
 {
     struct vc_text *text = &d->text;
@@ -291,7 +302,7 @@ static unsigned map_bottom(const struct drawing *d)
     return HEAT_TOP + (unsigned)(d->row_h10 * d->n_rows / 10);
 }
 
-/* What the colours stand for. */
+/* What the colours stand for. y: of its upper end. */
 static void add_key(struct drawing *d, unsigned y)
 {
     struct vc_text *text = &d->text;
@@ -315,6 +326,7 @@ static void add_key(struct drawing *d, unsigned y)
 
 /* ---- the curves ---- */
 
+/* A square of 0 to 100 percent in both directions, its lower left corner at x, y + PLOT_H. */
 static void add_axes(struct drawing *d, unsigned x, unsigned y)
 {
     struct vc_text *text = &d->text;
@@ -347,6 +359,7 @@ static double curve_at(struct drawing *d, size_t row, unsigned percent)
     return n == 0 ? 0.0 : n % 2 != 0 ? d->scratch[n / 2] : (d->scratch[n / 2 - 1] + d->scratch[n / 2]) / 2.0;
 }
 
+/* A line from 0 at a sparsity of 0 through the measured sparsities. Errors above 1 are drawn at the top. */
 static void add_curve(struct drawing *d, size_t row, size_t number, unsigned x, unsigned y)
 {
     const struct vc_sensitivity *s = d->s;
@@ -372,7 +385,7 @@ static void add_curve(struct drawing *d, size_t row, size_t number, unsigned x, 
     }
 }
 
-/* The line of the key at the right of the plot. */
+/* The line of the key at the right of the plot. number: of the colour. */
 static void add_curve_name(struct drawing *d, size_t row, size_t number, unsigned x, unsigned y)
 {
     struct vc_text *text = &d->text;
@@ -390,6 +403,7 @@ static void add_curve_name(struct drawing *d, size_t row, size_t number, unsigne
     vc_text_add(text, " %% at 50 %%</text>\n");
 }
 
+/* The worst N_CURVES rows at 50 %, and the median of all rows over them. */
 static void add_curves(struct drawing *d, unsigned top)
 {
     unsigned x = 76;
@@ -443,6 +457,7 @@ static double change_at(const struct drawing *d, size_t tensor, unsigned percent
     return (double)NAN;
 }
 
+/* The curve of one tensor, and its line of the key. */
 static void add_change_curve(struct drawing *d, size_t tensor, size_t number, unsigned x, unsigned y)
 {
     const struct vc_measured *m = d->s->measured;
@@ -471,7 +486,8 @@ static void add_change_curve(struct drawing *d, size_t tensor, size_t number, un
     vc_text_add(text, " %% at %u %%</text>\n", m->percents[0]);
 }
 
-/* The tensors whose pruning changes the outputs most. */
+/* The tensors whose pruning changes the outputs most. Tensors are found in falling order without a list: each is the
+ * worst below the one before it, equal ones by number. */
 static void add_changes(struct drawing *d, unsigned top)
 {
     const struct vc_measured *m = d->s->measured;
@@ -504,6 +520,7 @@ static void add_changes(struct drawing *d, unsigned top)
     }
 }
 
+/* The height is known beforehand, from the number of rows. */
 enum vc_status vc_sensitivity_svg(struct vc_ctx *ctx, const struct vc_sensitivity *s, char **out)
 {
     const unsigned plot = 60 + 34 + PLOT_H + 64;

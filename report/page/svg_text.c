@@ -1,7 +1,12 @@
-/* svg_text.c - names in drawings: svg_text.h. */
+/* svg_text.c - names in drawings: svg_text.h.
+ *
+ * Two things are guarded: the XML (escapes, characters that XML 1.0 does not allow) and the reader, whose text must not
+ * be reordered by a name. */
 #include "report/page/svg_text.h"
 
-/* Length of the character at s, 1 to 4; 0: it is none that XML allows, or one that reorders text. */
+/* Length of the character at s, 1 to 4; 0: it is none that XML allows, or one that reorders text. The control
+ * characters C0, DEL and C1; U+200E, U+200F and U+2028 to U+202E, U+2066 to U+2069 (directions); U+FFFE and U+FFFF,
+ * which are no characters. */
 static size_t char_length(const unsigned char *s)
 {
     size_t n = (size_t)1 + (s[0] >= 0x80) + (s[0] >= 0xe0) + (s[0] >= 0xf0);
@@ -23,6 +28,7 @@ static size_t char_length(const unsigned char *s)
     return n;
 }
 
+/* One character, escaped; n 0: a byte that is none. */
 static void add_char(struct vc_text *text, const unsigned char *s, size_t n)
 {
     switch (n == 1 ? s[0] : 'x') {
@@ -47,6 +53,7 @@ static void add_char(struct vc_text *text, const unsigned char *s, size_t n)
     }
 }
 
+/* Two walks: the first counts the characters, the second leaves out the middle. */
 void vc_svg_add_text(struct vc_text *text, const char *name, size_t most)
 {
     const unsigned char *s = (const unsigned char *)name;
