@@ -119,6 +119,7 @@ static void compare_members(struct comparison *c, const struct place *at, json_t
             if (at->list == NULL && is_left_out(c, path)) {
                 continue;
             }
+            /* members that both have, and those that only a has; then those that only b has */
             if (side == 0) {
                 compare(c, &inside, value, json_object_get(b, key));
             } else if (json_object_get(a, key) == NULL) {

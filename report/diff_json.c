@@ -6,6 +6,7 @@
 #include "core/base/option_struct.h"
 #include "report/document_rows.h"
 
+/* No error at all: an infinite SQNR, which JSON cannot say. */
 static bool is_exact(double sqnr_db)
 {
     return isinf(sqnr_db) && sqnr_db > 0;
@@ -17,7 +18,8 @@ static bool is_exact(double sqnr_db)
 
 #include "report/diff.inc"
 
-/* The caller's limits as the library lays them out. */
+/* The caller's limits as the library lays them out. A caller that was compiled with an older version has a shorter
+ * structure: its missing members get their defaults. */
 static enum vc_status read_limits(struct vc_ctx *ctx, const struct vc_diff_limits *limits, struct vc_diff_limits *own)
 {
     struct vc_diff_limits defaults;

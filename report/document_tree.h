@@ -9,7 +9,7 @@
 
 struct vc_document_tree {
     json_t *root;
-    uint64_t counted;
+    uint64_t counted; /* bytes charged to the pool */
 };
 
 /* Of each list of objects only the first items are there; a last item, a number, says how many more there are. */

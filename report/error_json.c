@@ -1,4 +1,6 @@
-/* error_json.c - a failure as a JSON document, in the place of the one that was asked for. */
+/* error_json.c - a failure as a JSON document, in the place of the one that was asked for.
+ *
+ * schema: of the document that could not be made, so that a reader knows what it has in hand. */
 #include <vcompress/report.h>
 
 #include "report/document_rows.h"

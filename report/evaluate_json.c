@@ -3,6 +3,7 @@
 
 #include "report/document_rows.h"
 
+/* The metric of the task; whether a larger value is better is not in the document, since the metric's name says it. */
 static double vc_task_value(const struct vc_quality *q)
 {
     bool rises;

@@ -5,7 +5,7 @@
 
 #include "report/document_rows.h"
 
-/* The next GPU that is asked for, from *place on; NULL: no more. */
+/* The next GPU that is asked for, from *place on; NULL: no more. The list in gpus.inc calls it once for each item. */
 static const struct vc_gpu *next_match(const struct vc_gpus *gpus, const char *match, size_t *place)
 {
     const struct vc_gpu *gpu;

@@ -4,11 +4,13 @@
 #include "core/model/code_schemes.h"
 #include "report/document_parts.h"
 
+/* NULL for no tensor: such members are null. */
 static const char *name_of(const struct vc_model *model, size_t index)
 {
     return index == VC_NO_TENSOR ? NULL : vc_model_tensor(model, index)->name;
 }
 
+/* Structures have a group size for every granularity; documents only where groups share a scale. */
 static uint64_t group_size(const struct vc_quant *quant)
 {
     bool grouped = quant->granularity == VC_GRANULARITY_GROUP || quant->granularity == VC_GRANULARITY_BLOCK;

@@ -77,6 +77,7 @@ static enum vc_status add_words(struct vc_ctx *ctx, struct vc_text *words, const
 
     json_object_foreach(limits, name, value)
     {
+        /* names of other commands go along, so that the caller can refuse those that are none */
         if (json_is_object(value) && strcmp(name, own) != 0) {
             vc_text_add_shell_word(words, name);
         } else if (!json_is_array(value) && !json_is_object(value)) {

@@ -240,6 +240,7 @@ static void add_gates(struct vc_text *text, const char *missed, const json_t *ea
 /* The table of totals, the gates, the worst tensor. */
 static void add_report(struct vc_text *text, const json_t *d)
 {
+    /* what a reviewer looks at first: size, error, zeros */
     static const struct row rows[] = {{"file", "totals.file.before", "totals.file.after", BYTES},
                                       {"in memory", "totals.host.before", "totals.host.after", BYTES},
                                       {"parameters", "totals.parameters", "totals.parameters_after", COUNT},
@@ -285,6 +286,7 @@ static void add_distill(struct vc_text *text, const json_t *d)
 static void add_diff(struct vc_text *text, const json_t *d)
 {
     const json_t *tensors = at(d, "tensors");
+    /* the last item may be the number of those left out */
     size_t n = json_array_size(tensors) - (vc_document_left_out(tensors) != 0);
 
     add_title(text, "diff", string(d, "a.path"), string(d, "b.path"));

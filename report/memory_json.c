@@ -4,11 +4,13 @@
 
 #include "report/document_rows.h"
 
+/* NULL behind the last symbol, and without a graph: the map of sizes is then empty. */
 static const char *symbol_name(const struct vc_graph *graph, size_t k)
 {
     return graph == NULL ? NULL : vc_graph_symbol(graph, (uint32_t)k);
 }
 
+/* NULL, which becomes null, for "as it is stored". */
 static const char *type_name(enum vc_dtype dtype)
 {
     return dtype == VC_DTYPE_NONE ? NULL : vc_dtype_name(dtype);

@@ -3,6 +3,7 @@
 
 #include "report/document_rows.h"
 
+/* An error of 0 is exact: nothing was changed, or nothing that changes values. */
 static const char *error_known(const struct vc_recipe *recipe)
 {
     if (recipe->error == 0) {

@@ -20,16 +20,19 @@
 
 #include "report/document_parts.h"
 
+/* NaN, which becomes null, where nothing is left. */
 static double ratio(uint64_t before, uint64_t after)
 {
     return after == 0 ? (double)NAN : (double)before / (double)after;
 }
 
+/* NULL for an output without quantized tensors. */
 static const struct vc_layout *layout_of(const struct vc_report *report, size_t output)
 {
     return report->layouts != NULL && output < report->n_outputs ? report->layouts[output] : NULL;
 }
 
+/* The text belongs to the report, not to the copied row. NULL: nothing was measured. */
 static const char *worst_tensor(const struct vc_report *report)
 {
     struct vc_report_row worst;

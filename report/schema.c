@@ -88,6 +88,7 @@ static void write_value(struct vc_json *json, const struct vc_row *row, bool nul
     const char *keywords = kinds[row->kind].keywords;
     unsigned n_words = 1;
 
+    /* keywords come behind the type, or stand alone */
     if (row->words == NULL) {
         write_type(json, kinds[row->kind].type, null);
         vc_text_add(json->text, "%s%s", json->level[json->depth].some && *keywords != '\0' ? ", " : "", keywords);
@@ -129,6 +130,7 @@ static void write_required(struct vc_json *json, const struct vc_row *row, const
     if (first != NULL) {
         vc_json_string(json, NULL, first);
     }
+    /* a member of its own, not one of an object inside */
     for (; row->form != VC_ROW_END; row = behind(row)) {
         if (row->name != NULL && !optional && !several) {
             vc_json_string(json, NULL, row->name);

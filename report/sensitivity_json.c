@@ -82,6 +82,7 @@ static void take_costs(struct costs *c, json_t *tensor)
         const json_t *loss = json_object_get(change, "relative");
         const json_t *error = json_object_get(json_object_get(errors, scheme), "relative");
 
+        /* both figures, of a way that quantize can choose */
         if (json_is_number(loss) && json_is_number(error) && is_scheme(c->tree.root, scheme)) {
             if (c->list != NULL) {
                 c->list[c->result.n] =

@@ -104,6 +104,7 @@ static void open_frames(struct drawing *d, struct open *open, uint32_t block, in
     while (n-- > 0 && open->n < 300 && d->n_frames < d->max_frames) {
         const struct vc_graph_block *b = &d->blocks->blocks[chain[n]];
 
+        /* a block around one other block */
         if (b->n_own == 0 && n != 0 && b->n_like == 1) {
             continue; /* the frame inside has its name */
         }
@@ -321,6 +322,7 @@ static void draw_lines(struct drawing *d)
             int to = d->row[k];
             int lane;
 
+            /* lines lead down only */
             if (from == 0 || from >= to) {
                 continue;
             }

@@ -38,6 +38,7 @@ static void add_document(struct vc_text *text, const char *json)
     } escapes[] = {{"<", "\\u003c"}, {"\xe2\x80\xa8", "\\u2028"}, {"\xe2\x80\xa9", "\\u2029"}};
 
     while (*json != '\0') {
+        /* the first byte of both line separators is e2; most text has neither */
         size_t n = strcspn(json, "<\xe2");
         size_t k = 0;
 

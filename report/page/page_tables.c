@@ -102,6 +102,7 @@ static void add_members(struct vc_text *text, const char *path, json_t *object, 
     json_object_foreach(object, key, member)
     {
         (void)snprintf(name, sizeof name, "%s%s%s", path, *path == '\0' ? "" : ".", key);
+        /* objects inside are members by longer paths: "totals.file.before" */
         if (json_is_object(member) && depth < MOST_DEPTH) {
             add_members(text, name, member, lists, depth + 1);
         } else if (is_list_of_objects(member) && lists) {

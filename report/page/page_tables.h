@@ -8,6 +8,7 @@
 
 /* "model.npz &#183; quantize": the file that a document is about, and the command. */
 void vc_page_title(struct vc_text *text, const json_t *document);
+/* All members of the document as HTML tables, escaped. The tree may be cut (vc_document_cut). */
 void vc_page_tables(struct vc_text *text, json_t *document);
 
 #endif

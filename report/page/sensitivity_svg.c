@@ -24,7 +24,9 @@
 #define PLOT_W   460
 #define PLOT_H   300
 
-/* Upper ends of the classes of colour, as relative errors; what is above the last is in a class of its own. */
+/* Upper ends of the classes of colour, as relative errors; what is above the last is in a class of its own. Roughly
+ * equal steps of the logarithm, finer where pruning lies (0.1 to 0.7): a tensor of int8 is blue, one that is pruned to
+ * half orange. */
 static const double classes[] = {1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.2, 0.3, 0.5, 0.7};
 #define N_CLASSES (sizeof classes / sizeof classes[0] + 1)
 
@@ -240,6 +242,7 @@ static void add_cell(struct drawing *d, size_t row, size_t candidate, double y10
     struct vc_text *text = &d->text;
     unsigned x = candidate_x(d->s, candidate);
     size_t shade = class_of(error->relative);
+    /* a figure: else the cell is empty, and its title has the reason */
     bool known = error->reason == NULL && !isnan(error->relative);
 
     vc_text_add(text, "<g><title>");
@@ -255,6 +258,7 @@ static void add_cell(struct drawing *d, size_t row, size_t candidate, double y10
         add_tenths(text, 10.0 * error->sqnr_db);
         vc_text_add(text, " dB");
     }
+    /* the cell is one pixel less wide than its column, and less high than its row where rows are not too low */
     vc_text_add(text, "</title><rect x=\"%u\" y=\"", x);
     add_tenths(text, y10);
     vc_text_add(text, "\" width=\"%d\" height=\"", CELL - 1);
@@ -264,6 +268,7 @@ static void add_cell(struct drawing *d, size_t row, size_t candidate, double y10
     } else {
         vc_text_add(text, "\" class=\"no\"/>");
     }
+    /* room for figures in the cells */
     if (d->row_h10 >= 180 && known) {
         vc_text_add(text, "<text class=\"n t%zu\" x=\"%u\" y=\"", shade, x + (CELL - 1) / 2);
         add_tenths(text, y10 + 122.0);
@@ -505,6 +510,7 @@ static void add_changes(struct drawing *d, unsigned top)
 
         for (size_t i = 0; i < m->n_tensors; i++) {
             double change = change_at(d, i, first);
+            /* NaN is behind nothing */
             bool behind = change < last || (change == last && n > 0 && i > last_tensor);
 
             if (behind && (worst == VC_NO_TENSOR || change > change_at(d, worst, first))) {
