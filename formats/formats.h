@@ -40,8 +40,8 @@ struct vc_format {
      * refused here. */
     enum vc_status (*create_sink)(struct vc_ctx *ctx, const struct vc_model *model,
                                   const struct vc_write_options *options, struct vc_sink **out);
-    bool divides;    /* the writer can make a folder of several files */
-    bool stays;      /* what is made of it is of the same format: the writers of others have no place for all of it */
+    bool divides; /* the writer can make a folder of several files */
+    bool stays;   /* what is made of it is of the same format: the writers of others have no place for all of it */
     /* Keys of metadata that the writer has a place for but writes itself, globs with blanks between; NULL: it has no
      * place for metadata of others. */
     const char *own_metadata;

@@ -573,7 +573,15 @@ enum vc_status vc_estimate_begin(struct vc_estimate *e, const struct vc_memory_o
     VC_CALL(vc_options_read(e->ctx, &memory_kind, options, &e->options));
     e->type = vc_memory_float_type(e->graph, e->model);
     VC_CALL(check(e));
-    e->usual = e->options.activations == VC_DTYPE_NONE && e->options.weights == VC_DTYPE_NONE && !e->coded;
+    e->whole_groups = e->coded && (e->model == NULL ? e->graph != NULL && vc_graph_max_positions(e->graph) != 0
+                                                    : vc_is_transformers_folder(e->ctx, e->model));
+    e->keeps_values = e->options.program == VC_RUN_BY_ONNXRUNTIME && e->model != NULL && !vc_estimate_trains(e) &&
+                      strcmp(vc_model_format(e->model), "onnx") == 0;
+    if (e->keeps_values && !e->coded) {
+        e->options.weights = VC_DTYPE_NONE; /* Casts to the type of values stand behind them, which onnxruntime folds */
+    }
+    e->usual = e->options.activations == VC_DTYPE_NONE &&
+               (e->keeps_values || (e->options.weights == VC_DTYPE_NONE && !e->coded));
     e->options.activations = e->usual ? e->type : e->options.activations;
     e->align = aligns[e->options.allocator];
     return VC_OK;

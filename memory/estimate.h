@@ -49,6 +49,8 @@ struct vc_estimate {
     struct vc_memory_options options;
     struct vc_scheme_layout scheme; /* where `coded` */
     bool coded;
+    bool whole_groups;  /* of it: groups divide the rows, as loaders of transformers' folders want it */
+    bool keeps_values;  /* a graph that is stored: its values have the type that it says, whatever its weights become */
     bool usual;         /* activations are of the usual type, because the options name none */
     enum vc_dtype type; /* of floats where the options name none: vc_memory_float_type */
     uint32_t n_layers;  /* of a scheme that is a mixture */
@@ -96,6 +98,8 @@ static inline void vc_estimate_add(struct vc_estimate *e, enum vc_memory_kind co
     e->out->components[component].bytes = vc_estimate_sum(e, e->out->components[component].bytes, bytes);
 }
 
+/* One more than the highest number of a layer with experts, of which the numbers of layers are in the names; 0: none. */
+uint64_t vc_estimate_moe_layers(const struct vc_graph *graph, const struct vc_model *model);
 /* Adds a tensor of so many bytes, rounded, to the component: see state_blocks.c. */
 void vc_estimate_request(struct vc_estimate *e, enum vc_memory_kind kind, uint64_t bytes, uint32_t param, bool adapter,
                          const char *tensor);

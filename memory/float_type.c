@@ -2,6 +2,7 @@
  * names. Weights, gradients, states, activations, keys and values have it. */
 #include "memory/float_type.h"
 
+#include "core/model/program.h"
 #include "core/model/source.h"
 #include "graph/base/graph_state.h"
 
@@ -62,4 +63,16 @@ enum vc_dtype vc_memory_float_type(const struct vc_graph *graph, const struct vc
     enum vc_dtype type = vc_wider_type(graph, model != NULL ? stored_type(model) : VC_DTYPE_NONE);
 
     return type == VC_DTYPE_NONE ? VC_DTYPE_F32 : type;
+}
+
+bool vc_is_transformers_folder(struct vc_ctx *ctx, const struct vc_model *model)
+{
+    struct vc_arena arena = {0};
+    struct vc_program program = {.kind = VC_PROGRAM_NONE};
+    bool known = model != NULL && strcmp(vc_model_format(model), "safetensors") == 0 &&
+                 vc_model_program(ctx, model, &arena, &program) == VC_OK;
+
+    vc_arena_release(ctx, &arena);
+    vc_clear_error(ctx);
+    return known && program.kind == VC_PROGRAM_CONFIG;
 }

@@ -13,4 +13,7 @@ enum vc_dtype vc_wider_type(const struct vc_graph *graph, enum vc_dtype stored);
 bool vc_is_coded(const struct vc_tensor *tensor);
 bool vc_has_codes(const struct vc_model *model);
 
+/* Safetensors with a configuration of transformers beside them. model may be NULL: no. */
+bool vc_is_transformers_folder(struct vc_ctx *ctx, const struct vc_model *model);
+
 #endif

@@ -81,10 +81,16 @@ static void look_at_names(struct vc_estimate *e)
     }
 }
 
+/* Bytes of a float beside codes: `usual`, or as the graph's values are. */
+static unsigned float_bytes(const struct vc_estimate *e, unsigned usual)
+{
+    return e->keeps_values ? vc_float_bytes(e, VC_DTYPE_NONE) : usual;
+}
+
 /* Bytes of n weights of that name and shape as codes; of what stays, as floats. *floats: what codes become while a node
  * reads them, where they do. */
 static uint64_t coded_bytes(struct vc_estimate *e, const char *name, uint64_t n, unsigned n_dims, const uint64_t *shape,
-                            bool stay, uint64_t *floats)
+                            bool stay, bool wide, uint64_t *floats)
 {
     struct vc_scheme_layout scheme = vc_scheme_of_tensor(&e->scheme, name, n_dims, shape, e->n_layers, !e->has_head);
     uint64_t whole = 1;
@@ -92,16 +98,27 @@ static uint64_t coded_bytes(struct vc_estimate *e, const char *name, uint64_t n,
     uint64_t bytes;
 
     if ((n_dims < 2 && !e->scheme.vectors) || (stay && !e->scheme.all)) {
-        return vc_estimate_block(e, n, vc_scheme_vector_bytes(&e->scheme));
+        return vc_estimate_block(e, n, float_bytes(e, vc_scheme_vector_bytes(&e->scheme)));
+    }
+    if (e->options.runtime == VC_RUNTIME_DEQUANTIZE) {
+        return vc_estimate_block(e, n, 2);
     }
     for (unsigned k = 0; k < n_dims; k++) {
         whole = vc_estimate_product(e, whole, shape[k]);
         rows = k == 0 || (k == 1 && n_dims == 3) ? vc_estimate_product(e, rows, shape[k]) : rows;
     }
     rows = n_dims < 2 || rows == 0 ? 1 : rows;
+    if (e->whole_groups && n_dims == 2) {
+        bool none;
+
+        scheme = vc_scheme_in_folder(&scheme, shape[1], wide, &none);
+        if (none) {
+            return vc_estimate_block(e, n, vc_scheme_vector_bytes(&e->scheme));
+        }
+    }
     if (vc_estimate_trains(e) || e->options.runtime == VC_RUNTIME_LAYERWISE ||
         (e->options.program == VC_RUN_BY_BITSANDBYTES && vc_scheme_bytes(&scheme, rows, whole / rows) < whole)) {
-        *floats = vc_estimate_block(e, n, 2); /* each product has its weight as floats */
+        *floats = vc_estimate_block(e, n, float_bytes(e, 2)); /* each product has its weight as floats */
     }
     bytes = vc_scheme_bytes(&scheme, rows, whole / rows);
     e->overflow = e->overflow || bytes == UINT64_MAX;
@@ -122,7 +139,7 @@ static void add_params(struct vc_estimate *e)
         n = vc_param_elems(e, param, false);
         vc_estimate_request(e, VC_MEMORY_PARAMETERS,
                             e->coded ? coded_bytes(e, param->tensor, n, param->n_dims, param->shape, stays(e, param),
-                                                   &e->storages.decoded[param->value])
+                                                   false, &e->storages.decoded[param->value])
                                      : vc_estimate_block(e, n, vc_float_bytes(e, e->options.weights)),
                             k, false, param->tensor);
     }
@@ -146,6 +163,12 @@ static bool is_four_bits(const struct vc_tensor *tensor)
     return tensor->size_bytes < tensor->n_elems;
 }
 
+/* Codes of a folder that is asked about in a type of GGUF: quantize makes that file of the weights that they stand for. */
+static bool is_made_again(const struct vc_estimate *e)
+{
+    return e->coded && e->scheme.row == NULL && strcmp(vc_model_format(e->model), "safetensors") == 0;
+}
+
 /* *floats: as of coded_bytes. */
 static uint64_t tensor_bytes(struct vc_estimate *e, const struct vc_tensor *tensor, uint64_t *floats)
 {
@@ -158,13 +181,14 @@ static uint64_t tensor_bytes(struct vc_estimate *e, const struct vc_tensor *tens
     if (vc_is_coded(tensor) && e->options.runtime == VC_RUNTIME_DEQUANTIZE) {
         return decoded_bytes(e, tensor);
     }
-    if (part && e->options.runtime == VC_RUNTIME_DEQUANTIZE) {
+    if (part && (e->options.runtime == VC_RUNTIME_DEQUANTIZE || is_made_again(e))) {
         return 0; /* of no use any more */
     }
-    if (vc_is_plain_float(tensor) && e->coded) {
+    if (e->coded && (vc_is_plain_float(tensor) || (vc_is_coded(tensor) && is_made_again(e)))) {
         bool stay = vc_name_is_embedding(tensor->name) || vc_name_is_head(tensor->name) || tensor->kept_as != NULL;
 
-        return coded_bytes(e, tensor->name, tensor->n_elems, tensor->n_dims, tensor->shape, stay, floats);
+        return coded_bytes(e, tensor->name, tensor->n_elems, tensor->n_dims, tensor->shape, stay,
+                           tensor->dtype == VC_DTYPE_F32, floats);
     }
     if (vc_is_plain_float(tensor)) {
         enum vc_dtype type =

@@ -19,7 +19,29 @@ static bool is_table(const char *name)
            strcmp(name, "token_types.weight") == 0 || vc_name_is_embedding_table(name);
 }
 
-/* llama.cpp looks words up on the host; the output layer has its own copy of the table where it is the same tensor. A
+/* The experts that a router chooses from, of all layers as one tensor or by number, in both naming worlds. What all tokens
+ * go through (shared experts) and the router stay where they are. */
+static bool is_expert(const char *name)
+{
+    return strstr(name, "_exps.") != NULL || strstr(name, ".experts.") != NULL;
+}
+
+uint64_t vc_estimate_moe_layers(const struct vc_graph *graph, const struct vc_model *model)
+{
+    size_t n = model != NULL ? vc_model_tensor_count(model) : graph != NULL ? vc_graph_param_count(graph) : 0;
+    uint64_t layers = 0;
+
+    for (size_t k = 0; k < n; k++) {
+        const char *name = model != NULL ? vc_model_tensor(model, k)->name : vc_graph_param(graph, (uint32_t)k)->tensor;
+        uint32_t layer = vc_scheme_layer(name);
+
+        layers = is_expert(name) && layer != UINT32_MAX ? vc_max_u64(layers, (uint64_t)layer + 1) : layers;
+    }
+    return layers;
+}
+
+/* What llama.cpp keeps on the host: the table of words, which it looks up there (the output layer has its own copy of
+ * the table where it is the same tensor), and the experts that are asked for. A
  * microcontroller reads all weights from its flash. */
 static uint64_t host_bytes(const struct vc_estimate *e)
 {
@@ -28,14 +50,14 @@ static uint64_t host_bytes(const struct vc_estimate *e)
     if (e->options.program == VC_RUN_BY_MCU) {
         return e->out->components[VC_MEMORY_PARAMETERS].bytes;
     }
-
-    if (e->options.program != VC_RUN_BY_LLAMA_CPP || !e->has_head || e->options.offload != VC_OFFLOAD_NONE) {
+    if (e->options.program != VC_RUN_BY_LLAMA_CPP || e->options.offload != VC_OFFLOAD_NONE) {
         return 0;
     }
     for (size_t k = 0; k < e->requests.n; k++) {
         const struct vc_request *r = &e->requests.list[k];
+        bool expert = is_expert(r->tensor) && vc_scheme_layer(r->tensor) < e->options.cpu_moe_layers;
 
-        bytes += r->kind == VC_MEMORY_PARAMETERS && is_table(r->tensor) ? r->block : 0;
+        bytes += r->kind == VC_MEMORY_PARAMETERS && ((e->has_head && is_table(r->tensor)) || expert) ? r->block : 0;
     }
     return vc_min_u64(bytes, e->out->components[VC_MEMORY_PARAMETERS].bytes);
 }
@@ -75,7 +97,12 @@ static void note_program(struct vc_estimate *e)
         if (o->context_tokens != 0 && o->cache == VC_DTYPE_F16) {
             note(e, "llama.cpp keeps keys and values as f16 unless another type is given");
         }
-        if (e->out->host_weight_bytes != 0) {
+        if (e->options.cpu_moe_layers != 0 && e->out->host_weight_bytes != 0) {
+            note(e,
+                 "the weights of the experts of the first layers are in the memory of the host, as asked for; they are "
+                 "a part of the parameters, and of no moment");
+        }
+        if (e->has_head && e->out->host_weight_bytes != 0) {
             note(e, "llama.cpp keeps the table of words in the memory of the host; it is a part of the parameters, and "
                     "of no moment");
         }
@@ -84,6 +111,10 @@ static void note_program(struct vc_estimate *e)
         note(e,
              "onnxruntime keeps values as long as an operator needs them; its arena grows by powers of two, and takes "
              "up to twice as much where there is room");
+        if (e->keeps_values) {
+            note(e, "values have the type that the file says: onnxruntime makes weights of fewer bits that type as it "
+                    "loads them, except for codes");
+        }
         if (codes) {
             note(e, "onnxruntime keeps codes, and decodes the weight of one operator at a time");
         }

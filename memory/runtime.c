@@ -162,10 +162,24 @@ enum vc_memory_program vc_memory_program(const struct vc_layout *layout, const c
     if (format != NULL && strcmp(format, "onnx") == 0) {
         return VC_RUN_BY_ONNXRUNTIME;
     }
-    if (layout == NULL && options != NULL && options->scheme != NULL) {
+    if (options != NULL && options->scheme != NULL &&
+        (layout == NULL || program_of_scheme(options->scheme) == VC_RUN_BY_LLAMA_CPP)) {
         return program_of_scheme(options->scheme);
     }
     return by_layout;
+}
+
+bool vc_memory_program_decodes(enum vc_memory_program program, const char *scheme)
+{
+    return program == VC_RUN_BY_TRANSFORMERS ||
+           (program == VC_RUN_BY_PYTORCH && program_of_scheme(scheme) != VC_RUN_BY_BITSANDBYTES);
+}
+
+bool vc_memory_program_takes(enum vc_memory_program program, const char *scheme)
+{
+    bool of_gguf = program_of_scheme(scheme) == VC_RUN_BY_LLAMA_CPP;
+
+    return of_gguf ? program != VC_RUN_BY_ONNXRUNTIME : program != VC_RUN_BY_LLAMA_CPP;
 }
 
 void vc_memory_set_program(struct vc_memory_options *options, enum vc_memory_program program,

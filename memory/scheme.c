@@ -246,6 +246,20 @@ static bool add_product(uint64_t *sum, uint64_t a, uint64_t b)
     return vc_mul_u64(a, b, &product) && vc_add_u64(*sum, product, sum);
 }
 
+struct vc_scheme_layout vc_scheme_in_folder(const struct vc_scheme_layout *layout, uint64_t n_columns, bool wide,
+                                            bool *none)
+{
+    struct vc_scheme_layout own = *layout;
+
+    *none = false;
+    if (layout->row != NULL && layout->row->grouped) {
+        own.group = (unsigned)vc_code_whole_group(layout->group, n_columns);
+        *none = own.group == 0;
+        own.more_bits = wide && layout->row->group_bits == 16 ? 16 : 0;
+    }
+    return own;
+}
+
 uint64_t vc_scheme_bytes(const struct vc_scheme_layout *layout, uint64_t n_rows, uint64_t n_columns)
 {
     const struct scheme_row *row = layout->row;
@@ -270,9 +284,9 @@ uint64_t vc_scheme_bytes(const struct vc_scheme_layout *layout, uint64_t n_rows,
     }
     bytes = vc_ceil_div_u64(bits, 8);
     bits = 0;
-    if (!add_product(&bits, groups, row->group_bits) || !vc_add_u64(bytes, vc_ceil_div_u64(bits, 8), &bytes) ||
-        !add_product(&bytes, n_rows, row->row) || !add_product(&bytes, n_columns, row->column) ||
-        !vc_add_u64(bytes, row->tensor, &bytes)) {
+    if (!add_product(&bits, groups, row->group_bits + layout->more_bits) ||
+        !vc_add_u64(bytes, vc_ceil_div_u64(bits, 8), &bytes) || !add_product(&bytes, n_rows, row->row) ||
+        !add_product(&bytes, n_columns, row->column) || !vc_add_u64(bytes, row->tensor, &bytes)) {
         return UINT64_MAX;
     }
     if (row->outer != 0) {

@@ -10,6 +10,7 @@ struct vc_scheme_layout {
     const struct scheme_row *row; /* of the table in scheme.c; NULL: blocks of `dtype` along the columns */
     enum vc_dtype dtype;
     unsigned group;                   /* 0: none */
+    unsigned more_bits;               /* of each group, beside those of the row */
     bool all;                         /* embeddings and the output layer, too; else these stay as they are */
     bool vectors;                     /* what has one dimension, too */
     const struct vc_mixture *mixture; /* some tensors have another type, by their names: vc_scheme_of_tensor; or NULL */
@@ -28,6 +29,12 @@ uint32_t vc_scheme_layer(const char *tensor);
 
 /* Bytes of a weight of one dimension, which gets no codes: f32 in GGUF files, else f16. */
 unsigned vc_scheme_vector_bytes(const struct vc_scheme_layout *layout);
+
+/* The layout of a matrix with rows of that length in a folder of transformers, as compressed-tensors has it: groups divide
+ * the rows (vc_code_whole_group), scales of integers have the type of the weights (f32: wide). *none: no group does, and
+ * the matrix gets no codes. */
+struct vc_scheme_layout vc_scheme_in_folder(const struct vc_scheme_layout *layout, uint64_t n_columns, bool wide,
+                                            bool *none);
 
 /* UINT64_MAX: too many. */
 uint64_t vc_scheme_bytes(const struct vc_scheme_layout *layout, uint64_t n_rows, uint64_t n_columns);

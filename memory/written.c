@@ -192,8 +192,9 @@ enum vc_dtype vc_written_half(const struct vc_model *model)
     return half_or_none(all);
 }
 
-enum vc_dtype vc_written_type(const struct vc_report *report)
+enum vc_dtype vc_written_type(const struct vc_report *report, const struct vc_model *model)
 {
+    const char *format = report->output_format != NULL ? report->output_format : vc_model_format(model);
     static const enum vc_dtype types[] = {VC_DTYPE_F32, VC_DTYPE_BF16, VC_DTYPE_F16, VC_DTYPE_F64};
     uint64_t n[4] = {0};
     size_t most = 0;
@@ -207,7 +208,7 @@ enum vc_dtype vc_written_type(const struct vc_report *report)
     for (size_t t = 1; t < 4; t++) {
         most = n[t] > n[most] ? t : most;
     }
-    return n[most] == 0 ? VC_DTYPE_NONE : types[most];
+    return n[most] == 0 || strcmp(format, "onnx") == 0 ? VC_DTYPE_NONE : types[most];
 }
 
 enum vc_dtype vc_written_half_after(const struct vc_report *report)

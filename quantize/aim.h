@@ -57,9 +57,6 @@ enum vc_status vc_aim_probe_add(struct vc_ctx *ctx, struct vc_item *item, const 
 /* The probe among the steps of the pass that is planned, or NULL. */
 struct vc_step *vc_aim_probe_of(const struct vc_item *item);
 
-/* Its loader wants codes of one kind for this weight and others, so that one candidate is chosen for all. */
-bool vc_aim_of_one_kind(const struct vc_item *item);
-
 /* What a probe found, after calibration; *bytes_kept: what the tensor takes as it is; *sampled becomes true where that
  * is not from all of it. The results live until the probe is taken back. */
 const struct vc_candidate_result *vc_aim_probe_results(const struct vc_step *probe, size_t *n, uint64_t *bytes_kept,

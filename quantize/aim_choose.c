@@ -242,12 +242,12 @@ static enum vc_status list_tensors(struct choosing *c)
         if (vc_aim_probe_of(item) == NULL) {
             continue;
         }
-        if (vc_aim_of_one_kind(item) && last != SIZE_MAX) {
+        if (vc_scheme_of_one_kind(item) && last != SIZE_MAX) {
             c->next[last] = i;
         } else {
             c->tensors[c->n++].item = i;
         }
-        last = vc_aim_of_one_kind(item) ? i : last;
+        last = vc_scheme_of_one_kind(item) ? i : last;
     }
     for (size_t i = 0; i < c->n; i++) {
         list_points(c, &c->tensors[i]);
@@ -582,7 +582,7 @@ static enum vc_status keep_or_bar(struct choosing *c, bool *done)
     uint64_t file = 0;
 
     for (size_t i = 0; i < c->n; i++) {
-        any = any || vc_aim_of_one_kind(&c->plan->items[c->tensors[i].item]);
+        any = any || vc_scheme_of_one_kind(&c->plan->items[c->tensors[i].item]);
     }
     *done = false;
     if (!any) {
@@ -594,7 +594,7 @@ static enum vc_status keep_or_bar(struct choosing *c, bool *done)
     for (size_t i = 0; i < c->n && !*done; i++) {
         struct tensor *t = &c->tensors[i];
 
-        if (vc_aim_of_one_kind(&c->plan->items[t->item]) && t->n > 1 && chosen(c, t)->candidate == KEEP) {
+        if (vc_scheme_of_one_kind(&c->plan->items[t->item]) && t->n > 1 && chosen(c, t)->candidate == KEEP) {
             t->n--;
             t->chosen--;
         }

@@ -105,14 +105,6 @@ static bool takes_blocks(const struct vc_item *item, const struct vc_dialect_ten
            !vc_dialect_keeps_type(item->set->dialect, tensor);
 }
 
-bool vc_aim_of_one_kind(const struct vc_item *item)
-{
-    const struct vc_dialect *dialect = item->set->dialect;
-
-    return dialect != NULL && dialect->of_one_kind != NULL &&
-           dialect->of_one_kind(item->set->model, item->set->model->tensors[item->source].name);
-}
-
 /* The candidates that may be tried on the item. */
 static void choose_candidates(struct probe *p, const struct vc_item *item, bool codes, bool included)
 {
@@ -128,7 +120,7 @@ static void choose_candidates(struct probe *p, const struct vc_item *item, bool 
                         ? codes && vc_dialect_reason(item->set->dialect, &request, &tensor) == NULL &&
                               (candidate->row->reason == NULL ||
                                candidate->row->reason(&candidate->options, item->desc) == NULL)
-                        : !vc_dialect_keeps_type(item->set->dialect, &tensor) && !vc_aim_of_one_kind(item);
+                        : !vc_dialect_keeps_type(item->set->dialect, &tensor) && !vc_scheme_of_one_kind(item);
 
         if (fits) {
             r->results[r->n++] =

@@ -44,6 +44,7 @@ struct quantize {
     const char *full_command, *short_command; /* with the granularity, and without */
     enum vc_granularity usual_granularity;    /* where the dialect of the output does not decide ... */
     uint64_t usual_group;                     /* ... and the size of its groups */
+    uint64_t settled_group;                   /* of this plan, before rows that it does not divide made it smaller */
     const struct vc_tensor *asked;            /* about which skip_of was asked last: its answer */
     const char *skip;
     struct vc_folded_norm *folded;  /* of this plan */
@@ -381,6 +382,10 @@ static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pa
     q->asked = NULL;
     q->folded = NULL;
     VC_CALL(settle_granularity(ctx, q, plan->dialect));
+    q->settled_group = q->options.group_size;
+    if (!q->aim.set && vc_scheme_of_target(q->options.target) != NULL) {
+        q->options.group_size = vc_scheme_common_group(vc_scheme_of_target(q->options.target), &q->options, plan);
+    }
     VC_CALL(vc_calibration_check(ctx, q->options.calibration, plan->model, q->options.calibration_anyway, plan->arena,
                                  &q->measured));
     q->scheme = vc_scheme_choose(&q->options, plan->dialect);
@@ -645,6 +650,34 @@ static enum vc_status note_named(struct vc_ctx *ctx, struct quantize *q, const s
     return VC_OK;
 }
 
+/* A note where rows have smaller groups than those of the options. */
+static enum vc_status note_groups(struct vc_ctx *ctx, struct quantize *q, const struct vc_plan *plan)
+{
+    uint64_t least = UINT64_MAX;
+    uint64_t most = 0;
+    size_t n = 0;
+    const char *note;
+
+    for (size_t i = 0; q->options.granularity == VC_GRANULARITY_GROUP && i < plan->n_items; i++) {
+        const struct vc_item *item = &plan->items[i];
+        const struct vc_quant *quant = item->desc->quant;
+        bool smaller = item->chain->n_steps > item->chain->pass_first && quant != NULL && quant->group_rows == 0 &&
+                       quant->granularity == VC_GRANULARITY_GROUP && quant->group_size < q->settled_group;
+
+        n += smaller;
+        least = smaller ? vc_min_u64(least, quant->group_size) : least;
+        most = smaller ? vc_max_u64(most, quant->group_size) : most;
+    }
+    if (n == 0) {
+        return VC_OK;
+    }
+    note = vc_arena_printf(ctx, &q->arena, "%llu does not divide all rows: %zu tensor%s %s groups of %llu%s",
+                           (unsigned long long)q->settled_group, n, n == 1 ? "" : "s", n == 1 ? "has" : "have",
+                           (unsigned long long)least,
+                           most == least ? "" : vc_arena_printf(ctx, &q->arena, " to %llu", (unsigned long long)most));
+    return note == NULL ? VC_E_NOMEM : vc_note_add(ctx, &q->arena, note, &q->pass.note);
+}
+
 static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan)
 {
     struct quantize *q = pass->self;
@@ -668,6 +701,7 @@ static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass
         plan->aim_option = q->aim.bpw > 0.0 ? "aim_bpw" : "aim_bytes";
         return check_all_here(ctx, q, plan);
     }
+    VC_CALL(note_groups(ctx, q, plan));
     VC_CALL(note_without(ctx, q, plan));
     VC_CALL(vc_correct_biases(ctx, plan, &q->options, q->rest));
     return q->mixture == NULL ? note_rest(ctx, q, plan) : VC_OK;

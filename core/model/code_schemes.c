@@ -5,6 +5,8 @@
 
 #include "core/model/dialect.h"
 
+#define LEAST_GROUP 32
+
 static const struct vc_code_scheme rows[] = {
 #define BARE(NAME, word, type, top) \
     {.scheme = VC_SCHEME_##NAME,    \
@@ -88,6 +90,19 @@ enum vc_scheme vc_code_scheme_of_bits(unsigned bits)
 uint64_t vc_code_usual_group(const struct vc_code_scheme *row)
 {
     return row == NULL ? 0 : row->group != 0 ? row->group : row->usual;
+}
+
+uint64_t vc_code_whole_group(uint64_t group, uint64_t row)
+{
+    uint64_t power = (uint64_t)1 << 20;
+
+    if (group == 0 || row % group == 0) {
+        return group;
+    }
+    while (power >= LEAST_GROUP && (power > group || row % power != 0)) {
+        power /= 2;
+    }
+    return power >= LEAST_GROUP ? power : 0;
 }
 
 unsigned vc_code_bits(const struct vc_code_scheme *row)

@@ -45,6 +45,11 @@ const struct vc_code_scheme *vc_code_scheme_at(size_t index);
 /* Elements that share a scale where nobody says a number; 0: a row or a tensor shares one. row may be NULL: 0. */
 uint64_t vc_code_usual_group(const struct vc_code_scheme *row);
 
+/* Elements that share a scale in rows of that length, for loaders that take whole groups alone: `group`, where it divides
+ * the row; else the largest power of two below it that does, 32 at least, as kernels have it; 0: none does. quantize asks
+ * where a dialect has `whole_groups`, estimates of weights in types ask, too. */
+uint64_t vc_code_whole_group(uint64_t group, uint64_t row);
+
 /* Bits of a code. */
 unsigned vc_code_bits(const struct vc_code_scheme *row);
 

@@ -62,6 +62,7 @@ struct vc_dialect {
     bool zero_points;     /* its loaders of linear layers take codes with zero points */
     bool coded_scales;    /* has a place for scales that are codes themselves */
     bool parts_of_module; /* a new part takes the place of the weight's name: x.scale beside x.weight */
+    bool whole_groups;    /* groups divide the rows: smaller ones are taken where those of the options do not */
     bool positive_scales; /* new codes get scales above 0: not every loader was seen with others */
     /* Schemes whose weights get one scale for the tensor where the user asks for no granularity, with NULL at the end;
      * NULL: none. */

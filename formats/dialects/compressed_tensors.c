@@ -581,6 +581,7 @@ const struct vc_dialect vc_dialect_compressed_tensors = {
     .is_choice = true,
     .takes_codes = true,
     .rows_only = true,
+    .whole_groups = true,
     .positive_scales = true,
     .zero_points = true,
     .input_scales = "fp8",

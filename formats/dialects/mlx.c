@@ -339,6 +339,7 @@ const struct vc_dialect vc_dialect_mlx = {
     .rows_only = true,
     .positive_scales = true,
     .usual_group = 64,
+    .whole_groups = true,
     .check = mlx_check,
     .reason = mlx_reason,
     .part_type = mlx_part_type,

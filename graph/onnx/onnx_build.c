@@ -561,6 +561,59 @@ static void add_outputs(struct vc_onnx_build *b)
     }
 }
 
+/* ONNX's numbers of types. */
+enum { FLOAT16 = 10, BFLOAT16 = 16 };
+
+/* Whether a Cast makes half precision of something. */
+static bool makes_halves(const struct vc_program *program)
+{
+    bool found = false;
+
+    for (size_t k = 0; k < program->n_nodes && !found; k++) {
+        const struct vc_program_node *node = &program->nodes[k];
+
+        found = strcmp(node->op, "Cast") == 0 && node->n_attrs != 0 &&
+                (node->attrs[0].i == FLOAT16 || node->attrs[0].i == BFLOAT16);
+    }
+    return found;
+}
+
+static bool has_f32(const struct vc_program_value *values, size_t n)
+{
+    size_t k = 0;
+
+    while (k < n && values[k].dtype != VC_DTYPE_F32) {
+        k++;
+    }
+    return k < n;
+}
+
+/* The type of the values between products. f32 goes in or out, and nothing makes less of it: that, whatever the file has
+ * for weights, which are cast then. Else that of most of the file's floats. */
+static enum vc_dtype type_of_values(const struct vc_onnx_build *b)
+{
+    static const enum vc_dtype types[] = {VC_DTYPE_F32, VC_DTYPE_BF16, VC_DTYPE_F16, VC_DTYPE_F64};
+    const struct vc_program *p = b->program;
+    uint64_t bytes[4] = {0};
+    size_t most = 0;
+
+    if (!makes_halves(p) && (has_f32(p->inputs, p->n_inputs) || has_f32(p->outputs, p->n_outputs))) {
+        return VC_DTYPE_F32;
+    }
+    for (size_t k = 0; b->source->model != NULL && k < b->program->n_constants; k++) {
+        size_t index = b->program->constants[k].index;
+        const struct vc_tensor *t = index != VC_NO_TENSOR ? vc_model_tensor(b->source->model, index) : NULL;
+
+        for (size_t i = 0; t != NULL && i < 4; i++) {
+            bytes[i] += t->dtype == types[i] ? t->size_bytes : 0;
+        }
+    }
+    for (size_t i = 1; i < 4; i++) {
+        most = bytes[i] > bytes[most] ? i : most;
+    }
+    return bytes[most] == 0 ? VC_DTYPE_NONE : types[most];
+}
+
 /* b.program is the file's program with functions taken apart; numbers of constants and inputs are the same
  * in both. */
 enum vc_status vc_onnx_build_graph(const struct vc_graph_source *source, struct vc_graph *graph)
@@ -582,6 +635,7 @@ enum vc_status vc_onnx_build_graph(const struct vc_graph_source *source, struct 
     add_inputs(&b);
     VC_TRY(add_nodes(&b));
     add_outputs(&b);
+    graph->float_type = type_of_values(&b);
     vc_onnx_count_names(&b);
     vc_onnx_check_declared(&b);
 out:

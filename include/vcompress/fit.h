@@ -80,6 +80,13 @@ VC_API enum vc_status vc_fit_layers(struct vc_ctx *ctx, struct vc_graph *graph, 
                                     uint64_t visible_bytes, const struct vc_fit_options *options, uint32_t *largest,
                                     uint32_t *n, bool *fits);
 
+/* Finds the least number of layers whose experts have to be in the memory of the host (vc_memory_options.cpu_moe_layers)
+ * so that the model fits the device. *n: layers with experts; 0: the model has none, or another program than llama.cpp
+ * runs it. *least is n where *fits is false: all of them on the host do not help. */
+VC_API enum vc_status vc_fit_cpu_moe(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
+                                     const struct vc_memory_options *memory, uint64_t visible_bytes,
+                                     const struct vc_fit_options *options, uint64_t *least, uint64_t *n, bool *fits);
+
 /* The answer for one kind of device. */
 struct vc_fit_row {
     const struct vc_gpu *gpu; /* NULL: a memory size instead of a GPU */
@@ -89,6 +96,8 @@ struct vc_fit_row {
     uint64_t largest_batch, largest_context;
     bool has_layers;
     uint32_t largest_layers, n_layers; /* largest_layers of n_layers fit; see vc_fit_layers */
+    bool has_cpu_moe; /* it fits with the experts of cpu_moe of n_moe layers on the host; see vc_fit_cpu_moe */
+    uint64_t cpu_moe, n_moe;
 };
 
 /* The answer of a row in words: vc_fit_word of `fit`. If the asked size does not fit: "smaller fits" if a smaller batch

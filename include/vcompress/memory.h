@@ -179,6 +179,9 @@ struct vc_memory_options {
      * Options that this trainer lacks (several devices, adapters, autocast) are refused with VC_E_ARGUMENT. */
     enum vc_memory_trainer trainer;
     enum vc_memory_program program; /* with what vc_memory_set_program has set by it; default VC_RUN_BY_ANY */
+    /* llama.cpp: the weights of the experts of so many layers, the first ones, are in the memory of the host
+     * (--n-cpu-moe); 0: of none. Other programs: no effect. */
+    uint64_t cpu_moe_layers;
 };
 
 VC_API void vc_memory_defaults_sized(struct vc_memory_options *options, size_t struct_size);
@@ -256,7 +259,8 @@ struct vc_memory_report {
     struct vc_memory_part eager;
     const char *eager_at; /* like peak_at */
     /* Of VC_MEMORY_PARAMETERS: bytes that the program keeps in the memory of the host, which no moment counts (and
-     * host_bytes does). llama.cpp: the table of words, where the output layer is another one. */
+     * host_bytes does). llama.cpp: the table of words, where the output layer is another one, and the experts of
+     * cpu_moe_layers. */
     uint64_t host_weight_bytes;
     uint64_t max_positions; /* of a sequence, that the model was made for; 0: not stated */
     /* Sentences without a full stop on how the figures were counted, and on what they leave out. */
@@ -317,6 +321,11 @@ VC_API enum vc_memory_program vc_memory_program(const struct vc_layout *layout, 
  * (VC_RUN_BY_MCU): context and workspace become 0, and values are written in place. docs/memory-model.md has a table. */
 VC_API void vc_memory_set_program(struct vc_memory_options *options, enum vc_memory_program program,
                                   const struct vc_layout *layout);
+/* Whether a program that was named makes floats of weights that `scheme` names as it loads them: PyTorch and
+ * transformers of all codes; of bitsandbytes' types PyTorch keeps the codes. And whether it loads such weights at all:
+ * llama.cpp GGUF's types alone, onnxruntime none of them. */
+VC_API bool vc_memory_program_decodes(enum vc_memory_program program, const char *scheme);
+VC_API bool vc_memory_program_takes(enum vc_memory_program program, const char *scheme);
 /* "llama.cpp"; NULL for VC_RUN_BY_ANY and other numbers. */
 VC_API const char *vc_memory_program_name(enum vc_memory_program program);
 /* Positions of a sequence that the program computes at once where nobody says otherwise; 0: as many as there are.

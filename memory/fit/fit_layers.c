@@ -1,10 +1,11 @@
-/* fit_layers.c - how many layers of a model a device has room for, when the others are on the host. */
+/* fit_layers.c - how many layers of a model a device has room for, when the others, or their experts, are on the host. */
 #include <string.h>
 
 #include <vcompress/fit.h>
 
 #include "core/base/checked.h"
 #include "core/base/ctx.h"
+#include "memory/estimate.h"
 
 static bool is_number(const char *name)
 {
@@ -110,4 +111,45 @@ enum vc_status vc_fit_layers(struct vc_ctx *ctx, struct vc_graph *graph, const s
 out:
     vc_graph_blocks_free(blocks);
     return status;
+}
+
+static enum vc_status fits_with(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
+                                const struct vc_memory_options *memory, uint64_t visible_bytes,
+                                const struct vc_fit_options *options, uint64_t layers, bool *fits)
+{
+    struct vc_memory_options own = *memory;
+    struct vc_memory_report report;
+    struct vc_fit fit;
+
+    own.cpu_moe_layers = layers;
+    VC_CALL(vc_memory_estimate(ctx, graph, model, &own, &report));
+    VC_CALL(vc_fit_decide(ctx, &report, &own, visible_bytes, options, &fit));
+    *fits = fit.verdict == VC_FITS;
+    return VC_OK;
+}
+
+/* Halves: what is needed only falls with the number. */
+enum vc_status vc_fit_cpu_moe(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
+                              const struct vc_memory_options *memory, uint64_t visible_bytes,
+                              const struct vc_fit_options *options, uint64_t *least, uint64_t *n, bool *fits)
+{
+    uint64_t low = 0;
+
+    vc_clear_error(ctx);
+    *n = memory->program == VC_RUN_BY_LLAMA_CPP ? vc_estimate_moe_layers(graph, model) : 0;
+    *least = *n;
+    *fits = false;
+    if (*n == 0) {
+        return VC_OK;
+    }
+    VC_CALL(fits_with(ctx, graph, model, memory, visible_bytes, options, *n, fits));
+    while (*fits && low < *least) {
+        uint64_t middle = low + (*least - low) / 2;
+        bool enough;
+
+        VC_CALL(fits_with(ctx, graph, model, memory, visible_bytes, options, middle, &enough));
+        low = enough ? low : middle + 1;
+        *least = enough ? middle : *least;
+    }
+    return VC_OK;
 }

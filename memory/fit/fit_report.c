@@ -51,7 +51,7 @@ static enum vc_status decide_after(struct vc_ctx *ctx, const struct vc_report *r
         memory.weights = vc_written_half_after(report);
     }
     if (memory.weights == VC_DTYPE_NONE && memory.activations == VC_DTYPE_NONE) {
-        memory.activations = vc_written_type(report);
+        memory.activations = vc_written_type(report, model);
     }
     if (kept) {
         vc_memory_set_keeper(&memory, layout, &own.ideal);

@@ -118,6 +118,16 @@ static enum vc_status add_way(struct owned *o, struct way *ways, const struct vc
     return status;
 }
 
+/* Codes become floats of the column's type: the file that dequantize writes, by the program that runs floats of the
+ * format. */
+static void decode(struct vc_memory_options *memory)
+{
+    bool by_pytorch = memory->program != VC_RUN_BY_LLAMA_CPP && memory->program != VC_RUN_BY_ONNXRUNTIME;
+
+    memory->runtime = VC_RUNTIME_DEQUANTIZE;
+    memory->program = by_pytorch && memory->program != VC_RUN_BY_ANY ? VC_RUN_BY_PYTORCH : memory->program;
+}
+
 enum vc_status vc_fit_matrix_make(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
                                   const struct vc_memory_options *memory, const struct vc_fit_options *options,
                                   const struct vc_gpus *gpus, const struct vc_fit_row *asked, size_t n_asked,
@@ -145,10 +155,10 @@ enum vc_status vc_fit_matrix_make(struct vc_ctx *ctx, const struct vc_graph *gra
         VC_TRY(add_way(o, ways, graph, model, "as stored", VC_DTYPE_NONE, NULL));
     }
     for (size_t k = o->matrix.n_columns; coded && k < N_WAYS; k++) {
-        ways[k].memory.runtime = VC_RUNTIME_DEQUANTIZE; /* codes become floats of the column's type */
+        decode(&ways[k].memory);
     }
-    VC_TRY(add_way(o, ways, graph, model, "f32", VC_DTYPE_F32, NULL));
-    VC_TRY(add_way(o, ways, graph, model, "f16", VC_DTYPE_F16, NULL));
+    VC_TRY(add_way(o, ways, graph, model, coded ? "f32, decoded" : "f32", VC_DTYPE_F32, NULL));
+    VC_TRY(add_way(o, ways, graph, model, coded ? "f16, decoded" : "f16", VC_DTYPE_F16, NULL));
     if (memory->mode == VC_MEMORY_INFER && !coded) {
         VC_TRY(add_way(o, ways, graph, model, "int8", VC_DTYPE_NONE, "int8"));
         VC_TRY(add_way(o, ways, graph, model, "int4/group:128", VC_DTYPE_NONE, "int4-g128"));

@@ -254,7 +254,7 @@ static enum vc_status count_form(struct vc_planning *p, struct vc_weights_form *
     set_runtime(p, report, form);
     VC_TRY(vc_written_make(p->ctx, report, form->model, &form->written));
     form->counted = true;
-    form->activations = form->type == VC_DTYPE_NONE ? vc_written_type(report) : VC_DTYPE_NONE;
+    form->activations = form->type == VC_DTYPE_NONE ? vc_written_type(report, form->model) : VC_DTYPE_NONE;
     if (form->codes != NULL) {
         form->error = form->codes->error;
     } else {
@@ -295,7 +295,9 @@ static enum vc_status add_form(struct vc_planning *p, struct vc_weights_form for
         form.type = VC_DTYPE_NONE;
         form.scheme = form.codes->dtype;
         form.program = p->memory.program == VC_RUN_BY_ANY ? VC_RUN_BY_COUNT : form.codes->program;
-        form.runtime = VC_RUNTIME_NATIVE;
+        form.runtime = !p->options.runtime_given                                         ? VC_RUNTIME_NATIVE
+                       : vc_memory_program_decodes(p->memory.program, form.codes->dtype) ? VC_RUNTIME_DEQUANTIZE
+                                                                                         : p->memory.runtime;
     } else if (form.int8) {
         form.type = VC_DTYPE_I8; /* in the estimate: the weights that quantize --int8 makes */
         form.error = vc_plan_error(VC_DTYPE_I8);
@@ -376,19 +378,6 @@ static enum vc_status add_quantized(struct vc_planning *p, enum vc_dtype half)
     return add_form(p, form, VC_SHARES);
 }
 
-/* A folder of transformers. */
-static bool has_config(const struct vc_planning *p)
-{
-    struct vc_arena arena = {0};
-    struct vc_program program = {.kind = VC_PROGRAM_NONE};
-    bool known = p->model != NULL && p->graph != NULL && strcmp(vc_model_format(p->model), "safetensors") == 0 &&
-                 vc_model_program(p->ctx, p->model, &arena, &program) == VC_OK;
-
-    vc_arena_release(p->ctx, &arena);
-    vc_clear_error(p->ctx);
-    return known && program.kind == VC_PROGRAM_CONFIG;
-}
-
 static void close_as_gguf(struct vc_planning *p)
 {
     vc_graph_close(p->gguf_graph);
@@ -463,6 +452,10 @@ static bool may_have(const struct vc_planning *p, const struct vc_search_scheme 
     if (p->options.runtime_given && !loads(p->memory.program, codes)) {
         return false;
     }
+    if (vc_has_codes(
+            p->model)) { /* quantize makes GGUF of the weights that a folder's codes stand for, and no other codes */
+        return codes->gguf != NULL && p->gguf != NULL;
+    }
     if (codes->gguf != NULL) {
         return is_gguf(p) || is_configured(p) || p->gguf != NULL;
     }
@@ -510,7 +503,7 @@ static enum vc_status add_all_codes(struct vc_planning *p, enum vc_dtype half)
 {
     bool bf16 = half == VC_DTYPE_BF16 || p->memory.weights == VC_DTYPE_BF16;
 
-    p->is_folder = has_config(p);
+    p->is_folder = p->graph != NULL && vc_is_transformers_folder(p->ctx, p->model);
     if (p->is_folder) {
         VC_CALL(open_as_gguf(p));
     }
@@ -543,13 +536,13 @@ enum vc_status vc_plan_forms(struct vc_planning *p)
                                                       .activations = VC_DTYPE_NONE,
                                                       .runtime = p->memory.runtime,
                                                       .program = VC_RUN_BY_COUNT};
-    if (trains || coded || p->memory.weights == VC_DTYPE_I8 || p->memory.scheme != NULL) {
-        return VC_OK; /* trained weights are not compressed, and compressed weights stay compressed */
+    if (trains || p->memory.weights == VC_DTYPE_I8 || p->memory.scheme != NULL) {
+        return VC_OK; /* trained weights are not compressed */
     }
-    if ((p->options.without & VC_LEVER_WEIGHTS) == 0 && (p->model != NULL || p->graph != NULL)) {
+    if (!coded && (p->options.without & VC_LEVER_WEIGHTS) == 0 && (p->model != NULL || p->graph != NULL)) {
         VC_CALL(add_quantized(p, half));
     }
-    if ((p->options.without & VC_LEVER_PRUNE) == 0 && p->model != NULL && p->graph != NULL) {
+    if (!coded && (p->options.without & VC_LEVER_PRUNE) == 0 && p->model != NULL && p->graph != NULL) {
         VC_CALL(find_couplings(p));
     }
     n_whole = p->n_forms;

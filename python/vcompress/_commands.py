@@ -93,9 +93,10 @@ def quantize(input: Input, output: Optional[Path] = None, *, progress: Show = No
         min_ratio: Optional[float] = None, baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None,
         must_fit: Optional[Values] = None, weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None,
         shard: Optional[Values] = None, drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False,
-        pre: Optional[str] = None, no_vocab: bool = False, min_sqnr: Optional[float] = None, max_sqnr_drop: Optional[float] = None,
-        gates: Optional[Path] = None, device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None,
-        cpu_mask: Optional[str] = None, html: Optional[Path] = None, markdown: Optional[Path] = None, diffable: bool = False) -> Report:
+        pre: Optional[str] = None, no_vocab: bool = False, graph: Optional[Path] = None, min_sqnr: Optional[float] = None,
+        max_sqnr_drop: Optional[float] = None, gates: Optional[Path] = None, device: Optional[str] = None, threads: Optional[int] = None,
+        max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None, markdown: Optional[Path] = None,
+        diffable: bool = False) -> Report:
     """Store weights in fewer bits.
 
     vcompress quantize (--int8 | --int4 | --fp8 | --nvfp4 | --nf4 | ... | --fp16 | --bf16 | --gguf TYPE | --aim-sqnr DB | --aim-bytes SIZE | ...) [options] INPUT... [-o OUTPUT | -d DIR]
@@ -169,6 +170,7 @@ def quantize(input: Input, output: Optional[Path] = None, *, progress: Show = No
     keep_names: GGUF of a folder: keep names and shapes of tensors, without metadata (default: the model that llama.cpp runs, made of config.json, tensors and tokenizer)
     pre (NAME): GGUF of a folder: tokenizer.ggml.pre, llama.cpp's name for how the tokenizer cuts texts, such as qwen2 (default: found by the regular expressions in tokenizer.json)
     no_vocab: GGUF of a folder, and the way back: leave the vocabulary out
+    graph (FILE): --target-gpu, --must-fit: what the model computes, if its own file does not say it: a list of layers, ONNX's text, an ONNX file or a config.json
     min_sqnr (DB): gate: write nothing and exit 1 when a changed tensor stays below this SQNR
     max_sqnr_drop (DB): --baseline: gate: write nothing and exit 1 if the SQNR over all changed tensors is lower than in the earlier run by more than DB
     gates (FILE): read gates from this JSON file, by the names of their options: {"min_sqnr": 40, "evaluate": {"min_accuracy": 0.98}}
@@ -220,7 +222,7 @@ def prune(input: Input, output: Optional[Path] = None, *, progress: Show = None,
     dims (LIST): --structured: kinds of units to remove: neurons, heads, experts, hidden, by commas (default neurons)
     round_to (N): --structured: the remaining neurons or hidden size are rounded up to a multiple of N
     couplings (FILE): --structured, --remove: the rows and columns that belong together, a line per group: fc1.weight:0 = fc1.bias:0 = fc2.weight:1 (default: from the graph of the model)
-    graph (FILE): --structured, --remove: the graph of the model, if its own file has no graph: a list of layers, or an ONNX file
+    graph (FILE): --structured, --remove, --target-gpu, --must-fit: the graph of the model, if its own file has no graph: a list of layers, or an ONNX file
     layout (auto|plain|compressed-tensors|w8a8|bitsandbytes|gptq|awq|fp8|onnx|onnx-qdq|comfyui|mlx): --structured, --remove: plain: write shapes even if the configuration beside the weights cannot state them, and copy the configuration unchanged
     mask (FILE): prune by the masks of this file: NAME.mask, or NAME, with 1 for kept weights
     mask_out (FILE): also write the masks of all pruned tensors: NAME.mask, a bit per weight, for --mask
@@ -287,10 +289,10 @@ def run(input: Input, output: Optional[Path] = None, recipe: Optional[Path] = No
         min_ratio: Optional[float] = None, baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None,
         must_fit: Optional[Values] = None, weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None,
         shard: Optional[Values] = None, drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False,
-        pre: Optional[str] = None, no_vocab: bool = False, min_sqnr: Optional[float] = None, max_sqnr_drop: Optional[float] = None,
-        expect_sparsity: Optional[Values] = None, gates: Optional[Path] = None, device: Optional[str] = None, threads: Optional[int] = None,
-        max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None, markdown: Optional[Path] = None,
-        diffable: bool = False) -> Report:
+        pre: Optional[str] = None, no_vocab: bool = False, graph: Optional[Path] = None, min_sqnr: Optional[float] = None,
+        max_sqnr_drop: Optional[float] = None, expect_sparsity: Optional[Values] = None, gates: Optional[Path] = None, device: Optional[str] = None,
+        threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None,
+        markdown: Optional[Path] = None, diffable: bool = False) -> Report:
     """Do several passes in one run.
 
     vcompress run (RECIPE | --pass 'PASS OPTIONS' ...) [options] INPUT... [-o OUTPUT | -d DIR]
@@ -323,6 +325,7 @@ def run(input: Input, output: Optional[Path] = None, recipe: Optional[Path] = No
     keep_names: GGUF of a folder: keep names and shapes of tensors, without metadata (default: the model that llama.cpp runs, made of config.json, tensors and tokenizer)
     pre (NAME): GGUF of a folder: tokenizer.ggml.pre, llama.cpp's name for how the tokenizer cuts texts, such as qwen2 (default: found by the regular expressions in tokenizer.json)
     no_vocab: GGUF of a folder, and the way back: leave the vocabulary out
+    graph (FILE): --target-gpu, --must-fit: what the model computes, if its own file does not say it: a list of layers, ONNX's text, an ONNX file or a config.json
     min_sqnr (DB): gate: write nothing and exit 1 when a changed tensor stays below this SQNR
     max_sqnr_drop (DB): --baseline: gate: write nothing and exit 1 if the SQNR over all changed tensors is lower than in the earlier run by more than DB
     expect_sparsity (SHARE): gate: write nothing and exit 1 when fewer of the pruned weights are zero in the output than pruning each tensor to this share makes
@@ -347,9 +350,9 @@ def dequantize(input: Input, output: Optional[Path] = None, *, progress: Show = 
         baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None, must_fit: Optional[Values] = None,
         weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None, shard: Optional[Values] = None,
         drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False, pre: Optional[str] = None,
-        no_vocab: bool = False, min_sqnr: Optional[float] = None, max_sqnr_drop: Optional[float] = None, gates: Optional[Path] = None,
-        device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None,
-        html: Optional[Path] = None, markdown: Optional[Path] = None, diffable: bool = False) -> Report:
+        no_vocab: bool = False, graph: Optional[Path] = None, min_sqnr: Optional[float] = None, max_sqnr_drop: Optional[float] = None,
+        gates: Optional[Path] = None, device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None,
+        cpu_mask: Optional[str] = None, html: Optional[Path] = None, markdown: Optional[Path] = None, diffable: bool = False) -> Report:
     """Turn quantized weights back into floats.
 
     vcompress dequantize [--f32 | --fp16 | --bf16 | --source-dtype] [options] INPUT... [-o OUTPUT | -d DIR]
@@ -388,6 +391,7 @@ def dequantize(input: Input, output: Optional[Path] = None, *, progress: Show = 
     keep_names: GGUF of a folder: keep names and shapes of tensors, without metadata (default: the model that llama.cpp runs, made of config.json, tensors and tokenizer)
     pre (NAME): GGUF of a folder: tokenizer.ggml.pre, llama.cpp's name for how the tokenizer cuts texts, such as qwen2 (default: found by the regular expressions in tokenizer.json)
     no_vocab: GGUF of a folder, and the way back: leave the vocabulary out
+    graph (FILE): --target-gpu, --must-fit: what the model computes, if its own file does not say it: a list of layers, ONNX's text, an ONNX file or a config.json
     min_sqnr (DB): gate: write nothing and exit 1 when a changed tensor stays below this SQNR
     max_sqnr_drop (DB): --baseline: gate: write nothing and exit 1 if the SQNR over all changed tensors is lower than in the earlier run by more than DB
     gates (FILE): read gates from this JSON file, by the names of their options: {"min_sqnr": 40, "evaluate": {"min_accuracy": 0.98}}
@@ -409,9 +413,10 @@ def merge(input: Input, output: Optional[Path] = None, *, progress: Show = None,
         min_ratio: Optional[float] = None, baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None,
         must_fit: Optional[Values] = None, weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None,
         shard: Optional[Values] = None, drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False,
-        pre: Optional[str] = None, no_vocab: bool = False, min_sqnr: Optional[float] = None, max_sqnr_drop: Optional[float] = None,
-        gates: Optional[Path] = None, device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None,
-        cpu_mask: Optional[str] = None, html: Optional[Path] = None, markdown: Optional[Path] = None, diffable: bool = False) -> Report:
+        pre: Optional[str] = None, no_vocab: bool = False, graph: Optional[Path] = None, min_sqnr: Optional[float] = None,
+        max_sqnr_drop: Optional[float] = None, gates: Optional[Path] = None, device: Optional[str] = None, threads: Optional[int] = None,
+        max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None, markdown: Optional[Path] = None,
+        diffable: bool = False) -> Report:
     """Add low-rank adapters (LoRA, DoRA) to the weights.
 
     vcompress merge --lora ADAPTER[=WEIGHT]... [options] INPUT... [-o OUTPUT | -d DIR]
@@ -444,6 +449,7 @@ def merge(input: Input, output: Optional[Path] = None, *, progress: Show = None,
     keep_names: GGUF of a folder: keep names and shapes of tensors, without metadata (default: the model that llama.cpp runs, made of config.json, tensors and tokenizer)
     pre (NAME): GGUF of a folder: tokenizer.ggml.pre, llama.cpp's name for how the tokenizer cuts texts, such as qwen2 (default: found by the regular expressions in tokenizer.json)
     no_vocab: GGUF of a folder, and the way back: leave the vocabulary out
+    graph (FILE): --target-gpu, --must-fit: what the model computes, if its own file does not say it: a list of layers, ONNX's text, an ONNX file or a config.json
     min_sqnr (DB): gate: write nothing and exit 1 when a changed tensor stays below this SQNR
     max_sqnr_drop (DB): --baseline: gate: write nothing and exit 1 if the SQNR over all changed tensors is lower than in the earlier run by more than DB
     gates (FILE): read gates from this JSON file, by the names of their options: {"min_sqnr": 40, "evaluate": {"min_accuracy": 0.98}}
@@ -467,7 +473,7 @@ def convert(input: Input, output: Optional[Path] = None, *, progress: Show = Non
         baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None, must_fit: Optional[Values] = None,
         weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None, shard: Optional[Values] = None,
         drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False, pre: Optional[str] = None,
-        no_vocab: bool = False, gates: Optional[Path] = None, device: Optional[str] = None, threads: Optional[int] = None,
+        no_vocab: bool = False, graph: Optional[Path] = None, gates: Optional[Path] = None, device: Optional[str] = None, threads: Optional[int] = None,
         max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None, markdown: Optional[Path] = None,
         diffable: bool = False) -> Report:
     """Write the same tensors in another file format.
@@ -504,6 +510,7 @@ def convert(input: Input, output: Optional[Path] = None, *, progress: Show = Non
     keep_names: GGUF of a folder: keep names and shapes of tensors, without metadata (default: the model that llama.cpp runs, made of config.json, tensors and tokenizer)
     pre (NAME): GGUF of a folder: tokenizer.ggml.pre, llama.cpp's name for how the tokenizer cuts texts, such as qwen2 (default: found by the regular expressions in tokenizer.json)
     no_vocab: GGUF of a folder, and the way back: leave the vocabulary out
+    graph (FILE): --target-gpu, --must-fit: what the model computes, if its own file does not say it: a list of layers, ONNX's text, an ONNX file or a config.json
     gates (FILE): read gates from this JSON file, by the names of their options: {"min_sqnr": 40, "evaluate": {"min_accuracy": 0.98}}
     device (auto|cpu|cuda|cuda:N): where to compute
     threads (N): threads to use (default, and 0: every processor this process may use)
@@ -910,8 +917,9 @@ def verify(input: Input, *, progress: Show = None, data: bool = False, sha256: b
 
 def estimate(input: Input, *, progress: Show = None, batch: Optional[int] = None, seq: Optional[int] = None, size: Optional[Values] = None,
         graph: Optional[Path] = None, weights: Optional[Path] = None, dtype: Optional[Values] = None, kv_dtype: Optional[Values] = None,
-        runtime: Optional[Values] = None, ctx: Optional[int] = None, mode: Optional[Literal["infer", "train", "distill"]] = None, teacher: Optional[str] = None,
-        teacher_dtype: Optional[Values] = None, trainer: Optional[Literal["pytorch", "vcompress"]] = None,
+        runtime: Optional[Values] = None, ctx: Optional[int] = None, n_cpu_moe: Optional[int] = None,
+        mode: Optional[Literal["infer", "train", "distill"]] = None, teacher: Optional[str] = None, teacher_dtype: Optional[Values] = None,
+        trainer: Optional[Literal["pytorch", "vcompress"]] = None,
         optimizer: Optional[Literal["sgd", "momentum", "adam", "adamw", "adafactor", "adam8bit"]] = None, foreach: bool = False, no_foreach: bool = False,
         amp: Optional[Literal["none", "autocast", "pure"]] = None, recompute: Optional[Values] = None, budget: Optional[Union[int, str]] = None,
         attention: Optional[Literal["fused", "eager", "softmax", "auto"]] = None,
@@ -937,6 +945,7 @@ def estimate(input: Input, *, progress: Show = None, batch: Optional[int] = None
     kv_dtype (TYPE): of the keys and values of --ctx: f32, f16, bf16, int8, fp8, q8_0, q5_1, q5_0, q4_1, q4_0, nvfp4 (default: as the activations; llama.cpp f16)
     runtime (NAME): the program whose rules the figures follow: llama.cpp, onnxruntime, bitsandbytes, transformers, pytorch, vllm (default: the one that usually runs such a file; docs/memory-model.md has the rules)
     ctx (N): inference: keys and values of N positions are kept for every sequence
+    n_cpu_moe (N): llama.cpp's option: the experts of the first N layers are in the memory of the host
     mode (infer|train|distill): the use of the model (default infer)
     teacher (MODEL): --mode distill: the model that is there, too, and computes the targets
     teacher_dtype (f32|f16|bf16|f64): --teacher: the type of the teacher's floats in memory (default: as stored)
@@ -987,8 +996,8 @@ def fit(input: Input, *, progress: Show = None, gpu: Optional[Values] = None, me
         activations: Optional[Union[int, str]] = None, margin: Optional[Union[int, str]] = None, used: Optional[Union[int, str]] = None,
         batch: Optional[int] = None, seq: Optional[int] = None, size: Optional[Values] = None, graph: Optional[Path] = None, weights: Optional[Path] = None,
         dtype: Optional[Values] = None, kv_dtype: Optional[Values] = None, runtime: Optional[Values] = None, ctx: Optional[int] = None,
-        mode: Optional[Literal["infer", "train", "distill"]] = None, teacher: Optional[str] = None, teacher_dtype: Optional[Values] = None,
-        trainer: Optional[Literal["pytorch", "vcompress"]] = None,
+        n_cpu_moe: Optional[int] = None, mode: Optional[Literal["infer", "train", "distill"]] = None, teacher: Optional[str] = None,
+        teacher_dtype: Optional[Values] = None, trainer: Optional[Literal["pytorch", "vcompress"]] = None,
         optimizer: Optional[Literal["sgd", "momentum", "adam", "adamw", "adafactor", "adam8bit"]] = None, foreach: bool = False, no_foreach: bool = False,
         amp: Optional[Literal["none", "autocast", "pure"]] = None, recompute: Optional[Values] = None, budget: Optional[Union[int, str]] = None,
         attention: Optional[Literal["fused", "eager", "softmax", "auto"]] = None,
@@ -1029,6 +1038,7 @@ def fit(input: Input, *, progress: Show = None, gpu: Optional[Values] = None, me
     kv_dtype (TYPE): of the keys and values of --ctx: f32, f16, bf16, int8, fp8, q8_0, q5_1, q5_0, q4_1, q4_0, nvfp4 (default: as the activations; llama.cpp f16)
     runtime (NAME): the program whose rules the figures follow: llama.cpp, onnxruntime, bitsandbytes, transformers, pytorch, vllm (default: the one that usually runs such a file; docs/memory-model.md has the rules)
     ctx (N): inference: keys and values of N positions are kept for every sequence
+    n_cpu_moe (N): llama.cpp's option: the experts of the first N layers are in the memory of the host
     mode (infer|train|distill): the use of the model (default infer)
     teacher (MODEL): --mode distill: the model that is there, too, and computes the targets
     teacher_dtype (f32|f16|bf16|f64): --teacher: the type of the teacher's floats in memory (default: as stored)
@@ -1079,8 +1089,9 @@ def plan(input: Input, *, progress: Show = None, gpu: Optional[str] = None, memo
         slice: Optional[str] = None, weights_only: bool = False, activations: Optional[Union[int, str]] = None, margin: Optional[Union[int, str]] = None,
         used: Optional[Union[int, str]] = None, batch: Optional[int] = None, seq: Optional[int] = None, size: Optional[Values] = None,
         graph: Optional[Path] = None, weights: Optional[Path] = None, dtype: Optional[Values] = None, kv_dtype: Optional[Values] = None,
-        runtime: Optional[Values] = None, ctx: Optional[int] = None, mode: Optional[Literal["infer", "train", "distill"]] = None, teacher: Optional[str] = None,
-        teacher_dtype: Optional[Values] = None, trainer: Optional[Literal["pytorch", "vcompress"]] = None,
+        runtime: Optional[Values] = None, ctx: Optional[int] = None, n_cpu_moe: Optional[int] = None,
+        mode: Optional[Literal["infer", "train", "distill"]] = None, teacher: Optional[str] = None, teacher_dtype: Optional[Values] = None,
+        trainer: Optional[Literal["pytorch", "vcompress"]] = None,
         optimizer: Optional[Literal["sgd", "momentum", "adam", "adamw", "adafactor", "adam8bit"]] = None, foreach: bool = False, no_foreach: bool = False,
         amp: Optional[Literal["none", "autocast", "pure"]] = None, recompute: Optional[Values] = None, budget: Optional[Union[int, str]] = None,
         attention: Optional[Literal["fused", "eager", "softmax", "auto"]] = None,
@@ -1117,6 +1128,7 @@ def plan(input: Input, *, progress: Show = None, gpu: Optional[str] = None, memo
     kv_dtype (TYPE): of the keys and values of --ctx: f32, f16, bf16, int8, fp8, q8_0, q5_1, q5_0, q4_1, q4_0, nvfp4 (default: as the activations; llama.cpp f16)
     runtime (NAME): the program whose rules the figures follow: llama.cpp, onnxruntime, bitsandbytes, transformers, pytorch, vllm (default: the one that usually runs such a file; docs/memory-model.md has the rules)
     ctx (N): inference: keys and values of N positions are kept for every sequence
+    n_cpu_moe (N): llama.cpp's option: the experts of the first N layers are in the memory of the host
     mode (infer|train|distill): the use of the model (default infer)
     teacher (MODEL): --mode distill: the model that is there, too, and computes the targets
     teacher_dtype (f32|f16|bf16|f64): --teacher: the type of the teacher's floats in memory (default: as stored)
@@ -1242,9 +1254,9 @@ def compress(arrays: Weights, passes: Optional[Sequence[str]] = None, metadata: 
         overflow: Optional[Literal["error", "inf", "sat"]] = None, requantize: bool = False, include: Optional[Values] = None, exclude: Optional[Values] = None,
         metadata: Optional[Values] = None, max_bytes: Optional[Union[int, str]] = None, min_ratio: Optional[float] = None, baseline: Optional[Path] = None,
         max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None, must_fit: Optional[Values] = None, weights_only: bool = False,
-        gpus_file: Optional[Path] = None, min_sqnr: Optional[float] = None, max_sqnr_drop: Optional[float] = None, gates: Optional[Path] = None,
-        device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None,
-        diffable: bool = False) -> Compressed:
+        gpus_file: Optional[Path] = None, graph: Optional[Path] = None, min_sqnr: Optional[float] = None, max_sqnr_drop: Optional[float] = None,
+        gates: Optional[Path] = None, device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None,
+        cpu_mask: Optional[str] = None, diffable: bool = False) -> Compressed:
     """Quantizes weights in memory, or runs passes over them (passes=["prune --sparsity 0.8"]): arrays with the buffer protocol, tensors of torch, or a module. Tensors of torch give tensors of torch.
 
     vcompress quantize ... --pass
@@ -1301,6 +1313,7 @@ def compress(arrays: Weights, passes: Optional[Sequence[str]] = None, metadata: 
     must_fit (GPU): gate: write nothing and exit 1 if the output does not fit this GPU, as --target-gpu reports, or if the answer is unknown, as without --weights-only of a file that has no graph
     weights_only: --target-gpu, --must-fit: ask about the weights alone
     gpus_file (FILE): --target-gpu, --must-fit: more GPUs (see vcompress gpus --csv)
+    graph (FILE): --target-gpu, --must-fit: what the model computes, if its own file does not say it: a list of layers, ONNX's text, an ONNX file or a config.json
     min_sqnr (DB): gate: write nothing and exit 1 when a changed tensor stays below this SQNR
     max_sqnr_drop (DB): --baseline: gate: write nothing and exit 1 if the SQNR over all changed tensors is lower than in the earlier run by more than DB
     gates (FILE): read gates from this JSON file, by the names of their options: {"min_sqnr": 40, "evaluate": {"min_accuracy": 0.98}}

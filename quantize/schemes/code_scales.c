@@ -155,7 +155,7 @@ static void choose_map(struct vc_int8_state *s, const struct vc_item *item)
     s->by_rows = s->granularity == VC_GRANULARITY_GROUP ||
                  (s->granularity == VC_GRANULARITY_CHANNEL && s->axis == 0 && s->given == NULL);
     if (s->by_rows) {
-        s->group = s->granularity == VC_GRANULARITY_GROUP ? o->group_size : s->row_len;
+        s->group = s->granularity == VC_GRANULARITY_GROUP ? vc_scheme_group(s->row, o, item) : s->row_len;
         s->n_groups = vc_ceil_div_u64(s->row_len, s->group);
         s->n_scales = n_rows * s->n_groups;
         s->scan = s->row_len > VC_TILE_ELEMS && VC_TILE_ELEMS % s->group != 0;
@@ -188,12 +188,15 @@ static enum vc_status add_quant(struct vc_ctx *ctx, struct vc_item *item, struct
     return VC_OK;
 }
 
-/* Why the scales lie along that axis, where the tensor's name told. */
-static const char *axis_reason(const struct vc_item *item, const struct vc_int8_state *s)
+/* Why the scales lie along that axis, where the tensor's name told; or why groups are smaller than those of the options. */
+static const char *scales_reason(const struct vc_item *item, const struct vc_int8_state *s)
 {
     const struct vc_tensor *tensor = &item->set->model->tensors[item->source];
     bool by_name = s->granularity == VC_GRANULARITY_CHANNEL && s->options->axis == VC_AXIS_OUTPUT;
 
+    if (s->granularity == VC_GRANULARITY_GROUP && s->group < s->options->group_size) {
+        return "larger groups do not divide the rows";
+    }
     return by_name && s->axis == tensor->channel_axis ? tensor->axis_reason : NULL;
 }
 
@@ -216,7 +219,7 @@ enum vc_status vc_int8_add_step(struct vc_ctx *ctx, struct vc_item *item, const 
     step->action = VC_ACTION_QUANTIZED;
     step->scheme = scheme_label(ctx, item, s);
     VC_CALL_ALLOC(step->scheme);
-    step->why = axis_reason(item, s);
+    step->why = scales_reason(item, s);
     step->lossy = true;
     step->out.dtype = row->result;
     VC_CALL(add_quant(ctx, item, step, s, weights));

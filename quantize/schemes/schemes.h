@@ -86,6 +86,19 @@ struct vc_dialect_request vc_scheme_request(const struct vc_scheme_row *row, con
                                             const struct vc_model *model);
 struct vc_dialect_request vc_scheme_request_for(const struct vc_scheme_row *row,
                                                 const struct vc_quantize_options *options, const struct vc_item *item);
+
+/* Whether the loader takes such weights of the model as codes of one kind, all of them. */
+bool vc_scheme_of_one_kind(const struct vc_item *item);
+
+/* Elements that share a scale in the item's rows: options.group_size, or what divides the rows where the dialect of the
+ * output wants that. Weights of one kind, and all with zero points, have that of the options, which are made for them
+ * (vc_scheme_common_group). */
+uint64_t vc_scheme_group(const struct vc_scheme_row *row, const struct vc_quantize_options *options,
+                         const struct vc_item *item);
+/* The same for all items together that want the same. */
+uint64_t vc_scheme_common_group(const struct vc_scheme_row *row, const struct vc_quantize_options *options,
+                                const struct vc_plan *plan);
+
 struct vc_dialect_tensor vc_scheme_tensor(const struct vc_item *item, enum vc_dtype weights, bool included);
 
 /* The rows, each in the file of its scheme. */

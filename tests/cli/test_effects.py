@@ -106,7 +106,7 @@ VALUES = {
     "context-overhead": "1MiB", "dp": "2", "zero": "1", "tp": "2", "pp": "2", "chunks": "2", "stage": "0", "bucket": "1000",
     "offload": "optimizer", "gpu": "RTX 4080", "memory": "2GiB", "baseline": "w.npz", "max-growth": "0.0001",
     "bytes": "8KiB", "ratio": "4", "fit": "RTX 4090", "max-loss": "0", "time": "0.000001", "recipe": "re.txt", "ecc": "on", "slice": "1/2", "activations": "1MiB", "margin": "1MiB", "used": "1MiB", "without": "int8", "pre": "smollm", "type": "fc1*=keep",
-    "type-file": "types.txt", "gates": "gates.json", "lora": "lora2.npz", "min-ratio": "90", "max-sqnr-drop": "0.001", "c-prefix": "net", "metadata": "author=me", "c-align": "8",
+    "type-file": "types.txt", "gates": "gates.json", "lora": "lora2.npz", "n-cpu-moe": "1", "min-ratio": "90", "max-sqnr-drop": "0.001", "c-prefix": "net", "metadata": "author=me", "c-align": "8",
 }
 BY_MODE = {("graph", "batch"): "2", ("graph", "value"): "h1", ("sensitivity", "batch"): "1", ("estimate", "teacher"): "g2.txt", ("estimate", "schedule"): "gpipe",
            ("fit", "schedule"): "gpipe", ("plan", "schedule"): "gpipe", ("estimate", "batch"): "3", ("fit", "teacher"): "g2.txt", ("plan", "teacher"): "g2.txt",

@@ -41,7 +41,7 @@ BASE = {
     "plan": ["--memory", "8GiB", "w.npz"],
 }
 WITH = {("prune", "remove"): ["--graph", "g.txt"], ("prune", "couplings"): ["--structured", "0.5"],
-        ("prune", "graph"): ["--structured", "0.5"], ("prune", "data"): ["--drop-layers", "least:2"], ("distill", "eval-teacher"): ["--eval", "d.npz"],
+        ("prune", "graph"): ["--structured", "0.5"], **{(c, "graph"): ["--target-gpu", "T4"] for c in ("quantize", "convert", "dequantize", "run", "merge")}, ("prune", "data"): ["--drop-layers", "least:2"], ("distill", "eval-teacher"): ["--eval", "d.npz"],
         ("distill", "eval-labels"): ["--eval", "d.npz"], ("graph", "data"): ["--outputs", "n.npz"],
         ("graph", "outputs"): ["--data", "d.npz"], ("evaluate", "teacher-graph"): ["--teacher", "t.npz"],
         ("shrink", "gpus-file"): ["--fit", "T4"], ("shrink", "eval-labels"): ["--eval", "d.npz"]}

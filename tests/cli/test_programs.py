@@ -294,6 +294,31 @@ class Programs(unittest.TestCase):
     def estimate_of(self, *words):
         return json.loads(self.run_program("estimate", "--json", *words, codes=(0, 3)).stdout)
 
+    def test_experts_on_the_host(self):
+        """--n-cpu-moe: experts of the first layers are in no need; fit says with how many a model fits, and not with fewer."""
+        experts = 3 * 8 * 512 * 1024 * 2  # gate, up and down of 8, f16
+        layers = [t for k in range(4) for t in attention(k, 512, 4, 1, 128) + [
+            ("blk.%d.ffn_gate_inp.weight" % k, (8, 512)), ("blk.%d.ffn_gate_exps.weight" % k, (8, 1024, 512)),
+            ("blk.%d.ffn_up_exps.weight" % k, (8, 1024, 512)), ("blk.%d.ffn_down_exps.weight" % k, (8, 512, 1024))]]
+        gguf(os.path.join(self.dir.name, "moe.gguf"), "gpt-oss", sizes(4, 512, 4, 1, 4096, expert_count=8, expert_used_count=2), tables(1000, 512) + layers)
+        whole = self.estimate("moe.gguf")
+        need = self.fit("moe.gguf")["devices"][0]["need_bytes"]
+        for n in range(5):
+            less = self.estimate("--n-cpu-moe", str(n), "moe.gguf")
+            self.assertEqual(less["host_weight_bytes"] - whole["host_weight_bytes"], n * experts)
+            self.assertEqual(whole["moments"]["peak"]["bytes"] - less["moments"]["peak"]["bytes"], n * experts)
+            self.assertEqual(less["components"]["parameters"], whole["components"]["parameters"])
+        for room, n in ((0, None), (-1, 1), (-experts, 1), (-experts - 1, 2), (-3 * experts - 1, 4), (-4 * experts - 1, None)):
+            memory = "%dB" % (need + 256 * MIB + room)
+            answer = json.loads(self.run_program("fit", "--memory", memory, "--json", "moe.gguf", codes=(0, 1)).stdout)["devices"][0]
+            self.assertEqual(answer.get("n_cpu_moe"), n, room)
+            if n is not None:
+                self.assertIn("fits with --n-cpu-moe %d: the experts of %d of 4 layers" % (n, n),
+                              self.run_program("fit", "--memory", memory, "moe.gguf", codes=(1,)).stdout)
+                self.run_program("fit", "--memory", memory, "--n-cpu-moe", str(n), "moe.gguf")
+                self.run_program("fit", "--memory", memory, "--n-cpu-moe", str(n - 1), "moe.gguf", codes=(1,))
+        self.assertIn("--n-cpu-moe is an option of llama.cpp", self.run_program("fit", "--memory", "1GiB", "--n-cpu-moe", "1", "f16", codes=(2,)).stderr)
+
     def test_exports_for_inference(self):
         text = self.run_program("estimate", "--mode", "train", "conv.onnx").stdout
         self.assertIn("note: the file was exported for inference: its normalizations are folded into the convolutions", text)

@@ -6,7 +6,8 @@
     the file that it writes needs what was counted.
 The seed is fixed: question number N is the same in every run. What disagrees is printed with its command lines; from 80 questions on there is
 an answer of every kind, or it fails.
-Python's standard library alone. Usage: test_same_answer.py PROGRAM GRAPH_MODELS [FIRST [COUNT]]"""
+Python's standard library alone. Usage: test_same_answer.py PROGRAM GRAPH_MODELS [FIRST [COUNT [SEED]]]; SEED: other questions of the same
+numbers (default 0)."""
 
 import json
 import os
@@ -23,6 +24,7 @@ from made_models import bert, decoder, folder, llama, tokenizer
 PROGRAM, GRAPH_MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 FIRST = int(sys.argv[3]) if len(sys.argv) > 3 else 0
 COUNT = int(sys.argv[4]) if len(sys.argv) > 4 else 500
+SEED = int(sys.argv[5]) if len(sys.argv) > 5 else 0
 MIB = 1 << 20
 MARGIN = 256 * MIB
 CARDS = ["GeForce GTX 1660 Ti", "GeForce RTX 4060", "GeForce RTX 3080 10GB", "GeForce RTX 3060 12GB", "Tesla T4", "GeForce RTX 4080", "L4",
@@ -83,6 +85,14 @@ class Models:
             self.made[name] = name + "/config.json" if name.startswith("alone") else name
             self.rows[name](name)
         return self.made[name]
+
+    def decoded(self, name):
+        """The file that dequantize writes of a model of codes."""
+        path = "decoded-" + name
+        if path not in self.made:
+            self.run("dequantize", "-o", path, self.path(name))
+            self.made[path] = path
+        return path
 
     def run(self, *words):
         done = subprocess.run([PROGRAM, *words, "-q", "--threads", "1"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -155,7 +165,7 @@ class Questions:
         return ["--memory", str(draw.choice(needs) + MARGIN + draw.choice((0, 0, -1, 4096, -MIB, 3 * MIB)))]
 
     def question(self, number):
-        draw = random.Random(number)
+        draw = random.Random(number + 1000003 * SEED)
         name = self.models.names()[number % len(self.models.names())]
         model = self.models.path(name)
         options = self.options(draw, name)
@@ -215,18 +225,16 @@ class Questions:
 
     @staticmethod
     def loads(options, dtype):
-        """Whether a program that was named loads such weights: of codes PyTorch's loaders, which decode them, are asked by files alone."""
+        """Whether a program that was named loads such weights; one that loads other files of them is another question."""
         runtime = options[options.index("--runtime") + 1] if "--runtime" in options else None
         blocks = dtype in TYPES and "--gguf" in TYPES[dtype]
         if runtime == "llama.cpp":
             return blocks
-        return runtime is None or dtype in ("f16", "bf16") or (runtime != "pytorch" and not blocks and dtype not in ("nf4", "fp4"))
+        return runtime is None or dtype in ("f16", "bf16") or (not blocks and dtype not in ("nf4", "fp4"))
 
     def types(self, number, draw, name, asked, device, options, model, plan, best):
         """What fit says of weights in types, beside what plan says."""
         whole = best is not None and not best["does_less"] and best["pruned"] == 0
-        if name.endswith(".onnx"):  # fit's types are of values, too, which an ONNX file keeps as they are
-            return
         for dtype in draw.sample(sorted(TYPES), 6):
             line = ["fit", *device, *options, "--dtype", dtype, model]
             answer = self.ask(*line) if self.loads(options, dtype) else None
@@ -247,18 +255,17 @@ class Questions:
         if "--batch" in options or "--runtime" in options or "--kv-dtype" in options or "--weights-only" in options:
             return
         line = [model, "--bytes", *options]
-        coded = name.startswith(("coded", "q4.", "q8."))
         done = subprocess.run([PROGRAM, *line], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if done.returncode != 0:
             self.say(number, "refused: " + done.stderr, line)
             return
-        rows = re.findall(r"^  (as stored|as loaded|f32|f16|int8|int4-g128) +[\d,]+ B +([\d,]+) B ", done.stdout, re.M)
+        rows = re.findall(r"^  (as stored|as loaded|f32|f16|int8|int4/group:128|f32, decoded|f16, decoded) +[\d,]+ B +([\d,]+) B ", done.stdout, re.M)
         whole = ["as loaded"] if any(row[0] == "as loaded" for row in rows) else ["as stored"]
         for row, need in rows:
-            asked = ["fit", "--memory", "64GiB", *options] + (["--dtype", row] if row[0] != "a" else []) + [model]
-            # of codes, a row of floats is what they become, which fit has no words for
-            asks = row in whole if coded or row[0] == "a" else True
-            answer = self.ask(*asked) if asks else None
+            # of codes, a row of floats is the file that dequantize writes
+            asked = ["fit", "--memory", "64GiB", *options] + (["--dtype", row.split(",")[0]] if row[0] != "a" else [])
+            asked.append(self.models.decoded(name) if "decoded" in row else model)
+            answer = self.ask(*asked) if row[0] != "a" or row in whole else None
             if answer is not None and not (row[0] in "fi" and "weights" in answer["devices"][0]["verdict"]):
                 self.count("rows")
                 if answer["devices"][0]["need_bytes"] != int(need.replace(",", "")):

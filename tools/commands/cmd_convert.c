@@ -40,8 +40,9 @@ static const struct opt header_opts[] = {
 static const struct opt_group group_layout = OPT_GROUP("Layout", layout_opts);
 static const struct opt_group group_header = OPT_GROUP("C header", header_opts);
 
-static const struct opt_group *const groups[] = {&group_layout, &group_header,  &group_write,  &group_gates, &group_run,
-                                                 &group_json,   &group_comment, &group_report, &group_help};
+static const struct opt_group *const groups[] = {&group_layout, &group_header, &group_write, &group_write_graph,
+                                                 &group_gates,  &group_run,    &group_json,  &group_comment,
+                                                 &group_report, &group_help};
 
 /* Of a GGUF model that becomes a folder: blocks of the embedding and the head become floats, which loaders of codes
  * want there. Nothing is added where the embedding is no block, or the output is no folder. */

@@ -29,8 +29,8 @@ static const struct opt target_opts[] = {
 
 static const struct opt_group group_target = OPT_GROUP("Target", target_opts);
 static const struct opt_group *const groups[] = {
-    &group_target, &group_select, &group_write,   &group_write_values, &group_gates,
-    &group_run,    &group_json,   &group_comment, &group_report,       &group_help,
+    &group_target, &group_select, &group_write,   &group_write_graph, &group_write_values, &group_gates,
+    &group_run,    &group_json,   &group_comment, &group_report,      &group_help,
 };
 
 /* For the output's name: model.fp16.npz. */

@@ -242,6 +242,24 @@ static int check_largest(struct app *app, const struct fit_cli *cli)
     return GO_ON;
 }
 
+/* With how many layers' experts on the host the model fits a device that has no room for all of it. */
+static int find_experts(struct app *app, struct fit_cli *cli)
+{
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < cli->n_rows && status == VC_OK; k++) {
+        struct vc_fit_row *row = &cli->rows[k];
+
+        if (cli->memory.memory.program == VC_RUN_BY_LLAMA_CPP && row->fit.verdict != VC_FITS) {
+            status = vc_fit_cpu_moe(app->ctx, cli->memory.source.graph, graph_source_model(&cli->memory.source),
+                                    &cli->memory.memory, row->fit.visible_bytes, &cli->fit, &row->cpu_moe, &row->n_moe,
+                                    &row->has_cpu_moe);
+            row->has_cpu_moe = row->has_cpu_moe && row->n_moe != 0;
+        }
+    }
+    return status == VC_OK ? GO_ON : app_fail(app, status);
+}
+
 /* The largest batch or context of each device, or how many layers it has room for. batch: the symbol whose size
  * vc_fit_largest seeks; without a symbol it seeks context_tokens. GO_ON or a status. */
 static int find_largest(struct app *app, struct fit_cli *cli)
@@ -410,6 +428,7 @@ static int decide(struct app *app, struct fit_cli *cli)
     if (rc == GO_ON && cli->all) {
         rc = add_all(app, cli);
     }
+    rc = rc == GO_ON ? find_experts(app, cli) : rc;
     return rc == GO_ON ? find_largest(app, cli) : rc;
 }
 
@@ -529,6 +548,21 @@ static bool print_rows(struct app *app, const struct fit_cli *cli)
     return table_print(&table, &app->out, true);
 }
 
+/* "GeForce RTX 4090: fits with --n-cpu-moe 12: the experts of 12 of 32 layers are in the memory of the host" */
+static void print_experts(const struct app *app, const struct fit_cli *cli)
+{
+    for (size_t k = 0; k < cli->n_rows; k++) {
+        const struct vc_fit_row *row = &cli->rows[k];
+
+        if (row->has_cpu_moe) {
+            print_clean(app->out.to, name_of(row));
+            fprintf(app->out.to,
+                    ": fits with --n-cpu-moe %llu: the experts of %llu of %llu layers are in the memory of the host\n",
+                    (unsigned long long)row->cpu_moe, (unsigned long long)row->cpu_moe, (unsigned long long)row->n_moe);
+        }
+    }
+}
+
 /* "need: 13.6 GiB = 13.2 GiB at the peak + 332 MiB of the device's runtime", then how much of a device is usable. */
 static void print_need(const struct app *app, const struct fit_cli *cli, const struct vc_fit *fit)
 {
@@ -578,6 +612,7 @@ static int tell(struct app *app, const struct fit_cli *cli)
         } else {
             fputs("no GPU of the catalogue is large enough\n", app->out.to);
         }
+        print_experts(app, cli);
         if (several) {
             fprintf(app->out.to, "several devices: each has a memory of its own%s\n",
                     devices_of(&cli->memory.memory) > 1 ? "" : " and holds the whole model");

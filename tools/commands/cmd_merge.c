@@ -62,8 +62,8 @@ static const struct opt merge_opts[] = {
 
 static const struct opt_group group_merge = OPT_GROUP("Adapters", merge_opts);
 static const struct opt_group *const groups[] = {
-    &group_merge, &group_write,   &group_write_values, &group_gates, &group_run,
-    &group_json,  &group_comment, &group_report,       &group_help,
+    &group_merge, &group_write, &group_write_graph, &group_write_values, &group_gates,
+    &group_run,   &group_json,  &group_comment,     &group_report,       &group_help,
 };
 
 /* pass_row.begin, ready, add and end (passes.h) */

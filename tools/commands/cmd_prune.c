@@ -118,7 +118,7 @@ static const struct opt prune_opts[] = {
      .needs = "structured remove", .conflicts = "graph", .help = "the rows and columns that belong together, a line per group: fc1.weight:0 = fc1.bias:0 = fc2.weight:1 "
              "(default: from the graph of the model)"},
     {.name = "graph", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, STRUCTURED(graph),
-     .needs = "structured remove", .help = "the graph of the model, if its own file has no graph: a list of layers, or an ONNX file"},
+     .needs = "structured remove target-gpu must-fit", .help = "the graph of the model, if its own file has no graph: a list of layers, or an ONNX file"},
     {.name = "layout", .value = "auto", .more = vc_layout_name, .kind = OPT_WORD,
      OPT_FIELD(struct prune_cli, convert.write.layout),
      .needs = "structured remove", .help = "plain: write shapes even if the configuration beside the weights cannot state them, and copy the "
@@ -367,6 +367,7 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct v
         status = vc_model_open(ctx, own->calibration, NULL, &own->statistics);
     }
     own->prune.calibration = own->structured.options.calibration = own->statistics;
+    own->convert.targets.graph = own->structured.graph;
     if (status == VC_OK && structured_asked(&own->structured)) {
         return structured_add(ctx, job, model, &own->structured);
     }

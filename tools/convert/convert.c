@@ -296,6 +296,12 @@ static const struct opt values_opts[] = {
      .needs = "baseline", .help = "gate: write nothing and exit 1 if the SQNR over all changed tensors is lower than in the earlier run by more than DB"},
 };
 
+/* The graph that a gate on a device asks. */
+static const struct opt target_graph_opts[] = {
+    {.name = "graph", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, .field = offsetof(struct convert_options, targets.graph),
+     .needs = "target-gpu must-fit", .conflicts = "weights-only", .help = "what the model computes, if its own file does not say it: a list of layers, ONNX's text, an ONNX file or a config.json"},
+};
+
 /* A gate for passes that make zeros. */
 static const struct opt zeros_opts[] = {
     {.name = "expect-sparsity", .value = "SHARE", .kind = OPT_CALL, .gate = true, .call = take_expected, .option = "expect_sparsity",
@@ -309,6 +315,7 @@ const struct opt_group group_select = OPT_GROUP("Selection", select_opts);
 const struct opt_group group_write = OPT_GROUP("Output", write_opts);
 const struct opt_group group_write_values = OPT_GROUP("Output", values_opts);
 const struct opt_group group_write_zeros = OPT_GROUP("Output", zeros_opts);
+const struct opt_group group_write_graph = OPT_GROUP("Output", target_graph_opts);
 
 void convert_defaults(struct convert_options *options)
 {

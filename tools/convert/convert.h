@@ -14,6 +14,7 @@ extern const struct opt_group group_select;       /* --include and --exclude */
 extern const struct opt_group group_write;        /* the output */
 extern const struct opt_group group_write_values; /* ... and a gate for those who change values */
 extern const struct opt_group group_write_zeros;  /* ... and one for those who make zeros */
+extern const struct opt_group group_write_graph;  /* --graph, for --must-fit, of those who need no graph themselves */
 
 /* The start of these commands' structures. The tables of options fill the library's own structures. */
 #define MAX_METADATA     32

@@ -22,8 +22,9 @@ static const struct opt_group *group_of(const struct command *command, const str
 static bool belongs_to_run(const struct opt_group *group)
 {
     return group == &group_write || group == &group_write_values || group == &group_write_zeros ||
-           group == &group_run || group == &group_gates || group == &group_json || group == &group_page ||
-           group == &group_comment || group == &group_report || group == &group_help || group == &group_distill_output;
+           group == &group_write_graph || group == &group_run || group == &group_gates || group == &group_json ||
+           group == &group_page || group == &group_comment || group == &group_report || group == &group_help ||
+           group == &group_distill_output;
 }
 
 /* Refuses a line that begins with no name of a pass, and lists the names. Returns the exit status. */

@@ -170,6 +170,8 @@ static const struct opt model_opts[] = {
              "at a time as floats (layerwise); native and layerwise keep no value longer than needed"},
     {.name = "ctx", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct memory_cli, memory.context_tokens),
      .help = "inference: keys and values of N positions are kept for every sequence"},
+    {.name = "n-cpu-moe", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct memory_cli, memory.cpu_moe_layers),
+     .help = "llama.cpp's option: the experts of the first N layers are in the memory of the host"},
 };
 /* Training, its memory, and the rules of the allocator. Options of training need --mode train or distill; the parser
  * refuses them otherwise, by `needs`. */
@@ -496,14 +498,28 @@ static int choose_program(struct app *app, struct memory_cli *cli)
     if (given && cli->memory.mode != VC_MEMORY_INFER && vc_memory_program_is_ideal(program)) {
         return app_usage(app, "--runtime %s runs models and trains none", vc_memory_program_name(program));
     }
+    if ((given || program == VC_RUN_BY_ONNXRUNTIME) && cli->memory.scheme != NULL &&
+        !vc_memory_program_takes(program, cli->memory.scheme)) {
+        return app_usage(
+            app, "%s loads no weights as %s: types such as q8_0 and q4_k_m are llama.cpp's, which has no others",
+            vc_memory_program_name(program), cli->memory.scheme);
+    }
     if (program != VC_RUN_BY_ANY) {
         vc_memory_set_program(&cli->memory, program, layout);
         cli->memory.workspace_bytes =
             options_seen(&app->parsed, "workspace") ? asked.workspace_bytes : cli->memory.workspace_bytes;
         cli->memory.context_bytes =
             options_seen(&app->parsed, "context-overhead") ? asked.context_bytes : cli->memory.context_bytes;
+        if (given && cli->memory.scheme != NULL && vc_memory_program_decodes(program, cli->memory.scheme)) {
+            cli->memory.runtime = VC_RUNTIME_DEQUANTIZE;
+        }
     } else if (given && cli->memory.runtime != VC_RUNTIME_DEQUANTIZE && cli->memory.attention == VC_ATTENTION_AUTO) {
         cli->memory.attention = VC_ATTENTION_FUSED; /* a runtime with kernels of its own */
+    }
+    if (cli->memory.cpu_moe_layers != 0 && program != VC_RUN_BY_LLAMA_CPP) {
+        return app_usage(app,
+                         "--n-cpu-moe is an option of llama.cpp, which does not run such a file: ask about GGUF, a "
+                         "--dtype of GGUF such as q4_k_m, or --runtime llama.cpp");
     }
     if (cli->own_allocator && !options_seen(&app->parsed, "allocator")) {
         cli->memory.allocator = vc_memory_program_allocator(program);
@@ -796,7 +812,8 @@ static bool print_tables(struct app *app, const struct memory_cli *cli)
         add_part(app, &table, "at the peak, PyTorch eager", &r->eager, 0, INK_BOLD);
     }
     if (r->reserved[VC_MOMENT_PEAK].bytes != 0) {
-        add_part(app, &table, "reserved by the allocator", &r->reserved[VC_MOMENT_PEAK], 0, INK_NONE);
+        add_part(app, &table, !trains && eager ? "reserved by the allocator, ideal" : "reserved by the allocator",
+                 &r->reserved[VC_MOMENT_PEAK], 0, INK_NONE);
     }
     for (enum vc_memory_kind k = VC_MEMORY_WORKSPACE; cli->tell_device && k <= VC_MEMORY_SLACK; k++) {
         if (r->components[k].bytes != 0) {

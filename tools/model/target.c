@@ -30,13 +30,13 @@ void targets_close(struct targets *targets)
     targets->catalogue = NULL;
 }
 
-/* Builds the graph of the model, with the usual sizes of its inputs. A file that does not say what it computes, or says
+/* Builds the graph of the model, or that of the file of --graph, with the usual sizes of its inputs. A file that does not say what it computes, or says
  * it wrongly, has none: the question is then about the weights alone. */
-static int open_graph(struct app *app, const struct vc_model *model, struct graph_source *source)
+static int open_graph(struct app *app, const char *path, const struct vc_model *model, struct graph_source *source)
 {
-    enum vc_status status = vc_graph_build(app->ctx, model, NULL, &source->graph);
+    enum vc_status status = vc_graph_open(app->ctx, path, model, false, &source->model, &source->graph);
 
-    if (status == VC_E_UNSUPPORTED || status == VC_E_FORMAT) {
+    if (path == NULL && (status == VC_E_UNSUPPORTED || status == VC_E_FORMAT)) {
         vc_graph_close(source->graph);
         source->graph = NULL;
         return GO_ON;
@@ -62,7 +62,7 @@ static void say_missed(const struct app *app, struct targets *targets, const str
         (void)snprintf(
             targets->missed, sizeof targets->missed,
             "--must-fit %.80s: the weights fit (%s of %s usable), but what else is needed is not known, as the "
-            "file does not say what it computes; --weights-only asks about the weights alone",
+            "file does not say what it computes: --graph FILE says it, --weights-only asks about the weights alone",
             change->gpu->name, weights, usable);
         return;
     }
@@ -109,7 +109,7 @@ static void judge(const struct app *app, struct targets *targets, struct vc_repo
 int targets_ask(struct app *app, struct targets *targets, const struct vc_model *model, struct vc_report *report)
 {
     struct graph_source source = {.n_sizes = 0};
-    int rc = targets->n == 0 || targets->weights_only ? GO_ON : open_graph(app, model, &source);
+    int rc = targets->n == 0 || targets->weights_only ? GO_ON : open_graph(app, targets->graph, model, &source);
 
     for (size_t k = 0; rc == GO_ON && k < targets->n; k++) {
         enum vc_status status = vc_fit_of_report(app->ctx, report, model, source.graph, NULL, &targets->changes[k]);
@@ -122,6 +122,7 @@ int targets_ask(struct app *app, struct targets *targets, const struct vc_model 
         judge(app, targets, report);
     }
     vc_graph_close(source.graph);
+    vc_model_close(source.model);
     return rc;
 }
 

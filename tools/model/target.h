@@ -14,6 +14,7 @@ struct targets {
     bool must[MAX_TARGETS];         /* --must-fit: it is a gate */
     const char *gpus_file;
     bool weights_only; /* the weights alone are asked about */
+    const char *graph; /* --graph: what the model computes, where its own file does not say that */
     /* what they are: targets_find */
     struct vc_gpus *catalogue;
     struct vc_fit_change changes[MAX_TARGETS];
