@@ -1,24 +1,29 @@
-/* metric.c - the figures that networks are judged by, a row each: what they are called, whether larger ones are better, and
- * where they stand in struct vc_quality. */
+/* metric.c - the figures that networks are judged by, a row each: what they are called, whether larger ones are better, where
+ * they stand in struct vc_quality, and their gate. */
 #include <math.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <vcompress/distill.h>
+
+#define NO_LIMIT     SIZE_MAX, NULL /* accuracy has a gate of its own */
+#define LIMIT(field) offsetof(struct vc_metric_limits, field), "limits." #field
 
 static const struct metric {
     const char *name;
     bool rises;
-    size_t at;
+    size_t at, limit_at;
+    const char *field;
 } metrics[] = {
-    [VC_METRIC_ACCURACY] = {"accuracy", true, offsetof(struct vc_quality, accuracy)},
-    [VC_METRIC_AGREEMENT] = {"agreement", true, offsetof(struct vc_quality, agreement)},
-    [VC_METRIC_CROSS_ENTROPY] = {"cross-entropy", false, offsetof(struct vc_quality, ce)},
-    [VC_METRIC_F1] = {"f1", true, offsetof(struct vc_quality, f1)},
-    [VC_METRIC_R2] = {"r2", true, offsetof(struct vc_quality, r2)},
-    [VC_METRIC_MAE] = {"mae", false, offsetof(struct vc_quality, absolute_error)},
-    [VC_METRIC_MSE] = {"mse", false, offsetof(struct vc_quality, squared_error)},
-    [VC_METRIC_IOU] = {"iou", true, offsetof(struct vc_quality, iou)},
-    [VC_METRIC_COSINE] = {"cosine", true, offsetof(struct vc_quality, cosine)},
+    [VC_METRIC_ACCURACY] = {"accuracy", true, offsetof(struct vc_quality, accuracy), NO_LIMIT},
+    [VC_METRIC_AGREEMENT] = {"agreement", true, offsetof(struct vc_quality, agreement), LIMIT(min_agreement)},
+    [VC_METRIC_CROSS_ENTROPY] = {"cross-entropy", false, offsetof(struct vc_quality, ce), LIMIT(max_cross_entropy)},
+    [VC_METRIC_F1] = {"f1", true, offsetof(struct vc_quality, f1), LIMIT(min_f1)},
+    [VC_METRIC_R2] = {"r2", true, offsetof(struct vc_quality, r2), LIMIT(min_r2)},
+    [VC_METRIC_MAE] = {"mae", false, offsetof(struct vc_quality, absolute_error), LIMIT(max_mae)},
+    [VC_METRIC_MSE] = {"mse", false, offsetof(struct vc_quality, squared_error), LIMIT(max_mse)},
+    [VC_METRIC_IOU] = {"iou", true, offsetof(struct vc_quality, iou), LIMIT(min_iou)},
+    [VC_METRIC_COSINE] = {"cosine", true, offsetof(struct vc_quality, cosine), LIMIT(min_cosine)},
 };
 
 const char *vc_metric_name(enum vc_metric metric)
@@ -60,4 +65,27 @@ double vc_metric_value(const struct vc_quality *q, enum vc_metric metric, bool *
         return q->loss == VC_TEACHER_LOSS_COSINE ? 1 - q->kd : (double)NAN;
     }
     return *(const double *)(const void *)((const char *)q + metrics[metric].at);
+}
+
+bool vc_metric_missed(const struct vc_quality *q, const struct vc_metric_limits *limits, struct vc_metric_miss *out)
+{
+    bool missed = false;
+
+    for (size_t k = VC_METRIC_ACCURACY; k < sizeof metrics / sizeof *metrics; k++) {
+        struct vc_metric_miss now = {.metric = (enum vc_metric)k, .value = (double)NAN, .field = metrics[k].field};
+        bool rises = true;
+
+        if (now.field != NULL) {
+            now.limit = *(const double *)(const void *)((const char *)limits + metrics[k].limit_at);
+        }
+        if (q != NULL) {
+            now.value = vc_metric_value(q, now.metric, &rises);
+        }
+        if (now.limit != 0 && !(rises ? now.value >= now.limit : now.value <= now.limit) &&
+            (!missed || isnan(now.value))) {
+            *out = now;
+            missed = true;
+        }
+    }
+    return missed;
 }

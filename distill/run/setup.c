@@ -56,6 +56,7 @@ static const char *wanted_y(const struct vc_trainer *t)
 static enum vc_status check_terms(struct vc_trainer *t)
 {
     const struct vc_distill_options *o = &t->options;
+    struct vc_metric_miss miss;
 
     VC_REFUSE_IF(
         t->eval.open && t->eval.rows.labels == NULL && t->eval.rows.targets == NULL && !t->eval.taught && !t->unjudged,
@@ -83,6 +84,9 @@ static enum vc_status check_terms(struct vc_trainer *t)
     VC_REFUSE_IF((o->gates.min_accuracy > 0 || o->gates.max_drop < 1) && (!t->eval.open || t->eval.rows.labels == NULL),
                  t->ctx, VC_E_ARGUMENT, "%s and %s need rows with labels that accuracy is measured by: %s",
                  vc_option(t->ctx, "gates.min_accuracy"), vc_option(t->ctx, "gates.max_drop"),
+                 vc_option(t->ctx, "eval.rows"));
+    VC_REFUSE_IF(!t->eval.open && vc_metric_missed(NULL, &o->limits, &miss), t->ctx, VC_E_ARGUMENT,
+                 "%s needs rows that the student is judged by: %s", vc_option(t->ctx, miss.field),
                  vc_option(t->ctx, "eval.rows"));
     VC_REFUSE_IF(o->gates.max_drop < 1 && !t->eval.taught, t->ctx, VC_E_ARGUMENT,
                  "%s compares with the teacher, but the rows of %s have no teacher",

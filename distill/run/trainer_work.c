@@ -137,12 +137,26 @@ static const char *became_worse(struct vc_trainer *t, const struct vc_distillati
                            vc_figure_of(&r->before), vc_figure_of(&r->after));
 }
 
+/* Before the first step: gates by figures that these rows do not measure. */
+static enum vc_status check_limits(struct vc_trainer *t)
+{
+    const struct vc_quality *q = &t->report->before;
+    struct vc_metric_miss miss;
+
+    VC_REFUSE_IF(vc_metric_missed(q, &t->options.limits, &miss) && isnan(miss.value), t->ctx, VC_E_ARGUMENT,
+                 "%s: the rows of %s have no %s%s%s", vc_option(t->ctx, miss.field), vc_option(t->ctx, "eval.rows"),
+                 vc_metric_name(miss.metric), q->undefined != NULL ? ": " : "",
+                 q->undefined != NULL ? q->undefined : "");
+    return VC_OK;
+}
+
 /* The first gate that is missed: zeros, accuracy, the distance to the teacher, and that nothing became
  * worse. Gradual pruning may make it worse. */
 static enum vc_status check_gates(struct vc_trainer *t, struct vc_arena *arena)
 {
     struct vc_distillation *r = t->report;
     double drop = r->teacher.accuracy - r->after.accuracy;
+    struct vc_metric_miss miss;
     const char *missed = NULL;
 
     VC_CALL(vc_masks_gate(&t->student, arena, &r->missed));
@@ -156,6 +170,10 @@ static enum vc_status check_gates(struct vc_trainer *t, struct vc_arena *arena)
         missed =
             vc_arena_printf(t->ctx, arena, "accuracy %.4f is %.4f below the teacher's, %s %g allows less",
                             r->after.accuracy, drop, vc_option(t->ctx, "gates.max_drop"), t->options.gates.max_drop);
+    } else if (vc_metric_missed(&r->after, &t->options.limits, &miss)) {
+        missed =
+            vc_arena_printf(t->ctx, arena, "%s %.4g is %s %s %g", vc_metric_name(miss.metric), miss.value,
+                            miss.value < miss.limit ? "below" : "above", vc_option(t->ctx, miss.field), miss.limit);
     } else if (t->student.gradual == NULL && vc_figure_of(&r->after) < vc_figure_of(&r->before)) {
         missed = became_worse(t, r, arena);
     } else {
@@ -290,6 +308,7 @@ enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena)
     VC_TRY(vc_trainer_begin(t));
     if (t->eval.open) {
         VC_TRY(vc_trainer_judge(t, false, &t->report->before, NULL));
+        VC_TRY(check_limits(t));
     }
     if (t->options.task == VC_TASK_RECALIBRATE) {
         VC_TRY(vc_trainer_recalibrate(t));

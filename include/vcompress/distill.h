@@ -353,6 +353,12 @@ struct vc_distill_derive {
     const char *layers;      /* vc_depth_options.layers */
 };
 
+/* Gates by the figures of a quality, each in its own unit; 0: no gate. A figure that the rows do not measure is refused. */
+struct vc_metric_limits {
+    double min_agreement, min_f1, min_r2, min_cosine, min_iou;
+    double max_cross_entropy, max_mae, max_mse;
+};
+
 struct vc_distill_options {
     size_t struct_size; /* set by vc_distill_defaults */
     enum vc_distill_task task;
@@ -389,6 +395,7 @@ struct vc_distill_options {
     void (*tell)(void *user, const struct vc_distill_step *step); /* may be NULL */
     void *user;
     struct vc_distill_answers answers;
+    struct vc_metric_limits limits; /* of the student on eval.rows at the end, as `gates` */
 };
 
 VC_API void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size);
@@ -448,6 +455,16 @@ VC_API const char *vc_metric_name(enum vc_metric metric);
 /* The metric of the task, and its value; NaN: it was not measured. *rises: larger values are better. */
 VC_API enum vc_metric vc_metric_of_task(const struct vc_quality *quality);
 VC_API double vc_metric_value(const struct vc_quality *quality, enum vc_metric metric, bool *rises);
+
+/* A limit that is not met. */
+struct vc_metric_miss {
+    enum vc_metric metric;
+    double value, limit; /* value NaN: it was not measured */
+    const char *field;   /* "limits.min_r2", static */
+};
+/* One that was not measured, if there is such a one, else the first. False: all are met, or there are none. quality NULL: nothing was measured. */
+VC_API bool vc_metric_missed(const struct vc_quality *quality, const struct vc_metric_limits *limits,
+                             struct vc_metric_miss *out);
 
 struct vc_distill_eval {
     uint64_t step;

@@ -547,7 +547,9 @@ def distill(output: Optional[Path] = None, *, progress: Show = None, student: Op
         exclude: Optional[Values] = None, force: bool = False, force_foreign: bool = False, strip: bool = False, dry_run: bool = False,
         log: Optional[Path] = None, dump_gradients: Optional[Path] = None, eval_every: Optional[int] = None, early_stop: Optional[int] = None,
         keep: Optional[Literal["best", "last"]] = None, checkpoint: Optional[Path] = None, checkpoint_every: Optional[int] = None,
-        resume: Optional[Path] = None, min_accuracy: Optional[float] = None, max_drop: Optional[float] = None, expect_sparsity: Optional[Values] = None,
+        resume: Optional[Path] = None, min_accuracy: Optional[float] = None, max_drop: Optional[float] = None, min_agreement: Optional[float] = None,
+        min_f1: Optional[float] = None, min_r2: Optional[float] = None, min_cosine: Optional[float] = None, min_iou: Optional[float] = None,
+        max_cross_entropy: Optional[float] = None, max_mae: Optional[float] = None, max_mse: Optional[float] = None, expect_sparsity: Optional[Values] = None,
         ranks: Optional[Literal["auto", "none", "mpi"]] = None, all_reduce: Optional[Literal["auto", "host", "nccl"]] = None, gates: Optional[Path] = None,
         device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None,
         html: Optional[Path] = None, markdown: Optional[Path] = None, diffable: bool = False) -> Report:
@@ -642,6 +644,14 @@ def distill(output: Optional[Path] = None, *, progress: Show = None, student: Op
     resume (FILE): continue from this checkpoint, with the same options and files, as if the run had not been interrupted
     min_accuracy (SHARE): gate: write nothing and exit 1 if the student's accuracy on --eval is lower, such as 0.95
     max_drop (SHARE): gate: ... if its accuracy is further below the teacher's accuracy, such as 0.01
+    min_agreement (SHARE): gate: write nothing and exit 1 if it agrees with the teacher on fewer rows, such as 0.95
+    min_f1 (X): gate: ... if F1 of labels is lower, such as 0.8
+    min_r2 (X): gate: ... if R2 of a regression is lower, such as 0.9
+    min_cosine (X): gate: ... if the mean cosine of embeddings is lower
+    min_iou (X): gate: ... if the mean IoU of maps is lower
+    max_cross_entropy (X): gate: ... if the cross-entropy with y is higher
+    max_mae (X): gate: ... if the mean absolute error of values is higher, in their unit
+    max_mse (X): gate: ... if their mean squared error is higher
     expect_sparsity (SHARE): gate: ... if the pruned tensors end with fewer zeros than pruning each tensor to this share makes
     ranks (auto|none|mpi): processes started by mpirun or srun share the batches of each step (--accum), with the bits of one process (default auto: if there are several processes; none: each process trains by itself)
     all_reduce (auto|host|nccl): how gradients of ranks with a CUDA device each are added: by the hosts, with the bits of one process, or by NCCL between devices, equal up to rounding (default auto: NCCL, if all ranks have NCCL)
@@ -814,8 +824,11 @@ def evaluate(input: Input, *, progress: Show = None, teacher: Optional[Path] = N
         token_bits: Optional[int] = None, scale: Optional[float] = None, mean: Optional[str] = None, std: Optional[str] = None, batch: Optional[int] = None,
         temperature: Optional[float] = None, task: Optional[Literal["auto", "classes", "tokens", "labels", "regression", "embeddings", "maps"]] = None,
         loss: Optional[Literal["kd", "mse", "cosine", "auto", "reverse", "js", "bce", "huber"]] = None, huber_delta: Optional[float] = None,
-        precision: Optional[Literal["f32", "f64"]] = None, min_accuracy: Optional[float] = None, gates: Optional[Path] = None, device: Optional[str] = None,
-        threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, diffable: bool = False) -> Report:
+        precision: Optional[Literal["f32", "f64"]] = None, min_accuracy: Optional[float] = None, min_agreement: Optional[float] = None,
+        min_f1: Optional[float] = None, min_r2: Optional[float] = None, min_cosine: Optional[float] = None, min_iou: Optional[float] = None,
+        max_cross_entropy: Optional[float] = None, max_mae: Optional[float] = None, max_mse: Optional[float] = None, gates: Optional[Path] = None,
+        device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None,
+        diffable: bool = False) -> Report:
     """Tell how well a network answers.
 
     vcompress evaluate --data FILE [--teacher FILE] [--graph FILE] [options] MODEL
@@ -842,6 +855,14 @@ def evaluate(input: Input, *, progress: Show = None, teacher: Optional[Path] = N
     huber_delta (X): --loss huber: errors up to X count squared, larger ones linearly (default 1)
     precision (f32|f64): of the arithmetic (default f32)
     min_accuracy (SHARE): gate: exit 1 when fewer of the labelled rows are answered rightly, such as 0.95
+    min_agreement (SHARE): gate: exit 1 if it agrees with the teacher on fewer rows, such as 0.95
+    min_f1 (X): gate: ... if F1 of labels is lower, such as 0.8
+    min_r2 (X): gate: ... if R2 of a regression is lower, such as 0.9
+    min_cosine (X): gate: ... if the mean cosine of embeddings is lower
+    min_iou (X): gate: ... if the mean IoU of maps is lower
+    max_cross_entropy (X): gate: ... if the cross-entropy with y is higher
+    max_mae (X): gate: ... if the mean absolute error of values is higher, in their unit
+    max_mse (X): gate: ... if their mean squared error is higher
     gates (FILE): read gates from this JSON file, by the names of their options: {"min_sqnr": 40, "evaluate": {"min_accuracy": 0.98}}
     device (auto|cpu|cuda|cuda:N): where to compute
     threads (N): threads to use (default, and 0: every processor this process may use)

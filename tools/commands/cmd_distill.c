@@ -393,6 +393,7 @@ static const struct opt watch_opts[] = {
      .help = "gate: write nothing and exit 1 if the student's accuracy on --eval is lower, such as 0.95"},
     {.name = "max-drop", .value = "SHARE", .kind = OPT_REAL, .gate = true, DISTILL(gates.max_drop),
      .help = "gate: ... if its accuracy is further below the teacher's accuracy, such as 0.01"},
+    METRIC_ROWS(struct distill_cli, distill.limits, "write nothing and exit 1"),
     {.name = "expect-sparsity", .value = "SHARE", .kind = OPT_CALL, .gate = true, .call = take_expected, .option = "gates.expect_sparsity",
      .wanted = "a share above 0 and at most 1, such as 0.5 or 50%",
      .help = "gate: ... if the pruned tensors end with fewer zeros than pruning each tensor to this share makes"},

@@ -13,6 +13,7 @@ struct evaluate_cli {
     struct nets_cli nets;                /* first */
     struct vc_evaluate_options evaluate; /* what vc_evaluate gets */
     double min_accuracy;                 /* --min-accuracy; 0: no gate */
+    struct vc_metric_limits limits;      /* gates by other figures */
 };
 
 /* The task, the arithmetic, the gate. */
@@ -28,6 +29,7 @@ static const struct opt evaluate_opts[] = {
      .help = "of the arithmetic (default f32)"},
     {.name = "min-accuracy", .value = "SHARE", .kind = OPT_REAL, .gate = true, .field = offsetof(struct evaluate_cli, min_accuracy),
      .help = "gate: exit 1 when fewer of the labelled rows are answered rightly, such as 0.95"},
+    METRIC_ROWS(struct evaluate_cli, limits, "exit 1"),
 };
 /* clang-format on */
 static const struct opt_group group_evaluate = OPT_GROUP("Evaluation", evaluate_opts);
@@ -104,6 +106,41 @@ static int print_json(struct app *app, const struct vc_evaluate_options *o, cons
     return rc;
 }
 
+/* "limits.min_r2" as the option "--min-r2". */
+static const char *option_of(const char *field, char *text, size_t n)
+{
+    snprintf(text, n, "--%s", strchr(field, '.') + 1);
+    for (char *at = text; *at != '\0'; at++) {
+        *at = *at == '_' ? '-' : *at;
+    }
+    return text;
+}
+
+/* *missed: the gate that is, in `text`. GO_ON, or the status of a gate that these rows have no figure for. */
+static int check_gates(struct app *app, const struct evaluate_cli *cli, const struct vc_quality *q, char *text,
+                       size_t n, bool *missed)
+{
+    struct vc_metric_miss miss;
+    char option[32];
+
+    if (cli->min_accuracy > 0 && q->n_labels == 0) {
+        return app_usage(app, "--min-accuracy: these rows have no labels of classes, which accuracy is measured by");
+    }
+    *missed = cli->min_accuracy > 0 && !(q->accuracy >= cli->min_accuracy);
+    snprintf(text, n, "accuracy %.4f is below --min-accuracy %g", q->accuracy, cli->min_accuracy);
+    if (!*missed && vc_metric_missed(q, &cli->limits, &miss)) {
+        if (isnan(miss.value)) {
+            return app_usage(app, "%s: these rows have no %s%s%s", option_of(miss.field, option, sizeof option),
+                             vc_metric_name(miss.metric), q->undefined != NULL ? ": " : "",
+                             q->undefined != NULL ? q->undefined : "");
+        }
+        *missed = true;
+        snprintf(text, n, "%s %.4g is %s %s %g", vc_metric_name(miss.metric), miss.value,
+                 miss.value < miss.limit ? "below" : "above", option_of(miss.field, option, sizeof option), miss.limit);
+    }
+    return GO_ON;
+}
+
 /* Runs the network, prints, judges. The report is printed before a missed gate ends the command. Returns the exit
  * status. */
 static int evaluate(struct app *app, struct evaluate_cli *cli, const struct net *net, const struct net *teacher)
@@ -125,13 +162,11 @@ static int evaluate(struct app *app, struct evaluate_cli *cli, const struct net 
     if (status != VC_OK) {
         return app_fail(app, status);
     }
-    if (cli->min_accuracy > 0 && quality.n_labels == 0) {
-        return app_usage(app, "--min-accuracy: these rows have no labels of classes, which accuracy is measured by");
+    rc = check_gates(app, cli, &quality, text, sizeof text, &missed);
+    if (rc != GO_ON) {
+        return rc;
     }
     app->subject = app->parsed.args[0];
-    /* NaN is a miss, too */
-    missed = cli->min_accuracy > 0 && !(quality.accuracy >= cli->min_accuracy);
-    snprintf(text, sizeof(text), "accuracy %.4f is below --min-accuracy %g", quality.accuracy, cli->min_accuracy);
     if (app->json.on) {
         rc = print_json(app, o, &quality, missed ? text : NULL);
     }

@@ -49,4 +49,24 @@ const char *loss_word(size_t index);
         .help = "errors up to X count squared, larger ones linearly (default 1)"                  \
     }
 
+/* Gates by the figures of a network's answers: rows that fill a struct vc_metric_limits; `what`: what a miss does. */
+#define METRIC_ROW(type, member, name_, value_, field_, help_)                                                     \
+    {                                                                                                              \
+        .name = name_, .value = value_, .kind = OPT_ABOVE_0, .gate = true, .field = offsetof(type, member.field_), \
+        .option = "limits." #field_, .help = help_                                                                 \
+    }
+#define METRIC_ROWS(type, member, what)                                                                           \
+    METRIC_ROW(type, member, "min-agreement", "SHARE", min_agreement,                                             \
+               "gate: " what " if it agrees with the teacher on fewer rows, such as 0.95"),                       \
+        METRIC_ROW(type, member, "min-f1", "X", min_f1, "gate: ... if F1 of labels is lower, such as 0.8"),       \
+        METRIC_ROW(type, member, "min-r2", "X", min_r2, "gate: ... if R2 of a regression is lower, such as 0.9"), \
+        METRIC_ROW(type, member, "min-cosine", "X", min_cosine,                                                   \
+                   "gate: ... if the mean cosine of embeddings is lower"),                                        \
+        METRIC_ROW(type, member, "min-iou", "X", min_iou, "gate: ... if the mean IoU of maps is lower"),          \
+        METRIC_ROW(type, member, "max-cross-entropy", "X", max_cross_entropy,                                     \
+                   "gate: ... if the cross-entropy with y is higher"),                                            \
+        METRIC_ROW(type, member, "max-mae", "X", max_mae,                                                         \
+                   "gate: ... if the mean absolute error of values is higher, in their unit"),                    \
+        METRIC_ROW(type, member, "max-mse", "X", max_mse, "gate: ... if their mean squared error is higher")
+
 #endif
