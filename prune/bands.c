@@ -1,4 +1,5 @@
-/* bands.c - see bands.h. */
+/* bands.c - see bands.h. Tiles come from several threads in any order; a band is handed on by the thread that brings
+ * its last piece, outside of the lock. Only bands that tiles share are copied. */
 #include "prune/bands.h"
 
 #include <string.h>
@@ -9,11 +10,11 @@
 struct vc_open_band {
     struct vc_open_band *next;
     uint64_t first;
-    size_t n, filled;
-    char *values; /* behind the structure */
+    size_t n, filled; /* elements, and how many have come */
+    char *values;     /* behind the structure */
 };
 
-/* The band that holds element `at`. */
+/* The band that holds element `at`: its first element and its length. The last band of a block is short. */
 static void band_of(const struct vc_band_grid *grid, uint64_t at, uint64_t *first, size_t *n)
 {
     uint64_t block = at - at % grid->block;
@@ -47,7 +48,7 @@ void vc_bands_release(struct vc_ctx *ctx, struct vc_bands *bands)
     }
 }
 
-/* Room for the band of n elements from `first`, found or made. The mutex is held. */
+/* Room for the band of n elements from `first`, found or made. The mutex is held. NULL: no memory. */
 static struct vc_open_band *open_band(struct vc_ctx *ctx, struct vc_bands *bands, uint64_t first, size_t n)
 {
     struct vc_open_band *band = bands->open;
@@ -72,6 +73,7 @@ static struct vc_open_band *open_band(struct vc_ctx *ctx, struct vc_bands *bands
     return band;
 }
 
+/* It is complete. */
 static void unlink_band(struct vc_bands *bands, struct vc_open_band *band)
 {
     struct vc_open_band **at = &bands->open;
@@ -112,6 +114,7 @@ static enum vc_status add_piece(struct vc_ctx *ctx, struct vc_bands *bands, uint
     return status;
 }
 
+/* Whole bands of the tile are handed on as they lie, as many as follow each other within a block. */
 enum vc_status vc_bands_add(struct vc_ctx *ctx, struct vc_bands *bands, const struct vc_tile *tile, const void *values,
                             vc_band_fn *fn, void *user)
 {
@@ -158,6 +161,7 @@ bool vc_bands_fit_tiles(const struct vc_band_grid *grid, uint64_t n_rows, uint64
     return tile.n_elems % grid->block == 0 || (grid->block >= grid->n_elems && tile.n_elems % grid->band == 0);
 }
 
+/* At most 8 tiles are in work, each with one band at its end. */
 size_t vc_bands_bytes(const struct vc_band_grid *grid, size_t elem_size, uint64_t n_tiles)
 {
     uint64_t band = vc_min_u64(vc_min_u64(grid->band, grid->block), grid->n_elems);

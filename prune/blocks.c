@@ -1,7 +1,16 @@
 /* blocks.c - the step that sets whole blocks of a matrix to zero: those with the smallest sums of squares. The matrix
  * has the output channels as rows and everything else as columns; blocks at its lower and right edge may be smaller.
  *
- * Looks find the threshold over the sums (keys.h), a last scan marks the blocks, then tiles are written. */
+ * Looks find the threshold over the sums (keys.h), a last scan marks the blocks, then tiles are written.
+ *
+ *     4 x 4 blocks of a [10, 12] matrix         scores: sums of squares of each block
+ *     +----+----+----+
+ *     | 0  | 1  | 2  |                          the blocks with the smallest sums go, of equal ones the first;
+ *     +----+----+----+                          the last row of blocks has two rows only, and is compared as it is
+ *     | 3  | 4  | 5  |
+ *     +----+----+----+
+ *     | 6  | 7  | 8  |
+ *     +----+----+----+ */
 #include "core/base/checked.h"
 #include "prune/prune_steps.h"
 
@@ -28,6 +37,7 @@ uint64_t vc_blocks_count(const struct vc_prune_options *options, const struct vc
     return vc_ceil_div_u64(l.n_rows, options->block_rows) * l.across;
 }
 
+/* Bit i, the lowest of a byte first. */
 static bool get_bit(const uint8_t *bits, uint64_t i)
 {
     return (bits[i / 8] >> i % 8 & 1) != 0;
@@ -39,7 +49,8 @@ struct scoring {
     bool mark;
 };
 
-/* Blocks that go, and those that equal the threshold, of which the first ones go (blocks_scan_end). */
+/* Sets the bits of n blocks from `block` on: s->mask of those below the threshold, s->ties of those that equal it.
+ * Scores are not negative, so their bits have their order. */
 static void mark(struct vc_prune_state *s, uint64_t block, const double *scores, size_t n)
 {
     (void)pthread_mutex_lock(&s->bands.mutex);
@@ -54,7 +65,7 @@ static void mark(struct vc_prune_state *s, uint64_t block, const double *scores,
     (void)pthread_mutex_unlock(&s->bands.mutex);
 }
 
-/* A vc_band_fn: whole rows of blocks. */
+/* A vc_band_fn: gets whole rows of blocks, scores them, and counts or marks. */
 static enum vc_status score(struct vc_ctx *ctx, void *user, uint64_t first, const void *values, size_t n)
 {
     const struct scoring *scoring = user;
@@ -88,6 +99,7 @@ out:
     return status;
 }
 
+/* The tile as f32 or f64 goes to the bands, which call `score`. */
 static enum vc_status add_tile(struct vc_ctx *ctx, struct vc_step *step, const struct vc_tile *tile, const void *data,
                                void *scratch, bool marks)
 {
@@ -100,6 +112,7 @@ static enum vc_status add_tile(struct vc_ctx *ctx, struct vc_step *step, const s
     return vc_bands_add(ctx, &s->bands, tile, values, score, &scoring);
 }
 
+/* Without bins only NaN and Inf are looked for. */
 static enum vc_status blocks_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                        const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
@@ -132,6 +145,7 @@ static enum vc_status blocks_scan_end(struct vc_ctx *ctx, struct vc_step *step, 
     return VC_OK;
 }
 
+/* A round of counting, or the last scan, which needs two bits for each block. */
 static enum vc_status blocks_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct vc_prune_state *s = step->state;
@@ -152,7 +166,8 @@ static enum vc_status blocks_begin(struct vc_ctx *ctx, struct vc_step *step, con
     return vc_reconstruct_begin(ctx, step);
 }
 
-/* The mask of a tile's elements, from that of the blocks, in which 1 is a block that goes. */
+/* The mask of a tile's elements, from that of the blocks, in which 1 is a block that goes. Bit 1 of an element's mask:
+ * it stays. */
 static void spread(const struct vc_step *step, const struct vc_tile *tile, uint8_t *mask)
 {
     const struct vc_prune_state *s = step->state;
@@ -195,6 +210,7 @@ static const struct vc_step_ops blocks_ops = {.calibrate = blocks_calibrate,
                                               .end = vc_prune_end,
                                               .forget = vc_prune_forget};
 
+/* The marks are always made by a scan: tiles and blocks do not end at the same places. */
 void vc_blocks_settled(struct vc_step *step)
 {
     struct vc_prune_state *s = step->state;

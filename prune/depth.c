@@ -1,6 +1,11 @@
 /* depth.c - the pass that leaves out whole layers: `vcompress prune --drop-layers 8,9,10`. It adds no step to any
  * tensor: those of the layers leave the output, those of the layers behind get new names, and the number of layers of
- * the model's configuration is an edit. Which tensors are layers is found by depth_lists.c. */
+ * the model's configuration is an edit. Which tensors are layers is found by depth_lists.c.
+ *
+ *     model.layers.0.mlp.w    stays
+ *     model.layers.1.mlp.w    left out                   --drop-layers 1
+ *     model.layers.2.mlp.w    becomes model.layers.1.mlp.w
+ *     config.json             num_hidden_layers 3 -> 2   (vc_plan_edit) */
 #include <vcompress/depth.h>
 
 #include <stdlib.h>
@@ -22,6 +27,7 @@ void vc_depth_defaults_sized(struct vc_depth_options *options, size_t struct_siz
     vc_options_fill(&depth_kind, options, struct_size);
 }
 
+/* The pass: its options are copies in the arena. */
 struct depth {
     struct vc_pass pass;
     struct vc_arena arena;
@@ -31,6 +37,7 @@ struct depth {
 
 /* ---- which layers ---- */
 
+/* A number below 2^30 at *at, which moves behind it. */
 static bool take_number(const char **at, uint64_t *number)
 {
     const char *c = *at;
@@ -74,11 +81,13 @@ static const char *keep_name(const struct vc_ctx *ctx)
     return name[0] == '-' ? name : "keep";
 }
 
+/* For the command: --drop-layers or --keep-layers. */
 static const char *word_of(const struct depth *d)
 {
     return d->options.drop != NULL ? "drop" : "keep";
 }
 
+/* The option that was given, as sentences call it. */
 static const char *option_of(const struct vc_ctx *ctx, const struct depth *d)
 {
     return d->options.drop != NULL ? vc_option(ctx, "drop") : keep_name(ctx);
@@ -89,6 +98,7 @@ static const char *numbers_of(const struct depth *d)
     return d->options.drop != NULL ? d->options.drop : d->options.keep;
 }
 
+/* The list is parsed here to its end, so that choose_layers can rely on its form. */
 static enum vc_status check_options(struct vc_ctx *ctx, const struct depth *d)
 {
     const char *text = numbers_of(d);
@@ -105,7 +115,8 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct depth *d)
     return VC_OK;
 }
 
-/* Which of n layers go, by number; *n_gone: how many. */
+/* Marks which of the list's layers go: gone[] has an entry for each. *n_gone: how many. All of them may not go, and a
+ * number that is not there is refused. */
 static enum vc_status choose_layers(struct vc_ctx *ctx, const struct depth *d, const struct vc_layer_list *list,
                                     bool *gone, uint64_t *n_gone)
 {
@@ -131,6 +142,7 @@ static enum vc_status choose_layers(struct vc_ctx *ctx, const struct depth *d, c
 
 /* ---- what cannot be ---- */
 
+/* Models of which something could not follow: pipelines, shards, states of an optimizer. */
 static enum vc_status check_model(struct vc_ctx *ctx, const struct vc_plan *plan)
 {
     size_t i = 0;
@@ -148,7 +160,8 @@ static enum vc_status check_model(struct vc_ctx *ctx, const struct vc_plan *plan
                          plan->model->tensors[i].name, vc_option(ctx, "vc_job_drop"));
 }
 
-/* Layers that differ may do different things, so whoever drops them says which list is meant. */
+/* Layers that differ may do different things, so whoever drops them says which list is meant. A hybrid model (attention
+ * in some layers, a state space in others) works without any of them only if its author says so. */
 static enum vc_status check_alike(struct vc_ctx *ctx, const struct depth *d, const struct vc_layer_list *list)
 {
     if (list->odd == NULL || d->options.layers != NULL) {
@@ -161,6 +174,7 @@ static enum vc_status check_alike(struct vc_ctx *ctx, const struct depth *d, con
                    vc_option(ctx, "layers"), list->name);
 }
 
+/* By the name behind the number, then by layer: all layers' tensors of one kind come together. */
 static int compare_rests(const void *x, const void *y)
 {
     const struct vc_layer_tensor *a = x;
@@ -265,6 +279,7 @@ static enum vc_status rename_tensor(struct vc_ctx *ctx, struct vc_plan *plan, co
     return name != NULL ? vc_plan_rename(ctx, plan, t->index, name) : VC_E_NOMEM;
 }
 
+/* Tensors of layers that go are dropped; others get the number of layers that stay before theirs. */
 static enum vc_status edit_names(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_layer_list *list,
                                  const bool *gone)
 {
@@ -283,6 +298,7 @@ static enum vc_status edit_names(struct vc_ctx *ctx, struct vc_plan *plan, const
     return VC_OK;
 }
 
+/* The edit has the numbers that go, so that writers can cut lists that have an entry for each layer. */
 static enum vc_status edit_count(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_layer_list *list,
                                  const bool *gone, uint64_t n_gone)
 {
@@ -304,6 +320,7 @@ static enum vc_status edit_count(struct vc_ctx *ctx, struct vc_plan *plan, const
     return vc_plan_edit(ctx, plan, &edit);
 }
 
+/* Values never change. */
 static enum vc_status depth_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
 {
     return vc_item_keep(ctx, item, "copied bit for bit");

@@ -1,4 +1,9 @@
-/* depth_lists.c - see depth_lists.h. Names are split at dots and slashes. */
+/* depth_lists.c - see depth_lists.h. Names are split at dots and slashes.
+ *
+ * A list is found in three steps: list_tensors takes every name apart, the tensors are sorted by list, layer and rest,
+ * and neighbours are compared.
+ *
+ *     encoder.layer.3.output.dense.weight     list "encoder.layer"  layer 3  rest ".output.dense.weight" */
 #include "prune/depth_lists.h"
 
 #include <stdlib.h>
@@ -12,6 +17,7 @@
 static const char *const words[] = {"layers", "layer",  "h",         "blk",
                                     "block",  "blocks", "resblocks", "transformer_blocks"};
 
+/* A part of a name ends here. */
 static bool is_end(char c)
 {
     return c == '.' || c == '/' || c == '\0';
@@ -63,6 +69,7 @@ static bool place_of(const char *name, const char *list, struct vc_layer_tensor 
     return false;
 }
 
+/* By the text before the number; a list that is the beginning of another one comes first. */
 static int compare_lists(const struct vc_layer_tensor *a, const struct vc_layer_tensor *b)
 {
     size_t n = a->n_list < b->n_list ? a->n_list : b->n_list;
@@ -71,6 +78,7 @@ static int compare_lists(const struct vc_layer_tensor *a, const struct vc_layer_
     return order != 0 ? order : (a->n_list > b->n_list) - (a->n_list < b->n_list);
 }
 
+/* The order of the sorted list. */
 static int compare(const void *x, const void *y)
 {
     const struct vc_layer_tensor *a = x;
@@ -81,7 +89,8 @@ static int compare(const void *x, const void *y)
     return order != 0 ? order : strcmp(a->rest, b->rest);
 }
 
-/* All tensors of layers, sorted by list, layer and rest. */
+/* All tensors of layers, sorted by list, layer and rest. Optimizer states, and second tensors of one name, are no
+ * members. */
 static enum vc_status list_tensors(struct vc_ctx *ctx, const struct vc_model *model, const char *name,
                                    struct vc_layer_list *out)
 {
@@ -102,7 +111,7 @@ static enum vc_status list_tensors(struct vc_ctx *ctx, const struct vc_model *mo
     return VC_OK;
 }
 
-/* The tensors from `first` on that are of one list, and of one layer. */
+/* The place behind the last tensor that is of the same list as number `first`. */
 static size_t end_of_list(const struct vc_layer_list *all, size_t first)
 {
     size_t end = first;
@@ -113,6 +122,7 @@ static size_t end_of_list(const struct vc_layer_list *all, size_t first)
     return end;
 }
 
+/* The same for a layer. */
 static size_t end_of_layer(const struct vc_layer_list *list, size_t first)
 {
     size_t end = first;
@@ -123,7 +133,7 @@ static size_t end_of_layer(const struct vc_layer_list *list, size_t first)
     return end;
 }
 
-/* "encoder.layers (12 layers) and decoder.layers (12 layers)". */
+/* The sentence names up to NAMED_LISTS of the lists: "encoder.layers, decoder.layers". */
 static enum vc_status refuse_several(struct vc_ctx *ctx, const struct vc_layer_list *all, struct vc_arena *arena)
 {
     const char *text = "";
@@ -143,6 +153,7 @@ static enum vc_status refuse_several(struct vc_ctx *ctx, const struct vc_layer_l
                    named > NAMED_LISTS ? ", ..." : "", vc_option(ctx, "layers"));
 }
 
+/* name: the list that was asked for; NULL: any. */
 static enum vc_status refuse_none(struct vc_ctx *ctx, const char *name)
 {
     VC_REFUSE_IF(name != NULL, ctx, VC_E_UNSUPPORTED, "%s: no tensor is called '%s.0' and so on",
@@ -152,7 +163,7 @@ static enum vc_status refuse_none(struct vc_ctx *ctx, const char *name)
                    vc_option(ctx, "layers"));
 }
 
-/* Numbers begin at 0, and none is missing. */
+/* Counts the layers, whose numbers begin at 0 without a gap; else a layer is missing in the file. */
 static enum vc_status count_layers(struct vc_ctx *ctx, struct vc_layer_list *list)
 {
     size_t first, end;
@@ -183,7 +194,8 @@ static const struct vc_layer_tensor *next_whole(const struct vc_layer_list *list
     return *at < end ? &list->tensors[*at] : NULL;
 }
 
-/* Compares every layer with the first one. */
+/* Compares every layer with the first one, and stops at the first difference (list->odd, list->other). Tensors beside
+ * others, such as scales, do not count. */
 static void find_odd(const struct vc_model *model, struct vc_layer_list *list)
 {
     size_t n_first = end_of_layer(list, 0);

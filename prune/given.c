@@ -17,16 +17,19 @@
 
 /* ---- finding masks ---- */
 
+/* Masks of programs are bool or u8. */
 static bool is_mask_type(const struct vc_tensor *t)
 {
     return t->quant == NULL && (t->dtype == VC_DTYPE_BOOL || t->dtype == VC_DTYPE_U8);
 }
 
+/* The tensor has exactly this shape. */
 static bool has_shape(const struct vc_tensor *t, unsigned n_dims, const uint64_t *shape)
 {
     return t->n_dims == n_dims && (n_dims == 0 || memcmp(t->shape, shape, n_dims * sizeof *shape) == 0);
 }
 
+/* A bit for each weight. */
 static bool is_packed(const struct vc_tensor *t, uint64_t n_elems)
 {
     uint64_t n_bytes = vc_ceil_div_u64(n_elems, 8);
@@ -43,6 +46,7 @@ static size_t stem_of(const char *name)
     return n > end && strcmp(name + n - end, SUFFIX) == 0 ? n - end : 0;
 }
 
+/* NAME.mask is preferred to NAME: a file may have both weights and masks. */
 enum vc_status vc_given_find(struct vc_ctx *ctx, const struct vc_model *masks, const struct vc_item *item, size_t *mask)
 {
     const char *name = item->set->model->tensors[item->source].name;
@@ -70,6 +74,7 @@ enum vc_status vc_given_find(struct vc_ctx *ctx, const struct vc_model *masks, c
     return VC_OK;
 }
 
+/* Every mask must belong to a tensor, so that a misspelled name is noticed. */
 enum vc_status vc_given_check(struct vc_ctx *ctx, const struct vc_model *masks, const struct vc_model *model)
 {
     size_t n_masks = 0;
@@ -144,7 +149,8 @@ static enum vc_status pack(struct vc_ctx *ctx, const struct vc_tensor *t, const 
     return VC_OK;
 }
 
-/* Reads the mask of n weights. */
+/* Reads the mask of n weights. packed: the bytes are read to their place; else elements are read in chunks and
+ * packed. */
 static enum vc_status read_mask(struct vc_ctx *ctx, const struct vc_model *masks, size_t index, uint64_t n,
                                 uint8_t *bits)
 {
@@ -178,6 +184,7 @@ out:
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", masks->path);
 }
 
+/* The mask of the whole tensor, before its first tile. */
 static enum vc_status given_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct vc_prune_state *s = step->state;

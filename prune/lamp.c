@@ -17,6 +17,7 @@
 
 /* ---- squares ---- */
 
+/* The magnitude of a key, exactly. */
 static double value_of(const struct vc_lamp *lamp, uint64_t key)
 {
     uint32_t bits32 = (uint32_t)key;
@@ -34,6 +35,7 @@ static double value_of(const struct vc_lamp *lamp, uint64_t key)
     return wide;
 }
 
+/* 0 for magnitudes below LEAST. */
 static double square_of(const struct vc_lamp *lamp, uint64_t key)
 {
     double x = value_of(lamp, key);
@@ -80,6 +82,7 @@ static void add_integers(struct vc_exact_sum *sum, const char *values, size_t n,
     }
 }
 
+/* Of n magnitudes of f32. */
 static uint32_t largest_key(const char *values, size_t n)
 {
     uint32_t top = 0;
@@ -204,6 +207,7 @@ struct place {
     uint64_t low, high;        /* at least so many of its weights go, and at most: before limits */
 };
 
+/* It still takes part in the search. */
 static bool is_open(const struct vc_lamp_keys *tensor)
 {
     return !tensor->keys->done && !tensor->keys->own;
@@ -272,6 +276,8 @@ static uint64_t count_bound(const struct place *p, double t, bool upper)
     return before;
 }
 
+/* The score of the j-th weight from the end of a bin of equal squares: square / (above + j * square). above is
+ * exact. */
 static double score_of(const struct vc_exact_sum *above, double square, uint64_t j)
 {
     struct vc_exact_sum sum = *above;

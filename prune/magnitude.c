@@ -1,12 +1,18 @@
 /* magnitude.c - the step that sets the smallest weights to zero. Looks at the data until the threshold is known
  * (keys.h); then every tile makes its mask and applies it. Of the weights that equal the threshold the first ones go:
- * where these lie in several tiles, a scan counts them first. */
+ * where these lie in several tiles, a scan counts them first.
+ *
+ *     keys: the bits of |w| as an integer           begin    of round r
+ *     calibrate: every tile adds its counts         vc_prune_decide narrows the range
+ *     ...
+ *     scan: ties of each tile, where they matter
+ *     apply: bit = key > threshold, or one of the ties that stay; then values and zeros are written */
 #include "core/base/checked.h"
 #include "prune/prune_steps.h"
 
 #include <string.h>
 
-/* Keys of NaN and infinite values. */
+/* Keys of NaN and infinite values. All keys from here on are infinite or NaN. */
 static uint64_t first_nonfinite(const struct vc_step *step, enum vc_key_type type)
 {
     static const uint64_t firsts[] = {[VC_KEY_F32] = 0x7f800000u, [VC_KEY_F64] = 0x7ff0000000000000u};
@@ -14,7 +20,8 @@ static uint64_t first_nonfinite(const struct vc_step *step, enum vc_key_type typ
     return type != VC_KEY_U16 ? firsts[type] : step->in.dtype == VC_DTYPE_F16 ? 0x7c00u : 0x7f80u;
 }
 
-/* Values of a tile in the type of the keys. f32 becomes f64 only where tensors of both share a threshold. */
+/* Values of a tile in the type of the keys. f32 becomes f64 only where tensors of both share a threshold. *scratch
+ * moves behind what that takes. */
 static enum vc_status key_values(struct vc_ctx *ctx, const struct vc_step *step, const struct vc_tile *tile,
                                  const void *data, char **scratch, const void **values)
 {
@@ -40,6 +47,7 @@ static enum vc_status key_values(struct vc_ctx *ctx, const struct vc_step *step,
     return VC_OK;
 }
 
+/* bins: a count for each range of keys. f16 and bf16 have 2^15 keys, which are counted one by one. */
 static enum vc_status count_bins(struct vc_ctx *ctx, enum vc_key_type type, const void *values, size_t n,
                                  const struct vc_bin_range *range, uint32_t *bins)
 {
@@ -86,7 +94,7 @@ static enum vc_status magnitude_calibrate(struct vc_ctx *ctx, struct vc_step *st
     return VC_OK;
 }
 
-/* Elements that equal the threshold, tile by tile. */
+/* Counts the elements of the tile that equal the threshold. tile_ties is the number for each tile of the tensor. */
 static enum vc_status magnitude_scan(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                      const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
@@ -111,7 +119,8 @@ static enum vc_status magnitude_scan(struct vc_ctx *ctx, struct vc_step *step, c
     return VC_OK;
 }
 
-/* tile_ties becomes, for each tile, how many of its ties go. */
+/* tile_ties becomes, for each tile, how many of its ties go: the first n_ties in the order of the tensor, so that the
+ * result does not depend on which thread took which tile. */
 static enum vc_status magnitude_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct vc_prune_state *s = step->state;
@@ -124,6 +133,7 @@ static enum vc_status magnitude_scan_end(struct vc_ctx *ctx, struct vc_step *ste
     return VC_OK;
 }
 
+/* A round of counting, or, once the threshold is known, the run. */
 static enum vc_status magnitude_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct vc_prune_state *s = step->state;
@@ -140,6 +150,7 @@ static enum vc_status magnitude_begin(struct vc_ctx *ctx, struct vc_step *step, 
     return step->scan && s->tile_ties == NULL ? VC_E_NOMEM : vc_reconstruct_begin(ctx, step);
 }
 
+/* Makes the mask of the tile from its keys, and applies it. */
 static enum vc_status magnitude_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                       const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                       struct vc_tile_out *out)
@@ -175,6 +186,7 @@ static const struct vc_step_ops magnitude_ops = {.calibrate = magnitude_calibrat
                                                  .end = vc_prune_end,
                                                  .forget = vc_prune_forget};
 
+/* No scan where the ties all go, or all stay, or there is one tile. */
 void vc_magnitude_settled(struct vc_step *step)
 {
     struct vc_prune_state *s = step->state;
@@ -184,6 +196,7 @@ void vc_magnitude_settled(struct vc_step *step)
     step->state_bytes = (step->scan ? (size_t)s->n_tiles * sizeof *s->tile_ties : 0) + vc_reconstruct_state(step);
 }
 
+/* The keys of a tensor may be wider than its type, where tensors of several types share a threshold. */
 void vc_magnitude_set_type(struct vc_step *step, enum vc_key_type type)
 {
     static const unsigned bits[] = {[VC_KEY_U16] = 15, [VC_KEY_F32] = 31, [VC_KEY_F64] = 63};

@@ -1,10 +1,15 @@
-/* mask_part.c - see mask_part.h. */
+/* mask_part.c - see mask_part.h. The mask of a tensor is an output of u8, a bit for each weight. Tiles may end inside
+ * of a byte, so that two tiles have bits of it:
+ *
+ *     tile 0: weights 0..20      byte 2: bits 0..4 are of tile 0, bits 5..7 of tile 1
+ *     tile 1: weights 21..       written by the tile that brings its last bits */
 #include "prune/mask_part.h"
 
 #include <string.h>
 
 #include "core/base/checked.h"
 
+/* At most one byte for each tile can be open. */
 enum vc_status vc_mask_part_add(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step,
                                 struct vc_mask_part *part, uint64_t n_tiles)
 {
@@ -28,7 +33,8 @@ void vc_mask_part_release(struct vc_ctx *ctx, struct vc_mask_part *part)
     *part = (struct vc_mask_part){0};
 }
 
-/* Adds bits to a byte that other tiles have bits of, too. True: that completes it, and *bits is the byte. */
+/* Adds bits to a byte that other tiles have bits of, too. True: that completes it, and *bits is the byte. seen: the
+ * bits of this tile; wanted: all bits of the byte that exist. *full: no room, which would be a fault. */
 static bool complete(struct vc_mask_part *part, uint64_t place, uint8_t seen, uint8_t wanted, uint8_t *bits, bool *full)
 {
     size_t i = 0;
@@ -74,6 +80,7 @@ static void place_bits(const uint8_t *src, uint64_t from, size_t n, unsigned at,
     }
 }
 
+/* The view has the bytes that are complete; bytes at both ends that are not are left to other tiles. */
 enum vc_status vc_mask_part_give(struct vc_ctx *ctx, struct vc_mask_part *part, uint64_t n_elems,
                                  const struct vc_tile *tile, const uint8_t *mask, uint64_t from, uint8_t *scratch,
                                  struct vc_part_view *view)

@@ -8,7 +8,8 @@
 #include "core/base/checked.h"
 #include "prune/prune_steps.h"
 
-/* The mask of n elements, whole groups inside one block of n_len x n_inner, or whole blocks. */
+/* The mask of n elements, whole groups inside one block of n_len x n_inner, or whole blocks. Of equal magnitudes the
+ * kernels keep the first ones. */
 static enum vc_status mask_of(struct vc_ctx *ctx, const struct vc_step *step, const void *values, size_t n,
                               uint8_t *mask)
 {
@@ -29,6 +30,7 @@ static enum vc_status mask_of(struct vc_ctx *ctx, const struct vc_step *step, co
 
 /* ---- the check ---- */
 
+/* The number of bits in a byte, by halves. */
 static unsigned bits_of(unsigned byte)
 {
     byte -= byte >> 1 & 0x55;
@@ -36,7 +38,8 @@ static unsigned bits_of(unsigned byte)
     return (byte + (byte >> 4)) & 0x0f;
 }
 
-/* Groups that keep more than they may, where each lies in one byte of the mask: 2, 4 or 8 bits side by side. */
+/* Groups that keep more than they may, where each lies in one byte of the mask: 2, 4 or 8 bits side by side. keep of
+ * group, such as 2 of 4. */
 static uint64_t bad_in_bytes(const uint8_t *mask, uint64_t n_bits, unsigned keep, unsigned group)
 {
     unsigned part = (1u << group) - 1;
@@ -50,7 +53,8 @@ static uint64_t bad_in_bytes(const uint8_t *mask, uint64_t n_bits, unsigned keep
     return n_bad;
 }
 
-/* Groups that keep more than they may, of n_bits from bit 0: whole blocks of len x n_inner. *n_groups: all of them. */
+/* Groups that keep more than they may, of n_bits from bit 0: whole blocks of len x n_inner. *n_groups: all of them. The
+ * last group along an axis may be short; it may keep as many. */
 static uint64_t bad_groups(const struct vc_prune_state *s, const uint8_t *mask, uint64_t n_bits, uint64_t len,
                            uint64_t *n_groups)
 {
@@ -79,7 +83,8 @@ static uint64_t bad_groups(const struct vc_prune_state *s, const uint8_t *mask, 
     return n_bad;
 }
 
-/* Looks whether the mask that is applied to n elements has the pattern: whole groups, as mask_of takes them. */
+/* Looks whether the mask that is applied to n elements has the pattern: whole groups, as mask_of takes them. A mask
+ * that breaks the pattern would be a fault of a kernel, and hardware would compute wrong products without a word. */
 enum vc_status vc_n_of_m_check(struct vc_ctx *ctx, struct vc_prune_state *s, const uint8_t *mask, uint64_t n)
 {
     uint64_t n_groups;
@@ -91,6 +96,7 @@ enum vc_status vc_n_of_m_check(struct vc_ctx *ctx, struct vc_prune_state *s, con
     return VC_OK;
 }
 
+/* The type that magnitudes are compared in. */
 static enum vc_dtype value_type(const struct vc_step *step)
 {
     return step->in.dtype == VC_DTYPE_F64 ? VC_DTYPE_F64 : VC_DTYPE_F32;
@@ -113,7 +119,7 @@ static enum vc_status n_of_m_begin(struct vc_ctx *ctx, struct vc_step *step, con
     return vc_reconstruct_begin(ctx, step);
 }
 
-/* A vc_band_fn. */
+/* A vc_band_fn: whole groups, whose mask goes to its place in the mask of the tensor. */
 static enum vc_status add_bands(struct vc_ctx *ctx, void *user, uint64_t first, const void *values, size_t n)
 {
     struct vc_step *step = user;
@@ -142,6 +148,7 @@ static enum vc_status n_of_m_scan(struct vc_ctx *ctx, struct vc_step *step, cons
     return vc_bands_add(ctx, &s->bands, tile, values, add_bands, step);
 }
 
+/* The whole mask is there. */
 static enum vc_status n_of_m_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct vc_prune_state *s = step->state;
@@ -151,6 +158,7 @@ static enum vc_status n_of_m_scan_end(struct vc_ctx *ctx, struct vc_step *step, 
 
 /* ---- every tile ---- */
 
+/* The mask of the tensor, if a scan has made it, or of this tile. */
 static enum vc_status n_of_m_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                    const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                    struct vc_tile_out *out)
@@ -182,6 +190,7 @@ static const struct vc_step_ops n_of_m_ops = {.calibrate = vc_policy_calibrate,
                                               .end = vc_prune_end,
                                               .forget = vc_prune_forget};
 
+/* n_len: elements along the input axis; n_inner: how far apart two of them lie. */
 enum vc_status vc_n_of_m_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_prune_options *options,
                              const char *scheme)
 {

@@ -1,6 +1,14 @@
 /* prune.c - the pass behind `vcompress prune`: checks the options, chooses the tensors and gives reasons for the
  * others, finds the thresholds from what the steps counted, writes the recipe. The steps are in magnitude.c, n_of_m.c,
- * blocks.c and given.c. */
+ * blocks.c and given.c.
+ *
+ * The life of the pass (struct vc_pass_ops):
+ *
+ *     plan_begin    checks what is about the model as a whole: shards, statistics, masks
+ *     plan          for each tensor: keep it for a reason, or add a step that prunes it
+ *     plan_end      one threshold for all tensors is set up (vc_prune_share)
+ *     decide        after each round of counting (prune_decide.c), until every step knows what goes
+ *     report        the zeros (prune_report.c) */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +22,7 @@
 #include "prune/given.h"
 #include "prune/prune_pass.h"
 
+/* 2:4 and blocks of 4 x 4, where a pattern is asked for without figures. */
 static const struct vc_prune_options prune_defaults = {.keep = 2, .group = 4, .block_rows = 4, .block_cols = 4};
 static const struct vc_options_kind prune_kind = {"vc_prune_options", "vc_prune_defaults", &prune_defaults,
                                                   sizeof prune_defaults};
@@ -25,7 +34,8 @@ void vc_prune_defaults_sized(struct vc_prune_options *options, size_t struct_siz
 
 /* ---- which tensors ---- */
 
-/* The sparsity of that tensor; *own: a rule gives it. False: none is asked for. */
+/* The sparsity of that tensor: that of the last rule of `sets` whose glob matches (*own), else that of the options.
+ * False: none is asked for. */
 static bool sparsity_of(const struct vc_prune *p, const char *name, struct vc_fraction *out, bool *own)
 {
     bool found = p->options.sparsity != NULL;
@@ -42,12 +52,13 @@ static bool sparsity_of(const struct vc_prune *p, const char *name, struct vc_fr
     return found;
 }
 
+/* Codes with scales, or blocks of GGUF. */
 static bool is_quantized(const struct vc_desc *desc)
 {
     return desc->quant != NULL || vc_dtype_is_quantized(desc->dtype);
 }
 
-/* Keeps tensors that cannot be pruned, whatever the rules say. */
+/* Keeps tensors that cannot be pruned, whatever the rules say. *kept: it was kept, with its reason. */
 static enum vc_status check_possible(struct vc_ctx *ctx, const struct vc_prune *p, struct vc_item *item, bool *kept)
 {
     const struct vc_tensor *t = &item->set->model->tensors[item->source];
@@ -73,7 +84,8 @@ static enum vc_status check_possible(struct vc_ctx *ctx, const struct vc_prune *
     return VC_OK;
 }
 
-/* Keeps what is usually left alone, where no rule asks for it. */
+/* Keeps what is usually left alone, where no rule asks for it. Biases and norms (fewer than two axes), embeddings and
+ * heads (vc_prune_skip), small tensors. */
 static enum vc_status check_default(struct vc_ctx *ctx, const struct vc_prune *p, struct vc_item *item, bool *kept)
 {
     const struct vc_desc *desc = item->desc;
@@ -169,6 +181,7 @@ static enum vc_status choose(struct vc_ctx *ctx, const struct vc_prune *p, struc
 
 /* ---- planning ---- */
 
+/* The word of the report: "50%", "50% of all" (one threshold), "2:4", "90%/4x4", "mask". */
 static const char *scheme_text(struct vc_ctx *ctx, const struct vc_prune *p, struct vc_item *item,
                                struct vc_fraction sparsity, bool shared)
 {
@@ -187,6 +200,7 @@ static const char *scheme_text(struct vc_ctx *ctx, const struct vc_prune *p, str
     return vc_arena_printf(ctx, item->set->arena, shared ? "%g%% of all" : "%g%%", percent);
 }
 
+/* A quantized tensor that nobody said to decode: zeroing its values would move the scales of its groups. */
 static enum vc_status refuse_codes(struct vc_ctx *ctx, const struct vc_item *item)
 {
     return vc_fail(ctx, VC_E_UNSUPPORTED,
@@ -198,7 +212,8 @@ static enum vc_status refuse_codes(struct vc_ctx *ctx, const struct vc_item *ite
 }
 
 /* One file of several of a model, by its name (x-00001-of-00003.safetensors), that is read without the others. Parts of
- * a GGUF file are found by the first. */
+ * a GGUF file are found by the first. The name is taken apart from its end: ".safetensors", five digits, "-of-", five
+ * digits, a dash. One file of one ("-of-00001") is whole. */
 static bool is_lone_shard(const char *path)
 {
     const char *dot = strrchr(path, '.');
@@ -212,6 +227,7 @@ static bool is_lone_shard(const char *path)
            strcmp(dot, ".gguf") != 0;
 }
 
+/* A plan may be made again for the same pass, so that lists of the one before are freed. */
 static enum vc_status prune_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
 {
     struct vc_prune *p = pass->self;
@@ -235,7 +251,7 @@ static enum vc_status prune_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass,
     return p->shared == NULL ? VC_E_NOMEM : VC_OK;
 }
 
-/* Plain floats of a type that is pruned as it is. */
+/* A step before the pruning that makes f32 of codes. f16, bf16, f32 and f64 are pruned in their own type. */
 static enum vc_status add_decode(struct vc_ctx *ctx, struct vc_item *item)
 {
     return is_quantized(item->desc) || (item->desc->dtype != VC_DTYPE_F16 && item->desc->dtype != VC_DTYPE_BF16)
@@ -244,7 +260,7 @@ static enum vc_status add_decode(struct vc_ctx *ctx, struct vc_item *item)
 }
 
 /* The mask of a joined pair (core/model/masked_pairs.h) is applied whatever the rules say: the weights have no other
- * values than that. `more`: they are pruned further. */
+ * values than that. `more`: they are pruned further. mask: the number of the tensor with the mask. */
 static enum vc_status apply_pair(struct vc_ctx *ctx, const struct vc_prune *p, struct vc_item *item, size_t mask,
                                  bool more)
 {
@@ -261,6 +277,7 @@ static enum vc_status apply_pair(struct vc_ctx *ctx, const struct vc_prune *p, s
     return vc_given_add(ctx, item, more ? &p->pair_first : &p->pair_alone, item->set->model, mask, "mask");
 }
 
+/* One tensor. A step is added by the score and the pattern; steps of a common threshold get their limit in plan_end. */
 static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
 {
     struct vc_prune *p = pass->self;
@@ -341,6 +358,7 @@ static enum vc_status check_reconstructed(struct vc_ctx *ctx, const struct vc_pr
                    gathers ? ", which calibrate gathers with " : "", gathers ? vc_option(ctx, "second_moments") : "");
 }
 
+/* A note names rules that matched nothing. */
 static enum vc_status prune_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan)
 {
     struct vc_prune *p = pass->self;
@@ -363,6 +381,7 @@ static enum vc_status prune_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, s
     return vc_note_add(ctx, &p->arena, p->measured, &pass->note);
 }
 
+/* Also a pass that was made in part. */
 static void prune_free(struct vc_ctx *ctx, struct vc_pass *pass)
 {
     struct vc_prune *p = pass->self;
@@ -380,6 +399,8 @@ static const struct vc_pass_ops prune_ops = {.name = "prune",
                                              .report = vc_prune_report,
                                              .free = prune_free};
 
+/* Options are checked and copied here; the caller may free what they point to, but models (mask, calibration) stay
+ * open. */
 enum vc_status vc_job_add_prune(struct vc_ctx *ctx, struct vc_job *job, const struct vc_prune_options *options)
 {
     struct vc_prune_options own;

@@ -1,10 +1,15 @@
 /* prune_decide.c - from what the steps counted to thresholds: of each tensor by itself, or one for all of them. Called
- * between rounds of calibration. */
+ * between rounds of calibration.
+ *
+ * In rounds: the steps count weights by ranges of magnitudes (passes/scores/keys.h), the range with the threshold is
+ * divided further, until it is one magnitude and the number of those equal to it is known. A tensor of f16 needs one
+ * round, f32 and f64 need more. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "prune/prune_pass.h"
 
+/* Magnitudes as unsigned integers have the order of the floats: 15, 31 or 63 bits. */
 enum vc_key_type vc_prune_key_type(const struct vc_desc *desc)
 {
     return desc->dtype == VC_DTYPE_F64                                   ? VC_KEY_F64
@@ -12,6 +17,7 @@ enum vc_key_type vc_prune_key_type(const struct vc_desc *desc)
                                                                          : VC_KEY_F32;
 }
 
+/* The last step of the item, which is that of this pass. */
 static struct vc_step *last_step(const struct vc_item *item)
 {
     return item->chain->steps[item->chain->n_steps - 1];
@@ -22,12 +28,14 @@ static struct vc_keys *keys_of(const struct vc_plan *plan, size_t index)
     return &((struct vc_prune_state *)last_step(&plan->items[index])->state)->keys;
 }
 
-/* By name, as ties go. qsort has no argument for the model, so names are compared through this. */
+/* A tensor with a common threshold, while the list is sorted. */
 struct named {
     const char *name;
     size_t index;
 };
 
+/* By name, as ties go: of equal magnitudes those of the first name. qsort has no argument for the model, so names are
+ * compared through `named`. */
 static int by_name(const void *a, const void *b)
 {
     return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
@@ -49,7 +57,8 @@ static enum vc_status sort_shared(struct vc_ctx *ctx, struct vc_prune *p, const 
     return VC_OK;
 }
 
-/* The keys of tensors with a common threshold must have one order: 16-bit floats only if all are of one type. */
+/* The keys of tensors with a common threshold must have one order: 16-bit floats only if all are of one type. f16 and
+ * bf16 have different orders of bits, so a mixture is compared as f32. */
 static enum vc_key_type common_type(const struct vc_prune *p, const struct vc_plan *plan)
 {
     enum vc_dtype first = plan->items[p->shared[0]].desc->dtype;
@@ -67,7 +76,8 @@ static enum vc_key_type common_type(const struct vc_prune *p, const struct vc_pl
     return type;
 }
 
-/* One threshold for all: sets up their keys, and how many go. */
+/* Sets up one threshold for all: the keys of every tensor, how many weights each may lose (limit, by min_keep), and how
+ * many go in all (p->k, a floor of sparsity times all weights). */
 enum vc_status vc_prune_share(struct vc_ctx *ctx, struct vc_prune *p, const struct vc_plan *plan)
 {
     bool blocks = p->options.pattern == VC_PATTERN_BLOCK;
@@ -103,7 +113,8 @@ enum vc_status vc_prune_share(struct vc_ctx *ctx, struct vc_prune *p, const stru
 
 /* ---- deciding ---- */
 
-/* Under the policy "keep" a tensor with NaN or Inf is left alone; under "error" it is refused. */
+/* Under the policy "keep" a tensor with NaN or Inf is left alone; under "error" it is refused. *kept: it is left alone,
+ * and its step is gone. */
 static enum vc_status check_finite(struct vc_ctx *ctx, struct vc_item *item, bool *kept)
 {
     struct vc_step *step = last_step(item);
@@ -120,7 +131,8 @@ static enum vc_status check_finite(struct vc_ctx *ctx, struct vc_item *item, boo
     return VC_OK;
 }
 
-/* After the first round: takes items that are kept out of the common order, which then has fewer weights. */
+/* After the first round: takes items that are kept out of the common order, which then has fewer weights. p->k is
+ * counted anew for the weights that are left. */
 static enum vc_status drop_kept(struct vc_ctx *ctx, struct vc_prune *p, struct vc_plan *plan)
 {
     bool any = false;
@@ -156,6 +168,7 @@ static struct vc_lamp *lamp_of(const struct vc_plan *plan, size_t index)
     return ((struct vc_prune_state *)last_step(&plan->items[index])->state)->lamp;
 }
 
+/* One round of LAMP: every tensor with its keys and sums. */
 static enum vc_status narrow_scores(struct vc_ctx *ctx, struct vc_prune *p, const struct vc_plan *plan)
 {
     struct vc_lamp_keys *list = vc_alloc_array(ctx, VC_TAG_MISC, p->n_shared, sizeof *list);
@@ -173,6 +186,7 @@ out:
     return status;
 }
 
+/* One round of a common threshold by magnitude. */
 static enum vc_status narrow_shared(struct vc_ctx *ctx, struct vc_prune *p, struct vc_plan *plan)
 {
     struct vc_keys **list = vc_alloc_array(ctx, VC_TAG_MISC, p->n_shared, sizeof *list);

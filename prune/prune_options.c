@@ -1,4 +1,15 @@
-/* prune_options.c - the options of the pass: checked, copied, and as words for the report. */
+/* prune_options.c - the options of the pass: checked, copied, and as words for the report.
+ *
+ * Which options go together:
+ *
+ *     pattern          what chooses the weights                    sparsity, sets   scope   min_keep   score
+ *     none             a share, in each tensor or in all           needed           any     global     any
+ *     N:M              the N largest of every M                    -                -       -          magnitude, data
+ *     block:RxC        a share of the blocks                       needed           any     global     magnitude
+ *     given (mask)     a file                                      -                -       -          -
+ *     pairs            masks of torch.nn.utils.prune               -                -       -          -
+ *
+ * lamp needs scope global; wanda and sparsegpt (by data) need statistics and scope tensor. */
 #include "passes/select.h"
 #include "prune/prune_pass.h"
 
@@ -22,6 +33,7 @@ static const char *choosing_field(const struct vc_prune_options *o)
     return o->scope == VC_PRUNE_GLOBAL ? "scope" : NULL;
 }
 
+/* A pattern that chooses by itself is refused beside anything else that chooses. */
 static enum vc_status check_pattern(struct vc_ctx *ctx, const struct vc_prune_options *o)
 {
     const char *chooses = choosing_field(o);
@@ -58,7 +70,7 @@ static enum vc_status check_pattern(struct vc_ctx *ctx, const struct vc_prune_op
                   : vc_fail(ctx, VC_E_ARGUMENT, "nothing says how much to prune: %s", vc_option(ctx, "sparsity"));
 }
 
-/* Scores and least squares by statistics. */
+/* Scores and least squares by statistics. Statistics without something that reads them are refused, too. */
 static enum vc_status check_statistics(struct vc_ctx *ctx, const struct vc_prune_options *o)
 {
     bool by_data = o->score >= VC_SCORE_WANDA;
@@ -83,6 +95,7 @@ static enum vc_status check_statistics(struct vc_ctx *ctx, const struct vc_prune
                          vc_option(ctx, "scope"));
 }
 
+/* Shares are parsed here, as fractions: 0.3 of 10 weights is 3, whatever 0.3 is as a double. */
 enum vc_status vc_prune_check(struct vc_ctx *ctx, struct vc_prune *p)
 {
     const struct vc_prune_options *o = &p->options;
@@ -113,6 +126,7 @@ enum vc_status vc_prune_check(struct vc_ctx *ctx, struct vc_prune *p)
     return VC_OK;
 }
 
+/* Rules keep their order: the last match decides. */
 enum vc_status vc_prune_sets_copy(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_sparsity_rule *rules,
                                   size_t n, struct vc_prune_set **out)
 {
@@ -128,7 +142,8 @@ enum vc_status vc_prune_sets_copy(struct vc_ctx *ctx, struct vc_arena *arena, co
     return VC_OK;
 }
 
-/* The pass's own copies of what the options point to. */
+/* The pass's own copies of what the options point to. pair_alone and pair_first are the options for masks of joined
+ * pairs, which have no policy for NaN and write no mask of their own where the weights are pruned further. */
 enum vc_status vc_prune_copy(struct vc_ctx *ctx, struct vc_prune *p)
 {
     struct vc_prune_options *o = &p->options;
@@ -154,6 +169,7 @@ enum vc_status vc_prune_copy(struct vc_ctx *ctx, struct vc_prune *p)
     return VC_OK;
 }
 
+/* NULL: no memory. */
 static const char *pattern_text(struct vc_ctx *ctx, struct vc_prune *p)
 {
     const struct vc_prune_options *o = &p->options;
@@ -173,6 +189,7 @@ static const char *pattern_text(struct vc_ctx *ctx, struct vc_prune *p)
     return "none";
 }
 
+/* Quadratic in the number of rules, of which there are few. */
 const char *vc_prune_sets_text(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_prune_set *sets, size_t n)
 {
     const char *text = "";
@@ -213,6 +230,7 @@ static const char *command_text(struct vc_ctx *ctx, struct vc_prune *p, const ch
                            scope, score, name, more, blocks ? " --pattern " : "", blocks ? pattern : "");
 }
 
+/* The entries of the recipe that outputs carry: what decides the result, without paths. */
 enum vc_status vc_prune_describe(struct vc_ctx *ctx, struct vc_prune *p)
 {
     const struct vc_prune_options *o = &p->options;

@@ -8,6 +8,7 @@
 #include "kernels/functions.h"
 #include "prune/prune_pass.h"
 
+/* Some step of its chain made zeros. */
 static bool is_pruned(const struct vc_item *item)
 {
     return vc_item_has_action(item, VC_ACTION_PRUNED);
@@ -28,7 +29,7 @@ static const struct vc_step *pattern_of(const struct vc_item *item)
 }
 
 /* Whether the tensor was pruned 2:4, and kernels for that pattern take it: sparse tensor cores compute on 16-bit floats
- * and int8, and tile 8 output and 16 input channels. */
+ * and int8, and tile 8 output and 16 input channels. n_out: output channels. */
 static bool fits_2_4(const struct vc_item *item)
 {
     const struct vc_desc *desc = item->desc;
@@ -46,6 +47,7 @@ static bool fits_2_4(const struct vc_item *item)
            desc->shape[vc_input_axis(tensor)] % 16 == 0;
 }
 
+/* From the plan alone. Half of the values stay, with 2 bits for the place of each: n/2 values and n/8 bytes. */
 static void count_planned(const struct vc_plan *plan, const struct vc_report *report, struct vc_report_pruning *p)
 {
     for (size_t i = 0; i < report->n_rows; i++) {
@@ -66,13 +68,14 @@ static void count_planned(const struct vc_plan *plan, const struct vc_report *re
     }
 }
 
-/* Bits per element that tell which of them are zero. */
+/* Bits per element that tell which of them are zero. zeros: their share. */
 static double mask_entropy(double zeros)
 {
     return zeros <= 0.0 || zeros >= 1.0 ? 0.0 : -zeros * vc_log2_f64(zeros) - (1.0 - zeros) * vc_log2_f64(1.0 - zeros);
 }
 
-/* Bytes of the tensor's mask at its entropy, of its values that are not zero, and of its scales. */
+/* Bytes of the tensor's mask at its entropy, of its values that are not zero, and of its scales. A lower bound for what
+ * a compressor can reach that knows nothing but zeros. */
 static uint64_t mask_and_values(const struct vc_report_row *row)
 {
     double n = (double)row->n_elems;
@@ -100,6 +103,7 @@ static void add_checked(struct vc_report_pruning *p, const struct vc_item *item)
     }
 }
 
+/* After the run, from the rows of the report. */
 static void count_measured(const struct vc_plan *plan, const struct vc_report *report, struct vc_report_pruning *p)
 {
     p->measured = true;

@@ -1,9 +1,14 @@
-/* prune_tile.c - what the steps of pruning do with a tile: its values as floats, and a mask applied to it. */
+/* prune_tile.c - what the steps of pruning do with a tile: its values as floats, and a mask applied to it.
+ *
+ * Scratch of a tile, one part behind the other, each aligned to 64 bytes:
+ *
+ *     the step's own  |  values as f32, of f16 and bf16  |  masks that are outputs  |  least squares */
 #include "core/base/checked.h"
 #include "prune/prune_steps.h"
 
 #include <string.h>
 
+/* Types whose arithmetic is done in f32. */
 static bool is_short(enum vc_dtype dtype)
 {
     return dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16;
@@ -18,6 +23,7 @@ size_t vc_prune_scratch(const struct vc_step *step, size_t own)
            vc_prune_aligned(vc_reconstruct_scratch(step)) + 128;
 }
 
+/* f32 and f64 are used where they lie. */
 enum vc_status vc_prune_values(struct vc_ctx *ctx, enum vc_dtype dtype, const void *data, size_t n, char **scratch,
                                const void **values)
 {
@@ -38,7 +44,8 @@ enum vc_status vc_prune_values(struct vc_ctx *ctx, enum vc_dtype dtype, const vo
     return VC_OK;
 }
 
-/* The mask of a tile as an output, with what the step before removes. *scratch moves behind what that takes. */
+/* The mask of a tile as an output, with what the step before removes. *scratch moves behind what that takes. also: the
+ * mask of a joined pair removes weights before this step does; the mask that is written has both. */
 static enum vc_status give_mask(struct vc_ctx *ctx, const struct vc_step *step, const struct vc_tile *tile,
                                 const uint8_t *mask, uint64_t first, char **scratch, struct vc_part_view *view)
 {
@@ -64,6 +71,8 @@ static enum vc_status give_mask(struct vc_ctx *ctx, const struct vc_step *step, 
     return vc_mask_part_give(ctx, &s->part, step->in.n_elems, tile, mask, first, both, view);
 }
 
+/* Values that stay are copied bit by bit: f16 and bf16 are not rounded again. Statistics are over the values as f32 or
+ * f64. */
 enum vc_status vc_prune_apply(struct vc_ctx *ctx, const struct vc_step *step, const struct vc_tile *tile,
                               const void *data, const uint8_t *mask, uint64_t first, char *scratch,
                               struct vc_tile_out *out)
@@ -98,6 +107,7 @@ enum vc_status vc_prune_refuse(struct vc_ctx *ctx)
     return vc_fail(ctx, VC_E_UNSUPPORTED, "a value is not finite");
 }
 
+/* Sets or clears bit `at`. */
 static void put_bit(uint8_t *dst, uint64_t at, unsigned bit)
 {
     uint8_t place = (uint8_t)(1u << at % 8);
@@ -105,6 +115,7 @@ static void put_bit(uint8_t *dst, uint64_t at, unsigned bit)
     dst[at / 8] = bit != 0 ? dst[at / 8] | place : dst[at / 8] & (uint8_t)~place;
 }
 
+/* Whole bytes where the target begins at one. */
 void vc_bits_copy(uint8_t *dst, uint64_t at, const uint8_t *src, size_t n)
 {
     size_t i = 0;
@@ -120,6 +131,7 @@ void vc_bits_copy(uint8_t *dst, uint64_t at, const uint8_t *src, size_t n)
 
 /* ---- steps ---- */
 
+/* `also` is set where the step right before is one of pruning in the same pass: the mask of a pair. */
 enum vc_status vc_prune_add_step(struct vc_ctx *ctx, struct vc_item *item, const struct vc_step_ops *ops,
                                  const struct vc_prune_options *options, const char *scheme,
                                  struct vc_prune_state **state, struct vc_step **step)
@@ -152,6 +164,7 @@ enum vc_status vc_prune_add_step(struct vc_ctx *ctx, struct vc_item *item, const
     return options->mask_path == NULL ? VC_OK : vc_mask_part_add(ctx, item, *step, &s->part, s->n_tiles);
 }
 
+/* Called for every step after its tiles, also where begin failed in the middle. */
 void vc_prune_end(struct vc_ctx *ctx, struct vc_step *step)
 {
     struct vc_prune_state *s = step->state;
@@ -174,6 +187,7 @@ void vc_prune_end(struct vc_ctx *ctx, struct vc_step *step)
     s->compensation = NULL;
 }
 
+/* The step leaves the plan: what lives longer than a round. */
 void vc_prune_forget(struct vc_ctx *ctx, struct vc_step *step)
 {
     struct vc_prune_state *s = step->state;

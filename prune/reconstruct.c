@@ -11,6 +11,7 @@
 const char *const vc_no_moments = "no second moments";
 const char *const vc_weights_turned = "stored as [in, out]";
 
+/* Sets s->refitted, or step->why with the reason why the weights stay as they are. */
 enum vc_status vc_reconstruct_plan(struct vc_ctx *ctx, const struct vc_item *item, struct vc_step *step)
 {
     struct vc_prune_state *s = step->state;
@@ -37,6 +38,7 @@ enum vc_status vc_reconstruct_plan(struct vc_ctx *ctx, const struct vc_item *ite
     return VC_OK;
 }
 
+/* The second moments of a row as floats, and once as doubles for the factor. */
 size_t vc_reconstruct_state(const struct vc_step *step)
 {
     const struct vc_prune_state *s = step->state;
@@ -53,6 +55,7 @@ size_t vc_reconstruct_scratch(const struct vc_step *step)
                : 0;
 }
 
+/* The factor is only computed to find out whether the moments are usable (damped, positive definite). */
 enum vc_status vc_reconstruct_begin(struct vc_ctx *ctx, struct vc_step *step)
 {
     struct vc_prune_state *s = step->state;
@@ -76,6 +79,8 @@ out:
     return status; /* end frees what is there */
 }
 
+/* y begins as the values of the tile; rows are fitted VC_REFIT_ROWS at a time; what is stored is rounded to the type,
+ * and measured as stored. */
 enum vc_status vc_reconstruct(struct vc_ctx *ctx, const struct vc_step *step, const struct vc_tile *tile,
                               const float *values, const uint8_t *mask, uint64_t first, char *scratch,
                               struct vc_tile_out *out)

@@ -14,6 +14,7 @@
 #include "core/base/checked.h"
 #include "prune/prune_steps.h"
 
+/* By score, equal ones by place. */
 static int by_value(const void *a, const void *b)
 {
     const struct vc_low_score *x = a;
@@ -33,8 +34,10 @@ void vc_mask_lowest(struct vc_low_score *scores, size_t n, size_t n_go, uint8_t 
     }
 }
 
+/* Columns whose weights are chosen together, as in the paper. */
 #define COLUMNS 128
 
+/* The whole tensor as f32, its mask, U, and the scores of one block of columns of all rows. */
 size_t vc_sparse_state(const struct vc_prune_state *s, uint64_t n_elems)
 {
     uint64_t k = s->calibration.row;
@@ -76,13 +79,15 @@ enum vc_status vc_sparse_scan(struct vc_ctx *ctx, struct vc_step *step, const st
     return VC_OK;
 }
 
+/* The bit of the weight is set. */
 static bool stays(const struct vc_prune_state *s, size_t at)
 {
     return (s->mask[at / 8] & 1U << at % 8) != 0;
 }
 
 /* Which weights of columns from..to - 1 go: of all rows together the share of all columns before `to`, without those
- * that went before; of N:M all but N of each row and tap. */
+ * that went before; of N:M all but N of each row and tap. n_go is a difference of floors, so that the sum over all
+ * blocks is exactly the share of the tensor. */
 static void choose(struct vc_prune_state *s, size_t n_rows, size_t from, size_t to, struct vc_low_score *order)
 {
     size_t k = (size_t)s->calibration.row;
@@ -107,7 +112,7 @@ static void choose(struct vc_prune_state *s, size_t n_rows, size_t from, size_t 
     }
 }
 
-/* For vc_compensate: the rows from s->first_row on. */
+/* For vc_compensate: what a weight becomes when its column is done. The rows from s->first_row on. */
 static float value(const void *user, size_t row, size_t column, float x)
 {
     const struct vc_prune_state *s = user;
@@ -115,6 +120,7 @@ static float value(const void *user, size_t row, size_t column, float x)
     return stays(s, (s->first_row + row) * (size_t)s->calibration.row + column) ? x : 0.0f;
 }
 
+/* Block by block: choose, then every row passes its losses on to the columns behind. */
 enum vc_status vc_sparse_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct vc_prune_state *s = step->state;

@@ -11,6 +11,7 @@
 
 /* ---- what begin reads ---- */
 
+/* importance[j] = sqrt(E[x_j^2]), for each column of each matrix of the tensor. */
 static enum vc_status wanda_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct vc_prune_state *s = step->state;
@@ -38,6 +39,7 @@ static size_t room_bytes(const struct vc_step *step, const struct vc_prune_state
            vc_prune_aligned((size_t)s->calibration.row * sizeof(struct vc_low_score));
 }
 
+/* A tensor may have several matrices (experts), each with statistics of its own: rows_each rows of it. */
 static void score_rows(const struct vc_prune_state *s, const struct vc_step *step, const struct vc_tile *tile,
                        const void *values, float *scores)
 {
@@ -53,7 +55,8 @@ static void score_rows(const struct vc_prune_state *s, const struct vc_step *ste
     }
 }
 
-/* The mask of whole rows: of each the smallest scores go, of equal ones the first; or N of every M stay. */
+/* The mask of whole rows: of each the smallest scores go, of equal ones the first; or N of every M stay. A row loses
+ * floor(share * row) weights. */
 static enum vc_status make_mask(struct vc_ctx *ctx, const struct vc_step *step, const struct vc_tile *tile,
                                 const float *scores, struct vc_low_score *order, uint8_t *mask)
 {
@@ -77,6 +80,7 @@ static enum vc_status make_mask(struct vc_ctx *ctx, const struct vc_step *step, 
     return VC_OK;
 }
 
+/* s->mask is there where sparsegpt.c has made it in a scan. */
 static enum vc_status wanda_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                   const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                   struct vc_tile_out *out)
@@ -109,6 +113,7 @@ static const struct vc_step_ops wanda_ops = {.calibrate = vc_policy_calibrate,
                                              .end = vc_prune_end,
                                              .forget = vc_prune_forget};
 
+/* Tensors that the statistics do not fit are kept, with the reason; a tile has to hold whole rows. */
 enum vc_status vc_wanda_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_prune_options *options,
                             struct vc_fraction share, const char *scheme, const char **reason)
 {

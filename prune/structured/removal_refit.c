@@ -16,6 +16,7 @@
 #include "prune/prune_steps.h"
 #include "prune/structured/removal.h"
 
+/* The state of the step, in the job's arena. */
 struct refit {
     struct vc_calibration calibration;
     size_t weight;                /* in the model */
@@ -29,7 +30,8 @@ struct refit {
 
 /* ---- which weights ---- */
 
-/* Whether columns of the item may go; *why: these are not made up for. */
+/* Whether columns of the item may go; *why: these are not made up for. An axis from 1 on is one of the inputs. `makes`
+ * would be an axis of outputs. */
 static bool loses_columns(const struct vc_structured *s, const struct vc_item *item, const char **why)
 {
     bool loses = false;
@@ -75,6 +77,8 @@ enum vc_status vc_removal_reader(struct vc_ctx *ctx, const struct vc_structured 
 
 /* ---- the step ---- */
 
+/* What the outputs of the weight lose on average, row by row: r->gains. The weight is decoded whole, since its bias is
+ * another tensor that may come first. */
 static enum vc_status fit_bias(struct vc_ctx *ctx, const struct vc_item *item, struct refit *r)
 {
     size_t n_rows = (size_t)item->set->model->tensors[r->weight].shape[0];
@@ -111,6 +115,7 @@ out:
     return status; /* end frees what is there */
 }
 
+/* Frees what begin made, also where it failed in the middle. */
 static void refit_end(struct vc_ctx *ctx, struct vc_step *step)
 {
     struct refit *r = step->state;
@@ -121,11 +126,14 @@ static void refit_end(struct vc_ctx *ctx, struct vc_step *step)
     r->gains = NULL;
 }
 
+/* Elements of the largest tile. */
 static size_t tile_floats(const struct vc_step *step)
 {
     return (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
 }
 
+/* Rows of the weight are fitted VC_LOST_ROWS at a time; a bias gets its gains; both are stored in the type of the
+ * tensor and measured as stored. Before it is known what goes, tiles pass unchanged. */
 static enum vc_status refit_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                   const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                   struct vc_tile_out *out)
@@ -164,6 +172,7 @@ static const struct vc_step_ops refit_ops = {.begin = refit_begin, .apply = refi
 
 /* ---- planning ---- */
 
+/* The item is a weight, or else the bias of a weight: then the question is asked about that weight. */
 enum vc_status vc_removal_refit_add(struct vc_ctx *ctx, struct vc_structured *s, struct vc_item *item, bool *added,
                                     const char **why)
 {
@@ -210,6 +219,7 @@ enum vc_status vc_removal_refit_add(struct vc_ctx *ctx, struct vc_structured *s,
     return VC_OK;
 }
 
+/* The step of this pass that refits the item. */
 static struct vc_step *find_step(const struct vc_structured *s, const struct vc_item *item)
 {
     for (size_t i = item->chain->pass_first; i < item->chain->n_steps; i++) {
@@ -220,7 +230,8 @@ static struct vc_step *find_step(const struct vc_structured *s, const struct vc_
     return NULL;
 }
 
-/* The columns of the weight that go; NULL: none. */
+/* The columns of the weight that go; NULL: none. A column is an index over all axes from 1 on: of a convolution a
+ * channel has several. */
 static enum vc_status list_gone(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_item *item,
                                 uint64_t row, bool **out)
 {

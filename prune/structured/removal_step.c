@@ -17,16 +17,19 @@
 
 /* ---- looking ---- */
 
+/* Types that are summed up as f32. */
 static bool is_short(enum vc_dtype dtype)
 {
     return dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16;
 }
 
+/* Scratch for a tile as f32. */
 static size_t widened_bytes(const struct vc_desc *desc)
 {
     return is_short(desc->dtype) ? (size_t)vc_min_u64(desc->n_elems, VC_TILE_ELEMS) * sizeof(float) + 64 : 0;
 }
 
+/* Sums are only made while the job is planned. */
 static enum vc_status removal_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct vc_removal_state *s = step->state;
@@ -40,6 +43,7 @@ static enum vc_status removal_begin(struct vc_ctx *ctx, struct vc_step *step, co
     return VC_OK;
 }
 
+/* Adds the tile to the sums of every axis that is scored. */
 static enum vc_status removal_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                         const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
@@ -63,6 +67,7 @@ static enum vc_status removal_calibrate(struct vc_ctx *ctx, struct vc_step *step
     return VC_OK;
 }
 
+/* The sums of a round are complete. */
 static void removal_end(struct vc_ctx *ctx, struct vc_step *step)
 {
     struct vc_removal_state *s = step->state;
@@ -74,6 +79,7 @@ static void removal_end(struct vc_ctx *ctx, struct vc_step *step)
     }
 }
 
+/* The state itself lies in the job's arena. */
 static void removal_forget(struct vc_ctx *ctx, struct vc_step *step)
 {
     struct vc_removal_state *s = step->state;
@@ -86,7 +92,7 @@ static void removal_forget(struct vc_ctx *ctx, struct vc_step *step)
 
 /* ---- copying ---- */
 
-/* The run that holds place `at` of those that stay. */
+/* The run that holds place `at` of those that stay, by halving. */
 static size_t find_run(const struct vc_axis_cut *cut, uint64_t at)
 {
     size_t low = 0;
@@ -105,7 +111,9 @@ static size_t find_run(const struct vc_axis_cut *cut, uint64_t at)
 }
 
 /* Where line number `line` of the output begins in the input: lines are made of the axes from the innermost cut one on,
- * so the numbers of the axes before it are taken apart. */
+ * so the numbers of the axes before it are taken apart.
+ *
+ *     in [4, 6], rows 0 2 3 stay      line 1 of the output is row 2: start = 2 * 6 */
 static uint64_t line_start(const struct vc_step *step, uint64_t line)
 {
     const struct vc_removal_state *s = step->state;
@@ -195,6 +203,7 @@ static enum vc_status copy_runs(struct vc_ctx *ctx, const struct vc_step *step, 
     return VC_OK;
 }
 
+/* A tile of the output may begin and end in the middle of a line. */
 static enum vc_status removal_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                     const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                     struct vc_tile_out *out)
@@ -246,7 +255,7 @@ struct vc_axis_cut *vc_removal_axis(const struct vc_step *step, unsigned axis)
     return i < s->n_axes ? &s->axes[i] : NULL;
 }
 
-/* The elements at the place count. */
+/* The elements at the place count for scores: the group is scored by weights, and these are floats. */
 static bool is_scored(const struct vc_structured *s, const struct vc_removal_member *place, const struct vc_desc *desc)
 {
     return s->groups[place->group].scores != NULL && s->options.score != VC_STRUCTURED_OBS &&
@@ -254,7 +263,8 @@ static bool is_scored(const struct vc_structured *s, const struct vc_removal_mem
            vc_structured_counts(s, place->member, desc->n_dims);
 }
 
-/* A tensor that is a unit by itself is scored along axis 0, of which it loses nothing. */
+/* A tensor that is a unit by itself is scored along axis 0, of which it loses nothing. An axis may be in several
+ * groups, of which one that is scored is enough. */
 static void list_axes(const struct vc_structured *s, const struct vc_item *item, size_t first, size_t n,
                       struct vc_removal_state *state)
 {
@@ -284,6 +294,7 @@ static void list_axes(const struct vc_structured *s, const struct vc_item *item,
     }
 }
 
+/* by_rows: sums along axis 0 are of whole rows. n + 1 axes: the list is never empty. */
 enum vc_status vc_removal_add(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_item *item)
 {
     struct vc_removal_state *state;
@@ -342,6 +353,7 @@ void vc_removal_mark(const struct vc_structured *s, const struct vc_item *item, 
     }
 }
 
+/* From marks to runs: [1 0 0 1 0] is 1..2 and 4..4. */
 static enum vc_status list_runs(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_item *item,
                                 struct vc_axis_cut *cut)
 {
@@ -378,7 +390,7 @@ out:
     return status;
 }
 
-/* Where the units of a member lie, all together: so many indices from m->offset on. */
+/* How many indices of the axis all units of a member take, from m->offset on. */
 static uint64_t extent(const struct vc_structured *s, const struct vc_removal_member *member)
 {
     const struct vc_coupling_member *m = member->member;
@@ -386,6 +398,7 @@ static uint64_t extent(const struct vc_structured *s, const struct vc_removal_me
     return s->groups[member->group].coupling->n_units * m->block * m->repeat;
 }
 
+/* Both members lie on the same indices. */
 static bool same_extent(const struct vc_structured *s, const struct vc_removal_member *a,
                         const struct vc_removal_member *b)
 {
@@ -436,6 +449,7 @@ static const char *shape_text(struct vc_ctx *ctx, struct vc_item *item, const st
     return text;
 }
 
+/* Before the units are known (final false) the shape is right and the runs are not there. */
 enum vc_status vc_removal_settle(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_item *item, bool final)
 {
     struct vc_step *step = vc_removal_step(s, item);

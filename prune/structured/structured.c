@@ -1,5 +1,10 @@
 /* structured.c - the pass behind `vcompress prune --structured`: which tensors have a place in a group that is cut, and
- * the step that cuts them. The files beside it are listed in removal.h. */
+ * the step that cuts them. The files beside it are listed in removal.h.
+ *
+ *     plan_begin   vc_structured_list: groups, reasons, units that are given; refusals before any weight is read
+ *     plan         each tensor with a place in a group that is cut: decoded, refitted, cut
+ *     plan_end     shapes by counts, edits of the configuration; without scores the units at once
+ *     decide       after the steps have summed up the weights: scores, units, final shapes, names */
 #include <string.h>
 
 #include "core/base/option_struct.h"
@@ -19,6 +24,7 @@ void vc_structured_defaults_sized(struct vc_structured_options *options, size_t 
     vc_options_fill(&structured_kind, options, struct_size);
 }
 
+/* What belongs to one plan, and not to the pass. */
 static void forget_plan(struct vc_ctx *ctx, struct vc_structured *s)
 {
     vc_structured_forget_role(ctx, &s->role);
@@ -42,7 +48,8 @@ static enum vc_status structured_plan_begin(struct vc_ctx *ctx, struct vc_pass *
 
 /* ---- tensors ---- */
 
-/* Why the tensor has no place in a group that is cut. */
+/* Why the tensor has no place in a group that is cut. The reason of the group that it is a member of, else "in no
+ * group". */
 static enum vc_status keep(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_item *item)
 {
     const char *name = item->set->model->tensors[item->source].name;
@@ -59,6 +66,7 @@ static enum vc_status keep(struct vc_ctx *ctx, const struct vc_structured *s, st
     return vc_item_keep(ctx, item, "in no group");
 }
 
+/* The same sizes in the same order. */
 static bool same_shape(const struct vc_desc *a, const struct vc_desc *b)
 {
     return a->n_dims == b->n_dims && memcmp(a->shape, b->shape, a->n_dims * sizeof *a->shape) == 0;
@@ -75,6 +83,7 @@ static bool is_touched(const struct vc_structured *s, size_t first, size_t n)
     return i < first + n;
 }
 
+/* A tensor in no group may still change: a bias takes the mean of what its weight loses. */
 static enum vc_status structured_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
 {
     struct vc_structured *s = pass->self;
@@ -113,7 +122,8 @@ static enum vc_status structured_plan(struct vc_ctx *ctx, struct vc_pass *pass, 
     return VC_OK;
 }
 
-/* What has a place in a group, but is not planned: a part of a quantized weight, or no weight at all. */
+/* What has a place in a group, but is not planned: a part of a quantized weight, or no weight at all. Refused: the item
+ * has to be cut, and no step could be planned for it. */
 static enum vc_status check_planned(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan)
 {
     for (size_t i = 0; i < s->n_members; i++) {
@@ -152,7 +162,7 @@ static enum vc_status settle_refit(struct vc_ctx *ctx, const struct vc_structure
     return VC_OK;
 }
 
-/* The shapes of all steps: by counts, or for good. */
+/* The shapes of all steps: by counts alone (final false), which is enough for sizes, or for good, with the units. */
 static enum vc_status settle(struct vc_ctx *ctx, struct vc_structured *s, struct vc_plan *plan, bool final)
 {
     const char *why;
@@ -185,6 +195,7 @@ static enum vc_status settle(struct vc_ctx *ctx, struct vc_structured *s, struct
     return VC_OK;
 }
 
+/* Some step still sums up weights. */
 static bool calibrates(const struct vc_structured *s, const struct vc_plan *plan)
 {
     for (size_t i = 0; i < plan->n_items; i++) {
@@ -197,7 +208,7 @@ static bool calibrates(const struct vc_structured *s, const struct vc_plan *plan
     return false;
 }
 
-/* With the scores at hand, or where none are needed. */
+/* Which units go, and everything that follows from it. Called with the scores at hand, or where none are needed. */
 static enum vc_status finish(struct vc_ctx *ctx, struct vc_structured *s, struct vc_plan *plan)
 {
     VC_CALL(vc_structured_select(ctx, s, plan));
@@ -228,6 +239,7 @@ static enum vc_status structured_plan_end(struct vc_ctx *ctx, struct vc_pass *pa
     return VC_OK;
 }
 
+/* One round is enough: sums do not depend on each other. */
 static enum vc_status structured_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan, size_t round)
 {
     return finish(ctx, pass->self, plan);

@@ -7,6 +7,8 @@
 #include "graph/couple/couple.h"
 #include "prune/structured/removal.h"
 
+/* A config.json or metadata state sizes; ONNX files have a graph, whose edits are of another kind
+ * (vc_structured_edit_graph). */
 static bool asks_configuration(const struct vc_structured *s)
 {
     return s->program.kind == VC_PROGRAM_CONFIG || s->program.kind == VC_PROGRAM_KEYS;
@@ -20,8 +22,9 @@ static const char *tensor_of(const struct vc_coupling *c)
     return c->n_members != 0 ? c->members[0].tensor : NULL;
 }
 
-/* Whether the group is `times` as wide as an expert, or as all widths are; then its key. Where both say it, and not
- * that there are so many, nothing tells which is meant: a key that is not there, so that the group stays. */
+/* Whether the configuration says that n_units / times is the width of an expert, or of all feed-forward parts. counted:
+ * `times` is the number of shared experts that it states. Sets group->key and times, and *found. Where both widths fit
+ * and nothing is counted, the key is one that is not there, so that the group stays. */
 static enum vc_status try_shared(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_coupling *c,
                                  uint64_t times, bool counted, struct vc_removal_group *group, bool *found)
 {
@@ -55,7 +58,8 @@ static enum vc_status key_of_shared(struct vc_ctx *ctx, const struct vc_structur
     return found ? VC_OK : try_shared(ctx, s, c, 1, false, group, &found);
 }
 
-/* What the size of the group is called: a width has a key of its own where the configuration states it by that. */
+/* What the size of the group is called in the configuration. own: the key that the words of the names say; a width has
+ * it only where the configuration states that size by it. */
 static enum vc_status key_of(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_coupling *c,
                              enum vc_edit_key own, struct vc_removal_group *group)
 {
@@ -118,6 +122,7 @@ static uint64_t queries_of(const struct vc_coupling *c)
     return most == 0 ? 1 : most / least;
 }
 
+/* Heads: a model may have one key for heads of queries and of keys. */
 enum vc_status vc_structured_unsaid(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan,
                                     const struct vc_removal_group *group, const char **reason)
 {
@@ -145,8 +150,8 @@ enum vc_status vc_structured_unsaid(struct vc_ctx *ctx, struct vc_structured *s,
     return VC_OK;
 }
 
-/* Another group that the configuration says with the same number, and that does not lose as many units; not what has
- * that size by chance, as a vocabulary can be as large as a layer is wide. */
+/* Another group that the same number is about, and that does not lose as many units; *found NULL: none. Groups that
+ * have that size by chance are not meant, as a vocabulary can be as large as a layer is wide. */
 static enum vc_status find_other(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan,
                                  const struct vc_removal_group *group, const struct vc_removal_group **found)
 {
@@ -165,6 +170,7 @@ static enum vc_status find_other(struct vc_ctx *ctx, struct vc_structured *s, co
     return VC_OK;
 }
 
+/* One number cannot state two sizes. */
 static enum vc_status refuse_uneven(struct vc_ctx *ctx, const struct vc_structured *s,
                                     const struct vc_removal_group *group, const struct vc_removal_group *other)
 {
@@ -181,6 +187,7 @@ static enum vc_status refuse_uneven(struct vc_ctx *ctx, const struct vc_structur
                    other->coupling->name, (unsigned long long)other->n_go, reason, vc_option(ctx, "layout"));
 }
 
+/* Before scores: a common order takes different numbers from different groups. */
 static enum vc_status refuse_global(struct vc_ctx *ctx, const struct vc_structured *s,
                                     const struct vc_removal_group *group)
 {
@@ -192,6 +199,7 @@ static enum vc_status refuse_global(struct vc_ctx *ctx, const struct vc_structur
         vc_option(ctx, "scope"), vc_option(ctx, "layout"));
 }
 
+/* One edit for all groups of a size. Two sizes of one key cannot be changed at once. */
 static enum vc_status add_edit(struct vc_ctx *ctx, struct vc_plan *plan, enum vc_edit_key key, uint64_t before,
                                uint64_t after)
 {
@@ -208,6 +216,7 @@ static enum vc_status add_edit(struct vc_ctx *ctx, struct vc_plan *plan, enum vc
     return vc_plan_edit(ctx, plan, &(struct vc_edit){.key = key, .before = before, .after = after});
 }
 
+/* Adds the edits of one group, whose count of units that go is known. */
 static enum vc_status edit_group(struct vc_ctx *ctx, struct vc_structured *s, struct vc_plan *plan,
                                  const struct vc_removal_group *group)
 {
@@ -251,6 +260,7 @@ static enum vc_status ask_writer(struct vc_ctx *ctx, struct vc_plan *plan)
                    vc_option(ctx, "layout"));
 }
 
+/* All edits, then the writer's own opinion, then the shapes of the whole output (check_stated). */
 enum vc_status vc_structured_edit(struct vc_ctx *ctx, struct vc_structured *s, struct vc_plan *plan)
 {
     enum vc_status status = VC_OK;
@@ -302,6 +312,7 @@ enum vc_status vc_structured_note_experts(struct vc_ctx *ctx, struct vc_structur
     return VC_OK;
 }
 
+/* Sizes that nodes of an ONNX file state, such as the shape of a Reshape. */
 enum vc_status vc_structured_edit_graph(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan)
 {
     const struct vc_graph_edit *edits;

@@ -9,6 +9,7 @@
 
 #include "prune/structured/removal.h"
 
+/* Each unit needs a tensor with its number at the same place of the name. */
 enum vc_status vc_structured_find_numbers(struct vc_ctx *ctx, const struct vc_plan *plan,
                                           struct vc_removal_group *group, const char **reason)
 {
@@ -90,6 +91,7 @@ out:
 
 /* ---- names ---- */
 
+/* prefix, number, rest: "layers.0.mlp.experts." 1 ".up_proj.weight". */
 static enum vc_status renumber_tensor(struct vc_ctx *ctx, struct vc_plan *plan, size_t tensor,
                                       const struct vc_removal_group *group, uint64_t number, const char *rest)
 {
@@ -99,6 +101,7 @@ static enum vc_status renumber_tensor(struct vc_ctx *ctx, struct vc_plan *plan, 
     return name != NULL ? vc_plan_rename(ctx, plan, tensor, name) : VC_E_NOMEM;
 }
 
+/* number[u]: how many units before u stay, which is the new number of u. */
 static enum vc_status renumber_group(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_removal_group *group)
 {
     uint64_t n = group->coupling->n_units;
@@ -128,6 +131,7 @@ out:
     return status;
 }
 
+/* Groups whose units are rows of one tensor have no names to change. */
 enum vc_status vc_structured_renumber(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan)
 {
     for (size_t i = 0; i < s->n_groups; i++) {

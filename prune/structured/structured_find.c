@@ -3,6 +3,7 @@
 #include "prune/structured/removal.h"
 #include <string.h>
 
+/* A tied tensor has the places of the first one of its name. */
 size_t vc_structured_find(const struct vc_structured *s, const struct vc_item *item, size_t *first)
 {
     size_t alias = item->set->model->tensors[item->source].alias_of;
@@ -18,6 +19,7 @@ size_t vc_structured_find(const struct vc_structured *s, const struct vc_item *i
     return n;
 }
 
+/* Rounds what stays up, so that fewer units go; 0 where that is all of them. Heads and experts are not rounded. */
 uint64_t vc_structured_round(const struct vc_structured *s, enum vc_unit unit, uint64_t n, uint64_t n_go)
 {
     uint64_t by = unit == VC_UNIT_NEURONS || unit == VC_UNIT_HIDDEN ? s->options.round_to : 0;
@@ -29,6 +31,7 @@ uint64_t vc_structured_round(const struct vc_structured *s, enum vc_unit unit, u
     return kept < n ? n - kept : 0;
 }
 
+/* l2 and l1: what makes the units. norm: the scales of normalizations. obs: what reads them. */
 bool vc_structured_counts(const struct vc_structured *s, const struct vc_coupling_member *member, unsigned n_dims)
 {
     const char *point = strrchr(member->tensor, '.');

@@ -21,12 +21,14 @@ struct kind {
     const struct vc_item *item;
 };
 
+/* The item's name in the source. */
 static const char *name_of(const struct vc_plan *plan, const struct vc_item *item)
 {
     return plan->model->tensors[item - plan->items].name;
 }
 
-/* A number between dots counts as any other. */
+/* A number between dots counts as any other. FNV-1a over the name with "0" for each number, then over the shape. Equal
+ * hashes are taken for equal names. */
 static uint64_t hash_of(const struct vc_plan *plan, const struct vc_item *item)
 {
     uint64_t hash = 14695981039346656037u;
@@ -46,6 +48,7 @@ static uint64_t hash_of(const struct vc_plan *plan, const struct vc_item *item)
     return hash;
 }
 
+/* For sorting and searching. */
 static int by_hash(const void *a, const void *b)
 {
     const struct kind *x = a;
@@ -54,6 +57,7 @@ static int by_hash(const void *a, const void *b)
     return x->hash < y->hash ? -1 : x->hash > y->hash;
 }
 
+/* Its shape is another one now. */
 static bool is_changed(const struct vc_item *item)
 {
     return item->first->n_dims != item->desc->n_dims ||
@@ -70,6 +74,7 @@ static enum vc_status refuse(struct vc_ctx *ctx, const char *name, const char *o
         name, other, vc_option(ctx, "layout"));
 }
 
+/* For each tensor that stays: is there one of the same name but for numbers, and of the same shape, that does not? */
 static enum vc_status check_layers(struct vc_ctx *ctx, const struct vc_plan *plan)
 {
     struct kind *kinds = vc_alloc_array(ctx, VC_TAG_MISC, plan->n_items + 1, sizeof *kinds);

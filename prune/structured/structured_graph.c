@@ -8,6 +8,7 @@
 #include "graph/build.h"
 #include "prune/structured/removal.h"
 
+/* Two members of different lists are the same place of the same tensor. */
 static bool same_place(const struct vc_coupling_member *a, const struct vc_coupling_member *b)
 {
     return a->index == b->index && a->whole == b->whole && a->axis == b->axis && a->offset == b->offset &&
@@ -38,6 +39,7 @@ static bool same_group(const struct vc_coupling *a, const struct vc_coupling *b)
     return i == a->n_members;
 }
 
+/* Sets s->stated[k], the number of the group in the file's own graph. */
 static enum vc_status match_group(struct vc_ctx *ctx, struct vc_structured *s, size_t k)
 {
     const struct vc_coupling *c = s->groups[k].coupling;
@@ -83,6 +85,7 @@ out:
     return status;
 }
 
+/* s->stated[i] is i where no other couplings were needed. */
 enum vc_status vc_structured_kept(struct vc_ctx *ctx, const struct vc_structured *s, uint64_t **kept)
 {
     size_t n = vc_couplings_count(s->stating);

@@ -1,5 +1,12 @@
 /* structured_groups.c - the groups of couplings to cut, the number of units that each group loses (if no score is
- * needed), and the tensors in the groups. */
+ * needed), and the tensors in the groups.
+ *
+ * A group is a set of places, a tensor and an axis each, whose indices belong together, unit by unit (graph/couple):
+ *
+ *     fc1.weight:0 = fc1.bias:0 = fc2.weight:1       unit u: row u, element u, column u
+ *
+ * vc_structured_list asks each group in turn (judge): may it be cut, and by how much? What is known then is either how
+ * many units go (n_go), or which ones (goes), or that scores of all groups decide together. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +58,7 @@ static const char *example_line(struct vc_ctx *ctx, const struct vc_plan *plan)
     return NULL;
 }
 
+/* A model without a graph: the user has to say what is coupled, and gets an example line. */
 static enum vc_status refuse_unknown(struct vc_ctx *ctx, const struct vc_plan *plan)
 {
     const char *line = example_line(ctx, plan);
@@ -62,7 +70,8 @@ static enum vc_status refuse_unknown(struct vc_ctx *ctx, const struct vc_plan *p
         line != NULL ? line : "fc1.weight:0 = fc1.bias:0 = fc2.weight:1", vc_option(ctx, "couplings"));
 }
 
-/* The couplings of the options, or else of the model's graph. */
+/* The couplings of the options, or else of the model's graph. s->built owns those of the graph. Statistics must be of
+ * the same graph. */
 static enum vc_status find_couplings(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan,
                                      const struct vc_couplings **out)
 {
@@ -100,6 +109,7 @@ out:
 
 /* ---- reasons to keep a group uncut ---- */
 
+/* As sentences call them. */
 static const char *units_name(enum vc_unit unit)
 {
     static const char *const names[] = {[VC_UNIT_NEURONS] = "neurons",
@@ -154,6 +164,7 @@ static enum vc_status sort_removals(struct vc_ctx *ctx, struct vc_structured *s,
     return VC_OK;
 }
 
+/* The order of by_place, for a search. */
 static bool comes_before(const struct vc_structured_units *units, const struct vc_coupling_member *m)
 {
     int order = strcmp(units->tensor, m->tensor);
@@ -161,7 +172,8 @@ static bool comes_before(const struct vc_structured_units *units, const struct v
     return order < 0 || (order == 0 && units->axis < m->axis);
 }
 
-/* Finds the remove rules for the member's tensor and axis: *first in s->removals. Returns their number. */
+/* Finds the remove rules for the member's tensor and axis: *first in s->removals. Returns their number. 0 for a member
+ * that is a unit by itself, which has no axis. */
 static size_t removals_of(const struct vc_structured *s, const struct vc_coupling_member *m, size_t *first)
 {
     size_t low;
@@ -176,6 +188,7 @@ static size_t removals_of(const struct vc_structured *s, const struct vc_couplin
     return n;
 }
 
+/* Some remove rule is about a member of the group. */
 static bool is_named(const struct vc_structured *s, const struct vc_coupling *c)
 {
     size_t first;
@@ -206,6 +219,7 @@ static bool share_of(const struct vc_structured *s, struct vc_removal_group *gro
     return found;
 }
 
+/* Units of the group are tensors of their own (experts). */
 static bool has_whole(const struct vc_coupling *c)
 {
     size_t i = 0;
@@ -230,7 +244,8 @@ static bool has_scores(const struct vc_structured *s, const struct vc_plan *plan
 }
 
 /* Sets group->reason if the group is not cut for a reason known without scores; else the share and the number of units
- * to remove. */
+ * to remove. The order of the questions decides which reason is reported: asked for, excluded, possible to rename, a
+ * share, possible to say in the configuration, scores. */
 static enum vc_status judge(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan,
                             struct vc_removal_group *group)
 {
@@ -279,6 +294,7 @@ static enum vc_status judge(struct vc_ctx *ctx, struct vc_structured *s, const s
 
 /* ---- the tensors of groups ---- */
 
+/* By tensor, then group, so that the places of a tensor stand together (vc_structured_find). */
 static int by_tensor(const void *a, const void *b)
 {
     const struct vc_removal_member *x = a;
@@ -293,13 +309,14 @@ static int by_tensor(const void *a, const void *b)
     return x->member < y->member ? -1 : x->member > y->member;
 }
 
-/* The same tensor and axis under a second name of the tensor. */
+/* The same place under a second name of the tensor: a tied tensor is cut once. */
 static bool same_place(const struct vc_removal_member *a, const struct vc_removal_member *b)
 {
     return a->tensor == b->tensor && a->group == b->group && a->member->whole == b->member->whole &&
            a->member->axis == b->member->axis && a->member->offset == b->member->offset;
 }
 
+/* The places of all groups that are cut, sorted, each once. */
 static enum vc_status list_members(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)
 {
     size_t n = 0;
@@ -338,7 +355,8 @@ static enum vc_status list_members(struct vc_ctx *ctx, struct vc_structured *s, 
 
 /* ---- given units ---- */
 
-/* Marks the units that a remove rule names. Errors of the rule are added to `wrong`. */
+/* Marks the units that a remove rule names. Errors of the rule are added to `wrong`. A unit that is named twice counts
+ * once. */
 static void take_units(const struct vc_structured_units *remove, struct vc_removal_group *group, struct vc_text *wrong)
 {
     const struct vc_coupling *c = group->coupling;
@@ -417,6 +435,10 @@ static enum vc_status take_removals(struct vc_ctx *ctx, struct vc_structured *s,
 
 /* ---- all of it ---- */
 
+/* Couplings may be given by the caller: each place must be in the model. An axis with a member has room for all its
+ * units:
+ *
+ *     offset + repeat * n_units * block <= size of the axis */
 static enum vc_status check_members(struct vc_ctx *ctx, const struct vc_coupling *c, const struct vc_plan *plan)
 {
     for (size_t i = 0; i < c->n_members; i++) {
@@ -479,6 +501,7 @@ enum vc_status vc_structured_check_any(struct vc_ctx *ctx, const struct vc_struc
     return VC_OK;
 }
 
+/* round by round: groups, keys of the configuration, reasons, given units, the file's own graph, places. */
 enum vc_status vc_structured_list(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)
 {
     bool any = false;

@@ -27,7 +27,7 @@ struct reader {
     double total;
 };
 
-/* M by its columns, SIDES at a time. factor: of C. */
+/* M by its columns, SIDES at a time. factor: of C. Solves C x = e_j for SIDES unit vectors at once. */
 static void invert(struct reader *r, const double *factor, double *y)
 {
     size_t k = r->k;
@@ -46,6 +46,8 @@ static void invert(struct reader *r, const double *factor, double *y)
     }
 }
 
+/* The table of a reader: M and the transposed weights side by side, so that removing a unit changes both in one pass.
+ * total = tr(W C W^T), the size of what the layer answers. */
 static enum vc_status load(struct vc_ctx *ctx, const struct vc_item *item, const struct vc_calibration *calibration,
                            bool centred, struct reader *r)
 {
@@ -81,7 +83,8 @@ out:
     return status;
 }
 
-/* Column i of a unit. */
+/* Column number i of the unit, in the order of the weight: i counts repeats, then the block, then the kernel's
+ * elements. */
 static size_t column(const struct reader *r, const struct vc_coupling *c, uint64_t unit, size_t i)
 {
     size_t of_block = (size_t)r->member->block * r->n_inner;
@@ -98,7 +101,8 @@ static void subtract(double *to, double by, const double *from, size_t n)
     }
 }
 
-/* L^-1 of the rows of the unit, of the table from that column on. */
+/* L^-1 of the rows of the unit, of the table from that column on. False: M_uu is not positive definite any more, by
+ * rounding; the unit then costs infinitely much. */
 static bool solve(struct reader *r, const struct vc_coupling *c, uint64_t unit, size_t from)
 {
     size_t n = r->n_own;
@@ -125,6 +129,7 @@ static bool solve(struct reader *r, const struct vc_coupling *c, uint64_t unit, 
     return true;
 }
 
+/* The squares of L^-1 W_u^T, as a share of the total. */
 static double loss_of(struct reader *r, const struct vc_coupling *c, uint64_t unit)
 {
     double loss = 0.0;
@@ -140,6 +145,7 @@ static double loss_of(struct reader *r, const struct vc_coupling *c, uint64_t un
     return r->total > 0.0 ? loss / r->total : 0.0;
 }
 
+/* All columns of the unit leave M and the weights. */
 static void remove_unit(struct reader *r, const struct vc_coupling *c, uint64_t unit)
 {
     (void)solve(r, c, unit, 0);
@@ -150,6 +156,7 @@ static void remove_unit(struct reader *r, const struct vc_coupling *c, uint64_t 
     }
 }
 
+/* Weights that read the group's units, with their statistics and tables; *n counts them, also after a failure. */
 static enum vc_status list_readers(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan,
                                    const struct vc_removal_group *group, struct reader *readers, size_t *n)
 {
@@ -178,6 +185,8 @@ static enum vc_status list_readers(struct vc_ctx *ctx, const struct vc_structure
     return VC_OK;
 }
 
+/* Greedy: in each step the unit with the least loss goes, and the tables of all readers follow. The step after the last
+ * one only scores what stays. Cost: n_go steps of n_units losses. */
 enum vc_status vc_structured_obs(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan,
                                  struct vc_removal_group *group)
 {

@@ -4,12 +4,14 @@
 
 #define ALL_UNITS (1u << VC_UNIT_NEURONS | 1u << VC_UNIT_HEADS | 1u << VC_UNIT_EXPERTS | 1u << VC_UNIT_HIDDEN)
 
+/* A share of 1 would leave no unit. */
 static enum vc_status check_share(struct vc_ctx *ctx, const char *what, const char *text, struct vc_fraction share)
 {
     return share.n < share.d ? VC_OK
                              : vc_fail(ctx, VC_E_ARGUMENT, "%s: '%s' would leave nothing", vc_option(ctx, what), text);
 }
 
+/* Either shares or given units; statistics exactly where something reads them. */
 enum vc_status vc_structured_check(struct vc_ctx *ctx, struct vc_structured *s)
 {
     const struct vc_structured_options *o = &s->options;
@@ -35,6 +37,7 @@ enum vc_status vc_structured_check(struct vc_ctx *ctx, struct vc_structured *s)
     return check_share(ctx, "share", o->share, s->share);
 }
 
+/* Deep copies: the caller's lists may go. */
 static enum vc_status copy_removals(struct vc_ctx *ctx, struct vc_structured *s)
 {
     struct vc_structured_options *o = &s->options;
@@ -90,6 +93,7 @@ static const char *units_text(struct vc_ctx *ctx, struct vc_structured *s)
 
 static const char *const score_names[] = {"l2", "l1", "norm", "obs"};
 
+/* What a command line would say, without paths. NULL: no memory. */
 static const char *command_text(struct vc_ctx *ctx, struct vc_structured *s)
 {
     const struct vc_structured_options *o = &s->options;

@@ -2,6 +2,7 @@
 #include "graph/couple/couple.h"
 #include "prune/structured/removal.h"
 
+/* "fc1.weight:0", or "experts.0.w@0" for a tensor that is unit 0. */
 static enum vc_status list_names(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_coupling *c,
                                  struct vc_report_group *out)
 {
@@ -20,6 +21,7 @@ static enum vc_status list_names(struct vc_ctx *ctx, struct vc_plan *plan, const
     return VC_OK;
 }
 
+/* Numbers of the units that go, rising. */
 static enum vc_status list_removed(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_removal_group *group,
                                    struct vc_report_group *out)
 {
@@ -35,6 +37,7 @@ static enum vc_status list_removed(struct vc_ctx *ctx, struct vc_plan *plan, con
     return VC_OK;
 }
 
+/* Multiply-adds before and after; nothing where no sizes of inputs are known. */
 static enum vc_status count_work(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan,
                                  struct vc_report_removal *removal)
 {
@@ -53,7 +56,7 @@ out:
     return status;
 }
 
-/* Sides of kernels: nobody would remove one. */
+/* A group of kernel sides (axes from 2 on), which is fixed and would only fill the report. */
 static bool is_side(const struct vc_structured *s, const struct vc_coupling *c)
 {
     for (size_t i = 0; c->fixed != NULL && s->options.n_remove == 0 && i < c->n_members; i++) {
@@ -64,6 +67,7 @@ static bool is_side(const struct vc_structured *s, const struct vc_coupling *c)
     return c->fixed != NULL && s->options.n_remove == 0;
 }
 
+/* Texts are copied: couplings may be freed before the report. */
 enum vc_status vc_structured_report(struct vc_ctx *ctx, struct vc_structured *s, struct vc_plan *plan)
 {
     static const char *const kinds[] = {"neurons", "heads", "experts", "hidden"};

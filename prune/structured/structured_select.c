@@ -7,6 +7,7 @@
 
 /* ---- scores ---- */
 
+/* The group's scores in the making. */
 static struct vc_unit_scores scores_of(const struct vc_structured *s, const struct vc_removal_group *group)
 {
     return (struct vc_unit_scores){.coupling = group->coupling,
@@ -15,6 +16,7 @@ static struct vc_unit_scores scores_of(const struct vc_structured *s, const stru
                                    .n_scored = group->n_scored};
 }
 
+/* Sums over the members' elements, of squares (l2) or magnitudes, become scores: passes/scores/unit_scores.h. */
 static enum vc_status make_scores(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)
 {
     struct vc_unit_scores scores;

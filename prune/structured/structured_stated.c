@@ -14,6 +14,7 @@
 
 /* ---- the graph of a changed configuration ---- */
 
+/* program: a copy, which is edited. */
 static enum vc_status build_stated(struct vc_ctx *ctx, const struct vc_plan *plan, const struct vc_edit *edits,
                                    size_t n_edits, struct vc_program program, struct vc_graph **graph)
 {
@@ -165,6 +166,7 @@ static enum vc_status refuse_shape(struct vc_ctx *ctx, const struct vc_structure
                    vc_option(ctx, "layout"));
 }
 
+/* The parameter has exactly this shape. */
 static bool fits(const struct vc_graph_param *param, const uint64_t *shape, unsigned n_dims)
 {
     return param->n_dims == n_dims && memcmp(param->shape, shape, n_dims * sizeof *shape) == 0;

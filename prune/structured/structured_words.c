@@ -1,9 +1,12 @@
-/* structured_words.c - what the words of a tensor's name say: experts, shared experts, encoder, decoder. */
+/* structured_words.c - what the words of a tensor's name say: experts, shared experts, encoder, decoder.
+ *
+ * Only used where a configuration has several widths: names then say which one a tensor is about. */
 #include <string.h>
 
 #include "core/model/stated.h"
 #include "prune/structured/removal.h"
 
+/* A word that begins with an underscore may be the end of a part: "_exps" of "ffn_up_exps". */
 bool vc_structured_has_word(const char *name, const char *word)
 {
     size_t n = strlen(word);
@@ -26,6 +29,7 @@ static const struct {
               {"_shexp", VC_EDIT_SHARED},        {"experts", VC_EDIT_EXPERT},        {"_exps", VC_EDIT_EXPERT},
               {"encoder", VC_EDIT_ENCODER},      {"decoder", VC_EDIT_DECODER}};
 
+/* The order of the rows of `widths` decides where a group has several of the words. */
 enum vc_edit_key vc_structured_width_key(const struct vc_coupling *c)
 {
     for (size_t k = 0; k < sizeof widths / sizeof widths[0]; k++) {
