@@ -96,6 +96,7 @@ static enum vc_status add_piece(struct vc_ctx *ctx, struct vc_bands *bands, uint
 
     band_of(&bands->grid, at, &first, &n_band);
     (void)pthread_mutex_lock(&bands->mutex);
+    /* copied under the lock, handed on outside of it */
     band = open_band(ctx, bands, first, n_band);
     if (band != NULL) {
         memcpy(band->values + (size_t)(at - first) * bands->elem_size, values, n * bands->elem_size);

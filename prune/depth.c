@@ -124,6 +124,7 @@ static enum vc_status choose_layers(struct vc_ctx *ctx, const struct depth *d, c
     bool named = d->options.drop != NULL;
     uint64_t first, last, i;
 
+    /* all go but those that are named, or the other way round */
     memset(gone, !named, (size_t)list->n_layers);
     while (*text != '\0' && take_range(&text, &first, &last)) {
         VC_REFUSE_IF(last >= list->n_layers, ctx, VC_E_ARGUMENT,
@@ -335,6 +336,7 @@ static enum vc_status depth_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, s
     uint64_t n_gone = 0;
     enum vc_status status;
 
+    /* what the model has, what goes, whether it may, what follows */
     VC_TRY(check_model(ctx, plan));
     VC_TRY(vc_layers_find(ctx, plan->model, d->options.layers, plan->arena, &list));
     VC_TRY(VC_ARRAY(ctx, VC_TAG_MISC, gone, (size_t)list.n_layers));

@@ -55,6 +55,7 @@ enum vc_status vc_given_find(struct vc_ctx *ctx, const struct vc_model *masks, c
     const struct vc_tensor *t;
 
     VC_CALL_ALLOC(long_name);
+    /* by NAME.mask, else by NAME */
     *mask = vc_model_find(masks, long_name);
     if (*mask == VC_NO_TENSOR) {
         *mask = vc_model_find(masks, name);
@@ -85,6 +86,7 @@ enum vc_status vc_given_check(struct vc_ctx *ctx, const struct vc_model *masks, 
         char *name;
         size_t of;
 
+        /* weights that lie in the same file are no masks */
         if (stem == 0 && !is_mask_type(t)) {
             continue;
         }

@@ -139,6 +139,7 @@ static bool add_vectors(struct vc_exact_sum *sum, const char *values, size_t n, 
 {
     struct lanes sums = {.high = {0}};
     uint32_t largest = largest_key(values, n);
+    /* exponents of the largest and of the smallest magnitude that counts */
     int last = (int)(largest >> 23);
     int first = end >> 23 == 0 ? 1 : (int)(end >> 23);
     size_t whole = n - n % LANES;
@@ -149,6 +150,7 @@ static bool add_vectors(struct vc_exact_sum *sum, const char *values, size_t n, 
     }
     split = ldexp(1.5, 2 * (last - 126) + 8);
     add_lanes(&sums, values, whole, end, split);
+    /* the last lanes, filled up with zeros */
     if (whole < n) {
         char padded[LANES * sizeof(float)] = {0};
 

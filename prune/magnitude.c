@@ -29,6 +29,7 @@ static enum vc_status key_values(struct vc_ctx *ctx, const struct vc_step *step,
     double *wide;
 
     *values = data;
+    /* the keys are the bits themselves */
     if (s->key_type == VC_KEY_U16) {
         return VC_OK;
     }
@@ -163,6 +164,7 @@ static enum vc_status magnitude_apply(struct vc_ctx *ctx, struct vc_step *step, 
     char *after = room;
     const void *values;
 
+    /* this tile's share of the ties */
     if (s->tile_ties != NULL) {
         cut.n_ties = s->tile_ties[tile->index];
     }

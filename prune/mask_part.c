@@ -91,6 +91,7 @@ enum vc_status vc_mask_part_give(struct vc_ctx *ctx, struct vc_mask_part *part, 
     unsigned at = (unsigned)(tile->first % 8);
     size_t begin = 0;
 
+    /* bits at their places within bytes */
     place_bits(mask, from, tile->n_elems, at, scratch);
     for (size_t k = 0; k<n; k += n> 1 ? n - 1 : 1) { /* the first and the last byte */
         uint64_t low = (first + k) * 8;

@@ -151,6 +151,7 @@ static enum vc_status choose(struct vc_ctx *ctx, const struct vc_prune *p, struc
     if (*kept) {
         return VC_OK;
     }
+    /* the user's rules, then what the pattern says, then the defaults */
     choice = vc_rules_choose(p->options.rules, p->options.n_rules, name, &glob);
     if (choice == VC_CHOICE_EXCLUDE) {
         *kept = true;
@@ -291,6 +292,7 @@ static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struc
     bool own = false;
     bool shared;
 
+    /* a joined pair loses what its mask removes even where nothing else is pruned */
     VC_CALL(choose(ctx, p, item, &mask, &kept));
     if (pair != VC_NO_TENSOR) {
         VC_CALL(apply_pair(ctx, p, item, pair, !kept));
@@ -305,6 +307,7 @@ static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struc
     (void)sparsity_of(p, item->set->model->tensors[item->source].name, &sparsity, &own);
     shared = o->scope == VC_PRUNE_GLOBAL && !own;
     scheme = scheme_text(ctx, p, item, sparsity, shared);
+    /* the step, by the score and the pattern */
     if (o->score >= VC_SCORE_WANDA) {
         VC_CALL(vc_wanda_add(ctx, item, o, sparsity, scheme, &reason));
         p->n_scored += reason == NULL;
@@ -341,6 +344,7 @@ static enum vc_status check_reconstructed(struct vc_ctx *ctx, const struct vc_pr
         const struct vc_step *step = chain->n_steps > chain->pass_first ? chain->steps[chain->n_steps - 1] : NULL;
         const struct vc_prune_state *s = step != NULL && step->action == VC_ACTION_PRUNED ? step->state : NULL;
 
+        /* one tensor that changes is enough */
         if (s != NULL && s->refitted) {
             return VC_OK;
         }

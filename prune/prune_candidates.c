@@ -1,8 +1,10 @@
-/* prune_candidates.c - the pattern 2:4 as a candidate: core/chain/candidate.h. */
+/* prune_candidates.c - the pattern 2:4 as a candidate (core/chain/candidate.h), for `vcompress sensitivity` and others
+ * that try what each tensor would lose. */
 #include "prune/prune_candidates.h"
 
 #include "prune/prune_steps.h"
 
+/* Why the tensor cannot have the pattern; NULL: it can. */
 static const char *reason(const struct vc_candidate *candidate, const struct vc_item *item)
 {
     const struct vc_tensor *t = &item->set->model->tensors[item->source];
@@ -10,6 +12,7 @@ static const char *reason(const struct vc_candidate *candidate, const struct vc_
     return item->desc->n_dims < 2 ? "fewer than two axes" : vc_input_axis(t) == VC_NO_INPUTS ? t->inputs_reason : NULL;
 }
 
+/* Adds the step that prunes the item so. */
 static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_candidate *candidate,
                           enum vc_dtype weights)
 {

@@ -236,6 +236,7 @@ enum vc_status vc_prune_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct 
     if (round == 0) {
         VC_CALL(drop_kept(ctx, p, plan));
     }
+    /* nothing to decide: NaN and Inf were all that was looked for */
     if (vc_prune_says_itself(&p->options)) {
         for (size_t i = 0; i < plan->n_items; i++) {
             if (vc_item_calibrates(&plan->items[i])) {
@@ -251,6 +252,7 @@ enum vc_status vc_prune_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct 
             follow_keys(ctx, p, last_step(&plan->items[i]));
         }
     }
+    /* one threshold for all */
     if (p->n_shared != 0) {
         if (p->options.score == VC_SCORE_LAMP) {
             VC_CALL(narrow_scores(ctx, p, plan));

@@ -40,6 +40,7 @@ static enum vc_status check_pattern(struct vc_ctx *ctx, const struct vc_prune_op
     bool wanted = o->sparsity != NULL || o->n_sets != 0;
 
     if (o->pattern == VC_PATTERN_N_OF_M) {
+        /* N of M */
         VC_REFUSE_IF(o->group < 2 || o->group > MAX_GROUP || o->keep < 1 || o->keep >= o->group, ctx, VC_E_ARGUMENT,
                      "%u:%u is no pattern: N from 1 to M - 1, M up to %u", o->keep, o->group, MAX_GROUP);
         VC_REFUSE_IF(wanted, ctx, VC_E_ARGUMENT, "%s: %u:%u says already how many weights go", vc_option(ctx, chooses),
@@ -50,11 +51,13 @@ static enum vc_status check_pattern(struct vc_ctx *ctx, const struct vc_prune_op
                      vc_option(ctx, "scope"), o->keep, o->group);
         return VC_OK;
     }
+    /* joined pairs */
     VC_REFUSE_IF(o->pattern == VC_PATTERN_PAIRS && chooses != NULL, ctx, VC_E_ARGUMENT,
                  "%s: the masks of torch.nn.utils.prune say already which weights go", vc_option(ctx, chooses));
     if (o->pattern == VC_PATTERN_PAIRS) {
         return VC_OK;
     }
+    /* a mask from a file */
     VC_REFUSE_IF((o->pattern == VC_PATTERN_GIVEN) != (o->mask != NULL), ctx, VC_E_ARGUMENT,
                  "vc_prune_options: a mask and VC_PATTERN_GIVEN go together");
     if (o->pattern == VC_PATTERN_GIVEN) {
@@ -62,6 +65,7 @@ static enum vc_status check_pattern(struct vc_ctx *ctx, const struct vc_prune_op
                      vc_option(ctx, wanted ? chooses : "scope"), vc_option(ctx, "mask"));
         return VC_OK;
     }
+    /* blocks, and single weights: a share is needed */
     VC_REFUSE_IF(o->pattern == VC_PATTERN_BLOCK &&
                      (o->block_rows < 1 || o->block_cols < 1 || o->block_rows > MAX_BLOCK || o->block_cols > MAX_BLOCK),
                  ctx, VC_E_ARGUMENT, "a block has 1 to %u rows and columns, not %u x %u", MAX_BLOCK, o->block_rows,
@@ -148,6 +152,7 @@ enum vc_status vc_prune_copy(struct vc_ctx *ctx, struct vc_prune *p)
 {
     struct vc_prune_options *o = &p->options;
 
+    /* texts and rules */
     VC_CALL(vc_rules_copy(ctx, &p->arena, o->rules, o->n_rules, &o->rules));
     if (o->sparsity != NULL) {
         o->sparsity = vc_arena_printf(ctx, &p->arena, "%s", o->sparsity);
@@ -161,6 +166,7 @@ enum vc_status vc_prune_copy(struct vc_ctx *ctx, struct vc_prune *p)
     }
     VC_CALL(vc_prune_sets_copy(ctx, &p->arena, o->sets, o->n_sets, &p->sets));
     o->sets = NULL;
+    /* the two sets of options for masks of pairs */
     p->pair_alone = *o;
     p->pair_alone.nonfinite = VC_NONFINITE_ERROR;
     p->pair_alone.reconstruct = false;

@@ -38,6 +38,7 @@ static bool fits_2_4(const struct vc_item *item)
     const struct vc_step *step = pattern_of(item);
     uint64_t n_out;
 
+    /* the pattern and the type */
     if (step == NULL || step->keep != 2 || step->group != 4 || desc->n_dims < 2 || output >= desc->n_dims ||
         (desc->dtype != VC_DTYPE_F16 && desc->dtype != VC_DTYPE_BF16 && desc->dtype != VC_DTYPE_I8)) {
         return false;

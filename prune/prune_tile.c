@@ -83,6 +83,7 @@ enum vc_status vc_prune_apply(struct vc_ctx *ctx, const struct vc_step *step, co
     struct vc_prune_state *s = step->state;
     const void *values;
 
+    /* the mask first: it needs scratch of its own */
     if (s->part.made) {
         VC_CALL(give_mask(ctx, step, tile, mask, first, &scratch, &out->parts[0]));
     }
@@ -96,6 +97,7 @@ enum vc_status vc_prune_apply(struct vc_ctx *ctx, const struct vc_step *step, co
         VC_CALL(vc_prune_values(ctx, step->in.dtype, data, tile->n_elems, &scratch, &values));
         VC_KERNEL_CALL(k->mask_apply_f32(values, mask, first, r, c, NULL, out->stats));
     }
+    /* weights that stay change: the tile is written and measured again */
     if (s->refitted || s->fitted != NULL) {
         VC_CALL(vc_reconstruct(ctx, step, tile, values, mask, first, scratch, out));
     }

@@ -24,6 +24,7 @@ enum vc_status vc_reconstruct_plan(struct vc_ctx *ctx, const struct vc_item *ite
     }
     VC_CALL(vc_calibration_find(ctx, s->options->calibration, item, true, &s->calibration));
     vc_desc_grid(&step->in, &n_rows, &row_len);
+    /* why the weights cannot be fitted */
     if (s->calibration.turned) {
         why = vc_weights_turned;
     } else if (s->calibration.moments == VC_NO_TENSOR) {
@@ -92,6 +93,7 @@ enum vc_status vc_reconstruct(struct vc_ctx *ctx, const struct vc_step *step, co
     uint64_t zeros = 0;
 
     memcpy(y, values, tile->n_elems * sizeof *y);
+    /* sparsegpt.c has found them already */
     for (size_t i = 0; !s->refitted && i < tile->n_elems; i++) {
         y[i] = (mask[(first + i) / 8] & 1U << (first + i) % 8) != 0 ? s->fitted[first + i] : 0.0f;
     }

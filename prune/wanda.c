@@ -127,6 +127,7 @@ enum vc_status vc_wanda_add(struct vc_ctx *ctx, struct vc_item *item, const stru
     vc_desc_grid(item->desc, &n_rows, &row_len);
     VC_CALL(vc_calibration_find(ctx, options->calibration, item, true, &c));
     *reason = NULL;
+    /* why the statistics cannot score this tensor */
     if (c.turned) {
         *reason = vc_weights_turned;
     } else if (c.sums == VC_NO_TENSOR) {
@@ -144,6 +145,7 @@ enum vc_status vc_wanda_add(struct vc_ctx *ctx, struct vc_item *item, const stru
     VC_CALL(vc_prune_add_step(ctx, item, &wanda_ops, options, scheme, &s, &step));
     s->calibration = c;
     s->share = share;
+    /* groups lie along the input channels; the taps of a kernel are apart */
     if (options->pattern == VC_PATTERN_N_OF_M) {
         step->keep = options->keep;
         step->group = options->group;

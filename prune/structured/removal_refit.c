@@ -62,6 +62,7 @@ enum vc_status vc_removal_reader(struct vc_ctx *ctx, const struct vc_structured 
         return VC_OK;
     }
     VC_CALL(vc_calibration_find(ctx, s->options.calibration, item, true, calibration));
+    /* what the statistics lack */
     if (calibration->moments == VC_NO_TENSOR) {
         *why = "no second moments, so what stays is as it was";
     } else if (desc->dtype == VC_DTYPE_F64) {
@@ -189,6 +190,7 @@ enum vc_status vc_removal_refit_add(struct vc_ctx *ctx, struct vc_structured *s,
     }
     r.weight = item->source;
     VC_CALL(vc_removal_reader(ctx, s, item, &r.calibration, &r.bias, &is_weight, why));
+    /* the bias of a weight that loses columns */
     if (!is_weight && *why == NULL) {
         VC_CALL(vc_find_beside(ctx, item->set->model, item->set->model->tensors[item->source].name, ".bias", ".weight",
                                &of));
@@ -271,6 +273,7 @@ enum vc_status vc_removal_refit_settle(struct vc_ctx *ctx, const struct vc_struc
     if (step == NULL) {
         return VC_OK;
     }
+    /* the bias takes the mean only if it has a step of its own */
     r->centred = r->is_bias || (r->bias != VC_NO_TENSOR && !vc_item_is_idle(&plan->items[r->bias]) &&
                                 find_step(s, &plan->items[r->bias]) != NULL);
     VC_CALL(list_gone(ctx, s, weight, r->calibration.row, &r->gone));

@@ -176,6 +176,7 @@ static enum vc_status copy_runs(struct vc_ctx *ctx, const struct vc_step *step, 
     size_t left = piece->n - (size_t)(end - first);
     size_t last = r;
 
+    /* a long run is read to its place */
     if ((end - first) * size >= LONG_BYTES) {
         *done = (size_t)(end - first);
         return vc_step_read(ctx, input, piece->start + first, *done, to);
@@ -191,6 +192,7 @@ static enum vc_status copy_runs(struct vc_ctx *ctx, const struct vc_step *step, 
         left -= (size_t)n;
         last++;
     }
+    /* short runs: one read of the input, of which pieces are copied */
     VC_CALL(vc_step_read(ctx, input, piece->start + first, (size_t)(end - first), stretch));
     *done = 0;
     for (; r <= last; r++) {
@@ -379,6 +381,7 @@ static enum vc_status list_runs(struct vc_ctx *ctx, const struct vc_structured *
             kept++;
         }
     }
+    /* counts assume that groups do not overlap */
     if (kept != cut->n_kept) {
         status = vc_fail(ctx, VC_E_UNSUPPORTED,
                          "two groups that lose units share entries of axis %u; remove one after the other: %s keeps "

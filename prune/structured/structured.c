@@ -98,6 +98,7 @@ static enum vc_status structured_plan(struct vc_ctx *ctx, struct vc_pass *pass, 
         VC_CALL(vc_removal_refit_add(ctx, s, item, &refitted, &why));
         return refitted ? VC_OK : keep(ctx, s, item);
     }
+    /* what a tensor with a place in a group must be */
     VC_REFUSE_IF(!same_shape(desc, item->first), ctx, VC_E_UNSUPPORTED,
                  "an earlier pass has changed its shape, and the couplings are those of the source; remove "
                  "everything at once, or write a file in between");
@@ -114,6 +115,7 @@ static enum vc_status structured_plan(struct vc_ctx *ctx, struct vc_pass *pass, 
     }
     VC_REFUSE_IF(vc_dtype_size(item->desc->dtype) == 0, ctx, VC_E_UNSUPPORTED,
                  "is %s, whose elements cannot be taken apart", vc_dtype_name(item->desc->dtype));
+    /* the refit comes before the cut, on all columns */
     VC_CALL(vc_removal_refit_add(ctx, s, item, &refitted, &why));
     VC_CALL(vc_removal_add(ctx, s, item));
     if (vc_removal_step(s, item) != NULL) {
@@ -180,6 +182,7 @@ static enum vc_status settle(struct vc_ctx *ctx, struct vc_structured *s, struct
         if (vc_removal_settle(ctx, s, &plan->items[i], final) != VC_OK) {
             return vc_context(ctx, "%s", plan->model->tensors[i].name);
         }
+        /* the common order took nothing from this group */
         if (final && step->out.n_elems == step->in.n_elems) {
             bool refitted;
 

@@ -138,6 +138,7 @@ enum vc_status vc_structured_unsaid(struct vc_ctx *ctx, struct vc_structured *s,
     if (!says && c->unit == VC_UNIT_HEADS) { /* as many of queries as of keys: one key for both */
         VC_CALL(vc_program_states(ctx, &s->program, VC_EDIT_HEADS, c->n_units * queries_of(c), tensor_of(c), &says));
     }
+    /* the number may be about other tensors of that size */
     if (says) {
         VC_CALL(vc_structured_has_role(ctx, s, &s->role, plan, group, &says));
     }
@@ -272,6 +273,7 @@ enum vc_status vc_structured_edit(struct vc_ctx *ctx, struct vc_structured *s, s
         if (group->reason != NULL) {
             continue;
         }
+        /* not known yet how many units each group loses */
         if (shared && s->n_groups > 1) {
             VC_TRY(refuse_global(ctx, s, group));
         }

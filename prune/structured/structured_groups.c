@@ -252,6 +252,7 @@ static enum vc_status judge(struct vc_ctx *ctx, struct vc_structured *s, const s
     const struct vc_coupling *c = group->coupling;
     const char *glob = "";
 
+    /* asked for, and not fixed by the graph */
     if (s->options.n_remove != 0) {
         group->reason = is_named(s, c) ? c->fixed : "not named";
     } else if ((s->options.units >> c->unit & 1u) == 0) {
@@ -263,12 +264,14 @@ static enum vc_status judge(struct vc_ctx *ctx, struct vc_structured *s, const s
         group->reason = vc_arena_printf(ctx, plan->arena, "excluded by '%s'", glob);
         VC_CALL_ALLOC(group->reason);
     }
+    /* experts: their names must have numbers */
     if (group->reason == NULL && has_whole(c)) {
         VC_CALL(vc_structured_find_numbers(ctx, plan, group, &group->reason));
     }
     if (group->reason == NULL && s->options.n_remove == 0 && !share_of(s, group)) {
         group->reason = "no share is asked for";
     }
+    /* the configuration must be able to say the new size */
     if (group->reason == NULL) {
         VC_CALL(vc_structured_unsaid(ctx, s, plan, group, &group->reason));
         group->unsaid = group->reason != NULL;
@@ -276,6 +279,7 @@ static enum vc_status judge(struct vc_ctx *ctx, struct vc_structured *s, const s
     if (group->reason != NULL || s->options.n_remove != 0) {
         return VC_OK;
     }
+    /* scores, and how many units go */
     if (!has_scores(s, plan, c)) {
         group->reason = s->options.score == VC_STRUCTURED_NORM ? "has no scale of a normalization"
                                                                : "nothing in it is said to make its units";
@@ -338,6 +342,7 @@ static enum vc_status list_members(struct vc_ctx *ctx, struct vc_structured *s, 
         }
     }
     qsort(s->members, s->n_members, sizeof *s->members, by_tensor);
+    /* each place once */
     n = 0;
     for (size_t i = 0; i < s->n_members; i++) {
         bool again = false;
@@ -518,6 +523,7 @@ enum vc_status vc_structured_list(struct vc_ctx *ctx, struct vc_structured *s, c
     for (size_t i = 0; i < s->n_groups; i++) {
         s->groups[i] = (struct vc_removal_group){.coupling = vc_coupling(s->couplings, i)};
     }
+    /* needed by judge */
     VC_CALL(vc_structured_find_keys(ctx, s));
     VC_CALL(sort_removals(ctx, s, plan));
     for (size_t i = 0; i < s->n_groups; i++) {

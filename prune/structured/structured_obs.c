@@ -65,9 +65,11 @@ static enum vc_status load(struct vc_ctx *ctx, const struct vc_item *item, const
     r->y = vc_alloc_array(ctx, VC_TAG_TILES, r->n_own * r->width, sizeof *r->y);
     VC_TRY(floats == NULL || c == NULL || r->table == NULL || r->factor == NULL || r->y == NULL ? VC_E_NOMEM : VC_OK);
     VC_TRY(vc_decode_tensor(ctx, item->set->model, item->source, floats, n * k));
+    /* W^T behind M */
     for (size_t i = 0; i < n * k; i++) {
         r->table[i % k * r->width + k + i / k] = (double)floats[i];
     }
+    /* C, damped */
     VC_TRY(vc_lost_columns_load(ctx, calibration, centred, floats, floats + k * k));
     for (size_t i = 0; i < k * k; i++) {
         c[i] = (double)floats[i];
@@ -75,6 +77,7 @@ static enum vc_status load(struct vc_ctx *ctx, const struct vc_item *item, const
             r->total += c[i] * r->table[i / k * r->width + j] * r->table[i % k * r->width + j];
         }
     }
+    /* C = L L^T, then M = C^-1 */
     VC_TRY(vc_calibration_factor(ctx, calibration, c, k));
     invert(r, c, c + k * k);
 out:

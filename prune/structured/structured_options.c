@@ -19,12 +19,14 @@ enum vc_status vc_structured_check(struct vc_ctx *ctx, struct vc_structured *s)
 
     VC_REFUSE_IF((unsigned)o->score > VC_STRUCTURED_OBS || (unsigned)o->scope > VC_PRUNE_GLOBAL, ctx, VC_E_ARGUMENT,
                  "vc_structured_options: no such score or scope");
+    /* what goes: a share or a list, of known kinds */
     VC_REFUSE_IF(o->units == 0 || (o->units & ~ALL_UNITS) != 0, ctx, VC_E_ARGUMENT, "%s: no such kind of units",
                  vc_option(ctx, "units"));
     VC_REFUSE_IF(o->n_remove != 0 && shares, ctx, VC_E_ARGUMENT, "%s: %s says already what goes",
                  vc_option(ctx, o->share != NULL ? "share" : "sets"), vc_option(ctx, "remove"));
     VC_REFUSE_IF(o->n_remove == 0 && !shares, ctx, VC_E_ARGUMENT, "nothing says how much to remove: %s",
                  vc_option(ctx, "share"));
+    /* statistics */
     VC_REFUSE_IF(o->calibration == NULL && o->calibration_anyway, ctx, VC_E_ARGUMENT, "%s goes with %s",
                  vc_option(ctx, "calibration_anyway"), vc_option(ctx, "calibration"));
     VC_REFUSE_IF((o->reconstruct || o->score == VC_STRUCTURED_OBS) != (o->calibration != NULL), ctx, VC_E_ARGUMENT,

@@ -95,6 +95,7 @@ enum vc_status vc_structured_report(struct vc_ctx *ctx, struct vc_structured *s,
                                              .kept_min = group->kept_min,
                                              .kept_max = group->kept_max};
         VC_CALL_ALLOC(groups[n].name);
+        /* why all of it stays */
         if (group->reason != NULL) {
             groups[n].reason = vc_arena_printf(ctx, plan->arena, "%s", group->reason);
             VC_CALL_ALLOC(groups[n].reason);

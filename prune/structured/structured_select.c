@@ -34,6 +34,7 @@ static enum vc_status make_scores(struct vc_ctx *ctx, struct vc_structured *s, c
         }
     }
     for (size_t i = 0; i < s->n_groups; i++) {
+        /* obs makes its scores from tables, not from sums */
         if (s->options.score == VC_STRUCTURED_OBS) {
             if (s->groups[i].scores != NULL && s->groups[i].reason == NULL) {
                 VC_CALL(vc_structured_obs(ctx, s, plan, &s->groups[i]));
@@ -108,6 +109,7 @@ static enum vc_status divide(struct vc_ctx *ctx, struct vc_structured *s, enum v
         }
     }
     vc_ranked_units_sort(order, (size_t)n);
+    /* the lowest scores of all groups, but one unit of each stays */
     left = vc_fraction_floor(s->share, n);
     for (uint64_t u = 0; u < n && left != 0; u++) {
         struct vc_removal_group *group = &s->groups[order[u].group];
