@@ -506,7 +506,7 @@ enum vc_status vc_structured_check_any(struct vc_ctx *ctx, const struct vc_struc
     return VC_OK;
 }
 
-/* round by round: groups, keys of the configuration, reasons, given units, the file's own graph, places. */
+/* In this order: groups, keys of the configuration, reasons, given units, the file's own graph, places. */
 enum vc_status vc_structured_list(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)
 {
     bool any = false;
