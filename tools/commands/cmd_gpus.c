@@ -74,17 +74,15 @@ static bool print_cards(struct app *app, const struct vc_gpus *gpus, const char 
     size_t n = 0;
 
     table_init(&table, "lrrrrl");
-    for (size_t k = 0; k < 6; k++) {
-        table_add(&table, INK_DIM, titles[k]);
-    }
     for (size_t k = 0; (gpu = vc_gpu(gpus, k)) != NULL; k++) {
-        if (gpu->of == NULL && (match == NULL || vc_gpu_matches(gpu, match))) {
-            add_card(&table, &app->out, gpu);
-            n++;
+        if (gpu->of != NULL || (match != NULL && !vc_gpu_matches(gpu, match))) {
+            continue;
         }
-    }
-    if (n == 0) {
-        table_init(&table, "l");
+        for (size_t c = 0; n == 0 && c < 6; c++) { /* no card, no titles */
+            table_add(&table, INK_DIM, titles[c]);
+        }
+        add_card(&table, &app->out, gpu);
+        n++;
     }
     return table_print(&table, &app->out, true);
 }
