@@ -1,9 +1,29 @@
 /* dims.c - polynomials in the sizes of inputs: see dims.h.
  *
- * Every function of the arithmetic works in three steps: it adds terms to a `struct sum` on the stack, which keeps
- * them sorted and joins equal ones; intern() looks the finished sum up in a hash table; a new sum becomes an
- * expression with the next number. So two ways to the same polynomial end in the same number, and nobody has to
- * simplify later. */
+ * Every function of the arithmetic works in three steps: it adds terms to a `struct sum` on the stack,
+ * which keeps them sorted and joins equal ones; intern() looks the finished sum up in a hash table; a new
+ * sum becomes an expression with the next number. So two ways to the same polynomial end in the same
+ * number, and nobody has to simplify later.
+ *
+ *     atoms:         0 batch     1 sequence     2 floor((sequence - 1)/2)
+ *     expressions:   2    {1 * batch}
+ *                    3    {64 * batch * sequence, 12 * batch}
+ *                    4    {1 * floor(...), 1}            the number is the last term: it has no atom
+ *
+ *     vc_dim_multiply(batch, 64 * sequence + 12)     the sum {64 * batch * sequence, 12 * batch}, which is expression 3
+ *
+ * A dimension is small and is passed by value: a plain number (expression 0), bad (what overflowed or has
+ * no sense, expression 1), or the number of an expression. Equal dimensions have equal members, so that
+ * comparing two of them needs no walk over terms.
+ *
+ * An atom is a symbol or what a sum of products cannot express: a quotient that is rounded down, or max(0,
+ * x). It has three facts: `known` and `value` follow the sizes that are bound, and `least` is a lower bound
+ * that holds for all sizes, 1 for a symbol. With `least` questions are answered before any size is known:
+ * whether a difference is positive (vc_dim_differ, Slice), whether max(0, x) is x, whether a factor may be
+ * cancelled.
+ *
+ * Everything that is bounded (factors of a term, terms of a sum, depth of quotients) ends in a bad
+ * dimension and no error. A model that needs one is refused where the dimension is used. */
 #include "graph/base/dims.h"
 
 #include <inttypes.h>
@@ -15,8 +35,9 @@
 #define NO_ATOM   ((uint32_t)-1)
 #define MAX_TERMS 32 /* of one expression; more make it bad */
 
-/* A sum while it is made: terms in the order of compare_atoms, none with coefficient 0. bad: a number overflowed,
- * or there were more than MAX_TERMS terms. */
+/* A sum while it is made: terms in the order of compare_atoms, none with coefficient 0. bad: a number
+ * overflowed, or there were more than MAX_TERMS terms. It lies on the stack and needs no release; about 1
+ * KiB. */
 struct sum {
     uint32_t n;
     bool bad;
@@ -30,6 +51,7 @@ enum vc_status vc_dims_init(struct vc_dims *dims, struct vc_ctx *ctx, struct vc_
     return VC_GROW(ctx, VC_TAG_MISC, dims->expressions, dims->capacity, dims->n);
 }
 
+/* Expressions' terms and names of symbols lie in the arena and are not released here. */
 void vc_dims_release(struct vc_dims *dims)
 {
     if (dims->ctx != NULL) {
@@ -80,6 +102,7 @@ static void sum_add(struct sum *sum, const struct vc_dim_term *term)
     }
 }
 
+/* A term without atoms: all of them are NO_ATOM, whose bytes are 0xff. */
 static struct vc_dim_term number_term(int64_t n)
 {
     struct vc_dim_term term = {.coefficient = n};
@@ -89,7 +112,8 @@ static struct vc_dim_term number_term(int64_t n)
 }
 
 /* Number of terms of a dimension, and the terms: of its expression, or of a number one term that is built in
- * *number (no term for 0). *terms is valid until an expression is added, or as long as *number. */
+ * *number (no term for 0). *terms is valid until an expression is added, or as long as *number.
+ * The callers treat a number and an expression alike with it. */
 static uint32_t terms_of(const struct vc_dims *dims, const struct vc_dim *a, struct vc_dim_term *number,
                          const struct vc_dim_term **terms)
 {
@@ -102,7 +126,8 @@ static uint32_t terms_of(const struct vc_dims *dims, const struct vc_dim *a, str
     return dims->expressions[a->expression].n_terms;
 }
 
-/* sum += factor * a. */
+/* sum += factor * a.
+ * -1 as factor subtracts. */
 static void sum_add_dim(const struct vc_dims *dims, struct sum *sum, struct vc_dim a, int64_t factor)
 {
     struct vc_dim_term number;
@@ -153,6 +178,7 @@ static bool is_same(const void *user, size_t number)
     return e->n_terms == key->sum->n && memcmp(e->terms, key->sum->terms, e->n_terms * sizeof *e->terms) == 0;
 }
 
+/* Room for one more expression and its place in the hash table. */
 static bool grow(struct vc_dims *dims)
 {
     return VC_GROW(dims->ctx, VC_TAG_MISC, dims->expressions, dims->capacity, dims->n + (size_t)1) == VC_OK &&
@@ -160,7 +186,8 @@ static bool grow(struct vc_dims *dims)
 }
 
 /* The dimension of a finished sum: a plain number where no atoms are left, else the number of the expression, which
- * is added if it is new. Out of memory is remembered in dims->no_memory and returned by whoever ends the building. */
+ * is added if it is new. Out of memory is remembered in dims->no_memory and returned by whoever ends the building.
+ * The size of a dimension that is no number is -1, and is looked at by nobody. */
 static struct vc_dim intern(struct vc_dims *dims, const struct sum *sum)
 {
     const struct key key = {dims, sum};
@@ -216,6 +243,8 @@ static int64_t floor_divide(int64_t a, int64_t b)
     return a / b - (a % b != 0 && (a % b < 0) != (b < 0));
 }
 
+/* Whether two dimensions have the same number or expression; bad ones are equal here, unlike in
+ * vc_dim_equal. */
 static bool same_dim(struct vc_dim a, struct vc_dim b)
 {
     return a.size == b.size && a.expression == b.expression;
@@ -224,7 +253,8 @@ static bool same_dim(struct vc_dim a, struct vc_dim b)
 static bool evaluate(const struct vc_dims *dims, struct vc_dim a, int64_t *out);
 
 /* How deep quotients are nested in an expression: 0 for batch + 1, 1 for floor(height/2). VC_DIM_DEPTH bounds it,
- * because evaluation and text recurse. */
+ * because evaluation and text recurse.
+ * The depth of an atom is stored when it is made, so that this looks at one level only. */
 static unsigned depth_of(const struct vc_dims *dims, struct vc_dim a)
 {
     struct vc_dim_term number;
@@ -243,7 +273,8 @@ static unsigned depth_of(const struct vc_dims *dims, struct vc_dim a)
 }
 
 /* Computes `known` and `value` of a quotient from the sizes that are bound. The atoms in it have smaller numbers,
- * so that their values are up to date when atoms are visited in order. A symbol is left as it is. */
+ * so that their values are up to date when atoms are visited in order. A symbol is left as it is.
+ * A divisor that is 0 marks max(0, above), see atom_dim and vc_dim_positive. */
 static void atom_value(struct vc_dims *dims, struct vc_dim_atom *atom)
 {
     int64_t above;
@@ -286,7 +317,8 @@ static int64_t least_quotient(const struct vc_dims *dims, struct vc_dim above, s
 
 /* The dimension that is the symbol `name`, or with name NULL the quotient; made at its first use. The search is
  * linear in the number of atoms: a symbol for each open size, and a quotient for each time a convolution network
- * halves it. */
+ * halves it.
+ * New quotients get their value at once, since sizes may be bound already while a graph is still built. */
 static struct vc_dim atom_dim(struct vc_dims *dims, const char *name, struct vc_dim above, struct vc_dim below)
 {
     struct vc_dim_atom *atom;
@@ -321,6 +353,7 @@ static struct vc_dim atom_dim(struct vc_dims *dims, const char *name, struct vc_
     return dim_of_atom(dims, dims->n_atoms++);
 }
 
+/* The same name is the same symbol: "batch" of two inputs is one size. */
 struct vc_dim vc_dim_symbol(struct vc_dims *dims, const char *name)
 {
     return atom_dim(dims, name, vc_dim_number(0), vc_dim_number(1));
@@ -328,6 +361,7 @@ struct vc_dim vc_dim_symbol(struct vc_dims *dims, const char *name)
 
 /* ---- arithmetic ---- */
 
+/* a + b and a - b. Terms that cancel are gone: (sequence + 1) - sequence is the number 1. */
 struct vc_dim vc_dim_add(struct vc_dims *dims, struct vc_dim a, struct vc_dim b)
 {
     struct sum sum = {0};
@@ -374,7 +408,8 @@ static bool multiply_terms(const struct vc_dim_term *a, const struct vc_dim_term
     }
 }
 
-/* Each term of a times each term of b: (batch + 1) * (heads + 2) has four. */
+/* Each term of a times each term of b: (batch + 1) * (heads + 2) has four.
+ * A pair that overflows or has too many factors makes the product bad. */
 struct vc_dim vc_dim_multiply(struct vc_dims *dims, struct vc_dim a, struct vc_dim b)
 {
     struct sum sum = {.bad = vc_dim_is_bad(a) || vc_dim_is_bad(b)};
@@ -424,7 +459,8 @@ static bool divide_terms(const struct vc_dim_term *a, const struct vc_dim_term *
 
 /* True, with *out, where a is exactly *out * b for one term *out. This is the question of Reshape: [2*batch, 12*64]
  * to [-1, 64] asks for 24*batch. The leading terms give the only candidate; multiplying back proves it for all
- * terms. */
+ * terms.
+ * No for [batch, 10] to [-1, 4]: 10*batch is no multiple of 4 for every batch, and a quotient is kept. */
 static bool is_multiple(struct vc_dims *dims, struct vc_dim a, struct vc_dim b, struct vc_dim *out)
 {
     struct vc_dim_term number_a;
@@ -441,7 +477,8 @@ static bool is_multiple(struct vc_dims *dims, struct vc_dim a, struct vc_dim b, 
     return vc_dim_equal(vc_dim_multiply(dims, *out, b), a);
 }
 
-/* The dimension without that atom, which all its terms have. */
+/* The dimension without that atom, which all its terms have.
+ * The caller asked all_terms_have; a term without the atom would make the result bad. */
 static struct vc_dim without_atom(struct vc_dims *dims, struct vc_dim a, uint32_t atom)
 {
     struct vc_dim_term number;
@@ -483,7 +520,8 @@ static bool all_terms_have(const struct vc_dims *dims, struct vc_dim a, uint32_t
 
 /* Divides both by one atom that all terms of both contain: floor((5*batch)/(40*batch)) becomes floor(5/40). The
  * atom has to be 1 or more, or the quotient could be one by 0. True: something was cancelled; the caller tries
- * again. */
+ * again.
+ * Atoms of the first term of b are candidates, since a common factor is in every term. */
 static bool cancel(struct vc_dims *dims, struct vc_dim *a, struct vc_dim *b)
 {
     struct vc_dim_term number;
@@ -576,6 +614,7 @@ struct vc_dim vc_dim_positive(struct vc_dims *dims, struct vc_dim a)
                : atom_dim(dims, NULL, a, vc_dim_number(0));
 }
 
+/* The number of elements of a shape, 1 of a shape without dimensions. */
 struct vc_dim vc_dim_product(struct vc_dims *dims, const struct vc_dim *shape, unsigned n)
 {
     struct vc_dim product = vc_dim_number(1);
@@ -587,7 +626,11 @@ struct vc_dim vc_dim_product(struct vc_dims *dims, const struct vc_dim *shape, u
 }
 
 /* The sum of the lower bounds of the terms. A term counts if its coefficient is positive and no factor can be
- * negative; the product of lower bounds is then a lower bound of the product. */
+ * negative; the product of lower bounds is then a lower bound of the product.
+ *     batch * sequence + 3     1 * 1 + 3 = 4
+ *     batch - 1                1 - 1 = 0: the number counts with its sign
+ *     1 - batch                not known: the coefficient of batch is negative
+ */
 bool vc_dim_least(const struct vc_dims *dims, struct vc_dim a, int64_t *least)
 {
     struct vc_dim_term number;
@@ -613,7 +656,8 @@ bool vc_dim_least(const struct vc_dims *dims, struct vc_dim a, int64_t *least)
 }
 
 /* a - b or b - a is at least 1 for all sizes. The symbols cancel in the difference, so batch + 1 and batch are told
- * apart. */
+ * apart.
+ * False where neither is certain: batch and sequence may be equal. */
 bool vc_dim_differ(struct vc_dims *dims, struct vc_dim a, struct vc_dim b)
 {
     struct vc_dim above = vc_dim_subtract(dims, a, b);
@@ -626,7 +670,8 @@ bool vc_dim_differ(struct vc_dims *dims, struct vc_dim a, struct vc_dim b)
 /* ---- values and text ---- */
 
 /* The value with the bound sizes, of a number too. False: a symbol is not bound, or the value leaves int64_t. Atoms
- * have their values already (vc_dim_bind), so nothing recurses. */
+ * have their values already (vc_dim_bind), so nothing recurses.
+ * vc_dim_least walks the same terms with lower bounds. */
 static bool evaluate(const struct vc_dims *dims, struct vc_dim a, int64_t *out)
 {
     struct vc_dim_term number;
@@ -651,7 +696,8 @@ static bool evaluate(const struct vc_dims *dims, struct vc_dim a, int64_t *out)
     return !vc_dim_is_bad(a);
 }
 
-/* One term with coefficient 1 and one atom that has a name. */
+/* One term with coefficient 1 and one atom that has a name.
+ * 2*batch and batch + 1 are no symbols: a size of theirs would not tell that of batch in general. */
 const struct vc_dim_atom *vc_dim_symbol_of(const struct vc_dims *dims, struct vc_dim a)
 {
     const struct vc_dim_expression *e = &dims->expressions[a.expression];
@@ -664,7 +710,8 @@ const struct vc_dim_atom *vc_dim_symbol_of(const struct vc_dims *dims, struct vc
     return &dims->atoms[e->terms[0].atoms[0]];
 }
 
-/* One pass in ascending order is enough: a quotient is made of atoms with smaller numbers. */
+/* One pass in ascending order is enough: a quotient is made of atoms with smaller numbers.
+ * False: there is no symbol of that name. */
 bool vc_dim_bind(struct vc_dims *dims, const char *name, int64_t size)
 {
     bool found = false;
@@ -706,7 +753,11 @@ VC_PRINTF(4, 5) static void add(char *buffer, size_t n, size_t *at, const char *
 }
 
 /* One term with its sign: "2*batch*sequence", " - 1". The coefficient 1 is not written before atoms. |INT64_MIN|
- * does not fit into int64_t, so the size is taken as unsigned. */
+ * does not fit into int64_t, so the size is taken as unsigned.
+ *     first  -1 * batch                    "-batch"
+ *     then   3 * batch * sequence          " + 3*batch*sequence"
+ *     then   1 * floor((sequence - 1)/2)   " + floor((sequence - 1)/2)"
+ */
 static void add_term(const struct vc_dims *dims, const struct vc_dim_term *term, bool first, char *buffer, size_t n,
                      size_t *at)
 {
@@ -761,6 +812,7 @@ static void add_text(const struct vc_dims *dims, struct vc_dim a, char *buffer, 
     }
 }
 
+/* The dimension as a text of at most n - 1 characters; returns buffer. */
 const char *vc_dim_text(const struct vc_dims *dims, struct vc_dim a, char *buffer, size_t n)
 {
     size_t at = 0;

@@ -1,9 +1,40 @@
-/* builder.c - values, parameters, nodes and problems of a graph while it is built, and how programs walk it. The
- * end of building is finish.c.
+/* builder.c - values, parameters, nodes and problems of a graph while it is built, and how programs walk
+ * it. The end of building is finish.c.
  *
- * A value gets a name and a number first (new_value), then type and shape: inputs, parameters and constants from
- * the caller, results by vc_infer_node. A value whose shape nobody knows is marked facts[v].unknown; nodes that
- * read it are not inferred, so that one mistake gives one problem and not one for each node behind it. */
+ * A graph is a few lists that grow by one element at a time. Everything is named by its number in a list:
+ *
+ *     values     every tensor of the program       kind, name, type, shape; made by `node`, read from parameter `param`
+ *     facts      one for each value                 unknown, known elements
+ *     params     tensors of the weights             .value is the number of its value
+ *     nodes      operators, in order of execution   .inputs and .outputs are numbers of values
+ *     inputs     numbers of values                  what the caller gives
+ *     outputs    numbers of values                  what the caller gets
+ *     by_name    hash table over values             a name to its number
+ *
+ * A program of one linear layer, y = x * w + b:
+ *
+ *     number   name    kind        made by
+ *     0        x       input       the caller
+ *     1        w       parameter   params[0]
+ *     2        MatMul_2  result    nodes[0]: inputs {0, 1}, outputs {2}
+ *     3        b       parameter   params[1]
+ *     4        y       result      nodes[1]: inputs {2, 3}, outputs {4}
+ *
+ * Numbers are given once and never change until the graph is finished, so that builders keep them in local
+ * variables (uint32_t x = vc_graph_add(...)).
+ *
+ * A value gets a name and a number first (new_value), then type and shape: inputs, parameters and constants
+ * from the caller, results by vc_infer_node. A value whose shape nobody knows is marked facts[v].unknown;
+ * nodes that read it are not inferred, so that one mistake gives one problem and not one for each node
+ * behind it.
+ *
+ * Two kinds of failure are kept apart. What is wrong with the program is a problem: a text in
+ * graph->problems, and building goes on, so that a user sees all of them at once. What is wrong with the
+ * machine is graph->status: no memory. After it every function returns VC_NO_VALUE without doing anything,
+ * and finish.c returns the status; builders therefore do not test what they get.
+ *
+ * Texts and lists of fixed length (names, shapes, attributes) lie in the arena of the graph, which is
+ * released as one. */
 #include "graph/builder/builder.h"
 
 #include <math.h>
@@ -14,7 +45,10 @@
 #include "core/base/checked.h"
 #include "graph/ops/ops.h"
 
-/* A failure after the allocation closes the graph, which accepts members that are not made yet. */
+/* A graph without values. The families set float_type from config.json; the block is "" until the first
+ * vc_graph_set_block.
+ *
+ * A failure after the allocation closes the graph, which accepts members that are not made yet. */
 enum vc_status vc_graph_create(struct vc_ctx *ctx, struct vc_graph **out)
 {
     struct vc_graph *graph = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *graph);
@@ -33,6 +67,8 @@ out:
     return status;
 }
 
+/* Releases everything that the graph owns. Texts that were taken from it (names, problems) are gone with
+ * the arena. */
 void vc_graph_close(struct vc_graph *graph)
 {
     struct vc_ctx *ctx;
@@ -56,13 +92,18 @@ void vc_graph_close(struct vc_graph *graph)
 
 /* ---- memory ---- */
 
-/* A list of the graph: the address of the pointer to its elements, and their size. */
+/* A list of the graph: the address of the pointer to its elements, and their size. Values and facts are two
+ * lists of equal length, and grow in one call of make_room. */
 struct list {
     void *at;
     size_t size;
 };
 
-/* Room for one more in lists of n elements that grow together; false after a failure, which the graph remembers. */
+/* Room for one more in lists of n elements that grow together; false after a failure, which the graph
+ * remembers.
+ *
+ * Each list starts from the same *capacity, which is replaced only when all of them have grown: after a
+ * failure in the second list the first one is merely larger than it is told to be. */
 static bool make_room(struct vc_graph *graph, uint32_t n, size_t *capacity, const struct list *lists, unsigned n_lists)
 {
     size_t larger = *capacity;
@@ -75,7 +116,7 @@ static bool make_room(struct vc_graph *graph, uint32_t n, size_t *capacity, cons
     return graph->status == VC_OK;
 }
 
-/* Appends to a list of numbers (inputs, outputs). */
+/* Appends a value's number to a list of them (inputs, outputs). */
 static bool add_number(struct vc_graph *graph, uint32_t **list, uint32_t *n, size_t *capacity, uint32_t number)
 {
     const struct list lists[] = {{list, sizeof **list}};
@@ -89,12 +130,14 @@ static bool add_number(struct vc_graph *graph, uint32_t **list, uint32_t *n, siz
 
 /* ---- problems ---- */
 
+/* Problems beyond VC_GRAPH_MAX_PROBLEMS are counted and not kept: n_problems may be larger than the list. */
 const char *vc_graph_problem(const struct vc_graph *graph, uint32_t index)
 {
     return index < graph->n_problems && index < VC_GRAPH_MAX_PROBLEMS ? graph->problems[index] : NULL;
 }
 
-/* Only the first is kept by name; the note counts the others. */
+/* An operator asks to be computed as in training (training_mode of BatchNormalization or Dropout). That is
+ * a note for the user and no problem. Only the first is kept by name; the note counts the others. */
 void vc_graph_asks_training(struct vc_graph *graph, const char *op, const char *name)
 {
     char text[VC_MESSAGE_BYTES];
@@ -105,7 +148,8 @@ void vc_graph_asks_training(struct vc_graph *graph, const char *op, const char *
     }
 }
 
-/* "BatchNormalization 'bn1' and 51 more: training_mode is 1, and what is computed is inference: ..." */
+/* Called once, at the end of building: "BatchNormalization 'bn1' and 51 more: training_mode is 1, and what
+ * is computed is inference: ..." */
 void vc_graph_write_note(struct vc_graph *graph)
 {
     char text[VC_MESSAGE_BYTES];
@@ -128,6 +172,8 @@ const char *vc_graph_note(const struct vc_graph *graph, uint32_t index)
     return index == 0 ? graph->note : NULL;
 }
 
+/* A tensor of the checkpoint that no parameter reads. Families call it for those that their list of
+ * patterns allows; others are a problem. */
 void vc_graph_leave(struct vc_graph *graph, const char *tensor)
 {
     const struct list lists[] = {{&graph->unused, sizeof *graph->unused}};
@@ -150,6 +196,8 @@ struct key {
     const char *name;
 };
 
+/* The two functions that the hash table calls: whether element `number` has the name of the key, and what
+ * its hash is when the table grows. */
 static bool is_same(const void *user, size_t number)
 {
     const struct key *key = user;
@@ -162,6 +210,8 @@ static uint64_t hash_of(const void *graph, size_t number)
     return vc_hash_text(((const struct vc_graph *)graph)->values[number].name);
 }
 
+/* The value with that name, or VC_NO_VALUE. In constant time on average: readers of ONNX files call it for
+ * each input of each node. */
 uint32_t vc_graph_find(const struct vc_graph *graph, const char *name)
 {
     const struct key key = {graph, name};
@@ -171,7 +221,9 @@ uint32_t vc_graph_find(const struct vc_graph *graph, const char *name)
 }
 
 /* A copy of the name if it is free. A name that is taken is a problem, and like an empty one it is replaced by
- * "MatMul_12": the kind and the first number from the count of values on that is free. */
+ * "MatMul_12": the kind and the first number from the count of values on that is free.
+ * The loop ends: among the n + 1 names from n_values on, at least one differs from the n names that are
+ * taken. */
 static const char *name_for(struct vc_graph *graph, const char *name, const char *kind)
 {
     char own[128];
@@ -234,6 +286,8 @@ static uint32_t whole(const struct vc_graph *graph, uint32_t value)
     return graph->status == VC_OK ? value : VC_NO_VALUE;
 }
 
+/* A value that stands for something that could not be made, after a problem was noted: F32 without
+ * dimensions, and marked unknown so that nobody uses that shape. */
 uint32_t vc_graph_unknown(struct vc_graph *graph, const char *name)
 {
     uint32_t value = new_value(graph, name, "unknown", VC_VALUE_RESULT);
@@ -245,6 +299,7 @@ uint32_t vc_graph_unknown(struct vc_graph *graph, const char *name)
     return value;
 }
 
+/* An input of the program. Sizes may be symbols, vc_dim_symbol(&graph->dims, "batch"). */
 uint32_t vc_graph_add_input(struct vc_graph *graph, const char *name, enum vc_dtype dtype, const struct vc_dim *shape,
                             unsigned n_dims)
 {
@@ -256,6 +311,8 @@ uint32_t vc_graph_add_input(struct vc_graph *graph, const char *name, enum vc_dt
     return whole(graph, value);
 }
 
+/* An input that the caller may leave out; each of its elements is `otherwise` then. An example is
+ * attention_mask with 1. */
 uint32_t vc_graph_add_option(struct vc_graph *graph, const char *name, enum vc_dtype dtype, const struct vc_dim *shape,
                              unsigned n_dims, int64_t otherwise)
 {
@@ -270,7 +327,10 @@ uint32_t vc_graph_add_option(struct vc_graph *graph, const char *name, enum vc_d
 
 /* The shape that the parameter has in the graph: of the tensor, with the slice's count, last two axes swapped if
  * transposed. Everything comes from a file: ranks, sizes and bounds of the slice are checked, first + count without
- * overflow. */
+ * overflow.
+ *     tensor [30, 20], sliced: axis 0, first 10, count 10          [10, 20]
+ *     the same, transposed                                         [20, 10]
+ */
 static bool param_shape(struct vc_graph *graph, const char *name, const struct vc_param_spec *spec,
                         struct vc_dim *shape)
 {
@@ -308,6 +368,8 @@ static bool param_shape(struct vc_graph *graph, const char *name, const struct v
     return true;
 }
 
+/* The weights have the same numbers under a second name, too. The first such name is kept for messages, and
+ * the others are counted. */
 void vc_graph_also(struct vc_graph *graph, uint32_t param, const char *name)
 {
     struct vc_graph_param *p = &graph->params[param];
@@ -317,7 +379,9 @@ void vc_graph_also(struct vc_graph *graph, uint32_t param, const char *name)
 }
 
 /* A parameter is two things: a value of the graph and an entry of params that says how to read it; each has the
- * number of the other. */
+ * number of the other.
+ * Integers become I64, everything else F32: weights of 2 and of 1 byte are widened when they are read
+ * (weights.c in engine/). */
 uint32_t vc_graph_add_param(struct vc_graph *graph, const char *name, const struct vc_param_spec *spec)
 {
     const struct list lists[] = {{&graph->params, sizeof *graph->params}};
@@ -352,7 +416,9 @@ uint32_t vc_graph_add_param(struct vc_graph *graph, const char *name, const stru
 
 /* Short lists of whole numbers are also kept as facts[value].elems, from which the shapes of later nodes are
  * computed (Reshape's target, Slice's ends). Floats count if they are whole and below 2^24: exporters compute sizes
- * in floats, too. */
+ * in floats, too.
+ * Both kinds of elements have 8 bytes: doubles of F32, int64_t of the others. `fabs(x) < VC_MOST_WHOLE` is
+ * written so that NaN fails it. */
 uint32_t vc_graph_add_constant(struct vc_graph *graph, const char *name, enum vc_dtype dtype, const int64_t *shape,
                                unsigned n_dims, const void *elements)
 {
@@ -393,6 +459,7 @@ uint32_t vc_graph_add_constant(struct vc_graph *graph, const char *name, enum vc
     return whole(graph, value);
 }
 
+/* Short forms for builders: a list of integers, one integer, one float. The names are made by name_for. */
 uint32_t vc_graph_add_ints(struct vc_graph *graph, const int64_t *ints, size_t n)
 {
     int64_t shape = (int64_t)n;
@@ -410,6 +477,7 @@ uint32_t vc_graph_add_float(struct vc_graph *graph, double f)
     return vc_graph_add_constant(graph, NULL, VC_DTYPE_F32, NULL, 0, &f);
 }
 
+/* Makes the value an output. The same value may be added twice and is two outputs then. */
 void vc_graph_add_output(struct vc_graph *graph, uint32_t value)
 {
     if (value != VC_NO_VALUE) {
@@ -419,7 +487,8 @@ void vc_graph_add_output(struct vc_graph *graph, uint32_t value)
 
 /* ---- nodes ---- */
 
-/* Copies names and, by kind, the string, the ints or the floats. */
+/* Copies the attributes of a node into the arena. A member that another kind would use is NULL in the copy,
+ * whatever the caller left in it. */
 static const struct vc_graph_attr *copy_attrs(struct vc_graph *graph, const struct vc_graph_attr *attrs, unsigned n)
 {
     struct vc_graph_attr *to = vc_graph_copy(graph, attrs, n, sizeof *attrs);
@@ -457,7 +526,8 @@ static const uint32_t *make_outputs(struct vc_graph *graph, const struct vc_node
     return outputs;
 }
 
-/* True if a problem was noted for one of the inputs: nothing more can be said about the node. */
+/* True if a problem was noted for one of the inputs: nothing more can be said about the node.
+ * An input that is left out (VC_NO_VALUE) is not unknown. */
 static bool has_unknown_input(const struct vc_graph *graph, const struct vc_graph_node *node)
 {
     for (unsigned k = 0; k < node->n_inputs; k++) {
@@ -470,7 +540,10 @@ static bool has_unknown_input(const struct vc_graph *graph, const struct vc_grap
 
 /* Order matters: room first, then copies, then outputs, and only then the node is counted, so that a failure in
  * between leaves a consistent graph. Beyond VC_GRAPH_MAX_NODES nodes become unknown values, with one problem for
- * all of them. */
+ * all of them.
+ * An operator that the library does not have is a problem with the nearest name, "Gelu" for "GELU"; its
+ * node stays in the graph, with results of unknown shape. A node with a known operator and known inputs is
+ * inferred at once: the result has its shape when this function returns, and builders can look at it. */
 uint32_t vc_graph_add_node(struct vc_graph *graph, const struct vc_node_spec *spec)
 {
     const struct list lists[] = {{&graph->nodes, sizeof *graph->nodes}};
@@ -512,6 +585,7 @@ uint32_t vc_graph_add_node(struct vc_graph *graph, const struct vc_node_spec *sp
     return node.n_outputs != 0 ? node.outputs[0] : VC_NO_VALUE;
 }
 
+/* A node with one output and no attributes, which is the most frequent kind. */
 uint32_t vc_graph_add(struct vc_graph *graph, const char *op, const char *output, const uint32_t *inputs,
                       unsigned n_inputs)
 {
@@ -520,6 +594,8 @@ uint32_t vc_graph_add(struct vc_graph *graph, const char *op, const char *output
                    .op = op, .n_inputs = n_inputs, .inputs = inputs, .n_outputs = 1, .output_names = &output});
 }
 
+/* Result number k of the node whose first result is `first`. vc_graph_add_node returns only the first one;
+ * a Split has more. */
 uint32_t vc_graph_output_of(const struct vc_graph *graph, uint32_t first, unsigned k)
 {
     uint32_t node = first == VC_NO_VALUE ? VC_NO_NODE : graph->values[first].node;
@@ -527,7 +603,9 @@ uint32_t vc_graph_output_of(const struct vc_graph *graph, uint32_t first, unsign
     return node == VC_NO_NODE || k >= graph->nodes[node].n_outputs ? VC_NO_VALUE : graph->nodes[node].outputs[k];
 }
 
-/* Copies the text only when the block changes: thousands of nodes share one. */
+/* Copies the text only when the block changes: thousands of nodes share one.
+ * Nodes that are added later belong to the block; NULL as format ends it. The block is what tables name:
+ * "layer.3.attention". */
 void vc_graph_set_block(struct vc_graph *graph, const char *format, ...)
 {
     char text[512] = "";
@@ -543,7 +621,8 @@ void vc_graph_set_block(struct vc_graph *graph, const char *format, ...)
     }
 }
 
-/* The numbers of experts are kept once for the graph; families with experts have the same in all layers. */
+/* The numbers of experts are kept once for the graph; families with experts have the same in all layers.
+ * n = 0: nodes from now on belong to no expert. */
 void vc_graph_set_expert(struct vc_graph *graph, uint32_t n, uint32_t per_token, uint32_t routes, uint32_t number)
 {
     graph->in_expert = n != 0;
@@ -557,6 +636,8 @@ void vc_graph_set_expert(struct vc_graph *graph, uint32_t n, uint32_t per_token,
 
 /* ---- walking ---- */
 
+/* What programs read, by number. A number behind the end gives NULL or VC_NO_VALUE, so that a loop can run
+ * until then. */
 uint32_t vc_graph_experts(const struct vc_graph *graph, uint32_t *per_token)
 {
     *per_token = graph->experts_per_token;
@@ -624,6 +705,7 @@ static const struct vc_dim_atom *symbol_at(const struct vc_graph *graph, uint32_
     return NULL;
 }
 
+/* Names and sizes of the open dimensions, in the order of their first use. -1: no size was given yet. */
 const char *vc_graph_symbol(const struct vc_graph *graph, uint32_t index)
 {
     const struct vc_dim_atom *atom = symbol_at(graph, index);
@@ -638,6 +720,8 @@ int64_t vc_graph_symbol_size(const struct vc_graph *graph, uint32_t index)
     return atom == NULL || !atom->known ? -1 : atom->value;
 }
 
+/* Gives an open dimension its size: batch = 8. A later call for the same symbol replaces the size, and the
+ * sizes of all values follow it, since they are computed on demand (vc_dim_value). */
 enum vc_status vc_graph_bind(struct vc_ctx *ctx, struct vc_graph *graph, const char *symbol, int64_t size)
 {
     VC_REFUSE_IF(size < 1, ctx, VC_E_ARGUMENT, "%s must be 1 or more, not %lld", symbol, (long long)size);
@@ -653,7 +737,8 @@ static const struct vc_dim_atom *leading(const struct vc_graph *graph, uint32_t 
     return value->n_dims == 0 ? NULL : vc_dim_symbol_of(&graph->dims, value->shape[0]);
 }
 
-/* The first symbol whose name begins with "batch", else the first symbol that leads an input. */
+/* The first symbol whose name begins with "batch", else the first symbol that leads an input.
+ * NULL: all sizes are numbers, or none leads an input. */
 const char *vc_graph_batch_symbol(const struct vc_graph *graph)
 {
     const char *name;
@@ -671,12 +756,15 @@ const char *vc_graph_batch_symbol(const struct vc_graph *graph)
     return NULL;
 }
 
+/* How many positions the model has at most (max_position_embeddings); 0: no limit is known. */
 uint64_t vc_graph_max_positions(const struct vc_graph *graph)
 {
     return graph->max_positions;
 }
 
-/* The table holds the names that families and exporters give to open sizes; a symbol that has a size keeps it. */
+/* The table holds the names that families and exporters give to open sizes; a symbol that has a size keeps it.
+ * What leads an input and is in no row becomes 1; other symbols that are in no row stay open, and a run
+ * asks for them. */
 enum vc_status vc_graph_bind_usual(struct vc_ctx *ctx, struct vc_graph *graph)
 {
     static const struct {

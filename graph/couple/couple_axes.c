@@ -39,6 +39,7 @@ struct list {
     size_t capacity;
 };
 
+/* A failure of memory is in axes->status; the list then stays as it is. */
 static void push(struct vc_axes *axes, struct list *list, uint32_t term)
 {
     if (reserve(axes, &list->items, list->n, 1, &list->capacity, sizeof *list->items)) {
@@ -57,6 +58,7 @@ static uint32_t new_term(struct vc_axes *axes, const struct vc_term *term)
     return axes->n++;
 }
 
+/* Term 0 is VC_AXIS_ONE, an axis of one element, which all functions return after a failure. */
 enum vc_status vc_axes_init(struct vc_axes *axes, struct vc_ctx *ctx, struct vc_arena *arena)
 {
     *axes = (struct vc_axes){.ctx = ctx, .arena = arena};
@@ -73,12 +75,14 @@ void vc_axes_release(struct vc_axes *axes)
 
 /* ---- terms ---- */
 
+/* A new axis of that size; all sizes of 1 are the one term VC_AXIS_ONE. */
 uint32_t vc_axes_atom(struct vc_axes *axes, struct vc_dim size)
 {
     return vc_dim_is_number(size) && size.size == 1 ? VC_AXIS_ONE : new_term(axes, &(struct vc_term){.size = size});
 }
 
-/* Path halving: each visited atom is set to its grandparent. */
+/* Path halving: each visited atom is set to its grandparent.
+ * A term without a binding stands for itself (to == term). */
 uint32_t vc_axes_resolve(struct vc_axes *axes, uint32_t term)
 {
     struct vc_term *terms = axes->terms;
@@ -108,7 +112,13 @@ static bool same_size(const struct vc_axes *axes, uint32_t a, uint32_t b)
 
 /* A product or concatenation of `list` without the terms of neutral size (1, 0). An overflowing or unknown size
  * becomes bad. An axis of more than MAX_LEAVES atoms is replaced by one fixed atom: the work of a join grows with
- * the leaves. */
+ * the leaves.
+ * A list with one term left is that term, and with none VC_AXIS_ONE.
+ *
+ *     product(12, 1, 64)     product(12, 64) of size 768
+ *     concat(64, 0, 128)     concat(64, 128) of size 192
+ *     product(12)            12 itself
+ */
 static uint32_t composite(struct vc_axes *axes, enum vc_term_kind kind, const uint32_t *list, size_t n)
 {
     int64_t neutral = kind == VC_TERM_PRODUCT ? 1 : 0;
@@ -161,7 +171,8 @@ uint32_t vc_axes_concat(struct vc_axes *axes, const uint32_t *list, size_t n)
 
 /* ---- all atoms of a term ---- */
 
-/* Calls `act` once for each atom in the term, in no particular order; stops and returns true when `act` does. */
+/* Calls `act` once for each atom in the term, in no particular order; stops and returns true when `act` does.
+ * Terms that occur several times are visited once: `seen` holds the number of the walk. */
 static bool each_atom(struct vc_axes *axes, uint32_t term, bool (*act)(struct vc_axes *, uint32_t atom, const void *),
                       const void *with)
 {
@@ -196,6 +207,7 @@ static bool each_atom(struct vc_axes *axes, uint32_t term, bool (*act)(struct vc
     return false;
 }
 
+/* The first reason stays. */
 static bool fix_atom(struct vc_axes *axes, uint32_t atom, const void *reason)
 {
     if (axes->terms[atom].fixed == NULL) {
@@ -218,6 +230,7 @@ static enum vc_unit stronger(enum vc_unit a, enum vc_unit b)
     return rank[a] > rank[b] ? a : b;
 }
 
+/* An atom has one name; the stronger one stays. */
 static bool set_unit(struct vc_axes *axes, uint32_t atom, const void *unit)
 {
     axes->terms[atom].unit = stronger(axes->terms[atom].unit, *(const enum vc_unit *)unit);
@@ -229,6 +242,7 @@ void vc_axes_set_unit(struct vc_axes *axes, uint32_t term, enum vc_unit unit)
     (void)each_atom(axes, term, set_unit, &unit);
 }
 
+/* Whether the atom is a certain one: the search for an axis within itself. */
 static bool is_it(struct vc_axes *axes, uint32_t atom, const void *other)
 {
     return atom == *(const uint32_t *)other;
@@ -237,7 +251,8 @@ static bool is_it(struct vc_axes *axes, uint32_t atom, const void *other)
 /* ---- joining ---- */
 
 /* The atom a stands for b from now on; reasons and unit of a are passed on to all atoms in b. If b contains a, the
- * equation has no solution (an axis that is a part of itself), and all is fixed. */
+ * equation has no solution (an axis that is a part of itself), and all is fixed.
+ * An atom whose size is unknown takes that of the other one. */
 static void bind(struct vc_axes *axes, uint32_t a, uint32_t b)
 {
     struct vc_term was = axes->terms[a];
@@ -258,7 +273,8 @@ static void bind(struct vc_axes *axes, uint32_t a, uint32_t b)
     }
 }
 
-/* Takes the next factor off the stack; products inside are opened, so that only atoms and concatenations come out. */
+/* Takes the next factor off the stack; products inside are opened, so that only atoms and concatenations come out.
+ * The last factor is pushed first, so that the first one is on top. */
 static uint32_t next_factor(struct vc_axes *axes, struct list *list)
 {
     for (;;) {
@@ -290,7 +306,11 @@ static void factors_of(struct vc_axes *axes, uint32_t term, struct list *factors
 }
 
 /* Pushes what lies one behind the other in the term, last part first: parts of a concatenation, or of a product
- * whose outermost factor is one, since concat(a, b) x c = concat(a x c, b x c). False: the term is one part. */
+ * whose outermost factor is one, since concat(a, b) x c = concat(a x c, b x c). False: the term is one part.
+ *     concat(a, b)                    a, b
+ *     product(concat(q, k, v), 64)    product(q, 64), product(k, 64), product(v, 64)
+ *     product(12, concat(a, b))       one part: the outermost factor is an atom
+ */
 static bool push_parts(struct vc_axes *axes, uint32_t term, struct list *list)
 {
     struct vc_term t = axes->terms[term];
@@ -320,6 +340,7 @@ static bool push_parts(struct vc_axes *axes, uint32_t term, struct list *list)
     return several;
 }
 
+/* Takes the next part off the stack; what has parts itself is opened until one comes out that has none. */
 static uint32_t next_part(struct vc_axes *axes, struct list *list)
 {
     for (;;) {
@@ -336,7 +357,11 @@ static uint32_t next_part(struct vc_axes *axes, struct list *list)
 
 /* Divides a term of one part into its first n units and the others: an atom becomes concat(n, size - n); of a
  * product the outermost factor is divided. False: the cut is inside a unit of the inner factors, 100 of product(12,
- * 64). */
+ * 64).
+ *     768 at 256                concat(256, 512)
+ *     product(12, 64) at 256    256 = 4 * 64: product(concat(4, 8), 64)
+ *     product(12, 64) at 100    no
+ */
 static bool split(struct vc_axes *axes, uint32_t term, int64_t n, uint32_t parts[2])
 {
     struct vc_term t = axes->terms[term];

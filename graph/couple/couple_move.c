@@ -1,17 +1,35 @@
-/* couple_move.c - rules of operators that put elements into other places and compute nothing. Reshape ties axes by
- * sizes alone; Slice and Split cut axes into parts; what repeats, pads or stretches an axis fixes it. */
+/* couple_move.c - rules of operators that put elements into other places and compute nothing. Reshape ties
+ * axes by sizes alone; Slice and Split cut axes into parts; what repeats, pads or stretches an axis fixes
+ * it.
+ *
+ *     Transpose   axes change places                            all may lose units
+ *     Reshape     [b, s, 768] to [b, s, 12, 64]                 the axis is product(12, 64): heads and their inner units
+ *     Concat      [b, 64] and [b, 128]                          concat(x, y)
+ *     Slice       [b, 2304], 0 to 768                           concat(nothing, part, rest)
+ *     Split       [b, 2304] in three                            concat(q, k, v)
+ *     Expand      [b, 1, 64] to [b, 8, 64]                      the 8 are fixed, the 64 pass
+ *     Tile        [b, 64], repeats {1, 2}                       product(2, axis): units of the axis may go, in both copies
+ *     Pad         [b, c, h, w], h and w padded                  h and w are fixed, the channels pass
+ *     Gather      [V, C] by indices [b, s]                      [b, s, C]: rows fixed, C may lose units
+ *     Resize      [b, c, h, w] to [b, c, 2*h, 2*w]              h and w are fixed
+ *
+ * Where the graph comes from a file (c->of_file), sizes in it have to be written anew once units are gone:
+ * the shape of a Reshape, the bounds of a Slice. vc_couple_say states which terms such numbers follow;
+ * where a number cannot be stated, the axis is fixed. */
 
 #include "graph/couple/couple_rules.h"
 
 /* ---- other dimensions, the same elements in the same order ---- */
 
-/* The dimensions of a value that are not 1. */
+/* The dimensions of a value that are not 1.
+ * A dimension of 1 has no units, and Reshape, Squeeze and Unsqueeze may put ones anywhere. */
 struct side {
     unsigned n;
     unsigned axis[VC_GRAPH_MAX_DIMS];
     struct vc_dim size[VC_GRAPH_MAX_DIMS];
 };
 
+/* The axes of the value and their sizes, in order. */
 static void take_side(struct side *side, const struct vc_graph_value *value)
 {
     side->n = 0;
@@ -25,7 +43,10 @@ static void take_side(struct side *side, const struct vc_graph_value *value)
 
 /* The fewest dimensions of both sides, from i and j on, with the same product: *p and *q of them.
  *     [batch, 12, 64] to [batch, 768]     batch = batch (1 and 1), then 12 * 64 = 768 (2 and 1)
- * Without a match all remaining dimensions are one segment. */
+ * Without a match all remaining dimensions are one segment.
+ * Sums of *p and *q are tried from small to large, so that segments are as short as can be and axes are
+ * tied as finely as sizes allow. Equal sizes of axes that only happen to be next to each other ([4, 4] to
+ * [4, 4]) give the same result as the order of elements does. */
 static void next_segment(struct vc_couple *c, const struct side *in, unsigned i, const struct side *out, unsigned j,
                          unsigned *p, unsigned *q)
 {
@@ -43,7 +64,11 @@ static void next_segment(struct vc_couple *c, const struct side *in, unsigned i,
 }
 
 /* p dimensions of the input are q of the output: both are factors of one product. One output dimension is that
- * product itself. */
+ * product itself.
+ *     [12, 64] to [768]        product(axis, axis) is the output
+ *     [768] to [12, 64]        axis = product(new, new)
+ *     [4, 192] to [12, 64]     product(axis, axis) = product(new, new), which couple_axes.c divides into 4, 3 and 64
+ */
 static void join_segment(struct vc_couple *c, const struct side *in, unsigned i, unsigned p, const struct side *out,
                          unsigned j, unsigned q)
 {
@@ -67,7 +92,9 @@ static void join_segment(struct vc_couple *c, const struct side *in, unsigned i,
 }
 
 /* The new shape as a file writes it: numbers follow their terms; dimensions that depend on inputs are 0 (the
- * input's dimension at that place) or -1 (once). False: it cannot be written like this, and the axes are fixed. */
+ * input's dimension at that place) or -1 (once). False: it cannot be written like this, and the axes are fixed.
+ * 0 is used where more than one dimension is open and the input has the same size at that place, unless
+ * allowzero gives 0 another meaning. A size that is 0 itself cannot be written. */
 static bool say_shape(struct vc_couple *c)
 {
     const struct vc_graph_value *x = vc_couple_in(c, 0);
@@ -129,7 +156,8 @@ void vc_couple_reshape(struct vc_couple *c)
     }
 }
 
-/* Axis k of the output is axis perm[k] of the input. */
+/* Axis k of the output is axis perm[k] of the input.
+ * Without perm the axes are reversed. */
 void vc_couple_transpose(struct vc_couple *c)
 {
     const struct vc_graph_attr *perm = vc_couple_attr(c, "perm");
@@ -168,7 +196,8 @@ void vc_couple_concat(struct vc_couple *c)
 }
 
 /* Elements first to first + count of an axis of input 0, the elements before and those behind, as three terms whose
- * concatenation is the axis. */
+ * concatenation is the axis.
+ * An empty part before or behind is left out by vc_axes_concat. */
 static void part_of(struct vc_couple *c, unsigned axis, int64_t first, int64_t count, uint32_t parts[3])
 {
     int64_t size = vc_couple_in(c, 0)->shape[axis].size;
@@ -179,6 +208,7 @@ static void part_of(struct vc_couple *c, unsigned axis, int64_t first, int64_t c
     vc_axes_join(&c->axes, vc_couple_axis(c, 0, axis), vc_axes_concat(&c->axes, parts, 3));
 }
 
+/* Where a bound of a forward slice is, from 0 to size: negative ones count from the end. */
 static int64_t clamp(int64_t at, int64_t size)
 {
     at = at < 0 ? at + size : at;
@@ -193,7 +223,11 @@ struct bounds {
 };
 
 /* Three cases: all of the axis (the end becomes INT64_MAX, right for any size), a part with known bounds, and
- * anything else, which fixes the axis. */
+ * anything else, which fixes the axis.
+ * `watch` is the axis that the number is a bound of: the number is rewritten when units of that axis go.
+ *
+ *     x[:, 64:128] of [b, 192]     parts {64, 64, 64}; start is the first part, end the first two
+ */
 static struct bounds slice_axis(struct vc_couple *c, unsigned axis, struct vc_dim start, struct vc_dim end,
                                 struct vc_dim step)
 {
@@ -222,7 +256,8 @@ static struct bounds slice_axis(struct vc_couple *c, unsigned axis, struct vc_di
     return bounds;
 }
 
-/* If the file's bounds cannot be written as numbers, parts that would move are fixed. */
+/* If the file's bounds cannot be written as numbers, parts that would move are fixed.
+ * A slice whose bounds are computed from values mixes everything. */
 void vc_couple_slice(struct vc_couple *c)
 {
     unsigned n_dims = vc_couple_in(c, 0)->n_dims;
@@ -264,7 +299,8 @@ void vc_couple_slice(struct vc_couple *c)
 }
 
 /* A Split by the number of parts alone makes equal parts: unless all parts are one term, a removal could leave
- * unequal ones, and the axis is fixed. */
+ * unequal ones, and the axis is fixed.
+ * It runs when all rules have run, since later nodes may join the parts (the sum q + k has units of both). */
 void vc_couple_check_split(struct vc_couple *c)
 {
     const struct vc_graph_node *node = vc_couple_node(c);
@@ -282,7 +318,9 @@ void vc_couple_check_split(struct vc_couple *c)
 }
 
 /* Parts follow each other from element `first`; sizes that depend on inputs fix the axis. Sizes in a file
- * are stated anew. */
+ * are stated anew.
+ * Each part is cut from the same axis, so that the concatenations are joined with each other and end as one
+ * of all parts. */
 void vc_couple_split(struct vc_couple *c)
 {
     const struct vc_graph_node *node = vc_couple_node(c);
@@ -322,7 +360,8 @@ void vc_couple_split(struct vc_couple *c)
 /* ---- more of the same ---- */
 
 /* An axis that is repeated is new and fixed. In a file's shape the others may be written as 1: Expand keeps
- * their size. */
+ * their size.
+ * An axis that the input does not have, or has with 1, is repeated. */
 void vc_couple_expand(struct vc_couple *c)
 {
     const struct vc_graph_value *x = vc_couple_in(c, 0);
@@ -348,7 +387,8 @@ void vc_couple_expand(struct vc_couple *c)
     vc_couple_say_or_fix(c, 1, sizes, y->n_dims, known);
 }
 
-/* Repeats times the axis: the units of the axis may go, the number of repeats stays. */
+/* Repeats times the axis: the units of the axis may go, the number of repeats stays.
+ * The number of repeats is a factor that is fixed: no copy may lose other units than the rest. */
 void vc_couple_tile(struct vc_couple *c)
 {
     const struct vc_graph_value *x = vc_couple_in(c, 0);
@@ -367,7 +407,8 @@ void vc_couple_tile(struct vc_couple *c)
     }
 }
 
-/* Axes without padding pass; what is padded is fixed, since new elements belong to no unit. */
+/* Axes without padding pass; what is padded is fixed, since new elements belong to no unit.
+ * Pads that are not known are taken to pad; axes that are not listed are not padded. */
 void vc_couple_pad(struct vc_couple *c)
 {
     const struct vc_graph_value *x = vc_couple_in(c, 0);
@@ -399,7 +440,8 @@ void vc_couple_pad(struct vc_couple *c)
 }
 
 /* Rows that are chosen by numbers stay (tokens of an embedding); columns are units that the embedding
- * makes. */
+ * makes.
+ * The axes of the indices stand in the output where the axis was. */
 void vc_couple_gather(struct vc_couple *c)
 {
     const struct vc_graph_value *x = vc_couple_in(c, 0);
@@ -419,7 +461,8 @@ void vc_couple_gather(struct vc_couple *c)
     }
 }
 
-/* The new sizes, of all axes or of those in the attribute. */
+/* The new sizes (input 3 of Resize) as numbers that follow their axes, of all axes or of those in the
+ * attribute. */
 static void say_resized(struct vc_couple *c)
 {
     const struct vc_graph_value *y = vc_couple_out(c, 0);
@@ -437,7 +480,8 @@ static void say_resized(struct vc_couple *c)
     vc_couple_say_or_fix(c, 3, sizes, n, known);
 }
 
-/* Axes whose size stays pass on. */
+/* Axes whose size stays pass on.
+ * Scales (input 2) are ratios and need no rewriting. */
 void vc_couple_resize(struct vc_couple *c)
 {
     const struct vc_graph_value *x = vc_couple_in(c, 0);

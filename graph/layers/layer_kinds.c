@@ -4,7 +4,25 @@
  *     add_X reads words and options of list->layer, adds parameters (param) and nodes (node), and leaves the layer's output in
  *     list->value, from which the next line goes on. A problem is noted with the line, and the value becomes unknown.
  *
- * Weights decide over the list where units were removed from the checkpoint: outputs_of, groups_of. */
+ * What lines become:
+ *
+ *     input x [batch, 3, 32, 32]        an input; batch is an open size
+ *     conv c1 64 kernel=3 pad=1         Conv(x, c1.weight [64, 3, 3, 3], c1.bias [64])
+ *     batchnorm n1                      BatchNormalization(c1, n1.weight, n1.bias, n1.running_mean, n1.running_var)
+ *     relu as kept                      Relu(n1), called "kept"
+ *     globalavgpool                     GlobalAveragePool(kept)
+ *     flatten                           Flatten
+ *     linear fc 10                      MatMul(fc.weight transposed), then Add(fc.bias)
+ *     output                            the value of the line before is an output
+ *
+ * The names of parameters are those of torch.nn, LAYER.weight and LAYER.bias, so that a checkpoint of a
+ * PyTorch module whose members are called like the layers fits without a table.
+ *
+ * Sizes of inputs are not said: a layer takes them from the value before (size_of), which must be numbers;
+ * the batch may be open.
+ *
+ * Weights decide over the list where units were removed from the checkpoint: outputs_of, groups_of. A list
+ * that was written for the whole model reads the pruned one, too. */
 #include "graph/layers/layer_kinds.h"
 
 #include <stdio.h>
@@ -13,6 +31,8 @@
 
 #include "core/model/source.h"
 
+/* "line 3: conv: needs kernel=N". The kind is left out while the line has none, as after an error of
+ * splitting it. */
 void vc_layer_fail(struct vc_layer_list *list, const char *format, ...)
 {
     char text[VC_MESSAGE_BYTES];
@@ -27,7 +47,8 @@ void vc_layer_fail(struct vc_layer_list *list, const char *format, ...)
 
 /* ---- words ---- */
 
-/* A number from 0 to 2^31 - 1, the whole word. */
+/* A number from 0 to 2^31 - 1, the whole word.
+ * The upper bound keeps products of such numbers within 64 bits: a stride times a size cannot overflow. */
 static bool number(const char *text, int64_t *out)
 {
     char *end;
@@ -37,7 +58,9 @@ static bool number(const char *text, int64_t *out)
     return *text != '\0' && *end == '\0' && n >= 0 && n <= INT32_MAX;
 }
 
-/* The option's value, marked as used; NULL if the line does not have it. */
+/* The option's value, marked as used; NULL if the line does not have it.
+ * Every option that a kind understands has to be asked for, also where the layer fails before: vc_layer_add
+ * refuses what nobody asked for. */
 static const char *option(struct vc_layer_list *list, const char *name)
 {
     for (unsigned k = 0; k < list->layer.n_options; k++) {
@@ -49,7 +72,8 @@ static const char *option(struct vc_layer_list *list, const char *name)
     return NULL;
 }
 
-/* "3" or "3x5": two numbers; a missing option gives `otherwise` twice. */
+/* "3" or "3x5": two numbers; a missing option gives `otherwise` twice.
+ * A first number of 24 digits or more is no number: `first` stays empty, and number() refuses it. */
 static void pair(struct vc_layer_list *list, const char *name, int64_t otherwise, int64_t out[2])
 {
     const char *text = option(list, name);
@@ -69,6 +93,7 @@ static void pair(struct vc_layer_list *list, const char *name, int64_t otherwise
     out[1] = x == NULL ? out[0] : out[1];
 }
 
+/* An option that is one whole number of 0 or more: groups=4. */
 static int64_t whole(struct vc_layer_list *list, const char *name, int64_t otherwise)
 {
     const char *text = option(list, name);
@@ -80,6 +105,8 @@ static int64_t whole(struct vc_layer_list *list, const char *name, int64_t other
     return n;
 }
 
+/* An option or a word that is any number: eps=1e-5. In a locale with a decimal comma strtod would
+ * take 0,5, which is refused. */
 static double real(struct vc_layer_list *list, const char *name, const char *text, double otherwise)
 {
     char *end;
@@ -95,6 +122,7 @@ static double real(struct vc_layer_list *list, const char *name, const char *tex
     return x;
 }
 
+/* An option that is yes or no: bias=no. */
 static bool yes(struct vc_layer_list *list, const char *name, bool otherwise)
 {
     const char *text = option(list, name);
@@ -128,7 +156,9 @@ static const char *name_word(struct vc_layer_list *list)
 }
 
 /* Size of dimension k (negative: the last) of the value that the layer works on; it has to be a number. 0
- * after a problem. */
+ * after a problem.
+ * size_of(list, 1) is the number of channels of [batch, channels, height, width], size_of(list, -1) the
+ * number of features of [batch, ..., features]. */
 static uint64_t size_of(struct vc_layer_list *list, int k)
 {
     const struct vc_graph_value *value = vc_graph_value(list->graph, list->value);
@@ -147,7 +177,10 @@ static uint64_t size_of(struct vc_layer_list *list, int k)
 /* ---- what is added ---- */
 
 /* The parameter LAYER.what with that shape, a tensor of the model where there is one; the shapes have to be
- * equal. */
+ * equal. `transposed`: the graph sees the last two axes swapped, and `shape` is that of the tensor.
+ *
+ * Without a model (list->model is NULL) nothing is compared, and the parameter has no index: its
+ * shape is known, and its numbers are nowhere. */
 static uint32_t param(struct vc_layer_list *list, const char *layer, const char *what, const uint64_t *shape,
                       unsigned n_dims, bool transposed)
 {
@@ -195,7 +228,10 @@ static const struct vc_tensor *weight_of(const struct vc_layer_list *list, const
     return index != VC_NO_TENSOR ? vc_model_tensor(list->model, index) : NULL;
 }
 
-/* How many outputs the layer has: as many as the list says, or fewer where units were removed from the weights. */
+/* How many outputs the layer has: as many as the list says, or fewer where units were removed from the weights.
+ *     conv c1 64, and c1.weight is [48, 3, 3, 3] in the checkpoint: 48 outputs
+ *     conv c1 64, and c1.weight is [80, 3, 3, 3]: 64, and param() refuses the tensor
+ */
 static uint64_t outputs_of(const struct vc_layer_list *list, const char *layer, int64_t said)
 {
     const struct vc_tensor *weight = weight_of(list, layer);
@@ -206,7 +242,9 @@ static uint64_t outputs_of(const struct vc_layer_list *list, const char *layer, 
 }
 
 /* Into how many groups the channels are divided: as the list says, but where each channel was a group by itself, and
- * channels were removed from the weights, there are as many as channels are left. */
+ * channels were removed from the weights, there are as many as channels are left.
+ *     conv d1 64 groups=64 behind a layer with 48 channels left, d1.weight [48, 1, 3, 3]: 48 groups
+ */
 static int64_t groups_of(const struct vc_layer_list *list, const char *layer, int64_t said, uint64_t in)
 {
     const struct vc_tensor *weight = weight_of(list, layer);
@@ -215,7 +253,8 @@ static int64_t groups_of(const struct vc_layer_list *list, const char *layer, in
 }
 
 /* One node with one output, from which the list goes on. `last`: the output is the layer's, and is called
- * `as` or by its name. */
+ * `as` or by its name, unless another value has that name already. Nodes before the last one of a layer
+ * (MatMul of a linear layer with a bias) get a name from the graph. */
 static void node(struct vc_layer_list *list, const char *op, const uint32_t *inputs, unsigned n_inputs,
                  const struct vc_graph_attr *attrs, unsigned n_attrs, bool last)
 {
@@ -234,7 +273,8 @@ static void node(struct vc_layer_list *list, const char *op, const uint32_t *inp
                                                                         .attrs = attrs});
 }
 
-/* A kind without words or parameters. */
+/* A kind without words or parameters.
+ * A word is refused, since it would be taken for a name that parameters have. */
 static void plain(struct vc_layer_list *list, const char *op, const struct vc_graph_attr *attrs, unsigned n_attrs)
 {
     uint32_t x = list->value;
@@ -246,7 +286,8 @@ static void plain(struct vc_layer_list *list, const char *op, const struct vc_gr
     node(list, op, &x, 1, attrs, n_attrs, true);
 }
 
-/* input NAME [sizes] type=f32|i64. A word that is no number is an open size. */
+/* input NAME [sizes] type=f32|i64. A word that is no number is an open size.
+ * A size that repeats a name is the same size: [batch, n, n] is square. */
 static void add_input(struct vc_layer_list *list)
 {
     struct vc_dim shape[VC_GRAPH_MAX_DIMS];
@@ -286,7 +327,10 @@ static void add_input(struct vc_layer_list *list)
 }
 
 /* conv NAME OUT kernel=K stride= pad= dilation= groups= bias=: torch.nn.Conv2d, with the input channels
- * from the line before. */
+ * from the line before.
+ *     weight [out, in / groups, kernel rows, kernel columns], bias [out]
+ *
+ * The pads of ONNX are begin and end of each axis: pad=1x2 is {1, 2, 1, 2}. */
 static void add_conv(struct vc_layer_list *list)
 {
     const char *name = name_word(list);
@@ -332,7 +376,8 @@ static void add_conv(struct vc_layer_list *list)
     }
 }
 
-/* torch.nn.Linear: weight [out, in], read transposed, then the bias. */
+/* torch.nn.Linear: weight [out, in], read transposed, then the bias.
+ * The matrix product works along the last axis, so that inputs of any rank will do. */
 static void add_linear(struct vc_layer_list *list)
 {
     const char *name = name_word(list);
@@ -354,7 +399,8 @@ static void add_linear(struct vc_layer_list *list)
     }
 }
 
-/* Four tensors of one number for each channel, named as torch.nn.BatchNorm2d names them. */
+/* Four tensors of one number for each channel, named as torch.nn.BatchNorm2d names them.
+ * What is computed is inference: (x - running_mean) / sqrt(running_var + eps) * weight + bias. */
 static void add_batchnorm(struct vc_layer_list *list)
 {
     static const char *const parts[] = {"weight", "bias", "running_mean", "running_var"};
@@ -373,6 +419,7 @@ static void add_batchnorm(struct vc_layer_list *list)
     node(list, "BatchNormalization", inputs, 5, &attr, 1, true);
 }
 
+/* torch.nn.LayerNorm over the last axis, which is what LayerNormalization does without an axis. */
 static void add_layernorm(struct vc_layer_list *list)
 {
     const char *name = name_word(list);
@@ -388,7 +435,8 @@ static void add_layernorm(struct vc_layer_list *list)
     node(list, "LayerNormalization", inputs, 3, &attr, 1, true);
 }
 
-/* embedding NAME ROWS COLUMNS: rows chosen by the integers of the layer before. */
+/* embedding NAME ROWS COLUMNS: rows chosen by the integers of the layer before.
+ * Columns follow: [batch, sequence] becomes [batch, sequence, columns]. */
 static void add_embedding(struct vc_layer_list *list)
 {
     const char *name = name_word(list);
@@ -403,7 +451,9 @@ static void add_embedding(struct vc_layer_list *list)
     }
 }
 
-/* The stride is the kernel unless it is given, as in torch.nn. */
+/* The stride is the kernel unless it is given, as in torch.nn.
+ * An option stride that is given as one number holds for both axes; where it is missing, pair() has set
+ * both to the rows of the kernel, and the columns are set here. */
 static void add_pool(struct vc_layer_list *list, const char *op)
 {
     int64_t kernel[2];
@@ -429,6 +479,7 @@ static void add_pool(struct vc_layer_list *list, const char *op)
     }
 }
 
+/* Kinds that are one operator without options of their own. */
 static void add_maxpool(struct vc_layer_list *list)
 {
     add_pool(list, "MaxPool");
@@ -478,6 +529,7 @@ static void add_silu(struct vc_layer_list *list)
     node(list, "Mul", inputs, 2, NULL, 0, true);
 }
 
+/* Along the last axis, whatever the rank. */
 static void add_softmax(struct vc_layer_list *list)
 {
     const struct vc_graph_attr attr = vc_attr_int("axis", -1);
@@ -485,12 +537,15 @@ static void add_softmax(struct vc_layer_list *list)
     plain(list, "Softmax", &attr, 1);
 }
 
+/* Everything behind the first axis becomes one: ONNX's axis 1, the default. */
 static void add_flatten(struct vc_layer_list *list)
 {
     plain(list, "Flatten", NULL, 0);
 }
 
-/* Nothing happens in inference; training keeps a mask. */
+/* Nothing happens in inference; training keeps a mask.
+ * No node is added: the mark lets the estimate of memory count that
+ * mask (memory/timeline). */
 static void add_dropout(struct vc_layer_list *list)
 {
     if (list->layer.n_words > 1) {
@@ -513,6 +568,7 @@ static uint32_t named(struct vc_layer_list *list)
     return value;
 }
 
+/* from NAME: the next layer works on that value, which begins a second branch. */
 static void add_from(struct vc_layer_list *list)
 {
     uint32_t value = named(list);
@@ -520,6 +576,8 @@ static void add_from(struct vc_layer_list *list)
     list->value = value == VC_NO_VALUE ? vc_graph_unknown(list->graph, NULL) : value;
 }
 
+/* add NAME: the value before plus the named one, as at the end of a residual block. Shapes are broadcast as
+ * in ONNX. */
 static void add_add(struct vc_layer_list *list)
 {
     uint32_t inputs[2] = {list->value, named(list)};
@@ -530,6 +588,7 @@ static void add_add(struct vc_layer_list *list)
     }
 }
 
+/* concat NAME axis=1: the value before, then the named one, along the axis; channels by default. */
 static void add_concat(struct vc_layer_list *list)
 {
     uint32_t inputs[2] = {list->value, named(list)};
@@ -541,6 +600,7 @@ static void add_concat(struct vc_layer_list *list)
     }
 }
 
+/* multiply 0.125: each element times a number. */
 static void add_multiply(struct vc_layer_list *list)
 {
     uint32_t inputs[2] = {list->value, VC_NO_VALUE};
@@ -555,7 +615,8 @@ static void add_multiply(struct vc_layer_list *list)
 }
 
 /* reshape [0, 1, 8, 8]: ONNX's 0 and -1. The word stands without spaces or in brackets with them
- * (next_word). */
+ * (next_word).
+ * What follows a number without a comma or "]" is an error: `text` then stands at neither. */
 static void add_reshape(struct vc_layer_list *list)
 {
     const char *text = list->layer.n_words == 1 ? list->layer.words[0] : "";
@@ -581,7 +642,8 @@ static void add_reshape(struct vc_layer_list *list)
     node(list, "Reshape", inputs, 2, NULL, 0, true);
 }
 
-/* output, or output NAME: several lines give several outputs, in their order. */
+/* output, or output NAME: several lines give several outputs, in their order.
+ * A list without such a line has its last value as output (layers.c, by has_output). */
 static void add_output(struct vc_layer_list *list)
 {
     uint32_t value = list->layer.n_words == 0 ? list->value : named(list);
@@ -627,6 +689,8 @@ static const struct layer_kind {
 
 #define N_KINDS (sizeof kinds / sizeof *kinds)
 
+/* "there is no such layer; there are input, conv, linear, ... and output": the table is the list of what
+ * can be written. */
 static void refuse_kind(struct vc_layer_list *list)
 {
     char all[400] = "";
@@ -641,7 +705,9 @@ static void refuse_kind(struct vc_layer_list *list)
     vc_layer_fail(list, "there is no such layer; there are %s", all);
 }
 
-/* Looks the kind up, sets the block, adds, and refuses options that nothing asked for. */
+/* Looks the kind up, sets the block, adds, and refuses options that nothing asked for.
+ * A layer before any input leaves an unknown value behind, so that the following lines give no further
+ * problem. */
 void vc_layer_add(struct vc_layer_list *list)
 {
     size_t k = 0;

@@ -1,5 +1,20 @@
 /* onnx_lex.c - tokens, types and tensors of ONNX's textual form. Nothing here knows what tokens mean; the
- * text need not end with a NUL, and every read is bounded by t->end. */
+ * text need not end with a NUL, and every read is bounded by t->end.
+ *
+ * There is no list of tokens: the parser (onnx_text.c) says what it expects next, and these functions take
+ * it from t->at or refuse it. Spaces and comments before a token are skipped by whoever looks at it first.
+ *
+ *     take_X      the token is taken, or an error is returned with its line
+ *     next_X      looks, and takes nothing
+ *     expect_X    as take, for one character
+ *
+ *     fc1.weight          no word: the point ends it, and such a name stands in quotes
+ *     "fc1.weight"        a name
+ *     float[batch, 3, ?]  a type
+ *     {1, 2.5, -inf}      values
+ *
+ * What is returned is copied into the arena of the text, since tokens in quotes lose their backslashes and
+ * words have no NUL at their end. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -12,7 +27,8 @@
 
 /* ---- tokens ---- */
 
-/* The line is counted only now: faults happen once. */
+/* The line is counted only now: faults happen once.
+ * "line 3: expected ')' at '-> (float y) {'": up to 24 characters of what is there, none of another line. */
 enum vc_status vc_onnx_fail_at(const struct vc_onnx_text *t, const char *expected)
 {
     size_t line = 1;
@@ -43,6 +59,7 @@ static void skip_space(struct vc_onnx_text *t)
     }
 }
 
+/* The next character behind spaces and comments; NUL at the end of the text. */
 char vc_onnx_peek_char(struct vc_onnx_text *t)
 {
     skip_space(t);
@@ -59,6 +76,7 @@ bool vc_onnx_take_char(struct vc_onnx_text *t, char c)
     return true;
 }
 
+/* The message names the character in quotes. */
 enum vc_status vc_onnx_expect_char(struct vc_onnx_text *t, char c)
 {
     const char what[] = {'\'', c, '\'', '\0'};
@@ -71,7 +89,8 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* Letters, digits and '_' from here on; 0: there is no word. */
+/* Letters, digits and '_' from here on; 0: there is no word.
+ * A digit cannot begin a word. */
 size_t vc_onnx_word_length(struct vc_onnx_text *t)
 {
     char c = vc_onnx_peek_char(t);
@@ -86,6 +105,7 @@ size_t vc_onnx_word_length(struct vc_onnx_text *t)
     return n;
 }
 
+/* Copies the word; `expected` says in the message what should be there ("an operator"). */
 enum vc_status vc_onnx_take_word(struct vc_onnx_text *t, const char *expected, const char **word)
 {
     size_t n = vc_onnx_word_length(t);
@@ -98,6 +118,7 @@ enum vc_status vc_onnx_take_word(struct vc_onnx_text *t, const char *expected, c
     return *word == NULL ? VC_E_NOMEM : VC_OK;
 }
 
+/* The whole next word, and no longer one: "float" is not at "float16". */
 bool vc_onnx_next_is_word(struct vc_onnx_text *t, const char *word)
 {
     size_t n = vc_onnx_word_length(t);
@@ -105,7 +126,9 @@ bool vc_onnx_next_is_word(struct vc_onnx_text *t, const char *word)
     return n == strlen(word) && memcmp(t->at, word, n) == 0;
 }
 
-/* "..." with \ before a character that is meant as it is. */
+/* "..." with \ before a character that is meant as it is.
+ * A backslash at the very end takes the loop one behind the end, which is set back for the message. The
+ * copy has at most as many bytes as the text in quotes. A string may contain NUL, so that *n is its length. */
 enum vc_status vc_onnx_take_string(struct vc_onnx_text *t, const char **string, size_t *n)
 {
     const char *from;
@@ -150,7 +173,9 @@ enum vc_status vc_onnx_take_name(struct vc_onnx_text *t, const char *expected, c
 }
 
 /* Copies the token so that strtod sees a NUL. Numbers are decimal: hexadecimal floats and a leading '+' are
- * refused, as in ONNX's parser. "inf" and "nan" are floats. */
+ * refused, as in ONNX's parser. "inf" and "nan" are floats.
+ * 63 characters are more than any double needs; a longer token fails, because its rest is taken for the
+ * next one. strchr finds a NUL in every text, which the last condition excludes. */
 enum vc_status vc_onnx_take_number(struct vc_onnx_text *t, bool *is_integer, int64_t *i, double *f)
 {
     char text[64];
@@ -179,6 +204,7 @@ enum vc_status vc_onnx_take_number(struct vc_onnx_text *t, bool *is_integer, int
     return VC_OK;
 }
 
+/* An integer of 64 bits. t->at goes back to the number, so that the message shows it. */
 enum vc_status vc_onnx_take_integer(struct vc_onnx_text *t, int64_t *i)
 {
     bool is_integer;
@@ -193,7 +219,9 @@ enum vc_status vc_onnx_take_integer(struct vc_onnx_text *t, int64_t *i)
     return VC_OK;
 }
 
-/* Room for one more at the end of a list in the arena; NULL: no memory. `list` is the address of its pointer. */
+/* Room for one more at the end of a list in the arena; NULL: no memory. `list` is the address of its pointer.
+ * Items of a list move when it grows: an address that was returned is valid until the next call for the
+ * same list. */
 void *vc_onnx_one_more(struct vc_onnx_text *t, void *list, size_t *n, size_t *capacity, size_t size)
 {
     char *items;
@@ -217,6 +245,7 @@ static const struct {
     {"uint64", VC_DTYPE_U64}, {"uint32", VC_DTYPE_U32}, {"uint16", VC_DTYPE_U16},    {"uint8", VC_DTYPE_U8},
     {"bool", VC_DTYPE_BOOL},  {"string", VC_DTYPE_RAW}, {"complex64", VC_DTYPE_RAW}, {"complex128", VC_DTYPE_RAW}};
 
+/* A table of 16 rows is searched in order, which costs nothing beside reading the text. */
 bool vc_onnx_next_type(struct vc_onnx_text *t, enum vc_dtype *dtype)
 {
     for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
@@ -228,7 +257,12 @@ bool vc_onnx_next_type(struct vc_onnx_text *t, enum vc_dtype *dtype)
     return false;
 }
 
-/* float, float[], float[batch, "my size", 3, ?] */
+/* float, float[], float[batch, "my size", 3, ?]
+ *     float               a number: has_shape, no dimensions
+ *     float[]             has_shape is false: any shape
+ *     float[batch, 3]     a name and a size; the size of the name is -1
+ *     float[?]            a dimension of unknown size
+ */
 enum vc_status vc_onnx_take_type(struct vc_onnx_text *t, struct vc_program_value *value)
 {
     const char *word;
@@ -273,13 +307,15 @@ enum vc_status vc_onnx_take_type(struct vc_onnx_text *t, struct vc_program_value
 
 /* ---- values ---- */
 
+/* VC_DTYPE_RAW stands for texts and complex numbers, which are counted and not kept. */
 static size_t bytes_of(enum vc_dtype dtype)
 {
     return dtype == VC_DTYPE_RAW ? 8 : (size_t)vc_dtype_bytes(dtype, 1);
 }
 
 /* One element, little-endian, as it lies in memory. float16 and bfloat16 are written as their bits, as
- * integers. */
+ * integers.
+ * An integer that does not fit the type loses its high bits. */
 static void put_element(enum vc_dtype dtype, int64_t i, double f, unsigned char *to)
 {
     unsigned char bytes[8];
@@ -298,7 +334,10 @@ static void put_element(enum vc_dtype dtype, int64_t i, double f, unsigned char 
     memcpy(to, bytes, bytes_of(dtype));
 }
 
-/* {1, 2.5, ...} of the type and shape, or ["location": "file", ...], whose values are not read. */
+/* {1, 2.5, ...} of the type and shape, or ["location": "file", ...], whose values are not read.
+ * The values are collected in an array of the arena that doubles; the old ones stay in the arena until the
+ * text is released. The number of values is compared with the shape at the end. Only small tensors keep
+ * their values (VC_PROGRAM_MAX_INLINE); of an empty one the data is any address that is not NULL. */
 enum vc_status vc_onnx_take_values(struct vc_onnx_text *t, const struct vc_program_value *type,
                                    struct vc_program_tensor *to)
 {

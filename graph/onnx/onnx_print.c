@@ -24,7 +24,15 @@
 
 #define IR_VERSION 11 /* the one of VC_GRAPH_OPSET */
 
-/* Tables by number of parameter, found before anything is printed. */
+/* Tables by number of parameter, found before anything is printed.
+ * `whole` and `as_is` answer two questions about tensors that several parameters read, such as one matrix
+ * that is used as three slices:
+ *
+ *     number   parameter       tensor   slice       whole     as_is
+ *     0        query.weight    qkv      0 to 64      0        none
+ *     1        key.weight      qkv      64 to 128    0
+ *     2        head.weight     embed    all          2         2
+ */
 struct print {
     struct vc_ctx *ctx;
     const struct vc_graph *graph;
@@ -39,7 +47,8 @@ struct print {
 
 /* ---- words ---- */
 
-/* In quotes unless it is a plain word; always for what would be read as a type. */
+/* A name, in quotes unless it is a plain word; always for what would be read as a type. The grammar knows
+ * types by their names alone: a value called bool stands in quotes. In quotes '"' and '\' get a '\'. */
 static void add_name(struct print *p, const char *name)
 {
     static const char *const types[] = {"float",     "double",     "float16",      "bfloat16", "int64",    "int32",
@@ -65,7 +74,7 @@ static void add_name(struct print *p, const char *name)
     vc_text_add(&p->text, "\"");
 }
 
-/* As a string in quotes. */
+/* A prefix and a text as one string in quotes: "vcompress.parameter:w". */
 static void add_string(struct print *p, const char *prefix, const char *s)
 {
     vc_text_add(&p->text, "\"");
@@ -78,7 +87,12 @@ static void add_string(struct print *p, const char *prefix, const char *s)
 }
 
 /* The fewest digits that read back as the same double, with a point or exponent so that it is a float for
- * the reader. */
+ * the reader.
+ *     0.1       "0.1"
+ *     1         "1.0"
+ *     1e-05     "1e-05"
+ *     1/3       "0.3333333333333333"
+ */
 static void add_float(struct print *p, double x)
 {
     char digits[64];
@@ -96,11 +110,14 @@ static void add_float(struct print *p, double x)
     vc_text_add(&p->text, "%s%s", digits, strpbrk(digits, ".e") == NULL ? ".0" : "");
 }
 
+/* A value is F32, BOOL or I64; others do not occur in a graph. */
 static const char *type_name(enum vc_dtype dtype)
 {
     return dtype == VC_DTYPE_F32 ? "float" : dtype == VC_DTYPE_BOOL ? "bool" : "int64";
 }
 
+/* A type with the name of the value behind it: "float[batch, 784] x". An open size is a name, and a
+ * computed one a name in quotes: "floor((height - 1)/2)" comes back as a symbol of that name. */
 static void add_type(struct print *p, const struct vc_graph_value *value)
 {
     vc_text_add(&p->text, "%s", type_name(value->dtype));
@@ -127,7 +144,8 @@ static bool is_whole(const struct vc_graph_param *param)
     return !param->sliced && !param->transposed;
 }
 
-/* Several parameters of one tensor are one input. */
+/* Several parameters of one tensor are one input.
+ * Tables have one element more than needed, so that an empty graph allocates something. */
 static enum vc_status find_wholes(struct print *p)
 {
     const struct vc_graph *graph = p->graph;
@@ -152,7 +170,8 @@ out:
     return status;
 }
 
-/* Notes a used value at its first use: of a parameter the first parameter of its tensor. */
+/* Notes a used value at its first use: of a parameter the first parameter of its tensor.
+ * Inputs and results are marked seen, too, and are in no list. */
 static void order_value(struct print *p, bool *seen, uint32_t v)
 {
     uint32_t param = v == VC_NO_VALUE ? VC_NO_PARAM : p->graph->values[v].param;
@@ -171,7 +190,8 @@ static void order_value(struct print *p, bool *seen, uint32_t v)
     }
 }
 
-/* The order of parameters and constants. */
+/* The order of parameters and constants.
+ * Outputs come last: a constant or parameter that is an output itself is read by no node. */
 static enum vc_status find_order(struct print *p)
 {
     const struct vc_graph *graph = p->graph;
@@ -195,7 +215,8 @@ out:
 }
 
 /* The name of the input that is the whole tensor k: the name of the value that is just this tensor, else
- * the tensor's own name, with ":1", ":2" if another value has it. */
+ * the tensor's own name, with ":1", ":2" if another value has it.
+ * Names are cut to 1000 bytes; the loop finds a free one. */
 static const char *whole_name(const struct print *p, uint32_t k, char *name, size_t n)
 {
     const struct vc_graph *graph = p->graph;
@@ -221,7 +242,9 @@ static void add_whole_name(struct print *p, uint32_t k)
     add_name(p, whole_name(p, k, name, sizeof name));
 }
 
-/* A name that begins as the value's: "key.weight:first". */
+/* A name that begins as the value's: "key.weight:first".
+ * The colon keeps such names apart from those of most files; a file that has one of them is not looked for
+ * here. */
 static void add_part_name(struct print *p, const struct vc_graph_param *param, const char *what)
 {
     char name[MAX_WHOLE_NAME + 16];
@@ -230,7 +253,8 @@ static void add_part_name(struct print *p, const struct vc_graph_param *param, c
     add_name(p, name);
 }
 
-/* Where a slice begins and ends, as initializers. */
+/* Where a slice begins and ends, as initializers.
+ * Slice takes them as lists of one number. `any`: a line was printed already, and a comma comes first. */
 static void add_slice_numbers(struct print *p, const struct vc_graph_param *param, bool *any)
 {
     static const char *const names[] = {"first", "end", "axis"};
@@ -303,7 +327,11 @@ static void add_param_nodes(struct print *p, uint32_t k)
 /* ---- the head ---- */
 
 /* Version and operator set, a note for each parameter with its tensor's name, a note for each optional
- * input. */
+ * input.
+ *     <ir_version: 11, opset_import: ["" : 23],
+ *      metadata_props: ["vcompress.parameter:fc1.weight" : "fc1.weight",
+ *      "vcompress.optional:attention_mask" : "1"]>
+ */
 static void add_head(struct print *p)
 {
     const struct vc_graph *graph = p->graph;
@@ -332,7 +360,8 @@ static void add_head(struct print *p)
     vc_text_add(&p->text, "%s>\n", any ? "]" : "");
 }
 
-/* Inputs: those of the graph, then one for each tensor. */
+/* Inputs: those of the graph, then one for each tensor.
+ * A parameter is an input with its whole shape, which is that of the tensor in the checkpoint. */
 static void add_signature(struct print *p)
 {
     const struct vc_graph *graph = p->graph;
@@ -364,7 +393,8 @@ static void add_signature(struct print *p)
     vc_text_add(&p->text, ")");
 }
 
-/* Constants, with their elements. */
+/* Constants, with their elements.
+ * Truth values are 0 and 1. The sizes of a constant are numbers always. */
 static void add_initializers(struct print *p)
 {
     const struct vc_graph *graph = p->graph;
@@ -414,7 +444,9 @@ static void add_words(struct print *p, const char *words)
     vc_text_add(&p->text, "]");
 }
 
-/* An empty list needs its type in front, since [] alone is of integers. */
+/* An empty list needs its type in front, since [] alone is of integers.
+ * The activations of a recurrent operator are one text in a graph and a list in ONNX. ConstantOfShape has
+ * its number itself, and ONNX a tensor with one element. */
 static void add_attribute(struct print *p, const struct vc_graph_node *node, const struct vc_graph_attr *attr)
 {
     if (strcmp(node->op, "ConstantOfShape") == 0) { /* the graph has the number itself */
@@ -455,6 +487,7 @@ static void add_attribute(struct print *p, const struct vc_graph_node *node, con
     vc_text_add(&p->text, "%s", strcmp(node->op, "ConstantOfShape") == 0 ? "}" : "");
 }
 
+/* The names of inputs or outputs; "" stands for one that is left out. */
 static void add_values(struct print *p, const uint32_t *values, unsigned n)
 {
     for (unsigned k = 0; k < n; k++) {
@@ -467,7 +500,8 @@ static void add_values(struct print *p, const uint32_t *values, unsigned n)
     }
 }
 
-/* [name] y, z = Op <attributes> (a, "", b) */
+/* [name] y, z = Op <attributes> (a, "", b)
+ * The name of the node is left out where there is none. */
 static void add_node(struct print *p, const struct vc_graph_node *node)
 {
     vc_text_add(&p->text, "    ");
@@ -487,6 +521,8 @@ static void add_node(struct print *p, const struct vc_graph_node *node)
     vc_text_add(&p->text, ")\n");
 }
 
+/* The whole text in memory; the caller frees it. Nodes that make parts of tensors come first, since the
+ * nodes of the graph use them. */
 enum vc_status vc_graph_print_text(struct vc_ctx *ctx, const struct vc_graph *graph, char **text)
 {
     struct print p = {.ctx = ctx, .graph = graph};

@@ -1,12 +1,27 @@
-/* ops_index.c - shapes of what looks elements up by numbers, and of what makes elements from numbers. Indices
- * themselves are data: the loops check them (loops_index.h, place_of). */
+/* ops_index.c - shapes of what looks elements up by numbers, and of what makes elements from numbers.
+ * Indices themselves are data: the loops check them (loops_index.h, place_of).
+ *
+ *     Gather            data [V, C], indices [b, s], axis 0              [b, s, C]            rows of an embedding
+ *     GatherElements    data [b, V], indices [b, k], axis 1              [b, k]               one number for each element
+ *     GatherND          data [b, s, C], indices [m, 2]                   [m, C]               a tuple for each place
+ *     ScatterND         data [b, s, C], indices [m, 2], updates [m, C]   [b, s, C]
+ *     ScatterElements   data [b, V], indices and updates [b, k]          [b, V]
+ *     OneHot            indices [b, s], depth V                          [b, s, V]
+ *     ConstantOfShape   a list {b, 12}                                   [b, 12]
+ *     Range             0, s, 1                                          [s]
+ *     Trilu             [b, s, s]                                        [b, s, s]
+ *
+ * Gather, ConstantOfShape and Range also compute known elements, which is how exporters take a shape apart
+ * and put it together: Shape, Gather 0, Unsqueeze, Concat, Reshape. */
 #include <string.h>
 
 #include "graph/ops/ops.h"
 
 /* ---- Gather and its relatives ---- */
 
-/* {batch, 12, 64} with the index 1 is {12}: how exporters take one dimension of a shape. */
+/* {batch, 12, 64} with the index 1 is {12}: how exporters take one dimension of a shape.
+ * An index that depends on an input, or lies outside, leaves the elements unknown; the loop reports the
+ * latter at the first run. */
 static void gather_elems(struct vc_infer *in)
 {
     struct vc_dim elems[VC_MAX_ELEMS];
@@ -53,6 +68,8 @@ void vc_infer_gather(struct vc_infer *in)
     gather_elems(in);
 }
 
+/* The output has the shape of the indices, which may have any size along the axis, and no more than the data
+ * along the others (within_shape of the loops). */
 void vc_infer_gather_elements(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -78,7 +95,9 @@ static unsigned tuple_size(struct vc_infer *in, unsigned k, unsigned most)
     return (unsigned)last.size;
 }
 
-/* Output: indices' shape without the last dimension, then what the tuple leaves of the input's dimensions. */
+/* Output: indices' shape without the last dimension, then what the tuple leaves of the input's dimensions.
+ *     data [b, s, C], indices [b, m, 1], batch_dims 1     [b, m, C]: list b of indices looks into data[b]
+ */
 void vc_infer_gather_nd(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -111,6 +130,8 @@ void vc_infer_gather_nd(struct vc_infer *in)
     vc_infer_out(in, 0, x->dtype, shape, n_dims);
 }
 
+/* How updates are put where elements are already: "none" overwrites, the others combine. Truth values have
+ * neither sum nor order here. */
 static void check_reduction(struct vc_infer *in)
 {
     const char *how = vc_infer_string(in, "reduction", "none");
@@ -123,7 +144,8 @@ static void check_reduction(struct vc_infer *in)
     }
 }
 
-/* Updates have the indices' shape without the tuple, then the dimensions of x behind the tuple. */
+/* Updates have the indices' shape without the tuple, then the dimensions of x behind the tuple.
+ * The result has the type and shape of x, whatever is written. */
 void vc_infer_scatter_nd(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -146,7 +168,8 @@ void vc_infer_scatter_nd(struct vc_infer *in)
     vc_infer_out_like(in);
 }
 
-/* Indices and updates have the same shape and x's rank. */
+/* Indices and updates have the same shape and x's rank. Along axes other than `axis` the indices must not be
+ * larger than x, which the loops test (within_shape). */
 void vc_infer_scatter_elements(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -164,7 +187,10 @@ void vc_infer_scatter_elements(struct vc_infer *in)
     vc_infer_out_like(in);
 }
 
-/* The values are [off, on]; the dimension `depth` is inserted at the axis, by default as the last. */
+/* The values are [off, on]; the dimension `depth` is inserted at the axis, by default as the last.
+ *     indices [b, s], depth 5, axis -1     [b, s, 5]
+ *     axis 1                               [b, 5, s]
+ */
 void vc_infer_one_hot(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -191,7 +217,9 @@ void vc_infer_one_hot(struct vc_infer *in)
 
 /* ---- what is made from numbers ---- */
 
-/* The attribute value is the element: a float, or an integer. (A tensor of truth values: Expand one.) */
+/* The attribute value is the element: a float, or an integer. (A tensor of truth values: Expand one.)
+ * A missing attribute is the float 0, as ONNX has it. Known elements are integers: a list of equal sizes,
+ * as for the repeats of a Tile. */
 void vc_infer_constant_of_shape(struct vc_infer *in)
 {
     size_t n;
@@ -226,7 +254,8 @@ void vc_infer_constant_of_shape(struct vc_infer *in)
     }
 }
 
-/* ceil((limit - start) / step), at least 0, on dimensions: Range(0, sequence, 1) has `sequence` elements. */
+/* ceil((limit - start) / step), at least 0, on dimensions: Range(0, sequence, 1) has `sequence` elements.
+ * The sum with stride - 1 before a division that rounds down makes it one that rounds up. */
 static struct vc_dim range_size(struct vc_dims *dims, struct vc_dim start, struct vc_dim limit, int64_t step)
 {
     struct vc_dim length = step > 0 ? vc_dim_subtract(dims, limit, start) : vc_dim_subtract(dims, start, limit);
@@ -237,7 +266,8 @@ static struct vc_dim range_size(struct vc_dims *dims, struct vc_dim start, struc
 }
 
 /* Integers may depend on sizes of inputs; floats have to be constants, since the count is a floating-point
- * quotient. */
+ * quotient.
+ * A step that is no constant is refused, since its sign decides which way to count. */
 void vc_infer_range(struct vc_infer *in)
 {
     struct vc_dim elems[VC_MAX_ELEMS];
@@ -292,6 +322,7 @@ void vc_infer_range(struct vc_infer *in)
     }
 }
 
+/* The diagonal k is an input and may differ from run to run; the shape does not depend on it. */
 void vc_infer_trilu(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);

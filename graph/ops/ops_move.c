@@ -1,8 +1,24 @@
 /* ops_move.c - shapes of what puts elements into other places and computes nothing.
  *
- * The second half of each function moves known elements, too (facts[v].elems): shape arithmetic slices, joins and
- * pads lists of dimensions. How an operator moves elements is said by strides, as the loops do it (run.h,
- * vc_run_view). */
+ *     Transpose     [a, b, c], perm {2, 0, 1}                     [c, a, b]
+ *     Concat        [a, 3] and [a, 4], axis 1                     [a, 7]
+ *     Slice         [a, 10], axis 1, start 2, end 9, step 3       [a, 3]            elements 2, 5, 8
+ *     Split         [a, 10], axis 1, three parts                  [a, 4], [a, 4], [a, 2]
+ *     Expand        [a, 1] to [1, 5]                              [a, 5]
+ *     Tile          [a, 3], repeats {1, 2}                        [a, 6]
+ *     Pad           [a, 3], pads {0, 1, 0, 2}                     [a, 6]
+ *     DepthToSpace  [a, 12, h, w], block 2                        [a, 3, 2*h, 2*w]
+ *
+ * Letters are sizes that depend on inputs. They are computed with as polynomials (dims.h): a slice of all
+ * but the first of `sequence` positions has sequence - 1.
+ *
+ * The second half of each function moves known elements, too (facts[v].elems): shape arithmetic slices,
+ * joins and pads lists of dimensions. How an operator moves elements is said by strides, as the loops do it
+ * (run.h, vc_run_view).
+ *
+ * What says how to move (starts, pads, repeats, a shape) must be known while the graph is built, as numbers
+ * or polynomials. Where it is computed from values of an input, the shape of the result would depend on
+ * what a user feeds, and the node is refused. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +26,9 @@
 
 /* Known elements of input 0 in another order: along dimension k of the output they are step[k] apart, from `first` on.
  *     {batch, 12, 64} sliced by [::-1]: first 2, step {-1}     ->     {64, 12, batch}
- * Gives up where the output has more than VC_MAX_ELEMS elements. */
+ * Gives up where the output has more than VC_MAX_ELEMS elements.
+ * That many elements are more than any list of dimensions has; a longer list is data, and no size is
+ * computed from it. */
 static void moved_elems(struct vc_infer *in, int64_t first, const int64_t *step, const struct vc_dim *shape,
                         unsigned n_dims)
 {
@@ -43,7 +61,9 @@ static void moved_elems(struct vc_infer *in, int64_t first, const int64_t *step,
     }
 }
 
-/* Strides of input 0 in C order. Its elements are known, so that its dimensions are small numbers. */
+/* Strides of input 0 in C order. Its elements are known, so that its dimensions are small numbers.
+ *     shape [2, 3, 4]: step {12, 4, 1}
+ */
 static void steps_of(const struct vc_graph_value *x, int64_t *step)
 {
     int64_t all = 1;
@@ -54,7 +74,8 @@ static void steps_of(const struct vc_graph_value *x, int64_t *step)
     }
 }
 
-/* Without perm the dimensions are reversed. Known elements move by the strides of their old dimensions. */
+/* Without perm the dimensions are reversed. Known elements move by the strides of their old dimensions.
+ * perm has to name each dimension once: a repeated one would leave out another. */
 void vc_infer_transpose(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -90,7 +111,8 @@ void vc_infer_transpose(struct vc_infer *in)
     }
 }
 
-/* Known elements of all inputs one after the other; each is a number or a list. */
+/* Known elements of all inputs one after the other; each is a number or a list. The result has one dimension,
+ * since known elements are of numbers and lists only; {batch} and {12, 64} joined are {batch, 12, 64}. */
 static void concat_elems(struct vc_infer *in)
 {
     struct vc_dim elems[VC_MAX_ELEMS];
@@ -155,7 +177,11 @@ void vc_infer_concat(struct vc_infer *in)
 /* Where a slice begins or ends, as an index from 0: negative numbers count from the end, and numbers beyond an end
  * are that end. A backward slice ends at -1, before the first element. Where sizes depend on inputs, the slice is
  * taken to lie within the dimension, as it did for the size that its author had; sizes.c and forward.c check the
- * result for each run. */
+ * result for each run.
+ *     size 10, forwards:      2 is 2,  -3 is 7,  15 is 10,  -20 is 0
+ *     size 10, backwards:     start 15 is 9, end -20 is -1
+ *     size n (open):         -3 is n - 3, 10^9 or more is n
+ */
 static struct vc_dim slice_bound(struct vc_dims *dims, struct vc_dim at, struct vc_dim size, bool backwards,
                                  bool is_end)
 {
@@ -185,7 +211,12 @@ static struct vc_dim slice_bound(struct vc_dims *dims, struct vc_dim at, struct 
     return at;
 }
 
-/* Number of elements from start to end by step: ceil(length / |step|), at least 0. */
+/* Number of elements from start to end by step: ceil(length / |step|), at least 0.
+ * Sizes that depend on inputs are divided with dims.h, whose quotient is rounded down, as here.
+ *
+ *     [:n:2] of a dimension n               floor((n + 1)/2)
+ *     [::-1] of a dimension 5               first 4, behind -1: 5
+ */
 static struct vc_dim slice_size(struct vc_dims *dims, struct vc_dim start, struct vc_dim end, int64_t step,
                                 struct vc_dim size)
 {
@@ -207,7 +238,9 @@ static struct vc_dim slice_size(struct vc_dims *dims, struct vc_dim start, struc
     return vc_dim_is_number(length) && length.size < 0 ? vc_dim_number(0) : length;
 }
 
-/* The elements of a slice of what is known: along each axis from a start that is a number. */
+/* The elements of a slice of what is known: along each axis from a start that is a number.
+ * `first` is where the walk begins in the elements of the input, and a step of the slice multiplies the
+ * stride of its axis. */
 static void slice_elems(struct vc_infer *in, const int64_t *axes, const struct vc_dim *starts, const int64_t *steps,
                         size_t n, const struct vc_dim *shape)
 {
@@ -230,7 +263,8 @@ static void slice_elems(struct vc_infer *in, const int64_t *axes, const struct v
 }
 
 /* Inputs: starts, ends, axes (default 0, 1, ...), steps (default 1). Starts and ends may depend on sizes of
- * inputs, axes and steps may not. Each axis once; a step of INT64_MIN has no absolute value. */
+ * inputs, axes and steps may not. Each axis once; a step of INT64_MIN has no absolute value.
+ * More than VC_GRAPH_MAX_DIMS axes cannot be: n is at most the rank of the input. */
 void vc_infer_slice(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -290,7 +324,11 @@ void vc_infer_slice(struct vc_infer *in)
 
 /* ---- Split ---- */
 
-/* Without sizes all parts have ceil(size / n) elements and the last part what remains, as ONNX-18 has it. */
+/* Without sizes all parts have ceil(size / n) elements and the last part what remains, as ONNX-18 has it.
+ * With sizes their sum has to be the dimension, and the same test at the end holds for both.
+ *
+ *     10 in 3 parts: ceil(10 / 3) = 4, 4, and 10 - 8 = 2
+ */
 void vc_infer_split(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -329,7 +367,8 @@ void vc_infer_split(struct vc_infer *in)
 
 /* ---- Expand, Tile, Pad ---- */
 
-/* Broadcasts the input with the wanted shape: a wanted 1 keeps the input's dimension. */
+/* Broadcasts the input with the wanted shape: a wanted 1 keeps the input's dimension.
+ * A known element that is alone is repeated as far as the result is a number or a short list. */
 void vc_infer_expand(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -364,6 +403,7 @@ void vc_infer_expand(struct vc_infer *in)
     }
 }
 
+/* Each dimension times its repeats; the result has no known elements. */
 void vc_infer_tile(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -385,7 +425,8 @@ void vc_infer_tile(struct vc_infer *in)
     vc_infer_out(in, 0, x->dtype, shape, x->n_dims);
 }
 
-/* A known list between copies of the padding's value: PyTorch exports the pads of F.pad in this way. */
+/* A known list between copies of the padding's value: PyTorch exports the pads of F.pad in this way.
+ * Negative pads (cutting off) are left out: the elements are unknown then, and what needs them is refused. */
 static void padded_elems(struct vc_infer *in, const struct vc_dim *pads)
 {
     struct vc_dim elems[VC_MAX_ELEMS];
@@ -405,7 +446,8 @@ static void padded_elems(struct vc_infer *in, const struct vc_dim *pads)
     vc_infer_out_elems(in, 0, elems, n + (size_t)(pads[0].size + pads[1].size));
 }
 
-/* Pads are [begin of axis 0, begin of axis 1, ..., end of axis 0, ...]; negative ones cut elements off. */
+/* Pads are [begin of axis 0, begin of axis 1, ..., end of axis 0, ...]; negative ones cut elements off.
+ * The mode changes no size. Known elements are padded in mode "constant" only. */
 void vc_infer_pad(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -456,7 +498,11 @@ void vc_infer_pad(struct vc_infer *in)
 /* ---- blocks of pixels to channels and back ---- */
 
 /* DepthToSpace (to_space) divides channels by block * block and multiplies pixels; SpaceToDepth the other way
- * round. What is divided has to come out even where it is a number. */
+ * round. What is divided has to come out even where it is a number.
+ *     block 2, to space      [n, 12, 5, 7]      [n, 3, 10, 14]
+ *     block 2, to depth      [n, 3, 10, 14]     [n, 12, 5, 7]
+ *
+ * The mode says in which order the channels are taken, and the loops do that. */
 static void infer_blocks(struct vc_infer *in, bool to_space)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);

@@ -1,6 +1,24 @@
-/* loops_index.h - part of op_loops.h: elements that are looked up by numbers, and elements made from numbers. */
+/* loops_index.h - part of op_loops.h: elements that are looked up by numbers, and elements made from
+ * numbers.
+ *
+ * Indices come from the caller or from other nodes, so each of them is tested before it is used (place_of):
+ * 0 to size - 1, or -size to -1 from the end. The first one outside ends the run with its value in the
+ * message.
+ *
+ * Places are computed in two ways. Where whole blocks are copied (Gather, GatherND) the elements behind the
+ * axis lie together, and one memcpy moves `inner` of them:
+ *
+ *     x [2, 4, 3], axis 1, two indices     for each of the 2 leading rows i, for each index j:
+ *                                              3 elements of x from (i * 4 + at[j]) * 3 on
+ *                                          y [2, 2, 3]
+ *
+ * Where single elements are named (GatherElements, Scatter) a walk over the shape of the indices keeps its
+ * position in each axis, and the place is the sum of position times stride, with the index in the place of
+ * the axis's own position. */
 
-/* y[a..., i..., b...] = x[a..., at[i...], b...] */
+/* y[a..., i..., b...] = x[a..., at[i...], b...]
+ * The index may have any rank; it is read once for each leading row. `from` is tested there, or in the
+ * second loop where x has no elements. */
 RUN(gather)
 {
     const struct vc_run_value *x = run->in[0];
@@ -32,8 +50,8 @@ RUN(gather)
     }
 }
 
-/* The shape of `at` must not exceed the shape of x, apart from the axis: else places behind the end of x would be
- * read. */
+/* The shape of `at` must not exceed the shape of x, apart from the axis: else places behind the end of x would
+ * be read. Fewer are allowed. */
 static bool within_shape(struct vc_run *run, const struct vc_run_value *x, const struct vc_run_value *at, unsigned axis)
 {
     for (unsigned k = 0; k < x->n_dims; k++) {
@@ -46,7 +64,9 @@ static bool within_shape(struct vc_run *run, const struct vc_run_value *x, const
     return true;
 }
 
-/* y[i, j, ...] = x[i, at[i, j, ...], ...] along the axis, where at[i, j, ...] stands for j. */
+/* y[i, j, ...] = x[i, at[i, j, ...], ...] along the axis, where at[i, j, ...] stands for j.
+ *     x [[1, 2], [3, 4]], at [[0, 0], [1, 0]], axis 1     y = [[1, 1], [4, 3]]
+ */
 RUN(gather_elements)
 {
     const struct vc_run_value *x = run->in[0];
@@ -72,7 +92,8 @@ RUN(gather_elements)
     }
 }
 
-/* The element that a tuple of numbers names, in dimensions from `first` on; -1, with the failure set: there is none. */
+/* The element that a tuple of numbers names, in dimensions from `first` on; -1, with the failure set: there is none.
+ * A tuple shorter than the rank of x names a block, and the place is that of its first element. */
 static int64_t tuple_place(struct vc_run *run, const struct vc_run_value *x, unsigned first, const int64_t *tuple,
                            unsigned n)
 {
@@ -90,7 +111,9 @@ static int64_t tuple_place(struct vc_run *run, const struct vc_run_value *x, uns
     return place;
 }
 
-/* y[a, i...] = x[a, at[a, i...][0], at[a, i...][1], ...], with a the batch_dims dimensions that both have. */
+/* y[a, i...] = x[a, at[a, i...][0], at[a, i...][1], ...], with a the batch_dims dimensions that both have.
+ * `i / per_batch` is the number of the batch that tuple i is in, and `block` the elements of x in one
+ * batch. */
 RUN(gather_nd)
 {
     const struct vc_run_value *x = run->in[0];
@@ -133,7 +156,10 @@ RUN(gather_nd)
     }
 }
 
-/* Puts element `from` of the updates to element `to`: in its place, or as the reduction says. */
+/* Puts element `from` of the updates to element `to`: in its place, or as the reduction says.
+ * The letters tell the names apart: none, add, and by the second letter mul, min, max. Integers wrap
+ * around, as unsigned numbers do; signed overflow would be undefined. A NaN among the updates is not put
+ * into min or max. */
 static void scatter_element(const char *how, const struct vc_run_value *updates, size_t from, void *out, size_t to)
 {
     if (*how == 'n') { /* none */
@@ -167,7 +193,12 @@ static void scatter_element(const char *how, const struct vc_run_value *updates,
     }
 }
 
-/* y = x, then y[at[i...][0], at[i...][1], ...] = updates[i...] in the order of i. */
+/* y = x, then y[at[i...][0], at[i...][1], ...] = updates[i...] in the order of i.
+ * Where several tuples name one place, the last one stays, or all are reduced: the order is that of the
+ * updates, so that results do not depend on threads.
+ *
+ *     x = {1, 2, 3, 4}, at = {{1}, {1}}, updates = {10, 20}     none: {1, 20, 3, 4}     add: {1, 32, 3, 4}
+ */
 RUN(scatter_nd)
 {
     const struct vc_run_value *x = run->in[0];
@@ -225,7 +256,8 @@ RUN(scatter_elements)
     }
 }
 
-/* y[i..., k, j...] = on where k is the number at[i..., j...] (from the end if it is negative), else off. */
+/* y[i..., k, j...] = on where k is the number at[i..., j...] (from the end if it is negative), else off.
+ * Numbers outside of -depth to depth - 1 give a row that is off everywhere, as ONNX says, and are no error. */
 RUN(one_hot)
 {
     const struct vc_run_value *at = run->in[0];
@@ -268,7 +300,10 @@ RUN(constant_of_shape)
     }
 }
 
-/* start, start + step, start + 2 * step, ... before limit. */
+/* start, start + step, start + 2 * step, ... before limit.
+ * Floats are start + k * step, each rounded once more, and no running sum, whose error would grow. How many
+ * there are was decided when the graph was built (vc_range_count), from the same constants. Integers are
+ * counted with unsigned arithmetic: limit - start may exceed int64_t. */
 RUN(range)
 {
     bool is_real = run->in[0]->is_real;
@@ -305,7 +340,9 @@ RUN(range)
     }
 }
 
-/* The elements on and above diagonal k stay (upper), or those on and below it; the others are 0. */
+/* The elements on and above diagonal k stay (upper), or those on and below it; the others are 0. k = 0 is the
+ * main diagonal, k = 1 the one above: trilu(ones, k = 1) marks what a causal decoder must not see
+ */
 RUN(trilu)
 {
     const struct vc_run_value *x = run->in[0];
