@@ -1,5 +1,13 @@
-/* couple_sizes.c - see couple_sizes.h. Sizes after removal are computed from the terms: an atom with a group has
- * kept[group] units, a product or concatenation is computed from its parts; each term once (after[]). */
+/* couple_sizes.c - see couple_sizes.h. Sizes after removal are computed from the terms: an atom with a
+ * group has kept[group] units, a product or concatenation is computed from its parts; each term once
+ * (after[]).
+ *
+ *     group 1: 12 heads, of which 9 are kept
+ *     product(12, 64)                       768 becomes 576
+ *     concat(product(12, 64), 768)         1536 becomes 1344
+ *
+ * With these sizes two questions are answered: what has to be rewritten in the file (vc_couplings_edits),
+ * and how many multiply-adds are left (vc_couplings_work). */
 #include "graph/couple/couple_sizes.h"
 
 #include <string.h>
@@ -8,6 +16,7 @@
 #include "core/base/checked.h"
 #include "graph/couple/couple.h"
 
+/* The statements' lists and names lie in the arena of the couplings. */
 void vc_couple_sizes_free(struct vc_ctx *ctx, struct vc_couple_sizes *sizes)
 {
     if (sizes != NULL) {
@@ -44,12 +53,14 @@ void vc_couple_sizes_add(struct vc_axes *axes, struct vc_couple_sizes *sizes, co
 #define CHANGED   (-2) /* depends on sizes of inputs and on the removed units */
 #define UNVISITED (-3)
 
+/* One question with its numbers of kept units. `after` has an element for each term, UNVISITED at first. */
 struct sizing {
     const struct vc_couple_sizes *sizes;
     const uint64_t *kept;
     int64_t *after; /* of terms */
 };
 
+/* vc_axes_resolve without shortening the path: the terms are const here. */
 static uint32_t resolved(const struct sizing *s, uint32_t term)
 {
     while (s->sizes->axes.terms[term].to != term) {
@@ -58,6 +69,7 @@ static uint32_t resolved(const struct sizing *s, uint32_t term)
     return term;
 }
 
+/* The size in the graph as it was built, UNKNOWN if it depends on inputs. */
 static int64_t size_before(const struct sizing *s, uint32_t term)
 {
     struct vc_dim size = s->sizes->axes.terms[resolved(s, term)].size;
@@ -98,6 +110,7 @@ static int64_t size_after(struct sizing *s, uint32_t term)
     return s->after[at];
 }
 
+/* Whether a term keeps its size. A term that depends on inputs is the same if no part of it changed. */
 static bool is_same(struct sizing *s, uint32_t term)
 {
     return term == VC_AXIS_ONE || size_after(s, term) == size_before(s, term);
@@ -129,6 +142,7 @@ static bool edit_of(struct sizing *s, const struct vc_said *said, int64_t *numbe
     return changed || said->kind == VC_GRAPH_EDIT_SHAPE;
 }
 
+/* Nothing is visited. The caller frees s->after. */
 static enum vc_status begin_sizing(struct vc_ctx *ctx, const struct vc_couplings *couplings, const uint64_t *kept,
                                    struct sizing *s)
 {
@@ -171,7 +185,9 @@ out:
 /* ---- multiply-adds ---- */
 
 /* Multiply-adds of a node with the sizes after removal: macs / before * after for each term that changed, reduced
- * by the common divisor first, so that the division is exact and nothing overflows. False if a size is not known. */
+ * by the common divisor first, so that the division is exact and nothing overflows. False if a size is not known.
+ *     macs 768 * 3072, a term of 768 that becomes 576     common 192: macs / 4 * 3
+ */
 static bool work_after(struct sizing *s, const struct vc_work *work, uint64_t *macs)
 {
     *macs = work->macs;

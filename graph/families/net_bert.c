@@ -8,10 +8,12 @@
 
 #include <math.h>
 
+/* What number the first position of a text has: 0, or the one behind the padding's. */
 enum positions { POSITIONS_FROM_0, POSITIONS_BEHIND_PADDING };
 
 /* What a family calls its modules and keys. A module's name is relative to its layer:
- * "attention.self.query". */
+ * "attention.self.query".
+ * Keys with a bar are tried from left to right: "dim|hidden_size". */
 struct names {
     const char *layers;
     const char *q, *k, *v, *out, *attention_norm, *up, *down, *output_norm;
@@ -80,7 +82,9 @@ static const struct names mpnet_names = {.layers = "encoder.layer",
                                          .class_dropout_otherwise = -1};
 
 /* How a whole sequence is classified: the first token through the layer `dense` and its function, then
- * `out`. */
+ * `out`.
+ * A name that begins with '/' is not below the prefix of the base model: "/classifier" is "classifier" in
+ * the file, and "pooler.dense" is "bert.pooler.dense". */
 struct sequence_head {
     const char *dense, *function, *out;
 };
@@ -105,6 +109,7 @@ struct style {
     struct masked_head masked;
 };
 
+/* What was read from config.json, and the mask, while the graph is built. */
 struct encoder {
     struct vc_net *net;
     const struct style *style;
@@ -117,7 +122,9 @@ struct encoder {
     uint32_t mask; /* padding, and positions between tokens where the model has them */
 };
 
-/* RoBERTa counts positions from the padding's number on; MPNet's padding is always 1, and it has no types. */
+/* RoBERTa counts positions from the padding's number on; MPNet's padding is always 1, and it has no types. Every
+ * key that is read counts as asked for. Of the others vc_net_check_keys wants the neutral value where they would
+ * change what is computed. */
 static bool read_config(struct encoder *e)
 {
     struct vc_net *net = e->net;
@@ -153,7 +160,9 @@ static bool read_config(struct encoder *e)
 }
 
 /* POSITIONS_FROM_0: 0, 1, ... POSITIONS_BEHIND_PADDING (RoBERTa): tokens that are no padding count from
- * padding + 1 on, padding has its own number: CumSum(real) * real + padding. */
+ * padding + 1 on, padding has its own number: CumSum(real) * real + padding.
+ *     padding 1, ids {0, 31414, 2, 1, 1}     real {1, 1, 1, 0, 0}     ids of positions {2, 3, 4, 1, 1}
+ */
 static uint32_t position_ids(struct encoder *e)
 {
     struct vc_net *net = e->net;
@@ -172,7 +181,8 @@ static uint32_t position_ids(struct encoder *e)
 }
 
 /* Words + types + positions, normalized. ELECTRA's embeddings may be narrower than the model and are then
- * projected. */
+ * projected.
+ * Types of tokens are an input that may be left out: all 0 then. */
 static uint32_t embeddings(struct encoder *e)
 {
     struct vc_net *net = e->net;
@@ -196,7 +206,11 @@ static uint32_t embeddings(struct encoder *e)
     return x;
 }
 
-/* Dropouts are marks only (vc_net_drop): inference computes none. */
+/* Dropouts are marks only (vc_net_drop): inference computes none.
+ *     attention                        x + out(attention(q(x), k(x), v(x))), normalized
+ *     layer                            x + down(act(up(x))), normalized
+ *
+ * Attention with its norm is one block, and the rest of the layer another. */
 static uint32_t encoder_layer(struct encoder *e, uint32_t x, int64_t number)
 {
     struct vc_net *net = e->net;
@@ -258,7 +272,8 @@ static uint32_t encoder(struct encoder *e)
 }
 
 /* The first token through a layer and a function: BERT's pooler, and heads of other families ("/..."),
- * which drop before it. */
+ * which drop before it.
+ * [batch, sequence, hidden] to [batch, hidden]. */
 static uint32_t pooled(struct encoder *e, uint32_t x, const char *module, const char *function)
 {
     vc_net_block(e->net, "%s", *module == '/' ? module : "pooler");
@@ -270,7 +285,8 @@ static uint32_t pooled(struct encoder *e, uint32_t x, const char *module, const 
 
 /* ---- heads ---- */
 
-/* Words are predicted by the embeddings' matrix, unless the checkpoint has a decoder of its own. */
+/* Words are predicted by the embeddings' matrix, unless the checkpoint has a decoder of its own.
+ * [batch, sequence, hidden] to [batch, sequence, vocabulary]. */
 static void masked(struct encoder *e, uint32_t x)
 {
     const struct masked_head *h = &e->style->masked;
@@ -309,7 +325,9 @@ static void base_outputs(struct encoder *e, uint32_t x)
     }
 }
 
-/* Reads the configuration, builds the encoder, then the head that "architectures" names. */
+/* Reads the configuration, builds the encoder, then the head that "architectures" names. A DistilBERT drops its
+ * own share before the classes of tokens and before answers; the others drop class_dropout before classes and
+ * nothing before answers. */
 static void build(struct vc_net *net, const struct style *style)
 {
     struct encoder e = {.net = net, .style = style, .names = style->names};

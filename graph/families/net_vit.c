@@ -1,9 +1,24 @@
-/* net_vit.c - the vision transformer: an image cut into patches, a class token before them, learned positions, layer
- * norms before attention and MLP. */
+/* net_vit.c - the vision transformer: an image cut into patches, a class token before them, learned
+ * positions, layer norms before attention and MLP.
+ *
+ *     pixels [batch, 3, 224, 224]
+ *         Conv with stride = kernel = patch     [batch, hidden, 14, 14]     a product for each patch
+ *         reshaped and transposed               [batch, 196, hidden]
+ *         class token in front                  [batch, 197, hidden]
+ *         + positions [1, 197, hidden]
+ *     each layer
+ *         x = x + out(attention(norm(x)))
+ *         x = x + down(act(up(norm(x))))
+ *     norm, then the first token through the classifier, or the pooler
+ *
+ * The number of patches is fixed by image_size: positions are learned for it, and images of other sizes are
+ * refused by the shapes. */
 #include "graph/families/net.h"
 
 #include <math.h>
 
+/* The values of config.json while the graph is built. pooled: how many numbers the pooler makes. patches:
+ * of one image. */
 struct vit {
     struct vc_net *net;
     int64_t hidden, layers, heads, inner, image[2], patch[2], channels, pooled, patches;
@@ -33,6 +48,7 @@ static void read_pair(struct vc_net *net, const char *key, int64_t otherwise, in
     pair[1] = pair[0];
 }
 
+/* False: a problem was noted, and nothing is built. */
 static bool read_config(struct vit *v)
 {
     struct vc_net *net = v->net;
@@ -59,7 +75,9 @@ static bool read_config(struct vit *v)
     return !net->failed;
 }
 
-/* [batch, channels, height, width] -> [batch, patches + 1, hidden] */
+/* [batch, channels, height, width] -> [batch, patches + 1, hidden]
+ * The batch is taken from the shape of the input, so that the one token can be repeated for each image
+ * (Expand). */
 static uint32_t embeddings(struct vit *v, uint32_t pixels)
 {
     struct vc_net *net = v->net;
@@ -99,6 +117,7 @@ static uint32_t embeddings(struct vit *v, uint32_t pixels)
     return vc_net_drop(net, x, v->dropout);
 }
 
+/* The second norm reads what the first half added up, which has a name for it. */
 static uint32_t vit_layer(struct vit *v, uint32_t x, int64_t number)
 {
     static const char *const projections[3] = {"query", "key", "value"};

@@ -3,7 +3,20 @@
  *     vc_onnx_build_graph    operator set - inline functions - names - checks - [match weights] - inputs - nodes - outputs
  *
  * Calls all other files of the room and is called by none of them (graph/build.c calls it). Problems are
- * collected: a node that cannot be taken has unknown outputs, and nodes behind it say nothing. */
+ * collected: a node that cannot be taken has unknown outputs, and nodes behind it say nothing.
+ *
+ * What happens with one node (take_node):
+ *
+ *     inputs        each name becomes a value (vc_onnx_make_value): inputs and constants when they are first used
+ *     attributes    take_attrs copies them
+ *     quantized     vc_onnx_take_qlinear      operators on codes: QLinearConv, MatMulInteger, ...
+ *     microsoft     vc_onnx_take_microsoft    operators of onnxruntime
+ *     older         vc_onnx_modernize         what older operator sets say otherwise
+ *     reworded      vc_onnx_reword            what the graph has under another operator
+ *     folded        vc_onnx_fold              many nodes that are one operator; slices of weights
+ *     else          vc_graph_add_node         as it stands
+ *
+ * The first step that takes the node sets its outputs, and the others are not asked. */
 #include "graph/onnx/onnx_build.h"
 
 #include <inttypes.h>
@@ -15,7 +28,7 @@
 /* ---- names ---- */
 
 /* Adds a name. A name that exists already is a problem, except an input with the name of a constant: in old
- * files an initializer is the default value of an input. */
+ * files an initializer is the default value of an input. The empty name stands for "left out" and is none. */
 static void add_name(struct vc_onnx_build *b, struct vc_onnx_name name)
 {
     size_t twice;
@@ -42,7 +55,8 @@ static bool is_constant(const struct vc_program_node *node)
 }
 
 /* The tensor of a Constant node. Integers and floats that stand in the attribute become a tensor of i64 or
- * f64, little-endian, in the program's arena. */
+ * f64, little-endian, in the program's arena.
+ * One allocation holds the tensor, its one dimension and its elements. */
 static const struct vc_program_tensor *constant_of(struct vc_onnx_build *b, const struct vc_program_node *node)
 {
     const struct vc_program_attr *attr = node->attrs;
@@ -93,7 +107,8 @@ static struct vc_onnx_name *input_of_note(const struct vc_onnx_build *b, const c
 }
 
 /* Constants before inputs, so that a constant wins over the input of the same name; then outputs of nodes;
- * then notes, which say that an input is a parameter or may be omitted. */
+ * then notes, which say that an input is a parameter or may be omitted.
+ * The table of names has room for all of them before the first is added, so that the array never moves. */
 static enum vc_status collect_names(struct vc_onnx_build *b)
 {
     const struct vc_program *p = b->program;
@@ -140,6 +155,7 @@ struct places {
     size_t first, last;
 };
 
+/* Whether input k of the operator is in the list. */
 static bool is_place(const struct places *places, size_t n, const char *op, size_t k)
 {
     for (size_t i = 0; i < n; i++) {
@@ -150,7 +166,7 @@ static bool is_place(const struct places *places, size_t n, const char *op, size
     return false;
 }
 
-/* Inputs that have to be known when the graph is built. */
+/* Inputs that have to be known when the graph is built. They are constants of the graph and never parameters. */
 static bool must_be_known(const char *op, size_t k)
 {
     static const struct places places[] = {{"Resize", 1, 3}, {"Upsample", 1, 1}, {"Clip", 1, 2},
@@ -159,7 +175,8 @@ static bool must_be_known(const char *op, size_t k)
     return is_place(places, sizeof places / sizeof *places, op, k);
 }
 
-/* Inputs that are codes of weights where the file has their elements. */
+/* Inputs that are codes of weights where the file has their elements.
+ * A parameter that is used as such is read as integers. */
 static bool is_codes(const char *op, size_t k)
 {
     static const struct places places[] = {
@@ -169,7 +186,8 @@ static bool is_codes(const char *op, size_t k)
     return is_place(places, sizeof places / sizeof *places, op, k);
 }
 
-/* Every name that is used has to be made by something. Counts uses, and notes how operators want the value. */
+/* Every name that is used has to be made by something. Counts uses, and notes how operators want the value.
+ * Outputs without a use are not asked of a node (vc_onnx_output_is_used). */
 static void check_uses(struct vc_onnx_build *b)
 {
     const struct vc_program *p = b->program;
@@ -233,7 +251,8 @@ static void note_written(struct vc_onnx_build *b, const struct vc_onnx_node *nod
 }
 
 /* The words of a list of strings with commas between them: attributes of the graph have one text
- * ("Sigmoid,Tanh"). */
+ * ("Sigmoid,Tanh").
+ * The text lies in the program's arena. */
 static const char *join(struct vc_onnx_build *b, const struct vc_program_attr *attr)
 {
     size_t n = 1;
@@ -305,6 +324,7 @@ static bool take_attrs(struct vc_onnx_build *b, const struct vc_program_node *fr
     return true;
 }
 
+/* All outputs of a node that was not taken. */
 static void set_unknown(struct vc_onnx_build *b, const struct vc_program_node *node)
 {
     for (size_t k = 0; k < node->n_outputs; k++) {
@@ -313,7 +333,10 @@ static void set_unknown(struct vc_onnx_build *b, const struct vc_program_node *n
 }
 
 /* Adds what the rewrites left, with the names that the file has for its outputs. Trailing outputs that
- * nobody uses and trailing omitted inputs are cut off. Folding is tried only for a node with one output. */
+ * nobody uses and trailing omitted inputs are cut off. Folding is tried only for a node with one output.
+ *     outputs  y, mean, inv_std of a LayerNormalization of which y is used: one output is left
+ *     inputs   x, min, "" of a Clip: two are left
+ */
 static void add_node(struct vc_onnx_build *b, const struct vc_onnx_node *node)
 {
     const struct vc_program_node *from = node->from;
@@ -372,7 +395,9 @@ static bool is_of_both(const char *op)
 }
 
 /* One node, whose inputs are made: the way that onnx_build.h describes. Afterwards each output has a value:
- * what no rewrite set is unknown, and a problem if something uses it. */
+ * what no rewrite set is unknown, and a problem if something uses it.
+ * The arrays have VC_ONNX_SPARE more elements than the file says: rewrites add inputs and attributes in
+ * place. */
 static enum vc_status take_node(struct vc_onnx_build *b, const struct vc_program_node *from)
 {
     struct vc_onnx_node node = {.from = from, .op = from->op};
@@ -429,7 +454,8 @@ out:
 /* ---- order ---- */
 
 /* A depth-first walk over the nodes with a stack of its own: each node comes behind those that it needs,
- * else in the order of the file. Files should be in topological order; hand-written ones are often not. */
+ * else in the order of the file. Files should be in topological order; hand-written ones are often not. A
+ * node is on the stack once at most, so that the stack has room for n_nodes. */
 struct order {
     unsigned char *state; /* 0 not seen, 1 waits for those above it on the stack, 2 added */
     struct step {
@@ -438,7 +464,8 @@ struct order {
     size_t n;
 };
 
-/* The nodes from `node` to the end of the stack need each other. */
+/* The nodes from `node` to the end of the stack need each other.
+ * Up to four of them are named. */
 static void complain_cycle(struct vc_onnx_build *b, const struct order *o, size_t node)
 {
     char names[600] = "";
@@ -475,7 +502,9 @@ static size_t waits_for(struct vc_onnx_build *b, struct order *o, const struct v
 }
 
 /* For each node of the file: push it; while the top of the stack has an input whose maker is not added,
- * push the maker; else add the top. */
+ * push the maker; else add the top.
+ *     file: c = f(b), b = g(a), a = h(x)      stack: c; c b; c b a; add a, b, c
+ */
 static enum vc_status add_nodes(struct vc_onnx_build *b)
 {
     const struct vc_program *p = b->program;
@@ -516,7 +545,8 @@ out:
 
 /* ---- the graph ---- */
 
-/* The default domain's version; without any import it is 1, as ONNX says, which is too old. */
+/* The default domain's version; without any import it is 1, as ONNX says, which is too old.
+ * Of several entries for the default domain the last one counts. */
 static void find_opset(struct vc_onnx_build *b)
 {
     const struct vc_program *p = b->program;
@@ -531,7 +561,8 @@ static void find_opset(struct vc_onnx_build *b)
     }
 }
 
-/* Inputs of the graph come in the file's order, whichever node uses them first. */
+/* Inputs of the graph come in the file's order, whichever node uses them first.
+ * An input that a constant of the same name replaces is left out. */
 static void add_inputs(struct vc_onnx_build *b)
 {
     for (size_t k = 0; k < b->program->n_inputs; k++) {
@@ -544,7 +575,8 @@ static void add_inputs(struct vc_onnx_build *b)
 }
 
 /* An output whose value has another name (an Identity was taken out) gets an Identity node, so that callers
- * find it under the file's name. */
+ * find it under the file's name.
+ * If the name is taken by another value the Identity gets a name from the graph. */
 static void add_outputs(struct vc_onnx_build *b)
 {
     for (size_t k = 0; k < b->program->n_outputs; k++) {

@@ -1,10 +1,21 @@
-/* ops_logic.c - shapes of comparisons, of truth values and of conversions of types; and their elements where these
- * are known: exporters ask "Equal(Shape(x)[0], 1)" in front of a Where that chooses the shape of an Expand. */
+/* ops_logic.c - shapes of comparisons, of truth values and of conversions of types; and their elements
+ * where these are known: exporters ask "Equal(Shape(x)[0], 1)" in front of a Where that chooses the shape
+ * of an Expand.
+ *
+ * A known element is a polynomial, so that a comparison has three answers: true for all sizes, false for
+ * all sizes, or it depends.
+ *
+ *     batch = batch              1
+ *     batch + 1 > batch          1
+ *     batch = 0                  0        a size is 1 or more
+ *     batch = 1                 -1        depends: the node stays and is computed in each run
+ */
 #include "graph/ops/ops.h"
 
 /* ---- comparisons ---- */
 
-/* True if a >= b + by for all sizes of the inputs. */
+/* True if a >= b + by for all sizes of the inputs.
+ * False also where it cannot be told. */
 static bool above(struct vc_dims *dims, struct vc_dim a, struct vc_dim b, int64_t by)
 {
     int64_t least;
@@ -12,7 +23,8 @@ static bool above(struct vc_dims *dims, struct vc_dim a, struct vc_dim b, int64_
     return vc_dim_least(dims, vc_dim_subtract(dims, a, b), &least) && least >= by;
 }
 
-/* The truth value of a OP b for all sizes of the inputs: 1 or 0; -1 where it depends on the sizes. */
+/* The truth value of a OP b for all sizes of the inputs: 1 or 0; -1 where it depends on the sizes.
+ * Truth values are the numbers 0 and 1. */
 static int compare(struct vc_dims *dims, char op, struct vc_dim a, struct vc_dim b)
 {
     switch (op) {
@@ -84,6 +96,7 @@ PAIR(or, "b", '|')
 PAIR(xor, "b", '^')
 #undef PAIR
 
+/* 1 for 0, and 0 for everything else. */
 void vc_infer_not(struct vc_infer *in)
 {
     struct vc_dim elems[VC_MAX_ELEMS];
@@ -102,6 +115,7 @@ void vc_infer_not(struct vc_infer *in)
     }
 }
 
+/* Floats to truth values. Known elements are integers, so that none of them is NaN. */
 static void infer_test(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -116,6 +130,7 @@ void vc_infer_isnan(struct vc_infer *in)
     infer_test(in);
 }
 
+/* Which infinities count is read by the loops. */
 void vc_infer_isinf(struct vc_infer *in)
 {
     vc_infer_int(in, "detect_negative", 1);
@@ -125,7 +140,8 @@ void vc_infer_isinf(struct vc_infer *in)
 
 /* ---- a choice ---- */
 
-/* Known elements only if the condition and both choices are known; each is a list of one length or a single number. */
+/* Known elements only if the condition and both choices are known; each is a list of one length or a single number.
+ * Three shapes are broadcast in two steps, first the choices with each other. */
 void vc_infer_where(struct vc_infer *in)
 {
     struct vc_graph_value all;
@@ -171,7 +187,8 @@ void vc_infer_where(struct vc_infer *in)
 /* ---- types ---- */
 
 /* The type of values for ONNX's TensorProto.DataType; VC_DTYPE_NONE for types that no value has (strings, 4-bit
- * codes). */
+ * codes).
+ * Values have one kind of float, one of integers, and truth values; a cast to float16 rounds nothing here. */
 static enum vc_dtype dtype_of(int64_t onnx)
 {
     switch (onnx) {

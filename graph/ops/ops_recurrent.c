@@ -1,4 +1,15 @@
-/* ops_recurrent.c - shapes and multiply-adds of RNN, GRU and LSTM, and how their attributes are read (recurrent.h). */
+/* ops_recurrent.c - shapes and multiply-adds of RNN, GRU and LSTM, and how their attributes are read
+ * (recurrent.h).
+ *
+ *     inputs      x [steps, batch, width], w [directions, gates * hidden, width], r [directions, gates * hidden, hidden],
+ *                 bias [directions, 2 * gates * hidden], lengths [batch], state [directions, batch, hidden],
+ *                 LSTM: cell [directions, batch, hidden], peepholes [directions, 3 * hidden]
+ *     outputs     y [steps, directions, batch, hidden], state [directions, batch, hidden], LSTM: cell, as the state
+ *     layout 1    x [batch, steps, width], y [batch, steps, directions, hidden], states [batch, directions, hidden]
+ *
+ *     multiply-adds     steps * batch * directions * gates * hidden * (width + hidden)
+ *
+ * All but x, w and r may be left out. */
 #include <string.h>
 
 #include "graph/ops/ops.h"
@@ -6,6 +17,7 @@
 
 /* ---- attributes ---- */
 
+/* Whether a function has such a number (alpha or beta), and what it is where a node does not give it. */
 struct number {
     bool there;
     double otherwise; /* where a node does not give it */
@@ -31,6 +43,12 @@ static const struct activation {
 #undef NUMBER
 };
 
+/* Blocks of rows in w and r, and how many functions a direction has: gates share one.
+ *
+ *     RNN     1 block,  1 function      of the state
+ *     GRU     3 blocks, 2 functions     of the gates, of what is new
+ *     LSTM    4 blocks, 3 functions     of the gates, of what is new, of the cell
+ */
 unsigned vc_recurrent_gates(const struct vc_graph_node *node)
 {
     return vc_node_is(node, VC_OP_lstm) ? 4 : vc_node_is(node, VC_OP_gru) ? 3 : 1;
@@ -41,6 +59,7 @@ unsigned vc_recurrent_direction_functions(const struct vc_graph_node *node)
     return vc_node_is(node, VC_OP_lstm) ? 3 : vc_node_is(node, VC_OP_gru) ? 2 : 1;
 }
 
+/* Two directions have their own weights and functions; their outputs stand next to each other. */
 static unsigned directions_of(const struct vc_graph_node *node)
 {
     return strcmp(vc_node_string(node, "direction", "forward"), "bidirectional") == 0 ? 2 : 1;
@@ -73,7 +92,10 @@ static bool find_function(const char *word, size_t n, unsigned *out)
 }
 
 /* Numbers of the functions that have some: alphas and betas are taken from their lists in order, as onnxruntime takes
- * them; where a list has ended, the rows' own stand. */
+ * them; where a list has ended, the rows' own stand.
+ *     activations {"LeakyRelu", "Tanh", "HardSigmoid"}, activation_alpha {0.1, 0.3}, no betas
+ *     LeakyRelu a 0.1; Tanh takes none; HardSigmoid a 0.3, b its own
+ */
 static void add_numbers(const struct vc_graph_node *node, unsigned n, struct vc_recurrent_function *out)
 {
     const struct vc_graph_attr *alphas = vc_node_attr(node, "activation_alpha");
@@ -89,6 +111,8 @@ static void add_numbers(const struct vc_graph_node *node, unsigned n, struct vc_
     }
 }
 
+/* The functions of all directions, in the order of the attribute. Returns NULL, or what is wrong. Either no
+ * word is given, or one for each function. */
 const char *vc_recurrent_functions(const struct vc_graph_node *node, struct vc_recurrent_function *out)
 {
     unsigned n = vc_recurrent_direction_functions(node);
@@ -112,6 +136,7 @@ const char *vc_recurrent_functions(const struct vc_graph_node *node, struct vc_r
     return at == 0 || at == n_all ? NULL : "there are fewer activations than functions";
 }
 
+/* Whether direction d goes from the last step to the first: the second of two does always. */
 bool vc_recurrent_is_reverse(const struct vc_graph_node *node, unsigned d)
 {
     return d == 1 || strcmp(vc_node_string(node, "direction", "forward"), "reverse") == 0;
@@ -119,12 +144,15 @@ bool vc_recurrent_is_reverse(const struct vc_graph_node *node, unsigned d)
 
 /* ---- shapes ---- */
 
+/* n * size. */
 static struct vc_dim times(struct vc_infer *in, int64_t n, struct vc_dim size)
 {
     return vc_dim_multiply(vc_infer_dims(in), vc_dim_number(n), size);
 }
 
-/* Input k, if it is given, is [directions, width], or [directions, second, width]. */
+/* Input k, if it is given, is [directions, width], or [directions, second, width].
+ * The rank was tested before; a dimension that depends on inputs is compared again when it has a size
+ * (vc_infer_same). */
 static void check(struct vc_infer *in, unsigned k, const char *what, struct vc_dim directions, struct vc_dim second,
                   struct vc_dim width)
 {
@@ -146,6 +174,8 @@ static void check_state(struct vc_infer *in, unsigned k, const char *what, bool 
     check(in, k, what, rows_first ? batch : directions, rows_first ? directions : batch, hidden);
 }
 
+/* All three operators: the number of gates is the difference. The attributes are asked for one by one,
+ * since one that nobody asks for makes the node unsupported. */
 static void infer(struct vc_infer *in)
 {
     const struct vc_graph_node *node = &in->graph->nodes[in->index];
@@ -222,6 +252,7 @@ static void infer(struct vc_infer *in)
     }
 }
 
+/* The rows of ops.inc. */
 void vc_infer_rnn(struct vc_infer *in)
 {
     infer(in);

@@ -1,5 +1,25 @@
-/* loops_recurrent.h - part of op_loops.h: RNN, GRU and LSTM, a row and a step behind the other. */
+/* loops_recurrent.h - part of op_loops.h: RNN, GRU and LSTM, a row and a step behind the other.
+ *
+ * Sizes: `width` numbers of input for each step, `hidden` numbers of state, `gates` 1, 3 or 4. Weights are
+ * as ONNX has them, for each direction:
+ *
+ *     w           [gates * hidden, width]      of the input
+ *     r           [gates * hidden, hidden]     of the state
+ *     bias        [2 * gates * hidden]         those of w, then those of r
+ *     peepholes   [3 * hidden]                 i, o, f; LSTM only
+ *
+ *     rows of w and r, `hidden` each:   RNN  h        GRU  z, r, n        LSTM  i, o, f, c
+ *
+ * One row (sequence of a batch) is computed from its first to its last step before the next one begins; its
+ * state and cell lie in `room`. A backward direction reads the steps of the row from its own end: a row
+ * that is shorter than the others is reversed within its length.
+ *
+ *     length 3 of 5 steps, backward: step 2, 1, 0; steps 3 and 4 of the output are 0
+ *
+ * These loops are plain and slow; the engine has faster ones. */
 
+/* What a step needs. The pointers to weights are those of one direction, and `sums` has gates * hidden
+ * elements. */
 struct recurrent {
     const REAL *w, *r, *bias, *peepholes; /* of one direction; NULL: there are none of the last two */
     int64_t width, hidden;
@@ -11,6 +31,8 @@ struct recurrent {
     REAL *sums, *h, *c; /* of one row: before the functions; state; cell */
 };
 
+/* A function by its kind. The values are one table for these loops and for the kernels
+ * (unary_recurrent.inc), whose rows read x, a and b. */
 static REAL recurrent_function(const struct vc_recurrent_function *function, REAL x)
 {
     REAL a = (REAL)function->a;
@@ -27,7 +49,8 @@ static REAL recurrent_function(const struct vc_recurrent_function *function, REA
     }
 }
 
-/* Number k of the functions, of x within the clip. */
+/* Number k of the functions, of x within the clip.
+ * The clip is applied to what goes into a function, at every function but that of the cell. */
 static REAL recurrent_gate(const struct recurrent *n, unsigned k, REAL x)
 {
     if (n->clip != 0) {
@@ -36,6 +59,7 @@ static REAL recurrent_gate(const struct recurrent *n, unsigned k, REAL x)
     return recurrent_function(&n->functions[k], x);
 }
 
+/* A sum from front to back. */
 static REAL recurrent_dot(const REAL *a, const REAL *b, int64_t n)
 {
     REAL sum = 0;
@@ -46,7 +70,8 @@ static REAL recurrent_dot(const REAL *a, const REAL *b, int64_t n)
     return sum;
 }
 
-/* Row j of a product with the state, and its bias. */
+/* Row j of a product with the state, and its bias.
+ * The second half of the bias belongs to the state. */
 static REAL recurrent_of_state(const struct recurrent *n, const REAL *h, int64_t j)
 {
     int64_t rows = n->gates * n->hidden;
@@ -54,11 +79,13 @@ static REAL recurrent_of_state(const struct recurrent *n, const REAL *h, int64_t
     return recurrent_dot(h, n->r + j * n->hidden, n->hidden) + (n->bias != NULL ? n->bias[rows + j] : 0);
 }
 
+/* Row j of the product with the input, and its bias. */
 static REAL recurrent_of_input(const struct recurrent *n, const REAL *x, int64_t j)
 {
     return recurrent_dot(x, n->w + j * n->width, n->width) + (n->bias != NULL ? n->bias[j] : 0);
 }
 
+/* Rows first to end - 1 of both products together: what goes into the functions. */
 static void recurrent_sums(const struct recurrent *n, const REAL *x, int64_t first, int64_t end)
 {
     for (int64_t j = first; j < end; j++) {
@@ -66,7 +93,8 @@ static void recurrent_sums(const struct recurrent *n, const REAL *x, int64_t fir
     }
 }
 
-/* H = f(x W + h R + b) */
+/* H = f(x W + h R + b)
+ * All sums are made before the first number of the state changes. */
 static void rnn_step(const struct recurrent *n, const REAL *x)
 {
     recurrent_sums(n, x, 0, n->hidden);
@@ -75,7 +103,8 @@ static void rnn_step(const struct recurrent *n, const REAL *x)
     }
 }
 
-/* z, r: gates;  n = g(x W + (r h) R + b), or g(x W + b + r (h R + b));  H = (1 - z) n + z h */
+/* z, r: gates;  n = g(x W + (r h) R + b), or g(x W + b + r (h R + b));  H = (1 - z) n + z h
+ * `c` has no meaning in a GRU and holds r * h here. */
 static void gru_step(const struct recurrent *n, const REAL *x)
 {
     int64_t size = n->hidden;
@@ -101,7 +130,9 @@ static void gru_step(const struct recurrent *n, const REAL *x)
     }
 }
 
-/* i, o, f: gates, with peepholes at the cell;  C = f c + i g(x W + h R + b);  H = o h(C) */
+/* i, o, f: gates, with peepholes at the cell;  C = f c + i g(x W + h R + b);  H = o h(C)
+ * The output gate sees the new cell, i and f the old one. Elements of the cell are independent of each
+ * other, so that one loop can do all. */
 static void lstm_step(const struct recurrent *n, const REAL *x)
 {
     int64_t size = n->hidden;
@@ -119,6 +150,7 @@ static void lstm_step(const struct recurrent *n, const REAL *x)
     }
 }
 
+/* One step by the number of gates. */
 static void recurrent_step(const struct recurrent *n, const REAL *x)
 {
     switch (n->gates) {
@@ -134,12 +166,14 @@ static void recurrent_step(const struct recurrent *n, const REAL *x)
     }
 }
 
+/* The elements of an input, NULL where it is left out. */
 static const REAL *recurrent_input(const struct vc_run *run, unsigned k)
 {
     return k < run->n_in && run->in[k] != NULL ? run->in[k]->data : NULL;
 }
 
-/* The steps of a row; -1: its length is none, which is told. */
+/* How many steps the row has: all of them, or by input 4 (sequence_lens). -1: the number is not possible,
+ * and the run has failed. */
 static int64_t recurrent_length(struct vc_run *run, int64_t row, int64_t steps)
 {
     const int64_t *lengths = run->n_in > 4 && run->in[4] != NULL ? run->in[4]->data : NULL;
@@ -158,6 +192,7 @@ struct recurrent_places {
     bool rows_first;
 };
 
+/* Number of a row of `width` or `hidden` elements in x, in a state, in y. */
 static int64_t recurrent_x_at(const struct recurrent_places *p, int64_t step, int64_t row)
 {
     return p->rows_first ? row * p->steps + step : step * p->rows + row;
@@ -174,6 +209,7 @@ static int64_t recurrent_y_at(const struct recurrent_places *p, int64_t step, in
                          : (step * p->directions + direction) * p->rows + row;
 }
 
+/* The state before the first step: from input 5 or 6, or 0. */
 static void recurrent_begin(const struct recurrent *n, REAL *state, const REAL *first, int64_t at)
 {
     for (int64_t j = 0; j < n->hidden; j++) {
@@ -181,7 +217,9 @@ static void recurrent_begin(const struct recurrent *n, REAL *state, const REAL *
     }
 }
 
-/* One direction of one row. Steps beyond its length are 0. */
+/* One direction of one row. Steps beyond its length are 0.
+ * Outputs 1 and 2 are the state and the cell after the last step of the row, which for a backward direction
+ * is step 0. */
 static void recurrent_row(struct vc_run *run, const struct recurrent *n, const struct recurrent_places *p,
                           int64_t direction, bool backward, int64_t row, int64_t length)
 {
@@ -207,7 +245,8 @@ static void recurrent_row(struct vc_run *run, const struct recurrent *n, const s
     }
 }
 
-/* Room for the outputs. */
+/* Room for the outputs.
+ * y, and the states where the node has them; layout 1 has rows first in all of them. */
 static bool recurrent_outputs(struct vc_run *run, const struct recurrent_places *p, int64_t hidden)
 {
     int64_t y[4] = {p->steps, p->directions, p->rows, hidden};
@@ -227,6 +266,8 @@ static bool recurrent_outputs(struct vc_run *run, const struct recurrent_places 
     return there;
 }
 
+/* The sizes of inputs are compared before anything is read: weights come from a file, and shapes may be
+ * known at run time only. */
 static void recurrent(struct vc_run *run)
 {
     const struct vc_run_value *x = run->in[0];
@@ -283,6 +324,7 @@ static void recurrent(struct vc_run *run)
     vc_free(run->ctx, room);
 }
 
+/* The number of gates tells them apart (vc_recurrent_gates). */
 RUN(rnn)
 {
     recurrent(run);

@@ -1,5 +1,24 @@
-/* loops_reduce.h - part of op_loops.h: fewer elements along axes, and running sums along one. */
+/* loops_reduce.h - part of op_loops.h: fewer elements along axes, and running sums along one.
+ *
+ *     ReduceX       elements along the marked axes become one        reduce_begin, then a walk over the input
+ *     ArgMax/Min    the place of the largest or smallest             comes_before
+ *     TopK          the k largest in order, with their places        comes_before
+ *     CumSum        running sums                                     one row after the other
+ *
+ * A walk over the input in C order keeps the place in the output: the stride of a marked axis is 0, so that
+ * all elements along it meet at one place.
+ *
+ *     x [2, 3], axis 1     strides of the output {1, 0}     places 0 0 0 1 1 1
+ *     x [2, 3], axis 0     strides {0, 1}                   places 0 1 2 0 1 2
+ *
+ * Rows along an axis in the middle are found without a walk: element k of row i begins at i / inner * inner
+ * * size + i % inner, and its elements are `inner` apart, where inner is the product of the dimensions
+ * behind the axis.
+ *
+ * NaN wins everywhere (maximum, minimum, TopK's largest), as in NumPy, so that it cannot get lost on the
+ * way. */
 
+/* What becomes of the elements. MEAN and L2 are SUM and SUM_SQUARE with a last step. */
 enum reduction { RED_SUM, RED_PROD, RED_MAX, RED_MIN, RED_MEAN, RED_L1, RED_L2, RED_SUM_SQUARE };
 
 /* NaN wins in a maximum or minimum (x != x is true for NaN only), as in NumPy. */
@@ -22,6 +41,7 @@ static REAL reduce_real(enum reduction how, REAL sum, REAL x)
     }
 }
 
+/* The same of integers, which wrap around. */
 static int64_t reduce_integer(enum reduction how, int64_t sum, int64_t x)
 {
     switch (how) {
@@ -37,7 +57,8 @@ static int64_t reduce_integer(enum reduction how, int64_t sum, int64_t x)
 }
 
 /* Output 0 without the axes that input 1 lists, and in `walk` the elements of input 0 with the place of each in it.
- * *count: elements of the input for each of the output. NULL: failed. */
+ * *count: elements of the input for each of the output. NULL: failed.
+ * No list of axes means all of them, or none with noop_with_empty_axes. */
 static void *reduce_begin(struct vc_run *run, struct vc_run_walk *walk, size_t *count)
 {
     const struct vc_run_value *x = run->in[0];
@@ -68,7 +89,9 @@ static void *reduce_begin(struct vc_run *run, struct vc_run_walk *walk, size_t *
     return out;
 }
 
-/* Each output is made of its elements in their order. */
+/* Each output is made of its elements in their order. An axis of 0 elements leaves the first value: 0, 1, -inf,
+ * +inf. The mean is 0 / 0 then, a NaN. An f32 sum is one long chain of additions here, whose error grows with
+ * its length. */
 static void reduce(struct vc_run *run, enum reduction how)
 {
     const struct vc_run_value *x = run->in[0];
@@ -111,6 +134,7 @@ static void reduce(struct vc_run *run, enum reduction how)
     }
 }
 
+/* One operator for each. */
 RUN(reduce_sum)
 {
     reduce(run, RED_SUM);
@@ -151,7 +175,9 @@ RUN(reduce_sum_square)
     reduce(run, RED_SUM_SQUARE);
 }
 
-/* log(sum of exp(x)) = m + log(sum of exp(x - m)), with m the largest; m itself where that is infinite. */
+/* log(sum of exp(x)) = m + log(sum of exp(x - m)), with m the largest; m itself where that is infinite.
+ * Without the shift exp(x) would overflow from 89 on in f32. Two walks: the largest of each output, then
+ * the sums. */
 RUN(reduce_log_sum_exp)
 {
     const struct vc_run_value *x = run->in[0];
@@ -189,7 +215,8 @@ RUN(reduce_log_sum_exp)
 /* ---- places of elements ---- */
 
 /* Element i comes before element j where the larger ones come first, or the smaller ones; of equal ones the first. What
- * is not a number counts as the largest. */
+ * is not a number counts as the largest.
+ * It orders all elements: of two different ones exactly one comes before the other. */
 static bool comes_before(const struct vc_run_value *x, size_t i, size_t j, bool largest)
 {
     if (x->is_real) {
@@ -210,7 +237,8 @@ static bool comes_before(const struct vc_run_value *x, size_t i, size_t j, bool 
     }
 }
 
-/* The first of equal elements, or the last with select_last_index. */
+/* The first of equal elements, or the last with select_last_index.
+ * comes_before never prefers a later one of equal elements, which the test for `last` then does. */
 static void arg(struct vc_run *run, bool largest)
 {
     const struct vc_run_value *x = run->in[0];
@@ -260,7 +288,9 @@ RUN(arg_min)
     arg(run, false);
 }
 
-/* The k largest (or smallest) along the axis, in order, and their places. */
+/* The k largest (or smallest) along the axis, in order, and their places.
+ * Element i is searched among all that come after element i - 1 in the order: k * size comparisons for each
+ * row and no memory. k is small where models use it (routing to experts, beams). */
 RUN(top_k)
 {
     const struct vc_run_value *x = run->in[0];
@@ -305,7 +335,9 @@ RUN(top_k)
     }
 }
 
-/* y[i] = x[0] + ... + x[i] along the axis; without x[i] if exclusive, from the end if reverse. */
+/* y[i] = x[0] + ... + x[i] along the axis; without x[i] if exclusive, from the end if reverse.
+ *     x = {1, 2, 3}     {1, 3, 6}     exclusive {0, 1, 3}     reverse {6, 5, 3}     both {5, 3, 0}
+ */
 RUN(cumsum)
 {
     const struct vc_run_value *x = run->in[0];
