@@ -15,6 +15,7 @@
 
 /* ---- when the program is made ---- */
 
+/* Arrays begin at multiples of VC_POOL_ALIGN. */
 static uint64_t whole_blocks(uint64_t bytes)
 {
     return (bytes + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
@@ -69,11 +70,13 @@ static size_t list_arrays(const struct vc_args_mapped *from, struct vc_args_mapp
     return n;
 }
 
+/* Only these two loops have arguments with pointers. */
 static bool has_arrays(const struct vc_instruction *in)
 {
     return in->loop == VC_LOOP_mapped || in->loop == VC_LOOP_mapped_backward;
 }
 
+/* Even numbers are values, odd ones gradients. */
 static uint64_t *staged_output(struct vc_engine *e, size_t k)
 {
     return k % 2 == 0 ? &e->outputs[k / 2].staged : &e->outputs[k / 2].staged_grad;
@@ -241,6 +244,7 @@ enum vc_status vc_engine_attach_device(struct vc_engine *e, void *staging, void 
     return VC_OK;
 }
 
+/* Frees the engine's own block; arena and weights belong to others. */
 void vc_engine_detach_device(struct vc_engine *e)
 {
     if (e->own != NULL) {
@@ -249,6 +253,7 @@ void vc_engine_detach_device(struct vc_engine *e)
     e->own = NULL;
 }
 
+/* What an engine takes beside its arena; 0 without a device. */
 uint64_t vc_engine_host_bytes(const struct vc_engine *engine)
 {
     return engine->options.device != NULL ? engine->staging_bytes : 0;
@@ -355,6 +360,7 @@ enum vc_status vc_engine_forward_device(struct vc_engine *e)
     return VC_OK;
 }
 
+/* Brings one output to the host, for callers that let outputs stay on the device. */
 enum vc_status vc_engine_fetch(struct vc_engine *e, size_t output)
 {
     const struct vc_engine_value *v = &e->outputs[output];
@@ -364,6 +370,8 @@ enum vc_status vc_engine_fetch(struct vc_engine *e, size_t output)
                : vc_train_to_host(e->options.device, v->data, v->device_data, v->n * (v->integers ? 8 : sizeof(float)));
 }
 
+/* Gradients of outputs go there unless the loss was computed there (outputs_stay); gradients of inputs come
+ * back. */
 enum vc_status vc_engine_backward_device(struct vc_engine *e)
 {
     struct vc_train_device *device = e->options.device;

@@ -5,6 +5,8 @@
 #include "engine/train_program.h"
 #include "graph/ops/run.h"
 
+/* Numbers about the program, for callers that plan memory: what it takes, what is alive at the worst step,
+ * what lives across the loss, constants, and what it would take without sharing. */
 uint64_t vc_engine_bytes(const struct vc_engine *engine)
 {
     return engine->plan.arena_bytes;

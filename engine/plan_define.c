@@ -1,5 +1,17 @@
-/* plan_define.c - nodes that no gradient goes through and that have no loops of their own: masks and indices from token
- * ids, mostly. Each is one instruction of one block, which runs the definition of graph/ on the engine's memory. */
+/* plan_define.c - nodes that no gradient goes through and that have no loops of their own: masks and
+ * indices from token ids, mostly. Each is one instruction of one block, which runs the definition of graph/
+ * on the engine's memory.
+ *
+ *     Range, CumSum, Equal, Where, Trilu, Cast to integers, ...
+ *
+ *     when the program is made     shapes of inputs and outputs are described (struct define), memory is planned
+ *     when it runs                 pointers are set, row->run_f32 or row->run_f64 computes
+ *
+ * The sizes are known when the program is made, so that an output of another size cannot come out;
+ * definitions that fail (an index out of range) leave a status and a message in e->define_ctx.
+ *
+ * The instruction has no kernel for devices. An engine on a device fetches what it reads and sends what it
+ * makes (engine_device.c). */
 #include "engine/train_program.h"
 #include "graph/ops/ops.h"
 #include "graph/ops/run.h"
@@ -14,7 +26,8 @@ struct define {
     void **places;                   /* memory of outputs */
 };
 
-/* Sets the pointers and runs the definition. Its failure is noted, and the pass ends with it. */
+/* Sets the pointers and runs the definition. Its failure is noted, and the pass ends with it.
+ * Definitions allocate an output that has no place; it is freed at once, since nobody reads it. */
 static void run_define(const struct vc_train_call *call, const struct vc_engine_pass *pass, unsigned worker,
                        size_t block)
 {
@@ -51,6 +64,7 @@ static void run_define(const struct vc_train_call *call, const struct vc_engine_
     }
 }
 
+/* A value as graph/ has it, without data. */
 static struct vc_run_value describe(const struct vc_plan_value *x)
 {
     struct vc_run_value value = {.n_dims = x->n_dims, .n = (size_t)x->n, .is_real = x->real};
@@ -61,6 +75,8 @@ static struct vc_run_value describe(const struct vc_plan_value *x)
     return value;
 }
 
+/* Loops of the engine compute floats: a node with another result needs its definition. Views move no
+ * elements and have neither. */
 bool vc_plan_makes_integers(const struct vc_engine *e, uint32_t node)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
@@ -73,6 +89,8 @@ bool vc_plan_makes_integers(const struct vc_engine *e, uint32_t node)
     return false;
 }
 
+/* False where a gradient goes through an output, since definitions have none: such a node needs loops or is
+ * refused. */
 bool vc_plan_is_defined(const struct vc_engine *e, uint32_t node)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
@@ -90,6 +108,7 @@ bool vc_plan_is_defined(const struct vc_engine *e, uint32_t node)
     return vc_train_op_of(n) == NULL || vc_plan_makes_integers(e, node) || vc_plan_asks_definition(e, node);
 }
 
+/* Refs are in the order in which run_define takes pointers: inputs that are given, then all outputs. */
 void vc_plan_define(struct vc_engine *e, uint32_t node)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);

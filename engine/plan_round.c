@@ -26,6 +26,7 @@
 #include "core/base/checked.h"
 #include "engine/train_program.h"
 
+/* Whether training is done with 16 bits at all. */
 static bool rounds(const struct vc_engine *e)
 {
     return e->options.rounding == VC_UNARY_ROUND_BF16 || e->options.rounding == VC_UNARY_ROUND_F16;
@@ -71,6 +72,7 @@ struct vc_ref vc_plan_working(struct vc_engine *e, uint32_t node, uint32_t weigh
     return e->working[weight];
 }
 
+/* Where an input is no float (token ids) there is nothing to round. */
 void vc_plan_round_inputs(struct vc_engine *e)
 {
     for (size_t k = 0; rounds(e) && k < e->n_inputs; k++) {
@@ -110,6 +112,7 @@ void vc_plan_round_gradients(struct vc_engine *e, uint32_t node)
     round_values(e, node, true);
 }
 
+/* The loss writes these gradients in floats; they are rounded before the backward pass begins. */
 void vc_plan_round_output_gradients(struct vc_engine *e)
 {
     for (size_t k = 0; rounds(e) && k < e->n_outputs; k++) {

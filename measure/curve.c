@@ -216,6 +216,9 @@ static void add_part(struct vc_curve *c, uint64_t key, struct cut_bits bits)
     c->parts[mark->table * PARTS + (key >> bits.part_shift) % PARTS]++;
 }
 
+/* The second walk over a tensor's values: sums between the marks that the first one chose. Types of 16 bits
+ * have no second walk, since their counts say everything. Sums of a tile are made without the lock and
+ * added exactly, so that the order of tiles does not matter. */
 void vc_curve_sum(struct vc_curve *c, const void *values, size_t n, void *scratch)
 {
     const struct cut_bits bits = bits_of(c->dtype);

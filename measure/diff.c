@@ -199,6 +199,8 @@ static enum vc_status one_pair(struct vc_ctx *ctx, void *user, size_t index, str
 
 #define STRIDE ((size_t)1 << 16) /* tensors between two looks at whether the call is cancelled */
 
+/* Tensors of both by name: all of `a` in its order, with or without a partner, then those that only `b`
+ * has. Parts of quantized tensors are not rows of their own. */
 enum vc_status vc_diff_pairs(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
                              struct vc_diff_pair *pairs, size_t *n)
 {
@@ -312,6 +314,7 @@ enum vc_status vc_diff_models(struct vc_ctx *ctx, const struct vc_model *a, cons
     return vc_call_end(ctx, diff_models(ctx, a, b, out));
 }
 
+/* Frees a diff with its rows; accepts NULL. */
 void vc_diff_free(struct vc_diff *diff)
 {
     struct vc_diff_owned *owned = (struct vc_diff_owned *)(void *)diff;
@@ -366,6 +369,7 @@ bool vc_diff_within(const struct vc_diff_limits *limits, const struct vc_diff_ro
     return within(&own, row);
 }
 
+/* How many rows differ by more than the limits allow. */
 size_t vc_diff_beyond(const struct vc_diff_limits *limits, const struct vc_diff *diff)
 {
     struct vc_diff_limits own = read_limits(limits);

@@ -217,6 +217,7 @@ static enum vc_status run(struct graph_files *f, const struct vc_model *model)
     return VC_OK;
 }
 
+/* One call from files to files: inputs are read, the graph runs, and values are written. */
 enum vc_status vc_graph_run_files(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
                                   const struct vc_graph_file_options *options)
 {

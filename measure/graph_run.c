@@ -138,6 +138,7 @@ out:
     return status;
 }
 
+/* The same with programs that stay from one call to the next (*series, which the caller frees). */
 enum vc_status vc_graph_run_in_series(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
                                       const struct vc_graph_array *inputs, size_t n_inputs,
                                       const struct vc_graph_run_options *options, struct vc_answers_series **series)

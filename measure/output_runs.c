@@ -95,6 +95,7 @@ static enum vc_status next_take(struct vc_ctx *ctx, void *user, uint32_t v, cons
 
 /* ---- runs with changes ---- */
 
+/* Whether a change of that tensor can change the outputs: some parameter of floats is read from it. */
 bool vc_output_runs_use(const struct vc_output_runs *runs, size_t tensor)
 {
     for (uint32_t k = 0; k < vc_graph_param_count(runs->graph); k++) {
@@ -127,6 +128,7 @@ static bool reads_marked(const struct vc_graph_node *node, const bool *reached)
     return false;
 }
 
+/* What the node makes is no longer what it was. */
 static void mark_outputs(const struct vc_graph_node *node, bool *reached)
 {
     for (unsigned i = 0; i < node->n_outputs; i++) {
@@ -245,6 +247,9 @@ static void begin_program(struct vc_ctx *ctx, struct vc_output_program *program,
     }
 }
 
+/* Outputs with changed tensors, for all inputs, against those without. Only what lies behind a change is
+ * computed: values in front of it were kept by the first run and are fed. begin_program takes `reached`
+ * over. */
 enum vc_status vc_output_runs_run(struct vc_ctx *ctx, const struct vc_output_runs *runs,
                                   struct vc_output_program *program, const struct vc_changed_tensor *changed, size_t n,
                                   struct vc_output_change *out)

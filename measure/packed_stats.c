@@ -41,6 +41,8 @@ static char *put_count(char *to, uint64_t n)
     return to;
 }
 
+/* Seven bits in each byte, the low ones first; a byte of 0x80 or more has others behind it. Returns where
+ * the next number begins. */
 static const char *get_count(const char *from, uint64_t *n)
 {
     *n = 0;
@@ -129,6 +131,7 @@ void vc_packed_stats_get(const struct vc_packed_stats *packed, size_t tensor, st
     stats->absmax = fmax(fabs(stats->min), fabs(stats->max));
 }
 
+/* Room for n tensors, of which nothing is known yet. */
 enum vc_status vc_packed_stats_create(struct vc_ctx *ctx, size_t n, struct vc_packed_stats **out)
 {
     struct vc_packed_stats *packed = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *packed);

@@ -130,6 +130,7 @@ out:
     return status;
 }
 
+/* Statistics of all tensors into the caller's array. */
 static enum vc_status model_stats(struct vc_ctx *ctx, const struct vc_model *model, struct vc_value_stats *stats,
                                   size_t n)
 {
@@ -147,6 +148,7 @@ enum vc_status vc_model_stats(struct vc_ctx *ctx, const struct vc_model *model, 
     return vc_call_end(ctx, model_stats(ctx, model, stats, n));
 }
 
+/* The same, packed: large models have many tensors whose statistics are kept side by side. */
 enum vc_status vc_packed_stats_make(struct vc_ctx *ctx, const struct vc_model *model, struct vc_packed_stats **out)
 {
     struct stats_job job = {.model = model};

@@ -371,6 +371,7 @@ static enum vc_status merge_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, s
     return VC_OK;
 }
 
+/* Everything of the pass lies in its two arenas. */
 static void merge_free(struct vc_ctx *ctx, struct vc_pass *pass)
 {
     struct merge *m = pass->self;

@@ -38,6 +38,7 @@ static size_t max_size(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+/* Bytes of a tensor with the parts that belong to it (scales, minima). */
 uint64_t vc_desc_all_bytes(const struct vc_desc *desc)
 {
     uint64_t bytes = vc_dtype_bytes(desc->dtype, desc->n_elems);
@@ -195,6 +196,7 @@ enum vc_status vc_candidate_runs_scan(struct vc_ctx *ctx, struct vc_candidate_ru
     return VC_OK;
 }
 
+/* Ends the scan of each candidate that asked for one; afterwards all of them can be applied to tiles. */
 enum vc_status vc_candidate_runs_scan_end(struct vc_ctx *ctx, struct vc_candidate_runs *r)
 {
     for (size_t i = 0; i < r->n; i++) {
@@ -259,6 +261,7 @@ enum vc_status vc_candidate_runs_apply(struct vc_ctx *ctx, struct vc_candidate_r
     return VC_OK;
 }
 
+/* Whether an error was estimated from some tiles only. */
 bool vc_candidate_runs_sampled(const struct vc_candidate_runs *r)
 {
     size_t i = 0;

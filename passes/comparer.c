@@ -109,6 +109,7 @@ static size_t compare_sizes(struct vc_compare *compare, struct vc_buffer_sizes *
     return state_bytes(&c->before) + state_bytes(&c->after);
 }
 
+/* Both sides: the values before the passes, and those behind them. */
 static enum vc_status compare_begin(struct vc_ctx *ctx, struct vc_compare *compare)
 {
     struct comparison *c = own(compare);

@@ -86,6 +86,7 @@ static enum vc_status add_conversion(struct vc_ctx *ctx, struct vc_item *item, c
 
 /* ---- adding ---- */
 
+/* Adds the step that decodes a tensor of codes. */
 enum vc_status vc_decode_add_codes(struct vc_ctx *ctx, struct vc_item *item, enum vc_overflow overflow,
                                    bool finite_scales)
 {

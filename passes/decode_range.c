@@ -32,6 +32,8 @@ static void range_close(struct vc_ctx *ctx, struct vc_range_decoder *d)
     }
 }
 
+/* A decoder of one tensor for readers that want elements from anywhere: its steps are begun once, and each
+ * call of read decodes the tiles that its range touches. */
 static enum vc_status range_open(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
                                  struct vc_range_decoder **out)
 {
@@ -93,6 +95,7 @@ static enum vc_status decode_tile(struct vc_ctx *ctx, const struct vc_range_deco
     return step->ops->apply(ctx, step, &d->item, tile, &in, buffer + PIECE_ELEMS * 4 + 64, &out);
 }
 
+/* Elements first to first + n - 1 as f32. Tiles are decoded whole, and the range's part of them is copied. */
 static enum vc_status range_read(struct vc_ctx *ctx, const struct vc_range_decoder *d, uint64_t first, uint64_t n,
                                  void *dst)
 {

@@ -117,6 +117,8 @@ static void put_tile(const struct vc_place *place, const struct vc_tile *tile, c
     }
 }
 
+/* Reads the tensor tile by tile and puts its elements where the parameter has them: a slice, transposed, as
+ * f32 or f64. */
 enum vc_status vc_place_values(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
                                const struct vc_place *place, bool to_f64, void *elements)
 {
@@ -183,6 +185,8 @@ out:
 
 /* ---- finding ---- */
 
+/* The tensor of a parameter: by its number if the name there agrees, else by name; the shape has to be the
+ * graph's. */
 enum vc_status vc_param_find(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_graph_param *param,
                              size_t *out)
 {

@@ -7,6 +7,7 @@
 
 #include "kernels/arith.h"
 
+/* The largest magnitude that the type takes without becoming infinite, as f64. */
 double vc_largest_fitting(enum vc_dtype target)
 {
     switch (target) {
@@ -84,8 +85,8 @@ static double load_value(enum vc_dtype dtype, const void *x, size_t i)
     }
 }
 
-/* Largest magnitude as an integer; the exponent bits are all ones from `inf` on. Magnitudes are below the sign bit, so they compare as
- * signed integers, for which the plainest vectors have a maximum. */
+/* Largest magnitude as an integer; the exponent bits are all ones from `inf` on. Magnitudes are below the sign
+ * bit, so they compare as signed integers, for which the plainest vectors have a maximum. */
 #define ANY(name, word, abs_mask, inf)                 \
     static bool name(const unsigned char *p, size_t n) \
     {                                                  \
@@ -274,6 +275,8 @@ enum vc_status vc_policy_explain(struct vc_ctx *ctx, struct vc_step *step, const
                : VC_OK;
 }
 
+/* Called when all tiles were counted: does the tensor stay as it is (values that are not finite or too
+ * large for the type), or are steps added as planned? */
 enum vc_status vc_policy_decide(struct vc_ctx *ctx, struct vc_step *step, struct vc_item *item)
 {
     const struct vc_policy *policy = step->state;

@@ -1,8 +1,18 @@
-/* answers.c - see answers.h: an engine with options.answers behind the callbacks of vc_graph_forward. */
+/* answers.c - see answers.h: an engine with options.answers behind the callbacks of vc_graph_forward.
+ *
+ *     vc_answers_make     an engine for the sizes of the feeds: which values are wanted, which nodes run their definitions
+ *     vc_answers_run      memory at the first run, then pointers and one forward pass
+ *                             a parameter is needed     bring_param asks the caller's `param`
+ *                             a wanted value is ready   take gives it to the caller's `take`
+ *
+ * The engine has weights in name only (vc_weights_make without data): their elements come in while the pass
+ * runs and need no memory in between. */
 #include "engine/answers/answers.h"
 
 #include "engine/engine.h"
 
+/* A program with what it needs between runs. `asks` is what the engine sees of it and points at `wanted`,
+ * `defined` and the struct itself, so that it must not move. */
 struct vc_answers {
     struct vc_ctx *ctx;
     const struct vc_graph *graph;
@@ -63,6 +73,7 @@ static enum vc_status make_engine(struct vc_answers *a, const struct vc_engine_o
     return status;
 }
 
+/* VC_E_UNSUPPORTED: the engine cannot run this graph, and plain loops have to. */
 enum vc_status vc_answers_make(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_answers_options *options,
                                struct vc_answers **out)
 {
@@ -98,6 +109,7 @@ out:
     return status;
 }
 
+/* Accepts what is half made. */
 void vc_answers_free(struct vc_answers *a)
 {
     if (a == NULL) {
@@ -121,6 +133,8 @@ uint64_t vc_answers_run_bytes(const struct vc_answers *a)
     return vc_engine_bytes(a->engine);
 }
 
+/* The feeds of this run, or those that the program was made with. norm_share = -1: running statistics stay
+ * as they are. */
 enum vc_status vc_answers_run(struct vc_answers *a, const struct vc_run_calls *calls, const struct vc_run_value *feeds)
 {
     const struct vc_engine_pass pass = {.norm_share = -1};

@@ -9,6 +9,7 @@
 #include "core/base/checked.h"
 #include "engine/answers/answers.h"
 
+/* The list of values has an element for each value of the graph; data is NULL for those that are neither. */
 struct vc_answers_series {
     struct vc_ctx *ctx;
     struct vc_graph *graph;
@@ -22,6 +23,7 @@ struct vc_answers_series {
     uint64_t kept_bytes, budget;      /* of parameters */
 };
 
+/* Nothing is computed yet. `wanted` is copied. */
 enum vc_status vc_answers_series_make(struct vc_ctx *ctx, struct vc_graph *graph, const uint32_t *wanted,
                                       size_t n_wanted, bool keeps, struct vc_answers_series **out)
 {
@@ -56,6 +58,7 @@ static void drop_values(struct vc_answers_series *s, enum vc_value_kind kind)
     }
 }
 
+/* Accepts what is half made, and NULL. */
 void vc_answers_series_free(struct vc_answers_series *s)
 {
     if (s == NULL) {
@@ -81,6 +84,7 @@ static uint64_t memory_left(const struct vc_answers_series *s)
     return limit - vc_min_u64(limit, used);
 }
 
+/* Whether the memory that a run takes is left now. */
 static bool fits(const struct vc_answers_series *s)
 {
     return vc_pool_block_bytes(vc_answers_run_bytes(s->program)) <= memory_left(s);
@@ -112,7 +116,8 @@ static enum vc_status make_fitting(struct vc_answers_series *s)
     return status;
 }
 
-/* The program is for values of these sizes, and begins with as many of them. */
+/* The program is for values of these sizes, and begins with as many of them.
+ * A parameter that was kept since then makes a difference, too: the new program takes it from memory. */
 static bool is_for_these(const struct vc_answers_series *s)
 {
     for (uint32_t v = 0; v < vc_graph_value_count(s->graph); v++) {
@@ -128,7 +133,8 @@ static bool is_for_these(const struct vc_answers_series *s)
     return true;
 }
 
-/* s->program for the values; NULL where the plain loops have to compute. */
+/* s->program for the values; NULL where the plain loops have to compute.
+ * made_for copies the sizes; its data pointers only tell whether there was something. */
 static enum vc_status find_program(struct vc_answers_series *s)
 {
     enum vc_status status = VC_OK;
@@ -203,6 +209,8 @@ static enum vc_status prepare_fitting(struct vc_answers_series *s)
     return status;
 }
 
+/* One run. Inputs are read anew and freed behind it. Until the first parameter is kept, what parameters may
+ * take is set anew: half of what the program leaves. */
 enum vc_status vc_answers_series_run(struct vc_answers_series *s, const struct vc_run_calls *calls)
 {
     const struct vc_run_calls own = {.user = s, .param = bring_param, .take = take};
@@ -225,6 +233,7 @@ out:
     return status;
 }
 
+/* A series of one run, which keeps no parameters. */
 enum vc_status vc_answers_forward(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_run_calls *calls,
                                   const uint32_t *wanted, size_t n_wanted)
 {

@@ -7,6 +7,7 @@
  *     input    dx += roll(weights' dy)           weights  dw += dy * unrolled'
  */
 
+/* Elements of an image, a window or a plane of output: three dimensions, of which unused ones are 1. */
 static size_t conv_volume(const int64_t *size)
 {
     return (size_t)(size[0] * size[1] * size[2]);
@@ -100,6 +101,8 @@ static void unroll(const struct vc_args_conv *args, const REAL *x, size_t channe
     }
 }
 
+/* The reverse of unrolling: elements of the matrix are added to the places of the image that they were
+ * taken from. A place is in several windows and gets several sums. */
 static void roll(const struct vc_args_conv *args, REAL *x, size_t channels, size_t first, size_t rows, const REAL *from)
 {
     for (size_t c = 0; c < channels; c++, x += conv_volume(args->in)) {
@@ -113,7 +116,7 @@ static void roll(const struct vc_args_conv *args, REAL *x, size_t channels, size
     }
 }
 
-/* What a block of conv_forward and conv_input works on. */
+/* A block is one image and one group of channels: where its elements begin, and its worker's scratch. */
 struct conv_block {
     size_t x, y, weights; /* places in elements */
     size_t group, inputs; /* channels * volume of the window */

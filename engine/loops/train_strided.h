@@ -240,6 +240,8 @@ struct run_at {
     int64_t place[4];
 };
 
+/* The place of output number `first`: its index in each kept dimension, and what that is in the four
+ * arrays. */
 static struct run_at first_run(const struct vc_args_strided *args, uint64_t first)
 {
     struct run_at at = {.place = {args->base[0], args->base[1], args->base[2], args->base[3]}};

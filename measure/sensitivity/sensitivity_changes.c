@@ -139,6 +139,8 @@ void vc_change_add_norms(const struct vc_coupling *group, const struct vc_coupli
     }
 }
 
+/* Sets the elements of the units that go to 0, in place. An element's place along the member's axis says to
+ * which unit it belongs. */
 void vc_change_remove(const struct vc_coupling *group, const struct vc_coupling_member *member,
                       const struct vc_tensor *tensor, const bool *goes, float *values)
 {

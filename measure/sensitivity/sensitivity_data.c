@@ -597,6 +597,7 @@ out:
     return status;
 }
 
+/* Targets whose change is the removal of units, one after the other. */
 static enum vc_status do_removed(struct vc_ctx *ctx, struct measuring *m)
 {
     for (size_t i = 0; i < m->n_targets; i++) {

@@ -242,6 +242,8 @@ out:
     return status;
 }
 
+/* The norm of what goes in relation to the norm of all: the square root of a quotient of sums of squares. 0
+ * for a group without values other than 0. */
 double vc_units_share(const struct vc_coupling *group, const double *norms, const bool *goes)
 {
     double all = 0.0;

@@ -39,6 +39,8 @@ static void split(const uint64_t *shape, unsigned n_dims, unsigned axis, uint64_
     }
 }
 
+/* Sums of |x| to the power for each place along the axis. Where the axis is the rows and a row is longer
+ * than a tile, the parts of each tile wait in `pieces`, so that they are added in order. */
 enum vc_status vc_axis_sums_init(struct vc_ctx *ctx, struct vc_axis_sums *sums, const uint64_t *shape, unsigned n_dims,
                                  unsigned axis, unsigned power)
 {

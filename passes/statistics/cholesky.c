@@ -6,6 +6,7 @@
 #define LANES 8 /* partial sums of a product of two rows */
 #define SIDES VC_CHOLESKY_SIDES
 
+/* A sum in LANES chains that are joined in pairs: the same bits on every machine. */
 static double dot(const double *a, const double *b, size_t n)
 {
     double lanes[LANES] = {0.0};

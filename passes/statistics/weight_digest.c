@@ -34,6 +34,7 @@ static enum vc_status stream_piece(struct vc_ctx *ctx, const struct vc_model *mo
     return VC_OK;
 }
 
+/* Up to N_PIECES pieces that are spread evenly over the tensor's bytes, instead of all of them. */
 static enum vc_status add_pieces(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
                                  struct vc_source_stream *stream, struct vc_sha256 *sha)
 {
