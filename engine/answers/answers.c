@@ -133,8 +133,8 @@ uint64_t vc_answers_run_bytes(const struct vc_answers *a)
     return vc_engine_bytes(a->engine);
 }
 
-/* The feeds of this run, or those that the program was made with. norm_share = -1: running statistics stay
- * as they are. */
+/* The feeds of this run, or those that the program was made with. The pass is no training: nothing is dropped,
+ * and running statistics stay as they are. */
 enum vc_status vc_answers_run(struct vc_answers *a, const struct vc_run_calls *calls, const struct vc_run_value *feeds)
 {
     const struct vc_engine_pass pass = {.norm_share = -1};
