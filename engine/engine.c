@@ -7,7 +7,19 @@
  *     load_constants, make_inputs, add_forward, make_outputs, add_backward
  *     vc_plan_narrow   16-bit values if asked for; packs the arena
  *
- * The order is forced: each stage reads what the ones before it set in e->values. */
+ * The order is forced: each stage reads what the ones before it set in e->values.
+ *
+ * The program is a list of instructions over buffers. A buffer has a first and a last step, and buffers
+ * whose steps do not overlap share memory. Steps are instructions with the loss in between:
+ *
+ *     forward 0 .. n_forward - 1      loss: step n_forward      backward n_forward + 1 ..
+ *
+ *     relu's y: first 3 (made), last 9 (the gradient of relu reads it)      kept across the loss
+ *     conv1's unrolled windows: first 1, last 1                             its memory is free again at step 2
+ *
+ * Failures are of two kinds: e->status (no memory, a size), which ends everything at once, and problems
+ * (vc_plan_fail), which are collected for all nodes, so that a user sees every operator that cannot be
+ * trained. */
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -17,7 +29,8 @@
 
 /* ---- what is needed ---- */
 
-/* last_reader of each value: searches for its readers stop there. */
+/* last_reader of each value: searches for its readers stop there.
+ * Nodes are walked in order, so that the last one stays. */
 static void find_readers(struct vc_engine *e)
 {
     for (uint32_t n = 0; n < e->graph->n_nodes; n++) {
@@ -33,7 +46,8 @@ static void find_readers(struct vc_engine *e)
 
 /* Nodes whose results are read, last first. `made` marks values that somebody reads. Integers that are
  * known when the program is made are not computed, and inputs that an operator reads only as shapes
- * (row->reads) need nobody to make them. */
+ * (row->reads) need nobody to make them.
+ * One walk from the last node to the first is enough, since a node reads only what earlier ones make. */
 static void find_needed(struct vc_engine *e)
 {
     const struct vc_graph *g = e->graph;
@@ -68,7 +82,8 @@ static void find_needed(struct vc_engine *e)
 /* A value with more elements is no tensor of this world, but a mistake in a size: 2^48 f32 elements are a pebibyte. */
 #define MOST_ELEMENTS ((uint64_t)1 << 48)
 
-/* The shape in numbers. A size below 1 is refused here: no loop expects empty arrays. */
+/* The shape in numbers. A size below 1 is refused here: no loop expects empty arrays.
+ * Values that nobody makes have sizes, too, and are not tested. */
 static void size_value(struct vc_engine *e, uint32_t v)
 {
     const struct vc_graph_value *value = &e->graph->values[v];
@@ -94,7 +109,8 @@ static void size_value(struct vc_engine *e, uint32_t v)
 }
 
 /* Gradients are needed of weights that are trained (and of inputs, if asked for), and of everything
- * computed from them. */
+ * computed from them.
+ * A node's outputs are trained if one of the inputs that it reads is; integers never are. */
 static void find_trained(struct vc_engine *e)
 {
     const struct vc_graph *g = e->graph;
@@ -276,7 +292,8 @@ static enum vc_status make_outputs(struct vc_engine *e)
 
 /* ---- the program ---- */
 
-/* All nodes that cannot be computed or trained, each with a reason. */
+/* All nodes that cannot be computed or trained, each with a reason.
+ * TopK has a reason of its own, since the experts of a mixture are the usual case. */
 static void check_nodes(struct vc_engine *e)
 {
     for (uint32_t n = 0; n < e->graph->n_nodes; n++) {
@@ -304,7 +321,8 @@ static void add_node(struct vc_engine *e, uint32_t node, const struct vc_train_o
     }
 }
 
-/* Nodes in order. A view has no instructions: its output shows its input's memory. */
+/* Nodes in order. A view has no instructions: its output shows its input's memory.
+ * What plain loops compute (vc_plan_define) is not rounded. */
 static void add_forward(struct vc_engine *e)
 {
     vc_plan_round_inputs(e);
@@ -495,6 +513,7 @@ out:
 
 /* ---- recomputation within a budget ---- */
 
+/* The best plan so far, with its bytes and the multiply-adds that it computes again. */
 struct choice {
     struct vc_engine_options best;
     uint64_t bytes, again; /* of it */

@@ -18,6 +18,7 @@
 #define NO_PARAM    ((uint32_t)-1)
 #define INIT_STREAM ((uint64_t)1 << 32) /* streams of random numbers for entries that are in no file */
 
+/* The names of all entries, for the tables. */
 static struct vc_name_list names_of(const struct vc_weights *w)
 {
     return VC_NAME_LIST(w->items, sizeof *w->items);
@@ -40,7 +41,8 @@ const struct vc_weight *vc_weights_find(const struct vc_weights *w, const char *
     return first == SIZE_MAX ? NULL : &w->items[first];
 }
 
-/* Sizes come from a file: the product is checked. */
+/* Sizes come from a file: the product is checked.
+ * Gradients are of floats: an entry of integers is never trained. */
 static enum vc_status add_entry(struct vc_weights *w, uint32_t k, bool train)
 {
     const struct vc_graph_param *param = vc_graph_param(w->graph, k);
@@ -64,7 +66,8 @@ static enum vc_status add_entry(struct vc_weights *w, uint32_t k, bool train)
 }
 
 /* What a batch counts for in the running statistics of a BatchNormalization: 1 - momentum, 0.1 by default.
- * 0: mean or variance are no weights and stay as they are. */
+ * 0: mean or variance are no weights and stay as they are.
+ * ONNX's default 0.9 is a float there. */
 static double norm_share(const struct vc_graph *graph, const struct vc_graph_node *node)
 {
     for (unsigned k = 3; k < 5; k++) {

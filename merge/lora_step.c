@@ -18,7 +18,9 @@
 #define AT_ONCE 4    /* rows of the right factor in one walk along a row of values; the rank is filled up to that */
 #define COLUMNS 1024 /* of a row in one go, so that sums stay in the first cache */
 
-/* What one term adds to element [i, j] of the tensor as rows: scale * sum over k of left[i, k] * right[k, j]. */
+/* What one term adds to element [i, j] of the tensor as rows: scale * sum over k of left[i, k] * right[k, j].
+ *     w [768, 768], rank 6: left [768, 8], right [8, 768]; ranks 6 and 7 are 0 and add nothing
+ */
 struct factors {
     size_t rank;         /* a multiple of AT_ONCE; zeros behind the adapter's */
     float *left, *right; /* rows x rank; rank x columns */

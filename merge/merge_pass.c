@@ -20,7 +20,9 @@
 #include "merge/lora.h"
 #include "passes/select.h"
 
-/* The pass. Lists of modules stay; terms are those of one plan. */
+/* The pass. Lists of modules stay; terms are those of one plan.
+ * One list of terms for each tensor, since several adapters may change one: its sums are added in the order
+ * in which the adapters were given. */
 struct merge {
     struct vc_pass pass;
     struct vc_arena arena;
@@ -37,6 +39,7 @@ static const struct vc_merge_options merge_defaults = {0};
 static const struct vc_options_kind merge_kind = {"vc_merge_options", "vc_merge_defaults", &merge_defaults,
                                                   sizeof merge_defaults};
 
+/* No adapters, which the caller sets, and `partial` false. */
 void vc_merge_defaults_sized(struct vc_merge_options *options, size_t struct_size)
 {
     vc_options_fill(&merge_kind, options, struct_size);
@@ -45,7 +48,10 @@ void vc_merge_defaults_sized(struct vc_merge_options *options, size_t struct_siz
 /* ---- the scale of a module ---- */
 
 /* A key of alpha_pattern is a regular expression of Python that matches the end of a module's name, from a dot on. Of
- * what extended expressions of POSIX do not have, \d and groups without a number are put into words that they have. */
+ * what extended expressions of POSIX do not have, \d and groups without a number are put into words that they have.
+ *     q_proj                 ^(.*\.)?(q_proj)$                    model.layers.0.self_attn.q_proj, not xq_proj
+ *     layers\.\d+\.mlp       ^(.*\.)?(layers\.[0-9]+\.mlp)$
+ */
 static enum vc_status pattern_matches(struct vc_ctx *ctx, const struct vc_model *adapter, const char *pattern,
                                       const char *name, bool *out)
 {
@@ -75,7 +81,8 @@ static enum vc_status pattern_matches(struct vc_ctx *ctx, const struct vc_model 
     return VC_OK;
 }
 
-/* alpha / rank or alpha / sqrt(rank). Without an alpha it is the rank, as diffusers has it. */
+/* alpha / rank or alpha / sqrt(rank). Without an alpha it is the rank, as diffusers has it.
+ * The first pattern that matches decides; a tensor alpha of the module itself wins over all. */
 static enum vc_status find_scale(struct vc_ctx *ctx, const struct vc_lora_list *list,
                                  const struct vc_lora_module *module, uint64_t rank, double *out)
 {
@@ -127,7 +134,11 @@ static const char *shape_text(const struct vc_tensor *t, char *text, size_t room
 }
 
 /* Whether the product of the factors is [outputs, inputs ...] as the tensor lies, or turned over. Of square ones the
- * format says it (Conv1D), or the adapter. */
+ * format says it (Conv1D), or the adapter.
+ *     A [16, 512], B [1024, 16]     w [1024, 512]     straight
+ *                                   w [512, 1024]     turned: GPT-2's Conv1D has inputs first
+ *                                   w [512, 512]      refused: an adapter of another model
+ */
 static enum vc_status find_turn(struct vc_ctx *ctx, const struct vc_lora_list *list,
                                 const struct vc_lora_module *module, const struct vc_model *model, size_t tensor,
                                 struct vc_lora_term *term)

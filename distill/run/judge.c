@@ -1,4 +1,13 @@
-/* judge.c - how well a network answers: rows through student and teacher without gradients. See trainer.h. */
+/* judge.c - how well a network answers: rows through student and teacher without gradients. See trainer.h.
+ *
+ *     rows of eval, batch by batch
+ *         the teacher's answers     from files, or by its network        vc_trainer_ask
+ *         the network's answers     a program without gradients
+ *         compared                  count_row, count_labels: classes, yes and no
+ *     figures                       right / labels, agree / rows, losses / rows
+ *
+ * A row of texts has many positions and a row of maps many places: each is a row of its own in what is
+ * counted. Masked ones have answers, too, and count for nothing. */
 #include <math.h>
 #include <string.h>
 
@@ -7,7 +16,8 @@
 #include "distill/math/real.h"
 #include "distill/run/trainer.h"
 
-/* What is counted over all rows. */
+/* What is counted over all rows.
+ * Everything is a sum over rows, so that ranks can add theirs up. */
 struct tally {
     uint64_t n, n_labels, right, agree;
     double ce, kd, error, absolute; /* sums; error: squared, of targets */
@@ -21,7 +31,8 @@ struct tally {
     double squares;
 };
 
-/* Rows of the teacher's logits as the student has classes. What only the student has is no answer of the teacher. */
+/* Rows of the teacher's logits as the student has classes. What only the student has is no answer of the teacher.
+ * Where the teacher has more classes the last ones are left out. */
 static void take_classes(struct vc_trainer *t, size_t n_rows, const void *logits)
 {
     size_t size = vc_real_bytes(t->options.precision.kind);
@@ -66,7 +77,8 @@ enum vc_status vc_trainer_ask(struct vc_trainer *t, struct vc_taught_rows *rows,
     return VC_OK;
 }
 
-/* Number i of an array of the run's type. */
+/* Number i of an array of the run's type.
+ * An answer's logit or target; both are of the run's precision. */
 static double number_of(const struct vc_trainer *t, const void *x, size_t i)
 {
     return t->student.f64 ? ((const double *)x)[i] : (double)((const float *)x)[i];

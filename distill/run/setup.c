@@ -4,7 +4,19 @@
  *     vc_trainer_fit      memory_choice.c: batches and programs that fit
  *     vc_trainer_begin    weights as in the file; masks, optimizer and counts as at the beginning; again for a control run
  *     vc_trainer_close    frees everything, whatever was opened
- */
+ *
+ * The order in vc_trainer_open is the order in which one thing decides about the next:
+ *
+ *     rows of data      which arrays there are                          the student's task, how many positions
+ *     student           classes, loss, what is trained                  matches, teacher, labels
+ *     teacher           its classes, positions                          how answers are compared
+ *     rows of eval      seen as both networks were opened               gates
+ *     logits            answers in files, in place of a teacher         the loss's terms
+ *     steps             rows by batch and accumulation                  schedules of pruning and learning rates
+ *     memory            last, since everything above has its size
+ *
+ * What can be refused is refused before the first step, with the option's name as the caller's program
+ * spells it (vc_option): a run of hours must not end with a sentence that could have been said at once. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +39,8 @@
 
 /* ---- what fits what ---- */
 
-/* Labels are classes of the student. The largest is known, so rows are looked at only for the sentence. */
+/* Labels are classes of the student. The largest is known, so rows are looked at only for the sentence.
+ * Labels below 0 mean "no label" and were sorted out when the rows were read. */
 static enum vc_status check_labels(struct vc_trainer *t, const struct vc_rows *rows)
 {
     if (rows->max_label < (int64_t)t->student.net.n_classes) {
@@ -52,7 +65,11 @@ static const char *wanted_y(const struct vc_trainer *t)
     return t->student.net.answers == VC_ANSWERS_VALUES ? "floats, one for each answer" : "classes, from 0 on";
 }
 
-/* What the loss compares with is there: a teacher, labels, or both, and what gates need. */
+/* What the loss compares with is there: a teacher, labels, or both, and what gates need.
+ *     alpha 1             a teacher                          alpha 0    labels
+ *     0 < alpha < 1       both                               gates      rows of eval, with labels or a teacher
+ *     k largest logits    KD alone: other losses compare all
+ */
 static enum vc_status check_terms(struct vc_trainer *t)
 {
     const struct vc_distill_options *o = &t->options;
@@ -94,7 +111,8 @@ static enum vc_status check_terms(struct vc_trainer *t)
     return VC_OK;
 }
 
-/* "1,1,5": a weight for each class. */
+/* "1,1,5": a weight for each class.
+ * strtod skips spaces before a number, so that "1, 1, 5" is read, too. */
 static enum vc_status read_class_weights(struct vc_trainer *t)
 {
     const char *text = t->options.answers.class_weights;
@@ -138,7 +156,8 @@ static enum vc_status open_cross_entropy(struct vc_trainer *t)
     return o->answers.class_weights != NULL ? read_class_weights(t) : VC_OK;
 }
 
-/* Rows for both networks. */
+/* Rows for both networks.
+ * A name in the data is an input of either network; vc_rows_open looks at both. */
 static enum vc_status open_rows(struct vc_trainer *t, const struct vc_data_options *options,
                                 struct vc_taught_rows *rows)
 {
@@ -181,7 +200,9 @@ static enum vc_status check_trained(struct vc_trainer *t)
                          vc_option(t->ctx, "trained.freeze"));
 }
 
-/* Teacher and student have the same classes, or the first ones in common. */
+/* Teacher and student have the same classes, or the first ones in common.
+ * Vocabularies are often padded to a round number, with a different one for each model: the first classes
+ * are the same then. */
 static enum vc_status check_classes(struct vc_trainer *t, const char *role)
 {
     size_t teacher = t->teacher.n_classes;
@@ -308,7 +329,8 @@ static enum vc_status open_teacher(struct vc_trainer *t, struct vc_taught_rows *
 
 #define FEW_ROWS 64 /* that are looked at */
 
-/* Whole numbers from 0 to 255, some of them above 64, where nothing scales them: pixels as files have them. */
+/* Whole numbers from 0 to 255, some of them above 64, where nothing scales them: pixels as files have them.
+ * NaN fails the first comparison. */
 static bool looks_unscaled(const double *x, size_t n, double *most)
 {
     for (size_t i = 0; i < n; i++) {
@@ -341,7 +363,8 @@ out:
     return status;
 }
 
-/* Pixels from 0 to 255 as they are make training slow or end it: a note says it. The first rows tell. */
+/* Pixels from 0 to 255 as they are make training slow or end it: a note says it. The first rows tell.
+ * A mean, a deviation or a scale among the options says that somebody thought of it. */
 static enum vc_status find_unscaled(struct vc_trainer *t)
 {
     const struct vc_rows_view *view = &t->data.student;
@@ -365,7 +388,8 @@ static enum vc_status find_unscaled(struct vc_trainer *t)
     return VC_OK;
 }
 
-/* The graph is closed before the report is read. */
+/* The graph is closed before the report is read.
+ * The note of the graph, and how many tables (embeddings) are not trained. */
 static enum vc_status take_note(struct vc_trainer *t)
 {
     const struct vc_graph *graph = t->options.student.graph;
@@ -391,7 +415,8 @@ static enum vc_status take_note(struct vc_trainer *t)
 
 /* ---- steps ---- */
 
-/* Steps of the run, from epochs or as given. */
+/* Steps of the run, from epochs or as given.
+ * The last step of an epoch may have fewer rows. */
 static enum vc_status count_steps(struct vc_trainer *t)
 {
     const struct vc_distill_options *o = &t->options;

@@ -72,7 +72,11 @@ static enum vc_status add_searched(struct vc_learner *l, size_t k, const struct 
 /* Blocks of Q8_0 as groups, where their scales are learned. */
 #define Q8_0_BLOCK 32
 
-/* The fake quantization of entry k: codes of that type, with `quant` where they are int8. */
+/* The fake quantization of entry k: codes of that type, with `quant` where they are int8.
+ *     int8/tensor         1 scale, inner n                            one scale for everything
+ *     int8/channel        a scale for each place along the axis       inner: elements behind the axis
+ *     int8/group:32       a scale for each 32 elements of a row       a row that is no multiple ends with fewer
+ */
 static enum vc_status add(struct vc_learner *l, size_t k, const struct vc_quant *quant, enum vc_dtype dtype)
 {
     const struct vc_weight *item = &l->net.weights->items[k];
@@ -382,7 +386,8 @@ static enum vc_status floats(struct vc_learner *l, const struct vc_fake_quant *f
     return VC_OK;
 }
 
-/* Which scales elements from number `first` on have; *n is cut where a row ends. *at: of the scales. */
+/* Which scales elements from number `first` on have; *n is cut where a row ends. *at: of the scales.
+ * Kernels take a piece of one row at a time where groups do not divide it. */
 static struct vc_axis_map map_of(const struct vc_fake_quant *f, uint64_t first, size_t *n, uint64_t *at)
 {
     uint64_t in_row = first % f->row_len;

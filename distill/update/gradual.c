@@ -22,7 +22,8 @@
 
 #define DEFAULT_TIMES 20 /* that masks grow where no schedule is given */
 
-/* A tensor that is pruned. */
+/* A tensor that is pruned.
+ * keys: what finding a threshold needs of it; the same as in the prune pass. */
 struct part {
     size_t entry;   /* of the student's weights */
     uint64_t begun; /* weights that were 0 in the student's file, or that a mask took */

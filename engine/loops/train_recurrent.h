@@ -1,21 +1,43 @@
-/* train_recurrent.h - part of train_products.h: RNN, GRU and LSTM step by step, for a tile of rows of one direction.
+/* train_recurrent.h - part of train_products.h: RNN, GRU and LSTM step by step, for a tile of rows of one
+ * direction.
  *
  *     forward   sums = h r'          backward   ds = slopes of what came     in every step, for all rows at once
  *               h = functions                   dh = ds r
  *
- * The weights are packed once for all steps. Each row goes its own way through time: rows of a reverse direction begin
- * at their own ends, and a row that has ended keeps its state. What is computed of a row depends on no other, so no cut
- * into tiles changes a bit. */
+ * The weights are packed once for all steps. Each row goes its own way through time: rows of a reverse
+ * direction begin at their own ends, and a row that has ended keeps its state. What is computed of a row
+ * depends on no other, so no cut into tiles changes a bit.
+ *
+ * The products with the input, x w', are not made here: one product over all steps and rows stands before
+ * this instruction in the program, and its result lies in `work`, where the gates are then put in its
+ * place:
+ *
+ *     work, gates     [steps * rows * directions, gates * hidden]     x w', then gates, then the gradients of their sums
+ *           kept      [.., hidden]     LSTM: the cell; GRU: r h, or h r' + b
+ *           before    [.., hidden]     the state before the step
+ *
+ * The last two are there in training alone (args->keeps). The backward pass leaves the gradients of the
+ * sums in the place of the gates, and products over all steps make of them the gradients of w, r and the
+ * biases. Steps that a row does not have are 0 in all three, so that these products need no lengths.
+ *
+ * A step of the backward pass for an LSTM, from dh and dc behind it to those before it:
+ *
+ *     do = dh h(C)           dc += dh o h'(C)
+ *     di = dc g   df = dc c_before   dg = dc i   dc = dc f
+ *     each times the slope of its function: d;   dh = d r
+ */
 
 #include "kernels/unary_math.inc"
 
+/* Kinds of functions by number: the same order as the library's, since both come from one file. */
 enum {
 #define FUNCTION(KIND, word, alpha, beta, value, slope) RECURRENT_##KIND,
 #include "kernels/unary_recurrent.inc"
 #undef FUNCTION
 };
 
-/* A tile, and its part of the scratch. */
+/* A tile, and its part of the scratch. Rows of states and sums are further apart than their elements need
+ * (VC_RECURRENT_ROW). */
 struct tile {
     const struct vc_args_recurrent *args;
     size_t direction, first, rows; /* rows of the batch */
@@ -99,6 +121,7 @@ static void multiply_packed(size_t m, size_t n, size_t k, const REAL *a, size_t 
 
 /* ---- functions ---- */
 
+/* Holds what goes into a function within the clip; 0 is no clip. */
 static void limit(REAL *x, size_t n, REAL clip)
 {
     for (size_t i = 0; clip != 0 && i < n; i++) {
@@ -106,7 +129,8 @@ static void limit(REAL *x, size_t n, REAL clip)
     }
 }
 
-/* x = f(x), of n elements. f: the functions of the direction, by number. */
+/* x = f(x), of n elements. f: the functions of the direction, by number.
+ * Function 2, of an LSTM's cell, is not clipped. */
 static void apply(const struct tile *t, unsigned f, REAL *restrict at, size_t n)
 {
     unsigned per_direction = t->args->gates == 4 ? 3 : t->args->gates == 3 ? 2 : 1;
@@ -167,6 +191,7 @@ static void slope(const struct tile *t, unsigned f, const REAL *restrict ys, REA
 
 /* ---- where things are ---- */
 
+/* How many steps row i of the tile has. */
 static size_t length_of(const struct tile *t, size_t i)
 {
     int64_t length = t->lengths != NULL ? t->lengths[t->first + i] : (int64_t)t->args->steps;
@@ -192,6 +217,7 @@ static size_t place_of(const struct tile *t, size_t i, size_t step)
     return n * (size_t)args->directions + t->direction;
 }
 
+/* Where the three arrays of `work` have a place. */
 static REAL *gates_of(const struct tile *t, size_t place)
 {
     return t->work + place * t->wide;
@@ -240,6 +266,7 @@ static void load_states(const struct tile *t, const REAL *from, REAL *to)
     }
 }
 
+/* Nothing is done where the array is NULL: nobody reads that output. */
 static void store_states(const struct tile *t, const REAL *from, REAL *to)
 {
     for (size_t i = 0; to != NULL && i < t->rows; i++) {
@@ -249,6 +276,7 @@ static void store_states(const struct tile *t, const REAL *from, REAL *to)
 
 /* ---- forward ---- */
 
+/* to += x, and to = a b: n elements side by side, which compilers turn into vectors. */
 static void add_row(REAL *restrict to, const REAL *restrict x, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -271,7 +299,8 @@ static void multiply_rows(REAL *restrict to, const REAL *restrict a, const REAL 
     }
 }
 
-/* g: x w', then the gates; h and c: the states. p: peepholes, or NULL. */
+/* g: x w', then the gates; h and c: the states. p: peepholes, or NULL.
+ * Without peepholes i and o, which lie next to each other, go through their function together. */
 static void lstm_forward(const struct tile *t, REAL *g, REAL *h, REAL *c, const REAL *p)
 {
     size_t n = t->size;
@@ -306,7 +335,8 @@ static void lstm_forward(const struct tile *t, REAL *g, REAL *h, REAL *c, const 
     }
 }
 
-/* GRU's gates z and r, and r h, or r (h r' + b), for the new one. `kept`: of the row, or NULL. */
+/* GRU's gates z and r, and r h, or r (h r' + b), for the new one. `kept`: of the row, or NULL.
+ * Without resets_last, `s` is written here for the second product. */
 static void gru_gates(const struct tile *t, REAL *g, const REAL *h, REAL *s, REAL *kept)
 {
     size_t n = t->size;
@@ -440,6 +470,8 @@ static void join_biases(const struct tile *t, const REAL *bias)
     }
 }
 
+/* All steps of one tile, forward. Pointers: work, r, bias, peepholes, lengths, first state and cell, then
+ * y, last state and cell, scratch. */
 LOOP_FN(recurrent)
 {
     const struct vc_args_recurrent *args = call->args;
@@ -622,6 +654,8 @@ static void backward_step(const struct tile *t, size_t k, const struct vc_train_
     }
 }
 
+/* All steps of one tile from the last to the first. The gradients of peepholes are made for each row apart,
+ * and summed by an instruction that follows, in an order that no tile changes. */
 LOOP_FN(recurrent_backward)
 {
     const struct vc_args_recurrent *args = call->args;

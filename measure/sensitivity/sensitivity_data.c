@@ -46,7 +46,8 @@ void vc_sensitivity_data_defaults_sized(struct vc_sensitivity_data_options *opti
     vc_options_fill(&kind, options, struct_size);
 }
 
-/* What is changed: a tensor, or all tensors of a group. */
+/* What is changed: a tensor, or all tensors of a group.
+ * The lists lie in the result's arena, and `changes` is what the result shows. */
 struct target {
     size_t n_changed;
     struct vc_changed_tensor *changed; /* values: NULL until a run */
@@ -64,6 +65,7 @@ struct work {
     size_t target, candidate;
 };
 
+/* The call: what is measured, and what threads share. Everything above `ctx` is written before they begin. */
 struct measuring {
     struct vc_sensitivity_owned *owned;
     struct vc_measured *out;
