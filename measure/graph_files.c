@@ -23,6 +23,7 @@ static const struct vc_graph_file_options file_defaults = {.precision = VC_GRAPH
 static const struct vc_options_kind file_kind = {"vc_graph_file_options", "vc_graph_file_defaults", &file_defaults,
                                                  sizeof file_defaults};
 
+/* The call: options, inputs, and the values that were taken so far. */
 struct graph_files {
     struct vc_ctx *ctx;
     struct vc_graph *graph;

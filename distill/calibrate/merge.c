@@ -1,9 +1,13 @@
-/* merge.c - vc_statistics_merge: files of vc_calibrate that saw other rows of the same model become one. An array is
- * put together by the end of its name:
+/* merge.c - vc_statistics_merge: files of vc_calibrate that saw other rows of the same model become one. An
+ * array is put together by the end of its name:
  *
  *     a.npz  fc1.weight.in_sum2  3.0 ..   .in_max  1.5 ..   .in_hist (width 1/256)
  *     b.npz  fc1.weight.in_sum2  2.0 ..   .in_max  2.5 ..   .in_hist (width 1/128)
- *     c.npz  fc1.weight.in_sum2  5.0 ..   .in_max  2.5 ..   .in_hist (width 1/128) */
+ *     c.npz  fc1.weight.in_sum2  5.0 ..   .in_max  2.5 ..   .in_hist (width 1/128)
+ *
+ * Widths of histograms are powers of two, so that a finer one becomes a coarser one without splitting a
+ * bin: bins lie from the middle outwards, and two neighbours are joined as often as it takes. Sums are
+ * added in doubles in the order of the files and rounded once at the end. */
 #include <math.h>
 #include <string.h>
 
@@ -17,6 +21,7 @@
 
 #define HALF (VC_RANGE_BINS / 2)
 
+/* SAME: refused where files differ. ENDS: the first number is the least, the second the most. */
 enum rule { SAME, ADDED, LEAST, MOST, ENDS, COUNTED, KEPT /* as the first file has it */ };
 
 static const struct {
@@ -42,6 +47,7 @@ union numbers {
     void *any;
 };
 
+/* One call. `sums` are the arrays behind `out`. */
 struct merge {
     struct vc_ctx *ctx;
     const struct vc_model *const *files;
@@ -121,7 +127,9 @@ static enum vc_status add_bins(struct merge *g, size_t k, const struct vc_tensor
     return VC_OK;
 }
 
-/* An array of the result, from those of all files. */
+/* An array of the result, from those of all files.
+ * The sums are doubles while files are added; those that leave as f32 are rounded in place, each before the
+ * next one is read. */
 static enum vc_status add_array(struct merge *g, const struct vc_tensor *t)
 {
     size_t n = (size_t)t->n_elems;

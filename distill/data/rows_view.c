@@ -1,5 +1,12 @@
-/* rows_view.c - the inputs of a graph from rows of a file: which array each is, whether its shape fits, and its
- * elements. See rows.h. */
+/* rows_view.c - the inputs of a graph from rows of a file: which array each is, whether its shape fits, and
+ * its elements. See rows.h.
+ *
+ *     array x [60000, 28, 28], u8          input x [batch, 1, 28, 28]         fits: dimensions of 1 do not count
+ *     array input_ids [5000, 128], i64     input [batch, sequence]            sequence becomes 128
+ *     no array attention_mask              optional input                     its elements are all 1
+ *
+ * Integers of the file become numbers of an input of floats, scaled and normalized by channel; floats never
+ * become integers. */
 #include <string.h>
 
 #include "distill/data/rows.h"
@@ -139,6 +146,7 @@ static enum vc_status size_left_out(struct vc_rows_view *view, const struct vc_g
     return VC_OK;
 }
 
+/* The symbol of an input's rows; NULL: it has no dimensions, or a number of rows. */
 const char *vc_rows_symbol(const struct vc_graph *graph, const struct vc_graph_value *input)
 {
     return input->n_dims != 0 ? symbol_of(graph, input->shape[0]) : NULL;
@@ -223,6 +231,7 @@ enum vc_status vc_rows_view_make(const struct vc_rows *rows, struct vc_graph *gr
     return size_left_out(view, graph);
 }
 
+/* Arrays belong to the rows, which several views may share. */
 void vc_rows_view_release(struct vc_rows_view *view)
 {
     if (view->rows != NULL) {

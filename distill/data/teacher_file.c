@@ -20,6 +20,7 @@
 
 #define FEW_LABELS 50 /* of fewer rows chance may look like anything */
 
+/* Whether a file is one of logits: three arrays that no other file has together. */
 bool vc_logits_is(const struct vc_model *model)
 {
     return vc_model_find(model, "logits") != VC_NO_TENSOR && vc_model_find(model, "n_classes") != VC_NO_TENSOR &&
@@ -28,7 +29,8 @@ bool vc_logits_is(const struct vc_model *model)
 
 /* ---- opening ---- */
 
-/* [rows, positions, columns], without the last two where they are 0. */
+/* [rows, positions, columns], without the last two where they are 0.
+ * [n, 0, 0] is a list, [n, 0, k] are rows of k, and [n, p, k] rows of p positions of k. */
 struct shape {
     uint64_t rows, positions, columns;
 };
@@ -86,7 +88,9 @@ static enum vc_status open_largest(struct vc_ctx *ctx, struct vc_teacher_file *f
     return open_array(ctx, model, "rest", VC_DTYPE_F64, shape, &file->rest);
 }
 
-/* The teacher's classes and the student's. */
+/* The teacher's classes and the student's.
+ * In the order of the sentences: other classes at all; fewer of the teacher where outputs are compared; the
+ * sum over classes that the student does not have. */
 static enum vc_status check_classes(struct vc_ctx *ctx, const struct vc_teacher_file *file,
                                     const struct vc_teacher_question *question)
 {
@@ -125,7 +129,8 @@ static enum vc_status check_kind(struct vc_ctx *ctx, const struct vc_model *mode
                          model->path, vc_option(ctx, "loss.kind"));
 }
 
-/* Opens one file and checks all of it but its inputs' digests. */
+/* Opens one file and checks all of it but its inputs' digests.
+ * k = 0 stands for all logits. */
 static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_rows *rows,
                                 const struct vc_teacher_question *question, struct vc_teacher_file *file)
 {

@@ -3,7 +3,12 @@
  * Why nobody waits for a rank that has gone: each all-gather has a number, the same on all ranks, and
  * carries the status of all. A rank that has failed skips what it was about to do and calls the next
  * all-gather; there all learn of it, and every later call returns the same failure without any exchange
- * (`over`). Only a rank that dies without a word is `lost`: the transport then fails, or a user interrupts. */
+ * (`over`). Only a rank that dies without a word is `lost`: the transport then fails, or a user interrupts.
+ *
+ *     rank 0    batch -- all-gather 7: OK ------------ fails as rank 1 does
+ *     rank 1    batch fails -- all-gather 7: why ----- over
+ *     rank 2    batch -- all-gather 7: OK ------------ fails as rank 1 does
+ */
 #include "distill/ranks/collectives.h"
 
 #include <stdio.h>
@@ -81,6 +86,7 @@ void vc_ranks_leave(struct vc_ranks *r)
     vc_free(r->ctx, r);
 }
 
+/* All of these accept NULL, which is a run of one process. */
 unsigned vc_ranks_rank(const struct vc_ranks *r)
 {
     return r != NULL ? r->rank : 0;

@@ -5,6 +5,15 @@
  *     loading     counts first, since they say what else there is; then weights, masks, optimizer, evaluations
  *     checking    every value is one that a run may have come to
  *
+ * The arrays of a file:
+ *
+ *     version, options, digest      which run it is of
+ *     counts, figures, scale        numbers of steps, losses, the scale of fp16
+ *     weight.NAME                   trained weights (the masters, if values lie on a grid) and running statistics
+ *     best.NAME, keep.NAME          the best weights so far; masks
+ *     states                        all of the optimizer, as it lies
+ *     evals, answers                evaluations so far; the answers of a control run that is done
+ *
  * A checkpoint is written to a new file and takes the place of the old one when it is complete, as all
  * outputs do. */
 #include "distill/run/checkpoint.h"
@@ -26,6 +35,7 @@
 
 #define VERSION 2
 
+/* What a run needs of its checkpoints: the text that goes into each, and the file that it goes on from. */
 struct vc_checkpoint {
     char *text; /* of vc_run_options_text; freed with vc_text_free */
     struct vc_model *resume;
@@ -36,6 +46,7 @@ struct vc_checkpoint {
 
 /* ---- the arrays ---- */
 
+/* Arrays and where they lie in the run. Names of weights' arrays are in the arena. */
 struct list {
     struct vc_memory_tensor *items;
     size_t n, room;
@@ -63,6 +74,7 @@ static enum vc_status make_list(struct vc_trainer *t, struct list *list)
     return list->items != NULL && list->shapes != NULL ? VC_OK : VC_E_NOMEM;
 }
 
+/* The arrays themselves are the run's. */
 static void free_list(struct vc_trainer *t, struct list *list)
 {
     vc_free(t->ctx, list->items);
@@ -241,6 +253,7 @@ out:
     return status;
 }
 
+/* A value in the file that training cannot make: the digest agrees, so it was written by something else. */
 static enum vc_status refuse_value(struct vc_trainer *t, const char *array, const char *of, uint64_t at)
 {
     return vc_fail(t->ctx, VC_E_FORMAT, "%s: is no checkpoint of this run: %s%s has a value that no run has, at %llu",

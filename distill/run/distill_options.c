@@ -20,6 +20,8 @@ static const struct vc_distill_options distill_defaults = {
 static const struct vc_options_kind distill_kind = {"vc_distill_options", "vc_distill_defaults", &distill_defaults,
                                                     sizeof distill_defaults};
 
+/* All that is not named above is 0, false or NULL. A weight_decay of -1 stands for the optimizer's own
+ * default. */
 void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size)
 {
     vc_options_fill(&distill_kind, options, struct_size);
@@ -27,6 +29,7 @@ void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct
 
 /* ---- options ---- */
 
+/* A number with its limits. */
 struct range {
     const char *option;
     double value, least, most; /* least is excluded where `above` */

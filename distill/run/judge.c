@@ -96,7 +96,8 @@ static size_t teacher_answer(const struct vc_trainer *t, const struct vc_teacher
     return best < teacher->k ? (size_t)teacher->classes[row * teacher->k + best] : t->student.net.n_classes;
 }
 
-/* A row of yes and no: where the logit is above 0 the answer is yes. NULL: answers that are not known. */
+/* A row of yes and no: where the logit is above 0 the answer is yes. NULL: answers that are not known.
+ * The figure F1 follows from the three counts: 2 * hits / (2 * hits + wrong + missed). */
 static void count_labels(struct vc_trainer *t, size_t row, const void *logits, const struct vc_teacher_rows *teacher,
                          struct tally *tally, uint8_t *right)
 {

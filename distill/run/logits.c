@@ -1,7 +1,13 @@
 /* logits.c - vc_logits: what a network answers to every row, in a file. teacher_file.h has its arrays.
  *
+ *     rows --> network, batch by batch --> logits [rows, classes]        all of them
+ *                                      --> k largest of each, their classes, the sum of the others
+ *
  * The network is run as a trainer's student that only judges. The file is planned before anything is
- * computed; its arrays lie in memory and are filled batch by batch. */
+ * computed; its arrays lie in memory and are filled batch by batch.
+ *
+ * A student that is trained with such a file needs no teacher while it trains. The digests of the inputs
+ * are in the file, so that answers cannot be taken for those of other rows. */
 #include <string.h>
 
 #include "core/base/checked.h"

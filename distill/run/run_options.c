@@ -1,4 +1,9 @@
-/* run_options.c - see run_options.h. A new option of vc_distill_options that changes the result is a new row here. */
+/* run_options.c - see run_options.h. A new option of vc_distill_options that changes the result is a new
+ * row here.
+ *
+ * A line of the text is a key and a value. Numbers are written so that they read back without loss, choices
+ * as their number; what is no field of its own (files, matches, rules) is written below by its digest or in
+ * words. */
 #include "distill/run/run_options.h"
 
 #include <string.h>
@@ -8,6 +13,7 @@
 #include "distill/update/fake_quant.h"
 #include "distill/update/gradual.h"
 
+/* An option: what it is called in checkpoints and in the options, and where it lies in the struct. */
 struct row {
     const char *key; /* in checkpoints */
     const char *field;

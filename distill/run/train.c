@@ -32,7 +32,9 @@
 /* Terms of the loss, without their shares. */
 enum { KD, CE, MATCHES, N_TERMS = MATCHES + VC_MATCH_MOST };
 
-/* One optimizer step in work. */
+/* One optimizer step in work.
+ * The terms of a step are sums over all its rows on all ranks, each divided by the number of rows that
+ * count for it. */
 struct work {
     uint64_t step; /* from 0 on */
     const uint64_t *numbers;

@@ -10,7 +10,10 @@
 
 /* ---- control ---- */
 
-/* Mean and standard error of the differences of two answers to each row, those that count. */
+/* Mean and standard error of the differences of two answers to each row, those that count.
+ *     d = 1, 0 or -1 for each row;   gain = mean of d;   error = sqrt(variance of d / n)
+ *
+ * The pairs make the error small: rows that both answer alike add nothing to it. */
 static void compare_answers(const struct vc_trainer *t, const struct vc_answers *with, const struct vc_answers *without,
                             double *gain, double *error)
 {
@@ -47,7 +50,8 @@ static enum vc_status run(struct vc_trainer *t)
                             !t->options.trained.frozen_norm);
 }
 
-/* The same student, rows and steps by labels alone. Its result outlives an interruption of the run behind it. */
+/* The same student, rows and steps by labels alone. Its result outlives an interruption of the run behind it.
+ * It is trained first, so that the report of a run that is interrupted later has it, too. */
 static enum vc_status run_control(struct vc_trainer *t)
 {
     struct vc_quality *q = &t->report->control;
@@ -108,6 +112,7 @@ const char *vc_teacher_loss_measure(enum vc_teacher_loss loss)
     return (size_t)loss < sizeof measures / sizeof *measures ? measures[loss] : NULL;
 }
 
+/* Names by number; NULL for a number that is none. */
 const char *vc_answer_kind_name(enum vc_answer_kind kind)
 {
     static const char *const names[] = {"logits", "softmax", "logarithm", "sigmoid", "pair", "values", "sigmoids"};

@@ -71,7 +71,9 @@ static enum vc_status read_options(struct vc_learner *l, struct vc_gradual *g)
     return VC_OK;
 }
 
-/* Without a schedule the masks grow over the first three quarters of the steps. */
+/* Without a schedule the masks grow over the first three quarters of the steps.
+ *     1000 steps and no schedule: first 0, last 750, every 37
+ */
 static enum vc_status choose_schedule(struct vc_learner *l, uint64_t n_steps, struct vc_gradual *g)
 {
     const struct vc_distill_options *o = l->options;

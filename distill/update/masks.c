@@ -1,7 +1,16 @@
-/* masks.c - see masks.h. A file of masks has what `prune --mask-out` writes, or an array of the weight's shape:
+/* masks.c - see masks.h. A file of masks has what `prune --mask-out` writes, or an array of the weight's
+ * shape:
  *
  *     fc.weight.mask  u8 [1024]       a bit per weight in C order, the lowest bit of a byte first, 1 = kept
- *     fc.weight.mask  bool [64, 128]  or u8 with 0 and 1; also under the weight's own name */
+ *     fc.weight.mask  bool [64, 128]  or u8 with 0 and 1; also under the weight's own name
+ *
+ * Where a tensor's mask comes from, the first of these that there is:
+ *
+ *     the file of masks
+ *     zeros of the student's file, all of them        sparsity.keep
+ *     the same, if they look like pruning             unless sparsity.refill
+ *
+ * Masked weights are 0 and stay 0; biases and other lists have zeros by nature, and only a file masks them. */
 #include "distill/update/masks.h"
 
 #include <math.h>
@@ -73,6 +82,7 @@ enum vc_status vc_masks_check(const struct vc_learner *l)
                                              masks->path);
 }
 
+/* Element i of the weights in memory. */
 static bool is_zero(const struct vc_learner *l, const struct vc_weight *item, uint64_t i)
 {
     return l->f64 ? ((const double *)item->data)[i] == 0 : ((const float *)item->data)[i] == 0;
@@ -200,6 +210,7 @@ enum vc_status vc_masks_open(struct vc_learner *l)
     return VC_OK;
 }
 
+/* Whether the tensor gets a mask, by what vc_masks_open found. */
 bool vc_masks_has(const struct vc_learner *l, size_t entry)
 {
     return l->zeros != NULL && l->zeros[entry].masked;

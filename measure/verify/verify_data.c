@@ -30,6 +30,7 @@ struct seen {
     double sum, sum2, min, max;
 };
 
+/* What the threads share; each writes `seen` of its own tensor. */
 struct data_job {
     struct verify *v;
     struct seen *seen;
