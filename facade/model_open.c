@@ -5,6 +5,7 @@
 
 #include "core/base/option_struct.h"
 #include "core/model/masked_pairs.h"
+#include "facade/onnx_folder.h"
 #include "formats/formats.h"
 #include "passes/decode_range.h"
 
@@ -50,6 +51,9 @@ static enum vc_status open_format(struct vc_ctx *ctx, const char *path, const st
     bool fits = false;
     enum vc_status status;
 
+    if (own->as_onnx) {
+        return vc_onnx_folder_open(ctx, path, own, out);
+    }
     if (own->decoded && !own->as_gguf) {
         return open_decoded(ctx, path, own, out);
     }
@@ -58,7 +62,7 @@ static enum vc_status open_format(struct vc_ctx *ctx, const char *path, const st
     }
     first.as_gguf = false;
     VC_CALL(vc_format_open(ctx, path, &first, out));
-    status = vc_format_fits_gguf(ctx, *out, &fits);
+    status = vc_format_fits_folder(ctx, *out, &fits);
     if (status == VC_OK && fits) {
         status = vc_decoded_model_make(ctx, &vc_decode_ranges, out);
         status = status == VC_OK ? vc_format_finish(ctx, own, out) : status;

@@ -787,9 +787,25 @@ static enum vc_status wrap(struct vc_ctx *ctx, const struct vc_open_options *opt
                 : vc_gguf_folder_open(ctx, options, source, wrapped);
 }
 
-enum vc_status vc_format_fits_gguf(struct vc_ctx *ctx, const struct vc_model *model, bool *fits)
+enum vc_status vc_format_fits_folder(struct vc_ctx *ctx, const struct vc_model *model, bool *fits)
 {
     return vc_gguf_folder_fits(ctx, model, fits);
+}
+
+enum vc_status vc_format_make_onnx(struct vc_ctx *ctx, const struct vc_program *program, struct vc_model **model)
+{
+    struct vc_model *source = *model;
+    struct vc_model *made = NULL;
+    enum vc_status status = create_model(ctx, source->path, &made);
+
+    if (status != VC_OK) {
+        vc_model_close(made);
+        return status;
+    }
+    *model = made;
+    vc_model_set_format(made, &vc_format_onnx);
+    VC_CALL(vc_onnx_made_open(ctx, program, source, made));
+    return vc_model_index_names(ctx, made);
 }
 
 /* Also for models that are in memory (no format): then only the functions are set. */

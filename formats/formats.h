@@ -16,6 +16,7 @@
 #include "core/run/sink.h"
 #include "formats/io/infile.h"
 
+struct vc_program;
 struct vc_zip;
 
 struct vc_format {
@@ -84,8 +85,12 @@ enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct
 /* vc_model.bytes. Sentences name the model's path. */
 enum vc_status vc_model_bytes(struct vc_ctx *ctx, const struct vc_model *model, vc_see_fn *see, void *user);
 
-/* *fits: the model of a folder that as_gguf is about. */
-enum vc_status vc_format_fits_gguf(struct vc_ctx *ctx, const struct vc_model *model, bool *fits);
+/* *fits: the model of a folder that as_gguf and as_onnx are about. */
+enum vc_status vc_format_fits_folder(struct vc_ctx *ctx, const struct vc_model *model, bool *fits);
+
+/* as_onnx: puts the model of an ONNX file with that program, whose values are those of *model, in its place. *model is to
+ * be closed also after a failure. The program may go afterwards. */
+enum vc_status vc_format_make_onnx(struct vc_ctx *ctx, const struct vc_program *program, struct vc_model **model);
 
 /* What vc_format_open does last: as_gguf and as_folder, which put another model in the place of *model, the layout. For
  * a model that has been put in front of one from there. *model is to be closed also after a failure. */

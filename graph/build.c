@@ -106,6 +106,28 @@ enum vc_status vc_graph_build(struct vc_ctx *ctx, const struct vc_model *model, 
     return vc_call_end(ctx, build_model(ctx, model, options, out));
 }
 
+enum vc_status vc_graph_build_exported(struct vc_ctx *ctx, const struct vc_model *model, struct vc_graph **out)
+{
+    struct vc_program program;
+    struct vc_arena arena = {0};
+    const struct vc_graph_source source = {
+        .ctx = ctx, .model = model, .program = &program, .arena = &arena, .plain_inputs = true, .exported = true};
+    enum vc_status status;
+
+    *out = NULL;
+    VC_TRY(vc_model_program(ctx, model, &arena, &program));
+    VC_TRY(vc_graph_from_program(&source, out));
+out:
+    vc_arena_release(ctx, &arena);
+    return status;
+}
+
+enum vc_status vc_graph_program(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
+                                struct vc_arena *arena, struct vc_program *out)
+{
+    return vc_onnx_export(ctx, graph, model, arena, out);
+}
+
 /* For programs that a plan changed. Inputs of quantized layers stay floats: the weights of the planned model may be
  * stored in another way than the source's. */
 static enum vc_status build_program(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_program *program,

@@ -20,6 +20,9 @@ struct vc_graph_source {
     const struct vc_model *weights; /* vc_graph_options.weights, or NULL */
     struct vc_arena *arena;         /* the program's; for what is needed while building */
     bool plain_inputs;              /* vc_graph_options.plain_inputs */
+    /* Of a VC_PROGRAM_CONFIG, for another program that runs the graph: inputs have the names and shapes of exporters,
+     * all have to be given, and a decoder that writes text has keys and values of earlier tokens as inputs and outputs. */
+    bool exported;
     bool stated; /* of a VC_PROGRAM_CONFIG or VC_PROGRAM_KEYS: parameters have the shapes that the program states,
                     whatever those of the model's tensors are, and tensors that nobody uses are no problem */
 };
@@ -39,6 +42,14 @@ enum vc_status vc_graph_build_program(struct vc_ctx *ctx, const struct vc_model 
 /* The same with the shapes that the program states: which of them are not those of the model's tensors. */
 enum vc_status vc_graph_build_stated(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_program *program,
                                      struct vc_graph **out);
+
+/* The graph of a folder with a config.json for another program that runs it (vc_graph_source.exported). */
+enum vc_status vc_graph_build_exported(struct vc_ctx *ctx, const struct vc_model *model, struct vc_graph **out);
+
+/* The graph as ONNX nodes for a file that is to be made of it (onnx/onnx_export.c), in the arena; strings are the
+ * graph's. model: whose tensors its parameters are. VC_E_UNSUPPORTED: a tensor or an operator has no place in ONNX. */
+enum vc_status vc_graph_program(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
+                                struct vc_arena *arena, struct vc_program *out);
 
 /* Makes the whole graph: the rest of vc_graph_build once the program is there. */
 enum vc_status vc_graph_from_program(const struct vc_graph_source *source, struct vc_graph **out);

@@ -82,6 +82,31 @@ enum vc_status vc_model_add_fact(struct vc_ctx *ctx, struct vc_model *model, con
     return VC_OK;
 }
 
+enum vc_status vc_model_take_inputs(struct vc_ctx *ctx, const struct vc_model *source, struct vc_model *model)
+{
+    size_t n = source->n_inputs + (source->input != NULL);
+    size_t k = 0;
+
+    model->inputs = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *model->inputs);
+    VC_CALL_ALLOC(model->inputs);
+    for (size_t i = 0; i < source->n_inputs; i++) {
+        model->inputs[k++] = source->inputs[i];
+    }
+    if (source->input != NULL) {
+        model->inputs[k++] = source->input;
+    }
+    model->n_inputs = k - 1;
+    model->input = model->inputs[k - 1];
+    model->file_bytes = source->file_bytes;
+    model->made_of = source;
+    for (size_t i = 0; i < source->n_facts; i++) {
+        if (strcmp(source->facts[i].key, VC_FACT_NOTE) == 0) {
+            VC_CALL(vc_model_add_fact(ctx, model, VC_FACT_NOTE, "%s", source->facts[i].value));
+        }
+    }
+    return VC_OK;
+}
+
 const struct vc_tensor *vc_model_tensor(const struct vc_model *model, size_t index)
 {
     return index < model->n_tensors ? &model->tensors[index] : NULL;

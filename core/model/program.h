@@ -102,6 +102,20 @@ struct vc_program_function {
     const struct vc_program_opset *opsets;
 };
 
+/* Elements of a tensor of a model that are to be an initializer: rows of `columns` elements each, in n_blocks of `rows`.
+ *
+ *     element (b, r, c) of the tensor lies at first + b * block_step + r * row_step + c; the initializer has them in the
+ *     order of b, r, c, or, turned, of b, c, r: the q of a packed [3 * 64, 64], turned, is first 0, rows 64, columns 64 */
+struct vc_program_weight {
+    const char *name; /* of the initializer */
+    size_t tensor;
+    enum vc_dtype dtype;
+    unsigned n_dims;
+    const uint64_t *shape; /* of the initializer */
+    bool turned;
+    uint64_t first, n_blocks, block_step, rows, row_step, columns;
+};
+
 /* What a file says beside the graph: metadata_props. */
 struct vc_program_note {
     const char *key, *value;
@@ -142,6 +156,8 @@ struct vc_program {
     const struct vc_program_constant *constants;
     const struct vc_program_note *notes;
     const struct vc_program_function *functions;
+    size_t n_weights; /* of a program for a file that is to be made: its large initializers */
+    const struct vc_program_weight *weights;
     /* VC_PROGRAM_CONFIG; also for a single file with a config.json beside it */
     const char *config; /* config_bytes and a NUL */
     size_t config_bytes;

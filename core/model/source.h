@@ -227,6 +227,10 @@ enum vc_status vc_model_add_fact(struct vc_ctx *ctx, struct vc_model *model, con
  * sentence too. To be called last: the sentence names the file and needs no context. */
 enum vc_status vc_model_unchanged(struct vc_ctx *ctx, const struct vc_model *model, enum vc_status status);
 
+/* For a model that is another form of `source`: its files are the model's, so that a writer knows them again and they
+ * may not change; so are its notes. Sets inputs (which the model's reader frees), input, file_bytes and made_of. */
+enum vc_status vc_model_take_inputs(struct vc_ctx *ctx, const struct vc_model *source, struct vc_model *model);
+
 /* n_elems from element `first` on will be read soon (vc_model_read): the format may have the system fetch them. Both
  * are whole blocks of the tensor's type. */
 void vc_model_ahead(const struct vc_model *model, size_t index, uint64_t first, uint64_t n_elems);

@@ -87,28 +87,6 @@ static const struct vc_source_ops back_ops = {.read = read_values, .close = clos
 static const struct vc_source_ops ops = {
     .read = read_values, .source_name = source_name, .close = close_folder, .program = vc_gguf_program};
 
-/* The files of the source are those of the model: a writer knows them again, and they may not change. model->input is
- * the last of the list; n_inputs counts those before it. */
-static enum vc_status take_inputs(struct vc_ctx *ctx, const struct vc_model *source, struct vc_model *model)
-{
-    size_t n = source->n_inputs + (source->input != NULL);
-    size_t k = 0;
-
-    model->inputs = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *model->inputs);
-    VC_CALL_ALLOC(model->inputs);
-    for (size_t i = 0; i < source->n_inputs; i++) {
-        model->inputs[k++] = source->inputs[i];
-    }
-    if (source->input != NULL) {
-        model->inputs[k++] = source->input;
-    }
-    model->n_inputs = k - 1;
-    model->input = model->inputs[k - 1];
-    model->file_bytes = source->file_bytes;
-    model->made_of = source;
-    return VC_OK;
-}
-
 /* shard: the number of the source's file that the first piece lies in, so that a writer can split the output as the
  * source is split. */
 enum vc_status vc_llm_folder_list(struct vc_ctx *ctx, const struct llm_folder *self, struct vc_model *model)
@@ -260,22 +238,10 @@ static enum vc_status make(struct vc_ctx *ctx, const struct vc_open_options *opt
     return vc_llm_pairs_read(ctx, pairs, model->path, &self->gguf, model);
 }
 
-/* Notes of the source are those of the model. */
-static enum vc_status take_notes(struct vc_ctx *ctx, const struct vc_model *source, struct vc_model *model)
-{
-    for (size_t i = 0; i < source->n_facts; i++) {
-        if (strcmp(source->facts[i].key, VC_FACT_NOTE) == 0) {
-            VC_CALL(vc_model_add_fact(ctx, model, VC_FACT_NOTE, "%s", source->facts[i].value));
-        }
-    }
-    return VC_OK;
-}
-
 /* Takes the source over in any case: on failure it is closed here, or by vc_model_close(model). */
 enum vc_status vc_llm_folder_make(struct vc_ctx *ctx, struct vc_model *source, struct vc_model *model,
                                   struct llm_folder **out)
 {
-    enum vc_status status;
     struct llm_folder *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
 
     if (self == NULL) {
@@ -287,8 +253,7 @@ enum vc_status vc_llm_folder_make(struct vc_ctx *ctx, struct vc_model *source, s
     self->plan.arena = &self->gguf.arena;
     model->self = self;
     model->ops = source->folder != NULL ? &ops : &back_ops; /* from here on vc_model_close frees everything */
-    status = take_inputs(ctx, source, model);
-    return status == VC_OK ? take_notes(ctx, source, model) : status;
+    return vc_model_take_inputs(ctx, source, model);
 }
 
 /* options->decoded: codes are decoded while they are read, and the model has floats. */

@@ -61,6 +61,7 @@ enum {
     ONNX_OPSET_DOMAIN = 1,
     ONNX_OPSET_VERSION = 2,
     ONNX_GRAPH_NODE = 1,
+    ONNX_GRAPH_NAME = 2,
     ONNX_GRAPH_INITIALIZER = 5,
     ONNX_GRAPH_INPUT = 11,
     ONNX_GRAPH_OUTPUT = 12,
@@ -333,6 +334,17 @@ struct onnx {
     struct onnx_link *links;
     struct onnx_graph *graphs; /* sorted by their places once all are read */
     size_t n_graphs, graphs_capacity;
+    struct onnx_made *made; /* no file: the graph is in memory, and the values come from a model; else NULL */
+};
+
+/* A file that is not there: external 0 is its data, in which each weight has a place. */
+struct onnx_made {
+    /* n bytes of the data from `at` on, within one weight. */
+    enum vc_status (*read)(struct vc_ctx *ctx, const struct onnx_made *made, uint64_t at, unsigned char *dst, size_t n);
+    struct vc_model *source; /* its own */
+    size_t n;
+    const struct vc_program_weight *weights; /* the arena's */
+    uint64_t *at;                            /* by weight: where its bytes begin */
 };
 
 /* An input or output of a node. */
@@ -631,6 +643,18 @@ enum vc_status vc_onnx_program_opset(struct onnx_program_reader *r, const struct
                                      struct vc_program_opset *opset);
 enum vc_status vc_onnx_program_function(struct onnx_program_reader *r, const struct vc_field *f,
                                         struct vc_program_function *function);
+
+/* ---- onnx_made.c ---- */
+
+/* Makes the model of an ONNX file with that program and the weights of it, whose values come from `source`: fills model
+ * (all but ctx, path, and what vc_format_open sets), takes over source, copies of the program what it needs. */
+enum vc_status vc_onnx_made_open(struct vc_ctx *ctx, const struct vc_program *program, struct vc_model *source,
+                                 struct vc_model *model);
+/* onnx_read.c: the model owns `self` from now on, whatever of it is filled. */
+void vc_onnx_own(struct onnx *self, struct vc_model *model);
+/* Reads the file, which it takes over. */
+enum vc_status vc_onnx_read_model(struct vc_ctx *ctx, struct onnx *self, struct vc_infile *file,
+                                  struct vc_model *model);
 
 /* ---- onnx_write.c ---- */
 

@@ -255,9 +255,8 @@ void vc_onnx_put_constant(struct vc_ctx *ctx, const struct onnx_constant *consta
 
 /* ---- inputs ---- */
 
-/* ValueInfoProto { name, type { tensor_type { elem_type, shape { dim { dim_value } ... } } } } */
-static void put_info(struct vc_ctx *ctx, const char *name, uint32_t elem, unsigned n_dims, const uint64_t *dims,
-                     struct vc_text *text)
+/* ValueInfoProto { name, type { tensor_type { elem_type, shape { dim { dim_value or dim_param } ... } } } } */
+void vc_onnx_put_value(struct vc_ctx *ctx, uint32_t number, const struct vc_program_value *value, struct vc_text *text)
 {
     struct vc_text dim, shape, tensor, type, info;
 
@@ -266,16 +265,34 @@ static void put_info(struct vc_ctx *ctx, const char *name, uint32_t elem, unsign
     vc_text_init(&tensor, ctx);
     vc_text_init(&type, ctx);
     vc_text_init(&info, ctx);
-    for (unsigned d = 0; d < n_dims; d++) {
-        vc_wire_put_int(&dim, ONNX_DIM_VALUE, dims[d]);
+    for (unsigned d = 0; d < value->n_dims; d++) {
+        if (value->shape[d].name != NULL) {
+            vc_wire_put_string(&dim, ONNX_DIM_PARAM, value->shape[d].name);
+        } else {
+            vc_wire_put_int(&dim, ONNX_DIM_VALUE, (uint64_t)value->shape[d].size);
+        }
         vc_onnx_put_message(&shape, ONNX_SHAPE_DIM, &dim);
     }
-    vc_wire_put_int(&tensor, ONNX_TYPE_ELEM, elem);
+    vc_wire_put_int(&tensor, ONNX_TYPE_ELEM, vc_onnx_type_of(value->dtype));
     vc_onnx_put_message(&tensor, ONNX_TYPE_SHAPE, &shape);
     vc_onnx_put_message(&type, ONNX_TYPE_TENSOR, &tensor);
-    vc_wire_put_string(&info, ONNX_INFO_NAME, name);
+    vc_wire_put_string(&info, ONNX_INFO_NAME, value->name);
     vc_onnx_put_message(&info, ONNX_INFO_TYPE, &type);
-    vc_onnx_put_message(text, ONNX_GRAPH_INPUT, &info);
+    vc_onnx_put_message(text, number, &info);
+}
+
+/* An input of an old graph for its initializer. */
+static void put_info(struct vc_ctx *ctx, const char *name, uint32_t elem, unsigned n_dims, const uint64_t *dims,
+                     struct vc_text *text)
+{
+    struct vc_program_dim shape[VC_MAX_DIMS] = {{.name = NULL}};
+
+    for (unsigned d = 0; d < n_dims; d++) {
+        shape[d].size = (int64_t)dims[d];
+    }
+    vc_onnx_put_value(
+        ctx, ONNX_GRAPH_INPUT,
+        &(struct vc_program_value){.name = name, .dtype = vc_onnx_dtype(elem), .n_dims = n_dims, .shape = shape}, text);
 }
 
 void vc_onnx_put_input(struct vc_ctx *ctx, const struct onnx_sink *self, size_t out, struct vc_text *text)

@@ -129,6 +129,9 @@ static enum vc_status onnx_read(struct vc_ctx *ctx, const struct vc_model *model
 
     VC_REFUSE_IF(offset > span.n || n_bytes > span.n - offset, ctx, VC_E_INTERNAL, "%s: a read beyond the tensor",
                  model->tensors[index].name);
+    if (external && self->made != NULL) {
+        return self->made->read(ctx, self->made, span.at + offset, dst, n_bytes);
+    }
     VC_TRY(
         vc_infile_read(ctx, external ? self->externals[tensor->external] : self->file, span.at + offset, dst, n_bytes));
 out:
@@ -256,6 +259,10 @@ static void onnx_close(struct vc_model *model)
         vc_free(ctx, self->locations[i]);
     }
     vc_infile_close(ctx, self->file);
+    if (self->made != NULL) {
+        vc_model_close(self->made->source);
+        vc_free(ctx, self->made);
+    }
     vc_free(ctx, self->externals);
     vc_free(ctx, model->inputs);
     vc_free(ctx, self->locations);
@@ -287,7 +294,7 @@ static enum vc_status add_facts(struct vc_ctx *ctx, struct vc_model *model)
 
     VC_CALL(vc_model_add_fact(ctx, model, "ir version", "%" PRIu64, self->ir_version));
     VC_CALL(vc_model_add_fact(ctx, model, "opset", "%" PRIu64, self->opset));
-    for (size_t i = 0; i < self->n_externals && i < 4; i++) {
+    for (size_t i = 0; i < self->n_externals && i < 4 && self->made == NULL; i++) {
         VC_CALL(vc_model_add_fact(ctx, model, "external data", "%s", self->locations[i]));
     }
     if (self->inner_bytes > model->file_bytes / 100) {
@@ -305,6 +312,9 @@ static enum vc_status list_inputs(struct vc_ctx *ctx, struct vc_model *model)
 {
     const struct onnx *self = model->self;
 
+    if (self->made != NULL) {
+        return vc_model_take_inputs(ctx, self->made->source, model);
+    }
     model->inputs = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_externals, sizeof *model->inputs);
     VC_CALL_ALLOC(model->inputs);
     for (size_t i = 0; i < self->n_externals; i++) {
@@ -315,23 +325,19 @@ static enum vc_status list_inputs(struct vc_ctx *ctx, struct vc_model *model)
     return VC_OK;
 }
 
-/* vc_format.open. */
-static enum vc_status onnx_open(struct vc_ctx *ctx, struct vc_infile *file, const struct vc_open_options *options,
-                                struct vc_model *model)
+void vc_onnx_own(struct onnx *self, struct vc_model *model)
 {
-    struct onnx *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
-    struct onnx_reader r = {.ctx = ctx, .self = self, .path = file->path, .folder = -1};
-    enum vc_status status;
-
-    (void)options; /* what its elements mean is said by the format itself */
-    if (self == NULL) {
-        vc_infile_close(ctx, file);
-        return VC_E_NOMEM;
-    }
-    self->file = file;
     self->opset = 1;
     model->self = self;
     model->ops = &onnx_ops; /* from here on vc_model_close frees everything */
+}
+
+enum vc_status vc_onnx_read_model(struct vc_ctx *ctx, struct onnx *self, struct vc_infile *file, struct vc_model *model)
+{
+    struct onnx_reader r = {.ctx = ctx, .self = self, .path = file->path, .folder = -1};
+    enum vc_status status;
+
+    self->file = file;
     r.name = vc_alloc(ctx, VC_TAG_NAMES, ONNX_MAX_NAME + 1);
     VC_TRY_ALLOC(r.name);
     VC_TRY(vc_wire_open(ctx, file, &r.wire));
@@ -352,6 +358,21 @@ out:
         (void)close(r.folder);
     }
     return status;
+}
+
+/* vc_format.open. */
+static enum vc_status onnx_open(struct vc_ctx *ctx, struct vc_infile *file, const struct vc_open_options *options,
+                                struct vc_model *model)
+{
+    struct onnx *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
+
+    (void)options; /* what its elements mean is said by the format itself */
+    if (self == NULL) {
+        vc_infile_close(ctx, file);
+        return VC_E_NOMEM;
+    }
+    vc_onnx_own(self, model);
+    return vc_onnx_read_model(ctx, self, file, model);
 }
 
 /* ---- probing ---- */

@@ -233,6 +233,8 @@ void vc_onnx_put_input(struct vc_ctx *ctx, const struct onnx_sink *self, size_t 
 /* A constant of an edit, as a field of its graph; and the input that an old graph lists for it. */
 void vc_onnx_put_constant(struct vc_ctx *ctx, const struct onnx_constant *constant, struct vc_text *text);
 void vc_onnx_put_constant_input(struct vc_ctx *ctx, const struct onnx_constant *constant, struct vc_text *text);
+/* A value with its type and shape, as that field of a graph. */
+void vc_onnx_put_value(struct vc_ctx *ctx, uint32_t number, const struct vc_program_value *value, struct vc_text *text);
 /* external_data and data_location: the end of a TensorProto. */
 void vc_onnx_put_place(struct vc_ctx *ctx, const char *location, uint64_t offset, uint64_t n, struct vc_text *text);
 

@@ -180,20 +180,31 @@ uint32_t vc_net_pick(struct vc_net *net, uint32_t x, int64_t axis, int64_t at)
 /* batch and sequence are open; the sizes of a run bind them. */
 void vc_net_text_input(struct vc_net *net)
 {
+    struct vc_dims *dims = &net->graph->dims;
     struct vc_dim shape[2];
 
-    net->batch = vc_dim_symbol(&net->graph->dims, "batch");
-    net->sequence = vc_dim_symbol(&net->graph->dims, "sequence");
+    net->batch = vc_dim_symbol(dims, net->exported ? "batch_size" : "batch");
+    if (net->cached) {
+        net->past = vc_dim_symbol(dims, "past_sequence_length");
+    }
+    net->sequence = vc_dim_symbol(dims, net->exported ? "sequence_length" : "sequence");
     shape[0] = net->batch;
     shape[1] = net->sequence;
     net->input_ids = vc_graph_add_input(net->graph, "input_ids", VC_DTYPE_I64, shape, 2);
+    if (net->cached) {
+        shape[1] = vc_dim_add(dims, net->past, net->sequence);
+        net->attention_mask = vc_graph_add_input(net->graph, "attention_mask", VC_DTYPE_I64, shape, 2);
+        shape[1] = net->sequence;
+        net->position_ids = vc_graph_add_input(net->graph, "position_ids", VC_DTYPE_I64, shape, 2);
+    }
 }
 
 uint32_t vc_net_text_option(struct vc_net *net, const char *name, int64_t otherwise)
 {
     const struct vc_dim shape[2] = {net->batch, net->sequence};
 
-    return vc_graph_add_option(net->graph, name, VC_DTYPE_I64, shape, 2, otherwise);
+    return net->exported ? vc_graph_add_input(net->graph, name, VC_DTYPE_I64, shape, 2)
+                         : vc_graph_add_option(net->graph, name, VC_DTYPE_I64, shape, 2, otherwise);
 }
 
 /* [batch, decoder_sequence] */
@@ -207,6 +218,12 @@ uint32_t vc_net_decoder_input(struct vc_net *net)
 {
     struct vc_dim shape[2];
 
+    if (net->exported) {
+        vc_graph_complain(net->graph,
+                          "config.json: models of the type %s have an encoder and a decoder, of which programs want a "
+                          "file each; an ONNX file is made of models with one of them",
+                          net->family->type);
+    }
     decoder_shape(net, shape);
     return vc_graph_add_input(net->graph, "decoder_input_ids", VC_DTYPE_I64, shape, 2);
 }
@@ -221,7 +238,21 @@ uint32_t vc_net_decoder_option(struct vc_net *net, const char *name, int64_t oth
 
 uint32_t vc_net_positions(struct vc_net *net)
 {
-    return vc_net_positions_of(net, net->input_ids);
+    return net->cached ? net->position_ids : vc_net_positions_of(net, net->input_ids);
+}
+
+/* Of padded texts, which begin later, the number behind their last position counts. */
+uint32_t vc_net_text_length(struct vc_net *net)
+{
+    struct vc_graph_attr keep = vc_attr_int("keepdims", 0);
+    uint32_t x;
+
+    if (!net->cached) {
+        return vc_net_cast(net, vc_net_pick(net, vc_net_op1(net, "Shape", net->input_ids), 0, 1), VC_DTYPE_F32);
+    }
+    x = vc_net_cast(net, net->position_ids, VC_DTYPE_F32);
+    x = vc_net_node(net, "ReduceMax", NULL, &x, 1, &keep, 1);
+    return vc_net_add(net, NULL, x, vc_graph_add_float(net->graph, 1));
 }
 
 /* Range(0, Shape(ids)[1], 1): in the graph the length stays the symbol "sequence". */

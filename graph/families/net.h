@@ -81,6 +81,18 @@ struct vc_net {
     const char *(*rename)(struct vc_net *net, const char *name);
     struct vc_dim batch, sequence;
     uint32_t input_ids;
+    bool exported; /* vc_graph_source.exported */
+    /* Exported, and it writes text: attention reads keys and values of earlier tokens, and hands on those of all.
+     *
+     *     attention_mask [batch, past + sequence], position_ids [batch, sequence]          in vc_net_text_input
+     *     past_key_values.3.key, .value [batch, kv heads, past, size]                      in vc_net_attention
+     *     present.3.key, .value         [batch, kv heads, past + sequence, size]           outputs, behind the logits */
+    bool cached;
+    struct vc_dim past;
+    uint32_t attention_mask, position_ids;
+    uint32_t n_presents; /* two of each layer so far */
+    size_t presents_capacity;
+    uint32_t *presents;
 };
 
 /* Whether a graph can be built of such a model_type. */
@@ -179,18 +191,22 @@ uint32_t vc_net_cast(struct vc_net *net, uint32_t x, enum vc_dtype dtype);
 uint32_t vc_net_reshape(struct vc_net *net, uint32_t x, const int64_t *shape, size_t n);
 /* Element `at` of an axis, which goes. */
 uint32_t vc_net_pick(struct vc_net *net, uint32_t x, int64_t axis, int64_t at);
-/* Declares input_ids [batch, sequence]. */
+/* Declares input_ids [batch, sequence]; with a cache also attention_mask and position_ids. */
 void vc_net_text_input(struct vc_net *net);
-/* Another input of that shape, which need not be given: its elements are `otherwise` then. */
+/* Another input of that shape, which need not be given: its elements are `otherwise` then. Exported, it has to be. */
 uint32_t vc_net_text_option(struct vc_net *net, const char *name, int64_t otherwise);
-/* Declares attention_mask, 1 where it is not given. True where a token is no padding: [batch, 1, 1, sequence] */
+/* Declares attention_mask, 1 where it is not given. True where a token is no padding: [batch, 1, 1, sequence], exported
+ * [batch, 1, sequence, sequence]. With a cache: true where a token may be seen, by position, too:
+ * [batch, 1, sequence, past + sequence] */
 uint32_t vc_net_padding_mask(struct vc_net *net);
 /* Declares decoder_input_ids [batch, decoder_sequence], and what goes with it, as for input_ids. */
 uint32_t vc_net_decoder_input(struct vc_net *net);
 uint32_t vc_net_decoder_option(struct vc_net *net, const char *name, int64_t otherwise);
 uint32_t vc_net_decoder_padding_mask(struct vc_net *net);
-/* 0 ... sequence - 1, [sequence]. */
+/* 0 ... sequence - 1, [sequence]; with a cache the input position_ids [batch, sequence]. */
 uint32_t vc_net_positions(struct vc_net *net);
+/* The length of all of the text, as a float []. */
+uint32_t vc_net_text_length(struct vc_net *net);
 uint32_t vc_net_positions_of(struct vc_net *net, uint32_t ids);
 void vc_net_output(struct vc_net *net, uint32_t value, const char *name);
 /* What reads the value from now on reads what dropout with probability p leaves of it, in training. The value. */
@@ -219,7 +235,8 @@ struct vc_net_attention {
 };
 /* q, k, v: [batch, sequence, heads * size] */
 uint32_t vc_net_attention(struct vc_net *net, uint32_t q, uint32_t k, uint32_t v, const struct vc_net_attention *how);
-/* True where key j may be seen by query i of a window of `window` tokens: i - j < window. [sequence, sequence] */
+/* True where key j may be seen by query i of a window of `window` tokens: i - j < window. [sequence, sequence]; with a
+ * cache [sequence, past + sequence] */
 uint32_t vc_net_window(struct vc_net *net, int64_t window);
 
 /* Relative positions as T5 has them: a table with a number for each head and each bucket of distances. */

@@ -3,15 +3,62 @@
  *
  *     mask [batch, 1, 1, keys] true: token counts     window [queries, keys] i - j < w     bias [1, heads, queries, keys]
  */
+#include "core/base/array.h"
 #include "graph/families/net.h"
 
 #include "kernels/functions.h"
+
+/* Keys (what 0) or values of the tokens before, as an input, and of all tokens, as an output. */
+static void cache(struct vc_net *net, int64_t heads, uint32_t x, unsigned what, uint32_t *past, const char **present)
+{
+    static const char *const words[2] = {"key", "value"};
+    struct vc_dims *dims = &net->graph->dims;
+    struct vc_dim shape[4] = {net->batch, vc_dim_number(heads), net->past};
+    unsigned layer = net->n_presents / 2;
+
+    shape[3] = vc_dim_divide(dims, net->graph->values[x].shape[2], shape[1]);
+    *past = vc_graph_add_input(net->graph, vc_net_print(net, "past_key_values.%u.%s", layer, words[what]), VC_DTYPE_F32,
+                               shape, 4);
+    *present = vc_net_print(net, "present.%u.%s", layer, words[what]);
+}
+
+/* The node of attention with a cache. */
+static uint32_t cached_attention(struct vc_net *net, const struct vc_net_attention *how, uint32_t inputs[6],
+                                 const struct vc_graph_attr *attrs, unsigned n_attrs)
+{
+    const char *names[3] = {vc_net_print(net, "%s%s", net->prefix, how->value)};
+    struct vc_graph *graph = net->graph;
+    uint32_t y;
+
+    if (inputs[1] >= graph->n_values || graph->facts[inputs[1]].unknown || inputs[2] >= graph->n_values ||
+        graph->facts[inputs[2]].unknown) {
+        return vc_graph_unknown(graph, NULL);
+    }
+    if (VC_GROW(net->ctx, VC_TAG_MISC, net->presents, net->presents_capacity, net->n_presents + (size_t)2) != VC_OK) {
+        graph->status = VC_E_NOMEM;
+        return VC_NO_VALUE;
+    }
+    cache(net, how->kv_heads, inputs[1], 0, &inputs[4], &names[1]);
+    cache(net, how->kv_heads, inputs[2], 1, &inputs[5], &names[2]);
+    y = vc_graph_add_node(graph, &(struct vc_node_spec){.op = "Attention",
+                                                        .n_inputs = 6,
+                                                        .inputs = inputs,
+                                                        .n_outputs = 3,
+                                                        .output_names = names,
+                                                        .n_attrs = n_attrs,
+                                                        .attrs = attrs});
+    if (y < graph->n_values) {
+        net->presents[net->n_presents++] = vc_graph_output_of(graph, y, 1);
+        net->presents[net->n_presents++] = vc_graph_output_of(graph, y, 2);
+    }
+    return y;
+}
 
 /* Marks of the value (drops_scores, half_softmax, stepwise) do not change the result: memory/ estimates by
  * them what PyTorch keeps. */
 uint32_t vc_net_attention(struct vc_net *net, uint32_t q, uint32_t k, uint32_t v, const struct vc_net_attention *how)
 {
-    uint32_t inputs[4] = {q, k, v, how->mask};
+    uint32_t inputs[6] = {q, k, v, how->mask};
     struct vc_graph_attr attrs[5];
     unsigned n = 0;
     uint32_t y;
@@ -19,13 +66,14 @@ uint32_t vc_net_attention(struct vc_net *net, uint32_t q, uint32_t k, uint32_t v
     attrs[n++] = vc_attr_int("q_num_heads", how->heads);
     attrs[n++] = vc_attr_int("kv_num_heads", how->kv_heads);
     attrs[n++] = vc_attr_float("scale", how->scale);
-    if (how->causal) {
+    if (how->causal && !net->cached) { /* with a cache the mask says it */
         attrs[n++] = vc_attr_int("is_causal", 1);
     }
     if (how->softcap != 0) {
         attrs[n++] = vc_attr_float("softcap", how->softcap);
     }
-    y = vc_net_node(net, "Attention", how->value, inputs, how->mask == VC_NO_VALUE ? 3 : 4, attrs, n);
+    y = net->cached ? cached_attention(net, how, inputs, attrs, n)
+                    : vc_net_node(net, "Attention", how->value, inputs, how->mask == VC_NO_VALUE ? 3 : 4, attrs, n);
     if (y < net->graph->n_values) {
         net->graph->values[y].drops_scores = how->dropout > 0;
         net->graph->values[y].half_softmax = how->half_softmax;
@@ -34,17 +82,37 @@ uint32_t vc_net_attention(struct vc_net *net, uint32_t q, uint32_t k, uint32_t v
     return y;
 }
 
+/* Numbers of the texts' places: of queries [sequence, 1] and of keys [1, sequence], which with a cache are those of
+ * all tokens, of which the queries are the last. */
+static void places(struct vc_net *net, uint32_t *queries, uint32_t *keys)
+{
+    uint32_t all;
+    uint32_t end;
+    uint32_t own;
+
+    vc_graph_set_block(net->graph, NULL);
+    if (!net->cached) {
+        all = vc_net_positions(net);
+        own = all;
+    } else {
+        all = vc_net_positions_of(net, net->attention_mask);
+        end = vc_net_pick(net, vc_net_op1(net, "Shape", net->attention_mask), 0, 1);
+        own = vc_net_pick(net, vc_net_op1(net, "Shape", net->input_ids), 0, 1);
+        own =
+            vc_graph_add(net->graph, "Range", NULL,
+                         (uint32_t[]){vc_net_op(net, "Sub", NULL, end, own), end, vc_graph_add_int(net->graph, 1)}, 3);
+    }
+    *queries = vc_net_reshape(net, own, (int64_t[]){-1, 1}, 2);
+    *keys = vc_net_reshape(net, all, (int64_t[]){1, -1}, 2);
+}
+
 /* positions [n, 1] - positions [1, n] < window. Keys behind the query are left to the causal mask. */
 uint32_t vc_net_window(struct vc_net *net, int64_t window)
 {
-    uint32_t positions;
     uint32_t queries;
     uint32_t keys;
 
-    vc_graph_set_block(net->graph, NULL);
-    positions = vc_net_positions(net);
-    queries = vc_net_reshape(net, positions, (int64_t[]){-1, 1}, 2);
-    keys = vc_net_reshape(net, positions, (int64_t[]){1, -1}, 2);
+    places(net, &queries, &keys);
     return vc_net_op(net, "Less", NULL, vc_net_op(net, "Sub", NULL, queries, keys),
                      vc_graph_add_int(net->graph, window));
 }
@@ -61,7 +129,20 @@ static uint32_t keys_that_count(struct vc_net *net, uint32_t mask)
 
 uint32_t vc_net_padding_mask(struct vc_net *net)
 {
-    return keys_that_count(net, vc_net_text_option(net, "attention_mask", 1));
+    uint32_t queries;
+    uint32_t keys;
+
+    if (!net->exported) {
+        return keys_that_count(net, vc_net_text_option(net, "attention_mask", 1));
+    }
+    places(net, &queries, &keys);
+    if (net->cached) {
+        return vc_net_op(net, "And", NULL, vc_net_op(net, "LessOrEqual", NULL, keys, queries),
+                         keys_that_count(net, net->attention_mask));
+    }
+    /* A row for each query, all alike: onnxruntime's Attention broadcasts no axis of queries. */
+    return vc_net_op(net, "And", NULL, vc_net_op(net, "GreaterOrEqual", NULL, queries, vc_graph_add_int(net->graph, 0)),
+                     keys_that_count(net, vc_net_text_option(net, "attention_mask", 1)));
 }
 
 uint32_t vc_net_decoder_padding_mask(struct vc_net *net)

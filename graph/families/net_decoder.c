@@ -335,8 +335,11 @@ static void make_constants(struct vc_decoder *d)
             d->mask = vc_net_op(net, "And", NULL, vc_net_window(net, d->window), d->padding);
         }
     }
-    if (has(d, VC_ARCH_PLAIN_NORM)) { /* one number, which broadcasts */
+    if (has(d, VC_ARCH_PLAIN_NORM)) { /* one number, which broadcasts; onnxruntime wants as many as there are */
         d->ones = vc_graph_add_constant(net->graph, NULL, VC_DTYPE_F32, (int64_t[]){1}, 1, (double[]){1});
+        if (net->exported) {
+            d->ones = vc_net_op(net, "Expand", NULL, d->ones, vc_graph_add_ints(net->graph, &d->hidden, 1));
+        }
     }
 }
 

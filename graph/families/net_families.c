@@ -188,17 +188,24 @@ enum vc_status vc_net_build(struct vc_net *net)
     VC_TRY(VC_ZEROS(net->ctx, VC_TAG_MISC, net->used, n + 1));
     net->prefix = "";
     net->input_ids = VC_NO_VALUE;
+    net->attention_mask = VC_NO_VALUE;
     if (find_family(net) && find_head(net)) {
         find_prefix(net);
         net->graph->max_positions = positions_of(net);
+        net->cached = net->exported && (net->head & (VC_NET_CAUSAL | VC_NET_LANGUAGE)) != 0;
         net->family->build(net);
+        for (uint32_t k = 0; k < net->n_presents; k++) {
+            vc_graph_add_output(net->graph, net->presents[k]);
+        }
         if (!net->failed && !net->stated) {
             check_unused(net);
         }
     }
 out:
     vc_free(net->ctx, net->used);
+    vc_free(net->ctx, net->presents);
     net->used = NULL;
+    net->presents = NULL;
     return status;
 }
 
@@ -264,6 +271,7 @@ enum vc_status vc_families_build(const struct vc_graph_source *source, struct vc
                          .model = source->model,
                          .stated = source->stated,
                          .plain_inputs = source->plain_inputs,
+                         .exported = source->exported,
                          .arena = source->arena};
     json_error_t error;
     enum vc_status status = VC_OK;

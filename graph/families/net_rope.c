@@ -273,12 +273,6 @@ static uint32_t constant_row(struct vc_net *net, const double *f, int64_t n)
     return vc_graph_add_constant(net->graph, NULL, VC_DTYPE_F32, (int64_t[]){1, n}, 2, f);
 }
 
-/* The length of the sequence as a float. */
-static uint32_t length_of(struct vc_net *net)
-{
-    return vc_net_cast(net, vc_net_pick(net, vc_net_op1(net, "Shape", net->input_ids), 0, 1), VC_DTYPE_F32);
-}
-
 /* Dynamic NTK scaling: from `longest` tokens on, base = theta * (factor * n / longest - (factor - 1)) ^ (d
  * / (d - 2)), with n the length, at least `longest`. f(i) = base ^ (-2i / d): Pow of the base by a constant
  * row. */
@@ -286,7 +280,7 @@ static uint32_t dynamic_frequencies(struct scaling *s)
 {
     struct vc_net *net = s->net;
     struct vc_graph *graph = net->graph;
-    uint32_t n = vc_net_op(net, "Max", NULL, length_of(net), vc_graph_add_float(graph, s->longest));
+    uint32_t n = vc_net_op(net, "Max", NULL, vc_net_text_length(net), vc_graph_add_float(graph, s->longest));
     uint32_t growth = vc_net_op(net, "Div", NULL, vc_net_op(net, "Mul", NULL, n, vc_graph_add_float(graph, s->dynamic)),
                                 vc_graph_add_float(graph, s->longest));
     uint32_t base;
@@ -319,7 +313,7 @@ static uint32_t frequency_row(struct scaling *s)
     if (s->f_beyond == NULL) {
         return constant_row(net, s->f, s->dim / 2);
     }
-    beyond = vc_net_op(net, "Greater", NULL, length_of(net), vc_graph_add_float(net->graph, s->original));
+    beyond = vc_net_op(net, "Greater", NULL, vc_net_text_length(net), vc_graph_add_float(net->graph, s->original));
     return vc_graph_add(
         net->graph, "Where", NULL,
         (uint32_t[]){beyond, constant_row(net, s->f_beyond, s->dim / 2), constant_row(net, s->f, s->dim / 2)}, 3);
@@ -351,14 +345,17 @@ void vc_net_rope_make_part(struct vc_net *net, const char *part, const char *the
     rope->dim = s.dim;
     vc_net_block(net, "rotary_emb");
     positions = vc_net_positions(net);
-    angles = vc_net_op(net, "Mul", NULL,
-                       vc_net_cast(net, vc_net_reshape(net, positions, (int64_t[]){-1, 1}, 2), VC_DTYPE_F32),
-                       frequency_row(&s));
+    angles = net->cached ? vc_net_reshape(net, positions, (int64_t[]){0, -1, 1}, 3)
+                         : vc_net_reshape(net, positions, (int64_t[]){-1, 1}, 2);
+    angles = vc_net_op(net, "Mul", NULL, vc_net_cast(net, angles, VC_DTYPE_F32), frequency_row(&s));
     rope->cosines = vc_net_op1(net, "Cos", angles);
     rope->sines = vc_net_op1(net, "Sin", angles);
     if (s.factor != 1) {
         rope->cosines = vc_net_op(net, "Mul", NULL, rope->cosines, vc_graph_add_float(net->graph, s.factor));
         rope->sines = vc_net_op(net, "Mul", NULL, rope->sines, vc_graph_add_float(net->graph, s.factor));
+    }
+    if (net->cached) { /* tables of each text: no numbers of rows are needed */
+        return;
     }
     rope->ids = vc_net_op(net, "Expand", NULL, vc_net_reshape(net, positions, (int64_t[]){1, -1}, 2),
                           vc_net_op1(net, "Shape", net->input_ids));
@@ -379,5 +376,5 @@ uint32_t vc_net_rope_apply(struct vc_net *net, const struct vc_net_rope *rope, u
     if (net->gguf != NULL && vc_arch_has(net->gguf, VC_ARCH_PERMUTES)) {
         attrs[n++] = vc_attr_int("interleaved", 1);
     }
-    return vc_net_node(net, "RotaryEmbedding", value, inputs, 4, attrs, n);
+    return vc_net_node(net, "RotaryEmbedding", value, inputs, rope->ids == VC_NO_VALUE ? 3 : 4, attrs, n);
 }

@@ -204,6 +204,12 @@ uint32_t vc_onnx_other_name(struct vc_onnx_build *b, uint32_t x, const char *nam
 /* When all nodes are there: a parameter that is called by one name alone, whichever it is, has no others. */
 void vc_onnx_count_names(struct vc_onnx_build *b);
 
+/* ---- onnx_export.c ---- */
+
+/* vc_graph_program (graph/build.h) */
+enum vc_status vc_onnx_export(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
+                              struct vc_arena *arena, struct vc_program *out);
+
 /* ---- onnx_text.c ---- */
 
 /* The program that the text says; problems are sentences with lines, the first of which is the failure. */

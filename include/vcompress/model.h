@@ -223,6 +223,11 @@ struct vc_open_options {
     /* Codes and blocks are shown as the f32 numbers that they stand for, without their scales. as_gguf: so that the output
      * has the bytes of dequantize and this step after it. VC_E_UNSUPPORTED if some cannot be decoded. */
     bool decoded;
+    /* A folder with a config.json becomes an ONNX model: the graph of its family (docs/graph.md), with the tensors as they
+     * are used there. Of a decoder that writes text with keys and values of earlier tokens as inputs and outputs. Codes
+     * are decoded to f32. VC_E_FORMAT or VC_E_UNSUPPORTED if no graph of such a model is known. Other inputs ignore this
+     * field. */
+    bool as_onnx;
 };
 
 VC_API void vc_open_defaults_sized(struct vc_open_options *options, size_t struct_size);

@@ -39,4 +39,13 @@
 /* Writes the weights into a folder that is there. */
 void llm_fill(const char *path);
 
+/* One layer of Phi-3, whose q, k and v are one matrix, and gate and up another: heads of 2, a head of its own. */
+#define LLM_PACKED_CONFIG                                                                                          \
+    "{\"model_type\": \"phi3\", \"architectures\": [\"Phi3ForCausalLM\"], \"hidden_size\": 4, "                    \
+    "\"intermediate_size\": 3, \"num_hidden_layers\": 1, \"num_attention_heads\": 2, \"num_key_value_heads\": 1, " \
+    "\"vocab_size\": 5, \"max_position_embeddings\": 16, \"rms_norm_eps\": 1e-5, \"rope_theta\": 10000.0, "        \
+    "\"hidden_act\": \"silu\", \"pad_token_id\": 0, \"sliding_window\": null, \"tie_word_embeddings\": false}"
+
+void llm_fill_packed(const char *path);
+
 #endif

@@ -96,7 +96,10 @@ const struct command command_convert = {
         "llama.cpp runs: names, order of rows, metadata and vocabulary are those of llama.cpp. What llama.cpp would "
         "compute in another way is refused. A GGUF model becomes a folder again where the output's name ends in a "
         "slash: "
-        "blocks of Q4_0, Q8_0, MXFP4 and NVFP4 as codes that transformers loads, embedding and head as floats.\n"
+        "blocks of Q4_0, Q8_0, MXFP4 and NVFP4 as codes that transformers loads, embedding and head as floats. Where "
+        "the "
+        "output is an ONNX file, the folder becomes the graph of its family with its weights, for onnxruntime: of "
+        "decoders with keys and values of earlier tokens as inputs and outputs.\n"
         "  vcompress convert model.npz -o model.safetensors\n"
         "  vcompress convert model.npz -o deflated.npz --deflate\n"
         "  vcompress convert --format safetensors *.npz\n"
@@ -104,6 +107,7 @@ const struct command command_convert = {
         "  vcompress convert --layout mlx qwen3-ct/ -o qwen3-mlx/\n"
         "  vcompress convert --layout onnx-qdq model.int4.onnx -o model.qdq.onnx\n"
         "  vcompress convert qwen3/ -o qwen3.gguf\n"
+        "  vcompress convert qwen3/ -o qwen3.onnx\n"
         "  vcompress convert qwen3-q4_0.gguf -o qwen3/\n"
         "  vcompress convert --c-header model.int8.npz -o model.h",
     .first = "format layout c-header max-shard-size output output-dir force dry-run json",

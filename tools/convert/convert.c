@@ -486,6 +486,22 @@ static bool is_gguf(const char *format)
     return format != NULL && strcmp(format, "gguf") == 0;
 }
 
+/* Whether outputs are ONNX files: *all of them, *some of them. */
+static void look_for_onnx(const struct vc_write_options *write, bool *all, bool *some)
+{
+    const char *name = output_name(write, 0);
+
+    *some = write->format != NULL && strcmp(write->format, "onnx") == 0;
+    *all = *some || (write->format == NULL && name != NULL);
+    for (size_t i = 0; write->format == NULL && (name = output_name(write, i)) != NULL; i++) {
+        const char *format = vc_format_of_name(name);
+        bool is = format != NULL && strcmp(format, "onnx") == 0;
+
+        *all = *all && is;
+        *some = *some || is;
+    }
+}
+
 /* Whether outputs are GGUF files: *all of them, *some of them. Outputs whose names say no format are GGUF where the
  * command makes GGUF by itself (quantize --gguf: what->gguf). */
 static void look_for_gguf(const struct vc_write_options *write, const struct conversion *what, bool *all, bool *some)
@@ -544,6 +560,12 @@ static int check_folder(struct app *app, const struct convert_options *options, 
 
     if (options->open.as_folder && !is_gguf(vc_model_format(model)) && what->tag[0] == '\0') {
         return check_extensions(app, &options->write, false);
+    }
+    look_for_onnx(&options->write, &all, &some);
+    if (some && !all && folder) {
+        return app_usage(
+            app, "%s: ONNX files have other tensors than files of other formats: make them in runs of their own",
+            app->subject);
     }
     look_for_gguf(&options->write, what, &all, &some);
     if (some && !all && !options->keep_names && folder) {
@@ -895,6 +917,7 @@ int convert_run(struct app *app, struct convert_options *options, const struct c
 
     look_for_gguf(&options->write, what, &options->open.as_gguf, &some);
     options->open.as_gguf = options->open.as_gguf && !options->keep_names;
+    look_for_onnx(&options->write, &options->open.as_onnx, &some);
     options->open.decoded = options->open.as_gguf && what->decodes;
     options->open.as_folder = are_folders(app, &options->write, what);
     options->open.pairs = what->pairs;

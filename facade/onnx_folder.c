@@ -1,0 +1,54 @@
+/* onnx_folder.c - see onnx_folder.h.
+ *
+ *     folder -> model (codes decoded) -> graph of its config.json -> program -> bytes of an ONNX file -> model */
+#include "facade/onnx_folder.h"
+
+#include "core/model/decoded_model.h"
+#include "core/model/program.h"
+#include "formats/formats.h"
+#include "graph/build.h"
+#include "passes/decode_range.h"
+
+/* The ONNX model takes the place of *model, which is to be closed also after a failure. */
+static enum vc_status make(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model **model)
+{
+    struct vc_graph *graph = NULL;
+    struct vc_program program;
+    struct vc_arena arena = {0};
+    enum vc_status status;
+
+    VC_CALL(vc_model_need_all(ctx, *model, "an ONNX file is made of all files of the folder"));
+    VC_CALL(vc_decoded_model_make(ctx, &vc_decode_ranges, model));
+    VC_CALL(vc_format_finish(ctx, NULL, model)); /* a decoded model, too, finds its config.json */
+    VC_TRY(vc_graph_build_exported(ctx, *model, &graph));
+    VC_TRY(vc_graph_program(ctx, graph, *model, &arena, &program));
+    VC_TRY(vc_format_make_onnx(ctx, &program, model));
+    status = vc_format_finish(ctx, options, model);
+out:
+    vc_arena_release(ctx, &arena);
+    vc_graph_close(graph);
+    return status;
+}
+
+enum vc_status vc_onnx_folder_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
+                                   struct vc_model **out)
+{
+    struct vc_open_options first = *options;
+    bool fits = false;
+    enum vc_status status;
+
+    first.as_gguf = false;
+    first.as_folder = false;
+    VC_CALL(vc_format_open(ctx, path, &first, out));
+    status = vc_format_fits_folder(ctx, *out, &fits);
+    if (status == VC_OK && fits) {
+        status = make(ctx, &first, out);
+    } else if (status == VC_OK && options->decoded) {
+        status = vc_decoded_model_make(ctx, &vc_decode_ranges, out);
+    }
+    if (status != VC_OK) {
+        vc_model_close(*out);
+        *out = NULL;
+    }
+    return status;
+}
