@@ -20,6 +20,8 @@ static const char *one_aim(const struct vc_quantize_options *o, unsigned *n)
     return field;
 }
 
+/* Of the target only "chosen" goes with an aim. The target that takes its place is what the options are checked by, and
+ * what selects the tensors. */
 enum vc_status vc_aim_read(struct vc_ctx *ctx, struct vc_quantize_options *options, struct vc_aim *aim)
 {
     unsigned n;
@@ -69,7 +71,8 @@ enum vc_status vc_aim_candidate_add(struct vc_ctx *ctx, struct vc_item *item, co
                : candidate->row->add(ctx, item, &candidate->options, weights);
 }
 
-/* Adds the candidate, unless a dialect of the output has no place for it. */
+/* Adds the candidate, unless a dialect of the output has no place for it. Groups are none where it depends on the file
+ * whether a scale per group fits (groups_depend): the choice would be refused when it is laid out. */
 static enum vc_status add_candidate(struct vc_ctx *ctx, struct vc_aim *aim, const struct vc_scheme_row *row,
                                     const struct vc_quantize_options *options, enum vc_dtype blocks,
                                     const struct vc_plan *plan)
@@ -99,7 +102,8 @@ static enum vc_status add_candidate(struct vc_ctx *ctx, struct vc_aim *aim, cons
     return status;
 }
 
-/* The size in bytes that bits per weight mean, and whether the costs are those of this model. */
+/* The size in bytes that bits per weight mean, and whether the costs are those of this model. Weights count once each:
+ * not parts of codes, second names, or bytes without a type. */
 static enum vc_status settle(struct vc_ctx *ctx, struct vc_aim *aim, const struct vc_plan *plan)
 {
     uint64_t n_weights = 0;
@@ -143,6 +147,8 @@ static enum vc_status add_blocks(struct vc_ctx *ctx, struct vc_aim *aim, const s
     return VC_OK;
 }
 
+/* Each row of the table with each of its granularities, as far as the output has a place for it. Channels of an axis
+ * that was given are candidates, groups along another axis are not. */
 enum vc_status vc_aim_list_candidates(struct vc_ctx *ctx, struct vc_aim *aim, const struct vc_quantize_options *options,
                                       const struct vc_plan *plan)
 {

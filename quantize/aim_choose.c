@@ -52,6 +52,7 @@ struct edge {
     uint64_t bytes; /* fewer */
 };
 
+/* While vc_aim_decide runs. The arrays of sizes n are by tensor. */
 struct choosing {
     struct vc_ctx *ctx;
     const struct vc_aim *aim;
@@ -218,6 +219,7 @@ static void list_points(struct choosing *c, struct tensor *t)
     c->n_points += t->n;
 }
 
+/* The tensors with a probe; those of one kind become one entry, which chooses for all of them. */
 static enum vc_status list_tensors(struct choosing *c)
 {
     size_t last = SIZE_MAX; /* of one kind with others */
@@ -262,6 +264,7 @@ static const struct vc_aim_point *chosen(const struct choosing *c, const struct 
 
 /* ---- steps in place of probes ---- */
 
+/* The probe, or the steps of an earlier choice, are taken back first. */
 static enum vc_status apply_to(struct choosing *c, const struct vc_aim_point *point, struct vc_item *item)
 {
     const struct vc_aim_candidate *candidate;
@@ -284,6 +287,7 @@ static enum vc_status apply_to(struct choosing *c, const struct vc_aim_point *po
     return VC_OK;
 }
 
+/* Nothing is done where the tensor has the steps of that point already: laying out is repeated many times. */
 static enum vc_status apply_one(struct choosing *c, struct tensor *t)
 {
     for (size_t i = t->item; i != SIZE_MAX && t->applied != t->chosen; i = c->next[i]) {
@@ -406,6 +410,7 @@ static size_t take_steps(struct choosing *c, uint64_t room)
             last = i;
         }
     }
+    /* Back along the steps that were taken, for tensors that may grow within what is left. */
     while (i-- > 0 && bytes <= room) {
         struct tensor *t = &c->tensors[c->edges[i].tensor];
         uint64_t from = chosen(c, t)->bytes;

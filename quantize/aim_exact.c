@@ -3,7 +3,11 @@
  * Tensor by tensor, the list of all partial choices that no other one beats in both bytes and error. Most are dropped
  * at once: with a price on bytes, the rest of the tensors cannot cost less than each by itself, so a partial choice
  * that cannot end below the error that is known already is no use. The order of tensors and of points decides between
- * equal choices. */
+ * equal choices.
+ *
+ *     tensor 1     (10, 0.5) (20, 0.1)                  bytes, error
+ *     tensor 2     (5, 0.4) (16, 0.1)
+ *     both         (15, 0.9) (25, 0.5) (36, 0.2)        (26, 0.6) is beaten by (25, 0.5) */
 #include "quantize/aim_exact.h"
 
 #include <stdlib.h>
@@ -21,6 +25,7 @@ struct state {
     uint32_t point;
 };
 
+/* The choices for the first so many tensors, from the smallest on. */
 struct level {
     size_t n;
     struct state *states;
@@ -38,6 +43,7 @@ struct search {
     struct level *levels; /* n + 1; the first has one empty choice */
 };
 
+/* The least of error plus price times bytes among the points. */
 static double least_cost(const struct vc_aim_points *t, double price)
 {
     double least = t->points[0].error + price * (double)t->points[0].bytes;
@@ -113,6 +119,7 @@ static enum vc_status extend(struct search *s, size_t i, bool *too_many)
     return VC_OK;
 }
 
+/* The sums from the last tensor back to each one, and the first level. */
 static enum vc_status prepare(struct search *s)
 {
     s->rest_cost = vc_calloc_array(s->ctx, VC_TAG_MISC, s->n + 1, sizeof *s->rest_cost);

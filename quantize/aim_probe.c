@@ -8,6 +8,7 @@
 
 #include "passes/nonfinite.h"
 
+/* The state of both steps of one tensor, survey and probe. */
 struct probe {
     struct vc_policy policy; /* first: vc_policy_... find it there */
     const struct vc_aim *aim;
@@ -28,6 +29,7 @@ static enum vc_status add_candidate(struct vc_ctx *ctx, struct vc_item *item, co
     return vc_aim_candidate_add(ctx, item, candidate, p->weights);
 }
 
+/* Called for the survey and for the probe; the runs begin with the first of them. */
 static enum vc_status probe_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct probe *p = step->state;
@@ -42,6 +44,7 @@ static void probe_end(struct vc_ctx *ctx, struct vc_step *step)
 
 /* ---- the survey ---- */
 
+/* Candidates that need no look beforehand do nothing here. */
 static enum vc_status survey_scan(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                   const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
@@ -58,6 +61,8 @@ static const struct vc_step_ops survey_ops = {
 
 /* ---- the probe ---- */
 
+/* With a value that is not finite, and a policy other than "zero", the tensor gets no candidate: it is refused, or
+ * stays. From then on tiles are not tried, only counted for the sentence. */
 static enum vc_status probe_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                       const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
@@ -105,7 +110,8 @@ static bool takes_blocks(const struct vc_item *item, const struct vc_dialect_ten
            !vc_dialect_keeps_type(item->set->dialect, tensor);
 }
 
-/* The candidates that may be tried on the item. */
+/* The candidates that may be tried on the item. Blocks, codes and casts have three questions: whole blocks in a row; a
+ * place in the layout and a shape that the scheme takes; a type that the loader does not insist on. */
 static void choose_candidates(struct probe *p, const struct vc_item *item, bool codes, bool included)
 {
     const struct vc_dialect_tensor tensor = vc_scheme_tensor(item, p->weights, included);
@@ -129,7 +135,8 @@ static void choose_candidates(struct probe *p, const struct vc_item *item, bool 
     }
 }
 
-/* What the candidates need; those that make the tensor no smaller are left out. */
+/* What the candidates need; those that make the tensor no smaller are left out. They are planned once here, to see
+ * bytes and scratch, and once more when the probe begins. */
 static enum vc_status measure_candidates(struct vc_ctx *ctx, struct probe *p, struct vc_step *step,
                                          const struct vc_item *item)
 {
@@ -175,6 +182,7 @@ static enum vc_status add_survey(struct vc_ctx *ctx, struct vc_item *item)
     return VC_OK;
 }
 
+/* Bytes of the tensor before this pass, with its parts: the size that a candidate has to be below. */
 static uint64_t bytes_before(const struct vc_item *item)
 {
     return vc_desc_all_bytes(item->chain->n_steps == item->chain->pass_first
@@ -182,6 +190,7 @@ static uint64_t bytes_before(const struct vc_item *item)
                                  : &item->chain->steps[item->chain->pass_first]->in);
 }
 
+/* The tensor may have been decoded by a step of this pass: its type and size are those before it. */
 enum vc_status vc_aim_probe_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_aim *aim, bool codes,
                                 bool included)
 {

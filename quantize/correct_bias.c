@@ -12,6 +12,7 @@
 #include "quantize/rest.h"
 #include "quantize/schemes/group_codes.h"
 
+/* A sum that is 0 leaves every bit of the bias, also of a -0 or a NaN. */
 static enum vc_status correct_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                     const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                     struct vc_tile_out *out)
@@ -31,7 +32,8 @@ static enum vc_status correct_apply(struct vc_ctx *ctx, struct vc_step *step, co
 
 static const struct vc_step_ops correct_ops = {.apply = correct_apply};
 
-/* A bias here is corrected by what its weight loses, wherever that lies. */
+/* A bias here is corrected by what its weight loses, wherever that lies. The statistics would serve, but the weights
+ * cannot be read. */
 static enum vc_status check_absent(struct vc_ctx *ctx, const struct vc_plan *plan)
 {
     static const char bias[] = ".bias";
@@ -82,6 +84,8 @@ static bool of_one_layer(const struct vc_plan *plan, const struct vc_program *pr
     return program->kind != VC_PROGRAM_NODES || (together && n_uses == 1);
 }
 
+/* A cast that was planned for the bias is taken back and follows the correction, so that there is one rounding. A rule
+ * that excludes the bias holds. */
 enum vc_status vc_correct_biases(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_quantize_options *options,
                                  const struct vc_scheme_row *rest)
 {

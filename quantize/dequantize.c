@@ -1,5 +1,8 @@
 /* dequantize.c - the pass behind `vcompress dequantize`: codes and blocks become floats again, and with --casts f16 and
- * bf16 are widened or rounded. Chooses tensors and targets; the work is in passes/decode.c and cast.c. */
+ * bf16 are widened or rounded. Chooses tensors and targets; the work is in passes/decode.c and cast.c.
+ *
+ *     codes, blocks --decode--> f32 --(--fp16, --bf16: cast)--> f16, bf16
+ *                                   --(source_dtype: f64)-----> f64 */
 #include "core/base/option_struct.h"
 #include "core/job/job_passes.h"
 #include "core/model/names.h"
@@ -8,6 +11,7 @@
 #include "passes/select.h"
 #include "quantize/schemes/cast.h"
 
+/* The pass. */
 struct dequantize {
     struct vc_pass pass;
     struct vc_arena arena;
@@ -24,7 +28,8 @@ void vc_dequantize_defaults_sized(struct vc_dequantize_options *options, size_t 
     vc_options_fill(&dequantize_kind, options, struct_size);
 }
 
-/* The type that the item's values are to have. */
+/* The type that the item's values are to have. With `source_dtype` each tensor has the type that it had before it was
+ * quantized, where the file tells. */
 static enum vc_dtype target_of(const struct dequantize *d, const struct vc_item *item)
 {
     static const enum vc_dtype targets[] = {
@@ -39,6 +44,8 @@ static enum vc_dtype target_of(const struct dequantize *d, const struct vc_item 
     return targets[d->options.target];
 }
 
+/* Whether the tensor stays, with a reason. Codes that are not understood are refused rather than kept, unless a rule
+ * excludes them: what the user asks for cannot be done. */
 static enum vc_status choose(struct vc_ctx *ctx, const struct dequantize *d, struct vc_item *item, bool *kept)
 {
     const struct vc_desc *desc = item->desc;
@@ -69,6 +76,7 @@ static enum vc_status choose(struct vc_ctx *ctx, const struct dequantize *d, str
     return VC_OK;
 }
 
+/* The steps: decode to f32, then to the target. Values beyond f32 (a scale times a code) are a matter of the policy. */
 static enum vc_status dequantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
 {
     const struct dequantize *d = pass->self;
@@ -116,6 +124,7 @@ static void dequantize_free(struct vc_ctx *ctx, struct vc_pass *pass)
 static const struct vc_pass_ops dequantize_ops = {
     .name = "dequantize", .plan = dequantize_plan, .plan_end = dequantize_plan_end, .free = dequantize_free};
 
+/* The recipe and the command of the report. */
 static enum vc_status describe(struct vc_ctx *ctx, struct dequantize *d)
 {
     static const char *const names[] = {
@@ -140,6 +149,7 @@ enum vc_status vc_job_add_dequantize(struct vc_ctx *ctx, struct vc_job *job,
 
     vc_clear_error(ctx);
     VC_TRY(vc_options_read(ctx, &dequantize_kind, options, &own));
+    /* The targets between those two are the types of floats. */
     VC_REFUSE_IF(own.target == VC_TARGET_INT8 || (unsigned)own.target > VC_TARGET_F32, ctx, VC_E_ARGUMENT,
                  "dequantize makes f32, f16 or bf16");
     VC_CALL_FOUND(ctx, vc_kernels_get(ctx));
@@ -148,6 +158,7 @@ enum vc_status vc_job_add_dequantize(struct vc_ctx *ctx, struct vc_job *job,
     d->pass.ops = &dequantize_ops;
     d->pass.self = d;
     d->options = own;
+    /* Without rules nothing stays quantized. */
     d->pass.decodes = own.n_rules == 0;
     VC_TRY(vc_rules_copy(ctx, &d->arena, own.rules, own.n_rules, &d->options.rules));
     VC_TRY(describe(ctx, d));

@@ -1,4 +1,8 @@
-/* mixture.c - see mixture.h. */
+/* mixture.c - see mixture.h.
+ *
+ *     vc_mixture_read     once for a plan: what the file says of itself, and the order of the tensors
+ *     vc_mixture_takes    whether the tensor becomes blocks at all
+ *     vc_mixture_type     which ones: the rules are those of core/model/mixture_rules.c, for a kind and a place */
 #include "quantize/mixture.h"
 
 #include <stdio.h>
@@ -13,6 +17,7 @@
 
 /* ---- kinds of tensors ---- */
 
+/* Rules go by what a tensor does, which llama.cpp reads off its name. The first part that the name holds decides. */
 static enum vc_mixture_kind kind_of(const char *name)
 {
     static const struct {
@@ -57,6 +62,7 @@ static uint32_t number_of(const struct vc_program *program, const char *architec
     return n > 0 && n <= INT32_MAX ? (uint32_t)n : 0;
 }
 
+/* What the file's keys say: layers, experts, and how many query heads share a head of values. */
 static void read_keys(const struct vc_program *program, struct vc_mixture_plan *out)
 {
     const char *architecture = vc_program_architecture(program);
@@ -85,6 +91,7 @@ const char *vc_quantize_mixture_at(size_t index)
 
 /* ---- places ---- */
 
+/* A tensor while places are counted. */
 struct named {
     const char *name;
     int layer;
@@ -100,7 +107,8 @@ static int compare_named(const void *a, const void *b)
     return x->layer != y->layer ? (x->layer < y->layer ? -1 : 1) : strcmp(x->name, y->name);
 }
 
-/* Numbers the tensors of one kind. */
+/* Numbers the tensors of one kind. values: those of attention; else the second matrices of feed-forward parts.
+ * "blk.2.ffn_down.weight" of a model without gaps has place 2. */
 static void number_tensors(const struct vc_plan *plan, bool values, struct named *list, struct vc_mixture_plan *out)
 {
     size_t n = 0;
@@ -121,6 +129,8 @@ static void number_tensors(const struct vc_plan *plan, bool values, struct named
     out->rules.n_values = values ? (uint32_t)n : out->rules.n_values;
 }
 
+/* `foreign` stays true only if no name is one of llama.cpp's; `tied` where no tensor is the output. Layers are counted
+ * by the names where the file does not say how many there are. */
 enum vc_status vc_mixture_read(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_plan *plan,
                                const struct vc_mixture *mixture, bool pure, struct vc_mixture_plan *out)
 {
@@ -182,6 +192,8 @@ bool vc_mixture_scales(const struct vc_mixture_plan *plan, const struct vc_item 
     return there == VC_NO_TENSOR || model->tensors[there].part_of == (size_t)(item - plan->plan->items);
 }
 
+/* Two things may change what the rules say: NVFP4 needs a scale beside the blocks, for which some tensors have no
+ * place, and a last axis that the blocks do not divide. */
 enum vc_dtype vc_mixture_type(const struct vc_mixture_plan *plan, const struct vc_item *item, enum vc_dtype *fallback)
 {
     size_t index = (size_t)(item - plan->plan->items);

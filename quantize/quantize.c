@@ -1,5 +1,18 @@
 /* quantize.c - the pass behind `vcompress quantize`: checks the options, chooses the tensors and gives reasons for the
- * others, writes the recipe. What a tensor becomes, and the arithmetic, is in the row of a scheme (schemes.h). */
+ * others, writes the recipe. What a tensor becomes, and the arithmetic, is in the row of a scheme (schemes.h).
+ *
+ * The order in which a plan goes:
+ *
+ *     plan_begin    what the output's dialect leaves open is settled; the row of the scheme; an aim's candidates; s of
+ *                   smoothing; norms to fold
+ *     plan          for each tensor: it stays, with a reason; or the steps of its scheme, its block type, or a probe
+ *     plan_end      notes; biases that take what rounding loses
+ *     decide        after each round of calibration: policies, global scales, and an aim's choice
+ *
+ * and for one tensor:
+ *
+ *     choose        possible at all? -> what rules say -> what is worth it -> what the loader finds
+ *     plan_rest     of one that stays: a cast, with --rest */
 #include <string.h>
 
 #include "core/base/option_struct.h"
@@ -22,9 +35,13 @@
 #include "quantize/schemes/schemes.h"
 #include "quantize/smooth.h"
 
+/* Entries of the longest recipe; reasons of tensors without codes that are told apart (more of them share the last
+ * place). */
 #define MAX_RECIPE  18
 #define MAX_REASONS 4
 
+/* The pass. Members that are "of this plan" are set again by plan_begin: a job may be planned again for another
+ * output. */
 struct quantize {
     struct vc_pass pass;
     struct vc_arena arena;
@@ -54,6 +71,7 @@ struct quantize {
     const char *few;      /* why most small tensors stay: "fewer than 4096 elements" */
 };
 
+/* What callers have who set nothing: int8 with a scale for each output channel; small tensors and short rows stay. */
 static const struct vc_quantize_options quantize_defaults = {.target = VC_TARGET_INT8,
                                                              .granularity = VC_GRANULARITY_CHANNEL,
                                                              .axis = VC_AXIS_OUTPUT,
@@ -77,6 +95,7 @@ static uint64_t row_length(const struct vc_desc *desc, int axis)
     return desc->shape[d] == 0 ? 0 : desc->n_elems / desc->shape[d];
 }
 
+/* Whether the tensor has that axis. Negative numbers count from the last one. */
 static bool axis_fits(const struct vc_desc *desc, int axis)
 {
     return axis < 0 ? -axis <= (int)desc->n_dims : axis < (int)desc->n_dims;
@@ -88,6 +107,7 @@ static bool is_quantized(const struct vc_desc *desc)
     return desc->quant != NULL || vc_dtype_is_quantized(desc->dtype);
 }
 
+/* What becomes of a tensor, as far as rules, shapes and loaders decide. */
 enum fate {
     KEPT,
     NO_CODES, /* kept, but only because loaders would not find codes */
@@ -118,7 +138,9 @@ static enum vc_choice choice_of(const struct quantize *q, const struct vc_item *
     return vc_rules_choose(q->options.rules, q->options.n_rules, item->set->model->tensors[item->source].name, glob);
 }
 
-/* Keeps tensors that cannot be quantized, whatever the rules say; *kept tells that this one is. */
+/* Keeps tensors that cannot be quantized, whatever the rules say; *kept tells that this one is. These are layouts that
+ * are not understood, types that cannot be decoded, no elements, no axis to lay blocks along, and what has the type
+ * already. Blocks of that type stay with `requantize`; without it quantize_plan refuses them. */
 static enum vc_status check_possible(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item, bool *kept)
 {
     const struct vc_quantize_options *o = &q->options;
@@ -149,7 +171,8 @@ static enum vc_status check_possible(struct vc_ctx *ctx, const struct quantize *
     return VC_OK;
 }
 
-/* vc_keep_reason, which is asked twice about most tensors. */
+/* vc_keep_reason, which compares the name with many patterns and is asked twice about most tensors: the last answer is
+ * kept. */
 static const char *skip_of(struct quantize *q, const struct vc_tensor *t)
 {
     if (q->asked != t) {
@@ -159,7 +182,9 @@ static const char *skip_of(struct quantize *q, const struct vc_tensor *t)
     return q->skip;
 }
 
-/* Keeps tensors that are not worth it or better left alone, where no rule asks for them. */
+/* Keeps tensors that are not worth it or better left alone, where no rule asks for them. In this order: vectors; what
+ * the name speaks against (embeddings, heads, routers, tables); few elements; short rows, whose scales would take a
+ * large part of what the codes save. A tensor that options.only names skips all but the first. */
 static enum vc_status check_default(struct vc_ctx *ctx, struct quantize *q, struct vc_item *item, bool *kept)
 {
     const struct vc_quantize_options *o = &q->options;
@@ -172,6 +197,7 @@ static enum vc_status check_default(struct vc_ctx *ctx, struct quantize *q, stru
     (void)vc_model_of(item->set->model, item->source, &t);
     skip = skip_of(q, t);
     *kept = true;
+    /* Vectors: norms and biases. */
     if (desc->n_dims < 2) {
         return vc_item_keep(ctx, item, "%u-D", desc->n_dims);
     }
@@ -212,7 +238,8 @@ static enum vc_status check_mixture(struct vc_ctx *ctx, struct quantize *q, stru
     return VC_OK;
 }
 
-/* Keeps tensors of which the output's loader would not find the codes; they may still be cast. */
+/* Keeps tensors of which the output's loader would not find the codes; they may still be cast. An aim still tries casts
+ * on them; a scheme leaves them to the rest. */
 static enum vc_status check_scheme(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item, bool included,
                                    enum fate *fate)
 {
@@ -258,7 +285,8 @@ static enum vc_status choose(struct vc_ctx *ctx, struct quantize *q, struct vc_i
     return VC_OK;
 }
 
-/* Block types lie in GGUF files only. */
+/* Block types lie in GGUF files only. The rule that vc_scheme_check applies is that of the dialect; its sentence would
+ * speak of codes, so another one takes its place. */
 static enum vc_status begin_mixture(struct vc_ctx *ctx, struct quantize *q, const struct vc_plan *plan)
 {
     const struct vc_scheme_row *row = vc_scheme_of_target(VC_TARGET_GGUF);
@@ -275,12 +303,14 @@ static enum vc_status begin_mixture(struct vc_ctx *ctx, struct quantize *q, cons
     return VC_OK;
 }
 
+/* Whether inputs of products become codes too, by ranges from a file of statistics. */
 static bool is_static(const struct quantize *q)
 {
     return q->options.activations == VC_ACTIVATIONS_STATIC;
 }
 
-/* A scale for the inputs beside the codes of each weight, not nodes in a graph. */
+/* A scale for the inputs beside the codes of each weight, not nodes in a graph. The dialect names the scheme whose
+ * loader reads such a scale. */
 static bool scales_inputs(const struct quantize *q, const struct vc_dialect *dialect)
 {
     const char *scheme = dialect != NULL ? dialect->input_scales : NULL;
@@ -288,7 +318,8 @@ static bool scales_inputs(const struct quantize *q, const struct vc_dialect *dia
     return is_static(q) && scheme != NULL && strcmp(scheme, vc_scheme_of_target(q->options.target)->name) == 0;
 }
 
-/* Nodes go into one graph. */
+/* Nodes go into one graph. Folders have one scale for all inputs of a layer, from the smallest and largest value: what
+ * ONNX can choose (smaller codes, ranges without rare values) has no place there. */
 static enum vc_status check_target(struct vc_ctx *ctx, const struct quantize *q, const struct vc_plan *plan)
 {
     if (scales_inputs(q, plan->dialect)) {
@@ -307,7 +338,7 @@ static enum vc_status check_target(struct vc_ctx *ctx, const struct quantize *q,
                          vc_option(ctx, "activations"));
 }
 
-/* vc_fold_takes */
+/* vc_fold_takes. A norm goes into weights that get codes, so that a graph which stays as floats keeps its nodes. */
 static enum vc_status takes_weights(struct vc_ctx *ctx, void *self, struct vc_item *item, bool *takes)
 {
     struct quantize *q = self;
@@ -323,7 +354,8 @@ static enum vc_status takes_weights(struct vc_ctx *ctx, void *self, struct vc_it
     return VC_OK;
 }
 
-/* Norms behind products of a stored graph, where codes are made for it. */
+/* Norms behind products of a stored graph, where codes are made for it. Here the weights alone become codes;
+ * vc_activations_begin folds by itself, since it places codes in the folded graph. */
 static enum vc_status fold_norms(struct vc_ctx *ctx, struct quantize *q, const struct vc_plan *plan)
 {
     struct act_graph graph = {.n_values = 0};
@@ -379,15 +411,18 @@ static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pa
 
     memset(q->without, 0, sizeof q->without);
     q->left = (struct vc_rest_left){.n_half = 0};
+    /* What an earlier plan of this job left. */
     q->asked = NULL;
     q->folded = NULL;
     VC_CALL(settle_granularity(ctx, q, plan->dialect));
+    /* Loaders that want one size for all get one that divides all rows. note_groups tells of it. */
     q->settled_group = q->options.group_size;
     if (!q->aim.set && vc_scheme_of_target(q->options.target) != NULL) {
         q->options.group_size = vc_scheme_common_group(vc_scheme_of_target(q->options.target), &q->options, plan);
     }
     VC_CALL(vc_calibration_check(ctx, q->options.calibration, plan->model, q->options.calibration_anyway, plan->arena,
                                  &q->measured));
+    /* One target may have several rows, of which the dialect stores one: --int8 is Q8_0 in GGUF. */
     q->scheme = vc_scheme_choose(&q->options, plan->dialect);
     if (q->mixture != NULL) {
         return begin_mixture(ctx, q, plan);
@@ -397,6 +432,7 @@ static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pa
         return vc_fail(ctx, VC_E_UNSUPPORTED, "the layout %s has codes of a type that cannot be made yet",
                        plan->dialect->name);
     }
+    /* The command in the report, without a granularity where the row has one of its own. */
     pass->command = q->scheme->own_granularity ? q->short_command : q->full_command;
     if (q->scheme->codes) {
         VC_CALL(vc_scheme_check(ctx, q->scheme, &q->options, plan));
@@ -416,6 +452,7 @@ static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pa
     return fold_norms(ctx, q, plan);
 }
 
+/* The sentence for codes and blocks that would be decoded and rounded once more. */
 static enum vc_status refuse_again(struct vc_ctx *ctx, const char *what)
 {
     return vc_fail(ctx, VC_E_UNSUPPORTED,
@@ -435,7 +472,8 @@ static enum vc_status check_quantized(struct vc_ctx *ctx, const struct quantize 
     return refuse_again(ctx, vc_scheme_name(item->desc->quant->scheme));
 }
 
-/* What the pass leaves: a part of the rest, unless a rule excludes it. */
+/* What the pass leaves: a part of the rest, unless a rule excludes it. Without --rest the pass counts what a cast would
+ * save, for a note; with it also the tensors that a cast passes over because they have two bytes already. */
 static enum vc_status plan_rest(struct vc_ctx *ctx, struct quantize *q, struct vc_item *item)
 {
     const struct vc_tensor *own;
@@ -460,7 +498,7 @@ static enum vc_status plan_rest(struct vc_ctx *ctx, struct quantize *q, struct v
     return vc_rest_add(ctx, item, q->rest, &q->options);
 }
 
-/* The item stays for that reason. */
+/* The item stays for that reason. The figures are of bytes, so that the note names the reason of most of the model. */
 static void count_without(struct quantize *q, const struct vc_item *item)
 {
     size_t k = 0;
@@ -497,7 +535,8 @@ static enum vc_status note_without(struct vc_ctx *ctx, struct quantize *q, const
     return note == NULL ? VC_E_NOMEM : vc_note_add(ctx, &q->arena, note, &q->pass.note);
 }
 
-/* With an aim: what the item becomes is decided when all candidates were tried on it. */
+/* With an aim: what the item becomes is decided when all candidates were tried on it. A tensor that is codes already is
+ * decoded first. Where no candidate makes the tensor smaller, there is no probe, and it belongs to the rest. */
 static enum vc_status plan_probe(struct vc_ctx *ctx, struct quantize *q, struct vc_item *item, bool codes)
 {
     const char *glob = NULL;
@@ -508,7 +547,9 @@ static enum vc_status plan_probe(struct vc_ctx *ctx, struct quantize *q, struct 
     return vc_aim_probe_of(item) == NULL ? plan_rest(ctx, q, item) : VC_OK;
 }
 
-/* The step of the item's type; a tensor that has the type already stays as it is. */
+/* The step of the item's type; a tensor that has the type already stays as it is. f16 is what a mixture falls back to
+ * where no block divides the last axis; it is a cast, not blocks. The report says of such tensors which type they would
+ * have had. */
 static enum vc_status plan_blocks(struct vc_ctx *ctx, struct quantize *q, struct vc_item *item)
 {
     enum vc_dtype fallback;
@@ -537,6 +578,9 @@ static enum vc_status plan_blocks(struct vc_ctx *ctx, struct quantize *q, struct
     return VC_OK;
 }
 
+/* One tensor, in the order of the head of this file. With codes of activations in a graph, the layers that
+ * vc_activations_begin listed are all there is. Smoothing comes first, also for tensors that stay as floats, such as
+ * the gains of norms: what is divided there is multiplied elsewhere. */
 static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
 {
     struct quantize *q = pass->self;
@@ -591,6 +635,7 @@ static void name_axis(struct quantize *q, const struct vc_model *model)
     }
 }
 
+/* Two notes: what a cast of the rest would save, and what --rest leaves as it is. */
 static enum vc_status note_rest(struct vc_ctx *ctx, struct quantize *q, const struct vc_plan *plan)
 {
     const char *note = NULL;
@@ -601,7 +646,7 @@ static enum vc_status note_rest(struct vc_ctx *ctx, struct quantize *q, const st
     return vc_note_add(ctx, &q->arena, note, &q->pass.note);
 }
 
-/* The field of the aim that is set. */
+/* The field of the aim that is set. For sentences, which call it by the option of the program that runs. */
 static const char *aim_field(const struct vc_aim *aim)
 {
     if (aim->bpw > 0.0) {
@@ -613,7 +658,8 @@ static const char *aim_field(const struct vc_aim *aim)
     return aim->file_bytes != 0 ? "aim_bytes" : "aim_sqnr_db";
 }
 
-/* What is chosen for one tensor depends on all others, or loaders need to know it of all. */
+/* What is chosen for one tensor depends on all others, or loaders need to know it of all. Refused with a shard by
+ * itself (--shard), and where files of the model are absent. */
 static enum vc_status check_all_here(struct vc_ctx *ctx, const struct quantize *q, const struct vc_plan *plan)
 {
     size_t i = 0;
@@ -627,7 +673,8 @@ static enum vc_status check_all_here(struct vc_ctx *ctx, const struct quantize *
     return VC_OK;
 }
 
-/* Notes about the names that the pass is for: those of no tensor, and those of tensors that get no scheme. */
+/* Notes about the names that the pass is for: those of no tensor, and those of tensors that get no scheme. A pattern
+ * that names vectors alone matches tensors, and has no effect all the same. */
 static enum vc_status note_named(struct vc_ctx *ctx, struct quantize *q, const struct vc_plan *plan)
 {
     const char *note = NULL;
@@ -650,7 +697,8 @@ static enum vc_status note_named(struct vc_ctx *ctx, struct quantize *q, const s
     return VC_OK;
 }
 
-/* A note where rows have smaller groups than those of the options. */
+/* A note where rows have smaller groups than those of the options. Loaders get such groups where the dialect wants
+ * sizes that divide the rows (vc_scheme_group). */
 static enum vc_status note_groups(struct vc_ctx *ctx, struct quantize *q, const struct vc_plan *plan)
 {
     uint64_t least = UINT64_MAX;
@@ -678,6 +726,8 @@ static enum vc_status note_groups(struct vc_ctx *ctx, struct quantize *q, const 
     return note == NULL ? VC_E_NOMEM : vc_note_add(ctx, &q->arena, note, &q->pass.note);
 }
 
+/* What needs all tensors of the plan. Notes are in the order in which the report prints them: rules, names, statistics,
+ * smoothing, norms; then those of the codes. */
 static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan)
 {
     struct quantize *q = pass->self;
@@ -709,7 +759,8 @@ static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass
 
 /* ---- the pass ---- */
 
-/* What calibration found that the policy on NaN and Inf is about: under "keep" such tensors stay as they are. */
+/* What calibration found that the policy on NaN and Inf is about: under "keep" such tensors stay as they are. Where a
+ * step has looked at all values for another reason, "error" refuses here, before anything is written. */
 static enum vc_status decide_policies(struct vc_ctx *ctx, struct vc_plan *plan)
 {
     for (size_t i = 0; i < plan->n_items; i++) {
@@ -723,6 +774,8 @@ static enum vc_status decide_policies(struct vc_ctx *ctx, struct vc_plan *plan)
     return VC_OK;
 }
 
+/* After a look at all values. Several rounds may follow, of which nvfp4 and biases need one each. An aim decides in the
+ * first; steps of the candidates that it chose need no other. */
 static enum vc_status quantize_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan, size_t round)
 {
     struct quantize *q = pass->self;
@@ -756,6 +809,8 @@ static const struct vc_pass_ops quantize_ops = {.name = "quantize",
 
 /* ---- options ---- */
 
+/* Refuses options that do not go together, without a model: what depends on the output is in vc_scheme_check, what
+ * depends on a graph in check_target. Sentences call an option by vc_option, the name that the caller knows it by. */
 static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize_options *o)
 {
     const struct vc_scheme_row *row = vc_scheme_of_target(o->target);
@@ -792,6 +847,7 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
                  vc_option(ctx, "granularity"));
     VC_REFUSE_IF(o->double_quant && o->target != VC_TARGET_NF4 && o->target != VC_TARGET_FP4, ctx, VC_E_ARGUMENT,
                  "%s goes with nf4 and fp4, whose loader has scales that are codes", vc_option(ctx, "double_quant"));
+    /* Which field asks for scales other than those of rows; the sentence names it. */
     if (row->rows_only) {
         const char *field = o->asymmetric && !row->zero_points                               ? "asymmetric"
                             : o->granularity == VC_GRANULARITY_TENSOR && !row->whole_tensors ? "granularity"
@@ -814,6 +870,7 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
         VC_REFUSE_IF(o->axis != 0 && o->axis != VC_AXIS_OUTPUT, ctx, VC_E_ARGUMENT,
                      "groups run along the rows of axis 0; axis %d goes with channels only", o->axis);
     }
+    /* What is left is about an axis that the caller gave. */
     if (o->axis == VC_AXIS_OUTPUT) {
         return VC_OK;
     }
@@ -824,6 +881,7 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
     return VC_OK;
 }
 
+/* "group:128", "block:128", "channel", "tensor". NULL: no memory. */
 static const char *granularity_text(struct vc_ctx *ctx, struct quantize *q)
 {
     bool block = q->options.granularity == VC_GRANULARITY_BLOCK;
@@ -834,11 +892,13 @@ static const char *granularity_text(struct vc_ctx *ctx, struct quantize *q)
                : vc_granularity_name(q->options.granularity);
 }
 
+/* An entry of the recipe, which the output carries along. describe counts them from 0 again. */
 static void add_entry(struct quantize *q, const char *key, const char *value)
 {
     q->recipe[q->pass.n_recipe++] = (struct vc_recipe_entry){key, value};
 }
 
+/* The number in the arena; NULL: no memory. */
 static const char *decimal(struct vc_ctx *ctx, struct quantize *q, long long value)
 {
     return vc_arena_printf(ctx, &q->arena, "%lld", value);
@@ -885,6 +945,12 @@ static const char *ranges_text(struct vc_ctx *ctx, struct quantize *q)
     }
 }
 
+/* The recipe of the output, the two commands of the report, and the sentence about small tensors. Called once when the
+ * pass is added and again where a plan settles another granularity. Values that are NULL for lack of memory are found
+ * at the end, all at once.
+ *
+ *     recipe      scheme=int8, granularity=group:128, axis=0, symmetric=true, nonfinite=error, min_elements=4096, ...
+ *     command     quantize --int8 --granularity group:128 */
 static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
 {
     static const char *const nonfinites[] = {"error", "keep", "zero"};
@@ -940,6 +1006,7 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     if (q->rest != NULL) {
         add_entry(q, "rest", q->rest->name);
     }
+    /* At most one of the two is set: zero points go with whole numbers, double quantization with nf4 and fp4. */
     asymmetric = o->asymmetric ? " --asymmetric" : o->double_quant ? " --double-quant" : "";
     rest = q->rest == NULL ? "" : vc_arena_printf(ctx, &q->arena, " --rest %s", q->options.rest);
     if (rest == NULL || aim == NULL || smooth == NULL) {
@@ -969,6 +1036,8 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     return q->full_command != NULL && q->short_command != NULL ? VC_OK : VC_E_NOMEM;
 }
 
+/* The options are copied, and with them the strings that the caller may free: rules, the names of mixture and rest. The
+ * order of the checks is that of the sentences that help most: an aim's options, the scheme's, then the device. */
 enum vc_status vc_job_add_quantize(struct vc_ctx *ctx, struct vc_job *job, const struct vc_quantize_options *options)
 {
     struct vc_quantize_options own;

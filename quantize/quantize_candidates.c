@@ -4,11 +4,13 @@
 #include "quantize/schemes/group_codes.h"
 #include "quantize/schemes/schemes.h"
 
+/* A row with the options that it is tried with. */
 struct scheme_candidate {
     const struct vc_scheme_row *row;
     struct vc_quantize_options options;
 };
 
+/* The member `reason` of a candidate: the row's, for these options. */
 static const char *reason(const struct vc_candidate *candidate, const struct vc_item *item)
 {
     const struct scheme_candidate *own = candidate->self;
@@ -16,6 +18,7 @@ static const char *reason(const struct vc_candidate *candidate, const struct vc_
     return own->row->reason != NULL ? own->row->reason(&own->options, item->desc) : NULL;
 }
 
+/* The member `add` of a candidate that comes from a file's codes. */
 static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_candidate *candidate,
                           enum vc_dtype weights)
 {
@@ -38,6 +41,7 @@ static enum vc_status add_alone(struct vc_ctx *ctx, struct vc_item *item, const 
     return status;
 }
 
+/* Adds the row with one granularity to the list; shared NULL: it has none to choose. */
 static enum vc_status add_candidate(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_scheme_row *row,
                                     const struct vc_scheme_granularity *shared, struct vc_candidate_list *list)
 {
@@ -74,6 +78,8 @@ enum vc_status vc_quantize_candidates(struct vc_ctx *ctx, struct vc_arena *arena
     return VC_OK;
 }
 
+/* The options that would make such codes again: what the descriptor says of granularity, axis, groups and zero
+ * points. */
 enum vc_status vc_quantize_candidate_of(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_desc *desc,
                                         struct vc_candidate *candidate)
 {

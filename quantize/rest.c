@@ -24,8 +24,9 @@ enum vc_status vc_rest_choose(struct vc_ctx *ctx, const struct vc_quantize_optio
     return VC_OK;
 }
 
-/* Angles, frequencies, masks and other tables have to be as exact as they are; scales of weights that another program quantized are no
- * weights. Where outputs differ in what they want, only matrices that no name speaks against. */
+/* Angles, frequencies, masks and other tables have to be as exact as they are; scales of weights that another program
+ * quantized are no weights. Where outputs differ in what they want, only matrices that no name speaks against. `skip`:
+ * why names speak against codes for it. A plan without one dialect has several outputs. */
 static bool stays(const struct vc_item *item, const char *skip)
 {
     const struct vc_tensor *own;
@@ -35,6 +36,7 @@ static bool stays(const struct vc_item *item, const char *skip)
            (item->set->dialect == NULL && (item->desc->n_dims < 2 || skip != NULL));
 }
 
+/* The dialect may insist on f32 for a tensor, as GGUF does for norms. */
 bool vc_rest_takes(const struct vc_item *item, const char *skip)
 {
     const struct vc_dialect_tensor tensor = vc_scheme_tensor(item, item->desc->dtype, false);
@@ -43,6 +45,8 @@ bool vc_rest_takes(const struct vc_item *item, const char *skip)
            item->desc->n_elems != 0 && !stays(item, skip) && !vc_dialect_keeps_type(item->set->dialect, &tensor);
 }
 
+/* The step looks at all values first where a policy says that large ones are an error, so that such a tensor stays.
+ * What another worker writes is looked at there. */
 enum vc_status vc_rest_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_scheme_row *row,
                            const struct vc_quantize_options *options)
 {
@@ -71,7 +75,7 @@ static uint64_t bytes_of(const struct vc_desc *desc)
     return bytes;
 }
 
-/* Bytes of the plan's tensors, before and after. */
+/* Bytes of the plan's tensors, before and after, without those that the output does not have. */
 static void sum_bytes(const struct vc_plan *plan, uint64_t *before, uint64_t *after)
 {
     *before = *after = 0;
@@ -85,6 +89,7 @@ static void sum_bytes(const struct vc_plan *plan, uint64_t *before, uint64_t *af
     }
 }
 
+/* The threshold is lower behind a cast, which saves no more than half itself. */
 enum vc_status vc_rest_note(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_plan *plan,
                             const struct vc_rest_left *left, const struct vc_scheme_row *scheme, const char **note)
 {

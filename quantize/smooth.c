@@ -1,4 +1,10 @@
-/* smooth.c - see smooth.h. Which tensors belong together comes from the graph of the model. */
+/* smooth.c - see smooth.h. Which tensors belong together comes from the graph of the model.
+ *
+ * For each node that norms or multiplies values: what reads its output, then what makes it. Only where all of them can
+ * be changed is a fold kept.
+ *
+ *     up_proj -> Mul -> down_proj     rows of up_proj / s, columns of down_proj * s
+ *     gate_proj -> Silu -^            stays: s does not pass through Silu */
 #include "quantize/smooth.h"
 
 #include <math.h>
@@ -13,7 +19,8 @@
 #include "quantize/activations/activations.h"
 
 #define MOST_STEPS 9 /* s is 2^-9 to 2^9 */
-#define AT_ONCE    ((uint64_t)1 << 16)
+/* Elements of a weight that are read at a time. */
+#define AT_ONCE ((uint64_t)1 << 16)
 
 /* Of one tensor: k indices of the axis, from `first` on, are scaled. */
 struct vc_smooth_fold {
@@ -26,6 +33,7 @@ struct vc_smooth_fold {
     struct vc_smooth_fold *next; /* of the same tensor */
 };
 
+/* While the graph is looked at. */
 struct lists {
     const struct vc_quantize_options *options;
     const struct vc_plan *plan;
@@ -40,6 +48,7 @@ struct lists {
 
 /* ---- what belongs together ---- */
 
+/* The node with that operator that makes the value for one reader alone; NULL: there is none. */
 static const struct vc_graph_node *maker_of(const struct vc_graph *graph, uint32_t value, const char *op)
 {
     const struct vc_graph_value *v = vc_graph_value(graph, value);
@@ -64,6 +73,7 @@ static const struct vc_graph_param *plain(const struct lists *l, uint32_t value,
                : NULL;
 }
 
+/* Puts the fold at the head of list 0 (readers), 1 or 2 (makers). */
 static enum vc_status add(struct vc_ctx *ctx, struct lists *l, unsigned list, struct vc_smooth_fold fold)
 {
     struct vc_smooth_fold *copy = vc_arena_alloc(ctx, l->plan->arena, sizeof *copy);
@@ -76,7 +86,9 @@ static enum vc_status add(struct vc_ctx *ctx, struct lists *l, unsigned list, st
     return copy != NULL ? VC_OK : VC_E_NOMEM;
 }
 
-/* *good: all that reads the value are products with weights, which read nothing else. */
+/* *good: all that reads the value are products with weights, which read nothing else. A tensor may be read several
+ * times by one value, as a second name or in parts; each of its uses has to be of this value, or another layer would
+ * get weights that are multiplied for nothing. `seen` is 0 again afterwards. */
 static enum vc_status list_readers(struct vc_ctx *ctx, struct lists *l, uint32_t value, size_t k, bool *good)
 {
     uint32_t n = 0;
@@ -103,7 +115,8 @@ static enum vc_status list_readers(struct vc_ctx *ctx, struct lists *l, uint32_t
     return VC_OK;
 }
 
-/* The gain and the bias of a norm. That of gemma is 1 + w, which 16 bits do not keep when it is divided. */
+/* The gain and the bias of a norm. That of gemma is 1 + w, which 16 bits do not keep when it is divided. Both vectors
+ * are divided: (x * gain + bias) / s. The 1 of gemma's gain is an Add with a constant in the graph. */
 static enum vc_status list_norm(struct vc_ctx *ctx, struct lists *l, const struct vc_graph_node *node, size_t k,
                                 bool *good)
 {
@@ -123,7 +136,8 @@ static enum vc_status list_norm(struct vc_ctx *ctx, struct lists *l, const struc
     return VC_OK;
 }
 
-/* The rows of a weight whose product is one side of the product `node`. */
+/* The rows of a weight whose product is one side of the product `node`. In a gated layer either side may be it; the
+ * first one that fits is taken. A part of a joined weight (gate and up in one tensor) has its rows from `first` on. */
 static enum vc_status list_rows(struct vc_ctx *ctx, struct lists *l, const struct vc_graph_node *node, size_t k,
                                 bool *good)
 {
@@ -144,12 +158,14 @@ static enum vc_status list_rows(struct vc_ctx *ctx, struct lists *l, const struc
 
 /* ---- s ---- */
 
+/* The index on that axis of the element `flat`, for a vector or a matrix. */
 static size_t index_of(const struct vc_desc *desc, unsigned axis, uint64_t flat)
 {
     return (size_t)(axis + 1 == desc->n_dims ? flat % desc->shape[axis] : flat / desc->shape[desc->n_dims - 1]);
 }
 
-/* Raises most[column] to the magnitudes in a weight; NaN is infinite. */
+/* Raises most[column] to the magnitudes in a weight; NaN is infinite. The values are those of the file, so earlier
+ * passes are refused (vc_smooth_begin). */
 static enum vc_status find_largest(struct vc_ctx *ctx, const struct vc_plan *plan, const struct vc_smooth_fold *f,
                                    float *most)
 {
@@ -176,7 +192,9 @@ out:
 }
 
 /* s_j = 2^rint(log2(inputs_j^alpha / weights_j^(1 - alpha))). It is 1 for columns that are always 0, and for all
- * columns if a weight is NaN or infinite, since its tensor may stay as it is. f16 keeps room. */
+ * columns if a weight is NaN or infinite, since its tensor may stay as it is. f16 keeps room. alpha 0.5 shares the
+ * difficulty evenly; with 1 inputs of all columns become about equal. Scales stay within 2^-9 and 2^9, and a weight
+ * that f16 could not hold limits its column. */
 static enum vc_status find_scales(struct vc_ctx *ctx, const struct lists *l, size_t k, float *scale)
 {
     double alpha = l->options->smooth;
@@ -212,7 +230,8 @@ out:
 
 /* ---- planning ---- */
 
-/* Gives the folds of one value their s, and each to its tensor. */
+/* Gives the folds of one value their s, and each to its tensor. A tensor may be in folds of two values: the rows of
+ * up_proj for down_proj, its columns for the norm. */
 static enum vc_status keep(struct vc_ctx *ctx, struct lists *l, size_t k)
 {
     float *scale = vc_arena_alloc(ctx, l->plan->arena, k * sizeof *scale);
@@ -232,6 +251,8 @@ static enum vc_status keep(struct vc_ctx *ctx, struct lists *l, size_t k)
     return VC_OK;
 }
 
+/* Counts the uses of every tensor in the graph first, so that list_readers can tell whether it has found all of
+ * them. */
 static enum vc_status list_all(struct vc_ctx *ctx, struct lists *l)
 {
     for (uint32_t i = 0; i < vc_graph_param_count(l->graph); i++) {
@@ -259,6 +280,7 @@ static enum vc_status list_all(struct vc_ctx *ctx, struct lists *l)
         if ((!norm && strcmp(node->op, "Mul") != 0) || node->n_inputs < 2 || k <= 0) {
             continue;
         }
+        /* Folds of a value that is refused stay in the arena, unused. */
         memset(l->folds, 0, sizeof l->folds);
         VC_CALL(list_readers(ctx, l, node->outputs[0], (size_t)k, &good));
         if (good) {
@@ -276,6 +298,7 @@ static enum vc_status list_all(struct vc_ctx *ctx, struct lists *l)
     return VC_OK;
 }
 
+/* Refused where the layout has no place for one scale of the inputs: s is chosen for that one. */
 enum vc_status vc_smooth_begin(struct vc_ctx *ctx, const struct vc_plan *plan,
                                const struct vc_quantize_options *options, struct vc_smooth_fold ***out,
                                const char **note)
@@ -323,6 +346,8 @@ out:
 
 /* ---- the step ---- */
 
+/* In f64, and rounded once. With s a power of two the result is exact, but for gains of 1 + w and numbers too small for
+ * the type. */
 static enum vc_status smooth_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                    const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                    struct vc_tile_out *out)

@@ -1,10 +1,14 @@
-/* act_graph.c - see act_graph.h. */
+/* act_graph.c - see act_graph.h.
+ *
+ * A value is found by its name: nodes of ONNX refer to each other in no other way. "" stands for an input that is left
+ * out. */
 #include "quantize/activations/act_graph.h"
 
 #include <string.h>
 
 #include "core/text/text.h"
 
+/* What is looked for in the hash table. */
 struct name_key {
     const struct act_graph *graph;
     const char *name;
@@ -18,6 +22,7 @@ static bool is_same(const void *key, size_t number)
     return strcmp(k->graph->values[number].name, k->name) == 0;
 }
 
+/* The number of the value with that name; ACT_NONE: none, or no name. */
 static size_t find(const struct act_graph *graph, const char *name)
 {
     const struct name_key key = {graph, name};
@@ -31,6 +36,7 @@ static uint64_t hash_of(const void *items, size_t number)
     return vc_hash_text(((const struct act_graph *)items)->values[number].name);
 }
 
+/* The number of the value with that name, which becomes a new one where there is none. The array has room for all. */
 static enum vc_status add(struct vc_ctx *ctx, struct act_graph *graph, const char *name, size_t *out)
 {
     *out = find(graph, name);
@@ -45,6 +51,7 @@ static enum vc_status add(struct vc_ctx *ctx, struct act_graph *graph, const cha
     return VC_OK;
 }
 
+/* A node that reads a value twice counts as two uses, so that it is no only reader of one. */
 static enum vc_status add_node(struct vc_ctx *ctx, struct act_graph *graph, size_t number)
 {
     const struct vc_program_node *node = &graph->program.nodes[number];
@@ -66,6 +73,7 @@ static enum vc_status add_node(struct vc_ctx *ctx, struct act_graph *graph, size
     return VC_OK;
 }
 
+/* Constants may be listed as inputs too, as in files of old versions; they are no inputs here. */
 enum vc_status vc_act_graph_read(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
                                  struct act_graph *graph)
 {
@@ -124,6 +132,7 @@ bool vc_act_is(const struct vc_program_node *node, const char *op)
     return *node->domain == '\0' && strcmp(node->op, op) == 0;
 }
 
+/* Operators of other domains (com.microsoft) are not known here, whatever their names. */
 enum act_kind vc_act_kind(const struct vc_program_node *node)
 {
     static const struct {
@@ -161,6 +170,7 @@ size_t vc_act_tensor(const struct act_graph *graph, size_t value)
     return constant == ACT_NONE ? VC_NO_TENSOR : graph->program.constants[constant].index;
 }
 
+/* A file without a version has that of the first operators, 1. */
 int64_t vc_act_opset(const struct act_graph *graph)
 {
     int64_t version = 1;

@@ -2,10 +2,17 @@
  *
  * Inputs of products do. From there backwards: what pools, sums and concatenations read whose results do, so that these
  * run on codes as well. And what a Conv makes, behind the Relu that goes into it: without codes there it runs on
- * floats. A value is coded once, and all that read it read the same codes. */
+ * floats. A value is coded once, and all that read it read the same codes.
+ *
+ *     Conv -> Relu -> MaxPool -> Gemm
+ *
+ *     1  list_layers    Conv and Gemm have weights that can be codes
+ *     2  want           their inputs, and the Relu's output, for the Conv
+ *     3  look_back      MaxPool passes the codes of the Relu on: the same range */
 #include "passes/select.h"
 #include "quantize/activations/activations.h"
 
+/* The node that makes the value; NULL: an input of the graph or a constant. */
 static const struct vc_program_node *maker_of(const struct vc_activations *a, size_t value)
 {
     size_t node = a->graph.values[value].maker;
@@ -21,6 +28,7 @@ static const struct vc_program_node *only_reader(const struct vc_activations *a,
     return v->n_uses == 1 && v->reader != ACT_NONE ? &a->graph.program.nodes[v->reader] : NULL;
 }
 
+/* Not a constant, and not left out. Inputs of the graph count as computed. */
 static bool is_computed(const struct vc_activations *a, size_t value)
 {
     return value != ACT_NONE && a->graph.values[value].constant == ACT_NONE;
@@ -44,7 +52,7 @@ static unsigned output_axis(const struct vc_program_node *node)
     return vc_act_is(node, "MatMul") || (vc_act_is(node, "Gemm") && vc_act_number(node, "transB", 0) == 0) ? 1 : 0;
 }
 
-/* Why the node stays on floats; NULL: it does not. */
+/* Why the node stays on floats; NULL: it does not. The words go to the report, for the first few products. */
 static const char *reason(const struct vc_activations *a, const struct vc_program_node *node)
 {
     size_t x = vc_act_input(&a->graph, node, 0);
@@ -80,7 +88,7 @@ static const char *reason(const struct vc_activations *a, const struct vc_progra
     return NULL;
 }
 
-/* The tensor of its bias if that belongs to this product alone. */
+/* The tensor of its bias if that belongs to this product alone. Its codes depend on this product's scales. */
 static size_t bias_of(const struct vc_activations *a, const struct vc_program_node *node, uint64_t n_outputs)
 {
     size_t value = vc_act_input(&a->graph, node, 2);
@@ -96,6 +104,7 @@ static size_t bias_of(const struct vc_activations *a, const struct vc_program_no
                : VC_NO_TENSOR;
 }
 
+/* Counts a product that stays on floats; the first three are told. */
 static enum vc_status leave(struct vc_activations *a, const struct vc_program_node *node, const char *why)
 {
     if (a->n_left++ < 3) {
@@ -105,6 +114,7 @@ static enum vc_status leave(struct vc_activations *a, const struct vc_program_no
     return a->left.status;
 }
 
+/* A norm that could not be folded, since something else reads what it reads. */
 static bool is_behind_product(const struct vc_activations *a, const struct vc_program_node *node)
 {
     size_t x = vc_act_input(&a->graph, node, 0);
@@ -112,6 +122,7 @@ static bool is_behind_product(const struct vc_activations *a, const struct vc_pr
     return x != ACT_NONE && maker_of(a, x) != NULL && vc_act_kind(maker_of(a, x)) == ACT_LAYER;
 }
 
+/* A tensor has one product: with two, its scales would be those of one of them only. */
 static enum vc_status list_layers(struct vc_ctx *ctx, struct vc_activations *a)
 {
     const struct vc_program *p = &a->graph.program;
@@ -177,6 +188,7 @@ static bool passes_codes(const struct vc_activations *a, const struct vc_program
     return vc_act_kind(node) == ACT_PASS && !indices && is_computed(a, vc_act_input(&a->graph, node, 0));
 }
 
+/* What the maker of a coded value has to read so that it runs on codes itself. */
 static void look_back(struct vc_activations *a, size_t value)
 {
     const struct vc_program_node *node = maker_of(a, value);
@@ -216,7 +228,8 @@ static void look_back(struct vc_activations *a, size_t value)
     }
 }
 
-/* The value behind a Relu or Clip that goes into the node which makes `value`; or `value` itself. */
+/* The value behind a Relu or Clip that goes into the node which makes `value`; or `value` itself. Codes from 0 on
+ * already leave out what is negative, so the clamp costs nothing. */
 static enum vc_status behind_clamp(struct vc_ctx *ctx, const struct vc_activations *a, size_t value, size_t *out)
 {
     const struct vc_program_node *reader = only_reader(a, value);
@@ -248,6 +261,8 @@ static enum vc_status want_result(struct vc_ctx *ctx, struct vc_activations *a, 
     return VC_OK;
 }
 
+/* `work` holds each value once at most: want marks it first. At the end each value gets its root, whose codes it has; a
+ * maker comes before its readers, so one look at each value is enough. */
 enum vc_status vc_act_place(struct vc_ctx *ctx, struct vc_activations *a)
 {
     VC_CALL(list_layers(ctx, a));

@@ -7,21 +7,25 @@
 #include "passes/statistics/calibration.h"
 #include "quantize/activations/activations.h"
 
+/* Bins of the histogram, half of them below 0. LEVELS: codes of one sign. */
 #define BINS   2048
 #define STEPS  40 /* ranges that are tried, from 0.3 of the whole on */
 #define LEVELS ((size_t)128)
 
+/* How many elements lie in each bin, all of one width. */
 struct histogram {
     double count[BINS];
     double width;
 };
 
+/* The value that stands for the elements of a bin. */
 static double middle(const struct histogram *h, size_t bin)
 {
     return ((double)bin - BINS / 2 + 0.5) * h->width;
 }
 
-/* *found false: no layer reads the value. */
+/* *found false: no layer reads the value. All layers that read the value have the same histogram, so the first one
+ * does. */
 static enum vc_status load(struct vc_ctx *ctx, const struct vc_activations *a, size_t value, struct histogram *h,
                            bool *found)
 {
@@ -68,6 +72,7 @@ static double error_of(const struct histogram *h, float low, float high)
     return sum;
 }
 
+/* Tries ranges from the whole one down to 0.3 of it; both ends keep their ratio. */
 static void least_error(const struct histogram *h, float *range)
 {
     const float whole[2] = {range[0], range[1]};
@@ -108,7 +113,8 @@ static void cut(const struct histogram *h, double share, float *range)
     range[1] = fminf(range[1], (float)(middle(h, end) - 0.5 * h->width));
 }
 
-/* How far the first i of n bins, with all above in the last of them, are from LEVELS levels: a divergence. */
+/* How far the first i of n bins, with all above in the last of them, are from LEVELS levels: a divergence. As TensorRT
+ * chooses ranges: the distribution of i bins is compared with that of LEVELS codes for the same range. */
 static double divergence(const double *h, size_t i, size_t n)
 {
     double level[LEVELS] = {0.0};
@@ -160,7 +166,7 @@ static void least_divergence(const struct histogram *h, float *range)
     }
 }
 
-/* u8: 0 is always a code, and exact. */
+/* u8: 0 is always a code, and exact. A range of which the scale would be no normal number of f32 has scale 1. */
 void vc_act_scale_of_range(struct act_value *v, float low, float high)
 {
     double lo = fmin((double)low, 0.0);
@@ -173,6 +179,7 @@ void vc_act_scale_of_range(struct act_value *v, float low, float high)
     v->zero = (int64_t)fmin(fmax(rint(-lo / (double)v->scale), 0.0), 255.0);
 }
 
+/* Inputs of the graph keep their range: what users feed in is theirs. */
 enum vc_status vc_act_narrow(struct vc_ctx *ctx, struct vc_activations *a, size_t value, float *range)
 {
     const float whole[2] = {range[0], range[1]};

@@ -1,4 +1,11 @@
-/* act_scales.c - scales and zero points of values, weights and biases (docs/numerics.md, section 13). */
+/* act_scales.c - scales and zero points of values, weights and biases (docs/numerics.md, section 13).
+ *
+ *     values     scale, zero     of a range of the statistics, or known: Sigmoid is 0 to 1
+ *     weights    scale           largest magnitude / 127; larger where pairs of codes would overflow
+ *     bias       scale           scale of the inputs * scale of the weights
+ *
+ * onnxruntime's kernels without VNNI multiply pairs of a u8 and an i8 and add two products in 16 bits, which saturate
+ * (pmaddubsw). For each layer a sample of its inputs tells whether that happens; its codes are made smaller then. */
 #include <math.h>
 
 #include "core/chain/tile_reader.h"
@@ -13,6 +20,7 @@
 
 /* ---- values ---- */
 
+/* A range is two numbers; one that is not finite or not in order is no range of values. */
 enum vc_status vc_act_range(struct vc_ctx *ctx, const struct vc_model *statistics, const char *name, float *range,
                             bool *found)
 {
@@ -31,6 +39,7 @@ enum vc_status vc_act_range(struct vc_ctx *ctx, const struct vc_model *statistic
     return VC_OK;
 }
 
+/* The scale of a root: all values that are only chosen from its elements have the same codes. */
 static enum vc_status value_scale(struct vc_ctx *ctx, struct vc_activations *a, struct act_value *v)
 {
     const struct vc_program_node *node = v->maker == ACT_NONE ? NULL : &a->graph.program.nodes[v->maker];
@@ -51,6 +60,7 @@ static enum vc_status value_scale(struct vc_ctx *ctx, struct vc_activations *a, 
     return VC_OK;
 }
 
+/* A scale of 0 is one that is not known yet. */
 enum vc_status vc_act_value_scales(struct vc_ctx *ctx, struct vc_activations *a)
 {
     for (size_t i = 0; i < a->graph.n_values; i++) {
@@ -72,11 +82,13 @@ struct matrix {
     size_t places; /* of the window of a convolution; else 1 */
 };
 
+/* Weight k of output n. */
 static float at(const struct matrix *m, size_t n, size_t k)
 {
     return m->w[n * m->step_n + k * m->step_k];
 }
 
+/* Outputs are on axis 0, as of a Conv, or on the last axis of a matrix. */
 static struct matrix matrix_of(const struct vc_desc *desc, unsigned axis, size_t places, const float *w)
 {
     size_t n = (size_t)desc->shape[axis];
@@ -85,6 +97,7 @@ static struct matrix matrix_of(const struct vc_desc *desc, unsigned axis, size_t
     return axis == 0 ? (struct matrix){w, n, k, k, 1, places} : (struct matrix){w, n, k, 1, n, places};
 }
 
+/* Where kernels read weight k: [channels][places] becomes [places][channels]. */
 static size_t place_of(size_t k, size_t places, size_t channels)
 {
     return k % places * channels + k / places;
@@ -109,6 +122,7 @@ static void largest(const float *row, size_t n, float *most, float *pair)
     }
 }
 
+/* Whether no two neighbours of the row have codes that could overflow with the largest inputs. */
 static bool pairs_fit(const float *row, size_t n, float scale)
 {
     for (size_t k = 0; k + 1 < n; k++) {
@@ -122,7 +136,9 @@ static bool pairs_fit(const float *row, size_t n, float scale)
     return true;
 }
 
-/* One for each output, or one for all: the largest magnitude is 127 steps, or fewer where pairs have to fit. */
+/* One for each output, or one for all: the largest magnitude is 127 steps, or fewer where pairs have to fit. Called
+ * twice for a layer: with full codes, of which the sample tells whether they saturate, then with those that are
+ * chosen. */
 static void weight_scales(const struct matrix *m, struct act_layer *layer, float *row)
 {
     for (size_t i = 0; i < layer->n_scales; i++) {
@@ -151,7 +167,8 @@ static void weight_scales(const struct matrix *m, struct act_layer *layer, float
 }
 
 /* Scales of the bias, (scale of the inputs) * (scale of the weights); where codes of 32 bits would not do, the scale of
- * the weights grows. */
+ * the weights grows. Codes go to 2^31 - 1 of both signs, so a scale has to be at least 2 |bias| / 4294967294, with some
+ * room for rounding. */
 static void bias_scales(const float *bias, size_t n, float x_scale, struct act_layer *layer)
 {
     for (size_t i = 0; i < n; i++) {
@@ -176,6 +193,8 @@ struct sample {
     size_t n, columns;
 };
 
+/* Reads the rows of inputs that calibrate has stored beside the statistics, and makes codes of them by the scale of the
+ * layer's inputs. `group`: elements of the inputs of one group of a convolution. */
 static enum vc_status load_sample(struct vc_ctx *ctx, const struct vc_activations *a, const struct act_layer *layer,
                                   size_t group, size_t places, struct sample *out)
 {
@@ -215,7 +234,8 @@ out:
     return status;
 }
 
-/* Pairs of neighbours whose sum of products does not fit, of pairs that begin at even and at odd places. */
+/* Pairs of neighbours whose sum of products does not fit, of pairs that begin at even and at odd places. Where a pair
+ * begins depends on the kernel, so both ways are counted and the worse one decides. */
 static void count_pairs(const uint8_t *a, const int16_t *w, size_t n, uint64_t *bad)
 {
     for (unsigned odd = 0; odd < 2; odd++) {
@@ -230,6 +250,8 @@ static void count_pairs(const uint8_t *a, const int16_t *w, size_t n, uint64_t *
     }
 }
 
+/* *found: a share of more than MAX_SHARE of the pairs does not fit. Of large layers every step-th row of the sample is
+ * taken, so that the work has an end. */
 static enum vc_status saturates(struct vc_ctx *ctx, const struct vc_activations *a, const struct act_layer *layer,
                                 const struct matrix *m, float *row, bool *found)
 {
@@ -272,7 +294,7 @@ out:
 
 /* ---- a layer ---- */
 
-/* The values as the passes before this one leave them. */
+/* The values as the passes before this one leave them. Codes need a finite scale, so NaN and Inf are refused. */
 static enum vc_status read_item(struct vc_ctx *ctx, const struct vc_activations *a, size_t tensor, float **out)
 {
     struct vc_item *item = &a->plan->items[tensor];
@@ -294,6 +316,7 @@ static enum vc_status read_item(struct vc_ctx *ctx, const struct vc_activations 
     return VC_OK;
 }
 
+/* A depthwise convolution has one channel in each group: kernels add no pairs there. */
 static enum vc_status layer_scales(struct vc_ctx *ctx, struct vc_activations *a, struct vc_arena *arena,
                                    struct act_layer *layer)
 {

@@ -1,4 +1,10 @@
-/* activations.c - see activations.h. */
+/* activations.c - see activations.h.
+ *
+ *     act_graph     who makes and reads each value
+ *     fold_norms    BatchNormalization goes into the weights before it
+ *     act_place     which products run on codes, and which values are codes then
+ *     act_ranges    the range of each such value
+ *     act_scales    scales and zero points of values, weights, biases */
 #include "quantize/activations/activations.h"
 
 #include <string.h>
@@ -7,6 +13,7 @@
 
 /* ---- options ---- */
 
+/* A layer has one kind of codes here: symmetric, of whole tensors or channels, by the axis of its outputs. */
 enum vc_status vc_activations_check(struct vc_ctx *ctx, const struct vc_quantize_options *o)
 {
     const char *field = o->asymmetric                                ? "asymmetric"
@@ -32,6 +39,8 @@ enum vc_status vc_activations_check(struct vc_ctx *ctx, const struct vc_quantize
 
 /* ---- planning ---- */
 
+/* Everything is decided here, since scales of biases depend on those of the inputs, which other layers make. A graph
+ * that holds codes already has ranges that are not those of floats. */
 enum vc_status vc_activations_begin(struct vc_ctx *ctx, const struct vc_quantize_options *options,
                                     const struct vc_plan *plan, struct vc_arena *arena, vc_fold_takes *takes,
                                     void *self, struct vc_activations *out)
@@ -71,6 +80,7 @@ void vc_activations_end(struct vc_ctx *ctx, struct vc_activations *a)
     *a = (struct vc_activations){.options = NULL};
 }
 
+/* Scales are known, so the step needs no look at the values. */
 enum vc_status vc_activations_add(struct vc_ctx *ctx, const struct vc_activations *a, struct vc_item *item, bool *done)
 {
     size_t tensor = (size_t)(item - a->plan->items);
@@ -87,6 +97,8 @@ enum vc_status vc_activations_add(struct vc_ctx *ctx, const struct vc_activation
 
 /* ---- the graph and the report ---- */
 
+/* The note of the report: how many products run on codes, why the others do not, and what else the user may want to
+ * know. */
 static enum vc_status describe(struct vc_ctx *ctx, const struct vc_activations *a, struct vc_arena *arena,
                                const char **note)
 {
@@ -126,6 +138,7 @@ out:
     return status;
 }
 
+/* An edit for each coded value puts QuantizeLinear and DequantizeLinear behind it when the file is written. */
 enum vc_status vc_activations_finish(struct vc_ctx *ctx, const struct vc_activations *a, struct vc_plan *plan,
                                      struct vc_arena *arena, const char **note)
 {

@@ -1,4 +1,10 @@
-/* fold_norms.c - see fold_norms.h. */
+/* fold_norms.c - see fold_norms.h.
+ *
+ * find_pair says which norms can go; compute makes the factors; join changes the nodes, add_step the values.
+ *
+ *     Conv(x, w [O, I, kh, kw])            factor of element i: by[i / (I kh kw)]
+ *     ConvTranspose(x, w [I, O / g, ..])   by[group of the row * O / g + column]
+ *     Gemm(x, w [I, O] or [O, I]) */
 #include "quantize/activations/fold_norms.h"
 
 #include <math.h>
@@ -7,6 +13,7 @@
 #include "core/chain/tile_reader.h"
 #include "passes/measure_tile.h"
 
+/* Inputs 1 to 4 of a BatchNormalization, in its order. */
 enum { GAIN, BETA, MEAN, VARIANCE, N_VECTORS };
 
 /* The state of a step: of a bias, its new values; of weights, what their output channels are multiplied with. Element i
@@ -17,6 +24,7 @@ struct scaled {
     uint64_t inner, width, group;
 };
 
+/* Products are made in f64 and rounded once. */
 static enum vc_status fold_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                  const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                  struct vc_tile_out *out)
@@ -35,6 +43,7 @@ static enum vc_status fold_apply(struct vc_ctx *ctx, struct vc_step *step, const
 
 static const struct vc_step_ops fold_ops = {.apply = fold_apply};
 
+/* A step that is no quantization: the report calls the tensor "folded". */
 static enum vc_status add_step(struct vc_ctx *ctx, struct vc_item *item, struct vc_arena *arena, struct scaled scaled)
 {
     struct scaled *state = vc_arena_alloc(ctx, arena, sizeof *state);
@@ -75,17 +84,19 @@ static struct vc_item *constant(const struct folding *f, const struct vc_program
     return item != NULL && item->desc->quant == NULL && item->desc->dtype == VC_DTYPE_F32 ? item : NULL;
 }
 
+/* One number for each of n channels. */
 static bool is_vector(const struct vc_item *item, size_t n)
 {
     return item != NULL && item->desc->n_dims == 1 && item->desc->n_elems == n;
 }
 
+/* How often the value in that input is read, by all nodes. */
 static size_t uses_of(const struct folding *f, const struct vc_program_node *node, size_t k)
 {
     return f->graph->values[vc_act_input(f->graph, node, k)].n_uses;
 }
 
-/* Where the output channels of the weights are; false: not known. */
+/* Where the output channels of the weights are; false: not known. A Gemm with beta would scale the new bias. */
 static bool find_channels(const struct vc_program_node *product, struct pair *p)
 {
     const struct vc_desc *desc = p->weights->desc;
@@ -106,7 +117,9 @@ static bool find_channels(const struct vc_program_node *product, struct pair *p)
     return rows || desc->shape[0] % (uint64_t)groups == 0;
 }
 
-/* The product that the node `number` can go into. */
+/* The product that the node `number` can go into. The product has no other reader, and its weights no other product, or
+ * the other one would get what was folded. Norms of training have more outputs. The new bias takes the place of beta,
+ * so nothing else may read that. */
 static bool find_pair(const struct folding *f, size_t number, struct pair *p)
 {
     const struct vc_program_node *norm = &f->graph->program.nodes[number];
@@ -135,7 +148,8 @@ static bool find_pair(const struct folding *f, size_t number, struct pair *p)
            (vc_act_input(f->graph, product, 2) == ACT_NONE || is_vector(p->bias, p->n));
 }
 
-/* The factors of the channels and the new bias; *finite false: some are not. */
+/* The factors of the channels and the new bias; *finite false: some are not. The vectors are read as the passes before
+ * leave them. A product without a bias counts as one of zeros: x is zeroed. */
 static enum vc_status compute(const struct folding *f, const struct pair *p, double *by, double *bias, bool *finite)
 {
     double epsilon = vc_act_number(&f->graph->program.nodes[p->norm], "epsilon", (double)1e-5f);
@@ -161,7 +175,8 @@ out:
     return status;
 }
 
-/* The nodes as they are now: the product makes what the norm made, which is empty. */
+/* The nodes as they are now: the product makes what the norm made, which is empty. The graph of the model is not
+ * changed: a copy of its nodes is made with the first fold. Tensors that nobody reads any more leave the file. */
 static enum vc_status join(struct folding *f, const struct pair *p, struct vc_folded_norm *out)
 {
     struct act_graph *graph = f->graph;
@@ -201,6 +216,7 @@ static enum vc_status join(struct folding *f, const struct pair *p, struct vc_fo
     return VC_OK;
 }
 
+/* A norm whose factors are not finite stays, as a variance of 0 without epsilon gives. */
 static enum vc_status fold(struct folding *f, const struct pair *p, struct vc_folded_norm **out)
 {
     double *by = vc_arena_alloc(f->ctx, f->arena, 2 * p->n * sizeof *by);
@@ -221,6 +237,8 @@ static enum vc_status fold(struct folding *f, const struct pair *p, struct vc_fo
     return add_step(f->ctx, p->vectors[BETA], f->arena, (struct scaled){bias, true, 1, p->n, 1});
 }
 
+/* Graphs inside of nodes (If, Loop) may read values of this one by name, which uses do not count; nothing is folded
+ * there. */
 enum vc_status vc_fold_norms(struct vc_ctx *ctx, const struct vc_plan *plan, struct act_graph *graph,
                              struct vc_arena *arena, vc_fold_takes *takes, void *self, struct vc_folded_norm **out)
 {

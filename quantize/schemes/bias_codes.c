@@ -10,6 +10,7 @@
 #include "passes/measure_tile.h"
 #include "quantize/schemes/int8.h"
 
+/* The tile is copied, since the input may be unaligned. A quotient beyond 32 bits comes from NaN or Inf alone. */
 static enum vc_status bias_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                  const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                  struct vc_tile_out *out)
@@ -41,6 +42,7 @@ static enum vc_status bias_apply(struct vc_ctx *ctx, struct vc_step *step, const
 static const struct vc_step_ops bias_ops = {
     .calibrate = vc_policy_calibrate, .explain = vc_policy_explain, .apply = bias_apply, .forget = vc_policy_forget};
 
+/* A row outside of the table: nobody asks for such codes by an option. */
 static const struct vc_scheme_row bias_row = {.target = VC_TARGET_INT8,
                                               .name = "int32",
                                               .flag = "--int8",

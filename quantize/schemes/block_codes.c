@@ -30,6 +30,7 @@ static size_t shared_bytes(const struct vc_step *step, const struct vc_int8_stat
 
 /* ---- the scan ---- */
 
+/* Memory of int4 is that of the tensor as f32; it is freed when the scales are found. */
 static enum vc_status block_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct block_state *s = step->state;
@@ -57,7 +58,8 @@ static bool is_finite(float x)
     return vc_f32_magnitude(x) < VC_F32_INF_BITS;
 }
 
-/* What a piece of a row adds to the magnitudes of its blocks. */
+/* What a piece of a row adds to the magnitudes of its blocks. The mutex is held for each block only: tiles of the same
+ * rows of blocks meet here. */
 static void merge_row(struct vc_int8_state *s, uint64_t row, uint64_t col, size_t n, const float *x)
 {
     uint32_t *pos = s->pos + row / s->group_rows * s->n_groups;
@@ -72,6 +74,7 @@ static void merge_row(struct vc_int8_state *s, uint64_t row, uint64_t col, size_
     }
 }
 
+/* Where NaN and Inf are replaced they are kept in the copy of the values: what they become depends on the block. */
 static enum vc_status block_scan(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                  const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
@@ -129,6 +132,7 @@ static void search_groups(struct block_state *state, const float *x, size_t n, u
     }
 }
 
+/* Of the last rows there may be fewer than a block has. */
 static enum vc_status block_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct block_state *state = step->state;
@@ -161,7 +165,8 @@ out:
 
 /* ---- one tile ---- */
 
-/* Codes and what they stand for; returns how many values were replaced. */
+/* Codes and what they stand for; returns how many values were replaced. The code is the nearest value of the grid, or
+ * the nearest whole number shifted by the zero point. */
 static uint64_t encode_tile(const struct block_state *state, const struct vc_tile *tile, const float *x, uint8_t *q,
                             float *y)
 {
@@ -185,6 +190,7 @@ static uint64_t encode_tile(const struct block_state *state, const struct vc_til
     return replaced;
 }
 
+/* Scales are known as a whole, so tile 0 has them written. */
 static enum vc_status block_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                   const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                   struct vc_tile_out *out)
@@ -222,6 +228,7 @@ static const struct vc_step_ops block_ops = {.calibrate = vc_policy_calibrate,
                                              .end = block_end,
                                              .forget = vc_policy_forget};
 
+/* Bytes of the state for each scale: magnitude 4, scale 4, half 2; with zero points 4 and 1 more. */
 enum vc_status vc_block_codes_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_scheme_row *row,
                                   const struct vc_quantize_options *options, enum vc_dtype weights)
 {

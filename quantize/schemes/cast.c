@@ -1,5 +1,10 @@
 /* cast.c - to f16 and bf16 by one rounding to nearest even. What does not fit is decided by policy, never by the
- * conversion: a tile whose result holds an infinity or NaN is looked at value by value. */
+ * conversion: a tile whose result holds an infinity or NaN is looked at value by value.
+ *
+ *     widen     f16, bf16 -> f32; f32 and f64 as they are
+ *     convert   a kernel rounds, and measures the error
+ *     settle    only with NaN or Inf in the result: what policies say of each value
+ *     measure   only where values were made the largest: their errors are finite, and count */
 #include "quantize/schemes/cast.h"
 #include "quantize/schemes/schemes.h"
 
@@ -10,6 +15,7 @@
 #include "kernels/arith.h"
 #include "kernels/kernels.h"
 
+/* Whether the scratch has a copy of the tile as f32. */
 static bool needs_widening(enum vc_dtype dtype)
 {
     return dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16;
@@ -34,6 +40,7 @@ static enum vc_status widen(struct vc_ctx *ctx, const struct vc_kernels *k, cons
     return VC_OK;
 }
 
+/* The kernel of the pair of types. Casts to f32 are of f64 alone. */
 static enum vc_status convert(struct vc_ctx *ctx, const struct vc_kernels *k, bool is_f64, enum vc_dtype target,
                               const struct vc_tile *tile, const void *x, struct vc_tile_out *out)
 {
@@ -52,6 +59,7 @@ static enum vc_status convert(struct vc_ctx *ctx, const struct vc_kernels *k, bo
     return VC_OK;
 }
 
+/* Element i of the input, which may be unaligned. */
 static double value_at(const void *x, bool is_f64, size_t i)
 {
     float f;
@@ -65,6 +73,7 @@ static double value_at(const void *x, bool is_f64, size_t i)
     return (double)f;
 }
 
+/* The largest finite number of the type, in place of an infinity. */
 static void put_largest(void *y, enum vc_dtype target, size_t i, bool negative)
 {
     uint16_t h = (uint16_t)((negative ? 0x8000u : 0u) | (target == VC_DTYPE_F16 ? VC_F16_MAX_BITS : VC_BF16_MAX_BITS));
@@ -77,12 +86,15 @@ static void put_largest(void *y, enum vc_dtype target, size_t i, bool negative)
     }
 }
 
+/* In place of a NaN. */
 static void put_zero(void *y, enum vc_dtype target, size_t i)
 {
     memset((char *)y + i * vc_dtype_size(target), 0, vc_dtype_size(target));
 }
 
-/* Applies the policies to a converted tile that holds NaN or Inf. Returns false when they say no. */
+/* Applies the policies to a converted tile that holds NaN or Inf. Returns false when they say no. Inf of the source is
+ * told apart from numbers beyond the type's end: the first is a matter of `nonfinite`, the second of `overflow`. Under
+ * VC_OVERFLOW_INF the kernel's infinity stays. */
 static bool settle(const struct vc_policy *s, const struct vc_tile *tile, const void *x, bool is_f64,
                    struct vc_tile_out *out)
 {
@@ -114,6 +126,7 @@ static bool settle(const struct vc_policy *s, const struct vc_tile *tile, const 
     return true;
 }
 
+/* Element i of the result as f64. */
 static double result_at(const void *y, enum vc_dtype target, size_t i)
 {
     uint16_t h;
@@ -154,6 +167,7 @@ static enum vc_status measure_again(struct vc_ctx *ctx, const struct vc_kernels 
     return VC_OK;
 }
 
+/* Most tiles have neither NaN nor Inf in the result and need one call of a kernel. */
 static enum vc_status cast_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                  const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                  struct vc_tile_out *out)
@@ -180,6 +194,7 @@ static enum vc_status cast_apply(struct vc_ctx *ctx, struct vc_step *step, const
 static const struct vc_step_ops cast_ops = {
     .calibrate = vc_policy_calibrate, .explain = vc_policy_explain, .apply = cast_apply, .forget = vc_policy_forget};
 
+/* Saturation needs two chunks of f64 more, for measure_again. */
 enum vc_status vc_cast_add(struct vc_ctx *ctx, struct vc_item *item, enum vc_dtype target, enum vc_nonfinite nonfinite,
                            enum vc_overflow overflow, enum vc_action action, const char *advice)
 {

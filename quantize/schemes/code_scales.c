@@ -1,5 +1,11 @@
 /* code_scales.c - what all codes with scales beside them share: how elements map to scales, the step with its label and
- * parts, the scratch of a tile. int8.c, group_codes.c and block_codes.c have the schemes. */
+ * parts, the scratch of a tile. int8.c, group_codes.c and block_codes.c have the schemes.
+ *
+ * Where the scale of an element is, of w [6, 8] with groups of 4 and of w [6, 8] by columns (axis 1):
+ *
+ *     by_rows       0 0 0 0 1 1 1 1        by axis    0 1 2 3 4 5 6 7        inner 1: element i has i / 1 % 8
+ *                   2 2 2 2 3 3 3 3                   0 1 2 3 4 5 6 7
+ *                   ...                               ... */
 #include <string.h>
 
 #include "core/model/code_schemes.h"
@@ -8,6 +14,8 @@
 
 /* ---- planning ---- */
 
+/* "int4/group:128", "fp8/block:128", "int8/channel/asym". Groups down the columns are blocks inside, and groups in the
+ * label, as the user has asked for them. */
 static const char *scheme_label(struct vc_ctx *ctx, struct vc_item *item, const struct vc_int8_state *s)
 {
     const char *tail = s->options->asymmetric ? "/asym" : "";
@@ -24,7 +32,7 @@ static const char *scheme_label(struct vc_ctx *ctx, struct vc_item *item, const 
 }
 
 /* The shape of the scales: [1] for the tensor, [1, .., channels, .., 1] for channels, as NumPy broadcasts it against
- * the codes, [rows, groups] for groups. Zero points have the same. */
+ * the codes, [rows, groups] for groups. Zero points have the same. Blocks have [rows of blocks, blocks in a row]. */
 static enum vc_status add_scale_parts(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step,
                                       const struct vc_int8_state *s)
 {
@@ -52,6 +60,8 @@ static enum vc_status add_scale_parts(struct vc_ctx *ctx, struct vc_item *item, 
     return VC_OK;
 }
 
+/* An axis that was given holds; else scales of rows are those of axis 0, and others lie where the outputs of the tensor
+ * are, axis 1 for Conv1D of GPT-2 and products x * w of ONNX. */
 int vc_int8_axis(const struct vc_scheme_row *row, const struct vc_quantize_options *options, const struct vc_item *item)
 {
     bool rows_only = options->granularity == VC_GRANULARITY_GROUP || (row != NULL && row->rows_only) ||
@@ -63,7 +73,8 @@ int vc_int8_axis(const struct vc_scheme_row *row, const struct vc_quantize_optio
     return rows_only ? 0 : (int)item->set->model->tensors[item->source].channel_axis;
 }
 
-/* Sets scale_dtype and absmax: what the output's dialect stores. */
+/* Sets scale_dtype and absmax: what the output's dialect stores. Bitsandbytes stores the largest magnitudes of int8,
+ * from which its kernels make the scales. */
 static void choose_scale(const struct vc_item *item, enum vc_dtype weights, struct vc_int8_state *s)
 {
     const struct vc_dialect_request request = vc_scheme_request_for(s->row, s->options, item);
@@ -80,6 +91,7 @@ static void choose_scale(const struct vc_item *item, enum vc_dtype weights, stru
         s->absmax ? absmax : vc_dialect_part_type(item->set->dialect, &request, &tensor, VC_PART_SCALE, VC_DTYPE_F32);
 }
 
+/* Codes are made with the scale as it will be read: a narrower one is rounded first. */
 void vc_int8_scales(const struct vc_int8_state *s, const uint32_t *bits, size_t n, float *scale, uint16_t *stored)
 {
     for (size_t i = 0; i < n; i++) {
@@ -99,6 +111,7 @@ void vc_int8_scales(const struct vc_int8_state *s, const uint32_t *bits, size_t 
     }
 }
 
+/* A scale that rounds to 0 becomes the smallest above 0: codes divide by it. */
 void vc_int8_asym_scales(const struct vc_int8_state *s, const uint32_t *pos, const uint32_t *neg, size_t n,
                          float *scale, uint16_t *stored, int8_t *zero)
 {
@@ -114,6 +127,7 @@ void vc_int8_asym_scales(const struct vc_int8_state *s, const uint32_t *pos, con
     }
 }
 
+/* The dialect decides for groups: loaders of weights as [in, out] want them down the columns. */
 bool vc_int8_in_blocks(const struct vc_scheme_row *row, const struct vc_quantize_options *options,
                        const struct vc_item *item)
 {
@@ -126,7 +140,8 @@ bool vc_int8_in_blocks(const struct vc_scheme_row *row, const struct vc_quantize
             dialect->down_columns(&request, &tensor));
 }
 
-/* Blocks of rows and columns, or groups of rows in each column. */
+/* Blocks of rows and columns, or groups of rows in each column. Groups down the columns are blocks of one column.
+ * group_rows counts rows in both. A tile may hold a part of a block, so a scan finds the scales. */
 static void map_blocks(struct vc_int8_state *s, uint64_t n_rows)
 {
     s->group = s->granularity == VC_GRANULARITY_BLOCK ? s->options->group_size : 1;
@@ -137,7 +152,9 @@ static void map_blocks(struct vc_int8_state *s, uint64_t n_rows)
     s->scan = true;
 }
 
-/* How elements map to scales, from options and shape: see struct vc_int8_state. */
+/* How elements map to scales, from options and shape: see struct vc_int8_state. Scales of rows are found with the tile
+ * where a tile holds whole groups; else, and along any other axis, by a scan. Scales that are given (codes of
+ * activations) are held in memory, as a scan has them. */
 static void choose_map(struct vc_int8_state *s, const struct vc_item *item)
 {
     const struct vc_quantize_options *o = s->options;
@@ -163,13 +180,15 @@ static void choose_map(struct vc_int8_state *s, const struct vc_item *item)
     }
     s->scan = true;
     s->n_scales = s->granularity == VC_GRANULARITY_TENSOR ? 1 : desc->shape[s->axis];
+    /* Elements behind each other that share a scale: the product of the axes behind this one. */
     s->inner = s->granularity == VC_GRANULARITY_TENSOR ? desc->n_elems : 1;
     for (unsigned d = s->axis + 1; s->granularity == VC_GRANULARITY_CHANNEL && d < desc->n_dims; d++) {
         s->inner *= desc->shape[d];
     }
 }
 
-/* How the codes become values. */
+/* How the codes become values. The descriptor of the codes, which the output's dialect writes down and decoders
+ * read. */
 static enum vc_status add_quant(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step,
                                 const struct vc_int8_state *s, enum vc_dtype weights)
 {
@@ -200,6 +219,7 @@ static const char *scales_reason(const struct vc_item *item, const struct vc_int
     return by_name && s->axis == tensor->channel_axis ? tensor->axis_reason : NULL;
 }
 
+/* The map comes before the policy, since the label and the parts depend on it. */
 enum vc_status vc_int8_add_step(struct vc_ctx *ctx, struct vc_item *item, const struct vc_scheme_row *row,
                                 const struct vc_step_ops *ops, const struct vc_quantize_options *options,
                                 enum vc_dtype weights, struct vc_int8_state *s, struct vc_step **out)
@@ -231,6 +251,7 @@ enum vc_status vc_int8_add_step(struct vc_ctx *ctx, struct vc_item *item, const 
 
 /* ---- scratch, and the values of a tile ---- */
 
+/* A piece of a row that begins and ends inside groups touches two more than fit in it. */
 size_t vc_int8_local_scales(const struct vc_step *step, const struct vc_int8_state *s)
 {
     if (!s->by_rows) { /* those of blocks are in the state */
@@ -242,6 +263,7 @@ size_t vc_int8_local_scales(const struct vc_step *step, const struct vc_int8_sta
     return (size_t)vc_min_u64(s->n_scales, vc_max_u64(1, vc_tile_elems(step) / s->row_len) * s->n_groups);
 }
 
+/* 15 bytes a scale: 4 for itself, 2 as a half, 4 for each of two magnitudes, 1 for the zero point. */
 size_t vc_int8_scratch_bytes(const struct vc_step *step, const struct vc_int8_state *s)
 {
     size_t n = vc_tile_elems(step) * sizeof(float);
@@ -250,6 +272,7 @@ size_t vc_int8_scratch_bytes(const struct vc_step *step, const struct vc_int8_st
     return copies * (n + 64) + vc_int8_local_scales(step, s) * 15 + (size_t)6 * 64;
 }
 
+/* The next array; what follows begins at a multiple of 64 bytes. */
 static void *carve(char **p, size_t n)
 {
     void *at = *p;
@@ -299,6 +322,7 @@ enum vc_status vc_int8_widen(struct vc_ctx *ctx, const struct vc_step *step, con
     return VC_OK;
 }
 
+/* Local numbers keep the scratch of a tile small: a tensor may have millions of groups. */
 void vc_int8_map_tile(const struct vc_int8_state *s, const struct vc_tile *tile, struct vc_int8_tile_map *map)
 {
     *map = (struct vc_int8_tile_map){.group = (size_t)vc_min_u64(s->group, tile->row_len)};

@@ -1,7 +1,9 @@
 /* encode_blocks.c - see encode_blocks.h. A tile of rows becomes blocks, is decoded again, and the difference is
  * measured: kernels do all three. Steps are f16, so magnitudes have an upper end (vc_largest_fitting), which is refused
  * under every policy but "keep". Scales of NVFP4 are E4M3, which has no small numbers: values are divided by a number
- * for each matrix, of which the largest magnitude becomes 448 * 6. */
+ * for each matrix, of which the largest magnitude becomes 448 * 6.
+ *
+ *     x --[ / scale of the matrix ]--> blocks --> y --[ * scale ]--> error of y        only NVFP4 has the scale */
 #include "quantize/schemes/encode_blocks.h"
 
 #include <float.h>
@@ -23,6 +25,8 @@ struct block_kernels {
     int (*decode)(const struct vc_kernels *k, const uint8_t *blocks, size_t n, float *y);
 };
 
+/* For each type two functions that call its member of the table of kernels: a row here serves the tables of all
+ * devices. */
 #define VC_BLOCK_TYPE(type, TYPE, elems, bytes, decoding, encoding)                                     \
     static int type##_encode(const struct vc_kernels *k, const float *x, size_t n_rows, size_t row_len, \
                              const struct vc_block_how *how, uint8_t *blocks)                           \
@@ -43,6 +47,7 @@ static const struct block_kernels types[] = {
 #undef VC_BLOCK_TYPE
 };
 
+/* The row of the type; NULL: there are no such blocks. */
 static const struct block_kernels *kernels_of(enum vc_dtype type)
 {
     size_t i = 0;
@@ -53,6 +58,7 @@ static const struct block_kernels *kernels_of(enum vc_dtype type)
     return i < sizeof types / sizeof types[0] ? &types[i] : NULL;
 }
 
+/* One tensor's step. */
 struct blocks_state {
     struct vc_policy policy; /* first: its functions are the step's calibrate and explain */
     const struct vc_quantize_options *options;
@@ -78,11 +84,13 @@ static size_t n_floats(const struct vc_step *step, const struct blocks_state *s)
            (step->in.dtype != VC_DTYPE_F32);
 }
 
+/* Bytes of one of these arrays. */
 static size_t floats_bytes(const struct vc_step *step)
 {
     return vc_scratch_room(vc_tile_elems(step) * sizeof(float));
 }
 
+/* What the tiles share: weights of the columns, and of NVFP4 the scales of the matrices. */
 static enum vc_status blocks_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct blocks_state *s = step->state;
@@ -126,11 +134,13 @@ static size_t in_matrix(const struct blocks_state *s, const struct vc_tile *tile
     return (size_t)vc_min_u64(tile->n_elems - at, s->matrix - (tile->first + at) % s->matrix);
 }
 
+/* Where the input is f32 the array is that of the decoded values or of the copy, and is not used for x. */
 static float *x_of(const struct vc_step *step, const struct blocks_state *s, void *scratch)
 {
     return (float *)(void *)((char *)scratch + (n_floats(step, s) - 1) * floats_bytes(step)); /* the last array */
 }
 
+/* Of NVFP4 alone: the largest finite magnitude of each matrix. A tile may hold parts of several. */
 static enum vc_status blocks_scan(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                   const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
@@ -150,6 +160,8 @@ static enum vc_status blocks_scan(struct vc_ctx *ctx, struct vc_step *step, cons
     return VC_OK;
 }
 
+/* The largest magnitude becomes the largest that blocks hold. A scale below the normal numbers would lose bits, so it
+ * is raised; a matrix of zeros has 1. */
 static enum vc_status blocks_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     const struct blocks_state *s = step->state;
@@ -177,7 +189,9 @@ static void scale_values(const struct blocks_state *s, const struct vc_tile *til
     }
 }
 
-/* The tile's rows by matrix, since each matrix of experts has columns of its own. */
+/* The tile's rows by matrix, since each matrix of experts has columns of its own. Without statistics all rows are
+ * alike, and the tile goes to the kernel in one call. With them a call is for rows of one matrix; where rows are longer
+ * than a tile, for a piece of one row. */
 static enum vc_status encode(struct vc_ctx *ctx, const struct vc_kernels *k, const struct vc_step *step,
                              const struct vc_tile *tile, const float *x, uint8_t *blocks)
 {
@@ -209,6 +223,8 @@ static enum vc_status encode(struct vc_ctx *ctx, const struct vc_kernels *k, con
     return VC_OK;
 }
 
+/* Blocks of a tile, and its figures. Magnitudes come first: of NaN and Inf no block can be made, and one that is too
+ * large would be an infinite step. */
 static enum vc_status blocks_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                    const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                    struct vc_tile_out *out)
@@ -257,7 +273,8 @@ static const struct vc_step_ops blocks_ops = {.calibrate = vc_policy_calibrate,
                                               .end = blocks_end,
                                               .forget = vc_policy_forget};
 
-/* The numbers of NVFP4: with them any magnitude fits. */
+/* The numbers of NVFP4: with them any magnitude fits. A tensor of three axes is a stack of matrices, of which each has
+ * a number. */
 static enum vc_status add_scales(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step, struct blocks_state *s)
 {
     const struct vc_desc *desc = item->desc;
@@ -277,6 +294,7 @@ static enum vc_status add_scales(struct vc_ctx *ctx, struct vc_item *item, struc
     return vc_step_add_part(ctx, item, step, VC_PART_SCALE, VC_DTYPE_F32, 1, shape);
 }
 
+/* The state is the step's from vc_blocks_add_step on. */
 enum vc_status vc_encode_blocks_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
                                     enum vc_dtype type, bool scaled)
 {
@@ -304,6 +322,7 @@ enum vc_status vc_encode_blocks_add(struct vc_ctx *ctx, struct vc_item *item, co
     return VC_OK;
 }
 
+/* No `add`: the pass adds the steps itself, since mixtures choose a type for each tensor. */
 const struct vc_scheme_row vc_scheme_gguf = {.target = VC_TARGET_GGUF,
                                              .name = "gguf",
                                              .flag = "--gguf",

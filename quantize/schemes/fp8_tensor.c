@@ -22,6 +22,7 @@ static float *values_of(const struct vc_step *step, const struct tensor_state *s
     return (float *)(void *)((char *)scratch + vc_scratch_room(vc_int8_scratch_bytes(step, &s->shared)));
 }
 
+/* All tiles are seen: the scale, and the same in the type that the layout stores. */
 static enum vc_status tensor_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct tensor_state *s = step->state;
@@ -35,6 +36,7 @@ static enum vc_status tensor_scan_end(struct vc_ctx *ctx, struct vc_step *step, 
     return VC_OK;
 }
 
+/* The codes of a tile, by the scale of the tensor, which tile 0 has written. */
 static enum vc_status tensor_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                    const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                    struct vc_tile_out *out)

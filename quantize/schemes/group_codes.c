@@ -9,7 +9,14 @@
  * is. Of nvfp4 all values are seen while the job is planned: layers that runtimes join (q, k and v) share a global
  * scale, which is that of the largest magnitude in all of them. With statistics of the tensor's inputs errors are
  * weighed by them, and with second moments rounding makes up for its own errors (passes/statistics/compensate.h). With
- * a bias beside the weight these are centred: correct_bias.c gives the mean of what is lost to the bias. */
+ * a bias beside the weight these are centred: correct_bias.c gives the mean of what is lost to the bias.
+ *
+ * How often the values of a tensor are read:
+ *
+ *     fp8 per row, int4, mxfp4, ...        once, when they are written
+ *     nf4, fp4 with double quantization    + once before, for the largest magnitudes
+ *     nvfp4                                + once before all tensors are written, for the global scale
+ *     with a bias that is corrected        + once, the last look, for what rounding loses */
 #include "quantize/schemes/group_codes.h"
 
 #include <string.h>
@@ -24,9 +31,12 @@
 #include "passes/statistics/refit.h"
 #include "quantize/schemes/int8.h"
 
+/* Scales that share one outer scale in bitsandbytes' double quantization. */
 #define SCALE_GROUP  256
 #define DESCENT_BITS 3 /* codes of so many bits and fewer are changed once more after rounding */
 
+/* What one tensor's step keeps. While tiles are made it is only read, by many threads; `absmax`, `outer` are changed
+ * under the mutex, and `lost` row by row. */
 struct group_state {
     struct vc_int8_state shared; /* first */
     struct vc_step *step;        /* its own */
@@ -63,12 +73,14 @@ struct group_scratch {
     float *targets, *work;
 };
 
-/* Elements of the rows that are compensated at a time. */
+/* Elements of the rows that are compensated at a time. Each of the two arrays of floats for compensation has so many; 0
+ * where nothing is compensated. */
 static size_t rows_elems(const struct group_state *s)
 {
     return s->compensates ? (size_t)s->calibration.row * VC_COMPENSATE_ROWS : 0;
 }
 
+/* For the arrays of carve, each with room to begin at a multiple of 64. */
 static size_t scratch_bytes(const struct vc_step *step, const struct group_state *s)
 {
     return vc_scratch_room(vc_int8_scratch_bytes(step, &s->shared)) + 6 * 64 +
@@ -77,6 +89,8 @@ static size_t scratch_bytes(const struct vc_step *step, const struct group_state
            rows_elems(s) * 2 * sizeof(float);
 }
 
+/* The arrays follow each other: floats first, then the bytes, of which the sizes are rounded up so that the scales
+ * behind them are aligned. */
 static void carve(const struct vc_step *step, const struct group_state *s, void *memory, struct group_scratch *out)
 {
     size_t n_scales = vc_int8_local_scales(step, &s->shared);
@@ -93,12 +107,14 @@ static void carve(const struct vc_step *step, const struct group_state *s, void 
 
 /* ---- what is seen before codes are made ---- */
 
+/* Outer scales: one for SCALE_GROUP scales, in the order of the tensor. */
 static size_t n_outer(const struct vc_int8_state *s)
 {
     return (size_t)vc_ceil_div_u64(s->n_scales, SCALE_GROUP);
 }
 
-/* The largest magnitudes of a tile, for scales that are codes. */
+/* The largest magnitudes of a tile, for scales that are codes. Groups do not cross rows, so the last one of a row may
+ * be short. The caller holds the mutex. */
 static void merge_outer(struct group_state *s, const struct vc_tile *tile, const float *x)
 {
     struct vc_int8_tile_map map;
@@ -116,7 +132,8 @@ static void merge_outer(struct group_state *s, const struct vc_tile *tile, const
 }
 
 /* The largest magnitudes, where the codes have a global scale or scales that are codes: of a tensor by itself, as a
- * candidate, outside of jobs; and for group_calibrate. */
+ * candidate, outside of jobs; and for group_calibrate. The values of the tile are widened once and looked at without
+ * the mutex, except for the outer scales. */
 static enum vc_status group_scan(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                  const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
@@ -140,6 +157,7 @@ static enum vc_status group_scan(struct vc_ctx *ctx, struct vc_step *step, const
     return VC_OK;
 }
 
+/* The global scale of a tensor by itself. In a job vc_group_codes_decide sets it, with what joined layers have. */
 static enum vc_status group_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct group_state *s = step->state;
@@ -148,6 +166,7 @@ static enum vc_status group_scan_end(struct vc_ctx *ctx, struct vc_step *step, c
     return VC_OK;
 }
 
+/* The tensor stays as it is, or the job ends. */
 static void group_forget(struct vc_ctx *ctx, struct vc_step *step)
 {
     struct group_state *s = step->state;
@@ -164,13 +183,18 @@ static void group_forget(struct vc_ctx *ctx, struct vc_step *step)
 /* ---- one tile ---- */
 
 /* Elements of a tile that are rows of matrices as the statistics know them: `n_rows` whole ones of one matrix, or a
- * piece of one. */
+ * piece of one. With a stack of matrices [experts, rows, columns] the statistics have columns for each matrix: a run
+ * ends where the next matrix begins.
+ *
+ *     tile        | piece of a row | row | row | row | row | piece |
+ *     runs        |       1        |  rows of matrix 0  | matrix 1 | ... */
 struct run {
     size_t n_rows, row_len;
     const float *weights; /* of its columns */
 };
 
-/* The run from element `at` on; without statistics, or where rows are those of the tile, that is the whole tile. */
+/* The run from element `at` on; without statistics, or where rows are those of the tile, that is the whole tile. Of a
+ * stack of matrices a tile may begin inside a row. */
 static struct run run_from(const struct group_state *s, const struct vc_step *step, const struct vc_tile *tile,
                            size_t at)
 {
@@ -190,7 +214,7 @@ static struct run run_from(const struct group_state *s, const struct vc_step *st
 
 /* Scales that are codes: for each group of the run, which begins at element `at` of the tile, that near the number
  * which was found; without compensation its codes, too. g: number of the first group in the tile, `number` in the
- * tensor. */
+ * tensor. The codes were not made before: they depend on the scale that is stored. */
 static void code_scales(const struct group_state *s, const struct run *run, size_t group, const float *x, size_t at,
                         size_t g, uint64_t number, struct group_scratch *t)
 {
@@ -235,7 +259,8 @@ static enum vc_status find_codes(struct vc_ctx *ctx, const struct vc_kernels *k,
     return VC_OK;
 }
 
-/* The scales of a tile as they are stored. */
+/* The scales of a tile as they are stored. Which of the three arrays is written depends on the type of the part:
+ * numbers, halves, or bytes. */
 static void put_scales(const struct group_state *s, size_t n, struct group_scratch *t)
 {
     for (size_t k = 0; k < n; k++) {
@@ -255,6 +280,8 @@ struct rounding {
     size_t group, n_groups; /* elements; of a row */
 };
 
+/* vc_compensate and vc_descend call this for a value of row `row` of the rows at hand: what the codes would make of
+ * it. */
 static float rounded(const void *user, size_t row, size_t column, float x)
 {
     const struct rounding *r = user;
@@ -262,7 +289,9 @@ static float rounded(const void *user, size_t row, size_t column, float x)
     return vc_group_value(r->how, &r->scales[row * r->n_groups + column / r->group], x);
 }
 
-/* Whole rows of the tile, at most VC_COMPENSATE_ROWS, with the scales that were found for them. */
+/* Whole rows of the tile, at most VC_COMPENSATE_ROWS, with the scales that were found for them. The targets are what
+ * compensation leaves in place of the weights: rounding those gives the codes. Errors are measured against the weights
+ * themselves, by the caller. */
 static void encode_rows(const struct group_state *s, size_t group, const float *x, size_t first, size_t n_rows,
                         const struct vc_float_scale *scales, struct group_scratch *t)
 {
@@ -282,6 +311,7 @@ static void encode_rows(const struct group_state *s, size_t group, const float *
     }
 }
 
+/* Compensation works on whole rows; add_statistics allows it only where a tile holds such. */
 static enum vc_status encode_tile(struct vc_ctx *ctx, const struct vc_kernels *k, const struct group_state *s,
                                   const struct vc_step *step, const struct vc_tile *tile,
                                   const struct vc_int8_tile_map *map, const float *x, struct group_scratch *t)
@@ -295,12 +325,15 @@ static enum vc_status encode_tile(struct vc_ctx *ctx, const struct vc_kernels *k
     return VC_OK;
 }
 
-/* The last look at all values is for what rounding loses, for the bias. */
+/* The last look at all values is for what rounding loses, for the bias. `rounds` counts down in vc_group_codes_decide;
+ * nvfp4 has its global scale by then. */
 static bool measures(const struct group_state *s)
 {
     return s->lost != NULL && s->rounds == 1;
 }
 
+/* Makes the codes of a tile, or in the last look what each row loses: the same codes, of which nothing is written. A
+ * row is part of one tile only then, since statistics of longer rows do not serve. */
 static enum vc_status group_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                   const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                   struct vc_tile_out *out)
@@ -335,6 +368,8 @@ static enum vc_status group_apply(struct vc_ctx *ctx, struct vc_step *step, cons
                                           .first = map.first_scale,
                                           .n = map.n_local,
                                           .write = true};
+    /* The parts behind the scales, in the order of group_add: one of them at most but for double quantization. What
+     * belongs to the whole tensor is written with its first tile. */
     if (s->how.zero_points) {
         out->parts[1] = out->parts[0];
         out->parts[1].data = t.shared.zero;
@@ -349,6 +384,7 @@ static enum vc_status group_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     return VC_OK;
 }
 
+/* The policy "keep" needs its look in any case. Under "zero" magnitudes are those of the finite values. */
 static enum vc_status group_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                       const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
@@ -370,6 +406,9 @@ static enum vc_status group_calibrate(struct vc_ctx *ctx, struct vc_step *step, 
 
 /* ---- statistics ---- */
 
+/* Loads the statistics before the first tile: weights of the columns, their means for the bias, and the second moments,
+ * which become the matrix that compensation goes by. Codes of few bits keep the moments for vc_descend; else they are
+ * freed at once, since they are the largest array of all, [columns, columns]. */
 static enum vc_status group_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct group_state *s = step->state;
@@ -423,7 +462,8 @@ static void group_end(struct vc_ctx *ctx, struct vc_step *step)
     s->compensation = NULL;
 }
 
-/* Groups lie in rows of which there are statistics. */
+/* Groups lie in rows of which there are statistics. Second moments serve where the rows of the statistics are those of
+ * the tensor, of one matrix, and fit a tile. */
 static enum vc_status add_statistics(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step,
                                      struct group_state *s, const struct vc_model *file)
 {
@@ -468,6 +508,9 @@ static enum vc_status add_part(struct vc_ctx *ctx, struct vc_item *item, struct 
     return vc_step_add_part(ctx, item, step, role, VC_DTYPE_F32, 1, shape);
 }
 
+/* Double quantization: the scales become bytes, which stand for numbers of a book of 256 by an outer scale.
+ *
+ *     scale = book[byte] * scale_scale[number / 256] */
 static enum vc_status add_outer(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step, struct group_state *s)
 {
     size_t n_bytes = n_outer(&s->shared) * sizeof *s->outer;
@@ -487,7 +530,8 @@ static enum vc_status add_outer(struct vc_ctx *ctx, struct vc_item *item, struct
     return add_part(ctx, item, step, VC_PART_SCALE_SCALE, n_outer(&s->shared));
 }
 
-/* Parts that a look at all values comes first for. */
+/* Parts that a look at all values comes first for. All tensors of nvfp4 are looked at, also those that other workers
+ * write: layers may be joined across workers. */
 static enum vc_status add_looked(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step, struct group_state *s)
 {
     VC_REFUSE_IF(pthread_mutex_init(&s->mutex, NULL) != 0, ctx, VC_E_NOMEM, "cannot create a mutex");
@@ -516,7 +560,8 @@ static const struct vc_scheme_row *row_of(enum vc_target target)
     return &vc_scheme_groups[i];
 }
 
-/* vc_scheme_row.reason: a group lies in one tile, and a byte of two codes in one row. */
+/* vc_scheme_row.reason: a group lies in one tile, and a byte of two codes in one row. Codes are packed so that a row
+ * ends with a whole byte, and a search sees all elements of a group at once. */
 static const char *rows_reason(const struct vc_quantize_options *options, const struct vc_desc *desc)
 {
     bool block = options->granularity == VC_GRANULARITY_BLOCK;
@@ -548,6 +593,7 @@ static const char *rows_reason(const struct vc_quantize_options *options, const 
     return NULL;
 }
 
+/* Blocks and whole tensors have steps of their own; the other granularities share this one. */
 static enum vc_status group_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
                                 enum vc_dtype weights)
 {
@@ -578,7 +624,7 @@ static enum vc_status group_add(struct vc_ctx *ctx, struct vc_item *item, const 
 
 /* ---- after a look at all values ---- */
 
-/* Returns NULL if the item has no such step of the pass. */
+/* Returns NULL if the item has no such step of the pass. A step of another pass before it does not count. */
 static struct group_state *state_of(const struct vc_item *item)
 {
     for (size_t i = item->chain->pass_first; i < item->chain->n_steps; i++) {
@@ -589,6 +635,7 @@ static struct group_state *state_of(const struct vc_item *item)
     return NULL;
 }
 
+/* The same for nvfp4 alone. */
 static struct group_state *global_of(const struct vc_item *item)
 {
     struct group_state *s = state_of(item);
@@ -608,6 +655,7 @@ enum vc_status vc_group_codes_bias(struct vc_ctx *ctx, const struct vc_item *ite
                : VC_OK;
 }
 
+/* A dry plan only counts memory: no tensor is looked at. */
 double *vc_group_codes_measure(struct vc_ctx *ctx, struct vc_item *item, bool dry)
 {
     struct group_state *s = state_of(item);
@@ -626,7 +674,7 @@ double *vc_group_codes_measure(struct vc_ctx *ctx, struct vc_item *item, bool dr
 }
 
 /* *top: the largest magnitude in the tensor and those that it is joined with. `name`: room for any name of the model.
- */
+ * Of a layer in a file that is absent the magnitude cannot be known, so the pass refuses. */
 static enum vc_status joined_absmax(struct vc_ctx *ctx, const struct vc_plan *plan, size_t tensor, char *name,
                                     uint32_t *top)
 {
@@ -662,6 +710,8 @@ static enum vc_status joined_absmax(struct vc_ctx *ctx, const struct vc_plan *pl
     return VC_OK;
 }
 
+/* nvfp4 needs one look, a bias one more, which comes last: the global scale is set when two are left, or one without a
+ * bias. */
 enum vc_status vc_group_codes_decide(struct vc_ctx *ctx, struct vc_plan *plan)
 {
     size_t longest = 0;
@@ -694,6 +744,7 @@ out:
 
 /* ---- the rows ---- */
 
+/* What the rows of this file share. `of`: elements of a group; 0: a scale per row. */
 #define GROUP_ROW(NAME, word, way, type, of)                                                                     \
     .target = VC_TARGET_##NAME, .name = (word), .flag = "--" way, .result = (type), .scheme = VC_SCHEME_##NAME,  \
     .codes = true, .rows_only = true, .statistics = true, .n_granularities = 1,                                  \

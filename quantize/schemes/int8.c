@@ -7,11 +7,10 @@
  * (int8_rows); else a scan over all tiles (int8_scan.c) finds the scales first. */
 #include "quantize/schemes/int8.h"
 
-/* ---- planning ---- */
-
 /* ---- one tile ---- */
 
-/* Symmetric, f32 scales, and the tile holds every element of them: one kernel finds them and makes the codes. */
+/* Symmetric, f32 scales, and the tile holds every element of them: one kernel finds them and makes the codes. NaN or
+ * Inf show in the magnitudes; the tile is then done again from a clean copy. */
 static enum vc_status apply_symmetric(struct vc_ctx *ctx, const struct vc_kernels *k, const struct vc_int8_state *s,
                                       const struct vc_tile *tile, const struct vc_int8_tile_map *map,
                                       struct vc_int8_scratch *t, const float *x, struct vc_tile_out *out)
@@ -100,11 +99,18 @@ static void give_scales(const struct vc_int8_state *s, struct vc_tile_out *out, 
     out->parts[0] = (struct vc_part_view){.data = data, .first = first, .n = n, .write = true};
 }
 
+/* The n zero points from number `first` on. */
 static void give_zeros(struct vc_tile_out *out, const int8_t *zero, uint64_t first, size_t n)
 {
     out->parts[1] = (struct vc_part_view){.data = zero, .first = first, .n = n, .write = true};
 }
 
+/* The codes of a tile, by one of the four ways:
+ *
+ *     scan                scales of several tiles          apply_given
+ *     asymmetric          with zero points                 apply_asymmetric
+ *     scale_dtype f16     scales are rounded before        apply_rounded
+ *     else                                                 apply_symmetric */
 static enum vc_status int8_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                  const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                  struct vc_tile_out *out)
@@ -152,6 +158,7 @@ static const struct vc_step_ops int8_ops = {.calibrate = vc_policy_calibrate,
                                             .end = vc_int8_end,
                                             .forget = vc_policy_forget};
 
+/* given NULL: the scales come from the values. */
 static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
                           enum vc_dtype weights, const float *given)
 {

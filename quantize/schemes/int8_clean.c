@@ -1,5 +1,8 @@
 /* int8_clean.c - what --nonfinite=zero does to a tile: NaN and Inf are replaced before the codes are made, and left out
- * of the figures, which are those of the source. */
+ * of the figures, which are those of the source.
+ *
+ *     x        1  NaN  -Inf  3        first copy   1 0 0 3     magnitudes without NaN and Inf: 3
+ *                                     second copy  1 0 -3 3    an infinity becomes the largest of its scale */
 #include <string.h>
 
 #include "kernels/arith.h"
@@ -17,6 +20,7 @@ static size_t local_index(const struct vc_tile *tile, const struct vc_int8_tile_
     return (size_t)((map->axis.first + i) / map->axis.inner % map->axis.n_channels);
 }
 
+/* NaN, Inf and the sign are read off the bits. */
 uint64_t vc_int8_sanitize(const float *x, const struct vc_tile *tile, const struct vc_int8_tile_map *map,
                           const uint32_t *pos, const uint32_t *neg, float *clean)
 {
@@ -41,6 +45,7 @@ uint64_t vc_int8_sanitize(const float *x, const struct vc_tile *tile, const stru
     return replaced;
 }
 
+/* What the codes stand for, by groups of rows or by an axis. */
 static enum vc_status decode(struct vc_ctx *ctx, const struct vc_kernels *k, const struct vc_tile *tile,
                              const struct vc_int8_tile_map *map, const int8_t *q, const float *scale,
                              const int8_t *zero, float *y)
@@ -53,6 +58,7 @@ static enum vc_status decode(struct vc_ctx *ctx, const struct vc_kernels *k, con
     return VC_OK;
 }
 
+/* Kernels measure against the clean copy; figures of the source are made here again. */
 enum vc_status vc_int8_measure(struct vc_ctx *ctx, const struct vc_tile *tile, const struct vc_int8_tile_map *map,
                                const float *x, const float *scale, const int8_t *zero, float *y,
                                struct vc_tile_out *out)
@@ -129,6 +135,7 @@ enum vc_status vc_int8_refuse(struct vc_ctx *ctx)
     return vc_fail(ctx, VC_E_UNSUPPORTED, "a value is not finite"); /* explain says which, where, how many */
 }
 
+/* Magnitudes as bits are in the order of the floats, and behind Inf lie NaN. */
 bool vc_int8_any_nonfinite(const uint32_t *bits, size_t n)
 {
     uint32_t top = 0;

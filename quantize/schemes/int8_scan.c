@@ -6,6 +6,7 @@
 #include "kernels/arith.h"
 #include "quantize/schemes/int8.h"
 
+/* What the scan fills: magnitudes by scale, then the scales. */
 enum vc_status vc_int8_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct vc_int8_state *s = step->state;
@@ -34,6 +35,7 @@ out:
     return status; /* end frees what is there */
 }
 
+/* May be called without begin, or after one that failed. */
 void vc_int8_end(struct vc_ctx *ctx, struct vc_step *step)
 {
     struct vc_int8_state *s = step->state;
@@ -70,7 +72,8 @@ static enum vc_status magnitudes(struct vc_ctx *ctx, const struct vc_int8_state 
     return VC_OK;
 }
 
-/* Adds what a tile found to what all tiles found. */
+/* Adds what a tile found to what all tiles found. `dirty`: the tile has NaN or Inf, so the tiles have to be cleaned
+ * when codes are made. */
 static void merge(struct vc_int8_state *s, const struct vc_int8_tile_map *map, const struct vc_int8_scratch *t,
                   bool dirty)
 {
@@ -89,6 +92,7 @@ static void merge(struct vc_int8_state *s, const struct vc_int8_tile_map *map, c
     (void)pthread_mutex_unlock(&s->mutex);
 }
 
+/* The kernels' magnitudes tell: Inf and NaN are larger than any number. */
 static bool tile_is_finite(const struct vc_int8_tile_map *map, const struct vc_int8_scratch *t)
 {
     for (size_t i = 0; i < map->n_local; i++) {
@@ -99,6 +103,7 @@ static bool tile_is_finite(const struct vc_int8_tile_map *map, const struct vc_i
     return true;
 }
 
+/* A tile with NaN or Inf is looked at twice: magnitudes are those of the finite values. */
 enum vc_status vc_int8_scan(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                             const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
@@ -124,6 +129,7 @@ enum vc_status vc_int8_scan(struct vc_ctx *ctx, struct vc_step *step, const stru
     return VC_OK;
 }
 
+/* Scales that were given take the place of what the scan has found. */
 enum vc_status vc_int8_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct vc_int8_state *s = step->state;

@@ -20,6 +20,8 @@ static size_t copies(const struct vc_step *step, const struct q8_0_state *s)
     return (size_t)(step->in.dtype != VC_DTYPE_F32) + (s->options->nonfinite == VC_NONFINITE_ZERO);
 }
 
+/* The kernel makes blocks, measures, and gives the magnitudes of the blocks. With NaN or Inf under "zero" it runs again
+ * on a clean copy, and figures are made against the source. */
 static enum vc_status q8_0_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                  const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                  struct vc_tile_out *out)

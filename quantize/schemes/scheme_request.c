@@ -1,4 +1,8 @@
-/* scheme_request.c - what a scheme asks the dialect of the output: with which options, in what model, of which tensor. */
+/* scheme_request.c - what a scheme asks the dialect of the output: with which options, in what model, of which tensor.
+ *
+ *     vc_scheme_group           elements of a group for one tensor: 128, or 64 where 128 does not divide its rows
+ *     vc_scheme_common_group    the same for all tensors that have to agree
+ *     vc_scheme_request         the options, as a dialect is asked about them */
 #include "quantize/schemes/schemes.h"
 
 #include "core/model/code_schemes.h"
@@ -24,6 +28,7 @@ static bool divides_rows(const struct vc_scheme_row *row, const struct vc_quanti
            item->set->dialect->whole_groups && item->desc->n_dims == 2 && (codes == NULL || codes->group == 0);
 }
 
+/* Where nothing divides the rows the group stays, and the dialect gives the reason. */
 uint64_t vc_scheme_group(const struct vc_scheme_row *row, const struct vc_quantize_options *options,
                          const struct vc_item *item)
 {
@@ -35,6 +40,7 @@ uint64_t vc_scheme_group(const struct vc_scheme_row *row, const struct vc_quanti
     return group != 0 ? group : options->group_size;
 }
 
+/* Tensors that the pass would leave anyway do not make the groups smaller. */
 uint64_t vc_scheme_common_group(const struct vc_scheme_row *row, const struct vc_quantize_options *options,
                                 const struct vc_plan *plan)
 {
@@ -84,6 +90,7 @@ struct vc_dialect_request vc_scheme_request_for(const struct vc_scheme_row *row,
     return request;
 }
 
+/* The name and the index are those of the model that the tensor is from: a plan may join several. */
 struct vc_dialect_tensor vc_scheme_tensor(const struct vc_item *item, enum vc_dtype weights, bool included)
 {
     const struct vc_tensor *tensor;

@@ -1,4 +1,9 @@
-/* schemes.c - see schemes.h. */
+/* schemes.c - see schemes.h.
+ *
+ *     number    0     1      2 ..                        behind them
+ *     row       int8  q8_0   rows of group_codes.c       f16 bf16 gguf
+ *
+ * The order is that in which sentences name the schemes and aims list their candidates. */
 #include "quantize/schemes/schemes.h"
 
 #include <stdio.h>
@@ -75,6 +80,7 @@ const struct vc_scheme_row *vc_scheme_of_codes(const struct vc_desc *desc)
     return row;
 }
 
+/* Schemes with groups by custom (int4: 128) have them unless the user gives a granularity. */
 void vc_scheme_settle(struct vc_quantize_options *options)
 {
     const struct vc_scheme_row *row = vc_scheme_of_target(options->target);
@@ -87,6 +93,8 @@ void vc_scheme_settle(struct vc_quantize_options *options)
     }
 }
 
+/* For programs that list the schemes: rows that share a target count once, and GGUF's has an option with a word of its
+ * own. */
 bool vc_quantize_scheme_at(size_t index, struct vc_quantize_scheme *out)
 {
     const struct vc_scheme_row *row;
@@ -125,6 +133,7 @@ void vc_scheme_list(char *text, size_t n_bytes)
     }
 }
 
+/* A plan may have several outputs or several models in one; the sentence names the one that refuses. */
 enum vc_status vc_scheme_check(struct vc_ctx *ctx, const struct vc_scheme_row *row,
                                const struct vc_quantize_options *options, const struct vc_plan *plan)
 {
