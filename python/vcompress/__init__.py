@@ -16,9 +16,10 @@ from ._call import Error, Gate, InputError, Progress, Report, SystemFailure, Usa
 from ._commands import (calibrate, compress, convert, dequantize, devices, diff, distill, estimate, evaluate, fit, gpus, graph, index, inspect, logits, merge, plan,
                         prune, quantize, run, selftest, sensitivity, shrink, verify)
 from ._reader import File, Slice, open
+from ._network import Network, network
 from ._run import Compressed
 
 __all__ = ["shrink", "quantize", "prune", "distill", "run", "merge", "dequantize", "convert", "index", "inspect", "graph", "evaluate", "logits", "calibrate",
-           "sensitivity", "diff", "verify", "selftest", "devices", "gpus", "estimate", "fit", "plan", "compress", "Compressed", "open", "File", "Slice",
+           "sensitivity", "diff", "verify", "selftest", "devices", "gpus", "estimate", "fit", "plan", "compress", "Compressed", "Network", "network", "open", "File", "Slice",
            "Report", "Progress", "Error", "Gate", "UsageError", "InputError", "SystemFailure"]
 __version__ = "@VERSION@"

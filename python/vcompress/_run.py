@@ -6,13 +6,15 @@ import logging
 import os
 import sys
 import tempfile
+from contextlib import ExitStack
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
 from ._arrays import Arrays, Buffer, Weights, as_tensors, parse, to_array
 from ._call import Gate, Progress, Report, call, words_of
+from ._network import is_network, network
 
 Path = Union[str, "os.PathLike[str]"]
-# A checkpoint, or a model of transformers (anything with save_pretrained), or for inspect arrays by name.
+# A checkpoint, a model of transformers (anything with save_pretrained), a network of torch (network()), or for inspect arrays by name.
 Input = Union[Path, Mapping[str, Any], Any]
 Show = Union[None, bool, Callable[[Progress], None]]
 Value = Union[str, int, float, "os.PathLike[str]"]
@@ -54,13 +56,22 @@ def _bar(progress: Show) -> Union[None, _Bar, Callable[[Progress], None]]:
 
 
 def command(name: str, inputs: Sequence[Path], options: Dict[str, Any], progress: Show, document: bool = True, **streams: Any) -> Report:
-    """Runs it, and logs what it says: one line at INFO, with the notes of the report. document: the command has one."""
-    show = _bar(progress)
-    try:
-        report = call([name, *(["--json"] if document else []), *words_of(options), "--", *(os.fspath(path) for path in inputs)], show, **streams)
-    finally:
+    """Runs it, and logs what it says: one line at INFO, with the notes of the report. document: the command has one. Networks of torch,
+    as inputs and as options (graph, teacher, ...), are written first, in a folder that does not stay."""
+    with ExitStack() as after:
+        def path_of(value: Any, what: str) -> Any:
+            if not is_network(value):
+                return value
+            path = os.path.join(after.enter_context(tempfile.TemporaryDirectory(prefix="vcompress-")), what + ".onnx")
+            network(value).save(path)
+            return path
+
+        words = words_of({key: path_of(value, key) for key, value in options.items()})
+        paths = [os.fspath(path_of(path, "network")) for path in inputs]
+        show = _bar(progress)
         if isinstance(show, _Bar):
-            show.close()
+            after.callback(show.close)
+        report = call([name, *(["--json"] if document else []), *words, "--", *paths], show, **streams)
     _log.info("%s: %r", name, report)
     for note in report.get("notes") or ():
         _log.info("%s: note: %s", name, note["text"] if isinstance(note, dict) else note)

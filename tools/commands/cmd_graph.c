@@ -186,8 +186,7 @@ static int compute(struct app *app, struct graph_cli *cli)
 static int tell(struct app *app, struct graph_cli *cli)
 {
     enum vc_status status = VC_OK;
-    bool tables = !app->common.quiet && !cli->text && !cli->couplings && cli->run.outputs == NULL &&
-                  !(app->json.on && app->json.path == NULL);
+    bool tables = app_prints(app) && !cli->text && !cli->couplings && cli->run.outputs == NULL;
     int rc = GO_ON;
 
     /* the blocks, for whatever shows them */
