@@ -117,7 +117,8 @@ static enum vc_status read_all(struct list *list, int fd, struct vc_report_file 
     return VC_OK;
 }
 
-/* A file that was written is opened again and read from its begin: the digest is of what lies on the disk. */
+/* A file that was written is opened again and read from its begin: the digest is of what lies on the disk.
+ * A file that was removed meanwhile is an error that names it. */
 static enum vc_status hash_file(struct list *list, struct vc_report_file *file)
 {
     int fd = open(file->path, O_RDONLY | O_CLOEXEC);

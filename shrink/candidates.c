@@ -1,4 +1,16 @@
-/* candidates.c - the list of candidates, in the order in which they are tried. */
+/* candidates.c - the list of candidates, in the order in which they are tried.
+ *
+ *     1. types alone, the least harmful first
+ *     2. without data, for a device: codes that bitsandbytes keeps, then recipes of plan with removed units
+ *     with data; 3 to 5 each with a type of about 8 and one of about 4 bits:
+ *     3. 2 of 4 weights, where the device computes with them
+ *     4. 0.25, 0.5, 0.75 of the units; 0.25 and 0.5 of heads and of experts
+ *     5. single weights, where the output is deflated                   0.95 first: see is_worth_trying
+ *     6. a mixture of types for the limit of bytes
+ *     7. each layer removed alone, which also tells what layers are worth
+ *
+ * When all were tried, vc_shrink_list_layers adds those without an eighth, a quarter and half of the
+ * layers. */
 #include "shrink/shrink_inside.h"
 
 #include <math.h>
@@ -6,6 +18,7 @@
 
 #define MOST_LAYERS 64 /* that are measured one by one */
 
+/* Adds the candidate and counts it. Beyond VC_SHRINK_MOST candidates are left out without a word. */
 static enum vc_status add(struct vc_shrinking *s, const struct vc_chain *chain)
 {
     enum vc_status status = VC_OK;
@@ -146,6 +159,8 @@ static size_t next_layer(const struct vc_shrinking *s, const bool *taken)
     return found;
 }
 
+/* The layers that lost least alone are removed together. That is a guess, since layers make up for each
+ * other: each of the candidates is measured. */
 enum vc_status vc_shrink_list_layers(struct vc_shrinking *s)
 {
     bool taken[VC_SHRINK_MOST] = {false};
@@ -186,6 +201,7 @@ static enum vc_status add_kept(struct vc_shrinking *s)
     return VC_OK;
 }
 
+/* The order is fixed, so that candidate k is the same in a search that goes on. */
 enum vc_status vc_shrink_list(struct vc_shrinking *s)
 {
     static const char *const shares[] = {"0.25", "0.5", "0.75"};

@@ -1,9 +1,20 @@
-/* chain.c - a candidate as words, as lines of a recipe, and as passes of a job: all from one struct vc_chain, so that
- * "vcompress run" with the lines does what the search did. */
+/* chain.c - a candidate as words, as lines of a recipe, and as passes of a job: all from one struct
+ * vc_chain, so that "vcompress run" with the lines does what the search did.
+ *
+ *     chain       {.share = "0.5", .scheme = int8, .steps = 200}
+ *     name        0.5 of the neurons removed, int8, 200 steps
+ *     lines       prune --structured 0.5
+ *                 distill --data rows.npz --part 0-60 --steps 200 --lr 0.002 --schedule cosine --fake-quant int8
+ *                 quantize --int8 --rest fp16
+ *     passes      vc_job_add_structured, vc_job_add_distill, vc_job_add_quantize
+ *
+ * Both ways ask the same questions in the same order: prunes, casts_first, steps, quantizes. What is said
+ * in one of them (put_X) has its counterpart in the other (add_X). */
 #include <string.h>
 
 #include "shrink/shrink_inside.h"
 
+/* By the format of the output: as it was given, by its name, or that of the input. */
 const struct vc_search_scheme *vc_shrink_schemes(const struct vc_shrinking *s, size_t *n)
 {
     const char *format = s->write.format != NULL ? s->write.format : vc_format_of_name(s->write.path);
@@ -15,6 +26,7 @@ const struct vc_search_scheme *vc_shrink_schemes(const struct vc_shrinking *s, s
     return vc_search_schemes(VC_SEARCH_PLAIN, n);
 }
 
+/* Whether the chain begins with a pass of `prune`, of whichever kind. */
 static bool prunes(const struct vc_chain *chain)
 {
     return chain->share != NULL || chain->drop != NULL || chain->sparsity != NULL || chain->two_four;
@@ -30,7 +42,8 @@ static const struct vc_search_scheme *scheme_of(const struct vc_shrinking *s, co
     return half && strcmp(s->rest, "bf16") == 0 ? vc_search_bf16() : chain->scheme;
 }
 
-/* Codes whose scales and rounding are weighed by statistics, which are of the layers as they are in the model. */
+/* Codes whose scales and rounding are weighed by statistics, which are of the layers as they are in the model.
+ * Training makes its own codes, and removed units or layers leave other inputs. */
 static bool takes_statistics(const struct vc_chain *chain)
 {
     return chain->scheme != NULL && chain->share == NULL && chain->drop == NULL && chain->steps == 0 &&
@@ -60,6 +73,8 @@ static bool casts_first(const struct vc_shrinking *s, const struct vc_chain *cha
     return chain->steps != 0 && trains_codes(s, chain) && !quantizes(s, chain) && !s->onnx;
 }
 
+/* Whether the weights that stay are refitted by statistics. Without whole layers those of the layers behind
+ * are of other inputs. */
 static bool reconstructs(const struct vc_shrinking *s, const struct vc_chain *chain)
 {
     return s->stats != NULL && s->refits && prunes(chain) && chain->drop == NULL;
@@ -67,6 +82,7 @@ static bool reconstructs(const struct vc_shrinking *s, const struct vc_chain *ch
 
 /* ---- words ---- */
 
+/* " --option word", quoted for a shell where it has to be. Nothing for NULL. */
 static void add_option(struct vc_text *text, const char *option, const char *value)
 {
     if (value != NULL) {
@@ -75,6 +91,7 @@ static void add_option(struct vc_text *text, const char *option, const char *val
     }
 }
 
+/* Nothing for 0, which is the default of all these options. */
 static void add_number(struct vc_text *text, const char *option, uint64_t value)
 {
     if (value != 0) {
@@ -82,6 +99,7 @@ static void add_number(struct vc_text *text, const char *option, uint64_t value)
     }
 }
 
+/* Only what differs from the defaults is said, so that a recipe is short. */
 void vc_chain_add_rows(struct vc_text *text, const struct vc_data_options *d)
 {
     add_option(text, "data", d->path);
@@ -106,6 +124,7 @@ void vc_chain_add_rows(struct vc_text *text, const struct vc_data_options *d)
     }
 }
 
+/* The line of the pass that add_prune adds. */
 static void put_prune(const struct vc_shrinking *s, const struct vc_chain *chain, struct vc_text *text)
 {
     if (chain->share != NULL) {
@@ -131,6 +150,8 @@ static double rate_of(const struct vc_chain *chain)
     return prunes(chain) ? 0.002 : 0.0003;
 }
 
+/* The line of the pass that add_distill adds. What AUTO has come to is said in words, since `run` would
+ * have to find it anew. */
 static void put_distill(const struct vc_shrinking *s, const struct vc_chain *chain, struct vc_text *text)
 {
     vc_text_add(text, "distill");
@@ -152,6 +173,7 @@ static void put_distill(const struct vc_shrinking *s, const struct vc_chain *cha
     }
 }
 
+/* The line of the pass that add_quantize adds. */
 static void put_quantize(const struct vc_shrinking *s, const struct vc_chain *chain, struct vc_text *text)
 {
     if (chain->aim_bytes != 0) {
@@ -167,6 +189,7 @@ static void put_quantize(const struct vc_shrinking *s, const struct vc_chain *ch
     }
 }
 
+/* The text moves into the arena, and its own memory is released, also after a failure. */
 static enum vc_status take(struct vc_shrinking *s, struct vc_text *text, const char **out)
 {
     enum vc_status status = text->status;
@@ -176,6 +199,7 @@ static enum vc_status take(struct vc_shrinking *s, struct vc_text *text, const c
     return status == VC_OK && *out == NULL ? VC_E_NOMEM : status;
 }
 
+/* Name and lines, four at most: prune, cast, distill, quantize. */
 enum vc_status vc_chain_describe(struct vc_shrinking *s, const struct vc_chain *chain, struct vc_shrink_candidate *out)
 {
     const char **lines = vc_arena_alloc(s->ctx, &s->arena, 4 * sizeof *lines);
@@ -225,6 +249,7 @@ enum vc_status vc_chain_describe(struct vc_shrinking *s, const struct vc_chain *
 
 /* ---- passes ---- */
 
+/* Single weights are pruned by LAMP with one threshold for all tensors, which spares small layers. */
 static enum vc_status add_prune(struct vc_shrinking *s, const struct vc_chain *chain, struct vc_job *job)
 {
     struct vc_prune_options options;
@@ -262,6 +287,7 @@ static enum vc_status add_prune(struct vc_shrinking *s, const struct vc_chain *c
     return vc_job_add_prune(s->ctx, job, &options);
 }
 
+/* The options that a type of codes stands for. */
 static void set_scheme(const struct vc_shrinking *s, const struct vc_chain *chain, struct vc_quantize_options *options)
 {
     vc_quantize_defaults(options);
@@ -279,6 +305,7 @@ static void set_scheme(const struct vc_shrinking *s, const struct vc_chain *chai
     }
 }
 
+/* The rest: tensors that the scheme leaves alone become 16 bits. */
 static enum vc_status add_quantize(struct vc_shrinking *s, const struct vc_chain *chain, struct vc_job *job)
 {
     struct vc_quantize_options options;
@@ -308,6 +335,8 @@ static void watch(void *user, const struct vc_distill_step *step)
     }
 }
 
+/* The student is what the passes before made; the options have to live as long as the job, and lie in the
+ * arena. */
 static enum vc_status add_distill(struct vc_shrinking *s, const struct vc_chain *chain, struct vc_job *job)
 {
     struct vc_distill_options *options = vc_arena_alloc(s->ctx, &s->arena, sizeof *options);
@@ -336,6 +365,7 @@ static enum vc_status add_distill(struct vc_shrinking *s, const struct vc_chain 
     return vc_job_add_distill(s->ctx, job, options);
 }
 
+/* All passes of the chain, in their order. */
 enum vc_status vc_chain_add(struct vc_shrinking *s, const struct vc_chain *chain, struct vc_job *job)
 {
     if (prunes(chain)) {
@@ -355,6 +385,7 @@ enum vc_status vc_chain_add(struct vc_shrinking *s, const struct vc_chain *chain
     return quantizes(s, chain) ? add_quantize(s, chain, job) : VC_OK;
 }
 
+/* Before the model itself was judged (n_rows is 0) AUTO stays AUTO. */
 enum vc_teacher_loss vc_shrink_compares(const struct vc_shrinking *s)
 {
     return s->options.loss == VC_TEACHER_LOSS_AUTO && s->whole.n_rows != 0 ? s->whole.loss : s->options.loss;

@@ -22,7 +22,8 @@
 
 /* ---- what search it is ---- */
 
-/* The digest of a checkpoint or of rows; "-" where there is none, or no SHA-256 in this build. */
+/* The digest of a checkpoint or of rows; "-" where there is none, or no SHA-256 in this build.
+ * Rows of tokens are opened as they will be read, since their number depends on it. */
 static enum vc_status add_file(struct vc_shrinking *s, struct vc_text *text, const char *path,
                                const struct vc_data_options *rows)
 {
@@ -46,6 +47,8 @@ out:
     return status;
 }
 
+/* The digests of the rows and of their labels, then the options that read them, without the names of the
+ * files. */
 static enum vc_status add_rows(struct vc_shrinking *s, struct vc_text *text, const struct vc_data_options *rows)
 {
     struct vc_data_options how;
@@ -62,6 +65,7 @@ static enum vc_status add_rows(struct vc_shrinking *s, struct vc_text *text, con
     return VC_OK;
 }
 
+/* The graph as text: the same from any file that says the same. */
 static enum vc_status add_graph(struct vc_shrinking *s, struct vc_text *text)
 {
     char hex[VC_SHA256_HEX_BYTES] = "-";
@@ -85,6 +89,8 @@ out:
     return status;
 }
 
+/* What decides about candidates and their figures. The limit of time is not among them: a search may go on
+ * with more. Doubles are in hexadecimal, so that they are equal to the last bit. */
 static void add_options(const struct vc_shrinking *s, struct vc_text *text)
 {
     const struct vc_shrink_options *o = &s->options;
@@ -107,6 +113,7 @@ static void add_options(const struct vc_shrinking *s, struct vc_text *text)
     }
 }
 
+/* The lines that begin with '#'; the first says the version of this format. */
 static enum vc_status make_head(struct vc_shrinking *s, char **head)
 {
     char hex[VC_DIGEST_BYTES] = "-";
@@ -133,6 +140,7 @@ out:
     return status;
 }
 
+/* A sentence with the option that helps. */
 static enum vc_status refuse(struct vc_shrinking *s, const char *what)
 {
     return vc_fail(s->ctx, VC_E_ARGUMENT, "%s: %s; %s begins anew", s->work, what, vc_option(s->ctx, "force"));
@@ -191,6 +199,7 @@ static bool has_lines(FILE *journal)
     return found;
 }
 
+/* A journal with lines is replaced only by force: somebody may want to go on with it. */
 static enum vc_status begin_anew(struct vc_shrinking *s, const char *path, const char *head)
 {
     s->journal = fopen(path, "re");
@@ -209,6 +218,7 @@ static enum vc_status begin_anew(struct vc_shrinking *s, const char *path, const
     return VC_OK;
 }
 
+/* Opens the journal for reading and appending, if its head is that of this search. */
 static enum vc_status go_on(struct vc_shrinking *s, const char *path, const char *head)
 {
     s->journal = fopen(path, "r+e");
@@ -223,6 +233,7 @@ static enum vc_status go_on(struct vc_shrinking *s, const char *path, const char
     return VC_OK;
 }
 
+/* A folder without a journal is not made where `resume` is asked for. */
 enum vc_status vc_journal_open(struct vc_shrinking *s)
 {
     const char *path = vc_arena_printf(s->ctx, &s->arena, "%s/journal", s->work);
@@ -299,6 +310,8 @@ static bool parse(struct vc_shrinking *s, const char *line, size_t k, char hex[V
     return true;
 }
 
+/* Reads the journal from the beginning: it is short beside what a candidate takes. A trained candidate
+ * counts only if its file is still the one that was measured. */
 bool vc_journal_has(struct vc_shrinking *s, size_t k)
 {
     char written[VC_DIGEST_BYTES] = "";
@@ -327,6 +340,8 @@ static void add_sentence(FILE *to, const char *sentence)
     }
 }
 
+/* A line is complete with its line feed; a search that is killed while it writes leaves a line without one,
+ * which parse refuses. */
 enum vc_status vc_journal_add(struct vc_shrinking *s, size_t k)
 {
     const struct vc_shrink_candidate *c = &s->candidates[k];
@@ -348,6 +363,7 @@ enum vc_status vc_journal_add(struct vc_shrinking *s, size_t k)
     return VC_OK;
 }
 
+/* Accepts a journal that was not opened. */
 void vc_journal_close(struct vc_shrinking *s, bool keep)
 {
     if (s->journal != NULL) {

@@ -13,6 +13,7 @@
 
 /* ---- networks ---- */
 
+/* A checkpoint and its graph. A model that is given stays the caller's. */
 enum vc_status vc_shrink_open(struct vc_ctx *ctx, const char *path, const char *graph_path, struct vc_shrink_net *net)
 {
     enum vc_status status = net->model == NULL ? vc_model_open(ctx, path, NULL, &net->model) : VC_OK;
@@ -28,6 +29,8 @@ void vc_shrink_close(struct vc_shrink_net *net)
     *net = (struct vc_shrink_net){NULL, NULL, NULL};
 }
 
+/* The model of that path, or with NULL the given one, judged on the rows against the given one as teacher.
+ * With NULL the figures say what the model itself comes to. */
 enum vc_status vc_shrink_quality(struct vc_shrinking *s, const char *path, const struct vc_data_options *rows,
                                  struct vc_quality *out)
 {
@@ -63,6 +66,7 @@ static const char *why_not_measured(const struct vc_quality *q)
     return q->n_labels != 0 ? "y has classes" : "there is no y";
 }
 
+/* By the task, where the option leaves it open (vc_metric_of_task). */
 enum vc_status vc_shrink_choose_metric(struct vc_shrinking *s)
 {
     enum vc_metric metric =
@@ -76,6 +80,7 @@ enum vc_status vc_shrink_choose_metric(struct vc_shrinking *s)
     return VC_OK;
 }
 
+/* In the unit of the figure, 0 where it became better: accuracy 0.91 against 0.93 is a loss of 0.02. */
 double vc_shrink_loss(const struct vc_shrinking *s, const struct vc_quality *whole, const struct vc_quality *now)
 {
     bool rises = true;
@@ -94,11 +99,13 @@ bool vc_shrink_is_late(const struct vc_shrinking *s)
 
 /* ---- candidates ---- */
 
+/* Failures that are about this candidate, and not about the machine: the search goes on without it. */
 bool vc_shrink_is_refusal(enum vc_status status)
 {
     return status == VC_E_ARGUMENT || status == VC_E_UNSUPPORTED || status == VC_E_FORMAT || status == VC_E_GATE;
 }
 
+/* Its figures are NaN until they are known. */
 size_t vc_shrink_add(struct vc_shrinking *s, const struct vc_chain *chain, enum vc_status *status)
 {
     size_t k = s->result.n_candidates;
@@ -128,7 +135,8 @@ static enum vc_status take_refusal(struct vc_shrinking *s, size_t k, enum vc_sta
     return s->candidates[k].reason != NULL ? VC_OK : VC_E_NOMEM;
 }
 
-/* Size and memory by the report of a job. */
+/* Size and memory by the report of a job.
+ * The size of a deflated file is 0 in a plan; such a candidate may be within until it is written. */
 static enum vc_status take_sizes(struct vc_shrinking *s, size_t k, const struct vc_report *report)
 {
     struct vc_shrink_candidate *c = &s->candidates[k];
@@ -149,6 +157,7 @@ static enum vc_status take_sizes(struct vc_shrinking *s, size_t k, const struct 
     return VC_OK;
 }
 
+/* Codes that only one loader knows have its layout. */
 const char *vc_shrink_layout(const struct vc_shrinking *s, size_t k)
 {
     const struct vc_search_scheme *scheme = s->chains[k].scheme;
@@ -156,6 +165,7 @@ const char *vc_shrink_layout(const struct vc_shrinking *s, size_t k)
     return scheme != NULL && scheme->layout != NULL ? scheme->layout : s->write.layout;
 }
 
+/* A plan of the whole chain: nothing is read but headers. */
 enum vc_status vc_shrink_count(struct vc_shrinking *s, size_t k)
 {
     struct vc_write_options write = s->write;
@@ -218,7 +228,8 @@ out:
     return status;
 }
 
-/* Makes a candidate that is trained. When the steps would not end in time, begins again with as many as do. */
+/* Makes a candidate that is trained. When the steps would not end in time, begins again with as many as do.
+ * The first steps say how long one takes (watch, chain.c). */
 static enum vc_status train(struct vc_shrinking *s, size_t k, const char *path)
 {
     double left = s->options.seconds > 0 ? s->until - vc_shrink_seconds(s) : 0;
@@ -244,6 +255,7 @@ static enum vc_status train(struct vc_shrinking *s, size_t k, const char *path)
     return make(s, k, path);
 }
 
+/* What the file in the work folder loses on the rows to choose. */
 static enum vc_status judge(struct vc_shrinking *s, size_t k, const char *path)
 {
     struct vc_shrink_candidate *c = &s->candidates[k];
@@ -257,6 +269,7 @@ static enum vc_status judge(struct vc_shrinking *s, size_t k, const char *path)
     return VC_OK;
 }
 
+/* Empties the folder of the candidate first, in which an interrupted search may have left a file. */
 static const char *make_folder(struct vc_shrinking *s, size_t k)
 {
     const char *folder = vc_arena_printf(s->ctx, &s->arena, "%s/%zu", s->work, k);
@@ -275,6 +288,8 @@ enum vc_status vc_shrink_make(struct vc_shrinking *s, size_t k)
     return path != NULL && make_folder(s, k) != NULL ? make(s, k, path) : VC_E_NOMEM;
 }
 
+/* What the journal has is not done again. A file of an untrained candidate is removed when it was measured:
+ * there may be many, and it is made again if it is chosen. */
 enum vc_status vc_shrink_try(struct vc_shrinking *s, size_t k)
 {
     struct vc_shrink_candidate *c = &s->candidates[k];

@@ -1,5 +1,11 @@
-/* output_names.c - the names of what a search writes: output, recipe, statistics, work folder; what is refused about them
- * before the work. */
+/* output_names.c - the names of what a search writes: output, recipe, statistics, work folder; what is
+ * refused about them before the work.
+ *
+ *     -o out/small.npz      out/small.npz            the output
+ *                           out/small.npz.recipe     how it is made, unless a name is given
+ *                           out/small.npz.stats.npz  if the recipe needs statistics
+ *                           out/small.npz.shrink/    the work folder, gone at the end
+ */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -55,6 +61,7 @@ static enum vc_status check_place(struct vc_shrinking *s, const char *path)
                : VC_OK;
 }
 
+/* Asked twice: before the work, and when the work folder is locked. */
 enum vc_status vc_shrink_check_names(struct vc_shrinking *s)
 {
     VC_CALL(check_place(s, s->output));

@@ -1,5 +1,15 @@
-/* proof.c - the output is read back, verified and judged on rows that steered nothing; then output and recipe get their
- * names. */
+/* proof.c - the output is read back, verified and judged on rows that steered nothing; then output and
+ * recipe get their names.
+ *
+ *     make_recipe     the lines of the chain, with the command that runs them
+ *     verify          vc_verify of the file with its values: no errors
+ *     size, fit       the file's own bytes, the device by the file's own headers and graph
+ *     judge           loss on the rows to prove, of the model and of the output
+ *     give_names      statistics, output, recipe, by rename
+ *
+ * Every step looks at the file as anybody would who got it: nothing is taken over from the search. The
+ * first limit that is missed is the sentence (s->result.missed); the file then gets no name unless the
+ * caller wants it all the same. */
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
@@ -13,6 +23,7 @@
 
 /* ---- judging ---- */
 
+/* Keeps the first sentence. */
 static void miss(struct vc_shrinking *s, const char *sentence)
 {
     if (s->result.missed == NULL) {
@@ -20,6 +31,7 @@ static void miss(struct vc_shrinking *s, const char *sentence)
     }
 }
 
+/* As the command `fit` asks, with the program that usually runs such a file, and the usual sizes of inputs. */
 enum vc_status vc_shrink_fit(struct vc_shrinking *s, const struct vc_shrink_net *net, struct vc_fit *out)
 {
     struct vc_memory_options memory;
@@ -49,6 +61,8 @@ enum vc_status vc_shrink_fit(struct vc_shrinking *s, const struct vc_shrink_net 
     return vc_fit_decide(s->ctx, &report, &memory, vc_gpu_visible_bytes(s->gpu, NULL), &options, out);
 }
 
+/* Rows to prove were in no candidate's training and in no choice, so that the figures are not flattered by
+ * the search. */
 static enum vc_status judge(struct vc_shrinking *s, const char *path)
 {
     struct vc_shrinkage *r = &s->result;
@@ -67,6 +81,7 @@ static enum vc_status judge(struct vc_shrinking *s, const char *path)
     return VC_OK;
 }
 
+/* Warnings are counted and are no reason. */
 static enum vc_status verify(struct vc_shrinking *s, const char *path)
 {
     struct vc_verify_options options;
@@ -108,6 +123,11 @@ static void add_files(struct vc_shrinking *s, struct vc_text *text)
     vc_text_release(&files);
 }
 
+/*     # 0.5 of the neurons removed, int8. The same bytes:
+ *     # vcompress run small.npz.recipe model.npz -o small.npz
+ *     prune --structured 0.5
+ *     quantize --int8 --rest fp16
+ */
 static enum vc_status make_recipe(struct vc_shrinking *s, const struct vc_shrink_candidate *c)
 {
     const char *layout = vc_shrink_layout(s, (size_t)(c - s->candidates));
@@ -163,6 +183,7 @@ static enum vc_status move_all(struct vc_shrinking *s, size_t k)
     return status;
 }
 
+/* Written in the work folder first, so that it appears whole under its name. */
 static enum vc_status write_recipe(struct vc_shrinking *s)
 {
     const char *made = vc_arena_printf(s->ctx, &s->arena, "%s/recipe", s->work);
@@ -175,6 +196,7 @@ static enum vc_status write_recipe(struct vc_shrinking *s)
     return fine ? move(s, made, s->recipe) : vc_fail_errno(s->ctx, errno, "%s: cannot be written", s->recipe);
 }
 
+/* The recipe comes last: where it is, everything that it names is there, too. */
 static enum vc_status give_names(struct vc_shrinking *s, size_t k)
 {
     bool statistics = false;
@@ -191,6 +213,7 @@ static enum vc_status give_names(struct vc_shrinking *s, size_t k)
     return VC_OK;
 }
 
+/* The model is closed before its files get other names. */
 enum vc_status vc_shrink_prove(struct vc_shrinking *s, size_t k)
 {
     const char *path = vc_shrink_file(s, k);

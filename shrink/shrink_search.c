@@ -1,5 +1,27 @@
-/* shrink_search.c - the order of the work: what is there, candidates in a fixed order, training of the best, the proof.
- */
+/* shrink_search.c - the order of the work: what is there, candidates in a fixed order, training of the
+ * best, the proof.
+ *
+ *     begin                options, limits, names, graph; refuses a model that is within the limits already
+ *     journal, rows        the work folder is locked; statistics of the rows to train
+ *     vc_shrink_list       all candidates, counted from headers
+ *     choose               without data: the least harmful, or a mixture of types
+ *                          with data: every candidate is measured, then some are trained
+ *     make_chosen          the file, if it is not there from training
+ *     vc_shrink_prove      read back, verified, judged on rows that steered nothing; then it gets its name
+ *
+ * With data:
+ *
+ *     try_from             each candidate that may be within the limits: its file, its loss on the rows to choose
+ *     list_layers          candidates without the layers that lost least alone
+ *     train_best           the three best, each a twelfth of the steps
+ *       or train_smallest  where only the loss is limited: the front, by halving
+ *     try_trained          the best of all, all steps; it stays only if it is better
+ *
+ * Candidates are only ever added, and each has its number from the beginning: an interrupted search goes on
+ * with the same list, and the journal says what is known of number k.
+ *
+ * With a limit of time each part of the work has its own end (s->until), so that trying many candidates
+ * cannot take the time that training needs. */
 #include "core/base/checked.h"
 #include "core/base/clock.h"
 #include "core/base/option_struct.h"
@@ -15,6 +37,7 @@
 #define FIRST_UNTIL  0.65
 #define MIXED_BETTER 0.7071 /* 3 dB less error than a uniform choice: docs/decisions.md */
 
+/* No limit of a loss, and the loss by what the network is for. */
 static const struct vc_shrink_options shrink_defaults = {.max_loss = -1, .loss = VC_TEACHER_LOSS_AUTO};
 static const struct vc_options_kind shrink_kind = {"vc_shrink_options", "vc_shrink_defaults", &shrink_defaults,
                                                    sizeof shrink_defaults};
@@ -26,6 +49,7 @@ void vc_shrink_defaults_sized(struct vc_shrink_options *options, size_t struct_s
 
 /* ---- what is there ---- */
 
+/* What can be refused without opening anything. A number that is NaN fails `>= 0` and counts as no limit. */
 static enum vc_status check_options(struct vc_shrinking *s)
 {
     const struct vc_shrink_options *o = &s->options;
@@ -50,6 +74,8 @@ static enum vc_status check_options(struct vc_shrinking *s)
     return VC_OK;
 }
 
+/* Of max_bytes and ratio the smaller number counts. A device that is given as a number of bytes becomes one
+ * whose driver has as many. */
 static void set_limits(struct vc_shrinking *s)
 {
     struct vc_shrinkage *r = &s->result;
@@ -71,7 +97,9 @@ static void set_limits(struct vc_shrinking *s)
     }
 }
 
-/* The graph, where the model or a file says it. Without data a model may go without. */
+/* The graph, where the model or a file says it. Without data a model may go without.
+ * It is opened twice: the teacher's graph keeps its open sizes for evaluation, and the second has usual
+ * ones for estimates of memory and for couplings. */
 static enum vc_status open_graph(struct vc_shrinking *s)
 {
     struct vc_shrink_net sized = {s->given, NULL, NULL};
@@ -99,6 +127,8 @@ out:
     return status;
 }
 
+/* The same seed for all three, so that the parts do not overlap: 60, 20 and 20 % of the rows, or 80 and 20
+ * where the rows to prove are a file of their own. */
 static void divide_rows(struct vc_shrinking *s)
 {
     bool own = s->options.eval == NULL;
@@ -114,7 +144,9 @@ static void divide_rows(struct vc_shrinking *s)
     }
 }
 
-/* Plans what prune would refuse where it can refit no tensor, of f64 or without second moments. */
+/* Plans what prune would refuse where it can refit no tensor, of f64 or without second moments.
+ * The plan reads headers only. Whether weights that stay can make up for those that go is asked once, not
+ * for each candidate. */
 static enum vc_status try_refit(struct vc_shrinking *s)
 {
     struct vc_prune_options options;
@@ -140,7 +172,8 @@ out:
     return status;
 }
 
-/* Statistics of the rows to train: with products of all pairs of columns, where memory allows these. */
+/* Statistics of the rows to train: with products of all pairs of columns, where memory allows these.
+ * A network without such products is searched without statistics: codes are rounded to the nearest then. */
 static enum vc_status take_statistics(struct vc_shrinking *s)
 {
     struct vc_calibrate_options options;
@@ -169,7 +202,8 @@ static enum vc_status take_statistics(struct vc_shrinking *s)
 
 /* ---- choosing ---- */
 
-/* Nothing limits size and memory: the smallest within max_loss is wanted. Else the best within the limits. */
+/* Nothing limits size and memory: the smallest within max_loss is wanted. Else the best within the limits.
+ * A limit of max_loss is then the only one. */
 static bool wants_smallest(const struct vc_shrinking *s)
 {
     return s->result.limit_bytes == 0 && s->gpu == NULL;
@@ -181,12 +215,16 @@ static double cost(const struct vc_shrinking *s, size_t k)
     return s->options.data != NULL ? s->candidates[k].kd : s->candidates[k].error;
 }
 
+/* Whether it was tried, and what it loses is known. */
 static bool is_measured(const struct vc_shrinking *s, size_t k)
 {
     return s->candidates[k].reason == NULL && !isnan(cost(s, k));
 }
 
-/* Candidate a is to be preferred to b, both measured and within. */
+/* Candidate a is to be preferred to b, both measured and within.
+ *     max_loss alone:     what holds before what does not; of two that hold the smaller one
+ *     other limits:       the lower cost; of equal ones the smaller one
+ */
 static bool is_better(const struct vc_shrinking *s, size_t a, size_t b)
 {
     const struct vc_shrink_candidate *x = &s->candidates[a];
@@ -206,6 +244,7 @@ static bool is_better(const struct vc_shrinking *s, size_t a, size_t b)
     return cost(s, a) < cost(s, b) || (cost(s, a) == cost(s, b) && x->file_bytes < y->file_bytes);
 }
 
+/* The number of the best measured candidate within the limits, or VC_NO_CANDIDATE. */
 static size_t best(const struct vc_shrinking *s)
 {
     size_t found = VC_NO_CANDIDATE;
@@ -232,7 +271,8 @@ static size_t first_within(const struct vc_shrinking *s)
     return VC_NO_CANDIDATE;
 }
 
-/* The smallest of all, in the file or on the device, where none is within the limits. */
+/* The smallest of all, in the file or on the device, where none is within the limits.
+ * It is what the sentence of a missed limit names. */
 static size_t nearest(const struct vc_shrinking *s)
 {
     bool file = s->result.limit_bytes != 0 || s->gpu == NULL;
@@ -252,6 +292,8 @@ static size_t nearest(const struct vc_shrinking *s)
     return found;
 }
 
+/* A candidate is on the front if no other is both at most as large and at most as costly; of two equal ones
+ * the first is. */
 static void mark_front(struct vc_shrinking *s)
 {
     for (size_t k = 0; k < s->result.n_candidates; k++) {
@@ -271,7 +313,9 @@ static void mark_front(struct vc_shrinking *s)
 /* ---- searching ---- */
 
 /* Whether the candidate may be within the limits, or tells what a layer is worth. Sizes of deflated outputs are known
- * when they are written: where one with more zeros is too large, those with fewer are. */
+ * when they are written: where one with more zeros is too large, those with fewer are.
+ *     sparsity 0.95, int8: 4.2 MB, over the limit of 4 MB     sparsity 0.9, 0.8, ... with int8 are left out
+ */
 static bool is_worth_trying(const struct vc_shrinking *s, size_t k)
 {
     bool one_layer = s->chains[k].drop != NULL && s->chains[k].scheme == NULL;
@@ -299,7 +343,8 @@ static enum vc_status try_from(struct vc_shrinking *s, size_t k)
     return VC_OK;
 }
 
-/* The same candidate, trained. *made: its number, or VC_NO_CANDIDATE if it was not trained. */
+/* The same candidate, trained. *made: its number, or VC_NO_CANDIDATE if it was not trained.
+ * A mixture of types is left out. */
 static enum vc_status try_trained(struct vc_shrinking *s, size_t k, uint64_t steps, size_t *made)
 {
     struct vc_chain chain = s->chains[k];
@@ -339,7 +384,11 @@ static size_t list_front(struct vc_shrinking *s, size_t *order)
     return n;
 }
 
-/* Halves the front until the smallest candidate that training brings within max_loss is found. */
+/* Halves the front until the smallest candidate that training brings within max_loss is found.
+ *     the front by size: 8 MB, 5 MB, 3 MB, 2 MB; 8 and 5 hold untrained
+ *     3 MB trained: holds     2 MB trained: does not     the smallest is 3 MB
+ *
+ * Larger candidates are taken to be at least as good after training, which halving needs. */
 static enum vc_status train_smallest(struct vc_shrinking *s, uint64_t steps)
 {
     size_t order[VC_SHRINK_MOST];
@@ -391,6 +440,7 @@ static enum vc_status train_best(struct vc_shrinking *s, uint64_t steps)
     return VC_OK;
 }
 
+/* Training of the best for all steps is worth its time only if the short training helped, or none was done. */
 static bool has_trained(const struct vc_shrinking *s)
 {
     for (size_t k = 0; k < s->result.n_candidates; k++) {
@@ -429,6 +479,7 @@ static enum vc_status search_by_data(struct vc_shrinking *s)
     return VC_OK;
 }
 
+/* Notes are joined by "; ". NULL: there was no memory for it. */
 static enum vc_status add_note(struct vc_shrinking *s, const char *note)
 {
     VC_CALL_ALLOC(note);
@@ -436,7 +487,8 @@ static enum vc_status add_note(struct vc_shrinking *s, const char *note)
     return s->result.note != NULL ? VC_OK : VC_E_NOMEM;
 }
 
-/* The mixture n or the uniform type k. Where the mixture's error is less, the rule is told. */
+/* The mixture n or the uniform type k. Where the mixture's error is less, the rule is told.
+ * Errors of weights only order candidates well where they differ a lot. */
 static enum vc_status choose_mixed(struct vc_shrinking *s, size_t k, size_t n)
 {
     const struct vc_shrink_candidate *mixed = &s->candidates[n];
@@ -530,6 +582,7 @@ static const char *say_states(struct vc_shrinking *s)
                                  (unsigned long long)bytes, vc_option(s->ctx, "vc_job_drop"));
 }
 
+/* Sets r->chosen, or says in r->missed what was nearest to the limits. */
 static enum vc_status choose(struct vc_shrinking *s)
 {
     struct vc_shrinkage *r = &s->result;
@@ -603,6 +656,7 @@ static enum vc_status check_need(struct vc_shrinking *s)
     return VC_OK;
 }
 
+/* Everything that needs no search. The model is the caller's and is not changed. */
 static enum vc_status begin(struct vc_shrinking *s, const struct vc_shrink_options *options)
 {
     VC_CALL(vc_options_read(s->ctx, &shrink_kind, options, &s->options));
@@ -626,6 +680,8 @@ static enum vc_status begin(struct vc_shrinking *s, const struct vc_shrink_optio
     return vc_shrink_try_output(s);
 }
 
+/* A missed limit is VC_E_GATE, with a result. The work folder stays only where an interrupted search could
+ * go on. */
 static enum vc_status search(struct vc_shrinking *s)
 {
     enum vc_status status;
@@ -657,6 +713,7 @@ out:
     return status;
 }
 
+/* The result is the first member of the state, so that freeing it frees all. */
 enum vc_status vc_shrink(struct vc_ctx *ctx, const struct vc_shrink_options *options, struct vc_shrinkage **out)
 {
     struct vc_shrinking *s;
@@ -682,6 +739,7 @@ enum vc_status vc_shrink(struct vc_ctx *ctx, const struct vc_shrink_options *opt
     return vc_call_end(ctx, status);
 }
 
+/* Accepts NULL. The model is the caller's and stays open. */
 void vc_shrinkage_free(struct vc_shrinkage *shrinkage)
 {
     struct vc_shrinking *s = (struct vc_shrinking *)shrinkage;

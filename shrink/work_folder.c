@@ -27,6 +27,7 @@
 
 /* ---- what lies there ---- */
 
+/* A folder of a candidate. */
 static bool is_number(const char *name)
 {
     while (isdigit((unsigned char)*name)) {
@@ -107,6 +108,7 @@ static enum vc_status check_content(struct vc_shrinking *s)
 
 /* ---- the lock ---- */
 
+/* The number in the file is for the sentence alone; the lock counts. */
 static enum vc_status refuse_second(struct vc_shrinking *s)
 {
     char number[24] = "";
@@ -131,6 +133,7 @@ static bool is_there(const struct vc_shrinking *s, const char *path)
            ours.st_dev == there.st_dev;
 }
 
+/* Tells the process number to those who find the folder locked. */
 static void write_number(const struct vc_shrinking *s)
 {
     char number[24];
@@ -142,6 +145,7 @@ static void write_number(const struct vc_shrinking *s)
     (void)ftruncate(s->lock, 0); /* a sentence without a number will do */
 }
 
+/* Between mkdir and flock another search may end and remove the folder or the file: then it begins again. */
 enum vc_status vc_work_open(struct vc_shrinking *s)
 {
     const char *path = vc_arena_printf(s->ctx, &s->arena, "%s/lock", s->work);
@@ -189,6 +193,7 @@ void vc_work_leave(struct vc_shrinking *s)
     }
 }
 
+/* The lock goes last, so that no other search begins while files are removed. */
 void vc_work_remove(struct vc_shrinking *s)
 {
     char path[MAX_PATH_BYTES];

@@ -527,7 +527,8 @@ static void work_main(void *user, unsigned worker)
 }
 
 /* As many threads as runs fit into memory: each holds a run, the values of the largest target, and what a
- * candidate makes of them. */
+ * candidate makes of them.
+ * One worker is always there, whatever the limit says. */
 static unsigned count_workers(struct vc_ctx *ctx, const struct measuring *m)
 {
     uint64_t limit = vc_ctx_max_memory(ctx);
@@ -613,7 +614,8 @@ static enum vc_status do_removed(struct vc_ctx *ctx, struct measuring *m)
 /* ---- how well one predicts the other ---- */
 
 /* The rank correlation of two figures over all tensors: the error of the weights, and what the outputs
- * lose. */
+ * lose.
+ * 1: the order is the same; 0: one says nothing about the other; NaN: there are too few tensors. */
 static double agreement_of_candidate(const struct measuring *m, size_t candidate, struct vc_rank_pair *pairs)
 {
     size_t n = 0;

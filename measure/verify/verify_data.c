@@ -18,7 +18,8 @@
 
 #define VC_TIED_MIN_ELEMS 1024 /* smaller tensors are often equal by chance: all zeros, all ones */
 
-/* What a worker saw of one tensor. */
+/* What a worker saw of one tensor.
+ * Numbers only; sentences are made from them at the end. */
 struct seen {
     char *error;         /* the pool's; why it cannot be read */
     uint64_t bad_scales; /* NaN, Inf, zero, or negative where that is not meant */
