@@ -1273,11 +1273,11 @@ def compress(arrays: Weights, passes: Optional[Sequence[str]] = None, metadata: 
         smooth: Optional[float] = None, sensitivity: Optional[Path] = None, rest: Optional[Literal["keep", "fp16", "bf16"]] = None,
         min_elements: Optional[int] = None, min_row: Optional[int] = None, nonfinite: Optional[Literal["error", "keep", "zero"]] = None,
         overflow: Optional[Literal["error", "inf", "sat"]] = None, requantize: bool = False, include: Optional[Values] = None, exclude: Optional[Values] = None,
-        metadata: Optional[Values] = None, max_bytes: Optional[Union[int, str]] = None, min_ratio: Optional[float] = None, baseline: Optional[Path] = None,
-        max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None, must_fit: Optional[Values] = None, weights_only: bool = False,
-        gpus_file: Optional[Path] = None, graph: Optional[Path] = None, min_sqnr: Optional[float] = None, max_sqnr_drop: Optional[float] = None,
-        gates: Optional[Path] = None, device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None,
-        cpu_mask: Optional[str] = None, diffable: bool = False) -> Compressed:
+        max_bytes: Optional[Union[int, str]] = None, min_ratio: Optional[float] = None, baseline: Optional[Path] = None, max_growth: Optional[Values] = None,
+        target_gpu: Optional[Values] = None, must_fit: Optional[Values] = None, weights_only: bool = False, gpus_file: Optional[Path] = None,
+        graph: Optional[Path] = None, min_sqnr: Optional[float] = None, max_sqnr_drop: Optional[float] = None, gates: Optional[Path] = None,
+        device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None,
+        diffable: bool = False) -> Compressed:
     """Quantizes weights in memory, or runs passes over them (passes=["prune --sparsity 0.8"]): arrays with the buffer protocol, tensors of torch, or a module. Tensors of torch give tensors of torch.
 
     vcompress quantize ... --pass
@@ -1325,7 +1325,6 @@ def compress(arrays: Weights, passes: Optional[Sequence[str]] = None, metadata: 
     requantize: accept input that is quantized already
     include (GLOB): work on tensors whose name matches, whatever the default rules say
     exclude (GLOB): keep tensors whose name matches
-    metadata (KEY=VALUE): GGUF, safetensors, ONNX: an entry of the output's metadata, in place of one with its key
     max_bytes (SIZE): gate: write nothing and exit 1 if an output is larger
     min_ratio (X): gate: write nothing and exit 1 if an output is not X times smaller than the input
     baseline (FILE): gate: write nothing and exit 1 if the output is larger than that of an earlier run, whose report this is (--json=FILE)
