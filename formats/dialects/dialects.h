@@ -83,14 +83,16 @@ struct vc_laying {
 /* Sizes of a language model in config.json. */
 enum vc_size { VC_SIZE_HIDDEN, VC_SIZE_INNER, VC_SIZE_HEADS, VC_SIZE_KV_HEADS, VC_SIZE_WORDS, VC_SIZES };
 
+enum vc_words { VC_WORDS_NONE = 0, VC_WORDS_GPTQ, VC_WORDS_AWQ };
+
 /* What a configuration says about codes where shapes alone could mean two things. 0: it does not say. */
 struct vc_dialect_hint {
     uint64_t num_bits, group_size;
-    uint64_t block[2];              /* rows and columns that share a scale */
-    const struct vc_dialect *words; /* whose words hold codes of several rows: &vc_dialect_gptq, _awq; NULL: none */
-    bool zeros_less_one;            /* ... with zero points that are one less than they mean */
-    bool whole_rows;                /* ... with one scale for each row */
-    bool along_rows;                /* ... whose codes are of one row, after all */
+    uint64_t block[2];   /* rows and columns that share a scale */
+    enum vc_words words; /* whose words hold codes of several rows */
+    bool zeros_less_one; /* ... with zero points that are one less than they mean */
+    bool whole_rows;     /* ... with one scale for each row */
+    bool along_rows;     /* ... whose codes are of one row, after all */
     const char *unread; /* ... in an order that is not read, as a sentence goes on behind a name; NULL: they are read */
     const char *wrong;  /* a member that no loader takes, "a weight_block_size that ..."; NULL: nothing */
     const struct vc_foreign *foreign; /* the layout of another program that it names; NULL: none (foreign.h) */

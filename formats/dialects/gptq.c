@@ -32,14 +32,14 @@
 
 /* ---- the configuration ---- */
 
-static void read_numbers(const struct json_t *config, const struct vc_dialect *dialect, struct vc_dialect_hint *out)
+static void read_numbers(const struct json_t *config, enum vc_words words, struct vc_dialect_hint *out)
 {
     const json_t *group = json_object_get(config, "group_size");
 
     out->num_bits = vc_json_count(json_object_get(config, "bits"));
     out->group_size = vc_json_count(group);
     out->whole_rows = json_is_integer(group) && json_integer_value(group) == -1;
-    out->words = dialect;
+    out->words = words;
     if (out->num_bits == 0) {
         out->wrong = "no \"bits\" above 0";
     } else if (out->group_size == 0 && !out->whole_rows) {
@@ -53,7 +53,7 @@ bool vc_gptq_read_config(const struct json_t *config, struct vc_dialect_hint *ou
         return false;
     }
     out->zeros_less_one = !vc_json_says(config, "checkpoint_format", "gptq_v2");
-    read_numbers(config, &vc_dialect_gptq, out);
+    read_numbers(config, VC_WORDS_GPTQ, out);
     if (vc_json_says(config, "checkpoint_format", "marlin")) {
         out->unread = "is codes of GPTQ in the order of Marlin, which is not decoded here";
     }
@@ -68,7 +68,7 @@ bool vc_awq_read_config(const struct json_t *config, struct vc_dialect_hint *out
     if (!vc_json_says(config, "quant_method", "awq")) {
         return false;
     }
-    read_numbers(config, &vc_dialect_awq, out);
+    read_numbers(config, VC_WORDS_AWQ, out);
     out->along_rows = version != NULL && vc_is_one_of(version, "gemv GEMV");
     if (version == NULL ||
         !vc_is_one_of(version, "gemm GEMM gemv GEMV gemv_fast GEMV_FAST marlin exllama ipex llm-awq")) {
@@ -296,31 +296,30 @@ static const char *not_read(const struct vc_search *s, const struct words *w)
 }
 
 /* Whether the tensor is codes of the dialect; fills the first members of *w. */
-static enum vc_status is_words(struct vc_search *s, size_t codes, const struct vc_dialect *dialect, struct words *w,
-                               bool *is)
+static enum vc_status is_words(struct vc_search *s, size_t codes, enum vc_words words, struct words *w, bool *is)
 {
     static const char tail[] = ".qweight";
     const struct vc_tensor *t = &s->model->tensors[codes];
     size_t n = strlen(t->name);
 
-    *w = (struct words){.name = t->name, .n = n - (sizeof tail - 2), .codes = codes, .awq = dialect == &vc_dialect_awq};
+    *w = (struct words){.name = t->name, .n = n - (sizeof tail - 2), .codes = codes, .awq = words == VC_WORDS_AWQ};
     *is = n >= sizeof tail && strcmp(t->name + n - (sizeof tail - 1), tail) == 0 && vc_search_is_free(s, codes);
     if (*is) {
         VC_CALL(vc_search_hint(s));
     }
-    *is = *is && s->hint.words == dialect;
+    *is = *is && s->hint.words == words;
     w->bits = (unsigned)vc_min_u64(s->hint.num_bits, 64);
     w->gemv = w->awq && s->hint.along_rows;
     return VC_OK;
 }
 
-static enum vc_status find_words(struct vc_search *s, size_t codes, const struct vc_dialect *dialect, bool *found)
+static enum vc_status find_words(struct vc_search *s, size_t codes, enum vc_words words, bool *found)
 {
     struct words w;
     bool ordered, inside, is, symmetric;
     const char *why;
 
-    VC_CALL(is_words(s, codes, dialect, &w, &is));
+    VC_CALL(is_words(s, codes, words, &w, &is));
     if (!is) {
         return VC_OK;
     }
@@ -358,10 +357,10 @@ static enum vc_status find_words(struct vc_search *s, size_t codes, const struct
 
 enum vc_status vc_gptq_find(struct vc_search *s, size_t codes, bool *found)
 {
-    return find_words(s, codes, &vc_dialect_gptq, found);
+    return find_words(s, codes, VC_WORDS_GPTQ, found);
 }
 
 enum vc_status vc_awq_find(struct vc_search *s, size_t codes, bool *found)
 {
-    return find_words(s, codes, &vc_dialect_awq, found);
+    return find_words(s, codes, VC_WORDS_AWQ, found);
 }

@@ -38,14 +38,20 @@ static const struct mode modes[] = {{"affine", VC_SCHEME_NONE, 0, 0},
                                     {"mxfp8", VC_SCHEME_MXFP8, 8, 32},
                                     {"nvfp4", VC_SCHEME_NVFP4, 4, 16}};
 
+static bool is_of_mlx(const struct json_t *config)
+{
+    return json_object_get(config, "quant_method") == NULL &&
+           (json_object_get(config, "bits") != NULL || json_object_get(config, "mode") != NULL);
+}
+
 static bool mlx_read_config(const struct json_t *config, struct vc_dialect_hint *out)
 {
-    if (json_object_get(config, "quant_method") != NULL ||
-        (json_object_get(config, "bits") == NULL && json_object_get(config, "mode") == NULL)) {
-        return false;
+    bool is = is_of_mlx(config);
+
+    if (is) {
+        out->mlx = json_incref((json_t *)(uintptr_t)config);
     }
-    out->mlx = json_incref((json_t *)(uintptr_t)config);
-    return true;
+    return is;
 }
 
 /* A member of what is said of the module, or of all of them. */
@@ -311,15 +317,6 @@ static void mlx_write_config(const struct vc_config_weights *weights, struct vc_
     vc_text_release(&name);
 }
 
-static bool mlx_owns_config(const struct json_t *config)
-{
-    struct vc_dialect_hint hint = {.num_bits = 0};
-    bool owns = mlx_read_config(config, &hint);
-
-    vc_dialect_hint_release(&hint);
-    return owns;
-}
-
 /* ---- the row ---- */
 
 static const struct vc_dialect_file mlx_file = {.fits = mlx_fits,
@@ -327,7 +324,7 @@ static const struct vc_dialect_file mlx_file = {.fits = mlx_fits,
                                                 .in_config_only = true,
                                                 .config_twice = true,
                                                 .write_config = mlx_write_config,
-                                                .owns_config = mlx_owns_config,
+                                                .owns_config = is_of_mlx,
                                                 .read_config = mlx_read_config,
                                                 .find_packed = mlx_find};
 
