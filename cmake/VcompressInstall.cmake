@@ -1,5 +1,5 @@
 # What `cmake --install` puts where, find_package(vcompress), pkg-config. Components: runtime (the program, its manual, completions,
-# schemas), library (when shared), development, documents (with the examples), and the plug-ins cuda and mpi. scripts/release.sh
+# schemas), library (when shared), development, documents (with the examples), and the plug-ins cuda, http and mpi. scripts/release.sh
 # makes packages of them.
 include(CMakePackageConfigHelpers)
 

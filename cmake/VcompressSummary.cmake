@@ -1,5 +1,6 @@
 # What was found, at the end of configure: every optional part, whether it is in, and what would bring it in.
 set(hint_CUDA "nvcc")
+set(hint_HTTP "libcurl4-openssl-dev")
 set(hint_ISAL "libisal-dev")
 set(hint_LIBDEFLATE "libdeflate-dev")
 set(hint_MPI "libopenmpi-dev")
@@ -11,7 +12,8 @@ string(REPLACE "_library" "" type ${type})
 message(STATUS "vcompress ${PROJECT_VERSION}: ${CMAKE_BUILD_TYPE}, ${type} library, ${CMAKE_C_COMPILER_ID} "
   "${CMAKE_C_COMPILER_VERSION}, zlib ${ZLIB_VERSION_STRING}")
 get_property(VCOMPRESS_HAVE_MPI GLOBAL PROPERTY VCOMPRESS_HAVE_MPI)
-foreach(name CUDA ISAL LIBDEFLATE MPI NETTLE TESTS)
+get_property(VCOMPRESS_HAVE_HTTP GLOBAL PROPERTY VCOMPRESS_HAVE_HTTP)
+foreach(name CUDA HTTP ISAL LIBDEFLATE MPI NETTLE TESTS)
   if(VCOMPRESS_HAVE_${name})
     message(STATUS "  ${name}: yes (VCOMPRESS_${name}=${VCOMPRESS_${name}})")
   elseif(VCOMPRESS_${name} STREQUAL "OFF")

@@ -48,9 +48,11 @@ static size_t divided_stem(const char *path)
 /* Whether the input is several files, so that --max-shard-size and folders make sense. */
 bool vc_path_is_divided(const char *path)
 {
+    char real[PATH_MAX];
     struct stat st;
 
-    return (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) || divided_stem(path) != 0 || is_index(path);
+    return (stat(vc_mount_path(path, real), &st) == 0 && S_ISDIR(st.st_mode)) || divided_stem(path) != 0 ||
+           is_index(path);
 }
 
 /* A folder, or the one that an index lies in; "." and ".." by their real names. */

@@ -65,7 +65,7 @@ mpi=ON
 cuda=OFF
 if [ "$arch" = amd64 ] && command -v nvcc >/dev/null; then cuda=ON; fi
 build shared -DBUILD_SHARED_LIBS=ON -DCMAKE_INSTALL_LIBDIR="lib/$triplet" -DVCOMPRESS_ISAL=ON -DVCOMPRESS_LIBDEFLATE=ON -DVCOMPRESS_NETTLE=ON \
-    -DVCOMPRESS_MPI=$mpi -DVCOMPRESS_CUDA=OFF
+    -DVCOMPRESS_MPI=$mpi -DVCOMPRESS_HTTP=OFF -DVCOMPRESS_CUDA=OFF
 if [ "${VCOMPRESS_CUDA:-$cuda}" != OFF ]; then
     # nvcc makes names of the whole path of a source: the plug-in is built in a folder whose name is always the same.
     fixed=/tmp/vcompress-$version-cuda
@@ -77,7 +77,7 @@ if [ "${VCOMPRESS_CUDA:-$cuda}" != OFF ]; then
 fi
 # Debian has no archive of ISA-L.
 build static -DVCOMPRESS_STATIC_DEPENDENCIES=ON -DCMAKE_INSTALL_LIBDIR="lib/$triplet" -DVCOMPRESS_ISAL=OFF -DVCOMPRESS_LIBDEFLATE=ON \
-    -DVCOMPRESS_NETTLE=ON -DVCOMPRESS_MPI=OFF -DVCOMPRESS_CUDA=OFF
+    -DVCOMPRESS_NETTLE=ON -DVCOMPRESS_MPI=OFF -DVCOMPRESS_HTTP=OFF -DVCOMPRESS_CUDA=OFF
 
 mkdir -p "$out"
 rm -f "$out"/*_"$arch".deb "$out"/*"$machine".tar.gz "$out"/*"$machine".whl

@@ -1,6 +1,7 @@
 /* app.c - what surrounds the work of a command: the options that all commands share, the context, the one line of a
  * failure. Knows no command. app.h has the order of the calls. */
 #include "tools/app.h"
+#include "tools/remote_inputs.h"
 
 #include <poll.h>
 #include <stdarg.h>
@@ -384,6 +385,7 @@ FILE *app_notes(struct app *app)
 void app_end(struct app *app)
 {
     out_end(&app->out);
+    remote_inputs_close(app);
     vc_text_free(app->own_output);
     free(app->own_names);
     free(app->line);
@@ -470,6 +472,7 @@ int app_open(struct app *app)
         rc = set_up(app, vc_ctx_set_device(app->ctx, common->device), "device");
     }
     rc = rc == GO_ON ? files_check(app) : rc;
+    rc = rc == GO_ON ? remote_inputs_open(app) : rc;
     app->subject = subject;
     return rc;
 }

@@ -73,6 +73,8 @@ struct app {
     struct words gates; /* owned; of the file of --gates, for this command */
     const char *where;  /* begins sentences about options: "recipe.txt:3"; NULL: they are on the command line */
     char *line;         /* owned; the command as it was given, without --html, for pages; NULL: none is asked for */
+    struct vc_remote **remotes; /* owned; INPUTs of other machines */
+    size_t n_remotes;
     bool written;       /* the output is complete: a failure after that must not sound as if it were not */
     bool stdout_closed; /* it was, when we started */
     bool pipe_closed;   /* nobody reads the output that goes to standard output */

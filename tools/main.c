@@ -12,6 +12,7 @@
 
 #include "tools/app.h"
 #include "tools/commands/commands.h"
+#include "tools/remote_inputs.h"
 
 /* ---- descriptors ---- */
 
@@ -185,6 +186,7 @@ int main(int argc, char **argv)
     (void)signal(SIGXFSZ, SIG_IGN);
     status = run_with_stack(&app, argc, argv);
     out_end(&app.out);
+    remote_inputs_close(&app); /* before the context that they are of */
     watch_signals(NULL);
     vc_ctx_free(app.ctx);
     app.ctx = NULL;

@@ -80,10 +80,11 @@ static bool is_bin(const char *name)
 static enum vc_status find_modules(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
     const char *path = vc_arena_printf(ctx, &folder->arena, "%s/modules.json", folder->path);
+    char real[PATH_MAX];
     struct stat st;
 
     VC_CALL_ALLOC(path);
-    folder->has_modules = stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    folder->has_modules = stat(vc_mount_path(path, real), &st) == 0 && S_ISREG(st.st_mode);
     return VC_OK;
 }
 
@@ -180,7 +181,8 @@ static enum vc_status scan_level(struct vc_ctx *ctx, struct vc_infolder *folder,
                                  const char *prefix, unsigned depth)
 {
     const char *slashed = vc_arena_printf(ctx, &folder->arena, "%s%s", prefix, prefix[0] != '\0' ? "/" : "");
-    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char real[PATH_MAX];
+    int fd = openat(parent, vc_mount_path(name, real), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     enum vc_status status = VC_OK;
     struct dirent *entry;
@@ -280,9 +282,10 @@ static bool is_index(const char *path)
 
 bool vc_infolder_is(const char *path)
 {
+    char real[PATH_MAX];
     struct stat st;
 
-    return strcmp(path, "-") != 0 && stat(path, &st) == 0 &&
+    return strcmp(path, "-") != 0 && stat(vc_mount_path(path, real), &st) == 0 &&
            (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && is_index(path)));
 }
 

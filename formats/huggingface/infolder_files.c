@@ -107,6 +107,7 @@ enum vc_status vc_infolder_open_carried(struct vc_ctx *ctx, struct vc_infolder *
                                         const struct vc_carried *carried, struct vc_infile **out)
 {
     const char *path;
+    char real[PATH_MAX];
     struct stat st;
 
     *out = NULL;
@@ -115,7 +116,7 @@ enum vc_status vc_infolder_open_carried(struct vc_ctx *ctx, struct vc_infolder *
     }
     path = vc_arena_printf(ctx, &folder->arena, "%s/%s", folder->path, carried->name);
     VC_CALL_ALLOC(path);
-    if (stat(path, &st) != 0) {
+    if (stat(vc_mount_path(path, real), &st) != 0) {
         return vc_fail_errno(ctx, errno, "cannot open");
     }
     VC_REFUSE_IF((uint64_t)st.st_size != carried->size_bytes || st.st_mtim.tv_sec != carried->modified.tv_sec ||

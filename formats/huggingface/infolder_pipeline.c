@@ -86,10 +86,11 @@ out:
 static enum vc_status check_part(struct vc_ctx *ctx, struct vc_infolder *folder, const struct vc_pipeline_part *part)
 {
     const char *path = vc_arena_printf(ctx, &folder->arena, "%s/%s", folder->path, part->name);
+    char real[PATH_MAX];
     struct stat st;
 
     VC_CALL_ALLOC(path);
-    if (lstat(path, &st) != 0) {
+    if (lstat(vc_mount_path(path, real), &st) != 0) {
         return errno == ENOENT ? vc_fail(ctx, VC_E_FORMAT,
                                          "%s: " VC_MODEL_INDEX_NAME " names this part (%s of %s), and there is no such "
                                          "folder",

@@ -222,8 +222,13 @@ enum vc_status vc_infile_adopt(struct vc_ctx *ctx, int fd, const struct stat *st
                                .size_bytes = (uint64_t)st->st_size,
                                .kept = {.device = st->st_dev, .inode = st->st_ino, .path = path},
                                .modified = st->st_mtim,
-                               .path = path};
+                               .path = path,
+                               .elsewhere = vc_virtual_find(st)};
     vc_kept_add(ctx, &file->kept);
+    if (file->elsewhere != NULL) {
+        (void)close(fd);
+        file->fd = -1;
+    }
     return VC_OK;
 }
 
@@ -272,7 +277,7 @@ static enum vc_status adopt(struct vc_ctx *ctx, int fd, const char *path, struct
     }
     VC_TRY(check_kind(ctx, &st));
     status = vc_infile_adopt(ctx, fd, &st, path, out);
-    if (status == VC_OK && strcmp(path, "-") != 0 && vc_descriptors_are_few(fd)) {
+    if (status == VC_OK && (*out)->fd >= 0 && strcmp(path, "-") != 0 && vc_descriptors_are_few(fd)) {
         (void)close(fd);
         (*out)->fd = -1;
     }
@@ -304,12 +309,14 @@ static bool is_remote(const char *path)
 /* O_NONBLOCK keeps the open of a pipe without a writer from waiting for ever; check_kind refuses the pipe then. */
 enum vc_status vc_infile_open(struct vc_ctx *ctx, const char *path, struct vc_infile **out)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    char real[PATH_MAX];
+    int fd = open(vc_mount_path(path, real), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
     *out = NULL;
-    VC_REFUSE_IF(fd < 0 && errno == ENOENT && is_remote(path), ctx, VC_E_IO,
-                 "cannot open: No such file or directory (a model of a hub has to be downloaded first: no part uses "
-                 "the network)");
+    VC_REFUSE_IF(
+        fd < 0 && errno == ENOENT && is_remote(path), ctx, VC_E_IO,
+        "cannot open: No such file or directory (hf:OWNER/NAME is read by inspect, fit, estimate, plan and graph, and "
+        "where that is asked for by what writes models; others need the model on a disk)");
     return fd < 0 ? vc_fail_errno(ctx, errno, "cannot open") : adopt(ctx, fd, path, out);
 }
 
@@ -369,7 +376,7 @@ enum vc_status vc_infile_check(struct vc_ctx *ctx, const struct vc_infile *file)
     enum vc_status status = VC_OK;
     int fd;
 
-    if (!is_file(file)) {
+    if (!is_file(file) || file->elsewhere != NULL) { /* each answer from there was compared with the first one */
         return VC_OK;
     }
     fd = take_fd(ctx, file);
@@ -388,7 +395,9 @@ enum vc_status vc_infile_check(struct vc_ctx *ctx, const struct vc_infile *file)
 
 enum vc_status vc_infile_open_other(struct vc_ctx *ctx, const char *path, const char *by, struct vc_infile **out)
 {
-    if (access(path, F_OK) != 0 && (errno == ENOENT || errno == ENAMETOOLONG)) {
+    char real[PATH_MAX];
+
+    if (access(vc_mount_path(path, real), F_OK) != 0 && (errno == ENOENT || errno == ENAMETOOLONG)) {
         *out = NULL;
         return vc_fail(ctx, VC_E_FORMAT, "is not there, but %s names it", by);
     }
@@ -427,6 +436,9 @@ enum vc_status vc_infile_read(struct vc_ctx *ctx, const struct vc_infile *file, 
         return n == 0 || file->reader.read(file->reader.user, offset, dst, n)
                    ? VC_OK
                    : vc_fail(ctx, VC_E_IO, "the program does not give %zu bytes at offset %" PRIu64, n, offset);
+    }
+    if (file->elsewhere != NULL) {
+        return n == 0 ? VC_OK : file->elsewhere->read(ctx, file->elsewhere, offset, dst, n);
     }
     fd = take_fd(ctx, file);
     if (fd < 0) {

@@ -10,15 +10,17 @@
 #include <vcompress/stream.h>
 
 #include "core/base/kept_files.h"
+#include "formats/io/mounts.h"
 
 struct vc_infile {
     int fd; /* -1: there are few descriptors, and every read opens the file again (vc_descriptors_are_few) */
     uint64_t size_bytes;
-    struct vc_kept_file kept; /* to know the input again whatever it is called */
-    struct timespec modified; /* with size_bytes: to see that it is still as it was when it was opened */
-    const char *path;         /* borrowed from the model */
-    unsigned char *bytes;     /* not NULL: there is no file, these are its bytes; the pool's */
-    struct vc_reader reader;  /* size_bytes not 0: there is no file, these are its bytes; the program's */
+    struct vc_kept_file kept;                /* to know the input again whatever it is called */
+    struct timespec modified;                /* with size_bytes: to see that it is still as it was when it was opened */
+    const char *path;                        /* borrowed from the model */
+    unsigned char *bytes;                    /* not NULL: there is no file, these are its bytes; the pool's */
+    const struct vc_virtual_file *elsewhere; /* not NULL: the file has no bytes, they are read there (mounts.h) */
+    struct vc_reader reader; /* size_bytes not 0: there is no file, these are its bytes; the program's */
 };
 
 #define VC_HEAD_BYTES 512 /* of a file tell what it is */

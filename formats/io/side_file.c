@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/real_path.h"
+#include "formats/io/mounts.h"
 
 #define SNAPSHOTS "/snapshots/"
 #define BLOBS     "/blobs/"
@@ -42,8 +43,11 @@ enum vc_status vc_links_stay(struct vc_ctx *ctx, const char *folder, const char 
     char path[PATH_MAX];
     char base[PATH_MAX];
     char real[PATH_MAX];
-    int n = snprintf(path, sizeof path, "%s/%s", folder, name);
+    char mounted[PATH_MAX];
+    int n;
 
+    folder = vc_mount_path(folder, mounted);
+    n = snprintf(path, sizeof path, "%s/%s", folder, name);
     *stay = n >= 0 && (size_t)n < sizeof path;
     if (*stay) {
         VC_CALL(vc_real_path(ctx, folder, base, stay));
@@ -76,7 +80,8 @@ static enum vc_status why_odd(struct vc_ctx *ctx, const char *folder, const char
                               const char **found)
 {
     char path[PATH_MAX];
-    int n = snprintf(path, sizeof path, "%s/%s", folder, name);
+    char mounted[PATH_MAX];
+    int n = snprintf(path, sizeof path, "%s/%s", vc_mount_path(folder, mounted), name);
     struct stat own;
     bool stay = true;
 

@@ -110,6 +110,7 @@ static const char *folder_path(const struct onnx_reader *r)
 static enum vc_status open_model_folder(struct onnx_reader *r)
 {
     const char *name;
+    char real[PATH_MAX];
 
     if (r->folder >= 0) {
         return VC_OK;
@@ -119,7 +120,7 @@ static enum vc_status open_model_folder(struct onnx_reader *r)
                  strcmp(r->path, "-") == 0 ? "standard input" : r->path);
     name = folder_path(r);
     VC_CALL_ALLOC(name);
-    r->folder = open(name, FOLDER_FLAGS);
+    r->folder = open(vc_mount_path(name, real), FOLDER_FLAGS);
     return r->folder >= 0 ? VC_OK : vc_fail_errno(r->ctx, errno, "cannot open the folder of the model");
 }
 

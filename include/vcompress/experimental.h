@@ -20,6 +20,7 @@
 #include <vcompress/page.h>
 #include <vcompress/plan.h>
 #include <vcompress/ranks.h>
+#include <vcompress/remote.h>
 #include <vcompress/sensitivity.h>
 #include <vcompress/shrink.h>
 #include <vcompress/structured.h>

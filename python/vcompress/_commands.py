@@ -89,7 +89,7 @@ def quantize(input: Input, output: Optional[Path] = None, *, progress: Show = No
         overflow: Optional[Literal["error", "inf", "sat"]] = None, requantize: bool = False, include: Optional[Values] = None, exclude: Optional[Values] = None,
         output_dir: Optional[Path] = None, format: Optional[Literal["npy", "npz", "safetensors", "gguf", "torch", "onnx"]] = None,
         emit: Optional[Values] = None, force: bool = False, force_foreign: bool = False, deflate: Optional[Union[bool, Values]] = None, strip: bool = False,
-        metadata: Optional[Values] = None, dry_run: bool = False, digest: bool = False, max_bytes: Optional[Union[int, str]] = None,
+        remote: bool = False, metadata: Optional[Values] = None, dry_run: bool = False, digest: bool = False, max_bytes: Optional[Union[int, str]] = None,
         min_ratio: Optional[float] = None, baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None,
         must_fit: Optional[Values] = None, weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None,
         shard: Optional[Values] = None, drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False,
@@ -151,6 +151,7 @@ def quantize(input: Input, output: Optional[Path] = None, *, progress: Show = No
     force_foreign: --force, and replace a model's folder of another program, too, or of a version of vcompress without marks
     deflate (auto|zlib|isal): compress the members
     strip: ONNX: leave out what computes nothing: descriptions and metadata, such as the exporter's stack traces, and the class names that some programs read there
+    remote: INPUT may lie on another machine, hf:OWNER/NAME[@REVISION][/FILE] or https://...: it is read as the work goes on, and not kept (needs the plug-in vcompress_http.so; HF_ENDPOINT and HF_TOKEN as the hub's own tools have them)
     metadata (KEY=VALUE): GGUF, safetensors, ONNX: an entry of the output's metadata, in place of one with its key
     dry_run: print the report, write nothing
     digest: print the SHA-256 of every written file, in the form of sha256sum
@@ -198,7 +199,7 @@ def prune(input: Input, output: Optional[Path] = None, *, progress: Show = None,
         keep_layers: Optional[str] = None, layers: Optional[str] = None, include: Optional[Values] = None, exclude: Optional[Values] = None,
         output_dir: Optional[Path] = None, format: Optional[Literal["npy", "npz", "safetensors", "gguf", "torch", "onnx"]] = None,
         emit: Optional[Values] = None, force: bool = False, force_foreign: bool = False, deflate: Optional[Union[bool, Values]] = None, strip: bool = False,
-        metadata: Optional[Values] = None, dry_run: bool = False, digest: bool = False, max_bytes: Optional[Union[int, str]] = None,
+        remote: bool = False, metadata: Optional[Values] = None, dry_run: bool = False, digest: bool = False, max_bytes: Optional[Union[int, str]] = None,
         min_ratio: Optional[float] = None, baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None,
         must_fit: Optional[Values] = None, weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None,
         shard: Optional[Values] = None, drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False,
@@ -247,6 +248,7 @@ def prune(input: Input, output: Optional[Path] = None, *, progress: Show = None,
     force_foreign: --force, and replace a model's folder of another program, too, or of a version of vcompress without marks
     deflate (auto|zlib|isal): compress the members
     strip: ONNX: leave out what computes nothing: descriptions and metadata, such as the exporter's stack traces, and the class names that some programs read there
+    remote: INPUT may lie on another machine, hf:OWNER/NAME[@REVISION][/FILE] or https://...: it is read as the work goes on, and not kept (needs the plug-in vcompress_http.so; HF_ENDPOINT and HF_TOKEN as the hub's own tools have them)
     metadata (KEY=VALUE): GGUF, safetensors, ONNX: an entry of the output's metadata, in place of one with its key
     dry_run: print the report, write nothing
     digest: print the SHA-256 of every written file, in the form of sha256sum
@@ -285,7 +287,7 @@ def run(input: Input, output: Optional[Path] = None, recipe: Optional[Path] = No
         layout: Optional[Literal["auto", "plain", "compressed-tensors", "w8a8", "bitsandbytes", "gptq", "awq", "fp8", "onnx", "onnx-qdq", "comfyui", "mlx"]] = None,
         output_dir: Optional[Path] = None, format: Optional[Literal["npy", "npz", "safetensors", "gguf", "torch", "onnx"]] = None,
         emit: Optional[Values] = None, force: bool = False, force_foreign: bool = False, deflate: Optional[Union[bool, Values]] = None, strip: bool = False,
-        metadata: Optional[Values] = None, dry_run: bool = False, digest: bool = False, max_bytes: Optional[Union[int, str]] = None,
+        remote: bool = False, metadata: Optional[Values] = None, dry_run: bool = False, digest: bool = False, max_bytes: Optional[Union[int, str]] = None,
         min_ratio: Optional[float] = None, baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None,
         must_fit: Optional[Values] = None, weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None,
         shard: Optional[Values] = None, drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False,
@@ -306,6 +308,7 @@ def run(input: Input, output: Optional[Path] = None, recipe: Optional[Path] = No
     force_foreign: --force, and replace a model's folder of another program, too, or of a version of vcompress without marks
     deflate (auto|zlib|isal): compress the members
     strip: ONNX: leave out what computes nothing: descriptions and metadata, such as the exporter's stack traces, and the class names that some programs read there
+    remote: INPUT may lie on another machine, hf:OWNER/NAME[@REVISION][/FILE] or https://...: it is read as the work goes on, and not kept (needs the plug-in vcompress_http.so; HF_ENDPOINT and HF_TOKEN as the hub's own tools have them)
     metadata (KEY=VALUE): GGUF, safetensors, ONNX: an entry of the output's metadata, in place of one with its key
     dry_run: print the report, write nothing
     digest: print the SHA-256 of every written file, in the form of sha256sum
@@ -345,14 +348,15 @@ def dequantize(input: Input, output: Optional[Path] = None, *, progress: Show = 
         source_dtype: bool = False, casts: bool = False, overflow: Optional[Literal["error", "inf", "sat"]] = None, include: Optional[Values] = None,
         exclude: Optional[Values] = None, output_dir: Optional[Path] = None,
         format: Optional[Literal["npy", "npz", "safetensors", "gguf", "torch", "onnx"]] = None, emit: Optional[Values] = None, force: bool = False,
-        force_foreign: bool = False, deflate: Optional[Union[bool, Values]] = None, strip: bool = False, metadata: Optional[Values] = None,
-        dry_run: bool = False, digest: bool = False, max_bytes: Optional[Union[int, str]] = None, min_ratio: Optional[float] = None,
-        baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None, must_fit: Optional[Values] = None,
-        weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None, shard: Optional[Values] = None,
-        drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False, pre: Optional[str] = None,
-        no_vocab: bool = False, graph: Optional[Path] = None, min_sqnr: Optional[float] = None, max_sqnr_drop: Optional[float] = None,
-        gates: Optional[Path] = None, device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None,
-        cpu_mask: Optional[str] = None, html: Optional[Path] = None, markdown: Optional[Path] = None, diffable: bool = False) -> Report:
+        force_foreign: bool = False, deflate: Optional[Union[bool, Values]] = None, strip: bool = False, remote: bool = False,
+        metadata: Optional[Values] = None, dry_run: bool = False, digest: bool = False, max_bytes: Optional[Union[int, str]] = None,
+        min_ratio: Optional[float] = None, baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None,
+        must_fit: Optional[Values] = None, weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None,
+        shard: Optional[Values] = None, drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False,
+        pre: Optional[str] = None, no_vocab: bool = False, graph: Optional[Path] = None, min_sqnr: Optional[float] = None,
+        max_sqnr_drop: Optional[float] = None, gates: Optional[Path] = None, device: Optional[str] = None, threads: Optional[int] = None,
+        max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None, markdown: Optional[Path] = None,
+        diffable: bool = False) -> Report:
     """Turn quantized weights back into floats.
 
     vcompress dequantize [--f32 | --fp16 | --bf16 | --source-dtype] [options] INPUT... [-o OUTPUT | -d DIR]
@@ -372,6 +376,7 @@ def dequantize(input: Input, output: Optional[Path] = None, *, progress: Show = 
     force_foreign: --force, and replace a model's folder of another program, too, or of a version of vcompress without marks
     deflate (auto|zlib|isal): compress the members
     strip: ONNX: leave out what computes nothing: descriptions and metadata, such as the exporter's stack traces, and the class names that some programs read there
+    remote: INPUT may lie on another machine, hf:OWNER/NAME[@REVISION][/FILE] or https://...: it is read as the work goes on, and not kept (needs the plug-in vcompress_http.so; HF_ENDPOINT and HF_TOKEN as the hub's own tools have them)
     metadata (KEY=VALUE): GGUF, safetensors, ONNX: an entry of the output's metadata, in place of one with its key
     dry_run: print the report, write nothing
     digest: print the SHA-256 of every written file, in the form of sha256sum
@@ -409,7 +414,7 @@ def dequantize(input: Input, output: Optional[Path] = None, *, progress: Show = 
 def merge(input: Input, output: Optional[Path] = None, *, progress: Show = None, lora: Optional[Values] = None, partial: bool = False,
         output_dir: Optional[Path] = None, format: Optional[Literal["npy", "npz", "safetensors", "gguf", "torch", "onnx"]] = None,
         emit: Optional[Values] = None, force: bool = False, force_foreign: bool = False, deflate: Optional[Union[bool, Values]] = None, strip: bool = False,
-        metadata: Optional[Values] = None, dry_run: bool = False, digest: bool = False, max_bytes: Optional[Union[int, str]] = None,
+        remote: bool = False, metadata: Optional[Values] = None, dry_run: bool = False, digest: bool = False, max_bytes: Optional[Union[int, str]] = None,
         min_ratio: Optional[float] = None, baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None,
         must_fit: Optional[Values] = None, weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None,
         shard: Optional[Values] = None, drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False,
@@ -430,6 +435,7 @@ def merge(input: Input, output: Optional[Path] = None, *, progress: Show = None,
     force_foreign: --force, and replace a model's folder of another program, too, or of a version of vcompress without marks
     deflate (auto|zlib|isal): compress the members
     strip: ONNX: leave out what computes nothing: descriptions and metadata, such as the exporter's stack traces, and the class names that some programs read there
+    remote: INPUT may lie on another machine, hf:OWNER/NAME[@REVISION][/FILE] or https://...: it is read as the work goes on, and not kept (needs the plug-in vcompress_http.so; HF_ENDPOINT and HF_TOKEN as the hub's own tools have them)
     metadata (KEY=VALUE): GGUF, safetensors, ONNX: an entry of the output's metadata, in place of one with its key
     dry_run: print the report, write nothing
     digest: print the SHA-256 of every written file, in the form of sha256sum
@@ -468,14 +474,14 @@ def convert(input: Input, output: Optional[Path] = None, *, progress: Show = Non
         layout: Optional[Literal["auto", "plain", "compressed-tensors", "w8a8", "bitsandbytes", "gptq", "awq", "fp8", "onnx", "onnx-qdq", "comfyui", "mlx"]] = None,
         c_header: bool = False, c_prefix: Optional[str] = None, c_align: Optional[int] = None, output_dir: Optional[Path] = None,
         format: Optional[Literal["npy", "npz", "safetensors", "gguf", "torch", "onnx"]] = None, emit: Optional[Values] = None, force: bool = False,
-        force_foreign: bool = False, deflate: Optional[Union[bool, Values]] = None, strip: bool = False, metadata: Optional[Values] = None,
-        dry_run: bool = False, digest: bool = False, max_bytes: Optional[Union[int, str]] = None, min_ratio: Optional[float] = None,
-        baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None, must_fit: Optional[Values] = None,
-        weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None, shard: Optional[Values] = None,
-        drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False, pre: Optional[str] = None,
-        no_vocab: bool = False, graph: Optional[Path] = None, gates: Optional[Path] = None, device: Optional[str] = None, threads: Optional[int] = None,
-        max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None, markdown: Optional[Path] = None,
-        diffable: bool = False) -> Report:
+        force_foreign: bool = False, deflate: Optional[Union[bool, Values]] = None, strip: bool = False, remote: bool = False,
+        metadata: Optional[Values] = None, dry_run: bool = False, digest: bool = False, max_bytes: Optional[Union[int, str]] = None,
+        min_ratio: Optional[float] = None, baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None,
+        must_fit: Optional[Values] = None, weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None,
+        shard: Optional[Values] = None, drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False,
+        pre: Optional[str] = None, no_vocab: bool = False, graph: Optional[Path] = None, gates: Optional[Path] = None, device: Optional[str] = None,
+        threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None,
+        markdown: Optional[Path] = None, diffable: bool = False) -> Report:
     """Write the same tensors in another file format.
 
     vcompress convert [options] INPUT... (-o OUTPUT | --format FORMAT [-d DIR])
@@ -491,6 +497,7 @@ def convert(input: Input, output: Optional[Path] = None, *, progress: Show = Non
     force_foreign: --force, and replace a model's folder of another program, too, or of a version of vcompress without marks
     deflate (auto|zlib|isal): compress the members
     strip: ONNX: leave out what computes nothing: descriptions and metadata, such as the exporter's stack traces, and the class names that some programs read there
+    remote: INPUT may lie on another machine, hf:OWNER/NAME[@REVISION][/FILE] or https://...: it is read as the work goes on, and not kept (needs the plug-in vcompress_http.so; HF_ENDPOINT and HF_TOKEN as the hub's own tools have them)
     metadata (KEY=VALUE): GGUF, safetensors, ONNX: an entry of the output's metadata, in place of one with its key
     dry_run: print the report, write nothing
     digest: print the SHA-256 of every written file, in the form of sha256sum

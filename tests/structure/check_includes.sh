@@ -127,6 +127,7 @@ list_edges | awk -v sq="'" '
             bad("only kernels/cuda/ may")
             next
         }
+        if (t ~ /^curl\// && $1 !~ /^formats\/remote\/http\//) { bad("only formats/remote/http/ may"); next }
         if (t == "mpi.h" && $1 !~ /^distill\/ranks\/mpi\//) { bad("only distill/ranks/mpi/ may"); next }
         if (from == "include" && !ours && t !~ /^std(bool|def|int|io)\.h$/) { bad("the C standard is enough here") }
         if (!ours) { next }

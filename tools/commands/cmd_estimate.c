@@ -75,5 +75,6 @@ const struct command command_estimate = {
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",
+    .reads_headers = true,
     .run = run_estimate,
 };

@@ -735,10 +735,12 @@ const struct command command_fit = {
         "is not known (--weights-only and --activations SIZE help if a file has no graph).\n"
         "  vcompress fit --gpu 'RTX 4060' --ctx 4096 llama/\n"
         "  vcompress fit --memory 16GiB --mode train --batch 32 --max-batch model.onnx\n"
+        "  vcompress fit --gpu 'RTX 4090' hf:OWNER/NAME\n"
         "  vcompress fit --all-gpus --dtype int4/group:128 llama/",
     .first = "gpu memory batch ctx dtype mode max-batch max-ctx graph json",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",
+    .reads_headers = true,
     .run = run_fit,
 };

@@ -296,6 +296,7 @@ const struct command command_graph = {
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",
+    .reads_headers = true,
     .schema = "vcompress.graph/1",
     .run = run_graph,
 };

@@ -132,11 +132,13 @@ const struct command command_inspect = {
     .text = "Reads headers only, unless --stats is given. Tensors whose names differ only in a number share a line; "
             "-v lists every tensor. The sizes after int8 and fp16 are the exact sizes that quantize writes.\n"
             "  vcompress inspect -v model.safetensors\n"
+            "  vcompress inspect hf:OWNER/NAME\n"
             "  vcompress inspect --stats --html model.html model.npz",
     .first = "stats json html quiet verbose",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",
+    .reads_headers = true,
     .schema = "vcompress.inspect/1",
     .run = run_inspect,
 };

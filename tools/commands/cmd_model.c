@@ -333,6 +333,7 @@ static int run_model(struct app *app, int n_args, char **args)
 }
 
 const struct command command_model = {
+    .reads_headers = true,
     .name = "MODEL",
     .usage = "[options]",
     .summary = "tell what a model is, where it fits, and which commands come next",

@@ -393,5 +393,6 @@ const struct command command_plan = {
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",
+    .reads_headers = true,
     .run = run_plan,
 };

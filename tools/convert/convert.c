@@ -232,6 +232,9 @@ static const struct opt write_opts[] = {
     {.name = "strip", .kind = OPT_CALL, .call = take_strip, .option = "strip",
      .help = "ONNX: leave out what computes nothing: descriptions and metadata, such as the exporter's stack traces, and the "
              "class names that some programs read there"},
+    {.name = "remote", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct convert_options, remote),
+     .help = "INPUT may lie on another machine, hf:OWNER/NAME[@REVISION][/FILE] or https://...: it is read as the work goes on, and "
+             "not kept (needs the plug-in vcompress_http.so; HF_ENDPOINT and HF_TOKEN as the hub's own tools have them)"},
     {.name = "metadata", .value = "KEY=VALUE", .kind = OPT_CALL, .call = take_metadata, .option = "metadata",
      .help = "GGUF, safetensors, ONNX: an entry of the output's metadata, in place of one with its key; repeatable. In GGUF VALUE may "
              "begin with its type, as u32:8192, f32:1e6, bool:true, str:text (else that of the entry there, or a text)"},
@@ -391,12 +394,14 @@ static bool is_piped(const struct vc_write_options *write)
 }
 
 /* A folder, or a file of several, goes into a folder, whose name has no extension. In "a.b/small" only the last part
- * counts: it has no point. */
+ * counts: it has no point. What a remote name without the extension of a format is was not asked yet: a model of the
+ * hub, or an index. */
 static bool names_folder(const char *name, const char *input)
 {
     const char *slash = strrchr(name, '/');
+    bool divided = vc_remote_is(input) ? vc_format_of_name(input) == NULL : vc_path_is_divided(input);
 
-    return strchr(slash != NULL ? slash : name, '.') == NULL && vc_path_is_divided(input);
+    return strchr(slash != NULL ? slash : name, '.') == NULL && divided;
 }
 
 /* ".npy, .npz, ..." of the formats that can be written. Returns `list`. */
@@ -629,6 +634,9 @@ static int check_words(struct app *app, const struct vc_write_options *write)
     }
     if (output_name(write, 0) == NULL && !write->dry_run && strcmp(app->parsed.args[0], "-") == 0) {
         return app_usage(app, "reading standard input needs a name for the output: -o FILE, or -o - for a pipe");
+    }
+    if (output_name(write, 0) == NULL && !write->dry_run && vc_remote_is(app->parsed.args[0])) {
+        return app_usage(app, "an INPUT of another machine needs a name for the output: -o FILE or -o FOLDER");
     }
     rc = app_check_gate(app, "min-sqnr", write->min_sqnr_db);
     if (rc == GO_ON) {

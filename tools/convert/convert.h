@@ -26,6 +26,7 @@ struct convert_options {
     struct vc_write_options write;
     struct vc_rule rules[MAX_RULES]; /* --include and --exclude, in the order given */
     size_t n_rules;
+    bool remote;                                        /* --remote */
     struct vc_metadata_entry metadata[MAX_METADATA];    /* --metadata: values are the arguments' ends ... */
     char metadata_keys[MAX_METADATA][MAX_METADATA_KEY]; /* ... and keys copies of their beginnings */
     const char *lists[VC_MAX_OUTPUTS];                  /* --emit as given, "a.npz,b.npz" */

@@ -113,6 +113,7 @@ struct command {
     const char *args;   /* for completions: "FILE", words "bash|zsh|fish", or NULL */
     const char *schema; /* of its JSON document; NULL: has none */
     int (*run)(struct app *app, int n_args, char **args);
+    bool reads_headers; /* INPUT may be a model of another machine, of which it reads little (remote_inputs.h) */
 };
 
 /* Every command, in the order of --help (main.c). */

@@ -482,7 +482,9 @@ enum vc_status vc_hf_config_hint(struct vc_ctx *ctx, const char *text, size_t n,
 
 enum vc_status vc_hf_look(struct vc_ctx *ctx, const char *path, struct stat *st, bool *there)
 {
-    *there = stat(path, st) == 0;
+    char real[PATH_MAX];
+
+    *there = stat(vc_mount_path(path, real), st) == 0;
     return *there || errno == ENOENT || errno == ENOTDIR || errno == ELOOP
                ? VC_OK
                : vc_fail_errno(ctx, errno, "cannot look at %s", path);

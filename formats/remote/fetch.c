@@ -1,0 +1,489 @@
+/* fetch.c - see fetch.h. Sentences name the host, never the whole URL: what signed URLs have behind '?' is a secret, too. */
+#include "formats/remote/fetch.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "core/base/checked.h"
+#include "formats/remote/environment.h"
+
+#define SCHEME_END    "://"
+#define SECURE        "https://"
+#define PLAIN         "http://"
+#define MAX_REDIRECTS 10
+#define MAX_TRIES     5
+#define MAX_URL       8192
+#define MAX_PAUSE     60.0
+#define MAX_SKIPPED   ((size_t)64 << 10)
+
+/* ---- URLs ---- */
+
+/* Length of "https://host:port". */
+static size_t origin_bytes(const char *url)
+{
+    const char *host = strstr(url, SCHEME_END);
+
+    return host != NULL ? (size_t)(host - url) + 3 + strcspn(host + 3, "/?#") : 0;
+}
+
+static bool is_secure(const char *url)
+{
+    return strncasecmp(url, SECURE, strlen(SECURE)) == 0;
+}
+
+/* http is for servers of this machine: what is sent does not leave it. */
+static bool is_local(const char *url)
+{
+    static const char *const hosts[] = {"localhost", "127.0.0.1", "[::1]"};
+    bool plain = strncmp(url, PLAIN, strlen(PLAIN)) == 0;
+
+    for (size_t i = 0; plain && i < sizeof hosts / sizeof hosts[0]; i++) {
+        const char *behind = url + strlen(PLAIN);
+        size_t n = strlen(hosts[i]);
+
+        if (strncmp(behind, hosts[i], n) == 0 && (behind[n] == '\0' || behind[n] == ':' || behind[n] == '/')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum vc_status vc_fetch_check_url(struct vc_ctx *ctx, const char *url)
+{
+    size_t n = origin_bytes(url);
+
+    for (const char *c = url; *c != '\0'; c++) {
+        VC_REFUSE_IF((unsigned char)*c <= ' ' || *c == 0x7f, ctx, VC_E_UNSUPPORTED,
+                     "an address has no blanks and no control characters");
+    }
+    VC_REFUSE_IF(memchr(url, '@', n) != NULL, ctx, VC_E_UNSUPPORTED,
+                 "names and passwords in an address are not taken; tokens come from the environment");
+    VC_REFUSE_IF(!is_secure(url) && !is_local(url), ctx, VC_E_UNSUPPORTED,
+                 "%.*s: only https is read (http of this machine, too)", (int)vc_min_u64(n, 200), url);
+    return VC_OK;
+}
+
+/* ---- one request ---- */
+
+struct answer {
+    struct vc_ctx *ctx;
+    long status;
+    uint64_t first, total; /* of Content-Range; UNKNOWN: it does not say */
+    uint64_t length;       /* Content-Length; UNKNOWN */
+    char etag[128];
+    char location[MAX_URL];
+    unsigned retry_after; /* seconds; 0: it does not say */
+    bool coded;           /* the bytes are compressed, which nobody asked for */
+    unsigned char *to;    /* NULL: into `text` */
+    size_t most, got;
+    bool more;      /* there was more than `most` */
+    bool cut;       /* it ended too early */
+    size_t skipped; /* bytes of answers that are not read */
+    struct vc_text *text;
+};
+
+/* The value of a header where the line is one of that name; NULL: it is another. */
+static const char *value_of(const char *line, size_t n, const char *name)
+{
+    size_t n_name = strlen(name);
+
+    if (n <= n_name || strncasecmp(line, name, n_name) != 0 || line[n_name] != ':') {
+        return NULL;
+    }
+    line += n_name + 1;
+    return line + strspn(line, " \t");
+}
+
+static void copy_value(char *to, size_t room, const char *value)
+{
+    size_t n = strcspn(value, "\r\n");
+
+    if (n < room) {
+        memcpy(to, value, n);
+        to[n] = '\0';
+    }
+}
+
+static uint64_t number_at(const char *text)
+{
+    char *end;
+    unsigned long long v = text[0] >= '0' && text[0] <= '9' ? strtoull(text, &end, 10) : UINT64_MAX;
+
+    return v;
+}
+
+/* The line is not terminated; lines that are too long say nothing. */
+static void on_header(void *user, const char *bytes, size_t n)
+{
+    struct answer *a = user;
+    char line[MAX_URL];
+    const char *value;
+
+    if (n >= sizeof line) {
+        return;
+    }
+    memcpy(line, bytes, n);
+    line[n] = '\0';
+    if (strncmp(line, "HTTP/", 5) == 0) { /* of the last answer, where there are several ("100 Continue") */
+        const char *blank = strchr(line, ' ');
+
+        a->status = blank != NULL ? strtol(blank, NULL, 10) : 0;
+        a->first = a->total = a->length = VC_FETCH_UNKNOWN;
+    } else if ((value = value_of(line, n, "Content-Range")) != NULL && strncmp(value, "bytes ", 6) == 0) {
+        const char *slash = strchr(value, '/');
+
+        a->first = number_at(value + 6);
+        a->total = slash != NULL ? number_at(slash + 1) : VC_FETCH_UNKNOWN;
+    } else if ((value = value_of(line, n, "Content-Length")) != NULL) {
+        a->length = number_at(value);
+    } else if ((value = value_of(line, n, "ETag")) != NULL) {
+        copy_value(a->etag, sizeof a->etag, value);
+    } else if ((value = value_of(line, n, "Location")) != NULL) {
+        copy_value(a->location, sizeof a->location, value);
+    } else if ((value = value_of(line, n, "Retry-After")) != NULL) {
+        a->retry_after = (unsigned)vc_min_u64(number_at(value), (uint64_t)MAX_PAUSE);
+    } else if ((value = value_of(line, n, "Content-Encoding")) != NULL) {
+        a->coded = strncasecmp(value, "identity", 8) != 0;
+    }
+}
+
+/* What is said with an error or a redirect is not kept; where it is short the connection is good for the next one. */
+static bool on_body(void *user, const void *bytes, size_t n)
+{
+    struct answer *a = user;
+    size_t part;
+
+    if (a->status != 200 && a->status != 206) {
+        a->skipped += n;
+        return a->skipped < MAX_SKIPPED;
+    }
+    part = (size_t)vc_min_u64(n, a->most - a->got);
+    if (a->to != NULL) {
+        memcpy(a->to + a->got, bytes, part);
+    } else {
+        vc_text_add_bytes(a->text, bytes, part);
+    }
+    a->got += part;
+    a->more = part < n;
+    return !a->more && (a->text == NULL || a->text->status == VC_OK);
+}
+
+static bool on_stop(void *user)
+{
+    const struct answer *a = user;
+
+    return atomic_load(&a->ctx->shared->cancelled) != 0;
+}
+
+/* One request without redirects; the token only where the origin is the endpoint's. */
+static enum vc_http_end get_once(struct vc_fetcher *f, const char *url, const char *range, struct answer *a,
+                                 char why[VC_HTTP_WHY])
+{
+    size_t n = origin_bytes(url);
+    bool trusted = f->authorization != NULL && strlen(f->origin) == n && strncmp(url, f->origin, n) == 0;
+    const struct vc_http_get get = {.url = url,
+                                    .range = range,
+                                    .authorization = trusted ? f->authorization : NULL,
+                                    .seconds = f->seconds,
+                                    .user = a,
+                                    .header = on_header,
+                                    .body = on_body,
+                                    .stop = on_stop};
+    enum vc_http_end end;
+
+    a->status = 0;
+    a->first = a->total = a->length = VC_FETCH_UNKNOWN;
+    a->etag[0] = a->location[0] = '\0';
+    a->retry_after = 0;
+    a->coded = a->more = false;
+    a->skipped = 0;
+    end = f->http->get(f->handle, &get, why);
+    a->cut = end == VC_HTTP_BROKEN;
+    f->n_requests++;
+    f->n_bytes += a->got;
+    return end;
+}
+
+/* "https://cdn/x", "//cdn/x", "/x" behind `url`. false: neither, or one that is not followed. */
+static bool follow(const char *url, const char *location, char next[MAX_URL])
+{
+    const char *mark = strstr(location, SCHEME_END);
+    size_t n = origin_bytes(url);
+    int length;
+
+    if (mark != NULL && mark < location + strcspn(location, "/?")) {
+        length = snprintf(next, MAX_URL, "%s", location);
+    } else if (location[0] == '/' && location[1] == '/') {
+        length = snprintf(next, MAX_URL, "%s%s", is_secure(url) ? "https:" : "http:", location);
+    } else {
+        length = location[0] == '/' ? snprintf(next, MAX_URL, "%.*s%s", (int)n, url, location) : -1;
+    }
+    return length > 0 && length < MAX_URL && (is_secure(next) || (!is_secure(url) && is_local(next)));
+}
+
+static bool is_redirect(long status)
+{
+    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+/* A request with its redirects. *target: the URL that answered, where that is another one. */
+static enum vc_status get(struct vc_ctx *ctx, struct vc_fetcher *f, const char *url, const char *range,
+                          struct answer *a, char **target, enum vc_http_end *end, char why[VC_HTTP_WHY])
+{
+    char *next = vc_alloc(ctx, VC_TAG_IO, 2 * (size_t)MAX_URL);
+    const char *at = url;
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(next);
+    *end = get_once(f, at, range, a, why);
+    for (unsigned n = 0; is_redirect(a->status); n++) {
+        char *to = next + (n % 2) * (size_t)MAX_URL;
+
+        VC_TRY(vc_check_cancelled(ctx));
+        if (n == MAX_REDIRECTS || !follow(at, a->location, to)) {
+            VC_TRY(vc_fail(ctx, VC_E_IO, "%.*s: %s", (int)vc_min_u64(origin_bytes(at), 200), at,
+                           n == MAX_REDIRECTS ? "too many redirects" : "a redirect that is not followed"));
+        }
+        at = to;
+        *end = get_once(f, at, range, a, why);
+    }
+    if (at != url && target != NULL && (a->status == 200 || a->status == 206)) {
+        vc_free(ctx, *target);
+        *target = vc_strdup(ctx, VC_TAG_IO, at);
+        VC_TRY_ALLOC(*target);
+    }
+out:
+    vc_free(ctx, next);
+    return status;
+}
+
+/* ---- tries ---- */
+
+static enum vc_status pause_for(struct vc_ctx *ctx, double seconds)
+{
+    for (double left = seconds; left > 0; left -= 0.05) {
+        double part = left < 0.05 ? left : 0.05;
+        const struct timespec slice = {0, (long)(part * 1e9)};
+
+        VC_CALL(vc_check_cancelled(ctx));
+        (void)nanosleep(&slice, NULL);
+    }
+    return vc_check_cancelled(ctx);
+}
+
+/* Another try may have an answer. */
+static bool is_passing(enum vc_http_end end, const struct answer *a)
+{
+    long s = a->status;
+
+    return end == VC_HTTP_BROKEN || s == 408 || s == 429 || s == 500 || s == 502 || s == 503 || s == 504;
+}
+
+static enum vc_status refuse_status(struct vc_ctx *ctx, const struct vc_fetcher *f, const char *url, long status)
+{
+    int n = (int)vc_min_u64(origin_bytes(url), 200);
+
+    if (status == 401 || status == 403) {
+        return vc_fail(ctx, VC_E_IO, "%.*s answers %ld: %s", n, url, status,
+                       f->authorization != NULL
+                           ? "the token has no access; for a gated model its terms have to be accepted first"
+                           : "it wants a token (HF_TOKEN, or the hub's own login), or there is no such model");
+    }
+    if (status == 404 || status == 410) {
+        return vc_fail(ctx, VC_E_IO, "%.*s answers %ld: there is no such model, revision or file", n, url, status);
+    }
+    return vc_fail(ctx, VC_E_IO, "%.*s answers %ld", n, url, status);
+}
+
+/* Asks until there is an answer of 200 or 206, or none can be had. *tries: without a new byte so far. */
+static enum vc_status ask(struct vc_ctx *ctx, struct vc_fetcher *f, struct vc_fetched *file, const char *range,
+                          struct answer *a, unsigned *tries)
+{
+    bool led = file->target != NULL;
+    char why[VC_HTTP_WHY] = "";
+    enum vc_http_end end = VC_HTTP_FAILED;
+    double wait;
+
+    for (;;) {
+        VC_CALL(vc_check_cancelled(ctx));
+        VC_CALL(get(ctx, f, led ? file->target : file->url, range, a, &file->target, &end, why));
+        VC_CALL(vc_check_cancelled(ctx));
+        if (led && (a->status == 401 || a->status == 403 || a->status == 404 || a->status == 410)) {
+            led = false; /* signed addresses are good for a while */
+            continue;
+        }
+        if (!is_passing(end, a)) {
+            break;
+        }
+        if (a->got != 0) {
+            return VC_OK; /* what came of a cut answer counts */
+        }
+        if (++*tries > MAX_TRIES) {
+            return vc_fail(ctx, VC_E_IO, "%.*s gives no answer after %u tries: %s",
+                           (int)vc_min_u64(origin_bytes(file->url), 200), file->url, *tries,
+                           end == VC_HTTP_BROKEN ? why
+                           : a->status == 429    ? "too many requests (429)"
+                                                 : "errors of the server");
+        }
+        wait = f->pause * (double)(1u << (*tries - 1));
+        wait = a->retry_after > wait ? a->retry_after : wait;
+        VC_CALL(pause_for(ctx, wait < MAX_PAUSE ? wait : MAX_PAUSE));
+    }
+    VC_REFUSE_IF(end == VC_HTTP_FAILED, ctx, VC_E_IO, "%.*s: %s", (int)vc_min_u64(origin_bytes(file->url), 200),
+                 file->url, why);
+    if (a->status != 200 && a->status != 206 && a->status != 416) {
+        return refuse_status(ctx, f, file->url, a->status);
+    }
+    VC_REFUSE_IF(a->coded, ctx, VC_E_IO, "the server compresses its answers, which was not asked for");
+    return a->text != NULL ? a->text->status : VC_OK;
+}
+
+/* ---- what an answer says of the file ---- */
+
+static enum vc_status refuse_change(struct vc_ctx *ctx)
+{
+    return vc_fail(ctx, VC_E_FORMAT, "was changed while it was read");
+}
+
+/* The answer is of the same file, and of the range that was asked for. */
+static enum vc_status check_answer(struct vc_ctx *ctx, struct vc_fetched *file, const struct answer *a, uint64_t offset)
+{
+    uint64_t total = a->status == 206 ? a->total : a->length;
+
+    if (a->status == 416 || (file->size != VC_FETCH_UNKNOWN && total != VC_FETCH_UNKNOWN && total != file->size) ||
+        (file->etag[0] != '\0' && a->etag[0] != '\0' && strcmp(file->etag, a->etag) != 0)) {
+        return refuse_change(ctx);
+    }
+    VC_REFUSE_IF(a->status == 206 && a->first != offset, ctx, VC_E_IO,
+                 "the server answers with another range than was asked for");
+    VC_REFUSE_IF(a->status == 200 && offset != 0, ctx, VC_E_UNSUPPORTED,
+                 "the server gives no ranges; the file has to be downloaded");
+    VC_REFUSE_IF(a->more && a->status == 206, ctx, VC_E_IO, "the server gives more bytes than were asked for");
+    if (file->size == VC_FETCH_UNKNOWN) {
+        VC_REFUSE_IF(total == VC_FETCH_UNKNOWN, ctx, VC_E_UNSUPPORTED, "the server does not say how long the file is");
+        file->size = total;
+    }
+    if (file->etag[0] == '\0') {
+        memcpy(file->etag, a->etag, sizeof file->etag);
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_fetch_range(struct vc_ctx *ctx, struct vc_fetcher *f, struct vc_fetched *file, uint64_t offset,
+                              void *dst, size_t n)
+{
+    size_t got = 0;
+    unsigned tries = 0;
+
+    while (got < n) {
+        struct answer *a = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *a);
+        enum vc_status status;
+        char range[64];
+
+        VC_CALL_ALLOC(a);
+        *a = (struct answer){.ctx = ctx, .to = (unsigned char *)dst + got, .most = n - got};
+        (void)snprintf(range, sizeof range, "%" PRIu64 "-%" PRIu64, offset + got, offset + n - 1);
+        status = ask(ctx, f, file, range, a, &tries);
+        status = status == VC_OK ? check_answer(ctx, file, a, offset + got) : status;
+        got += a->got;
+        tries = a->got != 0 ? 0 : tries + 1;
+        vc_free(ctx, a);
+        VC_CALL(status);
+        VC_REFUSE_IF(tries > MAX_TRIES, ctx, VC_E_IO, "the server gives no bytes");
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_fetch_head(struct vc_ctx *ctx, struct vc_fetcher *f, struct vc_fetched *file, void *dst, size_t n,
+                             size_t *got)
+{
+    struct answer *a = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *a);
+    unsigned tries = 0;
+    char range[64];
+    enum vc_status status = VC_OK;
+
+    *got = 0;
+    VC_TRY_ALLOC(a);
+    *a = (struct answer){.ctx = ctx, .to = dst, .most = n};
+    (void)snprintf(range, sizeof range, "0-%zu", n - 1);
+    VC_TRY(ask(ctx, f, file, range, a, &tries));
+    if (a->status == 416) {
+        VC_TRY(vc_fail(ctx, VC_E_FORMAT, "is empty (0 bytes)"));
+    }
+    VC_TRY(check_answer(ctx, file, a, 0));
+    *got = a->got;
+out:
+    vc_free(ctx, a);
+    if (status == VC_OK && *got < n && *got < file->size) { /* it was cut, or the server gives less at a time */
+        size_t rest = (size_t)vc_min_u64(n, file->size) - *got;
+
+        status = vc_fetch_range(ctx, f, file, *got, (unsigned char *)dst + *got, rest);
+        *got += status == VC_OK ? rest : 0;
+    }
+    return status;
+}
+
+enum vc_status vc_fetch_text(struct vc_ctx *ctx, struct vc_fetcher *f, const char *url, size_t most,
+                             struct vc_text *out)
+{
+    struct vc_fetched file = {.url = url, .size = VC_FETCH_UNKNOWN};
+    struct answer *a = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *a);
+    unsigned tries = 0;
+    enum vc_status status = VC_OK;
+    bool whole = false;
+
+    VC_TRY_ALLOC(a);
+    while (!whole) { /* a cut answer is asked for again from its beginning: lists have no ranges */
+        out->n = 0;
+        *a = (struct answer){.ctx = ctx, .text = out, .most = most};
+        VC_TRY(ask(ctx, f, &file, NULL, a, &tries));
+        if (a->more) {
+            VC_TRY(vc_fail(ctx, VC_E_FORMAT, "an answer of more than %zu bytes", most));
+        }
+        whole = !a->cut && (a->length == VC_FETCH_UNKNOWN || a->got == a->length);
+        if (!whole && ++tries > MAX_TRIES) {
+            VC_TRY(
+                vc_fail(ctx, VC_E_IO, "%.*s gives answers that are cut", (int)vc_min_u64(origin_bytes(url), 200), url));
+        }
+    }
+out:
+    vc_free(ctx, file.target);
+    vc_free(ctx, a);
+    return status;
+}
+
+/* ---- open, close ---- */
+
+enum vc_status vc_fetcher_open(struct vc_ctx *ctx, const char *endpoint, struct vc_fetcher *out)
+{
+    char why[VC_HTTP_WHY] = "";
+    size_t n = endpoint != NULL ? origin_bytes(endpoint) : 0;
+
+    *out = (struct vc_fetcher){.seconds = vc_http_timeout(), .pause = vc_http_pause()};
+    VC_CALL(vc_http_load(ctx, &out->http));
+    out->handle = out->http->open(why);
+    VC_REFUSE_IF(out->handle == NULL, ctx, VC_E_DEVICE, "%s could not begin: %s", out->http->name, why);
+    if (endpoint != NULL) {
+        VC_CALL(vc_fetch_check_url(ctx, endpoint));
+        VC_REFUSE_IF(n >= sizeof out->origin, ctx, VC_E_UNSUPPORTED, "HF_ENDPOINT is too long");
+        memcpy(out->origin, endpoint, n);
+        VC_CALL(vc_hub_token(ctx, &out->authorization));
+    }
+    return VC_OK;
+}
+
+void vc_fetcher_close(struct vc_ctx *ctx, struct vc_fetcher *f)
+{
+    if (f->http != NULL && f->handle != NULL) {
+        f->http->close(f->handle);
+    }
+    if (f->authorization != NULL) {
+        memset(f->authorization, 0, strlen(f->authorization));
+        vc_free(ctx, f->authorization);
+    }
+    *f = (struct vc_fetcher){.http = NULL};
+}

@@ -1,0 +1,47 @@
+/* remote.h - models that lie on another machine, read by ranges over HTTP, without a copy on the disk.
+ *
+ *     hf:OWNER/NAME, hf:OWNER/NAME@REVISION    a model of the hub that HF_ENDPOINT names (default: Hugging Face's)
+ *     hf:OWNER/NAME/FILE                       one file of it
+ *     https://HOST/.../model.safetensors       a file; model.safetensors.index.json: a folder of shards
+ *
+ * While a vc_remote is open, its name is a path that vc_model_open takes, like a file's or a folder's. Headers are a few
+ * hundred KB; weights come when they are read. The connection is made by a plug-in (vcompress_http.so, libcurl), so the
+ * library itself opens none, and nothing listens. http:// is taken for this machine alone (localhost, 127.0.0.1).
+ *
+ * From the environment: HF_ENDPOINT; HF_TOKEN, or the file HF_TOKEN_PATH (default: "token" in HF_HOME), sent to
+ * the endpoint's host alone; HF_HUB_OFFLINE; SSL_CERT_FILE; VCOMPRESS_HTTP_TIMEOUT, seconds without a byte (60), and
+ * VCOMPRESS_HTTP_RETRY, seconds before the second try (0.5).
+ *
+ * Experimental: see experimental.h. */
+#ifndef VCOMPRESS_REMOTE_H
+#define VCOMPRESS_REMOTE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <vcompress/context.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct vc_remote;
+
+/* The name begins as above. */
+VC_API bool vc_remote_is(const char *name);
+
+/* Asks for the list of files, and makes a temporary folder in $TMPDIR with a file of the right length and without bytes
+ * for each. VC_E_DEVICE: the plug-in is not installed. VC_E_IO: no answer, no permission, no such model. VC_E_FORMAT: an
+ * answer that contradicts itself. */
+VC_API enum vc_status vc_remote_open(struct vc_ctx *ctx, const char *name, struct vc_remote **out);
+
+/* Requests so far, redirects and tries included, and bytes of their answers. */
+VC_API void vc_remote_traffic(const struct vc_remote *remote, uint64_t *n_requests, uint64_t *n_bytes);
+
+/* Removes the folder. No model of it may be open. Accepts NULL. */
+VC_API void vc_remote_close(struct vc_remote *remote);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,55 @@
+/* remote_inputs.c - see remote_inputs.h. */
+#include "tools/remote_inputs.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static int open_one(struct app *app, const char *name)
+{
+    enum vc_status status;
+
+    if (!app->command->reads_headers && !options_seen(&app->parsed, "remote")) {
+        return app_refuse(
+            app, VC_E_ARGUMENT,
+            "%s lies on another machine: inspect, fit, estimate, plan and graph read what they need of it; "
+            "quantize, run, convert, prune, merge and dequantize read all of it, with --remote",
+            name);
+    }
+    status = vc_remote_open(app->ctx, name, &app->remotes[app->n_remotes]);
+    app->n_remotes += status == VC_OK;
+    return status == VC_OK ? GO_ON : app_fail(app, status);
+}
+
+int remote_inputs_open(struct app *app)
+{
+    int rc = GO_ON;
+
+    for (int i = 0; i < app->parsed.n_args && rc == GO_ON; i++) {
+        if (!vc_remote_is(app->parsed.args[i])) {
+            continue;
+        }
+        if (app->remotes == NULL) {
+            app->remotes = calloc((size_t)app->parsed.n_args, sizeof *app->remotes);
+        }
+        rc = app->remotes != NULL ? open_one(app, app->parsed.args[i])
+                                  : app_refuse(app, VC_E_NOMEM, "not enough memory for the names of the files");
+    }
+    return rc;
+}
+
+void remote_inputs_close(struct app *app)
+{
+    for (size_t i = 0; i < app->n_remotes; i++) {
+        uint64_t n_requests;
+        uint64_t n_bytes;
+
+        vc_remote_traffic(app->remotes[i], &n_requests, &n_bytes);
+        if (app->common.verbose > 0 && !app->common.quiet) {
+            fprintf(app_notes(app), "vcompress: %" PRIu64 " requests, %" PRIu64 " bytes read\n", n_requests, n_bytes);
+        }
+        vc_remote_close(app->remotes[i]);
+    }
+    free(app->remotes);
+    app->remotes = NULL;
+    app->n_remotes = 0;
+}
