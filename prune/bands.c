@@ -25,6 +25,7 @@ static void band_of(const struct vc_band_grid *grid, uint64_t at, uint64_t *firs
     *n = (size_t)(end - begin);
 }
 
+/* Of one tensor's scan; released by vc_bands_release also after a failure. */
 enum vc_status vc_bands_init(struct vc_ctx *ctx, struct vc_bands *bands, const struct vc_band_grid *grid,
                              size_t elem_size)
 {
@@ -34,6 +35,7 @@ enum vc_status vc_bands_init(struct vc_ctx *ctx, struct vc_bands *bands, const s
     return VC_OK;
 }
 
+/* Bands that are still open are those of a scan that has failed. */
 void vc_bands_release(struct vc_ctx *ctx, struct vc_bands *bands)
 {
     while (bands->open != NULL) {
@@ -143,6 +145,7 @@ enum vc_status vc_bands_add(struct vc_ctx *ctx, struct vc_bands *bands, const st
     return VC_OK;
 }
 
+/* Where bands end with tiles none has to be copied. */
 bool vc_bands_fit_tiles(const struct vc_band_grid *grid, uint64_t n_rows, uint64_t row_len)
 {
     struct vc_tile tile;

@@ -93,6 +93,7 @@ static const char *option_of(const struct vc_ctx *ctx, const struct depth *d)
     return d->options.drop != NULL ? vc_option(ctx, "drop") : keep_name(ctx);
 }
 
+/* The list as the user has given it: of layers that go, or of those that stay. */
 static const char *numbers_of(const struct depth *d)
 {
     return d->options.drop != NULL ? d->options.drop : d->options.keep;
@@ -391,6 +392,7 @@ static enum vc_status copy_options(struct vc_ctx *ctx, struct depth *d)
     return VC_OK;
 }
 
+/* Which layers the numbers name is known with the model, in depth_plan. */
 enum vc_status vc_job_add_depth(struct vc_ctx *ctx, struct vc_job *job, const struct vc_depth_options *options)
 {
     struct vc_depth_options own;

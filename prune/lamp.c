@@ -53,6 +53,7 @@ static void add_times(struct vc_exact_sum *sum, double x, uint64_t times)
     }
 }
 
+/* Before a look at the data: nothing is summed yet. */
 void vc_lamp_begin(struct vc_lamp *lamp)
 {
     vc_exact_clear(&lamp->above);
@@ -103,6 +104,8 @@ struct lanes {
     double rest[LANES];
 };
 
+/* LANES sums at a time, so that compilers make vectors of them. A square is split in two numbers that are added without
+ * error: `high` has its upper bits only. Values below `end` count as 0, by a mask in place of a branch. */
 static void add_lanes(struct lanes *sums, const char *values, size_t n, uint32_t end, double split)
 {
     for (size_t i = 0; i < n; i += LANES) {
@@ -164,6 +167,8 @@ static bool add_vectors(struct vc_exact_sum *sum, const char *values, size_t n, 
     return true;
 }
 
+/* The squares of a tile, for keys of f32 and f64; those of 16 bits are few enough to be counted. Each tile has a sum of
+ * its own, and the mutex is held for the merge alone. */
 void vc_lamp_add(struct vc_lamp *lamp, pthread_mutex_t *mutex, const void *values, size_t n)
 {
     struct vc_exact_sum sum;
@@ -324,6 +329,7 @@ static uint64_t count_exact(const struct place *p, double t)
 
 enum counting { AT_LEAST, AT_MOST, EXACTLY };
 
+/* Keys of one tensor below the threshold t, as exactly as `how` asks. */
 static uint64_t count(const struct place *p, double t, enum counting how)
 {
     return how == EXACTLY ? count_exact(p, t) : count_bound(p, t, how == AT_LEAST);
@@ -500,6 +506,8 @@ static bool zeros_are_known(const struct place *places, size_t n)
     return i == n;
 }
 
+/* One round: ranges of all tensors are narrowed together, since the threshold is one of scores. It ends with a cut for
+ * every tensor, or with some tensors that look at their keys more closely in the next round. */
 enum vc_status vc_lamp_narrow(struct vc_ctx *ctx, const struct vc_lamp_keys *tensors, size_t n, uint64_t *k)
 {
     struct place *places = vc_alloc_array(ctx, VC_TAG_SCRATCH, n, sizeof *places);

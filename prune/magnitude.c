@@ -211,6 +211,7 @@ void vc_magnitude_set_type(struct vc_step *step, enum vc_key_type type)
                                                      (type == VC_KEY_F64 ? vc_prune_tile(step) * sizeof(double) : 0));
 }
 
+/* Scores of LAMP divide by sums of squares, which the step adds up beside its counts. */
 enum vc_status vc_magnitude_set_lamp(struct vc_ctx *ctx, struct vc_step *step)
 {
     struct vc_prune_state *s = step->state;
@@ -221,6 +222,7 @@ enum vc_status vc_magnitude_set_lamp(struct vc_ctx *ctx, struct vc_step *step)
     return VC_OK;
 }
 
+/* The keys are those of the tensor's type, and are looked at from the first round on. */
 enum vc_status vc_magnitude_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_prune_options *options,
                                 enum vc_key_type type, uint64_t limit, const char *scheme)
 {

@@ -104,6 +104,7 @@ enum vc_status vc_prune_apply(struct vc_ctx *ctx, const struct vc_step *step, co
     return VC_OK;
 }
 
+/* A short sentence: the step's `explain` replaces it by one that says which values, where, and how many. */
 enum vc_status vc_prune_refuse(struct vc_ctx *ctx)
 {
     return vc_fail(ctx, VC_E_UNSUPPORTED, "a value is not finite");

@@ -51,6 +51,7 @@ static bool loses_columns(const struct vc_structured *s, const struct vc_item *i
     return loses;
 }
 
+/* *why is set for the report where a tensor loses columns and cannot be fitted. */
 enum vc_status vc_removal_reader(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_item *item,
                                  struct vc_calibration *calibration, size_t *bias, bool *is, const char **why)
 {
@@ -101,6 +102,7 @@ out:
     return status;
 }
 
+/* The fit is made once the job is written, when it is known what goes; before that nothing is held in memory. */
 static enum vc_status refit_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct refit *r = step->state;
@@ -262,6 +264,8 @@ static enum vc_status list_gone(struct vc_ctx *ctx, const struct vc_structured *
     return VC_OK;
 }
 
+/* After the decision: the step knows its columns, its label and its memory. A step that has nothing to do passes tiles
+ * on. */
 enum vc_status vc_removal_refit_settle(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan,
                                        struct vc_item *item, bool *refits)
 {

@@ -239,6 +239,8 @@ static const struct vc_step_ops removal_ops = {.calibrate = removal_calibrate,
 
 /* ---- planning ---- */
 
+/* The step is the last of its item while its pass plans; another pass of the same kind in the job has a step of its
+ * own. */
 struct vc_step *vc_removal_step(const struct vc_structured *s, const struct vc_item *item)
 {
     struct vc_step *last = item->chain->n_steps != 0 ? item->chain->steps[item->chain->n_steps - 1] : NULL;
@@ -246,6 +248,7 @@ struct vc_step *vc_removal_step(const struct vc_structured *s, const struct vc_i
     return last != NULL && last->ops == &removal_ops && last->pass == &s->pass ? last : NULL;
 }
 
+/* A tensor may lose rows and columns, each by another group. */
 struct vc_axis_cut *vc_removal_axis(const struct vc_step *step, unsigned axis)
 {
     struct vc_removal_state *s = step->state;
@@ -338,6 +341,8 @@ enum vc_status vc_removal_add(struct vc_ctx *ctx, const struct vc_structured *s,
 
 /* ---- settling ---- */
 
+/* A unit may lie in several places of an axis: q, k and v of a joined weight have it once each (repeat), heads have
+ * blocks of rows. */
 void vc_removal_mark(const struct vc_structured *s, const struct vc_item *item, unsigned axis, bool *gone)
 {
     size_t first;

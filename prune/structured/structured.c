@@ -34,6 +34,8 @@ static void forget_plan(struct vc_ctx *ctx, struct vc_structured *s)
     s->n_groups = s->n_members = s->n_refitted = 0;
 }
 
+/* A job may be planned again: what an earlier plan has found goes first. Couplings are those of one graph, so a plan of
+ * several models is refused. */
 static enum vc_status structured_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
 {
     struct vc_structured *s = pass->self;
@@ -257,6 +259,7 @@ static void structured_free(struct vc_ctx *ctx, struct vc_pass *pass)
     vc_free(ctx, s);
 }
 
+/* The report's section on removal points into the pass, which lives as long as the job. */
 static enum vc_status structured_report(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan,
                                         bool measured, struct vc_report *report)
 {
@@ -274,6 +277,8 @@ static const struct vc_pass_ops structured_ops = {.name = "prune",
                                                   .report = structured_report,
                                                   .free = structured_free};
 
+/* The order of the checks is that of the sentences: options as they stand, then what they say together (check), then
+ * copies. */
 enum vc_status vc_job_add_structured(struct vc_ctx *ctx, struct vc_job *job,
                                      const struct vc_structured_options *options)
 {

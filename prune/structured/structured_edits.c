@@ -290,6 +290,8 @@ out:
     return status;
 }
 
+/* A product of all experts of a layer reads rows in units of 16 bytes. The note tells the smallest --round-to that
+ * makes such rows; the file is written all the same, since other programs read it. */
 enum vc_status vc_structured_note_experts(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)
 {
     for (size_t i = 0; s->program.kind == VC_PROGRAM_CONFIG && i < s->n_groups; i++) {

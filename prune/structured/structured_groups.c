@@ -488,6 +488,8 @@ static enum vc_status refuse_nothing(struct vc_ctx *ctx, const struct vc_structu
     return vc_fail(ctx, VC_E_UNSUPPORTED, "nothing can be removed; of %s: %s", group->coupling->name, group->reason);
 }
 
+/* Refuses a job that would remove nothing, in words of the reason: a share so small that no unit goes, or sizes rounded
+ * up. Groups whose units scores choose later are not judged here. */
 enum vc_status vc_structured_check_any(struct vc_ctx *ctx, const struct vc_structured *s)
 {
     const struct vc_removal_group *group = NULL;

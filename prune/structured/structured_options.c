@@ -62,6 +62,8 @@ static enum vc_status copy_removals(struct vc_ctx *ctx, struct vc_structured *s)
     return VC_OK;
 }
 
+/* Rules, shares and lists of units are the caller's, who may free them when the pass is added. Shares of sets are
+ * checked here, since their words are read here. */
 enum vc_status vc_structured_copy(struct vc_ctx *ctx, struct vc_structured *s)
 {
     struct vc_structured_options *o = &s->options;
@@ -118,6 +120,7 @@ static const char *command_text(struct vc_ctx *ctx, struct vc_structured *s)
     return text;
 }
 
+/*     structured=50%, units=heads, score=magnitude, scope=tensor, round_to=64, ... */
 enum vc_status vc_structured_describe(struct vc_ctx *ctx, struct vc_structured *s)
 {
     const struct vc_structured_options *o = &s->options;
