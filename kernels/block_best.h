@@ -7,7 +7,13 @@
  * of the reference encoder, in f64, and the better one is kept, so no block is worse. docs/numerics.md has the
  * decibels.
  *
- * Arguments are those of block_encode.h. w, the weights of a search, are h, or 1 without. */
+ * Arguments are those of block_encode.h. w, the weights of a search, are h, or 1 without.
+ *
+ * One signed scale, for a part of three values and codes -1 to 2:
+ *
+ *     x      0.9  -0.5  0.2        starts for s: 32 and more, from small to large, of both signs
+ *     q      2    -1    0          the nearest codes of a start, s 0.45
+ *     s      sum x q / sum q q     = (1.8 + 0.5) / 5 = 0.46: the best scale for these codes */
 #ifndef VC_KERNELS_BLOCK_BEST_H
 #define VC_KERNELS_BLOCK_BEST_H
 
@@ -19,6 +25,7 @@ VC_HD float vc_as_half(float x)
     return vc_f16_to_f32(vc_f32_to_f16(x));
 }
 
+/* Whether values can be divided by it: neither 0 nor Inf nor NaN. */
 VC_HD bool vc_is_step(float s)
 {
     uint32_t m = vc_f32_magnitude(s);
@@ -59,6 +66,7 @@ VC_HD int32_t vc_nearest(float x, int32_t least, int32_t most)
     return vc_ggml_round(x); /* halves to even */
 }
 
+/* The weight of element i, 1 for all without statistics. */
 VC_HD float vc_weight_or_1(const float *w, uint32_t i)
 {
     return w != NULL ? w[i] : 1.0f;
@@ -76,6 +84,7 @@ struct vc_best_range {
                        of few values, +-0.5 say, between which the others jump where codes are few */
 };
 
+/* Ranges of the types. Where a part has few codes the starts lie farther apart. */
 #define VC_RANGE_q4_0                     \
     {                                     \
         -8, 7, 0.5f, 0.04f, 8.0f, true, 0 \
@@ -110,7 +119,9 @@ VC_HD float vc_best_start(struct vc_best_range r, int32_t k)
     return (k < 16 ? 1.0f : -1.0f) * (r.first + (float)(k % 16) * r.by);
 }
 
-/* The scale of the least error, 0 where there is none that can be stored. *error: that error. */
+/* The scale of the least error, 0 where there is none that can be stored. *error: that error. Each start gives codes,
+ * the codes give the scale by least squares, and that is judged with the codes that are nearest to it. A start whose
+ * scale or quotient is no finite number is passed over. */
 VC_HD_LARGE float vc_best_signed(const float *x, const float *w, uint32_t n, struct vc_best_range r, float *error)
 {
     float top = fabsf(vc_largest_signed(x, n));
@@ -166,6 +177,7 @@ VC_HD_LARGE void vc_best_signed_codes(const float *x, uint32_t n, float s, struc
     }
 }
 
+/* Codes -8 to 7, stored with 8 added. */
 VC_HD void vc_q4_0_search(const float *x, const float *h, uint8_t *b)
 {
     const struct vc_best_range r = VC_RANGE_q4_0;
@@ -178,6 +190,7 @@ VC_HD void vc_q4_0_search(const float *x, const float *h, uint8_t *b)
     vc_put_nibbles_32(b + 2, codes);
 }
 
+/* Codes -16 to 15; their fifth bits lie together, before the nibbles. */
 VC_HD void vc_q5_0_search(const float *x, const float *h, uint8_t *b)
 {
     const struct vc_best_range r = VC_RANGE_q5_0;
@@ -191,6 +204,7 @@ VC_HD void vc_q5_0_search(const float *x, const float *h, uint8_t *b)
     vc_put_nibbles_32(b + 6, codes);
 }
 
+/* Codes of a byte, stored as they are, with their sign. */
 VC_HD void vc_q8_0_search(const float *x, const float *h, uint8_t *b)
 {
     const struct vc_best_range r = VC_RANGE_q8_0;
@@ -201,6 +215,7 @@ VC_HD void vc_q8_0_search(const float *x, const float *h, uint8_t *b)
     vc_best_signed_codes(x, 32, s, r, 0, b + 2);
 }
 
+/* Codes -1 to 2, stored with 1 added. */
 VC_HD void vc_q2_0_search(const float *x, const float *h, uint8_t *b)
 {
     const struct vc_best_range r = VC_RANGE_q2_0;
@@ -250,6 +265,7 @@ VC_HD_LARGE float vc_best_ternary(const float *x, const float *h, uint8_t *codes
     return s;
 }
 
+/* Five codes of 0 to 2 in a byte. */
 VC_HD void vc_tq1_0_search(const float *x, const float *h, uint8_t *b)
 {
     uint8_t codes[256];
@@ -257,6 +273,7 @@ VC_HD void vc_tq1_0_search(const float *x, const float *h, uint8_t *b)
     vc_tq1_0_put(vc_best_ternary(x, h, codes), codes, b);
 }
 
+/* Four codes of two bits in a byte. */
 VC_HD void vc_tq2_0_search(const float *x, const float *h, uint8_t *b)
 {
     uint8_t codes[256];
@@ -273,11 +290,13 @@ struct vc_affine_range {
     bool minimum, stored;
 };
 
+/* A scale with an offset, and what it costs. */
 struct vc_affine {
     float scale, least; /* values are scale * code + least */
     float error;
 };
 
+/* Starts of the scale, and least squares for each: later rounds change little. */
 #define VC_AFFINE_STARTS 12
 #define VC_AFFINE_ROUNDS 3
 
@@ -294,7 +313,9 @@ VC_HD_LARGE void vc_affine_judge(const float *x, const float *w, uint32_t n, int
     }
 }
 
-/* Least squares for the codes that belong to f; false: they do not determine a scale. */
+/* Least squares for the codes that belong to f; false: they do not determine a scale. The sums are those of a straight
+ * line through (code, value). With an offset that may not be above 0 and would be, it is 0, and the line goes through
+ * the origin. */
 VC_HD_LARGE bool vc_affine_refit(const float *x, const float *w, uint32_t n, struct vc_affine_range r,
                                  struct vc_affine *f)
 {
@@ -329,7 +350,8 @@ VC_HD_LARGE bool vc_affine_refit(const float *x, const float *w, uint32_t n, str
     return f->scale > 0.0f && vc_is_step(f->scale) && vc_is_step(1.0f / f->scale);
 }
 
-/* Starts with the range divided by most - 1.2 .. most + 1. */
+/* Starts with the range divided by most - 1.2 .. most + 1. The first candidate has all codes 0, so that values which
+ * are all equal have an answer too. */
 VC_HD_LARGE struct vc_affine vc_best_affine(const float *x, const float *w, uint32_t n, struct vc_affine_range r)
 {
     struct vc_affine best = {0.0f, x[0], 0.0f};
@@ -364,6 +386,7 @@ VC_HD_LARGE struct vc_affine vc_best_affine(const float *x, const float *w, uint
     return best;
 }
 
+/* The nearest codes; all 0 where there is no scale. */
 VC_HD_LARGE void vc_affine_codes(const float *x, uint32_t n, int32_t most, struct vc_affine f, uint8_t *codes)
 {
     float inverse = f.scale != 0.0f ? 1.0f / f.scale : 0.0f;
@@ -373,6 +396,7 @@ VC_HD_LARGE void vc_affine_codes(const float *x, uint32_t n, int32_t most, struc
     }
 }
 
+/* A scale and an offset, both halves, and codes 0 to 15. */
 VC_HD void vc_q4_1_search(const float *x, const float *h, uint8_t *b)
 {
     const struct vc_affine_range r = {15, false, true};
@@ -385,6 +409,7 @@ VC_HD void vc_q4_1_search(const float *x, const float *h, uint8_t *b)
     vc_put_nibbles_32(b + 4, codes);
 }
 
+/* The same with codes 0 to 31. */
 VC_HD void vc_q5_1_search(const float *x, const float *h, uint8_t *b)
 {
     const struct vc_affine_range r = {31, false, true};
@@ -481,6 +506,11 @@ VC_HD_LARGE void vc_k_nearest_codes(const float *x, uint32_t n_parts, int32_t mo
     }
 }
 
+/* 256 elements in parts of which each has a level for its scale and one for its minimum, whole numbers that d and dmin
+ * multiply. The best fit of each part is the target; three rounds choose levels for d and dmin, then d and dmin for the
+ * levels.
+ *
+ *     part j:    x = d * scale[j] * q - dmin * minimum[j] */
 VC_HD_LARGE void vc_k_best(const float *x, const float *h, uint32_t n_parts, int32_t most, int32_t most_level,
                            struct vc_k_levels *levels, uint8_t *codes)
 {
@@ -508,6 +538,7 @@ VC_HD_LARGE void vc_k_best(const float *x, const float *h, uint32_t n_parts, int
     vc_k_nearest_codes(x, n_parts, most, levels, codes);
 }
 
+/* 16 parts, codes 0 to 3, levels 0 to 15. */
 VC_HD void vc_q2_k_search(const float *x, const float *h, uint8_t *b)
 {
     struct vc_k_levels levels;
@@ -517,6 +548,7 @@ VC_HD void vc_q2_k_search(const float *x, const float *h, uint8_t *b)
     vc_q2_k_put(&levels, codes, b);
 }
 
+/* 8 parts, codes 0 to 15, levels 0 to 63. */
 VC_HD void vc_q4_k_search(const float *x, const float *h, uint8_t *b)
 {
     struct vc_k_levels levels;
@@ -526,6 +558,7 @@ VC_HD void vc_q4_k_search(const float *x, const float *h, uint8_t *b)
     vc_q4_k_put(&levels, codes, b);
 }
 
+/* 8 parts, codes 0 to 31, levels 0 to 63. */
 VC_HD void vc_q5_k_search(const float *x, const float *h, uint8_t *b)
 {
     struct vc_k_levels levels;
@@ -551,7 +584,8 @@ VC_HD_LARGE float vc_signed_error(const float *x, const float *w, uint32_t n, fl
     return e;
 }
 
-/* Levels -half .. half - 1 of 16 parts, and the step d (an f16) that they multiply. */
+/* Levels -half .. half - 1 of 16 parts, and the step d (an f16) that they multiply. Rounds as in vc_k_best: each level
+ * is chosen among three near its target, then d is fitted to all of them. */
 VC_HD_LARGE float vc_signed_best(const float *x, const float *h, int32_t half, struct vc_best_range r, int32_t *levels,
                                  uint8_t *codes)
 {
@@ -597,6 +631,7 @@ VC_HD_LARGE float vc_signed_best(const float *x, const float *h, int32_t half, s
     return d;
 }
 
+/* Codes -4 to 3, levels -32 to 31. */
 VC_HD void vc_q3_k_search(const float *x, const float *h, uint8_t *b)
 {
     const struct vc_best_range r = VC_RANGE_q3_k;
@@ -607,6 +642,7 @@ VC_HD void vc_q3_k_search(const float *x, const float *h, uint8_t *b)
     vc_q3_k_put(d, levels, codes, b);
 }
 
+/* Codes -32 to 31, levels -128 to 127. */
 VC_HD void vc_q6_k_search(const float *x, const float *h, uint8_t *b)
 {
     const struct vc_best_range r = VC_RANGE_q6_k;
@@ -668,6 +704,7 @@ VC_HD_LARGE float vc_best_iq4(const float *x, const float *w, bool stored)
     return best;
 }
 
+/* Numbers of the nearest values of the table; for s 0 those nearest to 0. */
 VC_HD_LARGE void vc_iq4_codes(const float *x, float s, uint8_t *codes)
 {
     float inverse = s != 0.0f ? 1.0f / s : 0.0f;
@@ -677,6 +714,7 @@ VC_HD_LARGE void vc_iq4_codes(const float *x, float s, uint8_t *codes)
     }
 }
 
+/* One scale for 32 elements. */
 VC_HD void vc_iq4_nl_search(const float *x, const float *h, uint8_t *b)
 {
     uint8_t codes[32];
@@ -687,6 +725,8 @@ VC_HD void vc_iq4_nl_search(const float *x, const float *h, uint8_t *b)
     vc_put_nibbles_32(b + 2, codes);
 }
 
+/* 8 parts of 32 elements, each with a level -32 to 31 that d multiplies. As vc_signed_best, with the values of the
+ * table. */
 VC_HD void vc_iq4_xs_search(const float *x, const float *h, uint8_t *b)
 {
     float scale[8];

@@ -5,6 +5,7 @@
 #include "kernels/device/cuda_load.h"
 #include "kernels/kernels.h"
 
+/* *out NULL and VC_OK: the device's plug-in cannot train, or the device is the CPU. */
 enum vc_status vc_train_device_open(struct vc_ctx *ctx, struct vc_train_device **out)
 {
     struct vc_train_device *device = NULL;
@@ -39,11 +40,13 @@ void vc_train_device_close(struct vc_train_device *device)
     }
 }
 
+/* The status for a code of the plug-in, with its sentence. */
 enum vc_status vc_train_result(struct vc_train_device *device, int result)
 {
     return vc_kernels_error(device->ctx, result);
 }
 
+/* Bytes are counted as the device gives them out, in units of 256. */
 enum vc_status vc_train_alloc(struct vc_train_device *device, uint64_t bytes, void **out)
 {
     uint64_t block = vc_train_block_bytes(bytes);

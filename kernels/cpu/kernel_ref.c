@@ -104,6 +104,7 @@ static void widen(float x, uint32_t *pos, uint32_t *neg, size_t at)
     }
 }
 
+/* The largest magnitudes of positive and of negative values, by group. */
 int vc_range_rows_ref(const float *x, size_t n_rows, size_t row_len, size_t group, uint32_t *pos, uint32_t *neg)
 {
     size_t g = 0;
@@ -120,6 +121,7 @@ int vc_range_rows_ref(const float *x, size_t n_rows, size_t row_len, size_t grou
     return 0;
 }
 
+/* The same by an axis: adds to what earlier tiles have found. */
 int vc_range_axis_ref(const float *x, size_t n, const struct vc_axis_map *map, uint32_t *pos, uint32_t *neg)
 {
     for (size_t i = 0; i < n; i++) {
@@ -167,6 +169,7 @@ static int clamp_changes(float x, float s, int z)
     return t > 127.0f || t < -128.0f;
 }
 
+/* Whether the code of x was cut to 127 or -127. */
 static int clamp_changes_symmetric(float x, float s)
 {
     float t = rintf(x / s);
@@ -285,6 +288,7 @@ int vc_int8_decode_axis_ref(const int8_t *q, size_t n, const struct vc_axis_map 
  * convert makes a `to` of a `from`; back says what the result stands for (f32). clipped counts finite values that
  * became infinite. */
 
+/* A cast of the contract: convert, store, and where figures are asked for, compare with what is read back. */
 #define CAST(name, from, get, to, put, convert, back, finite)                                             \
     int vc_##name##_ref(const from *x, size_t n_rows, size_t row_len, to *h, struct vc_tile_stats *stats) \
     {                                                                                                     \
@@ -323,6 +327,7 @@ CAST(cast_f64_f32, double, vc_get_f64, float, vc_put_f32, vc_f64_to_f32, SAME, f
 
 /* ---- exact conversions ---- */
 
+/* Every value of the narrower types is one of f32; f64 is rounded. */
 int vc_f16_to_f32_ref(const uint16_t *h, size_t n, float *y)
 {
     for (size_t i = 0; i < n; i++) {
@@ -393,6 +398,7 @@ static uint64_t subnormal32(float x)
     return vc_f32_magnitude(x) - 1 < VC_F32_MIN_NORMAL_BITS - 1;
 }
 
+/* 1 for a number below the normal ones that is not 0. */
 static uint64_t subnormal64(double x)
 {
     return (vc_f64_bits(x) & 0x7fffffffffffffffu) - 1 < 0x0010000000000000u - 1;

@@ -1,5 +1,10 @@
 /* kernel_ref_prune.c - the definition of the kernels for pruning, as kernel_ref.c is for the others: bins of
- * magnitudes, masks, blocks. Plain loops, the contract is in kernels.h. */
+ * magnitudes, masks, blocks. Plain loops, the contract is in kernels.h.
+ *
+ *     key      magnitude as an integer                         bins    how many keys lie in each bin of a range
+ *     above    a key is kept above the threshold, and a tie    n_of_m  the N largest of each group of M
+ *              behind the first n_ties
+ *     apply    values whose bit is 0 become +0                 squares sums of squares of blocks */
 #include <math.h>
 
 #include "kernels/arith.h"
@@ -19,6 +24,7 @@ static uint64_t key_u16(const uint16_t *h, size_t i)
     return vc_get_u16(h, i) & 0x7fffu;
 }
 
+/* Keys of the types of 32 and 64 bits: the bits without the sign. */
 static uint64_t key_f32(const float *x, size_t i)
 {
     return vc_f32_magnitude(vc_get_f32(x, i));
@@ -29,6 +35,7 @@ static uint64_t key_f64(const double *x, size_t i)
     return vc_f64_bits(vc_get_f64(x, i)) & 0x7fffffffffffffffu;
 }
 
+/* The first bit of a byte writes the whole byte, so that the mask need not be 0 before. */
 static void put_bit(uint8_t *mask, size_t i, int kept)
 {
     uint8_t bit = (uint8_t)(1u << i % 8);
@@ -36,6 +43,7 @@ static void put_bit(uint8_t *mask, size_t i, int kept)
     mask[i / 8] = i % 8 == 0 ? (uint8_t)kept : kept ? mask[i / 8] | bit : mask[i / 8] & (uint8_t)~bit;
 }
 
+/* 1: the element is kept. */
 static int get_bit(const uint8_t *mask, uint64_t i)
 {
     return mask[i / 8] >> i % 8 & 1;
@@ -53,6 +61,7 @@ int vc_magnitude_bins_u16_ref(const uint16_t *h, size_t n, uint32_t *bins)
     return 0;
 }
 
+/* Bins are added to, not set: several tiles count into the same. */
 #define BINS(type, suffix)                                                                                          \
     int vc_magnitude_bins_##suffix##_ref(const type *x, size_t n, const struct vc_bin_range *range, uint32_t *bins) \
     {                                                                                                               \
@@ -73,6 +82,7 @@ BINS(double, f64)
 
 /* ---- masks ---- */
 
+/* Ties go from the first one on, in the order of the elements. */
 #define ABOVE(type, suffix)                                                                                 \
     int vc_mask_above_##suffix##_ref(const type *x, size_t n, const struct vc_mask_cut *cut, uint8_t *mask) \
     {                                                                                                       \

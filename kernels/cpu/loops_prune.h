@@ -1,10 +1,14 @@
 /* loops_prune.h - part of loops.h: bins of magnitudes, masks, blocks (kernels.h, "Pruning"). Masks are made as a byte
- * per element, which compilers vectorize, and then packed eight to a byte. */
+ * per element, which compilers vectorize, and then packed eight to a byte.
+ *
+ * Keys are magnitudes as integers, which are in the order of the floats. The loops run over spans of SPAN elements,
+ * whose flags lie in an array on the stack. */
 #ifndef VC_KERNELS_LOOPS_PRUNE_H
 #define VC_KERNELS_LOOPS_PRUNE_H
 
 #define SPAN 64 /* elements that are looked at together: a multiple of 8 */
 
+/* Keys of f16 and bf16, which have the sign in the same place; of f32 and f64 below. Values may be unaligned. */
 static inline uint16_t key_u16(const uint16_t *h, size_t i)
 {
     return vc_get_u16(h, i) & 0x7fffu;
@@ -22,11 +26,13 @@ static inline uint64_t key_f64(const double *x, size_t i)
 
 /* ---- bins ---- */
 
+/* One more in the bin. */
 static inline void bin_add(uint32_t *bins, size_t bin)
 {
     vc_put_u32(bins, bin, vc_get_u32(bins, bin) + 1);
 }
 
+/* All keys of 16 bits have a bin of their own: one look is enough. */
 int VC_VARIANT(magnitude_bins_u16)(const uint16_t *h, size_t n, uint32_t *bins)
 {
     for (size_t i = 0; i < n; i++) {
@@ -43,7 +49,9 @@ static inline uint64_t range_keys(const struct vc_bin_range *range)
     return n >> range->shift != range->n_bins ? 0 : n;
 }
 
-/* Later looks want few of the keys: a span without any is passed over after one compare for each. */
+/* Later looks want few of the keys: a span without any is passed over after one compare for each. The range may be as
+ * wide as the type, so three ways: every key has a bin; keys of a range whose width is a number of the type, span by
+ * span; any other range, element by element. */
 #define BINS(type, key_type, suffix)                                                                                   \
     static inline void bins_span_##suffix(const type *x, size_t n, const struct vc_bin_range *range, uint32_t *bins)   \
     {                                                                                                                  \
@@ -120,7 +128,9 @@ static inline void pack_flags(const uint8_t *flags, size_t n, uint8_t *mask)
     }
 }
 
-/* Flags of a span; ties are kept at first, and the first *left of them are taken out. */
+/* Flags of a span; ties are kept at first, and the first *left of them are taken out. A threshold beyond every key
+ * leaves nothing, and one with as many ties as there are elements is the next threshold without ties: the second loop
+ * runs only while ties are left to take out. */
 #define ABOVE(type, key_type, suffix)                                                                                  \
     static inline void above_span_##suffix(const type *x, size_t n, key_type threshold, uint64_t *left, uint8_t *mask) \
     {                                                                                                                  \
@@ -164,6 +174,7 @@ ABOVE(float, uint32_t, f32)
 ABOVE(double, uint64_t, f64)
 #undef ABOVE
 
+/* The mask is 0 there before. */
 static inline void set_bit(uint8_t *mask, size_t i)
 {
     mask[i / 8] |= (uint8_t)(1u << i % 8);
@@ -300,6 +311,7 @@ static inline void unpack_flags(const uint8_t *mask, uint64_t first, size_t n, u
     }
 }
 
+/* y = x where the bit is set, else +0. Masks of flags in place of branches: -1 has all bits. */
 int VC_VARIANT(mask_apply_u16)(const uint16_t *h, const uint8_t *mask, uint64_t first, size_t n, uint16_t *y)
 {
     uint8_t flags[STRIP];
@@ -375,6 +387,7 @@ static void strip_mask_f32(struct op *op, size_t first, size_t n, struct strip *
     }
 }
 
+/* f64 has no faster way for finite values: all errors are made wide. */
 static void strip_mask_f64(struct op *op, size_t first, size_t n, struct strip *strip)
 {
     const double *x = (const double *)op->x + first;
@@ -393,6 +406,7 @@ static void strip_mask_f64(struct op *op, size_t first, size_t n, struct strip *
     mask_errors_wide(v, flags, n, strip);
 }
 
+/* Chunks, sums and zeros of the tile are run_tile's. */
 #define APPLY(type, suffix)                                                                                        \
     int VC_VARIANT(mask_apply_##suffix)(const type *x, const uint8_t *mask, uint64_t first, size_t n_rows,         \
                                         size_t row_len, type *y, struct vc_tile_stats *stats)                      \
@@ -466,6 +480,8 @@ static void squares_f64(double *restrict lane, const double *v, size_t n)
 /* Columns at a time, so that their sums stay in the first-level cache while the rows are walked over. */
 #define SUM_COLUMNS 512
 
+/* Sums of rows go by chunks, with the lanes and the tree of all sums of tiles. Sums of columns go row by row,
+ * SUM_COLUMNS at a time, which stay in cache: each is a sum in the order of the rows. */
 #define SUMS(type, suffix)                                                                                           \
     int VC_VARIANT(row_sums_##suffix)(const type *x, size_t n_rows, size_t row_len, unsigned power, double *sums)    \
     {                                                                                                                \

@@ -141,6 +141,7 @@ static int make_on_host(const float *x, size_t n_rows, size_t row_len, const str
     return 0;
 }
 
+/* Blocks do not depend on each other, so rows are one long row to the pipeline. */
 template <class Block>
 static int make(const float *x, size_t n_rows, size_t row_len, const struct vc_block_how *how, uint8_t *blocks)
 {

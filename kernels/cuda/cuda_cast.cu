@@ -65,6 +65,7 @@ template <class C> static void launch_cast(const struct vc_cuda_call *call, cons
                           stats ? (struct vc_cuda_totals *)unit->device[3] : NULL);
 }
 
+/* The call of a cast with figures of its tile. */
 template <class C>
 static int cast(const typename C::from *x, size_t n_rows, size_t row_len, typename C::to *h,
                 struct vc_tile_stats *stats)
@@ -124,6 +125,7 @@ template <class C> static void launch_convert(const struct vc_cuda_call *, const
                    (typename C::to *)unit->device[1]);
 }
 
+/* The call of a conversion, element by element. */
 template <class C> static int convert(const typename C::from *x, size_t n, typename C::to *y)
 {
     struct vc_cuda_call call = {};

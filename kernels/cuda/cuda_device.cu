@@ -31,6 +31,7 @@ static __global__ void probe_kernel(void)
 {
 }
 
+/* The sentence for a code of a kernel. */
 const char *vc_cuda_error(int result)
 {
     if (result == VC_CUDA_NO_DEVICE) {
@@ -59,6 +60,7 @@ static void explain(int result, char *why, size_t why_bytes)
     (void)cudaGetLastError(); /* forgets this error */
 }
 
+/* -1 without a device or a driver, which `why` tells apart. */
 int vc_cuda_device_count(char *why, size_t why_bytes)
 {
     int count = 0; /* left untouched by the runtime where there is no driver */
@@ -93,6 +95,7 @@ static int probe(int device, char *why, size_t why_bytes)
     return 0;
 }
 
+/* A device that this build has no code for is listed, as not usable. */
 int vc_cuda_device_info(int device, struct vc_backend_device *info, char *why, size_t why_bytes)
 {
     struct cudaDeviceProp properties;
@@ -153,6 +156,7 @@ static void lane_destroy(struct vc_cuda_lane *lane)
     memset(lane, 0, sizeof *lane);
 }
 
+/* A stream, an event, and an arena on either side. Memory is counted by the library, through `account`. */
 static int lane_create(struct vc_cuda_lane *lane)
 {
     int result;
@@ -173,6 +177,7 @@ out:
     return result;
 }
 
+/* Takes lanes that were never made, too. */
 static void slot_destroy(struct vc_cuda_slot *slot)
 {
     unsigned i;
@@ -182,6 +187,7 @@ static void slot_destroy(struct vc_cuda_slot *slot)
     }
 }
 
+/* All lanes or none. */
 static int slot_create(struct vc_cuda_slot *slot)
 {
     unsigned i;
@@ -206,6 +212,7 @@ static unsigned slots_within(uint64_t limit_bytes)
     return n < VC_CUDA_MAX_SLOTS ? (unsigned)n : VC_CUDA_MAX_SLOTS;
 }
 
+/* One device is open in a process. The limit is in slots: memory that the kernels of one thread work in. */
 void *vc_cuda_open(int device, uint64_t limit_bytes, void (*account)(void *user, int64_t bytes), void *user, char *why,
                    size_t why_bytes)
 {
@@ -295,6 +302,7 @@ static struct vc_cuda_slot *free_slot(struct device *device)
     return NULL;
 }
 
+/* Waits until a slot is free. A device is current for a thread, so it is set for each call. */
 int vc_cuda_slot_take(struct vc_cuda_slot **slot)
 {
     struct device *device = &the_device;
@@ -321,6 +329,7 @@ int vc_cuda_slot_take(struct vc_cuda_slot **slot)
     return 0;
 }
 
+/* Wakes one thread that waits. */
 void vc_cuda_slot_give(struct vc_cuda_slot *slot)
 {
     struct device *device = &the_device;
@@ -333,6 +342,7 @@ void vc_cuda_slot_give(struct vc_cuda_slot *slot)
 
 /* ---- memory of training ---- */
 
+/* Memory of training, outside of the slots. An empty block has an address as well. */
 int vc_cuda_memory_take(uint64_t bytes, void **out)
 {
     int result;

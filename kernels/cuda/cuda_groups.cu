@@ -60,6 +60,7 @@ static __device__ __forceinline__ struct vc_float_scale find_scale(const struct 
     return scale;
 }
 
+/* NULL for q: only scales are asked for. */
 static __global__ void __launch_bounds__(VC_CUDA_THREADS) groups_kernel(struct group_args a)
 {
     size_t warps = blockDim.x / 32;
@@ -145,6 +146,7 @@ int vc_cuda_group_codes_rows(const float *x, size_t n_rows, size_t row_len, size
 
 /* ---- values from codes ---- */
 
+/* What codes stand for, a thread an element. */
 static __global__ void __launch_bounds__(VC_CUDA_THREADS)
     grid_decode_kernel(const uint8_t *__restrict__ q, uint32_t n_elems, uint32_t row_len, struct vc_cuda_index index,
                        enum vc_grid grid, const float *__restrict__ scale, float *__restrict__ y)

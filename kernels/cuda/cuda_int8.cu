@@ -272,6 +272,8 @@ static int long_rows(const float *x, size_t n_rows, size_t row_len, size_t group
     return vc_cuda_int8_rows_given(x, n_rows, row_len, group, scale, NULL, q, stats);
 }
 
+/* Rows have to lie in one unit, since their largest magnitude is that of all elements; longer ones go through
+ * long_rows. */
 int vc_cuda_int8_rows(const float *x, size_t n_rows, size_t row_len, size_t group, uint32_t *bits, float *scale,
                       int8_t *q, struct vc_tile_stats *stats)
 {
@@ -326,6 +328,7 @@ static struct given_arrays arrays_of(const struct vc_cuda_call *call, const stru
     return arrays;
 }
 
+/* With the figures of the tile, by the walk over chunks. */
 static void launch_encode(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit)
 {
     struct given_arrays arrays = arrays_of(call, unit);
@@ -374,6 +377,7 @@ static void prepare(struct vc_cuda_call *call, const void *in, size_t in_bytes, 
     }
 }
 
+/* Codes by scales that are known: of groups, or map, of an axis. */
 static int encode_given(const float *x, size_t n_rows, size_t row_len, size_t group, const struct vc_axis_map *map,
                         const float *scale, const int8_t *zero, int8_t *q, struct vc_tile_stats *stats)
 {
@@ -387,6 +391,7 @@ static int encode_given(const float *x, size_t n_rows, size_t row_len, size_t gr
     return vc_cuda_run(&call);
 }
 
+/* The way back; no figures. */
 static int decode_given(const int8_t *q, size_t n_rows, size_t row_len, size_t group, const struct vc_axis_map *map,
                         const float *scale, const int8_t *zero, float *y)
 {

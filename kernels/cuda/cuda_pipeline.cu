@@ -50,6 +50,7 @@ unsigned vc_cuda_block(size_t needed)
     return needed < VC_CUDA_THREADS ? (unsigned)(needed + 31) / 32 * 32 : VC_CUDA_THREADS;
 }
 
+/* An array that the kernel reads: entry_bytes for each element, row, group or chunk (`per`). */
 void vc_cuda_add_in(struct vc_cuda_call *call, const void *in, size_t entry_bytes, enum vc_cuda_per per)
 {
     struct vc_cuda_array *array = &call->arrays[call->n_arrays++];
@@ -61,6 +62,7 @@ void vc_cuda_add_in(struct vc_cuda_call *call, const void *in, size_t entry_byte
     array->flow = VC_CUDA_IN;
 }
 
+/* An array that it writes; NULL: only the pipeline reads it, as totals. */
 void vc_cuda_add_out(struct vc_cuda_call *call, void *out, size_t entry_bytes, enum vc_cuda_per per,
                      enum vc_cuda_flow flow)
 {
@@ -142,6 +144,7 @@ static struct plan plan_units(const struct vc_cuda_call *call)
     return plan;
 }
 
+/* Whether an arena holds one row with all arrays of the call. Else a caller with keep_rows has to go another way. */
 bool vc_cuda_rows_fit(const struct vc_cuda_call *call)
 {
     return plan_units(call).rows > 0;
@@ -423,6 +426,7 @@ out:
     return result;
 }
 
+/* The whole call: takes a slot, runs the units by turns on its lanes, gives the slot back. */
 int vc_cuda_run(const struct vc_cuda_call *call)
 {
     struct lane_state states[VC_CUDA_LANES];

@@ -1,5 +1,12 @@
 /* cuda_prune.cu - bins of magnitudes, masks, blocks (kernels.h, "Pruning"). Masks are made a byte at a time, so that no
- * two threads write to one; bins are counted by integer atomics. */
+ * two threads write to one; bins are counted by integer atomics.
+ *
+ * Each kernel of kernels.h has here
+ *
+ *     name_kernel      what a thread makes
+ *     launch_name      the launch for one unit of the pipeline: rows that were copied to the device (cuda_pipeline.cu)
+ *     name             the call: arrays, sizes, and for rows that do not fit a unit the same loop on the host
+ *     vc_cuda_name     for each type */
 #include <math.h>
 #include <string.h>
 
@@ -15,6 +22,7 @@ struct of_u16 {
     }
 };
 
+/* Magnitudes of 32 bits. */
 struct of_f32 {
     typedef float type;
     VC_HD uint64_t key(float x)
@@ -23,6 +31,7 @@ struct of_f32 {
     }
 };
 
+/* Magnitudes of 64 bits. */
 struct of_f64 {
     typedef double type;
     VC_HD uint64_t key(double x)
@@ -42,12 +51,14 @@ template <class K> static typename K::type host_at(const typename K::type *x, si
 
 /* ---- bins ---- */
 
+/* vc_bin_range as the device gets it. */
 struct bins_of {
     uint64_t first;
     unsigned shift;
     uint32_t n_bins;
 };
 
+/* A thread for each key, or several; bins of the same number are added to one after the other. */
 template <class K>
 static __global__ void __launch_bounds__(VC_CUDA_THREADS)
     bins_kernel(const typename K::type *__restrict__ x, uint32_t n, struct bins_of range, uint32_t *__restrict__ bins)
@@ -94,6 +105,7 @@ template <class K> static int bins(const typename K::type *x, size_t n, const st
     return result;
 }
 
+/* Of 16 bits every key has a bin. */
 int vc_cuda_magnitude_bins_u16(const uint16_t *h, size_t n, uint32_t *out)
 {
     const struct vc_bin_range all = {0, 0, 32768};
@@ -119,8 +131,8 @@ int vc_cuda_magnitude_bins_f64(const double *x, size_t n, const struct vc_bin_ra
                    vc_cuda_block((unit)->n_elems / 8 + 2), (unit)->stream, __VA_ARGS__, (unit)->n_elems, (unit)->bit, \
                    (uint8_t *)(unit)->device[1])
 
-/* Byte b of the mask of n elements, of which the first has bit `bit` of byte 0; kept(i) says whether element i stays.
- */
+/* Byte b of the mask of n elements, of which the first has bit `bit` of byte 0; kept(i) says whether element i
+ * stays. */
 template <class Kept>
 static __device__ __forceinline__ uint8_t mask_byte(const Kept &kept, size_t b, uint32_t n, uint32_t bit)
 {
@@ -147,6 +159,7 @@ static __global__ void __launch_bounds__(VC_CUDA_THREADS)
     }
 }
 
+/* Without ties: those are taken out on the host, since the first n of them go. */
 template <class K> struct kept_above {
     const typename K::type *x;
     uint64_t threshold;
@@ -233,6 +246,7 @@ template <class K> VC_HD bool stays(const typename K::type *x, size_t i, const s
     return before < g.keep;
 }
 
+/* N:M, by the compares of `stays`. */
 template <class K> struct kept_of_group {
     const typename K::type *x;
     struct groups groups;
@@ -250,7 +264,7 @@ template <class K> static void launch_n_of_m(const struct vc_cuda_call *call, co
     LAUNCH_MASK(mask_kernel<kept_of_group<K>>, unit, kept);
 }
 
-/* A group that is larger than an arena, element by element on the host. */
+/* A group that is larger than an arena, element by element on the host, as in kernel_ref_prune.c. */
 template <class K>
 static void n_of_m_on_host(const typename K::type *x, size_t n, const struct groups &g, uint8_t *mask)
 {
@@ -473,6 +487,7 @@ template <class K> static void launch_squares(const struct vc_cuda_call *call, c
                    *(const struct band *)call->user, (double *)unit->device[1]);
 }
 
+/* Bands that are larger than a unit, in the order of the reference. */
 template <class K>
 static void squares_on_host(const typename K::type *x, size_t n_bands, const struct band &s, double *scores)
 {
@@ -519,7 +534,7 @@ static int bands(const typename K::type *x, size_t n_bands, size_t row_len, size
     return vc_cuda_run(&call);
 }
 
-/* Whole rows of blocks, then the short one at the end. */
+/* Whole rows of blocks, then the short one at the end, as a band of its own. */
 template <class K>
 static int squares(const typename K::type *x, size_t n_rows, size_t row_len, size_t block_rows, size_t block_cols,
                    double *scores)
@@ -547,6 +562,7 @@ int vc_cuda_block_squares_f64(const double *x, size_t n_rows, size_t row_len, si
 
 /* ---- sums of rows and columns ---- */
 
+/* What is added up: magnitudes, or squares. */
 template <class T> static __device__ __forceinline__ double term_of(T x, bool squared)
 {
     double v = (double)x;
@@ -554,6 +570,7 @@ template <class T> static __device__ __forceinline__ double term_of(T x, bool sq
     return squared ? v * v : fabs(v);
 }
 
+/* The operation of a chunk, for the sums that all figures of tiles have (cuda_chunks.h). */
 template <class T, bool SQUARED> struct row_sums_op {
     enum { N_SUMS = 1 };
     typedef T value;
@@ -608,6 +625,7 @@ int vc_cuda_row_sums_f64(const double *x, size_t n_rows, size_t row_len, unsigne
     return row_sums(x, n_rows, row_len, power, sums);
 }
 
+/* Of column_sums. */
 struct columns {
     size_t n_rows;
     uint32_t row_len;
@@ -651,7 +669,8 @@ template <class K> static void column_sums_on_host(const typename K::type *x, co
     }
 }
 
-/* All rows are one row of the call, so that it is not cut, and a column counts as one of its groups. */
+/* All rows are one row of the call, so that it is not cut, since a thread adds up a whole column; a column counts as
+ * one of its groups. */
 template <class K>
 static int column_sums(const typename K::type *x, size_t n_rows, size_t row_len, unsigned power, double *sums)
 {

@@ -12,6 +12,7 @@
 
 enum { DIFFERENT, NONFINITE_PAIRS };
 
+/* What a thread loads of both arrays. */
 template <class T> struct pair {
     T x, y;
 };
@@ -72,6 +73,7 @@ static void diff_totals(void *user, const void *unit_totals)
     }
 }
 
+/* Figures that are added to are cleared first; the sums of chunks are written. */
 template <class T> static int diff(const T *x, const T *y, size_t n_rows, size_t row_len, struct vc_diff_sums *sums)
 {
     struct vc_cuda_call call = {};
@@ -120,11 +122,13 @@ static __device__ __forceinline__ unsigned long long order_key(double x)
     return u >> 63 ? ~u : u | 1ull << 63;
 }
 
+/* The number of a key whose order as an integer is that of the numbers. */
 static double from_order_key(unsigned long long key)
 {
     return vc_bits_f64(key >> 63 ? key & ~(1ull << 63) : ~key);
 }
 
+/* Neither 0 nor as large as the smallest normal number. */
 static __device__ __forceinline__ bool subnormal(float x)
 {
     return vc_f32_magnitude(x) - 1u < VC_F32_MIN_NORMAL_BITS - 1u;
@@ -167,8 +171,7 @@ template <class T> struct values_op {
     }
 };
 
-/* Counts exponents of (float)x, finite values only: a histogram per block in shared memory, then added to the unit's.
- */
+/* Counts exponents of (float)x, finite values only. Each block counts in shared memory, and adds its bins once. */
 template <class T>
 static __global__ void __launch_bounds__(VC_CUDA_THREADS)
     histogram_kernel(const T *__restrict__ x, uint32_t n, unsigned long long *__restrict__ histogram)
@@ -225,6 +228,7 @@ static void values_totals(void *user, const void *unit_totals)
     }
 }
 
+/* As diff, with minimum and maximum that any value replaces. */
 template <class T> static int values(const T *x, size_t n_rows, size_t row_len, struct vc_value_counts *counts)
 {
     struct vc_cuda_call call = {};

@@ -12,6 +12,7 @@
 static struct vc_cuda_session the_session;
 static bool is_open;
 
+/* Takes a session that has begun in part. */
 static void train_end(void *session)
 {
     struct vc_cuda_session *s = (struct vc_cuda_session *)session;
@@ -37,6 +38,7 @@ static void train_end(void *session)
     is_open = false;
 }
 
+/* One session is open at a time: its memory is static. */
 static int train_begin(void **session)
 {
     struct vc_cuda_session *s = &the_session;
@@ -63,6 +65,7 @@ out:
     return result;
 }
 
+/* What a session takes of the device by itself, for plans of memory. */
 static uint64_t train_own_bytes(void)
 {
     return FAULT_BYTES + vc_cuda_products_bytes();
@@ -81,6 +84,7 @@ static void train_release(void *session, void *p, uint64_t bytes)
     vc_cuda_memory_give(p, bytes);
 }
 
+/* Through pinned memory, piece by piece. */
 static int train_to_device(void *session, void *to, const void *from, uint64_t bytes)
 {
     struct vc_cuda_session *s = (struct vc_cuda_session *)session;
@@ -121,6 +125,7 @@ static int train_clear(void *session, void *p, uint64_t bytes)
 
 /* ---- instructions ---- */
 
+/* Loops by the names that the engine asks for. */
 static const struct {
     const char *name;
     vc_cuda_loop *run;
@@ -130,6 +135,7 @@ static const struct {
 #undef LOOP
 };
 
+/* The number of a loop, which train_run gets; -1: the device has none of that name. */
 static int train_find(const char *loop)
 {
     for (size_t k = 0; k < sizeof loops / sizeof *loops; k++) {
@@ -145,6 +151,8 @@ static int train_run(void *session, const struct vc_train_work *work)
     return loops[work->loop].run((struct vc_cuda_session *)session, work);
 }
 
+/* The first fault of the loops since the last call, such as an index out of range: the smallest node and place, of
+ * which the complement is kept, so that a maximum finds it. */
 static int train_fault(void *session, struct vc_train_fault *fault)
 {
     struct vc_cuda_session *s = (struct vc_cuda_session *)session;

@@ -144,6 +144,7 @@ static __global__ void clear_kernel(struct vc_heads is, uint64_t batch, uint64_t
     }
 }
 
+/* Zeros what products add to, head by head, since heads may lie in a joined array. */
 static int clear(struct vc_cuda_session *s, const struct vc_args_attention *args, const struct vc_heads *is,
                  uint64_t heads, uint64_t rows, uint64_t size, void *x)
 {
@@ -167,6 +168,7 @@ struct side {
     bool shared; /* heads of keys, which several heads of queries share */
 };
 
+/* A matrix of one head. `shared`: heads of queries in a group read one head of keys or values. */
 static struct side side_of(const void *base, const struct vc_heads *is, const struct part *part, uint64_t group,
                            bool shared)
 {
@@ -176,6 +178,7 @@ static struct side side_of(const void *base, const struct vc_heads *is, const st
     return side;
 }
 
+/* The scores of the part: rows of queries, columns of keys. */
 static struct side scores_side(const struct vc_args_attention *args, const float *x)
 {
     struct side side = {x, (int64_t)args->keys, 1, (int64_t)(args->queries * args->keys), false};
@@ -183,6 +186,7 @@ static struct side scores_side(const struct vc_args_attention *args, const float
     return side;
 }
 
+/* The matrix transposed: its steps change places. */
 static struct side turned(struct side side)
 {
     int64_t row = side.row;
@@ -251,6 +255,7 @@ static struct part part_at(const struct vc_args_attention *args, uint64_t batch,
     return part;
 }
 
+/* Each part in three steps: scores, probabilities of each row, their product with the values. */
 int vc_cuda_train_attention(struct vc_cuda_session *s, const struct vc_train_work *w)
 {
     const struct vc_args_attention *args = (const struct vc_args_attention *)w->call->args;
@@ -317,6 +322,7 @@ out:
     return result;
 }
 
+/* Gradients that several parts add to are cleared first, where the call asks for it. */
 int vc_cuda_train_attention_backward(struct vc_cuda_session *s, const struct vc_train_work *w)
 {
     const struct vc_args_attention *args = (const struct vc_args_attention *)w->call->args;

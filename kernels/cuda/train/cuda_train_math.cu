@@ -9,6 +9,7 @@
 #define FN(name) name##_f32
 #include "kernels/unary_math.inc"
 
+/* The value of a function of one number: a case for each row of unary.inc. */
 static __device__ __forceinline__ float unary_of(enum vc_unary kind, float x, float a, float b)
 {
     switch (kind) {
@@ -47,6 +48,7 @@ static __device__ __forceinline__ float element_of(enum vc_unary kind, const voi
                                         : ((const float *)x)[i];
 }
 
+/* Reads f32 or halves, and writes what the next node reads. */
 static __global__ void unary_kernel(struct vc_args_unary args, const void *x, void *y)
 {
     VC_CUDA_EACH(i, args.n)
@@ -107,6 +109,7 @@ int vc_cuda_train_fill(struct vc_cuda_session *s, const struct vc_train_work *w)
 
 /* ---- Dropout ---- */
 
+/* What dropout_kernel needs. */
 struct drop {
     uint64_t n, first; /* number of the first element */
     uint64_t step;
@@ -115,6 +118,8 @@ struct drop {
     bool drops, add;
 };
 
+/* Random numbers depend on the element, the step and the node alone, so they are those of the CPU for any number of
+ * threads. One counter gives four of them. */
 static __global__ void dropout_kernel(struct drop drop, const float *x, float *y)
 {
     VC_CUDA_EACH(i, drop.n)
@@ -134,6 +139,7 @@ static __global__ void dropout_kernel(struct drop drop, const float *x, float *y
     }
 }
 
+/* `least`: a number below it drops the element; the others grow, so that the mean stays. */
 int vc_cuda_train_dropout(struct vc_cuda_session *s, const struct vc_train_work *w)
 {
     const struct vc_args_dropout *args = (const struct vc_args_dropout *)w->call->args;
@@ -155,6 +161,8 @@ int vc_cuda_train_dropout(struct vc_cuda_session *s, const struct vc_train_work 
 
 /* ---- Softmax: a thread for a row, since its sum runs in one order ---- */
 
+/* A thread takes a row, along an axis whose elements lie `inner` apart. The largest is taken off before exp. y may be
+ * x. */
 static __global__ void softmax_kernel(struct vc_args_softmax args, const float *from, float *to)
 {
     VC_CUDA_EACH(row, args.rows)
@@ -191,6 +199,7 @@ int vc_cuda_train_softmax(struct vc_cuda_session *s, const struct vc_train_work 
     return vc_cuda_launched();
 }
 
+/* As the derivative of the row asks: y (dy - sum y dy), and for the logarithm dy - exp(y) sum dy. */
 static __global__ void softmax_backward_kernel(struct vc_args_softmax args, bool add, const float *of,
                                                const float *from, float *to)
 {
@@ -225,6 +234,7 @@ int vc_cuda_train_softmax_backward(struct vc_cuda_session *s, const struct vc_tr
 
 /* ---- codes of the inputs of layers: a thread for what shares a scale ---- */
 
+/* A thread takes the elements of one scale. NULL for `fixed`: the scale comes from them. */
 static __global__ void codes_kernel(struct vc_args_codes args, const float *x, const float *fixed, const int64_t *point,
                                     float *y)
 {
@@ -250,6 +260,7 @@ int vc_cuda_train_codes(struct vc_cuda_session *s, const struct vc_train_work *w
 
 /* ---- Where ---- */
 
+/* Steps of 0 repeat an operand along a dimension. */
 static __global__ void where_kernel(struct vc_args_where args, const int64_t *condition, const float *a, const float *b,
                                     float *y)
 {
@@ -279,6 +290,7 @@ int vc_cuda_train_where(struct vc_cuda_session *s, const struct vc_train_work *w
     return vc_cuda_launched();
 }
 
+/* The gradient of one side: dy where that side was chosen, else 0. */
 static __global__ void where_backward_kernel(struct vc_args_where args, bool add, const int64_t *condition,
                                              const float *dy, float *d)
 {

@@ -5,6 +5,8 @@
 
 /* ---- elements by maps ---- */
 
+/* A map for each dimension says which index of the input an output index reads; -1: none, and the value is
+ * `otherwise`. */
 static __global__ void mapped_kernel(struct vc_args_mapped args, const float *x, float *y)
 {
     VC_CUDA_EACH(i, args.n_out)
@@ -72,6 +74,7 @@ static __device__ __forceinline__ float mapped_sum(const struct vc_args_mapped *
     }
 }
 
+/* A thread takes an element of the input, and adds up all outputs that have read it. */
 static __global__ void mapped_backward_kernel(struct vc_args_mapped args, bool add, const float *dy, float *dx)
 {
     VC_CUDA_EACH(i, args.n_in)
@@ -114,6 +117,7 @@ static __device__ __forceinline__ void note_fault(unsigned long long *fault, uin
     atomicMax(fault, ~((unsigned long long)node << 40 | at));
 }
 
+/* Rows by their numbers. A number out of range is noted as a fault, and gives 0. */
 static __global__ void gather_kernel(struct vc_args_gather args, unsigned long long *fault, const float *x,
                                      const int64_t *indices, float *y)
 {

@@ -46,6 +46,8 @@ static bool look_up(void *file, const char *name, void *function)
     return symbol != NULL;
 }
 
+/* The newest library that is there. False also where a function is missing; vc_cuda_products_end closes the file
+ * then. */
 static bool open_cublas(struct vc_cuda_cublas *b)
 {
     static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"};
@@ -60,11 +62,13 @@ static bool open_cublas(struct vc_cuda_cublas *b)
            look_up(b->file, "cublasSgemmStridedBatched", &b->batched);
 }
 
+/* Counted whether cuBLAS is there or not. */
 uint64_t vc_cuda_products_bytes(void)
 {
     return WORKSPACE_BYTES;
 }
 
+/* Without cuBLAS sessions go on with the kernel of this file; `products` says which one it is. */
 void vc_cuda_products_begin(struct vc_cuda_session *s)
 {
     struct vc_cuda_cublas *b = &the_cublas;
@@ -85,6 +89,7 @@ void vc_cuda_products_begin(struct vc_cuda_session *s)
     (void)snprintf(s->products, sizeof s->products, "a kernel of the plug-in (no cuBLAS)");
 }
 
+/* Also after a begin that failed half-way. */
 void vc_cuda_products_end(struct vc_cuda_session *s)
 {
     struct vc_cuda_cublas *b = &the_cublas;
@@ -126,6 +131,8 @@ static bool blas_matrix(int64_t row, int64_t column, uint64_t rows, uint64_t col
 #define TILE 16
 #define PART 256
 
+/* A block of threads makes a tile of the result, a thread an element; tiles of a and b pass through shared memory.
+ * Products are added up in the order of k. */
 static __global__ void product_kernel(struct vc_cuda_product p)
 {
     VC_CUDA_SHARED(float, a, TILE *TILE);
@@ -169,6 +176,7 @@ static __global__ void product_kernel(struct vc_cuda_product p)
     }
 }
 
+/* BLAS wants one of the two steps of a matrix to be 1 and sizes of int; else the kernel does it. */
 int vc_cuda_multiply(struct vc_cuda_session *s, const struct vc_cuda_product *p)
 {
     float beta = p->add ? 1 : 0;
@@ -214,6 +222,7 @@ static uint64_t regular(const struct vc_args_product *args, uint64_t s)
     return n;
 }
 
+/* A stack of results, each the sum of some products. Results whose products lie at even distances go as one batch. */
 int vc_cuda_train_product(struct vc_cuda_session *session, const struct vc_train_work *w)
 {
     const struct vc_args_product *args = (const struct vc_args_product *)w->call->args;

@@ -65,11 +65,13 @@ static __device__ __forceinline__ struct soft soft_of(const float *x, uint64_t n
     return s;
 }
 
+/* The logarithm of the probability of a logit. */
 static __device__ __forceinline__ double log_p(const struct soft *s, float x)
 {
     return (double)x * s->by - s->max - s->log_sum;
 }
 
+/* A product of two rows by one team. */
 static __device__ __forceinline__ double dot(const float *x, const float *y, uint64_t n, double *lanes)
 {
     double sum = 0;
@@ -85,6 +87,7 @@ struct cosine {
     double zz, norms, value;
 };
 
+/* 0 where a row is all zeros. */
 static __device__ __forceinline__ struct cosine cosine_of(const float *z, const float *teacher, uint64_t n,
                                                           double *lanes)
 {
@@ -154,6 +157,8 @@ static __device__ __forceinline__ void loss_of_row(const struct vc_train_loss *l
     }
 }
 
+/* A team takes a row. Teams without one take part with row 0 and write nothing, since all threads of a block meet at
+ * the sums. */
 static __global__ void loss_kernel(struct vc_train_loss l)
 {
     VC_CUDA_SHARED(double, lanes, VC_CUDA_THREADS);
@@ -176,6 +181,7 @@ int vc_cuda_train_loss(void *session, const struct vc_train_loss *loss)
 
 /* ---- norms: a team takes a block of weights ---- */
 
+/* The sum of squares of the gradients of each block. Gradients of weights that a mask keeps at 0 become 0 here. */
 static __global__ void measure_kernel(const struct vc_train_block *blocks, uint64_t n, double *squares)
 {
     VC_CUDA_SHARED(double, lanes, VC_CUDA_THREADS);
@@ -204,6 +210,7 @@ static __global__ void measure_kernel(const struct vc_train_block *blocks, uint6
     }
 }
 
+/* Sums of the blocks go to the host, which adds them up in their order. */
 int vc_cuda_train_measure(void *session, const struct vc_train_block *blocks, uint64_t n, double *scratch,
                           double *squares)
 {
@@ -263,6 +270,7 @@ static __device__ __forceinline__ void move_one(const struct update *u, const st
     *state_v = keep ? v : 0;
 }
 
+/* Reads and writes the state of one weight; move_one has the formulas. */
 static __device__ __forceinline__ void update_one(const struct update *u, const struct vc_train_block *b, uint64_t i)
 {
     float m = b->m != NULL ? b->m[i] : 0;
@@ -327,6 +335,8 @@ static __device__ __forceinline__ void update_coded(const struct update *u, cons
     }
 }
 
+/* A block of threads takes a block of weights. With a state of codes it goes part by part, since the codes of a part
+ * share a factor; else element by element. */
 static __global__ void update_kernel(const struct vc_train_block *blocks, uint64_t n, struct update u)
 {
     VC_CUDA_SHARED(float, all, VC_CUDA_THREADS);
@@ -354,6 +364,7 @@ static double power_of(double beta, uint64_t t)
     return power;
 }
 
+/* Numbers of the optimizer are rounded to f32 here as the CPU's loop has them. */
 int vc_cuda_train_update(void *session, const struct vc_train_block *blocks, uint64_t n,
                          const struct vc_train_update *update)
 {

@@ -4,6 +4,7 @@
 
 /* ---- strided_sum ---- */
 
+/* The values of vc_sum_kind. */
 static __device__ __forceinline__ float sum_term(enum vc_sum_kind kind, float a, float b, float c)
 {
     switch (kind) {
@@ -22,11 +23,13 @@ static __device__ __forceinline__ float sum_term(enum vc_sum_kind kind, float a,
     }
 }
 
+/* The arrays of a sum. */
 struct operands {
     float *out;
     const float *a, *b, *c; /* NULL where there is none */
 };
 
+/* One term. In place of an operand that is absent its kind gets a, which it does not read. */
 static __device__ __forceinline__ float term_at(const struct vc_args_strided *args, const struct operands *of,
                                                 const int64_t *place)
 {
@@ -110,6 +113,8 @@ static __global__ void strided_rows_kernel(struct vc_args_strided args, bool add
     }
 }
 
+/* Threads beside each other should read elements beside each other: where results lie so, a thread makes each; else a
+ * team goes along the terms. */
 int vc_cuda_train_strided_sum(struct vc_cuda_session *s, const struct vc_train_work *w)
 {
     const struct vc_args_strided *args = (const struct vc_args_strided *)w->call->args;
@@ -130,6 +135,7 @@ int vc_cuda_train_strided_sum(struct vc_cuda_session *s, const struct vc_train_w
     return vc_cuda_launched();
 }
 
+/* Sums of parts of the batch, in the order of the parts. */
 static __global__ void add_chunks_kernel(struct vc_args_chunks args, bool add, const float *chunks, float *sum)
 {
     VC_CUDA_EACH(i, args.n)
@@ -186,11 +192,14 @@ static __device__ __forceinline__ uint64_t norm_place(const struct vc_args_norm 
     return (i / args->inner * args->channels + channel) * args->inner + i % args->inner;
 }
 
+/* Arrays of both kernels; NULL where one is not asked for. */
 struct norm_arrays {
     const float *x, *dy, *scale, *bias, *from; /* from: what the forward pass saved */
     float *y, *running[2], *saved, *dx, *dscale, *dbias;
 };
 
+/* With statistics of the batch the first thread of a block updates the running ones; the variance among these is
+ * divided by n - 1. */
 static __global__ void batch_norm_kernel(struct vc_args_norm args, bool by_batch, float share, struct norm_arrays p)
 {
     VC_CUDA_SHARED(float, lanes, VC_CUDA_THREADS);
@@ -231,11 +240,13 @@ static __global__ void batch_norm_kernel(struct vc_args_norm args, bool by_batch
     }
 }
 
+/* Training takes the statistics of the batch, unless the layer is frozen. */
 static bool norm_by_batch(const struct vc_train_work *w)
 {
     return w->pass->training && !((const struct vc_args_norm *)w->call->args)->frozen;
 }
 
+/* `share`: of the batch's statistics in the running ones. */
 int vc_cuda_train_batch_norm(struct vc_cuda_session *s, const struct vc_train_work *w)
 {
     const struct vc_args_norm *args = (const struct vc_args_norm *)w->call->args;
@@ -254,6 +265,9 @@ int vc_cuda_train_batch_norm(struct vc_cuda_session *s, const struct vc_train_wo
     return vc_cuda_launched();
 }
 
+/* Statistics of the batch depend on each x, so their part is taken off the gradient:
+ *
+ *     dx = scale / deviation * (dy - mean(dy) - (x - mean) * slope) */
 static __global__ void batch_norm_backward_kernel(struct vc_args_norm args, bool by_batch, bool add,
                                                   struct norm_arrays p)
 {
@@ -307,6 +321,8 @@ int vc_cuda_train_batch_norm_backward(struct vc_cuda_session *s, const struct vc
 
 /* ---- LayerNormalization, RMSNormalization: a team takes a row ---- */
 
+/* `centred` is LayerNormalization; else RMSNormalization, where the mean counts as 0. Mean and inverse are saved for
+ * the step back, the inverse alone where there is no mean. */
 static __global__ void row_norm_kernel(struct vc_args_row_norm args, const float *from, float *to, const float *scale,
                                        const float *bias, float *saved)
 {
@@ -375,6 +391,7 @@ static __global__ void row_norm_parameters_kernel(struct vc_args_row_norm args, 
     }
 }
 
+/* A team for each row. Sums of what flows back, and of it times x, are added up in lanes as the other sums are. */
 static __global__ void row_norm_backward_kernel(struct vc_args_row_norm args, bool add, const float *from,
                                                 const float *grad, float *to, const float *scale, const float *saved)
 {

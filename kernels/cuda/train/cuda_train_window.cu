@@ -4,11 +4,13 @@
 #include "kernels/arith.h"
 #include "kernels/cuda/train/cuda_train.h"
 
+/* Elements of three sizes; a window of fewer dimensions has sizes of 1. */
 static __host__ __device__ __forceinline__ uint64_t volume(const int64_t *size)
 {
     return (uint64_t)(size[0] * size[1] * size[2]);
 }
 
+/* The indices of element `at`. */
 static __device__ __forceinline__ void place_in(uint64_t at, const int64_t *size, int64_t *place)
 {
     place[2] = (int64_t)(at % (uint64_t)size[2]);
@@ -50,6 +52,7 @@ static __device__ __forceinline__ int64_t pool_element(const struct vc_args_wind
     return from >= 0 && from % w->dilation[k] == 0 && from / w->dilation[k] < w->kernel[k] ? from / w->dilation[k] : -1;
 }
 
+/* Whether the number of an element in its window fits a byte. */
 static __host__ __device__ __forceinline__ bool places_are_bytes(const struct vc_args_window *w)
 {
     return volume(w->kernel) <= 255;
@@ -64,6 +67,7 @@ static bool pool_by_four(const struct vc_args_window *w)
            2 * w->out[1] <= w->in[1] && 2 * w->out[2] <= w->in[2];
 }
 
+/* NaN wins, as soon as it comes. `places` keeps which element won, for the step back; NULL where nothing is trained. */
 static __global__ void max_pool_kernel(struct vc_args_window w, const float *from, float *y, void *places)
 {
     uint64_t out = volume(w.out);
@@ -110,6 +114,7 @@ int vc_cuda_train_max_pool(struct vc_cuda_session *s, const struct vc_train_work
     return vc_cuda_launched();
 }
 
+/* A thread for each element of the input: the gradients of the windows that it won. */
 static __global__ void max_pool_backward_kernel(struct vc_args_window w, bool by_four, bool add, const float *grad,
                                                 float *dx, const void *places)
 {
@@ -179,6 +184,7 @@ static __device__ __forceinline__ float pool_count(const struct vc_args_window *
     return (float)(w->with_pads ? padded : inside);
 }
 
+/* A thread for each window. */
 static __global__ void average_pool_kernel(struct vc_args_window w, const float *from, float *y)
 {
     uint64_t out = volume(w.out);
@@ -214,6 +220,7 @@ int vc_cuda_train_average_pool(struct vc_cuda_session *s, const struct vc_train_
     return vc_cuda_launched();
 }
 
+/* A thread for each element of the input: its share of the gradient of each window that it lies in. */
 static __global__ void average_pool_backward_kernel(struct vc_args_window w, bool add, const float *grad, float *dx)
 {
     uint64_t in = volume(w.in);
@@ -263,6 +270,7 @@ struct images {
     uint64_t first, step, n;
 };
 
+/* What element `at` of the unrolled matrices stands for. */
 static __device__ __forceinline__ void unrolled_at(const struct vc_args_conv *args, uint64_t at, uint64_t *image,
                                                    uint64_t *channel, int64_t *element, int64_t *place)
 {
@@ -275,6 +283,7 @@ static __device__ __forceinline__ void unrolled_at(const struct vc_args_conv *ar
     *image = at / positions / window / (args->groups * args->channels);
 }
 
+/* A thread for each element; outside of the input, where windows are padded, it is 0. */
 static __global__ void unroll_kernel(struct vc_args_conv args, struct images images, const float *x, float *unrolled)
 {
     uint64_t channels = args.groups * args.channels;
@@ -338,6 +347,7 @@ static __global__ void roll_kernel(struct vc_args_conv args, struct images image
     }
 }
 
+/* Adds the bias of its filter to each result. */
 static __global__ void bias_kernel(uint64_t n, uint64_t positions, uint64_t filters, const float *bias, float *y)
 {
     VC_CUDA_EACH(i, n)
@@ -355,6 +365,7 @@ struct conv {
     bool plain; /* windows of one element, side by side: x is its own matrix */
 };
 
+/* Sizes of the call's arguments. Windows of one element without steps or padding need no copy. */
 static struct conv conv_of(const struct vc_train_work *w)
 {
     struct conv c = {};
@@ -403,6 +414,7 @@ static int unroll(struct vc_cuda_session *s, const struct conv *c, struct images
     return vc_cuda_launched();
 }
 
+/* y = W * windows, for each group of each image: W is [filters, inputs], the windows [inputs, positions]. */
 int vc_cuda_train_conv_forward(struct vc_cuda_session *s, const struct vc_train_work *w)
 {
     struct conv c = conv_of(w);
@@ -443,6 +455,7 @@ out:
     return result;
 }
 
+/* The gradient of the inputs: the transposed W times that of y, in the form of windows, which are then rolled up. */
 int vc_cuda_train_conv_input(struct vc_cuda_session *s, const struct vc_train_work *w)
 {
     struct conv c = conv_of(w);
