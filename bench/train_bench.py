@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""train_bench.py - time of a distillation step against PyTorch's: a CNN, an encoder, a decoder; float32, Adam.
+"""train_bench.py - time of a distillation step against PyTorch's: a CNN, an encoder, a decoder, an LSTM, a GRU; float32, Adam.
 
-usage: train_bench.py VCOMPRESS --peer COMMAND [--peer COMMAND ...] [--nets cnn,encoder,decoder] [--threads 1,2] [--rounds N]
+usage: train_bench.py VCOMPRESS --peer COMMAND [--peer COMMAND ...] [--nets cnn,encoder,decoder,lstm,gru] [--threads 1,2] [--rounds N]
 
 COMMAND runs a Python that has torch: /usr/bin/python3, or 'env LD_LIBRARY_PATH=DIR /usr/bin/python3' with another BLAS, or
 'env OMP_WAIT_POLICY=passive /usr/bin/python3', whose threads do not spin while they wait for each other. The networks, in train_bench_nets.py, have a teacher of the same shape. All programs read the same rows and weights and take
@@ -22,7 +22,7 @@ import time
 
 import train_bench_nets as nets
 
-STEPS = {"cnn": 100, "encoder": 20, "decoder": 20}
+STEPS = {"cnn": 100, "encoder": 20, "decoder": 20, "lstm": 20, "gru": 20}
 
 
 def run(command, env=None):
@@ -69,7 +69,7 @@ def main():
     say = argparse.ArgumentParser()
     say.add_argument("program")
     say.add_argument("--peer", action="append", required=True)
-    say.add_argument("--nets", default="cnn,encoder,decoder")
+    say.add_argument("--nets", default="cnn,encoder,decoder,lstm,gru")
     say.add_argument("--threads", default="1,2")
     say.add_argument("--rounds", type=int, default=5)
     args = say.parse_args()

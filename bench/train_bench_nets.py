@@ -3,16 +3,27 @@
 cnn      convolutions of 16 and 32 filters of 3 x 3, each with Relu and a pool of 2 x 2, then 128 and 10 units
 encoder  BERT: 2 layers, 256 wide, 4 heads, 1024 between, 5 classes; 16 sequences of 64 tokens out of 2000
 decoder  Llama: 2 layers, 256 wide, 8 heads in 4 groups, 688 between; the same sequences
+lstm     an LSTM of 128 units over 32 rows of 100 steps of 128 numbers, and 10 classes of its last state; gru: the same of a GRU
 """
 import json
 import os
 
 import numpy as np
 
-BATCH = {"cnn": 64, "encoder": 16, "decoder": 16}
+BATCH = {"cnn": 64, "encoder": 16, "decoder": 16, "lstm": 32, "gru": 32}
+STEPS, UNITS = 100, 128  # of recurrent layers
+GATES = {"lstm": (0, 3, 1, 2), "gru": (1, 0, 2)}  # where PyTorch has the gates that ONNX has in order
 OPTIONS = {"cnn": ["--graph", "net.txt", "--teacher", "teacher.npz", "--student", "student.npz", "-o", "out.npz"],
            "encoder": ["--teacher", "teacher", "--student", "student", "-o", "out"]}
 OPTIONS["decoder"] = OPTIONS["encoder"]
+OPTIONS["lstm"] = OPTIONS["gru"] = ["--graph", "net.onnxtxt"] + OPTIONS["cnn"][2:]
+RECURRENT = """<ir_version: 10, opset_import: ["" : 21], metadata_props: [%s]>
+g (float[n, 100, 128] x, float[1, %d, 128] w, float[1, %d, 128] r, float[1, %d] b, float[128, 10] o) => (float[n, 10] y) <int64[1] one = {1}> {
+  a, last = %s <hidden_size = 128, layout = 1%s> (x, w, r, b)
+  h = Squeeze (last, one)
+  y = MatMul (h, o)
+}
+"""
 GRAPH = """input x [batch, 1, 28, 28]
 conv conv1 16 kernel=3 pad=1
 relu
@@ -81,6 +92,17 @@ def decoder_shapes():
     return shapes
 
 
+def recurrent_shapes(net):
+    rows = len(GATES[net]) * UNITS
+    return {"w": (1, rows, UNITS), "r": (1, rows, UNITS), "b": (1, 2 * rows), "o": (UNITS, 10)}
+
+
+def recurrent_graph(net):
+    rows = len(GATES[net]) * UNITS
+    names = ", ".join('"vcompress.parameter:%s" : "%s"' % (n, n) for n in recurrent_shapes(net))
+    return RECURRENT % (names, rows, rows, 2 * rows, net.upper(), ", linear_before_reset = 1" if net == "gru" else "")
+
+
 def weights(random, shapes):
     """Norms are near 1, tables near 0 by 0.5, matrices by the root of what they sum over, biases small."""
     tensors = {}
@@ -89,7 +111,7 @@ def weights(random, shapes):
         if len(shape) == 1:
             x = 0.02 * x + ("norm" in name.lower() and name.endswith("weight"))
         else:
-            x *= 0.5 if "embed" in name else np.prod(shape[1:]) ** -0.5
+            x *= 0.5 if "embed" in name else 0.02 if name == "b" else (UNITS if name in "wr" else np.prod(shape[1:])) ** -0.5
         tensors[name] = x.astype("f4")
     return tensors
 
@@ -114,16 +136,21 @@ def write_folder(folder, config, tensors):
 def make(net, folder):
     """teacher.npz, student.npz and data.npz, which PyTorch reads, too; of transformers also folders."""
     random = np.random.default_rng(1)
-    shapes = {"cnn": cnn_shapes, "encoder": encoder_shapes, "decoder": decoder_shapes}[net]()
+    shapes = recurrent_shapes(net) if net in GATES else {"cnn": cnn_shapes, "encoder": encoder_shapes, "decoder": decoder_shapes}[net]()
     for name in ("teacher", "student"):
         tensors = weights(random, shapes)
         np.savez(os.path.join(folder, name + ".npz"), **tensors)
-        if net != "cnn":
+        if net in ("encoder", "decoder"):
             write_folder(os.path.join(folder, name), BERT if net == "encoder" else LLAMA, tensors)
     if net == "cnn":
         np.savez(os.path.join(folder, "data.npz"), x=random.standard_normal((6400, 1, 28, 28)).astype("f4"))
         with open(os.path.join(folder, "net.txt"), "w") as f:
             f.write(GRAPH)
+        return
+    if net in GATES:
+        np.savez(os.path.join(folder, "data.npz"), x=random.standard_normal((640, STEPS, UNITS)).astype("f4"))
+        with open(os.path.join(folder, "net.onnxtxt"), "w") as f:
+            f.write(recurrent_graph(net))
         return
     data = dict(input_ids=random.integers(1, WORDS, (ROWS, LENGTH)), attention_mask=np.ones((ROWS, LENGTH), "i8"))
     if net == "encoder":

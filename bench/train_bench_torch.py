@@ -98,17 +98,35 @@ def decoder(w, ids):
     return linear(w, "lm_head", rms_norm(x, w["model.norm.weight"])).flatten(0, 1)
 
 
+def turned(net, n, x):
+    """A tensor of a recurrent layer as PyTorch has it: gates in its order; b is both biases."""
+    order = nets.GATES[net]
+    if n == "o":
+        return x
+    lists = x[0].reshape((-1, len(order), nets.UNITS) + x.shape[2:])
+    return np.ascontiguousarray(lists[:, [order.index(k) for k in range(len(order))]].reshape(x.shape[1:]))
+
+
+def recurrent(w, x, call):
+    zero = torch.zeros(1, x.shape[0], nets.UNITS)
+    biases = w["b"].chunk(2)
+    states = (zero, zero) if call is torch.lstm else zero
+    y = call(x, states, [w["w"], w["r"], biases[0], biases[1]], True, 1, 0.0, False, False, True)[0]
+    return y[:, -1] @ w["o"]
+
+
 def main():
     folder, net, threads, steps = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     torch.set_num_threads(threads)
-    forward = {"cnn": cnn, "encoder": encoder, "decoder": decoder}[net]
+    forward = {"cnn": cnn, "encoder": encoder, "decoder": decoder, "lstm": lambda w, x: recurrent(w, x, torch.lstm),
+               "gru": lambda w, x: recurrent(w, x, torch.gru)}[net]
     both = []
     for name in ("teacher.npz", "student.npz"):
         with np.load(os.path.join(folder, name)) as f:
-            both.append({n: torch.from_numpy(f[n]).to(DEVICE).requires_grad_(name == "student.npz") for n in f.files})
+            both.append({n: torch.from_numpy(turned(net, n, f[n]) if net in nets.GATES else f[n]).to(DEVICE).requires_grad_(name == "student.npz") for n in f.files})
     teacher, student = both
     with np.load(os.path.join(folder, "data.npz")) as f:
-        rows = torch.from_numpy(f["x" if net == "cnn" else "input_ids"]).to(DEVICE)
+        rows = torch.from_numpy(f["x" if "x" in f.files else "input_ids"]).to(DEVICE)
     adam, batch = torch.optim.Adam(student.values(), lr=1e-3), nets.BATCH[net]
 
     def step(k):

@@ -223,26 +223,30 @@ static void forward(struct vc_engine *e, uint32_t node)
 
 /* ---- backward ---- */
 
-/* A sum over all steps and rows of columns of `from`, which has `row` of them, into `columns` of input k from `to` on;
- * `per` of the target belong to a direction. */
-static void add_sums(struct vc_engine *e, uint32_t node, const struct recurrent *is, struct vc_ref from, int64_t row,
-                     int64_t columns, uint64_t from_at, uint64_t to_at, struct vc_ref bias)
+/* Columns of an array, or of a gradient: `row` of them belong to a direction; the first is at `at`. */
+struct columns {
+    struct vc_ref ref;
+    uint64_t at, row;
+};
+
+/* to = or += the sum of n rows of `from`, for `count` columns of each direction. */
+static void sum_columns(struct vc_engine *e, uint32_t node, const struct recurrent *is, struct columns from, uint64_t n,
+                        uint64_t count, struct columns to, bool add)
 {
     struct vc_strided s = {.kind = VC_SUM_A, .scale = 1, .n_dims = 3, .reduced = {false, false, true}};
 
     s.shape[0] = (int64_t)is->directions;
-    s.shape[1] = columns;
-    s.shape[2] = (int64_t)is->n;
-    s.step[0][0] = (int64_t)(2 * is->wide);
-    s.step[0][1] = 1;
-    s.step[1][0] = row / (int64_t)is->directions;
-    s.step[1][1] = 1;
-    s.step[1][2] = row;
-    s.base[0] = (int64_t)to_at;
-    s.base[1] = (int64_t)from_at;
-    s.refs[0] = bias;
-    s.refs[1] = from;
-    vc_plan_strided(e, node, &s, true);
+    s.shape[1] = (int64_t)count;
+    s.shape[2] = (int64_t)n;
+    s.step[0][0] = (int64_t)to.row;
+    s.step[1][0] = (int64_t)from.row;
+    s.step[0][1] = s.step[1][1] = 1;
+    s.step[1][2] = (int64_t)(from.row * is->directions);
+    s.base[0] = (int64_t)to.at;
+    s.base[1] = (int64_t)from.at;
+    s.refs[0] = to.ref;
+    s.refs[1] = from.ref;
+    vc_plan_strided(e, node, &s, add);
 }
 
 /* Input k is written where it is the first of its gradient, so that sums can be added to it. */
@@ -260,18 +264,21 @@ static struct vc_ref cleared_grad(struct vc_engine *e, uint32_t node, unsigned k
 }
 
 /* Sums over all steps and rows of the gradients of the sums: both biases of a gate get the same. */
+/* Both biases have the same sums, which are made once, but for the state's part of the new one with resets_last. */
 static void bias_gradient(struct vc_engine *e, uint32_t node, const struct recurrent *is,
                           const struct vc_args_recurrent *args, struct vc_ref work)
 {
-    bool apart = is->gates == 3 && is->resets_last; /* the state's part of the new one has sums of its own: kept */
-    int64_t row = (int64_t)(is->directions * is->wide);
-    int64_t wide = (int64_t)is->wide;
+    bool apart = is->gates == 3 && is->resets_last;
+    uint64_t wide = is->wide;
     struct vc_ref to = cleared_grad(e, node, 3);
+    struct columns sums = {vc_plan_reals(e, is->directions * wide), 0, wide};
 
-    add_sums(e, node, is, work, row, wide, 0, 0, to);
-    add_sums(e, node, is, work, row, apart ? wide / 3 * 2 : wide, 0, is->wide, to);
+    sum_columns(e, node, is, (struct columns){work, 0, wide}, is->n, wide, sums, false);
+    sum_columns(e, node, is, sums, 1, wide, (struct columns){to, 0, 2 * wide}, true);
+    sum_columns(e, node, is, sums, 1, apart ? wide / 3 * 2 : wide, (struct columns){to, wide, 2 * wide}, true);
     if (apart) {
-        add_sums(e, node, is, work, row / 3, wide / 3, args->kept, is->wide + 2 * is->hidden, to);
+        sum_columns(e, node, is, (struct columns){work, args->kept, is->hidden}, is->n, is->hidden,
+                    (struct columns){to, wide + 2 * is->hidden, 2 * wide}, true);
     }
 }
 

@@ -245,6 +245,10 @@ void vc_rows_view_release(struct vc_rows_view *view)
 static void put_row(const struct vc_rows *rows, const struct vc_rows_input *input, enum vc_dtype dtype, const void *raw,
                     bool f64, void *to, size_t at)
 {
+    if (dtype == VC_DTYPE_F32 && !f64 && vc_normalize_is_none(&rows->normalize)) {
+        memcpy((float *)to + at, raw, input->n_elems * sizeof(float));
+        return;
+    }
     for (size_t c = 0, i = 0; c < input->channels; c++) {
         for (size_t k = 0; k < input->plane; k++, i++) {
             double x = vc_normalize_number(&rows->normalize, c, vc_number_at(dtype, raw, i));

@@ -80,9 +80,10 @@ static inline void vec_store(REAL *p, vec v)
 /* MR x NR results, of which the first `rows` x `columns` are wanted. bias: one number for each column,
  * added last, or NULL. Rows of a are a_row apart and their elements a_next; where a_next is 1, each of MR /
  * 3 pointers reads three rows, for which there are enough registers. */
-static inline __attribute__((always_inline)) void product_tile(size_t depth, const REAL *a, size_t a_row, size_t a_next,
-                                                               const REAL *b, REAL *c, size_t c_row, size_t rows,
-                                                               size_t columns, bool add, REAL alpha, const REAL *bias)
+static inline __attribute__((always_inline)) void product_tile(unsigned most, size_t depth, const REAL *a, size_t a_row,
+                                                               size_t a_next, const REAL *b, REAL *c, size_t c_row,
+                                                               size_t rows, size_t columns, bool add, REAL alpha,
+                                                               const REAL *bias)
 {
     const REAL *at[(MR + 2) / 3];
     vec sum[MR][2];
@@ -103,7 +104,7 @@ static inline __attribute__((always_inline)) void product_tile(size_t depth, con
         vec b1 = LOAD(b + k * NR + VL);
 
         UNROLL
-        for (unsigned i = 0; i < MR; i++) {
+        for (unsigned i = 0; i < MR && i < most; i++) {
             vec x = SPREAD(at[i / 3][i % 3 * a_row]);
 
             sum[i][0] = FMA(x, b0, sum[i][0]);
@@ -118,7 +119,7 @@ static inline __attribute__((always_inline)) void product_tile(size_t depth, con
     for (unsigned i = 0; i < MR; i++) {
         sum[i][0] = MUL(sum[i][0], scale);
         sum[i][1] = MUL(sum[i][1], scale);
-        if (i >= rows) {
+        if (i >= rows || i >= most) {
             continue;
         }
         if (columns == NR) {
@@ -144,14 +145,20 @@ static inline __attribute__((always_inline)) void product_tile(size_t depth, con
 static __attribute__((noinline)) void packed_tile(size_t depth, const REAL *a, const REAL *b, REAL *c, size_t c_row,
                                                   size_t rows, size_t columns, bool add, REAL alpha, const REAL *bias)
 {
-    product_tile(depth, a, 1, MR, b, c, c_row, rows, columns, add, alpha, bias);
+    if (rows <= MR / 3) {
+        product_tile(MR / 3, depth, a, 1, MR, b, c, c_row, rows, columns, add, alpha, bias);
+    } else if (rows <= MR / 3 * 2) {
+        product_tile(MR / 3 * 2, depth, a, 1, MR, b, c, c_row, rows, columns, add, alpha, bias);
+    } else {
+        product_tile(MR, depth, a, 1, MR, b, c, c_row, rows, columns, add, alpha, bias);
+    }
 }
 
 /* MR rows whose elements are side by side. */
 static __attribute__((noinline)) void row_tile(size_t depth, const REAL *a, size_t a_row, const REAL *b, REAL *c,
                                                size_t c_row, size_t columns, bool add, REAL alpha, const REAL *bias)
 {
-    product_tile(depth, a, a_row, 1, b, c, c_row, MR, columns, add, alpha, bias);
+    product_tile(MR, depth, a, a_row, 1, b, c, c_row, MR, columns, add, alpha, bias);
 }
 
 /* Rows that are a multiple of this apart fall into the same few sets of a cache. */

@@ -299,6 +299,15 @@ static void multiply_rows(REAL *restrict to, const REAL *restrict a, const REAL 
     }
 }
 
+/* C = f C + i g */
+static void next_cells(REAL *restrict c, const REAL *restrict f, const REAL *restrict i, const REAL *restrict g,
+                       size_t n)
+{
+    for (size_t j = 0; j < n; j++) {
+        c[j] = f[j] * c[j] + i[j] * g[j];
+    }
+}
+
 /* g: x w', then the gates; h and c: the states. p: peepholes, or NULL.
  * Without peepholes i and o, which lie next to each other, go through their function together. */
 static void lstm_forward(const struct tile *t, REAL *g, REAL *h, REAL *c, const REAL *p)
@@ -321,18 +330,14 @@ static void lstm_forward(const struct tile *t, REAL *g, REAL *h, REAL *c, const 
         apply(t, 0, f, n);
     }
     apply(t, 1, cells, n);
-    for (size_t j = 0; j < n; j++) {
-        c[j] = f[j] * c[j] + g[j] * cells[j];
-    }
+    next_cells(c, f, g, cells, n);
     if (p != NULL) {
         add_products(o, p + n, c, n);
         apply(t, 0, o, n);
     }
-    memcpy(h, c, n * sizeof *h);
-    apply(t, 2, h, n);
-    for (size_t j = 0; j < n; j++) {
-        h[j] *= o[j];
-    }
+    memcpy(t->u, c, n * sizeof *c);
+    apply(t, 2, t->u, n);
+    multiply_rows(h, t->u, o, n);
 }
 
 /* GRU's gates z and r, and r h, or r (h r' + b), for the new one. `kept`: of the row, or NULL.
@@ -357,14 +362,17 @@ static void gru_gates(const struct tile *t, REAL *g, const REAL *h, REAL *s, REA
 }
 
 /* H = (1 - z) n + z h */
+static void mix_states(REAL *restrict h, const REAL *restrict z, const REAL *restrict news, size_t n)
+{
+    for (size_t j = 0; j < n; j++) {
+        h[j] = (1 - z[j]) * news[j] + z[j] * h[j];
+    }
+}
+
 static void gru_state(const struct tile *t, REAL *g, REAL *h)
 {
-    size_t n = t->size;
-
-    apply(t, 1, g + 2 * n, n);
-    for (size_t j = 0; j < n; j++) {
-        h[j] = (1 - g[j]) * g[2 * n + j] + g[j] * h[j];
-    }
+    apply(t, 1, g + 2 * t->size, t->size);
+    mix_states(h, g, g + 2 * t->size, t->size);
 }
 
 /* The products of a step with the states. */
@@ -422,9 +430,14 @@ static void clear_step(const struct tile *t, size_t place)
 
 /* Step k of all rows: one product with all states, then each row by itself. GRU without resets_last has a
  * second product, which reads r h. */
-static void forward_step(const struct tile *t, size_t k, const REAL *peepholes, REAL *y)
+/* at_zero: the states are all 0, and so are the products with them. */
+static void forward_step(const struct tile *t, size_t k, bool at_zero, const REAL *peepholes, REAL *y)
 {
-    state_products(t);
+    if (at_zero) {
+        memset(t->sums, 0, t->rows * t->wide_row * sizeof *t->sums);
+    } else {
+        state_products(t);
+    }
     for (size_t i = 0; i < t->rows; i++) {
         if (k < length_of(t, i)) {
             forward_row(t, i, place_of(t, i, step_of(t, i, k)), peepholes);
@@ -492,13 +505,26 @@ LOOP_FN(recurrent)
     load_states(&t, call->p[6], t.c);
     memset(t.t, 0, t.rows * t.row * sizeof *t.t);
     for (size_t k = 0; k < (size_t)args->steps; k++) {
-        forward_step(&t, k, peepholes, call->p[8]);
+        forward_step(&t, k, k == 0 && call->p[5] == NULL, peepholes, call->p[8]);
     }
     store_states(&t, t.h, call->p[9]);
     store_states(&t, t.c, call->p[10]);
 }
 
 /* ---- backward ---- */
+
+/* Gradients of i, f and g by that of the cell, which becomes that of the cell before: C = f c + i g. */
+static void cell_backward(REAL *restrict di, REAL *restrict df, REAL *restrict dg, REAL *restrict dc,
+                          const REAL *restrict i, const REAL *restrict f, const REAL *restrict g,
+                          const REAL *restrict c, size_t n)
+{
+    for (size_t j = 0; j < n; j++) {
+        di[j] = dc[j] * g[j];
+        df[j] = dc[j] * c[j];
+        dg[j] = dc[j] * i[j];
+        dc[j] *= f[j];
+    }
+}
 
 /* g: the gates; d: gradients of their sums; dh, dc: of the states behind the step. *dc becomes that of before. */
 static void lstm_backward(const struct tile *t, const REAL *g, REAL *d, const REAL *c, const REAL *c_before,
@@ -521,16 +547,16 @@ static void lstm_backward(const struct tile *t, const REAL *g, REAL *d, const RE
     if (p != NULL) {
         add_products(dc, d + n, p + n, n);
     }
-    for (size_t j = 0; j < n; j++) {
-        d[j] = dc[j] * (t->args->couples ? cells[j] - c_before[j] : cells[j]);
-        d[2 * n + j] = t->args->couples ? 0 : dc[j] * c_before[j];
-        d[3 * n + j] = dc[j] * g[j];
-        dc[j] *= f[j];
-    }
-    slope(t, 0, g, d, n);
-    if (!t->args->couples) {
+    cell_backward(d, d + 2 * n, d + 3 * n, dc, g, f, cells, c_before, n);
+    if (t->args->couples) { /* f = 1 - i */
+        for (size_t j = 0; j < n; j++) {
+            d[j] -= d[2 * n + j];
+            d[2 * n + j] = 0;
+        }
+    } else {
         slope(t, 0, f, d + 2 * n, n);
     }
+    slope(t, 0, g, d, n);
     slope(t, 1, cells, d + 3 * n, n);
     if (p != NULL) {
         add_products(dc, d, p, n);
@@ -543,16 +569,22 @@ static void lstm_backward(const struct tile *t, const REAL *g, REAL *d, const RE
     }
 }
 
+static void mix_backward(REAL *restrict dz, REAL *restrict dn, REAL *restrict back, const REAL *restrict dh,
+                         const REAL *restrict z, const REAL *restrict news, const REAL *restrict h, size_t n)
+{
+    for (size_t j = 0; j < n; j++) {
+        dz[j] = dh[j] * (h[j] - news[j]);
+        dn[j] = dh[j] * (1 - z[j]);
+        back[j] = dh[j] * z[j];
+    }
+}
+
 /* The gradients of the sums of the new state and of z, and what of dh goes straight back: in `back`. */
 static void gru_backward(const struct tile *t, const REAL *g, REAL *d, const REAL *h, const REAL *dh, REAL *back)
 {
     size_t n = t->size;
 
-    for (size_t j = 0; j < n; j++) {
-        d[j] = dh[j] * (h[j] - g[2 * n + j]);
-        d[2 * n + j] = dh[j] * (1 - g[j]);
-        back[j] = dh[j] * g[j];
-    }
+    mix_backward(d, d + 2 * n, back, dh, g, g + 2 * n, h, n);
     slope(t, 0, g, d, n);
     slope(t, 1, g + 2 * n, d + 2 * n, n);
 }
@@ -644,12 +676,14 @@ static void backward_step(const struct tile *t, size_t k, const struct vc_train_
             }
         }
     }
+    if (k == 0 && call->p[9] == NULL) { /* nobody has the states before */
+        return;
+    }
     multiply_packed(t->rows, t->size, n, t->sums, t->wide_row, t->packed, t->back, t->row, false, t->panel);
     for (size_t i = 0; i < t->rows; i++) {
-        REAL *dh = t->h + i * t->row;
-
-        for (size_t j = 0; k < length_of(t, i) && j < t->size; j++) {
-            dh[j] = t->back[i * t->row + j] + t->t[i * t->row + j];
+        if (k < length_of(t, i)) {
+            memcpy(t->h + i * t->row, t->back + i * t->row, t->size * sizeof *t->h);
+            add_row(t->h + i * t->row, t->t + i * t->row, t->size);
         }
     }
 }
