@@ -181,7 +181,7 @@ static bool is_codes(const char *op, size_t k)
 {
     static const struct places places[] = {
         {"DequantizeLinear", 0, 0}, {"MatMulNBits", 1, 1},   {"MatMulInteger", 1, 1}, {"ConvInteger", 1, 1},
-        {"QLinearConv", 3, 3},      {"QLinearMatMul", 3, 3}, {"QGemm", 3, 3}};
+        {"QLinearConv", 3, 3},      {"QLinearMatMul", 3, 3}, {"QGemm", 3, 3},         {"DynamicQuantizeLSTM", 1, 2}};
 
     return is_place(places, sizeof places / sizeof *places, op, k);
 }
@@ -424,7 +424,9 @@ static enum vc_status take_node(struct vc_onnx_build *b, const struct vc_program
     } else if ((microsoft || *from->domain == '\0') && vc_onnx_take_qlinear(b, &node)) {
         /* its output is set */
     } else if (microsoft && !is_of_both(from->op)) {
-        (void)vc_onnx_take_microsoft(b, &node);
+        if (vc_onnx_take_microsoft(b, &node)) {
+            add_node(b, &node);
+        }
     } else if (!microsoft && *from->domain != '\0') {
         vc_graph_complain(b->graph, "%s is of the domain '%s', whose operators are not supported",
                           vc_onnx_node_text(from, text, sizeof text), from->domain);

@@ -175,7 +175,7 @@ uint32_t vc_onnx_known(struct vc_onnx_build *b, uint32_t value);
 /* The same for operators that the graph has in other words: Swish is a product. */
 bool vc_onnx_reword(struct vc_onnx_build *b, struct vc_onnx_node *node);
 
-/* onnx_microsoft.c: an operator of the domain com.microsoft, whose outputs are set, or a problem is noted. */
+/* onnx_microsoft.c: an operator of the domain com.microsoft, whose outputs are set, or a problem is noted; true: it is one of ONNX now. */
 bool vc_onnx_take_microsoft(struct vc_onnx_build *b, struct vc_onnx_node *node);
 
 /* ---- onnx_qlinear.c ---- */

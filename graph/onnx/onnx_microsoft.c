@@ -210,6 +210,47 @@ static bool take_matmul_nbits(struct vc_onnx_build *b, struct vc_onnx_node *node
     return ends_in(b, node, "Add", in, 2, NULL, 0);
 }
 
+/* ---- recurrent layers ---- */
+
+/* Number k, [directions] or [directions, columns], as it meets weights [directions, rows, columns]. */
+static uint32_t beside_rows(struct vc_onnx_build *b, const struct vc_onnx_node *node, unsigned k)
+{
+    const struct vc_graph_value *x = vc_onnx_input(b, node, k);
+    const int64_t axes[2] = {1, 2};
+
+    return x == NULL ? VC_NO_VALUE : with_ints(b, "Unsqueeze", node->inputs[k], axes, x->n_dims > 1 ? 1 : 2);
+}
+
+/* LSTM with weights as codes, turned: (codes - zero) scale, transposed. onnxruntime also rounds inputs and states to 8 bits,
+ * each row of a step by its own range; here they are what they are. */
+static bool take_dynamic_lstm(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    static const int64_t turned[3] = {0, 2, 1};
+    const struct vc_graph_attr perm = vc_attr_ints("perm", turned, 3);
+    uint32_t in[8];
+
+    for (unsigned k = 0; k < 8; k++) {
+        in[k] = vc_onnx_has_input(node, k) ? node->inputs[k] : VC_NO_VALUE;
+    }
+    for (unsigned k = 1; k < 3; k++) { /* inputs 8 to 11: scale and zero point of each */
+        uint32_t scale = beside_rows(b, node, 6 + 2 * k);
+        uint32_t zero = beside_rows(b, node, 7 + 2 * k);
+
+        if (!is_integers(b, node, k) || scale == VC_NO_VALUE || zero == VC_NO_VALUE) {
+            return vc_onnx_refuse(b, node, "only weights of 8-bit codes with scales and zero points are supported");
+        }
+        in[k] = two_in(b, "Sub", cast(b, in[k], FLOAT), cast(b, zero, FLOAT));
+        in[k] = two_in(b, "Mul", in[k], scale);
+        in[k] = vc_onnx_add_one(b, "Transpose", NULL, &in[k], 1, &perm, 1);
+    }
+    node->op = "LSTM";
+    for (unsigned k = 0; k < 8; k++) {
+        node->inputs[k] = in[k];
+    }
+    node->n_inputs = 8;
+    return true;
+}
+
 /* ---- normalizations ---- */
 
 /* x + skip (+ bias), normalized over the last dimension; the sum itself is output 3. */
@@ -457,6 +498,7 @@ bool vc_onnx_take_microsoft(struct vc_onnx_build *b, struct vc_onnx_node *node)
                 {"QuickGelu", take_quick_gelu},
                 {"FusedMatMul", take_fused_matmul},
                 {"MatMulNBits", take_matmul_nbits},
+                {"DynamicQuantizeLSTM", take_dynamic_lstm},
                 {"SkipLayerNormalization", take_skip_norm},
                 {"SkipSimplifiedLayerNormalization", take_skip_norm},
                 {"EmbedLayerNormalization", take_embed_norm},

@@ -92,6 +92,40 @@ class Domains(unittest.TestCase):
                 if bits == 4:
                     self.one("MatMulNBits", [f(2, 3, k), codes, scales, zeros, None, f(6)], **attrs)
 
+    def test_dynamic_lstm(self):
+        """Beside LSTM with the decoded weights, exactly, and beside onnxruntime, which rounds what goes in, by less than that."""
+        hidden, width = 8, 5
+        for ways in (1, 2):
+            for each in (False, True):
+                for kind in (np.int8, np.uint8):
+                    low = np.iinfo(kind).min
+                    w, r = i(low, low + 256, ways, width, 4 * hidden, kind=kind), i(low, low + 256, ways, hidden, 4 * hidden, kind=kind)
+                    sizes = (ways, 4 * hidden) if each else (ways,)
+                    scales = [(np.abs(f(*sizes)) + 0.5).astype("f4") / 400 for _ in range(2)]
+                    zeros = [np.full(sizes, 0 if kind == np.int8 else 128, kind) for _ in range(2)]
+                    bias, h, c = f(ways, 8 * hidden), f(ways, 3, hidden), f(ways, 3, hidden)
+                    inputs = [f(6, 3, width), w, r, bias, None, h, c, None, scales[0], zeros[0], scales[1], zeros[1]]
+                    attrs = dict(hidden_size=hidden, direction="bidirectional" if ways == 2 else "forward")
+                    self.one("DynamicQuantizeLSTM", inputs, 2, constants=(1, 2, 8, 9, 10, 11), limit=0.05, **attrs)
+                    ours = outputs_of(drive(self.path("m.onnx"), self.path("d.npz")))
+
+                    def decoded(codes, k):
+                        shape = (ways, 1, -1)
+                        x = (codes.astype("f4") - zeros[k].astype("f4").reshape(shape)) * scales[k].reshape(shape)
+                        return np.ascontiguousarray(x.transpose(0, 2, 1))
+
+                    plain = [inputs[0], decoded(w, 0), decoded(r, 1), bias, h, c]
+                    names = ["x0", "x1", "x2", "x3", "x5", "x6"]
+                    node = helper.make_node("LSTM", ["x0", "x1", "x2", "x3", "", "x5", "x6"], ["y0", "y1"], **attrs)
+                    graph = helper.make_graph([node], "g", [helper.make_tensor_value_info(n, TensorProto.FLOAT, x.shape)
+                                                            for n, x in zip(names, plain)],
+                                              [helper.make_empty_tensor_value_info(n) for n in ("y0", "y1")])
+                    model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
+                    theirs = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(
+                        None, dict(zip(names, plain)))
+                    for name, value in zip(("y0", "y1"), theirs):
+                        self.assertEqual(near(ours[name], value, 1e-5), "", name)
+
     def test_normalizations(self):
         x, skip = f(2, 3, 8), f(2, 3, 8)
         for outputs in ((0,), (0, 3)):
