@@ -40,6 +40,7 @@
 #include "formats/io/numbered_name.h"
 #include "formats/npz/npz.h"
 #include "formats/onnx/onnx.h"
+#include "formats/onnx_in_folder.h"
 #include "formats/pipeline.h"
 #include "formats/safetensors/safetensors.h"
 #include "formats/tokens/tokens.h"
@@ -805,6 +806,7 @@ enum vc_status vc_format_make_onnx(struct vc_ctx *ctx, const struct vc_program *
     *model = made;
     vc_model_set_format(made, &vc_format_onnx);
     VC_CALL(vc_onnx_made_open(ctx, program, source, made));
+    vc_onnx_made_of(made)->create_folder = vc_onnx_folder_sink_create;
     return vc_model_index_names(ctx, made);
 }
 

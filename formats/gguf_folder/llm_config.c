@@ -14,10 +14,6 @@
 
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/infolder.h"
-#include "formats/io/infile.h"
-#include "formats/io/side_file.h"
-
-#define MOST_JSON ((uint64_t)256 << 20) /* bytes; tokenizer.json of large vocabularies has some 30 MB */
 
 /* Sets root, part, model_type and arch; they point into out->json. */
 enum vc_status vc_llm_config_read(struct vc_ctx *ctx, const struct vc_model *source, struct llm_config *out)
@@ -79,44 +75,12 @@ void vc_llm_config_free(struct vc_ctx *ctx, struct llm_config *config)
     *config = (struct llm_config){.root = NULL};
 }
 
-/* Reads a file of the folder. */
-static enum vc_status read_json(struct vc_ctx *ctx, const char *path, struct llm_json *out)
-{
-    struct vc_infile *file = NULL;
-    struct hf_json json = {.root = NULL};
-    char *text = NULL;
-    enum vc_status status;
-
-    VC_TRY(vc_infile_open(ctx, path, &file));
-    if (file->size_bytes > MOST_JSON) {
-        VC_TRY(vc_fail(ctx, VC_E_FORMAT, "is too large: %llu bytes", (unsigned long long)file->size_bytes));
-    }
-    text = vc_alloc(ctx, VC_TAG_IO, (size_t)file->size_bytes);
-    VC_TRY_ALLOC(text);
-    VC_TRY(vc_infile_read(ctx, file, 0, text, (size_t)file->size_bytes));
-    VC_TRY(vc_hf_json_load(ctx, text, (size_t)file->size_bytes, true, &json));
-    *out = (struct llm_json){json.root, json.counted};
-out:
-    vc_free(ctx, text);
-    vc_infile_close(ctx, file);
-    return status;
-}
-
 enum vc_status vc_llm_json_load(struct vc_ctx *ctx, const char *folder, const char *name, struct llm_json *out)
 {
-    char *path = vc_hf_path_beside(ctx, folder, name);
-    bool there = false;
-    enum vc_status status;
+    struct hf_json json;
+    enum vc_status status = vc_hf_json_beside(ctx, folder, name, &json);
 
-    *out = (struct llm_json){.root = NULL};
-    VC_CALL_FOUND(ctx, path);
-    VC_TRY(vc_side_check(ctx, folder, name, &there));
-    if (there) {
-        status = read_json(ctx, path, out);
-        status = status == VC_OK ? VC_OK : vc_context(ctx, "%s", name);
-    }
-out:
-    vc_free(ctx, path);
+    *out = (struct llm_json){json.root, json.counted};
     return status;
 }
 

@@ -33,6 +33,8 @@
 #include "formats/formats.h"
 #include "formats/io/protobuf_wire.h"
 
+struct vc_outfolder;
+
 /* The row of this format in the table of formats. */
 #define VC_FORMAT_ONNX "onnx" /* of the format, in reports */
 
@@ -337,8 +339,17 @@ struct onnx {
     struct onnx_made *made; /* no file: the graph is in memory, and the values come from a model; else NULL */
 };
 
+/* Of a decoder with a cache: what programs that run it want to know beside the file. n_layers 0: it has no cache. */
+struct onnx_cache {
+    uint64_t n_layers, n_heads, n_kv_heads, head_size, vocabulary;
+};
+
 /* A file that is not there: external 0 is its data, in which each weight has a place. */
 struct onnx_made {
+    struct onnx_cache cache;
+    /* The writer of a folder with the file and what lies beside it (formats/onnx_in_folder.c). */
+    enum vc_status (*create_folder)(struct vc_ctx *ctx, const struct vc_model *model,
+                                    const struct vc_write_options *options, struct vc_sink **out);
     /* n bytes of the data from `at` on, within one weight. */
     enum vc_status (*read)(struct vc_ctx *ctx, const struct onnx_made *made, uint64_t at, unsigned char *dst, size_t n);
     struct vc_model *source; /* its own */
@@ -650,6 +661,8 @@ enum vc_status vc_onnx_program_function(struct onnx_program_reader *r, const str
  * (all but ctx, path, and what vc_format_open sets), takes over source, copies of the program what it needs. */
 enum vc_status vc_onnx_made_open(struct vc_ctx *ctx, const struct vc_program *program, struct vc_model *source,
                                  struct vc_model *model);
+/* The made file of a model of this format; NULL: it is a real one. */
+struct onnx_made *vc_onnx_made_of(const struct vc_model *model);
 /* onnx_read.c: the model owns `self` from now on, whatever of it is filled. */
 void vc_onnx_own(struct onnx *self, struct vc_model *model);
 /* Reads the file, which it takes over. */
@@ -661,6 +674,12 @@ enum vc_status vc_onnx_read_model(struct vc_ctx *ctx, struct onnx *self, struct 
 /* The writer of the onnx row (onnx_read.c). Only ONNX becomes ONNX: no other format has a graph. */
 enum vc_status vc_onnx_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
                                    const struct vc_write_options *options, struct vc_sink **out);
+
+/* The same as a file `name` of a folder, which is begun, committed and freed by whoever made that; folder NULL: sizes
+ * only. */
+enum vc_status vc_onnx_sink_create_in(struct vc_ctx *ctx, const struct vc_model *model,
+                                      const struct vc_write_options *options, struct vc_outfolder *folder,
+                                      const char *name, struct vc_sink **out);
 
 /* Tests: a model file of more bytes moves its weights to external data. 0: what protocol buffers can read, 2^31 - 1. */
 void vc_onnx_set_embed_limit(uint64_t bytes);

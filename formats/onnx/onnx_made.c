@@ -342,6 +342,38 @@ static enum vc_status take_weights(struct vc_ctx *ctx, const struct vc_program *
     return VC_OK;
 }
 
+/* By the names that exporters give inputs and outputs. */
+static void take_cache(const struct vc_program *program, struct onnx_cache *cache)
+{
+    for (size_t k = 0; k < program->n_inputs; k++) {
+        const struct vc_program_value *value = &program->inputs[k];
+
+        if (strncmp(value->name, "past_key_values.", 16) == 0 && value->n_dims == 4 &&
+            vc_ends_in(value->name, ".key")) {
+            cache->n_layers++;
+            cache->n_kv_heads = (uint64_t)value->shape[1].size;
+            cache->head_size = (uint64_t)value->shape[3].size;
+        }
+    }
+    for (size_t k = 0; k < program->n_nodes; k++) {
+        for (size_t i = 0; i < program->nodes[k].n_attrs; i++) {
+            if (strcmp(program->nodes[k].attrs[i].name, "q_num_heads") == 0) {
+                cache->n_heads = (uint64_t)program->nodes[k].attrs[i].i;
+            }
+        }
+    }
+    if (program->n_outputs != 0 && program->outputs[0].n_dims == 3) {
+        cache->vocabulary = (uint64_t)program->outputs[0].shape[2].size;
+    }
+}
+
+struct onnx_made *vc_onnx_made_of(const struct vc_model *model)
+{
+    const struct onnx *self = model->self;
+
+    return self->made;
+}
+
 /* External 0, under whose name the reader finds it. */
 static enum vc_status add_data(struct vc_ctx *ctx, struct onnx *self, const char *path)
 {
@@ -382,6 +414,7 @@ enum vc_status vc_onnx_made_open(struct vc_ctx *ctx, const struct vc_program *pr
     self->made->source = source;
     self->made->read = read_data;
     vc_onnx_own(self, model);
+    take_cache(program, &self->made->cache);
     VC_TRY(take_weights(ctx, program, self));
     VC_TRY(add_data(ctx, self, model->path));
     VC_TRY(make_bytes(ctx, program, self->made, &bytes, &n));

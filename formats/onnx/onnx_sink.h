@@ -5,6 +5,7 @@
 #define VC_FORMATS_ONNX_SINK_H
 
 #include "formats/io/outfile.h"
+#include "formats/io/outfolder.h"
 #include "formats/onnx/onnx.h"
 
 #define ONNX_EXTERNAL_ALIGN ((uint64_t)4096)
@@ -135,6 +136,7 @@ struct onnx_edits {
 /* `self` of the sink. */
 struct onnx_sink {
     struct vc_outfile *file, *data; /* NULL: not written */
+    struct vc_outfolder *folder;    /* that they are files of; NULL: they are the sink's */
     const struct vc_model *model;
     const struct onnx *source;
     const struct vc_out_list *outs;

@@ -69,6 +69,9 @@ static enum vc_status create_data(struct vc_ctx *ctx, struct onnx_sink *self, co
     if (!writes(self)) {
         return VC_OK;
     }
+    if (self->folder != NULL) {
+        return vc_outfolder_add(ctx, self->folder, self->location, &self->data);
+    }
     VC_REFUSE_IF(vc_is_stream(self->path), ctx, VC_E_ARGUMENT,
                  "the output has its weights in a second file, which cannot go to %s; use %s FILE",
                  strcmp(self->path, "-") == 0 ? "standard output" : self->path, vc_option(ctx, "path"));
@@ -161,6 +164,10 @@ static enum vc_status onnx_begin(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct onnx_sink *self = sink->self;
 
+    if (self->folder != NULL) {
+        VC_CALL(vc_outfolder_begin(ctx, self->folder, self->file));
+        return self->data != NULL ? vc_outfolder_begin(ctx, self->folder, self->data) : VC_OK;
+    }
     VC_CALL(vc_outfile_begin(ctx, self->file));
     return vc_outfile_begin(ctx, self->data);
 }
@@ -292,6 +299,9 @@ static enum vc_status onnx_commit(struct vc_ctx *ctx, struct vc_sink *sink)
     sigset_t all;
     sigset_t before;
 
+    if (self->folder != NULL) {
+        return VC_OK; /* the folder appears with all of its files */
+    }
     if (self->data == NULL) {
         return vc_outfile_commit(ctx, self->file);
     }
@@ -310,8 +320,10 @@ static void onnx_free(struct vc_ctx *ctx, struct vc_sink *sink)
         vc_free(ctx, self->out[i].shown);
     }
     (void)pthread_mutex_destroy(&self->mutex);
-    vc_outfile_free(ctx, self->file);
-    vc_outfile_free(ctx, self->data);
+    if (self->folder == NULL) {
+        vc_outfile_free(ctx, self->file);
+        vc_outfile_free(ctx, self->data);
+    }
     vc_text_release(&self->literals);
     vc_arena_release(ctx, &self->arena);
     vc_free(ctx, self->first_out);
@@ -347,8 +359,9 @@ static const struct vc_sink_ops onnx_sink_ops = {.layout = onnx_layout,
                                                  .of_tensor = onnx_of_tensor,
                                                  .can_hold = onnx_can_hold};
 
-enum vc_status vc_onnx_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
-                                   const struct vc_write_options *options, struct vc_sink **out)
+/* name: of the file in the folder; NULL: a file of its own. */
+static enum vc_status create(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
+                             struct vc_outfolder *folder, const char *name, struct vc_sink **out)
 {
     const struct vc_dialect *asked = NULL;
     struct onnx_sink *self = NULL;
@@ -373,17 +386,22 @@ enum vc_status vc_onnx_sink_create(struct vc_ctx *ctx, const struct vc_model *mo
     VC_TRY_ALLOC(self);
     self->model = model;
     self->source = model->self;
-    self->path = options->path;
+    self->path = name != NULL ? name : options->path;
+    self->folder = folder;
     self->force = options->force;
     self->dequantizes = asked == &vc_dialect_onnx_qdq;
     self->relayout = options->relayout;
     self->strip = options->strip != 0;
     vc_text_init(&self->literals, ctx);
-    if (options->path != NULL && !options->dry_run) {
+    if (folder != NULL) {
+        VC_TRY(vc_outfolder_add(ctx, folder, name, &self->file));
+    } else if (name == NULL && options->path != NULL && !options->dry_run) {
         VC_TRY(vc_outfile_open(ctx, options, model, &self->file));
     }
     if (pthread_mutex_init(&self->mutex, NULL) != 0) {
-        vc_outfile_free(ctx, self->file);
+        if (folder == NULL) {
+            vc_outfile_free(ctx, self->file);
+        }
         VC_TRY(vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex"));
     }
     *sink = (struct vc_sink){.ops = &onnx_sink_ops,
@@ -400,4 +418,25 @@ out:
     vc_free(ctx, self);
     vc_free(ctx, sink);
     return status;
+}
+
+enum vc_status vc_onnx_sink_create_in(struct vc_ctx *ctx, const struct vc_model *model,
+                                      const struct vc_write_options *options, struct vc_outfolder *folder,
+                                      const char *name, struct vc_sink **out)
+{
+    return create(ctx, model, options, folder, name, out);
+}
+
+/* A model that was made of a folder becomes a folder, too, unless the output's name is a file's. */
+enum vc_status vc_onnx_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
+                                   const struct vc_write_options *options, struct vc_sink **out)
+{
+    struct onnx_made *made = vc_format_writes(model, vc_onnx_sink_create) ? vc_onnx_made_of(model) : NULL;
+    bool in_folder = false;
+
+    *out = NULL;
+    if (made != NULL && made->create_folder != NULL && options->path != NULL) {
+        VC_CALL(vc_outfolder_choose(ctx, options, ".onnx", true, 1, &in_folder));
+    }
+    return in_folder ? made->create_folder(ctx, model, options, out) : create(ctx, model, options, NULL, NULL, out);
 }

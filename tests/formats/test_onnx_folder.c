@@ -4,6 +4,9 @@
  * tests/judge/test_onnx_folder.py's. */
 #include "formats_test.h"
 
+#include "formats/io/infile.h"
+#include "formats/io/outfile.h"
+
 #include "folder_builder.h"
 #include "llm_builder.h"
 #include "tasks.h"
@@ -142,6 +145,96 @@ static void test_failures(void **state)
     vc_ctx_free(ctx);
 }
 
+/* ---- a folder as the output ---- */
+
+static const char *made_folder(void)
+{
+    static char to[300];
+
+    (void)snprintf(to, sizeof to, "%s.made", scratch_folder());
+    return to;
+}
+
+static void fail_alloc(struct vc_ctx *ctx, uint64_t n)
+{
+    vc_pool_fail_at(ctx->shared->pool, n, 0);
+}
+
+static void fail_read(struct vc_ctx *ctx, uint64_t n)
+{
+    (void)ctx;
+    vc_infile_fail_at(n);
+}
+
+static void fail_write(struct vc_ctx *ctx, uint64_t n)
+{
+    (void)ctx;
+    vc_outfile_fail_at(n);
+}
+
+/* The n-th call fails, n from 1 on, until none does: a failure leaves no folder, and all memory comes back. Some calls
+ * that write have another way, so that it goes on behind a success; 100 of these in a row are the end. */
+static void fail_each_call(struct vc_ctx *ctx, void (*at)(struct vc_ctx *ctx, uint64_t n), enum vc_status expected)
+{
+    struct task task = as_onnx(task_copy());
+    unsigned n_failed = 0;
+    unsigned n_good = 0;
+    uint64_t in_use;
+    char file[400];
+
+    (void)snprintf(file, sizeof file, "%s/model.onnx", made_folder());
+    task.write.format = "onnx";
+    must_run(ctx, scratch_folder(), made_folder(), task);
+    in_use = vc_pool_in_use(ctx->shared->pool);
+    for (uint64_t n = 1; n_good < 100; n++) {
+        enum vc_status status;
+
+        remove_path(made_folder());
+        at(ctx, n);
+        status = run_task(ctx, scratch_folder(), made_folder(), &task);
+        at(ctx, 0);
+        assert_true(status == VC_OK || status == expected);
+        assert_true(status == VC_OK ? exists(made_folder()) : !exists(made_folder()) || at == fail_write);
+        if (exists(made_folder())) { /* whole, also where a failure came behind its name */
+            vc_model_close(must_open(ctx, file));
+        }
+        assert_int_equal(vc_pool_in_use(ctx->shared->pool), in_use);
+        n_failed += status != VC_OK;
+        n_good = status == VC_OK ? n_good + 1 : 0;
+    }
+    assert_true(n_failed > 10);
+    remove_path(made_folder());
+}
+
+static void test_folder(void **state)
+{
+    static const char generation[] = "{\"eos_token_id\": [2, 4], \"bos_token_id\": 1}";
+    struct vc_ctx *ctx = test_ctx();
+    struct task task = as_onnx(task_copy());
+    char path[400];
+
+    (void)state;
+    task.write.format = "onnx";
+    assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
+    folder_write(scratch_folder(), "generation_config.json", generation, strlen(generation));
+    must_run(ctx, scratch_folder(), made_folder(), task);
+    (void)snprintf(path, sizeof path, "%s/genai_config.json", made_folder());
+    assert_true(holds(path, "\"eos_token_id\": [2, 4]"));
+    assert_true(holds(path, "\"num_key_value_heads\": 1"));
+    (void)snprintf(path, sizeof path, "%s/config.json", made_folder());
+    assert_true(exists(path));
+    remove_path(made_folder());
+    fail_each_call(ctx, fail_alloc, VC_E_NOMEM);
+    fail_each_call(ctx, fail_read, VC_E_IO);
+    fail_each_call(ctx, fail_write, VC_E_IO);
+    folder_write(scratch_folder(), "generation_config.json", "{", 1);
+    must_refuse(ctx, scratch_folder(), made_folder(), task, "generation_config.json");
+    folder_write(scratch_folder(), "generation_config.json", generation, strlen(generation));
+    folder_write(scratch_folder(), "genai_config.json", "{}", 2);
+    must_refuse(ctx, scratch_folder(), made_folder(), task, "genai_config.json: the folder has such a file already");
+    vc_ctx_free(ctx);
+}
+
 static void test_changed(void **state)
 {
     struct vc_ctx *ctx = test_ctx();
@@ -187,6 +280,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_values, set_up, scratch_clear),
         cmocka_unit_test_setup_teardown(test_ranges, set_up, scratch_clear),
         cmocka_unit_test_setup_teardown(test_failures, set_up, scratch_clear),
+        cmocka_unit_test_setup_teardown(test_folder, set_up, scratch_clear),
         cmocka_unit_test_setup_teardown(test_changed, set_up, scratch_clear),
         cmocka_unit_test_setup_teardown(test_damage, set_up, scratch_clear),
     };

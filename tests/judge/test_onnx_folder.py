@@ -8,6 +8,10 @@ import os
 from judge_support import SMALL, Judge, main, np, sha
 
 try:
+    import onnxruntime_genai
+except ImportError:
+    onnxruntime_genai = None
+try:
     import onnx
     import onnxruntime
     import torch
@@ -226,6 +230,41 @@ class OnnxFolder(Judge):
         self.vc("dequantize", "-q", self.path("codes"), "-o", self.path("floats/"))
         self.vc("convert", "-q", self.path("floats"), "-o", self.path("floats.onnx"))
         self.assertEqual(sha(self.path("codes.onnx.data")), sha(self.path("floats.onnx.data")))
+
+    def test_folder(self):
+        """A folder as the output: the file, what goes along, and what onnxruntime-genai needs to write the text that transformers does."""
+        for name in ("qwen3", "gemma3", "gpt2", "bert"):
+            if not hasattr(transformers, "Qwen3Config" if name == "qwen3" else "Gemma3TextConfig" if name == "gemma3" else "BertConfig"):
+                continue
+            source, made = self.path(name), self.path(name + "-onnx")
+            model = make(name, source)
+            for text in ("generation_config.json",):  # ends that its 97 tokens do not have
+                if os.path.exists(os.path.join(source, text)):
+                    with open(os.path.join(source, text), "w") as f:
+                        json.dump({"bos_token_id": 1, "eos_token_id": [2], "pad_token_id": 0}, f)
+            with open(os.path.join(source, "tokenizer.json"), "w") as f:
+                f.write("{}")
+            self.vc("convert", "-q", "--format", "onnx", source, "-o", made + "/")
+            files = set(os.listdir(made))
+            self.assertLessEqual({"model.onnx", "model.onnx.data", "config.json", "tokenizer.json"}, files)
+            self.assertEqual("genai_config.json" in files, name != "bert")
+            self.judge(name, os.path.join(made, "model.onnx"), model)
+            if name == "bert" or onnxruntime_genai is None:
+                continue
+            with open(os.path.join(made, "genai_config.json")) as f:
+                self.assertEqual(json.load(f)["model"]["eos_token_id"], [2])
+            loaded = onnxruntime_genai.Model(made)
+            settings = onnxruntime_genai.GeneratorParams(loaded)
+            settings.set_search_options(max_length=24, do_sample=False)
+            generator = onnxruntime_genai.Generator(loaded, settings)
+            generator.append_tokens(np.array([[5, 9, 33, 21]], dtype=np.int32))
+            while not generator.is_done():
+                generator.generate_next_token()
+            got = [int(t) for t in generator.get_sequence(0)]
+            wanted = model.generate(torch.tensor([[5, 9, 33, 21]]), max_length=24, do_sample=False, eos_token_id=2, pad_token_id=0)[0].tolist()
+            self.assertEqual([t for t in got if t != 2], [t for t in wanted if t != 2], name)
+        if onnxruntime_genai is None:
+            print("left out: onnxruntime-genai is not installed")
 
     def test_refused(self):
         """What has no graph is refused by name, and nothing is written."""

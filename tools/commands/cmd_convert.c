@@ -108,6 +108,7 @@ const struct command command_convert = {
         "  vcompress convert --layout onnx-qdq model.int4.onnx -o model.qdq.onnx\n"
         "  vcompress convert qwen3/ -o qwen3.gguf\n"
         "  vcompress convert qwen3/ -o qwen3.onnx\n"
+        "  vcompress convert --format onnx qwen3/ -o qwen3-onnx/\n"
         "  vcompress convert qwen3-q4_0.gguf -o qwen3/\n"
         "  vcompress convert --c-header model.int8.npz -o model.h",
     .first = "format layout c-header max-shard-size output output-dir force dry-run json",

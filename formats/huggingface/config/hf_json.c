@@ -10,9 +10,12 @@
 #include <string.h>
 
 #include "formats/huggingface/config/hf_config.h"
+#include "formats/io/infile.h"
+#include "formats/io/side_file.h"
 #include "formats/json/json_walk.h"
 
-#define MOST_DIGITS 19 /* of an integer from 1 on that may be too large for 64 bits */
+#define MOST_JSON   ((uint64_t)256 << 20) /* bytes; tokenizer.json of large vocabularies has some 30 MB */
+#define MOST_DIGITS 19                    /* of an integer from 1 on that may be too large for 64 bits */
 
 /* A place in the text, and whether it lies in a string. */
 struct reading {
@@ -130,6 +133,44 @@ enum vc_status vc_hf_json_look(struct vc_ctx *ctx, const char *text, size_t n, s
         vc_clear_error(ctx);
         status = VC_OK;
     }
+    return status;
+}
+
+static enum vc_status read_file(struct vc_ctx *ctx, const char *path, struct hf_json *out)
+{
+    struct vc_infile *file = NULL;
+    char *text = NULL;
+    enum vc_status status;
+
+    VC_TRY(vc_infile_open(ctx, path, &file));
+    if (file->size_bytes > MOST_JSON) {
+        VC_TRY(vc_fail(ctx, VC_E_FORMAT, "is too large: %llu bytes", (unsigned long long)file->size_bytes));
+    }
+    text = vc_alloc(ctx, VC_TAG_IO, (size_t)file->size_bytes);
+    VC_TRY_ALLOC(text);
+    VC_TRY(vc_infile_read(ctx, file, 0, text, (size_t)file->size_bytes));
+    VC_TRY(vc_hf_json_load(ctx, text, (size_t)file->size_bytes, true, out));
+out:
+    vc_free(ctx, text);
+    vc_infile_close(ctx, file);
+    return status;
+}
+
+enum vc_status vc_hf_json_beside(struct vc_ctx *ctx, const char *folder, const char *name, struct hf_json *out)
+{
+    char *path = vc_hf_path_beside(ctx, folder, name);
+    bool there = false;
+    enum vc_status status;
+
+    *out = (struct hf_json){NULL, 0};
+    VC_CALL_FOUND(ctx, path);
+    VC_TRY(vc_side_check(ctx, folder, name, &there));
+    if (there) {
+        status = read_file(ctx, path, out);
+        status = status == VC_OK ? VC_OK : vc_context(ctx, "%s", name);
+    }
+out:
+    vc_free(ctx, path);
     return status;
 }
 

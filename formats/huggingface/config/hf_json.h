@@ -22,6 +22,10 @@ enum vc_status vc_hf_json_load(struct vc_ctx *ctx, const char *text, size_t n, b
 /* The same, not whole; a text that is refused has no tree, and that is no failure. */
 enum vc_status vc_hf_json_look(struct vc_ctx *ctx, const char *text, size_t n, struct hf_json *out);
 
+/* All of a JSON file of the folder; root NULL: it is not there. Sentences begin with its name. vc_hf_json_free in any
+ * case. */
+enum vc_status vc_hf_json_beside(struct vc_ctx *ctx, const char *folder, const char *name, struct hf_json *out);
+
 void vc_hf_json_free(struct vc_ctx *ctx, struct hf_json *json);
 
 #endif
