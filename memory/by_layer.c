@@ -11,6 +11,7 @@
 
 #define OTHER "(other)"
 
+/* What the caller gets, with its memory. */
 struct owned {
     struct vc_memory_layers layers; /* first: what the caller sees */
     struct vc_layer_table table;
@@ -18,6 +19,7 @@ struct owned {
 
 /* ---- rows ---- */
 
+/* The rows as a list of names, for the table of hashes. */
 static struct vc_name_list names_of(const struct vc_layer_table *t)
 {
     return VC_NAME_LIST(t->rows, sizeof *t->rows);
@@ -42,6 +44,7 @@ static struct vc_memory_layer *row_of(struct vc_layer_table *t, const char *name
     return at == SIZE_MAX ? NULL : &t->rows[at];
 }
 
+/* The number of that column. */
 static uint64_t *cell(struct vc_memory_layer *row, enum vc_layer_column column)
 {
     uint64_t *const cells[] = {&row->n_params, &row->weight_bytes, &row->activation_bytes, &row->output_bytes};
@@ -49,6 +52,7 @@ static uint64_t *cell(struct vc_memory_layer *row, enum vc_layer_column column)
     return cells[column];
 }
 
+/* Nothing where nobody asks for layers: the estimate calls this either way. */
 void vc_layers_add(struct vc_estimate *e, const char *name, size_t length, enum vc_layer_column column, uint64_t amount)
 {
     struct vc_memory_layer *row = e->layers != NULL ? row_of(e->layers, name, length) : NULL;
@@ -58,6 +62,7 @@ void vc_layers_add(struct vc_estimate *e, const char *name, size_t length, enum 
     }
 }
 
+/* The module of "encoder.layer.0.output.dense.weight" is what stands before the last dot. */
 void vc_layers_add_tensor(struct vc_estimate *e, const char *tensor, enum vc_layer_column column, uint64_t amount)
 {
     const char *dot = strrchr(tensor, '.');
@@ -67,6 +72,7 @@ void vc_layers_add_tensor(struct vc_estimate *e, const char *tensor, enum vc_lay
 
 /* ---- nodes ---- */
 
+/* The parameter that is a value; NULL: it is none. */
 static const struct vc_graph_param *param_of(const struct vc_estimate *e, uint32_t v)
 {
     uint32_t k = v != VC_NO_VALUE && vc_graph_value(e->graph, v)->kind == VC_VALUE_PARAMETER ? e->layers->param_of[v]
@@ -75,6 +81,7 @@ static const struct vc_graph_param *param_of(const struct vc_estimate *e, uint32
     return k == VC_NO_PARAM ? NULL : vc_graph_param(e->graph, k);
 }
 
+/* "adapters" for weights that the graph does not have. */
 const char *vc_layers_tensor(const struct vc_estimate *e, uint32_t value)
 {
     const struct vc_graph_param *param = e->layers != NULL ? param_of(e, value) : NULL;
@@ -82,6 +89,7 @@ const char *vc_layers_tensor(const struct vc_estimate *e, uint32_t value)
     return e->layers == NULL ? "" : param == NULL ? "adapters" : param->tensor;
 }
 
+/* A node belongs to the module of its weight; without one to its block, its name, or its operator. */
 static void add_of_node(struct vc_estimate *e, uint32_t n, enum vc_layer_column column, uint64_t amount)
 {
     const struct vc_graph_node *node = n == VC_NO_NODE ? NULL : vc_graph_node(e->graph, n);
@@ -135,6 +143,8 @@ void vc_layers_begin(struct vc_estimate *e)
     }
 }
 
+/* Buffers that live at that step, by the node that has made them. in_flight / of: parts of a batch that are under
+ * way. */
 void vc_layers_activations(struct vc_estimate *e, uint64_t step, uint64_t in_flight, uint64_t of)
 {
     const struct vc_timeline *t = &e->timeline;
@@ -196,6 +206,8 @@ static void settle(struct vc_layer_table *t, enum vc_layer_column column, uint64
     }
 }
 
+/* The estimate runs once more, with a table that it adds to. What it rounds or divides as a whole is settled at the
+ * end. */
 static enum vc_status make(struct vc_estimate *e, struct owned *owned, unsigned stage)
 {
     struct vc_layer_table *t = &owned->table;
@@ -218,6 +230,7 @@ static enum vc_status make(struct vc_estimate *e, struct owned *owned, unsigned 
     return t->failed ? VC_E_NOMEM : VC_OK;
 }
 
+/* The first run tells which stage of a pipeline needs most; layers are those of that stage. */
 enum vc_status vc_memory_layers_make(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
                                      const struct vc_memory_options *options, struct vc_memory_layers **out)
 {

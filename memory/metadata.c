@@ -11,6 +11,7 @@
 #define POSITIONS 512 /* at once: n_ubatch */
 #define BLOCK     256 /* positions of keys and values */
 
+/* While the keys are read. */
 struct metadata {
     struct vc_estimate *e;
     const struct vc_program *program;
@@ -21,6 +22,7 @@ struct metadata {
     bool recurrent; /* some layer keeps a state in place of keys and values */
 };
 
+/* 0 for numbers that no model has. */
 static uint64_t positive(int64_t n)
 {
     return n > 0 && n < ((int64_t)1 << 40) ? (uint64_t)n : 0;
@@ -43,6 +45,7 @@ static const struct vc_tensor *tensor_of(const struct metadata *m, uint64_t laye
     return i == VC_NO_TENSOR ? NULL : vc_model_tensor(m->e->model, i);
 }
 
+/* Outputs of a matrix, or of each in a stack. */
 static uint64_t rows_of(const struct vc_tensor *tensor)
 {
     return tensor == NULL || tensor->n_dims < 2 ? 0 : tensor->shape[tensor->n_dims - 2];
@@ -112,6 +115,7 @@ static uint64_t state_of(const struct metadata *m, uint64_t layer)
     return 0;
 }
 
+/* Blocks do not cross heads. */
 static uint64_t type_bytes(const struct metadata *m, uint64_t elems, uint64_t head)
 {
     enum vc_dtype type = m->e->options.cache;
@@ -128,6 +132,8 @@ static uint64_t work_of(const struct metadata *m)
     return m->context == 0 ? POSITIONS : vc_min_u64(POSITIONS, m->context);
 }
 
+/* Layers with a window keep that many positions and what is worked on at once; recurrent ones a state in their
+ * place. */
 static void add_cache(struct metadata *m)
 {
     uint64_t all = 0;
@@ -152,6 +158,7 @@ static void add_cache(struct metadata *m)
 
 /* ---- what lives between operators ---- */
 
+/* The widest product bounds what one operator makes for a position. */
 static void find_widest(struct metadata *m)
 {
     for (size_t i = 0; i < vc_model_tensor_count(m->e->model); i++) {
@@ -183,6 +190,7 @@ static uint64_t bound_of(struct metadata *m)
 
 /* ---- the call ---- */
 
+/* False: the file does not say enough. */
 static bool read(struct metadata *m)
 {
     m->architecture = vc_program_architecture(m->program);

@@ -65,11 +65,13 @@ static struct vc_engine_options options_of(const struct vc_estimate *e)
                                       .plan_only = true};
 }
 
+/* The component is known to the byte. */
 static void set(struct vc_estimate *e, enum vc_memory_kind kind, uint64_t bytes)
 {
     e->out->components[kind] = (struct vc_memory_part){bytes, VC_KNOWN_EXACT};
 }
 
+/* The inputs of one batch. */
 static uint64_t input_bytes(const struct vc_engine *engine, enum vc_graph_precision precision)
 {
     uint64_t bytes = 0;
@@ -82,6 +84,7 @@ static uint64_t input_bytes(const struct vc_engine *engine, enum vc_graph_precis
     return bytes;
 }
 
+/* Figures of the plan, in the components that other programs have. */
 static void tell(struct vc_estimate *e, const struct vc_weights *weights, const struct vc_engine *engine)
 {
     struct vc_memory_report *out = e->out;
@@ -129,6 +132,7 @@ static uint64_t budget_of(const struct vc_estimate *e, const struct vc_weights *
     return e->options.budget_bytes - vc_min_u64(e->options.budget_bytes, taken);
 }
 
+/* Makes the weights without their values, and the engine's plan, and frees both. */
 enum vc_status vc_estimate_own_training(struct vc_estimate *e)
 {
     struct vc_engine_options options = options_of(e);

@@ -3,6 +3,7 @@
 
 #include "memory/estimate.h"
 
+/* What the caller gets, with its memory. */
 struct owned {
     struct vc_memory_timeline timeline; /* first: what the caller sees */
     struct vc_ctx *ctx;
@@ -19,6 +20,7 @@ struct maker {
     struct vc_memory_point *steps;
 };
 
+/* Whether the timeline has the component step by step; others stay all the time. */
 static bool comes_and_goes(const struct maker *m, enum vc_memory_kind kind)
 {
     return kind == VC_MEMORY_ACTIVATIONS || kind == VC_MEMORY_TRANSIENT ||
@@ -60,6 +62,7 @@ static void fill_steps(struct maker *m)
     }
 }
 
+/* All components of a point. */
 static uint64_t sum_of(const struct vc_memory_point *point)
 {
     uint64_t sum = 0;
@@ -114,6 +117,7 @@ static void choose_points(const struct maker *m, size_t most, struct owned *out)
     out->timeline.backward = vc_estimate_trains(&m->e) ? m->e.timeline.loss_step : n;
 }
 
+/* Where there are more steps than `most`, each point is the fullest of several. */
 static enum vc_status make(struct maker *m, size_t most, struct vc_memory_timeline **out)
 {
     struct vc_estimate *e = &m->e;
@@ -150,6 +154,7 @@ out:
     return status;
 }
 
+/* Nothing where a part of the need is unknown: *out is NULL then. */
 enum vc_status vc_memory_timeline_make(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
                                        const struct vc_memory_options *options, size_t most,
                                        struct vc_memory_timeline **out)

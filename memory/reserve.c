@@ -1,10 +1,16 @@
 /* reserve.c - what PyTorch's allocator has taken from the device at the moments of a run: its requests are those of the
  * timeline, step by step, for two steps of training or one run of inference. The second step of training is the usual
- * one: gradients and states are there already, between what the first one left. */
+ * one: gradients and states are there already, between what the first one left.
+ *
+ *     load      a request for each weight
+ *     step 1    buffers of the timeline as they begin and end; gradients when they are made
+ *     states    of the optimizer, which appear with the first step
+ *     step 2    the same buffers again, among what stays */
 #include <math.h>
 
 #include "memory/estimate.h"
 
+/* The list of requests, and what is needed to make it. */
 struct requests {
     struct vc_estimate *e;
     struct vc_allocation *list;
@@ -18,6 +24,7 @@ struct requests {
     size_t marks[VC_MOMENTS];     /* requests before that moment */
 };
 
+/* Adds a request, and returns its number: to free it later. */
 static uint64_t ask(struct requests *r, uint64_t bytes)
 {
     r->list[r->n] = (struct vc_allocation){.bytes = bytes};
@@ -71,6 +78,7 @@ static void ask_weights(struct requests *r)
     }
 }
 
+/* Gradients and states that are shared or few come as one request each. */
 static bool one_block(const struct requests *r)
 {
     return r->e->options.zero != 0 || r->e->options.lora_rank != 0;
@@ -89,6 +97,7 @@ static void ask_gradients(struct requests *r, uint64_t step)
     }
 }
 
+/* In the order in which the optimizer makes them: masters, then states. */
 static void ask_states(struct requests *r)
 {
     const struct vc_requests *list = &r->e->requests;
@@ -110,6 +119,7 @@ static void ask_states(struct requests *r)
     (void)ask(r, masters); /* copies that autocast makes */
 }
 
+/* A cache of keys and values by layer; buffers of communication; the batch; gradients that come as one. */
 static void ask_others(struct requests *r)
 {
     const struct vc_memory_part *c = r->e->out->components;
@@ -134,6 +144,8 @@ static void ask_others(struct requests *r)
 
 /* ---- what comes and goes ---- */
 
+/* Buffers that begin with a step are asked for before those that end with it are freed. What lives to the end is freed
+ * after it. */
 static void ask_steps(struct requests *r, bool first_time)
 {
     const struct vc_timeline *t = &r->e->timeline;
@@ -233,6 +245,7 @@ static enum vc_status list_gradients(struct requests *r)
     return VC_OK;
 }
 
+/* The room is what all stages may ask for. The moments are marked by the number of requests before them. */
 static enum vc_status make_requests(struct requests *r)
 {
     struct vc_estimate *e = r->e;
@@ -273,6 +286,7 @@ static enum vc_status make_requests(struct requests *r)
     return VC_OK;
 }
 
+/* The allocator is run once on the whole list; `after` has what it holds behind each request. */
 enum vc_status vc_estimate_reserved(struct vc_estimate *e)
 {
     struct requests r = {.e = e};

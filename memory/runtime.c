@@ -1,5 +1,11 @@
 /* runtime.c - the programs that run models: which one usually runs a file, and what it does with codes, keys and values,
- * and values between operators. docs/memory-model.md has the sources. */
+ * and values between operators. docs/memory-model.md has the sources.
+ *
+ *     file            usually run by     codes             keys and values
+ *     .gguf           llama.cpp          kept              f16
+ *     .onnx           onnxruntime        layer by layer
+ *     folder, codes   the layout's own loader: transformers (decoded), vLLM or bitsandbytes (kept)
+ *     others          PyTorch            by the layout */
 #include <vcompress/memory.h>
 
 #include <string.h>
@@ -8,6 +14,8 @@
 #include "core/base/ctx.h"
 #include "memory/scheme.h"
 
+/* What the usual loader of a layout does with its codes: keeps them, decodes one layer at a time, or all when it
+ * loads. */
 enum vc_runtime vc_memory_runtime(const struct vc_layout *layout)
 {
     if (layout == NULL || strcmp(layout->name, "gguf") == 0 || strcmp(layout->name, "bitsandbytes") == 0) {
@@ -45,6 +53,7 @@ static const struct program_row rows[VC_RUN_BY_COUNT] = {
                        VC_ALLOCATOR_EXACT, true},
 };
 
+/* NULL for "any": nothing is said of the program. */
 static const struct program_row *row_of(enum vc_memory_program program)
 {
     return program > VC_RUN_BY_ANY && program < VC_RUN_BY_COUNT ? &rows[program] : NULL;
@@ -68,6 +77,8 @@ enum vc_allocator vc_memory_program_allocator(enum vc_memory_program program)
 /* --ubatch-size of llama.cpp. */
 #define LLAMA_CPP_POSITIONS 512
 
+/* llama.cpp works on so many positions at once, of all sequences of a batch together; 0: another program, which takes
+ * the whole context. */
 uint64_t vc_memory_program_positions(const struct vc_memory_options *options, const struct vc_graph *graph,
                                      uint64_t batch)
 {
@@ -81,6 +92,8 @@ uint64_t vc_memory_program_positions(const struct vc_memory_options *options, co
     return options->context_tokens != 0 ? vc_min_u64(n, options->context_tokens) : n;
 }
 
+/* For the question what a runtime would take that keeps codes as codes: vLLM where the layout is its own, else an ideal
+ * one without losses. */
 void vc_memory_set_keeper(struct vc_memory_options *options, const struct vc_layout *layout, bool *ideal)
 {
     if (options->runtime == VC_RUNTIME_NATIVE) {
@@ -96,6 +109,7 @@ void vc_memory_set_keeper(struct vc_memory_options *options, const struct vc_lay
     *ideal = true;
 }
 
+/* Sizes that the user has set stay. */
 enum vc_status vc_memory_bind_usual(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_layout *layout,
                                     const char *format)
 {
@@ -128,6 +142,7 @@ static enum vc_memory_program program_of_scheme(const char *scheme)
     return strncmp(scheme, "nf4", 3) == 0 || strcmp(scheme, "fp4") == 0 ? VC_RUN_BY_BITSANDBYTES : VC_RUN_BY_PYTORCH;
 }
 
+/* Loaders of layouts read folders of safetensors. */
 static enum vc_memory_program program_of_layout(const struct vc_layout *layout, const char *format)
 {
     const char *name = layout != NULL ? layout->name : "";
@@ -144,6 +159,8 @@ static enum vc_memory_program program_of_layout(const struct vc_layout *layout, 
     return strcmp(layout->loader, "transformers") == 0 ? VC_RUN_BY_TRANSFORMERS : VC_RUN_BY_PYTORCH;
 }
 
+/* Training is in PyTorch, or in vcompress itself. The format decides before the layout, and a scheme that the weights
+ * are to have before both where it belongs to one program. */
 enum vc_memory_program vc_memory_program(const struct vc_layout *layout, const char *format,
                                          const struct vc_memory_options *options)
 {
@@ -169,12 +186,14 @@ enum vc_memory_program vc_memory_program(const struct vc_layout *layout, const c
     return by_layout;
 }
 
+/* Whether weights of that scheme are floats once they are loaded. */
 bool vc_memory_program_decodes(enum vc_memory_program program, const char *scheme)
 {
     return program == VC_RUN_BY_TRANSFORMERS ||
            (program == VC_RUN_BY_PYTORCH && program_of_scheme(scheme) != VC_RUN_BY_BITSANDBYTES);
 }
 
+/* Blocks of GGUF are llama.cpp's, and it reads nothing else. */
 bool vc_memory_program_takes(enum vc_memory_program program, const char *scheme)
 {
     bool of_gguf = program_of_scheme(scheme) == VC_RUN_BY_LLAMA_CPP;
@@ -182,6 +201,7 @@ bool vc_memory_program_takes(enum vc_memory_program program, const char *scheme)
     return of_gguf ? program != VC_RUN_BY_ONNXRUNTIME : program != VC_RUN_BY_LLAMA_CPP;
 }
 
+/* What the user has chosen stays; the row fills in the rest. */
 void vc_memory_set_program(struct vc_memory_options *options, enum vc_memory_program program,
                            const struct vc_layout *layout)
 {

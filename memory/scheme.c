@@ -1,4 +1,8 @@
-/* scheme.c - how many bytes a weight takes under the names that schemes have: codes, and what stands beside them. */
+/* scheme.c - how many bytes a weight takes under the names that schemes have: codes, and what stands beside them.
+ *
+ *     int4-g128    of [512, 4096]:  n / 2 bytes of codes, and 2 bytes for each of 512 * 32 groups
+ *     nf4-dq                        n / 2, a byte for each 64 weights, 4 for each 256 of these, 4 for the mean
+ *     Q4_K_M                        each tensor by the rules of the mixture, in blocks */
 #include <string.h>
 #include <strings.h>
 
@@ -22,6 +26,7 @@ struct scheme_row {
     bool all;       /* embeddings, the output layer, and what has one dimension, too */
 };
 
+/* Names end in -gN where groups have any size. Zero points of awq and gptq take 4 bits a group, those of hqq 16. */
 static const struct scheme_row rows[] = {
     {.name = "int8", .code_bits = 8, .row = 4},
     {.name = "int8-tensor", .code_bits = 8, .tensor = 4},
@@ -56,6 +61,7 @@ static const char *const gguf[] = {"q4_0",  "q4_1",    "q5_0",  "q5_1",   "q8_0"
 
 #define MOST_GROUP 1000000U
 
+/* Whether the name is a block type. */
 static bool is_gguf(const char *name)
 {
     for (size_t k = 0; k < N_GGUF; k++) {
@@ -84,6 +90,7 @@ static const struct vc_mixture *mixture_named(const char *name)
     return mixture != NULL && strcasecmp(mixture->name, name) == 0 ? mixture : NULL;
 }
 
+/* Rows first, then types of blocks, then mixtures that are not called as a type is. */
 const char *vc_weight_scheme_name(size_t index)
 {
     if (index < N_ROWS) {
@@ -123,6 +130,8 @@ static bool is_grouped(const struct scheme_row *row, const char *name, unsigned 
     return true;
 }
 
+/* Types of blocks and mixtures are found in either case of letters; a type that is a mixture's name, too, is the
+ * mixture. */
 bool vc_scheme_find(const char *name, struct vc_scheme_layout *out)
 {
     *out = (struct vc_scheme_layout){.dtype = VC_DTYPE_NONE, .all = true};
@@ -158,6 +167,7 @@ bool vc_scheme_find(const char *name, struct vc_scheme_layout *out)
 
 /* ---- mixtures ---- */
 
+/* The first number among the words of a name: "blk.7.attn_v.weight" is of layer 7. */
 uint32_t vc_scheme_layer(const char *tensor)
 {
     for (const char *word = tensor; word != NULL; word = strchr(word, '.') != NULL ? strchr(word, '.') + 1 : NULL) {
@@ -206,6 +216,8 @@ static enum vc_mixture_kind kind_of(const char *tensor, bool in_layer)
     return has_one_of(tensor, out, sizeof out / sizeof *out) ? VC_MIXTURE_ATTENTION_OUTPUT : VC_MIXTURE_OTHER;
 }
 
+/* Mixtures ask for the kind of the tensor and its layer. Routers stay f32. Names are those of GGUF or of
+ * transformers. */
 struct vc_scheme_layout vc_scheme_of_tensor(const struct vc_scheme_layout *layout, const char *tensor, unsigned n_dims,
                                             const uint64_t *shape, uint32_t n_layers, bool tied)
 {
@@ -246,6 +258,8 @@ static bool add_product(uint64_t *sum, uint64_t a, uint64_t b)
     return vc_mul_u64(a, b, &product) && vc_add_u64(*sum, product, sum);
 }
 
+/* Layouts of folders want groups that divide the rows; *none: no size does, so the tensor stays as it is. Weights of
+ * f32 have scales of f32 there. */
 struct vc_scheme_layout vc_scheme_in_folder(const struct vc_scheme_layout *layout, uint64_t n_columns, bool wide,
                                             bool *none)
 {
@@ -260,6 +274,7 @@ struct vc_scheme_layout vc_scheme_in_folder(const struct vc_scheme_layout *layou
     return own;
 }
 
+/* UINT64_MAX: the size overflows. */
 uint64_t vc_scheme_bytes(const struct vc_scheme_layout *layout, uint64_t n_rows, uint64_t n_columns)
 {
     const struct scheme_row *row = layout->row;

@@ -60,6 +60,7 @@ static struct weight weight_of(const struct vc_graph_param *param, uint64_t n)
     return w;
 }
 
+/* The value that a transposition reads, or the value itself. */
 static uint32_t before_transpose(const struct vc_graph *graph, uint32_t v)
 {
     const struct vc_graph_value *value = vc_graph_value(graph, v);
@@ -151,6 +152,7 @@ struct module {
     uint64_t bytes;
 };
 
+/* Tensors of a module follow each other; the largest module is what ZeRO 3 gathers at a time. */
 static void add_to_module(struct vc_estimate *e, struct module *m, const char *tensor, uint64_t bytes)
 {
     const char *dot = strrchr(tensor, '.');
@@ -163,6 +165,7 @@ static void add_to_module(struct vc_estimate *e, struct module *m, const char *t
     e->layer_largest = vc_max_u64(e->layer_largest, m->bytes);
 }
 
+/* A weight with two names counts once. Autocast keeps a half of each weight that a product reads. */
 enum vc_status vc_estimate_states(struct vc_estimate *e)
 {
     bool pure = e->options.amp == VC_AMP_PURE;
@@ -204,6 +207,7 @@ enum vc_status vc_estimate_states(struct vc_estimate *e)
 
 /* ---- copies of the model ---- */
 
+/* Copies of the model share the component between them, rounded up. */
 static void divide(struct vc_estimate *e, enum vc_memory_kind component, bool divided)
 {
     struct vc_memory_part *part = &e->out->components[component];
@@ -213,6 +217,7 @@ static void divide(struct vc_estimate *e, enum vc_memory_kind component, bool di
     }
 }
 
+/* Offloaded: it takes nothing of the device. */
 static void put_on_host(struct vc_estimate *e, enum vc_memory_kind component)
 {
     struct vc_memory_part *part = &e->out->components[component];
@@ -235,6 +240,7 @@ static void add_buckets(struct vc_estimate *e, uint64_t gradients)
     vc_estimate_add(e, VC_MEMORY_COMMUNICATION, vc_estimate_product(e, 4 * (uint64_t)width, elems));
 }
 
+/* ZeRO 1 divides the optimizer's states, 2 also gradients, 3 also weights, which are gathered module by module. */
 void vc_estimate_divide(struct vc_estimate *e)
 {
     const struct vc_memory_options *o = &e->options;

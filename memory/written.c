@@ -1,4 +1,9 @@
-/* written.c - see written.h. */
+/* written.c - see written.h. The tensors of a model as a planned job would write them, from the rows of its report:
+ *
+ *     row       fc1.weight, int4/group:128, [128, 1568], parts scale [128, 13]
+ *     tensors   fc1.weight i4, with a descriptor of its codes; its scale as a part; constants that the layout adds
+ *
+ * Tensors of the model without a row take nothing (VC_ROLE_OTHER). */
 #include "memory/written.h"
 
 #include <string.h>
@@ -11,11 +16,13 @@ static bool is_float(enum vc_dtype dtype)
     return dtype == VC_DTYPE_F32 || dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16 || dtype == VC_DTYPE_F64;
 }
 
+/* What the output has of its own: tied tensors are those of another row. */
 static bool is_written(const struct vc_report_row *row)
 {
     return row->role == VC_ROLE_WEIGHT && row->action != VC_ACTION_DROPPED && row->action != VC_ACTION_TIED;
 }
 
+/* Elements of the tensor as it is written. */
 static uint64_t elems_after(const struct vc_report_row *row)
 {
     uint64_t n = 1;
@@ -28,6 +35,7 @@ static uint64_t elems_after(const struct vc_report_row *row)
 
 /* ---- the list ---- */
 
+/* Shapes of the report end with it, so they are copied. */
 static enum vc_status copy_shape(struct vc_ctx *ctx, struct vc_planned_weights *w, unsigned n_dims,
                                  const uint64_t *shape, const uint64_t **out)
 {
@@ -50,6 +58,7 @@ static uint64_t constant_bytes(const struct vc_report *report, enum vc_dtype cod
     return layout != NULL && strcmp(layout->name, "compressed-tensors") == 0 && !floats ? 16 : 0;
 }
 
+/* A tensor of whole numbers that the layout has beside codes. */
 static void add_constant(struct vc_planned_weights *w, size_t tensor, uint64_t bytes)
 {
     w->tensors[w->n++] = (struct vc_tensor){.name = w->tensors[tensor].name,
@@ -105,6 +114,7 @@ static enum vc_status add_row(struct vc_ctx *ctx, struct vc_planned_weights *w, 
     return VC_OK;
 }
 
+/* The array has room for the tensors, their parts and a constant each, since parts point to their tensor by number. */
 enum vc_status vc_written_make(struct vc_ctx *ctx, const struct vc_report *report, const struct vc_model *model,
                                struct vc_planned_weights *out)
 {
@@ -141,6 +151,8 @@ void vc_written_release(struct vc_ctx *ctx, struct vc_planned_weights *written)
     *written = (struct vc_planned_weights){.n = 0};
 }
 
+/* The largest tensor of codes as it is once decoded: loaders that decode one at a time need that much besides. Bytes
+ * are rounded as the allocator does. */
 uint64_t vc_written_largest(const struct vc_planned_weights *written, enum vc_dtype type, enum vc_allocator allocator)
 {
     static const uint64_t aligns[] = {1, 256, 512, 256};
@@ -172,11 +184,13 @@ static bool same_type(enum vc_dtype dtype, enum vc_dtype *all)
     return same;
 }
 
+/* The type if it is a half; else none. */
 static enum vc_dtype half_or_none(enum vc_dtype all)
 {
     return all == VC_DTYPE_F16 || all == VC_DTYPE_BF16 ? all : VC_DTYPE_NONE;
 }
 
+/* f16 or bf16 if all weights of floats have that type; scales do not count. */
 enum vc_dtype vc_written_half(const struct vc_model *model)
 {
     enum vc_dtype all = VC_DTYPE_NONE;
@@ -192,6 +206,7 @@ enum vc_dtype vc_written_half(const struct vc_model *model)
     return half_or_none(all);
 }
 
+/* The type of most elements. A graph has types of its own, so ONNX says nothing. */
 enum vc_dtype vc_written_type(const struct vc_report *report, const struct vc_model *model)
 {
     const char *format = report->output_format != NULL ? report->output_format : vc_model_format(model);
@@ -211,6 +226,7 @@ enum vc_dtype vc_written_type(const struct vc_report *report, const struct vc_mo
     return n[most] == 0 || strcmp(format, "onnx") == 0 ? VC_DTYPE_NONE : types[most];
 }
 
+/* The same of what a job writes. */
 enum vc_dtype vc_written_half_after(const struct vc_report *report)
 {
     enum vc_dtype all = VC_DTYPE_NONE;

@@ -1,4 +1,9 @@
-/* fit.c - see fit.h. */
+/* fit.c - see fit.h.
+ *
+ *     visible   | used | margin |            usable              |
+ *     need                      | peak | context, workspace | slack |
+ *
+ * "fits": need within usable. "tight": it takes some of the margin. "does not fit": more than is free at all. */
 #include <vcompress/fit.h>
 
 #include <string.h>
@@ -9,6 +14,7 @@
 
 #define MIB ((uint64_t)1 << 20)
 
+/* A slack below 0 means that of the estimate. */
 static const struct vc_fit_options fit_defaults = {
     .context_bytes = 300 * MIB, .workspace_bytes = 32 * MIB, .margin_bytes = 256 * MIB, .slack = -1};
 static const struct vc_options_kind fit_kind = {"vc_fit_options", "vc_fit_defaults", &fit_defaults,
@@ -26,11 +32,13 @@ const char *vc_verdict_name(enum vc_verdict verdict)
     return (unsigned)verdict < 4 ? names[verdict] : "";
 }
 
+/* Of weights alone the word says so. */
 const char *vc_fit_word(const struct vc_fit *fit)
 {
     return fit->weights_only && fit->verdict == VC_FITS ? "weights fit" : vc_verdict_name(fit->verdict);
 }
 
+/* A smaller batch, context or number of layers that fits takes the place of "does not fit". */
 const char *vc_fit_row_word(const struct vc_fit_row *row)
 {
     bool largest = (row->has_batch || row->has_context) && (!row->has_batch || row->largest_batch != 0) &&
@@ -78,11 +86,13 @@ static uint64_t slack_of(const struct vc_memory_report *r, double share)
     return share < 0 ? r->components[VC_MEMORY_SLACK].bytes : (uint64_t)((double)moving * share);
 }
 
+/* a - b, and 0 where b is larger. */
 static uint64_t minus(uint64_t a, uint64_t b)
 {
     return a > b ? a - b : 0;
 }
 
+/* What is unknown adds to the need, so "does not fit" is certain without it; "fits" is not. */
 enum vc_status vc_fit_decide(struct vc_ctx *ctx, const struct vc_memory_report *report,
                              const struct vc_memory_options *memory, uint64_t visible_bytes,
                              const struct vc_fit_options *options, struct vc_fit *out)
@@ -117,6 +127,8 @@ enum vc_status vc_fit_decide(struct vc_ctx *ctx, const struct vc_memory_report *
 
 /* ---- the largest that fits ---- */
 
+/* The search for the largest size that fits: of a symbol of the graph, such as the batch, or (symbol NULL) of the
+ * context. */
 struct search {
     struct vc_ctx *ctx;
     struct vc_graph *graph;
@@ -127,6 +139,7 @@ struct search {
     const char *symbol;
 };
 
+/* A size for which the graph has no shapes counts as one that does not fit. */
 static enum vc_status try_size(struct search *s, uint64_t size, bool *fits)
 {
     struct vc_memory_report report;

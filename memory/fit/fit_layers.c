@@ -7,6 +7,7 @@
 #include "core/base/ctx.h"
 #include "memory/estimate.h"
 
+/* Names of layers in a list: "0", "1", ... */
 static bool is_number(const char *name)
 {
     return *name != '\0' && name[strspn(name, "0123456789")] == '\0';
@@ -59,6 +60,8 @@ static uint64_t least_bytes(const struct vc_graph_block *block, const struct vc_
     return vc_min_u64(block->bytes, block->n_params * 2);
 }
 
+/* The first layers go to the host, one after the other, until the rest fits; *largest is how many stay. Their keys and
+ * values go with them. */
 enum vc_status vc_fit_layers(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
                              const struct vc_memory_report *report, const struct vc_memory_options *memory,
                              uint64_t visible_bytes, const struct vc_fit_options *options, uint32_t *largest,
@@ -113,6 +116,7 @@ out:
     return status;
 }
 
+/* Whether the model fits with the experts of so many layers on the host. */
 static enum vc_status fits_with(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
                                 const struct vc_memory_options *memory, uint64_t visible_bytes,
                                 const struct vc_fit_options *options, uint64_t layers, bool *fits)

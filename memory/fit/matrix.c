@@ -1,4 +1,8 @@
-/* matrix.c - where a model fits in each of several ways to have it: vc_fit_matrix in fit.h. */
+/* matrix.c - where a model fits in each of several ways to have it: vc_fit_matrix in fit.h.
+ *
+ *     GPU           as stored   f16    int8    int4/group:128      columns: ways, each with an estimate
+ *     RTX 3060      no          yes    yes     yes                 rows: GPUs, the smallest first
+ *     A100          yes         yes    yes     yes                 cells: vc_fit_decide */
 #include <vcompress/fit.h>
 
 #include <stdlib.h>
@@ -16,6 +20,7 @@ static const char *const common[] = {
 #define N_COMMON (sizeof common / sizeof common[0])
 #define N_WAYS   5
 
+/* What the matrix points to, freed with it. */
 struct owned {
     struct vc_fit_matrix matrix; /* first: what the caller sees */
     struct vc_ctx *ctx;
@@ -29,6 +34,7 @@ struct way {
     struct vc_memory_options memory;
 };
 
+/* GPUs of the same memory by name. */
 static int by_memory(const void *a, const void *b)
 {
     const struct vc_gpu *x = *(const struct vc_gpu *const *)a;
@@ -39,6 +45,7 @@ static int by_memory(const void *a, const void *b)
     return m != n ? (m < n ? -1 : 1) : strcmp(x->name, y->name);
 }
 
+/* Each row once, also if several names mean it. */
 static void add_gpu(struct owned *o, const struct vc_gpu *gpu)
 {
     for (size_t i = 0; i < o->matrix.n_rows; i++) {
@@ -75,6 +82,7 @@ static enum vc_status choose_gpus(struct owned *o, const struct vc_gpus *gpus, c
     return VC_OK;
 }
 
+/* All cells. An estimate does not depend on the GPU, so each way has one. */
 static enum vc_status decide(struct owned *o, const struct way *ways, const struct vc_fit_options *options)
 {
     size_t n = o->matrix.n_columns;
@@ -90,6 +98,7 @@ static enum vc_status decide(struct owned *o, const struct way *ways, const stru
     return VC_OK;
 }
 
+/* *out is the matrix, or nothing. */
 static enum vc_status finish(struct owned *o, enum vc_status status, struct vc_fit_matrix **out)
 {
     if (status != VC_OK) {
@@ -102,6 +111,7 @@ static enum vc_status finish(struct owned *o, enum vc_status status, struct vc_f
 
 /* ---- a model ---- */
 
+/* A column, for weights of that type or scheme. */
 static enum vc_status add_way(struct owned *o, struct way *ways, const struct vc_graph *graph,
                               const struct vc_model *model, const char *name, enum vc_dtype dtype, const char *scheme)
 {
@@ -128,6 +138,8 @@ static void decode(struct vc_memory_options *memory)
     memory->program = by_pytorch && memory->program != VC_RUN_BY_ANY ? VC_RUN_BY_PYTORCH : memory->program;
 }
 
+/* Codes that a loader would decode are shown as they are stored and as they are loaded. Ways that make codes are for
+ * inference, and for weights that have none. */
 enum vc_status vc_fit_matrix_make(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
                                   const struct vc_memory_options *memory, const struct vc_fit_options *options,
                                   const struct vc_gpus *gpus, const struct vc_fit_row *asked, size_t n_asked,
@@ -174,6 +186,7 @@ out:
 
 /* ---- bytes ---- */
 
+/* Of weights alone: nothing else is known. */
 enum vc_status vc_fit_matrix_of_bytes(struct vc_ctx *ctx, const struct vc_fit_column *columns, size_t n_columns,
                                       const struct vc_gpus *gpus, struct vc_fit_matrix **out)
 {

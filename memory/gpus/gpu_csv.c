@@ -7,6 +7,7 @@
 
 #define MIB ((double)(1 << 20))
 
+/* With quotes where a comma or a quote is in it. */
 static void add_field(struct vc_text *text, const char *field)
 {
     if (strpbrk(field, ",\"") == NULL) {
@@ -38,6 +39,7 @@ static void add_known(struct vc_text *text, double number)
     }
 }
 
+/* "fp16 bf16 fp8?": a '?' behind what is not certain. */
 static void add_types(struct vc_text *text, const struct vc_gpu *gpu)
 {
     size_t n = text->n;
@@ -50,6 +52,7 @@ static void add_types(struct vc_text *text, const struct vc_gpu *gpu)
     }
 }
 
+/* A row, in the order of vc_gpu_columns. */
 static void add_gpu(struct vc_text *text, const struct vc_gpu *gpu)
 {
     add_field(text, gpu->name);
@@ -88,6 +91,7 @@ static void add_gpu(struct vc_text *text, const struct vc_gpu *gpu)
     vc_text_add(text, "\n");
 }
 
+/* The titles, then all rows, or those that match. */
 enum vc_status vc_gpus_csv(struct vc_ctx *ctx, const struct vc_gpus *gpus, const char *match, char **text)
 {
     struct vc_text csv;

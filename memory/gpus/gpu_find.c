@@ -11,6 +11,7 @@
 #define MAX_NEAR   8
 #define NEAR_BYTES 64 /* of a name that is compared by its letters */
 
+/* A piece of a name: letters, or digits. The text is not ended by 0. */
 struct word {
     const char *text;
     size_t n;
@@ -31,6 +32,7 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
+/* Letters of either case are the same. */
 static bool same_word(struct word a, struct word b)
 {
     size_t k = 0;
@@ -111,6 +113,7 @@ static size_t words_in(const struct words *words, const struct words *text, bool
     return found;
 }
 
+/* Of the row itself, or one of its aliases. */
 static bool has_name(const struct vc_gpu *gpu, const struct words *name)
 {
     struct words own = words_of(gpu->name, strlen(gpu->name));
@@ -123,6 +126,7 @@ static bool has_name(const struct vc_gpu *gpu, const struct words *name)
     return found;
 }
 
+/* The row with that name in full. */
 struct vc_gpu *vc_gpus_row(const struct vc_gpus *gpus, const char *name)
 {
     struct words words = words_of(name, strlen(name));
@@ -191,6 +195,7 @@ struct nearest {
     const struct vc_gpu *of[MAX_NEAR];
 };
 
+/* Keeps the nearest rows in order, for the sentence that names them. */
 static void consider(struct nearest *nearest, const struct vc_gpu *gpu, const struct words *own)
 {
     char joined[NEAR_BYTES];
@@ -267,6 +272,8 @@ static enum vc_status refuse(struct vc_ctx *ctx, const struct vc_gpus *gpus, con
     return ctx->status;
 }
 
+/* "A100:8" is eight of them; an instance is so many of its GPU. A name that is none in full may still be a part of only
+ * one. */
 enum vc_status vc_gpus_find(struct vc_ctx *ctx, const struct vc_gpus *gpus, const char *text, const struct vc_gpu **gpu,
                             unsigned *count)
 {

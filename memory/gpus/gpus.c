@@ -1,5 +1,10 @@
 /* gpus.c - the catalogue of GPUs: its rows are CSV, those that are built in (gpus.csv) and those of a file alike.
- */
+ *
+ *     name,vendor,memory_gb,capability,types      the titles, in any order
+ *     RTX 4060,NVIDIA,8,8.9,fp16 bf16 fp8         a row; columns that are absent are empty
+ *
+ * A row of a file takes the place of a built-in one with the same name. `of` makes a row an instance: a machine with
+ * some GPUs of another row. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +18,7 @@
 #define MIB      ((uint64_t)1 << 20)
 #define GIB      ((uint64_t)1 << 30)
 
+/* Titles in the order of enum gpu_column. */
 const char *const vc_gpu_columns[GPU_COLUMNS] = {
     "name",     "aliases",  "vendor",         "architecture", "capability", "memory_gb", "memory_type",
     "nvml_mib", "cuda_mib", "bandwidth_gb_s", "types",        "of",         "note"};
@@ -77,6 +83,7 @@ static enum vc_status split(struct vc_ctx *ctx, char *line, char **fields, size_
     return VC_OK;
 }
 
+/* Titles that are unknown or there twice are errors: a typing error in one would lose a column without a word. */
 static enum vc_status read_titles(struct vc_ctx *ctx, char *line, struct titles *titles)
 {
     char *fields[GPU_COLUMNS];
@@ -127,6 +134,7 @@ static bool read_number(const char *text, double *number)
     return true;
 }
 
+/* A number, or 0 for an empty field. */
 static enum vc_status take_number(struct vc_ctx *ctx, char *const *fields, enum gpu_column column, double *number)
 {
     if (!read_number(fields[column], number)) {
@@ -165,6 +173,7 @@ static enum vc_status take_types(struct vc_ctx *ctx, char *text, struct vc_gpu *
     return VC_OK;
 }
 
+/* Names behind each other, with ';' between them. */
 static enum vc_status take_aliases(struct vc_gpus *gpus, const char *text, struct vc_gpu *gpu)
 {
     const char **list;
@@ -186,6 +195,8 @@ static enum vc_status take_aliases(struct vc_gpus *gpus, const char *text, struc
     return VC_OK;
 }
 
+/* "8.9" is major 8, minor 9. A GPU needs some memory, of its name, its driver or CUDA; an instance has that of its
+ * GPUs. */
 static enum vc_status take_numbers(struct vc_gpus *gpus, char *const *fields, struct vc_gpu *gpu)
 {
     double capability = 0;
@@ -235,6 +246,7 @@ static enum vc_status take_texts(struct vc_gpus *gpus, char *const *fields, stru
     return *gpu->name == '\0' ? vc_fail(gpus->ctx, VC_E_FORMAT, "has no name") : VC_OK;
 }
 
+/* The address of a row stays, since instances point to it. */
 static enum vc_status put_row(struct vc_gpus *gpus, struct vc_gpu *gpu)
 {
     struct vc_gpu *before = vc_gpus_row(gpus, gpu->name);
@@ -253,6 +265,7 @@ static enum vc_status put_row(struct vc_gpus *gpus, struct vc_gpu *gpu)
     return VC_OK;
 }
 
+/* Aliases come before `of`, which looks rows up by name. */
 static enum vc_status add_row(struct vc_gpus *gpus, const struct titles *titles, char *line)
 {
     static char empty[] = "";
@@ -333,6 +346,7 @@ static enum vc_status add_file(struct vc_gpus *gpus, const char *path)
     return status;
 }
 
+/* The built-in rows first, so that those of the file take their place. */
 enum vc_status vc_gpus_open(struct vc_ctx *ctx, const char *path, struct vc_gpus **out)
 {
     struct vc_gpus *gpus;
@@ -389,6 +403,8 @@ static uint64_t kept_bytes(uint64_t driver_bytes)
     return driver_bytes < 48 * GIB ? 512 * MIB : 768 * MIB;
 }
 
+/* The best source decides: what CUDA reports, else what the driver reports less what it keeps, else what the name
+ * says. */
 uint64_t vc_gpu_visible_bytes(const struct vc_gpu *gpu, enum vc_gpu_source *source)
 {
     uint64_t driver = gpu->driver_bytes != 0 ? gpu->driver_bytes : driver_bytes_of_name(gpu);
@@ -402,6 +418,7 @@ uint64_t vc_gpu_visible_bytes(const struct vc_gpu *gpu, enum vc_gpu_source *sour
     return gpu->cuda_bytes != 0 ? gpu->cuda_bytes : driver > kept ? driver - kept : 0;
 }
 
+/* "" for several bits together. */
 const char *vc_gpu_type_name(enum vc_gpu_type bit)
 {
     size_t k = 0;

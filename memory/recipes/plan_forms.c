@@ -1,6 +1,11 @@
 /* plan_forms.c - the forms of weights: as stored, half precision, int8, with neurons removed. With a file, each form is
  * a job that is planned and then freed: sizes are exact, and forms that the passes refuse are not offered. No weights
- * are read: sizes do not depend on the choice of neurons. */
+ * are read: sizes do not depend on the choice of neurons.
+ *
+ *     forms[0]       as stored
+ *     quantized      halves, then int8; with a file whose weights are floats
+ *     pruned         each of these with a share of its neurons removed
+ *     codes          types of few bits, that some loader keeps as codes: GGUF's blocks, or a layout of folders */
 #include <math.h>
 #include <string.h>
 
@@ -18,6 +23,7 @@ static const double share_values[VC_SHARES] = {0.1, 0.2, 0.3, 0.4, 0.5};
 
 /* ---- errors ---- */
 
+/* The usual error of the type: a figure for all models, where none is measured. */
 double vc_plan_error(enum vc_dtype type)
 {
     size_t n;
@@ -26,6 +32,7 @@ double vc_plan_error(enum vc_dtype type)
     return type == VC_DTYPE_BF16 ? vc_search_bf16()->error : rows[type == VC_DTYPE_I8 ? 1 : 0].error;
 }
 
+/* The same by the name of a scheme. */
 static double usual_error(const char *scheme)
 {
     return vc_plan_error(strncmp(scheme, "int8", 4) == 0 ? VC_DTYPE_I8
@@ -143,6 +150,7 @@ out:
     return status;
 }
 
+/* The pass that makes the form. Of codes the rest is cast, but for GGUF, whose mixtures decide about all tensors. */
 static enum vc_status add_quantize(struct vc_planning *p, struct vc_job *job, const struct vc_weights_form *form)
 {
     struct vc_quantize_options options;
@@ -321,6 +329,7 @@ static void set_quantize(struct vc_weights_form *form, bool int8, bool bf16)
                                    : "quantize --fp16 --rest fp16";
 }
 
+/* Neurons are removed before codes are made: the other way round codes would have to be decoded. */
 static enum vc_status add_pruned(struct vc_planning *p, const struct vc_weights_form *base, size_t share)
 {
     struct vc_weights_form form = *base;
@@ -362,6 +371,7 @@ static enum vc_dtype type_of(const struct vc_planning *p, enum vc_dtype type)
     return stored ? VC_DTYPE_NONE : type;
 }
 
+/* Halves are no form of their own where weights or computing have two bytes already. */
 static enum vc_status add_quantized(struct vc_planning *p, enum vc_dtype half)
 {
     enum vc_dtype most = p->model != NULL ? vc_memory_float_type(p->graph, p->model) : half;
@@ -378,6 +388,7 @@ static enum vc_status add_quantized(struct vc_planning *p, enum vc_dtype half)
     return add_form(p, form, VC_SHARES);
 }
 
+/* The model as a GGUF file would have it, by which forms of blocks are counted. */
 static void close_as_gguf(struct vc_planning *p)
 {
     vc_graph_close(p->gguf_graph);
@@ -462,6 +473,7 @@ static bool may_have(const struct vc_planning *p, const struct vc_search_scheme 
     return codes->layout != NULL ? is_configured(p) || p->is_folder : !is_gguf(p);
 }
 
+/* The command of the pass, for the recipe. */
 static const char *pass_of(struct vc_planning *p, const struct vc_search_scheme *codes, const char *rest)
 {
     if (codes->gguf != NULL) {
@@ -474,6 +486,7 @@ static const char *pass_of(struct vc_planning *p, const struct vc_search_scheme 
     return vc_arena_printf(p->ctx, &p->out->arena, "quantize %s --rest %s", codes->flags, rest);
 }
 
+/* Types that the model, its format or the loader has no place for are left out (may_have). */
 static enum vc_status add_codes(struct vc_planning *p, const struct vc_search_scheme *codes, bool bf16)
 {
     struct vc_weights_form form = p->forms[0];
@@ -518,6 +531,8 @@ static enum vc_status add_all_codes(struct vc_planning *p, enum vc_dtype half)
     return VC_OK;
 }
 
+/* Trained weights stay as they are. Codes that the file has stay codes, too: what could be made of them is a matter of
+ * quantize, with --requantize. */
 enum vc_status vc_plan_forms(struct vc_planning *p)
 {
     bool coded = vc_has_codes(p->model);
@@ -556,6 +571,7 @@ enum vc_status vc_plan_forms(struct vc_planning *p)
     return (p->options.without & VC_LEVER_WEIGHTS) == 0 ? add_all_codes(p, half) : VC_OK;
 }
 
+/* Jobs that were planned for sizes, and graphs of what they would write. */
 void vc_plan_forms_release(struct vc_planning *p)
 {
     for (size_t k = 0; k < p->n_forms; k++) {

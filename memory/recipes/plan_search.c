@@ -1,5 +1,10 @@
 /* plan_search.c - tries what can be changed, in every combination that makes sense, and keeps those that need less than
- * all that do less harm. */
+ * all that do less harm.
+ *
+ *     forms        the weights: as stored, half precision, int8, codes, with neurons removed (plan_forms.c)
+ *     levers       batch, context, cache, accumulation, recomputation, optimizer, devices: each may be ruled out
+ *     choices      every combination that makes sense, with the memory it takes and whether that fits
+ *     recipes      those that no other choice beats, in order, with words and a command (plan_words) */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +28,7 @@ void vc_recipe_defaults_sized(struct vc_recipe_options *options, size_t struct_s
     vc_options_fill(&recipe_kind, options, struct_size);
 }
 
+/* The words of --without. */
 const char *vc_lever_name(enum vc_lever lever)
 {
     static const char *const names[VC_LEVERS] = {"weights",      "prune",     "cache", "batch",     "context",
@@ -36,12 +42,14 @@ const char *vc_lever_name(enum vc_lever lever)
     return NULL;
 }
 
+/* The choices that were tried and are kept. */
 struct search {
     struct vc_planning *p;
     struct vc_choice *choices;
     size_t n;
 };
 
+/* Whether the caller lets this lever be used. */
 static bool may(const struct vc_planning *p, enum vc_lever lever)
 {
     return (p->options.without & (unsigned)lever) == 0;
@@ -49,6 +57,7 @@ static bool may(const struct vc_planning *p, enum vc_lever lever)
 
 /* ---- one choice ---- */
 
+/* Forms with neurons removed have a graph of their own. */
 static struct vc_graph *graph_of(const struct vc_planning *p, const struct vc_weights_form *form)
 {
     return form->graph != NULL ? form->graph : p->graph;
@@ -76,6 +85,7 @@ static uint64_t size_of(const struct vc_graph *graph, const char *symbol)
     return 0;
 }
 
+/* Sets the batch in the graph: sizes of values follow. */
 static enum vc_status bind(const struct vc_planning *p, struct vc_graph *graph, uint64_t batch)
 {
     return p->batch_symbol == NULL || batch == 0 ? VC_OK
@@ -151,6 +161,8 @@ static bool can_spread(const struct vc_planning *p, enum vc_spread spread)
            (spread != VC_SPREAD_STAGES || n <= VC_MEMORY_STAGES);
 }
 
+/* What a spread over devices means for the options of the estimate. Stages take the parts of a batch one after the
+ * other. */
 static void put_spread(const struct vc_planning *p, enum vc_spread spread, struct vc_choice *choice)
 {
     struct vc_memory_options *m = &choice->memory;
@@ -170,6 +182,7 @@ static void put_spread(const struct vc_planning *p, enum vc_spread spread, struc
 
 /* ---- inference ---- */
 
+/* Bytes of the type, or `otherwise` where none is said. */
 static unsigned width_of(enum vc_dtype dtype, unsigned otherwise)
 {
     return dtype == VC_DTYPE_NONE ? otherwise : (unsigned)vc_dtype_size(dtype);
@@ -262,6 +275,7 @@ static enum vc_status try_forms(struct search *s, uint64_t batch, uint64_t conte
     return VC_OK;
 }
 
+/* Whether something was found already: less of batch and context need not be tried then. */
 static bool one_fits(const struct search *s)
 {
     for (size_t k = 0; k < s->n; k++) {
@@ -345,6 +359,7 @@ static bool change(const struct vc_planning *p, unsigned bits, struct vc_choice 
     return true;
 }
 
+/* One combination for training. `bits` are the levers, by rank; recomputation is tried in two kinds. */
 static enum vc_status try_training(struct search *s, unsigned bits, uint64_t parts, enum vc_spread spread)
 {
     static const enum vc_recompute kinds[] = {VC_RECOMPUTE_LAYER, VC_RECOMPUTE_SQRT};
@@ -368,6 +383,7 @@ static enum vc_status try_training(struct search *s, unsigned bits, uint64_t par
     return VC_OK;
 }
 
+/* All sets of recomputation, autocast and the optimizer's states, each with every way to accumulate and to spread. */
 static enum vc_status search_training(struct search *s)
 {
     uint64_t parts[MAX_PARTS];
@@ -387,11 +403,13 @@ static enum vc_status search_training(struct search *s)
 
 /* ---- choosing ---- */
 
+/* For compares of numbers in a chain. */
 static int order(double a, double b)
 {
     return a < b ? -1 : a > b;
 }
 
+/* The error of the weights, as the search of shrink counts it for zeros and for codes. */
 static double harm_of(const struct vc_choice *choice)
 {
     return vc_search_harm(choice->error, choice->form->share != NULL);
@@ -418,6 +436,7 @@ static int by_harm(const void *a, const void *b)
     return order((double)x->number, (double)y->number);
 }
 
+/* The text in the arena of the recipes; NULL stays NULL. */
 static enum vc_status copy_text(struct vc_planning *p, const char **text)
 {
     if (*text == NULL) {
@@ -427,6 +446,7 @@ static enum vc_status copy_text(struct vc_planning *p, const char **text)
     return *text == NULL ? VC_E_NOMEM : VC_OK;
 }
 
+/* Makes a recipe of the choice. The first one that fits is the best: choices come in the order of their harm. */
 static enum vc_status keep(struct vc_planning *p, const struct vc_choice *choice)
 {
     struct vc_recipes *out = p->out;
@@ -489,6 +509,7 @@ static void find_batch(struct vc_planning *p)
     p->batch = size;
 }
 
+/* The graph is the caller's: its symbols have their sizes again at the end. */
 static enum vc_status make(struct vc_planning *p)
 {
     struct search s = {.p = p};
@@ -513,6 +534,7 @@ out:
     return status;
 }
 
+/* The planning ends with the call; the recipes and what they point to stay. */
 static enum vc_status make_all(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
                                const struct vc_memory_options *memory, const struct vc_fit_options *fit,
                                const struct vc_recipe_options *options, struct vc_recipes **out)
@@ -581,6 +603,7 @@ size_t vc_recipes_best(const struct vc_recipes *recipes)
     return recipes->best;
 }
 
+/* The best one is then the first of those that are left. */
 void vc_recipes_refuse(struct vc_recipes *recipes, size_t index)
 {
     recipes->recipes[index].refused = true;

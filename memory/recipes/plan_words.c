@@ -5,6 +5,7 @@
 #include "core/text/text.h"
 #include "memory/recipes/plan_inside.h"
 
+/* The text in the arena of the recipes; "" where there is none. */
 static enum vc_status take(struct vc_planning *p, struct vc_text *text, const char **out)
 {
     enum vc_status status = text->status;
@@ -14,11 +15,13 @@ static enum vc_status take(struct vc_planning *p, struct vc_text *text, const ch
     return status == VC_OK && *out == NULL ? VC_E_NOMEM : status;
 }
 
+/* The type as an option has it. */
 static const char *type_word(enum vc_dtype type)
 {
     return type == VC_DTYPE_F16 ? "fp16" : type == VC_DTYPE_I8 ? "int8" : vc_dtype_name(type);
 }
 
+/* One part of the sentence, with a comma before all but the first. */
 static void add_part(struct vc_text *text, const char *word, const char *what)
 {
     vc_text_add(text, "%s%s%s", text->n != 0 ? ", " : "", word, what);
@@ -35,6 +38,7 @@ static const char *keeper_of(const struct vc_weights_form *form)
     return form->program == VC_RUN_BY_VLLM ? "vLLM" : "a program of your own";
 }
 
+/* Only what differs from the question is told: "int4 weights, batch 4, context of 8192". */
 static void describe(const struct vc_planning *p, const struct vc_choice *choice, struct vc_text *text)
 {
     const struct vc_weights_form *form = choice->form;

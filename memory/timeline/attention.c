@@ -12,6 +12,7 @@ bool vc_storages_repeats_keys(const struct vc_storages *s, uint32_t n)
            vc_node_int(node, "q_num_heads", 1) > vc_node_int(node, "kv_num_heads", 1);
 }
 
+/* A mask of floats by head: a bias that is added to the scores. */
 uint32_t vc_storages_bias(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
@@ -31,6 +32,7 @@ static bool has_kernel(const struct vc_storages *s, uint32_t n)
            (bias == VC_NO_VALUE || vc_graph_value(s->graph, bias)->stepwise);
 }
 
+/* Whether scores are never written: by the option, or where PyTorch's kernel takes these inputs. */
 bool vc_storages_fused(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
@@ -100,11 +102,13 @@ static uint64_t of_all_keys(const struct vc_storages *s, uint32_t node, uint64_t
                : VC_TOO_MANY;
 }
 
+/* Keys (k 1) or values (k 2) with those of the cache. */
 uint64_t vc_storages_keys(const struct vc_storages *s, uint32_t n, unsigned k)
 {
     return of_all_keys(s, n, s->bytes[vc_graph_node(s->graph, n)->inputs[k]]);
 }
 
+/* Where heads share keys and the kernel does not, keys and values are repeated for each head. */
 uint64_t vc_storages_copies(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
@@ -129,6 +133,7 @@ static uint64_t count_scores(const struct vc_storages *s, const struct vc_graph_
     return k->n_dims != 3 ? 0 : n * vc_count_rows(s->graph, q) * (uint64_t)vc_graph_dim_value(s->graph, k->shape[1]);
 }
 
+/* Elements of the matrix [batch, heads, queries, keys], on one device of those that divide the heads. */
 uint64_t vc_storages_scores(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
@@ -137,6 +142,7 @@ uint64_t vc_storages_scores(const struct vc_storages *s, uint32_t n)
                               : vc_ceil_div_u64(of_all_keys(s, n, count_scores(s, node)), s->shard[node->inputs[0]]);
 }
 
+/* Bytes of the scores of one sequence of the batch. */
 uint64_t vc_storages_shared_scores(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
@@ -146,6 +152,7 @@ uint64_t vc_storages_shared_scores(const struct vc_storages *s, uint32_t n)
     return vc_storages_scores(s, n) / (batch > 0 ? (uint64_t)batch : 1) * s->width[node->outputs[0]];
 }
 
+/* A bias of zeros for layers that have none, beside others that have one. */
 uint64_t vc_storages_zeros(const struct vc_storages *s, uint32_t n)
 {
     return !s->biased || s->idle[n] || !vc_node_is(vc_graph_node(s->graph, n), VC_OP_attention) ||
@@ -154,6 +161,7 @@ uint64_t vc_storages_zeros(const struct vc_storages *s, uint32_t n)
                : vc_storages_shared_scores(s, n);
 }
 
+/* Bytes of the mask of a window that is shorter than what is kept. */
 uint64_t vc_storages_window_mask(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
@@ -164,6 +172,7 @@ uint64_t vc_storages_window_mask(const struct vc_storages *s, uint32_t n)
                : of_all_keys(s, n, s->bytes[node->inputs[3]]) * s->width[node->outputs[0]];
 }
 
+/* Keys and values of the positions behind a window: they are made before the cache leaves them out. */
 uint64_t vc_storages_prefilled(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);

@@ -18,17 +18,20 @@
 #define NO_BLOCK   UINT32_MAX
 #define EMPTY      (UINT32_MAX - 1)
 
+/* A piece of a segment, in use or free. */
 struct block {
     uint64_t bytes, address;
     uint32_t before, after; /* in its segment */
     bool small, used;
 };
 
+/* Small blocks and large ones have a pool each. */
 struct pool {
     uint32_t *sorted; /* free blocks */
     size_t n;
 };
 
+/* The allocator. */
 struct caching {
     struct block *blocks;
     uint32_t n_blocks;
@@ -37,6 +40,7 @@ struct caching {
     struct vc_allocated *out;
 };
 
+/* The order of free blocks. */
 static bool comes_before(const struct block *b, uint64_t bytes, uint64_t address)
 {
     return b->bytes < bytes || (b->bytes == bytes && b->address < address);
@@ -51,6 +55,7 @@ static size_t find(const struct caching *c, const struct pool *pool, uint64_t by
     return low;
 }
 
+/* A block becomes free. */
 static void put(struct caching *c, uint32_t block)
 {
     struct block *b = &c->blocks[block];
@@ -63,6 +68,7 @@ static void put(struct caching *c, uint32_t block)
     b->used = false;
 }
 
+/* The free block at that place is in use. */
 static void take_at(struct caching *c, struct pool *pool, size_t at)
 {
     c->blocks[pool->sorted[at]].used = true;
@@ -70,6 +76,7 @@ static void take_at(struct caching *c, struct pool *pool, size_t at)
     memmove(pool->sorted + at, pool->sorted + at + 1, (pool->n - at) * sizeof *pool->sorted);
 }
 
+/* 2 MiB for small blocks, 20 MiB for those below 10, else the size in units of 2 MiB: as PyTorch has it. */
 static uint32_t new_segment(struct caching *c, uint64_t bytes, bool small)
 {
     uint64_t segment = small ? 2 * MIB : bytes < 10 * MIB ? 20 * MIB : vc_ceil_div_u64(bytes, 2 * MIB) * 2 * MIB;
@@ -101,6 +108,7 @@ static void split(struct caching *c, uint32_t block, uint64_t bytes)
     put(c, other);
 }
 
+/* A block of that size, out of a free one or of a new segment; the rest stays free where it is large enough. */
 static uint32_t allocate(struct caching *c, uint64_t bytes)
 {
     bool small = bytes <= SMALL_MOST;
@@ -145,6 +153,7 @@ static void join(struct caching *c, uint32_t block, uint32_t other)
     }
 }
 
+/* Segments are never given back: a run that needs them again finds them. */
 static void release(struct caching *c, uint32_t block)
 {
     c->out->allocated -= c->blocks[block].bytes;
@@ -153,6 +162,7 @@ static void release(struct caching *c, uint32_t block)
     put(c, block);
 }
 
+/* All requests in order; `reserved` and `given` get figures behind each, if they are no NULL. */
 static enum vc_status serve(struct vc_ctx *ctx, struct caching *c, const struct vc_allocation *requests, size_t n,
                             uint32_t *of_request, uint64_t *reserved, uint64_t *given)
 {
@@ -198,6 +208,7 @@ enum vc_status vc_allocator_emulate(struct vc_ctx *ctx, const struct vc_allocati
     return vc_allocator_trace(ctx, requests, n, out, NULL, NULL);
 }
 
+/* Room for all blocks there can be: a request makes one, and splits off one. */
 enum vc_status vc_allocator_trace(struct vc_ctx *ctx, const struct vc_allocation *requests, size_t n,
                                   struct vc_allocated *out, uint64_t *reserved, uint64_t *given)
 {

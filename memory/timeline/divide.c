@@ -1,5 +1,13 @@
 /* divide.c - one device of several: which products tensor parallelism divides, which nodes a stage of a pipeline
- * computes, and which products have adapters of low rank. */
+ * computes, and which products have adapters of low rank.
+ *
+ * Tensor parallelism, as Megatron-LM does it:
+ *
+ *     x --> [ q, k, v: columns ] --> heads --> [ output: rows ] --> sum over devices
+ *     x --> [ gate, up: columns ] --> neurons --> [ down: rows ] --> sum over devices
+ *
+ * look_back asks from the end of the graph in how many parts the readers of each value take it; divide_node then goes
+ * forward and divides weights and values accordingly. */
 #include <string.h>
 
 #include "graph/ops/ops.h"
@@ -7,6 +15,7 @@
 
 /* ---- layers ---- */
 
+/* Whether blocks of the graph name layers, as in decoders. */
 static bool has_layers(const struct vc_graph *graph)
 {
     for (uint32_t n = 0; n < vc_graph_node_count(graph); n++) {
@@ -30,6 +39,7 @@ uint32_t vc_product_weight(const struct vc_graph *graph, const struct vc_graph_n
     return weight->kind == VC_VALUE_PARAMETER && weight->n_dims == 2 ? node->inputs[1] : VC_NO_VALUE;
 }
 
+/* A parameter of one dimension: a bias. */
 static bool is_vector(const struct vc_graph *graph, uint32_t v)
 {
     const struct vc_graph_value *value = v != VC_NO_VALUE ? vc_graph_value(graph, v) : NULL;
@@ -69,6 +79,7 @@ static bool is_local(const struct vc_graph_node *node)
     return (vc_op_eager(node) & VC_OP_ONE_BY_ONE) != 0;
 }
 
+/* While tensors are divided. */
 struct divider {
     struct vc_storages *s;
     unsigned tp;
@@ -77,6 +88,7 @@ struct divider {
     uint32_t *may;       /* by value: in how many parts its readers take it; 0: none has been seen */
 };
 
+/* Of models with layers only these are divided. */
 static bool in_layer(const struct divider *d, const struct vc_graph_node *node)
 {
     return !d->layered || vc_block_layer(node->block) != 0;
@@ -122,6 +134,7 @@ static uint32_t parts_of_input(const struct divider *d, const struct vc_graph_no
     return is_local(node) ? then : 1;
 }
 
+/* Outputs of the graph are whole. A value has as many parts as the reader that wants fewest. */
 static void look_back(struct divider *d)
 {
     const struct vc_graph *graph = d->s->graph;
@@ -193,6 +206,8 @@ static bool is_head(const struct divider *d, uint32_t weight)
            w->shape[w->n_dims - 1].size == vc_graph_value(d->s->graph, d->vocabulary)->shape[0].size;
 }
 
+/* Inputs that are in parts ask for rows of the weight; else its columns are divided, where readers take the result
+ * so. */
 static void divide_product(struct divider *d, const struct vc_graph_node *node, uint32_t weight)
 {
     uint32_t *shard = d->s->shard;
@@ -210,6 +225,7 @@ static void divide_product(struct divider *d, const struct vc_graph_node *node, 
     }
 }
 
+/* Other nodes pass parts on. A vector that is added to parts is divided as they are. */
 static void divide_node(struct divider *d, const struct vc_graph_node *node)
 {
     uint32_t *shard = d->s->shard;
@@ -267,6 +283,7 @@ static enum vc_status check_divided(const struct vc_storages *s)
                                      vc_option(s->ctx, "tp"));
 }
 
+/* The table of tokens is divided by its rows, as vocabularies are. */
 enum vc_status vc_divide_tensors(struct vc_storages *s)
 {
     struct divider d = {.s = s, .tp = s->options->tp, .layered = has_layers(s->graph)};
@@ -341,6 +358,8 @@ static bool find_weighted(const struct vc_storages *s, uint32_t n, bool *weighte
     return any;
 }
 
+/* Layers go to stages in order, in one piece or in chunks by turns; what follows the last layer is in the last stage,
+ * what comes before the first one in the first. */
 static void choose_nodes(struct vc_storages *s, unsigned stage, uint32_t *layer, bool *weighted)
 {
     unsigned stages = s->options->pp;
@@ -361,6 +380,7 @@ static void choose_nodes(struct vc_storages *s, unsigned stage, uint32_t *layer,
     }
 }
 
+/* Nodes of other stages are idle: they take nothing on this device. */
 enum vc_status vc_divide_stages(struct vc_storages *s, unsigned stage)
 {
     uint32_t *layer;
@@ -409,6 +429,7 @@ static bool is_attention(const struct vc_graph *graph, uint32_t n)
     return n != VC_NO_NODE && vc_node_is(vc_graph_node(graph, n), VC_OP_attention);
 }
 
+/* Queries, keys, values are inputs 0 to 2. Keys have adapters where the targets are all of attention. */
 static void adapt_attention(struct vc_storages *s, const struct vc_graph_node *node)
 {
     for (unsigned k = 0; k < 3; k++) {
@@ -421,6 +442,7 @@ static void adapt_attention(struct vc_storages *s, const struct vc_graph_node *n
     }
 }
 
+/* Returns whether some product has an adapter. */
 bool vc_find_adapted(struct vc_storages *s)
 {
     bool layered = has_layers(s->graph);

@@ -21,6 +21,7 @@ struct place {
     uint32_t last;
 };
 
+/* While the graph is walked. */
 struct frames {
     const struct vc_storages *s;
     struct vc_frames *out;
@@ -30,6 +31,7 @@ struct frames {
     bool shared;                  /* an expert that all tokens use */
 };
 
+/* A prefix that is looked for. */
 struct key {
     const struct frames *f;
     const char *name;
@@ -65,6 +67,8 @@ static size_t longer(const char *block, size_t length)
     return from == NULL ? strlen(block) : (size_t)(from - block);
 }
 
+/* For each prefix of a block, such as "layers.0" of "layers.0.mlp", the last node in it: until then the module has not
+ * returned. */
 static void note_blocks(struct frames *f)
 {
     for (uint32_t n = 0; n < f->s->n_nodes; n++) {
@@ -83,6 +87,7 @@ static void note_blocks(struct frames *f)
     }
 }
 
+/* The most places there can be. */
 static size_t count_prefixes(const struct vc_storages *s)
 {
     size_t n = 1;
@@ -97,11 +102,13 @@ static size_t count_prefixes(const struct vc_storages *s)
     return n;
 }
 
+/* Whether the block is that module, or one inside it. */
 static bool is_in(const char *block, const char *prefix, size_t length)
 {
     return strncmp(block, prefix, length) == 0 && (block[length] == '\0' || block[length] == '.');
 }
 
+/* The node that makes the value; NULL: none does. */
 static const struct vc_graph_node *maker_of(const struct frames *f, uint32_t v)
 {
     const struct vc_graph_value *value = v == VC_NO_VALUE ? NULL : vc_graph_value(f->s->graph, v);
@@ -109,6 +116,7 @@ static const struct vc_graph_node *maker_of(const struct frames *f, uint32_t v)
     return value != NULL && value->kind == VC_VALUE_RESULT ? vc_graph_node(f->s->graph, value->node) : NULL;
 }
 
+/* The storage of the value lives at least until that node. */
 static void hold(struct frames *f, uint32_t v, uint32_t until)
 {
     uint32_t *held = &f->out->until[f->s->root[v]];
@@ -186,6 +194,7 @@ static void hold_before_activation(struct frames *f, const struct vc_graph_node 
     }
 }
 
+/* The parameter that a product multiplies with. */
 static const struct vc_graph_param *weight_of(const struct frames *f, const struct vc_graph_node *node)
 {
     uint32_t v = is_product(node) && node->n_inputs > 1 ? node->inputs[1] : VC_NO_VALUE;
@@ -381,6 +390,7 @@ static void add_tables(struct frames *f)
     }
 }
 
+/* What each node holds, and what it makes besides. */
 static void walk(struct frames *f)
 {
     const struct vc_storages *s = f->s;
@@ -408,6 +418,7 @@ static void walk(struct frames *f)
     add_tables(f);
 }
 
+/* Spans begin as the graph has them; the walk only makes them longer. */
 enum vc_status vc_frames_make(struct vc_storages *s)
 {
     struct vc_frames *out = &s->frames;

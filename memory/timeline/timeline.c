@@ -1,4 +1,11 @@
-/* timeline.c - see timeline.h: when each storage is made, and until when something needs it. */
+/* timeline.c - see timeline.h: when each storage is made, and until when something needs it.
+ *
+ * Training, for nodes 0 to N - 1; recomputed parts come before their backward steps:
+ *
+ *     step      0 .. N - 1          N, N + 1    N + 2 ..                                                  last
+ *               forward             loss        parts again, backward from the last node to the first     optimizer
+ *     buffer    |--- activation, made by node 2, until its backward step ---|
+ *                                               |-- gradient --| */
 #include <string.h>
 
 #include "core/base/array.h"
@@ -13,6 +20,7 @@ struct span {
     uint64_t again, until; /* of the second */
 };
 
+/* While the timeline is made. NO_STEP stands for none. */
 struct maker {
     struct vc_ctx *ctx;
     const struct vc_storages *s;
@@ -26,6 +34,7 @@ struct maker {
     enum vc_status status;
 };
 
+/* A buffer that lives from step first to last; nothing where it has no bytes. The first failure stays in m->status. */
 static void add(struct maker *m, uint64_t bytes, uint64_t first, uint64_t last, enum vc_memory_kind kind)
 {
     struct vc_timeline *t = m->out;
@@ -48,6 +57,7 @@ static void add(struct maker *m, uint64_t bytes, uint64_t first, uint64_t last, 
 
 /* ---- which nodes are computed again, together ---- */
 
+/* Which nodes are computed again together, by the option for it. */
 static void divide(struct maker *m)
 {
     const struct vc_memory_options *o = m->s->options;
@@ -103,6 +113,7 @@ static void number_steps(struct maker *m)
 
 /* ---- values ---- */
 
+/* The node that makes the storage. */
 static uint32_t maker_of(const struct maker *m, uint32_t root)
 {
     return vc_graph_value(m->s->graph, root)->node;
@@ -133,6 +144,7 @@ static void need(void *user, uint32_t node, uint32_t value, bool saved)
     }
 }
 
+/* Each use makes the span of a value longer, or asks for it once more behind the loss. */
 static void need_values(struct maker *m)
 {
     struct vc_liveness_policy policy = vc_storages_policy(m->s);
@@ -142,6 +154,7 @@ static void need_values(struct maker *m)
     }
 }
 
+/* A storage that is computed again has two lives: until its last use in the forward pass, and from its part on. */
 static void add_values(struct maker *m)
 {
     const struct vc_storages *s = m->s;
@@ -191,6 +204,7 @@ static void add_decoded(struct maker *m, uint32_t n)
     }
 }
 
+/* What nodes take beside their values: workspaces, saved statistics, decoded weights, casts. */
 static void add_extras(struct maker *m)
 {
     const struct vc_storages *s = m->s;
@@ -223,6 +237,7 @@ static void add_extras(struct maker *m)
 
 /* ---- gradients ---- */
 
+/* The gradient lives from its first writer to its last reader. */
 static void note_gradient(struct maker *m, uint32_t v, uint64_t step)
 {
     uint32_t root = m->s->grad_root[v];
@@ -273,6 +288,8 @@ static void add_weight_gradient(struct maker *m, uint32_t n, uint32_t v)
     }
 }
 
+/* Of values and of weights. Values have one as long as something needs it; those of weights stay until the optimizer's
+ * step. */
 static void add_gradients(struct maker *m)
 {
     const struct vc_storages *s = m->s;
@@ -381,6 +398,7 @@ static void add_masks(struct maker *m)
     }
 }
 
+/* Without reuse all values live until the end, as in a program that plans nothing. */
 static void add_inference(struct maker *m)
 {
     const struct vc_storages *s = m->s;
@@ -411,6 +429,7 @@ static void add_inference(struct maker *m)
     m->out->loss_step = end;
 }
 
+/* Arrays by node and by value, with nothing in them yet. */
 static enum vc_status allocate(struct maker *m)
 {
     uint32_t nodes = m->s->n_nodes;
@@ -434,6 +453,7 @@ static enum vc_status allocate(struct maker *m)
     return VC_OK;
 }
 
+/* The order of the stages matters: numbers of steps first, then who needs what, then buffers. */
 enum vc_status vc_timeline_make(struct vc_ctx *ctx, const struct vc_storages *s, struct vc_timeline *out)
 {
     struct maker m = {.ctx = ctx, .s = s, .out = out, .status = VC_OK};
@@ -476,6 +496,7 @@ void vc_timeline_release(struct vc_ctx *ctx, struct vc_timeline *timeline)
     vc_free(ctx, timeline->node_of);
 }
 
+/* The most bytes that live at once: the sum of all that begins and ends, step by step. */
 enum vc_status vc_timeline_most(struct vc_ctx *ctx, const struct vc_timeline *t, uint64_t align, uint64_t *most,
                                 uint64_t *step)
 {
@@ -504,6 +525,7 @@ enum vc_status vc_timeline_most(struct vc_ctx *ctx, const struct vc_timeline *t,
     return VC_OK;
 }
 
+/* VC_MEMORY_COMPONENTS for kind: all kinds together. */
 uint64_t vc_timeline_live(const struct vc_timeline *timeline, uint64_t step, enum vc_memory_kind kind)
 {
     uint64_t bytes = 0;
