@@ -1,5 +1,6 @@
-/* normalize.h - what inputs of floats become before a network reads them: (value * scale - mean) / deviation, mean and deviation one
- * number, or one for each channel (the second dimension). All commands that read rows ask this. */
+/* normalize.h - what inputs of floats become before a network reads them: (value * scale - mean) / deviation,
+ * mean and deviation one number, or one for each channel (the second dimension). All commands that read rows ask
+ * this. */
 #ifndef VC_PASSES_NORMALIZE_H
 #define VC_PASSES_NORMALIZE_H
 

@@ -24,8 +24,8 @@ const char *vc_keep_reason(const struct vc_tensor *own);
 /* Its values have to stay as exact as they are, whatever type the rest gets: angles, masks, anchors, indices. */
 bool vc_is_table(const struct vc_tensor *own);
 
-/* The same as vc_keep_reason for pruning, of a tensor of the model, which leaves embeddings and output heads alone, too, and what the
- * reader wants kept. */
+/* The same as vc_keep_reason for pruning, of a tensor of the model, which leaves embeddings and output heads
+ * alone, too, and what the reader wants kept. */
 const char *vc_prune_skip(const struct vc_model *model, size_t tensor);
 
 /* A deep copy of the rules in the arena, so that the caller's may go. */

@@ -45,10 +45,11 @@ struct vc_calibration {
 enum vc_status vc_calibration_array(struct vc_ctx *ctx, const struct vc_model *file, const char *name, const char *tail,
                                     size_t *out);
 
-/* Refuses a file without statistics of any tensor of the model, or of no input of any; and, unless `anyway`, one of
- * another training: where the samples of its weights are not those of the model, nor what pruning, rounding or more
- * training makes of them (their correlation, a mean over all tensors, is below 0.25). *note, in the arena: some tensor has another
- * digest, or, of another type or without a digest, a sample that is not near what the model has; which tensors have statistics of no input, or zeros. NULL: neither, or no file. */
+/* Refuses a file without statistics of any tensor of the model, or of no input of any; and, unless `anyway`, one
+ * of another training: where the samples of its weights are not those of the model, nor what pruning, rounding
+ * or more training makes of them (their correlation, a mean over all tensors, is below 0.25). *note, in the
+ * arena: some tensor has another digest, or, of another type or without a digest, a sample that is not near what
+ * the model has; which tensors have statistics of no input, or zeros. NULL: neither, or no file. */
 enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *file, const struct vc_model *model,
                                     bool anyway, struct vc_arena *arena, const char **note);
 
