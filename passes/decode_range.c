@@ -11,6 +11,7 @@
 
 #define UNIT 256 /* codes that begin with a whole byte, whatever their bits are, and with a whole block */
 
+/* A tensor as an item of a pass with one step, and its rows. */
 struct vc_range_decoder {
     struct vc_arena arena;
     struct vc_item_set set;

@@ -14,7 +14,11 @@ struct stretch {
 };
 
 /* The next stretch of the n elements of a tensor from `first` on, behind the one in *s, which begins with zeros. False:
- * what is left of them is outside of the slice. */
+ * what is left of them is outside of the slice.
+ *     tensor [4, 6], slice of axis 1 from 2 on, 3 elements:     inner 1, length 6
+ *     elements 2-4, 8-10, 14-16, 20-22 go to 0-2, 3-5, 6-8, 9-11     four stretches of 3, step 1
+ *     the same, transposed ([3, 4]):                                to 0, 1, 2, 3; step 4
+ */
 static bool next_stretch(const struct vc_place *p, uint64_t first, uint64_t n, struct stretch *s)
 {
     uint64_t all = p->inner * p->length; /* of the tensor, for each index before the sliced axis */
@@ -98,6 +102,7 @@ static void put_doubles(const void *from, bool from_f64, size_t n, bool to_f64, 
     }
 }
 
+/* The elements of a tile that are in the slice, to their places. */
 static void put_tile(const struct vc_place *place, const struct vc_tile *tile, const void *data, bool from_f64,
                      bool to_f64, void *elements)
 {
@@ -160,6 +165,8 @@ bool vc_is_integer(enum vc_dtype dtype)
     return dtype >= VC_DTYPE_BOOL && dtype <= VC_DTYPE_I64;
 }
 
+/* Integers are not worked on in tiles: tensors of them are small (indices, tables), and the whole one is
+ * read. */
 enum vc_status vc_place_integers(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
                                  const struct vc_place *place, int64_t *elements)
 {
@@ -204,6 +211,8 @@ enum vc_status vc_param_find(struct vc_ctx *ctx, const struct vc_model *model, c
     return VC_OK;
 }
 
+/* A parameter of a graph from the model, sliced and transposed as the graph has it. Errors begin with the
+ * file's name. */
 enum vc_status vc_param_read(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_graph_param *param,
                              bool integers, bool to_f64, void *elements)
 {
@@ -217,6 +226,7 @@ enum vc_status vc_param_read(struct vc_ctx *ctx, const struct vc_model *model, c
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->path);
 }
 
+/* The same from memory: `values` are the whole tensor. */
 void vc_place_floats(const struct vc_place *place, const float *values, size_t n, float *elements)
 {
     struct stretch s = {0};

@@ -1,4 +1,7 @@
-/* measure_tile.c - see measure_tile.h. */
+/* measure_tile.c - see measure_tile.h.
+ *
+ * Sums are made for chunks of a row and kept apart: who adds them up does it in the order of the elements,
+ * so that no cut into tiles and no number of threads changes a bit of a report. */
 #include "passes/measure_tile.h"
 
 #include <math.h>
@@ -8,6 +11,7 @@
 #include "core/base/ctx.h"
 #include "kernels/arith.h"
 
+/* Both zeros count. `x` need not be aligned. */
 size_t vc_count_zeros(const float *x, size_t n)
 {
     size_t zeros = 0;
@@ -27,6 +31,8 @@ size_t vc_count_zeros(const float *x, size_t n)
     return zeros;
 }
 
+/* Of values before (x) and after (y): zeros, the largest difference, and for each chunk the sums of squares
+ * of x and of y - x. */
 enum vc_status vc_measure_tile(struct vc_ctx *ctx, const struct vc_tile *tile, const float *x, const float *y,
                                struct vc_tile_stats *stats)
 {
@@ -51,6 +57,7 @@ enum vc_status vc_measure_tile(struct vc_ctx *ctx, const struct vc_tile *tile, c
     return VC_OK;
 }
 
+/* Element i of F32, F16 or BF16; data need not be aligned. */
 float vc_load_float(enum vc_dtype dtype, const void *data, size_t i)
 {
     uint16_t h;
@@ -64,6 +71,8 @@ float vc_load_float(enum vc_dtype dtype, const void *data, size_t i)
     return dtype == VC_DTYPE_F16 ? vc_f16_to_f32(h) : vc_bf16_to_f32(h);
 }
 
+/* Stores x, rounded to the type, and returns what was stored. Where rounding would make it infinite, the
+ * element stays as it was before. */
 float vc_store_float(enum vc_dtype dtype, float x, float before, char *data, size_t i)
 {
     uint16_t h;

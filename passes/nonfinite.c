@@ -1,4 +1,8 @@
-/* nonfinite.c - see nonfinite.h. Values are judged by their bits, so no comparison of NaN is involved. */
+/* nonfinite.c - see nonfinite.h. Values are judged by their bits, so no comparison of NaN is involved.
+ *
+ * A tile without such values, which is the usual one, takes one walk that vectors can do (ANY): the largest
+ * magnitude as an integer. Only where that says so, or where values of the type may be too large for the
+ * target, each value is looked at. */
 #include "passes/nonfinite.h"
 
 #include <math.h>
@@ -65,6 +69,7 @@ static uint16_t load16(const unsigned char *p)
     return v;
 }
 
+/* Value i as f64, which holds all of these types exactly. */
 static double load_value(enum vc_dtype dtype, const void *x, size_t i)
 {
     const unsigned char *p = x;
@@ -107,6 +112,7 @@ ANY(any_bf16, int16_t, 0x7fff, 0x7f80)
 ANY(any_f32, int32_t, 0x7fffffff, 0x7f800000)
 ANY(any_f64, int64_t, 0x7fffffffffffffff, 0x7ff0000000000000)
 
+/* The walk for the type. */
 bool vc_has_nonfinite(enum vc_dtype dtype, const void *x, size_t n)
 {
     switch (dtype) {
@@ -121,6 +127,8 @@ bool vc_has_nonfinite(enum vc_dtype dtype, const void *x, size_t n)
     }
 }
 
+/* Found in the tile first, without the lock. "The first" is the one with the least index, whatever the
+ * order of tiles. */
 void vc_specials_add(struct vc_specials *specials, enum vc_dtype dtype, const void *x, size_t n, uint64_t first)
 {
     struct vc_specials found = {.first = UINT64_MAX, .first_overflow = UINT64_MAX};
@@ -191,6 +199,7 @@ static const char *format_advice(const struct vc_ctx *ctx, const char *advice, c
     return text;
 }
 
+/* "3 of 4096 values are not finite, the first is NaN at [2, 17]; --nonfinite=keep or zero goes on". */
 enum vc_status vc_specials_fail_nonfinite(struct vc_ctx *ctx, const struct vc_specials *specials,
                                           const struct vc_desc *tensor, const char *what, const char *advice)
 {
@@ -217,6 +226,8 @@ enum vc_status vc_specials_fail_overflow(struct vc_ctx *ctx, const struct vc_spe
 
 /* ---- policies ---- */
 
+/* Only the policy "keep" needs to know about all values before anything is written, which a walk over the
+ * tensor costs; under the others each tile deals with its own. */
 enum vc_status vc_policy_add_step(struct vc_ctx *ctx, struct vc_item *item, const struct vc_step_ops *ops,
                                   struct vc_policy *policy, struct vc_step **out)
 {
@@ -245,6 +256,7 @@ void vc_policy_forget(struct vc_ctx *ctx, struct vc_step *step)
     step->state = NULL;
 }
 
+/* Called for each tile of that walk, from any thread. */
 enum vc_status vc_policy_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                    const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
@@ -254,6 +266,7 @@ enum vc_status vc_policy_calibrate(struct vc_ctx *ctx, struct vc_step *step, con
     return VC_OK;
 }
 
+/* The sentence for what was found, by the policy; VC_OK: it says to go on. */
 enum vc_status vc_policy_explain(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     const struct vc_policy *policy = step->state;

@@ -31,6 +31,8 @@ static enum vc_status read_list(struct vc_ctx *ctx, struct vc_arena *arena, cons
     return VC_OK;
 }
 
+/* Reads the options; how many numbers there have to be is not known before an input is
+ * (vc_normalize_check). */
 enum vc_status vc_normalize_read(struct vc_ctx *ctx, struct vc_arena *arena, double scale, const char *mean,
                                  const char *deviation, struct vc_normalize *out)
 {
@@ -46,6 +48,7 @@ enum vc_status vc_normalize_read(struct vc_ctx *ctx, struct vc_arena *arena, dou
     return VC_OK;
 }
 
+/* Refuses scale, mean or deviation for networks that take integers only, where they would do nothing. */
 enum vc_status vc_normalize_check_used(struct vc_ctx *ctx, const struct vc_normalize *n,
                                        const struct vc_graph *const *graphs, size_t n_graphs)
 {
@@ -62,6 +65,7 @@ enum vc_status vc_normalize_check_used(struct vc_ctx *ctx, const struct vc_norma
     return VC_OK;
 }
 
+/* One number serves all channels; several are one for each. */
 enum vc_status vc_normalize_check(struct vc_ctx *ctx, const struct vc_normalize *n, size_t channels, const char *input)
 {
     VC_REFUSE_IF((n->n_mean > 1 && n->n_mean != channels) || (n->n_deviation > 1 && n->n_deviation != channels), ctx,

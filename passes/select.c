@@ -1,4 +1,11 @@
-/* select.c - see select.h. */
+/* select.c - see select.h.
+ *
+ * A tensor is chosen in two steps. Rules of the user come first, and the last one that matches decides;
+ * where none does, names that models usually have say which tensors are left alone:
+ *
+ *     --exclude "*" --include "*.mlp.*"     the second rule wins for model.layers.0.mlp.up_proj.weight
+ *     no rule                               *.norm.weight, *.bias, routers, tables of positions are kept as they are
+ */
 #include "passes/select.h"
 
 #include <string.h>
@@ -93,6 +100,8 @@ static bool is_learned_token(const char *name)
     return vc_glob_set_find(&set, name) != SIZE_MAX;
 }
 
+/* Pruning also leaves alone what is looked up (embeddings), what makes the answers (heads), and what is
+ * learned by itself. */
 const char *vc_prune_skip(const struct vc_model *model, size_t tensor)
 {
     const struct vc_tensor *own;
@@ -109,6 +118,7 @@ const char *vc_prune_skip(const struct vc_model *model, size_t tensor)
     return vc_name_is_head(own->name) ? "output head" : is_learned_token(own->name) ? "learned token or place" : NULL;
 }
 
+/* Rules with their texts in the arena, for passes that outlive the caller's. */
 enum vc_status vc_rules_copy(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_rule *rules, size_t n,
                              const struct vc_rule **out)
 {
@@ -124,6 +134,7 @@ enum vc_status vc_rules_copy(struct vc_ctx *ctx, struct vc_arena *arena, const s
     return VC_OK;
 }
 
+/* "+*.mlp.*,-*.norm*": the rules in one text. NULL: no memory. */
 const char *vc_rules_text(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_rule *rules, size_t n)
 {
     const char *text = "";

@@ -1,4 +1,10 @@
-/* cholesky.c - see cholesky.h. */
+/* cholesky.c - see cholesky.h.
+ *
+ *     M = L L'       row by row: L_ij = (M_ij - L_i . L_j) / L_jj,   L_ii = sqrt(M_ii - L_i . L_i)
+ *     M x = y        L z = y from the first row on, then L' x = z from the last
+ *
+ * Rows of L lie one behind the other, so that both products of rows walk along memory. The second half of a
+ * solution subtracts from all rows above instead of collecting from below, for the same reason. */
 #include "passes/statistics/cholesky.h"
 
 #include <math.h>
@@ -28,6 +34,7 @@ static double dot(const double *a, const double *b, size_t n)
     return lanes[0];
 }
 
+/* False where a diagonal is not above 0 (or NaN): the matrix is not positive definite, within rounding. */
 bool vc_cholesky_factor(double *m, size_t k)
 {
     for (size_t i = 0; i < k; i++) {
@@ -43,6 +50,7 @@ bool vc_cholesky_factor(double *m, size_t k)
     return true;
 }
 
+/* SIDES right sides at once: each element of the factor is loaded once for all of them. */
 void vc_cholesky_solve(const double *factor, size_t k, double *y)
 {
     for (size_t i = 0; i < k; i++) {

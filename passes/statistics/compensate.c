@@ -1,4 +1,15 @@
-/* compensate.c - see compensate.h. */
+/* compensate.c - see compensate.h.
+ *
+ *     vc_compensation_make    order of columns, H in the reverse order, its lower factor, the inverse of that: U
+ *     vc_compensate           rounding in that order, eight rows side by side
+ *     vc_descend              one weight after the other again, for grids of few values
+ *
+ * Two weights, H = [[2, 1], [1, 2]], a grid of whole numbers, w = (0.4, 0.4):
+ *
+ *     each by itself     q = (0, 0)     e H e = 0.16 * 6 = 0.96
+ *     compensated        q0 = 0, and w1 takes 0.4 * H01 / H11 = 0.2 over: 0.6, q1 = 1
+ *                        e = (-0.4, 0.6): 2 * 0.16 - 2 * 0.24 + 2 * 0.36 = 0.56
+ */
 #include "passes/statistics/compensate.h"
 
 #include <math.h>
@@ -18,6 +29,7 @@ uint64_t vc_compensation_bytes(uint64_t k)
     return k * k * (sizeof(double) + sizeof(float)) + k * (sizeof(size_t) + 2 * sizeof(double));
 }
 
+/* Accepts what is half made. */
 void vc_compensation_free(struct vc_ctx *ctx, struct vc_compensation *c)
 {
     if (c != NULL) {
@@ -29,11 +41,14 @@ void vc_compensation_free(struct vc_ctx *ctx, struct vc_compensation *c)
 
 /* ---- the order of columns ---- */
 
+/* A column with what it is sorted by. */
 struct column {
     double weight;
     size_t index;
 };
 
+/* For qsort: the larger weight first. The index makes all columns different, so that the order is the same
+ * everywhere. */
 static int by_weight(const void *a, const void *b)
 {
     const struct column *x = a;
@@ -66,7 +81,8 @@ out:
 
 /* ---- the factor ---- */
 
-/* The inverse of a lower triangle, in its place. row: k numbers. */
+/* The inverse of a lower triangle, in its place. row: k numbers.
+ * Row i of the inverse needs the rows above it, which are inverted by then. */
 static void invert(double *m, size_t k, double *row)
 {
     for (size_t i = 0; i < k; i++) {
@@ -88,7 +104,9 @@ static void invert(double *m, size_t k, double *row)
 }
 
 /* H of the moments, with rows and columns in the reverse of the order: its lower factor is then what U is made of, for
- * the inverse of a reversed lower triangle is upper. */
+ * the inverse of a reversed lower triangle is upper.
+ * A column whose inputs were always 0 gets a 1 on the diagonal, so that a factor exists;
+ * vc_compensation_make then takes it out. */
 static void prepare(const struct vc_compensation *c, const float *moments, double count, double *h)
 {
     size_t k = c->k;
@@ -106,6 +124,7 @@ static void prepare(const struct vc_compensation *c, const float *moments, doubl
     }
 }
 
+/* Only H's lower triangle is built and factored; everything is in doubles until U is stored. */
 enum vc_status vc_compensation_make(struct vc_ctx *ctx, const struct vc_calibration *calibration, const float *moments,
                                     double count, bool sorted, struct vc_compensation **out)
 {
@@ -141,11 +160,15 @@ out:
 
 /* ---- rows ---- */
 
+/* An error of column j costs (w - q)^2 / U_jj^2 where the columns behind it make up for it as well as can be:
+ * the smaller U_jj is, the dearer. */
 float vc_compensation_diagonal(const struct vc_compensation *c, size_t j)
 {
     return c->factor[j * c->k + j];
 }
 
+/* `work` has the columns of all rows next to each other, so that one walk over a row of U serves eight
+ * rows. Missing rows are 0 and cost nothing but time. */
 void vc_compensate(const struct vc_compensation *c, size_t from, size_t to, float *rows, size_t n, float *work,
                    float (*value)(const void *user, size_t row, size_t column, float x), const void *user)
 {
@@ -181,6 +204,7 @@ void vc_compensate(const struct vc_compensation *c, size_t from, size_t to, floa
     }
 }
 
+/* to += by * x. */
 static void add(float by, const float *x, size_t k, float *to)
 {
     for (size_t i = 0; i < k; i++) {
@@ -188,6 +212,8 @@ static void add(float by, const float *x, size_t k, float *to)
     }
 }
 
+/* `work` holds (q - w) H, which a change of one weight updates with one row of H. A sweep that changes
+ * nothing ends it. */
 void vc_descend(const float *h, size_t k, const float *before, float *rows, size_t n, float *work,
                 float (*value)(const void *user, size_t row, size_t column, float x), const void *user)
 {
