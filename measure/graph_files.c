@@ -44,7 +44,9 @@ void vc_graph_file_defaults_sized(struct vc_graph_file_options *options, size_t 
 /* ---- outputs ---- */
 
 /* Room for a value, with a batch for all of its rows: the last batch may be smaller, so the room is made of
- * the first one. */
+ * the first one.
+ *     batches of 32 rows, 100 rows in all: logits [32, 10] get room for [100, 10]
+ */
 static enum vc_status make_room(struct graph_files *f, const struct vc_graph_array *array,
                                 struct vc_memory_tensor *tensor)
 {
@@ -81,7 +83,8 @@ static bool has_rows(const struct graph_files *f, const struct vc_graph_array *a
              memcmp(tensor->shape + 1, array->shape + 1, (array->n_dims - 1) * sizeof *array->shape) == 0));
 }
 
-/* vc_graph_run_options.take: a copy of the value, behind its rows of the batches before. */
+/* vc_graph_run_options.take: a copy of the value, behind its rows of the batches before.
+ * The name tells which value it is. Its rows begin at f->first. */
 static enum vc_status take(void *user, const struct vc_graph_array *array)
 {
     struct graph_files *f = user;

@@ -1,5 +1,10 @@
-/* stats.c - statistics of every tensor's values (mean, range, zeros, NaN and Inf), one tensor per thread. Sums are
- * exact, so they do not depend on the number of threads. */
+/* stats.c - statistics of every tensor's values (mean, range, zeros, NaN and Inf), one tensor per thread.
+ * Sums are exact, so they do not depend on the number of threads.
+ *
+ *     tile --kernel--> two sums per chunk, counts, range, histogram --> exact sums of the tensor --> mean, rms
+ *
+ * Codes are decoded on the way: figures are of the weights that they stand for. NaN and Inf are counted and
+ * are in no sum and no range. */
 #include <math.h>
 #include <string.h>
 
@@ -21,7 +26,8 @@ struct running {
     struct vc_exact_sum sum, sum2;
 };
 
-/* Adds one tile: two sums for each chunk of a row, x and x^2, in exact sums, and the counts. */
+/* Adds one tile: two sums for each chunk of a row, x and x^2, in exact sums, and the counts.
+ * A chunk is of a fixed length, so that its rounded sum is always the same. */
 static enum vc_status add_tile(struct vc_ctx *ctx, const struct vc_item *item, const struct vc_tile *tile,
                                const void *data, double *sums, struct running *running, struct vc_value_stats *stats)
 {
@@ -142,6 +148,7 @@ static enum vc_status model_stats(struct vc_ctx *ctx, const struct vc_model *mod
     return each_tensor(ctx, &job);
 }
 
+/* The public call. */
 enum vc_status vc_model_stats(struct vc_ctx *ctx, const struct vc_model *model, struct vc_value_stats *stats, size_t n)
 {
     vc_call_begin(ctx);

@@ -12,7 +12,8 @@
 #define GROUP   100
 #define GROUPS  ((size_t)ROWS * (ROW_LEN / GROUP))
 
-/* What one kernel wrote. A kernel uses the members that it needs; the others stay zero in all tables. */
+/* What one kernel wrote. A kernel uses the members that it needs; the others stay zero in all tables.
+ * Slots are compared as bytes, which works because every member is written in full or stays zero. */
 struct slot {
     double sums[4 * ROWS];
     uint64_t numbers[262];
@@ -28,7 +29,8 @@ struct inputs {
     int8_t zero[ROW_LEN], codes[ELEMS];
 };
 
-/* A fixed sequence; weights between -0.05 and 0.05, some zeros, some subnormals. */
+/* A fixed sequence; weights between -0.05 and 0.05, some zeros, some subnormals.
+ * The same on every machine: an own generator, and arithmetic that IEEE 754 fixes. */
 static void fill_inputs(struct inputs *in)
 {
     uint32_t r = 12345;
@@ -60,7 +62,8 @@ static void keep_tile(struct slot *slot, const struct vc_tile_stats *stats)
 }
 
 /* Kernels of 8-bit codes: largest magnitudes and ranges by row and by axis, codes with found and with given
- * scales, and decoding. */
+ * scales, and decoding.
+ * The axis map is one that begins in the middle of a channel. */
 static int run_int8(const struct vc_kernels *k, const struct inputs *in, struct slot *slots)
 {
     const struct vc_axis_map map = {1000, 7, 50};
@@ -134,6 +137,7 @@ static int run_blocks(const struct vc_kernels *k, const struct inputs *in, struc
     return failed;
 }
 
+/* The figures of a comparison. */
 static void keep_diff(struct slot *slot, const struct vc_diff_sums *sums)
 {
     memcpy(&slot->numbers[0], &sums->max_abs_error, sizeof(double));
@@ -172,7 +176,8 @@ static int run_sums(const struct vc_kernels *k, const struct inputs *in, struct 
     return failed;
 }
 
-/* Runs all kernels of a table. Returns 0, or what one of them returned: a device has failed. */
+/* Runs all kernels of a table. Returns 0, or what one of them returned: a device has failed.
+ * A kernel fails only where a device does: those of processors return 0. */
 static int run_table(const struct vc_kernels *k, const struct inputs *in, struct slot *slots)
 {
     int failed;
@@ -184,7 +189,8 @@ static int run_table(const struct vc_kernels *k, const struct inputs *in, struct
     return failed | run_sums(k, in, slots);
 }
 
-/* Runs one table and compares with what the reference wrote. */
+/* Runs one table and compares with what the reference wrote.
+ * The first kernel that differs is named. */
 static enum vc_status compare_table(struct vc_ctx *ctx, const struct vc_kernels *table, const char *label,
                                     const struct inputs *in, const struct slot *expected, struct slot *actual,
                                     struct vc_text *summary)

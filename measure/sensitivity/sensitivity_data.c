@@ -173,7 +173,8 @@ static void add_tensor(struct measuring *m, struct target *target, size_t tensor
 }
 
 /* A target for each row that has errors. A candidate that could not be tried on the weights has the same
- * reason here. */
+ * reason here.
+ * A tensor that the graph does not read has a row with that reason. */
 static enum vc_status list_tensors(struct vc_ctx *ctx, struct measuring *m)
 {
     const struct vc_sensitivity *s = &m->owned->result;
@@ -202,7 +203,8 @@ static enum vc_status list_tensors(struct vc_ctx *ctx, struct measuring *m)
     return VC_OK;
 }
 
-/* Why the group cannot be measured; NULL: it can. */
+/* Why the group cannot be measured; NULL: it can.
+ * A coupling that says itself why it is fixed has that reason. */
 static const char *group_reason(const struct measuring *m, const struct vc_coupling *group)
 {
     const struct vc_model *model = m->owned->result.model;
@@ -237,7 +239,9 @@ static uint32_t find_scores(struct vc_ctx *ctx, const struct measuring *m, const
 }
 
 /* How many units go at each sparsity, and their share of the norm. Numbers are rounded down; with few units
- * the lowest sparsity may remove none. */
+ * the lowest sparsity may remove none.
+ *     12 heads: at 50 % 6 go, at 70 % 8, at 90 % 10
+ */
 static enum vc_status weigh_group(struct vc_ctx *ctx, const struct vc_coupling *group, const double *norms,
                                   const double *unit_scores, uint64_t *n_removed, double *relative)
 {
@@ -478,7 +482,8 @@ static bool next_work(struct measuring *m, size_t *number)
 }
 
 /* Counts the work as done. Of several failures that of the lowest number is kept, so that the sentence does
- * not depend on the threads. */
+ * not depend on the threads.
+ * Bytes of the target stand for the work that it was. */
 static void end_work(struct measuring *m, const struct vc_ctx *ctx, size_t number, enum vc_status status)
 {
     (void)pthread_mutex_lock(&m->mutex);
@@ -540,7 +545,8 @@ static unsigned count_workers(struct vc_ctx *ctx, const struct measuring *m)
 }
 
 /* Tells the estimate, from the times of the first run, then runs all threads and takes the failure over, if
- * there is one. */
+ * there is one.
+ * Works of one target follow each other in the list, so that its time is asked for once. */
 static enum vc_status do_works(struct vc_ctx *ctx, struct measuring *m)
 {
     unsigned n_workers = count_workers(ctx, m);

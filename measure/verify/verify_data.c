@@ -3,7 +3,16 @@
  *
  * Threads take a tensor each and note what they see in `struct seen`; findings are made of that at the end,
  * in the order of the file. Then the reader checks what belongs to no tensor, and tensors with equal sums
- * are compared. */
+ * are compared.
+ *
+ *     tensor               read as                      looked at
+ *     floats               values (F32 or F64)          NaN, Inf, sums; scales: finite, above 0
+ *     scales as bytes      bytes                        E8M0, E4M3: a number, not below 0
+ *     codes                bytes, then decoded          -128 where the scheme has none; what `dequantize` refuses
+ *     blocks of GGUF       values, decoded              NaN and Inf, which come from scales inside
+ *     anything else        bytes                        the digest alone
+ *
+ * A file may be wrong in many places: a fault ends the work on its tensor and no other. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +48,8 @@ struct data_job {
 
 /* ---- one tensor ---- */
 
-/* Counts scales that are none and keeps the first. negative: scales below 0 are right; zero: those of 0. */
+/* Counts scales that are none and keeps the first. negative: scales below 0 are right; zero: those of 0.
+ * NaN fails isfinite; the sign of a zero does not matter. */
 static void look_at_scales(const float *x, const struct vc_tile *tile, bool negative, bool zero, struct seen *seen)
 {
     for (uint64_t i = 0; i < tile->n_elems; i++) {
@@ -135,7 +145,8 @@ static void find_signs(const struct vc_model *model, size_t index, bool absmax, 
     *zero = any || absmax;
 }
 
-/* What the bytes of scales are, E8M0 or E4M3; NONE: the tensor holds no scales, or holds them as f32. */
+/* What the bytes of scales are, E8M0 or E4M3; NONE: the tensor holds no scales, or holds them as f32.
+ * A scale of a scheme is F32 in most files, and then a tensor of floats like others. */
 static enum vc_dtype type_of_bytes(const struct vc_model *model, size_t index)
 {
     const struct vc_tensor *t = &model->tensors[index];
@@ -160,7 +171,8 @@ static void add_to_digest(void *user, const void *data, size_t n)
 }
 
 /* Reads one tensor and looks at every tile: floats as values, everything else as its bytes. The digest is
- * of the bytes as they are read. */
+ * of the bytes as they are read.
+ * Codes are seen as bytes here; decode() makes values of them in a second walk. */
 static enum vc_status walk(struct vc_ctx *ctx, const struct verify *v, size_t index, struct vc_values *values,
                            struct vc_buffers *buffers, struct seen *seen)
 {
@@ -276,6 +288,7 @@ struct keyed_tensor {
     size_t tensor;
 };
 
+/* -1, 0 or 1. */
 static int compare_u64(uint64_t a, uint64_t b)
 {
     return a < b ? -1 : a > b;
@@ -287,7 +300,8 @@ static int compare_bits(double a, double b)
     return memcmp(&a, &b, sizeof a);
 }
 
-/* 0: the same number of elements, type, sums and range, so that the bytes may be the same. */
+/* 0: the same number of elements, type, sums and range, so that the bytes may be the same.
+ * The order of the tests is from the cheapest to those that hardly ever decide. */
 static int alike(const struct keyed_tensor *x, const struct keyed_tensor *y)
 {
     const struct vc_tensor *a = &x->v->model->tensors[x->tensor];
@@ -311,7 +325,8 @@ static int compare_keyed_tensors(const void *a, const void *b)
     return order != 0 ? order : compare_u64(x->tensor, y->tensor);
 }
 
-/* Tensors that may be tied: large ones whose values are not all the same. Returns how many. */
+/* Tensors that may be tied: large ones whose values are not all the same. Returns how many.
+ * Tensors that the file itself says are one (alias_of) are no finding. */
 static size_t list_keyed_tensors(const struct verify *v, const struct seen *seen, struct keyed_tensor *list)
 {
     size_t n = 0;
@@ -371,7 +386,8 @@ out:
 /* ---- findings ---- */
 
 /* The findings of one tensor. Values that are not finite are an error in scales and in blocks, else a
- * warning: weights may have them. */
+ * warning: weights may have them.
+ * A tensor with bad scales has no second finding about NaN. */
 static enum vc_status report_tensor(struct vc_ctx *ctx, const struct verify *v, size_t index, const struct seen *seen)
 {
     const struct vc_verify_row *row = &v->rows[index];
