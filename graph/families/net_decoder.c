@@ -25,7 +25,8 @@ static double if_absent(const struct vc_decoder *d, const char *key, double othe
     return json_object_get(d->net->config, key) == NULL ? vc_arch_number(d->usual, key, otherwise) : otherwise;
 }
 
-/* "layer_types" has one word for each layer; only full_attention and sliding_attention are built. */
+/* "layer_types" has one word for each layer; only full_attention and sliding_attention are built.
+ * Words of other kinds of layers (linear_attention, ...) name modules that are not built here. */
 static void check_layer_types(struct vc_decoder *d)
 {
     struct vc_net *net = d->net;
@@ -47,7 +48,8 @@ static void check_layer_types(struct vc_decoder *d)
 
 /* How config.json says which layers have a sliding window differs: always (ALL), by use_sliding_window
  * (USED), from or up to a layer on (BEHIND, BEFORE), by a period (PATTERN). layer_types wins over all but
- * ALL and USED. */
+ * ALL and USED.
+ * Keys are read even where they do not count, so that they are asked for. */
 static void read_windows(struct vc_decoder *d)
 {
     struct vc_net *net = d->net;
@@ -95,7 +97,8 @@ static bool has_window(const struct vc_decoder *d, int64_t layer)
     }
 }
 
-/* A missing key gives `otherwise`; a number that is there has to be above 0. */
+/* A missing key gives `otherwise`; a number that is there has to be above 0.
+ * A key that is null is missing. */
 static double positive(struct vc_net *net, const char *key, double otherwise)
 {
     double x = vc_net_real(net, key, otherwise);
@@ -113,7 +116,8 @@ static double cap(struct vc_decoder *d, enum vc_arch_trait trait, const char *ke
 }
 
 /* Gemma's config.json says "gelu" where the code computes the tanh form (GELU_IS_TANH): the family's own
- * word is taken. */
+ * word is taken.
+ * The family's word may be a list with bars, of which the first is the usual one. */
 static void read_mlp(struct vc_decoder *d)
 {
     struct vc_net *net = d->net;
@@ -182,8 +186,9 @@ static void read_rope(struct vc_decoder *d)
 
 /* ---- layers ---- */
 
-/* PLAIN_NORM: LayerNormalization with a scale of ones (OLMo). FROM_1: the scale is 1 + weight (Gemma), but
- * not in GGUF, whose tensors have the sum. */
+/* PLAIN_NORM: LayerNormalization with a scale of ones (OLMo). FROM_1: the scale is 1 + weight (Gemma), but not
+ * in GGUF, whose tensors have the sum. wide_scale: the weight is multiplied in f32 before the result is rounded,
+ * as in OLMo 2, whose norms are behind. */
 static uint32_t norm(struct vc_decoder *d, uint32_t x, const char *module, int64_t n)
 {
     struct vc_graph_attr attrs[2] = {vc_attr_int("axis", -1), vc_attr_float("epsilon", d->epsilon)};
@@ -207,7 +212,8 @@ static uint32_t norm(struct vc_decoder *d, uint32_t x, const char *module, int64
 }
 
 /* Norms of q and k [batch, sequence, heads * size]: over all of it, or over each head, for which it is
- * reshaped. */
+ * reshaped.
+ * Both ways leave the shape as it was. */
 static uint32_t qk_norm(struct vc_decoder *d, uint32_t x, const char *module, int64_t heads)
 {
     if (d->family->qk_norm == VC_QK_NORM_ALL) {
@@ -218,6 +224,7 @@ static uint32_t qk_norm(struct vc_decoder *d, uint32_t x, const char *module, in
     return vc_net_reshape(d->net, x, (int64_t[]){0, 0, heads * d->head_dim}, 3);
 }
 
+/* OLMo's clip_qkv: values beyond -clip and clip become these. */
 static uint32_t clipped(struct vc_decoder *d, uint32_t x)
 {
     struct vc_graph *graph = d->net->graph;
@@ -230,7 +237,10 @@ static uint32_t clipped(struct vc_decoder *d, uint32_t x)
 }
 
 /* q, k or v (k 0, 1, 2) of the layer: product, clip, norm, rotation. first: its first row in a packed
- * tensor. Values are not rotated. */
+ * tensor. Values are not rotated.
+ *     packed:  qkv_proj [(heads + 2 kv_heads) * size, hidden]     rows of q, then of k, then of v
+ *     else     q_proj, k_proj, v_proj
+ */
 static uint32_t projection(struct vc_decoder *d, uint32_t x, const char *module, int k, int64_t first, bool local)
 {
     static const char *const letters[3] = {"q", "k", "v"};
@@ -257,7 +267,8 @@ static uint32_t projection(struct vc_decoder *d, uint32_t x, const char *module,
                              vc_net_print(net, "%s.%s_rotated", module, letters[k]), heads, d->head_dim);
 }
 
-/* The window's mask contains the padding's; scores are causal in any case. */
+/* The window's mask contains the padding's; scores are causal in any case.
+ * Grouped queries: kv_heads may be fewer than heads, and each serves heads / kv_heads of them. */
 static uint32_t attention(struct vc_decoder *d, uint32_t x, int64_t layer, const char *module)
 {
     struct vc_net *net = d->net;

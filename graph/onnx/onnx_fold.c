@@ -28,7 +28,8 @@ static bool is_near(double a, double b)
 /* ---- the nodes before a value ---- */
 
 /* The node that makes the value, if it has that operator, else NULL. The pointer is valid until a node is
- * added. */
+ * added.
+ * A value that is unknown is made by nothing here. */
 static const struct vc_graph_node *made_by(const struct vc_onnx_build *b, uint32_t value, const char *op)
 {
     uint32_t node = value == VC_NO_VALUE || b->graph->facts[value].unknown ? VC_NO_NODE : b->graph->values[value].node;
@@ -37,7 +38,8 @@ static const struct vc_graph_node *made_by(const struct vc_onnx_build *b, uint32
 }
 
 /* True if the value is op(a, number), or with `either` also op(number, a): Add and Mul commute, Div and Pow
- * do not. */
+ * do not.
+ * The number is a constant with one element. */
 static bool with_number(const struct vc_onnx_build *b, uint32_t value, const char *op, bool either, uint32_t *a,
                         double *number)
 {
@@ -56,7 +58,11 @@ static bool with_number(const struct vc_onnx_build *b, uint32_t value, const cha
 }
 
 /* If the value is ReduceMean(*x) over the last n dimensions, which are kept as 1: n; else 0. The axes are
- * known elements; each has to be among the last n and stand once. */
+ * known elements; each has to be among the last n and stand once.
+ *     ReduceMean(x, axes {-1}), x [b, s, 768]       1
+ *     ReduceMean(x, axes {2, 1}), x [b, s, 768]     2
+ *     ReduceMean(x, axes {1}), x [b, s, 768]        0: not the last one
+ */
 static unsigned mean_of(const struct vc_onnx_build *b, uint32_t value, uint32_t *x)
 {
     const struct vc_graph_node *node = made_by(b, value, "ReduceMean");
@@ -106,7 +112,8 @@ static bool is_same_difference(const struct vc_onnx_build *b, uint32_t a, uint32
     return a == c || (x != NULL && y != NULL && x->inputs[0] == y->inputs[0] && x->inputs[1] == y->inputs[1]);
 }
 
-/* If the value is Sqrt(mean of *x squared + *epsilon): over how many last dimensions; else 0. */
+/* If the value is Sqrt(mean of *x squared + *epsilon): over how many last dimensions; else 0.
+ * The epsilon has to be inside the root. */
 static unsigned is_root(const struct vc_onnx_build *b, uint32_t value, uint32_t *x, double *epsilon)
 {
     const struct vc_graph_node *root = made_by(b, value, "Sqrt");
@@ -214,7 +221,8 @@ static bool same_shape(const struct vc_graph_value *a, const struct vc_graph_val
 }
 
 /* Mul(norm with a scale of ones, w) and Add(norm without bias, b) become one more input of the same norm. w
- * has to have the shape of the ones: a single number would be another operator. */
+ * has to have the shape of the ones: a single number would be another operator.
+ * Parameters and constants only: a scale that is computed would be no scale of a norm for couplings. */
 static uint32_t fold_affine(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *op, bool is_add,
                             const char *output)
 {
@@ -238,7 +246,8 @@ static uint32_t fold_affine(struct vc_onnx_build *b, const struct vc_onnx_node *
 
 /* ---- Gelu ---- */
 
-/* A value as a product: a number, and what is no number. */
+/* A value as a product: a number, and what is no number. Two products are the same if their numbers are
+ * near and their factors are the same values. */
 struct product {
     double number;
     unsigned n;
@@ -256,7 +265,11 @@ static void add_factor(struct product *p, uint32_t value)
 }
 
 /* Takes the value apart into p: products, quotients by a number, squares and cubes; numbers are multiplied
- * into p->number. */
+ * into p->number.
+ *     0.5 * x * (1 + t)              number 0.5, factors {x, 1 + t}
+ *     (x / sqrt(2)) * 3              number 3 / sqrt(2), factors {x}
+ *     0.044715 * (x * (x * x))       number 0.044715, factors {x, x, x}
+ */
 static void factor(const struct vc_onnx_build *b, uint32_t value, unsigned depth, struct product *p)
 {
     const struct vc_graph_node *mul = made_by(b, value, "Mul");
@@ -282,6 +295,7 @@ static void factor(const struct vc_onnx_build *b, uint32_t value, unsigned depth
     }
 }
 
+/* The value as a product, MAX_NESTED levels deep. */
 static struct product factors_of(const struct vc_onnx_build *b, uint32_t value)
 {
     struct product p = {.number = 1};
@@ -378,7 +392,8 @@ static struct vc_param_spec spec_of(const struct vc_onnx_build *b, const struct 
 }
 
 /* A Transpose that swaps the last two axes of a parameter and no others: the parameter is read transposed
- * instead. Sums of Linear layers, which exporters write as MatMul(x, Transpose(w)), so read w itself. */
+ * instead. Sums of Linear layers, which exporters write as MatMul(x, Transpose(w)), so read w itself.
+ * A parameter that is transposed already becomes one that is not. */
 static uint32_t fold_transpose(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *output)
 {
     const struct vc_graph_value *x = vc_onnx_input(b, node, 0);
@@ -418,7 +433,9 @@ static uint32_t part_of(struct vc_onnx_build *b, const struct vc_graph_value *x,
     return vc_graph_add_param(b->graph, output, &spec);
 }
 
-/* Slice(parameter) along one axis with step 1 and constant bounds. Bounds are clamped as ONNX says. */
+/* Slice(parameter) along one axis with step 1 and constant bounds. Bounds are clamped as ONNX says.
+ * Slices of packed weights (q, k and v in one tensor) become three parameters of it, which couplings and
+ * passes can tell apart. */
 static uint32_t fold_slice(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *output)
 {
     const struct vc_graph_value *x = vc_onnx_input(b, node, 0);

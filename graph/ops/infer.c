@@ -1,8 +1,18 @@
 /* infer.c - what the operators' vc_infer_X share: inputs, attributes, broadcasting, outputs, problems.
  *
- * Called only from vc_infer_X in ops_*.c and from vc_infer_node below, which checks the counts of inputs and
- * outputs first and unasked attributes last. Pointers to values (vc_infer_in) become invalid when a value is added;
- * inference adds none. */
+ * Called only from vc_infer_X in ops_*.c and from vc_infer_node below, which checks the counts of inputs
+ * and outputs first and unasked attributes last. Pointers to values (vc_infer_in) become invalid when a
+ * value is added; inference adds none.
+ *
+ *     vc_infer_gather(in)
+ *         vc_infer_int(in, "axis", 0)        the attribute is marked as asked for
+ *         vc_infer_types(in, "ai")           any type, then integers
+ *         vc_infer_out(in, 0, type, shape)   the result is known from here on
+ *         vc_infer_out_elems(...)            and its elements, where they are numbers or polynomials
+ *
+ * A problem sets in->failed. Functions that follow it do nothing or return harmless values (axis 0, no
+ * elements), so that an operator's function needs to test in->failed only before it uses such a value as an
+ * index. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,6 +20,7 @@
 
 #define MOST_ELEMS ((int64_t)1 << 60) /* of a value: their bytes can be counted, too */
 
+/* The node that is inferred. It is looked up each time, since the array of nodes may move. */
 static const struct vc_graph_node *node_of(const struct vc_infer *in)
 {
     return &in->graph->nodes[in->index];
@@ -26,6 +37,8 @@ static const char *first_output(const struct vc_graph *graph, const struct vc_gr
     return "";
 }
 
+/* "Concat 'join1': there is no axis 4; the input has 3 dimensions": the name is the node's or, without one,
+ * that of its first result. */
 void vc_infer_fail(struct vc_infer *in, const char *format, ...)
 {
     const struct vc_graph_node *node = node_of(in);
@@ -53,6 +66,7 @@ unsigned vc_infer_n_out(const struct vc_infer *in)
     return node_of(in)->n_outputs;
 }
 
+/* Input k; NULL: it is left out. */
 const struct vc_graph_value *vc_infer_in(const struct vc_infer *in, unsigned k)
 {
     const struct vc_graph_node *node = node_of(in);
@@ -60,6 +74,7 @@ const struct vc_graph_value *vc_infer_in(const struct vc_infer *in, unsigned k)
     return k < node->n_inputs && node->inputs[k] != VC_NO_VALUE ? &in->graph->values[node->inputs[k]] : NULL;
 }
 
+/* Known elements of input k, of any rank, or NULL; *n: how many. */
 const struct vc_dim *vc_infer_all_elems(const struct vc_infer *in, unsigned k, size_t *n)
 {
     const struct vc_graph_value *value = vc_infer_in(in, k);
@@ -72,6 +87,7 @@ const struct vc_dim *vc_infer_all_elems(const struct vc_infer *in, unsigned k, s
     return elems;
 }
 
+/* The same of numbers and lists only. */
 const struct vc_dim *vc_infer_elems(const struct vc_infer *in, unsigned k, size_t *n)
 {
     const struct vc_dim *elems = vc_infer_all_elems(in, k, n);
@@ -84,7 +100,8 @@ const struct vc_dim *vc_infer_elems(const struct vc_infer *in, unsigned k, size_
 }
 
 /* Used for lists that have to be constants: axes, sizes of parts. "axes is computed while the model runs;
- * ..." */
+ * ..."
+ * Polynomials are refused. */
 bool vc_infer_numbers(struct vc_infer *in, unsigned k, const char *what, int64_t *numbers, size_t capacity, size_t *n)
 {
     const struct vc_dim *elems = vc_infer_elems(in, k, n);
@@ -128,11 +145,13 @@ static const struct vc_graph_attr *attr_of(struct vc_infer *in, const char *name
     return NULL;
 }
 
+/* Whether the node has the attribute; this does not count as asking for it. */
 bool vc_infer_has(struct vc_infer *in, const char *name)
 {
     return vc_node_attr(node_of(in), name) != NULL;
 }
 
+/* An attribute of that kind, or `otherwise`. */
 int64_t vc_infer_int(struct vc_infer *in, const char *name, int64_t otherwise)
 {
     const struct vc_graph_attr *attr = attr_of(in, name, VC_ATTR_INT);
@@ -169,6 +188,7 @@ void vc_infer_float_list(struct vc_infer *in, const char *name)
 
 /* ---- shapes ---- */
 
+/* An axis from 0 on: -1 is the last. */
 unsigned vc_infer_axis(struct vc_infer *in, int64_t axis, unsigned n_dims)
 {
     if (axis < -(int64_t)n_dims || axis >= (int64_t)n_dims) {
@@ -180,7 +200,12 @@ unsigned vc_infer_axis(struct vc_infer *in, int64_t axis, unsigned n_dims)
 
 /* Two dimensions that have to be equal: batch of two inputs. Equal expressions are; expressions that always differ
  * are a problem; in between, a symbol that meets a number is taken to be that number, and sizes.c checks it for
- * each run. */
+ * each run.
+ *     batch and batch        batch
+ *     batch and 8            8, tested in each run
+ *     12 and 8               a problem
+ *     batch and batch + 1    a problem: they differ for every batch
+ */
 struct vc_dim vc_infer_same(struct vc_infer *in, const char *what, struct vc_dim a, struct vc_dim b)
 {
     char text_a[128];
@@ -196,7 +221,8 @@ struct vc_dim vc_infer_same(struct vc_infer *in, const char *what, struct vc_dim
     return vc_dim_is_number(b) ? b : a;
 }
 
-/* True if x and y can be equal, or one of them can be 1, for some sizes of the inputs. */
+/* True if x and y can be equal, or one of them can be 1, for some sizes of the inputs.
+ * batch and 64 may: batch could be 64, or 1. */
 static bool may_broadcast(struct vc_infer *in, struct vc_dim x, struct vc_dim y)
 {
     struct vc_dims *dims = vc_infer_dims(in);
@@ -233,7 +259,8 @@ bool vc_infer_broadcast(struct vc_infer *in, const struct vc_graph_value *a, con
 
 /* ---- outputs ---- */
 
-/* Numbers are multiplied for the bound of MOST_ELEMS; symbols are checked by sizes.c once they have sizes. */
+/* Numbers are multiplied for the bound of MOST_ELEMS; symbols are checked by sizes.c once they have sizes.
+ * An output that nobody uses has no value, and nothing is done for it. */
 void vc_infer_out(struct vc_infer *in, unsigned k, enum vc_dtype dtype, const struct vc_dim *shape, unsigned n_dims)
 {
     struct vc_graph *graph = in->graph;
@@ -313,6 +340,7 @@ void vc_infer_out_elems(struct vc_infer *in, unsigned k, const struct vc_dim *el
     graph->facts[node_of(in)->outputs[k]].elems = own;
 }
 
+/* Multiply-adds of the node, as a polynomial. */
 void vc_infer_macs(struct vc_infer *in, struct vc_dim macs)
 {
     in->graph->nodes[in->index].macs = macs;

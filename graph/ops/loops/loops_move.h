@@ -1,9 +1,18 @@
 /* loops_move.h - part of op_loops.h: elements in other places.
  *
- * All but Concat and Pad are a view (run.h): which element of the input each element of the output is, as a base
- * and strides. */
+ * All but Concat and Pad are a view (run.h): which element of the input each element of the output is, as a
+ * base and strides.
+ *
+ *     x [2, 3], places 0 1 2 / 3 4 5
+ *     Transpose              shape [3, 2], steps {1, 3}            0 3 / 1 4 / 2 5
+ *     Slice [:, ::-1]        shape [2, 3], base 2, steps {3, -1}   2 1 0 / 5 4 3
+ *     Expand to [2, 2, 3]    shape [2, 2, 3], steps {0, 3, 1}      0 1 2 / 3 4 5 / 0 1 2 / 3 4 5
+ *     Tile {1, 2}            shape [1, 2, 2, 3], steps {0, 3, 0, 1}   0 1 2 0 1 2 / 3 4 5 3 4 5
+ */
 
-/* The elements of x that the view finds, in the view's order, to `to`. */
+/* The elements of x that the view finds, in the view's order, to `to`.
+ * An odometer: a step along the last dimension, and where it is at its end, back to its beginning and a
+ * step along the one before. */
 static void copy_view(const struct vc_run_value *x, const struct vc_run_view *view, size_t n, void *to)
 {
     int64_t at[2 * VC_GRAPH_MAX_DIMS] = {0};
@@ -55,7 +64,8 @@ RUN(transpose)
     out_of_view(run, 0, &view, view.shape, view.n_dims);
 }
 
-/* Copies rows of all inputs in turn; a row is the axis and what lies behind it. */
+/* Copies rows of all inputs in turn; a row is the axis and what lies behind it.
+ * The sum of the sizes along the axis may overflow for inputs without elements in other axes. */
 RUN(concat)
 {
     const struct vc_run_value *x = run->in[0];
@@ -91,7 +101,8 @@ RUN(concat)
 }
 
 /* Where a slice begins or ends, in the elements that there are: low to high. An end of INT32_MAX or INT64_MAX is none,
- * going backwards, too, as onnxruntime has it. */
+ * going backwards, too, as onnxruntime has it.
+ * `low` is -1 for the end of a slice that goes backwards. */
 static int64_t within(int64_t at, int64_t size, int64_t low, int64_t high)
 {
     at = at < 0 ? (at < -size ? low : at + size) : at;
@@ -99,7 +110,9 @@ static int64_t within(int64_t at, int64_t size, int64_t low, int64_t high)
 }
 
 /* Same bounds as slice_bound in ops_move.c, now with numbers. A single element keeps the old stride, since step *
- * stride could overflow for steps like INT64_MAX. */
+ * stride could overflow for steps like INT64_MAX.
+ *     size 10, start 8, end -11, step -3     first 8, behind -1, length 9, 3 elements: 8, 5, 2
+ */
 RUN(slice)
 {
     const struct vc_run_value *x = run->in[0];
@@ -197,7 +210,9 @@ RUN(tile)
 
 /* ---- Pad ---- */
 
-/* How many of a dimension's elements are left where negative numbers of padding cut some off. */
+/* How many of a dimension's elements are left where negative numbers of padding cut some off.
+ *     5 elements, pads -2 and 1: 3 are left
+ */
 static int64_t kept_of(int64_t size, int64_t first, int64_t last)
 {
     int64_t cut_first = first < 0 ? -first : 0;
@@ -207,7 +222,9 @@ static int64_t kept_of(int64_t size, int64_t first, int64_t last)
 }
 
 /* Reflect, edge and wrap repeat what negative pads leave; at least one element has to be left of each such
- * dimension. */
+ * dimension.
+ * In mode constant an index outside of the input is -1 (vc_padded_from) and gets the value; the other modes
+ * always find an element. */
 RUN(pad)
 {
     const struct vc_run_value *x = run->in[0];
