@@ -11,7 +11,8 @@
 
 /* ---- what a node is ---- */
 
-/* The sizes of a node: all of them are known when the program is made. */
+/* The sizes of a node: all of them are known when the program is made.
+ * `directions` is 1 or 2; their weights and states lie one behind the other. */
 struct recurrent {
     uint64_t n, steps, rows, width, hidden, directions, wide; /* n = steps * rows; wide = gates * hidden */
     unsigned gates;
@@ -54,7 +55,8 @@ static bool check_functions(struct vc_engine *e, uint32_t node, const struct vc_
     return true;
 }
 
-/* `trains`: there is a backward loop, or will be. */
+/* `trains`: there is a backward loop, or will be.
+ * A tile is as many rows as give each thread one tile of each direction, or nearly so. */
 static struct vc_args_recurrent *loop_args(struct vc_engine *e, uint32_t node, const struct recurrent *is, bool trains)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
@@ -175,7 +177,8 @@ static void add_check(struct vc_engine *e, uint32_t node, const struct recurrent
 /* ---- forward ---- */
 
 /* The product of x with all weights comes first, for all steps at once: [steps * rows, width] x [width,
- * directions * wide]. The loop then adds what each step's state brings, in its place. */
+ * directions * wide]. The loop then adds what each step's state brings, in its place.
+ * The work array is as large as a backward pass needs only if there will be one. */
 static void forward(struct vc_engine *e, uint32_t node)
 {
     struct recurrent is = of_node(e, node);
@@ -263,8 +266,9 @@ static struct vc_ref cleared_grad(struct vc_engine *e, uint32_t node, unsigned k
     return to;
 }
 
-/* Sums over all steps and rows of the gradients of the sums: both biases of a gate get the same. */
-/* Both biases have the same sums, which are made once, but for the state's part of the new one with resets_last. */
+/* Sums over all steps and rows of the gradients of the sums. ONNX has two biases for each gate, which are only ever
+ * added to each other: both have the same sums, which are made once, but for the state's part of the new one with
+ * resets_last. */
 static void bias_gradient(struct vc_engine *e, uint32_t node, const struct recurrent *is,
                           const struct vc_args_recurrent *args, struct vc_ref work)
 {
@@ -381,7 +385,8 @@ static void add_to_input(struct vc_engine *e, uint32_t node, unsigned k, struct 
 }
 
 /* The loop leaves the gradients of the sums in the place of the gates; everything else is products and sums
- * of these over all steps at once. */
+ * of these over all steps at once.
+ * refs[10]: the gradients of peepholes of each row, which add_to_input sums up. */
 static void backward(struct vc_engine *e, uint32_t node)
 {
     struct recurrent is = of_node(e, node);

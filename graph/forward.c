@@ -1,10 +1,22 @@
-/* forward.c - the reference forward pass: the values that are wanted, computed node by node, each kept until its
- * last use. Callers know where parameters and inputs come from (struct vc_run_calls).
+/* forward.c - the reference forward pass: the values that are wanted, computed node by node, each kept
+ * until its last use. Callers know where parameters and inputs come from (struct vc_run_calls).
  *
  *     begin     which nodes are needed, backwards from what is wanted; inputs; sizes checked for this run
  *     run_node  for each needed node in order: load parameters, run the operator's loop, check shapes, give wanted values
  *     end       free what is left, also after a failure
- */
+ *
+ * A chain x - conv - relu - fc - y, with y wanted:
+ *
+ *     uses       x 1, conv.w 1, conv 1, relu 1, fc.w 1, fc 1 (the node that reads it)
+ *     conv       conv.w is read from the file; x and conv.w are freed behind the node
+ *     relu       conv is freed
+ *     fc         fc.w is read, relu and fc.w are freed; y is given to the caller, then freed
+ *
+ * The most that is in memory at once is therefore what the largest node reads and makes, beside values that
+ * are used again later.
+ *
+ * It is the definition of what a graph computes: slow, in one fixed order, in f32 or f64. The engine's
+ * programs are compared with it. */
 #include "graph/forward.h"
 
 #include <string.h>
@@ -13,6 +25,7 @@
 #include "graph/ops/ops.h"
 #include "graph/sizes.h"
 
+/* One run. Lists have an element for each value or node of the graph. */
 struct forward {
     struct vc_ctx *ctx;
     struct vc_graph *graph;
@@ -52,6 +65,7 @@ static bool is_fed(const struct forward *f, uint32_t v)
     return f->feeds != NULL && f->feeds[v].data != NULL;
 }
 
+/* The elements of a value, wherever they are. */
 static const struct vc_run_value *value_of(const struct forward *f, uint32_t v)
 {
     return is_fed(f, v) ? &f->feeds[v] : &f->values[v];
@@ -82,13 +96,15 @@ static enum vc_status load(struct forward *f, uint32_t v)
                : f->calls->param(f->ctx, f->calls->user, &f->graph->params[value->param], to->data);
 }
 
+/* Frees the elements, if there are some. */
 static void drop(struct forward *f, uint32_t v)
 {
     vc_free(f->ctx, f->values[v].data);
     f->values[v].data = NULL;
 }
 
-/* One use less; after the last one the value goes. */
+/* One use less; after the last one the value goes.
+ * A value that one node reads twice has two uses. */
 static void release(struct forward *f, uint32_t v)
 {
     f->uses[v]--;
@@ -110,7 +126,8 @@ static enum vc_status take_if_wanted(struct forward *f, uint32_t v)
 
 /* Compares what the node made with what was inferred, for the sizes of this run. While the graph was built, a
  * symbol that met a number was taken to be that number, and a slice to lie within its input: here such an
- * assumption shows. A difference of rank or type can only be our own fault. */
+ * assumption shows. A difference of rank or type can only be our own fault.
+ * A size that still depends on nothing known (stated < 0) is not compared. */
 static enum vc_status check_output(struct forward *f, const struct vc_graph_node *node, uint32_t v,
                                    const struct vc_run_value *made)
 {
@@ -203,7 +220,8 @@ static enum vc_status bind_input(struct forward *f, uint32_t v)
     return VC_OK;
 }
 
-/* Sizes of an earlier run, or of the caller, do not hold for these inputs. */
+/* Sizes of an earlier run, or of the caller, do not hold for these inputs.
+ * Quotients are known or not by the same flag, and vc_dim_bind sets them anew. */
 static void forget_bindings(struct vc_dims *dims)
 {
     for (uint32_t k = 0; k < dims->n_atoms; k++) {
@@ -312,6 +330,7 @@ static enum vc_status begin(struct forward *f, const uint32_t *wanted, size_t n_
     return f->feeds == NULL ? vc_graph_check_sizes(f->ctx, f->graph, wanted, n_wanted) : VC_OK;
 }
 
+/* Accepts what is half made. */
 static void end(struct forward *f)
 {
     for (uint32_t v = 0; f->values != NULL && v < f->graph->n_values; v++) {
@@ -323,6 +342,7 @@ static void end(struct forward *f)
     vc_free(f->ctx, f->wanted);
 }
 
+/* All of it from inputs and parameters. */
 enum vc_status vc_graph_forward(struct vc_ctx *ctx, struct vc_graph *graph, enum vc_precision precision,
                                 const struct vc_run_calls *calls, const uint32_t *wanted, size_t n_wanted)
 {

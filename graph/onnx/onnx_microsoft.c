@@ -17,6 +17,7 @@
 
 /* ---- making nodes ---- */
 
+/* Short forms: a node with one or two inputs, with a list of integers as the second, a Cast. */
 static uint32_t one_in(struct vc_onnx_build *b, const char *op, uint32_t x)
 {
     return vc_onnx_add_one(b, op, NULL, &x, 1, NULL, 0);
@@ -63,7 +64,10 @@ static bool only_first(struct vc_onnx_build *b, const struct vc_onnx_node *node,
 
 /* ---- activations and products ---- */
 
-/* Gelu, BiasGelu (exact) and FastGelu (tanh): the second input, if given, is a bias that is added first. */
+/* Gelu, BiasGelu (exact) and FastGelu (tanh): the second input, if given, is a bias that is added first.
+ *     BiasGelu(x, b)     Gelu(Add(x, b))
+ *     FastGelu(x, b)     Gelu<approximate = "tanh">(Add(x, b))
+ */
 static bool take_gelu(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     const struct vc_graph_attr tanh_form = vc_attr_string("approximate", "tanh");
@@ -75,7 +79,8 @@ static bool take_gelu(struct vc_onnx_build *b, struct vc_onnx_node *node)
     return ends_in(b, node, "Gelu", &x, 1, &tanh_form, strcmp(node->op, "FastGelu") == 0);
 }
 
-/* x * sigmoid(1.702 x), the factor as f32. */
+/* x * sigmoid(1.702 x), the factor as f32.
+ * Mul(x, Sigmoid(Mul(x, 1.702))): three nodes, since ONNX has no operator for it. */
 static bool take_quick_gelu(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     uint32_t alpha = vc_graph_add_float(b->graph, vc_onnx_float(node, "alpha", (double)1.702f));
@@ -154,6 +159,7 @@ static uint32_t first_columns(struct vc_onnx_build *b, uint32_t x, int64_t all, 
     return vc_onnx_add_one(b, "Slice", NULL, in, 4, NULL, 0);
 }
 
+/* Whether input k is given and has integers. */
 static bool is_integers(const struct vc_onnx_build *b, const struct vc_onnx_node *node, unsigned k)
 {
     const struct vc_graph_value *v = vc_onnx_input(b, node, k);
@@ -253,7 +259,10 @@ static bool take_dynamic_lstm(struct vc_onnx_build *b, struct vc_onnx_node *node
 
 /* ---- normalizations ---- */
 
-/* x + skip (+ bias), normalized over the last dimension; the sum itself is output 3. */
+/* x + skip (+ bias), normalized over the last dimension; the sum itself is output 3.
+ *     input, skip, scale, shift, bias     LayerNormalization(input + skip + bias, scale, shift)
+ *     simplified                          RMSNormalization(input + skip + bias, scale); bias is input 3
+ */
 static bool take_skip_norm(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     bool simplified = strcmp(node->op, "SkipSimplifiedLayerNormalization") == 0;
@@ -275,7 +284,8 @@ static bool take_skip_norm(struct vc_onnx_build *b, struct vc_onnx_node *node)
 }
 
 /* Rows for words, positions and segment types, added and normalized. Without position ids they are 0, 1,
- * ... along the length. */
+ * ... along the length.
+ * Output 2 is the sum before the norm. */
 static bool take_embed_norm(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     const struct vc_graph_value *ids = vc_onnx_input(b, node, 0);
@@ -341,7 +351,7 @@ static bool take_masks(struct vc_onnx_build *b, const struct vc_onnx_node *node,
 
 /* Ends a node as ONNX's Attention.
  * in: queries, keys, values (three dimensions), mask, past keys, past values; outputs 1 and 2 are present keys and values.
- */
+ * A past without a mask has an input left out in its place. */
 static bool end_attention(struct vc_onnx_build *b, const struct vc_onnx_node *node, const uint32_t *in)
 {
     struct vc_graph_attr attrs[4] = {vc_attr_int("q_num_heads", vc_onnx_int(node, "num_heads", 0)),

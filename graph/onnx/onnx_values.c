@@ -17,7 +17,10 @@
 
 /* ---- elements ---- */
 
-/* IEEE binary16, also denormals (exponent 0), infinities and NaN. Exact in double. */
+/* IEEE binary16, also denormals (exponent 0), infinities and NaN. Exact in double.
+ *     0x3c00  exponent 15, mantissa 0: (0 + 1024) * 2^-10 = 1
+ *     0x0001  exponent 0: 1 * 2^-24, the smallest number above 0
+ */
 static double half(uint32_t bits)
 {
     int exponent = (int)(bits >> 10 & 31);
@@ -34,6 +37,7 @@ static double half(uint32_t bits)
     return (bits >> 15 & 1) != 0 ? -x : x;
 }
 
+/* An f32 by its bits. */
 static double single(uint32_t bits)
 {
     float f;
@@ -242,7 +246,8 @@ static bool names_a_size(const char *name)
 }
 
 /* A number, or a symbol named as in the file. A dimension without a name, or called "?", gets the name of
- * its place, "x_dim0": two of them must not become one symbol. */
+ * its place, "x_dim0": two of them must not become one symbol.
+ * Sizes with the same name are one symbol, also of different inputs. */
 static struct vc_dim input_dim(struct vc_onnx_build *b, const struct vc_program_value *input, unsigned d)
 {
     const struct vc_program_dim *dim = &input->shape[d];
@@ -318,7 +323,12 @@ static uint32_t add_input(struct vc_onnx_build *b, const struct vc_onnx_name *na
 /* ---- tensors ---- */
 
 /* Floats of the model are parameters, except single numbers and what an operator takes only as constants.
- * Integers are parameters where they are codes of weights, or too many to be a constant. */
+ * Integers are parameters where they are codes of weights, or too many to be a constant.
+ *     f32 [768, 768]                 parameter
+ *     f32 [], or of a must_be_known  constant
+ *     i64 [4], a shape               constant
+ *     u8 [768, 384] of MatMulNBits   parameter of integers
+ */
 static bool is_parameter(const struct vc_onnx_build *b, const struct vc_onnx_name *name,
                          const struct vc_program_constant *c)
 {
@@ -335,7 +345,8 @@ static bool is_parameter(const struct vc_onnx_build *b, const struct vc_onnx_nam
     return t->n_dims != 0 && !name->must_be_known;
 }
 
-/* With another checkpoint, the tensor that matches (onnx_repair.c) takes the place of the file's own. */
+/* With another checkpoint, the tensor that matches (onnx_repair.c) takes the place of the file's own.
+ * The file's own tensor is kept beside (of_param), for rewrites that look at elements. */
 static uint32_t add_parameter(struct vc_onnx_build *b, const struct vc_onnx_name *name,
                               const struct vc_program_constant *c)
 {
