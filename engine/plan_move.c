@@ -15,7 +15,10 @@
 /* ---- copies of a part of one array into a part of another ---- */
 
 /* A part of the input and where it goes: sizes that are walked, and steps and begin in both arrays.
- * Transpose permutes in_step, Slice sets in_base and signs, Expand has steps of 0. */
+ * Transpose permutes in_step, Slice sets in_base and signs, Expand has steps of 0.
+ *     x [2, 3] transposed to y [3, 2]: shape {3, 2}, in_step {1, 3}, out_step {2, 1}
+ *     y[:, 1:3] of y [2, 4] from x [2, 2]: shape {2, 2}, in_step {2, 1}, out_step {4, 1}, out_base 1
+ */
 struct part {
     unsigned n_dims;
     int64_t shape[VC_GRAPH_MAX_DIMS];
@@ -52,7 +55,10 @@ static void copy_part(struct vc_engine *e, uint32_t node, const struct part *p, 
 }
 
 /* The other way, for gradients: from output k into input j. Elements of the input that no part contains get
- * 0 first; elements that were repeated (step 0) sum up. */
+ * 0 first; elements that were repeated (step 0) sum up.
+ *     Slice     the elements outside get 0: they had no part in the output
+ *     Expand    step 0: what was repeated n times gets n gradients, added up
+ */
 static void give_back(struct vc_engine *e, uint32_t node, const struct part *p, unsigned k, unsigned j)
 {
     const struct vc_plan_value *x = vc_plan_in(e, node, j);
@@ -149,7 +155,8 @@ static int64_t within(int64_t at, int64_t size, int64_t low, int64_t high)
     return at < low ? low : at > high ? high : at;
 }
 
-/* Walks over the output; a step of the slice multiplies that of the dimension, and a start moves the begin. */
+/* Walks over the output; a step of the slice multiplies that of the dimension, and a start moves the begin.
+ * The shape of the output is known, so that only places are computed here. */
 static bool find_slice(struct vc_engine *e, uint32_t node, struct part *p)
 {
     const struct vc_plan_value *x = vc_plan_in(e, node, 0);
@@ -435,7 +442,9 @@ static struct vc_args_mapped *find_pad(struct vc_engine *e, uint32_t node)
     return args;
 }
 
-/* Where place `at` of `out` lies between the elements of `in`. */
+/* Where place `at` of `out` lies between the elements of `in`.
+ *     4 to 8, scale 2:     half_pixel (0 + 0.5) / 2 - 0.5 = -0.25     asymmetric 0 / 2 = 0     align_corners 0 * 3 / 7 = 0
+ */
 static double resize_place(const char *mode, int64_t at, int64_t in, int64_t out, double scale)
 {
     double x = (double)at;
@@ -455,7 +464,8 @@ static double resize_place(const char *mode, int64_t at, int64_t in, int64_t out
     return (x + 0.5) / scale - 0.5;
 }
 
-/* The whole place next to one between two elements. */
+/* The whole place next to one between two elements.
+ * A half goes down with round_prefer_floor, up with round_prefer_ceil. */
 static double rounded(const char *how, double place)
 {
     if (strcmp(how, "floor") == 0) {

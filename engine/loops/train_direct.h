@@ -43,7 +43,8 @@ static void copy_row(const REAL *from, REAL *to, size_t n)
     }
 }
 
-/* Channels of an image with zeros around them. */
+/* Channels of an image with zeros around them.
+ * Behind the last channel there are VC_DIRECT_SLACK zeros, since vectors read beyond the end. */
 static void pad_image(const struct vc_args_direct *args, const REAL *x, REAL *to)
 {
     for (size_t c = 0; c < (size_t)args->channels; c++) {
@@ -68,7 +69,8 @@ static void pad_image(const struct vc_args_direct *args, const REAL *x, REAL *to
 }
 
 /* Weights of ROWS filters side by side for each tap; a block is such a panel. The filters are those of the convolution,
- * or, for the gradient of its input, its channels. */
+ * or, for the gradient of its input, its channels.
+ * Filters that a last panel does not have are 0. */
 LOOP_FN(direct_pack)
 {
     const struct vc_args_direct *args = call->args;

@@ -1,4 +1,12 @@
-/* train_math.h - part of train_elements.h: one element at a time, and Softmax. */
+/* train_math.h - part of train_elements.h: one element at a time, and Softmax.
+ *
+ * The operators of one element are rows of kernels/unary.inc: what they compute, and their gradient as a
+ * term of x or y. Both loops below are made of these rows, a case for each:
+ *
+ *     TANH, reads Y     y = tanh(x)     dx = (1 - y * y) * d     y is saved, and x is not needed again
+ *
+ * Values of 16 bits are widened before a part is computed and rounded behind it, so that there is one loop
+ * for all types. */
 
 #include "kernels/unary_math.inc"
 
@@ -86,6 +94,8 @@ static void write_part(enum vc_unary kind, const REAL *restrict y, void *to, siz
     }
 }
 
+/* y = f(x). A block is VC_ELEMENTS_PER_BLOCK elements. The rest of the last part is computed from what an
+ * earlier part left there, and not written. */
 LOOP_FN(unary)
 {
     const struct vc_args_unary *args = call->args;
@@ -105,6 +115,7 @@ LOOP_FN(unary)
     }
 }
 
+/* dx = f'(x) dy, or dx += it. */
 LOOP_FN(unary_backward)
 {
     const struct vc_args_unary *args = call->args;
@@ -134,6 +145,7 @@ LOOP_FN(unary_backward)
     }
 }
 
+/* y = a, for every element. */
 LOOP_FN(fill)
 {
     const struct vc_args_unary *args = call->args;
@@ -222,6 +234,7 @@ static void subtract(const REAL *x, REAL number, REAL *y, size_t n)
     }
 }
 
+/* A part of known size, for compilers. */
 static void exponentials(const REAL *restrict x, REAL *restrict y)
 {
     for (size_t i = 0; i < PART; i++) {

@@ -11,13 +11,16 @@
  * In all three the first of equal elements is the maximum, and a NaN is larger than all numbers, so results
  * and places are the same whichever way a plane goes. */
 
+/* Elements of a plane or a window: three dimensions, of which unused ones are 1. */
 static size_t pool_volume(const int64_t *size)
 {
     return (size_t)(size[0] * size[1] * size[2]);
 }
 
 /* The elements of window `o` along dimension k that are in the input: from *first to before *end; returns where element
- * 0 would be. */
+ * 0 would be.
+ *     kernel 3, stride 2, one element of padding in front: window 0 begins at -1, its elements 1 and 2 are inside
+ */
 static int64_t pool_inside(const struct vc_args_window *w, unsigned k, int64_t o, int64_t *first, int64_t *end)
 {
     int64_t begin = o * w->stride[k] - w->before[k];
@@ -40,6 +43,7 @@ static void pool_columns(const struct vc_args_window *w, int64_t v, int64_t *fir
     *end = *end > w->out[2] ? w->out[2] : *end;
 }
 
+/* A byte is enough for the number of an element within its window; 3 x 3 x 28 is not. */
 static bool places_are_bytes(const struct vc_args_window *w)
 {
     return pool_volume(w->kernel) <= 255;
@@ -76,7 +80,8 @@ static void pool_take_any(const REAL *x, int64_t step, int64_t n, uint32_t numbe
 
 #define POOL_COLUMNS 64
 
-/* Windows `first` to before `first + n` of output row (o0, o1). */
+/* Windows `first` to before `first + n` of output row (o0, o1).
+ * A window that lies in the padding altogether has -inf and NOTHING. */
 static void pool_row(const struct vc_args_window *w, const REAL *x, int64_t o0, int64_t o1, int64_t first, int64_t n,
                      REAL *most, uint32_t *which)
 {
@@ -110,7 +115,8 @@ static void pool_row(const struct vc_args_window *w, const REAL *x, int64_t o0, 
     }
 }
 
-/* The usual case, windows of 2 x 2 side by side without padding: every element of dx is in one window, or in none. */
+/* The usual case, windows of 2 x 2 side by side without padding: every element of dx is in one window, or in none.
+ * A last row or column of an odd plane is in no window. */
 static bool pool_by_four(const struct vc_args_window *w)
 {
     return w->kernel[0] == 1 && w->in[0] == 1 && w->kernel[1] == 2 && w->kernel[2] == 2 && w->stride[1] == 2 &&
@@ -122,6 +128,8 @@ static bool pool_by_four(const struct vc_args_window *w)
  * often narrower than vectors; these arrays are not. */
 #define POOL_FOURS 256
 
+/* First, second, third and fourth elements of many windows (above left, above right, below left, below
+ * right), and which was the largest. */
 struct pool_fours {
     REAL of[4][POOL_FOURS];
     WORD which[POOL_FOURS];
@@ -242,6 +250,7 @@ static void pool_four(const struct vc_args_window *w, const REAL *x, REAL *y, ui
     }
 }
 
+/* One plane: the quickest way that fits it. */
 LOOP_FN(max_pool)
 {
     const struct vc_args_window *w = call->args;
@@ -329,6 +338,8 @@ static void pool_give_four(const struct vc_args_window *w, const REAL *dy, const
     }
 }
 
+/* The gradient of an element is the sum of those of all windows whose maximum it was. Where windows fill
+ * the plane, each element of dx is written once and need not be cleared first. */
 LOOP_FN(max_pool_backward)
 {
     const struct vc_args_window *w = call->args;
@@ -349,7 +360,9 @@ LOOP_FN(max_pool_backward)
     }
 }
 
-/* How many elements an average is of: those in the input; with_pads also padding, but not what hangs over its end. */
+/* How many elements an average is of: those in the input; with_pads also padding, but not what hangs over its end.
+ *     in 5, kernel 2, stride 2, no padding, rounded up: the last window has 1 element, and the average is of 1
+ */
 static REAL pool_count(const struct vc_args_window *w, const int64_t *o)
 {
     double inside = 1;
@@ -396,6 +409,7 @@ static REAL pool_walk(const struct vc_args_window *w, const REAL *x, REAL *dx, c
     return sum;
 }
 
+/* One plane, window by window. */
 LOOP_FN(average_pool)
 {
     const struct vc_args_window *w = call->args;
@@ -414,6 +428,7 @@ LOOP_FN(average_pool)
     }
 }
 
+/* Every element of a window gets the same part of its gradient. */
 LOOP_FN(average_pool_backward)
 {
     const struct vc_args_window *w = call->args;

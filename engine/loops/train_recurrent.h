@@ -569,6 +569,7 @@ static void lstm_backward(const struct tile *t, const REAL *g, REAL *d, const RE
     }
 }
 
+/* Gradients of z and of the new part, and what goes straight to the state before: H = (1 - z) n + z h. */
 static void mix_backward(REAL *restrict dz, REAL *restrict dn, REAL *restrict back, const REAL *restrict dh,
                          const REAL *restrict z, const REAL *restrict news, const REAL *restrict h, size_t n)
 {
