@@ -20,6 +20,7 @@
 #include "core/base/checked.h"
 #include "distill/loss/match_names.h"
 #include "distill/loss/match_row.h"
+#include "distill/loss/relate.h"
 #include "distill/math/real.h"
 
 #define NO_MAP ((size_t)-1)
@@ -185,6 +186,9 @@ static enum vc_status open_pair(struct vc_matches *m, size_t k)
     if (!describe(teacher, &pair->teacher) || !describe(student, &pair->student)) {
         return refuse_shapes(m, pair, "what can be matched has rows of data first, and known sizes behind them");
     }
+    if (vc_relate_is(pair->match->kind)) { /* only how rows lie to each other */
+        return VC_OK;
+    }
     if (!same_points(teacher, &pair->teacher, student, &pair->student)) {
         return refuse_shapes(m, pair, "only channels may differ in number, not positions or pixels");
     }
@@ -287,6 +291,7 @@ struct layout {
     uint64_t map;       /* the numbers of one projector, weight and bias */
     uint64_t gradients; /* of what a projector gives, of a whole batch */
     uint64_t work;      /* WORK_ROWS rows for each thread */
+    uint64_t relation;  /* rows of both sides, gradients, and what a relation needs beside */
     size_t row;         /* doubles of one of these */
     uint64_t copies[VC_MATCH_MOST];
     uint64_t bytes; /* UINT64_MAX / 2 or more: it overflows */
@@ -322,6 +327,26 @@ static unsigned n_workers(const struct vc_matches *m)
     return most;
 }
 
+/* Numbers of one row of data as one point. */
+static uint64_t point_of(const struct side *side)
+{
+    return (uint64_t)side->n_points * side->width;
+}
+
+/* What a relation of n rows takes; 0: it is none. */
+static uint64_t relation_bytes(const struct pair *p, uint64_t n)
+{
+    uint64_t student = point_of(&p->student);
+    uint64_t teacher = point_of(&p->teacher);
+
+    if (n > UINT64_C(1) << 20 && vc_relate_is(p->match->kind)) { /* squares of rows: no memory has them */
+        return UINT64_MAX / 2;
+    }
+    return vc_relate_is(p->match->kind)
+               ? sizeof(double) * (n * (2 * student + teacher) + vc_relate_room(p->match->kind, n, student, teacher))
+               : 0;
+}
+
 /* Where everything lies in the room. Projector and gradients are shared by all pairs, which are computed
  * one after the other; copies of the teacher's values are of all pairs at once. */
 static struct layout lay_out(const struct vc_matches *m)
@@ -329,18 +354,22 @@ static struct layout lay_out(const struct vc_matches *m)
     struct layout l = {.row = 0};
     size_t map = 0;
     size_t projected = 0;
+    uint64_t relation = 0;
 
     for (size_t k = 0; k < m->n; k++) {
         const struct pair *p = &m->pairs[k];
+        uint64_t related = relation_bytes(p, m->options->training.batch);
         size_t n_map = has_map(p) ? (p->student.width + 1) * p->teacher.width : 0;
 
-        l.row = row_of(p) > l.row ? row_of(p) : l.row;
+        relation = related > relation ? related : relation;
+        l.row = row_of(p) > l.row && related == 0 ? row_of(p) : l.row;
         map = n_map > map ? n_map : map;
         projected = has_map(p) && row_of(p) > projected ? row_of(p) : projected;
     }
     l.losses = place(&l, m->options->training.batch, 1, sizeof(double));
     l.map = place(&l, map, 1, sizeof(double));
     l.gradients = place(&l, m->options->training.batch, projected, sizeof(double));
+    l.relation = place(&l, relation, 1, 1);
     l.work = place(&l, (uint64_t)WORK_ROWS * n_workers(m), l.row, sizeof(double));
     for (size_t k = 0; k < m->n; k++) {
         const struct side *side = &m->pairs[k].teacher;
@@ -576,6 +605,46 @@ static void match_row(void *user, unsigned worker, size_t row)
     }
 }
 
+/* How the rows of the batch that count lie to each other, as one term of the batch, which counts for its rows. */
+static double relate(const struct task *task)
+{
+    const struct vc_matches *m = task->m;
+    const struct pair *pair = task->pair;
+    size_t width = (size_t)point_of(&pair->student);
+    size_t teacher_width = (size_t)point_of(&pair->teacher);
+    double *student = (double *)(void *)(task->room + task->layout->relation);
+    double *teacher = student + task->batch->n * width;
+    double *gradient = teacher + task->batch->n * teacher_width;
+    struct vc_relation r = {.width = width,
+                            .teacher_width = teacher_width,
+                            .student = student,
+                            .teacher = teacher,
+                            .gradient = gradient,
+                            .room = gradient + task->batch->n * width};
+    double share;
+    double term;
+
+    for (size_t row = 0; row < task->batch->n; row++) {
+        if (row_counts(task, row)) {
+            gather(m->f64, &pair->student, task->value->data, row, student + r.n * width);
+            gather(m->f64, &pair->teacher, task->teacher, row, teacher + r.n * teacher_width);
+            r.n++;
+        }
+    }
+    share = task->share * (double)r.n;
+    r.by = pair->match->weight * share * task->batch->scale;
+    memset(gradient, 0, r.n * width * sizeof *gradient);
+    term = share * vc_relate(pair->match->kind, &r);
+    for (size_t row = 0, k = 0; row < task->batch->n; row++) {
+        for (size_t i = 0; row_counts(task, row) && i < width; i++) {
+            add(m->f64, task->value->grad, at(&pair->student, row, i / pair->student.width, i % pair->student.width),
+                gradient[k * width + i]);
+        }
+        k += row_counts(task, row);
+    }
+    return term;
+}
+
 /* vc_engine_each: the gradient of one output of a projector: the sum over all points of the batch, in their order. */
 static void map_output(void *user, unsigned worker, size_t o)
 {
@@ -635,7 +704,7 @@ static void clear(const struct vc_matches *m, const struct vc_engine *engine)
 /* What the term of a pair is divided by: data, positions or pixels. */
 static uint64_t divisor(const struct pair *pair, const struct vc_match_counts *counts)
 {
-    bool of_rows = pair->match->kind == VC_MATCH_ATTENTION;
+    bool of_rows = pair->match->kind == VC_MATCH_ATTENTION || vc_relate_is(pair->match->kind);
 
     switch (pair->points) {
     case POINTS_ANSWERS:
@@ -668,6 +737,10 @@ enum vc_status vc_match_batch(const struct vc_matches *m, struct vc_engine *engi
                             .share = by != 0 ? 1 / (double)by : 0};
         const double *losses = (const double *)(void *)(task.room + l.losses);
 
+        if (vc_relate_is(pair->match->kind)) {
+            sums[k] += relate(&task);
+            continue;
+        }
         if (has_map(pair)) {
             VC_CALL(read_map(&task));
         }

@@ -157,9 +157,9 @@ static enum vc_status check_matches(struct vc_ctx *ctx, const struct vc_distill_
     for (size_t k = 0; k < o->loss.n_matches; k++) {
         const struct vc_match *m = &o->loss.matches[k];
 
-        VC_REFUSE_IF(m->kind > VC_MATCH_COSINE || !(m->weight > 0 && m->weight <= 1e6), ctx, VC_E_ARGUMENT,
-                     m->kind > VC_MATCH_COSINE ? "%s: %s: there is no such kind of match"
-                                               : "%s: %s: the weight is not above 0 and at most 1e6",
+        VC_REFUSE_IF(m->kind > VC_MATCH_GRAM || !(m->weight > 0 && m->weight <= 1e6), ctx, VC_E_ARGUMENT,
+                     m->kind > VC_MATCH_GRAM ? "%s: %s: there is no such kind of match"
+                                             : "%s: %s: the weight is not above 0 and at most 1e6",
                      vc_option(ctx, "loss.matches"), m->teacher);
     }
     VC_REFUSE_IF(o->loss.n_matches != 0 && o->task == VC_TASK_RECALIBRATE, ctx, VC_E_ARGUMENT,

@@ -135,9 +135,17 @@ VC_API const char *vc_answer_kind_name(enum vc_answer_kind kind);
 enum vc_row_order { VC_ORDER_SHUFFLED = 0, VC_ORDER_FILE = 1 };
 
 /* How a value inside the student is compared with a value inside the teacher. MSE: the squared error. ATTENTION: the
- * difference of attention maps, sums of squares over the channels. COSINE: 1 - cosine. Formulas: docs/distillation.md.
+ * difference of attention maps, sums of squares over the channels. COSINE: 1 - cosine. DISTANCES, ANGLES, GRAM: how the rows of
+ * a batch lie to each other: their distances, the angles they make, their products. Formulas: docs/distillation.md.
  */
-enum vc_match_kind { VC_MATCH_MSE = 0, VC_MATCH_ATTENTION = 1, VC_MATCH_COSINE = 2 };
+enum vc_match_kind {
+    VC_MATCH_MSE = 0,
+    VC_MATCH_ATTENTION = 1,
+    VC_MATCH_COSINE = 2,
+    VC_MATCH_DISTANCES = 3,
+    VC_MATCH_ANGLES = 4,
+    VC_MATCH_GRAM = 5
+};
 
 /* A further term of the loss. `teacher` and `student` are names of values in the graphs (vc_graph_value.name). */
 struct vc_match {

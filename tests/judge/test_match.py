@@ -98,8 +98,31 @@ class Classifier(nn.Module):
         return v
 
 
+def directions(x):
+    """Of all pairs of rows, with the length 1; 0 from a row to itself."""
+    e = x[None] - x[:, None]
+    return e / torch.where((e == 0).all(2, keepdim=True), torch.ones_like(e[..., :1]), (e ** 2).sum(2, keepdim=True)).sqrt()
+
+
+def relation(kind, s, t):
+    """Of the rows that count, [n, numbers], as the papers' code has it."""
+    if kind == "distances":
+        def scaled(x):
+            squares = ((x[:, None] - x[None]) ** 2).sum(2)
+            d = torch.where(squares > 0, squares, torch.ones_like(squares)).sqrt() * (squares > 0)
+            return d / d[d > 0].mean()
+        return F.smooth_l1_loss(scaled(s), scaled(t))
+    if kind == "angles":
+        a, b = (directions(x) for x in (s, t))
+        return F.smooth_l1_loss(a @ a.transpose(1, 2), b @ b.transpose(1, 2))
+    return ((F.normalize(s @ s.T, dim=1, eps=0) - F.normalize(t @ t.T, dim=1, eps=0)) ** 2).mean()
+
+
 def term(kind, s, t, mask):
     """s and t as [rows, points, channels]; mask [rows, points]."""
+    if kind in ("distances", "angles", "gram"):
+        of = mask.any(1)
+        return relation(kind, s[of].flatten(1), t[of].flatten(1))
     if kind == "mse":
         return ((s - t) ** 2).mean(2)[mask].mean()
     if kind == "cosine":
@@ -217,6 +240,15 @@ class Match(Judge):
                       [("fc2", "fc2", "mse", 0.1), ("conv1", "conv1", "cosine", 0.2)]):  # fc2: the logits themselves
             self.student.load_state_dict(begin)
             self.compare(pairs, 0)
+
+    def test_relations(self):
+        """Of rows, whose widths and shapes may differ, with no projector; of rows that a mask leaves."""
+        self.make(Cnn(5, 6, 12), Cnn(3, 4, 7), (1, 12, 12), 48)
+        self.compare([("fc1", "fc1", "distances", 2.0), ("conv2", "fc1", "angles", 0.5), ("conv2", "conv2", "gram", 3.0)], 0)
+        mask = (np.random.default_rng(5).random((32, 5)) < 0.4).astype("i8")
+        mask[3], mask[0, 0] = 0, 1
+        self.make(Tokens(9), Tokens(4), (5, 8), 32, mask)
+        self.compare([("a", "a", "distances", 1.0), ("b", "a", "gram", 1.0), ("a", "b", "angles", 1.0)], 0)
 
     def test_projectors(self):
         self.make(Cnn(8, 9, 24), Cnn(5, 7, 20), (1, 12, 12), 80)

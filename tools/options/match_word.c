@@ -22,7 +22,7 @@ static char *cut_last(char *text)
 /* The first '=' divides the names. The last part is a weight if it is a number, and the kind is then before it. */
 bool match_word(const char *word, char *text, struct vc_match *match)
 {
-    static const char *const kinds[] = {"mse", "attention", "cosine"};
+    static const char *const kinds[] = {"mse", "attention", "cosine", "distances", "angles", "gram"};
     char *is;
     char *last;
     char end;

@@ -121,7 +121,7 @@ static void print_zeros(const struct app *app, const struct vc_distill_options *
 /* A line for each pair of --match, with its term in the first step and in the last. */
 static void print_matches(const struct app *app, const struct vc_distill_options *o, const struct vc_distillation *d)
 {
-    static const char *const kinds[] = {"squared error", "attention", "cosine"};
+    static const char *const kinds[] = {"squared error", "attention", "cosine", "distances", "angles", "products"};
     FILE *to = app->out.to;
 
     for (size_t k = 0; k < d->n_matches; k++) {
