@@ -474,11 +474,16 @@ static const char of_llama_cpp[] =
 static const char of_pictures[] = "flux flux2 sd1 sd2 sd3 sdxl aura auraflow hidream cosmos ltxv hyvid wan lumina2 "
                                   "qwen_image pixart chroma mochi pig";
 
+bool vc_arch_gguf_is_picture(const char *architecture)
+{
+    return vc_is_one_of(architecture, of_pictures);
+}
+
 const char *vc_arch_gguf_program(const char *architecture)
 {
     const struct vc_arch_family *f;
 
-    if (vc_is_one_of(architecture, of_pictures)) {
+    if (vc_arch_gguf_is_picture(architecture)) {
         return "stable-diffusion.cpp or ComfyUI-GGUF";
     }
     if (strcmp(architecture, "clip") == 0) {

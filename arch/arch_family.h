@@ -183,6 +183,8 @@ bool vc_arch_gguf_slides(const char *architecture, uint64_t layer, uint64_t laye
 uint64_t vc_arch_gguf_window(const char *architecture);
 /* The program that runs GGUF models of that general.architecture; NULL: none that is known. */
 const char *vc_arch_gguf_program(const char *architecture);
+/* Whether it is one of the networks that make pictures and films: not llama.cpp's. */
+bool vc_arch_gguf_is_picture(const char *architecture);
 
 static inline bool vc_arch_has(const struct vc_arch_family *family, enum vc_arch_trait trait)
 {

@@ -10,10 +10,13 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct vc_arch_picture {
     const char *known_by; /* a tensor that none of the other networks has, behind the prefix */
     const char *kept;     /* globs of layers, divided by blanks, behind the prefix */
+    const char *gguf;     /* general.architecture of a GGUF file: "flux" */
+    const char *f32; /* globs of tensors that GGUF's readers take as f32 alone: parameters without a layer; or NULL */
 };
 
 /* Whether the file has a tensor of that name. */
@@ -22,6 +25,11 @@ typedef bool vc_arch_has_fn(const void *user, const char *name);
 /* The row of a file with such tensors; *prefix: how names of its layers begin ("": with nothing), of static storage.
  * NULL: no row is. */
 const struct vc_arch_picture *vc_arch_picture_find(vc_arch_has_fn *has, const void *user, const char **prefix);
+
+/* Whether GGUF's readers want that tensor as f32, in a file whose floats are of 32 bits or bf16: what is no matrix's and
+ * small, and the row's own (convert.py of ComfyUI-GGUF 1.1.10). */
+bool vc_arch_picture_is_f32(const struct vc_arch_picture *row, const char *prefix, const char *tensor, unsigned n_dims,
+                            uint64_t n_elems);
 
 /* Why that layer stays as it is, a few words: it is one of the kept ones, or of another model of the file (its text
  * encoder, the decoder of its pictures). `layer`: a name without ".weight". NULL: it becomes codes. */

@@ -11,6 +11,7 @@
 
 #include <vcompress/quantize.h>
 
+#include "arch/arch_pictures.h"
 #include "core/chain/pass.h"
 #include "core/model/program.h"
 #include "core/text/glob.h"
@@ -129,6 +130,97 @@ static void number_tensors(const struct vc_plan *plan, bool values, struct named
     out->rules.n_values = values ? (uint32_t)n : out->rules.n_values;
 }
 
+static bool plan_has(const void *user, const char *name)
+{
+    return vc_model_find(user, name) != VC_NO_TENSOR;
+}
+
+/* ---- networks that make pictures ---- */
+
+/* What a mixture gives to some kinds of their tensors; the others have its base type. place: only those before that one
+ * of the same kind, in the order of names; 0: all. Source: lcpp.patch of ComfyUI-GGUF 1.1.10 (img_tensor_get_type). */
+static const struct {
+    const char *mixture, *parts; /* of names, divided by blanks */
+    enum vc_dtype type;
+    uint32_t place;
+} picture_rules[] = {
+#define VALUES "attn_v.weight .to_v.weight .v.weight .attn.w1v.weight .attn.w2v.weight _attn.v_proj.weight"
+#define FUSED  "attn_qkv.weight attn.qkv.weight attention.qkv.weight"
+#define DOWN                                                                                     \
+    "ffn_down .ffn.2.weight .ff.net.2.weight .mlp.layer2.weight .adaln_modulation_mlp.2.weight " \
+    ".feed_forward.w2.weight"
+    {"Q2_K", VALUES, VC_DTYPE_Q3_K, 0},   {"Q3_K_M", VALUES, VC_DTYPE_Q5_K, 2}, {"Q3_K_M", VALUES, VC_DTYPE_Q4_K, 0},
+    {"Q3_K_L", VALUES, VC_DTYPE_Q5_K, 0}, {"Q4_K_S", VALUES, VC_DTYPE_Q5_K, 4}, {"Q4_K_M", VALUES, VC_DTYPE_Q6_K, 0},
+    {"Q5_K_M", VALUES, VC_DTYPE_Q6_K, 0}, {"Q3_K_M", FUSED, VC_DTYPE_Q4_K, 0},  {"Q3_K_L", FUSED, VC_DTYPE_Q4_K, 0},
+    {"Q4_K_M", FUSED, VC_DTYPE_Q5_K, 0},  {"Q5_K_M", FUSED, VC_DTYPE_Q6_K, 0},  {"Q3_K_M", DOWN, VC_DTYPE_Q4_K, 0},
+    {"Q3_K_L", DOWN, VC_DTYPE_Q5_K, 0},   {"Q4_K_S", DOWN, VC_DTYPE_Q5_K, 0},   {"Q4_K_M", DOWN, VC_DTYPE_Q6_K, 0},
+    {"Q5_K_M", DOWN, VC_DTYPE_Q6_K, 0},   {"Q4_0", DOWN, VC_DTYPE_Q4_1, 0},     {"Q5_0", DOWN, VC_DTYPE_Q5_1, 0},
+#undef VALUES
+#undef FUSED
+#undef DOWN
+};
+
+/* One of the parts "a b c" is in the name. */
+static bool has_part(const char *name, const char *parts)
+{
+    char part[64];
+
+    while (*parts != '\0') {
+        size_t n = strcspn(parts, " ");
+
+        (void)snprintf(part, sizeof part, "%.*s", (int)n, parts);
+        if (strstr(name, part) != NULL) {
+            return true;
+        }
+        parts += n + (parts[n] == ' ');
+    }
+    return false;
+}
+
+/* How many tensors before that one have one of the parts in their names. */
+static uint32_t place_of(const struct vc_mixture_plan *plan, const char *name, const char *parts)
+{
+    uint32_t place = 0;
+
+    for (size_t i = 0; i < plan->plan->n_items; i++) {
+        const char *other = plan->plan->model->tensors[i].name;
+
+        place += has_part(other, parts) && strcmp(other, name) < 0;
+    }
+    return place;
+}
+
+static enum vc_dtype picture_type(const struct vc_mixture_plan *plan, const char *name)
+{
+    const struct vc_mixture *mixture = plan->rules.mixture;
+
+    for (size_t i = 0; !plan->rules.pure && i < sizeof picture_rules / sizeof picture_rules[0]; i++) {
+        if (strcmp(picture_rules[i].mixture, mixture->name) == 0 && has_part(name, picture_rules[i].parts) &&
+            (picture_rules[i].place == 0 || place_of(plan, name, picture_rules[i].parts) < picture_rules[i].place)) {
+            return picture_rules[i].type;
+        }
+    }
+    return mixture->base;
+}
+
+const char *vc_mixture_keeps_picture(const struct vc_mixture_plan *plan, const struct vc_item *item, bool *f32)
+{
+    const struct vc_tensor *t = &plan->plan->model->tensors[item - plan->plan->items];
+    const char *tail = strrchr(t->name, '.');
+    char layer[512];
+
+    *f32 = vc_arch_picture_is_f32(plan->picture, plan->prefix, t->name, t->n_dims, t->n_elems);
+    (void)snprintf(layer, sizeof layer, "%.*s", (int)(tail != NULL ? (size_t)(tail - t->name) : strlen(t->name)),
+                   t->name);
+    if (vc_arch_picture_keeps(plan->picture, plan->prefix, layer) != NULL) {
+        return vc_arch_picture_keeps(plan->picture, plan->prefix, layer);
+    }
+    if (item->desc->n_dims != 2 || *f32) {
+        return "no matrix of a linear layer";
+    }
+    return NULL;
+}
+
 /* `foreign` stays true only if no name is one of llama.cpp's; `tied` where no tensor is the output. Layers are counted
  * by the names where the file does not say how many there are. */
 enum vc_status vc_mixture_read(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_plan *plan,
@@ -140,6 +232,7 @@ enum vc_status vc_mixture_read(struct vc_ctx *ctx, struct vc_arena *arena, const
 
     *out = (struct vc_mixture_plan){
         .rules = {.mixture = mixture, .pure = pure, .n_experts = 1, .tied = true}, .plan = plan, .foreign = true};
+    out->picture = vc_arch_picture_find(plan_has, plan->model, &out->prefix);
     out->place = vc_arena_alloc(ctx, arena, (plan->n_items + 1) * sizeof *out->place);
     VC_CALL_ALLOC(out->place);
     list = vc_arena_alloc(ctx, arena, (plan->n_items + 1) * sizeof *list);
@@ -201,7 +294,7 @@ enum vc_dtype vc_mixture_type(const struct vc_mixture_plan *plan, const struct v
     const struct vc_desc *desc = item->desc;
     const struct vc_mixture_tensor tensor = {kind_of(name), plan->place[index], layer_of(name), desc->n_dims,
                                              desc->shape};
-    enum vc_dtype rule = vc_mixture_rule(&plan->rules, &tensor);
+    enum vc_dtype rule = plan->picture != NULL ? picture_type(plan, name) : vc_mixture_rule(&plan->rules, &tensor);
     bool small = rule == VC_DTYPE_NVFP4 && !plan->rules.pure && !vc_mixture_scales(plan, item); /* for its scales */
     enum vc_dtype wanted = small ? VC_DTYPE_Q4_K : rule;
     enum vc_dtype type = vc_mixture_whole_blocks(wanted, desc->shape[desc->n_dims - 1]);

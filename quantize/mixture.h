@@ -15,6 +15,7 @@
 #include "core/model/mixture_rules.h"
 #include "core/model/source.h"
 
+struct vc_arch_picture;
 struct vc_plan;
 struct vc_item;
 
@@ -25,6 +26,9 @@ struct vc_mixture_plan {
     uint32_t *place; /* of each item among those of its kind that the mixture tells apart by layer (attention's values,
                         the second matrix of feed-forward parts), in the order of layers */
     bool foreign;    /* no tensor has a name of llama.cpp's: rules about names do not hold */
+    const struct vc_arch_picture
+        *picture;       /* a network that makes pictures, which has rules of its own; NULL: another */
+    const char *prefix; /* of its names */
 };
 
 /* Reads what the model's file says about itself, and the names of its tensors as the passes before have left them. The
@@ -35,6 +39,9 @@ enum vc_status vc_mixture_read(struct vc_ctx *ctx, struct vc_arena *arena, const
 /* Whether llama-quantize makes blocks of the item, a matrix or a stack of matrices: not of norms, routers, tables of
  * positions, convolutions, and what does not end in "weight". */
 bool vc_mixture_takes(const struct vc_mixture_plan *plan, const struct vc_item *item);
+
+/* Why a tensor of a network for pictures stays as it is; NULL: it becomes blocks. *f32: readers want it as f32. */
+const char *vc_mixture_keeps_picture(const struct vc_mixture_plan *plan, const struct vc_item *item, bool *f32);
 
 /* Whether readers of the file find a number beside the blocks of the item: of NVFP4, `x.scale` of `x.weight`. */
 bool vc_mixture_scales(const struct vc_mixture_plan *plan, const struct vc_item *item);

@@ -218,6 +218,24 @@ static enum vc_status check_default(struct vc_ctx *ctx, struct quantize *q, stru
     return VC_OK;
 }
 
+/* Networks that make pictures: both ends stay, and small floats of bf16 become f32, as their readers want them. */
+static enum vc_status check_picture(struct vc_ctx *ctx, struct quantize *q, struct vc_item *item, bool *kept)
+{
+    bool f32;
+    const char *why = vc_mixture_keeps_picture(&q->types, item, &f32);
+
+    *kept = why != NULL;
+    if (why == NULL) {
+        return VC_OK;
+    }
+    if (f32 && item->desc->dtype == VC_DTYPE_BF16) {
+        VC_CALL(vc_decode_add(ctx, item, false));
+        item->chain->steps[item->chain->n_steps - 1]->why = why;
+        return VC_OK;
+    }
+    return vc_item_keep_as(ctx, item, why);
+}
+
 /* Keeps what llama-quantize keeps, where no rule asks for the tensor. Names of other programs are judged as ever. */
 static enum vc_status check_mixture(struct vc_ctx *ctx, struct quantize *q, struct vc_item *item, bool *kept)
 {
@@ -225,6 +243,9 @@ static enum vc_status check_mixture(struct vc_ctx *ctx, struct quantize *q, stru
 
     (void)vc_model_of(item->set->model, item->source, &own);
     *kept = true;
+    if (q->types.picture != NULL) {
+        return check_picture(ctx, q, item, kept);
+    }
     if (item->desc->n_dims < 2) {
         return vc_item_keep(ctx, item, "%u-D", item->desc->n_dims);
     }
@@ -299,6 +320,10 @@ static enum vc_status begin_mixture(struct vc_ctx *ctx, struct quantize *q, cons
     }
     q->scheme = row;
     VC_CALL(vc_mixture_read(ctx, &q->arena, plan, q->mixture, q->options.pure, &q->types));
+    VC_REFUSE_IF(q->types.picture != NULL && q->mixture->base == VC_DTYPE_NVFP4, ctx, VC_E_UNSUPPORTED,
+                 "%s: the programs that read such networks from GGUF files know no number beside the blocks, without "
+                 "which they are too coarse; a safetensors file takes nvfp4",
+                 q->mixture->name);
     q->types.rules.statistics = q->options.calibration != NULL;
     return VC_OK;
 }

@@ -32,10 +32,12 @@ extern const struct vc_format vc_format_imatrix; /* imatrix_read.c */
 #define VC_GGUF_HEADER_BYTES     24
 #define VC_GGUF_VERSION          3
 #define VC_GGUF_ALIGN            32 /* unless the metadata says otherwise */
-#define VC_GGUF_MAX_NAME         63
+#define VC_GGUF_MAX_NAME         63 /* of ggml; readers of networks for pictures take ..._OF_PICTURES */
+#define VC_GGUF_NAME_OF_PICTURES 127
 #define VC_GGUF_MAX_KEY          65535
 #define VC_GGUF_MAX_PAIRS        ((uint64_t)65536)
 #define VC_GGUF_MAX_DIMS         4
+#define VC_GGUF_DIMS_OF_PICTURES 5
 #define VC_GGUF_QUANTIZATION     2 /* general.quantization_version of every block type of today */
 #define VC_GGUF_KEY_ALIGNMENT    "general.alignment"
 #define VC_GGUF_KEY_ARCHITECTURE "general.architecture"
@@ -173,6 +175,10 @@ enum vc_status vc_gguf_check_split(struct vc_ctx *ctx, const struct gguf *self, 
 
 /* What loads a file with the names of another format: not llama.cpp, which wants its own. */
 extern const struct vc_loader vc_gguf_other_loader;
+
+/* general.architecture of a network that makes pictures or films, by its tensors, or by what the GGUF file says; NULL:
+ * another model. (gguf_write.c) */
+const char *vc_gguf_picture(const struct vc_model *model);
 
 /* vc_source_ops.program (gguf_program.c). */
 enum vc_status vc_gguf_program(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,

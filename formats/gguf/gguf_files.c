@@ -417,7 +417,8 @@ static void add_imatrix(struct gguf_file *file)
     add_number(file, "imatrix.chunk_size", 1);
 }
 
-/* The metadata of one file. A source that is no GGUF file has none, and llama.cpp wants an architecture: "unknown". */
+/* The metadata of one file. A source that is no GGUF file has none, and llama.cpp wants an architecture: "unknown", but
+ * for networks that make pictures, whose programs read them by their own names. */
 static enum vc_status lay_out_metadata(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *files,
                                        size_t index)
 {
@@ -428,7 +429,7 @@ static enum vc_status lay_out_metadata(struct vc_ctx *ctx, const struct gguf_pla
         if (is_imatrix(plan->outs)) {
             add_imatrix(file);
         } else {
-            add_text(file, VC_GGUF_KEY_ARCHITECTURE, "unknown");
+            add_text(file, VC_GGUF_KEY_ARCHITECTURE, plan->picture != NULL ? plan->picture : "unknown");
         }
         add_part(file, false, 0, file->fresh.n);
     }
@@ -442,14 +443,18 @@ static enum vc_status lay_out_metadata(struct vc_ctx *ctx, const struct gguf_pla
 /* ---- tensor entries ---- */
 
 /* What the format can say of a tensor; *type is its number. */
-static enum vc_status check_out(struct vc_ctx *ctx, const struct vc_out_tensor *out, uint32_t *type)
+static enum vc_status check_out(struct vc_ctx *ctx, const struct gguf_plan *plan, const struct vc_out_tensor *out,
+                                uint32_t *type)
 {
+    size_t most_name = plan->picture != NULL ? VC_GGUF_NAME_OF_PICTURES : VC_GGUF_MAX_NAME;
+    unsigned most_dims = plan->picture != NULL ? VC_GGUF_DIMS_OF_PICTURES : VC_GGUF_MAX_DIMS;
+
     VC_REFUSE_IF(!vc_gguf_type(out->dtype, type), ctx, VC_E_UNSUPPORTED, "%s: gguf cannot hold elements of type %s",
                  out->name, vc_dtype_name(out->dtype));
-    VC_REFUSE_IF(strlen(out->name) > VC_GGUF_MAX_NAME, ctx, VC_E_UNSUPPORTED,
-                 "%s: its name has %zu bytes; GGUF allows %d", out->name, strlen(out->name), VC_GGUF_MAX_NAME);
-    VC_REFUSE_IF(out->n_dims > VC_GGUF_MAX_DIMS, ctx, VC_E_UNSUPPORTED, "%s: has %u dimensions; GGUF allows %d",
-                 out->name, out->n_dims, VC_GGUF_MAX_DIMS);
+    VC_REFUSE_IF(strlen(out->name) > most_name, ctx, VC_E_UNSUPPORTED, "%s: its name has %zu bytes; GGUF allows %zu",
+                 out->name, strlen(out->name), most_name);
+    VC_REFUSE_IF(out->n_dims > most_dims, ctx, VC_E_UNSUPPORTED, "%s: has %u dimensions; GGUF allows %u", out->name,
+                 out->n_dims, most_dims);
     return VC_OK;
 }
 
@@ -465,7 +470,7 @@ static enum vc_status add_entry(struct vc_ctx *ctx, const struct gguf_plan *plan
     uint32_t type = 0;
     uint64_t end;
 
-    VC_CALL(check_out(ctx, &out, &type));
+    VC_CALL(check_out(ctx, plan, &out, &type));
     VC_REFUSE_IF(!vc_add_u64(at, out.size_bytes, &end) || !vc_round_up_u64(end, file->alignment, &end) ||
                      end > INT64_MAX / 2,
                  ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^62 bytes", out.name);

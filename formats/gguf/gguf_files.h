@@ -64,6 +64,7 @@ struct gguf_files {
 
 /* What the plan is made from; filled by gguf_write.c. */
 struct gguf_plan {
+    const char *picture; /* general.architecture of a network for pictures (vc_gguf_picture); NULL: another model */
     const struct vc_out_list *outs;
     const struct vc_model *model;
     const struct gguf *source; /* NULL: the model is of another format */
@@ -75,7 +76,7 @@ struct gguf_plan {
 };
 
 /* Called by the sink's layout. Refuses what GGUF cannot say (names above 63 bytes, more than 4 dimensions, types
- * without a number). Release also after a failure. */
+ * without a number; of networks for pictures above 127 bytes and 5 dimensions). Release also after a failure. */
 enum vc_status vc_gguf_files_make(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *out);
 void vc_gguf_files_release(struct vc_ctx *ctx, struct gguf_files *files);
 

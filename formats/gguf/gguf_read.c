@@ -26,10 +26,10 @@
 /* A tensor entry while it is read. In the file: u64 length and name, u32 number of dimensions, the dimensions fastest
  * first (u64 each), u32 type, u64 offset in the data. */
 struct entry {
-    char name[VC_GGUF_MAX_NAME + 1];
+    char name[VC_GGUF_NAME_OF_PICTURES + 1];
     size_t name_bytes;
     uint32_t n_dims;
-    uint64_t shape[VC_GGUF_MAX_DIMS]; /* NumPy's order */
+    uint64_t shape[VC_GGUF_DIMS_OF_PICTURES]; /* NumPy's order */
     enum vc_dtype dtype;
     uint64_t offset, n_elems, size_bytes;
     bool broken; /* only while findings are collected: it is left out */
@@ -43,15 +43,15 @@ static enum vc_status take_name(struct gguf_cursor *cursor, struct entry *entry)
     enum vc_status status;
 
     VC_CALL(vc_gguf_take_u64(cursor, &n));
-    VC_REFUSE_IF(n > VC_GGUF_MAX_NAME, cursor->ctx, VC_E_FORMAT, "%s: its name has %" PRIu64 " bytes; %d are allowed",
-                 vc_gguf_where(cursor), n, VC_GGUF_MAX_NAME);
+    VC_REFUSE_IF(n > VC_GGUF_NAME_OF_PICTURES, cursor->ctx, VC_E_FORMAT, "%s: its name has %" PRIu64 " bytes; %d are allowed",
+                 vc_gguf_where(cursor), n, VC_GGUF_NAME_OF_PICTURES);
     entry->name_bytes = (size_t)n;
     VC_CALL(vc_gguf_take(cursor, entry->name, entry->name_bytes));
     entry->name[n] = '\0';
     entry->broken = !vc_utf8_valid(entry->name, entry->name_bytes);
     if (entry->broken) {
         status = vc_fail(cursor->ctx, VC_E_FORMAT, "%s: its name is no UTF-8", vc_gguf_where(cursor));
-        (void)snprintf(entry->name, sizeof entry->name, "%.*s", VC_GGUF_MAX_NAME, cursor->where);
+        (void)snprintf(entry->name, sizeof entry->name, "%.*s", VC_GGUF_NAME_OF_PICTURES, cursor->where);
         return vc_collect(cursor->ctx, status, "name", entry->name);
     }
     cursor->tensor = entry->name;
@@ -63,8 +63,8 @@ static enum vc_status take_name(struct gguf_cursor *cursor, struct entry *entry)
 static enum vc_status take_shape(struct gguf_cursor *cursor, struct entry *entry)
 {
     VC_CALL(vc_gguf_take_u32(cursor, &entry->n_dims));
-    VC_REFUSE_IF(entry->n_dims > VC_GGUF_MAX_DIMS, cursor->ctx, VC_E_FORMAT,
-                 "%s: has %" PRIu32 " dimensions; %d are allowed", entry->name, entry->n_dims, VC_GGUF_MAX_DIMS);
+    VC_REFUSE_IF(entry->n_dims > VC_GGUF_DIMS_OF_PICTURES, cursor->ctx, VC_E_FORMAT,
+                 "%s: has %" PRIu32 " dimensions; %d are allowed", entry->name, entry->n_dims, VC_GGUF_DIMS_OF_PICTURES);
     entry->n_elems = 1;
     for (uint32_t d = entry->n_dims; d-- > 0;) { /* the fastest dimension comes first in the file */
         VC_CALL(vc_gguf_take_u64(cursor, &entry->shape[d]));

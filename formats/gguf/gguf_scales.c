@@ -11,7 +11,7 @@
 static size_t find_scale(const struct vc_model *model, const struct vc_tensor *t)
 {
     const char *tail = strrchr(t->name, '.');
-    char name[VC_GGUF_MAX_NAME + 1];
+    char name[VC_GGUF_NAME_OF_PICTURES + 1];
     const struct vc_tensor *scale;
     size_t found;
 

@@ -11,6 +11,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "arch/arch_family.h"
+#include "arch/arch_pictures.h"
 #include "core/base/checked.h"
 #include "formats/dialects/dialects.h"
 #include "formats/formats.h"
@@ -286,6 +288,25 @@ static enum vc_status choose_form(struct vc_ctx *ctx, const struct vc_write_opti
                                 : vc_outfile_open(ctx, options, self->plan.model, &self->file);
 }
 
+static bool model_has(const void *user, const char *name)
+{
+    return vc_model_find(user, name) != VC_NO_TENSOR;
+}
+
+const char *vc_gguf_picture(const struct vc_model *model)
+{
+    const struct vc_arch_picture *row;
+    const char *prefix;
+
+    for (size_t i = 0; vc_format_writes(model, vc_gguf_sink_create) && i < model->n_facts; i++) {
+        if (strcmp(model->facts[i].key, "architecture") == 0) {
+            return vc_arch_gguf_is_picture(model->facts[i].value) ? model->facts[i].value : NULL;
+        }
+    }
+    row = vc_arch_picture_find(model_has, model, &prefix);
+    return row != NULL ? row->gguf : NULL;
+}
+
 const struct vc_loader vc_gguf_other_loader = {.program = "only a program that knows its names"};
 
 enum vc_status vc_gguf_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
@@ -303,6 +324,7 @@ enum vc_status vc_gguf_sink_create(struct vc_ctx *ctx, const struct vc_model *mo
     VC_TRY(VC_ZEROS(ctx, VC_TAG_IO, self, 1));
     self->plan.model = model;
     self->plan.source = same ? model->self : NULL;
+    self->plan.picture = vc_gguf_picture(model);
     VC_TRY(choose_form(ctx, options, self));
     *sink = (struct vc_sink){.ops = &gguf_sink_ops,
                              .self = self,
@@ -310,10 +332,14 @@ enum vc_status vc_gguf_sink_create(struct vc_ctx *ctx, const struct vc_model *mo
                              .dialect = &vc_dialect_gguf,
                              .accepts_raw = same,
                              .memory_bytes = COPY_BYTES,
-                             .note = same ? NULL
-                                          : "general.architecture is \"unknown\", and names are kept: only programs "
-                                            "that know them have a model to run it with, which llama.cpp has not",
-                             .loader = same ? model->loader : vc_gguf_other_loader};
+                             .note = same || self->plan.picture != NULL
+                                         ? NULL
+                                         : "general.architecture is \"unknown\", and names are kept: only programs "
+                                           "that know them have a model to run it with, which llama.cpp has not",
+                             .loader = same ? model->loader
+                                       : self->plan.picture != NULL
+                                           ? (struct vc_loader){.program = vc_arch_gguf_program(self->plan.picture)}
+                                           : vc_gguf_other_loader};
     *out = sink;
     return VC_OK;
 out:

@@ -259,7 +259,7 @@ static void test_bad_entries(void **state)
     for (i = 0; i < sizeof types / sizeof types[0]; i++) {
         bad_entry(types[i], 1, DIMS(256), 0, "which is not known");
     }
-    bad_entry(0, 5, DIMS(1, 1, 1, 1, 1), 0, "a: has 5 dimensions; 4 are allowed");
+    bad_entry(0, 6, DIMS(1, 1, 1, 1, 1, 1), 0, "a: has 6 dimensions; 5 are allowed");
     bad_entry(0, 1, DIMS((uint64_t)1 << 63), 0, "2^63 elements or more");
     bad_entry(0, 2, DIMS((uint64_t)1 << 32, (uint64_t)1 << 32), 0, "2^63 elements or more");
     bad_entry(28, 1, DIMS((uint64_t)1 << 61), 0, "2^63 bytes or more");
@@ -274,8 +274,11 @@ static void test_bad_entries(void **state)
     gguf_tensor(&g, "a", 0, 1, DIMS(1), 4);
     gguf_tensor(&g, "a", 0, 1, DIMS(1), 4);
     bad(&g, "tensor 'a' occurs twice");
-    gguf_tensor(&g, "0123456789012345678901234567890123456789012345678901234567890123", 0, 1, DIMS(1), 4);
-    bad(&g, "tensor entry 1 of 1: its name has 64 bytes; 63 are allowed");
+    gguf_tensor(&g,
+                "0123456789012345678901234567890123456789012345678901234567890123"
+                "0123456789012345678901234567890123456789012345678901234567890123",
+                0, 1, DIMS(1), 4);
+    bad(&g, "tensor entry 1 of 1: its name has 128 bytes; 127 are allowed");
     gguf_tensor(&g, "\xff", 0, 1, DIMS(1), 4);
     bad(&g, "its name is no UTF-8");
     gguf_entry(&g, "a", 28, 1, DIMS(((uint64_t)1 << 60) - 8), 0);

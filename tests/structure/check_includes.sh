@@ -144,7 +144,7 @@ list_edges | awk -v sq="'" '
         else if (is_pass(from)) {
             ok = to ~ /^(include|core|passes)$/ || to == from || passes_may(t) ||
                  (from ~ /^(prune|distill|measure)$/ && to == "graph") || (from ~ /^(distill|measure)$/ && to == "engine") ||
-                 (from ~ /^(distill|measure)$/ && t == "facade/all_candidates.h")
+                 (from ~ /^(distill|measure)$/ && t == "facade/all_candidates.h") || (from == "quantize" && t == "arch/arch_pictures.h")
         }
         # The engine knows nothing of losses, optimizers, data and the training loop; random numbers are shared.
         else if (from == "engine") { ok = to ~ /^(include|core|graph|engine)$/ || passes_may(t) || t ~ /^passes\/(graph_params|random)\.h$/ }
