@@ -1,4 +1,7 @@
-/* arch.c - see arch.h. To make the tables of another version of transformers: scripts/architectures.py arch. */
+/* arch.c - see arch.h. To make the tables of another version of transformers: scripts/architectures.py arch.
+ *
+ *     VC_ARCH("gemma3_text", "", "head_dim=256 ...")              what the class takes where config.json says nothing
+ *     VC_ARCH_LIST("gemma3_text", "layer_types", LAST, 6, ...)    every sixth layer is of another kind */
 #include "arch/arch.h"
 
 #include <stdlib.h>
@@ -34,6 +37,7 @@ const struct vc_arch *vc_arch_find(const char *type)
     return NULL;
 }
 
+/* A model of several parts has a type of its own for its text: "gemma3" has "gemma3_text". */
 const struct vc_arch *vc_arch_find_text(const char *type)
 {
     const struct vc_arch *arch = vc_arch_find(type);
@@ -41,6 +45,7 @@ const struct vc_arch *vc_arch_find_text(const char *type)
     return arch != NULL && arch->text[0] != '\0' ? vc_arch_find(arch->text) : arch;
 }
 
+/* The defaults are words "key=value" with blanks between them. */
 bool vc_arch_default(const struct vc_arch *arch, size_t index, struct vc_arch_default *out)
 {
     const char *at = arch != NULL ? arch->defaults : "";
@@ -56,6 +61,7 @@ bool vc_arch_default(const struct vc_arch *arch, size_t index, struct vc_arch_de
     return *at != '\0';
 }
 
+/* The default of that key. */
 static bool find_default(const struct vc_arch *arch, const char *key, struct vc_arch_default *out)
 {
     for (size_t i = 0; vc_arch_default(arch, i, out); i++) {
@@ -98,6 +104,7 @@ const struct vc_arch_list *vc_arch_list(const char *type, size_t index)
     return NULL;
 }
 
+/* Layer i of n: whether it is of the other kind. */
 bool vc_arch_list_other(const struct vc_arch_list *list, uint64_t number, uint64_t i, uint64_t n)
 {
     bool ends = list->rule == VC_ARCH_LAST_AND_END || list->rule == VC_ARCH_LAST_ENDS;
@@ -124,26 +131,31 @@ static const struct {
     const char *names;
     const char *list;
 } keys[] = {
+    /* an entry for each layer */
     {VC_ARCH_KEY_BY_LAYER,
      "layer_types mlp_layer_types indexer_types layers_block_type block_configs no_rope_layers attention_layers "
      "attention_window attention_windows attn_type_list hybrid_layer_pattern hybrid_override_pattern moe_layer_freq "
      "num_query_heads ffn_multipliers num_attention_heads_per_layer num_key_value_heads_per_layer "
      "activation_sparsity_pattern layer_rope_theta swiglu_limits swiglu_limits_shared",
      NULL},
+    /* numbers of layers, which change when layers in front of them go */
     {VC_ARCH_KEY_NUMBERS,
      "mlp_only_layers cross_attention_layers full_attn_idxs moe_layers attn_layer_indices hybrid_layer_ids "
      "local_layer_ids rope_scaling_layers window_block_indexes",
      NULL},
     {VC_ARCH_KEY_NUMBERS_STAY, "deepstack_visual_indexes intermediate_layers_indices", NULL},
     {VC_ARCH_KEY_FEATURE, "vision_feature_layer mm_vision_select_layer", NULL},
+    /* how many layers at the beginning */
     {VC_ARCH_KEY_FIRST,
      "first_k_dense_replace num_dense_layers max_window_layers moe_layer_start_index num_hash_layers dense_mlp_idx",
      NULL},
+    /* what depends on the number of a layer in some other way */
     {VC_ARCH_KEY_BY_NUMBER,
      "num_kv_shared_layers hidden_size_per_layer_input moe_layer_end_index scale_attn_by_inverse_layer_idx stage_names "
      "depths moe_layers_enum kv_source_layers per_layer_config aligner_num_add_layers index_topk_pattern "
      "num_first_full_attention_layers num_last_full_attention_layers",
      NULL},
+    /* every how many layers; `list`: the list that says the same */
     {VC_ARCH_KEY_PERIOD, "sliding_window_pattern global_attn_every_n_layers full_attention_interval layer_group_size",
      "layer_types"},
     {VC_ARCH_KEY_PERIOD, "attn_layer_period", "layers_block_type"},
@@ -166,6 +178,7 @@ bool vc_arch_key_is(const char *key, enum vc_arch_key kind)
     return i < sizeof keys / sizeof keys[0];
 }
 
+/* The last row has no list, and stands for keys that are none. */
 const char *vc_arch_period_list(const char *key)
 {
     size_t i = 0;

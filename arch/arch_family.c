@@ -10,18 +10,23 @@
 
 /* ---- names of tensors ---- */
 
+/* Tensors of a layer as llama.cpp calls them, without "blk.#." in front and ".weight" behind: vc_arch_family.layer has
+ * those that every layer has, .maybe those that it may have. */
 #define ATTENTION "attn_norm attn_q attn_k attn_v attn_output "
 #define DENSE     ATTENTION "ffn_norm ffn_gate ffn_up ffn_down"
 #define EXPERTS   ATTENTION "ffn_norm ffn_gate_inp ffn_gate_exps ffn_up_exps ffn_down_exps"
 #define QK_NORMS  " attn_q_norm attn_k_norm"
 
+/* Biases of models that have them by an option of their configuration. */
 #define QKV_BIASES "attn_q.bias attn_k.bias attn_v.bias"
 #define ALL_BIASES QKV_BIASES " attn_output.bias ffn_gate.bias ffn_up.bias ffn_down.bias"
 
+/* An encoder: norms behind attention and the feed-forward part, biases everywhere. */
 #define BERT                                                                                                  \
     "attn_q attn_q.bias attn_k attn_k.bias attn_v attn_v.bias attn_output attn_output.bias attn_output_norm " \
     "attn_output_norm.bias ffn_up ffn_up.bias ffn_down ffn_down.bias layer_output_norm layer_output_norm.bias"
 
+/* Each head has a sink beside its keys, and experts have biases. */
 #define EXPERTS_OF_GPT_OSS                                                                                        \
     ATTENTION "attn_q.bias attn_k.bias attn_v.bias attn_output.bias attn_sinks post_attention_norm ffn_gate_inp " \
               "ffn_gate_inp.bias ffn_gate_exps ffn_gate_exps.bias ffn_up_exps ffn_up_exps.bias ffn_down_exps "    \
@@ -32,19 +37,26 @@
 #define RECURRENT "attn_qkv attn_gate ssm_conv1d ssm_dt.bias ssm_a ssm_alpha ssm_beta ssm_norm ssm_out"
 #define SHARED    " ffn_gate_inp_shexp ffn_gate_shexp ffn_up_shexp ffn_down_shexp"
 
+/* Layers that read the keys and values of others have no attn_k and attn_v; inp_gate, proj and post_norm are there
+ * where layers have an input of their own. */
 #define GEMMA4 \
     "attn_norm attn_q attn_output attn_q_norm post_attention_norm ffn_norm ffn_gate ffn_up ffn_down post_ffw_norm"
 #define MAYBE_GEMMA4 "attn_k attn_k_norm attn_v layer_output_scale inp_gate proj post_norm"
 
+/* No norms before attention and the feed-forward part: they are behind. */
 #define OLMO "attn_q attn_k attn_v attn_output ffn_gate ffn_up ffn_down post_attention_norm post_ffw_norm" QK_NORMS
 
+/* Words of config.json for the activation function; '|' stands between words for one. */
 #define SILU "silu|swish"
 #define TANH "gelu_pytorch_tanh"
 
+/* Rules of all families; those of a family come before them. The order is that of a model: the embedding, the last
+ * norm, the head, then what a layer has. */
 const struct vc_arch_name vc_arch_names[] = {
     {.from = "embed_tokens", .to = "token_embd", .shape = "VH"},
     {.from = "norm", .to = "output_norm", .shape = "H"},
     {.from = "lm_head", .to = "output", .shape = "VH"},
+    /* attention */
     {.from = "layers.#.input_layernorm", .to = "blk.#.attn_norm", .shape = "H"},
     {.from = "layers.#.self_attn.q_proj", .to = "blk.#.attn_q", .shape = "qH"},
     {.from = "layers.#.self_attn.k_proj", .to = "blk.#.attn_k", .shape = "kH"},
@@ -53,9 +65,11 @@ const struct vc_arch_name vc_arch_names[] = {
     {.from = "layers.#.self_attn.q_norm", .to = "blk.#.attn_q_norm", .shape = "d"},
     {.from = "layers.#.self_attn.k_norm", .to = "blk.#.attn_k_norm", .shape = "d"},
     {.from = "layers.#.post_attention_layernorm", .to = "blk.#.ffn_norm", .shape = "H"},
+    /* the feed-forward part */
     {.from = "layers.#.mlp.gate_proj", .to = "blk.#.ffn_gate", .shape = "FH"},
     {.from = "layers.#.mlp.up_proj", .to = "blk.#.ffn_up", .shape = "FH"},
     {.from = "layers.#.mlp.down_proj", .to = "blk.#.ffn_down", .shape = "HF"},
+    /* a router and its experts: a matrix for each, or those of all in one, gate and up joined */
     {.from = "layers.#.mlp.gate.weight", .to = "blk.#.ffn_gate_inp.weight", .shape = "EH"},
     {.from = "layers.#.mlp.experts.*.gate_proj", .to = "blk.#.ffn_gate_exps", .shape = "EeH"},
     {.from = "layers.#.mlp.experts.*.up_proj", .to = "blk.#.ffn_up_exps", .shape = "EeH"},
@@ -63,6 +77,7 @@ const struct vc_arch_name vc_arch_names[] = {
     {"layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_gate_exps.weight", "EeH", VC_ROWS_FIRST_HALF, VC_MATRIX_STRAIGHT},
     {"layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_up_exps.weight", "EeH", VC_ROWS_SECOND_HALF, VC_MATRIX_STRAIGHT},
     {.from = "layers.#.mlp.experts.down_proj", .to = "blk.#.ffn_down_exps.weight", .shape = "EHe"},
+    /* the expert that all tokens use */
     {.from = "layers.#.mlp.shared_expert.gate_proj", .to = "blk.#.ffn_gate_shexp", .shape = "sH"},
     {.from = "layers.#.mlp.shared_expert.up_proj", .to = "blk.#.ffn_up_shexp", .shape = "sH"},
     {.from = "layers.#.mlp.shared_expert.down_proj", .to = "blk.#.ffn_down_shexp", .shape = "Hs"},
@@ -110,6 +125,7 @@ static const struct vc_arch_name rules_of_olmo2[] = {
     {.from = NULL},
 };
 
+/* Experts are called by numbers: w1 is the gate, w3 goes up, w2 down. */
 static const struct vc_arch_name rules_of_mixtral[] = {
     {.from = "layers.#.block_sparse_moe.gate.weight", .to = "blk.#.ffn_gate_inp.weight", .shape = "EH"},
     {.from = "layers.#.block_sparse_moe.experts.*.w1", .to = "blk.#.ffn_gate_exps", .shape = "EeH"},
@@ -125,6 +141,7 @@ static const struct vc_arch_name rules_of_phi3[] = {
     {.from = NULL},
 };
 
+/* Norms before and behind, and gate and up joined. */
 static const struct vc_arch_name rules_of_glm4[] = {
     {.from = "layers.#.post_self_attn_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
     {.from = "layers.#.post_mlp_layernorm", .to = "blk.#.post_ffw_norm", .shape = "H"},
@@ -132,11 +149,14 @@ static const struct vc_arch_name rules_of_glm4[] = {
     {.from = NULL},
 };
 
+/* The norm before the feed-forward part is called as if it were behind attention, and llama.cpp does so too. */
 static const struct vc_arch_name rules_of_seed_oss[] = {
     {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
     {.from = NULL},
 };
 
+/* Recurrent layers have value heads in another order in llama.cpp (vc_arch_rows). In layers of full attention q_proj
+ * has a gate for each element, so twice the rows. */
 static const struct vc_arch_name rules_of_qwen3_5[] = {
     {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
     {.from = "layers.#.self_attn.q_proj", .to = "blk.#.attn_q", .shape = "pH"},
@@ -201,6 +221,7 @@ static bool take_number(const char **at, int64_t *out)
     return true;
 }
 
+/* A pattern may be a beginning only: what follows is the caller's matter. */
 bool vc_arch_name_fits(const char *pattern, const char *name, int64_t *layer, int64_t *expert, const char **rest)
 {
     *layer = *expert = -1;
@@ -222,6 +243,7 @@ bool vc_arch_name_is_whole(const char *to)
     return vc_ends_in(to, ".weight") || vc_ends_in(to, ".bias") || vc_ends_in(to, ".scale") || vc_ends_in(to, ".ssm_a");
 }
 
+/* The table of letters is in arch_family.h. */
 uint64_t vc_arch_size_of(const struct vc_arch_sizes *s, char letter)
 {
     switch (letter) {
@@ -286,7 +308,10 @@ uint64_t vc_arch_size_of(const struct vc_arch_sizes *s, char letter)
 #define MOST     (VC_ARCH_OF_SEQUENCES | VC_ARCH_OF_TOKENS | VC_ARCH_OF_QUESTIONS)
 #define GEMMA    ON(GRAPH) | ON(FROM_1) | ON(BIASES) | ON(SCALED)
 
+/* For each family: types of config.json, the class of transformers and that of its text where it is another,
+ * llama.cpp's architecture, traits, more classes, norms; then what differs. */
 static const struct vc_arch_family families[] = {
+    /* decoders of Llama's form, and those with experts */
     {"llama", "Llama", NULL, "llama", ON(GRAPH) | AS_LLAMA | ON(BIASES) | ON(MLP_BIAS), MOST, .layer = DENSE,
      .maybe = ALL_BIASES, .activation = SILU},
     {"mistral", "Mistral", NULL, "llama", ON(GRAPH) | AS_LLAMA, MOST, .windows = VC_WINDOW_ALL, .layer = DENSE,
@@ -305,6 +330,7 @@ static const struct vc_arch_family families[] = {
      ON(GRAPH) | ON(BIASES) | ON(EXPERTS) | ON(EXPERT_SIZE) | ON(SUM_KEY) | ON(SUM_IS_1), MOST,
      .qk_norm = VC_QK_NORM_HEAD, .windows = VC_WINDOW_USED, .layer = EXPERTS QK_NORMS, .maybe = QKV_BIASES,
      .activation = SILU},
+    /* recurrent layers between those of attention */
     {"qwen3_5_text|qwen3_5", "Qwen3_5", NULL, "qwen35", ON(FROM_1) | ON(RECURRENT) | ON(PARTIAL),
      .layer = "attn_norm post_attention_norm ffn_gate ffn_up ffn_down", .first = GATED, .second = RECURRENT,
      .activation = SILU, .rules = rules_of_qwen3_5},
@@ -312,6 +338,7 @@ static const struct vc_arch_family families[] = {
      ON(FROM_1) | ON(RECURRENT) | ON(PARTIAL) | ON(EXPERTS) | ON(EXPERT_SIZE) | ON(SHARED_EXPERT),
      .layer = "attn_norm post_attention_norm ffn_gate_inp ffn_gate_exps ffn_up_exps ffn_down_exps" SHARED,
      .first = GATED, .second = RECURRENT, .activation = SILU, .rules = rules_of_qwen3_5},
+    /* Gemma, of four generations */
     {"gemma", "Gemma", NULL, "gemma", GEMMA | ON(GELU_IS_TANH) | ON(NO_HEAD), SOME, .layer = DENSE,
      .activation = TANH "|gelu"},
     {"gemma2", "Gemma2", NULL, "gemma2", GEMMA | ON(CAPS_SCORES) | ON(CAPS_LOGITS) | ON(OWN_ACT_KEY) | ON(NO_HEAD),
@@ -331,6 +358,7 @@ static const struct vc_arch_family families[] = {
      .layer = GEMMA4 " ffn_gate_inp ffn_gate_inp.scale ffn_gate_up_exps ffn_down_exps ffn_down_exps.scale "
                      "pre_ffw_norm_2 post_ffw_norm_1 post_ffw_norm_2",
      .maybe = MAYBE_GEMMA4, .activation = TANH, .rules = rules_of_gemma4},
+    /* others, each with something of its own */
     {"phi3", "Phi3", NULL, "phi3", ON(GRAPH) | ON(PACKED) | ON(DROPS) | ON(HEADS_FILL) | ON(PARTIAL), SOME,
      .windows = VC_WINDOW_ALL, .layer = "attn_norm attn_qkv attn_output ffn_norm ffn_up ffn_down", .activation = SILU,
      .rules = rules_of_phi3},
@@ -353,6 +381,7 @@ static const struct vc_arch_family families[] = {
     {"ministral3", "Ministral3", NULL, "mistral3", AS_LLAMA, .windows = VC_WINDOW_ALL, .layer = DENSE,
      .activation = SILU},
     {"arcee", "Arcee", NULL, "arcee", AS_LLAMA, .layer = ATTENTION "ffn_norm ffn_up ffn_down", .activation = "relu2"},
+    /* an encoder */
     {"bert|roberta|xlm-roberta", "Bert", NULL, "bert", ON(ENCODER) | ON(HEADS_FILL) | ON(ONE_WAY), .layer = BERT,
      .whole = "token_embd_norm token_embd_norm.bias position_embd token_types", .activation = "gelu",
      .rules = rules_of_bert},
@@ -380,6 +409,7 @@ const struct vc_arch_family *vc_arch_family(const char *model_type)
     return f;
 }
 
+/* Several families may have one architecture in llama.cpp: experts and windows tell them apart. */
 const struct vc_arch_family *vc_arch_family_of_gguf(const char *architecture, bool has_experts, bool slides)
 {
     const struct vc_arch_family *found = NULL;
@@ -407,6 +437,7 @@ const struct vc_arch *vc_arch_family_class(const struct vc_arch_family *family)
     return vc_arch_find_text(vc_arch_family_type(family, type));
 }
 
+/* llama.cpp knows the period of a family by heart; it is that of the class in transformers. */
 uint64_t vc_arch_gguf_period(const char *architecture)
 {
     const struct vc_arch_family *f;

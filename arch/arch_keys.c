@@ -43,12 +43,16 @@ const char *vc_arch_gguf_names(enum vc_edit_key size)
     return edited[size].gguf;
 }
 
+/* Where a number comes from: a size, the head size, or a real number with a default. */
 #define SIZE(name)      .source = VC_FROM_SIZE, .field = offsetof(struct vc_arch_sizes, name)
 #define HEAD_SIZE       .source = VC_FROM_HEAD_SIZE, .field = offsetof(struct vc_arch_sizes, head_size)
 #define REAL(value)     .source = VC_FROM_REAL, .otherwise = (value)
 #define OF(names_there) .architectures = (names_there)
 
+/* GGUF's key behind the architecture, the names of config.json, and who has it: families with a trait, without one, or
+ * of some architectures. */
 const struct vc_arch_pair vc_arch_pairs[] = {
+    /* sizes */
     {".block_count", LAYERS, SIZE(layers)},
     {".context_length", "max_position_embeddings|n_positions|n_ctx", SIZE(context)},
     {".embedding_length", HIDDEN, SIZE(hidden)},
@@ -57,17 +61,20 @@ const struct vc_arch_pair vc_arch_pairs[] = {
     {".attention.head_count_kv", KEY_HEADS, SIZE(key_heads), .has_not = VC_ARCH_ENCODER},
     {".attention.key_length", HEAD, HEAD_SIZE, .has_not = VC_ARCH_ENCODER | VC_ARCH_NO_HEAD_SIZE},
     {".attention.value_length", HEAD, HEAD_SIZE, .has_not = VC_ARCH_ENCODER | VC_ARCH_NO_HEAD_SIZE},
+    /* norms and rotary positions */
     {".attention.layer_norm_rms_epsilon", "rms_norm_eps|norm_eps", VC_FROM_EPSILON, .otherwise = 1e-6,
      .has_not = VC_ARCH_ENCODER},
     {".attention.layer_norm_epsilon", "layer_norm_eps", VC_FROM_EPSILON, .otherwise = 1e-6, .has = VC_ARCH_ENCODER},
     {".vocab_size", VOCABULARY, VC_FROM_VOCABULARY, .has_not = VC_ARCH_ENCODER},
     {".rope.freq_base", "rope_theta", VC_FROM_THETA, .has_not = VC_ARCH_ENCODER},
     {".rope.dimension_count", "partial_rotary_factor|rotary_pct", VC_FROM_ROTATED, .has_not = VC_ARCH_ENCODER},
+    /* experts */
     {".expert_count", "num_experts|num_local_experts", SIZE(experts), .has = VC_ARCH_EXPERTS,
      OF("qwen2moe|qwen3moe|qwen35moe|gemma4")},
     {".expert_count", "num_local_experts|num_experts", SIZE(experts), .has = VC_ARCH_EXPERTS, OF("llama|gpt-oss")},
     {".expert_used_count", "num_experts_per_tok|top_k_experts", SIZE(experts_used), .has = VC_ARCH_EXPERTS},
     {".expert_feed_forward_length", EXPERT "|intermediate_size", SIZE(expert_size), .has = VC_ARCH_EXPERT_SIZE},
+    /* numbers of single families */
     {".attn_logit_softcapping", "attn_logit_softcapping", REAL(0.0), .has = VC_ARCH_CAPS_SCORES},
     {".final_logit_softcapping", "final_logit_softcapping", REAL(0.0), .has = VC_ARCH_CAPS_SCORES},
     {".rope.freq_base_swa", "rope_local_base_freq", VC_FROM_LOCAL_THETA, .has = VC_ARCH_LOCAL_ROPE},
@@ -80,6 +87,7 @@ const struct vc_arch_pair vc_arch_pairs[] = {
     {".logit_scale", "logits_scaling", REAL(1.0), OF("granite")},
     {".attention.sliding_window", "sliding_window", VC_FROM_WINDOW, OF("phi3")},
     {".expert_shared_feed_forward_length", SHARED, SIZE(shared_size), .has = VC_ARCH_SHARED_EXPERT},
+    /* recurrent layers */
     {".ssm.conv_kernel", "linear_conv_kernel_dim", SIZE(kernel), .has = VC_ARCH_RECURRENT},
     {".ssm.state_size", "linear_key_head_dim", SIZE(unit), .has = VC_ARCH_RECURRENT},
     {".ssm.group_count", "linear_num_key_heads", SIZE(key_units), .has = VC_ARCH_RECURRENT},
@@ -93,6 +101,7 @@ bool vc_arch_knows_pair(const struct vc_arch_family *family, const struct vc_arc
            (pair->architectures == NULL || vc_is_one_of(family->gguf, pair->architectures));
 }
 
+/* Some are read where they are found, and not written. */
 bool vc_arch_writes_pair(const struct vc_arch_family *family, const struct vc_arch_pair *pair)
 {
     return vc_arch_knows_pair(family, pair) && (family->traits & pair->has_not) == 0;

@@ -12,6 +12,8 @@ double vc_rope_frequency(double theta, double dim, uint64_t i)
     return 1.0 / vc_pow_f64(theta, (double)(2 * i) / dim);
 }
 
+/* Turns that are short against the original length stay; long ones are stretched by the factor; between them by a
+ * share. */
 double vc_rope_llama3_divisor(double theta, double dim, double factor, double low, double high, double original,
                               uint64_t i)
 {
@@ -30,6 +32,7 @@ static double pair_of(double theta, double dim, double original, double turns)
     return dim * vc_log_f64(original / (turns * 2 * PI)) / (2 * vc_log_f64(theta));
 }
 
+/* Pairs before the ramp turn often and stay; those behind it are stretched. */
 struct vc_rope_ramp vc_rope_yarn_ramp(double theta, double dim, double original, double fast, double slow,
                                       bool truncate)
 {
