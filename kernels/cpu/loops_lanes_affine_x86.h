@@ -240,6 +240,7 @@ ALWAYS void lanes_k_make(const struct lane_blocks *b, struct vc_k_kind kind, boo
 
 /* ---- with the least error ---- */
 
+/* vc_affine of each lane. */
 struct affine_lanes {
     fv scale, least, error;
 };
@@ -501,6 +502,8 @@ ALWAYS void lanes_k_best(const struct lane_blocks *b, struct vc_k_kind kind, boo
 
 /* ---- the types ---- */
 
+/* For a K type: how a block is written, the two searches, and the kernel. Searches are made twice, with weights and
+ * without, so that neither has a branch in its loops. */
 #define LANES_K(type, parts, size)                                                                                 \
     static void type##_lane_put(const struct lane_found *found, size_t lane, const uint8_t *codes, uint8_t *block) \
     {                                                                                                              \

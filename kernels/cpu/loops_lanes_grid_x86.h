@@ -5,6 +5,7 @@
 
 /* ---- IQ4_NL, IQ4_XS ---- */
 
+/* The values of IQ4, and a tree of the middles between them: four compares find the nearest value. */
 static const struct f_table iq4_table = {{-127.0f, -104.0f, -83.0f, -65.0f, -49.0f, -35.0f, -22.0f, -10.0f, 1.0f, 13.0f,
                                           25.0f, 38.0f, 53.0f, 69.0f, 89.0f, 113.0f},
                                          {{-4.5f},
@@ -257,6 +258,7 @@ ALWAYS void lanes_iq4_xs_search(const struct lane_blocks *b, bool weighted, stru
     }
 }
 
+/* As vc_iq4_nl_search writes it. */
 static void iq4_nl_lane_put(const struct lane_found *found, size_t lane, const uint8_t *codes, uint8_t *block)
 {
     vc_put_half(block, found->d[lane]);
@@ -276,6 +278,7 @@ static void iq4_xs_lane_put(const struct lane_found *found, size_t lane, const u
 
 /* ---- NVFP4, MXFP4 ---- */
 
+/* The numbers of E2M1, doubled, by their codes: blocks have half of the scale. */
 static const float e2m1_twice[16] = {0.0f,  1.0f,  2.0f,  3.0f,  4.0f,  6.0f,  8.0f,  12.0f,
                                      -0.0f, -1.0f, -2.0f, -3.0f, -4.0f, -6.0f, -8.0f, -12.0f};
 
@@ -412,6 +415,7 @@ ALWAYS void lanes_nvfp4_search(const struct lane_blocks *b, bool weighted, struc
     lanes_nvfp4_codes(b, found);
 }
 
+/* Four scales, then the codes of each part: element i with element i + 8. */
 static void nvfp4_lane_put(const struct lane_found *found, size_t lane, const uint8_t *codes, uint8_t *block)
 {
     for (size_t j = 0; j < 4; j++) {
@@ -453,6 +457,7 @@ ALWAYS fv lanes_mxfp4_near(const struct lane_blocks *b)
     return exponent;
 }
 
+/* The reference's exponent is the only candidate. */
 static void mxfp4_lanes_make(const struct lane_blocks *b, struct lane_found *found)
 {
     lanes_mxfp4_codes(b, lanes_mxfp4_near(b), found);
@@ -511,6 +516,7 @@ LANES_EITHER(iq4_xs_lanes_search, LANES_SEARCH_iq4_xs)
 LANES_EITHER(nvfp4_lanes_search, LANES_SEARCH_nvfp4)
 LANES_EITHER(mxfp4_lanes_search, LANES_SEARCH_mxfp4)
 
+/* Elements, parts, bytes; then the table and the functions. */
 static const struct lane_type lane_iq4_nl = {
     32, 1, 18, 0, iq4_table.value, iq4_nl_lanes_make, iq4_nl_lanes_search, iq4_nl_lane_put};
 static const struct lane_type lane_iq4_xs = {

@@ -1,5 +1,11 @@
 /* loops_lanes_signed_x86.h - part of loops_lanes_x86.h: types whose parts have one signed scale each. Q3_K and Q6_K with
- * both encoders; Q4_0, Q5_0, Q8_0, Q2_0, TQ1_0 and TQ2_0 with the least error (llama.cpp's own is one division there). */
+ * both encoders; Q4_0, Q5_0, Q8_0, Q2_0, TQ1_0 and TQ2_0 with the least error (llama.cpp's own is one division there).
+ *
+ * Blocks lie side by side: lane k of a vector is an element of block k, so a loop over 16 elements does the search of a
+ * part for all of the blocks. `found` has what each lane has found, which the put functions write as bytes, block by
+ * block.
+ *
+ *     fv x[16]    x[i] = element i of block 0, element i of block 1, ... */
 #ifndef VC_KERNELS_LOOPS_LANES_SIGNED_X86_H
 #define VC_KERNELS_LOOPS_LANES_SIGNED_X86_H
 
@@ -36,6 +42,7 @@ ALWAYS fv lanes_search_signed(const fv *x, const fv *w, bool weighted, int32_t h
         {
             int32_t step = k + (int32_t)t;
 
+            /* Each side is another start; n_sides of them run at once, so that the processor has independent work. */
             next[t] = f_set(-((float)half + (step == -10 ? 0.0f : 0.1f * (float)step))) / m;
             a[t] = b[t] = F_ZERO;
         }
@@ -50,6 +57,7 @@ ALWAYS fv lanes_search_signed(const fv *x, const fv *w, bool weighted, int32_t h
         }
         SIDES(t)
         {
+            /* A start is better where a^2 / b is larger: compared without the division, as llama.cpp does. */
             iv won = (iv)(b[t] > F_ZERO) & (iv)(a[t] * a[t] > best * b[t]);
 
             if (k + (int32_t)t == -10) {
@@ -90,6 +98,7 @@ ALWAYS fv lanes_search_refined(const fv *x, int32_t half, fv *l)
         changed = (iv)F_ZERO;
         for (size_t i = 0; i < 16; i++) {
             fv w = x[i] * x[i];
+            /* The sums without element i, for which the best code is looked for with the others as they are. */
             fv a_less = a - w * x[i] * l[i];
             fv b_less = b - w * l[i] * l[i];
             fv k = f_code(x[i] * b_less / a_less, -half, half - 1);
@@ -177,6 +186,7 @@ ALWAYS void lanes_q3_k_make(const struct lane_blocks *b, bool weighted, struct l
     for (size_t j = 0; j < 16; j++) {
         const fv *x = b->x + 16 * j;
 
+        /* The weight of an element is h sqrt(2 mean(x^2) + x^2), as llama.cpp has it. */
         if (weighted) {
             fv w[16];
 

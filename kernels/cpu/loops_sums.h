@@ -1,6 +1,9 @@
 /* loops_sums.h - part of loops.h: sums and counts over one array (values_*, for statistics and verify) or two
  * (diff_*). They write no output, so there is no strip function: a piece of up to STRIP elements is widened to f64
- * and counted in place. */
+ * and counted in place.
+ *
+ *     diff_*      x, y    -> x x, e e, y y, x y by chunk; the largest |e|; how many differ
+ *     values_*    x       -> x, x x by chunk; minimum, maximum, zeros, NaN, Inf; a histogram of exponents */
 #ifndef VC_KERNELS_LOOPS_SUMS_H
 #define VC_KERNELS_LOOPS_SUMS_H
 
@@ -14,6 +17,7 @@ static void diff_strip(double *restrict x, double *restrict y, size_t n, double 
     uint64_t different = 0;
     uint64_t nonfinite = 0;
 
+    /* Conditions without branches, so that the loop is made of vectors. NaN on both sides count as equal. */
     for (size_t i = 0; i < n; i++) {
         int equal = (x[i] == y[i]) | ((x[i] != x[i]) & (y[i] != y[i]));
         int ok = (fabs(x[i]) < INFINITY) & (fabs(y[i]) < INFINITY);

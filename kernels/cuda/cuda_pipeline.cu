@@ -87,6 +87,7 @@ static size_t entries(const struct vc_cuda_unit *unit, enum vc_cuda_per per)
         return unit->n_chunks;
     case VC_CUDA_PER_CHANNEL:
         return unit->n_channels;
+    /* Bits begin inside of a byte, and one byte holds the rest. */
     case VC_CUDA_PER_BIT:
         return ceil_div((size_t)unit->bit + unit->n_elems, 8);
     case VC_CUDA_PER_BIN:
@@ -132,12 +133,14 @@ static struct plan plan_units(const struct vc_cuda_call *call)
 {
     struct plan plan = {VC_CUDA_UNIT_ELEMS / call->row_len, VC_CUDA_UNIT_ELEMS};
 
+    /* Rows that must not be cut may be longer than the usual unit. */
     if (plan.rows == 0 && call->keep_rows) {
         plan.rows = 1; /* one row, although longer than a unit should be */
     }
     while (plan.rows > 0 && unit_bytes(call, plan.rows, call->row_len) > VC_CUDA_ARENA_BYTES) {
         plan.rows /= 2;
     }
+    /* Pieces of a row, where no whole one fits: at least a chunk, so that sums are those of whole chunks. */
     while (plan.piece > VC_CHUNK_ELEMS && unit_bytes(call, 1, plan.piece) > VC_CUDA_ARENA_BYTES) {
         plan.piece /= 2;
     }
@@ -150,6 +153,7 @@ bool vc_cuda_rows_fit(const struct vc_cuda_call *call)
     return plan_units(call).rows > 0;
 }
 
+/* Distances beyond all elements of a unit: the largest number says so as well. */
 static uint32_t clamp_u32(uint64_t n)
 {
     return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
