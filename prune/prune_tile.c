@@ -52,6 +52,7 @@ static enum vc_status give_mask(struct vc_ctx *ctx, const struct vc_step *step, 
     struct vc_prune_state *s = step->state;
     uint8_t *both = (uint8_t *)*scratch;
 
+    /* A weight stays if both masks keep it. The step before has its mask in memory, for the whole tensor. */
     if (s->also != NULL) {
         memset(both, 0, (tile->n_elems + 7) / 8);
         for (size_t i = 0; i < tile->n_elems; i++) {
@@ -92,6 +93,7 @@ enum vc_status vc_prune_apply(struct vc_ctx *ctx, const struct vc_step *step, co
         VC_KERNEL_CALL(k->mask_apply_f64(data, mask, first, r, c, out->data, out->stats));
     } else if (step->in.dtype == VC_DTYPE_F32) {
         VC_KERNEL_CALL(k->mask_apply_f32(data, mask, first, r, c, out->data, out->stats));
+        /* Types of two bytes: what is written is copied, what is measured is widened. */
     } else {
         VC_KERNEL_CALL(k->mask_apply_u16(data, mask, first, tile->n_elems, out->data));
         VC_CALL(vc_prune_values(ctx, step->in.dtype, data, tile->n_elems, &scratch, &values));

@@ -96,6 +96,7 @@ static enum vc_status structured_plan(struct vc_ctx *ctx, struct vc_pass *pass, 
     size_t n = vc_structured_find(s, item, &first);
     bool refitted;
 
+    /* In no group: it may still be a bias whose weight loses columns. */
     if (n == 0) {
         VC_CALL(vc_removal_refit_add(ctx, s, item, &refitted, &why));
         return refitted ? VC_OK : keep(ctx, s, item);
@@ -180,6 +181,7 @@ static enum vc_status settle(struct vc_ctx *ctx, struct vc_structured *s, struct
             }
             continue;
         }
+        /* Units are known: no step has to look at weights any more. */
         step->calibrate = step->calibrate && !final;
         if (vc_removal_settle(ctx, s, &plan->items[i], final) != VC_OK) {
             return vc_context(ctx, "%s", plan->model->tensors[i].name);
@@ -229,6 +231,8 @@ static enum vc_status structured_plan_end(struct vc_ctx *ctx, struct vc_pass *pa
 {
     struct vc_structured *s = pass->self;
 
+    /* What cannot be done is said before weights are read: places without steps, sizes that a configuration has no key
+     * for. */
     VC_CALL(check_planned(ctx, s, plan));
     VC_REFUSE_IF(s->options.reconstruct && s->n_refitted == 0, ctx, VC_E_UNSUPPORTED,
                  "%s: has second moments of no weight [out, in] that loses columns: calibrate with %s gathers them",

@@ -1,5 +1,11 @@
 /* structured_edits.c - sizes that the model's configuration states and that follow what is removed. A config.json has
- * one number for all layers, so all groups of a size lose as many units; what it has no key for stays as it is. */
+ * one number for all layers, so all groups of a size lose as many units; what it has no key for stays as it is.
+ *
+ *     unit      key of config.json, and others that follow
+ *     neurons   intermediate_size; of experts moe_intermediate_size, of shared ones theirs
+ *     heads     num_key_value_heads; num_attention_heads so many times
+ *     experts   num_local_experts
+ *     hidden    hidden_size */
 #include <string.h>
 
 #include "core/job/job_passes.h"

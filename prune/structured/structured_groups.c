@@ -495,6 +495,7 @@ enum vc_status vc_structured_check_any(struct vc_ctx *ctx, const struct vc_struc
     const struct vc_removal_group *group = NULL;
 
     for (size_t i = 0; i < s->n_groups; i++) {
+        /* Something goes, or scores will say what does. */
         if (s->groups[i].reason == NULL && (s->groups[i].n_go != 0 || s->groups[i].scores == NULL)) {
             return VC_OK;
         }

@@ -1,4 +1,10 @@
-/* structured_options.c - the options of removing units: checked, copied, and as words for the report. */
+/* structured_options.c - the options of removing units: checked, copied, and as words for the report.
+ *
+ *     vc_structured_check       before a model is known: what says how much goes, and who reads statistics
+ *     vc_structured_copy        lists and texts of the caller
+ *     vc_structured_describe    the recipe of the output, the command of the report
+ *
+ * Whether units of a kind exist, and how many of them can go, is known with the couplings (structured_groups.c). */
 #include "passes/select.h"
 #include "prune/structured/removal.h"
 
