@@ -254,6 +254,7 @@ static const char *const exit_statuses[][2] = {
 };
 #define N_EXIT_STATUSES (sizeof(exit_statuses) / sizeof(exit_statuses[0]))
 
+/* The commands in the order of their table, and four lines to begin with. */
 void help_overview(FILE *to)
 {
     fputs("Usage: vcompress COMMAND [options] INPUT...\n"
@@ -366,6 +367,7 @@ static void man_exit_statuses(FILE *to)
     fputs(".TP\n128+n\nended by signal n; nothing is left behind\n", to);
 }
 
+/* Groups with the same title share a heading. */
 void help_man_of(FILE *to, const struct command *command)
 {
     const char *title = "";
@@ -392,6 +394,7 @@ void help_man_of(FILE *to, const struct command *command)
     fputs(".SH \"SEE ALSO\"\n.BR vcompress (1)\n", to);
 }
 
+/* Options that are common to commands are told once, behind all of them. */
 void help_man(FILE *to)
 {
     fprintf(to,

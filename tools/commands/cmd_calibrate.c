@@ -135,6 +135,7 @@ static int merge(struct app *app, const struct calibrate_cli *cli)
     return EXIT_YES;
 }
 
+/* Checks what the two commands have in common, and calls one of them. */
 static int run_calibrate(struct app *app, int n_args, char **args)
 {
     struct calibrate_cli cli;

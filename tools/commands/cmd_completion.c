@@ -128,6 +128,7 @@ static void each_option(FILE *to, const struct command *command, void (*fn)(FILE
     }
 }
 
+/* With a blank before each, as all three shells take them. */
 static void put_command_names(FILE *to)
 {
     for (size_t i = 0; i < n_commands; i++) {

@@ -1,7 +1,10 @@
-/* cmd_dequantize.c - vcompress dequantize: quantized weights back to a float type. */
+/* cmd_dequantize.c - vcompress dequantize: quantized weights back to a float type.
+ *
+ * A pass (pass_dequantize), so that vcompress run has it too. */
 #include "tools/commands/commands.h"
 #include "tools/convert/passes.h"
 
+/* The options of the command. */
 struct dequantize_cli {
     struct convert_options convert; /* first: the shared options */
     struct vc_dequantize_options dequantize;
@@ -42,6 +45,7 @@ static const char *tag_of(const struct vc_dequantize_options *options)
     return options->target == VC_TARGET_F16 ? "fp16" : options->target == VC_TARGET_BF16 ? "bf16" : "f32";
 }
 
+/* pass_row.begin: options before the command line is read. */
 static void begin(void *cli)
 {
     vc_dequantize_defaults(&((struct dequantize_cli *)cli)->dequantize);
@@ -61,6 +65,7 @@ static int ready(struct app *app, void *cli, struct conversion *what)
     return GO_ON;
 }
 
+/* pass_row.add */
 static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct vc_model *model, void *cli)
 {
     return vc_job_add_dequantize(ctx, job, &((const struct dequantize_cli *)cli)->dequantize);

@@ -11,6 +11,7 @@
 
 #define MAX_LINES 20 /* without -v; the worst come first */
 
+/* The options of the command. */
 struct diff_cli {
     struct base_options base;
     struct vc_diff_limits limits; /* what still counts as equal */

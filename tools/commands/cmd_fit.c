@@ -459,6 +459,7 @@ static bool is_yes(const struct fit_cli *cli)
 
 /* ---- telling ---- */
 
+/* A device of --memory has no name. */
 static const char *name_of(const struct vc_fit_row *row)
 {
     return row->gpu != NULL ? row->gpu->name : "a device";

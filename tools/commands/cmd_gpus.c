@@ -169,6 +169,7 @@ static bool any_matches(const struct vc_gpus *gpus, const char *match)
     return false;
 }
 
+/* The table is for people, the document for --json, CSV for --gpus-file of another machine. */
 static int show(struct app *app, const struct gpus_cli *cli, const struct vc_gpus *gpus, const char *match)
 {
     int rc = GO_ON;
@@ -185,6 +186,7 @@ static int show(struct app *app, const struct gpus_cli *cli, const struct vc_gpu
     return rc == GO_ON && app->json.on ? print_document(app, cli, gpus, match) : rc;
 }
 
+/* The catalogue is opened after the words are checked. */
 static int run_gpus(struct app *app, int n_args, char **args)
 {
     struct gpus_cli cli = {.csv = false};

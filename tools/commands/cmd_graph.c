@@ -41,6 +41,7 @@ static bool take_value(void *group, const char *value)
     return take_one(cli->values, &cli->n_values, value);
 }
 
+/* NAME=ARRAY: a value without '=' is refused. */
 static bool take_array(void *group, const char *value)
 {
     struct graph_cli *cli = group;

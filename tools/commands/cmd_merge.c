@@ -72,6 +72,7 @@ static void begin(void *cli)
     vc_merge_defaults(&((struct merge_cli *)cli)->merge);
 }
 
+/* pass_row.ready: whether the options say enough; the tag is part of the output's usual name. */
 static int ready(struct app *app, void *cli, struct conversion *what)
 {
     const struct merge_cli *own = cli;
@@ -97,6 +98,7 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct v
     return status == VC_OK ? vc_job_add_merge(ctx, job, &own->merge) : status;
 }
 
+/* pass_row.end */
 static void end(void *cli)
 {
     struct merge_cli *own = cli;

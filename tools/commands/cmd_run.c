@@ -29,6 +29,7 @@ static bool take_pass(void *group, const char *value)
     return true;
 }
 
+/* Options of the run as a whole; those of passes stand in the text of --pass. */
 static const struct opt pass_opts[] = {
     {.name = "pass",
      .value = "'PASS OPTIONS'",

@@ -18,6 +18,7 @@
 #include "tools/show/print_answers.h"
 #include "tools/signals.h"
 
+/* The options of the command, and what a search needs beside them. */
 struct shrink_cli {
     struct nets_cli nets;            /* first */
     struct vc_shrink_options shrink; /* what vc_shrink gets */

@@ -21,6 +21,7 @@ struct verify_cli {
 
 #define VERIFY(member) OPT_FIELD(struct verify_cli, verify.member)
 
+/* NumPy has no name for bf16 and stores it as void; no other type is stored so. */
 static bool take_void_as(void *group, const char *value)
 {
     ((struct verify_cli *)group)->verify.void_as = VC_DTYPE_BF16;
@@ -97,6 +98,7 @@ static bool is_fine(const struct verdict *verdict)
 
 /* ---- text ---- */
 
+/* As the list has it, in small letters. */
 static const char *severity_name(enum vc_severity severity)
 {
     return severity == VC_SEVERITY_ERROR ? "error" : "warning";

@@ -11,6 +11,7 @@
 
 #define MAX_UNITS ((uint64_t)1 << 24) /* of all lines of --remove */
 
+/* Whether an option asks for rows and columns to go, not for zeros. */
 bool structured_asked(const struct structured_cli *cli)
 {
     return cli->options.share != NULL || cli->remove != NULL;
@@ -131,6 +132,7 @@ static bool parse_line(struct structured_cli *cli, char *line)
     return true;
 }
 
+/* Line by line; the sentence about a line that cannot be read has its number. */
 int structured_read(struct app *app, struct structured_cli *cli, FILE *from)
 {
     char *line = NULL;
@@ -201,6 +203,7 @@ static int read_dims(struct app *app, struct structured_cli *cli)
     return GO_ON;
 }
 
+/* Texts become lists here, once all options are known: --remove may stand before the options that it depends on. */
 int structured_ready(struct app *app, struct structured_cli *cli)
 {
     int rc = GO_ON;

@@ -116,6 +116,7 @@ static bool own_options(const struct named_type *type, const struct vc_quantize_
     return true;
 }
 
+/* A type that keeps or casts makes none, so options of codes would do nothing. */
 bool named_types_make_codes(const struct named_types *types, const struct vc_quantize_options *base)
 {
     struct vc_quantize_options own;
@@ -130,6 +131,7 @@ bool named_types_make_codes(const struct named_types *types, const struct vc_qua
     return false;
 }
 
+/* Words of schemes are read before a file is opened. */
 int named_types_check(struct app *app, const struct named_types *types, const struct vc_quantize_options *base)
 {
     struct vc_quantize_options own;

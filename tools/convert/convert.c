@@ -109,6 +109,7 @@ static bool take_target(void *group, const char *value)
     return true;
 }
 
+/* --must-fit is a target like those of --target-gpu, of which the answer decides the exit status. */
 static bool take_must(void *group, const char *value)
 {
     struct targets *targets = &((struct convert_options *)group)->targets;
@@ -151,11 +152,13 @@ static bool parse_share(const char *value, double *share)
     return end != value && *end == '\0';
 }
 
+/* Above 0, at most all. */
 bool expected_share(const char *value, double *share)
 {
     return parse_share(value, share) && *share > 0.0 && *share <= 1.0;
 }
 
+/* 0 is allowed: nothing may grow. */
 bool growth_share(const char *value, double *share)
 {
     return parse_share(value, share) && *share >= 0.0 && *share < 1e6;
@@ -320,6 +323,7 @@ const struct opt_group group_write_values = OPT_GROUP("Output", values_opts);
 const struct opt_group group_write_zeros = OPT_GROUP("Output", zeros_opts);
 const struct opt_group group_write_graph = OPT_GROUP("Output", target_graph_opts);
 
+/* Rows of the report are made when they are printed: a model of a million tensors has no list of them. */
 void convert_defaults(struct convert_options *options)
 {
     vc_open_defaults(&options->open);
@@ -486,6 +490,7 @@ static int check_promises(struct app *app, const struct vc_write_options *write)
     return GO_ON;
 }
 
+/* NULL: the format is not known yet. */
 static bool is_gguf(const char *format)
 {
     return format != NULL && strcmp(format, "gguf") == 0;

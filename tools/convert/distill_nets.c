@@ -212,6 +212,7 @@ enum vc_status answers_read(struct vc_ctx *ctx, const char *paths, struct answer
     return status;
 }
 
+/* Several files, with commas between them. A file that is a model is a teacher by itself, and none beside others. */
 int answers_open(struct app *app, const char *paths, struct answer_files *files)
 {
     int rc = answers_check(app, paths);

@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* In the order in which sentences name them. */
 const struct pass_row *const pass_rows[] = {&pass_quantize,   &pass_prune, &pass_distill,
                                             &pass_dequantize, &pass_merge, NULL};
 
+/* NULL: no pass has that name. */
 const struct pass_row *pass_find(const char *name)
 {
     for (size_t i = 0; pass_rows[i] != NULL; i++) {
@@ -31,6 +33,7 @@ void *pass_options_create(const struct pass_row *row)
     return cli;
 }
 
+/* The options themselves, and what `end` frees of them. */
 void pass_options_free(const struct pass_row *row, void *cli)
 {
     if (cli != NULL && row->end != NULL) {

@@ -24,6 +24,7 @@ static bool find_own(char *path, size_t size)
     return n > 0 && (size_t)n < size && access(path, F_OK) == 0;
 }
 
+/* *out is the caller's. */
 enum vc_status cards_open(struct app *app, const char *file, struct vc_gpus **out)
 {
     char own[4096];

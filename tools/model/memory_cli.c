@@ -111,6 +111,7 @@ static bool take_runtime(void *group, const char *value)
     return false;
 }
 
+/* "gpu" is the default, and means any device whose program is known otherwise. */
 static bool take_device_kind(void *group, const char *value)
 {
     struct memory_cli *cli = group;
@@ -540,6 +541,7 @@ bool memory_cli_sets(const struct memory_cli *cli, const char *name)
     return false;
 }
 
+/* Whether --runtime describes a program that wastes nothing, as no real one does. */
 bool memory_cli_is_ideal(const struct app *app, const struct memory_cli *cli)
 {
     return options_seen(&app->parsed, "runtime") && cli->memory.program == VC_RUN_BY_ANY &&
@@ -674,6 +676,7 @@ static bool is_usual(const struct memory_cli *cli)
     return o->activations == VC_DTYPE_NONE && o->weights == VC_DTYPE_NONE && o->scheme == NULL && o->amp == VC_AMP_NONE;
 }
 
+/* The options as documents show them: the type of values is told, where it was left to the program. */
 struct vc_memory_options memory_cli_options(const struct memory_cli *cli)
 {
     struct vc_memory_options shown = cli->memory;

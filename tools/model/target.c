@@ -106,6 +106,7 @@ static void judge(const struct app *app, struct targets *targets, struct vc_repo
     report->n_gates = n;
 }
 
+/* GO_ON, or the status of a failure. Answers go to the report, and judge makes the exit status of --must-fit. */
 int targets_ask(struct app *app, struct targets *targets, const struct vc_model *model, struct vc_report *report)
 {
     struct graph_source source = {.n_sizes = 0};
@@ -134,6 +135,7 @@ static const char *answer(const struct vc_fit *fit)
     return words[fit->verdict];
 }
 
+/* "tight" and "unknown" are neither good nor bad. */
 static enum ink ink_of(enum vc_verdict verdict)
 {
     if (verdict == VC_FITS) {
@@ -153,6 +155,8 @@ static void print_answer(const struct app *app, const struct vc_fit *fit)
             left < 0 ? "too much" : "left");
 }
 
+/* A line for each GPU: before, after. The second line is for a program that keeps codes, where its answer is
+ * another. */
 void print_targets(const struct app *app, const struct vc_report *report)
 {
     for (size_t k = 0; k < report->n_fits; k++) {

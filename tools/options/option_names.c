@@ -30,6 +30,7 @@ static bool is_field(const char *member, const char *field)
     return n_member >= n_field && strcmp(member + at, field) == 0 && (at == 0 || member[at - 1] == '.');
 }
 
+/* The first row of the command that fills the field. */
 static const struct opt *find_in(const struct command *command, const char *field)
 {
     for (size_t g = 0; g < command->n_groups; g++) {
@@ -81,6 +82,7 @@ static const char *say(const struct opt *opt)
     return entry->text;
 }
 
+/* The name for a sentence; NULL: no option fills that field, and the sentence has the field's own name. */
 static const char *option_name(const char *field)
 {
     const struct opt *opt;
@@ -99,6 +101,7 @@ static const char *option_name(const char *field)
     return text;
 }
 
+/* Options of the command at hand come first: two commands may call a field by different names. */
 void option_names_set(struct vc_ctx *ctx, const struct command *command)
 {
     own = command;

@@ -136,6 +136,7 @@ static bool check(struct parsed *parsed, const struct opt *opt)
     return false;
 }
 
+/* The first option that contradicts another one, in the order of the command line, makes the sentence. */
 bool options_agree(struct parsed *parsed)
 {
     for (size_t i = 0; i < parsed->n_seen; i++) {

@@ -86,6 +86,7 @@ static void consider(const char *name, const char *other, const char **best, siz
     }
 }
 
+/* For "did you mean"; NULL: none is near. */
 const char *nearest_command(const char *name)
 {
     const char *best = NULL;
@@ -136,6 +137,7 @@ const char *options_value(const struct opt *opt)
     return words;
 }
 
+/* False: the word is none of them. */
 bool options_choice(const struct opt_word *words, const char *word, int *value)
 {
     for (; words->word != NULL; words++) {
@@ -165,6 +167,7 @@ int options_word(const char *words, const char *word)
     }
 }
 
+/* Up to the first ';' that is outside of brackets: enough for the short help. */
 size_t options_first_clause(const char *help)
 {
     size_t depth = 0;
@@ -217,6 +220,7 @@ const char *options_short(const char *help, char *to)
     return to;
 }
 
+/* Whether a completion can list what the option takes. */
 bool options_has_words(const struct opt *opt)
 {
     const char *value = options_value(opt); /* those of "A=B:mse|attention" are no words by themselves */

@@ -325,6 +325,7 @@ int document_diff(struct app *app, const struct vc_model *a, const struct vc_mod
     return finish(&t, rc);
 }
 
+/* The document is given: the comparison of two others. */
 int document_changes(struct app *app, char *document)
 {
     struct telling t = {.app = app, .text = document};

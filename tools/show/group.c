@@ -16,6 +16,7 @@ void groups_init(struct groups *groups)
     *groups = (struct groups){0};
 }
 
+/* Ready for the next table afterwards. */
 void groups_release(struct groups *groups)
 {
     for (size_t i = 0; i < groups->n; i++) {
@@ -39,6 +40,7 @@ static void add_bytes(struct group_kind *kind, const void *bytes, size_t n)
     kind->n += n;
 }
 
+/* A kind is the bytes of all that has to be equal within a group, such as type and shape. */
 void group_kind_begin(struct group_kind *kind)
 {
     kind->n = 0;
@@ -152,6 +154,7 @@ static bool grow(struct groups *groups)
     return true;
 }
 
+/* `apart`: the name is kept whole, so that only tensors of that name share the group. NO_GROUP: no memory. */
 size_t groups_add(struct groups *groups, size_t index, const char *name, const struct group_kind *kind, bool apart)
 {
     size_t n_key;
@@ -178,6 +181,7 @@ size_t groups_add(struct groups *groups, size_t index, const char *name, const s
     return groups->n - 1;
 }
 
+/* A group that nothing else joins, since it is in no slot. */
 size_t groups_add_alone(struct groups *groups, size_t index, const char *name)
 {
     if (groups->n == groups->capacity && !grow(groups)) {

@@ -320,6 +320,7 @@ static bool print_recipe(struct app *app, const struct vc_sensitivity *s, const 
     return end_line(&line, app, request, ok, 0);
 }
 
+/* Pruning, then quantizing, then both in one run. */
 bool print_advice(struct app *app, const struct vc_sensitivity *s, const struct sensitivity_request *request)
 {
     return (s->prune.candidate == VC_NO_TENSOR || print_prune(app, s, request)) &&

@@ -20,6 +20,7 @@
 #define MAX_LINES 60 /* of the table of blocks without -v */
 #define MAX_OPS   12 /* kinds of operators that a line counts */
 
+/* The table of blocks while its rows are made: once to count them, once to add them. */
 struct blocks_view {
     struct app *app;
     const struct vc_graph *graph;
@@ -400,6 +401,7 @@ static void add_values(char *buf, size_t n, const struct vc_graph *graph, const 
     }
 }
 
+/* --full: a line for each node, in the order in which they are computed. */
 bool print_graph_nodes(struct app *app, const struct vc_graph *graph)
 {
     static const char *const titles[] = {"node", "makes", "shape", "from", "multiply-adds"};
@@ -425,6 +427,7 @@ bool print_graph_nodes(struct app *app, const struct vc_graph *graph)
     return table_print(&table, &app->out, false);
 }
 
+/* What the graph says about itself, such as sizes that were assumed. */
 void print_graph_notes(const struct out *out, const struct vc_graph *graph)
 {
     const char *note;

@@ -419,6 +419,7 @@ static size_t list_columns(const struct view *view, char *align, const char **ti
     return n;
 }
 
+/* Which columns there are depends on what was read. */
 static void add_titles(struct table *table, const struct view *view)
 {
     const char *titles[MAX_COLUMNS];
@@ -645,6 +646,7 @@ static bool decodes(const struct app *app)
     return ok;
 }
 
+/* False: no memory. Parts that say nothing about this file print nothing. */
 bool print_inspection(struct app *app, const struct vc_inspection *in)
 {
     const struct out *out = &app->out;

@@ -12,6 +12,7 @@
 
 #define MAX_LINES 40 /* without -v: the worst of more */
 
+/* What all three tables need. */
 struct view {
     struct app *app;
     const struct vc_sensitivity *s;

@@ -771,6 +771,7 @@ static void print_layouts(const struct out *out, const struct vc_report *report)
     }
 }
 
+/* In the order of the report: of the input, the passes, the outputs. */
 static void print_notes(const struct out *out, const struct vc_report *report)
 {
     for (size_t i = 0; i < report->n_notes; i++) {

@@ -280,6 +280,7 @@ enum sensitivity_table table_of(const struct vc_sensitivity_candidate *candidate
     return TABLE_FLOATS;
 }
 
+/* The title of a column: short, since the table has 80 columns of letters. */
 void fmt_candidate(char *buf, const struct vc_sensitivity_candidate *candidate)
 {
     const char *name = strncmp(candidate->name, "int8/", 5) == 0 ? candidate->name + 5 : candidate->name;
@@ -468,6 +469,7 @@ static bool print_kept(const struct view *view)
     return ok;
 }
 
+/* Figures of the weights, then what was measured with data, then what follows from both. */
 bool print_sensitivity(struct app *app, const struct vc_sensitivity *s, const struct sensitivity_request *request)
 {
     struct view view = {.app = app, .s = s};
