@@ -120,7 +120,7 @@ OF_FILES = "files that have none of what it is about are like others to it"
 SAME = "that is what happens without it, too"
 TRAINS = "of what these weights have not: ties, normalizations, zeros"
 MAY_DO_NOTHING = {
-    "drop": OF_FILES, "void-as": OF_FILES, "key": OF_FILES, "nonfinite": OF_FILES, "requantize": OF_FILES, "dequantize": OF_FILES,
+    "drop": OF_FILES, "remote": OF_FILES, "void-as": OF_FILES, "key": OF_FILES, "nonfinite": OF_FILES, "requantize": OF_FILES, "dequantize": OF_FILES,
     "strict": OF_FILES, "casts": OF_FILES, "source-dtype": OF_FILES, "overflow": OF_FILES, "im2col": OF_FILES, "attention": OF_FILES,
     "in-place": OF_FILES, "no-reuse": OF_FILES, "dropout": OF_FILES, "no-dropout": OF_FILES, "min-row": "casts take rows of any length", "foreach": OF_FILES, "no-foreach": OF_FILES, "activations": OF_FILES, "weights": OF_FILES,
     ("shrink", "dry-run"): SAME, ("shrink", "keep-going"): SAME, ("shrink", "resume"): OF_FILES, ("shrink weights", "time"): SAME,

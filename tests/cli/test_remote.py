@@ -7,6 +7,7 @@ import http.server
 import json
 import os
 import shutil
+import ssl
 import struct
 import subprocess
 import sys
@@ -106,7 +107,11 @@ class Server:
 
         self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.http.daemon_threads = True
-        self.url = "http://127.0.0.1:%d" % self.http.server_address[1]
+        self.url = "%s:%d" % ("https://localhost" if "certificate" in how else "http://127.0.0.1", self.http.server_address[1])
+        if "certificate" in how:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*how["certificate"])
+            self.http.socket = context.wrap_socket(self.http.socket, server_side=True)
         threading.Thread(target=self.http.serve_forever, daemon=True).start()
 
     def close(self):
@@ -288,6 +293,33 @@ def main():
     refused(4, "too many redirects", run("inspect", "hf:o/n", env={"HF_ENDPOINT": loop.url}), "redirects")
     loop.close()
     cdn.close()
+
+    # Certificates are checked, and the names in them; nothing leads from https to http.
+    if shutil.which("openssl") is None:
+        print("no openssl: certificates are not tried")
+    else:
+        def certificate(name, host):
+            key, crt = os.path.join(FOLDER, name + ".key"), os.path.join(FOLDER, name + ".crt")
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=" + host, "-addext", "subjectAltName=DNS:" + host,
+                            "-keyout", key, "-out", crt], check=True, stderr=subprocess.DEVNULL)
+            return crt, key
+
+        right, other = certificate("right", "localhost"), certificate("other", "example.invalid")
+        plain = Server(disk)
+        for pair, trusted, cdn_url, sentence in ((right, right[0], None, None), (right, None, None, "certificate"), (other, other[0], None, "example.invalid"),
+                                                 (right, right[0], plain.url, "a redirect that is not followed")):
+            server = Server(disk, certificate=pair, cdn=cdn_url)
+            env = {"HF_ENDPOINT": server.url, "HF_TOKEN": TOKEN}
+            env.update({"SSL_CERT_FILE": trusted} if trusted else {})
+            if sentence is None:
+                like_disk(["inspect", "M"], "hf:o/n", disk, env, "https")
+            else:
+                result = run("inspect", "hf:o/n", env=env)
+                check(result[0] == 4 and result[2].count("\n") == 1, "%s: exit %d: %s" % (sentence, *result[::2]))
+                check(sentence in result[2] or pair is other, "%s: %s" % (sentence, result[2]))
+            server.close()
+        check(plain.requests == [], "https led to http")
+        plain.close()
 
     # What servers do.
     def served(how, args=("inspect", "M"), env=None):
