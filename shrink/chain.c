@@ -56,7 +56,8 @@ static bool trains_codes(const struct vc_shrinking *s, const struct vc_chain *ch
     if (s->onnx && chain->share != NULL && chain->scheme != NULL && chain->scheme->target != VC_TARGET_INT8) {
         return false; /* codes of a smaller network have no place in the nodes of the larger one */
     }
-    return chain->scheme != NULL && chain->scheme->target != VC_TARGET_F16 && chain->scheme->target != VC_TARGET_GGUF;
+    return s->options.types == NULL && chain->scheme != NULL && chain->scheme->target != VC_TARGET_F16 &&
+           chain->scheme->target != VC_TARGET_GGUF;
 }
 
 /* Codes of fewer than 8 bits are written by the training itself. */
@@ -173,11 +174,20 @@ static void put_distill(const struct vc_shrinking *s, const struct vc_chain *cha
     }
 }
 
-/* The line of the pass that add_quantize adds. */
+/* Types by names, as the caller has them in words. */
+static void add_types(const struct vc_shrinking *s, struct vc_text *text)
+{
+    if (s->options.types != NULL) {
+        vc_text_add(text, " %s", s->options.types->words);
+    }
+}
+
+/* The line of the passes that add_quantize adds. */
 static void put_quantize(const struct vc_shrinking *s, const struct vc_chain *chain, struct vc_text *text)
 {
     if (chain->aim_bytes != 0) {
         vc_text_add(text, "quantize --aim-bytes %llu --rest %s", (unsigned long long)chain->aim_bytes, s->rest);
+        add_types(s, text);
         return;
     }
     vc_text_add(text, "quantize %s", scheme_of(s, chain)->flags);
@@ -187,6 +197,7 @@ static void put_quantize(const struct vc_shrinking *s, const struct vc_chain *ch
     if (takes_statistics(chain) && s->stats != NULL) {
         add_option(text, "calibration", s->final_stats);
     }
+    add_types(s, text);
 }
 
 /* The text moves into the arena, and its own memory is released, also after a failure. */
@@ -308,6 +319,7 @@ static void set_scheme(const struct vc_shrinking *s, const struct vc_chain *chai
 /* The rest: tensors that the scheme leaves alone become 16 bits. */
 static enum vc_status add_quantize(struct vc_shrinking *s, const struct vc_chain *chain, struct vc_job *job)
 {
+    const struct vc_shrink_types *types = s->options.types;
     struct vc_quantize_options options;
 
     set_scheme(s, chain, &options);
@@ -316,6 +328,18 @@ static enum vc_status add_quantize(struct vc_shrinking *s, const struct vc_chain
     }
     if (takes_statistics(chain)) {
         options.calibration = s->stats;
+    }
+    for (size_t i = 0; types != NULL && i < types->n_passes; i++) {
+        struct vc_quantize_options own = types->passes[i];
+
+        own.calibration = own.target == VC_TARGET_INT8 || own.target <= VC_TARGET_BF16 ? NULL : options.calibration;
+        VC_CALL(vc_job_add_quantize(s->ctx, job, &own));
+    }
+    if (types != NULL) {
+        options.only = types->only;
+        options.n_only = types->n_only;
+        options.rules = types->rules;
+        options.n_rules = types->n_rules;
     }
     return vc_job_add_quantize(s->ctx, job, &options);
 }

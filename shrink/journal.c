@@ -108,6 +108,9 @@ static void add_options(const struct vc_shrinking *s, struct vc_text *text)
     if (o->loss != VC_TEACHER_LOSS_AUTO) {
         vc_text_add(text, " compares=%d", (int)o->loss);
     }
+    if (o->types != NULL) {
+        vc_text_add(text, " %s", o->types->words);
+    }
     if (o->net_task != VC_NET_TASK_AUTO || o->metric != VC_METRIC_AUTO) {
         vc_text_add(text, " task=%d metric=%d", (int)o->net_task, (int)o->metric);
     }

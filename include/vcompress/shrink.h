@@ -39,6 +39,19 @@ struct vc_shrink_candidate {
     bool front;          /* no other candidate is both smaller and better */
 };
 
+/* Types by the names of tensors, of every candidate that has a type of codes or floats: as quantize --type. Passes that come before the
+ * candidate's own quantization, each with `only`, and what is left to that one. Nothing is trained with codes then: codes
+ * are made behind the training. */
+struct vc_shrink_types {
+    const struct vc_quantize_options *passes;
+    size_t n_passes;
+    const struct vc_rule *only; /* of the candidate's own quantization: tensors that the passes leave */
+    size_t n_only;
+    const struct vc_rule *rules; /* ... and its rules: tensors that stay as they are */
+    size_t n_rules;
+    const char *words; /* the same as options of quantize, for recipes: "--type 'lm_head*=int8'" */
+};
+
 struct vc_shrink_options {
     size_t struct_size;           /* set by vc_shrink_defaults */
     const struct vc_model *model; /* must be set */
@@ -69,9 +82,10 @@ struct vc_shrink_options {
     /* Called when a candidate was measured. left: seconds until options.seconds, or NaN. May be NULL. */
     void (*tell)(void *user, const struct vc_shrink_candidate *candidate, double left);
     void *user;
-    enum vc_teacher_loss loss; /* how outputs are compared, trained and proved: distill.h */
-    uint64_t metric;           /* an enum vc_metric: the figure that max_loss is a part of, in its own unit */
-    uint64_t net_task;         /* an enum vc_net_task */
+    enum vc_teacher_loss loss;           /* how outputs are compared, trained and proved: distill.h */
+    uint64_t metric;                     /* an enum vc_metric: the figure that max_loss is a part of, in its own unit */
+    uint64_t net_task;                   /* an enum vc_net_task */
+    const struct vc_shrink_types *types; /* NULL: the candidate's type is that of all tensors */
 };
 
 VC_API void vc_shrink_defaults_sized(struct vc_shrink_options *options, size_t struct_size);

@@ -10,6 +10,7 @@
 #include <vcompress/shrink.h>
 
 #include "tools/commands/commands.h"
+#include "tools/commands/quantize_types.h"
 #include "tools/convert/distill_nets.h"
 #include "tools/model/cards.h"
 #include "tools/model/memory_cli.h"
@@ -28,7 +29,11 @@ struct shrink_cli {
     const char *gpu, *gpus_file; /* of --fit and --gpus-file */
     struct vc_gpus *catalogue;
     struct device_cli device; /* of the GPU at hand */
-    enum vc_net_task task;    /* of --task */
+    struct named_types named; /* of --type */
+    struct named_passes passes;
+    struct vc_shrink_types types;
+    char *words;
+    enum vc_net_task task; /* of --task */
     struct app *app;
     size_t n_told;
 };
@@ -39,6 +44,11 @@ static bool take_loss(void *group, const char *value)
     struct shrink_cli *cli = group;
 
     return strcmp(value, "0") == 0 ? (cli->shrink.max_loss = 0, true) : expected_share(value, &cli->shrink.max_loss);
+}
+
+static bool take_type(void *group, const char *value)
+{
+    return named_types_add(&((struct shrink_cli *)group)->named, value);
 }
 
 /* "mae:0.5", "accuracy:1%", "r2:0.01". The metrics are numbered without a gap from accuracy on; vc_metric_name ends the
@@ -131,6 +141,10 @@ static const struct opt proof_opts[] = {
 /* How candidates are compared and trained, and for how long. */
 static const struct opt search_opts[] = {
     TASK_ROWS(struct shrink_cli, task, shrink.loss),
+    {.name = "type", .value = "GLOB=SCHEME", .kind = OPT_CALL, .call = take_type, .option = "types",
+     .wanted = "a glob, = and a scheme, such as 'lm_head*=int8' (64 at most)",
+     .help = "the scheme of the tensors whose names match, of every candidate, as in vcompress quantize: one of its --scheme, of GGUF files a block type "
+             "(q6_k), or keep; repeatable, the first match wins. Codes are then made behind the training"},
     /* an end before the last candidate */
     {.name = "time", .value = "TIME", .kind = OPT_CALL, .call = take_time, .option = "seconds",
      .wanted = "seconds, or a time such as 90s, 10min or 2h",
@@ -451,6 +465,34 @@ static enum vc_status name_output(struct app *app, struct shrink_cli *cli, const
     return status;
 }
 
+/* --type: passes of every candidate, by the format of the output. GO_ON or a status. */
+static int set_types(struct app *app, struct shrink_cli *cli, const struct vc_model *model)
+{
+    const char *format = cli->write.path != NULL ? vc_format_of_name(cli->write.path) : NULL;
+    struct vc_quantize_options base;
+
+    if (cli->named.n == 0) {
+        return GO_ON;
+    }
+    format = format != NULL ? format : vc_model_format(model);
+    vc_quantize_defaults(&base);
+    base.gguf = strcmp(format, "gguf") == 0 ? "Q8_0" : NULL; /* only that there are blocks */
+    GO(named_types_check(app, &cli->named, &base));
+    cli->words = named_types_words(&cli->named);
+    if (cli->words == NULL || !named_passes_make(&cli->named, &base, &cli->passes)) {
+        return app_refuse(app, VC_E_NOMEM, "not enough memory for the types");
+    }
+    cli->types = (struct vc_shrink_types){.passes = cli->passes.passes,
+                                          .n_passes = cli->passes.n,
+                                          .only = cli->passes.only,
+                                          .n_only = cli->passes.n_only,
+                                          .rules = cli->passes.rules,
+                                          .n_rules = cli->passes.n_rules,
+                                          .words = cli->words};
+    cli->shrink.types = &cli->types;
+    return GO_ON;
+}
+
 /* Opens the model (as GGUF where the output's name says so), names the output, searches. Returns the exit status. */
 static int shrink(struct app *app, struct shrink_cli *cli)
 {
@@ -467,6 +509,11 @@ static int shrink(struct app *app, struct shrink_cli *cli)
     status = vc_model_open(app->ctx, app->subject, &open, &model);
     if (status == VC_OK && cli->write.path == NULL) {
         status = name_output(app, cli, model);
+    }
+    rc = status == VC_OK ? set_types(app, cli, model) : GO_ON;
+    if (rc != GO_ON) {
+        vc_model_close(model);
+        return rc;
     }
     if (status == VC_OK) {
         cli->shrink.model = model;
@@ -499,17 +546,24 @@ static int run_shrink(struct app *app, int n_args, char **args)
     vc_write_defaults(&cli.write);
     vc_data_defaults(&cli.nets.data);
     vc_data_defaults(&cli.eval);
-    GO(app_parse(app, n_args, args, &cli));
-    GO(check(app, &cli));
-    set_rows(&cli);
-    app->subject = app->parsed.args[0];
-    app->output = cli.write.path;
-    rc = app_open(app);
+    rc = app_parse(app, n_args, args, &cli);
+    rc = rc == GO_ON ? check(app, &cli) : rc;
+    if (rc == GO_ON) {
+        set_rows(&cli);
+        app->subject = app->parsed.args[0];
+        app->output = cli.write.path;
+        rc = app_open(app);
+    }
     rc = rc == GO_ON ? json_check(app) : rc;
     rc = rc == GO_ON ? find_device(app, &cli) : rc;
     rc = rc == GO_ON ? shrink(app, &cli) : rc;
-    app_print_memory(app);
+    if (app->ctx != NULL) {
+        app_print_memory(app);
+    }
     vc_gpus_close(cli.catalogue);
+    named_passes_free(&cli.passes);
+    named_types_free(&cli.named);
+    free(cli.words);
     return rc;
 }
 

@@ -149,68 +149,107 @@ int named_types_check(struct app *app, const struct named_types *types, const st
     return GO_ON;
 }
 
-/* The pass of `base` for all other tensors. Tensors that are to stay are excluded by rules behind the user's own;
- * tensors that other passes take are excluded by `only`. */
-static enum vc_status add_others(struct vc_ctx *ctx, struct vc_job *job, const struct named_types *types,
-                                 const struct vc_quantize_options *base)
+bool named_passes_make(const struct named_types *types, const struct vc_quantize_options *base,
+                       struct named_passes *out)
 {
-    struct vc_rule others[MAX_NAMED_TYPES];
-    struct vc_rule *rules = malloc((base->n_rules + types->n + 1) * sizeof *rules);
-    struct vc_quantize_options own = *base;
-    enum vc_status status;
+    size_t n = types->n;
+    struct vc_rule *at;
 
-    if (rules == NULL) {
-        return VC_E_NOMEM;
+    *out = (struct named_passes){.n = 0};
+    out->passes = calloc(n + 1, sizeof *out->passes);
+    out->mixtures = calloc(n + 1, sizeof *out->mixtures);
+    out->lists = calloc(n * (n + 1) / 2 + n + base->n_rules + n + 1, sizeof *out->lists);
+    if (out->passes == NULL || out->mixtures == NULL || out->lists == NULL) {
+        named_passes_free(out);
+        return false;
     }
-    for (size_t i = 0; i < base->n_rules; i++) {
-        rules[i] = base->rules[i];
-    }
-    own.rules = rules;
-    own.only = others;
-    for (size_t i = 0; i < types->n; i++) {
-        struct vc_rule rule = {.glob = types->list[i].glob, .include = false};
+    at = out->lists;
+    for (size_t i = 0; i < n; i++) {
+        struct vc_quantize_options *own = &out->passes[out->n];
 
-        if (is_kept(&types->list[i])) {
-            rules[own.n_rules++] = rule;
-        } else {
-            others[own.n_only++] = rule;
+        if (is_kept(&types->list[i]) || !own_options(&types->list[i], base, out->mixtures[out->n], own)) {
+            continue;
+        }
+        own->only = at; /* the last rule that matches decides: those of types before this one */
+        own->n_only = i + 1;
+        *at++ = (struct vc_rule){.glob = types->list[i].glob, .include = true};
+        for (size_t k = 0; k < i; k++) {
+            *at++ = (struct vc_rule){.glob = types->list[k].glob, .include = false};
+        }
+        out->n++;
+    }
+    out->only = at;
+    for (size_t i = 0; i < n; i++) {
+        if (!is_kept(&types->list[i])) {
+            *at++ = (struct vc_rule){.glob = types->list[i].glob, .include = false};
+            out->n_only++;
         }
     }
-    status = vc_job_add_quantize(ctx, job, &own);
-    free(rules);
-    return status;
+    out->rules = at;
+    for (size_t i = 0; i < base->n_rules; i++) {
+        *at++ = base->rules[i];
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (is_kept(&types->list[i])) {
+            *at++ = (struct vc_rule){.glob = types->list[i].glob, .include = false};
+        }
+    }
+    out->n_rules = (size_t)(at - out->rules);
+    return true;
 }
 
-/* For type i the list is its own glob, then the globs of the types before it as exclusions:
- *
- *     type 0    include G0
- *     type 1    include G1, exclude G0
- *     type 2    include G2, exclude G0, exclude G1
- *
- * so the first --type that matches a name takes it. The passes change disjoint sets of tensors. */
+void named_passes_free(struct named_passes *passes)
+{
+    free(passes->passes);
+    free(passes->mixtures);
+    free(passes->lists);
+    *passes = (struct named_passes){.n = 0};
+}
+
 enum vc_status named_types_add_passes(struct vc_ctx *ctx, struct vc_job *job, const struct named_types *types,
                                       const struct vc_quantize_options *base)
 {
-    struct vc_rule only[MAX_NAMED_TYPES + 1];
-    struct vc_quantize_options own;
+    struct vc_quantize_options own = *base;
+    struct named_passes passes;
     enum vc_status status = VC_OK;
-    char mixture[32];
 
-    for (size_t i = 0; i < types->n; i++) { /* the last rule that matches decides: those of types before this one */
-        only[i + 1] = (struct vc_rule){.glob = types->list[i].glob, .include = false};
+    if (!named_passes_make(types, base, &passes)) {
+        return VC_E_NOMEM;
     }
-    for (size_t i = 0; i < types->n && status == VC_OK; i++) {
-        if (!is_kept(&types->list[i]) && own_options(&types->list[i], base, mixture, &own)) {
-            only[0] = (struct vc_rule){.glob = types->list[i].glob, .include = true};
-            own.only = only;
-            own.n_only = i + 1;
-            status = vc_job_add_quantize(ctx, job, &own);
-        }
+    for (size_t i = 0; i < passes.n && status == VC_OK; i++) {
+        status = vc_job_add_quantize(ctx, job, &passes.passes[i]);
     }
-    if (status != VC_OK) {
-        return status;
+    own.only = passes.only;
+    own.n_only = passes.n_only;
+    own.rules = passes.rules;
+    own.n_rules = passes.n_rules;
+    status = status == VC_OK ? vc_job_add_quantize(ctx, job, &own) : status;
+    named_passes_free(&passes);
+    return status;
+}
+
+char *named_types_words(const struct named_types *types)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *to = open_memstream(&text, &n);
+    bool whole = to != NULL;
+
+    for (size_t i = 0; whole && i < types->n; i++) {
+        char *word = NULL;
+        size_t n_word = 0;
+        FILE *one = open_memstream(&word, &n_word);
+
+        fprintf(to, "%s--type", i == 0 ? "" : " ");
+        whole = one != NULL && fprintf(one, "%s=%s", types->list[i].glob, types->list[i].scheme) > 0;
+        whole = (one == NULL || fclose(one) == 0) && whole && print_shell_word(to, word);
+        free(word);
     }
-    return add_others(ctx, job, types, base);
+    if (to != NULL && (ferror(to) | fclose(to) | !whole)) {
+        free(text);
+        text = NULL;
+    }
+    return text;
 }
 
 void named_types_free(struct named_types *types)

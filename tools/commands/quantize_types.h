@@ -43,6 +43,30 @@ bool named_types_make_codes(const struct named_types *types, const struct vc_qua
 enum vc_status named_types_add_passes(struct vc_ctx *ctx, struct vc_job *job, const struct named_types *types,
                                       const struct vc_quantize_options *base);
 
+/* The passes of the types, and what they leave to that of `base`, as lists that stay. For type i the list `only` is its own
+ * glob, then the globs of the types before it as exclusions, so the first --type that matches a name takes it:
+ *
+ *     type 0    include G0
+ *     type 1    include G1, exclude G0
+ *     base      exclude G0, exclude G1
+ *
+ * The passes change disjoint sets of tensors. Tensors that are to stay are excluded by rules behind the user's own. */
+struct named_passes {
+    size_t n, n_only, n_rules;
+    struct vc_quantize_options *passes; /* owned */
+    struct vc_rule *only, *rules;       /* of the pass of `base`; in `lists` */
+    struct vc_rule *lists;              /* owned */
+    char (*mixtures)[32];               /* owned; names that passes point to */
+};
+
+/* False: no memory. `types` has to stay. */
+bool named_passes_make(const struct named_types *types, const struct vc_quantize_options *base,
+                       struct named_passes *out);
+void named_passes_free(struct named_passes *passes);
+
+/* "--type 'a*=int8' --type b=keep", for a recipe; free it. NULL: no memory. */
+char *named_types_words(const struct named_types *types);
+
 void named_types_free(struct named_types *types);
 
 #endif
