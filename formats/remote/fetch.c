@@ -69,7 +69,7 @@ enum vc_status vc_fetch_check_url(struct vc_ctx *ctx, const char *url)
 
 /* ---- one request ---- */
 
-struct answer {
+struct vc_answer {
     struct vc_ctx *ctx;
     long status;
     uint64_t first, total; /* of Content-Range; UNKNOWN: it does not say */
@@ -119,7 +119,7 @@ static uint64_t number_at(const char *text)
 /* The line is not terminated; lines that are too long say nothing. */
 static void on_header(void *user, const char *bytes, size_t n)
 {
-    struct answer *a = user;
+    struct vc_answer *a = user;
     char line[MAX_URL];
     const char *value;
 
@@ -154,7 +154,7 @@ static void on_header(void *user, const char *bytes, size_t n)
 /* What is said with an error or a redirect is not kept; where it is short the connection is good for the next one. */
 static bool on_body(void *user, const void *bytes, size_t n)
 {
-    struct answer *a = user;
+    struct vc_answer *a = user;
     size_t part;
 
     if (a->status != 200 && a->status != 206) {
@@ -174,13 +174,13 @@ static bool on_body(void *user, const void *bytes, size_t n)
 
 static bool on_stop(void *user)
 {
-    const struct answer *a = user;
+    const struct vc_answer *a = user;
 
     return atomic_load(&a->ctx->shared->cancelled) != 0;
 }
 
 /* One request without redirects; the token only where the origin is the endpoint's. */
-static enum vc_http_end get_once(struct vc_fetcher *f, const char *url, const char *range, struct answer *a,
+static enum vc_http_end get_once(struct vc_fetcher *f, const char *url, const char *range, struct vc_answer *a,
                                  char why[VC_HTTP_WHY])
 {
     size_t n = origin_bytes(url);
@@ -232,33 +232,27 @@ static bool is_redirect(long status)
 
 /* A request with its redirects. *target: the URL that answered, where that is another one. */
 static enum vc_status get(struct vc_ctx *ctx, struct vc_fetcher *f, const char *url, const char *range,
-                          struct answer *a, char **target, enum vc_http_end *end, char why[VC_HTTP_WHY])
+                          struct vc_answer *a, char **target, enum vc_http_end *end, char why[VC_HTTP_WHY])
 {
-    char *next = vc_alloc(ctx, VC_TAG_IO, 2 * (size_t)MAX_URL);
     const char *at = url;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(next);
     *end = get_once(f, at, range, a, why);
     for (unsigned n = 0; is_redirect(a->status); n++) {
-        char *to = next + (n % 2) * (size_t)MAX_URL;
+        char *to = f->next + (n % 2) * (size_t)MAX_URL;
 
-        VC_TRY(vc_check_cancelled(ctx));
-        if (n == MAX_REDIRECTS || !follow(at, a->location, to)) {
-            VC_TRY(vc_fail(ctx, VC_E_IO, "%.*s: %s", (int)vc_min_u64(origin_bytes(at), 200), at,
-                           n == MAX_REDIRECTS ? "too many redirects" : "a redirect that is not followed"));
-        }
+        VC_CALL(vc_check_cancelled(ctx));
+        VC_REFUSE_IF(n == MAX_REDIRECTS || !follow(at, a->location, to), ctx, VC_E_IO, "%.*s: %s",
+                     (int)vc_min_u64(origin_bytes(at), 200), at,
+                     n == MAX_REDIRECTS ? "too many redirects" : "a redirect that is not followed");
         at = to;
         *end = get_once(f, at, range, a, why);
     }
     if (at != url && target != NULL && (a->status == 200 || a->status == 206)) {
         vc_free(ctx, *target);
         *target = vc_strdup(ctx, VC_TAG_IO, at);
-        VC_TRY_ALLOC(*target);
+        VC_CALL_ALLOC(*target);
     }
-out:
-    vc_free(ctx, next);
-    return status;
+    return VC_OK;
 }
 
 /* ---- tries ---- */
@@ -276,7 +270,7 @@ static enum vc_status pause_for(struct vc_ctx *ctx, double seconds)
 }
 
 /* Another try may have an answer. */
-static bool is_passing(enum vc_http_end end, const struct answer *a)
+static bool is_passing(enum vc_http_end end, const struct vc_answer *a)
 {
     long s = a->status;
 
@@ -301,7 +295,7 @@ static enum vc_status refuse_status(struct vc_ctx *ctx, const struct vc_fetcher 
 
 /* Asks until there is an answer of 200 or 206, or none can be had. *tries: without a new byte so far. */
 static enum vc_status ask(struct vc_ctx *ctx, struct vc_fetcher *f, struct vc_fetched *file, const char *range,
-                          struct answer *a, unsigned *tries)
+                          struct vc_answer *a, unsigned *tries)
 {
     bool led = file->target != NULL;
     char why[VC_HTTP_WHY] = "";
@@ -350,7 +344,8 @@ static enum vc_status refuse_change(struct vc_ctx *ctx)
 }
 
 /* The answer is of the same file, and of the range that was asked for. */
-static enum vc_status check_answer(struct vc_ctx *ctx, struct vc_fetched *file, const struct answer *a, uint64_t offset)
+static enum vc_status check_answer(struct vc_ctx *ctx, struct vc_fetched *file, const struct vc_answer *a,
+                                   uint64_t offset)
 {
     uint64_t total = a->status == 206 ? a->total : a->length;
 
@@ -376,23 +371,19 @@ static enum vc_status check_answer(struct vc_ctx *ctx, struct vc_fetched *file, 
 enum vc_status vc_fetch_range(struct vc_ctx *ctx, struct vc_fetcher *f, struct vc_fetched *file, uint64_t offset,
                               void *dst, size_t n)
 {
+    struct vc_answer *a = f->answer;
     size_t got = 0;
     unsigned tries = 0;
 
     while (got < n) {
-        struct answer *a = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *a);
-        enum vc_status status;
         char range[64];
 
-        VC_CALL_ALLOC(a);
-        *a = (struct answer){.ctx = ctx, .to = (unsigned char *)dst + got, .most = n - got};
+        *a = (struct vc_answer){.ctx = ctx, .to = (unsigned char *)dst + got, .most = n - got};
         (void)snprintf(range, sizeof range, "%" PRIu64 "-%" PRIu64, offset + got, offset + n - 1);
-        status = ask(ctx, f, file, range, a, &tries);
-        status = status == VC_OK ? check_answer(ctx, file, a, offset + got) : status;
+        VC_CALL(ask(ctx, f, file, range, a, &tries));
+        VC_CALL(check_answer(ctx, file, a, offset + got));
         got += a->got;
         tries = a->got != 0 ? 0 : tries + 1;
-        vc_free(ctx, a);
-        VC_CALL(status);
         VC_REFUSE_IF(tries > MAX_TRIES, ctx, VC_E_IO, "the server gives no bytes");
     }
     return VC_OK;
@@ -401,45 +392,38 @@ enum vc_status vc_fetch_range(struct vc_ctx *ctx, struct vc_fetcher *f, struct v
 enum vc_status vc_fetch_head(struct vc_ctx *ctx, struct vc_fetcher *f, struct vc_fetched *file, void *dst, size_t n,
                              size_t *got)
 {
-    struct answer *a = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *a);
+    struct vc_answer *a = f->answer;
     unsigned tries = 0;
+    size_t rest = 0;
     char range[64];
-    enum vc_status status = VC_OK;
 
     *got = 0;
-    VC_TRY_ALLOC(a);
-    *a = (struct answer){.ctx = ctx, .to = dst, .most = n};
+    *a = (struct vc_answer){.ctx = ctx, .to = dst, .most = n};
     (void)snprintf(range, sizeof range, "0-%zu", n - 1);
-    VC_TRY(ask(ctx, f, file, range, a, &tries));
-    if (a->status == 416) {
-        VC_TRY(vc_fail(ctx, VC_E_FORMAT, "is empty (0 bytes)"));
-    }
-    VC_TRY(check_answer(ctx, file, a, 0));
+    VC_CALL(ask(ctx, f, file, range, a, &tries));
+    VC_REFUSE_IF(a->status == 416, ctx, VC_E_FORMAT, "is empty (0 bytes)");
+    VC_CALL(check_answer(ctx, file, a, 0));
     *got = a->got;
-out:
-    vc_free(ctx, a);
-    if (status == VC_OK && *got < n && *got < file->size) { /* it was cut, or the server gives less at a time */
-        size_t rest = (size_t)vc_min_u64(n, file->size) - *got;
-
-        status = vc_fetch_range(ctx, f, file, *got, (unsigned char *)dst + *got, rest);
-        *got += status == VC_OK ? rest : 0;
+    if (*got < n && *got < file->size) { /* it was cut, or the server gives less at a time */
+        rest = (size_t)vc_min_u64(n, file->size) - *got;
+        VC_CALL(vc_fetch_range(ctx, f, file, *got, (unsigned char *)dst + *got, rest));
     }
-    return status;
+    *got += rest;
+    return VC_OK;
 }
 
 enum vc_status vc_fetch_text(struct vc_ctx *ctx, struct vc_fetcher *f, const char *url, size_t most,
                              struct vc_text *out)
 {
     struct vc_fetched file = {.url = url, .size = VC_FETCH_UNKNOWN};
-    struct answer *a = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *a);
+    struct vc_answer *a = f->answer;
     unsigned tries = 0;
     enum vc_status status = VC_OK;
     bool whole = false;
 
-    VC_TRY_ALLOC(a);
     while (!whole) { /* a cut answer is asked for again from its beginning: lists have no ranges */
         out->n = 0;
-        *a = (struct answer){.ctx = ctx, .text = out, .most = most};
+        *a = (struct vc_answer){.ctx = ctx, .text = out, .most = most};
         VC_TRY(ask(ctx, f, &file, NULL, a, &tries));
         if (a->more) {
             VC_TRY(vc_fail(ctx, VC_E_FORMAT, "an answer of more than %zu bytes", most));
@@ -452,7 +436,6 @@ enum vc_status vc_fetch_text(struct vc_ctx *ctx, struct vc_fetcher *f, const cha
     }
 out:
     vc_free(ctx, file.target);
-    vc_free(ctx, a);
     return status;
 }
 
@@ -464,6 +447,10 @@ enum vc_status vc_fetcher_open(struct vc_ctx *ctx, const char *endpoint, struct 
     size_t n = endpoint != NULL ? origin_bytes(endpoint) : 0;
 
     *out = (struct vc_fetcher){.seconds = vc_http_timeout(), .pause = vc_http_pause()};
+    out->answer = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *out->answer);
+    VC_CALL_ALLOC(out->answer);
+    out->next = vc_alloc(ctx, VC_TAG_IO, 2 * (size_t)MAX_URL);
+    VC_CALL_ALLOC(out->next);
     VC_CALL(vc_http_load(ctx, &out->http));
     out->handle = out->http->open(why);
     VC_REFUSE_IF(out->handle == NULL, ctx, VC_E_DEVICE, "%s could not begin: %s", out->http->name, why);
@@ -485,5 +472,7 @@ void vc_fetcher_close(struct vc_ctx *ctx, struct vc_fetcher *f)
         memset(f->authorization, 0, strlen(f->authorization));
         vc_free(ctx, f->authorization);
     }
+    vc_free(ctx, f->answer);
+    vc_free(ctx, f->next);
     *f = (struct vc_fetcher){.http = NULL};
 }

@@ -16,6 +16,8 @@
 
 #define VC_FETCH_UNKNOWN UINT64_MAX
 
+struct vc_answer;
+
 /* A connection, and what is sent with it. One thread at a time. */
 struct vc_fetcher {
     const struct vc_http *http;
@@ -25,6 +27,8 @@ struct vc_fetcher {
     unsigned seconds;    /* without a byte */
     double pause;        /* before the second try, in seconds */
     uint64_t n_requests, n_bytes;
+    struct vc_answer *answer; /* of the request that is made; the pool's */
+    char *next;               /* two URLs, of redirects; the pool's */
 };
 
 /* What is known of one URL. Zeros, `url`, and `size` where a list has told it (else VC_FETCH_UNKNOWN), before the first

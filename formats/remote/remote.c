@@ -469,9 +469,7 @@ enum vc_status vc_remote_open(struct vc_ctx *ctx, const char *name, struct vc_re
     vc_clear_error(ctx);
     VC_CALL_ALLOC(r);
     r->ctx = ctx;
-    (void)pthread_mutex_init(&r->windows.mutex, NULL);
-    r->windows.fetcher = &r->fetcher;
-    if (open_remote(r, name) != VC_OK) {
+    if (vc_remote_windows_make(ctx, &r->fetcher, &r->windows) != VC_OK || open_remote(r, name) != VC_OK) {
         (void)vc_context(ctx, "%.300s", name);
         vc_remote_close(r);
         return ctx->status;
@@ -507,7 +505,6 @@ void vc_remote_close(struct vc_remote *r)
     remove_folder(r);
     vc_fetcher_close(ctx, &r->fetcher);
     vc_remote_windows_release(ctx, &r->windows);
-    (void)pthread_mutex_destroy(&r->windows.mutex);
     vc_free(ctx, r->entries);
     vc_arena_release(ctx, &r->arena);
     vc_free(ctx, r);

@@ -21,34 +21,35 @@ static size_t copy_part(const unsigned char *bytes, uint64_t begin, size_t n_byt
     return part;
 }
 
-/* The window that was used longest ago, with room for n bytes. NULL: no memory. */
-static struct vc_remote_window *take_window(struct vc_ctx *ctx, struct vc_remote_windows *w, size_t n)
+enum vc_status vc_remote_windows_make(struct vc_ctx *ctx, struct vc_fetcher *fetcher, struct vc_remote_windows *w)
 {
-    struct vc_remote_window *window = &w->windows[0];
+    uint64_t share = ctx->shared->max_memory / 16;
 
-    for (size_t i = 1; i < VC_REMOTE_WINDOWS; i++) {
-        window = w->windows[i].used < window->used ? &w->windows[i] : window;
+    *w = (struct vc_remote_windows){.fetcher = fetcher};
+    (void)pthread_mutex_init(&w->mutex, NULL);
+    w->most_heads = (size_t)vc_min_u64(share, VC_REMOTE_HEADS);
+    w->capacity = (size_t)vc_max_u64(vc_min_u64(share / VC_REMOTE_WINDOWS, VC_REMOTE_WINDOW), VC_REMOTE_LEAST);
+    for (size_t i = 0; i < VC_REMOTE_WINDOWS; i++) {
+        w->windows[i].bytes = vc_alloc(ctx, VC_TAG_IO, w->capacity);
+        VC_CALL_ALLOC(w->windows[i].bytes);
     }
-    window->file = NULL;
-    if (window->capacity < n) {
-        vc_free(ctx, window->bytes);
-        window->bytes = vc_alloc(ctx, VC_TAG_IO, n);
-        window->capacity = window->bytes != NULL ? n : 0;
-    }
-    return window->bytes != NULL ? window : NULL;
+    return VC_OK;
 }
 
-/* Twice as much as before where the file is read on from there. */
+/* Fills the window that was used longest ago: with twice as much as before where the file is read on from there.
+ * n: at most the capacity. */
 static enum vc_status load_window(struct vc_ctx *ctx, struct vc_remote_windows *w, struct vc_remote_file *file,
                                   uint64_t offset, size_t n)
 {
     bool on = offset == file->next && file->step != 0;
     uint64_t step = vc_max_u64(on ? 2 * file->step : FIRST_STEP, n);
-    struct vc_remote_window *window;
+    struct vc_remote_window *window = &w->windows[0];
 
-    step = vc_min_u64(vc_min_u64(step, VC_REMOTE_WINDOW), file->at.size - offset);
-    window = take_window(ctx, w, (size_t)step);
-    VC_CALL_ALLOC(window);
+    for (size_t i = 1; i < VC_REMOTE_WINDOWS; i++) {
+        window = w->windows[i].used < window->used ? &w->windows[i] : window;
+    }
+    step = vc_min_u64(vc_min_u64(step, w->capacity), file->at.size - offset);
+    window->file = NULL;
     VC_CALL(vc_fetch_range(ctx, w->fetcher, &file->at, offset, window->bytes, (size_t)step));
     window->file = file;
     window->begin = offset;
@@ -102,13 +103,13 @@ static enum vc_status read_all(struct vc_ctx *ctx, struct vc_remote_windows *w, 
     while (n != 0) {
         size_t part = copy_kept(w, file, offset, to, n);
 
-        if (part == 0 && n >= VC_REMOTE_WINDOW) { /* straight to where it goes */
-            part = VC_REMOTE_WINDOW;
+        VC_CALL(vc_check_cancelled(ctx));
+        if (part == 0 && n >= w->capacity) { /* straight to where it goes */
+            part = (size_t)vc_min_u64(n, VC_REMOTE_WINDOW);
             VC_CALL(vc_fetch_range(ctx, w->fetcher, &file->at, offset, to, part));
         } else if (part == 0) {
-            bool head = file->head == NULL && offset < VC_REMOTE_HEAD && w->n_heads < VC_REMOTE_HEADS;
+            bool head = file->head == NULL && offset < VC_REMOTE_HEAD && w->n_heads < w->most_heads;
 
-            VC_CALL(vc_check_cancelled(ctx));
             if (head) {
                 VC_CALL(load_head(ctx, w, file));
             } else {
@@ -139,4 +140,5 @@ void vc_remote_windows_release(struct vc_ctx *ctx, struct vc_remote_windows *w)
         vc_free(ctx, w->windows[i].bytes);
         w->windows[i] = (struct vc_remote_window){.file = NULL};
     }
+    (void)pthread_mutex_destroy(&w->mutex);
 }

@@ -373,7 +373,12 @@ def main():
     result = run("quantize", "--int8", "--remote", server.url + "/model.safetensors", "-o", FOLDER + "/never.safetensors")
     refused(3, "was changed while it was read", result, "changed in the middle")
     check(not os.path.exists(FOLDER + "/never.safetensors"), "an output of a changed input")
+    # Little memory: windows are smaller, and the job is planned with what they leave.
     server.how.clear()
+    a = run("quantize", "--int8", "--max-memory", "8M", "--cpu-mask", "base", "--remote", server.url + "/model.safetensors", "-o", FOLDER + "/big-d.safetensors")
+    check(a[0] == 0, "little memory: %s" % a[2])
+    with open(FOLDER + "/big-d.safetensors", "rb") as x, open(FOLDER + "/big-b.safetensors", "rb") as y:
+        check(x.read() == y.read(), "little memory: other bytes")
     server.how.update(ranges=False)
     refused(3, "no ranges", run("quantize", "--int8", "--remote", server.url + "/model.safetensors", "-o", FOLDER + "/never.safetensors"), "no ranges")
     server.close()
