@@ -562,7 +562,7 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options
         return VC_OK;
     }
     if (options != NULL && options->row_tokens != 0) {
-        format = &vc_format_tokens;
+        format = vc_is_text(model->path) ? &vc_format_text : &vc_format_tokens;
     } else {
         VC_TRY(look(ctx, file, model->path, &format, &zip));
     }

@@ -197,6 +197,7 @@ static enum vc_status run(struct graph_files *f, const struct vc_model *model)
                                               .deviation = f->options.deviation,
                                               .length = f->options.length,
                                               .token_bits = f->options.token_bits,
+                                              .tokenizer = model != NULL ? vc_model_path(model) : NULL,
                                               .batch = f->options.batch};
     struct vc_graph_run_options options;
 

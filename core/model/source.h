@@ -83,6 +83,11 @@ struct vc_source_ops {
      * NULL: they are not. May be NULL: nothing is made from another file. */
     const char *(*source_name)(const struct vc_model *model, size_t tensor);
 
+    /* Of n elements from `first` on of a tensor of tokens: the bytes that each covers of the text it was made of. May be
+     * NULL: no text is behind them. */
+    enum vc_status (*text_bytes)(struct vc_ctx *ctx, const struct vc_model *model, uint64_t first, size_t n,
+                                 uint32_t *to);
+
     void (*close)(struct vc_model *model); /* frees `self`, tensors and names */
 
     /* With findings: reads what no tensor's values are in, and notes what is wrong with it. May be NULL: nothing. */

@@ -549,7 +549,7 @@ static enum vc_status open_rows(struct calibration *c)
     const char *symbol;
     int64_t fixed;
 
-    VC_CALL(vc_rows_open(c->ctx, c->options.data, graphs, 1, &c->rows));
+    VC_CALL(vc_rows_open(c->ctx, c->options.data, graphs, &c->options.network.weights, 1, &c->rows));
     VC_CALL(vc_rows_view_make(&c->rows, c->graph, &c->view, &symbol, &fixed));
     VC_CALL(note_shapes(c));
     VC_CALL(vc_rows_read_tokens(&c->view, &c->tokens, &c->width));

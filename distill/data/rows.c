@@ -75,15 +75,22 @@ static void list_inputs(const struct vc_graph *graph, char *text, size_t room)
 /* A file that cannot be read, and whose name is one that tokens have: says what it would take. */
 static enum vc_status hint_tokens(const struct vc_rows *rows)
 {
+    static const struct {
+        const char *point, *what;
+    } kinds[] = {{".bin", "nothing but tokens"}, {".txt", "a text"}, {".jsonl", "lines of JSON with \"text\" in them"}};
     const char *point = strrchr(rows->options.path, '.');
     char before[VC_MESSAGE_BYTES];
+    size_t k = 0;
 
-    if (point == NULL || strcmp(point, ".bin") != 0) {
+    while (point != NULL && k < 3 && strcmp(point, kinds[k].point) != 0) {
+        k++;
+    }
+    if (point == NULL || k == 3) {
         return rows->ctx->status;
     }
     (void)snprintf(before, sizeof before, "%s", rows->ctx->message);
-    return vc_fail(rows->ctx, VC_E_FORMAT, "%s; where it is nothing but tokens, %s says how many are a row", before,
-                   vc_option(rows->ctx, "length"));
+    return vc_fail(rows->ctx, rows->ctx->status, "%s; where it is %s, %s says how many tokens are a row", before,
+                   kinds[k].what, vc_option(rows->ctx, "length"));
 }
 
 /* Every "x=array" names an input, y or mask. */
@@ -428,10 +435,24 @@ static enum vc_status count_rows(struct vc_rows *rows, const struct vc_graph *gr
     return VC_OK;
 }
 
+/* The tokenizer of a text: what was said, or what lies beside the first weights, or beside the second. */
+static void find_tokenizer(const struct vc_rows *rows, const struct vc_model *const *weights, size_t n,
+                           struct vc_open_options *file)
+{
+    file->tokenizer = rows->options.tokenizer;
+    for (size_t i = 0; rows->options.tokenizer == NULL && i < n; i++) {
+        const char *path = weights[i] != NULL ? weights[i]->path : NULL;
+
+        file->tokenizer_else = file->tokenizer != NULL && path != NULL ? path : file->tokenizer_else;
+        file->tokenizer = file->tokenizer != NULL ? file->tokenizer : path;
+    }
+}
+
 /* Opens the file, counts its rows, and reads all that is not an input. Inputs are opened with their
  * networks. */
 enum vc_status vc_rows_open(struct vc_ctx *ctx, const struct vc_data_options *options,
-                            const struct vc_graph *const *graphs, size_t n_graphs, struct vc_rows *rows)
+                            const struct vc_graph *const *graphs, const struct vc_model *const *weights,
+                            size_t n_graphs, struct vc_rows *rows)
 {
     struct vc_open_options file;
     enum vc_status status;
@@ -445,8 +466,10 @@ enum vc_status vc_rows_open(struct vc_ctx *ctx, const struct vc_data_options *op
     vc_open_defaults(&file);
     file.row_tokens = rows->options.length;
     file.token_bits = rows->options.token_bits;
+    find_tokenizer(rows, weights, n_graphs, &file);
+    file.most_rows = rows->options.n_rows;
     status = vc_model_open(ctx, rows->options.path, &file, &rows->model);
-    if (status == VC_E_FORMAT && file.row_tokens == 0) {
+    if ((status == VC_E_FORMAT || status == VC_E_UNSUPPORTED) && file.row_tokens == 0) {
         VC_CALL(hint_tokens(rows));
     } else {
         VC_CALL(status);

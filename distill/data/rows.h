@@ -50,10 +50,11 @@ struct vc_rows_view {
     struct vc_rows_input *inputs; /* in the order of the graph's */
 };
 
-/* graphs: whose inputs the names in options.arrays may be; those of the first one count the rows. NULL entries are
- * skipped. */
+/* graphs: whose inputs the names in options.arrays may be; those of the first one count the rows. weights: of each graph,
+ * beside which a text has its tokenizer. NULL entries are skipped. */
 enum vc_status vc_rows_open(struct vc_ctx *ctx, const struct vc_data_options *options,
-                            const struct vc_graph *const *graphs, size_t n_graphs, struct vc_rows *rows);
+                            const struct vc_graph *const *graphs, const struct vc_model *const *weights,
+                            size_t n_graphs, struct vc_rows *rows);
 void vc_rows_close(struct vc_rows *rows);
 
 /* The array of that input of the graph. VC_E_ARGUMENT: there is none. */
@@ -94,6 +95,10 @@ enum vc_status vc_rows_take_positions(struct vc_rows *rows, const struct vc_rows
  * ones from 0 to `most`. Before positions are taken. */
 enum vc_status vc_rows_take_values(struct vc_rows *rows);
 enum vc_status vc_rows_take_labels(struct vc_rows *rows, int64_t most, bool *taken);
+
+/* The rows are tokens of a text and answered by what stands next: the bytes of the text that the tokens with a label cover; 0:
+ * they are not. */
+enum vc_status vc_rows_text_bytes(const struct vc_rows *rows, uint64_t *bytes);
 
 /* [rows][*width]: 1 where the input attention_mask of the view says that a token is no padding. *out is the caller's;
  * NULL: there is no such array. */

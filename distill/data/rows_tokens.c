@@ -135,3 +135,27 @@ enum vc_status vc_rows_take_positions(struct vc_rows *rows, const struct vc_rows
     }
     return VC_OK;
 }
+
+enum vc_status vc_rows_text_bytes(const struct vc_rows *rows, uint64_t *bytes)
+{
+    size_t n = rows->positions;
+    uint32_t *covered = NULL;
+    enum vc_status status = VC_OK;
+
+    *bytes = 0;
+    if (!rows->tokens || rows->model->ops->text_bytes == NULL) {
+        return VC_OK;
+    }
+    VC_CALL(VC_ARRAY(rows->ctx, VC_TAG_TILES, covered, n));
+    for (uint64_t i = 0; i < rows->n; i++) {
+        VC_TRY(rows->model->ops->text_bytes(rows->ctx, rows->model, vc_rows_in_file(rows, i) * n, n, covered));
+        for (size_t p = 0; p + 1 < n; p++) { /* the label of a position is the token behind it */
+            bool counts = rows->mask == NULL || rows->mask[i * n + p] != 0;
+
+            *bytes += counts && rows->labels[i * n + p] != VC_NO_LABEL ? covered[p + 1] : 0;
+        }
+    }
+out:
+    vc_free(rows->ctx, covered);
+    return status;
+}

@@ -491,7 +491,7 @@ void vc_trainer_describe(const struct vc_trainer *t, struct vc_quality *quality)
     quality->output = t->student.net.found.output;
     quality->task = t->student.net.task;
     quality->squared_error = quality->r2 = quality->teacher_r2 = NAN;
-    quality->absolute_error = quality->f1 = quality->cosine = quality->iou = NAN;
+    quality->absolute_error = quality->f1 = quality->cosine = quality->iou = quality->bits_per_byte = NAN;
     quality->undefined = NULL;
 }
 
@@ -527,6 +527,10 @@ enum vc_status vc_trainer_judge(struct vc_trainer *t, bool the_teacher, struct v
                                    .kd = t->eval.taught ? tally.kd / (double)tally.n : NAN};
     vc_trainer_describe(t, quality);
     VC_TRY(judge_values(t, &tally, quality));
+    VC_TRY(vc_rows_text_bytes(&t->eval.rows, &quality->n_bytes));
+    if (quality->n_bytes != 0 && tally.n_labels != 0) {
+        quality->bits_per_byte = tally.ce / log(2) / (double)quality->n_bytes;
+    }
     quality->iou = tally.places != NULL ? mean_iou(t, tally.places) : (double)NAN;
 out:
     vc_free(t->ctx, numbers);

@@ -162,9 +162,10 @@ static enum vc_status open_rows(struct vc_trainer *t, const struct vc_data_optio
                                 struct vc_taught_rows *rows)
 {
     const struct vc_graph *graphs[2] = {t->options.student.graph, t->options.teacher.graph};
+    const struct vc_model *weights[2] = {t->options.student.weights, t->options.teacher.weights};
 
     rows->open = true;
-    return vc_rows_open(t->ctx, options, graphs, 2, &rows->rows);
+    return vc_rows_open(t->ctx, options, graphs, weights, 2, &rows->rows);
 }
 
 /* The views of rows that the networks were not opened with. */

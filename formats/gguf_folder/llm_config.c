@@ -75,15 +75,6 @@ void vc_llm_config_free(struct vc_ctx *ctx, struct llm_config *config)
     *config = (struct llm_config){.root = NULL};
 }
 
-enum vc_status vc_llm_json_load(struct vc_ctx *ctx, const char *folder, const char *name, struct llm_json *out)
-{
-    struct hf_json json;
-    enum vc_status status = vc_hf_json_beside(ctx, folder, name, &json);
-
-    *out = (struct llm_json){json.root, json.counted};
-    return status;
-}
-
 /* The first of the names "a|b" that has a value which is not null. */
 static json_t *find_in(const json_t *object, const char *names)
 {

@@ -49,14 +49,6 @@ double vc_llm_real_of(const struct llm_config *config, const json_t *object, con
 /* VC_E_FORMAT with key and value if a value that was asked for so far is of a wrong kind. */
 enum vc_status vc_llm_config_check(struct vc_ctx *ctx, const struct llm_config *config);
 
-/* A JSON file of the folder; root NULL: it is not there. vc_json_tree_free in any case. */
-struct llm_json {
-    json_t *root;
-    uint64_t counted;
-};
-
-enum vc_status vc_llm_json_load(struct vc_ctx *ctx, const char *folder, const char *name, struct llm_json *out);
-
 /* ---- families (llm_config.c) ---- */
 
 /* The row of a model_type of which GGUF models are made; NULL: there is none. */

@@ -16,7 +16,7 @@ static enum vc_status put_type(struct vc_ctx *ctx, const char *folder, const cha
         const char *key;
         uint32_t type;
     } modes[] = {{"pooling_mode_mean_tokens", 1}, {"pooling_mode_cls_token", 2}, {"pooling_mode_lasttoken", 3}};
-    struct llm_json json = {.root = NULL};
+    struct hf_json json = {.root = NULL};
     struct vc_text name;
     uint32_t type = 0;
     enum vc_status status;
@@ -27,7 +27,7 @@ static enum vc_status put_type(struct vc_ctx *ctx, const char *folder, const cha
     if (path[0] == '\0' || path[0] == '.' || strchr(path, '/') != NULL) {
         VC_TRY(vc_fail(ctx, VC_E_FORMAT, "modules.json: '%.60s' is no folder beside it", path));
     }
-    VC_TRY(vc_llm_json_load(ctx, folder, name.data, &json));
+    VC_TRY(vc_hf_json_beside(ctx, folder, name.data, &json));
     for (size_t i = 0; i < sizeof modes / sizeof modes[0] && type == 0; i++) {
         type = json_is_true(json_object_get(json.root, modes[i].key)) ? modes[i].type : 0;
     }
@@ -45,10 +45,10 @@ out:
 enum vc_status vc_llm_pooling_put(struct vc_ctx *ctx, const char *folder, struct vc_model *model,
                                   struct llm_pairs *pairs)
 {
-    struct llm_json modules;
+    struct hf_json modules;
     enum vc_status status;
 
-    VC_TRY(vc_llm_json_load(ctx, folder, "modules.json", &modules));
+    VC_TRY(vc_hf_json_beside(ctx, folder, "modules.json", &modules));
     for (size_t i = 0; i < json_array_size(modules.root); i++) {
         const json_t *module = json_array_get(modules.root, i);
         const char *type = json_string_value(json_object_get(module, "type"));

@@ -18,11 +18,11 @@
  * file is there. */
 static enum vc_status load_files(struct vocab *v)
 {
-    VC_CALL(vc_llm_json_load(v->ctx, v->folder, "tokenizer.json", &v->tokenizer));
-    VC_CALL(vc_llm_json_load(v->ctx, v->folder, "tokenizer_config.json", &v->settings));
-    VC_CALL(vc_llm_json_load(v->ctx, v->folder, "generation_config.json", &v->generation));
-    VC_CALL(vc_llm_json_load(v->ctx, v->folder, "added_tokens.json", &v->added));
-    return vc_llm_json_load(v->ctx, v->folder, "chat_template.json", &v->template_file);
+    VC_CALL(vc_hf_json_beside(v->ctx, v->folder, "tokenizer.json", &v->tokenizer));
+    VC_CALL(vc_hf_json_beside(v->ctx, v->folder, "tokenizer_config.json", &v->settings));
+    VC_CALL(vc_hf_json_beside(v->ctx, v->folder, "generation_config.json", &v->generation));
+    VC_CALL(vc_hf_json_beside(v->ctx, v->folder, "added_tokens.json", &v->added));
+    return vc_hf_json_beside(v->ctx, v->folder, "chat_template.json", &v->template_file);
 }
 
 static void unload_files(struct vocab *v)

@@ -38,7 +38,7 @@ struct vocab {
     struct vc_model *model; /* for notes */
     size_t n;               /* rows of the embedding */
     struct vocab_token *tokens;
-    struct llm_json tokenizer, settings, generation, added, template_file;
+    struct hf_json tokenizer, settings, generation, added, template_file;
     const char *kind, *pre;        /* tokenizer.ggml.model and tokenizer.ggml.pre */
     const json_t *merges;          /* NULL: none are written */
     bool has_scores;               /* the kind has scores, and U+2581 for spaces */

@@ -1,154 +1,33 @@
-/* vocab_pieces.c - SentencePiece's vocabularies: the protobuf ModelProto, and BPE with byte fallback in tokenizer.json.
- *
- *     ModelProto   1 piece {1 text, 2 score f32, 3 type}    2 trainer {3 kind: 1 Unigram, 2 BPE}
- *                  3 normalizer {2 table of characters, 3 a space goes in front, 4 spaces are joined}
- *
- * Types of pieces have the numbers that GGUF has. */
+/* vocab_pieces.c - SentencePiece's vocabularies: the protobuf ModelProto (formats/tokenizer/pieces.h, whose types have the
+ * numbers that GGUF has), and BPE with byte fallback in tokenizer.json. */
 #include "formats/gguf_folder/vocab.h"
 
 #include <string.h>
 
-#include "formats/io/protobuf_wire.h"
+#include "formats/tokenizer/pieces.h"
 
-#define MOST_TEXT     ((uint64_t)1 << 16)  /* bytes of a piece */
-#define MOST_CHARSMAP ((uint64_t)16 << 20) /* bytes of the table of characters */
-
-#define UNIGRAM 1
-#define BPE     2
-
-/* kind: UNIGRAM where the trainer says none, which is the field's default in the protobuf. */
-struct reading {
-    struct vocab *v;
-    struct vc_wire wire;
-    uint64_t n_pieces;
-    uint64_t kind;
-};
-
-/* The bytes of a field, in the arena, with a NUL behind. A text longer than `most` is refused before memory is
- * taken. */
-static enum vc_status take_bytes(struct reading *r, const struct vc_field *field, uint64_t most, char **out)
+static enum vc_status take(void *user, uint64_t number, const struct vc_piece *piece)
 {
-    VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "a text"));
-    VC_REFUSE_IF(field->data.n > most, r->v->ctx, VC_E_FORMAT, "has a text of %llu bytes",
-                 (unsigned long long)field->data.n);
-    *out = vc_arena_alloc(r->v->ctx, r->v->arena, (size_t)field->data.n + 1);
-    VC_CALL_ALLOC(*out);
-    VC_CALL(vc_wire_read(&r->wire, field->data.at, *out, (size_t)field->data.n));
-    (*out)[field->data.n] = '\0';
-    return VC_OK;
-}
-
-/* One piece; its number is its place in the file. `rest` moves behind each field. */
-static enum vc_status take_piece(struct reading *r, struct vc_span rest)
-{
-    char *text = NULL;
-    size_t n = 0;
-    uint64_t type = VOCAB_NORMAL;
-    float score = 0;
-    struct vc_field field;
-
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&r->wire, &rest, &field));
-        if (field.number == 1) {
-            VC_CALL(take_bytes(r, &field, MOST_TEXT, &text));
-            n = (size_t)field.data.n;
-        } else if (field.number == 2) {
-            uint32_t bits = (uint32_t)field.value;
-
-            VC_CALL(vc_wire_expect(&r->wire, &field, VC_WIRE_FIXED32, "a score"));
-            memcpy(&score, &bits, sizeof score);
-        } else if (field.number == 3) {
-            type = field.value;
-        }
-    }
-    VC_REFUSE_IF(text == NULL || type < VOCAB_NORMAL || type > VOCAB_BYTE, r->v->ctx, VC_E_FORMAT,
-                 "piece %llu has no text, or a type that is not known", (unsigned long long)r->n_pieces);
-    return vc_vocab_set(r->v, r->n_pieces++, text, n, (int32_t)type, score);
-}
-
-/* Only the kind of the model counts; the other fields say how it was trained. */
-static enum vc_status take_trainer(struct reading *r, struct vc_span rest)
-{
-    struct vc_field field;
-
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&r->wire, &rest, &field));
-        r->kind = field.number == 3 && field.type == VC_WIRE_VARINT ? field.value : r->kind;
-    }
-    return VC_OK;
-}
-
-/* Spaces and the table of characters. */
-static enum vc_status take_normalizer(struct reading *r, struct vc_span rest)
-{
-    struct vocab *v = r->v;
-    struct vc_field field;
-    char *bytes;
-
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&r->wire, &rest, &field));
-        if (field.number == 2) {
-            VC_CALL(take_bytes(r, &field, MOST_CHARSMAP, &bytes));
-            v->charsmap = (const unsigned char *)bytes;
-            v->n_charsmap = (size_t)field.data.n;
-        } else if (field.number == 3 && field.type == VC_WIRE_VARINT) {
-            v->space_prefix = field.value != 0;
-        } else if (field.number == 4 && field.type == VC_WIRE_VARINT) {
-            v->spaces = field.value != 0;
-        }
-    }
-    return VC_OK;
-}
-
-/* The fields of ModelProto, in whatever order; self tests and denormalizers are skipped. */
-static enum vc_status take_model(struct reading *r, struct vc_span rest)
-{
-    struct vc_field field;
-
-    while (rest.n != 0) {
-        VC_CALL(vc_check_cancelled(r->v->ctx));
-        VC_CALL(vc_wire_field(&r->wire, &rest, &field));
-        if (field.number < 1 || field.number > 3) {
-            continue;
-        }
-        VC_CALL(vc_wire_expect(&r->wire, &field, VC_WIRE_BYTES, "a message"));
-        if (field.number == 1) {
-            VC_CALL(take_piece(r, field.data));
-        } else if (field.number == 2) {
-            VC_CALL(take_trainer(r, field.data));
-        } else {
-            VC_CALL(take_normalizer(r, field.data));
-        }
-    }
-    return VC_OK;
+    return vc_vocab_set(user, number, piece->text, piece->n, piece->type, piece->score);
 }
 
 /* BPE with a table of characters is refused: llama.cpp would tokenize such texts otherwise. */
 enum vc_status vc_vocab_read_pieces(struct vocab *v, const char *path)
 {
-    struct reading r = {.v = v, .kind = UNIGRAM};
-    struct vc_infile *file = NULL;
-    enum vc_status status;
+    struct vc_piece_rules rules;
 
-    v->space_prefix = 1; /* what SentencePiece takes where the file does not say */
-    v->spaces = 1;
     v->has_scores = true;
     v->pre = "default";
-    VC_TRY(vc_infile_open(v->ctx, path, &file));
-    VC_TRY(vc_wire_open(v->ctx, file, &r.wire));
-    VC_TRY(take_model(&r, (struct vc_span){0, file->size_bytes}));
-    if (r.n_pieces == 0 || (r.kind != UNIGRAM && r.kind != BPE)) {
-        VC_TRY(vc_fail(v->ctx, VC_E_UNSUPPORTED, "is no SentencePiece model of BPE or Unigram"));
-    }
-    v->kind = r.kind == BPE ? "llama" : "t5";
-    if (r.kind == BPE && v->n_charsmap != 0) {
-        VC_TRY(vc_fail(v->ctx, VC_E_UNSUPPORTED,
-                       "replaces characters of a text (precompiled_charsmap), which llama.cpp does not with BPE"));
-    }
-out:
-    vc_wire_close(&r.wire);
-    vc_infile_close(v->ctx, file);
-    return status == VC_OK ? VC_OK : vc_context(v->ctx, "%s", strrchr(path, '/') + 1);
+    VC_CALL(vc_pieces_read(v->ctx, v->arena, path, &rules, take, v));
+    v->charsmap = rules.charsmap;
+    v->n_charsmap = rules.n_charsmap;
+    v->space_prefix = rules.space_prefix;
+    v->spaces = rules.joins_spaces;
+    v->kind = rules.kind == VC_PIECES_BPE ? "llama" : "t5";
+    VC_REFUSE_IF(rules.kind == VC_PIECES_BPE && v->n_charsmap != 0, v->ctx, VC_E_UNSUPPORTED,
+                 "%s: replaces characters of a text (precompiled_charsmap), which llama.cpp does not with BPE",
+                 strrchr(path, '/') + 1);
+    return VC_OK;
 }
 
 /* ---- tokenizer.json ---- */

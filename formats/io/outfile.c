@@ -66,6 +66,26 @@ bool vc_outfile_injected(void)
     return true;
 }
 
+enum vc_status vc_tempfile_write(struct vc_ctx *ctx, int fd, uint64_t offset, const void *data, size_t n)
+{
+    const char *from = data;
+
+    while (n > 0) {
+        ssize_t done = vc_outfile_injected() ? -1 : pwrite(fd, from, n, (off_t)offset);
+
+        if (done < 0 && errno == EINTR) {
+            continue;
+        }
+        if (done < 0) {
+            return vc_fail_errno(ctx, errno, "cannot write to a temporary file (TMPDIR)");
+        }
+        from += done;
+        offset += (uint64_t)done;
+        n -= (size_t)done;
+    }
+    return VC_OK;
+}
+
 /* ---- the place before the name ---- */
 
 /* Where the finished file, or the one that is being written, lies under a name that is not its own yet. *folder: the

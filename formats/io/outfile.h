@@ -57,6 +57,9 @@ void vc_outfile_free(struct vc_ctx *ctx, struct vc_outfile *file); /* removes wh
 /* Removes the named temporary files of this process. Async-signal-safe: for a handler that ends the process. */
 void vc_outfile_remove_temporaries(void);
 
+/* n bytes to an unnamed temporary file (vc_tempfile_open) from `offset` on. */
+enum vc_status vc_tempfile_write(struct vc_ctx *ctx, int fd, uint64_t offset, const void *data, size_t n);
+
 /* Tests: the n-th system call that makes, writes, syncs, closes or renames fails from now on with EIO (1 = the next, 0
  * = none); the number of such calls so far; and a switch for file systems without unnamed files, which do not exchange
  * names, either. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/base/checked.h"
+#include "formats/io/outfile.h"
 
 /* ------------------------------------------------------------------------------------------------ inflate */
 
@@ -117,19 +118,8 @@ size_t vc_spool_bytes(void)
 /* Appends to the spool file. */
 static enum vc_status spool_write(struct vc_ctx *ctx, struct vc_spool *spool, const unsigned char *data, size_t n)
 {
-    while (n > 0) {
-        ssize_t got = pwrite(spool->file.fd, data, n, (off_t)spool->end);
-
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got < 0) {
-            return vc_fail_errno(ctx, errno, "cannot write to a temporary file (TMPDIR)");
-        }
-        data += got;
-        spool->end += (uint64_t)got;
-        n -= (size_t)got;
-    }
+    VC_CALL(vc_tempfile_write(ctx, spool->file.fd, spool->end, data, n));
+    spool->end += n;
     return VC_OK;
 }
 

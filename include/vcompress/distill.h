@@ -52,6 +52,9 @@ struct vc_data_options {
      * that do not overlap have no row in common: 0 to 60, 60 to 100. part_to 0: all rows. */
     uint64_t part_from, part_to, part_seed;
     int64_t ignored_label; /* a row with this label has none, as one with a label below 0; -1: no other label */
+    /* `path` is a text: whose tokenizer makes tokens of it (vc_open_options.tokenizer). NULL: that beside the weights of the
+     * network; of a student that has none, that of the teacher. */
+    const char *tokenizer;
 };
 
 VC_API void vc_data_defaults_sized(struct vc_data_options *options, size_t struct_size);
@@ -442,6 +445,9 @@ struct vc_quality {
      * ranks. */
     double iou;
     const char *undefined; /* why r2 or f1 is not defined for these rows, a sentence; NULL: it is */
+    /* The data are a text: the bytes of it that the tokens with a label cover, and ce in bits for each of them; 0, NaN: none. */
+    uint64_t n_bytes;
+    double bits_per_byte;
 };
 
 /* A figure that a network is judged by. AUTO: the one of its task: accuracy, IoU, F1, R2 or cosine with labels, else agreement with the

@@ -228,6 +228,15 @@ struct vc_open_options {
      * are decoded to f32. VC_E_FORMAT or VC_E_UNSUPPORTED if no graph of such a model is known. Other inputs ignore this
      * field. */
     bool as_onnx;
+    /* With row_tokens, a file whose name ends in .txt or .jsonl is a text. Its tokens are those of the tokenizer in this
+     * folder, or in the folder of this file: tokenizer.json, or SentencePiece's tokenizer.model. A .txt file is one text;
+     * each line of a .jsonl file is a JSON object whose "text" is one. Texts are joined by the end-of-text token, or by what
+     * the tokenizer puts behind a text if it names no such token. A row has what the tokenizer puts in front of a text, then
+     * tokens of the texts, then what it puts behind. VC_E_UNSUPPORTED: there is no tokenizer, or it has a part that is not
+     * known. Tokens lie in an unnamed file in $TMPDIR, 8 bytes for each. */
+    const char *tokenizer;
+    const char *tokenizer_else; /* the same, where `tokenizer` has none beside it; NULL: none */
+    uint64_t most_rows;         /* of a text: no more rows are made than that; 0: all */
 };
 
 VC_API void vc_open_defaults_sized(struct vc_open_options *options, size_t struct_size);

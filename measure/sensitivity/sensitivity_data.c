@@ -737,6 +737,7 @@ static enum vc_status measure(struct vc_ctx *ctx, struct measuring *m)
                                               .deviation = m->options.deviation,
                                               .length = m->options.length,
                                               .token_bits = m->options.token_bits,
+                                              .tokenizer = m->owned->result.model->path,
                                               .n_rows = m->options.n_rows,
                                               .batch = m->options.batch};
 

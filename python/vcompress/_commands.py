@@ -46,7 +46,7 @@ def shrink(input: Input, output: Optional[Path] = None, *, progress: Show = None
     rows (N): --data: the first N rows only
     part (FROM-TO): --data: of these rows, in an order drawn from --part-seed, those from FROM % to TO %: parts that do not overlap have no row in common
     part_seed (N): --part: seed of the order (default 0)
-    length (N): --data: the file holds only tokens, as written by nanoGPT and llm.c
+    length (N): --data: N tokens are a row: of a file of nothing but tokens, as written by nanoGPT and llm.c, or of a text (.txt, or .jsonl with "text" in each line), which the tokenizer in the model's folder makes tokens of
     token_bits (16|32): --length: bits of a token
     scale (X): --data: multiply float inputs by X, such as 0.00392156862745098 for bytes (default 1)
     mean (X,...): --data: then subtract X: one number, or one for each channel
@@ -583,7 +583,7 @@ def distill(output: Optional[Path] = None, *, progress: Show = None, student: Op
     rows (N): --data: the first N rows only
     part (FROM-TO): --data: of these rows, in an order drawn from --part-seed, those from FROM % to TO %: parts that do not overlap have no row in common
     part_seed (N): --part: seed of the order (default 0)
-    length (N): --data: the file holds only tokens, as written by nanoGPT and llm.c
+    length (N): --data: N tokens are a row: of a file of nothing but tokens, as written by nanoGPT and llm.c, or of a text (.txt, or .jsonl with "text" in each line), which the tokenizer in the model's folder makes tokens of
     token_bits (16|32): --length: bits of a token
     scale (X): --data: multiply float inputs by X, such as 0.00392156862745098 for bytes (default 1)
     mean (X,...): --data: then subtract X: one number, or one for each channel
@@ -695,7 +695,7 @@ def logits(input: Path, output: Path, *, progress: Show = None, graph: Optional[
     rows (N): --data: the first N rows only
     part (FROM-TO): --data: of these rows, in an order drawn from --part-seed, those from FROM % to TO %: parts that do not overlap have no row in common
     part_seed (N): --part: seed of the order (default 0)
-    length (N): --data: the file holds only tokens, as written by nanoGPT and llm.c
+    length (N): --data: N tokens are a row: of a file of nothing but tokens, as written by nanoGPT and llm.c, or of a text (.txt, or .jsonl with "text" in each line), which the tokenizer in the model's folder makes tokens of
     token_bits (16|32): --length: bits of a token
     scale (X): --data: multiply float inputs by X, such as 0.00392156862745098 for bytes (default 1)
     mean (X,...): --data: then subtract X: one number, or one for each channel
@@ -735,7 +735,7 @@ def calibrate(input: Path, output: Path, *, progress: Show = None, graph: Option
     rows (N): --data: the first N rows only
     part (FROM-TO): --data: of these rows, in an order drawn from --part-seed, those from FROM % to TO %: parts that do not overlap have no row in common
     part_seed (N): --part: seed of the order (default 0)
-    length (N): --data: the file holds only tokens, as written by nanoGPT and llm.c
+    length (N): --data: N tokens are a row: of a file of nothing but tokens, as written by nanoGPT and llm.c, or of a text (.txt, or .jsonl with "text" in each line), which the tokenizer in the model's folder makes tokens of
     token_bits (16|32): --length: bits of a token
     scale (X): --data: multiply float inputs by X, such as 0.00392156862745098 for bytes (default 1)
     mean (X,...): --data: then subtract X: one number, or one for each channel
@@ -807,7 +807,7 @@ def graph(input: Input, *, progress: Show = None, full: bool = False, text: bool
     data (FILE): compute the graph: the arrays of this file are the inputs (npz, safetensors, ...)
     outputs (FILE): file for the computed values: npz, safetensors, ...
     array (INPUT=NAME): --outputs: take this input from this array of --data (default: the array of the same name)
-    length (N): --outputs: the file holds only tokens, as written by nanoGPT and llm.c
+    length (N): --outputs: N tokens are a row: of a file of nothing but tokens, as written by nanoGPT and llm.c, or of a text (.txt, or .jsonl with "text" in each line), which the tokenizer in the model's folder makes tokens of
     token_bits (16|32): --length: bits of a token
     scale (X): --outputs: multiply float inputs by X, such as 0.00392156862745098 for bytes (default 1)
     mean (X,...): --outputs: then subtract X: one number, or one for each channel
@@ -851,7 +851,7 @@ def evaluate(input: Input, *, progress: Show = None, teacher: Optional[Path] = N
     rows (N): --data: the first N rows only
     part (FROM-TO): --data: of these rows, in an order drawn from --part-seed, those from FROM % to TO %: parts that do not overlap have no row in common
     part_seed (N): --part: seed of the order (default 0)
-    length (N): --data: the file holds only tokens, as written by nanoGPT and llm.c
+    length (N): --data: N tokens are a row: of a file of nothing but tokens, as written by nanoGPT and llm.c, or of a text (.txt, or .jsonl with "text" in each line), which the tokenizer in the model's folder makes tokens of
     token_bits (16|32): --length: bits of a token
     scale (X): --data: multiply float inputs by X, such as 0.00392156862745098 for bytes (default 1)
     mean (X,...): --data: then subtract X: one number, or one for each channel
@@ -898,7 +898,7 @@ def sensitivity(input: Input, *, progress: Show = None, svg: Optional[Path] = No
     data (FILE): also compute the model with the arrays of this file as inputs (npz, safetensors, ...): the error of the outputs if only one tensor changes, or coupled units are removed
     graph (FILE): --data: the graph of the model: a text or an ONNX file, as for vcompress graph (default: the graph in INPUT)
     array (INPUT=NAME): --data: take this input from this array of --data (default: the array of the same name)
-    length (N): --data: the file holds only tokens, as written by nanoGPT and llm.c
+    length (N): --data: N tokens are a row: of a file of nothing but tokens, as written by nanoGPT and llm.c, or of a text (.txt, or .jsonl with "text" in each line), which the tokenizer in the model's folder makes tokens of
     token_bits (16|32): --length: bits of a token
     scale (X): --data: multiply float inputs by X, such as 0.00392156862745098 for bytes (default 1)
     mean (X,...): --data: then subtract X: one number, or one for each channel

@@ -65,7 +65,7 @@ static void print(struct app *app, const struct vc_quality *q, bool tokens)
 
     print_clean(to, app->subject);
     fprintf(to, ": %s: ", vc_net_task_name(q->task));
-    fprintf(to, "%s rows", fmt_count(buf, q->n_rows));
+    fprintf(to, "%s %s", fmt_count(buf, q->n_rows), tokens ? "tokens" : "rows");
     if (q->n_labels != 0) {
         fprintf(to, ", accuracy %s", fmt_share(buf, q->accuracy));
         fprintf(to, " (%s of ", fmt_count(buf, (uint64_t)llround(q->accuracy * (double)q->n_labels)));
@@ -75,6 +75,10 @@ static void print(struct app *app, const struct vc_quality *q, bool tokens)
         }
         if (tokens) {
             fprintf(to, ", perplexity %.4f", exp(q->ce));
+        }
+        if (q->n_bytes != 0) {
+            fprintf(to, ", %.4f bits per byte (of ", q->bits_per_byte);
+            fprintf(to, "%s)", fmt_count(buf, q->n_bytes));
         }
     }
     print_y(to, q);

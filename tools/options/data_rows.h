@@ -3,19 +3,22 @@
 #ifndef VC_TOOLS_DATA_ROWS_H
 #define VC_TOOLS_DATA_ROWS_H
 
-/* Rows of files that hold nothing but tokens. take_length_: a function of type opt_call_fn, since 0 is refused. */
-#define TOKEN_ROWS(type, take_length_, member, needs_)                                                            \
-    {.name = "length",                                                                                            \
-     .value = "N",                                                                                                \
-     .kind = OPT_CALL,                                                                                            \
-     .call = take_length_,                                                                                        \
-     .option = "length",                                                                                          \
-     .wanted = "a number from 1 on",                                                                              \
-     .needs = needs_,                                                                                             \
-     .help = "the file holds only tokens, as written by nanoGPT and llm.c; N tokens are a row"},                  \
-    {                                                                                                             \
-        .name = "token-bits", .value = "16|32", .kind = OPT_COUNT, OPT_FIELD(type, member.token_bits),            \
-        .needs = "length", .help = "bits of a token; not for a file of llm.c, whose header has them (default 16)" \
+/* Rows of files that hold nothing but tokens, or of a text. take_length_: a function of type opt_call_fn, since 0 is refused. */
+#define TOKEN_ROWS(type, take_length_, member, needs_)                                                             \
+    {.name = "length",                                                                                             \
+     .value = "N",                                                                                                 \
+     .kind = OPT_CALL,                                                                                             \
+     .call = take_length_,                                                                                         \
+     .option = "length",                                                                                           \
+     .wanted = "a number from 1 on",                                                                               \
+     .needs = needs_,                                                                                              \
+     .help = "N tokens are a row: of a file of nothing but tokens, as written by nanoGPT and llm.c, or of a text " \
+             "(.txt, or "                                                                                          \
+             ".jsonl with \"text\" in each line), which the tokenizer in the model's folder makes tokens of"},     \
+    {                                                                                                              \
+        .name = "token-bits", .value = "16|32", .kind = OPT_COUNT, OPT_FIELD(type, member.token_bits),             \
+        .needs = "length",                                                                                         \
+        .help = "bits of a token; not for a text, and not for a file of llm.c, whose header has them (default 16)" \
     }
 /* Float inputs become (x * scale - mean) / std before the network gets them. */
 #define NORMALIZE_ROWS(type, member, needs_)                                                                   \

@@ -1,0 +1,120 @@
+/* tok_added.c - added tokens: found in a text whatever is around them, the longest first. See tokenizer_parts.h. */
+#include "formats/tokenizer/tokenizer_parts.h"
+
+/* Puts a token into the set. Its text is normalized where the text is that it is sought in. */
+static enum vc_status put(struct vc_ctx *ctx, struct vc_tokenizer *t, struct tok_added_set *set, struct tok_added token)
+{
+    t->text.n = t->other.n = 0;
+    VC_CALL(vc_tok_put(ctx, &t->text, token.s, token.n, 0));
+    if (token.normalized) {
+        VC_CALL(vc_tok_normalize(ctx, t, t->text.s, t->text.at, t->text.n, &t->other));
+        token.s = vc_arena_copy(ctx, &t->arena, t->other.n != 0 ? t->other.s : "", t->other.n);
+        token.n = t->other.n;
+        VC_CALL_ALLOC(token.s);
+    }
+    if (token.n == 0) {
+        return VC_OK;
+    }
+    VC_CALL(VC_ARENA_GROW(ctx, &t->arena, set->items, set->capacity, set->n + 1));
+    set->items[set->n] = token;
+    return vc_tok_vocab_add(ctx, &t->arena, &set->texts, token.s, token.n, (uint32_t)set->n++, 0);
+}
+
+static enum vc_status read_one(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *entry, size_t number)
+{
+    struct tok_added token = {.single_word = vc_tok_flag(entry, "single_word", false),
+                              .left = vc_tok_flag(entry, "lstrip", false),
+                              .right = vc_tok_flag(entry, "rstrip", false)};
+    const json_t *id = json_object_get(entry, "id");
+    const struct tok_entry *known;
+
+    token.normalized = vc_tok_flag(entry, "normalized", !vc_tok_flag(entry, "special", false));
+    VC_CALL(vc_tok_text_of(ctx, t, entry, "content", &token.s, &token.n));
+    VC_REFUSE_IF(token.s == NULL || !json_is_integer(id) || json_integer_value(id) < 0 ||
+                     json_integer_value(id) > INT32_MAX,
+                 ctx, VC_E_FORMAT, "added token %zu has no text, or no number", number);
+    known = vc_tok_vocab_find(&t->model.vocab, token.s, token.n);
+    token.id = known != NULL ? known->id : (uint32_t)json_integer_value(id);
+    VC_CALL(vc_tok_vocab_add(ctx, &t->arena, &t->contents, token.s, token.n, token.id, 0));
+    t->most = token.id > t->most ? token.id : t->most;
+    return put(ctx, t, token.normalized ? &t->normalized : &t->raw, token);
+}
+
+enum vc_status vc_tok_read_added(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *list)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        VC_CALL(read_one(ctx, t, json_array_get(list, i), i));
+    }
+    VC_CALL(vc_tok_vocab_sort(ctx, &t->raw.texts));
+    return vc_tok_vocab_sort(ctx, &t->normalized.texts);
+}
+
+/* ------------------------------------------------------------------------------------------------ finding */
+
+static bool is_word(uint32_t c)
+{
+    return vc_unicode_is_alphanumeric(c) || c == 0x200c || c == 0x200d;
+}
+
+/* No letter is before `begin` and behind `end`. */
+static bool stands_alone(const char *s, size_t n, size_t begin, size_t end)
+{
+    size_t bytes;
+
+    return (begin == 0 || !is_word(vc_utf8_at(s + begin - vc_utf8_before(s, begin), &bytes))) &&
+           (end == n || !is_word(vc_utf8_at(s + end, &bytes)));
+}
+
+/* The spaces before and behind, as far as the token takes them. */
+static void take_spaces(const struct tok_added *token, const char *s, size_t n, size_t *begin, size_t *end)
+{
+    size_t bytes;
+
+    while (token->left && *begin > 0 &&
+           vc_unicode_is_space(vc_utf8_at(s + *begin - vc_utf8_before(s, *begin), &bytes))) {
+        *begin -= bytes;
+    }
+    while (token->right && *end < n && vc_unicode_is_space(vc_utf8_at(s + *end, &bytes))) {
+        *end += bytes;
+    }
+}
+
+static enum vc_status add_part(struct vc_ctx *ctx, const struct tok_text *text, struct tok_piece piece, size_t begin,
+                               size_t end, uint32_t id, struct tok_pieces *to)
+{
+    struct tok_piece part = {(uint32_t)(piece.begin + begin), (uint32_t)(piece.begin + end), piece.at, id};
+
+    part.at = begin != 0 && begin < end ? text->at[part.begin] : part.at;
+    return begin < end ? vc_tok_add_piece(ctx, to, part) : VC_OK;
+}
+
+enum vc_status vc_tok_cut_added(struct vc_ctx *ctx, const struct tok_added_set *set, const struct tok_text *text,
+                                struct tok_piece piece, struct tok_pieces *to)
+{
+    const char *s = text->s + piece.begin;
+    size_t n = piece.end - piece.begin;
+    size_t done = 0;
+
+    for (size_t i = 0; set->n != 0 && i < n;) {
+        struct tok_prefixes walk = vc_tok_prefixes(&set->texts, s + i);
+        const struct tok_entry *entry;
+        const struct tok_added *token = NULL;
+        size_t begin = i;
+        size_t end;
+
+        while ((entry = vc_tok_next_prefix(&set->texts, &walk, s + i, n - i)) != NULL) {
+            token = &set->items[entry->id];
+        }
+        i += token != NULL ? token->n : 1;
+        end = i;
+        if (token == NULL || (token->single_word && !stands_alone(s, n, begin, end))) {
+            continue;
+        }
+        take_spaces(token, s, n, &begin, &end);
+        begin = begin > done ? begin : done;
+        VC_CALL(add_part(ctx, text, piece, done, begin, VC_NO_ID, to));
+        VC_CALL(add_part(ctx, text, piece, begin, end, token->id, to));
+        done = end;
+    }
+    return add_part(ctx, text, piece, done, n, VC_NO_ID, to);
+}

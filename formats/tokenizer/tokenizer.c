@@ -1,0 +1,259 @@
+/* tokenizer.c - opens a tokenizer, and takes texts through its parts. See tokenizer_parts.h. */
+#include "formats/tokenizer/tokenizer.h"
+
+#include "formats/huggingface/config/hf_config.h"
+#include "formats/huggingface/config/hf_json.h"
+#include "formats/io/side_file.h"
+#include "formats/tokenizer/tokenizer_parts.h"
+
+/* ------------------------------------------------------------------------------------------------ opening */
+
+static enum vc_status read_json(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *root)
+{
+    VC_CALL(vc_tok_read_normalizers(ctx, t, json_object_get(root, "normalizer")));
+    VC_CALL(vc_tok_read_words(ctx, t, json_object_get(root, "pre_tokenizer")));
+    VC_CALL(vc_tok_read_model(ctx, t, json_object_get(root, "model")));
+    VC_CALL(vc_tok_read_added(ctx, t, json_object_get(root, "added_tokens")));
+    return vc_tok_read_frame(ctx, t, json_object_get(root, "post_processor"));
+}
+
+/* The file of a tokenizer that the folder has; NULL: none. */
+static enum vc_status find_file(struct vc_ctx *ctx, const char *folder, const char **name)
+{
+    static const char *const names[] = {"tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        bool there = false;
+
+        *name = names[i];
+        VC_CALL(vc_side_check(ctx, folder, names[i], &there));
+        if (there) {
+            return VC_OK;
+        }
+    }
+    *name = NULL;
+    return VC_OK;
+}
+
+enum vc_status vc_tokenizer_is_beside(struct vc_ctx *ctx, const char *path, bool *there)
+{
+    char *folder = vc_hf_path_beside(ctx, path, ".");
+    const char *name = NULL;
+    enum vc_status status;
+
+    VC_CALL_FOUND(ctx, folder);
+    status = find_file(ctx, folder, &name);
+    *there = name != NULL;
+    vc_free(ctx, folder);
+    return status;
+}
+
+/* The SentencePiece model of the folder. */
+static enum vc_status open_pieces(struct vc_ctx *ctx, struct vc_tokenizer *t, const char *folder)
+{
+    const char *name;
+    char *path;
+    enum vc_status status;
+
+    VC_CALL(find_file(ctx, folder, &name));
+    VC_REFUSE_IF(
+        name == NULL, ctx, VC_E_UNSUPPORTED,
+        "there is no tokenizer beside the model, neither tokenizer.json nor tokenizer.model: a text cannot become "
+        "tokens");
+    path = vc_hf_path_beside(ctx, folder, name);
+    VC_CALL_FOUND(ctx, path);
+    status = vc_tok_read_pieces(ctx, t, path);
+    vc_free(ctx, path);
+    return status;
+}
+
+static void find_most(struct vc_tokenizer *t)
+{
+    for (size_t i = 0; i < t->model.vocab.n; i++) {
+        t->most = t->model.vocab.entries[i].id > t->most ? t->model.vocab.entries[i].id : t->most;
+    }
+}
+
+enum vc_status vc_tokenizer_open(struct vc_ctx *ctx, const char *path, struct vc_tokenizer **out)
+{
+    char *folder = vc_hf_path_beside(ctx, path, ".");
+    struct vc_tokenizer *t = NULL;
+    struct hf_json json = {.root = NULL};
+    struct hf_json settings = {.root = NULL};
+    struct hf_json config = {.root = NULL};
+    enum vc_status status;
+
+    *out = NULL;
+    VC_CALL_FOUND(ctx, folder);
+    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, t, 1));
+    t->frame.before = vc_arena_alloc(ctx, &t->arena, 2 * VC_MOST_FRAME * sizeof *t->frame.before);
+    VC_TRY_ALLOC(t->frame.before);
+    t->frame.behind = t->frame.before + VC_MOST_FRAME;
+    t->model.unknown = VC_NO_ID;
+    VC_TRY(vc_hf_json_beside(ctx, folder, "tokenizer.json", &json));
+    VC_TRY(vc_hf_json_beside(ctx, folder, "tokenizer_config.json", &settings));
+    VC_TRY(vc_hf_json_beside(ctx, folder, "config.json", &config));
+    if (json.root != NULL) {
+        if (read_json(ctx, t, json.root) != VC_OK) {
+            VC_TRY(vc_context(ctx, "tokenizer.json"));
+        }
+    } else {
+        VC_TRY(open_pieces(ctx, t, folder));
+        vc_tok_frame_pieces(t, settings.root);
+    }
+    vc_tok_find_end(t, settings.root, config.root);
+    find_most(t);
+out:
+    vc_hf_json_free(ctx, &json);
+    vc_hf_json_free(ctx, &settings);
+    vc_hf_json_free(ctx, &config);
+    vc_free(ctx, folder);
+    if (status == VC_OK) {
+        *out = t;
+    } else {
+        vc_tokenizer_close(ctx, t);
+    }
+    return status;
+}
+
+void vc_tokenizer_close(struct vc_ctx *ctx, struct vc_tokenizer *t)
+{
+    if (t == NULL) {
+        return;
+    }
+    vc_tok_vocab_release(ctx, &t->model.vocab);
+    vc_tok_vocab_release(ctx, &t->model.symbols);
+    vc_tok_vocab_release(ctx, &t->contents);
+    vc_tok_vocab_release(ctx, &t->raw.texts);
+    vc_tok_vocab_release(ctx, &t->normalized.texts);
+    vc_hash_release(ctx, &t->model.merge_table);
+    vc_tok_release(ctx, &t->text);
+    vc_tok_release(ctx, &t->other);
+    vc_free(ctx, t->pieces.items);
+    vc_free(ctx, t->others.items);
+    vc_pattern_work_release(ctx, &t->pattern_work);
+    vc_free(ctx, t->cells);
+    vc_free(ctx, t->heap);
+    vc_free(ctx, t->paths);
+    vc_arena_release(ctx, &t->arena);
+    vc_free(ctx, t);
+}
+
+const struct vc_token_frame *vc_tokenizer_frame(const struct vc_tokenizer *t)
+{
+    return &t->frame;
+}
+
+uint32_t vc_tokenizer_most(const struct vc_tokenizer *t)
+{
+    return t->most;
+}
+
+/* ------------------------------------------------------------------------------------------------ a text */
+
+static void swap_text(struct vc_tokenizer *t)
+{
+    struct tok_text text = t->text;
+
+    t->text = t->other;
+    t->other = text;
+}
+
+/* Cuts all words of t->pieces at added tokens of the set. */
+static enum vc_status cut_words(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_added_set *set)
+{
+    struct tok_pieces pieces = t->pieces;
+
+    t->others.n = 0;
+    for (size_t i = 0; i < pieces.n; i++) {
+        if (pieces.items[i].id == VC_NO_ID) {
+            VC_CALL(vc_tok_cut_added(ctx, set, &t->text, pieces.items[i], &t->others));
+        } else {
+            VC_CALL(vc_tok_add_piece(ctx, &t->others, pieces.items[i]));
+        }
+    }
+    t->pieces = t->others;
+    t->others = pieces;
+    return VC_OK;
+}
+
+/* What lies between added tokens, normalized into a new text. */
+static enum vc_status normalize_words(struct vc_ctx *ctx, struct vc_tokenizer *t)
+{
+    t->other.n = 0;
+    for (size_t i = 0; i < t->pieces.n; i++) {
+        struct tok_piece *piece = &t->pieces.items[i];
+        uint32_t begin = (uint32_t)t->other.n;
+
+        if (piece->id == VC_NO_ID) {
+            VC_CALL(vc_tok_normalize(ctx, t, t->text.s + piece->begin, t->text.at + piece->begin,
+                                     piece->end - piece->begin, &t->other));
+        }
+        piece->begin = begin;
+        piece->end = (uint32_t)t->other.n;
+    }
+    swap_text(t);
+    return VC_OK;
+}
+
+static enum vc_status encode_json(struct vc_ctx *ctx, struct vc_tokenizer *t, const char *text, size_t n)
+{
+    struct tok_text words;
+    enum vc_status status = VC_OK;
+
+    t->text.n = t->pieces.n = 0;
+    VC_CALL(vc_tok_put(ctx, &t->text, text, n, 0));
+    for (size_t i = 0; i < n; i++) {
+        t->text.at[i] = (uint32_t)i;
+    }
+    VC_CALL(vc_tok_add_piece(ctx, &t->pieces, (struct tok_piece){0, (uint32_t)n, 0, VC_NO_ID}));
+    VC_CALL(cut_words(ctx, t, &t->raw));
+    VC_CALL(normalize_words(ctx, t));
+    VC_CALL(cut_words(ctx, t, &t->normalized));
+    VC_CALL(vc_tok_make_words(ctx, t));
+    words = t->text; /* models work in t->other */
+    for (size_t i = 0; i < t->pieces.n && status == VC_OK; i++) {
+        const struct tok_piece *piece = &t->pieces.items[i];
+
+        status = piece->id != VC_NO_ID ? vc_tok_put_token(ctx, t, piece->id, piece->at)
+                                       : vc_tok_model_word(ctx, t, words.s + piece->begin, words.at + piece->begin,
+                                                           piece->end - piece->begin);
+    }
+    return status;
+}
+
+static enum vc_status encode_pieces(struct vc_ctx *ctx, struct vc_tokenizer *t, const char *text, size_t n)
+{
+    t->text.n = 0;
+    VC_CALL(vc_tok_normalize_pieces(ctx, t, text, n, &t->text));
+    return vc_tok_model_word(ctx, t, t->text.s, t->text.at, t->text.n);
+}
+
+enum vc_status vc_tokenizer_encode(struct vc_ctx *ctx, struct vc_tokenizer *t, const char *text, size_t n,
+                                   struct vc_token_list *to)
+{
+    uint32_t at = 0;
+
+    VC_REFUSE_IF(n > VC_MOST_TEXT_BYTES, ctx, VC_E_UNSUPPORTED, "a text of %zu bytes is too long to be one", n);
+    t->out = to;
+    to->n = 0;
+    if (n == 0) {
+        return VC_OK;
+    }
+    if (t->model.is_pieces) {
+        VC_CALL(encode_pieces(ctx, t, text, n));
+    } else {
+        VC_CALL(encode_json(ctx, t, text, n));
+    }
+    for (size_t i = 0; i < to->n; i++) { /* marks that were put into order may come from behind their neighbours */
+        at = to->tokens[i].at > at ? to->tokens[i].at : at;
+        to->tokens[i].at = at;
+    }
+    return VC_OK;
+}
+
+void vc_token_list_release(struct vc_ctx *ctx, struct vc_token_list *list)
+{
+    vc_free(ctx, list->tokens);
+    *list = (struct vc_token_list){.n = 0};
+}

@@ -1,0 +1,228 @@
+/* unicode.c - see unicode.h. */
+#include "formats/tokenizer/unicode.h"
+
+#include "formats/tokenizer/unicode_tables.inc"
+
+#define COUNT(table) (sizeof(table) / sizeof(table)[0])
+
+/* Hangul syllables: three numbers of which each is computed. */
+#define HANGUL       0xac00U
+#define HANGUL_L     0x1100U
+#define HANGUL_V     0x1161U
+#define HANGUL_T     0x11a7U
+#define HANGUL_V_N   21U
+#define HANGUL_T_N   28U
+#define HANGUL_COUNT 11172U
+
+/* The value of the last step that begins at c or before. */
+static unsigned step_at(const uint32_t *steps, size_t n, uint32_t c)
+{
+    size_t low = 0;
+    size_t high = n;
+
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+
+        if (steps[middle] >> 8 <= c) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return steps[low] & 0xff;
+}
+
+unsigned vc_unicode_category(uint32_t c)
+{
+    return step_at(category_steps, COUNT(category_steps), c);
+}
+
+unsigned vc_unicode_flags(uint32_t c)
+{
+    return step_at(flag_steps, COUNT(flag_steps), c);
+}
+
+unsigned vc_unicode_class(uint32_t c)
+{
+    return c < 0x300 ? 0 : step_at(class_steps, COUNT(class_steps), c);
+}
+
+bool vc_unicode_is_space(uint32_t c)
+{
+    return (c >= 9 && c <= 13) || c == ' ' || c == 0x85 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) ||
+           c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
+}
+
+bool vc_unicode_is_alphanumeric(uint32_t c)
+{
+    return vc_unicode_in(c, VC_LETTERS | VC_MARKS | VC_OF(VC_ND) | VC_OF(VC_NL) | VC_OF(VC_PC)) ||
+           (c >= 0x24b6 && c <= 0x24e9) || (c >= 0x1f130 && c <= 0x1f149) || (c >= 0x1f150 && c <= 0x1f169) ||
+           (c >= 0x1f170 && c <= 0x1f189);
+}
+
+uint32_t vc_unicode_lower(uint32_t c)
+{
+    size_t low = 0;
+    size_t high = COUNT(lower_runs) / 4;
+
+    if (c < 0x80) {
+        return c >= 'A' && c <= 'Z' ? c + 32 : c;
+    }
+    while (low < high) { /* the first run that ends at c or behind it */
+        size_t middle = low + (high - low) / 2;
+
+        if ((uint32_t)lower_runs[4 * middle + 1] < c) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (low < COUNT(lower_runs) / 4) {
+        const int32_t *run = &lower_runs[4 * low];
+
+        if ((uint32_t)run[0] <= c && (c - (uint32_t)run[0]) % (uint32_t)run[2] == 0) {
+            return (uint32_t)((int32_t)c + run[3]);
+        }
+    }
+    return c;
+}
+
+/* ---- normal forms ---- */
+
+/* Where the character is in `decomposed`; SIZE_MAX: it is not. */
+static size_t find_decomposed(uint32_t c, bool compat)
+{
+    static const uint32_t mask = 0x1fffff;
+    size_t low = 0;
+    size_t high = COUNT(decomposed);
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if ((decomposed[middle] & mask) < c) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < COUNT(decomposed) && (decomposed[low] & mask) == c && (compat || decomposed[low] <= mask) ? low
+                                                                                                           : SIZE_MAX;
+}
+
+static size_t decompose_hangul(uint32_t c, uint32_t *to)
+{
+    uint32_t number = c - HANGUL;
+
+    to[0] = HANGUL_L + number / (HANGUL_V_N * HANGUL_T_N);
+    to[1] = HANGUL_V + number % (HANGUL_V_N * HANGUL_T_N) / HANGUL_T_N;
+    to[2] = HANGUL_T + number % HANGUL_T_N;
+    return number % HANGUL_T_N != 0 ? 3 : 2;
+}
+
+size_t vc_unicode_decompose(uint32_t c, bool compat, uint32_t to[VC_MOST_DECOMPOSED])
+{
+    size_t n = 1;
+
+    to[0] = c;
+    if (c < 0xa0) {
+        return 1;
+    }
+    if (c >= HANGUL && c < HANGUL + HANGUL_COUNT) {
+        return decompose_hangul(c, to);
+    }
+    for (size_t i = 0; i < n;) { /* each step may have parts of its own, the first of which is looked at again */
+        size_t found = find_decomposed(to[i], compat);
+        size_t more = found != SIZE_MAX ? (size_t)(decomposed_at[found + 1] - decomposed_at[found]) : 0;
+
+        if (more == 0 || n + more > VC_MOST_DECOMPOSED) {
+            i++;
+            continue;
+        }
+        for (size_t k = n; k-- > i + 1;) {
+            to[k + more - 1] = to[k];
+        }
+        for (size_t k = 0; k < more; k++) {
+            to[i + k] = decomposed_to[decomposed_at[found] + k];
+        }
+        n += more - 1;
+    }
+    return n;
+}
+
+uint32_t vc_unicode_compose(uint32_t first, uint32_t second)
+{
+    size_t low = 0;
+    size_t high = COUNT(composed) / 3;
+
+    if (first - HANGUL_L < 19 && second - HANGUL_V < HANGUL_V_N) {
+        return HANGUL + ((first - HANGUL_L) * HANGUL_V_N + (second - HANGUL_V)) * HANGUL_T_N;
+    }
+    if (first - HANGUL < HANGUL_COUNT && (first - HANGUL) % HANGUL_T_N == 0 && second > HANGUL_T &&
+        second - HANGUL_T < HANGUL_T_N) {
+        return first + (second - HANGUL_T);
+    }
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const uint32_t *pair = &composed[3 * middle];
+
+        if (pair[0] < first || (pair[0] == first && pair[1] < second)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < COUNT(composed) / 3 && composed[3 * low] == first && composed[3 * low + 1] == second
+               ? composed[3 * low + 2]
+               : 0;
+}
+
+/* ---- UTF-8 ---- */
+
+size_t vc_utf8_put(uint32_t c, char to[4])
+{
+    if (c < 0x80) {
+        to[0] = (char)c;
+        return 1;
+    }
+    if (c < 0x800) {
+        to[0] = (char)(0xc0 | c >> 6);
+        to[1] = (char)(0x80 | (c & 0x3f));
+        return 2;
+    }
+    if (c < 0x10000) {
+        to[0] = (char)(0xe0 | c >> 12);
+        to[1] = (char)(0x80 | (c >> 6 & 0x3f));
+        to[2] = (char)(0x80 | (c & 0x3f));
+        return 3;
+    }
+    to[0] = (char)(0xf0 | c >> 18);
+    to[1] = (char)(0x80 | (c >> 12 & 0x3f));
+    to[2] = (char)(0x80 | (c >> 6 & 0x3f));
+    to[3] = (char)(0x80 | (c & 0x3f));
+    return 4;
+}
+
+size_t vc_utf8_valid_bytes(const char *s, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)s;
+    size_t i = 0;
+
+    while (i < n) {
+        size_t more = p[i] < 0x80 ? 0 : p[i] >= 0xc2 && p[i] < 0xe0 ? 1 : (p[i] & 0xf0) == 0xe0 ? 2 : 3;
+
+        if ((p[i] >= 0x80 && p[i] < 0xc2) || p[i] > 0xf4 || n - i <= more) {
+            return i;
+        }
+        if ((p[i] == 0xe0 && p[i + 1] < 0xa0) || (p[i] == 0xed && p[i + 1] > 0x9f) ||
+            (p[i] == 0xf0 && p[i + 1] < 0x90) || (p[i] == 0xf4 && p[i + 1] > 0x8f)) {
+            return i;
+        }
+        for (size_t k = 1; k <= more; k++) {
+            if ((p[i + k] & 0xc0) != 0x80) {
+                return i;
+            }
+        }
+        i += more + 1;
+    }
+    return i;
+}
