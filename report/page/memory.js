@@ -206,15 +206,29 @@ function viewShrink(document) {
   if (document.recipe) section('Recipe', null, document.recipe.split('\n').filter(line => line && !line.startsWith('#')).map(command));
 }
 
+const productOperators = new Set(['Conv', 'ConvTranspose', 'Gemm', 'MatMul', 'Attention', 'Einsum', 'LSTM', 'GRU', 'RNN']);
+const movingOperators = new Set(['Reshape', 'Transpose', 'Concat', 'Slice', 'Split', 'Squeeze', 'Unsqueeze', 'Expand', 'Flatten', 'Identity', 'Gather', 'Pad', 'Cast', 'Shape', 'Tile']);
+
 function viewGraph(document) {
   const {totals, blocks} = document;
   const macs = x => isNumber(x) ? short(x) : '–';
   section(null, null, hero('', short(totals.parameters), `parameters in ${plural(totals.nodes, 'node')}`, tiles([['multiply-adds', macs(totals.macs_value), document.sizes.map(size => `${clean(size.name)} ${size.size === null ? '?' : count(size.size)}`).join(', ')],
     ['active parameters', totals.active_parameters !== totals.parameters ? short(totals.active_parameters) : null], ['weights', isNumber(totals.bytes) ? bytes(totals.bytes) : null],
     ['experts', document.experts ? `${document.experts.per_token} of ${document.experts.count}` : null]])), document.notes.map(text => note(clean(text))));
+  const values = document.values, shapeOf = k => k === null || k === undefined ? '' : clean(values[k].dtype) + ' ' + shape(values[k].shape);
+  const tensorOf = new Map(document.parameters.map(parameter => [parameter.value, parameter.tensor]));
+  const titleOf = row => row.outputs.length > 0 && row.outputs[0] !== null ? values[row.outputs[0]].name : row.name || row.op;
+  const weightsOf = row => row.inputs.filter(k => tensorOf.has(k)).map(k => tensorOf.get(k)).join(', ');
+  if (document.nodes.length > 0) {
+    section('The network', 'Drag or use the arrows to move; the buttons, + and −, two fingers, or Ctrl and the wheel zoom. A node that is picked shows what it reads and who reads it.',
+      networkView(document.nodes, {titleOf, weightsOf, shapeOf: row => shapeOf(row.outputs[0]), classOf: row => productOperators.has(row.op) ? 'w' : movingOperators.has(row.op) ? 'm' : 'f'}),
+      legend(['n-w', 'products'], ['n-f', 'functions'], ['n-m', 'moved elements']));
+  }
   const drawn = window.document.getElementById('drawing');
-  if (drawn) {
-    drawn.prepend(el('h2', {}, 'The computation'), el('p', {class: 'lead'}, 'Nodes in frames, which are the blocks; lines are values that skip what lies between, residuals among them. Of blocks that repeat, the first is drawn.'));
+  if (drawn) { // on paper, and for who asks, all of it from top to bottom
+    const box = drawn.firstElementChild;
+    drawn.prepend(el('h2', {}, 'The computation'), el('p', {class: 'lead'}, 'Nodes in frames, which are the blocks; lines are values that skip what lies between, residuals among them. Of blocks that repeat, the first is drawn.'),
+      el('details', {}, el('summary', {}, 'from top to bottom'), box));
     page().append(drawn);
   }
   const alike = blocks.map(() => 0);
@@ -228,15 +242,13 @@ function viewGraph(document) {
       {title: 'share', figure: true, value: row => row.n * row.parameters / (totals.parameters || 1), show: value => [percent(value), meter(value)]},
       {title: 'multiply-adds, each', figure: true, value: row => row.macs_value, show: macs},
       {title: 'share', figure: true, value: row => isNumber(row.macs_value) ? row.n * row.macs_value / (totals.macs_value || 1) : NaN, show: value => [percent(value), meter(value)]}]}).node);
-  const values = document.values, shapeOf = k => k === null || k === undefined ? '' : clean(values[k].dtype) + ' ' + shape(values[k].shape);
-  const tensorOf = new Map(document.parameters.map(parameter => [parameter.value, parameter.tensor]));
-  section('Nodes', null, explorer({label: 'nodes', head: 'output', unit: 'node', rows: document.nodes, name: row => row.outputs.length > 0 && row.outputs[0] !== null ? values[row.outputs[0]].name : row.name || row.op,
+  section('Nodes', null, explorer({label: 'nodes', head: 'output', unit: 'node', rows: document.nodes, name: titleOf,
     kind: row => row.op, columns: [
       {title: 'operator', value: row => row.op},
       {title: 'multiply-adds', value: row => row.macs, show: value => value === 0 ? '' : isNumber(value) ? short(value) : clean(value)},
       {title: 'block', value: row => blocks[row.block].path, show: nameOf},
       {title: 'output', value: row => shapeOf(row.outputs[0])},
-      {title: 'weights', value: row => row.inputs.filter(k => tensorOf.has(k)).map(k => tensorOf.get(k)).join(', '), show: nameOf}]}).node);
+      {title: 'weights', value: weightsOf, show: nameOf}]}).node);
   const ends = (title, list) => plainTable(title, [title, 'type', 'shape'], list.map(k => [nameOf(values[k].name), clean(values[k].dtype), shape(values[k].shape)]));
   section('Inputs and outputs', null, ends('input', document.inputs), ends('output', document.outputs));
 }
