@@ -203,7 +203,11 @@ function viewShrink(document) {
   const cloud = scatter('size against loss', document.candidates.filter(row => row.file_bytes).map(row => ({name: row.name, x: row.file_bytes, y: cost(row), look: row.front ? 'yes' : 'no'})),
     {xTitle: 'size', yTitle: document.weights_only ? 'error' : 'divergence', yText: document.weights_only ? value => percent(value) : real});
   if (cloud) section('The front', 'No other candidate is both smaller and better than one of the front.', cloud);
-  if (document.recipe) section('Recipe', null, document.recipe.split('\n').filter(line => line && !line.startsWith('#')).map(command));
+  if (document.recipe) { // its first lines say which command makes the same bytes
+    const lines = document.recipe.split('\n').filter(line => line);
+    section('Recipe', 'The command makes the same bytes with these passes, which are the file of the recipe.', lines.filter(line => line.startsWith('# vcompress ')).map(line => command(line.slice(2))),
+      el('pre', {}, lines.filter(line => !line.startsWith('#')).map(clean).join('\n')));
+  }
 }
 
 const productOperators = new Set(['Conv', 'ConvTranspose', 'Gemm', 'MatMul', 'Attention', 'Einsum', 'LSTM', 'GRU', 'RNN']);

@@ -25,7 +25,8 @@ VC_EMBED(vc_page_style, VC_PAGE_FOLDER "page.css");
 
 /* In the order in which they need each other. */
 #define SCRIPTS(X) \
-    X(base) X(table) X(draw) X(treemap) X(curves) X(values) X(network) X(memory) X(report) X(files) X(sensitivity) X(start)
+    X(base)        \
+    X(table) X(draw) X(treemap) X(curves) X(values) X(network) X(memory) X(report) X(files) X(sensitivity) X(start)
 #define EMBED_SCRIPT(name) VC_EMBED(vc_page_##name, VC_PAGE_FOLDER #name ".js");
 SCRIPTS(EMBED_SCRIPT)
 

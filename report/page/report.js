@@ -148,8 +148,10 @@ function distillSections(document) {
     section('Before and after', 'Judged by the rows of the evaluation; cross-entropy and divergence in nats per row.', plainTable('quality of teacher and student', ['', '>accuracy', '>cross-entropy', '>agreement', '>' + measure, ...more.map(([name]) => '>' + name)],
       rows.map(([name, quality]) => [name, percent(quality.accuracy), real(quality.cross_entropy), percent(quality.agreement), real(quality.divergence), ...more.map(([, key, write]) => write(quality[key]))])),
     judged.control && isNumber(judged.gain) && note(`The teacher is worth ${(100 * judged.gain).toFixed(2)} points, with a standard error of ${(100 * judged.gain_error).toFixed(2)}.`));
-    if (judged.steps && judged.steps.length > 1) section('Evaluations on the way', null, curves('quality over the steps', [['accuracy', 'k0'], ['agreement', 'k3']].map(([key, look]) =>
-      ({name: key, look, points: judged.steps.map(one => [one.step, one[key]])})), {yText: percent}));
+    if (judged.steps && judged.steps.length > 1) section('Evaluations on the way', null, curves('quality over the steps', [['accuracy', 'accuracy', 'k0'], ['agreement', 'agreement', 'k3'], ['F1', 'f1', 'k2'], ['mean IoU', 'iou', 'k12']].map(([name, key, look]) =>
+      ({name, look, points: judged.steps.map(one => [one.step, one[key]])})).filter(line => line.points.some(([, y]) => isNumber(y))), {yText: percent}),
+      OF_Y.filter(([, key, write]) => write === real && judged.steps.some(one => isNumber(one[key]))).map(([name, key]) =>
+        curves(name + ' over the steps', [{name, look: 'k0', points: judged.steps.map(one => [one.step, one[key]])}], {yText: real, height: 220})));
   }
   const line = (name, look, value) => ({name, look, points: steps.map(step => [step.step, value(step)])});
   const draw = (title, lead, series, more) => { const figure = curves(title, series, more); if (figure && steps.length > 1) section(title, lead, figure); };

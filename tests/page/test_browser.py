@@ -5,7 +5,7 @@ be markup, ten thousand tensors, and the plain tables without scripts.
 
 --out: pictures of all pages at three widths go there. --pictures: the pictures of docs. Without a browser the test is skipped (77).
 """
-import argparse, base64, json, pathlib, random, re, struct, subprocess, sys, tempfile
+import argparse, base64, json, pathlib, random, re, struct, subprocess, sys, tempfile, zipfile
 
 import browser as browsers
 
@@ -183,6 +183,14 @@ def safetensors(path, tensors):
     path.write_bytes(struct.pack("<Q", len(text)) + text + (values * (at // len(values) + 1))[:at])
 
 
+def npz(path, arrays):
+    """f32 arrays by name: (values, shape)."""
+    with zipfile.ZipFile(path, "w") as out:
+        for name, (values, shape) in arrays.items():
+            head = repr({"descr": "<f4", "fortran_order": False, "shape": shape}).ljust(117) + "\n"
+            out.writestr(name + ".npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack(f"<{len(values)}f", *values))
+
+
 HOSTILE = ("<script>window.hacked=1</script>&\"'", "</script><img src=x onerror=window.hacked=1>", "]]>-->\u202egnp.w", "a\tb\u2028c", "<b>\u00e9</b>",
            "javascript:window.hacked=1", "x" * 300)
 
@@ -219,6 +227,13 @@ def make_pages(program, root, folder):
     run("distill", "--teacher", digits / "digits.npz", "--student", digits / "digits.npz", "--graph", digits / "digits.layers.txt", "--sparsity", "0.9",
         "--steps", "20", "--match", "conv1=conv1:mse", "--match", "conv2=conv2:attention:0.5", "--data", digits / "images.npz", "--array",
         "test_images=train_images", "--eval", digits / "images.npz", "--eval-array", "y=test_labels", "-q", "-o", "recovered.npz", "--html", "distill.html")
+    rng = random.Random(2)
+    draw = lambda n: [rng.gauss(0, 0.5) for _ in range(n)]  # noqa: E731
+    npz(folder / "rows.npz", {"x": (draw(96 * 6), (96, 6)), "y": (draw(96 * 2), (96, 2))})
+    npz(folder / "small_net.npz", {"a.weight": (draw(48), (8, 6)), "a.bias": (draw(8), (8,)), "b.weight": (draw(16), (2, 8)), "b.bias": (draw(2), (2,))})
+    (folder / "net.txt").write_text("input x [batch, 6]\nlinear a 8\nrelu\nlinear b 2\n")
+    run("distill", "--student", "small_net.npz", "--graph", "net.txt", "--data", "rows.npz", "--eval", "rows.npz", "--alpha", "0", "--steps", "9", "--eval-every", "3",
+        "-q", "-o", "fitted.npz", "--html", "regression.html")
     run("shrink", "--ratio", "3", "decoder.npz", "-o", "small.npz", "-q", "--html", "shrink.html")
     run("shrink", "--ratio", "40", "--steps", "12", "--graph", digits / "digits.layers.txt", "--data", digits / "images.npz", "--array",
         "test_images=train_images", "-q", "-o", "tiny.npz", digits / "digits.npz", "--html", "shrink-data.html")
@@ -339,6 +354,15 @@ class Test:
         for word in ("bucket elems", "schedule", "offload", "micro batches"):
             self.expect(word if word in text else "", "an option of others")
         self.expect("" if re.search(r"peak [0-9.]+ [KMG]iB at \S+", text) and "the fullest operations" in text else text[:300], "no names of operations")
+        self.name = "regression"
+        self.browser.open(by_name["regression"])
+        drawn = self.browser.run("[...document.querySelectorAll('.drawing svg')].map(e => e.getAttribute('aria-label'))")
+        self.expect("" if {"R2 over the steps", "mean absolute error over the steps"} <= set(drawn) else str(drawn), "the task's figures over the steps")
+        for name in ("shrink", "shrink-data", "plan"):
+            self.name = name + " commands"
+            self.browser.open(by_name[name])
+            lines = self.browser.run("[...document.querySelectorAll('main .command code')].map(e => e.textContent)")
+            self.expect("" if lines and all(line.startswith("vcompress ") for line in lines) else str(lines), "a recipe that is no command")
         self.name = "sensitivity"
         self.browser.open(by_name["sensitivity"])
         self.expect("" if self.browser.run("document.querySelectorAll('#drawing').length") == 0 else "drawn twice")
